@@ -1,4 +1,4 @@
-//! The vectors through the Rust reader, in any portions; and that there is one for each name in the specification.
+//! Runs the vectors through the Rust reader in various portions, and checks that every name in the specification has a vector.
 
 use std::collections::BTreeSet;
 
@@ -42,7 +42,7 @@ fn the_reader_gives_what_the_vectors_expect() {
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
 }
 
-/// What a target keeps begins with a head, and goes on.
+/// An installed record begins with a head, followed by other data.
 #[test]
 fn a_head_is_found_before_whatever_follows() {
     for vector in load().iter().filter(|vector| vector.expect == "ok") {
@@ -63,7 +63,7 @@ fn requests_are_what_the_vectors_expect() {
     for vector in load_requests() {
         let found = word(complete_request(&vector, &all).map_err(|error| error.kind()));
         assert_eq!(found, vector.expect, "{}", vector.name);
-        // What is taken is written again as it was.
+        // Accepted bundles re-encode to the same bytes.
         if found == "ok" {
             let request = Request::parse(&vector.bytes, &Limits::default()).expect("it was taken");
             let frame = sealift_tests::frame::frame(request.outline());
@@ -74,7 +74,7 @@ fn requests_are_what_the_vectors_expect() {
     assert_eq!(good, 3);
 }
 
-/// Sizes of portions: all at once, one byte, and a few sequences that repeat.
+/// Returns sizes of portions: all at once, one byte, and a few repeating sequences.
 fn portions(vector: &Vector) -> Vec<Vec<usize>> {
     let mut state = 0x9e37_79b9_7f4a_7c15_u64 ^ u64::from(sealift_tests::bytes::narrow(vector.bytes.len()));
     let mut random = || {
@@ -93,7 +93,7 @@ fn portions_do_not_matter() {
         let whole = open(&vector.bytes, &[usize::MAX]);
         for sizes in portions(vector) {
             assert_eq!(open(&vector.bytes, &sizes), whole, "{}: portions of {sizes:?}", vector.name);
-            // From a pipe, whose length nobody knows, only what is read can be missed or left over.
+            // For a pipe the length is unknown, so only parts that are read can be missing or trailing.
             let by_length = vector.check == Check::Open && matches!(vector.expect.as_str(), "truncated" | "trailing");
             if !by_length {
                 let input = Input::pipe("pipe", Box::new(Portions::new(&vector.bytes, &sizes)));
@@ -105,7 +105,7 @@ fn portions_do_not_matter() {
     }
 }
 
-/// But for the envelopes, which it leaves to others, and chunks, which it always reads.
+/// Except for envelopes, which it does not check, and chunks, which it always reads.
 #[test]
 fn the_walk_gives_what_the_vectors_expect() {
     let all = load();
@@ -122,7 +122,7 @@ fn the_walk_gives_what_the_vectors_expect() {
     }
 }
 
-/// What stands as ⟨`name`⟩ in the specification.
+/// Returns all names written as ⟨`name`⟩ in the specification.
 fn names_of_the_specification() -> BTreeSet<String> {
     let spec = std::fs::read_to_string(folder().join("../sealift.md")).expect("the specification is there");
     let marks = spec.split("⟨`").skip(1).filter_map(|rest| rest.split_once("`⟩"));

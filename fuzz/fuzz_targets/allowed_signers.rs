@@ -2,5 +2,5 @@
 
 use libfuzzer_sys::fuzz_target;
 
-// A comment changes nothing, and nobody is trusted who is not listed.
+// Comments change nothing, and a key that is not listed is not trusted.
 fuzz_target!(|data: &[u8]| sealift_tests::targets::allowed_signers(data));

@@ -2,5 +2,5 @@
 
 use libfuzzer_sys::fuzz_target;
 
-// Around any sound index and layout, any chunks are read to the end or refused under the content's words.
+// With any valid index and layout, arbitrary chunks are read to the end or rejected with a content error.
 fuzz_target!(|data: &[u8]| sealift_tests::targets::bundle_deep(data));

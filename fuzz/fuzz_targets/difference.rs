@@ -2,5 +2,5 @@
 
 use libfuzzer_sys::fuzz_target;
 
-// A difference encodes to the bytes that it was parsed from, all of it can be listed, and what it makes of a base is bounded by the two.
+// A difference re-encodes to the same bytes, can be listed completely, and the result of applying it is bounded by the base and the difference.
 fuzz_target!(|data: &[u8]| sealift_tests::targets::difference(data));

@@ -2,5 +2,5 @@
 
 use libfuzzer_sys::fuzz_target;
 
-// One content has one index: what the builder makes of a parsed index are its bytes.
+// The same content has one index: the builder reproduces the bytes of a parsed index.
 fuzz_target!(|data: &[u8]| sealift_tests::targets::index(data));

@@ -2,5 +2,5 @@
 
 use libfuzzer_sys::fuzz_target;
 
-// The portions in which a file is read do not matter.
+// The sizes of reads do not affect the result.
 fuzz_target!(|data: &[u8]| sealift_tests::targets::opener(data));

@@ -2,5 +2,5 @@
 
 use libfuzzer_sys::fuzz_target;
 
-// A profile's last line may end or not.
+// The last line of a profile may lack its newline.
 fuzz_target!(|data: &[u8]| sealift_tests::targets::order_profile(data));

@@ -2,5 +2,5 @@
 
 use libfuzzer_sys::fuzz_target;
 
-// What a repository holds has one encoding.
+// OSTree objects have a single encoding.
 fuzz_target!(|data: &[u8]| sealift_tests::targets::ostree_object(data));

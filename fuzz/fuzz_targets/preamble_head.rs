@@ -2,5 +2,5 @@
 
 use libfuzzer_sys::fuzz_target;
 
-// Preamble, root and signature area encode to the bytes that they were parsed from.
+// Preamble, root and signature area re-encode to the same bytes.
 fuzz_target!(|data: &[u8]| sealift_tests::targets::preamble_head(data));

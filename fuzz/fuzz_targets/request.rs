@@ -2,5 +2,5 @@
 
 use libfuzzer_sys::fuzz_target;
 
-// A request encodes to what says the same, and what it is completed to is an index of the length that it says.
+// A request re-encodes to an equivalent one, and completing it gives an index of the stated length.
 fuzz_target!(|data: &[u8]| sealift_tests::targets::request(data));

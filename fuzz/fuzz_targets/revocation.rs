@@ -2,5 +2,5 @@
 
 use libfuzzer_sys::fuzz_target;
 
-// A list is read the same way each time, and revokes no key that it does not name.
+// Parsing a list is deterministic, and it revokes only the keys that it names.
 fuzz_target!(|data: &[u8]| sealift_tests::targets::revocation(data));

@@ -2,5 +2,5 @@
 
 use libfuzzer_sys::fuzz_target;
 
-// A signature has one spelling, and does not fit other bytes.
+// A signature has a single encoding, and does not verify for other bytes.
 fuzz_target!(|data: &[u8]| sealift_tests::targets::sshsig(data));

@@ -2,5 +2,5 @@
 
 use libfuzzer_sys::fuzz_target;
 
-// A byte difference that fits the lengths of a chunk and of its prefix makes a chunk of that length, or does not decode.
+// A byte difference that matches the lengths of a chunk and its prefix either makes a chunk of that length, or fails to decode.
 fuzz_target!(|data: &[u8]| sealift_tests::targets::suffix(data));

@@ -1,5 +1,5 @@
-//! What a bundle takes of memory is no more than its root declares, as `sealift info` prints it, for every verb: the program runs under a
-//! limit of its address space, and ends well or with an error of its own.
+//! The memory for a bundle never exceeds its root's declaration, as `sealift info` prints it, for any command: the program runs with a
+//! limited address space, and must succeed or exit with a regular error.
 
 use std::cell::RefCell;
 use std::collections::BTreeMap;
@@ -13,19 +13,19 @@ use sealift_tests::large::{
 };
 use tempfile::TempDir;
 
-/// What the program maps whatever it reads, of which pages that nobody has touched count as well: its code and libraries, of which 15 MiB
-/// were measured, and what the heap takes at a time.
+/// The program's mappings that do not depend on the input, counting untouched pages: code and libraries (15 MiB
+/// measured), and the heap's growth step.
 const OWN_MAP: u64 = 24 << 20;
-/// The stack of a thread, and its guard.
+/// A thread's stack and guard page.
 const STACK: u64 = 3 << 20;
 
-/// The program, as it is built for tests.
+/// Returns the program, built for tests.
 fn program() -> &'static Path {
     static PROGRAM: OnceLock<PathBuf> = OnceLock::new();
     PROGRAM.get_or_init(|| {
         let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
-        // As the tests of the command line have it: with other features it would be another program, compiled once more. So would it be where
-        // build scripts see what cargo tells of this package.
+        // Uses the same features and environment as the command-line tests: otherwise the program would be compiled again, as it also would if
+        // build scripts saw cargo's variables for this package.
         let mut build = Command::new(cargo);
         let of_package = |name: &str| name.starts_with("CARGO_PKG_") || name.starts_with("CARGO_MANIFEST_");
         std::env::vars_os().filter(|(name, _)| name.to_str().is_some_and(of_package)).for_each(|(name, _)| {
@@ -38,12 +38,12 @@ fn program() -> &'static Path {
     })
 }
 
-/// A folder with bundles in it.
+/// A folder with bundles.
 struct Desk(TempDir, RefCell<BTreeMap<String, (u64, u64)>>);
 
 impl Desk {
     fn new(bundles: Vec<(&str, Bundle)>) -> Self {
-        // In memory, where there is such a place: very many files are made.
+        // In memory where possible, since very many files are created.
         let folder = tempfile::tempdir_in("/dev/shm").or_else(|_| tempfile::tempdir()).expect("a temporary folder");
         for (name, bundle) in bundles {
             std::fs::write(folder.path().join(name), bundle.encode()).expect("it is written");
@@ -54,12 +54,12 @@ impl Desk {
 
     fn command(&self, command: &mut Command) -> Output {
         let command = command.current_dir(self.0.path()).env("XDG_STATE_HOME", self.0.path().join("state"));
-        // glibc reserves 64 MiB of addresses for each thread that allocates, and uses none of it.
+        // glibc reserves 64 MiB of addresses, unused, for each allocating thread.
         let command = command.env("MALLOC_ARENA_MAX", "1").env("RUST_BACKTRACE", "0");
         command.stdin(Stdio::null()).output().expect("it runs")
     }
 
-    /// What a bundle declares, and on how many threads. It is asked once.
+    /// Returns the memory that a bundle declares, and the number of threads. Cached.
     fn declared(&self, bundle: &str) -> (u64, u64) {
         *self.1.borrow_mut().entry(bundle.to_owned()).or_insert_with(|| self.ask(bundle))
     }
@@ -74,7 +74,7 @@ impl Desk {
         (number("memory_bytes"), number("threads"))
     }
 
-    /// Runs a verb with no more addresses than the bundles in its arguments declare. It is to end with one of these statuses.
+    /// Runs a command with the address space that the bundles in its arguments declare. It must exit with one of the given statuses.
     fn run(&self, bundles: &[&str], arguments: &str, good: &[i32]) -> Vec<String> {
         let declared: Vec<(u64, u64)> = bundles.iter().map(|bundle| self.declared(bundle)).collect();
         let threads = declared.iter().map(|(_, threads)| *threads).max().unwrap_or(1);
@@ -92,7 +92,7 @@ impl Desk {
         }
     }
 
-    /// Runs every verb that reads bundles on `one` and `other`.
+    /// Runs every command that reads bundles on `one` and `other`.
     fn read(&self) {
         let unsigned = "--allow-unsigned";
         let mut failed = Vec::new();
@@ -112,7 +112,7 @@ impl Desk {
         assert!(failed.is_empty(), "{}", failed.join("\n"));
     }
 
-    /// Runs every verb that makes or compares a target, or packs one. What no file system takes is an error.
+    /// Runs every command that creates or compares a target, or packs one. Unsupported files are a regular error.
     fn write(&self, good: &[i32]) {
         let unsigned = "--allow-unsigned";
         let unpack = format!("--durability none {unsigned}");
@@ -130,7 +130,7 @@ impl Desk {
             (&["one", "other"], format!("pack target --base other -o delta {pack}")),
             (&["other", "delta"], "diff other delta".into()),
             (&["one", "other"], format!("unpack other target --update --delete {unpack}")),
-            // What is read over a delta. Its target keeps the other bundle.
+            // Commands that read over a delta. Its target keeps the other bundle.
             (&["delta"], "info delta".into()),
             (&["delta"], "ls delta".into()),
             (&["delta"], format!("verify --deep delta {unsigned}")),
@@ -142,19 +142,19 @@ impl Desk {
         let failed: Vec<String> =
             steps.iter().flat_map(|(bundles, arguments)| self.run(bundles, arguments, good)).collect();
         assert!(failed.is_empty(), "{}", failed.join("\n"));
-        // What has directories deeper than a path may be is not removed by path alone.
+        // A tree deeper than the path limit cannot be removed by path alone.
         let _ = Command::new("rm").args(["-rf", "target", "to"]).current_dir(self.0.path()).status();
     }
 }
 
-/// Two bundles of the same form, of which no name is in both.
+/// Returns two bundles of the same form that share no name.
 fn pair(make: impl Fn(char) -> Bundle) -> Desk {
     Desk::new(vec![("one", make('a')), ("other", make('b'))])
 }
 
-/// Names of each kind, enough of them that what the program has anyhow is the lesser part.
+/// The number of names of each kind: enough to dominate the program's fixed memory.
 const MANY: usize = 50_000;
-/// The same where each is made on a file system.
+/// The same for tests that create each file on a file system.
 const MADE: usize = 20_000;
 
 #[test]
@@ -209,7 +209,7 @@ fn doubling_dirtrees() {
     pair(13).write(&[0, 1]);
 }
 
-/// Bytes that no compressor makes fewer.
+/// Returns incompressible bytes.
 fn noise(seed: u64, len: usize) -> Vec<u8> {
     let mut state = seed | 1;
     let next = || {
@@ -221,7 +221,7 @@ fn noise(seed: u64, len: usize) -> Vec<u8> {
     std::iter::repeat_with(next).flatten().take(len).collect()
 }
 
-/// What a delta takes is its own declaration alone, which has the bases' part in it: of what is read over it with prefixes from the base.
+/// A delta declares its own cost, which includes its bases. Here it is read with prefixes from the base.
 #[test]
 fn reading_over_a_delta() {
     let desk = Desk::new(Vec::new());
@@ -230,7 +230,7 @@ fn reading_over_a_delta() {
     let version = |edit: usize| {
         for file in 0..12_u64 {
             let mut content = noise(file + 1, 5 << 20);
-            // An edit in each piece, and one that moves all behind it.
+            // One edit in each piece, and an insertion that shifts everything behind it.
             (edit..content.len()).step_by(1 << 18).for_each(|at| content[at] ^= 0xff);
             content.splice(100..100, std::iter::repeat_n(7, edit));
             std::fs::write(path(&format!("tree/{file}")), content).expect("it is written");
@@ -262,7 +262,7 @@ fn reading_over_a_delta() {
         (&["delta"], format!("unpack delta target --delete {unpack}")),
         (&["delta"], format!("unpack delta target {unpack}")),
         (&["delta"], format!("unpack delta target --rehash {unpack}")),
-        // Where the target has no record, it is hashed.
+        // If the target has no record, it is hashed.
         (&["one"], format!("unpack one bare {unpack}")),
         (&["delta"], format!("unpack delta bare --adopt --delete {unpack}")),
         (&["other"], format!("unpack other bare --update --delete {unpack}")),
@@ -288,7 +288,7 @@ fn more_entries_than_anybody_has_are_refused() {
         assert_eq!(output.status.code(), Some(1), "{arguments}: {said}");
         assert!(said.contains("--limit entries=134217726"), "{said}");
     }
-    // Where it is asked for, and there is no such memory, that is an error as well.
+    // If that much memory is requested but unavailable, that is a regular error too.
     let mut shell = Command::new("sh");
     shell.args(["-c", "ulimit -v 1000000; exec \"$@\"", "sh"]).arg(program());
     let output = desk.command(shell.args(["ls", "one", "--limit", "entries=1000000000"]));

@@ -1,5 +1,5 @@
-//! What reading costs is counted, and not timed: each byte of the input is read once, each chunk decoded once, and nothing is looked at
-//! that was not asked for, whatever a bundle's tables make of each other.
+//! Reading costs are counted, not timed: each byte of the input is read once, each chunk is decoded once, and nothing is examined
+//! unnecessarily, regardless of the references in a bundle's tables.
 
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::cell::Cell;
@@ -22,7 +22,7 @@ use sealift_tests::vector::Check;
 use sealift_verify::checker::ObjectChecker;
 use sealift_verify::objects::Checked;
 
-/// Counts the bytes that each thread asks for.
+/// Counts the bytes that each thread allocates.
 struct Counting;
 
 thread_local! {
@@ -34,27 +34,27 @@ fn allocated() -> usize {
 }
 
 fn count_allocated(len: usize) {
-    // A thread that ends is not counted any more.
+    // A terminating thread is no longer counted.
     let _ = ALLOCATED.try_with(|allocated| allocated.set(allocated.get() + len));
 }
 
 #[allow(unsafe_code, reason = "an allocator has no other form; all calls go on to the system's")]
-// SAFETY: each call goes to the system's allocator as it came, and counting neither allocates nor panics.
+// SAFETY: each call is forwarded unchanged to the system's allocator; counting neither allocates nor panics.
 unsafe impl GlobalAlloc for Counting {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
         count_allocated(layout.size());
-        // SAFETY: the caller's own promises.
+        // SAFETY: the caller's guarantees.
         unsafe { System.alloc(layout) }
     }
 
     unsafe fn dealloc(&self, block: *mut u8, layout: Layout) {
-        // SAFETY: the caller's own promises.
+        // SAFETY: the caller's guarantees.
         unsafe { System.dealloc(block, layout) }
     }
 
     unsafe fn realloc(&self, block: *mut u8, layout: Layout, len: usize) -> *mut u8 {
         count_allocated(len);
-        // SAFETY: the caller's own promises.
+        // SAFETY: the caller's guarantees.
         unsafe { System.realloc(block, layout, len) }
     }
 }
@@ -62,7 +62,7 @@ unsafe impl GlobalAlloc for Counting {
 #[global_allocator]
 static ALLOCATOR: Counting = Counting;
 
-/// A pipe that counts what is taken from it.
+/// A pipe that counts the bytes read from it.
 struct Counted {
     bytes: std::io::Cursor<Vec<u8>>,
     read: Arc<AtomicU64>,
@@ -87,7 +87,7 @@ fn unpacked(input: Input, target: &Path) -> Result<u64, Error> {
     unpack(anyones(input)?, target, &options, &Progress::default()).map(|stats| stats.files)
 }
 
-/// What is counted is the work, in its least part: reading a file that is a pipe, whose bytes come once.
+/// Checks the minimal amount of work when reading a pipe, whose bytes arrive once.
 fn read_once(bytes: &[u8], found: u64) {
     let len = u64::try_from(bytes.len()).expect("64 bits");
     let (input, read) = counted(bytes);
@@ -100,7 +100,7 @@ fn read_once(bytes: &[u8], found: u64) {
     assert_eq!(read.load(Ordering::Relaxed), len);
 }
 
-/// How often chunks are given to a checker, and what it finds in them.
+/// Returns the number of chunks passed to a checker, and of results.
 fn checked(bytes: &[u8]) -> (usize, usize) {
     let bundle = open_whole(bytes).expect("it is sound");
     let mut checker = ObjectChecker::new(&bundle);
@@ -124,13 +124,13 @@ fn one_chunk_of_many_objects_is_read_and_decoded_once() {
 
 #[test]
 fn one_chunk_that_many_pieces_use_is_read_and_decoded_once() {
-    // A thousand equal pieces in each of twenty files, which differ at their ends.
+    // A thousand equal pieces in each of twenty files with different ends.
     let named: Vec<String> = (0..20_u8).map(|number| format!("f{number:02}")).collect();
     let content = |number: u8| [vec![7; 1000 << 12], vec![number; 10]].concat();
     let tree =
         (0..20).zip(&named).fold(dir([]), |tree, (number, name)| tree.with(name.as_bytes(), file(content(number))));
     let bytes = Bundle::new(&[("main", tree)], Packing::default()).encode();
-    // One chunk for all of them, and one for each end.
+    // One chunk for the equal pieces, and one for each end.
     assert_eq!(checked(&bytes), (21, 20 * 1001));
     read_once(&bytes, 20);
 }
@@ -147,7 +147,7 @@ fn a_path_is_listed_without_a_look_at_the_others() {
         let found = find(&chain, &top(levels)).expect("it is there");
         assert_eq!(entries_below(&chain, found).count(), 101 - levels, "{levels}");
     }
-    // The same as a filter of all would find.
+    // The result must equal a filter over all names.
     let leaf = || dir([("x", file("x")), ("y", file("y"))]);
     let tree = dir([("a", dir([("a", leaf()), ("b", leaf())])), ("ab", leaf()), ("b", file("b"))]);
     let bundle = open_whole(&Bundle::new(&[("main", tree)], Packing::default()).encode()).expect("it is sound");
@@ -163,8 +163,8 @@ fn a_path_is_listed_without_a_look_at_the_others() {
     }
 }
 
-/// What unpacking one path takes of memory, counted in all that is asked for: a path that is put together for each of the names, or a list
-/// that is gone through for each, would make four times as much of twice as many.
+/// Counts all allocations when unpacking one path: building a path for each name, or scanning a list for each, would quadruple the memory
+/// when the number of names doubles.
 #[test]
 fn one_path_of_many_is_unpacked_in_one_pass() {
     let taken = |bundle: Bundle, path: &[u8], is_there: bool| {
@@ -188,15 +188,15 @@ fn one_path_of_many_is_unpacked_in_one_pass() {
     ];
     for (what, count, taken) in cases {
         let [one, two, four] = [1, 2, 4].map(|times| taken(count * times));
-        // What all have in common goes out of the differences: they are as 1 to 2, and as 1 to 4 where it is quadratic.
+        // Fixed costs cancel in the differences: their ratio is 2 for linear growth, and 4 for quadratic growth.
         let (first, second) = (two - one, four - two);
         assert!(second < 3 * first, "{what}: {one}, {two}, {four}");
     }
 }
 
-/// Who chooses names and ids chooses no map's order: readers that parse have sorted tables alone, and the program's maps are keyed by the
-/// standard library, at random for each. What collides under a hash that nobody can know cannot be made, so that what is looked at is which
-/// hash it is.
+/// Hostile names and ids cannot cause collisions in maps: the parsing readers use sorted tables only, and the program's maps use the standard
+/// library's randomly keyed hash. Collisions under an unknown hash key cannot be constructed, so the test checks which hash
+/// is used.
 #[test]
 fn no_map_can_be_flooded() {
     fn sources(folder: &Path, all: &mut Vec<(String, String)>) {
@@ -238,7 +238,7 @@ fn no_map_can_be_flooded() {
     }
 }
 
-/// Hostile input 7: bombs, large windows, sizes that are not so, and many or empty frames.
+/// Hostile input 7: bombs, large windows, wrong sizes, and many or empty frames.
 #[test]
 fn a_frame_is_refused_for_what_it_declares_before_it_is_decoded() {
     let zeros = vec![0; 64 << 20];
@@ -267,12 +267,12 @@ fn a_frame_is_refused_for_what_it_declares_before_it_is_decoded() {
     assert_eq!(decoded, b"small");
 }
 
-/// Hostile input 27: a file of 8 EiB, which is all hole.
+/// Hostile input 27: a file of 8 EiB that is all hole.
 #[test]
 fn a_file_of_eight_exbibytes_is_refused_by_its_declaration() {
     let tree = dir([("hole", file(vec![0; 17 << 12])), ("other", file("other"))]);
     let mut bundle = Bundle::new(&[("main", tree)], Packing { piece_log2: 26, ..Packing::default() });
-    // The same file, one bit larger: its hole is as long.
+    // The same file, one bit larger, with a hole of the same length.
     let size = (1 << 62) + (17 << 12);
     bundle.index.objects[0].0 = size;
     bundle.layout.holes[0].1 = vec![(0, size >> 12)];
@@ -286,7 +286,7 @@ fn a_file_of_eight_exbibytes_is_refused_by_its_declaration() {
     assert_eq!(std::fs::read_dir(folder.path()).expect("it is there").count(), 0);
 }
 
-/// Hostile input 28: what several objects share gives none of them another's bytes.
+/// Hostile input 28: objects that share a chunk cannot affect each other's bytes.
 #[test]
 fn a_shared_chunk_cannot_be_poisoned() {
     let (one, other) = (paint(1, 300), paint(2, 300));
@@ -295,7 +295,7 @@ fn a_shared_chunk_cannot_be_poisoned() {
     assert!(walk(&bundle().encode(), &[usize::MAX], Check::Deep).is_ok());
     let mut changed = other.clone();
     changed[0] ^= 1;
-    // Signed and with its digest: the chunk's bytes are what layout and root say, and not what the index says.
+    // Signed and with a correct digest: the chunk matches layout and root, but not the index.
     for joined in [[one.clone(), changed], [other.clone(), one.clone()]] {
         let mut poisoned = bundle();
         poisoned.store(0, frame(&joined.concat()));
@@ -307,7 +307,7 @@ fn a_shared_chunk_cannot_be_poisoned() {
         assert_eq!(error.kind(), Some(Kind::Object), "{error}");
         assert!(!folder.path().join("target").exists());
     }
-    // A dictionary would be what all chunks share, and no frame may name one.
+    // A dictionary would be shared by all chunks, so no frame may name one.
     let named =
         RawFrame { descriptor: 0b1010_0001, fields: [&[7][..], &600_u32.to_le_bytes()].concat(), ..RawFrame::of(&[]) };
     let mut poisoned = bundle();

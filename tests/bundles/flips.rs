@@ -1,4 +1,4 @@
-//! Whatever is done to a signed bundle, it is not taken any more: each byte changed, each cut, each byte added.
+//! Any modification of a signed bundle is rejected: every changed byte, every truncation, every added byte.
 
 use sealift::Input;
 use sealift_format::Opened;
@@ -8,7 +8,7 @@ use sealift_tests::reader::{Portions, is_trusted, judge, read};
 use sealift_tests::tree::{dir, file, paint, symlink};
 use sealift_tests::vector::{Check, Trust, load};
 
-/// A signed bundle with a group, pieces, a hole and a raw chunk's worth of every part.
+/// Returns a signed bundle with a group, pieces, a hole, and optionally raw chunks.
 fn signed(raw: bool) -> Vec<u8> {
     let mut holey = vec![0; 16 * 4096];
     holey.extend(b"end");
@@ -21,7 +21,7 @@ fn trust() -> Trust {
     Trust { signers: vec![Key::Ed25519(1).allowed("test")], ..Trust::default() }
 }
 
-/// Verifies a file of these bytes, without the objects.
+/// Verifies a file with these bytes, without checking objects.
 fn verifies(bytes: &[u8], folder: &std::path::Path) -> bool {
     let path = folder.join("bundle");
     std::fs::write(&path, bytes).expect("there is room");
@@ -82,14 +82,14 @@ fn an_added_byte_is_found() {
     let good = signed(false);
     for at in 0..=good.len() {
         let mut bad = good.clone();
-        // At places where it would be an equal byte's neighbour it still moves all that follows.
+        // Inserting a byte equal to its neighbour still shifts everything behind it.
         bad.insert(at, good.get(at).copied().unwrap_or(0));
         assert!(!verifies_from_a_pipe(&bad), "a byte added at {at}, from a pipe");
     }
     assert!(!verifies(&[&good[..], &[0]].concat(), folder.path()));
 }
 
-/// Without its bases, and without a signature: the BLAKE3 of the area covers the head.
+/// Without bases or a signature: the BLAKE3 of the area covers the head.
 #[test]
 fn every_changed_byte_of_a_delta_bundle_is_found() {
     let names = ["good-delta", "good-delta-suffix", "good-delta-ostree"];

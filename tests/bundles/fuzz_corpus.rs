@@ -1,4 +1,4 @@
-//! Replays the corpora of the fuzz targets, and what crashed them once, through the targets' bodies.
+//! Replays the corpora of the fuzz targets, and inputs that once crashed them.
 
 use sealift_tests::corpus::{folder, seeds};
 use sealift_tests::targets::ALL;
@@ -11,10 +11,10 @@ fn the_corpora_are_replayed() {
         for input in inputs {
             let path = input.expect("it can be listed").path();
             let data = std::fs::read(&path).expect("it can be read");
-            // The name of the input, where it panics.
+            // Prints the name of the input before a possible panic.
             println!("{}", path.display());
             body(&data);
-            // What stands beside a seed is reached as well.
+            // Also tries variations of each seed.
             for at in (0..data.len()).step_by(1 + data.len() / 64) {
                 let mut changed = data.clone();
                 changed[at] ^= 1 << (at % 8);

@@ -1,4 +1,4 @@
-//! What holds for any bundle, good or bad, and of all who read it.
+//! Properties of all bundles, valid or not, and of all their readers.
 
 mod bounds;
 mod costs;

@@ -1,4 +1,4 @@
-//! The second reader over all vectors.
+//! Runs the second reader over all vectors.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -14,8 +14,8 @@ fn can_import(python: &Path) -> bool {
     tried.is_ok_and(|output| output.status.success())
 }
 
-/// A Python with the modules that the second reader needs: the one of SEALIFT_PYTHON, the system's, or the one that `cargo xtask ci readers`
-/// makes. A test fetches nothing.
+/// Returns a Python with the modules that the second reader needs: from SEALIFT_PYTHON, the system's, or the one that `cargo xtask ci readers`
+/// creates. Tests download nothing.
 fn python() -> Option<PathBuf> {
     let cache = std::env::var_os("XDG_CACHE_HOME").map(PathBuf::from);
     let cache = cache.or_else(|| Some(std::env::home_dir()?.join(".cache")));

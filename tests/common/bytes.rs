@@ -1,4 +1,4 @@
-//! Bytes as the specification writes them (spec 1, 3.1), with nothing refused.
+//! Encodes values as the specification does (spec 1, 3.1), without rejecting anything.
 
 /// A section of a section list.
 #[derive(Clone, Debug)]
@@ -7,23 +7,23 @@ pub struct Section {
     pub id: u16,
     /// Bit 0: must be understood.
     pub flags: u16,
-    /// What it holds.
+    /// Its payload.
     pub payload: Vec<u8>,
 }
 
 impl Section {
-    /// A section that must be understood.
+    /// Returns a section that must be understood.
     pub fn critical(id: u16, payload: Vec<u8>) -> Self {
         Self { id, flags: 1, payload }
     }
 
-    /// A section that a reader may pass over.
+    /// Returns a section that a reader may ignore.
     pub fn ignorable(id: u16, payload: Vec<u8>) -> Self {
         Self { id, flags: 0, payload }
     }
 }
 
-/// The bytes of a section list.
+/// Returns the bytes of a section list.
 pub fn join(sections: &[Section]) -> Vec<u8> {
     let mut out = Vec::new();
     for section in sections {
@@ -54,22 +54,22 @@ fn planes<const W: usize>(values: impl Iterator<Item = [u8; W]> + Clone) -> Vec<
     (0..W).flat_map(|byte| values.clone().map(move |value| value[byte])).collect()
 }
 
-/// A length in memory as a number of the format.
+/// Converts a length in memory to the format's u64.
 pub fn wide(len: usize) -> u64 {
     u64::try_from(len).expect("no platform has longer ones")
 }
 
-/// A length or number that has 32 bits in the format.
+/// Converts a length or number to the format's u32.
 pub fn narrow<T: TryInto<u32>>(len: T) -> u32 {
     len.try_into().ok().expect("vectors are small")
 }
 
-/// A length that has one byte in the format.
+/// Converts a length to the format's u8.
 pub fn byte(len: usize) -> u8 {
     u8::try_from(len).expect("the field has one byte")
 }
 
-/// A length that has two bytes in the format.
+/// Converts a length to the format's u16.
 pub fn short(len: usize) -> u16 {
     u16::try_from(len).expect("the field has two bytes")
 }

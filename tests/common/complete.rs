@@ -1,4 +1,4 @@
-//! A delta bundle with its bases: the wanted index, and each object that it carries (spec 4.6, 6.7, 7.5 and 8).
+//! Completes a delta bundle with its bases: checks the wanted index, and each carried object (spec 4.6, 6.7, 7.5 and 8).
 
 use std::collections::BTreeMap;
 
@@ -17,16 +17,16 @@ fn at(number: impl TryInto<usize>) -> usize {
     number.try_into().ok().expect("vectors are small")
 }
 
-/// Completes the delta bundle of this file with bundles that are its bases, and checks all objects, those of the bases included.
+/// Completes the delta bundle in this file with its bases, and checks all objects, including those of the bases.
 ///
 /// # Errors
-/// The difference does not fit its bases, or an object is not what it is to be.
+/// Returns an error if the difference does not match its bases, or an object does not match.
 pub fn complete(delta: Delta, file: &[u8], bases: &[&[u8]]) -> Result<Bundle, ContentError> {
     let opened: Vec<Bundle> = bases.iter().map(|file| open_whole(file).expect("a base is taken")).collect();
     let contents: Vec<Vec<u8>> = opened.iter().zip(bases).flat_map(|(base, file)| contents(base, file)).collect();
     let bundle = delta.clone().complete(&opened.iter().map(|base| &base.index).collect::<Vec<_>>())?;
     let (whole, carried) = (check_all(&bundle, file, &contents), check_carried(&delta, file, &contents));
-    // Who has no wanted index finds what is wrong with an object all the same.
+    // A fault in an object is found even without the wanted index.
     match (&whole, &carried) {
         (Ok(()), Err(error)) => panic!("what it carries is refused where what it makes is sound: {error}"),
         (Err(ContentError::Object { .. } | ContentError::Piece { .. }), Ok(())) => panic!("what it carries is taken"),
@@ -35,7 +35,7 @@ pub fn complete(delta: Delta, file: &[u8], bases: &[&[u8]]) -> Result<Bundle, Co
     whole.map(|()| bundle)
 }
 
-/// Checks what the delta carries, by itself.
+/// Checks the carried objects by themselves.
 fn check_carried(delta: &Delta, file: &[u8], contents: &[Vec<u8>]) -> Result<(), ContentError> {
     let mut checker = CarriedChecker::new(delta);
     for (number, stored) in stored_chunks(delta.head.chunks_at(), &delta.layout, file) {
@@ -92,7 +92,7 @@ fn prefix(ranges: &[BaseRange], contents: &[Vec<u8>]) -> Vec<u8> {
     ranges.iter().flat_map(part).copied().collect()
 }
 
-/// The content of each object of a bundle that carries all of them.
+/// Returns the content of each object of a bundle that carries all its objects.
 fn contents(bundle: &Bundle, file: &[u8]) -> Vec<Vec<u8>> {
     let (mut decoder, plan) = (ChunkDecoder::default(), ReadPlan::all(bundle.into()));
     let mut contents: Vec<Vec<u8>> = bundle.index.objects().iter().map(|object| vec![0; at(object.size)]).collect();

@@ -1,4 +1,4 @@
-//! Seeds of the fuzz targets, made from the vectors.
+//! Seeds of the fuzz targets, derived from the vectors.
 
 use std::path::{Path, PathBuf};
 
@@ -14,7 +14,7 @@ use crate::reader::{open, open_whole};
 use crate::targets::{difference_input, layout_input, suffix_input};
 use crate::vector::{Vector, load_requests};
 
-/// The folder of the corpora.
+/// Returns the folder of the corpora.
 pub fn folder() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../fuzz/corpus")
 }
@@ -22,7 +22,7 @@ pub fn folder() -> PathBuf {
 /// A target, a name and an input.
 pub type Seed = (&'static str, String, Vec<u8>);
 
-/// All seeds.
+/// Returns all seeds.
 pub fn seeds(vectors: &[Vector]) -> Vec<Seed> {
     let mut seeds = Vec::new();
     for vector in vectors.iter().filter(|vector| vector.name.starts_with("good-")) {
@@ -61,7 +61,7 @@ pub fn seeds(vectors: &[Vector]) -> Vec<Seed> {
     seeds
 }
 
-/// The difference and its base, the head, and the whole file.
+/// Returns the seeds of a delta: the difference with its base, the head, and the whole file.
 fn of_delta(vector: &Vector, all: &[Vector], delta: &Delta) -> Vec<Seed> {
     let base = all.iter().find(|base| vector.bases.first() == Some(&base.name)).expect("its base is a vector");
     let base = open_whole(&base.bytes).expect("a base is taken");
@@ -73,7 +73,7 @@ fn of_delta(vector: &Vector, all: &[Vector], delta: &Delta) -> Vec<Seed> {
     ]
 }
 
-/// Byte differences to a prefix: adding to parts of it, copying, and both in turn.
+/// Returns byte differences from a prefix: adding, copying, and both in turn.
 fn suffixes() -> Vec<Seed> {
     let of = |runs: &[(u32, u32, i64)], added: &[u8], copied: &[u8]| Suffix {
         runs: runs.to_vec(),
@@ -93,7 +93,7 @@ fn suffixes() -> Vec<Seed> {
     seeds.into_iter().map(seed).collect()
 }
 
-/// An object of OSTree of each type.
+/// Returns an OSTree object of each type.
 fn ostree_objects() -> Vec<Seed> {
     let xattrs = vec![Xattr { name: b"user.note".to_vec(), value: b"1".to_vec() }];
     let of = |mode| Attributes { mode, uid: 1000, gid: 0, xattrs: xattrs.clone().into() };
@@ -154,7 +154,7 @@ fn signatures() -> Vec<Seed> {
     seeds
 }
 
-/// A revocation list of OpenSSH's binary form, with a section of each kind that names keys.
+/// Returns a binary OpenSSH revocation list, with a section of each kind that names keys.
 fn krl() -> Vec<u8> {
     let mut out = b"SSHKRL\n\0\0\0\0\x01".to_vec();
     out.extend([0; 24]);

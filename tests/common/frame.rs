@@ -1,18 +1,18 @@
-//! zstd frames: real ones, and ones by hand (RFC 8878).
+//! zstd frames, compressed or built by hand (RFC 8878).
 
 use zstd_safe::{CCtx, CParameter};
 
-/// Compresses into a frame as spec 8.1 asks for.
+/// Compresses into a frame that conforms to spec 8.1.
 pub fn frame(content: &[u8]) -> Vec<u8> {
     compress(content, &[], false)
 }
 
-/// Compresses into such a frame, with a prefix that stands before the content (spec 7.5).
+/// Compresses into such a frame with a prefix (spec 7.5).
 pub fn frame_with_prefix(content: &[u8], prefix: &[u8]) -> Vec<u8> {
     compress(content, prefix, false)
 }
 
-/// Compresses into a frame that has a checksum, which spec 8.1 forbids.
+/// Compresses into a frame with a checksum, which spec 8.1 forbids.
 pub fn frame_with_checksum(content: &[u8]) -> Vec<u8> {
     compress(content, &[], true)
 }
@@ -33,21 +33,21 @@ fn compress(content: &[u8], prefix: &[u8], checksum: bool) -> Vec<u8> {
     out
 }
 
-/// A frame put together by hand.
+/// A frame built by hand.
 #[derive(Clone, Debug)]
 pub struct RawFrame {
     /// The frame header's descriptor.
     pub descriptor: u8,
-    /// What follows it: window, dictionary id and content size, as the descriptor says.
+    /// The fields after the descriptor: window, dictionary id and content size.
     pub fields: Vec<u8>,
     /// The blocks, each as its type, its size field and its bytes.
     pub blocks: Vec<(u8, u32, Vec<u8>)>,
-    /// What follows the blocks.
+    /// Bytes after the blocks.
     pub tail: Vec<u8>,
 }
 
 impl RawFrame {
-    /// One segment with one raw block.
+    /// Returns a single segment with one raw block.
     pub fn of(content: &[u8]) -> Self {
         let len = u32::try_from(content.len()).expect("vectors are small");
         Self {
@@ -58,14 +58,14 @@ impl RawFrame {
         }
     }
 
-    /// The same, not as one segment, with a window of 2^`log` bytes.
+    /// Returns the same frame with a window of 2^`log` bytes instead of a single segment.
     pub fn with_window(mut self, log: u8) -> Self {
         self.descriptor &= !0b0010_0000;
         self.fields.insert(0, (log - 10) << 3);
         self
     }
 
-    /// The frame's bytes.
+    /// Returns the frame's bytes.
     pub fn encode(&self) -> Vec<u8> {
         let mut out = 0xfd2f_b528_u32.to_le_bytes().to_vec();
         out.push(self.descriptor);

@@ -1,4 +1,4 @@
-//! Keys that sign test bundles, and SSH signatures with any field wrong (spec 9).
+//! Keys that sign test bundles, and SSH signatures with any wrong field (spec 9).
 
 use base64ct::{Base64, Encoding as _};
 use crypto_bigint::modular::{BoxedMontyForm, BoxedMontyParams};
@@ -7,10 +7,10 @@ use ed25519_dalek::Signer as _;
 use p256::ecdsa;
 use sha2::{Digest as _, Sha256, Sha512};
 
-/// A key that everyone knows.
+/// A publicly known key.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Key {
-    /// ssh-ed25519 with a secret of 32 such bytes.
+    /// ssh-ed25519 with a secret of 32 times this byte.
     Ed25519(u8),
     /// ecdsa-sha2-nistp256.
     EcdsaP256,
@@ -24,14 +24,14 @@ pub enum Key {
     Rsa2048,
 }
 
-/// The fields of an SSHSIG around the signature proper.
+/// The fields of an SSHSIG around the raw signature.
 #[derive(Clone, Debug)]
 pub struct SshSig {
-    /// What it is for.
+    /// The namespace.
     pub namespace: Vec<u8>,
-    /// Nothing.
+    /// The reserved field.
     pub reserved: Vec<u8>,
-    /// The hash of the message, by name.
+    /// The name of the message's hash.
     pub hash: &'static str,
     /// The flags of an authenticator.
     pub flags: u8,
@@ -46,7 +46,7 @@ impl Default for SshSig {
 const APPLICATION: &[u8] = b"ssh:";
 const COUNTER: u32 = 7;
 
-/// Fields, each with its length in front.
+/// Encodes fields, each with its length in front.
 pub fn strings(fields: &[&[u8]]) -> Vec<u8> {
     let mut out = Vec::new();
     for field in fields {
@@ -63,7 +63,7 @@ fn mpint(number: &[u8]) -> Vec<u8> {
 }
 
 impl Key {
-    /// The key type's name.
+    /// Returns the key type's name.
     pub fn type_name(self) -> &'static str {
         match self {
             Self::Ed25519(_) => "ssh-ed25519",
@@ -74,7 +74,7 @@ impl Key {
         }
     }
 
-    /// The public key blob.
+    /// Returns the public key blob.
     pub fn blob(self) -> Vec<u8> {
         let name = self.type_name().as_bytes();
         let point = p256_secret().verifying_key().to_sec1_point(false);
@@ -87,22 +87,22 @@ impl Key {
         }
     }
 
-    /// The key as in a `.pub` file.
+    /// Returns the key as in a `.pub` file.
     pub fn line(self) -> String {
         format!("{} {}", self.type_name(), Base64::encode_string(&self.blob()))
     }
 
-    /// A line of allowed signers that lets the key sign bundles of this name.
+    /// Returns a line of allowed signers that allows the key to sign bundles with these names.
     pub fn allowed(self, names: &str) -> String {
         format!("{names} namespaces=\"sealift\" {}", self.line())
     }
 
-    /// An SSHSIG over `message`.
+    /// Returns an SSHSIG over `message`.
     pub fn sign(self, message: &[u8]) -> Vec<u8> {
         self.sign_as(message, &SshSig::default())
     }
 
-    /// An SSHSIG over `message` with these fields, which the signature proper covers.
+    /// Returns an SSHSIG over `message` with these fields, which the raw signature covers.
     pub fn sign_as(self, message: &[u8], fields: &SshSig) -> Vec<u8> {
         let digest = match fields.hash {
             "sha256" => Sha256::digest(message).to_vec(),
@@ -183,7 +183,7 @@ fn p256_sign(data: &[u8]) -> Vec<u8> {
     strings(&[&mpint(&r), &mpint(&s)])
 }
 
-/// What an authenticator signs.
+/// Returns the bytes that an authenticator signs.
 fn authenticated(data: &[u8], flags: u8) -> Vec<u8> {
     let mut out = Sha256::digest(APPLICATION).to_vec();
     out.push(flags);

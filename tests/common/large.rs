@@ -1,4 +1,4 @@
-//! Bundles of very many rows, each table's for itself: what their reading takes is to be what their roots declare.
+//! Bundles with very many rows in a single table: reading them must take no more than their roots declare.
 
 use std::path::{Path, PathBuf};
 
@@ -22,7 +22,7 @@ fn of_mode(mode: u16) -> Attributes {
     Attributes { mode, ..Attributes::default() }
 }
 
-/// One directory of so many names, each of an inode of its own with the row of `rows`.
+/// Returns one directory with this many names, each of its own inode with a row of `rows`.
 fn wide_directory(count: usize, letter: char, rows: impl Iterator<Item = u32>) -> Bundle {
     let mut bundle = empty();
     let index = &mut bundle.index;
@@ -35,14 +35,14 @@ fn wide_directory(count: usize, letter: char, rows: impl Iterator<Item = u32>) -
     bundle
 }
 
-/// Named pipes of one directory.
+/// Returns a directory of named pipes.
 pub fn pipes(count: usize, letter: char) -> Bundle {
     let mut bundle = wide_directory(count, letter, std::iter::repeat_n(1, count));
     bundle.index.attributes.push(of_mode(PIPE));
     bundle
 }
 
-/// Named pipes each of which has an owner and extended attributes that no other has.
+/// Returns named pipes, each with a unique owner and unique extended attributes.
 pub fn xattrs(count: usize, letter: char) -> Bundle {
     let mut bundle = wide_directory(count, letter, 1..=narrow(count));
     let value = |number: usize| format!("{letter}{number:07}").into_bytes();
@@ -51,7 +51,7 @@ pub fn xattrs(count: usize, letter: char) -> Bundle {
     bundle
 }
 
-/// One file of very many extended attributes.
+/// Returns one file with very many extended attributes.
 pub fn one_of_xattrs(count: usize, letter: char) -> Bundle {
     let mut bundle = wide_directory(1, letter, std::iter::once(1));
     let name = |number: usize| format!("user.{letter}{number:06}").into_bytes();
@@ -60,7 +60,7 @@ pub fn one_of_xattrs(count: usize, letter: char) -> Bundle {
     bundle
 }
 
-/// Symbolic links.
+/// Returns a directory of symbolic links.
 pub fn symlinks(count: usize, letter: char) -> Bundle {
     let mut bundle = wide_directory(count, letter, std::iter::repeat_n(1, count));
     bundle.index.attributes.push(of_mode(LINK));
@@ -68,7 +68,7 @@ pub fn symlinks(count: usize, letter: char) -> Bundle {
     bundle
 }
 
-/// Files of a few bytes, no two of them equal.
+/// Returns files of a few bytes with distinct contents.
 pub fn files(count: usize, letter: char) -> Bundle {
     let mut bundle = wide_directory(count, letter, std::iter::repeat_n(1, count));
     let contents: Vec<Vec<u8>> = (0..count).map(|number| format!("{letter}{number}").into_bytes()).collect();
@@ -84,7 +84,7 @@ pub fn files(count: usize, letter: char) -> Bundle {
     bundle
 }
 
-/// One file of so many names.
+/// Returns one file with this many names.
 pub fn hard_links(count: usize, letter: char) -> Bundle {
     let mut bundle = wide_directory(count, letter, std::iter::once(1));
     let index = &mut bundle.index;
@@ -95,14 +95,14 @@ pub fn hard_links(count: usize, letter: char) -> Bundle {
     bundle
 }
 
-/// Directories of one directory.
+/// Returns a directory of directories.
 pub fn directories(count: usize, letter: char) -> Bundle {
     let mut bundle = wide_directory(count, letter, std::iter::repeat_n(0, count));
     bundle.index.children.extend(std::iter::repeat_n(0, count));
     bundle
 }
 
-/// Directories in each other, with names as long as names may be.
+/// Returns nested directories with names of maximum length.
 pub fn deep(levels: usize, letter: char) -> Bundle {
     let mut bundle = wide_directory(levels, letter, std::iter::repeat_n(0, levels));
     bundle.index.names = vec![letter.to_string().repeat(255).into_bytes(); levels];
@@ -111,7 +111,7 @@ pub fn deep(levels: usize, letter: char) -> Bundle {
     bundle
 }
 
-/// A commit of which each directory has the next one twice.
+/// Returns a commit in which each directory contains the next one twice.
 pub fn doubling(levels: u32, names: [&[u8]; 2]) -> Bundle {
     let mut bundle = nested(usize::try_from(levels).expect("32 bits"), &names);
     let entries = (2 << u64::from(levels)) - 2;
@@ -121,12 +121,12 @@ pub fn doubling(levels: u32, names: [&[u8]; 2]) -> Bundle {
     bundle
 }
 
-/// Where the bundles lie that the reader in Node is held to.
+/// Returns the folder of the bundles for the reader in Node.
 pub fn node_folder() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../wasm/tests/bundles")
 }
 
-/// Bundles of a few bytes that take more memory than JavaScript's engine has, or much of it.
+/// Returns bundles of a few bytes that take more memory than the JavaScript engine has, or much of it.
 pub fn for_node() -> [(&'static str, Vec<u8>); 3] {
     [
         ("doubling.sealift", doubling(23, [b"a", b"b"]).encode()),

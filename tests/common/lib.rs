@@ -1,4 +1,4 @@
-//! What the tests have in common: a builder of bundles with exactly one thing wrong, the vectors that it makes, the Rust reader over a
+//! Shared test code: a builder of bundles with exactly one fault, the vectors that it makes, the Rust reader for a
 //! vector, and the bodies of the fuzz targets.
 
 pub mod bundle;

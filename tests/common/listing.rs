@@ -1,4 +1,4 @@
-//! The listing of a bundle, as tests/reference/README.md describes it.
+//! The listing of a bundle, as specified in tests/reference/README.md.
 
 use std::fmt::Write as _;
 
@@ -6,12 +6,12 @@ use sealift::Bundle;
 use sealift::inspect::{Listed, What, entries};
 use sha2::{Digest as _, Sha256};
 
-/// SHA-256 of the listing.
+/// Returns the SHA-256 of the listing.
 pub fn listing_digest(bundle: &Bundle) -> String {
     hex(&Sha256::digest(listing(bundle)))
 }
 
-/// One JSON object a line for each file, the refs' roots among them.
+/// Returns one JSON object per line for each file, including the refs' roots.
 pub fn listing(bundle: &Bundle) -> String {
     let mut out = String::new();
     for entry in entries(bundle) {
@@ -52,7 +52,7 @@ fn line(out: &mut String, entry: &Listed<'_>) -> std::fmt::Result {
     writeln!(out, ",\"inode\":{}}}", entry.number)
 }
 
-/// A name as a JSON string: control characters, those that turn text, `%` and what is no UTF-8 as `%` and two digits a byte.
+/// Returns a name as a JSON string. Control characters, bidirectional controls, `%` and invalid UTF-8 become `%` and two digits per byte.
 fn quoted(name: &[u8]) -> String {
     let mut out = String::from("\"");
     let escape = |out: &mut String, bytes: &[u8]| bytes.iter().for_each(|byte| out.push_str(&format!("%{byte:02X}")));
@@ -79,7 +79,7 @@ fn quoted(name: &[u8]) -> String {
     out
 }
 
-/// Lower-case hexadecimal.
+/// Returns lower-case hexadecimal digits.
 pub fn hex(bytes: &[u8]) -> String {
     bytes.iter().map(|byte| format!("{byte:02x}")).collect()
 }

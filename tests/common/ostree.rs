@@ -1,4 +1,4 @@
-//! OSTree's objects as it writes them, with nothing refused, and section 11 of an index around them (spec 6.6).
+//! Encodes OSTree objects without rejecting anything, and section 11 of an index around them (spec 6.6).
 
 use sha2::{Digest as _, Sha256};
 
@@ -17,9 +17,9 @@ pub struct OsTree {
     pub objects: Vec<(u8, Vec<u8>)>,
     /// Attribute rows of the file objects.
     pub rows: Vec<u32>,
-    /// Objects of those that are regular.
+    /// Objects of the regular files.
     pub regulars: Vec<u32>,
-    /// Targets of those that are links.
+    /// Targets of the links.
     pub targets: Vec<Vec<u8>>,
     /// The column of commits.
     pub commits: Vec<u32>,
@@ -27,13 +27,13 @@ pub struct OsTree {
     pub collections: Vec<Vec<u8>>,
     /// Kinds and bytes of the repository's files.
     pub repository_files: Vec<(u8, Vec<u8>)>,
-    /// What the trees have of names, inodes and components, and the objects of their files.
+    /// The size of the commits' trees: entries, inodes, components, and the objects of their files.
     pub grown: Grown,
     checksums: Vec<Checksum>,
     files: Vec<Checksum>,
 }
 
-/// What the commits' trees add to the maxima.
+/// The trees' contribution to the maxima.
 #[derive(Clone, Debug, Default)]
 pub struct Grown {
     /// Entries.
@@ -42,32 +42,32 @@ pub struct Grown {
     pub inodes: u64,
     /// Components of the longest path.
     pub depth: u32,
-    /// The object of each regular file, and what its extended attributes take on a disk.
+    /// The object of each regular file, and the disk usage of its extended attributes.
     pub objects: Vec<(usize, u64)>,
-    /// What all the others take on a disk.
+    /// The disk usage of all others.
     pub disk: u64,
 }
 
-/// A commit to be added.
+/// A commit to add.
 #[derive(Clone, Debug)]
 pub struct Commit {
     /// Its tree.
     pub tree: Node,
-    /// Its commitmeta, where it has one.
+    /// Its commitmeta, if any.
     pub beside: Option<Vec<u8>>,
 }
 
-/// A commit without a commitmeta.
+/// Returns a commit without a commitmeta.
 pub fn commit(tree: Node) -> Commit {
     Commit { tree, beside: None }
 }
 
 impl OsTree {
-    /// Adds a ref of kind 1 to the index: its newest commit first, then parents.
+    /// Adds a ref of kind 1 to the index: its newest commit first, followed by the parents.
     pub fn add_ref(index: &mut Index, contents: &mut Vec<Vec<u8>>, name: &str, commits: &[Commit]) {
         let mut own = index.ostree.take().unwrap_or_default();
         index.refs.push((1, name.into()));
-        // Older commits are named by newer ones: checksums first.
+        // Newer commits name older ones, so the checksums are computed first.
         let mut checksums: Vec<Option<Checksum>> = vec![None];
         for commit in commits.iter().rev() {
             let parent = checksums.last().copied().flatten();
@@ -161,7 +161,7 @@ impl OsTree {
         }
     }
 
-    /// The section's payload.
+    /// Returns the section's payload.
     pub fn encode(&self) -> Vec<u8> {
         let mut out = narrow(self.objects.len()).to_le_bytes().to_vec();
         out.extend(self.objects.iter().map(|(kind, _)| *kind));
@@ -192,7 +192,7 @@ pub fn sha256(bytes: &[u8]) -> Checksum {
     Sha256::digest(bytes).into()
 }
 
-/// A container of GVariant: its body, and the ends that are stored in the order in which they stand.
+/// Returns a GVariant container: its body, and the member ends in storage order.
 pub fn framed(mut body: Vec<u8>, ends: &[usize]) -> Vec<u8> {
     let width = [1_usize, 2, 4].into_iter().find(|width| {
         let len = body.len() + ends.len() * width;
@@ -205,7 +205,7 @@ pub fn framed(mut body: Vec<u8>, ends: &[usize]) -> Vec<u8> {
     body
 }
 
-/// An array of values of no fixed size, whose alignment is 1.
+/// Returns an array of variable-length values with alignment 1.
 pub fn array(items: &[Vec<u8>]) -> Vec<u8> {
     let ends: Vec<usize> = items
         .iter()
@@ -235,7 +235,7 @@ pub fn dirmeta(node: &Node) -> Vec<u8> {
     out
 }
 
-/// The header of a file object.
+/// Returns the header of a file object.
 pub fn file_header(node: &Node) -> Vec<u8> {
     let numbers = [node.owner.0, node.owner.1, node.st_mode().into(), 0];
     let mut body: Vec<u8> = numbers.iter().flat_map(|number| number.to_be_bytes()).collect();
@@ -249,13 +249,13 @@ pub fn file_header(node: &Node) -> Vec<u8> {
     [&narrow(variant.len()).to_be_bytes()[..], &[0; 4], &variant].concat()
 }
 
-/// The checksum of a file object.
+/// Returns the checksum of a file object.
 pub fn file_checksum(node: &Node) -> Checksum {
     let content = if let What::Regular(content) = &node.what { &content[..] } else { &[] };
     sha256(&[&file_header(node), content].concat())
 }
 
-/// `(a(say)a(sayay))` of a directory's names, in their order.
+/// Encodes `(a(say)a(sayay))` for a directory's names, in their order.
 pub fn dirtree(directory: &Node) -> Vec<u8> {
     let What::Directory(names) = &directory.what else { return Vec::new() };
     let (mut files, mut directories) = (Vec::new(), Vec::new());
@@ -275,12 +275,12 @@ pub fn dirtree(directory: &Node) -> Vec<u8> {
     framed([files, array(&directories)].concat(), &[end])
 }
 
-/// `(a{sv}aya(say)sstayay)`, with no metadata, the subject `name` and the time 1700000000.
+/// Encodes `(a{sv}aya(say)sstayay)`, with no metadata, the subject `name` and the time 1700000000.
 pub fn commit_bytes(tree: &Node, parent: Option<Checksum>, name: &str) -> Vec<u8> {
     commit_with(Vec::new(), tree, parent, name)
 }
 
-/// The same, with this metadata.
+/// Like [`commit_bytes`], with this metadata.
 pub fn commit_with(metadata: Vec<u8>, tree: &Node, parent: Option<Checksum>, name: &str) -> Vec<u8> {
     let (mut body, metadata_end) = (metadata.clone(), metadata.len());
     body.extend(parent.iter().flatten());
@@ -298,7 +298,7 @@ pub fn commit_with(metadata: Vec<u8>, tree: &Node, parent: Option<Checksum>, nam
     framed(body, &[tree_end, body_end, subject_end, parent_end, parent_end, metadata_end])
 }
 
-/// `a{sv}` of one byte-aligned value each, with its type.
+/// Encodes `a{sv}` with one byte-aligned value per key, and its type.
 pub fn dictionary(entries: &[(&str, &str, &[u8])]) -> Vec<u8> {
     let (mut body, mut ends) = (Vec::new(), Vec::new());
     for (key, kind, value) in entries {
@@ -313,7 +313,7 @@ pub fn dictionary(entries: &[(&str, &str, &[u8])]) -> Vec<u8> {
     framed(body, &ends)
 }
 
-/// A bundle of a commit whose root is made of these objects.
+/// Returns a bundle of a commit whose root consists of these objects.
 pub fn of_root(dirtree: Vec<u8>, dirmeta: Vec<u8>) -> Bundle {
     let mut bundle = Bundle::with_commits(&[], &[("main", vec![commit(dir([]))])], Packing::default());
     let ostree = bundle.index.ostree.as_mut().expect("it has a commit");
@@ -321,7 +321,7 @@ pub fn of_root(dirtree: Vec<u8>, dirmeta: Vec<u8>) -> Bundle {
     bundle
 }
 
-/// A commit that names these objects.
+/// Returns a commit that names these objects.
 fn naming(tree: &[u8], meta: &[u8]) -> Vec<u8> {
     let replace = |bytes: &mut Vec<u8>, from: Checksum, to: Checksum| {
         let at = bytes.windows(32).position(|window| window == from).expect("the commit names it");
@@ -333,7 +333,7 @@ fn naming(tree: &[u8], meta: &[u8]) -> Vec<u8> {
     bytes
 }
 
-/// A bundle of a commit of which each directory has the next one under each of these names.
+/// Returns a bundle of a commit in which each directory contains the next one under each of these names.
 pub fn nested(levels: usize, names: &[&[u8]]) -> Bundle {
     let meta = dirmeta(&dir([]));
     let mut trees = vec![dirtree(&dir([]))];

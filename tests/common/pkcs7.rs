@@ -1,10 +1,10 @@
-//! Signatures for the kernel, by hand (spec 5.1): the layers of PKCS#7 with any of them wrong.
+//! Kernel signatures built by hand (spec 5.1): the layers of PKCS#7 with any fault.
 
 use p256::ecdsa;
 use p256::ecdsa::signature::Signer as _;
 use sealift_format::Root;
 
-/// The certificate of the key that signs here.
+/// The certificate of the signing key.
 pub const CERTIFICATE: &[u8] = include_bytes!("../data/kernel-p256.crt");
 /// signedData
 pub const SIGNED_DATA: &[u8] = &[0x2a, 0x86, 0x48, 0x86, 0xf7, 0x0d, 0x01, 0x07, 0x02];
@@ -14,7 +14,7 @@ const SHA256: &[u8] = &[0x60, 0x86, 0x48, 0x01, 0x65, 0x03, 0x04, 0x02, 0x01];
 const ECDSA_WITH_SHA256: &[u8] = &[0x2a, 0x86, 0x48, 0xce, 0x3d, 0x04, 0x03, 0x02];
 const COMMON_NAME: &[u8] = &[0x55, 0x04, 0x03];
 
-/// A value in DER: its tag, its length in the shortest form, and what it holds.
+/// Returns a value in DER: tag, length in the shortest form, and content.
 pub fn der(tag: u8, content: &[u8]) -> Vec<u8> {
     let len = u16::try_from(content.len()).expect("vectors are small").to_be_bytes();
     let len: &[u8] = match len {
@@ -25,7 +25,7 @@ pub fn der(tag: u8, content: &[u8]) -> Vec<u8> {
     [&[tag], len, content].concat()
 }
 
-/// Values one after the other in a sequence.
+/// Returns a sequence of values.
 pub fn sequence(values: &[Vec<u8>]) -> Vec<u8> {
     der(0x30, &values.concat())
 }
@@ -34,17 +34,17 @@ fn oid(bytes: &[u8]) -> Vec<u8> {
     der(6, bytes)
 }
 
-/// What stands around the signed data: its type, and itself.
+/// Returns the outer layer: the content type and the signed data.
 pub fn content_info(content_type: &[u8], signed_data: &[u8]) -> Vec<u8> {
     sequence(&[oid(content_type), der(0xa0, signed_data)])
 }
 
-/// What a key of P-256 signs that everyone knows, whose certificate is number 1 of `CN=test`; `signed` are the preamble and the root.
+/// Returns a kernel signature by a publicly known P-256 key, whose certificate is number 1 of `CN=test`; `signed` are the preamble and the root.
 pub fn kernel_signature(signed: &[u8]) -> Vec<u8> {
     content_info(SIGNED_DATA, &signed_data(signed))
 }
 
-/// The signed data alone.
+/// Returns the signed data alone.
 pub fn signed_data(signed: &[u8]) -> Vec<u8> {
     let root = Root::parse(&signed[32..]).expect("the root is sound");
     let digest = root.contents.index_digest;
@@ -79,7 +79,7 @@ mod tests {
     use crate::reader::open_whole;
     use crate::tree::{dir, file};
 
-    /// What is made here by hand is what the certificate's key signs.
+    /// The signature built here verifies with the certificate's key.
     #[test]
     fn it_is_the_certificates() {
         let mut bundle = Bundle::new(&[("main", dir([("a", file("one\n"))]))], Packing::default());
@@ -93,7 +93,7 @@ mod tests {
         for at in 0..body.len() {
             let mut bad = body.to_vec();
             bad[at] ^= 1;
-            // Versions and names of algorithms that nobody looks at may differ.
+            // Versions and names of algorithms that are not checked may differ.
             if certificate.verify(&bad, &signed_bytes(&head)).is_ok() {
                 assert!(at < body.len() - 72, "flip at {at} of {}", body.len());
             }

@@ -1,4 +1,4 @@
-//! The Rust reader over a vector: what a shell would do with it, from bytes that come in any portions.
+//! The Rust reader for a vector: acts like a caller that receives bytes in arbitrary portions.
 
 use std::io::Read;
 use std::path::PathBuf;
@@ -18,7 +18,7 @@ use sealift_verify::trust::{
 use crate::complete::complete;
 use crate::vector::{Check, Trust, Vector};
 
-/// Portions in which a pipe gives its bytes, over and over.
+/// A pipe that returns portions of these sizes, over and over.
 #[derive(Clone, Debug)]
 pub struct Portions {
     bytes: Vec<u8>,
@@ -28,7 +28,7 @@ pub struct Portions {
 }
 
 impl Portions {
-    /// A pipe of `bytes` whose reads give so many at a time.
+    /// Returns a pipe of `bytes` whose reads return these sizes.
     pub fn new(bytes: &[u8], sizes: &[usize]) -> Self {
         Self { bytes: bytes.to_vec(), at: 0, sizes: sizes.to_vec(), next: 0 }
     }
@@ -45,10 +45,10 @@ impl Read for Portions {
     }
 }
 
-/// Opens a file of these bytes that are read in such portions.
+/// Opens a file with these bytes, read in these portions.
 ///
 /// # Errors
-/// What is wrong with them.
+/// Returns the fault of the bytes.
 pub fn open(bytes: &[u8], sizes: &[usize]) -> Result<Opened, sealift_format::Error> {
     let mut opener = Opener::new(u64::try_from(bytes.len()).ok(), Limits::default());
     let mut sizes = sizes.iter().cycle();
@@ -61,10 +61,10 @@ pub fn open(bytes: &[u8], sizes: &[usize]) -> Result<Opened, sealift_format::Err
     opener.finish()
 }
 
-/// Opens a bundle that needs no base.
+/// Opens a bundle that needs no bases.
 ///
 /// # Errors
-/// What is wrong with it.
+/// Returns the fault of the bundle.
 pub fn open_whole(bytes: &[u8]) -> Result<Bundle, sealift_format::Error> {
     open(bytes, &[usize::MAX]).map(|opened| match opened {
         Opened::Whole(bundle) => bundle,
@@ -72,11 +72,11 @@ pub fn open_whole(bytes: &[u8]) -> Result<Bundle, sealift_format::Error> {
     })
 }
 
-/// Walks over a file of these bytes, of which what is opened is given in such portions, as far as `check` says, with the checker of the page.
-/// Judges no signature. The error is the kind of failure.
+/// Checks a file with these bytes, opened in these portions, to the depth of `check` with the page's checker.
+/// Signatures are not judged. The error is the kind of failure.
 ///
 /// # Errors
-/// The bundle is not taken.
+/// Returns an error if the bundle is rejected.
 pub fn walk(bytes: &[u8], sizes: &[usize], check: Check) -> Result<Opened, Kind> {
     let opened = open(bytes, sizes).map_err(|error| error.kind())?;
     check_chunks(&opened, bytes, check).map_err(|error| error.kind())?;
@@ -112,10 +112,10 @@ fn check_chunks(opened: &Opened, bytes: &[u8], check: Check) -> Result<(), Conte
     checker.map_or(Ok(()), |(bundle, checker, table)| checker.finish_all(bundle, table))
 }
 
-/// Reads an input as far as `check` says, and as it can be read without bases. The error is the kind of failure.
+/// Reads an input to the depth of `check`, as far as possible without bases. The error is the kind of failure.
 ///
 /// # Errors
-/// The bundle is not taken.
+/// Returns an error if the bundle is rejected.
 pub fn read(input: Input, check: Check, trust: Option<&Trust>) -> Result<Opened, Kind> {
     let progress = Progress::default();
     let read = || {
@@ -132,11 +132,11 @@ pub fn read(input: Input, check: Check, trust: Option<&Trust>) -> Result<Opened,
     read().map_err(|error: Error| error.kind().unwrap_or_else(|| panic!("not about the bundle: {error}")))
 }
 
-/// Goes on with what was read of a vector: where it says so, a delta bundle is completed with its bases, which are among `all`, and its
+/// Continues reading a vector: if it says so, a delta bundle is completed with its bases, which are among `all`, and its
 /// objects are checked.
 ///
 /// # Errors
-/// The bundle is not taken.
+/// Returns an error if the bundle is rejected.
 pub fn apply(opened: Opened, vector: &Vector, all: &[Vector]) -> Result<Opened, Kind> {
     if vector.check != Check::Apply {
         return Ok(opened);
@@ -150,7 +150,7 @@ pub fn apply(opened: Opened, vector: &Vector, all: &[Vector]) -> Result<Opened, 
 /// Reads a request and completes it with the bases of its vector, which are among `all`.
 ///
 /// # Errors
-/// It is not taken, or is not of the base that it has.
+/// Returns an error if it is rejected, or does not match its base.
 pub fn complete_request(vector: &Vector, all: &[Vector]) -> Result<Index, sealift_format::Error> {
     let request = Request::parse(&vector.bytes, &Limits::default())?;
     let base = |name: &String| all.iter().find(|vector| vector.name == *name).expect("its bases are vectors");
@@ -166,10 +166,10 @@ pub fn complete_request(vector: &Vector, all: &[Vector]) -> Result<Index, sealif
     Err(sealift_format::Error::Digest { part: Part::Index })
 }
 
-/// Who lets pass what nobody signed, and remembers nothing.
+/// Returns a guard that accepts unsigned bundles and remembers nothing.
 ///
 /// # Panics
-/// There are files where there can be none.
+/// Panics if files exist where there can be none.
 pub fn anyone() -> Guard {
     let nowhere = PathBuf::from("/nonexistent");
     let places = Places { user_config: None, system_config: nowhere.clone(), state: Some(nowhere) };
@@ -177,25 +177,25 @@ pub fn anyone() -> Guard {
     Guard::load_from(&options, places).expect("there are no files")
 }
 
-/// A bundle that nobody has to have signed.
+/// Opens a bundle without requiring a signature.
 ///
 /// # Errors
-/// It does not begin with a bundle's head.
+/// Returns an error if it does not begin with a bundle's head.
 pub fn anyones(input: Input) -> Result<Trusted, Error> {
     anyone().admit(input, Limits::default())
 }
 
-/// Judges a head. Without anything said of trust, only the envelopes themselves are judged.
+/// Judges a head. Without `trust`, only the envelopes themselves are checked.
 ///
 /// # Errors
-/// Why it is refused.
+/// Returns the reason why it is rejected.
 pub fn judge(head: &Head, trust: Option<&Trust>) -> Result<Verdict, sealift_verify::Error> {
     let mut policy = match trust {
         Some(trust) => trust.policy(),
         None => Policy::at(Now::exactly(0)),
     };
     if trust.is_none() {
-        // Whatever the bundle claims is let pass.
+        // Accepts any claims of the bundle.
         policy.allow_unsigned = true;
         policy.device = Device::with_tags(head.root().identity.compatible.iter().cloned());
         policy.now = Now::exactly(i64::MIN);
@@ -204,7 +204,7 @@ pub fn judge(head: &Head, trust: Option<&Trust>) -> Result<Verdict, sealift_veri
 }
 
 impl Trust {
-    /// The policy that it describes.
+    /// Returns the described policy.
     pub fn policy(&self) -> Policy {
         let mut policy = Policy::at(Now::exactly(self.now.unwrap_or(1_700_000_000)));
         let lines = |lines: &[String]| lines.join("\n").into_bytes();
@@ -223,7 +223,7 @@ impl Trust {
     }
 }
 
-/// Whether a verdict rests on a signature of a trusted key.
+/// Returns whether a verdict is based on a trusted key's signature.
 pub fn is_trusted(verdict: &Verdict) -> bool {
     !verdict.unsigned
         && !verdict.signers.is_empty()

@@ -3,7 +3,7 @@
 /// A file of any type.
 #[derive(Clone, Debug)]
 pub struct Node {
-    /// What it is.
+    /// Its type and content.
     pub what: What,
     /// Permissions.
     pub mode: u16,
@@ -15,10 +15,10 @@ pub struct Node {
     pub xattrs: Vec<(Vec<u8>, Vec<u8>)>,
 }
 
-/// What a file is.
+/// The type and content of a file.
 #[derive(Clone, Debug)]
 pub enum What {
-    /// A directory's names.
+    /// The names in a directory.
     Directory(Vec<(Vec<u8>, Node)>),
     /// A file's content.
     Regular(Vec<u8>),
@@ -28,9 +28,9 @@ pub enum What {
     Device(u16, u32, u32),
     /// A named pipe.
     Fifo,
-    /// A socket's name.
+    /// A socket.
     Socket,
-    /// Another name of the file with this number among the inodes that came before.
+    /// Another name of an earlier inode, by its number.
     Link(u32),
 }
 
@@ -38,73 +38,73 @@ fn node(what: What, mode: u16) -> Node {
     Node { what, mode, owner: (0, 0), mtime: (1_700_000_000, 0), xattrs: Vec::new() }
 }
 
-/// A directory.
+/// Returns a directory.
 pub fn dir<const N: usize>(names: [(&str, Node); N]) -> Node {
     let names = names.into_iter().map(|(name, node)| (name.as_bytes().to_vec(), node));
     node(What::Directory(names.collect()), 0o755)
 }
 
-/// A regular file.
+/// Returns a regular file.
 pub fn file(content: impl Into<Vec<u8>>) -> Node {
     node(What::Regular(content.into()), 0o644)
 }
 
-/// A symbolic link.
+/// Returns a symbolic link.
 pub fn symlink(target: &str) -> Node {
     node(What::Symlink(target.into()), 0o777)
 }
 
-/// A character device.
+/// Returns a character device.
 pub fn char_device(major: u32, minor: u32) -> Node {
     node(What::Device(0x2000, major, minor), 0o666)
 }
 
-/// A block device.
+/// Returns a block device.
 pub fn block_device(major: u32, minor: u32) -> Node {
     node(What::Device(0x6000, major, minor), 0o660)
 }
 
-/// A named pipe.
+/// Returns a named pipe.
 pub fn fifo() -> Node {
     node(What::Fifo, 0o600)
 }
 
-/// A socket's name.
+/// Returns a socket.
 pub fn socket() -> Node {
     node(What::Socket, 0o700)
 }
 
-/// Another name of an inode.
+/// Returns another name of an inode.
 pub fn link(inode: u32) -> Node {
     node(What::Link(inode), 0)
 }
 
 impl Node {
-    /// The same with other permissions.
+    /// Returns the node with these permissions.
     pub fn mode(mut self, mode: u16) -> Self {
         self.mode = mode;
         self
     }
 
-    /// The same with another owner and group.
+    /// Returns the node with this owner and group.
     pub fn owner(mut self, uid: u32, gid: u32) -> Self {
         self.owner = (uid, gid);
         self
     }
 
-    /// The same with another time.
+    /// Returns the node with this time.
     pub fn mtime(mut self, seconds: i64, nanoseconds: u32) -> Self {
         self.mtime = (seconds, nanoseconds);
         self
     }
 
-    /// The same with one more extended attribute.
+    /// Returns the node with an additional extended attribute.
     pub fn xattr(mut self, name: &str, value: &[u8]) -> Self {
         self.xattrs.push((name.into(), value.into()));
         self
     }
 
-    /// The same directory with one more name.
+    /// Returns the directory with an additional name.
     pub fn with(mut self, name: &[u8], node: Node) -> Self {
         if let What::Directory(names) = &mut self.what {
             names.push((name.into(), node));
@@ -112,7 +112,7 @@ impl Node {
         self
     }
 
-    /// Type and permission bits as in `st_mode`.
+    /// Returns the type and permission bits, as in `st_mode`.
     pub fn st_mode(&self) -> u16 {
         let kind = match self.what {
             What::Directory(_) => 0x4000,
@@ -126,7 +126,7 @@ impl Node {
     }
 }
 
-/// `len` bytes that repeat with a period that divides no power of two.
+/// Returns `len` bytes with a period that divides no power of two.
 pub fn paint(seed: u8, len: usize) -> Vec<u8> {
     (0..251).cycle().take(len).map(|byte: u8| byte ^ seed).collect()
 }

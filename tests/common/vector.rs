@@ -1,68 +1,68 @@
-//! The form of a vector file: lines `key: value`, an empty line, and the input's bytes (spec/vectors/README.md).
+//! The vector file format: lines `key: value`, an empty line, and the input's bytes (spec/vectors/README.md).
 
 use std::path::{Path, PathBuf};
 
-/// One input and what a reader must make of it.
+/// An input, and the expected result of a reader.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Vector {
     /// The file's name without `.vec`.
     pub name: String,
     /// `ok` or a kind of failure.
     pub expect: String,
-    /// How far a reader goes.
+    /// How thoroughly a reader checks it.
     pub check: Check,
-    /// The vectors that are the bases of a delta bundle, in the order of its root.
+    /// The vectors that are the bases of a delta bundle, in the order of the root.
     pub bases: Vec<String>,
-    /// What is special about it.
+    /// What the vector tests.
     pub comment: String,
-    /// SHA-256 of the listing of a bundle that is taken.
+    /// SHA-256 of the listing, for an accepted bundle.
     pub listing: Option<String>,
-    /// How many envelopes a reader reports as unknown.
+    /// The number of envelopes that a reader reports as unknown.
     pub unknown_envelopes: Option<usize>,
-    /// Who is trusted, where that is judged.
+    /// The trust settings, if trust is judged.
     pub trust: Option<Trust>,
     /// The input.
     pub bytes: Vec<u8>,
 }
 
-/// How far a reader goes.
+/// How thoroughly a reader checks an input.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 #[allow(clippy::exhaustive_enums, reason = "the vectors' form lists them")]
 pub enum Check {
     /// Head, layout and index.
     Open,
-    /// And the digest of each chunk.
+    /// Also the digest of each chunk.
     Verify,
-    /// And each object; of a delta bundle what can be known of it without its bases.
+    /// Also each object; for a delta bundle, everything that can be checked without its bases.
     #[default]
     Deep,
-    /// And, with the bases, the index that a delta bundle makes, and each object that it carries.
+    /// Also, with the bases, the resulting index and each carried object of a delta bundle.
     Apply,
     /// The input is a request, which is completed with the objects of the bases.
     Request,
 }
 
-/// What the administrator and the device say.
+/// The settings of the administrator and the device.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Trust {
     /// Lines of allowed signers.
     pub signers: Vec<String>,
-    /// Keys that do not count.
+    /// Revoked keys.
     pub revoked: Vec<String>,
-    /// Keys that must have signed; 1 if it is not said.
+    /// The number of keys that must have signed; default 1.
     pub threshold: Option<usize>,
     /// Seconds since 1970.
     pub now: Option<i64>,
     /// The device's tags.
     pub compatible: Vec<String>,
-    /// The highest version that the device has committed.
+    /// The highest version that the device has installed.
     pub floor: Option<u64>,
     /// Whether signatures may be missing.
     pub allow_unsigned: bool,
 }
 
 impl Vector {
-    /// The file's bytes.
+    /// Returns the file's bytes.
     pub fn encode(&self) -> Vec<u8> {
         let mut lines = vec![("expect", self.expect.clone())];
         match self.check {
@@ -89,10 +89,10 @@ impl Vector {
         [header.as_bytes(), b"\n", &self.bytes].concat()
     }
 
-    /// Reads a file of this form.
+    /// Parses a vector file.
     ///
     /// # Errors
-    /// What keeps it from being one.
+    /// Returns the reason why it is malformed.
     pub fn parse(name: &str, file: &[u8]) -> Result<Self, String> {
         let end = file.windows(2).position(|pair| pair == b"\n\n").ok_or("no empty line")?;
         let header = std::str::from_utf8(&file[..end]).map_err(|_| "the header is not UTF-8")?;
@@ -136,19 +136,19 @@ impl Vector {
     }
 }
 
-/// The folder of the vectors.
+/// Returns the folder of the vectors.
 pub fn folder() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../spec/vectors")
 }
 
-/// All vectors of the folder that are about bundles, by name.
+/// Returns all bundle vectors in the folder, by name.
 pub fn load() -> Vec<Vector> {
     let mut vectors = load_all();
     vectors.retain(|vector| vector.check != Check::Request);
     vectors
 }
 
-/// Those that are about requests.
+/// Returns all request vectors.
 pub fn load_requests() -> Vec<Vector> {
     let mut vectors = load_all();
     vectors.retain(|vector| vector.check == Check::Request);
@@ -167,7 +167,7 @@ fn load_all() -> Vec<Vector> {
     vectors
 }
 
-/// The names of the vectors in the folder.
+/// Returns the names of the vectors in the folder.
 pub fn names() -> Vec<String> {
     let files = std::fs::read_dir(folder()).expect("the folder is there");
     let names = files.map(|file| file.expect("it can be listed").file_name().into_string().expect("ASCII names"));

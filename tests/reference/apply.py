@@ -1,4 +1,4 @@
-"""Making the wanted index of its bases and a difference (6.7.3 to 6.7.5)."""
+"""Applying a difference to its bases, which produces the wanted index (6.7.3 to 6.7.5)."""
 import hashlib
 from types import SimpleNamespace
 
@@ -15,7 +15,7 @@ def sha256(data):
     return hashlib.sha256(data).digest()
 
 class Writer:
-    """The tables of an index, as what uses their rows comes."""
+    """The tables of an index, filled in the order in which their rows are used."""
 
     def __init__(self):
         self.names, self.links, self.inodes, self.attributes, self.objects = [], [], [], {}, {}
@@ -24,7 +24,7 @@ class Writer:
         return self.attributes.setdefault(attributes, len(self.attributes))
 
     def object(self, key):
-        """What the column of objects has for this one."""
+        """The value of the object column for this object."""
         if key in self.objects:
             return self.objects[key] + 1
         self.objects[key] = len(self.objects)
@@ -35,7 +35,7 @@ class Writer:
         return len(self.inodes) - 1
 
 def apply_difference(own, bases):
-    """The bytes of the wanted index; `bases` are parsed indexes."""
+    """Return the bytes of the wanted index; `bases` are parsed indexes."""
     base = bases[0]
     objects = [row for index in bases for row in zip(index.sizes, index.ids)]
     need(own.base_objects == len(objects), "index", "the bases have another number of objects")
@@ -64,7 +64,7 @@ class Trees:
         self.resolve()
 
     def resolve(self):
-        """Find for each edit what the base has of its name: an inode, and the directory that it stays to be."""
+        """Look up the base's entry for each edit: an inode, and the directory that is kept."""
         own, types = self.own, self.base.types
         relative = [number for kind, _, number in own.refs if not kind]
         for (start, _), number in zip(own.roots, relative):
@@ -85,12 +85,12 @@ class Trees:
                 self.changed[edit.inode] = edit
 
     def file_of(self, number):
-        """What an edit names: an edit that makes a file, or an inode of the base."""
+        """Return the file that an edit refers to: an edit that makes a file, or an inode of the base."""
         edit = self.own.edits[number]
         return ("new", number) if edit.op in NEW else ("base", edit.inode)
 
     def block(self, edit, directory):
-        """The names of a directory: of each the file, and the edit that is about it."""
+        """Return the names of a directory: for each the file, and its edit."""
         block = {name: (("base", inode), None) for name, inode in self.names.get(directory, {}).items()}
         for number in edit.block if edit else ():
             below = self.own.edits[number]
@@ -103,7 +103,7 @@ class Trees:
         return sorted(block.items())
 
     def add(self, file, edit):
-        """The inode of a file, and its block if it is a directory."""
+        """Return the inode of a file, and its block if it is a directory."""
         kind, number = file
         if kind == "new":
             made = self.own.edits[number]
@@ -144,7 +144,7 @@ class Trees:
                 waiting += reversed(below)
 
 def lay_commits(whole, base, table, writer):
-    """The payload of section 11, in parts."""
+    """Return the payload of section 11, in parts."""
     own, theirs = whole.ostree, base.ostree
     objects, files = (theirs.objects, base.ostree_files) if theirs else ([], [])
     good = own.base_objects == len(objects) and own.base_files == len(files)
@@ -191,7 +191,7 @@ def lay_commits(whole, base, table, writer):
     metas, met, laid = [], set(), {}
 
     def meet(kind, checksum):
-        """The object if nothing has come to it yet."""
+        """Return the object on its first visit."""
         if (kind, checksum) in met:
             return None
         need((kind, checksum) in known, "index", f"a {kind} that neither base nor difference have")

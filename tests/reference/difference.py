@@ -1,4 +1,4 @@
-"""The difference that a delta bundle has in place of an index (6.7), as it can be read without a base."""
+"""The difference that replaces the index in a delta bundle (6.7), read without a base."""
 from itertools import accumulate
 from types import SimpleNamespace
 
@@ -12,7 +12,7 @@ NAMES = ("base refs edits changes directories regulars symlinks devices links ti
 GONE, NEW, LINK = 2, (3, 4), (5, 6)
 
 def parse_difference(data, entries):
-    """Refs, edits and tables. What is carried is in `sizes` and `ids`, which the layout places."""
+    """Refs, edits and tables. The carried objects are in `sizes` and `ids`; the layout places them."""
     own = SimpleNamespace()
     with sections(data, "index", NAMES) as found:
         own.base_objects = found.base.int("I")
@@ -39,7 +39,7 @@ def parse_difference(data, entries):
     return own
 
 def parse_refs(table, base=None):
-    """Kinds and names; of wanted refs also to which of `base` they are relative, or none."""
+    """Kinds and names; for wanted refs also the ref of `base` that they are relative to, or none."""
     refs = []
     for _ in range(table.int("H")):
         kind = table.int("B")
@@ -56,7 +56,7 @@ def parse_refs(table, base=None):
     return refs
 
 def follow(steps, carried, base):
-    """The rows that `references` name: below `carried` those of the difference (6.7.1)."""
+    """The rows that `references` name: numbers below `carried` are rows of the difference (6.7.1)."""
     need(carried + base < 1 << 32, "index", "more rows than can be numbered")
     rows = list(accumulate(steps, lambda last, step: (last + 1 + step) % 2**32, initial=-1))[1:]
     need(all(row < carried + base for row in rows), "index", "a row that neither base nor difference have")
@@ -69,7 +69,7 @@ def take_name(table):
     return table.take(end + 1)[:-1]
 
 def parse_times(table):
-    """By old time the new one (6.7.4)."""
+    """The new time by old time (6.7.4)."""
     count = table.int("I")
     old, new = (list(zip(*table.planes("qI", count))) for _ in range(2))
     need(all(ns < 10**9 for _, ns in old + new), "index", "nanoseconds")
@@ -77,7 +77,7 @@ def parse_times(table):
     return dict(zip(old, new))
 
 def parse_edits(found, attributes):
-    """Sections 3 and 4: the edits, and the attribute rows that they name."""
+    """Sections 3 and 4: the edits, and the attribute rows that they use."""
     count = found.edits.int("Q")
     ops = found.edits.take(count)
     edits = [SimpleNamespace(name=take_name(found.edits), op=op, parent=None, block=[]) for op in ops]
@@ -107,7 +107,7 @@ def parse_edits(found, attributes):
     return edits, list(rows)
 
 def parse_columns(found, own):
-    """Sections 5 to 9; gives the objects of the regular files."""
+    """Sections 5 to 9; returns the objects of the regular files."""
     def having(*types):
         return [edit for edit in own.edits if edit.has_content and edit.type in types]
 
@@ -129,7 +129,7 @@ def parse_columns(found, own):
     return objects
 
 def lay_down(own):
-    """Lay the trees of edits down (6.7.2); gives the number of each root and the end of its edits."""
+    """Walk the trees of edits (6.7.2); return the number of each root and the end of its edits."""
     edits, at = own.edits, 0
     for kind, _, relative in own.refs:
         if kind:
@@ -247,7 +247,7 @@ def parse_ostree(table, whole, refs):
     return own
 
 def walk(own):
-    """Follow the commits through what is carried; gives the dirtrees, each after all that are below it."""
+    """Follow the commits through the carried objects; return the dirtrees, each after all those below it."""
     metas = trees = 0
     done = set()
 
@@ -258,7 +258,7 @@ def walk(own):
             metas = max(metas, row + 1)
 
     def meet_tree(row):
-        """Its edits that are about directories, if it is new."""
+        """Return its edits of directories, if it is new."""
         nonlocal trees
         if row is None or row >= len(own.trees):
             return []

@@ -1,4 +1,4 @@
-"""How bytes are written in a Sealift bundle: fields (1), section lists (3.1) and zstd frames (8.1)."""
+"""The encoding of a Sealift bundle: fields (1), section lists (3.1) and zstd frames (8.1)."""
 import struct
 from contextlib import contextmanager
 from itertools import chain, pairwise
@@ -17,7 +17,7 @@ def ascends(items):
     return all(a < b for a, b in pairwise(items))
 
 class Cursor:
-    """The fields of one structure, taken strictly one after the other (1)."""
+    """The fields of one structure, consumed strictly one after the other (1)."""
 
     def __init__(self, data, kind, order="<"):
         self.rest, self.kind, self.order = memoryview(data), kind, order
@@ -37,7 +37,7 @@ class Cursor:
         return self.take(self.int(code))
 
     def planes(self, codes, count):
-        """A column for each code; in a column all lowest bytes come first, then all second-lowest ones."""
+        """Return a column for each code; a column holds all lowest bytes first, then all second-lowest ones."""
         columns = [[self.take(count) for _ in range(struct.calcsize("<" + code))] for code in codes]
         rows = (bytes(chain.from_iterable(zip(*planes))) for planes in columns)
         return [struct.unpack(f"<{count}{code}", row) for code, row in zip(codes, rows)]
@@ -47,7 +47,7 @@ class Cursor:
 
 @contextmanager
 def sections(data, kind, names):
-    """The cursors of a section list by name (3.1); when the caller is done, each must be at its end.
+    """The cursors of a section list by name (3.1); each must be at its end when the caller is done.
 
     Ids count from 1. A name with an exclamation mark need not be there, but must be understood; one with a question mark is a mere hint.
     """
@@ -70,7 +70,7 @@ def sections(data, kind, names):
         payload.end()
 
 def check_frame(data, size, window_log, kind):
-    """Whether the headers are those of one zstd frame (8.1)."""
+    """Check that the headers are those of one zstd frame (8.1)."""
     try:
         head, last = zstandard.get_frame_parameters(data), False
         need(data[:4] == zstandard.FRAME_HEADER, kind, "not a zstd frame")
@@ -82,19 +82,19 @@ def check_frame(data, size, window_log, kind):
             header = int.from_bytes(frame.take(3), "little")
             last, form, length = header & 1, header >> 1 & 3, header >> 3
             need(form != 3, kind, "a block of a reserved type")
-            frame.take(1 if form == 1 else length)  # form 1 is one byte that is repeated
+            frame.take(1 if form == 1 else length)  # form 1 is one repeated byte
         frame.end()
     except zstandard.ZstdError as error:
         raise Reject(kind, f"zstd: {error}") from None
     return head
 
 def check_prefixed(data, size, window_log, kind):
-    """The same of a frame that has a prefix."""
+    """Check the same for a frame with a prefix."""
     head = check_frame(data, size, window_log, kind)
     need(head.window_size <= size, kind, "the frame's window passes its content")
 
 def unzstd(data, size, window_log, kind, prefix=b""):
-    """Decode one zstd frame, after a look at all of its headers (8.1)."""
+    """Decode one zstd frame, after checking all its headers (8.1)."""
     (check_prefixed if prefix else check_frame)(data, size, window_log, kind)
     try:
         before = zstandard.ZstdCompressionDict(prefix, dict_type=zstandard.DICT_TYPE_RAWCONTENT) if prefix else None

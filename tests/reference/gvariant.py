@@ -1,4 +1,4 @@
-"""GVariant in normal form, as GLib's documentation describes it: what is read is written again, and must be the same bytes."""
+"""GVariant in normal form, as GLib's documentation describes it: values are re-encoded, and must give the same bytes."""
 import re
 import struct
 
@@ -8,7 +8,7 @@ BASIC = dict(b="?", y="B", n="<h", q="<H", i="<i", u="<I", h="<i", x="<q", t="<Q
 OBJECT_PATH = re.compile(r"/|(/[A-Za-z0-9_]+)+")
 
 def complete(types, at=0, depth=0):
-    """Where the type that begins at `at` ends."""
+    """Return the end of the type that begins at `at`."""
     if depth > 64:
         raise ValueError("types within types")
     code = types[at]
@@ -41,7 +41,7 @@ def alignment(kind):
     return 8 if kind == "v" else 1 if kind in "sog" else struct.calcsize(BASIC[kind])
 
 def fixed(kind):
-    """The size of a type whose values all have one; else None."""
+    """Return the size of a fixed-size type; else None."""
     if kind in BASIC:
         return struct.calcsize(BASIC[kind])
     if kind[0] not in "({":
@@ -83,7 +83,7 @@ def write(kind, value):
 DEPTH_MAX = 64
 
 def nesting(kind):
-    """How many containers are within one another in a type."""
+    """Return how deeply a type nests containers."""
     if kind in BASIC or kind in "sog":
         return 0
     if kind == "v":
@@ -91,7 +91,7 @@ def nesting(kind):
     return 1 + max(map(nesting, [kind[1:]] if kind[0] in "am" else split(kind[1:-1])), default=0)
 
 def read(kind, data, left=None):
-    """`left` is how many containers there may be, counted from the outermost variant."""
+    """`left` is how many nested containers are allowed, counted from the outermost variant."""
     if kind in BASIC:
         return struct.unpack(BASIC[kind], data)[0]
     if kind in "sog":
@@ -138,7 +138,7 @@ def read(kind, data, left=None):
     return values
 
 def parse(kind, data):
-    """The value that `data` is in normal form: lists for arrays and tuples, (type, value) for variants."""
+    """Return the value that `data` encodes in normal form: lists for arrays and tuples, (type, value) for variants."""
     try:
         value = read(kind, data)
         good = write(kind, value) == data

@@ -1,4 +1,4 @@
-"""The hashes that no module at hand computes: inner nodes of BLAKE3 (7.3) and fs-verity (1)."""
+"""Hashes that no available module computes: inner nodes of BLAKE3 (7.3) and fs-verity (1)."""
 import hashlib, struct
 
 IV = 0x6a09e667, 0xbb67ae85, 0x3c6ef372, 0xa54ff53a, 0x510e527f, 0x9b05688c, 0x1f83d9ab, 0x5be0cd19
@@ -35,19 +35,19 @@ def chaining_value(data, start):
     return merge(values, PARENT)
 
 def merge(values, flags=PARENT | ROOT):
-    """The hash of an object from the chaining values of its pieces (7.3)."""
+    """Return the hash of an object from the chaining values of its pieces (7.3)."""
     if len(values) == 1:
         return values[0]
     split = 1 << (len(values) - 1).bit_length() - 1
     return parent(merge(values[:split], PARENT), merge(values[split:], PARENT), flags)
 
 def blocks(data):
-    """The SHA-256 of each block of 4096 bytes, the last one filled up with zeros."""
+    """Return the SHA-256 of each block of 4096 bytes; the last is padded with zeros."""
     parts = (data[at:at + 4096] for at in range(0, len(data), 4096))
     return b"".join(hashlib.sha256(part.ljust(4096, b"\0")).digest() for part in parts)
 
 def verity_of_blocks(size, level):
-    """The fs-verity digest of the `size` bytes whose blocks have the hashes `level`."""
+    """Return the fs-verity digest of `size` bytes whose blocks have the hashes `level`."""
     while len(level) > 32:
         level = blocks(level)
     return hashlib.sha256(struct.pack("<4B4xQ64s176x", 1, 1, 12, 0, size, level)).digest()

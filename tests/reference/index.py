@@ -15,7 +15,7 @@ Attributes = namedtuple("Attributes", "mode uid gid xattrs")
 SECTIONS = "refs entries inodes directories regulars symlinks devices attributes objects verity ostree!"
 
 def parse_index(data, entries):
-    """What is installed: columns, and by inode what only a directory, file, link or device has (6.3)."""
+    """The content to install: columns, and by inode the fields specific to a directory, file, link or device (6.3)."""
     index = SimpleNamespace()
     with sections(data, "index", SECTIONS) as found:
         kinds = index.kinds = dict(parse_refs(found.refs, index))
@@ -61,7 +61,7 @@ def parse_refs(table, index):
         yield name, kind
 
 def write_index(refs, names, links, inodes, attributes, objects, verity, ostree):
-    """The bytes of an index (6). An inode is its attribute row, its time, and what it has beyond that, by its type."""
+    """The bytes of an index (6). An inode has an attribute row, a time, and fields by its type."""
     def column(code, values):
         rows = [struct.pack("<" + code, value) for value in values]
         return b"".join(bytes(plane) for plane in zip(*rows))
@@ -107,7 +107,7 @@ def parse_objects(table):
     return sizes, ids
 
 def parse_attributes(table):
-    """The attribute rows (6.4), which differ."""
+    """The attribute rows (6.4), which must be distinct."""
     rows = list(attribute_rows(table))
     need(len(set(rows)) == len(rows), "index", "an attribute row stands twice")
     return rows
@@ -123,7 +123,7 @@ def attribute_rows(table):
         yield Attributes(mode, uid, gid, xattrs)
 
 def parse_types(index, found, more):
-    """By inode, what only those of its type have (6.3). Gives the objects of OSTree's files, whose column is `more`."""
+    """By inode, the fields specific to its type (6.3). Returns the objects of OSTree files, whose column is `more`."""
     def inodes(*types):
         return [inode for inode, kind in enumerate(index.types) if kind in types]
 
@@ -134,7 +134,7 @@ def parse_types(index, found, more):
     index.target = dict(zip(links, parse_targets(found.symlinks, len(links))))
     [column] = found.regulars.planes("I", len(files))
     column = [*column, *more]
-    # For each file, and then for the end, the number of objects that have come before.
+    # For each file, and for the end, the number of preceding objects.
     come = list(accumulate((not value for value in column), initial=0))
     good = come[-1] == len(index.ids) and all(value <= before for value, before in zip(column, come))
     need(good, "index", "objects are used before they have come, are left over or missing")
@@ -143,7 +143,7 @@ def parse_types(index, found, more):
     return numbers[len(files):]
 
 def commit_order(index, ostree, refs, rows, objects, entries):
-    """Lay down what the dirtrees describe (6.6), behind all that is there."""
+    """Build the trees that the dirtrees describe (6.6), behind the existing ones."""
     regulars, links = iter(objects), iter(ostree.targets)
     contents = [next(regulars if row.mode >> 12 == 8 else links) for row in rows]
 
@@ -173,13 +173,13 @@ def commit_order(index, ostree, refs, rows, objects, entries):
             waiting += reversed(below)
 
 def tree_order(index, refs):
-    """Lay the trees down (6.1): of each root and entry (ref, depth, the directory's inode, name, inode)."""
+    """Build the trees (6.1): for each root and entry (ref, depth, the directory's inode, name, inode)."""
     types, inode, entries = index.types, 0, zip(index.names, index.links)
     for ref in refs:
         first, inode = inode, inode + 1
         need(first < len(types) and types[first] == "dir", "index", "a ref's root is not a directory")
         yield ref, 0, None, b"", first
-        waiting = [(first, 1)]  # the directories whose blocks are still to come, the next one last
+        waiting = [(first, 1)]  # the directories whose blocks are still missing, the next one last
         while waiting:
             directory, depth = waiting.pop()
             block, below = list(islice(entries, index.children[directory])), []

@@ -9,7 +9,7 @@ from encoding import ascends, need
 
 TYPES = {2: "dirtree", 3: "dirmeta", 4: "commit", 6: "commitmeta"}
 COLLECTION = re.compile(rb"([A-Za-z_][A-Za-z0-9_]*(\.[A-Za-z_][A-Za-z0-9_]*)+)?")
-# Header of a file object, and the same without the target for a directory: numbers stand as OSTree swaps them.
+# The header of a file object, and the same for a directory without the target; numbers stay in OSTree's byte order.
 HEADER, META = "(uuuusa(ayay))", "(uuua(ayay))"
 
 def swap(number):
@@ -38,7 +38,7 @@ def parse_targets(table, count):
     return targets
 
 def parse_commit(data):
-    """The checksums of the parent and of the root's dirtree and dirmeta."""
+    """Return the checksums of the parent and of the root's dirtree and dirmeta."""
     values = gvariant.parse("(a{sv}aya(say)sstayay)", data)
     for key, (kind, _) in values[0]:
         bound = {"ostree.ref-binding": "as", "ostree.collection-binding": "s"}.get(key, kind)
@@ -103,13 +103,13 @@ class OSTree:
                 need(good, "index", "an OSTree link is not what its checksum says")
 
     def regular_files(self, attributes, objects):
-        """Checksum, header and object of each file that is regular; `objects` are those of the column."""
+        """Return checksum, header and object of each regular file; `objects` are those of the column."""
         regular = [at for at, kind in enumerate(self.kinds) if kind == 8]
         checksums = list(self.files)
         return [(checksums[at], header(attributes[self.rows[at]]), number) for at, number in zip(regular, objects)]
 
     def take_next(self, kind, checksum=None):
-        """The number of the next object if it is that one and new, else None."""
+        """Return the number of the next object if it is this one and new, else None."""
         if self.next == len(self.objects) or self.objects[self.next][0] != kind:
             return None
         own = hashlib.sha256(self.objects[self.next][1]).digest()
@@ -160,7 +160,7 @@ class OSTree:
         return root
 
     def enter(self, number):
-        """A new dirtree: its files are numbered and its dirmetas taken; gives its directories."""
+        """Visit a new dirtree: number its files and visit its dirmetas; return its directories."""
         files, dirs = gvariant.parse("(a(say)a(sayay))", self.objects[number][1])
         names = [[name.encode() for name, *_ in part] for part in (files, dirs)]
         for name in names[0] + names[1]:

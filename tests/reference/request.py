@@ -1,4 +1,4 @@
-"""Requests: what a target says that it holds, for who packs what it lacks (13)."""
+"""Requests: a target's description of what it holds, for a publisher who packs a delta (13)."""
 import struct
 from types import SimpleNamespace
 
@@ -9,7 +9,7 @@ from index import SECTIONS
 from sealift import LIMITS, base
 
 def parse_request(data):
-    """The fields, and the outline as it was decoded."""
+    """The fields, and the decoded outline."""
     head = Cursor(data, "header")
     magic, version = head.read("8sH")
     need(magic == b"\x89SLRQ\r\n\x1a", "header", "not a request")
@@ -26,11 +26,11 @@ def parse_request(data):
     return request
 
 def complete(request, objects):
-    """The bytes of the target's index, as far as `objects`, pairs of size and id, are those that it has."""
+    """Return the bytes of the target's index, as far as `objects`, pairs of size and id, match it."""
     known = {(size, id_[:8]): id_ for size, id_ in objects}
     with sections(request.outline, "index", SECTIONS) as found:
         for payload in filter(None, vars(found).values()):
-            payload.rest = b""  # no more than that they are there
+            payload.rest = b""  # only their presence is checked
     outline, parts = Cursor(request.outline, "index"), []
     while outline.rest:
         number, flags, size = outline.read("HHQ")
@@ -43,7 +43,7 @@ def complete(request, objects):
     return index
 
 def with_ids(payload, known):
-    """Section 9 of the index from that of the outline."""
+    """Build section 9 of the index from that of the outline."""
     table = Cursor(payload, "index")
     count = table.int("Q")
     [sizes], starts = table.planes("Q", count), [table.take(8) for _ in range(count)]

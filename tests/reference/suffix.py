@@ -2,7 +2,7 @@
 from encoding import Cursor, check_frame, need, unzstd
 
 def parse_suffix(stored, size, prefix_len, window_log):
-    """The runs and the two frames that follow them, all of which fit the lengths of chunk and prefix."""
+    """Return the runs and the two frames behind them, checked against the lengths of chunk and prefix."""
     table = Cursor(stored, "chunk")
     count, added, *lens = table.read("IIII")
     need(0 < count <= -(-size // 16) and added <= size, "chunk", "no run, or more than the chunk may have")
@@ -25,7 +25,7 @@ def parse_suffix(stored, size, prefix_len, window_log):
     return runs, added_frame, copied_frame
 
 def unsuffix(stored, size, window_log, prefix):
-    """The bytes of a chunk, made of those of its prefix."""
+    """Return the bytes of a chunk, made from those of its prefix."""
     runs, *frames = parse_suffix(stored, size, len(prefix), window_log)
     sums = sum(add for add, _, _ in runs), sum(copy for _, copy, _ in runs)
     added, copied = (unzstd(frame, length, window_log, "chunk") if length else b"" for frame, length in zip(frames, sums))

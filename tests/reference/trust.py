@@ -1,9 +1,9 @@
-"""Signatures and trust in them (9). `ssh-keygen` does the cryptography."""
+"""Signatures and trust (9). `ssh-keygen` does the cryptography."""
 import base64, os, re, subprocess, sys, tempfile, time
 
 from encoding import Cursor, need
 
-# What a policy may say, each as a list of strings: the lines of two files, and words as in a vector's header.
+# The fields of a policy, each a list of strings: the lines of two files, and words as in a vector's header.
 POLICY = "trust", "revoked", "threshold", "now", "compatible", "floor", "allow-unsigned"
 
 ALGORITHMS = {b"ssh-rsa": (b"rsa-sha2-256", b"rsa-sha2-512")} | {key: (key,) for key in (
@@ -14,7 +14,7 @@ EIGHTH = 0x05fc536d880238b13933c6d305acdfd5f098eff289f4c345b027b2c28f95e826
 SMALL = 0, 1, PRIME - 1, EIGHTH, PRIME - EIGHTH  # the y of all points of small order
 
 def parse_sshsig(body):
-    """The public key of an SSHSIG, after all that ssh-keygen would let pass or is *unsupported* (9)."""
+    """Return the public key of an SSHSIG, after rejecting what ssh-keygen would accept or is *unsupported* (9)."""
     sshsig = Cursor(body, "signature", ">")
     need(sshsig.read("6sI") == (b"SSHSIG", 1), "signature", "not an SSHSIG of version 1")
     public, namespace, reserved, digest, signature = (sshsig.string("I") for _ in range(5))
@@ -38,7 +38,7 @@ def parse_sshsig(body):
     return public
 
 def ssh_keygen(signed, body, *arguments, **files):
-    """Whether `ssh-keygen -Y` takes a signature; `files` are laid beside it under their names."""
+    """Check whether `ssh-keygen -Y` accepts a signature; `files` are written beside it under their names."""
     armour = b"-----BEGIN SSH SIGNATURE-----\n%s-----END SSH SIGNATURE-----\n" % base64.encodebytes(body)
     with tempfile.TemporaryDirectory() as directory:
         for name, content in (files | {"sig": armour}).items():
@@ -50,13 +50,13 @@ def ssh_keygen(signed, body, *arguments, **files):
         return run.returncode == 0
 
 def granting(line):
-    """Whether an allowed_signers line has the option `namespaces`, for which ssh-keygen does not ask (9)."""
+    """Check whether an allowed_signers line has the option `namespaces`, which ssh-keygen does not require (9)."""
     return re.match(r'\s*\S+\s+(\S+,)?namespaces=', re.sub(r'"(\\.|[^"])*"', '""', line), re.I)
 
 SIGNED_DATA = bytes.fromhex("06092a864886f70d010702")
 
 def der(tag, data):
-    """What a value of this tag holds, if it is all of the data and its length is in the shortest form (5.1)."""
+    """Return the content of a value with this tag, if it is all of the data and its length is in the shortest form (5.1)."""
     for at in range(2, min(4, len(data)) + 1):
         size = len(data) - at
         long = bytes([0x81, size]) if size < 0x100 else b"\x82" + size.to_bytes(2, "big")
@@ -65,7 +65,7 @@ def der(tag, data):
     need(False, "signature", "no PKCS#7 signature in DER")
 
 def check_kernel_signatures(bodies):
-    """At most one signature for the kernel, which has the form of one (5.1)."""
+    """Check that there is at most one kernel signature, of the required form (5.1)."""
     need(len(bodies) <= 1, "signature", "several signatures for the kernel")
     for body in bodies:
         need(len(body) <= 16128, "signature", "a signature that is too long for the kernel")
@@ -75,7 +75,7 @@ def check_kernel_signatures(bodies):
         print("note: a signature for the kernel, which counts for nothing here", file=sys.stderr)
 
 def check_signatures(signed, envelopes):
-    """The (public key, body) of each signature, all of which verify: 1 of the list in section 9."""
+    """Return the (public key, body) of each signature, all of which verify: 1 of the list in section 9."""
     need(sum(kind == 1 for kind, _ in envelopes) <= 64, "signature", "more than 64 signatures")
     keys = [(parse_sshsig(body), body) for kind, body in envelopes if kind == 1]
     for _, body in keys:
@@ -87,7 +87,7 @@ def check_signatures(signed, envelopes):
     return keys
 
 def judge(root, signed, keys, policy):
-    """Whether the policy trusts the bundle: 2 to 5 of the list in section 9."""
+    """Check whether the policy trusts the bundle: 2 to 5 of the list in section 9."""
     given = dict(threshold=["1"], floor=["0"], now=[time.time()]) | policy
     threshold, floor, now = (int(given[key][0]) for key in ("threshold", "floor", "now"))
     files = {"trust": filter(granting, given.get("trust", ())), "revoked": given.get("revoked", ())}

@@ -11,7 +11,7 @@ from sealift import LIMITS, Bundle
 from trust import POLICY
 
 def read_bundle(data, depth, policy, bases):
-    """What a vector expects of its input, as this reader finds it."""
+    """Return the fields that a vector states about its input, as this reader finds them."""
     try:
         bundle = Bundle(io.BytesIO(data), policy)
         if depth == "verify":
@@ -30,7 +30,7 @@ def read_bundle(data, depth, policy, bases):
     return {"expect": "ok", "listing": hashlib.sha256(listing).hexdigest(), "unknown-envelopes": str(unknown)}
 
 def read_request(data, bases):
-    """The same of a request, with what its target holds, if that is known."""
+    """Return the same for a request, with the target's content, if known."""
     try:
         request = parse_request(data)
         indexes = [Bundle(io.BytesIO(base), {}).index for base in bases]
@@ -43,12 +43,12 @@ def read_request(data, bases):
     return {"expect": "ok"}
 
 def split(path):
-    """A vector file's header, and the input."""
+    """Return a vector file's header, and the input."""
     with open(path, "rb") as file:
         return file.read().split(b"\n\n", 1)
 
 def run_vector(path):
-    """Run one vector file; gives a line for each of its keys that does not agree."""
+    """Run one vector file; return a line for each key that does not agree."""
     header, data = split(path)
     keys = defaultdict(list)
     for line in header.decode().split("\n"):

@@ -1,29 +1,29 @@
-//! How a test says that it, or a part of it, cannot run here.
+//! Reports tests that cannot run here, completely or in part.
 //!
-//! What a passing test prints is not shown, so that a word on standard error is lost. `cargo xtask ci` names a file in `SEALIFT_SKIPPED`,
-//! prints at its end what stands there, and fails where a reason is not one that it expects of a machine.
+//! The output of a passing test is hidden, so a message on standard error would be lost. `cargo xtask ci` names a file in `SEALIFT_SKIPPED`,
+//! prints its contents at the end, and fails on any reason that it does not expect on the machine.
 
 use std::env;
 use std::fs::OpenOptions;
 use std::io::Write as _;
 use std::thread;
 
-/// Says that the test which calls this does not look at all that it could, and why.
+/// Reports that the calling test does not check everything, and why.
 ///
 /// # Panics
 ///
-/// When the file that `SEALIFT_SKIPPED` names cannot be written: nobody would learn of it.
+/// Panics if the file named by `SEALIFT_SKIPPED` cannot be written: the report would be lost.
 pub fn skipped(why: &str) {
     eprintln!("skipped: {why}");
     let Some(file) = env::var_os("SEALIFT_SKIPPED").filter(|file| !file.is_empty()) else { return };
     let line = line(&program(), thread::current().name().unwrap_or("a thread"), why);
-    // One write at the end of the file: tests of several programs write at once.
+    // A single append: tests of several programs write concurrently.
     let written =
         OpenOptions::new().append(true).create(true).open(&file).and_then(|mut file| file.write_all(line.as_bytes()));
     assert!(written.is_ok(), "cannot write {}: {written:?}", file.display());
 }
 
-/// The program's name without the hash that cargo appends.
+/// Returns the program's name without the hash that cargo appends.
 fn program() -> String {
     let path = env::current_exe().unwrap_or_default();
     let name = path.file_stem().unwrap_or(path.as_os_str()).to_string_lossy().into_owned();
@@ -40,7 +40,7 @@ mod tests {
 
     use super::*;
 
-    /// What the other test starts.
+    /// Started by the other test.
     #[test]
     #[ignore = "says that it was skipped"]
     fn skips() {

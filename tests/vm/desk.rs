@@ -1,4 +1,4 @@
-//! A disk of the machine with its file system, and what cases do with it.
+//! A disk of the machine with its file system, and operations for the test cases.
 
 use std::ffi::CStr;
 use std::fs::{self, File};
@@ -11,7 +11,7 @@ use rustix::mount::{MountFlags, UnmountFlags, mount, unmount};
 
 use crate::machine::wait_for;
 
-/// A disk that is mounted.
+/// A mounted disk.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Desk {
     kind: &'static str,
@@ -20,12 +20,12 @@ pub(crate) struct Desk {
     options: &'static CStr,
 }
 
-/// With the feature `verity`.
+/// With the `verity` feature.
 pub(crate) const EXT4: Desk = Desk { kind: "ext4", device: "/dev/vda", root: "/ext4", options: c"" };
-/// Without checksums of its own, which would find a flipped bit first.
+/// Without its own checksums, which would detect a flipped bit first.
 pub(crate) const BTRFS: Desk = Desk { kind: "btrfs", device: "/dev/vdb", root: "/btrfs", options: c"nodatasum" };
 
-/// Bytes of a page, and of a block of both file systems.
+/// The size of a page, and of a block on both file systems.
 pub(crate) const PAGE: usize = 4096;
 
 impl Desk {
@@ -48,7 +48,7 @@ impl Desk {
         mounted.unwrap_or_else(|error| panic!("{} does not mount: {error}", self.device));
     }
 
-    /// Writes everything to the disk, lets `change` have it while nobody has it mounted, and begins with empty caches again.
+    /// Syncs the disk, passes it to `change` while unmounted, and starts over with empty caches.
     pub(crate) fn change_disk(&self, change: impl FnOnce(&File)) {
         unmount(self.root, UnmountFlags::empty()).unwrap_or_else(|error| panic!("{} is busy: {error}", self.root));
         let disk = File::options().read(true).write(true).open(self.device).expect("the disk");
@@ -58,21 +58,21 @@ impl Desk {
         self.mount();
     }
 
-    /// Forgets what was read, so that it is read from the disk again.
+    /// Drops the caches, so that data is read from the disk again.
     pub(crate) fn drop_caches(&self) {
         rustix::fs::sync();
         fs::write("/proc/sys/vm/drop_caches", "3").expect("the caches go");
     }
 
-    /// Writes a file of noise, whose blocks differ from each other and from those of other seeds.
+    /// Writes a file of noise. Its blocks differ from each other and from those of other seeds.
     pub(crate) fn write_noise(&self, name: &str, seed: u64, len: usize) -> Vec<u8> {
         let content = noise(seed, len);
         fs::write(self.path(name), &content).expect("a file");
         content
     }
 
-    /// Flips a bit of the block of the disk that holds these bytes of a page. No file may have had them before: what is removed stays on
-    /// the disk.
+    /// Flips a bit in the disk block that holds this page. The content must be unique on the disk: removed files
+    /// leave their blocks behind.
     pub(crate) fn flip(&self, page: &[u8]) {
         self.change_disk(|disk| {
             let at = find(disk, page).expect("the page lies somewhere on the disk");
@@ -88,14 +88,14 @@ impl Desk {
         done.unwrap_or_else(|error| panic!("sealift does not start: {error}"))
     }
 
-    /// Runs `sealift`, which is to end well, and returns what it prints.
+    /// Runs `sealift`, which must succeed, and returns its output.
     pub(crate) fn good(&self, line: &str) -> String {
         let done = self.sealift(line);
         assert!(done.status.success(), "sealift {line}: {}{}", text(&done.stderr), text(&done.stdout));
         text(&done.stdout)
     }
 
-    /// Runs `sealift`, which is to end with that status and a message that has `why`.
+    /// Runs `sealift`, which must exit with this status and a message that contains `why`.
     pub(crate) fn bad(&self, line: &str, status: i32, why: &str) -> String {
         let done = self.sealift(line);
         let (out, message) = (text(&done.stdout), text(&done.stderr));
@@ -105,7 +105,7 @@ impl Desk {
     }
 }
 
-/// A command of `sealift`, with its words.
+/// Returns a `sealift` command with these arguments.
 pub(crate) fn command(line: &str) -> Command {
     let mut command = Command::new("/sealift");
     command.args(line.split(' ').filter(|word| !word.is_empty()));
@@ -118,7 +118,7 @@ pub(crate) fn text(bytes: &[u8]) -> String {
     String::from_utf8_lossy(bytes).into_owned()
 }
 
-/// What does not compress and has no two equal blocks.
+/// Returns incompressible bytes without equal blocks.
 pub(crate) fn noise(seed: u64, len: usize) -> Vec<u8> {
     let mut state = seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1;
     let mut out = Vec::with_capacity(len + 8);
@@ -133,7 +133,7 @@ pub(crate) fn noise(seed: u64, len: usize) -> Vec<u8> {
     out
 }
 
-/// Where on a disk a page lies.
+/// Returns the offset of a page on a disk.
 fn find(disk: &File, page: &[u8]) -> Option<u64> {
     let mut buffer = vec![0; 1 << 20];
     let mut at = 0;
@@ -150,7 +150,7 @@ fn find(disk: &File, page: &[u8]) -> Option<u64> {
     }
 }
 
-/// Fills the buffer but at the end.
+/// Fills the buffer, except at the end of the disk.
 fn read_at(disk: &File, buffer: &mut [u8], at: u64) -> io::Result<usize> {
     let mut filled = 0;
     while filled < buffer.len() {

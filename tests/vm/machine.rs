@@ -1,4 +1,4 @@
-//! What an operating system does before and after everything else.
+//! The setup and shutdown of an operating system.
 
 use std::ffi::CStr;
 use std::fs::{self, File};
@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 use rustix::mount::{MountFlags, mount};
 use rustix::system::{RebootCommand, finit_module, reboot};
 
-/// Mounts what the kernel shows of itself, loads drivers, and turns standard output to the second serial port; the first has the kernel's
+/// Mounts the kernel's virtual file systems, loads drivers, and redirects standard output to the second serial port; the first has the kernel's
 /// messages.
 pub(crate) fn start() {
     for (kind, at) in [("proc", "/proc"), ("sysfs", "/sys"), ("devtmpfs", "/dev"), ("tmpfs", "/tmp")] {
@@ -18,7 +18,7 @@ pub(crate) fn start() {
     let out = File::options().write(true).open("/dev/ttyS1").expect("a second serial port");
     rustix::stdio::dup2_stdout(&out).expect("standard output");
     rustix::stdio::dup2_stderr(&out).expect("standard error");
-    // Their names begin with numbers: each stands behind those that it needs.
+    // Their names begin with numbers that give the load order.
     let mut modules: Vec<_> =
         fs::read_dir("/modules").expect("drivers").map(|entry| entry.expect("one").path()).collect();
     modules.sort();
@@ -28,7 +28,7 @@ pub(crate) fn start() {
     }
 }
 
-/// Waits until the driver has found a disk.
+/// Waits until the driver has detected a disk.
 pub(crate) fn wait_for(device: &Path) {
     let start = Instant::now();
     while !device.exists() {

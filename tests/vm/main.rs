@@ -1,8 +1,8 @@
-//! The guest of `cargo xtask vm`: the only program that its kernel starts, as process 1. It runs the suite that the kernel's command line
-//! names, says on the second serial port what came of it, and turns the machine off.
+//! The guest of `cargo xtask vm`: the only program that its kernel starts, as process 1. It runs the suite named on the kernel's
+//! command line, reports the results on the second serial port, and powers the machine off.
 //!
-//! A case is a function that panics where something does not hold, as a test does. It finds its file system mounted at [`Desk::root`], and
-//! nothing of other cases there that it would trip over.
+//! A case is a function that panics on failure, like a test. It finds its file system mounted at [`Desk::root`], without
+//! conflicting leftovers of other cases.
 
 mod cases;
 mod desk;
@@ -17,7 +17,7 @@ use desk::Desk;
 fn main() -> ExitCode {
     let mut arguments = std::env::args().skip(1);
     match (arguments.next().as_deref(), std::process::id()) {
-        // A child of a case: it keeps what it inherited open for a while.
+        // A child process of a case: it holds its inherited descriptors open for a while.
         (Some("hold"), _) => {
             let millis = arguments.next().and_then(|millis| millis.parse().ok());
             std::thread::sleep(Duration::from_millis(millis.unwrap_or(0)));
@@ -36,7 +36,7 @@ fn main() -> ExitCode {
     }
 }
 
-/// Runs a suite, and returns how many of its cases failed.
+/// Runs a suite, and returns the number of failed cases.
 fn run(suite: &str) -> usize {
     let mut failed = 0;
     for (desk, name, case) in cases::of(suite) {
@@ -49,6 +49,6 @@ fn run(suite: &str) -> usize {
     failed
 }
 
-/// What a case is run on, its name, and itself.
+/// The file system of a case, its name, and its function.
 type Case = (Desk, &'static str, Check);
 type Check = fn(&Desk);

@@ -1,4 +1,4 @@
-//! A delta bundle over its base: the parts of base objects with which its chunks are decoded (spec 7.5).
+//! A delta bundle over its base: the parts of base objects that its chunks are decoded with (spec 7.5).
 
 use std::convert::Infallible;
 use std::ops::Range;
@@ -13,17 +13,17 @@ use wasm_bindgen::JsValue;
 use crate::content::place;
 use crate::error::misuse;
 
-/// What a reader of a delta bundle keeps of its base.
+/// The state that a reader of a delta bundle keeps for its base.
 #[derive(Debug)]
 pub(crate) struct Base {
-    /// For each object of the base the chunk of its group.
+    /// For each object of the base, the chunk of its group.
     homes: Vec<Option<u32>>,
     decoder: ChunkDecoder,
-    /// What has come of the prefix of a chunk.
+    /// The prefix of a chunk, as far as it has been filled.
     prefix: Vec<u8>,
 }
 
-/// Where a range lies in its object, and in the prefix.
+/// The position of a range in its object and in the prefix.
 struct Place {
     within: Range<u64>,
     at: u64,
@@ -42,7 +42,7 @@ impl Base {
         Self { homes, decoder: ChunkDecoder::default(), prefix: Vec::new() }
     }
 
-    /// The chunks of the base that the prefix of a chunk takes, each with offset and length in the base's file.
+    /// Returns the base chunks that a chunk's prefix needs, each with its offset and length in the base's file.
     pub(crate) fn begin_prefix(&mut self, delta: &Delta, base: &Bundle, chunk: u32) -> Result<Array, JsValue> {
         let mut chunks: Vec<u32> = Vec::new();
         let mut len = 0;
@@ -61,7 +61,7 @@ impl Base {
         Ok(rows)
     }
 
-    /// Puts what lies in a chunk of the base, whose stored bytes these are, into the prefix of a chunk.
+    /// Copies the parts in a chunk of the base, given its stored bytes, to the prefix of a chunk.
     pub(crate) fn fill_prefix(
         &mut self,
         delta: &Delta,
@@ -93,7 +93,7 @@ impl Base {
         &self.prefix
     }
 
-    /// The parts in which the base stores an object, as far as they lie in `wanted`: chunk, and bytes of the object.
+    /// Returns the parts in which the base stores an object, within `wanted`: chunk, and bytes of the object.
     fn parts<'a>(
         &self,
         base: &'a Bundle,
@@ -107,7 +107,7 @@ impl Base {
     }
 }
 
-/// The ranges of a chunk's prefix, and where they lie.
+/// Returns the ranges of a chunk's prefix, and their positions.
 fn places(delta: &Delta, chunk: u32) -> impl Iterator<Item = (BaseRange, Place)> + use<'_> {
     prefix_of(delta, chunk).iter().scan(0, |next: &mut u64, range| {
         let place = Place { within: range.offset..range.offset.saturating_add(range.len), at: *next };
@@ -116,7 +116,7 @@ fn places(delta: &Delta, chunk: u32) -> impl Iterator<Item = (BaseRange, Place)>
     })
 }
 
-/// Puts the bytes of a part of an object, whose data are `data`, into the prefix as far as they are wanted. Holes are zeros there already.
+/// Copies the wanted bytes of a part of an object, whose data are `data`, to the prefix. Holes are already zero there.
 fn put(base: &Bundle, object: u32, part: Range<u64>, data: &[u8], place: &Place, prefix: &mut [u8]) {
     let mut from = part.start;
     let Ok(()) = fill_holes(data, base.layout.holes_of(object), part, &mut |bytes| {

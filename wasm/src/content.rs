@@ -1,4 +1,4 @@
-//! The content of one file, from the chunks that hold it and no others.
+//! The content of one file, read only from the chunks that hold it.
 
 use js_sys::Array;
 use sealift_format::num;
@@ -11,7 +11,7 @@ use crate::number::{rounded, to_js};
 use crate::object::object;
 use crate::report::content_error;
 
-/// Which object the file is, how long, and for each part of it where the stored bytes of its chunk lie.
+/// Returns the file's object, its length, and for each part the place of its chunk's stored bytes.
 pub(crate) fn places(opened: &Opened, entry: u32) -> Result<JsValue, JsValue> {
     let bundle = whole(opened)?;
     let row = usize::try_from(entry).ok().and_then(|at| bundle.index.entries().get(at));
@@ -28,7 +28,7 @@ pub(crate) fn places(opened: &Opened, entry: u32) -> Result<JsValue, JsValue> {
     ]))
 }
 
-/// Offset and length; a part without data has no length.
+/// Returns offset and length; the length of a part without data is zero.
 pub(crate) fn place(bundle: &Bundle, chunk: Option<u32>) -> Result<JsValue, JsValue> {
     let row = chunk.and_then(|chunk| bundle.layout.chunks.get(usize::try_from(chunk).ok()?));
     let (offset, len) = row.map_or((0, 0), |row| (row.offset, row.stored_len));
@@ -36,7 +36,7 @@ pub(crate) fn place(bundle: &Bundle, chunk: Option<u32>) -> Result<JsValue, JsVa
     Ok(Array::of2(&at.into(), &len.into()).into())
 }
 
-/// The bytes of part `part` of an object, checked.
+/// Returns the checked bytes of part `part` of an object.
 pub(crate) fn part(opened: &Opened, object: u32, part: u32, stored: &[u8]) -> Result<Vec<u8>, JsValue> {
     let bundle = whole(opened)?;
     if usize::try_from(object).map_or(true, |at| at >= bundle.index.objects().len()) {

@@ -1,27 +1,27 @@
-//! What JavaScript catches.
+//! Errors thrown to JavaScript.
 
 use js_sys::{Error, Reflect, TypeError};
 use sealift_format::Kind;
 use wasm_bindgen::JsValue;
 
-/// The bundle is at fault: an `Error` with a `code`.
+/// Returns an error for a fault of the bundle: an `Error` with a `code`.
 pub(crate) fn refusal(kind: Kind, fact: &impl ToString) -> JsValue {
     with_code(kind.word(), fact)
 }
 
-/// The administrator's text is at fault: the program's word for it, too.
+/// Returns an error for a fault in the administrator's text, with the program's code for it.
 pub(crate) fn unusable(fact: &impl ToString) -> JsValue {
     with_code("trust-file", fact)
 }
 
 fn with_code(code: &str, fact: &impl ToString) -> JsValue {
     let error = Error::new(&fact.to_string());
-    // A new object takes any property.
+    // A new object accepts any property.
     let _ = Reflect::set(&error, &"code".into(), &code.into());
     error.into()
 }
 
-/// The caller is at fault.
+/// Returns an error for misuse by the caller.
 pub(crate) fn misuse(what: &str) -> JsValue {
     TypeError::new(what).into()
 }

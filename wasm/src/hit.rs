@@ -1,4 +1,4 @@
-//! Which files damage hits: what index and layout say of a chunk or an object. Both are vouched for by the root, whatever became of the chunks.
+//! The files that damage affects, according to index and layout. The root vouches for both, whatever the state of the chunks.
 
 use js_sys::Array;
 use sealift_format::{Bundle, Holds, InodeKind, Layout, Opened};
@@ -7,7 +7,7 @@ use wasm_bindgen::JsValue;
 
 use crate::object::object;
 
-/// The files that lie in a chunk, or whose content is an object: how many there are, and the first `limit` of them in the trees' order.
+/// Returns the files in a chunk or with an object as content: the total number, and the first `limit` in tree order.
 pub(crate) fn files(opened: &Opened, chunk: Option<u32>, of: Option<u32>, limit: u32) -> JsValue {
     let mut objects = chunk.map(|chunk| objects_of(opened.layout(), chunk)).unwrap_or_default();
     objects.extend(of);

@@ -1,7 +1,7 @@
-//! Sealift's reader for JavaScript: thin bindings on the machine that opens a bundle and on the check of its chunks.
+//! Sealift's reader for JavaScript: thin bindings to the opener and the chunk checkers.
 //!
-//! JavaScript owns all reading: [`Reader::next`] says which bytes of the file are wanted until the index is there, and then chunks
-//! are checked in any order, by as many readers as there are workers. An `Error` about the bundle has the word for its kind as `code`
+//! JavaScript does all reading: [`Reader::next`] returns the bytes needed until the index is read, and then chunks
+//! are checked in any order, by one reader per worker. An `Error` about the bundle has the kind of failure as its `code`
 //! (spec 11); one without `code` is about the call.
 #![deny(missing_docs)]
 #![allow(unsafe_code, reason = "what #[wasm_bindgen] expands to; there is none of our own")]

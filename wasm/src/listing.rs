@@ -1,4 +1,4 @@
-//! What is in a bundle, a few rows at a time.
+//! The entries of a bundle, a few rows at a time.
 
 use js_sys::Array;
 use sealift_format::difference::Becomes;
@@ -109,7 +109,7 @@ pub(crate) fn edits(opened: &Opened) -> JsValue {
     list.collect::<Array>().into()
 }
 
-/// The index of a bundle that has one.
+/// Returns the index, or an error for a bundle without one.
 pub(crate) fn index(opened: &Opened) -> Result<&Index, JsValue> {
     match opened {
         Opened::Whole(bundle) => Ok(&bundle.index),
@@ -159,7 +159,7 @@ fn entry(index: &Index, number: u32) -> Result<JsValue, JsValue> {
     ]))
 }
 
-/// The directory in whose block an entry stands: the last but `above` that begins at or before it and is not empty.
+/// Returns the directory whose block contains an entry: the last directory below `above` that begins at or before it and is not empty.
 fn holder(index: &Index, above: usize, number: u32) -> u32 {
     let before = index.directories()[..above].iter().rposition(|directory| directory.entries().contains(&number));
     before.and_then(|at| u32::try_from(at).ok()).unwrap_or(0)

@@ -1,4 +1,4 @@
-//! The options of `judge`. A wrong type or name is an error: a policy that is misread would be another policy.
+//! The options of `judge`. A wrong type or name is an error: a misread policy would be another policy.
 
 use std::collections::BTreeSet;
 
@@ -13,7 +13,7 @@ use crate::number::integer;
 
 const NAMES: [&str; 7] = ["now", "threshold", "compatible", "revoked", "floor", "allowUnsigned", "allowDowngrade"];
 
-/// The policy that the allowed signers and the options describe.
+/// Returns the policy given by the allowed signers and the options.
 pub(crate) fn policy(allowed_signers: &str, options: &JsValue) -> Result<Policy, JsValue> {
     let options = Options::new(options)?;
     let bad_file = |error: TrustFileError| unusable(&error);
@@ -50,7 +50,7 @@ impl<'a> Options<'a> {
         Ok(Self(options))
     }
 
-    /// The value of an option, unless it is left out; else an error that says what it has to be.
+    /// Returns the value of an option, if present; a wrong value gives an error that states the expected one.
     fn read<T>(&self, name: &str, what: &str, read: impl Fn(&JsValue) -> Option<T>) -> Result<Option<T>, JsValue> {
         if self.0.is_undefined() {
             return Ok(None);
@@ -82,7 +82,7 @@ impl<'a> Options<'a> {
         })
     }
 
-    /// A version is a u64, and travels as its decimal digits.
+    /// Returns the floor. A version is a u64, passed as decimal digits.
     fn floor(&self) -> Result<Option<FloorRecord>, JsValue> {
         let version = self.read("floor", "a version as a string of digits", |value| value.as_string()?.parse().ok())?;
         Ok(version.map(|version| FloorRecord { version, created: 0, keys: BTreeSet::new() }))

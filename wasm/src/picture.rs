@@ -1,4 +1,4 @@
-//! What lies where in the file: first, large, shared.
+//! The use of the file's bytes: hot set, large files, shared data.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -11,10 +11,10 @@ use wasm_bindgen::JsValue;
 use crate::number::rounded;
 use crate::object::object;
 
-/// Files that are named as the largest.
+/// How many of the largest files are listed.
 const LARGEST: usize = 10;
 
-/// What a chunk is: in the hot set, a group of small files, a piece of a large one, or a piece that stands for several.
+/// The class of a chunk: in the hot set, a group of small files, a piece of a large one, or a piece shared by several.
 #[derive(Clone, Copy)]
 enum Class {
     Hot,
@@ -23,7 +23,7 @@ enum Class {
     Shared,
 }
 
-/// Sums over all chunks, and for each of `columns` equal parts of the chunks' bytes; and the largest files.
+/// Returns sums over all chunks, and over each of `columns` equal parts of their bytes, with the largest files.
 pub(crate) fn picture(opened: &Opened, columns: u32) -> JsValue {
     let layout = opened.layout();
     let classes = classes(layout);
@@ -72,7 +72,7 @@ fn classes(layout: &Layout) -> Vec<Class> {
     (0..).zip(layout.chunks.iter().zip(uses)).map(class).collect()
 }
 
-/// For each column, which class has most of it.
+/// Returns for each column the class with the largest share.
 fn columns_of(layout: &Layout, classes: &[Class], total: u64, columns: u32) -> Array {
     let mut most = vec![[0_u64; 4]; num::at(columns)];
     let edge = |column: u64| total.saturating_mul(column) / u64::from(columns.max(1));
@@ -95,7 +95,7 @@ fn columns_of(layout: &Layout, classes: &[Class], total: u64, columns: u32) -> A
     most.iter().map(|sums| JsValue::from_str(words[word(sums)])).collect()
 }
 
-/// The entries of the largest files, the largest first.
+/// Returns the entries of the largest files, the largest first.
 fn largest(index: &Index) -> Vec<u32> {
     let mut heap = BinaryHeap::new();
     for (number, entry) in (0..).zip(index.entries()) {
@@ -111,7 +111,7 @@ fn largest(index: &Index) -> Vec<u32> {
     heap.into_sorted_vec().into_iter().map(|Reverse((_, Reverse(number)))| number).collect()
 }
 
-/// Bytes of files whose content another one has as well.
+/// Returns the bytes of files whose content another file shares.
 fn saved(index: &Index) -> u64 {
     let mut seen = vec![false; index.objects().len()];
     let mut saved = 0_u64;

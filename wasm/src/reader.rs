@@ -1,4 +1,4 @@
-//! The class that JavaScript sees.
+//! The class exported to JavaScript.
 
 use js_sys::{Array, Uint32Array};
 use sealift_format::{Bundle, Delta, Error as FormatError, Head, Limits, Opened, Opener, Step};
@@ -15,18 +15,18 @@ use crate::object::object;
 use crate::report::content_error;
 use crate::{compare, content, hit, listing, options, picture, report};
 
-/// Opens a bundle as its bytes come, and then keeps its index and layout.
-// Each function returns a Result, which comes back as several values. One that returns a reference and nothing else is what
-// V8 11.3, and with it Node 20, ends the whole process on, when optimized code that called it is given up during the call.
+/// Opens a bundle from its bytes as they arrive, and then keeps its index and layout.
+// Each function returns a Result, which JavaScript receives as several values. V8 11.3, and so Node 20, aborts the process when optimized code that
+// called a function with a single reference result is deoptimized during the call.
 #[wasm_bindgen]
 #[derive(Debug)]
 pub struct Reader {
     stage: Stage,
-    /// Bytes that the bundle may take: what it declares is compared with them before anything of it is kept.
+    /// The memory limit in bytes: the bundle's declared sizes are checked against it before anything is kept.
     memory: u64,
 }
 
-/// Bytes that one reader takes at most: a 32-bit memory ends at four times that, and then without a word.
+/// The limit of one reader: a 32-bit memory ends at four times that, and then without an error message.
 const MEMORY: u64 = 1 << 30;
 
 #[derive(Debug)]
@@ -39,18 +39,18 @@ enum Stage {
 #[derive(Debug)]
 struct Open {
     opened: Opened,
-    /// Of a delta bundle that is checked over it.
+    /// The base, if a delta bundle is checked over it.
     base: Option<Base>,
     check: Check,
 }
 
 #[wasm_bindgen]
 impl Reader {
-    /// A reader of a file of `fileLen` bytes, or of a stream. A bundle that declares to take more than `memory` bytes is refused; and so is
-    /// one of more than 1 GiB.
+    /// Returns a reader for a file of `fileLen` bytes, or for a stream. A bundle that declares a memory use over `memory` bytes or over 1 GiB
+    /// is rejected.
     ///
     /// # Errors
-    /// `fileLen` or `memory` is not such a number.
+    /// Returns an error if `fileLen` or `memory` is not a valid number.
     #[wasm_bindgen(constructor)]
     pub fn new(#[wasm_bindgen(js_name = fileLen)] file_len: Option<f64>, memory: Option<f64>) -> Result<Self, JsValue> {
         let whole = |what: &str, number: Option<f64>| match number.map(natural) {
@@ -62,10 +62,10 @@ impl Reader {
         Ok(Self { stage: Stage::Opening(Box::new(opener)), memory })
     }
 
-    /// Which bytes are needed next to open the bundle; `done` when `open` is to be called.
+    /// Returns the bytes needed next to open the bundle, or `done` if `open` can be called.
     ///
     /// # Errors
-    /// They lie beyond what a number can say.
+    /// Returns an error if they lie beyond the range of a number.
     #[wasm_bindgen(unchecked_return_type = "Step")]
     pub fn next(&self) -> Result<JsValue, JsValue> {
         let Stage::Opening(opener) = &self.stage else { return Ok(object([("done", true.into())])) };
@@ -76,10 +76,10 @@ impl Reader {
         Ok(object([("need", need.into())]))
     }
 
-    /// Takes bytes of the file from the offset that `next` named. What it did not ask for is not looked at.
+    /// Supplies bytes of the file from the offset that `next` returned. Excess bytes are ignored.
     ///
     /// # Errors
-    /// The bytes are not a bundle's; or the offset is another.
+    /// Returns an error if the bytes are not part of a valid bundle, or the offset is wrong.
     pub fn supply(&mut self, offset: f64, bytes: &[u8]) -> Result<(), JsValue> {
         let offset = natural(offset).ok_or_else(|| misuse("offset is not a whole number up to 2^53-1"))?;
         let opener = match &mut self.stage {
@@ -94,7 +94,7 @@ impl Reader {
         }
         let had_head = opener.head().is_some();
         opener.supply(offset, bytes).map_err(|error| content_error(&ContentError::from(error)))?;
-        // Where memory ends within the engine, no error of ours comes of it.
+        // Running out of memory inside the engine would not give an error of this program.
         let declared = opener.head().filter(|_| !had_head).map_or(0, |head| report::memory(head.root()));
         if declared > self.memory {
             let error = ContentError::from(FormatError::Limit { what: "memory", declared, limit: self.memory });
@@ -105,28 +105,28 @@ impl Reader {
         Ok(())
     }
 
-    /// Bytes that the limit leaves beside this bundle, for another in the same memory.
+    /// Returns the memory that the limit leaves beside this bundle, for another reader in the same memory.
     ///
     /// # Errors
-    /// The bundle is not open.
+    /// Returns an error if the bundle is not open.
     #[wasm_bindgen(js_name = memoryLeft)]
     pub fn memory_left(&self) -> Result<f64, JsValue> {
         Ok(rounded(self.memory.saturating_sub(report::memory(self.opened()?.opened.head().root()))))
     }
 
-    /// What the bundle says of itself, as soon as its head has come.
+    /// Returns the bundle's head, as soon as it has been read.
     ///
     /// # Errors
-    /// There are none.
+    /// Returns an error if it has not been read yet.
     #[wasm_bindgen(unchecked_return_type = "Head | undefined")]
     pub fn head(&self) -> Result<JsValue, JsValue> {
         Ok(self.read_head().map_or(JsValue::UNDEFINED, report::head))
     }
 
-    /// Judges the head by an `allowed_signers` file; nothing else waits for it.
+    /// Judges the head by an `allowed_signers` file, before the rest is read.
     ///
     /// # Errors
-    /// The head has not come yet; an option or a file is malformed.
+    /// Returns an error if the head has not been read yet, or an option or a file is malformed.
     #[wasm_bindgen(unchecked_return_type = "Verdict")]
     pub fn judge(
         &self,
@@ -138,10 +138,10 @@ impl Reader {
         Ok(report::verdict(head, &policy))
     }
 
-    /// Ends the opening: the index is there, or the input has ended.
+    /// Finishes opening, after the index was read or the input ended.
     ///
     /// # Errors
-    /// The input ended before the index did.
+    /// Returns an error if the input ended before the index did.
     #[wasm_bindgen(unchecked_return_type = "Places")]
     pub fn open(&mut self) -> Result<JsValue, JsValue> {
         if let Stage::Opening(opener) = &mut self.stage {
@@ -154,10 +154,10 @@ impl Reader {
         report::places(&self.opened()?.opened)
     }
 
-    /// Begins a check. Returns the chunks that the reader which finishes it is to check itself, in this order.
+    /// Begins a check. Returns the chunks that the finishing reader must check itself, in this order.
     ///
     /// # Errors
-    /// The bundle is not open; there is no such `depth`, or no base.
+    /// Returns an error if the bundle is not open, `depth` is invalid, or the base is missing.
     #[wasm_bindgen(unchecked_return_type = "Uint32Array")]
     pub fn begin(
         &mut self,
@@ -174,10 +174,10 @@ impl Reader {
         Ok(Uint32Array::from(&open.check.in_order()[..]).into())
     }
 
-    /// Checks the chunks from number `first` on, whose bytes these are. What it returns is for `take` of the reader that finishes.
+    /// Checks the chunks from number `first` on, given their bytes. The result is for `take` of the finishing reader.
     ///
     /// # Errors
-    /// One of them is not as the root says.
+    /// Returns an error if one of them does not match the root.
     pub fn check(&mut self, first: u32, bytes: &[u8]) -> Result<Vec<u8>, JsValue> {
         let Open { opened, base, check } = self.opened_mut()?;
         let mut found = Vec::new();
@@ -186,29 +186,29 @@ impl Reader {
         Ok(found)
     }
 
-    /// Takes what a reader found.
+    /// Adds a reader's results.
     ///
     /// # Errors
-    /// It is not what `check` returned.
+    /// Returns an error if `check` did not return them.
     pub fn take(&mut self, found: &[u8]) -> Result<(), JsValue> {
         let open = self.opened_mut()?;
         if open.check.take(&open.opened, found) { Ok(()) } else { Err(misuse("that is not what was returned")) }
     }
 
-    /// Checks some of what no chunk brings: files that are empty, or all hole. Says whether there is more.
+    /// Checks some of the portions without a chunk: files that are empty or all hole. Returns whether more are left.
     ///
     /// # Errors
-    /// One of them is not as the index says.
+    /// Returns an error if one of them does not match the index.
     #[wasm_bindgen(js_name = checkBare)]
     pub fn check_bare(&mut self) -> Result<bool, JsValue> {
         let open = self.opened_mut()?;
         open.check.run_bare(&open.opened).map_err(|error| content_error(&error))
     }
 
-    /// Ends a check, when all readers' findings were taken: the input had `fileLen` bytes, or more.
+    /// Finishes a check, after all readers' results were added. The input had `fileLen` bytes, or more.
     ///
     /// # Errors
-    /// The bundle is not whole, or not as its root says.
+    /// Returns an error if the bundle is incomplete, or does not match its root.
     #[wasm_bindgen(unchecked_return_type = "Summary")]
     pub fn finish(&mut self, #[wasm_bindgen(js_name = fileLen)] file_len: f64) -> Result<JsValue, JsValue> {
         let len = natural(file_len).ok_or_else(|| misuse("fileLen is not a whole number up to 2^53-1"))?;
@@ -225,17 +225,17 @@ impl Reader {
         Ok(report::summary(&open.opened))
     }
 
-    /// From now on a delta bundle is checked over its base, whose own check says what it leaves in place.
+    /// Switches to checking a delta bundle over its base. The base's own check covers the objects that are not carried.
     ///
     /// # Errors
-    /// It is no delta bundle of this base alone; the two take more memory than there is for them.
+    /// Returns an error if this is not a delta bundle of exactly this base, or both together exceed the memory limit.
     #[wasm_bindgen(js_name = checkOver)]
     pub fn check_over(&mut self, base: &Reader) -> Result<(), JsValue> {
         let limit = self.memory;
         let (open, base) = (self.opened_mut()?, base.opened()?);
         let (Opened::Delta(delta), Opened::Whole(base)) = (&open.opened, &base.opened) else { return Err(no_base()) };
         let [own, other] = [delta.head.root(), base.head.root()];
-        // The base was opened, and so its index is the one of its root.
+        // The base was opened, so its index matches its root.
         if !matches!(delta.bases(), [wanted] if wanted.index_digest == other.contents.index_digest) {
             return Err(no_base());
         }
@@ -248,119 +248,119 @@ impl Reader {
         Ok(())
     }
 
-    /// The chunks of the base that it takes to decode a chunk: number, and where in the base's file it lies.
+    /// Returns the base chunks needed to decode a chunk: the number, and its place in the base's file.
     ///
     /// # Errors
-    /// The bundle is not checked over this base.
+    /// Returns an error if the bundle is not checked over this base.
     #[wasm_bindgen(js_name = beginPrefix, unchecked_return_type = "[chunk: number, place: [offset: number, length: number]][]")]
     pub fn begin_prefix(&mut self, base: &Reader, chunk: u32) -> Result<JsValue, JsValue> {
         let (own, delta, base) = self.over(base)?;
         Ok(own.begin_prefix(delta, base, chunk)?.into())
     }
 
-    /// Takes the stored bytes of chunk `number` of the base, for chunk `chunk`, which is checked when all of them were taken.
+    /// Supplies the stored bytes of chunk `number` of the base for chunk `chunk`, which is checked after all of them were supplied.
     ///
     /// # Errors
-    /// The bundle is not checked over this base; the bytes are not what the base's root says.
+    /// Returns an error if the bundle is not checked over this base, or the bytes do not match the base's root.
     #[wasm_bindgen(js_name = fillPrefix)]
     pub fn fill_prefix(&mut self, base: &Reader, chunk: u32, number: u32, stored: &[u8]) -> Result<(), JsValue> {
         let (own, delta, base) = self.over(base)?;
         own.fill_prefix(delta, base, chunk, number, stored).map_err(|error| content_error(&error))
     }
 
-    /// The files that a damaged chunk or object hits: how many, and the names of the first `limit`.
+    /// Returns the files affected by a damaged chunk or object: their number, and the names of the first `limit`.
     ///
     /// # Errors
-    /// The bundle is not open.
+    /// Returns an error if the bundle is not open.
     #[wasm_bindgen(unchecked_return_type = "Damage")]
     pub fn hit(&self, chunk: Option<u32>, object: Option<u32>, limit: u32) -> Result<JsValue, JsValue> {
         Ok(hit::files(&self.opened()?.opened, chunk, object, limit))
     }
 
-    /// The named trees; of a delta bundle none.
+    /// Returns the named trees; empty for a delta bundle.
     ///
     /// # Errors
-    /// The bundle is not open.
+    /// Returns an error if the bundle is not open.
     #[wasm_bindgen(unchecked_return_type = "Ref[]")]
     pub fn refs(&self) -> Result<JsValue, JsValue> {
         Ok(listing::refs(&self.opened()?.opened))
     }
 
-    /// Some entries of a directory, by its number; `count` of them from `from` on.
+    /// Returns `count` entries of a directory, by its number, from `from` on.
     ///
     /// # Errors
-    /// The bundle is not open; there is no such directory.
+    /// Returns an error if the bundle is not open, or there is no such directory.
     #[wasm_bindgen(unchecked_return_type = "Entry[]")]
     pub fn children(&self, directory: u32, from: u32, count: u32) -> Result<JsValue, JsValue> {
         listing::children(&self.opened()?.opened, directory, from, count)
     }
 
-    /// Entries by their numbers.
+    /// Returns entries by their numbers.
     ///
     /// # Errors
-    /// The bundle is not open; there is no such entry.
+    /// Returns an error if the bundle is not open, or there is no such entry.
     #[wasm_bindgen(unchecked_return_type = "Entry[]")]
     pub fn entries(&self, numbers: &[u32]) -> Result<JsValue, JsValue> {
         listing::entries(&self.opened()?.opened, numbers)
     }
 
-    /// The numbers of the entries whose names have this text in them; with a slash in it, whose paths do. Letters A to Z are as
-    /// good as a to z.
+    /// Returns the numbers of the entries whose names contain this text; if it contains a slash, whose paths do. ASCII letters match
+    /// case-insensitively.
     ///
     /// # Errors
-    /// The bundle is not open.
+    /// Returns an error if the bundle is not open.
     pub fn search(&self, text: &str) -> Result<Vec<u32>, JsValue> {
         Ok(listing::search(&self.opened()?.opened, text))
     }
 
-    /// The number of the entry at `[REF:]PATH`.
+    /// Returns the number of the entry at `[REF:]PATH`.
     ///
     /// # Errors
-    /// There is none; there are several refs and the path names none.
+    /// Returns an error if there is none, or there are several refs and the path names none.
     pub fn find(&self, path: &[u8]) -> Result<u32, JsValue> {
         listing::find(&self.opened()?.opened, path)
     }
 
-    /// What a delta bundle says of names.
+    /// Returns the names that a delta bundle adds, changes or removes.
     ///
     /// # Errors
-    /// The bundle is not open.
+    /// Returns an error if the bundle is not open.
     #[wasm_bindgen(unchecked_return_type = "Edit[]")]
     pub fn edits(&self) -> Result<JsValue, JsValue> {
         Ok(listing::edits(&self.opened()?.opened))
     }
 
-    /// What this bundle changes of an older one; at most `limit` changes are listed, and all counted.
+    /// Returns the changes from an older bundle to this one. All are counted, and at most `limit` are listed.
     ///
     /// # Errors
-    /// One of the bundles is not open, or is a delta bundle.
+    /// Returns an error if one of the bundles is not open, or is a delta bundle.
     #[wasm_bindgen(unchecked_return_type = "Comparison")]
     pub fn compare(&self, older: &Reader, limit: u32) -> Result<JsValue, JsValue> {
         compare::compare(&older.opened()?.opened, &self.opened()?.opened, limit)
     }
 
-    /// What lies where in the file.
+    /// Returns the use of the file's bytes.
     ///
     /// # Errors
-    /// The bundle is not open.
+    /// Returns an error if the bundle is not open.
     #[wasm_bindgen(unchecked_return_type = "Picture")]
     pub fn picture(&self, columns: u32) -> Result<JsValue, JsValue> {
         Ok(picture::picture(&self.opened()?.opened, columns))
     }
 
-    /// Where the content of a regular file lies, by its entry's number.
+    /// Returns the place of a regular file's content, by its entry's number.
     ///
     /// # Errors
-    /// It is not a regular file of a bundle that carries it.
+    /// Returns an error if it is not a regular file whose content the bundle carries.
     #[wasm_bindgen(unchecked_return_type = "Content")]
     pub fn content(&self, entry: u32) -> Result<JsValue, JsValue> {
         content::places(&self.opened()?.opened, entry)
     }
 
-    /// Returns a part of an object, from the stored bytes of the chunk that `content` names for it.
+    /// Returns a part of an object, from the stored bytes of the chunk that `content` returned for it.
     ///
     /// # Errors
-    /// They are not what the root says.
+    /// Returns an error if they do not match the root.
     #[wasm_bindgen(js_name = contentPart)]
     pub fn content_part(&self, object: u32, part: u32, stored: &[u8]) -> Result<Vec<u8>, JsValue> {
         content::part(&self.opened()?.opened, object, part, stored)

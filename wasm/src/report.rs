@@ -1,4 +1,4 @@
-//! What JavaScript is told.
+//! Values returned to JavaScript.
 
 use js_sys::{Array, Reflect, Uint8Array, Uint32Array};
 use sealift_format::difference::Becomes;
@@ -18,33 +18,33 @@ use crate::object::{object, strings};
 const TYPES: &str = r#"
 import type { Comparison, Damage, Edit, Entry, Head, JudgeOptions, Picture, Ref, Summary, Verdict } from "../types.js";
 
-/** Bytes of the file, from an offset, of which any first part will do; or nothing more. */
+/** Bytes of the file from an offset, of which any leading part is accepted; or `done`. */
 export type Step = { need: [offset: number, length: number]; done?: undefined } | { done: true; need?: undefined };
 
-/** Where the chunks lie. */
+/** The places of the chunks. */
 export interface Places {
-  /** Where the first one begins. */
+  /** The offset of the first one. */
   chunksAt: number;
   fileBytes: number;
-  /** The stored bytes of each. */
+  /** The stored bytes of each chunk. */
   lengths: Uint32Array;
-  /** Bytes of memory that a reader of this bundle takes at most. */
+  /** The maximum memory of a reader of this bundle in bytes. */
   memory: number;
 }
 
 export interface Content {
   object: number;
   size: number;
-  /** Offset and length of each part's chunk in the file; where the length is 0 there is none. */
+  /** Offset and length of each part's chunk in the file; length 0 means none. */
   parts: [offset: number, length: number][];
 }
 "#;
 
-/// What a reader has beside tables and buffers: code, stack, the JavaScript that drives it.
+/// Memory of a reader without tables and buffers: code, stack, and the JavaScript that drives it.
 const BASE_LEN: u64 = 8 << 20;
-/// Bytes of a row of a table, as opened.
+/// Bytes of a table row in memory.
 const ROW_LEN: u64 = 96;
-/// Bytes of the file that are given to a reader at once, unless a chunk is longer.
+/// Bytes of the file passed to a reader at once, unless a chunk is longer.
 const RUN_LEN: u64 = 8 << 20;
 
 pub(crate) fn head(head: &Head) -> JsValue {
@@ -94,15 +94,15 @@ pub(crate) fn places(opened: &Opened) -> Result<JsValue, JsValue> {
     ]))
 }
 
-/// The worst that one reader takes, from the root's declarations alone.
+/// Returns the maximum memory of one reader, from the root's declarations alone.
 pub(crate) fn memory(root: &Root) -> u64 {
     let Root { contents, maxima, bases, .. } = root;
     let index_len = bases.as_ref().map_or(contents.index_len, |bases| bases.difference_len);
-    // Stored and decoded bytes are there together for a moment.
+    // Stored and decoded bytes are briefly in memory together.
     let parts = [index_len, contents.index_stored, contents.layout_len, contents.layout_len, contents.layout_stored];
     let rows = [maxima.entries, maxima.inodes, maxima.objects, maxima.chunks].map(|rows| rows.saturating_mul(ROW_LEN));
     let run = RUN_LEN.max(maxima.chunk_stored.into());
-    // A run that is read while another is checked, and the copy of that; a chunk decoded, and the decoder's own window of it.
+    // A run being read while another is checked, and a copy of it; a decoded chunk, and the decoder's own window of it.
     let buffers = [run * 3, u64::from(maxima.chunk_len) * 2, maxima.piece_len()];
     parts.iter().chain(&rows).chain(&buffers).fold(BASE_LEN, |sum, len| sum.saturating_add(*len))
 }
@@ -150,7 +150,7 @@ fn signer(state: &SignatureState) -> JsValue {
     ])
 }
 
-/// What was checked, once all of it was.
+/// Returns the summary of a finished check.
 pub(crate) fn summary(opened: &Opened) -> JsValue {
     let maxima = &opened.head().root().maxima;
     let is_file = |kind: &InodeKind| matches!(kind, InodeKind::Regular(_));
@@ -169,7 +169,7 @@ pub(crate) fn summary(opened: &Opened) -> JsValue {
     ])
 }
 
-/// What a delta bundle is relative to.
+/// Returns the bases of a delta bundle.
 fn bases_list(bases: &[Base]) -> JsValue {
     let of = |base: &Base| {
         let (name, version) =
@@ -181,7 +181,7 @@ fn bases_list(bases: &[Base]) -> JsValue {
     bases.iter().map(of).collect::<Array>().into()
 }
 
-/// What a delta bundle does to the trees of its first base.
+/// Returns the changes of a delta bundle to the trees of its first base.
 fn changes(delta: &Delta) -> JsValue {
     let names = delta.difference.edited_names();
     let of = |becomes| names.iter().filter(|name| name.becomes == becomes).count();
@@ -198,7 +198,7 @@ fn count(number: usize) -> JsValue {
     rounded(num::wide(number)).into()
 }
 
-/// An error as JavaScript catches it.
+/// Returns an error as thrown to JavaScript.
 pub(crate) fn content_error(error: &ContentError) -> JsValue {
     let thrown = refusal(error.kind(), error);
     let (chunk, object) = match error {
@@ -212,7 +212,7 @@ pub(crate) fn content_error(error: &ContentError) -> JsValue {
         _ => (None, None),
     };
     for (name, number) in [("chunk", chunk), ("object", object)] {
-        // A new object takes any property, and "undefined" is as good as none.
+        // A new object accepts any property, and "undefined" counts as absent.
         let _ = Reflect::set(&thrown, &name.into(), &number.into());
     }
     thrown

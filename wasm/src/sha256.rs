@@ -1,4 +1,4 @@
-//! SHA-256 of the file, as `sha256sum` prints it. Workers read its parts, and what is known so far goes from one to the next.
+//! SHA-256 of the file, as printed by `sha256sum`. Workers read its parts, and pass the state from one to the next.
 
 use sha2::digest::common::hazmat::{SerializableState as _, SerializedState};
 use sha2::{Digest as _, Sha256};
@@ -7,11 +7,11 @@ use wasm_bindgen::prelude::wasm_bindgen;
 
 use crate::error::misuse;
 
-/// Takes the next bytes of the file. `state` is what this returned for those before, and nothing at the file's beginning. Of the last ones
-/// it returns the digest.
+/// Hashes the next bytes of the file. `state` is the previous result; it is empty at the beginning of the file. For the last bytes the result
+/// is the digest.
 ///
 /// # Errors
-/// `state` is something else.
+/// Returns an error if `state` is invalid.
 #[wasm_bindgen(js_name = sha256)]
 pub fn take(state: &[u8], bytes: &[u8], #[wasm_bindgen(js_name = isLast)] is_last: bool) -> Result<Vec<u8>, JsValue> {
     let mut hasher = Sha256::new();

@@ -1,4 +1,4 @@
-//! Writes spec/vectors and the seeds of fuzz/corpus: `cargo run -p sealift-tests --bin vectors`. What it writes is always the same.
+//! Writes spec/vectors and the seeds of fuzz/corpus: `cargo run -p sealift-tests --bin vectors`. The output is deterministic.
 
 use std::collections::BTreeSet;
 

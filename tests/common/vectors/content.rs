@@ -46,7 +46,7 @@ fn contents() -> Vec<Vector> {
             "object",
             "the chaining value of a piece without data is another",
             |b| {
-                // What is above it is right: the object's id is made from the wrong value.
+                // Everything above it is consistent: the object's id is computed from the wrong value.
                 b.layout.pieces[5].1[0] ^= 1;
                 let values: Vec<_> = b.layout.pieces[..18].iter().map(|piece| piece.1).collect();
                 b.index.objects[1].1 = sealift_format::pieces::object_id(&values).expect("several pieces");
@@ -56,7 +56,7 @@ fn contents() -> Vec<Vector> {
 }
 
 fn frames() -> Vec<Vector> {
-    /// Gives the only chunk a frame made by hand.
+    /// Replaces the only chunk with a frame built by hand.
     fn raw(change: fn(&mut RawFrame)) -> impl FnOnce(&mut Bundle) {
         move |b| {
             let mut frame = RawFrame::of(b"one\ntwo\n");

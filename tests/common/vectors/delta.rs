@@ -14,10 +14,10 @@ pub(super) fn vectors() -> Vec<Vector> {
     [good(), bases(), prefixes(), frames(), suffixes()].into_iter().flatten().collect()
 }
 
-/// The time that most files of the wanted trees have.
+/// The time of most files in the wanted trees.
 const LATER: i64 = 1_700_000_001;
 
-/// What the delta bundles here are relative to. Objects 0 to 4 are `one`, the tool, `two`, `six` and `three`.
+/// Returns the base of the delta bundles here. Objects 0 to 4 are `one`, the tool, `two`, `six` and `three`.
 pub(super) fn base() -> Bundle {
     Bundle::new(&[("main", base_tree()), ("old", dir([("x", file("three\n"))]))], Packing::default())
 }
@@ -36,7 +36,7 @@ pub(super) fn base_tree() -> Node {
     ])
 }
 
-/// A file of which much stays from one version to the next.
+/// Returns a file that changes little from one version to the next.
 fn tool() -> Vec<u8> {
     (0..94_u32).flat_map(|part| hash(&part.to_le_bytes())).take(3000).collect()
 }
@@ -48,7 +48,7 @@ fn new_tool() -> Vec<u8> {
     tool
 }
 
-/// The tree that [`delta`] makes of the first of [`base`].
+/// Returns the tree that [`delta`] makes from the first tree of [`base`].
 fn wanted() -> Node {
     let later = |node: Node| node.mtime(LATER, 0);
     let a = || file("one\n").mode(0o600).mtime(5, 6);
@@ -70,7 +70,7 @@ fn wanted() -> Node {
     ]))
 }
 
-/// The bundle of all objects that [`delta`] stands for.
+/// Returns the full bundle of [`delta`].
 pub(super) fn whole() -> Bundle {
     Bundle::new(&[("main", wanted()), ("new", dir([("y", file("five\n"))]))], Packing::default())
 }
@@ -102,7 +102,7 @@ pub(super) fn delta() -> Bundle {
     delta
 }
 
-/// The same delta bundle, whose chunk is made of the old tool and what follows from it.
+/// Returns the same delta bundle, with a chunk based on the old tool and its successor.
 fn with_prefix(codec: u8) -> Bundle {
     let mut delta = delta();
     let stored = match codec {
@@ -113,34 +113,34 @@ fn with_prefix(codec: u8) -> Bundle {
     delta
 }
 
-/// The only chunk's decoded bytes.
+/// Returns the only chunk's decoded bytes.
 fn decoded() -> Vec<u8> {
     [&new_tool()[..], b"four\nnew\nfive\n"].concat()
 }
 
-/// The chunk of the old tool by two runs, of which the second begins a byte further on.
+/// Returns the chunk of the old tool by two runs; the second begins one byte further on.
 fn suffix() -> Suffix {
     let tail = &decoded()[3000..];
     let copied = [&[new_tool()[1000]], tail].concat();
     Suffix { runs: vec![(1000, 1, 0), (1999, 3022 - 3000, 1)], added: vec![0; 2999], copied, tail: Vec::new() }
 }
 
-/// A delta bundle that is refused without its bases.
+/// Returns a delta bundle that is rejected without its bases.
 pub(super) fn reject_delta(name: &str, kind: &str, comment: &str, edit: impl FnOnce(&mut Bundle)) -> Vector {
     reject_from(delta(), name, kind, comment, edit)
 }
 
-/// A delta bundle that is refused with its bases.
+/// Returns a delta bundle that is rejected with its bases.
 pub(super) fn misfit(name: &str, kind: &str, comment: &str, edit: impl FnOnce(&mut Bundle)) -> Vector {
     on(&["good-base"], reject_delta(name, kind, comment, edit))
 }
 
-/// The same vector with these bases.
+/// Returns the same vector with these bases.
 pub(super) fn on(bases: &[&str], vector: Vector) -> Vector {
     Vector { check: Check::Apply, bases: bases.iter().map(|base| (*base).to_owned()).collect(), ..vector }
 }
 
-/// A delta bundle that is taken, with its bases, and the listing of what it makes.
+/// Returns a delta bundle that is accepted, with its bases, and the listing of the result.
 pub(super) fn accept_delta(name: &str, comment: &str, from: Bundle, bases: Vec<(&str, Bundle)>) -> Vector {
     let names: Vec<&str> = bases.iter().map(|base| base.0).collect();
     let mut vector = on(&names, vector(name, "ok", comment, from.encode()));
@@ -194,7 +194,7 @@ fn on_base() -> Vec<(&'static str, Bundle)> {
     vec![("good-base", base())]
 }
 
-/// A delta bundle that says this of its base.
+/// Returns a delta bundle with this name and version of its base.
 fn calling_its_base(name: &str, version: u64) -> Bundle {
     let mut delta = delta();
     let base = &mut delta.delta().bases[0];
@@ -202,30 +202,30 @@ fn calling_its_base(name: &str, version: u64) -> Bundle {
     delta
 }
 
-/// A file comes whose object both bases have, by its number in the second, while a file that stays has it from the first.
+/// Returns a delta with a new file whose object is in both bases. The file uses its number in the second, and a kept file that in the first.
 fn of_either() -> Bundle {
     let (base, other) = (base(), small());
     let root = within("", [comes("y", file("two\n"))]);
     let wanted = Bundle::new(&[("main", base_tree().with(b"y", file("two\n")))], Packing::default());
     let mut delta = wanted.relative_to(&[&base, &other], &[(1, Some(root))], Packing::default());
-    // Objects 5 and 6 are those of the second.
+    // Objects 5 and 6 are those of the second base.
     delta.difference().regulars = vec![6];
     delta
 }
 
-/// The files of what [`of_two_bases`] makes, and what is the content of the last.
+/// Returns the files of the bundle [`of_two_bases`], and the content of the last one.
 fn two_bases_files() -> ([(&'static str, Node); 3], Vec<u8>) {
     let big = [&paint(7, 4096)[..], &vec![0; 16 * 4096], &paint(8, 100)].concat();
     let own = [&tool()[100..], b"program\n"].concat();
     ([("app", file("program\n")), ("big", file(big)), ("own", file(own.clone()))], own)
 }
 
-/// What [`of_two_bases`] makes, with all of its objects.
+/// Returns the full bundle of [`of_two_bases`].
 pub(super) fn whole_of_two_bases() -> Bundle {
     Bundle::new(&[("main", dir(two_bases_files().0))], Packing::default())
 }
 
-/// Objects 5 to 7 of the bases are those of the second: `program`, `symbols` and `MIT`.
+/// Returns a delta over two bases. Objects 5 to 7 are those of the second: `program`, `symbols` and `MIT`.
 pub(super) fn of_two_bases() -> Bundle {
     let (base, other) = (base(), good::two_refs());
     let (new, own) = two_bases_files();
@@ -317,7 +317,7 @@ fn frames() -> Vec<Vector> {
     let mut cut = with_prefix(2);
     cut.layout.prefixes = vec![vec![(1, 1000, 2000)]];
     let window = frame(|| {
-        // A window of 4 KiB, where the content has 3022 bytes.
+        // A window of 4 KiB for a content of 3022 bytes.
         let mut frame = RawFrame::of(&decoded());
         (frame.descriptor, frame.fields) = (0b1000_0000, vec![2 << 3]);
         frame.fields.extend(narrow(decoded().len()).to_le_bytes());

@@ -15,7 +15,7 @@ fn index(name: &str, comment: &str, change: impl FnOnce(&mut Difference)) -> Vec
     reject_delta(name, "index", comment, |b| change(b.difference()))
 }
 
-/// A delta bundle that says this of its refs. Its wanted index has the base's first tree, and an empty one: so it carries no object.
+/// Returns a delta bundle with these changes of its refs. Its wanted index has the base's first tree and an empty one, so it carries no object.
 fn said(changes: &[(u16, Change)]) -> Bundle {
     let refs = [("main", base_tree()), ("new", dir([]))];
     let refs: Vec<_> = refs.into_iter().zip(changes).map(|(named, _)| named).collect();
@@ -23,12 +23,12 @@ fn said(changes: &[(u16, Change)]) -> Bundle {
     Bundle::new(&refs, Packing::default()).relative_to(&[&base()], &changes, Packing::default())
 }
 
-/// Such a bundle, which is refused.
+/// Returns such a bundle that is rejected.
 fn saying(name: &str, comment: &str, changes: &[(u16, Change)]) -> Vector {
     vector(name, "index", comment, said(changes).encode())
 }
 
-/// Such a bundle with one ref, whose edits are these.
+/// Returns such a bundle with one ref and these edits.
 fn editing<const N: usize>(name: &str, comment: &str, edits: [Change; N]) -> Vector {
     saying(name, comment, &[(1, within("", edits))])
 }
@@ -208,7 +208,7 @@ fn links() -> Vec<Vector> {
     ]
 }
 
-/// What only the base tells.
+/// Returns the faults that only the base reveals.
 fn misfits() -> Vec<Vector> {
     let index = |name, comment, change: fn(&mut Difference)| misfit(name, "index", comment, |b| change(b.difference()));
     let editing = |name, comment, edits: Vec<Change>| {
@@ -249,7 +249,7 @@ fn misfits() -> Vec<Vector> {
     ]
 }
 
-/// A delta bundle that carries an object of its base, of which its difference says that it comes.
+/// Returns a delta bundle that carries an object of its base and lists it as new.
 fn carrying_too_much() -> Bundle {
     let (empty, base) = (Bundle::new(&[("main", dir([]))], Packing::default()), base());
     let wanted = Bundle::new(&[("new", dir([("y", file("one\n"))]))], Packing::default());

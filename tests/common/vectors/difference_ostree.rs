@@ -1,4 +1,4 @@
-//! What a difference says of OSTree commits (spec 6.7.5).
+//! The difference of OSTree commits (spec 6.7.5).
 
 use super::delta::{accept_delta, on, reject_delta};
 use super::ostree::{history, plain, tree, with_commit, with_history};
@@ -25,7 +25,7 @@ pub(super) fn vectors() -> Vec<Vector> {
     [vec![good, history], sections(), objects(), trees(), files(), refs(), misfits()].into_iter().flatten().collect()
 }
 
-/// The new directory `b`.
+/// Returns the new directory `b`.
 fn b() -> Node {
     dir([("c", dir([])), ("u", file("more\n"))]).mode(0o700)
 }
@@ -35,9 +35,9 @@ fn new_tree() -> Node {
     dir([("a", file("new\n")), ("b", b()), ("l", symlink("a")), ("n", n), ("y", symlink("b")), ("z", file(""))])
 }
 
-/// A commit on top of the one of `good-ostree`, of which metadata objects 0 to 4 are the commit, the dirmeta of all directories, and the
-/// dirtrees of the root, `b`, and `b/c`; files 0 to 3 are `a` (and `b/t`), `l`, `s` and `z`. Carried are the dirmeta of `b`, the dirtrees of
-/// the root, `b` and `n`, and the files `a`, `y` and `b/u`, of which the objects 0 and 1 are.
+/// Returns a commit on top of the one of `good-ostree`. The base's metadata objects 0 to 4 are the commit, the dirmeta of all directories, and the
+/// dirtrees of the root, `b`, and `b/c`; files 0 to 3 are `a` (and `b/t`), `l`, `s` and `z`. The delta carries the dirmeta of `b`, the dirtrees
+/// of the root, `b` and `n`, and the files `a`, `y` and `b/u`, with objects 0 and 1.
 fn newer() -> Bundle {
     let base = with_commit();
     let commits = vec![commit(new_tree()), commit(tree())];
@@ -75,7 +75,7 @@ fn newer() -> Bundle {
     delta
 }
 
-/// The newest commit of `os/stable` and its parent, which gets a commitmeta, for two refs; of the trees only `apps` stays.
+/// Returns the newest commit of `os/stable` and its parent, with a new commitmeta, for two refs; of the trees only `apps` is kept.
 fn of_history() -> Bundle {
     let base = with_history();
     let [newest, mut parent] = history();
@@ -226,7 +226,7 @@ fn refs() -> Vec<Vector> {
     ]
 }
 
-/// What only the base tells.
+/// Returns the faults that only the base reveals.
 fn misfits() -> Vec<Vector> {
     let index = |name, comment, change| on(&["good-ostree"], index(name, comment, change));
     vec![

@@ -1,4 +1,4 @@
-//! Bundles that are taken.
+//! Bundles that are accepted.
 
 use super::*;
 use crate::keys::Key;
@@ -95,10 +95,10 @@ fn pieces() -> Node {
 
 fn holes() -> Node {
     let zeros = |blocks: usize| vec![0; blocks * 4096];
-    // 16 pieces of nothing and a byte; data at both ends; a hole that begins in the midst of the object's pieces.
+    // 16 pieces without data and a byte; data at both ends; a hole that begins in the middle of the object's pieces.
     let tail = [&zeros(16)[..], b"x"].concat();
     let ends = [&paint(1, 5000)[..], &zeros(40), &paint(2, 5000)].concat();
-    // 15 blocks are no hole.
+    // 15 blocks are not a hole.
     let short = [&paint(3, 4096)[..], &zeros(15), &paint(4, 4096)].concat();
     // The hole ends with the last whole block; a partial block of zeros is data.
     let partial = [&zeros(16)[..], &[0; 100]].concat();
@@ -111,19 +111,19 @@ fn holes() -> Node {
     ])
 }
 
-/// A directory of empty files, of which each name takes 28 bytes.
+/// Returns a directory of empty files; each name takes 28 bytes.
 pub(super) fn many_names(count: usize) -> Node {
     let name = |number| format!("{number:020}").into_bytes();
     (0..count).fold(dir([]), |all, number| all.with(&name(number), file("")))
 }
 
-/// Contents in four runs, and in five.
+/// Returns contents in four runs and in five.
 pub(super) fn runs() -> Node {
     let runs = |count: usize| [&paint(1, 4096)[..], &vec![0; 16 * 4096]].concat().repeat(count);
     dir([("five", file([&runs(4)[..], b"x"].concat())), ("four", file(runs(4))), ("two", file(runs(2)))])
 }
 
-/// Links and extended attributes that an inode has just place for, and a byte more.
+/// Returns links and extended attributes that just fit into an inode, and ones that are a byte too long.
 pub(super) fn small_inodes() -> Node {
     let capability = |value: usize| file("").xattr("security.capability", &[1; 20]).xattr("user.x", &vec![2; value]);
     let link = |len: usize| symlink(&"l".repeat(len));

@@ -9,12 +9,12 @@ pub(super) fn vectors() -> Vec<Vector> {
     [file_len(), preamble(), sections(), root(), area()].into_iter().flatten().collect()
 }
 
-/// Cuts the file before its last `len` bytes.
+/// Removes the last `len` bytes of the file.
 fn cut(len: usize) -> impl FnOnce(&mut Bundle) {
     move |b| b.edits.file = edit(move |file: &mut Vec<u8>| file.truncate(file.len() - len))
 }
 
-/// Lengths of the stored chunks, and of the stored chunks and index.
+/// Returns the length of the stored chunks, and of the stored chunks and index.
 fn tails() -> (usize, usize) {
     let file = small().encode();
     let head = reader::open_whole(&file).expect("it is sound").head;

@@ -10,8 +10,8 @@ pub(super) fn vectors() -> Vec<Vector> {
     [good(), form()].into_iter().flatten().collect()
 }
 
-/// The images of [`two_refs`](good::two_refs), as `mkcomposefs --print-digest-only` prints those of SHA-256 for the unpacked trees, with
-/// `--min-version=1` all but the first.
+/// The images of [`two_refs`](good::two_refs) with SHA-256, printed by `mkcomposefs --print-digest-only` for the unpacked trees, all but the
+/// first with `--min-version=1`.
 const DEBUG_V0: &str = "90ecbada3d56472e0ecbceaa615c0fdaa5c207730a3ef017aadbb964efacf912";
 const DEBUG_V1: &str = "85379edcbbde17ba6b96cdde6b63a9ff06f1f749bb68a29f4213c5b931ac6a43";
 const DEBUG_V1_SHA512: &str = "7942ae049fbfa1129e5fb886db140f54c547c0cb3f02ee572cc942cf5bdab6f33bb7ff3bea8326547bb29df1a712841fdc3cd1490bec2ce5501ade61aeca5716";
@@ -43,12 +43,12 @@ fn good() -> Vec<Vector> {
     ]
 }
 
-/// With one thing wrong in an image.
+/// Returns a bundle with one fault in an image.
 fn reject(name: &str, kind: &str, comment: &str, change: impl FnOnce(&mut Vec<Image>)) -> Vector {
     reject_from(stated(), name, kind, comment, |b| change(&mut b.images))
 }
 
-/// With one thing wrong in the section's bytes.
+/// Returns a bundle with one fault in the section's bytes.
 fn reject_bytes(name: &str, comment: &str, change: fn(&mut Vec<u8>)) -> Vector {
     reject_from(stated(), name, "header", comment, |b| {
         b.edits.root = edit(move |s: &mut Vec<Section>| change(&mut s[3].payload));

@@ -8,7 +8,7 @@ pub(super) fn vectors() -> Vec<Vector> {
     [refs(), order(), paths(), inodes(), attributes(), objects()].into_iter().flatten().collect()
 }
 
-/// Two refs, `a` with a file and `b` with two: inodes 0 and 2 are their roots.
+/// Returns two refs, `a` with a file and `b` with two: inodes 0 and 2 are their roots.
 fn two_refs() -> Bundle {
     let a = dir([("x", file("one\n"))]);
     let b = dir([("x", file("two\n")), ("y", file("three\n"))]);
@@ -42,7 +42,7 @@ fn order() -> Vec<Vector> {
             b.index.links[1] = 6;
         }),
         reject("index-link-directory", "index", "l is another name of the directory d", |b| {
-            // The link's inode goes, with its attributes and target.
+            // Removes the link's inode, with its attributes and target.
             b.index.links[4] = 3;
             b.index.rows.remove(4);
             b.index.mtimes.remove(4);
@@ -146,7 +146,7 @@ fn attributes() -> Vec<Vector> {
         reject("index-xattr-nul", "index", "an attribute's name has a NUL byte", xattrs(&[(b"user.\0", b"")])),
         reject("index-xattr-long", "index", "an attribute of 65537 bytes", xattrs(&[(b"user.a", &[0; 65_537])])),
         reject("index-attributes-twice", "index", "the rows of a and d/f are equal", |b| {
-            // d/f gets a row of its own, behind the others.
+            // Gives d/f a separate row behind the others.
             let row = b.index.attributes[1].clone();
             b.index.attributes.push(row);
             b.index.rows[5] = 3;

@@ -1,13 +1,13 @@
-//! Signatures for the kernel (spec 5.1).
+//! Kernel signatures (spec 5.1).
 
 use super::signed::{NOW, ONE};
 use super::*;
 use crate::pkcs7::{DATA, SIGNED_DATA, content_info, der, kernel_signature, signed_data};
 
-/// Makes a body for the preamble and the root of a bundle.
+/// Makes a body for the preamble and root of a bundle.
 type Make = fn(&[u8]) -> Vec<u8>;
 
-/// Bytes of the longest that a kernel takes.
+/// The longest signature that a kernel accepts, in bytes.
 const LEN_MAX: usize = 16_128;
 
 pub(super) fn vectors() -> Vec<Vector> {
@@ -52,7 +52,7 @@ pub(super) fn vectors() -> Vec<Vector> {
     ]
 }
 
-/// The small bundle, signed by key one, with these envelopes of kind 2.
+/// Returns the small bundle, signed by key one, with these envelopes of kind 2.
 fn with(makes: Vec<Make>) -> Bundle {
     let mut bundle = small().signed_by(&[ONE]);
     bundle.area_len = 20_000;
@@ -66,8 +66,8 @@ fn trusted() -> Trust {
     Trust { signers: vec![ONE.allowed("test")], now: Some(NOW), ..Trust::default() }
 }
 
-/// Signed data of zeros, so that all of it has `len` bytes.
+/// Returns signed data of zeros with a total of `len` bytes.
 fn padded(len: usize) -> Vec<u8> {
-    // Three layers with a length of two bytes each, and the type.
+    // Three layers with a two-byte length each, and the type.
     content_info(SIGNED_DATA, &der(0x30, &vec![0; len - 3 * 4 - 11]))
 }

@@ -1,4 +1,4 @@
-//! The vectors: each is a sound bundle with one edit, or a sound bundle.
+//! The vectors: each is a valid bundle, or a valid bundle with one edit.
 
 mod content;
 mod delta;
@@ -20,7 +20,7 @@ use crate::reader;
 use crate::tree::{dir, file, link, symlink};
 use crate::vector::{Check, Trust, Vector};
 
-/// All vectors.
+/// Returns all vectors.
 pub fn all() -> Vec<Vector> {
     let mut vectors: Vec<Vector> = [
         head::vectors(),
@@ -44,7 +44,7 @@ pub fn all() -> Vec<Vector> {
     vectors
 }
 
-/// The bundle that most vectors edit. Entries 0 to 4 are `a`, `b`, `d`, `e` and `l`, 5 and 6 are `d/f` and `d/g`; inodes 0 to 6 are the
+/// Returns the bundle that most vectors edit. Entries 0 to 4 are `a`, `b`, `d`, `e` and `l`, 5 and 6 are `d/f` and `d/g`; inodes 0 to 6 are the
 /// root, `a` (and `b`), `d`, `e`, `l`, `d/f` and `d/g`. Object 0 is `one`, of `a` and `d/g`; object 1 is `two`, of `d/f`.
 fn small() -> Bundle {
     let d = dir([("f", file("two\n")), ("g", file("one\n"))]);
@@ -56,18 +56,18 @@ fn vector(name: &str, expect: &str, comment: &str, bytes: Vec<u8>) -> Vector {
     Vector { name: name.into(), expect: expect.into(), comment: comment.into(), bytes, ..Vector::default() }
 }
 
-/// The small bundle with one thing wrong.
+/// Returns the small bundle with one fault.
 fn reject(name: &str, kind: &str, comment: &str, edit: impl FnOnce(&mut Bundle)) -> Vector {
     reject_from(small(), name, kind, comment, edit)
 }
 
-/// A bundle with one thing wrong.
+/// Returns a bundle with one fault.
 fn reject_from(mut from: Bundle, name: &str, kind: &str, comment: &str, edit: impl FnOnce(&mut Bundle)) -> Vector {
     edit(&mut from);
     vector(name, kind, comment, from.encode())
 }
 
-/// A bundle that is taken, with its listing.
+/// Returns a bundle that is accepted, with its listing.
 fn accept(name: &str, comment: &str, from: Bundle) -> Vector {
     let mut vector = vector(name, "ok", comment, from.encode());
     let bundle = reader::open_whole(&vector.bytes);
@@ -88,7 +88,7 @@ impl Vector {
     }
 }
 
-/// An edit for a bundle's `edits`.
+/// Returns an edit for a bundle's `edits`.
 fn edit<T>(edit: impl FnOnce(&mut T) + 'static) -> Edit<T> {
     Some(Box::new(edit))
 }

@@ -8,7 +8,7 @@ pub(super) fn vectors() -> Vec<Vector> {
     [good(), fields(), forms(), order(), counts(), checksums()].into_iter().flatten().collect()
 }
 
-/// A commit's tree: objects 0 to 5 are the commit, the dirmeta of all directories, and the dirtrees of the root, `b`, and `b/c`; its files
+/// Returns a commit's tree. Objects 0 to 5 are the commit, the dirmeta of all directories, and the dirtrees of the root, `b`, and `b/c`; its files
 /// are `a`, `l`, `s`, and `b/t`, of which `s` has set-id bits.
 pub(super) fn tree() -> Node {
     let c = dir([]);
@@ -29,7 +29,7 @@ fn reject_tree(name: &str, kind: &str, comment: &str, tree: Node) -> Vector {
     vector(name, kind, comment, bundle.encode())
 }
 
-/// A commit with its commitmeta, and its parent.
+/// Returns a commit with its commitmeta, and its parent.
 pub(super) fn history() -> [Commit; 2] {
     let old = dir([("a", file("before\n")), ("b", dir([("x", file("one\n").xattr("user.k", b"v"))]))]);
     [Commit { tree: tree(), beside: Some(Vec::new()) }, commit(old)]
@@ -71,7 +71,7 @@ fn good() -> Vec<Vector> {
     ]
 }
 
-/// A commitmeta with so many arrays within one another, and a variant about them.
+/// Returns a commitmeta with this many nested arrays, in a variant.
 fn deep(arrays: usize) -> Vec<u8> {
     // Each variant holds the next one.
     let mut value = b"x\0".to_vec();
@@ -84,8 +84,8 @@ fn deep(arrays: usize) -> Vec<u8> {
     dictionary(&[("k", "v", &value)])
 }
 
-/// Object 0 has the pieces A, A, 16 that are a hole, B, A and a bit; object 1 has B, and 16 that are a hole; object 2 is a hole. `d` has
-/// object 0 as well, for another owner.
+/// Object 0 has the pieces A, A, 16 in a hole, B, A and a remainder; object 1 has B, and 16 in a hole; object 2 is a hole. `d` also has
+/// object 0, with another owner.
 fn pieces() -> Node {
     let (a, b, hole) = (paint(1, 4096), paint(2, 4096), vec![0; 16 * 4096]);
     let apart = [&a[..], &a, &hole, &b, &a, b"bit"].concat();
@@ -244,7 +244,7 @@ fn counts() -> Vec<Vector> {
     ]
 }
 
-/// Files that are not what their dirtree names.
+/// Returns files that do not match their dirtree.
 fn checksums() -> Vec<Vector> {
     let of = |name: &str, comment: &str, own: Node, other: Node, packing| {
         let bundle = Bundle::with_other_dirtrees(dir([("a", own)]), dir([("a", other)]), packing);

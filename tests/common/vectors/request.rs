@@ -18,17 +18,17 @@ struct Request {
     index_len: u64,
     outline_len: u64,
     stored: Vec<u8>,
-    /// Stands behind the outline.
+    /// Bytes after the outline.
     tail: Vec<u8>,
 }
 
 impl Request {
-    /// What the target of a bundle says.
+    /// Returns the request of a bundle's target.
     fn of(bundle: &Bundle) -> Self {
         Self::of_sections(bundle, outline(bundle))
     }
 
-    /// The same with another outline.
+    /// Returns the same request with another outline.
     fn of_sections(bundle: &Bundle, outline: Vec<Section>) -> Self {
         let (index, outline) = (join(&bundle.index.sections()), join(&outline));
         Self {
@@ -61,7 +61,7 @@ impl Request {
     }
 }
 
-/// The index's sections, with the starts of the objects' ids.
+/// Returns the index's sections, with the starts of the objects' ids.
 fn outline(bundle: &Bundle) -> Vec<Section> {
     let mut sections = bundle.index.sections();
     sections[8].payload = objects(&bundle.index.objects);
@@ -75,14 +75,14 @@ fn objects(rows: &[(u64, [u8; 32])]) -> Vec<u8> {
     payload
 }
 
-/// A request with one thing wrong in its own fields.
+/// Returns a request with one fault in its own fields.
 fn bad(name: &str, kind: &str, comment: &str, edit: impl FnOnce(&mut Request)) -> Vector {
     let mut request = Request::of(&base());
     edit(&mut request);
     vector(name, kind, comment, request.encode()).check(Check::Request)
 }
 
-/// A request with one thing wrong in its outline. Its lengths are those of that one, but for 24 bytes an object.
+/// Returns a request with one fault in its outline. Its lengths match the outline, except for 24 bytes per object.
 fn bad_outline(name: &str, comment: &str, edit: impl FnOnce(&mut Vec<Section>)) -> Vector {
     let mut sections = outline(&base());
     edit(&mut sections);

@@ -11,7 +11,7 @@ pub(super) fn vectors() -> Vec<Vector> {
     [key_types(), envelopes(), judgement()].into_iter().flatten().collect()
 }
 
-/// Trust in these lines, now.
+/// Returns trust in these lines, at the current time.
 fn trust<const N: usize>(signers: [String; N]) -> Trust {
     Trust { signers: signers.to_vec(), now: Some(NOW), ..Trust::default() }
 }
@@ -33,13 +33,13 @@ fn key_types() -> Vec<Vector> {
     ]
 }
 
-/// The small bundle, signed by key one with other fields.
+/// Returns the small bundle, signed by key one with other fields.
 fn signed_as(fields: &SshSig) -> Bundle {
     let fields = fields.clone();
     with_envelope(move |signed| ONE.sign_as(signed, &fields))
 }
 
-/// The small bundle with one envelope of kind 1.
+/// Returns the small bundle with one envelope of kind 1.
 fn with_envelope(make: impl Fn(&[u8]) -> Vec<u8> + 'static) -> Bundle {
     let mut bundle = small();
     bundle.area_len = 1024;
@@ -108,7 +108,7 @@ fn envelopes() -> Vec<Vector> {
             [&body[..10], &strings(&[&key]), &body[at..]].concat()
         }),
         made("signature-small-order", "signature", "a key of small order, under which every message is signed", |_| {
-            // The neutral element as key and as R, and S = 0.
+            // The neutral element as key and as R, with S = 0.
             let mut point = [0; 32];
             point[0] = 1;
             let name = b"ssh-ed25519";
@@ -123,7 +123,7 @@ fn envelopes() -> Vec<Vector> {
             body
         }),
         {
-            // One good signature beside the broken one does not help.
+            // A good signature does not make up for a broken one.
             let mut bundle = with_envelope(|signed| TWO.sign(&[signed, b"x"].concat()));
             bundle.signers = vec![ONE];
             vector("signature-one-broken", "signature", "a trusted signature beside a broken one", bundle.encode())
@@ -132,21 +132,21 @@ fn envelopes() -> Vec<Vector> {
     ]
 }
 
-/// An SSHSIG of these two blobs.
+/// Returns an SSHSIG with these two blobs.
 fn sshsig(key: &[u8], proof: &[u8]) -> Vec<u8> {
     let mut body = b"SSHSIG\0\0\0\x01".to_vec();
     body.extend(strings(&[key, b"sealift", b"", b"sha512", proof]));
     body
 }
 
-/// Replaces an algorithm's name, and makes the signature blob that contains it `shorter`.
+/// Replaces the name of an algorithm, and reduces the length of the signature blob that contains it by `shorter`.
 fn replace(body: &[u8], name: &[u8], other: &[u8], shorter: u32) -> Vec<u8> {
     let at = body.windows(name.len()).position(|window| window == name).expect("the name is there");
     let len = u32::from_be_bytes([body[at - 4], body[at - 3], body[at - 2], body[at - 1]]) - shorter;
     [&body[..at - 4], &len.to_be_bytes(), other, &body[at + name.len()..]].concat()
 }
 
-/// Adds the order of Ed25519's group to a number of 32 bytes, lowest first.
+/// Adds the order of Ed25519's group to a little-endian number of 32 bytes.
 fn add_order(number: &mut [u8]) {
     const ORDER: [u8; 16] =
         [0xed, 0xd3, 0xf5, 0x5c, 0x1a, 0x63, 0x12, 0x58, 0xd6, 0x9c, 0xf7, 0xa2, 0xde, 0xf9, 0xde, 0x14];

@@ -1,4 +1,4 @@
-//! What an audit of a sealed tree finds.
+//! The findings of an audit of a sealed tree.
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt as _;
@@ -24,10 +24,10 @@ pub(crate) fn damage(desk: &Desk) {
 
     fs::remove_file(at("etc/empty")).expect("removed");
     fs::write(at("etc/extra"), "extra").expect("written");
-    // The same size, and sealed: the kernel keeps it as it is, and says that it is another.
+    // Same size, and sealed: the kernel protects it, and reports another digest.
     again("usr/bin/hello", b"#!/bin/sh\necho HELLO\n");
     desk.good("seal audited/usr/bin/hello");
-    // The content that it is to have, which nobody keeps as it is.
+    // The right content, but not sealed.
     again("usr/lib/large", &noise(7, 700_000));
     fs::set_permissions(at("etc/os-release"), fs::Permissions::from_mode(0o666)).expect("its mode");
 
@@ -51,10 +51,10 @@ pub(crate) fn damage(desk: &Desk) {
     ] {
         assert!(found.contains(entry), "{entry}: {found}");
     }
-    // Against the bundle itself, which has another reader: the same.
+    // The same against the bundle itself, which is read in another way.
     desk.bad(&format!("audit audited {bundle} --ignore mtime {ANYBODY}"), 1, "1 not sealed");
 
-    // Other digests beside the tree are not believed.
+    // Modified digests beside the tree are not trusted.
     let digests = desk.path(".audited.sealift-state/fs-verity");
     let mut bytes = fs::read(&digests).expect("they are kept");
     bytes[0] ^= 1;
@@ -63,9 +63,9 @@ pub(crate) fn damage(desk: &Desk) {
     desk.bad(&format!("audit audited {ANYBODY}"), 2, "not what the index says");
 }
 
-/// No content is read: a page that the disk has lost is the kernel's to find, when somebody asks for it.
+/// No content is read: the kernel detects a damaged page when it is read.
 pub(crate) fn unread(desk: &Desk) {
-    // No other file of the disk has these bytes.
+    // The content is unique on the disk.
     let (publisher, content) = (Publisher::new(desk), noise(9, 200_000));
     publisher.write("usr/lib/large", &content);
     let bundle = publisher.pack(1);
@@ -74,7 +74,7 @@ pub(crate) fn unread(desk: &Desk) {
     let sound = desk.good(&format!("audit unread {ANYBODY}"));
     assert!(sound.contains("asking the kernel"), "{sound}");
     desk.bad("digest unread/usr/lib/large", 2, "os error 5");
-    // The index beside it is kept as well.
+    // The index beside it is sealed as well.
     let index = fs::read(desk.path(".unread.sealift-state/index")).expect("the index");
     if index.len() >= PAGE {
         desk.flip(&index[..PAGE]);
@@ -82,7 +82,7 @@ pub(crate) fn unread(desk: &Desk) {
     }
 }
 
-/// Puts another file in the place of an object.
+/// Replaces an object with another file.
 fn replace(desk: &Desk, object: &Path, with: &[u8], is_sealed: bool) {
     fs::remove_file(object).expect("removed");
     fs::write(object, with).expect("a file");
@@ -91,14 +91,14 @@ fn replace(desk: &Desk, object: &Path, with: &[u8], is_sealed: bool) {
     }
 }
 
-/// A composefs store: the kernel is asked, and what it does not keep is found.
+/// A composefs store: the audit asks the kernel, and finds objects that it does not protect.
 pub(crate) fn stores(desk: &Desk) {
     let content = noise(2010, 300_000);
     let object = take(desk, "audited-store", &content);
     let audit = format!("audit composefs:audited-store {ANYBODY}");
     let sound = desk.good(&audit);
     assert!(sound.contains("asking the kernel") && !sound.contains("hashed"), "{sound}");
-    // No content is read: the page that the disk has lost is found by who reads it.
+    // No content is read: the damaged page is detected when it is read.
     let page = &content[20 * PAGE..21 * PAGE];
     desk.flip(page);
     desk.good(&audit);
@@ -121,7 +121,7 @@ pub(crate) fn stores(desk: &Desk) {
     fs::remove_dir_all(desk.path("audited-store")).expect("removed");
 }
 
-/// The file of a repository's objects that has this content.
+/// Returns the file of a repository's objects that has this content.
 fn object_of(repo: &Path, content: &[u8]) -> PathBuf {
     let folders = fs::read_dir(repo.join("objects")).expect("a folder").map(|folder| folder.expect("an entry").path());
     let mut files =
@@ -129,9 +129,9 @@ fn object_of(repo: &Path, content: &[u8]) -> PathBuf {
     files.find(|path| fs::read(path).is_ok_and(|bytes| bytes == content)).expect("it is there")
 }
 
-/// A repository of OSTree, of which the index has one digest of all contents' digests.
+/// An OSTree repository. Its index has a single digest over the digests of all contents.
 pub(crate) fn repositories(desk: &Desk) {
-    let _ = fs::remove_dir_all("/tmp/state"); // of the case before
+    let _ = fs::remove_dir_all("/tmp/state"); // left by the previous case
     let (repo, content) = (desk.path("audited-repo"), noise(2012, 200_000));
     for folder in ["objects", "refs/heads", "refs/remotes", "tmp", "state", "extensions"] {
         fs::create_dir_all(repo.join(folder)).expect("a folder");
@@ -150,7 +150,7 @@ pub(crate) fn repositories(desk: &Desk) {
     desk.bad(&format!("digest {}", large.display()), 2, "os error 5");
     desk.flip(&flipped(&content[20 * PAGE..21 * PAGE]));
 
-    // The attributes of a file are in one of its own, which goes with it.
+    // A file's attributes are in a separate file, which goes with it.
     let attributes = xattr_of(&small);
     let replace = |with: &[u8], is_sealed: bool| {
         fs::remove_file(&small).expect("removed");
@@ -161,7 +161,7 @@ pub(crate) fn repositories(desk: &Desk) {
         }
     };
     replace(b"small\n", false);
-    // One file is read, and what it has agrees with what the kernel says of the others.
+    // One file is read, and it agrees with the kernel's digests of the others.
     desk.bad(
         &format!("{audit} --json"),
         1,
@@ -192,7 +192,7 @@ fn xattr_of(path: &Path) -> Vec<u8> {
     value
 }
 
-/// A page as [`Desk::flip`] leaves it.
+/// Returns a page as modified by [`Desk::flip`].
 fn flipped(page: &[u8]) -> Vec<u8> {
     let mut page = page.to_vec();
     page[100] ^= 1;

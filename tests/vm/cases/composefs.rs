@@ -1,4 +1,4 @@
-//! composefs stores whose objects are sealed, and trees mounted from them: the kernel looks at each byte.
+//! composefs stores with sealed objects, and trees mounted from them: the kernel verifies each byte.
 
 use std::fs::{self, File};
 use std::path::{Path, PathBuf};
@@ -13,11 +13,11 @@ use crate::desk::{Desk, PAGE, noise};
 const IO_ERROR: i32 = 5;
 const MOUNTED: &str = "/tmp/mounted";
 
-/// A tree that is mounted, until this is dropped.
+/// A mounted tree, unmounted on drop.
 struct Mount;
 
 impl Mount {
-    /// By `sealift`, which is to say who looked at the objects.
+    /// Mounts with `sealift`, which must print `says` about who checked the objects.
     fn new(desk: &Desk, store: &str, says: &str) -> Self {
         fs::create_dir_all(MOUNTED).expect("a directory");
         let said = desk.good(&format!("mount composefs:{store} os {MOUNTED} {ANYBODY}"));
@@ -30,7 +30,7 @@ impl Mount {
         fs::read(Path::new(MOUNTED).join(path))
     }
 
-    /// What the kernel says of it, such as its options.
+    /// Returns the kernel's mount information, such as options.
     fn options() -> String {
         let mounts = fs::read_to_string("/proc/self/mounts").expect("the kernel says");
         mounts.lines().find(|line| line.contains(MOUNTED)).expect("it is mounted").to_owned()
@@ -43,7 +43,7 @@ impl Drop for Mount {
     }
 }
 
-/// A mount is refused, and nothing is there.
+/// Checks that a mount is refused, and nothing is mounted.
 fn assert_refused(desk: &Desk, store: &str, status: i32, why: &str) {
     fs::create_dir_all(MOUNTED).expect("a directory");
     desk.bad(&format!("mount composefs:{store} os {MOUNTED} {ANYBODY}"), status, why);
@@ -74,7 +74,7 @@ pub(crate) fn stores(desk: &Desk) {
         }
         drop(mount);
 
-        // What was sealed stays, what is new is sealed as well.
+        // Sealed objects are kept, and new ones are sealed as well.
         publisher.write("usr/lib/small", &noise(9, 20_000));
         desk.good(&format!("unpack {} composefs:{store} {ANYBODY}", pack(2)));
         assert_sealed(&desk.path(&store).join("objects"), true);
@@ -85,11 +85,11 @@ pub(crate) fn stores(desk: &Desk) {
     }
 }
 
-/// Takes a tree with a file of this content into a new store, and returns the file's object.
+/// Imports a tree with a file of this content into a new store, and returns the file's object.
 pub(crate) fn take(desk: &Desk, store: &str, content: &[u8]) -> PathBuf {
     let publisher = Publisher::new(desk);
     publisher.write("usr/lib/object", content);
-    // A name that no other image on the disk has.
+    // A name that is unique among the images on the disk.
     publisher.write(&format!("etc/{store}"), b"");
     let options = "--name os --bundle-version 1 --level 1 --quiet --composefs";
     desk.good(&format!("pack --force /tmp/tree -o /tmp/store.sealift {options}"));
@@ -100,7 +100,7 @@ pub(crate) fn take(desk: &Desk, store: &str, content: &[u8]) -> PathBuf {
     desk.path(store).join("objects").join(&digest[..2]).join(&digest[2..])
 }
 
-/// Somebody writes to the disk below the file system: what is mounted is right or cannot be read.
+/// Writes to the disk below the file system: mounted content is right or unreadable.
 pub(crate) fn tampered(desk: &Desk) {
     let content = noise(2004, 300_000);
     let object = take(desk, "tampered-store", &content);
@@ -117,7 +117,7 @@ pub(crate) fn tampered(desk: &Desk) {
     assert!(Mount::read("usr/lib/object").expect("it is whole again") == content);
     drop(mount);
 
-    // The image itself, in whose pages are names.
+    // The image itself; its pages contain names.
     let image = fs::read(desk.path("tampered-store/images/refs/os/main")).expect("an image");
     let page = image.chunks(PAGE).find(|page| contains(page, b"tampered-store")).expect("names lie in a page");
     desk.flip(page);
@@ -125,7 +125,7 @@ pub(crate) fn tampered(desk: &Desk) {
     fs::remove_dir_all(desk.path("tampered-store")).expect("removed");
 }
 
-/// Whoever may write to the store puts another file in the place of an object.
+/// A writer of the store replaces an object.
 pub(crate) fn replaced(desk: &Desk) {
     let content = noise(2005, 30_000);
     let object = take(desk, "replaced-store", &content);
@@ -136,23 +136,23 @@ pub(crate) fn replaced(desk: &Desk) {
             desk.good(&format!("seal {}", object.display()));
         }
     };
-    // Under a mount that stands: the kernel does not open it.
+    // While mounted: the kernel does not open it.
     let mount = Mount::new(desk, "replaced-store", SEALED);
     replace(&noise(2006, 30_000), true);
     desk.drop_caches();
     assert_eq!(Mount::read("usr/lib/object").expect_err("it is another").raw_os_error(), Some(IO_ERROR));
     drop(mount);
-    // Before a mount: by its digest where it is sealed, by its content where it is not.
+    // Before mounting: detected by digest if sealed, and by content if not.
     assert_refused(desk, "replaced-store", 1, "it is sealed, and its digest is");
     replace(&noise(2006, 30_000), false);
     assert_refused(desk, "replaced-store", 1, "fs-verity digest");
-    // The right content with nobody to keep it so is mounted and said.
+    // The right content without a seal is mounted, and reported.
     replace(&content, false);
     let mount = Mount::new(desk, "replaced-store", HASHED);
     assert!(!Mount::options().contains("verity=require"), "{}", Mount::options());
     assert!(Mount::read("usr/lib/object").expect("a file") == content);
     drop(mount);
-    // Unpacking again replaces what is wrong, and seals what is not sealed.
+    // Unpacking again replaces wrong objects, and seals unsealed ones.
     replace(&noise(2006, 30_000), true);
     desk.good(&format!("unpack /tmp/store.sealift composefs:replaced-store --rehash {ANYBODY}"));
     kernel::measure(File::open(&object).expect("it can be opened")).expect("it is sealed");

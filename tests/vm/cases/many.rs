@@ -1,4 +1,4 @@
-//! A hundred thousand sealed files, of which an audit reads nothing.
+//! A hundred thousand sealed files, none of which an audit reads.
 
 use std::fs::{self, File};
 use std::path::Path;
@@ -50,7 +50,7 @@ fn timed<T>(work: impl FnOnce() -> T) -> (Duration, T) {
     (start.elapsed(), done)
 }
 
-/// Asks the kernel for the digest of each file below a folder, and returns how many there are.
+/// Reads the kernel's digest of each file below a folder, and returns the number of files.
 fn measured(folder: &Path) -> u64 {
     let entries = fs::read_dir(folder).expect("a folder").map(|entry| entry.expect("an entry"));
     let of = |entry: fs::DirEntry| match entry.file_type().expect("it has one").is_dir() {

@@ -1,4 +1,4 @@
-//! What must hold on a kernel with fs-verity.
+//! Requirements on a kernel with fs-verity.
 
 mod audit;
 mod composefs;
@@ -14,7 +14,7 @@ mod vouched;
 use crate::desk::{BTRFS, Desk, EXT4};
 use crate::{Case, Check};
 
-/// On each file system.
+/// Run on each file system.
 const CASES: &[(&str, Check)] = &[
     ("the kernel's digests are ours", seal::digests),
     ("its tree, descriptor and parameters too", seal::metadata),
@@ -42,7 +42,7 @@ const CASES: &[(&str, Check)] = &[
     ("an audit of an OSTree repository", audit::repositories),
 ];
 
-/// The cases of a suite, and what each is run on, mounted.
+/// Returns the cases of a suite, each with its mounted file system.
 pub(crate) fn of(suite: &str) -> Vec<Case> {
     match suite {
         "cases" => {
@@ -51,7 +51,7 @@ pub(crate) fn of(suite: &str) -> Vec<Case> {
             let of = |desk: Desk| CASES.iter().map(move |(name, case)| (desk, *name, *case));
             desks.into_iter().flat_map(of).collect()
         }
-        // Each with the disks of the one before.
+        // Each uses the disks of the previous run.
         "cut" | "resume" => {
             EXT4.mount();
             let case: (_, Check) = if suite == "cut" {

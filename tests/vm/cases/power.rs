@@ -1,4 +1,4 @@
-//! The power goes while files are sealed: whoever runs this machine kills it. Then it starts again, and the same is run once more.
+//! Power loss while files are sealed: the host kills this machine, starts it again, and repeats the run.
 
 use std::fs;
 use std::io::{BufRead as _, BufReader};
@@ -10,7 +10,7 @@ use crate::desk::{Desk, command, noise};
 
 const FILES: u64 = 800;
 
-/// Begins to unpack, and says when files are sealed.
+/// Begins to unpack, and reports when files are sealed.
 pub(crate) fn cut(desk: &Desk) {
     if !desk.path("many.sealift").exists() {
         for number in 0..FILES {
@@ -41,7 +41,7 @@ pub(crate) fn cut(desk: &Desk) {
     println!("vm: sealed");
 }
 
-/// Finds what the power left, and completes it.
+/// Examines the state after the power loss, and completes it.
 pub(crate) fn resume(desk: &Desk) {
     let target = desk.path("many");
     let was_there = target.exists();
@@ -49,7 +49,7 @@ pub(crate) fn resume(desk: &Desk) {
     println!("vm: {} {}", if was_there { "was complete:" } else { "completed:" }, said.trim_end());
     assert_sealed(&target, true);
     assert!(desk.good(&format!("audit many {ANYBODY}")).contains("asking the kernel"));
-    // The next cut begins again.
+    // The next cut starts over.
     fs::remove_dir_all(&target).expect("removed");
     fs::remove_dir_all(desk.path(".many.sealift-state")).expect("removed");
 }

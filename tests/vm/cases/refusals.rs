@@ -1,4 +1,4 @@
-//! What the kernel does not do, and what is said then.
+//! Operations that the kernel refuses, and the messages.
 
 use std::fs;
 
@@ -8,7 +8,7 @@ pub(crate) fn refusals(desk: &Desk) {
     desk.write_noise("refused", 1, 5000);
     desk.bad("seal --block-size 128 refused", 2, "does not support blocks of 128 bytes");
     desk.bad("measure .", 2, "no regular file");
-    // What has no fs-verity is found before anything is sealed.
+    // A file system without fs-verity is detected before anything is sealed.
     fs::write("/tmp/file", "content").expect("a file");
     let line = format!("seal {} /tmp", desk.path("refused").display());
     desk.bad(&line, 2, "/tmp: its file system does not support fs-verity");

@@ -1,4 +1,4 @@
-//! Sealing files, and asking for their digests.
+//! Sealing files, and reading their digests.
 
 use std::fs::{self, File};
 use std::io::Write as _;
@@ -11,7 +11,7 @@ use sealift_verify::kernel::{self, KernelError, Metadata};
 
 use crate::desk::Desk;
 
-/// Around the edges of blocks, and of levels of the tree.
+/// Lengths around the edges of blocks and tree levels.
 const LENS: [usize; 8] = [0, 1, 4095, 4096, 4097, 128 * 4096, 128 * 4096 + 1, 1_200_001];
 
 pub(crate) fn digests(desk: &Desk) {
@@ -25,7 +25,7 @@ pub(crate) fn digests(desk: &Desk) {
         desk.bad(&format!("measure {names}"), 1, "not sealed");
         desk.good(&format!("seal {parameters} {names}"));
         assert_eq!(desk.good(&format!("measure {names}")), ours, "{parameters}");
-        // Sealed content is read as any other.
+        // Sealed content reads like any other.
         assert_eq!(desk.good(&format!("digest {parameters} {names}")), ours, "{parameters}");
         for name in names.split(' ') {
             fs::remove_file(desk.path(name)).expect("it can be removed");
@@ -48,7 +48,7 @@ pub(crate) fn metadata(desk: &Desk) {
 
     let mut tree = vec![0; 1 << 20];
     match kernel::read_metadata(&file, Metadata::Tree, 0, &mut tree) {
-        // A block for 74 hashes of blocks; it is the root.
+        // A block with the hashes of 74 blocks; it is the root.
         Ok(len) => assert_eq!(len, 4096),
         Err(error) => {
             assert!(desk.kind() == "btrfs" && error.is_unsupported(), "{error}");
@@ -81,7 +81,7 @@ pub(crate) fn other_parameters(desk: &Desk) {
     desk.write_noise("other", 2, 10_000);
     desk.good("seal other");
     desk.bad("seal --hash-alg sha512 other", 2, "already sealed, with sha256");
-    // btrfs hands out no descriptor, and its digest does not tell a salt.
+    // btrfs returns no descriptor, and its digest does not reveal the salt.
     if desk.kind() == "ext4" {
         desk.bad("seal --salt 00 other", 2, "already sealed, with sha256, blocks of 4096 bytes and no salt");
     }
@@ -93,7 +93,7 @@ pub(crate) fn writers(desk: &Desk) {
         let name = format!("writers-{millis}");
         let mut file = File::create(desk.path(&name)).expect("a file");
         file.write_all(b"content").expect("it is written");
-        // As in the moment between fork and exec: a child has the descriptor that its parent closes.
+        // Simulates the moment between fork and exec: a child holds the descriptor that its parent closes.
         fcntl_setfd(&file, FdFlags::empty()).expect("it is inherited");
         let mut child = Command::new("/init").args(["hold", &millis.to_string()]).spawn().expect("a child");
         drop(file);

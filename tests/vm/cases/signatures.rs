@@ -1,4 +1,4 @@
-//! Built-in signatures: a kernel with a certificate vouches that its key signed these bytes.
+//! Built-in signatures: the kernel verifies that a certificate's key signed the file.
 
 use std::fs::{self, File};
 use std::process::{Command, Stdio};
@@ -9,7 +9,7 @@ use crate::desk::Desk;
 
 const REQUIRE: &str = "/proc/sys/fs/verity/require_signatures";
 
-/// Adds a certificate to the kernel's keyring, in the way that our messages advise.
+/// Adds a certificate to the kernel's keyring, as our messages advise.
 pub(crate) fn trust(certificate: &str) {
     let certificate = File::open(certificate).expect("a certificate");
     let done = Command::new("/bin/keyctl")
@@ -20,7 +20,7 @@ pub(crate) fn trust(certificate: &str) {
     assert!(done.expect("keyctl starts").success(), "keyctl padd");
 }
 
-/// Takes all certificates out of the kernel's keyring.
+/// Removes all certificates from the kernel's keyring.
 pub(crate) fn clear_trust() {
     let done = Command::new("/bin/keyctl").args(["clear", "%keyring:.fs-verity"]).status();
     assert!(done.expect("keyctl starts").success(), "keyctl clear");
@@ -34,7 +34,7 @@ pub(crate) fn signatures(desk: &Desk) {
         fs::copy("/data/signed", desk.path(&name)).expect("a copy");
         name
     };
-    // The keyring is the machine's: what one file system's cases trusted, the next ones find there.
+    // The machine has one keyring: certificates remain for the cases of the next file system.
     if desk.kind() == "ext4" {
         desk.bad(&format!("seal --signature /data/good.sig {}", copy()), 2, "keyctl padd asymmetric");
         trust("/data/good.der");
@@ -60,7 +60,7 @@ pub(crate) fn signatures(desk: &Desk) {
     fs::write(REQUIRE, "1").expect("signatures are required");
     desk.bad(&format!("seal {two}"), 2, "fs.verity.require_signatures");
     desk.good(&format!("seal --signature /data/good.sig {two}"));
-    // What was sealed without one is not opened any more, when it is read anew.
+    // Files sealed without a signature can no longer be opened, once they are read from the disk again.
     desk.change_disk(|_| {});
     let refused = File::open(desk.path(&one)).map(drop);
     fs::write(REQUIRE, "0").expect("signatures are not required");

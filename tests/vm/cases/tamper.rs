@@ -1,4 +1,4 @@
-//! Somebody writes to the disk below the file system.
+//! Tampering with the disk below the file system.
 
 use std::fs::{self, File};
 use std::os::unix::fs::FileExt as _;
@@ -26,7 +26,7 @@ pub(crate) fn flipped(desk: &Desk) {
         }
     }
     drop(file);
-    // The kernel still says what it was to be; reading it is what fails.
+    // The kernel still reports the expected digest; reading fails.
     assert_eq!(desk.good("measure tampered"), measured);
     desk.bad("digest tampered", 2, "os error 5");
 
@@ -35,7 +35,7 @@ pub(crate) fn flipped(desk: &Desk) {
     desk.flip(&changed);
     assert_eq!(fs::read(desk.path("tampered")).expect("it is whole again"), content);
 
-    // The same in a file that is not sealed is nobody's error.
+    // The same in an unsealed file causes no error.
     let content = desk.write_noise("plain", 1005, 20_000);
     desk.flip(&content[PAGE..2 * PAGE]);
     assert!(fs::read(desk.path("plain")).expect("it is read") != content, "the flip did not come through");

@@ -1,4 +1,4 @@
-//! Unpacking to files that are sealed.
+//! Unpacking to sealed files.
 
 use std::fs::{self, File};
 use std::path::Path;
@@ -16,7 +16,7 @@ pub(crate) struct Publisher<'a>(&'a Desk);
 impl<'a> Publisher<'a> {
     pub(crate) fn new(desk: &'a Desk) -> Self {
         let publisher = Self(desk);
-        let _ = fs::remove_dir_all("/tmp/tree"); // of the case before
+        let _ = fs::remove_dir_all("/tmp/tree"); // left by the previous case
         let _ = fs::remove_dir_all("/tmp/state");
         publisher.write("usr/bin/hello", b"#!/bin/sh\necho hello\n");
         publisher.write("usr/lib/large", &noise(7, 700_000));
@@ -37,7 +37,7 @@ impl<'a> Publisher<'a> {
         fs::write(path, content).expect("a file");
     }
 
-    /// Packs the tree, and returns where the bundle lies.
+    /// Packs the tree, and returns the path of the bundle.
     pub(crate) fn pack(&self, version: u64) -> String {
         let bundle = format!("/tmp/{version}.sealift");
         let options = "--name os --level 1 --quiet";
@@ -46,7 +46,7 @@ impl<'a> Publisher<'a> {
     }
 }
 
-/// The options of who trusts anybody.
+/// Options that accept unsigned bundles.
 pub(crate) const ANYBODY: &str = "--allow-unsigned --state /tmp/state";
 
 fn index(target: &Path) -> std::path::PathBuf {
@@ -54,7 +54,7 @@ fn index(target: &Path) -> std::path::PathBuf {
     target.with_file_name(format!(".{name}.sealift-state")).join("index")
 }
 
-/// Whether all files below a folder are sealed, or none is.
+/// Checks that all files below a folder are sealed, or none.
 pub(crate) fn assert_sealed(folder: &Path, is_sealed: bool) {
     for entry in fs::read_dir(folder).expect("a folder") {
         let path = entry.expect("an entry").path();
@@ -81,7 +81,7 @@ pub(crate) fn directories(desk: &Desk) {
     let (digest, _) = measured.strip_prefix("sha256:").and_then(|text| text.split_once(' ')).expect("a digest");
     assert!(info.contains(digest), "the index is sealed, and its digest is the content's: {measured} {info}");
 
-    // An update seals what is new, as before, and knows what it has.
+    // An update seals new files, and relies on its record of the others.
     publisher.write("etc/os-release", b"ID=example\nVERSION_ID=2\n");
     fs::remove_file("/tmp/tree/etc/empty").expect("removed");
     publisher.write("usr/bin/moved", &noise(8, 10_000));
@@ -91,11 +91,11 @@ pub(crate) fn directories(desk: &Desk) {
     assert_sealed(&target, true);
     let sound = desk.good(&format!("audit os {ANYBODY}"));
     assert!(sound.contains("asking the kernel"), "{sound}");
-    // Nothing is left to do, and nothing is done.
+    // There is nothing to do, and nothing is done.
     let said = desk.good(&format!("unpack {second} os --update --delete --seal require {ANYBODY}"));
     assert!(said.contains("0 files sealed"), "{said}");
 
-    // What is new is not sealed if that is asked for, and it is not said that it is.
+    // New files are not sealed if that is requested, and not reported as sealed.
     publisher.write("etc/os-release", b"ID=example\nVERSION_ID=3\n");
     let third = publisher.pack(3);
     desk.good(&format!("unpack {third} os --update --delete --seal off {ANYBODY}"));
@@ -104,13 +104,13 @@ pub(crate) fn directories(desk: &Desk) {
     assert!(!sound.contains("asking the kernel"), "{sound}");
 }
 
-/// Files that are there are sealed for the first time: they are hashed before.
+/// Existing files are sealed for the first time, after hashing.
 pub(crate) fn later(desk: &Desk) {
     let publisher = Publisher::new(desk);
     let first = publisher.pack(1);
     desk.good(&format!("unpack {first} later {ANYBODY}"));
     assert_sealed(&desk.path("later"), false);
-    // Somebody edits a file, whose size stays the same.
+    // Edits a file without changing its size.
     fs::write(desk.path("later/usr/bin/hello"), b"#!/bin/sh\necho HELLO\n").expect("it is not sealed");
     let said = desk.good(&format!("unpack {first} later --update --seal try {ANYBODY}"));
     assert!(said.contains("hashed 5 files before sealing"), "{said}");
@@ -119,7 +119,7 @@ pub(crate) fn later(desk: &Desk) {
     assert!(desk.good(&format!("audit later {ANYBODY}")).contains("asking the kernel"));
 }
 
-/// A part of a bundle: its digests cannot be compared with the index, so that an audit reads.
+/// Unpacks a part of a bundle: its digests cannot be compared with the index, so an audit reads the files.
 pub(crate) fn parts(desk: &Desk) {
     let publisher = Publisher::new(desk);
     let first = publisher.pack(1);
@@ -133,7 +133,7 @@ pub(crate) fn parts(desk: &Desk) {
     desk.bad(&format!("audit part --ignore mtime --ignore mode {ANYBODY}"), 1, "U  etc/os-release");
 }
 
-/// Where there is no fs-verity nothing is written, or nothing sealed.
+/// Without fs-verity, nothing is written, or nothing is sealed.
 pub(crate) fn required(desk: &Desk) {
     let first = Publisher::new(desk).pack(1);
     let said = |line: &str| desk.good(&format!("unpack {first} {line} {ANYBODY}"));
@@ -156,7 +156,7 @@ fn small() -> Node {
     dir([("a", file("one\n")), ("b", file("two\n")), ("link", symlink("a"))])
 }
 
-/// An index whose digest of its files' digests is wrong, though all else agrees.
+/// An index with a wrong digest over its files' digests, while everything else is right.
 pub(crate) fn wrong_digest(desk: &Desk) {
     let mut bundle = Bundle::new(&[("main", small())], Packing::default());
     bundle.index.verity[0] ^= 1;
@@ -166,7 +166,7 @@ pub(crate) fn wrong_digest(desk: &Desk) {
     assert!(!desk.path("wrong").exists() && !desk.path(".wrong.sealift-partial").exists());
 }
 
-/// Into a repository of OSTree, where objects wait in a stage of their own.
+/// Unpacks to an OSTree repository, which has a separate stage for objects.
 pub(crate) fn repositories(desk: &Desk) {
     for mode in ["bare-user-only", "archive-z2"] {
         let repo = desk.path(mode);

@@ -1,4 +1,4 @@
-//! The index of a bundle, sealed with the signature for the kernel that the bundle carries.
+//! The index of a bundle, sealed with the bundle's kernel signature.
 
 use std::fs::{self, File};
 use std::path::{Path, PathBuf};
@@ -12,12 +12,12 @@ use super::signatures::{clear_trust, trust};
 use super::unpack::{ANYBODY, Publisher, assert_sealed};
 use crate::desk::Desk;
 
-/// Signs a bundle for kernels that have the certificate of this key.
+/// Signs a bundle for kernels with this key's certificate.
 fn sign(desk: &Desk, bundle: &str, key: &str) {
     desk.good(&format!("sign {bundle} --kernel-key /data/{key}.key --kernel-cert /data/{key}.crt"));
 }
 
-/// Whether an index is sealed with this signature, as the kernel says where it says so.
+/// Checks that an index is sealed with this signature, if the file system reports it.
 fn assert_signed(desk: &Desk, index: &Path, signature: Option<&[u8]>) {
     let file = File::open(index).expect("it can be opened");
     kernel::measure(&file).expect("it is sealed");
@@ -35,7 +35,7 @@ pub(crate) fn directories(desk: &Desk) {
     let publisher = Publisher::new(desk);
     let first = publisher.pack(1);
     sign(desk, &first, "foreign");
-    // Not with a key that the kernel does not know, and then nothing is written.
+    // With a key that the kernel does not know, unpacking fails and writes nothing.
     for options in ["", "--dry-run "] {
         let line = format!("unpack {first} vouched --seal require {options}{ANYBODY}");
         if options.is_empty() {
@@ -57,7 +57,7 @@ pub(crate) fn directories(desk: &Desk) {
     let sound = desk.good(&format!("audit vouched {ANYBODY} --json"));
     assert!(sound.contains(r#""sound":true"#) && sound.contains(r#""kernel_signature":true"#), "{sound}");
 
-    // A delta's is of the index that it makes.
+    // A delta's signature covers the resulting index.
     publisher.write("etc/os-release", b"ID=example\nVERSION_ID=2\n");
     let delta = "/tmp/delta.sealift";
     desk.good(&format!(
@@ -68,7 +68,7 @@ pub(crate) fn directories(desk: &Desk) {
     assert!(said.contains(TAKEN), "{said}");
     assert_signed(desk, &state("index"), signature().as_deref());
 
-    // Where the last one had one, the next is to have one that the kernel takes, if it has one at all.
+    // If the previous index was sealed with a signature, the next one's signature, if any, must be valid for the kernel.
     publisher.write("etc/os-release", b"ID=example\nVERSION_ID=3\n");
     let third = publisher.pack(3);
     sign(desk, &third, "foreign");
@@ -83,10 +83,10 @@ pub(crate) fn directories(desk: &Desk) {
     assert_signed(desk, &state("index"), None);
     let sound = desk.good(&format!("audit vouched {ANYBODY} --json"));
     assert!(sound.contains(r#""kernel_signature":false"#), "{sound}");
-    // A publisher's signature alone stops nobody.
+    // A kernel signature that the kernel rejects does not by itself prevent unpacking.
     let said = desk.good(&format!("unpack {third} vouched --update {ANYBODY} --json"));
     assert!(said.contains(r#""sealed":true"#), "{said}");
-    // The same bundle again, which has to have one now.
+    // The same bundle again, now with a signature required.
     desk.bad(&format!("unpack {third} vouched --update --seal require {ANYBODY}"), 2, NO_KEY);
     sign(desk, &third, "good");
     let said = desk.good(&format!("unpack {third} vouched --update --seal require {ANYBODY} --json"));
@@ -94,7 +94,7 @@ pub(crate) fn directories(desk: &Desk) {
     assert_signed(desk, &state("index"), signature().as_deref());
     assert_sealed(&desk.path("vouched"), true);
 
-    // After a start the kernel has no certificate yet, and opens no index that was sealed with a signature.
+    // After a reboot the kernel has no certificate, and opens no index sealed with a signature.
     clear_trust();
     desk.change_disk(|_| {});
     desk.bad(&format!("audit vouched {ANYBODY}"), 2, "keyctl padd asymmetric");
@@ -104,7 +104,7 @@ pub(crate) fn directories(desk: &Desk) {
     desk.good(&format!("audit vouched {ANYBODY}"));
 }
 
-/// What a repository keeps of a bundle is sealed in the same way.
+/// A repository's copy of a bundle's metadata is sealed in the same way.
 pub(crate) fn repositories(desk: &Desk) {
     let repo = desk.path("vouched-repo");
     for folder in ["objects", "refs/heads", "refs/remotes", "tmp", "state", "extensions"] {
@@ -144,7 +144,7 @@ pub(crate) fn repositories(desk: &Desk) {
     let said = desk.good(&format!("unpack {bundle} {to} --seal try"));
     assert!(said.contains(REFUSED), "{said}");
     assert_ne!(tip(), before);
-    // The index before has gone.
+    // The previous index was removed.
     assert_signed(desk, &kept(&repo, ""), None);
     assert!(!index.exists());
     pack(2, two(), "good");
@@ -153,7 +153,7 @@ pub(crate) fn repositories(desk: &Desk) {
     assert_signed(desk, &kept(&repo, ""), fs::read(kept(&repo, ".p7s")).ok().as_deref());
 }
 
-/// The one index that a repository keeps, or what stands beside it.
+/// Returns the only index in a repository, or a file beside it.
 fn kept(repo: &Path, end: &str) -> PathBuf {
     let folder = fs::read_dir(repo.join("extensions/sealift/test")).expect("it is kept");
     let paths = folder.map(|entry| entry.expect("an entry").path());

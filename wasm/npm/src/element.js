@@ -1,8 +1,8 @@
-// Defines <sealift-verifier>: what a page embeds with one script tag.
+// Defines <sealift-verifier>, which a page embeds with one script tag.
 
 import { SealiftVerifier } from "./page/element.js";
 
-// Where a page is made on a server there are no elements.
+// There are no elements in server-side rendering.
 if (globalThis.customElements && !customElements.get("sealift-verifier")) customElements.define("sealift-verifier", SealiftVerifier);
 
 export { SealiftVerifier };

@@ -1,12 +1,12 @@
-// What goes wrong, in the words of the program.
+// Errors, with the codes of the program.
 
-/** The bundle must not be used, or could not be read: `code` is the word for it. */
+/** The bundle must not be used, or could not be read. `code` is the kind of failure. */
 export class SealiftError extends Error {
   /**
    * @param {import("../types.js").Kind | import("../types.js").Doubt} code
    * @param {string} message
    * @param {unknown} [cause]
-   * @param {import("../types.js").Place} [place] What is damaged.
+   * @param {import("../types.js").Place} [place] The damaged part.
    */
   constructor(code, message, cause, place) {
     super(message, cause === undefined ? undefined : { cause });
@@ -17,7 +17,7 @@ export class SealiftError extends Error {
 }
 
 /**
- * An error in the form that crosses between threads, which drops what an `Error` has beside its message.
+ * Packs an error for another thread; a plain `Error` would lose everything but its message.
  * @param {unknown} error
  */
 export function packed(error) {

@@ -1,25 +1,25 @@
-// What only Node has: files by path and by handle.
+// Node only: files by path and by handle.
 
 import { SealiftError } from "./errors.js";
 
-/** Node's own modules are named where no bundler looks: for a browser there are none. */
+/** Hides the names of Node's modules from bundlers, since browsers have none of them. */
 export const node = (/** @type {string} */ name) => import(/* @vite-ignore */ /* webpackIgnore: true */ `node:${name}`);
 
 export const isNode = typeof Worker === "undefined" && Boolean(/** @type {any} */ (globalThis).process?.versions?.node);
 
 /**
- * A file that is open in this process, whose threads share the number.
+ * A file opened in this process; all threads share its descriptor.
  * @typedef {{ fd: number, size: number, changed: number }} OpenFile
  */
 
 /**
- * The path that a string or URL names, if it names one: any string that is no URL, and a URL of a file.
+ * Returns the path that a string or URL names: any string that is not a URL, or a file URL.
  * @param {string | URL} given
  * @returns {string | URL | undefined}
  */
 export function pathOf(given) {
   if (!isNode) return undefined;
-  // One letter and a colon is a drive, and no URL's scheme.
+  // A letter and a colon is a drive, not a URL scheme.
   const isUrl = given instanceof URL || /^[a-z][a-z0-9+.-]+:/i.test(given);
   if (!isUrl) return given;
   const url = new URL(given);
@@ -40,7 +40,7 @@ export async function openPath(path) {
 }
 
 /**
- * What a handle has open, or nothing if that has no size: a pipe, or a device.
+ * Returns the open file of a handle, or nothing if it has no size, as a pipe or device.
  * @param {{ fd: number, stat(): Promise<any> }} handle
  * @returns {Promise<OpenFile | undefined>}
  */
@@ -55,7 +55,7 @@ export async function fileOf(handle) {
 }
 
 /**
- * Reads from a file that is open; fewer bytes only where it ends.
+ * Reads from an open file. The result is shorter only at the end of the file.
  * @param {OpenFile} file
  * @param {number} offset
  * @param {number} length
@@ -64,7 +64,7 @@ export async function fileOf(handle) {
 export async function readFile({ fd, size, changed }, offset, length) {
   const [{ read, fstat }, { promisify }, { Buffer }] = await Promise.all(["fs", "util", "buffer"].map(node));
   const wanted = Math.min(length, Math.max(0, size - offset));
-  // One of its own, which can be given to another thread.
+  // A separate buffer, which can be transferred to another thread.
   const bytes = Buffer.allocUnsafeSlow(wanted);
   try {
     let filled = 0;

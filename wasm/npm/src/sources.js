@@ -1,24 +1,24 @@
-// Where a bundle's bytes come from. Each source gives bytes from any offset, but for a stream, which gives them in their order.
+// The sources of a bundle's bytes. All except streams are random-access.
 
 import { SealiftError } from "./errors.js";
 import { fileOf, isNode, openPath, pathOf, readFile } from "./node.js";
 
-/** The first request of a URL brings this much, which of most bundles is the whole head. */
+/** Bytes of the first request of a URL: for most bundles the whole head. */
 const FIRST_BYTES = 1 << 18;
 
-/** Bytes of a Blob that Node is asked for at once. */
+/** Bytes of a Blob requested from Node at once. */
 const PIECE_BYTES = 1 << 20;
 
-/** A server that sends nothing for so long is given up, in milliseconds. */
+/** Milliseconds of silence after which a server is given up. */
 const SILENCE = 60_000;
 
-/** A part that did not come is asked for again after each of these, in milliseconds: over half a minute in all. */
+/** Milliseconds before each retry of a failed part: over half a minute in total. */
 const PAUSES = [250, 1000, 3000, 8000, 20_000];
 
-/** Answers that say that another moment may be better. */
+/** Status codes that suggest a later retry. */
 const BUSY = [408, 425, 429, 500, 502, 503, 504];
 
-/** What may be over when it is asked for again. */
+/** An error that may not occur again on a retry. */
 class Passing extends SealiftError {
   /**
    * @param {string} message
@@ -31,13 +31,13 @@ class Passing extends SealiftError {
 
 /**
  * @typedef {object} Source
- * @property {number} [size] Bytes of the file; of a stream nobody knows.
- * @property {boolean} inOrder Whether bytes can be read in their order alone.
+ * @property {number} [size] Bytes of the file; unknown for a stream.
+ * @property {boolean} inOrder Whether bytes can only be read in order.
  * @property {(offset: number, length: number, signal?: AbortSignal, came?: (bytes: number) => void) => Promise<Uint8Array>} read
- *   Bytes that nobody else uses; fewer than `length` only where the file ends. A slow one says how many came so far.
+ *   Returns a fresh buffer, shorter than `length` only at the end of the file. A slow source reports the bytes received so far.
  * @property {() => void} [close]
- * @property {object} [keep] What would be closed if nobody held it.
- * @property {Handle} [handle] By which a worker opens the same source.
+ * @property {object} [keep] An object kept alive, since the engine would close it otherwise.
+ * @property {Handle} [handle] Lets a worker open the same source.
  */
 
 /** @typedef {{ blob: Blob } | { file: import("./node.js").OpenFile } | { url: string, size: number, validator: string | null }} Handle */
@@ -61,7 +61,7 @@ export async function openSource(source, signal) {
 }
 
 /**
- * What somebody gave, in words.
+ * Describes a given value in words.
  * @param {unknown} given
  */
 export function kindOf(given) {
@@ -87,7 +87,7 @@ export function fromHandle(handle) {
 async function ofName(given, signal) {
   if (given === "") throw new TypeError("a source's name is empty");
   const path = pathOf(given);
-  // Workers have another place, from which an address would lead elsewhere.
+  // Workers have another base URL, against which an address would resolve differently.
   if (path === undefined) return ofUrl(String(new URL(given, globalThis.document?.baseURI ?? globalThis.location?.href)), signal);
   const { handle, close } = await openPath(path);
   try {
@@ -99,7 +99,7 @@ async function ofName(given, signal) {
 }
 
 /**
- * A handle stays its owner's, and open.
+ * The caller keeps the handle, and it stays open.
  * @param {any} handle
  */
 async function ofOpenFile(handle) {
@@ -143,7 +143,7 @@ function ofBlob(blob) {
 }
 
 /**
- * Node reads a Blob in pieces of its own, one after the other: several at once take half the time.
+ * Node reads a Blob in sequential pieces; requesting several at once takes half the time.
  * @param {Blob} blob
  * @param {number} offset
  * @param {number} length
@@ -172,8 +172,8 @@ async function sweep(promise) {
 let small = [];
 
 /**
- * The engine sees small objects only: without some to collect, it lets hundreds of megabytes of buffers pile up.
- * @param {number} length Bytes of buffers that came.
+ * The engine only tracks small objects: without some to collect, it lets hundreds of megabytes of buffers accumulate.
+ * @param {number} length Bytes of received buffers.
  */
 export function litter(length) {
   for (let done = 0; done < length; done += 1 << 15) small = new Array(1024).fill(done);
@@ -205,12 +205,12 @@ function ofReader(reader) {
 }
 
 /**
- * Node's Readable, or whatever else gives Uint8Arrays one after the other.
+ * Node's Readable, or any other iterable of Uint8Arrays.
  * @param {AsyncIterable<Uint8Array> & { destroy?(): void }} parts
  */
 function ofIterable(parts) {
   const iterator = parts[Symbol.asyncIterator]();
-  // A Readable that waits would take its end from the iterator when it has waited.
+  // Destroys a waiting Readable directly: its iterator would only end it after the wait.
   const cancel = async () => void (parts.destroy ? parts.destroy() : await iterator.return?.());
   return ofStream({ read: () => iterator.next(), cancel });
 }
@@ -257,7 +257,7 @@ function ofStream(reader) {
  */
 async function ofUrl(url, signal) {
   const response = await request(url, 0, FIRST_BYTES, signal);
-  // A server that knows no ranges sends the file.
+  // A server without range support sends the file.
   if (response.status === 200 && response.body) return ofStream(response.body.getReader());
   if (response.status === 416) return ofRanges({ url, size: 0, validator: null });
   const range = rangeOf(response);
@@ -291,7 +291,7 @@ function ofRanges(handle) {
 }
 
 /**
- * Runs something until it succeeds, or fails for good.
+ * Runs a function until it succeeds or fails permanently.
  * @template T
  * @param {AbortSignal | undefined} signal
  * @param {() => Promise<T>} run
@@ -357,7 +357,7 @@ async function request(url, offset, length, signal) {
 }
 
 /**
- * What a partial answer says that it is: bytes from `start` to before `end`, of `size`.
+ * Returns the range of a partial response: bytes from `start` to before `end`, of `size`.
  * @param {Response} response
  */
 function rangeOf(response) {
@@ -378,7 +378,7 @@ function validatorOf(response) {
 }
 
 /**
- * The body, which is to be `length` bytes long.
+ * Reads the body, which must be `length` bytes long.
  * @param {Response} response
  * @param {number} length
  * @param {AbortController} [silence]
@@ -412,7 +412,7 @@ async function body(response, length, silence, came) {
 }
 
 /**
- * How a body fills a buffer. By "byob" it does so itself, which is twice as fast where it is known.
+ * Fills buffers from a body. Mode "byob" fills them directly, which is twice as fast where supported.
  * @param {ReadableStream<Uint8Array>} stream
  * @returns {{
  *   read(bytes: Uint8Array<ArrayBuffer>, filled: number): Promise<{ bytes: Uint8Array<ArrayBuffer>, count: number, done: boolean }>,
@@ -424,11 +424,11 @@ function filler(stream) {
     const reader = stream.getReader({ mode: "byob" });
     return {
       async read(bytes, filled) {
-        // Behind the last byte there is to be none.
+        // There must be nothing after the last byte.
         const isFull = filled === bytes.length;
         const { done, value } = await reader.read(isFull ? new Uint8Array(1) : new Uint8Array(bytes.buffer, filled));
         const count = value?.length ?? 0;
-        // The buffer went to the stream, and came back as another.
+        // The buffer was transferred to the stream, and returned as another.
         const buffer = isFull ? bytes.buffer : (value?.buffer ?? new ArrayBuffer(0));
         return { bytes: new Uint8Array(/** @type {ArrayBuffer} */ (buffer)), count, done };
       },
@@ -448,7 +448,7 @@ function filler(stream) {
 }
 
 /**
- * Runs what is not ours, and says so where it fails.
+ * Runs code of the caller, and wraps its errors.
  * @template T
  * @param {() => T | Promise<T>} run
  * @param {string} [what]

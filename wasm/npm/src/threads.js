@@ -1,21 +1,21 @@
-// Workers as browsers and as Node have them.
+// Workers in browsers and in Node.
 
 import { unpacked } from "./errors.js";
 import { isNode, node } from "./node.js";
 import { absolute, browserWorker } from "./worker-script.js";
 
-/** What a module begins with: a zero byte, and "asm". */
+/** The first bytes of a module: a zero byte, and "asm". */
 const MAGIC = 0x0061736d;
 
 /** @type {Map<string, Promise<{ module: WebAssembly.Module, bytes: Uint8Array }>>} */
 const compiled = new Map();
 
-/** SHA-256 of each module, by its address, as soon as a worker has found it. @type {Map<string, string>} */
+/** SHA-256 of each module by URL, once a worker has computed it. @type {Map<string, string>} */
 const digests = new Map();
 
 /**
- * The reader's code, compiled once for all workers. Whatever media type the server gives it is as good as another.
- * @param {string | URL} [wasmUrl] Where it lies, if not beside this module.
+ * Returns the reader's code, compiled once for all workers. The server's media type does not matter.
+ * @param {string | URL} [wasmUrl] Its URL, if it is not beside this module.
  */
 export function code(wasmUrl) {
   const url = place(wasmUrl);
@@ -33,7 +33,7 @@ function place(wasmUrl) {
 }
 
 /**
- * SHA-256 of the reader's code, if a worker with it was started.
+ * Returns the SHA-256 of the reader's code, if a worker with it was started.
  * @param {string | URL} [wasmUrl]
  */
 export function codeDigest(wasmUrl) {
@@ -50,7 +50,7 @@ async function load(url) {
   } catch (error) {
     throw failed(/** @type {Error} */ (error).message);
   }
-  // A server that knows no such file may send its page.
+  // A server may answer a request for a missing file with a page.
   if (new DataView(bytes.buffer, bytes.byteOffset).getUint32(0) !== MAGIC) throw failed("what lies there is something else");
   return { module: await WebAssembly.compile(/** @type {BufferSource} */ (bytes)), bytes };
 }
@@ -62,15 +62,15 @@ async function fetched(url) {
   return new Uint8Array(await response.arrayBuffer());
 }
 
-/** How many workers there are cores for. */
+/** Returns the number of workers that the cores allow. */
 export async function cores() {
   return isNode ? (await node("os")).availableParallelism() : navigator.hardwareConcurrency || 2;
 }
 
-/** Something that cannot be copied to another thread. */
+/** Thrown for a value that cannot be copied to another thread. */
 export class NotSent extends Error {}
 
-/** A worker with a reader of its own. */
+/** A worker with its own reader. */
 export class Thread {
   /** @type {Map<number, { resolve(value: any): void, reject(error: Error): void, came?: (bytes: number) => void }>} */
   #calls = new Map();
@@ -83,7 +83,7 @@ export class Thread {
    * @param {import("./sources.js").Handle | undefined} handle
    * @param {number} [size] Bytes of the file.
    * @param {{ wasmUrl?: string | URL, workerUrl?: string | URL }} [places]
-   * @param {number} [memory] Bytes that the bundle may take.
+   * @param {number} [memory] The memory limit for the bundle in bytes.
    */
   static async start(handle, size, { wasmUrl, workerUrl } = {}, memory) {
     const { module, bytes } = await code(wasmUrl);
@@ -91,7 +91,7 @@ export class Thread {
     try {
       await thread.call("start", [module, size, handle, memory]);
       const { href } = place(wasmUrl);
-      // Who asks for it waits for nothing: it is there long before a check ends.
+      // Nothing waits for the digest: it is ready long before a check ends.
       if (!digests.has(href)) thread.call("sha256", [bytes]).then((digest) => digests.set(href, digest)).catch(() => {});
       return thread;
     } catch (error) {
@@ -111,7 +111,7 @@ export class Thread {
     if (isNode) {
       worker.on("message", answer);
       worker.on("error", broken);
-      // Only a call keeps the process alive.
+      // Only a pending call keeps the process alive.
       worker.unref();
     } else {
       worker.onmessage = (/** @type {MessageEvent} */ { data }) => answer(data);
@@ -123,8 +123,8 @@ export class Thread {
    * Calls a function of the worker.
    * @param {string} name
    * @param {unknown[]} [args]
-   * @param {ArrayBufferLike[]} [moved] Buffers among them that the worker gets and this thread loses.
-   * @param {(bytes: number) => void} [came] Is told what the worker has read so far.
+   * @param {ArrayBufferLike[]} [moved] Buffers among them that are transferred to the worker.
+   * @param {(bytes: number) => void} [came] Called with the bytes that the worker has read so far.
    * @returns {Promise<any>}
    */
   call(name, args = [], moved = [], came) {
@@ -168,7 +168,7 @@ export class Thread {
 /** @param {string | URL} [workerUrl] */
 async function nodeWorker(workerUrl) {
   const { Worker } = await node("worker_threads");
-  // Vite would put a copy beside what it builds, for browsers too, if the name stood with the address.
+  // Computed separately: otherwise Vite would copy this file into its output, for browsers too.
   const here = import.meta.url;
   const url = workerUrl === undefined ? new URL("./worker.js", here) : absolute(workerUrl);
   return { worker: new Worker(url), address: url.href };

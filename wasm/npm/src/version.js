@@ -1,4 +1,4 @@
-// Which version of the package this is.
+// The package's version.
 
 /** As in package.json. */
 export const VERSION = "0.0.0";

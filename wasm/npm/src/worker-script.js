@@ -1,4 +1,4 @@
-// The script of the workers in a browser: wherever it lies, whatever the page's policy.
+// The script of browser workers, wherever it is hosted and whatever the page's policy.
 
 /** @typedef {{ url: string | URL, options: WorkerOptions }} Script */
 
@@ -7,7 +7,7 @@ let policy;
 
 /**
  * Starts a worker.
- * @param {string | URL} [workerUrl] Where its script lies, if not beside this module.
+ * @param {string | URL} [workerUrl] The script's URL, if it is not beside this module.
  */
 export function browserWorker(workerUrl) {
   const { url, options } = workerUrl === undefined ? bundled() : { url: workerUrl, options: /** @type {WorkerOptions} */ ({ type: "module", name: "sealift" }) };
@@ -16,14 +16,14 @@ export function browserWorker(workerUrl) {
     return { worker: new globalThis.Worker(trusted(isOwn(address) ? address.href : shim(address, options)), options), address: address.href };
   } catch (error) {
     const { name, message } = /** @type {Error} */ (error);
-    // A DOMException has a number as its code, which is no word for what is wrong with a bundle.
+    // The code of a DOMException is a number, not a kind of failure.
     throw new Error(`a worker of ${address} cannot be started: ${name}: ${message}`);
   }
 }
 
 /**
- * The script as a bundler names it. It looks for this very form, in which neither another origin nor a policy of Trusted Types has a place:
- * so for this moment a Worker is what keeps its arguments.
+ * Returns the script as a bundler names it. Bundlers look for exactly this form, which allows neither another origin nor Trusted Types.
+ * For this call, Worker is therefore a class that records its arguments.
  * @returns {Script}
  */
 function bundled() {
@@ -47,33 +47,33 @@ function bundled() {
 }
 
 /**
- * An address from the page's.
+ * Resolves a URL against the page's.
  * @param {string | URL} url
  */
 export function absolute(url) {
   return new URL(url, globalThis.document?.baseURI ?? globalThis.location?.href ?? import.meta.url);
 }
 
-/** Whether a worker may be started from there. In a sandboxed frame nothing is the frame's own. @param {URL} address */
+/** Whether a worker may be started from this URL. In a sandboxed frame nothing is same-origin. @param {URL} address */
 function isOwn({ origin, protocol }) {
   return origin === globalThis.origin || protocol === "blob:" || protocol === "data:";
 }
 
 /**
- * A script of this origin that loads the one of another. That takes the other's consent, as the element's own script did.
+ * Returns a script of this origin that loads one of another origin. The other origin must consent, as for the element's own script.
  * @param {URL} address
  * @param {WorkerOptions} options
  */
 function shim(address, { type }) {
   const name = JSON.stringify(address.href);
   const text = type === "module" ? `import ${name};` : `importScripts(${name});`;
-  // Chromium takes no blob: as a module where the page has no origin, as in a sandboxed frame; elsewhere a data: would have none.
+  // Chromium rejects blob: modules in pages without an origin (sandboxed frames); elsewhere a data: URL would have no origin.
   if (globalThis.origin === "null") return `data:text/javascript,${encodeURIComponent(text)}`;
   return URL.createObjectURL(new Blob([text], { type: "text/javascript" }));
 }
 
 /**
- * The address for a page whose policy asks for Trusted Types. One that allows no policy of this name refuses the worker, and says so.
+ * Returns the URL for a page that requires Trusted Types. A page that does not allow this policy name rejects the worker and reports it.
  * @param {string} url
  * @returns {any}
  */

@@ -1,13 +1,13 @@
-// What runs in each worker: a reader, whose functions are called by messages.
+// The code of each worker: a reader whose functions are called by messages.
 
 import { initSync, Reader, sha256 as sha256Of } from "../pkg/sealift_wasm.js";
 import { packed, SealiftError } from "./errors.js";
 import { fromHandle, litter } from "./sources.js";
 
-/** Bytes that are checked before others have their turn: who asks something of the bundle, and what is being read for the next run. */
+/** Bytes checked before others get a turn: queries of the bundle, and reads for the next run. */
 const TURN_BYTES = 1 << 20;
 
-/** Milliseconds between two words of what is being read. */
+/** Milliseconds between two progress reports of reading. */
 const TELL = 200;
 
 /** @type {Reader} */
@@ -16,20 +16,20 @@ let reader;
 let source;
 /** The base of a delta bundle that is checked over it, and its file. @type {{ reader: Reader, source: import("./sources.js").Source } | undefined} */
 let base;
-/** What was read and is still to be hashed, by its first chunk. @type {Map<number, Uint8Array>} */
+/** Bytes that are read but not hashed yet, by their first chunk. @type {Map<number, Uint8Array>} */
 const unhashed = new Map();
-/** The files that are being written, by the numbers that their writers gave them. @type {Map<number, Out>} */
+/** The files being written, by the numbers that their writers assigned. @type {Map<number, Out>} */
 const written = new Map();
 let stopped = new AbortController();
-/** Chunks are checked in the order in which they were asked for, whichever bytes come first. */
+/** Chunks are checked in the order of the requests, regardless of the order in which bytes arrive. */
 let turn = Promise.resolve();
 const { port1, port2 } = new MessageChannel();
-/** What is sent here arrives nowhere. */
+/** Messages to this port are discarded. */
 const { port1: nowhere, port2: closed } = new MessageChannel();
 closed.close();
-/** What lets others go first, in its order. @type {((event: unknown) => void)[]} */
+/** Callbacks that yield to other work, in order. @type {((event: unknown) => void)[]} */
 const patient = [];
-/** Lets what waits for this thread go first. */
+/** Yields to other work of this thread. */
 const others = () => new Promise((resolve) => {
   port1.onmessage ??= (event) => patient.shift()?.(event);
   patient.push(resolve);
@@ -42,7 +42,7 @@ const functions = {
    * @param {WebAssembly.Module} module
    * @param {number | undefined} size
    * @param {import("./sources.js").Handle | undefined} handle
-   * @param {number | undefined} memory Bytes that the bundle may take.
+   * @param {number | undefined} memory The memory limit for the bundle in bytes.
    */
   start(module, size, handle, memory) {
     initSync({ module });
@@ -51,7 +51,7 @@ const functions = {
   },
 
   /**
-   * Opens the same bundle as another worker did, from the same bytes.
+   * Opens the same bundle as another worker, from the same bytes.
    * @param {Uint8Array} bytes
    */
   follow(bytes) {
@@ -73,9 +73,9 @@ const functions = {
   },
 
   /**
-   * From now on the delta bundle is checked over its base.
-   * @param {Uint8Array} bytes Those before the base's chunks.
-   * @param {import("./sources.js").Handle} handle Its file.
+   * Switches to checking the delta bundle over its base.
+   * @param {Uint8Array} bytes The bytes before the base's chunks.
+   * @param {import("./sources.js").Handle} handle The base's file.
    */
   rebase(bytes, handle) {
     const other = new Reader(undefined, reader.memoryLeft());
@@ -96,14 +96,14 @@ const functions = {
   },
 
   /**
-   * Reads and checks chunks. The file may be shorter than it said: then those that are whole are checked.
+   * Reads and checks chunks. If the file is shorter than expected, only complete chunks are checked.
    * @param {number} first
    * @param {Uint32Array} lengths
    * @param {number} offset
    * @param {number} length
-   * @param {Uint8Array | undefined} given The bytes, where only the other thread can read them.
-   * @param {boolean} isHashed Whether `hash` is going to be called for them.
-   * @param {(bytes: number) => void} came Is told how many were read, where that takes long.
+   * @param {Uint8Array | undefined} given The bytes, if only the other thread can read them.
+   * @param {boolean} isHashed Whether `hash` will be called for them.
+   * @param {(bytes: number) => void} came Called with the number of bytes read, if reading takes long.
    */
   async check(first, lengths, offset, length, given, isHashed, came) {
     const { signal } = stopped;
@@ -131,9 +131,9 @@ const functions = {
   },
 
   /**
-   * Goes on with the SHA-256 of the file.
-   * @param {number} first The chunk with which `check` was called.
-   * @param {Uint8Array} state What is known of the bytes before.
+   * Continues the SHA-256 of the file.
+   * @param {number} first The first chunk of the `check` call.
+   * @param {Uint8Array} state The state after the bytes before.
    */
   async hash(first, state) {
     const { signal } = stopped;
@@ -142,21 +142,21 @@ const functions = {
     return hashed(bytes, state, signal);
   },
 
-  /** Begins the SHA-256 of the file. @param {Uint8Array} bytes Those before the chunks. */
+  /** Begins the SHA-256 of the file. @param {Uint8Array} bytes The bytes before the chunks. */
   hashFirst: (bytes) => hashed(bytes, new Uint8Array(0), stopped.signal),
 
   /** @param {Uint8Array} state */
   hashEnd: (state) => ended(state),
 
   /**
-   * SHA-256 of these bytes, or of the whole file.
+   * Returns the SHA-256 of these bytes, or of the whole file.
    * @param {Uint8Array | undefined} given
    */
   async sha256(given) {
     const { signal } = stopped;
     /** @type {Uint8Array} */
     let state = new Uint8Array(0);
-    // These have nothing to do with the check, which may have been stopped.
+    // Independent of the check, which may have been stopped.
     if (given) return ended(await hashed(given, state, new AbortController().signal));
     if (!source) throw new TypeError("there is nothing to read from");
     for (let offset = 0; ; ) {
@@ -169,7 +169,7 @@ const functions = {
   },
 
   /**
-   * Begins to write to a file: to one of the page's own folder at once, to another so that it appears when all is written.
+   * Begins writing to a file. A file in the page's own folder is written in place; another appears when it is complete.
    * @param {number} number
    * @param {any} handle
    * @param {boolean} isOwn
@@ -179,14 +179,14 @@ const functions = {
   },
 
   /**
-   * Writes the next part of a file of the bundle. It is read and written here: what passes between threads piles up, since none of them
-   * sees what it takes.
+   * Writes the next part of a file of the bundle. It is read and written in this worker: buffers passed between threads pile up, since no
+   * thread accounts for their memory.
    * @param {number} number
    * @param {number} object
    * @param {number} part
    * @param {number} offset
    * @param {number} length
-   * @param {Uint8Array | undefined} given Its stored bytes, where only the other thread can read them.
+   * @param {Uint8Array | undefined} given Its stored bytes, if only the other thread can read them.
    */
   async writePart(number, object, part, offset, length, given) {
     const to = written.get(number);
@@ -214,7 +214,7 @@ const functions = {
   },
 };
 
-/** Moves a buffer to where nobody is: its memory is free at once, and not when the engine looks for what is left. @param {any} buffer */
+/** Transfers a buffer to a closed port: its memory is freed at once, not at the next garbage collection. @param {any} buffer */
 function release(buffer) {
   litter(buffer.byteLength);
   nowhere.postMessage(undefined, [buffer]);
@@ -254,7 +254,7 @@ async function hashed(bytes, state, signal) {
 }
 
 /**
- * The digest in hexadecimal digits.
+ * Returns the digest in hexadecimal digits.
  * @param {Uint8Array} state
  */
 function ended(state) {
@@ -262,7 +262,7 @@ function ended(state) {
 }
 
 /**
- * Reads the parts of the base with which a chunk is decoded.
+ * Reads the parts of the base that a chunk is decoded with.
  * @param {{ reader: Reader, source: import("./sources.js").Source }} base
  * @param {number} chunk
  * @param {AbortSignal} signal
@@ -273,7 +273,7 @@ async function readPrefix(base, chunk, signal) {
       reader.fillPrefix(base.reader, chunk, number, await base.source.read(offset, length, signal));
     } catch (error) {
       signal.throwIfAborted();
-      // It was sound a moment ago, and is not to make the delta bundle look damaged.
+      // The base was valid a moment ago; its fault must not make the delta bundle look damaged.
       throw new SealiftError("base", `the base is not what it was: ${/** @type {Error} */ (error).message}`, error);
     }
   }
@@ -292,10 +292,10 @@ function openFrom(reader, bytes) {
 }
 
 /**
- * The chunks that are whole, in parts of which each is checked at once.
+ * Splits the complete chunks into parts that are each checked at once.
  * @param {Uint32Array} lengths
  * @param {number} length
- * @param {number} least Bytes of each, unless it is the last.
+ * @param {number} least The minimum bytes of each part except the last.
  */
 function parts(lengths, length, least) {
   const all = [];
@@ -324,7 +324,7 @@ function joined(found) {
 }
 
 /**
- * Tells not oftener than somebody looks.
+ * Limits reports to the rate at which anyone looks at them.
  * @param {(bytes: number) => void} tell
  * @returns {(bytes: number) => void}
  */

@@ -1,4 +1,4 @@
-// One bundle, from its choice until it is dropped: the facts that are known of it, and what finds them out.
+// One bundle, from its selection until it is dropped: the known facts, and the work that establishes them.
 
 import { digestOf, openBundle } from "../bundle.js";
 import { SealiftError } from "../errors.js";
@@ -15,25 +15,25 @@ import { utf8 } from "./policy.js";
 /** @typedef {import("../../types.js").Progress} Progress */
 /** @typedef {import("./finding.js").Facts} Facts */
 
-/** Files that are named where damage hits more. */
+/** How many damaged files are named. */
 const NAMED = 10;
 
-/** Milliseconds after which a bundle is judged by the clock again, at the latest: a timer may be late, or its page asleep. */
+/** Milliseconds after which a bundle is judged again at the latest: timers may be late, and pages asleep. */
 const LATEST = 60_000;
 
-/** Milliseconds between a moment and the timer for it; and in which the clock, by whole seconds, has passed it. */
+/** Milliseconds between a moment and its timer, after which the clock has passed it even in whole seconds. */
 const SOON = 100;
 const LATE = 2000;
 
-/** @typedef {{ source: BundleSource, name: string }} Base A base, and how it is called. */
+/** @typedef {{ source: BundleSource, name: string }} Base A base and its name. */
 
 /**
- * Who is told.
+ * The receiver of changes.
  * @typedef {object} Listener
- * @property {(name: string | undefined) => Promise<Policy>} policy By what to judge bundles of a name; rejects where that is not known.
- * @property {() => Base | undefined} base What a delta is checked over, if the page names it.
- * @property {() => { wasmUrl?: string, workerUrl?: string }} places Where the package's parts lie.
- * @property {(check: Check) => void} changed What is known of the bundle changed.
+ * @property {(name: string | undefined) => Promise<Policy>} policy The policy for bundles of a name; rejects if it is not available.
+ * @property {() => Base | undefined} base The base for checking a delta, if the page names one.
+ * @property {() => { wasmUrl?: string, workerUrl?: string }} places The URLs of the package's parts.
+ * @property {(check: Check) => void} changed The facts about the bundle changed.
  * @property {(check: Check, progress: Progress) => void} progressed
  */
 
@@ -44,15 +44,15 @@ export class Check {
   #finding;
   /** @type {Bundle | undefined} */
   #bundle;
-  /** Ends the work that is under way. */
+  /** Aborts the current work. */
   #work = new AbortController();
-  /** The work before, which a bundle has to have ended. @type {Promise<void>} */
+  /** The previous work, which ends before the bundle is used again. @type {Promise<void>} */
   #ended = Promise.resolve();
-  /** Later judgements count. */
+  /** Only the latest judgement counts. */
   #judgement = 0;
   /** @type {Policy | undefined} */
   #policy;
-  /** What the person chose for the base. @type {Base | undefined} */
+  /** The base that the user selected. @type {Base | undefined} */
   #base;
   /** @type {ReturnType<typeof setTimeout> | undefined} */
   #timer;
@@ -68,7 +68,7 @@ export class Check {
    * @param {boolean} deep
    * @param {Listener} listener
    * @param {Error} [noSource] Why there is nothing to read.
-   * @param {Base} [base] What it is a delta of.
+   * @param {Base} [base] Its base, if known.
    */
   constructor(source, name, deep, listener, noSource, base) {
     this.source = source;
@@ -97,7 +97,7 @@ export class Check {
     return this.listener.places();
   }
 
-  /** As soon as its index was read. */
+  /** The bundle, once its index was read. */
   get bundle() {
     return this.#bundle;
   }
@@ -108,7 +108,7 @@ export class Check {
     return report(this.#finding, this.#facts, { name: this.name, bytes, seconds: this.#seconds, policy: this.#policy, forgets: forgets(), module, checked: this.#checked.toISOString() });
   }
 
-  /** Checks the bundle, or what is left to be checked of it. */
+  /** Checks the bundle, or the rest of it. */
   run() {
     this.#work.abort();
     this.#work = new AbortController();
@@ -135,7 +135,7 @@ export class Check {
       const verified = await this.#verify(bundle, signal);
       this.#isBusy = false;
       this.#set({ verified, sha256: verified.sha256 });
-      // Hashed as it is checked again: so it is of these bytes and of no others.
+      // Hashed while being checked again, so that the digest is of exactly these bytes.
       if (!verified.sha256) this.#set({ sha256: (await bundle.verify({ sha256: true, signal })).sha256 });
     } catch (fault) {
       if (signal.aborted) return;
@@ -153,7 +153,7 @@ export class Check {
    */
   async #verify(bundle, signal) {
     const { deep } = this.#facts;
-    // SHA-256 has one order, and takes longer than much else: the verdict on a file does not wait for it. A line is slower anyway.
+    // SHA-256 is sequential and slow, so the verdict on a file does not wait for it. A network connection is slower anyway.
     const sha256 = !(this.source instanceof Blob);
     const onProgress = (/** @type {Progress} */ progress) => void (signal.aborted || this.listener.progressed(this, progress));
     const given = bundle.head.delta && deep ? (this.#base ?? this.listener.base()) : undefined;
@@ -174,7 +174,7 @@ export class Check {
   }
 
   /**
-   * Of a file that is not a sound bundle, too, it is to be known which one it is. What would have to be fetched once more is not.
+   * Hashes a file that is not a valid bundle, to identify it, unless it would have to be fetched again.
    * @param {AbortSignal} signal
    */
   async #hash(signal) {
@@ -194,13 +194,13 @@ export class Check {
     return this.run();
   }
 
-  /** The page names another base. */
+  /** Checks over the base that the page now names. */
   rebase() {
     if (this.#bundle?.head.delta && !this.#base) this.run();
   }
 
   /**
-   * What a failure means, where it does not say it itself.
+   * Returns the meaning of a failure that does not explain itself.
    * @param {unknown} fault
    * @returns {Promise<Partial<Facts>>}
    */
@@ -215,7 +215,7 @@ export class Check {
 
   /**
    * @param {AbortSignal} signal
-   * @returns {Promise<Bundle | undefined>} None where there is nothing to judge by.
+   * @returns {Promise<Bundle | undefined>} None if there is no policy to judge by.
    */
   async #open(signal) {
     const judgement = (this.#judgement += 1);
@@ -230,7 +230,7 @@ export class Check {
     try {
       const bundle = await openBundle(this.source, {
         ...policy, ...this.places, signal,
-        // What versions were seen of this name is asked when it is open.
+        // The highest version seen of this name is looked up when the bundle is open.
         onHead: (head, verdict) => signal.aborted || this.#set({ head, verdict: judgement === this.#judgement && verdict.error ? verdict : undefined, tags: policy.compatible }),
       });
       if (this.#isClosed || signal.aborted) {
@@ -248,11 +248,11 @@ export class Check {
     return this.#bundle;
   }
 
-  /** Judges by the policy as it is now. Until that is done nothing is known. */
+  /** Judges by the current policy. Until that is done nothing is known. */
   async judge() {
     this.#judgement += 1;
     if (!this.#bundle) {
-      // What could not be opened for want of a policy is begun anew.
+      // A bundle that could not be opened for lack of a policy is opened again.
       if (this.#facts.unjudged && !this.#facts.isStopped) this.run();
       else this.#set({ verdict: undefined });
       return;
@@ -286,7 +286,7 @@ export class Check {
   }
 
   /**
-   * Sees to it that what expires is found expired. A key's time may end as well, of which nothing is known here.
+   * Schedules a check of the expiry. Keys may expire as well, at times that are not known here.
    * @param {number} [expires]
    */
   #wait(expires = Infinity) {
@@ -295,12 +295,12 @@ export class Check {
     this.#timer = setTimeout(() => this.look(), left > -LATE ? Math.min(Math.max(left, 0) + SOON, LATEST) : LATEST);
   }
 
-  /** Judges by the clock: by the same policy, so that what is known stays so until it is known otherwise. */
+  /** Judges again by the clock and the same policy, so that the facts stay until new ones are known. */
   look() {
     if (this.#bundle && this.#facts.verdict && !this.#isClosed) this.#judge();
   }
 
-  /** Ends the check. What was found of signatures and entries stays. */
+  /** Stops the check, but keeps the results about signatures and entries. */
   stop() {
     if (!this.#isBusy) return;
     this.#work.abort();
@@ -308,7 +308,7 @@ export class Check {
     this.#set({ isStopped: true });
   }
 
-  /** Checks contents, too, if they were not. */
+  /** Checks contents as well, if not done yet. */
   deepen() {
     if (this.#facts.deep) return;
     this.#facts = { ...this.#facts, deep: true };
@@ -330,7 +330,7 @@ export class Check {
     if (more.verified || more.fault) this.#checked = new Date();
     let next = finding(facts);
     if (next.ok && facts.head) {
-      // It is not safe before a later one that is older would be told.
+      // It only counts as safe once its version is stored: otherwise an older bundle would not be detected later.
       try {
         sawVersion(facts.head.name, facts.head.version);
       } catch (unjudged) {

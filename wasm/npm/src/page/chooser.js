@@ -1,11 +1,11 @@
-// Where bundles come from: chosen, dropped anywhere in the document, or by an address.
+// Selection of bundles: by a file dialog, by dropping them anywhere in the document, or by URL.
 
 import { fill, h } from "./dom.js";
 
-/** Files of a directory that are looked at. */
+/** The maximum number of files examined in a directory. */
 const MAX_FILES = 1000;
 
-/** It tells of files by an event "files", whose detail has them, and of an address by an event "address". */
+/** Emits an event "files" with files in its detail, and an event "address" with a URL. */
 export class Chooser {
   #file = h("input", { type: "file", id: "file", onchange: () => this.#choose() });
   #address = h("input", { type: "text", inputMode: "url", id: "url", placeholder: "or an address, such as /updates/os.sealift", "aria-label": "Address of a bundle", autocomplete: "off", spellcheck: false });
@@ -14,12 +14,12 @@ export class Chooser {
   #form = h("form", { onsubmit: (/** @type {Event} */ event) => this.#go(event) }, this.#address, this.#submit);
   #place = h("div", { class: "choose" }, h("label", { htmlFor: "file", class: "button" }, "Choose a bundle"), this.#file, h("span", { class: "quiet wide" }, "or drop one on this page. It stays on this computer."));
   #depth = h("div", {}, this.#deep, h("label", { htmlFor: "deep" }, " Check the contents of all files, too"));
-  /** What was said of files that are no bundles. */
+  /** Notes about files that are not bundles. */
   notes = h("div", { class: "notes", role: "status" });
   element = h("section", { class: "drop", "aria-label": "Choose a bundle" }, this.#place, this.#form, this.#depth);
   #isDisabled = false;
 
-  /** What takes the focus of the whole. */
+  /** The control that receives the focus of the element. */
   get input() {
     return this.#file;
   }
@@ -51,14 +51,14 @@ export class Chooser {
     this.element.classList.toggle("over", isOver && !this.#isDisabled && !this.#place.hidden);
   }
 
-  /** Whether something can be dropped. */
+  /** Whether it accepts dropped files. */
   get isOpen() {
     return !this.#isDisabled && !this.#place.hidden;
   }
 
   /** @param {DataTransfer} transfer */
   async drop(transfer) {
-    // The list of items is gone after the event.
+    // The list of items is only valid during the event.
     const entries = [...transfer.items].filter(({ kind }) => kind === "file").map((item) => item.webkitGetAsEntry?.() ?? item.getAsFile());
     /** @type {{ file: File, isWithin: boolean }[]} */
     const files = [];
@@ -99,11 +99,11 @@ export class Chooser {
 }
 
 /**
- * The files at an entry and below it.
+ * Collects the files at an entry and below it.
  * @param {FileSystemEntry} entry
  * @param {boolean} isWithin
  * @param {{ file: File, isWithin: boolean }[]} files
- * @returns {Promise<number>} How many were left for they were too many, or cannot be read.
+ * @returns {Promise<number>} How many were skipped because there were too many or they are unreadable.
  */
 async function collect(entry, isWithin, files) {
   if (files.length >= MAX_FILES) return 1;

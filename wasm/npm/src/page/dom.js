@@ -1,12 +1,12 @@
-// Elements, built from what they are. Strings become text nodes and nothing else: a name from a bundle is never markup.
+// Builds elements. Strings become text nodes only: a name from a bundle is never markup.
 
 /** @typedef {Node | string | number | null | undefined | false} Child */
 
-/** What elements are made of; where a page is made on a server, nothing. */
+/** The base class of elements; an empty class in server-side rendering. */
 export const ElementBase = /** @type {typeof HTMLElement} */ (globalThis.HTMLElement ?? class {});
 
 /**
- * An element. Properties that begin with "on" are listeners, "class" and those with a dash or of SVG are attributes, the others properties.
+ * Returns an element. Properties beginning with "on" are listeners, "class", names with a dash and SVG names are attributes, others are properties.
  * @template {keyof HTMLElementTagNameMap} K
  * @param {K} name
  * @param {Record<string, any>} [properties]
@@ -25,7 +25,7 @@ export function h(name, properties = {}, ...children) {
 }
 
 /**
- * Replaces what an element contains.
+ * Replaces the children of an element.
  * @template {Element | ShadowRoot} E
  * @param {E} element
  * @param {...(Child | Child[])} children
@@ -37,7 +37,7 @@ export function fill(element, ...children) {
 }
 
 /**
- * An element of SVG.
+ * Returns an SVG element.
  * @param {string} name
  * @param {Record<string, string | number>} attributes
  * @param {...Node} children
@@ -60,7 +60,7 @@ const PATHS = {
 };
 
 /**
- * A picture that says nothing that words beside it do not.
+ * Returns an icon that only repeats adjacent text, hidden from assistive technology.
  * @param {string} name
  */
 export function icon(name) {

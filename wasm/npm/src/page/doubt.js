@@ -1,6 +1,6 @@
-// Why nothing is known, where it is the page that says so.
+// The reason why nothing is known, when it is in the page itself.
 
-/** The word for it is the `code`, as in reports. */
+/** `code` is the reason, as in reports. */
 export class Doubt extends Error {
   /**
    * @param {import("../../element.js").PageDoubt} code

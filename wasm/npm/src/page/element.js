@@ -1,4 +1,4 @@
-// <sealift-verifier>: a place to drop a bundle, what there is to say of it, and a field of a form that is valid when the bundle is safe.
+// <sealift-verifier>: a drop area for bundles, their results, and a form field that is valid when the bundles are safe.
 
 import { code } from "../threads.js";
 import { Check } from "./check.js";
@@ -18,10 +18,10 @@ import { count } from "./words.js";
 /** @typedef {import("../../types.js").BundleSource} BundleSource */
 /** @typedef {{ check: Check, view: View, said: string, wasOk: boolean }} Item */
 
-/** Those in a document, of which one takes what is dropped. @type {Set<SealiftVerifier>} */
+/** The elements in a document; one of them receives dropped files. @type {Set<SealiftVerifier>} */
 const present = new Set();
 
-/** Its attributes, events and functions are described in ../../element.d.ts. */
+/** Its attributes, events and functions are documented in ../../element.d.ts. */
 export class SealiftVerifier extends ElementBase {
   static formAssociated = true;
   static observedAttributes = ["src", "base-src", "deep", "hide", "multiple", "required", "name", ...POLICY_ATTRIBUTES];
@@ -36,11 +36,11 @@ export class SealiftVerifier extends ElementBase {
   #items = [];
   /** @type {Item | undefined} */
   #selected;
-  /** What attributes fix; it rejects where that is not known. @type {Promise<import("./policy.js").Fixed>} */
+  /** The settings fixed by attributes; rejects if they are not available. @type {Promise<import("./policy.js").Fixed>} */
   #fixed = Promise.resolve({});
   #loading = new AbortController();
   #connected = new AbortController();
-  /** What was chosen later counts. */
+  /** Only the latest selection counts. */
   #choice = 0;
   #isDisabled = false;
 
@@ -55,10 +55,10 @@ export class SealiftVerifier extends ElementBase {
   }
 
   connectedCallback() {
-    // So that it is there when a bundle is. Should this fail, then the check does, which says so.
+    // Preloads the module. If this fails, the check fails too and reports the reason.
     code(this.#places().wasmUrl).catch(() => {});
     listen();
-    // Firefox points at a field that is to be filled only where it can have the focus.
+    // Firefox highlights a required field only if it is focusable.
     if (!this.hasAttribute("tabindex")) this.tabIndex = -1;
     this.#connected = new AbortController();
     const { signal } = this.#connected;
@@ -66,11 +66,11 @@ export class SealiftVerifier extends ElementBase {
     document.addEventListener("dragover", (event) => this.#dragOver(event), { signal });
     document.addEventListener("drop", (event) => this.#drop(event), { signal });
     document.addEventListener("dragleave", () => this.#chooser.highlight(false), { signal });
-    // A page that was asleep has heard no timer.
+    // Timers do not fire while a page is asleep.
     const look = () => document.visibilityState === "visible" && this.#items.forEach(({ check }) => check.look());
     document.addEventListener("visibilitychange", look, { signal });
     window.addEventListener("pageshow", look, { signal });
-    // Another page of this site has seen a later version, or trusts others.
+    // Another page of this site has seen a later version, or changed the trusted keys.
     window.addEventListener("storage", ({ key }) => isOurs(key) && this.#loadPolicy(), { signal });
     this.#chooser.deep = this.getAttribute("deep") !== "no";
     this.#update();
@@ -159,7 +159,7 @@ export class SealiftVerifier extends ElementBase {
     return this.#items.length > 0 && this.#items.every(({ check }) => check.finding.ok);
   }
 
-  /** What is known of the bundle that is shown. */
+  /** The facts about the displayed bundle. */
   get finding() {
     return this.#selected?.check.finding ?? NOTHING;
   }
@@ -169,7 +169,7 @@ export class SealiftVerifier extends ElementBase {
   }
 
   /**
-   * Checks a bundle, and shows what comes of it. Those before are left.
+   * Checks a bundle, and shows the result. Previous bundles are dropped.
    * @param {BundleSource} source
    * @param {string} [name]
    */
@@ -181,7 +181,7 @@ export class SealiftVerifier extends ElementBase {
     for (const { check } of this.#items) check.stop();
   }
 
-  /** As before anything was chosen. */
+  /** Restores the state before anything was selected. */
   reset() {
     this.#clear();
     this.#emit("sealift-reset", undefined);
@@ -205,8 +205,9 @@ export class SealiftVerifier extends ElementBase {
   }
 
   /**
-   * @param {{ source: BundleSource, name: string, fault?: Error, base?: import("./check.js").Base }[]} sources A fault, where it is known that there is nothing to be read.
-   * @param {boolean} [isAsked] By the person, who then looks for the verdict.
+   * @param {{ source: BundleSource, name: string, fault?: Error, base?: import("./check.js").Base }[]} sources `fault` states why there is nothing to
+   * read.
+   * @param {boolean} [isAsked] Whether the user asked, and so waits for the verdict.
    */
   async #start(sources, isAsked = false) {
     this.#clear();
@@ -257,7 +258,7 @@ export class SealiftVerifier extends ElementBase {
     this.#publish();
     const { state, ok, title, error } = check.finding;
     const said = JSON.stringify([state, title, error]);
-    // What is under way is told of only where something was safe before, and is not known any more.
+    // Work in progress is only announced if a bundle was safe before and is no longer known to be.
     if (said === item.said || (state === "checking" && !item.wasOk)) return;
     item.said = said;
     item.wasOk = ok;
@@ -265,7 +266,7 @@ export class SealiftVerifier extends ElementBase {
     this.#emit("sealift-verdict", { ok, state, source: check.source, name: check.name, report: check.report });
   }
 
-  /** Whether the person is not about to do something else. */
+  /** Whether the user is not using another control. */
   #hasIdleFocus() {
     const active = document.activeElement;
     return active === document.body || active === null || (active === this && [null, this.#chooser.input].includes(/** @type {any} */ (this.#root.activeElement)));
@@ -288,7 +289,7 @@ export class SealiftVerifier extends ElementBase {
     this.dispatchEvent(new CustomEvent(type, { detail, bubbles: true, composed: true }));
   }
 
-  /** Gives the form what is known now, and shows the list. */
+  /** Updates the form's value, and shows the list. */
   #publish() {
     const anchor = this.#chooser.isOpen ? this.#chooser.input : this.#selected?.view.banner;
     const bad = this.#items.find(({ check }) => !check.finding.ok)?.check;
@@ -298,7 +299,7 @@ export class SealiftVerifier extends ElementBase {
     this.#internals.setFormValue(this.#value());
     this.#list.hidden = this.#items.length < 2;
     const rows = this.#items.length < 2 ? [] : this.#items;
-    // A row keeps the focus while its words change.
+    // Rows are updated in place, so that they keep the focus.
     while (this.#list.children.length > rows.length) this.#list.lastElementChild?.remove();
     rows.forEach((item, at) => {
       const { finding, name } = item.check;
@@ -310,7 +311,7 @@ export class SealiftVerifier extends ElementBase {
     });
   }
 
-  /** What a form carries: nothing that is not safe. */
+  /** Returns the form's value, which contains safe bundles only. */
   #value() {
     if (!this.ok) return null;
     const values = this.#items.map(({ check: { source, name } }) => (source instanceof File ? source : source instanceof Blob ? new File([source], name) : source instanceof URL || typeof source === "string" ? String(source) : null));
@@ -320,7 +321,7 @@ export class SealiftVerifier extends ElementBase {
     return this.name === "" ? null : data;
   }
 
-  /** An attribute "readonly" would have every form take whatever the element says. */
+  /** An attribute "readonly" would exempt the element from form validation. */
   get #isReadonly() {
     return this.getAttribute("settings") === "readonly";
   }
@@ -344,7 +345,7 @@ export class SealiftVerifier extends ElementBase {
     const { signal } = this.#loading;
     const isReadonly = this.#isReadonly;
     const comes = (/** @type {string} */ name) => (this.hasAttribute(name) ? "" : undefined);
-    // What the portal fixes is not to be replaced by what this browser remembers, if it cannot be had.
+    // If settings fixed by the portal are unavailable, those stored in this browser must not replace them.
     this.#settings.update({
       allowedSigners: comes("trust-src"), revoked: comes("revoked-src"),
       threshold: this.getAttribute("threshold") ?? undefined, compatible: this.getAttribute("compatible") ?? undefined,
@@ -401,7 +402,7 @@ export class SealiftVerifier extends ElementBase {
     const bases = bundles.length > 1 ? await basesAmong(bundles, this.#places()) : new Map();
     if (choice !== this.#choice) return;
     const isMultiple = this.hasAttribute("multiple");
-    // Two of which one is the other's base are one bundle to be checked.
+    // If one of two bundles is the other's base, they are checked as one bundle.
     const chosen = !isMultiple && bundles.length === 2 && bases.size === 1 ? [...bases.keys()] : bundles;
     const isTooMany = chosen.length > 1 && !isMultiple;
     if (isTooMany) this.reset();

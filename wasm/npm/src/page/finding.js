@@ -1,5 +1,5 @@
-// What is known of a bundle, as one value. Banner, event, report, preview and form are made of it and of nothing else: what is not known yet,
-// or not any more, is never "safe", and what is not the bundle's own fault is never called damage.
+// The facts about a bundle as one value, the only source of banner, event, report, preview and form. A bundle is never "safe" before all facts are
+// known, and errors outside the bundle are never reported as damage.
 
 import { SealiftError } from "../errors.js";
 import { VERSION } from "../version.js";
@@ -12,29 +12,29 @@ import { wordsOfDoubt, wordsOfFault, wordsOfRefusal, wordsOfSafe, wordsOfWork } 
 /** @typedef {import("../../element.js").Finding} Finding */
 
 /**
- * What was found out so far.
+ * The facts established so far.
  * @typedef {object} Facts
  * @property {boolean} deep Whether contents are checked, too.
- * @property {boolean} isStopped The person ended the check.
+ * @property {boolean} isStopped Whether the user stopped the check.
  * @property {Head} [head]
- * @property {Verdict} [verdict] By the policy as it is now. There is none while that is read, or when it cannot be.
- * @property {string} [floor] The version that the verdict took for the highest.
- * @property {string[]} [tags] The device's tags that the verdict took.
+ * @property {Verdict} [verdict] By the current policy. Missing while the policy is being read or unavailable.
+ * @property {string} [floor] The highest version seen, as used by the verdict.
+ * @property {string[]} [tags] The device's tags, as used by the verdict.
  * @property {Verified} [verified]
- * @property {unknown} [fault] What opening or checking failed with.
+ * @property {unknown} [fault] The error of opening or checking.
  * @property {unknown} [unjudged] Why there is no policy to judge by.
  * @property {string} [sha256] Of the file.
- * @property {import("../../types.js").Damage} [damage] The files that a damaged part of it hits.
+ * @property {import("../../types.js").Damage} [damage] The files affected by a damaged part.
  * @property {unknown} [baseFault] Why a delta was not checked over its base.
  * @property {string} [judged] When the verdict was given.
- * @property {{ allowedSigners?: string, revoked?: string }} [digests] SHA-256 of what it was given by.
- * @property {boolean} [isOther] The file does not begin as bundles do.
+ * @property {{ allowedSigners?: string, revoked?: string }} [digests] SHA-256 of the trust files used.
+ * @property {boolean} [isOther] Whether the file does not begin like a bundle.
  */
 
-/** These say that the bundle is bad. All others - of the page, its surroundings, the connection - say that nothing is known. */
+/** Errors that prove the bundle bad. All others (of the page, its environment, the connection) mean that nothing is known. */
 const OF_BUNDLE = new Set(["header", "layout", "index", "path", "chunk", "object", "truncated", "trailing", "limit"]);
 
-/** Nothing was chosen. */
+/** Nothing was selected. */
 export const NOTHING = /** @type {Finding} */ (Object.freeze({ state: "empty", ok: false, title: "No bundle is chosen", text: "", tone: "work" }));
 
 /**
@@ -66,7 +66,7 @@ function found(state, words, error) {
 }
 
 /**
- * The error as a report has it. Only our own words are kinds: a DOMException has a number there.
+ * Returns the error for a report. Only our own codes are kinds: the code of a DOMException is a number.
  * @param {unknown} error
  */
 function described(error) {
@@ -75,7 +75,7 @@ function described(error) {
 }
 
 /**
- * What was found, for a file and for a portal.
+ * Returns the result as a report for a file and for a portal.
  * @param {Finding} finding
  * @param {Facts} facts
  * @param {{ name: string, bytes?: number, seconds: number, policy?: import("../../types.js").Policy, forgets: boolean, module?: string, checked: string }} more

@@ -1,4 +1,4 @@
-// What was chosen or dropped, sorted: bundles to check, and what is said of the rest. Nothing of it changes whom the person trusts unasked.
+// Sorts selected or dropped files into bundles to check and notes about the rest. Nothing changes the trusted keys without the user's consent.
 
 import { openBundle } from "../bundle.js";
 import { h } from "./dom.js";
@@ -9,9 +9,9 @@ import { count } from "./words.js";
 
 /**
  * @param {{ file: File, isWithin: boolean }[]} files
- * @param {number} left Files that were not looked at.
+ * @param {number} left The number of files that were not examined.
  * @param {Settings} settings
- * @param {() => string | undefined} bundleName Of the bundle that is shown.
+ * @param {() => string | undefined} bundleName Of the displayed bundle.
  */
 export async function gathered(files, left, settings, bundleName) {
   const kinds = await Promise.all(files.map(({ file }) => kindOf(file).catch(() => ({ kind: /** @type {const} */ ("other") }))));
@@ -63,7 +63,7 @@ function offered(name, kind, text, settings, bundleName) {
 }
 
 /**
- * Of several bundles the deltas whose base is among them, each with its base.
+ * Returns the deltas among several bundles whose base is among them, each with its base.
  * @param {File[]} files
  * @param {{ wasmUrl?: string, workerUrl?: string }} places
  */
@@ -88,6 +88,6 @@ async function headOf(file, places) {
     bundle.close();
     return bundle.head;
   } catch {
-    return undefined; // its own check says why
+    return undefined; // its own check reports why
   }
 }

@@ -1,11 +1,11 @@
-// What a file is, by its content: what is dropped is not always a bundle.
+// Detects the kind of a file by its content, since dropped files are not always bundles.
 
 import { MAX_BYTES, base64, isKrl } from "./policy.js";
 
 /** The first bytes of a bundle. */
 const MAGIC = [0x89, 0x53, 0x4c, 0x46, 0x54, 0x0d, 0x0a, 0x1a];
 
-/** Bytes in which a private key shows itself, however large the file. */
+/** Bytes at the start of a file that are searched for a private key. */
 const HEAD_BYTES = 1 << 16;
 
 const KEY = String.raw`(?:ssh-(?:ed25519|rsa)|ecdsa-sha2-\S+|sk-\S+@openssh\.com) AAAA[A-Za-z0-9+/]+=*`;

@@ -1,5 +1,5 @@
-// What the browser remembers for an administrator: whom to trust, what the devices are, and which versions were seen. Where it may remember
-// nothing, or its place is full, that lasts as long as the page is open.
+// Settings stored in the browser for an administrator: trusted keys, device tags, and the versions seen. If storage is disabled or full, they
+// last as long as the page is open.
 
 import { Doubt } from "./doubt.js";
 
@@ -8,7 +8,7 @@ const PREFIX = "sealift.";
 
 /** @typedef {{ allowedSigners?: string, revoked?: string, threshold?: string, compatible?: string }} Settings */
 
-/** What could not be kept elsewhere; null where it could not be removed. @type {Map<string, string | null>} */
+/** Values that could not be stored; null if one could not be removed. @type {Map<string, string | null>} */
 const here = new Map();
 
 /** @returns {Settings} */
@@ -27,7 +27,7 @@ export function remember(name, value) {
 /** @type {boolean | undefined} */
 let isRefused;
 
-/** Whether what is remembered ends with the page. */
+/** Whether stored settings are lost when the page is closed. */
 export function forgets() {
   isRefused ??= !probe();
   return isRefused || here.size > 0;
@@ -43,15 +43,15 @@ function probe() {
   }
 }
 
-/** Whether a key that another page has changed is one of these. @param {string | null} key */
+/** Whether a key changed by another page is one of these. @param {string | null} key */
 export function isOurs(key) {
   return key === null || key.startsWith(PREFIX);
 }
 
 /**
- * The highest version of a name that was safe here.
+ * Returns the highest version of a name that was safe here.
  * @param {string} name
- * @throws {Doubt} What was kept cannot be read.
+ * @throws {Doubt} The stored record is unreadable.
  */
 export function highest(name) {
   const version = versions()[name];
@@ -86,7 +86,7 @@ function versions() {
     const all = JSON.parse(text);
     if (typeof all === "object" && all !== null && !Array.isArray(all)) return Object.assign(Object.create(null), all);
   } catch {
-    // As anything else that is no such record.
+    // Handled like any other invalid record.
   }
   throw unreadable();
 }
@@ -99,7 +99,7 @@ function recall(name) {
   try {
     return localStorage.getItem(PREFIX + name) ?? undefined;
   } catch {
-    return undefined; // a browser that is told to remember nothing
+    return undefined; // storage is disabled
   }
 }
 

@@ -1,8 +1,8 @@
-// How fast a check goes, and how long it takes yet.
+// The speed of a check, and the remaining time.
 
 import { bytes, duration } from "./words.js";
 
-/** Seconds over which the rate is taken: at least, since what comes at once was read for longer. */
+/** The minimum period for the rate in seconds, since data that arrives at once took longer to read. */
 const WINDOW = 3;
 
 export class Pace {
@@ -16,7 +16,7 @@ export class Pace {
    */
   take(done, total, seconds) {
     this.#marks.push([seconds, done]);
-    // The last mark before the window stays: what was reported next took all the time since.
+    // The last mark before the window is kept: the next report covers all the time since.
     while (this.#marks.length > 2 && seconds - this.#marks[1][0] > WINDOW) this.#marks.shift();
     const [since, before] = this.#marks[0];
     const rate = seconds > since ? (done - before) / (seconds - since) : 0;

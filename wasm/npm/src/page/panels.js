@@ -1,4 +1,4 @@
-// The parts of the page that are lists of facts: who signed, what it is, what it changes, how it lies in the file.
+// The panels that list facts: signers, identity, changes, layout.
 
 import { h, icon, svg } from "./dom.js";
 import { bytes, count, moment, number } from "./words.js";
@@ -7,7 +7,7 @@ import { bytes, count, moment, number } from "./words.js";
 /** @typedef {import("../../types.js").Head} Head */
 
 /**
- * A part of the page with a heading.
+ * Returns a section with a heading.
  * @param {string} title
  * @param {...import("./dom.js").Child} children
  */
@@ -16,7 +16,7 @@ export function panel(title, ...children) {
 }
 
 /**
- * Words and what they stand for.
+ * Returns a list of terms and values.
  * @param {[string, import("./dom.js").Child][]} rows
  */
 function facts(rows) {
@@ -38,7 +38,7 @@ export function signers({ signers, error, kernelSignature, unknownEnvelopes }) {
 
 /**
  * @param {Head} head
- * @param {{ version?: string, forget: () => void, forgets: boolean }} [seen] The highest version that was safe here, and what makes it forgotten.
+ * @param {{ version?: string, forget: () => void, forgets: boolean }} [seen] The highest version that was safe here, and a function to forget it.
  */
 export function identity(head, seen) {
   const now = Date.now() / 1000;
@@ -64,7 +64,7 @@ export function identity(head, seen) {
 }
 
 /**
- * The files that damage hits.
+ * Returns the files that damage affects.
  * @param {import("../../types.js").Damage} damage
  */
 export function damage({ count: all, names }) {
@@ -75,7 +75,7 @@ export function damage({ count: all, names }) {
 }
 
 /**
- * What was checked, by what and when: what a report has of it, for paper.
+ * Returns what was checked, with what and when, for printing.
  * @param {import("../../element.js").Report} report
  */
 export function proof({ sha256, checked, deep, base, policy, page }) {
@@ -96,7 +96,7 @@ export function proof({ sha256, checked, deep, base, policy, page }) {
   return panel("How it was checked", facts(rows));
 }
 
-/** Rows of a list of changes that are shown. */
+/** The maximum number of changes shown. */
 const SHOWN_ROWS = 1000;
 
 /**
@@ -107,7 +107,7 @@ export function changes(counts, rows) {
   const { added, changed, metadata, removed } = counts;
   const all = added + changed + metadata + removed;
   const sum = all === 0 ? "Nothing: the trees are the same." : `${number(added)} added, ${number(changed)} changed, ${number(removed)} removed, ${number(metadata)} metadata only.`;
-  // What matters first.
+  // Important changes first.
   const shown = [...rows.filter(({ kind }) => kind !== "metadata"), ...rows.filter(({ kind }) => kind === "metadata")].slice(0, SHOWN_ROWS);
   const size = (/** @type {typeof rows[number]} */ { before, after, size }) =>
     before !== undefined && after !== undefined && before !== after ? `${bytes(before)} → ${bytes(after)}` : [after ?? before ?? size].map((each) => (each === undefined ? "" : bytes(each)))[0];
@@ -119,7 +119,7 @@ export function changes(counts, rows) {
 
 const CLASSES = /** @type {const} */ ({ hot: "read first", small: "small files", large: "large files", shared: "shared by several" });
 
-/** Parts of the bar. */
+/** The number of columns in the bar. */
 const COLUMNS = 96;
 
 /** @param {Bundle} bundle */

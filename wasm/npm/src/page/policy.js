@@ -1,16 +1,16 @@
-// By what bundles are judged: what the portal fixes by attributes, and for the rest what the administrator entered.
+// The policy for bundles: settings fixed by the portal's attributes, and otherwise those entered by the administrator.
 
 import { Doubt } from "./doubt.js";
 import { highest } from "./memory.js";
 
-/** Bytes of a file of keys that are read; more is no such file. */
+/** The maximum size of a key file in bytes. */
 export const MAX_BYTES = 4 << 20;
 
-/** A revocation list as `ssh-keygen -k` makes it, in base64. */
+/** The start of a revocation list made by `ssh-keygen -k`, in base64. */
 const KRL = "U1NIS1JM";
 
 /**
- * What attributes fix.
+ * Settings fixed by attributes.
  * @typedef {object} Fixed
  * @property {string} [allowedSigners]
  * @property {string} [revoked]
@@ -21,11 +21,11 @@ const KRL = "U1NIS1JM";
 
 /** @typedef {Record<"allowedSigners" | "revoked" | "threshold" | "compatible", string>} Entered */
 
-/** Attributes whose change is another policy. */
+/** Attributes that affect the policy. */
 export const POLICY_ATTRIBUTES = ["trust-src", "revoked-src", "threshold", "compatible", "floor-src", "settings"];
 
 /**
- * Reads what the attributes name.
+ * Reads the files that the attributes name.
  * @param {Element} element
  * @param {AbortSignal} signal
  * @returns {Promise<Fixed>}
@@ -52,7 +52,7 @@ export async function readFixed(element, signal) {
  */
 async function loaded(name, address, signal) {
   try {
-    // An older list of revoked keys is not to be as good as this one.
+    // A stale cached list of revoked keys must not be used.
     const response = await fetch(new URL(address, document.baseURI), { signal, cache: "no-cache" });
     if (!response.ok) throw new Error(`the server answers ${response.status}`);
     const bytes = new Uint8Array(await response.arrayBuffer());
@@ -105,7 +105,7 @@ function floorsOf(text) {
 }
 
 /**
- * The policy for bundles of a name. Each option stands in it, so that none stays as it was.
+ * Returns the policy for bundles of a name. It contains every option, so that none keeps its old value.
  * @param {Fixed} fixed
  * @param {Entered} entered
  * @param {string | undefined} name
@@ -133,7 +133,7 @@ function bytesOf(revoked) {
   try {
     return Uint8Array.from(atob(revoked.replace(/\s/g, "")), (letter) => letter.charCodeAt(0));
   } catch {
-    return undefined; // then it is text, which is refused as such
+    return undefined; // treated as text, and rejected as such
   }
 }
 

@@ -1,22 +1,22 @@
-// One file: its beginning, and a way to have it.
+// One file: a preview of its beginning, and a button to save it.
 
 import { fill, h } from "./dom.js";
 import { saving } from "./save.js";
 import { bytes, mode, moment } from "./words.js";
 
-/** Bytes of a file that are shown. */
+/** Bytes of a text file that are shown. */
 const SHOWN_BYTES = 1 << 16;
 
-/** Of these if they are no text. */
+/** Bytes of a binary file that are shown. */
 const DUMPED_BYTES = 4096;
 
-/** The file that was chosen, and as long as its bundle is safe what is in it. */
+/** The selected file, with its content as long as its bundle is safe. */
 export class Preview {
   #bundle;
   #isSafe;
   /** @type {import("../../types.js").Entry | undefined} */
   #entry;
-  /** What comes later than this is not shown. */
+  /** Results of earlier selections are dropped. */
   #turn = 0;
 
   /**
@@ -84,7 +84,7 @@ async function beginning(stream) {
 }
 
 /**
- * Text as text, and of anything else the first bytes.
+ * Shows text as text, and otherwise a dump of the first bytes.
  * @param {Uint8Array} start
  * @param {number} size
  */
@@ -110,7 +110,7 @@ function asText(start, isCut) {
 }
 
 /**
- * Text with all that it could hide made seen: controls, and marks that turn its direction.
+ * Makes invisible characters in text visible: controls, and characters that change the text direction.
  * @param {string} text
  */
 function visible(text) {

@@ -1,11 +1,11 @@
-// Which addresses the page may not read from. A failed request does not tell; the browser says it elsewhere.
+// The origins that the page's policy blocks. A failed request does not state the reason; the browser reports it by an event.
 
 import { Doubt } from "./doubt.js";
 
-/** Milliseconds after a failure in which the browser says that it was the page's own policy. */
+/** Milliseconds after a failure within which the browser reports a violation of the page's policy. */
 const LATER = 100;
 
-/** Origins that the page's policy has blocked. @type {Set<string>} */
+/** Origins blocked by the page's policy. @type {Set<string>} */
 const blocked = new Set();
 
 /** @param {SecurityPolicyViolationEvent} event */
@@ -13,13 +13,13 @@ function hear({ effectiveDirective, blockedURI }) {
   if (effectiveDirective === "connect-src" && URL.canParse(blockedURI)) blocked.add(new URL(blockedURI).origin);
 }
 
-/** From now on the browser's word is heard. */
+/** Starts listening for violations. */
 export function listen() {
   document.addEventListener("securitypolicyviolation", hear);
 }
 
 /**
- * Why an address could not be read, if it is the page that may not.
+ * Returns why an address could not be read, if the page's policy forbids it.
  * @param {URL} url
  * @returns {Promise<Doubt | undefined>}
  */

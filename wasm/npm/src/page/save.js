@@ -1,4 +1,4 @@
-// Saving a file: as it is read and checked, part by part, so that a large one takes no more memory than a small one.
+// Saves a file while it is read and checked, part by part, so that large files take no more memory than small ones.
 
 import { fill, h } from "./dom.js";
 import { Pace } from "./pace.js";
@@ -7,20 +7,20 @@ import { bytes } from "./words.js";
 /** @typedef {import("../../types.js").Bundle} Bundle */
 /** @typedef {import("../../types.js").Entry} Entry */
 
-/** Up to this a file is put together in memory, which asks for nothing. */
+/** Files up to this size are assembled in memory, which needs no permission. */
 const MEMORY_BYTES = 32 << 20;
 
-/** The same where the browser has no place for a larger one. */
+/** The same limit if the browser has no place for larger files. */
 const LAST_BYTES = 256 << 20;
 
-/** Where files lie until the browser has copied them to where it saves. */
+/** The folder for files that the browser has not copied to their destination yet. */
 const FOLDER = "sealift-saving";
 
-/** Milliseconds after which that has happened, or will not. */
+/** Milliseconds after which the browser has copied a file, or will not. */
 const COPIED = 3_600_000;
 
 /**
- * A button that saves a file, and what there is to say of it.
+ * Returns a button that saves a file, and its status messages.
  * @param {Bundle} bundle
  * @param {Entry} entry
  * @param {() => boolean} isSafe
@@ -37,7 +37,7 @@ export function saving(bundle, entry, isSafe) {
     button.textContent = "Stop saving";
     try {
       const place = await chosen(bundle, entry);
-      // A medium that takes nothing holds up the end of the writing, and is not to hold up the person.
+      // A stalled medium delays the end of writing, but must not delay the user.
       const stopped = new Promise((_, reject) => signal.addEventListener("abort", () => reject(signal.reason)));
       await Promise.race([place(counter(entry, bar, status, isSafe), signal), stopped]);
       fill(status, "Saved.");
@@ -54,7 +54,7 @@ export function saving(bundle, entry, isSafe) {
 }
 
 /**
- * What is told of each part that was read, and throws where no more is to be saved.
+ * Returns a function that is called for each part read, and throws if saving must stop.
  * @param {Entry} entry
  * @param {HTMLProgressElement} bar
  * @param {HTMLElement} status
@@ -76,7 +76,7 @@ function counter({ size = 0 }, bar, status, isSafe) {
 }
 
 /**
- * Where a file of this size goes. What asks the person does so now, while the click counts.
+ * Selects the destination for a file of this size. Dialogs are opened now, while the user's click is valid.
  * @param {Bundle} bundle
  * @param {Entry} entry
  * @returns {Promise<(onPart: (bytes: number) => void, signal: AbortSignal) => Promise<void>>}
@@ -113,7 +113,7 @@ async function chosen(bundle, entry) {
   };
 }
 
-/** Whether this page is a frame of another origin's, which may open no dialog for files. */
+/** Whether this page is a cross-origin frame, which may not open file dialogs. */
 function isFramed() {
   try {
     return window.top?.origin !== window.origin;
@@ -122,7 +122,7 @@ function isFramed() {
   }
 }
 
-/** The page's own folder, which a page by https has, without what was left there. */
+/** Returns the page's private folder (https only), after deleting leftovers. */
 async function privateFolder() {
   try {
     const root = await navigator.storage.getDirectory();
@@ -137,10 +137,10 @@ async function privateFolder() {
 }
 
 /**
- * Lets the browser save something. The type is one that no browser opens by itself.
+ * Lets the browser save a Blob. Its type is one that no browser opens by itself.
  * @param {Blob} blob
  * @param {string} name
- * @param {number} [milliseconds] In which it has it.
+ * @param {number} [milliseconds] The time the browser has for it.
  */
 export function offer(blob, name, milliseconds = 60_000) {
   const url = URL.createObjectURL(blob.slice(0, blob.size, "application/octet-stream"));

@@ -1,4 +1,4 @@
-// What the administrator says: whom to trust, and what the devices are. What a portal fixes is shown only.
+// The administrator's settings: trusted keys and device tags. Settings fixed by a portal are read-only.
 
 import { fill, h } from "./dom.js";
 import { isPrivateKey, kindOf } from "./kinds.js";
@@ -11,7 +11,7 @@ import { MAX_BYTES } from "./policy.js";
 
 const PRIVATE = "This is a private key. It was not stored; keep it secret, and choose the .pub file beside it.";
 
-/** A form that remembers what is entered. It tells of each change by an event "settings". */
+/** A form that stores its values. It emits an event "settings" for each change. */
 export class Settings {
   #problem = h("p", { class: "fault", role: "alert" });
   #forgets = h("p", { class: "quiet" });
@@ -46,9 +46,9 @@ export class Settings {
   }
 
   /**
-   * Shows what is fixed now, and else what is remembered.
+   * Shows the fixed settings, and otherwise the stored ones.
    * @param {Fixed} fixed
-   * @param {boolean} isReadonly Whether nothing is asked of the person.
+   * @param {boolean} isReadonly Whether the user may not enter anything.
    */
   update(fixed, isReadonly) {
     this.#fixed = fixed;
@@ -80,7 +80,7 @@ export class Settings {
   }
 
   /**
-   * Takes a text for one of the fields, as if it had been entered.
+   * Sets a field to a text, as if it had been entered.
    * @param {keyof Entered} name
    * @param {string} text
    */

@@ -1,8 +1,8 @@
-// Who signed and is not known here, with what it takes to trust that key.
+// Unknown signers, and how to trust their keys.
 
 import { fill, h } from "./dom.js";
 
-/** A name that is no pattern: nobody is to be talked into trusting a key for more than this bundle's name. */
+/** A name that is not a pattern: the suggestion must not trust a key for more than this bundle's name. */
 const PLAIN = /^[A-Za-z0-9._+-]+$/;
 
 /**

@@ -1,4 +1,4 @@
-// How the element looks. A constructed sheet needs no exception in a page's security policy.
+// The element's style. A constructed style sheet needs no exception in a page's security policy.
 
 /** @type {CSSStyleSheet | undefined} */
 let made;

@@ -1,42 +1,42 @@
-// The files of a bundle as a tree. Only the rows that are seen exist, however many there are.
+// The files of a bundle as a tree. Only visible rows exist as elements.
 
 import { fill, h, icon } from "./dom.js";
 import { bytes, count, mode } from "./words.js";
 
-/** Pixels of a row, as style.js has it. */
+/** The height of a row in pixels, as in style.js. */
 export const ROW_HEIGHT = 28;
 
-/** Rows beyond the edges of what is seen. */
+/** Rows rendered beyond the visible ones. */
 const MARGIN = 8;
 
-/** Entries that are asked for at once. */
+/** Entries requested at once. */
 const PAGE = 256;
 
-/** Letters that come later begin another name, in milliseconds. */
+/** Milliseconds after which typing begins a new name. */
 const TYPING = 700;
 
 /** @typedef {import("../../types.js").Entry} Entry */
 /** @typedef {import("../../types.js").Bundle} Bundle */
 
 /**
- * A directory whose entries are shown, or a list of found entries. Its rows are its own entries, and below each those of the open directories.
+ * A directory whose entries are shown, or a list of search results. Its rows are its own entries, and below each those of open directories.
  * @typedef {object} Level
  * @property {number} level
- * @property {number} count Its own entries.
+ * @property {number} count The number of its own entries.
  * @property {(from: number, count: number) => Promise<Entry[]>} load
  * @property {Map<number, Entry>} known
- * @property {Map<number, Level>} open By the entry's place in this directory.
- * @property {number} rows All rows.
+ * @property {Map<number, Level>} open By the entry's position in this directory.
+ * @property {number} rows The number of all rows.
  */
 
-/** A tree of rows. It tells when one is chosen by an event "choose", whose detail is the entry. */
+/** A tree of rows. It emits an event "choose" with the selected entry as its detail. */
 export class Tree {
   /** @type {Level} */
   #root;
   #focus = 0;
   #asked = 0;
   #byPath = false;
-  /** What was typed to go to a name, and when. */
+  /** The text typed to find a name, and the time. */
   #typed = { text: "", at: 0 };
 
   /** @param {Bundle} bundle */
@@ -95,7 +95,7 @@ export class Tree {
       return this.show();
     }
     const numbers = await this.bundle.search(unescaped(text));
-    // A later letter counts.
+    // Only the latest query counts.
     if (asked !== this.#asked) return;
     this.#byPath = true;
     this.#set(level(1, numbers.length, (from, count) => this.bundle.entries(numbers.subarray(from, from + count))));
@@ -143,7 +143,7 @@ export class Tree {
   async #load(level, place) {
     const from = Math.floor(place / PAGE) * PAGE;
     if (level.known.has(-1 - from)) return;
-    // A mark that it was asked for; numbers of places are not negative.
+    // Marks that the page was requested; positions of entries are never negative.
     level.known.set(-1 - from, /** @type {any} */ (null));
     const entries = await level.load(from, PAGE).catch(() => []);
     entries.forEach((entry, at) => level.known.set(from + at, entry));
@@ -214,14 +214,14 @@ export class Tree {
   }
 
   /**
-   * Goes to the next name in this directory that begins with what is typed.
+   * Selects the next name in this directory that begins with the typed text.
    * @param {KeyboardEvent} event
    */
   async #type(event) {
     const text = (this.#isTyping(event) ? this.#typed.text : "") + event.key.toLowerCase();
     this.#typed = { text, at: event.timeStamp };
     const { level, place } = locate(this.#root, this.#focus);
-    // The same letter again goes on from here.
+    // Repeating the same letter continues from the current row.
     const isSame = [...text].every((letter) => letter === text[0]);
     const wanted = isSame ? text[0] : text;
     for (let step = isSame ? 1 : 0; step <= level.count; step += 1) {
@@ -233,7 +233,7 @@ export class Tree {
     }
   }
 
-  /** The row of the directory that the row with the focus is in. */
+  /** Returns the row of the directory that contains the focused row. */
   #parent() {
     const deep = locate(this.#root, this.#focus).level.level;
     let at = this.#focus;
@@ -263,7 +263,7 @@ function level(deep, count, load) {
 }
 
 /**
- * The refs as directories.
+ * Returns the refs as directories.
  * @param {import("../../types.js").Ref[]} refs
  */
 function ofRefs(refs) {
@@ -277,7 +277,7 @@ function ofRefs(refs) {
 const LETTERS = { n: "\n", r: "\r", t: "\t", "\\": "\\" };
 
 /**
- * A name as it is, which is shown with what a screen could act on escaped.
+ * Returns a name whose displayed form has terminal controls escaped.
  * @param {string} shown
  */
 function unescaped(shown) {
@@ -289,7 +289,7 @@ function unescaped(shown) {
 }
 
 /**
- * Rows from one place of a directory to another.
+ * Returns the number of rows between two positions of a directory.
  * @param {Level} level
  * @param {number} from
  * @param {number} to
@@ -302,7 +302,7 @@ function rowsBetween(level, from, to) {
 }
 
 /**
- * What stands in a row: a directory, the place in it, and the directories around it.
+ * Returns the content of a row: its directory, its position there, and the parent directories.
  * @param {Level} root
  * @param {number} at
  */

@@ -1,4 +1,4 @@
-// The verdict in words: what to do first, and why after it.
+// The verdict in words: first what to do, then why.
 
 /**
  * @typedef {"good" | "bad" | "doubt" | "work"} Tone
@@ -13,7 +13,7 @@ const bad = (title, text) => ({ tone: "bad", title, text });
 /** @type {(title: string, text: string) => Words} */
 const doubt = (title, text) => ({ tone: "doubt", title: `Not checked: ${title}`, text });
 
-/** Why a policy refuses. @type {Record<string, (head: Head, verdict: Verdict, facts: Facts) => Words>} */
+/** The reasons why a policy rejects a bundle. @type {Record<string, (head: Head, verdict: Verdict, facts: Facts) => Words>} */
 const REFUSALS = {
   signature: () => bad("Do not install: a signature is wrong", "It does not match the bundle, which was changed after it was signed or never signed properly."),
   untrusted: untrusted,
@@ -37,14 +37,14 @@ function untrusted({ name }, { signers, needed }) {
   return bad("Do not install yet: unknown signer", `${claim} Ask the publisher for the key's fingerprint in a way that you trust, and compare.`);
 }
 
-/** What is wrong with the bytes. @type {Record<string, () => Words>} */
+/** Faults of the bytes. @type {Record<string, () => Words>} */
 const FAULTS = {
   truncated: () => bad("Do not install: the file is not complete", "It ends before the bundle does. Copy it again; if it stays so, it was sent incomplete."),
   trailing: () => bad("Do not install: something follows the bundle", "A bundle ends with its last chunk. Copy it again."),
   limit: () => bad("Do not install: it asks for too much", "It declares sizes above this page's limits."),
 };
 
-/** What is known of neither bundle nor bytes. @type {Record<string, Words>} */
+/** Reasons that say nothing about the bundle or its bytes. @type {Record<string, Words>} */
 const DOUBTS = {
   stopped: doubt("you stopped it", "Nothing is known of its bytes."),
   changed: doubt("the file changed", "It became another one while it was read. Choose it again."),
@@ -79,7 +79,7 @@ export function wordsOfDoubt(error) {
 }
 
 /**
- * Why the bundle must not be used, if so.
+ * Returns why the bundle must not be used, if so.
  * @param {Head} head
  * @param {Verdict} verdict
  * @param {Facts} facts
@@ -93,7 +93,7 @@ export function wordsOfRefusal(head, verdict, facts) {
 }
 
 /**
- * What is said while something is still under way.
+ * Returns the words for work in progress.
  * @param {Head | undefined} head
  * @param {Verdict | undefined} verdict
  * @returns {Words}

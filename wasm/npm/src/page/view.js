@@ -1,4 +1,4 @@
-// What is shown of one check. It is made once, and changes with what is known.
+// The view of one check. It is created once, and updated as facts become known.
 
 import { openBundle } from "../bundle.js";
 import { fill, h, icon } from "./dom.js";
@@ -15,13 +15,13 @@ import { strangers } from "./strangers.js";
 /** @typedef {import("../../types.js").BundleSource} BundleSource */
 
 /**
- * What the person can do from here, and what is not shown.
+ * The user's options in this view, and its hidden parts.
  * @typedef {object} Portal
- * @property {() => void} judge Judges all bundles anew.
+ * @property {() => void} judge Judges all bundles again.
  * @property {(line: string) => void} trust Adds a line to the allowed signers.
  * @property {() => boolean} canTrust
  * @property {(part: string) => boolean} hides
- * @property {() => { source: BundleSource, name: string } | undefined} base What to compare with.
+ * @property {() => { source: BundleSource, name: string } | undefined} base The bundle to compare with.
  */
 
 export class View {
@@ -34,7 +34,7 @@ export class View {
   #banner = h("div", { class: "banner work", tabIndex: -1 });
   #bar = h("progress", { "aria-label": "Bytes checked" });
   #amount = h("span", { class: "quiet" });
-  // One button, so that it takes each click and keeps the focus.
+  // A single button, so that it receives every click and keeps the focus.
   #button = h("button", { type: "button", onclick: () => this.#press() });
   #progress = h("div", { class: "progress" }, this.#bar, this.#amount, this.#button);
   #signers = h("div");
@@ -69,7 +69,7 @@ export class View {
     this.show();
   }
 
-  /** The part that is to be seen first. */
+  /** The part to scroll to first. */
   get banner() {
     return this.#banner;
   }
@@ -80,14 +80,14 @@ export class View {
     this.#older?.close();
   }
 
-  /** Shows what is known now. */
+  /** Updates the view with the current facts. */
   show() {
     const { finding, facts, bundle, isBusy, name } = this.#check;
     const said = JSON.stringify([finding.state, finding.title, finding.text, finding.error?.message]);
     if (said !== this.#said) {
       this.#said = said;
       this.#banner.className = `banner ${finding.tone}`;
-      // Why signatures do not count stands with them.
+      // The signers' panel explains why signatures do not count.
       const message = finding.error && finding.error.message !== facts.verdict?.error?.message && h("p", { class: "quiet" }, h("bdi", {}, finding.error.message));
       fill(this.#words, h("h2", {}, finding.title), finding.text !== "" && h("p", {}, finding.text), message, h("p", { class: "quiet" }, h("bdi", {}, name)));
       fill(this.#banner, icon(finding.tone), h("div", {}, this.#words, this.#damage, this.#strangers));
@@ -105,7 +105,7 @@ export class View {
     this.#preview?.update(finding.ok);
     if (bundle && bundle !== this.#shown) {
       this.#shown = bundle;
-      this.#showContents(bundle).catch(() => {}); // where the bundle is closed meanwhile
+      this.#showContents(bundle).catch(() => {}); // the bundle may be closed meanwhile
     }
   }
 
@@ -116,7 +116,7 @@ export class View {
     fill(this.#amount, this.#pace.take(bytes, bytesTotal, seconds));
   }
 
-  /** What is hidden may have changed. */
+  /** The hidden parts may have changed. */
   update() {
     this.#layout.hidden = this.#portal.hides("layout");
   }
@@ -150,7 +150,7 @@ export class View {
     try {
       seen = { version: highest(head.name), forget, forgets: forgets() };
     } catch {
-      // The verdict says so.
+      // The verdict reports it.
     }
     return identity(head, seen);
   }

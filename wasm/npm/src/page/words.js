@@ -1,4 +1,4 @@
-// Numbers and moments for people, as the program sealift writes them.
+// Formats numbers and times like the program sealift.
 
 const UNITS = ["bytes", "kB", "MB", "GB", "TB", "PB"];
 
@@ -46,7 +46,7 @@ export function moment(seconds) {
 const LETTERS = { file: "-", dir: "d", symlink: "l", char: "c", block: "b", fifo: "p", socket: "s" };
 
 /**
- * Type and permissions in the ten letters of ls.
+ * Returns type and permissions in the ten letters of ls.
  * @param {import("../../types.js").Entry} entry
  */
 export function mode({ type, mode }) {
