@@ -28,7 +28,7 @@ use std::io::Write;
 
 use sealift_format::num;
 use sealift_format::{Bundle, InodeKind};
-use sealift_store::base::{BaseReader, Bases, GivenBases};
+use sealift_store::base::{BaseReader, Bases, GivenBases, number_of};
 use sealift_verify::content::{ChunkDecoder, Content, portions_of};
 
 use crate::inspect::find;
@@ -42,9 +42,6 @@ use crate::{Error, Input, Progress};
 pub fn cat(bundle: Trusted, path: &[u8], out: &mut dyn Write, progress: &Progress) -> Result<(), Error> {
     Contents::open(bundle)?.cat(path, out, progress)
 }
-
-/// Bytes per read of a base.
-const PART_LEN: u64 = 1 << 20;
 
 /// A bundle that is opened once, to read many files.
 #[derive(Debug)]
@@ -90,18 +87,11 @@ impl Contents {
         let failed = |error| Error::io("write", "the output", error);
         let mut reader = BaseReader::new(bases);
         if !bundle.layout.is_carried(object) {
-            let row = bundle.index.object(object);
-            let of_base = bases.by_id().get(&row.id).copied().unwrap_or(u32::MAX);
-            let (mut part, mut at) = (Vec::new(), 0);
-            while at < row.size {
+            let of_base = number_of(&bases.by_id(), bundle.index.object(object))?;
+            return reader.read_in_parts(of_base, |_, part| {
                 progress.check()?;
-                part.clear();
-                let end = row.size.min(at + PART_LEN);
-                reader.read(of_base, at..end, &mut part)?;
-                out.write_all(&part).map_err(failed)?;
-                at = end;
-            }
-            return Ok(());
+                out.write_all(part).map_err(failed)
+            });
         }
         let (mut decoder, mut stored, mut prefix) = (ChunkDecoder::default(), Vec::new(), Vec::new());
         for (portion, chunk) in portions_of(bundle, object, bundle.layout.chunk_of(object)) {

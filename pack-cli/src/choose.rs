@@ -3,6 +3,7 @@
 //! Reads nothing but heads, and believes nothing in them before they are judged.
 
 use std::cmp::Reverse;
+use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 
 use crate::trust::Guard;
@@ -20,8 +21,11 @@ pub struct Candidate {
     pub version: u64,
     /// Whether it is a delta bundle, which needs a base.
     pub is_delta: bool,
-    /// Whether the declared base is not what the target installed last. A repository may still have it among its commits.
+    /// Whether the declared base is neither what the target installed last nor among the examined bundles. A repository may still have it among its
+    /// commits.
     pub lacks_base: bool,
+    /// The examined bundles that are the declared bases, if the target did not install these last.
+    pub bases: Vec<PathBuf>,
     /// Size of the file in bytes.
     pub file_bytes: u64,
 }
@@ -50,8 +54,9 @@ pub struct Choice {
 }
 
 /// Examines bundles: files, and the files named `*.sealift` in directories. With `name`, only bundles of that name are candidates. `held` lists the
-/// digests of the indexes that the target has installed: of one version, a delta whose base is among them comes first, and one whose base is not
-/// comes last. Where nothing is known of the target, every delta is a candidate.
+/// digests of the indexes that the target has installed: of one version, a delta whose base is among them comes first, then the full bundle, then a
+/// delta whose base is among the examined bundles, and last one whose base is neither. Where nothing is known of the target, every delta is a
+/// candidate.
 ///
 /// # Errors
 /// Returns an error if a directory or the state of the device cannot be read.
@@ -63,6 +68,7 @@ pub fn choose(
     limits: Limits,
 ) -> Result<Choice, Error> {
     let mut choice = Choice::default();
+    let (mut heads, mut at_hand) = (Vec::new(), HashMap::new());
     for path in files(paths)? {
         let head = match Input::open(&path).and_then(|mut input| input.read_head(limits.clone())) {
             Ok(head) => head,
@@ -71,6 +77,12 @@ pub fn choose(
                 continue;
             }
         };
+        if head.root().bases.is_none() {
+            at_hand.entry(head.root().contents.index_digest).or_insert_with(|| path.clone());
+        }
+        heads.push((path, head));
+    }
+    for (path, head) in heads {
         let identity = &head.root().identity;
         let refused = match (name, guard.judge(&head)) {
             (Some(wanted), _) if wanted != identity.name => {
@@ -81,29 +93,40 @@ pub fn choose(
         };
         match refused {
             Some(error) => choice.passed_over.push(PassedOver { version: Some(identity.version), path, error }),
-            None => choice.candidates.push(Candidate {
-                name: identity.name.clone(),
-                version: identity.version,
-                is_delta: head.root().bases.is_some(),
-                lacks_base: lacks_base(&head, held),
-                file_bytes: head.file_len(),
-                path,
-            }),
+            None => {
+                let bases = if holds_base(&head, held) { Some(Vec::new()) } else { bases_of(&head, &at_hand) };
+                choice.candidates.push(Candidate {
+                    name: identity.name.clone(),
+                    version: identity.version,
+                    is_delta: head.root().bases.is_some(),
+                    lacks_base: bases.is_none() && !held.is_empty(),
+                    bases: bases.unwrap_or_default(),
+                    file_bytes: head.file_len(),
+                    path,
+                });
+            }
         }
     }
     let rank = |candidate: &Candidate| {
-        (Reverse(candidate.version), candidate.lacks_base, !candidate.is_delta, candidate.file_bytes)
+        let is_over = !candidate.bases.is_empty();
+        (Reverse(candidate.version), candidate.lacks_base, is_over, !candidate.is_delta, candidate.file_bytes)
     };
     choice.candidates.sort_by_key(rank);
     choice.passed_over.sort_by_key(|passed| Reverse(passed.version));
     Ok(choice)
 }
 
-/// Returns whether a bundle is a delta for a base that is not among `held`, as far as that is known.
-fn lacks_base(head: &Head, held: &[[u8; 32]]) -> bool {
+/// Returns whether a bundle needs no base that is not among `held`.
+fn holds_base(head: &Head, held: &[[u8; 32]]) -> bool {
     let root = head.root();
-    let Some(bases) = root.bases.as_ref().filter(|_| !held.is_empty()) else { return false };
-    !held.contains(&root.contents.index_digest) && bases.bases.iter().any(|base| !held.contains(&base.index_digest))
+    let Some(bases) = &root.bases else { return true };
+    held.contains(&root.contents.index_digest) || bases.bases.iter().all(|base| held.contains(&base.index_digest))
+}
+
+/// Returns the bundles that are the bases of a delta, by the digests of their indexes; `None` if one is missing.
+fn bases_of(head: &Head, at_hand: &HashMap<[u8; 32], PathBuf>) -> Option<Vec<PathBuf>> {
+    let bases = head.root().bases.iter().flat_map(|bases| &bases.bases);
+    bases.map(|base| at_hand.get(&base.index_digest).cloned()).collect()
 }
 
 /// Returns the given files and those in the given directories, sorted by name.

@@ -6,8 +6,8 @@ use parking_lot::Mutex;
 use sealift_format::num;
 use sealift_format::verity::VerityHasher;
 use sealift_format::{Bundle, Delta, Opened};
-pub use sealift_verify::checker::Depth;
 use sealift_verify::carried::CarriedChecker;
+pub use sealift_verify::checker::Depth;
 use sealift_verify::content::{Content, check_stored};
 use sealift_verify::objects::{Checked, VerityTable};
 use sealift_verify::ostree::{LargeFiles, OsTreeFiles};
@@ -15,7 +15,7 @@ use sealift_verify::read_plan::ReadPlan;
 
 use crate::Phase;
 use crate::{Error, Input, Progress, Unopened};
-use sealift_store::base::{BaseReader, Bases, GivenBases};
+use sealift_store::base::{BaseReader, Bases, GivenBases, number_of};
 use sealift_store::delivery::Delivery;
 use sealift_store::delivery::feed::ChunkScheduler;
 use sealift_store::threads::in_turn::OrderedSlots;
@@ -51,9 +51,8 @@ pub fn verify_over(
     jobs: usize,
     progress: &Progress,
 ) -> Result<Verified, Error> {
-    let path = bundle.path().to_owned();
     let (mut input, opened) = bundle.open_any()?;
-    let (opened, bases) = bases.complete(opened, &path, progress)?;
+    let (opened, bases) = bases.complete(opened, input.path(), progress)?;
     let input = &mut input;
     let (head, layout) = (opened.head(), opened.layout());
     progress.enter(Phase::Verifying, head.root().maxima.chunks_stored, 0);
@@ -132,9 +131,6 @@ fn check_objects(
     Ok(table.check(bundle)?)
 }
 
-/// Bytes per read of a base.
-const PART_LEN: u64 = 1 << 20;
-
 /// Checks the objects that a delta bundle does not carry.
 fn check_base_objects(
     bundle: &Bundle,
@@ -151,25 +147,25 @@ fn check_base_objects(
     progress.enter(Phase::Hashing, lacking.iter().map(|object| size(*object)).sum(), num::wide(lacking.len()));
     let by_id = bases.by_id();
     let found = Mutex::new(Vec::with_capacity(lacking.len()));
-    let start = || (BaseReader::new(bases), Vec::new());
-    parallel::for_each(jobs, &lacking, start, |(reader, part), &object| {
-        let of_base = by_id.get(&bundle.index.object(object).id).copied().unwrap_or(u32::MAX);
-        let (mut of_it, mut hasher, mut at) = (files.of(bundle, object), VerityHasher::new(), 0);
-        while at < size(object) {
-            progress.check()?;
-            part.clear();
-            let end = size(object).min(at + PART_LEN);
-            reader.read(of_base, at..end, part)?;
-            of_it.push(part);
-            hasher.update(part);
-            progress.add(end - at, 0);
-            at = end;
-        }
-        of_it.check(bundle)?;
-        let digest = hasher.finish();
-        found.lock().push(Checked::Object { object, digest });
-        progress.add(0, 1);
-        Ok(())
-    })?;
+    parallel::for_each(
+        jobs,
+        &lacking,
+        || BaseReader::new(bases),
+        |reader, &object| {
+            let (mut of_it, mut hasher) = (files.of(bundle, object), VerityHasher::new());
+            reader.read_in_parts(number_of(&by_id, bundle.index.object(object))?, |_, part| {
+                progress.check()?;
+                of_it.push(part);
+                hasher.update(part);
+                progress.add(num::wide(part.len()), 0);
+                Ok(())
+            })?;
+            of_it.check(bundle)?;
+            let digest = hasher.finish();
+            found.lock().push(Checked::Object { object, digest });
+            progress.add(0, 1);
+            Ok(())
+        },
+    )?;
     Ok(found.into_inner())
 }

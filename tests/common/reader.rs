@@ -7,8 +7,8 @@ use sealift::trust::{Guard, Places, TrustOptions, Trusted};
 use sealift::verify::{Depth, verify};
 use sealift::{Bundle, Error, Head, Input, Limits, Progress};
 use sealift_format::{Index, Kind, Object, Opened, Opener, Part, Request, Step, verity};
-use sealift_verify::checker::ObjectChecker;
 use sealift_verify::carried::CarriedChecker;
+use sealift_verify::checker::ObjectChecker;
 use sealift_verify::content::{ContentError, check_stored};
 use sealift_verify::objects::VerityTable;
 use sealift_verify::trust::{

@@ -1,6 +1,7 @@
 //! `--base`: where the bases of a delta are.
 
 use std::ffi::OsString;
+use std::path::PathBuf;
 
 use clap::{Args, ValueHint};
 use sealift::{GivenBases, Opened, Progress};
@@ -18,6 +19,11 @@ pub(crate) struct BaseArgs {
 }
 
 impl BaseArgs {
+    /// Returns these bundles as bases.
+    pub(crate) fn of(bundles: &[PathBuf]) -> Self {
+        Self { base: bundles.iter().map(OsString::from).collect() }
+    }
+
     /// Returns whether there are any.
     pub(crate) fn is_given(&self) -> bool {
         !self.base.is_empty()

@@ -25,7 +25,7 @@ pub(crate) struct Several<'a> {
 
 impl Several<'_> {
     /// Installs the best bundle with `take`, or the next one if the bundle itself is at fault.
-    pub(crate) fn take(&self, mut take: impl FnMut(&Path) -> Result<(), Failure>) -> Result<(), Failure> {
+    pub(crate) fn take(&self, mut take: impl FnMut(&Candidate) -> Result<(), Failure>) -> Result<(), Failure> {
         let judge = self.trust.load()?;
         let choice = choose(self.paths, self.name.as_deref(), &self.held, judge.guard(), limits())?;
         let mut refusal = None;
@@ -42,7 +42,7 @@ impl Several<'_> {
         check_one_name(&choice.candidates)?;
         let mut candidates = choice.candidates.into_iter();
         while let Some(candidate) = candidates.next() {
-            match take(&candidate.path) {
+            match take(&candidate) {
                 Err(failure) if failure.is_of(&candidate.path) => {
                     self.say(&candidate.path, failure.kind(), &failure.message());
                     refusal = Some(failure);

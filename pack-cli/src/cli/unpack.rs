@@ -45,7 +45,7 @@ use super::watch;
 /// --base it makes or updates any TARGET, as the full bundle does.
 ///
 /// Of several bundles, or of those in a DIR such as a USB stick, unpack installs the newest that this device accepts: a delta if its base
-/// is installed, otherwise the full bundle. It reports why it passed over the others, and tries the next one if the chosen one is damaged.
+/// is installed, otherwise the full bundle, otherwise a delta whose base is among them. It reports why it passed over the others, and tries the next one if the chosen one is damaged.
 ///
 /// With ostree:REPO as TARGET, unpack imports the bundle's OSTree commits into that repository and then sets its refs. With --usb DIR, it
 /// imports them into DIR/.ostree/repo, where OSTree itself looks for updates on removable media.
@@ -205,8 +205,9 @@ impl Unpack {
         let name = self.wanted_name(&held);
         let held = held.iter().map(|installed| installed.head.root().contents.index_digest).collect();
         let several = Several { paths: &paths, name, held, trust: &self.trust.clone(), show: self.show };
-        several.take(|bundle| {
-            self.bundle = BundleArg { bundle: bundle.to_owned() };
+        several.take(|candidate| {
+            self.bundle = BundleArg { bundle: candidate.path.clone() };
+            self.base = BaseArgs::of(&candidate.bases);
             self.run_one()
         })
     }

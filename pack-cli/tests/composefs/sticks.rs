@@ -40,11 +40,18 @@ fn the_newest_is_taken_by_delta_where_its_base_is() {
     // One that has version 1 takes the full bundle, and need not try.
     take(&desk, "os-1.sealift", "third").good();
     let third = take(&desk, "stick", "third").good().has("composefs:third: imported stick/3.sealift");
-    third.said("passed over stick/delta.sealift: it is a delta, and its base is not installed");
-    // Without it the next best is version 2.
+    third.said("passed over stick/delta.sealift: stick/3.sealift is the same version");
+    // Without it the delta over version 2, which lies beside it.
     fs::remove_file(desk.path("stick/3.sealift")).unwrap();
     take(&desk, "os-1.sealift", "fourth").good();
-    take(&desk, "stick", "fourth").good().has("composefs:fourth: imported stick/2.sealift");
+    take(&desk, "stick", "fourth").good().has("composefs:fourth: imported stick/delta.sealift");
+    take(&desk, "stick", "new").good().has("composefs:new: imported stick/delta.sealift");
+    desk.run(&["audit", "composefs:new", "--trust", "allowed", "--state", "new-state"]).good();
+    // Without that too, the next best is what there is.
+    fs::remove_file(desk.path("stick/2.sealift")).unwrap();
+    take(&desk, "os-1.sealift", "fifth").good();
+    let fifth = take(&desk, "stick", "fifth").good().has("composefs:fifth: ");
+    fifth.said("passed over stick/delta.sealift: ");
 }
 
 #[test]

@@ -76,15 +76,23 @@ fn the_newest_is_taken_by_delta_where_its_base_is() {
     desk.run("unpack os-6.sealift ostree:third --trust allowed --state third-state");
     let in_full = said(&desk, "unpack stick ostree:third --trust allowed --state third-state");
     assert!(in_full.contains("ostree:third: imported stick/os-8.sealift"), "{in_full}");
-    let why = "passed over stick/delta-8.sealift: it is a delta, and its base is not installed";
+    let why = "passed over stick/delta-8.sealift: stick/os-8.sealift is the same version";
     assert!(in_full.contains(why), "{in_full}");
-    // Without the full one it is tried after all, and refused for want of its base; the next best is the delta to 7.
+    // Without the full one, the delta over version 7, which lies beside it.
     fs::remove_file(desk.path("stick/os-8.sealift")).expect("it is there");
-    desk.init("fourth", "bare-user-only");
-    desk.run("unpack os-6.sealift ostree:fourth --trust allowed --state fourth-state");
-    let next = said(&desk, "unpack stick ostree:fourth --trust allowed --state fourth-state");
-    assert!(next.contains("ostree:fourth: imported stick/delta-7.sealift"), "{next}");
-    assert_eq!(desk.ostree("fourth", &["rev-parse", "os"]).trim(), tip(&desk, 7));
+    let at = |repo: &str, version: u64| {
+        desk.init(repo, "bare-user-only");
+        desk.run(&format!("unpack os-6.sealift ostree:{repo} --trust allowed --state {repo}-state"));
+        let next = said(&desk, &format!("unpack stick ostree:{repo} --trust allowed --state {repo}-state"));
+        assert!(next.contains(&format!("ostree:{repo}: imported stick/delta-{version}.sealift")), "{next}");
+        assert_eq!(desk.ostree(repo, &["rev-parse", "os"]).trim(), tip(&desk, version));
+        desk.fsck(repo);
+        next
+    };
+    at("fourth", 8);
+    // Without that too, it is tried after all, and refused for want of its base; the next best is the delta to 7.
+    fs::remove_file(desk.path("stick/os-7.sealift")).expect("it is there");
+    assert!(at("fifth", 7).contains("passed over stick/delta-8.sealift: "));
 }
 
 #[test]

@@ -151,3 +151,19 @@ fn words_of_other_programs_are_answered_with_ours() {
     // What is only misspelt gets what is near.
     desk.refused("verfy os.sealift", 2, "'verify'");
 }
+
+/// A stick with one full bundle and one delta serves old devices and new ones.
+#[test]
+fn a_delta_is_taken_over_a_base_that_lies_beside_it() {
+    let desk = device();
+    pack(&desk, 8, "--base stick/7.sealift");
+    let said = desk.good("unpack stick fresh --trust signers");
+    assert!(said.contains("fresh: unpacked from stick/delta-8.sealift"), "{said}");
+    assert_eq!(fs::read_to_string(desk.path("fresh/hello")).unwrap(), "hello 8");
+    // Who has the base needs nothing else of the stick.
+    fs::write(desk.path("stick/7.sealift"), "damaged").unwrap();
+    desk.good(TAKE);
+    assert_eq!(has(&desk), "hello 8");
+    let (status, said) = desk.run("unpack stick other --trust signers");
+    assert!(status == 4 && said.contains("it does not exist"), "{status} {said}");
+}

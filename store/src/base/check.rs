@@ -6,7 +6,7 @@ use std::path::Path;
 use parking_lot::Mutex;
 
 use sealift_format::num;
-use sealift_format::{Base as RootBase, Bundle};
+use sealift_format::{Base as RootBase, Bundle, Error as FormatError, Object, Part};
 
 use super::{BaseReader, Bases};
 use crate::threads::parallel::for_each;
@@ -71,6 +71,16 @@ pub fn is_the_only(bases: &[RootBase], digest: &[u8; 32]) -> bool {
 /// Returns the start of a digest, for messages.
 pub fn short(digest: &[u8; 32]) -> String {
     digest[..6].iter().map(|byte| format!("{byte:02x}")).collect()
+}
+
+/// Returns the number of an object of the wanted index among those of all bases, `by_id` of them.
+///
+/// # Errors
+/// Returns an error if no base has it, which a delta bundle that was completed with them rules out.
+pub fn number_of(by_id: &HashMap<[u8; 32], u32>, object: &Object) -> Result<u32, Error> {
+    let what = "neither the delta nor a base has the object";
+    let unknown = || FormatError::Malformed { part: Part::Index, what, at: 0 };
+    Ok(by_id.get(&object.id).copied().ok_or_else(unknown)?)
 }
 
 impl Bases {

@@ -61,11 +61,10 @@ impl GivenBases {
     /// # Errors
     /// As [`Self::complete`]; also returns an error if the bundle is damaged, or is a delta bundle and there are no bases.
     pub fn open(&self, bundle: Unopened, progress: &Progress) -> Result<(Input, Bundle, Bases), Error> {
-        let path = bundle.path().to_owned();
         let (input, opened) = bundle.open_any()?;
-        match self.complete(opened, &path, progress)? {
+        match self.complete(opened, input.path(), progress)? {
             (Opened::Whole(bundle), bases) => Ok((input, bundle, bases)),
-            (Opened::Delta(delta), _) => Err(Error::is_delta(&path, &delta)),
+            (Opened::Delta(delta), _) => Err(Error::is_delta(input.path(), &delta)),
         }
     }
 

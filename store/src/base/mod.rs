@@ -22,7 +22,7 @@ use sealift_format::{Base as RootBase, BaseRange, Index, InodeKind, Object, veri
 
 use crate::Error;
 pub use bundle::{BundleBase, Reader as BundleReader};
-pub use check::{check, is_the_only, needed, short};
+pub use check::{check, is_the_only, needed, number_of, short};
 pub use file::BundleFile;
 pub use given::GivenBases;
 
@@ -86,7 +86,11 @@ pub struct Bases {
 pub struct BaseReader<'a> {
     bases: &'a Bases,
     readers: Vec<Box<dyn ObjectReader + 'a>>,
+    part: Vec<u8>,
 }
+
+/// Bytes per part of an object that is read from its start to its end.
+const PART_LEN: u64 = 1 << 20;
 
 impl Base {
     /// Returns the name and version of the bundle it came from, if known.
@@ -176,7 +180,7 @@ impl<'a> BaseReader<'a> {
     #[must_use]
     pub fn new(bases: &'a Bases) -> Self {
         let readers = bases.list.iter().map(|base| base.holder.reader(&base.index));
-        Self { bases, readers: readers.collect() }
+        Self { bases, readers: readers.collect(), part: Vec::new() }
     }
 
     /// Appends bytes of a base object to `out`. They have been compared with its id.
@@ -199,6 +203,28 @@ impl<'a> BaseReader<'a> {
         ranges
             .iter()
             .try_for_each(|range| self.read(range.object, range.offset..range.offset.saturating_add(range.len), out))
+    }
+
+    /// Passes the whole content of a base object to `take`, in parts, each with its offset. They have been compared with its id.
+    ///
+    /// # Errors
+    /// As [`Self::read`], and any error that `take` returns.
+    pub fn read_in_parts(
+        &mut self,
+        object: u32,
+        mut take: impl FnMut(u64, &[u8]) -> Result<(), Error>,
+    ) -> Result<(), Error> {
+        let size = self.bases.object(object).map_or(0, |object| object.size);
+        let (mut part, mut at) = (std::mem::take(&mut self.part), 0);
+        while at < size {
+            part.clear();
+            let end = size.min(at + PART_LEN);
+            self.read(object, at..end, &mut part)?;
+            take(at, &part)?;
+            at = end;
+        }
+        self.part = part;
+        Ok(())
     }
 
     /// Opens the content of a base object for a caller that reads it once and verifies its own checksum.

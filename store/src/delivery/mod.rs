@@ -108,8 +108,22 @@ pub fn write_content(file: impl AsFd, content: &Content<'_>) -> Result<(), Errno
     Ok(())
 }
 
-/// Writes all of `data` at an offset.
-pub(crate) fn write_all_at(file: impl AsFd, mut data: &[u8], mut offset: u64) -> Result<(), Errno> {
+/// Zeros of this length become a hole.
+const HOLE_LEN: usize = 64 << 10;
+
+/// Writes what is not zero, by parts as long as a hole is at least. The file gets its length otherwise.
+pub(crate) fn write_sparse(file: impl AsFd, data: &[u8], offset: u64) -> Result<(), Errno> {
+    let mut at = offset;
+    for part in data.chunks(HOLE_LEN) {
+        if part.len() < HOLE_LEN || part.iter().any(|byte| *byte != 0) {
+            write_all_at(&file, part, at)?;
+        }
+        at += num::wide(part.len());
+    }
+    Ok(())
+}
+
+fn write_all_at(file: impl AsFd, mut data: &[u8], mut offset: u64) -> Result<(), Errno> {
     while !data.is_empty() {
         match pwrite(&file, data, offset) {
             Ok(0) => return Err(Errno::IO),

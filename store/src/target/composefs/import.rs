@@ -54,7 +54,6 @@ pub fn import(
     progress: &Progress,
 ) -> Result<ImportStats, Error> {
     let (unopened, admission) = bundle.install(options.dry_run)?;
-    let path = unopened.path().to_owned();
     let (mut input, opened) = unopened.open_any()?;
     let root = opened.head().root();
     let Some(first) = root.images.first() else {
@@ -70,7 +69,7 @@ pub fn import(
     if let Some(kept) = &kept {
         admission.check_kept(target, &kept.head)?;
     }
-    let (bundle, bases) = match options.bases.complete(opened, &path, progress)? {
+    let (bundle, bases) = match options.bases.complete(opened, input.path(), progress)? {
         (Opened::Whole(bundle), bases) => (bundle, bases),
         (Opened::Delta(delta), _) => delta::complete(delta, there.as_ref(), target, kept.as_ref())?,
     };

@@ -14,14 +14,15 @@ use sealift_format::{Bundle, data_len};
 use sealift_verify::content::{Content, Portion};
 use sealift_verify::read_plan::ReadPlan;
 
-use crate::base::{self, Bases};
+use crate::base::{self, BaseReader, Bases, number_of};
 use crate::composefs::image::WITHIN_LEN_MAX;
 use crate::composefs::kept::KnownObjects;
 use crate::composefs::repo::parameters;
 use crate::composefs::transaction::Transaction;
-use crate::delivery::{Delivery, write_content};
+use crate::delivery::{Delivery, write_content, write_sparse};
 use crate::input::Input;
 use crate::progress::Phase;
+use crate::threads::parallel::for_each;
 use crate::{Error, Progress};
 
 /// What is wanted of a bundle, and where the bundle holds it.
@@ -63,16 +64,22 @@ impl<'a> Plan<'a> {
         sizes.fold(0, u64::saturating_add)
     }
 
-    /// Checks whether the store has what a delta needs of its base.
+    /// Returns the wanted objects that have bytes and come from a base.
+    fn lacking(&self) -> Vec<u32> {
+        let is_lacking = |object: &u32| self.size(*object) > 0 && !self.bundle.layout.is_carried(*object);
+        self.objects().filter(is_lacking).collect()
+    }
+
+    /// Checks whether the bases have what a delta needs of them.
     ///
     /// # Errors
-    /// Returns an error if it does not or cannot be read.
+    /// Returns an error if they do not, or cannot be read.
     pub(super) fn check_bases(&self, target: &std::path::Path, jobs: usize, progress: &Progress) -> Result<(), Error> {
         if self.bundle.layout.carried.is_none() {
             return Ok(());
         }
-        let lacking: Vec<u32> = self.objects().filter(|object| !self.bundle.layout.is_carried(*object)).collect();
-        if let Some(object) = lacking.first() {
+        let lacking = self.lacking();
+        if let Some(object) = lacking.first().filter(|_| self.bases.is_empty()) {
             let problem = format!(
                 "objects that the last bundle installed are gone, such as the content of {}; use the full bundle",
                 base::path_of_object(&self.bundle.index, *object)
@@ -144,11 +151,55 @@ impl<'a> Work<'a> {
             },
             |(), object| self.finish_large(object),
         )?;
+        self.copy_from_bases(jobs)?;
         Ok(Made {
             found: self.found.into_inner(),
             objects: self.written.into_inner(),
             bytes: self.written_bytes.into_inner(),
         })
+    }
+
+    /// Builds the objects that a base has and the bundle does not carry.
+    fn copy_from_bases(&self, jobs: usize) -> Result<(), Error> {
+        let Plan { bundle, bases, .. } = *self.plan;
+        let lacking = self.plan.lacking();
+        if lacking.is_empty() {
+            return Ok(());
+        }
+        let bytes = lacking.iter().map(|object| self.plan.size(*object)).sum();
+        self.progress.enter(Phase::Copying, bytes, num::wide(lacking.len()));
+        let by_id = bases.by_id();
+        for_each(
+            jobs,
+            &lacking,
+            || BaseReader::new(bases),
+            |reader, &object| {
+                let of_base = number_of(&by_id, bundle.index.object(object))?;
+                let mut tree = FileHasher::new(&parameters(self.algorithm));
+                let size = self.plan.size(object);
+                self.progress.add(size, 0);
+                if size <= WITHIN_LEN_MAX {
+                    let mut content = Vec::new();
+                    reader.read_in_parts(of_base, |_, part| {
+                        content.extend(part);
+                        Ok(())
+                    })?;
+                    tree.update(&content);
+                    self.note(object, tree.finish(), Some(&content));
+                    return Ok(());
+                }
+                let failed = |error: io::Error| self.transaction.unwritten(error);
+                let file = self.transaction.create(&large_name(object)).map_err(|error| failed(error.into()))?;
+                reader.read_in_parts(of_base, |at, part| {
+                    self.progress.check()?;
+                    tree.update(part);
+                    write_sparse(&file, part, at).map_err(|error| failed(error.into()))
+                })?;
+                file.set_len(size).map_err(failed)?;
+                drop(file);
+                self.place(object, tree.finish())
+            },
+        )
     }
 
     fn write_small(&self, content: &Content<'_>) -> Result<(), Error> {
@@ -213,15 +264,19 @@ impl<'a> Work<'a> {
 
     /// Completes the object of a large file when all of its pieces are in place.
     fn finish_large(&self, object: u32) -> Result<(), Error> {
-        let size = self.plan.size(object);
         let Some(large) = self.large.get(&object) else { return Ok(()) };
         let mut hasher = FileHasher::new(&parameters(self.algorithm));
         for tree in std::mem::take(&mut *large.trees.lock()).values() {
             hasher.append(tree);
         }
-        let digest = hasher.finish();
         // A file cannot be sealed while it is open for writing.
         large.file.lock().take();
+        self.place(object, hasher.finish())
+    }
+
+    /// Turns a complete large file into its object, unless the store has it.
+    fn place(&self, object: u32, digest: FileDigest) -> Result<(), Error> {
+        let size = self.plan.size(object);
         if self.transaction.has(&digest, size)? {
             let removed = unlinkat(self.transaction.stage(), large_name(object), AtFlags::empty());
             removed.map_err(|error| self.transaction.unwritten(error.into()))?;

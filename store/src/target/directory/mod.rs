@@ -238,7 +238,6 @@ fn unpack_with(
     // Consent is asked for before anything is written.
     let is_asked = consent.is_some() && site.is_nonempty_dir()? && installed::check_ours(site, options)?;
     let (unopened, admission) = bundle.install(options.dry_run || is_asked)?;
-    let path = unopened.path().to_owned();
     let sealing = Sealing::plan(options.seal, site)?;
     admission.check_bound(site)?;
     // The target's record is read meanwhile.
@@ -249,7 +248,7 @@ fn unpack_with(
     });
     let (mut input, opened) = opened?;
     let is_delta = matches!(opened, Opened::Delta(_));
-    let (bundle, bases, kept) = match options.bases.complete(opened, &path, progress)? {
+    let (bundle, bases, kept) = match options.bases.complete(opened, input.path(), progress)? {
         (Opened::Whole(bundle), bases) => (bundle, bases, kept),
         // Its base is the existing target.
         (Opened::Delta(delta), _) => delta::complete(delta, site, options, progress)?,

@@ -15,7 +15,7 @@ use sealift_verify::read_plan::ReadPlan;
 
 use super::carried::Carried;
 use super::plan::Plan;
-use crate::base::{self, BaseReader, Bases};
+use crate::base::{self, BaseReader, Bases, number_of};
 use crate::delivery::{Delivery, write_content};
 use crate::input::Input;
 use crate::ostree::create::NewFile;
@@ -217,7 +217,7 @@ impl<'a> Work<'a> {
             || BaseReader::new(self.bases),
             |reader, object| {
                 self.progress.check()?;
-                let of_base = by_id.get(&row(*object).id).copied().unwrap_or(u32::MAX);
+                let of_base = number_of(&by_id, row(*object))?;
                 for file in files(*object) {
                     let mut content = reader.open(of_base)?;
                     self.write_one(*file, row(*object).size, &mut content)

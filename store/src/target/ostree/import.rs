@@ -48,7 +48,6 @@ pub fn import(
     progress: &Progress,
 ) -> Result<ImportStats, Error> {
     let (unopened, admission) = bundle.install(options.dry_run)?;
-    let path = unopened.path().to_owned();
     let (mut input, opened) = unopened.open_any()?;
     let repo = Arc::new(Repo::open(target)?);
     let name = &opened.head().root().identity.name;
@@ -56,7 +55,7 @@ pub fn import(
         admission.check_kept(target, &kept)?;
     }
     let is_sealed = sealing::plan(&repo, name, options.seal)?;
-    let (bundle, bases) = whole((opened, &path), &repo, options, progress)?;
+    let (bundle, bases) = whole((opened, input.path()), &repo, options, progress)?;
     let signature = sealing::signature(&repo, &bundle.head, options.seal).filter(|_| is_sealed);
     if let Some(signature) = signature.filter(|signature| signature.is_required && !options.dry_run) {
         kept::try_signature(&repo, &bundle, signature)?;

@@ -32,15 +32,13 @@ pub fn write_usb(
     progress: &Progress,
 ) -> Result<ImportStats, Error> {
     let (unopened, admission) = bundle.install(options.dry_run)?;
-    let path = unopened.path().to_owned();
     let (mut input, opened) = unopened.open_any()?;
     if let Opened::Whole(bundle) = &opened {
         check_collections(bundle, &options.refs)?;
     }
     let skeleton = Skeleton::make(medium)?;
-    let written = skeleton
-        .open()
-        .and_then(|repo| write(&mut input, (opened, &path), &Arc::new(repo), (options, &admission), progress));
+    let written =
+        skeleton.open().and_then(|repo| write(&mut input, opened, &Arc::new(repo), (options, &admission), progress));
     if options.dry_run || written.is_err() {
         skeleton.remove();
     }
@@ -49,13 +47,13 @@ pub fn write_usb(
 
 fn write(
     input: &mut Input,
-    (opened, path): (Opened, &Path),
+    opened: Opened,
     repo: &Arc<Repo>,
     (options, admission): (&ImportOptions, &Admission),
     progress: &Progress,
 ) -> Result<ImportStats, Error> {
     let import = ImportOptions { destination: Destination::Mirror, seal: Seal::Off, ..options.clone() };
-    let (bundle, bases) = whole((opened, path), repo, &import, progress)?;
+    let (bundle, bases) = whole((opened, input.path()), repo, &import, progress)?;
     check_collections(&bundle, &options.refs)?;
     let stats = take(input, (&bundle, &bases), repo, (&import, admission, None), progress)?;
     if !options.dry_run {
