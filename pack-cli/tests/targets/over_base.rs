@@ -140,3 +140,32 @@ fn what_is_no_base_of_it_is_refused() {
     desk.ok("unpack both.sealift both --base etc.sealift --base one --allow-unsigned");
     desk.assert_same("both", "tree");
 }
+
+/// A run that was killed is resumed, whatever of the base it had copied.
+#[test]
+fn a_killed_run_is_resumed() {
+    let desk = Desk::new();
+    for number in 0..40 {
+        desk.write(&format!("tree/lib/{number}"), noise(number, 200_000));
+    }
+    desk.write("tree/large", noise(99, 9 << 20));
+    desk.pack(1);
+    desk.unpack(1, "one");
+    desk.write("tree/new", noise(98, 3 << 20));
+    desk.pack(2);
+    desk.delta(&["1.sealift"], "delta.sealift");
+    let mut was_left = false;
+    for (number, base) in (0..24).zip(BASES.iter().cycle()) {
+        let target = format!("target-{number}");
+        let line = ["unpack", "delta.sealift", &target, "--base", base, "--allow-unsigned", "--durability", "none"];
+        let mut child = desk.command(&line).spawn().unwrap();
+        std::thread::sleep(std::time::Duration::from_millis(4 * (number / 2)));
+        child.kill().unwrap();
+        child.wait().unwrap();
+        was_left |= desk.path(&format!(".{target}.sealift-partial")).exists() && !desk.path(&target).exists();
+        desk.ok(&line.join(" "));
+        desk.assert_same(&target, "tree");
+        fs::remove_dir_all(desk.path(&target)).unwrap();
+    }
+    assert!(was_left, "no run was killed while it was at work");
+}
