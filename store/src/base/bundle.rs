@@ -1,21 +1,24 @@
 //! The base objects in a bundle.
 
+use std::fs::File;
 use std::ops::Range;
+use std::os::unix::fs::FileExt as _;
+use std::path::PathBuf;
 
 use sealift_format::num::{self, at, size};
-use sealift_format::{Bundle, Holds, Index, Layout, Limits};
+use sealift_format::{Bundle, Error as FormatError, Holds, Index, Layout, Limits};
 use sealift_verify::content::{ChunkDecoder, Content, ObjectRows, Portion, fill_holes, portions_of, range_of};
 
-use super::file::BundleFile;
-use super::{Base, BaseReader, Holder, ObjectReader};
+use super::{Base, Holder, ObjectReader};
 use crate::trust::Guard;
 use crate::{Error, Input, Unopened};
 
 /// A bundle, and the locations of its objects.
 #[derive(Debug)]
-pub struct BundleBase {
-    /// The file.
-    pub file: BundleFile,
+pub(super) struct BundleBase {
+    file: File,
+    path: PathBuf,
+    bundle: Bundle,
     /// For each object, the chunk of its group.
     chunk_of: Vec<Option<u32>>,
 }
@@ -27,13 +30,10 @@ const KEPT_LEN: usize = 64 << 20;
 
 /// Reads the objects of a bundle in one thread.
 #[derive(Debug)]
-pub struct Reader<'a> {
+pub(super) struct Reader<'a> {
     base: &'a BundleBase,
-    /// The bases that a delta bundle's prefixes are read from.
-    bases: Option<Box<BaseReader<'a>>>,
     decoder: ChunkDecoder,
     stored: Vec<u8>,
-    prefix: Vec<u8>,
     /// Cached chunks, the most recent first.
     kept: Vec<(u32, Vec<u8>)>,
     /// The last piece that was verified: a large one is read in many parts.
@@ -62,16 +62,19 @@ impl Base {
         let index = bundle.index.clone();
         let identity = &bundle.head.root().identity;
         let identity = (identity.name.clone(), identity.version);
-        let holder = BundleBase::new(BundleFile::new(&input, bundle)?);
+        let holder = BundleBase::new(&input, bundle)?;
         Ok(Self { index, holder: Box::new(holder), identity: Some(identity) })
     }
 }
 
 impl BundleBase {
-    /// Wraps a bundle of which any chunk can be read.
-    #[must_use]
-    pub fn new(file: BundleFile) -> Self {
-        let bundle = &file.bundle;
+    /// Wraps the bundle that was opened from `input`, which must be a file.
+    fn new(input: &Input, bundle: Bundle) -> Result<Self, Error> {
+        let path = input.path().to_owned();
+        let Some(file) = input.file() else {
+            return Err(Error::Usage(format!("{}: it is read at many places, and this is a pipe", path.display())));
+        };
+        let file = file.try_clone().map_err(|error| Error::io("read", &path, error))?;
         let mut chunk_of = vec![None; bundle.index.objects().len()];
         for (number, chunk) in (0..).zip(&bundle.layout.chunks) {
             if let Holds::Group(range) = &chunk.holds {
@@ -80,7 +83,20 @@ impl BundleBase {
                 }
             }
         }
-        Self { file, chunk_of }
+        Ok(Self { file, path, bundle, chunk_of })
+    }
+
+    /// Reads a chunk's stored bytes without checking them.
+    fn read_stored(&self, number: u32, stored: &mut Vec<u8>) -> Result<(), Error> {
+        let chunk = &self.bundle.layout.chunks[at(number)];
+        stored.resize(at(chunk.stored_len), 0);
+        let start = self.bundle.head.chunks_at() + chunk.offset;
+        self.file.read_exact_at(stored, start).map_err(|error| match error.kind() {
+            std::io::ErrorKind::UnexpectedEof => {
+                FormatError::Truncated { len: start, expected: self.bundle.head.file_len() }.into()
+            }
+            _ => Error::io("read", &self.path, error),
+        })
     }
 }
 
@@ -94,24 +110,17 @@ impl<'a> Reader<'a> {
     pub(super) fn new(base: &'a BundleBase) -> Self {
         Self {
             base,
-            bases: None,
             decoder: ChunkDecoder::default(),
             stored: Vec::new(),
-            prefix: Vec::new(),
             kept: Vec::new(),
             checked: None,
             behind: (u32::MAX, (0, 0)),
         }
     }
 
-    /// Returns a reader for a delta bundle that was completed.
-    pub fn of_delta(delta: &'a BundleBase, bases: BaseReader<'a>) -> Self {
-        Self { bases: Some(Box::new(bases)), ..Self::new(delta) }
-    }
-
     fn read_checked(&mut self, object: u32, range: Range<u64>, out: &mut Vec<u8>) -> Result<(), Error> {
         let base = self.base;
-        let bundle = &base.file.bundle;
+        let bundle = &base.bundle;
         for (portion, chunk) in portions_of(bundle, object, base.chunk_of[at(object)]) {
             let within = range_of(bundle, portion);
             let wanted = within.start.max(range.start)..within.end.min(range.end);
@@ -148,13 +157,8 @@ impl<'a> Reader<'a> {
         if let Some(known) = self.kept.iter().position(|(kept, _)| *kept == number) {
             self.kept[..=known].rotate_right(1);
         } else {
-            let file = &self.base.file;
-            file.read_stored(number, &mut self.stored)?;
-            self.prefix.clear();
-            if let Some(bases) = &mut self.bases {
-                bases.prefix(file.bundle.layout.prefix_of(&file.bundle.layout.chunks[at(number)]), &mut self.prefix)?;
-            }
-            let decoded = self.decoder.decode(&file.bundle, number, &self.stored, &self.prefix)?;
+            self.base.read_stored(number, &mut self.stored)?;
+            let decoded = self.decoder.decode(&self.base.bundle, number, &self.stored, &[])?;
             let mut buffer = Vec::new();
             let mut kept_len = self.kept.iter().map(|(_, kept)| kept.len()).sum::<usize>() + decoded.len();
             while self.kept.len() >= KEPT || (kept_len > KEPT_LEN && !self.kept.is_empty()) {
@@ -171,7 +175,7 @@ impl<'a> Reader<'a> {
 
 impl ObjectReader for Reader<'_> {
     fn read(&mut self, object: u32, range: Range<u64>, out: &mut Vec<u8>) -> Result<(), Error> {
-        self.read_checked(object, range, out).map_err(|error| error.of_bundle(self.base.file.path()))
+        self.read_checked(object, range, out).map_err(|error| error.of_bundle(&self.base.path))
     }
 
     /// A bundle's content is verified when it is read.

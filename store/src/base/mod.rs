@@ -6,7 +6,6 @@
 mod bundle;
 mod check;
 mod directory;
-mod file;
 mod given;
 mod ostree;
 mod requested;
@@ -21,9 +20,7 @@ use sealift_format::num;
 use sealift_format::{Base as RootBase, BaseRange, Index, InodeKind, Object, verity};
 
 use crate::Error;
-pub use bundle::{BundleBase, Reader as BundleReader};
 pub use check::{check, is_the_only, needed, number_of, short};
-pub use file::BundleFile;
 pub use given::GivenBases;
 
 /// An index with a holder of its objects.
