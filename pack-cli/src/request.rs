@@ -54,7 +54,7 @@ pub fn request(target: &OsStr, output: &Output, jobs: usize, progress: &Progress
         None => {
             let base = match is_commit {
                 true => Base::of_commit(target, None, &[], jobs, progress)?,
-                false => Base::of_installed(Path::new(target), jobs, progress)?,
+                false => Base::of_installed(Path::new(target), "main", jobs, progress)?,
             };
             let named = base.named();
             (base.index, named.index_digest, None)

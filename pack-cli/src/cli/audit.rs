@@ -90,6 +90,9 @@ const WORDS: Words = Words { added: "extra", removed: "missing" };
 
 impl Audit {
     pub(crate) fn run(self) -> Result<(), Failure> {
+        if self.base.is_given() && self.bundle.is_none() {
+            return Err(Failure::usage("--base is the base of a delta: give the BUNDLE to compare with"));
+        }
         let repo = CommitSpec::parse(self.target.as_os_str());
         match (&repo, TargetKind::of(&self.target)) {
             (Some(spec), _) => {

@@ -299,7 +299,7 @@ impl Pack {
         }
         let path = Path::new(base);
         if path.is_dir() {
-            return Base::of_installed(path, options.jobs, progress);
+            return Base::of_installed(path, "main", options.jobs, progress);
         }
         let guard = Guard::load(&self.policy.options(&self.compatible))?;
         Base::of_bundle(Input::open(path)?, limits(), &guard)

@@ -43,7 +43,7 @@ impl Several<'_> {
         let mut candidates = choice.candidates.into_iter();
         while let Some(candidate) = candidates.next() {
             match take(&candidate) {
-                Err(failure) if failure.is_of(&candidate.path) => {
+                Err(failure) if candidate.bases.iter().chain([&candidate.path]).any(|path| failure.is_of(path)) => {
                     self.say(&candidate.path, failure.kind(), &failure.message());
                     refusal = Some(failure);
                 }

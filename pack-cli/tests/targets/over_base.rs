@@ -97,6 +97,9 @@ fn a_new_target_is_made_of_both() {
     desk.assert_same("four", "two");
     desk.ok("unpack delta.sealift five --dry-run --base 1.sealift --allow-unsigned");
     assert!(!desk.path("five").exists());
+    // Who holds the result needs no base, not even the one that it was.
+    desk.ok("unpack delta.sealift one --update --delete --base one --allow-unsigned");
+    desk.ok("unpack delta.sealift one --update --delete --base one --allow-unsigned");
 }
 
 #[test]
@@ -139,6 +142,26 @@ fn what_is_no_base_of_it_is_refused() {
     desk.ok("verify both.sealift --deep --base etc.sealift --base one --allow-unsigned");
     desk.ok("unpack both.sealift both --base etc.sealift --base one --allow-unsigned");
     desk.assert_same("both", "tree");
+}
+
+/// What a base lacks is found before anything is written, and the base is named.
+#[test]
+fn a_part_of_the_base_is_not_enough() {
+    let desk = versions();
+    desk.ok("unpack 1.sealift part --path usr --allow-unsigned");
+    for more in ["", " --dry-run"] {
+        let line = format!("unpack delta.sealift new --base part --allow-unsigned{more}");
+        desk.no(&line, 4, "part: the delta needs files of its base");
+        assert!(!desk.path("new").exists() && !desk.path(".new.sealift-partial").exists());
+    }
+    // Both together have all of it, whichever comes first: of two bases one lists what the other holds.
+    fs::remove_dir_all(desk.path(".one.sealift-state")).unwrap();
+    desk.ok("unpack delta.sealift new --base one --allow-unsigned");
+    desk.assert_same("new", "tree");
+    // A damaged record is the base's fault.
+    desk.write(".part.sealift-state/index", "no index");
+    desk.no("verify delta.sealift --deep --base part --allow-unsigned", 1, "part: ");
+    desk.no("audit new --base 1.sealift --allow-unsigned", 2, "give the BUNDLE");
 }
 
 /// A run that was killed is resumed, whatever of the base it had copied.

@@ -88,7 +88,11 @@ impl Bases {
     pub fn by_id(&self) -> HashMap<[u8; 32], u32> {
         let mut by_id = HashMap::new();
         for (number, object) in (0..).zip(self.list.iter().flat_map(|base| base.index.objects())) {
-            by_id.entry(object.id).or_insert(number);
+            let known = by_id.entry(object.id).or_insert(number);
+            // One base may list what only another one holds.
+            if !self.is_at_hand(*known) && self.is_at_hand(number) {
+                *known = number;
+            }
         }
         by_id
     }

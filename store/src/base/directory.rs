@@ -39,17 +39,15 @@ pub(super) struct Reader<'a> {
     buffer: Vec<u8>,
 }
 
-/// The ref of a tree without a name.
-const MAIN: &str = "main";
 /// Bytes per read when hashing a file.
 const READ_LEN: usize = 1 << 20;
 
 impl Base {
-    /// Opens a directory as a base: as its record says, or else as it is now, under the ref `main`.
+    /// Opens a directory as a base: as its record says, or else as it is now, under the ref `reference`.
     ///
     /// # Errors
     /// Returns an error if it cannot be read or changes meanwhile.
-    pub fn of_installed(path: &Path, jobs: usize, progress: &Progress) -> Result<Self, Error> {
+    pub fn of_installed(path: &Path, reference: &str, jobs: usize, progress: &Progress) -> Result<Self, Error> {
         let site = Arc::new(Site::resolve(path)?);
         if let Some(state) = InstallRecord::of(&site, Limits::NONE)? {
             let identity = &state.head.root().identity;
@@ -58,8 +56,8 @@ impl Base {
         }
         let listed = DirectorySource::list_open(site.reopen()?, site.path(), &DirectoryOptions::default(), jobs)?;
         let source = Source::Directory(listed);
-        let index = index_by_reading(MAIN, &source, jobs, progress)?;
-        Ok(Self::of_directory(site, index, MAIN))
+        let index = index_by_reading(reference, &source, jobs, progress)?;
+        Ok(Self::of_directory(site, index, reference))
     }
 
     /// Uses a directory, which holds the tree of the ref `reference` of `index`, as a base.

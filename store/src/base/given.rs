@@ -42,8 +42,10 @@ impl GivenBases {
             Opened::Delta(delta) => delta,
         };
         let mut found: Vec<Option<Base>> = delta.bases().iter().map(|_| None).collect();
+        // Of a tree without a record only the delta knows the ref.
+        let reference = delta.difference.base_refs().first().map_or("main", |named| &named.name);
         for place in &self.places {
-            for (number, base) in self.of_place(place, delta.bases(), progress)? {
+            for (number, base) in self.of_place(place, (delta.bases(), reference), progress)? {
                 found[number] = Some(base);
             }
         }
@@ -68,11 +70,16 @@ impl GivenBases {
         }
     }
 
+    /// Returns where a missing base was looked for: the first of these places, or else in the target.
+    pub(crate) fn place_or<'p>(&'p self, target: &'p Path) -> &'p Path {
+        self.places.first().map_or(target, |place| Path::new(place))
+    }
+
     /// Returns those of the declared bases that a place has, by their numbers.
     fn of_place(
         &self,
         place: &OsString,
-        declared: &[RootBase],
+        (declared, reference): (&[RootBase], &str),
         progress: &Progress,
     ) -> Result<Vec<(usize, Base)>, Error> {
         let candidates = match TargetKind::of(Path::new(place)) {
@@ -83,7 +90,8 @@ impl GivenBases {
             }
             (TargetKind::Composefs, path) => of_store(path)?,
             (TargetKind::Directory, path) if path.is_dir() => {
-                vec![Base::of_installed(path, self.jobs.max(1), progress)?]
+                let installed = Base::of_installed(path, reference, self.jobs.max(1), progress);
+                vec![installed.map_err(|error| error.of_bundle(path))?]
             }
             (TargetKind::Directory, path) => {
                 let opened = Input::open(path)?.begin(self.limits.clone()).and_then(Base::of_known);

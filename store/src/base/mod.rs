@@ -13,7 +13,7 @@ mod requested;
 mod store;
 
 use std::fmt::Debug;
-use std::io::{Cursor, Read};
+use std::io::{self, Cursor, Read};
 use std::ops::Range;
 
 use sealift_format::num;
@@ -83,11 +83,35 @@ pub struct Bases {
 pub struct BaseReader<'a> {
     bases: &'a Bases,
     readers: Vec<Box<dyn ObjectReader + 'a>>,
-    part: Vec<u8>,
 }
 
 /// Bytes per part of an object that is read from its start to its end.
 const PART_LEN: u64 = 1 << 20;
+/// An object of this length is read as a whole.
+const WHOLE_LEN: u64 = 4 << 20;
+
+/// A large object that is read from its start to its end.
+struct Parts<'r, 'a> {
+    reader: &'r mut BaseReader<'a>,
+    object: u32,
+    size: u64,
+    /// The bytes that were read of it, the part at hand included.
+    read: u64,
+    part: Cursor<Vec<u8>>,
+}
+
+impl Read for Parts<'_, '_> {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        if self.part.position() == num::wide(self.part.get_ref().len()) && self.read < self.size {
+            let end = self.size.min(self.read + PART_LEN);
+            let mut part = std::mem::take(self.part.get_mut());
+            part.clear();
+            self.reader.read(self.object, self.read..end, &mut part).map_err(io::Error::other)?;
+            (self.part, self.read) = (Cursor::new(part), end);
+        }
+        self.part.read(buffer)
+    }
+}
 
 impl Base {
     /// Returns the name and version of the bundle it came from, if known.
@@ -177,7 +201,7 @@ impl<'a> BaseReader<'a> {
     #[must_use]
     pub fn new(bases: &'a Bases) -> Self {
         let readers = bases.list.iter().map(|base| base.holder.reader(&base.index));
-        Self { bases, readers: readers.collect(), part: Vec::new() }
+        Self { bases, readers: readers.collect() }
     }
 
     /// Appends bytes of a base object to `out`. They have been compared with its id.
@@ -202,7 +226,8 @@ impl<'a> BaseReader<'a> {
             .try_for_each(|range| self.read(range.object, range.offset..range.offset.saturating_add(range.len), out))
     }
 
-    /// Passes the whole content of a base object to `take`, in parts, each with its offset. They have been compared with its id.
+    /// Passes the whole content of a base object to `take`, in parts, each with its offset, and compares all of it with the object's id: what was
+    /// passed counts only if this succeeds.
     ///
     /// # Errors
     /// As [`Self::read`], and any error that `take` returns.
@@ -211,33 +236,66 @@ impl<'a> BaseReader<'a> {
         object: u32,
         mut take: impl FnMut(u64, &[u8]) -> Result<(), Error>,
     ) -> Result<(), Error> {
-        let size = self.bases.object(object).map_or(0, |object| object.size);
-        let (mut part, mut at) = (std::mem::take(&mut self.part), 0);
-        while at < size {
-            part.clear();
-            let end = size.min(at + PART_LEN);
-            self.read(object, at..end, &mut part)?;
-            take(at, &part)?;
-            at = end;
+        let Some(row) = self.bases.object(object).copied() else {
+            return Err(Error::Usage(format!("the bases have no object {object}")));
+        };
+        let (mut hasher, mut at) = (blake3::Hasher::new(), 0);
+        let mut take = |part: &[u8]| {
+            hasher.update(part);
+            take(at, part)?;
+            at += num::wide(part.len());
+            Ok::<u64, Error>(at)
+        };
+        let (mut part, mut end) = (Vec::new(), 0);
+        if let Some(mut content) = self.stream(object)? {
+            let failed = |error| Error::io("read", self.bases.path(object), error);
+            while end < row.size {
+                part.clear();
+                content.by_ref().take(PART_LEN).read_to_end(&mut part).map_err(failed)?;
+                if part.is_empty() {
+                    break;
+                }
+                end = take(&part)?;
+            }
+        } else {
+            // An object that shares a chunk is found once.
+            let len = if row.size <= WHOLE_LEN { row.size } else { PART_LEN };
+            while end < row.size {
+                part.clear();
+                self.read(object, end..row.size.min(end + len), &mut part)?;
+                end = take(&part)?;
+            }
         }
-        self.part = part;
-        Ok(())
+        if hasher.finalize().as_bytes() == &row.id {
+            return Ok(());
+        }
+        let problem = "it is not what the base has there; it was changed".into();
+        Err(Error::MissingBase { path: self.bases.path(object).into(), problem })
     }
 
     /// Opens the content of a base object for a caller that reads it once and verifies its own checksum.
     ///
     /// # Errors
     /// As [`Self::read`].
-    pub fn open(&mut self, object: u32) -> Result<Box<dyn Read>, Error> {
-        if let Some((at, own)) = self.bases.locate(object)
-            && let Some(content) = self.readers[at].open(own)?
-        {
+    pub fn open<'r>(&'r mut self, object: u32) -> Result<Box<dyn Read + 'r>, Error> {
+        if let Some(content) = self.stream(object)? {
             return Ok(content);
         }
-        let mut content = Vec::new();
         let size = self.bases.object(object).map_or(0, |object| object.size);
-        self.read(object, 0..size, &mut content)?;
-        Ok(Box::new(Cursor::new(content)))
+        if size <= WHOLE_LEN {
+            let mut content = Vec::new();
+            self.read(object, 0..size, &mut content)?;
+            return Ok(Box::new(Cursor::new(content)));
+        }
+        Ok(Box::new(Parts { reader: self, object, size, read: 0, part: Cursor::default() }))
+    }
+
+    /// Opens the content of a base object as a stream, if its holder offers one.
+    fn stream(&mut self, object: u32) -> Result<Option<Box<dyn Read>>, Error> {
+        match self.bases.locate(object) {
+            Some((at, own)) => self.readers[at].open(own),
+            None => Ok(None),
+        }
     }
 
     /// Returns whether the holder has an object.

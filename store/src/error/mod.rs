@@ -396,7 +396,7 @@ impl Error {
 
     /// Returns the error in one word, the same in JSON, in the format's vectors and in JavaScript: that of its [`Kind`] if the bundle is at fault,
     /// else one of `usage`, `exists`, `io`, `busy`, `space`, `room`, `changed`, `other-name`, `not-ours`, `half-updated`, `folded-name`,
-    /// `trust-file`, `state`, `repository`, `verity`, `not-sealed`, `other-digest`, `key`, `tar`, `delta`, `full`, `encoder`, `base` and
+    /// `trust-file`, `state`, `repository`, `verity`, `not-sealed`, `other-digest`, `key`, `archive`, `delta`, `base` and
     /// `cancelled`.
     #[must_use]
     pub fn word(&self) -> &'static str {
@@ -472,7 +472,6 @@ impl Error {
     }
 }
 
-/// Returns why a target is not this program's.
 /// Returns what a lack of space adds of the space that is not to be used.
 fn beyond(reserved: u64) -> String {
     if reserved == 0 {
@@ -482,6 +481,7 @@ fn beyond(reserved: u64) -> String {
     }
 }
 
+/// Returns why a target is not this program's.
 fn whose(is_of_another: bool) -> &'static str {
     match is_of_another {
         true => {

@@ -64,7 +64,8 @@ fn what_is_read_was_compared() {
             damaged[kept.len() - 5] ^= 1;
             std::fs::write(&path, &damaged).expect("there is room");
             assert!(matches!(read(&bases, 0..len), Err(Error::MissingBase { .. })), "{mode}: it was looked at before");
-            let mut opened = BaseReader::new(&bases).open(object).expect("it is there");
+            let mut reader = BaseReader::new(&bases);
+            let mut opened = reader.open(object).expect("it is there");
             assert!(opened.read_to_end(&mut Vec::new()).is_err(), "{mode}: it was looked at before");
             let anew = Bases::new(vec![Base::of_repository(
                 &std::sync::Arc::new(Repo::open(&repo).expect("it opens")),

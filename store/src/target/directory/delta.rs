@@ -95,7 +95,7 @@ pub(super) fn check_bases(job: &Job<'_>, target: &Path, pending: &Selection) -> 
     }
     let objects = pending.regulars.iter().map(|place| place.object);
     let needed = base::needed(bundle, bases, pending.reads.chunks(), objects);
-    base::check(bases, &needed, target, job.options.jobs, job.progress)
+    base::check(bases, &needed, job.options.bases.place_or(target), job.options.jobs, job.progress)
 }
 
 /// Reports which file of a fully installed target has to be rebuilt and cannot be, because the target no longer holds the base.

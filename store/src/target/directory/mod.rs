@@ -248,7 +248,11 @@ fn unpack_with(
     });
     let (mut input, opened) = opened?;
     let is_delta = matches!(opened, Opened::Delta(_));
-    let (bundle, bases, kept) = match options.bases.complete(opened, input.path(), progress)? {
+    let wanted = opened.head().root().contents.index_digest;
+    // A target that holds the result needs no base.
+    let is_done = kept.as_ref().is_some_and(|kept| kept.digest() == wanted);
+    let from = if is_done { &GivenBases::default() } else { &options.bases };
+    let (bundle, bases, kept) = match from.complete(opened, input.path(), progress)? {
         (Opened::Whole(bundle), bases) => (bundle, bases, kept),
         // Its base is the existing target.
         (Opened::Delta(delta), _) => delta::complete(delta, site, options, progress)?,
@@ -258,7 +262,7 @@ fn unpack_with(
     let for_updates = options.delete || options.rehash || options.trust_mtime || options.trust_record || options.adopt;
     if !options.update && for_updates {
         return Err(Error::Usage(
-            "adopt, delete, rehash, trust-record and trust-mtime are for updates and delta bundles".into(),
+            "adopt, delete, rehash, trust-record and trust-mtime are for updates of a target".into(),
         ));
     }
     if options.trust_record && options.rehash {
@@ -300,6 +304,7 @@ fn unpack_with(
     }
     stage::check_replaceable(site, given)?;
     let mut stats = job.expected(&selection);
+    delta::check_bases(&job, site.path(), &selection)?;
     if options.dry_run {
         site.place().check_writable()?;
         stats.free_bytes = job.expect_room(&selection, job.state_len())?;
