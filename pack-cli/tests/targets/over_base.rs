@@ -154,7 +154,7 @@ fn a_part_of_the_base_is_not_enough() {
         desk.no(&line, 4, "part: the delta needs files of its base");
         assert!(!desk.path("new").exists() && !desk.path(".new.sealift-partial").exists());
     }
-    // Both together have all of it, whichever comes first: of two bases one lists what the other holds.
+    // A directory without a record is hashed, under the name that the delta has for its ref.
     fs::remove_dir_all(desk.path(".one.sealift-state")).unwrap();
     desk.ok("unpack delta.sealift new --base one --allow-unsigned");
     desk.assert_same("new", "tree");
