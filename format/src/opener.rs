@@ -213,7 +213,7 @@ impl Opener {
         let (contents, declared) = (&head.root().contents, &head.root().maxima);
         let parts = if let Some(bases) = &head.root().bases {
             let decoded = self.decode(Part::Index, &contents.index_blake3, bases.difference_len)?;
-            let difference = Difference::parse(&decoded, declared.entries)?;
+            let difference = Difference::parse(&decoded, declared.entries, contents.index_len)?;
             declared.check_refs(difference.refs().len())?;
             let layout = Layout::parse(layout, &Objects::from(&difference), declared.piece_log2)?;
             crate::delta::check_layout(declared, bases, &layout)?;

@@ -147,7 +147,7 @@ fn edited_refs(difference: &Difference) -> Vec<NamedRef<'_>> {
             let found = row(refs, number);
             let commit = found.and_then(|found| row(commits, found.commit)).map(|edited| &edited.commit);
             let checksum = match commit {
-                Some(CommitObject::Carried { bytes, .. }) => Some(Sha256::digest(bytes).into()),
+                Some(CommitObject::Carried(bytes)) => Some(Sha256::digest(bytes).into()),
                 _ => None,
             };
             RefKind::Commit { checksum, collection: found.map_or("", |found| &found.collection) }

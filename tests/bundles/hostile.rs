@@ -13,7 +13,7 @@ use sealift_tests::bundle::{Attributes, Bundle, Packing};
 use sealift_tests::listing::listing;
 use sealift_tests::ostree::{Grown, nested};
 use sealift_tests::reader::{Portions, anyones, judge, open, open_whole};
-use sealift_tests::targets::ENTRIES_MAX;
+use sealift_tests::targets::{ENTRIES_MAX, INDEX_LEN};
 use sealift_tests::tree::{Node, char_device, dir, file, link, paint, symlink};
 use sealift_tests::vector::{Vector, load};
 use tempfile::TempDir;
@@ -305,7 +305,7 @@ fn numbers_at_the_edges_of_delta_bundles_are_no_panic() {
         let Opened::Delta(delta) = open(&vector.bytes, &[usize::MAX]).expect("it is taken") else { panic!("{name}") };
         each_edge(&mut delta.head.signed()[32..].to_vec(), |bytes| drop(Root::parse(bytes)));
         each_edge(&mut delta.difference.encode(), |bytes| {
-            let parsed = Difference::parse(bytes, ENTRIES_MAX);
+            let parsed = Difference::parse(bytes, ENTRIES_MAX, INDEX_LEN);
             drop(parsed.and_then(|difference| difference.apply(&[&base])));
         });
         let (piece_log2, objects) = (delta.head.root().maxima.piece_log2, Objects::from(&delta.difference));

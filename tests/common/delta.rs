@@ -6,7 +6,7 @@ use sealift_format::verity;
 
 use crate::bundle::{Attributes, Bundle, Edit, Packing, lay_out};
 use crate::bytes::{Section, byte, hash, join, narrow, planes16, planes32, planes64, short, wide};
-use crate::frame::frame;
+use crate::frame::{frame, frame_with_prefix};
 use crate::tree::{Node, What};
 
 /// What makes a bundle a delta bundle.
@@ -100,16 +100,9 @@ pub struct Difference {
     pub known: Vec<[u8; 32]>,
 }
 
-/// Op and name of each edit of a dirtree.
-pub type TreeEdits = Vec<(u8, Vec<u8>)>;
-
 /// The columns of section 14 (spec 6.7.5).
 #[derive(Clone, Debug, Default)]
 pub struct OsTreeDifference {
-    /// Metadata objects of the base.
-    pub base_objects: u32,
-    /// Its file objects.
-    pub base_files: u32,
     /// For each commit where the base has it, and what is beside it.
     pub commits: Vec<(u32, u8)>,
     /// The carried commits.
@@ -118,18 +111,20 @@ pub struct OsTreeDifference {
     pub beside: Vec<Vec<u8>>,
     /// The carried dirmetas.
     pub dirmetas: Vec<Vec<u8>>,
-    /// What each carried dirtree is like, and its edits: op and name.
-    pub trees: Vec<(u32, TreeEdits)>,
-    /// Checksums and attribute rows of the carried files.
-    pub files: Vec<([u8; 32], u32)>,
+    /// The carried dirtrees, as they are stored.
+    pub trees: Vec<Vec<u8>>,
+    /// The base's metadata objects.
+    pub prefix: Vec<u8>,
+    /// The frame of the dirtrees, where it is not what it should be.
+    pub frame: Option<Vec<u8>>,
+    /// Attribute rows of the carried files.
+    pub files: Vec<u32>,
     /// Objects of those that are regular.
     pub regulars: Vec<u32>,
     /// Targets of those that are links.
     pub targets: Vec<Vec<u8>>,
-    /// The files, dirtrees and dirmetas that are named, as numbers of rows: the carried ones, and then those of the base.
-    pub named: [Vec<u32>; 3],
-    /// For each ref its commit, whether that is known, and its collection.
-    pub refs: Vec<(u32, u8, Vec<u8>)>,
+    /// For each ref its commit and its collection.
+    pub refs: Vec<(u32, Vec<u8>)>,
     /// Kinds and bytes of the repository's files.
     pub repository_files: Vec<(u8, Vec<u8>)>,
 }
@@ -338,9 +333,7 @@ fn blobs(out: &mut Vec<u8>, blobs: &[Vec<u8>]) {
 
 impl OsTreeDifference {
     fn encode(&self) -> Vec<u8> {
-        let mut out = self.base_objects.to_le_bytes().to_vec();
-        out.extend(self.base_files.to_le_bytes());
-        out.extend(narrow(self.commits.len()).to_le_bytes());
+        let mut out = narrow(self.commits.len()).to_le_bytes().to_vec();
         out.extend(planes32(self.commits.iter().map(|commit| commit.0)));
         out.extend(self.commits.iter().map(|commit| commit.1));
         blobs(&mut out, &self.carried);
@@ -348,21 +341,20 @@ impl OsTreeDifference {
         out.extend(narrow(self.dirmetas.len()).to_le_bytes());
         blobs(&mut out, &self.dirmetas);
         out.extend(narrow(self.trees.len()).to_le_bytes());
-        out.extend(planes32(self.trees.iter().map(|tree| tree.0)));
-        out.extend(planes32(self.trees.iter().map(|tree| narrow(tree.1.len()))));
-        let edits = || self.trees.iter().flat_map(|tree| &tree.1);
-        out.extend(edits().map(|edit| edit.0));
-        edits().for_each(|edit| out.extend([&edit.1, &b"\0"[..]].concat()));
+        out.extend(planes32(self.trees.iter().map(|tree| narrow(tree.len()))));
+        let frame = self.frame.clone().unwrap_or_else(|| match &self.trees[..] {
+            [] => Vec::new(),
+            trees => frame_with_prefix(&trees.concat(), &self.prefix),
+        });
+        out.extend(narrow(frame.len()).to_le_bytes());
+        out.extend(frame);
         out.extend(narrow(self.files.len()).to_le_bytes());
-        out.extend(self.files.iter().flat_map(|file| file.0));
-        out.extend(planes32(self.files.iter().map(|file| file.1)));
+        out.extend(planes32(self.files.iter().copied()));
         out.extend(steps(&self.regulars));
         out.extend(planes16(self.targets.iter().map(|target| short(target.len()))));
         out.extend(self.targets.concat());
-        self.named.iter().for_each(|named| out.extend(steps(named)));
         out.extend(planes32(self.refs.iter().map(|named| named.0)));
-        out.extend(self.refs.iter().map(|named| named.1));
-        for (_, _, collection) in &self.refs {
+        for (_, collection) in &self.refs {
             out.push(byte(collection.len()));
             out.extend(collection);
         }

@@ -49,9 +49,8 @@ impl Difference {
                 }
                 EditedKind::Commit(own) => {
                     let (Some(ostree), Some(laid)) = (ostree, &laid) else { continue };
-                    let own = row(ostree.refs(), own);
-                    let known = own.is_known.then(|| *row(&laid.commits, own.commit));
-                    trees.builder.commit_ref(&edited.name, known, &own.collection);
+                    let known = *row(&laid.known, own);
+                    trees.builder.commit_ref(&edited.name, known, &row(ostree.refs(), own).collection);
                 }
             }
         }

@@ -1,6 +1,7 @@
 //! Comparing two indexes (spec 6.7).
 
 use alloc::collections::BTreeMap;
+use alloc::string::String;
 use alloc::vec::Vec;
 
 use crate::attributes::{Attributes, FileType};
@@ -18,9 +19,17 @@ use super::{BaseRef, Changed, Content, Difference, Edit, EditedKind, EditedRef, 
 const NONE: u32 = u32::MAX;
 
 impl Difference {
-    /// Returns what makes `wanted` of `base`, where the objects of `others` are there as well.
-    #[must_use]
-    pub fn between(base: &Index, others: &[&Index], wanted: &Index) -> Self {
+    /// Returns what makes `wanted` of `base`, where the objects of `others` are there as well. `compress` makes a zstd frame of bytes,
+    /// its second argument, with a prefix, its first (spec 8.1).
+    ///
+    /// # Errors
+    /// Returns an error if `compress` does, or if an OSTree file of `base` has another content than in `wanted`.
+    pub fn between(
+        base: &Index,
+        others: &[&Index],
+        wanted: &Index,
+        compress: impl FnOnce(&[u8], &[u8]) -> Result<Vec<u8>, String>,
+    ) -> Result<Self, String> {
         let from = pair_refs(base, wanted);
         let mut pairing = Pairing {
             base,
@@ -51,9 +60,8 @@ impl Difference {
         });
         let object_of: Vec<Reference> = object_of.collect();
         let is_same_object = |old: u32, new: u32| object_of[at(new)] == Reference::Base(old);
-        let commits = ostree::between(base, wanted, &from, |old, new| {
-            ostree::is_same_file((base, old), (wanted, new), is_same_object)
-        });
+        let is_same = |old: &_, new: &_| ostree::is_same_file((base, old), (wanted, new), is_same_object);
+        let commits = ostree::between(base, wanted, is_same, compress)?;
         let mut writer = Writer {
             object_of,
             attribute_rows: BTreeMap::new(),
@@ -88,11 +96,11 @@ impl Difference {
         if let Some((mut commits, files)) = commits {
             for file in files {
                 let attributes = writer.attribute_row(wanted.ostree_attributes(&file));
-                commits.add_file(file.checksum, attributes, writer.content(file.kind));
+                commits.add_file(attributes, writer.content(file.kind));
             }
             writer.difference.ostree = Some(commits);
         }
-        writer.finish()
+        Ok(writer.finish())
     }
 }
 

@@ -4,11 +4,8 @@ use alloc::vec::Vec;
 
 use crate::attributes::FileType;
 use crate::num::at;
-use crate::walk::TreeOrder;
 
-use super::{
-    CommitObject, Content, Difference, EditedKind, NewFile, Op, OsTreeDifference, Reference, TreeEdit, TreeOp,
-};
+use super::{Content, Difference, EditedKind, NewFile, Op, Reference};
 
 /// What becomes of a name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -43,15 +40,15 @@ pub struct EditedName<'a> {
 }
 
 impl Difference {
-    /// Returns the names of all trees of which it says something, each tree's in tree order. Times that change by a rule for all files
-    /// ([`Self::times`]), and what lies below a directory that goes, are not listed.
+    /// Returns the names that are edited in refs of kind 0, each tree's in tree order, and the refs that are removed. Times that change by a
+    /// rule for all files ([`Self::times`]), and what lies below a directory that is removed, are not listed; names in commits are known
+    /// only with the base.
     #[must_use]
     pub fn edited_names(&self) -> Vec<EditedName<'_>> {
         let mut list = Vec::new();
         for edited in self.refs() {
-            match edited.kind {
-                EditedKind::Tree(root) => add_tree(self, &edited.name, root, &mut list),
-                EditedKind::Commit(own) => add_commit(self, &edited.name, own, &mut list),
+            if let EditedKind::Tree(root) = edited.kind {
+                add_tree(self, &edited.name, root, &mut list);
             }
         }
         for gone in self.base_refs() {
@@ -108,51 +105,4 @@ fn add_tree<'a>(difference: &'a Difference, reference: &'a str, root: u32, list:
             });
         }
     }
-}
-
-fn add_commit<'a>(difference: &'a Difference, reference: &'a str, own: u32, list: &mut Vec<EditedName<'a>>) {
-    let Some(ostree) = difference.ostree() else { return };
-    let commit = &ostree.commits()[at(ostree.refs()[at(own)].commit)].commit;
-    let CommitObject::Carried { tree: Reference::Carried(root), .. } = commit else {
-        return;
-    };
-    let mut order = TreeOrder::new((*root, Vec::new()));
-    while let Some((tree, prefix)) = order.pop() {
-        for edit in ostree.edits(&ostree.trees()[at(tree)]) {
-            let mut path: Vec<u8> = prefix.clone();
-            if !path.is_empty() {
-                path.push(b'/');
-            }
-            path.extend(ostree.name(edit));
-            list.extend(name_in_dirtree(difference, ostree, edit, reference, path.clone()));
-            if let Some(Reference::Carried(tree)) = edit.op.tree() {
-                order.push((tree, path));
-            }
-        }
-    }
-}
-
-fn name_in_dirtree<'a>(
-    difference: &Difference,
-    ostree: &OsTreeDifference,
-    edit: &TreeEdit,
-    reference: &'a str,
-    path: Vec<u8>,
-) -> Option<EditedName<'a>> {
-    let becomes = match edit.op {
-        TreeOp::Removed => Becomes::Removed,
-        TreeOp::FileAdded(_) | TreeOp::DirectoryAdded { .. } => Becomes::Added,
-        TreeOp::FileReplaced(_) | TreeOp::DirectoryReplaced { .. } => Becomes::Changed,
-        TreeOp::DirectoryChanged { meta: Some(_), .. } => Becomes::Metadata,
-        TreeOp::DirectoryChanged { meta: None, .. } => return None,
-    };
-    let file = match edit.op.file() {
-        Some(Reference::Carried(file)) => ostree.files().get(at(file)),
-        _ => None,
-    };
-    let of_file = file.map(|file| difference.attribute_rows()[at(file.attributes)].file_type());
-    let file_type = if edit.op.meta().is_some() { Some(FileType::Directory) } else { of_file };
-    let carried = carried(file.map(|file| file.content));
-    let size = size_of(difference, carried);
-    Some(EditedName { reference, path, becomes, file_type, size, carried })
 }

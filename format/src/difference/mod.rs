@@ -27,9 +27,7 @@ use crate::index::{Device, Index, Object, number};
 use crate::num::at;
 
 pub use listing::{Becomes, EditedName};
-pub use ostree::{
-    Beside, CommitObject, EditedCommit, EditedCommitRef, EditedTree, NewOsTreeFile, OsTreeDifference, TreeEdit, TreeOp,
-};
+pub use ostree::{Beside, CommitObject, EditedCommit, EditedCommitRef, NewOsTreeFile, OsTreeDifference};
 pub use reference::Reference;
 pub use times::TimeChange;
 

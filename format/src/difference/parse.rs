@@ -33,11 +33,12 @@ const RULES: [SectionRule; 14] = [
 ];
 
 impl Difference {
-    /// Parses a decoded difference, which is to have matched its digest. `entries` is the root's maximum.
+    /// Parses a decoded difference, which is to have matched its digest. `entries` is the root's maximum, and `index_len` the length
+    /// of the wanted index.
     ///
     /// # Errors
     /// Returns an error if it does not conform to spec 6.7, or makes more entries than `entries`.
-    pub fn parse(bytes: &[u8], entries: u64) -> Result<Self, Error> {
+    pub fn parse(bytes: &[u8], entries: u64, index_len: u64) -> Result<Self, Error> {
         // Places in it are kept in 32 bits.
         if u32::try_from(bytes.len()).is_err() {
             return Err(Error::Limit { what: "index_len", declared: wide(bytes.len()), limit: u32::MAX.into() });
@@ -102,7 +103,7 @@ impl Difference {
             ostree: None,
         };
         if has_ostree {
-            let section = ostree::Section::parse(commits_section, &difference.attributes, commits)?;
+            let section = ostree::Section::parse(commits_section, &difference.attributes, commits, index_len)?;
             for (own, file) in section.difference.files().iter().enumerate() {
                 used.attributes(file.attributes, &difference.attributes, own)?;
             }

@@ -207,6 +207,15 @@ impl Index {
         self.slice(at, len)
     }
 
+    /// Returns the bytes of all OSTree metadata objects, one after the other.
+    #[must_use]
+    pub fn ostree_metadata(&self) -> &[u8] {
+        let objects = self.ostree.as_ref().map_or(&[][..], OsTree::objects);
+        let spans = || objects.iter().map(OsTree::span);
+        let start = spans().next().map_or(0, |(start, _)| start);
+        self.slice(start, spans().map(|(_, len)| len).sum())
+    }
+
     /// Returns the attributes of an OSTree file.
     #[must_use]
     pub fn ostree_attributes(&self, file: &OsTreeFile) -> &Attributes {

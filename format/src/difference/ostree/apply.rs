@@ -6,43 +6,23 @@ use alloc::vec::Vec;
 use sha2::{Digest as _, Sha256};
 
 use crate::Error;
-use crate::index::{Index, IndexBuilder, InodeKind, Node, OsTree, OsTreeFile, OsTreeKind, OsTreeObject};
+use crate::index::{Index, IndexBuilder, InodeKind, Node, OsTree, OsTreeFile, OsTreeKind, row_fault};
 use crate::num::at;
 use crate::ostree::{Checksum, Commit, DirTree, Malformed};
 
 use super::super::Difference;
 use super::super::apply::Same;
-use super::{Beside, CommitObject, OsTreeDifference, Reference, TreeOp, row};
-use crate::index::row_fault;
-
-fn misfit(own: u32) -> Error {
-    row_fault("an edit of a dirtree does not fit the base", at(own))
-}
+use super::dirtrees::Restored;
+use super::{Beside, CommitObject, OsTreeDifference, number, row};
 
 fn unreadable(malformed: Malformed) -> Error {
     row_fault(malformed.reason(), 0)
 }
 
-/// The OSTree objects of the base.
-#[derive(Clone, Copy)]
-struct Base<'a> {
-    index: &'a Index,
-    objects: &'a [OsTreeObject],
-    files: &'a [OsTreeFile],
-}
-
-impl<'a> Base<'a> {
-    /// Returns an object by its number, which is to be of that type.
-    fn object(self, kind: OsTreeKind, number: u32) -> Result<&'a OsTreeObject, Error> {
-        let object = self.objects.get(at(number)).filter(|object| object.kind == kind);
-        object.ok_or_else(|| row_fault("the base has no OSTree object of that number and type", at(number)))
-    }
-}
-
 /// What the commits have made, in the order in which they came to it.
 pub(in crate::difference) struct Laid<'a> {
-    /// For each commit of the difference the number of its object.
-    pub(in crate::difference) commits: Vec<u32>,
+    /// For each ref of kind 1 the number of its commit's object, if a ref before it has come to that.
+    pub(in crate::difference) known: Vec<Option<u32>>,
     files: Vec<FileOf<'a>>,
 }
 
@@ -53,6 +33,13 @@ enum FileOf<'a> {
     Base(&'a OsTreeFile),
 }
 
+/// A commit that has been laid down.
+struct LaidCommit {
+    checksum: Checksum,
+    parent: Option<Checksum>,
+    object: u32,
+}
+
 impl OsTreeDifference {
     /// Adds the metadata objects to the builder, in the order of spec 6.6.
     pub(in crate::difference) fn lay_objects<'a>(
@@ -60,164 +47,87 @@ impl OsTreeDifference {
         base: &'a Index,
         builder: &mut IndexBuilder,
     ) -> Result<Laid<'a>, Error> {
-        let base = Base {
-            index: base,
-            objects: base.ostree().map_or(&[], OsTree::objects),
-            files: base.ostree().map_or(&[], OsTree::files),
-        };
-        if base.objects.len() != at(self.base_objects) || base.files.len() != at(self.base_files) {
-            return Err(row_fault("the difference is to another base: it has another number of OSTree objects", 0));
+        let base_objects = base.ostree().map_or(&[][..], OsTree::objects);
+        let dirtrees = self.dirtrees.restore(base.ostree_metadata())?;
+        let dirmetas = self.dirmetas.iter().map(|bytes| (bytes, Sha256::digest(bytes).into()));
+        let mut objects: BTreeMap<(OsTreeKind, Checksum), Object<'_>> = BTreeMap::new();
+        for object in base_objects {
+            let found = Object { bytes: base.ostree_bytes(object), carried: None };
+            objects.insert((object.kind, object.checksum), found);
         }
-        let made = self.make_trees(base)?;
-        let known_objects = base.objects.iter().filter(|object| object.kind != OsTreeKind::CommitMeta);
+        let carried = dirtrees.iter().map(|tree| (OsTreeKind::DirTree, &tree.bytes, tree.checksum));
+        let carried = carried.zip(0..).chain(dirmetas.map(|(bytes, sum)| (OsTreeKind::DirMeta, bytes, sum)).zip(0..));
+        for ((kind, bytes, checksum), own) in carried {
+            if objects.insert((kind, checksum), Object { bytes, carried: Some(own) }).is_some() {
+                return Err(row_fault("a dirtree or dirmeta is carried twice, or the base has it", at(own)));
+            }
+        }
         let mut walk = Walk {
-            objects: known_objects
-                .map(|object| ((object.kind, object.checksum), base.index.ostree_bytes(object)))
-                .collect(),
-            files: base.files.iter().map(|file| (file.checksum, FileOf::Base(file))).collect(),
+            objects,
+            dirtrees: &dirtrees,
             met: BTreeSet::new(),
+            next: [0; 2],
+            files: base.ostree().map_or(&[][..], OsTree::files).iter().map(|file| (&file.checksum, file)).collect(),
             met_files: BTreeSet::new(),
+            new_files: 0..number(self.files.len()),
             laid: Vec::new(),
             builder,
         };
-        for (bytes, checksum) in &made {
-            walk.objects.insert((OsTreeKind::DirTree, *checksum), bytes);
-        }
-        for bytes in &self.dirmetas {
-            walk.objects.insert((OsTreeKind::DirMeta, Sha256::digest(bytes).into()), bytes);
-        }
-        for (number, file) in (0..).zip(&self.files) {
-            walk.files.insert(file.checksum, FileOf::New(number));
-        }
-        let beside_of: BTreeMap<&Checksum, &OsTreeObject> = base
-            .objects
-            .iter()
-            .filter(|object| object.kind == OsTreeKind::CommitMeta)
-            .map(|object| (&object.checksum, object))
-            .collect();
         let mut commits = Vec::with_capacity(self.commits.len());
         for (own, edited) in self.commits.iter().enumerate() {
-            let (bytes, known) = match &edited.commit {
+            let bytes = match &edited.commit {
+                CommitObject::Carried(bytes) => bytes,
                 CommitObject::Base(known) => {
-                    let object = base.object(OsTreeKind::Commit, *known)?;
-                    (base.index.ostree_bytes(object), Some(object.checksum))
+                    let object = base_objects.get(at(*known)).filter(|object| object.kind == OsTreeKind::Commit);
+                    let missing = || row_fault("the base has no commit of that number", own);
+                    base.ostree_bytes(object.ok_or_else(missing)?)
                 }
-                CommitObject::Carried { bytes, .. } => (&bytes[..], None),
             };
             let commit = Commit::parse(bytes).map_err(unreadable)?;
-            if let CommitObject::Carried { meta, tree, .. } = &edited.commit {
-                let fits = self.meta_sum(base, *meta)? == *commit.root_meta
-                    && self.tree_sum(base, &made, *tree)? == *commit.root_tree;
-                if !fits {
-                    return Err(row_fault("a commit's root has another checksum than the commit says", own));
-                }
-            }
-            commits.push(walk.builder.ostree_object(OsTreeKind::Commit, bytes));
+            let checksum = Sha256::digest(bytes).into();
+            let object = walk.builder.ostree_object(OsTreeKind::Commit, bytes);
+            commits.push(LaidCommit { checksum, parent: commit.parent.copied(), object });
             match &edited.beside {
                 Beside::Nothing => {}
                 Beside::Carried(bytes) => drop(walk.builder.ostree_object(OsTreeKind::CommitMeta, bytes)),
                 Beside::OfBase => {
-                    let beside = known.and_then(|known| beside_of.get(&known));
-                    let beside = beside.ok_or_else(|| row_fault("the base has nothing beside that commit", own))?;
-                    walk.builder.ostree_object(OsTreeKind::CommitMeta, base.index.ostree_bytes(beside));
+                    let beside = walk.objects.get(&(OsTreeKind::CommitMeta, checksum));
+                    let beside = beside.ok_or_else(|| row_fault("the base has no commitmeta of that commit", own))?;
+                    walk.builder.ostree_object(OsTreeKind::CommitMeta, beside.bytes);
                 }
             }
             walk.meet(OsTreeKind::DirMeta, commit.root_meta)?;
             walk.tree(*commit.root_tree)?;
         }
-        let new = walk.laid.iter().filter_map(|file| match file {
-            FileOf::New(number) => Some(*number),
-            FileOf::Base(_) => None,
-        });
-        if !new.eq(0..super::number(self.files.len())) {
-            return Err(row_fault("a carried OSTree file is in another place than where it is come to", 0));
+        if walk.next != [number(dirtrees.len()), number(self.dirmetas.len())] {
+            return Err(row_fault("a dirtree or dirmeta is carried that no commit comes to", 0));
         }
-        Ok(Laid { commits, files: walk.laid })
+        if let Some(file) = walk.new_files.next() {
+            return Err(row_fault("an OSTree file is left that no dirtree names", at(file)));
+        }
+        Ok(Laid { known: self.known(&commits)?, files: walk.laid })
     }
 
-    fn meta_sum(&self, base: Base<'_>, meta: Reference) -> Result<Checksum, Error> {
-        match meta {
-            Reference::Carried(meta) => Ok(Sha256::digest(row(&self.dirmetas, meta)).into()),
-            Reference::Base(meta) => base.object(OsTreeKind::DirMeta, meta).map(|object| object.checksum),
-        }
-    }
-
-    fn tree_sum(&self, base: Base<'_>, made: &[(Vec<u8>, Checksum)], tree: Reference) -> Result<Checksum, Error> {
-        match tree {
-            Reference::Carried(tree) => Ok(row(made, tree).1),
-            Reference::Base(tree) => base.object(OsTreeKind::DirTree, tree).map(|object| object.checksum),
-        }
-    }
-
-    /// Returns the bytes and checksums of the carried dirtrees.
-    fn make_trees(&self, base: Base<'_>) -> Result<Vec<(Vec<u8>, Checksum)>, Error> {
-        let mut made = alloc::vec![(Vec::new(), [0; 32]); self.trees.len()];
-        let metas = self.dirmetas.iter().map(|bytes| Sha256::digest(bytes).into()).collect::<Vec<Checksum>>();
-        for own in self.walk()?.bottom_up {
-            let bytes = self.make_tree(base, own, &made, &metas)?;
-            let checksum = Sha256::digest(&bytes).into();
-            made[at(own)] = (bytes, checksum);
-        }
-        Ok(made)
-    }
-
-    fn make_tree(
-        &self,
-        base: Base<'_>,
-        own: u32,
-        made: &[(Vec<u8>, Checksum)],
-        metas: &[Checksum],
-    ) -> Result<Vec<u8>, Error> {
-        let tree = row(&self.trees, own);
-        let like = match tree.like {
-            Some(like) => base.index.ostree_bytes(base.object(OsTreeKind::DirTree, like)?),
-            None => &[0],
-        };
-        let like = DirTree::parse(like).map_err(unreadable)?;
-        let mut files: BTreeMap<&[u8], &Checksum> = like.files.into_iter().collect();
-        let mut directories: BTreeMap<&[u8], (&Checksum, &Checksum)> =
-            like.directories.into_iter().map(|(name, tree, meta)| (name, (tree, meta))).collect();
-        let file_sum = |file| match file {
-            Reference::Carried(file) => &row(&self.files, file).checksum,
-            Reference::Base(file) => &row(base.files, file).checksum,
-        };
-        let tree_sum = |tree| match tree {
-            Reference::Carried(tree) => Ok(&row(made, tree).1),
-            Reference::Base(tree) => base.object(OsTreeKind::DirTree, tree).map(|object| &object.checksum),
-        };
-        let meta_sum = |meta| match meta {
-            Reference::Carried(meta) => Ok(row(metas, meta)),
-            Reference::Base(meta) => base.object(OsTreeKind::DirMeta, meta).map(|object| &object.checksum),
-        };
-        for edit in self.edits(tree) {
-            let name = self.name(edit);
-            let (was_file, was_directory) = (files.remove(name).is_some(), directories.remove_entry(name));
-            let fits = match edit.op {
-                TreeOp::Removed | TreeOp::FileReplaced(_) => was_file || was_directory.is_some(),
-                TreeOp::FileAdded(_) | TreeOp::DirectoryAdded { .. } => !was_file && was_directory.is_none(),
-                TreeOp::DirectoryReplaced { .. } => was_file,
-                TreeOp::DirectoryChanged { .. } => was_directory.is_some(),
-            };
-            if !fits {
-                return Err(misfit(own));
+    /// Returns for each ref the number of its commit's object, if a ref before it has come to that: a ref comes to its commit and to
+    /// those parents that follow.
+    fn known(&self, commits: &[LaidCommit]) -> Result<Vec<Option<u32>>, Error> {
+        let mut known = Vec::with_capacity(self.refs.len());
+        let mut next = 0;
+        for (own, edited) in self.refs.iter().enumerate() {
+            let commit = at(edited.commit);
+            known.push((commit < next).then(|| commits[commit].object));
+            if commit > next {
+                return Err(row_fault("a ref names another commit than the next or an earlier one", own));
             }
-            match edit.op {
-                TreeOp::Removed => {}
-                TreeOp::FileAdded(file) | TreeOp::FileReplaced(file) => {
-                    files.insert(name, file_sum(file));
-                }
-                TreeOp::DirectoryAdded { tree, meta } | TreeOp::DirectoryReplaced { tree, meta } => {
-                    directories.insert(name, (tree_sum(tree)?, meta_sum(meta)?));
-                }
-                TreeOp::DirectoryChanged { tree, meta } => {
-                    let Some((_, (old_tree, old_meta))) = was_directory else { return Err(misfit(own)) };
-                    let tree = tree.map_or(Ok(old_tree), tree_sum)?;
-                    directories.insert(name, (tree, meta.map_or(Ok(old_meta), meta_sum)?));
-                }
+            if commit == next {
+                let chain = commits[next..].windows(2).take_while(|pair| pair[0].parent == Some(pair[1].checksum));
+                next += 1 + chain.count();
             }
         }
-        let directories = directories.into_iter().map(|(name, (tree, meta))| (name, tree, meta));
-        Ok(DirTree { files: files.into_iter().collect(), directories: directories.collect() }.encode())
+        match next == commits.len() {
+            true => Ok(known),
+            false => Err(row_fault("a commit is left that no ref comes to", next)),
+        }
     }
 }
 
@@ -252,13 +162,24 @@ impl Laid<'_> {
     }
 }
 
+/// A metadata object, and its number if it is carried.
+struct Object<'w> {
+    bytes: &'w [u8],
+    carried: Option<u32>,
+}
+
 /// Goes through the wanted objects in the order of spec 6.6.
 struct Walk<'w, 'a> {
-    /// By type and checksum, all objects that there are in base and difference, but for commits and what is beside them.
-    objects: BTreeMap<(OsTreeKind, Checksum), &'w [u8]>,
-    files: BTreeMap<Checksum, FileOf<'a>>,
+    /// By type and checksum, all of base and difference, but for carried commits and commitmetas.
+    objects: BTreeMap<(OsTreeKind, Checksum), Object<'w>>,
+    dirtrees: &'w [Restored],
     met: BTreeSet<(OsTreeKind, Checksum)>,
+    /// The dirtree and the dirmeta that are carried next.
+    next: [u32; 2],
+    /// Those of the base.
+    files: BTreeMap<&'a Checksum, &'a OsTreeFile>,
     met_files: BTreeSet<Checksum>,
+    new_files: core::ops::Range<u32>,
     laid: Vec<FileOf<'a>>,
     builder: &'w mut IndexBuilder,
 }
@@ -269,9 +190,19 @@ impl<'w> Walk<'w, '_> {
         if !self.met.insert((kind, *checksum)) {
             return Ok(None);
         }
-        let Some(bytes) = self.objects.get(&(kind, *checksum)).copied() else {
+        let Some(Object { bytes, carried }) = self.objects.get(&(kind, *checksum)) else {
             return Err(row_fault("a metadata object is named that neither base nor difference have", 0));
         };
+        if let Some(own) = carried {
+            let next = &mut self.next[usize::from(kind == OsTreeKind::DirMeta)];
+            if own != next {
+                return Err(row_fault(
+                    "a carried dirtree or dirmeta is in another place than where it is come to",
+                    at(*own),
+                ));
+            }
+            *next += 1;
+        }
         self.builder.ostree_object(kind, bytes);
         Ok(Some(bytes))
     }
@@ -280,14 +211,26 @@ impl<'w> Walk<'w, '_> {
     fn tree(&mut self, root: Checksum) -> Result<(), Error> {
         let mut pending = alloc::vec![root];
         while let Some(checksum) = pending.pop() {
+            let next = self.next[0];
             let Some(bytes) = self.meet(OsTreeKind::DirTree, &checksum)? else { continue };
+            let is_named = self.next[0] > next && self.dirtrees[at(next)].is_root && checksum != root;
+            if is_named {
+                return Err(row_fault("the checksum of a carried dirtree is stated where it comes next", at(next)));
+            }
             let tree = DirTree::parse(bytes).map_err(unreadable)?;
             for (_, checksum) in tree.files {
-                if self.met_files.insert(*checksum) {
-                    let file = self.files.get(checksum).copied();
-                    let missing = || row_fault("an OSTree file is named that neither base nor difference have", 0);
-                    self.laid.push(file.ok_or_else(missing)?);
+                if !self.met_files.insert(*checksum) {
+                    continue;
                 }
+                let file = match self.files.get(checksum) {
+                    Some(file) => FileOf::Base(file),
+                    None => {
+                        let new = self.new_files.next();
+                        let missing = || row_fault("more OSTree files are named than there are", self.laid.len());
+                        FileOf::New(new.ok_or_else(missing)?)
+                    }
+                };
+                self.laid.push(file);
             }
             for (_, _, meta) in &tree.directories {
                 self.meet(OsTreeKind::DirMeta, meta)?;

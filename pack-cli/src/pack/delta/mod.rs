@@ -96,7 +96,8 @@ impl<'a> Prepared<'a> {
         if named.iter().any(|base| base.index_digest == wanted) {
             return Err(Error::Usage("nothing has changed since the base: there is nothing to pack".into()));
         }
-        let difference = Difference::between(first, others, &index);
+        let compress = |prefix: &[u8], bytes: &[u8]| over_prefix::compress(options.level, bytes, prefix);
+        let difference = Difference::between(first, others, &index, compress).map_err(Error::Usage)?;
         let carried = Carried::new(&packed, &difference);
         let choice = choose::choose(&sources, &packed, &carried.objects, &bases, options, progress)?;
         let limits = Limits::new(options);

@@ -185,7 +185,7 @@ impl Finder<'_> {
         for tip in &mut before {
             let commits = self.delta.difference.ostree().map_or(&[][..], OsTreeDifference::commits);
             let row = self.edited(tip.name).and_then(|edited| commits.get(usize::try_from(edited.commit).ok()?));
-            let Some(CommitObject::Carried { bytes, .. }) = row.map(|row| &row.commit) else { continue };
+            let Some(CommitObject::Carried(bytes)) = row.map(|row| &row.commit) else { continue };
             if Sha256::digest(bytes)[..] != tip.commit {
                 continue;
             }

@@ -1,0 +1,124 @@
+//! The dirtrees that a difference carries: one frame over those of the base.
+
+use alloc::collections::BTreeSet;
+use alloc::vec::Vec;
+
+use sha2::{Digest as _, Sha256};
+
+use crate::index::row_fault;
+use crate::num::at;
+use crate::ostree::{Checksum, DirTree};
+use crate::{Error, FrameDecoder, Part};
+
+/// The largest window of a frame that RFC 8878 and spec 4.3 have: this frame's is bounded by its content.
+pub(super) const WINDOW_LOG: u8 = 31;
+
+/// What stands for the checksum of a carried dirtree where the commits first come to it: that of the next one.
+const NEXT: Checksum = [0; 32];
+
+/// Dirtrees in the order in which the commits come to them, as they are stored.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(super) struct DirTrees {
+    /// Their lengths.
+    pub(super) lens: Vec<u32>,
+    /// One zstd frame of all, with the base's metadata objects as its prefix; empty where there are none.
+    pub(super) frame: Vec<u8>,
+}
+
+/// A dirtree as the wanted index has it.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Restored {
+    pub(super) bytes: Vec<u8>,
+    pub(super) checksum: Checksum,
+    /// Whether no other carried one comes to it first.
+    pub(super) is_root: bool,
+}
+
+impl DirTrees {
+    /// Returns the dirtrees as the wanted index has them, given the base's metadata objects.
+    pub(super) fn restore(&self, prefix: &[u8]) -> Result<Vec<Restored>, Error> {
+        if self.lens.is_empty() {
+            return Ok(Vec::new());
+        }
+        let mut bytes = Vec::new();
+        let len = self.lens.iter().map(|len| u64::from(*len)).sum();
+        FrameDecoder::new().decode_with(Part::Index, &self.frame, len, WINDOW_LOG, prefix, &mut bytes)?;
+        let mut rest = &bytes[..];
+        let mut trees = Vec::with_capacity(self.lens.len());
+        for (own, len) in self.lens.iter().enumerate() {
+            let (tree, behind) = rest.split_at(at(*len));
+            trees.push(DirTree::parse(tree).map_err(|malformed| row_fault(malformed.reason(), own))?);
+            rest = behind;
+        }
+        fill(trees)
+    }
+}
+
+/// Puts the checksums in that [`NEXT`] stands for, from the bottom up.
+fn fill(trees: Vec<DirTree<'_>>) -> Result<Vec<Restored>, Error> {
+    let count = trees.len();
+    let mut trees = trees.into_iter();
+    let mut filled = alloc::vec![Restored::default(); count];
+    let mut next = 0;
+    while let Some(root) = trees.next() {
+        // Dirtrees whose directories are still to come: the number, how many have, and the checksums of those that were filled in.
+        let mut open = alloc::vec![(next, root, 0, Vec::<Checksum>::new())];
+        next += 1;
+        while let Some((own, tree, done, sums)) = open.last_mut() {
+            if let Some(directory) = tree.directories.get(*done) {
+                *done += 1;
+                if *directory.1 == NEXT {
+                    let Some(below) = trees.next() else {
+                        return Err(row_fault("a dirtree is carried whose next one is missing", *own));
+                    };
+                    open.push((next, below, 0, Vec::new()));
+                    next += 1;
+                }
+                continue;
+            }
+            let sums = core::mem::take(sums);
+            let mut filled_in = sums.iter();
+            let directories = tree.directories.iter().map(|(name, sum, meta)| match **sum {
+                NEXT => (*name, filled_in.next().unwrap_or(*sum), *meta),
+                _ => (*name, *sum, *meta),
+            });
+            let directories = directories.collect();
+            let bytes = DirTree { files: core::mem::take(&mut tree.files), directories }.encode();
+            let checksum: Checksum = Sha256::digest(&bytes).into();
+            let own = *own;
+            open.pop();
+            filled[own] = Restored { bytes, checksum, is_root: open.is_empty() };
+            if let Some((_, _, _, sums)) = open.last_mut() {
+                sums.push(checksum);
+            }
+        }
+    }
+    Ok(filled)
+}
+
+/// Returns the bytes of carried dirtrees with [`NEXT`] in its places, and the number of each. `root` is one of them; `carried` returns
+/// the number and bytes of one that is carried; those in `met` have been come to before.
+pub(super) fn blank<'a>(
+    root: u32,
+    carried: &impl Fn(&Checksum) -> Option<(u32, DirTree<'a>)>,
+    tree: DirTree<'a>,
+    met: &mut BTreeSet<u32>,
+) -> Vec<(u32, Vec<u8>)> {
+    let mut blanked = Vec::new();
+    met.insert(root);
+    let mut open = alloc::vec![(root, tree, 0)];
+    while let Some((own, tree, done)) = open.last_mut() {
+        let Some(directory) = tree.directories.get_mut(*done) else {
+            blanked.push((*own, tree.encode()));
+            open.pop();
+            continue;
+        };
+        *done += 1;
+        let Some((number, below)) = carried(directory.1) else { continue };
+        if met.insert(number) {
+            directory.1 = &NEXT;
+            open.push((number, below, 0));
+        }
+    }
+    blanked
+}
