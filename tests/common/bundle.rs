@@ -585,7 +585,7 @@ impl Attributes {
 }
 
 impl Layout {
-    fn sections(&self) -> Vec<Section> {
+    pub(crate) fn sections(&self) -> Vec<Section> {
         let mut chunks = narrow(self.chunks.len()).to_le_bytes().to_vec();
         chunks.extend(self.chunks.iter().map(|chunk| chunk.codec));
         chunks.extend(planes32(self.chunks.iter().map(|chunk| chunk.stored_len)));

@@ -1,6 +1,8 @@
 //! Bundles that are accepted.
 
 use super::*;
+use crate::bytes::join;
+use crate::frame::RawFrame;
 use crate::keys::Key;
 use crate::tree::{Node, What, block_device, char_device, fifo, paint, socket};
 
@@ -11,6 +13,7 @@ pub(super) fn vectors() -> Vec<Vector> {
     let raw = Packing { raw: true, ..Packing::default() };
     vec![
         accept("good-empty", "one ref, an empty directory", one(dir([]), MIB)),
+        accept("good-example", "one file, and no byte of it compressed", example()),
         accept(
             "good-tree",
             "files of all types, hard links, xattrs, times, names that are not UTF-8",
@@ -37,6 +40,18 @@ pub(super) fn vectors() -> Vec<Vector> {
         accept("good-landmark", "the first of two chunks is the hot set", landmark()),
         accept("good-signed", "two keys have signed", small().signed_by(&[Key::Ed25519(1), Key::Ed25519(2)])),
     ]
+}
+
+/// Returns the bundle that example.md explains. Its frames have raw blocks, so that layout and index stand in the file as they are.
+fn example() -> Bundle {
+    let tree = dir([("hello", file("Hello, offline world\n"))]);
+    let mut bundle = Bundle::new(&[("main", tree)], Packing { raw: true, ..MIB });
+    bundle.identity.name = b"example".to_vec();
+    let index = join(&bundle.index.sections());
+    let layout = join(&bundle.layout.sections());
+    bundle.edits.index_frame = edit(move |frame: &mut Vec<u8>| *frame = RawFrame::of(&index).encode());
+    bundle.edits.layout_frame = edit(move |frame: &mut Vec<u8>| *frame = RawFrame::of(&layout).encode());
+    bundle
 }
 
 fn tree() -> Node {
