@@ -138,6 +138,40 @@ fn each_vector_is_named_by_the_specification() {
     assert!(unnamed.is_empty(), "there and not named in the specification: {unnamed:?}");
 }
 
+/// Returns the kind and the names of each row of the first two tables of checks.md; what must be accepted has no kind there.
+fn rows_of_checks() -> Vec<(String, Vec<String>)> {
+    let text = std::fs::read_to_string(folder().join("../checks.md")).expect("the table is there");
+    let (tables, _) = text.split_once("\n## What has no vector").expect("it ends with what has none");
+    let (rejected, accepted) = tables.split_once("\n## What must be accepted").expect("it has two tables");
+    let quoted = |cell: &str| cell.split('`').skip(1).step_by(2).map(String::from).collect::<Vec<_>>();
+    let row = |line: &str| {
+        let cells: Vec<&str> = line.split('|').map(str::trim).collect();
+        match cells[..] {
+            ["", _, _, kind, names, ""] => (kind.trim_matches('*').into(), quoted(names)),
+            ["", _, _, names, ""] => ("ok".into(), quoted(names)),
+            _ => panic!("no row: {line}"),
+        }
+    };
+    let rows = |table: &str| table.lines().filter(|line| line.starts_with('|')).skip(2).map(row).collect::<Vec<_>>();
+    [rows(rejected), rows(accepted)].concat()
+}
+
+#[test]
+fn each_vector_stands_in_the_table_of_checks_with_its_kind() {
+    let found: Vec<(String, String)> = rows_of_checks()
+        .into_iter()
+        .flat_map(|(kind, names)| names.into_iter().map(move |name| (name, kind.clone())))
+        .collect();
+    let mut all: Vec<Vector> = load();
+    all.extend(load_requests());
+    let wanted: BTreeSet<_> = all.into_iter().map(|vector| (vector.name, vector.expect)).collect();
+    let listed: BTreeSet<_> = found.iter().cloned().collect();
+    let (missing, wrong) = (wanted.difference(&listed), listed.difference(&wanted));
+    let (missing, wrong): (Vec<_>, Vec<_>) = (missing.collect(), wrong.collect());
+    assert!(missing.is_empty() && wrong.is_empty(), "missing in checks.md: {missing:?}; wrong there: {wrong:?}");
+    assert_eq!(found.len(), listed.len(), "a vector stands twice");
+}
+
 #[test]
 fn the_files_are_those_that_the_builder_makes() {
     let made = vectors::all();
