@@ -172,6 +172,29 @@ fn each_vector_stands_in_the_table_of_checks_with_its_kind() {
     assert_eq!(found.len(), listed.len(), "a vector stands twice");
 }
 
+/// A row of any table of checks.md cites a part of the specification and sections of it: `core 4.3`, `core 1, 4.3`.
+#[test]
+fn the_table_of_checks_cites_sections_that_there_are() {
+    let read = |name: &str| std::fs::read_to_string(folder().join(format!("../{name}.md"))).expect("the part is there");
+    let checks = read("checks");
+    let mut cited = BTreeSet::new();
+    for line in checks.lines().filter(|line| line.starts_with("| ")) {
+        let cell = line.split('|').nth(2).unwrap_or_default().trim();
+        let Some((part, sections)) = cell.split_once(' ').filter(|_| cell != "defined in") else { continue };
+        cited.extend(sections.split(", ").map(|section| (part, section)));
+    }
+    assert!(cited.contains(&("core", "11.2")), "{cited:?}");
+    for (part, section) in cited {
+        let is_heading = |line: &str| {
+            let number = line.strip_prefix("## ").or_else(|| line.strip_prefix("### "));
+            number
+                .and_then(|rest| rest.split_once(' '))
+                .is_some_and(|(number, _)| number.trim_end_matches('.') == section)
+        };
+        assert!(read(part).lines().any(is_heading), "checks.md cites {part} {section}");
+    }
+}
+
 #[test]
 fn the_files_are_those_that_the_builder_makes() {
     let made = vectors::all();
