@@ -4,11 +4,10 @@ from types import SimpleNamespace
 
 import gvariant
 from difference import LINK, NEW
-from encoding import need
+from encoding import Cursor, need, unzstd
 from index import write_index
-from ostree import parse_commit
+from ostree import DIRTREE, parse_commit, parse_dirtree
 
-DIRTREE = "(a(say)a(sayay))"
 KINDS = {"dirtree": 2, "dirmeta": 3, "commit": 4, "commitmeta": 6}
 
 def sha256(data):
@@ -143,100 +142,104 @@ class Trees:
                         below.append(self.add(file, edit))
                 waiting += reversed(below)
 
+def restore(own, prefix):
+    """Return the carried dirtrees with the checksums that zeros stand for, and the numbers of the roots (ostree 8.2)."""
+    if not own.tree_lens:
+        return [], set()
+    data = Cursor(unzstd(own.frame, sum(own.tree_lens), 31, "index", prefix), "index")
+    trees = [parse_dirtree(data.take(length)) for length in own.tree_lens]
+    zeros = [[entry for entry in dirs if not any(entry[1])] for _, dirs in trees]
+    made, roots, following = [None] * len(trees), set(), iter(range(len(trees)))
+    for root in following:
+        roots.add(root)
+        waiting = [(root, None, iter(zeros[root]))]
+        while waiting:
+            number, above, rest = waiting[-1]
+            if entry := next(rest, None):
+                below = next(following, None)
+                need(below is not None, "index", "zeros stand for a dirtree behind the last one")
+                waiting.append((below, entry, iter(zeros[below])))
+            else:
+                made[number] = gvariant.write(DIRTREE, trees[number])
+                if above:
+                    above[1] = list(sha256(made[number]))
+                waiting.pop()
+    return made, roots
+
 def lay_commits(whole, base, table, writer):
-    """Return the payload of section 11, in parts."""
+    """Return the payload of section 11, in parts (ostree 8.3)."""
     own, theirs = whole.ostree, base.ostree
     objects, files = (theirs.objects, base.ostree_files) if theirs else ([], [])
-    good = own.base_objects == len(objects) and own.base_files == len(files)
-    need(good, "index", "the base has another number of OSTree objects")
-
-    def of_base(kind, number):
-        need(objects[number][0] == kind, "index", f"the base's object {number} is no {kind}")
-        return objects[number][1]
-
-    def meta_sum(row):
-        carried = len(own.dirmetas)
-        return sha256(own.dirmetas[row] if row < carried else of_base("dirmeta", row - carried))
-
-    def tree_sum(row):
-        return sha256(made[row] if row in made else of_base("dirtree", row - len(own.trees)))
-
-    def file_sum(row):
-        return own.checksums[row] if row < len(own.rows) else files[row - len(own.rows)][0]
-
-    made = {}
-    for row in own.upwards:
-        tree = own.trees[row]
-        like = gvariant.parse(DIRTREE, of_base("dirtree", tree.like - 1)) if tree.like else ([], [])
-        names = {name.encode(): sums for part in like for name, *sums in part}
-        for edit in tree.edits:
-            had = names.pop(edit.name, None)
-            kind = had and ("file" if len(had) == 1 else "dir")
-            good = {0: had, 1: not had, 2: had, 3: not had, 4: kind == "file"}.get(edit.op, kind == "dir")
-            need(good, "index", "an edit of a dirtree does not fit the base")
-            if edit.op in (1, 2):
-                names[edit.name] = [file_sum(edit.file)]
-            elif edit.op:
-                old = had if edit.op > 4 else (None, None)
-                names[edit.name] = [old[0] if edit.tree is None else tree_sum(edit.tree),
-                                    old[1] if edit.meta is None else meta_sum(edit.meta)]
-        rows = [[name.decode(), *sums] for name, sums in sorted(names.items())]
-        made[row] = gvariant.write(DIRTREE, [[row for row in rows if len(row) == size] for size in (2, 3)])
-
+    made, roots = restore(own, b"".join(data for _, data in objects))
     known = {(kind, sha256(data)): data for kind, data in objects if kind != "commitmeta"}
-    known |= {("dirtree", sha256(data)): data for data in made.values()}
-    known |= {("dirmeta", sha256(data)): data for data in own.dirmetas}
-    contents = {sum_: (row, content, "base") for sum_, row, content in files}
-    contents |= {sum_: (whole.attributes[row], content, "own") for sum_, row, content in zip(own.checksums, own.rows, own.contents)}
-    metas, met, laid = [], set(), {}
+    carried = [("dirtree", sha256(data)) for data in made] + [("dirmeta", sha256(data)) for data in own.dirmetas]
+    need(len(set(carried) - set(known)) == len(carried), "index", "an object is carried twice, or the base has it")
+    known |= zip(carried, made + own.dirmetas)
+    next_of = {"dirtree": iter(carried[:len(made)]), "dirmeta": iter(carried[len(made):])}
+    rows_of_base = list(zip(base.sizes, base.ids))
+    of_base = {sum_: (row, content, rows_of_base) for sum_, row, content in files}
+    new_files = ((whole.attributes[row], content, table) for row, content in zip(own.rows, own.contents))
+    metas, met, laid, commits = [], set(), {}, []
+    own_roots, carried = {carried[number] for number in roots}, set(carried)
 
-    def meet(kind, checksum):
+    def meet(kind, checksum, is_root=True):
         """Return the object on its first visit."""
-        if (kind, checksum) in met:
+        key = kind, checksum
+        if key in met:
             return None
-        need((kind, checksum) in known, "index", f"a {kind} that neither base nor difference have")
-        met.add((kind, checksum))
-        metas.append((KINDS[kind], known[kind, checksum]))
-        return known[kind, checksum]
+        need(key in known, "index", f"a {kind} that neither base nor difference have")
+        met.add(key)
+        if key in carried:
+            need(next(next_of[kind], None) == key, "index", f"a carried {kind} is in another place")
+            need(is_root or key not in own_roots, "index", "the checksum of a carried dirtree where zeros are due")
+        metas.append((KINDS[kind], known[key]))
+        return known[key]
 
-    numbers = []
-    for commit, data, beside, root, sums in zip(own.commits, own.carried, own.beside, own.roots, own.sums):
+    for commit, data, beside in zip(own.commits, own.carried, own.beside):
         if commit:
-            data = of_base("commit", commit - 1)
-        else:
-            good = sums[1:] == (tree_sum(root.tree), meta_sum(root.meta))
-            need(good, "index", "a commit's root is not the one that it says")
-        numbers.append(len(metas))
+            good = commit <= len(objects) and objects[commit - 1][0] == "commit"
+            need(good, "index", "the base has no commit of that number")
+            data = objects[commit - 1][1]
+        parent, dirtree, dirmeta = parse_commit(data)
+        commits.append((len(metas), sha256(data), parent))
         metas.append((KINDS["commit"], data))
         if beside is True:
-            behind = commit < len(objects) and objects[commit][0] == "commitmeta"
-            need(behind, "index", "the base has nothing beside a commit")
+            good = commit < len(objects) and objects[commit][0] == "commitmeta"
+            need(good, "index", "the base has no commitmeta of a commit")
             beside = objects[commit][1]
         if beside is not False:
             metas.append((KINDS["commitmeta"], beside))
-        _, dirtree, dirmeta = parse_commit(data)
         meet("dirmeta", dirmeta)
         waiting = [dirtree]
         while waiting:
-            if (data := meet("dirtree", waiting.pop())) is None:
+            checksum = waiting.pop()
+            if (data := meet("dirtree", checksum, checksum == dirtree)) is None:
                 continue
-            names, dirs = gvariant.parse(DIRTREE, data)
+            names, dirs = parse_dirtree(data)
             for _, sum_ in names:
-                need(bytes(sum_) in contents, "index", "a file that neither base nor difference have")
-                laid.setdefault(bytes(sum_))
+                if bytes(sum_) not in laid:
+                    file = of_base.get(bytes(sum_)) or next(new_files, None)
+                    need(file, "index", "more OSTree files are named than there are")
+                    laid[bytes(sum_)] = file
             for _, _, meta in dirs:
                 meet("dirmeta", bytes(meta))
             waiting += [bytes(tree) for _, tree, _ in reversed(dirs)]
-    carried = set(own.checksums)
-    need([sum_ for sum_ in laid if sum_ in carried] == own.checksums, "index", "carried files stand in another order")
+    left = any(next(keys, None) for keys in next_of.values()) or next(new_files, None)
+    need(not left, "index", "a carried dirtree, dirmeta or file is left")
 
-    rows, regulars, links = [], [], []
-    for row, content, whose in map(contents.get, laid):
+    rows, regulars, links, come, column = [], [], [], 0, []
+    for row, content, objects in laid.values():
         rows.append(writer.row(row))
         if row.mode >> 12 == 10:
             links.append(content)
         else:
-            key = table[content] if whose == "own" else (base.sizes[content], base.ids[content])
-            regulars.append(writer.object(key))
-    commits = [numbers[ref] + 1 if known else 0 for ref, known in zip(own.refs, own.known)]
-    return metas, rows, regulars, links, commits, own.collections, own.repository
+            regulars.append(writer.object(objects[content]))
+    for ref in own.refs:
+        need(ref <= come, "index", "a ref names a commit behind the next one")
+        column.append(commits[ref][0] + 1 if ref < come else 0)
+        if ref == come:
+            come += 1
+            while come < len(commits) and commits[come - 1][2] == commits[come][1]:
+                come += 1
+    need(come == len(commits), "index", "a commit is left that no ref comes to")
+    return metas, rows, regulars, links, column, own.collections, own.repository

@@ -3,7 +3,7 @@ from itertools import accumulate
 from types import SimpleNamespace
 
 import gvariant
-from encoding import Reject, ascends, need, sections
+from encoding import ascends, check_prefixed, need, sections
 from index import COMPONENT, REF, TYPES, Attributes, parse_attributes, parse_objects
 from ostree import parse_collection, parse_commit, parse_dirmeta, parse_repository, parse_targets
 
@@ -11,7 +11,7 @@ NAMES = ("base refs edits changes directories regulars symlinks devices links ti
          "ostree!")
 GONE, NEW, LINK = 2, (3, 4), (5, 6)
 
-def parse_difference(data, entries):
+def parse_difference(data, entries, index_len):
     """Refs, edits and tables. The carried objects are in `sizes` and `ids`; the layout places them."""
     own = SimpleNamespace()
     with sections(data, "index", NAMES) as found:
@@ -26,7 +26,7 @@ def parse_difference(data, entries):
 
         own.edits, rows = parse_edits(found, own.attributes)
         columns = parse_columns(found, own)
-        own.ostree = parse_ostree(found.ostree, own, commits) if commits else None
+        own.ostree = parse_ostree(found.ostree, own, commits, index_len) if commits else None
         rows += own.ostree.rows if commits else []
         need(list(dict.fromkeys(rows)) == list(range(len(own.attributes))), "index", "attributes are out of order or left")
         columns += own.ostree.objects if commits else []
@@ -174,10 +174,9 @@ def check_links(own):
     alone = [number for number, edit in enumerate(own.edits) if edit.op == 1 and number not in linked]
     need(not alone, "index", "a file is named for no link")
 
-def parse_ostree(table, whole, refs):
-    """Section 14 (6.7.5)."""
+def parse_ostree(table, whole, refs, index_len):
+    """Section 14 (ostree 8)."""
     own = SimpleNamespace(beside=[], carried=[])
-    own.base_objects, own.base_files = table.read("II")
     count = table.int("I")
     [own.commits], beside = table.planes("I", count), table.take(count)
 
@@ -187,11 +186,11 @@ def parse_ostree(table, whole, refs):
 
     carried, metas = iter(blobs(own.commits.count(0))), iter(blobs(beside.count(2)))
     for commit, kind in zip(own.commits, beside):
-        need(commit <= own.base_objects, "index", "a commit that the base does not have")
-        need(kind < 3 and (kind != 1 or commit), "index", "what is beside a commit")
+        need(kind < 3 and (kind != 1 or commit), "index", "the commitmeta of a commit")
         own.carried.append(None if commit else next(carried))
         own.beside.append(next(metas) if kind == 2 else kind == 1)
-    own.sums = [parse_commit(data) if data else None for data in own.carried]
+    for data in filter(None, own.carried):
+        parse_commit(data)
     for data in own.beside:
         if isinstance(data, bytes):
             gvariant.parse("a{sv}", data)
@@ -199,26 +198,14 @@ def parse_ostree(table, whole, refs):
     for data in own.dirmetas:
         parse_dirmeta(data, Attributes)
 
-    count = table.int("I")
-    likes, sizes = table.planes("II", count)
-    given = [like for like in likes if like]
-    need(all(like <= own.base_objects for like in given) and len(set(given)) == len(given), "index", "what a dirtree is like")
-    ops, own.trees = list(table.take(sum(sizes))), []
-    for like, size in zip(likes, sizes):
-        edits = [SimpleNamespace(op=op, name=take_name(table)) for op in ops[:size]]
-        del ops[:size]
-        names = [edit.name for edit in edits]
-        need(all(map(COMPONENT.fullmatch, names)), "path", "a name that an entry must not have")
-        utf8 = all(name.decode(errors="ignore").encode() == name for name in names)
-        need(ascends(names) and utf8, "index", "names do not ascend or are not UTF-8")
-        need(all(edit.op < 8 and (like or edit.op in (1, 3)) for edit in edits), "index", "the op of an edit of a dirtree")
-        need(edits or not like, "index", "a dirtree is like one of the base")
-        own.trees.append(SimpleNamespace(like=like, edits=edits))
+    [own.tree_lens] = table.planes("I", table.int("I"))
+    need(sum(own.tree_lens) <= index_len, "index", "the dirtrees are longer than the index")
+    own.frame = table.string("I")
+    if own.tree_lens or own.frame:
+        check_prefixed(own.frame, sum(own.tree_lens), 31, "index")
+    need(own.tree_lens or not own.frame, "index", "a frame without a dirtree")
 
-    count = table.int("I")
-    own.checksums = [table.take(32) for _ in range(count)]
-    need(len(set(own.checksums)) == count, "index", "a file is carried twice")
-    [own.rows] = map(list, table.planes("I", count))
+    [own.rows] = map(list, table.planes("I", table.int("I")))
     good = all(row < len(whole.attributes) and whole.attributes[row].mode >> 12 in (8, 10) for row in own.rows)
     need(good, "index", "an OSTree file that is neither a file nor a link")
     kinds = [whole.attributes[row].mode >> 12 for row in own.rows]
@@ -226,60 +213,8 @@ def parse_ostree(table, whole, refs):
     regulars, links = iter(own.objects), iter(parse_targets(table, kinds.count(10)))
     own.contents = [next(regulars if kind == 8 else links) for kind in kinds]
 
-    edits = [edit for tree in own.trees for edit in tree.edits]
-    roots = [SimpleNamespace(op=None) for data in own.carried if data]
-    for field, ops, first, rows, base in (("file", (1, 2), [], len(own.rows), own.base_files),
-                                          ("tree", (3, 4, 5, 7), roots, len(own.trees), own.base_objects),
-                                          ("meta", (3, 4, 6, 7), roots, len(own.dirmetas), own.base_objects)):
-        named = first + [edit for edit in edits if edit.op in ops]
-        for edit in roots + edits:
-            setattr(edit, field, None)
-        for edit, row in zip(named, follow(*table.planes("I", len(named)), rows, base)):
-            setattr(edit, field, row)
-    roots = iter(roots)
-    own.roots = [next(roots) if data else None for data in own.carried]
-
-    [own.refs], own.known = table.planes("I", refs), table.take(refs)
-    need(all(ref < len(own.commits) for ref in own.refs) and set(own.known) <= {0, 1}, "index", "a ref names no commit")
+    [own.refs] = table.planes("I", refs)
+    need(all(ref < len(own.commits) for ref in own.refs), "index", "a ref names no commit")
     own.collections = [parse_collection(table) for _ in range(refs)]
     own.repository = parse_repository(table)
-    own.upwards = list(walk(own))
     return own
-
-def walk(own):
-    """Follow the commits through the carried objects; return the dirtrees, each after all those below it."""
-    metas = trees = 0
-    done = set()
-
-    def meet_meta(row):
-        nonlocal metas
-        if row is not None and row < len(own.dirmetas):
-            need(row <= metas, "index", "a dirmeta is in another place")
-            metas = max(metas, row + 1)
-
-    def meet_tree(row):
-        """Return its edits of directories, if it is new."""
-        nonlocal trees
-        if row is None or row >= len(own.trees):
-            return []
-        need(row <= trees, "index", "a dirtree is in another place")
-        need(row == trees or row in done, "index", "a dirtree is below itself")
-        if row < trees:
-            return []
-        trees += 1
-        for edit in own.trees[row].edits:
-            meet_meta(edit.meta)
-        return [(row, iter([edit.tree for edit in own.trees[row].edits]))]
-
-    for root in filter(None, own.roots):
-        meet_meta(root.meta)
-        waiting = meet_tree(root.tree)
-        while waiting:
-            row, below = waiting[-1]
-            try:
-                waiting += meet_tree(next(below))
-            except StopIteration:
-                waiting.pop()
-                done.add(row)
-                yield row
-    need(trees == len(own.trees) and metas == len(own.dirmetas), "index", "a dirtree or dirmeta is left")

@@ -10,7 +10,7 @@ from encoding import ascends, need
 TYPES = {2: "dirtree", 3: "dirmeta", 4: "commit", 6: "commitmeta"}
 COLLECTION = re.compile(rb"([A-Za-z_][A-Za-z0-9_]*(\.[A-Za-z_][A-Za-z0-9_]*)+)?")
 # The header of a file object, and the same for a directory without the target; numbers stay in OSTree's byte order.
-HEADER, META = "(uuuusa(ayay))", "(uuua(ayay))"
+HEADER, META, DIRTREE = "(uuuusa(ayay))", "(uuua(ayay))", "(a(say)a(sayay))"
 
 def swap(number):
     return int.from_bytes(number.to_bytes(4, "little"), "big")
@@ -53,6 +53,19 @@ def parse_dirmeta(data, make_row):
     need(mode >> 12 == 4, "index", "a dirmeta that is not a directory's")
     need(2**32 - 1 not in (uid, gid), "index", "an owner that is none")
     return make_row(mode, swap(uid), swap(gid), xattrs_of(xattrs))
+
+def parse_dirtree(data):
+    """Return its files and directories: lists of the name and the checksums of each."""
+    files, dirs = gvariant.parse(DIRTREE, data)
+    names = [[name.encode() for name, *_ in part] for part in (files, dirs)]
+    for name in names[0] + names[1]:
+        good = name not in (b"", b".", b"..") and b"/" not in name and len(name) < 256
+        need(good, "index", "a name that a dirtree must not have")
+    good = all(map(ascends, names)) and not set(names[0]) & set(names[1])
+    need(good, "index", "the names of a dirtree do not ascend or stand twice")
+    good = all(len(sum_) == 32 for _, *sums in files + dirs for sum_ in sums)
+    need(good, "index", "the checksums in a dirtree")
+    return files, dirs
 
 def parse_collection(table):
     name = table.string("B")
@@ -161,15 +174,8 @@ class OSTree:
 
     def enter(self, number):
         """Visit a new dirtree: number its files and visit its dirmetas; return its directories."""
-        files, dirs = gvariant.parse("(a(say)a(sayay))", self.objects[number][1])
+        files, dirs = parse_dirtree(self.objects[number][1])
         names = [[name.encode() for name, *_ in part] for part in (files, dirs)]
-        for name in names[0] + names[1]:
-            good = name not in (b"", b".", b"..") and b"/" not in name and len(name) < 256
-            need(good, "index", "a name that a dirtree must not have")
-        good = all(map(ascends, names)) and not set(names[0]) & set(names[1])
-        need(good, "index", "the names of a dirtree do not ascend or stand twice")
-        good = all(len(sum_) == 32 for _, *sums in files + dirs for sum_ in sums)
-        need(good, "index", "the checksums in a dirtree")
         tree = self.trees[number] = []
         for name, (_, checksum) in zip(names[0], files):
             file = self.files.setdefault(bytes(checksum), len(self.files))

@@ -245,7 +245,7 @@ class Bundle:
         layout, plain = self.decode_part("layout"), self.decode_part("index")
         self.contents = []
         if root.bases:
-            self.difference = own = parse_difference(plain, root.entries)
+            self.difference = own = parse_difference(plain, root.entries, root.index_len)
             self.agree(refs=len(own.refs))
             self.layout = parse_layout(layout, own, 1 << root.piece_log2, own.base_objects)
             self.agree_layout()
