@@ -1,4 +1,4 @@
-//! Embeds the build time in the library: a clock that is earlier is wrong (spec 9).
+//! Embeds the build time in the library: a clock that is earlier is wrong (trust 2).
 
 use std::env;
 use std::time::{SystemTime, UNIX_EPOCH};

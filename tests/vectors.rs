@@ -122,22 +122,6 @@ fn the_walk_gives_what_the_vectors_expect() {
     }
 }
 
-/// Returns all names written as ⟨`name`⟩ in the specification.
-fn names_of_the_specification() -> BTreeSet<String> {
-    let spec = std::fs::read_to_string(folder().join("../sealift.md")).expect("the specification is there");
-    let marks = spec.split("⟨`").skip(1).filter_map(|rest| rest.split_once("`⟩"));
-    marks.map(|(name, _)| name.into()).collect()
-}
-
-#[test]
-fn each_vector_is_named_by_the_specification() {
-    let (spec, files) = (names_of_the_specification(), BTreeSet::from_iter(names()));
-    let without_file: Vec<_> = spec.difference(&files).collect();
-    let unnamed: Vec<_> = files.difference(&spec).collect();
-    assert!(without_file.is_empty(), "named in the specification and not there: {without_file:?}");
-    assert!(unnamed.is_empty(), "there and not named in the specification: {unnamed:?}");
-}
-
 /// Returns the kind and the names of each row of the first two tables of checks.md; what must be accepted has no kind there.
 fn rows_of_checks() -> Vec<(String, Vec<String>)> {
     let text = std::fs::read_to_string(folder().join("../checks.md")).expect("the table is there");

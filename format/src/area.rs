@@ -1,4 +1,4 @@
-//! The signature area (spec 5).
+//! The signature area (core 5).
 
 use alloc::vec::Vec;
 
@@ -16,9 +16,9 @@ pub struct Envelope {
 }
 
 impl Envelope {
-    /// A binary SSHSIG (spec 9).
+    /// A binary SSHSIG (trust 3).
     pub const SSH_SIGNATURE: u16 = 1;
-    /// A PKCS#7 signature of the index, for the kernel (spec 5.1).
+    /// A PKCS#7 signature of the index, for the kernel (kernel-signatures 3).
     pub const KERNEL_SIGNATURE: u16 = 2;
 
     /// Bytes that it takes in the area.
@@ -52,7 +52,7 @@ pub(crate) fn parse_area_len(bytes: [u8; 4]) -> Result<u32, Error> {
 /// Parses a signature area. `signed` are the bytes before it.
 ///
 /// # Errors
-/// Returns an error if it does not conform to spec 5.
+/// Returns an error if it does not conform to core 5.
 pub fn parse_area(signed: &[u8], area: &[u8]) -> Result<Vec<Envelope>, Error> {
     let mut reader = Reader::new(Part::SignatureArea, area);
     let Some(body_len) = area.len().checked_sub(32) else {

@@ -1,4 +1,4 @@
-//! Type, permissions, owner and extended attributes (spec 6.4).
+//! Type, permissions, owner and extended attributes (core 6.4).
 
 use alloc::sync::Arc;
 use alloc::vec::Vec;
@@ -10,7 +10,7 @@ use crate::num;
 
 /// The type of an inode, with its value in `st_mode`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-#[allow(clippy::exhaustive_enums, reason = "spec 6.4 lists the types")]
+#[allow(clippy::exhaustive_enums, reason = "core 6.4 lists the types")]
 pub enum FileType {
     /// A regular file.
     Regular,

@@ -1,4 +1,4 @@
-//! A bundle that has been read but for its chunks (spec 2).
+//! A bundle that has been read but for its chunks (core 2).
 
 use crate::{Head, Index, Layout};
 

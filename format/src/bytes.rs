@@ -1,4 +1,4 @@
-//! Reading and writing integers, byte planes and section lists (spec 1, 3.1).
+//! Reading and writing integers, byte planes and section lists (core 1 and 3.1).
 
 use alloc::vec::Vec;
 

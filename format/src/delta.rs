@@ -1,4 +1,4 @@
-//! A delta bundle: what it brings, and the bundle that it becomes with its bases (spec 4.6).
+//! A delta bundle: what it brings, and the bundle that it becomes with its bases (delta 3).
 
 use crate::difference::base_object;
 use crate::head::compare;

@@ -7,26 +7,26 @@ use crate::Kind;
 /// A part of the file, for messages.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Part {
-    /// Bytes 0 to 32 (spec 3).
+    /// Bytes 0 to 32 (core 3).
     Preamble,
-    /// The signed statement (spec 4).
+    /// The signed statement (core 4).
     Root,
-    /// Envelopes and their checksum (spec 5).
+    /// Envelopes and their checksum (core 5).
     SignatureArea,
-    /// Where each object lies (spec 7).
+    /// Where each object lies (core 7).
     Layout,
-    /// What is installed (spec 6).
+    /// What is installed (core 6).
     Index,
-    /// The chunk of this number (spec 7.2).
+    /// The chunk of this number (core 7.2).
     Chunk(u32),
-    /// The index of a base, as the target holds it (spec 4.6).
+    /// The index of a base, as the target holds it (delta 3).
     Base,
-    /// What a target says that it holds (spec 13).
+    /// What a target says that it holds (requests.md).
     Request,
 }
 
 impl Part {
-    /// Returns the word under which a failure of this part is reported (spec 11).
+    /// Returns the word under which a failure of this part is reported (core 11.1).
     #[must_use]
     pub fn kind(self) -> Kind {
         match self {
@@ -107,7 +107,7 @@ pub enum Error {
         /// What was hashed.
         part: Part,
     },
-    /// A zstd frame is not as spec 8.1 says.
+    /// A zstd frame is not as core 8.1 says.
     #[error("{part}: {what}")]
     Frame {
         /// Whose frame it is.
@@ -128,7 +128,7 @@ pub enum Error {
     /// A number in the root is not the one that layout and index give.
     #[error("root: declares {what} = {declared}, but layout and index have {found}")]
     Maximum {
-        /// The field of spec 4.3.
+        /// The field of core 4.3.
         what: &'static str,
         /// As the root declares it.
         declared: u64,
@@ -152,7 +152,7 @@ pub enum Error {
 }
 
 impl Error {
-    /// Returns the word for it (spec 11).
+    /// Returns the word for it (core 11.1).
     #[must_use]
     pub fn kind(&self) -> Kind {
         match self {

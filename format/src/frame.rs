@@ -1,4 +1,4 @@
-//! zstd frames: their headers are read before a decoder sees them (spec 8.1).
+//! zstd frames: their headers are read before a decoder sees them (core 8.1).
 
 use alloc::vec::Vec;
 
@@ -28,7 +28,7 @@ pub fn frame_window(stored: &[u8]) -> Option<u64> {
 /// 2^`window_log`.
 ///
 /// # Errors
-/// Returns an error if it does not conform to spec 8.1; the error is about `part`.
+/// Returns an error if it does not conform to core 8.1; the error is about `part`.
 pub fn check_frame(part: Part, stored: &[u8], len: u64, window_log: u8) -> Result<(), Error> {
     let fault = |what| Error::Frame { part, what };
     let cut = |_| fault("the zstd frame is cut");
@@ -80,10 +80,10 @@ pub fn check_frame(part: Part, stored: &[u8], len: u64, window_log: u8) -> Resul
     Err(fault("bytes follow the zstd frame"))
 }
 
-/// The same, of a frame that was made with a prefix (spec 8.1): its window is no longer than what it decodes to.
+/// The same, of a frame that was made with a prefix (core 8.1): its window is no longer than what it decodes to.
 ///
 /// # Errors
-/// Returns an error if it does not conform to spec 8.1; the error is about `part`.
+/// Returns an error if it does not conform to core 8.1; the error is about `part`.
 pub fn check_frame_with_prefix(part: Part, stored: &[u8], len: u64, window_log: u8) -> Result<(), Error> {
     check_frame(part, stored, len, window_log)?;
     match frame_window(stored) {
@@ -133,7 +133,7 @@ impl FrameDecoder {
     /// as long at least. `stored` is to have matched its digest.
     ///
     /// # Errors
-    /// Returns an error if the frame does not conform to spec 8.1, or does not decode to `len` bytes.
+    /// Returns an error if the frame does not conform to core 8.1, or does not decode to `len` bytes.
     pub fn decode(
         &mut self,
         part: Part,
@@ -145,7 +145,7 @@ impl FrameDecoder {
         self.decode_with(part, stored, len, window_log, &[], out)
     }
 
-    /// The same, of a frame that was made with a prefix (spec 7.5), which may be empty.
+    /// The same, of a frame that was made with a prefix (delta 6), which may be empty.
     ///
     /// # Errors
     /// Returns the errors of [`Self::decode`].

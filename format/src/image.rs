@@ -1,4 +1,4 @@
-//! The composefs images of a bundle's trees, as their publisher states them (spec 4.7).
+//! The composefs images of a bundle's trees, as their publisher states them (images 2).
 
 use alloc::vec::Vec;
 
@@ -6,7 +6,7 @@ use crate::bytes::Reader;
 use crate::verity::{Algorithm, FileDigest};
 use crate::{Error, Part};
 
-/// An image that a tree makes (spec 4.7).
+/// An image that a tree makes (images 2).
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Image {
     /// The tree, by the number of its ref in the index.

@@ -2,7 +2,7 @@
 //!
 //! Everything here is pure: no I/O, no clock, no threads. [`Opener`] says which bytes of the file it needs next, checks them and gives a
 //! [`Bundle`]; the structures parse strictly and encode to the one form that the parser takes. The format is specified in
-//! `spec/sealift.md`, whose sections the items name.
+//! `spec/`, whose parts and sections the items name: "core 6.2" is section 6.2 of `spec/core.md`.
 #![no_std]
 #![deny(missing_docs)]
 #![forbid(unsafe_code)]

@@ -1,9 +1,9 @@
-//! The forms of names (spec 4.1, 6.1, 6.2).
+//! The forms of names (core 4.1, 6.1 and 6.2).
 
-/// Longest bundle name, tag or annotation key, in bytes (spec 4.1).
+/// Longest bundle name, tag or annotation key, in bytes (core 4.1).
 pub const NAME_LEN: usize = 128;
 
-/// Returns whether `name` has the form of a bundle name, compatible tag or annotation key (spec 4.1).
+/// Returns whether `name` has the form of a bundle name, compatible tag or annotation key (core 4.1).
 #[must_use]
 pub fn is_bundle_name(name: &str) -> bool {
     let mut bytes = name.bytes();
@@ -12,7 +12,7 @@ pub fn is_bundle_name(name: &str) -> bool {
         && bytes.all(|byte| byte.is_ascii_alphanumeric() || b"._+-".contains(&byte))
 }
 
-/// Returns whether `name` has the form of a ref name (spec 6.1).
+/// Returns whether `name` has the form of a ref name (core 6.1).
 #[must_use]
 pub fn is_ref_name(name: &str) -> bool {
     name.len() <= 255 && name.split('/').all(is_ref_fragment)
@@ -24,7 +24,7 @@ fn is_ref_fragment(fragment: &str) -> bool {
     bytes.next().is_some_and(word) && bytes.all(|byte| word(byte) || byte == b'.' || byte == b'-')
 }
 
-/// Returns whether `id` has the form of an OSTree collection id (spec 6.6).
+/// Returns whether `id` has the form of an OSTree collection id (ostree 2).
 #[must_use]
 pub fn is_collection_id(id: &str) -> bool {
     let is_element = |element: &str| {
@@ -35,7 +35,7 @@ pub fn is_collection_id(id: &str) -> bool {
     id.len() <= 255 && id.contains('.') && id.split('.').all(is_element)
 }
 
-/// Says what keeps `name` from being a path component, if anything does (spec 6.2).
+/// Says what keeps `name` from being a path component, if anything does (core 6.2).
 #[must_use]
 pub fn component_fault(name: &[u8]) -> Option<&'static str> {
     match name {

@@ -1,4 +1,4 @@
-//! The sans-io opener: says which bytes it needs next, and checks them before it reads them (spec 2).
+//! The sans-io opener: says which bytes it needs next, and checks them before it reads them (core 2).
 
 use alloc::vec::Vec;
 use core::ops::Range;
@@ -10,7 +10,7 @@ use crate::{Bundle, Delta, Difference, Error, Head, Index, Layout, Limits, Objec
 
 /// What was opened.
 #[derive(Clone, Debug, PartialEq, Eq)]
-#[allow(clippy::exhaustive_enums, reason = "spec 4.6 knows these two")]
+#[allow(clippy::exhaustive_enums, reason = "delta 3 knows these two")]
 #[allow(clippy::large_enum_variant, reason = "there is one of it")]
 pub enum Opened {
     /// A bundle that carries all of its objects.

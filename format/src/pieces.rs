@@ -1,4 +1,4 @@
-//! An object's BLAKE3 from the chaining values of its pieces (spec 7.3).
+//! An object's BLAKE3 from the chaining values of its pieces (core 7.3).
 
 use blake3::hazmat::{ChainingValue, HasherExt, Mode, merge_subtrees_non_root, merge_subtrees_root};
 

@@ -1,4 +1,4 @@
-//! The first 32 bytes (spec 3).
+//! The first 32 bytes (core 3).
 
 use crate::bytes::Reader;
 use crate::{Error, Part};
@@ -15,7 +15,7 @@ impl Preamble {
     pub const LEN: u32 = 32;
     /// The first eight bytes of every bundle.
     pub const MAGIC: [u8; 8] = [0x89, 0x53, 0x4c, 0x46, 0x54, 0x0d, 0x0a, 0x1a];
-    /// Those of a request (spec 13), which is no bundle.
+    /// Those of a request (requests.md), which is no bundle.
     pub(crate) const REQUEST_MAGIC: [u8; 8] = *b"\x89SLRQ\r\n\x1a";
     /// The format version that this crate reads and writes.
     pub const VERSION: u32 = 0;
@@ -25,7 +25,7 @@ impl Preamble {
     /// Parses exactly 32 bytes.
     ///
     /// # Errors
-    /// Returns an error if magic, version, lengths or reserved bytes do not conform to spec 3.
+    /// Returns an error if magic, version, lengths or reserved bytes do not conform to core 3.
     pub fn parse(bytes: &[u8]) -> Result<Self, Error> {
         let mut reader = Reader::new(Part::Preamble, bytes);
         match reader.array()? {

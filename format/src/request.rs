@@ -1,4 +1,4 @@
-//! What a target says that it holds, for who packs what it lacks (spec 13).
+//! What a target says that it holds, for who packs what it lacks (requests.md).
 
 use alloc::string::String;
 use alloc::vec::Vec;
@@ -59,7 +59,7 @@ impl Request {
         &self.outline
     }
 
-    /// Returns the request's bytes. `stored` is one zstd frame of the outline (spec 8.1).
+    /// Returns the request's bytes. `stored` is one zstd frame of the outline (core 8.1).
     #[must_use]
     pub fn encode(&self, stored: &[u8]) -> Vec<u8> {
         let mut out = Self::MAGIC.to_vec();
@@ -76,7 +76,7 @@ impl Request {
     /// Parses a request's bytes.
     ///
     /// # Errors
-    /// Returns an error if they do not conform to spec 13, or declare more than `limits` take. What the outline says is not looked at yet.
+    /// Returns an error if they do not conform to requests.md, or declare more than `limits` take. What the outline says is not looked at yet.
     pub fn parse(bytes: &[u8], limits: &Limits) -> Result<Self, Error> {
         let mut reader = Reader::new(Part::Request, bytes);
         if reader.array()? != Self::MAGIC {
@@ -114,7 +114,7 @@ impl Request {
     /// the bytes that are lacking are 0.
     ///
     /// # Errors
-    /// What comes out is not as spec 6 says of an index, or is not as long as the request says.
+    /// What comes out is not as core 6 says of an index, or is not as long as the request says.
     pub fn complete(&self, known: impl Fn(&[u8; PREFIX], u64) -> Option<[u8; 32]>) -> Result<Index, Error> {
         let mut section = objects_section(&self.outline)?;
         let start = section.position();

@@ -1,4 +1,4 @@
-//! Chunks of codec 3: bytes made of a prefix by adding to parts of it and by copying others (spec 8.2).
+//! Chunks of codec 3: bytes made of a prefix by adding to parts of it and by copying others (delta 8).
 
 use alloc::vec::Vec;
 
@@ -37,7 +37,7 @@ impl<'a> Suffix<'a> {
     /// Parses the stored bytes of a chunk of `len` bytes whose prefix has `prefix_len`. They are to have matched their digest.
     ///
     /// # Errors
-    /// Returns an error if they do not conform to spec 8.2; the error is about `part`.
+    /// Returns an error if they do not conform to delta 8; the error is about `part`.
     pub fn parse(
         part: Part,
         stored: &'a [u8],

@@ -1,10 +1,10 @@
-//! Walking a tree in tree order (spec 6.1), and two trees name by name.
+//! Walking a tree in tree order (core 6.1), and two trees name by name.
 
 use alloc::vec::Vec;
 use core::cmp::Ordering;
 use core::iter::Peekable;
 
-/// The directories of a tree that are still to be visited, in tree order (spec 6.1): those in a directory follow it by their names, each
+/// The directories of a tree that are still to be visited, in tree order (core 6.1): those in a directory follow it by their names, each
 /// with all that is below it. One that is not pushed is not descended into.
 ///
 /// ```

@@ -160,7 +160,7 @@ fn row<T>(rows: &[T], number: u32) -> Option<&T> {
     rows.get(usize::try_from(number).ok()?)
 }
 
-/// Returns all entries of a bundle's refs in tree order (spec 6.1), each ref's root first.
+/// Returns all entries of a bundle's refs in tree order (core 6.1), each ref's root first.
 pub fn entries(bundle: &Bundle) -> impl Iterator<Item = Listed<'_>> {
     bundle.index.refs().iter().flat_map(|reference| entries_of(bundle, reference))
 }

@@ -5,7 +5,7 @@
 //! software centre, or an updater on a device can do everything it does.
 //!
 //! The library does not print, prompt or exit the process, and reads no configuration except the files that [`trust::Places`] names. The format is
-//! described in `spec/sealift.md`.
+//! described in `spec/`.
 //!
 //! # Pack
 //!

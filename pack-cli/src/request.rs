@@ -1,4 +1,4 @@
-//! A request: what a target holds, in a small file, so that a publisher can pack just what it lacks (spec 13).
+//! A request: what a target holds, in a small file, so that a publisher can pack just what it lacks (requests.md).
 
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt as _;

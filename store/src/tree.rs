@@ -43,7 +43,7 @@ pub struct Metadata {
 
 /// The type of a new file.
 #[derive(Clone, Debug, PartialEq, Eq)]
-#[allow(clippy::exhaustive_enums, reason = "spec 6.4 lists the types")]
+#[allow(clippy::exhaustive_enums, reason = "core 6.4 lists the types")]
 pub enum NewNode {
     /// A directory, without children yet.
     Directory,
@@ -149,7 +149,7 @@ impl Tree {
     /// Adds a file to a directory and returns its number, or what is wrong with the name.
     ///
     /// # Errors
-    /// Returns an error if the name cannot be a path component (spec 6.2).
+    /// Returns an error if the name cannot be a path component (core 6.2).
     pub fn add(
         &mut self,
         directory: DirId,
@@ -197,7 +197,7 @@ impl Tree {
         }
     }
 
-    /// Sorts each directory's children by name, as tree order requires (spec 6.1).
+    /// Sorts each directory's children by name, as tree order requires (core 6.1).
     pub fn sort(&mut self) {
         let names = &self.names;
         for directory in &mut self.directories {
@@ -272,7 +272,7 @@ impl Tree {
         Ok(Name { at, len: u8::try_from(name.len()).unwrap_or(u8::MAX) })
     }
 
-    /// Calls `visit` for the root and for each name below it, in tree order (spec 6.1).
+    /// Calls `visit` for the root and for each name below it, in tree order (core 6.1).
     pub fn visit(&self, mut visit: impl FnMut(Visited)) {
         visit(self.visited(Vec::new(), 0));
         let mut order = TreeOrder::new((0, Vec::new()));

@@ -13,7 +13,7 @@ use crate::keys::Key;
 use crate::ostree::{Commit, OsTree, commit};
 use crate::tree::{Node, What};
 
-/// The columns of an index (spec 6).
+/// The columns of an index (core 6).
 #[derive(Clone, Debug, Default)]
 pub struct Index {
     /// Kind and name.
@@ -59,7 +59,7 @@ pub struct Attributes {
     pub xattrs: Vec<(Vec<u8>, Vec<u8>)>,
 }
 
-/// The columns of a layout (spec 7).
+/// The columns of a layout (core 7).
 #[derive(Clone, Debug, Default)]
 pub struct Layout {
     /// Section 1.
@@ -140,7 +140,7 @@ pub struct Contents {
 
 /// Section 3 of the root.
 #[derive(Clone, Debug, Default)]
-#[allow(missing_docs, reason = "spec 4.3 describes them")]
+#[allow(missing_docs, reason = "core 4.3 describes them")]
 pub struct Maxima {
     pub piece_log2: u8,
     pub window_log: u8,
@@ -626,7 +626,7 @@ impl Layout {
     }
 }
 
-/// verity(T) of spec 6.
+/// verity(T) of core 6.
 fn verity_of(contents: &[Vec<u8>]) -> [u8; 32] {
     let digests: Vec<u8> = contents.iter().flat_map(|content| verity::digest(content)).collect();
     verity::digest(&digests)
@@ -721,7 +721,7 @@ pub(crate) fn lay_out(contents: &[Vec<u8>], packing: Packing, in_order: bool) ->
     (layout, stored)
 }
 
-/// The numbers of spec 4.3, as far as columns that may be wrong give them. Of a delta bundle the layout has the `carried` objects.
+/// The numbers of core 4.3, as far as columns that may be wrong give them. Of a delta bundle the layout has the `carried` objects.
 fn maxima(index: &Index, layout: &Layout, carried: Option<&[u32]>, (piece_log2, window_log): (u8, u8)) -> Maxima {
     let grown = index.ostree.as_ref().map(|ostree| ostree.grown.clone()).unwrap_or_default();
     let (depth, directories) = walk(index);

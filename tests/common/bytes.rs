@@ -1,4 +1,4 @@
-//! Encodes values as the specification does (spec 1, 3.1), without rejecting anything.
+//! Encodes values as the specification does (core 1 and 3.1), without rejecting anything.
 
 /// A section of a section list.
 #[derive(Clone, Debug)]

@@ -1,4 +1,4 @@
-//! Delta bundles from their parts (spec 4.6, 6.7, 7.5 and 8.2), as [`crate::bundle`] makes others: nothing is refused.
+//! Delta bundles from their parts (delta 3, 5, 6 and 8), as [`crate::bundle`] makes others: nothing is refused.
 //!
 //! What is said of a tree is written down as [`Change`]s, and becomes the columns of a [`Difference`], which may be edited.
 
@@ -57,7 +57,7 @@ impl Base {
     }
 }
 
-/// The columns of a difference (spec 6.7).
+/// The columns of a difference (delta 5).
 #[derive(Clone, Debug, Default)]
 pub struct Difference {
     /// Objects of all bases.
@@ -100,7 +100,7 @@ pub struct Difference {
     pub known: Vec<[u8; 32]>,
 }
 
-/// The columns of section 14 (spec 6.7.5).
+/// The columns of section 14 (ostree 8).
 #[derive(Clone, Debug, Default)]
 pub struct OsTreeDifference {
     /// For each commit where the base has it, and what is beside it.
@@ -320,7 +320,7 @@ fn times(times: impl Iterator<Item = (i64, u32)> + Clone) -> Vec<u8> {
     out
 }
 
-/// `references(n)` of spec 6.7.1.
+/// `references(n)` of delta 5.2.
 fn steps(values: &[u32]) -> Vec<u8> {
     let before = [u32::MAX].into_iter().chain(values.iter().copied());
     planes32(values.iter().zip(before).map(|(value, before)| value.wrapping_sub(before).wrapping_sub(1)))
@@ -439,7 +439,7 @@ impl Bundle {
     }
 }
 
-/// The stored bytes of a chunk of codec 3 (spec 8.2).
+/// The stored bytes of a chunk of codec 3 (delta 8).
 #[derive(Clone, Debug, Default)]
 pub struct Suffix {
     /// Add, copy and seek.

@@ -1,4 +1,4 @@
-//! The disk usage of files (spec 4.3), for the numbers of a root.
+//! The disk usage of files (core 4.3), for the numbers of a root.
 
 use crate::bytes::wide;
 

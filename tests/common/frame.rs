@@ -2,17 +2,17 @@
 
 use zstd_safe::{CCtx, CParameter};
 
-/// Compresses into a frame that conforms to spec 8.1.
+/// Compresses into a frame that conforms to core 8.1.
 pub fn frame(content: &[u8]) -> Vec<u8> {
     compress(content, &[], false)
 }
 
-/// Compresses into such a frame with a prefix (spec 7.5).
+/// Compresses into such a frame with a prefix (delta 6).
 pub fn frame_with_prefix(content: &[u8], prefix: &[u8]) -> Vec<u8> {
     compress(content, prefix, false)
 }
 
-/// Compresses into a frame with a checksum, which spec 8.1 forbids.
+/// Compresses into a frame with a checksum, which core 8.1 forbids.
 pub fn frame_with_checksum(content: &[u8]) -> Vec<u8> {
     compress(content, &[], true)
 }

@@ -1,4 +1,4 @@
-//! Keys that sign test bundles, and SSH signatures with any wrong field (spec 9).
+//! Keys that sign test bundles, and SSH signatures with any wrong field (trust 3).
 
 use base64ct::{Base64, Encoding as _};
 use crypto_bigint::modular::{BoxedMontyForm, BoxedMontyParams};

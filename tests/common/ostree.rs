@@ -1,4 +1,4 @@
-//! Encodes OSTree objects without rejecting anything, and section 11 of an index around them (spec 6.6).
+//! Encodes OSTree objects without rejecting anything, and section 11 of an index around them (ostree 2).
 
 use sha2::{Digest as _, Sha256};
 

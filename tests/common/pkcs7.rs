@@ -1,4 +1,4 @@
-//! Kernel signatures built by hand (spec 5.1): the layers of PKCS#7 with any fault.
+//! Kernel signatures built by hand (kernel-signatures 3): the layers of PKCS#7 with any fault.
 
 use p256::ecdsa;
 use p256::ecdsa::signature::Signer as _;

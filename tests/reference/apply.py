@@ -1,4 +1,4 @@
-"""Applying a difference to its bases, which produces the wanted index (6.7.3 to 6.7.5)."""
+"""Applying a difference to its bases, which produces the wanted index (delta 5.6 to ostree 8)."""
 import hashlib
 from types import SimpleNamespace
 

@@ -1,4 +1,4 @@
-"""The difference that replaces the index in a delta bundle (6.7), read without a base."""
+"""The difference that replaces the index in a delta bundle (delta 5), read without a base."""
 from itertools import accumulate
 from types import SimpleNamespace
 
@@ -56,7 +56,7 @@ def parse_refs(table, base=None):
     return refs
 
 def follow(steps, carried, base):
-    """The rows that `references` name: numbers below `carried` are rows of the difference (6.7.1)."""
+    """The rows that `references` name: numbers below `carried` are rows of the difference (delta 5.2)."""
     need(carried + base < 1 << 32, "index", "more rows than can be numbered")
     rows = list(accumulate(steps, lambda last, step: (last + 1 + step) % 2**32, initial=-1))[1:]
     need(all(row < carried + base for row in rows), "index", "a row that neither base nor difference have")
@@ -69,7 +69,7 @@ def take_name(table):
     return table.take(end + 1)[:-1]
 
 def parse_times(table):
-    """The new time by old time (6.7.4)."""
+    """The new time by old time (delta 5.5)."""
     count = table.int("I")
     old, new = (list(zip(*table.planes("qI", count))) for _ in range(2))
     need(all(ns < 10**9 for _, ns in old + new), "index", "nanoseconds")
@@ -129,7 +129,7 @@ def parse_columns(found, own):
     return objects
 
 def lay_down(own):
-    """Walk the trees of edits (6.7.2); return the number of each root and the end of its edits."""
+    """Walk the trees of edits (delta 5.4); return the number of each root and the end of its edits."""
     edits, at = own.edits, 0
     for kind, _, relative in own.refs:
         if kind:

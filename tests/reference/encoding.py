@@ -1,4 +1,4 @@
-"""The encoding of a Sealift bundle: fields (1), section lists (3.1) and zstd frames (8.1)."""
+"""The encoding of a Sealift bundle: fields (core 1), section lists (core 3.1) and zstd frames (core 8.1)."""
 import struct
 from contextlib import contextmanager
 from itertools import chain, pairwise
@@ -7,7 +7,7 @@ from types import SimpleNamespace
 import zstandard
 
 class Reject(Exception):
-    """The kind of failure (11) and a message."""
+    """The kind of failure (core 11.1) and a message."""
 
 def need(holds, kind, message):
     if not holds:
@@ -17,7 +17,7 @@ def ascends(items):
     return all(a < b for a, b in pairwise(items))
 
 class Cursor:
-    """The fields of one structure, consumed strictly one after the other (1)."""
+    """The fields of one structure, consumed strictly one after the other (core 1)."""
 
     def __init__(self, data, kind, order="<"):
         self.rest, self.kind, self.order = memoryview(data), kind, order
@@ -47,7 +47,7 @@ class Cursor:
 
 @contextmanager
 def sections(data, kind, names):
-    """The cursors of a section list by name (3.1); each must be at its end when the caller is done.
+    """The cursors of a section list by name (core 3.1); each must be at its end when the caller is done.
 
     Ids count from 1. A name with an exclamation mark need not be there, but must be understood; one with a question mark is a mere hint.
     """
@@ -70,7 +70,7 @@ def sections(data, kind, names):
         payload.end()
 
 def check_frame(data, size, window_log, kind):
-    """Check that the headers are those of one zstd frame (8.1)."""
+    """Check that the headers are those of one zstd frame (core 8.1)."""
     try:
         head, last = zstandard.get_frame_parameters(data), False
         need(data[:4] == zstandard.FRAME_HEADER, kind, "not a zstd frame")
@@ -94,7 +94,7 @@ def check_prefixed(data, size, window_log, kind):
     need(head.window_size <= size, kind, "the frame's window passes its content")
 
 def unzstd(data, size, window_log, kind, prefix=b""):
-    """Decode one zstd frame, after checking all its headers (8.1)."""
+    """Decode one zstd frame, after checking all its headers (core 8.1)."""
     (check_prefixed if prefix else check_frame)(data, size, window_log, kind)
     try:
         before = zstandard.ZstdCompressionDict(prefix, dict_type=zstandard.DICT_TYPE_RAWCONTENT) if prefix else None

@@ -1,4 +1,4 @@
-"""Hashes that no available module computes: inner nodes of BLAKE3 (7.3) and fs-verity (1)."""
+"""Hashes that no available module computes: inner nodes of BLAKE3 (core 7.3) and fs-verity (core 1)."""
 import hashlib, struct
 
 IV = 0x6a09e667, 0xbb67ae85, 0x3c6ef372, 0xa54ff53a, 0x510e527f, 0x9b05688c, 0x1f83d9ab, 0x5be0cd19
@@ -24,7 +24,7 @@ def parent(left, right, flags):
     return compress(struct.pack("<8I", *IV), left + right, 0, flags)
 
 def chaining_value(data, start):
-    """That of a piece, which begins at `start` in its object (7.3)."""
+    """That of a piece, which begins at `start` in its object (core 7.3)."""
     values = []
     for at in range(0, len(data), 1024):
         chunk, chain = data[at:at + 1024], struct.pack("<8I", *IV)
@@ -35,7 +35,7 @@ def chaining_value(data, start):
     return merge(values, PARENT)
 
 def merge(values, flags=PARENT | ROOT):
-    """Return the hash of an object from the chaining values of its pieces (7.3)."""
+    """Return the hash of an object from the chaining values of its pieces (core 7.3)."""
     if len(values) == 1:
         return values[0]
     split = 1 << (len(values) - 1).bit_length() - 1

@@ -1,4 +1,4 @@
-"""The index: what a bundle installs (6)."""
+"""The index: what a bundle installs (core 6)."""
 import re, struct
 from collections import namedtuple
 from itertools import accumulate, islice
@@ -15,7 +15,7 @@ Attributes = namedtuple("Attributes", "mode uid gid xattrs")
 SECTIONS = "refs entries inodes directories regulars symlinks devices attributes objects verity ostree!"
 
 def parse_index(data, entries):
-    """The content to install: columns, and by inode the fields specific to a directory, file, link or device (6.3)."""
+    """The content to install: columns, and by inode the fields specific to a directory, file, link or device (core 6.3)."""
     index = SimpleNamespace()
     with sections(data, "index", SECTIONS) as found:
         kinds = index.kinds = dict(parse_refs(found.refs, index))
@@ -50,7 +50,7 @@ def parse_index(data, entries):
     return index
 
 def parse_refs(table, index):
-    """The names and kinds of the trees (6.1)."""
+    """The names and kinds of the trees (core 6.1)."""
     index.refs = []
     for _ in range(table.int("H")):
         kind = table.int("B")
@@ -61,7 +61,7 @@ def parse_refs(table, index):
         yield name, kind
 
 def write_index(refs, names, links, inodes, attributes, objects, verity, ostree):
-    """The bytes of an index (6). An inode has an attribute row, a time, and fields by its type."""
+    """The bytes of an index (core 6). An inode has an attribute row, a time, and fields by its type."""
     def column(code, values):
         rows = [struct.pack("<" + code, value) for value in values]
         return b"".join(bytes(plane) for plane in zip(*rows))
@@ -99,7 +99,7 @@ def write_index(refs, names, links, inodes, attributes, objects, verity, ostree)
     return b"".join(parts)
 
 def parse_objects(table):
-    """Sizes and ids (6.5)."""
+    """Sizes and ids (core 6.5)."""
     count = table.int("Q")
     [sizes], ids = table.planes("Q", count), [table.take(32) for _ in range(count)]
     need(len(set(ids)) == count, "index", "an object id stands twice")
@@ -107,7 +107,7 @@ def parse_objects(table):
     return sizes, ids
 
 def parse_attributes(table):
-    """The attribute rows (6.4), which must be distinct."""
+    """The attribute rows (core 6.4), which must be distinct."""
     rows = list(attribute_rows(table))
     need(len(set(rows)) == len(rows), "index", "an attribute row stands twice")
     return rows
@@ -123,7 +123,7 @@ def attribute_rows(table):
         yield Attributes(mode, uid, gid, xattrs)
 
 def parse_types(index, found, more):
-    """By inode, the fields specific to its type (6.3). Returns the objects of OSTree files, whose column is `more`."""
+    """By inode, the fields specific to its type (core 6.3). Returns the objects of OSTree files, whose column is `more`."""
     def inodes(*types):
         return [inode for inode, kind in enumerate(index.types) if kind in types]
 
@@ -143,7 +143,7 @@ def parse_types(index, found, more):
     return numbers[len(files):]
 
 def commit_order(index, ostree, refs, rows, objects, entries):
-    """Build the trees that the dirtrees describe (6.6), behind the existing ones."""
+    """Build the trees that the dirtrees describe (ostree 6), behind the existing ones."""
     regulars, links = iter(objects), iter(ostree.targets)
     contents = [next(regulars if row.mode >> 12 == 8 else links) for row in rows]
 
@@ -173,7 +173,7 @@ def commit_order(index, ostree, refs, rows, objects, entries):
             waiting += reversed(below)
 
 def tree_order(index, refs):
-    """Build the trees (6.1): for each root and entry (ref, depth, the directory's inode, name, inode)."""
+    """Build the trees (core 6.1): for each root and entry (ref, depth, the directory's inode, name, inode)."""
     types, inode, entries = index.types, 0, zip(index.names, index.links)
     for ref in refs:
         first, inode = inode, inode + 1

@@ -1,4 +1,4 @@
-"""OSTree commits in an index: their objects, and the trees that they describe (6.6)."""
+"""OSTree commits in an index: their objects, and the trees that they describe (ostree)."""
 import hashlib
 import re
 import struct
@@ -30,7 +30,7 @@ def header(row, target=b""):
     return struct.pack(">II", len(variant), 0) + variant
 
 def parse_targets(table, count):
-    """The targets of symbolic links (6.3)."""
+    """The targets of symbolic links (core 6.3)."""
     [lengths] = table.planes("H", count)
     targets = [table.take(length) for length in lengths]
     for target in targets:

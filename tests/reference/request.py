@@ -1,4 +1,4 @@
-"""Requests: a target's description of what it holds, for a publisher who packs a delta (13)."""
+"""Requests: a target's description of what it holds, for a publisher who packs a delta (requests.md)."""
 import struct
 from types import SimpleNamespace
 

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""A second reader of Sealift bundles, written from spec/sealift.md alone, whose sections are in brackets.
+"""A second reader of Sealift bundles, written from spec/ alone, whose parts and sections are in brackets.
 
 Here is the file, from its first byte to its last; the other modules are what it needs on the way.
 """
@@ -32,13 +32,13 @@ LIMITS = {"index_len": 1 << 30, "layout_len": 1 << 30, "chunk_len": 1 << 27, "wi
           "logical": 1 << 42, "difference_len": 1 << 30, "prefix_len": 1 << 30, "base_index_len": 1 << 30}
 
 def base(fields):
-    """The version, name, digest and length of what a delta is relative to, as root and request have them (4.6, 13)."""
+    """The version, name, digest and length of what a delta is relative to, as root and request have them (delta 3 and requests.md)."""
     version, name = fields.int("Q"), fields.string("B")
     need(NAME.fullmatch(name) or not name and not version, "header", "name and version of a base")
     return version, name, *fields.read("32sQ")
 
 def parse_root(data):
-    """Who the bundle is, what belongs to it and how large it becomes, as one record (4)."""
+    """Who the bundle is, what belongs to it and how large it becomes, as one record (core 4)."""
     root, pairs = SimpleNamespace(), []
     with sections(data, "header", "identity contents maxima annotations? bases! images?") as found:
         for section, (codes, names) in ROOT_FIELDS.items():
@@ -66,7 +66,7 @@ def parse_root(data):
     return root
 
 def parse_preamble(data):
-    """The length of the root (3)."""
+    """The length of the root (core 3)."""
     magic, version, root_len, reserved = struct.unpack("<8sII16s", data)
     need(magic == b"\x89SLFT\r\n\x1a", "header", "not a Sealift bundle")
     need(version == 0, "unsupported", f"format version {version}")
@@ -75,7 +75,7 @@ def parse_preamble(data):
     return root_len
 
 def parse_images(section, refs):
-    """The composefs images that the trees make, as (ref, version, algorithm, digest) (4.7)."""
+    """The composefs images that the trees make, as (ref, version, algorithm, digest) (images 2)."""
     images = []
     for _ in range(section.int("H")):
         ref, version, algorithm = section.read("HBB")
@@ -86,7 +86,7 @@ def parse_images(section, refs):
     return images
 
 def parse_envelopes(cursor):
-    """Envelopes as (kind, body), to their end (5)."""
+    """Envelopes as (kind, body), to their end (core 5)."""
     envelopes = []
     while kind := cursor.int("H"):
         envelopes.append((kind, cursor.string("I")))
@@ -94,7 +94,7 @@ def parse_envelopes(cursor):
     return envelopes
 
 def parse_area(data, before):
-    """The envelopes; `before` is all that stands before the area (5)."""
+    """The envelopes; `before` is all that stands before the area (core 5)."""
     area = Cursor(data[4:-32], "header")
     envelopes = parse_envelopes(area)
     need(not any(area.rest), "header", "fill that is not zero")
@@ -102,7 +102,7 @@ def parse_area(data, before):
     return envelopes
 
 def spans(holes, start, end):
-    """The data between two offsets of an object, which is what its holes leave (7.1)."""
+    """The data between two offsets of an object, which is what its holes leave (core 7.1)."""
     for hole, after in holes[bisect_right(holes, start, key=lambda hole: hole[1]):]:
         if hole >= end:
             break
@@ -116,7 +116,7 @@ def spans(holes, start, end):
 Part = namedtuple("Part", "chunk at start end")
 
 def parse_holes(table, sizes):
-    """By object the (start, end) of each of its holes (7.1)."""
+    """By object the (start, end) of each of its holes (core 7.1)."""
     objects, extents = table.planes("II", table.int("I"))
     starts, lens = table.planes("QQ", sum(extents))
     good = ascends(objects) and all(extents) and min(lens, default=16) >= 16
@@ -130,7 +130,7 @@ def parse_holes(table, sizes):
     return holes
 
 def parse_prefixes(table, layout, base_objects):
-    """By chunk the ranges of its prefix (7.5)."""
+    """By chunk the ranges of its prefix (delta 6)."""
     chunks = [chunk for chunk, codec in enumerate(layout.codecs) if codec > 1]
     need(bool(chunks) == bool(table), "layout", "prefixes are left over or missing")
     layout.prefixes = {}
@@ -147,7 +147,7 @@ def parse_prefixes(table, layout, base_objects):
     layout.prefix_lens = {chunk: sum(size for _, _, size in own) for chunk, own in layout.prefixes.items()}
 
 def parse_layout(data, index, piece, base_objects=0):
-    """How the file stores the objects (7): columns by chunk, and each object's holes, data length and parts."""
+    """How the file stores the objects (core 7): columns by chunk, and each object's holes, data length and parts."""
     layout, sizes = SimpleNamespace(parts={}, values={}), index.sizes
     with sections(data, "layout", "chunks groups pieces holes landmark? prefixes!") as found:
         count = found.chunks.int("I")
@@ -172,7 +172,7 @@ def parse_layout(data, index, piece, base_objects=0):
     runs = (len(list(spans(layout.holes.get(number, ()), 0, size))) for number, size in enumerate(sizes))
     layout.disk = [round_up(data, 4096) + 4096 * (-(-count // 340) if count > 4 else 0) for data, count in zip(layout.data, runs)]
 
-    # Whole objects in groups (7.2).
+    # Whole objects in groups (core 7.2).
     members = list(accumulate(steps, lambda last, step: (last + 1 + step) % 2**32, initial=-1))[1:]
     small = [number for number, size in enumerate(sizes) if size <= piece and layout.data[number]]
     need(sorted(members) == small, "layout", "groups do not hold each small object that has data once")
@@ -188,7 +188,7 @@ def parse_layout(data, index, piece, base_objects=0):
         need(at == length, "layout", "a group of another length")
     need({0, *named} == lone.keys(), "layout", "a chunk that nothing names, or a piece in no chunk")
 
-    # Objects in pieces (7.3); one that is still without a part has no data.
+    # Objects in pieces (core 7.3); one that is still without a part has no data.
     rows, files = zip(named, values), {number for *_, number in index.files}
     for number, size in enumerate(sizes):
         if size > piece:
@@ -210,22 +210,22 @@ def round_up(number, step):
     return -(-number // step) * step
 
 def directory_disk(entries):
-    """What a directory takes on a disk (4.3)."""
+    """What a directory takes on a disk (core 4.3)."""
     return 4096 if entries <= 4060 else 4096 + round_up(3 * entries // 2, 4096)
 
 def xattrs_len(row):
-    """What the extended attributes of an inode come to (4.3)."""
+    """What the extended attributes of an inode come to (core 4.3)."""
     named = ((name.partition(b".")[2] if b"." in name else name, value) for name, value in row.xattrs)
     return sum(16 + round_up(len(name), 4) + round_up(len(value), 4) for name, value in named)
 
 class Bundle:
-    """A bundle whose head, layout and index are good (2); `policy` says who is trusted, if anybody is."""
+    """A bundle whose head, layout and index are good (core 2); `policy` says who is trusted, if anybody is."""
 
     def __init__(self, file, policy):
         self.file, self.size = file, file.seek(0, io.SEEK_END)
         file.seek(0)
 
-        # The head (3 to 5), and whether it may be believed (9).
+        # The head (core 3 to 5), and whether it may be believed (trust).
         signed = self.read(32)
         signed += self.read(parse_preamble(signed))
         area = self.read(4)
@@ -272,7 +272,7 @@ class Bundle:
                    logical=sum(index.sizes[number] for number in used), object_len=largest)
 
     def agree_disk(self):
-        """What the inodes take on a disk (4.3); of a delta bundle, the files whose content it carries."""
+        """What the inodes take on a disk (core 4.3); of a delta bundle, the files whose content it carries."""
         index, layout = self.index, self.layout
         names = defaultdict(int)
         for _, _, directory, name, _ in index.order:
@@ -290,7 +290,7 @@ class Bundle:
                    chunk_len=max(layout.lens, default=0), chunk_stored=max(layout.stored, default=0))
 
     def complete(self, bases):
-        """Make the wanted index and give the carried objects their numbers in it (4.6). `bases` are whole bundles."""
+        """Make the wanted index and give the carried objects their numbers in it (delta 3). `bases` are whole bundles."""
         root, own, layout = self.root, self.difference, self.layout
         given = [(base.root.index_digest, base.root.index_len) for base in bases]
         need(given == root.bases, "index", "these are not the bases")
@@ -318,20 +318,20 @@ class Bundle:
         return stored
 
     def decode_part(self, kind):
-        """The layout and the index, or what stands in its place (4.2)."""
+        """The layout and the index, or what stands in its place (core 4.2)."""
         stored, size, digest = (vars(self.root)[f"{kind}_{field}"] for field in ("stored", "len", "blake3"))
         if kind == "index" and self.root.bases:
             size = self.root.difference_len
         return unzstd(self.checked(stored, digest, kind), size, self.root.window_log, kind)
 
     def agree(self, **found):
-        """The root's maxima are exact (4.3)."""
+        """The root's maxima are exact (core 4.3)."""
         need(max(found.values()) < 1 << 64, "limit", "a sum passes 2^64-1")
         for field, value in found.items():
             need(value == vars(self.root)[field], "header", f"{field} is {value}, the root says otherwise")
 
     def stored(self, chunk):
-        """A chunk's stored bytes, which are what its digest says (7.2)."""
+        """A chunk's stored bytes, which are what its digest says (core 7.2)."""
         self.file.seek(self.starts[chunk])
         return self.checked(self.layout.stored[chunk], self.layout.digests[chunk], "chunk")
 
@@ -345,7 +345,7 @@ class Bundle:
         return unzstd(stored, length, window, "chunk", prefix) if codec else stored
 
     def check_shapes(self):
-        """What can be known of the chunks of a delta bundle without its bases (8.1, 8.2)."""
+        """What can be known of the chunks of a delta bundle without its bases (core 8.1 and delta 8)."""
         window = self.root.window_log
         for chunk, (codec, length) in enumerate(zip(self.layout.codecs, self.layout.lens)):
             stored = self.stored(chunk)
@@ -380,7 +380,7 @@ class Bundle:
             self.stored(chunk)
 
     def check_objects(self):
-        """Check all content (8); gives the SHA-256 of each object."""
+        """Check all content (core 8); gives the SHA-256 of each object."""
         verities, sha256s, files = {}, {}, defaultdict(list)
         for plain in self.contents:
             if (id_ := blake3(plain).digest()) in self.index.ids:

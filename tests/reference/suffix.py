@@ -1,4 +1,4 @@
-"""Byte differences: chunks of codec 3 (8.2)."""
+"""Byte differences: chunks of codec 3 (delta 8)."""
 from encoding import Cursor, check_frame, need, unzstd
 
 def parse_suffix(stored, size, prefix_len, window_log):

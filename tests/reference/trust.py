@@ -1,4 +1,4 @@
-"""Signatures and trust (9). `ssh-keygen` does the cryptography."""
+"""Signatures and trust (trust). `ssh-keygen` does the cryptography."""
 import base64, os, re, subprocess, sys, tempfile, time
 
 from encoding import Cursor, need
@@ -14,7 +14,7 @@ EIGHTH = 0x05fc536d880238b13933c6d305acdfd5f098eff289f4c345b027b2c28f95e826
 SMALL = 0, 1, PRIME - 1, EIGHTH, PRIME - EIGHTH  # the y of all points of small order
 
 def parse_sshsig(body):
-    """Return the public key of an SSHSIG, after rejecting what ssh-keygen would accept or is *unsupported* (9)."""
+    """Return the public key of an SSHSIG, after rejecting what ssh-keygen would accept or is *unsupported* (trust 4)."""
     sshsig = Cursor(body, "signature", ">")
     need(sshsig.read("6sI") == (b"SSHSIG", 1), "signature", "not an SSHSIG of version 1")
     public, namespace, reserved, digest, signature = (sshsig.string("I") for _ in range(5))
@@ -50,13 +50,13 @@ def ssh_keygen(signed, body, *arguments, **files):
         return run.returncode == 0
 
 def granting(line):
-    """Check whether an allowed_signers line has the option `namespaces`, which ssh-keygen does not require (9)."""
+    """Check whether an allowed_signers line has the option `namespaces`, which ssh-keygen does not require (trust 5)."""
     return re.match(r'\s*\S+\s+(\S+,)?namespaces=', re.sub(r'"(\\.|[^"])*"', '""', line), re.I)
 
 SIGNED_DATA = bytes.fromhex("06092a864886f70d010702")
 
 def der(tag, data):
-    """Return the content of a value with this tag, if it is all of the data and its length is in the shortest form (5.1)."""
+    """Return the content of a value with this tag, if it is all of the data and its length is in the shortest form (kernel-signatures 3)."""
     for at in range(2, min(4, len(data)) + 1):
         size = len(data) - at
         long = bytes([0x81, size]) if size < 0x100 else b"\x82" + size.to_bytes(2, "big")
@@ -65,7 +65,7 @@ def der(tag, data):
     need(False, "signature", "no PKCS#7 signature in DER")
 
 def check_kernel_signatures(bodies):
-    """Check that there is at most one kernel signature, of the required form (5.1)."""
+    """Check that there is at most one kernel signature, of the required form (kernel-signatures 3)."""
     need(len(bodies) <= 1, "signature", "several signatures for the kernel")
     for body in bodies:
         need(len(body) <= 16128, "signature", "a signature that is too long for the kernel")

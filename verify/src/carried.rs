@@ -16,7 +16,7 @@ pub struct CarriedChecker {
     bare: Vec<Portion>,
 }
 
-/// Returns the ranges of base objects that make a chunk's prefix (spec 7.5).
+/// Returns the ranges of base objects that make a chunk's prefix (delta 6).
 #[must_use]
 pub fn prefix_of(delta: &Delta, chunk: u32) -> &[BaseRange] {
     delta.layout.chunks.get(at(chunk)).map_or(&[], |chunk| delta.layout.prefix_of(chunk))
@@ -41,7 +41,7 @@ impl CarriedChecker {
         self.plan.contents(delta.into(), number, decoded).try_for_each(|content| content.map(drop))
     }
 
-    /// Checks what can be checked of chunk `number` without the base: all that it holds if it has no prefix, or else its digest and form (spec 8).
+    /// Checks what can be checked of chunk `number` without the base: all that it holds if it has no prefix, or else its digest and form (core 8).
     ///
     /// # Errors
     /// Returns an error if the first of them that is not what it is to be.

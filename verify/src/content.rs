@@ -1,4 +1,4 @@
-//! Chunks and objects: nothing of their bytes is handed out before it agrees with what the root vouches for (spec 8).
+//! Chunks and objects: nothing of their bytes is handed out before it agrees with what the root vouches for (core 8).
 
 use std::convert::Infallible;
 use std::fmt;
@@ -54,7 +54,7 @@ impl fmt::Display for Hex<'_> {
 }
 
 impl ContentError {
-    /// Returns the word for it (spec 11).
+    /// Returns the word for it (core 11.1).
     #[must_use]
     pub fn kind(&self) -> sealift_format::Kind {
         match self {
@@ -86,7 +86,7 @@ pub fn check_stored(number: u32, chunk: &Chunk, stored: &[u8]) -> Result<(), Con
 /// Its stored bytes are to have matched their digest.
 ///
 /// # Errors
-/// Returns an error if they are not as spec 8.1 and 8.2 say.
+/// Returns an error if they are not as core 8.1 and delta 8 say.
 pub(crate) fn check_shape(head: &Head, layout: &Layout, number: u32, stored: &[u8]) -> Result<(), ContentError> {
     let Some(chunk) = layout.chunks.get(at(number)) else {
         return Err(FormatError::Digest { part: Part::Chunk(number) }.into());
@@ -106,7 +106,7 @@ pub(crate) fn check_shape(head: &Head, layout: &Layout, number: u32, stored: &[u
 
 impl ChunkDecoder {
     /// Checks the stored bytes of chunk `number` and returns its decoded bytes. They are to be made [`Content`] before they
-    /// are handed out. `prefix` are the bytes of the chunk's prefix (spec 7.5), of objects that have been
+    /// are handed out. `prefix` are the bytes of the chunk's prefix (delta 6), of objects that have been
     /// checked; of a chunk without one they are not looked at.
     ///
     /// # Errors

@@ -1,5 +1,5 @@
 //! What chunks hold: each object is checked against its id, and all of them against the index's digest of their fs-verity digests
-//! (spec 8, section 6 of the index).
+//! (core 8, section 6 of the index).
 //!
 //! Chunks may be checked in any order and by several threads; one [`VerityTable`] takes what they [`Checked`]. Only where OSTree's files
 //! are large are their pieces to pass in order through [`LargeFiles`](crate::ostree::LargeFiles).

@@ -1,4 +1,4 @@
-//! A delta bundle over its base: the parts of base objects that its chunks are decoded with (spec 7.5).
+//! A delta bundle over its base: the parts of base objects that its chunks are decoded with (delta 6).
 
 use std::convert::Infallible;
 use std::ops::Range;

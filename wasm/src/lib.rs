@@ -2,7 +2,7 @@
 //!
 //! JavaScript does all reading: [`Reader::next`] returns the bytes needed until the index is read, and then chunks
 //! are checked in any order, by one reader per worker. An `Error` about the bundle has the kind of failure as its `code`
-//! (spec 11); one without `code` is about the call.
+//! (core 11.1); one without `code` is about the call.
 #![deny(missing_docs)]
 #![allow(unsafe_code, reason = "what #[wasm_bindgen] expands to; there is none of our own")]
 

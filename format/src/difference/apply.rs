@@ -1,4 +1,4 @@
-//! Making the wanted index of the base and a difference (spec 6.7.3).
+//! Making the wanted index of the base and a difference (delta 5.6).
 
 use alloc::collections::BTreeMap;
 use alloc::collections::btree_map::Entry;
@@ -232,7 +232,7 @@ impl Trees<'_> {
         Ok(())
     }
 
-    /// Lays a tree down in tree order (spec 6.1).
+    /// Lays a tree down in tree order (core 6.1).
     fn lay_down(&mut self, root: u32, from: Option<u32>) {
         let (difference, base) = (self.difference, self.base);
         let file = self.file_of(root);

@@ -1,4 +1,4 @@
-//! Comparing two indexes (spec 6.7).
+//! Comparing two indexes (delta 5).
 
 use alloc::collections::BTreeMap;
 use alloc::string::String;
@@ -20,7 +20,7 @@ const NONE: u32 = u32::MAX;
 
 impl Difference {
     /// Returns what makes `wanted` of `base`, where the objects of `others` are there as well. `compress` makes a zstd frame of bytes,
-    /// its second argument, with a prefix, its first (spec 8.1).
+    /// its second argument, with a prefix, its first (core 8.1).
     ///
     /// # Errors
     /// Returns an error if `compress` does, or if an OSTree file of `base` has another content than in `wanted`.

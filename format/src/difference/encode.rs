@@ -1,4 +1,4 @@
-//! Writing a difference (spec 6.7).
+//! Writing a difference (delta 5).
 
 use alloc::vec::Vec;
 
@@ -9,7 +9,7 @@ use crate::num::wide;
 use super::reference::Rows;
 use super::{Changed, Content, Difference, EditedKind, Op, Reference, number};
 
-/// Codes of [`Op`], spec 6.7.2.
+/// Codes of [`Op`], delta 5.4.
 pub(super) mod code {
     pub(in super::super) const WITHIN: u8 = 0;
     pub(in super::super) const NAMED: u8 = 1;

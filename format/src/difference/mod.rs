@@ -1,4 +1,4 @@
-//! What makes one index of another: the structural difference that a delta bundle carries in place of its index (spec 6.7).
+//! What makes one index of another: the structural difference that a delta bundle carries in place of its index (delta 5).
 //!
 //! A difference can be listed without the base. With it, [`Difference::apply`] gives exactly the bytes of the wanted index.
 
@@ -62,7 +62,7 @@ pub struct BaseRef {
 /// A ref of the wanted index.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct EditedRef {
-    /// Its name (spec 6.1).
+    /// Its name (core 6.1).
     pub name: String,
     /// The base's ref, of the same kind, to which its edits are relative.
     pub from: Option<u16>,
@@ -72,7 +72,7 @@ pub struct EditedRef {
 
 /// What an edited ref is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[allow(clippy::exhaustive_enums, reason = "spec 6.1 lists the kinds")]
+#[allow(clippy::exhaustive_enums, reason = "core 6.1 lists the kinds")]
 pub enum EditedKind {
     /// A tree: the edit of its root directory.
     Tree(u32),
@@ -97,7 +97,7 @@ pub struct Edit {
 
 /// What becomes of a name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[allow(clippy::exhaustive_enums, reason = "spec 6.7.2 lists them")]
+#[allow(clippy::exhaustive_enums, reason = "delta 5.4 lists them")]
 pub enum Op {
     /// A directory that stays, but for what is below it.
     Within,
@@ -143,7 +143,7 @@ pub struct Changed {
 
 /// What a file has beside attributes and time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[allow(clippy::exhaustive_enums, reason = "spec 6.4 lists the types")]
+#[allow(clippy::exhaustive_enums, reason = "core 6.4 lists the types")]
 pub enum Content {
     /// That of a directory is its block.
     Directory,
@@ -235,7 +235,7 @@ impl Difference {
         &self.refs
     }
 
-    /// Returns the edits of all trees, in tree order (spec 6.1).
+    /// Returns the edits of all trees, in tree order (core 6.1).
     #[must_use]
     pub fn edits(&self) -> &[Edit] {
         &self.edits
@@ -319,7 +319,7 @@ impl Difference {
         rows.filter(|(_, row)| carried.next_if_eq(row).is_some()).map(|(number, _)| number).collect()
     }
 
-    /// fs-verity digest over the fs-verity digests of all objects of the wanted index (spec 6, section 10).
+    /// fs-verity digest over the fs-verity digests of all objects of the wanted index (core 6, section 10).
     #[must_use]
     pub fn verity(&self) -> &[u8; 32] {
         &self.verity

@@ -1,4 +1,4 @@
-//! Names as the sections have them (spec 6.7).
+//! Names as the sections have them (delta 5).
 
 use alloc::vec::Vec;
 

@@ -1,4 +1,4 @@
-//! The objects that a delta's layout is to place (spec 7).
+//! The objects that a delta's layout is to place (core 7).
 
 use super::{Content, Difference, OsTreeDifference, Reference};
 use crate::Objects;

@@ -1,4 +1,4 @@
-//! Reading a difference strictly, without its base (spec 6.7).
+//! Reading a difference strictly, without its base (delta 5).
 
 use alloc::string::String;
 use alloc::vec::Vec;
@@ -37,7 +37,7 @@ impl Difference {
     /// of the wanted index.
     ///
     /// # Errors
-    /// Returns an error if it does not conform to spec 6.7, or makes more entries than `entries`.
+    /// Returns an error if it does not conform to delta 5, or makes more entries than `entries`.
     pub fn parse(bytes: &[u8], entries: u64, index_len: u64) -> Result<Self, Error> {
         // Places in it are kept in 32 bits.
         if u32::try_from(bytes.len()).is_err() {

@@ -1,4 +1,4 @@
-//! Numbers that go on where a table of the difference ends: rows of the base's (spec 6.7.1).
+//! Numbers that go on where a table of the difference ends: rows of the base's (delta 5.2).
 
 use alloc::vec::Vec;
 
@@ -6,7 +6,7 @@ use crate::bytes::put_planes;
 
 /// A row that the difference carries, or one that the base has.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-#[allow(clippy::exhaustive_enums, reason = "spec 6.7.1 lists them")]
+#[allow(clippy::exhaustive_enums, reason = "delta 5.2 lists them")]
 pub enum Reference {
     /// The row of this number in the difference's own table.
     Carried(u32),

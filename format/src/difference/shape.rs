@@ -1,4 +1,4 @@
-//! What an edit has, by its op and its type, and where it is read (spec 6.7.2).
+//! What an edit has, by its op and its type, and where it is read (delta 5.4).
 
 use alloc::vec::{IntoIter, Vec};
 use core::ops::RangeFrom;

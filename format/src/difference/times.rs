@@ -1,4 +1,4 @@
-//! What becomes of times that many files have (spec 6.7.4).
+//! What becomes of times that many files have (delta 5.5).
 
 use alloc::vec::Vec;
 

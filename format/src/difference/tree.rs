@@ -1,4 +1,4 @@
-//! Laying the edits down in tree order, and the rules of their trees (spec 6.7.2).
+//! Laying the edits down in tree order, and the rules of their trees (delta 5.4).
 
 use alloc::vec::Vec;
 
@@ -15,7 +15,7 @@ use super::shape::{Contents, Shape};
 use super::{Content, Difference, Edit, EditedKind, EditedRef, Op, number};
 
 impl Difference {
-    /// Walks the trees of edits in tree order (spec 6.1).
+    /// Walks the trees of edits in tree order (core 6.1).
     pub(super) fn lay_down(
         &mut self,
         refs: Vec<ParsedRef>,

@@ -1,4 +1,4 @@
-//! That all that is carried is used (spec 6.7.1).
+//! That all that is carried is used (delta 5.2).
 
 use alloc::vec::Vec;
 

@@ -1,4 +1,4 @@
-//! Preamble, root and signature area as one (spec 3 to 5).
+//! Preamble, root and signature area as one (core 3 to 5).
 
 mod root;
 
@@ -30,7 +30,7 @@ impl Head {
     /// Returns the length of the head with which `bytes` begin, as far as they reach: at least that many bytes tell more, or are all of it.
     ///
     /// # Errors
-    /// Returns an error if preamble or the signature area's length do not conform to spec 3 and 5.
+    /// Returns an error if preamble or the signature area's length do not conform to core 3 and 5.
     pub(crate) fn len_from(bytes: &[u8]) -> Result<u32, Error> {
         let preamble = Preamble::parse(bytes.get(..32).unwrap_or(bytes))?;
         let signed_len = preamble.signed_len();
@@ -43,7 +43,7 @@ impl Head {
     /// Parses the bytes from the file's start to the head's end.
     ///
     /// # Errors
-    /// Returns an error if they do not conform to spec 3 to 5.
+    /// Returns an error if they do not conform to core 3 to 5.
     pub fn parse(bytes: &[u8]) -> Result<Self, Error> {
         let expected = Self::len_from(bytes)?;
         if bytes.len() < at(expected) {

@@ -1,4 +1,4 @@
-//! The signed statement (spec 4).
+//! The signed statement (core 4).
 
 use alloc::string::String;
 use alloc::vec::Vec;
@@ -13,21 +13,21 @@ use crate::{Error, Image, Part};
 /// Who the bundle is, which layout and index belong to it, and how large everything can become.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Root {
-    /// Spec 4.1.
+    /// core 4.1.
     pub identity: Identity,
-    /// Spec 4.2.
+    /// core 4.2.
     pub contents: Contents,
-    /// Spec 4.3.
+    /// core 4.3.
     pub maxima: Maxima,
-    /// Spec 4.5: keys and values, by ascending key.
+    /// core 4.5: keys and values, by ascending key.
     pub annotations: Vec<(String, String)>,
-    /// Spec 4.6: what a delta bundle is relative to.
+    /// delta 3: what a delta bundle is relative to.
     pub bases: Option<Bases>,
-    /// Spec 4.7: composefs images of the trees, by ascending ref, version and algorithm.
+    /// images 2: composefs images of the trees, by ascending ref, version and algorithm.
     pub images: Vec<Image>,
 }
 
-/// Name, version and times (spec 4.1).
+/// Name, version and times (core 4.1).
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Identity {
     /// What the bundle updates.
@@ -42,7 +42,7 @@ pub struct Identity {
     pub compatible: Vec<String>,
 }
 
-/// Digests and lengths of layout and index (spec 4.2).
+/// Digests and lengths of layout and index (core 4.2).
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Contents {
     /// fs-verity digest of the decoded index: the content's identity.
@@ -61,7 +61,7 @@ pub struct Contents {
     pub layout_blake3: [u8; 32],
 }
 
-/// What a delta bundle is relative to (spec 4.6).
+/// What a delta bundle is relative to (delta 3).
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Bases {
     /// Decoded bytes of the difference that stands in the index's place.
@@ -72,7 +72,7 @@ pub struct Bases {
     pub bases: Vec<Base>,
 }
 
-/// A base: an index, whose objects a target is to hold (spec 4.6).
+/// A base: an index, whose objects a target is to hold (delta 3).
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Base {
     /// Name and version of the bundle that it was, where that is known. They are for people: a base is known by its digest.
@@ -83,7 +83,7 @@ pub struct Base {
     pub index_len: u64,
 }
 
-/// The numbers that bound what reading the bundle can cost (spec 4.3).
+/// The numbers that bound what reading the bundle can cost (core 4.3).
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Maxima {
     /// log2 of the piece size, 12 to 26.
@@ -131,7 +131,7 @@ impl Root {
     /// Parses the root's bytes.
     ///
     /// # Errors
-    /// Returns an error if they do not conform to spec 4.
+    /// Returns an error if they do not conform to core 4.
     pub fn parse(bytes: &[u8]) -> Result<Self, Error> {
         let [identity, contents, maxima, annotations, bases, images] = read_sections(Part::Root, bytes, &RULES)?;
         let missing = || Reader::new(Part::Root, &[]).malformed("a required section is missing");
@@ -370,7 +370,7 @@ impl Maxima {
         out
     }
 
-    /// Returns the piece size in bytes (spec 4.4).
+    /// Returns the piece size in bytes (core 7.3).
     #[must_use]
     pub fn piece_len(&self) -> u64 {
         1 << self.piece_log2.min(63)

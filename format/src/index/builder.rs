@@ -1,4 +1,4 @@
-//! Writing an index (spec 6).
+//! Writing an index (core 6).
 
 use alloc::collections::BTreeMap;
 use alloc::vec::Vec;
@@ -12,7 +12,7 @@ use crate::attributes::Attributes;
 
 /// What a new inode is, for [`IndexBuilder::inode`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[allow(clippy::exhaustive_enums, reason = "spec 6.4 lists the types")]
+#[allow(clippy::exhaustive_enums, reason = "core 6.4 lists the types")]
 pub enum Node<'a> {
     /// A directory whose block has so many entries.
     Directory {
@@ -32,7 +32,7 @@ pub enum Node<'a> {
     Plain,
 }
 
-/// Takes refs, inodes and entries in tree order (spec 6.1) and gives the index's bytes.
+/// Takes refs, inodes and entries in tree order (core 6.1) and gives the index's bytes.
 #[derive(Debug, Default)]
 pub struct IndexBuilder {
     refs: Vec<u8>,
@@ -64,18 +64,18 @@ impl IndexBuilder {
         self.add_ref(0, name);
     }
 
-    /// Adds a ref that is an OSTree commit (spec 6.6): the number of a commit that an earlier one has come to, or the next new one.
+    /// Adds a ref that is an OSTree commit (ostree 4): the number of a commit that an earlier one has come to, or the next new one.
     pub fn commit_ref(&mut self, name: &str, commit: Option<u32>, collection: &str) {
         self.add_ref(1, name);
         self.ostree.add_ref(commit, collection);
     }
 
-    /// Adds an OSTree metadata object, in the order of spec 6.6, and returns its number.
+    /// Adds an OSTree metadata object, in the order of ostree 4, and returns its number.
     pub fn ostree_object(&mut self, kind: OsTreeKind, bytes: &[u8]) -> u32 {
         self.ostree.add_object(kind, bytes)
     }
 
-    /// Adds an OSTree file object, in the order of spec 6.6, after all inodes: a regular file or a symbolic link.
+    /// Adds an OSTree file object, in the order of ostree 4, after all inodes: a regular file or a symbolic link.
     pub fn ostree_file(&mut self, attributes: &Attributes, node: Node<'_>) {
         let row = self.attribute_row(attributes);
         match node {

@@ -1,4 +1,4 @@
-//! The trees of OSTree commits, laid down behind those that the index lays down itself (spec 6.6).
+//! The trees of OSTree commits, laid down behind those that the index lays down itself (ostree 6).
 
 use alloc::vec::Vec;
 

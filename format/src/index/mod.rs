@@ -1,4 +1,4 @@
-//! What is installed (spec 6).
+//! What is installed (core 6).
 
 mod builder;
 mod grown;
@@ -17,7 +17,7 @@ pub use ostree::{OsTree, OsTreeFile, OsTreeKind, OsTreeObject, OsTreeRef, Reposi
 pub(crate) use parse::{objects_section, parse_attributes, parse_objects};
 pub(crate) use rows::{number, parse_symlinks, row_fault};
 
-/// Refs, entries, inodes and objects, in tree order (spec 6.1). Made by [`Index::parse`] alone, so that every number in it
+/// Refs, entries, inodes and objects, in tree order (core 6.1). Made by [`Index::parse`] alone, so that every number in it
 /// is a valid row number of the table that it points to.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Index {
@@ -37,7 +37,7 @@ pub struct Index {
 /// A named tree.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Ref {
-    /// Its name (spec 6.1).
+    /// Its name (core 6.1).
     pub name: String,
     /// The root directory's number among the directories.
     pub directory: u32,
@@ -80,7 +80,7 @@ pub struct Inode {
 
 /// What an inode is, with the row of the table for its type.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[allow(clippy::exhaustive_enums, reason = "spec 6.4 lists the types")]
+#[allow(clippy::exhaustive_enums, reason = "core 6.4 lists the types")]
 pub enum InodeKind {
     /// Its number in [`Index::directories`].
     Directory(u32),
@@ -132,7 +132,7 @@ pub struct Device {
     pub minor: u32,
 }
 
-/// An immutable byte string (spec 6.5).
+/// An immutable byte string (core 6.5).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Object {
     /// BLAKE3 of its bytes.
@@ -188,7 +188,7 @@ impl Index {
         &self.attributes
     }
 
-    /// fs-verity digest over the fs-verity digests of all objects (spec 6, section 10).
+    /// fs-verity digest over the fs-verity digests of all objects (core 6, section 10).
     #[must_use]
     pub fn verity(&self) -> &[u8; 32] {
         &self.verity

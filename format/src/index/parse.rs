@@ -1,4 +1,4 @@
-//! Reading an index strictly: every row is checked before it is used (spec 6).
+//! Reading an index strictly: every row is checked before it is used (core 6).
 
 use alloc::string::String;
 use alloc::vec::Vec;
@@ -39,7 +39,7 @@ impl Index {
     /// Parses the decoded index, which is to have matched its digest. `entries` is the root's maximum.
     ///
     /// # Errors
-    /// Returns an error if it does not conform to spec 6, or an OSTree commit's tree has more entries than `entries`.
+    /// Returns an error if it does not conform to core 6, or an OSTree commit's tree has more entries than `entries`.
     pub fn parse(bytes: Vec<u8>, entries: u64) -> Result<Self, Error> {
         if u32::try_from(bytes.len()).is_err() {
             return Err(Error::Limit { what: "index_len", declared: wide(bytes.len()), limit: u32::MAX.into() });
@@ -357,7 +357,7 @@ struct Tree {
     roots: Vec<(u32, u32)>,
 }
 
-/// Walks so many trees in tree order (spec 6.1): gives each entry its inode and each directory its block.
+/// Walks so many trees in tree order (core 6.1): gives each entry its inode and each directory its block.
 fn lay_down(trees: usize, inodes: &[Inode], links: &[u32], children: &[u32]) -> Result<Tree, Error> {
     let mut tree = Tree {
         directories: Vec::with_capacity(children.len()),

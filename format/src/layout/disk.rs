@@ -1,4 +1,4 @@
-//! What files take on a disk, as ext4 lays them out (spec 4.3).
+//! What files take on a disk, as ext4 lays them out (core 4.3).
 
 use alloc::vec::Vec;
 

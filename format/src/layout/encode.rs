@@ -1,4 +1,4 @@
-//! Writing a layout, and the numbers that it gives the root (spec 4.3, 7).
+//! Writing a layout, and the numbers that it gives the root (core 4.3 and 7).
 
 use alloc::vec::Vec;
 

@@ -1,4 +1,4 @@
-//! How this file stores the objects (spec 7).
+//! How this file stores the objects (core 7).
 
 mod disk;
 mod encode;
@@ -19,10 +19,10 @@ pub use objects::Objects;
 pub use prefixes::BaseRange;
 pub(crate) use prefixes::check_ranges;
 
-/// Bytes of a block, the unit of holes (spec 7.1).
+/// Bytes of a block, the unit of holes (core 7.1).
 pub const BLOCK_LEN: u64 = 4096;
 
-/// Blocks of the shortest hole (spec 7.1).
+/// Blocks of the shortest hole (core 7.1).
 pub const HOLE_BLOCKS: u64 = 16;
 
 /// Chunks, and which objects lie in them.
@@ -40,15 +40,15 @@ pub struct Layout {
     pub holes: Vec<Holes>,
     /// The extents of all holes, object after object.
     pub extents: Vec<Extent>,
-    /// How many of the first chunks hold the hot set (spec 7.4).
+    /// How many of the first chunks hold the hot set (core 7).
     pub landmark: Option<u32>,
-    /// The ranges of all prefixes, chunk after chunk (spec 7.5).
+    /// The ranges of all prefixes, chunk after chunk (delta 6).
     pub ranges: Vec<BaseRange>,
     /// The objects that a delta bundle carries, in ascending order, once the others are known; `None` where all are carried.
     pub carried: Option<Vec<u32>>,
 }
 
-/// A stored byte string (spec 7.2).
+/// A stored byte string (core 7.2).
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Chunk {
     /// How it is encoded.
@@ -69,7 +69,7 @@ pub struct Chunk {
 
 /// What a chunk holds.
 #[derive(Clone, Debug, PartialEq, Eq)]
-#[allow(clippy::exhaustive_enums, reason = "spec 7.2 lists them")]
+#[allow(clippy::exhaustive_enums, reason = "core 7.2 lists them")]
 pub enum Holds {
     /// Whole objects: this range of [`Layout::grouped`].
     Group(Range<u32>),
@@ -79,15 +79,15 @@ pub enum Holds {
 
 /// How a chunk's stored bytes are encoded.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[allow(clippy::exhaustive_enums, reason = "spec 7.2 lists them")]
+#[allow(clippy::exhaustive_enums, reason = "core 7.2 lists them")]
 pub enum Codec {
     /// As they are.
     Raw,
     /// One zstd frame.
     Zstd,
-    /// One zstd frame that was made with a prefix (spec 7.5).
+    /// One zstd frame that was made with a prefix (delta 6).
     ZstdPrefix,
-    /// A byte difference to a prefix (spec 8.2).
+    /// A byte difference to a prefix (delta 8).
     Suffix,
 }
 
@@ -99,7 +99,7 @@ impl Codec {
     }
 }
 
-/// A piece of a large object (spec 7.3).
+/// A piece of a large object (core 7.3).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Piece {
     /// Its chunk, unless the piece has no data.
@@ -241,7 +241,7 @@ pub fn data_len(holes: &[Extent], within: Range<u64>) -> u64 {
     data_ranges(holes, within).map(|range| range.end - range.start).sum()
 }
 
-/// Returns the numbers of spec 4.3, from layout and index.
+/// Returns the numbers of core 4.3, from layout and index.
 ///
 /// # Errors
 /// Returns an error if a sum passes 2^64-1.

@@ -1,4 +1,4 @@
-//! The objects that a layout is to place (spec 7).
+//! The objects that a layout is to place (core 7).
 
 use alloc::vec::Vec;
 

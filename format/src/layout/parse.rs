@@ -1,4 +1,4 @@
-//! Reading a layout strictly, against the index whose objects it places (spec 7).
+//! Reading a layout strictly, against the index whose objects it places (core 7).
 
 use alloc::vec::Vec;
 
@@ -24,7 +24,7 @@ impl Layout {
     /// Parses the decoded layout, which is to have matched its digest, of a bundle with pieces of 2^`piece_log2` bytes.
     ///
     /// # Errors
-    /// Returns an error if it does not conform to spec 7, or does not place each of `objects` exactly once.
+    /// Returns an error if it does not conform to core 7, or does not place each of `objects` exactly once.
     pub fn parse(bytes: &[u8], objects: &Objects<'_>, piece_log2: u8) -> Result<Self, Error> {
         let piece_len = 1_u64 << piece_log2.min(63);
         let sections = read_sections(Part::Layout, bytes, &RULES)?;

@@ -1,4 +1,4 @@
-//! The parts of base objects with which chunks are decoded (spec 7.5).
+//! The parts of base objects with which chunks are decoded (delta 6).
 
 use alloc::vec::Vec;
 
@@ -12,7 +12,7 @@ use super::rows::row_fault;
 /// A part of an object of a base.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct BaseRange {
-    /// The object's number among those of all bases (spec 4.6).
+    /// The object's number among those of all bases (delta 3).
     pub object: u32,
     /// Its first byte.
     pub offset: u64,

@@ -1,4 +1,4 @@
-//! What the tables of a layout have in common: rows by their numbers, and numbers that ascend (spec 7.2).
+//! What the tables of a layout have in common: rows by their numbers, and numbers that ascend (core 7.2).
 
 use alloc::vec::Vec;
 
@@ -16,7 +16,7 @@ pub(super) fn number(count: usize) -> u32 {
     u32::try_from(count).unwrap_or(u32::MAX)
 }
 
-/// Reads numbers of which each is the one before it + 1 + step (spec 7.2).
+/// Reads numbers of which each is the one before it + 1 + step (core 7.2).
 pub(super) fn parse_steps(reader: &mut Reader<'_>, count: usize) -> Result<Vec<u32>, Error> {
     let steps = reader.planes::<4>(count)?.u32s();
     let mut before = u32::MAX;
@@ -28,7 +28,7 @@ pub(super) fn parse_steps(reader: &mut Reader<'_>, count: usize) -> Result<Vec<u
         .collect())
 }
 
-/// Appends numbers of which each is the one before it + 1 + step (spec 7.2).
+/// Appends numbers of which each is the one before it + 1 + step (core 7.2).
 pub(super) fn put_steps(out: &mut Vec<u8>, numbers: impl Iterator<Item = u32>) {
     let mut before = u32::MAX;
     let steps: Vec<u32> =

@@ -1,4 +1,4 @@
-//! Compresses a bundle's frames, reproducibly (spec 8.1).
+//! Compresses a bundle's frames, reproducibly (core 8.1).
 
 use sealift_format::Codec;
 use zstd_safe::{CCtx, CParameter};
@@ -58,7 +58,7 @@ pub(super) fn compress(context: &mut CCtx<'_>, bytes: &[u8]) -> Result<Vec<u8>, 
     Ok(stored)
 }
 
-/// Sets the parameters that all frames of a bundle share (spec 8.1).
+/// Sets the parameters that all frames of a bundle share (core 8.1).
 pub(super) fn frame_parameters(context: &mut CCtx<'_>, level: i32) -> Result<(), String> {
     let mut parameters =
         vec![CParameter::CompressionLevel(level), CParameter::ContentSizeFlag(true), CParameter::ChecksumFlag(false)];

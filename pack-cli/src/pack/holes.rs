@@ -1,4 +1,4 @@
-//! Finds holes in content (spec 7.1).
+//! Finds holes in content (core 7.1).
 
 use sealift_format::num;
 use sealift_format::{BLOCK_LEN, Extent, HOLE_BLOCKS};

@@ -1,4 +1,4 @@
-//! Collects what composefs images need of contents while they are read (spec 4.7).
+//! Collects what composefs images need of contents while they are read (images 2).
 
 use sealift_format::verity::{Algorithm, FileDigest, FileHasher, Parameters};
 

@@ -1,4 +1,4 @@
-//! The composefs images that a bundle declares for its trees (spec 4.7).
+//! The composefs images that a bundle declares for its trees (images 2).
 
 use std::collections::HashMap;
 

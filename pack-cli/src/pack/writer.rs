@@ -32,7 +32,7 @@ pub(super) struct ChunkWriter {
     pub(super) chunk_of_job: Vec<u32>,
     /// The chunks of equal pieces.
     pieces: HashMap<([u8; 32], u32), Vec<u32>>,
-    /// Whether the pieces of an object must be in chunks that do not descend (spec 7.3).
+    /// Whether the pieces of an object must be in chunks that do not descend (core 7.3).
     in_order: bool,
     offset: u64,
 }

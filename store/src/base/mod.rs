@@ -1,4 +1,4 @@
-//! Bases of delta bundles (spec 4.6): indexes, and the holders of their objects.
+//! Bases of delta bundles (delta 3): indexes, and the holders of their objects.
 //!
 //! The objects of a base are in a bundle, a directory, an OSTree repository or a composefs store, or are described by a request. Whatever is read
 //! from one has been compared with its object's id.
@@ -120,7 +120,7 @@ impl Base {
         self.identity.as_ref().map(|(name, version)| (&name[..], *version))
     }
 
-    /// Returns the base as a delta bundle names it (spec 4.6).
+    /// Returns the base as a delta bundle names it (delta 3).
     pub fn named(&self) -> RootBase {
         if let Some(named) = self.holder.named() {
             return named;
@@ -215,7 +215,7 @@ impl<'a> BaseReader<'a> {
         self.readers[at].read(own, range, out)
     }
 
-    /// Fills `out` with a prefix (spec 7.5).
+    /// Fills `out` with a prefix (delta 6).
     ///
     /// # Errors
     /// As [`Self::read`].

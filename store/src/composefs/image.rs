@@ -1,4 +1,4 @@
-//! The composefs image of a tree (spec 4.7): an EROFS file system of names and metadata, in which contents are named by their fs-verity
+//! The composefs image of a tree (images 2): an EROFS file system of names and metadata, in which contents are named by their fs-verity
 //! digests. The index, those digests and the contents stored within the image determine it.
 
 use std::collections::HashMap;

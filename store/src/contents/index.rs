@@ -57,7 +57,7 @@ pub fn row<T>(rows: &[T], number: u32) -> &T {
     &rows[usize::try_from(number).unwrap_or(usize::MAX)]
 }
 
-/// Adds a source's tree to the index in tree order (spec 6.1).
+/// Adds a source's tree to the index in tree order (core 6.1).
 pub fn lay_down<'a>(builder: &mut IndexBuilder, source: &Source, content: impl Fn(u32) -> (u32, Option<&'a Xattrs>)) {
     let tree = source.tree();
     let mut inode_of = vec![None; tree.node_count()];

@@ -1,4 +1,4 @@
-//! OSTree commits in the order of an index (spec 6.6).
+//! OSTree commits in the order of an index (ostree 4).
 
 use std::collections::HashMap;
 

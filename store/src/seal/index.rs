@@ -1,4 +1,4 @@
-//! Seals the index of a bundle, with the kernel signature that the bundle carries (spec 5.1).
+//! Seals the index of a bundle, with the kernel signature that the bundle carries (kernel-signatures 3).
 
 use std::os::fd::BorrowedFd;
 use std::path::Path;

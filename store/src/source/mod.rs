@@ -368,7 +368,7 @@ fn is_directory(path: &Path) -> Result<bool, Error> {
 /// A source with the name of its ref.
 #[derive(Clone, Copy, Debug)]
 pub struct PackRef<'a> {
-    /// A ref's name (spec 6.1).
+    /// A ref's name (core 6.1).
     pub name: &'a str,
     /// The content of the ref.
     pub source: &'a Source,

@@ -26,7 +26,7 @@ pub(super) fn own_time() -> i64 {
     clock_time().max(build_time())
 }
 
-/// Returns the given moment, or else the latest known one (spec 9).
+/// Returns the given moment, or else the latest known one (trust 2).
 pub(super) fn now(given: Option<i64>, newest_created: Option<i64>) -> Now {
     given.map_or_else(|| Now::latest(clock(), newest_created, build_time()), Now::exactly)
 }

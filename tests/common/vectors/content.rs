@@ -1,4 +1,4 @@
-//! Chunks, objects and zstd frames (spec 8).
+//! Chunks, objects and zstd frames (core 8).
 
 use super::layout::{large, sparse};
 use super::*;

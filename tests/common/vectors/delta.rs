@@ -1,4 +1,4 @@
-//! Delta bundles: bases, prefixes and byte differences (spec 4.6, 7.5 and 8.2).
+//! Delta bundles: bases, prefixes and byte differences (delta 3, 6 and 8).
 
 use super::*;
 use sealift_format::Opened;

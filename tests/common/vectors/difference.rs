@@ -1,4 +1,4 @@
-//! The difference of a delta bundle: its tables and the edits of trees (spec 6.7 to 6.7.4).
+//! The difference of a delta bundle: its tables and the edits of trees (delta 5 to 6.7.4).
 
 use super::delta::{base, base_tree, misfit, on, reject_delta};
 use super::*;

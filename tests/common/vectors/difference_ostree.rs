@@ -1,4 +1,4 @@
-//! The difference of OSTree commits (spec 6.7.5).
+//! The difference of OSTree commits (ostree 8).
 
 use super::delta::{accept_delta, on, reject_delta};
 use super::ostree::{history, plain, tree, with_commit, with_history};

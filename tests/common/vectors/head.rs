@@ -1,4 +1,4 @@
-//! The whole file, preamble, section lists, root and signature area (spec 2 to 5).
+//! The whole file, preamble, section lists, root and signature area (core 2 to 5).
 
 use super::good::{many_names, runs, small_inodes};
 use super::*;

@@ -1,4 +1,4 @@
-//! The composefs images of the trees (spec 4.7).
+//! The composefs images of the trees (images 2).
 
 use super::*;
 use crate::bundle::{Image, encode_images};

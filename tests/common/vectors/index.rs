@@ -1,4 +1,4 @@
-//! The index (spec 6).
+//! The index (core 6).
 
 use super::*;
 use crate::bundle::Attributes;

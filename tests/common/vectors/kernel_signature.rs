@@ -1,4 +1,4 @@
-//! Kernel signatures (spec 5.1).
+//! Kernel signatures (kernel-signatures 3).
 
 use super::signed::{NOW, ONE};
 use super::*;

@@ -1,4 +1,4 @@
-//! The layout (spec 7).
+//! The layout (core 7).
 
 use super::*;
 use crate::bundle::Chunk;

@@ -1,4 +1,4 @@
-//! OSTree commits in the index (spec 6.6).
+//! OSTree commits in the index (ostree 2).
 
 use super::*;
 use crate::ostree::{Commit, OsTree, commit, commit_with, dictionary, dirmeta, dirtree, nested, of_root};

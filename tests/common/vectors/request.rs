@@ -1,4 +1,4 @@
-//! Requests (spec 13).
+//! Requests (requests.md).
 
 use sealift_format::verity;
 

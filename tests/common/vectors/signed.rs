@@ -1,4 +1,4 @@
-//! Signatures and trust (spec 9).
+//! Signatures and trust (trust).
 
 use super::*;
 use crate::keys::{Key, SshSig, strings};

@@ -1,4 +1,4 @@
-//! Signatures for the kernel (spec 5.1): PKCS#7 over the fs-verity digest of the index, which a kernel checks against certificates of its
+//! Signatures for the kernel (kernel-signatures 3): PKCS#7 over the fs-verity digest of the index, which a kernel checks against certificates of its
 //! own when it seals the index. They never count for trust in a bundle.
 //!
 //! Here their form is judged, for which no key and no X.509 is needed. With the feature `kernel-sign`, `sign` makes them.
@@ -53,7 +53,7 @@ pub fn signed_bytes(head: &Head) -> Vec<u8> {
     FileDigest::from(head.root().contents.index_digest).formatted()
 }
 
-/// Checks the form of a signature for the kernel: its length and the outermost layers, as spec 5.1 says.
+/// Checks the form of a signature for the kernel: its length and the outermost layers, as kernel-signatures 3 says.
 ///
 /// # Errors
 /// Returns an error if it has another.

@@ -6,7 +6,7 @@ use super::{
     SignatureState, Signer, SshSignature, Standing, Thresholds, Verdict,
 };
 
-/// Signatures that a bundle may have: far more than any threshold asks for, and few enough to be checked in no time (spec 9).
+/// Signatures that a bundle may have: far more than any threshold asks for, and few enough to be checked in no time (trust 3).
 pub const SIGNATURES_MAX: usize = 64;
 
 /// Everything that the administrator and the device have to say about a

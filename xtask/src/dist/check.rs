@@ -63,7 +63,7 @@ fn round_trip(release: &Release, machine: &Machine, program: &Path) -> Result<()
     };
     // Trees of some size, with names, links and modes.
     run(Command::new("cp").args(["-a", "spec", "xtask"]).arg(renewed(&folder.join("tree"))?))?;
-    std::os::unix::fs::symlink("spec/sealift.md", folder.join("tree/link"))?;
+    std::os::unix::fs::symlink("spec/core.md", folder.join("tree/link"))?;
     sealift(&["key", "generate", "-q", "-o", "key"])?;
     let public = fs::read_to_string(folder.join("key.pub"))?;
     fs::write(folder.join("allowed_signers"), format!("os namespaces=\"sealift\" {public}"))?;

@@ -54,10 +54,13 @@ impl Shared {
         // `file` itself searches no such folder; its README.Debian names this one.
         put(share.join("file/sealift"), include_str!("../../dist/magic"))?;
         // The targets of its links.
-        ["README.md", "CHANGELOG.md", "CONTRIBUTING.md", "SECURITY.md", "docs"]
-            .iter()
-            .chain(&["spec/sealift.md", "spec/rationale.md", "spec/registry.md", "bench/RESULTS.md"])
-            .try_for_each(|path| copy(Path::new(path), &share.join("doc/sealift").join(path)))
+        let texts = fs::read_dir("spec")?.map(|entry| Ok(entry?.path())).collect::<Result<Vec<_>>>()?;
+        let texts = texts.into_iter().filter(|path| path.extension().is_some_and(|extension| extension == "md"));
+        ["README.md", "CHANGELOG.md", "CONTRIBUTING.md", "SECURITY.md", "docs", "bench/RESULTS.md"]
+            .into_iter()
+            .map(PathBuf::from)
+            .chain(texts)
+            .try_for_each(|path| copy(&path, &share.join("doc/sealift").join(&path)))
     }
 }
 

@@ -41,7 +41,7 @@ struct LaidCommit {
 }
 
 impl OsTreeDifference {
-    /// Adds the metadata objects to the builder, in the order of spec 6.6.
+    /// Adds the metadata objects to the builder, in the order of ostree 4.
     pub(in crate::difference) fn lay_objects<'a>(
         &self,
         base: &'a Index,
@@ -168,7 +168,7 @@ struct Object<'w> {
     carried: Option<u32>,
 }
 
-/// Goes through the wanted objects in the order of spec 6.6.
+/// Goes through the wanted objects in the order of ostree 4.
 struct Walk<'w, 'a> {
     /// By type and checksum, all of base and difference, but for carried commits and commitmetas.
     objects: BTreeMap<(OsTreeKind, Checksum), Object<'w>>,

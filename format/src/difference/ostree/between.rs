@@ -42,7 +42,7 @@ pub(in crate::difference) fn between(
         match base_files.get(&file.checksum) {
             None => new_files.push(*file),
             Some(known) if is_same(known, file) => {}
-            // Whoever reads an index need not know that a file's content has its checksum (spec 6.6).
+            // Whoever reads an index need not know that a file's content has its checksum (ostree 5).
             Some(_) => return Err("an OSTree file of the base has another content than its checksum says".to_string()),
         }
     }

@@ -10,7 +10,7 @@ use crate::num::at;
 use crate::ostree::{Checksum, DirTree};
 use crate::{Error, FrameDecoder, Part};
 
-/// The largest window of a frame that RFC 8878 and spec 4.3 have: this frame's is bounded by its content.
+/// The largest window of a frame that RFC 8878 and core 4.3 have: this frame's is bounded by its content.
 pub(super) const WINDOW_LOG: u8 = 31;
 
 /// What stands for the checksum of a carried dirtree where the commits first come to it: that of the next one.

@@ -1,4 +1,4 @@
-//! What makes the OSTree commits of one index of those of another (spec 6.7.5).
+//! What makes the OSTree commits of one index of those of another (ostree 8).
 
 mod apply;
 mod between;
@@ -41,7 +41,7 @@ pub struct EditedCommit {
 
 /// Where a commit is.
 #[derive(Clone, Debug, PartialEq, Eq)]
-#[allow(clippy::exhaustive_enums, reason = "spec 6.7.5 lists them")]
+#[allow(clippy::exhaustive_enums, reason = "ostree 8 lists them")]
 pub enum CommitObject {
     /// The base has it: the number of the metadata object.
     Base(u32),
@@ -51,7 +51,7 @@ pub enum CommitObject {
 
 /// The commitmeta of a commit.
 #[derive(Clone, Debug, PartialEq, Eq)]
-#[allow(clippy::exhaustive_enums, reason = "spec 6.7.5 lists them")]
+#[allow(clippy::exhaustive_enums, reason = "ostree 8 lists them")]
 pub enum Beside {
     /// There is none.
     Nothing,

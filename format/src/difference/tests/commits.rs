@@ -230,7 +230,7 @@ fn sample() -> (Index, Difference) {
     (base, difference)
 }
 
-/// Whoever reads an index need not know that a file's content has its checksum (spec 6.6).
+/// Whoever reads an index need not know that a file's content has its checksum (ostree 5).
 #[test]
 fn a_file_of_one_checksum_and_another_object() {
     let mut tree = Tree::default();

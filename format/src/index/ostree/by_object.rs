@@ -2,7 +2,7 @@
 
 use alloc::vec::Vec;
 
-/// In the order of the numbers, which is the one in which spec 6.6 has the objects come: no map has to sort them.
+/// In the order of the numbers, which is the one in which ostree 4 has the objects come: no map has to sort them.
 #[derive(Debug)]
 pub(in crate::index) struct ByObject<T>(Vec<(u32, T)>);
 

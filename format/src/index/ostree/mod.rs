@@ -1,4 +1,4 @@
-//! OSTree commits in an index (spec 6.6): their objects as they stand there, and what belongs to what.
+//! OSTree commits in an index (ostree 2): their objects as they stand there, and what belongs to what.
 
 mod by_object;
 mod columns;
@@ -36,7 +36,7 @@ pub struct OsTreeObject {
 
 /// The types of metadata objects, with OSTree's numbers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-#[allow(clippy::exhaustive_enums, reason = "spec 6.6 lists the types")]
+#[allow(clippy::exhaustive_enums, reason = "ostree 2 lists the types")]
 pub enum OsTreeKind {
     /// Names of a directory.
     DirTree,
@@ -61,7 +61,7 @@ pub struct OsTreeFile {
 
 /// A file of the repository itself.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-#[allow(clippy::exhaustive_enums, reason = "spec 6.6 lists them")]
+#[allow(clippy::exhaustive_enums, reason = "ostree 2 lists them")]
 pub enum RepositoryFile {
     /// `summary`
     Summary,
@@ -125,7 +125,7 @@ impl OsTreeKind {
 }
 
 impl OsTree {
-    /// Returns the metadata objects in the order of spec 6.6.
+    /// Returns the metadata objects in the order of ostree 4.
     #[must_use]
     pub fn objects(&self) -> &[OsTreeObject] {
         &self.objects

@@ -194,7 +194,7 @@ pub(in crate::index) struct Resolved {
     pub(in crate::index) metas: ByObject<Attributes>,
 }
 
-/// Goes through the objects in the order of spec 6.6.
+/// Goes through the objects in the order of ostree 4.
 struct Walk<'s, 'a> {
     section: &'s Section<'a>,
     /// The object that nothing has come to yet.

@@ -1,4 +1,4 @@
-//! Packs a delta bundle: what a target with certain bases lacks (spec 4.6).
+//! Packs a delta bundle: what a target with certain bases lacks (delta 3).
 //!
 //! The sources are read twice: first all contents, to find the objects that no base has; then those, each with what resembles it in the
 //! bases.
@@ -39,6 +39,8 @@ pub(super) const MEMORY: u64 = 128 << 20;
 
 /// Chunks encoded for an estimate.
 const PARTS: usize = 16;
+/// The lowest level at which OSTree's dirtrees are compressed: there are few, and checksums part the matches.
+const DIRTREES_LEVEL: i32 = 12;
 /// Layout bytes for a chunk and its objects.
 const LAYOUT_BYTES: u64 = 100;
 
@@ -96,7 +98,8 @@ impl<'a> Prepared<'a> {
         if named.iter().any(|base| base.index_digest == wanted) {
             return Err(Error::Usage("nothing has changed since the base: there is nothing to pack".into()));
         }
-        let compress = |prefix: &[u8], bytes: &[u8]| over_prefix::compress(options.level, bytes, prefix);
+        let level = options.level.max(DIRTREES_LEVEL);
+        let compress = |prefix: &[u8], bytes: &[u8]| over_prefix::compress(level, bytes, prefix);
         let difference = Difference::between(first, others, &index, compress).map_err(Error::Usage)?;
         let carried = Carried::new(&packed, &difference);
         let choice = choose::choose(&sources, &packed, &carried.objects, &bases, options, progress)?;

@@ -1,4 +1,4 @@
-//! Byte differences for machine code (spec 8.2): matches are found by suffix sorting, as in bsdiff.
+//! Byte differences for machine code (delta 8): matches are found by suffix sorting, as in bsdiff.
 
 use bidiff::{DiffParams, Match};
 use sealift_format::{Run, encode_suffix};
@@ -37,7 +37,7 @@ pub(super) fn encode(level: i32, prefix: &[u8], data: &[u8]) -> Result<Vec<u8>, 
         place = found.add_old_start + found.add_length;
         runs.push(Run { seek, add: number(found.add_length)?, copy: number(found.copy_end - found.copy_start())? });
     }
-    // More runs than a reader accepts (spec 8.2) gain nothing: use a single one, which copies.
+    // More runs than a reader accepts (delta 8) gain nothing: use a single one, which copies.
     if runs.len() > data.len().div_ceil(16) {
         runs = vec![Run { seek: 0, add: 0, copy: number(data.len())? }];
         (added, copied) = (Vec::new(), data.to_vec());

@@ -11,7 +11,7 @@ use crate::error::{ArchiveFault, shown};
 use crate::source::DirectoryOptions;
 use crate::{Error, Metadata, NewNode, NodeId, Tree};
 
-/// The maximum length of a symbolic link's target (spec 6.3).
+/// The maximum length of a symbolic link's target (core 6.3).
 const TARGET_LEN_MAX: usize = 4095;
 
 /// The number of a file in a draft.

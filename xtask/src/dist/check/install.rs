@@ -118,7 +118,7 @@ impl Debian {
                 "application/vnd.sealift".into(),
             ),
             (
-                "cd /usr/share/doc/sealift && ls bench/RESULTS.md spec/sealift.md docs/json.md docs/progress.schema.json",
+                "cd /usr/share/doc/sealift && ls bench/RESULTS.md spec/core.md docs/json.md docs/progress.schema.json",
                 "docs/json.md".into(),
             ),
             (
