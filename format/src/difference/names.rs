@@ -17,12 +17,14 @@ pub(super) struct Names {
 impl Names {
     /// Takes the next name and returns it.
     pub(super) fn take<'a>(&mut self, reader: &mut Reader<'a>) -> Result<&'a [u8], Error> {
-        let Some(len) = reader.rest().iter().take(257).position(|byte| *byte == 0) else {
-            return Err(reader.malformed("a name does not end"));
+        let is_too_long = reader.rest().len() > 256;
+        let Some((byte_len, _)) = (0..=u8::MAX).zip(reader.rest()).find(|(_, byte)| **byte == 0) else {
+            return Err(match is_too_long {
+                true => Error::Path { entry: number(self.lens.len()), what: "has more than 255 bytes" },
+                false => reader.malformed("a name does not end"),
+            });
         };
-        let Ok(byte_len) = u8::try_from(len) else {
-            return Err(Error::Path { entry: number(self.lens.len()), what: "has more than 255 bytes" });
-        };
+        let len = usize::from(byte_len);
         let bytes = reader.take(len + 1)?;
         self.lens.push(byte_len);
         self.bytes.extend(bytes);

@@ -6,7 +6,7 @@ use std::os::unix::ffi::OsStrExt as _;
 
 use clap::Args;
 use sealift::diff::Change;
-use sealift::inspect::{Becomes, EditedName, FileType, Listed, What, entries, entries_below, find};
+use sealift::inspect::{Becomes, EditedName, FileType, Listed, RefKind, What, entries, entries_below, find, refs};
 use sealift::{Opened, RootBase};
 use serde::Serialize;
 
@@ -14,7 +14,7 @@ use super::base_args::BaseArgs;
 use super::bundle::BundleArg;
 use super::differences::{self, Words};
 use super::escape;
-use super::failure::Failure;
+use super::failure::{Failure, shown};
 use super::json_file::{JsonFile, hex};
 use super::show::{BOLD, Form, json_line};
 use super::time::Moment;
@@ -59,11 +59,13 @@ pub(crate) struct Ls {
 
 impl Ls {
     pub(crate) fn run(self) -> Result<(), Failure> {
-        let bundle = match self.base.read_untrusted(&self.bundle)? {
+        let opened = self.base.read_untrusted(&self.bundle)?;
+        let bundle = match &opened {
             Opened::Whole(bundle) => bundle,
             Opened::Delta(delta) => {
                 self.name_bases(delta.bases())?;
-                return Ok(self.list_edits(&delta.difference.edited_names())?);
+                self.list_edits(&delta.difference.edited_names())?;
+                return Ok(self.name_commits(&opened)?);
             }
         };
         let several = bundle.index.refs().len() > 1;
@@ -107,6 +109,15 @@ impl Ls {
         }
         // The changes apply to the first base's trees.
         bases.first().map_or(Ok(()), |base| writeln!(anstream::stderr(), "{BOLD}changes to {base}:{BOLD:#}"))
+    }
+
+    /// Prints on standard error which refs are commits: a delta describes changes to their names in a form that needs the base.
+    fn name_commits(&self, delta: &Opened) -> io::Result<()> {
+        for found in refs(delta).iter().filter(|found| matches!(found.kind, RefKind::Commit { .. })) {
+            let compare = format!("sealift diff BASE {}", shown(&self.bundle.bundle));
+            writeln!(anstream::stderr(), "{} is an OSTree commit; to list what changes in it: {compare}", found.name)?;
+        }
+        Ok(())
     }
 
     /// Lists the changes that a delta bundle makes to names.

@@ -147,6 +147,7 @@ fn edits() -> Vec<Vector> {
         path("difference-name-slash", "a slash in a name", b"y/z"),
         path("difference-name-dotdot", "an edit of ..", b".."),
         path("difference-name-long", "a name of 256 bytes", &[b'y'; 256]),
+        path("difference-name-longer", "a name of 300 bytes", &[b'y'; 300]),
         index("difference-names-order", "the names of the first two edits of a directory have changed places", |d| {
             d.names.swap(1, 2);
         }),
