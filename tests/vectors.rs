@@ -4,9 +4,9 @@ use std::collections::BTreeSet;
 
 use sealift::{Input, Limits};
 use sealift_format::{Head, Kind, Opened, Request};
-use sealift_tests::listing::listing_digest;
-use sealift_tests::reader::{Portions, apply, complete_request, judge, open, read, walk};
-use sealift_tests::vector::{Check, Vector, folder, load, load_requests, names};
+use sealift_tests::content::{of_bundle, of_request};
+use sealift_tests::reader::{Portions, apply, complete_request, open, read, walk};
+use sealift_tests::vector::{Check, Vector, folder, load, load_requests, names, names_with_content};
 use sealift_tests::vectors;
 
 fn word<T>(result: Result<T, Kind>) -> String {
@@ -23,16 +23,12 @@ fn the_reader_gives_what_the_vectors_expect() {
         std::fs::write(&path, &vector.bytes).expect("there is room");
         let opened = read(Input::open(&path).expect("it was written"), vector.check, vector.trust.as_ref());
         let opened = opened.and_then(|opened| apply(opened, vector, &all));
-        if let (Some(listing), Ok(Opened::Whole(bundle))) = (&vector.listing, &opened)
-            && *listing != listing_digest(bundle)
-        {
-            wrong.push(format!("{}: the listing is another", vector.name));
-        }
-        if let Ok(opened) = &opened {
-            let verdict = judge(opened.head(), vector.trust.as_ref()).expect("it was taken");
-            if verdict.unknown_envelopes.len() != vector.unknown_envelopes.unwrap_or(0) {
-                wrong.push(format!("{}: {} unknown envelopes", vector.name, verdict.unknown_envelopes.len()));
-            }
+        let content = match &opened {
+            Ok(Opened::Whole(bundle)) => Some(of_bundle(bundle)),
+            _ => None,
+        };
+        if content != vector.content {
+            wrong.push(format!("{}: the content is another", vector.name));
         }
         let found = word(opened);
         if found != vector.expect {
@@ -61,11 +57,12 @@ fn a_head_is_found_before_whatever_follows() {
 fn requests_are_what_the_vectors_expect() {
     let (all, mut good) = (load(), 0);
     for vector in load_requests() {
-        let found = word(complete_request(&vector, &all).map_err(|error| error.kind()));
-        assert_eq!(found, vector.expect, "{}", vector.name);
+        let index = complete_request(&vector, &all).map_err(|error| error.kind());
+        assert_eq!(word(index.as_ref().map_err(|kind| *kind)), vector.expect, "{}", vector.name);
         // Accepted bundles re-encode to the same bytes.
-        if found == "ok" {
+        if let Ok(index) = index {
             let request = Request::parse(&vector.bytes, &Limits::default()).expect("it was taken");
+            assert_eq!(Some(of_request(&request, &index)), vector.content, "{}", vector.name);
             let frame = sealift_tests::frame::frame(request.outline());
             assert_eq!(request.encode(&frame), vector.bytes, "{}", vector.name);
             good += 1;
@@ -179,13 +176,29 @@ fn the_table_of_checks_cites_sections_that_there_are() {
     }
 }
 
+/// Other projects copy the folder, so it says which version it is.
+#[test]
+fn the_folder_has_the_version_of_the_format() {
+    let version = std::fs::read_to_string(folder().join("VERSION")).expect("it is there");
+    let (format, edition) = version.trim_end().split_once('.').expect("two numbers");
+    let wanted: u32 = format.parse().expect("a number");
+    assert!(edition.parse::<u32>().is_ok(), "{version}");
+    for vector in load().iter().filter(|vector| vector.expect == "ok") {
+        assert_eq!(u32::from_le_bytes(vector.bytes[8..12].try_into().expect("4 bytes")), wanted, "{}", vector.name);
+    }
+}
+
 #[test]
 fn the_files_are_those_that_the_builder_makes() {
     let made = vectors::all();
     let line = "run: cargo run -p sealift-tests --bin vectors";
     assert_eq!(made.iter().map(|vector| vector.name.clone()).collect::<Vec<_>>(), names(), "{line}");
+    let accepted = made.iter().filter(|vector| vector.expect == "ok").map(|vector| vector.name.clone());
+    assert_eq!(accepted.collect::<Vec<_>>(), names_with_content(), "{line}");
     for vector in made {
         let file = std::fs::read(folder().join(format!("{}.vec", vector.name))).expect("it was listed");
         assert!(file == vector.encode(), "{} is not what the builder makes; {line}", vector.name);
+        let content = std::fs::read_to_string(folder().join(format!("{}.json", vector.name))).ok();
+        assert!(content == vector.content, "{}: its content is not what the builder makes; {line}", vector.name);
     }
 }

@@ -10,7 +10,7 @@ use sealift::verify::{Depth, verify};
 use sealift::{Error, Input, Limits, Progress};
 use sealift_format::{Difference, Index, Kind, Layout, Objects, Opened, Opener, Root, Step};
 use sealift_tests::bundle::{Attributes, Bundle, Packing};
-use sealift_tests::listing::listing;
+use sealift_tests::content::of_bundle;
 use sealift_tests::ostree::{Grown, nested};
 use sealift_tests::reader::{Portions, anyones, judge, open, open_whole};
 use sealift_tests::targets::{ENTRIES_MAX, INDEX_LEN};
@@ -90,7 +90,7 @@ fn nothing_stays_of_a_bundle_that_is_refused() {
 fn names_are_shown_without_control_characters() {
     for vector in load().iter().filter(|vector| vector.expect == "ok") {
         let Opened::Whole(bundle) = open(&vector.bytes, &[usize::MAX]).expect("it is taken") else { continue };
-        let shown = listing(&bundle);
+        let shown = of_bundle(&bundle);
         let hides = |c: char| c != '\n' && c.is_control() || ('\u{202a}'..='\u{202e}').contains(&c);
         assert!(!shown.contains(hides), "{}", vector.name);
     }

@@ -4,13 +4,13 @@
 pub mod bundle;
 pub mod bytes;
 pub mod complete;
+pub mod content;
 pub mod corpus;
 pub mod delta;
 mod disk;
 pub mod frame;
 pub mod keys;
 pub mod large;
-pub mod listing;
 pub mod ostree;
 pub mod pkcs7;
 pub mod reader;

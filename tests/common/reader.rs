@@ -16,6 +16,7 @@ use sealift_verify::trust::{
 };
 
 use crate::complete::complete;
+use crate::content::{of_bundle, of_request};
 use crate::vector::{Check, Trust, Vector};
 
 /// A pipe that returns portions of these sizes, over and over.
@@ -164,6 +165,23 @@ pub fn complete_request(vector: &Vector, all: &[Vector]) -> Result<Index, sealif
         return Ok(index);
     }
     Err(sealift_format::Error::Digest { part: Part::Index })
+}
+
+/// Returns the content of an accepted vector, with bases among `all`, as JSON.
+///
+/// # Errors
+/// Returns an error if it is rejected.
+pub fn content(vector: &Vector, all: &[Vector]) -> Result<String, Kind> {
+    if vector.check == Check::Request {
+        let index = complete_request(vector, all).map_err(|error| error.kind())?;
+        let request = Request::parse(&vector.bytes, &Limits::default()).map_err(|error| error.kind())?;
+        return Ok(of_request(&request, &index));
+    }
+    let opened = open(&vector.bytes, &[usize::MAX]).map_err(|error| error.kind())?;
+    match apply(opened, vector, all)? {
+        Opened::Whole(bundle) => Ok(of_bundle(&bundle)),
+        Opened::Delta(_) => panic!("{}: a delta bundle has content with its bases alone", vector.name),
+    }
 }
 
 /// Returns a guard that accepts unsigned bundles and remembers nothing.

@@ -1,4 +1,4 @@
-//! The vector file format: lines `key: value`, an empty line, and the input's bytes (spec/vectors/README.md).
+//! A vector's two files: an input with its header, and the content of one that is accepted (spec/vectors/README.md).
 
 use std::path::{Path, PathBuf};
 
@@ -15,10 +15,8 @@ pub struct Vector {
     pub bases: Vec<String>,
     /// What the vector tests.
     pub comment: String,
-    /// SHA-256 of the listing, for an accepted bundle.
-    pub listing: Option<String>,
-    /// The number of envelopes that a reader reports as unknown.
-    pub unknown_envelopes: Option<usize>,
+    /// What an accepted input contains, as JSON: the second file.
+    pub content: Option<String>,
     /// The trust settings, if trust is judged.
     pub trust: Option<Trust>,
     /// The input.
@@ -62,7 +60,7 @@ pub struct Trust {
 }
 
 impl Vector {
-    /// Returns the file's bytes.
+    /// Returns the bytes of the file with the input.
     pub fn encode(&self) -> Vec<u8> {
         let mut lines = vec![("expect", self.expect.clone())];
         match self.check {
@@ -74,8 +72,6 @@ impl Vector {
         }
         lines.extend(self.bases.iter().map(|base| ("base", base.clone())));
         lines.push(("comment", self.comment.clone()));
-        lines.extend(self.listing.iter().map(|listing| ("listing", listing.clone())));
-        lines.extend(self.unknown_envelopes.map(|number| ("unknown-envelopes", number.to_string())));
         if let Some(trust) = &self.trust {
             lines.extend(trust.signers.iter().map(|line| ("trust", line.clone())));
             lines.extend(trust.revoked.iter().map(|line| ("revoked", line.clone())));
@@ -89,7 +85,7 @@ impl Vector {
         [header.as_bytes(), b"\n", &self.bytes].concat()
     }
 
-    /// Parses a vector file.
+    /// Parses the file with the input.
     ///
     /// # Errors
     /// Returns the reason why it is malformed.
@@ -116,8 +112,6 @@ impl Vector {
             ("check", "request") => self.check = Check::Request,
             ("base", _) => self.bases.push(value.into()),
             ("comment", _) => self.comment = value.into(),
-            ("listing", _) => self.listing = Some(value.into()),
-            ("unknown-envelopes", _) => self.unknown_envelopes = Some(number()?),
             _ => {
                 let trust = self.trust.get_or_insert_default();
                 match (key, value) {
@@ -160,7 +154,9 @@ fn load_all() -> Vec<Vector> {
         .into_iter()
         .map(|name| {
             let file = std::fs::read(folder().join(format!("{name}.vec"))).expect("it was listed");
-            Vector::parse(&name, &file).unwrap_or_else(|fault| panic!("{name}: {fault}"))
+            let mut vector = Vector::parse(&name, &file).unwrap_or_else(|fault| panic!("{name}: {fault}"));
+            vector.content = std::fs::read_to_string(folder().join(format!("{name}.json"))).ok();
+            vector
         })
         .collect();
     vectors.sort_by(|a, b| a.name.cmp(&b.name));
@@ -169,9 +165,20 @@ fn load_all() -> Vec<Vector> {
 
 /// Returns the names of the vectors in the folder.
 pub fn names() -> Vec<String> {
+    stems("vec")
+}
+
+/// Returns the names of the vectors with expected content.
+pub fn names_with_content() -> Vec<String> {
+    stems("json")
+}
+
+fn stems(extension: &str) -> Vec<String> {
     let files = std::fs::read_dir(folder()).expect("the folder is there");
-    let names = files.map(|file| file.expect("it can be listed").file_name().into_string().expect("ASCII names"));
-    let mut names: Vec<String> = names.filter_map(|name| name.strip_suffix(".vec").map(String::from)).collect();
+    let files = files.map(|file| file.expect("it can be listed").path());
+    let files = files.filter(|path| path.extension().is_some_and(|end| end == extension));
+    let mut names: Vec<String> =
+        files.map(|path| path.file_stem().and_then(|stem| stem.to_str()).expect("ASCII names").to_owned()).collect();
     names.sort();
     names
 }
@@ -188,8 +195,7 @@ mod tests {
             check: Check::Apply,
             bases: vec!["y".into(), "z".into()],
             comment: "a: b".into(),
-            listing: Some("00".into()),
-            unknown_envelopes: Some(3),
+            content: None,
             trust: Some(Trust {
                 signers: vec!["a namespaces=\"sealift\" ssh-ed25519 AA".into()],
                 revoked: vec!["ssh-ed25519 AA".into()],

@@ -3,7 +3,7 @@
 
 Here is the file, from its first byte to its last; the other modules are what it needs on the way.
 """
-import argparse, hashlib, io, json, re, struct, sys
+import argparse, hashlib, io, re, struct, sys
 from bisect import bisect_right
 from collections import defaultdict, namedtuple
 from functools import lru_cache
@@ -13,6 +13,7 @@ from types import SimpleNamespace
 from blake3 import blake3
 
 from apply import apply_difference
+from content import compact, entries
 from difference import parse_difference
 from encoding import Cursor, Reject, ascends, check_frame, check_prefixed, need, sections, unzstd
 from hashes import blocks, chaining_value, merge, verity, verity_of_blocks
@@ -51,13 +52,13 @@ def parse_root(data):
         root.bases, root.difference_len, root.prefix_len = [], 0, 0
         if bases := found.bases:
             root.difference_len, root.prefix_len, count = bases.read("QIH")
-            root.bases = [base(bases)[2:] for _ in range(count)]
+            root.bases = [base(bases) for _ in range(count)]
             need(count, "header", "a delta bundle without a base")
         root.images = parse_images(found.images, root.refs) if found.images else []
-        digests = {root.index_digest, *(digest for digest, _ in root.bases)}
+        digests = {root.index_digest, *(digest for *_, digest, _ in root.bases)}
         need(len(digests) == len(root.bases) + 1, "header", "a base stands twice, or is what is installed")
-        root.base_index_len = max((size for _, size in root.bases), default=0)
-    keys = [key for key, _ in pairs]
+        root.base_index_len = max((size for *_, size in root.bases), default=0)
+    root.annotations, keys = pairs, [key for key, _ in pairs]
     need(all(map(NAME.fullmatch, [root.name, *root.tags, *keys])), "header", "the form of a name, tag or key")
     need(ascends(root.tags) and ascends(keys), "header", "compatible tags or annotations do not ascend")
     need(all(text.decode(errors="ignore").encode() == text for _, text in pairs), "header", "not UTF-8")
@@ -293,7 +294,7 @@ class Bundle:
         """Make the wanted index and give the carried objects their numbers in it (delta 3). `bases` are whole bundles."""
         root, own, layout = self.root, self.difference, self.layout
         given = [(base.root.index_digest, base.root.index_len) for base in bases]
-        need(given == root.bases, "index", "these are not the bases")
+        need(given == [base[2:] for base in root.bases], "index", "these are not the bases")
         self.contents = [b"".join(base.content(number)) for base in bases for number in sorted(base.layout.parts)]
         for number, start, size in (part for ranges in layout.prefixes.values() for part in ranges):
             good = number < len(self.contents) and start + size <= len(self.contents[number])
@@ -406,29 +407,11 @@ class Bundle:
         return sha256s
 
     def listing(self, sha256s=None):
-        """One JSON object a line for each root and entry in tree order, as README.md says."""
-        index, paths = self.index, {}
-        for ref, depth, above, name, inode in index.order:
-            row, path = index.inodes[inode], paths[above] + escape(name) if depth else "."
-            if index.types[inode] == "dir":
-                paths[inode] = path + "/" if depth else ""
-            line = dict(ref=escape(ref), path=path, type=index.types[inode], mode=row.mode & 0o7777,
-                        uid=row.uid, gid=row.gid, mtime=index.mtime[inode], mtime_ns=index.mtime_ns[inode])
-            if (number := index.object.get(inode)) is not None:
-                line |= dict(size=index.sizes[number], id=index.ids[number].hex())
-            if inode in index.target:
-                line |= dict(target=escape(index.target[inode]))
-            line |= zip(("major", "minor"), index.device.get(inode, ()))
-            if row.xattrs:
-                line |= dict(xattrs={escape(name): value.hex() for name, value in row.xattrs})
-            line |= dict(inode=inode)
-            if sha256s and number is not None:
-                line |= dict(sha256=sha256s[number])
-            yield json.dumps(line, separators=(",", ":"), ensure_ascii=False) + "\n"
-
-def escape(name):
-    text, way = name.decode("utf-8", "surrogateescape"), ("utf-8", "surrogateescape")
-    return re.sub("[%\0-\x1f\x7f-\x9f\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069\udc80-\udcff]", lambda match: "".join(f"%{byte:02X}" for byte in match[0].encode(*way)), text)
+        """One JSON object a line for each entry; `sha256s` are those of the objects."""
+        for row in entries(self.index):
+            if sha256s and row["type"] == "file":
+                row["sha256"] = sha256s[self.index.object[row["inode"]]]
+            yield compact(row) + "\n"
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__)

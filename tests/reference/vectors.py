@@ -1,8 +1,9 @@
 #!/usr/bin/env python3
-"""Runs vector files (spec/vectors/README.md): vectors.py FILE..."""
-import hashlib, io, os, sys
+"""Runs vector files (spec/vectors/README.md): vectors.py FILE..., or prints the content of each: vectors.py --json FILE..."""
+import io, os, sys
 from collections import defaultdict
 
+from content import document, of_bundle, of_request
 from encoding import Reject, need
 from hashes import verity
 from index import parse_index
@@ -11,7 +12,7 @@ from sealift import LIMITS, Bundle
 from trust import POLICY
 
 def read_bundle(data, depth, policy, bases):
-    """Return the fields that a vector states about its input, as this reader finds them."""
+    """Return `ok` or the kind of failure, and the content."""
     try:
         bundle = Bundle(io.BytesIO(data), policy)
         if depth == "verify":
@@ -24,49 +25,60 @@ def read_bundle(data, depth, policy, bases):
             bundle.check_objects()
     except Reject as reject:
         kind, _ = reject.args
-        return {"expect": kind}
-    unknown = sum(kind not in (1, 2) for kind, _ in bundle.envelopes)
-    listing = "".join(bundle.listing()).encode()
-    return {"expect": "ok", "listing": hashlib.sha256(listing).hexdigest(), "unknown-envelopes": str(unknown)}
+        return kind, None
+    return "ok", document(of_bundle(bundle))
 
 def read_request(data, bases):
-    """Return the same for a request, with the target's content, if known."""
+    """Return the same for a request."""
     try:
         request = parse_request(data)
         indexes = [Bundle(io.BytesIO(base), {}).index for base in bases]
         index = complete(request, [row for known in indexes for row in zip(known.sizes, known.ids)])
-        parse_index(index, LIMITS["entries"])
+        parsed = parse_index(index, LIMITS["entries"])
         need(not bases or verity(index) == request.digest, "index", "another index comes out")
     except Reject as reject:
         kind, _ = reject.args
-        return {"expect": kind}
-    return {"expect": "ok"}
+        return kind, None
+    return "ok", document(of_request(request, parsed))
 
 def split(path):
     """Return a vector file's header, and the input."""
     with open(path, "rb") as file:
         return file.read().split(b"\n\n", 1)
 
-def run_vector(path):
-    """Run one vector file; return a line for each key that does not agree."""
+def read(path):
+    """Read a vector's input; return what is expected, what is found, and the content."""
     header, data = split(path)
     keys = defaultdict(list)
     for line in header.decode().split("\n"):
         key, value = line.split(": ", 1)
         keys[key].append(value)
     policy = {key: keys.pop(key) for key in POLICY if key in keys}
-    [depth], _ = keys.pop("check", ["deep"]), keys.pop("comment", None)
+    [expected], [depth], _ = keys.pop("expect"), keys.pop("check", ["deep"]), keys.pop("comment", None)
     bases = [split(os.path.join(os.path.dirname(path), base + ".vec"))[1] for base in keys.pop("base", ())]
-    of_input = read_request(data, bases) if depth == "request" else read_bundle(data, depth, policy, bases)
-    found = {"unknown-envelopes": "0"} | of_input
-    wanted = {"unknown-envelopes": ["0"]} | keys
-    return [f"{path}: {key} is {found.get(key)}" for key in wanted if wanted[key] != [found.get(key)]]
+    assert not keys, f"{path}: {keys}"
+    return expected, *(read_request(data, bases) if depth == "request" else read_bundle(data, depth, policy, bases))
 
-def main(paths):
-    failures = [lines for lines in map(run_vector, paths) if lines]
-    for lines in failures:
-        print(*lines, sep="\n")
-    print(f"{len(paths) - len(failures)} of {len(paths)} vectors agree")
+def run_vector(path):
+    """Run one vector file; return what does not agree."""
+    expected, found, content = read(path)
+    if found != expected:
+        return f"{path}: it is {found}"
+    if content is not None:
+        with open(path.removesuffix(".vec") + ".json", encoding="utf-8") as file:
+            if file.read() != content:
+                return f"{path}: the content is another"
+    return None
+
+def main(arguments):
+    if arguments[:1] == ["--json"]:
+        sys.stdout.reconfigure(encoding="utf-8")
+        for path in arguments[1:]:
+            _, found, content = read(path)
+            sys.stdout.write(content or f"{found}\n")
+        return 0
+    failures = list(filter(None, map(run_vector, arguments)))
+    print(*failures, f"{len(arguments) - len(failures)} of {len(arguments)} vectors agree", sep="\n")
     return 1 if failures else 0
 
 if __name__ == "__main__":

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use sealift_tests::vector::{folder, names};
+use sealift_tests::vector::{folder, names, names_with_content};
 use sealift_tests::{corpus, large, vectors};
 
 fn main() -> std::io::Result<()> {
@@ -14,8 +14,16 @@ fn main() -> std::io::Result<()> {
         std::fs::remove_file(folder.join(format!("{stale}.vec")))?;
         println!("removed {stale}");
     }
+    let with_content: BTreeSet<&str> =
+        vectors.iter().filter(|vector| vector.content.is_some()).map(|vector| vector.name.as_str()).collect();
+    for stale in names_with_content().iter().filter(|name| !with_content.contains(name.as_str())) {
+        std::fs::remove_file(folder.join(format!("{stale}.json")))?;
+    }
     for vector in &vectors {
         std::fs::write(folder.join(format!("{}.vec", vector.name)), vector.encode())?;
+        if let Some(content) = &vector.content {
+            std::fs::write(folder.join(format!("{}.json", vector.name)), content)?;
+        }
     }
     let seeds = corpus::seeds(&vectors);
     for (target, name, bytes) in &seeds {

@@ -1,11 +1,9 @@
 //! Delta bundles: bases, prefixes and byte differences (delta 3, 6 and 8).
 
 use super::*;
-use sealift_format::Opened;
 
 use crate::bundle::Maxima;
 use crate::bytes::{Section, hash, narrow};
-use crate::complete::complete;
 use crate::delta::{Base, Bases, Suffix, changed, comes, gone, linked, named, relinked, replaces, within};
 use crate::frame::{RawFrame, frame, frame_with_prefix};
 use crate::tree::{Node, char_device, fifo, paint, socket};
@@ -140,58 +138,41 @@ pub(super) fn on(bases: &[&str], vector: Vector) -> Vector {
     Vector { check: Check::Apply, bases: bases.iter().map(|base| (*base).to_owned()).collect(), ..vector }
 }
 
-/// Returns a delta bundle that is accepted, with its bases, and the listing of the result.
-pub(super) fn accept_delta(name: &str, comment: &str, from: Bundle, bases: Vec<(&str, Bundle)>) -> Vector {
-    let names: Vec<&str> = bases.iter().map(|base| base.0).collect();
-    let mut vector = on(&names, vector(name, "ok", comment, from.encode()));
-    let bases: Vec<Vec<u8>> = bases.into_iter().map(|base| base.1.encode()).collect();
-    let opened = reader::open(&vector.bytes, &[usize::MAX]);
-    let Ok(Opened::Delta(delta)) = opened else { panic!("{name}: the reader refuses it: {:?}", opened.err()) };
-    let whole = complete(delta, &vector.bytes, &bases.iter().map(|base| &base[..]).collect::<Vec<_>>());
-    let whole = whole.unwrap_or_else(|error| panic!("{name}: the reader refuses it with its bases: {error}"));
-    vector.listing = Some(listing_digest(&whole));
-    vector
+/// Returns a delta bundle that is accepted with these bases.
+pub(super) fn accept_delta(name: &str, comment: &str, from: Bundle, bases: &[&str]) -> Vector {
+    on(bases, accept(name, comment, from))
 }
 
 fn good() -> Vec<Vector> {
     vec![
         accept("good-base", "to which most delta bundles here are relative", base()),
-        accept_delta("good-delta", "edits of all kinds, and a new ref", delta(), vec![("good-base", base())]),
-        accept_delta(
-            "good-delta-suffix",
-            "a byte difference to an object of the base",
-            with_prefix(3),
-            vec![("good-base", base())],
-        ),
+        accept_delta("good-delta", "edits of all kinds, and a new ref", delta(), &["good-base"]),
+        accept_delta("good-delta-suffix", "a byte difference to an object of the base", with_prefix(3), &["good-base"]),
         accept_delta(
             "good-delta-two-bases",
             "objects of two bases, a prefix of parts of both, pieces and a hole",
             of_two_bases(),
-            vec![("good-base", base()), ("good-two-refs", good::two_refs())],
+            &["good-base", "good-two-refs"],
         ),
         accept_delta(
             "good-delta-unnamed",
             "a base of which neither name nor version is known",
             calling_its_base("", 0),
-            on_base(),
+            &["good-base"],
         ),
         accept_delta(
             "bases-other-name",
             "the name and version of the base are another's",
             calling_its_base("zz", 99),
-            on_base(),
+            &["good-base"],
         ),
         accept_delta(
             "difference-object-of-two",
             "an object that both bases have, named by both of its numbers",
             of_either(),
-            vec![("good-base", base()), ("good-signed", small())],
+            &["good-base", "good-signed"],
         ),
     ]
-}
-
-fn on_base() -> Vec<(&'static str, Bundle)> {
-    vec![("good-base", base())]
 }
 
 /// Returns a delta bundle with this name and version of its base.

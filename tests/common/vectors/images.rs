@@ -4,7 +4,7 @@ use super::*;
 use crate::bundle::{Image, encode_images};
 use crate::bytes::Section;
 
-use super::delta::{accept_delta, base, delta};
+use super::delta::{accept_delta, delta};
 
 pub(super) fn vectors() -> Vec<Vector> {
     [good(), form()].into_iter().flatten().collect()
@@ -39,7 +39,7 @@ fn good() -> Vec<Vector> {
     relative.images = vec![Image { reference: 0, version: 1, algorithm: 1, digest: vec![7; 32] }];
     vec![
         accept("good-images", "images of two refs, of both forms, with both hashes", stated()),
-        accept_delta("good-delta-images", "an image, which nobody makes", relative, vec![("good-base", base())]),
+        accept_delta("good-delta-images", "an image, which nobody makes", relative, &["good-base"]),
     ]
 }
 

@@ -15,8 +15,7 @@ mod request;
 mod signed;
 
 use crate::bundle::{Bundle, Edit, Packing};
-use crate::listing::listing_digest;
-use crate::reader;
+use crate::reader::content;
 use crate::tree::{dir, file, link, symlink};
 use crate::vector::{Check, Trust, Vector};
 
@@ -41,6 +40,16 @@ pub fn all() -> Vec<Vector> {
     .flatten()
     .collect();
     vectors.sort_by(|a, b| a.name.cmp(&b.name));
+    let contents: Vec<Option<String>> = vectors
+        .iter()
+        .map(|vector| {
+            let content = (vector.expect == "ok").then(|| content(vector, &vectors))?;
+            Some(content.unwrap_or_else(|kind| panic!("{}: the reader refuses it: {}", vector.name, kind.word())))
+        })
+        .collect();
+    for (vector, content) in vectors.iter_mut().zip(contents) {
+        vector.content = content;
+    }
     vectors
 }
 
@@ -67,13 +76,9 @@ fn reject_from(mut from: Bundle, name: &str, kind: &str, comment: &str, edit: im
     vector(name, kind, comment, from.encode())
 }
 
-/// Returns a bundle that is accepted, with its listing.
+/// Returns a bundle that is accepted.
 fn accept(name: &str, comment: &str, from: Bundle) -> Vector {
-    let mut vector = vector(name, "ok", comment, from.encode());
-    let bundle = reader::open_whole(&vector.bytes);
-    let bundle = bundle.unwrap_or_else(|error| panic!("{name}: the reader refuses it: {error}"));
-    vector.listing = Some(listing_digest(&bundle));
-    vector
+    vector(name, "ok", comment, from.encode())
 }
 
 impl Vector {
