@@ -1,9 +1,9 @@
-//! Runs the second reader over all vectors.
+//! Runs the second reader over all vectors, and the reader in JavaScript over those of the format's core.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use sealift_tests::vector::folder;
+use sealift_tests::vector::{folder, names};
 
 fn here() -> &'static Path {
     Path::new(env!("CARGO_MANIFEST_DIR"))
@@ -24,12 +24,13 @@ fn python() -> Option<PathBuf> {
     [given, Some("python3".into()), made].into_iter().flatten().find(|python| can_import(python))
 }
 
+fn vectors() -> Vec<PathBuf> {
+    names().iter().map(|name| folder().join(format!("{name}.vec"))).collect()
+}
+
 #[test]
 fn the_second_reader_agrees() {
-    let vectors = std::fs::read_dir(folder()).expect("the folder is there");
-    let vectors = vectors.map(|file| file.expect("it can be listed").path());
-    let mut vectors: Vec<PathBuf> = vectors.filter(|path| path.extension().is_some_and(|end| end == "vec")).collect();
-    vectors.sort();
+    let vectors = vectors();
     let Some(python) = python() else {
         return sealift_skipped::skipped("needs the second reader's Python modules: cargo xtask ci readers");
     };
@@ -38,4 +39,26 @@ fn the_second_reader_agrees() {
     let said = String::from_utf8_lossy(&output.stdout);
     assert!(output.status.success(), "{said}{}", String::from_utf8_lossy(&output.stderr));
     assert!(said.ends_with(&format!("{0} of {0} vectors agree\n", vectors.len())), "{said}");
+}
+
+/// It leaves out what concerns deltas, OSTree, images, requests and trust.
+#[test]
+fn the_reader_in_javascript_agrees() {
+    let (reader, vectors) = (here().join("reference"), vectors());
+    let imports = "import 'fzstd'; import '@noble/hashes/sha2.js'";
+    let tried = Command::new("node").args(["--input-type=module", "--eval", imports]).current_dir(&reader).output();
+    if !tried.is_ok_and(|output| output.status.success()) {
+        return sealift_skipped::skipped(
+            "needs Node and the packages of the reader in JavaScript: cargo xtask ci readers",
+        );
+    }
+    let output = Command::new("node").arg(reader.join("vectors.mjs")).args(&vectors).output().expect("Node runs");
+    let said = String::from_utf8_lossy(&output.stdout);
+    assert!(output.status.success(), "{said}{}", String::from_utf8_lossy(&output.stderr));
+    let sum = said.lines().last().unwrap_or_default().replace(',', "");
+    let numbers: Vec<usize> = sum.split(' ').filter_map(|word| word.parse().ok()).collect();
+    let [agree, ran, left_out] = numbers[..] else { panic!("{said}") };
+    assert!(agree == ran && ran + left_out == vectors.len(), "{said}");
+    // Of the core there are about two hundred.
+    assert!(ran >= 200, "{said}");
 }

@@ -36,8 +36,9 @@ const STEPS: &[Step] = &[
         "cargo clippy --locked -p sealift -- -D warnings", "cargo clippy --locked -p sealift --no-default-features --lib -- -D warnings",
     ]) },
     Step { name: "docs", action: Lines(&["RUSTDOCFLAGS='-D warnings' cargo doc --locked --workspace --no-deps --features sealift/composefs,sealift/portal"]) },
-    Step { name: "readers", action: Call("the second reader's Python, and composefs's own mkcomposefs", || {
+    Step { name: "readers", action: Call("what the readers in Python and JavaScript import, and composefs's own mkcomposefs", || {
         tools::ensure_python()?;
+        tools::ensure_npm("tests/reference")?;
         tools::ensure_mkcomposefs().map(|_| ())
     }) },
     Step { name: "test", action: Lines(&["cargo tests --no-fail-fast", "cargo test --locked -p xtask"]) },

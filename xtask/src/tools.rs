@@ -97,15 +97,16 @@ pub(crate) fn ensure_python() -> Result<()> {
     fs::write(&stamp, pins).with_context(|| format!("cannot write {}", stamp.display()))
 }
 
-/// Installs the packages pinned in wasm/package-lock.json into wasm/node_modules, again if the file has changed.
-pub(crate) fn ensure_npm() -> Result<()> {
-    let (lock, stamp) = (Path::new("wasm/package-lock.json"), Path::new("wasm/node_modules/.sealift-lock"));
-    let pins = fs::read_to_string(lock).with_context(|| format!("cannot read {}", lock.display()))?;
-    if fs::read_to_string(stamp).is_ok_and(|done| done == pins) {
+/// Installs the packages pinned in a folder's package-lock.json into its node_modules, again if the file has changed.
+pub(crate) fn ensure_npm(folder: &str) -> Result<()> {
+    let folder = Path::new(folder);
+    let (lock, stamp) = (folder.join("package-lock.json"), folder.join("node_modules/.sealift-lock"));
+    let pins = fs::read_to_string(&lock).with_context(|| format!("cannot read {}", lock.display()))?;
+    if fs::read_to_string(&stamp).is_ok_and(|done| done == pins) {
         return Ok(());
     }
-    run(Command::new("npm").args(["ci", "--silent", "--no-audit", "--no-fund"]).current_dir("wasm"))?;
-    fs::write(stamp, pins).with_context(|| format!("cannot write {}", stamp.display()))
+    run(Command::new("npm").args(["ci", "--silent", "--no-audit", "--no-fund"]).current_dir(folder))?;
+    fs::write(&stamp, pins).with_context(|| format!("cannot write {}", stamp.display()))
 }
 
 /// composefs's own programs: only Debian sid has them, where everything is newer than here. So they run with sid's C library.

@@ -36,7 +36,7 @@ pub(crate) fn ensure() -> Result<()> {
 
 pub(crate) fn build() -> Result<()> {
     packages::ensure(Chore::Web)?;
-    tools::ensure_npm()?;
+    tools::ensure_npm("wasm")?;
     tools::ensure_std_source()?;
     compile()?;
     shrink(&Path::new(OUT).join("sealift_wasm_bg.wasm"))?;

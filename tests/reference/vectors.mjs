@@ -1,0 +1,74 @@
+/**
+ * Runs the vectors that concern the core of the format through the reader in JavaScript (spec/vectors/README.md):
+ *
+ *     node vectors.mjs [FILE...]          compare kinds of failure and content; without files, all vectors
+ *     node vectors.mjs --json FILE...     print the content
+ */
+import { readFileSync, readdirSync } from "node:fs";
+import { fileURLToPath } from "node:url";
+import { content } from "./content.mjs";
+import { Bundle, Rejected } from "./sealift.mjs";
+
+const FOLDER = fileURLToPath(new URL("../../spec/vectors/", import.meta.url));
+const TRUST = ["signature", "untrusted", "revoked", "expired", "downgrade", "incompatible"];
+
+/** A vector's header, by key, and its input. */
+function split(path) {
+  const file = readFileSync(path);
+  const end = file.indexOf("\n\n");
+  const keys = file.subarray(0, end).toString().split("\n").map((line) => [line.slice(0, line.indexOf(":")), line.slice(line.indexOf(":") + 2)]);
+  return { keys: new Map(keys), input: new Uint8Array(file.subarray(end + 2)) };
+}
+
+/** `ok` or the kind of failure, the content, and the part of the format that this reader lacks for it. */
+function read(input, check) {
+  try {
+    const bundle = new Bundle(input);
+    if (check === "verify") bundle.checkChunks();
+    if (check === "deep") bundle.checkObjects();
+    return { found: "ok", content: content(bundle), beyond: bundle.root.ignored.includes(6) ? "images" : undefined };
+  } catch (error) {
+    if (!(error instanceof Rejected)) throw error;
+    return { found: error.kind, beyond: error.beyond };
+  }
+}
+
+/** Runs one vector: why it is left out, or what does not agree, or nothing. */
+function run(path) {
+  const { keys, input } = split(path);
+  const [expected, check] = [keys.get("expect"), keys.get("check") ?? "deep"];
+  if (check === "request") return { omitted: "requests" };
+  const isOfSignature = expected !== "ok" && /(^|\/)signature-[^/]*$/.test(path); // of an algorithm that is not supported
+  if (TRUST.includes(expected) || isOfSignature) return { omitted: "signatures and trust" };
+  const { found, content: own, beyond } = read(input, check);
+  const wanted = expected === "ok" ? readFileSync(path.replace(/vec$/, "json"), "utf8") : undefined;
+  const isOfCore = wanted && !/"bases":|"kind":"ostree"/.test(wanted); // the core has images, of which it need not know
+  if (beyond && !isOfCore) return { omitted: beyond };
+  if (found !== expected) return { wrong: `${path}: it is ${found}` };
+  const images = /^  "images": \[\n(    .*\n)*  \],\n/m;
+  return own === wanted?.replace(images, "") ? {} : { wrong: `${path}: the content is another` };
+}
+
+function main(paths) {
+  const results = paths.map(run);
+  const wrong = results.flatMap((result) => result.wrong ?? []);
+  const omitted = results.flatMap((result) => result.omitted ?? []);
+  for (const line of wrong) console.log(line);
+  for (const part of [...new Set(omitted)].sort()) {
+    console.log(`left out: ${omitted.filter((each) => each === part).length} of ${part}`);
+  }
+  const ran = paths.length - omitted.length;
+  console.log(`${ran - wrong.length} of ${ran} vectors agree, ${omitted.length} concern other parts of the format`);
+  return wrong.length > 0 ? 1 : 0;
+}
+
+const paths = process.argv.slice(2);
+if (paths[0] === "--json") {
+  for (const path of paths.slice(1)) {
+    const { found, content: own } = read(split(path).input, "deep");
+    process.stdout.write(own ?? `${found}\n`);
+  }
+} else {
+  const all = () => readdirSync(FOLDER).filter((name) => name.endsWith(".vec")).sort().map((name) => FOLDER + name);
+  process.exitCode = main(paths.length > 0 ? paths : all());
+}
