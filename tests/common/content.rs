@@ -22,7 +22,7 @@ pub fn of_bundle(bundle: &Bundle) -> String {
         content.rows("bases", bases.bases.iter().map(|base| object(base_fields(base))));
     }
     if !root.images.is_empty() {
-        content.rows("images", root.images.iter().map(|image| image_row(image)));
+        content.rows("images", root.images.iter().map(image_row));
     }
     content.index(&bundle.index)
 }

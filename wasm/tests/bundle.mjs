@@ -36,7 +36,7 @@ export function packed({ more = 0 } = {}) {
   }
 }
 
-/** The vectors of the specification: what stands in their headers, by key, and the input's bytes. */
+/** The vectors of the specification: what stands in their headers, by key, the input's bytes, and the content of one that is accepted. */
 export function vectors() {
   const folder = join(root, "spec/vectors");
   return readdirSync(folder).filter((name) => name.endsWith(".vec")).map((name) => {
@@ -47,7 +47,8 @@ export function vectors() {
       const [key, value] = [line.slice(0, line.indexOf(":")), line.slice(line.indexOf(":") + 1).trim()];
       (keys[key] ??= []).push(value);
     }
-    return { name, keys, bytes: file.subarray(end + 2) };
+    const content = keys.expect[0] === "ok" ? JSON.parse(readFileSync(join(folder, name.replace(/vec$/, "json")), "utf8")) : undefined;
+    return { name, keys, bytes: file.subarray(end + 2), content };
   });
 }
 
