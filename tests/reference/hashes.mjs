@@ -1,4 +1,4 @@
-/** Hashes that libraries do not offer: the chaining values of BLAKE3 (7.3), and fs-verity (1). */
+/** Hashes that libraries do not offer: the chaining values of BLAKE3 (core 7.3), and fs-verity (core 1). */
 import { sha256 } from "@noble/hashes/sha2.js";
 
 const IV = Uint32Array.of(0x6a09e667, 0xbb67ae85, 0x3c6ef372, 0xa54ff53a, 0x510e527f, 0x9b05688c, 0x1f83d9ab, 0x5be0cd19);

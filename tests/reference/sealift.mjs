@@ -1,7 +1,7 @@
 /**
- * A reader of Sealift bundles in plain JavaScript, without WebAssembly, for Node and browsers. It follows the specification, whose sections
- * are in brackets, and reads full bundles of trees. Delta bundles (4.6) and OSTree commits (6.6) are `unsupported`. It ignores images (4.7)
- * and checks no signature (9): `bundle.envelopes` has what stands in the file.
+ * A reader of Sealift bundles in plain JavaScript, without WebAssembly, for Node and browsers. It follows spec/core.md, whose sections are
+ * in brackets, and reads full bundles of trees. Delta bundles and OSTree commits are `unsupported`. It ignores images and checks no
+ * signature: `bundle.envelopes` has those of the file.
  *
  *     const bundle = new Bundle(new Uint8Array(await file.arrayBuffer())); // or a Rejected, which has the kind of failure
  *     for (const { depth, name, inode } of bundle.index.order) console.log(depth, name, bundle.index.inodes[inode].type);
@@ -10,7 +10,7 @@
 import { Decompress } from "fzstd";
 import { blake3, blockHashes, chainingValue, merge, verity, verityOf } from "./hashes.mjs";
 
-/** A bundle is rejected: `kind` is a word of section 11; `beyond` names the part of the format that this reader lacks, if that is why. */
+/** A bundle is rejected: `kind` is a word of 11.1; `beyond` names the part of the format that this reader lacks, if that is why. */
 export class Rejected extends Error {
   constructor(kind, message, beyond) { Object.assign(super(message), { kind, beyond }); }
 }
@@ -382,7 +382,7 @@ function parseLayout(bytes, sizes, ids, piece) {
   });
 }
 
-/** What the inodes take on a disk (4.3). */
+/** What the inodes take on a disk (4.4). */
 function diskLen({ order, inodes, sizes, object, target }, { data, holes }) {
   const names = new Map();
   for (const { above, name } of order) names.set(above, (names.get(above) ?? 0) + 8 + roundUp(name.length, 4));
@@ -419,7 +419,7 @@ export class Bundle {
     for (const [name, limit] of Object.entries(LIMITS)) need(wanted[name] <= limit, "limit", name);
     need(BigInt(file.at) + layout.stored + index.stored + maxima.chunks_stored < 2n ** 64n, "limit", "the file's length");
 
-    // The order of section 11: the index is compared with its maxima before the layout is parsed.
+    // The order of 11.2: the index is compared with its maxima before the layout is parsed.
     const storedLayout = this.#part(file, layout, "layout");
     const plain = this.#part(file, index, "index");
     need(equal(verity(plain), index.digest), "index", "index_digest does not agree");

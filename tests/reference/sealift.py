@@ -242,7 +242,7 @@ class Bundle:
         if policy:
             judge(root, signed, keys, policy)
 
-        # The order of section 11: the index is held against its maxima before the layout is parsed.
+        # The order of core 11.2: the index is held against its maxima before the layout is parsed.
         layout, plain = self.decode_part("layout"), self.decode_part("index")
         self.contents = []
         if root.bases:

@@ -598,7 +598,7 @@ fn it_is_listed_verified_and_compared() {
     for name in ["link", "new", "usr/moved", "usr/share/gone", "usr/share/prose"] {
         assert!(listed.contains(name), "{name} in:\n{listed}");
     }
-    assert!(!listed.contains("again") && !listed.contains("usr/share/equal"), "{listed}");
+    assert!(!listed.contains("again") && !listed.contains("  usr/share/equal"), "{listed}");
     assert!(desk.run("info delta.sealift").contains("Base"));
     for (bundle, commit) in [("1.sealift", &own.one), ("2.sealift", &own.two), ("delta.sealift", &own.two)] {
         let info = desk.run(&format!("info {bundle}"));
