@@ -11,7 +11,7 @@ use crate::pack::compress::Compressor;
 use crate::pack::{Output, PackOptions};
 use crate::{Error, Limits, Progress};
 use sealift_store::base::Base;
-use sealift_store::directory::InstallRecord;
+use sealift_store::directory::TreeRecord;
 use sealift_store::target::directory::is_half_updated;
 
 /// The result of writing a request.
@@ -39,17 +39,19 @@ pub fn request(target: &OsStr, output: &Output, jobs: usize, progress: &Progress
     if !is_commit && is_half_updated(Path::new(target)) {
         return Err(Error::HalfUpdated { target: target.into() });
     }
-    let kept = if is_commit { None } else { InstallRecord::load(Path::new(target), Limits::NONE)? };
-    if kept.as_ref().is_some_and(|kept| !kept.prefix.is_empty() || kept.index.refs().len() > 1) {
+    let kept = if is_commit { None } else { TreeRecord::load(Path::new(target), Limits::NONE)? };
+    if kept.as_ref().is_some_and(|kept| !kept.part.prefix.is_empty() || kept.installed.index.refs().len() > 1) {
         let target = target.display();
         return Err(Error::Usage(format!(
             "{target} holds only a part of its bundle: a request needs a target that holds all of one"
         )));
     }
     let (index, index_digest, taken) = match kept {
-        Some(InstallRecord { head, index, .. }) => {
-            let root = head.root();
-            (index, root.contents.index_digest, Some((root.identity.name.clone(), root.identity.version)))
+        Some(kept) => {
+            let root = kept.installed.head.root();
+            let taken = Some((root.identity.name.clone(), root.identity.version));
+            let digest = root.contents.index_digest;
+            (kept.installed.index, digest, taken)
         }
         None => {
             let base = match is_commit {

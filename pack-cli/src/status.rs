@@ -126,22 +126,18 @@ fn store(repo: &Path, folder: &str) -> Result<Vec<Installed>, Error> {
     };
     let mut found = Vec::new();
     for entry in entries {
-        let mut path = entry.map_err(|error| Error::io("read", &folder, error))?.path();
-        // A repository has a folder for each name; a composefs store has one file, which begins with the head.
-        if path.is_dir() {
-            path.push("head");
-        }
+        let path = entry.map_err(|error| Error::io("read", &folder, error))?.path().join("head");
         let head = open_own_file(&path).and_then(|file| {
             let mut bytes = Vec::new();
-            file.take(Head::LEN_MAX.into()).read_to_end(&mut bytes)?;
+            file.take(u64::from(Head::LEN_MAX) + 1).read_to_end(&mut bytes)?;
             Ok(bytes)
         });
         let bytes = match head {
             Err(error) if error.kind() == io::ErrorKind::NotFound => continue,
             read => read.map_err(|error| Error::io("read", &path, error))?,
         };
-        let (head, _) = Head::parse_first(&bytes)
-            .map_err(|error| Error::State { path: path.clone(), problem: error.to_string() })?;
+        let head =
+            Head::parse(&bytes).map_err(|error| Error::State { path: path.clone(), problem: error.to_string() })?;
         found.push(Installed { head, taken: time_of(&path)?, is_sealed: None, as_root: None, is_of_another: false });
     }
     found.sort_by(|a, b| a.head.root().identity.name.cmp(&b.head.root().identity.name));

@@ -19,6 +19,7 @@ pub mod directory;
 mod error;
 pub mod fs;
 mod input;
+pub mod install_record;
 pub mod ostree;
 mod progress;
 pub mod seal;

@@ -46,7 +46,8 @@ use crate::trust::{Guard, Judged};
 use crate::{Bundle, Error, Input, Phase, Progress};
 pub use sealift_store::audit::{Finding, FindingKind, StoreAudit, StoreAuditOptions, StoreCounts};
 use sealift_store::base::GivenBases;
-use sealift_store::directory::{InstallRecord, state};
+use sealift_store::directory::{TreeRecord, state};
+use sealift_store::install_record::InstallRecord;
 use sealift_store::seal::Digests;
 use sealift_store::source::{DirectoryOptions, DirectorySource, Source, XattrFilter};
 
@@ -97,18 +98,18 @@ pub fn audit(
         }
         None => {
             let dir = site.record()?.ok_or_else(|| no_state(target))?;
-            let judged = guard.judge_taken(&state::read_head(&dir, limits)?)?;
-            let state = InstallRecord::read_behind(&dir, judged.head.clone())?;
+            let judged = guard.judge_taken(&InstallRecord::read_head(&dir, limits)?)?;
+            let state = TreeRecord::read_behind(&dir, judged.head.clone())?;
             is_of_another = !state.is_of(&site)?;
             // Only what was unpacked is expected.
             if diff_options.reference.is_none() {
-                diff_options.reference = Some(state.reference);
+                diff_options.reference = Some(state.part.reference);
             }
             if diff_options.prefix.is_empty() {
-                diff_options.prefix = state.prefix;
+                diff_options.prefix = state.part.prefix;
             }
-            let digests = state.sealed.map(|table| Digests::new(&state.index, &table));
-            (judged, state.index, digests)
+            let digests = state.sealed.map(|table| Digests::new(&state.installed.index, &table));
+            (judged, state.installed.index, digests)
         }
     };
     let source = list(&site, &index, options, progress)?;

@@ -148,7 +148,7 @@ fn what_is_refused() {
         desk.audit(option).refused(2, "is for installed trees");
     }
     // Of what is kept nothing is believed that is not as it was signed.
-    let kept = desk.path("store/sealift/state/os");
+    let kept = desk.path("store/sealift/state/os/index");
     let mut bytes = fs::read(&kept).unwrap();
     let at = bytes.len() / 3;
     bytes[at] ^= 1;

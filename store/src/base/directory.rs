@@ -15,7 +15,7 @@ use sealift_format::{Index, InodeKind};
 use super::{Base, Holder, ObjectReader};
 use crate::Site;
 use crate::contents::index_by_reading;
-use crate::directory::{InstallRecord, Target, TargetWalk};
+use crate::directory::{Target, TargetWalk, TreeRecord};
 use crate::fs::confined::open_name;
 use crate::source::{DirectoryOptions, DirectorySource, Source};
 use crate::{Error, Limits, Progress};
@@ -49,10 +49,10 @@ impl Base {
     /// Returns an error if it cannot be read or changes meanwhile.
     pub fn of_installed(path: &Path, reference: &str, jobs: usize, progress: &Progress) -> Result<Self, Error> {
         let site = Arc::new(Site::resolve(path)?);
-        if let Some(state) = InstallRecord::of(&site, Limits::NONE)? {
-            let identity = &state.head.root().identity;
+        if let Some(state) = TreeRecord::of(&site, Limits::NONE)? {
+            let identity = &state.installed.head.root().identity;
             let identity = Some((identity.name.clone(), identity.version));
-            return Ok(Self { identity, ..Self::of_directory(site, state.index, &state.reference) });
+            return Ok(Self { identity, ..Self::of_directory(site, state.installed.index, &state.part.reference) });
         }
         let listed = DirectorySource::list_open(site.reopen()?, site.path(), &DirectoryOptions::default(), jobs)?;
         let source = Source::Directory(listed);

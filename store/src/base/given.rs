@@ -10,7 +10,7 @@ use super::{Base, Bases};
 #[cfg(feature = "composefs")]
 use crate::composefs;
 use crate::error::wrong_base;
-use crate::ostree::kept::InstallRecord;
+use crate::ostree::records::indexes;
 use crate::ostree::repo::Repo;
 use crate::trust::TargetKind;
 use crate::{Error, Input, Progress, Unopened};
@@ -85,8 +85,7 @@ impl GivenBases {
         let candidates = match TargetKind::of(Path::new(place)) {
             (TargetKind::Ostree, path) => {
                 let repo = Arc::new(Repo::open(path)?);
-                let indexes = InstallRecord::indexes(&repo)?;
-                indexes.into_iter().map(|index| Base::of_repository(&repo, index)).collect()
+                indexes(&repo)?.into_iter().map(|index| Base::of_repository(&repo, index)).collect()
             }
             (TargetKind::Composefs, path) => of_store(path)?,
             (TargetKind::Directory, path) if path.is_dir() => {
@@ -118,12 +117,8 @@ impl GivenBases {
 #[cfg(feature = "composefs")]
 fn of_store(path: &Path) -> Result<Vec<Base>, Error> {
     let Some(repo) = composefs::repo::Repo::open(path)?.map(Arc::new) else { return Ok(Vec::new()) };
-    let mut bases = Vec::new();
-    for name in composefs::kept::InstallRecord::names(&repo)? {
-        let kept = composefs::kept::InstallRecord::load(&repo, &name)?;
-        bases.extend(kept.map(|kept| Base::of_store(&repo, kept.index, kept.found)));
-    }
-    Ok(bases)
+    let kept = composefs::records::StoreRecord::load_all(&repo)?.into_iter();
+    Ok(kept.map(|kept| Base::of_store(&repo, kept.index, kept.found)).collect())
 }
 
 #[cfg(not(feature = "composefs"))]

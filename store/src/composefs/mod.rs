@@ -5,10 +5,10 @@
 //! [`crate::target::composefs`] takes the trees of a bundle into a store.
 
 pub(crate) mod image;
-pub(crate) mod kept;
+pub(crate) mod records;
 pub(crate) mod repo;
 pub(crate) mod transaction;
 
 pub use image::{ImageContent, WITHIN_LEN_MAX, make as make_image};
-pub(crate) use kept::KnownObjects;
+pub(crate) use records::KnownObjects;
 pub(crate) use repo::Repo;

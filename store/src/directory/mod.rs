@@ -6,6 +6,6 @@ pub(crate) mod target;
 pub(crate) mod walk;
 
 pub use stage::Stage;
-pub use state::InstallRecord;
+pub use state::TreeRecord;
 pub(crate) use state::kept_head;
 pub(crate) use target::{Target, TargetWalk};

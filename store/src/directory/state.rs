@@ -1,51 +1,35 @@
-//! The install record beside a tree: the bundle's head and index, and which part of it was unpacked into which directory.
+//! The install record beside a tree. To head and index it adds which part of the bundle was unpacked into which directory.
 
-use std::os::fd::AsFd as _;
 use std::path::{Path, PathBuf};
 
 use crate::{OwnDir, Record, Site, StatCache};
 use rustix::fs::{AtFlags, RenameFlags, renameat, renameat_with, statat};
 use rustix::io::Errno;
 use sealift_format::num;
-use sealift_format::{Bundle, Error as FormatError, Head, Index, Limits, Part, Ref, verity};
-use sealift_verify::kernel::KernelError;
+use sealift_format::{Head, Index, Limits, Ref, verity};
 
 use super::stage::Stage;
 use crate::Error;
-use crate::seal::{self, KernelSignature, WantedSignature, seal_index};
+use crate::install_record::{self, HEAD, InstallRecord, read_file};
 
 /// What is installed in a target.
 #[derive(Clone, Debug)]
-pub struct InstallRecord {
-    /// The bundle's head, with its signatures.
-    pub head: Head,
-    /// The bundle's index.
-    pub index: Index,
-    /// Returns the ref that was unpacked.
-    pub reference: String,
-    /// Only what lies at or below this path was unpacked.
-    pub prefix: Vec<u8>,
-    /// The inode number of the unpacked directory.
-    pub inode: u64,
-    /// Whether root unpacked it, with owners and all other metadata.
-    pub as_root: bool,
+pub struct TreeRecord {
+    /// The bundle.
+    pub installed: InstallRecord,
+    /// The part of it that was unpacked.
+    pub part: Record,
     /// If its files are sealed, the fs-verity digests of the index's objects in order, which the index vouches for; empty if some of them are not
     /// in the target.
     pub sealed: Option<Vec<[u8; 32]>>,
 }
 
-/// The bundle's head.
-const HEAD: &str = "head";
-/// The bundle's index.
-const INDEX: &str = "index";
 /// The stats that identify the files without reading them.
 const STATS: &str = "stats";
-/// The signature for the kernel that the index is sealed with.
-const SIGNATURE: &str = "index.p7s";
 /// The file that marks a target's files as sealed, and lists the digest of each object.
 const DIGESTS: &str = "fs-verity";
 
-impl InstallRecord {
+impl TreeRecord {
     /// Reads the record of `target`: verified, then parsed. Returns `None` if there is none.
     ///
     /// # Errors
@@ -61,55 +45,40 @@ impl InstallRecord {
 
     /// Reads a record's directory.
     pub fn read(dir: &OwnDir, limits: Limits) -> Result<Self, Error> {
-        Self::read_behind(dir, read_head(dir, limits)?)
+        Self::read_behind(dir, InstallRecord::read_head(dir, limits)?)
     }
 
     /// Reads what a record's directory has besides the head.
     pub fn read_behind(dir: &OwnDir, head: Head) -> Result<Self, Error> {
-        let contents = &head.root().contents;
-        let index = read(dir, INDEX, contents.index_len)?;
-        if verity::digest(&index) != contents.index_digest {
-            return Err(FormatError::Digest { part: Part::Index }.into());
-        }
-        let index = Index::parse(index, head.root().maxima.entries)?;
-        let Record { reference, prefix, inode, as_root } = read_record(dir)?;
-        if index.find_ref(&reference).is_none() {
+        let installed = InstallRecord::read_index(dir, head)?;
+        let part = read_part(dir)?;
+        if installed.index.find_ref(&part.reference).is_none() {
             let problem = "its ref is not in the index".into();
             return Err(Error::State { path: dir.path().join(Record::FILE), problem });
         }
-        let sealed = read_digests(dir, &index)?;
-        Ok(Self { head, index, reference, prefix, inode, as_root, sealed })
+        let sealed = read_digests(dir, &installed.index)?;
+        Ok(Self { installed, part, sealed })
     }
 
     /// The ref that was unpacked.
     pub fn tree(&self) -> Option<&Ref> {
-        self.index.find_ref(&self.reference)
+        self.installed.index.find_ref(&self.part.reference)
     }
 
     /// Returns whether it is of the directory at `site`, which is on the record's file system: not of one that was copied or moved over it.
     pub fn is_of(&self, site: &Site) -> Result<bool, Error> {
-        Ok(site.root().is_some() && site.identity()?.1 == self.inode)
+        Ok(site.root().is_some() && site.identity()?.1 == self.part.inode)
     }
 }
 
-/// Reads the head in a record's directory.
-///
-/// # Errors
-/// Returns an error if it cannot be read or is damaged.
-pub fn read_head(dir: &OwnDir, limits: Limits) -> Result<Head, Error> {
-    let head = Head::parse(&read(dir, HEAD, Head::LEN_MAX.into())?)?;
-    limits.check(head.root())?;
-    Ok(head)
-}
-
-fn read_record(dir: &OwnDir) -> Result<Record, Error> {
-    let bytes = read(dir, Record::FILE, Record::LEN_MAX)?;
+fn read_part(dir: &OwnDir) -> Result<Record, Error> {
+    let bytes = read_file(dir, Record::FILE, Record::LEN_MAX)?;
     Record::parse(&bytes).map_err(|problem| Error::State { path: dir.path().join(Record::FILE), problem })
 }
 
 /// Returns how the target at `site` was unpacked; `None` if it has no record.
 pub fn kept_record(site: &Site) -> Result<Option<Record>, Error> {
-    site.record()?.map(|dir| read_record(&dir)).transpose()
+    site.record()?.map(|dir| read_part(&dir)).transpose()
 }
 
 /// Returns the head of the bundle that the target at `site` holds; `None` if nothing was installed or the target no longer exists.
@@ -118,9 +87,10 @@ pub fn kept_record(site: &Site) -> Result<Option<Record>, Error> {
 /// Returns an error if the recorded head cannot be read or is damaged.
 pub fn kept_head(site: &Site) -> Result<Option<Head>, Error> {
     let Some(dir) = site.record()?.filter(|_| site.root().is_some()) else { return Ok(None) };
-    let bytes = read(&dir, HEAD, Head::LEN_MAX.into())?;
-    let parsed = Head::parse(&bytes);
-    parsed.map(Some).map_err(|error| Error::State { path: dir.path().join(HEAD), problem: error.to_string() })
+    match InstallRecord::read_head(&dir, Limits::NONE) {
+        Err(Error::Format(error)) => Err(Error::State { path: dir.path().join(HEAD), problem: error.to_string() }),
+        read => read.map(Some),
+    }
 }
 
 /// Returns the recorded stats of the files of the target at `site`, numbered by the entries of the index of this digest; `None` if they are
@@ -156,7 +126,7 @@ pub fn forget_stats(site: &Site) -> Result<(), Error> {
 /// Returns an error if the record cannot be read, or is another user's.
 pub fn is_foreign(site: &Site) -> Result<bool, Error> {
     let Some(dir) = site.record()? else { return Ok(true) };
-    match read_record(&dir) {
+    match read_part(&dir) {
         Ok(record) => Ok(record.inode != site.identity()?.1),
         // It is damaged, but ours.
         Err(Error::State { .. }) => Ok(false),
@@ -167,19 +137,14 @@ pub fn is_foreign(site: &Site) -> Result<bool, Error> {
 /// Returns whether this part of the bundle of this head is what was last installed in the target at `site`.
 pub fn is_kept(site: &Site, head: &Head, reference: &str, prefix: &[u8]) -> Result<bool, Error> {
     let Some(dir) = site.record()? else { return Ok(false) };
-    let record = read_record(&dir);
-    Ok(read(&dir, HEAD, Head::LEN_MAX.into()).is_ok_and(|bytes| bytes == head.encode())
+    let record = read_part(&dir);
+    Ok(install_record::is_of(&dir, head)
         && record.is_ok_and(|record| record.reference == reference && record.prefix == prefix))
 }
 
 /// Returns whether the files of the target at `site` are sealed, according to its record.
 pub fn is_sealed(site: &Site) -> Result<bool, Error> {
-    has(site, DIGESTS)
-}
-
-fn has(site: &Site, name: &str) -> Result<bool, Error> {
-    let Some(dir) = site.record()? else { return Ok(false) };
-    dir.has(name)
+    site.record()?.map_or(Ok(false), |dir| dir.has(DIGESTS))
 }
 
 /// Returns the recorded digests of the objects of an index for the target at `site`; `None` if it is not recorded as sealed.
@@ -198,49 +163,22 @@ fn read_digests(dir: &OwnDir, index: &Index) -> Result<Option<Vec<[u8; 32]>>, Er
         return Ok(None);
     }
     let len_max = num::wide(index.objects().len()).saturating_mul(32);
-    let bytes = read(dir, DIGESTS, len_max)?;
+    let bytes = read_file(dir, DIGESTS, len_max)?;
     if !bytes.is_empty() && verity::digest(&bytes) != *index.verity() {
         return Err(Error::State { path: dir.path().join(DIGESTS), problem: "it is not what the index says".into() });
     }
     Ok(Some(bytes.as_chunks().0.to_vec()))
 }
 
-/// The part of a bundle that is installed in a target.
-pub(crate) struct NewRecord<'a> {
-    pub(crate) bundle: &'a Bundle,
-    pub(crate) record: Record,
-    /// The digests of its objects, if files are sealed: then so are the index and the digests.
-    pub(crate) sealed: Option<Vec<[u8; 32]>>,
-    /// The signature for the kernel to seal the index with.
-    pub(crate) signature: Option<WantedSignature<'a>>,
-}
-
-/// Writes a record to the stage, and returns what happened to the signature for the kernel.
-pub(crate) fn write(stage: &Stage, took: &NewRecord<'_>, durable: bool) -> Result<KernelSignature, Error> {
-    let dir = stage.new_state()?;
-    dir.write_new(HEAD, &took.bundle.head.encode(), durable)?;
-    dir.write_new(INDEX, took.bundle.index.bytes(), durable)?;
-    dir.write_new(Record::FILE, &took.record.encode(), durable)?;
-    let Some(sealed) = &took.sealed else { return Ok(KernelSignature::None) };
-    dir.write_new(DIGESTS, sealed.as_flattened(), durable)?;
-    seal_file(&dir, DIGESTS, verity::digest(sealed.as_flattened()), None)?;
-    let outcome = seal_file(&dir, INDEX, took.bundle.head.root().contents.index_digest, took.signature)?;
-    if let (KernelSignature::Taken, Some(signature)) = (&outcome, took.signature) {
-        dir.write_new(SIGNATURE, signature.body, durable)?;
-    }
-    Ok(outcome)
-}
-
-/// Checks whether the kernel accepts a signature of the index, by sealing an index in the stage; the actual record replaces it later.
-pub(crate) fn try_signature(stage: &Stage, bundle: &Bundle, signature: WantedSignature<'_>) -> Result<(), Error> {
-    let dir = stage.new_state()?;
-    dir.write_new(INDEX, bundle.index.bytes(), false)?;
-    seal_file(&dir, INDEX, bundle.head.root().contents.index_digest, Some(signature)).map(drop)
+/// Returns the files that a target's record has beside those of the bundle; `sealed` are the digests of its objects, if files are sealed.
+pub(crate) fn files(part: &Record, sealed: Option<&[[u8; 32]]>) -> Vec<(&'static str, Vec<u8>)> {
+    let digests = sealed.map(|digests| (DIGESTS, digests.as_flattened().to_vec()));
+    [(Record::FILE, part.encode())].into_iter().chain(digests).collect()
 }
 
 /// Returns whether the index recorded for the target at `site` is sealed with a signature for the kernel, according to the record.
 pub fn is_signed(site: &Site) -> Result<bool, Error> {
-    has(site, SIGNATURE)
+    site.record()?.map_or(Ok(false), |dir| install_record::is_signed(&dir))
 }
 
 /// Returns the same according to the kernel, if the file system supports the query.
@@ -248,24 +186,7 @@ pub fn is_signed(site: &Site) -> Result<bool, Error> {
 /// # Errors
 /// Returns an error if the index cannot be opened.
 pub fn is_index_signed(site: &Site) -> Result<bool, Error> {
-    let Some(dir) = site.record()? else { return Ok(false) };
-    let path = dir.path().join(INDEX);
-    let opened = dir.open_file(INDEX).map_err(of_sealed)?;
-    let Some(index) = opened else { return Ok(false) };
-    let said = seal::has_signature(index.as_fd()).map_err(|error| Error::kernel(path, error))?;
-    said.map_or_else(|| is_signed(site), Ok)
-}
-
-/// Seals a file that was written: from then on the kernel vouches for this digest.
-fn seal_file(
-    dir: &OwnDir,
-    name: &str,
-    digest: [u8; 32],
-    signature: Option<WantedSignature<'_>>,
-) -> Result<KernelSignature, Error> {
-    let path = dir.path().join(name);
-    let file = dir.open_file(name)?.ok_or_else(|| Error::io("open", &path, Errno::NOENT))?;
-    seal_index(file.as_fd(), &path, digest, signature)
+    site.record()?.map_or(Ok(false), |dir| install_record::is_index_signed(&dir))
 }
 
 /// Makes the record in the stage the target's. The old one is removed with the stage: after a kill in between, the target has none, and the stage
@@ -301,25 +222,6 @@ pub fn remove(site: &Site) -> Result<bool, Error> {
     let Some(dir) = site.record()? else { return Ok(false) };
     dir.remove_from(&site.record_place()?)?;
     Ok(true)
-}
-
-/// Reads one of our files of at most `len` bytes, and one more if it is longer.
-fn read(dir: &OwnDir, name: &str, len: u64) -> Result<Vec<u8>, Error> {
-    match dir.read(name, len).map_err(of_sealed)? {
-        Some(bytes) => Ok(bytes),
-        None => Err(Error::State { path: dir.path().join(name), problem: "it is missing".into() }),
-    }
-}
-
-/// Explains the error: an index sealed with a signature for the kernel can only be opened where its certificate is present.
-fn of_sealed(error: Error) -> Error {
-    match error {
-        Error::Io { path, source, doing } => match KernelError::of_open(&source) {
-            Some(source) => Error::kernel(path, source),
-            None => Error::Io { doing, path, source },
-        },
-        other => other,
-    }
 }
 
 /// Returns where the record of `target` is, or would be, for messages.

@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use rustix::fs::{AtFlags, Mode, OFlags, fstat, fsync, mkdirat, renameat, unlinkat};
 use rustix::io::Errno;
 
-use crate::fs::confined::{open_name, remove_contents, remove_tree};
+use crate::fs::confined::{open_beneath, open_name, remove_contents, remove_tree};
 use crate::{Error, Identity, Place, identity};
 
 /// A directory of this program. Its owner is this user or root, and no other user may write to it: its contents are as trustworthy as this user and
@@ -44,6 +44,23 @@ impl OwnDir {
             made => made.map_err(|error| Error::io("create", place.path(), error))?,
         }
         Self::open(place)?.ok_or_else(|| Error::Exchanged { path: place.path().to_owned() })
+    }
+
+    /// Opens the directory at `below`, which leads through no link, in an open directory; `None` if there is none. `path` is for messages.
+    ///
+    /// # Errors
+    /// As [`OwnDir::open`].
+    pub fn beneath(root: BorrowedFd<'_>, below: &str, path: &Path) -> Result<Option<Self>, Error> {
+        match open_beneath(root, below.as_bytes(), DIRECTORY, Mode::empty()) {
+            Err(Errno::NOENT | Errno::NOTDIR) => Ok(None),
+            opened => Self::checked(opened.map_err(|error| Error::io("open", path, error))?, path.to_owned()).map(Some),
+        }
+    }
+
+    /// Returns it with another path for messages: the one that it will have.
+    #[must_use]
+    pub fn shown_as(self, path: PathBuf) -> Self {
+        Self { path, ..self }
     }
 
     fn checked(fd: OwnedFd, path: PathBuf) -> Result<Self, Error> {

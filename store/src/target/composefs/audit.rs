@@ -19,7 +19,7 @@ use super::link::{Link, Standing};
 use crate::audit::{Finding, FindingKind, StoreAudit, StoreAuditOptions, kept_names};
 use crate::base::GivenBases;
 use crate::composefs::image::{self, ImageContent};
-use crate::composefs::kept::{self, InstallRecord, KnownObjects, path_of};
+use crate::composefs::records::{KnownObjects, StoreRecord, records};
 use crate::composefs::repo::{Repo, object_name};
 use crate::fs::confined::names_below;
 use crate::input::Input;
@@ -48,9 +48,9 @@ pub fn audit(
     };
     let mut held = match bundle {
         Some(input) => vec![Held::of_bundle(input, &repo, (&options.bases, limits), guard, progress)?],
-        None => kept_names(repo.path(), InstallRecord::names(&repo)?, &options.names)?
+        None => kept_names(repo.path(), records(&repo).names()?, &options.names)?
             .iter()
-            .map(|name| Held::of_kept(&repo, name, guard))
+            .filter_map(|name| Held::of_kept(&repo, name, guard).transpose())
             .collect::<Result<_, _>>()?,
     };
     let judged = held.iter().map(|held| held.judged.clone()).collect();
@@ -89,10 +89,10 @@ struct Held {
 }
 
 impl Held {
-    fn of_kept(repo: &Repo, name: &str, guard: &Guard) -> Result<Self, Error> {
-        let InstallRecord { head, index, found } = InstallRecord::load_whole(repo, name)?;
-        let judged = guard.judge_taken(&head).map_err(|error| error.of_bundle(&path_of(repo, name)))?;
-        Ok(Self { judged, index, found, is_sealed: kept::is_sealed(repo, name) })
+    fn of_kept(repo: &Repo, name: &str, guard: &Guard) -> Result<Option<Self>, Error> {
+        let loaded = StoreRecord::load_judged(repo, name, |head| guard.judge_taken(head))?;
+        let is_sealed = records(repo).is_sealed(name);
+        Ok(loaded.map(|(judged, StoreRecord { index, found, .. })| Self { judged, index, found, is_sealed }))
     }
 
     fn of_bundle(
@@ -108,8 +108,8 @@ impl Held {
         let name = &head.root().identity.name;
         // Names of objects that it shares with what was recorded: for paths, and to rebuild images, which are compared.
         let mut found = KnownObjects::default();
-        let is_sealed = kept::is_sealed(repo, name);
-        if let Some(kept) = InstallRecord::load(repo, name)? {
+        let is_sealed = records(repo).is_sealed(name);
+        if let Some(kept) = StoreRecord::load(repo, name)? {
             let ids: HashMap<_, u32> = kept.index.objects().iter().map(|object| object.id).zip(0..).collect();
             for (number, object) in (0..).zip(index.objects()) {
                 let Some(of_kept) = ids.get(&object.id) else { continue };

@@ -7,7 +7,7 @@ use sealift_format::{Bundle, Delta};
 
 use crate::Error;
 use crate::base::{Base, Bases};
-use crate::composefs::kept::InstallRecord;
+use crate::composefs::records::StoreRecord;
 use crate::composefs::repo::Repo;
 use crate::error::wrong_base;
 
@@ -20,7 +20,7 @@ pub(super) fn complete(
     delta: Delta,
     repo: Option<&Arc<Repo>>,
     target: &Path,
-    kept: Option<&InstallRecord>,
+    kept: Option<&StoreRecord>,
 ) -> Result<(Bundle, Bases), Error> {
     let missing = |held: &str| {
         let problem = wrong_base(delta.bases(), format_args!("{held}; use the full bundle"));
@@ -36,10 +36,7 @@ pub(super) fn complete(
     {
         return Ok((delta.complete_with(kept.index.clone())?, Bases::default()));
     }
-    let mut bases = Vec::new();
-    for name in InstallRecord::names(repo)? {
-        bases.extend(InstallRecord::load(repo, &name)?);
-    }
+    let mut bases = StoreRecord::load_all(repo)?;
     let mut found = Vec::new();
     for wanted in delta.bases() {
         let Some(at) = bases.iter().position(|kept| kept.digest() == wanted.index_digest) else {

@@ -17,7 +17,7 @@ use super::link::{link_image, link_ref};
 use super::objects::{Plan, Work};
 use super::stats::ImportStats;
 use crate::composefs::image::{self, ImageContent, WITHIN_LEN_MAX};
-use crate::composefs::kept::{self, InstallRecord, KnownObjects};
+use crate::composefs::records::{self, KnownObjects, StoreRecord};
 use crate::composefs::repo::{Repo, object_name, parameters};
 use crate::composefs::transaction::{Transaction, hash_with};
 use crate::fs::confined::open_user_dir;
@@ -63,7 +63,7 @@ pub fn import(
     let algorithm = there.as_ref().map_or(first.digest.algorithm(), |repo| repo.algorithm());
     let seals = plan_seal(there.as_deref(), target, options.seal)?;
     let kept = match &there {
-        Some(repo) => InstallRecord::load(repo, &root.identity.name)?,
+        Some(repo) => StoreRecord::load(repo, &root.identity.name)?,
         None => None,
     };
     if let Some(kept) = &kept {
@@ -185,7 +185,7 @@ struct Sorted {
 fn sort_out(
     bundle: &Bundle,
     chosen: &[Chosen<'_>],
-    held: Option<(&InstallRecord, &Repo)>,
+    held: Option<(&StoreRecord, &Repo)>,
     seals: bool,
     options: &ImportOptions,
     progress: &Progress,
@@ -337,7 +337,7 @@ impl Job<'_> {
         for image in self.chosen.iter().flat_map(|chosen| &chosen.images) {
             link_image(&transaction, repo, &image.digest)?;
         }
-        kept::keep(&transaction, repo, self.bundle, &found, self.seals)?;
+        records::write(&transaction, repo, self.bundle, &found, self.seals)?;
         for Chosen { name, images, .. } in self.chosen {
             if let Some(image) = images.last() {
                 link_ref(&transaction, repo, name, &image.digest)?;

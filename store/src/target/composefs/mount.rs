@@ -19,7 +19,7 @@ use sealift_format::verity::FileDigest;
 use sealift_format::{Image, Ref};
 
 use super::check::{Check, Fault, objects_of};
-use crate::composefs::kept::{InstallRecord, path_of};
+use crate::composefs::records::{StoreRecord, records};
 use crate::composefs::repo::Repo;
 use crate::ostree::hex;
 use crate::trust::{Guard, Judged};
@@ -81,12 +81,12 @@ pub fn mount(
     };
     let (bundle, reference) =
         name.split_once('/').map_or((name, None), |(bundle, reference)| (bundle, Some(reference)));
-    let Some(kept) = InstallRecord::load(&repo, bundle)? else {
-        let names = InstallRecord::names(&repo)?;
+    let Some(kept) = StoreRecord::load(&repo, bundle)? else {
+        let names = records(&repo).names()?;
         let held = if names.is_empty() { "none".to_owned() } else { names.join(", ") };
         return Err(unfit(format!("no bundle named {} is installed there; installed: {held}", bundle.escape_debug())));
     };
-    tracing::debug!(path = %path_of(&repo, bundle).display(), "judged by the install record");
+    tracing::debug!(path = %records(&repo).head_path(bundle).display(), "judged by the install record");
     let judged = guard.judge_taken(&kept.head)?;
     let (tree, image) = find(&kept, &repo, reference).map_err(unfit)?;
     let directory = open(mountpoint, OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC, Permissions::empty());
@@ -107,7 +107,7 @@ pub fn mount(
 }
 
 /// Returns the tree of a name, and its image: the one that `images/refs` names.
-fn find<'a>(kept: &'a InstallRecord, repo: &Repo, reference: Option<&str>) -> Result<(&'a Ref, &'a Image), String> {
+fn find<'a>(kept: &'a StoreRecord, repo: &Repo, reference: Option<&str>) -> Result<(&'a Ref, &'a Image), String> {
     let images = kept.head.root().images.iter().filter(|image| image.digest.algorithm() == repo.algorithm());
     let mut found: Vec<(&Ref, &Image)> = Vec::new();
     for image in images {

@@ -15,8 +15,8 @@ use sealift_verify::content::{Content, Portion};
 use sealift_verify::read_plan::ReadPlan;
 
 use crate::base::{self, BaseReader, Bases, number_of};
+use crate::composefs::KnownObjects;
 use crate::composefs::image::WITHIN_LEN_MAX;
-use crate::composefs::kept::KnownObjects;
 use crate::composefs::repo::parameters;
 use crate::composefs::transaction::Transaction;
 use crate::delivery::{Delivery, write_content, write_sparse};

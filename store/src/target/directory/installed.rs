@@ -13,7 +13,8 @@ use super::plan::Selection;
 use super::{UnpackOptions, as_u64};
 use crate::contents::index_of;
 use crate::contents::{Want, hash_contents};
-use crate::directory::state::{self, InstallRecord};
+use crate::directory::state::{self, TreeRecord};
+use crate::install_record::{InstallRecord, is_damage};
 use crate::progress::Phase;
 use crate::source::{DirectoryOptions, DirectorySource, Source, XattrFilter};
 use crate::tree::NodeKind;
@@ -105,22 +106,32 @@ impl Installed {
         if options.rehash {
             return Ok(None);
         }
-        let state = match InstallRecord::of(site, Limits::NONE) {
+        let state = match TreeRecord::of(site, Limits::NONE) {
             // It is rebuilt.
-            Err(error @ (Error::State { .. } | Error::Format(_))) => {
+            Err(error) if is_damage(&error) => {
                 tracing::warn!(%error, "ignored the damaged install record");
                 None
             }
-            loaded => loaded?.filter(|state| readings(&options.prefix).contains(&state.prefix)),
+            loaded => loaded?.filter(|state| readings(&options.prefix).contains(&state.part.prefix)),
         };
         // It does not apply to a tree that was copied or moved over the unpacked one.
         let state = match state {
             Some(state) if state.is_of(site)? => Some(state),
             _ => None,
         };
-        let Some(InstallRecord { head, index, reference, sealed, as_root, .. }) = state else { return Ok(None) };
+        let Some(TreeRecord { installed: InstallRecord { head, index }, part, sealed }) = state else {
+            return Ok(None);
+        };
         let stats = state::kept_stats(site, head.root().contents.index_digest, index.entries().len())?;
-        Ok(Some(Self { index, reference, kept: Some(head), sealed, stats, as_root, hashed_files: 0 }))
+        Ok(Some(Self {
+            index,
+            reference: part.reference,
+            kept: Some(head),
+            sealed,
+            stats,
+            as_root: part.as_root,
+            hashed_files: 0,
+        }))
     }
 
     /// Lists the target, and hashes what may be of use for `selection` of the wanted index.

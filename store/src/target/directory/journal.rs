@@ -19,10 +19,11 @@ use super::metadata::Privilege;
 use super::plan::Selection;
 use super::release::Release;
 use crate::directory::stage::{Stage, StagedFile};
-use crate::directory::state::{self, InstallRecord};
+use crate::directory::state::{self, TreeRecord};
 use crate::directory::target::Target;
 use crate::fs::confined::{open_name, open_own};
 use crate::fs::stat_cache::next_moment;
+use crate::install_record::is_damage;
 use crate::progress::Phase;
 use crate::{Error, Progress};
 use crate::{OwnDir, Place, Site};
@@ -128,14 +129,14 @@ pub fn complete(stage: &Stage, site: &Site, jobs: usize, progress: &Progress) ->
         return Err(Error::Exchanged { path: site.path().to_owned() });
     }
     let state = match stage.state() {
-        Ok(dir) => dir.map(|dir| InstallRecord::read(&dir, Limits::NONE)).transpose(),
+        Ok(dir) => dir.map(|dir| TreeRecord::read(&dir, Limits::NONE)).transpose(),
         Err(error) => Err(error),
     };
     let is_whole = match state {
         // All was done except removing the stage.
         Ok(None) => true,
         Ok(Some(state)) => finish(stage, site, &state, may_delete, jobs, progress)?,
-        Err(Error::State { .. } | Error::Format(_)) => false,
+        Err(error) if is_damage(&error) => false,
         Err(error) => return Err(error),
     };
     match is_whole {
@@ -151,7 +152,7 @@ pub fn complete(stage: &Stage, site: &Site, jobs: usize, progress: &Progress) ->
 fn finish(
     stage: &Stage,
     site: &Site,
-    state: &InstallRecord,
+    state: &TreeRecord,
     may_delete: bool,
     jobs: usize,
     progress: &Progress,
@@ -160,8 +161,8 @@ fn finish(
     if !site.is_nonempty_dir()? {
         return Ok(false);
     }
-    let index = &state.index;
-    let selection = Selection::list(index, tree, &state.prefix);
+    let index = &state.installed.index;
+    let selection = Selection::list(index, tree, &state.part.prefix);
     progress.enter(Phase::Hashing, 0, 0);
     let target = Target::open(site, index)?;
     let failed = |error| Error::io("look at", site.path(), error);
@@ -183,11 +184,11 @@ fn finish(
         unlike: Mutex::default(),
         present: Census::default(),
         displaced: Vec::new(),
-        of: state.head.root().contents.index_digest,
+        of: state.installed.head.root().contents.index_digest,
     };
     if may_delete {
         // What the bundle lacks is deleted in any case; missing entries show when the target is examined again.
-        update.look(&state.prefix, false)?;
+        update.look(&state.part.prefix, false)?;
     }
     let unlike = commit_update(stage, site, &update, None, true)?;
     if let Some(error) = &unlike {

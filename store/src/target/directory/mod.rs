@@ -2,7 +2,7 @@
 //!
 //! A new directory appears by one rename when it is complete. An update first builds beside the target what it lacks, and then moves
 //! it there. The next run resumes one that was stopped or killed, and `sealift clean` discards what is left of it. What a target took
-//! is kept beside it, as [`InstallRecord`](crate::directory::InstallRecord).
+//! is kept beside it, as [`TreeRecord`](crate::directory::TreeRecord).
 
 mod adopt;
 mod apply;
@@ -49,8 +49,9 @@ use crate::trust::{Admission, TargetPlace, Trusted};
 use crate::{Error, Progress};
 
 use crate::directory::stage::{Leftovers, StageKind};
-use crate::directory::state::{self, NewRecord};
+use crate::directory::state;
 use crate::directory::{Stage, Target, stage};
+use crate::install_record::{self, NewRecord};
 pub use census::Census;
 use files::{Builder, WorkerState};
 use gather::gather_new;
@@ -470,24 +471,30 @@ impl Job<'_> {
     ///
     /// # Errors
     /// Returns an error if what was sealed does not match the index.
-    fn took(&self, inode: u64) -> Result<NewRecord<'_>, Error> {
-        Ok(NewRecord {
+    fn write_state(&self, stage: &Stage, inode: u64, durable: bool) -> Result<KernelSignature, Error> {
+        let part = Record {
+            reference: self.reference.to_owned(),
+            prefix: self.options.prefix.clone(),
+            inode,
+            as_root: rustix::process::geteuid().is_root(),
+        };
+        let sealed = self.sealing.table(&self.bundle.index)?;
+        let new = NewRecord {
             bundle: self.bundle,
-            record: Record {
-                reference: self.reference.to_owned(),
-                prefix: self.options.prefix.clone(),
-                inode,
-                as_root: rustix::process::geteuid().is_root(),
-            },
-            sealed: self.sealing.table(&self.bundle.index)?,
+            files: state::files(&part, sealed.as_deref()),
+            is_sealed: sealed.is_some(),
             signature: self.sealing.signature(&self.bundle.head),
-        })
+            durable,
+        };
+        new.write(&stage.new_state()?)
     }
 
-    /// Checks before content is read that the kernel accepts the bundle's signature, if that is required.
+    /// Checks before content is read that the kernel accepts the bundle's signature, if that is required. The actual record replaces what it writes.
     fn try_signature(&self, stage: &Stage) -> Result<(), Error> {
         match self.sealing.signature(&self.bundle.head) {
-            Some(signature) if signature.is_required => state::try_signature(stage, self.bundle, signature),
+            Some(signature) if signature.is_required => {
+                install_record::try_signature(&stage.new_state()?, self.bundle, signature)
+            }
             _ => Ok(()),
         }
     }
@@ -503,7 +510,7 @@ impl Job<'_> {
         let durable = self.options.durability != Durability::None;
         let failed = |error| Error::io("look at", stage.target(), error);
         let tree = identity(stage.root()).map_err(failed)?;
-        let kernel_signature = state::write(stage, &self.took(tree.1)?, false)?;
+        let kernel_signature = self.write_state(stage, tree.1, false)?;
         if let Some(state) = stage.state()? {
             let since = next_moment(stage.own().fd()).map_err(failed)?;
             let built = Target::staged(stage.target(), stage.root(), &self.bundle.index)?;

@@ -167,7 +167,7 @@ impl Job<'_> {
         }
         self.seal_kept(update, installed)?;
         stats.sealed_files = self.sealing.files();
-        stats.kernel_signature = state::write(stage, &self.took(self.site.identity()?.1)?, durable && !sync_stage)?;
+        stats.kernel_signature = self.write_state(stage, self.site.identity()?.1, durable && !sync_stage)?;
         if sync_stage {
             self.progress.enter(Phase::Syncing, 0, 0);
             stage.sync()?;

@@ -14,12 +14,12 @@ use sealift_format::ostree::{Checksum, Commit};
 use sealift_format::{Index, Limits, OsTree, OsTreeFile, Ref};
 
 use super::look::{ObjectCheck, ObjectState};
-use super::sealing::is_kept_sealed;
 use super::wanted::{Walk, Wanted, What};
 use crate::audit::{Finding, FindingKind, StoreAudit, StoreAuditOptions, kept_names};
 use crate::input::Input;
-use crate::ostree::kept::InstallRecord;
+use crate::install_record::InstallRecord;
 use crate::ostree::object::{ObjectType, hex, loose_path};
+use crate::ostree::records::records;
 use crate::ostree::refs::{RefName, RefPlace};
 use crate::ostree::repo::Repo;
 use crate::threads::parallel::for_each;
@@ -50,17 +50,16 @@ pub fn audit(
         let (_, bundle, _) = options.bases.open(unopened, progress)?;
         held.push((bundle.head, bundle.index));
     } else {
-        for name in kept_names(repo.path(), InstallRecord::names(&repo)?, &options.names)? {
-            let Some((bundle, InstallRecord { head, index })) = InstallRecord::load_judged(&repo, &name, guard)? else {
-                continue;
-            };
+        for name in kept_names(repo.path(), records(&repo).names()?, &options.names)? {
+            let loaded = records(&repo).load_judged(&name, |head| guard.judge_taken(head), |_, record| Ok(record))?;
+            let Some((bundle, InstallRecord { head, index })) = loaded else { continue };
             judged.push(bundle);
             held.push((head, index));
         }
     }
     let mut audit = StoreAudit::default();
     for (head, index) in &held {
-        let is_sealed = is_kept_sealed(&repo, &head.root().identity.name);
+        let is_sealed = records(&repo).is_sealed(&head.root().identity.name);
         audit.is_sealed |= is_sealed;
         let Some(ostree) = index.ostree() else { continue };
         let mut job = Job { repo: &repo, index, ostree, is_sealed, options, progress, audit: &mut audit };

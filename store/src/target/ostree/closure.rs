@@ -17,9 +17,10 @@ use sealift_format::{Bundle, Index, InodeKind, OsTreeFile, Ref};
 use super::carried::Carried;
 use super::look::{ObjectCheck, ObjectState};
 use super::wanted::{Walk, Wanted, What};
+use crate::install_record::written_at;
 use crate::ostree::config::Mode;
-use crate::ostree::kept::{self, written_at};
 use crate::ostree::object::loose_path;
+use crate::ostree::records::records;
 use crate::ostree::repo::Repo;
 use crate::ostree::transaction::Object;
 use crate::progress::Phase;
@@ -97,7 +98,7 @@ pub(super) fn look(
     if wanted.is_empty() {
         return Ok(seen);
     }
-    let eye = Eye { repo, index: &bundle.index, since: kept::written(repo, &bundle.head.root().identity.name) };
+    let eye = Eye { repo, index: &bundle.index, since: records(repo).written(&bundle.head.root().identity.name) };
     progress.enter(Phase::Listing, 0, num::wide(wanted.len()));
     let glances = Mutex::new(vec![Glance::Good; wanted.len()]);
     let parts: Vec<(usize, &[Wanted<'_>])> = (0..).step_by(PART).zip(wanted.chunks(PART)).collect();

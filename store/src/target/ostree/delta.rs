@@ -14,7 +14,7 @@ use super::destination::destination;
 use crate::base::{self, Base, Bases};
 use crate::contents::{CommitRef, HashedCommits};
 use crate::error::wrong_base;
-use crate::ostree::kept::InstallRecord;
+use crate::ostree::records::{indexes, records, without_repository_files};
 use crate::ostree::repo::Repo;
 use crate::source::{OstreeSource, SourceOptions};
 use crate::target::options::ImportOptions;
@@ -84,12 +84,12 @@ struct Tip<'a> {
 impl Finder<'_> {
     fn find(&self) -> Result<Found, Error> {
         let mut held = String::new();
-        if let Some(kept) = InstallRecord::load(self.repo, &self.delta.head.root().identity.name)? {
+        if let Some(kept) = records(self.repo).load(&self.delta.head.root().identity.name)? {
             held = format!("; the last imported bundle was {}", kept.head.root().as_base());
             if let Some(role) = self.role_of_kept(&kept.index)? {
                 return Ok(role.found(kept.index));
             }
-            if let Some(index) = kept.without_repository_files()?
+            if let Some(index) = without_repository_files(&kept.index)?
                 && let Some(role) = self.role_of_kept(&index)?
             {
                 return Ok(role.found(index));
@@ -110,7 +110,7 @@ impl Finder<'_> {
 
     /// Finds several bases among the records of each name.
     fn several(&self) -> Result<Vec<Index>, Error> {
-        let kept = InstallRecord::indexes(self.repo)?.into_iter();
+        let kept = indexes(self.repo)?.into_iter();
         let mut kept: HashMap<[u8; 32], Index> = kept.map(|index| (verity::digest(index.bytes()), index)).collect();
         let (mut found, mut lacking) = (Vec::new(), Vec::new());
         for base in self.delta.bases() {

@@ -18,8 +18,8 @@ use super::summary::{Renewed, mirror_summary, renew_summary};
 use crate::base::Bases;
 use crate::fs::writeback::with_writeback;
 use crate::input::Input;
-use crate::ostree::kept;
 use crate::ostree::object::{ObjectType, hex};
+use crate::ostree::records::{self, records};
 use crate::ostree::repo::Repo;
 use crate::ostree::transaction::Transaction;
 use crate::progress::Phase;
@@ -51,17 +51,17 @@ pub fn import(
     let (mut input, opened) = unopened.open_any()?;
     let repo = Arc::new(Repo::open(target)?);
     let name = &opened.head().root().identity.name;
-    if let Some(kept) = kept::head(&repo, name)? {
+    if let Some(kept) = records(&repo).head(name)? {
         admission.check_kept(target, &kept)?;
     }
     let is_sealed = sealing::plan(&repo, name, options.seal)?;
     let (bundle, bases) = whole((opened, input.path()), &repo, options, progress)?;
     let signature = sealing::signature(&repo, &bundle.head, options.seal).filter(|_| is_sealed);
     if let Some(signature) = signature.filter(|signature| signature.is_required && !options.dry_run) {
-        kept::try_signature(&repo, &bundle, signature)?;
+        records::try_signature(&repo, &bundle, signature)?;
     }
     let options = &ImportOptions { seal: if is_sealed { Seal::Require } else { Seal::Off }, ..options.clone() };
-    let started = kept::now();
+    let started = records::now();
     let place = TargetPlace::of_store(TargetKind::Ostree, repo.path())?;
     let mut stats = take(&mut input, (&bundle, &bases), &repo, (options, &admission, Some(&place)), progress)?;
     if options.dry_run {
@@ -76,9 +76,9 @@ pub fn import(
         (stats.is_summary_updated, stats.has_lost_signature, stats.was_flatpak) =
             (is_updated, has_lost_signature, was_flatpak);
     }
-    stats.kernel_signature = kept::keep(&repo, &bundle, is_sealed, signature)?;
+    stats.kernel_signature = records::write(&repo, &bundle, is_sealed, signature)?;
     if stats.hashed_objects > 0 && stats.repaired_objects == 0 {
-        kept::touch(&repo, &bundle, started)?;
+        records(&repo).touch(&bundle.head.root().identity.name, started)?;
     }
     Ok(stats)
 }

@@ -10,9 +10,9 @@ use sealift_format::Head;
 use sealift_format::num;
 use sealift_verify::kernel::{self, Sealed};
 
-use crate::fs::confined::{open_beneath, open_name};
-use crate::ostree::kept;
+use crate::fs::confined::open_name;
 use crate::ostree::object::ObjectType;
+use crate::ostree::records::records;
 use crate::ostree::repo::Repo;
 use crate::ostree::transaction::Transaction;
 use crate::progress::Phase;
@@ -26,22 +26,14 @@ use crate::{Error, Progress};
 /// Returns an error if the repository's file system has no fs-verity, and that was required.
 pub(super) fn plan(repo: &Repo, name: &str, wish: Seal) -> Result<bool, Error> {
     let is_supported = || kernel::is_supported(repo.objects()).map_err(|error| Error::kernel(repo.path(), error));
-    wish.decide(is_kept_sealed(repo, name), repo.path(), is_supported)
+    wish.decide(records(repo).is_sealed(name), repo.path(), is_supported)
 }
 
 /// Returns the bundle's signature for the kernel, to seal its index with. As for directories, it is required on request or if the index of the last
 /// bundle of its name has one.
 pub(super) fn signature<'a>(repo: &Repo, head: &'a Head, wish: Seal) -> Option<WantedSignature<'a>> {
-    let is_required = wish.requires_signature(kept::is_signed(repo, &head.root().identity.name));
+    let is_required = wish.requires_signature(records(repo).is_signed(&head.root().identity.name));
     WantedSignature::of(head, is_required)
-}
-
-/// Returns whether the repository's record of the last bundle of a name is sealed.
-pub(super) fn is_kept_sealed(repo: &Repo, name: &str) -> bool {
-    let flags = OFlags::RDONLY | OFlags::NONBLOCK;
-    let path = kept::path(name, kept::HEAD);
-    let opened = open_beneath(repo.root(), path.as_bytes(), flags, Permissions::empty());
-    opened.is_ok_and(|file| kernel::measure(file).is_ok())
 }
 
 impl Transaction<'_> {

@@ -1,0 +1,389 @@
+//! The install record: what each kind of target keeps of the last bundle that was installed in it.
+//!
+//! A record is a directory with the bundle's `head` and `index`, byte for byte, and with `index.p7s`, the signature for the kernel that the index
+//! is sealed with. Each kind of target adds files of its own. A record is a short cut and no authority: head and index are checked whenever they
+//! are read, and objects by their ids.
+//!
+//! A directory has its record beside it ([`crate::directory::state`]); repositories and stores have a folder of [`Records`], one for each name of a
+//! bundle.
+
+use std::fs::File;
+use std::os::fd::{AsFd as _, BorrowedFd, OwnedFd};
+use std::path::{Path, PathBuf};
+
+use rustix::fs::{
+    RenameFlags, Stat, Timespec, Timestamps, UTIME_OMIT, fstat, fsync, futimens, renameat, renameat_with,
+};
+use rustix::io::Errno;
+use sealift_format::num;
+use sealift_format::{Bundle, Error as FormatError, Head, Index, Limits, Part, verity};
+use sealift_verify::kernel::{self, KernelError};
+
+use crate::fs::confined::names_below;
+use crate::seal::{KernelSignature, WantedSignature, has_signature, seal_index};
+use crate::{Error, OwnDir};
+
+/// The last installed bundle.
+#[derive(Clone, Debug)]
+#[allow(clippy::exhaustive_structs, reason = "it has nothing else")]
+pub struct InstallRecord {
+    /// The bundle's head, with its signatures.
+    pub head: Head,
+    /// The bundle's index.
+    pub index: Index,
+}
+
+/// The bundle's head.
+pub(crate) const HEAD: &str = "head";
+/// The bundle's index.
+const INDEX: &str = "index";
+/// The signature for the kernel that the index is sealed with.
+const SIGNATURE: &str = "index.p7s";
+
+impl InstallRecord {
+    /// Reads the head and the index in a record's directory: verified, then parsed.
+    ///
+    /// # Errors
+    /// Returns an error if something cannot be read or is damaged.
+    pub fn read(dir: &OwnDir, limits: Limits) -> Result<Self, Error> {
+        Self::read_index(dir, Self::read_head(dir, limits)?)
+    }
+
+    /// Reads the head in a record's directory.
+    ///
+    /// # Errors
+    /// As [`InstallRecord::read`].
+    pub fn read_head(dir: &OwnDir, limits: Limits) -> Result<Head, Error> {
+        let head = Head::parse(&read_file(dir, HEAD, Head::LEN_MAX.into())?)?;
+        limits.check(head.root())?;
+        Ok(head)
+    }
+
+    /// Reads the index of this head.
+    ///
+    /// # Errors
+    /// As [`InstallRecord::read`].
+    pub fn read_index(dir: &OwnDir, head: Head) -> Result<Self, Error> {
+        let contents = &head.root().contents;
+        let index = read_file(dir, INDEX, contents.index_len)?;
+        if verity::digest(&index) != contents.index_digest {
+            return Err(FormatError::Digest { part: Part::Index }.into());
+        }
+        let index = Index::parse(index, head.root().maxima.entries)?;
+        Ok(Self { head, index })
+    }
+
+    /// Returns the digest of the index.
+    #[must_use]
+    pub fn digest(&self) -> [u8; 32] {
+        self.head.root().contents.index_digest
+    }
+}
+
+/// Returns whether the record in a directory is of the bundle of this head.
+pub(crate) fn is_of(dir: &OwnDir, head: &Head) -> bool {
+    read_file(dir, HEAD, Head::LEN_MAX.into()).is_ok_and(|bytes| bytes == head.encode())
+}
+
+/// Returns whether the index in a record's directory is sealed with a signature for the kernel, according to the record.
+pub(crate) fn is_signed(dir: &OwnDir) -> Result<bool, Error> {
+    dir.has(SIGNATURE)
+}
+
+/// Returns the same according to the kernel, if the file system supports the query.
+pub(crate) fn is_index_signed(dir: &OwnDir) -> Result<bool, Error> {
+    let Some(index) = dir.open_file(INDEX).map_err(of_sealed)? else { return Ok(false) };
+    let said = has_signature(index.as_fd()).map_err(|error| Error::kernel(dir.path().join(INDEX), error))?;
+    said.map_or_else(|| is_signed(dir), Ok)
+}
+
+/// Returns whether the error says that a record is damaged: it is then rebuilt.
+pub(crate) fn is_damage(error: &Error) -> bool {
+    matches!(error, Error::State { .. } | Error::Format(_))
+}
+
+/// What to write into a new record.
+pub(crate) struct NewRecord<'a> {
+    pub(crate) bundle: &'a Bundle,
+    /// The files that this kind of target adds.
+    pub(crate) files: Vec<(&'static str, Vec<u8>)>,
+    /// Whether to seal all of them, as the objects are.
+    pub(crate) is_sealed: bool,
+    /// The signature for the kernel to seal the index with.
+    pub(crate) signature: Option<WantedSignature<'a>>,
+    /// Whether its content has to be durable before its name.
+    pub(crate) durable: bool,
+}
+
+impl NewRecord<'_> {
+    /// Writes the record to an empty directory, and returns what happened to the signature for the kernel.
+    pub(crate) fn write(&self, dir: &OwnDir) -> Result<KernelSignature, Error> {
+        let head = self.bundle.head.encode();
+        let others = || [(HEAD, &head)].into_iter().chain(self.files.iter().map(|(name, bytes)| (*name, bytes)));
+        dir.write_new(INDEX, self.bundle.index.bytes(), self.durable)?;
+        for (name, bytes) in others() {
+            dir.write_new(name, bytes, self.durable)?;
+        }
+        if !self.is_sealed {
+            return Ok(KernelSignature::None);
+        }
+        for (name, bytes) in others() {
+            seal_file(dir, name, verity::digest(bytes), None)?;
+        }
+        let outcome = seal_file(dir, INDEX, self.bundle.head.root().contents.index_digest, self.signature)?;
+        if let (KernelSignature::Taken, Some(signature)) = (&outcome, self.signature) {
+            dir.write_new(SIGNATURE, signature.body, self.durable)?;
+        }
+        Ok(outcome)
+    }
+}
+
+/// Checks whether the kernel accepts a signature of the index, by sealing an index in an empty directory.
+///
+/// # Errors
+/// Returns an error if it does not.
+pub(crate) fn try_signature(dir: &OwnDir, bundle: &Bundle, signature: WantedSignature<'_>) -> Result<(), Error> {
+    dir.write_new(INDEX, bundle.index.bytes(), false)?;
+    seal_file(dir, INDEX, bundle.head.root().contents.index_digest, Some(signature)).map(drop)
+}
+
+/// Seals a file that was written: from then on the kernel vouches for this digest.
+fn seal_file(
+    dir: &OwnDir,
+    name: &str,
+    digest: [u8; 32],
+    signature: Option<WantedSignature<'_>>,
+) -> Result<KernelSignature, Error> {
+    let path = dir.path().join(name);
+    let file = dir.open_file(name)?.ok_or_else(|| Error::io("open", &path, Errno::NOENT))?;
+    seal_index(file.as_fd(), &path, digest, signature)
+}
+
+/// Reads at most `len_max` bytes of a file in a record's directory, and one more if it is longer.
+pub(crate) fn read_file(dir: &OwnDir, name: &str, len_max: u64) -> Result<Vec<u8>, Error> {
+    match dir.read(name, len_max).map_err(of_sealed)? {
+        Some(bytes) => Ok(bytes),
+        None => Err(Error::State { path: dir.path().join(name), problem: "it is missing".into() }),
+    }
+}
+
+/// Explains the error: an index sealed with a signature for the kernel can only be opened where its certificate is present.
+fn of_sealed(error: Error) -> Error {
+    match error {
+        Error::Io { path, source, doing } => match KernelError::of_open(&source) {
+            Some(source) => Error::kernel(path, source),
+            None => Error::Io { doing, path, source },
+        },
+        other => other,
+    }
+}
+
+/// The records of a place that holds several bundles: the directory `NAME` is of the last bundle of this name.
+#[derive(Debug)]
+pub(crate) struct Records<'a> {
+    root: BorrowedFd<'a>,
+    folder: &'static str,
+    /// The folder's path, for messages.
+    path: PathBuf,
+}
+
+/// A record's name in the stage; also that of the record which it replaces, until the stage is removed.
+const STAGED: &str = "record";
+
+impl<'a> Records<'a> {
+    /// Returns the records in this folder of an open place.
+    pub(crate) fn new(root: BorrowedFd<'a>, place: &Path, folder: &'static str) -> Self {
+        Self { root, folder, path: place.join(folder) }
+    }
+
+    /// Returns where the head of a name is, for messages.
+    pub(crate) fn head_path(&self, name: &str) -> PathBuf {
+        self.path.join(name).join(HEAD)
+    }
+
+    /// Returns the names of the bundles with a record.
+    ///
+    /// # Errors
+    /// Returns an error if the folder cannot be read.
+    pub(crate) fn names(&self) -> Result<Vec<String>, Error> {
+        names_below(self.root, self.folder).map_err(|error| Error::io("read", &self.path, error))
+    }
+
+    /// Opens the record of a name; `None` if it has no head.
+    ///
+    /// # Errors
+    /// Returns an error if it is another user's, who may have put anything into it, or if it cannot be opened.
+    pub(crate) fn open(&self, name: &str) -> Result<Option<OwnDir>, Error> {
+        let Some(folder) = OwnDir::beneath(self.root, self.folder, &self.path)? else { return Ok(None) };
+        let Some(dir) = folder.directory(name)? else { return Ok(None) };
+        Ok(dir.has(HEAD)?.then_some(dir))
+    }
+
+    /// Reads the record of a name. A damaged one counts as missing: it is rebuilt.
+    ///
+    /// # Errors
+    /// Returns an error if it cannot be read.
+    pub(crate) fn load(&self, name: &str) -> Result<Option<InstallRecord>, Error> {
+        self.load_with(name, |_, record| Ok(record))
+    }
+
+    /// As [`Records::load`], but `more` adds what this kind of place has recorded beside head and index.
+    pub(crate) fn load_with<T>(
+        &self,
+        name: &str,
+        more: impl FnOnce(&OwnDir, InstallRecord) -> Result<T, Error>,
+    ) -> Result<Option<T>, Error> {
+        let Some(dir) = self.open(name)? else { return Ok(None) };
+        let read = || more(&dir, InstallRecord::read_index(&dir, read_head_of(&dir, name)?)?);
+        match read() {
+            Err(error) if is_damage(&error) => {
+                tracing::warn!(%error, path = %dir.path().display(), "ignored the damaged install record");
+                Ok(None)
+            }
+            read => read.map(Some),
+        }
+    }
+
+    /// Reads the record of a name if `judge` accepts the head, with what it returned; `None` if there is none.
+    ///
+    /// # Errors
+    /// Returns an error if it is refused or damaged, or cannot be read.
+    pub(crate) fn load_judged<J, T>(
+        &self,
+        name: &str,
+        judge: impl FnOnce(&Head) -> Result<J, Error>,
+        more: impl FnOnce(&OwnDir, InstallRecord) -> Result<T, Error>,
+    ) -> Result<Option<(J, T)>, Error> {
+        let Some(dir) = self.open(name)? else { return Ok(None) };
+        let read = || {
+            let head = read_head_of(&dir, name)?;
+            let judged = judge(&head)?;
+            Ok((judged, more(&dir, InstallRecord::read_index(&dir, head)?)?))
+        };
+        read().map(Some).map_err(|error: Error| error.of_bundle(&self.head_path(name)))
+    }
+
+    /// Returns the recorded head of a name; `None` if there is none that is undamaged.
+    ///
+    /// # Errors
+    /// Returns an error if it is another user's or cannot be read.
+    pub(crate) fn head(&self, name: &str) -> Result<Option<Head>, Error> {
+        let Some(dir) = self.open(name)? else { return Ok(None) };
+        match read_head_of(&dir, name) {
+            Err(error) if is_damage(&error) => Ok(None),
+            read => read.map(Some),
+        }
+    }
+
+    /// Returns whether the record of a name is sealed, as its objects then are.
+    pub(crate) fn is_sealed(&self, name: &str) -> bool {
+        self.open_head(name).is_some_and(|file| kernel::measure(file).is_ok())
+    }
+
+    /// Returns whether the index of the last bundle of a name is sealed with a signature for the kernel, according to the record.
+    pub(crate) fn is_signed(&self, name: &str) -> bool {
+        self.open(name).is_ok_and(|dir| dir.is_some_and(|dir| is_signed(&dir).unwrap_or(false)))
+    }
+
+    /// Returns when the record of a name was written, or touched last, in nanoseconds since 1970.
+    pub(crate) fn written(&self, name: &str) -> Option<i128> {
+        fstat(self.open_head(name)?).ok().map(|stat| written_at(&stat))
+    }
+
+    /// Records that all objects of the last bundle of a name were known to be correct at `then`.
+    ///
+    /// # Errors
+    /// Returns an error if the record is another user's or cannot be changed.
+    pub(crate) fn touch(&self, name: &str, then: Timespec) -> Result<(), Error> {
+        let failed = |error: Errno| Error::io("write", self.head_path(name), error);
+        let Some(dir) = self.open(name)? else { return Ok(()) };
+        let Some(file) = dir.open_file(HEAD)? else { return Ok(()) };
+        let stat = fstat(&file).map_err(failed)?;
+        if (stat.st_mtime, stat.st_mtime_nsec) >= (then.tv_sec, then.tv_nsec.cast_unsigned()) {
+            return Ok(());
+        }
+        let omit = Timespec { tv_sec: 0, tv_nsec: UTIME_OMIT };
+        futimens(file, &Timestamps { last_access: omit, last_modification: then }).map_err(failed)
+    }
+
+    fn open_head(&self, name: &str) -> Option<File> {
+        self.open(name).ok()??.open_file(HEAD).ok()?
+    }
+
+    /// Returns whether the record of its name has exactly these bytes, undamaged.
+    pub(crate) fn has(&self, new: &NewRecord<'_>) -> Result<bool, Error> {
+        let name = &new.bundle.head.root().identity.name;
+        let is_same = |dir: &OwnDir, record: InstallRecord| {
+            let has = |(file, bytes): &(&'static str, Vec<u8>)| {
+                read_file(dir, file, num::wide(bytes.len())).is_ok_and(|found| found == *bytes)
+            };
+            Ok(record.head == new.bundle.head && new.files.iter().all(has))
+        };
+        Ok(self.load_with(name, is_same)?.unwrap_or(false))
+    }
+
+    /// Writes the record to an empty directory in `stage`, and gives it its name in `folder`. The record of that name is removed with the stage.
+    ///
+    /// # Errors
+    /// Returns an error if the place cannot be written to, or if the kernel refuses a required signature.
+    pub(crate) fn put(
+        &self,
+        stage: BorrowedFd<'_>,
+        folder: &OwnedFd,
+        new: &NewRecord<'_>,
+    ) -> Result<KernelSignature, Error> {
+        let name = &*new.bundle.head.root().identity.name;
+        let path = self.path.join(name);
+        let dir = self.staged(stage, name)?;
+        let outcome = new.write(&dir)?;
+        let rename = || {
+            if new.durable {
+                fsync(dir.fd())?;
+            }
+            match renameat_with(stage, STAGED, folder, name, RenameFlags::EXCHANGE) {
+                Err(Errno::NOENT) => renameat(stage, STAGED, folder, name)?,
+                // A file system without this kind of rename: a run that is killed in between leaves no record.
+                Err(Errno::INVAL | Errno::NOSYS) => {
+                    renameat(folder, name, stage, format!("{STAGED}-before"))?;
+                    renameat(stage, STAGED, folder, name)?;
+                }
+                renamed => renamed?,
+            }
+            if new.durable { fsync(folder) } else { Ok(()) }
+        };
+        rename().map_err(|error| Error::io("write", path, error))?;
+        Ok(outcome)
+    }
+
+    /// As [`try_signature`], in `stage`.
+    pub(crate) fn try_signature(
+        &self,
+        stage: BorrowedFd<'_>,
+        bundle: &Bundle,
+        signature: WantedSignature<'_>,
+    ) -> Result<(), Error> {
+        try_signature(&self.staged(stage, &bundle.head.root().identity.name)?, bundle, signature)
+    }
+
+    /// Creates an empty directory for a record in a stage. Messages name the record's final path.
+    fn staged(&self, stage: BorrowedFd<'_>, name: &str) -> Result<OwnDir, Error> {
+        let stage = OwnDir::beneath(stage, "", &self.path)?;
+        let stage = stage.ok_or_else(|| Error::io("open", &self.path, Errno::NOENT))?;
+        Ok(stage.new_directory(STAGED)?.shown_as(self.path.join(name)))
+    }
+}
+
+/// Reads the recorded head of a name: one that was copied from another name's record does not count.
+fn read_head_of(dir: &OwnDir, name: &str) -> Result<Head, Error> {
+    let head = InstallRecord::read_head(dir, Limits::NONE)?;
+    if head.root().identity.name == name {
+        return Ok(head);
+    }
+    let what = "it is of a bundle of another name";
+    Err(FormatError::Malformed { part: Part::Root, what, at: 0 }.into())
+}
+
+/// Returns when a file's content was written, in nanoseconds since 1970.
+pub(crate) fn written_at(stat: &Stat) -> i128 {
+    i128::from(stat.st_mtime) * 1_000_000_000 + i128::from(stat.st_mtime_nsec)
+}

@@ -1,0 +1,113 @@
+//! The install records of a repository, in `extensions/sealift`, which libostree leaves to others. A record is used only if its index is the base or
+//! the result of a delta bundle; objects are checked whatever it states.
+
+use std::os::fd::{AsFd as _, OwnedFd};
+use std::time::{SystemTime, UNIX_EPOCH};
+
+use rustix::fs::{Mode as Permissions, OFlags, Timespec, mkdirat};
+use rustix::io::Errno;
+use sealift_format::{Bundle, Index, IndexBuilder, InodeKind, Node, Object};
+
+use super::repo::Repo;
+use super::stage::ObjectStage;
+use super::transaction::{make_directory, take_lock};
+use crate::Error;
+use crate::fs::confined::open_name;
+use crate::install_record::{NewRecord, Records};
+use crate::seal::{KernelSignature, WantedSignature};
+
+/// Returns the records of a repository.
+pub(crate) fn records(repo: &Repo) -> Records<'_> {
+    Records::new(repo.root(), repo.path(), "extensions/sealift")
+}
+
+/// Returns the indexes that all records have, and where the source repository's files are in one, that without them.
+///
+/// # Errors
+/// Returns an error if one cannot be read.
+pub(crate) fn indexes(repo: &Repo) -> Result<Vec<Index>, Error> {
+    let (records, mut indexes) = (records(repo), Vec::new());
+    for name in records.names()? {
+        let Some(record) = records.load(&name)? else { continue };
+        indexes.extend(without_repository_files(&record.index)?);
+        indexes.push(record.index);
+    }
+    Ok(indexes)
+}
+
+/// Returns the index without files of the source repository; `None` if it has none, or has trees that are not commits.
+pub(crate) fn without_repository_files(index: &Index) -> Result<Option<Index>, Error> {
+    let are_commits = index.refs().iter().all(|from| from.ostree.is_some());
+    let Some(ostree) = index.ostree().filter(|_| are_commits && index.repository_files().next().is_some()) else {
+        return Ok(None);
+    };
+    let mut builder = IndexBuilder::default();
+    for from in index.refs() {
+        let Some(own) = &from.ostree else { continue };
+        builder.commit_ref(&from.name, own.is_known.then_some(own.commit), &own.collection);
+    }
+    for object in ostree.objects() {
+        builder.ostree_object(object.kind, index.ostree_bytes(object));
+    }
+    for file in ostree.files() {
+        let node = match file.kind {
+            InodeKind::Regular(content) => Node::Regular { content },
+            InodeKind::Symlink(link) => Node::Symlink(index.symlink_target(link)),
+            _ => continue,
+        };
+        builder.ostree_file(index.ostree_attributes(file), node);
+    }
+    let rows: Vec<Object> = builder.contents().iter().map(|object| *index.object(*object)).collect();
+    Ok(Some(Index::parse(builder.finish(rows.into_iter(), index.verity()), u64::MAX)?))
+}
+
+/// Returns a moment after all writes so far: file times advance in steps.
+pub(crate) fn now() -> Timespec {
+    let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+    Timespec { tv_sec: i64::try_from(now.as_secs()).unwrap_or(i64::MAX).saturating_sub(1), tv_nsec: 0 }
+}
+
+/// Checks whether the kernel accepts a signature of a bundle's index, by sealing an index that is removed again.
+///
+/// # Errors
+/// Returns an error if it does not.
+pub(crate) fn try_signature(repo: &Repo, bundle: &Bundle, signature: WantedSignature<'_>) -> Result<(), Error> {
+    records(repo).try_signature(stage(repo)?.directory(), bundle, signature)
+}
+
+/// Writes the record of an imported bundle, unless it is unchanged. It is sealed if the objects are, and the index with the signature for the
+/// kernel. Returns what happened to that signature.
+///
+/// # Errors
+/// Returns an error if the repository cannot be written to, or if the kernel refuses a required signature.
+pub(crate) fn write(
+    repo: &Repo,
+    bundle: &Bundle,
+    is_sealed: bool,
+    signature: Option<WantedSignature<'_>>,
+) -> Result<KernelSignature, Error> {
+    let (records, name) = (records(repo), &bundle.head.root().identity.name);
+    let is_signature_missing = signature.is_some_and(|signature| signature.is_required) && !records.is_signed(name);
+    let new = NewRecord { bundle, files: Vec::new(), is_sealed, signature, durable: repo.config().fsync };
+    if !is_signature_missing && records.has(&new)? {
+        return Ok(KernelSignature::None);
+    }
+    let _lock = if repo.config().locking { Some(take_lock(repo)?) } else { None };
+    let folder = make_folder(repo).map_err(|error| Error::io("write", records.head_path(name), error))?;
+    records.put(stage(repo)?.directory(), &folder, &new)
+}
+
+fn stage(repo: &Repo) -> Result<ObjectStage, Error> {
+    let stage = make_directory(repo, "tmp").and_then(ObjectStage::create);
+    stage.map_err(|error| Error::io("write to", repo.path().join("tmp"), error))
+}
+
+/// Creates the folder of records, which no other user may write to.
+fn make_folder(repo: &Repo) -> Result<OwnedFd, Errno> {
+    let extensions = make_directory(repo, "extensions")?;
+    match mkdirat(&extensions, "sealift", Permissions::from_raw_mode(0o755)) {
+        Ok(()) | Err(Errno::EXIST) => {}
+        Err(error) => return Err(error),
+    }
+    open_name(extensions.as_fd(), b"sealift", OFlags::RDONLY | OFlags::DIRECTORY, Permissions::empty())
+}
