@@ -1,7 +1,7 @@
 //! The index of a bundle, sealed with the bundle's kernel signature.
 
 use std::fs::{self, File};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use sealift_tests::bundle::{Bundle, Packing};
 use sealift_tests::ostree::commit;
@@ -127,8 +127,9 @@ pub(crate) fn repositories(desk: &Desk) {
     let said = desk.good(&format!("unpack {bundle} {to} --seal require"));
     assert!(said.contains(TAKEN), "{said}");
     assert_sealed(&repo.join("objects"), true);
-    let index = kept(&repo, "");
-    let signature = fs::read(kept(&repo, ".p7s")).expect("it is kept");
+    let index = repo.join("extensions/sealift/test/index");
+    let signature_of_it = repo.join("extensions/sealift/test/index.p7s");
+    let signature = fs::read(&signature_of_it).expect("it is kept");
     assert_signed(desk, &index, Some(&signature));
     let measured = desk.good(&format!("measure {}", index.display()));
     let info = desk.good(&format!("info {bundle} --allow-unsigned --json"));
@@ -144,24 +145,11 @@ pub(crate) fn repositories(desk: &Desk) {
     let said = desk.good(&format!("unpack {bundle} {to} --seal try"));
     assert!(said.contains(REFUSED), "{said}");
     assert_ne!(tip(), before);
-    // The previous index was removed.
-    assert_signed(desk, &kept(&repo, ""), None);
-    assert!(!index.exists());
+    // The signature of the previous index was removed.
+    assert_signed(desk, &index, None);
+    assert!(!signature_of_it.exists());
     pack(2, two(), "good");
     let said = desk.good(&format!("unpack {bundle} {to} --seal require"));
     assert!(said.contains(TAKEN), "{said}");
-    assert_signed(desk, &kept(&repo, ""), fs::read(kept(&repo, ".p7s")).ok().as_deref());
-}
-
-/// Returns the only index in a repository, or a file beside it.
-fn kept(repo: &Path, end: &str) -> PathBuf {
-    let folder = fs::read_dir(repo.join("extensions/sealift/test")).expect("it is kept");
-    let paths = folder.map(|entry| entry.expect("an entry").path());
-    let is_it = |path: &PathBuf| {
-        let name = path.file_name().expect("it has one").to_string_lossy();
-        name.strip_prefix("index-").is_some_and(|name| name.strip_suffix(end).is_some_and(|digest| digest.len() == 64))
-    };
-    let mut found: Vec<_> = paths.filter(is_it).collect();
-    assert_eq!(found.len(), 1, "{found:?}");
-    found.remove(0)
+    assert_signed(desk, &index, fs::read(&signature_of_it).ok().as_deref());
 }
