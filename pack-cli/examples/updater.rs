@@ -14,8 +14,9 @@ use std::thread;
 use std::time::Duration;
 
 use sealift::trust::{Guard, TrustOptions};
-use sealift::unpack::{UnpackOptions, UnpackStats, unpack};
+use sealift::unpack::{UnpackStats, unpack};
 use sealift::{Error, Input, Limits, Phase, Progress, Snapshot};
+use sealift::{InstallOptions, TreeOptions};
 
 fn main() -> ExitCode {
     let arguments: Vec<PathBuf> = std::env::args_os().skip(1).map(PathBuf::from).collect();
@@ -70,7 +71,11 @@ fn run(bundle: PathBuf, target: PathBuf, trust: TrustOptions) -> Result<UnpackSt
 fn update(bundle: &Path, target: &Path, trust: &TrustOptions, progress: &Progress) -> Result<UnpackStats, Error> {
     let guard = Guard::load(trust)?;
     let jobs = thread::available_parallelism().map_or(1, usize::from);
-    let options = UnpackOptions { update: true, delete: true, jobs, ..UnpackOptions::default() };
+    let options = InstallOptions {
+        jobs,
+        tree: TreeOptions { update: true, delete: true, ..TreeOptions::default() },
+        ..InstallOptions::default()
+    };
     unpack(guard.admit(Input::open(bundle)?, Limits::default())?, target, &options, progress)
 }
 

@@ -49,7 +49,8 @@
 //!
 //! ```
 //! use sealift::trust::{Guard, TrustOptions};
-//! use sealift::unpack::{UnpackOptions, unpack};
+//! use sealift::unpack::unpack;
+//! use sealift::{InstallOptions, TreeOptions};
 //! use sealift::{Input, Limits, Progress};
 //!
 //! # include!(concat!(env!("CARGO_MANIFEST_DIR"), "/tests/doc/bundle.rs"));
@@ -65,7 +66,8 @@
 //! let input = Input::open(&folder.join("os.sealift"))?; // or Input::pipe
 //! let bundle = guard.admit(input, Limits::default())?; // or it is refused: not trusted, older, expired
 //! // `update` changes an existing tree to match the bundle, and reads and writes only what differs.
-//! let options = UnpackOptions { update: true, delete: true, jobs: 2, ..UnpackOptions::default() };
+//! let tree = TreeOptions { update: true, delete: true, ..TreeOptions::default() };
+//! let options = InstallOptions { tree, jobs: 2, ..InstallOptions::default() };
 //! let stats = unpack(bundle, &target, &options, &Progress::default())?;
 //! assert_eq!(stats.files, 1);
 //! assert_eq!(std::fs::read(target.join("etc/os-release"))?, b"ID=example\n");
@@ -183,7 +185,8 @@ pub use sealift_format::{
 pub use sealift_store::base::GivenBases;
 #[cfg(feature = "composefs")]
 pub use sealift_store::target::composefs;
-pub use sealift_store::target::{Destination, ImportOptions, directory as unpack, ostree};
+pub use sealift_store::target::{Destination, Durability, InstallOptions, OsTreeOptions, TreeOptions};
+pub use sealift_store::target::{directory as unpack, ostree};
 pub use sealift_store::{
     CommitSpec, DirId, Error, Input, Metadata, NewNode, NodeId, Phase, Progress, RepoFault, Snapshot, Tree, Unopened,
     Visited, base, contents, seal, source,

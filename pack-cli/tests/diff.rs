@@ -13,8 +13,9 @@ use sealift::diff::{Change, Diff, DiffOptions, Ignore, Side, diff, take_xattrs_o
 use sealift::pack::{Output, PackOptions, PackRef, pack};
 use sealift::source::{DirectoryOptions, DirectorySource, Exclude, Source, XattrFilter};
 use sealift::trust::{Guard, Places, TrustOptions};
-use sealift::unpack::{Durability, UnpackOptions, unpack};
+use sealift::unpack::unpack;
 use sealift::{Bundle, Error, Identity, Input, Limits, Progress};
+use sealift::{Durability, InstallOptions, TreeOptions};
 use sealift_format::Kind;
 use sealift_skipped::skipped;
 use tempfile::TempDir;
@@ -93,7 +94,11 @@ impl Desk {
     }
 
     fn unpack(&self, bundle: &Path, target: &str) {
-        let options = UnpackOptions { durability: Durability::None, jobs: 2, ..UnpackOptions::default() };
+        let options = InstallOptions {
+            jobs: 2,
+            tree: TreeOptions { durability: Durability::None, ..TreeOptions::default() },
+            ..InstallOptions::default()
+        };
         let bundle =
             guard(true).admit(Input::open(bundle).expect("it opens"), Limits::default()).expect("it is admitted");
         unpack(bundle, &self.path(target), &options, &Progress::default()).expect("unpacked");

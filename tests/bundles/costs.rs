@@ -9,8 +9,9 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use sealift::inspect::{entries, entries_below, find};
-use sealift::unpack::{Durability, UnpackOptions, unpack};
+use sealift::unpack::unpack;
 use sealift::verify::{Depth, verify};
+use sealift::{Durability, InstallOptions, TreeOptions};
 use sealift::{Error, FormatError, Input, Limits, Progress};
 use sealift_format::{FrameDecoder, Kind, Part};
 use sealift_tests::bundle::{Bundle, Packing};
@@ -83,7 +84,11 @@ fn counted(bytes: &[u8]) -> (Input, Arc<AtomicU64>) {
 }
 
 fn unpacked(input: Input, target: &Path) -> Result<u64, Error> {
-    let options = UnpackOptions { durability: Durability::None, jobs: 2, ..UnpackOptions::default() };
+    let options = InstallOptions {
+        jobs: 2,
+        tree: TreeOptions { durability: Durability::None, ..TreeOptions::default() },
+        ..InstallOptions::default()
+    };
     unpack(anyones(input)?, target, &options, &Progress::default()).map(|stats| stats.files)
 }
 
@@ -169,8 +174,11 @@ fn a_path_is_listed_without_a_look_at_the_others() {
 fn one_path_of_many_is_unpacked_in_one_pass() {
     let taken = |bundle: Bundle, path: &[u8], is_there: bool| {
         let (bytes, folder) = (bundle.encode(), tempfile::tempdir().expect("a temporary folder"));
-        let options =
-            UnpackOptions { prefix: path.to_vec(), durability: Durability::None, jobs: 1, ..UnpackOptions::default() };
+        let options = InstallOptions {
+            jobs: 1,
+            tree: TreeOptions { prefix: path.to_vec(), durability: Durability::None, ..TreeOptions::default() },
+            ..InstallOptions::default()
+        };
         let trusted = anyones(counted(&bytes).0).expect("it has a head");
         let before = allocated();
         let done = unpack(trusted, &folder.path().join("target"), &options, &Progress::default());

@@ -5,8 +5,9 @@ use std::os::unix::fs::{FileTypeExt as _, MetadataExt as _};
 use std::path::{Path, PathBuf};
 
 use sealift::inspect::Cost;
-use sealift::unpack::{Durability, UnpackOptions, UnpackStats, unpack};
+use sealift::unpack::{UnpackStats, unpack};
 use sealift::verify::{Depth, verify};
+use sealift::{Durability, InstallOptions, TreeOptions};
 use sealift::{Error, Input, Limits, Progress};
 use sealift_format::{Difference, Index, Kind, Layout, Objects, Opened, Opener, Root, Step};
 use sealift_tests::bundle::{Attributes, Bundle, Packing};
@@ -18,8 +19,12 @@ use sealift_tests::tree::{Node, char_device, dir, file, link, paint, symlink};
 use sealift_tests::vector::{Vector, load};
 use tempfile::TempDir;
 
-fn options() -> UnpackOptions {
-    UnpackOptions { durability: Durability::None, jobs: 2, ..UnpackOptions::default() }
+fn options() -> InstallOptions {
+    InstallOptions {
+        jobs: 2,
+        tree: TreeOptions { durability: Durability::None, ..TreeOptions::default() },
+        ..InstallOptions::default()
+    }
 }
 
 /// A folder with the bundle, and beside it a folder in which only the target may appear.

@@ -16,8 +16,9 @@ use rustix::fs::{
 use sealift::base::Base;
 use sealift::pack::{DeltaFor, OrderProfile, Output, PackOptions, PackRef, pack, pack_delta};
 use sealift::source::{DirectoryOptions, DirectorySource, Source};
-use sealift::unpack::{Durability, UnpackOptions, unpack};
+use sealift::unpack::unpack;
 use sealift::verify::{Depth, verify};
+use sealift::{Durability, InstallOptions, TreeOptions};
 use sealift::{Identity, Input, Limits, Progress};
 use sealift_format::Opened;
 use sealift_tests::complete::complete;
@@ -361,8 +362,11 @@ fn round_trip(items: &[Item], chunk_log2: u32, sizes: &[usize], hot: usize) {
     let progress = Progress::default();
     verify(input().into_unopened(), Depth::Objects, 2, &progress).expect("it verifies");
     for (target, hardlink_duplicates) in [("target", false), ("linked", true)] {
-        let options =
-            UnpackOptions { durability: Durability::None, hardlink_duplicates, jobs: 2, ..UnpackOptions::default() };
+        let options = InstallOptions {
+            jobs: 2,
+            tree: TreeOptions { durability: Durability::None, hardlink_duplicates, ..TreeOptions::default() },
+            ..InstallOptions::default()
+        };
         unpack(input(), &path(target), &options, &progress).expect("it unpacks");
         let mut found = seen(&path(target));
         if hardlink_duplicates {
@@ -396,13 +400,13 @@ proptest! {
 }
 
 /// Brings `target`, which took one bundle, to another, and compares it with the tree of that.
-fn updated(folder: &Path, options: &UnpackOptions, expected: &BTreeMap<PathBuf, Seen>) {
+fn updated(folder: &Path, options: &InstallOptions, expected: &BTreeMap<PathBuf, Seen>) {
     let target = folder.join("target");
-    let run = |options: &UnpackOptions| {
+    let run = |options: &InstallOptions| {
         let bundle = anyones(Input::open(&folder.join("new")).expect("it was written"))?;
         unpack(bundle, &target, options, &Progress::default())
     };
-    let planned = run(&UnpackOptions { dry_run: true, ..options.clone() }).expect("a plan");
+    let planned = run(&InstallOptions { dry_run: true, ..options.clone() }).expect("a plan");
     let stats = run(options).expect("it updates");
     assert_eq!((planned.files, planned.deleted), (stats.files, stats.deleted), "a dry run says what comes");
     let found = seen(&target);
@@ -455,19 +459,26 @@ fn update(old: &[Item], new: &[Item], kept: &[bool]) {
     let expected = seen(&path("new-tree"));
     delta(folder.path());
     let fresh = |target: &Path| {
-        let options = UnpackOptions { durability: Durability::None, jobs: 2, ..UnpackOptions::default() };
+        let options = InstallOptions {
+            jobs: 2,
+            tree: TreeOptions { durability: Durability::None, ..TreeOptions::default() },
+            ..InstallOptions::default()
+        };
         let bundle = anyones(Input::open(&path("old")).expect("it was written")).expect("it is admitted");
         unpack(bundle, target, &options, &Progress::default()).expect("it unpacks");
     };
-    let options = UnpackOptions {
-        update: true,
-        delete: true,
-        adopt: true,
-        durability: Durability::None,
+    let options = InstallOptions {
         jobs: 2,
-        ..UnpackOptions::default()
+        tree: TreeOptions {
+            update: true,
+            delete: true,
+            adopt: true,
+            durability: Durability::None,
+            ..TreeOptions::default()
+        },
+        ..InstallOptions::default()
     };
-    for options in [options.clone(), UnpackOptions { rehash: true, ..options.clone() }] {
+    for options in [options.clone(), InstallOptions { rehash: true, ..options.clone() }] {
         fresh(&path("target"));
         if options.rehash {
             // What it took last does not describe it any more.

@@ -8,12 +8,12 @@ use std::time::{Duration, Instant};
 
 use clap::{Args, ValueEnum, ValueHint};
 use sealift::ostree::ImportStats;
-use sealift::seal::KernelSignature;
+use sealift::seal::{KernelSignature, Seal};
 use sealift::source::ArchiveFormat;
 use sealift::status::Installed;
 use sealift::trust::{TargetKind, Trusted};
-use sealift::unpack::{Durability, Seal, UnpackOptions, UnpackStats, may_go_on};
-use sealift::{Destination, ImportOptions};
+use sealift::unpack::{UnpackStats, may_go_on};
+use sealift::{Destination, Durability, InstallOptions, OsTreeOptions, TreeOptions};
 use sealift::{Error, Progress};
 
 use super::adopt;
@@ -248,32 +248,10 @@ impl Unpack {
             return Err(Failure::usage("--remote and --mirror are for ostree:REPO"));
         }
         let start = Instant::now();
-        let reference = match &self.references[..] {
-            [] => None,
-            [only] => Some(only.clone()),
-            _ => return Err(Failure::usage("a directory can hold only one --ref")),
-        };
-        let options = UnpackOptions {
-            reference,
-            bases: self.base.given(self.jobs),
-            prefix: prefix(self.path.clone().unwrap_or_default()),
-            update: self.update,
-            adopt: self.adopt,
-            delete: self.delete,
-            rehash: self.rehash,
-            trust_record: self.trust_record,
-            trust_mtime: self.trust_mtime,
-            seal: self.seal(),
-            durability: match self.durability {
-                When::None => Durability::None,
-                When::End => Durability::End,
-                When::Each => Durability::Each,
-            },
-            hardlink_duplicates: self.hardlink_duplicates,
-            list_deletions: self.dry_run || log::is_on(),
-            dry_run: self.dry_run,
-            jobs: jobs(self.jobs.map(usize::from)),
-        };
+        if self.references.len() > 1 {
+            return Err(Failure::usage("a directory can hold only one --ref"));
+        }
+        let options = self.options();
         let judge = self.trust.load()?;
         let input = self.bundle.open()?;
         if let Err(Error::State { path, .. }) = sealift::trust::bound_name(target) {
@@ -311,28 +289,46 @@ impl Unpack {
         }
     }
 
-    /// The options for a repository or a store.
-    fn import_options(&self) -> Result<ImportOptions, Failure> {
-        Ok(ImportOptions {
+    fn options(&self) -> InstallOptions {
+        InstallOptions {
             refs: self.references.clone(),
             bases: self.base.given(self.jobs),
-            destination: match (&self.remote, self.mirror) {
-                (Some(remote), _) => Destination::Remote(remote.clone()),
-                (None, true) => Destination::Mirror,
-                (None, false) => Destination::Heads,
-            },
             seal: self.seal(),
             rehash: self.rehash,
             trust_record: self.trust_record,
-            now: now()?,
             dry_run: self.dry_run,
             jobs: jobs(self.jobs.map(usize::from)),
-        })
+            tree: TreeOptions {
+                prefix: prefix(self.path.clone().unwrap_or_default()),
+                update: self.update,
+                adopt: self.adopt,
+                delete: self.delete,
+                trust_mtime: self.trust_mtime,
+                durability: match self.durability {
+                    When::None => Durability::None,
+                    When::End => Durability::End,
+                    When::Each => Durability::Each,
+                },
+                hardlink_duplicates: self.hardlink_duplicates,
+                list_deletions: self.dry_run || log::is_on(),
+            },
+            ostree: OsTreeOptions::default(),
+        }
+    }
+
+    /// The options for an OSTree repository.
+    fn ostree_options(&self) -> Result<InstallOptions, Failure> {
+        let destination = match (&self.remote, self.mirror) {
+            (Some(remote), _) => Destination::Remote(remote.clone()),
+            (None, true) => Destination::Mirror,
+            (None, false) => Destination::Heads,
+        };
+        Ok(InstallOptions { ostree: OsTreeOptions { destination, now: now()? }, ..self.options() })
     }
 
     /// Into an OSTree repository.
     fn import(&self, repo: &Path) -> Result<(), Failure> {
-        let options = self.import_options()?;
+        let options = self.ostree_options()?;
         self.take(self.target.as_deref().unwrap_or(repo), |bundle, progress| {
             sealift::ostree::import(bundle, repo, &options, progress)
         })
@@ -345,7 +341,7 @@ impl Unpack {
             return Err(Failure::usage("--remote and --mirror are for ostree:REPO"));
         }
         self.check_of_repository("composefs:REPO")?;
-        let options = self.import_options()?;
+        let options = self.options();
         let start = Instant::now();
         let judge = self.trust.load()?;
         let input = self.bundle.open()?;
@@ -382,7 +378,7 @@ impl Unpack {
         if self.seal.is_some() {
             return Err(Failure::usage("--seal is for directories and ostree:REPO, not for --usb"));
         }
-        let options = self.import_options()?;
+        let options = self.ostree_options()?;
         self.take(medium, |bundle, progress| sealift::ostree::write_usb(bundle, medium, &options, progress))
     }
 

@@ -6,8 +6,9 @@ use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use sealift::unpack::{Census, Consent, UnpackOptions, unpack_asking};
+use sealift::unpack::{Census, Consent, unpack_asking};
 use sealift::{Error, Input, Progress};
+use sealift::{InstallOptions, TreeOptions};
 
 use crate::desk::{Desk, anyones, said};
 
@@ -113,7 +114,10 @@ fn it_is_compared_once() {
 fn a_caller_may_refuse_when_it_is_told_what_would_go() {
     let desk = home();
     let before = names(&desk.path(""));
-    let options = UnpackOptions { update: true, delete: true, adopt: true, ..UnpackOptions::default() };
+    let options = InstallOptions {
+        tree: TreeOptions { update: true, delete: true, adopt: true, ..TreeOptions::default() },
+        ..InstallOptions::default()
+    };
     let asking = |consent: &Consent<'_>| {
         let input = Input::open(&desk.path("7.sealift")).unwrap();
         unpack_asking(anyones(input).unwrap(), &desk.path("home"), &options, &Progress::default(), consent)
@@ -160,7 +164,10 @@ fn from_a_pipe_it_is_said_first_as_well() {
 #[test]
 fn without_delete_the_rest_stays() {
     let desk = home();
-    let options = UnpackOptions { update: true, adopt: true, ..UnpackOptions::default() };
+    let options = InstallOptions {
+        tree: TreeOptions { update: true, adopt: true, ..TreeOptions::default() },
+        ..InstallOptions::default()
+    };
     let stats = desk.take(7, "home", &options, &Progress::default()).unwrap();
     assert!(stats.was_adopted);
     assert_eq!((stats.deleted, stats.replaced), (Census::default(), Census { files: 1, ..Census::default() }));
@@ -216,8 +223,11 @@ fn deletions_of_an_update_are_counted_and_listed() {
     fs::remove_file(desk.path("target/etc/issue")).unwrap();
     fs::create_dir(desk.path("target/etc/issue")).unwrap();
     desk.write("target/etc/issue/inner", "in the way");
-    let options = UnpackOptions { update: true, delete: true, list_deletions: true, ..UnpackOptions::default() };
-    let dry = desk.take(7, "target", &UnpackOptions { dry_run: true, ..options.clone() }, &Progress::default());
+    let options = InstallOptions {
+        tree: TreeOptions { update: true, delete: true, list_deletions: true, ..TreeOptions::default() },
+        ..InstallOptions::default()
+    };
+    let dry = desk.take(7, "target", &InstallOptions { dry_run: true, ..options.clone() }, &Progress::default());
     let stats = desk.take(7, "target", &options, &Progress::default()).unwrap();
     assert_eq!(stats.deleted, Census { files: 21, directories: 4, symlinks: 1, others: 0 });
     assert_eq!(stats.deletions.len(), 26);

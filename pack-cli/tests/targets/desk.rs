@@ -9,7 +9,8 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
 
 use sealift::trust::{Guard, Places, TrustOptions, Trusted};
-use sealift::unpack::{Durability, UnpackOptions, UnpackStats, unpack};
+use sealift::unpack::{UnpackStats, unpack};
+use sealift::{Durability, InstallOptions, TreeOptions};
 use sealift::{Error, Index, Input, Limits, Progress};
 use sealift_store::Record;
 
@@ -56,23 +57,38 @@ impl Desk {
 
     /// Unpacks a bundle to `to`.
     pub(crate) fn unpack(&self, version: u64, to: &str) {
-        self.take(version, to, &UnpackOptions::default(), &Progress::default()).unwrap();
+        self.take(version, to, &InstallOptions::default(), &Progress::default()).unwrap();
     }
 
     /// `--update`
     pub(crate) fn update(&self, version: u64, to: &str) -> Result<UnpackStats, Error> {
-        self.take(version, to, &UnpackOptions { update: true, ..UnpackOptions::default() }, &Progress::default())
+        self.take(
+            version,
+            to,
+            &InstallOptions {
+                tree: TreeOptions { update: true, ..TreeOptions::default() },
+                ..InstallOptions::default()
+            },
+            &Progress::default(),
+        )
     }
 
     /// `--update --delete`
     pub(crate) fn replace(&self, version: u64, to: &str) -> Result<UnpackStats, Error> {
-        let options = UnpackOptions { update: true, delete: true, ..UnpackOptions::default() };
+        let options = InstallOptions {
+            tree: TreeOptions { update: true, delete: true, ..TreeOptions::default() },
+            ..InstallOptions::default()
+        };
         self.take(version, to, &options, &Progress::default())
     }
 
     /// `--update --delete --dry-run`
     pub(crate) fn dry_replace(&self, version: u64, to: &str) -> Result<UnpackStats, Error> {
-        let options = UnpackOptions { update: true, delete: true, dry_run: true, ..UnpackOptions::default() };
+        let options = InstallOptions {
+            dry_run: true,
+            tree: TreeOptions { update: true, delete: true, ..TreeOptions::default() },
+            ..InstallOptions::default()
+        };
         self.take(version, to, &options, &Progress::default())
     }
 
@@ -80,11 +96,15 @@ impl Desk {
         &self,
         version: u64,
         to: &str,
-        options: &UnpackOptions,
+        options: &InstallOptions,
         progress: &Progress,
     ) -> Result<UnpackStats, Error> {
         let input = Input::open(&self.path(&format!("{version}.sealift")))?;
-        let options = UnpackOptions { durability: Durability::None, jobs: 2, ..options.clone() };
+        let options = InstallOptions {
+            jobs: 2,
+            tree: TreeOptions { durability: Durability::None, ..options.tree.clone() },
+            ..options.clone()
+        };
         unpack(anyones(input)?, &self.path(to), &options, progress)
     }
 

@@ -4,7 +4,8 @@ use std::fs;
 use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _, chown, symlink};
 use std::process::Command;
 
-use sealift::unpack::{Durability, UnpackOptions, UnpackStats, unpack};
+use sealift::unpack::{UnpackStats, unpack};
+use sealift::{Durability, InstallOptions, TreeOptions};
 use sealift::{Error, Input, Progress};
 use sealift_skipped::skipped;
 
@@ -43,8 +44,11 @@ fn sprung(desk: &Desk, to: &str, spring: impl FnOnce() + Send + 'static) -> Resu
 }
 
 fn take(desk: &Desk, input: Input, to: &str) -> Result<UnpackStats, Error> {
-    let options =
-        UnpackOptions { update: true, delete: true, durability: Durability::None, jobs: 2, ..UnpackOptions::default() };
+    let options = InstallOptions {
+        jobs: 2,
+        tree: TreeOptions { update: true, delete: true, durability: Durability::None, ..TreeOptions::default() },
+        ..InstallOptions::default()
+    };
     unpack(anyones(input)?, &desk.path(to), &options, &Progress::default())
 }
 
@@ -158,7 +162,10 @@ fn all_names_of_a_target_are_one() {
     let bundle = desk.path("8.sealift");
     sprung(&desk, "target", move || {
         for other in [link, slash] {
-            let options = UnpackOptions { update: true, ..UnpackOptions::default() };
+            let options = InstallOptions {
+                tree: TreeOptions { update: true, ..TreeOptions::default() },
+                ..InstallOptions::default()
+            };
             let taken = anyones(Input::open(&bundle).unwrap()).unwrap();
             let done = unpack(taken, &other, &options, &Progress::default());
             assert!(matches!(done, Err(Error::Busy { .. })), "{done:?}");

@@ -5,7 +5,8 @@ use std::thread::sleep;
 use std::time::Duration;
 
 use rustix::fs::{Mode, OFlags, mkdirat, openat};
-use sealift::unpack::{Durability, UnpackOptions, unpack};
+use sealift::unpack::unpack;
+use sealift::{Durability, InstallOptions, TreeOptions};
 use sealift::{Input, Limits, Progress};
 
 use crate::desk::{Desk, anyone, anyones, said};
@@ -45,7 +46,11 @@ fn an_update_that_came_between_counts() {
     desk.write("tree/etc/issue", "third\n");
     desk.pack(3);
     desk.unpack(1, "target");
-    let options = UnpackOptions { update: true, durability: Durability::None, jobs: 2, ..UnpackOptions::default() };
+    let options = InstallOptions {
+        jobs: 2,
+        tree: TreeOptions { update: true, durability: Durability::None, ..TreeOptions::default() },
+        ..InstallOptions::default()
+    };
     // What the target keeps is read while the bundle's index is. Another program brings version 2 then: of what version 1 was, the
     // target has no longer what version 3 has as well.
     let other = Arc::clone(&desk);
@@ -71,7 +76,11 @@ fn a_record_is_read_whatever_limits_let_its_bundle_in() {
     desk.run(&["pack", "tree", "-o", "1.sealift", "--name", "os", "--bundle-version", "1", "--limit", &limit]);
     let take = |depth, update| {
         let input = Input::open(&desk.path("1.sealift")).unwrap();
-        let options = UnpackOptions { update, durability: Durability::None, jobs: 2, ..UnpackOptions::default() };
+        let options = InstallOptions {
+            jobs: 2,
+            tree: TreeOptions { update, durability: Durability::None, ..TreeOptions::default() },
+            ..InstallOptions::default()
+        };
         let limits = Limits { depth, ..Limits::default() };
         unpack(anyone().admit(input, limits)?, &desk.path("target"), &options, &Progress::default())
     };

@@ -4,7 +4,8 @@ use std::fs;
 use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _, chown, symlink};
 
 use sealift::Progress;
-use sealift::unpack::{UnpackOptions, UnpackStats};
+use sealift::unpack::UnpackStats;
+use sealift::{InstallOptions, TreeOptions};
 
 use crate::desk::{Desk, is_root, noise, said};
 
@@ -25,14 +26,14 @@ fn installed() -> Desk {
     desk
 }
 
-fn update(desk: &Desk, options: &UnpackOptions) -> UnpackStats {
-    let options = UnpackOptions { update: true, ..options.clone() };
+fn update(desk: &Desk, options: &InstallOptions) -> UnpackStats {
+    let options = InstallOptions { tree: TreeOptions { update: true, ..options.tree.clone() }, ..options.clone() };
     desk.take(7, "target", &options, &Progress::default()).unwrap()
 }
 
 /// What an update that has nothing to do says.
 fn assert_clean(desk: &Desk) {
-    let stats = update(desk, &UnpackOptions::default());
+    let stats = update(desk, &InstallOptions::default());
     assert!(stats.was_complete);
     assert_eq!((stats.files, stats.hashed_files, stats.changed_files, stats.checked_files), (0, 0, 0, 7));
 }
@@ -86,8 +87,8 @@ fn each_change_is_found_and_repaired() {
     for (what, change) in changes {
         let desk = installed();
         change(&desk);
-        let dry = update(&desk, &UnpackOptions { dry_run: true, ..UnpackOptions::default() });
-        let stats = update(&desk, &UnpackOptions::default());
+        let dry = update(&desk, &InstallOptions { dry_run: true, ..InstallOptions::default() });
+        let stats = update(&desk, &InstallOptions::default());
         assert!(!stats.was_complete && !stats.was_hashed, "{what}: {stats:?}");
         assert_eq!((dry.files, dry.changed_files), (stats.files, stats.changed_files), "{what}");
         desk.assert_same("target", "tree");
@@ -109,14 +110,14 @@ fn what_was_only_touched_is_read_once() {
     without_a_trace(&desk, "target/large", || desk.set_mode("target/large", 0o600));
     let mode = fs::metadata(desk.path("tree/large")).unwrap().permissions().mode();
     desk.set_mode("target/large", mode);
-    let stats = update(&desk, &UnpackOptions::default());
+    let stats = update(&desk, &InstallOptions::default());
     assert!(stats.was_complete);
     assert_eq!((stats.hashed_files, stats.changed_files, stats.files), (1, 0, 0));
     assert_clean(&desk);
 
     // One whose time alone is another gets it back.
     fs::File::open(desk.path("target/large")).unwrap().set_modified(std::time::UNIX_EPOCH).unwrap();
-    let stats = update(&desk, &UnpackOptions::default());
+    let stats = update(&desk, &InstallOptions::default());
     assert_eq!((stats.hashed_files, stats.changed_files, stats.files, stats.metadata_files), (1, 1, 0, 1));
     desk.assert_same("target", "tree");
     assert_clean(&desk);
@@ -130,14 +131,14 @@ fn owners_and_attributes_are_repaired_on_new_files() {
     let desk = installed();
     let before = fs::metadata(desk.path("target/large")).unwrap();
     chown(desk.path("target/large"), Some(1000), Some(1000)).unwrap();
-    let stats = update(&desk, &UnpackOptions::default());
+    let stats = update(&desk, &InstallOptions::default());
     assert_eq!((stats.files, stats.copied_files, stats.changed_files), (1, 1, 1));
     let after = fs::metadata(desk.path("target/large")).unwrap();
     assert_eq!((after.uid(), after.gid()), (before.uid(), before.gid()));
     assert_ne!(after.ino(), before.ino());
     assert_clean(&desk);
     rustix::fs::lsetxattr(desk.path("target/large"), "user.mine", b"x", rustix::fs::XattrFlags::empty()).unwrap();
-    assert_eq!(update(&desk, &UnpackOptions::default()).files, 1);
+    assert_eq!(update(&desk, &InstallOptions::default()).files, 1);
     assert_clean(&desk);
 }
 
@@ -161,7 +162,7 @@ fn a_record_without_stats_or_with_damaged_ones_is_read() {
         desk.assert_same("target", "tree");
         assert_clean(&desk);
         damage(&stats_of(&desk));
-        let stats = update(&desk, &UnpackOptions::default());
+        let stats = update(&desk, &InstallOptions::default());
         assert!(stats.was_complete && stats.was_hashed);
         assert_clean(&desk);
     }
@@ -171,7 +172,7 @@ fn a_record_without_stats_or_with_damaged_ones_is_read() {
 fn a_record_that_is_trusted_is_not_compared() {
     let desk = installed();
     desk.write("target/etc/motd", "edited\n");
-    let trusting = UnpackOptions { trust_record: true, ..UnpackOptions::default() };
+    let trusting = InstallOptions { trust_record: true, ..InstallOptions::default() };
     let stats = update(&desk, &trusting);
     assert_eq!((stats.checked_files, stats.hashed_files, stats.changed_files), (0, 0, 0));
     assert_eq!(fs::read(desk.path("target/etc/motd")).unwrap(), b"edited\n");
@@ -180,7 +181,13 @@ fn a_record_that_is_trusted_is_not_compared() {
     // An update to another bundle does not make it known by the way.
     desk.write("tree/etc/issue", "second\n");
     desk.pack(8);
-    desk.take(8, "target", &UnpackOptions { update: true, ..trusting }, &Progress::default()).unwrap();
+    desk.take(
+        8,
+        "target",
+        &InstallOptions { tree: TreeOptions { update: true, ..trusting.tree }, ..trusting },
+        &Progress::default(),
+    )
+    .unwrap();
     assert_eq!(fs::read(desk.path("target/etc/motd")).unwrap(), b"edited\n");
     let stats = desk.update(8, "target").unwrap();
     assert_eq!((stats.hashed_files, stats.changed_files), (0, 1), "its size tells");
@@ -190,7 +197,7 @@ fn a_record_that_is_trusted_is_not_compared() {
 #[test]
 fn all_is_read_where_that_is_asked_for() {
     let desk = installed();
-    let stats = update(&desk, &UnpackOptions { rehash: true, ..UnpackOptions::default() });
+    let stats = update(&desk, &InstallOptions { rehash: true, ..InstallOptions::default() });
     assert!(stats.was_hashed && stats.hashed_files == 5, "{stats:?}");
     assert_clean(&desk);
 }

@@ -3,8 +3,9 @@
 use std::fs;
 use std::path::PathBuf;
 
-use sealift::unpack::{UnpackOptions, unpack};
+use sealift::unpack::unpack;
 use sealift::{Error, Input, Progress};
+use sealift::{InstallOptions, TreeOptions};
 use sealift_skipped::skipped;
 
 use crate::desk::{Desk, anyones, is_root, noise};
@@ -49,7 +50,11 @@ fn what_is_there_already_needs_no_room() {
             desk.unpack(7, "small/target");
         }
         let cut = fs::read(desk.path("8.sealift")).unwrap()[..30_000_000].to_vec();
-        let options = UnpackOptions { update, jobs: 1, ..UnpackOptions::default() };
+        let options = InstallOptions {
+            jobs: 1,
+            tree: TreeOptions { update, ..TreeOptions::default() },
+            ..InstallOptions::default()
+        };
         let input = Input::pipe("pipe", Box::new(std::io::Cursor::new(cut)));
         let target = desk.path("small/target");
         unpack(anyones(input).unwrap(), &target, &options, &Progress::default()).expect_err("the bundle is cut");
@@ -69,12 +74,12 @@ fn too_little_room_leaves_what_was_made_before() {
     let cut = fs::read(desk.path("8.sealift")).unwrap()[..30_000_000].to_vec();
     let input = Input::pipe("pipe", Box::new(std::io::Cursor::new(cut)));
     let target = desk.path("small/target");
-    unpack(anyones(input).unwrap(), &target, &UnpackOptions::default(), &Progress::default())
+    unpack(anyones(input).unwrap(), &target, &InstallOptions::default(), &Progress::default())
         .expect_err("the bundle is cut");
     desk.write("small/other", vec![1; 25_000_000]);
-    let error = desk.take(8, "small/target", &UnpackOptions::default(), &Progress::default());
+    let error = desk.take(8, "small/target", &InstallOptions::default(), &Progress::default());
     assert!(matches!(error, Err(Error::NoSpace { .. })), "{error:?}");
     fs::remove_file(desk.path("small/other")).unwrap();
-    let stats = desk.take(8, "small/target", &UnpackOptions::default(), &Progress::default()).unwrap();
+    let stats = desk.take(8, "small/target", &InstallOptions::default(), &Progress::default()).unwrap();
     assert!(stats.resumed_files > 0);
 }

@@ -9,9 +9,10 @@ use std::thread;
 use std::time::Duration;
 
 use sealift::audit::{AuditOptions, audit};
-use sealift::unpack::{UnpackOptions, UnpackStats, unpack};
+use sealift::unpack::{UnpackStats, unpack};
 use sealift::verify::{Depth, verify};
 use sealift::{Error, Input, Limits, Phase, Progress};
+use sealift::{InstallOptions, TreeOptions};
 
 use crate::desk::{Desk, anyone, anyones, noise, said};
 
@@ -40,7 +41,7 @@ fn half(desk: &Desk, version: u64) -> (Input, Arc<Progress>) {
     (Input::pipe("pipe", Box::new(Half { bytes, at: 0, progress: Arc::clone(&progress) })), progress)
 }
 
-fn stop(desk: &Desk, version: u64, options: &UnpackOptions) -> Result<UnpackStats, Error> {
+fn stop(desk: &Desk, version: u64, options: &InstallOptions) -> Result<UnpackStats, Error> {
     let (input, progress) = half(desk, version);
     unpack(anyones(input)?, &desk.path("target"), options, &progress)
 }
@@ -60,10 +61,10 @@ fn large() -> Desk {
 #[test]
 fn an_unpacking_goes_on() {
     let desk = large();
-    let stopped = stop(&desk, 8, &UnpackOptions::default());
+    let stopped = stop(&desk, 8, &InstallOptions::default());
     assert!(matches!(stopped, Err(Error::Cancelled)), "{stopped:?}");
     assert!(!desk.path("target").exists());
-    let stats = desk.take(8, "target", &UnpackOptions::default(), &Progress::default()).unwrap();
+    let stats = desk.take(8, "target", &InstallOptions::default(), &Progress::default()).unwrap();
     assert!(stats.resumed_files > 0, "{stats:?}");
     desk.assert_same("target", "tree");
     assert!(!desk.path(".target.sealift-partial").exists());
@@ -74,7 +75,8 @@ fn an_update_goes_on() {
     let desk = large();
     desk.unpack(7, "target");
     desk.unpack(7, "before");
-    let options = UnpackOptions { update: true, ..UnpackOptions::default() };
+    let options =
+        InstallOptions { tree: TreeOptions { update: true, ..TreeOptions::default() }, ..InstallOptions::default() };
     let stopped = stop(&desk, 8, &options);
     assert!(matches!(stopped, Err(Error::Cancelled)), "{stopped:?}");
     desk.assert_same("target", "before");
@@ -120,7 +122,11 @@ fn an_update_that_changes_its_target_ends_well() {
     let update = thread::spawn({
         let (progress, bundle, target) = (Arc::clone(&progress), desk.path("8.sealift"), desk.path("target"));
         move || {
-            let options = UnpackOptions { update: true, jobs: 1, ..UnpackOptions::default() };
+            let options = InstallOptions {
+                jobs: 1,
+                tree: TreeOptions { update: true, ..TreeOptions::default() },
+                ..InstallOptions::default()
+            };
             unpack(anyones(Input::open(&bundle)?)?, &target, &options, &progress)
         }
     });

@@ -6,7 +6,7 @@ use std::os::unix::net::UnixListener;
 use std::path::Path;
 
 use sealift::Progress;
-use sealift::unpack::UnpackOptions;
+use sealift::{InstallOptions, TreeOptions};
 
 use crate::desk::{Desk, is_root, said};
 
@@ -143,7 +143,10 @@ fn a_part_of_a_bundle_is_looked_at_as_a_part() {
     let desk = updatable();
     for (part, other) in [("etc", "mine"), ("etc/motd", "etc/mine")] {
         let target = part.replace('/', "-");
-        let options = |update| UnpackOptions { prefix: part.into(), update, ..UnpackOptions::default() };
+        let options = |update| InstallOptions {
+            tree: TreeOptions { prefix: part.into(), update, ..TreeOptions::default() },
+            ..InstallOptions::default()
+        };
         desk.take(7, &target, &options(false), &Progress::default()).unwrap();
         desk.write(&format!("{target}/{other}"), "stays\n");
         let changed = || desk.take(8, &target, &options(true), &Progress::default()).unwrap().changed_files;
@@ -173,7 +176,11 @@ fn times_are_believed_only_where_that_is_asked_for() {
                 fs::remove_dir_all(desk.path(".target.sealift-state")).unwrap();
             }
             let adopt = !keeps_state;
-            let options = UnpackOptions { update: true, adopt, rehash, trust_mtime, ..UnpackOptions::default() };
+            let options = InstallOptions {
+                rehash,
+                tree: TreeOptions { update: true, adopt, trust_mtime, ..TreeOptions::default() },
+                ..InstallOptions::default()
+            };
             let stats = desk.take(8, "target", &options, &Progress::default()).unwrap();
             assert!(stats.was_hashed);
             assert_eq!(stats.hashed_files, if trust_mtime { 1 } else { 3 });

@@ -8,7 +8,8 @@ use sealift::pack::{Output, PackOptions, PackRef, pack};
 use sealift::source::{DirectoryOptions, DirectorySource, Source};
 use sealift::trust::sign::{PublicKey, SignChange, Signer, Zeroizing, sign_bundle};
 use sealift::trust::{Guard, Places, TrustOptions, Trusted, Verdict};
-use sealift::unpack::{Durability, UnpackOptions, unpack};
+use sealift::unpack::unpack;
+use sealift::{Durability, InstallOptions, TreeOptions};
 use sealift::{Error, Input, Limits, Progress};
 use sealift_format::{Head, Identity, Kind};
 use tempfile::TempDir;
@@ -150,7 +151,10 @@ impl Desk {
 
     /// Makes the target, or updates it.
     pub(crate) fn take_to(&self, target: &Path, bundle: Trusted) -> Result<(), Error> {
-        let options = UnpackOptions { update: true, durability: Durability::None, ..UnpackOptions::default() };
+        let options = InstallOptions {
+            tree: TreeOptions { update: true, durability: Durability::None, ..TreeOptions::default() },
+            ..InstallOptions::default()
+        };
         unpack(bundle, target, &options, &Progress::default()).map(drop)
     }
 }

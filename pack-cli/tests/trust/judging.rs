@@ -5,8 +5,9 @@ use std::os::unix::fs::symlink;
 use std::path::Path;
 
 use sealift::trust::{TrustOptions, bound_name};
-use sealift::unpack::{UnpackOptions, unpack};
+use sealift::unpack::unpack;
 use sealift::{Error, Progress};
+use sealift::{InstallOptions, TreeOptions};
 use sealift_format::{Envelope, Identity, Kind};
 
 use crate::desk::{Desk, NOW, head_of, identity, options, refusal};
@@ -133,7 +134,11 @@ fn a_target_is_bound_to_its_version() {
     // The device forgot that it took it, and the target did not.
     let check = |options: &TrustOptions, bundle: &Path| {
         let options = TrustOptions { state: Some(desk.path("lost")), ..options.clone() };
-        let how = UnpackOptions { update: true, dry_run: true, ..UnpackOptions::default() };
+        let how = InstallOptions {
+            dry_run: true,
+            tree: TreeOptions { update: true, ..TreeOptions::default() },
+            ..InstallOptions::default()
+        };
         unpack(desk.admit(&options, bundle)?, &target, &how, &Progress::default())
     };
     assert_eq!(refusal(check(&options(), &old)), (Some(Kind::Downgrade), 3));
@@ -156,7 +161,11 @@ fn a_target_is_bound_to_its_first_name() {
     let target = desk.path("target");
     let unsigned = TrustOptions { allow_unsigned: true, ..options() };
     let check_bound = |target: &Path, bundle: &Path| {
-        let how = UnpackOptions { update: true, dry_run: true, ..UnpackOptions::default() };
+        let how = InstallOptions {
+            dry_run: true,
+            tree: TreeOptions { update: true, ..TreeOptions::default() },
+            ..InstallOptions::default()
+        };
         unpack(desk.admit(&unsigned, bundle)?, target, &how, &Progress::default())
     };
     assert!(check_bound(&target, &bundle).is_ok());

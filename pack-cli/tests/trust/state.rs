@@ -4,8 +4,9 @@ use std::fs;
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
 
+use sealift::InstallOptions;
 use sealift::trust::{Store, TrustOptions};
-use sealift::unpack::{UnpackOptions, unpack};
+use sealift::unpack::unpack;
 use sealift::{Error, Progress};
 use sealift_format::{Identity, Kind};
 
@@ -170,7 +171,7 @@ fn a_trial_writes_nothing() {
     let desk = Desk::new();
     desk.trust(&["a"]);
     let bundle = desk.admit(&options(), &desk.signed(7, &["a"])).expect("it is trusted");
-    let trial = UnpackOptions { dry_run: true, ..UnpackOptions::default() };
+    let trial = InstallOptions { dry_run: true, ..InstallOptions::default() };
     unpack(bundle, &desk.path("target"), &trial, &Progress::default()).expect("it could be remembered");
     assert!(!desk.path("state").exists() && !desk.path("target").exists());
 }

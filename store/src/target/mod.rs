@@ -6,4 +6,4 @@ pub mod directory;
 mod options;
 pub mod ostree;
 
-pub use options::{Destination, ImportOptions};
+pub use options::{Destination, Durability, InstallOptions, OsTreeOptions, TreeOptions};

@@ -1,30 +1,78 @@
-//! Options of an import into a repository or a store.
+//! Options of installing a bundle.
 
 use crate::base::GivenBases;
 use crate::seal::Seal;
 
-/// Options of an import into an OSTree repository or a composefs store.
+/// Options of installing a bundle in a target of any kind.
 #[derive(Clone, Debug, Default)]
 #[allow(clippy::exhaustive_structs, reason = "callers fill it in")]
-pub struct ImportOptions {
-    /// The refs; if empty, all that are OSTree commits, or have a composefs image.
+pub struct InstallOptions {
+    /// The refs. A directory takes one, which must be given if the bundle has several; if empty, a repository or store takes all that are OSTree
+    /// commits, or have a composefs image.
     pub refs: Vec<String>,
     /// Where the bases of a delta bundle are, unless the target holds them.
     pub bases: GivenBases,
-    /// Where the refs go in an OSTree repository; on a medium always to their collections.
-    pub destination: Destination,
-    /// Whether to seal new objects; [`Seal::AsBefore`] does as for the last bundle of this name, or as the store does. On a medium none is sealed.
+    /// Whether to seal files or new objects; [`Seal::AsBefore`] does as for the last bundle of this name, or as the store does. Existing files that
+    /// are sealed for the first time are hashed before. On a medium none is sealed.
     pub seal: Seal,
-    /// Read and hash the objects that the target has instead of relying on the file system's metadata.
+    /// Read and hash what the target has instead of relying on its install record and the file system's metadata.
     pub rehash: bool,
-    /// Do not check objects that the target already had.
+    /// Rely on the install record alone. Of an existing directory, only the names and kinds of files are checked.
     pub trust_record: bool,
-    /// The time to put into a rewritten summary of an OSTree repository, in seconds since 1970.
-    pub now: u64,
     /// Report what would be done, and do nothing.
     pub dry_run: bool,
     /// Threads; 0 counts as 1.
     pub jobs: usize,
+    /// Options of directories.
+    pub tree: TreeOptions,
+    /// Options of OSTree repositories.
+    pub ostree: OsTreeOptions,
+}
+
+/// Options of unpacking into a directory.
+#[derive(Clone, Debug, Default)]
+#[allow(clippy::exhaustive_structs, reason = "callers fill it in")]
+pub struct TreeOptions {
+    /// Unpack only what lies at or below this path, which may be written as lists print it.
+    pub prefix: Vec<u8>,
+    /// Update an existing target: it becomes the unpacked tree, and only what it lacks is read. Its files are compared with its install record by
+    /// size, times and inode number; those that differ are read, and rebuilt if their content differs.
+    pub update: bool,
+    /// Let an update adopt a directory that this program did not make.
+    pub adopt: bool,
+    /// Let an update remove what the bundle does not have.
+    pub delete: bool,
+    /// If an update has to examine the target's files, decide by size and time whether they are the bundle's.
+    pub trust_mtime: bool,
+    /// When data must be durable.
+    pub durability: Durability,
+    /// Turn equal files with equal metadata into hard links.
+    pub hardlink_duplicates: bool,
+    /// List all deletions in the stats, not only their number.
+    pub list_deletions: bool,
+}
+
+/// When data must be durable.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[allow(clippy::exhaustive_enums, reason = "a caller chooses one")]
+pub enum Durability {
+    /// Whenever the system writes it back.
+    None,
+    /// Before the target gets its name.
+    #[default]
+    End,
+    /// After each file, for systems where one large flush would starve others.
+    Each,
+}
+
+/// Options of importing into an OSTree repository.
+#[derive(Clone, Debug, Default)]
+#[allow(clippy::exhaustive_structs, reason = "callers fill it in")]
+pub struct OsTreeOptions {
+    /// Where the refs go; on a medium always to their collections.
+    pub destination: Destination,
+    /// The time to put into a rewritten summary, in seconds since 1970.
+    pub now: u64,
 }
 
 /// Where refs go in an OSTree repository.

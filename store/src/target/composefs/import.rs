@@ -25,7 +25,7 @@ use crate::fs::writeback::with_writeback;
 use crate::input::Input;
 use crate::progress::Phase;
 use crate::seal::Seal;
-use crate::target::options::ImportOptions;
+use crate::target::options::InstallOptions;
 use crate::threads::parallel::for_each;
 use crate::trust::{Admission, TargetKind, TargetPlace, Trusted};
 use crate::{Error, Progress};
@@ -50,7 +50,7 @@ struct Chosen<'a> {
 pub fn import(
     bundle: Trusted,
     target: &Path,
-    options: &ImportOptions,
+    options: &InstallOptions,
     progress: &Progress,
 ) -> Result<ImportStats, Error> {
     let (unopened, admission) = bundle.install(options.dry_run)?;
@@ -187,7 +187,7 @@ fn sort_out(
     chosen: &[Chosen<'_>],
     held: Option<(&StoreRecord, &Repo)>,
     seals: bool,
-    options: &ImportOptions,
+    options: &InstallOptions,
     progress: &Progress,
 ) -> Result<Sorted, Error> {
     let index = &bundle.index;

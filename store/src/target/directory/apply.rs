@@ -8,7 +8,6 @@ use parking_lot::Mutex;
 use rustix::fs::{AtFlags, FileType, Mode, OFlags, chmod, fstat, mkdirat, renameat, statat, unlinkat, utimensat};
 use rustix::io::Errno;
 
-use super::as_u64;
 use super::census::Census;
 use super::changes::{Changes, Depth};
 use super::metadata::{Privilege, times};
@@ -19,6 +18,7 @@ use crate::directory::target::{Target, TargetWalk};
 use crate::fs::confined::{known_type, names_in, open_name, open_on_same_device, open_own, open_within};
 use crate::threads::parallel::for_each;
 use crate::{Error, Progress};
+use sealift_format::num;
 use sealift_format::num::at;
 
 /// The changes that bring a target to the wanted index.
@@ -248,7 +248,7 @@ impl Update<'_> {
 
     /// Returns how many names are moved into the target or out of it.
     pub(super) fn moves(&self) -> u64 {
-        as_u64(self.built().len() + self.extras.len())
+        num::wide(self.built().len() + self.extras.len())
     }
 
     /// Brings the target to the wanted index. Files that should stay but are not as expected are skipped, and the first such error is returned.

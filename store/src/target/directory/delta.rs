@@ -8,22 +8,23 @@ use crate::Site;
 use sealift_format::{Bundle, Delta, Index, verity};
 
 use super::installed::Installed;
+use super::job::Job;
 use super::journal;
 use super::plan::Selection;
-use super::{Job, UnpackOptions};
 use crate::base::{self, Base, Bases};
 use crate::contents::index_by_reading;
 use crate::directory::stage::Stage;
 use crate::error::wrong_base;
 use crate::progress::Phase;
 use crate::source::{DirectoryOptions, DirectorySource, Source};
+use crate::target::options::InstallOptions;
 use crate::{Error, Progress};
 
 /// Completes a delta to a whole bundle with what `target` holds. Returns it with its bases and with the target's record.
 pub(super) fn complete(
     delta: Delta,
     site: &Arc<Site>,
-    options: &UnpackOptions,
+    options: &InstallOptions,
     progress: &Progress,
 ) -> Result<(Bundle, Bases, Option<Installed>), Error> {
     let target = site.path();

@@ -16,11 +16,11 @@ use sealift_verify::content::Content;
 
 use super::metadata::Privilege;
 use super::plan::{Link, Place, Selection};
-use super::{Durability, UnpackOptions};
 use crate::delivery::write_content;
 use crate::directory::stage::{Stage, StageKind};
 use crate::directory::walk::Walk;
 use crate::fs::confined::{open_name, open_within};
+use crate::target::options::{Durability, InstallOptions};
 use crate::{Error, Progress};
 
 /// The state shared by all threads that unpack.
@@ -30,7 +30,7 @@ pub(super) struct Builder<'a> {
     pub(super) stage: &'a Stage,
     pub(super) privilege: &'a Privilege,
     pub(super) progress: &'a Progress,
-    pub(super) options: &'a UnpackOptions,
+    pub(super) options: &'a InstallOptions,
     /// Whether the file system can share blocks between files.
     reflinks: bool,
     pub(super) duplicate_bytes: AtomicU64,
@@ -69,7 +69,7 @@ impl<'a> Builder<'a> {
         stage: &'a Stage,
         privilege: &'a Privilege,
         progress: &'a Progress,
-        options: &'a UnpackOptions,
+        options: &'a InstallOptions,
     ) -> Self {
         Self {
             bundle,
@@ -225,7 +225,7 @@ impl<'a> Builder<'a> {
         let inode = |place: Place| self.bundle.index.inode(self.bundle.index.entry(place.entry).inode);
         let (a, b) = (inode(first), inode(place));
         let equal = (a.attributes, a.mtime, a.mtime_ns) == (b.attributes, b.mtime, b.mtime_ns);
-        if !self.options.hardlink_duplicates || !equal {
+        if !self.options.tree.hardlink_duplicates || !equal {
             return Ok(false);
         }
         let link = Link { from: first, entry: place.entry, directory: place.directory };
@@ -254,7 +254,7 @@ impl<'a> Builder<'a> {
     pub(super) fn finish_again(&self, file: &OwnedFd, place: Place) -> Result<(), Error> {
         let (inode, attributes) = self.inode_of(place);
         let stat = fstat(file).map_err(self.failed("look at", place))?;
-        if !self.privilege.has_all(&stat, attributes, inode) || self.options.durability == Durability::Each {
+        if !self.privilege.has_all(&stat, attributes, inode) || self.options.tree.durability == Durability::Each {
             return self.finish_file(file, place);
         }
         self.privilege.count_owner(attributes);
@@ -273,7 +273,7 @@ impl<'a> Builder<'a> {
         let made = self.privilege.creation_mode(attributes);
         let applied = self.privilege.apply(file.as_fd(), attributes, inode, Some(made));
         applied.map_err(self.failed("set the metadata of", place))?;
-        if self.options.durability == Durability::Each {
+        if self.options.tree.durability == Durability::Each {
             fsync(file).map_err(self.failed("sync", place))?;
         }
         self.progress.add(0, 1);

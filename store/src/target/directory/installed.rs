@@ -10,13 +10,13 @@ use sealift_verify::escape::readings;
 use super::journal;
 use super::metadata::Privilege;
 use super::plan::Selection;
-use super::{UnpackOptions, as_u64};
 use crate::contents::index_of;
 use crate::contents::{Want, hash_contents};
 use crate::directory::state::{self, TreeRecord};
 use crate::install_record::{InstallRecord, is_damage};
 use crate::progress::Phase;
 use crate::source::{DirectoryOptions, DirectorySource, Source, XattrFilter};
+use crate::target::options::InstallOptions;
 use crate::tree::NodeKind;
 use crate::{Error, Progress};
 
@@ -81,9 +81,9 @@ impl Installed {
     }
 
     /// Returns whether the target's record is still this one: it was read before the lock was taken.
-    pub(super) fn is_current(&self, site: &Site, options: &UnpackOptions) -> Result<bool, Error> {
+    pub(super) fn is_current(&self, site: &Site, options: &InstallOptions) -> Result<bool, Error> {
         let Some(head) = &self.kept else { return Ok(false) };
-        state::is_kept(site, head, &self.reference, &options.prefix)
+        state::is_kept(site, head, &self.reference, &options.tree.prefix)
     }
 
     /// Returns the kernel's digests of the index's objects, as far as they were recorded.
@@ -102,7 +102,7 @@ impl Installed {
     }
 
     /// Returns the target's record; `None` if there is none, if it is of another part of a bundle, or if it does not count.
-    pub(super) fn kept(site: &Site, options: &UnpackOptions) -> Result<Option<Self>, Error> {
+    pub(super) fn kept(site: &Site, options: &InstallOptions) -> Result<Option<Self>, Error> {
         if options.rehash {
             return Ok(None);
         }
@@ -112,7 +112,7 @@ impl Installed {
                 tracing::warn!(%error, "ignored the damaged install record");
                 None
             }
-            loaded => loaded?.filter(|state| readings(&options.prefix).contains(&state.part.prefix)),
+            loaded => loaded?.filter(|state| readings(&options.tree.prefix).contains(&state.part.prefix)),
         };
         // It does not apply to a tree that was copied or moved over the unpacked one.
         let state = match state {
@@ -139,7 +139,7 @@ impl Installed {
         site: &Site,
         wanted: &Index,
         selection: &Selection,
-        options: &UnpackOptions,
+        options: &InstallOptions,
         progress: &Progress,
     ) -> Result<Self, Error> {
         let mut xattrs = XattrFilter::default();
@@ -149,7 +149,7 @@ impl Installed {
         let source =
             Source::Directory(DirectorySource::list_open(site.reopen()?, site.path(), &listing, options.jobs)?);
         let sizes: HashSet<u64> = selection.regulars.iter().map(|place| wanted.object(place.object).size).collect();
-        let assumed = if options.trust_mtime { by_time(&source, wanted, selection) } else { Vec::new() };
+        let assumed = if options.tree.trust_mtime { by_time(&source, wanted, selection) } else { Vec::new() };
         let known = |content: usize| assumed.get(content).copied().flatten();
         let wants: Vec<Want> = (0..source.content_count())
             .zip(0_usize..)
@@ -170,7 +170,7 @@ impl Installed {
             sealed: None,
             stats: None,
             as_root: false,
-            hashed_files: as_u64(wants.iter().filter(|want| **want == Want::Id).count()),
+            hashed_files: num::wide(wants.iter().filter(|want| **want == Want::Id).count()),
         })
     }
 }
@@ -206,12 +206,12 @@ fn by_time(source: &Source, wanted: &Index, selection: &Selection) -> Vec<Option
 ///
 /// # Errors
 /// Returns [`Error::NotOurs`], or an error if its record cannot be read.
-pub(super) fn check_ours(site: &Site, options: &UnpackOptions) -> Result<bool, Error> {
+pub(super) fn check_ours(site: &Site, options: &InstallOptions) -> Result<bool, Error> {
     // For a moment, an update that changes it keeps the record in the stage.
     if journal::is_left(site.place())? || !state::is_foreign(site)? {
         return Ok(false);
     }
-    if options.adopt {
+    if options.tree.adopt {
         return Ok(true);
     }
     Err(Error::NotOurs { target: site.path().to_owned(), is_of_another: site.record()?.is_some() })

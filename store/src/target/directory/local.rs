@@ -5,10 +5,10 @@ use std::collections::{HashMap, HashSet};
 use parking_lot::Mutex;
 
 use rustix::fs::{FileType, Mode, OFlags, fstat};
+use sealift_format::num;
 use sealift_format::{Index, InodeKind, Ref};
 
 use super::adopt::{Content, check_content};
-use super::as_u64;
 use super::files::{Builder, WorkerState};
 use super::plan::{Place, Selection};
 use crate::Error;
@@ -43,7 +43,7 @@ pub(super) fn copy_local(builder: &Builder<'_>, target: &Target<'_>, tree: &Ref)
     }
     let size = |places: &[Place]| places.first().map_or(0, |place| builder.bundle.index.object(place.object).size);
     let bytes = tasks.iter().map(|(places, _)| size(places)).sum();
-    builder.progress.enter(Phase::Copying, bytes, tasks.iter().map(|(places, _)| as_u64(places.len())).sum());
+    builder.progress.enter(Phase::Copying, bytes, tasks.iter().map(|(places, _)| num::wide(places.len())).sum());
     let made: Mutex<HashSet<u32>> = Mutex::default();
     for_each(builder.options.jobs, &tasks, Copier::default, |copier, (places, sources)| {
         for &source in *sources {

@@ -13,6 +13,7 @@ use rustix::fs::{
     AtFlags, FileType, Mode, OFlags, Statx, StatxAttributes, StatxFlags, StatxTimestamp, fstat, readlinkat, statx,
 };
 use rustix::io::{Errno, retry_on_intr};
+use sealift_format::num;
 use sealift_format::num::at;
 use sealift_format::{Inode, InodeKind};
 
@@ -117,7 +118,7 @@ impl Recheck {
         let mut suspects = Vec::new();
         let mut numbers = std::collections::HashMap::new();
         for found in all.into_inner() {
-            recheck.checked += found.files + super::as_u64(found.missing.len());
+            recheck.checked += found.files + num::wide(found.missing.len());
             for (entry, stat) in found.same {
                 recheck.stats[at(entry)] = Some(stat);
                 recheck.exact_directories.extend(checker.exact_directory(entry));
@@ -206,7 +207,7 @@ impl Recheck {
 
     /// Returns the number of changed inodes.
     pub(super) fn changed(&self) -> u64 {
-        super::as_u64(self.unlike.len() + self.retimed.len())
+        num::wide(self.unlike.len() + self.retimed.len())
     }
 }
 

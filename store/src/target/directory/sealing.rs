@@ -12,14 +12,15 @@ use parking_lot::Mutex;
 
 use rustix::fs::{FileType, Mode, OFlags, chmod, fstat};
 use rustix::io::Errno;
+use sealift_format::num;
 use sealift_format::verity::Parameters;
 use sealift_format::{BLOCK_LEN, Error as FormatError, Head, Index, Part, verity};
 use sealift_verify::kernel::{self, KernelError, Sealed};
 
 use super::files::{Builder, WorkerState};
 use super::plan::Place;
-use super::{as_u64, state};
 use crate::Site;
+use crate::directory::state;
 use crate::directory::target::{Target, TargetWalk};
 use crate::fs::confined::open_name;
 use crate::progress::Phase;
@@ -87,7 +88,7 @@ impl Sealing {
 
     /// Seals files of the stage that are no longer being written.
     pub(super) fn seal_staged(&self, builder: &Builder<'_>, places: &[Place], jobs: usize) -> Result<(), Error> {
-        builder.progress.enter(Phase::Sealing, 0, as_u64(places.len()));
+        builder.progress.enter(Phase::Sealing, 0, num::wide(places.len()));
         for_each(jobs, places, WorkerState::default, |hand, &place| {
             builder.progress.check()?;
             let (directory, name) = builder.spot(hand, place)?;
@@ -106,7 +107,7 @@ impl Sealing {
         jobs: usize,
         progress: &Progress,
     ) -> Result<(), Error> {
-        progress.enter(Phase::Sealing, 0, as_u64(places.len()));
+        progress.enter(Phase::Sealing, 0, num::wide(places.len()));
         for_each(jobs, places, TargetWalk::default, |walk, &place| {
             progress.check()?;
             let name = target.index.name(target.index.entry(place.entry));

@@ -11,12 +11,14 @@ use super::delta;
 use super::files::Builder;
 use super::gather::{Kept, gather};
 use super::installed::{Installed, check_ours};
+use super::job::Job;
 use super::journal::{self, Interrupted};
 use super::local::{copy_local, local_entries};
 use super::metadata::Privilege;
 use super::plan::{Place, Selection};
 use super::recheck::{Checker, Recheck};
-use super::{Durability, Job, UnpackStats, abandon, as_u64};
+use super::resume::abandon;
+use super::stats::UnpackStats;
 use crate::Error;
 use crate::directory::stage::{Stage, StageKind};
 use crate::directory::state;
@@ -24,6 +26,8 @@ use crate::directory::target::Target;
 use crate::fs::stat_cache::{FileTime, now};
 use crate::input::Input;
 use crate::progress::Phase;
+use crate::target::options::Durability;
+use sealift_format::num;
 
 impl Job<'_> {
     /// Brings the target, a non-empty directory, to the selection.
@@ -39,7 +43,7 @@ impl Job<'_> {
             let privilege = Privilege::of_this_process();
             let kept = kept.map_or_else(|| Installed::kept(self.site, self.options), |kept| Ok(Some(kept)))?;
             let compared = self.compare(&selection, &privilege, kept, FileTime::default())?;
-            let (mut pending, stats) = self.foresee(&selection, &compared, self.options.list_deletions)?;
+            let (mut pending, stats) = self.foresee(&selection, &compared, self.options.tree.list_deletions)?;
             let was_complete = self.is_done(&compared, &privilege);
             let stats = UnpackStats { was_adopted, was_complete, ..stats };
             self.progress.keep(stats.kept_files);
@@ -134,7 +138,8 @@ impl Job<'_> {
         self.check_beside(&update.target, stage.root())?;
         let mut pending = self.to_build(selection, update);
         let built = pending.regulars.clone();
-        let mut stats = UnpackStats { was_adopted, ..self.stats_of(&compared, &pending, self.options.list_deletions)? };
+        let mut stats =
+            UnpackStats { was_adopted, ..self.stats_of(&compared, &pending, self.options.tree.list_deletions)? };
         self.progress.keep(stats.kept_files);
         stats.free_bytes = self.check_room(stage, &pending, 0)?;
         delta::check_bases(self, target, &pending)?;
@@ -146,12 +151,12 @@ impl Job<'_> {
         {
             let builder = Builder::new(self.bundle, &pending, stage, &privilege, self.progress, self.options);
             let copied = copy_local(&builder, &Target::open(self.site, index)?, tree)?;
-            stats.copied_files = as_u64(copied.len());
+            stats.copied_files = num::wide(copied.len());
             pending.take_away(self.bundle, |entry| copied.contains(&entry), Default::default());
         }
         delta::check_brought(self, target, &pending)?;
         stats.stored_bytes = pending.reads.stored_bytes();
-        let durable = self.options.durability != Durability::None;
+        let durable = self.options.tree.durability != Durability::None;
         // If files are built, the stage is synced as a whole.
         let sync_stage = durable && !update.changes.build.is_empty();
         let is_done = self.is_done(&compared, &privilege);
@@ -257,7 +262,7 @@ impl Job<'_> {
     fn recheck(&self, installed: &Installed, privilege: &Privilege, begun: FileTime) -> Result<Option<Recheck>, Error> {
         let Some((index, tree)) = installed.tree().filter(|_| !self.options.trust_record) else { return Ok(None) };
         let target = Target::open(self.site, index)?;
-        let selection = Selection::list(index, tree, &self.options.prefix);
+        let selection = Selection::list(index, tree, &self.options.tree.prefix);
         let by = Checker::new(&target, &selection, installed.stats(), privilege, self.progress);
         Recheck::of(&by.sealed(installed.is_sealed()), &selection, begun, self.options.jobs).map(Some)
     }
@@ -278,7 +283,7 @@ impl Job<'_> {
             selection,
             changes: Changes::between(tree, index, selection, privilege, recheck.unwrap_or(&nothing)),
             extras: Vec::new(),
-            may_delete: self.options.delete,
+            may_delete: self.options.tree.delete,
             privilege,
             progress: self.progress,
             jobs: self.options.jobs,
@@ -287,7 +292,7 @@ impl Job<'_> {
             of: self.bundle.head.root().contents.index_digest,
             unlike: Mutex::default(),
         };
-        if !update.look(&self.options.prefix, recheck.is_some())? {
+        if !update.look(&self.options.tree.prefix, recheck.is_some())? {
             return Ok(None);
         }
         update.fits()?;
@@ -314,9 +319,9 @@ impl Job<'_> {
         let was_read = checked.is_some() && installed.stats().is_none();
         Ok(UnpackStats {
             is_update: true,
-            directories: as_u64(update.changes.new_directories.len()),
+            directories: num::wide(update.changes.new_directories.len()),
             kept_files: update.changes.kept,
-            metadata_files: as_u64(update.changes.metadata.len()),
+            metadata_files: num::wide(update.changes.metadata.len()),
             deleted: deletions.census,
             deletions: deletions.paths.iter().map(|path| crate::error::path_of(path).to_owned()).collect(),
             replaced: update.present,

@@ -17,7 +17,7 @@ use crate::error::wrong_base;
 use crate::ostree::records::{indexes, records, without_repository_files};
 use crate::ostree::repo::Repo;
 use crate::source::{OstreeSource, SourceOptions};
-use crate::target::options::ImportOptions;
+use crate::target::options::InstallOptions;
 use crate::{Error, Phase, Progress};
 
 /// Completes a delta to a whole bundle with what the repository holds, given the options of the import. Returns it with its bases: none if the
@@ -25,7 +25,7 @@ use crate::{Error, Phase, Progress};
 pub(super) fn complete(
     delta: Delta,
     repo: &Arc<Repo>,
-    options: &ImportOptions,
+    options: &InstallOptions,
     progress: &Progress,
 ) -> Result<(Bundle, Bases), Error> {
     match (Finder { delta: &delta, repo, options, progress }).find()? {
@@ -68,7 +68,7 @@ impl Role {
 struct Finder<'a> {
     delta: &'a Delta,
     repo: &'a Arc<Repo>,
-    options: &'a ImportOptions,
+    options: &'a InstallOptions,
     progress: &'a Progress,
 }
 
@@ -170,7 +170,7 @@ impl Finder<'_> {
             }
             let first = self.delta.difference.ostree().and_then(|ostree| ostree.refs().first());
             let collection = self.edited(name).or(first).map_or("", |edited| &edited.collection);
-            let place = destination(self.repo, name, collection, &self.options.destination)?;
+            let place = destination(self.repo, name, collection, &self.options.ostree.destination)?;
             let Some(commit) = self.repo.read_ref(&place)? else {
                 return Err(self.missing(&format!("the repository has no ref {place}"), held));
             };

@@ -24,7 +24,7 @@ use crate::ostree::repo::Repo;
 use crate::ostree::transaction::Transaction;
 use crate::progress::Phase;
 use crate::seal::Seal;
-use crate::target::options::{Destination, ImportOptions};
+use crate::target::options::{Destination, InstallOptions};
 use crate::threads::parallel::for_each;
 use crate::trust::{Admission, TargetKind, TargetPlace, Trusted};
 use crate::{Error, Progress};
@@ -44,7 +44,7 @@ use crate::{Error, Progress};
 pub fn import(
     bundle: Trusted,
     target: &Path,
-    options: &ImportOptions,
+    options: &InstallOptions,
     progress: &Progress,
 ) -> Result<ImportStats, Error> {
     let (unopened, admission) = bundle.install(options.dry_run)?;
@@ -60,7 +60,7 @@ pub fn import(
     if let Some(signature) = signature.filter(|signature| signature.is_required && !options.dry_run) {
         records::try_signature(&repo, &bundle, signature)?;
     }
-    let options = &ImportOptions { seal: if is_sealed { Seal::Require } else { Seal::Off }, ..options.clone() };
+    let options = &InstallOptions { seal: if is_sealed { Seal::Require } else { Seal::Off }, ..options.clone() };
     let started = records::now();
     let place = TargetPlace::of_store(TargetKind::Ostree, repo.path())?;
     let mut stats = take(&mut input, (&bundle, &bases), &repo, (options, &admission, Some(&place)), progress)?;
@@ -68,7 +68,7 @@ pub fn import(
         return Ok(stats);
     }
     // A mirror of all refs uses the source's summary.
-    if options.destination == Destination::Mirror && options.refs.is_empty() {
+    if options.ostree.destination == Destination::Mirror && options.refs.is_empty() {
         stats.has_summary = mirror_summary(&repo, &Carried::new(&bundle)?)?;
     }
     if !stats.has_summary {
@@ -84,19 +84,19 @@ pub fn import(
 }
 
 /// Updates the repository's summary, if it has one, to the imported refs.
-fn renew(repo: &Repo, bundle: &Bundle, options: &ImportOptions) -> Result<Renewed, Error> {
+fn renew(repo: &Repo, bundle: &Bundle, options: &InstallOptions) -> Result<Renewed, Error> {
     let names = choose(bundle, &options.refs)?.into_iter().map(|from| {
         let collection = from.ostree.as_ref().map_or("", |ostree| ostree.collection.as_str());
-        destination(repo, &from.name, collection, &options.destination)
+        destination(repo, &from.name, collection, &options.ostree.destination)
     });
-    renew_summary(repo, &names.collect::<Result<Vec<_>, _>>()?, options.now)
+    renew_summary(repo, &names.collect::<Result<Vec<_>, _>>()?, options.ostree.now)
 }
 
 /// Returns the whole bundle; completes a delta with the given bases, or else with what the repository holds.
 pub(super) fn whole(
     (opened, path): (Opened, &Path),
     repo: &Arc<Repo>,
-    options: &ImportOptions,
+    options: &InstallOptions,
     progress: &Progress,
 ) -> Result<(Bundle, Bases), Error> {
     match options.bases.complete(opened, path, progress)? {
@@ -114,7 +114,7 @@ pub(super) fn take(
     input: &mut Input,
     (bundle, bases): (&Bundle, &Bases),
     repo: &Repo,
-    (options, admission, place): (&ImportOptions, &Admission, Option<&TargetPlace>),
+    (options, admission, place): (&InstallOptions, &Admission, Option<&TargetPlace>),
     progress: &Progress,
 ) -> Result<ImportStats, Error> {
     let jobs = options.jobs.max(1);
@@ -122,7 +122,7 @@ pub(super) fn take(
     let refs = choose(bundle, &options.refs)?;
     let names = refs.iter().map(|from| {
         let collection = from.ostree.as_ref().map_or("", |ostree| ostree.collection.as_str());
-        destination(repo, &from.name, collection, &options.destination)
+        destination(repo, &from.name, collection, &options.ostree.destination)
     });
     let names = names.collect::<Result<Vec<_>, _>>()?;
     repo.check_places(&names)?;

@@ -12,7 +12,7 @@ use super::summary::write_summary;
 use crate::input::Input;
 use crate::ostree::repo::Repo;
 use crate::seal::Seal;
-use crate::target::options::{Destination, ImportOptions};
+use crate::target::options::{Destination, InstallOptions, OsTreeOptions};
 use crate::trust::{Admission, Trusted};
 use crate::{Error, Progress};
 
@@ -28,7 +28,7 @@ use crate::{Error, Progress};
 pub fn write_usb(
     bundle: Trusted,
     medium: &Path,
-    options: &ImportOptions,
+    options: &InstallOptions,
     progress: &Progress,
 ) -> Result<ImportStats, Error> {
     let (unopened, admission) = bundle.install(options.dry_run)?;
@@ -49,15 +49,19 @@ fn write(
     input: &mut Input,
     opened: Opened,
     repo: &Arc<Repo>,
-    (options, admission): (&ImportOptions, &Admission),
+    (options, admission): (&InstallOptions, &Admission),
     progress: &Progress,
 ) -> Result<ImportStats, Error> {
-    let import = ImportOptions { destination: Destination::Mirror, seal: Seal::Off, ..options.clone() };
+    let import = InstallOptions {
+        seal: Seal::Off,
+        ostree: OsTreeOptions { destination: Destination::Mirror, ..options.ostree.clone() },
+        ..options.clone()
+    };
     let (bundle, bases) = whole((opened, input.path()), repo, &import, progress)?;
     check_collections(&bundle, &options.refs)?;
     let stats = take(input, (&bundle, &bases), repo, (&import, admission, None), progress)?;
     if !options.dry_run {
-        write_summary(repo, options.now)?;
+        write_summary(repo, options.ostree.now)?;
     }
     Ok(stats)
 }

@@ -1,0 +1,206 @@
+//! The steps that a new tree and an update have in common.
+
+use std::sync::atomic::Ordering;
+
+use sealift_format::{Blocks, Bundle, num};
+
+use super::adopt;
+use super::files::{Builder, WorkerState};
+use super::from_base;
+use super::gather::gather_new;
+use super::installed::Installed;
+use super::metadata::Privilege;
+use super::plan::{Place, Selection};
+use super::sealing::Sealing;
+use super::stats::{Consent, UnpackStats, expected};
+use crate::base::Bases;
+use crate::delivery::Delivery;
+use crate::directory::stage::StageKind;
+use crate::directory::{Stage, Target, state};
+use crate::fs::stat_cache::next_moment;
+use crate::fs::writeback::with_writeback;
+use crate::input::Input;
+use crate::install_record::{self, NewRecord};
+use crate::progress::Phase;
+use crate::seal::KernelSignature;
+use crate::target::options::{Durability, InstallOptions};
+use crate::trust::{Admission, TargetPlace};
+use crate::{Error, Progress, Record, Site, identity};
+
+/// The settings common to all steps of unpacking.
+pub(super) struct Job<'a> {
+    pub(super) site: &'a Site,
+    pub(super) admission: &'a Admission,
+    pub(super) bundle: &'a Bundle,
+    /// The bases of a delta bundle.
+    pub(super) bases: &'a Bases,
+    pub(super) reference: &'a str,
+    pub(super) sealing: &'a Sealing,
+    /// The blocks of the target's file system.
+    pub(super) blocks: Blocks,
+    pub(super) options: &'a InstallOptions,
+    pub(super) progress: &'a Progress,
+    /// Asked before a directory is adopted.
+    pub(super) consent: Option<&'a Consent<'a>>,
+}
+
+impl Job<'_> {
+    /// Returns the expected stats of making the selection.
+    pub(super) fn expected(&self, selection: &Selection) -> UnpackStats {
+        UnpackStats {
+            is_sealed: self.sealing.is_on,
+            disk_bytes: self.disk(selection),
+            ..expected(self.bundle, selection)
+        }
+    }
+
+    /// Returns the record of a target that holds this very bundle: a killed run had finished, or the command is repeated.
+    pub(super) fn complete(&self) -> Result<Option<Installed>, Error> {
+        if self.sealing.is_on && !self.sealing.is_done(&self.bundle.head) {
+            return Ok(None);
+        }
+        let installed = Installed::kept(self.site, self.options)?;
+        Ok(installed.filter(|installed| installed.is_of(&self.bundle.head, self.reference)))
+    }
+
+    /// Builds the selection in the stage; `all` are the regular files that it then holds, some of which may exist already.
+    pub(super) fn build(
+        &self,
+        input: &mut Input,
+        stage: &Stage,
+        mut selection: Selection,
+        all: &[Place],
+        stats: &mut UnpackStats,
+    ) -> Result<(), Error> {
+        let failed = |error| Error::io("look at", stage.target(), error);
+        let privilege = Privilege::of_process(stage.root()).map_err(failed)?;
+        // An update checked this before it copied from the target.
+        if stage.is_resumed() && stage.layout() == StageKind::Tree {
+            self.adopt(stage, &mut selection, &privilege, stats)?;
+            stats.stored_bytes = selection.reads.stored_bytes();
+        }
+        let files = num::wide(selection.regulars.len() + selection.others.len());
+        self.progress.enter(Phase::Unpacking, selection.reads.stored_bytes(), files);
+        let builder = Builder::new(self.bundle, &selection, stage, &privilege, self.progress, self.options);
+        let mut build = || {
+            build(&builder, input, self.bases, self.options)?;
+            if self.sealing.is_on {
+                self.sealing.seal_staged(&builder, all, self.options.jobs)?;
+            }
+            builder.finish_directories(&mut WorkerState::default())
+        };
+        match self.options.tree.durability {
+            Durability::End => with_writeback(|| stage.sync(), build)?,
+            Durability::None | Durability::Each => build()?,
+        }
+        input.finish(&self.bundle.head)?;
+        stats.shared_bytes = builder.duplicate_bytes.load(Ordering::Relaxed);
+        let skipped = privilege.skipped();
+        stats.owners_skipped = skipped.owners.load(Ordering::Relaxed);
+        stats.set_ids_skipped = skipped.set_ids.load(Ordering::Relaxed);
+        stats.xattrs_skipped = skipped.xattrs.load(Ordering::Relaxed);
+        stats.devices_skipped = skipped.devices.load(Ordering::Relaxed);
+        Ok(())
+    }
+
+    /// Adopts what an interrupted run left in the stage.
+    pub(super) fn adopt(
+        &self,
+        stage: &Stage,
+        selection: &mut Selection,
+        privilege: &Privilege,
+        stats: &mut UnpackStats,
+    ) -> Result<(), Error> {
+        self.progress.enter(Phase::Hashing, 0, 0);
+        let builder = Builder::new(self.bundle, selection, stage, privilege, self.progress, self.options);
+        let adopted = adopt::adopt(&builder)?;
+        stats.resumed_files = num::wide(adopted.entries.len());
+        self.progress.keep(stats.resumed_files);
+        tracing::info!(files = stats.resumed_files, "reused files from an interrupted run");
+        selection.take_away(self.bundle, |entry| adopted.entries.contains(&entry), adopted.pieces);
+        Ok(())
+    }
+
+    /// Returns the record for the target, a directory with this inode.
+    ///
+    /// # Errors
+    /// Returns an error if what was sealed does not match the index.
+    pub(super) fn write_state(&self, stage: &Stage, inode: u64, durable: bool) -> Result<KernelSignature, Error> {
+        let part = Record {
+            reference: self.reference.to_owned(),
+            prefix: self.options.tree.prefix.clone(),
+            inode,
+            as_root: rustix::process::geteuid().is_root(),
+        };
+        let sealed = self.sealing.table(&self.bundle.index)?;
+        let new = NewRecord {
+            bundle: self.bundle,
+            files: state::files(&part, sealed.as_deref()),
+            is_sealed: sealed.is_some(),
+            signature: self.sealing.signature(&self.bundle.head),
+            durable,
+        };
+        new.write(&stage.new_state()?)
+    }
+
+    /// Checks before content is read that the kernel accepts the bundle's signature, if that is required. The actual record replaces what it writes.
+    pub(super) fn try_signature(&self, stage: &Stage) -> Result<(), Error> {
+        match self.sealing.signature(&self.bundle.head) {
+            Some(signature) if signature.is_required => {
+                install_record::try_signature(&stage.new_state()?, self.bundle, signature)
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// Makes the device remember that the target holds the bundle.
+    pub(super) fn commit(&self) -> Result<(), Error> {
+        self.admission.commit(Some(&TargetPlace::of_directory(self.site)?))
+    }
+
+    /// Makes the built tree and its record durable. The record gets its name before the tree does: a tree without its record would be bound to no
+    /// name. Returns what happened to the signature for the kernel.
+    pub(super) fn write_record(&self, stage: &Stage, selection: &Selection) -> Result<KernelSignature, Error> {
+        let durable = self.options.tree.durability != Durability::None;
+        let failed = |error| Error::io("look at", stage.target(), error);
+        let tree = identity(stage.root()).map_err(failed)?;
+        let kernel_signature = self.write_state(stage, tree.1, false)?;
+        if let Some(state) = stage.state()? {
+            let since = next_moment(stage.own().fd()).map_err(failed)?;
+            let built = Target::staged(stage.target(), stage.root(), &self.bundle.index)?;
+            let of = self.bundle.head.root().contents.index_digest;
+            let stats = gather_new(&built, of, selection, since, self.options.jobs)?;
+            state::write_stats(&state, &stats)?;
+        }
+        self.progress.enter(Phase::Syncing, 0, 0);
+        if durable {
+            stage.sync()?;
+        }
+        stage.check(self.site)?;
+        // All new content is complete and checked. From here on the device remembers this version.
+        self.commit()?;
+        state::replace(stage, self.site).map(|()| kernel_signature)
+    }
+}
+
+fn build(builder: &Builder<'_>, input: &mut Input, bases: &Bases, options: &InstallOptions) -> Result<(), Error> {
+    let (bundle, selection) = (builder.bundle, builder.selection);
+    let mut hand = WorkerState::default();
+    builder.make_directories(&mut hand)?;
+    builder.make_large(&mut hand)?;
+    Delivery::new((bundle, bases), &selection.reads, options.jobs, builder.progress).run(
+        input,
+        WorkerState::default,
+        |hand, content| builder.take(hand, content),
+        |hand, object| builder.finish_large(hand, object),
+    )?;
+    from_base::copy(builder, bases, options.jobs)?;
+    for &place in &selection.others {
+        builder.make_other(&mut hand, place)?;
+    }
+    let mut from = WorkerState::default();
+    for link in &selection.links {
+        builder.link(&mut from, &mut hand, link)?;
+    }
+    Ok(())
+}

@@ -1,0 +1,85 @@
+//! What the next run can resume after an error.
+
+use std::io;
+use std::path::Path;
+
+use rustix::io::Errno;
+use sealift_format::Kind;
+
+use super::journal;
+use crate::Error;
+use crate::directory::Stage;
+
+/// Keeps the stage after an error if a new run may resume from it.
+pub(super) fn abandon(stage: Stage, error: Error) -> Error {
+    let keeps = journal::is_set(&stage)
+        || match &error {
+            // Nothing was added.
+            Error::NoSpace { .. } | Error::NoInodes { .. } => stage.is_resumed(),
+            error => may_get_further(error),
+        };
+    if !keeps {
+        // What cannot be removed is named as a leftover, and the next run removes it.
+        let _ = stage.remove();
+    }
+    error
+}
+
+/// Returns whether a repeated run may get further, as far as the error tells.
+fn may_get_further(error: &Error) -> bool {
+    match error {
+        Error::Cancelled => true,
+        // Space may be freed.
+        Error::NoSpace { .. } | Error::NoInodes { .. } => true,
+        // The system drops data that failed to sync, and may still show it: hashing would not tell.
+        Error::Io { doing: "sync", .. } => false,
+        Error::Io { source, .. } => !is_lasting(source),
+        Error::Format(error) => error.kind() == Kind::Truncated,
+        _ => false,
+    }
+}
+
+/// Returns whether a system call fails in the same way each time: the file system does not support it or has reached a limit, or it is not
+/// permitted. A full disk counts too: the stage would keep it full.
+fn is_lasting(error: &io::Error) -> bool {
+    let lasting = [
+        Errno::MLINK,
+        Errno::NOTSUP,
+        Errno::OPNOTSUPP,
+        Errno::NOSYS,
+        Errno::INVAL,
+        Errno::NAMETOOLONG,
+        Errno::TOOBIG,
+        Errno::RANGE,
+        Errno::FBIG,
+        Errno::OVERFLOW,
+        Errno::ILSEQ,
+        Errno::PERM,
+        Errno::ACCESS,
+        Errno::ROFS,
+    ];
+    matches!(error.kind(), io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded)
+        || Errno::from_io_error(error).is_some_and(|errno| lasting.contains(&errno))
+}
+
+/// Returns whether a run that ended with `error` left something beside `target` that the next one can resume.
+#[must_use]
+pub fn may_go_on(target: &Path, error: &Error) -> bool {
+    match error {
+        // What is there belongs to that run.
+        Error::Busy { .. } => false,
+        error => is_half_updated(target) || is_unfinished(target) && may_get_further(error),
+    }
+}
+
+/// Returns whether a run left something beside `target` that the next one can resume.
+#[must_use]
+pub fn is_unfinished(target: &Path) -> bool {
+    crate::Place::resolve(target).is_ok_and(|place| crate::Stage::is_left(&place).unwrap_or(true))
+}
+
+/// Returns whether an update began to change `target` and did not end: some of its files are old, and some new.
+#[must_use]
+pub fn is_half_updated(target: &Path) -> bool {
+    crate::Place::resolve(target).is_ok_and(|place| journal::is_left(&place).unwrap_or(false))
+}
