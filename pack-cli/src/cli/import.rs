@@ -4,7 +4,8 @@ use std::io::Write;
 use std::path::Path;
 use std::time::Duration;
 
-use sealift::ostree::ImportStats;
+use sealift::SetRef;
+use sealift::ostree::OsTreeStats;
 use sealift::seal::KernelSignature;
 
 use super::escape;
@@ -15,7 +16,7 @@ use super::trust_args::Judge;
 
 pub(crate) fn print(
     show: Show,
-    stats: &ImportStats,
+    stats: &OsTreeStats,
     judge: &Judge,
     (target, bundle): (&Path, &Path),
     (dry_run, trust_record): (bool, bool),
@@ -29,8 +30,8 @@ pub(crate) fn print(
         return Ok(());
     }
     judge.print_taken(&mut out, (target, bundle), dry_run)?;
-    for (name, commit) in &stats.refs {
-        writeln!(out, "  {} is {commit}", escape::text(name))?;
+    for SetRef { name, value } in &stats.import.refs {
+        writeln!(out, "  {} is {value}", escape::text(name))?;
     }
     if stats.has_summary {
         writeln!(out, "  the summary is the one from the source")?;
@@ -46,21 +47,25 @@ pub(crate) fn print(
     }
     print_check(
         &mut out,
-        (stats.checked_objects, stats.hashed_objects, stats.repaired_objects),
+        (stats.import.checked_objects, stats.import.hashed_objects, stats.import.repaired_objects),
         (dry_run, trust_record),
     )?;
     if dry_run {
-        return writeln!(out, "  {} would be read; nothing was written", Bytes(stats.stored_bytes));
+        return writeln!(out, "  {} would be read; nothing was written", Bytes(stats.import.install.stored_bytes));
     }
-    if !new.is_empty() || stats.repaired_objects > 0 {
-        let (bytes, stored) = (Bytes(stats.logical_bytes), Bytes(stats.stored_bytes));
-        let (time, rate) = (human::duration(elapsed), human::rate(stats.logical_bytes, elapsed));
+    if !new.is_empty() || stats.import.repaired_objects > 0 {
+        let (bytes, stored) = (Bytes(stats.import.install.logical_bytes), Bytes(stats.import.install.stored_bytes));
+        let (time, rate) = (human::duration(elapsed), human::rate(stats.import.install.logical_bytes, elapsed));
         writeln!(out, "  wrote {bytes} (read {stored} from the bundle) in {time}, {rate}")?;
     }
-    if stats.is_sealed {
-        writeln!(out, "  {} sealed: the kernel protects them from changes", count(stats.sealed_objects, "object"))?;
+    if stats.import.install.is_sealed {
+        writeln!(
+            out,
+            "  {} sealed: the kernel protects them from changes",
+            count(stats.import.sealed_objects, "object")
+        )?;
     }
-    if stats.kernel_signature == KernelSignature::Taken {
+    if stats.import.install.kernel_signature == KernelSignature::Taken {
         writeln!(out, "  sealed the index with the bundle's kernel signature")?;
     }
     Ok(())
@@ -94,7 +99,7 @@ pub(crate) fn print_check(
 }
 
 /// Warns about what a rewritten summary requires of the repository's owner.
-pub(crate) fn warn_of_summary(show: Show, stats: &ImportStats, target: &Path) {
+pub(crate) fn warn_of_summary(show: Show, stats: &OsTreeStats, target: &Path) {
     let repo = target.as_os_str().to_string_lossy();
     let repo = repo.strip_prefix("ostree:").unwrap_or(&repo);
     if stats.was_flatpak {

@@ -4,7 +4,8 @@ use std::io::Write;
 use std::path::Path;
 use std::time::Duration;
 
-use sealift::composefs::ImportStats;
+use sealift::SetRef;
+use sealift::composefs::ComposefsStats;
 
 use super::escape;
 use super::human::{self, Bytes, Grouped, count};
@@ -16,7 +17,7 @@ use super::trust_args::Judge;
 /// Prints the summary.
 pub(crate) fn print(
     show: Show,
-    stats: &ImportStats,
+    stats: &ComposefsStats,
     judge: &Judge,
     (target, bundle): (&Path, &Path),
     (dry_run, tried, trust_record): (bool, bool, bool),
@@ -30,29 +31,33 @@ pub(crate) fn print(
         return Ok(());
     }
     judge.print_taken(&mut out, (target, bundle), dry_run)?;
-    for (name, image) in &stats.refs {
-        writeln!(out, "  {} is {image}", escape::text(name))?;
+    for SetRef { name, value } in &stats.import.refs {
+        writeln!(out, "  {} is {value}", escape::text(name))?;
     }
     let (new, all) = (count(stats.new_objects, "object"), Grouped(stats.objects));
     if dry_run {
-        writeln!(out, "  {new} of {all} would be added, {} of content", Bytes(stats.logical_bytes))?;
-        return writeln!(out, "  {} would be read; nothing was written", Bytes(stats.stored_bytes));
+        writeln!(out, "  {new} of {all} would be added, {} of content", Bytes(stats.import.install.logical_bytes))?;
+        return writeln!(out, "  {} would be read; nothing was written", Bytes(stats.import.install.stored_bytes));
     }
     match stats.new_objects {
         0 => writeln!(out, "  no new objects")?,
         _ => {
-            let (bytes, stored) = (Bytes(stats.logical_bytes), Bytes(stats.stored_bytes));
-            let (time, rate) = (human::duration(elapsed), human::rate(stats.logical_bytes, elapsed));
+            let (bytes, stored) = (Bytes(stats.import.install.logical_bytes), Bytes(stats.import.install.stored_bytes));
+            let (time, rate) = (human::duration(elapsed), human::rate(stats.import.install.logical_bytes, elapsed));
             writeln!(out, "  {new} of {all} added\n  wrote {bytes} (read {stored} from the bundle) in {time}, {rate}")?;
         }
     }
     import::print_check(
         &mut out,
-        (stats.checked_objects, stats.hashed_objects, stats.repaired_objects),
+        (stats.import.checked_objects, stats.import.hashed_objects, stats.import.repaired_objects),
         (false, trust_record),
     )?;
-    if stats.is_sealed {
-        writeln!(out, "  {} sealed: the kernel protects them from changes", count(stats.sealed_objects, "object"))?;
+    if stats.import.install.is_sealed {
+        writeln!(
+            out,
+            "  {} sealed: the kernel protects them from changes",
+            count(stats.import.sealed_objects, "object")
+        )?;
     } else if tried {
         writeln!(out, "  {WARN}not sealed{WARN:#}: the file system does not support fs-verity")?;
     }

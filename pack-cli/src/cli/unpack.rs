@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use clap::{Args, ValueEnum, ValueHint};
-use sealift::ostree::ImportStats;
+use sealift::ostree::OsTreeStats;
 use sealift::seal::{KernelSignature, Seal};
 use sealift::source::ArchiveFormat;
 use sealift::status::Installed;
@@ -276,7 +276,7 @@ impl Unpack {
             stats => stats?,
         };
         judge.warn(self.show);
-        warn_of_signature(self.show, &stats.kernel_signature);
+        warn_of_signature(self.show, &stats.install.kernel_signature);
         Ok(self.print(target, &stats, &judge, start.elapsed())?)
     }
 
@@ -385,7 +385,7 @@ impl Unpack {
     fn take(
         &self,
         shown_target: &Path,
-        take: impl FnOnce(Trusted, &Progress) -> Result<ImportStats, Error>,
+        take: impl FnOnce(Trusted, &Progress) -> Result<OsTreeStats, Error>,
     ) -> Result<(), Failure> {
         if self.update || self.adopt || self.path.is_some() || self.hardlink_duplicates {
             return Err(Failure::usage("--update, --adopt, --path and --hardlink-duplicates are for directories"));
@@ -399,7 +399,7 @@ impl Unpack {
         let stats = self.pace.watch(self.show, "Opening", |progress| take(judge.admit(input)?, progress));
         let stats = stats.about(&self.bundle.bundle)?;
         judge.warn(self.show);
-        warn_of_signature(self.show, &stats.kernel_signature);
+        warn_of_signature(self.show, &stats.import.install.kernel_signature);
         import::warn_of_summary(self.show, &stats, shown_target);
         let between = (shown_target, self.bundle.bundle.as_path());
         let how = (self.dry_run, self.trust_record);
@@ -446,25 +446,25 @@ impl Unpack {
             writeln!(
                 out,
                 "  {} of content, {disk} and {} on the target; {free} are free",
-                Bytes(stats.logical_bytes),
+                Bytes(stats.install.logical_bytes),
                 count(stats.inodes, "inode")
             )?;
-            return writeln!(out, "  {} would be read; nothing was written", Bytes(stats.stored_bytes));
+            return writeln!(out, "  {} would be read; nothing was written", Bytes(stats.install.stored_bytes));
         }
-        if stats.logical_bytes == 0 {
+        if stats.install.logical_bytes == 0 {
             writeln!(out, "  in {}", human::duration(elapsed))?;
         } else if stats.is_update {
             let (bytes, stored, time) =
-                (Bytes(stats.logical_bytes), Bytes(stats.stored_bytes), human::duration(elapsed));
+                (Bytes(stats.install.logical_bytes), Bytes(stats.install.stored_bytes), human::duration(elapsed));
             writeln!(out, "  wrote {bytes} in {time} (read {stored} from the bundle)")?;
         } else {
-            let (bytes, stored) = (Bytes(stats.logical_bytes), Bytes(stats.stored_bytes));
-            let (time, rate) = (human::duration(elapsed), human::rate(stats.logical_bytes, elapsed));
+            let (bytes, stored) = (Bytes(stats.install.logical_bytes), Bytes(stats.install.stored_bytes));
+            let (time, rate) = (human::duration(elapsed), human::rate(stats.install.logical_bytes, elapsed));
             writeln!(out, "  {bytes} from {stored} in {time}, {rate}")?;
         }
-        if stats.is_sealed {
+        if stats.install.is_sealed {
             writeln!(out, "  {} sealed: the kernel protects them from changes", count(stats.sealed_files, "file"))?;
-            if stats.kernel_signature == KernelSignature::Taken {
+            if stats.install.kernel_signature == KernelSignature::Taken {
                 writeln!(out, "  sealed the index with the bundle's kernel signature")?;
             }
         } else if self.seal == Some(SealHow::Try) {

@@ -68,7 +68,7 @@ pub(crate) fn checked(stats: &UnpackStats, asked: &Asked, dry_run: bool) -> Vec<
     match () {
         () if !stats.is_update => return lines,
         () if stats.was_hashed && asked.rehash => lines.push(format!("hashed {hashed}")),
-        () if stats.was_hashed && stats.is_sealed && stats.sealed_files > 0 => {
+        () if stats.was_hashed && stats.install.is_sealed && stats.sealed_files > 0 => {
             lines.push(format!("hashed {hashed} before sealing"));
         }
         () if stats.was_hashed && asked.trust_mtime => {

@@ -5,5 +5,7 @@ pub mod composefs;
 pub mod directory;
 mod options;
 pub mod ostree;
+mod stats;
 
 pub use options::{Destination, Durability, InstallOptions, OsTreeOptions, TreeOptions};
+pub use stats::{ImportStats, InstallStats, RefValue, SetRef};

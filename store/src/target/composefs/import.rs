@@ -15,7 +15,7 @@ use sealift_verify::kernel::{self, KernelError};
 use super::delta;
 use super::link::{link_image, link_ref};
 use super::objects::{Plan, Work};
-use super::stats::ImportStats;
+use super::stats::ComposefsStats;
 use crate::composefs::image::{self, ImageContent, WITHIN_LEN_MAX};
 use crate::composefs::records::{self, KnownObjects, StoreRecord};
 use crate::composefs::repo::{Repo, object_name, parameters};
@@ -26,6 +26,7 @@ use crate::input::Input;
 use crate::progress::Phase;
 use crate::seal::Seal;
 use crate::target::options::InstallOptions;
+use crate::target::stats::{ImportStats, InstallStats, RefValue, SetRef};
 use crate::threads::parallel::for_each;
 use crate::trust::{Admission, TargetKind, TargetPlace, Trusted};
 use crate::{Error, Progress};
@@ -52,7 +53,7 @@ pub fn import(
     target: &Path,
     options: &InstallOptions,
     progress: &Progress,
-) -> Result<ImportStats, Error> {
+) -> Result<ComposefsStats, Error> {
     let (unopened, admission) = bundle.install(options.dry_run)?;
     let (mut input, opened) = unopened.open_any()?;
     let root = opened.head().root();
@@ -78,19 +79,29 @@ pub fn import(
     let Sorted { wanted, known, unsealed, checked, hashed } =
         sort_out(&bundle, &chosen, held, seals, options, progress)?;
     let plan = Plan::new((&bundle, &bases), wanted);
-    let mut stats = ImportStats {
-        refs: chosen
-            .iter()
-            .flat_map(|chosen| Some((chosen.name.clone(), chosen.images.last()?.digest.to_string())))
-            .collect(),
+    let set = |chosen: &Chosen<'_>| {
+        let value = RefValue::Image(chosen.images.last()?.digest.to_string());
+        Some(SetRef { name: chosen.name.clone(), value })
+    };
+    let mut stats = ComposefsStats {
         is_new: there.is_none(),
         new_objects: count(plan.objects().filter(|object| bundle.index.object(*object).size > WITHIN_LEN_MAX)),
-        logical_bytes: plan.objects().map(|object| bundle.index.object(object).size).fold(0, u64::saturating_add),
-        stored_bytes: plan.stored_bytes(),
-        is_sealed: seals,
-        checked_objects: checked,
-        hashed_objects: hashed,
-        ..ImportStats::default()
+        import: ImportStats {
+            refs: chosen.iter().filter_map(set).collect(),
+            install: InstallStats {
+                logical_bytes: plan
+                    .objects()
+                    .map(|object| bundle.index.object(object).size)
+                    .fold(0, u64::saturating_add),
+                stored_bytes: plan.stored_bytes(),
+                is_sealed: seals,
+                ..InstallStats::default()
+            },
+            checked_objects: checked,
+            hashed_objects: hashed,
+            ..ImportStats::default()
+        },
+        ..ComposefsStats::default()
     };
     stats.objects =
         stats.new_objects + count(known.digests.keys().filter(|object| !known.within.contains_key(*object)));
@@ -309,7 +320,7 @@ impl Job<'_> {
         input: &mut Input,
         plan: &Plan<'_>,
         (known, unsealed): (KnownObjects, &[(FileDigest, u64)]),
-        stats: &mut ImportStats,
+        stats: &mut ComposefsStats,
     ) -> Result<(), Error> {
         let (repo, algorithm) = (self.repo, self.repo.algorithm());
         let transaction = Transaction::begin(repo, self.seals)?;
@@ -343,8 +354,10 @@ impl Job<'_> {
                 link_ref(&transaction, repo, name, &image.digest)?;
             }
         }
-        (stats.new_objects, stats.logical_bytes) = (objects, bytes);
-        (stats.repaired_objects, stats.sealed_objects) = (transaction.replaced(), transaction.sealed());
+        stats.new_objects = objects;
+        stats.import.install.logical_bytes = bytes;
+        stats.import.repaired_objects = transaction.replaced();
+        stats.import.sealed_objects = transaction.sealed();
         Ok(())
     }
 

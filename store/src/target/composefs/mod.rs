@@ -15,4 +15,4 @@ mod stats;
 pub use audit::audit;
 pub use import::import;
 pub use mount::{Checked, MountOptions, MountStats, mount};
-pub use stats::ImportStats;
+pub use stats::ComposefsStats;

@@ -47,11 +47,9 @@ pub(super) struct Job<'a> {
 impl Job<'_> {
     /// Returns the expected stats of making the selection.
     pub(super) fn expected(&self, selection: &Selection) -> UnpackStats {
-        UnpackStats {
-            is_sealed: self.sealing.is_on,
-            disk_bytes: self.disk(selection),
-            ..expected(self.bundle, selection)
-        }
+        let mut stats = UnpackStats { disk_bytes: self.disk(selection), ..expected(self.bundle, selection) };
+        stats.install.is_sealed = self.sealing.is_on;
+        stats
     }
 
     /// Returns the record of a target that holds this very bundle: a killed run had finished, or the command is repeated.
@@ -77,7 +75,7 @@ impl Job<'_> {
         // An update checked this before it copied from the target.
         if stage.is_resumed() && stage.layout() == StageKind::Tree {
             self.adopt(stage, &mut selection, &privilege, stats)?;
-            stats.stored_bytes = selection.reads.stored_bytes();
+            stats.install.stored_bytes = selection.reads.stored_bytes();
         }
         let files = num::wide(selection.regulars.len() + selection.others.len());
         self.progress.enter(Phase::Unpacking, selection.reads.stored_bytes(), files);

@@ -174,7 +174,7 @@ fn unpack_with(
         Ok(())
     });
     match built.and_then(|()| job.write_record(&stage, &all_selected)) {
-        Ok(kernel_signature) => stats.kernel_signature = kernel_signature,
+        Ok(kernel_signature) => stats.install.kernel_signature = kernel_signature,
         Err(error) => return Err(abandon(stage, error)),
     }
     stage.finish(site, options.tree.durability != Durability::None)?;

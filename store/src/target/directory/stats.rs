@@ -10,7 +10,7 @@ use serde::{Serialize, Serializer};
 use super::census::Census;
 use super::plan::{Place, Selection};
 use crate::Error;
-use crate::seal::KernelSignature;
+use crate::target::stats::InstallStats;
 
 /// What was unpacked, or would be.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
@@ -27,12 +27,11 @@ pub struct UnpackStats {
     pub others: u64,
     /// Those of the others that are symbolic links.
     pub symlinks: u64,
-    /// Bytes of all regular files.
-    pub logical_bytes: u64,
+    /// What all targets report.
+    #[serde(flatten)]
+    pub install: InstallStats,
     /// Bytes that everything needs on the target, as ext4 with such blocks stores it.
     pub disk_bytes: u64,
-    /// Stored bytes read for it.
-    pub stored_bytes: u64,
     /// Files that an interrupted run had completed correctly.
     pub resumed_files: u64,
     /// Whether an existing target was updated.
@@ -70,13 +69,8 @@ pub struct UnpackStats {
     pub free_bytes: u64,
     /// Bytes shared between equal files.
     pub shared_bytes: u64,
-    /// Whether the target's files are sealed.
-    #[serde(rename = "sealed")]
-    pub is_sealed: bool,
     /// Files that were sealed by this run.
     pub sealed_files: u64,
-    /// What happened to the bundle's signature for the kernel when the recorded index was sealed.
-    pub kernel_signature: KernelSignature,
     /// Files that did not get their owner, for lack of privilege.
     pub owners_skipped: u64,
     /// Files that did not get their set-id bits, because they did not get their owner.
@@ -109,12 +103,15 @@ pub(super) fn expected(bundle: &Bundle, selection: &Selection) -> UnpackStats {
         links: num::wide(selection.links.len()),
         others: num::wide(selection.others.len()),
         symlinks: num::wide(selection.others.iter().filter(|place| is_symlink(place)).count()),
-        logical_bytes: selection
-            .regulars
-            .iter()
-            .map(|place| bundle.index.object(place.object).size)
-            .fold(0, u64::saturating_add),
-        stored_bytes: selection.reads.stored_bytes(),
+        install: InstallStats {
+            logical_bytes: selection
+                .regulars
+                .iter()
+                .map(|place| bundle.index.object(place.object).size)
+                .fold(0, u64::saturating_add),
+            stored_bytes: selection.reads.stored_bytes(),
+            ..InstallStats::default()
+        },
         inodes: selection.inodes(),
         ..UnpackStats::default()
     }

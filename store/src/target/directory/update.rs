@@ -155,7 +155,7 @@ impl Job<'_> {
             pending.take_away(self.bundle, |entry| copied.contains(&entry), Default::default());
         }
         delta::check_brought(self, target, &pending)?;
-        stats.stored_bytes = pending.reads.stored_bytes();
+        stats.install.stored_bytes = pending.reads.stored_bytes();
         let durable = self.options.tree.durability != Durability::None;
         // If files are built, the stage is synced as a whole.
         let sync_stage = durable && !update.changes.build.is_empty();
@@ -172,7 +172,7 @@ impl Job<'_> {
         }
         self.seal_kept(update, installed)?;
         stats.sealed_files = self.sealing.files();
-        stats.kernel_signature = self.write_state(stage, self.site.identity()?.1, durable && !sync_stage)?;
+        stats.install.kernel_signature = self.write_state(stage, self.site.identity()?.1, durable && !sync_stage)?;
         if sync_stage {
             self.progress.enter(Phase::Syncing, 0, 0);
             stage.sync()?;

@@ -13,7 +13,7 @@ use super::files::Work;
 use super::plan::Plan;
 use super::policy;
 use super::sealing;
-use super::stats::ImportStats;
+use super::stats::OsTreeStats;
 use super::summary::{Renewed, mirror_summary, renew_summary};
 use crate::base::Bases;
 use crate::fs::writeback::with_writeback;
@@ -25,6 +25,7 @@ use crate::ostree::transaction::Transaction;
 use crate::progress::Phase;
 use crate::seal::Seal;
 use crate::target::options::{Destination, InstallOptions};
+use crate::target::stats::{RefValue, SetRef};
 use crate::threads::parallel::for_each;
 use crate::trust::{Admission, TargetKind, TargetPlace, Trusted};
 use crate::{Error, Progress};
@@ -46,7 +47,7 @@ pub fn import(
     target: &Path,
     options: &InstallOptions,
     progress: &Progress,
-) -> Result<ImportStats, Error> {
+) -> Result<OsTreeStats, Error> {
     let (unopened, admission) = bundle.install(options.dry_run)?;
     let (mut input, opened) = unopened.open_any()?;
     let repo = Arc::new(Repo::open(target)?);
@@ -76,8 +77,8 @@ pub fn import(
         (stats.is_summary_updated, stats.has_lost_signature, stats.was_flatpak) =
             (is_updated, has_lost_signature, was_flatpak);
     }
-    stats.kernel_signature = records::write(&repo, &bundle, is_sealed, signature)?;
-    if stats.hashed_objects > 0 && stats.repaired_objects == 0 {
+    stats.import.install.kernel_signature = records::write(&repo, &bundle, is_sealed, signature)?;
+    if stats.import.hashed_objects > 0 && stats.import.repaired_objects == 0 {
         records(&repo).touch(&bundle.head.root().identity.name, started)?;
     }
     Ok(stats)
@@ -116,7 +117,7 @@ pub(super) fn take(
     repo: &Repo,
     (options, admission, place): (&InstallOptions, &Admission, Option<&TargetPlace>),
     progress: &Progress,
-) -> Result<ImportStats, Error> {
+) -> Result<OsTreeStats, Error> {
     let jobs = options.jobs.max(1);
     let carried = Carried::new(bundle)?;
     let refs = choose(bundle, &options.refs)?;
@@ -145,13 +146,16 @@ pub(super) fn take(
         plan.add_lacking(&wanted, &seen)?;
     }
     let mut stats = plan.stats(&seen);
-    stats.refs = refs
+    stats.import.refs = refs
         .iter()
         .zip(&names)
-        .map(|(from, name)| Ok((name.to_string(), hex(&carried.tip(from)?.checksum))))
+        .map(|(from, name)| {
+            let value = RefValue::Commit(hex(&carried.tip(from)?.checksum));
+            Ok(SetRef { name: name.to_string(), value })
+        })
         .collect::<Result<_, Error>>()?;
     let work = Work::new((bundle, bases), &carried, &plan, &transaction, progress);
-    stats.stored_bytes = work.stored_bytes();
+    stats.import.install.stored_bytes = work.stored_bytes();
     // Unsupported files, lack of space and missing base contents are reported before anything is written.
     work.check()?;
     work.check_bases(jobs)?;
@@ -180,7 +184,8 @@ pub(super) fn take(
         transaction.set_ref(name, carried.tip(from)?.checksum);
     }
     if options.seal == Seal::Require {
-        (stats.is_sealed, stats.sealed_objects) = (true, transaction.seal(jobs, progress)?);
+        stats.import.install.is_sealed = true;
+        stats.import.sealed_objects = transaction.seal(jobs, progress)?;
     }
     progress.enter(Phase::Syncing, 0, 0);
     transaction.finish(jobs, || admission.commit(place))?;

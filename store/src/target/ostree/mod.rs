@@ -26,5 +26,5 @@ mod wanted;
 
 pub use audit::audit;
 pub use import::import;
-pub use stats::ImportStats;
+pub use stats::OsTreeStats;
 pub use usb::write_usb;

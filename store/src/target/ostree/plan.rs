@@ -8,12 +8,13 @@ use sealift_format::{InodeKind, OsTreeKind, OsTreeObject, Ref};
 
 use super::carried::Carried;
 use super::closure::Seen;
-use super::stats::ImportStats;
+use super::stats::OsTreeStats;
 use super::wanted::{Wanted, What};
 use crate::Error;
 use crate::ostree::object::ObjectType;
 use crate::ostree::repo::Repo;
 use crate::ostree::transaction::Transaction;
+use crate::target::stats::{ImportStats, InstallStats};
 
 /// What the repository lacks.
 pub(super) struct Plan<'a> {
@@ -177,25 +178,31 @@ impl<'a> Plan<'a> {
         }
     }
 
-    pub(super) fn stats(&self, seen: &Seen) -> ImportStats {
+    pub(super) fn stats(&self, seen: &Seen) -> OsTreeStats {
         let damaged =
             |is: &dyn Fn(ObjectType) -> bool| num::wide(seen.damaged.iter().filter(|(_, kind)| is(*kind)).count());
         let count =
             |is: &dyn Fn(OsTreeKind) -> bool| num::wide(self.metadata.iter().filter(|(kind, _)| is(*kind)).count());
         let size = |object: &Option<u32>| object.map_or(0, |object| self.carried.bundle.index.object(object).size);
         let len = |files: &Vec<u32>| num::wide(files.len());
-        ImportStats {
+        OsTreeStats {
             commits: count(&|kind| kind == OsTreeKind::Commit)
                 .saturating_sub(damaged(&|kind| kind == ObjectType::Commit)),
             metadata: count(&|kind| matches!(kind, OsTreeKind::DirTree | OsTreeKind::DirMeta))
                 .saturating_sub(damaged(&|kind| matches!(kind, ObjectType::DirTree | ObjectType::DirMeta))),
             files: self.wanted.values().map(len).sum::<u64>().saturating_sub(damaged(&|kind| kind == ObjectType::File)),
-            checked_objects: seen.checked,
-            hashed_objects: seen.hashed,
             hashed_bytes: seen.hashed_bytes,
-            repaired_objects: damaged(&|_| true),
-            logical_bytes: self.wanted.iter().map(|(object, files)| size(object).saturating_mul(len(files))).sum(),
-            ..ImportStats::default()
+            import: ImportStats {
+                install: InstallStats {
+                    logical_bytes: self.wanted.iter().map(|(of, files)| size(of).saturating_mul(len(files))).sum(),
+                    ..InstallStats::default()
+                },
+                checked_objects: seen.checked,
+                hashed_objects: seen.hashed,
+                repaired_objects: damaged(&|_| true),
+                ..ImportStats::default()
+            },
+            ..OsTreeStats::default()
         }
     }
 }

@@ -7,7 +7,7 @@ use sealift_format::{Bundle, Opened, Ref};
 
 use super::import::{choose, take, whole};
 use super::skeleton::Skeleton;
-use super::stats::ImportStats;
+use super::stats::OsTreeStats;
 use super::summary::write_summary;
 use crate::input::Input;
 use crate::ostree::repo::Repo;
@@ -30,7 +30,7 @@ pub fn write_usb(
     medium: &Path,
     options: &InstallOptions,
     progress: &Progress,
-) -> Result<ImportStats, Error> {
+) -> Result<OsTreeStats, Error> {
     let (unopened, admission) = bundle.install(options.dry_run)?;
     let (mut input, opened) = unopened.open_any()?;
     if let Opened::Whole(bundle) = &opened {
@@ -51,7 +51,7 @@ fn write(
     repo: &Arc<Repo>,
     (options, admission): (&InstallOptions, &Admission),
     progress: &Progress,
-) -> Result<ImportStats, Error> {
+) -> Result<OsTreeStats, Error> {
     let import = InstallOptions {
         seal: Seal::Off,
         ostree: OsTreeOptions { destination: Destination::Mirror, ..options.ostree.clone() },
