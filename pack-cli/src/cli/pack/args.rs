@@ -1,42 +1,25 @@
-//! `sealift pack`: packs trees into one bundle.
+//! The arguments of `sealift pack`, and the options that they give.
 
 use std::ffi::{OsStr, OsString};
-use std::io::Write;
 use std::os::unix::ffi::OsStrExt as _;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
-use std::time::{Duration, Instant};
 
 use clap::{Args, ValueEnum, ValueHint};
-use sealift::base::Base;
-use sealift::pack::{
-    DeltaFor, DeltaStats, Estimate, OrderProfile, Output, PackOptions, PackRef, PackStats, estimate, estimate_delta,
-    pack, pack_delta,
-};
+use sealift::pack::{OrderProfile, PackOptions};
 use sealift::source::{
-    DirectoryOptions, Exclude, MetadataOptions, OmitOutput, OstreeOptions, OwnerRule, Source, SourceOptions,
-    XattrFilter, parse_owner,
+    DirectoryOptions, Exclude, MetadataOptions, OmitOutput, OwnerRule, SourceOptions, XattrFilter, parse_owner,
 };
-use sealift::trust::Guard;
-use sealift::trust::sign::{Signer, sign_root};
-use sealift::{Error, Identity, Input, Progress, Request};
-use serde::Serialize;
+use sealift::{Error, Identity};
 
-use super::bundle::jobs;
-use super::escape;
-use super::failure::{About as _, Failure};
-use super::human::{self, Bytes, Grouped, count};
-use super::info::{JsonBase, bases_of};
-use super::keys;
-use super::limits::limits;
-use super::log;
-use super::output;
-use super::pace::Pace;
-use super::show::{BOLD, Show, WARN, json_line};
-use super::time::{self, Moment};
-use super::trust_args::{PolicyArgs, parse_time};
-use super::verity_args::Hash;
-use sealift_format::num::wide;
+use crate::bundle::jobs;
+use crate::failure::Failure;
+use crate::human;
+use crate::limits::limits;
+use crate::pace::Pace;
+use crate::show::Show;
+use crate::time::Moment;
+use crate::trust_args::{PolicyArgs, parse_time};
+use crate::verity_args::Hash;
 
 /// Pack trees into one bundle
 ///
@@ -64,179 +47,118 @@ Examples:
 pub(crate) struct Pack {
     /// What to pack, optionally with the name of its ref
     #[arg(value_name = "[REF=]SOURCE", required = true, value_hint = ValueHint::AnyPath)]
-    sources: Vec<OsString>,
+    pub(super) sources: Vec<OsString>,
     /// The bundle to write; - writes it to standard output
     #[arg(long, short, value_name = "BUNDLE")]
-    output: PathBuf,
+    pub(super) output: PathBuf,
     /// Replace the bundle if it exists
     #[arg(long)]
-    force: bool,
+    pub(super) force: bool,
 
     /// What the bundle updates; required with --key [default: the output's name without .sealift]
     #[arg(long, value_name = "NAME", help_heading = "Identity")]
-    name: Option<String>,
+    pub(super) name: Option<String>,
     /// A whole number, higher than that of the previous bundle; required with --key [default: 0]
     #[arg(long, value_name = "N", help_heading = "Identity", value_parser = parse_version)]
-    bundle_version: Option<u64>,
+    pub(super) bundle_version: Option<u64>,
     /// When the bundle expires; devices refuse it from then on
     #[arg(long, value_name = "TIME", help_heading = "Identity", value_parser = parse_time)]
-    expires: Option<i64>,
+    pub(super) expires: Option<i64>,
     /// Restrict the bundle to devices with this tag [default: any]
     #[arg(long, value_name = "TAG", help_heading = "Identity")]
-    compatible: Vec<String>,
+    pub(super) compatible: Vec<String>,
     /// Add an annotation, such as url=https://example.org
     #[arg(long, value_name = "KEY=VALUE", help_heading = "Identity")]
-    annotate: Vec<String>,
+    pub(super) annotate: Vec<String>,
     /// Record the composefs image of each tree, for unpacking to composefs:REPO; HASH is sha256 (the default) or sha512; repeatable
     #[arg(long, value_name = "HASH", help_heading = "Identity", value_enum, hide_possible_values = true,
         num_args = 0..=1, require_equals = true, default_missing_value = "sha256", hide = !cfg!(feature = "composefs"))]
-    composefs: Vec<Hash>,
+    pub(super) composefs: Vec<Hash>,
 
     /// Sign with this OpenSSH key: a private key (Ed25519 or ECDSA P-256), or a public key (also RSA or a token) to sign through ssh-agent
     #[arg(long, value_name = "KEY", help_heading = "Identity")]
-    key: Vec<PathBuf>,
+    pub(super) key: Vec<PathBuf>,
     /// Read the passphrase of the keys from the first line of this file
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath, help_heading = "Identity", requires = "key")]
-    passphrase_file: Option<PathBuf>,
+    pub(super) passphrase_file: Option<PathBuf>,
 
     /// Exclude files that match this pattern, in .gitignore syntax
     #[arg(long, value_name = "PATTERN", help_heading = "Files")]
-    exclude: Vec<String>,
+    pub(super) exclude: Vec<String>,
     /// Exclude files that match a pattern in this file, one per line
     #[arg(long, value_name = "FILE", help_heading = "Files")]
-    exclude_from: Vec<PathBuf>,
+    pub(super) exclude_from: Vec<PathBuf>,
     /// The ref of ostree:REPO to pack, or COLLECTION:REF [default: all]
     #[arg(long = "ref", value_name = "REF", help_heading = "OSTree")]
-    refs: Vec<String>,
+    pub(super) refs: Vec<String>,
     /// Also include N parent commits of each ref (ostree:REPO)
     #[arg(long, value_name = "N", default_value_t = 0, hide_default_value = true, help_heading = "OSTree")]
-    depth: u32,
+    pub(super) depth: u32,
 
     /// Do not cross file system boundaries; mount points become empty directories
     #[arg(long, help_heading = "Files")]
-    one_file_system: bool,
+    pub(super) one_file_system: bool,
     /// Also pack extended attributes that match, in addition to user.*, ACLs and capabilities
     #[arg(long, value_name = "PATTERN", help_heading = "Files")]
-    xattrs: Vec<OsString>,
+    pub(super) xattrs: Vec<OsString>,
     /// Set owner and group of all files, as numbers
     #[arg(long, value_name = "UID:GID", help_heading = "Files")]
-    owner: Option<String>,
+    pub(super) owner: Option<String>,
     /// Map an owner or group to another, as in uid:1000=0
     #[arg(long, value_name = "RULE", help_heading = "Files")]
-    owner_map: Vec<String>,
+    pub(super) owner_map: Vec<String>,
     /// clamp: limit modification times to the creation time of the bundle
     #[arg(long, value_name = "HOW", value_enum, hide_possible_values = true, help_heading = "Files")]
-    mtime: Option<Mtime>,
+    pub(super) mtime: Option<Mtime>,
 
     /// Store the files listed in PROFILE first, in that order; one path per line
     #[arg(long, value_name = "PROFILE", help_heading = "Storage")]
-    order: Option<PathBuf>,
+    pub(super) order: Option<PathBuf>,
     /// zstd compression level, 1 to 22
     #[arg(long, value_name = "N", default_value_t = PackOptions::LEVEL, help_heading = "Storage",
         value_parser = clap::value_parser!(i32).range(1..=22))]
-    level: i32,
+    pub(super) level: i32,
     /// Size of a chunk, the unit of compression and reading, 4KiB to 64MiB [default: 2MiB]
     #[arg(long, value_name = "SIZE", help_heading = "Storage", value_parser = human::parse_size)]
-    chunk_size: Option<u64>,
+    pub(super) chunk_size: Option<u64>,
     /// Space to reserve for signatures, including later ones; if they need more, sign copies the bundle
     #[arg(long, value_name = "SIZE", default_value = "1KiB", help_heading = "Storage", value_parser = human::parse_size)]
-    signature_room: u64,
+    pub(super) signature_room: u64,
     /// Number of threads [default: the available CPUs]
     #[arg(long, short, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=1024))]
-    jobs: Option<u16>,
+    pub(super) jobs: Option<u16>,
 
     /// Only estimate the size of the bundle and the time to pack it, from a sample of the files, or for a delta from all files
     #[arg(long)]
-    dry_run: bool,
+    pub(super) dry_run: bool,
 
     /// Make a delta against this base: a bundle, an installed directory, or a commit, [REF=]ostree:REPO[:REF]
     #[arg(long, value_name = "BASE", help_heading = "Delta", value_hint = ValueHint::AnyPath)]
-    base: Vec<OsString>,
+    pub(super) base: Vec<OsString>,
     /// Make a delta for the target described by this request; with --base, rely only on what both have
     #[arg(long = "for", value_name = "REQUEST", help_heading = "Delta", value_hint = ValueHint::FilePath)]
-    request: Option<PathBuf>,
+    pub(super) request: Option<PathBuf>,
     /// Most memory that a device may need to decode a chunk
     #[arg(long, value_name = "SIZE", help_heading = "Delta", default_value = "128MiB", value_parser = human::parse_size)]
-    delta_memory: u64,
+    pub(super) delta_memory: u64,
     #[command(flatten)]
-    policy: PolicyArgs,
+    pub(super) policy: PolicyArgs,
 
     #[command(flatten)]
-    show: Show,
+    pub(super) show: Show,
     #[command(flatten)]
-    pace: Pace,
+    pub(super) pace: Pace,
 }
 
 /// The value of `--mtime`.
 #[derive(Clone, Copy, Debug, ValueEnum)]
-enum Mtime {
+pub(super) enum Mtime {
     Clamp,
 }
 
-/// The result.
-enum Done {
-    Packed(Box<PackStats>),
-    Expected(Estimate),
-}
-
 impl Pack {
-    pub(crate) fn run(self) -> Result<(), Failure> {
-        let epoch = time::source_date_epoch()?;
-        let specs = self.specs()?;
-        self.check_signed_identity()?;
-        let options = self.options(epoch)?;
-        let output = match self.dry_run {
-            true => output::foreseen(&self.output, self.force)?,
-            false => output::of(&self.output, self.force)?,
-        };
-        let source_options = self.source_options(options.identity.created)?;
-        let request = self.request(&options.identity)?;
-        let signers = keys::open(&self.key, self.passphrase_file.as_deref())?;
-        if signers.is_empty() {
-            output::warn_of_signed(&output, "an unsigned one", self.show);
-        }
-        let omitted = source_options.directory.omit_output.clone();
-        let start = Instant::now(); // without the time to type passphrases
-        let done = self.pace.watch(self.show, "Listing", |progress| {
-            let source_options = SourceOptions { progress: Some(Arc::clone(progress)), ..source_options };
-            let ostree = OstreeOptions { refs: self.refs.clone(), depth: self.depth };
-            let open = |(name, spec): &(Option<String>, OsString)| {
-                Source::open_refs(spec, name.as_deref(), &ostree, &source_options, options.jobs)
-            };
-            let sources = specs.iter().map(open).collect::<Result<Vec<_>, _>>()?;
-            let sources: Vec<(String, Source)> = sources.into_iter().flatten().collect();
-            let refs: Vec<PackRef<'_>> = sources.iter().map(|(name, source)| PackRef { name, source }).collect();
-            let sign = |signed: &[u8]| sign_root(signed, &signers);
-            if self.base.is_empty() && request.is_none() {
-                return match self.dry_run {
-                    true => estimate(&refs, &options, progress).map(Done::Expected),
-                    false => pack(&refs, &output, &options, &sign, progress).map(|stats| Done::Packed(stats.into())),
-                };
-            }
-            let bases = self.base.iter().map(|base| self.open_base(base, &refs, &options, progress));
-            let bases = bases.collect::<Result<Vec<_>, _>>()?;
-            bases.iter().try_for_each(|base| self.check_above(base, &options.identity))?;
-            let target = match request {
-                Some(request) => DeltaFor::Request(request, bases),
-                None => DeltaFor::Bases(bases),
-            };
-            match self.dry_run {
-                true => estimate_delta(&refs, target, &options, progress).map(Done::Expected),
-                false => pack_delta(&refs, target, &output, &options, &sign, progress)
-                    .map(|stats| Done::Packed(stats.into())),
-            }
-        })?;
-        self.warn_of_omitted(&omitted.map(|omitted| omitted.left_out()).unwrap_or_default());
-        let bundle = escape::text(&self.output.display().to_string());
-        let printed = match done {
-            Done::Expected(expected) => super::estimate::print(self.show, &bundle, &options.identity, &expected),
-            Done::Packed(stats) => self.print(&stats, &signers, output == Output::Stdout, start.elapsed()),
-        };
-        Ok(printed?)
-    }
-
     /// Requires name and version of a signed bundle to be explicit, not derived from a file name or left at a default.
-    fn check_signed_identity(&self) -> Result<(), Failure> {
+    pub(super) fn check_signed_identity(&self) -> Result<(), Failure> {
         let missing = match (&self.name, self.bundle_version) {
             _ if self.key.is_empty() => return Ok(()),
             (Some(_), Some(_)) => return Ok(()),
@@ -247,66 +169,8 @@ impl Pack {
         Err(Failure::usage(format!("a signed bundle needs {missing}: the defaults are only for unsigned bundles")))
     }
 
-    /// Requires a version above the base's, since a device that has the base refuses others.
-    fn check_above(&self, base: &Base, identity: &Identity) -> Result<(), Error> {
-        match base.identity() {
-            // Unsigned test bundles have no version.
-            Some((_, 0)) if identity.version == 0 && self.key.is_empty() => Ok(()),
-            Some((name, version)) if name == identity.name && identity.version <= version && self.request.is_none() => {
-                Err(Error::Usage(format!(
-                    "the base is version {version} of {name}, and this would be version {}: use a higher --bundle-version",
-                    identity.version
-                )))
-            }
-            _ => Ok(()),
-        }
-    }
-
-    /// Warns about files of the packed tree that are not in the bundle.
-    fn warn_of_omitted(&self, paths: &[PathBuf]) {
-        let (Some(first), more) = (paths.first(), paths.len().saturating_sub(1)) else { return };
-        let more = if more == 0 { String::new() } else { format!(" and {}", plural(more, "more bundle")) };
-        self.show.warn(&format!("excluded {}{more} in the output directory", first.display()));
-    }
-
-    /// Returns the request, if its target could accept the bundle.
-    fn request(&self, identity: &Identity) -> Result<Option<Request>, Failure> {
-        let Some(path) = &self.request else { return Ok(None) };
-        let request = Request::parse(&read(path)?, &limits()).map_err(Error::from).about(path)?;
-        // Detects an invalid request before the sources are read.
-        request.complete(|_, _| None).map_err(Error::from).about(path)?;
-        let (name, version) = (&identity.name, identity.version);
-        let refused = match &request.base.identity {
-            Some((taken, _)) if taken != name => format!("has {taken}, and this would be {name}: use --name {taken}"),
-            Some((_, taken)) if *taken > version => {
-                format!("has version {taken}, and this would be {version}: use a higher --bundle-version")
-            }
-            _ => return Ok(Some(request)),
-        };
-        Err(Failure::usage(format!("the target of {} {refused}", path.display())))
-    }
-
-    fn open_base(
-        &self,
-        base: &OsStr,
-        refs: &[PackRef<'_>],
-        options: &PackOptions,
-        progress: &Progress,
-    ) -> Result<Base, Error> {
-        let (name, spec) = split_ref(base);
-        if spec.as_bytes().starts_with(b"ostree:") {
-            return Base::of_commit(spec, name, refs, options.jobs, progress);
-        }
-        let path = Path::new(base);
-        if path.is_dir() {
-            return Base::of_installed(path, "main", options.jobs, progress);
-        }
-        let guard = Guard::load(&self.policy.options(&self.compatible))?;
-        Base::of_bundle(Input::open(path)?, limits(), &guard)
-    }
-
     /// Returns the names of the refs and their sources.
-    fn specs(&self) -> Result<Vec<(Option<String>, OsString)>, Failure> {
+    pub(super) fn specs(&self) -> Result<Vec<(Option<String>, OsString)>, Failure> {
         let several = self.sources.len() > 1;
         let specs = self.sources.iter().map(|argument| {
             let (name, source) = split_ref(argument);
@@ -324,7 +188,7 @@ impl Pack {
         specs.collect()
     }
 
-    fn options(&self, epoch: Option<i64>) -> Result<PackOptions, Failure> {
+    pub(super) fn options(&self, epoch: Option<i64>) -> Result<PackOptions, Failure> {
         let created = epoch.unwrap_or_else(|| Moment::now().0);
         if let Some(expires) = self.expires.filter(|expires| *expires <= created) {
             let expires = Moment(expires);
@@ -407,7 +271,7 @@ impl Pack {
         }
     }
 
-    fn source_options(&self, created: i64) -> Result<SourceOptions, Failure> {
+    pub(super) fn source_options(&self, created: i64) -> Result<SourceOptions, Failure> {
         let mut xattrs = XattrFilter::default();
         for pattern in &self.xattrs {
             xattrs.add(pattern.as_bytes());
@@ -449,115 +313,10 @@ impl Pack {
         let patterns: Vec<&str> = lines.lines().chain(self.exclude.iter().map(String::as_str)).collect();
         if patterns.is_empty() { Ok(None) } else { Ok(Some(Exclude::new(patterns.into_iter())?)) }
     }
-
-    fn print(
-        &self,
-        stats: &PackStats,
-        signers: &[Signer],
-        stdout_taken: bool,
-        elapsed: Duration,
-    ) -> std::io::Result<()> {
-        let mut out = self.show.summary(stdout_taken);
-        if self.show.json {
-            return json_line(&mut out, &Summary::new(stats, signers, elapsed));
-        }
-        if self.show.quiet {
-            return Ok(());
-        }
-        let (root, bundle) = (&stats.root, escape::text(&self.output.display().to_string()));
-        let (name, version) = (&root.identity.name, root.identity.version);
-        let mark = if signers.is_empty() { format!(", {WARN}UNSIGNED{WARN:#}") } else { String::new() };
-        writeln!(out, "{BOLD}{bundle}{BOLD:#}: {name} version {version}{mark}")?;
-        if signers.is_empty() {
-            match self.name.is_some() && self.bundle_version.is_some() {
-                true => writeln!(
-                    out,
-                    "  sign it with  sealift sign {bundle} --name {name} --bundle-version {version} --key KEY"
-                )?,
-                false => writeln!(
-                    out,
-                    "  this is an unsigned test bundle: a release needs --name, --bundle-version and --key"
-                )?,
-            }
-        }
-        for signer in signers {
-            writeln!(out, "  signed by {}", signer.public_key().id())?;
-        }
-        let maxima = &root.maxima;
-        if let Some(delta) = &stats.delta {
-            return self.print_delta(&mut out, stats, delta, elapsed);
-        }
-        writeln!(
-            out,
-            "  {}, {}, {}",
-            count(maxima.entries, "entry"),
-            count(maxima.objects, "object"),
-            count(maxima.refs.into(), "ref"),
-        )?;
-        writeln!(
-            out,
-            "  {} into {} in {}, {}",
-            Bytes(maxima.logical),
-            human::stored(stats.file_bytes, maxima.logical),
-            human::duration(elapsed),
-            human::rate(maxima.logical, elapsed),
-        )?;
-        if log::is_on() {
-            let (chunks, largest) = (count(maxima.chunks, "chunk"), Bytes(maxima.chunk_len.into()));
-            writeln!(out, "  content {}", super::json_file::hex(&root.contents.index_digest))?;
-            writeln!(out, "  {chunks} of at most {largest}")?;
-            if stats.copied {
-                writeln!(
-                    out,
-                    "  moved the chunks behind the head by copying, which briefly took twice the disk space"
-                )?;
-            }
-        }
-        if self.order.is_some() {
-            let (matched, paths) = (stats.order.matched, stats.order.paths);
-            writeln!(out, "  found {} of the {} in the order profile", grouped(matched), plural(paths, "path"))?;
-        }
-        Ok(())
-    }
-}
-
-impl Pack {
-    fn print_delta(
-        &self,
-        out: &mut dyn Write,
-        stats: &PackStats,
-        delta: &DeltaStats,
-        elapsed: Duration,
-    ) -> std::io::Result<()> {
-        let maxima = &stats.root.maxima;
-        writeln!(out, "  for targets that hold {}", bases_of(&stats.root))?;
-        writeln!(
-            out,
-            "  {} of {}: {} into {} in {}",
-            count(delta.objects, "new object"),
-            Grouped(maxima.objects),
-            Bytes(delta.bytes),
-            Bytes(stats.file_bytes),
-            human::duration(elapsed),
-        )?;
-        if log::is_on() {
-            let memory = Bytes(delta.memory);
-            writeln!(out, "  {} chunks, each decoded in at most {memory}", Grouped(maxima.chunks))?;
-        }
-        Ok(())
-    }
-}
-
-fn grouped(number: usize) -> Grouped {
-    Grouped(wide(number))
-}
-
-fn plural(number: usize, noun: &str) -> String {
-    count(wide(number), noun)
 }
 
 /// Splits `REF=SOURCE`. Text before `=` that is not a valid ref name belongs to the path, as in `./a=b`.
-fn split_ref(argument: &OsStr) -> (Option<&str>, &OsStr) {
+pub(super) fn split_ref(argument: &OsStr) -> (Option<&str>, &OsStr) {
     let bytes = argument.as_bytes();
     let Some(at) = bytes.iter().position(|byte| *byte == b'=') else { return (None, argument) };
     match std::str::from_utf8(&bytes[..at]) {
@@ -571,66 +330,9 @@ pub(crate) fn parse_version(text: &str) -> Result<u64, String> {
     text.parse().map_err(|_| format!("the version must be a whole number, not {text:?}"))
 }
 
-fn read(path: &Path) -> Result<Vec<u8>, Failure> {
+pub(super) fn read(path: &Path) -> Result<Vec<u8>, Failure> {
     let read = std::fs::read(path);
     read.map_err(|source| Error::Io { doing: "read", path: path.to_owned(), source }.into())
-}
-
-#[derive(Serialize)]
-struct Summary<'a> {
-    dry_run: bool,
-    name: &'a str,
-    version: u64,
-    created: i64,
-    signers: Vec<String>,
-    index_digest: String,
-    file_bytes: u64,
-    logical_bytes: u64,
-    entries: u64,
-    objects: u64,
-    chunks: u64,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    delta: Option<JsonDelta<'a>>,
-    order_paths: usize,
-    order_matched: usize,
-    seconds: f64,
-}
-
-/// For a delta bundle.
-#[derive(Serialize)]
-struct JsonDelta<'a> {
-    bases: Vec<JsonBase<'a>>,
-    objects: u64,
-    bytes: u64,
-    memory_bytes: u64,
-}
-
-impl<'a> Summary<'a> {
-    fn new(stats: &'a PackStats, signers: &[Signer], elapsed: Duration) -> Self {
-        let root = &stats.root;
-        Self {
-            dry_run: false,
-            name: &root.identity.name,
-            version: root.identity.version,
-            created: root.identity.created,
-            signers: signers.iter().map(|signer| signer.public_key().id().to_string()).collect(),
-            index_digest: super::json_file::hex(&root.contents.index_digest),
-            file_bytes: stats.file_bytes,
-            logical_bytes: root.maxima.logical,
-            entries: root.maxima.entries,
-            objects: root.maxima.objects,
-            chunks: root.maxima.chunks,
-            delta: stats.delta.as_ref().map(|delta| JsonDelta {
-                bases: JsonBase::all(root),
-                objects: delta.objects,
-                bytes: delta.bytes,
-                memory_bytes: delta.memory,
-            }),
-            order_paths: stats.order.paths,
-            order_matched: stats.order.matched,
-            seconds: human::seconds(elapsed),
-        }
-    }
 }
 
 #[cfg(test)]

@@ -1,0 +1,142 @@
+//! `sealift pack`: packs trees into one bundle.
+
+mod args;
+mod report;
+
+use std::ffi::{OsStr, OsString};
+use std::os::unix::ffi::OsStrExt as _;
+use std::path::Path;
+use std::sync::Arc;
+use std::time::Instant;
+
+use sealift::base::Base;
+use sealift::pack::{
+    DeltaFor, Estimate, Output, PackOptions, PackRef, PackStats, estimate, estimate_delta, pack, pack_delta,
+};
+use sealift::source::{OstreeOptions, Source, SourceOptions};
+use sealift::trust::Guard;
+use sealift::trust::sign::sign_root;
+use sealift::{Error, Identity, Input, Progress, Request};
+
+use super::escape;
+use super::failure::{About as _, Failure};
+use super::keys;
+use super::limits::limits;
+use super::output;
+use super::time;
+pub(crate) use args::{Pack, parse_version};
+use args::{read, split_ref};
+
+/// The result.
+enum Done {
+    Packed(Box<PackStats>),
+    Expected(Estimate),
+}
+
+impl Pack {
+    pub(crate) fn run(self) -> Result<(), Failure> {
+        let epoch = time::source_date_epoch()?;
+        let specs = self.specs()?;
+        self.check_signed_identity()?;
+        let options = self.options(epoch)?;
+        let output = match self.dry_run {
+            true => output::foreseen(&self.output, self.force)?,
+            false => output::of(&self.output, self.force)?,
+        };
+        let source_options = self.source_options(options.identity.created)?;
+        let request = self.request(&options.identity)?;
+        let signers = keys::open(&self.key, self.passphrase_file.as_deref())?;
+        if signers.is_empty() {
+            output::warn_of_signed(&output, "an unsigned one", self.show);
+        }
+        let omitted = source_options.directory.omit_output.clone();
+        let start = Instant::now(); // without the time to type passphrases
+        let done = self.pace.watch(self.show, "Listing", |progress| {
+            let source_options = SourceOptions { progress: Some(Arc::clone(progress)), ..source_options };
+            let ostree = OstreeOptions { refs: self.refs.clone(), depth: self.depth };
+            let open = |(name, spec): &(Option<String>, OsString)| {
+                Source::open_refs(spec, name.as_deref(), &ostree, &source_options, options.jobs)
+            };
+            let sources = specs.iter().map(open).collect::<Result<Vec<_>, _>>()?;
+            let sources: Vec<(String, Source)> = sources.into_iter().flatten().collect();
+            let refs: Vec<PackRef<'_>> = sources.iter().map(|(name, source)| PackRef { name, source }).collect();
+            let sign = |signed: &[u8]| sign_root(signed, &signers);
+            if self.base.is_empty() && request.is_none() {
+                return match self.dry_run {
+                    true => estimate(&refs, &options, progress).map(Done::Expected),
+                    false => pack(&refs, &output, &options, &sign, progress).map(|stats| Done::Packed(stats.into())),
+                };
+            }
+            let bases = self.base.iter().map(|base| self.open_base(base, &refs, &options, progress));
+            let bases = bases.collect::<Result<Vec<_>, _>>()?;
+            bases.iter().try_for_each(|base| self.check_above(base, &options.identity))?;
+            let target = match request {
+                Some(request) => DeltaFor::Request(request, bases),
+                None => DeltaFor::Bases(bases),
+            };
+            match self.dry_run {
+                true => estimate_delta(&refs, target, &options, progress).map(Done::Expected),
+                false => pack_delta(&refs, target, &output, &options, &sign, progress)
+                    .map(|stats| Done::Packed(stats.into())),
+            }
+        })?;
+        self.warn_of_omitted(&omitted.map(|omitted| omitted.left_out()).unwrap_or_default());
+        let bundle = escape::text(&self.output.display().to_string());
+        let printed = match done {
+            Done::Expected(expected) => super::estimate::print(self.show, &bundle, &options.identity, &expected),
+            Done::Packed(stats) => self.print(&stats, &signers, output == Output::Stdout, start.elapsed()),
+        };
+        Ok(printed?)
+    }
+
+    /// Requires a version above the base's, since a device that has the base refuses others.
+    fn check_above(&self, base: &Base, identity: &Identity) -> Result<(), Error> {
+        match base.identity() {
+            // Unsigned test bundles have no version.
+            Some((_, 0)) if identity.version == 0 && self.key.is_empty() => Ok(()),
+            Some((name, version)) if name == identity.name && identity.version <= version && self.request.is_none() => {
+                Err(Error::Usage(format!(
+                    "the base is version {version} of {name}, and this would be version {}: use a higher --bundle-version",
+                    identity.version
+                )))
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// Returns the request, if its target could accept the bundle.
+    fn request(&self, identity: &Identity) -> Result<Option<Request>, Failure> {
+        let Some(path) = &self.request else { return Ok(None) };
+        let request = Request::parse(&read(path)?, &limits()).map_err(Error::from).about(path)?;
+        // Detects an invalid request before the sources are read.
+        request.complete(|_, _| None).map_err(Error::from).about(path)?;
+        let (name, version) = (&identity.name, identity.version);
+        let refused = match &request.base.identity {
+            Some((taken, _)) if taken != name => format!("has {taken}, and this would be {name}: use --name {taken}"),
+            Some((_, taken)) if *taken > version => {
+                format!("has version {taken}, and this would be {version}: use a higher --bundle-version")
+            }
+            _ => return Ok(Some(request)),
+        };
+        Err(Failure::usage(format!("the target of {} {refused}", path.display())))
+    }
+
+    fn open_base(
+        &self,
+        base: &OsStr,
+        refs: &[PackRef<'_>],
+        options: &PackOptions,
+        progress: &Progress,
+    ) -> Result<Base, Error> {
+        let (name, spec) = split_ref(base);
+        if spec.as_bytes().starts_with(b"ostree:") {
+            return Base::of_commit(spec, name, refs, options.jobs, progress);
+        }
+        let path = Path::new(base);
+        if path.is_dir() {
+            return Base::of_installed(path, "main", options.jobs, progress);
+        }
+        let guard = Guard::load(&self.policy.options(&self.compatible))?;
+        Base::of_bundle(Input::open(path)?, limits(), &guard)
+    }
+}

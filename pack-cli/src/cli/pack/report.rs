@@ -1,0 +1,187 @@
+//! What `sealift pack` prints.
+
+use std::io::Write;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use sealift::pack::{DeltaStats, PackStats};
+use sealift::trust::sign::Signer;
+use sealift_format::num::wide;
+use serde::Serialize;
+
+use super::Pack;
+use crate::escape;
+use crate::human::{self, Bytes, Grouped, count};
+use crate::info::{JsonBase, bases_of};
+use crate::json_file::hex;
+use crate::log;
+use crate::show::{BOLD, WARN, json_line};
+
+impl Pack {
+    /// Warns about files of the packed tree that are not in the bundle.
+    pub(super) fn warn_of_omitted(&self, paths: &[PathBuf]) {
+        let (Some(first), more) = (paths.first(), paths.len().saturating_sub(1)) else { return };
+        let more = if more == 0 { String::new() } else { format!(" and {}", plural(more, "more bundle")) };
+        self.show.warn(&format!("excluded {}{more} in the output directory", first.display()));
+    }
+
+    pub(super) fn print(
+        &self,
+        stats: &PackStats,
+        signers: &[Signer],
+        stdout_taken: bool,
+        elapsed: Duration,
+    ) -> std::io::Result<()> {
+        let mut out = self.show.summary(stdout_taken);
+        if self.show.json {
+            return json_line(&mut out, &Summary::new(stats, signers, elapsed));
+        }
+        if self.show.quiet {
+            return Ok(());
+        }
+        let (root, bundle) = (&stats.root, escape::text(&self.output.display().to_string()));
+        let (name, version) = (&root.identity.name, root.identity.version);
+        let mark = if signers.is_empty() { format!(", {WARN}UNSIGNED{WARN:#}") } else { String::new() };
+        writeln!(out, "{BOLD}{bundle}{BOLD:#}: {name} version {version}{mark}")?;
+        if signers.is_empty() {
+            match self.name.is_some() && self.bundle_version.is_some() {
+                true => writeln!(
+                    out,
+                    "  sign it with  sealift sign {bundle} --name {name} --bundle-version {version} --key KEY"
+                )?,
+                false => writeln!(
+                    out,
+                    "  this is an unsigned test bundle: a release needs --name, --bundle-version and --key"
+                )?,
+            }
+        }
+        for signer in signers {
+            writeln!(out, "  signed by {}", signer.public_key().id())?;
+        }
+        let maxima = &root.maxima;
+        if let Some(delta) = &stats.delta {
+            return self.print_delta(&mut out, stats, delta, elapsed);
+        }
+        writeln!(
+            out,
+            "  {}, {}, {}",
+            count(maxima.entries, "entry"),
+            count(maxima.objects, "object"),
+            count(maxima.refs.into(), "ref"),
+        )?;
+        writeln!(
+            out,
+            "  {} into {} in {}, {}",
+            Bytes(maxima.logical),
+            human::stored(stats.file_bytes, maxima.logical),
+            human::duration(elapsed),
+            human::rate(maxima.logical, elapsed),
+        )?;
+        if log::is_on() {
+            let (chunks, largest) = (count(maxima.chunks, "chunk"), Bytes(maxima.chunk_len.into()));
+            writeln!(out, "  content {}", hex(&root.contents.index_digest))?;
+            writeln!(out, "  {chunks} of at most {largest}")?;
+            if stats.copied {
+                writeln!(
+                    out,
+                    "  moved the chunks behind the head by copying, which briefly took twice the disk space"
+                )?;
+            }
+        }
+        if self.order.is_some() {
+            let (matched, paths) = (stats.order.matched, stats.order.paths);
+            writeln!(out, "  found {} of the {} in the order profile", grouped(matched), plural(paths, "path"))?;
+        }
+        Ok(())
+    }
+
+    fn print_delta(
+        &self,
+        out: &mut dyn Write,
+        stats: &PackStats,
+        delta: &DeltaStats,
+        elapsed: Duration,
+    ) -> std::io::Result<()> {
+        let maxima = &stats.root.maxima;
+        writeln!(out, "  for targets that hold {}", bases_of(&stats.root))?;
+        writeln!(
+            out,
+            "  {} of {}: {} into {} in {}",
+            count(delta.objects, "new object"),
+            Grouped(maxima.objects),
+            Bytes(delta.bytes),
+            Bytes(stats.file_bytes),
+            human::duration(elapsed),
+        )?;
+        if log::is_on() {
+            let memory = Bytes(delta.memory);
+            writeln!(out, "  {} chunks, each decoded in at most {memory}", Grouped(maxima.chunks))?;
+        }
+        Ok(())
+    }
+}
+
+fn grouped(number: usize) -> Grouped {
+    Grouped(wide(number))
+}
+
+fn plural(number: usize, noun: &str) -> String {
+    count(wide(number), noun)
+}
+
+#[derive(Serialize)]
+struct Summary<'a> {
+    dry_run: bool,
+    name: &'a str,
+    version: u64,
+    created: i64,
+    signers: Vec<String>,
+    index_digest: String,
+    file_bytes: u64,
+    logical_bytes: u64,
+    entries: u64,
+    objects: u64,
+    chunks: u64,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    delta: Option<JsonDelta<'a>>,
+    order_paths: usize,
+    order_matched: usize,
+    seconds: f64,
+}
+
+/// For a delta bundle.
+#[derive(Serialize)]
+struct JsonDelta<'a> {
+    bases: Vec<JsonBase<'a>>,
+    objects: u64,
+    bytes: u64,
+    memory_bytes: u64,
+}
+
+impl<'a> Summary<'a> {
+    fn new(stats: &'a PackStats, signers: &[Signer], elapsed: Duration) -> Self {
+        let root = &stats.root;
+        Self {
+            dry_run: false,
+            name: &root.identity.name,
+            version: root.identity.version,
+            created: root.identity.created,
+            signers: signers.iter().map(|signer| signer.public_key().id().to_string()).collect(),
+            index_digest: hex(&root.contents.index_digest),
+            file_bytes: stats.file_bytes,
+            logical_bytes: root.maxima.logical,
+            entries: root.maxima.entries,
+            objects: root.maxima.objects,
+            chunks: root.maxima.chunks,
+            delta: stats.delta.as_ref().map(|delta| JsonDelta {
+                bases: JsonBase::all(root),
+                objects: delta.objects,
+                bytes: delta.bytes,
+                memory_bytes: delta.memory,
+            }),
+            order_paths: stats.order.paths,
+            order_matched: stats.order.matched,
+            seconds: human::seconds(elapsed),
+        }
+    }
+}
