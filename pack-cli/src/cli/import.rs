@@ -4,9 +4,9 @@ use std::io::Write;
 use std::path::Path;
 use std::time::Duration;
 
-use sealift::SetRef;
 use sealift::ostree::OsTreeStats;
 use sealift::seal::KernelSignature;
+use sealift::{ImportStats, SetRef};
 
 use super::escape;
 use super::human::{self, Bytes, Grouped, count};
@@ -45,11 +45,7 @@ pub(crate) fn print(
         true => writeln!(out, "  no new objects")?,
         false => writeln!(out, "  {} {}", new.join(", "), if dry_run { "to add" } else { "added" })?,
     }
-    print_check(
-        &mut out,
-        (stats.import.checked_objects, stats.import.hashed_objects, stats.import.repaired_objects),
-        (dry_run, trust_record),
-    )?;
+    print_check(&mut out, &stats.import, (dry_run, trust_record))?;
     if dry_run {
         return writeln!(out, "  {} would be read; nothing was written", Bytes(stats.import.install.stored_bytes));
     }
@@ -74,9 +70,10 @@ pub(crate) fn print(
 /// Prints how the objects of a repository or store were checked, and how many were repaired.
 pub(crate) fn print_check(
     out: &mut dyn Write,
-    (checked, hashed, repaired): (u64, u64, u64),
+    stats: &ImportStats,
     (dry_run, trust_record): (bool, bool),
 ) -> std::io::Result<()> {
+    let (checked, hashed, repaired) = (stats.checked_objects, stats.hashed_objects, stats.repaired_objects);
     match (checked, hashed) {
         _ if trust_record => writeln!(out, "  existing objects were not checked (--trust-record)")?,
         (0, _) => {}

@@ -47,11 +47,7 @@ pub(crate) fn print(
             writeln!(out, "  {new} of {all} added\n  wrote {bytes} (read {stored} from the bundle) in {time}, {rate}")?;
         }
     }
-    import::print_check(
-        &mut out,
-        (stats.import.checked_objects, stats.import.hashed_objects, stats.import.repaired_objects),
-        (false, trust_record),
-    )?;
+    import::print_check(&mut out, &stats.import, (false, trust_record))?;
     if stats.import.install.is_sealed {
         writeln!(
             out,

@@ -1,0 +1,230 @@
+//! The arguments of `sealift unpack`, and the options that they give.
+
+use std::ffi::OsString;
+use std::os::unix::ffi::OsStringExt as _;
+use std::path::PathBuf;
+
+use clap::{Args, ValueEnum, ValueHint};
+use sealift::seal::Seal;
+use sealift::{Destination, Durability, InstallOptions, OsTreeOptions, TreeOptions};
+
+use crate::base_args::BaseArgs;
+use crate::bundle::{BundleArg, jobs};
+use crate::failure::Failure;
+use crate::log;
+use crate::pace::Pace;
+use crate::show::Show;
+use crate::time::{Moment, source_date_epoch};
+use crate::trust_args::TrustArgs;
+
+/// Unpack a trusted bundle into a new directory, or update one
+///
+/// A new directory appears in one rename, once it is complete, checked and flushed to disk; until then it is staged beside TARGET. With
+/// --update, unpack stages what TARGET lacks, then moves it in file by file. It compares the existing files with the install record by
+/// size, times and inode number, and reads and repairs those that differ. Repeat the command to resume an interrupted run. Without root,
+/// unpack does not set owners or create devices, and reports how many it skipped.
+///
+/// A delta bundle updates a TARGET that holds its base; unpack checks the parts of the base that it needs before it writes anything. With
+/// --base it makes or updates any TARGET, as the full bundle does.
+///
+/// Of several bundles, or of those in a DIR such as a USB stick, unpack installs the newest that this device accepts: a delta if its base
+/// is installed, otherwise the full bundle, otherwise a delta whose base is among them. It reports why it passed over the others, and tries the next one if the chosen one is damaged.
+///
+/// With ostree:REPO as TARGET, unpack imports the bundle's OSTree commits into that repository and then sets its refs. With --usb DIR, it
+/// imports them into DIR/.ostree/repo, where OSTree itself looks for updates on removable media.
+#[cfg_attr(
+    feature = "composefs",
+    doc = "",
+    doc = " With composefs:REPO, unpack imports the trees for which the bundle records images (pack --composefs) into that store, and creates it",
+    doc = " if needed. Each content is stored once, named by its fs-verity digest. `sealift mount` mounts the trees."
+)]
+#[derive(Args, Debug)]
+#[command(override_usage = "\
+sealift unpack [OPTIONS] <BUNDLE|DIR>... <TARGET>
+       sealift unpack [OPTIONS] <BUNDLE|DIR>... --usb <DIR>")]
+#[command(after_long_help = "\
+Examples:
+  sealift unpack os.sealift /srv/os --trust /etc/sealift/allowed_signers
+  curl -s https://example.org/os.sealift | sealift unpack - /srv/second
+  sealift unpack os.sealift etc --path etc --allow-unsigned
+  sealift unpack os-2.sealift /srv/os --update --delete
+  sealift unpack /media/stick /srv/os --name os --update --delete
+  sealift unpack os-2.sealift ostree:/ostree/repo --remote debian
+  sealift unpack os-2.sealift --usb /media/stick
+  sealift unpack os-2-to-3.sealift ostree:/ostree/repo
+  sealift unpack os-2-to-3.sealift /srv/new --base os-2.sealift
+  sealift unpack os.sealift /srv/os --dry-run")]
+pub(crate) struct Unpack {
+    /// The bundle, several bundles, or directories of bundles; - reads one from standard input
+    #[arg(skip)]
+    pub(super) bundle: BundleArg,
+    /// Bundles, or directories of bundles; - reads one from standard input. The last is TARGET:
+    #[cfg_attr(feature = "composefs", doc = " the directory to create or update, ostree:REPO, or composefs:REPO;")]
+    #[cfg_attr(not(feature = "composefs"), doc = " the directory to create or update, or ostree:REPO;")]
+    /// without --update, the directory must be empty or not exist
+    #[arg(value_name = "PATH", required = true, value_hint = ValueHint::AnyPath)]
+    pub(super) paths: Vec<PathBuf>,
+    #[arg(skip)]
+    pub(super) target: Option<PathBuf>,
+    /// Install the bundle of this name, if there are several [default: the name installed in TARGET]
+    #[arg(long, value_name = "NAME")]
+    pub(super) name: Option<String>,
+    /// The ref to unpack, if the bundle has several; for a repository, repeatable [default there: all]
+    #[arg(long = "ref", value_name = "REF")]
+    pub(super) references: Vec<String>,
+    /// Import as refs of this remote of ostree:REPO, and require the signatures it requires
+    #[arg(long, value_name = "NAME", conflicts_with = "mirror", help_heading = "OSTree")]
+    pub(super) remote: Option<String>,
+    /// Import the refs of a collection as mirrored refs of ostree:REPO
+    #[arg(long, help_heading = "OSTree")]
+    pub(super) mirror: bool,
+    /// Instead of TARGET: create or update DIR/.ostree/repo on removable media, as `ostree create-usb` does
+    #[arg(
+        long,
+        value_name = "DIR",
+        value_hint = ValueHint::DirPath,
+        conflicts_with_all = ["remote", "mirror"],
+        help_heading = "OSTree",
+    )]
+    pub(super) usb: Option<PathBuf>,
+    /// Unpack only this path and what is below it
+    #[arg(long, value_name = "PREFIX")]
+    pub(super) path: Option<OsString>,
+    /// Update an existing directory; reads and writes only what it lacks
+    #[arg(long)]
+    pub(super) update: bool,
+    /// With --update: delete files that the bundle does not have; --dry-run and -v list them
+    #[arg(long)]
+    pub(super) delete: bool,
+    /// With --update: take over a directory that sealift did not create; asks first on a terminal
+    ///
+    /// Replaces existing files with those of the bundle, and with --delete deletes all others. On a terminal, shows how many files that affects,
+    /// with the first names, and asks; elsewhere, this option is the consent. With --dry-run, only reports them.
+    #[arg(long)]
+    pub(super) adopt: bool,
+    /// Read and hash existing files, instead of comparing sizes and times with the install record
+    #[arg(long, conflicts_with = "trust_record")]
+    pub(super) rehash: bool,
+    /// Do not check existing files: rely on the install record alone
+    #[arg(long)]
+    pub(super) trust_record: bool,
+    /// With --update, without an install record: do not read files whose size and time match
+    #[arg(long)]
+    pub(super) trust_mtime: bool,
+    /// Protect files with fs-verity: require, try (if the file system supports it) or off [default: as before]
+    ///
+    /// A sealed file can be read, replaced and removed, but not written to; if its bytes change on the disk, reading it fails. Unpack seals
+    /// new files before they appear, and the index in the install record too, with the bundle's kernel signature if it has one (`sign
+    /// --kernel-key`). With require, it writes nothing if the file system does not support fs-verity or the kernel refuses that signature.
+    /// Without this option an update seals if the last one did. Existing files are hashed before they are sealed for the first time.
+    #[arg(long, value_name = "HOW", value_enum, hide_possible_values = true)]
+    pub(super) seal: Option<SealHow>,
+    /// When to flush to disk: none, end (before TARGET appears) or each (after each file)
+    #[arg(long, value_name = "WHEN", value_enum, default_value = "end", hide_possible_values = true)]
+    pub(super) durability: When,
+    /// Hard-link files that have the same content and metadata
+    #[arg(long)]
+    pub(super) hardlink_duplicates: bool,
+    /// Only print what would be written and deleted; the exit status is that of the real run, except that damaged content is not detected
+    #[arg(long)]
+    pub(super) dry_run: bool,
+    /// Number of threads [default: the available CPUs]
+    #[arg(long, short, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=1024))]
+    pub(super) jobs: Option<u16>,
+    #[command(flatten)]
+    pub(super) base: BaseArgs,
+    #[command(flatten)]
+    pub(super) trust: TrustArgs,
+    #[command(flatten)]
+    pub(super) show: Show,
+    #[command(flatten)]
+    pub(super) pace: Pace,
+}
+
+/// [`Durability`] as an argument.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(super) enum When {
+    None,
+    End,
+    Each,
+}
+
+/// [`Seal`] as an argument.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(super) enum SealHow {
+    Require,
+    Try,
+    Off,
+}
+
+impl Unpack {
+    pub(super) fn seal(&self) -> Seal {
+        match self.seal {
+            None => Seal::AsBefore,
+            Some(SealHow::Require) => Seal::Require,
+            Some(SealHow::Try) => Seal::Try,
+            Some(SealHow::Off) => Seal::Off,
+        }
+    }
+
+    pub(super) fn options(&self) -> InstallOptions {
+        InstallOptions {
+            refs: self.references.clone(),
+            bases: self.base.given(self.jobs),
+            seal: self.seal(),
+            rehash: self.rehash,
+            trust_record: self.trust_record,
+            dry_run: self.dry_run,
+            jobs: jobs(self.jobs.map(usize::from)),
+            tree: TreeOptions {
+                prefix: prefix(self.path.clone().unwrap_or_default()),
+                update: self.update,
+                adopt: self.adopt,
+                delete: self.delete,
+                trust_mtime: self.trust_mtime,
+                durability: match self.durability {
+                    When::None => Durability::None,
+                    When::End => Durability::End,
+                    When::Each => Durability::Each,
+                },
+                hardlink_duplicates: self.hardlink_duplicates,
+                list_deletions: self.dry_run || log::is_on(),
+            },
+            ostree: OsTreeOptions::default(),
+        }
+    }
+
+    /// The options for an OSTree repository.
+    pub(super) fn ostree_options(&self) -> Result<InstallOptions, Failure> {
+        let destination = match (&self.remote, self.mirror) {
+            (Some(remote), _) => Destination::Remote(remote.clone()),
+            (None, true) => Destination::Mirror,
+            (None, false) => Destination::Heads,
+        };
+        Ok(InstallOptions { ostree: OsTreeOptions { destination, now: now()? }, ..self.options() })
+    }
+
+    /// Refuses options that are for directories only.
+    pub(super) fn check_of_repository(&self) -> Result<(), Failure> {
+        if self.update || self.adopt || self.path.is_some() || self.hardlink_duplicates {
+            return Err(Failure::usage("--update, --adopt, --path and --hardlink-duplicates are for directories"));
+        }
+        if self.durability != When::End {
+            return Err(Failure::usage("--durability is for directories: a repository is always flushed at the end"));
+        }
+        Ok(())
+    }
+}
+
+/// Returns the time to record for what is written now, in seconds since 1970.
+fn now() -> Result<u64, Failure> {
+    let now = source_date_epoch()?.unwrap_or_else(|| Moment::now().0);
+    Ok(now.max(0).cast_unsigned()) // a clock before 1970 counts as 1970
+}
+
+/// Normalizes a path: `/usr/`, `./usr` and `usr` are the same in a bundle.
+fn prefix(path: OsString) -> Vec<u8> {
+    let path = path.into_vec();
+    let names = path.split(|byte| *byte == b'/').filter(|name| !matches!(*name, b"" | b"."));
+    names.collect::<Vec<_>>().join(&b'/')
+}

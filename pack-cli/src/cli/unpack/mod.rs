@@ -1,0 +1,211 @@
+//! `sealift unpack`: installs a bundle.
+
+mod args;
+mod report;
+
+use std::path::Path;
+use std::time::{Duration, Instant};
+
+use sealift::ostree::OsTreeStats;
+use sealift::seal::KernelSignature;
+use sealift::source::ArchiveFormat;
+use sealift::status::Installed;
+use sealift::trust::{TargetKind, Trusted};
+use sealift::unpack::{UnpackStats, may_go_on};
+use sealift::{Error, InstallStats, Progress};
+
+use super::adopt;
+use super::base_args::BaseArgs;
+use super::bundle::BundleArg;
+use super::failure::{About as _, Failure};
+use super::import;
+use super::several::Several;
+use super::status::installed;
+use super::trust_args::Judge;
+use super::watch;
+#[cfg(feature = "composefs")]
+use args::SealHow;
+pub(crate) use args::Unpack;
+
+impl Unpack {
+    pub(crate) fn run(mut self) -> Result<(), Failure> {
+        let mut paths = std::mem::take(&mut self.paths);
+        if self.usb.is_none() {
+            self.target = if paths.len() > 1 { paths.pop() } else { None };
+            if self.target.is_none() {
+                return Err(Failure::usage(if cfg!(feature = "composefs") {
+                    "give the TARGET after the bundle: a directory, ostree:REPO or composefs:REPO"
+                } else {
+                    "give the TARGET after the bundle: a directory or ostree:REPO"
+                }));
+            }
+        }
+        if let ([bundle], None) = (&paths[..], &self.name)
+            && !bundle.is_dir()
+        {
+            self.bundle = BundleArg { bundle: bundle.clone() };
+            return self.run_one();
+        }
+        if self.base.is_given() {
+            return Err(Failure::usage("--base is the base of one delta: name that bundle, without --name"));
+        }
+        if paths.iter().any(|path| path == Path::new("-")) {
+            return Err(Failure::usage(
+                "standard input can only be read once: give files when you give several bundles",
+            ));
+        }
+        let held = self.target.as_deref().map_or_else(Vec::new, held);
+        let name = self.wanted_name(&held);
+        let held = held.iter().map(|installed| installed.head.root().contents.index_digest).collect();
+        let several = Several { paths: &paths, name, held, trust: &self.trust.clone(), show: self.show };
+        several.take(|candidate| {
+            self.bundle = BundleArg { bundle: candidate.path.clone() };
+            self.base = BaseArgs::of(&candidate.bases);
+            self.run_one()
+        })
+    }
+
+    /// Returns the name given, or the one that all bundles in the target share.
+    fn wanted_name(&self, held: &[Installed]) -> Option<String> {
+        let only = match held {
+            [only] => Some(only.head.root().identity.name.clone()),
+            _ => None,
+        };
+        let bound = || sealift::trust::bound_name(self.target.as_deref()?).ok().flatten();
+        self.name.clone().or(only).or_else(bound)
+    }
+
+    fn run_one(&self) -> Result<(), Failure> {
+        if let Some(medium) = &self.usb {
+            return self.write_usb(medium);
+        }
+        let target = self.target.as_deref().unwrap_or(Path::new("")); // clap requires it
+        match TargetKind::of(target) {
+            (TargetKind::Ostree, repo) => self.import(repo),
+            (TargetKind::Composefs, store) => self.import_store(store),
+            (TargetKind::Directory, _) => match ArchiveFormat::of(target.as_os_str()) {
+                Some(format) => {
+                    let (kind, target) = (format.scheme(), target.display());
+                    Err(Failure::usage(format!(
+                        "unknown kind of target {kind}: for a directory of this name write ./{target}"
+                    )))
+                }
+                None => self.unpack(target),
+            },
+        }
+    }
+
+    /// Unpacks into a directory.
+    fn unpack(&self, target: &Path) -> Result<(), Failure> {
+        if self.remote.is_some() || self.mirror {
+            return Err(Failure::usage("--remote and --mirror are for ostree:REPO"));
+        }
+        let start = Instant::now();
+        if self.references.len() > 1 {
+            return Err(Failure::usage("a directory can hold only one --ref"));
+        }
+        let options = self.options();
+        let judge = self.trust.load()?;
+        let input = self.bundle.open()?;
+        if let Err(Error::State { path, .. }) = sealift::trust::bound_name(target) {
+            let path = path.display();
+            self.show.warn(&format!("ignored the damaged record {path}: comparing all files instead"));
+        }
+        let consent = |stats: &UnpackStats| watch::aside(|| adopt::agree(self.show, target, stats));
+        let stats = self.pace.watch(self.show, "Opening", |progress| {
+            sealift::unpack::unpack_asking(judge.admit(input)?, target, &options, progress, &consent)
+        });
+        let goes_on = stats.as_ref().is_err_and(|error| !self.dry_run && may_go_on(target, error));
+        let stats = match stats.about(&self.bundle.bundle) {
+            Err(failure) if goes_on => {
+                if !failure.is_stop() {
+                    let target = target.display();
+                    self.show.warn(&format!(
+                        "progress was saved: repeat the command to resume, or discard it: sealift clean {target}"
+                    ));
+                }
+                return Err(failure.unfinished(target));
+            }
+            stats => stats?,
+        };
+        judge.warn(self.show);
+        self.warn_of_signature(&stats.install);
+        Ok(self.print(target, &stats, &judge, start.elapsed())?)
+    }
+
+    /// Imports into an OSTree repository.
+    fn import(&self, repo: &Path) -> Result<(), Failure> {
+        let options = self.ostree_options()?;
+        self.take_commits(self.target.as_deref().unwrap_or(repo), |bundle, progress| {
+            sealift::ostree::import(bundle, repo, &options, progress)
+        })
+    }
+
+    /// Imports into the OSTree repository on removable media.
+    fn write_usb(&self, medium: &Path) -> Result<(), Failure> {
+        if self.seal.is_some() {
+            return Err(Failure::usage("--seal is for directories and ostree:REPO, not for --usb"));
+        }
+        let options = self.ostree_options()?;
+        self.take_commits(medium, |bundle, progress| sealift::ostree::write_usb(bundle, medium, &options, progress))
+    }
+
+    fn take_commits(
+        &self,
+        shown_target: &Path,
+        take: impl FnOnce(Trusted, &Progress) -> Result<OsTreeStats, Error>,
+    ) -> Result<(), Failure> {
+        let (stats, judge, elapsed) = self.take(take)?;
+        self.warn_of_signature(&stats.import.install);
+        import::warn_of_summary(self.show, &stats, shown_target);
+        let between = (shown_target, self.bundle.bundle.as_path());
+        let how = (self.dry_run, self.trust_record);
+        Ok(import::print(self.show, &stats, &judge, between, how, elapsed)?)
+    }
+
+    /// Imports into a composefs store.
+    #[cfg(feature = "composefs")]
+    fn import_store(&self, store: &Path) -> Result<(), Failure> {
+        if self.remote.is_some() || self.mirror {
+            return Err(Failure::usage("--remote and --mirror are for ostree:REPO"));
+        }
+        let options = self.options();
+        let (stats, judge, elapsed) =
+            self.take(|bundle, progress| sealift::composefs::import(bundle, store, &options, progress))?;
+        let between = (self.target.as_deref().unwrap_or(store), self.bundle.bundle.as_path());
+        let how = (self.dry_run, self.seal == Some(SealHow::Try), self.trust_record);
+        Ok(super::store::print(self.show, &stats, &judge, between, how, elapsed)?)
+    }
+
+    #[cfg(not(feature = "composefs"))]
+    fn import_store(&self, _: &Path) -> Result<(), Failure> {
+        self.check_of_repository().and(Err(super::mount::without_composefs()))
+    }
+
+    /// Imports with `take` into a repository or store. Returns what that returned, the judge, and the time it took.
+    fn take<S>(
+        &self,
+        take: impl FnOnce(Trusted, &Progress) -> Result<S, Error>,
+    ) -> Result<(S, Judge, Duration), Failure> {
+        self.check_of_repository()?;
+        let start = Instant::now();
+        let judge = self.trust.load()?;
+        let input = self.bundle.open()?;
+        let stats = self.pace.watch(self.show, "Opening", |progress| take(judge.admit(input)?, progress));
+        let stats = stats.about(&self.bundle.bundle)?;
+        judge.warn(self.show);
+        Ok((stats, judge, start.elapsed()))
+    }
+
+    /// Warns why the kernel refused the bundle's kernel signature.
+    fn warn_of_signature(&self, stats: &InstallStats) {
+        if let KernelSignature::Refused(why) = &stats.kernel_signature {
+            self.show.warn(&format!("sealed the index without the bundle's kernel signature: {why}"));
+        }
+    }
+}
+
+/// Returns what is installed in a target. A damaged record binds to no name; other faults show when unpacking.
+fn held(target: &Path) -> Vec<Installed> {
+    installed(target).unwrap_or_default()
+}

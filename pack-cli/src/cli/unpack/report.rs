@@ -1,0 +1,116 @@
+//! What `sealift unpack` prints of a directory.
+
+use std::io::Write;
+use std::path::Path;
+use std::time::Duration;
+
+use sealift::seal::KernelSignature;
+use sealift::unpack::UnpackStats;
+
+use super::Unpack;
+use super::args::SealHow;
+use crate::escape;
+use crate::failure::shown;
+use crate::human::{self, Bytes, count};
+use crate::log;
+use crate::show::{BOLD, WARN};
+use crate::taken;
+use crate::trust_args::Judge;
+use crate::updated::{self, Asked};
+
+impl Unpack {
+    pub(super) fn print(
+        &self,
+        target: &Path,
+        stats: &UnpackStats,
+        judge: &Judge,
+        elapsed: Duration,
+    ) -> std::io::Result<()> {
+        let mut out = self.show.out();
+        if self.show.json {
+            return taken::print(&mut out, stats, judge, self.dry_run, elapsed);
+        }
+        if self.show.quiet {
+            return Ok(());
+        }
+        let (target, bundle) = (target.display().to_string(), shown(&self.bundle.bundle));
+        let verb = match (self.dry_run, stats.is_update) {
+            (false, false) => "unpacked",
+            (_, true) if stats.was_complete => "already unpacked",
+            (false, true) => "updated",
+            (true, false) => "would be unpacked",
+            (true, true) => "would be updated",
+        };
+        let mark = judge.mark();
+        writeln!(out, "{BOLD}{}{BOLD:#}: {verb} from {}{mark}", escape::text(&target), escape::text(&bundle))?;
+        judge.print_signers(&mut out)?;
+        writeln!(out, "  {}", updated::made(stats))?;
+        if stats.copied_files > 0 {
+            writeln!(out, "  {} copied from existing ones", count(stats.copied_files, "file"))?;
+        }
+        let asked = Asked { rehash: self.rehash, trust_mtime: self.trust_mtime, trust_record: self.trust_record };
+        for line in updated::checked(stats, &asked, self.dry_run) {
+            writeln!(out, "  {line}")?;
+        }
+        if stats.was_adopted {
+            let verb = if self.dry_run { "would replace" } else { "took over: replaced" };
+            writeln!(out, "  {verb} {}", updated::kinds(&stats.replaced))?;
+        }
+        updated::print_deletions(&mut out, stats, self.dry_run)?;
+        if stats.resumed_files > 0 {
+            writeln!(out, "  reused {} from the interrupted run", count(stats.resumed_files, "file"))?;
+        }
+        if self.dry_run {
+            let (disk, free) = (Bytes(stats.disk_bytes), Bytes(stats.free_bytes));
+            writeln!(
+                out,
+                "  {} of content, {disk} and {} on the target; {free} are free",
+                Bytes(stats.install.logical_bytes),
+                count(stats.inodes, "inode")
+            )?;
+            return writeln!(out, "  {} would be read; nothing was written", Bytes(stats.install.stored_bytes));
+        }
+        if stats.install.logical_bytes == 0 {
+            writeln!(out, "  in {}", human::duration(elapsed))?;
+        } else if stats.is_update {
+            let (bytes, stored, time) =
+                (Bytes(stats.install.logical_bytes), Bytes(stats.install.stored_bytes), human::duration(elapsed));
+            writeln!(out, "  wrote {bytes} in {time} (read {stored} from the bundle)")?;
+        } else {
+            let (bytes, stored) = (Bytes(stats.install.logical_bytes), Bytes(stats.install.stored_bytes));
+            let (time, rate) = (human::duration(elapsed), human::rate(stats.install.logical_bytes, elapsed));
+            writeln!(out, "  {bytes} from {stored} in {time}, {rate}")?;
+        }
+        if stats.install.is_sealed {
+            writeln!(out, "  {} sealed: the kernel protects them from changes", count(stats.sealed_files, "file"))?;
+            if stats.install.kernel_signature == KernelSignature::Taken {
+                writeln!(out, "  sealed the index with the bundle's kernel signature")?;
+            }
+        } else if self.seal == Some(SealHow::Try) {
+            writeln!(out, "  {WARN}not sealed{WARN:#}: the file system does not support fs-verity")?;
+        }
+        if stats.shared_bytes > 0 {
+            writeln!(out, "  {} shared between identical files", Bytes(stats.shared_bytes))?;
+        }
+        for line in skipped(stats) {
+            writeln!(out, "  {WARN}{line}{WARN:#}")?;
+        }
+        if log::is_on() {
+            let (objects, inodes) = (count(stats.objects, "object"), count(stats.inodes, "inode"));
+            writeln!(out, "  {objects}, {inodes}, {} on the target", Bytes(stats.disk_bytes))?;
+        }
+        Ok(())
+    }
+}
+
+/// Returns what was skipped for lack of privilege.
+fn skipped(stats: &UnpackStats) -> Vec<String> {
+    let lines = [
+        (stats.owners_skipped, "entry", "owned by you instead of the recorded owner"),
+        (stats.set_ids_skipped, "set-id file", "unpacked without set-id bits"),
+        (stats.xattrs_skipped, "extended attribute", "not set"),
+        (stats.devices_skipped, "device", "not created"),
+    ];
+    let some = lines.into_iter().filter(|(number, ..)| *number > 0);
+    some.map(|(number, noun, what)| format!("{}: {what} (not running as root)", count(number, noun))).collect()
+}
