@@ -2,7 +2,7 @@
 
 use alloc::vec::Vec;
 
-use crate::bytes::Reader;
+use crate::bytes::{Reader, fit};
 use crate::num::{self, wide};
 use crate::{Error, Part};
 
@@ -86,19 +86,22 @@ pub fn parse_area(signed: &[u8], area: &[u8]) -> Result<Vec<Envelope>, Error> {
 }
 
 /// Returns the area of `area_len` bytes, in which they have room, that follows `signed` and holds `envelopes` in their order.
-pub(crate) fn encode_area(signed: &[u8], envelopes: &[Envelope], area_len: u32) -> Vec<u8> {
+///
+/// # Errors
+/// Returns an error if an envelope is longer than the format can store.
+pub(crate) fn encode_area(signed: &[u8], envelopes: &[Envelope], area_len: u32) -> Result<Vec<u8>, Error> {
     let room = num::at(area_len);
     let mut area = Vec::with_capacity(room);
     area.extend(area_len.to_le_bytes());
     for envelope in envelopes {
         area.extend(envelope.kind.to_le_bytes());
-        area.extend(u32::try_from(envelope.body.len()).unwrap_or(u32::MAX).to_le_bytes());
+        area.extend(fit::<u32>(envelope.body.len(), "the length of a signature")?.to_le_bytes());
         area.extend(&envelope.body);
     }
     area.resize(room - 32, 0);
     let checksum = checksum(signed, &area);
     area.extend(checksum);
-    area
+    Ok(area)
 }
 
 /// Returns the length of the smallest area that holds `envelopes`.
@@ -124,7 +127,7 @@ mod tests {
     #[test]
     fn every_flip_is_found() {
         let envelopes = [Envelope { kind: 1, body: alloc::vec![1, 2, 3] }];
-        let area = encode_area(b"signed", &envelopes, 80);
+        let area = encode_area(b"signed", &envelopes, 80).expect("it fits");
         assert_eq!(parse_area(b"signed", &area).expect("it is sound"), envelopes);
         for at in 0..area.len() {
             let mut bad = area.clone();

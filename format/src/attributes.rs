@@ -5,7 +5,7 @@ use alloc::vec::Vec;
 use core::fmt;
 
 use crate::Error;
-use crate::bytes::Reader;
+use crate::bytes::{Reader, fit};
 use crate::num;
 
 /// The type of an inode, with its value in `st_mode`.
@@ -114,7 +114,7 @@ impl XattrRef<'_> {
 }
 
 /// Extended attributes by ascending name, as an index has them: one piece of memory however many they are, which copies share. An
-/// attribute takes few bytes of a bundle, and one that is thousands of files' stands in it once.
+/// attribute takes few bytes of a bundle, and one that is thousands of files' stands in it once. Their number comes first.
 #[derive(Clone, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Xattrs(Option<Arc<[u8]>>);
 
@@ -126,7 +126,7 @@ impl Xattrs {
     /// Returns the attributes in the order of their names.
     #[must_use]
     pub fn iter(&self) -> XattrIter<'_> {
-        XattrIter(self.0.as_deref().unwrap_or_default())
+        XattrIter(self.0.as_deref().and_then(|bytes| bytes.get(2..)).unwrap_or_default())
     }
 
     /// Returns whether there are none.
@@ -176,35 +176,48 @@ impl<'a> IntoIterator for &'a Xattrs {
 }
 
 /// Names and values are to be as [`Xattr`] says, and each name there once.
-impl From<Vec<Xattr>> for Xattrs {
-    fn from(mut list: Vec<Xattr>) -> Self {
+impl TryFrom<Vec<Xattr>> for Xattrs {
+    type Error = Error;
+
+    /// # Errors
+    /// Returns an error if there are too many of them, or one is too long.
+    fn try_from(mut list: Vec<Xattr>) -> Result<Self, Error> {
         list.sort_unstable();
         let mut builder = Self::builder();
-        list.iter().for_each(|xattr| builder.push(XattrRef { name: &xattr.name, value: &xattr.value }));
-        builder.finish()
+        for Xattr { name, value } in &list {
+            builder.push(XattrRef { name, value })?;
+        }
+        Ok(builder.finish())
     }
 }
 
 /// Makes [`Xattrs`] of attributes that come by ascending name.
 #[derive(Debug, Default)]
-pub(crate) struct XattrsBuilder(Vec<u8>);
+pub(crate) struct XattrsBuilder {
+    count: u16,
+    bytes: Vec<u8>,
+}
 
 impl XattrsBuilder {
-    pub(crate) fn push(&mut self, xattr: XattrRef<'_>) {
-        self.0.push(u8::try_from(xattr.name.len()).unwrap_or(u8::MAX));
-        self.0.extend(xattr.name);
-        self.0.extend(u32::try_from(xattr.value.len()).unwrap_or(u32::MAX).to_le_bytes());
-        self.0.extend(xattr.value);
+    /// # Errors
+    /// Returns an error if there are too many of them, or it is too long.
+    pub(crate) fn push(&mut self, XattrRef { name, value }: XattrRef<'_>) -> Result<(), Error> {
+        self.count = fit(usize::from(self.count) + 1, "the number of extended attributes of a file")?;
+        let what = "the length of an extended attribute";
+        let value_len = fit::<u32>(value.len(), what)?;
+        if value_len > Attributes::XATTR_LEN_MAX {
+            return Err(Error::TooLarge { what, len: value_len.into(), max: Attributes::XATTR_LEN_MAX.into() });
+        }
+        self.bytes.push(fit(name.len(), "the length of an extended attribute's name")?);
+        self.bytes.extend(name);
+        self.bytes.extend(value_len.to_le_bytes());
+        self.bytes.extend(value);
+        Ok(())
     }
 
     pub(crate) fn finish(self) -> Xattrs {
-        Xattrs((!self.0.is_empty()).then(|| self.0.into()))
-    }
-}
-
-impl FromIterator<Xattr> for Xattrs {
-    fn from_iter<I: IntoIterator<Item = Xattr>>(list: I) -> Self {
-        list.into_iter().collect::<Vec<_>>().into()
+        let all = || [&self.count.to_le_bytes(), &self.bytes[..]].concat().into();
+        Xattrs((self.count > 0).then(all))
     }
 }
 
@@ -223,12 +236,14 @@ impl Attributes {
         if FileType::of_mode(mode).is_none() {
             return Err(reader.malformed("a mode has no file type"));
         }
-        let (uid, gid, count) = (reader.u32()?, reader.u32()?, reader.u16()?);
+        let (uid, gid) = (reader.u32()?, reader.u32()?);
+        let start = reader.rest();
+        let count = reader.u16()?;
         // chown(2) takes 2^32-1 for "leave it".
         if uid == u32::MAX || gid == u32::MAX {
             return Err(reader.malformed("an owner or group is 2^32-1, which is nobody"));
         }
-        let (start, mut last): (_, &[u8]) = (reader.rest(), &[]);
+        let mut last: &[u8] = &[];
         for _ in 0..count {
             let name_len = reader.u8()?;
             let name = reader.take(name_len.into())?;
@@ -246,15 +261,14 @@ impl Attributes {
             last = name;
         }
         let xattrs = &start[..start.len() - reader.rest().len()];
-        Ok(Self { mode, uid, gid, xattrs: Xattrs((!xattrs.is_empty()).then(|| xattrs.into())) })
+        Ok(Self { mode, uid, gid, xattrs: Xattrs((count > 0).then(|| xattrs.into())) })
     }
 
     pub(crate) fn encode(&self, out: &mut Vec<u8>) {
         out.extend(self.mode.to_le_bytes());
         out.extend(self.uid.to_le_bytes());
         out.extend(self.gid.to_le_bytes());
-        out.extend(u16::try_from(self.xattrs.len()).unwrap_or(u16::MAX).to_le_bytes());
-        out.extend(self.xattrs.0.as_deref().unwrap_or_default());
+        out.extend(self.xattrs.0.as_deref().unwrap_or(&[0, 0]));
     }
 
     /// Returns the type. A row that was parsed has one.

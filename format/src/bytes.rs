@@ -155,6 +155,36 @@ pub(crate) fn put_planes<const W: usize>(out: &mut Vec<u8>, values: impl Iterato
     }
 }
 
+/// Returns a length or count in the width of its field.
+///
+/// # Errors
+/// Returns an error if it does not fit.
+pub(crate) fn fit<T: TryFrom<usize>>(len: usize, what: &'static str) -> Result<T, Error> {
+    let max = u64::MAX >> (64 - 8 * size_of::<T>());
+    T::try_from(len).map_err(|_| Error::TooLarge { what, len: wide(len), max })
+}
+
+/// As [`fit`], for builders that report the first length that does not fit when they finish.
+#[derive(Debug, Default)]
+pub(crate) struct Widths {
+    fault: Option<Error>,
+}
+
+impl Widths {
+    pub(crate) fn fit<T: TryFrom<usize> + Default>(&mut self, len: usize, what: &'static str) -> T {
+        fit(len, what).unwrap_or_else(|error| {
+            self.fault.get_or_insert(error);
+            T::default()
+        })
+    }
+
+    /// # Errors
+    /// Returns the first fault.
+    pub(crate) fn check(self) -> Result<(), Error> {
+        self.fault.map_or(Ok(()), Err)
+    }
+}
+
 /// Appends a section of a section list.
 pub(crate) fn put_section(out: &mut Vec<u8>, id: u16, must_understand: bool, payload: &[u8]) {
     out.extend(id.to_le_bytes());

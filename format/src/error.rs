@@ -125,6 +125,16 @@ pub enum Error {
         /// What this reader takes.
         limit: u64,
     },
+    /// What is to be written does not fit into its field.
+    #[error("{what}: {len} is more than the format can store, which is {max}")]
+    TooLarge {
+        /// The length or count.
+        what: &'static str,
+        /// Its value.
+        len: u64,
+        /// The largest that fits.
+        max: u64,
+    },
     /// A number in the root is not the one that layout and index give.
     #[error("root: declares {what} = {declared}, but layout and index have {found}")]
     Maximum {
@@ -163,7 +173,7 @@ impl Error {
             | Self::Digest { part }
             | Self::Frame { part, .. } => part.kind(),
             Self::Path { .. } => Kind::Path,
-            Self::Limit { .. } => Kind::Limit,
+            Self::Limit { .. } | Self::TooLarge { .. } => Kind::Limit,
             Self::Truncated { .. } => Kind::Truncated,
             Self::Trailing { .. } => Kind::Trailing,
         }

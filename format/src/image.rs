@@ -2,7 +2,7 @@
 
 use alloc::vec::Vec;
 
-use crate::bytes::Reader;
+use crate::bytes::{Reader, fit};
 use crate::verity::{Algorithm, FileDigest};
 use crate::{Error, Part};
 
@@ -62,13 +62,13 @@ pub(crate) fn parse_images(mut reader: Reader<'_>, refs: u16) -> Result<Vec<Imag
     Ok(images)
 }
 
-pub(crate) fn encode_images(images: &[Image]) -> Vec<u8> {
+pub(crate) fn encode_images(images: &[Image]) -> Result<Vec<u8>, Error> {
     let mut out = Vec::new();
-    out.extend(u16::try_from(images.len()).unwrap_or(u16::MAX).to_le_bytes());
+    out.extend(fit::<u16>(images.len(), "the number of images")?.to_le_bytes());
     for image in images {
         out.extend(image.reference.to_le_bytes());
         out.extend([image.version, image.digest.algorithm().number()]);
         out.extend(image.digest.as_bytes());
     }
-    out
+    Ok(out)
 }

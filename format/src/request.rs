@@ -59,18 +59,20 @@ impl Request {
         &self.outline
     }
 
-    /// Returns the request's bytes. `stored` is one zstd frame of the outline (core 8.1).
-    #[must_use]
-    pub fn encode(&self, stored: &[u8]) -> Vec<u8> {
+    /// Returns the request's bytes. `stored` is one zstd frame of the outline (spec 8.1).
+    ///
+    /// # Errors
+    /// Returns an error if the name of its bundle is longer than the format can store.
+    pub fn encode(&self, stored: &[u8]) -> Result<Vec<u8>, Error> {
         let mut out = Self::MAGIC.to_vec();
         out.extend(VERSION.to_le_bytes());
-        self.base.encode(&mut out);
+        self.base.encode(&mut out)?;
         out.extend(wide(self.outline.len()).to_le_bytes());
         out.extend(wide(stored.len()).to_le_bytes());
         out.extend(stored);
         let hash = blake3::hash(&out);
         out.extend(hash.as_bytes());
-        out
+        Ok(out)
     }
 
     /// Parses a request's bytes.

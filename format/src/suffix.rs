@@ -2,7 +2,7 @@
 
 use alloc::vec::Vec;
 
-use crate::bytes::{Reader, put_planes};
+use crate::bytes::{Reader, fit, put_planes};
 use crate::frame::check_frame;
 use crate::num::{self, wide};
 use crate::{Error, FrameDecoder, Part};
@@ -122,14 +122,13 @@ impl<'a> Suffix<'a> {
 /// Returns the stored bytes of a chunk: of its runs, the bytes that they add, and those that they copy. `compress` makes a frame.
 ///
 /// # Errors
-/// Those of `compress`.
-pub fn encode_suffix<E>(
+/// Those of `compress`; also returns an error if a part is longer than the format can store.
+pub fn encode_suffix<E: From<Error>>(
     runs: &[Run],
     added: &[u8],
     copied: &[u8],
     mut compress: impl FnMut(&[u8]) -> Result<Vec<u8>, E>,
 ) -> Result<Vec<u8>, E> {
-    let number = |len: usize| u32::try_from(len).unwrap_or(u32::MAX).to_le_bytes();
     let mut control = Vec::new();
     put_planes(&mut control, runs.iter().map(|run| run.add.to_le_bytes()));
     put_planes(&mut control, runs.iter().map(|run| run.copy.to_le_bytes()));
@@ -139,10 +138,9 @@ pub fn encode_suffix<E>(
     let added_frame = frame_of(added)?;
     let copied_frame = frame_of(copied)?;
     let mut out = Vec::with_capacity(16 + control.len() + added_frame.len() + copied_frame.len());
-    out.extend(number(runs.len()));
-    out.extend(number(added.len()));
-    out.extend(number(control.len()));
-    out.extend(number(added_frame.len()));
+    for len in [runs.len(), added.len(), control.len(), added_frame.len()] {
+        out.extend(fit::<u32>(len, "the length of a part of a chunk")?.to_le_bytes());
+    }
     out.extend(control);
     out.extend(added_frame);
     out.extend(copied_frame);
@@ -185,12 +183,13 @@ mod tests {
     fn stored(runs: &[Run], added: &[u8], copied: &[u8]) -> Vec<u8> {
         encode_suffix(runs, added, copied, |bytes| {
             let mut out = vec![0; zstd_safe::compress_bound(bytes.len())];
-            zstd_safe::CCtx::create().compress(&mut out[..], bytes, 3).map(|len| {
+            let len = zstd_safe::CCtx::create().compress(&mut out[..], bytes, 3).map(|len| {
                 out.truncate(len);
                 out
-            })
+            });
+            Ok::<_, Error>(len.expect("zstd compresses"))
         })
-        .expect("zstd compresses")
+        .expect("it fits")
     }
 
     fn parse<'a>(stored: &'a [u8], len: u32, prefix_len: u64) -> Result<Suffix<'a>, Error> {

@@ -82,7 +82,7 @@ fn index(criterion: &mut Criterion, bundle: &Bundle) {
             BatchSize::LargeInput,
         );
     });
-    let (layout, piece_log2) = (bundle.layout.encode(), bundle.head.root().maxima.piece_log2);
+    let (layout, piece_log2) = (bundle.layout.encode().expect("it fits"), bundle.head.root().maxima.piece_log2);
     group.bench_function("parse layout", |bench| {
         bench.iter(|| Layout::parse(black_box(&layout), &(&bundle.index).into(), piece_log2).expect("it is sound"));
     });

@@ -64,7 +64,7 @@ pub fn request(target: &OsStr, output: &Output, jobs: usize, progress: &Progress
     };
     let request =
         Request::of(&index, index_digest, taken).map_err(|error| Error::from(error).of_bundle(Path::new(target)))?;
-    let bytes = request.encode(Compressor::for_front(PackOptions::LEVEL)?.compress(request.outline())?);
+    let bytes = request.encode(Compressor::for_front(PackOptions::LEVEL)?.compress(request.outline())?)?;
     output.write(&bytes)?;
     let wide = |len: usize| num::wide(len);
     Ok(RequestStats {

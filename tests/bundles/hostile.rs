@@ -314,7 +314,9 @@ fn numbers_at_the_edges_of_delta_bundles_are_no_panic() {
             drop(parsed.and_then(|difference| difference.apply(&[&base])));
         });
         let (piece_log2, objects) = (delta.head.root().maxima.piece_log2, Objects::from(&delta.difference));
-        each_edge(&mut delta.layout.encode(), |bytes| drop(Layout::parse(bytes, &objects, piece_log2)));
+        each_edge(&mut delta.layout.encode().expect("it fits"), |bytes| {
+            drop(Layout::parse(bytes, &objects, piece_log2))
+        });
     }
 }
 
@@ -322,7 +324,7 @@ fn numbers_at_the_edges_of_delta_bundles_are_no_panic() {
 fn decoded(file: &[u8]) -> (Vec<u8>, Vec<u8>, Vec<u8>) {
     let bundle = open_whole(file).expect("it is taken");
     let root = bundle.head.signed()[32..].to_vec();
-    (root, bundle.index.bytes().to_vec(), bundle.layout.encode())
+    (root, bundle.index.bytes().to_vec(), bundle.layout.encode().expect("it fits"))
 }
 
 fn each_edge(bytes: &mut [u8], parse: impl Fn(&[u8])) {

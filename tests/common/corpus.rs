@@ -35,7 +35,8 @@ pub fn seeds(vectors: &[Vector]) -> Vec<Seed> {
             }
         };
         let mut add = |target, bytes: Vec<u8>| seeds.push((target, vector.name.clone(), bytes));
-        let (piece_log2, layout) = (bundle.head.root().maxima.piece_log2 - 12, bundle.layout.encode());
+        let (piece_log2, layout) =
+            (bundle.head.root().maxima.piece_log2 - 12, bundle.layout.encode().expect("it fits"));
         let chunks_at = usize::try_from(bundle.head.chunks_at()).expect("vectors are small");
         let chunks = &vector.bytes[chunks_at..];
         add("preamble_head", bundle.head.encode());
@@ -96,7 +97,7 @@ fn suffixes() -> Vec<Seed> {
 /// Returns an OSTree object of each type.
 fn ostree_objects() -> Vec<Seed> {
     let xattrs = vec![Xattr { name: b"user.note".to_vec(), value: b"1".to_vec() }];
-    let of = |mode| Attributes { mode, uid: 1000, gid: 0, xattrs: xattrs.clone().into() };
+    let of = |mode| Attributes { mode, uid: 1000, gid: 0, xattrs: xattrs.clone().try_into().expect("they fit") };
     let (regular, symlink, directory) = (of(0o100_644), of(0o120_777), of(0o040_755));
     let tree =
         DirTree { files: vec![(b"a", &[1; 32]), (b"b", &[2; 32])], directories: vec![(b"c", &[3; 32], &[4; 32])] };

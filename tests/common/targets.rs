@@ -51,12 +51,12 @@ pub fn preamble_head(data: &[u8]) {
         if let Some(root) = data.get(32..)
             && let Ok(root) = Root::parse(root)
         {
-            assert_eq!(Root::parse(&root.encode()), Ok(root));
+            assert_eq!(Root::parse(&root.encode().expect("it fits")), Ok(root));
         }
     }
     if let Ok(head) = Head::parse(data) {
         assert_eq!(head.encode(), data);
-        assert_eq!(Root::parse(&head.root().encode()).as_ref(), Ok(head.root()));
+        assert_eq!(Root::parse(&head.root().encode().expect("it fits")).as_ref(), Ok(head.root()));
         assert!(head.file_len() >= head.chunks_at());
     }
 }
@@ -122,7 +122,7 @@ fn rebuilt(index: &Index) -> Vec<u8> {
     for (file, bytes) in index.repository_files() {
         builder.repository_file(file, bytes);
     }
-    builder.finish(index.objects().iter().copied(), index.verity())
+    builder.finish(index.objects().iter().copied(), index.verity()).expect("it fits")
 }
 
 /// Splits a length and that many bytes off.
@@ -155,7 +155,7 @@ fn parsed_layout(data: &[u8]) -> Option<Parsed<'_>> {
 /// A layout encodes to the bytes that it was parsed from, unless they have sections that nobody knows; and it places each object once.
 pub fn layout(data: &[u8]) {
     let Some((piece_log2, index, layout, bytes, _)) = parsed_layout(data) else { return };
-    let encoded = layout.encode();
+    let encoded = layout.encode().expect("it fits");
     assert_eq!(Layout::parse(&encoded, &Objects::from(&index), piece_log2).as_ref(), Ok(&layout));
     assert!(encoded == bytes || encoded.len() < bytes.len());
     for (number, object) in (0..).zip(index.objects()) {
@@ -198,7 +198,7 @@ pub fn difference(data: &[u8]) {
 pub fn request(data: &[u8]) {
     let limits = Limits { index_len: 1 << 20, entries: ENTRIES_MAX, ..Limits::default() };
     let Ok(request) = Request::parse(&[data, &hash(data)].concat(), &limits) else { return };
-    let again = Request::parse(&request.encode(&compress(request.outline())), &limits);
+    let again = Request::parse(&request.encode(&compress(request.outline())).expect("it fits"), &limits);
     assert_eq!(again.as_ref(), Ok(&request));
     let Ok(index) = request.complete(|_, _| None) else { return };
     assert_eq!(wide(index.bytes().len()), request.base.index_len);
@@ -315,7 +315,7 @@ pub fn bundle_deep(data: &[u8]) {
     if maxima.logical > 1 << 22 || maxima.data > 1 << 22 {
         return;
     }
-    let (layout_bytes, index_bytes) = (layout.encode(), index.bytes());
+    let (layout_bytes, index_bytes) = (layout.encode().expect("it fits"), index.bytes());
     let (layout_frame, index_frame) = (compress(&layout_bytes), compress(index_bytes));
     let contents = Contents {
         index_digest: verity::digest(index_bytes),

@@ -61,7 +61,7 @@ impl Difference {
         self.check_objects(&builder)?;
         let contents = builder.contents().to_vec();
         let objects = contents.iter().map(|content| self.object(bases, *content)).collect::<Result<Vec<_>, _>>()?;
-        Ok(builder.finish(objects.into_iter(), &self.verity))
+        builder.finish(objects.into_iter(), &self.verity)
     }
 
     /// Returns the base to which the edits are relative.

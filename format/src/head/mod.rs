@@ -5,6 +5,7 @@ mod root;
 use alloc::vec::Vec;
 
 use crate::area::{self, Envelope};
+use crate::bytes::fit;
 use crate::num::{at, wide};
 use crate::{Error, Preamble};
 
@@ -18,6 +19,8 @@ pub struct Head {
     root: Root,
     envelopes: Vec<Envelope>,
     area_len: u32,
+    /// The signature area's bytes.
+    area: Vec<u8>,
 }
 
 /// By whole multiples of this the signature area grows, so that what follows stays at places that suit a file system.
@@ -56,7 +59,7 @@ impl Head {
         let root = Root::parse(&signed[32..])?;
         let envelopes = area::parse_area(signed, area)?;
         let area_len = expected - u32::try_from(signed.len()).unwrap_or(expected);
-        Ok(Self { signed: signed.to_vec(), root, envelopes, area_len })
+        Ok(Self { signed: signed.to_vec(), root, envelopes, area_len, area: area.to_vec() })
     }
 
     /// Parses the head with which `bytes` begin, and returns what follows it.
@@ -74,8 +77,8 @@ impl Head {
     /// # Errors
     /// Returns an error if the root or the envelopes are longer than the format allows.
     pub fn new(root: Root, envelopes: Vec<Envelope>, area_len: u32) -> Result<Self, Error> {
-        let encoded = root.encode();
-        let root_len = u32::try_from(encoded.len()).unwrap_or(u32::MAX);
+        let encoded = root.encode()?;
+        let root_len = fit(encoded.len(), "the length of the root")?;
         let preamble = Preamble { root_len };
         let mut signed = preamble.encode().to_vec();
         // What the parser refuses is not written.
@@ -83,7 +86,7 @@ impl Head {
         signed.extend(encoded);
         let area_len = area_len.max(area::area_len_for(&[])?);
         area::parse_area_len(area_len.to_le_bytes())?;
-        Self { signed, root, envelopes: Vec::new(), area_len }.with_envelopes(envelopes)
+        Self { signed, root, envelopes: Vec::new(), area_len, area: Vec::new() }.with_envelopes(envelopes)
     }
 
     /// The same head with other envelopes, put in their order. If the signature area has no room for them, it grows.
@@ -96,6 +99,7 @@ impl Head {
         let needed = area::area_len_for(&envelopes)?;
         let lacking = needed.saturating_sub(self.area_len);
         self.area_len = (self.area_len + lacking.next_multiple_of(GROWTH)).min(area::LEN_MAX);
+        self.area = area::encode_area(&self.signed, &envelopes, self.area_len)?;
         self.envelopes = envelopes;
         Ok(self)
     }
@@ -103,9 +107,7 @@ impl Head {
     /// Returns the bytes from the file's start to the head's end.
     #[must_use]
     pub fn encode(&self) -> Vec<u8> {
-        let mut bytes = self.signed.clone();
-        bytes.extend(area::encode_area(&self.signed, &self.envelopes, self.area_len));
-        bytes
+        [&self.signed[..], &self.area].concat()
     }
 
     /// Returns the length of the signature area.

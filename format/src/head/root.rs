@@ -4,7 +4,7 @@ use alloc::string::String;
 use alloc::vec::Vec;
 use core::fmt;
 
-use crate::bytes::{Reader, SectionRule, put_section, read_sections};
+use crate::bytes::{Reader, SectionRule, fit, put_section, read_sections};
 use crate::image::{encode_images, parse_images};
 use crate::name::is_bundle_name;
 use crate::num::wide;
@@ -145,22 +145,24 @@ impl Root {
     }
 
     /// Returns the root's bytes. Names, tags and annotations are to be of their forms.
-    #[must_use]
-    pub fn encode(&self) -> Vec<u8> {
+    ///
+    /// # Errors
+    /// Returns an error if something is longer, or there is more of it, than the format can store.
+    pub fn encode(&self) -> Result<Vec<u8>, Error> {
         let mut out = Vec::new();
-        put_section(&mut out, 1, true, &self.identity.encode());
+        put_section(&mut out, 1, true, &self.identity.encode()?);
         put_section(&mut out, 2, true, &self.contents.encode());
         put_section(&mut out, 3, true, &self.maxima.encode());
         if !self.annotations.is_empty() {
-            put_section(&mut out, 4, false, &encode_annotations(&self.annotations));
+            put_section(&mut out, 4, false, &encode_annotations(&self.annotations)?);
         }
         if let Some(bases) = &self.bases {
-            put_section(&mut out, 5, true, &bases.encode());
+            put_section(&mut out, 5, true, &bases.encode()?);
         }
         if !self.images.is_empty() {
-            put_section(&mut out, 6, false, &encode_images(&self.images));
+            put_section(&mut out, 6, false, &encode_images(&self.images)?);
         }
-        out
+        Ok(out)
     }
 
     /// Returns the bundle as a delta bundle names it that is relative to it.
@@ -205,17 +207,17 @@ impl Identity {
         Ok(Self { name, version, created, expires: (expires != 0).then_some(expires), compatible })
     }
 
-    fn encode(&self) -> Vec<u8> {
+    fn encode(&self) -> Result<Vec<u8>, Error> {
         let mut out = Vec::new();
         out.extend(self.version.to_le_bytes());
         out.extend(self.created.to_le_bytes());
         out.extend(self.expires.unwrap_or(0).to_le_bytes());
-        put_name(&mut out, &self.name);
-        out.extend(u16::try_from(self.compatible.len()).unwrap_or(u16::MAX).to_le_bytes());
+        put_name(&mut out, &self.name)?;
+        out.extend(fit::<u16>(self.compatible.len(), "the number of tags")?.to_le_bytes());
         for tag in &self.compatible {
-            put_name(&mut out, tag);
+            put_name(&mut out, tag)?;
         }
-        out
+        Ok(out)
     }
 }
 
@@ -267,15 +269,15 @@ impl Bases {
         Ok(Self { difference_len, prefix_len, bases })
     }
 
-    fn encode(&self) -> Vec<u8> {
+    fn encode(&self) -> Result<Vec<u8>, Error> {
         let mut out = Vec::new();
         out.extend(self.difference_len.to_le_bytes());
         out.extend(self.prefix_len.to_le_bytes());
-        out.extend(u16::try_from(self.bases.len()).unwrap_or(u16::MAX).to_le_bytes());
+        out.extend(fit::<u16>(self.bases.len(), "the number of bases")?.to_le_bytes());
         for base in &self.bases {
-            base.encode(&mut out);
+            base.encode(&mut out)?;
         }
-        out
+        Ok(out)
     }
 }
 
@@ -291,13 +293,14 @@ impl Base {
         Ok(Self { identity, index_digest: reader.array()?, index_len: reader.u64()? })
     }
 
-    pub(crate) fn encode(&self, out: &mut Vec<u8>) {
+    pub(crate) fn encode(&self, out: &mut Vec<u8>) -> Result<(), Error> {
         let (name, version) = self.identity.as_ref().map_or(("", 0), |(name, version)| (name, *version));
         out.extend(version.to_le_bytes());
-        out.push(u8::try_from(name.len()).unwrap_or(u8::MAX));
+        out.push(fit(name.len(), "the length of a base's name")?);
         out.extend(name.as_bytes());
         out.extend(self.index_digest);
         out.extend(self.index_len.to_le_bytes());
+        Ok(())
     }
 }
 
@@ -452,15 +455,15 @@ fn parse_annotations(mut reader: Reader<'_>) -> Result<Vec<(String, String)>, Er
     Ok(annotations)
 }
 
-fn encode_annotations(annotations: &[(String, String)]) -> Vec<u8> {
+fn encode_annotations(annotations: &[(String, String)]) -> Result<Vec<u8>, Error> {
     let mut out = Vec::new();
-    out.extend(u16::try_from(annotations.len()).unwrap_or(u16::MAX).to_le_bytes());
+    out.extend(fit::<u16>(annotations.len(), "the number of annotations")?.to_le_bytes());
     for (key, value) in annotations {
-        put_name(&mut out, key);
-        out.extend(u16::try_from(value.len()).unwrap_or(u16::MAX).to_le_bytes());
+        put_name(&mut out, key)?;
+        out.extend(fit::<u16>(value.len(), "the length of an annotation")?.to_le_bytes());
         out.extend(value.as_bytes());
     }
-    out
+    Ok(out)
 }
 
 fn read_name(reader: &mut Reader<'_>) -> Result<String, Error> {
@@ -472,8 +475,9 @@ fn read_name(reader: &mut Reader<'_>) -> Result<String, Error> {
     }
 }
 
-fn put_name(out: &mut Vec<u8>, name: &str) {
+fn put_name(out: &mut Vec<u8>, name: &str) -> Result<(), Error> {
     debug_assert!(is_bundle_name(name) && wide(name.len()) <= 128, "the writer checked it");
-    out.push(u8::try_from(name.len()).unwrap_or(u8::MAX));
+    out.push(fit(name.len(), "the length of a name")?);
     out.extend(name.as_bytes());
+    Ok(())
 }

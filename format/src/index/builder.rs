@@ -3,7 +3,8 @@
 use alloc::collections::BTreeMap;
 use alloc::vec::Vec;
 
-use crate::bytes::{put_planes, put_section};
+use crate::Error;
+use crate::bytes::{Widths, put_planes, put_section};
 use crate::num::{self, wide};
 
 use super::ostree::Columns;
@@ -36,7 +37,7 @@ pub enum Node<'a> {
 #[derive(Debug, Default)]
 pub struct IndexBuilder {
     refs: Vec<u8>,
-    ref_count: u16,
+    ref_count: usize,
     name_lens: Vec<u8>,
     links: Vec<u32>,
     names: Vec<u8>,
@@ -53,6 +54,7 @@ pub struct IndexBuilder {
     object_of: Vec<u32>,
     contents: Vec<u32>,
     ostree: Columns,
+    widths: Widths,
 }
 
 /// A content that no inode has yet.
@@ -67,12 +69,12 @@ impl IndexBuilder {
     /// Adds a ref that is an OSTree commit (ostree 4): the number of a commit that an earlier one has come to, or the next new one.
     pub fn commit_ref(&mut self, name: &str, commit: Option<u32>, collection: &str) {
         self.add_ref(1, name);
-        self.ostree.add_ref(commit, collection);
+        self.ostree.add_ref(commit, collection, &mut self.widths);
     }
 
     /// Adds an OSTree metadata object, in the order of ostree 4, and returns its number.
     pub fn ostree_object(&mut self, kind: OsTreeKind, bytes: &[u8]) -> u32 {
-        self.ostree.add_object(kind, bytes)
+        self.ostree.add_object(kind, bytes, &mut self.widths)
     }
 
     /// Adds an OSTree file object, in the order of ostree 4, after all inodes: a regular file or a symbolic link.
@@ -83,19 +85,19 @@ impl IndexBuilder {
                 let object = self.object_column(content);
                 self.ostree.add_regular(row, object);
             }
-            Node::Symlink(target) => self.ostree.add_symlink(row, target),
+            Node::Symlink(target) => self.ostree.add_symlink(row, target, &mut self.widths),
             Node::Directory { .. } | Node::Device(_) | Node::Plain => {}
         }
     }
 
     /// Adds a file of the OSTree repository itself; they ascend.
     pub fn repository_file(&mut self, file: RepositoryFile, bytes: &[u8]) {
-        self.ostree.add_repository_file(file, bytes);
+        self.ostree.add_repository_file(file, bytes, &mut self.widths);
     }
 
     fn add_ref(&mut self, kind: u8, name: &str) {
         self.refs.push(kind);
-        self.refs.push(u8::try_from(name.len()).unwrap_or(u8::MAX));
+        self.refs.push(self.widths.fit(name.len(), "the length of a ref's name"));
         self.refs.extend(name.as_bytes());
         self.ref_count += 1;
     }
@@ -103,14 +105,14 @@ impl IndexBuilder {
     /// Adds an entry of the block that comes next. With `link`, it is another name of that inode; without, the next
     /// [`Self::inode`] is its own.
     pub fn entry(&mut self, name: &[u8], link: Option<u32>) {
-        self.name_lens.push(u8::try_from(name.len()).unwrap_or(u8::MAX));
+        self.name_lens.push(self.widths.fit(name.len(), "the length of a name"));
         self.names.extend(name);
         self.links.push(link.map_or(0, |inode| inode + 1));
     }
 
     /// Adds an inode and returns its number.
     pub fn inode(&mut self, attributes: &Attributes, mtime: (i64, u32), node: Node<'_>) -> u32 {
-        let number = u32::try_from(self.mtimes.len()).unwrap_or(u32::MAX);
+        let number = self.widths.fit(self.mtimes.len(), "the number of inodes");
         let row = self.attribute_row(attributes);
         self.inode_attributes.push(row);
         self.mtimes.push(mtime.0);
@@ -122,7 +124,7 @@ impl IndexBuilder {
                 self.regulars.push(object);
             }
             Node::Symlink(target) => {
-                self.target_lens.push(u16::try_from(target.len()).unwrap_or(u16::MAX));
+                self.target_lens.push(self.widths.fit(target.len(), "the length of a symbolic link's target"));
                 self.targets.extend(target);
             }
             Node::Device(device) => self.devices.push(device),
@@ -135,7 +137,7 @@ impl IndexBuilder {
         if let Some(row) = self.attributes.get(attributes) {
             return *row;
         }
-        let row = u32::try_from(self.attributes.len()).unwrap_or(u32::MAX);
+        let row = self.widths.fit(self.attributes.len(), "the number of attribute rows");
         attributes.encode(&mut self.attribute_rows);
         self.attributes.insert(attributes.clone(), row);
         row
@@ -150,7 +152,7 @@ impl IndexBuilder {
         if self.object_of[at] != UNSEEN {
             return self.object_of[at] + 1;
         }
-        self.object_of[at] = u32::try_from(self.contents.len()).unwrap_or(UNSEEN);
+        self.object_of[at] = self.widths.fit(self.contents.len(), "the number of objects");
         self.contents.push(content);
         0
     }
@@ -162,8 +164,21 @@ impl IndexBuilder {
     }
 
     /// Returns the index's bytes. `objects` has a row for each of [`Self::contents`], and `verity` is the digest of section 10.
-    #[must_use]
-    pub fn finish(self, objects: impl ExactSizeIterator<Item = Object> + Clone, verity: &[u8; 32]) -> Vec<u8> {
+    ///
+    /// # Errors
+    /// Returns an error if something is longer, or there is more of it, than the format can store.
+    pub fn finish(
+        mut self,
+        objects: impl ExactSizeIterator<Item = Object> + Clone,
+        verity: &[u8; 32],
+    ) -> Result<Vec<u8>, Error> {
+        let ref_count: u16 = self.widths.fit(self.ref_count, "the number of refs");
+        let attribute_count: u32 = self.widths.fit(self.attributes.len(), "the number of attribute rows");
+        let mut ostree = Vec::new();
+        if !self.ostree.is_empty() {
+            self.ostree.encode(&mut ostree, &mut self.widths);
+        }
+        self.widths.check()?;
         let le = u32::to_le_bytes;
         let mut out = Vec::new();
         let mut section = |id: u16, write: &dyn Fn(&mut Vec<u8>)| {
@@ -172,7 +187,7 @@ impl IndexBuilder {
             put_section(&mut out, id, true, &payload);
         };
         section(1, &|p| {
-            p.extend(self.ref_count.to_le_bytes());
+            p.extend(ref_count.to_le_bytes());
             p.extend(&self.refs);
         });
         section(2, &|p| {
@@ -198,7 +213,7 @@ impl IndexBuilder {
             put_planes(p, self.devices.iter().map(|device| le(device.minor)));
         });
         section(8, &|p| {
-            p.extend(u32::try_from(self.attributes.len()).unwrap_or(u32::MAX).to_le_bytes());
+            p.extend(attribute_count.to_le_bytes());
             p.extend(&self.attribute_rows);
         });
         section(9, &|p| {
@@ -207,9 +222,58 @@ impl IndexBuilder {
             p.extend(objects.clone().flat_map(|object| object.id));
         });
         section(10, &|p| p.extend(verity));
-        if !self.ostree.is_empty() {
-            section(11, &|p| self.ostree.encode(p));
+        if !ostree.is_empty() {
+            section(11, &|p| p.extend(&ostree));
         }
-        out
+        Ok(out)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::Xattrs;
+    use crate::attributes::Xattr;
+
+    #[test]
+    fn what_does_not_fit_is_an_error() {
+        let finish = |builder: IndexBuilder| builder.finish([].into_iter(), &[0; 32]);
+        let too_large = |what, len, max| Err(Error::TooLarge { what, len, max });
+        let directory = Attributes { mode: 0o40_755, uid: 0, gid: 0, xattrs: Xattrs::default() };
+        let begun = |name: &str| {
+            let mut builder = IndexBuilder::default();
+            builder.begin_ref(name);
+            builder.inode(&directory, (0, 0), Node::Directory { children: 1 });
+            builder
+        };
+        let long = "n".repeat(256);
+        assert!(finish(begun(&long[1..])).is_ok());
+        assert_eq!(finish(begun(&long)), too_large("the length of a ref's name", 256, 255));
+        let mut builder = begun("main");
+        builder.entry(long.as_bytes(), None);
+        builder.inode(&directory, (0, 0), Node::Symlink(&[b'a'; 65_536]));
+        // The first fault is reported.
+        assert_eq!(finish(builder), too_large("the length of a name", 256, 255));
+        let mut builder = begun("main");
+        builder.inode(&directory, (0, 0), Node::Symlink(&[b'a'; 65_536]));
+        assert_eq!(finish(builder), too_large("the length of a symbolic link's target", 65_536, 65_535));
+        let mut builder = IndexBuilder::default();
+        (0..65_536).for_each(|_| builder.begin_ref("r"));
+        assert_eq!(finish(builder), too_large("the number of refs", 65_536, 65_535));
+    }
+
+    #[test]
+    fn extended_attributes_that_do_not_fit_are_an_error() {
+        let made = |name: usize, value: usize, count: usize| {
+            let one = |number: usize| Xattr {
+                name: alloc::vec![b'a'; name],
+                value: alloc::vec![number.to_le_bytes()[0]; value],
+            };
+            Xattrs::try_from((0..count).map(one).collect::<Vec<_>>()).map(|xattrs| xattrs.len())
+        };
+        assert_eq!(made(255, 65_536, 2), Ok(2));
+        assert!(matches!(made(256, 1, 1), Err(Error::TooLarge { len: 256, max: 255, .. })));
+        assert!(matches!(made(1, 65_537, 1), Err(Error::TooLarge { len: 65_537, max: 65_536, .. })));
+        assert!(matches!(made(1, 1, 65_536), Err(Error::TooLarge { len: 65_536, max: 65_535, .. })));
     }
 }

@@ -178,7 +178,7 @@ mod tests {
         assert_eq!([59, 60].map(|len| Blocks::OF_SPEC.symlink(&[b'x'; 60][..len])), [0, BLOCK]);
         let xattrs = |list: &[(&[u8], usize)]| {
             let xattr = |(name, len): &(&[u8], usize)| Xattr { name: name.to_vec(), value: alloc::vec![1; *len] };
-            Blocks::OF_SPEC.xattrs(&list.iter().map(xattr).collect())
+            Blocks::OF_SPEC.xattrs(&list.iter().map(xattr).collect::<Vec<_>>().try_into().expect("they fit"))
         };
         let selinux: (&[u8], usize) = (b"security.selinux", 37);
         for (list, len) in [

@@ -2,24 +2,26 @@
 
 use alloc::vec::Vec;
 
-use crate::bytes::{put_planes, put_section};
+use crate::bytes::{fit, put_planes, put_section};
 use crate::index::{Index, Inode, InodeKind};
 use crate::num::wide;
 use crate::{Error, Maxima};
 
 use super::disk::{Blocks, DiskUse};
 use super::prefixes::encode_prefixes;
-use super::rows::{number, put_steps};
+use super::rows::put_steps;
 use super::{Codec, Holds, Layout};
 
 impl Layout {
     /// Returns the layout's bytes. Offsets of chunks are not written: they follow from the lengths.
-    #[must_use]
-    pub fn encode(&self) -> Vec<u8> {
+    ///
+    /// # Errors
+    /// Returns an error if there are more chunks or holes than the format can store.
+    pub fn encode(&self) -> Result<Vec<u8>, Error> {
         let le = u32::to_le_bytes;
         let mut out = Vec::new();
 
-        let mut chunks = number(self.chunks.len()).to_le_bytes().to_vec();
+        let mut chunks = fit::<u32>(self.chunks.len(), "the number of chunks")?.to_le_bytes().to_vec();
         chunks.extend(self.chunks.iter().map(|chunk| chunk.codec.id()));
         put_planes(&mut chunks, self.chunks.iter().map(|chunk| le(chunk.stored_len)));
         put_planes(&mut chunks, self.chunks.iter().map(|chunk| le(chunk.len)));
@@ -36,7 +38,7 @@ impl Layout {
         pieces.extend(self.pieces.iter().flat_map(|piece| piece.chaining_value));
         put_section(&mut out, 3, true, &pieces);
 
-        let mut holes = number(self.holes.len()).to_le_bytes().to_vec();
+        let mut holes = fit::<u32>(self.holes.len(), "the number of objects with holes")?.to_le_bytes().to_vec();
         put_planes(&mut holes, self.holes.iter().map(|holes| le(holes.object)));
         put_planes(&mut holes, self.holes.iter().map(|holes| le(holes.extents.end - holes.extents.start)));
         put_planes(&mut holes, self.extents.iter().map(|extent| extent.start.to_le_bytes()));
@@ -49,7 +51,7 @@ impl Layout {
         if let Some(prefixes) = encode_prefixes(&self.chunks, &self.ranges) {
             put_section(&mut out, 6, true, &prefixes);
         }
-        out
+        Ok(out)
     }
 }
 
@@ -76,7 +78,7 @@ impl Holds {
 /// Returns the numbers that the index gives by itself.
 pub(crate) fn index_maxima(index: &Index) -> Result<Maxima, Error> {
     let mut maxima = Maxima {
-        refs: u16::try_from(index.refs().len()).unwrap_or(u16::MAX),
+        refs: fit(index.refs().len(), "the number of refs")?,
         entries: wide(index.entries().len()),
         inodes: wide(index.inodes().len()),
         objects: wide(index.objects().len()),

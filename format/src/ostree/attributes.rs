@@ -54,7 +54,7 @@ pub(super) fn encode_xattrs(xattrs: &Xattrs) -> Vec<u8> {
 }
 
 fn parse_xattrs(bytes: &[u8]) -> Result<Xattrs, Malformed> {
-    let (mut xattrs, mut last, mut count): (_, &[u8], _) = (Xattrs::builder(), &[], 0);
+    let (mut xattrs, mut last): (_, &[u8]) = (Xattrs::builder(), &[]);
     for pair in Elements::of(bytes, 1)? {
         let [name, value] = members(pair?, [Shape::BYTES; 2])?;
         let name = match name.split_last() {
@@ -68,17 +68,14 @@ fn parse_xattrs(bytes: &[u8]) -> Result<Xattrs, Malformed> {
         if name.len() > 255 {
             return Err(Malformed::new("the name of an extended attribute has more than 255 bytes"));
         }
-        if u32::try_from(value.len()).map_or(true, |len| len > Attributes::XATTR_LEN_MAX) {
-            return Err(Malformed::new("an extended attribute is longer than 65536 bytes"));
-        }
         if last >= name {
             return Err(Malformed::new("names of extended attributes do not ascend"));
         }
-        if count == u16::MAX {
-            return Err(Malformed::new("there are more than 65535 extended attributes"));
-        }
-        xattrs.push(XattrRef { name, value });
-        (last, count) = (name, count + 1);
+        let pushed = xattrs.push(XattrRef { name, value });
+        pushed.map_err(|_| {
+            Malformed::new("there are more than 65535 extended attributes, or one has over 65536 bytes")
+        })?;
+        last = name;
     }
     Ok(xattrs.finish())
 }

@@ -201,7 +201,8 @@ mod tests {
     fn extended_attributes() {
         let xattr = |name: &[u8], value: &[u8]| Xattr { name: name.to_vec(), value: value.to_vec() };
         let xattrs = vec![xattr(b"user.a", b"1"), xattr(b"user.b", b"2")];
-        let attributes = Attributes { mode: 0o100_755, uid: 1000, gid: 1000, xattrs: xattrs.into() };
+        let attributes =
+            Attributes { mode: 0o100_755, uid: 1000, gid: 1000, xattrs: xattrs.try_into().expect("they fit") };
         let header = encode_header(&attributes, "");
         let variant = "000003e8000003e8000081ed0000000000757365722e61003107757365722e62003207091211";
         assert_eq!(hex(&header[8..]), variant);

@@ -77,7 +77,7 @@ mod tests {
         );
         (0..0o10000_u16, 0..u32::MAX, 0..u32::MAX, xattrs).prop_map(move |(mode, uid, gid, xattrs)| {
             let xattrs: Vec<Xattr> = xattrs.into_iter().map(|(name, value)| Xattr { name, value }).collect();
-            Attributes { mode: file_type | mode, uid, gid, xattrs: xattrs.into() }
+            Attributes { mode: file_type | mode, uid, gid, xattrs: xattrs.try_into().expect("they fit") }
         })
     }
 }

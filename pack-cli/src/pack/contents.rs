@@ -42,7 +42,7 @@ pub(super) fn build_index(refs: &[PackRef<'_>], packed: &Sequenced) -> Result<(I
         numbers[num::at(packed_number)] = number;
     }
     let objects = rows.iter().map(|object| Object { id: object.id, size: object.size });
-    let bytes = builder.finish(objects, &verity::digest(&digests));
+    let bytes = builder.finish(objects, &verity::digest(&digests))?;
     // An index that the parser would refuse is not written.
     Ok((Index::parse(bytes, u64::MAX)?, numbers))
 }

@@ -242,7 +242,7 @@ impl Prologue<'_> {
     /// Builds the head, and the stored bytes of the layout and the index, or difference, that follow it.
     fn make_head(&self, options: &PackOptions, sign: &Signer<'_>, align: bool) -> Result<(Head, Vec<u8>), Error> {
         let wide = |len: usize| num::wide(len);
-        let layout_bytes = self.layout.encode();
+        let layout_bytes = self.layout.encode()?;
         let mut compressor = Compressor::for_front(options.level)?;
         let mut behind = compressor.compress(&layout_bytes)?.to_vec();
         let difference = self.bases.as_ref().map(|bases| bases.difference.encode());
@@ -282,7 +282,7 @@ impl Prologue<'_> {
             images: self.images.clone(),
         };
         limits::check_root(&root, &options.limits)?;
-        let parsed = Root::parse(&root.encode())?;
+        let parsed = Root::parse(&root.encode()?)?;
         // Parses the layout as a reader will; one that is refused is not written.
         Layout::parse(&layout_bytes, &objects, piece_log2)?;
         let head = sign_head(parsed, options.signature_room, wide(behind.len()), sign, align)?;

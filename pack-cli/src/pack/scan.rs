@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use sealift_format::num::{size, wide};
 use sealift_format::verity::{FileHasher, VerityHasher, block_hashes};
-use sealift_format::{BLOCK_LEN, Extent, Xattr, data_ranges, pieces};
+use sealift_format::{BLOCK_LEN, Extent, Xattrs, data_ranges, pieces};
 
 use super::buffers::{Buffer, Buffers};
 use super::holes::{CONTEXT_LEN, find_holes, is_zero};
@@ -45,7 +45,7 @@ pub(super) struct SmallObject {
     pub(super) id: [u8; 32],
     pub(super) verity: [u8; 32],
     pub(super) holes: Vec<Extent>,
-    pub(super) xattrs: Vec<Xattr>,
+    pub(super) xattrs: Xattrs,
     pub(super) is_code: bool,
     pub(super) images: ForImages,
     /// Start of its data in the batch's buffer.
@@ -64,7 +64,7 @@ pub(super) struct LargePiece {
     pub(super) sha512: Option<FileHasher>,
     pub(super) holes: Vec<Extent>,
     /// For the object's first piece only.
-    pub(super) xattrs: Vec<Xattr>,
+    pub(super) xattrs: Xattrs,
     /// For the object's first piece only.
     pub(super) is_code: bool,
     pub(super) data: Buffer,
@@ -102,7 +102,7 @@ fn scan_batch(
         let content = sources[item.source].open(item.content, cache)?;
         let bytes = &mut data.bytes_mut()[start..start + size(item.len)];
         content.read_at(bytes, 0)?;
-        let xattrs = content.xattrs()?;
+        let xattrs = content.xattrs()?.try_into()?;
         content.finish()?;
         let id = *blake3::hash(bytes).as_bytes();
         let verity = sealift_format::verity::digest(bytes);
@@ -150,7 +150,7 @@ fn scan_piece(
     let ends_zero = blocks.last().is_some_and(|block| is_zero(block));
     let before = if starts_zero { zeros_before(&content, start)? } else { 0 };
     let after = if ends_zero { zeros_after(&content, end, item.len)? } else { 0 };
-    let xattrs = if number == 0 { content.xattrs()? } else { Vec::new() };
+    let xattrs = if number == 0 { content.xattrs()?.try_into()? } else { Xattrs::default() };
     content.finish()?;
     let holes = find_holes(bytes, start / BLOCK_LEN, before, after);
     let chaining_value = pieces::chaining_value(start, std::iter::once(&*bytes));

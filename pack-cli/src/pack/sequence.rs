@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use sealift_format::num;
 use sealift_format::verity::{FileHasher, VerityHasher};
-use sealift_format::{Extent, Xattr, Xattrs, pieces};
+use sealift_format::{Extent, Xattrs, pieces};
 
 use super::buffers::Buffer;
 use super::holes::append_holes;
@@ -213,9 +213,9 @@ impl Sequencer {
         self.object_of[item.source][num::at(item.content)] = object;
     }
 
-    fn take_xattrs(&mut self, item: Item, xattrs: Vec<Xattr>) {
+    fn take_xattrs(&mut self, item: Item, xattrs: Xattrs) {
         if !xattrs.is_empty() {
-            self.xattrs.push((item, xattrs.into()));
+            self.xattrs.push((item, xattrs));
         }
     }
 

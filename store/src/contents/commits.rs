@@ -113,6 +113,6 @@ impl HashedCommits {
         let digests: Vec<u8> = rows.iter().flat_map(|hashed| hashed.verity).collect();
         let objects: Vec<Object> = rows.iter().map(|hashed| hashed.object).collect();
         // An index that the parser refuses cannot be a base.
-        Ok(Index::parse(builder.finish(objects.into_iter(), &verity::digest(&digests)), u64::MAX)?)
+        Ok(Index::parse(builder.finish(objects.into_iter(), &verity::digest(&digests))?, u64::MAX)?)
     }
 }

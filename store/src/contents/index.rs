@@ -44,7 +44,7 @@ pub(crate) fn index_of(name: &str, source: &Source, contents: &[ContentInfo]) ->
     let rows: Vec<_> = builder.contents().iter().map(|&object| *row(&objects, object)).collect();
     let digests: Option<Vec<[u8; 32]>> = rows.iter().map(|(_, verity)| *verity).collect();
     let verity = digests.map_or([0; 32], |digests| verity::digest(digests.as_flattened()));
-    Index::parse(builder.finish(rows.iter().map(|(object, _)| *object), &verity), u64::MAX)
+    Index::parse(builder.finish(rows.iter().map(|(object, _)| *object), &verity)?, u64::MAX)
 }
 
 /// Returns a placeholder for the id of a content that was not hashed.

@@ -126,7 +126,7 @@ fn measure(
         let mut answer = ContentInfo { is_sealed: Some(digest.is_some()), ..ContentInfo::default() };
         answer.id = digest.and_then(|digest| digests.object(&digest));
         if answer.id.is_some() {
-            answer.xattrs = content.xattrs()?.into();
+            answer.xattrs = content.xattrs()?.try_into()?;
             content.finish()?;
             progress.add(item.len, 1);
         }
@@ -220,7 +220,7 @@ impl Run<'_> {
         let want = self.wanted[at(item.content)];
         buffer.resize(num::size(item.len), 0);
         content.read_at(buffer, 0)?;
-        let xattrs = content.xattrs()?.into();
+        let xattrs = content.xattrs()?.try_into()?;
         content.finish()?;
         let id = want.is_read().then(|| *blake3::hash(buffer).as_bytes());
         let verity = (want == Want::Digests).then(|| verity::digest(buffer));
@@ -238,7 +238,7 @@ impl Run<'_> {
         let start = number * PIECE_LEN;
         buffer.resize(num::size(PIECE_LEN.min(item.len - start)), 0);
         content.read_at(buffer, start)?;
-        let xattrs = if number == 0 { content.xattrs()?.into() } else { Xattrs::default() };
+        let xattrs = if number == 0 { content.xattrs()?.try_into()? } else { Xattrs::default() };
         // Each piece checks that the file is still the one that was listed: so all are of one version.
         content.finish()?;
         let chaining_value = pieces::chaining_value(start, std::iter::once(&buffer[..]));

@@ -223,7 +223,7 @@ impl Opening<'_> {
             Mode::Bare => (stat.st_uid, stat.st_gid),
             _ => (0, 0),
         };
-        Ok(Attributes { mode, uid, gid, xattrs: xattrs.into() })
+        Ok(Attributes { mode, uid, gid, xattrs: xattrs.try_into()? })
     }
 
     fn symlink(&self, attributes: Attributes, target: String) -> Result<(Attributes, FileContent), Error> {

@@ -58,7 +58,7 @@ pub(crate) fn without_repository_files(index: &Index) -> Result<Option<Index>, E
         builder.ostree_file(index.ostree_attributes(file), node);
     }
     let rows: Vec<Object> = builder.contents().iter().map(|object| *index.object(*object)).collect();
-    Ok(Some(Index::parse(builder.finish(rows.into_iter(), index.verity()), u64::MAX)?))
+    Ok(Some(Index::parse(builder.finish(rows.into_iter(), index.verity())?, u64::MAX)?))
 }
 
 /// Returns a moment after all writes so far: file times advance in steps.

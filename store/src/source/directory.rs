@@ -12,7 +12,7 @@ use rustix::io::{Errno, retry_on_intr};
 use sealift_format::num;
 use sealift_format::verity::FileDigest;
 use sealift_format::walk::TreeOrder;
-use sealift_format::{Device, FileType, Xattr};
+use sealift_format::{Device, FileType, Xattr, Xattrs};
 use sealift_verify::kernel::{self, KernelError};
 
 use super::{Exclude, OmitOutput, XattrFilter};
@@ -103,7 +103,7 @@ impl DirectorySource {
         let stat = fstat(&root).map_err(|error| Error::io("read", path, error))?;
         let listings = Lister::new(path, options, stat.st_dev).run(&root, jobs)?;
         let mut source = Self {
-            tree: Tree::new(metadata_of(&stat, Vec::new())),
+            tree: Tree::new(metadata_of(&stat, Xattrs::default())),
             path: path.to_owned(),
             root,
             files: Vec::new(),
@@ -118,14 +118,14 @@ impl DirectorySource {
     pub(super) fn of_file(found: FoundFile, xattrs: XattrFilter) -> Result<Self, Error> {
         let FoundFile { path, directory, real_name, name, stat } = found;
         let mut source = Self {
-            tree: Tree::new(Metadata { permissions: 0o755, ..metadata_of(&stat, Vec::new()) }),
+            tree: Tree::new(Metadata { permissions: 0o755, ..metadata_of(&stat, Xattrs::default()) }),
             path: directory.0,
             root: directory.1,
             files: Vec::new(),
             xattrs,
         };
         let content = source.push_file(0, &real_name, &stat);
-        let added = source.tree.add(0, &name, metadata_of(&stat, Vec::new()), NewNode::Regular { content });
+        let added = source.tree.add(0, &name, metadata_of(&stat, Xattrs::default()), NewNode::Regular { content });
         added.map_err(|fault| Error::Usage(format!("{}: the name {fault}", path.display())))?;
         Ok(source)
     }
@@ -137,7 +137,7 @@ impl DirectorySource {
         while let Some((slot, directory, node)) = order.pop() {
             let Listing { mut entries, xattrs } = std::mem::take(&mut listings[slot]);
             if !xattrs.is_empty() {
-                self.tree.set_xattrs(node, xattrs.into());
+                self.tree.set_xattrs(node, xattrs.try_into()?);
             }
             entries.sort_by(|a, b| a.name.cmp(&b.name));
             for entry in entries {
@@ -148,7 +148,7 @@ impl DirectorySource {
                     Some(node) => self.tree.add_link(directory, name, *node).map(|()| *node),
                     None => {
                         let new = self.new_node(directory, &entry);
-                        self.tree.add(directory, name, metadata_of(&entry.stat, entry.xattrs), new)
+                        self.tree.add(directory, name, metadata_of(&entry.stat, entry.xattrs.try_into()?), new)
                     }
                 };
                 let node = added.map_err(|fault| self.name_error(directory, name, fault))?;
@@ -499,14 +499,14 @@ fn join(directory: &[u8], name: &[u8]) -> Vec<u8> {
     if directory.is_empty() { name.to_vec() } else { [directory, name].join(&b'/') }
 }
 
-fn metadata_of(stat: &Stat, xattrs: Vec<Xattr>) -> Metadata {
+fn metadata_of(stat: &Stat, xattrs: Xattrs) -> Metadata {
     Metadata {
         permissions: u16::try_from(stat.st_mode & 0o7777).unwrap_or(0),
         uid: stat.st_uid,
         gid: stat.st_gid,
         mtime: stat.st_mtime,
         mtime_ns: u32::try_from(stat.st_mtime_nsec).unwrap_or(0),
-        xattrs: xattrs.into(),
+        xattrs,
     }
 }
 

@@ -30,7 +30,12 @@ impl Meta {
     fn attributes(self, file_type: FileType) -> Attributes {
         let mode = file_type.bits() | 0o600 | u16::from(self.permissions);
         let xattrs = self.xattr.map(|value| Xattr { name: b"user.x".to_vec(), value: vec![value] });
-        Attributes { mode, uid: self.owner.into(), gid: 7, xattrs: xattrs.into_iter().collect() }
+        Attributes {
+            mode,
+            uid: self.owner.into(),
+            gid: 7,
+            xattrs: xattrs.into_iter().collect::<Vec<_>>().try_into().expect("they fit"),
+        }
     }
 }
 
@@ -172,7 +177,8 @@ fn index(refs: &[(&str, &Tree)]) -> Index {
 fn finished(builder: IndexBuilder) -> Index {
     let objects: Vec<Object> = builder.contents().iter().map(|content| object(*content)).collect();
     let verity = *blake3::hash(&objects.iter().flat_map(|object| object.id).collect::<Vec<_>>()).as_bytes();
-    Index::parse(builder.finish(objects.into_iter(), &verity), u64::MAX).expect("it is sound")
+    let bytes = builder.finish(objects.into_iter(), &verity).expect("all of it fits");
+    Index::parse(bytes, u64::MAX).expect("it is sound")
 }
 
 /// Returns the difference of two indexes.

@@ -2,7 +2,7 @@
 
 use alloc::vec::Vec;
 
-use crate::bytes::put_planes;
+use crate::bytes::{Widths, put_planes};
 
 use super::{OsTreeKind, RepositoryFile};
 
@@ -19,7 +19,7 @@ pub(in crate::index) struct Columns {
     commits: Vec<u32>,
     collections: Vec<u8>,
     repository_files: Vec<u8>,
-    repository_count: u8,
+    repository_count: usize,
 }
 
 impl Columns {
@@ -27,16 +27,16 @@ impl Columns {
         self.commits.is_empty()
     }
 
-    pub(in crate::index) fn add_ref(&mut self, commit: Option<u32>, collection: &str) {
+    pub(in crate::index) fn add_ref(&mut self, commit: Option<u32>, collection: &str, widths: &mut Widths) {
         self.commits.push(commit.map_or(0, |commit| commit + 1));
-        self.collections.push(u8::try_from(collection.len()).unwrap_or(u8::MAX));
+        self.collections.push(widths.fit(collection.len(), "the length of a collection"));
         self.collections.extend(collection.as_bytes());
     }
 
-    pub(in crate::index) fn add_object(&mut self, kind: OsTreeKind, bytes: &[u8]) -> u32 {
-        let number = u32::try_from(self.kinds.len()).unwrap_or(u32::MAX);
+    pub(in crate::index) fn add_object(&mut self, kind: OsTreeKind, bytes: &[u8], widths: &mut Widths) -> u32 {
+        let number = widths.fit(self.kinds.len(), "the number of OSTree objects");
         self.kinds.push(kind.code());
-        self.lens.push(u32::try_from(bytes.len()).unwrap_or(u32::MAX));
+        self.lens.push(widths.fit(bytes.len(), "the length of an OSTree object"));
         self.bytes.extend(bytes);
         number
     }
@@ -46,21 +46,22 @@ impl Columns {
         self.regulars.push(object);
     }
 
-    pub(in crate::index) fn add_symlink(&mut self, row: u32, target: &[u8]) {
+    pub(in crate::index) fn add_symlink(&mut self, row: u32, target: &[u8], widths: &mut Widths) {
         self.file_rows.push(row);
-        self.target_lens.push(u16::try_from(target.len()).unwrap_or(u16::MAX));
+        self.target_lens.push(widths.fit(target.len(), "the length of a symbolic link's target"));
         self.targets.extend(target);
     }
 
-    pub(in crate::index) fn add_repository_file(&mut self, file: RepositoryFile, bytes: &[u8]) {
+    pub(in crate::index) fn add_repository_file(&mut self, file: RepositoryFile, bytes: &[u8], widths: &mut Widths) {
         self.repository_count += 1;
         self.repository_files.push(file.code());
-        self.repository_files.extend(u32::try_from(bytes.len()).unwrap_or(u32::MAX).to_le_bytes());
+        let len: u32 = widths.fit(bytes.len(), "the length of a file of the repository");
+        self.repository_files.extend(len.to_le_bytes());
         self.repository_files.extend(bytes);
     }
 
-    pub(in crate::index) fn encode(&self, out: &mut Vec<u8>) {
-        let count = |len: usize| u32::try_from(len).unwrap_or(u32::MAX).to_le_bytes();
+    pub(in crate::index) fn encode(&self, out: &mut Vec<u8>, widths: &mut Widths) {
+        let mut count = |len: usize| widths.fit::<u32>(len, "the number of OSTree objects").to_le_bytes();
         let put = |out: &mut Vec<u8>, column: &[u32]| put_planes(out, column.iter().map(|value| value.to_le_bytes()));
         out.extend(count(self.kinds.len()));
         out.extend(&self.kinds);
@@ -73,7 +74,7 @@ impl Columns {
         out.extend(&self.targets);
         put(out, &self.commits);
         out.extend(&self.collections);
-        out.push(self.repository_count);
+        out.push(widths.fit(self.repository_count, "the number of files of the repository"));
         out.extend(&self.repository_files);
     }
 }

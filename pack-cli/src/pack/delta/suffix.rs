@@ -42,5 +42,7 @@ pub(super) fn encode(level: i32, prefix: &[u8], data: &[u8]) -> Result<Vec<u8>, 
         runs = vec![Run { seek: 0, add: 0, copy: number(data.len())? }];
         (added, copied) = (Vec::new(), data.to_vec());
     }
-    encode_suffix(&runs, &added, &copied, |bytes| compress(level, bytes, &[]))
+    let stored =
+        encode_suffix(&runs, &added, &copied, |bytes| compress(level, bytes, &[]).map_err(crate::Error::Usage));
+    stored.map_err(|error| error.to_string())
 }

@@ -170,7 +170,8 @@ impl<'a> Members<'a> {
             if let Some(access) = xattrs.iter().find(|xattr| xattr.name == acl::ACCESS) {
                 permissions = acl::permissions(permissions, &access.value);
             }
-            Ok(Metadata { permissions, uid, gid, mtime, mtime_ns, xattrs: xattrs.into() })
+            let xattrs = xattrs.try_into().map_err(|_| ArchiveFault::Xattrs)?;
+            Ok(Metadata { permissions, uid, gid, mtime, mtime_ns, xattrs })
         };
         let metadata = metadata().map_err(|fault| self.archive.fault(at, fault))?;
         Ok(Member { offset: at, path, metadata, kind })

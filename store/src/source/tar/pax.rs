@@ -152,12 +152,8 @@ impl Pax {
                 self.xattrs.insert(name.to_vec(), value);
             }
         }
-        let fits = |(name, value): (&Vec<u8>, &Vec<u8>)| {
-            (1..=255).contains(&name.len())
-                && !name.contains(&0)
-                && u32::try_from(value.len()).is_ok_and(|len| len <= Attributes::XATTR_LEN_MAX)
-        };
-        if self.xattrs.len() > usize::from(u16::MAX) || !self.xattrs.iter().all(fits) {
+        let fits = |name: &Vec<u8>| !name.is_empty() && !name.contains(&0);
+        if !self.xattrs.keys().all(fits) {
             return Err(ArchiveFault::Xattrs);
         }
         Ok(self.xattrs.into_iter().map(|(name, value)| Xattr { name, value }).collect())
