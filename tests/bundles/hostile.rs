@@ -315,7 +315,7 @@ fn numbers_at_the_edges_of_delta_bundles_are_no_panic() {
         });
         let (piece_log2, objects) = (delta.head.root().maxima.piece_log2, Objects::from(&delta.difference));
         each_edge(&mut delta.layout.encode().expect("it fits"), |bytes| {
-            drop(Layout::parse(bytes, &objects, piece_log2))
+            drop(Layout::parse(bytes, &objects, piece_log2));
         });
     }
 }
