@@ -44,7 +44,7 @@ pub(crate) fn items(source: &Source) -> Items {
             let (bytes, xattrs) = read(source, *number, &mut cache);
             content = Some(bytes);
             let known = metadata.xattrs.iter().map(sealift_format::XattrRef::to_owned);
-            metadata.xattrs = known.chain(xattrs).collect();
+            metadata.xattrs = known.chain(xattrs).collect::<Vec<_>>().try_into().expect("they fit");
             *number = 0;
         }
         assert!(items.insert(visited.path, Item { metadata, file, first, content }).is_none());

@@ -121,7 +121,7 @@ fn any_item() -> impl Strategy<Value = Item> {
         let xattrs = xattrs
             .into_iter()
             .map(|(name, value)| sealift_format::Xattr { name: format!("user.{name}").into_bytes(), value });
-        let xattrs = xattrs.collect();
+        let xattrs = xattrs.collect::<Vec<_>>().try_into().expect("they fit");
         let content = matches!(file, NewNode::Regular { .. }).then_some(bytes);
         let metadata = Metadata { permissions, uid, gid, mtime, mtime_ns, xattrs };
         Item { metadata, file, first: Vec::new(), content }
