@@ -46,7 +46,7 @@ fn the_dump_shows_layout_and_index_decoded() {
     let (text, vector) = example();
     let Ok(Opened::Whole(bundle)) = open(&vector.bytes, &[usize::MAX]) else { panic!("it is a whole bundle") };
     let layout_at = usize::try_from(bundle.head.head_len()).expect("it is small") + HEADERS;
-    let layout = bundle.layout.encode();
+    let layout = bundle.layout.encode().expect("it was read");
     let index_at = layout_at + layout.len() + HEADERS;
     for (at, decoded) in [(layout_at, &layout[..]), (index_at, bundle.index.bytes())] {
         assert_eq!(&vector.bytes[at..at + decoded.len()], decoded);

@@ -59,7 +59,7 @@ impl Request {
         &self.outline
     }
 
-    /// Returns the request's bytes. `stored` is one zstd frame of the outline (spec 8.1).
+    /// Returns the request's bytes. `stored` is one zstd frame of the outline (core 8.1).
     ///
     /// # Errors
     /// Returns an error if the name of its bundle is longer than the format can store.
