@@ -429,7 +429,7 @@ pub fn encode_images(images: &[Image]) -> Vec<u8> {
 }
 
 impl Identity {
-    fn encode(&self) -> Vec<u8> {
+    pub(crate) fn encode(&self) -> Vec<u8> {
         let mut out = self.version.to_le_bytes().to_vec();
         out.extend(self.created.to_le_bytes());
         out.extend(self.expires.to_le_bytes());
@@ -445,7 +445,7 @@ impl Identity {
 }
 
 impl Contents {
-    fn encode(&self) -> Vec<u8> {
+    pub(crate) fn encode(&self) -> Vec<u8> {
         let mut out = self.index_digest.to_vec();
         out.extend(self.index_len.to_le_bytes());
         out.extend(self.index_stored.to_le_bytes());
@@ -458,7 +458,7 @@ impl Contents {
 }
 
 impl Maxima {
-    fn encode(&self) -> Vec<u8> {
+    pub(crate) fn encode(&self) -> Vec<u8> {
         let mut out = vec![self.piece_log2, self.window_log];
         out.extend(self.refs.to_le_bytes());
         out.extend(self.depth.to_le_bytes());
@@ -586,12 +586,7 @@ impl Attributes {
 
 impl Layout {
     pub(crate) fn sections(&self) -> Vec<Section> {
-        let mut chunks = narrow(self.chunks.len()).to_le_bytes().to_vec();
-        chunks.extend(self.chunks.iter().map(|chunk| chunk.codec));
-        chunks.extend(planes32(self.chunks.iter().map(|chunk| chunk.stored_len)));
-        chunks.extend(planes32(self.chunks.iter().map(|chunk| chunk.len)));
-        chunks.extend(planes32(self.chunks.iter().map(|chunk| chunk.objects)));
-        chunks.extend(self.chunks.iter().flat_map(|chunk| chunk.digest));
+        let chunks = encode_chunks(&self.chunks);
         let mut before = u32::MAX;
         let steps = self.members.iter().map(|object| {
             let step = object.wrapping_sub(before).wrapping_sub(1);
@@ -624,6 +619,17 @@ impl Layout {
         }
         sections
     }
+}
+
+/// Section 1 of the layout.
+pub(crate) fn encode_chunks(chunks: &[Chunk]) -> Vec<u8> {
+    let mut out = narrow(chunks.len()).to_le_bytes().to_vec();
+    out.extend(chunks.iter().map(|chunk| chunk.codec));
+    out.extend(planes32(chunks.iter().map(|chunk| chunk.stored_len)));
+    out.extend(planes32(chunks.iter().map(|chunk| chunk.len)));
+    out.extend(planes32(chunks.iter().map(|chunk| chunk.objects)));
+    out.extend(chunks.iter().flat_map(|chunk| chunk.digest));
+    out
 }
 
 /// verity(T) of core 6.

@@ -29,8 +29,8 @@ pub struct OsTree {
     pub repository_files: Vec<(u8, Vec<u8>)>,
     /// The size of the commits' trees: entries, inodes, components, and the objects of their files.
     pub grown: Grown,
-    checksums: Vec<Checksum>,
-    files: Vec<Checksum>,
+    pub(crate) checksums: Vec<Checksum>,
+    pub(crate) files: Vec<Checksum>,
 }
 
 /// The trees' contribution to the maxima.

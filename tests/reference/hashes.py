@@ -1,5 +1,6 @@
 """Hashes that no available module computes: inner nodes of BLAKE3 (core 7.3) and fs-verity (core 1)."""
 import hashlib, struct
+from functools import lru_cache
 
 IV = 0x6a09e667, 0xbb67ae85, 0x3c6ef372, 0xa54ff53a, 0x510e527f, 0x9b05688c, 0x1f83d9ab, 0x5be0cd19
 SHUFFLE = 2, 6, 3, 10, 7, 0, 4, 13, 1, 11, 12, 5, 9, 14, 15, 8
@@ -7,6 +8,7 @@ SHUFFLE = 2, 6, 3, 10, 7, 0, 4, 13, 1, 11, 12, 5, 9, 14, 15, 8
 LANES = [(i, 4 + (i + d) % 4, 8 + (i + 2 * d) % 4, 12 + (i + 3 * d) % 4) for d in (0, 1) for i in range(4)]
 START, END, PARENT, ROOT = 1, 2, 4, 8
 
+@lru_cache(1 << 16)
 def compress(chain, block, counter, flags):
     """BLAKE3's compression of a block of at most 64 bytes."""
     words = struct.unpack("<16I", block.ljust(64, b"\0"))

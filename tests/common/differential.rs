@@ -1,0 +1,200 @@
+//! Compares the Rust readers with the second reader on mutated bundles.
+
+use std::io::{BufRead, BufReader, Write as _};
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::path::{Path, PathBuf};
+use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
+
+use sealift_format::{Kind, Opened};
+
+use crate::bytes::narrow;
+use crate::complete::complete;
+use crate::content::of_bundle;
+use crate::mutation::{Input, Seeds};
+use crate::reader::{read, walk};
+use crate::vector::Check;
+
+/// The second reader as a process that answers for one bundle after the other.
+#[derive(Debug)]
+pub struct SecondReader {
+    child: Child,
+    requests: ChildStdin,
+    answers: BufReader<ChildStdout>,
+}
+
+impl SecondReader {
+    /// Starts it with this Python.
+    ///
+    /// # Errors
+    /// Returns an error if it cannot be started.
+    pub fn start(python: &Path) -> std::io::Result<Self> {
+        let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("reference/serve.py");
+        let mut command = Command::new(python);
+        let mut child = command.arg(script).stdin(Stdio::piped()).stdout(Stdio::piped()).spawn()?;
+        let (Some(requests), Some(answers)) = (child.stdin.take(), child.stdout.take()) else {
+            return Err(std::io::ErrorKind::BrokenPipe.into());
+        };
+        Ok(Self { child, requests, answers: BufReader::new(answers) })
+    }
+
+    fn request(&mut self, input: &Input) -> std::io::Result<()> {
+        let mut request = narrow(1 + input.bases.len()).to_le_bytes().to_vec();
+        for bytes in std::iter::once(&input.bytes).chain(&input.bases) {
+            request.extend(narrow(bytes.len()).to_le_bytes());
+            request.extend(bytes);
+        }
+        self.requests.write_all(&request)?;
+        self.requests.flush()
+    }
+
+    fn answer(&mut self) -> std::io::Result<String> {
+        let mut line = String::new();
+        self.answers.read_line(&mut line)?;
+        if line.is_empty() {
+            return Err(std::io::ErrorKind::UnexpectedEof.into());
+        }
+        Ok(line.trim_end().to_owned())
+    }
+
+    /// Returns its verdict on an input.
+    ///
+    /// # Errors
+    /// Returns an error if it ended.
+    pub fn verdict(&mut self, input: &Input) -> std::io::Result<String> {
+        self.request(input)?;
+        self.answer()
+    }
+}
+
+impl Drop for SecondReader {
+    fn drop(&mut self) {
+        // It may have ended by itself.
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+/// Returns the verdict of the Rust readers: `ok` and SHA-256 of the content, or the kind of failure. `file` is where the input may be written.
+pub fn verdict(input: &Input, file: &Path) -> String {
+    let verdict = catch_unwind(AssertUnwindSafe(|| {
+        std::fs::write(file, &input.bytes).expect("there is room");
+        let opened = read(sealift::Input::open(file).expect("it was written"), Check::Deep, None);
+        let of_page = walk(&input.bytes, &[usize::MAX], Check::Deep);
+        let kind = |result: &Result<Opened, Kind>| result.as_ref().err().copied();
+        // The page's reader does not check envelopes.
+        let is_of_envelopes = matches!(opened, Err(Kind::Signature | Kind::Unsupported));
+        if kind(&opened) != kind(&of_page) && !is_of_envelopes {
+            return format!("split within: {opened:?} and {of_page:?}");
+        }
+        let whole = opened.and_then(|opened| match opened {
+            Opened::Whole(bundle) => Ok(Some(bundle)),
+            Opened::Delta(_) if input.bases.is_empty() => Ok(None),
+            Opened::Delta(delta) => {
+                let bases: Vec<&[u8]> = input.bases.iter().map(|base| &base[..]).collect();
+                complete(delta, &input.bytes, &bases).map(Some).map_err(|error| error.kind())
+            }
+        });
+        match whole {
+            Ok(Some(bundle)) => format!("ok {}", sha256(&of_bundle(&bundle))),
+            Ok(None) => "ok".into(),
+            Err(kind) => kind.word().into(),
+        }
+    }));
+    verdict.unwrap_or_else(|_| "panic".into())
+}
+
+/// An input on which the readers differ.
+#[derive(Clone, Debug)]
+pub struct Split {
+    /// The number of the mutation.
+    pub number: u64,
+    /// Of the Rust readers.
+    pub ours: String,
+    /// Of the second reader.
+    pub theirs: String,
+    /// What was read.
+    pub input: Input,
+}
+
+impl Split {
+    /// Writes the files into a folder: the bundle under the mutation's number, and its bases. Returns the bundle's path.
+    ///
+    /// # Errors
+    /// Returns an error if the folder cannot be written.
+    pub fn keep(&self, folder: &Path) -> std::io::Result<PathBuf> {
+        std::fs::create_dir_all(folder)?;
+        let path = folder.join(format!("{}.sealift", self.number));
+        std::fs::write(&path, &self.input.bytes)?;
+        for (number, base) in self.input.bases.iter().enumerate() {
+            std::fs::write(folder.join(format!("{}.base-{number}.sealift", self.number)), base)?;
+        }
+        Ok(path)
+    }
+}
+
+/// What a run has seen.
+#[derive(Clone, Debug, Default)]
+pub struct Outcome {
+    /// How often each verdict came.
+    pub verdicts: std::collections::BTreeMap<String, u64>,
+    /// Where the readers differ.
+    pub splits: Vec<Split>,
+}
+
+impl Outcome {
+    fn add(&mut self, other: Self) {
+        for (verdict, count) in other.verdicts {
+            *self.verdicts.entry(verdict).or_default() += count;
+        }
+        self.splits.extend(other.splits);
+    }
+}
+
+/// Compares the readers on these mutations of a seed, in as many processes. It stops after a hundred splits.
+///
+/// # Errors
+/// Returns an error if the second reader cannot be started, or ends.
+pub fn run(python: &Path, seed: u64, numbers: std::ops::Range<u64>, processes: u64) -> std::io::Result<Outcome> {
+    let folder = tempfile::tempdir_in(memory())?;
+    let folder = folder.path();
+    std::thread::scope(|scope| {
+        let runs: Vec<_> = (0..processes)
+            .map(|process| {
+                let numbers = numbers.clone().filter(move |number| number % processes == process);
+                let file = folder.join(process.to_string());
+                scope.spawn(move || compare(python, seed, numbers, &file))
+            })
+            .collect();
+        let mut outcome = Outcome::default();
+        for run in runs {
+            outcome.add(run.join().map_err(|_| std::io::Error::other("a thread panicked"))??);
+        }
+        Ok(outcome)
+    })
+}
+
+/// Returns where files are kept in memory.
+fn memory() -> PathBuf {
+    let memory = PathBuf::from("/dev/shm");
+    if memory.is_dir() { memory } else { std::env::temp_dir() }
+}
+
+fn compare(python: &Path, seed: u64, numbers: impl Iterator<Item = u64>, file: &Path) -> std::io::Result<Outcome> {
+    let (mut seeds, mut second) = (Seeds::new(seed), SecondReader::start(python)?);
+    let mut outcome = Outcome::default();
+    for number in numbers {
+        let input = seeds.mutation(number);
+        second.request(&input)?;
+        let ours = verdict(&input, file);
+        let theirs = second.answer()?;
+        let word = ours.split(' ').next().unwrap_or_default().to_owned();
+        *outcome.verdicts.entry(word).or_default() += 1;
+        if ours != theirs {
+            outcome.splits.push(Split { number, ours, theirs, input });
+            if outcome.splits.len() == 100 {
+                break;
+            }
+        }
+    }
+    Ok(outcome)
+}

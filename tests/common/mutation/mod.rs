@@ -1,0 +1,91 @@
+//! Mutated bundles. A bundle is decoded down to its fields, some of them are changed, and everything above a change is made consistent with it
+//! again: hashes, lengths and maxima. So it is the change that readers judge, not a hash.
+
+mod columns;
+mod edits;
+mod parts;
+mod random;
+mod seeds;
+
+use parts::Left;
+pub use parts::Parts;
+pub use random::Random;
+
+use crate::frame::{RawFrame, frame};
+
+/// A bundle, and the bundles that are its bases.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Input {
+    /// The file.
+    pub bytes: Vec<u8>,
+    /// The bases' files.
+    pub bases: Vec<Vec<u8>>,
+}
+
+/// Random bundles among the seeds of each kind.
+const GROWN: usize = 250;
+/// After this many mutations there are other random bundles.
+const GENERATION: u64 = 20_000;
+
+/// What mutations begin with.
+#[derive(Clone, Debug)]
+pub struct Seeds {
+    vectors: Vec<Parts>,
+    grown: Vec<Parts>,
+    deltas: Vec<Parts>,
+    seed: u64,
+    generation: u64,
+}
+
+impl Seeds {
+    /// Returns those of the mutations of this seed.
+    pub fn new(seed: u64) -> Self {
+        let mut seeds =
+            Self { vectors: seeds::vectors(), grown: Vec::new(), deltas: Vec::new(), seed, generation: u64::MAX };
+        seeds.renew(0);
+        seeds
+    }
+
+    fn renew(&mut self, generation: u64) {
+        if self.generation == generation {
+            return;
+        }
+        self.generation = generation;
+        let mut random = Random::new(self.seed ^ 0x5eed, generation);
+        self.grown = (0..GROWN).filter_map(|_| seeds::whole(&mut random)).collect();
+        self.deltas = (0..GROWN).filter_map(|_| seeds::delta(&mut random)).collect();
+    }
+
+    fn any(&self, random: &mut Random) -> &Parts {
+        let from = match random.below(10) {
+            0..=2 => &self.vectors,
+            3..=6 => &self.grown,
+            _ => &self.deltas,
+        };
+        random.of(from).expect("there are some of each")
+    }
+
+    /// Returns the mutation with this number.
+    pub fn mutation(&mut self, number: u64) -> Input {
+        self.renew(number / GENERATION);
+        let mut random = Random::new(self.seed, number);
+        let mut parts = self.any(&mut random).clone();
+        let mut left = Left::random(&mut random);
+        let donor = self.any(&mut random);
+        let edits = [0, 1, 1, 1, 1, 1, 2, 2, 3, 6][random.below(10)];
+        for _ in 0..edits {
+            edits::edit(&mut parts, donor, &mut left, &mut random);
+        }
+        let is_odd = random.once_in(20);
+        let mut bytes = parts.assemble(left, |content| match random.below(4) {
+            _ if is_odd => edits::odd_frame(content, &mut random),
+            0 => frame(content),
+            // Faster, and as good.
+            _ => RawFrame::of(content).encode(),
+        });
+        if random.once_in(40) {
+            edits::edit_bytes(&mut bytes, &mut random);
+        }
+        Input { bytes, bases: parts.bases }
+    }
+}
