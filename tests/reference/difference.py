@@ -19,12 +19,13 @@ def parse_difference(data, entries, index_len):
         own.base_refs = parse_refs(found.base)
         own.refs = parse_refs(found.refs, own.base_refs)
         own.sizes, own.ids = parse_objects(found.objects)
+        own.edits = parse_names(found.edits)
         own.attributes, own.verity = parse_attributes(found.attributes), found.verity.take(32)
         own.times = parse_times(found.times)
         commits = sum(kind for kind, _, _ in own.refs)
         need(bool(commits) == bool(found.ostree), "index", "OSTree's section is left over or missing")
 
-        own.edits, rows = parse_edits(found, own.attributes)
+        rows = parse_changes(found.changes, own.edits, own.attributes)
         columns = parse_columns(found, own)
         own.ostree = parse_ostree(found.ostree, own, commits, index_len) if commits else None
         rows += own.ostree.rows if commits else []
@@ -34,25 +35,31 @@ def parse_difference(data, entries, index_len):
     own.files = [(None, None, number) for number in own.ostree.objects if number < len(own.ids)] if commits else []
     own.roots = list(lay_down(own))
     check_links(own)
+    below = (edit.name for edit in own.edits if edit.parent is not None)
+    need(all(map(COMPONENT.fullmatch, below)), "path", "a name that an entry must not have")
     stay = sum(edit.parent is not None and edit.op != GONE for edit in own.edits)
     need(stay <= entries, "header", "the edits make more entries than the root says")
     return own
 
 def parse_refs(table, base=None):
     """Kinds and names; for wanted refs also the ref of `base` that they are relative to, or none."""
-    refs = []
+    refs, taken, last = [], {0}, b""
     for _ in range(table.int("H")):
         kind = table.int("B")
         need(kind in (0, 1), "unsupported", "a ref that is neither a tree nor a commit")
         name = table.string("B")
-        need(REF.fullmatch(name) and len(name) < 256, "index", "the form of a ref's name")
-        refs.append((kind, name) if base is None else (kind, name, table.int("H")))
-    need(refs and ascends([ref[1] for ref in refs]), "index", "no refs, or they do not ascend")
-    if base is not None:
-        relative = [(kind, number) for kind, _, number in refs if number]
-        good = all(number <= len(base) and base[number - 1][0] == kind for kind, number in relative)
-        need(good, "index", "a ref is relative to none, or to one of another kind")
-        need(len(set(relative)) == len(relative), "index", "two refs are relative to the same one")
+        need(REF.fullmatch(name) and last < name, "index", "the form of a ref's name, or they do not ascend")
+        last = name
+        if base is None:
+            refs.append((kind, name))
+            continue
+        number = table.int("H")
+        good = not number or number <= len(base) and base[number - 1][0] == kind and number not in taken
+        need(good, "index", "a ref is relative to none, to one of another kind, or to one that another is relative to")
+        taken.add(number)
+        refs.append((kind, name, number))
+    need(refs, "index", "no refs")
+    table.end()
     return refs
 
 def follow(steps, carried, base):
@@ -63,9 +70,9 @@ def follow(steps, carried, base):
     return rows
 
 def take_name(table):
-    end = bytes(table.rest[:257]).find(0)
-    need(end >= 0 or len(table.rest) > 256, "index", "a name does not end")
-    need(0 <= end < 256, "path", "a name of more than 255 bytes")
+    end = bytes(table.rest[:256]).find(0)
+    need(end >= 0 or 0 in table.rest, "index", "a name does not end")
+    need(end >= 0, "path", "a name of more than 255 bytes")
     return table.take(end + 1)[:-1]
 
 def parse_times(table):
@@ -76,11 +83,16 @@ def parse_times(table):
     need(ascends(old) and all(a != b for a, b in zip(old, new)), "index", "changes of time do not ascend, or are none")
     return dict(zip(old, new))
 
-def parse_edits(found, attributes):
-    """Sections 3 and 4: the edits, and the attribute rows that they use."""
-    count = found.edits.int("Q")
-    ops = found.edits.take(count)
-    edits = [SimpleNamespace(name=take_name(found.edits), op=op, parent=None, block=[]) for op in ops]
+def parse_names(table):
+    """Section 3: the edits."""
+    ops = table.take(table.int("Q"))
+    edits = [SimpleNamespace(name=take_name(table), op=op, parent=None, block=[]) for op in ops]
+    table.end()
+    return edits
+
+def parse_changes(table, edits, attributes):
+    """Section 4; returns the attribute rows that the edits use."""
+    ops = [edit.op for edit in edits]
     need(all(op < 7 or 8 < op < 16 for op in ops), "index", "an op that there is not")
 
     def having(bit):
@@ -89,14 +101,14 @@ def parse_edits(found, attributes):
     for edit in edits:
         edit.row = edit.time = edit.content = edit.link = edit.type = None
     plain = [edit for edit in edits if edit.op > 8 and not edit.op & 1]
-    for edit, kind in zip(plain, found.changes.take(len(plain))):
+    for edit, kind in zip(plain, table.take(len(plain))):
         need(kind in TYPES, "index", "a type that there is not")
         edit.type = TYPES[kind]
-    [rows] = found.changes.planes("I", len(having(1)))
+    [rows] = table.planes("I", len(having(1)))
     for edit, row in zip(having(1), rows):
         need(row < len(attributes), "index", "an attribute row that there is not")
         edit.row, edit.type = attributes[row], TYPES[attributes[row].mode >> 12]
-    for edit, *time in zip(having(2), *found.changes.planes("qI", len(having(2)))):
+    for edit, *time in zip(having(2), *table.planes("qI", len(having(2)))):
         need(time[1] < 10**9, "index", "nanoseconds")
         edit.time = tuple(time)
     for edit in edits:
@@ -104,7 +116,7 @@ def parse_edits(found, attributes):
         edit.has_block = edit.op == 0 or edit.type == "dir"
         good = edit.op in NEW or not edit.has_content or edit.type not in ("dir", "fifo", "socket")
         need(good, "index", "new content of a file that has none")
-    return edits, list(rows)
+    return list(rows)
 
 def parse_columns(found, own):
     """Sections 5 to 9; returns the objects of the regular files."""
@@ -149,7 +161,6 @@ def lay_down(own):
             for number in parent.block:
                 edit = edits[number]
                 edit.parent = above
-                need(COMPONENT.fullmatch(edit.name), "path", "a name that an entry must not have")
                 need(edit.op or edit.size, "index", "a directory is named of which nothing changes")
                 need(parent.op not in NEW or edit.op in (3, 5), "index", "the base has nothing in a new directory")
                 if edit.has_block:

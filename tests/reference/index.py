@@ -18,8 +18,8 @@ def parse_index(data, entries):
     """The content to install: columns, and by inode the fields specific to a directory, file, link or device (core 6.3)."""
     index = SimpleNamespace()
     with sections(data, "index", SECTIONS) as found:
-        kinds = index.kinds = dict(parse_refs(found.refs, index))
-        need(index.refs and ascends(index.refs), "index", "no refs, or they do not ascend")
+        kinds = index.kinds = dict(parse_refs(found.refs))
+        index.refs = list(kinds)
         trees, commits = ([ref for ref in index.refs if kinds[ref] == kind] for kind in (0, 1))
         need(bool(commits) == bool(found.ostree), "index", "OSTree's section is left over or missing")
 
@@ -38,8 +38,8 @@ def parse_index(data, entries):
         count = found.entries.int("Q")
         lengths, [index.links] = found.entries.take(count), found.entries.planes("I", count)
         index.names = [found.entries.take(length) for length in lengths]
-        need(all(map(COMPONENT.fullmatch, index.names)), "path", "a name that an entry must not have")
     index.order, index.files, index.ostree = list(tree_order(index, trees)), [], ostree
+    need(all(map(COMPONENT.fullmatch, index.names)), "path", "a name that an entry must not have")
     if ostree:
         regulars, links = iter(files), iter(ostree.targets)
         contents = [next(regulars if kind == 8 else links) for kind in ostree.kinds]
@@ -49,16 +49,18 @@ def parse_index(data, entries):
         index.order.sort(key=lambda line: line[0])
     return index
 
-def parse_refs(table, index):
+def parse_refs(table):
     """The names and kinds of the trees (core 6.1)."""
-    index.refs = []
-    for _ in range(table.int("H")):
+    last, count = b"", table.int("H")
+    need(count, "index", "no refs")
+    for _ in range(count):
         kind = table.int("B")
         need(kind in (0, 1), "unsupported", "a ref that is neither a tree nor a commit")
         name = table.string("B")
-        need(REF.fullmatch(name), "index", "the form of a ref's name")
-        index.refs.append(name)
+        need(REF.fullmatch(name) and last < name, "index", "the form of a ref's name, or they do not ascend")
+        last = name
         yield name, kind
+    table.end()
 
 def write_index(refs, names, links, inodes, attributes, objects, verity, ostree):
     """The bytes of an index (core 6). An inode has an attribute row, a time, and fields by its type."""
@@ -102,8 +104,9 @@ def parse_objects(table):
     """Sizes and ids (core 6.5)."""
     count = table.int("Q")
     [sizes], ids = table.planes("Q", count), [table.take(32) for _ in range(count)]
-    need(len(set(ids)) == count, "index", "an object id stands twice")
+    table.end()
     need(max(sizes, default=0) < 1 << 63, "limit", "an object of more than 2^63-1 bytes")
+    need(len(set(ids)) == count, "index", "an object id stands twice")
     return sizes, ids
 
 def parse_attributes(table):

@@ -29,7 +29,8 @@ ROOT_FIELDS = {
     "maxima": ("BBHIQQQQQQQQIIQ", "piece_log2 window_log refs depth entries inodes objects logical disk data "
                "chunks chunks_stored chunk_len chunk_stored object_len")}
 DIGEST_LEN = {1: 32, 2: 64}
-LIMITS = {"index_len": 1 << 30, "layout_len": 1 << 30, "chunk_len": 1 << 27, "window_log": 27, "depth": 4096, "entries": 1 << 24,
+LIMITS = {"index_len": 1 << 30, "layout_len": 1 << 30, "chunk_len": 1 << 27, "index_stored": (1 << 30) + (1 << 20),
+          "layout_stored": (1 << 30) + (1 << 20), "chunk_stored": (1 << 27) + (1 << 20), "window_log": 27, "depth": 4096, "entries": 1 << 24,
           "logical": 1 << 42, "difference_len": 1 << 30, "prefix_len": 1 << 30, "base_index_len": 1 << 30}
 
 def base(fields):
@@ -232,8 +233,9 @@ class Bundle:
         area = self.read(4)
         area_len = int.from_bytes(area, "little")
         need(64 <= area_len <= 1 << 20, "header", "area_len is out of its range")
+        area += self.read(area_len - 4)
         self.root = root = parse_root(signed[32:])
-        self.envelopes = parse_area(area + self.read(area_len - 4), signed)
+        self.envelopes = parse_area(area, signed)
         for field, limit in LIMITS.items():
             need(vars(root)[field] <= limit, "limit", field)
         chunks = len(signed) + area_len + root.layout_stored + root.index_stored

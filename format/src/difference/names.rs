@@ -17,14 +17,13 @@ pub(super) struct Names {
 impl Names {
     /// Takes the next name and returns it.
     pub(super) fn take<'a>(&mut self, reader: &mut Reader<'a>) -> Result<&'a [u8], Error> {
-        let is_too_long = reader.rest().len() > 256;
-        let Some((byte_len, _)) = (0..=u8::MAX).zip(reader.rest()).find(|(_, byte)| **byte == 0) else {
-            return Err(match is_too_long {
-                true => Error::Path { entry: number(self.lens.len()), what: "has more than 255 bytes" },
-                false => reader.malformed("a name does not end"),
-            });
+        let end = reader.rest().iter().take(256).position(|byte| *byte == 0);
+        let Some((len, byte_len)) = end.and_then(|len| Some((len, u8::try_from(len).ok()?))) else {
+            if reader.rest().contains(&0) {
+                return Err(Error::Path { entry: number(self.lens.len()), what: "has more than 255 bytes" });
+            }
+            return Err(reader.malformed("a name does not end"));
         };
-        let len = usize::from(byte_len);
         let bytes = reader.take(len + 1)?;
         self.lens.push(byte_len);
         self.bytes.extend(bytes);
@@ -36,4 +35,27 @@ impl Names {
 pub(super) fn put_name(names: &mut Vec<u8>, name: &[u8]) {
     names.extend(name);
     names.push(0);
+}
+
+#[cfg(test)]
+mod tests {
+    use alloc::vec;
+
+    use super::*;
+    use crate::{Kind, Part};
+
+    /// However long a name is, it is a name if it ends.
+    #[test]
+    fn a_long_name_is_told_from_one_that_does_not_end() {
+        for (len, expected) in [(255, None), (256, Some(Kind::Path)), (257, Some(Kind::Path)), (5000, Some(Kind::Path))] {
+            let mut bytes = vec![b'a'; len];
+            let mut reader = Reader::new(Part::Index, &bytes);
+            let found = Names::default().take(&mut reader).map_err(|error| error.kind());
+            assert_eq!(found, Err(Kind::Index), "{len} bytes without an end");
+            bytes.push(0);
+            let mut reader = Reader::new(Part::Index, &bytes);
+            let found = Names::default().take(&mut reader).map(<[u8]>::len).map_err(|error| error.kind());
+            assert_eq!(found, expected.map_or(Ok(len), Err), "{len} bytes");
+        }
+    }
 }

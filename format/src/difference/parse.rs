@@ -65,8 +65,9 @@ impl Difference {
 
         let (base_objects, base_refs) = parse_base(base)?;
         let refs = parse_refs(refs, &base_refs)?;
-        let attributes = parse_attributes(attributes)?;
         let objects = parse_objects(objects)?;
+        let rows = EditRows::parse(edits)?;
+        let attributes = parse_attributes(attributes)?;
         let mut verity = verity;
         let verity_digest = verity.array()?;
         verity.finish()?;
@@ -75,7 +76,6 @@ impl Difference {
         if (commits > 0) != has_ostree {
             return Err(row_fault("the OSTree section is there without a commit, or a commit without it", 0));
         }
-        let rows = EditRows::parse(edits)?;
         let mut used = Used::default();
         let shapes = parse_changes(changes, &rows.ops, &attributes, &mut used)?;
         let (symlinks, targets) = parse_targets(symlinks, count(&shapes, Shape::has_symlink))?;
@@ -118,6 +118,8 @@ impl Difference {
         used.finish(&difference)?;
         difference.lay_down(refs, &rows.name_lens, &shapes, contents)?;
         difference.check_links()?;
+        // After all else: names alone have another kind of failure.
+        difference.check_names()?;
         difference.check_entries(entries)?;
         Ok(difference)
     }

@@ -90,9 +90,6 @@ impl Difference {
     /// Checks an edit below a root by itself and against the one before it in its block.
     fn check_edit(&self, own: u32, edit: &Edit, is_first: bool) -> Result<(), Error> {
         let name = self.name(edit);
-        if let Some(what) = component_fault(name) {
-            return Err(Error::Path { entry: own, what });
-        }
         let before = self.edits.last().filter(|_| !is_first);
         if before.is_some_and(|before| self.name(before) >= name) {
             return Err(row_fault("the names of a directory's edits do not ascend", at(own)));
@@ -131,6 +128,15 @@ impl Difference {
         }
         match self.edits.iter().zip(is_linked).position(|(edit, is_linked)| edit.op == Op::Named && !is_linked) {
             Some(own) => Err(row_fault("a file is named that stays and that no name is linked to", own)),
+            None => Ok(()),
+        }
+    }
+
+    pub(super) fn check_names(&self) -> Result<(), Error> {
+        let below = (0..).zip(&self.edits).filter(|(_, edit)| edit.parent.is_some());
+        let mut faults = below.map(|(entry, edit)| (entry, component_fault(self.name(edit))));
+        match faults.find_map(|(entry, what)| Some(Error::Path { entry, what: what? })) {
+            Some(error) => Err(error),
             None => Ok(()),
         }
     }

@@ -55,8 +55,8 @@ impl Index {
         if (commits > 0) != has_ostree {
             return Err(row_fault("the OSTree section is there without a commit, or a commit without it", 0));
         }
-        let mut attributes = parse_attributes(attributes)?;
         let objects = parse_objects(objects)?;
+        let mut attributes = parse_attributes(attributes)?;
         let ostree = if has_ostree { Some(Section::parse(ostree, &bytes, &attributes, commits)?) } else { None };
         let file_rows = ostree.as_ref().map_or(&[][..], Section::file_rows);
         let inode_rows = parse_inodes(inodes, file_rows, &attributes)?;
@@ -95,6 +95,8 @@ impl Index {
         };
         let file_kinds: Vec<InodeKind> = file_kinds.into_iter().map(|inode| inode.kind).collect();
         let resolved = ostree.map(|section| section.resolve(&file_kinds, &attributes)).transpose()?;
+        // After all else that an index can be: names alone have another kind of failure.
+        check_names(&bytes, &name_spans)?;
         let (mut roots, mut commits, ostree) = match resolved {
             None => (tree.roots, Vec::new(), None),
             Some(resolved) => {
@@ -429,29 +431,37 @@ fn lay_down(trees: usize, inodes: &[Inode], links: &[u32], children: &[u32]) -> 
     Ok(tree)
 }
 
-/// Checks the names of each block and joins them with the entries' inodes.
+fn name_at(bytes: &[u8], (at, len): NameSpan) -> &[u8] {
+    let start = num::at(at);
+    &bytes[start..start + usize::from(len)]
+}
+
+fn check_names(bytes: &[u8], spans: &[NameSpan]) -> Result<(), Error> {
+    let mut faults = (0..).zip(spans).map(|(entry, span)| (entry, component_fault(name_at(bytes, *span))));
+    match faults.find_map(|(entry, what)| Some(Error::Path { entry, what: what? })) {
+        Some(error) => Err(error),
+        None => Ok(()),
+    }
+}
+
+/// Checks the order of the names in each block and joins them with the entries' inodes.
 fn name_entries(bytes: &[u8], spans: &[NameSpan], tree: &Tree) -> Result<Vec<Entry>, Error> {
     let mut entries = Vec::with_capacity(spans.len());
     let mut blocks = tree.directories.iter();
     let mut block_ends_at = 0;
-    let mut last: &[u8] = b"";
-    for (at, (&(name_at, name_len), &(inode, first))) in spans.iter().zip(&tree.inodes).enumerate() {
+    let mut last: Option<&[u8]> = None;
+    for (at, (&span, &(inode, first))) in spans.iter().zip(&tree.inodes).enumerate() {
         while at == block_ends_at {
-            // An empty name is refused below, so that this one stands before every other.
-            last = b"";
+            last = None;
             let Some(directory) = blocks.next() else { break };
             block_ends_at = num::at(directory.entries().end);
         }
-        let start = num::at(name_at);
-        let name = &bytes[start..start + usize::from(name_len)];
-        if let Some(what) = component_fault(name) {
-            return Err(Error::Path { entry: number(at), what });
-        }
-        if name <= last {
+        let name = name_at(bytes, span);
+        if last.is_some_and(|last| name <= last) {
             return Err(row_fault("the names of a directory do not ascend", at));
         }
-        last = name;
-        entries.push(Entry { name_at, name_len, first, inode });
+        last = Some(name);
+        entries.push(Entry { name_at: span.0, name_len: span.1, first, inode });
     }
     Ok(entries)
 }

@@ -246,7 +246,7 @@ fn rename(objects: &mut [(u8, Vec<u8>)], old: [u8; 32], new: [u8; 32]) {
 
 fn edit_difference(own: &mut Difference, donor: &Difference, random: &mut Random) {
     let (name, target) = (
-        |random: &mut Random, name: &mut Vec<u8>| random.change_bytes(name, NAME_MAX + 1),
+        |random: &mut Random, name: &mut Vec<u8>| random.change_bytes(name, NAME_MAX + 45),
         |random: &mut Random, target: &mut Vec<u8>| random.change_bytes(target, VALUE_MAX),
     );
     match random.below(22) {
@@ -363,7 +363,11 @@ fn edit_root(parts: &mut Parts, donor: &Parts, left: &mut Left, random: &mut Ran
         0..=1 => edit_part(&mut parts.root, 1, columns::identity, |own| {
             match random.below(5) {
                 0 => random.change_signed(&mut own.created),
-                1 => random.change_signed(&mut own.expires),
+                // At the earliest of all times no bundle is valid, and a policy without any time has that one.
+                1 => {
+                    random.change_signed(&mut own.expires);
+                    own.expires = own.expires.max(i64::MIN + 1);
+                }
                 2 => random.change_bytes(&mut own.name, NAME_MAX),
                 _ => random.change_rows(&mut own.tags, &[b"a".to_vec(), b"b".to_vec()], |random, tag| {
                     random.change_bytes(tag, NAME_MAX);
@@ -591,6 +595,8 @@ fn edit_payload(sections: &mut [Section], donor: &[Section], random: &mut Random
     let Some(section) = sections.get_mut(at) else { return };
     match payload(donor, section.id) {
         Some(other) if random.once_in(4) => section.payload = other.to_vec(),
+        // The commits of a difference are taken from other bundles alone.
+        _ if section.id == 14 => {}
         _ => edit_bytes(&mut section.payload, random),
     }
 }
