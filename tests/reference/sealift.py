@@ -306,6 +306,7 @@ class Bundle:
         numbers = [ids[id_] for id_ in own.ids]
         layout.parts = {numbers[number]: parts for number, parts in layout.parts.items()}
         layout.holes = {numbers[number]: holes for number, holes in layout.holes.items()}
+        layout.values = {numbers[number]: values for number, values in layout.values.items()}
         for column in "data", "disk":
             own = dict(zip(numbers, getattr(layout, column)))
             setattr(layout, column, [own.get(number, 0) for number in range(len(ids))])
@@ -347,23 +348,32 @@ class Bundle:
             return unsuffix(stored, length, window, prefix)
         return unzstd(stored, length, window, "chunk", prefix) if codec else stored
 
-    def check_shapes(self):
-        """What can be known of the chunks of a delta bundle without its bases (core 8.1 and delta 8)."""
-        window = self.root.window_log
-        for chunk, (codec, length) in enumerate(zip(self.layout.codecs, self.layout.lens)):
-            stored = self.stored(chunk)
-            if codec == 3:
-                parse_suffix(stored, length, self.layout.prefix_lens[chunk], window)
-            elif codec:
-                (check_prefixed if codec == 2 else check_frame)(stored, length, window, "chunk")
+    def held(self):
+        """By chunk the (object, piece, part) that it holds; -1 has what is in no chunk."""
+        held = defaultdict(list)
         for number, parts in self.layout.parts.items():
             for piece, part in enumerate(parts):
-                if part.chunk in self.layout.prefixes:
-                    continue
-                values, plain = self.layout.values.get(number), self.part(number, part)
-                found = chaining_value(plain, part.start) if values else blake3(plain).digest()
-                good = found == (values[piece] if values else self.difference.ids[number])
-                need(good, "object", f"object {number} is not what its id says")
+                held[part.chunk].append((number, piece, part))
+        return held
+
+    def check_part(self, number, piece, part, ids):
+        values, plain = self.layout.values.get(number), bytes(self.part(number, part))
+        found = chaining_value(plain, part.start) if values else blake3(plain).digest()
+        need(found == (values[piece] if values else ids[number]), "object", f"object {number} is not what its id says")
+
+    def check_shapes(self):
+        """What can be known of a delta bundle's content without its bases, chunk after chunk (8 to 8.2)."""
+        held, layout, window = self.held(), self.layout, self.root.window_log
+        for chunk, (codec, length) in enumerate(zip(layout.codecs, layout.lens)):
+            if codec == 3:
+                parse_suffix(self.stored(chunk), length, layout.prefix_lens[chunk], window)
+            elif codec == 2:
+                check_prefixed(self.stored(chunk), length, window, "chunk")
+            else:
+                for part in held[chunk]:
+                    self.check_part(*part, self.difference.ids)
+        for part in held[-1]:
+            self.check_part(*part, self.difference.ids)
 
     def part(self, number, part):
         """A part's bytes, with the holes as zeros."""
@@ -383,27 +393,44 @@ class Bundle:
             self.stored(chunk)
 
     def check_objects(self):
-        """Check all content (core 8); gives the SHA-256 of each object."""
-        verities, sha256s, files = {}, {}, defaultdict(list)
+        """Check all content, chunk after chunk (8); gives the SHA-256 of each object."""
+        verities, sha256s, files, held = {}, {}, defaultdict(list), self.held()
         for plain in self.contents:
             if (id_ := blake3(plain).digest()) in self.index.ids:
                 number = self.index.ids.index(id_)
                 verities[number], sha256s[number] = verity(plain), hashlib.sha256(plain).hexdigest()
         for checksum, header, number in self.index.files:
-            files[number].append((checksum, hashlib.sha256(header)))
-        for number in self.layout.parts:  # chunk after chunk, so that each group is decoded once
+            files[number].append((checksum, header))
+
+        def check_object(number):
             id_, sha256, level = blake3(), hashlib.sha256(), bytearray()
+            whole = [(checksum, hashlib.sha256(header)) for checksum, header in files[number]]
             for plain in self.content(number):
                 id_.update(plain)
-                for _, file in files[number]:
+                for _, file in whole:
                     file.update(plain)
                 sha256.update(plain)
                 level += blocks(plain)
             need(id_.digest() == self.index.ids[number], "object", f"object {number} is not what its id says")
-            good = all(file.digest() == checksum for checksum, file in files[number])
+            good = all(file.digest() == checksum for checksum, file in whole)
             need(good, "object", "an OSTree file is not what its checksum says")
             verities[number] = verity_of_blocks(self.index.sizes[number], level)
             sha256s[number] = sha256.hexdigest()
+
+        for chunk in [*range(len(self.starts)), -1]:
+            try:
+                if chunk >= 0:
+                    self.decode(chunk)
+            except Reject:
+                # A piece of an earlier chunk comes first. Otherwise pieces are hashed with their object, which is much faster here.
+                for part in (part for before in range(chunk) for part in held[before]):
+                    self.check_part(*part, self.index.ids)
+                raise
+            for number, _, _ in held[chunk]:
+                if number not in self.layout.values:
+                    check_object(number)
+        for number in self.layout.values:
+            check_object(number)
         table = b"".join(verities[number] for number in range(len(verities)))
         need(verity(table) == self.index.verity, "index", "verity(T) does not agree")
         return sha256s
