@@ -3,7 +3,9 @@
 use std::io::{BufRead, BufReader, Write as _};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::{Path, PathBuf};
-use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
+use std::process::{Child, ChildStdin, Command, Stdio};
+use std::sync::mpsc::{Receiver, RecvTimeoutError};
+use std::time::Duration;
 
 use sealift_format::{Kind, Opened};
 
@@ -19,8 +21,11 @@ use crate::vector::Check;
 pub struct SecondReader {
     child: Child,
     requests: ChildStdin,
-    answers: BufReader<ChildStdout>,
+    answers: Receiver<String>,
 }
+
+/// An input that takes a reader longer than this is a fault of it: all of them are small.
+const PATIENCE: Duration = Duration::from_secs(20);
 
 impl SecondReader {
     /// Starts it with this Python.
@@ -34,7 +39,12 @@ impl SecondReader {
         let (Some(requests), Some(answers)) = (child.stdin.take(), child.stdout.take()) else {
             return Err(std::io::ErrorKind::BrokenPipe.into());
         };
-        Ok(Self { child, requests, answers: BufReader::new(answers) })
+        let (sender, receiver) = std::sync::mpsc::channel();
+        std::thread::spawn(move || {
+            let lines = BufReader::new(answers).lines().map_while(Result::ok);
+            lines.map_while(|line| sender.send(line).ok()).for_each(drop);
+        });
+        Ok(Self { child, requests, answers: receiver })
     }
 
     fn request(&mut self, input: &Input) -> std::io::Result<()> {
@@ -47,22 +57,13 @@ impl SecondReader {
         self.requests.flush()
     }
 
-    fn answer(&mut self) -> std::io::Result<String> {
-        let mut line = String::new();
-        self.answers.read_line(&mut line)?;
-        if line.is_empty() {
-            return Err(std::io::ErrorKind::UnexpectedEof.into());
+    /// Returns nothing if there is no answer in time: the process is of no more use then.
+    fn answer(&mut self) -> std::io::Result<Option<String>> {
+        match self.answers.recv_timeout(PATIENCE) {
+            Ok(line) => Ok(Some(line)),
+            Err(RecvTimeoutError::Timeout) => Ok(None),
+            Err(RecvTimeoutError::Disconnected) => Err(std::io::ErrorKind::UnexpectedEof.into()),
         }
-        Ok(line.trim_end().to_owned())
-    }
-
-    /// Returns its verdict on an input.
-    ///
-    /// # Errors
-    /// Returns an error if it ended.
-    pub fn verdict(&mut self, input: &Input) -> std::io::Result<String> {
-        self.request(input)?;
-        self.answer()
     }
 }
 
@@ -186,7 +187,13 @@ fn compare(python: &Path, seed: u64, numbers: impl Iterator<Item = u64>, file: &
         let input = seeds.mutation(number);
         second.request(&input)?;
         let ours = verdict(&input, file);
-        let theirs = second.answer()?;
+        let theirs = match second.answer()? {
+            Some(answer) => answer,
+            None => {
+                second = SecondReader::start(python)?;
+                "no answer".into()
+            }
+        };
         let word = ours.split(' ').next().unwrap_or_default().to_owned();
         *outcome.verdicts.entry(word).or_default() += 1;
         if ours != theirs {

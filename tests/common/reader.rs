@@ -6,13 +6,15 @@ use std::path::PathBuf;
 use sealift::trust::{Guard, Places, TrustOptions, Trusted};
 use sealift::verify::{Depth, verify};
 use sealift::{Bundle, Error, Head, Input, Limits, Progress};
-use sealift_format::{Index, Kind, Object, Opened, Opener, Part, Request, Step, verity};
+use sealift_format::{Envelope, Index, Kind, Object, Opened, Opener, Part, Request, Step, verity};
 use sealift_verify::carried::CarriedChecker;
 use sealift_verify::checker::ObjectChecker;
 use sealift_verify::content::{ContentError, check_stored};
+use sealift_verify::kernel_signature;
 use sealift_verify::objects::VerityTable;
 use sealift_verify::trust::{
-    AllowedSigners, Device, FloorRecord, Floors, Now, Policy, RevocationList, Standing, Thresholds, Verdict,
+    AllowedSigners, Claims, Device, FloorRecord, Floors, Now, Policy, RevocationList, Standing, Thresholds, Verdict,
+    unknown_envelopes,
 };
 
 use crate::complete::complete;
@@ -216,7 +218,10 @@ pub fn judge(head: &Head, trust: Option<&Trust>) -> Result<Verdict, sealift_veri
         // Accepts any claims of the bundle.
         policy.allow_unsigned = true;
         policy.device = Device::with_tags(head.root().identity.compatible.iter().cloned());
-        policy.now = Now::exactly(i64::MIN);
+        kernel_signature::of_head(head)?;
+        let claims = Claims { expires: None, ..Claims::of(head) };
+        let signatures: Vec<&[u8]> = head.bodies(Envelope::SSH_SIGNATURE).collect();
+        return policy.judge(&claims, head.signed(), &signatures, &unknown_envelopes(head));
     }
     policy.judge_head(head)
 }

@@ -55,8 +55,8 @@ def parse_root(data):
             root.difference_len, root.prefix_len, count = bases.read("QIH")
             root.bases = [base(bases) for _ in range(count)]
             need(count, "header", "a delta bundle without a base")
-        root.images = parse_images(found.images, root.refs) if found.images else []
-        digests = {root.index_digest, *(digest for *_, digest, _ in root.bases)}
+        images = found.images and Cursor(found.images.take(len(found.images.rest)), "header")
+        digests = {root.index_digest, *(digest for digest, _ in root.bases)}
         need(len(digests) == len(root.bases) + 1, "header", "a base stands twice, or is what is installed")
         root.base_index_len = max((size for *_, size in root.bases), default=0)
     root.annotations, keys = pairs, [key for key, _ in pairs]
@@ -65,6 +65,8 @@ def parse_root(data):
     need(all(text.decode(errors="ignore").encode() == text for _, text in pairs), "header", "not UTF-8")
     ranges = 12 <= root.piece_log2 <= 26 and 10 <= root.window_log <= 31
     need(ranges, "header", "piece_log2 or window_log is out of its range")
+    # Last: of all sections, only this one has numbers that a reader may not support.
+    root.images = parse_images(images, root.refs) if images else []
     return root
 
 def parse_preamble(data):
@@ -83,8 +85,11 @@ def parse_images(section, refs):
         ref, version, algorithm = section.read("HBB")
         need(version < 2 and algorithm in DIGEST_LEN, "unsupported", "a version or algorithm of an image")
         need(ref < refs, "header", "an image of a ref that there is not")
-        images.append((ref, version, algorithm, section.take(DIGEST_LEN[algorithm])))
-    need(images and ascends([key[:3] for key in images]), "header", "there are no images, or they do not ascend")
+        digest = section.take(DIGEST_LEN[algorithm])
+        need(not images or images[-1][:3] < (ref, version, algorithm), "header", "images do not ascend")
+        images.append((ref, version, algorithm, digest))
+    need(images, "header", "there are no images")
+    section.end()
     return images
 
 def parse_envelopes(cursor):

@@ -18,18 +18,20 @@ def parse_sshsig(body):
     sshsig = Cursor(body, "signature", ">")
     need(sshsig.read("6sI") == (b"SSHSIG", 1), "signature", "not an SSHSIG of version 1")
     public, namespace, reserved, digest, signature = (sshsig.string("I") for _ in range(5))
+    sshsig.end()
     need((namespace, reserved) == (b"sealift", b""), "signature", "another namespace, or reserved is used")
     key, signature = Cursor(public, "signature", ">"), Cursor(signature, "signature", ">")
     kind = key.string("I")
-    need(digest in (b"sha256", b"sha512") and kind in ALGORITHMS, "unsupported", "the kind of hash or key")
-    need(signature.string("I") in ALGORITHMS[kind], "unsupported", "another signature algorithm")
-    raw = signature.string("I")
-    if kind.startswith(b"sk-"):
-        need(signature.int("B") & 1, "signature", "the user was not present")
+    need(kind in ALGORITHMS, "unsupported", "the kind of key")
     if kind == b"ssh-rsa":
         _, modulus = key.string("I"), int.from_bytes(key.string("I"), "big")
         key.end()
         need(3072 <= modulus.bit_length() <= 16384, "unsupported", "an RSA key of another length")
+    need(digest in (b"sha256", b"sha512"), "unsupported", "the kind of hash")
+    need(signature.string("I") in ALGORITHMS[kind], "unsupported", "another signature algorithm")
+    raw = signature.string("I")
+    if kind.startswith(b"sk-"):
+        need(signature.int("B") & 1, "signature", "the user was not present")
     if b"ssh-ed25519" in kind:
         need(int.from_bytes(raw[32:], "little") < ORDER, "signature", "an S that is not canonical")
         for point in (key.string("I"), raw[:32]):
@@ -76,11 +78,12 @@ def check_kernel_signatures(bodies):
 
 def check_signatures(signed, envelopes):
     """Return the (public key, body) of each signature, all of which verify: 1 of the list in section 9."""
-    need(sum(kind == 1 for kind, _ in envelopes) <= 64, "signature", "more than 64 signatures")
-    keys = [(parse_sshsig(body), body) for kind, body in envelopes if kind == 1]
-    for _, body in keys:
-        need(ssh_keygen(signed, body, "check-novalidate"), "signature", "a signature does not verify")
     check_kernel_signatures([body for kind, body in envelopes if kind == 2])
+    need(sum(kind == 1 for kind, _ in envelopes) <= 64, "signature", "more than 64 signatures")
+    keys = []
+    for body in (body for kind, body in envelopes if kind == 1):
+        keys.append((parse_sshsig(body), body))
+        need(ssh_keygen(signed, body, "check-novalidate"), "signature", "a signature does not verify")
     for kind, _ in envelopes:
         if kind not in (1, 2):
             print(f"note: an envelope of the unknown kind {kind}", file=sys.stderr)

@@ -47,7 +47,8 @@ mod tests {
     /// However long a name is, it is a name if it ends.
     #[test]
     fn a_long_name_is_told_from_one_that_does_not_end() {
-        for (len, expected) in [(255, None), (256, Some(Kind::Path)), (257, Some(Kind::Path)), (5000, Some(Kind::Path))] {
+        for (len, expected) in [(255, None), (256, Some(Kind::Path)), (257, Some(Kind::Path)), (5000, Some(Kind::Path))]
+        {
             let mut bytes = vec![b'a'; len];
             let mut reader = Reader::new(Part::Index, &bytes);
             let found = Names::default().take(&mut reader).map_err(|error| error.kind());

@@ -156,7 +156,8 @@ impl Parts {
             layout_frame.clone_from(&self.was.layout_frame);
             index_frame.clone_from(&self.was.index_frame);
         } else if !left.hashes
-            && let Some(mut contents) = payload(&root, 2).and_then(columns::contents) {
+            && let Some(mut contents) = payload(&root, 2).and_then(columns::contents)
+        {
             contents.layout_len = wide(layout.len());
             contents.layout_stored = wide(layout_frame.len());
             contents.layout_blake3 = hash(&layout_frame);
@@ -229,7 +230,8 @@ impl Parts {
 
 impl bundle::Maxima {
     fn set_layout(&mut self, layout: &Layout) {
-        let sum = |values: &mut dyn Iterator<Item = u32>| values.fold(0, |sum: u64, value| sum.wrapping_add(value.into()));
+        let sum =
+            |values: &mut dyn Iterator<Item = u32>| values.fold(0, |sum: u64, value| sum.wrapping_add(value.into()));
         self.data = sum(&mut layout.chunks.iter().map(|chunk| chunk.len));
         self.chunks = wide(layout.chunks.len());
         self.chunks_stored = sum(&mut layout.chunks.iter().map(|chunk| chunk.stored_len));
