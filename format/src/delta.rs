@@ -85,6 +85,44 @@ impl Delta {
 /// Compares what the root declares with the layout of a delta bundle.
 pub(crate) fn check_layout(declared: &Maxima, bases: &Bases, layout: &Layout) -> Result<(), Error> {
     declared.check_layout(&layout_maxima(layout)?)?;
-    let prefix_len = layout.chunks.iter().map(|chunk| layout.prefix_len(chunk)).max().unwrap_or(0);
+    let mut prefix_len = 0;
+    for chunk in &layout.chunks {
+        let mut lens = layout.prefix_of(chunk).iter().map(|range| range.len);
+        let Some(len) = lens.try_fold(0_u64, u64::checked_add) else {
+            return Err(Error::Limit { what: "prefix_len", declared: u64::MAX, limit: u64::MAX });
+        };
+        prefix_len = len.max(prefix_len);
+    }
     compare(&[("prefix_len", bases.prefix_len.into(), prefix_len)])
+}
+
+#[cfg(test)]
+mod tests {
+    use alloc::vec;
+
+    use super::*;
+    use crate::{BaseRange, Chunk, Codec, Holds};
+
+    #[test]
+    fn prefixes_of_more_bytes_than_can_be_counted_are_over_a_limit() {
+        let range = |object, len| BaseRange { object, offset: 0, len };
+        let chunk = Chunk {
+            codec: Codec::ZstdPrefix,
+            offset: 0,
+            stored_len: 1,
+            len: 1,
+            digest: [0; 32],
+            holds: Holds::Piece,
+            prefix: 0..2,
+        };
+        let mut layout = Layout { chunks: vec![chunk], ..Layout::default() };
+        let mut declared = Maxima { chunks: 1, ..layout_maxima(&layout).expect("it is small") };
+        declared.chunk_len = 1;
+        let bases = Bases { difference_len: 0, prefix_len: u32::MAX, bases: vec![] };
+        for (len, kind) in [(u64::MAX - 1, crate::Kind::Header), (u64::MAX, crate::Kind::Limit)] {
+            layout.ranges = vec![range(0, 1), range(1, len)];
+            let found = check_layout(&declared, &bases, &layout).expect_err("it is too long");
+            assert_eq!(found.kind(), kind, "{len}");
+        }
+    }
 }

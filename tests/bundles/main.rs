@@ -2,6 +2,7 @@
 
 mod bounds;
 mod costs;
+mod differential;
 mod flips;
 mod fuzz_corpus;
 mod hostile;

@@ -16,7 +16,7 @@ fn can_import(python: &Path) -> bool {
 
 /// Returns a Python with the modules that the second reader needs: from SEALIFT_PYTHON, the system's, or the one that `cargo xtask ci readers`
 /// creates. Tests download nothing.
-fn python() -> Option<PathBuf> {
+pub(crate) fn python() -> Option<PathBuf> {
     let cache = std::env::var_os("XDG_CACHE_HOME").map(PathBuf::from);
     let cache = cache.or_else(|| Some(std::env::home_dir()?.join(".cache")));
     let made = cache.map(|cache| cache.join("sealift/python/bin/python"));

@@ -143,7 +143,8 @@ pub struct Outcome {
 }
 
 impl Outcome {
-    fn add(&mut self, other: Self) {
+    /// Adds what another run has seen.
+    pub fn add(&mut self, other: Self) {
         for (verdict, count) in other.verdicts {
             *self.verdicts.entry(verdict).or_default() += count;
         }

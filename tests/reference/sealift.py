@@ -145,8 +145,8 @@ def parse_prefixes(table, layout, base_objects):
         [counts] = table.planes("I", len(chunks))
         ranges = list(zip(*table.planes("IQQ", sum(counts))))
         need(all(counts), "layout", "a chunk without a prefix")
-        good = all(number < base_objects and size for number, _, size in ranges)
-        need(good, "layout", "an object that the bases do not have, or a range of no bytes")
+        good = all(number < base_objects and size and start + size < 1 << 64 for number, start, size in ranges)
+        need(good, "layout", "an object that the bases do not have, or a range of no bytes or beyond every object")
         rest = iter(ranges)
         layout.prefixes = {chunk: list(islice(rest, count)) for chunk, count in zip(chunks, counts)}
         for own in layout.prefixes.values():
@@ -161,6 +161,7 @@ def parse_layout(data, index, piece, base_objects=0):
         layout.codecs = found.chunks.take(count)
         layout.stored, layout.lens, counts = found.chunks.planes("III", count)
         layout.digests = [found.chunks.take(32) for _ in range(count)]
+        found.chunks.end()
         need(set(layout.codecs) <= {0, 1, 2, 3}, "unsupported", "a chunk of another codec")
         [steps] = found.groups.planes("I", sum(counts))
         count = sum(-(-size // piece) for size in sizes if size > piece)

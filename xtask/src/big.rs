@@ -1,6 +1,7 @@
 //! `cargo xtask big`: checks that take more than a few minutes: killed runs, failing disks, hostile neighbours, a whole system, sizes far beyond the
 //! usual, and the release files.
 
+mod differential;
 mod disks;
 mod faults;
 mod findings;
@@ -50,6 +51,7 @@ const STEPS: &[Step] = &[
         "cargo install --debug --locked --quiet --path pack-cli --root ${CARGO_TARGET_DIR:-target}/installed",
     ]) },
     Step { name: "listing", action: Call("the second reader lists a gigabyte as sealift ls does", listing::run) },
+    Step { name: "differential", action: Call("the readers agree on a million mutated bundles", differential::run) },
 ];
 
 /// Runs the steps named in the arguments, or all of them.

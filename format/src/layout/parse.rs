@@ -139,11 +139,15 @@ fn parse_chunks(mut reader: Reader<'_>) -> Result<(Vec<Chunk>, usize), Error> {
     let stored_lens = reader.planes::<4>(count)?.u32s();
     let lens = reader.planes::<4>(count)?.u32s();
     let groups = reader.planes::<4>(count)?.u32s();
-    let mut chunks = Vec::with_capacity(count);
-    let (mut offset, mut grouped) = (0_u64, 0_u32);
-    for (row, (((codec, stored_len), len), objects)) in codecs.iter().zip(stored_lens).zip(lens).zip(groups).enumerate()
-    {
-        let codec = match codec {
+    let Some(digests_len) = count.checked_mul(32) else {
+        return Err(reader.malformed("a column is longer than memory"));
+    };
+    let digests = reader.take(digests_len)?.as_chunks::<32>().0;
+    reader.finish()?;
+    // Before all that could be wrong with the rows: what this reader does not know is not a fault of the layout.
+    let mut known = Vec::with_capacity(count);
+    for codec in codecs {
+        known.push(match codec {
             0 => Codec::Raw,
             1 => Codec::Zstd,
             2 => Codec::ZstdPrefix,
@@ -151,7 +155,12 @@ fn parse_chunks(mut reader: Reader<'_>) -> Result<(Vec<Chunk>, usize), Error> {
             other => {
                 return Err(Error::Unsupported { part: Part::Layout, what: "codec", found: u64::from(*other) });
             }
-        };
+        });
+    }
+    let mut chunks = Vec::with_capacity(count);
+    let (mut offset, mut grouped) = (0_u64, 0_u32);
+    let columns = known.into_iter().zip(stored_lens).zip(lens).zip(groups).zip(digests);
+    for (row, ((((codec, stored_len), len), objects), digest)) in columns.enumerate() {
         if len == 0 || stored_len == 0 {
             return Err(row_fault("a chunk is empty", row));
         }
@@ -167,10 +176,9 @@ fn parse_chunks(mut reader: Reader<'_>) -> Result<(Vec<Chunk>, usize), Error> {
                 Holds::Group(core::mem::replace(&mut grouped, end)..end)
             }
         };
-        chunks.push(Chunk { codec, offset, stored_len, len, digest: reader.array()?, holds, prefix: 0..0 });
+        chunks.push(Chunk { codec, offset, stored_len, len, digest: *digest, holds, prefix: 0..0 });
         offset += u64::from(stored_len);
     }
-    reader.finish()?;
     Ok((chunks, at(grouped)))
 }
 

@@ -1,26 +1,40 @@
-//! Compares the readers on mutated bundles: `differential PYTHON`, with SEED, COUNT and PROCESSES from the environment.
+//! Compares the readers on a million mutated bundles: `differential PYTHON FOLDER`. The folder gets the bundles on which they differ. The environment
+//! may have SEED, COUNT, FIRST (the number of the first mutation) and PROCESSES.
 
-use std::path::Path;
-use std::time::Instant;
+use std::path::PathBuf;
+use std::time::{Instant, SystemTime, UNIX_EPOCH};
 
-use sealift_tests::differential::run;
+use sealift_tests::differential::{Outcome, run};
+
+/// Bundles between two lines of progress.
+const STEP: u64 = 20_000;
 
 fn number(name: &str, default: u64) -> u64 {
-    std::env::var(name).map_or(default, |text| text.parse().expect("it is a number"))
+    std::env::var(name).map_or(default, |text| text.parse().unwrap_or_else(|_| panic!("{name} is no number")))
 }
 
 fn main() -> std::io::Result<()> {
-    let python = std::env::args_os().nth(1).expect("differential PYTHON");
-    let (seed, count, first) = (number("SEED", 1), number("COUNT", 10_000), number("FIRST", 0));
-    let start = Instant::now();
-    let outcome = run(Path::new(&python), seed, first..first + count, number("PROCESSES", 2))?;
-    let seconds = start.elapsed().as_secs_f64();
-    let read: u64 = outcome.verdicts.values().sum();
-    println!("{read} bundles, {seconds:.1} s: {:?}", outcome.verdicts);
-    for split in &outcome.splits {
-        let path = split.keep(Path::new("target/splits"))?;
-        let error = sealift_tests::reader::open(&split.input.bytes, &[usize::MAX]).err();
-        println!("SEED={seed}, {}: ours {} ({error:?}), theirs {}", path.display(), split.ours, split.theirs);
+    let mut arguments = std::env::args_os().skip(1).map(PathBuf::from);
+    let (Some(python), Some(folder)) = (arguments.next(), arguments.next()) else {
+        return Err(std::io::Error::other("differential PYTHON FOLDER"));
+    };
+    let now = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.subsec_nanos());
+    let (seed, count, first) = (number("SEED", now.into()), number("COUNT", 1_000_000), number("FIRST", 0));
+    println!("   SEED={seed}");
+    let (start, mut all, end) = (Instant::now(), Outcome::default(), first + count);
+    for from in (first..end).step_by(usize::try_from(STEP).expect("it is small")) {
+        let outcome = run(&python, seed, from..end.min(from + STEP), number("PROCESSES", 2))?;
+        for split in &outcome.splits {
+            let path = split.keep(&folder)?;
+            println!("   does not hold: {}: ours {}, theirs {}", path.display(), split.ours, split.theirs);
+        }
+        all.add(outcome);
+        let read: u64 = all.verdicts.values().sum();
+        println!("   {read} bundles, {:.0} s, {} splits", start.elapsed().as_secs_f64(), all.splits.len());
+        if all.splits.len() >= 100 {
+            break;
+        }
     }
-    if outcome.splits.is_empty() { Ok(()) } else { Err(std::io::Error::other("the readers differ")) }
+    println!("   {:?}", all.verdicts);
+    if all.splits.is_empty() { Ok(()) } else { Err(std::io::Error::other("the readers differ")) }
 }

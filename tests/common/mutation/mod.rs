@@ -89,3 +89,43 @@ impl Seeds {
         Input { bytes, bases: parts.bases }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::bytes::join;
+    use crate::vector::load;
+
+    /// What is taken apart and not edited is put together to the same bytes, columns included.
+    #[test]
+    fn nothing_is_lost() {
+        let mut parted = 0;
+        for vector in load().iter().filter(|vector| vector.expect == "ok") {
+            let parts = Parts::of(&vector.bytes, &[]).expect("it is sound");
+            let left = Left { maxima: true, ..Left::default() };
+            assert_eq!(parts.assemble(left, frame), vector.bytes, "{}", vector.name);
+            let is_delta = parts::payload(&parts.root, 5).is_some();
+            let mut layout = columns::layout(&parts.layout).expect("it is sound").sections();
+            layout.extend(parts.layout.iter().filter(|section| section.id > 6).cloned());
+            assert_eq!(join(&layout), join(&parts.layout), "{}", vector.name);
+            let mut index = if is_delta {
+                columns::difference(&parts.index).expect("it is sound").sections()
+            } else {
+                columns::index(&parts.index).expect("it is sound").sections()
+            };
+            // The section of commits in a difference is not decoded.
+            index.extend(parts.index.iter().filter(|section| is_delta && section.id == 14).cloned());
+            assert_eq!(join(&index), join(&parts.index), "{}", vector.name);
+            parted += 1;
+        }
+        assert!(parted > 40, "{parted} vectors");
+    }
+
+    #[test]
+    fn a_number_gives_the_same_mutation_in_any_order() {
+        let (mut seeds, mut others) = (Seeds::new(7), Seeds::new(7));
+        let there: Vec<Input> = (0..20).map(|number| seeds.mutation(number)).collect();
+        let back: Vec<Input> = (0..20).rev().map(|number| others.mutation(number)).collect();
+        assert!(there.iter().eq(back.iter().rev()));
+    }
+}

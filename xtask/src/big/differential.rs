@@ -1,0 +1,15 @@
+//! Compares the readers on mutated bundles. COUNT, SEED and FIRST choose which; those on which the readers differ are kept.
+
+use std::process::Command;
+
+use anyhow::Result;
+
+use crate::shell::{run as run_command, target_dir};
+use crate::tools;
+
+pub(crate) fn run() -> Result<()> {
+    tools::ensure_python()?;
+    let mut command = Command::new("cargo");
+    command.args(["run", "--locked", "--quiet", "--package", "sealift-tests", "--bin", "differential"]);
+    run_command(command.arg(tools::python()?).arg(target_dir()?.join("differential")))
+}
