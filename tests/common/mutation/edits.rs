@@ -213,7 +213,8 @@ fn edit_ostree(ostree: &mut OsTree, donor: &OsTree, random: &mut Random) {
             }
         }
         5 => {
-            random.change_rows(&mut ostree.objects, &donor.objects, |random, row| random.change_bytes(&mut row.1, 4096))
+            random
+                .change_rows(&mut ostree.objects, &donor.objects, |random, row| random.change_bytes(&mut row.1, 4096));
         }
         6 => random.change_rows(&mut ostree.rows, &donor.rows, Random::change32),
         7 => random.change_rows(&mut ostree.regulars, &donor.regulars, Random::change32),
@@ -372,7 +373,7 @@ fn edit_layout(layout: &mut Layout, stored: &mut Vec<Vec<u8>>, donor: &Layout, o
     }
 }
 
-fn edit_root(parts: &mut Parts, donor: &Parts, left: &mut Left, random: &mut Random) -> () {
+fn edit_root(parts: &mut Parts, donor: &Parts, left: &mut Left, random: &mut Random) {
     let edited = match random.below(10) {
         0..=1 => edit_part(&mut parts.root, 1, columns::identity, |own| {
             match random.below(5) {

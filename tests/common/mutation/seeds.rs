@@ -163,9 +163,9 @@ pub(super) fn delta(random: &mut Random) -> Option<Parts> {
     let count = if random.once_in(3) { 2 } else { 1 };
     let bases: Vec<Bundle> = (0..count).map(|_| bundle(random)).collect();
     let mut wanted = bundle(random);
-    // Where the trees have nothing to do with each other, there is little to compare: half of them differ in a few columns alone.
+    // All of these trees choose from the same names and contents, so that there is always something to keep. Half of them have no commits.
     if random.once_in(2) {
-        wanted = similar(&bases[0], random);
+        wanted = of_one_tree(random);
     }
     let contents: Vec<Vec<u8>> = bases.iter().flat_map(|base| base.contents.clone()).collect();
     let rows: Vec<Base> = bases.iter().map(Base::of).collect();
@@ -216,17 +216,13 @@ pub(super) fn delta(random: &mut Random) -> Option<Parts> {
     let mut own = payload(&parts.root, 3).and_then(columns::maxima)?;
     own.piece_log2 = 12;
     set_payload(&mut parts.root, 3, own.encode());
-    let file = parts.assemble(super::parts::Left::default(), |bytes| crate::frame::frame(bytes));
+    let file = parts.assemble(super::parts::Left::default(), crate::frame::frame);
     Parts::of(&file, &bytes)
 }
 
-/// Returns a bundle whose tree is like that of another.
-fn similar(base: &Bundle, random: &mut Random) -> Bundle {
-    let mut refs = Vec::new();
-    let _ = base;
-    let mut inodes = 1;
-    refs.push(("main", tree(random, 0, &mut inodes, false)));
-    Bundle::new(&refs, packing(random))
+fn of_one_tree(random: &mut Random) -> Bundle {
+    let tree = tree(random, 0, &mut 1, false);
+    Bundle::new(&[("main", tree)], packing(random))
 }
 
 /// Returns a prefix of objects of the bases, and its ranges.
