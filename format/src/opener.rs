@@ -111,7 +111,8 @@ impl Opener {
     /// pass the end of a file that is cut, which is then to be said with [`Self::finish`].
     #[must_use]
     pub fn step(&self) -> Step {
-        if matches!(self.state, State::Done(_)) {
+        // An empty part is for `finish` to judge.
+        if matches!(self.state, State::Done(_)) || self.part_len == 0 {
             return Step::Done;
         }
         let end = self.part_at.saturating_add(self.part_len);
@@ -137,8 +138,17 @@ impl Opener {
         // What is longer than memory is wanted whole.
         let wanted = usize::try_from(range.end - range.start).ok().and_then(|wanted| bytes.get(..wanted));
         self.part.extend(wanted.unwrap_or(bytes));
+        self.advance_as_far_as_it_goes()
+    }
+
+    fn advance_as_far_as_it_goes(&mut self) -> Result<(), Error> {
         while !matches!(self.state, State::Done(_)) && wide(self.part.len()) == self.part_len {
+            let had_head = self.head.is_some();
             self.advance()?;
+            // Signatures are judged before the layout, even where that has no bytes to wait for.
+            if !had_head && self.head.is_some() {
+                break;
+            }
         }
         Ok(())
     }
@@ -153,7 +163,8 @@ impl Opener {
     ///
     /// # Errors
     /// Returns an error if the input ended before the index did.
-    pub fn finish(self) -> Result<Opened, Error> {
+    pub fn finish(mut self) -> Result<Opened, Error> {
+        self.advance_as_far_as_it_goes()?;
         match (self.state, self.head) {
             (State::Done(parts), Some(head)) => Ok(match *parts {
                 (layout, What::Index(index)) => Opened::Whole(Bundle { head, layout, index }),

@@ -13,10 +13,10 @@ use sealift_format::{Difference, Index, Kind, Layout, Objects, Opened, Opener, R
 use sealift_tests::bundle::{Attributes, Bundle, Packing};
 use sealift_tests::content::of_bundle;
 use sealift_tests::ostree::{Grown, nested};
-use sealift_tests::reader::{Portions, anyones, judge, open, open_whole};
-use sealift_tests::targets::{ENTRIES_MAX, INDEX_LEN};
+use sealift_tests::reader::{Portions, anyones, judge, open, open_whole, read};
+use sealift_tests::targets::ENTRIES_MAX;
 use sealift_tests::tree::{Node, char_device, dir, file, link, paint, symlink};
-use sealift_tests::vector::{Vector, load};
+use sealift_tests::vector::{Check, Vector, load};
 use tempfile::TempDir;
 
 fn options() -> InstallOptions {
@@ -411,5 +411,20 @@ fn claims_cost_nothing() {
         }
         assert_eq!(failed, Some(vector.expect.as_str()), "{}", vector.name);
         assert!(asked <= 65_536, "{} makes the opener ask for {asked} bytes", vector.name);
+    }
+}
+
+/// A layout without bytes is there as soon as the head is, and still comes after the signatures.
+#[test]
+fn signatures_are_judged_before_an_empty_layout() {
+    for (envelope, kind) in [(b"no signature".to_vec(), Kind::Signature), (Vec::new(), Kind::Layout)] {
+        let mut bundle = Bundle::new(&[("main", dir([]))], Packing::default());
+        bundle.edits.contents = Some(Box::new(|contents| contents.layout_stored = 0));
+        if !envelope.is_empty() {
+            bundle.envelopes.push(Box::new(move |_| (2, envelope.clone())));
+        }
+        bundle.area_len = 128;
+        let input = Input::pipe("pipe", Box::new(Portions::new(&bundle.encode(), &[4096])));
+        assert_eq!(read(input, Check::Deep, None).err(), Some(kind));
     }
 }
