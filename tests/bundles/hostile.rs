@@ -14,7 +14,7 @@ use sealift_tests::bundle::{Attributes, Bundle, Packing};
 use sealift_tests::content::of_bundle;
 use sealift_tests::ostree::{Grown, nested};
 use sealift_tests::reader::{Portions, anyones, judge, open, open_whole, read};
-use sealift_tests::targets::ENTRIES_MAX;
+use sealift_tests::targets::{ENTRIES_MAX, INDEX_LEN};
 use sealift_tests::tree::{Node, char_device, dir, file, link, paint, symlink};
 use sealift_tests::vector::{Check, Vector, load};
 use tempfile::TempDir;

@@ -11,8 +11,9 @@ use sealift_format::{Kind, Opened};
 
 use crate::bytes::narrow;
 use crate::complete::complete;
-use crate::content::of_bundle;
+use crate::content::{hex, of_bundle};
 use crate::mutation::{Input, Seeds};
+use crate::ostree::sha256;
 use crate::reader::{read, walk};
 use crate::vector::Check;
 
@@ -96,7 +97,7 @@ pub fn verdict(input: &Input, file: &Path) -> String {
             }
         });
         match whole {
-            Ok(Some(bundle)) => format!("ok {}", sha256(&of_bundle(&bundle))),
+            Ok(Some(bundle)) => format!("ok {}", hex(&sha256(of_bundle(&bundle).as_bytes()))),
             Ok(None) => "ok".into(),
             Err(kind) => kind.word().into(),
         }

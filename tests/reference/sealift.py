@@ -368,7 +368,7 @@ class Bundle:
         need(found == (values[piece] if values else ids[number]), "object", f"object {number} is not what its id says")
 
     def check_shapes(self):
-        """What can be known of a delta bundle's content without its bases, chunk after chunk (8 to 8.2)."""
+        """What can be known of a delta bundle's content without its bases, chunk after chunk (core 8 to delta 8)."""
         held, layout, window = self.held(), self.layout, self.root.window_log
         for chunk, (codec, length) in enumerate(zip(layout.codecs, layout.lens)):
             if codec == 3:
@@ -399,7 +399,7 @@ class Bundle:
             self.stored(chunk)
 
     def check_objects(self):
-        """Check all content, chunk after chunk (8); gives the SHA-256 of each object."""
+        """Check all content, chunk after chunk (core 8); gives the SHA-256 of each object."""
         verities, sha256s, files, held = {}, {}, defaultdict(list), self.held()
         for plain in self.contents:
             if (id_ := blake3(plain).digest()) in self.index.ids:

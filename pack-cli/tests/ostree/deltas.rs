@@ -1,6 +1,5 @@
 //! Delta bundles onto repositories that hold their base, and bases that are commits of a repository.
 
-use std::collections::BTreeSet;
 use std::fs;
 use std::os::unix::fs::{PermissionsExt as _, symlink};
 use std::path::{Path, PathBuf};

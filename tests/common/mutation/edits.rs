@@ -517,7 +517,7 @@ fn edit_chunks(parts: &mut Parts, donor: &Parts, random: &mut Random) {
     set_payload(&mut parts.layout, 1, bundle::encode_chunks(&rows));
 }
 
-/// Returns a frame of these bytes in one of the many forms that RFC 8878 has, most of which spec 8.1 takes.
+/// Returns a frame of these bytes in one of the many forms that RFC 8878 has, most of which core 8.1 takes.
 pub(super) fn odd_frame(content: &[u8], random: &mut Random) -> Vec<u8> {
     let mut raw = RawFrame::of(content);
     match random.below(12) {

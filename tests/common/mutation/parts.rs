@@ -6,6 +6,7 @@ use super::columns;
 use super::random::Random;
 use crate::bundle;
 use crate::bytes::{Section, hash, join, narrow, wide};
+use crate::targets::INDEX_LEN;
 
 /// A file in parts.
 #[derive(Clone, Debug)]
@@ -198,7 +199,7 @@ impl Parts {
         let longest = index.len().max(layout.len()).next_power_of_two().trailing_zeros();
         own.window_log = own.window_log.max(u8::try_from(longest).ok()?);
         if let Some(mut bases) = payload(root, 5).and_then(columns::bases) {
-            let difference = Difference::parse(index, entries).ok()?;
+            let difference = Difference::parse(index, entries, INDEX_LEN).ok()?;
             let layout = Layout::parse(layout, &Objects::from(&difference), own.piece_log2).ok()?;
             own.refs = difference.refs().len().try_into().ok()?;
             own.set_layout(&layout);

@@ -177,7 +177,8 @@ pub(super) fn delta(random: &mut Random) -> Option<Parts> {
     let opened: Vec<Index> =
         bytes.iter().map(|base| open_whole(base).ok().map(|base| base.index)).collect::<Option<_>>()?;
     let others: Vec<&Index> = opened.iter().skip(1).collect();
-    let difference = Difference::between(&opened[0], &others, &wanted.index);
+    let compress = |prefix: &[u8], bytes: &[u8]| Ok(frame_with_prefix(bytes, prefix));
+    let difference = Difference::between(&opened[0], &others, &wanted.index, compress).ok()?;
     let index = super::parts::split(&difference.encode())?;
     let carried = difference.objects();
     let carried: Vec<Vec<u8>> = carried
