@@ -167,10 +167,9 @@ impl<'a> Members<'a> {
             let (mtime, mtime_ns) = pax.mtime.map_or_else(|| header.mtime().map(|seconds| (seconds, 0)), Ok)?;
             let (uid, gid) = (pax.uid.map_or_else(|| header.uid(), Ok)?, pax.gid.map_or_else(|| header.gid(), Ok)?);
             let (mut permissions, xattrs) = (header.permissions()?, pax.into_xattrs()?);
-            if let Some(access) = xattrs.iter().find(|xattr| xattr.name == acl::ACCESS) {
-                permissions = acl::permissions(permissions, &access.value);
+            if let Some(access) = xattrs.get(acl::ACCESS) {
+                permissions = acl::permissions(permissions, access);
             }
-            let xattrs = xattrs.try_into().map_err(|_| ArchiveFault::Xattrs)?;
             Ok(Metadata { permissions, uid, gid, mtime, mtime_ns, xattrs })
         };
         let metadata = metadata().map_err(|fault| self.archive.fault(at, fault))?;
