@@ -151,12 +151,10 @@ pub struct Maxima {
     pub objects: u64,
     pub logical: u64,
     pub disk: u64,
-    pub data: u64,
     pub chunks: u64,
     pub chunks_stored: u64,
     pub chunk_len: u32,
     pub chunk_stored: u32,
-    pub object_len: u64,
 }
 
 /// An edit to a structure, where there is one.
@@ -462,13 +460,12 @@ impl Maxima {
         let mut out = vec![self.piece_log2, self.window_log];
         out.extend(self.refs.to_le_bytes());
         out.extend(self.depth.to_le_bytes());
-        for number in [self.entries, self.inodes, self.objects, self.logical, self.disk, self.data, self.chunks] {
+        for number in [self.entries, self.inodes, self.objects, self.logical, self.disk, self.chunks] {
             out.extend(number.to_le_bytes());
         }
         out.extend(self.chunks_stored.to_le_bytes());
         out.extend(self.chunk_len.to_le_bytes());
         out.extend(self.chunk_stored.to_le_bytes());
-        out.extend(self.object_len.to_le_bytes());
         out
     }
 }
@@ -770,12 +767,10 @@ fn maxima(index: &Index, layout: &Layout, carried: Option<&[u32]>, (piece_log2, 
         objects: wide(index.objects.len()),
         logical: sum(&mut files.iter().map(|(_, size, _)| *size)),
         disk: contents.wrapping_add(others),
-        data: sum(&mut layout.chunks.iter().map(|chunk| chunk.len.into())),
         chunks: wide(layout.chunks.len()),
         chunks_stored: sum(&mut layout.chunks.iter().map(|chunk| chunk.stored_len.into())),
         chunk_len: layout.chunks.iter().map(|chunk| chunk.len).max().unwrap_or(0),
         chunk_stored: layout.chunks.iter().map(|chunk| chunk.stored_len).max().unwrap_or(0),
-        object_len: index.objects.iter().map(|object| object.0).max().unwrap_or(0),
     }
 }
 

@@ -167,7 +167,7 @@ pub fn layout(data: &[u8]) {
         assert_eq!(wide(layout.pieces_of(number).len()), pieces);
     }
     let Ok(maxima) = maxima(&index, &layout, piece_log2, 10) else { return };
-    assert!(maxima.logical >= maxima.object_len && maxima.data >= maxima.chunk_len.into());
+    assert!(maxima.chunks_stored >= maxima.chunk_stored.into());
 }
 
 /// The input of [`difference`].
@@ -312,7 +312,8 @@ pub fn bundle_deep(data: &[u8]) {
     let chunks = &chunks[..chunks.len() - stored.len()];
     let Ok(maxima) = maxima(&index, &layout, piece_log2, 27) else { return };
     // More than that is slow, and not new.
-    if maxima.logical > 1 << 22 || maxima.data > 1 << 22 {
+    let data: u64 = layout.chunks.iter().map(|chunk| u64::from(chunk.len)).sum();
+    if maxima.logical > 1 << 22 || data > 1 << 22 {
         return;
     }
     let (layout_bytes, index_bytes) = (layout.encode().expect("it fits"), index.bytes());

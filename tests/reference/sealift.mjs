@@ -20,7 +20,9 @@ const need = (holds, kind, message, beyond) => {
 };
 
 // What this reader takes at most (4.3).
-const LIMITS = { index_len: 2 ** 30, layout_len: 2 ** 30, chunk_len: 2 ** 27, window_log: 27, depth: 4096, entries: 2 ** 24, logical: 2 ** 42 };
+const [INDEX, CHUNK] = [2 ** 30, 2 ** 27];
+const LIMITS = { index_len: INDEX, layout_len: INDEX, index_stored: INDEX + 2 ** 20, layout_stored: INDEX + 2 ** 20, chunk_len: CHUNK,
+  chunk_stored: CHUNK + 2 ** 20, window_log: 27, depth: 4096, entries: 2 ** 24, logical: 2 ** 42 };
 const NAME = /^[A-Za-z0-9][A-Za-z0-9._+-]{0,127}$/;
 const REF = /^[A-Za-z0-9_][A-Za-z0-9_.-]*(\/[A-Za-z0-9_][A-Za-z0-9_.-]*)*$/;
 const COMPONENT = /^(?!\.{0,2}$)[^\0/]+$/;
@@ -120,8 +122,8 @@ function parseRoot(bytes) {
     root.index = { digest: contents.take(32), len: contents.u64(), stored: contents.u64(), blake3: contents.take(32) };
     root.layout = { len: contents.u64(), stored: contents.u64(), blake3: contents.take(32) };
     root.maxima = { piece_log2: maxima.u8(), window_log: maxima.u8(), refs: maxima.u16(), depth: maxima.u32() };
-    for (const name of ["entries", "inodes", "objects", "logical", "disk", "data", "chunks", "chunks_stored"]) root.maxima[name] = maxima.u64();
-    Object.assign(root.maxima, { chunk_len: maxima.u32(), chunk_stored: maxima.u32(), object_len: maxima.u64() });
+    for (const name of ["entries", "inodes", "objects", "logical", "disk", "chunks", "chunks_stored"]) root.maxima[name] = maxima.u64();
+    Object.assign(root.maxima, { chunk_len: maxima.u32(), chunk_stored: maxima.u32() });
     const pair = () => [latin1(annotations.take(annotations.u8())), annotations.take(annotations.u16())];
     const pairs = annotations ? annotations.each(annotations.u16(), pair) : [];
     const keys = pairs.map(([key]) => key);
@@ -415,7 +417,8 @@ export class Bundle {
     this.root = parseRoot(root);
     this.envelopes = parseArea(new Cursor(area, "header"), before, digest);
     const { index, layout, maxima } = this.root;
-    const wanted = { ...maxima, index_len: index.len, layout_len: layout.len };
+    const parts = { index_len: index.len, layout_len: layout.len, index_stored: index.stored, layout_stored: layout.stored };
+    const wanted = { ...maxima, ...parts };
     for (const [name, limit] of Object.entries(LIMITS)) need(wanted[name] <= limit, "limit", name);
     need(BigInt(file.at) + layout.stored + index.stored + maxima.chunks_stored < 2n ** 64n, "limit", "the file's length");
 
@@ -428,11 +431,11 @@ export class Bundle {
     const logical = [...this.index.object.values()].reduce((total, object) => total + sizes[object], 0n);
     need(logical < 2n ** 64n, "limit", "a sum passes 2^64-1");
     this.#agree({ refs: this.index.refs.length, depth: largest(order.map(({ depth }) => depth)), entries: this.index.entries.length });
-    this.#agree({ inodes: this.index.inodes.length, objects: sizes.length, logical, object_len: largest(sizes) });
+    this.#agree({ inodes: this.index.inodes.length, objects: sizes.length, logical });
     this.index.sizes = sizes.map(Number); // none is above logical, which has its limit
     this.layout = parseLayout(storedLayout, this.index.sizes, this.index.ids, 2 ** maxima.piece_log2);
     const { lens, stored } = this.layout;
-    this.#agree({ disk: diskLen(this.index, this.layout), data: sum(lens), chunks: lens.length, chunks_stored: sum(stored) });
+    this.#agree({ disk: diskLen(this.index, this.layout), chunks: lens.length, chunks_stored: sum(stored) });
     this.#agree({ chunk_len: largest(lens), chunk_stored: largest(stored) });
     this.chunks = stored.map((length) => file.take(length));
     need(file.left === 0, "trailing", "bytes after the last chunk");

@@ -26,8 +26,8 @@ ROOT_FIELDS = {
     "identity": ("Qqq", "version created expires"),
     "contents": ("32sQQ32sQQ32s", "index_digest index_len index_stored index_blake3 "
                  "layout_len layout_stored layout_blake3"),
-    "maxima": ("BBHIQQQQQQQQIIQ", "piece_log2 window_log refs depth entries inodes objects logical disk data "
-               "chunks chunks_stored chunk_len chunk_stored object_len")}
+    "maxima": ("BBHIQQQQQQQII", "piece_log2 window_log refs depth entries inodes objects logical disk "
+               "chunks chunks_stored chunk_len chunk_stored")}
 DIGEST_LEN = {1: 32, 2: 64}
 LIMITS = {"index_len": 1 << 30, "layout_len": 1 << 30, "chunk_len": 1 << 27, "index_stored": (1 << 30) + (1 << 20),
           "layout_stored": (1 << 30) + (1 << 20), "chunk_stored": (1 << 27) + (1 << 20), "window_log": 27, "depth": 4096, "entries": 1 << 24,
@@ -56,7 +56,7 @@ def parse_root(data):
             root.bases = [base(bases) for _ in range(count)]
             need(count, "header", "a delta bundle without a base")
         images = found.images and Cursor(found.images.take(len(found.images.rest)), "header")
-        digests = {root.index_digest, *(digest for digest, _ in root.bases)}
+        digests = {root.index_digest, *(digest for _, _, digest, _ in root.bases)}
         need(len(digests) == len(root.bases) + 1, "header", "a base stands twice, or is what is installed")
         root.base_index_len = max((size for *_, size in root.bases), default=0)
     root.annotations, keys = pairs, [key for key, _ in pairs]
@@ -275,10 +275,10 @@ class Bundle:
         need(len(plain) == root.index_len, "index", "the index has another length")
         need(verity(plain) == root.index_digest, "index", "index_digest does not agree")
         self.index = index = parse_index(plain, root.entries)
-        used, largest = index.object.values(), max(index.sizes, default=0)
+        used = index.object.values()
         self.agree(refs=len(index.refs), depth=max(depth for _, depth, *_ in index.order),
                    entries=len(index.names), inodes=len(index.inodes), objects=len(index.ids),
-                   logical=sum(index.sizes[number] for number in used), object_len=largest)
+                   logical=sum(index.sizes[number] for number in used))
 
     def agree_disk(self):
         """What the inodes take on a disk (core 4.3); of a delta bundle, the files whose content it carries."""
@@ -295,7 +295,7 @@ class Bundle:
 
     def agree_layout(self):
         layout = self.layout
-        self.agree(data=sum(layout.lens), chunks=len(layout.lens), chunks_stored=sum(layout.stored),
+        self.agree(chunks=len(layout.lens), chunks_stored=sum(layout.stored),
                    chunk_len=max(layout.lens, default=0), chunk_stored=max(layout.stored, default=0))
 
     def complete(self, bases):

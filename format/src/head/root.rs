@@ -104,8 +104,6 @@ pub struct Maxima {
     pub logical: u64,
     /// Bytes that all inodes take on ext4 with blocks of 4096 bytes; of a delta bundle the regular files whose content it carries.
     pub disk: u64,
-    /// Decoded bytes of all chunks.
-    pub data: u64,
     /// Number of chunks.
     pub chunks: u64,
     /// Stored bytes of all chunks.
@@ -114,8 +112,6 @@ pub struct Maxima {
     pub chunk_len: u32,
     /// Largest stored chunk.
     pub chunk_stored: u32,
-    /// Largest object.
-    pub object_len: u64,
 }
 
 const RULES: [SectionRule; 6] = [
@@ -335,12 +331,10 @@ impl Maxima {
             objects: reader.u64()?,
             logical: reader.u64()?,
             disk: reader.u64()?,
-            data: reader.u64()?,
             chunks: reader.u64()?,
             chunks_stored: reader.u64()?,
             chunk_len: reader.u32()?,
             chunk_stored: reader.u32()?,
-            object_len: reader.u64()?,
         };
         if !(12..=26).contains(&maxima.piece_log2) {
             return Err(reader.malformed("the piece size is out of its range"));
@@ -356,20 +350,10 @@ impl Maxima {
         let mut out = alloc::vec![self.piece_log2, self.window_log];
         out.extend(self.refs.to_le_bytes());
         out.extend(self.depth.to_le_bytes());
-        let wide = [
-            self.entries,
-            self.inodes,
-            self.objects,
-            self.logical,
-            self.disk,
-            self.data,
-            self.chunks,
-            self.chunks_stored,
-        ];
+        let wide = [self.entries, self.inodes, self.objects, self.logical, self.disk, self.chunks, self.chunks_stored];
         out.extend(wide.iter().flat_map(|n| n.to_le_bytes()));
         out.extend(self.chunk_len.to_le_bytes());
         out.extend(self.chunk_stored.to_le_bytes());
-        out.extend(self.object_len.to_le_bytes());
         out
     }
 
@@ -396,7 +380,6 @@ impl Maxima {
             ("inodes", self.inodes, found.inodes),
             ("objects", self.objects, found.objects),
             ("logical", self.logical, found.logical),
-            ("object_len", self.object_len, found.object_len),
         ])
     }
 
@@ -406,7 +389,6 @@ impl Maxima {
     /// Returns the first field that differs.
     pub(crate) fn check_layout(&self, found: &Self) -> Result<(), Error> {
         compare(&[
-            ("data", self.data, found.data),
             ("chunks", self.chunks, found.chunks),
             ("chunks_stored", self.chunks_stored, found.chunks_stored),
             ("chunk_len", self.chunk_len.into(), found.chunk_len.into()),

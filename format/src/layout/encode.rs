@@ -86,7 +86,6 @@ pub(crate) fn index_maxima(index: &Index) -> Result<Maxima, Error> {
     };
     let occupied = index.directories().iter().filter(|directory| directory.children > 0);
     maxima.depth = occupied.map(|directory| directory.depth + 1).max().unwrap_or(0);
-    maxima.object_len = index.objects().iter().map(|object| object.size).max().unwrap_or(0);
     for object in regular_objects(index) {
         add("logical", &mut maxima.logical, index.object(object).size)?;
     }
@@ -119,7 +118,6 @@ pub(crate) fn layout_maxima(layout: &Layout) -> Result<Maxima, Error> {
 fn add_layout(maxima: &mut Maxima, layout: &Layout) -> Result<(), Error> {
     maxima.chunks = wide(layout.chunks.len());
     for chunk in &layout.chunks {
-        add("data", &mut maxima.data, chunk.len.into())?;
         add("chunks_stored", &mut maxima.chunks_stored, chunk.stored_len.into())?;
         maxima.chunk_len = maxima.chunk_len.max(chunk.len);
         maxima.chunk_stored = maxima.chunk_stored.max(chunk.stored_len);

@@ -240,9 +240,7 @@ struct JsonContents {
     objects: u64,
     chunks: u64,
     logical_bytes: u64,
-    data_bytes: u64,
     largest_chunk_bytes: u32,
-    largest_object_bytes: u64,
     piece_bytes: u64,
 }
 
@@ -291,9 +289,7 @@ impl<'a> Summary<'a> {
                 objects: maxima.objects,
                 chunks: maxima.chunks,
                 logical_bytes: maxima.logical,
-                data_bytes: maxima.data,
                 largest_chunk_bytes: maxima.chunk_len,
-                largest_object_bytes: maxima.object_len,
                 piece_bytes: maxima.piece_len(),
             },
             cost: JsonCost { memory_bytes: cost.memory, disk_bytes: cost.disk, inodes: cost.inodes, threads },

@@ -167,12 +167,10 @@ pub(super) fn maxima(bytes: &[u8]) -> Option<Maxima> {
         objects: fields.u64()?,
         logical: fields.u64()?,
         disk: fields.u64()?,
-        data: fields.u64()?,
         chunks: fields.u64()?,
         chunks_stored: fields.u64()?,
         chunk_len: fields.u32()?,
         chunk_stored: fields.u32()?,
-        object_len: fields.u64()?,
     };
     fields.end(maxima)
 }

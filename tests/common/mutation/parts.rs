@@ -233,7 +233,6 @@ impl bundle::Maxima {
     fn set_layout(&mut self, layout: &Layout) {
         let sum =
             |values: &mut dyn Iterator<Item = u32>| values.fold(0, |sum: u64, value| sum.wrapping_add(value.into()));
-        self.data = sum(&mut layout.chunks.iter().map(|chunk| chunk.len));
         self.chunks = wide(layout.chunks.len());
         self.chunks_stored = sum(&mut layout.chunks.iter().map(|chunk| chunk.stored_len));
         self.chunk_len = layout.chunks.iter().map(|chunk| chunk.len).max().unwrap_or(0);
@@ -251,12 +250,10 @@ impl bundle::Maxima {
             objects: found.objects,
             logical: found.logical,
             disk: found.disk,
-            data: found.data,
             chunks: found.chunks,
             chunks_stored: found.chunks_stored,
             chunk_len: found.chunk_len,
             chunk_stored: found.chunk_stored,
-            object_len: found.object_len,
         };
     }
 }

@@ -114,7 +114,7 @@ fn sections() -> Vec<Vector> {
         reject("fields-short", "layout", "the holes' count has three bytes", layout(|s| s[3].payload.truncate(3))),
         reject("fields-section-len", "header", "the last section's length passes the root's end by one byte", |b| {
             b.edits.root_bytes = edit(|root: &mut Vec<u8>| {
-                let maxima_len = 88;
+                let maxima_len = 72;
                 let len_at = root.len() - maxima_len - 8;
                 root[len_at] += 1;
             });
@@ -181,14 +181,15 @@ fn maxima() -> Vec<Vector> {
         disk("wide-directory", "a directory of 4088 bytes takes one block", many_names(146), |m| m.disk -= 8192),
         disk("symlink", "a link of 59 bytes takes a block", small_inodes(), |m| m.disk += 4096),
         disk("xattrs", "extended attributes that come to 92 bytes take nothing", small_inodes(), |m| m.disk -= 4096),
-        reject("maxima-data", "header", "one byte of data less than there is", set(|m| m.data -= 1)),
         reject("maxima-chunks", "header", "one chunk more than there is", set(|m| m.chunks += 1)),
         reject("maxima-chunks-stored", "header", "one byte more than the chunks have", set(|m| m.chunks_stored += 1)),
         reject("maxima-chunk-len", "header", "a longer chunk than there is", set(|m| m.chunk_len += 1)),
         reject("maxima-chunk-stored", "header", "a longer stored chunk than there is", set(|m| m.chunk_stored += 1)),
-        reject("maxima-object-len", "header", "a smaller object than there is", set(|m| m.object_len -= 1)),
         reject("limit-index-len", "limit", "an index of 1 TiB", contents(|c| c.index_len = 1 << 40)),
         reject("limit-layout-len", "limit", "a layout of 1 TiB", contents(|c| c.layout_len = 1 << 40)),
+        reject("limit-index-stored", "limit", "an index stored in 1 TiB", contents(|c| c.index_stored = 1 << 40)),
+        reject("limit-layout-stored", "limit", "a layout stored in 1 TiB", contents(|c| c.layout_stored = 1 << 40)),
+        reject("limit-chunk-stored", "limit", "a chunk stored in 4 GiB", set(|m| m.chunk_stored = u32::MAX)),
         reject("limit-chunk-len", "limit", "a chunk of 4 GiB", set(|m| m.chunk_len = u32::MAX)),
         reject("limit-file-len", "limit", "the file's length passes 2^64-1", set(|m| m.chunks_stored = u64::MAX)),
     ]
