@@ -70,12 +70,12 @@ impl Ls {
         };
         let several = bundle.index.refs().len() > 1;
         // A path that does not exist is an error, as in ls.
-        let top = self.path.as_ref().map(|path| find(&bundle, path.as_bytes())).transpose()?;
+        let top = self.path.as_ref().map(|path| find(bundle, path.as_bytes())).transpose()?;
         let mut out = BufWriter::with_capacity(1 << 16, io::stdout().lock());
         let all = || -> Box<dyn Iterator<Item = Listed<'_>>> {
             match top {
-                Some(top) => Box::new(entries_below(&bundle, top)),
-                None => Box::new(entries(&bundle)),
+                Some(top) => Box::new(entries_below(bundle, top)),
+                None => Box::new(entries(bundle)),
             }
         };
         let listed = || all().filter(|entry| entry.parent.is_some());
