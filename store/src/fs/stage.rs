@@ -86,8 +86,8 @@ impl Stage {
 /// # Errors
 /// Returns [`Error::Busy`] if another run has it.
 pub fn lock(fd: BorrowedFd<'_>, path: &Path) -> Result<(), Error> {
-    // A program that another thread of ours starts holds a copy of each lock until its exec, which is soon.
-    for _ in 0..10 {
+    // A program that another thread of ours starts holds a copy of each lock until its exec, which takes a moment on a busy machine.
+    for _ in 0..200 {
         match flock(fd, FlockOperation::NonBlockingLockExclusive) {
             Ok(()) => return Ok(()),
             Err(Errno::WOULDBLOCK) => std::thread::sleep(Duration::from_millis(5)),
