@@ -128,7 +128,8 @@ fn check_objects(
     let found = check_base_objects(bundle, bases, &files, jobs, progress)?;
     let mut table = table.into_inner();
     found.into_iter().for_each(|checked| table.take(checked));
-    Ok(table.check(bundle)?)
+    table.check(bundle)?;
+    Ok(())
 }
 
 /// Checks the objects that a delta bundle does not carry.

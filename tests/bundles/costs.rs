@@ -114,7 +114,7 @@ fn checked(bytes: &[u8]) -> (usize, usize) {
     for (number, chunk) in (0..).zip(&bundle.layout.chunks) {
         let end = at + usize::try_from(chunk.stored_len).expect("it lies in memory");
         let take = |_: Checked| found += 1;
-        checker.check(&bundle, number, &bytes[at..end], take).expect("it is sound");
+        checker.check(&bundle, number, &bytes[at..end], &[], take).expect("it is sound");
         (at, chunks) = (end, chunks + 1);
     }
     (chunks, found)

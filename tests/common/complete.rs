@@ -79,7 +79,7 @@ fn check_all(bundle: &Bundle, file: &[u8], contents: &[Vec<u8>]) -> Result<(), C
         while files.take_bare(bundle) {}
         files.check(bundle)?;
     }
-    table.check(bundle)
+    table.check(bundle).map(drop)
 }
 
 fn stored_chunks<'a>(chunks_at: u64, layout: &'a Layout, file: &'a [u8]) -> impl Iterator<Item = (u32, &'a [u8])> {

@@ -103,7 +103,7 @@ fn check_chunks(opened: &Opened, bytes: &[u8], check: Check) -> Result<(), Conte
         let stored = &bytes[start..][..usize::try_from(chunk.stored_len).expect("it lies in the input")];
         match (&mut checker, &mut carried) {
             (Some((bundle, checker, table)), _) => {
-                checker.check(bundle, number, stored, |checked| table.take(checked))?;
+                checker.check(bundle, number, stored, &[], |checked| table.take(checked))?;
             }
             (_, Some((delta, checker))) => checker.check_alone(delta, number, stored)?,
             _ => check_stored(number, chunk, stored)?,

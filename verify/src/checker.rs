@@ -46,7 +46,8 @@ impl ObjectChecker {
         chunks
     }
 
-    /// Checks the stored bytes of chunk `number` and all that it holds, and tells `take` of each object or piece.
+    /// Checks the stored bytes of chunk `number` and all that it holds, and tells `take` of each object or piece. `prefix` are the bytes of its
+    /// prefix, which only a chunk of a delta bundle has.
     ///
     /// # Errors
     /// Returns an error if the first of them that is not what it is to be.
@@ -55,10 +56,11 @@ impl ObjectChecker {
         bundle: &Bundle,
         number: u32,
         stored: &[u8],
+        prefix: &[u8],
         mut take: impl FnMut(Checked),
     ) -> Result<(), ContentError> {
         let Self { decoder, plan, files, large } = self;
-        let decoded = decoder.decode(bundle, number, stored, &[])?;
+        let decoded = decoder.decode(bundle, number, stored, prefix)?;
         for content in plan.contents(bundle.into(), number, decoded) {
             let content = content?;
             let checked = Checked::new(bundle, files, &content)?;
@@ -84,11 +86,11 @@ impl ObjectChecker {
         Checked::new(bundle, &self.files, &Content::check(bundle.into(), portion, &[])?)
     }
 
-    /// Ends the check, when all chunks and all that is without data were checked.
+    /// Ends the check, when all chunks and all that is without data were checked, and returns the objects' fs-verity digests.
     ///
     /// # Errors
     /// Returns an error if a large file of OSTree, or the table, is not as the index says.
-    pub fn finish(self, bundle: &Bundle, table: VerityTable) -> Result<(), ContentError> {
+    pub fn finish(self, bundle: &Bundle, table: VerityTable) -> Result<Vec<[u8; 32]>, ContentError> {
         for (_, mut files) in self.large {
             while files.take_bare(bundle) {}
             files.check(bundle)?;
@@ -104,7 +106,7 @@ impl ObjectChecker {
         for portion in self.without_data(bundle) {
             table.take(self.check_bare(bundle, portion)?);
         }
-        self.finish(bundle, table)
+        self.finish(bundle, table).map(drop)
     }
 }
 

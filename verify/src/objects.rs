@@ -146,18 +146,18 @@ impl VerityTable {
         }
     }
 
-    /// Compares the table with the digest that the index gives of it, once all objects were checked.
+    /// Compares the table with the digest that the index gives of it, once all objects were checked, and returns the fs-verity digests.
     ///
     /// # Errors
     /// Returns an error if they differ.
-    pub fn check(self, bundle: &Bundle) -> Result<(), ContentError> {
+    pub fn check(self, bundle: &Bundle) -> Result<Vec<[u8; 32]>, ContentError> {
         let mut digests = self.digests;
         // The digest of one that a base has came whole.
         for large in self.large.into_iter().filter(|large| large.next > 0) {
             digests[num::at(large.object)] = large.hasher.finish();
         }
         if digest(digests.as_flattened()) == *bundle.index.verity() {
-            return Ok(());
+            return Ok(digests);
         }
         let what = "its digest of the objects' fs-verity digests is not theirs";
         Err(FormatError::Malformed { part: Part::Index, what, at: 0 }.into())

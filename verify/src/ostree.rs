@@ -6,8 +6,9 @@
 use std::convert::Infallible;
 
 use sealift_format::num;
+use sealift_format::ostree::Checksum;
 use sealift_format::ostree::file::FileHasher;
-use sealift_format::{Bundle, InodeKind, OsTree, OsTreeFile};
+use sealift_format::{Bundle, Index, InodeKind, OsTree, OsTreeFile};
 
 use crate::content::{Content, ContentError, Portion, fill_holes, range_of};
 
@@ -37,6 +38,25 @@ impl OsTreeFiles {
         let mut uses: Vec<_> = (0..).zip(files(bundle)).filter_map(regular).collect();
         uses.sort_unstable();
         Self { uses }
+    }
+
+    /// Those files of a delta bundle whose objects stay in its bases, and which `base`, the first of them, does not have: of these no check of a
+    /// base or of a chunk knows.
+    #[must_use]
+    pub fn of_bases(bundle: &Bundle, base: &Index) -> Self {
+        let mut known: Vec<&Checksum> =
+            base.ostree().map_or(&[][..], OsTree::files).iter().map(|file| &file.checksum).collect();
+        known.sort_unstable();
+        let mut own = Self::new(bundle);
+        own.uses.retain(|&(object, number)| {
+            !bundle.layout.is_carried(object) && known.binary_search(&&file(bundle, number).checksum).is_err()
+        });
+        own
+    }
+
+    /// Returns their objects, in ascending order.
+    pub fn objects(&self) -> impl Iterator<Item = u32> {
+        self.uses.chunk_by(|(object, _), (other, _)| object == other).map(|uses| uses[0].0)
     }
 
     /// Returns the large objects among them in ascending order, of which nothing has come yet.
