@@ -1,88 +1,178 @@
-//! A delta bundle over its base: the parts of base objects that its chunks are decoded with (delta 6).
+//! The bases of a delta bundle: the parts of base objects that its chunks are decoded with (delta 6), and the objects that it leaves there.
 
 use std::convert::Infallible;
 use std::ops::Range;
 
 use js_sys::Array;
-use sealift_format::num::{self, at};
-use sealift_format::{BaseRange, Bundle, Delta, Holds};
-use sealift_verify::carried::prefix_of;
-use sealift_verify::content::{ChunkDecoder, ContentError, ObjectRows, fill_holes, portions_of, range_of};
+use sealift_format::num::{at, wide};
+use sealift_format::{BaseRange, Bundle, Holds, Index};
+use sealift_verify::content::{
+    ChunkDecoder, Content, ContentError, ObjectRows, Portion, fill_holes, portions_of, range_of,
+};
+use sealift_verify::objects::{Checked, VerityTable};
+use sealift_verify::ostree::{LargeFiles, OsTreeFiles};
 use wasm_bindgen::JsValue;
 
 use crate::content::place;
 use crate::error::misuse;
 
-/// The state that a reader of a delta bundle keeps for its base.
-#[derive(Debug)]
-pub(crate) struct Base {
-    /// For each object of the base, the chunk of its group.
-    homes: Vec<Option<u32>>,
+/// The bases of a delta bundle, in the order of its root.
+#[derive(Debug, Default)]
+pub(crate) struct Bases {
+    bases: Vec<Base>,
+    /// For each object of the wanted index, where a base has it; `None` if it is carried.
+    origins: Vec<Option<Origin>>,
     decoder: ChunkDecoder,
     /// The prefix of a chunk, as far as it has been filled.
     prefix: Vec<u8>,
+    renamed: Renamed,
+}
+
+#[derive(Debug)]
+struct Base {
+    bundle: Bundle,
+    /// For each object, the chunk of its group.
+    homes: Vec<Option<u32>>,
+    /// The fs-verity digests of its objects, from its own check. Only the reader that finishes has them.
+    digests: Vec<u8>,
+}
+
+/// An object of a base.
+#[derive(Clone, Copy, Debug)]
+struct Origin {
+    base: u32,
+    object: u32,
+}
+
+/// The OSTree files that are made of base objects, while those are read.
+#[derive(Debug, Default)]
+struct Renamed {
+    files: Option<OsTreeFiles>,
+    /// What is still to be read, the last first: the object, and a portion of it with its chunk in the base.
+    parts: Vec<(u32, Portion, Option<u32>)>,
+    /// The files of the object that is being read.
+    open: Option<LargeFiles>,
 }
 
 /// The position of a range in its object and in the prefix.
 struct Place {
+    from: Origin,
     within: Range<u64>,
     at: u64,
 }
 
-impl Base {
-    pub(crate) fn new(base: &Bundle) -> Self {
-        let mut homes = vec![None; base.index.objects().len()];
-        for (number, chunk) in (0..).zip(&base.layout.chunks) {
+impl Bases {
+    pub(crate) fn len(&self) -> usize {
+        self.bases.len()
+    }
+
+    pub(crate) fn indexes(&self) -> Vec<&Index> {
+        self.bases.iter().map(|base| &base.bundle.index).collect()
+    }
+
+    /// Returns the first base, from which the wanted index was made.
+    pub(crate) fn first(&self) -> Option<&Index> {
+        self.bases.first().map(|base| &base.bundle.index)
+    }
+
+    pub(crate) fn push(&mut self, bundle: Bundle, digests: Vec<u8>) {
+        let mut homes = vec![None; bundle.index.objects().len()];
+        for (number, chunk) in (0..).zip(&bundle.layout.chunks) {
             if let Holds::Group(range) = &chunk.holds {
-                for object in base.layout.group(range) {
+                for object in bundle.layout.group(range) {
                     homes[at(*object)] = Some(number);
                 }
             }
         }
-        Self { homes, decoder: ChunkDecoder::default(), prefix: Vec::new() }
+        self.bases.push(Base { bundle, homes, digests });
     }
 
-    /// Returns the base chunks that a chunk's prefix needs, each with its offset and length in the base's file.
-    pub(crate) fn begin_prefix(&mut self, delta: &Delta, base: &Bundle, chunk: u32) -> Result<Array, JsValue> {
-        let mut chunks: Vec<u32> = Vec::new();
+    /// Finds in the bases the objects that the completed bundle does not carry.
+    pub(crate) fn find_objects(&mut self, bundle: &Bundle) {
+        let mut known = Vec::new();
+        for (base, held) in (0..).zip(&self.bases) {
+            for (object, row) in (0..).zip(held.bundle.index.objects()) {
+                known.push((&row.id, base, object));
+            }
+        }
+        known.sort_unstable();
+        let origin = |(number, id): (u32, &[u8; 32])| {
+            let (found, base, object) = known.get(known.partition_point(|(own, ..)| *own < id))?;
+            (*found == id && !bundle.layout.is_carried(number)).then_some(Origin { base: *base, object: *object })
+        };
+        let ids = bundle.index.objects().iter().map(|object| &object.id);
+        self.origins = (0..).zip(ids).map(origin).collect();
+    }
+
+    /// Returns where a base has an object of the completed bundle: the base, its number there, and its portions with their chunks.
+    pub(crate) fn portions(&self, object: u32) -> Option<(u32, Vec<(Portion, Option<u32>)>)> {
+        let origin = self.origins.get(at(object)).copied().flatten()?;
+        let base = self.base(origin);
+        let home = base.homes.get(at(origin.object)).copied().flatten();
+        Some((origin.base, portions_of(&base.bundle, origin.object, home).collect()))
+    }
+
+    pub(crate) fn bundle(&self, base: u32) -> &Bundle {
+        &self.bases[at(base)].bundle
+    }
+
+    fn base(&self, origin: Origin) -> &Base {
+        &self.bases[at(origin.base)]
+    }
+
+    /// Notes the fs-verity digests of the objects that the bases have.
+    pub(crate) fn add_digests(&self, table: &mut VerityTable) {
+        for (number, origin) in (0..).zip(&self.origins) {
+            let Some(origin) = origin else { continue };
+            let digests = &self.base(*origin).digests;
+            if let Some(digest) = digests.as_chunks().0.get(at(origin.object)) {
+                table.take(Checked::Object { object: number, digest: *digest });
+            }
+        }
+    }
+
+    /// Returns the base chunks that the prefix of a chunk needs, each with its base, and its place in the base's file.
+    pub(crate) fn begin_prefix(&mut self, ranges: &[BaseRange]) -> Result<Array, JsValue> {
+        let mut chunks = Vec::new();
         let mut len = 0;
-        for (range, place) in places(delta, chunk) {
-            len = place.at + range.len;
-            chunks.extend(self.parts(base, range.object, &place.within).filter_map(|(chunk, _)| chunk));
+        for place in self.places(ranges) {
+            len = place.at + (place.within.end - place.within.start);
+            let base = place.from.base;
+            chunks.extend(self.parts(place.from, &place.within).filter_map(|(chunk, _)| Some((base, chunk?))));
         }
         chunks.sort_unstable();
         chunks.dedup();
         self.prefix.clear();
         self.prefix.resize(usize::try_from(len).map_err(|_| misuse("the prefix is longer than memory"))?, 0);
         let rows = Array::new();
-        for number in chunks {
-            rows.push(&Array::of2(&number.into(), &place(base, Some(number))?));
+        for (base, number) in chunks {
+            rows.push(&Array::of3(&base.into(), &number.into(), &place(self.bundle(base), Some(number))?));
         }
         Ok(rows)
     }
 
-    /// Copies the parts in a chunk of the base, given its stored bytes, to the prefix of a chunk.
+    /// Copies the parts in a chunk of a base, given its stored bytes, to the prefix that was begun.
     pub(crate) fn fill_prefix(
         &mut self,
-        delta: &Delta,
-        base: &Bundle,
-        chunk: u32,
-        number: u32,
+        ranges: &[BaseRange],
+        (base, number): (u32, u32),
         stored: &[u8],
     ) -> Result<(), ContentError> {
         let mut decoder = std::mem::take(&mut self.decoder);
         let mut prefix = std::mem::take(&mut self.prefix);
-        let decoded = decoder.decode(base, number, stored, &[])?;
-        for (range, place) in places(delta, chunk) {
-            for (_, part) in self.parts(base, range.object, &place.within).filter(|(own, _)| *own == Some(number)) {
-                let data = match &base.layout.chunks[at(number)].holds {
+        let bundle = self.bundle(base);
+        let decoded = decoder.decode(bundle, number, stored, &[])?;
+        for place in self.places(ranges).filter(|place| place.from.base == base) {
+            let object = place.from.object;
+            for (_, part) in self.parts(place.from, &place.within).filter(|(own, _)| *own == Some(number)) {
+                let data = match &bundle.layout.chunks[at(number)].holds {
                     Holds::Piece => decoded,
                     Holds::Group(group) => {
-                        let mut objects = ObjectRows::from(base).group(base.layout.group(group), decoded);
-                        objects.find(|(found, _)| *found == range.object).map_or(&[][..], |(_, data)| data)
+                        let mut objects = ObjectRows::from(bundle).group(bundle.layout.group(group), decoded);
+                        objects.find(|(found, _)| *found == object).map_or(&[][..], |(_, data)| data)
                     }
                 };
-                put(base, range.object, part, data, &place, &mut prefix);
+                put(bundle, part, data, &place, &mut prefix);
             }
         }
         (self.decoder, self.prefix) = (decoder, prefix);
@@ -93,34 +183,94 @@ impl Base {
         &self.prefix
     }
 
-    /// Returns the parts in which the base stores an object, within `wanted`: chunk, and bytes of the object.
+    /// Returns the ranges of a chunk's prefix, and their positions.
+    fn places<'a>(&'a self, ranges: &'a [BaseRange]) -> impl Iterator<Item = Place> + use<'a> {
+        ranges.iter().scan(0, |next: &mut u64, range| {
+            let within = range.offset..range.offset.saturating_add(range.len);
+            let place = Place { from: self.origin(range.object)?, within, at: *next };
+            *next = next.saturating_add(range.len);
+            Some(place)
+        })
+    }
+
+    /// Returns the base object of a number among those of all bases.
+    fn origin(&self, mut object: u32) -> Option<Origin> {
+        for (base, held) in (0..).zip(&self.bases) {
+            let count = u32::try_from(held.homes.len()).ok()?;
+            match object.checked_sub(count) {
+                Some(rest) => object = rest,
+                None => return Some(Origin { base, object }),
+            }
+        }
+        None
+    }
+
+    /// Returns the parts in which a base stores an object, within `wanted`: chunk, and bytes of the object.
     fn parts<'a>(
-        &self,
-        base: &'a Bundle,
-        object: u32,
+        &'a self,
+        from: Origin,
         wanted: &Range<u64>,
     ) -> impl Iterator<Item = (Option<u32>, Range<u64>)> + use<'a> {
-        let (home, wanted) = (self.homes.get(at(object)).copied().flatten(), wanted.clone());
-        portions_of(base, object, home)
-            .map(|(portion, chunk)| (chunk, range_of(base, portion)))
+        let (base, wanted) = (self.base(from), wanted.clone());
+        let home = base.homes.get(at(from.object)).copied().flatten();
+        portions_of(&base.bundle, from.object, home)
+            .map(|(portion, chunk)| (chunk, range_of(&base.bundle, portion)))
             .filter(move |(_, part)| part.start < wanted.end && wanted.start < part.end)
+    }
+
+    /// Begins with the OSTree files whose content the bases have, and whose checksum nothing has been compared with yet.
+    pub(crate) fn begin_renamed(&mut self, bundle: &Bundle) {
+        let Some(first) = self.first() else { return };
+        let files = OsTreeFiles::of_bases(bundle, first);
+        let mut parts = Vec::new();
+        // In the order of the bases' files, as far as the wanted index has it.
+        for object in files.objects() {
+            let portions = self.portions(object).map_or_else(Vec::new, |(_, portions)| portions);
+            parts.extend(portions.into_iter().map(|(portion, chunk)| (object, portion, chunk)));
+        }
+        parts.reverse();
+        self.renamed = Renamed { files: Some(files), parts, open: None };
+    }
+
+    /// Returns the base and the place of the next chunk that [`Self::check_renamed`] needs.
+    pub(crate) fn next_renamed(&self) -> Result<JsValue, JsValue> {
+        let Some((object, _, chunk)) = self.renamed.parts.last() else { return Ok(JsValue::UNDEFINED) };
+        let Some(origin) = self.origins[at(*object)] else { return Ok(JsValue::UNDEFINED) };
+        Ok(Array::of2(&origin.base.into(), &place(self.bundle(origin.base), *chunk)?).into())
+    }
+
+    /// Checks the OSTree files that are next, as far as a chunk of a base brings them.
+    pub(crate) fn check_renamed(&mut self, bundle: &Bundle, stored: &[u8]) -> Result<(), ContentError> {
+        let Self { bases, origins, decoder, renamed: Renamed { files, parts, open }, .. } = self;
+        let base_of = |object: u32| origins[at(object)].map_or(0, |origin| origin.base);
+        let (Some(files), Some(&(first, _, chunk))) = (files, parts.last()) else { return Ok(()) };
+        let base = base_of(first);
+        let held = &bases[at(base)].bundle;
+        let decoded = match chunk {
+            Some(number) => decoder.decode(held, number, stored, &[])?,
+            None => &[],
+        };
+        while let Some((object, portion, own)) =
+            parts.pop_if(|(object, _, own)| base_of(*object) == base && (own.is_none() || *own == chunk))
+        {
+            let content = Content::find(held, portion, own, decoded)?;
+            let hashers = open.get_or_insert_with(|| files.of(bundle, object));
+            content.for_each_part(&mut |part| hashers.push(part));
+            if parts.last().is_none_or(|(next, ..)| *next != object)
+                && let Some(hashers) = open.take()
+            {
+                hashers.check(bundle)?;
+            }
+        }
+        Ok(())
     }
 }
 
-/// Returns the ranges of a chunk's prefix, and their positions.
-fn places(delta: &Delta, chunk: u32) -> impl Iterator<Item = (BaseRange, Place)> + use<'_> {
-    prefix_of(delta, chunk).iter().scan(0, |next: &mut u64, range| {
-        let place = Place { within: range.offset..range.offset.saturating_add(range.len), at: *next };
-        *next = next.saturating_add(range.len);
-        Some((*range, place))
-    })
-}
-
 /// Copies the wanted bytes of a part of an object, whose data are `data`, to the prefix. Holes are already zero there.
-fn put(base: &Bundle, object: u32, part: Range<u64>, data: &[u8], place: &Place, prefix: &mut [u8]) {
+fn put(base: &Bundle, part: Range<u64>, data: &[u8], place: &Place, prefix: &mut [u8]) {
     let mut from = part.start;
-    let Ok(()) = fill_holes(data, base.layout.holes_of(object), part, &mut |bytes| {
-        let end = from + num::wide(bytes.len());
+    let Ok(()) = fill_holes(data, base.layout.holes_of(place.from.object), part, &mut |bytes| {
+        let end = from + wide(bytes.len());
         let wanted = place.within.start.max(from)..place.within.end.min(end);
         if !wanted.is_empty() {
             let target = place.at + (wanted.start - place.within.start);

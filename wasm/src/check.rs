@@ -6,6 +6,8 @@ use sealift_verify::checker::{Depth, ObjectChecker};
 use sealift_verify::content::{ContentError, Portion, check_stored};
 use sealift_verify::objects::{Checked, VerityTable};
 
+use crate::base::Bases;
+
 /// Bytes of holes that are hashed in one call: a page shows progress in between, and is answered what it asks.
 const BARE_LEN: u64 = 2 << 20;
 
@@ -16,9 +18,7 @@ pub(crate) enum Check {
     Stored,
     /// Of a delta bundle: and what the chunks hold, as far as it is known without its base.
     Alone(Box<CarriedChecker>),
-    /// Of a delta bundle over its base: and what the chunks hold.
-    Carried(Box<CarriedChecker>),
-    /// And what the chunks hold.
+    /// And what the chunks hold; of a delta bundle over its bases, with what it leaves there.
     Objects(Box<Objects>),
 }
 
@@ -42,19 +42,11 @@ impl Check {
         }
     }
 
-    /// The check of a delta bundle over its base.
-    pub(crate) fn over(opened: &Opened) -> Self {
-        match opened {
-            Opened::Delta(delta) => Self::Carried(Box::new(CarriedChecker::new(delta))),
-            Opened::Whole(_) => Self::new(opened, Depth::Objects),
-        }
-    }
-
     /// The chunks that are to be checked by the reader that finishes, in this order.
     pub(crate) fn in_order(&self) -> Vec<u32> {
         match self {
             Self::Objects(objects) => objects.checker.in_order(),
-            Self::Stored | Self::Alone(_) | Self::Carried(_) => Vec::new(),
+            Self::Stored | Self::Alone(_) => Vec::new(),
         }
     }
 
@@ -76,9 +68,8 @@ impl Check {
             };
             match (&mut *self, opened) {
                 (Self::Objects(objects), Opened::Whole(bundle)) => {
-                    objects.checker.check(bundle, number, stored, |checked| checked.save(found))?;
+                    objects.checker.check(bundle, number, stored, prefix, |checked| checked.save(found))?;
                 }
-                (Self::Carried(checker), Opened::Delta(delta)) => checker.check(delta, number, stored, prefix)?,
                 (Self::Alone(checker), Opened::Delta(delta)) => checker.check_alone(delta, number, stored)?,
                 _ => check_stored(number, chunk, stored)?,
             }
@@ -102,7 +93,7 @@ impl Check {
     /// Checks some of what no chunk brings, and says whether there is more.
     pub(crate) fn run_bare(&mut self, opened: &Opened) -> Result<bool, ContentError> {
         let mut len = 0;
-        if let (Self::Alone(checker) | Self::Carried(checker), Opened::Delta(delta)) = (&mut *self, opened) {
+        if let (Self::Alone(checker), Opened::Delta(delta)) = (&mut *self, opened) {
             while len < BARE_LEN {
                 let Some(next) = checker.check_bare(delta)? else { return Ok(false) };
                 len += next.max(256);
@@ -125,10 +116,11 @@ impl Check {
         Ok(true)
     }
 
-    /// Compares all that was found with the index.
-    pub(crate) fn finish(self, opened: &Opened) -> Result<(), ContentError> {
-        let (Self::Objects(objects), Opened::Whole(bundle)) = (self, opened) else { return Ok(()) };
-        let table = objects.table.unwrap_or_else(|| VerityTable::new(bundle));
+    /// Compares all that was found with the index, and returns the objects' fs-verity digests, if they were checked.
+    pub(crate) fn finish(self, opened: &Opened, bases: &Bases) -> Result<Vec<[u8; 32]>, ContentError> {
+        let (Self::Objects(objects), Opened::Whole(bundle)) = (self, opened) else { return Ok(Vec::new()) };
+        let mut table = objects.table.unwrap_or_else(|| VerityTable::new(bundle));
+        bases.add_digests(&mut table);
         objects.checker.finish(bundle, table)
     }
 }

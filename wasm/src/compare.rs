@@ -35,7 +35,11 @@ enum Kind {
 
 /// What a newer bundle changes of an older one: names that come or go count once, with all below them.
 pub(crate) fn compare(older: &Opened, newer: &Opened, limit: u32) -> Result<JsValue, JsValue> {
-    let (older, newer) = (index(older)?, index(newer)?);
+    indexes(index(older)?, index(newer)?, limit)
+}
+
+/// The same of their indexes.
+pub(crate) fn indexes(older: &Index, newer: &Index, limit: u32) -> Result<JsValue, JsValue> {
     let mut changes = Changes { counts: [0; 4], rows: Array::new(), limit };
     let root = |index: &Index, name: &str| index.find_ref(name).map(|reference| reference.directory);
     let mut names: Vec<&str> = older.refs().iter().chain(newer.refs()).map(|reference| &reference.name[..]).collect();

@@ -6,26 +6,39 @@ use sealift_format::{Bundle, InodeKind, Opened};
 use sealift_verify::content::{ChunkDecoder, Content, ContentError, Portion, portions_of};
 use wasm_bindgen::JsValue;
 
+use crate::base::Bases;
 use crate::error::misuse;
 use crate::number::{rounded, to_js};
 use crate::object::object;
 use crate::report::content_error;
 
-/// Returns the file's object, its length, and for each part the place of its chunk's stored bytes.
-pub(crate) fn places(opened: &Opened, entry: u32) -> Result<JsValue, JsValue> {
+/// Returns the file's object, its length, and for each part the place of its chunk's stored bytes, and its chunk or its base.
+pub(crate) fn places(opened: &Opened, bases: &Bases, entry: u32) -> Result<JsValue, JsValue> {
     let bundle = whole(opened)?;
     let row = usize::try_from(entry).ok().and_then(|at| bundle.index.entries().get(at));
     let row = row.ok_or_else(|| misuse("there is no such entry"))?;
     let InodeKind::Regular(number) = bundle.index.inode(row.inode).kind else {
         return Err(misuse("it is not a regular file"));
     };
-    let portions = portions_of(bundle, number, bundle.layout.chunk_of(number));
-    let parts: Result<Array, JsValue> = portions.map(|(_, chunk)| place(bundle, chunk)).collect();
+    let (base, portions) = portions(bundle, bases, number);
+    let held = base.map_or(bundle, |base| bases.bundle(base));
+    let parts: Result<Array, JsValue> = portions.iter().map(|(_, chunk)| place(held, *chunk)).collect();
+    let chunks = portions.iter().map(|(_, chunk)| JsValue::from(*chunk)).collect::<Array>();
     Ok(object([
         ("object", number.into()),
         ("size", rounded(bundle.index.object(number).size).into()),
         ("parts", parts?.into()),
+        ("chunks", chunks.into()),
+        ("base", base.into()),
     ]))
+}
+
+/// Returns the portions of an object with their chunks, and the base that has it.
+fn portions(bundle: &Bundle, bases: &Bases, object: u32) -> (Option<u32>, Vec<(Portion, Option<u32>)>) {
+    match bases.portions(object) {
+        Some((base, portions)) => (Some(base), portions),
+        None => (None, portions_of(bundle, object, bundle.layout.chunk_of(object)).collect()),
+    }
 }
 
 /// Returns offset and length; the length of a part without data is zero.
@@ -37,22 +50,29 @@ pub(crate) fn place(bundle: &Bundle, chunk: Option<u32>) -> Result<JsValue, JsVa
 }
 
 /// Returns the checked bytes of part `part` of an object.
-pub(crate) fn part(opened: &Opened, object: u32, part: u32, stored: &[u8]) -> Result<Vec<u8>, JsValue> {
+pub(crate) fn part(opened: &Opened, bases: &Bases, object: u32, part: u32, stored: &[u8]) -> Result<Vec<u8>, JsValue> {
     let bundle = whole(opened)?;
     if usize::try_from(object).map_or(true, |at| at >= bundle.index.objects().len()) {
         return Err(misuse("there is no such object"));
     }
-    let mut portions = portions_of(bundle, object, bundle.layout.chunk_of(object));
-    let Some((portion, chunk)) = usize::try_from(part).ok().and_then(|part| portions.nth(part)) else {
+    let (base, portions) = portions(bundle, bases, object);
+    let Some((portion, chunk)) = usize::try_from(part).ok().and_then(|part| portions.get(part)) else {
         return Err(misuse("there is no such part"));
     };
-    read(bundle, portion, chunk, stored).map_err(|error| content_error(&error))
+    let held = base.map_or(bundle, |base| bases.bundle(base));
+    read(held, *portion, *chunk, stored, bases.prefix()).map_err(|error| content_error(&error))
 }
 
-fn read(bundle: &Bundle, portion: Portion, chunk: Option<u32>, stored: &[u8]) -> Result<Vec<u8>, ContentError> {
+fn read(
+    bundle: &Bundle,
+    portion: Portion,
+    chunk: Option<u32>,
+    stored: &[u8],
+    prefix: &[u8],
+) -> Result<Vec<u8>, ContentError> {
     let mut decoder = ChunkDecoder::default();
     let decoded = match chunk {
-        Some(chunk) => decoder.decode(bundle, chunk, stored, &[])?,
+        Some(chunk) => decoder.decode(bundle, chunk, stored, prefix)?,
         None => &[],
     };
     let content = Content::find(bundle, portion, chunk, decoded)?;

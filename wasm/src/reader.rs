@@ -1,13 +1,14 @@
 //! The class exported to JavaScript.
 
 use js_sys::{Array, Uint32Array};
-use sealift_format::{Bundle, Delta, Error as FormatError, Head, Limits, Opened, Opener, Step};
+use sealift_format::num::at;
+use sealift_format::{BaseRange, Error as FormatError, Head, Limits, Opened, Opener, Part, Step};
 use sealift_verify::checker::Depth;
 use sealift_verify::content::ContentError;
 use wasm_bindgen::JsValue;
 use wasm_bindgen::prelude::wasm_bindgen;
 
-use crate::base::Base;
+use crate::base::Bases;
 use crate::check::Check;
 use crate::error::misuse;
 use crate::number::{natural, rounded, to_js};
@@ -39,9 +40,13 @@ enum Stage {
 #[derive(Debug)]
 struct Open {
     opened: Opened,
-    /// The base, if a delta bundle is checked over it.
-    base: Option<Base>,
+    /// The memory that it declares, with the bases, in bytes.
+    taken: u64,
+    /// The bases of a delta bundle, as far as they were given.
+    bases: Bases,
     check: Check,
+    /// The objects' fs-verity digests, once a check has compared them.
+    digests: Vec<[u8; 32]>,
 }
 
 #[wasm_bindgen]
@@ -111,7 +116,7 @@ impl Reader {
     /// Returns an error if the bundle is not open.
     #[wasm_bindgen(js_name = memoryLeft)]
     pub fn memory_left(&self) -> Result<f64, JsValue> {
-        Ok(rounded(self.memory.saturating_sub(report::memory(self.opened()?.opened.head().root()))))
+        Ok(rounded(self.memory.saturating_sub(self.opened()?.taken)))
     }
 
     /// Returns the bundle's head, as soon as it has been read.
@@ -147,30 +152,33 @@ impl Reader {
         if let Stage::Opening(opener) = &mut self.stage {
             let opener = std::mem::replace(&mut **opener, Opener::new(None, Limits::default()));
             self.stage = match opener.finish() {
-                Ok(opened) => Stage::Open(Box::new(Open { opened, base: None, check: Check::Stored })),
+                Ok(opened) => Stage::Open(Box::new(Open::new(opened))),
                 Err(error) => Stage::Failed(error.into()),
             };
         }
-        report::places(&self.opened()?.opened)
+        let open = self.opened()?;
+        report::places(&open.opened, open.taken)
     }
 
     /// Begins a check. Returns the chunks that the finishing reader must check itself, in this order.
     ///
     /// # Errors
-    /// Returns an error if the bundle is not open, `depth` is invalid, or the base is missing.
+    /// Returns an error if the bundle is not open, or `depth` is invalid.
     #[wasm_bindgen(unchecked_return_type = "Uint32Array")]
     pub fn begin(
         &mut self,
-        #[wasm_bindgen(unchecked_param_type = "\"objects\" | \"over\" | \"stored\"")] depth: &str,
+        #[wasm_bindgen(unchecked_param_type = "\"objects\" | \"stored\"")] depth: &str,
     ) -> Result<JsValue, JsValue> {
         let open = self.opened_mut()?;
-        open.check = match depth {
-            "objects" => Check::new(&open.opened, Depth::Objects),
-            "stored" => Check::new(&open.opened, Depth::Stored),
-            "over" if open.base.is_some() => Check::over(&open.opened),
-            "over" => return Err(no_base()),
+        let depth = match depth {
+            "objects" => Depth::Objects,
+            "stored" => Depth::Stored,
             _ => return Err(misuse("there is no such depth")),
         };
+        open.check = Check::new(&open.opened, depth);
+        if let (Depth::Objects, Opened::Whole(bundle)) = (depth, &open.opened) {
+            open.bases.begin_renamed(bundle);
+        }
         Ok(Uint32Array::from(&open.check.in_order()[..]).into())
     }
 
@@ -179,10 +187,9 @@ impl Reader {
     /// # Errors
     /// Returns an error if one of them does not match the root.
     pub fn check(&mut self, first: u32, bytes: &[u8]) -> Result<Vec<u8>, JsValue> {
-        let Open { opened, base, check } = self.opened_mut()?;
+        let Open { opened, bases, check, .. } = self.opened_mut()?;
         let mut found = Vec::new();
-        let prefix = base.as_ref().map_or(&[][..], Base::prefix);
-        check.run(opened, first, bytes, prefix, &mut found).map_err(|error| content_error(&error))?;
+        check.run(opened, first, bytes, bases.prefix(), &mut found).map_err(|error| content_error(&error))?;
         Ok(found)
     }
 
@@ -221,51 +228,123 @@ impl Reader {
             return Err(content_error(&FormatError::Trailing { expected }.into()));
         }
         let check = std::mem::replace(&mut open.check, Check::Stored);
-        check.finish(&open.opened).map_err(|error| content_error(&error))?;
-        Ok(report::summary(&open.opened))
+        open.digests = check.finish(&open.opened, &open.bases).map_err(|error| content_error(&error))?;
+        report::summary(&open.opened, open.bases.first())
     }
 
-    /// Switches to checking a delta bundle over its base. The base's own check covers the objects that are not carried.
+    /// Returns the fs-verity digests of the objects, if the check that finished compared them: a delta bundle of this base needs them.
     ///
     /// # Errors
-    /// Returns an error if this is not a delta bundle of exactly this base, or both together exceed the memory limit.
-    #[wasm_bindgen(js_name = checkOver)]
-    pub fn check_over(&mut self, base: &Reader) -> Result<(), JsValue> {
+    /// Returns an error if the bundle is not open.
+    pub fn digests(&self) -> Result<Vec<u8>, JsValue> {
+        Ok(self.opened()?.digests.as_flattened().to_vec())
+    }
+
+    /// Takes the next base of a delta bundle, in the order of its root. `digests` are those of the base's own check; only the reader that finishes
+    /// needs them.
+    ///
+    /// # Errors
+    /// Returns an error if it is another base, or all together exceed the memory limit.
+    #[wasm_bindgen(js_name = addBase)]
+    pub fn add_base(&mut self, base: Reader, digests: Vec<u8>) -> Result<(), JsValue> {
         let limit = self.memory;
-        let (open, base) = (self.opened_mut()?, base.opened()?);
-        let (Opened::Delta(delta), Opened::Whole(base)) = (&open.opened, &base.opened) else { return Err(no_base()) };
-        let [own, other] = [delta.head.root(), base.head.root()];
+        let open = self.opened_mut()?;
+        let (Opened::Delta(delta), Stage::Open(base)) = (&open.opened, base.stage) else { return Err(no_base()) };
+        let Opened::Whole(bundle) = base.opened else { return Err(no_base()) };
         // The base was opened, so its index matches its root.
-        if !matches!(delta.bases(), [wanted] if wanted.index_digest == other.contents.index_digest) {
+        let wanted = delta.bases().get(open.bases.len()).map(|wanted| wanted.index_digest);
+        if wanted != Some(bundle.head.root().contents.index_digest) {
             return Err(no_base());
         }
-        let prefix_len = own.bases.as_ref().map_or(0, |bases| bases.prefix_len.into());
-        let declared = report::memory(own).saturating_add(report::memory(other)).saturating_add(prefix_len);
+        let mut declared = open.taken.saturating_add(base.taken);
+        if let (0, Some(bases)) = (open.bases.len(), &delta.head.root().bases) {
+            // The wanted index comes beside the difference: while it is made, as tables and bytes.
+            let index_len = delta.head.root().contents.index_len;
+            declared = declared.saturating_add(bases.prefix_len.into()).saturating_add(index_len.saturating_mul(3));
+        }
         if declared > limit {
             return Err(content_error(&FormatError::Limit { what: "memory", declared, limit }.into()));
         }
-        open.base = Some(Base::new(base));
+        open.taken = declared;
+        open.bases.push(bundle, digests);
         Ok(())
     }
 
-    /// Returns the base chunks needed to decode a chunk: the number, and its place in the base's file.
+    /// Makes the full bundle that a delta bundle is with its bases, of which all were added. From then on everything here is about that.
     ///
     /// # Errors
-    /// Returns an error if the bundle is not checked over this base.
-    #[wasm_bindgen(js_name = beginPrefix, unchecked_return_type = "[chunk: number, place: [offset: number, length: number]][]")]
-    pub fn begin_prefix(&mut self, base: &Reader, chunk: u32) -> Result<JsValue, JsValue> {
-        let (own, delta, base) = self.over(base)?;
-        Ok(own.begin_prefix(delta, base, chunk)?.into())
+    /// Returns an error if a base is missing, or the bundle is not what the root says.
+    #[wasm_bindgen(unchecked_return_type = "Places")]
+    pub fn complete(&mut self) -> Result<JsValue, JsValue> {
+        if !matches!(&self.stage, Stage::Open(open) if matches!(open.opened, Opened::Delta(_))) {
+            return Err(no_base());
+        }
+        let unknown = FormatError::Digest { part: Part::Base };
+        let Stage::Open(open) = std::mem::replace(&mut self.stage, Stage::Failed(unknown.into())) else {
+            return Err(no_base());
+        };
+        let Open { opened: Opened::Delta(delta), mut bases, taken, .. } = *open else { return Err(no_base()) };
+        self.stage = match delta.complete(&bases.indexes()) {
+            Ok(bundle) => {
+                bases.find_objects(&bundle);
+                let open = Open { taken, bases, ..Open::new(Opened::Whole(bundle)) };
+                Stage::Open(Box::new(open))
+            }
+            Err(error) => Stage::Failed(error.into()),
+        };
+        self.open()
     }
 
-    /// Supplies the stored bytes of chunk `number` of the base for chunk `chunk`, which is checked after all of them were supplied.
+    /// Returns the base chunks needed to decode a chunk: the number of the base, that of its chunk, and the chunk's place in its file.
     ///
     /// # Errors
-    /// Returns an error if the bundle is not checked over this base, or the bytes do not match the base's root.
+    /// Returns an error if an offset is not a valid number.
+    #[wasm_bindgen(js_name = beginPrefix, unchecked_return_type = "[base: number, chunk: number, place: [offset: number, length: number]][]")]
+    pub fn begin_prefix(&mut self, chunk: u32) -> Result<JsValue, JsValue> {
+        let open = self.opened_mut()?;
+        Ok(open.bases.begin_prefix(ranges(&open.opened, chunk))?.into())
+    }
+
+    /// Supplies the stored bytes of chunk `number` of a base for chunk `chunk`, which is checked after all of them were supplied.
+    ///
+    /// # Errors
+    /// Returns an error if the bytes do not match the base's root.
     #[wasm_bindgen(js_name = fillPrefix)]
-    pub fn fill_prefix(&mut self, base: &Reader, chunk: u32, number: u32, stored: &[u8]) -> Result<(), JsValue> {
-        let (own, delta, base) = self.over(base)?;
-        own.fill_prefix(delta, base, chunk, number, stored).map_err(|error| content_error(&error))
+    pub fn fill_prefix(&mut self, chunk: u32, base: u32, number: u32, stored: &[u8]) -> Result<(), JsValue> {
+        let open = self.opened_mut()?;
+        let filled = open.bases.fill_prefix(ranges(&open.opened, chunk), (base, number), stored);
+        filled.map_err(|error| content_error(&error))
+    }
+
+    /// Returns the place of the next base chunk that `checkRenamed` needs: OSTree files may give an object of a base a new owner or mode. Nothing if
+    /// there is none left.
+    ///
+    /// # Errors
+    /// Returns an error if an offset is not a valid number.
+    #[wasm_bindgen(js_name = nextRenamed, unchecked_return_type = "[base: number, place: [offset: number, length: number]] | undefined")]
+    pub fn next_renamed(&self) -> Result<JsValue, JsValue> {
+        self.opened()?.bases.next_renamed()
+    }
+
+    /// Checks the OSTree files that the chunk of a base brings, given its stored bytes.
+    ///
+    /// # Errors
+    /// Returns an error if a checksum differs, or the bytes do not match the base's root.
+    #[wasm_bindgen(js_name = checkRenamed)]
+    pub fn check_renamed(&mut self, stored: &[u8]) -> Result<(), JsValue> {
+        let Open { opened, bases, .. } = self.opened_mut()?;
+        let Opened::Whole(bundle) = opened else { return Err(no_base()) };
+        bases.check_renamed(bundle, stored).map_err(|error| content_error(&error))
+    }
+
+    /// Returns what a delta bundle changes of its first base, once it is complete.
+    ///
+    /// # Errors
+    /// Returns an error if it is not.
+    #[wasm_bindgen(unchecked_return_type = "Comparison")]
+    pub fn changes(&self, limit: u32) -> Result<JsValue, JsValue> {
+        let open = self.opened()?;
+        compare::indexes(open.bases.first().ok_or_else(no_base)?, listing::index(&open.opened)?, limit)
     }
 
     /// Returns the files affected by a damaged chunk or object: their number, and the names of the first `limit`.
@@ -354,16 +433,18 @@ impl Reader {
     /// Returns an error if it is not a regular file whose content the bundle carries.
     #[wasm_bindgen(unchecked_return_type = "Content")]
     pub fn content(&self, entry: u32) -> Result<JsValue, JsValue> {
-        content::places(&self.opened()?.opened, entry)
+        let open = self.opened()?;
+        content::places(&open.opened, &open.bases, entry)
     }
 
-    /// Returns a part of an object, from the stored bytes of the chunk that `content` returned for it.
+    /// Returns a part of an object, from the stored bytes of the chunk that `content` returned for it. A chunk with a prefix needs that first.
     ///
     /// # Errors
     /// Returns an error if they do not match the root.
     #[wasm_bindgen(js_name = contentPart)]
     pub fn content_part(&self, object: u32, part: u32, stored: &[u8]) -> Result<Vec<u8>, JsValue> {
-        content::part(&self.opened()?.opened, object, part, stored)
+        let open = self.opened()?;
+        content::part(&open.opened, &open.bases, object, part, stored)
     }
 }
 
@@ -373,14 +454,6 @@ impl Reader {
             Stage::Opening(opener) => opener.head(),
             Stage::Open(open) => Some(open.opened.head()),
             Stage::Failed(_) => None,
-        }
-    }
-
-    fn over<'a>(&'a mut self, base: &'a Reader) -> Result<(&'a mut Base, &'a Delta, &'a Bundle), JsValue> {
-        let Open { opened, base: own, .. } = self.opened_mut()?;
-        match (own, &*opened, &base.opened()?.opened) {
-            (Some(own), Opened::Delta(delta), Opened::Whole(base)) => Ok((own, delta, base)),
-            _ => Err(no_base()),
         }
     }
 
@@ -401,6 +474,19 @@ impl Reader {
     }
 }
 
+impl Open {
+    fn new(opened: Opened) -> Self {
+        let taken = report::memory(opened.head().root());
+        Self { opened, taken, bases: Bases::default(), check: Check::Stored, digests: Vec::new() }
+    }
+}
+
+/// Returns the ranges of base objects that make a chunk's prefix.
+fn ranges(opened: &Opened, chunk: u32) -> &[BaseRange] {
+    let layout = opened.layout();
+    layout.chunks.get(at(chunk)).map_or(&[], |chunk| layout.prefix_of(chunk))
+}
+
 fn no_base() -> JsValue {
-    misuse("a delta bundle is checked over its only base")
+    misuse("a delta bundle takes its bases, in the order of its root")
 }

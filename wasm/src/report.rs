@@ -3,13 +3,14 @@
 use js_sys::{Array, Reflect, Uint8Array, Uint32Array};
 use sealift_format::difference::Becomes;
 use sealift_format::num;
-use sealift_format::{Base, Delta, Envelope, Error as FormatError, Head, InodeKind, Opened, Part, Root};
+use sealift_format::{Base, Delta, Envelope, Error as FormatError, Head, Index, InodeKind, Opened, Part, Root};
 use sealift_verify::content::ContentError;
 use sealift_verify::escape;
 use sealift_verify::trust::{Policy, SignatureState, Standing, unknown_envelopes};
 use wasm_bindgen::JsValue;
 use wasm_bindgen::prelude::wasm_bindgen;
 
+use crate::compare;
 use crate::error::refusal;
 use crate::number::{rounded, seconds_to_js, to_js};
 use crate::object::{object, strings};
@@ -35,8 +36,12 @@ export interface Places {
 export interface Content {
   object: number;
   size: number;
-  /** Offset and length of each part's chunk in the file; length 0 means none. */
+  /** Offset and length of each part's chunk in the file, or in that of its base; length 0 means none. */
   parts: [offset: number, length: number][];
+  /** The number of each part's chunk. */
+  chunks: (number | undefined)[];
+  /** Of a delta bundle, the number of the base that has it. */
+  base?: number;
 }
 "#;
 
@@ -84,13 +89,13 @@ pub(crate) fn head(head: &Head) -> JsValue {
     ])
 }
 
-pub(crate) fn places(opened: &Opened) -> Result<JsValue, JsValue> {
+pub(crate) fn places(opened: &Opened, memory: u64) -> Result<JsValue, JsValue> {
     let lengths: Vec<u32> = opened.layout().chunks.iter().map(|chunk| chunk.stored_len).collect();
     Ok(object([
         ("chunksAt", to_js("an offset in the file", opened.head().chunks_at())?.into()),
         ("fileBytes", to_js("file_bytes", opened.head().file_len())?.into()),
         ("lengths", Uint32Array::from(&lengths[..]).into()),
-        ("memory", rounded(memory(opened.head().root())).into()),
+        ("memory", rounded(memory).into()),
     ]))
 }
 
@@ -150,23 +155,37 @@ fn signer(state: &SignatureState) -> JsValue {
     ])
 }
 
-/// Returns the summary of a finished check.
-pub(crate) fn summary(opened: &Opened) -> JsValue {
+/// Returns the summary of a finished check. `base` is the first base of a delta bundle that was completed.
+pub(crate) fn summary(opened: &Opened, base: Option<&Index>) -> Result<JsValue, JsValue> {
     let maxima = &opened.head().root().maxima;
     let is_file = |kind: &InodeKind| matches!(kind, InodeKind::Regular(_));
     let (files, delta) = match opened {
         Opened::Whole(bundle) => {
             let files = bundle.index.inodes().iter().filter(|inode| is_file(&inode.kind)).count();
-            (count(files), JsValue::UNDEFINED)
+            let delta = match base {
+                Some(base) => with_bases(compare::indexes(base, &bundle.index, 0)?, opened.head()),
+                None => JsValue::UNDEFINED,
+            };
+            (count(files), delta)
         }
-        Opened::Delta(delta) => (JsValue::UNDEFINED, changes(delta)),
+        Opened::Delta(delta) => (JsValue::UNDEFINED, with_bases(changes(delta), &delta.head)),
     };
-    object([
+    Ok(object([
         ("entries", rounded(maxima.entries).into()),
         ("files", files),
         ("bytes", rounded(maxima.logical).into()),
         ("delta", delta),
-    ])
+    ]))
+}
+
+/// Adds the bases of a delta bundle to what it changes.
+fn with_bases(changes: JsValue, head: &Head) -> JsValue {
+    let bases = head.root().bases.as_ref().map_or(JsValue::UNDEFINED, |bases| bases_list(&bases.bases));
+    for (name, value) in [("bases", bases), ("rows", JsValue::UNDEFINED)] {
+        // A new object accepts any property, and "undefined" counts as absent.
+        let _ = Reflect::set(&changes, &name.into(), &value);
+    }
+    changes
 }
 
 /// Returns the bases of a delta bundle.
@@ -186,7 +205,6 @@ fn changes(delta: &Delta) -> JsValue {
     let names = delta.difference.edited_names();
     let of = |becomes| names.iter().filter(|name| name.becomes == becomes).count();
     object([
-        ("bases", bases_list(delta.bases())),
         ("added", count(of(Becomes::Added))),
         ("changed", count(of(Becomes::Changed))),
         ("metadata", count(of(Becomes::Metadata))),

@@ -21,6 +21,8 @@ const LONG_CHUNK = 1000;
 
 /** @typedef {{ wasmUrl?: string | URL, workerUrl?: string | URL }} Places Where the package's parts lie. */
 
+/** @typedef {{ bytes: Uint8Array, handle: import("./sources.js").Handle, digests: Uint8Array }} AsBase The bytes before the chunks, the file, and what the check found. */
+
 /**
  * @typedef {object} Run
  * @property {number} order Its place in the file.
@@ -236,6 +238,8 @@ export class Bundle {
   #checking = false;
   /** Files that were begun to be written. */
   #writes = 0;
+  /** Of a delta bundle that was completed, by what a worker opens its bases. @type {AsBase[]} */
+  #bases = [];
 
   /**
    * @param {Opening} opening
@@ -279,18 +283,22 @@ export class Bundle {
     this.#checking = true;
     const { deep = false, sha256: isHashed = false, signal, onProgress } = options;
     // There is no other class of them.
-    const base = /** @type {Bundle | undefined} */ (/** @type {unknown} */ (options.base));
+    const given = /** @type {Bundle[]} */ (/** @type {unknown[]} */ ([options.base ?? []].flat()));
     const start = performance.now();
     const passed = () => (performance.now() - start) / 1000;
     let before = 0;
-    const bytesTotal = this.head.chunksBytes + (base?.head.chunksBytes ?? 0);
+    const bytesTotal = given.reduce((sum, { head }) => sum + head.chunksBytes, this.head.chunksBytes);
     const report = (/** @type {number} */ bytes) => onProgress?.({ phase: "verifying", bytes: before + bytes, bytesTotal, seconds: passed() });
     try {
       signal?.throwIfAborted();
       report(0);
-      const depth = base ? "over" : deep ? "objects" : "stored";
-      if (base) await this.#takeBase(base, { ...options, onProgress: ({ bytes }) => report(bytes) });
-      before = base?.head.chunksBytes ?? 0;
+      const depth = deep || given.length > 0 ? "objects" : "stored";
+      const bases = given.length > 0 ? this.#inOrder(given) : [];
+      for (const base of bases) {
+        await this.#checkBase(base, { ...options, onProgress: ({ bytes }) => report(bytes) });
+        before += base.head.chunksBytes;
+      }
+      if (bases.length > 0) await this.#complete(bases);
       const own = new Set(/** @type {Uint32Array} */ (await this.#keeper.call("begin", [depth])));
       const runs = [...this.#runs(own)];
       // A stream has one order, and so have those chunks that one worker has to see.
@@ -298,18 +306,19 @@ export class Bundle {
       const isLong = depth === "objects" && own.size === 0 && this.head.objects > LONG_CHUNK * this.head.chunks;
       const threads = inTurn ? [this.#keeper] : await this.#team(options, runs.length, isLong);
       await Promise.all(threads.filter((thread) => thread !== this.#keeper).map(async (thread) => {
-        if (base) await thread.call("rebase", base.#asBase());
+        if (this.#bases.length > 0 && depth === "objects") await thread.call("rebase", [this.#opening.bytes(), this.#bases]);
         await thread.call("begin", [depth]);
       }));
       const state = isHashed ? await this.#keeper.call("hashFirst", [this.#opening.bytes()]) : undefined;
       const check = new RunCheck(this.#opening, threads, runs, signal, report, state);
       await check.run();
       while (await this.#keeper.call("checkBare")) signal?.throwIfAborted();
+      if (depth === "objects") while (await this.#keeper.call("checkRenamed")) signal?.throwIfAborted();
       const summary = await this.#keeper.call("finish", [await this.#length(check, signal)]);
       report(this.head.chunksBytes);
       const { head, verdict } = this;
       const sha256 = check.state && (await this.#keeper.call("hashEnd", [check.state]));
-      return { head, verdict, summary, deep: depth !== "stored", base: base?.head, sha256, seconds: passed() };
+      return { head, verdict, summary, deep: depth !== "stored", bases: bases.length > 0 ? bases.map(({ head }) => head) : undefined, sha256, seconds: passed() };
     } catch (error) {
       signal?.throwIfAborted();
       throw error;
@@ -321,21 +330,52 @@ export class Bundle {
     }
   }
 
+  /** Whether this is a bundle whose files can be listed: a delta bundle is one once it was completed with its bases. */
+  get isWhole() {
+    return !this.head.delta || this.#bases.length > 0;
+  }
+
   /**
-   * Checks the base of a delta bundle, and gives it to the first worker. Whatever is wrong with it says nothing of this bundle.
+   * The bases that the root names, in its order. What else was given is not one.
+   * @param {Bundle[]} given
+   */
+  #inOrder(given) {
+    const wanted = this.head.delta?.bases ?? [];
+    const isWanted = ({ head }) => wanted.some(({ indexDigest }) => indexDigest === head.indexDigest);
+    const other = given.find((bundle) => !isWanted(bundle));
+    if (other) throw ofBase(new TypeError(`the bundle is no delta of ${other.head.name} version ${other.head.version}`));
+    return wanted.map(({ name, version, indexDigest }) => {
+      const found = given.find(({ head }) => !head.delta && head.indexDigest === indexDigest);
+      if (!found) throw ofBase(new TypeError(`the bundle needs ${name ? `${name} version ${version}` : `a base with the index ${indexDigest}`} as well`));
+      return found;
+    });
+  }
+
+  /**
+   * Checks a base of a delta bundle. Whatever is wrong with it says nothing of this bundle.
    * @param {Bundle} base
    * @param {import("../types.js").VerifyOptions} options
    */
-  async #takeBase(base, { signal, jobs, memory, onProgress }) {
+  async #checkBase(base, { signal, jobs, memory, onProgress }) {
     try {
-      const wanted = this.head.delta?.bases ?? [];
-      if (!wanted.some(({ indexDigest }) => indexDigest === base.head.indexDigest)) throw new TypeError("the bundle is no delta of it");
+      base.#asBase();
       await base.verify({ deep: true, signal, jobs, memory, onProgress });
-      await this.#keeper.call("rebase", base.#asBase());
     } catch (error) {
       signal?.throwIfAborted();
-      throw new SealiftError("base", `the base: ${/** @type {Error} */ (error).message}`, error);
+      throw ofBase(error);
     }
+  }
+
+  /**
+   * Makes the full bundle that this one is with its bases, in the first worker.
+   * @param {Bundle[]} bases
+   */
+  async #complete(bases) {
+    const given = await Promise.all(bases.map(async (base) => ({ ...base.#asBase(), digests: await base.#keeper.call("digests") })));
+    const places = await this.#keeper.call("rebase", [this.#opening.bytes(), given]);
+    // What a reader takes, bases included. Only the first one needs the digests.
+    this.#places = { ...this.#places, memory: places.memory };
+    this.#bases = given.map((base) => ({ ...base, digests: new Uint8Array(0) }));
   }
 
   /**
@@ -351,7 +391,7 @@ export class Bundle {
   #asBase() {
     const { handle } = this.#opening;
     if (!handle) throw new TypeError("a base is read by workers: it is to be a Blob, an address or a path");
-    return [this.#opening.bytes(), handle];
+    return { bytes: this.#opening.bytes(), handle };
   }
 
   /**
@@ -404,6 +444,15 @@ export class Bundle {
   }
 
   /**
+   * What a delta bundle changes of its first base, once it was completed.
+   * @param {number} [limit]
+   * @returns {Promise<import("../types.js").Comparison>}
+   */
+  changes(limit = 10_000) {
+    return this.#keeper.call("changes", [limit]);
+  }
+
+  /**
    * What this bundle changes of an older one.
    * @param {Bundle} older
    * @param {number} [limit]
@@ -425,13 +474,14 @@ export class Bundle {
    */
   async open(what) {
     const { source } = this.#opening;
-    const { object, parts } = await this.#content(what);
+    const parts = await this.#parts(what);
     let next = 0;
     return new ReadableStream({
       pull: async (controller) => {
-        const [offset, length] = parts[next];
-        const stored = await source.read(offset, length);
-        const bytes = await this.#keeper.call("contentPart", [object, next, stored], [stored.buffer]);
+        const part = parts[next];
+        // A base is read where its reader is.
+        const given = part.base === undefined ? await source.read(part.offset, part.length) : undefined;
+        const bytes = await this.#keeper.call("readPart", [part, given], given && [given.buffer]);
         next += 1;
         if (bytes.length > 0) controller.enqueue(bytes);
         if (next === parts.length) controller.close();
@@ -447,15 +497,15 @@ export class Bundle {
    */
   async write(entry, handle, { isOwn = false, signal, onPart } = {}) {
     const { source, handle: own } = this.#opening;
-    const { object, parts } = await this.#content(entry);
+    const parts = await this.#parts(entry);
     const number = (this.#writes += 1);
     await this.#keeper.call("beginWrite", [number, handle, isOwn]);
     let isWhole = false;
     try {
-      for (const [part, [offset, length]] of parts.entries()) {
+      for (const part of parts) {
         signal?.throwIfAborted();
-        const given = own ? undefined : await source.read(offset, length, signal);
-        onPart?.(await this.#keeper.call("writePart", [number, object, part, offset, length, given], given && [given.buffer]));
+        const given = own || part.base !== undefined ? undefined : await source.read(part.offset, part.length, signal);
+        onPart?.(await this.#keeper.call("writePart", [number, part, given], given && [given.buffer]));
       }
       signal?.throwIfAborted();
       isWhole = true;
@@ -467,14 +517,15 @@ export class Bundle {
   /**
    * Where a file lies, of a bundle that may be used.
    * @param {string | Uint8Array | import("../types.js").Entry} what
-   * @returns {Promise<import("../pkg/sealift_wasm.js").Content>}
+   * @returns {Promise<{ object: number, part: number, chunk?: number, base?: number, offset: number, length: number }[]>}
    */
-  async #content(what) {
+  async #parts(what) {
     refuse(this.verdict);
     if (this.#opening.source.inOrder) throw new TypeError("it came as a stream, from which nothing can be read again: open the file itself");
     const path = typeof what === "string" ? new TextEncoder().encode(what) : what;
     const entry = path instanceof Uint8Array ? await this.#keeper.call("find", [path]) : path.entry;
-    return this.#keeper.call("content", [entry]);
+    const { object, parts, chunks, base } = await this.#keeper.call("content", [entry]);
+    return parts.map(([offset, length], part) => ({ object, part, chunk: chunks[part], base, offset, length }));
   }
 
   /** Ends the workers. */
@@ -703,6 +754,14 @@ class RunCheck {
     if (order < (this.#failure?.order ?? Infinity)) this.#failure = { order, error };
     for (const goOn of this.#waiting.values()) goOn();
   }
+}
+
+/**
+ * What is wrong with a base, or with what was given as one.
+ * @param {unknown} error
+ */
+function ofBase(error) {
+  return new SealiftError("base", `the base: ${/** @type {Error} */ (error).message}`, error);
 }
 
 /**

@@ -14,8 +14,12 @@ const TELL = 200;
 let reader;
 /** @type {import("./sources.js").Source | undefined} */
 let source;
-/** The base of a delta bundle that is checked over it, and its file. @type {{ reader: Reader, source: import("./sources.js").Source } | undefined} */
-let base;
+/** What the reader was made with. @type {{ size?: number, memory?: number }} */
+let made = {};
+/** The files of a delta bundle's bases, once it was completed with them. @type {import("./sources.js").Source[]} */
+let bases = [];
+/** Whether chunks are decoded, so that some need parts of the bases. */
+let isDecoding = false;
 /** Bytes that are read but not hashed yet, by their first chunk. @type {Map<number, Uint8Array>} */
 const unhashed = new Map();
 /** The files being written, by the numbers that their writers assigned. @type {Map<number, Out>} */
@@ -23,6 +27,8 @@ const written = new Map();
 let stopped = new AbortController();
 /** Chunks are checked in the order of the requests, regardless of the order in which bytes arrive. */
 let turn = Promise.resolve();
+/** The reader has one prefix at a time: whoever needs it waits for those before. */
+let prefixed = Promise.resolve();
 const { port1, port2 } = new MessageChannel();
 /** Messages to this port are discarded. */
 const { port1: nowhere, port2: closed } = new MessageChannel();
@@ -47,6 +53,7 @@ const functions = {
   start(module, size, handle, memory) {
     initSync({ module });
     reader = new Reader(size, memory);
+    made = { size, memory };
     source = handle && fromHandle(handle);
   },
 
@@ -73,26 +80,57 @@ const functions = {
   },
 
   /**
-   * Switches to checking the delta bundle over its base.
-   * @param {Uint8Array} bytes The bytes before the base's chunks.
-   * @param {import("./sources.js").Handle} handle The base's file.
+   * Completes the delta bundle with its bases. If that fails, it stays what it was.
+   * @param {Uint8Array} bytes The bytes before its chunks.
+   * @param {{ bytes: Uint8Array, handle: import("./sources.js").Handle, digests: Uint8Array }[]} given For each base, in the order of the root, the
+   *   bytes before its chunks, its file, and what its check found.
    */
-  rebase(bytes, handle) {
-    const other = new Reader(undefined, reader.memoryLeft());
-    base = { reader: other, source: fromHandle(handle) };
-    openFrom(other, bytes);
-    reader.checkOver(other);
+  rebase(bytes, given) {
+    const whole = new Reader(made.size, made.memory);
+    try {
+      openFrom(whole, bytes);
+      for (const base of given) {
+        const other = new Reader(undefined, whole.memoryLeft());
+        try {
+          openFrom(other, base.bytes);
+          whole.addBase(other, base.digests);
+        } catch (error) {
+          throw ofBase(error);
+        }
+      }
+      const places = whole.complete();
+      bases = given.map(({ handle }) => fromHandle(handle));
+      reader.free();
+      reader = whole;
+      return places;
+    } catch (error) {
+      whole.free();
+      throw error;
+    }
   },
 
   /** @param {string} depth */
   begin(depth) {
     stopped = new AbortController();
     unhashed.clear();
-    if (depth !== "over") {
-      base?.reader.free();
-      base = undefined;
-    }
+    isDecoding = depth === "objects";
     return reader.begin(/** @type {any} */ (depth));
+  },
+
+  /** Reads and checks some of what OSTree files have of the bases under new checksums. Returns whether more may be left. */
+  async checkRenamed() {
+    const { signal } = stopped;
+    const next = reader.nextRenamed();
+    if (!next) return false;
+    const [base, [offset, length]] = next;
+    const stored = await readBase(base, offset, length, signal);
+    try {
+      reader.checkRenamed(stored);
+    } catch (error) {
+      // A base that was valid a moment ago must not make the delta bundle look damaged.
+      throw /** @type {any} */ (error).code === "chunk" ? ofBase(error) : error;
+    }
+    return true;
   },
 
   /**
@@ -117,11 +155,12 @@ const functions = {
       await before;
       if (!bytes) throw new TypeError("there is nothing to read from");
       const found = [];
-      for (const part of parts(lengths, bytes.length, base ? 1 : TURN_BYTES)) {
+      const isOver = isDecoding && bases.length > 0;
+      for (const part of parts(lengths, bytes.length, isOver ? 1 : TURN_BYTES)) {
         if (part.from > 0) await others();
         signal.throwIfAborted();
-        if (base && part.end > part.from) await readPrefix(base, first + part.chunk, signal);
-        found.push(reader.check(first + part.chunk, bytes.subarray(part.from, part.end)));
+        const check = () => reader.check(first + part.chunk, bytes.subarray(part.from, part.end));
+        found.push(isOver && part.end > part.from ? await withPrefix(first + part.chunk, signal, check) : check());
       }
       if (isHashed) unhashed.set(first, bytes);
       return { found: joined(found), read: bytes.length };
@@ -169,6 +208,13 @@ const functions = {
   },
 
   /**
+   * Returns the bytes of the next part of a file of the bundle.
+   * @param {Part} part
+   * @param {Uint8Array | undefined} given Its stored bytes, if only the other thread can read them.
+   */
+  readPart: (part, given) => contentOf(part, given),
+
+  /**
    * Begins writing to a file. A file in the page's own folder is written in place; another appears when it is complete.
    * @param {number} number
    * @param {any} handle
@@ -182,17 +228,14 @@ const functions = {
    * Writes the next part of a file of the bundle. It is read and written in this worker: buffers passed between threads pile up, since no
    * thread accounts for their memory.
    * @param {number} number
-   * @param {number} object
-   * @param {number} part
-   * @param {number} offset
-   * @param {number} length
+   * @param {Part} part
    * @param {Uint8Array | undefined} given Its stored bytes, if only the other thread can read them.
    */
-  async writePart(number, object, part, offset, length, given) {
+  async writePart(number, part, given) {
     const to = written.get(number);
-    const stored = given ?? (await source?.read(offset, length));
-    if (!to || !stored) throw new TypeError("there is nothing to write");
-    const bytes = reader.contentPart(object, part, stored);
+    if (!to) throw new TypeError("there is nothing to write to");
+    const stored = given ?? (await storedOf(part));
+    const bytes = await contentOf(part, stored);
     const { length: count } = bytes;
     await to.write(bytes);
     for (const { buffer } of [stored, bytes]) release(buffer);
@@ -262,21 +305,72 @@ function ended(state) {
 }
 
 /**
- * Reads the parts of the base that a chunk is decoded with.
- * @param {{ reader: Reader, source: import("./sources.js").Source }} base
+ * A part of a file's content: the place of its chunk, in the bundle's file or in that of a base.
+ * @typedef {{ object: number, part: number, chunk?: number, base?: number, offset: number, length: number }} Part
+ */
+
+/** @param {Part} part */
+async function storedOf({ base, offset, length }) {
+  const { signal } = new AbortController();
+  const stored = base === undefined ? await source?.read(offset, length) : await readBase(base, offset, length, signal);
+  if (!stored) throw new TypeError("there is nothing to read from");
+  return stored;
+}
+
+/**
+ * @param {Part} part
+ * @param {Uint8Array} [given]
+ * @returns {Promise<Uint8Array>}
+ */
+async function contentOf(part, given) {
+  const stored = given ?? (await storedOf(part));
+  const read = () => reader.contentPart(part.object, part.part, stored);
+  return part.chunk === undefined || part.base !== undefined ? read() : withPrefix(part.chunk, new AbortController().signal, read);
+}
+
+/**
+ * Reads the parts of the bases that a chunk is decoded with, and then decodes it.
+ * @template T
  * @param {number} chunk
  * @param {AbortSignal} signal
+ * @param {() => T} decode
+ * @returns {Promise<T>}
  */
-async function readPrefix(base, chunk, signal) {
-  for (const [number, [offset, length]] of reader.beginPrefix(base.reader, chunk)) {
-    try {
-      reader.fillPrefix(base.reader, chunk, number, await base.source.read(offset, length, signal));
-    } catch (error) {
-      signal.throwIfAborted();
-      // The base was valid a moment ago; its fault must not make the delta bundle look damaged.
-      throw new SealiftError("base", `the base is not what it was: ${/** @type {Error} */ (error).message}`, error);
+function withPrefix(chunk, signal, decode) {
+  if (bases.length === 0) return Promise.resolve().then(decode);
+  const decoded = prefixed.then(async () => {
+    for (const [base, number, [offset, length]] of reader.beginPrefix(chunk)) {
+      const stored = await readBase(base, offset, length, signal);
+      try {
+        reader.fillPrefix(chunk, base, number, stored);
+      } catch (error) {
+        throw ofBase(error);
+      }
     }
+    return decode();
+  });
+  prefixed = decoded.then(() => {}, () => {});
+  return decoded;
+}
+
+/**
+ * @param {number} base
+ * @param {number} offset
+ * @param {number} length
+ * @param {AbortSignal} signal
+ */
+async function readBase(base, offset, length, signal) {
+  try {
+    return await bases[base].read(offset, length, signal);
+  } catch (error) {
+    signal.throwIfAborted();
+    throw ofBase(error);
   }
+}
+
+/** Returns the fault of a base, which must not make the delta bundle look damaged. @param {unknown} error */
+function ofBase(error) {
+  return new SealiftError("base", `the base: ${/** @type {Error} */ (error).message}`, error);
 }
 
 /**
