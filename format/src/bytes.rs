@@ -97,8 +97,7 @@ impl<'a> Reader<'a> {
         let Some(len) = count.checked_mul(W) else {
             return Err(self.malformed("a column is longer than memory"));
         };
-        let bytes = self.take(len)?;
-        Ok(Planes { planes: core::array::from_fn(|i| &bytes[i * count..(i + 1) * count]) })
+        Ok(Planes { bytes: self.take(len)?, count })
     }
 
     /// Ends the structure.
@@ -116,13 +115,27 @@ impl<'a> Reader<'a> {
 /// A column of W-byte integers, stored as byte planes.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Planes<'a, const W: usize> {
-    planes: [&'a [u8]; W],
+    bytes: &'a [u8],
+    count: usize,
+}
+
+/// Reads a row of a column. In a module for browsers this is there once, and not for every column.
+#[cfg_attr(target_arch = "wasm32", inline(never))]
+fn gather(bytes: &[u8], count: usize, row: usize, value: &mut [u8]) {
+    let mut at = row;
+    for byte in value {
+        *byte = bytes[at];
+        at += count;
+    }
 }
 
 impl<'a, const W: usize> Planes<'a, W> {
     fn rows(self) -> impl ExactSizeIterator<Item = [u8; W]> + 'a {
-        let count = self.planes.first().map_or(0, |plane| plane.len());
-        (0..count).map(move |row| core::array::from_fn(|i| self.planes[i][row]))
+        (0..self.count).map(move |row| {
+            let mut value = [0; W];
+            gather(self.bytes, self.count, row, &mut value);
+            value
+        })
     }
 }
 
@@ -149,9 +162,17 @@ impl<'a> Planes<'a, 8> {
 }
 
 /// Appends `values` to `out` as byte planes of W bytes.
-pub(crate) fn put_planes<const W: usize>(out: &mut Vec<u8>, values: impl Iterator<Item = [u8; W]> + Clone) {
-    for plane in 0..W {
-        out.extend(values.clone().map(|value| value[plane]));
+pub(crate) fn put_planes<const W: usize>(out: &mut Vec<u8>, values: impl Iterator<Item = [u8; W]>) {
+    let mut rows = Vec::new();
+    values.for_each(|value| rows.extend_from_slice(&value));
+    scatter(out, &rows, W);
+}
+
+/// Appends rows of `width` bytes as byte planes.
+fn scatter(out: &mut Vec<u8>, rows: &[u8], width: usize) {
+    out.reserve(rows.len());
+    for plane in 0..width {
+        rows.chunks_exact(width).for_each(|row| out.push(row[plane]));
     }
 }
 

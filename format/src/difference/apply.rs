@@ -1,7 +1,6 @@
 //! Making the wanted index of the base and a difference (delta 5.6).
 
 use alloc::collections::BTreeMap;
-use alloc::collections::btree_map::Entry;
 use alloc::vec::Vec;
 
 use crate::Error;
@@ -9,12 +8,12 @@ use crate::attributes::FileType;
 use crate::index::{Index, IndexBuilder, InodeKind, Node, Object};
 use crate::num::at;
 
-use super::{Changed, Content, Difference, EditedKind, NewFile, Op, Reference, base_object, row};
+use super::{Changed, Content, Difference, EditedKind, NewFile, Op, Reference, base_object, number, row};
 use crate::index::row_fault;
 use crate::walk::{TreeOrder, pairs};
 
-/// Objects that several bases have: the number of one in a later base, and the number that stands for it.
-pub(super) type Same = BTreeMap<u32, u32>;
+/// For each object of the bases the number that stands for it, since several may have it; empty where there is one base.
+pub(super) type Same = Vec<u32>;
 
 /// No row.
 const NONE: u32 = u32::MAX;
@@ -90,7 +89,7 @@ impl Difference {
     /// Returns the number by which the builder knows an object: those of the base come first.
     fn content(&self, object: Reference, same: &Same) -> u32 {
         match object {
-            Reference::Base(object) => same.get(&object).copied().unwrap_or(object),
+            Reference::Base(object) => same.get(at(object)).copied().unwrap_or(object),
             Reference::Carried(object) => self.base_objects + object,
         }
     }
@@ -176,14 +175,17 @@ impl Difference {
 
 /// One content is one row of the wanted index, whichever base's number names it.
 fn same_objects(bases: &[&Index]) -> Same {
+    if bases.len() < 2 {
+        return Same::new();
+    }
+    let mut known: BTreeMap<[u8; 32], u32> = BTreeMap::new();
     let mut same = Same::new();
-    if bases.len() > 1 {
-        let mut known = BTreeMap::new();
-        for (number, object) in (0..).zip(bases.iter().flat_map(|base| base.objects())) {
-            match known.entry(&object.id) {
-                Entry::Vacant(place) => drop(place.insert(number)),
-                Entry::Occupied(first) => drop(same.insert(number, *first.get())),
-            }
+    for object in bases.iter().flat_map(|base| base.objects()) {
+        let number = number(same.len());
+        let first = known.get(&object.id).copied();
+        same.push(first.unwrap_or(number));
+        if first.is_none() {
+            known.insert(object.id, number);
         }
     }
     same

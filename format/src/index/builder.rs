@@ -3,6 +3,8 @@
 use alloc::collections::BTreeMap;
 use alloc::vec::Vec;
 
+use sha2::{Digest as _, Sha256};
+
 use crate::Error;
 use crate::bytes::{Widths, put_planes, put_section};
 use crate::num::{self, wide};
@@ -49,7 +51,8 @@ pub struct IndexBuilder {
     target_lens: Vec<u16>,
     targets: Vec<u8>,
     devices: Vec<Device>,
-    attributes: BTreeMap<Attributes, u32>,
+    /// By SHA-256 of the rows.
+    attributes: BTreeMap<[u8; 32], u32>,
     attribute_rows: Vec<u8>,
     object_of: Vec<u32>,
     contents: Vec<u32>,
@@ -134,12 +137,15 @@ impl IndexBuilder {
     }
 
     fn attribute_row(&mut self, attributes: &Attributes) -> u32 {
-        if let Some(row) = self.attributes.get(attributes) {
+        let start = self.attribute_rows.len();
+        attributes.encode(&mut self.attribute_rows);
+        let digest = Sha256::digest(&self.attribute_rows[start..]).into();
+        if let Some(row) = self.attributes.get(&digest) {
+            self.attribute_rows.truncate(start);
             return *row;
         }
         let row = self.widths.fit(self.attributes.len(), "the number of attribute rows");
-        attributes.encode(&mut self.attribute_rows);
-        self.attributes.insert(attributes.clone(), row);
+        self.attributes.insert(digest, row);
         row
     }
 

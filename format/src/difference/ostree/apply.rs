@@ -1,6 +1,6 @@
 //! Making the commits of the wanted index of those of the base.
 
-use alloc::collections::{BTreeMap, BTreeSet};
+use alloc::collections::BTreeMap;
 use alloc::vec::Vec;
 
 use sha2::{Digest as _, Sha256};
@@ -50,29 +50,35 @@ impl OsTreeDifference {
         let base_objects = base.ostree().map_or(&[][..], OsTree::objects);
         let dirtrees = self.dirtrees.restore(base.ostree_metadata())?;
         let dirmetas = self.dirmetas.iter().map(|bytes| (bytes, Sha256::digest(bytes).into()));
-        let mut objects: BTreeMap<(OsTreeKind, Checksum), Object<'_>> = BTreeMap::new();
+        let mut known: Known = BTreeMap::new();
+        let mut objects: Vec<Object<'_>> = Vec::with_capacity(base_objects.len());
         for object in base_objects {
-            let found = Object { bytes: base.ostree_bytes(object), carried: None };
-            objects.insert((object.kind, object.checksum), found);
+            known.insert((object.kind, object.checksum), number(objects.len()));
+            objects.push(Object { bytes: base.ostree_bytes(object), carried: None, is_met: false });
         }
         let carried = dirtrees.iter().map(|tree| (OsTreeKind::DirTree, &tree.bytes, tree.checksum));
         let carried = carried.zip(0..).chain(dirmetas.map(|(bytes, sum)| (OsTreeKind::DirMeta, bytes, sum)).zip(0..));
         for ((kind, bytes, checksum), own) in carried {
-            if objects.insert((kind, checksum), Object { bytes, carried: Some(own) }).is_some() {
+            if known.insert((kind, checksum), number(objects.len())).is_some() {
                 return Err(row_fault("a dirtree or dirmeta is carried twice, or the base has it", at(own)));
             }
+            objects.push(Object { bytes, carried: Some(own), is_met: false });
         }
+        let base_files = base.ostree().map_or(&[][..], OsTree::files);
         let mut walk = Walk {
+            known,
             objects,
             dirtrees: &dirtrees,
-            met: BTreeSet::new(),
             next: [0; 2],
-            files: base.ostree().map_or(&[][..], OsTree::files).iter().map(|file| (&file.checksum, file)).collect(),
-            met_files: BTreeSet::new(),
+            base_files,
+            files: BTreeMap::new(),
             new_files: 0..number(self.files.len()),
             laid: Vec::new(),
             builder,
         };
+        for (own, file) in (0..).zip(base_files) {
+            walk.files.insert(file.checksum, own);
+        }
         let mut commits = Vec::with_capacity(self.commits.len());
         for (own, edited) in self.commits.iter().enumerate() {
             let bytes = match &edited.commit {
@@ -91,9 +97,9 @@ impl OsTreeDifference {
                 Beside::Nothing => {}
                 Beside::Carried(bytes) => drop(walk.builder.ostree_object(OsTreeKind::CommitMeta, bytes)),
                 Beside::OfBase => {
-                    let beside = walk.objects.get(&(OsTreeKind::CommitMeta, checksum));
+                    let beside = walk.known.get(&(OsTreeKind::CommitMeta, checksum));
                     let beside = beside.ok_or_else(|| row_fault("the base has no commitmeta of that commit", own))?;
-                    walk.builder.ostree_object(OsTreeKind::CommitMeta, beside.bytes);
+                    walk.builder.ostree_object(OsTreeKind::CommitMeta, row(&walk.objects, *beside).bytes);
                 }
             }
             walk.meet(OsTreeKind::DirMeta, commit.root_meta)?;
@@ -162,23 +168,31 @@ impl Laid<'_> {
     }
 }
 
-/// A metadata object, and its number if it is carried.
+/// Metadata objects by type and checksum.
+type Known = BTreeMap<(OsTreeKind, Checksum), u32>;
+
+/// A metadata object.
 struct Object<'w> {
     bytes: &'w [u8],
+    /// Its number if it is carried.
     carried: Option<u32>,
+    is_met: bool,
 }
+
+/// A file that has been come to.
+const MET: u32 = u32::MAX;
 
 /// Goes through the wanted objects in the order of ostree 4.
 struct Walk<'w, 'a> {
-    /// By type and checksum, all of base and difference, but for carried commits and commitmetas.
-    objects: BTreeMap<(OsTreeKind, Checksum), Object<'w>>,
+    /// All of base and difference, but for carried commits and commitmetas.
+    known: Known,
+    objects: Vec<Object<'w>>,
     dirtrees: &'w [Restored],
-    met: BTreeSet<(OsTreeKind, Checksum)>,
     /// The dirtree and the dirmeta that are carried next.
     next: [u32; 2],
-    /// Those of the base.
-    files: BTreeMap<&'a Checksum, &'a OsTreeFile>,
-    met_files: BTreeSet<Checksum>,
+    base_files: &'a [OsTreeFile],
+    /// By checksum, the numbers of those of the base; [`MET`] once one has been come to, of the base or new.
+    files: BTreeMap<Checksum, u32>,
     new_files: core::ops::Range<u32>,
     laid: Vec<FileOf<'a>>,
     builder: &'w mut IndexBuilder,
@@ -187,15 +201,16 @@ struct Walk<'w, 'a> {
 impl<'w> Walk<'w, '_> {
     /// Adds an object where it is come to for the first time, and then returns its bytes.
     fn meet(&mut self, kind: OsTreeKind, checksum: &Checksum) -> Result<Option<&'w [u8]>, Error> {
-        if !self.met.insert((kind, *checksum)) {
-            return Ok(None);
-        }
-        let Some(Object { bytes, carried }) = self.objects.get(&(kind, *checksum)) else {
+        let own = self.known.get(&(kind, *checksum)).and_then(|own| self.objects.get_mut(at(*own)));
+        let Some(Object { bytes, carried, is_met }) = own else {
             return Err(row_fault("a metadata object is named that neither base nor difference have", 0));
         };
+        if core::mem::replace(is_met, true) {
+            return Ok(None);
+        }
         if let Some(own) = carried {
             let next = &mut self.next[usize::from(kind == OsTreeKind::DirMeta)];
-            if own != next {
+            if *own != *next {
                 return Err(row_fault(
                     "a carried dirtree or dirmeta is in another place than where it is come to",
                     at(*own),
@@ -204,7 +219,7 @@ impl<'w> Walk<'w, '_> {
             *next += 1;
         }
         self.builder.ostree_object(kind, bytes);
-        Ok(Some(bytes))
+        Ok(Some(*bytes))
     }
 
     /// Adds a dirtree with all below it.
@@ -219,11 +234,9 @@ impl<'w> Walk<'w, '_> {
             }
             let tree = DirTree::parse(bytes).map_err(unreadable)?;
             for (_, checksum) in tree.files {
-                if !self.met_files.insert(*checksum) {
-                    continue;
-                }
-                let file = match self.files.get(checksum) {
-                    Some(file) => FileOf::Base(file),
+                let file = match self.files.insert(*checksum, MET) {
+                    Some(MET) => continue,
+                    Some(file) => FileOf::Base(row(self.base_files, file)),
                     None => {
                         let new = self.new_files.next();
                         let missing = || row_fault("more OSTree files are named than there are", self.laid.len());
