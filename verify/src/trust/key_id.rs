@@ -3,7 +3,7 @@
 use core::fmt;
 use core::str::FromStr;
 
-use base64ct::{Base64Unpadded, Encoding};
+use base64ct::{Base64, Encoding};
 use sha2::{Digest, Sha256};
 
 /// SHA-256 of a public key's canonical blob, shown as `ssh-keygen -l` shows it.
@@ -35,7 +35,8 @@ impl KeyId {
 
 impl fmt::Display for KeyId {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "SHA256:{}", Base64Unpadded::encode_string(&self.0))
+        // Without padding, as OpenSSH writes it.
+        write!(f, "SHA256:{}", Base64::encode_string(&self.0).trim_end_matches('='))
     }
 }
 
@@ -55,7 +56,7 @@ impl FromStr for KeyId {
 
     fn from_str(text: &str) -> Result<Self, KeyIdError> {
         text.strip_prefix("SHA256:")
-            .and_then(|base64| Base64Unpadded::decode_vec(base64).ok())
+            .and_then(|base64| Base64::decode_vec(&format!("{base64}=")).ok())
             .and_then(|bytes| bytes.try_into().ok())
             .map(Self)
             .ok_or_else(|| KeyIdError(text.into()))

@@ -4,7 +4,8 @@
 use core::fmt;
 
 use base64ct::{Base64, Encoding};
-use p256::ecdsa;
+use p256::elliptic_curve::point::AffineCoordinates as _;
+use p256::{AffinePoint, FieldBytes, ecdsa};
 
 use super::rsa::RsaPublicKey;
 use super::wire::{Malformed, Reader, names_type};
@@ -170,8 +171,12 @@ fn read_p256(reader: &mut Reader<'_>) -> Result<ecdsa::VerifyingKey, KeyError> {
     if point.len() != 65 || point.first() != Some(&4) {
         return Err(KeyError::Malformed("a P-256 key is not an uncompressed point"));
     }
-    ecdsa::VerifyingKey::from_sec1_bytes(point)
-        .map_err(|_| KeyError::Malformed("a P-256 key is not a point of the curve"))
+    let off_curve = KeyError::Malformed("a P-256 key is not a point of the curve");
+    let Some((x, y)) = point[1..].split_at_checked(32) else { return Err(off_curve) };
+    let (Ok(x), Ok(y)) = (FieldBytes::try_from(x), FieldBytes::try_from(y)) else { return Err(off_curve) };
+    // Not by `from_sec1_bytes`, which computes square roots for the other form.
+    let point: Option<AffinePoint> = AffinePoint::from_coordinates(&x, &y).into();
+    point.and_then(|point| ecdsa::VerifyingKey::from_affine(point).ok()).ok_or(off_curve)
 }
 
 #[cfg(test)]
