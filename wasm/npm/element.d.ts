@@ -16,7 +16,7 @@ import type { BundleSource, Damage, Doubt, Head, Kind, Place, Policy, Progress, 
  * - `trust-src`, `revoked-src`: the allowed signers and the revoked keys. What cannot be loaded leaves nothing safe.
  * - `floor-src`: the lowest versions that are taken, as JSON: `{"os": "7"}`. Versions that this browser saw count as well.
  * - `threshold`: keys that have to have signed, as in `2` or `os=2 app-*=1`. `compatible`: the devices' tags.
- * - `base-src`: an older bundle to compare with, and over which a delta of it is checked. `deep="no"`: only stored bytes are checked, not what they unpack to.
+ * - `base-src`: an older bundle to compare with; of a delta bundle its base, or all of them with spaces between the addresses. `deep="no"`: only stored bytes are checked, not what they unpack to.
  * - `settings="readonly"`: the person sets nothing, and what this browser remembers of settings does not count.
  * - `hide`: any of `chooser address settings layout`.
  * - `wasm-url`, `worker-url`: where the package's parts lie, for bundlers that do not say so: see its README.
@@ -94,8 +94,8 @@ export interface Report {
   /** The first damaged part, and the files in it. */
   damage?: Place & Damage;
   deep: boolean;
-  /** Of a delta for which there is a base: which one it was checked over, or why it was not. */
-  base?: { checked: boolean; name?: string; version?: string; indexDigest?: string; error?: string };
+  /** Of a delta for which bases are named: which ones it was checked over, or why it was not. */
+  base?: { checked: boolean; bases?: { name: string; version: string; indexDigest: string }[]; error?: string };
   seconds: number;
   head?: Omit<Head, "signed">;
   verdict?: Verdict;

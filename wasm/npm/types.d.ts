@@ -91,10 +91,11 @@ export interface VerifyOptions {
   /** Also decompresses, and checks each file's content, its fs-verity digest and, of OSTree, its checksum. Default: false. */
   deep?: boolean;
   /**
-   * Of a delta bundle its only base, a full bundle that was opened from a Blob, an address or a path. It is checked deeply first, and then the
-   * contents that the delta brings, which are decoded over it. Whatever is wrong with the base is an error with the code "base".
+   * Of a delta bundle its base, or all of them in any order: full bundles that were opened from a Blob, an address or a path. They are checked
+   * deeply first, and then the full bundle that results, with all of its files. Whatever is wrong with a base is an error with the code "base".
+   * From then on the delta bundle lists and opens files as a full bundle does; the bases may be closed.
    */
-  base?: Bundle;
+  base?: Bundle | Bundle[];
   /** Also gives the file's SHA-256, of the bytes as they are checked. It has one order, which holds up checks that are not deep. Default: false. */
   sha256?: boolean;
   signal?: AbortSignal;
@@ -190,11 +191,11 @@ export interface Signer {
 
 export interface Summary {
   entries: number;
-  /** Regular files, a hard link counted once. Of a delta bundle this takes its base. */
+  /** Regular files, a hard link counted once. Of a delta bundle this takes its bases. */
   files?: number;
   /** Their bytes, unpacked. */
   bytes: number;
-  /** Of a delta bundle, whose objects are checked where its bases are: what it does to them. */
+  /** Of a delta bundle: what it does to its first base. Names in OSTree commits are among them where it was checked over its bases. */
   delta?: {
     /** What a target is to hold. */
     bases: Base[];
@@ -212,8 +213,8 @@ export interface Verified {
   verdict: Verdict;
   summary: Summary;
   deep: boolean;
-  /** What a delta bundle was checked over. */
-  base?: Head;
+  /** What a delta bundle was checked over, in the order of its root. */
+  bases?: Head[];
   /** Of the file, in hexadecimal digits, where it was asked for. */
   sha256?: string;
   seconds: number;
@@ -329,6 +330,8 @@ export interface Bundle {
   readonly head: Head;
   /** As of the last judgement. */
   readonly verdict: Verdict;
+  /** Whether its files can be listed: those of a delta bundle once it was checked over its bases. */
+  readonly isWhole: boolean;
   /** Whether files can be opened: not those of what came as a stream. */
   readonly isSeekable: boolean;
   /** Where each chunk begins, in bytes from the first; and where the last one ends. */
@@ -347,7 +350,12 @@ export interface Bundle {
   entries(numbers: ArrayLike<number>): Promise<Entry[]>;
   /** The numbers of the entries with this text in their names; where it has a slash, in their paths. */
   search(text: string): Promise<Uint32Array>;
+  /** What a delta bundle says of names without its bases; of one that is whole nothing. */
   edits(): Promise<Edit[]>;
+  /** The refs of a delta bundle that are OSTree commits: which names change in them is known once it is whole. */
+  commits(): Promise<string[]>;
+  /** What a delta bundle that is whole changes of its first base; at most `limit` changes are listed, 10,000 by default. */
+  changes(limit?: number): Promise<Comparison>;
   /** What this bundle changes of an older one; at most `limit` changes are listed, 10,000 by default. */
   compare(older: Bundle, limit?: number): Promise<Comparison>;
   picture(columns: number): Promise<Picture>;

@@ -1,6 +1,6 @@
 //! What changed from one bundle to another, as their indexes say.
 
-use js_sys::Array;
+use js_sys::{Array, Reflect};
 use sealift_format::walk::pairs;
 use sealift_format::{Index, Inode, InodeKind, Opened};
 use sealift_verify::escape;
@@ -40,27 +40,25 @@ pub(crate) fn compare(older: &Opened, newer: &Opened, limit: u32) -> Result<JsVa
 
 /// The same of their indexes.
 pub(crate) fn indexes(older: &Index, newer: &Index, limit: u32) -> Result<JsValue, JsValue> {
-    let mut changes = Changes { counts: [0; 4], rows: Array::new(), limit };
-    let root = |index: &Index, name: &str| index.find_ref(name).map(|reference| reference.directory);
-    let mut names: Vec<&str> = older.refs().iter().chain(newer.refs()).map(|reference| &reference.name[..]).collect();
-    names.sort_unstable();
-    names.dedup();
-    for name in names {
-        let (old, new) = (root(older, name), root(newer, name));
-        let side = |index, directory| Some(side_of_directory(index, directory?));
-        changes.judge(name, b".", side(older, old), side(newer, new));
-        if let (Some(old), Some(new)) = (old, new) {
-            changes.walk(name, (older, old), (newer, new));
-        }
-    }
-    let [added, changed, metadata, removed] = changes.counts;
-    Ok(object([
+    let changes = Changes::between(older, newer, limit);
+    let found = counts(changes.counts);
+    Reflect::set(&found, &"rows".into(), &changes.rows)?;
+    Ok(found)
+}
+
+/// How many names change, and how.
+pub(crate) fn count(older: &Index, newer: &Index) -> JsValue {
+    counts(Changes::between(older, newer, 0).counts)
+}
+
+/// Returns these counts by their names.
+pub(crate) fn counts([added, changed, metadata, removed]: [u32; 4]) -> JsValue {
+    object(&[
         ("added", added.into()),
         ("changed", changed.into()),
         ("metadata", metadata.into()),
         ("removed", removed.into()),
-        ("rows", changes.rows.into()),
-    ]))
+    ])
 }
 
 /// The names of a directory, with what stands there.
@@ -83,6 +81,24 @@ fn side_of_directory(index: &Index, directory: u32) -> Side<'_> {
 }
 
 impl Changes {
+    fn between(older: &Index, newer: &Index, limit: u32) -> Self {
+        let mut changes = Self { counts: [0; 4], rows: Array::new(), limit };
+        let root = |index: &Index, name: &str| index.find_ref(name).map(|reference| reference.directory);
+        let mut names: Vec<&str> =
+            older.refs().iter().chain(newer.refs()).map(|reference| &reference.name[..]).collect();
+        names.sort_unstable();
+        names.dedup();
+        for name in names {
+            let (old, new) = (root(older, name), root(newer, name));
+            let side = |index, directory| Some(side_of_directory(index, directory?));
+            changes.judge(name, b".", side(older, old), side(newer, new));
+            if let (Some(old), Some(new)) = (old, new) {
+                changes.walk(name, (older, old), (newer, new));
+            }
+        }
+        changes
+    }
+
     /// Compares what is below two directories.
     fn walk(&mut self, reference: &str, old: (&Index, u32), new: (&Index, u32)) {
         let ((older, old), (newer, new)) = (old, new);
@@ -125,7 +141,7 @@ impl Changes {
                 None => JsValue::UNDEFINED,
             };
             let shown = after.or(before).map(|side| side.index.attributes(side.inode).file_type().word());
-            self.rows.push(&object([
+            self.rows.push(&object(&[
                 ("kind", word.into()),
                 ("ref", reference.into()),
                 ("name", escape::bytes(path).into()),

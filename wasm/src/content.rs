@@ -24,7 +24,7 @@ pub(crate) fn places(opened: &Opened, bases: &Bases, entry: u32) -> Result<JsVal
     let held = base.map_or(bundle, |base| bases.bundle(base));
     let parts: Result<Array, JsValue> = portions.iter().map(|(_, chunk)| place(held, *chunk)).collect();
     let chunks = portions.iter().map(|(_, chunk)| JsValue::from(*chunk)).collect::<Array>();
-    Ok(object([
+    Ok(object(&[
         ("object", number.into()),
         ("size", rounded(bundle.index.object(number).size).into()),
         ("parts", parts?.into()),

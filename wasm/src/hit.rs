@@ -23,7 +23,7 @@ pub(crate) fn files(opened: &Opened, chunk: Option<u32>, of: Option<u32>, limit:
             }
         }
     }
-    object([("count", found.count.into()), ("names", found.names.into())])
+    object(&[("count", found.count.into()), ("names", found.names.into())])
 }
 
 struct Found {

@@ -1,7 +1,7 @@
 //! The entries of a bundle, a few rows at a time.
 
 use js_sys::Array;
-use sealift_format::difference::Becomes;
+use sealift_format::difference::{Becomes, EditedKind};
 use sealift_format::{Index, InodeKind, Opened, Ref};
 use sealift_verify::escape;
 use wasm_bindgen::JsValue;
@@ -14,7 +14,7 @@ pub(crate) fn refs(opened: &Opened) -> JsValue {
     let Opened::Whole(bundle) = opened else { return Array::new().into() };
     let list = bundle.index.refs().iter().map(|reference| {
         let children = bundle.index.directory(reference.directory).children;
-        object([
+        object(&[
             ("name", reference.name.as_str().into()),
             ("directory", reference.directory.into()),
             ("children", children.into()),
@@ -97,7 +97,7 @@ pub(crate) fn edits(opened: &Opened) -> JsValue {
             Becomes::Removed => "removed",
         };
         let path: &[u8] = if edit.path.is_empty() { b"." } else { &edit.path };
-        object([
+        object(&[
             ("ref", edit.reference.into()),
             ("name", escape::bytes(path).into()),
             ("path", escape::percent(path).into()),
@@ -107,6 +107,13 @@ pub(crate) fn edits(opened: &Opened) -> JsValue {
         ])
     });
     list.collect::<Array>().into()
+}
+
+/// Returns the refs of a delta bundle that are OSTree commits, of which it does not say the names (ostree 8).
+pub(crate) fn commits(opened: &Opened) -> JsValue {
+    let Opened::Delta(delta) = opened else { return Array::new().into() };
+    let commits = delta.difference.refs().iter().filter(|edited| matches!(edited.kind, EditedKind::Commit(_)));
+    commits.map(|edited| JsValue::from_str(&edited.name)).collect::<Array>().into()
 }
 
 /// Returns the index, or an error for a bundle without one.
@@ -138,7 +145,7 @@ fn entry(index: &Index, number: u32) -> Result<JsValue, JsValue> {
         InodeKind::Directory(directory) => index.directory(directory).children.into(),
         _ => none(),
     };
-    Ok(object([
+    Ok(object(&[
         ("entry", number.into()),
         ("ref", ref_of(index, parent).map_or(none(), |reference| reference.name.as_str().into())),
         ("name", escape::bytes(index.name(row)).into()),

@@ -73,12 +73,12 @@ impl Reader {
     /// Returns an error if they lie beyond the range of a number.
     #[wasm_bindgen(unchecked_return_type = "Step")]
     pub fn next(&self) -> Result<JsValue, JsValue> {
-        let Stage::Opening(opener) = &self.stage else { return Ok(object([("done", true.into())])) };
-        let Step::Need(range) = opener.step() else { return Ok(object([("done", true.into())])) };
+        let Stage::Opening(opener) = &self.stage else { return Ok(object(&[("done", true.into())])) };
+        let Step::Need(range) = opener.step() else { return Ok(object(&[("done", true.into())])) };
         let what = "an offset in the file";
         let need =
             Array::of2(&to_js(what, range.start)?.into(), &to_js(what, range.end.saturating_sub(range.start))?.into());
-        Ok(object([("need", need.into())]))
+        Ok(object(&[("need", need.into())]))
     }
 
     /// Supplies bytes of the file from the offset that `next` returned. Excess bytes are ignored.
@@ -229,7 +229,7 @@ impl Reader {
         }
         let check = std::mem::replace(&mut open.check, Check::Stored);
         open.digests = check.finish(&open.opened, &open.bases).map_err(|error| content_error(&error))?;
-        report::summary(&open.opened, open.bases.first())
+        Ok(report::summary(&open.opened, open.bases.first()))
     }
 
     /// Returns the fs-verity digests of the objects, if the check that finished compared them: a delta bundle of this base needs them.
@@ -400,6 +400,15 @@ impl Reader {
         listing::find(&self.opened()?.opened, path)
     }
 
+    /// Returns the refs of a delta bundle that are OSTree commits: which names change in them is known with its bases.
+    ///
+    /// # Errors
+    /// Returns an error if the bundle is not open.
+    #[wasm_bindgen(unchecked_return_type = "string[]")]
+    pub fn commits(&self) -> Result<JsValue, JsValue> {
+        Ok(listing::commits(&self.opened()?.opened))
+    }
+
     /// Returns the names that a delta bundle adds, changes or removes.
     ///
     /// # Errors
@@ -422,9 +431,9 @@ impl Reader {
     ///
     /// # Errors
     /// Returns an error if the bundle is not open.
-    #[wasm_bindgen(unchecked_return_type = "Picture")]
-    pub fn picture(&self, columns: u32) -> Result<JsValue, JsValue> {
-        Ok(picture::picture(&self.opened()?.opened, columns))
+    #[wasm_bindgen(unchecked_return_type = "{ classes: Uint8Array, saved: number, largest: Uint32Array }")]
+    pub fn picture(&self) -> Result<JsValue, JsValue> {
+        Ok(picture::picture(&self.opened()?.opened))
     }
 
     /// Returns the place of a regular file's content, by its entry's number.

@@ -17,7 +17,7 @@ use crate::object::{object, strings};
 
 #[wasm_bindgen(typescript_custom_section)]
 const TYPES: &str = r#"
-import type { Comparison, Damage, Edit, Entry, Head, JudgeOptions, Picture, Ref, Summary, Verdict } from "../types.js";
+import type { Comparison, Damage, Edit, Entry, Head, JudgeOptions, Ref, Summary, Verdict } from "../types.js";
 
 /** Bytes of the file from an offset, of which any leading part is accepted; or `done`. */
 export type Step = { need: [offset: number, length: number]; done?: undefined } | { done: true; need?: undefined };
@@ -58,15 +58,15 @@ pub(crate) fn head(head: &Head) -> JsValue {
         let (key, value): (JsValue, JsValue) = (key.as_str().into(), escape::text(value).into());
         Array::of2(&key, &value)
     });
-    let delta = bases.as_ref().map_or(JsValue::UNDEFINED, |bases| object([("bases", bases_list(&bases.bases))]));
+    let delta = bases.as_ref().map_or(JsValue::UNDEFINED, |bases| object(&[("bases", bases_list(&bases.bases))]));
     let images = images.iter().map(|image| {
-        object([
+        object(&[
             ("ref", image.reference.into()),
             ("version", image.version.into()),
             ("digest", image.digest.to_string().into()),
         ])
     });
-    object([
+    object(&[
         ("name", identity.name.as_str().into()),
         ("version", identity.version.to_string().into()),
         ("created", seconds_to_js(identity.created).into()),
@@ -91,7 +91,7 @@ pub(crate) fn head(head: &Head) -> JsValue {
 
 pub(crate) fn places(opened: &Opened, memory: u64) -> Result<JsValue, JsValue> {
     let lengths: Vec<u32> = opened.layout().chunks.iter().map(|chunk| chunk.stored_len).collect();
-    Ok(object([
+    Ok(object(&[
         ("chunksAt", to_js("an offset in the file", opened.head().chunks_at())?.into()),
         ("fileBytes", to_js("file_bytes", opened.head().file_len())?.into()),
         ("lengths", Uint32Array::from(&lengths[..]).into()),
@@ -121,10 +121,10 @@ pub(crate) fn verdict(head: &Head, policy: &Policy) -> JsValue {
     let signers: Array = policy.inspect_head(head).iter().map(signer).collect();
     let trusted = verdict.as_ref().is_ok_and(|verdict| !verdict.unsigned);
     let error = verdict.err().map_or(JsValue::UNDEFINED, |error| {
-        object([("code", error.kind().word().into()), ("message", error.to_string().into())])
+        object(&[("code", error.kind().word().into()), ("message", error.to_string().into())])
     });
     let unknown: Array = unknown_envelopes(head).into_iter().map(JsValue::from).collect();
-    object([
+    object(&[
         ("trusted", trusted.into()),
         ("needed", count(policy.thresholds.for_name(&head.root().identity.name))),
         ("signers", signers.into()),
@@ -144,7 +144,7 @@ fn signer(state: &SignatureState) -> JsValue {
         Ok(Standing::Trusted { comment, .. }) if !comment.is_empty() => escape::text(comment).into(),
         _ => JsValue::UNDEFINED,
     };
-    object([
+    object(&[
         ("key", key.map_or(JsValue::UNDEFINED, |key| key.id().to_string().into())),
         ("keyType", key.map_or(JsValue::UNDEFINED, |key| key.key_type().to_string().into())),
         ("publicKey", key.map_or(JsValue::UNDEFINED, |key| key.to_openssh().into())),
@@ -156,35 +156,33 @@ fn signer(state: &SignatureState) -> JsValue {
 }
 
 /// Returns the summary of a finished check. `base` is the first base of a delta bundle that was completed.
-pub(crate) fn summary(opened: &Opened, base: Option<&Index>) -> Result<JsValue, JsValue> {
+pub(crate) fn summary(opened: &Opened, base: Option<&Index>) -> JsValue {
     let maxima = &opened.head().root().maxima;
     let is_file = |kind: &InodeKind| matches!(kind, InodeKind::Regular(_));
     let (files, delta) = match opened {
         Opened::Whole(bundle) => {
             let files = bundle.index.inodes().iter().filter(|inode| is_file(&inode.kind)).count();
             let delta = match base {
-                Some(base) => with_bases(compare::indexes(base, &bundle.index, 0)?, opened.head()),
+                Some(base) => with_bases(compare::count(base, &bundle.index), opened.head()),
                 None => JsValue::UNDEFINED,
             };
             (count(files), delta)
         }
         Opened::Delta(delta) => (JsValue::UNDEFINED, with_bases(changes(delta), &delta.head)),
     };
-    Ok(object([
+    object(&[
         ("entries", rounded(maxima.entries).into()),
         ("files", files),
         ("bytes", rounded(maxima.logical).into()),
         ("delta", delta),
-    ]))
+    ])
 }
 
 /// Adds the bases of a delta bundle to what it changes.
 fn with_bases(changes: JsValue, head: &Head) -> JsValue {
     let bases = head.root().bases.as_ref().map_or(JsValue::UNDEFINED, |bases| bases_list(&bases.bases));
-    for (name, value) in [("bases", bases), ("rows", JsValue::UNDEFINED)] {
-        // A new object accepts any property, and "undefined" counts as absent.
-        let _ = Reflect::set(&changes, &name.into(), &value);
-    }
+    // A new object accepts any property.
+    let _ = Reflect::set(&changes, &"bases".into(), &bases);
     changes
 }
 
@@ -195,21 +193,23 @@ fn bases_list(bases: &[Base]) -> JsValue {
             base.identity.as_ref().map_or((JsValue::UNDEFINED, JsValue::UNDEFINED), |(name, version)| {
                 (name.as_str().into(), version.to_string().into())
             });
-        object([("name", name), ("version", version), ("indexDigest", hex(&base.index_digest).into())])
+        object(&[("name", name), ("version", version), ("indexDigest", hex(&base.index_digest).into())])
     };
     bases.iter().map(of).collect::<Array>().into()
 }
 
 /// Returns the changes of a delta bundle to the trees of its first base.
 fn changes(delta: &Delta) -> JsValue {
-    let names = delta.difference.edited_names();
-    let of = |becomes| names.iter().filter(|name| name.becomes == becomes).count();
-    object([
-        ("added", count(of(Becomes::Added))),
-        ("changed", count(of(Becomes::Changed))),
-        ("metadata", count(of(Becomes::Metadata))),
-        ("removed", count(of(Becomes::Removed))),
-    ])
+    let mut counts = [0; 4];
+    for name in delta.difference.edited_names() {
+        counts[match name.becomes {
+            Becomes::Added => 0,
+            Becomes::Changed => 1,
+            Becomes::Metadata => 2,
+            Becomes::Removed => 3,
+        }] += 1;
+    }
+    compare::counts(counts)
 }
 
 fn count(number: usize) -> JsValue {

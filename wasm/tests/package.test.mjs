@@ -365,3 +365,61 @@ test("the vectors of delta bundles, over their bases", async (context) => {
     }));
   }
 });
+
+test("a delta that was checked over its bases lists and opens the files that result", async (context) => {
+  const all = new Map(vectors().map((vector) => [vector.name, vector]));
+  const good = [...all.values()].filter(({ name, keys }) => name.startsWith("good-delta") && keys.check?.[0] === "apply");
+  assert(good.length > 5);
+  for (const vector of good) {
+    await context.test(vector.name, async () => {
+      const at = (name) => join(folder, name);
+      for (const name of [vector.name, ...vector.keys.base.map((name) => `${name}.vec`)]) writeFileSync(at(name), all.get(name).bytes);
+      const bases = vector.keys.base.flatMap((name) => ["--base", at(`${name}.vec`)]);
+      const program = (...args) => execFileSync(sealift, [...args, ...bases], { stdio: ["ignore", "pipe", "pipe"] });
+      const bundle = await openBundle(new Blob([vector.bytes]), { allowUnsigned: true });
+      assert.deepEqual([bundle.isWhole, await bundle.refs()], [false, []]);
+      await assert.rejects(bundle.changes(), TypeError);
+      const { bases: checked, summary, deep } = await withBases(all, vector, (base) => bundle.verify({ base, jobs: 2 }));
+      assert.deepEqual([checked.length, deep, bundle.isWhole], [vector.keys.base.length, true, true]);
+      const { rows, ...counts } = await bundle.changes();
+      const { bases: named, ...summed } = summary.delta;
+      assert.deepEqual([summed, named.length], [counts, checked.length]);
+      assert(rows.length > 0);
+
+      const refs = await bundle.refs();
+      const entries = await bundle.entries(await bundle.search(""));
+      const paths = entries.map(({ ref, path }) => (refs.length > 1 ? `${ref}:${path}` : path));
+      assert.deepEqual(paths.sort(), program("ls", at(vector.name)).toString().trim().split("\n").sort());
+      for (const entry of entries.filter(({ type }) => type === "file")) {
+        const content = Buffer.from(await new Response(await bundle.open(entry)).arrayBuffer());
+        assert(content.equals(program("cat", at(vector.name), `${entry.ref}:${entry.path}`)), entry.path);
+      }
+      bundle.close();
+    });
+  }
+});
+
+test("a base that changes under a delta is not the delta's fault", async () => {
+  const all = new Map(vectors().map((vector) => [vector.name, vector]));
+  const [delta, base] = [all.get("good-delta.vec").bytes, all.get("good-base.vec").bytes];
+  const file = join(folder, "base.sealift");
+  writeFileSync(file, base);
+  const bundle = await openBundle(new Blob([delta]), { allowUnsigned: true });
+  const other = await openBundle(new Blob([base]));
+  const damaged = Buffer.from(base);
+  damaged[base.length - 1] ^= 1;
+  await assert.rejects(openBundle(new Blob([damaged])).then((base) => bundle.verify({ base })), { code: "base", message: /do not match their digest/ });
+  await assert.rejects(openBundle(bytes).then((base) => bundle.verify({ base })), { code: "base", message: /no delta of os version 7/ });
+  await assert.rejects(bundle.verify({ base: await openBundle(base) }), { code: "base", message: /a Blob, an address or a path/ });
+  assert.equal(bundle.isWhole, false);
+  assert.equal((await bundle.verify({ deep: true })).bases, undefined);
+  // It is checked, and then becomes another file.
+  const path = await openBundle(file);
+  await bundle.verify({ base: path });
+  writeFileSync(file, damaged);
+  await assert.rejects(bundle.verify({ base: path }), { code: "base" });
+  assert.equal(bundle.isWhole, false);
+  await bundle.verify({ base: other });
+  assert.equal(bundle.isWhole, true);
+  for (const each of [bundle, other, path]) each.close();
+});

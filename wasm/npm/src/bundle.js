@@ -320,6 +320,7 @@ export class Bundle {
       const sha256 = check.state && (await this.#keeper.call("hashEnd", [check.state]));
       return { head, verdict, summary, deep: depth !== "stored", bases: bases.length > 0 ? bases.map(({ head }) => head) : undefined, sha256, seconds: passed() };
     } catch (error) {
+      if (this.#bases.length > 0 && error instanceof SealiftError && error.code === "base") await this.#leaveBases();
       signal?.throwIfAborted();
       throw error;
     } finally {
@@ -341,7 +342,7 @@ export class Bundle {
    */
   #inOrder(given) {
     const wanted = this.head.delta?.bases ?? [];
-    const isWanted = ({ head }) => wanted.some(({ indexDigest }) => indexDigest === head.indexDigest);
+    const isWanted = (/** @type {Bundle} */ { head }) => wanted.some(({ indexDigest }) => indexDigest === head.indexDigest);
     const other = given.find((bundle) => !isWanted(bundle));
     if (other) throw ofBase(new TypeError(`the bundle is no delta of ${other.head.name} version ${other.head.version}`));
     return wanted.map(({ name, version, indexDigest }) => {
@@ -376,6 +377,12 @@ export class Bundle {
     // What a reader takes, bases included. Only the first one needs the digests.
     this.#places = { ...this.#places, memory: places.memory };
     this.#bases = given.map((base) => ({ ...base, digests: new Uint8Array(0) }));
+  }
+
+  /** A base is not what it was: without it, this is a delta as before. */
+  async #leaveBases() {
+    this.#bases = [];
+    this.#places = await this.#keeper.call("rebase", [this.#opening.bytes(), []]);
   }
 
   /**
@@ -443,6 +450,11 @@ export class Bundle {
     return this.#keeper.call("edits");
   }
 
+  /** The OSTree commits of a delta bundle: which names change in them is known with its bases. @returns {Promise<string[]>} */
+  commits() {
+    return this.#keeper.call("commits");
+  }
+
   /**
    * What a delta bundle changes of its first base, once it was completed.
    * @param {number} [limit]
@@ -463,8 +475,9 @@ export class Bundle {
   }
 
   /** What lies where in the file. @param {number} columns @returns {Promise<import("../types.js").Picture>} */
-  picture(columns) {
-    return this.#keeper.call("picture", [columns]);
+  async picture(columns) {
+    const { classes, saved, largest } = await this.#keeper.call("picture");
+    return { ...shares(classes, this.chunkOffsets, columns), saved, largest };
   }
 
   /**
@@ -524,6 +537,7 @@ export class Bundle {
     if (this.#opening.source.inOrder) throw new TypeError("it came as a stream, from which nothing can be read again: open the file itself");
     const path = typeof what === "string" ? new TextEncoder().encode(what) : what;
     const entry = path instanceof Uint8Array ? await this.#keeper.call("find", [path]) : path.entry;
+    /** @type {import("../pkg/sealift_wasm.js").Content} */
     const { object, parts, chunks, base } = await this.#keeper.call("content", [entry]);
     return parts.map(([offset, length], part) => ({ object, part, chunk: chunks[part], base, offset, length }));
   }
@@ -754,6 +768,30 @@ class RunCheck {
     if (order < (this.#failure?.order ?? Infinity)) this.#failure = { order, error };
     for (const goOn of this.#waiting.values()) goOn();
   }
+}
+
+/** What a chunk holds, in the order of the numbers that the reader has for it. */
+const CLASSES = /** @type {const} */ (["hot", "small", "large", "shared"]);
+
+/**
+ * The bytes of each class of chunks, and for each of `columns` equal parts of all bytes the class with the largest share.
+ * @param {Uint8Array} classes
+ * @param {Float64Array} offsets
+ * @param {number} columns
+ */
+function shares(classes, offsets, columns) {
+  const total = offsets[classes.length];
+  const sums = [0, 0, 0, 0];
+  const most = Array.from({ length: columns }, () => [0, 0, 0, 0]);
+  classes.forEach((kind, chunk) => {
+    const [start, end] = [offsets[chunk], offsets[chunk + 1]];
+    sums[kind] += end - start;
+    for (let column = Math.floor((start * columns) / total); column < columns && (total * column) / columns < end; column += 1) {
+      most[column][kind] += Math.max(0, Math.min(end, (total * (column + 1)) / columns) - Math.max(start, (total * column) / columns));
+    }
+  });
+  const [hot, small, large, shared] = sums;
+  return { hot, small, large, shared, columns: most.map((each) => CLASSES[each.indexOf(Math.max(...each))]) };
 }
 
 /**

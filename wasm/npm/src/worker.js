@@ -80,7 +80,7 @@ const functions = {
   },
 
   /**
-   * Completes the delta bundle with its bases. If that fails, it stays what it was.
+   * Completes the delta bundle with its bases; without any it becomes a delta again. If that fails, it stays what it was.
    * @param {Uint8Array} bytes The bytes before its chunks.
    * @param {{ bytes: Uint8Array, handle: import("./sources.js").Handle, digests: Uint8Array }[]} given For each base, in the order of the root, the
    *   bytes before its chunks, its file, and what its check found.
@@ -98,7 +98,7 @@ const functions = {
           throw ofBase(error);
         }
       }
-      const places = whole.complete();
+      const places = given.length > 0 ? whole.complete() : whole.open();
       bases = given.map(({ handle }) => fromHandle(handle));
       reader.free();
       reader = whole;

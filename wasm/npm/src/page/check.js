@@ -25,13 +25,13 @@ const LATEST = 60_000;
 const SOON = 100;
 const LATE = 2000;
 
-/** @typedef {{ source: BundleSource, name: string }} Base A base and its name. */
+/** @typedef {{ source: BundleSource, name: string }} Base A bundle that may be a base, and its name. */
 
 /**
  * The receiver of changes.
  * @typedef {object} Listener
  * @property {(name: string | undefined) => Promise<Policy>} policy The policy for bundles of a name; rejects if it is not available.
- * @property {() => Base | undefined} base The base for checking a delta, if the page names one.
+ * @property {() => Base[]} bases The bases for checking a delta, as far as the page names them.
  * @property {() => { wasmUrl?: string, workerUrl?: string }} places The URLs of the package's parts.
  * @property {(check: Check) => void} changed The facts about the bundle changed.
  * @property {(check: Check, progress: Progress) => void} progressed
@@ -52,8 +52,8 @@ export class Check {
   #judgement = 0;
   /** @type {Policy | undefined} */
   #policy;
-  /** The base that the user selected. @type {Base | undefined} */
-  #base;
+  /** The bases that the user selected. @type {Base[]} */
+  #bases;
   /** @type {ReturnType<typeof setTimeout> | undefined} */
   #timer;
   #start = performance.now();
@@ -68,14 +68,14 @@ export class Check {
    * @param {boolean} deep
    * @param {Listener} listener
    * @param {Error} [noSource] Why there is nothing to read.
-   * @param {Base} [base] Its base, if known.
+   * @param {Base[]} [bases] Its bases, as far as they are known.
    */
-  constructor(source, name, deep, listener, noSource, base) {
+  constructor(source, name, deep, listener, noSource, bases = []) {
     this.source = source;
     this.name = name;
     this.listener = listener;
     this.noSource = noSource;
-    this.#base = base;
+    this.#bases = bases;
     this.#facts = { deep, isStopped: false };
     this.#finding = finding(this.#facts);
   }
@@ -156,21 +156,44 @@ export class Check {
     // SHA-256 is sequential and slow, so the verdict on a file does not wait for it. A network connection is slower anyway.
     const sha256 = !(this.source instanceof Blob);
     const onProgress = (/** @type {Progress} */ progress) => void (signal.aborted || this.listener.progressed(this, progress));
-    const given = bundle.head.delta && deep ? (this.#base ?? this.listener.base()) : undefined;
-    if (given) {
-      /** @type {Bundle | undefined} */
-      let base;
+    const given = bundle.head.delta && deep ? (this.#bases.length > 0 ? this.#bases : this.listener.bases()) : [];
+    if (given.length > 0) {
+      /** @type {Bundle[]} */
+      let base = [];
       try {
-        base = await openBundle(given.source, { ...this.places, signal });
+        base = await this.#openBases(bundle, given, signal);
         return await bundle.verify({ base, sha256, signal, onProgress });
       } catch (fault) {
-        if (signal.aborted || (base && !(fault instanceof SealiftError && fault.code === "base"))) throw fault;
+        if (signal.aborted || !(fault instanceof SealiftError && fault.code === "base")) throw fault;
         this.#set({ baseFault: fault });
       } finally {
-        base?.close();
+        for (const each of base) each.close();
       }
     }
     return bundle.verify({ deep, sha256, signal, onProgress });
+  }
+
+  /**
+   * Opens those of the given bundles that are bases of this one. If none is, all are opened, so that the check says which they are.
+   * @param {Bundle} bundle
+   * @param {Base[]} given
+   * @param {AbortSignal} signal
+   */
+  async #openBases(bundle, given, signal) {
+    /** @type {Bundle[]} */
+    const open = [];
+    try {
+      for (const { source, name } of given) open.push(await opened(source, name, { ...this.places, signal }));
+    } catch (error) {
+      for (const each of open) each.close();
+      signal.throwIfAborted();
+      throw error;
+    }
+    const isBase = (/** @type {Bundle} */ { head }) => bundle.head.delta?.bases.some(({ indexDigest }) => indexDigest === head.indexDigest);
+    const bases = open.filter(isBase);
+    if (bases.length === 0) return open;
+    for (const each of open) if (!bases.includes(each)) each.close();
+    return bases;
   }
 
   /**
@@ -184,19 +207,18 @@ export class Check {
   }
 
   /**
-   * Checks a delta over its base.
-   * @param {BundleSource} source
-   * @param {string} name
+   * Checks a delta over its bases, which are among these bundles.
+   * @param {Base[]} bases
    */
-  checkOver(source, name) {
-    this.#base = { source, name };
+  checkOver(bases) {
+    this.#bases = bases;
     this.#facts = { ...this.#facts, deep: true };
     return this.run();
   }
 
-  /** Checks over the base that the page now names. */
+  /** Checks over the bases that the page now names. */
   rebase() {
-    if (this.#bundle?.head.delta && !this.#base) this.run();
+    if (this.#bundle?.head.delta && this.#bases.length === 0) this.run();
   }
 
   /**
@@ -341,5 +363,20 @@ export class Check {
     this.#facts = facts;
     this.#finding = next;
     this.listener.changed(this);
+  }
+}
+
+/**
+ * Opens what may be a base. If it cannot be opened, that says nothing of the delta.
+ * @param {BundleSource} source
+ * @param {string} name
+ * @param {import("../../types.js").OpenOptions} options
+ */
+async function opened(source, name, options) {
+  try {
+    return await openBundle(source, options);
+  } catch (error) {
+    options.signal?.throwIfAborted();
+    throw new SealiftError("base", `${name} cannot be opened as a base: ${/** @type {Error} */ (error).message}`, error);
   }
 }

@@ -205,7 +205,7 @@ export class SealiftVerifier extends ElementBase {
   }
 
   /**
-   * @param {{ source: BundleSource, name: string, fault?: Error, base?: import("./check.js").Base }[]} sources `fault` states why there is nothing to
+   * @param {{ source: BundleSource, name: string, fault?: Error, bases?: import("./check.js").Base[] }[]} sources `fault` states why there is nothing to
    * read.
    * @param {boolean} [isAsked] Whether the user asked, and so waits for the verdict.
    */
@@ -213,7 +213,7 @@ export class SealiftVerifier extends ElementBase {
     this.#clear();
     const listener = {
       policy: (/** @type {string | undefined} */ name) => this.#policy(name),
-      base: () => this.#base(),
+      bases: () => this.#bases(),
       places: () => this.#places(),
       changed: (/** @type {Check} */ check) => this.#changed(check, isAsked),
       progressed: (/** @type {Check} */ check, /** @type {import("../../types.js").Progress} */ progress) => this.#progressed(check, progress),
@@ -221,12 +221,12 @@ export class SealiftVerifier extends ElementBase {
     const portal = {
       judge: () => this.#judge(),
       hides: (/** @type {string} */ part) => this.#hides(part),
-      base: () => this.#base(),
+      bases: () => this.#bases(),
       trust: (/** @type {string} */ line) => this.#settings.add("allowedSigners", line),
       canTrust: () => this.#settings.canChange("allowedSigners"),
     };
-    this.#items = sources.map(({ source, name, fault, base }) => {
-      const check = new Check(source, name, this.#chooser.deep, listener, fault, base);
+    this.#items = sources.map(({ source, name, fault, bases }) => {
+      const check = new Check(source, name, this.#chooser.deep, listener, fault, bases);
       return { check, view: new View(check, portal), said: "", wasOk: false };
     });
     const items = this.#items;
@@ -369,9 +369,10 @@ export class SealiftVerifier extends ElementBase {
     for (const { check } of this.#items) check.judge();
   }
 
-  #base() {
-    const address = this.getAttribute("base-src");
-    return address === null ? undefined : { source: address, name: address };
+  /** Addresses with spaces between them. */
+  #bases() {
+    const addresses = (this.getAttribute("base-src") ?? "").split(/\s+/).filter((address) => address !== "");
+    return addresses.map((address) => ({ source: address, name: address }));
   }
 
   #checkSrc() {
@@ -402,11 +403,12 @@ export class SealiftVerifier extends ElementBase {
     const bases = bundles.length > 1 ? await basesAmong(bundles, this.#places()) : new Map();
     if (choice !== this.#choice) return;
     const isMultiple = this.hasAttribute("multiple");
-    // If one of two bundles is the other's base, they are checked as one bundle.
-    const chosen = !isMultiple && bundles.length === 2 && bases.size === 1 ? [...bases.keys()] : bundles;
+    // If all others are bases of one, they are checked as one bundle.
+    const [[delta, own = []] = []] = bases;
+    const chosen = !isMultiple && delta && bases.size === 1 && own.length === bundles.length - 1 ? [delta] : bundles;
     const isTooMany = chosen.length > 1 && !isMultiple;
     if (isTooMany) this.reset();
-    else if (chosen.length > 0) this.#start(chosen.map((file) => ({ source: file, name: file.name, base: bases.get(file) })), true);
+    else if (chosen.length > 0) this.#start(chosen.map((file) => ({ source: file, name: file.name, bases: bases.get(file) })), true);
     this.#chooser.say(isTooMany && h("p", { class: "fault" }, `${count(bundles.length, "bundle")}: choose one of them. Nothing was checked.`), notes);
   }
 

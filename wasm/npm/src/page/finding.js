@@ -111,7 +111,6 @@ export function report(finding, facts, { name, bytes, seconds, policy, forgets, 
 /** @param {Facts} facts */
 function overBase({ verified, baseFault }) {
   if (baseFault !== undefined) return { checked: false, error: /** @type {Error} */ (baseFault).message };
-  if (!verified?.base) return undefined;
-  const { name, version, indexDigest } = verified.base;
-  return { checked: true, name, version, indexDigest };
+  if (!verified?.bases) return undefined;
+  return { checked: true, bases: verified.bases.map(({ name, version, indexDigest }) => ({ name, version, indexDigest })) };
 }

@@ -63,17 +63,19 @@ function offered(name, kind, text, settings, bundleName) {
 }
 
 /**
- * Returns the deltas among several bundles whose base is among them, each with its base.
+ * Returns the deltas among several bundles of which a base is among them, each with its bases.
  * @param {File[]} files
  * @param {{ wasmUrl?: string, workerUrl?: string }} places
+ * @returns {Promise<Map<File, import("./check.js").Base[]>>}
  */
 export async function basesAmong(files, places) {
   const heads = await Promise.all(files.map((file) => headOf(file, places)));
   const found = new Map();
   heads.forEach((head, at) => {
     const wanted = head?.delta?.bases.map(({ indexDigest }) => indexDigest) ?? [];
-    const base = heads.findIndex((other) => other && !other.delta && wanted.includes(other.indexDigest));
-    if (base >= 0) found.set(files[at], { source: files[base], name: files[base].name });
+    const isBase = (/** @type {import("../../types.js").Head | undefined} */ other) => other && !other.delta && wanted.includes(other.indexDigest);
+    const bases = files.filter((_, other) => isBase(heads[other]));
+    if (bases.length > 0) found.set(files[at], bases.map((file) => ({ source: file, name: file.name })));
   });
   return found;
 }

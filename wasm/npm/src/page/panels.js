@@ -1,6 +1,7 @@
 // The panels that list facts: signers, identity, changes, layout.
 
 import { h, icon, svg } from "./dom.js";
+import { listed } from "./verdict.js";
 import { bytes, count, moment, number } from "./words.js";
 
 /** @typedef {import("../../types.js").Bundle} Bundle */
@@ -80,7 +81,7 @@ export function damage({ count: all, names }) {
  */
 export function proof({ sha256, checked, deep, base, policy, page }) {
   const key = (/** @type {string | undefined} */ digest) => digest && h("span", { class: "key" }, digest);
-  const depth = base?.checked ? `every byte, and the content of every file with its base ${base.name} version ${base.version}` : deep ? "every byte, and the content of every file" : "every byte";
+  const depth = base?.checked ? `every byte, and the content of every file, with ${listed(base.bases ?? [])}` : deep ? "every byte, and the content of every file" : "every byte";
   const rows = /** @type {[string, any][]} */ ([
     ["SHA-256 of the file", key(sha256)],
     ["Checked", `${checked.slice(0, 19).replace("T", " ")} UTC`],

@@ -104,15 +104,23 @@ export function wordsOfWork(head, verdict) {
 }
 
 /**
+ * Returns the names and versions of bases.
+ * @param {{ name?: string, version?: string }[]} bases
+ */
+export function listed(bases) {
+  return new Intl.ListFormat("en").format(bases.map(({ name, version }) => (name ? `${name} version ${version}` : "a base without a name")));
+}
+
+/**
  * @param {import("../../types.js").Verified} verified
  * @param {Verdict} verdict
  * @param {Facts} facts
  * @returns {Words}
  */
-export function wordsOfSafe({ head, summary, deep, base }, { needed }, { baseFault }) {
+export function wordsOfSafe({ head, summary, deep, bases }, { needed }, { baseFault }) {
   const title = `Safe to install: ${head.name}, version ${head.version}`;
   const signed = needed > 1 ? `Signed by ${needed} keys you trust` : "Signed by a key you trust";
-  if (base) return { tone: "good", title, text: `${signed}; every byte is undamaged, and so is each file that it brings to its base, ${base.name} version ${base.version}. The device checks the whole result.` };
+  if (bases) return { tone: "good", title, text: `${signed}; every byte is undamaged, and so is every file that results with ${listed(bases)}.` };
   if (summary.delta) {
     const why = baseFault === undefined ? "" : `It was not checked over its base: ${/** @type {Error} */ (baseFault).message}. `;
     if (why) return { tone: "good", title, text: `${signed}; every byte is undamaged. ${why}The device checks the result against its installed version.` };

@@ -21,7 +21,7 @@ import { strangers } from "./strangers.js";
  * @property {(line: string) => void} trust Adds a line to the allowed signers.
  * @property {() => boolean} canTrust
  * @property {(part: string) => boolean} hides
- * @property {() => { source: BundleSource, name: string } | undefined} base The bundle to compare with.
+ * @property {() => { source: BundleSource, name: string }[]} bases The bundles to compare with, or over which deltas are checked.
  */
 
 export class View {
@@ -52,6 +52,8 @@ export class View {
   #preview;
   /** @type {Bundle | undefined} */
   #shown;
+  /** Whether the files of a delta are shown, which takes its bases. */
+  #isShownWhole = false;
   /** @type {Bundle | undefined} */
   #older;
   #comparison = h("div", { role: "status" });
@@ -103,8 +105,9 @@ export class View {
     this.#report.hidden = isBusy || finding.state === "checking";
     fill(this.#proof, !this.#report.hidden && proof(this.#check.report));
     this.#preview?.update(finding.ok);
-    if (bundle && bundle !== this.#shown) {
+    if (bundle && (bundle !== this.#shown || bundle.isWhole !== this.#isShownWhole)) {
       this.#shown = bundle;
+      this.#isShownWhole = bundle.isWhole;
       this.#showContents(bundle).catch(() => {}); // the bundle may be closed meanwhile
     }
   }
@@ -123,7 +126,7 @@ export class View {
 
   /** Compares with the bundle that the portal names, if any. */
   async compareWithBase() {
-    const base = this.#portal.base();
+    const [base] = this.#portal.bases();
     if (base && this.#shown && !this.#shown.head.delta) await this.#compare(base.source, base.name);
   }
 
@@ -157,12 +160,8 @@ export class View {
 
   /** @param {Bundle} bundle */
   async #showContents(bundle) {
-    if (bundle.head.delta) {
-      const edits = await bundle.edits();
-      const counts = { added: 0, changed: 0, metadata: 0, removed: 0 };
-      for (const { kind } of edits) counts[kind] += 1;
-      fill(this.#changes, panel("What it changes", ...changes(counts, edits), this.#chooseBase()));
-    } else {
+    if (bundle.isWhole) {
+      this.#tree?.close();
       const tree = new Tree(bundle);
       const preview = new Preview(bundle, this.#check.finding.ok);
       this.#tree = tree;
@@ -170,20 +169,34 @@ export class View {
       tree.element.addEventListener("choose", (event) => preview.choose(/** @type {CustomEvent} */ (event).detail));
       fill(this.#files, panel("What is in it", h("div", { class: "files" }, tree.element, preview.element)));
       await tree.show();
+    }
+    if (!bundle.head.delta) {
       fill(this.#changes, this.#chooseOlder());
       this.compareWithBase();
+    } else if (bundle.isWhole) {
+      const result = await bundle.changes();
+      fill(this.#changes, panel("What it changes", ...changes(result, result.rows), this.#chooseBases(bundle)));
+    } else {
+      this.#tree?.close();
+      fill(this.#files);
+      const [edits, commits] = [await bundle.edits(), await bundle.commits()];
+      const counts = { added: 0, changed: 0, metadata: 0, removed: 0 };
+      for (const { kind } of edits) counts[kind] += 1;
+      fill(this.#changes, panel("What it changes", ...changes(counts, edits), commits.length > 0 && hidden(commits), this.#chooseBases(bundle)));
     }
     this.update();
     fill(this.#layout, await layout(bundle));
   }
 
-  #chooseBase() {
-    const choose = h("input", { type: "file", id: "base", onchange: () => {
-      const [file] = choose.files ?? [];
+  /** @param {Bundle} bundle */
+  #chooseBases({ head }) {
+    const isOne = head.delta?.bases.length === 1;
+    const choose = h("input", { type: "file", id: "base", multiple: !isOne, onchange: () => {
+      const files = [...(choose.files ?? [])];
       choose.value = "";
-      if (file) this.#check.checkOver(file, file.name);
+      if (files.length > 0) this.#check.checkOver(files.map((file) => ({ source: file, name: file.name })));
     } });
-    return h("p", {}, h("label", { htmlFor: "base", class: "button" }, "Check it over its base"), choose);
+    return h("p", {}, h("label", { htmlFor: "base", class: "button" }, isOne ? "Check it over its base" : "Check it over its bases"), choose);
   }
 
   #chooseOlder() {
@@ -226,4 +239,12 @@ export class View {
       if (!signal.aborted) fill(this.#comparison, h("p", { class: "fault" }, `These cannot be compared: ${/** @type {Error} */ (error).message}`));
     }
   }
+}
+
+/**
+ * Says of which refs a delta does not say the names.
+ * @param {string[]} commits
+ */
+function hidden(commits) {
+  return h("p", { class: "quiet" }, "It updates OSTree commits: ", h("bdi", {}, commits.join(", ")), ". Which names change in them can only be told with the base: choose it, and they are listed here.");
 }

@@ -1,0 +1,115 @@
+// Delta bundles over their bases, as an administrator checks them. Run by: node --test wasm/tests/delta.test.mjs, with SEALIFT_BROWSER=firefox in that
+
+import assert from "node:assert/strict";
+import { execFileSync } from "node:child_process";
+import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { after, before, test } from "node:test";
+
+import { sealift, vectors } from "./bundle.mjs";
+import { site } from "./site.mjs";
+import { visitors } from "./visitors.mjs";
+
+const all = new Map(vectors().map((vector) => [vector.name.replace(".vec", ""), vector]));
+/** Those that are good over their bases, and bring files. */
+const GOOD = ["good-delta", "good-delta-suffix", "good-delta-two-bases", "good-delta-ostree", "good-delta-ostree-history"];
+const WHOLE = "every byte is undamaged, and so is every file that results with";
+
+let [folder, server, people, signers] = [];
+const at = (name) => join(folder, `${name}.sealift`);
+const run = (...args) => execFileSync(sealift, args, { stdio: ["ignore", "pipe", "pipe"], maxBuffer: 1 << 28 });
+const basesOf = (name) => all.get(name).keys.base;
+const withBases = (name) => basesOf(name).flatMap((base) => ["--base", at(base)]);
+
+before(async () => {
+  folder = mkdtempSync(join(tmpdir(), "sealift-delta-"));
+  run("key", "generate", "-o", join(folder, "release"));
+  signers = `* namespaces="sealift" ${readFileSync(join(folder, "release.pub"), "utf8").trim()}`;
+  for (const name of [...GOOD, "difference-digest", "object-id-delta"]) {
+    for (const each of [name, ...basesOf(name)]) writeFileSync(at(each), all.get(each).bytes);
+    const { name: own, version } = JSON.parse(run("info", at(name), "--json")).identity;
+    run("sign", at(name), "--key", join(folder, "release"), "--name", own, "--bundle-version", String(version));
+  }
+  server = await site({ bundles: folder });
+  people = visitors(server);
+});
+after(async () => {
+  await people?.close();
+  await server?.close();
+  if (folder) rmSync(folder, { recursive: true });
+});
+
+/** A page at which this delta was chosen. */
+async function chosen(name) {
+  const visitor = await people.visit({ signers });
+  await visitor.choose(at(name));
+  await visitor.verdict("Safe to install");
+  const banner = (text) => visitor.page.locator(".view:not([hidden]) .banner", { hasText: text }).waitFor({ timeout: 20_000 });
+  return { ...visitor, banner };
+}
+
+/** Whether the program finds a regular file there. */
+async function isFile(name, path) {
+  try {
+    return Boolean(run("cat", at(name), path, ...withBases(name)));
+  } catch {
+    return false;
+  }
+}
+
+for (const name of GOOD) {
+  test(`${name}, over what it is relative to`, async () => {
+    const { page, banner, leave } = await chosen(name);
+    await banner("It is a delta: the device checks the result");
+    const isCommit = name.includes("ostree");
+    const hint = page.getByText("Which names change in them can only be told with the base");
+    assert.equal(await hint.count(), isCommit ? 1 : 0);
+    assert.equal(await page.getByRole("tree").count(), 0);
+    // In any order: each is known by its digest.
+    await page.locator("#base").setInputFiles(basesOf(name).map(at).reverse());
+    await banner(WHOLE);
+    const { base } = await page.locator("sealift-verifier").evaluate(({ reports }) => reports[0]);
+    const indexes = basesOf(name).map((base) => JSON.parse(run("info", at(base), "--json")).identity.index_digest);
+    assert.deepEqual([base.checked, base.bases.map(({ indexDigest }) => indexDigest)], [true, indexes]);
+
+    // The tree that results, and what it changes of the first base.
+    const paths = run("ls", at(name), ...withBases(name)).toString().trim().split("\n");
+    await page.getByText(`${paths.length} entries, `).first().waitFor();
+    assert.equal(await hint.count(), 0);
+    const { added, changed, removed, metadata } = await page.locator("sealift-verifier").evaluate(({ reports }) => reports[0].summary.delta);
+    assert(added + changed + removed + metadata > 0);
+    await page.getByText(`${added} added, ${changed} changed, ${removed} removed, ${metadata} metadata only.`).waitFor();
+
+    // Files of the bases and of the delta are shown.
+    for (const path of paths.slice(0, 8)) {
+      const shown = path.slice(path.indexOf(":") + 1);
+      await page.getByPlaceholder("Filter by name").fill(shown);
+      await page.locator(".row", { has: page.getByText(shown, { exact: true }) }).first().click();
+      await page.locator(".preview h3", { hasText: shown }).waitFor();
+      if (await isFile(name, path)) await page.getByRole("button", { name: "Save this file" }).waitFor();
+    }
+    await leave();
+  });
+}
+
+test("one of two bases is not enough, and the other one is named", async () => {
+  const { page, banner, verdict, leave } = await chosen("good-delta-two-bases");
+  await page.locator("#base").setInputFiles(at("good-base"));
+  await banner("It was not checked over its base: the base: the bundle needs ");
+  await verdict("Safe to install");
+  await page.locator("sealift-verifier").evaluate((element) => element.setAttribute("base-src", "/bundles/good-two-refs.sealift /bundles/good-base.sealift"));
+  await page.locator("#file").setInputFiles(at("good-delta-two-bases"));
+  await banner(WHOLE);
+  await leave();
+});
+
+test("a delta that does not become what was signed is refused where its base is there", async () => {
+  for (const [name, words] of [["difference-digest", "index: the bytes do not match their digest"], ["object-id-delta", "its content does not match its id"]]) {
+    const { page, banner, verdict, leave } = await chosen(name);
+    await page.locator("#base").setInputFiles(basesOf(name).map(at));
+    await verdict("it is damaged, or was changed");
+    await banner(words);
+    await leave();
+  }
+});
