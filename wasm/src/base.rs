@@ -37,6 +37,9 @@ struct Base {
     digests: Vec<u8>,
 }
 
+/// Portions of an object, each with its chunk.
+type Portions = Vec<(Portion, Option<u32>)>;
+
 /// An object of a base.
 #[derive(Clone, Copy, Debug)]
 struct Origin {
@@ -105,7 +108,7 @@ impl Bases {
     }
 
     /// Returns where a base has an object of the completed bundle: the base, its number there, and its portions with their chunks.
-    pub(crate) fn portions(&self, object: u32) -> Option<(u32, Vec<(Portion, Option<u32>)>)> {
+    pub(crate) fn portions(&self, object: u32) -> Option<(u32, Portions)> {
         let origin = self.origins.get(at(object)).copied().flatten()?;
         let base = self.base(origin);
         let home = base.homes.get(at(origin.object)).copied().flatten();
