@@ -97,7 +97,9 @@ fn push_part(out: &mut String, part: &str) {
     let mut based = String::with_capacity(part.len() + 1);
     based.push('x');
     based.push_str(part);
-    out.extend(based.escape_debug().skip(1));
+    for escaped in based.escape_debug().skip(1) {
+        out.push(escaped);
+    }
 }
 
 /// Returns `bytes` in the form that JSON output has for them: valid UTF-8 as it is, but for `%`, control characters, and those that turn the

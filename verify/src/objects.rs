@@ -120,7 +120,7 @@ impl VerityTable {
             object: large.object,
             hasher: VerityHasher::new(),
             next: 0,
-            waiting: vec![None; bundle.layout.pieces_of(large.object).len()],
+            waiting: bundle.layout.pieces_of(large.object).iter().map(|_| None).collect(),
         };
         let large = bundle.layout.large.iter().map(unknown).collect();
         Self { digests: vec![[0; 32]; bundle.index.objects().len()], large }

@@ -26,7 +26,7 @@ pub(super) struct KeyLine<'a> {
 
 /// Says whether a word names a key type, so that no options stand before it.
 pub(super) fn is_key_type(word: &str) -> bool {
-    KEY_TYPES.contains(&word) || word.contains("-cert-v01@")
+    KEY_TYPES.contains(&word) || word.as_bytes().windows(10).any(|part| part == b"-cert-v01@")
 }
 
 impl<'a> KeyLine<'a> {

@@ -144,7 +144,7 @@ impl fmt::Debug for PublicKey {
 
 fn refuse_type(name: &[u8]) -> KeyError {
     let name = String::from_utf8_lossy(name).into_owned();
-    if name.contains("-cert-v") { KeyError::Certificate(name) } else { KeyError::Unsupported(name) }
+    if is_certificate(&name) { KeyError::Certificate(name) } else { KeyError::Unsupported(name) }
 }
 
 fn read_ed25519(reader: &mut Reader<'_>) -> Result<ed25519_dalek::VerifyingKey, KeyError> {
@@ -160,6 +160,11 @@ fn read_ed25519(reader: &mut Reader<'_>) -> Result<ed25519_dalek::VerifyingKey, 
         return Err(KeyError::Malformed("an Ed25519 key is not in its canonical form"));
     }
     Ok(key)
+}
+
+/// Returns whether a key type is that of a certificate.
+fn is_certificate(key_type: &str) -> bool {
+    key_type.as_bytes().windows(7).any(|part| part == b"-cert-v")
 }
 
 fn read_p256(reader: &mut Reader<'_>) -> Result<ecdsa::VerifyingKey, KeyError> {
