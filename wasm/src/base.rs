@@ -1,5 +1,6 @@
 //! The bases of a delta bundle: the parts of base objects that its chunks are decoded with (delta 6), and the objects that it leaves there.
 
+use std::collections::BTreeMap;
 use std::convert::Infallible;
 use std::ops::Range;
 
@@ -92,19 +93,16 @@ impl Bases {
 
     /// Finds in the bases the objects that the completed bundle does not carry.
     pub(crate) fn find_objects(&mut self, bundle: &Bundle) {
-        let mut known = Vec::new();
-        for (base, held) in (0..).zip(&self.bases) {
-            for (object, row) in (0..).zip(held.bundle.index.objects()) {
-                known.push((&row.id, base, object));
-            }
+        let mut known = BTreeMap::new();
+        for (number, row) in (0_u32..).zip(self.bases.iter().flat_map(|base| base.bundle.index.objects())) {
+            known.insert(row.id, number);
         }
-        known.sort_unstable();
-        let origin = |(number, id): (u32, &[u8; 32])| {
-            let (found, base, object) = known.get(known.partition_point(|(own, ..)| *own < id))?;
-            (*found == id && !bundle.layout.is_carried(number)).then_some(Origin { base: *base, object: *object })
-        };
-        let ids = bundle.index.objects().iter().map(|object| &object.id);
-        self.origins = (0..).zip(ids).map(origin).collect();
+        let mut origins = Vec::with_capacity(bundle.index.objects().len());
+        for (number, row) in (0..).zip(bundle.index.objects()) {
+            let found = known.get(&row.id).filter(|_| !bundle.layout.is_carried(number));
+            origins.push(found.and_then(|found| self.origin(*found)));
+        }
+        self.origins = origins;
     }
 
     /// Returns where a base has an object of the completed bundle: the base, its number there, and its portions with their chunks.

@@ -34,6 +34,15 @@ pub(crate) fn policy(allowed_signers: &str, options: &JsValue) -> Result<Policy,
     Ok(policy)
 }
 
+fn names() -> String {
+    let mut names = String::new();
+    for name in NAMES {
+        names.push_str(if names.is_empty() { "" } else { ", " });
+        names.push_str(name);
+    }
+    names
+}
+
 struct Options<'a>(&'a JsValue);
 
 impl<'a> Options<'a> {
@@ -41,7 +50,7 @@ impl<'a> Options<'a> {
         if let Some(object) = options.dyn_ref::<Object>() {
             for name in Object::keys(object).iter().filter_map(|name| name.as_string()) {
                 if !NAMES.contains(&name.as_str()) {
-                    return Err(misuse(&format!("there is no option {name:?}; there are {}", NAMES.join(", "))));
+                    return Err(misuse(&format!("there is no option {name:?}; there are {}", names())));
                 }
             }
         } else if !options.is_undefined() {
