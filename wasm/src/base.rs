@@ -14,8 +14,8 @@ use sealift_verify::objects::{Checked, VerityTable};
 use sealift_verify::ostree::{LargeFiles, OsTreeFiles};
 use wasm_bindgen::JsValue;
 
-use crate::content::place;
 use crate::error::misuse;
+use crate::place::place;
 
 /// The bases of a delta bundle, in the order of its root.
 #[derive(Debug, Default)]
@@ -39,7 +39,7 @@ struct Base {
 }
 
 /// Portions of an object, each with its chunk.
-type Portions = Vec<(Portion, Option<u32>)>;
+pub(crate) type Portions = Vec<(Portion, Option<u32>)>;
 
 /// An object of a base.
 #[derive(Clone, Copy, Debug)]

@@ -6,10 +6,11 @@ use sealift_format::{Bundle, InodeKind, Opened};
 use sealift_verify::content::{ChunkDecoder, Content, ContentError, Portion, portions_of};
 use wasm_bindgen::JsValue;
 
-use crate::base::Bases;
+use crate::base::{Bases, Portions};
 use crate::error::misuse;
-use crate::number::{rounded, to_js};
+use crate::number::rounded;
 use crate::object::object;
+use crate::place::place;
 use crate::report::content_error;
 
 /// Returns the file's object, its length, and for each part the place of its chunk's stored bytes, and its chunk or its base.
@@ -34,19 +35,11 @@ pub(crate) fn places(opened: &Opened, bases: &Bases, entry: u32) -> Result<JsVal
 }
 
 /// Returns the portions of an object with their chunks, and the base that has it.
-fn portions(bundle: &Bundle, bases: &Bases, object: u32) -> (Option<u32>, Vec<(Portion, Option<u32>)>) {
+fn portions(bundle: &Bundle, bases: &Bases, object: u32) -> (Option<u32>, Portions) {
     match bases.portions(object) {
         Some((base, portions)) => (Some(base), portions),
         None => (None, portions_of(bundle, object, bundle.layout.chunk_of(object)).collect()),
     }
-}
-
-/// Returns offset and length; the length of a part without data is zero.
-pub(crate) fn place(bundle: &Bundle, chunk: Option<u32>) -> Result<JsValue, JsValue> {
-    let row = chunk.and_then(|chunk| bundle.layout.chunks.get(usize::try_from(chunk).ok()?));
-    let (offset, len) = row.map_or((0, 0), |row| (row.offset, row.stored_len));
-    let at = to_js("an offset in the file", bundle.head.chunks_at().saturating_add(offset))?;
-    Ok(Array::of2(&at.into(), &len.into()).into())
 }
 
 /// Returns the checked bytes of part `part` of an object.

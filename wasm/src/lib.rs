@@ -22,6 +22,7 @@ mod number;
 mod object;
 mod options;
 mod picture;
+mod place;
 mod reader;
 mod report;
 mod sha256;
