@@ -4,7 +4,7 @@
 //! is sealed with. Each kind of target adds files of its own. A record is a short cut and no authority: head and index are checked whenever they
 //! are read, and objects by their ids.
 //!
-//! A directory has its record beside it ([`crate::directory::state`]); repositories and stores have a folder of [`Records`], one for each name of a
+//! A directory has its record beside it ([`crate::directory::state`]); repositories and stores have a folder of `Records`, one for each name of a
 //! bundle.
 
 use std::fs::File;
