@@ -103,7 +103,10 @@ mod tests {
         for vector in load().iter().filter(|vector| vector.expect == "ok") {
             let parts = Parts::of(&vector.bytes, &[]).expect("it is sound");
             let left = Left { maxima: true, ..Left::default() };
-            assert_eq!(parts.assemble(left, frame), vector.bytes, "{}", vector.name);
+            // The frames of the example have raw blocks, to be read by people.
+            let raw = |content: &[u8]| RawFrame::of(content).encode();
+            let bytes = parts.assemble(left, if vector.name == "good-example" { raw } else { frame });
+            assert_eq!(bytes, vector.bytes, "{}", vector.name);
             let is_delta = parts::payload(&parts.root, 5).is_some();
             let mut layout = columns::layout(&parts.layout).expect("it is sound").sections();
             layout.extend(parts.layout.iter().filter(|section| section.id > 6).cloned());
