@@ -26,6 +26,7 @@ before(async () => {
   folder = mkdtempSync(join(tmpdir(), "sealift-delta-"));
   run("key", "generate", "-o", join(folder, "release"));
   signers = `* namespaces="sealift" ${readFileSync(join(folder, "release.pub"), "utf8").trim()}`;
+  writeFileSync(join(folder, "signers"), `${signers}\n`);
   for (const name of [...GOOD, "difference-digest", "object-id-delta"]) {
     for (const each of [name, ...basesOf(name)]) writeFileSync(at(each), all.get(each).bytes);
     const { name: own, version } = JSON.parse(run("info", at(name), "--json")).identity;
@@ -52,8 +53,9 @@ async function chosen(name) {
 /** Whether the program finds a regular file there. */
 async function isFile(name, path) {
   try {
-    return Boolean(run("cat", at(name), path, ...withBases(name)));
-  } catch {
+    return Boolean(run("cat", at(name), path, "--trust", join(folder, "signers"), "--state", join(folder, "state"), ...withBases(name)));
+  } catch ({ stderr }) {
+    assert.match(String(stderr), /is a (directory|symbolic link)|not a regular file/);
     return false;
   }
 }

@@ -2,7 +2,8 @@
 
 import assert from "node:assert/strict";
 import { execFileSync } from "node:child_process";
-import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { randomBytes } from "node:crypto";
+import { chmodSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { test } from "node:test";
@@ -314,4 +315,53 @@ test("a reader takes no more than its caller lets it", () => {
     whole.free();
   }
   for (const wrong of [-1, 0.5, NaN, 2 ** 53]) assert.throws(() => new Reader(0, wrong), TypeError);
+});
+
+test("OSTree files that get another mode are read from the base, and compared with their new checksums", () => {
+  const folder = mkdtempSync(join(tmpdir(), "sealift-wasm-"));
+  try {
+    const at = (name) => join(folder, name);
+    const files = [["small", "text\n"], ["d/empty", ""], ["large", randomBytes(6 << 20)]];
+    mkdirSync(at("tree/d"), { recursive: true });
+    for (const [name, content] of files) writeFileSync(at(`tree/${name}`), content);
+    const run = (...args) => execFileSync(args[0], args.slice(1), { stdio: "pipe" });
+    run("ostree", "init", `--repo=${at("repo")}`, "--mode=archive");
+    const release = (name, mode, ...more) => {
+      for (const [file] of files) chmodSync(at(`tree/${file}`), mode);
+      run("ostree", "commit", `--repo=${at("repo")}`, "--branch=main", "--parent=none", "--owner-uid=0", "--owner-gid=0", `--tree=dir=${at("tree")}`);
+      run(sealift, "pack", `ostree:${at("repo")}`, "-o", at(name), "--name", "os", "--bundle-version", name, ...more);
+      return readFileSync(at(name));
+    };
+    const [older, delta] = [release("1", 0o644), release("2", 0o755, "--base", at("1"), "--allow-unsigned")];
+    const [base, reader] = [new Reader(older.length), new Reader(delta.length)];
+    feed(base, older, { depth: "objects" });
+    feed(reader, delta, { depth: "objects" });
+    assert.deepEqual(reader.commits(), ["main"]);
+    const digests = base.digests();
+    reader.addBase(base, digests);
+    reader.complete();
+    reader.begin("objects");
+    let parts = 0;
+    for (let next = reader.nextRenamed(); next; next = reader.nextRenamed(), parts += 1) {
+      const [number, [offset, length]] = next;
+      assert.equal(number, 0);
+      const stored = Uint8Array.from(older.subarray(offset, offset + length));
+      if (parts === 0) assert.throws(() => reader.checkRenamed(stored.map((byte) => byte ^ 1)), { code: "chunk" });
+      reader.checkRenamed(stored);
+    }
+    assert(parts > 2, "a piece of the large file is a part");
+    while (reader.checkBare());
+    assert.equal(reader.finish(delta.length).delta.metadata, 3);
+
+    // The digests of what the base has are those of its own check: they are part of the digest of all.
+    const [again, other] = [new Reader(delta.length), new Reader(older.length)];
+    feed(again, delta);
+    feed(other, older);
+    again.addBase(other, digests.map((byte) => byte ^ 1));
+    again.complete();
+    again.begin("objects");
+    assert.throws(() => again.finish(delta.length), { code: "index" });
+  } finally {
+    rmSync(folder, { recursive: true });
+  }
 });
