@@ -20,7 +20,7 @@
 //! # let trust = TrustOptions { signers, state: Some(folder.path().join("state")), ..TrustOptions::default() };
 //! # let (guard, progress) = (Guard::load(&trust)?, std::sync::Arc::new(Progress::default()));
 //! # let taken = guard.admit(Input::open(&bundle)?, Limits::default())?;
-//! # sealift::unpack::unpack(taken, &target, &sealift::unpack::InstallOptions::default(), &progress)?;
+//! # sealift::unpack::unpack(taken, &target, &sealift::InstallOptions::default(), &progress)?;
 //! // Unpacked as a non-root user, who cannot set owners.
 //! let ignore = Ignore { privileged: true, ..Ignore::default() };
 //! let options = AuditOptions { diff: DiffOptions { ignore, ..DiffOptions::default() }, ..AuditOptions::default() };
