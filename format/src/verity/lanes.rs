@@ -50,9 +50,9 @@ pub(super) fn hash_groups<'a, 'h>(bytes: &'a [u8], hashes: &'h mut [[u8; 32]]) -
 /// Returns the hash of each of four blocks.
 fn block_hashes(blocks: [&[u8; BLOCK]; LANES]) -> [[u8; 32]; LANES] {
     let mut state = INITIAL.map(|word| u32x4_splat(word));
-    let parts = blocks.map(|block| block.as_chunks::<PART>().0);
+    let [one, two, three, four] = blocks.map(|block| block.as_chunks::<PART>().0);
     for number in 0..BLOCK / PART {
-        compress(&mut state, parts.map(|parts| &parts[number]));
+        compress(&mut state, [&one[number], &two[number], &three[number], &four[number]]);
     }
     compress(&mut state, [&END; LANES]);
     let mut hashes = [[0; 32]; LANES];
@@ -71,11 +71,11 @@ fn block_hashes(blocks: [&[u8; BLOCK]; LANES]) -> [[u8; 32]; LANES] {
 }
 
 fn compress(state: &mut [v128; 8], parts: [&[u8; PART]; LANES]) {
-    let word = |part: &[u8; PART], at: usize| u32::from_le_bytes(part.as_chunks::<4>().0[at]);
     // The last sixteen words of the message's schedule.
-    let mut words: [v128; 16] = core::array::from_fn(|at| {
-        swap_bytes(u32x4(word(parts[0], at), word(parts[1], at), word(parts[2], at), word(parts[3], at)))
-    });
+    let mut words = [u32x4_splat(0); 16];
+    for (at, words) in words.iter_mut().enumerate() {
+        *words = word(parts, at);
+    }
     let [mut a, mut b, mut c, mut d, mut e, mut f, mut g, mut h] = *state;
     for (pass, constants) in ROUNDS.as_chunks::<16>().0.iter().enumerate() {
         if pass > 0 {
@@ -93,19 +93,45 @@ fn compress(state: &mut [v128; 8], parts: [&[u8; PART]; LANES]) {
             round(b, c, d, &mut e, f, g, h, &mut a, constants[7], words[7]);
         }
     }
-    for (word, new) in state.iter_mut().zip([a, b, c, d, e, f, g, h]) {
-        *word = u32x4_add(*word, new);
+    let new = [a, b, c, d, e, f, g, h];
+    for at in 0..new.len() {
+        state[at] = u32x4_add(state[at], new[at]);
     }
 }
 
-/// The next sixteen words of the schedule.
+/// Returns the word at this place of each of the four messages.
+#[inline(always)]
+fn word(parts: [&[u8; PART]; LANES], at: usize) -> v128 {
+    let word = |part: &[u8; PART]| u32::from_le_bytes(part.as_chunks::<4>().0[at]);
+    swap_bytes(u32x4(word(parts[0]), word(parts[1]), word(parts[2]), word(parts[3])))
+}
+
+/// The next sixteen words of the schedule. Written out, since this crate's loops stay loops where the module is made small.
 fn schedule(words: &mut [v128; 16]) {
-    for at in 0..16 {
-        let (early, late) = (words[(at + 1) % 16], words[(at + 14) % 16]);
-        let early = xor(rotate::<7>(early), rotate::<18>(early), u32x4_shr(early, 3));
-        let late = xor(rotate::<17>(late), rotate::<19>(late), u32x4_shr(late, 10));
-        words[at] = u32x4_add(u32x4_add(words[at], early), u32x4_add(words[(at + 9) % 16], late));
-    }
+    extend::<0>(words);
+    extend::<1>(words);
+    extend::<2>(words);
+    extend::<3>(words);
+    extend::<4>(words);
+    extend::<5>(words);
+    extend::<6>(words);
+    extend::<7>(words);
+    extend::<8>(words);
+    extend::<9>(words);
+    extend::<10>(words);
+    extend::<11>(words);
+    extend::<12>(words);
+    extend::<13>(words);
+    extend::<14>(words);
+    extend::<15>(words);
+}
+
+#[inline(always)]
+fn extend<const AT: usize>(words: &mut [v128; 16]) {
+    let (early, late) = (words[(AT + 1) % 16], words[(AT + 14) % 16]);
+    let early = xor(rotate::<7>(early), rotate::<18>(early), u32x4_shr(early, 3));
+    let late = xor(rotate::<17>(late), rotate::<19>(late), u32x4_shr(late, 10));
+    words[AT] = u32x4_add(u32x4_add(words[AT], early), u32x4_add(words[(AT + 9) % 16], late));
 }
 
 /// One round, which changes two of the eight: the others move on by a letter.
