@@ -33,8 +33,8 @@ use super::trust_args::{Judge, TrustArgs};
 /// sealed by unpack --seal: the kernel reports their digests. Prints one line for each path that differs: D missing, A extra, M changed
 /// (with the expected and the actual size), U no longer sealed, m metadata only. The exit status is 1 if anything differs.
 ///
-/// Compares TARGET with what was installed there. Reports a newer version elsewhere on this device, an expiry since passed or a key since
-/// revoked, but does not count it as a difference. On a tree that root unpacked, --ignore privileged has no effect.
+/// Compares TARGET with what was installed there. Also reports, but does not count as differences, a newer version elsewhere on this
+/// device, an expiry date that has passed, and keys revoked since. On a tree that root unpacked, --ignore privileged has no effect.
 ///
 /// For ostree:REPO, compares the refs and objects that the installed bundles brought: each object with its checksum, or through the kernel
 /// if it is sealed. Other objects are not differences.

@@ -26,7 +26,7 @@ use super::show::{BOLD, Show, json_line};
 /// Show the differences between two bundles, or a bundle and a directory
 ///
 /// Prints one line for each path: A added, D removed, M changed (with the old and the new size), R moved, m metadata only. Reads only the
-/// index of bundles, which is fast however large they are, and files of a directory only if their size is unchanged. Does not require a
+/// index of a bundle, so large bundles are compared quickly, and files of a directory only if their size is unchanged. Does not require a
 /// signature; `sealift info` shows who signed. The exit status is 0 unless --exit-code is given.
 #[derive(Args, Debug)]
 #[command(after_long_help = "\

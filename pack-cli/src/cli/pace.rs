@@ -15,7 +15,7 @@ use super::watch::{Outcome, Watch};
 pub(crate) struct Pace {
     /// How to show progress; auto: a bar on a terminal, else nothing
     ///
-    /// bar: a bar on a terminal, elsewhere a line every five seconds. json: one object a line on standard error, at least two a second,
+    /// bar: a bar on a terminal, elsewhere a line every five seconds. json: one object per line on standard error, at least two per second,
     /// with v (1), phase (starting, listing, packing, encoding, finishing, verifying, hashing, copying, unpacking, moving, sealing,
     /// syncing), bytes, bytes_total, files, files_total, files_kept and seconds; a total is 0 until it is known. The last object has
     /// outcome: done, failed or cancelled. Fields and phases may be added.

@@ -37,7 +37,7 @@ pub(crate) struct PolicyArgs {
     /// Revoked keys: a list made by ssh-keygen -k, or one public key per line
     #[arg(long, value_name = "FILE")]
     revoked: Option<PathBuf>,
-    /// Number of trusted keys that must have signed; NAME=N for certain names
+    /// Require signatures by N trusted keys; NAME=N applies to bundles named NAME
     #[arg(long, value_name = "N")]
     threshold: Vec<String>,
     /// Directory for rollback protection (highest version seen)

@@ -32,7 +32,7 @@ Examples:
   sealift verify /media/stick/*.sealift
   ssh nas cat os.sealift | sealift verify -")]
 pub(crate) struct Verify {
-    /// The bundles; - reads one from standard input. With several, the exit status is the most severe: 1, else 3, else 2
+    /// The bundles; - reads one from standard input. With several, the exit status is that of the most severe failure: 1, then 3, then 2
     #[arg(value_name = "BUNDLE", required = true, value_hint = ValueHint::FilePath)]
     bundles: Vec<PathBuf>,
     #[arg(skip)]

@@ -124,7 +124,7 @@ fn repositories_that_are_not_known() {
         ("unpack tree.sealift ostree:target --allow-unsigned", "no OSTree commit"),
         ("unpack os.sealift ostree:target", "signature"),
         ("unpack os.sealift ostree:target --allow-unsigned --remote origin", "it has no remote \"origin\""),
-        ("unpack os.sealift ostree:target --allow-unsigned --remote ../heads", "is not a valid name of a remote"),
+        ("unpack os.sealift ostree:target --allow-unsigned --remote ../heads", "is not a valid remote name"),
         ("unpack os.sealift ostree:target --allow-unsigned --path file", "for directories"),
         ("unpack os.sealift target/os --allow-unsigned --remote origin", "for ostree:REPO"),
         ("pack --force ostree:source --ref other -o no.sealift", "no ref \"other\""),

@@ -117,7 +117,7 @@ pub enum Error {
         target: PathBuf,
     },
     /// An update was interrupted, and its staged data is damaged.
-    #[error("{} has files of two bundles after an interrupted update", target.display())]
+    #[error("{} has files of two bundles, because an update was interrupted", target.display())]
     HalfUpdated {
         /// The target.
         target: PathBuf,
@@ -247,7 +247,7 @@ pub enum Error {
         path: PathBuf,
     },
     /// A non-empty directory is in the place of a file of the bundle.
-    #[error("{} is a non-empty directory, but a file in the bundle", path.display())]
+    #[error("{} is a non-empty directory, and a file in the bundle", path.display())]
     DirectoryInPlace {
         /// The directory.
         path: PathBuf,
@@ -264,7 +264,7 @@ pub enum Error {
         algorithm: Algorithm,
     },
     /// Something to pack exceeds the default limit of readers.
-    #[error("{what}; readers accept {limit} by default")]
+    #[error("{what}, which exceeds the default limit of readers, {limit}")]
     OverLimit {
         /// The thing and its amount.
         what: String,
@@ -298,7 +298,7 @@ pub enum Error {
         problem: String,
     },
     /// A name no longer leads to what was opened under it.
-    #[error("{} was replaced during this run; nothing was written elsewhere", path.display())]
+    #[error("{} was replaced while sealift was running; no other path was written to", path.display())]
     Exchanged {
         /// The name.
         path: PathBuf,

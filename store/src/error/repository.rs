@@ -85,7 +85,7 @@ pub enum RepoFault {
         len: u64,
     },
     /// A name is not valid for a ref, remote or collection.
-    #[error("{name:?} is not a valid name of a {what}")]
+    #[error("{name:?} is not a valid {what} name")]
     Name {
         /// The kind of name.
         what: &'static str,

@@ -28,7 +28,7 @@ use crate::verity_args::Hash;
 /// each, as in os=/srv/os. A single source becomes the ref main.
 ///
 /// ostree:REPO packs all refs of an OSTree repository, and ostree:REPO:REF one of them, with their names, commits and signatures. If REPO
-/// contains a colon, the longest prefix that is a directory counts.
+/// contains a colon, the longest prefix that names a directory is taken as REPO.
 ///
 /// With --base, pack makes a delta: it carries only what the base lacks, and updates targets that hold the base. The bundle appears in one
 /// rename, once it is complete. With SOURCE_DATE_EPOCH set, the same trees and options give the same bytes.

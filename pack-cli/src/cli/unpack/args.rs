@@ -98,8 +98,8 @@ pub(crate) struct Unpack {
     pub(super) delete: bool,
     /// With --update: take over a directory that sealift did not create; asks first on a terminal
     ///
-    /// Replaces existing files with those of the bundle, and with --delete deletes all others. On a terminal, shows how many files that affects,
-    /// with the first names, and asks; elsewhere, this option is the consent. With --dry-run, only reports them.
+    /// Replaces existing files with those of the bundle, and with --delete deletes all others. On a terminal, shows what would be affected
+    /// and asks for confirmation; otherwise, proceeds without asking. With --dry-run, only reports it.
     #[arg(long)]
     pub(super) adopt: bool,
     /// Read and hash existing files, instead of comparing sizes and times with the install record
