@@ -13,6 +13,10 @@ PRIME, ORDER = 2**255 - 19, 2**252 + 27742317777372353535851937790883648493
 EIGHTH = 0x05fc536d880238b13933c6d305acdfd5f098eff289f4c345b027b2c28f95e826
 SMALL = 0, 1, PRIME - 1, EIGHTH, PRIME - EIGHTH  # the y of all points of small order
 
+def is_shortest(mpint):
+    """Check whether a positive mpint is in its only form (trust, appendix A.1)."""
+    return mpint[:1] < b"\x80" and mpint[:1] != b"" and (mpint[0] > 0 or mpint[1:2] >= b"\x80")
+
 def parse_sshsig(body):
     """Return the public key of an SSHSIG, after rejecting what ssh-keygen would accept or is *unsupported* (trust 4)."""
     sshsig = Cursor(body, "signature", ">")
@@ -24,9 +28,12 @@ def parse_sshsig(body):
     kind = key.string("I")
     need(kind in ALGORITHMS, "unsupported", "the kind of key")
     if kind == b"ssh-rsa":
-        _, modulus = key.string("I"), int.from_bytes(key.string("I"), "big")
+        numbers = key.string("I"), key.string("I")
         key.end()
+        modulus = int.from_bytes(numbers[1], "big")
         need(3072 <= modulus.bit_length() <= 16384, "unsupported", "an RSA key of another length")
+        # ssh-keygen accepts zero bytes in front, with which one key would have several blobs.
+        need(all(map(is_shortest, numbers)), "signature", "a number that is not in its shortest form")
     need(digest in (b"sha256", b"sha512"), "unsupported", "the kind of hash")
     need(signature.string("I") in ALGORITHMS[kind], "unsupported", "another signature algorithm")
     raw = signature.string("I")
