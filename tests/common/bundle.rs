@@ -322,7 +322,8 @@ impl Bundle {
         let carried = self.delta.as_ref().map(|delta| delta.carried.clone());
         let delta = self.delta.map(|delta| {
             let difference = join(&edited(delta.difference.sections(), delta.edit));
-            let of_chunk = |ranges: &Vec<(u32, u64, u64)>| ranges.iter().map(|range| range.2).sum();
+            let of_chunk =
+                |ranges: &Vec<(u32, u64, u64)>| ranges.iter().fold(0_u64, |sum, range| sum.saturating_add(range.2));
             let prefix_len = layout.prefixes.iter().map(of_chunk).max().unwrap_or(0_u64);
             let prefix_len = u32::try_from(prefix_len).unwrap_or(u32::MAX);
             let bases = Bases { difference_len: wide(difference.len()), prefix_len, bases: delta.bases };

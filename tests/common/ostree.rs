@@ -282,8 +282,13 @@ pub fn commit_bytes(tree: &Node, parent: Option<Checksum>, name: &str) -> Vec<u8
 
 /// Like [`commit_bytes`], with this metadata.
 pub fn commit_with(metadata: Vec<u8>, tree: &Node, parent: Option<Checksum>, name: &str) -> Vec<u8> {
+    commit_of(metadata, tree, parent.as_ref().map_or(&[], |parent| &parent[..]), name)
+}
+
+/// Like [`commit_with`], with these bytes as the parent.
+pub fn commit_of(metadata: Vec<u8>, tree: &Node, parent: &[u8], name: &str) -> Vec<u8> {
     let (mut body, metadata_end) = (metadata.clone(), metadata.len());
-    body.extend(parent.iter().flatten());
+    body.extend(parent);
     let parent_end = body.len();
     body.extend(name.as_bytes());
     body.push(0);

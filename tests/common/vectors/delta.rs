@@ -4,7 +4,7 @@ use super::*;
 
 use crate::bundle::Maxima;
 use crate::bytes::{Section, hash, narrow};
-use crate::delta::{Base, Bases, Suffix, changed, comes, gone, linked, named, relinked, replaces, within};
+use crate::delta::{Base, Bases, Change, Suffix, changed, comes, gone, linked, named, relinked, replaces, within};
 use crate::frame::{RawFrame, frame, frame_with_prefix};
 use crate::tree::{Node, char_device, fifo, paint, socket};
 
@@ -123,6 +123,70 @@ fn suffix() -> Suffix {
     Suffix { runs: vec![(1000, 1, 0), (1999, 3022 - 3000, 1)], added: vec![0; 2999], copied, tail: Vec::new() }
 }
 
+/// Returns the same delta bundle, whose chunk has runs of all kinds: their places in the prefix are 0, 3000, 1001, 0 and 3000.
+fn with_runs() -> Bundle {
+    let (wanted, old) = (decoded(), tool());
+    let tail = narrow(wanted.len()) - 3000;
+    let runs = vec![(1000, 0, 0), (0, 1, 2000), (1998, 0, -1999), (0, 1, -2999), (0, tail, 3000)];
+    let sums = [(0, 1000), (1001, 2999)].map(|(from, to)| -> Vec<u8> {
+        let pairs = wanted[from..to].iter().zip(&old[from..to]);
+        pairs.map(|(wanted, old)| wanted.wrapping_sub(*old)).collect()
+    });
+    let copied = [&wanted[1000..1001], &wanted[2999..]].concat();
+    let own = Suffix { runs, added: sums.concat(), copied, tail: Vec::new() };
+    let mut delta = delta();
+    delta.store_with_prefix(0, 3, own.encode(), &[(1, 0, 3000)]);
+    delta
+}
+
+/// Returns a delta bundle of the first tree of [`base`] with these edits.
+fn of_tree(tree: Node, edits: Vec<Change>) -> Bundle {
+    let wanted = Bundle::new(&[("main", tree)], Packing::default());
+    wanted.relative_to(&[&base()], &[(1, Some(within("", []).with(edits)))], Packing::default())
+}
+
+fn of_ops() -> Bundle {
+    let d = dir([("f", file("two\n")), ("g", file("one\n")), ("x", file("six\n"))]);
+    let a = || file("one\n").mtime(7, 8);
+    let e = || dir([]).mode(0o700).mtime(1, 2);
+    let l = || symlink("b").owner(3, 4);
+    let n = || char_device(4, 64).mtime(-1, 999_999_999);
+    let t = || file("seven\n").mode(0o755).mtime(9, 0);
+    let tree =
+        dir([("a", a()), ("b", link(1)), ("d", d), ("e", e()), ("l", l()), ("n", n()), ("p", fifo()), ("t", t())]);
+    let edits = [
+        changed("a", 2, a()),
+        changed("e", 3, e()).block([]),
+        changed("l", 5, l()),
+        changed("n", 6, n()),
+        changed("t", 7, t()),
+    ];
+    of_tree(tree, edits.to_vec())
+}
+
+pub(super) fn of_device() -> Bundle {
+    let d = dir([("f", file("two\n")), ("g", file("one\n")), ("x", file("six\n"))]);
+    let n = || char_device(4, 64);
+    let tree = dir([
+        ("a", file("one\n")),
+        ("b", link(1)),
+        ("d", d),
+        ("e", dir([])),
+        ("l", symlink("a")),
+        ("n", n()),
+        ("p", fifo()),
+        ("t", file(tool())),
+    ]);
+    of_tree(tree, vec![changed("n", 4, n())])
+}
+
+fn redundant() -> Bundle {
+    let edits = [changed("a", 7, file("one\n")), changed("l", 4, symlink("a")), replaces("n", char_device(1, 3))];
+    let mut delta = of_tree(base_tree(), edits.to_vec());
+    delta.difference().times = vec![((1, 2), (3, 4))];
+    delta
+}
+
 /// Returns a delta bundle that is rejected without its bases.
 pub(super) fn reject_delta(name: &str, kind: &str, comment: &str, edit: impl FnOnce(&mut Bundle)) -> Vector {
     reject_from(delta(), name, kind, comment, edit)
@@ -148,6 +212,30 @@ fn good() -> Vec<Vector> {
         accept("good-base", "to which most delta bundles here are relative", base()),
         accept_delta("good-delta", "edits of all kinds, and a new ref", delta(), &["good-base"]),
         accept_delta("good-delta-suffix", "a byte difference to an object of the base", with_prefix(3), &["good-base"]),
+        accept_delta(
+            "good-delta-suffix-runs",
+            "a byte difference of runs that only copy, only add, go back in the prefix and end where it ends",
+            with_runs(),
+            &["good-base"],
+        ),
+        accept_delta(
+            "good-delta-ops",
+            "files that stay and change in ops 10, 11 and 13 to 15, a device among them",
+            of_ops(),
+            &["good-base"],
+        ),
+        accept_delta(
+            "good-delta-device",
+            "a device that gets other numbers and nothing else",
+            of_device(),
+            &["good-base"],
+        ),
+        accept_delta(
+            "good-delta-redundant",
+            "edits that say what the base has already, and a row of times that no inode uses",
+            redundant(),
+            &["good-base"],
+        ),
         accept_delta(
             "good-delta-two-bases",
             "objects of two bases, a prefix of parts of both, pieces and a hole",
@@ -265,7 +353,11 @@ fn bases() -> Vec<Vector> {
 
 fn prefixes() -> Vec<Vector> {
     let reject = |name, comment, ranges: &[(u32, u64, u64)]| {
-        reject_from(with_prefix(2), name, "layout", comment, |b| b.layout.prefixes = vec![ranges.to_vec()])
+        reject_from(with_prefix(2), name, "layout", comment, |b| {
+            b.layout.prefixes = vec![ranges.to_vec()];
+            // The ranges are judged only if the root's number is within the limit.
+            b.delta().edit_bases = edit(|bases: &mut Bases| bases.prefix_len = bases.prefix_len.min(1 << 30));
+        })
     };
     vec![
         reject_from(
@@ -285,6 +377,11 @@ fn prefixes() -> Vec<Vector> {
         reject_from(small(), "prefix-without-bases", "layout", "a prefix in a bundle that has no bases", |b| {
             b.store_with_prefix(0, 2, frame_with_prefix(b"one\ntwo\n", b"one\n"), &[(0, 0, 4)]);
         }),
+        reject("prefix-overflow", "a range that ends at byte 2^64", &[(1, 1, u64::MAX)]),
+        Vector {
+            expect: "limit".into(),
+            ..reject("limit-prefix-overflow", "two ranges of 2^63 bytes", &[(0, 0, 1 << 63), (1, 0, 1 << 63)])
+        },
         on(&["good-base"], reject("prefix-beyond-end", "a byte more than the object has", &[(1, 0, 3001)])),
     ]
 }

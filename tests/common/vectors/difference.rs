@@ -1,11 +1,11 @@
 //! The difference of a delta bundle: its tables and the edits of trees (delta 5 to 6.7.4).
 
-use super::delta::{base, base_tree, misfit, on, reject_delta};
+use super::delta::{base, base_tree, misfit, of_device, on, reject_delta};
 use super::*;
 use crate::bundle::{Contents, Maxima};
 use crate::bytes::Section;
 use crate::delta::{Change, Difference, changed, comes, gone, linked, named, within};
-use crate::tree::fifo;
+use crate::tree::{block_device, fifo};
 
 pub(super) fn vectors() -> Vec<Vector> {
     [sections(), refs(), tables(), edits(), links(), misfits()].into_iter().flatten().collect()
@@ -143,6 +143,20 @@ fn edits() -> Vec<Vector> {
         index("difference-type", "a file that stays is of type 3", |d| d.types[0] = 3),
         index("difference-nanoseconds", "the nanoseconds of an edit are a second", |d| d.mtimes[0].1 = 1_000_000_000),
         editing("difference-content-none", "new content of a directory", [changed("d", 4, dir([])).block([gone("g")])]),
+        editing(
+            "difference-content-attributes",
+            "attributes and content of a directory",
+            [changed("e", 5, dir([]).mode(0o700)).block([])],
+        ),
+        editing("difference-content-time", "a time and content of a fifo", [changed("p", 6, fifo())]),
+        editing("difference-content-all", "attributes, a time and content of a fifo", [changed("p", 7, fifo())]),
+        index("difference-op-over", "an edit of op 16", |d| d.ops[12] = 16),
+        reject_from(of_device(), "difference-devices-short", "index", "no row for the device of op 12", |b| {
+            b.difference().devices.clear();
+        }),
+        reject_from(of_device(), "difference-devices-left", "index", "a row for a device more", |b| {
+            b.difference().devices.push((1, 1));
+        }),
         path("difference-name-empty", "the name of an edit below a root is empty", b""),
         path("difference-name-slash", "a slash in a name", b"y/z"),
         path("difference-name-dotdot", "an edit of ..", b".."),
@@ -226,6 +240,16 @@ fn misfits() -> Vec<Vector> {
         editing("difference-within-file", "a file stays as a directory", vec![within("a", [gone("x")])]),
         editing("difference-named-directory", "a directory stays as a file", vec![named("d"), linked("y", 1)]),
         editing("difference-other-type", "a file stays as a symbolic link", vec![changed("a", 2, symlink("x"))]),
+        editing(
+            "difference-other-type-attributes",
+            "a file gets the attributes and the content of a symbolic link",
+            vec![changed("a", 5, symlink("x"))],
+        ),
+        editing(
+            "difference-other-device",
+            "a character device gets the numbers of a block device",
+            vec![changed("n", 7, block_device(1, 3))],
+        ),
         editing(
             "difference-changed-twice",
             "a file changes at two of its names",

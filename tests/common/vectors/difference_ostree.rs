@@ -22,7 +22,16 @@ pub(super) fn vectors() -> Vec<Vector> {
         of_history(),
         &["good-ostree-history"],
     );
-    [vec![good, history], sections(), objects(), trees(), files(), refs(), misfits()].into_iter().flatten().collect()
+    let repository = accept_delta(
+        "good-delta-ostree-repository",
+        "all four files of a repository",
+        with_repository_files(),
+        &["good-ostree"],
+    );
+    [vec![good, history, repository], sections(), objects(), trees(), files(), refs(), misfits()]
+        .into_iter()
+        .flatten()
+        .collect()
 }
 
 /// Returns the new directory `b`.
@@ -94,6 +103,14 @@ fn newer() -> Bundle {
         repository_files: summary,
         ..OsTreeDifference::default()
     });
+    delta
+}
+
+fn with_repository_files() -> Bundle {
+    let files: Vec<(u8, Vec<u8>)> = (1..5).map(|kind| (kind, vec![kind; 3])).collect();
+    let mut delta = newer();
+    delta.index.ostree.as_mut().expect("it has a commit").repository_files.clone_from(&files);
+    delta.difference().ostree.as_mut().expect("it has a commit").repository_files = files;
     delta
 }
 

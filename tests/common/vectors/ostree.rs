@@ -1,7 +1,9 @@
 //! OSTree commits in the index (ostree 2).
 
 use super::*;
-use crate::ostree::{Commit, OsTree, commit, commit_with, dictionary, dirmeta, dirtree, nested, of_root};
+use crate::ostree::{
+    Commit, OsTree, array, commit, commit_of, commit_with, dictionary, dirmeta, dirtree, framed, nested, of_root,
+};
 use crate::tree::{Node, paint};
 
 pub(super) fn vectors() -> Vec<Vector> {
@@ -59,6 +61,13 @@ fn good() -> Vec<Vector> {
             "a commit with its commitmeta and its parent, one of a collection, trees beside them that share content, and a summary",
             with_history(),
         ),
+        accept("good-ostree-repository", "all four files of a repository", {
+            let mut bundle = with_commit();
+            let files = [&b"a summary"[..], b"its signatures", b"an index of summaries", b""];
+            let files = (1..).zip(files.map(<[u8]>::to_vec)).collect();
+            bundle.index.ostree.as_mut().expect("it has a commit").repository_files = files;
+            bundle
+        }),
         accept("good-ostree-depth", "a commitmeta with 64 containers within one another", {
             let commit = Commit { tree: tree(), beside: Some(deep(63)) };
             Bundle::with_commits(&[], &[("main", vec![commit])], Packing::default())
@@ -123,6 +132,16 @@ fn fields() -> Vec<Vector> {
         reject_commit("ostree-repository-order", "index", "summary.sig stands before summary", |o| {
             o.repository_files = vec![(2, vec![]), (1, vec![])];
         }),
+        reject_commit("ostree-repository-twice", "index", "summary.idx stands twice", |o| {
+            o.repository_files = vec![(3, vec![]), (3, vec![])];
+        }),
+        reject_from(
+            Bundle::with_commits(&[], &[("a", vec![commit(tree())]), ("b", Vec::new())], Packing::default()),
+            "ostree-commit-column",
+            "index",
+            "the second ref names the dirmeta as its commit",
+            |b| b.index.ostree.as_mut().expect("it has a commit").commits[1] = 2,
+        ),
         reject_commit("ostree-repository-kind", "index", "a file of kind 5", |o| {
             o.repository_files = vec![(5, vec![])];
         }),
@@ -187,6 +206,36 @@ fn forms() -> Vec<Vector> {
             "the dirmeta of the root is a file's",
             |_| {},
         ),
+        reject_from(
+            of_root(dirtree(&dir([])), [&meta()[..8], &[0, 1, 0x41, 0xed]].concat()),
+            "ostree-dirmeta-mode",
+            "index",
+            "the mode of the root's dirmeta has a bit above 0xffff",
+            |_| {},
+        ),
+        reject_from(
+            of_root(dirtree(&dir([])), [&meta()[..], &array(&[framed(b"user.kv".to_vec(), &[6])])].concat()),
+            "ostree-xattr-name-end",
+            "index",
+            "the name of an extended attribute lacks its zero byte",
+            |_| {},
+        ),
+        reject_tree(
+            "ostree-xattr-long",
+            "index",
+            "an extended attribute of 65537 bytes",
+            dir([]).xattr("user.k", &[0; 65_537]),
+        ),
+        reject_from(
+            of_root(framed(array(&[framed([&b"a\0"[..], &[7; 31]].concat(), &[2])]), &[36]), meta()),
+            "ostree-checksum-length",
+            "index",
+            "a dirtree names a file by a checksum of 31 bytes",
+            |_| {},
+        ),
+        reject_commit("ostree-parent-length", "index", "a parent of 31 bytes", |o| {
+            o.objects[0].1 = commit_of(Vec::new(), &tree(), &[7; 31], "main");
+        }),
         reject_tree("ostree-dirmeta-owner", "index", "the root belongs to 2^32-1", dir([]).owner(u32::MAX, 0)),
         reject_tree(
             "ostree-dirmeta-xattrs",

@@ -58,6 +58,32 @@ fn envelopes() -> Vec<Vector> {
         made("signature-broken", "signature", "the signature is of other bytes", |signed| {
             ONE.sign(&[signed, b"x"].concat())
         }),
+        made("signature-broken-ecdsa", "signature", "an ECDSA signature of other bytes", |signed| {
+            Key::EcdsaP256.sign(&[signed, b"x"].concat())
+        }),
+        made("signature-broken-rsa", "signature", "an RSA signature of other bytes", |signed| {
+            Key::Rsa3072.sign(&[signed, b"x"].concat())
+        }),
+        made("signature-algorithm", "unsupported", "an Ed25519 key, and the algorithm of an RSA key", |signed| {
+            let raw = ONE.sign(signed).split_off(ONE.sign(signed).len() - 64);
+            sshsig(&ONE.blob(), &strings(&[b"rsa-sha2-512", &raw]))
+        }),
+        made("signature-mpint", "signature", "an RSA key whose exponent has a zero byte at its front", |signed| {
+            let (body, own) = (Key::Rsa3072.sign(signed), Key::Rsa3072.blob());
+            let exponent = strings(&[&[1, 0, 1]]);
+            let at = own.windows(7).position(|window| window == exponent).expect("the exponent is there");
+            let key = [&own[..at], &strings(&[&[0, 1, 0, 1]]), &own[at + 7..]].concat();
+            [&body[..10], &strings(&[&key]), &body[14 + own.len()..]].concat()
+        }),
+        {
+            let mut bundle = small();
+            bundle.area_len = 1 << 15;
+            for number in 0..65 {
+                bundle.envelopes.push(Box::new(move |signed| (1, Key::Ed25519(number + 1).sign(signed))));
+            }
+            vector("signature-many", "signature", "65 good signatures", bundle.encode())
+                .trust(trust([ONE.allowed("test")]))
+        },
         made("signature-foreign-bytes", "signature", "the envelope holds no SSHSIG", |_| b"PGP".to_vec()),
         made("signature-empty", "signature", "the envelope is empty", |_| Vec::new()),
         made("signature-trailing", "signature", "a byte follows the signature", |signed| {
@@ -216,6 +242,10 @@ fn judgement() -> Vec<Vector> {
             signed(),
             window("valid-before=\"20200101Z\""),
         ),
+        accept("trust-first-second", "the key counts from this second", signed())
+            .trust(window("valid-after=\"20270115080000Z\"")),
+        accept("trust-last-second", "the key counts to this second", signed())
+            .trust(window("valid-before=\"20270115080000Z\"")),
         judged("trust-threshold", "untrusted", "one key of two has signed", signed(), two(both().to_vec())),
         accept("trust-threshold-met", "both keys have signed", small().signed_by(&[ONE, TWO]))
             .trust(two(both().to_vec())),
