@@ -95,7 +95,7 @@ fn what_is_exchanged_while_the_index_is_read_ends_the_run() {
         });
         let error = take(&desk, input, "target").expect_err("it is another one");
         assert!(listing(&desk, if is_link { "secret" } else { "target" }) == was, "{error}");
-        assert!(error.to_string().contains("was replaced during this run"), "{error}");
+        assert!(error.to_string().contains("was replaced while sealift was running"), "{error}");
     }
 }
 

@@ -73,7 +73,7 @@ fn what_could_not_be_taken_is_not_packed() {
     // An update that did not end: what is kept is of the bundle before it.
     fs::create_dir_all(desk.path(".one.sealift-partial")).unwrap();
     desk.write(".one.sealift-partial/journal", "");
-    refused("request one -o x", "after an interrupted update");
+    refused("request one -o x", "because an update was interrupted");
     fs::remove_dir_all(desk.path(".one.sealift-partial")).unwrap();
     desk.done("pack a=tree b=tree -o parts.sealift --name parts --bundle-version 1");
     desk.done("unpack parts.sealift part --ref a --allow-unsigned");
