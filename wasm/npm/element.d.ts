@@ -16,7 +16,8 @@ import type { BundleSource, Damage, Doubt, Head, Kind, Place, Policy, Progress, 
  * - `trust-src`, `revoked-src`: the allowed signers and the revoked keys. What cannot be loaded leaves nothing safe.
  * - `floor-src`: the lowest versions that are taken, as JSON: `{"os": "7"}`. Versions that this browser saw count as well.
  * - `threshold`: keys that have to have signed, as in `2` or `os=2 app-*=1`. `compatible`: the devices' tags.
- * - `base-src`: an older bundle to compare with; of a delta bundle its base, or all of them with spaces between the addresses. `deep="no"`: only stored bytes are checked, not what they unpack to.
+ * - `base-src`: an older bundle to compare with; of a delta bundle its base, or all of them with spaces between the addresses, without which it is
+ *   not known whether the delta is safe. `deep="no"`: only stored bytes are checked, not what they unpack to.
  * - `settings="readonly"`: the person sets nothing, and what this browser remembers of settings does not count.
  * - `hide`: any of `chooser address settings layout`.
  * - `wasm-url`, `worker-url`: where the package's parts lie, for bundlers that do not say so: see its README.
@@ -77,8 +78,8 @@ export interface Report {
   file: string;
   fileBytes?: number;
   /**
-   * SHA-256 of the file, as `sha256sum` prints it: of the bytes as they were checked. With `deep="no"` it comes after the verdict, since it takes
-   * longer; so does that of a file that is not a sound bundle. What came by an address, and was not read to its end, has none.
+   * SHA-256 of the file, as `sha256sum` prints it: of the bytes as they were checked. That of a file is known after the verdict, which does not wait
+   * for it: see `VerdictDetail.complete`. What came by an address, and was not read to its end, has none.
    */
   sha256?: string;
   /** When that ended, as ISO 8601 has it. */
@@ -93,6 +94,7 @@ export interface Report {
   error?: Problem;
   /** The first damaged part, and the files in it. */
   damage?: Place & Damage;
+  /** The content of every file was checked, too, and is right. */
   deep: boolean;
   /** Of a delta for which bases are named: which ones it was checked over, or why it was not. */
   base?: { checked: boolean; bases?: { name: string; version: string; indexDigest: string }[]; error?: string };
@@ -122,16 +124,19 @@ export interface Checked {
 export interface VerdictDetail extends Checked {
   ok: boolean;
   state: State;
+  /** As of this moment. */
   report: Report;
+  /** Resolves when nothing is read any more: to the report with SHA-256 of the file, unless that was stopped or cannot be read. */
+  complete: Promise<Report>;
 }
 
 export interface SealiftEventMap {
-  /** The check of a bundle begins. */
+  /** The check of a bundle begins, or begins again. */
   "sealift-start": CustomEvent<Checked>;
   "sealift-progress": CustomEvent<Checked & Progress>;
   /** What is known changed: at the end of a check, when it is judged anew, and when what was safe is not any more. */
   "sealift-verdict": CustomEvent<VerdictDetail>;
-  /** Nothing is chosen any more. */
+  /** Nothing is chosen any more; so it is after the element was removed from its document. */
   "sealift-reset": CustomEvent<undefined>;
 }
 

@@ -15,6 +15,8 @@ export class SealiftError extends Error {
   readonly code: Kind | Doubt;
   /** The first part that is damaged, where it is one of these. */
   readonly place?: Place;
+  /** Whether the bytes do not begin as those of a bundle do: with code "header", another kind of file. */
+  readonly isForeign: boolean;
 }
 
 /** A chunk, or an object of the index, by its number. */

@@ -1,12 +1,14 @@
 // The element as a portal uses it: one verdict for banner, event, report, preview and form. Run by: node --test wasm/tests/gate.test.mjs
 
 import assert from "node:assert/strict";
+import { createHash } from "node:crypto";
 import { readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { after, before, test } from "node:test";
 import { fileURLToPath } from "node:url";
 
 import { enter } from "./browser.mjs";
+import { gate } from "./gate.mjs";
 import { shelf } from "./shelf.mjs";
 import { site } from "./site.mjs";
 import { visitors } from "./visitors.mjs";
@@ -31,43 +33,12 @@ after(async () => {
   bundles?.remove();
 });
 
-/** The element alone, with these attributes, in a form. What it tells is kept in `window.told`. */
-async function gate(page, attributes = {}) {
-  await page.evaluate((attributes) => {
-    window.told = [];
-    const form = document.createElement("form");
-    const element = document.createElement("sealift-verifier");
-    for (const [name, value] of Object.entries({ name: "bundle", ...attributes })) element.setAttribute(name, value);
-    for (const type of ["start", "progress", "verdict", "reset"]) element.addEventListener(`sealift-${type}`, ({ detail }) => window.told.push({ type, detail }));
-    form.append(element);
-    document.querySelector("main").replaceChildren(form);
-  }, attributes);
-  const element = page.locator("sealift-verifier");
-  return {
-    element,
-    choose: (name) => page.locator("#file").setInputFiles(bundles.files[name]),
-    set: (name, value) => element.evaluate((element, [name, value]) => (value === null ? element.removeAttribute(name) : element.setAttribute(name, value)), [name, value]),
-    /** Everything that can say that the bundle is good, at one moment. */
-    all: () => element.evaluate((element) => {
-      const banner = element.shadowRoot.querySelector(".view:not([hidden]) .banner");
-      const last = window.told.filter(({ type }) => type === "verdict").at(-1)?.detail;
-      const carried = new FormData(element.form).get("bundle");
-      return {
-        banner: banner?.classList.contains("good") ?? false, event: last?.ok, report: last && last.report.ok && last.report.sound && last.report.trusted,
-        ok: element.ok, valid: element.checkValidity(), carried: carried instanceof File ? carried.name : carried, state: element.finding.state,
-      };
-    }),
-    settled: (state) => page.waitForFunction((state) => document.querySelector("sealift-verifier").finding.state === state, state),
-    told: () => page.evaluate(() => window.told.map(({ type, detail }) => (type === "verdict" ? `verdict ${detail.state}` : type))),
-  };
-}
-
 const OPEN = { banner: true, event: true, report: true, ok: true, valid: true, carried: "good.sealift", state: "safe" };
 const shut = (state) => ({ banner: false, event: false, report: false, ok: false, valid: false, carried: null, state });
 
 test("a form is valid when the bundle is safe, and carries it", async () => {
   const { page, leave } = await visit();
-  const { element, choose, settled, all, told } = await gate(page, { required: "", "trust-src": "/bundles/signers.txt", settings: "readonly" });
+  const { element, choose, settled, all, told } = await gate(page, bundles.files, { required: "", "trust-src": "/bundles/signers.txt", settings: "readonly" });
   assert.deepEqual(await element.evaluate(({ validity, willValidate }) => [validity.valueMissing, willValidate]), [true, true]);
   await choose("good");
   await settled("safe");
@@ -91,7 +62,7 @@ test("a form is valid when the bundle is safe, and carries it", async () => {
 
 test("while it is being checked nothing is open", async () => {
   const { page, leave } = await visit();
-  const { element, all, settled } = await gate(page, { "trust-src": "/bundles/signers.txt" });
+  const { element, all, settled } = await gate(page, bundles.files, { "trust-src": "/bundles/signers.txt" });
   await element.evaluate(async (element) => {
     const file = await (await fetch("/bundles/good.sealift")).blob();
     const held = new Promise((resolve) => (window.goOn = resolve));
@@ -130,7 +101,7 @@ const SHUTS = {
 for (const [name, [attribute, value, state, words]] of Object.entries(SHUTS)) {
   test(`what was safe is not when ${name}`, async () => {
     const { page, leave } = await visit();
-    const { element, set, all, settled } = await gate(page, { "trust-src": "/bundles/signers.txt", settings: "readonly", src: "/bundles/good.sealift" });
+    const { element, set, all, settled } = await gate(page, bundles.files, { "trust-src": "/bundles/signers.txt", settings: "readonly", src: "/bundles/good.sealift" });
     await settled("safe");
     await page.getByLabel("Filter files").fill("os-release");
     await page.getByRole("treeitem").first().click();
@@ -154,7 +125,7 @@ for (const [name, [attribute, value, state, words]] of Object.entries(SHUTS)) {
 
 test("trust that is still being loaded is none", async () => {
   const { page, leave } = await visit();
-  const { set, all, settled, told } = await gate(page, { "trust-src": "/bundles/signers.txt", settings: "readonly", src: "/bundles/good.sealift" });
+  const { set, all, settled, told } = await gate(page, bundles.files, { "trust-src": "/bundles/signers.txt", settings: "readonly", src: "/bundles/good.sealift" });
   await settled("safe");
   await page.route("**/stranger.txt", () => {}); // never answered
   await set("trust-src", "/bundles/stranger.txt");
@@ -257,7 +228,7 @@ test("what another page of the site sees and changes counts here", async () => {
 
 test("parts of it are hidden, and a disabled one takes nothing", async () => {
   const { page, leave } = await visit();
-  const { element, set, settled, all } = await gate(page, { "trust-src": "/bundles/signers.txt", settings: "readonly", src: "/bundles/good.sealift", hide: "chooser address settings layout" });
+  const { element, set, settled, all } = await gate(page, bundles.files, { "trust-src": "/bundles/signers.txt", settings: "readonly", src: "/bundles/good.sealift", hide: "chooser address settings layout" });
   await settled("safe");
   for (const text of ["Choose a bundle", "Trusted keys and devices", "Layout"]) assert.equal(await page.getByText(text, { exact: true }).isVisible(), false, text);
   assert.equal(await page.getByLabel("Address of a bundle").isVisible(), false);
@@ -272,7 +243,7 @@ test("parts of it are hidden, and a disabled one takes nothing", async () => {
 
 test("readonly settings are not those that the browser remembers", async () => {
   const { page, leave } = await visit({ signers: bundles.signers });
-  const { settled, set } = await gate(page, { settings: "readonly", src: "/bundles/good.sealift" });
+  const { settled, set } = await gate(page, bundles.files, { settings: "readonly", src: "/bundles/good.sealift" });
   await settled("refused");
   await set("settings", null);
   await settled("safe");
@@ -281,7 +252,7 @@ test("readonly settings are not those that the browser remembers", async () => {
 
 test("contents that were not checked are when the attribute says so", async () => {
   const { page, leave } = await visit({ signers: bundles.signers });
-  const { element, settled } = await gate(page, { deep: "no", src: "/bundles/good.sealift" });
+  const { element, settled } = await gate(page, bundles.files, { deep: "no", src: "/bundles/good.sealift" });
   await settled("safe");
   assert.equal(await element.evaluate(({ reports }) => reports[0].deep), false);
   // At once: the check itself may have ended by the next question.
@@ -293,4 +264,172 @@ test("contents that were not checked are when the attribute says so", async () =
   await settled("safe");
   assert.equal(await element.evaluate(({ reports }) => reports[0].deep), true);
   await leave();
+});
+
+test("the device's tags are others", async () => {
+  const { page, leave } = await visit();
+  const { set, all, settled } = await gate(page, bundles.files, { "trust-src": "/bundles/signers.txt", settings: "readonly", src: "/bundles/incompatible.sealift", compatible: "board-x board-y" });
+  await settled("safe");
+  await set("compatible", "board-y");
+  assert.equal((await all()).ok, false);
+  await settled("refused");
+  await page.getByText("It needs a device with one of the tags board-x. Yours have: board-y.").waitFor();
+  await set("compatible", "board-y, board-x");
+  await settled("safe");
+  await leave();
+});
+
+test("an answer that is no bundle says nothing of the bundle, and a file that is none is refused", async () => {
+  const { page, leave } = await visit();
+  const { element, settled, all } = await gate(page, bundles.files, { "trust-src": "/bundles/signers.txt", settings: "readonly", src: "/index.html" });
+  await settled("unknown");
+  assert.deepEqual(await all(), { ...shut("unknown") });
+  await page.locator(".banner.doubt h2", { hasText: "Not checked: the address gave no bundle" }).waitFor();
+  await element.evaluate((element) => element.setAttribute("src", "/bundles/missing.sealift"));
+  await page.locator(".banner.doubt h2", { hasText: "Not checked: the address cannot be read" }).waitFor();
+  await page.getByText("the server answers 404").waitFor();
+  for (const kind of ["bytes", "stream", "reader"]) {
+    await element.evaluate(async (element, kind) => {
+      const page = await (await fetch("/index.html")).blob();
+      const bytes = new Uint8Array(await page.arrayBuffer());
+      const source = { bytes, stream: page.stream(), reader: { size: bytes.length, read: (at, length) => bytes.slice(at, at + length) } }[kind];
+      await element.check(source, kind);
+    }, kind);
+    assert.deepEqual(await element.evaluate(({ finding }) => [finding.state, finding.title]), ["refused", "Not a Sealift bundle"], kind);
+  }
+  await leave(/404/);
+});
+
+test("a report says what was done, not what was asked", async () => {
+  const { page, leave } = await visit();
+  const { element, choose, settled } = await gate(page, bundles.files, { "trust-src": "/bundles/signers.txt", settings: "readonly" });
+  await choose("flipped");
+  await settled("refused");
+  assert.deepEqual(await element.evaluate(({ reports: [{ deep, sound }] }) => [deep, sound]), [false, false]);
+  await page.locator("dd", { hasText: "not every byte" }).waitFor();
+  await choose("good");
+  await settled("safe");
+  assert.deepEqual(await element.evaluate(({ reports: [{ deep, sound }] }) => [deep, sound]), [true, true]);
+  await page.locator("dd", { hasText: "every byte, and the content of every file" }).waitFor();
+  await element.evaluate((element) => element.setAttribute("trust-src", "/bundles/missing.txt"));
+  await settled("unknown");
+  assert.equal(await element.evaluate(({ reports: [{ policy }] }) => policy), undefined);
+  await leave(/404/);
+});
+
+test("a base that the page names and that cannot be had leaves nothing safe", async () => {
+  const { page, leave } = await visit();
+  const { set, all, settled } = await gate(page, bundles.files, { "trust-src": "/bundles/signers.txt", settings: "readonly", src: "/bundles/delta.sealift", "base-src": "/bundles/missing.sealift" });
+  await page.locator(".banner.doubt h2", { hasText: "Not checked: its base is not there" }).waitFor();
+  assert.deepEqual(await all(), shut("unknown"));
+  await set("base-src", "/bundles/good.sealift");
+  await page.getByText("the bundle is no delta of os version 7").waitFor();
+  assert.deepEqual(await all(), shut("unknown"));
+  await set("base-src", "/bundles/older.sealift");
+  await settled("safe");
+  await page.getByText("so is every file that results with os version 6").waitFor();
+  await set("base-src", "/bundles/missing.sealift");
+  assert.equal((await all()).ok, false);
+  await settled("unknown");
+  await leave(/404/);
+});
+
+test("the digest of a file comes after the verdict, and who waits gets it", async () => {
+  const { page, leave } = await visit();
+  const { choose, settled } = await gate(page, bundles.files, { "trust-src": "/bundles/signers.txt", settings: "readonly" });
+  for (const [name, state] of [["good", "safe"], ["flipped", "refused"]]) {
+    await choose(name);
+    await settled(state);
+    const [source, size, digest] = await page.evaluate(async () => {
+      const { source, complete } = window.told.filter(({ type }) => type === "verdict").at(-1).detail;
+      return [source instanceof File && source.name, source.size, (await complete).sha256];
+    });
+    const bytes = readFileSync(bundles.files[name]);
+    assert.deepEqual([source, size, digest], [`${name}.sealift`, bytes.length, createHash("sha256").update(bytes).digest("hex")]);
+  }
+  await leave();
+});
+
+test("each check begins with an event, and so does one that is repeated", async () => {
+  const { page, leave } = await visit();
+  const { element, choose, settled, told } = await gate(page, bundles.files, { "trust-src": "/bundles/signers.txt", settings: "readonly", deep: "no" });
+  const starts = async () => (await told()).filter((type) => type === "start").length;
+  await choose("good");
+  await settled("safe");
+  assert.equal(await starts(), 1);
+  await element.evaluate((element) => element.setAttribute("deep", "yes"));
+  await settled("safe");
+  assert.equal(await starts(), 2);
+  await element.evaluate(async (element) => {
+    const slow = { size: 1 << 30, read: () => new Promise(() => {}) };
+    element.check(slow, "slow");
+    element.stop();
+  });
+  await settled("unknown");
+  await page.getByRole("button", { name: "Check again" }).click();
+  assert.equal(await starts(), 4);
+  await leave();
+});
+
+test("bytes are carried as a file, and what a form cannot carry leaves it invalid", async () => {
+  const { page, leave } = await visit();
+  const { element, all, settled } = await gate(page, bundles.files, { "trust-src": "/bundles/signers.txt", settings: "readonly" });
+  const check = (kind) => element.evaluate(async (element, kind) => {
+    const file = await (await fetch("/bundles/good.sealift")).blob();
+    await element.check(kind === "bytes" ? new Uint8Array(await file.arrayBuffer()) : file.stream(), "good.sealift");
+  }, kind);
+  await check("bytes");
+  await settled("safe");
+  assert.deepEqual(await all(), OPEN);
+  await check("stream");
+  await settled("safe");
+  assert.deepEqual(await all(), { ...OPEN, valid: false, carried: null });
+  assert.equal(await element.evaluate(({ validationMessage }) => validationMessage), "good.sealift: a form cannot carry this; choose a file.");
+  await element.evaluate((element) => element.removeAttribute("name"));
+  assert.equal((await all()).valid, true);
+  await leave();
+});
+
+test("an element that is moved keeps what it found, and one that is removed forgets it", async () => {
+  const { page, leave } = await visit();
+  const { element, choose, all, settled, told } = await gate(page, bundles.files, { "trust-src": "/bundles/signers.txt", settings: "readonly" });
+  await choose("good");
+  await settled("safe");
+  await element.evaluate((element) => element.form.append(Object.assign(document.createElement("div"), { id: "new" })));
+  await element.evaluate((element) => document.querySelector("#new").append(element));
+  await page.waitForTimeout(50);
+  assert.deepEqual(await all(), OPEN);
+  assert.equal((await told()).filter((type) => type === "start").length, 1);
+  // What it listens to works still, and once.
+  const isOk = await element.evaluate((element) => {
+    window.dispatchEvent(new StorageEvent("storage", { key: null }));
+    return element.ok;
+  });
+  assert.equal(isOk, false);
+  await settled("safe");
+  const found = await element.evaluate(async (element) => {
+    const { parentNode } = element;
+    element.remove();
+    await new Promise((resolve) => setTimeout(resolve, 20));
+    const removed = element.ok;
+    parentNode.append(element);
+    return [removed, element.ok, element.finding.state];
+  });
+  assert.deepEqual([found, (await told()).at(-1)], [[false, false, "empty"], "reset"]);
+  await choose("good");
+  await settled("safe");
+  await leave();
+});
+
+test("where the package lies may be said later", async () => {
+  const { page, leave } = await visit();
+  const { set, settled } = await gate(page, bundles.files, { "trust-src": "/bundles/signers.txt", settings: "readonly", "worker-url": "/missing.js", src: "/bundles/good.sealift" });
+  await settled("unknown");
+  await set("worker-url", "/sealift/src/worker.js");
+  await settled("safe");
+  await set("wasm-url", "/missing.wasm");
+  await settled("unknown");
+  await set("wasm-url", null);
+  await settled("safe");
+  await leave(/404|worker/i);
 });

@@ -2,8 +2,13 @@
 
 const title = document.title;
 const said = { safe: "Safe to install", refused: "Do not install", unknown: "Not checked", checking: "Checking …" };
-const show = (state, name) => (document.title = state in said ? `${said[state]}: ${name}` : title);
 
-document.addEventListener("sealift-start", ({ detail }) => show("checking", detail.name));
-document.addEventListener("sealift-verdict", ({ detail }) => show(detail.state, detail.name));
-document.addEventListener("sealift-reset", () => show("empty"));
+function show({ target: { reports } }) {
+  const safe = reports.filter(({ ok }) => ok).length;
+  const isChecking = reports.some(({ state }) => state === "checking");
+  if (reports.length === 0) document.title = title;
+  else if (reports.length === 1) document.title = `${said[reports[0].state]}: ${reports[0].file}`;
+  else document.title = isChecking ? `Checking ${reports.length} bundles …` : `${safe} of ${reports.length} bundles safe to install`;
+}
+
+for (const type of ["start", "verdict", "reset"]) document.addEventListener(`sealift-${type}`, show);

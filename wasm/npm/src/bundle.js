@@ -16,6 +16,9 @@ const MEMORY_BYTES = 256 << 20;
 /** Runs that are with a worker at a time: it reads one while it checks the other. */
 const RUNS_AHEAD = 2;
 
+/** The first bytes of a bundle. */
+const MAGIC = [0x89, 0x53, 0x4c, 0x46, 0x54, 0x0d, 0x0a, 0x1a];
+
 /** Objects in one chunk, on the average, of which the check takes so long that nothing else is to wait for it. */
 const LONG_CHUNK = 1000;
 
@@ -73,10 +76,12 @@ async function open(given, options, judged) {
   const source = await until(signal, openSource(given, signal));
   /** @type {Thread | undefined} */
   let thread;
+  /** @type {Opening | undefined} */
+  let opening;
   try {
     const { worker, handle } = await startFirst(source, places, memory);
     thread = worker;
-    const opening = new Opening(source, thread, handle, places, signal);
+    opening = new Opening(source, thread, handle, places, signal);
     const head = await opening.readHead();
     const verdict = await thread.call("judge", judgement(policy));
     onHead?.(head, verdict);
@@ -87,8 +92,17 @@ async function open(given, options, judged) {
     thread?.close();
     source.close?.();
     signal?.throwIfAborted();
+    if (error instanceof SealiftError && error.code === "header") error.isForeign = opening?.isForeign ?? false;
     throw error;
   }
+}
+
+/**
+ * Whether these bytes are the beginning of a bundle.
+ * @param {Uint8Array} first
+ */
+export function startsAsBundle(first) {
+  return MAGIC.every((byte, at) => first[at] === byte);
 }
 
 /**
@@ -211,6 +225,11 @@ class Opening {
     }
     const start = offset - this.#ahead.at;
     return this.#ahead.bytes.slice(start, start + length);
+  }
+
+  /** Whether the file begins otherwise than a bundle. */
+  get isForeign() {
+    return this.#parts.length > 0 && !startsAsBundle(this.#parts[0]);
   }
 
   /** The bytes before the chunks. */

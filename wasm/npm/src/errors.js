@@ -13,6 +13,8 @@ export class SealiftError extends Error {
     this.name = "SealiftError";
     this.code = code;
     this.place = place;
+    /** Whether the bytes do not begin as those of a bundle do. */
+    this.isForeign = false;
   }
 }
 

@@ -4,8 +4,7 @@ import { digestOf, openBundle } from "../bundle.js";
 import { SealiftError } from "../errors.js";
 import { codeDigest } from "../threads.js";
 import { finding, report } from "./finding.js";
-import { startsAsBundle } from "./kinds.js";
-import { forgets, sawVersion } from "./memory.js";
+import { forgets, highest, sawVersion } from "./memory.js";
 import { barrier } from "./reach.js";
 import { utf8 } from "./policy.js";
 
@@ -27,12 +26,18 @@ const LATE = 2000;
 
 /** @typedef {{ source: BundleSource, name: string }} Base A bundle that may be a base, and its name. */
 
+/** The results of checks, forgotten before the bytes are read again. */
+const UNCHECKED = /** @satisfies {Partial<Facts>} */ ({
+  isStopped: false, verified: undefined, fault: undefined, sha256: undefined, damage: undefined, baseFault: undefined, isBaseRequired: false,
+});
+
 /**
  * The receiver of changes.
  * @typedef {object} Listener
  * @property {(name: string | undefined) => Promise<Policy>} policy The policy for bundles of a name; rejects if it is not available.
  * @property {() => Base[]} bases The bases for checking a delta, as far as the page names them.
  * @property {() => { wasmUrl?: string, workerUrl?: string }} places The URLs of the package's parts.
+ * @property {(check: Check) => void} started Bytes are read from now on.
  * @property {(check: Check) => void} changed The facts about the bundle changed.
  * @property {(check: Check, progress: Progress) => void} progressed
  */
@@ -61,6 +66,7 @@ export class Check {
   #checked = new Date();
   #isClosed = false;
   #isBusy = false;
+  #isRead = false;
 
   /**
    * @param {BundleSource} source
@@ -76,7 +82,7 @@ export class Check {
     this.listener = listener;
     this.noSource = noSource;
     this.#bases = bases;
-    this.#facts = { deep, isStopped: false };
+    this.#facts = { deep, isStopped: false, isAddress: source instanceof URL };
     this.#finding = finding(this.#facts);
   }
 
@@ -105,18 +111,25 @@ export class Check {
   get report() {
     const bytes = this.source instanceof Blob ? this.source.size : this.#facts.head?.fileBytes;
     const module = codeDigest(this.places.wasmUrl);
-    return report(this.#finding, this.#facts, { name: this.name, bytes, seconds: this.#seconds, policy: this.#policy, forgets: forgets(), module, checked: this.#checked.toISOString() });
+    return report(this.#finding, this.#facts, { name: this.name, bytes, seconds: this.#seconds, policy: this.#facts.verdict && this.#policy, forgets: forgets(), module, checked: this.#checked.toISOString() });
+  }
+
+  /** The report when nothing is read any more: SHA-256 of a file is known after the verdict on it. */
+  get complete() {
+    return this.#ended.then(() => this.report);
   }
 
   /** Checks the bundle, or the rest of it. */
   run() {
+    this.#isRead = true;
     this.#work.abort();
     this.#work = new AbortController();
     const { signal } = this.#work;
     const before = this.#bundle ? {} : { head: undefined, verdict: undefined, unjudged: undefined };
     this.#isBusy = true;
     this.#start = performance.now();
-    this.#set({ ...before, isStopped: false, verified: undefined, fault: undefined, isOther: undefined, sha256: undefined, damage: undefined, baseFault: undefined });
+    this.listener.started(this);
+    this.#set({ ...before, ...UNCHECKED });
     this.#ended = this.#ended.then(() => this.#run(signal)).finally(() => {
       if (signal.aborted) return;
       this.#isBusy = false;
@@ -156,7 +169,9 @@ export class Check {
     // SHA-256 is sequential and slow, so the verdict on a file does not wait for it. A network connection is slower anyway.
     const sha256 = !(this.source instanceof Blob);
     const onProgress = (/** @type {Progress} */ progress) => void (signal.aborted || this.listener.progressed(this, progress));
-    const given = bundle.head.delta && deep ? (this.#bases.length > 0 ? this.#bases : this.listener.bases()) : [];
+    // Those that the user selected, or else those that the page demands.
+    const isBaseRequired = this.#bases.length === 0;
+    const given = bundle.head.delta && deep ? (isBaseRequired ? this.listener.bases() : this.#bases) : [];
     if (given.length > 0) {
       /** @type {Bundle[]} */
       let base = [];
@@ -165,7 +180,7 @@ export class Check {
         return await bundle.verify({ base, sha256, signal, onProgress });
       } catch (fault) {
         if (signal.aborted || !(fault instanceof SealiftError && fault.code === "base")) throw fault;
-        this.#set({ baseFault: fault });
+        this.#set({ baseFault: fault, isBaseRequired });
       } finally {
         for (const each of base) each.close();
       }
@@ -229,7 +244,6 @@ export class Check {
   async #explain(fault) {
     const { source } = this;
     if (!(fault instanceof SealiftError)) return { fault };
-    if (fault.code === "header" && source instanceof Blob) return { fault, isOther: !(await startsAsBundle(source).catch(() => true)) };
     if (fault.place) return { fault, damage: await this.#bundle?.hit(fault.place, NAMED).catch(() => undefined) };
     if (fault.code === "io" && source instanceof URL) return { fault: (await barrier(source)) ?? fault };
     return { fault };
@@ -317,17 +331,45 @@ export class Check {
     this.#timer = setTimeout(() => this.look(), left > -LATE ? Math.min(Math.max(left, 0) + SOON, LATEST) : LATEST);
   }
 
+  /** Judges again if a higher version of this name was seen since. */
+  compareVersions() {
+    const { head, floor } = this.#facts;
+    if (!this.#bundle || !head) return;
+    let seen;
+    try {
+      seen = highest(head.name);
+    } catch {
+      return void this.judge(); // which reports why
+    }
+    if (seen !== undefined && seen !== floor && BigInt(seen) > BigInt(head.version)) this.judge();
+  }
+
   /** Judges again by the clock and the same policy, so that the facts stay until new ones are known. */
   look() {
     if (this.#bundle && this.#facts.verdict && !this.#isClosed) this.#judge();
   }
 
-  /** Stops the check, but keeps the results about signatures and entries. */
+  /** Stops the check, but keeps the results about signatures and entries; after the verdict, stops hashing the file. */
   stop() {
-    if (!this.#isBusy) return;
     this.#work.abort();
+    if (!this.#isBusy && this.#isRead) return;
+    this.#isRead = true;
     this.#isBusy = false;
     this.#set({ isStopped: true });
+  }
+
+  /** Whether a check was begun, or stopped before it was. */
+  get isRead() {
+    return this.#isRead;
+  }
+
+  /** Checks by other workers, since those that there were may be unavailable. */
+  restart() {
+    const before = this.#bundle;
+    this.#bundle = undefined;
+    this.#work.abort();
+    this.#ended = this.#ended.then(() => before?.close());
+    return this.run();
   }
 
   /** Checks contents as well, if not done yet. */

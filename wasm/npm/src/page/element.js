@@ -7,13 +7,13 @@ import { Doubt } from "./doubt.js";
 import { ElementBase, fill, h, icon } from "./dom.js";
 import { NOTHING } from "./finding.js";
 import { basesAmong, gathered } from "./gathered.js";
-import { isOurs } from "./memory.js";
+import { isOurs, memory } from "./memory.js";
 import { POLICY_ATTRIBUTES, policyFor, readFixed } from "./policy.js";
 import { listen } from "./reach.js";
 import { Settings } from "./settings.js";
 import { sheet } from "./style.js";
 import { View } from "./view.js";
-import { count } from "./words.js";
+import { count, number } from "./words.js";
 
 /** @typedef {import("../../types.js").BundleSource} BundleSource */
 /** @typedef {{ check: Check, view: View, said: string, wasOk: boolean }} Item */
@@ -24,13 +24,14 @@ const present = new Set();
 /** Its attributes, events and functions are documented in ../../element.d.ts. */
 export class SealiftVerifier extends ElementBase {
   static formAssociated = true;
-  static observedAttributes = ["src", "base-src", "deep", "hide", "multiple", "required", "name", ...POLICY_ATTRIBUTES];
+  static observedAttributes = ["src", "base-src", "deep", "hide", "multiple", "required", "name", "wasm-url", "worker-url", ...POLICY_ATTRIBUTES];
 
   #internals = this.attachInternals();
   #root = this.attachShadow({ mode: "open" });
   #chooser = new Chooser();
   #settings = new Settings();
-  #list = h("ul", { class: "list", "aria-label": "Bundles" });
+  #sum = h("p", { role: "status" });
+  #list = h("ul", { class: "list", "aria-label": "Bundles", tabIndex: -1 });
   #views = h("div");
   /** @type {Item[]} */
   #items = [];
@@ -43,11 +44,13 @@ export class SealiftVerifier extends ElementBase {
   /** Only the latest selection counts. */
   #choice = 0;
   #isDisabled = false;
+  /** Whether it is in a document, or on its way to another place. */
+  #isHere = false;
 
   constructor() {
     super();
     this.#root.adoptedStyleSheets = [sheet()];
-    fill(this.#root, this.#chooser.element, this.#chooser.notes, this.#list, this.#views, this.#settings.element);
+    fill(this.#root, this.#chooser.element, this.#chooser.notes, this.#sum, this.#list, this.#views, this.#settings.element);
     this.#list.hidden = true;
     this.#settings.element.addEventListener("settings", () => this.#judge());
     this.#chooser.element.addEventListener("files", (event) => this.#take(/** @type {CustomEvent} */ (event).detail));
@@ -72,8 +75,12 @@ export class SealiftVerifier extends ElementBase {
     window.addEventListener("pageshow", look, { signal });
     // Another page of this site has seen a later version, or changed the trusted keys.
     window.addEventListener("storage", ({ key }) => isOurs(key) && this.#loadPolicy(), { signal });
-    this.#chooser.deep = this.getAttribute("deep") !== "no";
+    memory.addEventListener("seen", () => this.#items.forEach(({ check }) => check.compareVersions()), { signal });
     this.#update();
+    // It was only moved: what was checked stays, and so do listeners that a check has.
+    if (this.#isHere) return;
+    this.#isHere = true;
+    this.#chooser.deep = this.getAttribute("deep") !== "no";
     this.#loadPolicy();
     this.#checkSrc();
   }
@@ -81,8 +88,13 @@ export class SealiftVerifier extends ElementBase {
   disconnectedCallback() {
     present.delete(this);
     this.#connected.abort();
-    this.#loading.abort();
-    this.#clear();
+    // An element that is moved is back at once.
+    queueMicrotask(() => {
+      if (this.isConnected || !this.#isHere) return;
+      this.#isHere = false;
+      this.#loading.abort();
+      if (this.#items.length > 0) this.reset();
+    });
   }
 
   /**
@@ -96,6 +108,7 @@ export class SealiftVerifier extends ElementBase {
     if (POLICY_ATTRIBUTES.includes(name)) return this.#loadPolicy();
     if (name === "src") return this.#checkSrc();
     if (name === "base-src") return this.#items.forEach(({ check, view }) => (check.rebase(), view.compareWithBase()));
+    if (name === "wasm-url" || name === "worker-url") return this.#items.forEach(({ check }) => void check.restart());
     if (name === "deep") {
       this.#chooser.deep = after !== "no";
       if (this.#chooser.deep) this.#items.forEach(({ check }) => check.deepen());
@@ -215,6 +228,7 @@ export class SealiftVerifier extends ElementBase {
       policy: (/** @type {string | undefined} */ name) => this.#policy(name),
       bases: () => this.#bases(),
       places: () => this.#places(),
+      started: (/** @type {Check} */ check) => this.#emit("sealift-start", { source: check.source, name: check.name }),
       changed: (/** @type {Check} */ check) => this.#changed(check, isAsked),
       progressed: (/** @type {Check} */ check, /** @type {import("../../types.js").Progress} */ progress) => this.#progressed(check, progress),
     };
@@ -235,8 +249,7 @@ export class SealiftVerifier extends ElementBase {
     if (isAsked) items[0]?.view.banner.scrollIntoView({ block: "nearest" });
     for (const item of items) {
       if (this.#items !== items) return;
-      this.#emit("sealift-start", { source: item.check.source, name: item.check.name });
-      await item.check.run();
+      if (!item.check.isRead) await item.check.run();
     }
   }
 
@@ -262,8 +275,9 @@ export class SealiftVerifier extends ElementBase {
     if (said === item.said || (state === "checking" && !item.wasOk)) return;
     item.said = said;
     item.wasOk = ok;
-    if (isAsked && state !== "checking" && item === this.#selected && this.#hasIdleFocus()) item.view.banner.focus();
-    this.#emit("sealift-verdict", { ok, state, source: check.source, name: check.name, report: check.report });
+    const isEnd = this.#items.every(({ check }) => check.finding.state !== "checking");
+    if (isAsked && isEnd && this.#hasIdleFocus()) (this.#items.length > 1 ? this.#list : item.view.banner).focus();
+    this.#emit("sealift-verdict", { ok, state, source: check.source, name: check.name, report: check.report, complete: check.complete });
   }
 
   /** Whether the user is not using another control. */
@@ -293,12 +307,18 @@ export class SealiftVerifier extends ElementBase {
   #publish() {
     const anchor = this.#chooser.isOpen ? this.#chooser.input : this.#selected?.view.banner;
     const bad = this.#items.find(({ check }) => !check.finding.ok)?.check;
+    const lost = this.name !== "" && this.#items.find(({ check }) => carried(check) === undefined)?.check;
     if (bad) this.#internals.setValidity({ customError: true }, this.#items.length > 1 ? `${bad.name}: ${bad.finding.title}` : bad.finding.title, anchor);
+    else if (lost) this.#internals.setValidity({ customError: true }, `${lost.name}: a form cannot carry this; choose a file.`, anchor);
     else if (this.#items.length === 0 && this.hasAttribute("required")) this.#internals.setValidity({ valueMissing: true }, "Choose a bundle.", anchor);
     else this.#internals.setValidity({});
     this.#internals.setFormValue(this.#value());
-    this.#list.hidden = this.#items.length < 2;
     const rows = this.#items.length < 2 ? [] : this.#items;
+    this.#list.hidden = this.#sum.hidden = rows.length === 0;
+    const findings = rows.map(({ check }) => check.finding);
+    const isEnd = findings.every(({ state }) => state !== "checking");
+    const sum = rows.length === 0 ? "" : isEnd ? `${number(findings.filter(({ ok }) => ok).length)} of ${count(rows.length, "bundle")} safe to install.` : `Checking ${count(rows.length, "bundle")} …`;
+    if (this.#sum.textContent !== sum) this.#sum.textContent = sum;
     // Rows are updated in place, so that they keep the focus.
     while (this.#list.children.length > rows.length) this.#list.lastElementChild?.remove();
     rows.forEach((item, at) => {
@@ -313,12 +333,11 @@ export class SealiftVerifier extends ElementBase {
 
   /** Returns the form's value, which contains safe bundles only. */
   #value() {
-    if (!this.ok) return null;
-    const values = this.#items.map(({ check: { source, name } }) => (source instanceof File ? source : source instanceof Blob ? new File([source], name) : source instanceof URL || typeof source === "string" ? String(source) : null));
-    if (values.length === 1) return values[0];
+    if (!this.ok || this.name === "") return null;
+    const values = this.#items.map(({ check }) => carried(check));
     const data = new FormData();
-    for (const value of values) if (value !== null) data.append(this.name, value);
-    return this.name === "" ? null : data;
+    for (const value of values) if (value !== undefined) data.append(this.name, value);
+    return data;
   }
 
   /** An attribute "readonly" would exempt the element from form validation. */
@@ -435,6 +454,16 @@ export class SealiftVerifier extends ElementBase {
     this.#chooser.highlight(false);
     if (event.dataTransfer && this.#chooser.isOpen) this.#chooser.drop(event.dataTransfer);
   }
+}
+
+/**
+ * Returns what a form sends of a bundle: the file or the address. A stream was read already.
+ * @param {Check} check
+ */
+function carried({ source, name }) {
+  if (source instanceof File) return source;
+  if (source instanceof Blob || source instanceof Uint8Array) return new File([/** @type {BlobPart} */ (source)], name);
+  return source instanceof URL || typeof source === "string" ? String(source) : undefined;
 }
 
 /** @param {BundleSource} source */

@@ -4,7 +4,7 @@
 import { SealiftError } from "../errors.js";
 import { VERSION } from "../version.js";
 import { Doubt } from "./doubt.js";
-import { wordsOfDoubt, wordsOfFault, wordsOfRefusal, wordsOfSafe, wordsOfWork } from "./verdict.js";
+import { wordsOfDoubt, wordsOfFault, wordsOfMissingBase, wordsOfOtherAnswer, wordsOfRefusal, wordsOfSafe, wordsOfWork } from "./verdict.js";
 
 /** @typedef {import("../../types.js").Head} Head */
 /** @typedef {import("../../types.js").Verdict} Verdict */
@@ -28,7 +28,8 @@ import { wordsOfDoubt, wordsOfFault, wordsOfRefusal, wordsOfSafe, wordsOfWork } 
  * @property {unknown} [baseFault] Why a delta was not checked over its base.
  * @property {string} [judged] When the verdict was given.
  * @property {{ allowedSigners?: string, revoked?: string }} [digests] SHA-256 of the trust files used.
- * @property {boolean} [isOther] Whether the file does not begin like a bundle.
+ * @property {boolean} [isBaseRequired] Whether the page demands that a delta be checked over its base.
+ * @property {boolean} isAddress Whether the bytes come from an address.
  */
 
 /** Errors that prove the bundle bad. All others (of the page, its environment, the connection) mean that nothing is known. */
@@ -42,14 +43,16 @@ export const NOTHING = /** @type {Finding} */ (Object.freeze({ state: "empty", o
  * @returns {Finding}
  */
 export function finding(facts) {
-  const { head, verdict, verified, fault, unjudged, isStopped } = facts;
-  if (fault instanceof SealiftError && OF_BUNDLE.has(fault.code)) return found("refused", wordsOfFault(fault.code, facts), fault);
-  if (unjudged) return found("unknown", wordsOfDoubt(unjudged), unjudged);
-  if (fault) return found("unknown", wordsOfDoubt(fault), fault);
+  const { head, verdict, verified, fault, unjudged, isStopped, baseFault, isBaseRequired, isAddress } = facts;
+  if (fault instanceof SealiftError && fault.isForeign && isAddress) return found("unknown", wordsOfOtherAnswer(), fault);
+  if (fault instanceof SealiftError && OF_BUNDLE.has(fault.code)) return found("refused", wordsOfFault(fault), fault);
+  if (unjudged) return found("unknown", wordsOfDoubt(unjudged, facts), unjudged);
+  if (fault) return found("unknown", wordsOfDoubt(fault, facts), fault);
   const refusal = head && verdict && wordsOfRefusal(head, verdict, facts);
   if (refusal && (verified || isStopped)) return found(refusal.tone === "bad" ? "refused" : "unknown", refusal, verdict.error);
-  if (isStopped) return found("unknown", wordsOfDoubt(STOPPED), STOPPED);
+  if (isStopped) return found("unknown", wordsOfDoubt(STOPPED, facts), STOPPED);
   if (!head || !verdict || !verified) return found("checking", refusal ?? wordsOfWork(head, verdict), verdict?.error);
+  if (baseFault && isBaseRequired) return found("unknown", wordsOfMissingBase(), baseFault);
   return found("safe", wordsOfSafe(verified, verdict, facts));
 }
 
@@ -96,7 +99,7 @@ export function report(finding, facts, { name, bytes, seconds, policy, forgets, 
     trusted: finding.state !== "unknown" && facts.verdict?.trusted === true,
     error: finding.error,
     damage: facts.damage && { ...(/** @type {SealiftError} */ (facts.fault).place), ...facts.damage },
-    deep: facts.deep,
+    deep: facts.verified?.deep === true,
     base: overBase(facts),
     seconds,
     head: facts.head && /** @type {any} */ (head),

@@ -6,6 +6,9 @@ import { Doubt } from "./doubt.js";
 export const NAMES = /** @type {const} */ (["allowedSigners", "revoked", "threshold", "compatible"]);
 const PREFIX = "sealift.";
 
+/** Emits "seen" when a higher version of a name was safe than any before. Other pages of the site hear of it by the event "storage". */
+export const memory = new EventTarget();
+
 /** @typedef {{ allowedSigners?: string, revoked?: string, threshold?: string, compatible?: string }} Settings */
 
 /** Values that could not be stored; null if one could not be removed. @type {Map<string, string | null>} */
@@ -66,7 +69,9 @@ export function highest(name) {
  */
 export function sawVersion(name, version) {
   const before = highest(name);
-  if (before === undefined || BigInt(version) > BigInt(before)) keep("versions", JSON.stringify({ ...versions(), [name]: version }));
+  if (before !== undefined && BigInt(version) <= BigInt(before)) return;
+  keep("versions", JSON.stringify({ ...versions(), [name]: version }));
+  memory.dispatchEvent(new Event("seen"));
 }
 
 /** @param {string} name */

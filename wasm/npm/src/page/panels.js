@@ -79,13 +79,13 @@ export function damage({ count: all, names }) {
  * Returns what was checked, with what and when, for printing.
  * @param {import("../../element.js").Report} report
  */
-export function proof({ sha256, checked, deep, base, policy, page }) {
+export function proof({ sha256, checked, sound, deep, base, policy, page }) {
   const key = (/** @type {string | undefined} */ digest) => digest && h("span", { class: "key" }, digest);
-  const depth = base?.checked ? `every byte, and the content of every file, with ${listed(base.bases ?? [])}` : deep ? "every byte, and the content of every file" : "every byte";
+  const depth = !sound ? "not every byte" : base?.checked ? `every byte, and the content of every file, with ${listed(base.bases ?? [])}` : deep ? "every byte, and the content of every file" : "every byte";
   const rows = /** @type {[string, any][]} */ ([
     ["SHA-256 of the file", key(sha256)],
     ["Checked", `${checked.slice(0, 19).replace("T", " ")} UTC`],
-    ["Looked at", depth],
+    ["Checked bytes", depth],
     ["Judged", policy && `${policy.judged.slice(0, 19).replace("T", " ")} UTC`],
     ["Allowed signers", key(policy?.allowedSignersSha256)],
     ["Revoked keys", policy && (key(policy.revokedSha256) ?? "none")],

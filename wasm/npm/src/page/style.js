@@ -69,7 +69,8 @@ input[type=file] { border: 0; padding: 0; }
 .stranger .line { background: var(--page); border: 1px solid var(--line); border-radius: 6px; padding: .4rem .6rem; user-select: all; }
 .notes:empty { display: none; }
 .notes { margin-top: 1rem; }
-.list { list-style: none; margin: 1rem 0 0; padding: 0; display: grid; gap: .4rem; }
+.stranger button, .notes button, .panel p > .button { margin-block: .2rem; }
+.list { list-style: none; margin: .4rem 0 0; padding: 0; display: grid; gap: .4rem; }
 .list button { display: flex; gap: .8rem; width: 100%; text-align: start; align-items: center; border-color: var(--line); }
 .list button[aria-current=true] { border-color: var(--tone); box-shadow: inset 4px 0 var(--tone); }
 .list .icon { color: var(--tone); }
@@ -134,10 +135,12 @@ td:nth-child(2) { width: 100%; }
   .banner { border-width: 3px; }
 }
 @media print {
-  .drop, .notes, .progress, .settings, .preview, .tree input, .panel p:has(#older), .panel #older, button { display: none !important; }
+  .drop, .notes, .progress, .settings, .preview, .tree input, .rows, .panel p:has(#older, #base), .panel:has(#older):has(> [role=status]:empty), button { display: none !important; }
+  .view[hidden] { display: block !important; }
+  .view:not(:first-child) { break-before: page; }
   .list button { display: flex !important; }
   .files { display: block; }
-  .rows, .scroll, pre { height: auto; max-height: none; overflow: visible; }
+  .scroll { height: auto; max-height: none; overflow: visible; }
   .panel, .banner { break-inside: avoid; }
   .bar, .swatch { print-color-adjust: exact; -webkit-print-color-adjust: exact; }
 }

@@ -21,7 +21,7 @@ const REFUSALS = {
   expired: () => bad("Do not install: it has expired", "Devices refuse it. Ask the publisher for a newer bundle."),
   downgrade: (_, __, { floor }) => bad(`Do not install: older than version ${floor ?? "?"}, already checked here`, "Devices that have the newer version refuse this one."),
   incompatible: ({ compatible }, _, { tags = [] }) =>
-    bad("Do not install: it is for other devices", `Needs: ${compatible.join(", ")}. Yours: ${tags.join(", ") || "none"}. Enter your device's tags under Settings.`),
+    bad("Do not install: it is for other devices", `It needs a device with one of the tags ${compatible.join(", ")}. Yours have: ${tags.join(", ") || "none"}.`),
   unsupported: () => doubt("a newer Sealift made this", "This page does not know everything that the bundle uses."),
 };
 
@@ -53,27 +53,38 @@ const DOUBTS = {
   blocked: doubt("the page may not read from there", "Download the bundle and choose the file, or use an address of this site."),
   "trust-file": doubt("your settings cannot be read", "Allowed signers, revoked keys, thresholds and tags are written as OpenSSH and Sealift have them. Correct them below, and the bundle is judged again."),
   policy: doubt("the rules to judge by cannot be loaded", "Whom to trust, what is revoked or which versions were seen is not known. Reload the page, or send the message below to the site's operator."),
-  memory: doubt("this browser's record of versions cannot be read", "An older version could not be told from a newer one. Under Settings it can be forgotten."),
+  memory: doubt("this browser's record of versions cannot be read", "An older version could not be told from a newer one. Forget all versions seen, under Trusted keys and devices, or clear this site's data."),
   unsupported: doubt("a newer Sealift made this", "This page does not know everything that the bundle uses."),
 };
 
 /**
- * @param {string} code
- * @param {Facts} facts
+ * @param {import("../errors.js").SealiftError} fault
  * @returns {Words}
  */
-export function wordsOfFault(code, { isOther }) {
-  if (code === "header" && isOther) return bad("Not a Sealift bundle", "It does not begin as bundles do. Choose a file that was made by sealift pack.");
+export function wordsOfFault({ code, isForeign }) {
+  if (code === "header" && isForeign) return bad("Not a Sealift bundle", "It does not begin as bundles do. Choose a file that was made by sealift pack.");
   if (code === "header") return bad("Do not install: the signature area is damaged", "The part that says what it is and who signed it was damaged or changed. Copy it again.");
   return FAULTS[code]?.() ?? bad("Do not install: it is damaged, or was changed", "Its bytes are not those that it was made of. Copy it again; if it stays so, it was changed on its way.");
 }
 
+/** Returns the words for an address that gave another kind of file. It says nothing of the bundle. */
+export function wordsOfOtherAnswer() {
+  return doubt("the address gave no bundle", "What the server sent begins as another kind of file does: perhaps a page to sign in, or one about an error. Open the address in another tab to see it.");
+}
+
+/** Returns the words for a delta whose base is unavailable, although the page demands it. */
+export function wordsOfMissingBase() {
+  return doubt("its base is not there", "This site has deltas checked over the base that it names, and this one could not be. Try again, or send the message below to the site's operator.");
+}
+
 /**
  * @param {unknown} error
+ * @param {Facts} facts
  * @returns {Words}
  */
-export function wordsOfDoubt(error) {
+export function wordsOfDoubt(error, { isAddress }) {
   const { code } = /** @type {{ code?: unknown }} */ (error);
+  if (code === "io" && isAddress) return doubt("the address cannot be read", "The server did not send the bundle, or the connection failed. Check the address, and try again.");
   const words = typeof code === "string" ? DOUBTS[code] : undefined;
   return words ?? doubt("this page failed", "Reload it. If it fails again, send the message below to the site's operator.");
 }

@@ -1,0 +1,136 @@
+// Several bundles in a list, several elements in a page, and what they know of each other. Run by: node --test wasm/tests/several.test.mjs, with
+// SEALIFT_BROWSER=firefox in that
+
+import assert from "node:assert/strict";
+import { execFileSync } from "node:child_process";
+import { randomBytes } from "node:crypto";
+import { mkdirSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { after, before, test } from "node:test";
+
+import { countCalls } from "./browser.mjs";
+import { sealift } from "./bundle.mjs";
+import { shelf } from "./shelf.mjs";
+import { site } from "./site.mjs";
+import { visitors } from "./visitors.mjs";
+
+let [server, bundles, people, visit] = [];
+before(async () => {
+  bundles = shelf();
+  mkdirSync(join(bundles.folder, "large"));
+  writeFileSync(join(bundles.folder, "large/file"), randomBytes(160 << 20));
+  bundles.files.large = join(bundles.folder, "large.sealift");
+  execFileSync(sealift, ["pack", join(bundles.folder, "large"), "-o", bundles.files.large, "--name", "os", "--bundle-version", "7", "--key", join(bundles.folder, "release")], { stdio: "pipe" });
+  writeFileSync(join(bundles.folder, "signers.txt"), bundles.signers);
+  server = await site({ bundles: bundles.folder });
+  people = visitors(server);
+  visit = (options) => people.visit({ signers: bundles.signers, ...options });
+});
+after(async () => {
+  await people?.close();
+  await server?.close();
+  bundles?.remove();
+});
+
+const rows = (page) => page.getByRole("list", { name: "Bundles" }).getByRole("button");
+const all = (...names) => names.map((name) => bundles.files[name]);
+const states = (page) => page.locator("sealift-verifier").evaluate(({ reports }) => reports.map(({ state }) => state));
+
+test("a later version in the same list makes an earlier one old", async () => {
+  const { page, choose, leave } = await visit();
+  await choose(all("older", "good"));
+  await rows(page).nth(1).filter({ hasText: "Safe to install: os, version 7" }).waitFor();
+  await rows(page).nth(0).filter({ hasText: "older than version 7, already checked here" }).waitFor();
+  assert.deepEqual(await states(page), ["refused", "safe"]);
+  await leave();
+});
+
+test("a later version at another element of the page makes an earlier one old", async () => {
+  const { page, leave } = await visit();
+  await page.evaluate(() => {
+    const make = () => Object.assign(document.createElement("sealift-verifier"), { id: `e${document.querySelectorAll("sealift-verifier").length}` });
+    document.querySelector("main").replaceChildren();
+    for (const _ of [1, 2]) {
+      const element = make();
+      element.setAttribute("trust-src", "/bundles/signers.txt");
+      document.querySelector("main").append(element);
+    }
+    document.querySelector("#e0").setAttribute("src", "/bundles/older.sealift");
+  });
+  const settled = (id, state) => page.waitForFunction(([id, state]) => document.querySelector(id).finding.state === state, [id, state]);
+  await settled("#e0", "safe");
+  await page.evaluate(() => document.querySelector("#e1").setAttribute("src", "/bundles/good.sealift"));
+  await settled("#e1", "safe");
+  await settled("#e0", "refused");
+  assert.match(await page.locator("#e0 .banner h2").textContent(), /older than version 7/);
+  await leave();
+});
+
+test("a stop ends the whole list, and what was not begun is not checked", async () => {
+  const { page, choose, leave } = await visit({ init: countCalls });
+  await page.evaluate(() => (window.started = []));
+  await page.evaluate(() => document.addEventListener("sealift-start", ({ detail }) => window.started.push(detail.name)));
+  await choose(all("large", "good", "older"));
+  await page.locator("progress").first().waitFor();
+  await page.locator("sealift-verifier").evaluate((element) => element.stop());
+  await page.waitForFunction(() => window.idle());
+  await page.waitForTimeout(200);
+  assert.deepEqual(await page.evaluate(() => window.started), ["large.sealift"]);
+  assert.deepEqual(await states(page), ["unknown", "unknown", "unknown"]);
+  await page.getByText("0 of 3 bundles safe to install.").waitFor();
+  await rows(page).nth(1).click();
+  await page.locator(".view:not([hidden])").getByRole("button", { name: "Check again" }).click();
+  await rows(page).nth(1).filter({ hasText: "Safe to install" }).waitFor();
+  await leave();
+});
+
+test("a stop after the verdict ends the hashing, and leaves the verdict", async () => {
+  const { page, choose, verdict, leave } = await visit({ init: countCalls });
+  await choose(bundles.files.large);
+  await verdict("Safe to install");
+  assert.equal(await page.evaluate(() => window.idle()), false, "nothing was being hashed");
+  const sha256 = await page.locator("sealift-verifier").evaluate(async (element) => {
+    const told = new Promise((resolve) => element.addEventListener("sealift-verdict", ({ detail }) => resolve(detail.complete), { once: true }));
+    element.stop();
+    return [element.finding.state, element.reports[0].sha256 ?? "none", await Promise.race([told, null])];
+  });
+  assert.deepEqual(sha256, ["safe", "none", null]);
+  const start = performance.now();
+  await page.waitForFunction(() => window.idle());
+  assert(performance.now() - start < 5000, "it was hashed to its end");
+  assert.equal(await page.locator("sealift-verifier").evaluate(({ reports }) => reports[0].sha256), undefined);
+  await leave();
+});
+
+test("title, sum and focus are of all of them", async () => {
+  const { page, choose, leave } = await visit();
+  const before = await page.title();
+  await choose(all("good", "flipped", "untrusted"));
+  await page.getByText("1 of 3 bundles safe to install.").waitFor();
+  assert.equal(await page.title(), "1 of 3 bundles safe to install");
+  assert.equal(await page.evaluate(() => document.activeElement.shadowRoot.activeElement?.getAttribute("aria-label")), "Bundles");
+  assert.equal(await page.getByRole("status").filter({ hasText: "of 3 bundles" }).count(), 1);
+  await page.locator("sealift-verifier").evaluate((element) => element.reset());
+  assert.equal(await page.title(), before);
+  await leave();
+});
+
+test("all of them are printed, and nothing that says nothing on paper", async () => {
+  const { page, choose, verdict, leave } = await visit();
+  await choose(all("good", "flipped"));
+  await page.getByText("1 of 2 bundles safe to install.").waitFor();
+  await page.emulateMedia({ media: "print" });
+  for (const words of ["Safe to install: os, version 7", "it is damaged, or was changed"]) assert(await page.locator(".banner h2", { hasText: words }).isVisible(), words);
+  assert.equal(await page.locator(".panel", { hasText: "How it was checked" }).filter({ visible: true }).count(), 2);
+  assert.equal(await page.getByRole("heading", { name: "What changed" }).filter({ visible: true }).count(), 0);
+  assert.equal(await page.getByRole("treeitem").filter({ visible: true }).count(), 0);
+  assert(await page.getByText("entries, ").filter({ visible: true }).first().isVisible());
+  await page.emulateMedia({ media: null });
+  await choose(bundles.files.good);
+  await verdict("Safe to install");
+  await page.locator("#older").setInputFiles(bundles.files.older);
+  await page.getByText("os version 7 against os version 6").waitFor();
+  await page.emulateMedia({ media: "print" });
+  assert(await page.getByRole("heading", { name: "What changed" }).isVisible());
+  await leave();
+});
