@@ -93,9 +93,10 @@ export interface VerifyOptions {
   /** Also decompresses, and checks each file's content, its fs-verity digest and, of OSTree, its checksum. Default: false. */
   deep?: boolean;
   /**
-   * Of a delta bundle its base, or all of them in any order: full bundles that were opened from a Blob, an address or a path. They are checked
-   * deeply first, and then the full bundle that results, with all of its files. Whatever is wrong with a base is an error with the code "base".
-   * From then on the delta bundle lists and opens files as a full bundle does; the bases may be closed.
+   * Of a delta bundle its base, or all of them in any order: full bundles that were opened from anything but a stream. What workers cannot open
+   * by themselves (bytes, and in Node a Blob that is a file) is copied to memory. They are checked deeply first, and then the full bundle that
+   * results, with all of its files. Whatever is wrong with a base is an error with the code "base". From then on the delta bundle lists
+   * and opens files as a full bundle does; the bases may be closed.
    */
   base?: Bundle | Bundle[];
   /** Also gives the file's SHA-256, of the bytes as they are checked. It has one order, which holds up checks that are not deep. Default: false. */
@@ -295,13 +296,21 @@ export interface Change {
   after?: number;
 }
 
+/** What a delta bundle changes without naming it. */
+export interface Unlisted {
+  /** The refs that are OSTree commits: the names that change in them. */
+  commits: string[];
+  /** Whether files that are not listed have another time. */
+  times: boolean;
+}
+
 /** What lies where among the chunks, in stored bytes. */
 export interface Picture {
   /** The hot set of an order profile, which is first. */
   hot: number;
-  /** Groups of small files. */
+  /** Files that are whole in one chunk, alone or with others. */
   small: number;
-  /** Pieces of large files. */
+  /** Files in pieces, each of which is a chunk. */
   large: number;
   /** Pieces that stand for several equal ones. */
   shared: number;
@@ -354,8 +363,8 @@ export interface Bundle {
   search(text: string): Promise<Uint32Array>;
   /** What a delta bundle says of names without its bases; of one that is whole nothing. */
   edits(): Promise<Edit[]>;
-  /** The refs of a delta bundle that are OSTree commits: which names change in them is known once it is whole. */
-  commits(): Promise<string[]>;
+  /** What a delta bundle changes without naming it, which is known once it is whole; of other bundles nothing. */
+  unlisted(): Promise<Unlisted | undefined>;
   /** What a delta bundle that is whole changes of its first base; at most `limit` changes are listed, 10,000 by default. */
   changes(limit?: number): Promise<Comparison>;
   /** What this bundle changes of an older one; at most `limit` changes are listed, 10,000 by default. */

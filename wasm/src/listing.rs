@@ -109,11 +109,12 @@ pub(crate) fn edits(opened: &Opened) -> JsValue {
     list.collect::<Array>().into()
 }
 
-/// Returns the refs of a delta bundle that are OSTree commits, of which it does not say the names (ostree 8).
-pub(crate) fn commits(opened: &Opened) -> JsValue {
-    let Opened::Delta(delta) = opened else { return Array::new().into() };
+/// Returns what a delta bundle changes without naming it: in refs that are OSTree commits (ostree 8), and times of files by a rule for all.
+pub(crate) fn unlisted(opened: &Opened) -> JsValue {
+    let Opened::Delta(delta) = opened else { return JsValue::UNDEFINED };
     let commits = delta.difference.refs().iter().filter(|edited| matches!(edited.kind, EditedKind::Commit(_)));
-    commits.map(|edited| JsValue::from_str(&edited.name)).collect::<Array>().into()
+    let commits = commits.map(|edited| JsValue::from_str(&edited.name)).collect::<Array>();
+    object(&[("commits", commits.into()), ("times", (!delta.difference.times().is_empty()).into())])
 }
 
 /// Returns the index, or an error for a bundle without one.

@@ -400,13 +400,13 @@ impl Reader {
         listing::find(&self.opened()?.opened, path)
     }
 
-    /// Returns the refs of a delta bundle that are OSTree commits: which names change in them is known with its bases.
+    /// Returns what a delta bundle changes without naming it: that is known with its bases.
     ///
     /// # Errors
     /// Returns an error if the bundle is not open.
     #[wasm_bindgen(unchecked_return_type = "string[]")]
-    pub fn commits(&self) -> Result<JsValue, JsValue> {
-        Ok(listing::commits(&self.opened()?.opened))
+    pub fn unlisted(&self) -> Result<JsValue, JsValue> {
+        Ok(listing::unlisted(&self.opened()?.opened))
     }
 
     /// Returns the names that a delta bundle adds, changes or removes.

@@ -90,6 +90,34 @@ test("names are gone to by their letters", async () => {
   await leave();
 });
 
+test("the row in focus is one that is there, however far it is scrolled away", async () => {
+  const { page, choose, verdict, leave } = await people.visit({ signers: bundles.signers });
+  await choose(bundles.files.good);
+  await verdict("Safe to install");
+  const tree = page.getByRole("tree");
+  await tree.focus();
+  for (const text of ["us", "sh", "do", "he"]) {
+    await page.keyboard.type(text);
+    await page.waitForTimeout(800);
+    for (const _ of ["open", "enter"]) {
+      await page.keyboard.press("ArrowRight");
+      await page.waitForTimeout(100);
+    }
+  }
+  const active = () => tree.evaluate((tree) => tree.getRootNode().getElementById(tree.getAttribute("aria-activedescendant"))?.textContent ?? "none");
+  assert.match(await active(), /^page-0/);
+  await tree.evaluate((tree) => (tree.scrollTop = tree.scrollHeight));
+  await page.waitForTimeout(100);
+  assert.match(await active(), /^page-0/);
+  await page.keyboard.press("End");
+  await page.waitForTimeout(100);
+  assert.match(await active(), /^page-9/);
+  await tree.evaluate((tree) => (tree.scrollTop = 0));
+  await page.waitForTimeout(100);
+  assert.notEqual(await active(), "none");
+  await leave();
+});
+
 test("what is chosen is seen in forced colours", { skip: kind !== "chromium" && "only Chromium is asked for forced colours by a test" }, async () => {
   const { page, choose, verdict, leave } = await people.visit({ signers: bundles.signers, forcedColors: "active" });
   await choose(bundles.files.good);
@@ -122,7 +150,7 @@ test("nothing is wider than 320 pixels, and the bar's colours are in its legend"
     assert.deepEqual(bar.filter((part) => !legend.includes(part)), [], `${name} has parts that its legend lacks`);
   }
   await choose(bundles.files.good);
-  await verdict("Safe to install");
+  await page.locator(".banner.good", { hasText: "good.sealift" }).waitFor();
   await page.locator("#older").setInputFiles(bundles.files.older);
   await page.getByText("os version 7 against os version 6").waitFor();
   await page.getByText("Trusted keys and devices").click();

@@ -6,6 +6,7 @@ import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { after, before, test } from "node:test";
 
+import { bytes } from "../npm/src/page/words.js";
 import { sealift } from "./bundle.mjs";
 import { giving } from "./server.mjs";
 import { shelf } from "./shelf.mjs";
@@ -14,7 +15,7 @@ import { visitors } from "./visitors.mjs";
 
 let [server, bundles, people] = [];
 before(async () => {
-  bundles = shelf();
+  bundles = shelf({ entries: 3000 });
   server = await site({ bundles: bundles.folder, bad: giving(readFileSync(bundles.files.good)) });
   people = visitors(server);
 });
@@ -33,6 +34,38 @@ test("of bytes that are no text it says how many are shown", async () => {
   await page.locator(".preview pre.bytes").waitFor();
   assert.equal((await page.locator(".preview pre").textContent()).split("\n").length, 4096 / 16);
   await page.getByText("The first 4.10 kB of 3.00 MB.").waitFor();
+  await leave();
+});
+
+test("the disk that a bundle takes, as info says it and within 5 % of what it is", async (context) => {
+  const fileSystem = execFileSync("stat", ["-f", "-c", "%T", bundles.folder]).toString().trim();
+  const { page, choose, leave } = await people.visit({ signers: bundles.signers });
+  for (const name of ["good", "many", "delta"]) {
+    await choose(bundles.files[name]);
+    await page.locator(".banner.good", { hasText: `${name}.sealift` }).waitFor();
+    const { diskBytes } = await page.locator("sealift-verifier").evaluate(({ reports }) => reports[0].head);
+    const { cost } = JSON.parse(execFileSync(sealift, ["info", bundles.files[name], "--json"]));
+    assert.equal(diskBytes, cost.disk_bytes, name);
+    await page.locator("dd", { hasText: `about ${bytes(diskBytes)}${name === "delta" ? " more than its base" : ""}, unpacked` }).waitFor();
+    if (name === "delta") continue;
+    const target = join(bundles.folder, `unpacked-${name}`);
+    execFileSync(sealift, ["unpack", bundles.files[name], target, "--allow-unsigned", "--state", join(bundles.folder, "state"), "--quiet"], { stdio: "pipe" });
+    const taken = Number(execFileSync("du", ["-s", "-B1", target]).toString().split("\t")[0]);
+    if (fileSystem !== "ext2/ext3") context.diagnostic(`not compared with the disk: ${bundles.folder} is on ${fileSystem}`);
+    else assert(Math.abs(taken - diskBytes) < diskBytes * 0.05, `${name}: ${taken} taken, ${diskBytes} said`);
+  }
+  await leave();
+});
+
+test("a delta says that it sets times of files which it does not list", async () => {
+  const { page, choose, verdict, leave } = await people.visit({ signers: bundles.signers });
+  await choose(bundles.files.delta);
+  await verdict("Safe to install");
+  await page.getByText("It also sets the times of files that are not listed.").waitFor();
+  assert.equal(await page.locator("td", { hasText: "page-1.txt" }).count(), 0);
+  await page.locator("#base").setInputFiles(bundles.files.older);
+  await page.locator("td", { hasText: "page-1.txt" }).waitFor();
+  assert.equal(await page.getByText("It also sets the times").count(), 0);
   await leave();
 });
 

@@ -3,6 +3,7 @@
 import assert from "node:assert/strict";
 import { spawn } from "node:child_process";
 import { cpSync, mkdirSync, mkdtempSync, openAsBlob, readFileSync, readdirSync, rmSync, symlinkSync, writeFileSync } from "node:fs";
+import { request } from "node:http";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { after, before, test } from "node:test";
@@ -85,5 +86,13 @@ test("who goes around the element meets the server", async () => {
   assert.deepEqual(kept(), []);
   assert.equal((await post(await form("good")))[0], 201);
   assert.deepEqual(kept(), ["os-7.sealift"]);
-  assert.equal((await fetch(`${server.origin}/sealift/../signers`)).status, 404);
+  const [status, text] = await post(await form("older"));
+  assert.deepEqual([status, text], [422, "Refused (downgrade): version 7 of os is kept already.\n"]);
+  assert.deepEqual(kept(), ["os-7.sealift"]);
+});
+
+test("no request ends the server", async () => {
+  const get = (path) => new Promise((resolve, reject) => request(server.origin, { path }, (response) => (response.resume(), resolve(response.statusCode))).on("error", reject).end());
+  for (const path of ["//", "/sealift", "/sealift/", "/sealift/src", "/sealift/src/", "/sealift/../signers", "/sealift/%2e%2e/signers", "/sealift/..%2fsigners", "/none", "/upload", "*", "http://["]) assert.equal(await get(path), 404, path);
+  assert.equal(await get("/sealift/src/element.js"), 200);
 });

@@ -65,6 +65,7 @@ impl Ls {
             Opened::Delta(delta) => {
                 self.name_bases(delta.bases())?;
                 self.list_edits(&delta.difference.edited_names())?;
+                self.name_times(!delta.difference.times().is_empty())?;
                 return Ok(self.name_commits(&opened)?);
             }
         };
@@ -109,6 +110,15 @@ impl Ls {
         }
         // The changes apply to the first base's trees.
         bases.first().map_or(Ok(()), |base| writeln!(anstream::stderr(), "{BOLD}changes to {base}:{BOLD:#}"))
+    }
+
+    /// Prints on standard error that files which are not listed get another time: a delta sets those by a rule, whose effect needs the base.
+    fn name_times(&self, is_so: bool) -> io::Result<()> {
+        if !is_so || self.form.show().json || self.null {
+            return Ok(());
+        }
+        let compare = format!("sealift diff BASE {}", shown(&self.bundle.bundle));
+        writeln!(anstream::stderr(), "files that are not listed get another time; to list them: {compare}")
     }
 
     /// Prints on standard error which refs are commits: a delta describes changes to their names in a form that needs the base.

@@ -159,7 +159,8 @@ fn it_says_the_name_and_version_of_its_base() {
     let (_, info) = desk.tell("info delta.sealift --allow-unsigned");
     assert!(info.contains(&format!("  Base          {word}\n")), "{info}");
     let listed = desk.command(&["ls", "delta.sealift"]).output().unwrap();
-    assert_eq!(String::from_utf8_lossy(&listed.stderr), format!("changes to {word}:\n"));
+    let times = "files that are not listed get another time; to list them: sealift diff BASE delta.sealift\n";
+    assert_eq!(String::from_utf8_lossy(&listed.stderr), format!("changes to {word}:\n{times}"));
     for quiet in ["--json", "-0"] {
         let listed = desk.command(&["ls", "delta.sealift", quiet]).output().unwrap();
         assert!(listed.status.success() && listed.stderr.is_empty(), "{quiet}");

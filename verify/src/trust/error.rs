@@ -40,7 +40,7 @@ pub enum Error {
         now: Now,
     },
     /// The device has committed a later version.
-    #[error("version {version} of {name:?} is older than version {floor}, which this device has installed")]
+    #[error("version {version} of {name:?} is older than version {floor}, the lowest accepted here")]
     Downgrade {
         /// The bundle's name.
         name: String,

@@ -257,6 +257,8 @@ export class Bundle {
   #checking = false;
   /** Files that were begun to be written. */
   #writes = 0;
+  /** In memory, where workers cannot open the source. @type {Promise<import("./sources.js").Handle> | undefined} */
+  #copy;
   /** Of a delta bundle that was completed, by what a worker opens its bases. @type {AsBase[]} */
   #bases = [];
 
@@ -378,7 +380,7 @@ export class Bundle {
    */
   async #checkBase(base, { signal, jobs, memory, onProgress }) {
     try {
-      base.#asBase();
+      await base.#asBase();
       await base.verify({ deep: true, signal, jobs, memory, onProgress });
     } catch (error) {
       signal?.throwIfAborted();
@@ -391,7 +393,7 @@ export class Bundle {
    * @param {Bundle[]} bases
    */
   async #complete(bases) {
-    const given = await Promise.all(bases.map(async (base) => ({ ...base.#asBase(), digests: await base.#keeper.call("digests") })));
+    const given = await Promise.all(bases.map(async (base) => ({ ...(await base.#asBase()), digests: await base.#keeper.call("digests") })));
     const places = await this.#keeper.call("rebase", [this.#opening.bytes(), given]);
     // What a reader takes, bases included. Only the first one needs the digests.
     this.#places = { ...this.#places, memory: places.memory };
@@ -414,9 +416,9 @@ export class Bundle {
   }
 
   /** By what a worker of a delta bundle opens this one. */
-  #asBase() {
-    const { handle } = this.#opening;
-    if (!handle) throw new TypeError("a base is read by workers: it is to be a Blob, an address or a path");
+  async #asBase() {
+    const { source, handle = await (this.#copy ??= source.copy?.()) } = this.#opening;
+    if (!handle) throw new TypeError("a base is read by workers: it is a Blob, a Uint8Array, an address or a path, and no stream");
     return { bytes: this.#opening.bytes(), handle };
   }
 
@@ -469,9 +471,9 @@ export class Bundle {
     return this.#keeper.call("edits");
   }
 
-  /** The OSTree commits of a delta bundle: which names change in them is known with its bases. @returns {Promise<string[]>} */
-  commits() {
-    return this.#keeper.call("commits");
+  /** What a delta bundle changes without naming it. @returns {Promise<import("../types.js").Unlisted | undefined>} */
+  unlisted() {
+    return this.#keeper.call("unlisted");
   }
 
   /**

@@ -15,6 +15,9 @@ const SILENCE = 60_000;
 /** Milliseconds before each retry of a failed part: over half a minute in total. */
 const PAUSES = [250, 1000, 3000, 8000, 20_000];
 
+/** Those of the first request: whoever gave the address waits to hear whether it is one. */
+const FIRST_PAUSES = PAUSES.slice(0, 3);
+
 /** Status codes that suggest a later retry. */
 const BUSY = [408, 425, 429, 500, 502, 503, 504];
 
@@ -38,6 +41,7 @@ class Passing extends SealiftError {
  * @property {() => void} [close]
  * @property {object} [keep] An object kept alive, since the engine would close it otherwise.
  * @property {Handle} [handle] Lets a worker open the same source.
+ * @property {() => Promise<Handle>} [copy] Copies the bytes to memory, for a worker that cannot open the source.
  */
 
 /** @typedef {{ blob: Blob } | { file: import("./node.js").OpenFile } | { url: string, size: number, validator: string | null }} Handle */
@@ -120,7 +124,12 @@ function ofFile(file) {
  * @returns {Source}
  */
 function ofBytes(bytes) {
-  return { size: bytes.length, inOrder: false, read: async (offset, length) => new Uint8Array(bytes.subarray(offset, offset + length)) };
+  return {
+    size: bytes.length,
+    inOrder: false,
+    copy: async () => ({ blob: new Blob([/** @type {BlobPart} */ (bytes)]) }),
+    read: async (offset, length) => new Uint8Array(bytes.subarray(offset, offset + length)),
+  };
 }
 
 /**
@@ -132,6 +141,7 @@ function ofBlob(blob) {
     size: blob.size,
     inOrder: false,
     handle: { blob },
+    copy: async () => ({ blob: new Blob([await blob.arrayBuffer()]) }),
     async read(offset, length) {
       try {
         return isNode ? await inPieces(blob, offset, length) : new Uint8Array(await sweep(blob.slice(offset, offset + length).arrayBuffer()));
@@ -256,6 +266,15 @@ function ofStream(reader) {
  * @returns {Promise<Source>}
  */
 async function ofUrl(url, signal) {
+  return again(signal, () => firstOf(url, signal), FIRST_PAUSES);
+}
+
+/**
+ * @param {string} url
+ * @param {AbortSignal} [signal]
+ * @returns {Promise<Source>}
+ */
+async function firstOf(url, signal) {
   const response = await request(url, 0, FIRST_BYTES, signal);
   // A server without range support sends the file.
   if (response.status === 200 && response.body) return ofStream(response.body.getReader());
@@ -295,9 +314,10 @@ function ofRanges(handle) {
  * @template T
  * @param {AbortSignal | undefined} signal
  * @param {() => Promise<T>} run
+ * @param {number[]} [pauses] Milliseconds before each retry.
  */
-async function again(signal, run) {
-  for (const pause of PAUSES) {
+async function again(signal, run, pauses = PAUSES) {
+  for (const pause of pauses) {
     try {
       return await run();
     } catch (error) {

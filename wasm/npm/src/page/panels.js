@@ -118,7 +118,7 @@ export function changes(counts, rows) {
   return [h("p", {}, sum), table, all > shown.length && h("p", { class: "quiet" }, `The first ${shown.length} are shown. sealift diff lists all.`)];
 }
 
-const CLASSES = /** @type {const} */ ({ hot: "read first", small: "small files", large: "large files", shared: "shared by several" });
+const CLASSES = /** @type {const} */ ({ hot: "read first", small: "files in one chunk", large: "files in several chunks", shared: "pieces of several files" });
 
 /** The number of columns in the bar. */
 const COLUMNS = 96;

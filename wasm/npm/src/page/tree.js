@@ -108,7 +108,10 @@ export class Tree {
     const first = Math.max(0, Math.floor(scrollTop / ROW_HEIGHT) - MARGIN);
     const end = Math.min(this.#root.rows, Math.ceil((scrollTop + clientHeight) / ROW_HEIGHT) + MARGIN);
     const rows = [];
+    // The focused row always exists: the tree names it to screen readers.
+    if (this.#focus < first && end > 0) rows.push(this.#row(this.#focus));
     for (let at = first; at < end; at += 1) rows.push(this.#row(at));
+    if (this.#focus >= end && this.#focus < this.#root.rows) rows.push(this.#row(this.#focus));
     fill(this.space, rows);
     if (rows.length > 0) this.body.setAttribute("aria-activedescendant", `row-${this.#focus}`);
   }

@@ -179,10 +179,10 @@ export class View {
     } else {
       this.#tree?.close();
       fill(this.#files);
-      const [edits, commits] = [await bundle.edits(), await bundle.commits()];
+      const [edits, unlisted] = [await bundle.edits(), await bundle.unlisted()];
       const counts = { added: 0, changed: 0, metadata: 0, removed: 0 };
       for (const { kind } of edits) counts[kind] += 1;
-      fill(this.#changes, panel("What it changes", ...changes(counts, edits), commits.length > 0 && hidden(commits), this.#chooseBases(bundle)));
+      fill(this.#changes, panel("What it changes", ...changes(counts, edits), ...hidden(unlisted), this.#chooseBases(bundle)));
     }
     this.update();
     fill(this.#layout, await layout(bundle));
@@ -242,9 +242,11 @@ export class View {
 }
 
 /**
- * Says of which refs a delta does not say the names.
- * @param {string[]} commits
+ * Says what a delta changes without naming it.
+ * @param {import("../../types.js").Unlisted | undefined} unlisted
  */
-function hidden(commits) {
-  return h("p", { class: "quiet" }, "It updates OSTree commits: ", h("bdi", {}, commits.join(", ")), ". Which names change in them can only be told with the base: choose it, and they are listed here.");
+function hidden({ commits, times } = { commits: [], times: false }) {
+  const where = commits.length > 0 && h("p", { class: "quiet" }, "It updates OSTree commits: ", h("bdi", {}, commits.join(", ")), ". Which names change in them can only be told with the base: choose it, and they are listed here.");
+  const when = times && h("p", { class: "quiet" }, "It also sets the times of files that are not listed. With the base they are.");
+  return [where, when];
 }
