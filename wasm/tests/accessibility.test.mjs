@@ -54,6 +54,10 @@ test("title and focus follow the verdict", async () => {
   await choose(bundles.files.flipped);
   await verdict("it is damaged");
   assert.equal(await page.title(), "Do not install: flipped.sealift");
+  await page.getByLabel("Address of a bundle").fill("/bundles/good.sealift");
+  await page.getByLabel("Address of a bundle").press("Enter");
+  await verdict("Safe to install");
+  assert(await page.evaluate(() => document.querySelector("sealift-verifier").shadowRoot.activeElement?.classList.contains("banner")));
   await page.evaluate(() => document.querySelector("sealift-verifier").reset());
   assert.equal(await page.title(), before);
   // Who is about to do something else is not disturbed.
@@ -153,6 +157,11 @@ test("nothing is wider than 320 pixels, and the bar's colours are in its legend"
   await page.locator(".banner.good", { hasText: "good.sealift" }).waitFor();
   await page.locator("#older").setInputFiles(bundles.files.older);
   await page.getByText("os version 7 against os version 6").waitFor();
+  await page.getByLabel("Filter files").fill("libhello.so.1");
+  await page.getByRole("treeitem").first().click();
+  await page.locator("pre.bytes").waitFor();
+  const cut = await page.locator("pre.bytes, .scroll").evaluateAll((boxes) => boxes.filter(({ scrollWidth, clientWidth }) => scrollWidth > clientWidth).map(({ className, scrollWidth, clientWidth }) => `${className}: ${scrollWidth} in ${clientWidth}`));
+  assert.deepEqual(cut, []);
   await page.getByText("Trusted keys and devices").click();
   await fits("compared");
   await page.locator("#file").setInputFiles([bundles.files.good, bundles.files.flipped]);

@@ -11,7 +11,7 @@ const out = fileURLToPath(new URL("../www/screenshots", import.meta.url));
 const states = ["good", "unsigned", "untrusted", "expired", "older", "flipped", "truncated", "delta", "hostile"];
 
 const bundles = shelf();
-const server = await site({ bundles: bundles.folder });
+const server = await site({ bundles: bundles.folder, upload: fileURLToPath(new URL("../examples/upload", import.meta.url)) });
 const browser = await launch();
 rmSync(out, { recursive: true, force: true });
 mkdirSync(out, { recursive: true });
@@ -40,13 +40,44 @@ for (const colorScheme of ["light", "dark"]) {
   await page.emulateMedia({ media: "print" });
   await shoot("print", true);
   await page.emulateMedia({ media: null });
-  await page.setViewportSize({ width: 390, height: 800 });
-  await shoot("phone", true);
+  await page.getByLabel("Filter files").fill("libhello.so.1");
+  await page.getByRole("treeitem").first().click();
+  await page.locator(".preview pre.bytes").waitFor();
+  await page.locator(".files").screenshot({ path: `${out}/bytes-${colorScheme}.png` });
+  for (const [name, width] of [["phone", 390], ["narrow", 320]]) {
+    await page.setViewportSize({ width, height: 800 });
+    await shoot(name, true);
+  }
+  await page.locator("#file").setInputFiles(bundles.files.untrusted);
+  await page.locator(".banner.bad h2", { hasText: "unknown signer" }).waitFor();
+  await shoot("narrow-untrusted");
   await page.setViewportSize({ width: 1000, height: 800 });
+  await page.locator("#file").setInputFiles(bundles.files.good);
+  await page.locator(".banner.good").waitFor();
+  await page.emulateMedia({ forcedColors: "active" });
+  await shoot("forced-colours");
+  await page.emulateMedia({ forcedColors: null });
+  await page.getByLabel("Address of a bundle").fill("/index.html");
+  await page.getByLabel("Address of a bundle").press("Enter");
+  await page.locator(".banner.doubt").waitFor();
+  await shoot("not-known");
+  await page.locator("sealift-verifier").evaluate(async (element) => {
+    const file = await (await fetch("/bundles/good.sealift")).blob();
+    const read = async (offset, length) => (offset + length > file.size - 1000 ? new Promise(() => {}) : new Uint8Array(await file.slice(offset, offset + length).arrayBuffer()));
+    element.check({ size: file.size, read }, "good.sealift");
+  });
+  await page.locator("progress[value]").waitFor();
+  await page.waitForTimeout(300);
+  await shoot("checking");
   await page.locator("#file").setInputFiles(["good", "flipped", "untrusted"].map((name) => bundles.files[name]));
   await page.locator(".list .bad").nth(1).waitFor();
   await shoot("list");
   await page.close();
+  const form = await browser.newPage({ colorScheme, viewport: { width: 1000, height: 800 } });
+  await form.goto(`${server.origin}/upload/index.html`);
+  await form.getByText("Choose a bundle").waitFor();
+  await form.screenshot({ path: `${out}/form-${colorScheme}.png` });
+  await form.close();
 }
 await browser.close();
 await server.close();

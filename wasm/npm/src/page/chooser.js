@@ -94,7 +94,10 @@ export class Chooser {
   #go(event) {
     event.preventDefault();
     const address = this.#address.value.trim();
-    if (address !== "") this.element.dispatchEvent(new CustomEvent("address", { detail: address }));
+    if (address === "") return;
+    // The verdict takes the focus, unless another control has it by then.
+    for (const control of [this.#address, this.#submit]) control.blur();
+    this.element.dispatchEvent(new CustomEvent("address", { detail: address }));
   }
 }
 

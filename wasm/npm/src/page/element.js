@@ -30,7 +30,7 @@ export class SealiftVerifier extends ElementBase {
   #root = this.attachShadow({ mode: "open" });
   #chooser = new Chooser();
   #settings = new Settings();
-  #sum = h("p", { role: "status" });
+  #sum = h("p", { class: "sum", role: "status" });
   #list = h("ul", { class: "list", "aria-label": "Bundles", tabIndex: -1 });
   #views = h("div");
   /** @type {Item[]} */

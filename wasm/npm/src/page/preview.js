@@ -10,6 +10,9 @@ const SHOWN_BYTES = 1 << 16;
 /** Bytes of a binary file that are shown. */
 const DUMPED_BYTES = 4096;
 
+/** Bytes in each row, which fits a phone. */
+const DUMPED_ROW = 8;
+
 /** The selected file, with its content as long as its bundle is safe. */
 export class Preview {
   #bundle;
@@ -120,11 +123,11 @@ function visible(text) {
 /** @param {Uint8Array} part */
 function dump(part) {
   const lines = [];
-  for (let at = 0; at < part.length; at += 16) {
-    const row = [...part.subarray(at, at + 16)];
+  for (let at = 0; at < part.length; at += DUMPED_ROW) {
+    const row = [...part.subarray(at, at + DUMPED_ROW)];
     const digits = row.map((byte) => byte.toString(16).padStart(2, "0")).join(" ");
     const letters = row.map((byte) => (byte >= 0x20 && byte < 0x7f ? String.fromCharCode(byte) : ".")).join("");
-    lines.push(`${at.toString(16).padStart(6, "0")}  ${digits.padEnd(47)}  ${letters}`);
+    lines.push(`${at.toString(16).padStart(6, "0")}  ${digits.padEnd(DUMPED_ROW * 3 - 1)}  ${letters}`);
   }
   return lines.join("\n");
 }

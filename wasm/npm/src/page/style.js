@@ -68,7 +68,7 @@ input[type=file] { border: 0; padding: 0; }
 .stranger { border-top: 1px solid var(--tone); margin-top: .6rem; padding-top: .4rem; }
 .stranger .line { background: var(--page); border: 1px solid var(--line); border-radius: 6px; padding: .4rem .6rem; user-select: all; }
 .notes:empty { display: none; }
-.notes { margin-top: 1rem; }
+.notes, .sum { margin-top: 1rem; }
 .stranger button, .notes button, .panel p > .button { margin-block: .2rem; }
 .list { list-style: none; margin: .4rem 0 0; padding: 0; display: grid; gap: .4rem; }
 .list button { display: flex; gap: .8rem; width: 100%; text-align: start; align-items: center; border-color: var(--line); }
@@ -151,9 +151,12 @@ td:nth-child(2) { width: 100%; }
   .drop, .panel, .banner { padding: .9rem; }
   .wide { flex-basis: 100%; }
   td.size { white-space: normal; }
-  td:nth-child(2) { min-width: 9rem; }
+  td:nth-child(2) { min-width: 6rem; overflow-wrap: anywhere; }
   th, td { padding: .25rem .3rem; }
   dl { grid-template-columns: minmax(0, 1fr); gap: 0; }
   dd { margin-bottom: .5rem; }
+}
+@container (max-width: 24rem) {
+  pre.bytes { font-size: .58rem; }
 }
 `;
