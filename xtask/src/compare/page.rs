@@ -91,6 +91,7 @@ fn judge(report: &mut Report, found: &Found) {
     ratio("speed of a deep check by one worker, to verify --deep --jobs 1", ratio_of("nativeOne", "deepOne"), 0.3);
     ratio("speed of a deep check by two workers, to verify --deep --jobs 2", ratio_of("nativeTwo", "deepTwo"), 0.27);
     ratio("speed of a deep check by two workers, to one", ratio_of("deepOne", "deepTwo"), 1.5);
+    ratio("in Node, speed of checking a file as a Blob, to a stream", ratio_of("nodeStream", "nodeBlob"), 1.0);
     let mut most = |what: String, figure: f64, limit: f64, unit: &str| {
         report.at_most(format!("page: {what}"), figure, limit, 0, unit);
     };
@@ -138,6 +139,8 @@ fn judge(report: &mut Report, found: &Found) {
         ("deepOne", "deep, one worker"),
         ("nativeTwo", "`sealift verify --deep --jobs 2`"),
         ("deepTwo", "deep, two workers"),
+        ("nodeStream", "in Node: signature, index, layout and every chunk, as a stream"),
+        ("nodeBlob", "the same, as a Blob of `openAsBlob`"),
     ] {
         text.push_str(&format!("| {what} | {} | {:.0} |\n", listed(name), speed(name)));
     }
