@@ -4,9 +4,10 @@ use std::io;
 use std::path::Path;
 
 use crate::trust::{Store, TargetKind, TargetPlace, sign};
-use crate::{Error, Progress, pack};
+use crate::{Error, Progress};
 use rustix::fs::FileType;
 use sealift_store::directory::{Stage, state};
+use sealift_store::fs::partial::remove_stale;
 use sealift_store::target::directory::{Interrupted, complete};
 use sealift_store::{Place, Site};
 use serde::Serialize;
@@ -43,7 +44,7 @@ pub fn clean(target: &Path, state: Option<&Store>, jobs: usize, progress: &Progr
         place => place?,
     };
     let target = place.path();
-    let packed = pack::remove_stale(target)?;
+    let packed = remove_stale(target)?;
     if let Some(path) = packed.in_use {
         return Err(Error::Busy { path });
     }

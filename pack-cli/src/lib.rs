@@ -187,7 +187,7 @@ pub use sealift_store::base::GivenBases;
 pub use sealift_store::target::composefs;
 pub use sealift_store::target::{Destination, Durability, InstallOptions, OsTreeOptions, TreeOptions};
 pub use sealift_store::target::{ImportStats, InstallStats, RefValue, SetRef};
-pub use sealift_store::target::{directory as unpack, ostree};
+pub use sealift_store::target::{archive, directory as unpack, ostree};
 pub use sealift_store::{
     CommitSpec, DirId, Error, Input, Metadata, NewNode, NodeId, Phase, Progress, RepoFault, Snapshot, Tree, Unopened,
     Visited, base, contents, seal, source,

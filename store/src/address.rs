@@ -1,4 +1,4 @@
-//! Refs and paths of a bundle, as users write them.
+//! Refs, paths of a bundle, sources and targets, as users write them.
 
 use sealift_format::{Index, InodeKind, Ref};
 use sealift_verify::escape;
@@ -16,6 +16,15 @@ pub fn choose_ref<'a>(index: &'a Index, name: Option<&str>) -> Result<&'a Ref, E
             .find_ref(name)
             .ok_or_else(|| Error::Usage(format!("the bundle has no ref {}; it has {}", name.escape_debug(), names()))),
     }
+}
+
+/// Returns the word before a colon and what follows, if `spec` has this form.
+pub(crate) fn scheme(spec: &[u8]) -> Option<(&[u8], &[u8])> {
+    let colon = spec.iter().position(|byte| *byte == b':')?;
+    let (word, rest) = (&spec[..colon], &spec[colon + 1..]);
+    let is_word = word.first()?.is_ascii_alphabetic()
+        && word.iter().all(|byte| byte.is_ascii_alphanumeric() || b"+-._".contains(byte));
+    is_word.then_some((word, rest))
 }
 
 /// Returns whether a tree has a file of any type at this path.

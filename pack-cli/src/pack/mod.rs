@@ -39,7 +39,7 @@ pub use delta::{DeltaFor, estimate_delta, pack_delta};
 pub use estimate::{DeltaEstimate, Estimate, estimate};
 pub use order::{OrderProfile, OrderStats};
 pub use spool::Output;
-pub(crate) use spool::{Spool, remove_stale};
+pub(crate) use spool::Spool;
 
 /// Options of packing.
 #[derive(Clone, Debug)]

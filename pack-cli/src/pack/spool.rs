@@ -1,17 +1,17 @@
 //! The spool: the bundle's file while it is being made; chunks first, the head last, then one rename.
 
 use sealift_format::num;
-use std::fs::{File, TryLockError};
+use std::fs::File;
 use std::io::{Read as _, Seek as _, SeekFrom, Write as _};
-use std::os::unix::ffi::OsStrExt as _;
 use std::os::unix::fs::FileExt as _;
 use std::path::{Path, PathBuf};
 
-use rustix::fs::{CWD, FallocateFlags, RenameFlags, fallocate, renameat_with};
-use rustix::io::Errno;
+use rustix::fs::{FallocateFlags, fallocate};
 
 use crate::Error;
-use sealift_store::fs::confined::open_own_file;
+use sealift_store::fs::partial::{
+    create_locked, partial_path, refuse_existing, remove_stale, rename_to_new, sync_parent,
+};
 
 /// Where a bundle is written.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -179,92 +179,4 @@ impl Spool {
     fn failed(&self, error: std::io::Error) -> Error {
         Error::io("write", self.path.clone().unwrap_or_else(std::env::temp_dir), error)
     }
-}
-
-/// Returns `.NAME.PID.sealift-partial` beside the output: two runs do not share it.
-fn partial_path(target: &Path) -> Result<PathBuf, Error> {
-    let Some(name) = target.file_name() else {
-        return Err(Error::Usage(format!("{} does not name a file", target.display())));
-    };
-    let mut partial = std::ffi::OsString::from(".");
-    partial.push(name);
-    partial.push(format!(".{}.sealift-partial", std::process::id()));
-    Ok(target.with_file_name(partial))
-}
-
-/// Creates a spool's file. Its lock, which ends with the process, distinguishes it from the remains of a killed run.
-fn create_locked(path: &Path) -> Result<File, Error> {
-    let failed = |error| Error::io("create", path, error);
-    let file = File::options().read(true).write(true).create_new(true).open(path).map_err(failed)?;
-    file.try_lock().map_err(|error| match error {
-        // A run that searches for unlocked spools locked it first.
-        TryLockError::WouldBlock => Error::Busy { path: path.to_owned() },
-        TryLockError::Error(error) => Error::io("lock", path, error),
-    })?;
-    Ok(file)
-}
-
-/// Refuses an existing file, including a dangling symbolic link.
-fn refuse_existing(target: &Path) -> Result<(), Error> {
-    match target.symlink_metadata() {
-        Ok(_) => Err(Error::Exists { path: target.to_owned() }),
-        Err(_) => Ok(()), // creating the spool reports this
-    }
-}
-
-/// Renames a spool, unless the name was taken meanwhile.
-fn rename_to_new(spool: &Path, target: &Path) -> Result<(), Error> {
-    match renameat_with(CWD, spool, CWD, target, RenameFlags::NOREPLACE) {
-        Err(Errno::EXIST) => Err(Error::Exists { path: target.to_owned() }),
-        // The file system does not support this, as some network ones.
-        Err(Errno::INVAL | Errno::NOSYS) => {
-            refuse_existing(target)?;
-            std::fs::rename(spool, target).map_err(|error| Error::io("rename to", target, error))
-        }
-        renamed => renamed.map_err(|error| Error::io("rename to", target, error)),
-    }
-}
-
-/// The result of removing the spools beside an output.
-#[derive(Debug, Default)]
-pub(crate) struct Spools {
-    /// Spools of killed runs that were removed.
-    pub(crate) removed: u64,
-    /// A spool that a run is writing.
-    pub(crate) in_use: Option<PathBuf>,
-}
-
-/// Removes the spools of `target` that killed runs left.
-pub(crate) fn remove_stale(target: &Path) -> Result<Spools, Error> {
-    let mut spools = Spools::default();
-    let (Some(name), parent) = (target.file_name(), parent_of(target)) else { return Ok(spools) };
-    let prefix = [b".", name.as_bytes(), b"."].concat();
-    let Ok(entries) = std::fs::read_dir(parent) else { return Ok(spools) }; // creating the spool reports this
-    for entry in entries.flatten() {
-        let name = entry.file_name();
-        let rest = name.as_bytes().strip_prefix(&prefix[..]).unwrap_or_default();
-        let number = rest.strip_suffix(b".sealift-partial").or_else(|| rest.strip_suffix(b".assembled"));
-        if !number.is_some_and(|number| !number.is_empty() && number.iter().all(u8::is_ascii_digit)) {
-            continue;
-        }
-        let path = target.with_file_name(&name);
-        let Ok(file) = open_own_file(&path) else { continue };
-        match file.try_lock() {
-            Ok(()) => {
-                std::fs::remove_file(&path).map_err(|error| Error::io("remove", &path, error))?;
-                spools.removed += 1;
-            }
-            Err(TryLockError::WouldBlock) => spools.in_use = Some(path),
-            Err(TryLockError::Error(_)) => {}
-        }
-    }
-    Ok(spools)
-}
-
-fn parent_of(target: &Path) -> &Path {
-    target.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."))
-}
-
-fn sync_parent(target: &Path) -> std::io::Result<()> {
-    File::open(parent_of(target))?.sync_all()
 }

@@ -2,6 +2,7 @@
 #![allow(clippy::unwrap_used, reason = "tests")]
 
 mod adopted;
+mod archives;
 mod clean;
 mod deltas;
 mod desk;

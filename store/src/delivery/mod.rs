@@ -123,7 +123,8 @@ pub(crate) fn write_sparse(file: impl AsFd, data: &[u8], offset: u64) -> Result<
     Ok(())
 }
 
-fn write_all_at(file: impl AsFd, mut data: &[u8], mut offset: u64) -> Result<(), Errno> {
+/// Writes all of `data`.
+pub(crate) fn write_all_at(file: impl AsFd, mut data: &[u8], mut offset: u64) -> Result<(), Errno> {
     while !data.is_empty() {
         match pwrite(&file, data, offset) {
             Ok(0) => return Err(Errno::IO),

@@ -50,6 +50,16 @@ pub enum Error {
         /// The fault.
         fault: Box<ArchiveFault>,
     },
+    /// An archive format cannot hold a member of the tree.
+    #[error("{member}: {scheme} archives cannot hold {what}")]
+    Unfit {
+        /// The format.
+        scheme: &'static str,
+        /// The member's path.
+        member: String,
+        /// What it cannot hold.
+        what: &'static str,
+    },
     /// The bundle does not follow the format.
     #[error(transparent)]
     Format(#[from] sealift_format::Error),
@@ -435,6 +445,7 @@ impl Error {
             Self::SignatureRefused { .. } => "verity",
             Self::Key { .. } | Self::KernelKey { .. } | Self::Agent { .. } => "key",
             Self::Archive { .. } => "archive",
+            Self::Unfit { .. } => "unfit",
             Self::IsDelta { .. } => "delta",
             Self::MissingBase { .. } => "base",
             Self::Cancelled => "cancelled",

@@ -2,6 +2,7 @@
 
 pub mod confined;
 mod own_dir;
+pub mod partial;
 mod place;
 mod record;
 mod site;

@@ -4,6 +4,7 @@ use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt as _;
 
 use super::{ArchiveFormat, cpio, tar};
+use crate::address::scheme;
 
 #[rustfmt::skip] // a table
 const FORMATS: &[ArchiveFormat] = &[
@@ -15,7 +16,7 @@ impl ArchiveFormat {
     /// Returns the format that a source's prefix names.
     #[must_use]
     pub fn of(spec: &OsStr) -> Option<&'static Self> {
-        let (scheme, _) = super::scheme(spec.as_bytes())?;
+        let (scheme, _) = scheme(spec.as_bytes())?;
         FORMATS.iter().find(|format| format.scheme.as_bytes() == scheme)
     }
 

@@ -39,6 +39,7 @@ use std::sync::Arc;
 use sealift_format::Xattr;
 use sealift_format::verity::FileDigest;
 
+use crate::address::scheme;
 use crate::error::path_of;
 use crate::ostree::{CommitSpec, Repo};
 use crate::{Error, Phase, Progress, Tree};
@@ -348,15 +349,6 @@ impl<'a> Spec<'a> {
             None => Ok(Self::Path(Path::new(spec))),
         }
     }
-}
-
-/// Returns the word before a colon and what follows, if `spec` has this form.
-fn scheme(spec: &[u8]) -> Option<(&[u8], &[u8])> {
-    let colon = spec.iter().position(|byte| *byte == b':')?;
-    let (word, rest) = (&spec[..colon], &spec[colon + 1..]);
-    let is_word = word.first()?.is_ascii_alphabetic()
-        && word.iter().all(|byte| byte.is_ascii_alphanumeric() || b"+-._".contains(byte));
-    is_word.then_some((word, rest))
 }
 
 /// Returns whether it is a directory; fails if this cannot be determined.

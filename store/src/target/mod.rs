@@ -1,5 +1,6 @@
 //! What bundles are installed into: one folder for each kind of target; none depends on another.
 
+pub mod archive;
 #[cfg(feature = "composefs")]
 pub mod composefs;
 pub mod directory;

@@ -32,6 +32,9 @@ use crate::trust_args::TrustArgs;
 ///
 /// With ostree:REPO as TARGET, unpack imports the bundle's OSTree commits into that repository and then sets its refs. With --usb DIR, it
 /// imports them into DIR/.ostree/repo, where OSTree itself looks for updates on removable media.
+///
+/// With cpio:FILE, unpack writes the tree of one ref as a new archive, for programs that read no bundles. Nothing is installed by that, and the
+/// device does not remember the version.
 #[cfg_attr(
     feature = "composefs",
     doc = "",
@@ -53,14 +56,21 @@ Examples:
   sealift unpack os-2.sealift --usb /media/stick
   sealift unpack os-2-to-3.sealift ostree:/ostree/repo
   sealift unpack os-2-to-3.sealift /srv/new --base os-2.sealift
+  sealift unpack os.sealift cpio:os.cpio
   sealift unpack os.sealift /srv/os --dry-run")]
 pub(crate) struct Unpack {
     /// The bundle, several bundles, or directories of bundles; - reads one from standard input
     #[arg(skip)]
     pub(super) bundle: BundleArg,
     /// Bundles, or directories of bundles; - reads one from standard input. The last is TARGET:
-    #[cfg_attr(feature = "composefs", doc = " the directory to create or update, ostree:REPO, or composefs:REPO;")]
-    #[cfg_attr(not(feature = "composefs"), doc = " the directory to create or update, or ostree:REPO;")]
+    #[cfg_attr(
+        feature = "composefs",
+        doc = " the directory to create or update, ostree:REPO, composefs:REPO, or cpio:FILE;"
+    )]
+    #[cfg_attr(
+        not(feature = "composefs"),
+        doc = " the directory to create or update, ostree:REPO, or cpio:FILE;"
+    )]
     /// without --update, the directory must be empty or not exist
     #[arg(value_name = "PATH", required = true, value_hint = ValueHint::AnyPath)]
     pub(super) paths: Vec<PathBuf>,

@@ -1,14 +1,15 @@
 //! `sealift unpack`: installs a bundle.
 
+mod archive;
 mod args;
 mod report;
 
 use std::path::Path;
 use std::time::{Duration, Instant};
 
+use sealift::archive::ArchiveEncoder;
 use sealift::ostree::OsTreeStats;
 use sealift::seal::KernelSignature;
-use sealift::source::ArchiveFormat;
 use sealift::status::Installed;
 use sealift::trust::{TargetKind, Trusted};
 use sealift::unpack::{UnpackStats, may_go_on};
@@ -34,9 +35,9 @@ impl Unpack {
             self.target = if paths.len() > 1 { paths.pop() } else { None };
             if self.target.is_none() {
                 return Err(Failure::usage(if cfg!(feature = "composefs") {
-                    "give the TARGET after the bundle: a directory, ostree:REPO or composefs:REPO"
+                    "give the TARGET after the bundle: a directory, ostree:REPO, composefs:REPO or an archive"
                 } else {
-                    "give the TARGET after the bundle: a directory or ostree:REPO"
+                    "give the TARGET after the bundle: a directory, ostree:REPO or an archive"
                 }));
             }
         }
@@ -83,13 +84,8 @@ impl Unpack {
         match TargetKind::of(target) {
             (TargetKind::Ostree, repo) => self.import(repo),
             (TargetKind::Composefs, store) => self.import_store(store),
-            (TargetKind::Directory, _) => match ArchiveFormat::of(target.as_os_str()) {
-                Some(format) => {
-                    let (kind, target) = (format.scheme(), target.display());
-                    Err(Failure::usage(format!(
-                        "unknown kind of target {kind}: for a directory of this name write ./{target}"
-                    )))
-                }
+            (TargetKind::Directory, _) => match ArchiveEncoder::of(target) {
+                Some((encoder, file)) => self.write_archive(encoder, file),
                 None => self.unpack(target),
             },
         }

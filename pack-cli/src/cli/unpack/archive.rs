@@ -1,0 +1,70 @@
+//! `sealift unpack BUNDLE cpio:FILE` and the like: writes a tree as an archive.
+
+use std::io::Write as _;
+use std::path::Path;
+
+use sealift::archive::{self, ArchiveEncoder, ArchiveStats};
+use sealift::seal::Seal;
+
+use super::Unpack;
+use crate::escape;
+use crate::failure::{Failure, shown};
+use crate::human::{self, Bytes, count};
+use crate::show::{BOLD, WARN};
+use crate::taken;
+
+impl Unpack {
+    /// Writes the tree to an archive. Nothing is installed, so nothing is remembered.
+    pub(super) fn write_archive(&self, encoder: &ArchiveEncoder, file: &Path) -> Result<(), Failure> {
+        if self.remote.is_some() || self.mirror {
+            return Err(Failure::usage("--remote and --mirror are for ostree:REPO"));
+        }
+        if self.delete || self.rehash || self.trust_record || self.seal() != Seal::AsBefore {
+            return Err(Failure::usage("--delete, --rehash, --trust-record and --seal are not for archives"));
+        }
+        if self.references.len() > 1 {
+            return Err(Failure::usage("an archive can hold only one --ref"));
+        }
+        let options = self.options();
+        let (stats, judge, elapsed) =
+            self.take(|bundle, progress| archive::write(bundle, encoder, file, &options, progress))?;
+        let mut out = self.show.out();
+        if self.show.json {
+            return Ok(taken::print(&mut out, &stats, &judge, self.dry_run, elapsed)?);
+        }
+        if self.show.quiet {
+            return Ok(());
+        }
+        let target = self.target.as_deref().unwrap_or(file);
+        let verb = if self.dry_run { "would be written" } else { "written" };
+        let (target, bundle) = (target.display().to_string(), shown(&self.bundle.bundle));
+        writeln!(
+            out,
+            "{BOLD}{}{BOLD:#}: {verb} from {}{}",
+            escape::text(&target),
+            escape::text(&bundle),
+            judge.mark()
+        )?;
+        judge.print_signers(&mut out)?;
+        let ArchiveStats { members, archive_bytes, sockets_skipped, xattrs_skipped, install, .. } = &stats;
+        let members = count(*members, "member");
+        if self.dry_run {
+            writeln!(out, "  {members}, {} would be written", Bytes(*archive_bytes))?;
+        } else {
+            let (stored, time) = (Bytes(install.stored_bytes), human::duration(elapsed));
+            let rate = human::rate(*archive_bytes, elapsed);
+            writeln!(out, "  {members}, {} from {stored} in {time}, {rate}", Bytes(*archive_bytes))?;
+        }
+        for (number, noun) in [(*sockets_skipped, "socket"), (*xattrs_skipped, "extended attribute")] {
+            if number > 0 {
+                writeln!(
+                    out,
+                    "  {WARN}{} left out: {} archives cannot hold them{WARN:#}",
+                    count(number, noun),
+                    encoder.scheme
+                )?;
+            }
+        }
+        Ok(())
+    }
+}

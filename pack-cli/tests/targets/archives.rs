@@ -1,0 +1,176 @@
+//! Trees that are written as archives, as other programs and this one read them.
+
+use std::fs;
+use std::io::{Seek as _, SeekFrom, Write as _};
+use std::os::unix::ffi::OsStrExt as _;
+use std::os::unix::fs::{MetadataExt as _, symlink};
+use std::os::unix::net::UnixListener;
+use std::path::Path;
+use std::process::Command;
+
+use crate::deltas::versions;
+use crate::desk::{Desk, is_root, noise};
+
+/// A tree of every kind, of which `cpio` holds all but attributes and nanoseconds.
+fn special(desk: &Desk) {
+    let tree = |name: &str| desk.path("tree").join(name);
+    fs::hard_link(tree("lib/lib.so"), tree("etc/hard")).unwrap();
+    fs::hard_link(tree("lib/lib.so"), tree("lib/a-third")).unwrap();
+    symlink("../lib/lib.so", tree("etc/soft")).unwrap();
+    symlink("x".repeat(300), tree("etc/dangling")).unwrap();
+    desk.write("tree/etc/empty", "");
+    desk.write("tree/lib/same", fs::read(tree("lib/lib.so")).unwrap());
+    desk.write("tree/lib/large", noise(9, 20_000_000));
+    let long = format!("tree/{}/{}", "d".repeat(200), "f".repeat(120));
+    fs::create_dir(tree(&"d".repeat(200))).unwrap();
+    desk.write(&long, "long\n");
+    fs::write(tree("lib").join(std::ffi::OsStr::from_bytes(b"odd \xff\n=name")), "odd\n").unwrap();
+    let mut sparse = fs::File::create(tree("lib/sparse")).unwrap();
+    sparse.seek(SeekFrom::Start(3 << 20)).unwrap();
+    sparse.write_all(b"end").unwrap();
+    sparse.set_len(5 << 20).unwrap();
+    desk.set_mode("tree/etc/motd", 0o4751);
+    let sh = |line: &str| {
+        let done = Command::new("sh").args(["-c", line]).current_dir(desk.path("tree")).output().unwrap();
+        assert!(done.status.success(), "{line}: {}", String::from_utf8_lossy(&done.stderr));
+    };
+    sh("mkfifo etc/fifo; touch -d '2001-02-03 04:05:06.789' etc/issue; touch -d '2020-01-02 03:04:05.5' etc");
+    if is_root() {
+        sh("mknod etc/null c 1 3; mknod etc/disk b 259 70000; chown 12:3000000 etc/issue lib");
+    }
+}
+
+/// What is compared of times.
+#[derive(Clone, Copy)]
+enum Times {
+    All,
+    /// In seconds, and those of files alone: GNU cpio sets a directory's before it extracts what is in it, and no symbolic link's.
+    OfFiles,
+}
+
+/// What find prints of a tree: types, modes, owners, sizes, links and times.
+fn listed(tree: &Path, times: Times) -> Vec<String> {
+    let (of_files, of_others) = match times {
+        Times::All => ("%T@", "%T@"),
+        Times::OfFiles => ("%Ts", ""),
+    };
+    let line = format!(
+        "find . -mindepth 1 \\( -type d -printf '%P\\t%y %m %U %G {of_others}\\0' \
+         -o -type l -printf '%P\\t%y %U %G %l {of_others}\\0' \
+         -o -printf '%P\\t%y %m %U %G %s %n {of_files}\\0' \\)"
+    );
+    let done = Command::new("sh").args(["-c", &line]).current_dir(tree).output().unwrap();
+    assert!(done.status.success(), "{}", String::from_utf8_lossy(&done.stderr));
+    let mut lines: Vec<_> = String::from_utf8_lossy(&done.stdout).split('\0').map(str::to_owned).collect();
+    lines.sort_unstable();
+    lines
+}
+
+/// Extracts with a program into a directory, and compares that with what is unpacked.
+fn extracts(desk: &Desk, program: &str, times: Times) {
+    let out = program.split(' ').next().unwrap();
+    fs::create_dir(desk.path(out)).unwrap();
+    let done = Command::new("sh").args(["-c", program]).current_dir(desk.path(out)).output().unwrap();
+    assert!(done.status.success(), "{program}: {}", String::from_utf8_lossy(&done.stderr));
+    let [found, expected] = [out, "unpacked"].map(|name| listed(&desk.path(name), times));
+    let wrong: Vec<_> = found.iter().filter(|line| !expected.contains(line)).collect();
+    assert!(wrong.is_empty() && found.len() == expected.len(), "{program}: {wrong:#?}");
+    let mut diff = Command::new("diff");
+    diff.args(["-r", "--no-dereference", "-x", "fifo", "-x", "null", "-x", "disk"]);
+    let done = diff.arg(desk.path(out)).arg(desk.path("unpacked")).output().unwrap();
+    assert!(done.status.success(), "{program}: {}", String::from_utf8_lossy(&done.stdout));
+    fs::remove_dir_all(desk.path(out)).unwrap();
+}
+
+#[test]
+fn programs_extract_a_cpio_archive_as_it_is_unpacked() {
+    let desk = Desk::new();
+    special(&desk);
+    desk.pack(1);
+    desk.unpack(1, "unpacked");
+    let done = desk.run(&["unpack", "1.sealift", "cpio:os.cpio", "--allow-unsigned"]);
+    assert!(String::from_utf8_lossy(&done.stdout).contains("cpio:os.cpio: written from 1.sealift"));
+    extracts(&desk, "cpio --quiet -idm --no-absolute-filenames < ../os.cpio", Times::OfFiles);
+    extracts(&desk, "bsdtar -xpf ../os.cpio", Times::OfFiles);
+    // It is a source of the same tree.
+    let (status, said) = desk.tell("diff cpio:os.cpio 1.sealift --exit-code -q --ignore mtime");
+    assert_eq!(status, Some(0), "{said}");
+}
+
+#[test]
+fn what_a_cpio_archive_cannot_hold_is_said() {
+    let desk = Desk::new();
+    rustix::fs::setxattr(desk.path("tree/etc/motd"), "user.note", b"x", rustix::fs::XattrFlags::empty()).unwrap();
+    desk.pack(1);
+    let done = desk.run(&["unpack", "1.sealift", "cpio:os.cpio", "--allow-unsigned"]);
+    assert!(
+        String::from_utf8_lossy(&done.stdout).contains("1 extended attribute left out: cpio archives cannot hold them")
+    );
+    let line = "touch -d 1969-01-01 tree/etc/motd";
+    assert!(Command::new("sh").args(["-c", line]).current_dir(desk.path("")).status().unwrap().success());
+    desk.pack(2);
+    let (status, said) = desk.tell("unpack 2.sealift cpio:two.cpio --allow-unsigned");
+    assert_eq!(status, Some(2), "{said}");
+    assert!(said.contains("etc/motd: cpio archives cannot hold times before 1970 or after 2106"), "{said}");
+    assert!(!desk.path("two.cpio").exists());
+    let left = fs::read_dir(desk.path(""))
+        .unwrap()
+        .filter(|entry| entry.as_ref().unwrap().file_name().as_bytes().ends_with(b"partial"));
+    assert_eq!(left.count(), 0);
+}
+
+#[test]
+fn sockets_are_members_of_a_cpio_archive() {
+    let desk = Desk::new();
+    let _bound = UnixListener::bind(desk.path("tree/etc/socket")).unwrap();
+    desk.pack(1);
+    desk.run(&["unpack", "1.sealift", "cpio:os.cpio", "--allow-unsigned"]);
+    let done =
+        Command::new("cpio").args(["--quiet", "-tv", "-F", "os.cpio"]).current_dir(desk.path("")).output().unwrap();
+    let list = String::from_utf8_lossy(&done.stdout).into_owned();
+    assert!(list.lines().any(|line| line.starts_with('s') && line.ends_with("etc/socket")), "{list}");
+}
+
+#[test]
+fn a_delta_is_written_as_the_full_bundle() {
+    let desk = versions();
+    desk.run(&["unpack", "2.sealift", "cpio:full.cpio", "--allow-unsigned"]);
+    for base in ["1.sealift", "one"] {
+        desk.run(&["unpack", "delta.sealift", "cpio:delta.cpio", "--base", base, "--allow-unsigned"]);
+        assert!(fs::read(desk.path("full.cpio")).unwrap() == fs::read(desk.path("delta.cpio")).unwrap(), "{base}");
+        fs::remove_file(desk.path("delta.cpio")).unwrap();
+    }
+    let (status, said) = desk.tell("unpack delta.sealift cpio:delta.cpio --allow-unsigned");
+    assert_eq!(status, Some(4), "{said}");
+    assert!(!desk.path("delta.cpio").exists());
+}
+
+#[test]
+fn a_file_is_not_replaced_and_nothing_half_written() {
+    let desk = Desk::new();
+    desk.pack(1);
+    desk.write("os.cpio", "mine");
+    let (status, said) = desk.tell("unpack 1.sealift cpio:os.cpio --allow-unsigned");
+    assert!(status == Some(2) && said.contains("exists"), "{said}");
+    assert_eq!(fs::read(desk.path("os.cpio")).unwrap(), b"mine");
+    let (status, said) = desk.tell("unpack 1.sealift cpio:new.cpio --allow-unsigned --dry-run");
+    assert!(status == Some(0) && said.contains("would be written"), "{said}");
+    assert!(!desk.path("new.cpio").exists());
+    // The policy is that of all content: without trust nothing is written.
+    let (status, said) = desk.tell("unpack 1.sealift cpio:new.cpio");
+    assert!(status == Some(3) && !desk.path("new.cpio").exists(), "{said}");
+    let mut bytes = fs::read(desk.path("1.sealift")).unwrap();
+    *bytes.last_mut().unwrap() ^= 1;
+    desk.write("flipped.sealift", bytes);
+    let (status, said) = desk.tell("unpack flipped.sealift cpio:new.cpio --allow-unsigned");
+    assert!(status == Some(1) && !desk.path("new.cpio").exists(), "{said}");
+    // What a killed run left goes with the next one, and with clean.
+    desk.write(".new.cpio.1.sealift-partial", "left");
+    desk.run(&["unpack", "1.sealift", "cpio:new.cpio", "--allow-unsigned", "--quiet"]);
+    assert!(!desk.path(".new.cpio.1.sealift-partial").exists());
+    assert_eq!(fs::metadata(desk.path("new.cpio")).unwrap().mode() & 0o777, 0o644);
+    for option in ["--update", "--delete", "--path=etc", "--rehash", "--seal=try", "--mirror"] {
+        let (status, said) = desk.tell(&format!("unpack 1.sealift cpio:more.cpio --allow-unsigned {option}"));
+        assert_eq!(status, Some(2), "{option}: {said}");
+    }
+}

@@ -1,0 +1,169 @@
+//! Files that appear by one rename when they are complete, and what is left of those that never were.
+
+use std::fs::{File, TryLockError};
+use std::os::unix::ffi::OsStrExt as _;
+use std::path::{Path, PathBuf};
+
+use rustix::fs::{CWD, RenameFlags, renameat_with};
+use rustix::io::Errno;
+
+use crate::Error;
+use crate::fs::confined::open_own_file;
+
+/// A file that appears under its name when it is complete, and is removed if it never is.
+#[derive(Debug)]
+pub struct PartialFile {
+    file: File,
+    /// `None` once it has its name.
+    path: Option<PathBuf>,
+    target: PathBuf,
+}
+
+impl PartialFile {
+    /// Creates a file that is to become `target`, which must not exist. What killed runs left of it is removed.
+    ///
+    /// # Errors
+    /// Returns an error if `target` exists, or if the file cannot be made beside it.
+    pub fn create_new(target: &Path) -> Result<Self, Error> {
+        refuse_existing(target)?;
+        remove_stale(target)?;
+        let path = partial_path(target)?;
+        Ok(Self { file: create_locked(&path)?, path: Some(path), target: target.to_owned() })
+    }
+
+    /// Returns the file, to write to it.
+    #[must_use]
+    pub fn file(&self) -> &File {
+        &self.file
+    }
+
+    /// Makes it durable, and gives it its name.
+    ///
+    /// # Errors
+    /// Returns an error if that fails, or the name was taken meanwhile.
+    pub fn finish(mut self) -> Result<(), Error> {
+        self.file.sync_all().map_err(|error| Error::io("write", &self.target, error))?;
+        if let Some(path) = &self.path {
+            rename_to_new(path, &self.target)?;
+        }
+        self.path = None;
+        sync_parent(&self.target).map_err(|error| Error::io("sync the directory of", &self.target, error))
+    }
+}
+
+impl Drop for PartialFile {
+    fn drop(&mut self) {
+        if let Some(path) = &self.path {
+            // An error cannot be reported here; its name marks the file as a leftover.
+            let _ = std::fs::remove_file(path);
+        }
+    }
+}
+
+/// Returns `.NAME.PID.sealift-partial` beside the output: two runs do not share it.
+///
+/// # Errors
+/// Returns an error if the path does not name a file.
+pub fn partial_path(target: &Path) -> Result<PathBuf, Error> {
+    let Some(name) = target.file_name() else {
+        return Err(Error::Usage(format!("{} does not name a file", target.display())));
+    };
+    let mut partial = std::ffi::OsString::from(".");
+    partial.push(name);
+    partial.push(format!(".{}.sealift-partial", std::process::id()));
+    Ok(target.with_file_name(partial))
+}
+
+/// Creates such a file. Its lock, which ends with the process, distinguishes it from the remains of a killed run.
+///
+/// # Errors
+/// Returns an error if it exists, is in use, or cannot be made.
+pub fn create_locked(path: &Path) -> Result<File, Error> {
+    let failed = |error| Error::io("create", path, error);
+    let file = File::options().read(true).write(true).create_new(true).open(path).map_err(failed)?;
+    file.try_lock().map_err(|error| match error {
+        // A run that searches for unlocked spools locked it first.
+        TryLockError::WouldBlock => Error::Busy { path: path.to_owned() },
+        TryLockError::Error(error) => Error::io("lock", path, error),
+    })?;
+    Ok(file)
+}
+
+/// Refuses an existing file, including a dangling symbolic link.
+///
+/// # Errors
+/// Returns an error if there is one.
+pub fn refuse_existing(target: &Path) -> Result<(), Error> {
+    match target.symlink_metadata() {
+        Ok(_) => Err(Error::Exists { path: target.to_owned() }),
+        Err(_) => Ok(()), // creating the file reports this
+    }
+}
+
+/// Renames a file that is complete, unless the name was taken meanwhile.
+///
+/// # Errors
+/// Returns an error if the name was taken, or the file cannot be renamed.
+pub fn rename_to_new(partial: &Path, target: &Path) -> Result<(), Error> {
+    match renameat_with(CWD, partial, CWD, target, RenameFlags::NOREPLACE) {
+        Err(Errno::EXIST) => Err(Error::Exists { path: target.to_owned() }),
+        // The file system does not support this, as some network ones.
+        Err(Errno::INVAL | Errno::NOSYS) => {
+            refuse_existing(target)?;
+            std::fs::rename(partial, target).map_err(|error| Error::io("rename to", target, error))
+        }
+        renamed => renamed.map_err(|error| Error::io("rename to", target, error)),
+    }
+}
+
+/// The result of removing the partial files beside an output.
+#[derive(Debug, Default)]
+#[allow(clippy::exhaustive_structs, reason = "there is no more to tell")]
+pub struct Partials {
+    /// Partials of killed runs that were removed.
+    pub removed: u64,
+    /// One that a run is writing.
+    pub in_use: Option<PathBuf>,
+}
+
+/// Removes what killed runs left of `target`.
+///
+/// # Errors
+/// Returns an error if a file cannot be removed.
+pub fn remove_stale(target: &Path) -> Result<Partials, Error> {
+    let mut partials = Partials::default();
+    let (Some(name), parent) = (target.file_name(), parent_of(target)) else { return Ok(partials) };
+    let prefix = [b".", name.as_bytes(), b"."].concat();
+    let Ok(entries) = std::fs::read_dir(parent) else { return Ok(partials) }; // creating the file reports this
+    for entry in entries.flatten() {
+        let name = entry.file_name();
+        let rest = name.as_bytes().strip_prefix(&prefix[..]).unwrap_or_default();
+        let number = rest.strip_suffix(b".sealift-partial").or_else(|| rest.strip_suffix(b".assembled"));
+        if !number.is_some_and(|number| !number.is_empty() && number.iter().all(u8::is_ascii_digit)) {
+            continue;
+        }
+        let path = target.with_file_name(&name);
+        let Ok(file) = open_own_file(&path) else { continue };
+        match file.try_lock() {
+            Ok(()) => {
+                std::fs::remove_file(&path).map_err(|error| Error::io("remove", &path, error))?;
+                partials.removed += 1;
+            }
+            Err(TryLockError::WouldBlock) => partials.in_use = Some(path),
+            Err(TryLockError::Error(_)) => {}
+        }
+    }
+    Ok(partials)
+}
+
+fn parent_of(target: &Path) -> &Path {
+    target.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."))
+}
+
+/// Makes the name of `target` durable.
+///
+/// # Errors
+/// Returns the system's error.
+pub fn sync_parent(target: &Path) -> std::io::Result<()> {
+    File::open(parent_of(target))?.sync_all()
+}

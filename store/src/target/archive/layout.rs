@@ -1,0 +1,144 @@
+//! Where each member of an archive lies: the sizes of all contents are known before one of them is read.
+
+use std::collections::HashMap;
+
+use sealift_format::num;
+use sealift_format::{Bundle, InodeKind, Ref};
+
+use super::encoder::{ArchiveEncoder, Member, Unfit, What};
+use super::stats::ArchiveStats;
+use crate::Error;
+use crate::error::shown;
+
+/// The contents of an archive, and its length.
+#[derive(Debug, Default)]
+pub(super) struct Layout {
+    /// Objects and the offsets of their contents, by object. Files may share an object, and each has its content.
+    pub(super) contents: Vec<(u32, u64)>,
+    pub(super) len: u64,
+}
+
+impl Layout {
+    /// Returns the offsets at which the content of an object lies.
+    pub(super) fn offsets(&self, object: u32) -> impl Iterator<Item = u64> {
+        let from = self.contents.partition_point(|(other, _)| *other < object);
+        self.contents[from..].iter().take_while(move |(other, _)| *other == object).map(|(_, offset)| *offset)
+    }
+}
+
+/// Takes bytes to write at an offset.
+pub(super) type Put<'a> = dyn FnMut(u64, &[u8]) -> Result<(), Error> + 'a;
+
+/// Lays out a tree, the root first and each directory before what is in it, and passes each header with its offset to `put`.
+///
+/// # Errors
+/// Returns an error if the format cannot hold a member, and any error that `put` returns.
+pub(super) fn lay_out(
+    bundle: &Bundle,
+    tree: &Ref,
+    encoder: &ArchiveEncoder,
+    stats: &mut ArchiveStats,
+    put: &mut Put<'_>,
+) -> Result<Layout, Error> {
+    let index = &bundle.index;
+    let mut names = vec![0_u32; index.inodes().len()];
+    for entry in (tree.directory..tree.directories_end).flat_map(|directory| index.directory(directory).entries()) {
+        names[num::at(index.entry(entry).inode)] += 1;
+    }
+    let mut writer = Writer {
+        bundle,
+        encoder,
+        names,
+        first: HashMap::new(),
+        layout: Layout::default(),
+        header: Vec::new(),
+        stats,
+        put,
+    };
+    writer.add(b"", index.directory(tree.directory).inode)?;
+    // What is in a directory follows it at once: as soon as something else does, programs set the time of the directory.
+    let mut path = Vec::new();
+    let mut open = vec![(index.directory(tree.directory).entries(), 0)];
+    while let Some((entries, len)) = open.last_mut() {
+        path.truncate(*len);
+        let Some(entry) = entries.next() else {
+            open.pop();
+            continue;
+        };
+        let entry = index.entry(entry);
+        path.extend_from_slice(index.name(entry));
+        writer.add(&path, entry.inode)?;
+        if let InodeKind::Directory(directory) = index.inode(entry.inode).kind {
+            path.push(b'/');
+            open.push((index.directory(directory).entries(), path.len()));
+        }
+    }
+    let Writer { mut layout, stats, put, .. } = writer;
+    put(layout.len, encoder.end)?;
+    layout.len += num::wide(encoder.end.len());
+    layout.contents.sort_unstable();
+    stats.archive_bytes = layout.len;
+    Ok(layout)
+}
+
+struct Writer<'a> {
+    bundle: &'a Bundle,
+    encoder: &'a ArchiveEncoder,
+    /// How many names each inode has in the tree.
+    names: Vec<u32>,
+    /// The first name of those that have several.
+    first: HashMap<u32, Vec<u8>>,
+    layout: Layout,
+    header: Vec<u8>,
+    stats: &'a mut ArchiveStats,
+    put: &'a mut Put<'a>,
+}
+
+impl Writer<'_> {
+    fn add(&mut self, path: &[u8], number: u32) -> Result<(), Error> {
+        let (index, encoder) = (&self.bundle.index, self.encoder);
+        let inode = index.inode(number);
+        let names = self.names[num::at(number)];
+        let first = self.first.get(&number).map(Vec::as_slice);
+        let (what, content) = match inode.kind {
+            InodeKind::Directory(_) => (What::Directory, None),
+            InodeKind::Regular(object) => (What::Regular(index.object(object).size), Some(object)),
+            InodeKind::Symlink(target) => (What::Symlink(index.symlink_target(target)), None),
+            InodeKind::CharDevice(device) => (What::CharDevice(index.device(device)), None),
+            InodeKind::BlockDevice(device) => (What::BlockDevice(index.device(device)), None),
+            InodeKind::Fifo => (What::Fifo, None),
+            InodeKind::Socket if !encoder.has_sockets => {
+                self.stats.sockets_skipped += 1;
+                return Ok(());
+            }
+            InodeKind::Socket => (What::Socket, None),
+        };
+        let attributes = index.attributes(inode);
+        let member = Member { path, number, inode, names, first, attributes, what };
+        self.header.clear();
+        (encoder.header)(&member, &mut self.header).map_err(|Unfit(what)| Error::Unfit {
+            scheme: encoder.scheme,
+            member: shown(path),
+            what,
+        })?;
+        if !encoder.has_xattrs {
+            self.stats.xattrs_skipped += num::wide(attributes.xattrs.len());
+        }
+        self.stats.members += 1;
+        (self.put)(self.layout.len, &self.header)?;
+        self.layout.len += num::wide(self.header.len());
+        if let (Some(object), None) = (content, first) {
+            let size = index.object(object).size;
+            self.stats.files += 1;
+            self.stats.install.logical_bytes += size;
+            if size > 0 {
+                self.layout.contents.push((object, self.layout.len));
+            }
+            self.layout.len += size.next_multiple_of(encoder.align);
+        }
+        if names > 1 && first.is_none() && !matches!(what, What::Directory) {
+            self.first.insert(number, path.to_vec());
+        }
+        Ok(())
+    }
+}
