@@ -33,7 +33,7 @@ use crate::trust_args::TrustArgs;
 /// With ostree:REPO as TARGET, unpack imports the bundle's OSTree commits into that repository and then sets its refs. With --usb DIR, it
 /// imports them into DIR/.ostree/repo, where OSTree itself looks for updates on removable media.
 ///
-/// With cpio:FILE, unpack writes the tree of one ref as a new archive, for programs that read no bundles. Nothing is installed by that, and the
+/// With tar:FILE or cpio:FILE, unpack writes the tree of one ref as a new archive, for programs that read no bundles. Nothing is installed by that, and the
 /// device does not remember the version.
 #[cfg_attr(
     feature = "composefs",
@@ -56,7 +56,7 @@ Examples:
   sealift unpack os-2.sealift --usb /media/stick
   sealift unpack os-2-to-3.sealift ostree:/ostree/repo
   sealift unpack os-2-to-3.sealift /srv/new --base os-2.sealift
-  sealift unpack os.sealift cpio:os.cpio
+  sealift unpack os.sealift tar:os.tar
   sealift unpack os.sealift /srv/os --dry-run")]
 pub(crate) struct Unpack {
     /// The bundle, several bundles, or directories of bundles; - reads one from standard input
@@ -65,11 +65,11 @@ pub(crate) struct Unpack {
     /// Bundles, or directories of bundles; - reads one from standard input. The last is TARGET:
     #[cfg_attr(
         feature = "composefs",
-        doc = " the directory to create or update, ostree:REPO, composefs:REPO, or cpio:FILE;"
+        doc = " the directory to create or update, ostree:REPO, composefs:REPO, tar:FILE or cpio:FILE;"
     )]
     #[cfg_attr(
         not(feature = "composefs"),
-        doc = " the directory to create or update, ostree:REPO, or cpio:FILE;"
+        doc = " the directory to create or update, ostree:REPO, tar:FILE or cpio:FILE;"
     )]
     /// without --update, the directory must be empty or not exist
     #[arg(value_name = "PATH", required = true, value_hint = ValueHint::AnyPath)]

@@ -4,16 +4,17 @@ use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt as _;
 use std::path::Path;
 
-use super::{ArchiveEncoder, cpio};
+use super::{ArchiveEncoder, cpio, tar};
 use crate::address::scheme;
 
 #[rustfmt::skip] // a list
 const FORMATS: &[ArchiveEncoder] = &[
     cpio::ENCODER,
+    tar::ENCODER,
 ];
 
 impl ArchiveEncoder {
-    /// Parses `cpio:FILE` and the like as a user gives it: returns the format and the file, or `None` for a target of another kind.
+    /// Parses `tar:FILE` and the like as a user gives it: returns the format and the file, or `None` for a target of another kind.
     #[must_use]
     pub fn of(target: &Path) -> Option<(&'static Self, &Path)> {
         let (word, file) = scheme(target.as_os_str().as_bytes())?;

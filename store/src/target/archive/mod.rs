@@ -7,6 +7,7 @@ mod encoder;
 mod formats;
 mod layout;
 mod stats;
+mod tar;
 
 use std::fs::File;
 use std::os::unix::fs::FileExt as _;
