@@ -3,7 +3,7 @@
 use alloc::vec::Vec;
 
 use crate::num::wide;
-use crate::{Error, Part};
+use crate::{Error, Part, Row, Table};
 
 /// A cursor over the bytes of one structure.
 #[derive(Clone, Debug)]
@@ -196,6 +196,14 @@ impl Widths {
         fit(len, what).unwrap_or_else(|error| {
             self.fault.get_or_insert(error);
             T::default()
+        })
+    }
+
+    /// As [`Row::after`].
+    pub(crate) fn row<T: Table>(&mut self, rows: usize) -> Row<T> {
+        Row::after(rows).unwrap_or_else(|error| {
+            self.fault.get_or_insert(error);
+            Row::FIRST
         })
     }
 

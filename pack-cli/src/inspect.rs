@@ -24,7 +24,7 @@ use sha2::{Digest as _, Sha256};
 
 pub use sealift_format::difference::{Becomes, EditedName};
 pub use sealift_format::{
-    Attributes, Cost, Device, Extent, FileType, Index, Inode, InodeKind, Object, Ref, Xattr, XattrRef, Xattrs,
+    Attributes, Cost, Device, Extent, FileType, Index, Inode, InodeKind, Object, Ref, Row, Xattr, XattrRef, Xattrs,
 };
 
 use crate::Error;
@@ -41,7 +41,7 @@ pub struct Listed<'a> {
     /// Its name; empty for the ref's root.
     pub name: &'a [u8],
     /// The number of its inode: equal for hard links.
-    pub number: u32,
+    pub number: Row<Inode>,
     /// Its inode.
     pub inode: &'a Inode,
     /// Type, permissions, owner and extended attributes.
@@ -195,7 +195,13 @@ fn root_of<'a>(bundle: &'a Bundle, reference: &'a Ref) -> Listed<'a> {
     listed(bundle, reference, None, b"", bundle.index.directory(reference.directory).inode)
 }
 
-fn listed<'a>(bundle: &'a Bundle, reference: &'a Ref, parent: Option<u32>, name: &'a [u8], number: u32) -> Listed<'a> {
+fn listed<'a>(
+    bundle: &'a Bundle,
+    reference: &'a Ref,
+    parent: Option<u32>,
+    name: &'a [u8],
+    number: Row<Inode>,
+) -> Listed<'a> {
     let index = &bundle.index;
     let inode = index.inode(number);
     let what = match inode.kind {

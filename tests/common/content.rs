@@ -1,7 +1,7 @@
 //! What a reader finds in a vector, as the JSON that stands beside it (spec/vectors/README.md).
 
 use sealift::Bundle;
-use sealift_format::{Base, Image, Index, InodeKind, Ref, Request};
+use sealift_format::{Base, Image, Index, Inode, InodeKind, Ref, Request, Row};
 use sealift_verify::trust::unknown_envelopes;
 
 /// Returns the content of a bundle; of a delta bundle that which it makes with its bases.
@@ -105,7 +105,7 @@ fn entries(index: &Index) -> Vec<String> {
     rows
 }
 
-fn entry_row(index: &Index, reference: &str, path: &[u8], number: u32) -> String {
+fn entry_row(index: &Index, reference: &str, path: &[u8], number: Row<Inode>) -> String {
     let inode = index.inode(number);
     let attributes = index.attributes(inode);
     let (kind, own) = match inode.kind {

@@ -4,8 +4,9 @@ use sealift::pack::OrderProfile;
 use sealift_format::difference::{Content, Op, Reference};
 use sealift_format::ostree::{Commit, Dictionary, DirTree, Summary, dirmeta, file, ostreemeta};
 use sealift_format::{
-    Contents, Difference, Envelope, FrameDecoder, Head, Identity, Index, IndexBuilder, InodeKind, Kind, Layout, Limits,
-    Node, Objects, OsTree, Part, Preamble, Request, Root, Suffix, check_frame, data_len, frame_window, maxima, verity,
+    Contents, Difference, Envelope, FrameDecoder, Head, Identity, Index, IndexBuilder, Inode, InodeKind, Kind, Layout,
+    Limits, Node, Objects, OsTree, Part, Preamble, Request, Root, Row, Suffix, check_frame, data_len, frame_window,
+    maxima, verity,
 };
 use sealift_verify::kernel_signature::sign::{KernelCertificate, KernelKey};
 use sealift_verify::kernel_signature::{LEN_MAX, check};
@@ -67,7 +68,7 @@ pub fn index(data: &[u8]) {
     assert_eq!(rebuilt(&index), data);
     let mut named = vec![false; index.inodes().len()];
     for entry in index.entries() {
-        let first = !std::mem::replace(&mut named[usize::try_from(entry.inode).expect("32 bits")], true);
+        let first = !std::mem::replace(&mut named[entry.inode.at()], true);
         assert_eq!(first, entry.is_first_name());
     }
     for directory in index.directories() {
@@ -80,7 +81,7 @@ pub fn index(data: &[u8]) {
 
 fn rebuilt(index: &Index) -> Vec<u8> {
     let mut builder = IndexBuilder::default();
-    let add = |builder: &mut IndexBuilder, number: u32| {
+    let add = |builder: &mut IndexBuilder, number: Row<Inode>| {
         let inode = index.inode(number);
         let node = match inode.kind {
             InodeKind::Directory(directory) => Node::Directory { children: index.directory(directory).children },

@@ -161,7 +161,7 @@ fn entry(index: &Index, number: u32) -> Result<JsValue, JsValue> {
         ("target", target),
         ("major", device.map_or(none(), |device| device.major.into())),
         ("minor", device.map_or(none(), |device| device.minor.into())),
-        ("inode", row.inode.into()),
+        ("inode", row.inode.number().into()),
         ("directory", directory),
         ("children", children),
     ]))

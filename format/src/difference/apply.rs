@@ -3,20 +3,17 @@
 use alloc::collections::BTreeMap;
 use alloc::vec::Vec;
 
-use crate::Error;
 use crate::attributes::FileType;
-use crate::index::{Index, IndexBuilder, InodeKind, Node, Object};
+use crate::index::{Index, IndexBuilder, Inode, InodeKind, Node, Object};
 use crate::num::at;
 
 use super::{Changed, Content, Difference, EditedKind, NewFile, Op, Reference, base_object, number, row};
 use crate::index::row_fault;
 use crate::walk::{TreeOrder, pairs};
+use crate::{Error, Row};
 
 /// For each object of the bases the number that stands for it, since several may have it; empty where there is one base.
 pub(super) type Same = Vec<u32>;
-
-/// No row.
-const NONE: u32 = u32::MAX;
 
 impl Difference {
     /// Returns the bytes of the wanted index. Only their digest says whether `bases` were the right ones.
@@ -32,8 +29,8 @@ impl Difference {
             same: &same,
             of_edits: self.resolve(base)?,
             changed: alloc::vec![None; base.inodes().len()],
-            inode_of_base: alloc::vec![NONE; base.inodes().len()],
-            inode_of_edit: alloc::vec![NONE; self.edits.len()],
+            inode_of_base: alloc::vec![None; base.inodes().len()],
+            inode_of_edit: alloc::vec![None; self.edits.len()],
             builder: IndexBuilder::default(),
         };
         trees.find_changed()?;
@@ -196,7 +193,7 @@ fn same_objects(bases: &[&Index]) -> Same {
 struct OfBase {
     /// The directory that stays.
     directory: Option<u32>,
-    inode: Option<u32>,
+    inode: Option<Row<Inode>>,
     /// How many children the directory has in the wanted index.
     children: u32,
 }
@@ -209,8 +206,8 @@ struct Trees<'a> {
     of_edits: Vec<OfBase>,
     /// For each inode of the base what changes of it.
     changed: Vec<Option<Changed>>,
-    inode_of_base: Vec<u32>,
-    inode_of_edit: Vec<u32>,
+    inode_of_base: Vec<Option<Row<Inode>>>,
+    inode_of_edit: Vec<Option<Row<Inode>>>,
     builder: IndexBuilder,
 }
 
@@ -218,7 +215,7 @@ struct Trees<'a> {
 #[derive(Clone, Copy)]
 enum File {
     /// It stays.
-    Base(u32),
+    Base(Row<Inode>),
     /// It comes with this edit.
     New(u32, NewFile),
 }
@@ -227,7 +224,7 @@ impl Trees<'_> {
     fn find_changed(&mut self) -> Result<(), Error> {
         for (own, (edit, found)) in self.difference.edits.iter().zip(&self.of_edits).enumerate() {
             let (Op::Changed(changed), Some(inode)) = (edit.op, found.inode) else { continue };
-            if self.changed[at(inode)].replace(changed).is_some() {
+            if self.changed[inode.at()].replace(changed).is_some() {
                 return Err(row_fault("a file is changed at two of its names", own));
             }
         }
@@ -274,7 +271,7 @@ impl Trees<'_> {
     fn file_of(&self, edit: u32) -> File {
         match self.difference.edit(edit).op.new_file() {
             Some(file) => File::New(edit, file),
-            None => File::Base(self.of_edits[at(edit)].inode.unwrap_or(0)),
+            None => File::Base(self.of_edits[at(edit)].inode.unwrap_or(Row::FIRST)),
         }
     }
 
@@ -288,12 +285,11 @@ impl Trees<'_> {
     }
 
     /// Returns the inode that a file has already.
-    fn inode_of(&self, file: File) -> Option<u32> {
-        let inode = match file {
-            File::Base(inode) => self.inode_of_base[at(inode)],
+    fn inode_of(&self, file: File) -> Option<Row<Inode>> {
+        match file {
+            File::Base(inode) => self.inode_of_base[inode.at()],
             File::New(edit, _) => self.inode_of_edit[at(edit)],
-        };
-        Some(inode).filter(|inode| *inode != NONE)
+        }
     }
 
     /// Adds a file's inode, and returns its type.
@@ -307,7 +303,7 @@ impl Trees<'_> {
             }
             File::Base(inode) => {
                 let found = base.inode(inode);
-                let changed = self.changed[at(inode)];
+                let changed = self.changed[inode.at()];
                 let attributes = changed.and_then(|changed| changed.attributes);
                 let attributes =
                     attributes.map_or(base.attributes(found), |attributes| row(&difference.attributes, attributes));
@@ -323,10 +319,10 @@ impl Trees<'_> {
                     }
                     (None, InodeKind::Fifo | InodeKind::Socket) => Node::Plain,
                 };
-                (&mut self.inode_of_base[at(inode)], attributes, mtime, node)
+                (&mut self.inode_of_base[inode.at()], attributes, mtime, node)
             }
         };
-        *place = self.builder.inode(attributes, mtime, node);
+        *place = Some(self.builder.inode(attributes, mtime, node));
         attributes.file_type()
     }
 }

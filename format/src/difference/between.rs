@@ -4,8 +4,9 @@ use alloc::collections::BTreeMap;
 use alloc::string::String;
 use alloc::vec::Vec;
 
+use crate::Row;
 use crate::attributes::{Attributes, FileType};
-use crate::index::{Index, InodeKind};
+use crate::index::{Index, Inode, InodeKind};
 use crate::num::at;
 use crate::walk::{TreeOrder, pairs};
 
@@ -35,8 +36,8 @@ impl Difference {
             base,
             wanted,
             base_of: alloc::vec![NONE; wanted.entries().len()],
-            continues: alloc::vec![NONE; wanted.inodes().len()],
-            continued_by: alloc::vec![NONE; base.inodes().len()],
+            continues: alloc::vec![None; wanted.inodes().len()],
+            continued_by: alloc::vec![None; base.inodes().len()],
         };
         for (edited, from) in wanted.refs().iter().zip(&from) {
             if let Some(from) = from
@@ -129,9 +130,9 @@ struct Pairing<'a> {
     /// For each wanted entry the base's entry of the same path.
     base_of: Vec<u32>,
     /// For each wanted inode the base's inode that it continues.
-    continues: Vec<u32>,
+    continues: Vec<Option<Row<Inode>>>,
     /// For each inode of the base the wanted one that continues it.
-    continued_by: Vec<u32>,
+    continued_by: Vec<Option<Row<Inode>>>,
 }
 
 /// Returns the names of two directories, each with the entry of the base, of the wanted index, or both.
@@ -145,7 +146,7 @@ fn blocks<'a>(
 }
 
 impl Pairing<'_> {
-    fn file_type(index: &Index, inode: u32) -> FileType {
+    fn file_type(index: &Index, inode: Row<Inode>) -> FileType {
         index.attributes(index.inode(inode)).file_type()
     }
 
@@ -159,7 +160,7 @@ impl Pairing<'_> {
                 let (_, Some(left), Some(right)) = pair else { continue };
                 self.base_of[at(right)] = left;
                 let (left, right) = (base.entry(left).inode, wanted.entry(right).inode);
-                let is_free = self.continued_by[at(left)] == NONE && self.continues[at(right)] == NONE;
+                let is_free = self.continued_by[left.at()].is_none() && self.continues[right.at()].is_none();
                 if is_free && Self::file_type(base, left) == Self::file_type(wanted, right) {
                     self.join(left, right);
                 }
@@ -172,14 +173,14 @@ impl Pairing<'_> {
         }
     }
 
-    fn join(&mut self, base: u32, wanted: u32) {
-        self.continued_by[at(base)] = wanted;
-        self.continues[at(wanted)] = base;
+    fn join(&mut self, base: Row<Inode>, wanted: Row<Inode>) {
+        self.continued_by[base.at()] = Some(wanted);
+        self.continues[wanted.at()] = Some(base);
     }
 
     /// Returns the base's inode that a wanted one continues.
-    fn continued(&self, wanted: u32) -> Option<u32> {
-        Some(self.continues[at(wanted)]).filter(|base| *base != NONE)
+    fn continued(&self, wanted: Row<Inode>) -> Option<Row<Inode>> {
+        self.continues[wanted.at()]
     }
 
     /// Returns whether an entry names in both indexes what goes on, so that nothing need be said of the name.
@@ -190,9 +191,9 @@ impl Pairing<'_> {
 
     /// Old and new time of all that goes on.
     fn times(&self) -> Vec<((i64, u32), (i64, u32))> {
-        let time = |index: &Index, inode| (index.inode(inode).mtime, index.inode(inode).mtime_ns);
-        let pairs = (0..).zip(&self.continues).filter(|(_, base)| **base != NONE);
-        pairs.map(|(wanted, base)| (time(self.base, *base), time(self.wanted, wanted))).collect()
+        let time = |inode: &Inode| (inode.mtime, inode.mtime_ns);
+        let pairs = self.wanted.inodes().iter().zip(&self.continues);
+        pairs.filter_map(|(wanted, base)| Some((time(self.base.inode((*base)?)), time(wanted)))).collect()
     }
 
     /// For each wanted inode the name at which it is edited: its first one that is kept, or its first; and whether other names
@@ -201,7 +202,7 @@ impl Pairing<'_> {
         let mut leads = alloc::vec![(NONE, false); self.wanted.inodes().len()];
         for (number, entry) in (0..).zip(self.wanted.entries()) {
             let is_kept = self.is_kept(number);
-            let lead = &mut leads[at(entry.inode)];
+            let lead = &mut leads[entry.inode.at()];
             let is_lead = lead.0 == NONE && (is_kept || self.continued(entry.inode).is_none());
             if is_lead {
                 lead.0 = number;
@@ -255,8 +256,8 @@ impl<'a> Writer<'a> {
                     };
                     order.push((edit, left, directory));
                 }
-                if self.leads[at(entry.inode)].0 == right {
-                    self.edit_of[at(entry.inode)] = edit;
+                if self.leads[entry.inode.at()].0 == right {
+                    self.edit_of[entry.inode.at()] = edit;
                 }
             }
         }
@@ -266,7 +267,7 @@ impl<'a> Writer<'a> {
     /// Returns what is to be said of a wanted entry: something of each directory, since something may change below it.
     fn op(&mut self, entry: u32) -> Option<Op> {
         let inode = self.pairing.wanted.entry(entry).inode;
-        let (lead, is_linked) = self.leads[at(inode)];
+        let (lead, is_linked) = self.leads[inode.at()];
         let is_new = self.pairing.base_of[at(entry)] == NONE;
         match (self.pairing.is_kept(entry), lead == entry) {
             (true, true) => {
@@ -278,8 +279,8 @@ impl<'a> Writer<'a> {
             (false, true) if is_new => Some(Op::Added(self.new_file(inode))),
             (false, true) => Some(Op::Replaced(self.new_file(inode))),
             // The inode's number, until all edits have theirs.
-            (false, false) if is_new => Some(Op::Linked(inode)),
-            (false, false) => Some(Op::Relinked(inode)),
+            (false, false) if is_new => Some(Op::Linked(inode.number())),
+            (false, false) => Some(Op::Relinked(inode.number())),
         }
     }
 
@@ -299,7 +300,7 @@ impl<'a> Writer<'a> {
         edit
     }
 
-    fn new_file(&mut self, inode: u32) -> NewFile {
+    fn new_file(&mut self, inode: Row<Inode>) -> NewFile {
         let wanted = self.pairing.wanted;
         let found = wanted.inode(inode);
         let attributes = self.attribute_row(wanted.attributes(found));
@@ -307,7 +308,7 @@ impl<'a> Writer<'a> {
     }
 
     /// Returns what changes of a wanted inode that continues one of the base.
-    fn change(&mut self, inode: u32) -> Option<Changed> {
+    fn change(&mut self, inode: Row<Inode>) -> Option<Changed> {
         let (base, wanted) = (self.pairing.base, self.pairing.wanted);
         let (old, new) = (base.inode(self.pairing.continued(inode)?), wanted.inode(inode));
         let attributes = wanted.attributes(new);

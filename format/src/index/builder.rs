@@ -5,12 +5,12 @@ use alloc::vec::Vec;
 
 use sha2::{Digest as _, Sha256};
 
-use crate::Error;
 use crate::bytes::{Widths, put_planes, put_section};
 use crate::num::{self, wide};
+use crate::{Error, Row};
 
 use super::ostree::Columns;
-use super::{Device, Object, OsTreeKind, RepositoryFile};
+use super::{Device, Inode, Object, OsTreeKind, RepositoryFile};
 use crate::attributes::Attributes;
 
 /// What a new inode is, for [`IndexBuilder::inode`].
@@ -41,7 +41,7 @@ pub struct IndexBuilder {
     refs: Vec<u8>,
     ref_count: usize,
     name_lens: Vec<u8>,
-    links: Vec<u32>,
+    links: Vec<Option<Row<Inode>>>,
     names: Vec<u8>,
     inode_attributes: Vec<u32>,
     mtimes: Vec<i64>,
@@ -107,15 +107,15 @@ impl IndexBuilder {
 
     /// Adds an entry of the block that comes next. With `link`, it is another name of that inode; without, the next
     /// [`Self::inode`] is its own.
-    pub fn entry(&mut self, name: &[u8], link: Option<u32>) {
+    pub fn entry(&mut self, name: &[u8], link: Option<Row<Inode>>) {
         self.name_lens.push(self.widths.fit(name.len(), "the length of a name"));
         self.names.extend(name);
-        self.links.push(link.map_or(0, |inode| inode + 1));
+        self.links.push(link);
     }
 
     /// Adds an inode and returns its number.
-    pub fn inode(&mut self, attributes: &Attributes, mtime: (i64, u32), node: Node<'_>) -> u32 {
-        let number = self.widths.fit(self.mtimes.len(), "the number of inodes");
+    pub fn inode(&mut self, attributes: &Attributes, mtime: (i64, u32), node: Node<'_>) -> Row<Inode> {
+        let own = self.widths.row(self.mtimes.len());
         let row = self.attribute_row(attributes);
         self.inode_attributes.push(row);
         self.mtimes.push(mtime.0);
@@ -133,7 +133,7 @@ impl IndexBuilder {
             Node::Device(device) => self.devices.push(device),
             Node::Plain => {}
         }
-        number
+        own
     }
 
     fn attribute_row(&mut self, attributes: &Attributes) -> u32 {
@@ -199,7 +199,7 @@ impl IndexBuilder {
         section(2, &|p| {
             p.extend(wide(self.links.len()).to_le_bytes());
             p.extend(&self.name_lens);
-            put_planes(p, self.links.iter().copied().map(le));
+            put_planes(p, self.links.iter().map(|link| le(Row::column(*link))));
             p.extend(&self.names);
         });
         section(3, &|p| {

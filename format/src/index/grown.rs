@@ -2,8 +2,8 @@
 
 use alloc::vec::Vec;
 
-use crate::Error;
 use crate::num::{self, at, wide};
+use crate::{Error, Row};
 
 use super::ostree::{ByObject, Resolved, Tree};
 use super::rows::number;
@@ -49,15 +49,15 @@ impl Grown {
         for commit in resolved.refs.iter().map(|commit| commit.commit) {
             let Some((dirtree, dirmeta)) = resolved.roots.get(commit).copied() else { continue };
             let start = number(self.directories.len());
-            let root = Directory { inode: 0, parent: None, entry: 0, depth: 0, first_entry: 0, children: 0 };
-            let root = self.directory(root, rows.get(dirmeta).copied().unwrap_or(0));
+            let root = Directory { inode: Row::FIRST, parent: None, entry: 0, depth: 0, first_entry: 0, children: 0 };
+            let root = self.directory(root, rows.get(dirmeta).copied().unwrap_or(0))?;
             let mut order = TreeOrder::new((root, dirtree));
             while let Some((mut directory, dirtree)) = order.pop() {
                 let names = blocks.get(dirtree).map_or(&[][..], Vec::as_slice);
                 let own = number(self.directories.len());
                 directory.first_entry = number(self.entries.len());
                 directory.children = number(names.len());
-                if let Some(inode) = self.inodes.get_mut(at(directory.inode)) {
+                if let Some(inode) = self.inodes.get_mut(directory.inode.at()) {
                     inode.kind = InodeKind::Directory(own);
                 }
                 self.directories.push(directory);
@@ -67,7 +67,7 @@ impl Grown {
                 }
                 for ((name_at, name_len), child) in names.iter().copied() {
                     let entry = number(self.entries.len());
-                    let inode = number(self.inodes.len());
+                    let inode = Row::after(self.inodes.len())?;
                     self.entries.push(Entry { name_at, name_len, first: true, inode });
                     match child {
                         Child::File(file) => {
@@ -78,7 +78,7 @@ impl Grown {
                         Child::Directory { dirtree, dirmeta } => {
                             let (parent, depth) = (Some(own), directory.depth + 1);
                             let new = Directory { inode, parent, entry, depth, first_entry: 0, children: 0 };
-                            let new = self.directory(new, rows.get(dirmeta).copied().unwrap_or(0));
+                            let new = self.directory(new, rows.get(dirmeta).copied().unwrap_or(0))?;
                             order.push((new, dirtree));
                         }
                     }
@@ -90,10 +90,10 @@ impl Grown {
     }
 
     /// Adds the inode of a directory.
-    fn directory(&mut self, directory: Directory, attributes: u32) -> Directory {
-        let inode = number(self.inodes.len());
+    fn directory(&mut self, directory: Directory, attributes: u32) -> Result<Directory, Error> {
+        let inode = Row::after(self.inodes.len())?;
         self.inodes.push(Inode { attributes, mtime: 0, mtime_ns: 0, kind: InodeKind::Directory(0) });
-        Directory { inode, ..directory }
+        Ok(Directory { inode, ..directory })
     }
 
     /// Counts what the trees of all refs come to, before the first of them is laid down, and makes room for exactly that: a few dirtrees

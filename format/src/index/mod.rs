@@ -11,6 +11,7 @@ use alloc::vec::Vec;
 
 use crate::attributes::Attributes;
 use crate::num;
+use crate::row::{Row, Table};
 
 pub use builder::{IndexBuilder, Node};
 pub use ostree::{OsTree, OsTreeFile, OsTreeKind, OsTreeObject, OsTreeRef, RepositoryFile};
@@ -54,7 +55,7 @@ pub struct Entry {
     name_len: u8,
     first: bool,
     /// The inode that it names.
-    pub inode: u32,
+    pub inode: Row<Inode>,
 }
 
 impl Entry {
@@ -76,6 +77,10 @@ pub struct Inode {
     pub mtime_ns: u32,
     /// What it is.
     pub kind: InodeKind,
+}
+
+impl Table for Inode {
+    const COUNT: &'static str = "the number of inodes";
 }
 
 /// What an inode is, with the row of the table for its type.
@@ -102,7 +107,7 @@ pub enum InodeKind {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Directory {
     /// Its inode.
-    pub inode: u32,
+    pub inode: Row<Inode>,
     /// The directory that contains it; `None` for a ref's root.
     pub parent: Option<u32>,
     /// The entry that names it; of no meaning for a ref's root.
@@ -249,8 +254,8 @@ impl Index {
 
     /// Returns an inode by its number.
     #[must_use]
-    pub fn inode(&self, inode: u32) -> &Inode {
-        row(&self.inodes, inode)
+    pub fn inode(&self, inode: Row<Inode>) -> &Inode {
+        &self.inodes[inode.at()]
     }
 
     /// Returns a directory by its number.

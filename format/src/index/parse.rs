@@ -6,7 +6,7 @@ use alloc::vec::Vec;
 use crate::bytes::{Reader, SectionRule, read_sections};
 use crate::name::{component_fault, is_ref_name};
 use crate::num::{self, wide};
-use crate::{Error, Part};
+use crate::{Error, Part, Row};
 
 use super::grown::Grown;
 use super::ostree::Section;
@@ -85,7 +85,7 @@ impl Index {
         let trees = refs.len() - commits;
         let tree = lay_down(trees, &inodes, &links, &children)?;
         for (at, directory) in tree.directories.iter().enumerate() {
-            inodes[num::at(directory.inode)].kind = InodeKind::Directory(number(at));
+            inodes[directory.inode.at()].kind = InodeKind::Directory(number(at));
         }
         let mut grown = Grown {
             entries: name_entries(&bytes, &name_spans, &tree)?,
@@ -238,11 +238,14 @@ fn parse_inodes(mut reader: Reader<'_>, file_rows: &[u32], attributes: &[Attribu
 /// Where a name lies in the index's bytes.
 type NameSpan = (u32, u8);
 
+/// The inode that an entry is another name of.
+type Link = Option<Row<Inode>>;
+
 /// Returns links and names.
-fn parse_entries(mut reader: Reader<'_>) -> Result<(Vec<u32>, Vec<NameSpan>), Error> {
+fn parse_entries(mut reader: Reader<'_>) -> Result<(Vec<Link>, Vec<NameSpan>), Error> {
     let count = reader.count()?;
     let lens = reader.take(count)?;
-    let links = reader.planes::<4>(count)?.u32s().collect();
+    let links = reader.planes::<4>(count)?.u32s().map(Row::of_column).collect();
     let mut spans = Vec::with_capacity(count);
     for len in lens {
         spans.push((number(reader.position()), *len));
@@ -354,13 +357,13 @@ impl Kinds {
 struct Tree {
     directories: Vec<Directory>,
     /// For each entry its inode and whether it is the inode's first name.
-    inodes: Vec<(u32, bool)>,
+    inodes: Vec<(Row<Inode>, bool)>,
     /// For each ref its root directory and the end of its directories.
     roots: Vec<(u32, u32)>,
 }
 
 /// Walks so many trees in tree order (core 6.1): gives each entry its inode and each directory its block.
-fn lay_down(trees: usize, inodes: &[Inode], links: &[u32], children: &[u32]) -> Result<Tree, Error> {
+fn lay_down(trees: usize, inodes: &[Inode], links: &[Link], children: &[u32]) -> Result<Tree, Error> {
     let mut tree = Tree {
         directories: Vec::with_capacity(children.len()),
         inodes: Vec::with_capacity(links.len()),
@@ -373,7 +376,7 @@ fn lay_down(trees: usize, inodes: &[Inode], links: &[u32], children: &[u32]) -> 
             return Err(row_fault("a ref's root is missing or not a directory", next_inode));
         };
         let root = Directory {
-            inode: number(next_inode),
+            inode: Row::after(next_inode)?,
             parent: None,
             entry: 0,
             depth: 0,
@@ -393,10 +396,9 @@ fn lay_down(trees: usize, inodes: &[Inode], links: &[u32], children: &[u32]) -> 
                 return Err(row_fault("a directory's block passes the end of the entries", first));
             };
             for (at, link) in (first..).zip(block) {
-                if let Some(linked) = link.checked_sub(1) {
-                    let target = num::at(linked);
-                    let fits = (ref_start..next_inode).contains(&target)
-                        && !matches!(inodes.get(target), Some(Inode { kind: InodeKind::Directory(_), .. }));
+                if let Some(linked) = *link {
+                    let fits = (ref_start..next_inode).contains(&linked.at())
+                        && !matches!(linked.get(inodes), Some(Inode { kind: InodeKind::Directory(_), .. }));
                     if !fits {
                         return Err(row_fault("a hard link is not to a file before it in its ref", at));
                     }
@@ -408,7 +410,7 @@ fn lay_down(trees: usize, inodes: &[Inode], links: &[u32], children: &[u32]) -> 
                 };
                 if let InodeKind::Directory(row) = inode.kind {
                     order.push(Directory {
-                        inode: number(next_inode),
+                        inode: Row::after(next_inode)?,
                         parent: Some(own_number),
                         entry: number(at),
                         depth: directory.depth + 1,
@@ -416,7 +418,7 @@ fn lay_down(trees: usize, inodes: &[Inode], links: &[u32], children: &[u32]) -> 
                         children: *super::row(children, row),
                     });
                 }
-                tree.inodes.push((number(next_inode), true));
+                tree.inodes.push((Row::after(next_inode)?, true));
                 next_inode += 1;
             }
         }

@@ -290,7 +290,7 @@ impl<'a> JsonEntry<'a> {
                 minor: device.map(|device| device.minor),
                 xattrs: &entry.attributes.xattrs,
             },
-            inode: entry.number,
+            inode: entry.number.number(),
         }
     }
 }

@@ -93,7 +93,7 @@ impl<'a> Iterator for Children<'a> {
         match self {
             Self::Index(index, entries) => {
                 let entry = index.entry(entries.next()?);
-                Some((index.name(entry), entry.inode))
+                Some((index.name(entry), entry.inode.number()))
             }
             Self::Source(tree, children) => children.next().map(|child| (tree.child_name(child), child.node)),
         }
@@ -133,7 +133,7 @@ impl<'a> View<'a> {
         for name in path.split(|byte| *byte == b'/').filter(|name| !name.is_empty()) {
             let directory = self.node(node).directory()?;
             node = match self {
-                Self::Index(index) => index.find_entry(index.directory(directory), name)?.1.inode,
+                Self::Index(index) => index.find_entry(index.directory(directory), name)?.1.inode.number(),
                 Self::Source(source) => {
                     let (tree, children) = (source.tree(), source.tree().children(directory));
                     let found = children.binary_search_by(|child| tree.child_name(child).cmp(name)).ok()?;
@@ -147,9 +147,12 @@ impl<'a> View<'a> {
     /// Returns the nodes that have more than one name.
     pub(super) fn linked(self) -> HashSet<u32> {
         match self {
-            Self::Index(index) => {
-                index.entries().iter().filter(|entry| !entry.is_first_name()).map(|entry| entry.inode).collect()
-            }
+            Self::Index(index) => index
+                .entries()
+                .iter()
+                .filter(|entry| !entry.is_first_name())
+                .map(|entry| entry.inode.number())
+                .collect(),
             Self::Source(source) => linked_nodes(source),
         }
     }
@@ -189,7 +192,7 @@ impl<'a> View<'a> {
 }
 
 fn index_node(index: &Index, number: u32) -> Node<'_> {
-    let inode = index.inode(number);
+    let inode = &index.inodes()[at(number)];
     let what = match inode.kind {
         InodeKind::Directory(directory) => What::Directory(directory),
         InodeKind::Regular(content) => What::Regular { content, size: index.object(content).size },

@@ -66,12 +66,12 @@ fn split_prefix<'a>(old: View<'_>, new: View<'_>, prefix: &'a [u8]) -> (Option<&
 }
 
 fn root_of(index: &Index, name: &str) -> Option<u32> {
-    index.find_ref(name).map(|reference| index.directory(reference.directory).inode)
+    index.find_ref(name).map(|reference| index.directory(reference.directory).inode.number())
 }
 
 fn only_root(view: View<'_>, reference: Option<&str>) -> Result<u32, Error> {
     match view {
-        View::Index(index) => Ok(index.directory(choose_ref(index, reference)?.directory).inode),
+        View::Index(index) => Ok(index.directory(choose_ref(index, reference)?.directory).inode.number()),
         View::Source(_) => Ok(0),
     }
 }

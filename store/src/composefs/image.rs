@@ -14,7 +14,7 @@ use composefs::generic_tree::LeafId;
 use composefs::tree::{Directory, FileSystem, Inode, LeafContent, RegularFile, Stat};
 use sealift_format::num;
 use sealift_format::verity::{Algorithm, FileDigest};
-use sealift_format::{Attributes, Device, Index, Inode as Row, InodeKind, Ref};
+use sealift_format::{Attributes, Device, Index, Inode as IndexInode, InodeKind, Ref, Row};
 
 use crate::Error;
 use crate::ostree::hex;
@@ -115,7 +115,7 @@ impl Maker<'_, '_> {
         Ok(())
     }
 
-    fn check_inode(&self, inode: &Row) -> Result<(), &'static str> {
+    fn check_inode(&self, inode: &IndexInode) -> Result<(), &'static str> {
         let xattrs = &self.index.attributes(inode).xattrs;
         if xattrs.iter().any(|xattr| xattr.value.len() > XATTR_LEN_MAX) {
             return Err("an extended attribute of it has more than 65535 bytes");
@@ -150,7 +150,7 @@ impl Maker<'_, '_> {
         let mut system = FileSystem::new(self.stat(self.index.directory(first).inode));
         let mut directories: Vec<Directory<D>> =
             self.directories().map(|number| Directory::new(self.stat(self.index.directory(number).inode))).collect();
-        let mut leaves: HashMap<u32, LeafId> = HashMap::new();
+        let mut leaves: HashMap<Row<IndexInode>, LeafId> = HashMap::new();
         for number in self.directories() {
             for entry in self.index.directory(number).entries().map(|entry| self.index.entry(entry)) {
                 let Some(content) = self.leaf(entry.inode)? else { continue };
@@ -172,7 +172,7 @@ impl Maker<'_, '_> {
         Ok(system)
     }
 
-    fn stat(&self, inode: u32) -> Stat {
+    fn stat(&self, inode: Row<IndexInode>) -> Stat {
         let inode = self.index.inode(inode);
         let Attributes { mode, uid, gid, xattrs } = self.index.attributes(inode);
         let xattrs = xattrs.iter().map(|xattr| (Box::from(OsStr::from_bytes(xattr.name)), Box::from(xattr.value)));
@@ -187,7 +187,7 @@ impl Maker<'_, '_> {
     }
 
     /// Returns the leaf for an inode; `None` for a directory.
-    fn leaf<D: FsVerityHashValue>(&self, inode: u32) -> Result<Option<LeafContent<D>>, Error> {
+    fn leaf<D: FsVerityHashValue>(&self, inode: Row<IndexInode>) -> Result<Option<LeafContent<D>>, Error> {
         let device = |device: u32| {
             let Device { major, minor } = self.index.device(device);
             rustix::fs::makedev(major, minor)

@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 
 use sealift_format::walk::TreeOrder;
-use sealift_format::{Attributes, Error as FormatError, Index, IndexBuilder, Node, Object, Xattrs, verity};
+use sealift_format::{Attributes, Error as FormatError, Index, IndexBuilder, Inode, Node, Object, Row, Xattrs, verity};
 
 use super::{ContentInfo, Want, hash_contents};
 use crate::source::Source;
@@ -66,7 +66,7 @@ pub fn lay_down<'a>(builder: &mut IndexBuilder, source: &Source, content: impl F
     let mut order = TreeOrder::new(0);
     while let Some(directory) = order.pop() {
         for child in tree.children(directory) {
-            let slot: &mut Option<u32> = &mut inode_of[usize::try_from(child.node).unwrap_or(usize::MAX)];
+            let slot: &mut Option<Row<Inode>> = &mut inode_of[usize::try_from(child.node).unwrap_or(usize::MAX)];
             builder.entry(tree.child_name(child), *slot);
             if slot.is_none() {
                 *slot = Some(inode(builder, child.node));
@@ -83,7 +83,7 @@ fn add_inode<'a>(
     tree: &Tree,
     node: u32,
     content: impl Fn(u32) -> (u32, Option<&'a Xattrs>),
-) -> u32 {
+) -> Row<Inode> {
     let node = tree.node(node);
     let attributes = tree.attributes(node);
     let mtime = (node.mtime, node.mtime_ns);

@@ -4,7 +4,7 @@ use std::collections::{HashMap, HashSet};
 
 use sealift_format::num::at;
 use sealift_format::walk::pairs;
-use sealift_format::{Attributes, Index, Inode, InodeKind, Ref};
+use sealift_format::{Attributes, Index, Inode, InodeKind, Ref, Row};
 
 use super::metadata::Privilege;
 use super::plan::{Place, Selection};
@@ -43,7 +43,7 @@ pub(super) enum Depth {
 enum Fate {
     Unknown,
     /// The installed inode that all of its names have.
-    Is(u32),
+    Is(Row<Inode>),
     New,
 }
 
@@ -99,7 +99,7 @@ impl Changes {
         }
         for &place in &selection.regulars {
             let inode = wanted.entry(place.entry).inode;
-            let Fate::Is(old) = pairing.fates[at(inode)] else { continue };
+            let Fate::Is(old) = pairing.fates[inode.at()] else { continue };
             if changes.build.contains(&place.entry) {
                 continue;
             }
@@ -177,7 +177,7 @@ impl<'a> Pairing<'a> {
         let mut installed_names = vec![0; installed.inodes().len()];
         for directory in tree.directory..tree.directories_end {
             for entry in installed.directory(directory).entries() {
-                installed_names[at(installed.entry(entry).inode)] += 1;
+                installed_names[installed.entry(entry).inode.at()] += 1;
             }
         }
         Self {
@@ -222,8 +222,8 @@ impl<'a> Pairing<'a> {
                 }
                 (InodeKind::Directory(_), None) => {}
                 (_, found) if is_selected[at(number)] => {
-                    self.wanted_names[at(entry.inode)] += 1;
-                    let fate = &mut self.fates[at(entry.inode)];
+                    self.wanted_names[entry.inode.at()] += 1;
+                    let fate = &mut self.fates[entry.inode.at()];
                     *fate = match (*fate, found) {
                         (_, Some(found)) if self.recheck.unlike.contains(&found) => Fate::New,
                         (Fate::Unknown, Some(found)) => Fate::Is(found),
@@ -238,10 +238,10 @@ impl<'a> Pairing<'a> {
     }
 
     /// Returns whether a file has to be rebuilt: its content, kind or set of names differs, or metadata that is never set in place.
-    fn is_new(&self, inode: u32, privilege: &Privilege) -> bool {
-        let Fate::Is(old) = self.fates[at(inode)] else { return true };
+    fn is_new(&self, inode: Row<Inode>, privilege: &Privilege) -> bool {
+        let Fate::Is(old) = self.fates[inode.at()] else { return true };
         let (a, b) = (self.installed.inode(old), self.wanted.inode(inode));
-        if self.installed_names[at(old)] != self.wanted_names[at(inode)] {
+        if self.installed_names[old.at()] != self.wanted_names[inode.at()] {
             return true;
         }
         let is_retimed = self.recheck.retimed.contains(&old);

@@ -68,7 +68,7 @@ impl Selection {
                 if matches!(inode.kind, InodeKind::Directory(_)) {
                     continue;
                 }
-                if let Some(from) = place_of[at(entry.inode)] {
+                if let Some(from) = place_of[entry.inode.at()] {
                     selection.links.push(Link { from, entry: number, directory });
                     continue;
                 }
@@ -76,7 +76,7 @@ impl Selection {
                     InodeKind::Regular(object) => place(object),
                     _ => place(0),
                 };
-                place_of[at(entry.inode)] = Some(new);
+                place_of[entry.inode.at()] = Some(new);
                 match inode.kind {
                     InodeKind::Regular(_) => selection.regulars.push(new),
                     _ => selection.others.push(new),

@@ -15,7 +15,7 @@ use rustix::fs::{
 use rustix::io::{Errno, retry_on_intr};
 use sealift_format::num;
 use sealift_format::num::at;
-use sealift_format::{Inode, InodeKind};
+use sealift_format::{Inode, InodeKind, Row};
 
 use super::metadata::Privilege;
 use super::plan::Selection;
@@ -29,11 +29,11 @@ use crate::{Error, Progress};
 #[derive(Debug, Default)]
 pub(super) struct Recheck {
     /// Inodes, except directories, that are missing or whose content, kind, metadata or set of names differs.
-    pub(super) unlike: HashSet<u32>,
+    pub(super) unlike: HashSet<Row<Inode>>,
     /// Inodes of which only the time differs.
-    pub(super) retimed: HashSet<u32>,
+    pub(super) retimed: HashSet<Row<Inode>>,
     /// Inodes with names elsewhere, or with fewer names than expected.
-    pub(super) linked: HashSet<u32>,
+    pub(super) linked: HashSet<Row<Inode>>,
     /// Directories that are missing, or are not directories.
     pub(super) missing_directories: HashSet<u32>,
     /// Directories whose own metadata differs.
@@ -61,14 +61,14 @@ struct Suspect {
 #[derive(Default)]
 struct Found {
     suspects: Vec<Suspect>,
-    missing: Vec<u32>,
+    missing: Vec<Row<Inode>>,
     missing_directories: Vec<u32>,
     unlike_directories: Vec<u32>,
     same: Vec<(u32, FileStat)>,
     /// Names of files that are present.
     files: u64,
     /// Inodes with the number of their names found, and the file system's link count.
-    links: Vec<(u32, u32, u64)>,
+    links: Vec<(Row<Inode>, u32, u64)>,
 }
 
 /// The result of reading a suspect.
@@ -131,7 +131,7 @@ impl Recheck {
                 if !is_one {
                     recheck.unlike.insert(inode);
                 }
-                if names != checker.names[at(inode)] {
+                if names != checker.names[inode.at()] {
                     recheck.linked.insert(inode);
                 }
             }
@@ -238,7 +238,7 @@ impl<'a> Checker<'a> {
         let mut names = vec![0; index.inodes().len()];
         for entry in selection.entries() {
             is_selected[at(entry)] = true;
-            names[at(index.entry(entry).inode)] += 1;
+            names[index.entry(entry).inode.at()] += 1;
         }
         for &directory in &selection.directories {
             let row = index.directory(directory);
@@ -296,7 +296,7 @@ impl<'a> Checker<'a> {
             };
             if let Some(inode) = self.file_of(entry) {
                 found.files += 1;
-                if stat.stx_nlink != 1 || self.names[at(inode)] != 1 {
+                if stat.stx_nlink != 1 || self.names[inode.at()] != 1 {
                     found.links.push((inode, stat.stx_nlink, stat.stx_ino));
                 }
             }
@@ -310,7 +310,7 @@ impl<'a> Checker<'a> {
     }
 
     /// Returns the inode of an entry that is not a directory.
-    fn file_of(&self, entry: u32) -> Option<u32> {
+    fn file_of(&self, entry: u32) -> Option<Row<Inode>> {
         let inode = self.target.index.entry(entry).inode;
         (!matches!(self.target.index.inode(inode).kind, InodeKind::Directory(_))).then_some(inode)
     }
