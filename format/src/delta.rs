@@ -101,11 +101,11 @@ mod tests {
     use alloc::vec;
 
     use super::*;
-    use crate::{BaseRange, Chunk, Codec, Holds};
+    use crate::{BaseRange, Chunk, Codec, Holds, Row};
 
     #[test]
     fn prefixes_of_more_bytes_than_can_be_counted_are_over_a_limit() {
-        let range = |object, len| BaseRange { object, offset: 0, len };
+        let range = |object, len| BaseRange { object: Row::new(object).expect("it is small"), offset: 0, len };
         let chunk = Chunk {
             codec: Codec::ZstdPrefix,
             offset: 0,

@@ -84,6 +84,11 @@ impl<T> Row<T> {
         table.get(self.at())
     }
 
+    /// Returns the row of the same number in another table.
+    pub(crate) const fn cast<U>(self) -> Row<U> {
+        Row { column: self.column, table: PhantomData }
+    }
+
     /// Returns the row of a column that has 0 for none, and one more than the number otherwise.
     pub(crate) const fn of_column(column: u32) -> Option<Self> {
         match NonZeroU32::new(column) {

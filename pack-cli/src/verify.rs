@@ -5,7 +5,7 @@
 use parking_lot::Mutex;
 use sealift_format::num;
 use sealift_format::verity::VerityHasher;
-use sealift_format::{Bundle, Delta, Opened};
+use sealift_format::{Bundle, Delta, Object, Opened, Row};
 use sealift_verify::carried::CarriedChecker;
 pub use sealift_verify::checker::Depth;
 use sealift_verify::content::{Content, check_stored};
@@ -141,10 +141,9 @@ fn check_base_objects(
     progress: &Progress,
 ) -> Result<Vec<Checked>, Error> {
     let Some(carried) = &bundle.layout.carried else { return Ok(Vec::new()) };
-    let all = (0..).zip(bundle.index.objects());
-    let lacking: Vec<u32> =
-        all.map(|(number, _)| number).filter(|number| carried.binary_search(number).is_err()).collect();
-    let size = |object: u32| bundle.index.object(object).size;
+    let all = Row::all(bundle.index.objects()).map(|(object, _)| object);
+    let lacking: Vec<_> = all.filter(|object| carried.binary_search(object).is_err()).collect();
+    let size = |object: Row<Object>| bundle.index.object(object).size;
     progress.enter(Phase::Hashing, lacking.iter().map(|object| size(*object)).sum(), num::wide(lacking.len()));
     let by_id = bases.by_id();
     let found = Mutex::new(Vec::with_capacity(lacking.len()));

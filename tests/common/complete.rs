@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use sealift::Bundle;
-use sealift_format::{BaseRange, Delta, Layout};
+use sealift_format::{BaseRange, Delta, Layout, Row};
 use sealift_verify::carried::{CarriedChecker, prefix_of};
 use sealift_verify::content::{ChunkDecoder, Content, ContentError};
 use sealift_verify::objects::{Checked, VerityTable};
@@ -50,7 +50,7 @@ fn check_all(bundle: &Bundle, file: &[u8], contents: &[Vec<u8>]) -> Result<(), C
     let (plan, files) = (ReadPlan::all(bundle.into()), OsTreeFiles::new(bundle));
     let mut table = VerityTable::new(bundle);
     let mut large: BTreeMap<_, _> = files.large(bundle).into_iter().collect();
-    for (number, object) in (0..).zip(bundle.index.objects()) {
+    for (number, object) in Row::all(bundle.index.objects()) {
         if !bundle.layout.is_carried(number) {
             let content = contents.iter().find(|content| hash(content) == object.id).expect("a base has it");
             table.take(Checked::Object { object: number, digest: sealift_format::verity::digest(content) });
@@ -88,7 +88,7 @@ fn stored_chunks<'a>(chunks_at: u64, layout: &'a Layout, file: &'a [u8]) -> impl
 }
 
 fn prefix(ranges: &[BaseRange], contents: &[Vec<u8>]) -> Vec<u8> {
-    let part = |range: &BaseRange| &contents[at(range.object)][at(range.offset)..at(range.offset + range.len)];
+    let part = |range: &BaseRange| &contents[range.object.at()][at(range.offset)..at(range.offset + range.len)];
     ranges.iter().flat_map(part).copied().collect()
 }
 
@@ -101,7 +101,7 @@ fn contents(bundle: &Bundle, file: &[u8]) -> Vec<Vec<u8>> {
         for content in plan.contents(bundle.into(), number, decoded) {
             let content = content.expect("a base is sound");
             for (start, data) in content.extents() {
-                contents[at(content.portion.object)][at(start)..][..data.len()].copy_from_slice(data);
+                contents[content.portion.object.at()][at(start)..][..data.len()].copy_from_slice(data);
             }
         }
     }

@@ -1,6 +1,6 @@
 //! The check of what chunks hold, in any order and by several checkers: each keeps its buffers from one chunk to the next.
 
-use sealift_format::Bundle;
+use sealift_format::{Bundle, Object, Row};
 
 use crate::content::{ChunkDecoder, Content, ContentError, Portion};
 use crate::objects::{Checked, VerityTable};
@@ -25,7 +25,7 @@ pub struct ObjectChecker {
     plan: ReadPlan,
     files: OsTreeFiles,
     /// In ascending order of the objects.
-    large: Vec<(u32, LargeFiles)>,
+    large: Vec<(Row<Object>, LargeFiles)>,
 }
 
 impl ObjectChecker {
@@ -110,6 +110,6 @@ impl ObjectChecker {
     }
 }
 
-fn place(large: &[(u32, LargeFiles)], object: u32) -> Option<usize> {
+fn place(large: &[(Row<Object>, LargeFiles)], object: Row<Object>) -> Option<usize> {
     large.binary_search_by_key(&object, |(own, _)| *own).ok()
 }

@@ -8,8 +8,8 @@ use blake3::hazmat::HasherExt as _;
 use sealift_format::num::{at, up_to, wide};
 use sealift_format::ostree::Checksum;
 use sealift_format::{
-    Bundle, Chunk, Codec, Delta, Error as FormatError, Extent, FrameDecoder, Head, Holds, Layout, Object, Part, Suffix,
-    check_frame, check_frame_with_prefix, data_len, data_ranges,
+    Bundle, Chunk, Codec, Delta, Error as FormatError, Extent, FrameDecoder, Head, Holds, Layout, Object, Part, Row,
+    Suffix, check_frame, check_frame_with_prefix, data_len, data_ranges,
 };
 
 /// An object's or a piece's bytes do not match, or its chunk's do not.
@@ -22,14 +22,14 @@ pub enum ContentError {
     /// The decoded bytes are not the object that the index names.
     #[error("object {object}: its content does not match its id")]
     Object {
-        /// The object's number.
-        object: u32,
+        /// The object.
+        object: Row<Object>,
     },
     /// The decoded bytes are not the piece that the layout names.
     #[error("object {object}: piece {piece} does not match its chaining value")]
     Piece {
-        /// The object's number.
-        object: u32,
+        /// The object.
+        object: Row<Object>,
         /// The piece's number in the object.
         piece: u64,
     },
@@ -164,8 +164,8 @@ pub struct ObjectRows<'a> {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[allow(clippy::exhaustive_structs, reason = "there is nothing else to say")]
 pub struct Portion {
-    /// The object's number.
-    pub object: u32,
+    /// The object.
+    pub object: Row<Object>,
     /// The piece's number in the object; none of one that is whole.
     pub piece: Option<u64>,
 }
@@ -200,8 +200,8 @@ impl<'a> From<&'a Delta> for ObjectRows<'a> {
 }
 
 impl<'a> ObjectRows<'a> {
-    fn size(self, object: u32) -> u64 {
-        self.rows[at(object)].size
+    fn size(self, object: Row<Object>) -> u64 {
+        self.rows[object.at()].size
     }
 
     fn range(self, portion: Portion) -> Range<u64> {
@@ -212,12 +212,12 @@ impl<'a> ObjectRows<'a> {
     }
 
     /// Bytes of a small object that are in its group.
-    pub(crate) fn grouped_len(self, object: u32) -> u64 {
+    pub(crate) fn grouped_len(self, object: Row<Object>) -> u64 {
         data_len(self.layout.holes_of(object), 0..self.size(object))
     }
 
     /// Returns the data of each object of a group, from the group's decoded bytes.
-    pub fn group(self, objects: &'a [u32], decoded: &'a [u8]) -> impl Iterator<Item = (u32, &'a [u8])> {
+    pub fn group(self, objects: &'a [Row<Object>], decoded: &'a [u8]) -> impl Iterator<Item = (Row<Object>, &'a [u8])> {
         let mut rest = decoded;
         objects.iter().map(move |&object| {
             let (data, behind) = rest.split_at(up_to(self.grouped_len(object), rest.len()));
@@ -229,7 +229,11 @@ impl<'a> ObjectRows<'a> {
 
 /// Returns the portions of an object in order, each with the chunk that brings it; none brings one without data. `group` is the chunk that brings the
 /// object if it is whole.
-pub fn portions_of(bundle: &Bundle, object: u32, group: Option<u32>) -> impl Iterator<Item = (Portion, Option<u32>)> {
+pub fn portions_of(
+    bundle: &Bundle,
+    object: Row<Object>,
+    group: Option<u32>,
+) -> impl Iterator<Item = (Portion, Option<u32>)> {
     let is_large = bundle.index.object(object).size > bundle.head.root().maxima.piece_len();
     let whole = (!is_large).then_some((Portion { object, piece: None }, group));
     let pieces = (0..).zip(bundle.layout.pieces_of(object));
@@ -252,7 +256,7 @@ impl<'a> Content<'a> {
         let content = Self { portion, range, data, holes: objects.layout.holes_of(object) };
         let Some(piece) = portion.piece else {
             let found = content.hash(blake3::Hasher::new()).finalize();
-            return if found.as_bytes() == &objects.rows[at(object)].id {
+            return if found.as_bytes() == &objects.rows[object.at()].id {
                 Ok(content)
             } else {
                 Err(ContentError::Object { object })
@@ -334,7 +338,7 @@ impl<'a> Content<'a> {
 }
 
 /// Returns the objects of the group that a chunk holds; none of one that holds a piece.
-pub(crate) fn group_of_chunk(layout: &Layout, chunk: u32) -> &[u32] {
+pub(crate) fn group_of_chunk(layout: &Layout, chunk: u32) -> &[Row<Object>] {
     match layout.chunks.get(at(chunk)).map(|chunk| &chunk.holds) {
         Some(Holds::Group(range)) => layout.group(range),
         _ => &[],

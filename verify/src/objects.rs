@@ -4,9 +4,8 @@
 //! Chunks may be checked in any order and by several threads; one [`VerityTable`] takes what they [`Checked`]. Only where OSTree's files
 //! are large are their pieces to pass in order through [`LargeFiles`](crate::ostree::LargeFiles).
 
-use sealift_format::num;
 use sealift_format::verity::{VerityHasher, block_hashes, digest};
-use sealift_format::{Bundle, Error as FormatError, Large, Part};
+use sealift_format::{Bundle, Error as FormatError, Large, Object, Part, Row};
 
 use crate::content::{Content, ContentError};
 use crate::ostree::OsTreeFiles;
@@ -17,15 +16,15 @@ use crate::ostree::OsTreeFiles;
 pub enum Checked {
     /// A whole object.
     Object {
-        /// Its number.
-        object: u32,
+        /// Which.
+        object: Row<Object>,
         /// Its fs-verity digest.
         digest: [u8; 32],
     },
     /// A piece of a large object.
     Piece {
-        /// The object's number.
-        object: u32,
+        /// The object.
+        object: Row<Object>,
         /// The piece's number in the object.
         piece: u64,
         /// Its part of the object's Merkle tree.
@@ -44,7 +43,7 @@ pub struct VerityTable {
 /// A large object's digest, put together from its pieces in order.
 #[derive(Clone, Debug)]
 struct LargeDigest {
-    object: u32,
+    object: Row<Object>,
     hasher: VerityHasher,
     next: usize,
     /// Of each piece, what came before its turn.
@@ -84,12 +83,12 @@ impl Checked {
         match self {
             Self::Object { object, digest } => {
                 out.push(0);
-                out.extend(object.to_le_bytes());
+                out.extend(object.number().to_le_bytes());
                 out.extend(digest);
             }
             Self::Piece { object, piece, tree } => {
                 out.push(1);
-                out.extend(object.to_le_bytes());
+                out.extend(object.number().to_le_bytes());
                 out.extend(piece.to_le_bytes());
                 tree.save(out);
             }
@@ -101,7 +100,7 @@ impl Checked {
     pub fn restore(bytes: &[u8]) -> Option<(Self, &[u8])> {
         let (kind, bytes) = bytes.split_first()?;
         let (object, bytes) = bytes.split_first_chunk()?;
-        let object = u32::from_le_bytes(*object);
+        let object = Row::new(u32::from_le_bytes(*object))?;
         if *kind == 0 {
             let (digest, rest) = bytes.split_first_chunk()?;
             return Some((Self::Object { object, digest: *digest }, rest));
@@ -130,7 +129,7 @@ impl VerityTable {
     pub fn take(&mut self, checked: Checked) {
         match checked {
             Checked::Object { object, digest } => {
-                self.digests[num::at(object)] = digest;
+                self.digests[object.at()] = digest;
             }
             Checked::Piece { object, piece, tree } => {
                 let at = self.large.partition_point(|large| large.object < object);
@@ -154,7 +153,7 @@ impl VerityTable {
         let mut digests = self.digests;
         // The digest of one that a base has came whole.
         for large in self.large.into_iter().filter(|large| large.next > 0) {
-            digests[num::at(large.object)] = large.hasher.finish();
+            digests[large.object.at()] = large.hasher.finish();
         }
         if digest(digests.as_flattened()) == *bundle.index.verity() {
             return Ok(digests);

@@ -8,7 +8,7 @@ use std::convert::Infallible;
 use sealift_format::num;
 use sealift_format::ostree::Checksum;
 use sealift_format::ostree::file::FileHasher;
-use sealift_format::{Bundle, Index, InodeKind, OsTree, OsTreeFile};
+use sealift_format::{Bundle, Index, InodeKind, Object, OsTree, OsTreeFile, Row};
 
 use crate::content::{Content, ContentError, Portion, fill_holes, range_of};
 
@@ -16,13 +16,13 @@ use crate::content::{Content, ContentError, Portion, fill_holes, range_of};
 #[derive(Clone, Debug)]
 pub struct OsTreeFiles {
     /// Object and file, in this order.
-    uses: Vec<(u32, u32)>,
+    uses: Vec<(Row<Object>, u32)>,
 }
 
 /// The OSTree files of a large object, while its pieces come.
 #[derive(Clone, Debug)]
 pub struct LargeFiles {
-    object: u32,
+    object: Row<Object>,
     next_piece: u64,
     hashers: Vec<(u32, FileHasher)>,
 }
@@ -55,13 +55,13 @@ impl OsTreeFiles {
     }
 
     /// Returns their objects, in ascending order.
-    pub fn objects(&self) -> impl Iterator<Item = u32> {
+    pub fn objects(&self) -> impl Iterator<Item = Row<Object>> {
         self.uses.chunk_by(|(object, _), (other, _)| object == other).map(|uses| uses[0].0)
     }
 
     /// Returns the large objects among them in ascending order, of which nothing has come yet.
     #[must_use]
-    pub fn large(&self, bundle: &Bundle) -> Vec<(u32, LargeFiles)> {
+    pub fn large(&self, bundle: &Bundle) -> Vec<(Row<Object>, LargeFiles)> {
         let uses = self.uses.chunk_by(|(object, _), (other, _)| object == other);
         uses.filter(|uses| !bundle.layout.pieces_of(uses[0].0).is_empty())
             .map(|uses| {
@@ -74,7 +74,7 @@ impl OsTreeFiles {
 
     /// Returns those of an object whose content comes as a whole, in parts.
     #[must_use]
-    pub fn of(&self, bundle: &Bundle, object: u32) -> LargeFiles {
+    pub fn of(&self, bundle: &Bundle, object: Row<Object>) -> LargeFiles {
         let start = self.uses.partition_point(|(at, _)| *at < object);
         let uses = self.uses[start..].iter().take_while(|(at, _)| *at == object);
         LargeFiles { object, next_piece: 0, hashers: uses.map(|&(_, file)| (file, hasher(bundle, file))).collect() }

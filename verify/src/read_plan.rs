@@ -1,7 +1,7 @@
 //! Which chunks bring what is wanted of a bundle, and what of it each of them brings.
 
 use crate::content::{Content, ContentError, ObjectRows, Portion, group_of_chunk};
-use sealift_format::num::at;
+use sealift_format::{Object, Row, Rows};
 
 /// Chunks that are to be read, and the objects and pieces that they are read for.
 #[derive(Clone, Debug, Default)]
@@ -13,7 +13,7 @@ pub struct ReadPlan {
     /// Their stored bytes.
     stored_bytes: u64,
     /// Chunk, object and piece, in this order.
-    pieces: Vec<(u32, u32, u64)>,
+    pieces: Vec<(u32, Row<Object>, u64)>,
 }
 
 impl ReadPlan {
@@ -25,10 +25,10 @@ impl ReadPlan {
 
     /// Returns the plan for the objects that are `wanted`, by their numbers. Pieces that are in place already are left out.
     #[must_use]
-    pub fn new(objects: ObjectRows<'_>, wanted: Vec<bool>, is_done: &dyn Fn(u32, u64) -> bool) -> Self {
+    pub fn new(objects: ObjectRows<'_>, wanted: Vec<bool>, is_done: &dyn Fn(Row<Object>, u64) -> bool) -> Self {
         let layout = objects.layout;
         let mut pieces = Vec::new();
-        for large in layout.large.iter().filter(|large| wanted[at(large.object)]) {
+        for large in layout.large.iter().filter(|large| wanted[large.object.at()]) {
             for (piece, row) in (0..).zip(layout.pieces_of(large.object)) {
                 let chunk = row.chunk.filter(|_| !is_done(large.object, piece));
                 pieces.extend(chunk.map(|chunk| (chunk, large.object, piece)));
@@ -61,13 +61,13 @@ impl ReadPlan {
 
     /// Returns whether an object is wanted.
     #[must_use]
-    pub fn wants(&self, object: u32) -> bool {
-        self.wanted.get(at(object)).is_some_and(|is_wanted| *is_wanted)
+    pub fn wants(&self, object: Row<Object>) -> bool {
+        self.wanted.get(object.at()).is_some_and(|is_wanted| *is_wanted)
     }
 
     /// Returns the objects that are wanted, in ascending order.
-    pub fn objects(&self) -> impl Iterator<Item = u32> {
-        (0..).zip(&self.wanted).filter(|(_, is_wanted)| **is_wanted).map(|(object, _)| object)
+    pub fn objects(&self) -> impl Iterator<Item = Row<Object>> {
+        Rows::new(0..u32::MAX).zip(&self.wanted).filter(|(_, is_wanted)| **is_wanted).map(|(object, _)| object)
     }
 
     /// Returns the pieces that chunks bring, by chunk.
@@ -110,7 +110,7 @@ impl ReadPlan {
             .map(move |(portion, data)| Content::check(objects, portion, data))
     }
 
-    fn pieces_in(&self, chunk: u32) -> &[(u32, u32, u64)] {
+    fn pieces_in(&self, chunk: u32) -> &[(u32, Row<Object>, u64)] {
         let start = self.pieces.partition_point(|(at, ..)| *at < chunk);
         let len = self.pieces[start..].partition_point(|(at, ..)| *at == chunk);
         &self.pieces[start..start + len]

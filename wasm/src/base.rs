@@ -6,7 +6,7 @@ use std::ops::Range;
 
 use js_sys::Array;
 use sealift_format::num::{at, wide};
-use sealift_format::{BaseRange, Bundle, Holds, Index};
+use sealift_format::{BaseObject, BaseRange, Bundle, Holds, Index, Object, Row, Rows};
 use sealift_verify::content::{
     ChunkDecoder, Content, ContentError, ObjectRows, Portion, fill_holes, portions_of, range_of,
 };
@@ -45,7 +45,7 @@ pub(crate) type Portions = Vec<(Portion, Option<u32>)>;
 #[derive(Clone, Copy, Debug)]
 struct Origin {
     base: u32,
-    object: u32,
+    object: Row<Object>,
 }
 
 /// The OSTree files that are made of base objects, while those are read.
@@ -53,7 +53,7 @@ struct Origin {
 struct Renamed {
     files: Option<OsTreeFiles>,
     /// What is still to be read, the last first: the object, and a portion of it with its chunk in the base.
-    parts: Vec<(u32, Portion, Option<u32>)>,
+    parts: Vec<(Row<Object>, Portion, Option<u32>)>,
     /// The files of the object that is being read.
     open: Option<LargeFiles>,
 }
@@ -84,7 +84,7 @@ impl Bases {
         for (number, chunk) in (0..).zip(&bundle.layout.chunks) {
             if let Holds::Group(range) = &chunk.holds {
                 for object in bundle.layout.group(range) {
-                    homes[at(*object)] = Some(number);
+                    homes[object.at()] = Some(number);
                 }
             }
         }
@@ -94,11 +94,12 @@ impl Bases {
     /// Finds in the bases the objects that the completed bundle does not carry.
     pub(crate) fn find_objects(&mut self, bundle: &Bundle) {
         let mut known = BTreeMap::new();
-        for (number, row) in (0_u32..).zip(self.bases.iter().flat_map(|base| base.bundle.index.objects())) {
+        for (number, row) in Rows::new(0..u32::MAX).zip(self.bases.iter().flat_map(|base| base.bundle.index.objects()))
+        {
             known.insert(row.id, number);
         }
         let mut origins = Vec::with_capacity(bundle.index.objects().len());
-        for (number, row) in (0..).zip(bundle.index.objects()) {
+        for (number, row) in Row::all(bundle.index.objects()) {
             let found = known.get(&row.id).filter(|_| !bundle.layout.is_carried(number));
             origins.push(found.and_then(|found| self.origin(*found)));
         }
@@ -106,10 +107,10 @@ impl Bases {
     }
 
     /// Returns where a base has an object of the completed bundle: the base, its number there, and its portions with their chunks.
-    pub(crate) fn portions(&self, object: u32) -> Option<(u32, Portions)> {
-        let origin = self.origins.get(at(object)).copied().flatten()?;
+    pub(crate) fn portions(&self, object: Row<Object>) -> Option<(u32, Portions)> {
+        let origin = self.origins.get(object.at()).copied().flatten()?;
         let base = self.base(origin);
-        let home = base.homes.get(at(origin.object)).copied().flatten();
+        let home = base.homes.get(origin.object.at()).copied().flatten();
         Some((origin.base, portions_of(&base.bundle, origin.object, home).collect()))
     }
 
@@ -123,10 +124,10 @@ impl Bases {
 
     /// Notes the fs-verity digests of the objects that the bases have.
     pub(crate) fn add_digests(&self, table: &mut VerityTable) {
-        for (number, origin) in (0..).zip(&self.origins) {
+        for (number, origin) in Rows::new(0..u32::MAX).zip(&self.origins) {
             let Some(origin) = origin else { continue };
             let digests = &self.base(*origin).digests;
-            if let Some(digest) = digests.as_chunks().0.get(at(origin.object)) {
+            if let Some(digest) = digests.as_chunks().0.get(origin.object.at()) {
                 table.take(Checked::Object { object: number, digest: *digest });
             }
         }
@@ -194,16 +195,10 @@ impl Bases {
         })
     }
 
-    /// Returns the base object of a number among those of all bases.
-    fn origin(&self, mut object: u32) -> Option<Origin> {
-        for (base, held) in (0..).zip(&self.bases) {
-            let count = u32::try_from(held.homes.len()).ok()?;
-            match object.checked_sub(count) {
-                Some(rest) => object = rest,
-                None => return Some(Origin { base, object }),
-            }
-        }
-        None
+    /// Returns where the bases have an object.
+    fn origin(&self, object: Row<BaseObject>) -> Option<Origin> {
+        let (base, object) = BaseObject::locate(object, self.bases.iter().map(|base| base.homes.len()))?;
+        Some(Origin { base: u32::try_from(base).ok()?, object })
     }
 
     /// Returns the parts in which a base stores an object, within `wanted`: chunk, and bytes of the object.
@@ -213,7 +208,7 @@ impl Bases {
         wanted: &Range<u64>,
     ) -> impl Iterator<Item = (Option<u32>, Range<u64>)> + use<'a> {
         let (base, wanted) = (self.base(from), wanted.clone());
-        let home = base.homes.get(at(from.object)).copied().flatten();
+        let home = base.homes.get(from.object.at()).copied().flatten();
         portions_of(&base.bundle, from.object, home)
             .map(|(portion, chunk)| (chunk, range_of(&base.bundle, portion)))
             .filter(move |(_, part)| part.start < wanted.end && wanted.start < part.end)
@@ -236,14 +231,14 @@ impl Bases {
     /// Returns the base and the place of the next chunk that [`Self::check_renamed`] needs.
     pub(crate) fn next_renamed(&self) -> Result<JsValue, JsValue> {
         let Some((object, _, chunk)) = self.renamed.parts.last() else { return Ok(JsValue::UNDEFINED) };
-        let Some(origin) = self.origins[at(*object)] else { return Ok(JsValue::UNDEFINED) };
+        let Some(origin) = self.origins[object.at()] else { return Ok(JsValue::UNDEFINED) };
         Ok(Array::of2(&origin.base.into(), &place(self.bundle(origin.base), *chunk)?).into())
     }
 
     /// Checks the OSTree files that are next, as far as a chunk of a base brings them.
     pub(crate) fn check_renamed(&mut self, bundle: &Bundle, stored: &[u8]) -> Result<(), ContentError> {
         let Self { bases, origins, decoder, renamed: Renamed { files, parts, open }, .. } = self;
-        let base_of = |object: u32| origins[at(object)].map_or(0, |origin| origin.base);
+        let base_of = |object: Row<Object>| origins[object.at()].map_or(0, |origin| origin.base);
         let (Some(files), Some(&(first, _, chunk))) = (files, parts.last()) else { return Ok(()) };
         let base = base_of(first);
         let held = &bases[at(base)].bundle;

@@ -2,7 +2,7 @@
 
 use js_sys::Array;
 use sealift_format::num;
-use sealift_format::{Bundle, InodeKind, Opened};
+use sealift_format::{Bundle, InodeKind, Object, Opened, Row};
 use sealift_verify::content::{ChunkDecoder, Content, ContentError, Portion, portions_of};
 use wasm_bindgen::JsValue;
 
@@ -26,7 +26,7 @@ pub(crate) fn places(opened: &Opened, bases: &Bases, entry: u32) -> Result<JsVal
     let parts: Result<Array, JsValue> = portions.iter().map(|(_, chunk)| place(held, *chunk)).collect();
     let chunks = portions.iter().map(|(_, chunk)| JsValue::from(*chunk)).collect::<Array>();
     Ok(object(&[
-        ("object", number.into()),
+        ("object", number.number().into()),
         ("size", rounded(bundle.index.object(number).size).into()),
         ("parts", parts?.into()),
         ("chunks", chunks.into()),
@@ -35,7 +35,7 @@ pub(crate) fn places(opened: &Opened, bases: &Bases, entry: u32) -> Result<JsVal
 }
 
 /// Returns the portions of an object with their chunks, and the base that has it.
-fn portions(bundle: &Bundle, bases: &Bases, object: u32) -> (Option<u32>, Portions) {
+fn portions(bundle: &Bundle, bases: &Bases, object: Row<Object>) -> (Option<u32>, Portions) {
     match bases.portions(object) {
         Some((base, portions)) => (Some(base), portions),
         None => (None, portions_of(bundle, object, bundle.layout.chunk_of(object)).collect()),
@@ -45,9 +45,8 @@ fn portions(bundle: &Bundle, bases: &Bases, object: u32) -> (Option<u32>, Portio
 /// Returns the checked bytes of part `part` of an object.
 pub(crate) fn part(opened: &Opened, bases: &Bases, object: u32, part: u32, stored: &[u8]) -> Result<Vec<u8>, JsValue> {
     let bundle = whole(opened)?;
-    if usize::try_from(object).map_or(true, |at| at >= bundle.index.objects().len()) {
-        return Err(misuse("there is no such object"));
-    }
+    let object = Row::new(object).filter(|object| object.at() < bundle.index.objects().len());
+    let object = object.ok_or_else(|| misuse("there is no such object"))?;
     let (base, portions) = portions(bundle, bases, object);
     let Some((portion, chunk)) = usize::try_from(part).ok().and_then(|part| portions.get(part)) else {
         return Err(misuse("there is no such part"));

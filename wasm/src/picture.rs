@@ -1,7 +1,6 @@
 //! The use of the file's bytes: hot set, large files, shared data.
 
 use js_sys::{Uint8Array, Uint32Array};
-use sealift_format::num;
 use sealift_format::{Chunk, Holds, Index, InodeKind, Layout, Opened};
 use wasm_bindgen::JsValue;
 
@@ -60,7 +59,7 @@ fn saved(index: &Index) -> u64 {
     let mut saved = 0_u64;
     for inode in index.inodes() {
         if let InodeKind::Regular(object) = inode.kind {
-            let seen = &mut seen[num::at(object)];
+            let seen = &mut seen[object.at()];
             saved = saved.saturating_add(if *seen { index.object(object).size } else { 0 });
             *seen = true;
         }

@@ -220,7 +220,7 @@ fn count(number: usize) -> JsValue {
 pub(crate) fn content_error(error: &ContentError) -> JsValue {
     let thrown = refusal(error.kind(), error);
     let (chunk, object) = match error {
-        ContentError::Object { object } | ContentError::Piece { object, .. } => (None, Some(*object)),
+        ContentError::Object { object } | ContentError::Piece { object, .. } => (None, Some(object.number())),
         ContentError::Chunk(
             FormatError::Digest { part: Part::Chunk(chunk) }
             | FormatError::Frame { part: Part::Chunk(chunk), .. }

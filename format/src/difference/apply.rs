@@ -7,13 +7,13 @@ use crate::attributes::FileType;
 use crate::index::{Index, IndexBuilder, Inode, InodeKind, Node, Object};
 use crate::num::at;
 
-use super::{Changed, Content, Difference, EditedKind, NewFile, Op, Reference, base_object, number, row};
+use super::{Changed, Content, Difference, EditedKind, NewFile, Op, Reference, base_object, row};
 use crate::index::row_fault;
 use crate::walk::{TreeOrder, pairs};
-use crate::{Error, Row};
+use crate::{BaseObject, Error, Row, Rows};
 
-/// For each object of the bases the number that stands for it, since several may have it; empty where there is one base.
-pub(super) type Same = Vec<u32>;
+/// For each object of the bases the one that stands for it, since several may have it; empty where there is one base.
+pub(super) type Same = Vec<Row<BaseObject>>;
 
 impl Difference {
     /// Returns the bytes of the wanted index. Only their digest says whether `bases` were the right ones.
@@ -86,15 +86,15 @@ impl Difference {
     /// Returns the number by which the builder knows an object: those of the base come first.
     fn content(&self, object: Reference, same: &Same) -> u32 {
         match object {
-            Reference::Base(object) => same.get(at(object)).copied().unwrap_or(object),
-            Reference::Carried(object) => self.base_objects + object,
+            Reference::Base(object) => same.get(object.at()).unwrap_or(&object).number(),
+            Reference::Carried(object) => self.base_objects + object.number(),
         }
     }
 
     fn object(&self, bases: &[&Index], content: u32) -> Result<Object, Error> {
         let object = match content.checked_sub(self.base_objects) {
             Some(carried) => self.objects.get(at(carried)),
-            None => base_object(bases, content),
+            None => Row::new(content).and_then(|object| base_object(bases, object)),
         };
         object.copied().ok_or_else(|| row_fault("the bases lack an object", at(content)))
     }
@@ -175,17 +175,9 @@ fn same_objects(bases: &[&Index]) -> Same {
     if bases.len() < 2 {
         return Same::new();
     }
-    let mut known: BTreeMap<[u8; 32], u32> = BTreeMap::new();
-    let mut same = Same::new();
-    for object in bases.iter().flat_map(|base| base.objects()) {
-        let number = number(same.len());
-        let first = known.get(&object.id).copied();
-        same.push(first.unwrap_or(number));
-        if first.is_none() {
-            known.insert(object.id, number);
-        }
-    }
-    same
+    let mut known = BTreeMap::new();
+    let objects = Rows::new(0..u32::MAX).zip(bases.iter().flat_map(|base| base.objects()));
+    objects.map(|(row, object)| *known.entry(object.id).or_insert(row)).collect()
 }
 
 /// What the base has where an edit is.
@@ -312,7 +304,7 @@ impl Trees<'_> {
                 let node = match (changed.and_then(|changed| changed.content), found.kind) {
                     (Some(content), _) => difference.node(content, same, children),
                     (None, InodeKind::Directory(_)) => Node::Directory { children },
-                    (None, InodeKind::Regular(content)) => Node::Regular { content },
+                    (None, InodeKind::Regular(object)) => Node::Regular { content: object.number() },
                     (None, InodeKind::Symlink(symlink)) => Node::Symlink(base.symlink_target(symlink)),
                     (None, InodeKind::CharDevice(device) | InodeKind::BlockDevice(device)) => {
                         Node::Device(base.device(device))

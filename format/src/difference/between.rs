@@ -1,14 +1,15 @@
 //! Comparing two indexes (delta 5).
 
 use alloc::collections::BTreeMap;
-use alloc::string::String;
+use alloc::string::{String, ToString as _};
 use alloc::vec::Vec;
 
-use crate::Row;
 use crate::attributes::{Attributes, FileType};
-use crate::index::{Index, Inode, InodeKind};
+use crate::bytes::fit;
+use crate::index::{Index, Inode, InodeKind, Object};
 use crate::num::at;
 use crate::walk::{TreeOrder, pairs};
+use crate::{BaseObject, Error, Row, Rows, Table as _};
 
 use super::names::put_name;
 use super::number;
@@ -47,21 +48,22 @@ impl Difference {
             }
         }
         let known = || core::iter::once(&base).chain(others).flat_map(|base| base.objects());
-        let mut base_objects: BTreeMap<([u8; 32], u64), u32> = BTreeMap::new();
-        for (number, object) in (0..).zip(known()) {
-            base_objects.entry((object.id, object.size)).or_insert(number);
+        let base_count = fit(known().count(), BaseObject::COUNT).map_err(|error| error.to_string())?;
+        let mut base_objects = BTreeMap::new();
+        for (row, object) in Rows::<BaseObject>::new(0..base_count).zip(known()) {
+            base_objects.entry((object.id, object.size)).or_insert(row);
         }
         let mut objects = Vec::new();
         let object_of = wanted.objects().iter().map(|object| match base_objects.get(&(object.id, object.size)) {
-            Some(known) => Reference::Base(*known),
+            Some(known) => Ok(Reference::Base(*known)),
             None => {
                 objects.push(*object);
-                Reference::Carried(number(objects.len() - 1))
+                Row::after(objects.len() - 1).map(Reference::Carried)
             }
         });
-        let object_of: Vec<Reference> = object_of.collect();
-        let is_same_object = |old: u32, new: u32| object_of[at(new)] == Reference::Base(old);
-        let is_same = |old: &_, new: &_| ostree::is_same_file((base, old), (wanted, new), is_same_object);
+        let object_of = object_of.collect::<Result<Vec<Reference>, Error>>().map_err(|error| error.to_string())?;
+        let is_of_base = |old, new: Row<Object>| object_of[new.at()] == Reference::Base(BaseObject::of_first(old));
+        let is_same = |old: &_, new: &_| ostree::is_same_file((base, old), (wanted, new), is_of_base);
         let commits = ostree::between(base, wanted, is_same, compress)?;
         let mut writer = Writer {
             object_of,
@@ -70,7 +72,7 @@ impl Difference {
             edit_of: alloc::vec![NONE; wanted.inodes().len()],
             is_used: Vec::new(),
             difference: Self {
-                base_objects: number(known().count()),
+                base_objects: base_count,
                 base_refs: base
                     .refs()
                     .iter()
@@ -313,7 +315,9 @@ impl<'a> Writer<'a> {
         let (old, new) = (base.inode(self.pairing.continued(inode)?), wanted.inode(inode));
         let attributes = wanted.attributes(new);
         let is_same = match (old.kind, new.kind) {
-            (InodeKind::Regular(old), InodeKind::Regular(new)) => self.object_of[at(new)] == Reference::Base(old),
+            (InodeKind::Regular(old), InodeKind::Regular(new)) => {
+                self.object_of[new.at()] == Reference::Base(BaseObject::of_first(old))
+            }
             (InodeKind::Symlink(old), InodeKind::Symlink(new)) => {
                 base.symlink_target(old) == wanted.symlink_target(new)
             }
@@ -339,7 +343,7 @@ impl<'a> Writer<'a> {
         let wanted = self.pairing.wanted;
         match kind {
             InodeKind::Directory(_) => Content::Directory,
-            InodeKind::Regular(object) => Content::Regular(self.object_of[at(object)]),
+            InodeKind::Regular(object) => Content::Regular(self.object_of[object.at()]),
             InodeKind::Symlink(symlink) => Content::Symlink(self.symlink(wanted.symlink_target(symlink))),
             InodeKind::CharDevice(device) | InodeKind::BlockDevice(device) => Content::Device(wanted.device(device)),
             InodeKind::Fifo | InodeKind::Socket => Content::Plain,

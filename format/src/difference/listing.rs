@@ -4,6 +4,7 @@ use alloc::vec::Vec;
 
 use crate::attributes::FileType;
 use crate::num::at;
+use crate::{Object, Row};
 
 use super::{Content, Difference, EditedKind, NewFile, Op, Reference};
 
@@ -35,8 +36,8 @@ pub struct EditedName<'a> {
     pub file_type: Option<FileType>,
     /// The size of a content that is carried.
     pub size: Option<u64>,
-    /// The number of that content among the objects that are carried.
-    pub carried: Option<u32>,
+    /// That content among the objects that are carried.
+    pub carried: Option<Row<Object>>,
 }
 
 impl Difference {
@@ -67,15 +68,15 @@ impl Difference {
     }
 }
 
-fn carried(content: Option<Content>) -> Option<u32> {
+fn carried(content: Option<Content>) -> Option<Row<Object>> {
     match content {
         Some(Content::Regular(Reference::Carried(object))) => Some(object),
         _ => None,
     }
 }
 
-fn size_of(difference: &Difference, object: Option<u32>) -> Option<u64> {
-    object.map(|object| difference.objects()[at(object)].size)
+fn size_of(difference: &Difference, object: Option<Row<Object>>) -> Option<u64> {
+    object.map(|object| difference.objects()[object.at()].size)
 }
 
 fn add_tree<'a>(difference: &'a Difference, reference: &'a str, root: u32, list: &mut Vec<EditedName<'a>>) {

@@ -25,6 +25,7 @@ use core::ops::Range;
 use crate::attributes::{Attributes, FileType};
 use crate::index::{Device, Index, Object, number};
 use crate::num::at;
+use crate::{BaseObject, Row};
 
 pub use listing::{Becomes, EditedName};
 pub use ostree::{Beside, CommitObject, EditedCommit, EditedCommitRef, NewOsTreeFile, OsTreeDifference};
@@ -161,17 +162,11 @@ fn row<T>(rows: &[T], number: u32) -> &T {
     &rows[at(number)]
 }
 
-/// Returns an object by its number among those of all bases.
+/// Returns an object of the bases.
 #[must_use]
-pub(crate) fn base_object<'a>(bases: &[&'a Index], object: u32) -> Option<&'a Object> {
-    let mut object = usize::try_from(object).ok()?;
-    for base in bases {
-        match base.objects().get(object) {
-            Some(found) => return Some(found),
-            None => object -= base.objects().len(),
-        }
-    }
-    None
+pub(crate) fn base_object<'a>(bases: &[&'a Index], object: Row<BaseObject>) -> Option<&'a Object> {
+    let (base, own) = BaseObject::locate(object, bases.iter().map(|base| base.objects().len()))?;
+    Some(bases[base].object(own))
 }
 
 impl Op {
@@ -311,11 +306,11 @@ impl Difference {
         &self.objects
     }
 
-    /// Returns the number of each carried object in the wanted index, as far as it has them in their order.
+    /// Returns where the wanted index has each carried object, as far as it has them in their order.
     #[must_use]
-    pub fn carried_in(&self, wanted: &Index) -> Vec<u32> {
+    pub fn carried_in(&self, wanted: &Index) -> Vec<Row<Object>> {
         let mut carried = self.objects.iter().peekable();
-        let rows = (0..).zip(wanted.objects());
+        let rows = Row::all(wanted.objects());
         rows.filter(|(_, row)| carried.next_if_eq(row).is_some()).map(|(number, _)| number).collect()
     }
 

@@ -2,14 +2,13 @@
 
 use super::{Content, Difference, OsTreeDifference, Reference};
 use crate::Objects;
-use crate::num::at;
 
 impl<'a> From<&'a Difference> for Objects<'a> {
     fn from(difference: &'a Difference) -> Self {
         let mut hashed = alloc::vec![false; difference.objects().len()];
         for file in difference.ostree().map_or(&[][..], OsTreeDifference::files) {
             if let Content::Regular(Reference::Carried(object)) = file.content {
-                hashed[at(object)] = true;
+                hashed[object.at()] = true;
             }
         }
         Self { rows: difference.objects(), hashed, base: difference.base_objects() }

@@ -3,15 +3,16 @@
 use alloc::vec::Vec;
 
 use crate::bytes::put_planes;
+use crate::{BaseObject, Object, Row};
 
 /// A row that the difference carries, or one that the base has.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[allow(clippy::exhaustive_enums, reason = "delta 5.2 lists them")]
 pub enum Reference {
-    /// The row of this number in the difference's own table.
-    Carried(u32),
-    /// The row of this number in the base's table.
-    Base(u32),
+    /// The row in the difference's own table.
+    Carried(Row<Object>),
+    /// The row in the bases' table.
+    Base(Row<BaseObject>),
 }
 
 /// How many rows a column of references can name.
@@ -27,8 +28,8 @@ impl Rows {
         let mut before = u32::MAX;
         let steps: Vec<u32> = column
             .map(|reference| match reference {
-                Reference::Carried(row) => row,
-                Reference::Base(row) => self.carried.wrapping_add(row),
+                Reference::Carried(row) => row.number(),
+                Reference::Base(row) => self.carried.wrapping_add(row.number()),
             })
             .map(|value| value.wrapping_sub(core::mem::replace(&mut before, value)).wrapping_sub(1))
             .collect();
@@ -43,8 +44,8 @@ impl Rows {
             .map(|step| {
                 before = before.wrapping_add(1).wrapping_add(step);
                 match before.checked_sub(self.carried) {
-                    None => Some(Reference::Carried(before)),
-                    Some(row) if row < self.base => Some(Reference::Base(row)),
+                    None => Row::new(before).map(Reference::Carried),
+                    Some(row) if row < self.base => Row::new(row).map(Reference::Base),
                     Some(_) => None,
                 }
             })
@@ -61,13 +62,9 @@ mod tests {
     #[test]
     fn steps_go_on_where_the_table_ends() {
         let rows = Rows { carried: 2, base: 3 };
-        let column = [
-            Reference::Carried(0),
-            Reference::Carried(1),
-            Reference::Base(0),
-            Reference::Base(2),
-            Reference::Carried(1),
-        ];
+        let carried = |number| Reference::Carried(Row::new(number).expect("it is small"));
+        let base = |number| Reference::Base(Row::new(number).expect("it is small"));
+        let column = [carried(0), carried(1), base(0), base(2), carried(1)];
         let mut bytes = Vec::new();
         rows.put(&mut bytes, column.into_iter());
         assert_eq!(bytes[..5], [0, 0, 0, 1, 252]);

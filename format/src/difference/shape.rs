@@ -3,10 +3,10 @@
 use alloc::vec::{IntoIter, Vec};
 use core::ops::RangeFrom;
 
-use crate::Error;
 use crate::attributes::{Attributes, FileType};
 use crate::bytes::Reader;
 use crate::index::Device;
+use crate::{Error, Row};
 
 use super::encode::{code, type_code};
 use super::used::Used;
@@ -156,7 +156,7 @@ impl Contents {
     fn content(&mut self, file_type: FileType) -> Content {
         match file_type {
             FileType::Directory => Content::Directory,
-            FileType::Regular => Content::Regular(self.regulars.next().unwrap_or(Reference::Carried(0))),
+            FileType::Regular => Content::Regular(self.regulars.next().unwrap_or(Reference::Carried(Row::FIRST))),
             FileType::Symlink => Content::Symlink(self.symlinks.next().unwrap_or(0)),
             FileType::CharDevice | FileType::BlockDevice => {
                 Content::Device(self.devices.next().unwrap_or(Device { major: 0, minor: 0 }))

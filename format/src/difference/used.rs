@@ -2,9 +2,9 @@
 
 use alloc::vec::Vec;
 
-use crate::Error;
 use crate::attributes::Attributes;
 use crate::num::at;
+use crate::{Error, Object, Row};
 
 use super::reference::Rows;
 use super::{Difference, Reference, number};
@@ -14,7 +14,7 @@ use crate::index::row_fault;
 #[derive(Default)]
 pub(super) struct Used {
     attributes: u32,
-    objects: Vec<u32>,
+    objects: Vec<Row<Object>>,
 }
 
 impl Used {
@@ -47,7 +47,7 @@ impl Used {
             return Err(row_fault("attributes are left that no edit has", difference.attributes.len()));
         }
         let mut is_used = alloc::vec![false; difference.objects.len()];
-        self.objects.iter().for_each(|object| is_used[at(*object)] = true);
+        self.objects.iter().for_each(|object| is_used[object.at()] = true);
         match is_used.iter().position(|is_used| !is_used) {
             Some(object) => Err(row_fault("an object is carried that no file has", object)),
             None => Ok(()),

@@ -47,21 +47,18 @@ pub struct IndexBuilder {
     mtimes: Vec<i64>,
     mtime_ns: Vec<u32>,
     children: Vec<u32>,
-    regulars: Vec<u32>,
+    regulars: Vec<Option<Row<Object>>>,
     target_lens: Vec<u16>,
     targets: Vec<u8>,
     devices: Vec<Device>,
     /// By SHA-256 of the rows.
     attributes: BTreeMap<[u8; 32], u32>,
     attribute_rows: Vec<u8>,
-    object_of: Vec<u32>,
+    object_of: Vec<Option<Row<Object>>>,
     contents: Vec<u32>,
     ostree: Columns,
     widths: Widths,
 }
-
-/// A content that no inode has yet.
-const UNSEEN: u32 = u32::MAX;
 
 impl IndexBuilder {
     /// Begins a ref. Its root directory is the next [`Self::inode`].
@@ -85,7 +82,7 @@ impl IndexBuilder {
         let row = self.attribute_row(attributes);
         match node {
             Node::Regular { content } => {
-                let object = self.object_column(content);
+                let object = self.known_object(content);
                 self.ostree.add_regular(row, object);
             }
             Node::Symlink(target) => self.ostree.add_symlink(row, target, &mut self.widths),
@@ -123,7 +120,7 @@ impl IndexBuilder {
         match node {
             Node::Directory { children } => self.children.push(children),
             Node::Regular { content } => {
-                let object = self.object_column(content);
+                let object = self.known_object(content);
                 self.regulars.push(object);
             }
             Node::Symlink(target) => {
@@ -149,18 +146,19 @@ impl IndexBuilder {
         row
     }
 
-    /// Returns what the column of objects has for a file of this content.
-    fn object_column(&mut self, content: u32) -> u32 {
+    /// Returns the object of this content, if a file before has it.
+    fn known_object(&mut self, content: u32) -> Option<Row<Object>> {
         let at = num::at(content);
         if at >= self.object_of.len() {
-            self.object_of.resize(at + 1, UNSEEN);
+            self.object_of.resize(at + 1, None);
         }
-        if self.object_of[at] != UNSEEN {
-            return self.object_of[at] + 1;
+        let new = self.widths.row(self.contents.len());
+        let known = self.object_of[at];
+        if known.is_none() {
+            self.object_of[at] = Some(new);
+            self.contents.push(content);
         }
-        self.object_of[at] = self.widths.fit(self.contents.len(), "the number of objects");
-        self.contents.push(content);
-        0
+        known
     }
 
     /// Returns the caller's content numbers in the order of the object table.
@@ -209,7 +207,7 @@ impl IndexBuilder {
             put_planes(p, self.mtime_ns.iter().copied().map(le));
         });
         section(4, &|p| put_planes(p, self.children.iter().copied().map(le)));
-        section(5, &|p| put_planes(p, self.regulars.iter().copied().map(le)));
+        section(5, &|p| put_planes(p, self.regulars.iter().map(|object| le(Row::column(*object)))));
         section(6, &|p| {
             put_planes(p, self.target_lens.iter().map(|len| len.to_le_bytes()));
             p.extend(&self.targets);

@@ -89,8 +89,8 @@ impl Table for Inode {
 pub enum InodeKind {
     /// Its number in [`Index::directories`].
     Directory(u32),
-    /// Number of its object.
-    Regular(u32),
+    /// Its object.
+    Regular(Row<Object>),
     /// Row of the symbolic links.
     Symlink(u32),
     /// A character device: row of the devices.
@@ -144,6 +144,10 @@ pub struct Object {
     pub id: [u8; 32],
     /// How many bytes.
     pub size: u64,
+}
+
+impl Table for Object {
+    const COUNT: &'static str = "the number of objects";
 }
 
 fn row<T>(rows: &[T], number: u32) -> &T {
@@ -278,8 +282,8 @@ impl Index {
 
     /// Returns an object by its number.
     #[must_use]
-    pub fn object(&self, object: u32) -> &Object {
-        row(&self.objects, object)
+    pub fn object(&self, object: Row<Object>) -> &Object {
+        &self.objects[object.at()]
     }
 
     /// Returns a ref by its name.

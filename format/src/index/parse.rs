@@ -64,7 +64,7 @@ impl Index {
 
         let counts = Counts::of(&inode_rows, &attributes);
         let children = column(directories, counts.directories)?;
-        let regulars = column(regulars, counts.regulars)?;
+        let regulars: Vec<_> = column(regulars, counts.regulars)?.into_iter().map(Row::of_column).collect();
         let mut symlinks = parse_symlink_section(symlinks, counts.symlinks)?;
         let devices = parse_devices(devices, counts.devices)?;
         let mut verity = verity;
@@ -305,7 +305,7 @@ struct Kinds {
     directories: u32,
     symlinks: u32,
     devices: u32,
-    objects: u32,
+    objects: usize,
 }
 
 impl Kinds {
@@ -315,7 +315,7 @@ impl Kinds {
         &mut self,
         rows: &[InodeRow],
         attributes: &[Attributes],
-        regulars: &[u32],
+        regulars: &[Option<Row<Object>>],
         objects: usize,
     ) -> Result<Vec<Inode>, Error> {
         let mut inodes = Vec::with_capacity(rows.len());
@@ -333,11 +333,14 @@ impl Kinds {
                 FileType::BlockDevice => InodeKind::BlockDevice(next(devices)),
                 FileType::Fifo => InodeKind::Fifo,
                 FileType::Socket => InodeKind::Socket,
-                FileType::Regular => match regulars.next().copied().unwrap_or(0) {
-                    0 if usize::try_from(*taken).is_ok_and(|taken| taken < objects) => InodeKind::Regular(next(taken)),
-                    0 => return Err(row_fault("a file takes an object that the table does not have", at)),
-                    known if known <= *taken => InodeKind::Regular(known - 1),
-                    _ => return Err(row_fault("a file names an object that has not come before", at)),
+                FileType::Regular => match regulars.next().copied().flatten() {
+                    None if *taken < objects => {
+                        *taken += 1;
+                        InodeKind::Regular(Row::after(*taken - 1)?)
+                    }
+                    None => return Err(row_fault("a file takes an object that the table does not have", at)),
+                    Some(known) if known.at() < *taken => InodeKind::Regular(known),
+                    Some(_) => return Err(row_fault("a file names an object that has not come before", at)),
                 },
             };
             inodes.push(Inode { attributes: row, mtime, mtime_ns, kind });
@@ -346,7 +349,7 @@ impl Kinds {
     }
 
     fn finish(self, objects: usize) -> Result<(), Error> {
-        if self.objects == number(objects) {
+        if self.objects == objects {
             return Ok(());
         }
         Err(row_fault("objects are left that no file has", objects))

@@ -4,7 +4,7 @@ use alloc::vec::Vec;
 
 use super::{BLOCK_LEN, Extent, Layout, data_ranges};
 use crate::num::wide;
-use crate::{Index, Inode, InodeKind, Xattrs};
+use crate::{Index, Inode, InodeKind, Row, Xattrs};
 
 /// A file system whose blocks have one length. Lengths that come out at more than 2^64-1 bytes are 2^64-1.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -110,7 +110,7 @@ impl<'a> DiskUse<'a> {
     /// Measures what an index has with a layout of its objects.
     #[must_use]
     pub fn new(index: &'a Index, layout: &Layout, blocks: Blocks) -> Self {
-        let objects = (0..).zip(index.objects());
+        let objects = Row::all(index.objects());
         let contents = objects.map(|(number, object)| blocks.file(layout.holes_of(number), object.size)).collect();
         let attributes = index.attribute_rows().iter().map(|row| blocks.xattrs(&row.xattrs)).collect();
         Self { index, blocks, contents, attributes }
@@ -124,7 +124,7 @@ impl<'a> DiskUse<'a> {
                 let entries = self.index.directory(directory).entries();
                 self.blocks.directory(entries.map(|entry| self.index.name(self.index.entry(entry)).len()))
             }
-            InodeKind::Regular(object) => row(&self.contents, object),
+            InodeKind::Regular(object) => self.contents.get(object.at()).copied().unwrap_or(0),
             InodeKind::Symlink(symlink) => self.blocks.symlink(self.index.symlink_target(symlink)),
             InodeKind::CharDevice(_) | InodeKind::BlockDevice(_) | InodeKind::Fifo | InodeKind::Socket => 0,
         };

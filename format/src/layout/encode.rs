@@ -3,9 +3,9 @@
 use alloc::vec::Vec;
 
 use crate::bytes::{fit, put_planes, put_section};
-use crate::index::{Index, Inode, InodeKind};
+use crate::index::{Index, Inode, InodeKind, Object};
 use crate::num::wide;
-use crate::{Error, Maxima};
+use crate::{Error, Maxima, Row};
 
 use super::disk::{Blocks, DiskUse};
 use super::prefixes::encode_prefixes;
@@ -30,7 +30,7 @@ impl Layout {
         put_section(&mut out, 1, true, &chunks);
 
         let mut groups = Vec::new();
-        put_steps(&mut groups, self.grouped.iter().copied());
+        put_steps(&mut groups, self.grouped.iter().map(|object| object.number()));
         put_section(&mut out, 2, true, &groups);
 
         let mut pieces = Vec::new();
@@ -39,7 +39,7 @@ impl Layout {
         put_section(&mut out, 3, true, &pieces);
 
         let mut holes = fit::<u32>(self.holes.len(), "the number of objects with holes")?.to_le_bytes().to_vec();
-        put_planes(&mut holes, self.holes.iter().map(|holes| le(holes.object)));
+        put_planes(&mut holes, self.holes.iter().map(|holes| le(holes.object.number())));
         put_planes(&mut holes, self.holes.iter().map(|holes| le(holes.extents.end - holes.extents.start)));
         put_planes(&mut holes, self.extents.iter().map(|extent| extent.start.to_le_bytes()));
         put_planes(&mut holes, self.extents.iter().map(|extent| extent.len.to_le_bytes()));
@@ -126,7 +126,7 @@ fn add_layout(maxima: &mut Maxima, layout: &Layout) -> Result<(), Error> {
 }
 
 /// Returns the object of each regular inode.
-fn regular_objects(index: &Index) -> impl Iterator<Item = u32> {
+fn regular_objects(index: &Index) -> impl Iterator<Item = Row<Object>> {
     index.inodes().iter().filter_map(|inode| match inode.kind {
         InodeKind::Regular(object) => Some(object),
         _ => None,

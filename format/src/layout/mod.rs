@@ -10,14 +10,15 @@ mod rows;
 use alloc::vec::Vec;
 use core::ops::Range;
 
-use crate::index::Index;
+use crate::index::{Index, Object};
 use crate::num;
+use crate::row::Row;
 
 pub use disk::{Blocks, DiskUse};
 pub(crate) use encode::{index_maxima, layout_maxima};
 pub use objects::Objects;
-pub use prefixes::BaseRange;
 pub(crate) use prefixes::check_ranges;
+pub use prefixes::{BaseObject, BaseRange};
 
 /// Bytes of a block, the unit of holes (core 7.1).
 pub const BLOCK_LEN: u64 = 4096;
@@ -31,7 +32,7 @@ pub struct Layout {
     /// The chunks in the file's order.
     pub chunks: Vec<Chunk>,
     /// The numbers of the objects in groups, group after group.
-    pub grouped: Vec<u32>,
+    pub grouped: Vec<Row<Object>>,
     /// The pieces of the large objects, in the object table's order.
     pub pieces: Vec<Piece>,
     /// The large objects in ascending order, each with its first row of `pieces`.
@@ -45,7 +46,7 @@ pub struct Layout {
     /// The ranges of all prefixes, chunk after chunk (delta 6).
     pub ranges: Vec<BaseRange>,
     /// The objects that a delta bundle carries, in ascending order, once the others are known; `None` where all are carried.
-    pub carried: Option<Vec<u32>>,
+    pub carried: Option<Vec<Row<Object>>>,
 }
 
 /// A stored byte string (core 7.2).
@@ -111,8 +112,8 @@ pub struct Piece {
 /// An object of more than the piece size.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Large {
-    /// Its number.
-    pub object: u32,
+    /// The object.
+    pub object: Row<Object>,
     /// Its first row of the pieces.
     pub first_piece: u32,
 }
@@ -120,8 +121,8 @@ pub struct Large {
 /// An object that has holes.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Holes {
-    /// Its number.
-    pub object: u32,
+    /// The object.
+    pub object: Row<Object>,
     /// Its range of [`Layout::extents`].
     pub extents: Range<u32>,
 }
@@ -152,7 +153,7 @@ fn slice<'a, T>(rows: &'a [T], range: &Range<u32>) -> &'a [T] {
 impl Layout {
     /// Returns the extents of an object's holes.
     #[must_use]
-    pub fn holes_of(&self, object: u32) -> &[Extent] {
+    pub fn holes_of(&self, object: Row<Object>) -> &[Extent] {
         match self.holes.binary_search_by_key(&object, |holes| holes.object) {
             Ok(at) => slice(&self.extents, &self.holes[at].extents),
             Err(_) => &[],
@@ -161,13 +162,13 @@ impl Layout {
 
     /// Returns the numbers of the objects in a group.
     #[must_use]
-    pub fn group(&self, range: &Range<u32>) -> &[u32] {
+    pub fn group(&self, range: &Range<u32>) -> &[Row<Object>] {
         slice(&self.grouped, range)
     }
 
     /// Returns the chunk in whose group an object lies; none for a large one, and for one without data.
     #[must_use]
-    pub fn chunk_of(&self, object: u32) -> Option<u32> {
+    pub fn chunk_of(&self, object: Row<Object>) -> Option<u32> {
         let holds = |chunk: &Chunk| match &chunk.holds {
             Holds::Group(range) => self.group(range).contains(&object),
             Holds::Piece => false,
@@ -177,14 +178,14 @@ impl Layout {
 
     /// Returns whether the bundle brings this object: a base has it otherwise.
     #[must_use]
-    pub fn is_carried(&self, object: u32) -> bool {
+    pub fn is_carried(&self, object: Row<Object>) -> bool {
         self.carried.as_ref().is_none_or(|carried| carried.binary_search(&object).is_ok())
     }
 
     /// The same layout with the carried object k under the number `numbers[k]`; these ascend (see [`crate::Difference::carried_in`]).
     #[must_use]
-    pub fn renumbered(mut self, numbers: Vec<u32>) -> Self {
-        let of = |object: &mut u32| *object = numbers[num::at(*object)];
+    pub fn renumbered(mut self, numbers: Vec<Row<Object>>) -> Self {
+        let of = |object: &mut Row<Object>| *object = numbers[object.at()];
         self.grouped.iter_mut().for_each(of);
         self.large.iter_mut().for_each(|large| of(&mut large.object));
         self.holes.iter_mut().for_each(|holes| of(&mut holes.object));
@@ -206,7 +207,7 @@ impl Layout {
 
     /// Returns the pieces of an object, none for one that is in a group.
     #[must_use]
-    pub fn pieces_of(&self, object: u32) -> &[Piece] {
+    pub fn pieces_of(&self, object: Row<Object>) -> &[Piece] {
         let Ok(at) = self.large.binary_search_by_key(&object, |large| large.object) else {
             return &[];
         };

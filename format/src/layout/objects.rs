@@ -3,7 +3,6 @@
 use alloc::vec::Vec;
 
 use crate::index::{Index, InodeKind, Object, OsTree};
-use crate::num::at;
 
 /// What a layout is parsed against: the objects that it numbers, and what its prefixes may name.
 #[derive(Clone, Debug)]
@@ -20,7 +19,7 @@ impl<'a> From<&'a Index> for Objects<'a> {
         let mut hashed = alloc::vec![false; index.objects().len()];
         for file in index.ostree().map_or(&[][..], OsTree::files) {
             if let InodeKind::Regular(object) = file.kind {
-                hashed[at(object)] = true;
+                hashed[object.at()] = true;
             }
         }
         Self { rows: index.objects(), hashed, base: 0 }

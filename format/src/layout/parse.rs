@@ -5,10 +5,10 @@ use alloc::vec::Vec;
 use crate::bytes::{Reader, SectionRule, read_sections};
 use crate::index::Object;
 use crate::num::at;
-use crate::{Error, Part, pieces};
+use crate::{Error, Part, Row, pieces};
 
 use super::prefixes::parse_prefixes;
-use super::rows::{number, parse_steps, row_fault};
+use super::rows::{parse_steps, row_fault};
 use super::{BLOCK_LEN, Chunk, Codec, Extent, HOLE_BLOCKS, Holds, Holes, Large, Layout, Objects, Piece, data_len};
 
 const RULES: [SectionRule; 6] = [
@@ -19,6 +19,8 @@ const RULES: [SectionRule; 6] = [
     SectionRule::ignorable(5),
     SectionRule::optional(6),
 ];
+
+const UNKNOWN_OBJECT: &str = "a group has an object that the index does not have";
 
 impl Layout {
     /// Parses the decoded layout, which is to have matched its digest, of a bundle with pieces of 2^`piece_log2` bytes.
@@ -49,8 +51,8 @@ impl Layout {
             let Holds::Group(range) = &chunk.holds else { continue };
             let mut len = 0_u64;
             for &object in self.group(range) {
-                let Some(&Object { size, .. }) = objects.get(at(object)) else {
-                    return Err(row_fault("a group has an object that the index does not have", row));
+                let Some(&Object { size, .. }) = object.get(objects) else {
+                    return Err(row_fault(UNKNOWN_OBJECT, row));
                 };
                 if size > piece_len {
                     return Err(row_fault("a group has an object that is to be in pieces", row));
@@ -59,7 +61,7 @@ impl Layout {
                 if data == 0 {
                     return Err(row_fault("a group has an object without data", row));
                 }
-                if core::mem::replace(&mut placed[at(object)], true) {
+                if core::mem::replace(&mut placed[object.at()], true) {
                     return Err(row_fault("an object is in groups twice", row));
                 }
                 len += data;
@@ -68,10 +70,10 @@ impl Layout {
                 return Err(row_fault("a group's length is not that of its objects", row));
             }
         }
-        for (row, object) in objects.iter().enumerate() {
-            let grouped = object.size <= piece_len && data_len(self.holes_of(number(row)), 0..object.size) > 0;
-            if grouped != placed[row] {
-                return Err(row_fault("an object is in no group", row));
+        for (row, object) in Row::all(objects) {
+            let grouped = object.size <= piece_len && data_len(self.holes_of(row), 0..object.size) > 0;
+            if grouped != placed[row.at()] {
+                return Err(row_fault("an object is in no group", row.at()));
             }
         }
         Ok(())
@@ -81,8 +83,8 @@ impl Layout {
         self.check_piece_chunks(objects, piece_len)?;
         for large in &self.large {
             let values: Vec<[u8; 32]> = self.pieces_of(large.object).iter().map(|piece| piece.chaining_value).collect();
-            if pieces::object_id(&values) != Some(objects[at(large.object)].id) {
-                return Err(row_fault("an object's chaining values do not merge to its id", at(large.object)));
+            if pieces::object_id(&values) != Some(objects[large.object.at()].id) {
+                return Err(row_fault("an object's chaining values do not merge to its id", large.object.at()));
             }
         }
         Ok(())
@@ -92,7 +94,7 @@ impl Layout {
     pub(super) fn check_piece_chunks(&self, objects: &[Object], piece_len: u64) -> Result<(), Error> {
         let mut used = alloc::vec![false; self.chunks.len()];
         for large in &self.large {
-            let object = &objects[at(large.object)];
+            let object = &objects[large.object.at()];
             let holes = self.holes_of(large.object);
             let mut start = 0;
             for (row, piece) in (at(large.first_piece)..).zip(self.pieces_of(large.object)) {
@@ -124,9 +126,9 @@ impl Layout {
 
     /// Checks that the pieces of what OSTree's files hold come in order: it is hashed from its start to its end.
     fn check_order(&self, hashed: &[bool]) -> Result<(), Error> {
-        for large in self.large.iter().filter(|large| hashed[at(large.object)]) {
+        for large in self.large.iter().filter(|large| hashed[large.object.at()]) {
             if !self.pieces_of(large.object).iter().filter_map(|piece| piece.chunk).is_sorted() {
-                return Err(row_fault("an OSTree file's pieces lie in chunks that descend", at(large.object)));
+                return Err(row_fault("an OSTree file's pieces lie in chunks that descend", large.object.at()));
             }
         }
         Ok(())
@@ -182,10 +184,11 @@ fn parse_chunks(mut reader: Reader<'_>) -> Result<(Vec<Chunk>, usize), Error> {
     Ok((chunks, at(grouped)))
 }
 
-fn parse_groups(mut reader: Reader<'_>, count: usize) -> Result<Vec<u32>, Error> {
-    let grouped = parse_steps(&mut reader, count)?;
+fn parse_groups(mut reader: Reader<'_>, count: usize) -> Result<Vec<Row<Object>>, Error> {
+    let numbers = parse_steps(&mut reader, count)?;
     reader.finish()?;
-    Ok(grouped)
+    let rows = numbers.into_iter().map(Row::new).collect::<Option<_>>();
+    rows.ok_or_else(|| row_fault(UNKNOWN_OBJECT, 0))
 }
 
 fn parse_holes(mut reader: Reader<'_>, objects: &[Object]) -> Result<(Vec<Holes>, Vec<Extent>), Error> {
@@ -195,9 +198,10 @@ fn parse_holes(mut reader: Reader<'_>, objects: &[Object]) -> Result<(Vec<Holes>
     let mut holes: Vec<Holes> = Vec::with_capacity(count);
     let mut total = 0_u32;
     for (row, (object, extents)) in numbers.zip(counts).enumerate() {
-        if at(object) >= objects.len() || holes.last().is_some_and(|last| last.object >= object) {
+        let ascends = |object: &Row<Object>| holes.last().is_none_or(|last| last.object < *object);
+        let Some(object) = Row::new(object).filter(|object| object.at() < objects.len() && ascends(object)) else {
             return Err(row_fault("objects with holes do not ascend, or one does not exist", row));
-        }
+        };
         let Some(end) = total.checked_add(extents).filter(|_| extents > 0) else {
             return Err(row_fault("an object with holes has none, or there are too many", row));
         };
@@ -208,7 +212,7 @@ fn parse_holes(mut reader: Reader<'_>, objects: &[Object]) -> Result<(Vec<Holes>
     let extents: Vec<Extent> = starts.zip(lens).map(|(start, len)| Extent { start, len }).collect();
     reader.finish()?;
     for (row, object) in holes.iter().enumerate() {
-        let blocks = objects[at(object.object)].size / BLOCK_LEN;
+        let blocks = objects[object.object.at()].size / BLOCK_LEN;
         let mut free_from = 0;
         for extent in &extents[at(object.extents.start)..at(object.extents.end)] {
             if extent.start < free_from {
@@ -229,9 +233,9 @@ fn parse_holes(mut reader: Reader<'_>, objects: &[Object]) -> Result<(Vec<Holes>
 fn parse_pieces(mut reader: Reader<'_>, objects: &[Object], piece_len: u64) -> Result<(Vec<Piece>, Vec<Large>), Error> {
     let mut large = Vec::new();
     let mut count = 0_u64;
-    for (row, object) in objects.iter().enumerate().filter(|(_, object)| object.size > piece_len) {
+    for (row, object) in Row::all(objects).filter(|(_, object)| object.size > piece_len) {
         let Ok(first_piece) = u32::try_from(count) else { break };
-        large.push(Large { object: number(row), first_piece });
+        large.push(Large { object: row, first_piece });
         count = count.saturating_add(object.size.div_ceil(piece_len));
     }
     let count = match usize::try_from(count) {

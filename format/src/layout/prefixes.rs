@@ -2,18 +2,49 @@
 
 use alloc::vec::Vec;
 
-use crate::Error;
 use crate::bytes::{Reader, put_planes};
+use crate::index::Object;
 use crate::num;
+use crate::{Error, Row, Table};
 
 use super::Chunk;
 use super::rows::row_fault;
 
+/// An object of a base, in the table of the objects of all bases: those of the first, then those of the second, and so on (delta 3).
+#[derive(Clone, Copy, Debug)]
+#[allow(clippy::exhaustive_enums, reason = "it stands for a table, and has no value")]
+pub enum BaseObject {}
+
+impl BaseObject {
+    /// Returns the row of an object that the first base has.
+    #[must_use]
+    pub fn of_first(object: Row<Object>) -> Row<Self> {
+        object.cast()
+    }
+
+    /// Returns which base has an object, and its row there. `counts` says how many objects each base has.
+    #[must_use]
+    pub fn locate(object: Row<Self>, counts: impl Iterator<Item = usize>) -> Option<(usize, Row<Object>)> {
+        let mut left = object.at();
+        for (base, count) in counts.enumerate() {
+            match left.checked_sub(count) {
+                Some(rest) => left = rest,
+                None => return Some((base, Row::after(left).ok()?)),
+            }
+        }
+        None
+    }
+}
+
+impl Table for BaseObject {
+    const COUNT: &'static str = "the number of the bases' objects";
+}
+
 /// A part of an object of a base.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct BaseRange {
-    /// The object's number among those of all bases (delta 3).
-    pub object: u32,
+    /// The object.
+    pub object: Row<BaseObject>,
     /// Its first byte.
     pub offset: u64,
     /// Its bytes.
@@ -44,16 +75,16 @@ pub(super) fn parse_prefixes(
     let objects = reader.planes::<4>(count)?.u32s();
     let offsets = reader.planes::<8>(count)?.u64s();
     let lens = reader.planes::<8>(count)?.u64s();
-    let ranges: Vec<BaseRange> =
-        objects.zip(offsets).zip(lens).map(|((object, offset), len)| BaseRange { object, offset, len }).collect();
     reader.finish()?;
-    for (row, range) in ranges.iter().enumerate() {
-        if range.object >= base_objects {
+    let mut ranges = Vec::with_capacity(count);
+    for (row, ((object, offset), len)) in objects.zip(offsets).zip(lens).enumerate() {
+        let Some(object) = Row::new(object).filter(|object| object.number() < base_objects) else {
             return Err(row_fault("a prefix has an object that the bases do not have", row));
-        }
-        if range.len == 0 || range.offset.checked_add(range.len).is_none() {
+        };
+        if len == 0 || offset.checked_add(len).is_none() {
             return Err(row_fault("a prefix has a range without bytes, or one that no object has", row));
         }
+        ranges.push(BaseRange { object, offset, len });
     }
     let mut seen = Vec::new();
     for (row, chunk) in chunks.iter().enumerate() {
@@ -75,14 +106,14 @@ pub(super) fn encode_prefixes(chunks: &[Chunk], ranges: &[BaseRange]) -> Option<
     if out.is_empty() {
         return None;
     }
-    put_planes(&mut out, ranges.iter().map(|range| range.object.to_le_bytes()));
+    put_planes(&mut out, ranges.iter().map(|range| range.object.number().to_le_bytes()));
     put_planes(&mut out, ranges.iter().map(|range| range.offset.to_le_bytes()));
     put_planes(&mut out, ranges.iter().map(|range| range.len.to_le_bytes()));
     Some(out)
 }
 
 /// Compares the ranges with the sizes of the base objects that they are parts of.
-pub(crate) fn check_ranges(ranges: &[BaseRange], size: impl Fn(u32) -> Option<u64>) -> Result<(), Error> {
+pub(crate) fn check_ranges(ranges: &[BaseRange], size: impl Fn(Row<BaseObject>) -> Option<u64>) -> Result<(), Error> {
     let beyond =
         |range: &BaseRange| size(range.object).is_none_or(|size| range.offset.saturating_add(range.len) > size);
     match ranges.iter().position(beyond) {

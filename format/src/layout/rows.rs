@@ -11,11 +11,6 @@ pub(super) fn row_fault(what: &'static str, row: usize) -> Error {
     Error::Row { part: Part::Layout, what, row: wide(row) }
 }
 
-/// The number of a row. Counts above it are refused where they are read.
-pub(super) fn number(count: usize) -> u32 {
-    u32::try_from(count).unwrap_or(u32::MAX)
-}
-
 /// Reads numbers of which each is the one before it + 1 + step (core 7.2).
 pub(super) fn parse_steps(reader: &mut Reader<'_>, count: usize) -> Result<Vec<u32>, Error> {
     let steps = reader.planes::<4>(count)?.u32s();

@@ -173,7 +173,7 @@ impl<'a> View<'a> {
             What::Regular { content, size: len } => {
                 size = Some(len);
                 match self {
-                    Self::Index(index) => id = Some(index.object(content).id),
+                    Self::Index(index) => id = Some(index.objects()[at(content)].id),
                     Self::Source(_) => {
                         let found = found.get(at(content)).cloned().unwrap_or_default();
                         (id, is_sealed) = (found.id, found.is_sealed);
@@ -195,7 +195,7 @@ fn index_node(index: &Index, number: u32) -> Node<'_> {
     let inode = &index.inodes()[at(number)];
     let what = match inode.kind {
         InodeKind::Directory(directory) => What::Directory(directory),
-        InodeKind::Regular(content) => What::Regular { content, size: index.object(content).size },
+        InodeKind::Regular(object) => What::Regular { content: object.number(), size: index.object(object).size },
         InodeKind::Symlink(target) => What::Symlink(index.symlink_target(target)),
         InodeKind::CharDevice(device) | InodeKind::BlockDevice(device) => What::Device(index.device(device)),
         InodeKind::Fifo | InodeKind::Socket => What::Plain,

@@ -1,13 +1,13 @@
 //! What a device would have to transfer from a bundle.
 
 use sealift_format::num;
-use sealift_format::{Bundle, Holds};
+use sealift_format::{Bundle, Holds, Object, Row};
 
 use super::Take;
 
 /// Returns the cost of the objects marked `new`, by object number.
 pub(super) fn take(bundle: &Bundle, new: &[bool]) -> Take {
-    let is_new = |object: u32| new.get(num::at(object)).is_some_and(|new| *new);
+    let is_new = |object: Row<Object>| new.get(object.at()).is_some_and(|new| *new);
     let mut take = Take::default();
     for (row, _) in bundle.index.objects().iter().zip(new).filter(|(_, new)| **new) {
         take.objects += 1;

@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 
 use sealift_format::verity::{Algorithm, FileDigest, FileHasher};
-use sealift_format::{Image, Index};
+use sealift_format::{Image, Index, Object, Row};
 use sealift_store::composefs::{ImageContent, WITHIN_LEN_MAX, make_image};
 
 use super::PackOptions;
@@ -25,9 +25,8 @@ pub(super) fn state(index: &Index, packed: &Sequenced, options: &PackOptions) ->
         return Ok(Vec::new());
     }
     let by_id: HashMap<&[u8; 32], &PackedObject> = packed.objects.iter().map(|object| (&object.id, object)).collect();
-    let packed_of = |object: u32| by_id.get(&index.object(object).id).copied();
-    let sha256: HashMap<u32, FileDigest> = (0..)
-        .zip(index.objects())
+    let packed_of = |object: Row<Object>| by_id.get(&index.object(object).id).copied();
+    let sha256: HashMap<_, FileDigest> = Row::all(index.objects())
         .filter_map(|(number, _)| Some((number, FileDigest::from(packed_of(number)?.verity))))
         .collect();
     let mut algorithms = options.images.clone();

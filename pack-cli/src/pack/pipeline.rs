@@ -105,7 +105,7 @@ impl<'a> Pipeline<'a> {
         let writer = self.writer.into_inner();
         match state.failed {
             Some(error) => Err(error),
-            None => Ok((state.sequencer.finish(), writer)),
+            None => Ok((state.sequencer.finish()?, writer)),
         }
     }
 
@@ -193,21 +193,22 @@ impl<'a> Pipeline<'a> {
                     sequencer.mark_hot_end();
                 });
             }
-            self.push_jobs(&mut state, |sequencer, jobs| sequencer.take(scanned, jobs));
+            self.push_jobs(&mut state, |sequencer, jobs| sequencer.take(scanned, jobs))?;
         }
         Ok(())
     }
 
     /// Runs `act` on the sequencer, and accounts for the bytes that it now holds.
-    fn push_jobs(&self, state: &mut State, act: impl FnOnce(&mut Sequencer, &mut Vec<ChunkJob>)) {
+    fn push_jobs<R>(&self, state: &mut State, act: impl FnOnce(&mut Sequencer, &mut Vec<ChunkJob>) -> R) -> R {
         let mut jobs = Vec::new();
         let before = state.sequencer.pending_len();
-        act(&mut state.sequencer, &mut jobs);
+        let done = act(&mut state.sequencer, &mut jobs);
         let after = state.sequencer.pending_len();
         let wide = |len: usize| num::wide(len);
         state.held += wide(after) + jobs.iter().map(|job| wide(job.len)).sum::<u64>();
         state.held -= wide(before);
         state.jobs.extend(jobs);
+        done
     }
 
     fn compress(&self, job: ChunkJob, hand: &mut Option<WorkerState>) -> Result<(), Error> {

@@ -6,12 +6,13 @@ use std::sync::Arc;
 
 use sealift_format::num;
 use sealift_format::verity::{FileHasher, VerityHasher};
-use sealift_format::{Extent, Xattrs, pieces};
+use sealift_format::{Extent, Object, Row, Table, Xattrs, pieces};
 
 use super::buffers::Buffer;
 use super::holes::append_holes;
 use super::image_wish::ForImages;
 use super::scan::{LargePiece, Scanned, SmallObject, update_verity};
+use crate::Error;
 use sealift_store::contents::tasks::Item;
 
 /// An object of the bundle, numbered in packing order.
@@ -28,19 +29,23 @@ pub(super) struct PackedObject {
     #[cfg_attr(not(feature = "composefs"), allow(dead_code, reason = "nothing makes images"))]
     pub(super) images: ForImages,
     /// The pieces of a large object: the job that stores each, and its chaining value.
-    pub(super) pieces: Vec<(Option<u32>, [u8; 32])>,
+    pub(super) pieces: Vec<(Option<usize>, [u8; 32])>,
+}
+
+impl Table for PackedObject {
+    const COUNT: &'static str = Object::COUNT;
 }
 
 /// Bytes that become one chunk.
 pub(super) struct ChunkJob {
     /// Jobs are numbered in the order of writing.
-    pub(super) number: u32,
+    pub(super) number: usize,
     pub(super) parts: Vec<(Arc<Buffer>, Range<usize>)>,
     pub(super) len: usize,
     /// The objects of a group; none for a piece.
-    pub(super) objects: Vec<u32>,
+    pub(super) objects: Vec<Row<PackedObject>>,
     /// The job of the previous piece of its object.
-    pub(super) after: Option<u32>,
+    pub(super) after: Option<usize>,
 }
 
 /// Accepts scanned contents in access order.
@@ -49,23 +54,23 @@ pub(super) struct Sequencer {
     /// Whether the data becomes chunks.
     keeps: bool,
     objects: Vec<PackedObject>,
-    by_id: HashMap<[u8; 32], u32>,
-    /// The object of each content of each source.
-    object_of: Vec<Vec<u32>>,
+    by_id: HashMap<[u8; 32], Row<PackedObject>>,
+    /// The object of each content of each source, once it has come.
+    object_of: Vec<Vec<Option<Row<PackedObject>>>>,
     xattrs: Vec<(Item, Xattrs)>,
     pending: Vec<Pending>,
     pending_len: usize,
     large: Option<LargeState>,
-    next_job: u32,
+    next_job: usize,
     /// Jobs before the end of the hot set.
-    landmark: Option<u32>,
+    landmark: Option<usize>,
 }
 
 /// An object that waits for the end of its group.
 struct Pending {
     data: Arc<Buffer>,
     range: Range<usize>,
-    object: u32,
+    object: Row<PackedObject>,
 }
 
 /// A large object of which some pieces have arrived.
@@ -75,26 +80,23 @@ struct LargeState {
     sha512: Option<FileHasher>,
     holes: Vec<Extent>,
     is_code: bool,
-    pieces: Vec<(Option<u32>, [u8; 32])>,
-    last_job: Option<u32>,
+    pieces: Vec<(Option<usize>, [u8; 32])>,
+    last_job: Option<usize>,
 }
 
 /// The result of [`Sequencer::finish`].
 pub(super) struct Sequenced {
     pub(super) objects: Vec<PackedObject>,
-    pub(super) object_of: Vec<Vec<u32>>,
+    /// The object of each content of each source.
+    pub(super) object_of: Vec<Vec<Row<PackedObject>>>,
     pub(super) xattrs: Vec<(Item, Xattrs)>,
-    pub(super) landmark: Option<u32>,
-}
-
-fn number(at: usize) -> u32 {
-    u32::try_from(at).unwrap_or(u32::MAX)
+    pub(super) landmark: Option<usize>,
 }
 
 impl Sequencer {
     /// `content_counts` are those of the sources. Without `keeps`, objects are found but no chunks are made.
     pub(super) fn new(chunk_len: u64, keeps: bool, content_counts: impl Iterator<Item = u32>) -> Self {
-        let unseen = |count: u32| vec![u32::MAX; num::at(count)];
+        let unseen = |count: u32| vec![None; num::at(count)];
         Self {
             chunk_len: usize::try_from(chunk_len).unwrap_or(usize::MAX / 4),
             keeps,
@@ -116,19 +118,20 @@ impl Sequencer {
     }
 
     /// Accepts the next task's result and appends the chunks that it completes.
-    pub(super) fn take(&mut self, scanned: Scanned, jobs: &mut Vec<ChunkJob>) {
+    pub(super) fn take(&mut self, scanned: Scanned, jobs: &mut Vec<ChunkJob>) -> Result<(), Error> {
         match scanned {
             Scanned::Batch { data, objects } => {
                 for object in objects {
-                    self.take_small(&data, object);
+                    self.take_small(&data, object)?;
                 }
                 while self.pending_len > self.chunk_len / 2 * 3 {
                     let cut = self.choose_cut();
                     jobs.push(self.end_group(cut));
                 }
             }
-            Scanned::Piece(piece) => jobs.extend(self.take_piece(*piece)),
+            Scanned::Piece(piece) => jobs.extend(self.take_piece(*piece)?),
         }
+        Ok(())
     }
 
     /// Ends the open group, if there is one.
@@ -143,24 +146,30 @@ impl Sequencer {
         self.landmark = Some(self.next_job);
     }
 
-    pub(super) fn finish(self) -> Sequenced {
-        Sequenced { objects: self.objects, object_of: self.object_of, xattrs: self.xattrs, landmark: self.landmark }
+    /// # Errors
+    /// Returns an error if a content has not come.
+    pub(super) fn finish(self) -> Result<Sequenced, Error> {
+        let Self { objects, object_of, xattrs, landmark, .. } = self;
+        let object_of = object_of.into_iter().map(|of| of.into_iter().collect()).collect::<Option<_>>();
+        let object_of = object_of.ok_or_else(|| Error::Usage("not all files of a source were read".into()))?;
+        Ok(Sequenced { objects, object_of, xattrs, landmark })
     }
 
-    fn take_small(&mut self, data: &Arc<Buffer>, small: SmallObject) {
+    fn take_small(&mut self, data: &Arc<Buffer>, small: SmallObject) -> Result<(), Error> {
         let SmallObject { item, id, verity, holes, xattrs, is_code, images, start, end } = small;
         self.take_xattrs(item, xattrs);
         let (size, pieces) = (item.len, Vec::new());
         let found = PackedObject { id, size, verity, holes, first: item, is_code, images, pieces };
-        let (object, is_new) = self.intern(found);
+        let (object, is_new) = self.intern(found)?;
         self.set_object(item, object);
         if self.keeps && is_new && start < end {
             self.pending_len += end - start;
             self.pending.push(Pending { data: Arc::clone(data), range: start..end, object });
         }
+        Ok(())
     }
 
-    fn take_piece(&mut self, piece: LargePiece) -> Option<ChunkJob> {
+    fn take_piece(&mut self, piece: LargePiece) -> Result<Option<ChunkJob>, Error> {
         let state = self.large.get_or_insert_default();
         update_verity(&mut state.verity, &piece);
         match (&mut state.sha512, &piece.sha512) {
@@ -175,16 +184,17 @@ impl Sequencer {
         state.pieces.push((job, piece.chaining_value));
         self.take_xattrs(piece.item, piece.xattrs);
         if piece.is_last {
-            self.end_large(piece.item);
+            self.end_large(piece.item)?;
         }
-        let number = job?;
+        let Some(number) = job else { return Ok(None) };
         self.next_job += 1;
         let len = piece.data.len();
-        Some(ChunkJob { number, parts: vec![(Arc::new(piece.data), 0..len)], len, objects: Vec::new(), after })
+        let parts = vec![(Arc::new(piece.data), 0..len)];
+        Ok(Some(ChunkJob { number, parts, len, objects: Vec::new(), after }))
     }
 
-    fn end_large(&mut self, item: Item) {
-        let Some(state) = self.large.take() else { return };
+    fn end_large(&mut self, item: Item) -> Result<(), Error> {
+        let Some(state) = self.large.take() else { return Ok(()) };
         let values: Vec<[u8; 32]> = state.pieces.iter().map(|(_, value)| *value).collect();
         let (object, _) = self.intern(PackedObject {
             // A large content has at least two pieces.
@@ -196,21 +206,22 @@ impl Sequencer {
             is_code: state.is_code,
             images: ForImages { sha512: state.sha512.map(FileHasher::finish), ..ForImages::default() },
             pieces: state.pieces,
-        });
+        })?;
         self.set_object(item, object);
+        Ok(())
     }
 
-    fn intern(&mut self, object: PackedObject) -> (u32, bool) {
-        let next = number(self.objects.len());
+    fn intern(&mut self, object: PackedObject) -> Result<(Row<PackedObject>, bool), Error> {
+        let next = Row::after(self.objects.len())?;
         let known = *self.by_id.entry(object.id).or_insert(next);
         if known == next {
             self.objects.push(object);
         }
-        (known, known == next)
+        Ok((known, known == next))
     }
 
-    fn set_object(&mut self, item: Item, object: u32) {
-        self.object_of[item.source][num::at(item.content)] = object;
+    fn set_object(&mut self, item: Item, object: Row<PackedObject>) {
+        self.object_of[item.source][num::at(item.content)] = Some(object);
     }
 
     fn take_xattrs(&mut self, item: Item, xattrs: Xattrs) {
@@ -228,7 +239,7 @@ impl Sequencer {
             if len > self.chunk_len / 2 * 3 {
                 break;
             }
-            let id = &self.objects[num::at(pending.object)].id;
+            let id = &self.objects[pending.object.at()].id;
             if len >= self.chunk_len / 2 && best.is_none_or(|(least, _)| id < least) {
                 best = Some((id, at));
             }

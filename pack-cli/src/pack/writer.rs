@@ -2,8 +2,9 @@
 
 use std::collections::{BTreeMap, HashMap};
 
-use sealift_format::{BaseRange, Chunk, Codec, Holds};
+use sealift_format::{BaseRange, Chunk, Codec, Holds, Row};
 
+use super::sequence::PackedObject;
 use super::spool::Spool;
 use crate::Error;
 
@@ -12,9 +13,9 @@ pub(super) struct StoredChunk {
     pub(super) codec: Codec,
     pub(super) len: u32,
     pub(super) digest: [u8; 32],
-    pub(super) objects: Vec<u32>,
+    pub(super) objects: Vec<Row<PackedObject>>,
     /// The job of the previous piece of its object.
-    pub(super) after: Option<u32>,
+    pub(super) after: Option<usize>,
     pub(super) prefix: Vec<BaseRange>,
     pub(super) stored: Vec<u8>,
 }
@@ -22,12 +23,12 @@ pub(super) struct StoredChunk {
 /// Writes chunks in the order of their numbers, whatever the order of arrival.
 pub(super) struct ChunkWriter {
     pub(super) spool: Spool,
-    waiting: BTreeMap<u32, StoredChunk>,
+    waiting: BTreeMap<usize, StoredChunk>,
     pub(super) chunks: Vec<Chunk>,
     /// The ranges of all prefixes, chunk after chunk.
     pub(super) ranges: Vec<BaseRange>,
     /// The packed objects in groups, group after group.
-    pub(super) grouped: Vec<u32>,
+    pub(super) grouped: Vec<Row<PackedObject>>,
     /// The chunk that holds each job's bytes.
     pub(super) chunk_of_job: Vec<u32>,
     /// The chunks of equal pieces.
@@ -53,9 +54,9 @@ impl ChunkWriter {
     }
 
     /// Accepts the chunk of job `number`, and writes all chunks that are next in order.
-    pub(super) fn take(&mut self, number: u32, chunk: StoredChunk) -> Result<(), Error> {
+    pub(super) fn take(&mut self, number: usize, chunk: StoredChunk) -> Result<(), Error> {
         self.waiting.insert(number, chunk);
-        while let Some(chunk) = self.waiting.remove(&u32::try_from(self.chunk_of_job.len()).unwrap_or(u32::MAX)) {
+        while let Some(chunk) = self.waiting.remove(&self.chunk_of_job.len()) {
             self.write(chunk)?;
         }
         Ok(())
@@ -66,7 +67,7 @@ impl ChunkWriter {
         let is_piece = chunk.objects.is_empty();
         if is_piece && chunk.prefix.is_empty() {
             // Equal pieces compress to equal bytes, and are stored once. With `in_order`, one is stored again if it would precede the previous piece.
-            let after = chunk.after.filter(|_| self.in_order).and_then(|job| usize::try_from(job).ok());
+            let after = chunk.after.filter(|_| self.in_order);
             let least = after.and_then(|job| self.chunk_of_job.get(job)).copied().unwrap_or(0);
             let known = self.pieces.entry((chunk.digest, chunk.len)).or_default();
             if let Some(fits) = known.get(known.partition_point(|known| *known < least)) {

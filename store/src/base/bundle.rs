@@ -6,7 +6,7 @@ use std::os::unix::fs::FileExt as _;
 use std::path::PathBuf;
 
 use sealift_format::num::{self, at, size};
-use sealift_format::{Bundle, Error as FormatError, Holds, Index, Layout, Limits};
+use sealift_format::{Bundle, Error as FormatError, Holds, Index, Layout, Limits, Object, Row};
 use sealift_verify::content::{ChunkDecoder, Content, ObjectRows, Portion, fill_holes, portions_of, range_of};
 
 use super::{Base, Holder, ObjectReader};
@@ -79,7 +79,7 @@ impl BundleBase {
         for (number, chunk) in (0..).zip(&bundle.layout.chunks) {
             if let Holds::Group(range) = &chunk.holds {
                 for object in bundle.layout.group(range) {
-                    chunk_of[at(*object)] = Some(number);
+                    chunk_of[object.at()] = Some(number);
                 }
             }
         }
@@ -118,10 +118,10 @@ impl<'a> Reader<'a> {
         }
     }
 
-    fn read_checked(&mut self, object: u32, range: Range<u64>, out: &mut Vec<u8>) -> Result<(), Error> {
+    fn read_checked(&mut self, object: Row<Object>, range: Range<u64>, out: &mut Vec<u8>) -> Result<(), Error> {
         let base = self.base;
         let bundle = &base.bundle;
-        for (portion, chunk) in portions_of(bundle, object, base.chunk_of[at(object)]) {
+        for (portion, chunk) in portions_of(bundle, object, base.chunk_of[object.at()]) {
             let within = range_of(bundle, portion);
             let wanted = within.start.max(range.start)..within.end.min(range.end);
             if wanted.is_empty() && portion.piece.is_some() {
@@ -174,12 +174,12 @@ impl<'a> Reader<'a> {
 }
 
 impl ObjectReader for Reader<'_> {
-    fn read(&mut self, object: u32, range: Range<u64>, out: &mut Vec<u8>) -> Result<(), Error> {
+    fn read(&mut self, object: Row<Object>, range: Range<u64>, out: &mut Vec<u8>) -> Result<(), Error> {
         self.read_checked(object, range, out).map_err(|error| error.of_bundle(&self.base.path))
     }
 
     /// A bundle's content is verified when it is read.
-    fn holds(&mut self, _object: u32) -> Result<bool, Error> {
+    fn holds(&mut self, _object: Row<Object>) -> Result<bool, Error> {
         Ok(true)
     }
 }
@@ -190,7 +190,7 @@ fn find<'d>(
     chunk: u32,
     decoded: &'d [u8],
     (mut objects, mut bytes): Place,
-    wanted: u32,
+    wanted: Row<Object>,
 ) -> Option<(&'d [u8], Place)> {
     let Holds::Group(group) = &bundle.layout.chunks[at(chunk)].holds else { return None };
     let (group, decoded) = (bundle.layout.group(group).get(objects..)?, decoded.get(bytes..)?);
@@ -204,7 +204,14 @@ fn find<'d>(
 }
 
 /// Appends the bytes of `wanted`, which lies in `within`, with the data `data`.
-fn append(layout: &Layout, object: u32, within: Range<u64>, wanted: Range<u64>, data: &[u8], out: &mut Vec<u8>) {
+fn append(
+    layout: &Layout,
+    object: Row<Object>,
+    within: Range<u64>,
+    wanted: Range<u64>,
+    data: &[u8],
+    out: &mut Vec<u8>,
+) {
     let mut place = within.start;
     let Ok(()) = fill_holes(data, layout.holes_of(object), within, &mut |part| {
         let end = place + num::wide(part.len());

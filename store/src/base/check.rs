@@ -6,7 +6,7 @@ use std::path::Path;
 use parking_lot::Mutex;
 
 use sealift_format::num;
-use sealift_format::{Base as RootBase, Bundle, Error as FormatError, Object, Part};
+use sealift_format::{Base as RootBase, BaseObject, Bundle, Error as FormatError, Object, Part, Row, Rows};
 
 use super::{BaseReader, Bases};
 use crate::threads::parallel::for_each;
@@ -16,8 +16,13 @@ use crate::{Error, Phase, Progress};
 const NAMED: usize = 5;
 
 /// Returns the base objects that make up the prefixes of these chunks, and those that equal these objects of the bundle, unless it carries them.
-pub fn needed(bundle: &Bundle, bases: &Bases, chunks: &[u32], objects: impl Iterator<Item = u32>) -> Vec<u32> {
-    let mut needed: BTreeSet<u32> = BTreeSet::new();
+pub fn needed(
+    bundle: &Bundle,
+    bases: &Bases,
+    chunks: &[u32],
+    objects: impl Iterator<Item = Row<Object>>,
+) -> Vec<Row<BaseObject>> {
+    let mut needed = BTreeSet::new();
     for chunk in chunks {
         let chunk = &bundle.layout.chunks[num::at(*chunk)];
         needed.extend(bundle.layout.prefix_of(chunk).iter().map(|range| range.object));
@@ -32,10 +37,16 @@ pub fn needed(bundle: &Bundle, bases: &Bases, chunks: &[u32], objects: impl Iter
 ///
 /// # Errors
 /// Returns an error that names some of the missing objects.
-pub fn check(bases: &Bases, needed: &[u32], target: &Path, jobs: usize, progress: &Progress) -> Result<(), Error> {
+pub fn check(
+    bases: &Bases,
+    needed: &[Row<BaseObject>],
+    target: &Path,
+    jobs: usize,
+    progress: &Progress,
+) -> Result<(), Error> {
     let bytes = needed.iter().filter_map(|object| bases.object(*object)).map(|object| object.size).sum();
     progress.enter(Phase::Hashing, bytes, num::wide(needed.len()));
-    let gone: Mutex<Vec<u32>> = Mutex::default();
+    let gone: Mutex<Vec<Row<BaseObject>>> = Mutex::default();
     for_each(
         jobs,
         needed,
@@ -77,7 +88,7 @@ pub fn short(digest: &[u8; 32]) -> String {
 ///
 /// # Errors
 /// Returns an error if no base has it, which a delta bundle that was completed with them rules out.
-pub fn number_of(by_id: &HashMap<[u8; 32], u32>, object: &Object) -> Result<u32, Error> {
+pub fn number_of(by_id: &HashMap<[u8; 32], Row<BaseObject>>, object: &Object) -> Result<Row<BaseObject>, Error> {
     let what = "neither the delta nor a base has the object";
     let unknown = || FormatError::Malformed { part: Part::Index, what, at: 0 };
     Ok(by_id.get(&object.id).copied().ok_or_else(unknown)?)
@@ -85,9 +96,9 @@ pub fn number_of(by_id: &HashMap<[u8; 32], u32>, object: &Object) -> Result<u32,
 
 impl Bases {
     /// Maps each object's id to its number.
-    pub fn by_id(&self) -> HashMap<[u8; 32], u32> {
+    pub fn by_id(&self) -> HashMap<[u8; 32], Row<BaseObject>> {
         let mut by_id = HashMap::new();
-        for (number, object) in (0..).zip(self.list.iter().flat_map(|base| base.index.objects())) {
+        for (number, object) in Rows::new(0..u32::MAX).zip(self.list.iter().flat_map(|base| base.index.objects())) {
             let known = by_id.entry(object.id).or_insert(number);
             // One base may list what only another one holds.
             if !self.is_at_hand(*known) && self.is_at_hand(number) {

@@ -9,8 +9,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use rustix::fs::{FileType, Mode, OFlags, fstat};
 use rustix::io::Errno;
-use sealift_format::num::{self, at, size};
-use sealift_format::{Index, InodeKind};
+use sealift_format::num::{self, size};
+use sealift_format::{Index, InodeKind, Object, Row};
 
 use super::{Base, Holder, ObjectReader};
 use crate::Site;
@@ -67,7 +67,7 @@ impl Base {
             for directory in tree.directory..tree.directories_end {
                 for entry in index.directory(directory).entries() {
                     if let InodeKind::Regular(object) = index.inode(index.entry(entry).inode).kind {
-                        places[at(object)].get_or_insert((directory, entry));
+                        places[object.at()].get_or_insert((directory, entry));
                     }
                 }
             }
@@ -82,8 +82,8 @@ impl Holder for DirectoryBase {
         Box::new(Reader::new(self, index))
     }
 
-    fn has_place(&self, object: u32) -> bool {
-        self.places[at(object)].is_some()
+    fn has_place(&self, object: Row<Object>) -> bool {
+        self.places[object.at()].is_some()
     }
 }
 
@@ -93,8 +93,8 @@ impl<'a> Reader<'a> {
     }
 
     /// Opens the file of an object; `None` if none has its size.
-    fn open(&mut self, object: u32) -> Result<Option<File>, Error> {
-        let Some((directory, entry)) = self.base.places[at(object)] else { return Ok(None) };
+    fn open(&mut self, object: Row<Object>) -> Result<Option<File>, Error> {
+        let Some((directory, entry)) = self.base.places[object.at()] else { return Ok(None) };
         if self.target.is_none() {
             self.target = Some(Target::open(&self.base.site, self.index)?);
         }
@@ -112,25 +112,25 @@ impl<'a> Reader<'a> {
         Ok(is_it.then(|| file.into()))
     }
 
-    fn path_of(&self, object: u32) -> PathBuf {
-        let place = self.base.places[at(object)];
+    fn path_of(&self, object: Row<Object>) -> PathBuf {
+        let place = self.base.places[object.at()];
         let below = place.map(|(directory, entry)| self.index.path(directory, self.index.entry(entry)));
         self.base.site.path().join(crate::error::path_of(&below.unwrap_or_default()))
     }
 
-    fn failed(&self, object: u32, error: std::io::Error) -> Error {
+    fn failed(&self, object: Row<Object>, error: std::io::Error) -> Error {
         Error::io("read", self.path_of(object), error)
     }
 
-    fn missing(&self, object: u32) -> Error {
+    fn missing(&self, object: Row<Object>) -> Error {
         let problem = "it is not what the base has there; it was changed".into();
         Error::MissingBase { path: self.path_of(object), problem }
     }
 }
 
 impl ObjectReader for Reader<'_> {
-    fn holds(&mut self, object: u32) -> Result<bool, Error> {
-        let checked = &self.base.checked[at(object)];
+    fn holds(&mut self, object: Row<Object>) -> Result<bool, Error> {
+        let checked = &self.base.checked[object.at()];
         if checked.load(Ordering::Acquire) {
             return Ok(true);
         }
@@ -150,7 +150,7 @@ impl ObjectReader for Reader<'_> {
         Ok(is_right)
     }
 
-    fn read(&mut self, object: u32, range: Range<u64>, out: &mut Vec<u8>) -> Result<(), Error> {
+    fn read(&mut self, object: Row<Object>, range: Range<u64>, out: &mut Vec<u8>) -> Result<(), Error> {
         let missing = |reader: &Self| reader.missing(object);
         let is_whole = range.start == 0 && range.end == self.index.object(object).size;
         if !is_whole && !self.holds(object)? {

@@ -17,7 +17,7 @@ use std::io::{self, Cursor, Read};
 use std::ops::Range;
 
 use sealift_format::num;
-use sealift_format::{Base as RootBase, BaseRange, Index, InodeKind, Object, verity};
+use sealift_format::{Base as RootBase, BaseObject, BaseRange, Index, InodeKind, Object, Row, verity};
 
 use crate::Error;
 pub use check::{check, is_the_only, needed, number_of, short};
@@ -39,7 +39,7 @@ pub(crate) trait Holder: Debug + Send + Sync {
     fn reader<'a>(&'a self, index: &'a Index) -> Box<dyn ObjectReader + 'a>;
 
     /// Returns whether an object is expected to be readable, without checking: reading finds a missing one.
-    fn has_place(&self, _object: u32) -> bool {
+    fn has_place(&self, _object: Row<Object>) -> bool {
         true
     }
 
@@ -55,19 +55,19 @@ pub trait ObjectReader: Debug {
     ///
     /// # Errors
     /// Returns an error if the holder does not have the object or cannot be read.
-    fn read(&mut self, object: u32, range: Range<u64>, out: &mut Vec<u8>) -> Result<(), Error>;
+    fn read(&mut self, object: Row<Object>, range: Range<u64>, out: &mut Vec<u8>) -> Result<(), Error>;
 
     /// Returns whether the holder has an object with its correct content.
     ///
     /// # Errors
     /// Returns an error if it cannot be read for any reason other than absence.
-    fn holds(&mut self, object: u32) -> Result<bool, Error>;
+    fn holds(&mut self, object: Row<Object>) -> Result<bool, Error>;
 
     /// Opens the content of an object as a stream, if the holder offers one; the caller compares it with a checksum.
     ///
     /// # Errors
     /// Returns an error if the holder cannot be read.
-    fn open(&mut self, _object: u32) -> Result<Option<Box<dyn Read>>, Error> {
+    fn open(&mut self, _object: Row<Object>) -> Result<Option<Box<dyn Read>>, Error> {
         Ok(None)
     }
 }
@@ -93,7 +93,7 @@ const WHOLE_LEN: u64 = 4 << 20;
 /// A large object that is read from its start to its end.
 struct Parts<'r, 'a> {
     reader: &'r mut BaseReader<'a>,
-    object: u32,
+    object: Row<BaseObject>,
     size: u64,
     /// The bytes that were read of it, the part at hand included.
     read: u64,
@@ -131,7 +131,7 @@ impl Base {
 }
 
 /// Returns the first path at which an index has an object, for messages.
-pub fn path_of_object(index: &Index, object: u32) -> String {
+pub fn path_of_object(index: &Index, object: Row<Object>) -> String {
     let is_it = |kind| matches!(kind, InodeKind::Regular(found) if found == object);
     let path = (0..).zip(index.directories()).find_map(|(number, directory)| {
         let entry = directory.entries().find(|entry| is_it(index.inode(index.entry(*entry).inode).kind))?;
@@ -166,31 +166,23 @@ impl Bases {
     }
 
     /// Returns whether an object can be read: a request may give only its id, and a directory may hold only one of several refs.
-    pub fn is_at_hand(&self, object: u32) -> bool {
+    pub fn is_at_hand(&self, object: Row<BaseObject>) -> bool {
         self.locate(object).is_some_and(|(at, own)| self.list[at].holder.has_place(own))
     }
 
     /// Returns the base that has an object, and the object's number there.
-    fn locate(&self, object: u32) -> Option<(usize, u32)> {
-        let mut left = object;
-        for (at, base) in self.list.iter().enumerate() {
-            let count = u32::try_from(base.index.objects().len()).unwrap_or(u32::MAX);
-            if left < count {
-                return Some((at, left));
-            }
-            left -= count;
-        }
-        None
+    fn locate(&self, object: Row<BaseObject>) -> Option<(usize, Row<Object>)> {
+        BaseObject::locate(object, self.list.iter().map(|base| base.index.objects().len()))
     }
 
     /// Returns an object's id and size.
-    pub fn object(&self, object: u32) -> Option<&Object> {
+    pub fn object(&self, object: Row<BaseObject>) -> Option<&Object> {
         let (at, own) = self.locate(object)?;
         Some(self.list[at].index.object(own))
     }
 
     /// Returns the path of an object's holder, for messages.
-    pub fn path(&self, object: u32) -> String {
+    pub fn path(&self, object: Row<BaseObject>) -> String {
         let located = self.locate(object);
         located.map_or_else(|| format!("object {object}"), |(at, own)| path_of_object(&self.list[at].index, own))
     }
@@ -208,7 +200,7 @@ impl<'a> BaseReader<'a> {
     ///
     /// # Errors
     /// Returns an error if the holder no longer has the object, or cannot be read.
-    pub fn read(&mut self, object: u32, range: Range<u64>, out: &mut Vec<u8>) -> Result<(), Error> {
+    pub fn read(&mut self, object: Row<BaseObject>, range: Range<u64>, out: &mut Vec<u8>) -> Result<(), Error> {
         let Some((at, own)) = self.bases.locate(object) else {
             return Err(Error::Usage(format!("the bases have no object {object}")));
         };
@@ -233,7 +225,7 @@ impl<'a> BaseReader<'a> {
     /// As [`Self::read`], and any error that `take` returns.
     pub fn read_in_parts(
         &mut self,
-        object: u32,
+        object: Row<BaseObject>,
         mut take: impl FnMut(u64, &[u8]) -> Result<(), Error>,
     ) -> Result<(), Error> {
         let Some(row) = self.bases.object(object).copied() else {
@@ -277,7 +269,7 @@ impl<'a> BaseReader<'a> {
     ///
     /// # Errors
     /// As [`Self::read`].
-    pub fn open<'r>(&'r mut self, object: u32) -> Result<Box<dyn Read + 'r>, Error> {
+    pub fn open<'r>(&'r mut self, object: Row<BaseObject>) -> Result<Box<dyn Read + 'r>, Error> {
         if let Some(content) = self.stream(object)? {
             return Ok(content);
         }
@@ -291,7 +283,7 @@ impl<'a> BaseReader<'a> {
     }
 
     /// Opens the content of a base object as a stream, if its holder offers one.
-    fn stream(&mut self, object: u32) -> Result<Option<Box<dyn Read>>, Error> {
+    fn stream(&mut self, object: Row<BaseObject>) -> Result<Option<Box<dyn Read>>, Error> {
         match self.bases.locate(object) {
             Some((at, own)) => self.readers[at].open(own),
             None => Ok(None),
@@ -302,7 +294,7 @@ impl<'a> BaseReader<'a> {
     ///
     /// # Errors
     /// Returns an error if it cannot be read for any reason other than absence.
-    pub fn holds(&mut self, object: u32) -> Result<bool, Error> {
+    pub fn holds(&mut self, object: Row<BaseObject>) -> Result<bool, Error> {
         let Some((at, own)) = self.bases.locate(object) else { return Ok(false) };
         self.readers[at].holds(own)
     }

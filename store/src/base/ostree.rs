@@ -9,7 +9,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 
 use sealift_format::num::{self, at, size};
 use sealift_format::ostree::Checksum;
-use sealift_format::{Index, InodeKind, OsTree, OsTreeFile};
+use sealift_format::{Index, InodeKind, Object, OsTree, OsTreeFile, Row};
 
 use super::{Base, Holder, ObjectReader, path_of_object};
 use crate::contents::{CommitRef, HashedCommits};
@@ -22,7 +22,7 @@ use crate::{Error, Phase, Progress};
 pub(super) struct OstreeBase {
     repo: Arc<Repo>,
     /// The files of the index for each object, by ascending object.
-    files: Vec<(u32, u32)>,
+    files: Vec<(Row<Object>, u32)>,
     /// For each object, one more than the number of the file that was compared with its id; 0 if none was.
     found: Vec<AtomicU32>,
 }
@@ -90,7 +90,7 @@ impl Base {
 
     /// Uses a repository, which holds the commits of `index`, as a base.
     pub(crate) fn of_repository(repo: &Arc<Repo>, index: Index) -> Self {
-        let mut files: Vec<(u32, u32)> = (0..)
+        let mut files: Vec<(Row<Object>, u32)> = (0..)
             .zip(index.ostree().map_or(&[][..], OsTree::files))
             .filter_map(|(number, file)| match file.kind {
                 InodeKind::Regular(object) => Some((object, number)),
@@ -119,12 +119,12 @@ fn only_commit(repo: &Repo, name: Option<&str>) -> Result<(Checksum, Option<RefN
 
 impl OstreeBase {
     /// Returns the file that was verified to have an object.
-    fn found(&self, object: u32) -> Option<u32> {
-        self.found[at(object)].load(Ordering::Acquire).checked_sub(1)
+    fn found(&self, object: Row<Object>) -> Option<u32> {
+        self.found[object.at()].load(Ordering::Acquire).checked_sub(1)
     }
 
     /// Returns the files that should have an object.
-    fn files_of(&self, object: u32) -> impl Iterator<Item = u32> {
+    fn files_of(&self, object: Row<Object>) -> impl Iterator<Item = u32> {
         let start = self.files.partition_point(|(of, _)| *of < object);
         self.files[start..].iter().take_while(move |(of, _)| *of == object).map(|(_, file)| *file)
     }
@@ -146,7 +146,7 @@ impl<'a> Reader<'a> {
     }
 
     /// Opens a file object; `None` if it is missing or damaged.
-    fn open_file(&self, file: &OsTreeFile, object: u32) -> Result<Option<Content>, Error> {
+    fn open_file(&self, file: &OsTreeFile, object: Row<Object>) -> Result<Option<Content>, Error> {
         let size = self.index.object(object).size;
         match self.base.repo.open_content(&file.checksum, self.index.ostree_attributes(file), size) {
             Err(Error::Repository { .. }) => Ok(None),
@@ -155,7 +155,7 @@ impl<'a> Reader<'a> {
     }
 
     /// Reads a file object to its end, passes its bytes to `take`, and compares them with the object's id. Returns whether they match.
-    fn read_file(&mut self, number: u32, object: u32, mut take: impl FnMut(&[u8])) -> Result<bool, Error> {
+    fn read_file(&mut self, number: u32, object: Row<Object>, mut take: impl FnMut(&[u8])) -> Result<bool, Error> {
         let Some(file) = self.file(number) else { return Ok(false) };
         let Some(mut content) = self.open_file(file, object)? else { return Ok(false) };
         let mut hasher = blake3::Hasher::new();
@@ -174,13 +174,13 @@ impl<'a> Reader<'a> {
         }
         let is_right = hasher.finalize().as_bytes() == &self.index.object(object).id;
         if is_right {
-            self.base.found[at(object)].store(number + 1, Ordering::Release);
+            self.base.found[object.at()].store(number + 1, Ordering::Release);
         }
         Ok(is_right)
     }
 
     /// Reads a part of a file object that is stored uncompressed and was verified before. Returns whether it exists.
-    fn read_part(&self, file: u32, object: u32, range: &Range<u64>, out: &mut Vec<u8>) -> Result<bool, Error> {
+    fn read_part(&self, file: u32, object: Row<Object>, range: &Range<u64>, out: &mut Vec<u8>) -> Result<bool, Error> {
         let Some(file) = self.file(file) else { return Ok(false) };
         let Some(plain) = self.open_file(file, object)?.and_then(Content::into_plain) else { return Ok(false) };
         let start = out.len();
@@ -191,7 +191,7 @@ impl<'a> Reader<'a> {
         }
     }
 
-    fn missing(&self, object: u32) -> Error {
+    fn missing(&self, object: Row<Object>) -> Error {
         let file = self.base.files_of(object).next().and_then(|file| self.file(file));
         let name = file.map_or_else(String::new, |file| object_name(ObjectType::File, &file.checksum));
         let path = path_of_object(self.index, object);
@@ -201,7 +201,7 @@ impl<'a> Reader<'a> {
 }
 
 impl ObjectReader for Reader<'_> {
-    fn holds(&mut self, object: u32) -> Result<bool, Error> {
+    fn holds(&mut self, object: Row<Object>) -> Result<bool, Error> {
         if self.base.found(object).is_some() {
             return Ok(true);
         }
@@ -213,7 +213,7 @@ impl ObjectReader for Reader<'_> {
         Ok(false)
     }
 
-    fn read(&mut self, object: u32, range: Range<u64>, out: &mut Vec<u8>) -> Result<(), Error> {
+    fn read(&mut self, object: Row<Object>, range: Range<u64>, out: &mut Vec<u8>) -> Result<(), Error> {
         let start = out.len();
         let is_whole = range.start == 0 && range.end == self.index.object(object).size;
         if let Some(found) = self.base.found(object).filter(|_| !is_whole)
@@ -237,7 +237,7 @@ impl ObjectReader for Reader<'_> {
         Err(self.missing(object))
     }
 
-    fn open(&mut self, object: u32) -> Result<Option<Box<dyn Read>>, Error> {
+    fn open(&mut self, object: Row<Object>) -> Result<Option<Box<dyn Read>>, Error> {
         for number in self.base.found(object).into_iter().chain(self.base.files_of(object)) {
             if let Some(file) = self.file(number)
                 && let Some(content) = self.open_file(file, object)?

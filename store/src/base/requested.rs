@@ -3,8 +3,7 @@
 use std::collections::HashMap;
 use std::ops::Range;
 
-use sealift_format::num;
-use sealift_format::{Index, Object, Request};
+use sealift_format::{BaseObject, Index, Object, Request, Row, Rows};
 
 use super::{Base, BaseReader, Bases, Holder, ObjectReader};
 use crate::Error;
@@ -16,13 +15,13 @@ pub(super) struct RequestedBase {
     named: sealift_format::Base,
     at_hand: Bases,
     /// For each object, its number among the objects of `at_hand`.
-    places: Vec<Option<u32>>,
+    places: Vec<Option<Row<BaseObject>>>,
 }
 
 /// The first bytes of an object's id, and its size.
 type Start = ([u8; 8], u64);
 /// The whole id, and the object's number among those at hand, if it is there.
-type Known = ([u8; 32], Option<u32>);
+type Known = ([u8; 32], Option<Row<BaseObject>>);
 
 #[derive(Debug)]
 pub(super) struct Reader<'a> {
@@ -43,8 +42,9 @@ impl Base {
         let mut known: HashMap<Start, Known> = HashMap::new();
         let start = |object: &Object| (*object.id.first_chunk().unwrap_or(&[0; 8]), object.size);
         let held = at_hand.list.iter().flat_map(|base| base.index.objects());
-        let place = |number: u32| at_hand.is_at_hand(number).then_some(number);
-        known.extend((0..).zip(held).map(|(number, object)| (start(object), (object.id, place(number)))));
+        let place = |row| at_hand.is_at_hand(row).then_some(row);
+        let held = Rows::new(0..u32::MAX).zip(held);
+        known.extend(held.map(|(row, object)| (start(object), (object.id, place(row)))));
         for object in wanted.objects() {
             known.entry(start(object)).or_insert((object.id, None));
         }
@@ -57,8 +57,8 @@ impl Base {
 }
 
 impl RequestedBase {
-    pub(super) fn place(&self, object: u32) -> Option<u32> {
-        self.places[num::at(object)]
+    pub(super) fn place(&self, object: Row<Object>) -> Option<Row<BaseObject>> {
+        self.places[object.at()]
     }
 }
 
@@ -67,7 +67,7 @@ impl Holder for RequestedBase {
         Box::new(Reader::new(self))
     }
 
-    fn has_place(&self, object: u32) -> bool {
+    fn has_place(&self, object: Row<Object>) -> bool {
         self.place(object).is_some()
     }
 
@@ -83,14 +83,14 @@ impl<'a> Reader<'a> {
 }
 
 impl ObjectReader for Reader<'_> {
-    fn read(&mut self, object: u32, range: Range<u64>, out: &mut Vec<u8>) -> Result<(), Error> {
+    fn read(&mut self, object: Row<Object>, range: Range<u64>, out: &mut Vec<u8>) -> Result<(), Error> {
         match self.base.place(object) {
             Some(place) => self.at_hand.read(place, range, out),
             None => Err(Error::Usage(format!("object {object} of what was requested is not at hand"))),
         }
     }
 
-    fn holds(&mut self, object: u32) -> Result<bool, Error> {
+    fn holds(&mut self, object: Row<Object>) -> Result<bool, Error> {
         self.base.place(object).map_or(Ok(false), |place| self.at_hand.holds(place))
     }
 }

@@ -5,8 +5,8 @@ use std::os::unix::fs::FileExt as _;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use sealift_format::Index;
-use sealift_format::num::{at, size, wide};
+use sealift_format::num::{size, wide};
+use sealift_format::{Index, Object, Row};
 
 use super::{Base, Holder, ObjectReader, path_of_object};
 use crate::Error;
@@ -44,7 +44,7 @@ impl Holder for StoreBase {
         Box::new(Reader::new(self, index))
     }
 
-    fn has_place(&self, object: u32) -> bool {
+    fn has_place(&self, object: Row<Object>) -> bool {
         self.found.digests.contains_key(&object)
     }
 }
@@ -54,7 +54,7 @@ impl<'a> Reader<'a> {
         Self { base, index }
     }
 
-    fn missing(&self, object: u32) -> Error {
+    fn missing(&self, object: Row<Object>) -> Error {
         let path = path_of_object(self.index, object);
         let problem = format!("the content of {path} was changed or removed; use the full bundle");
         Error::MissingBase { path: self.base.repo.path().to_owned(), problem }
@@ -62,9 +62,9 @@ impl<'a> Reader<'a> {
 }
 
 impl ObjectReader for Reader<'_> {
-    fn holds(&mut self, object: u32) -> Result<bool, Error> {
+    fn holds(&mut self, object: Row<Object>) -> Result<bool, Error> {
         // It was compared with its id when it was read.
-        if self.base.found.within.contains_key(&object) || self.base.checked[at(object)].load(Ordering::Acquire) {
+        if self.base.found.within.contains_key(&object) || self.base.checked[object.at()].load(Ordering::Acquire) {
             return Ok(true);
         }
         let Some(digest) = self.base.found.digests.get(&object) else { return Ok(false) };
@@ -81,11 +81,11 @@ impl ObjectReader for Reader<'_> {
             }
         }
         let is_right = hasher.finalize().as_bytes() == &self.index.object(object).id;
-        self.base.checked[at(object)].store(is_right, Ordering::Release);
+        self.base.checked[object.at()].store(is_right, Ordering::Release);
         Ok(is_right)
     }
 
-    fn read(&mut self, object: u32, range: Range<u64>, out: &mut Vec<u8>) -> Result<(), Error> {
+    fn read(&mut self, object: Row<Object>, range: Range<u64>, out: &mut Vec<u8>) -> Result<(), Error> {
         if let Some(part) =
             self.base.found.within.get(&object).and_then(|all| all.get(size(range.start)..size(range.end)))
         {

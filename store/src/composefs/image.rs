@@ -14,7 +14,7 @@ use composefs::generic_tree::LeafId;
 use composefs::tree::{Directory, FileSystem, Inode, LeafContent, RegularFile, Stat};
 use sealift_format::num;
 use sealift_format::verity::{Algorithm, FileDigest};
-use sealift_format::{Attributes, Device, Index, Inode as IndexInode, InodeKind, Ref, Row};
+use sealift_format::{Attributes, Device, Index, Inode as IndexInode, InodeKind, Object, Ref, Row};
 
 use crate::Error;
 use crate::ostree::hex;
@@ -53,7 +53,7 @@ pub fn make<'a>(
     tree: &Ref,
     version: u8,
     algorithm: Algorithm,
-    content: &(dyn Fn(u32) -> Option<ImageContent<'a>> + Sync),
+    content: &(dyn Fn(Row<Object>) -> Option<ImageContent<'a>> + Sync),
 ) -> Result<Vec<u8>, Error> {
     let version = match version {
         0 => FormatVersion::V0,
@@ -82,7 +82,7 @@ pub fn make<'a>(
 struct Maker<'m, 'a> {
     index: &'m Index,
     tree: &'m Ref,
-    content: &'m (dyn Fn(u32) -> Option<ImageContent<'a>> + Sync),
+    content: &'m (dyn Fn(Row<Object>) -> Option<ImageContent<'a>> + Sync),
 }
 
 impl Maker<'_, '_> {
@@ -205,7 +205,7 @@ impl Maker<'_, '_> {
         }))
     }
 
-    fn file<D: FsVerityHashValue>(&self, object: u32) -> Result<RegularFile<D>, Error> {
+    fn file<D: FsVerityHashValue>(&self, object: Row<Object>) -> Result<RegularFile<D>, Error> {
         let unknown = || Error::Usage(format!("the content of object {object} is not known")); // the caller knows all
         match (self.content)(object).ok_or_else(unknown)? {
             ImageContent::Within(bytes) => Ok(RegularFile::Inline(Box::from(bytes))),

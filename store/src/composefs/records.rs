@@ -7,7 +7,7 @@ use std::collections::HashMap;
 
 use sealift_format::num;
 use sealift_format::verity::{self, Algorithm, FileDigest};
-use sealift_format::{Bundle, Error as FormatError, Head, Index, Part};
+use sealift_format::{Bundle, Error as FormatError, Head, Index, Object, Part, Row};
 
 use super::image::WITHIN_LEN_MAX;
 use super::repo::Repo;
@@ -26,9 +26,9 @@ pub(crate) struct StoreRecord {
 /// What is known of the objects of an index, by their numbers.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct KnownObjects {
-    pub(crate) digests: HashMap<u32, FileDigest>,
+    pub(crate) digests: HashMap<Row<Object>, FileDigest>,
     /// The contents stored inside images.
-    pub(crate) within: HashMap<u32, Vec<u8>>,
+    pub(crate) within: HashMap<Row<Object>, Vec<u8>>,
 }
 
 /// The folder of records in a store.
@@ -45,8 +45,7 @@ impl KnownObjects {
         if algorithm != Algorithm::Sha256 || self.digests.len() < index.objects().len() {
             return Ok(());
         }
-        let table: Vec<u8> = (0..)
-            .zip(index.objects())
+        let table: Vec<u8> = Row::all(index.objects())
             .flat_map(|(number, _)| self.digests.get(&number).map_or(&[][..], FileDigest::as_bytes))
             .copied()
             .collect();
@@ -59,7 +58,7 @@ impl KnownObjects {
 
     fn encode(&self, index: &Index, algorithm: Algorithm) -> Vec<u8> {
         let unknown = vec![0; algorithm.digest_len().into()];
-        let numbers = || (0..).zip(index.objects()).map(|(number, _)| number);
+        let numbers = || Row::all(index.objects()).map(|(number, _)| number);
         let mut out = Vec::new();
         for number in numbers() {
             out.extend(self.digests.get(&number).map_or(&unknown[..], FileDigest::as_bytes));
@@ -77,13 +76,13 @@ impl KnownObjects {
             bytes = rest;
             Some(taken)
         };
-        for (number, _) in (0..).zip(index.objects()) {
+        for (number, _) in Row::all(index.objects()) {
             let digest = take(algorithm.digest_len().into())?;
             if digest.iter().any(|byte| *byte != 0) {
                 found.digests.insert(number, FileDigest::new(algorithm, digest)?);
             }
         }
-        for (number, object) in (0..).zip(index.objects()) {
+        for (number, object) in Row::all(index.objects()) {
             if object.size <= WITHIN_LEN_MAX && found.digests.contains_key(&number) {
                 let content = take(usize::try_from(object.size).ok()?)?;
                 if *blake3::hash(content).as_bytes() != object.id {

@@ -9,8 +9,8 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use rustix::fs::ftruncate;
 use rustix::io::{Errno, pwrite};
-use sealift_format::Bundle;
 use sealift_format::num;
+use sealift_format::{Bundle, Object, Row};
 use sealift_verify::content::{ChunkDecoder, Content, Portion};
 use sealift_verify::read_plan::ReadPlan;
 
@@ -57,7 +57,7 @@ impl<'a> Delivery<'a> {
         input: &mut Input,
         start: impl Fn() -> S + Sync,
         take: impl Fn(&mut S, &Content<'_>) -> Result<(), Error> + Sync,
-        finish: impl Fn(&mut S, u32) -> Result<(), Error> + Sync,
+        finish: impl Fn(&mut S, Row<Object>) -> Result<(), Error> + Sync,
     ) -> Result<(), Error> {
         let Self { bundle, bases, plan, jobs, progress, stop } = self;
         let bare = plan.without_data(bundle.into());
@@ -86,8 +86,8 @@ impl<'a> Delivery<'a> {
 }
 
 /// Returns, for each large object, the number of its missing pieces.
-fn missing(plan: &ReadPlan, bare: &[Portion]) -> BTreeMap<u32, AtomicU64> {
-    let mut missing: BTreeMap<u32, AtomicU64> = BTreeMap::new();
+fn missing(plan: &ReadPlan, bare: &[Portion]) -> BTreeMap<Row<Object>, AtomicU64> {
+    let mut missing: BTreeMap<Row<Object>, AtomicU64> = BTreeMap::new();
     let brought = plan.pieces().map(|(_, portion)| portion);
     for portion in brought.chain(bare.iter().copied()).filter(|portion| portion.piece.is_some()) {
         *missing.entry(portion.object).or_default().get_mut() += 1;

@@ -51,13 +51,14 @@ pub(crate) fn without_repository_files(index: &Index) -> Result<Option<Index>, E
     }
     for file in ostree.files() {
         let node = match file.kind {
-            InodeKind::Regular(content) => Node::Regular { content },
+            InodeKind::Regular(object) => Node::Regular { content: object.number() },
             InodeKind::Symlink(link) => Node::Symlink(index.symlink_target(link)),
             _ => continue,
         };
         builder.ostree_file(index.ostree_attributes(file), node);
     }
-    let rows: Vec<Object> = builder.contents().iter().map(|object| *index.object(*object)).collect();
+    let rows: Vec<Object> =
+        builder.contents().iter().map(|object| index.objects()[sealift_format::num::at(*object)]).collect();
     Ok(Some(Index::parse(builder.finish(rows.into_iter(), index.verity())?, u64::MAX)?))
 }
 

@@ -6,41 +6,41 @@ use parking_lot::{Condvar, Mutex, MutexGuard};
 
 use crate::threads::panic_guard::OnPanic;
 
-/// Items by number. A thread that comes before its turn waits.
+/// Items by their keys. A thread that comes before its turn waits.
 #[derive(Debug)]
-pub struct OrderedSlots<T> {
-    state: Mutex<State<T>>,
+pub struct OrderedSlots<K, T> {
+    state: Mutex<State<K, T>>,
     changed: Condvar,
 }
 
 #[derive(Debug)]
-struct State<T> {
+struct State<K, T> {
     /// `None` while a thread has the item.
-    things: BTreeMap<u32, Option<T>>,
+    things: BTreeMap<K, Option<T>>,
     is_over: bool,
 }
 
-impl<T> OrderedSlots<T> {
-    /// Wraps items by their numbers.
+impl<K: Copy + Ord, T> OrderedSlots<K, T> {
+    /// Wraps items by their keys.
     #[must_use]
-    pub fn new(things: BTreeMap<u32, T>) -> Self {
-        let things = things.into_iter().map(|(number, thing)| (number, Some(thing))).collect();
+    pub fn new(things: BTreeMap<K, T>) -> Self {
+        let things = things.into_iter().map(|(key, thing)| (key, Some(thing))).collect();
         Self { state: Mutex::new(State { things, is_over: false }), changed: Condvar::new() }
     }
 
-    /// Passes the item of that number, if any, to `act` once `is_turn` accepts it. Does nothing after an abort.
-    pub fn act(&self, number: u32, is_turn: impl Fn(&T) -> bool, act: impl FnOnce(&mut T)) {
-        let Some(mut thing) = self.wait(number, is_turn) else { return };
+    /// Passes the item of that key, if any, to `act` once `is_turn` accepts it. Does nothing after an abort.
+    pub fn act(&self, key: K, is_turn: impl Fn(&T) -> bool, act: impl FnOnce(&mut T)) {
+        let Some(mut thing) = self.wait(key, is_turn) else { return };
         let _guard = OnPanic(|| self.give_up());
         act(&mut thing);
-        self.lock().things.insert(number, Some(thing));
+        self.lock().things.insert(key, Some(thing));
         self.changed.notify_all();
     }
 
-    fn wait(&self, number: u32, is_turn: impl Fn(&T) -> bool) -> Option<T> {
+    fn wait(&self, key: K, is_turn: impl Fn(&T) -> bool) -> Option<T> {
         let mut state = self.lock();
         while !state.is_over {
-            let slot = state.things.get_mut(&number)?;
+            let slot = state.things.get_mut(&key)?;
             if slot.as_ref().is_some_and(&is_turn) {
                 return slot.take();
             }
@@ -61,7 +61,7 @@ impl<T> OrderedSlots<T> {
         state.things.into_values().flatten()
     }
 
-    fn lock(&self) -> MutexGuard<'_, State<T>> {
+    fn lock(&self) -> MutexGuard<'_, State<K, T>> {
         self.state.lock()
     }
 }

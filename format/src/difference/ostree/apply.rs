@@ -156,7 +156,7 @@ impl Laid<'_> {
                 }
                 FileOf::Base(file) => {
                     let node = match file.kind {
-                        InodeKind::Regular(content) => Node::Regular { content },
+                        InodeKind::Regular(object) => Node::Regular { content: object.number() },
                         InodeKind::Symlink(symlink) => Node::Symlink(base.symlink_target(symlink)),
                         _ => continue,
                     };

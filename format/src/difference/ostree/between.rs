@@ -4,7 +4,8 @@ use alloc::collections::{BTreeMap, BTreeSet};
 use alloc::string::{String, ToString as _};
 use alloc::vec::Vec;
 
-use crate::index::{Index, InodeKind, OsTree, OsTreeFile, OsTreeKind, OsTreeObject};
+use crate::Row;
+use crate::index::{Index, InodeKind, Object, OsTree, OsTreeFile, OsTreeKind, OsTreeObject};
 use crate::num::at;
 use crate::ostree::{Checksum, DirTree};
 
@@ -135,7 +136,7 @@ impl OsTreeDifference {
 pub(in crate::difference) fn is_same_file(
     (base, old): (&Index, &OsTreeFile),
     (wanted, new): (&Index, &OsTreeFile),
-    is_same_object: impl Fn(u32, u32) -> bool,
+    is_same_object: impl Fn(Row<Object>, Row<Object>) -> bool,
 ) -> bool {
     let is_same_content = match (old.kind, new.kind) {
         (InodeKind::Regular(old), InodeKind::Regular(new)) => is_same_object(old, new),

@@ -10,7 +10,7 @@ use crate::index::{RepositoryFile, parse_symlinks, row_fault};
 use crate::name::is_collection_id;
 use crate::num::at;
 use crate::ostree::{Commit, Dictionary, Malformed, dirmeta};
-use crate::{Error, Part};
+use crate::{Error, Part, Row};
 
 use super::dirtrees::{DirTrees, WINDOW_LOG};
 use super::{
@@ -183,7 +183,7 @@ impl OsTreeDifference {
         for file in &mut self.files {
             file.content = match file.content {
                 Content::Symlink(_) => Content::Symlink(symlinks.next().unwrap_or(0)),
-                _ => Content::Regular(objects.next().unwrap_or(Reference::Base(0))),
+                _ => Content::Regular(objects.next().unwrap_or(Reference::Base(Row::FIRST))),
             };
         }
     }

@@ -274,7 +274,7 @@ fn what_is_listed() {
     assert_eq!(listed(&difference), expected);
     assert_eq!(difference.objects(), [object(9)]);
     let g = difference.edits().iter().find(|edit| difference.path(edit) == b"kept/new/g").expect("it is listed");
-    assert_eq!(g.op.new_file().map(|file| file.content), Some(Content::Regular(Reference::Base(0))));
+    assert_eq!(g.op.new_file().map(|file| file.content), Some(Content::Regular(Reference::Base(Row::FIRST))));
 }
 
 #[test]

@@ -93,7 +93,7 @@ fn rules_of_the_bytes() {
         |d| {
             let own = find(d, b"s");
             if let Op::Changed(changed) = &mut d.edits[own].op {
-                changed.content = Some(Content::Regular(Reference::Base(3)));
+                changed.content = Some(Content::Regular(Reference::Base(Row::new(3).expect("it is small"))));
             }
         },
         "neither base nor difference",
@@ -139,7 +139,7 @@ fn rules_of_the_base() {
                 _ => None,
             };
             if let Some(Content::Regular(Reference::Carried(object))) = content {
-                *object = 1 - *object;
+                *object = Row::new(1 - object.number()).expect("there are two");
             }
         }
     };

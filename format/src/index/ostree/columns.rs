@@ -5,6 +5,8 @@ use alloc::vec::Vec;
 use crate::bytes::{Widths, put_planes};
 
 use super::{OsTreeKind, RepositoryFile};
+use crate::Row;
+use crate::index::Object;
 
 /// The section's columns as they grow.
 #[derive(Debug, Default)]
@@ -13,7 +15,7 @@ pub(in crate::index) struct Columns {
     lens: Vec<u32>,
     bytes: Vec<u8>,
     file_rows: Vec<u32>,
-    regulars: Vec<u32>,
+    regulars: Vec<Option<Row<Object>>>,
     target_lens: Vec<u16>,
     targets: Vec<u8>,
     commits: Vec<u32>,
@@ -41,7 +43,7 @@ impl Columns {
         number
     }
 
-    pub(in crate::index) fn add_regular(&mut self, row: u32, object: u32) {
+    pub(in crate::index) fn add_regular(&mut self, row: u32, object: Option<Row<Object>>) {
         self.file_rows.push(row);
         self.regulars.push(object);
     }
@@ -69,7 +71,7 @@ impl Columns {
         out.extend(&self.bytes);
         out.extend(count(self.file_rows.len()));
         put(out, &self.file_rows);
-        put(out, &self.regulars);
+        put_planes(out, self.regulars.iter().map(|object| Row::column(*object).to_le_bytes()));
         put_planes(out, self.target_lens.iter().map(|len| len.to_le_bytes()));
         out.extend(&self.targets);
         put(out, &self.commits);

@@ -11,19 +11,19 @@ use super::{OsTree, OsTreeFile, OsTreeKind, OsTreeObject, OsTreeRef, RepositoryF
 use crate::attributes::{Attributes, FileType};
 use crate::bytes::Reader;
 use crate::index::rows::{number, parse_symlinks, row_fault};
-use crate::index::{InodeKind, row};
+use crate::index::{InodeKind, Object, row};
 use crate::name::is_collection_id;
 use crate::num::at;
 use crate::ostree::file::FileHasher;
 use crate::ostree::{Checksum, Commit, Dictionary, DirTree, Malformed, dirmeta};
-use crate::{Error, Part};
+use crate::{Error, Part, Row};
 
 /// Section 11 as it stands there, before anything is known of what belongs to what.
 pub(in crate::index) struct Section<'a> {
     bytes: &'a [u8],
     objects: Vec<OsTreeObject>,
     file_rows: Vec<u32>,
-    pub(in crate::index) file_objects: Vec<u32>,
+    pub(in crate::index) file_objects: Vec<Option<Row<Object>>>,
     pub(in crate::index) targets: Vec<(u32, u32)>,
     commits: Vec<u32>,
     collections: Vec<String>,
@@ -63,7 +63,7 @@ impl<'a> Section<'a> {
                 _ => return Err(row_fault("an OSTree file is neither a regular file nor a symbolic link", at)),
             }
         }
-        let file_objects = reader.planes::<4>(regulars)?.u32s().collect();
+        let file_objects = reader.planes::<4>(regulars)?.u32s().map(Row::of_column).collect();
         let targets = parse_symlinks(&mut reader, symlinks)?;
         let commits = reader.planes::<4>(refs)?.u32s().collect();
         let mut collections = Vec::with_capacity(refs);

@@ -2,13 +2,14 @@
 
 use std::collections::{HashMap, HashSet};
 
-use sealift_format::InodeKind;
 use sealift_format::num;
+use sealift_format::{BaseObject, InodeKind, Row, Rows};
 
 use super::names::{likeness, skeleton, split};
 use super::{row, similar};
+use crate::pack::PackOptions;
 use crate::pack::order::for_each_path;
-use crate::pack::{PackOptions, sequence::Sequenced};
+use crate::pack::sequence::{PackedObject, Sequenced};
 use crate::{Error, Progress};
 use sealift_store::base::Bases;
 use sealift_store::source::Source;
@@ -21,7 +22,7 @@ const SEVERAL: usize = 3;
 /// A file of a base.
 struct BaseFile {
     path: Vec<u8>,
-    object: u32,
+    object: Row<BaseObject>,
 }
 
 /// Files of the bases, indexed by their names.
@@ -39,15 +40,15 @@ struct Names<'a> {
 pub(super) fn choose(
     sources: &[&Source],
     packed: &Sequenced,
-    carried: &[u32],
+    carried: &[Row<PackedObject>],
     bases: &Bases,
     options: &PackOptions,
     progress: &Progress,
-) -> Result<Vec<Vec<u32>>, Error> {
+) -> Result<Vec<Vec<Row<BaseObject>>>, Error> {
     let files = base_files(bases);
     let names = Names::new(&files);
     let paths = paths(sources, packed, carried);
-    let mut choice: Vec<Vec<u32>> = carried
+    let mut choice: Vec<Vec<_>> = carried
         .iter()
         .map(|object| {
             let from = row(packed, *object);
@@ -55,10 +56,10 @@ pub(super) fn choose(
             paths.get(object).map_or_else(Vec::new, |path| names.resembling(path, most))
         })
         .collect();
-    let taken: HashSet<u32> = choice.iter().flatten().copied().collect();
+    let taken: HashSet<_> = choice.iter().flatten().copied().collect();
     let known: HashSet<[u8; 32]> = packed.objects.iter().map(|object| object.id).collect();
     // Files that were removed and that resemble no file by name may have been moved and changed.
-    let mut gone: Vec<u32> = files
+    let mut gone: Vec<_> = files
         .iter()
         .map(|file| file.object)
         .filter(|object| !taken.contains(object) && bases.object(*object).is_some_and(|row| !known.contains(&row.id)))
@@ -66,7 +67,7 @@ pub(super) fn choose(
     gone.sort_unstable();
     gone.dedup();
     let alone: Vec<usize> = (0..carried.len()).filter(|at| choice[*at].is_empty()).collect();
-    let objects: Vec<u32> = alone.iter().map(|at| carried[*at]).collect();
+    let objects: Vec<_> = alone.iter().map(|at| carried[*at]).collect();
     let found = similar::find(sources, packed, &objects, bases, &gone, (options.jobs, progress))?;
     for (at, found) in alone.into_iter().zip(found) {
         choice[at].extend(found);
@@ -77,8 +78,9 @@ pub(super) fn choose(
 /// Returns the non-empty, readable regular files of all bases, in order.
 fn base_files(bases: &Bases) -> Vec<BaseFile> {
     let mut files = Vec::new();
-    let mut first = 0;
+    let mut of_bases = Rows::new(0..u32::MAX);
     for index in bases.indexes() {
+        let of_index: Vec<Row<BaseObject>> = of_bases.by_ref().take(index.objects().len()).collect();
         for tree in index.refs() {
             for number in tree.directory..tree.directories_end {
                 let directory = index.directory(number);
@@ -86,7 +88,9 @@ fn base_files(bases: &Bases) -> Vec<BaseFile> {
                 for entry in directory.entries() {
                     let entry = index.entry(entry);
                     let InodeKind::Regular(object) = index.inode(entry.inode).kind else { continue };
-                    if index.object(object).size == 0 || !bases.is_at_hand(first + object) {
+                    let size = index.object(object).size;
+                    let object = of_index[object.at()];
+                    if size == 0 || !bases.is_at_hand(object) {
                         continue;
                     }
                     let mut path = prefix.clone();
@@ -94,19 +98,22 @@ fn base_files(bases: &Bases) -> Vec<BaseFile> {
                         path.push(b'/');
                     }
                     path.extend(index.name(entry));
-                    files.push(BaseFile { path, object: first + object });
+                    files.push(BaseFile { path, object });
                 }
             }
         }
-        first += u32::try_from(index.objects().len()).unwrap_or(u32::MAX);
     }
     files
 }
 
 /// Returns the first path of each carried object.
-fn paths(sources: &[&Source], packed: &Sequenced, carried: &[u32]) -> HashMap<u32, Vec<u8>> {
-    let wanted: HashSet<u32> = carried.iter().copied().collect();
-    let mut paths: HashMap<u32, Vec<u8>> = HashMap::new();
+fn paths(
+    sources: &[&Source],
+    packed: &Sequenced,
+    carried: &[Row<PackedObject>],
+) -> HashMap<Row<PackedObject>, Vec<u8>> {
+    let wanted: HashSet<_> = carried.iter().copied().collect();
+    let mut paths: HashMap<_, Vec<u8>> = HashMap::new();
     for (number, source) in sources.iter().enumerate() {
         for_each_path(source, |path, content| {
             let object = packed.object_of[number][num::at(content)];
@@ -146,7 +153,7 @@ impl<'a> Names<'a> {
 
     /// Returns at most `most` base objects for the file at `path`, the best first. The previous file at the path is enough: beside it, siblings cost
     /// more than they save (spec/rationale.md, "What resembles what").
-    fn resembling(&self, path: &[u8], most: usize) -> Vec<u32> {
+    fn resembling(&self, path: &[u8], most: usize) -> Vec<Row<BaseObject>> {
         if let Some(at) = self.by_path.get(path) {
             return vec![self.files[*at].object];
         }
@@ -166,7 +173,7 @@ impl<'a> Names<'a> {
             &|| first_of(of(self.by_name_skeleton.get(&skeleton(name)))),
             &|| if most > 1 { siblings() } else { Vec::new() },
         ];
-        let mut found: Vec<u32> = Vec::new();
+        let mut found: Vec<_> = Vec::new();
         for way in ways {
             for at in way() {
                 let object = self.files[at].object;
@@ -209,14 +216,15 @@ mod tests {
     fn what_the_path_had_comes_alone_and_others_by_name() {
         let paths = ["lib/libfoo.so.1.2", "src/one.c", "src/two.c", "src/two.h"];
         let files: Vec<BaseFile> =
-            (0..).zip(paths).map(|(object, path)| BaseFile { path: path.into(), object }).collect();
+            Rows::new(0..4).zip(paths).map(|(object, path)| BaseFile { path: path.into(), object }).collect();
         let names = Names::new(&files);
-        assert_eq!(names.resembling(b"src/one.c", SEVERAL), [1], "the same path, and no siblings");
-        assert_eq!(names.resembling(b"lib/libfoo.so.1.3", 1), [0], "another version");
-        assert_eq!(names.resembling(b"elsewhere/two.h", 1), [3], "moved");
-        let mut siblings = names.resembling(b"src/three.c", SEVERAL);
+        let resembling = |path, most| names.resembling(path, most).iter().map(|object| object.at()).collect::<Vec<_>>();
+        assert_eq!(resembling(b"src/one.c", SEVERAL), [1], "the same path, and no siblings");
+        assert_eq!(resembling(b"lib/libfoo.so.1.3", 1), [0], "another version");
+        assert_eq!(resembling(b"elsewhere/two.h", 1), [3], "moved");
+        let mut siblings = resembling(b"src/three.c", SEVERAL);
         siblings.sort_unstable();
         assert_eq!(siblings, [1, 2], "new: siblings of its extension");
-        assert!(names.resembling(b"src/three.c", 1).is_empty(), "siblings are for small files");
+        assert!(resembling(b"src/three.c", 1).is_empty(), "siblings are for small files");
     }
 }

@@ -2,14 +2,14 @@
 
 use parking_lot::Mutex;
 use sealift_format::num;
-use sealift_format::{Codec, pieces};
+use sealift_format::{Codec, Row, pieces};
 
 use super::over_prefix::compress;
 use super::plan::{Limits, Planned};
 use super::{row, suffix};
 use crate::pack::PackOptions;
 use crate::pack::scan::close_up;
-use crate::pack::sequence::Sequenced;
+use crate::pack::sequence::{PackedObject, Sequenced};
 use crate::pack::writer::{ChunkWriter, StoredChunk};
 use crate::{Error, Progress};
 use sealift_store::base::{BaseReader, Bases};
@@ -30,16 +30,16 @@ pub(super) struct Encoder<'a> {
 #[derive(Clone, Copy, Debug)]
 pub(super) struct PiecePlace {
     /// The job that stores it, if it has data.
-    pub(super) job: Option<u32>,
+    pub(super) job: Option<usize>,
     pub(super) chaining_value: [u8; 32],
 }
 
 /// The place of a chunk among the stored ones.
 #[derive(Clone, Copy, Debug)]
 struct Job {
-    number: u32,
+    number: usize,
     /// The job of the previous piece of its object.
-    after: Option<u32>,
+    after: Option<usize>,
 }
 
 /// Numbers the chunks. Pieces without data have no job.
@@ -123,7 +123,7 @@ impl Encoder<'_> {
         Ok(None)
     }
 
-    fn append(&self, hand: &mut WorkerState<'_>, object: u32, start: u64, end: u64) -> Result<(), Error> {
+    fn append(&self, hand: &mut WorkerState<'_>, object: Row<PackedObject>, start: u64, end: u64) -> Result<(), Error> {
         let item = row(self.packed, object).first;
         let content = self.sources[item.source].open(item.content, &mut hand.cache)?;
         let at = hand.data.len();

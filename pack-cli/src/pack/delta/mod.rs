@@ -14,11 +14,13 @@ mod suffix;
 use std::collections::HashMap;
 use std::time::{Duration, Instant};
 
-use sealift_format::num::{self, wide};
-use sealift_format::{Base as RootBase, Chunk, Codec, Difference, Index, Large, Layout, Piece, Request, verity};
+use sealift_format::num::wide;
+use sealift_format::{
+    Base as RootBase, Chunk, Codec, Difference, Index, Large, Layout, Piece, Request, Row, Rows, verity,
+};
 
 use super::compress::Compressor;
-use super::contents::{build_index, holes_of};
+use super::contents::{PackedRows, build_index, holes_of};
 use super::estimate::{DeltaEstimate, Estimate, nanos, scaled, spread};
 use super::sequence::{PackedObject, Sequenced};
 use super::writer::ChunkWriter;
@@ -83,7 +85,7 @@ impl<'a> Prepared<'a> {
         let plan = Plan::new(items, hot_end, options.chunk_len);
         let packed = pipeline::Pipeline::new(&sources, plan, None, options, progress);
         let (packed, _) = packed.run(options.jobs.max(1))?;
-        let (index, _) = build_index(&refs, &packed)?;
+        let (index, packed_rows) = build_index(&refs, &packed)?;
 
         let bases = Bases::new(match target {
             DeltaFor::Bases(bases) => bases,
@@ -101,7 +103,7 @@ impl<'a> Prepared<'a> {
         let level = options.level.max(DIRTREES_LEVEL);
         let compress = |prefix: &[u8], bytes: &[u8]| over_prefix::compress(level, bytes, prefix);
         let difference = Difference::between(first, others, &index, compress).map_err(Error::Usage)?;
-        let carried = Carried::new(&packed, &difference);
+        let carried = Carried::new(&packed_rows, &index, &difference);
         let choice = choose::choose(&sources, &packed, &carried.objects, &bases, options, progress)?;
         let limits = Limits::new(options);
         let planned = plan::plan(&packed, &carried.objects, &choice, &bases, &limits);
@@ -219,25 +221,23 @@ fn delta_stats(difference: &Difference, layout: &Layout) -> DeltaStats {
 /// The packed objects that no base has.
 struct Carried {
     /// In packing order.
-    objects: Vec<u32>,
+    objects: PackedRows,
     /// The packed object of each row of the difference.
-    of_row: Vec<u32>,
+    of_row: PackedRows,
 }
 
 impl Carried {
-    fn new(packed: &Sequenced, difference: &Difference) -> Self {
-        let by_id: HashMap<[u8; 32], u32> =
-            (0..).zip(&packed.objects).map(|(number, object)| (object.id, number)).collect();
-        let of_row: Vec<u32> =
-            difference.objects().iter().map(|object| by_id.get(&object.id).copied().unwrap_or(u32::MAX)).collect();
+    /// `order` has the packed objects in the order of the wanted index.
+    fn new(order: &[Row<PackedObject>], index: &Index, difference: &Difference) -> Self {
+        let of_row: PackedRows = difference.carried_in(index).iter().map(|object| order[object.at()]).collect();
         let mut objects = of_row.clone();
         objects.sort_unstable();
         Self { objects, of_row }
     }
 }
 
-fn row(packed: &Sequenced, object: u32) -> &PackedObject {
-    &packed.objects[num::at(object)]
+fn row(packed: &Sequenced, object: Row<PackedObject>) -> &PackedObject {
+    &packed.objects[object.at()]
 }
 
 /// Builds the layout, which numbers the objects as the difference does.
@@ -248,29 +248,31 @@ fn build_layout(
     places: &[Option<PiecePlace>],
     writer: ChunkWriter,
 ) -> (Layout, Spool) {
-    let number_of: HashMap<u32, u32> = (0..).zip(&carried.of_row).map(|(number, object)| (*object, number)).collect();
-    let number = |object: &u32| number_of.get(object).copied().unwrap_or(u32::MAX);
-    let mut pieces: HashMap<u32, Vec<Piece>> = HashMap::new();
+    let mut row_of = vec![Row::FIRST; packed.objects.len()];
+    for (row, object) in Rows::new(0..u32::MAX).zip(&carried.of_row) {
+        row_of[object.at()] = row;
+    }
+    let mut pieces: HashMap<Row<PackedObject>, Vec<Piece>> = HashMap::new();
     // The plan contains pieces in order.
     for (chunk, place) in planned.iter().zip(places) {
         if let (Some((object, _)), Some(place)) = (chunk.piece, place) {
-            let chunk = place.job.map(|job| writer.chunk_of_job[num::at(job)]);
+            let chunk = place.job.map(|job| writer.chunk_of_job[job]);
             pieces.entry(object).or_default().push(Piece { chunk, chaining_value: place.chaining_value });
         }
     }
     let mut layout = Layout {
-        grouped: writer.grouped.iter().map(number).collect(),
+        grouped: writer.grouped.iter().map(|object| row_of[object.at()]).collect(),
         chunks: writer.chunks,
         ranges: writer.ranges,
         ..Layout::default()
     };
-    for (object, packed_number) in (0..).zip(&carried.of_row) {
-        if let Some(own) = pieces.remove(packed_number) {
+    for (object, from) in Rows::new(0..u32::MAX).zip(&carried.of_row) {
+        if let Some(own) = pieces.remove(from) {
             let first_piece = u32::try_from(layout.pieces.len()).unwrap_or(u32::MAX);
             layout.large.push(Large { object, first_piece });
             layout.pieces.extend(own);
         }
-        holes_of(&mut layout, object, row(packed, *packed_number));
+        holes_of(&mut layout, object, row(packed, *from));
     }
     (layout, writer.spool)
 }

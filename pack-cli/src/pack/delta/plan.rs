@@ -2,11 +2,11 @@
 
 use std::collections::HashSet;
 
-use sealift_format::{BaseRange, data_len};
+use sealift_format::{BaseObject, BaseRange, Row, data_len};
 
 use super::row;
 use crate::pack::PackOptions;
-use crate::pack::sequence::Sequenced;
+use crate::pack::sequence::{PackedObject, Sequenced};
 use sealift_store::base::Bases;
 
 /// Size limits of a delta bundle's parts.
@@ -24,9 +24,9 @@ pub(super) struct Limits {
 #[derive(Clone, Debug, Default)]
 pub(super) struct Planned {
     /// The packed objects of a group.
-    pub(super) objects: Vec<u32>,
+    pub(super) objects: Vec<Row<PackedObject>>,
     /// A packed object and the number of its piece.
-    pub(super) piece: Option<(u32, u64)>,
+    pub(super) piece: Option<(Row<PackedObject>, u64)>,
     /// Size of its decoded data in bytes.
     pub(super) len: u64,
     pub(super) prefix: Vec<BaseRange>,
@@ -59,8 +59,8 @@ impl Limits {
 /// Plans the chunks of the carried objects, in order. `choice` has for each the base objects that resemble it, the best first.
 pub(super) fn plan(
     packed: &Sequenced,
-    carried: &[u32],
-    choice: &[Vec<u32>],
+    carried: &[Row<PackedObject>],
+    choice: &[Vec<Row<BaseObject>>],
     bases: &Bases,
     limits: &Limits,
 ) -> Vec<Planned> {
@@ -68,7 +68,7 @@ pub(super) fn plan(
     let mut open = Group::default();
     for (object, chosen) in carried.iter().zip(choice) {
         let from = row(packed, *object);
-        let chosen: Vec<(u32, u64)> =
+        let chosen: Vec<BaseSize> =
             chosen.iter().map(|base| (*base, bases.object(*base).map_or(0, |row| row.size))).collect();
         if from.size > limits.piece_len() {
             planned.extend((0..from.size.div_ceil(limits.piece_len())).map(|number| {
@@ -97,24 +97,27 @@ pub(super) fn plan(
     planned
 }
 
+/// A base object and its size.
+type BaseSize = (Row<BaseObject>, u64);
+
 /// A chunk of whole objects that may still grow.
 #[derive(Default)]
 struct Group {
     chunk: Planned,
     prefix_len: u64,
     /// The base objects in its prefix.
-    named: HashSet<u32>,
+    named: HashSet<Row<BaseObject>>,
 }
 
 impl Group {
     /// Returns whether an object of `len` bytes of data fits without truncating the base objects that resemble it.
-    fn has_room(&self, len: u64, chosen: &[(u32, u64)], limits: &Limits) -> bool {
+    fn has_room(&self, len: u64, chosen: &[BaseSize], limits: &Limits) -> bool {
         let len = self.chunk.len + len;
         let added: u64 = chosen.iter().filter(|(base, _)| !self.named.contains(base)).map(|(_, size)| size).sum();
         len <= limits.group && self.prefix_len + added <= limits.prefix_room(len)
     }
 
-    fn add(&mut self, object: u32, (len, size): (u64, u64), chosen: &[(u32, u64)], limits: &Limits) {
+    fn add(&mut self, object: Row<PackedObject>, (len, size): (u64, u64), chosen: &[BaseSize], limits: &Limits) {
         self.chunk.objects.push(object);
         self.chunk.len += len;
         for base in chosen {
@@ -137,7 +140,7 @@ impl Group {
 }
 
 /// Returns the part of a base object at the relative position of `start..end` in an object of `size` bytes, extended on both sides as room permits.
-fn window((object, base_size): (u32, u64), (start, end, size): (u64, u64, u64), room: u64) -> Option<BaseRange> {
+fn window((object, base_size): BaseSize, (start, end, size): (u64, u64, u64), room: u64) -> Option<BaseRange> {
     let len = room.min(base_size);
     if len == 0 {
         return None;
@@ -155,13 +158,14 @@ mod tests {
 
     #[test]
     fn a_window_lies_where_the_piece_does() {
+        let base = Row::new(7).expect("it is small");
         let range =
-            |base, piece, room| window((7, base), piece, room).map(|range| (range.object, range.offset, range.len));
-        assert_eq!(range(100, (0, 10, 100), 1000), Some((7, 0, 100)));
-        assert_eq!(range(1000, (0, 100, 1000), 200), Some((7, 0, 200)));
-        assert_eq!(range(1000, (900, 1000, 1000), 200), Some((7, 800, 200)));
-        assert_eq!(range(1000, (400, 600, 1000), 200), Some((7, 400, 200)));
-        assert_eq!(range(2000, (400, 600, 1000), 200), Some((7, 900, 200)));
+            |size, piece, room| window((base, size), piece, room).map(|range| (range.object, range.offset, range.len));
+        assert_eq!(range(100, (0, 10, 100), 1000), Some((base, 0, 100)));
+        assert_eq!(range(1000, (0, 100, 1000), 200), Some((base, 0, 200)));
+        assert_eq!(range(1000, (900, 1000, 1000), 200), Some((base, 800, 200)));
+        assert_eq!(range(1000, (400, 600, 1000), 200), Some((base, 400, 200)));
+        assert_eq!(range(2000, (400, 600, 1000), 200), Some((base, 900, 200)));
         assert_eq!(range(u64::MAX, (400, 600, 1000), 200).map(|(_, _, len)| len), Some(200));
         assert_eq!((range(0, (0, 1, 1), 9), range(9, (0, 1, 1), 0)), (None, None));
     }

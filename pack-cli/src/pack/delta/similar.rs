@@ -1,12 +1,13 @@
 //! Finds similar objects by content alone: files that were moved, renamed and changed.
 
 use sealift_format::num;
+use sealift_format::{BaseObject, Row};
 use std::collections::HashMap;
 
 use parking_lot::Mutex;
 
 use super::row;
-use crate::pack::sequence::Sequenced;
+use crate::pack::sequence::{PackedObject, Sequenced};
 use crate::{Error, Progress};
 use sealift_store::base::{BaseReader, Bases};
 use sealift_store::source::{OpenCache, Source};
@@ -28,11 +29,11 @@ type Sketch = Vec<u64>;
 pub(super) fn find(
     sources: &[&Source],
     packed: &Sequenced,
-    objects: &[u32],
+    objects: &[Row<PackedObject>],
     bases: &Bases,
-    gone: &[u32],
+    gone: &[Row<BaseObject>],
     (jobs, progress): (usize, &Progress),
-) -> Result<Vec<Option<u32>>, Error> {
+) -> Result<Vec<Option<Row<BaseObject>>>, Error> {
     if objects.is_empty() || gone.is_empty() {
         return Ok(vec![None; objects.len()]);
     }
@@ -73,14 +74,14 @@ pub(super) fn find(
 }
 
 /// Computes the sketch of each object, on several threads.
-fn sketches<S>(
+fn sketches<S, T>(
     jobs: usize,
-    objects: &[u32],
+    objects: &[Row<T>],
     start: impl Fn() -> S + Sync,
-    make: impl Fn(&mut S, u32) -> Result<Sketch, Error> + Sync,
+    make: impl Fn(&mut S, Row<T>) -> Result<Sketch, Error> + Sync,
 ) -> Result<Vec<Sketch>, Error> {
     let made = Mutex::new(vec![Sketch::new(); objects.len()]);
-    let tasks: Vec<(usize, u32)> = objects.iter().copied().enumerate().collect();
+    let tasks: Vec<(usize, Row<T>)> = objects.iter().copied().enumerate().collect();
     for_each(jobs.max(1), &tasks, start, |own, (at, object)| {
         let sketch = make(own, *object)?;
         made.lock()[*at] = sketch;

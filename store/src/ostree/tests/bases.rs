@@ -1,5 +1,6 @@
 //! A repository as a base: everything read from it has been compared with its object's id.
 
+use sealift_format::{BaseObject, Row};
 use std::ffi::OsString;
 use std::io::Read as _;
 use std::path::{Path, PathBuf};
@@ -19,15 +20,14 @@ fn base_of(repo: &Path) -> Bases {
 }
 
 /// Returns the number of the object with so many bytes, and its path in the repository.
-fn object_of(bases: &Bases, repo: &Path, size: usize) -> (u32, PathBuf) {
+fn object_of(bases: &Bases, repo: &Path, size: usize) -> (Row<BaseObject>, PathBuf) {
     let index = bases.indexes()[0];
-    let object =
-        (0..).zip(index.objects()).find(|(_, row)| usize::try_from(row.size) == Ok(size)).expect("an object").0;
+    let object = Row::all(index.objects()).find(|(_, row)| usize::try_from(row.size) == Ok(size)).expect("an object").0;
     let files = index.ostree().expect("commits").files();
     let is_of = |kind| matches!(kind, sealift_format::InodeKind::Regular(found) if found == object);
     let file = files.iter().find(|file| is_of(file.kind)).expect("a file");
     let mode = Repo::open(repo).expect("it opens").config().mode;
-    (object, repo.join("objects").join(loose_path(ObjectType::File, &file.checksum, mode)))
+    (BaseObject::of_first(object), repo.join("objects").join(loose_path(ObjectType::File, &file.checksum, mode)))
 }
 
 /// Small objects, read at once, and large ones: unchanged, in parts, and changed after they were checked.
@@ -107,9 +107,9 @@ fn either_of_two_files() {
     let (_, first) = object_of(&bases, &repo, 7);
     std::fs::remove_file(first).expect("it is there");
     let mut out = Vec::new();
-    BaseReader::new(&bases).open(0).expect("the other has it").read_to_end(&mut out).expect("it is read");
+    BaseReader::new(&bases).open(Row::FIRST).expect("the other has it").read_to_end(&mut out).expect("it is read");
     assert_eq!(out, b"content");
     let mut out = Vec::new();
-    BaseReader::new(&bases).read(0, 2..5, &mut out).expect("the other has it");
+    BaseReader::new(&bases).read(Row::FIRST, 2..5, &mut out).expect("the other has it");
     assert_eq!(out, b"nte");
 }

@@ -12,7 +12,7 @@ use parking_lot::Mutex;
 use rustix::io::Errno;
 use sealift_format::num;
 use sealift_format::verity::FileDigest;
-use sealift_format::{Bundle, Image, Index, InodeKind, Limits, Ref};
+use sealift_format::{Bundle, Image, Index, InodeKind, Limits, Object, Ref, Row};
 
 use super::check::{Check, Fault, RightImage, digest_of, objects_of};
 use super::link::{Link, Standing};
@@ -110,8 +110,8 @@ impl Held {
         let mut found = KnownObjects::default();
         let is_sealed = records(repo).is_sealed(name);
         if let Some(kept) = StoreRecord::load(repo, name)? {
-            let ids: HashMap<_, u32> = kept.index.objects().iter().map(|object| object.id).zip(0..).collect();
-            for (number, object) in (0..).zip(index.objects()) {
+            let ids: HashMap<_, _> = Row::all(kept.index.objects()).map(|(row, object)| (object.id, row)).collect();
+            for (number, object) in Row::all(index.objects()) {
                 let Some(of_kept) = ids.get(&object.id) else { continue };
                 found.digests.extend(kept.found.digests.get(of_kept).map(|digest| (number, digest.clone())));
                 found.within.extend(kept.found.within.get(of_kept).map(|content| (number, content.clone())));
@@ -188,7 +188,7 @@ impl Tree<'_> {
     /// Builds the bytes of an image from the index. Returns `None` if they do not match the stated digest because some input is unknown.
     fn make(&self, image: &Image, repo: &Repo) -> Option<Vec<u8>> {
         let found = &self.held.found;
-        let content = |object: u32| match found.within.get(&object) {
+        let content = |object: Row<Object>| match found.within.get(&object) {
             Some(bytes) => Some(ImageContent::Within(bytes)),
             None => found.digests.get(&object).map(ImageContent::Named),
         };

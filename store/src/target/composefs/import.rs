@@ -9,7 +9,7 @@ use parking_lot::Mutex;
 use rustix::fs::fstatvfs;
 use sealift_format::num;
 use sealift_format::verity::{Algorithm, FileDigest, FileHasher};
-use sealift_format::{Bundle, Error as FormatError, Image, InodeKind, Object, Opened, Part, Ref};
+use sealift_format::{Bundle, Error as FormatError, Image, InodeKind, Object, Opened, Part, Ref, Row};
 use sealift_verify::kernel::{self, KernelError};
 
 use super::delta;
@@ -206,15 +206,15 @@ fn sort_out(
     for directory in chosen.iter().flat_map(|chosen| chosen.tree.directory..chosen.tree.directories_end) {
         for entry in index.directory(directory).entries() {
             if let InodeKind::Regular(object) = index.inode(index.entry(entry).inode).kind {
-                wanted[num::at(object)] = true;
+                wanted[object.at()] = true;
             }
         }
     }
     let mut sorted = Sorted { wanted, known: KnownObjects::default(), unsealed: Vec::new(), checked: 0, hashed: 0 };
     let Some((kept, repo)) = held else { return Ok(sorted) };
-    let by_id: HashMap<&[u8; 32], u32> = kept.index.objects().iter().map(|object| &object.id).zip(0..).collect();
+    let by_id: HashMap<_, _> = Row::all(kept.index.objects()).map(|(row, object)| (&object.id, row)).collect();
     let mut named = Vec::new();
-    for ((number, object), wanted) in (0..).zip(index.objects()).zip(&mut sorted.wanted) {
+    for ((number, object), wanted) in Row::all(index.objects()).zip(&mut sorted.wanted) {
         let Some(of_kept) = by_id.get(&object.id).filter(|_| *wanted) else { continue };
         let Some(digest) = kept.found.digests.get(of_kept) else { continue };
         if object.size > WITHIN_LEN_MAX {
@@ -228,7 +228,7 @@ fn sort_out(
     if options.trust_record && !seals {
         for (number, digest, _) in named {
             sorted.known.digests.insert(number, digest.clone());
-            sorted.wanted[num::at(number)] = false;
+            sorted.wanted[number.at()] = false;
         }
         return Ok(sorted);
     }
@@ -251,7 +251,7 @@ fn sort_out(
     )?;
     for (number, digest, size, is_sealed) in there.into_inner() {
         sorted.known.digests.insert(number, digest.clone());
-        sorted.wanted[num::at(number)] = false;
+        sorted.wanted[number.at()] = false;
         sorted.unsealed.extend((seals && !is_sealed).then(|| (digest.clone(), size)));
     }
     Ok(sorted)
@@ -385,7 +385,7 @@ impl Job<'_> {
             self.chosen.iter().flat_map(|chosen| chosen.images.iter().map(|image| (chosen.tree, image)))
         {
             self.progress.check()?;
-            let content = |object: u32| match found.within.get(&object) {
+            let content = |object: Row<Object>| match found.within.get(&object) {
                 Some(bytes) => Some(ImageContent::Within(bytes)),
                 None => found.digests.get(&object).map(ImageContent::Named),
             };

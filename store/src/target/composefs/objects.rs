@@ -10,7 +10,7 @@ use parking_lot::Mutex;
 use rustix::fs::{AtFlags, unlinkat};
 use sealift_format::num;
 use sealift_format::verity::{self, Algorithm, FileDigest, FileHasher};
-use sealift_format::{Bundle, data_len};
+use sealift_format::{Bundle, Object, Row, data_len};
 use sealift_verify::content::{Content, Portion};
 use sealift_verify::read_plan::ReadPlan;
 
@@ -39,15 +39,15 @@ impl<'a> Plan<'a> {
     }
 
     /// Returns the wanted objects, some of which may have no data.
-    pub(super) fn objects(&self) -> impl Iterator<Item = u32> {
+    pub(super) fn objects(&self) -> impl Iterator<Item = Row<Object>> {
         self.reads.objects()
     }
 
-    fn size(&self, object: u32) -> u64 {
+    fn size(&self, object: Row<Object>) -> u64 {
         self.bundle.index.object(object).size
     }
 
-    fn is_large(&self, object: u32) -> bool {
+    fn is_large(&self, object: Row<Object>) -> bool {
         self.size(object) > self.bundle.head.root().maxima.piece_len()
     }
 
@@ -65,8 +65,8 @@ impl<'a> Plan<'a> {
     }
 
     /// Returns the wanted objects that have bytes and come from a base.
-    fn lacking(&self) -> Vec<u32> {
-        let is_lacking = |object: &u32| self.size(*object) > 0 && !self.bundle.layout.is_carried(*object);
+    fn lacking(&self) -> Vec<Row<Object>> {
+        let is_lacking = |object: &Row<Object>| self.size(*object) > 0 && !self.bundle.layout.is_carried(*object);
         self.objects().filter(is_lacking).collect()
     }
 
@@ -97,7 +97,7 @@ pub(super) struct Work<'a> {
     transaction: &'a Transaction<'a>,
     algorithm: Algorithm,
     progress: &'a Progress,
-    large: BTreeMap<u32, Large>,
+    large: BTreeMap<Row<Object>, Large>,
     found: Mutex<KnownObjects>,
     written: AtomicU64,
     written_bytes: AtomicU64,
@@ -233,7 +233,7 @@ impl<'a> Work<'a> {
         self.written_bytes.fetch_add(size, Ordering::Relaxed);
     }
 
-    fn note(&self, object: u32, digest: FileDigest, within: Option<&[u8]>) {
+    fn note(&self, object: Row<Object>, digest: FileDigest, within: Option<&[u8]>) {
         let mut found = self.found.lock();
         found.digests.insert(object, digest);
         found.within.extend(within.map(|content| (object, content.to_vec())));
@@ -251,7 +251,7 @@ impl<'a> Work<'a> {
         Ok(())
     }
 
-    fn large_file(&self, object: u32, large: &Large) -> Result<Arc<File>, Error> {
+    fn large_file(&self, object: Row<Object>, large: &Large) -> Result<Arc<File>, Error> {
         let failed = |error: io::Error| self.transaction.unwritten(error);
         let mut slot = large.file.lock();
         if let Some(file) = &*slot {
@@ -263,7 +263,7 @@ impl<'a> Work<'a> {
     }
 
     /// Completes the object of a large file when all of its pieces are in place.
-    fn finish_large(&self, object: u32) -> Result<(), Error> {
+    fn finish_large(&self, object: Row<Object>) -> Result<(), Error> {
         let Some(large) = self.large.get(&object) else { return Ok(()) };
         let mut hasher = FileHasher::new(&parameters(self.algorithm));
         for tree in std::mem::take(&mut *large.trees.lock()).values() {
@@ -275,7 +275,7 @@ impl<'a> Work<'a> {
     }
 
     /// Turns a complete large file into its object, unless the store has it.
-    fn place(&self, object: u32, digest: FileDigest) -> Result<(), Error> {
+    fn place(&self, object: Row<Object>, digest: FileDigest) -> Result<(), Error> {
         let size = self.plan.size(object);
         if self.transaction.has(&digest, size)? {
             let removed = unlinkat(self.transaction.stage(), large_name(object), AtFlags::empty());
@@ -289,6 +289,6 @@ impl<'a> Work<'a> {
     }
 }
 
-fn large_name(object: u32) -> String {
+fn large_name(object: Row<Object>) -> String {
     format!("large-{object}")
 }

@@ -8,7 +8,7 @@ use parking_lot::Mutex;
 use rustix::fs::{FallocateFlags, FileType, Mode, OFlags, fallocate, fstat};
 use rustix::io::Errno;
 use sealift_format::num;
-use sealift_format::{InodeKind, pieces};
+use sealift_format::{InodeKind, Object, Row, pieces};
 
 use super::files::{Builder, WorkerState};
 use super::plan::Place;
@@ -23,7 +23,7 @@ pub(super) struct Adopted {
     /// Entries of complete regular files.
     pub(super) entries: HashSet<u32>,
     /// Pieces of large objects whose first file is incomplete.
-    pub(super) pieces: BTreeSet<(u32, u64)>,
+    pub(super) pieces: BTreeSet<(Row<Object>, u64)>,
 }
 
 /// What a file was found to contain.

@@ -1,5 +1,6 @@
 //! The end of an update: each file that was built moves to its place in the target by one rename.
 
+use sealift_format::Row;
 use std::os::fd::{AsFd as _, AsRawFd as _, BorrowedFd};
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -357,7 +358,7 @@ impl Update<'_> {
     /// Returns the place of a directory's name; the root of the tree has none.
     fn place_of(&self, directory: u32) -> Option<Place> {
         let row = self.target.index.directory(directory);
-        Some(Place { object: 0, entry: row.entry, directory: row.parent? })
+        Some(Place { object: Row::FIRST, entry: row.entry, directory: row.parent? })
     }
 
     fn set_metadata(&self, walk: &mut TargetWalk, place: Place, depth: Depth) -> Result<(), Error> {

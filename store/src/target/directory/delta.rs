@@ -5,7 +5,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use crate::Site;
-use sealift_format::{Bundle, Delta, Index, verity};
+use sealift_format::{Bundle, Delta, Index, Object, Row, verity};
 
 use super::installed::Installed;
 use super::job::Job;
@@ -120,7 +120,7 @@ pub(super) fn check_brought(job: &Job<'_>, target: &Path, pending: &Selection) -
     if !job.options.bases.places.is_empty() {
         return Ok(());
     }
-    let is_lacking = |object: u32| !bundle.layout.is_carried(object) && bundle.index.object(object).size > 0;
+    let is_lacking = |object: Row<Object>| !bundle.layout.is_carried(object) && bundle.index.object(object).size > 0;
     let mut lacking = pending.regulars.iter().filter(|place| is_lacking(place.object)).peekable();
     let Some(first) = lacking.peek() else { return Ok(()) };
     let path = bundle.index.path(first.directory, bundle.index.entry(first.entry));

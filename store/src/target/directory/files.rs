@@ -11,7 +11,7 @@ use rustix::fs::{
 };
 use rustix::io::Errno;
 use sealift_format::num;
-use sealift_format::{Attributes, Bundle, FileType, Inode, InodeKind, data_len, data_ranges};
+use sealift_format::{Attributes, Bundle, FileType, Inode, InodeKind, Object, Row, data_len, data_ranges};
 use sealift_verify::content::Content;
 
 use super::metadata::Privilege;
@@ -157,7 +157,7 @@ impl<'a> Builder<'a> {
     }
 
     /// Creates the other files of a large object once its first file has all pieces.
-    pub(super) fn finish_large(&self, hand: &mut WorkerState, object: u32) -> Result<(), Error> {
+    pub(super) fn finish_large(&self, hand: &mut WorkerState, object: Row<Object>) -> Result<(), Error> {
         let Some((&first, duplicates)) = self.selection.places_of(object).split_first() else { return Ok(()) };
         let file = self.open(hand, first, OFlags::RDWR, Mode::empty())?.map_err(self.failed("write", first))?;
         for &place in duplicates {
@@ -374,7 +374,7 @@ impl<'a> Builder<'a> {
 
     /// Creates a hard link. The file that it names exists, unless it is a device that was left out.
     pub(super) fn link(&self, from: &mut WorkerState, to: &mut WorkerState, link: &Link) -> Result<(), Error> {
-        let place = Place { object: 0, entry: link.entry, directory: link.directory };
+        let place = Place { object: Row::FIRST, entry: link.entry, directory: link.directory };
         let ((from, old), (to, new)) = (self.spot(from, link.from)?, self.spot(to, place)?);
         match linkat(from, &*old, to, &*new, AtFlags::empty()) {
             Err(Errno::NOENT) if !self.privilege.is_root() => Ok(()),

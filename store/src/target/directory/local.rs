@@ -6,7 +6,7 @@ use parking_lot::Mutex;
 
 use rustix::fs::{FileType, Mode, OFlags, fstat};
 use sealift_format::num;
-use sealift_format::{Index, InodeKind, Ref};
+use sealift_format::{Index, InodeKind, Object, Ref, Row};
 
 use super::adopt::{Content, check_content};
 use super::files::{Builder, WorkerState};
@@ -74,14 +74,14 @@ fn places_by_object(
     selection: &Selection,
     installed: &Index,
     tree: &Ref,
-) -> HashMap<u32, Vec<(u32, u32)>> {
+) -> HashMap<Row<Object>, Vec<(u32, u32)>> {
     let objects = selection.regulars.iter().map(|place| place.object);
-    let by_id: HashMap<[u8; 32], u32> = objects
+    let by_id: HashMap<[u8; 32], _> = objects
         .map(|object| (wanted.object(object), object))
         .filter(|(row, _)| row.size > 0)
         .map(|(row, object)| (row.id, object))
         .collect();
-    let mut places: HashMap<u32, Vec<(u32, u32)>> = HashMap::new();
+    let mut places: HashMap<_, Vec<_>> = HashMap::new();
     for directory in tree.directory..tree.directories_end {
         for entry in installed.directory(directory).entries() {
             if let InodeKind::Regular(object) = installed.inode(installed.entry(entry).inode).kind

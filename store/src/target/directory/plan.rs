@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use sealift_format::num::{at, wide};
-use sealift_format::{Blocks, Bundle, DiskUse, Index, InodeKind, Ref};
+use sealift_format::{Blocks, Bundle, DiskUse, Index, InodeKind, Object, Ref, Row};
 use sealift_verify::read_plan::ReadPlan;
 
 /// The wanted files, by the work they need.
@@ -20,14 +20,14 @@ pub(crate) struct Selection {
     /// The reads that bring their contents.
     pub(crate) reads: ReadPlan,
     /// Objects and numbers of pieces that are already in place.
-    done_pieces: BTreeSet<(u32, u64)>,
+    done_pieces: BTreeSet<(Row<Object>, u64)>,
 }
 
 /// A name to create.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Place {
-    /// The object of a regular file; 0 for other kinds.
-    pub(crate) object: u32,
+    /// The object of a regular file; the first for other kinds.
+    pub(crate) object: Row<Object>,
     pub(crate) entry: u32,
     pub(crate) directory: u32,
 }
@@ -74,7 +74,7 @@ impl Selection {
                 }
                 let new = match inode.kind {
                     InodeKind::Regular(object) => place(object),
-                    _ => place(0),
+                    _ => place(Row::FIRST),
                 };
                 place_of[entry.inode.at()] = Some(new);
                 match inode.kind {
@@ -108,7 +108,12 @@ impl Selection {
     }
 
     /// Drops regular files and pieces that are already in place.
-    pub(crate) fn take_away(&mut self, bundle: &Bundle, is_done: impl Fn(u32) -> bool, pieces: BTreeSet<(u32, u64)>) {
+    pub(crate) fn take_away(
+        &mut self,
+        bundle: &Bundle,
+        is_done: impl Fn(u32) -> bool,
+        pieces: BTreeSet<(Row<Object>, u64)>,
+    ) {
         self.regulars.retain(|place| !is_done(place.entry));
         self.done_pieces.extend(pieces);
         self.measure(bundle);
@@ -118,13 +123,13 @@ impl Selection {
     fn measure(&mut self, bundle: &Bundle) {
         let mut wanted = vec![false; bundle.index.objects().len()];
         for place in &self.regulars {
-            wanted[at(place.object)] = true;
+            wanted[place.object.at()] = true;
         }
         self.reads = ReadPlan::new(bundle.into(), wanted, &|object, piece| self.done_pieces.contains(&(object, piece)));
     }
 
     /// Returns the files that have an object.
-    pub(crate) fn places_of(&self, object: u32) -> &[Place] {
+    pub(crate) fn places_of(&self, object: Row<Object>) -> &[Place] {
         let start = self.regulars.partition_point(|place| place.object < object);
         let len = self.regulars[start..].partition_point(|place| place.object == object);
         &self.regulars[start..start + len]

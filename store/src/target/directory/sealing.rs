@@ -14,7 +14,7 @@ use rustix::fs::{FileType, Mode, OFlags, chmod, fstat};
 use rustix::io::Errno;
 use sealift_format::num;
 use sealift_format::verity::Parameters;
-use sealift_format::{BLOCK_LEN, Error as FormatError, Head, Index, Part, verity};
+use sealift_format::{BLOCK_LEN, Error as FormatError, Head, Index, Object, Part, Row, verity};
 use sealift_verify::kernel::{self, KernelError, Sealed};
 
 use super::files::{Builder, WorkerState};
@@ -40,7 +40,7 @@ pub(super) struct Sealing {
     /// Whether the index of the last bundle was sealed with a signature.
     was_signed: bool,
     /// The kernel's digests of objects.
-    digests: Mutex<BTreeMap<u32, [u8; 32]>>,
+    digests: Mutex<BTreeMap<Row<Object>, [u8; 32]>>,
     files: AtomicU64,
 }
 
@@ -123,7 +123,7 @@ impl Sealing {
     pub(super) fn take_known(&self, old: (&Index, &[[u8; 32]]), new: &Index) {
         let known: BTreeMap<[u8; 32], [u8; 32]> =
             old.0.objects().iter().zip(old.1).map(|(object, digest)| (object.id, *digest)).collect();
-        let known = (0..).zip(new.objects()).filter_map(|(number, object)| Some((number, *known.get(&object.id)?)));
+        let known = Row::all(new.objects()).filter_map(|(number, object)| Some((number, *known.get(&object.id)?)));
         self.digests.lock().extend(known);
     }
 
@@ -148,7 +148,13 @@ impl Sealing {
         }
     }
 
-    fn seal(&self, at: BorrowedFd<'_>, name: &[u8], object: u32, path: impl Fn() -> PathBuf) -> Result<(), Error> {
+    fn seal(
+        &self,
+        at: BorrowedFd<'_>,
+        name: &[u8],
+        object: Row<Object>,
+        path: impl Fn() -> PathBuf,
+    ) -> Result<(), Error> {
         let file = open_to_seal(at, name).map_err(|error| Error::io("open", path(), error))?;
         let failed = |error| Error::kernel(path(), error);
         match seal_open(file.as_fd(), &Parameters::default(), None).map_err(failed)? {

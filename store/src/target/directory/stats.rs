@@ -92,7 +92,7 @@ fn paths<S: Serializer>(paths: &[PathBuf], serializer: S) -> Result<S::Ok, S::Er
 
 /// Returns the stats of a new tree with this selection, as far as they are known before.
 pub(super) fn expected(bundle: &Bundle, selection: &Selection) -> UnpackStats {
-    let mut objects: Vec<u32> = selection.regulars.iter().map(|place| place.object).collect();
+    let mut objects: Vec<_> = selection.regulars.iter().map(|place| place.object).collect();
     objects.dedup();
     let kind = |place: &Place| bundle.index.inode(bundle.index.entry(place.entry).inode).kind;
     let is_symlink = |place: &&Place| matches!(kind(place), InodeKind::Symlink(_));

@@ -9,7 +9,7 @@ use parking_lot::Mutex;
 
 use sealift_format::num::{self, at};
 use sealift_format::ostree::Checksum;
-use sealift_format::{Attributes, Bundle, Chunk, Holds, InodeKind};
+use sealift_format::{Attributes, Bundle, Chunk, Holds, InodeKind, Object, Row};
 use sealift_verify::content::Content;
 use sealift_verify::read_plan::ReadPlan;
 
@@ -35,7 +35,7 @@ pub(super) struct Work<'a> {
     progress: &'a Progress,
     reads: ReadPlan,
     /// Large objects, assembled before they are written: a checksum covers all bytes in order.
-    large: BTreeMap<u32, Mutex<Option<File>>>,
+    large: BTreeMap<Row<Object>, Mutex<Option<File>>>,
 }
 
 impl<'a> Work<'a> {
@@ -48,9 +48,9 @@ impl<'a> Work<'a> {
     ) -> Self {
         let mut wanted = vec![false; bundle.index.objects().len()];
         for object in plan.wanted.keys().flatten() {
-            wanted[at(*object)] = true;
+            wanted[object.at()] = true;
         }
-        let large = bundle.layout.large.iter().map(|large| large.object).filter(|object| wanted[at(*object)]);
+        let large = bundle.layout.large.iter().map(|large| large.object).filter(|object| wanted[object.at()]);
         let large = large.map(|object| (object, Mutex::default())).collect();
         let reads = ReadPlan::new(bundle.into(), wanted, &|_, _| false);
         Self { bundle, bases, carried, plan, transaction, progress, reads, large }
@@ -65,9 +65,10 @@ impl<'a> Work<'a> {
     }
 
     /// Returns the wanted objects that have bytes and come from a base.
-    fn lacking(&self) -> Vec<u32> {
+    fn lacking(&self) -> Vec<Row<Object>> {
         let layout = &self.bundle.layout;
-        let is_lacking = |object: &u32| !layout.is_carried(*object) && self.bundle.index.object(*object).size > 0;
+        let is_lacking =
+            |object: &Row<Object>| !layout.is_carried(*object) && self.bundle.index.object(*object).size > 0;
         self.plan.wanted.keys().flatten().copied().filter(is_lacking).collect()
     }
 
@@ -94,8 +95,8 @@ impl<'a> Work<'a> {
     }
 
     /// Returns the wanted objects of which a chunk holds data.
-    fn wanted_of(&self, chunk: u32) -> Vec<u32> {
-        let is_wanted = |object: &u32| self.plan.wanted.contains_key(&Some(*object));
+    fn wanted_of(&self, chunk: u32) -> Vec<Row<Object>> {
+        let is_wanted = |object: &Row<Object>| self.plan.wanted.contains_key(&Some(*object));
         match &self.chunk(chunk).holds {
             Holds::Group(range) => self.bundle.layout.group(range).iter().copied().filter(is_wanted).collect(),
             Holds::Piece => {
@@ -168,7 +169,7 @@ impl<'a> Work<'a> {
     }
 
     /// Builds the files of a large object when all of its pieces are in place.
-    fn finish_large(&self, object: u32) -> Result<(), Error> {
+    fn finish_large(&self, object: Row<Object>) -> Result<(), Error> {
         let slot = self.large.get(&object).map(|slot| slot.lock().take());
         let Some(file) = slot.flatten() else { return Ok(()) };
         let failed = |error: io::Error| self.transaction.unwritten(error);
@@ -184,7 +185,7 @@ impl<'a> Work<'a> {
     }
 
     /// Writes all files of an object, reading its content anew for each.
-    fn write<'c>(&self, object: u32, content: &mut dyn FnMut(u64) -> Box<dyn Read + 'c>) -> Result<(), Error> {
+    fn write<'c>(&self, object: Row<Object>, content: &mut dyn FnMut(u64) -> Box<dyn Read + 'c>) -> Result<(), Error> {
         let size = self.bundle.index.object(object).size;
         for file in self.plan.wanted.get(&Some(object)).map_or(&[][..], Vec::as_slice) {
             self.write_one(*file, size, &mut *content(size))?;
@@ -206,8 +207,8 @@ impl<'a> Work<'a> {
             return Ok(());
         }
         let by_id = self.bases.by_id();
-        let row = |object: u32| self.bundle.index.object(object);
-        let files = |object: u32| self.plan.wanted.get(&Some(object)).map_or(&[][..], Vec::as_slice);
+        let row = |object: Row<Object>| self.bundle.index.object(object);
+        let files = |object: Row<Object>| self.plan.wanted.get(&Some(object)).map_or(&[][..], Vec::as_slice);
         let bytes = lacking.iter().map(|object| row(*object).size).sum();
         let count = lacking.iter().map(|object| files(*object).len()).sum::<usize>();
         self.progress.enter(Phase::Copying, bytes, num::wide(count));
@@ -230,7 +231,7 @@ impl<'a> Work<'a> {
     }
 
     /// Returns the error for a content that a base had when it was checked.
-    fn lost(&self, object: u32, error: Error) -> Error {
+    fn lost(&self, object: Row<Object>, error: Error) -> Error {
         match error {
             Error::Io { source, .. } if source.kind() == io::ErrorKind::InvalidData => {
                 let path = base::path_of_object(&self.bundle.index, object);

@@ -10,7 +10,7 @@ use rustix::io::Errno;
 use sealift_format::num;
 use sealift_format::ostree::Checksum;
 use sealift_format::verity::{self, Algorithm, FileDigest, FileHasher, Parameters};
-use sealift_format::{Index, InodeKind, OsTreeFile};
+use sealift_format::{Index, InodeKind, Object, OsTreeFile, Row};
 use sealift_verify::kernel::{self, KernelError};
 
 use crate::ostree::object::ObjectType;
@@ -54,7 +54,7 @@ struct Asked<'a> {
     /// Objects that have to be read.
     unknown: Vec<(Numbered<'a>, u64)>,
     /// Digests of contents, from the kernel or by reading, by their numbers in the index.
-    digests: HashMap<u32, [u8; 32]>,
+    digests: HashMap<Row<Object>, [u8; 32]>,
     /// Whether two files of equal content have different digests.
     are_several: bool,
 }
@@ -165,7 +165,7 @@ impl<'a> ObjectCheck<'a> {
     /// Returns whether the digests are complete and match the index's objects.
     fn is_right(&self, asked: &Asked<'_>) -> bool {
         let table: Option<Vec<[u8; 32]>> =
-            (0..).zip(self.index.objects()).map(|(object, _)| asked.digests.get(&object).copied()).collect();
+            Row::all(self.index.objects()).map(|(object, _)| asked.digests.get(&object).copied()).collect();
         !asked.are_several && table.is_some_and(|table| verity::digest(table.as_flattened()) == *self.index.verity())
     }
 
@@ -238,7 +238,7 @@ impl<'a> ObjectCheck<'a> {
 }
 
 impl Asked<'_> {
-    fn note(&mut self, object: u32, digest: [u8; 32]) {
+    fn note(&mut self, object: Row<Object>, digest: [u8; 32]) {
         self.are_several |= self.digests.insert(object, digest).is_some_and(|other| other != digest);
     }
 }
@@ -248,7 +248,7 @@ fn lock<'m, 'a>(asked: &'m Mutex<Asked<'a>>) -> MutexGuard<'m, Asked<'a>> {
 }
 
 /// Returns the content of a regular file.
-fn object_of(file: &OsTreeFile) -> Option<u32> {
+fn object_of(file: &OsTreeFile) -> Option<Row<Object>> {
     match file.kind {
         InodeKind::Regular(object) => Some(object),
         _ => None,

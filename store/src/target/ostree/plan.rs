@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, HashMap, HashSet};
 
 use sealift_format::num;
 use sealift_format::ostree::{Checksum, Commit, DirTree};
-use sealift_format::{InodeKind, OsTreeKind, OsTreeObject, Ref};
+use sealift_format::{InodeKind, Object, OsTreeKind, OsTreeObject, Ref, Row};
 
 use super::carried::Carried;
 use super::closure::Seen;
@@ -22,7 +22,7 @@ pub(super) struct Plan<'a> {
     transaction: &'a Transaction<'a>,
     repo: &'a Repo,
     /// For each object of the bundle, the files to build from it; links are under `None`.
-    pub(super) wanted: BTreeMap<Option<u32>, Vec<u32>>,
+    pub(super) wanted: BTreeMap<Option<Row<Object>>, Vec<u32>>,
     /// Children before parents.
     pub(super) metadata: Vec<(OsTreeKind, OsTreeObject)>,
     seen: HashSet<(OsTreeKind, Checksum)>,
@@ -183,7 +183,8 @@ impl<'a> Plan<'a> {
             |is: &dyn Fn(ObjectType) -> bool| num::wide(seen.damaged.iter().filter(|(_, kind)| is(*kind)).count());
         let count =
             |is: &dyn Fn(OsTreeKind) -> bool| num::wide(self.metadata.iter().filter(|(kind, _)| is(*kind)).count());
-        let size = |object: &Option<u32>| object.map_or(0, |object| self.carried.bundle.index.object(object).size);
+        let size =
+            |object: &Option<Row<Object>>| object.map_or(0, |object| self.carried.bundle.index.object(object).size);
         let len = |files: &Vec<u32>| num::wide(files.len());
         OsTreeStats {
             commits: count(&|kind| kind == OsTreeKind::Commit)
