@@ -50,13 +50,7 @@ fn check_all(bundle: &Bundle, file: &[u8], contents: &[Vec<u8>]) -> Result<(), C
     let (plan, files) = (ReadPlan::all(bundle.into()), OsTreeFiles::new(bundle));
     let mut table = VerityTable::new(bundle);
     let mut large: BTreeMap<_, _> = files.large(bundle).into_iter().collect();
-    for (number, object) in Row::all(bundle.index.objects()) {
-        if !bundle.layout.is_carried(number) {
-            let content = contents.iter().find(|content| hash(content) == object.id).expect("a base has it");
-            table.take(Checked::Object { object: number, digest: sealift_format::verity::digest(content) });
-            large.remove(&number);
-        }
-    }
+    large.retain(|object, _| bundle.layout.is_carried(*object));
     let mut decoder = ChunkDecoder::default();
     for (number, stored) in stored_chunks(bundle.head.chunks_at(), &bundle.layout, file) {
         let chunk = &bundle.layout.chunks[at(number)];
@@ -78,6 +72,14 @@ fn check_all(bundle: &Bundle, file: &[u8], contents: &[Vec<u8>]) -> Result<(), C
     for mut files in large.into_values() {
         while files.take_bare(bundle) {}
         files.check(bundle)?;
+    }
+    // What the chunks hold is checked first.
+    for (number, object) in (0..).zip(bundle.index.objects()).filter(|(number, _)| !bundle.layout.is_carried(*number)) {
+        let content = contents.iter().find(|content| hash(content) == object.id).expect("a base has it");
+        let mut of_it = files.of(bundle, number);
+        of_it.push(content);
+        of_it.check(bundle)?;
+        table.take(Checked::Object { object: number, digest: sealift_format::verity::digest(content) });
     }
     table.check(bundle).map(drop)
 }

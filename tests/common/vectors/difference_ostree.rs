@@ -28,7 +28,7 @@ pub(super) fn vectors() -> Vec<Vector> {
         with_repository_files(),
         &["good-ostree"],
     );
-    [vec![good, history, repository], sections(), objects(), trees(), files(), refs(), misfits()]
+    [vec![good, history, repository, of_wrong_owner()], sections(), objects(), trees(), files(), refs(), misfits()]
         .into_iter()
         .flatten()
         .collect()
@@ -143,6 +143,29 @@ fn of_history() -> Bundle {
         ..OsTreeDifference::default()
     });
     delta
+}
+
+/// Returns a commit of `a`, which the base has, and `u`: a new file of content that the base has.
+fn of_wrong_owner() -> Vector {
+    let tree = |owner| dir([("a", file("one\n")), ("u", file("two\n").owner(owner, 0))]);
+    let base = with_commit();
+    let wanted = Bundle::with_other_dirtrees(tree(1), tree(0), Packing::default());
+    let carried = wanted.index.ostree.as_ref().expect("it has a commit").objects[0].1.clone();
+    let mut delta = wanted.relative_to(&[&base], &[(1, None)], Packing::default());
+    let difference = delta.difference();
+    let (row, object) = (difference.attribute_row(&file("").owner(1, 0)), difference.object(b"two\n"));
+    difference.ostree = Some(OsTreeDifference {
+        commits: vec![(0, 0)],
+        carried: vec![carried],
+        trees: vec![dirtree(&tree(0))],
+        prefix: prefix(&base),
+        files: vec![row],
+        regulars: vec![object],
+        refs: vec![(0, Vec::new())],
+        ..OsTreeDifference::default()
+    });
+    let comment = "u belongs to another owner than its checksum says, and a base has its content";
+    on(&["good-ostree"], vector("difference-ostree-file-owner", "object", comment, delta.encode()))
 }
 
 fn reject_ostree(name: &str, kind: &str, comment: &str, change: impl FnOnce(&mut OsTreeDifference)) -> Vector {
