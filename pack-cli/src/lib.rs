@@ -182,7 +182,7 @@ pub use sealift_format::{Base as RootBase, Error as FormatError};
 pub use sealift_format::{
     Bundle, Chunk, Envelope, Head, Identity, Image, Index, Kind, Limits, Opened, Request, Root, name,
 };
-pub use sealift_store::base::GivenBases;
+pub use sealift_store::base::{GivenBases, SharedBases};
 #[cfg(feature = "composefs")]
 pub use sealift_store::target::composefs;
 pub use sealift_store::target::{Destination, Durability, InstallOptions, OsTreeOptions, TreeOptions};

@@ -15,7 +15,7 @@ use sealift_verify::read_plan::ReadPlan;
 
 use crate::Phase;
 use crate::{Error, Input, Progress, Unopened};
-use sealift_store::base::{BaseReader, Bases, GivenBases, number_of};
+use sealift_store::base::{BaseReader, Bases, number_of};
 use sealift_store::delivery::Delivery;
 use sealift_store::delivery::feed::ChunkScheduler;
 use sealift_store::threads::in_turn::OrderedSlots;
@@ -31,28 +31,28 @@ pub struct Verified {
 }
 
 /// Verifies every byte of a bundle in one pass, on `jobs` threads. The objects of a delta bundle can only be verified with its bases
-/// ([`verify_over`]): without them, [`Depth::Objects`] verifies those in chunks
+/// ([`verify_opened`]): without them, [`Depth::Objects`] verifies those in chunks
 /// without a prefix, and the structure of the others.
 ///
 /// # Errors
 /// Returns an error if the bundle is damaged or cannot be read.
 pub fn verify(bundle: Unopened, depth: Depth, jobs: usize, progress: &Progress) -> Result<Verified, Error> {
-    verify_over(bundle, &GivenBases::default(), depth, jobs, progress)
+    let (input, opened) = bundle.open_any()?;
+    verify_opened(input, (opened, Bases::default()), depth, jobs, progress)
 }
 
-/// As [`verify`], of a delta bundle over its bases: [`Depth::Objects`] verifies all objects of what it installs, also those that only a base has.
+/// As [`verify`], of an opened bundle. If that is a delta bundle, completed with these bases, [`Depth::Objects`] verifies all objects of what it
+/// installs, also those that only a base has.
 ///
 /// # Errors
-/// As [`verify`], and if `bases` are not those of the bundle.
-pub fn verify_over(
-    bundle: Unopened,
-    bases: &GivenBases,
+/// As [`verify`].
+pub fn verify_opened(
+    mut input: Input,
+    (opened, bases): (Opened, Bases),
     depth: Depth,
     jobs: usize,
     progress: &Progress,
 ) -> Result<Verified, Error> {
-    let (mut input, opened) = bundle.open_any()?;
-    let (opened, bases) = bases.complete(opened, input.path(), progress)?;
     let input = &mut input;
     let (head, layout) = (opened.head(), opened.layout());
     progress.enter(Phase::Verifying, head.root().maxima.chunks_stored, 0);

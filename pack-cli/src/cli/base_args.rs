@@ -36,11 +36,7 @@ impl BaseArgs {
 
     /// Reads what stands before the content, whoever signed it, of a delta over its bases: to be shown, never to be handed out.
     pub(crate) fn read_untrusted(&self, bundle: &BundleArg) -> Result<Opened, Failure> {
-        self.complete(bundle.read_untrusted()?, bundle)
-    }
-
-    /// Completes a delta with its bases, if they are given.
-    pub(crate) fn complete(&self, opened: Opened, bundle: &BundleArg) -> Result<Opened, Failure> {
+        let opened = bundle.read_untrusted()?;
         Ok(self.given(None).complete(opened, &bundle.bundle, &Progress::default())?.0)
     }
 }

@@ -10,7 +10,7 @@ use std::time::Instant;
 use clap::Args;
 use sealift::diff::{Diff as Found, DiffOptions, Side, take_xattrs_of};
 use sealift::source::Source;
-use sealift::{Bundle, Error, Opened as OpenedBundle, Progress};
+use sealift::{Bundle, Error, Opened as OpenedBundle, Progress, RootBase, SharedBases};
 use serde::Serialize;
 
 use super::base_args::BaseArgs;
@@ -120,37 +120,41 @@ impl Diff {
 
     /// Reads the sides that are bundles. A delta bundle without a given base is compared with its base.
     fn read_bundles(&self) -> Result<(Option<Bundle>, Option<Bundle>), Failure> {
-        let old = match self.read_bundle(&self.old)? {
-            Some(OpenedBundle::Delta(delta)) => return Err(Error::is_delta(Path::new(&self.old), &delta).into()),
-            Some(OpenedBundle::Whole(old)) => Some(old),
+        let given = self.base.given(None);
+        let mut bases = SharedBases::new(&given);
+        let mut complete = |opened: OpenedBundle, argument: &OsStr| {
+            bases.complete(opened, Path::new(argument), &Progress::default()).map(|(opened, _)| opened)
+        };
+        let old = match read_bundle(&self.old)? {
+            Some(opened) => match complete(opened, &self.old)? {
+                OpenedBundle::Whole(old) => Some(old),
+                OpenedBundle::Delta(delta) => return Err(Error::is_delta(Path::new(&self.old), &delta).into()),
+            },
             None => None,
         };
-        let new = match (self.read_bundle(&self.new)?, &old) {
+        let path = Path::new(&self.new);
+        let new = match (read_bundle(&self.new)?, &old) {
             (None, _) => None,
-            (Some(OpenedBundle::Whole(new)), _) => Some(new),
-            (Some(OpenedBundle::Delta(delta)), Some(old)) => {
-                if !matches!(delta.bases(), [base] if base.index_digest == old.head.root().contents.index_digest) {
+            (Some(OpenedBundle::Delta(delta)), Some(old)) if is_the_base(old, delta.bases()) => {
+                match complete(OpenedBundle::Delta(delta.clone()), &self.new) {
+                    Ok(OpenedBundle::Whole(new)) => Some(new),
+                    // It is not given a second time.
+                    Ok(OpenedBundle::Delta(_)) | Err(Error::MissingBase { .. }) => {
+                        Some(delta.complete(&[&old.index]).map_err(Error::from).about(path)?)
+                    }
+                    Err(error) => return Err(error.into()),
+                }
+            }
+            (Some(opened), old) => match (complete(opened, &self.new)?, old) {
+                (OpenedBundle::Whole(new), _) => Some(new),
+                (OpenedBundle::Delta(delta), Some(old)) => {
                     return Err(Error::wrong_base(Path::new(&self.old), &delta, old.head.root()).into());
                 }
-                let completed = delta.complete(&[&old.index]).map_err(Error::from);
-                Some(completed.about(Path::new(&self.new))?)
-            }
-            (Some(OpenedBundle::Delta(delta)), None) => {
-                return Err(Error::is_delta(Path::new(&self.new), &delta).into());
-            }
+                (OpenedBundle::Delta(delta), None) => return Err(Error::is_delta(path, &delta).into()),
+            },
         };
+        bases.check_used()?;
         Ok((old, new))
-    }
-
-    fn read_bundle(&self, argument: &OsStr) -> Result<Option<OpenedBundle>, Failure> {
-        if is_source(argument) {
-            return Ok(None);
-        }
-        let bundle = BundleArg { bundle: PathBuf::from(argument) };
-        match bundle.read_untrusted()? {
-            OpenedBundle::Delta(delta) => self.base.complete(OpenedBundle::Delta(delta), &bundle).map(Some),
-            whole => Ok(Some(whole)),
-        }
     }
 
     fn print(&self, diff: &Found, start: Instant) -> std::io::Result<()> {
@@ -172,6 +176,19 @@ impl Diff {
         }
         out.flush()
     }
+}
+
+/// Reads what stands before the content of a side that is a bundle, whoever signed it.
+fn read_bundle(argument: &OsStr) -> Result<Option<OpenedBundle>, Failure> {
+    if is_source(argument) {
+        return Ok(None);
+    }
+    BundleArg { bundle: PathBuf::from(argument) }.read_untrusted().map(Some)
+}
+
+/// Returns whether a bundle is the only one of a delta bundle's bases.
+fn is_the_base(bundle: &Bundle, bases: &[RootBase]) -> bool {
+    matches!(bases, [base] if base.index_digest == bundle.head.root().contents.index_digest)
 }
 
 fn print_take(out: &mut dyn Write, diff: &Found) -> std::io::Result<()> {

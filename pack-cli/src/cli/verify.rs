@@ -1,12 +1,13 @@
 //! `sealift verify`: checks signatures and every byte of a bundle.
 
 use std::io::Write;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use clap::{Args, ValueHint};
-use sealift::Opened;
-use sealift::verify::{Depth, Verified};
+use sealift::base::Bases;
+use sealift::verify::{Depth, Verified, verify_opened};
+use sealift::{Error, Opened, Progress, SharedBases};
 use serde::Serialize;
 
 use super::base_args::BaseArgs;
@@ -58,12 +59,16 @@ impl Verify {
         let bundles = std::mem::take(&mut self.bundles);
         if let [bundle] = &bundles[..] {
             self.bundle = BundleArg { bundle: bundle.clone() };
-            return self.run_one();
+            let given = self.base.given(self.jobs);
+            return self.verify(|opened, path, progress| given.complete(opened, path, progress));
         }
+        let given = self.base.given(self.jobs);
+        let mut bases = SharedBases::new(&given);
         let mut worst: Option<Failure> = None;
         for bundle in bundles {
             self.bundle = BundleArg { bundle };
-            let Err(failure) = self.run_one() else { continue };
+            let done = self.verify(|opened, path, progress| bases.complete(opened, path, progress));
+            let Err(failure) = done else { continue };
             if failure.is_stop() {
                 return Err(failure);
             }
@@ -72,17 +77,27 @@ impl Verify {
                 worst = Some(failure);
             }
         }
-        worst.map_or(Ok(()), |worst| Err(worst.told()))
+        match worst {
+            Some(worst) => Err(worst.told()),
+            // Whether a bundle that cannot be read would have used a base is unknown.
+            None => Ok(bases.check_used()?),
+        }
     }
 
-    fn run_one(&self) -> Result<(), Failure> {
+    /// Verifies the bundle, which `complete` completes with its bases.
+    fn verify(
+        &self,
+        complete: impl FnOnce(Opened, &Path, &Progress) -> Result<(Opened, Bases), Error>,
+    ) -> Result<(), Failure> {
         let start = Instant::now();
         let judge = self.trust.load()?;
         let input = self.bundle.open()?;
         let depth = if self.deep { Depth::Objects } else { Depth::Stored };
-        let (jobs, bases) = (jobs(self.jobs.map(usize::from)), self.base.given(self.jobs));
+        let jobs = jobs(self.jobs.map(usize::from));
         let verified = self.pace.watch(self.show, "Opening", |progress| {
-            sealift::verify::verify_over(judge.admit(input)?.into_unopened(), &bases, depth, jobs, progress)
+            let (input, opened) = judge.admit(input)?.into_unopened().open_any()?;
+            let completed = complete(opened, input.path(), progress)?;
+            verify_opened(input, completed, depth, jobs, progress)
         });
         let verified = verified.about(&self.bundle.bundle)?;
         judge.warn(self.show);

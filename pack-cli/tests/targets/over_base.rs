@@ -144,6 +144,45 @@ fn what_is_no_base_of_it_is_refused() {
     desk.assert_same("both", "tree");
 }
 
+/// Each delta uses those bases that are its own.
+#[test]
+fn several_bundles_share_the_given_bases() {
+    let desk = versions();
+    desk.write("tree/newer", noise(7, 1_000));
+    desk.run(&["pack", "tree", "-o", "3.sealift", "--name", "os", "--bundle-version", "3"]);
+    let line = ["pack", "tree", "-o", "next.sealift", "--name", "os", "--bundle-version", "3", "--base", "2.sealift"];
+    desk.run(&[&line[..], &["--allow-unsigned"]].concat());
+
+    let bases = "--base 1.sealift --base 2.sealift";
+    // They differ in what is to transfer.
+    let differences = |line: &str| desk.ok(line).split_once("\ndelta.sealift -> ").unwrap().0.to_owned();
+    let said = differences(&format!("diff delta.sealift next.sealift {bases}"));
+    assert!(said.ends_with("A  1.00 kB  newer"), "{said}");
+    assert_eq!(differences("diff delta.sealift 3.sealift --base 1.sealift"), said);
+    // What the old side makes is the base of the new one, whether it is also given or not.
+    for bases in [bases, "--base 1.sealift"] {
+        desk.no(&format!("diff delta.sealift next.sealift {bases} --exit-code"), 1, "newer");
+    }
+    desk.ok("diff 2.sealift next.sealift");
+    desk.ok("diff 2.sealift next.sealift --base two");
+    desk.no("diff delta.sealift next.sealift --base 2.sealift", 4, "delta.sealift: it needs os version 1 (");
+    let unused = "1.sealift: no bundle here is a delta with this base";
+    desk.no("diff 2.sealift next.sealift --base 1.sealift", 2, unused);
+    desk.no("diff 2.sealift 3.sealift --base 1.sealift", 2, unused);
+    desk.no("diff tree 3.sealift --base 1.sealift", 2, unused);
+
+    let all = "verify delta.sealift 3.sealift next.sealift --deep --allow-unsigned";
+    let said = desk.ok(&format!("{all} {bases}"));
+    for objects in ["content of 10 objects", "content of 11 objects"] {
+        assert!(said.contains(objects), "{said}");
+    }
+    desk.ok(&format!("{all} --base 2.sealift --base one"));
+    desk.no(&format!("{all} --base 1.sealift"), 4, "next.sealift: it needs os version 2 (");
+    desk.no(&format!("{all} {bases} --base 3.sealift"), 2, "3.sealift: no bundle here is a delta with this base");
+    desk.no("verify 2.sealift 3.sealift --base 1.sealift --allow-unsigned", 2, unused);
+    desk.no("verify 2.sealift --base 1.sealift --allow-unsigned", 2, "2.sealift is a full bundle, which has no base");
+}
+
 /// What a base lacks is found before anything is written, and the base is named.
 #[test]
 fn a_part_of_the_base_is_not_enough() {

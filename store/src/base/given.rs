@@ -4,7 +4,7 @@ use std::ffi::OsString;
 use std::path::Path;
 use std::sync::Arc;
 
-use sealift_format::{Base as RootBase, Bundle, Limits, Opened, verity};
+use sealift_format::{Bundle, Delta, Limits, Opened, verity};
 
 use super::{Base, Bases};
 #[cfg(feature = "composefs")]
@@ -27,6 +27,14 @@ pub struct GivenBases {
     pub jobs: usize,
 }
 
+/// What a place has of the bases of a delta bundle.
+pub(super) struct Held {
+    /// Its bases, by their numbers in the root.
+    pub(super) bases: Vec<(usize, Base)>,
+    /// What the place has otherwise, for messages.
+    instead: String,
+}
+
 impl GivenBases {
     /// Completes the delta bundle `path` with these bases. Without any, it stays as it is. The delta names its bases by the digests of their indexes,
     /// so they need no trust of their own.
@@ -41,21 +49,16 @@ impl GivenBases {
             }
             Opened::Delta(delta) => delta,
         };
-        let mut found: Vec<Option<Base>> = delta.bases().iter().map(|_| None).collect();
-        // Of a tree without a record only the delta knows the ref.
-        let reference = delta.difference.base_refs().first().map_or("main", |named| &named.name);
+        let mut found = Vec::new();
         for place in &self.places {
-            for (number, base) in self.of_place(place, (delta.bases(), reference), progress)? {
-                found[number] = Some(base);
+            let Held { bases, instead } = self.of_place(place, &delta, progress)?;
+            if bases.is_empty() {
+                let problem = wrong_base(delta.bases(), instead);
+                return Err(Error::MissingBase { path: place.into(), problem });
             }
+            found.extend(bases);
         }
-        if let Some(lacking) = found.iter().position(Option::is_none) {
-            let problem = format!("it needs {}, which was not given", delta.bases()[lacking]);
-            return Err(Error::MissingBase { path: path.to_owned(), problem });
-        }
-        let bases = Bases::new(found.into_iter().flatten().collect());
-        let bundle = delta.complete(&bases.indexes()).map_err(|error| Error::from(error).of_bundle(path))?;
-        Ok((Opened::Whole(bundle), bases))
+        assemble(delta, path, found)
     }
 
     /// Opens a full bundle, or a delta bundle over these bases.
@@ -75,13 +78,10 @@ impl GivenBases {
         self.places.first().map_or(target, |place| Path::new(place))
     }
 
-    /// Returns those of the declared bases that a place has, by their numbers.
-    fn of_place(
-        &self,
-        place: &OsString,
-        (declared, reference): (&[RootBase], &str),
-        progress: &Progress,
-    ) -> Result<Vec<(usize, Base)>, Error> {
+    /// Returns what a place has of the bases of a delta bundle.
+    pub(super) fn of_place(&self, place: &OsString, delta: &Delta, progress: &Progress) -> Result<Held, Error> {
+        // Of a tree without a record only the delta knows the ref.
+        let reference = delta.difference.base_refs().first().map_or("main", |named| &named.name);
         let candidates = match TargetKind::of(Path::new(place)) {
             (TargetKind::Ostree, path) => {
                 let repo = Arc::new(Repo::open(path)?);
@@ -97,21 +97,34 @@ impl GivenBases {
                 vec![opened.map_err(|error| error.of_bundle(path))?]
             }
         };
-        let held = match &candidates[..] {
+        let instead = match &candidates[..] {
             [] => "nothing was installed there".to_owned(),
             [.., last] => format!("it has {}", last.named()),
         };
         let number = |base: Base| {
             let digest = verity::digest(base.index.bytes());
-            Some((declared.iter().position(|declared| declared.index_digest == digest)?, base))
+            Some((delta.bases().iter().position(|declared| declared.index_digest == digest)?, base))
         };
-        let found: Vec<_> = candidates.into_iter().filter_map(number).collect();
-        if found.is_empty() {
-            let problem = wrong_base(declared, held);
-            return Err(Error::MissingBase { path: place.into(), problem });
-        }
-        Ok(found)
+        Ok(Held { bases: candidates.into_iter().filter_map(number).collect(), instead })
     }
+}
+
+/// Completes a delta bundle with those of its bases that were found.
+///
+/// # Errors
+/// Returns an error if one is missing, or the difference does not match them.
+pub(super) fn assemble(delta: Delta, path: &Path, found: Vec<(usize, Base)>) -> Result<(Opened, Bases), Error> {
+    let mut bases: Vec<Option<Base>> = delta.bases().iter().map(|_| None).collect();
+    for (number, base) in found {
+        bases[number] = Some(base);
+    }
+    if let Some(lacking) = bases.iter().position(Option::is_none) {
+        let problem = format!("it needs {}, which was not given", delta.bases()[lacking]);
+        return Err(Error::MissingBase { path: path.to_owned(), problem });
+    }
+    let bases = Bases::new(bases.into_iter().flatten().collect());
+    let bundle = delta.complete(&bases.indexes()).map_err(|error| Error::from(error).of_bundle(path))?;
+    Ok((Opened::Whole(bundle), bases))
 }
 
 #[cfg(feature = "composefs")]

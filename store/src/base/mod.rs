@@ -9,6 +9,7 @@ mod directory;
 mod given;
 mod ostree;
 mod requested;
+mod shared;
 #[cfg(feature = "composefs")]
 mod store;
 
@@ -22,6 +23,7 @@ use sealift_format::{Base as RootBase, BaseObject, BaseRange, Index, InodeKind, 
 use crate::Error;
 pub use check::{check, is_the_only, needed, number_of, short};
 pub use given::GivenBases;
+pub use shared::SharedBases;
 
 /// An index with a holder of its objects.
 #[derive(Debug)]

@@ -1,0 +1,56 @@
+//! The bases that a user names for several bundles at once.
+
+use std::path::Path;
+
+use sealift_format::Opened;
+
+use super::given::assemble;
+use super::{Bases, GivenBases};
+use crate::{Error, Progress};
+
+/// Bases for several bundles, each of which uses those that are its own.
+#[derive(Debug)]
+pub struct SharedBases<'a> {
+    given: &'a GivenBases,
+    /// Whether a bundle has used the place of this number.
+    used: Vec<bool>,
+}
+
+impl<'a> SharedBases<'a> {
+    /// Shares these bases, which no bundle has used yet.
+    #[must_use]
+    pub fn new(given: &'a GivenBases) -> Self {
+        Self { given, used: vec![false; given.places.len()] }
+    }
+
+    /// Completes the delta bundle `path` with its own of these bases. A full bundle stays as it is, and where no base is given every bundle does.
+    ///
+    /// # Errors
+    /// Returns an error if a place cannot be read, or if one of the delta's bases is at none of them.
+    pub fn complete(&mut self, opened: Opened, path: &Path, progress: &Progress) -> Result<(Opened, Bases), Error> {
+        let delta = match opened {
+            Opened::Delta(delta) if !self.given.places.is_empty() => delta,
+            opened => return Ok((opened, Bases::default())),
+        };
+        let mut found = Vec::new();
+        for (place, used) in self.given.places.iter().zip(&mut self.used) {
+            let held = self.given.of_place(place, &delta, progress)?;
+            *used |= !held.bases.is_empty();
+            found.extend(held.bases);
+        }
+        assemble(delta, path, found)
+    }
+
+    /// Checks that a bundle has used each of the bases, once all bundles are complete.
+    ///
+    /// # Errors
+    /// Returns an error that names one that none has used.
+    pub fn check_used(&self) -> Result<(), Error> {
+        match self.given.places.iter().zip(&self.used).find(|(_, used)| !**used) {
+            Some((place, _)) => {
+                Err(Error::Usage(format!("{}: no bundle here is a delta with this base", place.display())))
+            }
+            None => Ok(()),
+        }
+    }
+}
