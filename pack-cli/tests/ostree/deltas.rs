@@ -663,3 +663,37 @@ fn over_a_given_base() {
     desk.run("unpack delta.sealift new-tree --base 1.sealift --allow-unsigned");
     assert_eq!(fs::read(desk.path("new-tree/new")).expect("a file"), fs::read(desk.path("tree/new")).expect("a file"));
 }
+
+/// A repository that no bundle was imported into has the base as well: its commits are read.
+#[test]
+fn over_a_repository_without_a_record() {
+    let own = Versions::new("archive");
+    let desk = &own.desk;
+    let (one, two) = (&own.one, &own.two);
+    own.device("holder", "bare-user-only");
+    fs::remove_file(desk.path("holder").join(KEPT)).expect("it is kept");
+    desk.init("mirror", "bare-user");
+    desk.ostree("mirror", &["pull-local", "--remote=origin", "source", one]);
+    desk.ostree("mirror", &["refs", "--create=origin:os", one]);
+    // In the source, the ref is at the commit that the delta brings, after the base's.
+    let bases = ["holder", "mirror", "source", &format!("source:{one}"), "mirror:origin:os"];
+    for base in bases {
+        desk.run(&format!("verify delta.sealift --deep --base ostree:{base} --allow-unsigned"));
+        desk.init("new", "archive");
+        desk.run(&format!("unpack delta.sealift ostree:new --base ostree:{base} --allow-unsigned"));
+        assert_eq!(desk.listed("new", "os"), desk.listed("source", two), "{base}");
+        fs::remove_dir_all(desk.path("new")).expect("it can be removed");
+    }
+    let refused = |base: &str| desk.refused(&format!("ls delta.sealift --base ostree:{base}"));
+    let said = refused(&format!("source:{two}"));
+    assert!(said.contains("wrong base: this delta needs os version 1 (") && said.contains("objects"), "{said}");
+    desk.init("empty", "archive");
+    let said = refused("empty");
+    assert!(said.contains("the repository has no ref os"), "{said}");
+    // A record of something else does not hide the commits.
+    desk.run("unpack 2.sealift ostree:mirror --allow-unsigned");
+    desk.run("verify delta.sealift --deep --base ostree:mirror --allow-unsigned");
+    fs::remove_file(own.object("mirror", one, "/usr/bin/program")).expect("it is there");
+    let said = refused("mirror");
+    assert!(said.contains("; it has content ") && said.contains("its commits cannot be read"), "{said}");
+}

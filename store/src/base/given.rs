@@ -6,10 +6,11 @@ use std::sync::Arc;
 
 use sealift_format::{Bundle, Delta, Limits, Opened, verity};
 
-use super::{Base, Bases};
+use super::{Base, Bases, Reading};
 #[cfg(feature = "composefs")]
 use crate::composefs;
 use crate::error::wrong_base;
+use crate::ostree::CommitSpec;
 use crate::ostree::records::indexes;
 use crate::ostree::repo::Repo;
 use crate::trust::TargetKind;
@@ -19,7 +20,7 @@ use crate::{Error, Input, Progress, Unopened};
 #[derive(Clone, Debug, Default)]
 #[allow(clippy::exhaustive_structs, reason = "callers fill it in")]
 pub struct GivenBases {
-    /// Bundles, directories, `ostree:REPO` and `composefs:STORE`, in any order; none if the target itself holds the bases.
+    /// Bundles, directories, `ostree:REPO`, `ostree:REPO:REF` for one of its commits, and `composefs:STORE`, in any order; none if the target itself holds the bases.
     pub places: Vec<OsString>,
     /// Limits on the cost of a base that is a bundle.
     pub limits: Limits,
@@ -83,10 +84,7 @@ impl GivenBases {
         // Of a tree without a record only the delta knows the ref.
         let reference = delta.difference.base_refs().first().map_or("main", |named| &named.name);
         let candidates = match TargetKind::of(Path::new(place)) {
-            (TargetKind::Ostree, path) => {
-                let repo = Arc::new(Repo::open(path)?);
-                indexes(&repo)?.into_iter().map(|index| Base::of_repository(&repo, index)).collect()
-            }
+            (TargetKind::Ostree, _) => return self.of_repository(place, delta, progress),
             (TargetKind::Composefs, path) => of_store(path)?,
             (TargetKind::Directory, path) if path.is_dir() => {
                 let installed = Base::of_installed(path, reference, self.jobs.max(1), progress);
@@ -97,6 +95,34 @@ impl GivenBases {
                 vec![opened.map_err(|error| error.of_bundle(path))?]
             }
         };
+        Ok(Held::of(candidates, delta))
+    }
+
+    /// Returns what a repository has of the bases of a delta bundle: in its records, or else among its commits.
+    fn of_repository(&self, place: &OsString, delta: &Delta, progress: &Progress) -> Result<Held, Error> {
+        let Some(CommitSpec { repo, reference }) = CommitSpec::parse(place) else {
+            return Err(Error::Usage(format!("{}: write ostree:REPO or ostree:REPO:REF", place.display())));
+        };
+        let repo = Arc::new(Repo::open(repo)?);
+        let recorded = if reference.is_none() { indexes(&repo)? } else { Vec::new() };
+        let nothing_recorded = recorded.is_empty();
+        let recorded = recorded.into_iter().map(|index| Base::of_repository(&repo, index));
+        let mut held = Held::of(recorded.collect(), delta);
+        if !held.bases.is_empty() {
+            return Ok(held);
+        }
+        let reading = Reading { delta, repo: &repo, jobs: self.jobs.max(1), progress };
+        match reading.base(reference)? {
+            Ok((index, number)) => held.bases.push((number, Base::of_repository(&repo, index))),
+            Err(why) if nothing_recorded => held.instead = why,
+            Err(why) => held.instead = format!("{}; {why}", held.instead),
+        }
+        Ok(held)
+    }
+}
+
+impl Held {
+    fn of(candidates: Vec<Base>, delta: &Delta) -> Self {
         let instead = match &candidates[..] {
             [] => "nothing was installed there".to_owned(),
             [.., last] => format!("it has {}", last.named()),
@@ -105,7 +131,7 @@ impl GivenBases {
             let digest = verity::digest(base.index.bytes());
             Some((delta.bases().iter().position(|declared| declared.index_digest == digest)?, base))
         };
-        Ok(Held { bases: candidates.into_iter().filter_map(number).collect(), instead })
+        Self { bases: candidates.into_iter().filter_map(number).collect(), instead }
     }
 }
 

@@ -5,6 +5,7 @@
 
 mod bundle;
 mod check;
+mod commits;
 mod directory;
 mod given;
 mod ostree;
@@ -22,6 +23,7 @@ use sealift_format::{Base as RootBase, BaseObject, BaseRange, Index, InodeKind, 
 
 use crate::Error;
 pub use check::{check, is_the_only, needed, number_of, short};
+pub(crate) use commits::{Reading, Tip};
 pub use given::GivenBases;
 pub use shared::SharedBases;
 

@@ -1,0 +1,207 @@
+//! The base of a delta bundle among the commits of a repository that has no record of it.
+//!
+//! Detached metadata and the source repository's files may differ here from where the base was packed: the index is built in each way in which it
+//! may have been built there.
+
+use std::sync::Arc;
+
+use sealift_format::difference::{CommitObject, EditedCommitRef, EditedKind, OsTreeDifference};
+use sealift_format::num;
+use sealift_format::ostree::{Checksum, Commit};
+use sealift_format::{Delta, Index, RepositoryFile, verity};
+use sha2::{Digest as _, Sha256};
+
+use crate::contents::{CommitRef, HashedCommits};
+use crate::ostree::repo::Repo;
+use crate::source::{OstreeSource, SourceOptions};
+use crate::{Error, Phase, Progress};
+
+/// Reads commits of a repository to find an index that a delta bundle names.
+pub(crate) struct Reading<'a> {
+    pub(crate) delta: &'a Delta,
+    pub(crate) repo: &'a Arc<Repo>,
+    pub(crate) jobs: usize,
+    pub(crate) progress: &'a Progress,
+}
+
+/// A ref of the base, and the candidate for its commit.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Tip<'a> {
+    pub(crate) name: &'a str,
+    /// The collection according to the delta; empty if none.
+    pub(crate) collection: &'a str,
+    pub(crate) commit: Checksum,
+}
+
+/// Collections of refs, and files of a repository.
+type Way = (Vec<String>, Vec<(RepositoryFile, Vec<u8>)>);
+
+impl<'a> Reading<'a> {
+    /// Finds the index of the delta's first base, and returns it with the base's number; or the reason why it is not there. The base's refs are at
+    /// the commit `reference`, or else where the refs of the same names are, or before that where the delta brings what is there.
+    ///
+    /// # Errors
+    /// Returns an error if the repository cannot be read, or has no commit `reference`.
+    pub(crate) fn base(&self, reference: Option<&str>) -> Result<Result<(Index, usize), String>, Error> {
+        let given = reference.map(|text| self.repo.find_commit(text)).transpose()?;
+        let refs = self.repo.refs()?;
+        let tips = self.tips(|name, _| {
+            let there = refs.iter().find(|(found, _)| found.name() == name).map(|(_, commit)| *commit);
+            let commit = given.as_ref().map(|(commit, _)| *commit).or(there);
+            Ok(commit.ok_or_else(|| format!("the repository has no ref {name}")))
+        })?;
+        let tips = match tips {
+            Ok(tips) if given.is_some() => tips,
+            Ok(tips) => self.before(&tips)?.unwrap_or(tips),
+            Err(why) => return Ok(Err(why)),
+        };
+        self.index(&tips, |digest| self.delta.bases().iter().position(|base| base.index_digest == *digest))
+    }
+
+    /// Returns the commits that `commit_of` gives for the refs of the first base, by their names and their collections; or the reason why there are
+    /// none.
+    ///
+    /// # Errors
+    /// Returns the error of `commit_of`.
+    pub(crate) fn tips(
+        &self,
+        commit_of: impl Fn(&str, &str) -> Result<Result<Checksum, String>, Error>,
+    ) -> Result<Result<Vec<Tip<'a>>, String>, Error> {
+        let mut tips = Vec::new();
+        for named in self.delta.difference.base_refs() {
+            let name = &*named.name;
+            if !named.is_commit {
+                return Ok(Err(format!("the ref {name} of the base is a tree, and the repository has commits")));
+            }
+            let first = self.delta.difference.ostree().and_then(|ostree| ostree.refs().first());
+            let collection = self.edited(name).or(first).map_or("", |edited| &edited.collection);
+            match commit_of(name, collection)? {
+                Ok(commit) => tips.push(Tip { name, collection, commit }),
+                Err(why) => return Ok(Err(why)),
+            }
+        }
+        Ok(Ok(tips))
+    }
+
+    /// Returns the same, replacing each commit that the delta brings by its parent; `None` if there is no such commit.
+    ///
+    /// # Errors
+    /// Returns an error if the repository cannot be read.
+    pub(crate) fn before(&self, tips: &[Tip<'a>]) -> Result<Option<Vec<Tip<'a>>>, Error> {
+        let mut before = tips.to_vec();
+        for tip in &mut before {
+            if let Some((brought, Some(parent))) = self.brought(tip.name)
+                && brought == tip.commit
+                && self.repo.has_whole_commit(&parent)?
+            {
+                tip.commit = parent;
+            }
+        }
+        Ok((before != tips).then_some(before))
+    }
+
+    /// Returns the commit that the delta brings for a ref, and its parent.
+    fn brought(&self, name: &str) -> Option<(Checksum, Option<Checksum>)> {
+        let commits = self.delta.difference.ostree().map_or(&[][..], OsTreeDifference::commits);
+        let row = commits.get(usize::try_from(self.edited(name)?.commit).ok()?)?;
+        let CommitObject::Carried(bytes) = &row.commit else { return None };
+        let parent = Commit::parse(bytes).ok().and_then(|commit| commit.parent.copied());
+        Some((Sha256::digest(bytes).into(), parent))
+    }
+
+    /// Returns the delta's entry for a ref that is a commit.
+    fn edited(&self, name: &str) -> Option<&'a EditedCommitRef> {
+        let edited = self.delta.difference.refs().iter().find(|edited| edited.name == name)?;
+        match edited.kind {
+            EditedKind::Commit(row) => self.delta.difference.ostree()?.refs().get(num::at(row)),
+            EditedKind::Tree(_) => None,
+        }
+    }
+
+    /// Builds the index of these commits. Returns it with what `role` says of its digest in one of the ways, or else the reason why it says nothing.
+    ///
+    /// # Errors
+    /// Returns an error if the repository cannot be read.
+    pub(crate) fn index<R>(
+        &self,
+        tips: &[Tip<'_>],
+        role: impl Fn(&[u8; 32]) -> Option<R>,
+    ) -> Result<Result<(Index, R), String>, Error> {
+        self.progress.enter(Phase::Listing, 0, 0);
+        let open =
+            |tip: &Tip<'_>| OstreeSource::of_commit(self.repo, tip.commit, 0, &SourceOptions::default(), self.jobs);
+        let sources = tips.iter().map(open).collect::<Result<Vec<OstreeSource>, Error>>();
+        let hashed = sources.and_then(|sources| {
+            let hashed = HashedCommits::read(&sources, self.jobs, self.progress)?;
+            Ok((sources, hashed))
+        });
+        let (sources, hashed) = match hashed {
+            // Something of the commits is missing or damaged.
+            Err(Error::Repository { fault, .. }) => return Ok(Err(format!("its commits cannot be read: {fault}"))),
+            read => read?,
+        };
+        let mut objects = 0;
+        for (collections, files) in self.ways(tips)? {
+            let refs: Vec<CommitRef<'_>> = tips
+                .iter()
+                .zip(&collections)
+                .zip(&sources)
+                .map(|((tip, collection), source)| CommitRef { name: tip.name, collection, source })
+                .collect();
+            for with_commitmeta in [true, false] {
+                self.progress.check()?;
+                let index = hashed.index(&refs, with_commitmeta, &files)?;
+                if let Some(role) = role(&verity::digest(index.bytes())) {
+                    return Ok(Ok((index, role)));
+                }
+                objects = num::wide(index.objects().len());
+            }
+            // They are equal in each way.
+            if ![self.delta.difference.base_objects().into(), self.delta.head.root().maxima.objects].contains(&objects)
+            {
+                break;
+            }
+        }
+        let wanted = u64::from(self.delta.difference.base_objects());
+        Ok(Err(if objects == wanted {
+            "its refs are at other commits".to_owned()
+        } else {
+            format!(
+                "the commits of its refs have {objects} objects, and the base has {wanted}; a base that includes parent commits must be the \
+                 last bundle imported"
+            )
+        }))
+    }
+
+    /// Returns the ways in which an index may have been built: the collections of its refs, and the files of its source repository.
+    fn ways(&self, tips: &[Tip<'_>]) -> Result<Vec<Way>, Error> {
+        let own = self.repo.config().collection_id.clone().unwrap_or_default();
+        let told = tips.iter().map(|tip| tip.collection.to_owned()).collect();
+        let mut collections: Vec<Vec<String>> = vec![told];
+        for id in [own, String::new()] {
+            let all = vec![id; tips.len()];
+            if !collections.contains(&all) {
+                collections.push(all);
+            }
+        }
+        let mut files = vec![Vec::new()];
+        for some in [
+            top_files(self.repo)?,
+            self.delta.difference.ostree().map_or(&[][..], |own| own.repository_files()).to_vec(),
+        ] {
+            if !files.contains(&some) {
+                files.push(some);
+            }
+        }
+        Ok(collections.iter().flat_map(|ids| files.iter().map(|files| (ids.clone(), files.clone()))).collect())
+    }
+}
+
+/// Returns the files of a repository that travel with its commits.
+fn top_files(repo: &Repo) -> Result<Vec<(RepositoryFile, Vec<u8>)>, Error> {
+    let mut files = Vec::new();
+    for kind in RepositoryFile::ALL {
+        files.extend(repo.top_file(kind.name())?.map(|bytes| (kind, bytes)));
+    }
+    Ok(files)
+}
