@@ -178,6 +178,10 @@ fn a_delta_is_for_a_store_that_holds_its_base() {
         file.write_all_at(b"evil", 0).unwrap();
     }
     other.unpack("os-2.sealift", &[]).refused(4, "use the full bundle");
+    // It is the given base that lacks them, not the new store.
+    let line = ["unpack", "os-2.sealift", "composefs:new", "--base", "composefs:store", "--allow-unsigned"];
+    other.sealift(&line).refused(4, "composefs:store: the delta needs files of its base");
+    other.sealift(&line.map(|word| if word == "composefs:store" { "os-1.sealift" } else { word })).good();
 }
 
 /// Killed at any moment, a store has no object that is not what its name says, and another run completes it.

@@ -108,7 +108,7 @@ pub fn import(
     if there.is_none() || kept.is_some() {
         check_room(target, plan.disk_bytes())?;
     }
-    plan.check_bases(target, options.jobs.max(1), progress)?;
+    plan.check_bases(target, options, progress)?;
     if options.dry_run {
         return Ok(stats);
     }

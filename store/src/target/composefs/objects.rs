@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::fs::File;
 use std::io;
+use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -22,6 +23,7 @@ use crate::composefs::transaction::Transaction;
 use crate::delivery::{Delivery, write_content, write_sparse};
 use crate::input::Input;
 use crate::progress::Phase;
+use crate::target::options::InstallOptions;
 use crate::threads::parallel::for_each;
 use crate::{Error, Progress};
 
@@ -70,11 +72,16 @@ impl<'a> Plan<'a> {
         self.objects().filter(is_lacking).collect()
     }
 
-    /// Checks whether the bases have what a delta needs of them.
+    /// Checks whether the bases of a delta, which are those given or else the store's own, have what it needs of them.
     ///
     /// # Errors
     /// Returns an error if they do not, or cannot be read.
-    pub(super) fn check_bases(&self, target: &std::path::Path, jobs: usize, progress: &Progress) -> Result<(), Error> {
+    pub(super) fn check_bases(
+        &self,
+        target: &Path,
+        options: &InstallOptions,
+        progress: &Progress,
+    ) -> Result<(), Error> {
         if self.bundle.layout.carried.is_none() {
             return Ok(());
         }
@@ -87,7 +94,7 @@ impl<'a> Plan<'a> {
             return Err(Error::MissingBase { path: target.to_owned(), problem });
         }
         let needed = base::needed(self.bundle, self.bases, self.reads.chunks(), lacking.into_iter());
-        base::check(self.bases, &needed, target, jobs, progress)
+        base::check(self.bases, &needed, options.bases.place_or(target), options.jobs.max(1), progress)
     }
 }
 

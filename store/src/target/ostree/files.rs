@@ -15,7 +15,7 @@ use sealift_verify::read_plan::ReadPlan;
 
 use super::carried::Carried;
 use super::plan::Plan;
-use crate::base::{self, BaseReader, Bases, number_of};
+use crate::base::{self, BaseReader, Bases, GivenBases, number_of};
 use crate::delivery::{Delivery, write_content};
 use crate::input::Input;
 use crate::ostree::create::NewFile;
@@ -72,15 +72,15 @@ impl<'a> Work<'a> {
         self.plan.wanted.keys().flatten().copied().filter(is_lacking).collect()
     }
 
-    /// Checks that the repository has what a delta needs of its base.
-    pub(super) fn check_bases(&self, jobs: usize) -> Result<(), Error> {
+    /// Checks that the bases of a delta, which are those given or else the repository's own, have what it needs of them.
+    pub(super) fn check_bases(&self, given: &GivenBases, jobs: usize) -> Result<(), Error> {
         if self.bundle.layout.carried.is_none() {
             return Ok(());
         }
         let (lacking, target) = (self.lacking(), self.transaction.repo.path());
         let needed = base::needed(self.bundle, self.bases, self.reads.chunks(), lacking.iter().copied());
         if !self.bases.is_empty() {
-            return base::check(self.bases, &needed, target, jobs, self.progress);
+            return base::check(self.bases, &needed, given.place_or(target), jobs, self.progress);
         }
         // The repository imported all of this before, and has lost some of it.
         let with_prefix = self.reads.chunks().iter().filter(|chunk| !self.chunk(**chunk).prefix.is_empty());

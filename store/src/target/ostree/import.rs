@@ -158,7 +158,7 @@ pub(super) fn take(
     stats.import.install.stored_bytes = work.stored_bytes();
     // Unsupported files, lack of space and missing base contents are reported before anything is written.
     work.check()?;
-    work.check_bases(jobs)?;
+    work.check_bases(&options.bases, jobs)?;
     if options.dry_run {
         return Ok(stats);
     }
