@@ -24,7 +24,8 @@ pub struct Candidate {
     /// Whether the declared base is neither what the target installed last nor among the examined bundles. A repository may still have it among its
     /// commits.
     pub lacks_base: bool,
-    /// The examined bundles that are the declared bases, if the target did not install these last.
+    /// The examined bundles that are the declared bases, if the target did not install these last. If there are several copies of one, there is a
+    /// candidate for each.
     pub bases: Vec<PathBuf>,
     /// Size of the file in bytes.
     pub file_bytes: u64,
@@ -68,7 +69,7 @@ pub fn choose(
     limits: Limits,
 ) -> Result<Choice, Error> {
     let mut choice = Choice::default();
-    let (mut heads, mut at_hand) = (Vec::new(), HashMap::new());
+    let mut heads = Vec::new();
     for path in files(paths)? {
         let head = match Input::open(&path).and_then(|mut input| input.read_head(limits.clone())) {
             Ok(head) => head,
@@ -77,11 +78,9 @@ pub fn choose(
                 continue;
             }
         };
-        if head.root().bases.is_none() {
-            at_hand.entry(head.root().contents.index_digest).or_insert_with(|| path.clone());
-        }
         heads.push((path, head));
     }
+    let at_hand = copies(&heads, guard)?;
     for (path, head) in heads {
         let identity = &head.root().identity;
         let refused = match (name, guard.judge(&head)) {
@@ -94,16 +93,21 @@ pub fn choose(
         match refused {
             Some(error) => choice.passed_over.push(PassedOver { version: Some(identity.version), path, error }),
             None => {
-                let bases = if holds_base(&head, held) { Some(Vec::new()) } else { bases_of(&head, &at_hand) };
-                choice.candidates.push(Candidate {
+                let bases = if holds_base(&head, held) { vec![Vec::new()] } else { bases_of(&head, &at_hand) };
+                let candidate = |bases| Candidate {
+                    path: path.clone(),
                     name: identity.name.clone(),
                     version: identity.version,
                     is_delta: head.root().bases.is_some(),
-                    lacks_base: bases.is_none() && !held.is_empty(),
-                    bases: bases.unwrap_or_default(),
+                    lacks_base: false,
+                    bases,
                     file_bytes: head.file_len(),
-                    path,
-                });
+                };
+                if bases.is_empty() {
+                    let lacks_base = !held.is_empty();
+                    choice.candidates.push(Candidate { lacks_base, ..candidate(Vec::new()) });
+                }
+                choice.candidates.extend(bases.into_iter().map(candidate));
             }
         }
     }
@@ -123,10 +127,33 @@ fn holds_base(head: &Head, held: &[[u8; 32]]) -> bool {
     held.contains(&root.contents.index_digest) || bases.bases.iter().all(|base| held.contains(&base.index_digest))
 }
 
-/// Returns the bundles that are the bases of a delta, by the digests of their indexes; `None` if one is missing.
-fn bases_of(head: &Head, at_hand: &HashMap<[u8; 32], PathBuf>) -> Option<Vec<PathBuf>> {
+/// Returns the full bundles by the digests of their indexes: of equal ones first those that trusted keys signed. Others are as good a base, since
+/// what is read of one is compared with the delta's digests, but anybody can make one that claims a digest.
+fn copies(heads: &[(PathBuf, Head)], guard: &Guard) -> Result<HashMap<[u8; 32], Vec<PathBuf>>, Error> {
+    let mut copies: HashMap<[u8; 32], Vec<(bool, PathBuf)>> = HashMap::new();
+    for (path, head) in heads.iter().filter(|(_, head)| head.root().bases.is_none()) {
+        let is_trusted = match guard.judge_base(head) {
+            Err(error) if error.kind().is_none() => return Err(error),
+            judged => judged.is_ok(),
+        };
+        copies.entry(head.root().contents.index_digest).or_default().push((is_trusted, path.clone()));
+    }
+    let sorted = |mut copies: Vec<(bool, PathBuf)>| {
+        copies.sort_by_key(|(is_trusted, _)| !is_trusted);
+        copies.into_iter().map(|(_, path)| path).collect()
+    };
+    Ok(copies.into_iter().map(|(digest, copies)| (digest, sorted(copies))).collect())
+}
+
+/// Returns the bundles that are the bases of a delta, by the digests of their indexes: first the best copy of each, then the next ones in case one
+/// turns out to be damaged. None if a base is missing.
+fn bases_of(head: &Head, at_hand: &HashMap<[u8; 32], Vec<PathBuf>>) -> Vec<Vec<PathBuf>> {
     let bases = head.root().bases.iter().flat_map(|bases| &bases.bases);
-    bases.map(|base| at_hand.get(&base.index_digest).cloned()).collect()
+    let copies: Option<Vec<&Vec<PathBuf>>> = bases.map(|base| at_hand.get(&base.index_digest)).collect();
+    let copies = copies.unwrap_or_default();
+    let turns = copies.iter().map(|copies| copies.len()).max().unwrap_or(0);
+    let turn = |turn: usize| copies.iter().filter_map(|copies| copies.get(turn).or(copies.last()).cloned()).collect();
+    (0..turns).map(turn).collect()
 }
 
 /// Returns the given files and those in the given directories, sorted by name.

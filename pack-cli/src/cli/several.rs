@@ -49,7 +49,7 @@ impl Several<'_> {
                 }
                 Err(failure) => return Err(failure),
                 Ok(()) => {
-                    for older in candidates {
+                    for older in candidates.filter(|other| other.path != candidate.path) {
                         let taken = shown(&candidate.path);
                         let (kind, why) = match older.version == candidate.version {
                             true if older.lacks_base => {

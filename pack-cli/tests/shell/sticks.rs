@@ -167,3 +167,33 @@ fn a_delta_is_taken_over_a_base_that_lies_beside_it() {
     let (status, said) = desk.run("unpack stick other --trust signers");
     assert!(status == 4 && said.contains("it does not exist"), "{status} {said}");
 }
+
+/// Copies of a base that are damaged do not hide the one that is sound: one that nobody trusted signed is not even tried.
+#[test]
+fn a_sound_base_is_found_among_its_copies() {
+    let desk = Desk::new();
+    fs::create_dir(desk.path("stick")).unwrap();
+    desk.write("os/kept", "of every version");
+    pack(&desk, 7, "");
+    let damage = |name: &str| {
+        let mut bytes = fs::read(desk.path(name)).unwrap();
+        *bytes.last_mut().unwrap() ^= 1;
+        desk.write(name, bytes);
+    };
+    desk.good("pack os -o stick/0.sealift --name os --bundle-version 7 -q");
+    damage("stick/0.sealift");
+    pack(&desk, 8, "--base stick/7.sealift");
+    let said = desk.good("unpack stick fresh --trust signers");
+    assert!(said.contains("passed over stick/0.sealift") && !said.contains("passed over stick/delta-8"), "{said}");
+    assert_eq!(fs::read_to_string(desk.path("fresh/hello")).unwrap(), "hello 8");
+
+    fs::copy(desk.path("stick/7.sealift"), desk.path("stick/1.sealift")).unwrap();
+    damage("stick/1.sealift");
+    let said = desk.good("unpack stick other --trust signers");
+    assert!(said.contains("passed over stick/delta-8.sealift: stick/1.sealift: "), "{said}");
+    assert!(said.contains("other: unpacked from stick/delta-8.sealift"), "{said}");
+    assert_eq!(said.matches("delta-8").count(), 2, "{said}");
+    fs::remove_file(desk.path("stick/7.sealift")).unwrap();
+    let (status, said) = desk.run("unpack stick third --trust signers");
+    assert!(status == 1 && !desk.path("third").exists(), "{status} {said}");
+}
