@@ -145,7 +145,7 @@ impl FrameDecoder {
         self.decode_with(part, stored, len, window_log, &[], out)
     }
 
-    /// The same, of a frame that was made with a prefix (delta 6), which may be empty.
+    /// The same, of a frame that was made with a prefix (delta 7), which may be empty.
     ///
     /// # Errors
     /// Returns the errors of [`Self::decode`].

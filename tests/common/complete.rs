@@ -1,4 +1,4 @@
-//! Completes a delta bundle with its bases: checks the wanted index, and each carried object (delta 3, 5 and 6 and core 8).
+//! Completes a delta bundle with its bases: checks the wanted index, and each carried object (delta 9.2).
 
 use std::collections::BTreeMap;
 

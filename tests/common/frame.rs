@@ -7,7 +7,7 @@ pub fn frame(content: &[u8]) -> Vec<u8> {
     compress(content, &[], false)
 }
 
-/// Compresses into such a frame with a prefix (delta 6).
+/// Compresses into such a frame with a prefix (delta 7).
 pub fn frame_with_prefix(content: &[u8], prefix: &[u8]) -> Vec<u8> {
     compress(content, prefix, false)
 }

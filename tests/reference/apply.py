@@ -1,4 +1,4 @@
-"""Applying a difference to its bases, which produces the wanted index (delta 5.6 to ostree 8)."""
+"""Applying a difference to its bases, which produces the wanted index (delta 5.6 and ostree 8)."""
 import hashlib
 from types import SimpleNamespace
 

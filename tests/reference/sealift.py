@@ -299,7 +299,7 @@ class Bundle:
                    chunk_len=max(layout.lens, default=0), chunk_stored=max(layout.stored, default=0))
 
     def complete(self, bases):
-        """Make the wanted index and give the carried objects their numbers in it (delta 3). `bases` are whole bundles."""
+        """Make the wanted index and give the carried objects their numbers in it (delta 9.2). `bases` are whole bundles."""
         root, own, layout = self.root, self.difference, self.layout
         given = [(base.root.index_digest, base.root.index_len) for base in bases]
         need(given == [base[2:] for base in root.bases], "index", "these are not the bases")
@@ -368,7 +368,7 @@ class Bundle:
         need(found == (values[piece] if values else ids[number]), "object", f"object {number} is not what its id says")
 
     def check_shapes(self):
-        """What can be known of a delta bundle's content without its bases, chunk after chunk (core 8 to delta 8)."""
+        """What can be known of a delta bundle's content without its bases, chunk after chunk (delta 9.1)."""
         held, layout, window = self.held(), self.layout, self.root.window_log
         for chunk, (codec, length) in enumerate(zip(layout.codecs, layout.lens)):
             if codec == 3:

@@ -84,7 +84,7 @@ def check_kernel_signatures(bodies):
         print("note: a signature for the kernel, which counts for nothing here", file=sys.stderr)
 
 def check_signatures(signed, envelopes):
-    """Return the (public key, body) of each signature, all of which verify: 1 of the list in section 9."""
+    """Return the (public key, body) of each signature, all of which verify: 1 of the list in trust 7."""
     check_kernel_signatures([body for kind, body in envelopes if kind == 2])
     need(sum(kind == 1 for kind, _ in envelopes) <= 64, "signature", "more than 64 signatures")
     keys = []
@@ -97,7 +97,7 @@ def check_signatures(signed, envelopes):
     return keys
 
 def judge(root, signed, keys, policy):
-    """Check whether the policy trusts the bundle: 2 to 5 of the list in section 9."""
+    """Check whether the policy trusts the bundle: 2 to 5 of the list in trust 7."""
     given = dict(threshold=["1"], floor=["0"], now=[time.time()]) | policy
     threshold, floor, now = (int(given[key][0]) for key in ("threshold", "floor", "now"))
     files = {"trust": filter(granting, given.get("trust", ())), "revoked": given.get("revoked", ())}

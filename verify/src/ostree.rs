@@ -1,7 +1,7 @@
 //! OSTree's files: their checksums are those of their headers and contents (ostree 5).
 //!
 //! A file of a small object is checked with it. The bytes of a large one pass through a [`LargeFiles`] in order: that its pieces come so,
-//! wherever a bundle is read from its start to its end, the layout has been checked for (core 7.3).
+//! wherever a bundle is read from its start to its end, the layout has been checked for (ostree 7).
 
 use std::convert::Infallible;
 

@@ -86,7 +86,7 @@ pub enum Codec {
     Raw,
     /// One zstd frame.
     Zstd,
-    /// One zstd frame that was made with a prefix (delta 6).
+    /// One zstd frame that was made with a prefix (delta 7).
     ZstdPrefix,
     /// A byte difference to a prefix (delta 8).
     Suffix,

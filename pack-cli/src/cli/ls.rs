@@ -23,16 +23,16 @@ use super::time::Moment;
 ///
 /// Prints one path per line, in the bundle's order: the files of a directory, then those of its subdirectories. If the bundle has several
 /// refs, prefixes each path with REF:. For a delta without its base, prints what it adds (A), changes (M, or m for metadata only) and
-/// removes (D). Does not require a signature; `sealift info` shows who signed. Escapes control characters and invalid UTF-8, as \n, \xff
+/// removes (D); names in OSTree commits need the base. Does not require a signature; `sealift info` shows who signed. Escapes control characters and invalid UTF-8, as \n, \xff
 /// or \u{1b}, and a backslash as \\.
 #[derive(Args, Debug)]
 #[command(after_long_help = "\
 With --json, each line is one object with the fields ref, path, type (file, dir,
 symlink, char, block, fifo, socket), mode, uid, gid, mtime, mtime_ns, size and
-id (files), target (symlinks), major and minor (devices), xattrs and inode; for a
-delta, with ref, path, kind (added, changed, metadata, removed), and type and
-size where the delta states them. In names, %XX stands for a byte of a control
-character or of invalid UTF-8, and for %.
+id (files), target (symlinks), major and minor (devices), xattrs and inode; for
+a delta without its base, with ref, path, kind (added, changed, metadata,
+removed), and type and size where the delta states them. In names, %XX stands
+for a byte of a control character or of invalid UTF-8, and for %.
 
 Examples:
   sealift ls os.sealift | head
@@ -125,7 +125,12 @@ impl Ls {
     fn name_commits(&self, delta: &Opened) -> io::Result<()> {
         for found in refs(delta).iter().filter(|found| matches!(found.kind, RefKind::Commit { .. })) {
             let compare = format!("sealift diff BASE {}", shown(&self.bundle.bundle));
-            writeln!(anstream::stderr(), "{} is an OSTree commit; to list what changes in it: {compare}", found.name)?;
+            let hint = format!("{} is an OSTree commit; to list what changes in it: {compare}", found.name);
+            if self.form.show().json {
+                self.form.show().warn(&hint);
+            } else {
+                writeln!(anstream::stderr(), "{hint}")?;
+            }
         }
         Ok(())
     }

@@ -587,10 +587,15 @@ fn it_is_listed_verified_and_compared() {
     let desk = &own.desk;
     // Names in a commit are known with the base.
     assert_eq!(desk.run("ls delta.sealift"), "");
-    let said = desk.command("ls delta.sealift --json").output().expect("sealift runs").stderr;
-    let said = String::from_utf8_lossy(&said);
-    let hint = "os is an OSTree commit; to list what changes in it: sealift diff BASE delta.sealift\n";
-    assert!(said.ends_with(hint), "{said}");
+    let hint = "os is an OSTree commit; to list what changes in it: sealift diff BASE delta.sealift";
+    for (line, hint) in [
+        ("ls delta.sealift", format!("{hint}\n")),
+        ("ls delta.sealift --json", format!("{{\"warning\":\"{hint}\"}}\n")),
+    ] {
+        let said = desk.command(line).output().expect("sealift runs").stderr;
+        let said = String::from_utf8_lossy(&said);
+        assert!(said.ends_with(&hint), "{line}: {said}");
+    }
     let listed = desk.run("ls delta.sealift --base 1.sealift");
     assert_eq!(listed, desk.run("ls 2.sealift"));
     let listed = desk.run("diff 1.sealift delta.sealift");

@@ -1,4 +1,4 @@
-//! Delta bundles: bases, prefixes and byte differences (delta 3, 6 and 8).
+//! Delta bundles: bases, prefixes and byte differences (delta 3, 4 and 6 to 8).
 
 use super::*;
 

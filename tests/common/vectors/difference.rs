@@ -1,4 +1,4 @@
-//! The difference of a delta bundle: its tables and the edits of trees (delta 5 to 6.7.4).
+//! The difference of a delta bundle: its tables and the edits of trees (delta 5).
 
 use super::delta::{base, base_tree, misfit, of_device, on, reject_delta};
 use super::*;
