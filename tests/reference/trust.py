@@ -17,6 +17,11 @@ def is_shortest(mpint):
     """Check whether a positive mpint is in its only form (trust, appendix A.1)."""
     return mpint[:1] < b"\x80" and mpint[:1] != b"" and (mpint[0] > 0 or mpint[1:2] >= b"\x80")
 
+def check_point(data):
+    """Reject a point of Ed25519 that is of small order or not in its canonical form."""
+    y = int.from_bytes(data, "little") & 2**255 - 1
+    need(y < PRIME and y not in SMALL, "signature", "a point of small order or not canonical")
+
 def parse_sshsig(body):
     """Return the public key of an SSHSIG, after rejecting what ssh-keygen would accept or is *unsupported* (trust 4)."""
     sshsig = Cursor(body, "signature", ">")
@@ -31,9 +36,11 @@ def parse_sshsig(body):
         numbers = key.string("I"), key.string("I")
         key.end()
         modulus = int.from_bytes(numbers[1], "big")
-        need(3072 <= modulus.bit_length() <= 16384, "unsupported", "an RSA key of another length")
         # ssh-keygen accepts zero bytes in front, with which one key would have several blobs.
         need(all(map(is_shortest, numbers)), "signature", "a number that is not in its shortest form")
+        need(3072 <= modulus.bit_length() <= 16384, "unsupported", "an RSA key of another length")
+    if b"ssh-ed25519" in kind:
+        check_point(key.string("I"))
     need(digest in (b"sha256", b"sha512"), "unsupported", "the kind of hash")
     need(signature.string("I") in ALGORITHMS[kind], "unsupported", "another signature algorithm")
     raw = signature.string("I")
@@ -41,9 +48,7 @@ def parse_sshsig(body):
         need(signature.int("B") & 1, "signature", "the user was not present")
     if b"ssh-ed25519" in kind:
         need(int.from_bytes(raw[32:], "little") < ORDER, "signature", "an S that is not canonical")
-        for point in (key.string("I"), raw[:32]):
-            y = int.from_bytes(point, "little") & 2**255 - 1
-            need(y < PRIME and y not in SMALL, "signature", "a point of small order or not canonical")
+        check_point(raw[:32])
     return public
 
 def ssh_keygen(signed, body, *arguments, **files):

@@ -464,6 +464,9 @@ fn suffixes() -> Vec<Vector> {
             let added = decoded().iter().zip(base).map(|(wanted, base)| wanted.wrapping_sub(base)).collect();
             *s = Suffix { runs: vec![(3000, 0, 0), (22, 0, -3000)], added, tail: frame(b""), ..Suffix::default() };
         }),
+        reject("suffix-window", "the last frame has a window of 16 MiB, where the root says less", |s| {
+            s.tail = RawFrame::of(&std::mem::take(&mut s.copied)).with_window(24).encode();
+        }),
         reject("suffix-run-empty", "a run of no bytes between two others", |s| s.runs.insert(1, (0, 0, 0))),
         reject("suffix-seek-under", "the first run moves to the byte before the prefix, and adds none there", |s| {
             s.runs.insert(0, (0, 1, -1));

@@ -75,6 +75,10 @@ fn envelopes() -> Vec<Vector> {
             let key = [&own[..at], &strings(&[&[0, 1, 0, 1]]), &own[at + 7..]].concat();
             [&body[..10], &strings(&[&key]), &body[14 + own.len()..]].concat()
         }),
+        made("signature-rsa-short-trailing", "signature", "an RSA key of 2048 bits with a byte behind it", |signed| {
+            let (body, own) = (Key::Rsa2048.sign(signed), Key::Rsa2048.blob());
+            [&body[..10], &strings(&[&[&own[..], &[0]].concat()]), &body[14 + own.len()..]].concat()
+        }),
         {
             let mut bundle = small();
             bundle.area_len = 1 << 15;

@@ -42,6 +42,10 @@ impl RsaPublicKey {
     pub(super) fn read(reader: &mut Reader<'_>) -> Result<Self, KeyError> {
         let exponent = reader.positive_mpint()?;
         let modulus = reader.positive_mpint()?;
+        // The form comes before the length: only a well-formed key is of an unsupported one.
+        if !reader.is_empty() {
+            return Err(Malformed("bytes follow its end").into());
+        }
         let bits = bit_len(modulus);
         if !(MIN_BITS..=MAX_BITS).contains(&bits) {
             return Err(KeyError::RsaBits { bits });
