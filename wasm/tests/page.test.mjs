@@ -242,13 +242,13 @@ test("servers that lie are found out, and said to be so", async () => {
   const { page, verdict, leave } = await visit();
   const cases = {
     whole: ["Safe to install: os, version 7", "Signed by a key you trust"],
-    short: ["the file cannot be read", "the server announced 262144 bytes and sent 262143"],
+    short: ["the address cannot be read", "the server announced 262144 bytes and sent 262143"],
     liar: ["something follows the bundle", "the file continues after the end of the bundle"],
-    other: ["the file cannot be read", "the server sent bytes 4097 to"],
+    other: ["the address cannot be read", "the server sent bytes 4097 to"],
     changed: ["the file changed", "the file on the server was changed while it was read"],
-    gone: ["the file cannot be read", "the server answers 404"],
-    silent: ["the file cannot be read", "the server does not show Content-Range"],
-    missing: ["the file cannot be read", "the server answers 404"],
+    gone: ["the address cannot be read", "the server answers 404"],
+    silent: ["the address cannot be read", "the server does not show Content-Range"],
+    missing: ["the address cannot be read", "the server answers 404"],
   };
   for (const [how, [words, reason]] of Object.entries(cases)) {
     await page.getByLabel("Address of a bundle").fill(`/bad/${how}`);

@@ -127,6 +127,7 @@ test("all of them are printed, and nothing that says nothing on paper", async ()
   assert(await page.getByText("entries, ").filter({ visible: true }).first().isVisible());
   await page.emulateMedia({ media: null });
   await choose(bundles.files.good);
+  await page.locator(".list").waitFor({ state: "hidden" });
   await verdict("Safe to install");
   await page.locator("#older").setInputFiles(bundles.files.older);
   await page.getByText("os version 7 against os version 6").waitFor();

@@ -17,7 +17,7 @@ const MEMORY_BYTES = 256 << 20;
 const RUNS_AHEAD = 2;
 
 /** The first bytes of a bundle. */
-const MAGIC = [0x89, 0x53, 0x4c, 0x46, 0x54, 0x0d, 0x0a, 0x1a];
+export const MAGIC = [0x89, 0x53, 0x4c, 0x46, 0x54, 0x0d, 0x0a, 0x1a];
 
 /** Objects in one chunk, on the average, of which the check takes so long that nothing else is to wait for it. */
 const LONG_CHUNK = 1000;

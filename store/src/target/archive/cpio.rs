@@ -39,7 +39,7 @@ fn header(member: &Member<'_>, out: &mut Vec<u8>) -> Result<(), Unfit> {
     out.extend_from_slice(b"070701");
     // Numbers of files, of which 0 is none, are this archive's own; so is the device that they lie on.
     let fields = [
-        member.number.wrapping_add(1),
+        member.number.number() + 1,
         attributes.mode.into(),
         attributes.uid,
         attributes.gid,

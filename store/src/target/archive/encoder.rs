@@ -1,6 +1,6 @@
 //! What a format of archives says of its members.
 
-use sealift_format::{Attributes, Device, Inode};
+use sealift_format::{Attributes, Device, Inode, Row};
 
 /// A format of archives that can be written. Each is one file beside this one, and one line of the list.
 #[derive(Debug)]
@@ -24,7 +24,7 @@ pub(super) struct Member<'a> {
     /// Below the root, without a leading slash; empty for the root.
     pub(super) path: &'a [u8],
     /// The same for all names of a file, and another for each file.
-    pub(super) number: u32,
+    pub(super) number: Row<Inode>,
     pub(super) inode: &'a Inode,
     /// How many names the file has.
     pub(super) names: u32,

@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 
 use sealift_format::num;
-use sealift_format::{Bundle, InodeKind, Ref};
+use sealift_format::{Bundle, Inode, InodeKind, Object, Ref, Row};
 
 use super::encoder::{ArchiveEncoder, Member, Unfit, What};
 use super::stats::ArchiveStats;
@@ -14,13 +14,13 @@ use crate::error::shown;
 #[derive(Debug, Default)]
 pub(super) struct Layout {
     /// Objects and the offsets of their contents, by object. Files may share an object, and each has its content.
-    pub(super) contents: Vec<(u32, u64)>,
+    pub(super) contents: Vec<(Row<Object>, u64)>,
     pub(super) len: u64,
 }
 
 impl Layout {
     /// Returns the offsets at which the content of an object lies.
-    pub(super) fn offsets(&self, object: u32) -> impl Iterator<Item = u64> {
+    pub(super) fn offsets(&self, object: Row<Object>) -> impl Iterator<Item = u64> {
         let from = self.contents.partition_point(|(other, _)| *other < object);
         self.contents[from..].iter().take_while(move |(other, _)| *other == object).map(|(_, offset)| *offset)
     }
@@ -43,7 +43,7 @@ pub(super) fn lay_out(
     let index = &bundle.index;
     let mut names = vec![0_u32; index.inodes().len()];
     for entry in (tree.directory..tree.directories_end).flat_map(|directory| index.directory(directory).entries()) {
-        names[num::at(index.entry(entry).inode)] += 1;
+        names[index.entry(entry).inode.at()] += 1;
     }
     let mut writer = Writer {
         bundle,
@@ -87,7 +87,7 @@ struct Writer<'a> {
     /// How many names each inode has in the tree.
     names: Vec<u32>,
     /// The first name of those that have several.
-    first: HashMap<u32, Vec<u8>>,
+    first: HashMap<Row<Inode>, Vec<u8>>,
     layout: Layout,
     header: Vec<u8>,
     stats: &'a mut ArchiveStats,
@@ -95,10 +95,10 @@ struct Writer<'a> {
 }
 
 impl Writer<'_> {
-    fn add(&mut self, path: &[u8], number: u32) -> Result<(), Error> {
+    fn add(&mut self, path: &[u8], number: Row<Inode>) -> Result<(), Error> {
         let (index, encoder) = (&self.bundle.index, self.encoder);
         let inode = index.inode(number);
-        let names = self.names[num::at(number)];
+        let names = self.names[number.at()];
         let first = self.first.get(&number).map(Vec::as_slice);
         let (what, content) = match inode.kind {
             InodeKind::Directory(_) => (What::Directory, None),

@@ -77,7 +77,7 @@ fn wanted(bundle: &Bundle, tree: &Ref) -> Vec<bool> {
     let mut wanted = vec![false; index.objects().len()];
     for entry in (tree.directory..tree.directories_end).flat_map(|directory| index.directory(directory).entries()) {
         if let InodeKind::Regular(object) = index.inode(index.entry(entry).inode).kind {
-            wanted[num::at(object)] = true;
+            wanted[object.at()] = true;
         }
     }
     wanted
@@ -97,7 +97,7 @@ struct Work<'a> {
 impl Work<'_> {
     fn run(&self, input: &mut Input, jobs: usize, progress: &Progress) -> Result<(), Error> {
         let Self { bundle, bases, plan, layout, .. } = *self;
-        let of_base: Vec<u32> = plan.objects().filter(|object| !bundle.layout.is_carried(*object)).collect();
+        let of_base: Vec<_> = plan.objects().filter(|object| !bundle.layout.is_carried(*object)).collect();
         crate::base::check(
             bases,
             &needed(bundle, bases, plan.chunks(), of_base.iter().copied()),

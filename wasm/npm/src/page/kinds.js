@@ -1,6 +1,6 @@
 // Detects the kind of a file by its content, since dropped files are not always bundles.
 
-import { startsAsBundle } from "../bundle.js";
+import { MAGIC, startsAsBundle } from "../bundle.js";
 import { MAX_BYTES, base64, isKrl } from "./policy.js";
 
 /** Bytes at the start of a file that are searched for a private key. */
@@ -19,8 +19,9 @@ const IS_SIGNER = new RegExp(`^(?:"[^"]*"|\\S+)(?: (?:"[^"]*"|[^ "])+)? ${KEY}(?
  * @returns {Promise<Kind>}
  */
 export async function kindOf(file) {
-  const bytes = new Uint8Array(await file.slice(0, file.size > MAX_BYTES ? HEAD_BYTES : MAX_BYTES).arrayBuffer());
-  if (startsAsBundle(bytes)) return { kind: "bundle" };
+  const start = async (/** @type {number} */ length) => new Uint8Array(await file.slice(0, length).arrayBuffer());
+  if (startsAsBundle(await start(MAGIC.length))) return { kind: "bundle" };
+  const bytes = await start(file.size > MAX_BYTES ? HEAD_BYTES : MAX_BYTES);
   if (isKrl(bytes)) return { kind: "revocations", text: base64(bytes) };
   const text = new TextDecoder().decode(bytes);
   if (isPrivateKey(text)) return { kind: "private-key" };
