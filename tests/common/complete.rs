@@ -74,7 +74,7 @@ fn check_all(bundle: &Bundle, file: &[u8], contents: &[Vec<u8>]) -> Result<(), C
         files.check(bundle)?;
     }
     // What the chunks hold is checked first.
-    for (number, object) in (0..).zip(bundle.index.objects()).filter(|(number, _)| !bundle.layout.is_carried(*number)) {
+    for (number, object) in Row::all(bundle.index.objects()).filter(|(number, _)| !bundle.layout.is_carried(*number)) {
         let content = contents.iter().find(|content| hash(content) == object.id).expect("a base has it");
         let mut of_it = files.of(bundle, number);
         of_it.push(content);
