@@ -1,11 +1,11 @@
 //! Keys that sign test bundles, and SSH signatures with any wrong field (trust 3).
 
 use base64ct::{Base64, Encoding as _};
-use crypto_bigint::modular::{BoxedMontyForm, BoxedMontyParams};
-use crypto_bigint::{BoxedUint, Odd};
 use ed25519_dalek::Signer as _;
 use p256::ecdsa;
 use sha2::{Digest as _, Sha256, Sha512};
+
+use crate::rsa;
 
 /// A publicly known key.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -56,10 +56,28 @@ pub fn strings(fields: &[&[u8]]) -> Vec<u8> {
     out
 }
 
-fn mpint(number: &[u8]) -> Vec<u8> {
+pub(crate) fn mpint(number: &[u8]) -> Vec<u8> {
     let number = &number[number.iter().position(|byte| *byte != 0).unwrap_or(number.len())..];
     let sign = number.first().is_some_and(|byte| byte & 0x80 != 0);
     [if sign { &[0][..] } else { &[] }, number].concat()
+}
+
+/// Returns the bytes that a key signs for `message`.
+pub fn data_to_sign(message: &[u8], fields: &SshSig) -> Vec<u8> {
+    let digest = match fields.hash {
+        "sha256" => Sha256::digest(message).to_vec(),
+        _ => Sha512::digest(message).to_vec(),
+    };
+    let mut data = b"SSHSIG".to_vec();
+    data.extend(strings(&[&fields.namespace, &fields.reserved, fields.hash.as_bytes(), &digest]));
+    data
+}
+
+/// Returns an SSHSIG of this key and this signature, made with the default fields.
+pub fn sshsig(key: &[u8], proof: &[u8]) -> Vec<u8> {
+    let mut body = b"SSHSIG\0\0\0\x01".to_vec();
+    body.extend(strings(&[key, b"sealift", b"", b"sha512", proof]));
+    body
 }
 
 impl Key {
@@ -104,20 +122,10 @@ impl Key {
 
     /// Returns an SSHSIG over `message` with these fields, which the raw signature covers.
     pub fn sign_as(self, message: &[u8], fields: &SshSig) -> Vec<u8> {
-        let digest = match fields.hash {
-            "sha256" => Sha256::digest(message).to_vec(),
-            _ => Sha512::digest(message).to_vec(),
-        };
-        let middle = [&fields.namespace[..], &fields.reserved, fields.hash.as_bytes()];
-        let mut data = b"SSHSIG".to_vec();
-        data.extend(strings(&middle));
-        data.extend(strings(&[&digest]));
-        let proof = self.prove(&data, fields.flags);
+        let proof = self.prove(&data_to_sign(message, fields), fields.flags);
         let mut out = b"SSHSIG".to_vec();
         out.extend(1_u32.to_be_bytes());
-        out.extend(strings(&[&self.blob()]));
-        out.extend(strings(&middle));
-        out.extend(strings(&[&proof]));
+        out.extend(strings(&[&self.blob(), &fields.namespace, &fields.reserved, fields.hash.as_bytes(), &proof]));
         out
     }
 
@@ -138,7 +146,7 @@ impl Key {
     fn rsa_numbers(self) -> (Vec<u8>, Vec<u8>) {
         let text = match self {
             Self::Rsa2048 => include_str!("../data/rsa-2048.hex"),
-            _ => include_str!("../data/rsa-3072.hex"),
+            _ => rsa::NUMBERS,
         };
         let mut numbers = text.lines().map(unhex);
         let mut next = || numbers.next().expect("the file has two lines");
@@ -148,22 +156,11 @@ impl Key {
     /// RSASSA-PKCS1-v1_5 with SHA-512.
     fn rsa_sign(self, data: &[u8]) -> Vec<u8> {
         let (modulus, exponent) = self.rsa_numbers();
-        let mut tail = unhex("003051300d060960864801650304020305000440");
-        tail.extend(Sha512::digest(data));
-        let mut encoded = vec![0xff; modulus.len() - tail.len()];
-        encoded[..2].copy_from_slice(&[0, 1]);
-        encoded.extend(tail);
-        let bits = u32::try_from(modulus.len() * 8).expect("keys are short");
-        let number = |bytes: &[u8]| BoxedUint::from_be_slice(bytes, bits).expect("it has so many bits");
-        let params = BoxedMontyParams::new_vartime(
-            Option::<Odd<BoxedUint>>::from(Odd::new(number(&modulus))).expect("a modulus is odd"),
-        );
-        let raised = BoxedMontyForm::new(number(&encoded), &params).pow(&number(&exponent)).retrieve();
-        raised.to_be_bytes().to_vec()
+        rsa::sign(data, &modulus, &exponent)
     }
 }
 
-fn unhex(text: &str) -> Vec<u8> {
+pub(crate) fn unhex(text: &str) -> Vec<u8> {
     let digits = text.as_bytes().as_chunks::<2>().0;
     let value = |digit: u8| char::from(digit).to_digit(16).and_then(|value| u8::try_from(value).ok());
     digits.iter().map(|[high, low]| value(*high).zip(value(*low)).map_or(0, |(high, low)| high << 4 | low)).collect()
@@ -175,6 +172,16 @@ fn ed25519(number: u8) -> ed25519_dalek::SigningKey {
 
 fn p256_secret() -> ecdsa::SigningKey {
     ecdsa::SigningKey::from_slice(&[9; 32]).expect("it is below the order")
+}
+
+/// Returns an SSHSIG by the key of ECDSA whose s is above half of the curve's order.
+pub fn ecdsa_with_high_s(message: &[u8]) -> Vec<u8> {
+    let low: ecdsa::Signature = p256_secret().sign(&data_to_sign(message, &SshSig::default()));
+    let low = low.normalize_s();
+    let high = ecdsa::Signature::from_scalars(low.r(), -low.s()).expect("neither is zero");
+    let (r, s) = high.split_bytes();
+    let proof = strings(&[&mpint(&r), &mpint(&s)]);
+    sshsig(&Key::EcdsaP256.blob(), &strings(&[b"ecdsa-sha2-nistp256", &proof]))
 }
 
 fn p256_sign(data: &[u8]) -> Vec<u8> {

@@ -200,6 +200,8 @@ def lay_commits(whole, base, table, writer):
             good = commit <= len(objects) and objects[commit - 1][0] == "commit"
             need(good, "index", "the base has no commit of that number")
             data = objects[commit - 1][1]
+        else:
+            need(("commit", sha256(data)) not in known, "index", "a commit is carried that the base has")
         parent, dirtree, dirmeta = parse_commit(data)
         commits.append((len(metas), sha256(data), parent))
         metas.append((KINDS["commit"], data))

@@ -39,6 +39,8 @@ def parse_sshsig(body):
         # ssh-keygen accepts zero bytes in front, with which one key would have several blobs.
         need(all(map(is_shortest, numbers)), "signature", "a number that is not in its shortest form")
         need(3072 <= modulus.bit_length() <= 16384, "unsupported", "an RSA key of another length")
+        exponent = int.from_bytes(numbers[0], "big")
+        need(2 < exponent < 1 << 32 and exponent & modulus & 1, "signature", "an exponent or modulus that is even or out of its range")
     if b"ssh-ed25519" in kind:
         check_point(key.string("I"))
     need(digest in (b"sha256", b"sha512"), "unsupported", "the kind of hash")

@@ -237,6 +237,12 @@ fn good() -> Vec<Vector> {
             &["good-base"],
         ),
         accept_delta(
+            "good-delta-relinked",
+            "a name is linked anew to the file that it has in the base",
+            of_tree(base_tree(), vec![named("a"), relinked("b", 1)]),
+            &["good-base"],
+        ),
+        accept_delta(
             "good-delta-two-bases",
             "objects of two bases, a prefix of parts of both, pieces and a hole",
             of_two_bases(),
@@ -407,6 +413,19 @@ fn frames() -> Vec<Vector> {
             let at = other.len() - 5;
             other[at] = b'F';
             b.store(0, crate::frame::frame(&other));
+        }),
+        reject_from(
+            of_two_bases(),
+            "piece-content-carried",
+            "object",
+            "the first piece of an object is another",
+            |b| {
+                b.store(1, crate::frame::frame(&paint(9, 4096)));
+            },
+        ),
+        reject_from(of_two_bases(), "piece-content-carried-raw", "object", "the same, as it is", |b| {
+            b.layout.chunks[1].codec = 0;
+            b.store(1, paint(9, 4096));
         }),
         reject_delta("object-id-carried-raw", "object", "the same, as it is", |b| {
             let mut other = decoded();

@@ -7,7 +7,7 @@ use crate::bundle::Attributes;
 use crate::delta::{OsTreeDifference, within};
 use crate::frame::{RawFrame, frame};
 use crate::ostree::{Commit, commit, dirmeta, dirtree, sha256};
-use crate::tree::Node;
+use crate::tree::{Node, What};
 
 pub(super) fn vectors() -> Vec<Vector> {
     let good = accept_delta(
@@ -28,7 +28,7 @@ pub(super) fn vectors() -> Vec<Vector> {
         with_repository_files(),
         &["good-ostree"],
     );
-    [vec![good, history, repository, of_wrong_owner()], sections(), objects(), trees(), files(), refs(), misfits()]
+    [vec![good, history, repository], sections(), objects(), trees(), files(), refs(), misfits()]
         .into_iter()
         .flatten()
         .collect()
@@ -145,27 +145,32 @@ fn of_history() -> Bundle {
     delta
 }
 
-/// Returns a commit of `a`, which the base has, and `u`: a new file of content that the base has.
-fn of_wrong_owner() -> Vector {
-    let tree = |owner| dir([("a", file("one\n")), ("u", file("two\n").owner(owner, 0))]);
+/// Returns a commit of `a`, which the base has, and the new file `u`, which is `own`. Its dirtree is that of the file `other`.
+fn of_other_file(name: &str, kind: &str, comment: &str, own: Node, other: Node) -> Vector {
+    let tree = |u| dir([("a", file("one\n")), ("u", u)]);
     let base = with_commit();
-    let wanted = Bundle::with_other_dirtrees(tree(1), tree(0), Packing::default());
+    let wanted = Bundle::with_other_dirtrees(tree(own.clone()), tree(other.clone()), Packing::default());
     let carried = wanted.index.ostree.as_ref().expect("it has a commit").objects[0].1.clone();
     let mut delta = wanted.relative_to(&[&base], &[(1, None)], Packing::default());
     let difference = delta.difference();
-    let (row, object) = (difference.attribute_row(&file("").owner(1, 0)), difference.object(b"two\n"));
+    let row = difference.attribute_row(&own);
+    let (regulars, targets) = match &own.what {
+        What::Regular(content) => (vec![difference.object(content)], Vec::new()),
+        What::Symlink(target) => (Vec::new(), vec![target.clone()]),
+        _ => panic!("a dirtree has no such file"),
+    };
     difference.ostree = Some(OsTreeDifference {
         commits: vec![(0, 0)],
         carried: vec![carried],
-        trees: vec![dirtree(&tree(0))],
+        trees: vec![dirtree(&tree(other))],
         prefix: prefix(&base),
         files: vec![row],
-        regulars: vec![object],
+        regulars,
+        targets,
         refs: vec![(0, Vec::new())],
         ..OsTreeDifference::default()
     });
-    let comment = "u belongs to another owner than its checksum says, and a base has its content";
-    on(&["good-ostree"], vector("difference-ostree-file-owner", "object", comment, delta.encode()))
+    on(&["good-ostree"], vector(name, kind, comment, delta.encode()))
 }
 
 fn reject_ostree(name: &str, kind: &str, comment: &str, change: impl FnOnce(&mut OsTreeDifference)) -> Vector {
@@ -227,17 +232,33 @@ fn trees() -> Vec<Vector> {
 }
 
 fn files() -> Vec<Vector> {
-    vec![reject_from(
-        newer(),
-        "difference-ostree-file-type",
-        "index",
-        "the last file has a directory's attributes",
-        |b| {
-            let difference = b.difference();
-            difference.attributes.push(Attributes { mode: 0o040_755, ..Attributes::default() });
-            difference.ostree.as_mut().expect("it has a commit").files[2] = 2;
-        },
-    )]
+    vec![
+        reject_from(
+            newer(),
+            "difference-ostree-file-type",
+            "index",
+            "the last file has a directory's attributes",
+            |b| {
+                let difference = b.difference();
+                difference.attributes.push(Attributes { mode: 0o040_755, ..Attributes::default() });
+                difference.ostree.as_mut().expect("it has a commit").files[2] = 2;
+            },
+        ),
+        of_other_file(
+            "difference-ostree-file-owner",
+            "object",
+            "u belongs to another owner than its checksum says, and a base has its content",
+            file("two\n").owner(1, 0),
+            file("two\n"),
+        ),
+        of_other_file(
+            "difference-ostree-link-target",
+            "index",
+            "u is a link to another target than its checksum says",
+            symlink("b"),
+            symlink("a/b"),
+        ),
+    ]
 }
 
 fn refs() -> Vec<Vector> {
@@ -259,6 +280,10 @@ fn misfits() -> Vec<Vector> {
     vec![
         index("difference-ostree-commit-unknown", "a commit is object 5 of a base that has five", |o| {
             o.commits[1].0 = 6;
+        }),
+        index("difference-ostree-commit-of-base", "a commit that the base has", |o| {
+            o.commits[1].0 = 0;
+            o.carried.push(with_commit().index.ostree.expect("it has a commit").objects[0].1.clone());
         }),
         index("difference-ostree-commit-type", "a commit is a dirmeta of the base", |o| o.commits[1].0 = 2),
         index("difference-ostree-commit-left", "a commit that no ref comes to", |o| o.commits.push((1, 0))),

@@ -2,7 +2,7 @@
 
 use super::*;
 use crate::bundle::Chunk;
-use crate::bytes::{Section, hash};
+use crate::bytes::{Section, hash, planes32};
 use crate::frame::frame;
 use crate::tree::paint;
 
@@ -44,6 +44,16 @@ fn holes() -> Vec<Vector> {
         reject("holes-beyond-end", "a hole up to block 41", Box::new(extents(&[(21, 20)]))),
         reject("holes-overflow", "a hole whose end passes 2^64-1", Box::new(extents(&[(u64::MAX - 3, 20)]))),
         reject("holes-touching", "a hole at the end of another", Box::new(extents(&[(0, 16), (16, 16)]))),
+        reject(
+            "holes-sum",
+            "extents of two objects, 2^32+1 in sum, and one extent",
+            Box::new(|b| {
+                b.layout.holes.push((1, Vec::new()));
+                b.edits.layout = edit(|s: &mut Vec<Section>| {
+                    s[3].payload[12..20].copy_from_slice(&planes32([u32::MAX, 2].into_iter()))
+                });
+            }),
+        ),
         reject("holes-descending", "the second hole stands before the first", Box::new(extents(&[(20, 16), (0, 16)]))),
     ]
 }
@@ -98,6 +108,9 @@ fn groups() -> Vec<Vector> {
         reject("group-len", "layout", "a group that is one byte longer than its objects", |b| {
             b.layout.chunks[0].len = 9;
             b.store(0, frame(b"one\ntwo\n\n"));
+        }),
+        reject_from(large(), "group-sum", "layout", "groups of 2^32+1 objects in sum, and one step", |b| {
+            (b.layout.chunks[0].objects, b.layout.chunks[1].objects) = (u32::MAX, 2);
         }),
         reject("group-steps-short", "layout", "one step less than the groups have objects", |b| {
             b.layout.members.pop();

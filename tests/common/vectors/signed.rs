@@ -1,7 +1,8 @@
 //! Signatures and trust (trust).
 
 use super::*;
-use crate::keys::{Key, SshSig, strings};
+use crate::keys::{Key, SshSig, ecdsa_with_high_s, sshsig, strings};
+use crate::{ed25519, rsa};
 
 pub(super) const ONE: Key = Key::Ed25519(1);
 const TWO: Key = Key::Ed25519(2);
@@ -23,11 +24,20 @@ fn key_types() -> Vec<Vector> {
         let comment = format!("signed by a key of type {}", key.type_name());
         accept(name, &comment, bundle).trust(trust([key.allowed("test")]))
     };
+    let mut longest = with_envelope(|signed| rsa::by_length(signed, 16384, 3, true));
+    longest.area_len = 1 << 13;
     vec![
         taken("signature-ecdsa", Key::EcdsaP256, 512),
         taken("signature-sk-ed25519", Key::SkEd25519, 512),
         taken("signature-sk-ecdsa", Key::SkEcdsaP256, 512),
         taken("signature-rsa", Key::Rsa3072, 1024),
+        accept(
+            "signature-ecdsa-high",
+            "s of an ECDSA signature is above half of the order",
+            with_envelope(ecdsa_with_high_s),
+        )
+        .trust(trust([Key::EcdsaP256.allowed("test")])),
+        accept("signature-rsa-longest", "an RSA key of 16384 bits with the exponent 3", longest),
         accept("signature-sha256", "signed over SHA-256", signed_as(&SshSig { hash: "sha256", ..SshSig::default() }))
             .trust(trust([ONE.allowed("test")])),
     ]
@@ -75,6 +85,23 @@ fn envelopes() -> Vec<Vector> {
             let key = [&own[..at], &strings(&[&[0, 1, 0, 1]]), &own[at + 7..]].concat();
             [&body[..10], &strings(&[&key]), &body[14 + own.len()..]].concat()
         }),
+        made("signature-rsa-under", "unsupported", "an RSA key of 3071 bits", |signed| {
+            rsa::by_length(signed, 3071, 3, true)
+        }),
+        {
+            let mut over = with_envelope(|signed| rsa::by_length(signed, 16385, 3, true));
+            over.area_len = 1 << 13;
+            vector("signature-rsa-over", "unsupported", "an RSA key of 16385 bits", over.encode())
+                .trust(trust([ONE.allowed("test")]))
+        },
+        made("signature-rsa-modulus-even", "signature", "an RSA modulus that is even", |signed| {
+            rsa::by_length(signed, 3072, 3, false)
+        }),
+        made("signature-rsa-exponent-even", "signature", "an RSA exponent of 2", |signed| {
+            rsa::by_length(signed, 3072, 2, true)
+        }),
+        made("signature-rsa-exponent-one", "signature", "an RSA exponent of 1", rsa::by_exponent_one),
+        made("signature-rsa-exponent-long", "signature", "an RSA exponent of 2^32+1", rsa::by_long_exponent),
         made("signature-rsa-short-trailing", "signature", "an RSA key of 2048 bits with a byte behind it", |signed| {
             let (body, own) = (Key::Rsa2048.sign(signed), Key::Rsa2048.blob());
             [&body[..10], &strings(&[&[&own[..], &[0]].concat()]), &body[14 + own.len()..]].concat()
@@ -146,6 +173,15 @@ fn envelopes() -> Vec<Vector> {
             let proof = strings(&[name, &[&point[..], &[0; 32]].concat()]);
             sshsig(&key, &proof)
         }),
+        made("signature-small-order-r", "signature", "R is the neutral element, and S fits it", |signed| {
+            ed25519::with_neutral_r(1, signed, true)
+        }),
+        made("signature-point-form", "signature", "R is the neutral element with a y of 2^255-18", |signed| {
+            ed25519::with_neutral_r(1, signed, false)
+        }),
+        made("signature-key-form", "signature", "the key is the neutral element with a y of 2^255-18", |_| {
+            ed25519::with_neutral_key()
+        }),
         made("signature-scalar", "signature", "S is one group order larger, which is a second spelling", |signed| {
             let mut body = ONE.sign(signed);
             let at = body.len() - 32;
@@ -160,13 +196,6 @@ fn envelopes() -> Vec<Vector> {
                 .trust(trust([ONE.allowed("test"), TWO.allowed("test")]))
         },
     ]
-}
-
-/// Returns an SSHSIG with these two blobs.
-fn sshsig(key: &[u8], proof: &[u8]) -> Vec<u8> {
-    let mut body = b"SSHSIG\0\0\0\x01".to_vec();
-    body.extend(strings(&[key, b"sealift", b"", b"sha512", proof]));
-    body
 }
 
 /// Replaces the name of an algorithm, and reduces the length of the signature blob that contains it by `shorter`.

@@ -91,6 +91,10 @@ impl OsTreeDifference {
             };
             let commit = Commit::parse(bytes).map_err(unreadable)?;
             let checksum = Sha256::digest(bytes).into();
+            let is_known = walk.known.contains_key(&(OsTreeKind::Commit, checksum));
+            if is_known && matches!(edited.commit, CommitObject::Carried(_)) {
+                return Err(row_fault("a commit is carried that the base has", own));
+            }
             let object = walk.builder.ostree_object(OsTreeKind::Commit, bytes);
             commits.push(LaidCommit { checksum, parent: commit.parent.copied(), object });
             match &edited.beside {
