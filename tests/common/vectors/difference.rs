@@ -154,7 +154,7 @@ fn edits() -> Vec<Vector> {
         reject_from(of_device(), "difference-devices-short", "index", "no row for the device of op 12", |b| {
             b.difference().devices.clear();
         }),
-        reject_from(of_device(), "difference-devices-left", "index", "a row for a device more", |b| {
+        reject_from(of_device(), "difference-devices-left", "index", "one row more than there are devices", |b| {
             b.difference().devices.push((1, 1));
         }),
         path("difference-name-empty", "the name of an edit below a root is empty", b""),
@@ -167,24 +167,28 @@ fn edits() -> Vec<Vector> {
         }),
         index("difference-names-twice", "two edits of one name", |d| d.names[2] = d.names[1].clone()),
         index("difference-root-name", "a root has a name", |d| d.names[0] = b"x".to_vec()),
-        saying("difference-root-comes", "a root comes where its ref is relative to one", &[(1, comes("", dir([])))]),
+        saying(
+            "difference-root-comes",
+            "a root is new where its ref is relative to one of the base",
+            &[(1, comes("", dir([])))],
+        ),
         saying(
             "difference-root-stays",
-            "a root stays where its ref is relative to nothing",
+            "a root is kept where its ref is relative to nothing",
             &[(0, within("", [gone("l")]))],
         ),
         saying("difference-root-file", "the root of a ref is a fifo", &[(0, comes("", fifo()))]),
         editing("difference-within-empty", "a directory is named of which nothing changes", [within("d", [])]),
         editing(
             "difference-below-new",
-            "a name goes from a directory that comes",
+            "a name is removed from a new directory",
             [comes("k", dir([])).block([gone("x")])],
         ),
         index("difference-edits-left", "an edit behind the last tree", |d| {
             d.ops.push(2);
             d.names.push(b"z".to_vec());
         }),
-        index("difference-edits-short", "the last directory has an edit more than there are", |d| {
+        index("difference-edits-short", "the last directory has one edit more than there are", |d| {
             *d.blocks.last_mut().expect("it has blocks") += 1;
         }),
         reject_delta(
@@ -212,14 +216,10 @@ fn links() -> Vec<Vector> {
             "a link to a directory that stays",
             [changed("e", 2, dir([])), linked("y", 1)],
         ),
-        editing(
-            "difference-link-new-directory",
-            "a link to a directory that comes",
-            [comes("k", dir([])), linked("y", 1)],
-        ),
-        editing("difference-link-gone", "a link to a name that goes", [gone("l"), linked("y", 1)]),
+        editing("difference-link-new-directory", "a link to a new directory", [comes("k", dir([])), linked("y", 1)]),
+        editing("difference-link-gone", "a link to a name that is removed", [gone("l"), linked("y", 1)]),
         editing("difference-link-unknown", "a link to edit 99", [linked("y", 99)]),
-        editing("difference-named-alone", "a file is named that stays, and no link names the edit", [named("a")]),
+        editing("difference-named-alone", "op 1, and no link names the edit", [named("a")]),
     ]
 }
 
@@ -231,12 +231,16 @@ fn misfits() -> Vec<Vector> {
         on(&["good-base"], saying(name, comment, &[(1, root)]))
     };
     vec![
-        index("difference-base-objects", "the difference is to bases of an object more", |d| d.base_objects += 1),
+        index("difference-base-objects", "the difference says that the bases have one object more", |d| {
+            d.base_objects += 1
+        }),
         index("difference-base-refs", "the base's second ref has another name", |d| {
             d.base_refs[1].1 = b"older".to_vec();
         }),
-        index("difference-name-missing", "a name goes that the base does not have", |d| d.names[12] = b"h".to_vec()),
-        index("difference-name-there", "a name comes that the base has", |d| d.names[2] = b"b".to_vec()),
+        index("difference-name-missing", "a name is removed that the base does not have", |d| {
+            d.names[12] = b"h".to_vec()
+        }),
+        index("difference-name-there", "a new name that the base has", |d| d.names[2] = b"b".to_vec()),
         editing("difference-within-file", "a file stays as a directory", vec![within("a", [gone("x")])]),
         editing("difference-named-directory", "a directory stays as a file", vec![named("d"), linked("y", 1)]),
         editing("difference-other-type", "a file stays as a symbolic link", vec![changed("a", 2, symlink("x"))]),

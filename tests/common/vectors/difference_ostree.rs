@@ -286,17 +286,17 @@ fn misfits() -> Vec<Vector> {
             o.carried.push(with_commit().index.ostree.expect("it has a commit").objects[0].1.clone());
         }),
         index("difference-ostree-commit-type", "a commit is a dirmeta of the base", |o| o.commits[1].0 = 2),
-        index("difference-ostree-commit-left", "a commit that no ref comes to", |o| o.commits.push((1, 0))),
+        index("difference-ostree-commit-left", "a commit that no ref takes", |o| o.commits.push((1, 0))),
         index("difference-ostree-commit-next", "a ref names the second commit before any has named the first", |o| {
             o.refs[0].0 = 1;
         }),
         index("difference-ostree-beside-none", "the base has no commitmeta of its commit", |o| o.commits[1].1 = 1),
-        index("difference-ostree-dirmeta-order", "a second dirmeta is come to before the first", |o| {
+        index("difference-ostree-dirmeta-order", "the second carried dirmeta is visited before the first", |o| {
             let mut n = n();
             n = n.mode(0o711);
             o.dirmetas.insert(0, dirmeta(&n));
         }),
-        index("difference-ostree-dirmeta-left", "a dirmeta that nothing comes to", |o| {
+        index("difference-ostree-dirmeta-left", "a dirmeta that nothing names", |o| {
             o.dirmetas.push(dirmeta(&dir([]).mode(0o711)));
         }),
         index("difference-ostree-dirmeta-of-base", "a dirmeta that the base has", |o| {
@@ -312,7 +312,7 @@ fn misfits() -> Vec<Vector> {
             o.trees[2] = dirtree(&dir([("x/", file("two\n").mode(0o4755))]));
         }),
         index("difference-ostree-tree-order", "the last two dirtrees have changed places", |o| o.trees.swap(1, 2)),
-        index("difference-ostree-tree-left", "a dirtree that nothing comes to", |o| {
+        index("difference-ostree-tree-left", "a dirtree that nothing names", |o| {
             o.trees.push(dirtree(&dir([("left", file("two\n"))])));
         }),
         index("difference-ostree-tree-of-base", "a dirtree that the base has", |o| {
