@@ -129,7 +129,8 @@ impl Key {
         out
     }
 
-    fn prove(self, data: &[u8], flags: u8) -> Vec<u8> {
+    /// Returns the signature of these bytes, with the algorithm before it and what an authenticator adds.
+    pub(crate) fn prove(self, data: &[u8], flags: u8) -> Vec<u8> {
         let name = self.type_name().as_bytes();
         match self {
             Self::Ed25519(number) => strings(&[name, &ed25519(number).sign(data).to_bytes()]),
@@ -174,14 +175,18 @@ fn p256_secret() -> ecdsa::SigningKey {
     ecdsa::SigningKey::from_slice(&[9; 32]).expect("it is below the order")
 }
 
-/// Returns an SSHSIG by the key of ECDSA whose s is above half of the curve's order.
-pub fn ecdsa_with_high_s(message: &[u8]) -> Vec<u8> {
+/// Returns the numbers r and s of an SSHSIG by the key of ECDSA, of which s is above half of the curve's order or not.
+pub fn ecdsa_numbers(message: &[u8], is_high: bool) -> [Vec<u8>; 2] {
     let low: ecdsa::Signature = p256_secret().sign(&data_to_sign(message, &SshSig::default()));
     let low = low.normalize_s();
     let high = ecdsa::Signature::from_scalars(low.r(), -low.s()).expect("neither is zero");
-    let (r, s) = high.split_bytes();
-    let proof = strings(&[&mpint(&r), &mpint(&s)]);
-    sshsig(&Key::EcdsaP256.blob(), &strings(&[b"ecdsa-sha2-nistp256", &proof]))
+    let (r, s) = if is_high { high } else { low }.split_bytes();
+    [mpint(&r), mpint(&s)]
+}
+
+/// Returns an SSHSIG of these numbers by the key of ECDSA.
+pub fn ecdsa_of(r: &[u8], s: &[u8]) -> Vec<u8> {
+    sshsig(&Key::EcdsaP256.blob(), &strings(&[b"ecdsa-sha2-nistp256", &strings(&[r, s])]))
 }
 
 fn p256_sign(data: &[u8]) -> Vec<u8> {

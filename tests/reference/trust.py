@@ -46,6 +46,12 @@ def parse_sshsig(body):
     need(digest in (b"sha256", b"sha512"), "unsupported", "the kind of hash")
     need(signature.string("I") in ALGORITHMS[kind], "unsupported", "another signature algorithm")
     raw = signature.string("I")
+    # ssh-keygen accepts more forms of one signature, too.
+    if kind == b"ssh-rsa":
+        need(len(raw) == -(-modulus.bit_length() // 8), "signature", "an RSA signature of another length")
+    if b"ecdsa" in kind:
+        numbers = Cursor(raw, "signature", ">")
+        need(all(is_shortest(numbers.string("I")) for _ in "rs"), "signature", "a number that is not in its shortest form")
     if kind.startswith(b"sk-"):
         need(signature.int("B") & 1, "signature", "the user was not present")
     if b"ssh-ed25519" in kind:

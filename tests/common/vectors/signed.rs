@@ -1,8 +1,9 @@
 //! Signatures and trust (trust).
 
 use super::*;
-use crate::keys::{Key, SshSig, ecdsa_with_high_s, sshsig, strings};
-use crate::{ed25519, rsa};
+use crate::ed25519;
+use crate::keys::{Key, SshSig, data_to_sign, ecdsa_numbers, ecdsa_of, sshsig, strings};
+use crate::rsa::Rsa;
 
 pub(super) const ONE: Key = Key::Ed25519(1);
 const TWO: Key = Key::Ed25519(2);
@@ -24,7 +25,7 @@ fn key_types() -> Vec<Vector> {
         let comment = format!("signed by a key of type {}", key.type_name());
         accept(name, &comment, bundle).trust(trust([key.allowed("test")]))
     };
-    let mut longest = with_envelope(|signed| rsa::by_length(signed, 16384, 3, true));
+    let mut longest = with_envelope(|signed| Rsa::made_for(signed, 16384, 3, true).sshsig());
     longest.area_len = 1 << 13;
     vec![
         taken("signature-ecdsa", Key::EcdsaP256, 512),
@@ -34,10 +35,19 @@ fn key_types() -> Vec<Vector> {
         accept(
             "signature-ecdsa-high",
             "s of an ECDSA signature is above half of the order",
-            with_envelope(ecdsa_with_high_s),
+            with_envelope(|signed| {
+                let [r, s] = ecdsa_numbers(signed, true);
+                ecdsa_of(&r, &s)
+            }),
         )
         .trust(trust([Key::EcdsaP256.allowed("test")])),
         accept("signature-rsa-longest", "an RSA key of 16384 bits with the exponent 3", longest),
+        accept(
+            "signature-rsa-sha256",
+            "an RSA signature with SHA-256",
+            with_envelope(|signed| Rsa::of(signed, 65_537, "rsa-sha2-256").sshsig()),
+        )
+        .trust(trust([Key::Rsa3072.allowed("test")])),
         accept("signature-sha256", "signed over SHA-256", signed_as(&SshSig { hash: "sha256", ..SshSig::default() }))
             .trust(trust([ONE.allowed("test")])),
     ]
@@ -86,22 +96,45 @@ fn envelopes() -> Vec<Vector> {
             [&body[..10], &strings(&[&key]), &body[14 + own.len()..]].concat()
         }),
         made("signature-rsa-under", "unsupported", "an RSA key of 3071 bits", |signed| {
-            rsa::by_length(signed, 3071, 3, true)
+            Rsa::made_for(signed, 3071, 3, true).sshsig()
         }),
         {
-            let mut over = with_envelope(|signed| rsa::by_length(signed, 16385, 3, true));
+            let mut over = with_envelope(|signed| Rsa::made_for(signed, 16385, 3, true).sshsig());
             over.area_len = 1 << 13;
             vector("signature-rsa-over", "unsupported", "an RSA key of 16385 bits", over.encode())
                 .trust(trust([ONE.allowed("test")]))
         },
         made("signature-rsa-modulus-even", "signature", "an RSA modulus that is even", |signed| {
-            rsa::by_length(signed, 3072, 3, false)
+            Rsa::made_for(signed, 3072, 3, false).sshsig()
         }),
         made("signature-rsa-exponent-even", "signature", "an RSA exponent of 2", |signed| {
-            rsa::by_length(signed, 3072, 2, true)
+            Rsa::made_for(signed, 3072, 2, true).sshsig()
         }),
-        made("signature-rsa-exponent-one", "signature", "an RSA exponent of 1", rsa::by_exponent_one),
-        made("signature-rsa-exponent-long", "signature", "an RSA exponent of 2^32+1", rsa::by_long_exponent),
+        made("signature-rsa-exponent-one", "signature", "an RSA exponent of 1", |signed| {
+            Rsa::of(signed, 1, "rsa-sha2-512").sshsig()
+        }),
+        made("signature-rsa-exponent-long", "signature", "an RSA exponent of 2^32+1", |signed| {
+            Rsa::of(signed, (1 << 32) + 1, "rsa-sha2-512").sshsig()
+        }),
+        made("signature-rsa-trimmed", "signature", "an RSA signature without the zero bytes at its front", |signed| {
+            let mut own = Rsa::made_for(signed, 3072, 3, true);
+            own.signature.drain(..own.signature.iter().position(|byte| *byte != 0).expect("it is not zero"));
+            own.sshsig()
+        }),
+        made("signature-rsa-past-modulus", "signature", "an RSA signature that is the modulus more", |signed| {
+            Rsa::made_for(signed, 3072, 3, true).past_modulus().sshsig()
+        }),
+        made("signature-ecdsa-mpint", "signature", "r of an ECDSA signature has a zero byte at its front", |signed| {
+            let [r, s] = ecdsa_numbers(signed, false);
+            ecdsa_of(&[&[0], &r[..]].concat(), &s)
+        }),
+        made("signature-ecdsa-compressed", "signature", "an ECDSA key whose point is compressed", |signed| {
+            let own = Key::EcdsaP256.blob();
+            let proof = Key::EcdsaP256.prove(&data_to_sign(signed, &SshSig::default()), 0);
+            let (x, y) = own[own.len() - 64..].split_at(32);
+            let point = [&[2 + (y[31] & 1)], x].concat();
+            sshsig(&strings(&[b"ecdsa-sha2-nistp256", b"nistp256", &point]), &proof)
+        }),
         made("signature-rsa-short-trailing", "signature", "an RSA key of 2048 bits with a byte behind it", |signed| {
             let (body, own) = (Key::Rsa2048.sign(signed), Key::Rsa2048.blob());
             [&body[..10], &strings(&[&[&own[..], &[0]].concat()]), &body[14 + own.len()..]].concat()
