@@ -26,7 +26,7 @@ fn product(a: &[u8], b: &[u8]) -> Vec<u8> {
     let number = |bytes: &[u8]| BoxedUint::from_le_slice(bytes, 1024).expect("it has no more bits");
     let order = BoxedUint::from_be_slice(&unhex(ORDER), 1024).expect("it has no more bits");
     let order = NonZero::new(order).expect("it is not zero");
-    number(a).wrapping_mul(&number(b)).rem(&order).to_le_bytes()[..32].to_vec()
+    number(a).wrapping_mul(number(b)).rem(&order).to_le_bytes()[..32].to_vec()
 }
 
 fn body(key: &[u8; 32], r: &[u8; 32], s: &[u8]) -> Vec<u8> {

@@ -94,9 +94,9 @@ impl Rsa {
         let shift = u32::try_from((len - used) / usize::from(exponent)).expect("keys are short");
         let number = |bytes: &[u8]| BoxedUint::from_be_slice(bytes, precision).expect("it has no more bits");
         let is_root_odd = is_odd != (encoded[bytes - 1] & 1 == 1);
-        let root = number(&[factor]).shl(shift).wrapping_add(&number(&[u8::from(is_root_odd)]));
+        let root = number(&[factor]).shl(shift).wrapping_add(number(&[u8::from(is_root_odd)]));
         let power = (1..exponent).fold(root.clone(), |power, _| power.wrapping_mul(&root));
-        let modulus = power.wrapping_sub(&number(&encoded));
+        let modulus = power.wrapping_sub(number(&encoded));
         assert_eq!(modulus.bits(), u32::try_from(len).expect("keys are short"), "the modulus has its length");
         let last = |number: &BoxedUint| {
             let bytes_of = number.to_be_bytes();

@@ -232,13 +232,13 @@ fn misfits() -> Vec<Vector> {
     };
     vec![
         index("difference-base-objects", "the difference says that the bases have one object more", |d| {
-            d.base_objects += 1
+            d.base_objects += 1;
         }),
         index("difference-base-refs", "the base's second ref has another name", |d| {
             d.base_refs[1].1 = b"older".to_vec();
         }),
         index("difference-name-missing", "a name is removed that the base does not have", |d| {
-            d.names[12] = b"h".to_vec()
+            d.names[12] = b"h".to_vec();
         }),
         index("difference-name-there", "a new name that the base has", |d| d.names[2] = b"b".to_vec()),
         editing("difference-within-file", "a file stays as a directory", vec![within("a", [gone("x")])]),

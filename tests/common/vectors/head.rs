@@ -181,7 +181,7 @@ fn maxima() -> Vec<Vector> {
         disk("wide-directory", "a directory of 4088 bytes takes one block", many_names(146), |m| m.disk -= 8192),
         disk("symlink", "a link of 59 bytes takes a block", small_inodes(), |m| m.disk += 4096),
         disk("xattrs", "extended attributes of 92 bytes in all are counted as nothing", small_inodes(), |m| {
-            m.disk -= 4096
+            m.disk -= 4096;
         }),
         reject("maxima-chunks", "header", "one chunk more than there is", set(|m| m.chunks += 1)),
         reject("maxima-chunks-stored", "header", "one byte more than the chunks have", set(|m| m.chunks_stored += 1)),

@@ -50,7 +50,7 @@ fn holes() -> Vec<Vector> {
             Box::new(|b| {
                 b.layout.holes.push((1, Vec::new()));
                 b.edits.layout = edit(|s: &mut Vec<Section>| {
-                    s[3].payload[12..20].copy_from_slice(&planes32([u32::MAX, 2].into_iter()))
+                    s[3].payload[12..20].copy_from_slice(&planes32([u32::MAX, 2].into_iter()));
                 });
             }),
         ),
