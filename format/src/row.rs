@@ -59,7 +59,7 @@ impl<T> Row<T> {
     }
 
     /// Returns the rows of a table with their numbers.
-    pub fn all(table: &[T]) -> impl DoubleEndedIterator<Item = (Self, &T)> + ExactSizeIterator + Clone {
+    pub fn all(table: &[T]) -> impl ExactSizeIterator<Item = (Self, &T)> + Clone {
         Rows::new(0..u32::MAX).zip(table)
     }
 
@@ -160,6 +160,18 @@ impl<T> Rows<T> {
     #[must_use]
     pub const fn new(numbers: Range<u32>) -> Self {
         Self { numbers, table: PhantomData }
+    }
+
+    /// Returns them, if the table has them.
+    #[must_use]
+    pub fn get<'a>(&self, table: &'a [T]) -> Option<&'a [T]> {
+        table.get(num::at(self.numbers.start)..num::at(self.numbers.end))
+    }
+
+    /// Returns whether a row is one of them.
+    #[must_use]
+    pub fn contains(&self, row: Row<T>) -> bool {
+        self.numbers.contains(&row.number())
     }
 
     /// The number of the first, and one more than that of the last.

@@ -19,12 +19,13 @@
 //! ```
 
 use sealift_format::difference::{CommitObject, EditedKind};
-use sealift_format::{Bundle, Difference, Opened};
+use sealift_format::{Bundle, Difference, Opened, Rows};
 use sha2::{Digest as _, Sha256};
 
 pub use sealift_format::difference::{Becomes, EditedName};
 pub use sealift_format::{
-    Attributes, Cost, Device, Extent, FileType, Index, Inode, InodeKind, Object, Ref, Row, Xattr, XattrRef, Xattrs,
+    Attributes, Cost, Device, Directory, Extent, FileType, Index, Inode, InodeKind, Object, Ref, Row, Xattr, XattrRef,
+    Xattrs,
 };
 
 use crate::Error;
@@ -37,7 +38,7 @@ pub struct Listed<'a> {
     /// The ref that contains it.
     pub reference: &'a Ref,
     /// The directory that contains it; `None` for the ref's root.
-    pub parent: Option<u32>,
+    pub parent: Option<Row<Directory>>,
     /// Its name; empty for the ref's root.
     pub name: &'a [u8],
     /// The number of its inode: equal for hard links.
@@ -175,13 +176,15 @@ pub fn entries_below<'a>(bundle: &'a Bundle, top: Listed<'a>) -> impl Iterator<I
     let index = &bundle.index;
     let Listed { reference, .. } = top;
     // Everything below a directory follows it.
-    let blocks = match top.inode.kind {
-        InodeKind::Directory(first) => {
-            let is_outside = |at: &u32| index.directory(*at).depth <= index.directory(first).depth;
-            first..(first + 1..reference.directories_end).find(is_outside).unwrap_or(reference.directories_end)
-        }
-        _ => 0..0,
+    let first = match top.inode.kind {
+        InodeKind::Directory(first) => Some(first),
+        _ => None,
     };
+    let blocks = first.into_iter().flat_map(move |first| {
+        let is_below = move |row: &Row<Directory>| index.directory(*row).depth > index.directory(first).depth;
+        let behind = Rows::new(first.number() + 1..reference.directories().numbers().end);
+        std::iter::once(first).chain(behind.take_while(is_below))
+    });
     let blocks = blocks.flat_map(move |directory| {
         index.directory(directory).entries().map(move |entry| {
             let entry = index.entry(entry);
@@ -198,7 +201,7 @@ fn root_of<'a>(bundle: &'a Bundle, reference: &'a Ref) -> Listed<'a> {
 fn listed<'a>(
     bundle: &'a Bundle,
     reference: &'a Ref,
-    parent: Option<u32>,
+    parent: Option<Row<Directory>>,
     name: &'a [u8],
     number: Row<Inode>,
 ) -> Listed<'a> {

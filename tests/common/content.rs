@@ -95,7 +95,7 @@ fn entries(index: &Index) -> Vec<String> {
     let mut rows = Vec::new();
     for reference in index.refs() {
         rows.push(entry_row(index, &reference.name, b".", index.directory(reference.directory).inode));
-        for directory in reference.directory..reference.directories_end {
+        for directory in reference.directories() {
             for number in index.directory(directory).entries() {
                 let entry = index.entry(number);
                 rows.push(entry_row(index, &reference.name, &index.path(directory, entry), entry.inode));

@@ -99,7 +99,7 @@ fn rebuilt(index: &Index) -> Vec<u8> {
         }
         builder.begin_ref(&tree.name);
         add(&mut builder, index.directory(tree.directory).inode);
-        for directory in tree.directory..tree.directories_end {
+        for directory in tree.directories() {
             for number in index.directory(directory).entries() {
                 let entry = index.entry(number);
                 builder.entry(index.name(entry), (!entry.is_first_name()).then_some(entry.inode));

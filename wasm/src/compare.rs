@@ -2,7 +2,7 @@
 
 use js_sys::{Array, Reflect};
 use sealift_format::walk::pairs;
-use sealift_format::{Index, Inode, InodeKind, Opened};
+use sealift_format::{Directory, Index, Inode, InodeKind, Opened, Row};
 use sealift_verify::escape;
 use wasm_bindgen::JsValue;
 
@@ -62,12 +62,12 @@ pub(crate) fn counts([added, changed, metadata, removed]: [u32; 4]) -> JsValue {
 }
 
 /// The names of a directory, with what stands there.
-fn names(index: &Index, directory: u32) -> impl Iterator<Item = (&[u8], Side<'_>)> {
+fn names(index: &Index, directory: Row<Directory>) -> impl Iterator<Item = (&[u8], Side<'_>)> {
     let side = |entry| Side { index, inode: index.inode(index.entry(entry).inode) };
     index.names_in(directory).map(move |(name, entry)| (name, side(entry)))
 }
 
-fn below(index: &Index, directory: u32, name: &[u8]) -> Vec<u8> {
+fn below(index: &Index, directory: Row<Directory>, name: &[u8]) -> Vec<u8> {
     let mut path = index.directory_path(directory);
     if !path.is_empty() {
         path.push(b'/');
@@ -76,7 +76,7 @@ fn below(index: &Index, directory: u32, name: &[u8]) -> Vec<u8> {
     path
 }
 
-fn side_of_directory(index: &Index, directory: u32) -> Side<'_> {
+fn side_of_directory(index: &Index, directory: Row<Directory>) -> Side<'_> {
     Side { index, inode: index.inode(index.directory(directory).inode) }
 }
 
@@ -100,7 +100,7 @@ impl Changes {
     }
 
     /// Compares what is below two directories.
-    fn walk(&mut self, reference: &str, old: (&Index, u32), new: (&Index, u32)) {
+    fn walk(&mut self, reference: &str, old: (&Index, Row<Directory>), new: (&Index, Row<Directory>)) {
         let ((older, old), (newer, new)) = (old, new);
         let mut pending = vec![(old, new)];
         while let Some((old, new)) = pending.pop() {

@@ -54,7 +54,7 @@ fn objects_of(layout: &Layout, number: u32) -> Vec<Row<Object>> {
 
 fn in_trees(bundle: &Bundle, objects: &[Row<Object>], found: &mut Found) {
     let index = &bundle.index;
-    for (number, directory) in (0..).zip(index.directories()) {
+    for (number, directory) in Row::all(index.directories()) {
         for entry in directory.entries() {
             let entry = index.entry(entry);
             if let InodeKind::Regular(object) = index.inode(entry.inode).kind

@@ -2,7 +2,7 @@
 
 use js_sys::Array;
 use sealift_format::difference::{Becomes, EditedKind};
-use sealift_format::{Index, InodeKind, Opened, Ref};
+use sealift_format::{Directory, Entry, Index, InodeKind, Opened, Ref, Row};
 use sealift_verify::escape;
 use wasm_bindgen::JsValue;
 
@@ -16,7 +16,7 @@ pub(crate) fn refs(opened: &Opened) -> JsValue {
         let children = bundle.index.directory(reference.directory).children;
         object(&[
             ("name", reference.name.as_str().into()),
-            ("directory", reference.directory.into()),
+            ("directory", reference.directory.number().into()),
             ("children", children.into()),
         ])
     });
@@ -25,8 +25,8 @@ pub(crate) fn refs(opened: &Opened) -> JsValue {
 
 pub(crate) fn children(opened: &Opened, directory: u32, from: u32, count: u32) -> Result<JsValue, JsValue> {
     let index = index(opened)?;
-    let row = usize::try_from(directory).ok().and_then(|at| index.directories().get(at));
-    let range = row.ok_or_else(|| misuse("there is no such directory"))?.entries();
+    let row = Row::new(directory).and_then(|row| row.get(index.directories()));
+    let range = row.ok_or_else(|| misuse("there is no such directory"))?.entries().numbers();
     let start = range.start.saturating_add(from).min(range.end);
     let end = start.saturating_add(count).min(range.end);
     Ok((start..end).map(|number| entry(index, number)).collect::<Result<Array, JsValue>>()?.into())
@@ -42,7 +42,7 @@ pub(crate) fn search(opened: &Opened, text: &str) -> Vec<u32> {
     let (index, wanted) = (&bundle.index, text.to_ascii_lowercase().into_bytes());
     let by_path = wanted.contains(&b'/');
     let (mut found, mut name) = (Vec::new(), Vec::new());
-    for (number, directory) in (0..).zip(index.directories()) {
+    for (number, directory) in Row::all(index.directories()) {
         let mut path = if by_path { index.directory_path(number) } else { Vec::new() };
         if by_path && !path.is_empty() {
             path.push(b'/');
@@ -52,7 +52,7 @@ pub(crate) fn search(opened: &Opened, text: &str) -> Vec<u32> {
             name.extend(index.name(index.entry(number)));
             name.make_ascii_lowercase();
             if contains(&name, &wanted) {
-                found.push(number);
+                found.push(number.number());
             }
         }
     }
@@ -78,7 +78,7 @@ pub(crate) fn find(opened: &Opened, path: &[u8]) -> Result<u32, JsValue> {
         let missing = || misuse(&format!("the bundle has no file {}", escape::bytes(path)));
         let within = directory.ok_or_else(missing)?;
         let (number, entry) = index.find_entry(index.directory(within), name).ok_or_else(missing)?;
-        found = Some(number);
+        found = Some(number.number());
         directory = match index.inode(entry.inode).kind {
             InodeKind::Directory(directory) => Some(directory),
             _ => None,
@@ -126,10 +126,9 @@ pub(crate) fn index(opened: &Opened) -> Result<&Index, JsValue> {
 }
 
 fn entry(index: &Index, number: u32) -> Result<JsValue, JsValue> {
-    let row = usize::try_from(number).ok().and_then(|at| index.entries().get(at));
-    let row = row.ok_or_else(|| misuse("there is no such entry"))?;
-    let above = index.directories().partition_point(|directory| directory.first_entry <= number);
-    let parent = holder(index, above, number);
+    let found = Row::new(number).and_then(|own| Some((own, own.get(index.entries())?)));
+    let (own, row) = found.ok_or_else(|| misuse("there is no such entry"))?;
+    let parent = holder(index, own);
     let (path, inode) = (index.path(parent, row), index.inode(row.inode));
     let attributes = index.attributes(inode);
     let none = || JsValue::UNDEFINED;
@@ -139,7 +138,7 @@ fn entry(index: &Index, number: u32) -> Result<JsValue, JsValue> {
         InodeKind::CharDevice(device) | InodeKind::BlockDevice(device) => {
             (none(), none(), Some(index.device(device)), none())
         }
-        InodeKind::Directory(directory) => (none(), none(), None, directory.into()),
+        InodeKind::Directory(directory) => (none(), none(), None, directory.number().into()),
         InodeKind::Fifo | InodeKind::Socket => (none(), none(), None, none()),
     };
     let children = match inode.kind {
@@ -167,12 +166,14 @@ fn entry(index: &Index, number: u32) -> Result<JsValue, JsValue> {
     ]))
 }
 
-/// Returns the directory whose block contains an entry: the last directory below `above` that begins at or before it and is not empty.
-fn holder(index: &Index, above: usize, number: u32) -> u32 {
-    let before = index.directories()[..above].iter().rposition(|directory| directory.entries().contains(&number));
-    before.and_then(|at| u32::try_from(at).ok()).unwrap_or(0)
+/// Returns the directory whose block contains an entry: the last one that begins at or before it and is not empty.
+fn holder(index: &Index, entry: Row<Entry>) -> Row<Directory> {
+    let begins = |directory: &Directory| directory.entries().numbers().start <= entry.number();
+    let above = index.directories().partition_point(begins);
+    let before = index.directories()[..above].iter().rposition(|directory| directory.entries().contains(entry));
+    before.and_then(|before| Row::after(before).ok()).unwrap_or(Row::FIRST)
 }
 
-fn ref_of(index: &Index, directory: u32) -> Option<&Ref> {
-    index.refs().iter().find(|reference| (reference.directory..reference.directories_end).contains(&directory))
+fn ref_of(index: &Index, directory: Row<Directory>) -> Option<&Ref> {
+    index.refs().iter().find(|reference| reference.directories().contains(directory))
 }

@@ -4,7 +4,7 @@ use alloc::collections::BTreeMap;
 use alloc::vec::Vec;
 
 use crate::attributes::FileType;
-use crate::index::{Index, IndexBuilder, Inode, InodeKind, Node, Object};
+use crate::index::{Directory, Index, IndexBuilder, Inode, InodeKind, Node, Object};
 use crate::num::at;
 
 use super::{Changed, Content, Difference, EditedKind, NewFile, Op, Reference, base_object, row};
@@ -184,7 +184,7 @@ fn same_objects(bases: &[&Index]) -> Same {
 #[derive(Clone, Copy)]
 struct OfBase {
     /// The directory that stays.
-    directory: Option<u32>,
+    directory: Option<Row<Directory>>,
     inode: Option<Row<Inode>>,
     /// How many children the directory has in the wanted index.
     children: u32,
@@ -224,7 +224,7 @@ impl Trees<'_> {
     }
 
     /// Lays a tree down in tree order (core 6.1).
-    fn lay_down(&mut self, root: u32, from: Option<u32>) {
+    fn lay_down(&mut self, root: u32, from: Option<Row<Directory>>) {
         let (difference, base) = (self.difference, self.base);
         let file = self.file_of(root);
         self.add_inode(file, self.of_edits[at(root)].children);
@@ -268,7 +268,7 @@ impl Trees<'_> {
     }
 
     /// Returns the directory of the base that a directory is.
-    fn directory_of(&self, file: File) -> Option<u32> {
+    fn directory_of(&self, file: File) -> Option<Row<Directory>> {
         let File::Base(inode) = file else { return None };
         match self.base.inode(inode).kind {
             InodeKind::Directory(directory) => Some(directory),

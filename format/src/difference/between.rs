@@ -6,7 +6,7 @@ use alloc::vec::Vec;
 
 use crate::attributes::{Attributes, FileType};
 use crate::bytes::fit;
-use crate::index::{Index, Inode, InodeKind, Object};
+use crate::index::{Directory, Entry, Index, Inode, InodeKind, Object};
 use crate::num::at;
 use crate::walk::{TreeOrder, pairs};
 use crate::{BaseObject, Error, Row, Rows, Table as _};
@@ -36,7 +36,7 @@ impl Difference {
         let mut pairing = Pairing {
             base,
             wanted,
-            base_of: alloc::vec![NONE; wanted.entries().len()],
+            base_of: alloc::vec![None; wanted.entries().len()],
             continues: alloc::vec![None; wanted.inodes().len()],
             continued_by: alloc::vec![None; base.inodes().len()],
         };
@@ -130,7 +130,7 @@ struct Pairing<'a> {
     base: &'a Index,
     wanted: &'a Index,
     /// For each wanted entry the base's entry of the same path.
-    base_of: Vec<u32>,
+    base_of: Vec<Option<Row<Entry>>>,
     /// For each wanted inode the base's inode that it continues.
     continues: Vec<Option<Row<Inode>>>,
     /// For each inode of the base the wanted one that continues it.
@@ -140,10 +140,10 @@ struct Pairing<'a> {
 /// Returns the names of two directories, each with the entry of the base, of the wanted index, or both.
 fn blocks<'a>(
     base: &'a Index,
-    left: Option<u32>,
+    left: Option<Row<Directory>>,
     wanted: &'a Index,
-    right: u32,
-) -> impl Iterator<Item = (&'a [u8], Option<u32>, Option<u32>)> {
+    right: Row<Directory>,
+) -> impl Iterator<Item = (&'a [u8], Option<Row<Entry>>, Option<Row<Entry>>)> {
     pairs(left.into_iter().flat_map(|left| base.names_in(left)), wanted.names_in(right))
 }
 
@@ -153,14 +153,14 @@ impl Pairing<'_> {
     }
 
     /// Finds what goes on: files of one type at one path, each once, in tree order.
-    fn pair_trees(&mut self, base_root: u32, wanted_root: u32) {
+    fn pair_trees(&mut self, base_root: Row<Directory>, wanted_root: Row<Directory>) {
         let (base, wanted) = (self.base, self.wanted);
         self.join(base.directory(base_root).inode, wanted.directory(wanted_root).inode);
         let mut order = TreeOrder::new((base_root, wanted_root));
         while let Some((left, right)) = order.pop() {
             for pair in blocks(base, Some(left), wanted, right) {
                 let (_, Some(left), Some(right)) = pair else { continue };
-                self.base_of[at(right)] = left;
+                self.base_of[right.at()] = Some(left);
                 let (left, right) = (base.entry(left).inode, wanted.entry(right).inode);
                 let is_free = self.continued_by[left.at()].is_none() && self.continues[right.at()].is_none();
                 if is_free && Self::file_type(base, left) == Self::file_type(wanted, right) {
@@ -186,9 +186,9 @@ impl Pairing<'_> {
     }
 
     /// Returns whether an entry names in both indexes what goes on, so that nothing need be said of the name.
-    fn is_kept(&self, entry: u32) -> bool {
-        let base = self.base_of[at(entry)];
-        base != NONE && self.continued(self.wanted.entry(entry).inode) == Some(self.base.entry(base).inode)
+    fn is_kept(&self, entry: Row<Entry>) -> bool {
+        let base = self.base_of[entry.at()].map(|base| self.base.entry(base).inode);
+        base.is_some() && self.continued(self.wanted.entry(entry).inode) == base
     }
 
     /// Old and new time of all that goes on.
@@ -200,14 +200,14 @@ impl Pairing<'_> {
 
     /// For each wanted inode the name at which it is edited: its first one that is kept, or its first; and whether other names
     /// are linked to it.
-    fn leads(&self) -> Vec<(u32, bool)> {
-        let mut leads = alloc::vec![(NONE, false); self.wanted.inodes().len()];
-        for (number, entry) in (0..).zip(self.wanted.entries()) {
-            let is_kept = self.is_kept(number);
+    fn leads(&self) -> Vec<Lead> {
+        let mut leads: Vec<Lead> = alloc::vec![(None, false); self.wanted.inodes().len()];
+        for (row, entry) in Row::all(self.wanted.entries()) {
+            let is_kept = self.is_kept(row);
             let lead = &mut leads[entry.inode.at()];
-            let is_lead = lead.0 == NONE && (is_kept || self.continued(entry.inode).is_none());
+            let is_lead = lead.0.is_none() && (is_kept || self.continued(entry.inode).is_none());
             if is_lead {
-                lead.0 = number;
+                lead.0 = Some(row);
             } else if !is_kept {
                 lead.1 = true;
             }
@@ -216,12 +216,15 @@ impl Pairing<'_> {
     }
 }
 
+/// The name at which a wanted inode is edited, and whether other names are linked to it.
+type Lead = (Option<Row<Entry>>, bool);
+
 /// Lists the edits.
 struct Writer<'a> {
     pairing: Pairing<'a>,
     object_of: Vec<Reference>,
     attribute_rows: BTreeMap<&'a Attributes, u32>,
-    leads: Vec<(u32, bool)>,
+    leads: Vec<Lead>,
     /// For each wanted inode the edit at its lead.
     edit_of: Vec<u32>,
     /// For each edit whether it says something, or something below it does.
@@ -230,7 +233,7 @@ struct Writer<'a> {
 }
 
 impl<'a> Writer<'a> {
-    fn add_tree(&mut self, base_root: Option<u32>, wanted_root: u32) -> u32 {
+    fn add_tree(&mut self, base_root: Option<Row<Directory>>, wanted_root: Row<Directory>) -> u32 {
         let (base, wanted) = (self.pairing.base, self.pairing.wanted);
         let inode = wanted.directory(wanted_root).inode;
         let op = match base_root {
@@ -258,7 +261,7 @@ impl<'a> Writer<'a> {
                     };
                     order.push((edit, left, directory));
                 }
-                if self.leads[entry.inode.at()].0 == right {
+                if self.leads[entry.inode.at()].0 == Some(right) {
                     self.edit_of[entry.inode.at()] = edit;
                 }
             }
@@ -267,11 +270,11 @@ impl<'a> Writer<'a> {
     }
 
     /// Returns what is to be said of a wanted entry: something of each directory, since something may change below it.
-    fn op(&mut self, entry: u32) -> Option<Op> {
+    fn op(&mut self, entry: Row<Entry>) -> Option<Op> {
         let inode = self.pairing.wanted.entry(entry).inode;
         let (lead, is_linked) = self.leads[inode.at()];
-        let is_new = self.pairing.base_of[at(entry)] == NONE;
-        match (self.pairing.is_kept(entry), lead == entry) {
+        let is_new = self.pairing.base_of[entry.at()].is_none();
+        match (self.pairing.is_kept(entry), lead == Some(entry)) {
             (true, true) => {
                 let changed = self.change(inode).map(Op::Changed);
                 let is_directory = matches!(self.pairing.wanted.inode(inode).kind, InodeKind::Directory(_));

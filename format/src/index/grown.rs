@@ -36,7 +36,7 @@ impl Grown {
         bytes: &[u8],
         resolved: &Resolved,
         attributes: &mut Vec<Attributes>,
-    ) -> Result<Vec<(u32, u32)>, Error> {
+    ) -> Result<Vec<(Row<Directory>, u32)>, Error> {
         let mut rows = ByObject::new();
         for (meta, own) in resolved.metas.iter() {
             rows.push(meta, number(attributes.len()));
@@ -48,13 +48,14 @@ impl Grown {
         self.make_room(resolved)?;
         for commit in resolved.refs.iter().map(|commit| commit.commit) {
             let Some((dirtree, dirmeta)) = resolved.roots.get(commit).copied() else { continue };
-            let start = number(self.directories.len());
-            let root = Directory { inode: Row::FIRST, parent: None, entry: 0, depth: 0, first_entry: 0, children: 0 };
+            let start = Row::after(self.directories.len())?;
+            let root =
+                Directory { inode: Row::FIRST, parent: None, entry: Row::FIRST, depth: 0, first_entry: 0, children: 0 };
             let root = self.directory(root, rows.get(dirmeta).copied().unwrap_or(0))?;
             let mut order = TreeOrder::new((root, dirtree));
             while let Some((mut directory, dirtree)) = order.pop() {
                 let names = blocks.get(dirtree).map_or(&[][..], Vec::as_slice);
-                let own = number(self.directories.len());
+                let own = Row::after(self.directories.len())?;
                 directory.first_entry = number(self.entries.len());
                 directory.children = number(names.len());
                 if let Some(inode) = self.inodes.get_mut(directory.inode.at()) {
@@ -66,7 +67,7 @@ impl Grown {
                     return Err(Error::Maximum { what: "entries", declared: self.entries_max, found });
                 }
                 for ((name_at, name_len), child) in names.iter().copied() {
-                    let entry = number(self.entries.len());
+                    let entry = Row::after(self.entries.len())?;
                     let inode = Row::after(self.inodes.len())?;
                     self.entries.push(Entry { name_at, name_len, first: true, inode });
                     match child {
@@ -92,7 +93,7 @@ impl Grown {
     /// Adds the inode of a directory.
     fn directory(&mut self, directory: Directory, attributes: u32) -> Result<Directory, Error> {
         let inode = Row::after(self.inodes.len())?;
-        self.inodes.push(Inode { attributes, mtime: 0, mtime_ns: 0, kind: InodeKind::Directory(0) });
+        self.inodes.push(Inode { attributes, mtime: 0, mtime_ns: 0, kind: InodeKind::Directory(Row::FIRST) });
         Ok(Directory { inode, ..directory })
     }
 

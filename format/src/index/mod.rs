@@ -11,7 +11,7 @@ use alloc::vec::Vec;
 
 use crate::attributes::Attributes;
 use crate::num;
-use crate::row::{Row, Table};
+use crate::row::{Row, Rows, Table};
 
 pub use builder::{IndexBuilder, Node};
 pub use ostree::{OsTree, OsTreeFile, OsTreeKind, OsTreeObject, OsTreeRef, RepositoryFile};
@@ -40,12 +40,20 @@ pub struct Index {
 pub struct Ref {
     /// Its name (core 6.1).
     pub name: String,
-    /// The root directory's number among the directories.
-    pub directory: u32,
-    /// One past the last of the ref's directories.
-    pub directories_end: u32,
+    /// The root directory.
+    pub directory: Row<Directory>,
+    /// One past the number of the ref's last directory.
+    directories_end: u32,
     /// The commit that it is, if it is one of OSTree.
     pub ostree: Option<OsTreeRef>,
+}
+
+impl Ref {
+    /// Returns its directories in tree order, the root first.
+    #[must_use]
+    pub fn directories(&self) -> Rows<Directory> {
+        Rows::new(self.directory.number()..self.directories_end)
+    }
 }
 
 /// A name in a directory.
@@ -87,8 +95,8 @@ impl Table for Inode {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[allow(clippy::exhaustive_enums, reason = "core 6.4 lists the types")]
 pub enum InodeKind {
-    /// Its number in [`Index::directories`].
-    Directory(u32),
+    /// Itself, among [`Index::directories`].
+    Directory(Row<Directory>),
     /// Its object.
     Regular(Row<Object>),
     /// Row of the symbolic links.
@@ -109,13 +117,13 @@ pub struct Directory {
     /// Its inode.
     pub inode: Row<Inode>,
     /// The directory that contains it; `None` for a ref's root.
-    pub parent: Option<u32>,
+    pub parent: Option<Row<Directory>>,
     /// The entry that names it; of no meaning for a ref's root.
-    pub entry: u32,
+    pub entry: Row<Entry>,
     /// Components of its path.
     pub depth: u32,
-    /// First entry of its block.
-    pub first_entry: u32,
+    /// The number of its block's first entry, or of that which would follow.
+    first_entry: u32,
     /// Entries of its block.
     pub children: u32,
 }
@@ -123,8 +131,8 @@ pub struct Directory {
 impl Directory {
     /// Returns the entries of its block.
     #[must_use]
-    pub fn entries(&self) -> core::ops::Range<u32> {
-        self.first_entry..self.first_entry + self.children
+    pub fn entries(&self) -> Rows<Entry> {
+        Rows::new(self.first_entry..self.first_entry + self.children)
     }
 }
 
@@ -144,6 +152,14 @@ pub struct Object {
     pub id: [u8; 32],
     /// How many bytes.
     pub size: u64,
+}
+
+impl Table for Entry {
+    const COUNT: &'static str = "the number of entries";
+}
+
+impl Table for Directory {
+    const COUNT: &'static str = "the number of directories";
 }
 
 impl Table for Object {
@@ -264,14 +280,14 @@ impl Index {
 
     /// Returns a directory by its number.
     #[must_use]
-    pub fn directory(&self, directory: u32) -> &Directory {
-        row(&self.directories, directory)
+    pub fn directory(&self, directory: Row<Directory>) -> &Directory {
+        &self.directories[directory.at()]
     }
 
     /// Returns an entry by its number.
     #[must_use]
-    pub fn entry(&self, entry: u32) -> &Entry {
-        row(&self.entries, entry)
+    pub fn entry(&self, entry: Row<Entry>) -> &Entry {
+        &self.entries[entry.at()]
     }
 
     /// Returns the attributes of an inode.
@@ -294,28 +310,21 @@ impl Index {
 
     /// Returns the entry called `name` in a directory, and its number.
     #[must_use]
-    pub fn find_entry(&self, directory: &Directory, name: &[u8]) -> Option<(u32, &Entry)> {
-        let (mut low, mut high) = (directory.first_entry, directory.entries().end);
-        while low < high {
-            let mid = low + (high - low) / 2;
-            let entry = self.entry(mid);
-            match self.name(entry).cmp(name) {
-                core::cmp::Ordering::Less => low = mid + 1,
-                core::cmp::Ordering::Greater => high = mid,
-                core::cmp::Ordering::Equal => return Some((mid, entry)),
-            }
-        }
-        None
+    pub fn find_entry(&self, directory: &Directory, name: &[u8]) -> Option<(Row<Entry>, &Entry)> {
+        let mut rows = directory.entries();
+        let block = rows.get(&self.entries)?;
+        let at = block.binary_search_by(|entry| self.name(entry).cmp(name)).ok()?;
+        Some((rows.nth(at)?, &block[at]))
     }
 
     /// Returns the names of a directory's entries, which ascend, with the entries' numbers.
-    pub fn names_in(&self, directory: u32) -> impl Iterator<Item = (&[u8], u32)> {
+    pub fn names_in(&self, directory: Row<Directory>) -> impl Iterator<Item = (&[u8], Row<Entry>)> {
         self.directory(directory).entries().map(|entry| (self.name(self.entry(entry)), entry))
     }
 
     /// Returns the path of an entry of `directory` below its ref's root, without a leading slash.
     #[must_use]
-    pub fn path(&self, directory: u32, entry: &Entry) -> Vec<u8> {
+    pub fn path(&self, directory: Row<Directory>, entry: &Entry) -> Vec<u8> {
         let mut path = self.directory_path(directory);
         if !path.is_empty() {
             path.push(b'/');
@@ -326,7 +335,7 @@ impl Index {
 
     /// Returns the path of a directory below its ref's root, empty for the root itself.
     #[must_use]
-    pub fn directory_path(&self, directory: u32) -> Vec<u8> {
+    pub fn directory_path(&self, directory: Row<Directory>) -> Vec<u8> {
         let mut names = Vec::new();
         let mut at = self.directory(directory);
         while let Some(parent) = at.parent {

@@ -84,8 +84,8 @@ impl Index {
         kinds.finish(objects.len())?;
         let trees = refs.len() - commits;
         let tree = lay_down(trees, &inodes, &links, &children)?;
-        for (at, directory) in tree.directories.iter().enumerate() {
-            inodes[directory.inode.at()].kind = InodeKind::Directory(number(at));
+        for (row, directory) in Row::all(&tree.directories) {
+            inodes[directory.inode.at()].kind = InodeKind::Directory(row);
         }
         let mut grown = Grown {
             entries: name_entries(&bytes, &name_spans, &tree)?,
@@ -302,7 +302,7 @@ fn parse_devices(mut reader: Reader<'_>, count: usize) -> Result<Vec<Device>, Er
 /// How many rows of each table have been given out.
 #[derive(Default)]
 struct Kinds {
-    directories: u32,
+    directories: usize,
     symlinks: u32,
     devices: u32,
     objects: usize,
@@ -327,7 +327,10 @@ impl Kinds {
         };
         for (at, &(row, mtime, mtime_ns)) in rows.iter().enumerate() {
             let kind = match super::row(attributes, row).file_type() {
-                FileType::Directory => InodeKind::Directory(next(directories)),
+                FileType::Directory => {
+                    *directories += 1;
+                    InodeKind::Directory(Row::after(*directories - 1)?)
+                }
                 FileType::Symlink => InodeKind::Symlink(next(symlinks)),
                 FileType::CharDevice => InodeKind::CharDevice(next(devices)),
                 FileType::BlockDevice => InodeKind::BlockDevice(next(devices)),
@@ -362,7 +365,7 @@ struct Tree {
     /// For each entry its inode and whether it is the inode's first name.
     inodes: Vec<(Row<Inode>, bool)>,
     /// For each ref its root directory and the end of its directories.
-    roots: Vec<(u32, u32)>,
+    roots: Vec<(Row<Directory>, u32)>,
 }
 
 /// Walks so many trees in tree order (core 6.1): gives each entry its inode and each directory its block.
@@ -381,17 +384,17 @@ fn lay_down(trees: usize, inodes: &[Inode], links: &[Link], children: &[u32]) ->
         let root = Directory {
             inode: Row::after(next_inode)?,
             parent: None,
-            entry: 0,
+            entry: Row::FIRST,
             depth: 0,
             first_entry: 0,
-            children: *super::row(children, *row),
+            children: children[row.at()],
         };
         next_inode += 1;
-        let root_number = number(tree.directories.len());
+        let root_row = Row::after(tree.directories.len())?;
         let mut order = TreeOrder::new(root);
         while let Some(mut directory) = order.pop() {
             let first = tree.inodes.len();
-            let own_number = number(tree.directories.len());
+            let own = Row::after(tree.directories.len())?;
             directory.first_entry = number(first);
             tree.directories.push(directory);
             let count = num::at(directory.children);
@@ -414,18 +417,18 @@ fn lay_down(trees: usize, inodes: &[Inode], links: &[Link], children: &[u32]) ->
                 if let InodeKind::Directory(row) = inode.kind {
                     order.push(Directory {
                         inode: Row::after(next_inode)?,
-                        parent: Some(own_number),
-                        entry: number(at),
+                        parent: Some(own),
+                        entry: Row::after(at)?,
                         depth: directory.depth + 1,
                         first_entry: 0,
-                        children: *super::row(children, row),
+                        children: children[row.at()],
                     });
                 }
                 tree.inodes.push((Row::after(next_inode)?, true));
                 next_inode += 1;
             }
         }
-        tree.roots.push((root_number, number(tree.directories.len())));
+        tree.roots.push((root_row, number(tree.directories.len())));
     }
     if tree.inodes.len() != links.len() {
         return Err(row_fault("entries are left when the last tree is laid down", tree.inodes.len()));
@@ -459,7 +462,7 @@ fn name_entries(bytes: &[u8], spans: &[NameSpan], tree: &Tree) -> Result<Vec<Ent
         while at == block_ends_at {
             last = None;
             let Some(directory) = blocks.next() else { break };
-            block_ends_at = num::at(directory.entries().end);
+            block_ends_at = num::at(directory.entries().numbers().end);
         }
         let name = name_at(bytes, span);
         if last.is_some_and(|last| name <= last) {

@@ -1,11 +1,10 @@
 //! A side of a comparison, with one interface for bundles and sources.
 
 use std::collections::HashSet;
-use std::ops::Range;
 use std::slice::Iter;
 
 use sealift_format::num::at;
-use sealift_format::{Attributes, Bundle, Device, Index, InodeKind, Ref};
+use sealift_format::{Attributes, Bundle, Device, Entry, Index, InodeKind, Ref, Rows};
 
 use super::File;
 use crate::{DirId, Metadata};
@@ -82,7 +81,7 @@ impl Node<'_> {
 
 /// The remaining names of a directory, with their nodes.
 pub(super) enum Children<'a> {
-    Index(&'a Index, Range<u32>),
+    Index(&'a Index, Rows<Entry>),
     Source(&'a Tree, Iter<'a, Child>),
 }
 
@@ -122,7 +121,7 @@ impl<'a> View<'a> {
     /// Returns names and nodes of a directory, sorted by name.
     pub(super) fn children(self, directory: u32) -> Children<'a> {
         match self {
-            Self::Index(index) => Children::Index(index, index.directory(directory).entries()),
+            Self::Index(index) => Children::Index(index, index.directories()[at(directory)].entries()),
             Self::Source(source) => Children::Source(source.tree(), source.tree().children(directory).iter()),
         }
     }
@@ -133,7 +132,7 @@ impl<'a> View<'a> {
         for name in path.split(|byte| *byte == b'/').filter(|name| !name.is_empty()) {
             let directory = self.node(node).directory()?;
             node = match self {
-                Self::Index(index) => index.find_entry(index.directory(directory), name)?.1.inode.number(),
+                Self::Index(index) => index.find_entry(&index.directories()[at(directory)], name)?.1.inode.number(),
                 Self::Source(source) => {
                     let (tree, children) = (source.tree(), source.tree().children(directory));
                     let found = children.binary_search_by(|child| tree.child_name(child).cmp(name)).ok()?;
@@ -194,7 +193,7 @@ impl<'a> View<'a> {
 fn index_node(index: &Index, number: u32) -> Node<'_> {
     let inode = &index.inodes()[at(number)];
     let what = match inode.kind {
-        InodeKind::Directory(directory) => What::Directory(directory),
+        InodeKind::Directory(directory) => What::Directory(directory.number()),
         InodeKind::Regular(object) => What::Regular { content: object.number(), size: index.object(object).size },
         InodeKind::Symlink(target) => What::Symlink(index.symlink_target(target)),
         InodeKind::CharDevice(device) | InodeKind::BlockDevice(device) => What::Device(index.device(device)),

@@ -12,6 +12,7 @@ use sealift::trust::{Guard, Places, TrustOptions, Trusted};
 use sealift::unpack::{UnpackStats, unpack};
 use sealift::{Durability, InstallOptions, TreeOptions};
 use sealift::{Error, Index, Input, Limits, Progress};
+use sealift_format::Row;
 use sealift_store::Record;
 
 pub(crate) struct Desk(tempfile::TempDir);
@@ -180,7 +181,7 @@ impl Desk {
         let record = Record { inode, ..Record::parse(&fs::read(kept.join(Record::FILE)).unwrap()).unwrap() };
         fs::write(stage.join("state").join(Record::FILE), record.encode()).unwrap();
         let index = Index::parse(fs::read(kept.join("index")).unwrap(), u32::MAX.into()).unwrap();
-        for (directory, row) in (0..).zip(index.directories()) {
+        for (directory, row) in Row::all(index.directories()) {
             for number in row.entries() {
                 let path = index.path(directory, index.entry(number));
                 let path = String::from_utf8(path).unwrap();

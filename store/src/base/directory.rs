@@ -10,7 +10,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use rustix::fs::{FileType, Mode, OFlags, fstat};
 use rustix::io::Errno;
 use sealift_format::num::{self, size};
-use sealift_format::{Index, InodeKind, Object, Row};
+use sealift_format::{Directory, Entry, Index, InodeKind, Object, Row};
 
 use super::{Base, Holder, ObjectReader};
 use crate::Site;
@@ -25,7 +25,7 @@ use crate::{Error, Limits, Progress};
 pub(super) struct DirectoryBase {
     site: Arc<Site>,
     /// For each object, a directory of the index and an entry in it.
-    places: Vec<Option<(u32, u32)>>,
+    places: Vec<Option<(Row<Directory>, Row<Entry>)>>,
     /// The objects that have been compared with their ids.
     checked: Vec<AtomicBool>,
 }
@@ -64,7 +64,7 @@ impl Base {
     pub(crate) fn of_directory(site: Arc<Site>, index: Index, reference: &str) -> Self {
         let mut places = vec![None; index.objects().len()];
         if let Some(tree) = index.find_ref(reference) {
-            for directory in tree.directory..tree.directories_end {
+            for directory in tree.directories() {
                 for entry in index.directory(directory).entries() {
                     if let InodeKind::Regular(object) = index.inode(index.entry(entry).inode).kind {
                         places[object.at()].get_or_insert((directory, entry));

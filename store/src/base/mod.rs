@@ -137,7 +137,7 @@ impl Base {
 /// Returns the first path at which an index has an object, for messages.
 pub fn path_of_object(index: &Index, object: Row<Object>) -> String {
     let is_it = |kind| matches!(kind, InodeKind::Regular(found) if found == object);
-    let path = (0..).zip(index.directories()).find_map(|(number, directory)| {
+    let path = Row::all(index.directories()).find_map(|(number, directory)| {
         let entry = directory.entries().find(|entry| is_it(index.inode(index.entry(*entry).inode).kind))?;
         Some(String::from_utf8_lossy(&index.path(number, index.entry(entry))).into_owned())
     });

@@ -3,7 +3,6 @@
 
 use std::collections::HashMap;
 use std::ffi::OsStr;
-use std::ops::Range;
 use std::os::unix::ffi::OsStrExt as _;
 
 use composefs::INLINE_CONTENT_MAX_V0;
@@ -12,9 +11,10 @@ use composefs::erofs::writer::{ValidatedFileSystem, mkfs_erofs_versioned};
 use composefs::fsverity::{FsVerityHashValue, Sha256HashValue, Sha512HashValue};
 use composefs::generic_tree::LeafId;
 use composefs::tree::{Directory, FileSystem, Inode, LeafContent, RegularFile, Stat};
-use sealift_format::num;
 use sealift_format::verity::{Algorithm, FileDigest};
-use sealift_format::{Attributes, Device, Index, Inode as IndexInode, InodeKind, Object, Ref, Row};
+use sealift_format::{
+    Attributes, Device, Directory as IndexDirectory, Index, Inode as IndexInode, InodeKind, Object, Ref, Row, Rows,
+};
 
 use crate::Error;
 use crate::ostree::hex;
@@ -86,8 +86,8 @@ struct Maker<'m, 'a> {
 }
 
 impl Maker<'_, '_> {
-    fn directories(&self) -> Range<u32> {
-        self.tree.directory..self.tree.directories_end
+    fn directories(&self) -> Rows<IndexDirectory> {
+        self.tree.directories()
     }
 
     fn unfit(&self, path: &str, why: &str) -> Error {
@@ -146,7 +146,7 @@ impl Maker<'_, '_> {
     /// Converts the tree to the composefs library's form.
     fn system<D: FsVerityHashValue>(&self) -> Result<FileSystem<D>, Error> {
         let first = self.tree.directory;
-        let at = |number: u32| num::at(number - first);
+        let at = |row: Row<IndexDirectory>| row.at() - first.at();
         let mut system = FileSystem::new(self.stat(self.index.directory(first).inode));
         let mut directories: Vec<Directory<D>> =
             self.directories().map(|number| Directory::new(self.stat(self.index.directory(number).inode))).collect();

@@ -9,7 +9,7 @@ use rustix::fs::{
     AtFlags, FileType, Mode, OFlags, RenameFlags, fchmod, fstat, mkdirat, renameat, renameat_with, statat,
 };
 use rustix::io::Errno;
-use sealift_format::Index;
+use sealift_format::{Directory, Entry, Index, Row};
 
 use super::walk::Walk;
 use crate::Error;
@@ -41,7 +41,7 @@ pub enum StageKind {
 /// A name in a stage of `StageKind::Files`.
 pub struct StagedFile {
     /// The entry that it holds, if its name is a number.
-    pub entry: Option<u32>,
+    pub entry: Option<Row<Entry>>,
     pub name: Vec<u8>,
     pub file_type: FileType,
 }
@@ -179,7 +179,7 @@ impl Stage {
     /// What a stage of `StageKind::Files` holds.
     pub fn files(&self) -> Result<Vec<StagedFile>, Error> {
         let names = names_in(self.root()).map_err(|error| Error::io("read", self.dir.path(), error))?;
-        let of = |name: &[u8]| std::str::from_utf8(name).ok().and_then(|name| name.parse().ok());
+        let of = |name: &[u8]| std::str::from_utf8(name).ok().and_then(|name| name.parse().ok()).and_then(Row::new);
         Ok(names
             .into_iter()
             .map(|(name, listed)| {
@@ -193,11 +193,11 @@ impl Stage {
     pub fn visit(
         &self,
         index: &Index,
-        directories: &[u32],
-        mut visit: impl FnMut(u32, BorrowedFd<'_>) -> Result<(), Error>,
+        directories: &[Row<Directory>],
+        mut visit: impl FnMut(Row<Directory>, BorrowedFd<'_>) -> Result<(), Error>,
     ) -> Result<(), Error> {
         let mut walk = Walk::default();
-        let mut present: HashSet<u32> = HashSet::new();
+        let mut present: HashSet<Row<Directory>> = HashSet::new();
         for &number in directories {
             let row = index.directory(number);
             let opened = match row.parent {
@@ -218,7 +218,7 @@ impl Stage {
     }
 
     /// Returns the space of its files, as far as this index knows them: it is available to what the next run builds.
-    pub fn held(&self, index: &Index, directories: &[u32]) -> Result<Leftovers, Error> {
+    pub fn held(&self, index: &Index, directories: &[Row<Directory>]) -> Result<Leftovers, Error> {
         let mut held = Leftovers::default();
         match self.layout {
             StageKind::Tree => self.visit(index, directories, |_, directory| held.add(directory, &self.target))?,
@@ -283,7 +283,7 @@ impl Stage {
     }
 
     /// The name of an entry's file in a stage of `StageKind::Files`.
-    pub fn file_name(entry: u32) -> Vec<u8> {
+    pub fn file_name(entry: Row<Entry>) -> Vec<u8> {
         entry.to_string().into_bytes()
     }
 

@@ -6,8 +6,8 @@ use std::path::{Path, PathBuf};
 
 use rustix::fs::{AtFlags, Mode, OFlags, StatxFlags, fstat, statx};
 use rustix::io::{Errno, retry_on_intr};
-use sealift_format::Index;
 use sealift_format::num;
+use sealift_format::{Directory, Index, Row};
 
 use crate::Error;
 use crate::Site;
@@ -27,7 +27,7 @@ pub(crate) struct Target<'a> {
 #[derive(Debug, Default)]
 pub(crate) struct TargetWalk {
     /// The directories from the root down to the position, with their identities.
-    trail: Vec<(u32, Identity)>,
+    trail: Vec<(Row<Directory>, Identity)>,
     at: Option<OwnedFd>,
 }
 
@@ -87,10 +87,11 @@ impl<'a> Target<'a> {
     }
 
     /// Returns which of these directories, parents first, are missing.
-    pub(crate) fn missing(&self, directories: &[u32]) -> Vec<u32> {
+    pub(crate) fn missing(&self, directories: &[Row<Directory>]) -> Vec<Row<Directory>> {
         let mut walk = TargetWalk::default();
-        let is_missing =
-            |directory: &u32| matches!(walk.go(self, *directory), Err(Errno::NOENT | Errno::NOTDIR | Errno::LOOP));
+        let is_missing = |directory: &Row<Directory>| {
+            matches!(walk.go(self, *directory), Err(Errno::NOENT | Errno::NOTDIR | Errno::LOOP))
+        };
         directories.iter().copied().filter(is_missing).collect()
     }
 
@@ -99,7 +100,7 @@ impl<'a> Target<'a> {
     }
 
     /// Returns the error for another file system: an update does not cross mount points.
-    pub(crate) fn is_mounted(&self, directory: u32, name: &[u8]) -> Error {
+    pub(crate) fn is_mounted(&self, directory: Row<Directory>, name: &[u8]) -> Error {
         let mut path = self.path_of(&self.index.directory_path(directory));
         path.push(crate::error::path_of(name));
         Error::Usage(format!(
@@ -115,7 +116,7 @@ impl<'a> Target<'a> {
     pub(crate) fn failed<'n>(
         &'n self,
         doing: &'static str,
-        directory: u32,
+        directory: Row<Directory>,
         name: &'n [u8],
     ) -> impl Fn(Errno) -> Error + 'n {
         move |error| {
@@ -134,7 +135,7 @@ impl TargetWalk {
     /// # Errors
     /// Returns ENOENT if it does not exist, ELOOP or ENOTDIR if something else is on the way, EXDEV if another file system is, and ESTALE if a
     /// directory was moved meanwhile.
-    pub(crate) fn go(&mut self, target: &Target<'_>, to: u32) -> Result<BorrowedFd<'_>, Errno> {
+    pub(crate) fn go(&mut self, target: &Target<'_>, to: Row<Directory>) -> Result<BorrowedFd<'_>, Errno> {
         if self.trail.last().is_none_or(|(number, _)| *number != to) || self.at.is_none() {
             let at = self.walk(target, to);
             if at.is_err() {
@@ -146,7 +147,7 @@ impl TargetWalk {
     }
 
     /// Returns the directories to go through, the last first, and how much of the trail stays.
-    fn way(&self, target: &Target<'_>, to: u32) -> (Vec<u32>, usize) {
+    fn way(&self, target: &Target<'_>, to: Row<Directory>) -> (Vec<Row<Directory>>, usize) {
         let mut way = Vec::new();
         let mut next = Some(to);
         while let Some(number) = next {
@@ -162,7 +163,7 @@ impl TargetWalk {
         (way, 0)
     }
 
-    fn walk(&mut self, target: &Target<'_>, to: u32) -> Result<OwnedFd, Errno> {
+    fn walk(&mut self, target: &Target<'_>, to: Row<Directory>) -> Result<OwnedFd, Errno> {
         let (way, common) = self.way(target, to);
         let mut at = match self.at.take() {
             Some(at) if common > 0 => back(at, self.trail.len() - common, self.trail[common - 1].1)?,

@@ -4,19 +4,24 @@ use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 
 use rustix::fs::{Mode, OFlags};
 use rustix::io::Errno;
-use sealift_format::{Directory, Index};
+use sealift_format::{Directory, Index, Row};
 
 use crate::fs::confined::{STEP_LEN, open_within};
 
 /// A thread's position. Only this run can change the stage while it is built, so `..` leads back.
 #[derive(Debug, Default)]
 pub(crate) struct Walk {
-    at: Option<(u32, OwnedFd)>,
+    at: Option<(Row<Directory>, OwnedFd)>,
 }
 
 impl Walk {
     /// Moves to a directory of the index, in the stage that is open as `root`.
-    pub(crate) fn go(&mut self, index: &Index, root: BorrowedFd<'_>, to: u32) -> Result<BorrowedFd<'_>, Errno> {
+    pub(crate) fn go(
+        &mut self,
+        index: &Index,
+        root: BorrowedFd<'_>,
+        to: Row<Directory>,
+    ) -> Result<BorrowedFd<'_>, Errno> {
         let (from, base) = match self.at.take() {
             Some((at, fd)) if at == to => return Ok(self.stand(to, fd)),
             Some((at, fd)) => (at, fd),
@@ -29,12 +34,12 @@ impl Walk {
         Ok(self.stand(to, base))
     }
 
-    fn stand(&mut self, at: u32, fd: OwnedFd) -> BorrowedFd<'_> {
+    fn stand(&mut self, at: Row<Directory>, fd: OwnedFd) -> BorrowedFd<'_> {
         self.at.insert((at, fd)).1.as_fd()
     }
 }
 
-fn root_of(index: &Index, mut directory: u32) -> u32 {
+fn root_of(index: &Index, mut directory: Row<Directory>) -> Row<Directory> {
     while let Some(parent) = index.directory(directory).parent {
         directory = parent;
     }
@@ -42,11 +47,11 @@ fn root_of(index: &Index, mut directory: u32) -> u32 {
 }
 
 /// Returns the way from one directory to another of the same tree, in paths short enough for a system call.
-fn steps(index: &Index, from: u32, to: u32) -> Vec<Vec<u8>> {
+fn steps(index: &Index, from: Row<Directory>, to: Row<Directory>) -> Vec<Vec<u8>> {
     let (mut here, mut there) = (from, to);
     let mut up = 0_usize;
     let mut down: Vec<&[u8]> = Vec::new();
-    let parent = |directory: &Directory| directory.parent.unwrap_or(0);
+    let parent = |directory: &Directory| directory.parent.unwrap_or(Row::FIRST);
     while here != there {
         let (a, b) = (index.directory(here), index.directory(there));
         if a.depth >= b.depth {

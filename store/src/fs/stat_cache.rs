@@ -120,29 +120,27 @@ impl StatCache {
 
     /// Returns what is known of a file.
     #[must_use]
-    pub fn get(&self, file: u32) -> Option<FileStat> {
-        self.stats.get(usize::try_from(file).ok()?).copied().flatten()
+    pub fn get(&self, file: usize) -> Option<FileStat> {
+        self.stats.get(file).copied().flatten()
     }
 
     /// Returns whether a file is known and unchanged.
     #[must_use]
-    pub fn is_unchanged(&self, file: u32, stat: &FileStat) -> bool {
+    pub fn is_unchanged(&self, file: usize, stat: &FileStat) -> bool {
         self.get(file).is_some_and(|known| known == *stat)
     }
 
     /// Records a file as it was found after `since`, a time from [`now`]. A file that changed at that very moment is left unknown: it could change
     /// again and show the same time.
-    pub fn set(&mut self, file: u32, stat: FileStat, since: FileTime) {
-        let slot = usize::try_from(file).ok().and_then(|file| self.stats.get_mut(file));
-        if let Some(slot) = slot {
+    pub fn set(&mut self, file: usize, stat: FileStat, since: FileTime) {
+        if let Some(slot) = self.stats.get_mut(file) {
             *slot = Some(stat).filter(|stat| stat.ctime < since && stat.inode != 0);
         }
     }
 
     /// Records a file as another cache knows it.
-    pub fn copy(&mut self, file: u32, stat: Option<FileStat>) {
-        let slot = usize::try_from(file).ok().and_then(|file| self.stats.get_mut(file));
-        if let Some(slot) = slot {
+    pub fn copy(&mut self, file: usize, stat: Option<FileStat>) {
+        if let Some(slot) = self.stats.get_mut(file) {
             *slot = stat;
         }
     }

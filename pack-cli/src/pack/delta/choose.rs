@@ -82,7 +82,7 @@ fn base_files(bases: &Bases) -> Vec<BaseFile> {
     for index in bases.indexes() {
         let of_index: Vec<Row<BaseObject>> = of_bases.by_ref().take(index.objects().len()).collect();
         for tree in index.refs() {
-            for number in tree.directory..tree.directories_end {
+            for number in tree.directories() {
                 let directory = index.directory(number);
                 let prefix = index.directory_path(number);
                 for entry in directory.entries() {

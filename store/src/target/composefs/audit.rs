@@ -199,7 +199,7 @@ impl Tree<'_> {
     /// Returns the paths in the tree of these objects.
     fn paths_of(&self, digests: &HashSet<&FileDigest>) -> HashMap<&FileDigest, Vec<u8>> {
         let (index, mut paths) = (&self.held.index, HashMap::new());
-        for number in self.tree.directory..self.tree.directories_end {
+        for number in self.tree.directories() {
             for entry in index.directory(number).entries().map(|entry| index.entry(entry)) {
                 if let InodeKind::Regular(object) = index.inode(entry.inode).kind
                     && let Some(digest) = self.held.found.digests.get(&object)

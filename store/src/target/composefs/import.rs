@@ -203,7 +203,7 @@ fn sort_out(
 ) -> Result<Sorted, Error> {
     let index = &bundle.index;
     let mut wanted = vec![false; index.objects().len()];
-    for directory in chosen.iter().flat_map(|chosen| chosen.tree.directory..chosen.tree.directories_end) {
+    for directory in chosen.iter().flat_map(|chosen| chosen.tree.directories()) {
         for entry in index.directory(directory).entries() {
             if let InodeKind::Regular(object) = index.inode(index.entry(entry).inode).kind {
                 wanted[object.at()] = true;

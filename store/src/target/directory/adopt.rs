@@ -8,7 +8,7 @@ use parking_lot::Mutex;
 use rustix::fs::{FallocateFlags, FileType, Mode, OFlags, fallocate, fstat};
 use rustix::io::Errno;
 use sealift_format::num;
-use sealift_format::{InodeKind, Object, Row, pieces};
+use sealift_format::{Directory, Entry, InodeKind, Object, Row, pieces};
 
 use super::files::{Builder, WorkerState};
 use super::plan::Place;
@@ -21,7 +21,7 @@ use crate::threads::parallel::for_each;
 #[derive(Debug, Default)]
 pub(super) struct Adopted {
     /// Entries of complete regular files.
-    pub(super) entries: HashSet<u32>,
+    pub(super) entries: HashSet<Row<Entry>>,
     /// Pieces of large objects whose first file is incomplete.
     pub(super) pieces: BTreeSet<(Row<Object>, u64)>,
 }
@@ -67,8 +67,8 @@ pub(super) fn adopt(builder: &Builder<'_>) -> Result<Adopted, Error> {
 /// Removes what does not match the bundle, and returns the files that may be as expected.
 fn sort_out_tree(builder: &Builder<'_>) -> Result<Vec<Place>, Error> {
     let (index, selection) = (&builder.bundle.index, builder.selection);
-    let place_of: HashMap<u32, Place> = selection.regulars.iter().map(|place| (place.entry, *place)).collect();
-    let wanted: HashSet<u32> = selection.directories.iter().copied().collect();
+    let place_of: HashMap<Row<Entry>, Place> = selection.regulars.iter().map(|place| (place.entry, *place)).collect();
+    let wanted: HashSet<Row<Directory>> = selection.directories.iter().copied().collect();
     let mut candidates = Vec::new();
     builder.stage.visit(index, &selection.directories, |number, directory| {
         let row = index.directory(number);
@@ -95,7 +95,8 @@ fn sort_out_tree(builder: &Builder<'_>) -> Result<Vec<Place>, Error> {
 
 /// Does the same for a stage whose files are named by number.
 fn sort_out_files(builder: &Builder<'_>) -> Result<Vec<Place>, Error> {
-    let place_of: HashMap<u32, Place> = builder.selection.regulars.iter().map(|place| (place.entry, *place)).collect();
+    let place_of: HashMap<Row<Entry>, Place> =
+        builder.selection.regulars.iter().map(|place| (place.entry, *place)).collect();
     let mut candidates = Vec::new();
     for StagedFile { entry, name, file_type } in builder.stage.files()? {
         match entry.and_then(|entry| place_of.get(&entry)) {

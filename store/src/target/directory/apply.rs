@@ -1,6 +1,6 @@
 //! The end of an update: each file that was built moves to its place in the target by one rename.
 
-use sealift_format::Row;
+use sealift_format::{Directory, Entry, Row};
 use std::os::fd::{AsFd as _, AsRawFd as _, BorrowedFd};
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -29,7 +29,7 @@ pub(super) struct Update<'a> {
     pub(super) selection: &'a Selection,
     pub(super) changes: Changes,
     /// Names to remove, with their directories: the wanted tree does not have them.
-    pub(super) extras: Vec<(u32, Vec<u8>)>,
+    pub(super) extras: Vec<(Row<Directory>, Vec<u8>)>,
     /// Whether a non-empty directory may be replaced by a file.
     pub(super) may_delete: bool,
     pub(super) privilege: &'a Privilege,
@@ -38,7 +38,7 @@ pub(super) struct Update<'a> {
     /// What occupies the places of entries that are rebuilt.
     pub(super) present: Census,
     /// Directories, with their parents, that occupy the places of files.
-    pub(super) displaced: Vec<(u32, Vec<u8>)>,
+    pub(super) displaced: Vec<(Row<Directory>, Vec<u8>)>,
     /// The digest of the wanted index.
     pub(super) of: [u8; 32],
     /// The error of the first entry that was skipped because it was not as expected.
@@ -104,11 +104,11 @@ impl Update<'_> {
     pub(super) fn look(&mut self, prefix: &[u8], was_compared: bool) -> Result<bool, Error> {
         let whole = prefix.split(|byte| *byte == b'/').filter(|name| !name.is_empty()).count();
         let directories = self.selection.directories.iter().copied();
-        let stay: Vec<u32> = directories
+        let stay: Vec<Row<Directory>> = directories
             .filter(|number| !self.is_new(*number) && (!was_compared || !self.is_settled(*number)))
             .collect();
         let stays = self.entries_that_stay(&stay);
-        let batches: Vec<&[u32]> = stay.chunks(BATCH).collect();
+        let batches: Vec<&[Row<Directory>]> = stay.chunks(BATCH).collect();
         let (is_whole, all) = (AtomicBool::new(true), Mutex::new((Vec::new(), Vec::new(), Census::default())));
         for_each(self.jobs, &batches, TargetWalk::default, |walk, batch| {
             for &directory in *batch {
@@ -132,24 +132,24 @@ impl Update<'_> {
     }
 
     /// Returns whether nothing is created or removed in a directory, according to the comparison.
-    fn is_settled(&self, directory: u32) -> bool {
+    fn is_settled(&self, directory: Row<Directory>) -> bool {
         let changes = &self.changes;
         changes.directories.get(&directory) != Some(&Depth::All)
             && (!self.may_delete || changes.exact.contains(&directory))
     }
 
     /// Returns for each entry of the index whether it is wanted and already present.
-    fn entries_that_stay(&self, directories: &[u32]) -> Vec<bool> {
+    fn entries_that_stay(&self, directories: &[Row<Directory>]) -> Vec<bool> {
         let mut stays = vec![false; self.target.index.entries().len()];
         let directories = directories.iter().filter_map(|number| self.place_of(*number)).map(|place| place.entry);
         for entry in self.selection.entries().chain(directories).filter(|entry| !self.may_be_missing(*entry)) {
-            stays[at(entry)] = true;
+            stays[entry.at()] = true;
         }
         stays
     }
 
     /// Examines the names in a directory.
-    fn look_at(&self, walk: &mut TargetWalk, directory: u32, stays: &[bool]) -> Result<Seen, Error> {
+    fn look_at(&self, walk: &mut TargetWalk, directory: Row<Directory>, stays: &[bool]) -> Result<Seen, Error> {
         let target = &self.target;
         let failed = target.failed("read", directory, b"");
         let here = match walk.go(target, directory) {
@@ -173,7 +173,7 @@ impl Update<'_> {
                     return Err(target.is_mounted(directory, &name));
                 }
                 None => seen.others.push(name),
-                Some((number, entry)) if stays[at(number)] => {
+                Some((number, entry)) if stays[number.at()] => {
                     let mode = target.index.attributes(target.index.inode(entry.inode)).mode;
                     found += usize::from(known_type(here, &name, listed) == FileType::from_raw_mode(mode.into()));
                 }
@@ -193,7 +193,7 @@ impl Update<'_> {
                 Some(_) => {}
             }
         }
-        seen.has_all = found == row.entries().filter(|entry| stays[at(*entry)]).count();
+        seen.has_all = found == row.entries().filter(|entry| stays[entry.at()]).count();
         Ok(seen)
     }
 
@@ -224,7 +224,7 @@ impl Update<'_> {
         Ok(())
     }
 
-    fn may_be_missing(&self, entry: u32) -> bool {
+    fn may_be_missing(&self, entry: Row<Entry>) -> bool {
         use sealift_format::InodeKind::{BlockDevice, CharDevice, Directory};
         let is_skipped = |kind| matches!(kind, CharDevice(_) | BlockDevice(_)) && !self.privilege.is_root();
         let kind = self.target.index.inode(self.target.index.entry(entry).inode).kind;
@@ -233,12 +233,12 @@ impl Update<'_> {
             || matches!(kind, Directory(directory) if self.is_new(directory))
     }
 
-    pub(super) fn is_new(&self, directory: u32) -> bool {
+    pub(super) fn is_new(&self, directory: Row<Directory>) -> bool {
         self.changes.new_directories.binary_search(&directory).is_ok()
     }
 
     /// Returns the entries that were built, by directory.
-    fn built(&self) -> Vec<(u32, u32)> {
+    fn built(&self) -> Vec<(Row<Directory>, Row<Entry>)> {
         let selection = self.selection;
         let names = selection.regulars.iter().chain(&selection.others).map(|place| (place.directory, place.entry));
         let names = names.chain(selection.links.iter().map(|link| (link.directory, link.entry)));
@@ -317,8 +317,8 @@ impl Update<'_> {
         &self,
         (stage, release): (&Stage, &Release),
         walk: &mut TargetWalk,
-        directory: u32,
-        entry: u32,
+        directory: Row<Directory>,
+        entry: Row<Entry>,
     ) -> Result<(), Error> {
         let index = self.target.index;
         let name = index.name(index.entry(entry));
@@ -350,13 +350,13 @@ impl Update<'_> {
     }
 
     /// Returns the directories whose metadata is set to that depth, in tree order.
-    fn directories_of(&self, depth: Depth) -> impl DoubleEndedIterator<Item = u32> {
+    fn directories_of(&self, depth: Depth) -> impl DoubleEndedIterator<Item = Row<Directory>> {
         let depths = &self.changes.directories;
         self.selection.directories.iter().copied().filter(move |number| depths.get(number) == Some(&depth))
     }
 
     /// Returns the place of a directory's name; the root of the tree has none.
-    fn place_of(&self, directory: u32) -> Option<Place> {
+    fn place_of(&self, directory: Row<Directory>) -> Option<Place> {
         let row = self.target.index.directory(directory);
         Some(Place { object: Row::FIRST, entry: row.entry, directory: row.parent? })
     }
@@ -385,7 +385,7 @@ impl Update<'_> {
         self.pass_over_unlike(set, place.directory, name)
     }
 
-    fn pass_over_unlike(&self, set: Result<(), Errno>, directory: u32, name: &[u8]) -> Result<(), Error> {
+    fn pass_over_unlike(&self, set: Result<(), Errno>, directory: Row<Directory>, name: &[u8]) -> Result<(), Error> {
         let failed = self.target.failed("set the metadata of", directory, name);
         match set {
             Err(error) if is_unlike(error) => {

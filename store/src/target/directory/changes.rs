@@ -2,9 +2,8 @@
 
 use std::collections::{HashMap, HashSet};
 
-use sealift_format::num::at;
 use sealift_format::walk::pairs;
-use sealift_format::{Attributes, Index, Inode, InodeKind, Ref, Row};
+use sealift_format::{Attributes, Directory, Entry, Index, Inode, InodeKind, Ref, Row};
 
 use super::metadata::Privilege;
 use super::plan::{Place, Selection};
@@ -14,19 +13,19 @@ use super::recheck::Recheck;
 #[derive(Debug, Default)]
 pub(super) struct Changes {
     /// Entries, except directories, whose files are rebuilt.
-    pub(super) build: HashSet<u32>,
+    pub(super) build: HashSet<Row<Entry>>,
     /// Regular files whose content stays, in tree order.
     pub(super) metadata: Vec<(Place, Depth)>,
     /// Directories, in tree order, that the installed tree lacks.
-    pub(super) new_directories: Vec<u32>,
+    pub(super) new_directories: Vec<Row<Directory>>,
     /// Directories whose metadata is set, because it differs or because changes inside alter it.
-    pub(super) directories: HashMap<u32, Depth>,
+    pub(super) directories: HashMap<Row<Directory>, Depth>,
     /// Directories that hold only wanted names.
-    pub(super) exact: HashSet<u32>,
+    pub(super) exact: HashSet<Row<Directory>>,
     /// The number of regular files that stay unchanged.
     pub(super) kept: u64,
     /// For each entry of the wanted index, the installed entry of the same path.
-    installed: Vec<u32>,
+    installed: Vec<Option<Row<Entry>>>,
 }
 
 /// How much of the metadata is set.
@@ -47,8 +46,6 @@ enum Fate {
     New,
 }
 
-const NONE: u32 = u32::MAX;
-
 impl Changes {
     /// Compares the selection of `wanted` with an installed tree.
     pub(super) fn between(
@@ -62,17 +59,17 @@ impl Changes {
         let mut pairing = Pairing::new(installed, tree, wanted, recheck);
         let mut is_selected = vec![false; wanted.entries().len()];
         for entry in selection.entries() {
-            is_selected[at(entry)] = true;
+            is_selected[entry.at()] = true;
         }
         for &directory in &selection.directories {
             let are_all_wanted = pairing.pair(directory, &is_selected);
-            match pairing.directory_of[at(directory)] {
-                NONE => {
+            match pairing.directory_of[directory.at()] {
+                None => {
                     changes.new_directories.push(directory);
                     changes.touch(directory);
                     wanted.directory(directory).parent.into_iter().for_each(|parent| changes.touch(parent));
                 }
-                old => {
+                Some(old) => {
                     if recheck.exact_directories.contains(&old) && are_all_wanted {
                         changes.exact.insert(directory);
                     }
@@ -115,16 +112,16 @@ impl Changes {
     }
 
     /// Returns the installed entry that matches an entry of the wanted index.
-    pub(super) fn installed(&self, entry: u32) -> Option<u32> {
-        self.installed.get(at(entry)).copied().filter(|installed| *installed != NONE)
+    pub(super) fn installed(&self, entry: Row<Entry>) -> Option<Row<Entry>> {
+        self.installed.get(entry.at()).copied().flatten()
     }
 
     /// Returns everything selected, as if nothing were known of the installed tree except what is in `staged`. What was to be rebuilt is there or
     /// already in its place.
     pub(super) fn all(
         selection: &Selection,
-        new_directories: Vec<u32>,
-        staged: HashSet<u32>,
+        new_directories: Vec<Row<Directory>>,
+        staged: HashSet<Row<Entry>>,
         privilege: &Privilege,
     ) -> Self {
         let rest = selection.regulars.iter().filter(|place| !staged.contains(&place.entry));
@@ -143,7 +140,7 @@ impl Changes {
     }
 
     /// Marks a directory in which something is created or removed.
-    pub(super) fn touch(&mut self, directory: u32) {
+    pub(super) fn touch(&mut self, directory: Row<Directory>) {
         self.directories.insert(directory, Depth::All);
     }
 
@@ -162,10 +159,10 @@ struct Pairing<'a> {
     wanted: &'a Index,
     recheck: &'a Recheck,
     /// The installed entry of each wanted one.
-    entry_of: Vec<u32>,
+    entry_of: Vec<Option<Row<Entry>>>,
     /// The installed directory of each wanted one.
-    directory_of: Vec<u32>,
-    root: u32,
+    directory_of: Vec<Option<Row<Directory>>>,
+    root: Row<Directory>,
     fates: Vec<Fate>,
     /// The number of names of each inode.
     installed_names: Vec<u32>,
@@ -175,7 +172,7 @@ struct Pairing<'a> {
 impl<'a> Pairing<'a> {
     fn new(installed: &'a Index, tree: &Ref, wanted: &'a Index, recheck: &'a Recheck) -> Self {
         let mut installed_names = vec![0; installed.inodes().len()];
-        for directory in tree.directory..tree.directories_end {
+        for directory in tree.directories() {
             for entry in installed.directory(directory).entries() {
                 installed_names[installed.entry(entry).inode.at()] += 1;
             }
@@ -184,8 +181,8 @@ impl<'a> Pairing<'a> {
             installed,
             wanted,
             recheck,
-            entry_of: vec![NONE; wanted.entries().len()],
-            directory_of: vec![NONE; wanted.directories().len()],
+            entry_of: vec![None; wanted.entries().len()],
+            directory_of: vec![None; wanted.directories().len()],
             root: tree.directory,
             fates: vec![Fate::Unknown; wanted.inodes().len()],
             installed_names,
@@ -195,13 +192,13 @@ impl<'a> Pairing<'a> {
 
     /// Matches a wanted directory with the installed one of the same path; the parent comes first. Returns whether each name of the installed one
     /// is wanted.
-    fn pair(&mut self, directory: u32, is_selected: &[bool]) -> bool {
+    fn pair(&mut self, directory: Row<Directory>, is_selected: &[bool]) -> bool {
         let row = self.wanted.directory(directory);
         if row.parent.is_none() {
-            self.directory_of[at(directory)] = self.root;
+            self.directory_of[directory.at()] = Some(self.root);
         }
         let (installed, wanted) = (self.installed, self.wanted);
-        let old = Some(self.directory_of[at(directory)]).filter(|old| *old != NONE);
+        let old = self.directory_of[directory.at()];
         let names = old.into_iter().flat_map(|old| installed.names_in(old));
         let mut are_all_wanted = true;
         for (_, found, number) in pairs(names, wanted.names_in(directory)) {
@@ -210,18 +207,18 @@ impl<'a> Pairing<'a> {
                 continue;
             };
             let entry = wanted.entry(number);
-            self.entry_of[at(number)] = found.unwrap_or(NONE);
+            self.entry_of[number.at()] = found;
             let found = found.map(|found| installed.entry(found).inode);
             match (self.wanted.inode(entry.inode).kind, found) {
                 (InodeKind::Directory(below), Some(found)) => {
                     if let InodeKind::Directory(old) = self.installed.inode(found).kind
                         && !self.recheck.missing_directories.contains(&old)
                     {
-                        self.directory_of[at(below)] = old;
+                        self.directory_of[below.at()] = Some(old);
                     }
                 }
                 (InodeKind::Directory(_), None) => {}
-                (_, found) if is_selected[at(number)] => {
+                (_, found) if is_selected[number.at()] => {
                     self.wanted_names[entry.inode.at()] += 1;
                     let fate = &mut self.fates[entry.inode.at()];
                     *fate = match (*fate, found) {

@@ -11,7 +11,9 @@ use rustix::fs::{
 };
 use rustix::io::Errno;
 use sealift_format::num;
-use sealift_format::{Attributes, Bundle, FileType, Inode, InodeKind, Object, Row, data_len, data_ranges};
+use sealift_format::{
+    Attributes, Bundle, Directory, Entry, FileType, Inode, InodeKind, Object, Row, data_len, data_ranges,
+};
 use sealift_verify::content::Content;
 
 use super::metadata::Privilege;
@@ -96,7 +98,7 @@ impl<'a> Builder<'a> {
         move |error| Error::io(doing, self.stage.path_of(&self.path(place)), error)
     }
 
-    fn name(&self, entry: u32) -> &[u8] {
+    fn name(&self, entry: Row<Entry>) -> &[u8] {
         self.bundle.index.name(self.bundle.index.entry(entry))
     }
 
@@ -317,7 +319,7 @@ impl<'a> Builder<'a> {
         }
     }
 
-    pub(super) fn failed_directory(&self, doing: &'static str, directory: u32) -> impl Fn(Errno) -> Error {
+    pub(super) fn failed_directory(&self, doing: &'static str, directory: Row<Directory>) -> impl Fn(Errno) -> Error {
         move |error| Error::io(doing, self.stage.path_of(&self.bundle.index.directory_path(directory)), error)
     }
 

@@ -3,8 +3,7 @@
 use crate::fs::stat_cache::{FileStat, FileTime, StatCache};
 use parking_lot::Mutex;
 use rustix::io::Errno;
-use sealift_format::InodeKind;
-use sealift_format::num::at;
+use sealift_format::{Directory, Entry, InodeKind, Row};
 
 use super::apply::Update;
 use super::plan::Selection;
@@ -41,24 +40,24 @@ pub(super) fn gather(update: &Update<'_>, kept: &Kept<'_>, since: FileTime) -> R
     let mut is_made = vec![false; index.entries().len()];
     let made = changes.build.iter().copied().chain(changes.metadata.iter().map(|(place, _)| place.entry));
     for entry in made {
-        is_made[at(entry)] = true;
+        is_made[entry.at()] = true;
     }
     // Another process may have added a name to a directory between its check and its change, which altered its time as well. It is left unknown, so
     // that the next update lists it if the record must prove that it holds nothing else.
     let mut is_to_be_listed = vec![false; index.entries().len()];
     for &directory in changes.directories.keys().chain(&changes.new_directories) {
         if index.directory(directory).parent.is_some() {
-            let entry = at(index.directory(directory).entry);
+            let entry = index.directory(directory).entry.at();
             (is_made[entry], is_to_be_listed[entry]) = (true, update.may_delete);
         }
     }
-    let source = |entry: u32| match kept {
-        _ if is_to_be_listed[at(entry)] => Source::Known(None),
-        _ if is_made[at(entry)] => Source::Look(since),
+    let source = |entry: Row<Entry>| match kept {
+        _ if is_to_be_listed[entry.at()] => Source::Known(None),
+        _ if is_made[entry.at()] => Source::Look(since),
         Kept::Read(begun) => Source::Look(*begun),
         Kept::Rechecked(recheck) => Source::Known(changes.installed(entry).and_then(|entry| recheck.stat(entry))),
         Kept::Believed(cache) => {
-            let known = |entry| cache.and_then(|cache| cache.get(entry));
+            let known = |entry: Row<Entry>| cache.and_then(|cache| cache.get(entry.at()));
             Source::Known(changes.installed(entry).and_then(known))
         }
     };
@@ -84,7 +83,7 @@ fn of_tree(
     target: &Target<'_>,
     of: [u8; 32],
     selection: &Selection,
-    source: impl Fn(u32) -> Source + Sync,
+    source: impl Fn(Row<Entry>) -> Source + Sync,
     jobs: usize,
 ) -> Result<StatCache, Error> {
     let index = target.index;
@@ -92,13 +91,13 @@ fn of_tree(
     let mut is_selected = vec![false; index.entries().len()];
     let directories = selection.directories.iter().map(|number| index.directory(*number));
     let directories = directories.filter(|row| row.parent.is_some()).map(|row| row.entry);
-    selection.entries().chain(directories).for_each(|entry| is_selected[at(entry)] = true);
+    selection.entries().chain(directories).for_each(|entry| is_selected[entry.at()] = true);
     let cache = Mutex::new(StatCache::new(of, user, index.entries().len()));
-    let batches: Vec<&[u32]> = selection.directories.chunks(BATCH).collect();
+    let batches: Vec<&[Row<Directory>]> = selection.directories.chunks(BATCH).collect();
     for_each(jobs, &batches, TargetWalk::default, |walk, batch| {
         let mut found = Vec::new();
         for &directory in *batch {
-            for entry in index.directory(directory).entries().filter(|entry| is_selected[at(*entry)]) {
+            for entry in index.directory(directory).entries().filter(|entry| is_selected[entry.at()]) {
                 match source(entry) {
                     Source::Known(stat) => found.push((entry, stat, None)),
                     // The next run reads what cannot be examined.
@@ -111,8 +110,8 @@ fn of_tree(
         let mut cache = cache.lock();
         for (entry, stat, since) in found {
             match (stat, since) {
-                (Some(stat), Some(since)) => cache.set(entry, stat, since),
-                (stat, _) => cache.copy(entry, stat),
+                (Some(stat), Some(since)) => cache.set(entry.at(), stat, since),
+                (stat, _) => cache.copy(entry.at(), stat),
             }
         }
         Ok(())
@@ -122,7 +121,12 @@ fn of_tree(
 
 /// Returns the current stats of an entry if they match what was set. The owner could have written to it since and reset its time: detecting that
 /// takes reading its content.
-fn look(target: &Target<'_>, walk: &mut TargetWalk, directory: u32, entry: u32) -> Result<Option<FileStat>, Errno> {
+fn look(
+    target: &Target<'_>,
+    walk: &mut TargetWalk,
+    directory: Row<Directory>,
+    entry: Row<Entry>,
+) -> Result<Option<FileStat>, Errno> {
     let index = target.index;
     let row = index.entry(entry);
     let inode = index.inode(row.inode);

@@ -9,7 +9,7 @@ use std::os::fd::BorrowedFd;
 
 use rustix::fs::{Mode, OFlags, fchmod, fstat, syncfs};
 use rustix::io::Errno;
-use sealift_format::{Index, InodeKind, Limits};
+use sealift_format::{Entry, Index, InodeKind, Limits, Row};
 
 use super::apply::Update;
 use super::census::Census;
@@ -204,9 +204,9 @@ fn staged(
     selection: &Selection,
     privilege: &Privilege,
     progress: &Progress,
-) -> Result<Option<HashSet<u32>>, Error> {
+) -> Result<Option<HashSet<Row<Entry>>>, Error> {
     let (mut staged, mut buffer) = (HashSet::new(), vec![0; 1 << 20]);
-    let selected: HashSet<u32> = selection.entries().collect();
+    let selected: HashSet<Row<Entry>> = selection.entries().collect();
     for StagedFile { entry, name, .. } in stage.files()? {
         progress.check()?;
         let Some(entry) = entry.filter(|entry| selected.contains(entry)) else { return Ok(None) };

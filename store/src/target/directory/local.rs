@@ -6,7 +6,7 @@ use parking_lot::Mutex;
 
 use rustix::fs::{FileType, Mode, OFlags, fstat};
 use sealift_format::num;
-use sealift_format::{Index, InodeKind, Object, Ref, Row};
+use sealift_format::{Directory, Entry, Index, InodeKind, Object, Ref, Row};
 
 use super::adopt::{Content, check_content};
 use super::files::{Builder, WorkerState};
@@ -26,11 +26,11 @@ struct Copier {
 }
 
 /// The places that need an object, and where the installed tree has it.
-type Task<'a> = (&'a [Place], &'a [(u32, u32)]);
+type Task<'a> = (&'a [Place], &'a [(Row<Directory>, Row<Entry>)]);
 
 /// Builds what it can of the selection from the installed tree, which stays unchanged. Each copy is hashed after it was made. Returns the entries
 /// that were built.
-pub(super) fn copy_local(builder: &Builder<'_>, target: &Target<'_>, tree: &Ref) -> Result<HashSet<u32>, Error> {
+pub(super) fn copy_local(builder: &Builder<'_>, target: &Target<'_>, tree: &Ref) -> Result<HashSet<Row<Entry>>, Error> {
     let at = places_by_object(&builder.bundle.index, builder.selection, target.index, tree);
     let tasks: Vec<Task<'_>> = builder
         .selection
@@ -44,7 +44,7 @@ pub(super) fn copy_local(builder: &Builder<'_>, target: &Target<'_>, tree: &Ref)
     let size = |places: &[Place]| places.first().map_or(0, |place| builder.bundle.index.object(place.object).size);
     let bytes = tasks.iter().map(|(places, _)| size(places)).sum();
     builder.progress.enter(Phase::Copying, bytes, tasks.iter().map(|(places, _)| num::wide(places.len())).sum());
-    let made: Mutex<HashSet<u32>> = Mutex::default();
+    let made: Mutex<HashSet<Row<Entry>>> = Mutex::default();
     for_each(builder.options.jobs, &tasks, Copier::default, |copier, (places, sources)| {
         for &source in *sources {
             builder.progress.check()?;
@@ -60,7 +60,12 @@ pub(super) fn copy_local(builder: &Builder<'_>, target: &Target<'_>, tree: &Ref)
 }
 
 /// Returns entries of regular files whose content the installed tree should have.
-pub(super) fn local_entries(wanted: &Index, selection: &Selection, installed: &Index, tree: &Ref) -> HashSet<u32> {
+pub(super) fn local_entries(
+    wanted: &Index,
+    selection: &Selection,
+    installed: &Index,
+    tree: &Ref,
+) -> HashSet<Row<Entry>> {
     let at = places_by_object(wanted, selection, installed, tree);
     selection.regulars.iter().filter(|place| at.contains_key(&place.object)).map(|place| place.entry).collect()
 }
@@ -74,7 +79,7 @@ fn places_by_object(
     selection: &Selection,
     installed: &Index,
     tree: &Ref,
-) -> HashMap<Row<Object>, Vec<(u32, u32)>> {
+) -> HashMap<Row<Object>, Vec<(Row<Directory>, Row<Entry>)>> {
     let objects = selection.regulars.iter().map(|place| place.object);
     let by_id: HashMap<[u8; 32], _> = objects
         .map(|object| (wanted.object(object), object))
@@ -82,7 +87,7 @@ fn places_by_object(
         .map(|(row, object)| (row.id, object))
         .collect();
     let mut places: HashMap<_, Vec<_>> = HashMap::new();
-    for directory in tree.directory..tree.directories_end {
+    for directory in tree.directories() {
         for entry in installed.directory(directory).entries() {
             if let InodeKind::Regular(object) = installed.inode(installed.entry(entry).inode).kind
                 && let Some(object) = by_id.get(&installed.object(object).id)
@@ -102,7 +107,7 @@ fn copy(
     builder: &Builder<'_>,
     copier: &mut Copier,
     target: &Target<'_>,
-    (directory, entry): (u32, u32),
+    (directory, entry): (Row<Directory>, Row<Entry>),
     places: &[Place],
 ) -> Result<bool, Error> {
     let Some((&first, others)) = places.split_first() else { return Ok(false) };

@@ -2,15 +2,15 @@
 
 use std::collections::BTreeSet;
 
-use sealift_format::num::{at, wide};
-use sealift_format::{Blocks, Bundle, DiskUse, Index, InodeKind, Object, Ref, Row};
+use sealift_format::num::wide;
+use sealift_format::{Blocks, Bundle, Directory, DiskUse, Entry, Index, InodeKind, Object, Ref, Row};
 use sealift_verify::read_plan::ReadPlan;
 
 /// The wanted files, by the work they need.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Selection {
     /// Directories in tree order, parents first.
-    pub(crate) directories: Vec<u32>,
+    pub(crate) directories: Vec<Row<Directory>>,
     /// Regular files, sorted by object, then in tree order.
     pub(crate) regulars: Vec<Place>,
     /// Symbolic links, devices, fifos and sockets.
@@ -28,16 +28,16 @@ pub(crate) struct Selection {
 pub(crate) struct Place {
     /// The object of a regular file; the first for other kinds.
     pub(crate) object: Row<Object>,
-    pub(crate) entry: u32,
-    pub(crate) directory: u32,
+    pub(crate) entry: Row<Entry>,
+    pub(crate) directory: Row<Directory>,
 }
 
 /// A further name of a file.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Link {
     pub(crate) from: Place,
-    pub(crate) entry: u32,
-    pub(crate) directory: u32,
+    pub(crate) entry: Row<Entry>,
+    pub(crate) directory: Row<Directory>,
 }
 
 impl Selection {
@@ -53,7 +53,7 @@ impl Selection {
         let mut selection = Self::default();
         let mut wanted = Wanted::new(index, tree, prefix);
         let mut place_of: Vec<Option<Place>> = vec![None; index.inodes().len()];
-        for directory in tree.directory..tree.directories_end {
+        for directory in tree.directories() {
             if !wanted.directory(directory) {
                 continue;
             }
@@ -88,7 +88,7 @@ impl Selection {
     }
 
     /// Returns the wanted names, except directories.
-    pub(crate) fn entries(&self) -> impl Iterator<Item = u32> {
+    pub(crate) fn entries(&self) -> impl Iterator<Item = Row<Entry>> {
         let places = self.regulars.iter().chain(&self.others).map(|place| place.entry);
         places.chain(self.links.iter().map(|link| link.entry))
     }
@@ -97,8 +97,8 @@ impl Selection {
     pub(crate) fn retain(
         &mut self,
         bundle: &Bundle,
-        is_wanted: impl Fn(u32) -> bool,
-        is_wanted_directory: impl Fn(u32) -> bool,
+        is_wanted: impl Fn(Row<Entry>) -> bool,
+        is_wanted_directory: impl Fn(Row<Directory>) -> bool,
     ) {
         self.regulars.retain(|place| is_wanted(place.entry));
         self.others.retain(|place| is_wanted(place.entry));
@@ -111,7 +111,7 @@ impl Selection {
     pub(crate) fn take_away(
         &mut self,
         bundle: &Bundle,
-        is_done: impl Fn(u32) -> bool,
+        is_done: impl Fn(Row<Entry>) -> bool,
         pieces: BTreeSet<(Row<Object>, u64)>,
     ) {
         self.regulars.retain(|place| !is_done(place.entry));
@@ -164,7 +164,7 @@ impl Selection {
 /// Follows a prefix down the tree.
 struct Wanted<'a> {
     index: &'a Index,
-    first: u32,
+    first: Row<Directory>,
     /// The prefix's components.
     prefix: Vec<&'a [u8]>,
     /// For each wanted directory of the ref, how many components of the prefix it matches.
@@ -174,25 +174,24 @@ struct Wanted<'a> {
 impl<'a> Wanted<'a> {
     fn new(index: &'a Index, tree: &Ref, prefix: &'a [u8]) -> Self {
         let prefix = prefix.split(|byte| *byte == b'/').filter(|name| !name.is_empty()).collect();
-        let count = tree.directories_end - tree.directory;
-        Self { index, first: tree.directory, prefix, matched: vec![None; at(count)] }
+        Self { index, first: tree.directory, prefix, matched: vec![None; tree.directories().len()] }
     }
 
-    fn directory(&mut self, number: u32) -> bool {
+    fn directory(&mut self, number: Row<Directory>) -> bool {
         let directory = self.index.directory(number);
         let matched = match directory.parent {
             None => Some(0),
             Some(parent) => {
                 let name = self.index.name(self.index.entry(directory.entry));
-                self.matched[at(parent - self.first)].and_then(|matched| self.below(matched, name))
+                self.matched[parent.at() - self.first.at()].and_then(|matched| self.below(matched, name))
             }
         };
-        self.matched[at(number - self.first)] = matched;
+        self.matched[number.at() - self.first.at()] = matched;
         matched.is_some()
     }
 
-    fn entry(&self, directory: u32, name: &[u8]) -> bool {
-        let Some(matched) = self.matched[at(directory - self.first)] else { return false };
+    fn entry(&self, directory: Row<Directory>, name: &[u8]) -> bool {
+        let Some(matched) = self.matched[directory.at() - self.first.at()] else { return false };
         // A file is wanted if it completes the prefix or lies below it.
         self.below(matched, name) == Some(self.prefix.len())
     }

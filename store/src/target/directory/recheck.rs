@@ -14,8 +14,7 @@ use rustix::fs::{
 };
 use rustix::io::{Errno, retry_on_intr};
 use sealift_format::num;
-use sealift_format::num::at;
-use sealift_format::{Inode, InodeKind, Row};
+use sealift_format::{Directory, Entry, Inode, InodeKind, Row};
 
 use super::metadata::Privilege;
 use super::plan::Selection;
@@ -35,11 +34,11 @@ pub(super) struct Recheck {
     /// Inodes with names elsewhere, or with fewer names than expected.
     pub(super) linked: HashSet<Row<Inode>>,
     /// Directories that are missing, or are not directories.
-    pub(super) missing_directories: HashSet<u32>,
+    pub(super) missing_directories: HashSet<Row<Directory>>,
     /// Directories whose own metadata differs.
-    pub(super) unlike_directories: HashSet<u32>,
+    pub(super) unlike_directories: HashSet<Row<Directory>>,
     /// Directories that hold no names beyond those in the record: nothing was added or removed since.
-    pub(super) exact_directories: HashSet<u32>,
+    pub(super) exact_directories: HashSet<Row<Directory>>,
     /// The stats of the unchanged entries.
     stats: Vec<Option<FileStat>>,
     /// Whether the record lacked some of these.
@@ -52,8 +51,8 @@ pub(super) struct Recheck {
 
 /// A name whose stats differ.
 struct Suspect {
-    directory: u32,
-    entry: u32,
+    directory: Row<Directory>,
+    entry: Row<Entry>,
     found: Statx,
 }
 
@@ -62,9 +61,9 @@ struct Suspect {
 struct Found {
     suspects: Vec<Suspect>,
     missing: Vec<Row<Inode>>,
-    missing_directories: Vec<u32>,
-    unlike_directories: Vec<u32>,
-    same: Vec<(u32, FileStat)>,
+    missing_directories: Vec<Row<Directory>>,
+    unlike_directories: Vec<Row<Directory>>,
+    same: Vec<(Row<Entry>, FileStat)>,
     /// Names of files that are present.
     files: u64,
     /// Inodes with the number of their names found, and the file system's link count.
@@ -103,7 +102,7 @@ impl Recheck {
         jobs: usize,
     ) -> Result<Self, Error> {
         checker.progress.enter(Phase::Listing, 0, 0);
-        let batches: Vec<&[u32]> = selection.directories.chunks(BATCH).collect();
+        let batches: Vec<&[Row<Directory>]> = selection.directories.chunks(BATCH).collect();
         let all = Mutex::new(Vec::new());
         for_each(jobs, &batches, TargetWalk::default, |walk, batch| {
             let mut found = Found::default();
@@ -120,7 +119,7 @@ impl Recheck {
         for found in all.into_inner() {
             recheck.checked += found.files + num::wide(found.missing.len());
             for (entry, stat) in found.same {
-                recheck.stats[at(entry)] = Some(stat);
+                recheck.stats[entry.at()] = Some(stat);
                 recheck.exact_directories.extend(checker.exact_directory(entry));
             }
             recheck.unlike.extend(found.missing);
@@ -183,7 +182,7 @@ impl Recheck {
             match (verdict, directory) {
                 (Verdict::Same, _) => {
                     let stat = FileStat::from(&suspect.found);
-                    self.stats[at(suspect.entry)] = Some(stat).filter(|stat| stat.ctime < begun);
+                    self.stats[suspect.entry.at()] = Some(stat).filter(|stat| stat.ctime < begun);
                     self.is_refreshed |= stat.ctime < begun;
                 }
                 (Verdict::Retimed, None) => {
@@ -201,8 +200,8 @@ impl Recheck {
     }
 
     /// Returns the stats of an unchanged entry.
-    pub(super) fn stat(&self, entry: u32) -> Option<FileStat> {
-        self.stats.get(at(entry)).copied().flatten()
+    pub(super) fn stat(&self, entry: Row<Entry>) -> Option<FileStat> {
+        self.stats.get(entry.at()).copied().flatten()
     }
 
     /// Returns the number of changed inodes.
@@ -237,13 +236,13 @@ impl<'a> Checker<'a> {
         let mut is_selected = vec![false; index.entries().len()];
         let mut names = vec![0; index.inodes().len()];
         for entry in selection.entries() {
-            is_selected[at(entry)] = true;
+            is_selected[entry.at()] = true;
             names[index.entry(entry).inode.at()] += 1;
         }
         for &directory in &selection.directories {
             let row = index.directory(directory);
             if row.parent.is_some() {
-                is_selected[at(row.entry)] = true;
+                is_selected[row.entry.at()] = true;
             }
         }
         let mut xattrs = XattrFilter::default();
@@ -258,14 +257,14 @@ impl<'a> Checker<'a> {
     }
 
     /// Examines a directory and its expected entries.
-    fn look(&self, walk: &mut TargetWalk, directory: u32, found: &mut Found) -> Result<(), Error> {
+    fn look(&self, walk: &mut TargetWalk, directory: Row<Directory>, found: &mut Found) -> Result<(), Error> {
         let index = self.target.index;
         let row = index.directory(directory);
         let here = match walk.go(self.target, directory) {
             Ok(here) => here,
             Err(Errno::NOENT | Errno::LOOP | Errno::NOTDIR) => {
                 found.missing_directories.push(directory);
-                let entries = row.entries().filter(|entry| self.is_selected[at(*entry)]);
+                let entries = row.entries().filter(|entry| self.is_selected[entry.at()]);
                 found.missing.extend(entries.filter_map(|entry| self.file_of(entry)));
                 return Ok(());
             }
@@ -281,7 +280,7 @@ impl<'a> Checker<'a> {
                 found.unlike_directories.push(directory);
             }
         }
-        for entry in row.entries().filter(|entry| self.is_selected[at(*entry)]) {
+        for entry in row.entries().filter(|entry| self.is_selected[entry.at()]) {
             let name = index.name(index.entry(entry));
             let stat = match stat_of(here, name) {
                 Ok(stat) => stat,
@@ -302,7 +301,7 @@ impl<'a> Checker<'a> {
             }
             let known = FileStat::from(&stat);
             match self.cache {
-                Some(cache) if cache.is_unchanged(entry, &known) => found.same.push((entry, known)),
+                Some(cache) if cache.is_unchanged(entry.at(), &known) => found.same.push((entry, known)),
                 _ => found.suspects.push(Suspect { directory, entry, found: stat }),
             }
         }
@@ -310,13 +309,13 @@ impl<'a> Checker<'a> {
     }
 
     /// Returns the inode of an entry that is not a directory.
-    fn file_of(&self, entry: u32) -> Option<Row<Inode>> {
+    fn file_of(&self, entry: Row<Entry>) -> Option<Row<Inode>> {
         let inode = self.target.index.entry(entry).inode;
         (!matches!(self.target.index.inode(inode).kind, InodeKind::Directory(_))).then_some(inode)
     }
 
     /// Returns the directory of an entry, if the record is complete for unchanged directories.
-    fn exact_directory(&self, entry: u32) -> Option<u32> {
+    fn exact_directory(&self, entry: Row<Entry>) -> Option<Row<Directory>> {
         let index = self.target.index;
         match index.inode(index.entry(entry).inode).kind {
             InodeKind::Directory(directory) if self.cache.is_some_and(|cache| cache.is_exact) => Some(directory),
@@ -325,7 +324,7 @@ impl<'a> Checker<'a> {
     }
 
     /// Returns whether an entry was not made for lack of privilege.
-    fn is_left_out(&self, entry: u32) -> bool {
+    fn is_left_out(&self, entry: Row<Entry>) -> bool {
         let kind = self.target.index.inode(self.target.index.entry(entry).inode).kind;
         matches!(kind, InodeKind::CharDevice(_) | InodeKind::BlockDevice(_)) && !self.privilege.is_root()
     }
