@@ -42,7 +42,7 @@ pub(super) fn lay_out(
 ) -> Result<Layout, Error> {
     let index = &bundle.index;
     let mut names = vec![0_u32; index.inodes().len()];
-    for entry in (tree.directory..tree.directories_end).flat_map(|directory| index.directory(directory).entries()) {
+    for entry in tree.directories().flat_map(|directory| index.directory(directory).entries()) {
         names[index.entry(entry).inode.at()] += 1;
     }
     let mut writer = Writer {

@@ -75,7 +75,7 @@ pub fn write(
 fn wanted(bundle: &Bundle, tree: &Ref) -> Vec<bool> {
     let index = &bundle.index;
     let mut wanted = vec![false; index.objects().len()];
-    for entry in (tree.directory..tree.directories_end).flat_map(|directory| index.directory(directory).entries()) {
+    for entry in tree.directories().flat_map(|directory| index.directory(directory).entries()) {
         if let InodeKind::Regular(object) = index.inode(index.entry(entry).inode).kind {
             wanted[object.at()] = true;
         }
