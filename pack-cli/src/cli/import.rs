@@ -55,16 +55,17 @@ pub(crate) fn print(
         writeln!(out, "  wrote {bytes} (read {stored} from the bundle) in {time}, {rate}")?;
     }
     if stats.import.install.is_sealed {
-        writeln!(
-            out,
-            "  {} sealed: the kernel protects them from changes",
-            count(stats.import.sealed_objects, "object")
-        )?;
+        print_sealed(&mut out, &stats.import)?;
     }
     if stats.import.install.kernel_signature == KernelSignature::Taken {
         writeln!(out, "  sealed the index with the bundle's kernel signature")?;
     }
     Ok(())
+}
+
+/// Prints how many objects of a repository or store were sealed.
+pub(crate) fn print_sealed(out: &mut dyn Write, stats: &ImportStats) -> std::io::Result<()> {
+    writeln!(out, "  {} sealed: the kernel protects them from changes", count(stats.sealed_objects, "object"))
 }
 
 /// Prints how the objects of a repository or store were checked, and how many were repaired.

@@ -49,11 +49,7 @@ pub(crate) fn print(
     }
     import::print_check(&mut out, &stats.import, (false, trust_record))?;
     if stats.import.install.is_sealed {
-        writeln!(
-            out,
-            "  {} sealed: the kernel protects them from changes",
-            count(stats.import.sealed_objects, "object")
-        )?;
+        import::print_sealed(&mut out, &stats.import)?;
     } else if tried {
         writeln!(out, "  {WARN}not sealed{WARN:#}: the file system does not support fs-verity")?;
     }
