@@ -10,7 +10,7 @@ use sealift::pack::{DeltaFor, Output, PackOptions, PackRef, pack, pack_delta};
 use sealift::source::{DirectoryOptions, DirectorySource, Source};
 use sealift::trust::{Guard, TrustOptions};
 use sealift::{Bundle, Identity, Input, Limits, Progress};
-use sealift_format::{Holds, Index, Layout, Opened, verity};
+use sealift_format::{Holds, Index, Layout, Opened, Row, verity};
 use sealift_verify::content::ChunkDecoder;
 use sealift_verify::read_plan::ReadPlan;
 
@@ -98,12 +98,12 @@ fn chunk(criterion: &mut Criterion, bundle: &Bundle, input: &mut Input) {
     let mut group = criterion.benchmark_group("chunk");
     group.throughput(Throughput::Bytes(row.len.into()));
     group.bench_function("check and decode", |bench| {
-        bench.iter(|| black_box(decoder.decode(bundle, 0, &stored, &[]).expect("it is sound").len()));
+        bench.iter(|| black_box(decoder.decode(bundle, Row::FIRST, &stored, &[]).expect("it is sound").len()));
     });
-    let decoded = decoder.decode(bundle, 0, &stored, &[]).expect("it is sound").to_vec();
+    let decoded = decoder.decode(bundle, Row::FIRST, &stored, &[]).expect("it is sound").to_vec();
     group.bench_function("check objects", |bench| {
         bench.iter(|| {
-            for content in plan.contents(bundle.into(), 0, &decoded) {
+            for content in plan.contents(bundle.into(), Row::FIRST, &decoded) {
                 content.expect("it is sound");
             }
         });
@@ -145,7 +145,7 @@ fn delta(criterion: &mut Criterion, folder: &Path) {
     let mut group = criterion.benchmark_group("delta");
     group.throughput(Throughput::Bytes(row.len.into()));
     group.bench_function("check and decode with a prefix", |bench| {
-        bench.iter(|| black_box(decoder.decode(&bundle, 0, &stored, &prefix).expect("it is sound").len()));
+        bench.iter(|| black_box(decoder.decode(&bundle, Row::FIRST, &stored, &prefix).expect("it is sound").len()));
     });
 }
 

@@ -26,7 +26,6 @@
 
 use std::io::Write;
 
-use sealift_format::num;
 use sealift_format::{Bundle, InodeKind};
 use sealift_store::base::{BaseReader, Bases, GivenBases, number_of};
 use sealift_verify::content::{ChunkDecoder, Content, portions_of};
@@ -99,7 +98,7 @@ impl Contents {
             let decoded = match chunk {
                 None => &[],
                 Some(chunk) => {
-                    let row = &bundle.layout.chunks[num::at(chunk)];
+                    let row = &bundle.layout.chunks[chunk.at()];
                     input.read_chunk(&bundle.head, row, &mut stored)?;
                     reader.prefix(bundle.layout.prefix_of(row), &mut prefix)?;
                     decoder.decode(bundle, chunk, &stored, &prefix)?

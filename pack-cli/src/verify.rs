@@ -60,11 +60,11 @@ pub fn verify_opened(
         (Depth::Objects, Opened::Whole(bundle)) => check_objects(bundle, &bases, input, jobs, progress)?,
         (Depth::Objects, Opened::Delta(delta)) => check_carried(delta, input, jobs, progress)?,
         (Depth::Stored, _) => {
-            let all: Vec<u32> = (0..).take(layout.chunks.len()).collect();
+            let all: Vec<_> = Row::all(&layout.chunks).map(|(row, _)| row).collect();
             ChunkScheduler::new((head, &layout.chunks), &all, input, progress).run(
                 jobs,
                 || (),
-                |(), number, stored| Ok(check_stored(number, &layout.chunks[num::at(number)], stored)?),
+                |(), number, stored| Ok(check_stored(number, &layout.chunks[number.at()], stored)?),
             )?;
         }
     }
@@ -75,7 +75,7 @@ pub fn verify_opened(
 
 /// Checks what can be checked of a delta bundle without its bases.
 fn check_carried(delta: &Delta, input: &mut Input, jobs: usize, progress: &Progress) -> Result<(), Error> {
-    let all: Vec<u32> = (0..).take(delta.layout.chunks.len()).collect();
+    let all: Vec<_> = Row::all(&delta.layout.chunks).map(|(row, _)| row).collect();
     ChunkScheduler::new((&delta.head, &delta.layout.chunks), &all, input, progress).run(
         jobs,
         || CarriedChecker::new(delta),

@@ -13,7 +13,7 @@ use sealift::unpack::unpack;
 use sealift::verify::{Depth, verify};
 use sealift::{Durability, InstallOptions, TreeOptions};
 use sealift::{Error, FormatError, Input, Limits, Progress};
-use sealift_format::{FrameDecoder, Kind, Part};
+use sealift_format::{FrameDecoder, Kind, Part, Row};
 use sealift_tests::bundle::{Bundle, Packing};
 use sealift_tests::frame::{RawFrame, frame};
 use sealift_tests::large::{deep, files};
@@ -111,7 +111,7 @@ fn checked(bytes: &[u8]) -> (usize, usize) {
     let mut checker = ObjectChecker::new(&bundle);
     let mut at = usize::try_from(bundle.head.chunks_at()).expect("it lies in memory");
     let (mut chunks, mut found) = (0, 0);
-    for (number, chunk) in (0..).zip(&bundle.layout.chunks) {
+    for (number, chunk) in Row::all(&bundle.layout.chunks) {
         let end = at + usize::try_from(chunk.stored_len).expect("it lies in memory");
         let take = |_: Checked| found += 1;
         checker.check(&bundle, number, &bytes[at..end], &[], take).expect("it is sound");

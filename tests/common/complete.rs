@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use sealift::Bundle;
-use sealift_format::{BaseRange, Delta, Layout, Row};
+use sealift_format::{BaseRange, Chunk, Delta, Layout, Row};
 use sealift_verify::carried::{CarriedChecker, prefix_of};
 use sealift_verify::content::{ChunkDecoder, Content, ContentError};
 use sealift_verify::objects::{Checked, VerityTable};
@@ -53,7 +53,7 @@ fn check_all(bundle: &Bundle, file: &[u8], contents: &[Vec<u8>]) -> Result<(), C
     large.retain(|object, _| bundle.layout.is_carried(*object));
     let mut decoder = ChunkDecoder::default();
     for (number, stored) in stored_chunks(bundle.head.chunks_at(), &bundle.layout, file) {
-        let chunk = &bundle.layout.chunks[at(number)];
+        let chunk = &bundle.layout.chunks[number.at()];
         let prefix = prefix(bundle.layout.prefix_of(chunk), contents);
         let decoded = decoder.decode(bundle, number, stored, &prefix)?;
         for content in plan.contents(bundle.into(), number, decoded) {
@@ -84,9 +84,13 @@ fn check_all(bundle: &Bundle, file: &[u8], contents: &[Vec<u8>]) -> Result<(), C
     table.check(bundle).map(drop)
 }
 
-fn stored_chunks<'a>(chunks_at: u64, layout: &'a Layout, file: &'a [u8]) -> impl Iterator<Item = (u32, &'a [u8])> {
+fn stored_chunks<'a>(
+    chunks_at: u64,
+    layout: &'a Layout,
+    file: &'a [u8],
+) -> impl Iterator<Item = (Row<Chunk>, &'a [u8])> {
     let stored = move |offset: u64, len: u32| &file[at(chunks_at + offset)..at(chunks_at + offset) + at(len)];
-    (0..).zip(layout.chunks.iter().map(move |chunk| stored(chunk.offset, chunk.stored_len)))
+    Row::all(&layout.chunks).map(move |(row, chunk)| (row, stored(chunk.offset, chunk.stored_len)))
 }
 
 fn prefix(ranges: &[BaseRange], contents: &[Vec<u8>]) -> Vec<u8> {

@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use sealift::trust::{Guard, Places, TrustOptions, Trusted};
 use sealift::verify::{Depth, verify};
 use sealift::{Bundle, Error, Head, Input, Limits, Progress};
-use sealift_format::{Envelope, Index, Kind, Object, Opened, Opener, Part, Request, Step, verity};
+use sealift_format::{Envelope, Index, Kind, Object, Opened, Opener, Part, Request, Row, Step, verity};
 use sealift_verify::carried::CarriedChecker;
 use sealift_verify::checker::ObjectChecker;
 use sealift_verify::content::{ContentError, check_stored};
@@ -98,7 +98,7 @@ fn check_chunks(opened: &Opened, bytes: &[u8], check: Check) -> Result<(), Conte
         Opened::Delta(delta) if check >= Check::Deep => Some((delta, CarriedChecker::new(delta))),
         _ => None,
     };
-    for (number, chunk) in (0..).zip(&layout.chunks) {
+    for (number, chunk) in Row::all(&layout.chunks) {
         let start = usize::try_from(head.chunks_at() + chunk.offset).expect("it lies in the input");
         let stored = &bytes[start..][..usize::try_from(chunk.stored_len).expect("it lies in the input")];
         match (&mut checker, &mut carried) {

@@ -1,8 +1,7 @@
 //! What a delta bundle carries, checked over its base or without it: each object against the id that the difference has of it. The objects that it
 //! leaves in place are the base's, and are checked with that.
 
-use sealift_format::num::at;
-use sealift_format::{BaseRange, Delta};
+use sealift_format::{BaseRange, Chunk, Delta, Row};
 
 use crate::content::{ChunkDecoder, Content, ContentError, Portion, check_shape, check_stored};
 use crate::read_plan::ReadPlan;
@@ -18,8 +17,8 @@ pub struct CarriedChecker {
 
 /// Returns the ranges of base objects that make a chunk's prefix (delta 6).
 #[must_use]
-pub fn prefix_of(delta: &Delta, chunk: u32) -> &[BaseRange] {
-    delta.layout.chunks.get(at(chunk)).map_or(&[], |chunk| delta.layout.prefix_of(chunk))
+pub fn prefix_of(delta: &Delta, chunk: Row<Chunk>) -> &[BaseRange] {
+    chunk.get(&delta.layout.chunks).map_or(&[], |chunk| delta.layout.prefix_of(chunk))
 }
 
 impl CarriedChecker {
@@ -36,7 +35,13 @@ impl CarriedChecker {
     ///
     /// # Errors
     /// Returns an error if the first of them that is not what it is to be.
-    pub fn check(&mut self, delta: &Delta, number: u32, stored: &[u8], prefix: &[u8]) -> Result<(), ContentError> {
+    pub fn check(
+        &mut self,
+        delta: &Delta,
+        number: Row<Chunk>,
+        stored: &[u8],
+        prefix: &[u8],
+    ) -> Result<(), ContentError> {
         let decoded = self.decoder.decode_of(&delta.head, &delta.layout, number, stored, prefix)?;
         self.plan.contents(delta.into(), number, decoded).try_for_each(|content| content.map(drop))
     }
@@ -45,8 +50,8 @@ impl CarriedChecker {
     ///
     /// # Errors
     /// Returns an error if the first of them that is not what it is to be.
-    pub fn check_alone(&mut self, delta: &Delta, number: u32, stored: &[u8]) -> Result<(), ContentError> {
-        match delta.layout.chunks.get(at(number)) {
+    pub fn check_alone(&mut self, delta: &Delta, number: Row<Chunk>, stored: &[u8]) -> Result<(), ContentError> {
+        match number.get(&delta.layout.chunks) {
             Some(chunk) if !chunk.prefix.is_empty() => {
                 check_stored(number, chunk, stored)?;
                 check_shape(&delta.head, &delta.layout, number, stored)

@@ -1,6 +1,6 @@
 //! The check of what chunks hold, in any order and by several checkers: each keeps its buffers from one chunk to the next.
 
-use sealift_format::{Bundle, Object, Row};
+use sealift_format::{Bundle, Chunk, Object, Row};
 
 use crate::content::{ChunkDecoder, Content, ContentError, Portion};
 use crate::objects::{Checked, VerityTable};
@@ -39,9 +39,9 @@ impl ObjectChecker {
     /// Returns the chunks that the checker which [finishes](Self::finish) has to see itself, in this order: they bring large files of OSTree,
     /// whose checksums are over the whole file.
     #[must_use]
-    pub fn in_order(&self) -> Vec<u32> {
+    pub fn in_order(&self) -> Vec<Row<Chunk>> {
         let large = self.plan.pieces().filter(|(_, portion)| place(&self.large, portion.object).is_some());
-        let mut chunks: Vec<u32> = large.map(|(chunk, _)| chunk).collect();
+        let mut chunks: Vec<_> = large.map(|(chunk, _)| chunk).collect();
         chunks.dedup();
         chunks
     }
@@ -54,7 +54,7 @@ impl ObjectChecker {
     pub fn check(
         &mut self,
         bundle: &Bundle,
-        number: u32,
+        number: Row<Chunk>,
         stored: &[u8],
         prefix: &[u8],
         mut take: impl FnMut(Checked),

@@ -75,11 +75,11 @@ pub struct ChunkDecoder {
 ///
 /// # Errors
 /// Returns an error if they differ.
-pub fn check_stored(number: u32, chunk: &Chunk, stored: &[u8]) -> Result<(), ContentError> {
+pub fn check_stored(number: Row<Chunk>, chunk: &Chunk, stored: &[u8]) -> Result<(), ContentError> {
     if blake3::hash(stored).as_bytes() == &chunk.digest {
         return Ok(());
     }
-    Err(FormatError::Digest { part: Part::Chunk(number) }.into())
+    Err(FormatError::Digest { part: Part::Chunk(number.number()) }.into())
 }
 
 /// Checks what can be known of a chunk with a prefix without the bases: the headers of its frames, and the runs of a byte difference.
@@ -87,11 +87,11 @@ pub fn check_stored(number: u32, chunk: &Chunk, stored: &[u8]) -> Result<(), Con
 ///
 /// # Errors
 /// Returns an error if they are not as core 8.1 and delta 8 say.
-pub(crate) fn check_shape(head: &Head, layout: &Layout, number: u32, stored: &[u8]) -> Result<(), ContentError> {
-    let Some(chunk) = layout.chunks.get(at(number)) else {
-        return Err(FormatError::Digest { part: Part::Chunk(number) }.into());
+pub(crate) fn check_shape(head: &Head, layout: &Layout, number: Row<Chunk>, stored: &[u8]) -> Result<(), ContentError> {
+    let Some(chunk) = number.get(&layout.chunks) else {
+        return Err(FormatError::Digest { part: Part::Chunk(number.number()) }.into());
     };
-    let (part, window_log) = (Part::Chunk(number), head.root().maxima.window_log);
+    let (part, window_log) = (Part::Chunk(number.number()), head.root().maxima.window_log);
     match chunk.codec {
         Codec::Raw => {}
         Codec::Zstd => check_frame(part, stored, chunk.len.into(), window_log)?,
@@ -114,7 +114,7 @@ impl ChunkDecoder {
     pub fn decode<'a>(
         &'a mut self,
         bundle: &Bundle,
-        number: u32,
+        number: Row<Chunk>,
         stored: &'a [u8],
         prefix: &[u8],
     ) -> Result<&'a [u8], ContentError> {
@@ -126,16 +126,16 @@ impl ChunkDecoder {
         &'a mut self,
         head: &Head,
         layout: &Layout,
-        number: u32,
+        number: Row<Chunk>,
         stored: &'a [u8],
         prefix: &[u8],
     ) -> Result<&'a [u8], ContentError> {
-        let Some(chunk) = layout.chunks.get(at(number)) else {
-            return Err(FormatError::Digest { part: Part::Chunk(number) }.into());
+        let Some(chunk) = number.get(&layout.chunks) else {
+            return Err(FormatError::Digest { part: Part::Chunk(number.number()) }.into());
         };
         check_stored(number, chunk, stored)?;
         let window_log = head.root().maxima.window_log;
-        let part = Part::Chunk(number);
+        let part = Part::Chunk(number.number());
         match chunk.codec {
             Codec::Raw => return Ok(stored),
             Codec::Zstd => self.decoder.decode(part, stored, chunk.len.into(), window_log, &mut self.decoded)?,
@@ -232,8 +232,8 @@ impl<'a> ObjectRows<'a> {
 pub fn portions_of(
     bundle: &Bundle,
     object: Row<Object>,
-    group: Option<u32>,
-) -> impl Iterator<Item = (Portion, Option<u32>)> {
+    group: Option<Row<Chunk>>,
+) -> impl Iterator<Item = (Portion, Option<Row<Chunk>>)> {
     let is_large = bundle.index.object(object).size > bundle.head.root().maxima.piece_len();
     let whole = (!is_large).then_some((Portion { object, piece: None }, group));
     let pieces = (0..).zip(bundle.layout.pieces_of(object));
@@ -279,7 +279,7 @@ impl<'a> Content<'a> {
     pub fn find(
         bundle: &'a Bundle,
         portion: Portion,
-        chunk: Option<u32>,
+        chunk: Option<Row<Chunk>>,
         decoded: &'a [u8],
     ) -> Result<Self, ContentError> {
         let group = chunk.map_or(&[][..], |chunk| group_of_chunk(&bundle.layout, chunk));
@@ -338,8 +338,8 @@ impl<'a> Content<'a> {
 }
 
 /// Returns the objects of the group that a chunk holds; none of one that holds a piece.
-pub(crate) fn group_of_chunk(layout: &Layout, chunk: u32) -> &[Row<Object>] {
-    match layout.chunks.get(at(chunk)).map(|chunk| &chunk.holds) {
+pub(crate) fn group_of_chunk(layout: &Layout, chunk: Row<Chunk>) -> &[Row<Object>] {
+    match chunk.get(&layout.chunks).map(|chunk| &chunk.holds) {
         Some(Holds::Group(range)) => layout.group(range),
         _ => &[],
     }

@@ -1,7 +1,7 @@
 //! Which chunks bring what is wanted of a bundle, and what of it each of them brings.
 
 use crate::content::{Content, ContentError, ObjectRows, Portion, group_of_chunk};
-use sealift_format::{Object, Row, Rows};
+use sealift_format::{Chunk, Object, Row, Rows};
 
 /// Chunks that are to be read, and the objects and pieces that they are read for.
 #[derive(Clone, Debug, Default)]
@@ -9,11 +9,11 @@ pub struct ReadPlan {
     /// By the number of the object.
     wanted: Vec<bool>,
     /// In ascending order.
-    chunks: Vec<u32>,
+    chunks: Vec<Row<Chunk>>,
     /// Their stored bytes.
     stored_bytes: u64,
     /// Chunk, object and piece, in this order.
-    pieces: Vec<(u32, Row<Object>, u64)>,
+    pieces: Vec<(Row<Chunk>, Row<Object>, u64)>,
 }
 
 impl ReadPlan {
@@ -36,7 +36,7 @@ impl ReadPlan {
         }
         pieces.sort_unstable();
         let mut plan = Self { wanted, chunks: Vec::new(), stored_bytes: 0, pieces };
-        for (number, chunk) in (0..).zip(&layout.chunks) {
+        for (number, chunk) in Row::all(&layout.chunks) {
             let is_used = group_of_chunk(layout, number).iter().any(|object| plan.wants(*object))
                 || !plan.pieces_in(number).is_empty();
             if is_used {
@@ -49,7 +49,7 @@ impl ReadPlan {
 
     /// Returns the chunks that are to be read, in ascending order.
     #[must_use]
-    pub fn chunks(&self) -> &[u32] {
+    pub fn chunks(&self) -> &[Row<Chunk>] {
         &self.chunks
     }
 
@@ -71,7 +71,7 @@ impl ReadPlan {
     }
 
     /// Returns the pieces that chunks bring, by chunk.
-    pub fn pieces(&self) -> impl Iterator<Item = (u32, Portion)> {
+    pub fn pieces(&self) -> impl Iterator<Item = (Row<Chunk>, Portion)> {
         self.pieces.iter().map(|&(chunk, object, piece)| (chunk, Portion { object, piece: Some(piece) }))
     }
 
@@ -97,7 +97,7 @@ impl ReadPlan {
     pub fn contents<'a>(
         &'a self,
         objects: ObjectRows<'a>,
-        number: u32,
+        number: Row<Chunk>,
         decoded: &'a [u8],
     ) -> impl Iterator<Item = Result<Content<'a>, ContentError>> {
         let group = objects.group(group_of_chunk(objects.layout, number), decoded);
@@ -110,7 +110,7 @@ impl ReadPlan {
             .map(move |(portion, data)| Content::check(objects, portion, data))
     }
 
-    fn pieces_in(&self, chunk: u32) -> &[(u32, Row<Object>, u64)] {
+    fn pieces_in(&self, chunk: Row<Chunk>) -> &[(Row<Chunk>, Row<Object>, u64)] {
         let start = self.pieces.partition_point(|(at, ..)| *at < chunk);
         let len = self.pieces[start..].partition_point(|(at, ..)| *at == chunk);
         &self.pieces[start..start + len]

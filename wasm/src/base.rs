@@ -6,7 +6,7 @@ use std::ops::Range;
 
 use js_sys::Array;
 use sealift_format::num::{at, wide};
-use sealift_format::{BaseObject, BaseRange, Bundle, Holds, Index, Object, Row, Rows};
+use sealift_format::{BaseObject, BaseRange, Bundle, Chunk, Holds, Index, Object, Row, Rows};
 use sealift_verify::content::{
     ChunkDecoder, Content, ContentError, ObjectRows, Portion, fill_holes, portions_of, range_of,
 };
@@ -33,13 +33,13 @@ pub(crate) struct Bases {
 struct Base {
     bundle: Bundle,
     /// For each object, the chunk of its group.
-    homes: Vec<Option<u32>>,
+    homes: Vec<Option<Row<Chunk>>>,
     /// The fs-verity digests of its objects, from its own check. Only the reader that finishes has them.
     digests: Vec<u8>,
 }
 
 /// Portions of an object, each with its chunk.
-pub(crate) type Portions = Vec<(Portion, Option<u32>)>;
+pub(crate) type Portions = Vec<(Portion, Option<Row<Chunk>>)>;
 
 /// An object of a base.
 #[derive(Clone, Copy, Debug)]
@@ -53,7 +53,7 @@ struct Origin {
 struct Renamed {
     files: Option<OsTreeFiles>,
     /// What is still to be read, the last first: the object, and a portion of it with its chunk in the base.
-    parts: Vec<(Row<Object>, Portion, Option<u32>)>,
+    parts: Vec<(Row<Object>, Portion, Option<Row<Chunk>>)>,
     /// The files of the object that is being read.
     open: Option<LargeFiles>,
 }
@@ -81,7 +81,7 @@ impl Bases {
 
     pub(crate) fn push(&mut self, bundle: Bundle, digests: Vec<u8>) {
         let mut homes = vec![None; bundle.index.objects().len()];
-        for (number, chunk) in (0..).zip(&bundle.layout.chunks) {
+        for (number, chunk) in Row::all(&bundle.layout.chunks) {
             if let Holds::Group(range) = &chunk.holds {
                 for object in bundle.layout.group(range) {
                     homes[object.at()] = Some(number);
@@ -148,7 +148,7 @@ impl Bases {
         self.prefix.resize(usize::try_from(len).map_err(|_| misuse("the prefix is longer than memory"))?, 0);
         let rows = Array::new();
         for (base, number) in chunks {
-            rows.push(&Array::of3(&base.into(), &number.into(), &place(self.bundle(base), Some(number))?));
+            rows.push(&Array::of3(&base.into(), &number.number().into(), &place(self.bundle(base), Some(number))?));
         }
         Ok(rows)
     }
@@ -157,7 +157,7 @@ impl Bases {
     pub(crate) fn fill_prefix(
         &mut self,
         ranges: &[BaseRange],
-        (base, number): (u32, u32),
+        (base, number): (u32, Row<Chunk>),
         stored: &[u8],
     ) -> Result<(), ContentError> {
         let mut decoder = std::mem::take(&mut self.decoder);
@@ -167,7 +167,7 @@ impl Bases {
         for place in self.places(ranges).filter(|place| place.from.base == base) {
             let object = place.from.object;
             for (_, part) in self.parts(place.from, &place.within).filter(|(own, _)| *own == Some(number)) {
-                let data = match &bundle.layout.chunks[at(number)].holds {
+                let data = match &bundle.layout.chunks[number.at()].holds {
                     Holds::Piece => decoded,
                     Holds::Group(group) => {
                         let mut objects = ObjectRows::from(bundle).group(bundle.layout.group(group), decoded);
@@ -206,7 +206,7 @@ impl Bases {
         &'a self,
         from: Origin,
         wanted: &Range<u64>,
-    ) -> impl Iterator<Item = (Option<u32>, Range<u64>)> + use<'a> {
+    ) -> impl Iterator<Item = (Option<Row<Chunk>>, Range<u64>)> + use<'a> {
         let (base, wanted) = (self.base(from), wanted.clone());
         let home = base.homes.get(from.object.at()).copied().flatten();
         portions_of(&base.bundle, from.object, home)

@@ -1,6 +1,7 @@
 //! The check of chunks: what one reader keeps of it.
 
-use sealift_format::{Bundle, Error as FormatError, Opened, Part};
+use sealift_format::num;
+use sealift_format::{Bundle, Error as FormatError, Opened, Part, Row};
 use sealift_verify::carried::CarriedChecker;
 use sealift_verify::checker::{Depth, ObjectChecker};
 use sealift_verify::content::{ContentError, Portion, check_stored};
@@ -45,7 +46,7 @@ impl Check {
     /// The chunks that are to be checked by the reader that finishes, in this order.
     pub(crate) fn in_order(&self) -> Vec<u32> {
         match self {
-            Self::Objects(objects) => objects.checker.in_order(),
+            Self::Objects(objects) => objects.checker.in_order().into_iter().map(Row::number).collect(),
             Self::Stored | Self::Alone(_) => Vec::new(),
         }
     }
@@ -61,17 +62,17 @@ impl Check {
     ) -> Result<(), ContentError> {
         let mut number = first;
         while !bytes.is_empty() {
-            let chunk = usize::try_from(number).ok().and_then(|at| opened.layout().chunks.get(at));
-            let whole = chunk.and_then(|chunk| bytes.split_at_checked(usize::try_from(chunk.stored_len).ok()?));
-            let (Some(chunk), Some((stored, rest))) = (chunk, whole) else {
+            let known = Row::new(number).and_then(|row| Some((row, row.get(&opened.layout().chunks)?)));
+            let whole = known.and_then(|(_, chunk)| bytes.split_at_checked(num::at(chunk.stored_len)));
+            let (Some((row, chunk)), Some((stored, rest))) = (known, whole) else {
                 return Err(FormatError::Digest { part: Part::Chunk(number) }.into());
             };
             match (&mut *self, opened) {
                 (Self::Objects(objects), Opened::Whole(bundle)) => {
-                    objects.checker.check(bundle, number, stored, prefix, |checked| checked.save(found))?;
+                    objects.checker.check(bundle, row, stored, prefix, |checked| checked.save(found))?;
                 }
-                (Self::Alone(checker), Opened::Delta(delta)) => checker.check_alone(delta, number, stored)?,
-                _ => check_stored(number, chunk, stored)?,
+                (Self::Alone(checker), Opened::Delta(delta)) => checker.check_alone(delta, row, stored)?,
+                _ => check_stored(row, chunk, stored)?,
             }
             (number, bytes) = (number + 1, rest);
         }

@@ -2,7 +2,7 @@
 
 use js_sys::Array;
 use sealift_format::num;
-use sealift_format::{Bundle, InodeKind, Object, Opened, Row};
+use sealift_format::{Bundle, Chunk, InodeKind, Object, Opened, Row};
 use sealift_verify::content::{ChunkDecoder, Content, ContentError, Portion, portions_of};
 use wasm_bindgen::JsValue;
 
@@ -24,7 +24,7 @@ pub(crate) fn places(opened: &Opened, bases: &Bases, entry: u32) -> Result<JsVal
     let (base, portions) = portions(bundle, bases, number);
     let held = base.map_or(bundle, |base| bases.bundle(base));
     let parts: Result<Array, JsValue> = portions.iter().map(|(_, chunk)| place(held, *chunk)).collect();
-    let chunks = portions.iter().map(|(_, chunk)| JsValue::from(*chunk)).collect::<Array>();
+    let chunks = portions.iter().map(|(_, chunk)| JsValue::from(chunk.map(Row::number))).collect::<Array>();
     Ok(object(&[
         ("object", number.number().into()),
         ("size", rounded(bundle.index.object(number).size).into()),
@@ -58,7 +58,7 @@ pub(crate) fn part(opened: &Opened, bases: &Bases, object: u32, part: u32, store
 fn read(
     bundle: &Bundle,
     portion: Portion,
-    chunk: Option<u32>,
+    chunk: Option<Row<Chunk>>,
     stored: &[u8],
     prefix: &[u8],
 ) -> Result<Vec<u8>, ContentError> {

@@ -1,7 +1,7 @@
 //! The files that damage affects, according to index and layout. The root vouches for both, whatever the state of the chunks.
 
 use js_sys::Array;
-use sealift_format::{Bundle, Holds, InodeKind, Layout, Object, Opened, Row};
+use sealift_format::{Bundle, Chunk, Holds, InodeKind, Layout, Object, Opened, Row};
 use sealift_verify::escape;
 use wasm_bindgen::JsValue;
 
@@ -9,7 +9,7 @@ use crate::object::object;
 
 /// Returns the files in a chunk or with an object as content: the total number, and the first `limit` in tree order.
 pub(crate) fn files(opened: &Opened, chunk: Option<u32>, of: Option<u32>, limit: u32) -> JsValue {
-    let mut objects = chunk.map(|chunk| objects_of(opened.layout(), chunk)).unwrap_or_default();
+    let mut objects = chunk.and_then(Row::new).map(|chunk| objects_of(opened.layout(), chunk)).unwrap_or_default();
     objects.extend(of.and_then(Row::new));
     objects.sort_unstable();
     let mut found = Found { count: 0, names: Array::new(), limit };
@@ -41,8 +41,8 @@ impl Found {
     }
 }
 
-fn objects_of(layout: &Layout, number: u32) -> Vec<Row<Object>> {
-    match usize::try_from(number).ok().and_then(|at| layout.chunks.get(at)).map(|chunk| &chunk.holds) {
+fn objects_of(layout: &Layout, number: Row<Chunk>) -> Vec<Row<Object>> {
+    match number.get(&layout.chunks).map(|chunk| &chunk.holds) {
         None => Vec::new(),
         Some(Holds::Group(range)) => layout.group(range).to_vec(),
         Some(Holds::Piece) => {

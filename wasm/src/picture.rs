@@ -26,8 +26,8 @@ pub(crate) fn picture(opened: &Opened) -> JsValue {
 
 fn classes(layout: &Layout) -> Vec<u8> {
     let mut uses = vec![0_u32; layout.chunks.len()];
-    for chunk in layout.pieces.iter().filter_map(|piece| usize::try_from(piece.chunk?).ok()) {
-        uses[chunk] += 1;
+    for chunk in layout.pieces.iter().filter_map(|piece| piece.chunk) {
+        uses[chunk.at()] += 1;
     }
     let hot = layout.landmark.unwrap_or(0);
     let class = |(number, (chunk, uses)): (u32, (&Chunk, u32))| match chunk.holds {

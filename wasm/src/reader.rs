@@ -2,7 +2,7 @@
 
 use js_sys::{Array, Uint32Array};
 use sealift_format::num::at;
-use sealift_format::{BaseRange, Error as FormatError, Head, Limits, Opened, Opener, Part, Step};
+use sealift_format::{BaseRange, Error as FormatError, Head, Limits, Opened, Opener, Part, Row, Step};
 use sealift_verify::checker::Depth;
 use sealift_verify::content::ContentError;
 use wasm_bindgen::JsValue;
@@ -312,6 +312,7 @@ impl Reader {
     #[wasm_bindgen(js_name = fillPrefix)]
     pub fn fill_prefix(&mut self, chunk: u32, base: u32, number: u32, stored: &[u8]) -> Result<(), JsValue> {
         let open = self.opened_mut()?;
+        let number = Row::new(number).ok_or_else(|| misuse("there is no such chunk"))?;
         let filled = open.bases.fill_prefix(ranges(&open.opened, chunk), (base, number), stored);
         filled.map_err(|error| content_error(&error))
     }

@@ -5,12 +5,12 @@ use alloc::vec::Vec;
 use crate::bytes::{fit, put_planes, put_section};
 use crate::index::{Index, Inode, InodeKind, Object};
 use crate::num::wide;
-use crate::{Error, Maxima, Row};
+use crate::{Error, Maxima, Row, Table as _};
 
 use super::disk::{Blocks, DiskUse};
 use super::prefixes::encode_prefixes;
 use super::rows::put_steps;
-use super::{Codec, Holds, Layout};
+use super::{Chunk, Codec, Holds, Layout};
 
 impl Layout {
     /// Returns the layout's bytes. Offsets of chunks are not written: they follow from the lengths.
@@ -21,7 +21,7 @@ impl Layout {
         let le = u32::to_le_bytes;
         let mut out = Vec::new();
 
-        let mut chunks = fit::<u32>(self.chunks.len(), "the number of chunks")?.to_le_bytes().to_vec();
+        let mut chunks = fit::<u32>(self.chunks.len(), Chunk::COUNT)?.to_le_bytes().to_vec();
         chunks.extend(self.chunks.iter().map(|chunk| chunk.codec.id()));
         put_planes(&mut chunks, self.chunks.iter().map(|chunk| le(chunk.stored_len)));
         put_planes(&mut chunks, self.chunks.iter().map(|chunk| le(chunk.len)));
@@ -34,7 +34,7 @@ impl Layout {
         put_section(&mut out, 2, true, &groups);
 
         let mut pieces = Vec::new();
-        put_planes(&mut pieces, self.pieces.iter().map(|piece| le(piece.chunk.map_or(0, |chunk| chunk + 1))));
+        put_planes(&mut pieces, self.pieces.iter().map(|piece| le(Row::column(piece.chunk))));
         pieces.extend(self.pieces.iter().flat_map(|piece| piece.chaining_value));
         put_section(&mut out, 3, true, &pieces);
 

@@ -12,7 +12,7 @@ use core::ops::Range;
 
 use crate::index::{Index, Object};
 use crate::num;
-use crate::row::Row;
+use crate::row::{Row, Table};
 
 pub use disk::{Blocks, DiskUse};
 pub(crate) use encode::{index_maxima, layout_maxima};
@@ -68,6 +68,10 @@ pub struct Chunk {
     pub prefix: Range<u32>,
 }
 
+impl Table for Chunk {
+    const COUNT: &'static str = "the number of chunks";
+}
+
 /// What a chunk holds.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[allow(clippy::exhaustive_enums, reason = "core 7.2 lists them")]
@@ -104,7 +108,7 @@ impl Codec {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Piece {
     /// Its chunk, unless the piece has no data.
-    pub chunk: Option<u32>,
+    pub chunk: Option<Row<Chunk>>,
     /// Its chaining value in the object's BLAKE3 tree.
     pub chaining_value: [u8; 32],
 }
@@ -168,12 +172,12 @@ impl Layout {
 
     /// Returns the chunk in whose group an object lies; none for a large one, and for one without data.
     #[must_use]
-    pub fn chunk_of(&self, object: Row<Object>) -> Option<u32> {
+    pub fn chunk_of(&self, object: Row<Object>) -> Option<Row<Chunk>> {
         let holds = |chunk: &Chunk| match &chunk.holds {
             Holds::Group(range) => self.group(range).contains(&object),
             Holds::Piece => false,
         };
-        self.chunks.iter().position(holds).and_then(|number| u32::try_from(number).ok())
+        Row::all(&self.chunks).find(|(_, chunk)| holds(chunk)).map(|(row, _)| row)
     }
 
     /// Returns whether the bundle brings this object: a base has it otherwise.

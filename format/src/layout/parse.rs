@@ -104,9 +104,9 @@ impl Layout {
                     None if data == 0 => {}
                     None => return Err(row_fault("a piece with data has no chunk", row)),
                     Some(_) if data == 0 => return Err(row_fault("a piece without data has a chunk", row)),
-                    Some(chunk) => match self.chunks.get(at(chunk)) {
+                    Some(chunk) => match chunk.get(&self.chunks) {
                         Some(Chunk { holds: Holds::Piece, len, .. }) if u64::from(*len) == data => {
-                            used[at(chunk)] = true;
+                            used[chunk.at()] = true;
                         }
                         Some(Chunk { holds: Holds::Piece, .. }) => {
                             return Err(row_fault("a piece's chunk has another length than its data", row));
@@ -246,7 +246,7 @@ fn parse_pieces(mut reader: Reader<'_>, objects: &[Object], piece_len: u64) -> R
     let chunks = reader.planes::<4>(count)?.u32s();
     let mut pieces = Vec::with_capacity(count);
     for chunk in chunks {
-        pieces.push(Piece { chunk: chunk.checked_sub(1), chaining_value: reader.array()? });
+        pieces.push(Piece { chunk: Row::of_column(chunk), chaining_value: reader.array()? });
     }
     reader.finish()?;
     Ok((pieces, large))

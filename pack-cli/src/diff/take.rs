@@ -1,6 +1,5 @@
 //! What a device would have to transfer from a bundle.
 
-use sealift_format::num;
 use sealift_format::{Bundle, Holds, Object, Row};
 
 use super::Take;
@@ -16,7 +15,7 @@ pub(super) fn take(bundle: &Bundle, new: &[bool]) -> Take {
     let mut pieces = vec![false; bundle.layout.chunks.len()];
     for large in bundle.layout.large.iter().filter(|large| is_new(large.object)) {
         for chunk in bundle.layout.pieces_of(large.object).iter().filter_map(|piece| piece.chunk) {
-            pieces[num::at(chunk)] = true;
+            pieces[chunk.at()] = true;
         }
     }
     for (chunk, is_piece) in bundle.layout.chunks.iter().zip(pieces) {

@@ -4,7 +4,7 @@ use std::collections::HashMap;
 
 use sealift_format::num;
 use sealift_format::verity;
-use sealift_format::{Holds, Holes, Index, IndexBuilder, Large, Layout, Object, Piece, Row, Rows};
+use sealift_format::{Chunk, Holds, Holes, Index, IndexBuilder, Large, Layout, Object, Piece, Row, Rows};
 
 use super::PackRef;
 use super::sequence::{PackedObject, Sequenced};
@@ -92,7 +92,7 @@ pub(super) fn holes_of(layout: &mut Layout, object: Row<Object>, from: &PackedOb
 }
 
 /// Returns the number of chunks of the jobs before the end of the hot set.
-fn landmark(packed: &Sequenced, chunk_of_job: &[u32]) -> u32 {
+fn landmark(packed: &Sequenced, chunk_of_job: &[Row<Chunk>]) -> u32 {
     let jobs = packed.landmark.unwrap_or(chunk_of_job.len());
-    chunk_of_job.iter().take(jobs).map(|chunk| chunk + 1).max().unwrap_or(0)
+    chunk_of_job.iter().take(jobs).map(|chunk| chunk.number() + 1).max().unwrap_or(0)
 }

@@ -30,9 +30,9 @@ pub(super) struct ChunkWriter {
     /// The packed objects in groups, group after group.
     pub(super) grouped: Vec<Row<PackedObject>>,
     /// The chunk that holds each job's bytes.
-    pub(super) chunk_of_job: Vec<u32>,
+    pub(super) chunk_of_job: Vec<Row<Chunk>>,
     /// The chunks of equal pieces.
-    pieces: HashMap<([u8; 32], u32), Vec<u32>>,
+    pieces: HashMap<([u8; 32], u32), Vec<Row<Chunk>>>,
     /// Whether the pieces of an object must be in chunks that do not descend (core 7.3).
     in_order: bool,
     offset: u64,
@@ -63,12 +63,12 @@ impl ChunkWriter {
     }
 
     fn write(&mut self, chunk: StoredChunk) -> Result<(), Error> {
-        let number = u32::try_from(self.chunks.len()).unwrap_or(u32::MAX);
+        let number = Row::after(self.chunks.len())?;
         let is_piece = chunk.objects.is_empty();
         if is_piece && chunk.prefix.is_empty() {
             // Equal pieces compress to equal bytes, and are stored once. With `in_order`, one is stored again if it would precede the previous piece.
             let after = chunk.after.filter(|_| self.in_order);
-            let least = after.and_then(|job| self.chunk_of_job.get(job)).copied().unwrap_or(0);
+            let least = after.and_then(|job| self.chunk_of_job.get(job)).copied().unwrap_or(Row::FIRST);
             let known = self.pieces.entry((chunk.digest, chunk.len)).or_default();
             if let Some(fits) = known.get(known.partition_point(|known| *known < least)) {
                 self.chunk_of_job.push(*fits);

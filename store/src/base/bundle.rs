@@ -6,7 +6,7 @@ use std::os::unix::fs::FileExt as _;
 use std::path::PathBuf;
 
 use sealift_format::num::{self, at, size};
-use sealift_format::{Bundle, Error as FormatError, Holds, Index, Layout, Limits, Object, Row};
+use sealift_format::{Bundle, Chunk, Error as FormatError, Holds, Index, Layout, Limits, Object, Row};
 use sealift_verify::content::{ChunkDecoder, Content, ObjectRows, Portion, fill_holes, portions_of, range_of};
 
 use super::{Base, Holder, ObjectReader};
@@ -20,7 +20,7 @@ pub(super) struct BundleBase {
     path: PathBuf,
     bundle: Bundle,
     /// For each object, the chunk of its group.
-    chunk_of: Vec<Option<u32>>,
+    chunk_of: Vec<Option<Row<Chunk>>>,
 }
 
 /// Chunks that a thread caches: successive reads are mostly close together.
@@ -35,11 +35,11 @@ pub(super) struct Reader<'a> {
     decoder: ChunkDecoder,
     stored: Vec<u8>,
     /// Cached chunks, the most recent first.
-    kept: Vec<(u32, Vec<u8>)>,
+    kept: Vec<(Row<Chunk>, Vec<u8>)>,
     /// The last piece that was verified: a large one is read in many parts.
     checked: Option<Portion>,
     /// A chunk of a group, and the place behind the object that was read last: reads are mostly sequential.
-    behind: (u32, Place),
+    behind: (Option<Row<Chunk>>, Place),
 }
 
 /// A place in a group: the number of objects and of bytes before it.
@@ -76,7 +76,7 @@ impl BundleBase {
         };
         let file = file.try_clone().map_err(|error| Error::io("read", &path, error))?;
         let mut chunk_of = vec![None; bundle.index.objects().len()];
-        for (number, chunk) in (0..).zip(&bundle.layout.chunks) {
+        for (number, chunk) in Row::all(&bundle.layout.chunks) {
             if let Holds::Group(range) = &chunk.holds {
                 for object in bundle.layout.group(range) {
                     chunk_of[object.at()] = Some(number);
@@ -87,8 +87,8 @@ impl BundleBase {
     }
 
     /// Reads a chunk's stored bytes without checking them.
-    fn read_stored(&self, number: u32, stored: &mut Vec<u8>) -> Result<(), Error> {
-        let chunk = &self.bundle.layout.chunks[at(number)];
+    fn read_stored(&self, number: Row<Chunk>, stored: &mut Vec<u8>) -> Result<(), Error> {
+        let chunk = &self.bundle.layout.chunks[number.at()];
         stored.resize(at(chunk.stored_len), 0);
         let start = self.bundle.head.chunks_at() + chunk.offset;
         self.file.read_exact_at(stored, start).map_err(|error| match error.kind() {
@@ -114,7 +114,7 @@ impl<'a> Reader<'a> {
             stored: Vec::new(),
             kept: Vec::new(),
             checked: None,
-            behind: (u32::MAX, (0, 0)),
+            behind: (None, (0, 0)),
         }
     }
 
@@ -135,11 +135,11 @@ impl<'a> Reader<'a> {
             };
             let (data, behind) = match (portion.piece, chunk) {
                 (None, Some(chunk)) => {
-                    let from = if behind.0 == chunk { behind.1 } else { (0, 0) };
+                    let from = if behind.0 == Some(chunk) { behind.1 } else { (0, 0) };
                     let found = find(bundle, chunk, decoded, from, object);
                     let found = found.or_else(|| find(bundle, chunk, decoded, (0, 0), object));
                     let Some((data, place)) = found else { return Ok(()) };
-                    (data, (chunk, place))
+                    (data, (Some(chunk), place))
                 }
                 _ => (decoded, behind),
             };
@@ -153,7 +153,7 @@ impl<'a> Reader<'a> {
     }
 
     /// Returns the decoded bytes of a chunk.
-    fn chunk(&mut self, number: u32) -> Result<&[u8], Error> {
+    fn chunk(&mut self, number: Row<Chunk>) -> Result<&[u8], Error> {
         if let Some(known) = self.kept.iter().position(|(kept, _)| *kept == number) {
             self.kept[..=known].rotate_right(1);
         } else {
@@ -162,7 +162,7 @@ impl<'a> Reader<'a> {
             let mut buffer = Vec::new();
             let mut kept_len = self.kept.iter().map(|(_, kept)| kept.len()).sum::<usize>() + decoded.len();
             while self.kept.len() >= KEPT || (kept_len > KEPT_LEN && !self.kept.is_empty()) {
-                buffer = self.kept.pop().unwrap_or_default().1;
+                buffer = self.kept.pop().map_or_else(Vec::new, |(_, kept)| kept);
                 kept_len -= buffer.len();
             }
             buffer.clear();
@@ -187,12 +187,12 @@ impl ObjectReader for Reader<'_> {
 /// Finds the data of an object in the group of a chunk, starting at a place. Returns it with the place behind it.
 fn find<'d>(
     bundle: &'d Bundle,
-    chunk: u32,
+    chunk: Row<Chunk>,
     decoded: &'d [u8],
     (mut objects, mut bytes): Place,
     wanted: Row<Object>,
 ) -> Option<(&'d [u8], Place)> {
-    let Holds::Group(group) = &bundle.layout.chunks[at(chunk)].holds else { return None };
+    let Holds::Group(group) = &bundle.layout.chunks[chunk.at()].holds else { return None };
     let (group, decoded) = (bundle.layout.group(group).get(objects..)?, decoded.get(bytes..)?);
     for (object, data) in ObjectRows::from(bundle).group(group, decoded) {
         (objects, bytes) = (objects + 1, bytes + data.len());

@@ -6,7 +6,7 @@ use std::path::Path;
 use parking_lot::Mutex;
 
 use sealift_format::num;
-use sealift_format::{Base as RootBase, BaseObject, Bundle, Error as FormatError, Object, Part, Row, Rows};
+use sealift_format::{Base as RootBase, BaseObject, Bundle, Chunk, Error as FormatError, Object, Part, Row, Rows};
 
 use super::{BaseReader, Bases};
 use crate::threads::parallel::for_each;
@@ -19,12 +19,12 @@ const NAMED: usize = 5;
 pub fn needed(
     bundle: &Bundle,
     bases: &Bases,
-    chunks: &[u32],
+    chunks: &[Row<Chunk>],
     objects: impl Iterator<Item = Row<Object>>,
 ) -> Vec<Row<BaseObject>> {
     let mut needed = BTreeSet::new();
     for chunk in chunks {
-        let chunk = &bundle.layout.chunks[num::at(*chunk)];
+        let chunk = &bundle.layout.chunks[chunk.at()];
         needed.extend(bundle.layout.prefix_of(chunk).iter().map(|range| range.object));
     }
     let by_id = bases.by_id();

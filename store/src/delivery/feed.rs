@@ -7,7 +7,7 @@ use std::path::PathBuf;
 use parking_lot::Mutex;
 
 use sealift_format::num;
-use sealift_format::{Chunk, Error as FormatError, Head};
+use sealift_format::{Chunk, Error as FormatError, Head, Row};
 
 use crate::input::Input;
 use crate::threads::panic_guard::OnPanic;
@@ -17,7 +17,7 @@ use crate::{Error, Progress};
 pub struct ChunkScheduler<'a> {
     head: &'a Head,
     chunks: &'a [Chunk],
-    wanted: &'a [u32],
+    wanted: &'a [Row<Chunk>],
     progress: &'a Progress,
     /// The input if it is a file: each thread reads it directly.
     file: Option<File>,
@@ -36,10 +36,10 @@ struct FeedState<'a> {
 }
 
 impl<'a> ChunkScheduler<'a> {
-    /// `wanted` are numbers of `chunks` in ascending order.
+    /// `wanted` are rows of `chunks` in ascending order.
     pub fn new(
         (head, chunks): (&'a Head, &'a [Chunk]),
-        wanted: &'a [u32],
+        wanted: &'a [Row<Chunk>],
         input: &'a mut Input,
         progress: &'a Progress,
     ) -> Self {
@@ -58,7 +58,7 @@ impl<'a> ChunkScheduler<'a> {
         self,
         jobs: usize,
         start: impl Fn() -> S + Sync,
-        work: impl Fn(&mut S, u32, &[u8]) -> Result<(), Error> + Sync,
+        work: impl Fn(&mut S, Row<Chunk>, &[u8]) -> Result<(), Error> + Sync,
     ) -> Result<(), Error> {
         let jobs = jobs.clamp(1, self.wanted.len().max(1));
         std::thread::scope(|scope| {
@@ -71,7 +71,7 @@ impl<'a> ChunkScheduler<'a> {
         state.failed.map_or(Ok(()), Err)
     }
 
-    fn work<S>(&self, start: &impl Fn() -> S, work: &impl Fn(&mut S, u32, &[u8]) -> Result<(), Error>) {
+    fn work<S>(&self, start: &impl Fn() -> S, work: &impl Fn(&mut S, Row<Chunk>, &[u8]) -> Result<(), Error>) {
         // When this thread panics, no other thread may wait for its work, nor continue with the rest.
         let _guard = OnPanic(|| {
             self.state.lock().next = usize::MAX;
@@ -105,13 +105,13 @@ impl<'a> ChunkScheduler<'a> {
         }
     }
 
-    fn next(&self, stored: &mut Vec<u8>) -> Result<Option<u32>, Error> {
+    fn next(&self, stored: &mut Vec<u8>) -> Result<Option<Row<Chunk>>, Error> {
         let mut state = self.state.lock();
         let Some(&number) = self.wanted.get(state.next).filter(|_| state.failed.is_none()) else {
             return Ok(None);
         };
         state.next += 1;
-        let chunk = &self.chunks[num::at(number)];
+        let chunk = &self.chunks[number.at()];
         let Some(file) = &self.file else {
             state.input.read_chunk(self.head, chunk, stored)?;
             return Ok(Some(number));
@@ -171,13 +171,14 @@ mod tests {
                 prefix: 0..0,
             };
             let chunks = [chunk(0), chunk(1)];
+            let wanted: Vec<_> = Row::all(&chunks).map(|(row, _)| row).collect();
             let mut input = Input::pipe("pipe", Box::new(std::io::repeat(0)));
             let progress = Progress::default();
             let turns = OrderedSlots::new(BTreeMap::from([(0, 0)]));
             let stop = || turns.give_up();
-            let feed = ChunkScheduler::new((&head, &chunks), &[0, 1], &mut input, &progress).stopping(&stop);
-            let work = |(): &mut (), number: u32, _: &[u8]| {
-                assert!(number > 0, "as the test wants");
+            let feed = ChunkScheduler::new((&head, &chunks), &wanted, &mut input, &progress).stopping(&stop);
+            let work = |(): &mut (), number: Row<Chunk>, _: &[u8]| {
+                assert!(number > Row::FIRST, "as the test wants");
                 turns.act(0, |turn| *turn == 1, |turn| *turn += 1);
                 Ok(())
             };

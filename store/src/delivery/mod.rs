@@ -72,7 +72,7 @@ impl<'a> Delivery<'a> {
             jobs,
             || (start(), ChunkDecoder::default(), BaseReader::new(bases), Vec::new()),
             |(own, decoder, reader, prefix), number, stored| {
-                let chunk = &bundle.layout.chunks[num::at(number)];
+                let chunk = &bundle.layout.chunks[number.at()];
                 reader.prefix(bundle.layout.prefix_of(chunk), prefix)?;
                 let decoded = decoder.decode(bundle, number, stored, prefix)?;
                 plan.contents(bundle.into(), number, decoded).try_for_each(|content| take(own, &content?))

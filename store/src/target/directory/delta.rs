@@ -1,11 +1,10 @@
 //! Installs delta bundles onto a directory that holds their base: its record, or its files, supply the index and the objects.
 
-use sealift_format::num;
 use std::path::Path;
 use std::sync::Arc;
 
 use crate::Site;
-use sealift_format::{Bundle, Delta, Index, Object, Row, verity};
+use sealift_format::{Bundle, Chunk, Delta, Index, Object, Row, verity};
 
 use super::installed::Installed;
 use super::job::Job;
@@ -102,7 +101,7 @@ pub(super) fn check_bases(job: &Job<'_>, target: &Path, pending: &Selection) -> 
 /// Reports which file of a fully installed target has to be rebuilt and cannot be, because the target no longer holds the base.
 fn check_no_prefix(job: &Job<'_>, target: &Path, pending: &Selection) -> Result<(), Error> {
     let (index, layout) = (&job.bundle.index, &job.bundle.layout);
-    let needs_base = |chunk: &u32| !layout.chunks[num::at(*chunk)].prefix.is_empty();
+    let needs_base = |chunk: &Row<Chunk>| !layout.chunks[chunk.at()].prefix.is_empty();
     let Some(place) = pending.regulars.first().filter(|_| pending.reads.chunks().iter().any(needs_base)) else {
         return Ok(());
     };

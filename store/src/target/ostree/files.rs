@@ -60,8 +60,8 @@ impl<'a> Work<'a> {
         self.reads.stored_bytes()
     }
 
-    fn chunk(&self, number: u32) -> &'a Chunk {
-        &self.bundle.layout.chunks[at(number)]
+    fn chunk(&self, chunk: Row<Chunk>) -> &'a Chunk {
+        &self.bundle.layout.chunks[chunk.at()]
     }
 
     /// Returns the wanted objects that have bytes and come from a base.
@@ -95,7 +95,7 @@ impl<'a> Work<'a> {
     }
 
     /// Returns the wanted objects of which a chunk holds data.
-    fn wanted_of(&self, chunk: u32) -> Vec<Row<Object>> {
+    fn wanted_of(&self, chunk: Row<Chunk>) -> Vec<Row<Object>> {
         let is_wanted = |object: &Row<Object>| self.plan.wanted.contains_key(&Some(*object));
         match &self.chunk(chunk).holds {
             Holds::Group(range) => self.bundle.layout.group(range).iter().copied().filter(is_wanted).collect(),
