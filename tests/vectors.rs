@@ -2,7 +2,8 @@
 
 use std::collections::BTreeSet;
 
-use sealift::{Input, Limits};
+use sealift::verify::{Depth, verify_opened};
+use sealift::{GivenBases, Input, Limits, Progress};
 use sealift_format::{Head, Kind, Opened, Request};
 use sealift_tests::content::{of_bundle, of_request};
 use sealift_tests::reader::{Portions, apply, complete_request, open, read, walk};
@@ -36,6 +37,31 @@ fn the_reader_gives_what_the_vectors_expect() {
         }
     }
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+}
+
+/// What `verify --deep --base` does: the bases are files, in any order.
+#[test]
+fn the_tool_gives_what_the_vectors_expect_over_given_bases() {
+    let folder = tempfile::tempdir().expect("a temporary folder");
+    let (all, progress) = (load(), Progress::default());
+    let path = |name: &str| folder.path().join(name);
+    let mut ran = 0;
+    for vector in &all {
+        std::fs::write(path(&vector.name), &vector.bytes).expect("there is room");
+    }
+    for vector in all.iter().filter(|vector| vector.check == Check::Apply) {
+        let places = vector.bases.iter().rev().map(|base| path(base).into_os_string()).collect();
+        let given = GivenBases { places, limits: Limits::default(), jobs: 2 };
+        let verified = Input::open(&path(&vector.name)).and_then(|input| {
+            let (input, opened) = input.begin(Limits::default())?.open_any()?;
+            let completed = given.complete(opened, input.path(), &progress)?;
+            verify_opened(input, completed, Depth::Objects, 2, &progress)
+        });
+        let found = word(verified.map_err(|error| error.kind().unwrap_or_else(|| panic!("{}: {error}", vector.name))));
+        assert_eq!(found, vector.expect, "{}", vector.name);
+        ran += 1;
+    }
+    assert!(ran > 50, "{ran}");
 }
 
 /// An installed record begins with a head, followed by other data.
