@@ -3,7 +3,7 @@
 use super::*;
 
 use crate::bundle::Maxima;
-use crate::bytes::{Section, hash, narrow};
+use crate::bytes::{Section, hash, narrow, planes32};
 use crate::delta::{Base, Bases, Change, Suffix, changed, comes, gone, linked, named, relinked, replaces, within};
 use crate::frame::{RawFrame, frame, frame_with_prefix};
 use crate::tree::{Node, char_device, fifo, paint, socket};
@@ -243,6 +243,12 @@ fn good() -> Vec<Vector> {
             &["good-base"],
         ),
         accept_delta(
+            "good-delta-two-chunks",
+            "two chunks with a prefix of one object",
+            of_two_chunks(),
+            &["good-base"],
+        ),
+        accept_delta(
             "good-delta-two-bases",
             "objects of two bases, a prefix of parts of both, pieces and a hole",
             of_two_bases(),
@@ -327,6 +333,21 @@ pub(super) fn of_two_bases() -> Bundle {
     delta
 }
 
+/// Returns a delta bundle of two chunks, each with a prefix.
+fn of_two_chunks() -> Bundle {
+    let (y, z) = (file("four\n"), file("five\n"));
+    let wanted = Bundle::new(
+        &[("main", base_tree().with(b"y", y.clone()).with(b"z", z.clone()))],
+        Packing { group: 1, ..Packing::default() },
+    );
+    let root = within("", [comes("y", y), comes("z", z)]);
+    let mut delta = wanted.relative_to(&[&base()], &[(1, Some(root))], Packing { group: 1, ..Packing::default() });
+    for (chunk, content) in [b"four\n", b"five\n"].into_iter().enumerate() {
+        delta.store_with_prefix(chunk, 2, frame_with_prefix(content, &tool()), &[(1, 0, 3000)]);
+    }
+    delta
+}
+
 fn bases() -> Vec<Vector> {
     let reject = |name, kind, comment, change: fn(&mut Bases)| {
         reject_delta(name, kind, comment, |b| b.delta().edit_bases = edit(change))
@@ -383,6 +404,18 @@ fn prefixes() -> Vec<Vector> {
         reject_from(small(), "prefix-without-bases", "layout", "a prefix in a bundle that has no bases", |b| {
             b.store_with_prefix(0, 2, frame_with_prefix(b"one\ntwo\n", b"one\n"), &[(0, 0, 4)]);
         }),
+        reject_from(
+            of_two_chunks(),
+            "prefix-sum",
+            "layout",
+            "2^32+1 ranges of two chunks in sum, and one range",
+            |b| {
+                b.layout.prefixes[1].clear();
+                b.edits.layout = edit(|s: &mut Vec<Section>| {
+                    s[4].payload[..8].copy_from_slice(&planes32([u32::MAX, 2].into_iter()));
+                });
+            },
+        ),
         reject("prefix-overflow", "a range that ends at byte 2^64", &[(1, 1, u64::MAX)]),
         Vector {
             expect: "limit".into(),
