@@ -170,6 +170,7 @@ pub mod choose;
 pub mod clean;
 pub mod diff;
 pub mod inspect;
+pub mod mount;
 pub mod pack;
 #[cfg(feature = "portal")]
 pub mod portal;

@@ -21,7 +21,6 @@ const GROUPS: [(&str, &[&str]); 4] = [
 pub(crate) fn is_lacking(verb: &str) -> bool {
     match verb {
         "portal" => !cfg!(feature = "portal"),
-        "mount" => !cfg!(feature = "composefs"),
         _ => false,
     }
 }

@@ -1,5 +1,5 @@
-//! Ctrl-C and SIGTERM: the first cancels and cleans up, the second exits at once. The exit status is 128 plus the signal's number. Ctrl-\
-//! ends the process immediately, and restores the terminal.
+//! Ctrl-C and SIGTERM: the first cancels and cleans up, or ends what is served; the second exits at once. The exit status is 128 plus the signal's
+//! number, unless something was served. Ctrl-\ ends the process immediately, and restores the terminal.
 
 use std::io::{IsTerminal as _, Write as _};
 use std::process::ExitCode;
@@ -18,6 +18,8 @@ use super::hidden;
 static SIGNAL: AtomicU8 = AtomicU8::new(0);
 /// The running operation.
 static RUNNING: Mutex<Option<Arc<Progress>>> = Mutex::new(None);
+/// What ends what is being served.
+static SERVING: Mutex<Option<Box<dyn FnOnce() + Send>>> = Mutex::new(None);
 
 /// Installs the handlers. If that fails, the default remains: a signal ends the process.
 pub(crate) fn listen() {
@@ -30,7 +32,8 @@ pub(crate) fn listen() {
             }
             let number = u8::try_from(signal).unwrap_or(2);
             let first = SIGNAL.compare_exchange(0, number, Ordering::Relaxed, Ordering::Relaxed).is_ok();
-            if !first || !cancel() {
+            let is_ending = first && (end() | cancel());
+            if !is_ending {
                 hidden::show_typing();
                 clear_line();
                 std::process::exit(128 + signal);
@@ -45,6 +48,22 @@ fn clear_line() {
     if terminal.is_terminal() {
         let _ = terminal.write_all(b"\r\x1b[K");
     }
+}
+
+/// Has the first signal call `stop`, which makes the process end.
+pub(crate) fn serve(stop: impl FnOnce() + Send + 'static) {
+    *SERVING.lock() = Some(Box::new(stop));
+    if pending() {
+        end();
+    }
+}
+
+/// Ends what is served. Returns whether anything is.
+fn end() -> bool {
+    let stop = SERVING.lock().take();
+    let is_serving = stop.is_some();
+    stop.into_iter().for_each(|stop| stop());
+    is_serving
 }
 
 /// Cancels the running operation. Returns whether there is anything to wait for.

@@ -99,7 +99,6 @@ enum Verb {
     #[command(hide = help::is_lacking("portal"))]
     Portal(portal::Portal),
     Unpack(unpack::Unpack),
-    #[command(hide = help::is_lacking("mount"))]
     Mount(mount::Mount),
     Audit(audit::Audit),
     Status(status::Status),

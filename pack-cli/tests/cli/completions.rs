@@ -46,7 +46,7 @@ fn complete(folder: &Path, words: &[&str]) -> Vec<String> {
 #[test]
 fn verbs_options_and_files_are_completed() {
     let folder = folder();
-    let cases: [(&[&str], &[&str]); 14] = [
+    let cases: [(&[&str], &[&str]); 13] = [
         (&["sealift", "ver"], &["verify"]),
         (&["sealift", "pack", "--one"], &["--one-file-system"]),
         (&["sealift", "pack", "--mtime", ""], &["clamp"]),
@@ -64,7 +64,6 @@ fn verbs_options_and_files_are_completed() {
         // Not for everybody, or not in this program.
         (&["sealift", "man"], &[]),
         (&["sealift", "por"], if cfg!(feature = "portal") { &["portal"] } else { &[] }),
-        (&["sealift", "mou"], if cfg!(feature = "composefs") { &["mount"] } else { &[] }),
     ];
     for (words, expected) in cases {
         let mut found = complete(folder.path(), words);

@@ -1,45 +1,7 @@
-//! `sealift mount`: mounts an installed tree of a composefs store.
-
-use std::path::PathBuf;
-
-use clap::{Args, ValueHint};
+//! Mounts an installed tree of a composefs store.
 
 #[cfg(not(feature = "composefs"))]
-use super::failure::Failure;
-use super::pace::Pace;
-use super::show::Show;
-use super::trust_args::TrustArgs;
-
-/// Mount an installed tree of a composefs store
-///
-/// Mounts only if every object matches the signed bundle. If the store's objects are sealed (unpack --seal), the kernel checks each byte on
-/// every read, and mounting reads none; otherwise mount first reads and hashes all of them. Checks the signatures of the installed bundle
-/// again, as unpack does.
-///
-/// The mount is read-only. Requires root and Linux 6.12; unmount with umount.
-#[derive(Args, Debug)]
-#[command(after_long_help = "\
-Examples:
-  sealift unpack os.sealift composefs:/sysroot/composefs --seal try
-  sealift mount composefs:/sysroot/composefs os /mnt
-  sealift mount composefs:/srv/store app/main /srv/app --trust allowed_signers")]
-pub(crate) struct Mount {
-    /// The store, as composefs:REPO
-    #[arg(value_name = "STORE", value_hint = ValueHint::DirPath)]
-    store: PathBuf,
-    /// The bundle's name; add /REF if the store has several trees of it
-    #[arg(value_name = "NAME")]
-    name: String,
-    /// An existing directory to mount on
-    #[arg(value_name = "MOUNTPOINT", value_hint = ValueHint::DirPath)]
-    mountpoint: PathBuf,
-    #[command(flatten)]
-    trust: TrustArgs,
-    #[command(flatten)]
-    show: Show,
-    #[command(flatten)]
-    pace: Pace,
-}
+use crate::failure::Failure;
 
 /// The error of a program built without composefs.
 #[cfg(not(feature = "composefs"))]
@@ -50,24 +12,16 @@ pub(crate) fn without_composefs() -> Failure {
     )
 }
 
-#[cfg(not(feature = "composefs"))]
-impl Mount {
-    pub(crate) fn run(self) -> Result<(), Failure> {
-        let Self { store: _, name: _, mountpoint: _, trust: _, show: _, pace: _ } = self;
-        Err(without_composefs())
-    }
-}
-
 #[cfg(feature = "composefs")]
 mod with_composefs {
     use std::io::Write;
+    use std::path::Path;
     use std::time::{Duration, Instant};
 
     use sealift::composefs::{Checked, MountOptions, MountStats, mount};
-    use sealift::trust::TargetKind;
     use serde::Serialize;
 
-    use super::Mount;
+    use super::super::Mount;
     use crate::bundle::jobs;
     use crate::escape;
     use crate::failure::{About as _, Failure};
@@ -76,23 +30,27 @@ mod with_composefs {
     use crate::trust_args::Judge;
 
     impl Mount {
-        pub(crate) fn run(self) -> Result<(), Failure> {
+        /// Mounts the tree `name` of a store.
+        pub(in super::super) fn run_store(&self, store: &Path, name: &str, mountpoint: &Path) -> Result<(), Failure> {
             let start = Instant::now();
-            let (TargetKind::Composefs, store) = TargetKind::of(&self.store) else {
-                return Err(Failure::usage(format!("{}: write composefs:REPO", self.store.display())));
-            };
             let judge = self.trust.load()?;
-            let options = MountOptions { jobs: jobs(None) };
+            let options = MountOptions { jobs: jobs(self.jobs.map(usize::from)) };
             let mounted = self.pace.watch(self.show, "Opening", |progress| {
-                mount(store, &self.name, &self.mountpoint, options, judge.guard(), progress)
+                mount(store, name, mountpoint, options, judge.guard(), progress)
             });
-            let (stats, judged) = mounted.about(&self.store)?;
+            let (stats, judged) = mounted.about(store)?;
             judge.saw(judged);
             judge.warn(self.show);
-            Ok(self.print(&stats, &judge, start.elapsed())?)
+            Ok(self.print_store(mountpoint, &stats, &judge, start.elapsed())?)
         }
 
-        fn print(&self, stats: &MountStats, judge: &Judge, elapsed: Duration) -> std::io::Result<()> {
+        fn print_store(
+            &self,
+            mountpoint: &Path,
+            stats: &MountStats,
+            judge: &Judge,
+            elapsed: Duration,
+        ) -> std::io::Result<()> {
             let mut out = self.show.out();
             let (name, version) = judge.identity();
             let is_sealed = stats.checked == Checked::Kernel;
@@ -115,7 +73,7 @@ mod with_composefs {
             if self.show.quiet {
                 return Ok(());
             }
-            let at = self.mountpoint.display().to_string();
+            let at = mountpoint.display().to_string();
             let (at, tree) = (escape::text(&at), escape::text(&stats.name));
             writeln!(out, "{BOLD}{at}{BOLD:#}: mounted {tree}, version {version}{}", judge.mark())?;
             judge.print_signers(&mut out)?;

@@ -1,0 +1,125 @@
+//! `sealift mount`: mounts a bundle, or an installed tree of a composefs store.
+
+mod serve;
+mod store;
+
+use std::path::PathBuf;
+
+use clap::{Args, ValueHint};
+use sealift::trust::TargetKind;
+
+use super::base_args::BaseArgs;
+use super::failure::Failure;
+use super::human;
+use super::pace::Pace;
+use super::show::Show;
+use super::trust_args::TrustArgs;
+#[cfg(not(feature = "composefs"))]
+pub(crate) use store::without_composefs;
+
+/// Mount a trusted bundle, and read its files in place
+///
+/// Nothing is unpacked: mount reads and decodes what is read, and compares every chunk with its digest before it hands out a byte. A
+/// damaged file gives an I/O error, and mount prints the chunk and its place; so does a medium that is pulled out, until it is back. Of
+/// several bundles, the last is mounted, and those before it are its bases. A bundle with one ref, or the --ref chosen, is the root of
+/// the mount; several refs are directories in it.
+///
+/// The mount is read-only, and follows the owners and modes in the bundle. mount stays in the foreground until the directory is
+/// unmounted with umount or fusermount3 -u, or until SIGINT or SIGTERM, which unmounts it. Without root it takes fusermount3, and shows
+/// the mount to this user only.
+#[cfg_attr(
+    feature = "composefs",
+    doc = "",
+    doc = " With composefs:REPO and the NAME of a bundle, mount has the kernel mount an installed tree of that store, and ends. NAME/REF",
+    doc = " chooses one of several trees. It mounts only if every object matches the signed bundle. If the store's objects are sealed (unpack",
+    doc = " --seal), the kernel checks each byte on every read, and mounting reads none; otherwise mount first reads and hashes all of them.",
+    doc = " It checks the signatures of the installed bundle again, as unpack does, and requires root and Linux 6.12; unmount with umount."
+)]
+#[derive(Args, Debug)]
+#[cfg_attr(
+    feature = "composefs",
+    command(
+        override_usage = "\
+sealift mount [OPTIONS] <BUNDLE>... <MOUNTPOINT>
+       sealift mount [OPTIONS] composefs:<REPO> <NAME> <MOUNTPOINT>",
+        after_long_help = "\
+Examples:
+  sealift mount os.sealift /mnt --trust /etc/sealift/allowed_signers
+  sealift mount os-2.sealift os-2-to-3.sealift /mnt
+  sealift mount apps.sealift /srv/editor --ref editor
+  sealift unpack os.sealift composefs:/sysroot/composefs --seal try
+  sealift mount composefs:/sysroot/composefs os /mnt
+  sealift mount composefs:/srv/store app/main /srv/app --trust allowed_signers"
+    )
+)]
+#[cfg_attr(
+    not(feature = "composefs"),
+    command(
+        override_usage = "sealift mount [OPTIONS] <BUNDLE>... <MOUNTPOINT>",
+        after_long_help = "\
+Examples:
+  sealift mount os.sealift /mnt --trust /etc/sealift/allowed_signers
+  sealift mount os-2.sealift os-2-to-3.sealift /mnt
+  sealift mount apps.sealift /srv/editor --ref editor"
+    )
+)]
+pub(crate) struct Mount {
+    /// The bundle, after the bases of a delta, and then an existing directory to mount on
+    #[arg(value_name = "BUNDLE|MOUNTPOINT", value_hint = ValueHint::AnyPath, required = true)]
+    paths: Vec<PathBuf>,
+    /// Mount only this ref; several times for several refs
+    #[arg(long = "ref", value_name = "REF")]
+    references: Vec<String>,
+    #[command(flatten)]
+    base: BaseArgs,
+    /// Let other users in, as the modes allow; always on for root
+    ///
+    /// Without root, /etc/fuse.conf must contain user_allow_other.
+    #[arg(long)]
+    allow_other: bool,
+    /// Make device nodes and set-user-id bits of the bundle effective
+    #[arg(long)]
+    dev_suid: bool,
+    /// Memory for decoded content
+    #[arg(long, value_name = "SIZE", default_value = "64MiB", value_parser = human::parse_size)]
+    cache: u64,
+    /// Number of threads [default: the available CPUs]
+    #[arg(long, short, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=1024))]
+    jobs: Option<u16>,
+    #[command(flatten)]
+    trust: TrustArgs,
+    #[command(flatten)]
+    show: Show,
+    #[command(flatten)]
+    pace: Pace,
+}
+
+impl Mount {
+    pub(crate) fn run(self) -> Result<(), Failure> {
+        let [before @ .., last, mountpoint] = &self.paths[..] else {
+            return Err(Failure::usage("give the directory to mount on after the bundle"));
+        };
+        let first = before.first().unwrap_or(last);
+        match TargetKind::of(first) {
+            (TargetKind::Directory, _) => self.run_bundle((last, before), mountpoint),
+            #[cfg(feature = "composefs")]
+            (TargetKind::Composefs, store) if before.len() == 1 => {
+                if !self.references.is_empty() || self.base.is_given() || self.allow_other || self.dev_suid {
+                    return Err(Failure::usage(
+                        "--ref, --base, --allow-other and --dev-suid are for a bundle, not for a store",
+                    ));
+                }
+                self.run_store(store, &last.to_string_lossy(), mountpoint)
+            }
+            #[cfg(feature = "composefs")]
+            (TargetKind::Composefs, _) => {
+                Err(Failure::usage("give the bundle's name and a directory after composefs:REPO"))
+            }
+            #[cfg(not(feature = "composefs"))]
+            (TargetKind::Composefs, _) => Err(without_composefs()),
+            (TargetKind::Ostree, _) => {
+                Err(Failure::usage(format!("{}: mount takes bundles, not repositories", first.display())))
+            }
+        }
+    }
+}

@@ -1,0 +1,109 @@
+//! Mounts a bundle, and serves it until it is unmounted.
+
+use std::io::{self, Write};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use parking_lot::Mutex;
+use sealift::mount::{Fault, Mount as Mounted, MountOptions, Unmounter};
+use sealift::{Input, Progress};
+use serde::Serialize;
+
+use super::Mount;
+use crate::bundle::jobs;
+use crate::escape;
+use crate::failure::{About as _, Failure, complain};
+use crate::interrupt;
+use crate::show::{BOLD, json_line};
+use crate::trust_args::Judge;
+
+/// What a signal ends: the mount, once it is there.
+#[derive(Default)]
+struct Serving {
+    was_stopped: bool,
+    unmounter: Option<Unmounter>,
+}
+
+#[derive(Serialize)]
+struct Summary<'a> {
+    name: &'a str,
+    version: u64,
+    signers: Vec<String>,
+    mountpoint: &'a str,
+    refs: Vec<String>,
+}
+
+impl Mount {
+    /// Mounts `bundle`; those `before` it are its bases.
+    pub(super) fn run_bundle(&self, (bundle, before): (&Path, &[PathBuf]), mountpoint: &Path) -> Result<(), Failure> {
+        if bundle == Path::new("-") {
+            return Err(Failure::usage("a bundle is mounted from a file, not from standard input"));
+        }
+        let judge = self.trust.load()?;
+        let mut bases = self.base.given(self.jobs);
+        bases.places.extend(before.iter().map(|path| path.as_os_str().to_owned()));
+        let options = MountOptions {
+            refs: self.references.clone(),
+            jobs: jobs(self.jobs.map(usize::from)),
+            cache_bytes: self.cache,
+            allow_other: self.allow_other || rustix::process::geteuid().is_root(),
+            dev_suid: self.dev_suid,
+        };
+        let (json, name) = (self.show.json, bundle.to_owned());
+        let report = move |fault: &Fault| complain(fault.error.word(), &format!("{}: {fault}", name.display()), json);
+        let input = Input::open(bundle)?;
+        let serving = Arc::new(Mutex::new(Serving::default()));
+        interrupt::serve({
+            let serving = Arc::clone(&serving);
+            move || stop(&mut serving.lock(), json)
+        });
+        let mounted = self.pace.watch(self.show, "Opening", |progress: &Arc<Progress>| {
+            let bundle = judge.admit(input)?;
+            Mounted::new(bundle, &bases, mountpoint, &options, Box::new(report), progress)
+        });
+        let mut mounted = mounted.about(bundle)?;
+        judge.warn(self.show);
+        let told = self.print((bundle, mountpoint), &mounted, &judge);
+        {
+            let mut serving = serving.lock();
+            serving.unmounter = Some(mounted.unmounter());
+            if serving.was_stopped {
+                stop(&mut serving, json);
+            }
+        }
+        mounted.serve().about(bundle)?;
+        // Nobody may have listened; the mount was there all the same.
+        crate::failure::verdict_printed(told)
+    }
+
+    /// Says that it is mounted: on standard error, since this goes on, or as a JSON line.
+    fn print(&self, (bundle, mountpoint): (&Path, &Path), mounted: &Mounted, judge: &Judge) -> io::Result<()> {
+        let (name, version) = judge.identity();
+        let at = mountpoint.display().to_string();
+        if self.show.json {
+            let (mountpoint, refs) = (&at[..], mounted.refs().to_vec());
+            let mut out = self.show.out();
+            json_line(&mut out, &Summary { name, version, signers: judge.signers(), mountpoint, refs })?;
+            return out.flush();
+        }
+        if self.show.quiet {
+            return Ok(());
+        }
+        let bundle = bundle.display().to_string();
+        let (at, bundle) = (escape::text(&at), escape::text(&bundle));
+        let mut out = anstream::stderr().lock();
+        writeln!(out, "{BOLD}{at}{BOLD:#}: mounted {bundle}, version {version}{}", judge.mark())?;
+        judge.print_signers(&mut out)
+    }
+}
+
+/// Unmounts for a signal. If somebody still uses the mount, it has left the tree, and ends with this process.
+fn stop(serving: &mut Serving, json: bool) {
+    serving.was_stopped = true;
+    let Some(unmounter) = &mut serving.unmounter else { return };
+    match unmounter.unmount() {
+        Ok(true) => {}
+        Ok(false) => std::process::exit(0),
+        Err(error) => Failure::from(error).tell(json),
+    }
+}

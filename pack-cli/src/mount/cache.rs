@@ -1,0 +1,188 @@
+//! A cache that is bounded by bytes, in which each value is made once however many wait for it.
+
+use std::collections::{BTreeMap, HashMap};
+use std::hash::Hash;
+use std::sync::Arc;
+
+use parking_lot::{Condvar, Mutex};
+
+/// Values by key; the least recently used go first.
+#[derive(Debug)]
+pub(super) struct Cache<K, V> {
+    state: Mutex<State<K, V>>,
+    limit: u64,
+}
+
+#[derive(Debug)]
+struct State<K, V> {
+    slots: HashMap<K, Slot<V>>,
+    /// The keys of ready values by their last use.
+    order: BTreeMap<u64, K>,
+    clock: u64,
+    bytes: u64,
+}
+
+#[derive(Debug)]
+enum Slot<V> {
+    Ready { value: Arc<V>, bytes: u64, used: u64 },
+    Coming(Arc<Coming<V>>),
+}
+
+/// A value that a thread is to make.
+#[derive(Debug)]
+pub(super) struct Coming<V> {
+    /// The value, or none if it could not be made.
+    made: Mutex<Option<Option<Arc<V>>>>,
+    changed: Condvar,
+}
+
+/// What the cache has of a key.
+#[derive(Debug)]
+pub(super) enum Found<V> {
+    Ready(Arc<V>),
+    /// Another thread asked first.
+    Coming(Arc<Coming<V>>),
+    /// The caller has it made.
+    Missing(Arc<Coming<V>>),
+}
+
+impl<V> Coming<V> {
+    /// Waits for the value. Returns none if it could not be made.
+    pub(super) fn wait(&self) -> Option<Arc<V>> {
+        let mut made = self.made.lock();
+        loop {
+            if let Some(made) = &*made {
+                return made.clone();
+            }
+            self.changed.wait(&mut made);
+        }
+    }
+}
+
+impl<K: Copy + Eq + Hash, V> Cache<K, V> {
+    pub(super) fn new(limit: u64) -> Self {
+        let state = State { slots: HashMap::new(), order: BTreeMap::new(), clock: 0, bytes: 0 };
+        Self { state: Mutex::new(state), limit }
+    }
+
+    /// Looks up a key that is about to be used. After [`Found::Missing`], the caller sees to it that [`Self::finish`] is called.
+    pub(super) fn find(&self, key: K) -> Found<V> {
+        let mut state = self.state.lock();
+        let State { slots, order, clock, .. } = &mut *state;
+        match slots.get_mut(&key) {
+            Some(Slot::Ready { value, used, .. }) => {
+                order.remove(used);
+                *clock += 1;
+                *used = *clock;
+                order.insert(*used, key);
+                Found::Ready(Arc::clone(value))
+            }
+            Some(Slot::Coming(coming)) => Found::Coming(Arc::clone(coming)),
+            None => Found::Missing(state.expect(key)),
+        }
+    }
+
+    /// Returns whether the caller is to make a value that nobody has asked for yet.
+    pub(super) fn begin(&self, key: K) -> bool {
+        let mut state = self.state.lock();
+        let is_new = !state.slots.contains_key(&key);
+        if is_new {
+            state.expect(key);
+        }
+        is_new
+    }
+
+    /// Keeps a value of so many bytes and gives it to those who wait. One that could not be made is forgotten: the next who asks tries again.
+    pub(super) fn finish(&self, key: K, made: Option<(V, u64)>) {
+        let made = made.map(|(value, bytes)| (Arc::new(value), bytes));
+        let mut state = self.state.lock();
+        let before = state.slots.remove(&key);
+        if let Some((value, bytes)) = &made {
+            state.keep(key, Arc::clone(value), *bytes, self.limit);
+        }
+        drop(state);
+        if let Some(Slot::Coming(coming)) = before {
+            *coming.made.lock() = Some(made.map(|(value, _)| value));
+            coming.changed.notify_all();
+        }
+    }
+}
+
+impl<K: Copy + Eq + Hash, V> State<K, V> {
+    fn expect(&mut self, key: K) -> Arc<Coming<V>> {
+        let coming = Arc::new(Coming { made: Mutex::new(None), changed: Condvar::new() });
+        self.slots.insert(key, Slot::Coming(Arc::clone(&coming)));
+        coming
+    }
+
+    fn keep(&mut self, key: K, value: Arc<V>, bytes: u64, limit: u64) {
+        self.bytes += bytes;
+        while self.bytes > limit {
+            let Some((_, oldest)) = self.order.pop_first() else { break };
+            if let Some(Slot::Ready { bytes, .. }) = self.slots.remove(&oldest) {
+                self.bytes -= bytes;
+            }
+        }
+        self.clock += 1;
+        let used = self.clock;
+        self.order.insert(used, key);
+        self.slots.insert(key, Slot::Ready { value, bytes, used });
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn keep(cache: &Cache<u32, u32>, key: u32) {
+        assert!(cache.begin(key), "{key} is new");
+        cache.finish(key, Some((key, 10)));
+    }
+
+    fn has(cache: &Cache<u32, u32>, key: u32) -> bool {
+        cache.state.lock().slots.contains_key(&key)
+    }
+
+    #[test]
+    fn the_least_recently_used_goes_first() {
+        let cache = Cache::new(30);
+        (1..=3).for_each(|key| keep(&cache, key));
+        assert!(matches!(cache.find(1), Found::Ready(value) if *value == 1));
+        keep(&cache, 4);
+        assert_eq!([1, 2, 3, 4].map(|key| has(&cache, key)), [true, false, true, true]);
+        assert_eq!(cache.state.lock().bytes, 30);
+    }
+
+    #[test]
+    fn a_value_above_the_limit_stays_until_the_next() {
+        let cache = Cache::new(5);
+        keep(&cache, 1);
+        assert!(has(&cache, 1));
+        keep(&cache, 2);
+        assert!(!has(&cache, 1) && has(&cache, 2));
+    }
+
+    #[test]
+    fn all_who_wait_get_what_one_makes() {
+        let cache = Cache::<u32, u32>::new(30);
+        let Found::Missing(first) = cache.find(1) else { panic!("nobody has asked before") };
+        let Found::Coming(second) = cache.find(1) else { panic!("it was asked for") };
+        assert!(!cache.begin(1));
+        std::thread::scope(|scope| {
+            let waiting = [first, second].map(|coming| scope.spawn(move || coming.wait()));
+            cache.finish(1, Some((7, 10)));
+            for thread in waiting {
+                assert_eq!(thread.join().expect("it does not panic").as_deref(), Some(&7));
+            }
+        });
+    }
+
+    #[test]
+    fn what_could_not_be_made_is_tried_again() {
+        let cache = Cache::<u32, u32>::new(30);
+        let Found::Missing(coming) = cache.find(1) else { panic!("nobody has asked before") };
+        cache.finish(1, None);
+        assert_eq!(coming.wait(), None);
+        assert!(matches!(cache.find(1), Found::Missing(_)));
+    }
+}

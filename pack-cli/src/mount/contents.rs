@@ -1,0 +1,269 @@
+//! The contents of a mounted bundle's files: threads make blocks, those that are asked for first, and then those that will be.
+
+use std::collections::VecDeque;
+use std::ops::{Deref, Range};
+use std::sync::Arc;
+use std::thread::JoinHandle;
+use std::time::Duration;
+
+use parking_lot::{Condvar, Mutex};
+use sealift_store::threads::panic_guard::OnPanic;
+
+use super::blocks::{Block, Blocks, Found as Place, Key, Maker};
+use super::cache::{Cache, Found};
+use super::faults::Faults;
+use crate::Error;
+
+/// After so long without work, a thread frees its buffers.
+const IDLE: Duration = Duration::from_secs(2);
+/// Blocks whose use is remembered, to recognise who reads on.
+const RECENT: usize = 64;
+/// A block is read on from one of so many before it: of a tree that is read in order, some lie elsewhere.
+const NEAR: u32 = 3;
+
+/// Reads files of a bundle, from any thread.
+#[derive(Debug)]
+pub(super) struct Contents {
+    shared: Arc<Shared>,
+    /// The blocks that were used last.
+    recent: Mutex<VecDeque<Key>>,
+    jobs: usize,
+    /// Bytes that are read ahead at most.
+    ahead: u64,
+    threads: Vec<JoinHandle<()>>,
+}
+
+#[derive(Debug)]
+struct Shared {
+    blocks: Blocks,
+    cache: Cache<Key, Block>,
+    faults: Faults,
+    queue: Mutex<Queue>,
+    changed: Condvar,
+}
+
+#[derive(Debug, Default)]
+struct Queue {
+    /// Somebody waits for these.
+    wanted: VecDeque<Key>,
+    ahead: VecDeque<Key>,
+    is_closed: bool,
+}
+
+/// Bytes of a file.
+pub(super) enum Bytes {
+    Shared(Arc<Block>, Range<usize>),
+    Owned(Vec<u8>),
+}
+
+impl Deref for Bytes {
+    type Target = [u8];
+
+    fn deref(&self) -> &[u8] {
+        match self {
+            Self::Shared(block, range) => &block.data()[range.clone()],
+            Self::Owned(bytes) => bytes,
+        }
+    }
+}
+
+impl Contents {
+    /// Starts `jobs` threads. Decoded blocks take `cache_bytes` of memory.
+    ///
+    /// # Errors
+    /// Returns an error if no thread can be started.
+    pub(super) fn start(blocks: Blocks, faults: Faults, jobs: usize, cache_bytes: u64) -> std::io::Result<Self> {
+        let (cache, queue) = (Cache::new(cache_bytes), Mutex::default());
+        let shared = Arc::new(Shared { blocks, cache, faults, queue, changed: Condvar::new() });
+        let (recent, jobs) = (Mutex::default(), jobs.max(1));
+        let mut contents = Self { shared, recent, jobs, ahead: cache_bytes / 2, threads: Vec::new() };
+        for _ in 0..jobs {
+            let shared = Arc::clone(&contents.shared);
+            let thread = std::thread::Builder::new().name("sealift-blocks".into());
+            contents.threads.push(thread.spawn(move || shared.work())?);
+        }
+        Ok(contents)
+    }
+
+    pub(super) fn blocks(&self) -> &Blocks {
+        &self.shared.blocks
+    }
+
+    /// Reads a range of an object, which lies within its size. Returns none if it cannot be read, which was reported.
+    pub(super) fn read(&self, object: u32, range: Range<u64>) -> Option<Bytes> {
+        let mut all = Vec::new();
+        let mut place = range.start;
+        while place < range.end {
+            let span = self.blocks().span(object, place);
+            let wanted = place..range.end.min(span.within.end);
+            place = wanted.end;
+            let block = self.block(span.key)?;
+            let found = self.blocks().find(&block, (object, &span), wanted.clone());
+            let bytes = match found {
+                Ok(Place::Data(at)) => Bytes::Shared(block, at),
+                Ok(Place::Filled(bytes)) => Bytes::Owned(bytes),
+                Err(error) => {
+                    self.shared.report(span.key, object, error.into());
+                    return None;
+                }
+            };
+            if wanted == range {
+                return Some(bytes);
+            }
+            all.extend_from_slice(&bytes);
+        }
+        Some(Bytes::Owned(all))
+    }
+
+    fn block(&self, key: Key) -> Option<Arc<Block>> {
+        let found = self.shared.cache.find(key);
+        // Before waiting, so that another thread works on what follows meanwhile.
+        match found {
+            Found::Ready(block) => {
+                self.read_on(key);
+                Some(block)
+            }
+            Found::Coming(coming) => {
+                self.shared.hurry(key);
+                self.read_on(key);
+                coming.wait()
+            }
+            Found::Missing(coming) => {
+                self.shared.submit(key, |queue| &mut queue.wanted);
+                self.read_on(key);
+                coming.wait()
+            }
+        }
+    }
+
+    /// Has what follows a block made, if it was read on from one before.
+    fn read_on(&self, key: Key) {
+        let mut recent = self.recent.lock();
+        if recent.contains(&key) {
+            return;
+        }
+        let is_before = |used: &Key| match (*used, key) {
+            (Key::Chunk(used), Key::Chunk(now)) => (1..=NEAR).contains(&now.wrapping_sub(used)),
+            (Key::Base(of, used), Key::Base(object, part)) => of == object && used + 1 == part,
+            _ => false,
+        };
+        let is_on = recent.iter().any(is_before);
+        if recent.len() == RECENT {
+            recent.pop_front();
+        }
+        recent.push_back(key);
+        drop(recent);
+        if !is_on {
+            return;
+        }
+        let following = std::iter::successors(self.blocks().next(key), |key| self.blocks().next(*key));
+        let mut left = self.ahead;
+        for next in following.take(self.jobs + 1) {
+            let Some(rest) = left.checked_sub(self.blocks().len(next)) else { return };
+            left = rest;
+            if self.shared.cache.begin(next) {
+                self.shared.submit(next, |queue| &mut queue.ahead);
+            }
+        }
+    }
+}
+
+impl Drop for Contents {
+    fn drop(&mut self) {
+        self.shared.close();
+        for thread in self.threads.drain(..) {
+            // One that panicked has said so.
+            let _ = thread.join();
+        }
+    }
+}
+
+impl Shared {
+    /// Hands a block to the threads.
+    fn submit(&self, key: Key, which: impl FnOnce(&mut Queue) -> &mut VecDeque<Key>) {
+        let mut queue = self.queue.lock();
+        if queue.is_closed {
+            drop(queue);
+            return self.cache.finish(key, None);
+        }
+        which(&mut queue).push_back(key);
+        drop(queue);
+        self.changed.notify_one();
+    }
+
+    /// Moves a block that was to be read ahead to those that are waited for.
+    fn hurry(&self, key: Key) {
+        let mut queue = self.queue.lock();
+        if let Some(at) = queue.ahead.iter().position(|ahead| *ahead == key) {
+            queue.ahead.remove(at);
+            queue.wanted.push_back(key);
+        }
+    }
+
+    /// Makes blocks until the queue is closed.
+    fn work(&self) {
+        // Nobody may wait for a thread that is gone.
+        let _guard = OnPanic(|| self.close());
+        loop {
+            let Some(first) = self.next(None) else { return };
+            let mut maker = Maker::new(&self.blocks);
+            self.make(&mut maker, first);
+            while let Some(key) = self.next(Some(IDLE)) {
+                self.make(&mut maker, key);
+            }
+        }
+    }
+
+    /// Waits for work, at most for so long.
+    fn next(&self, limit: Option<Duration>) -> Option<Key> {
+        let mut queue = self.queue.lock();
+        loop {
+            if queue.is_closed {
+                return None;
+            }
+            if let Some(key) = queue.wanted.pop_front().or_else(|| queue.ahead.pop_front()) {
+                return Some(key);
+            }
+            match limit {
+                None => self.changed.wait(&mut queue),
+                Some(limit) if self.changed.wait_for(&mut queue, limit).timed_out() => return None,
+                Some(_) => {}
+            }
+        }
+    }
+
+    fn make(&self, maker: &mut Maker<'_>, key: Key) {
+        let _guard = OnPanic(|| self.cache.finish(key, None));
+        match maker.make(key) {
+            Ok(block) => {
+                self.faults.read();
+                let cost = block.cost();
+                self.cache.finish(key, Some((block, cost)));
+            }
+            Err(error) => {
+                let object = if let Key::Base(object, _) | Key::Hole(object, _) = key { object } else { 0 };
+                self.report(key, object, error);
+                self.cache.finish(key, None);
+            }
+        }
+    }
+
+    fn report(&self, key: Key, object: u32, error: Error) {
+        let chunk = match key {
+            Key::Chunk(number) => self.blocks.chunk(number).map(|chunk| (number, self.blocks.medium.place(chunk))),
+            _ => None,
+        };
+        self.faults.add(chunk, object, error);
+    }
+
+    /// Ends the threads, and the wait of those who are not served any more.
+    fn close(&self) {
+        let mut queue = self.queue.lock();
+        queue.is_closed = true;
+        let left: Vec<Key> = queue.wanted.drain(..).collect();
+        let ahead: Vec<Key> = queue.ahead.drain(..).collect();
+        drop(queue);
+        self.changed.notify_all();
+        left.into_iter().chain(ahead).for_each(|key| self.cache.finish(key, None));
+    }
+}

@@ -1,0 +1,69 @@
+//! What could not be read, told once.
+
+use std::collections::BTreeSet;
+use std::fmt;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use parking_lot::Mutex;
+
+use crate::{Error, Kind};
+
+/// A part of a mounted bundle that could not be read: programs that read it get an I/O error.
+#[derive(Debug)]
+#[non_exhaustive]
+pub struct Fault {
+    /// The chunk, with its place in the file; none if it is of a base.
+    pub chunk: Option<(u32, u64)>,
+    /// Why.
+    pub error: Error,
+}
+
+impl fmt::Display for Fault {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.chunk {
+            Some((chunk, place)) => write!(f, "chunk {chunk}, at byte {place}: {}", self.error),
+            None => self.error.fmt(f),
+        }
+    }
+}
+
+/// Takes what could not be read, from any thread.
+pub type Report = Box<dyn Fn(&Fault) + Send + Sync>;
+
+/// Reports damage once for each place, and a medium that fails once until it can be read again.
+pub(super) struct Faults {
+    report: Report,
+    told: Mutex<BTreeSet<(Option<u32>, u32)>>,
+    has_failed: AtomicBool,
+}
+
+impl fmt::Debug for Faults {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Faults").field("told", &self.told).finish_non_exhaustive()
+    }
+}
+
+impl Faults {
+    pub(super) fn new(report: Report) -> Self {
+        Self { report, told: Mutex::default(), has_failed: AtomicBool::new(false) }
+    }
+
+    /// Reports an error at a chunk, with its place in the file, or else in an object of a base.
+    pub(super) fn add(&self, chunk: Option<(u32, u64)>, object: u32, error: Error) {
+        let is_new = match error.kind() {
+            None | Some(Kind::Truncated) => !self.has_failed.swap(true, Ordering::Relaxed),
+            Some(_) => {
+                let chunk = chunk.map(|(chunk, _)| chunk);
+                self.told.lock().insert((chunk, if chunk.is_some() { 0 } else { object }))
+            }
+        };
+        if is_new {
+            (self.report)(&Fault { chunk, error });
+        }
+    }
+
+    /// The medium could be read.
+    pub(super) fn read(&self) {
+        self.has_failed.store(false, Ordering::Relaxed);
+    }
+}

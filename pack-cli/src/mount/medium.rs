@@ -1,0 +1,95 @@
+//! The file of a mounted bundle.
+
+use std::fs::File;
+use std::io::{self, ErrorKind};
+use std::os::unix::fs::FileExt as _;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use parking_lot::RwLock;
+use rustix::fs::{Mode, OFlags};
+use sealift_format::num;
+use sealift_format::{Chunk, Error as FormatError, Head};
+
+use crate::{Error, Input};
+
+/// A bundle's file, which stays the one that was opened: what takes its name later is another. Only if the medium fails, as when it was pulled
+/// out, is the path opened again; the file there is taken if it begins with the same signed bytes.
+#[derive(Debug)]
+pub(super) struct Medium {
+    path: PathBuf,
+    file: RwLock<Arc<File>>,
+    /// The bytes of the head.
+    head: Vec<u8>,
+    chunks_at: u64,
+    len: u64,
+}
+
+impl Medium {
+    /// # Errors
+    /// Returns an error if the input is a pipe, or cannot be read.
+    pub(super) fn new(input: &Input, head: &Head) -> Result<Self, Error> {
+        let path = input.path().to_owned();
+        let Some(file) = input.file() else {
+            return Err(Error::Usage(format!("{}: it is read at many places, and this is a pipe", path.display())));
+        };
+        let failed = |error| Error::io("read", &path, error);
+        let file = file.try_clone().map_err(failed)?;
+        let head_bytes = start_of(&file, num::size(head.head_len())).map_err(failed)?;
+        Ok(Self {
+            file: RwLock::new(Arc::new(file)),
+            head: head_bytes,
+            chunks_at: head.chunks_at(),
+            len: head.file_len(),
+            path,
+        })
+    }
+
+    pub(super) fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// Returns the place of a chunk in the file.
+    pub(super) fn place(&self, chunk: &Chunk) -> u64 {
+        self.chunks_at + chunk.offset
+    }
+
+    /// Reads a chunk's stored bytes without checking them.
+    ///
+    /// # Errors
+    /// Returns an error if the medium fails or the file was cut.
+    pub(super) fn read_chunk(&self, chunk: &Chunk, stored: &mut Vec<u8>) -> Result<(), Error> {
+        stored.resize(num::at(chunk.stored_len), 0);
+        let place = self.place(chunk);
+        let file = Arc::clone(&self.file.read());
+        let read = file.read_exact_at(stored, place);
+        let read = match read {
+            Err(error) if error.kind() != ErrorKind::UnexpectedEof => match self.open_again() {
+                Some(file) => file.read_exact_at(stored, place),
+                None => Err(error),
+            },
+            read => read,
+        };
+        read.map_err(|error| match error.kind() {
+            ErrorKind::UnexpectedEof => FormatError::Truncated { len: place, expected: self.len }.into(),
+            _ => Error::io("read", &self.path, error),
+        })
+    }
+
+    /// Opens the path again, if it leads to the same bundle.
+    fn open_again(&self) -> Option<Arc<File>> {
+        // A fifo of that name would otherwise keep the reader.
+        let flags = OFlags::RDONLY | OFlags::CLOEXEC | OFlags::NONBLOCK;
+        let file = File::from(rustix::fs::open(&self.path, flags, Mode::empty()).ok()?);
+        let is_same = file.metadata().ok()?.is_file() && start_of(&file, self.head.len()).ok()? == self.head;
+        let file = Arc::new(file);
+        is_same.then(|| *self.file.write() = Arc::clone(&file))?;
+        Some(file)
+    }
+}
+
+fn start_of(file: &File, len: usize) -> io::Result<Vec<u8>> {
+    let mut bytes = vec![0; len];
+    file.read_exact_at(&mut bytes, 0)?;
+    Ok(bytes)
+}

@@ -1,0 +1,192 @@
+//! Mounts a bundle as a read-only file system in user space (FUSE): its trees are read in place, and nothing is unpacked.
+//!
+//! Every chunk is compared with its digest before a byte of it is handed out. Whoever reads what is damaged, or what the medium does not give, gets an
+//! I/O error, and the mount stays.
+//!
+//! ```no_run
+//! use sealift::mount::{Mount, MountOptions};
+//! use sealift::trust::{Guard, TrustOptions};
+//! use sealift::{GivenBases, Input, Limits, Progress};
+//!
+//! # fn main() -> Result<(), Box<dyn std::error::Error>> {
+//! let guard = Guard::load(&TrustOptions::default())?;
+//! let bundle = guard.admit(Input::open("os.sealift".as_ref())?, Limits::default())?;
+//! let report = Box::new(|fault: &sealift::mount::Fault| eprintln!("{fault}"));
+//! let (bases, progress) = (GivenBases::default(), Progress::default());
+//! let mount = Mount::new(bundle, &bases, "/mnt".as_ref(), &MountOptions::default(), report, &progress)?;
+//! mount.serve()?; // until it is unmounted
+//! # Ok(())
+//! # }
+//! ```
+
+mod blocks;
+mod cache;
+mod contents;
+mod faults;
+mod filesystem;
+mod medium;
+mod nodes;
+
+use std::ffi::OsStr;
+use std::os::unix::ffi::OsStrExt as _;
+use std::path::{Path, PathBuf};
+
+use fuser::{Config, MountOption, Session, SessionACL, SessionUnmounter};
+use rustix::io::Errno;
+use rustix::mount::{UnmountFlags, unmount};
+use sealift_store::base::GivenBases;
+
+use crate::trust::Trusted;
+use crate::{Error, Progress};
+use blocks::Blocks;
+use contents::Contents;
+use faults::Faults;
+pub use faults::{Fault, Report};
+use filesystem::Served;
+use medium::Medium;
+use nodes::Nodes;
+
+/// How to mount a bundle.
+#[derive(Clone, Debug)]
+#[allow(clippy::exhaustive_structs, reason = "callers fill it in")]
+pub struct MountOptions {
+    /// The refs to mount, all if there are none here. One is the root of the mount; several are directories of their names.
+    pub refs: Vec<String>,
+    /// Threads that read and decode; 0 counts as 1.
+    pub jobs: usize,
+    /// Bytes of decoded content that are kept in memory.
+    pub cache_bytes: u64,
+    /// Lets other users in, as far as modes and owners allow. Without root, `user_allow_other` must stand in `/etc/fuse.conf`.
+    pub allow_other: bool,
+    /// Makes device nodes and set-user-id bits effective, which takes root.
+    pub dev_suid: bool,
+}
+
+impl MountOptions {
+    /// The usual limit of decoded content in memory.
+    pub const CACHE_BYTES: u64 = 64 << 20;
+}
+
+impl Default for MountOptions {
+    fn default() -> Self {
+        let cache_bytes = Self::CACHE_BYTES;
+        Self { refs: Vec::new(), jobs: 1, cache_bytes, allow_other: false, dev_suid: false }
+    }
+}
+
+/// A mounted bundle.
+#[derive(Debug)]
+pub struct Mount {
+    session: Session<Served>,
+    mountpoint: PathBuf,
+    refs: Vec<String>,
+}
+
+/// Unmounts, from any thread.
+#[derive(Debug)]
+pub struct Unmounter {
+    session: SessionUnmounter,
+    mountpoint: PathBuf,
+}
+
+impl Mount {
+    /// Mounts a bundle, or a delta bundle over its bases, on a directory. Nobody is served before [`Self::serve`]. What cannot be read is given to
+    /// `report`: damage once for each place, and a medium that fails once until it can be read again.
+    ///
+    /// # Errors
+    /// Returns an error if the bundle is damaged or comes through a pipe, if the bases are not those of the delta, if there is no such ref, or if
+    /// it cannot be mounted.
+    pub fn new(
+        bundle: Trusted,
+        bases: &GivenBases,
+        mountpoint: &Path,
+        options: &MountOptions,
+        report: Report,
+        progress: &Progress,
+    ) -> Result<Self, Error> {
+        let failed = |error| Error::io("mount on", mountpoint, error);
+        let (input, bundle, bases) = bases.open(bundle.into_unopened(), progress)?;
+        let medium = Medium::new(&input, &bundle.head)?;
+        let nodes = Nodes::new(&bundle.index, &options.refs)?;
+        let refs = nodes.refs().to_vec();
+        let name = source_name(medium.path());
+        let blocks = Blocks::new(medium, bundle, bases)?;
+        let contents = Contents::start(blocks, Faults::new(report), options.jobs, options.cache_bytes);
+        let served = Served::new(contents.map_err(failed)?, nodes);
+        // Unmounting takes the path that is meant now, wherever the process is then.
+        let mountpoint = std::fs::canonicalize(mountpoint).map_err(failed)?;
+        let session = Session::new(served, &mountpoint, &config(options, name)).map_err(failed)?;
+        Ok(Self { session, mountpoint, refs })
+    }
+
+    /// Returns the refs that are mounted: one is the root, several are directories.
+    #[must_use]
+    pub fn refs(&self) -> &[String] {
+        &self.refs
+    }
+
+    /// Returns what unmounts while this serves.
+    #[must_use]
+    pub fn unmounter(&mut self) -> Unmounter {
+        Unmounter { session: self.session.unmount_callable(), mountpoint: self.mountpoint.clone() }
+    }
+
+    /// Serves until it is unmounted, by an [`Unmounter`] or by others.
+    ///
+    /// # Errors
+    /// Returns an error if the kernel cannot be talked to.
+    pub fn serve(self) -> Result<(), Error> {
+        let Self { session, mountpoint, .. } = self;
+        session.run().map_err(|error| Error::io("serve", mountpoint, error))
+    }
+}
+
+impl Unmounter {
+    /// Unmounts. If files are open or directories in use, the mount only disappears from the tree. Returns whether it is unmounted: otherwise
+    /// [`Mount::serve`] goes on until the last user is done, and whoever does not wait ends the process.
+    ///
+    /// # Errors
+    /// Returns an error if it cannot be unmounted.
+    pub fn unmount(&mut self) -> Result<bool, Error> {
+        let failed = |error| Error::io("unmount", &self.mountpoint, error);
+        match self.session.unmount() {
+            Ok(()) => Ok(true),
+            Err(error) if error.raw_os_error() == Some(Errno::BUSY.raw_os_error()) => {
+                unmount(&self.mountpoint, UnmountFlags::DETACH).map_err(|error| failed(error.into()))?;
+                Ok(false)
+            }
+            Err(error) => Err(failed(error)),
+        }
+    }
+}
+
+fn config(options: &MountOptions, name: String) -> Config {
+    let mut mount_options = vec![
+        MountOption::RO,
+        MountOption::NoAtime,
+        MountOption::DefaultPermissions,
+        MountOption::FSName(name),
+        MountOption::Subtype("sealift".into()),
+    ];
+    if options.dev_suid {
+        mount_options.extend([MountOption::Dev, MountOption::Suid]);
+    } else {
+        mount_options.extend([MountOption::NoDev, MountOption::NoSuid]);
+    }
+    let mut config = Config::default();
+    config.mount_options = mount_options;
+    config.acl = if options.allow_other { SessionACL::All } else { SessionACL::Owner };
+    // Besides those who wait for content, some answer what the index alone answers.
+    config.n_threads = Some(options.jobs.max(1) + 2);
+    config.clone_fd = true;
+    config
+}
+
+/// Returns the bundle's name as mount lists it: commas would end the option.
+fn source_name(path: &Path) -> String {
+    let name = path.file_name().map_or(&b"bundle"[..], OsStr::as_bytes);
+    String::from_utf8_lossy(name)
+        .chars()
+        .map(|c| if c == ',' || c.is_control() || c == '\\' { '_' } else { c })
+        .collect()
+}

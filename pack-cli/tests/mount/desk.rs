@@ -1,0 +1,184 @@
+//! A folder in which trees are packed and signed, and bundles mounted at `mnt`.
+
+use std::fs;
+use std::io::{BufRead as _, BufReader};
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::sync::Arc;
+use std::sync::mpsc::Receiver;
+use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
+
+use parking_lot::Mutex;
+use rustix::process::{Pid, Signal, kill_process};
+
+pub(crate) struct Desk(tempfile::TempDir);
+
+/// A mount that ends with it.
+pub(crate) struct Mounted {
+    child: Child,
+    mountpoint: PathBuf,
+    said: Arc<Mutex<String>>,
+    listener: Option<JoinHandle<()>>,
+}
+
+/// Whether this machine mounts; otherwise the test says that it was skipped.
+pub(crate) fn can_mount() -> bool {
+    let can = rustix::process::geteuid().is_root() && Path::new("/dev/fuse").exists();
+    if !can {
+        sealift_skipped::skipped("needs root and /dev/fuse: mounts");
+    }
+    can
+}
+
+impl Desk {
+    /// A desk with a key that `signers` trusts.
+    pub(crate) fn new() -> Self {
+        let desk = Self(tempfile::tempdir().unwrap());
+        desk.good("key generate -o release");
+        let line = format!("os namespaces=\"sealift\" {}", fs::read_to_string(desk.path("release.pub")).unwrap());
+        desk.write("signers", line);
+        fs::create_dir(desk.path("mnt")).unwrap();
+        desk
+    }
+
+    pub(crate) fn path(&self, name: &str) -> PathBuf {
+        self.0.path().join(name)
+    }
+
+    pub(crate) fn write(&self, name: &str, content: impl AsRef<[u8]>) {
+        let path = self.path(name);
+        fs::create_dir_all(path.parent().unwrap()).unwrap();
+        fs::write(path, content).unwrap();
+    }
+
+    pub(crate) fn read(&self, name: &str) -> std::io::Result<Vec<u8>> {
+        fs::read(self.path(name))
+    }
+
+    pub(crate) fn command(&self, line: &str) -> Command {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_sealift"));
+        command.args(line.split(' ')).current_dir(self.0.path()).env("SOURCE_DATE_EPOCH", "1700000000");
+        command.env("HOME", self.path("home")).env("XDG_CONFIG_HOME", self.path("config"));
+        command.env("SEALIFT_STATE", self.path("state"));
+        command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
+        command
+    }
+
+    /// Returns the status of a line, and what it said.
+    pub(crate) fn run(&self, line: &str) -> (Option<i32>, String) {
+        let done = self.command(line).output().unwrap();
+        (done.status.code(), String::from_utf8_lossy(&[done.stderr, done.stdout].concat()).into_owned())
+    }
+
+    #[track_caller]
+    pub(crate) fn good(&self, line: &str) {
+        let (status, said) = self.run(line);
+        assert_eq!(status, Some(0), "{line}: {said}");
+    }
+
+    #[track_caller]
+    pub(crate) fn refused(&self, line: &str, status: i32, why: &str) {
+        let (found, said) = self.run(line);
+        assert!(found == Some(status) && said.contains(why), "{line}: {found:?}: {said}");
+        assert!(!self.is_mounted(), "{line}");
+    }
+
+    /// Packs and signs; `arguments` are sources and options.
+    #[track_caller]
+    pub(crate) fn pack(&self, bundle: &str, version: u32, arguments: &str) {
+        let line = format!("pack -o {bundle} --force --name os --bundle-version {version} --key release {arguments}");
+        self.good(&line);
+    }
+
+    /// Mounts at `mnt` what the arguments name.
+    #[track_caller]
+    pub(crate) fn mount(&self, arguments: &str) -> Mounted {
+        let line = format!("mount {arguments} mnt --trust signers");
+        let mut child = self.command(&line).spawn().unwrap();
+        let (said, err) = (Arc::new(Mutex::new(String::new())), child.stderr.take().unwrap());
+        let (sender, mounted): (_, Receiver<()>) = std::sync::mpsc::channel();
+        let listener = std::thread::spawn({
+            let said = Arc::clone(&said);
+            move || {
+                for line in BufReader::new(err).lines() {
+                    let line = line.unwrap();
+                    let is_mounted = line.contains("mnt: mounted ");
+                    said.lock().push_str(&format!("{line}\n"));
+                    if is_mounted {
+                        let _ = sender.send(());
+                    }
+                }
+            }
+        });
+        let mounted_in_time = mounted.recv_timeout(Duration::from_secs(60));
+        let mounted = Mounted { child, mountpoint: self.path("mnt"), said, listener: Some(listener) };
+        assert!(mounted_in_time.is_ok(), "{line}: {}", mounted.said());
+        mounted
+    }
+
+    pub(crate) fn is_mounted(&self) -> bool {
+        is_mounted(&self.path("mnt"))
+    }
+
+    /// Compares trees with rsync, which knows nothing of us.
+    #[track_caller]
+    pub(crate) fn assert_same(&self, a: &str, b: &str) {
+        let mut rsync = Command::new("rsync");
+        rsync.args(["-aHAXnci", "--delete", &format!("{a}/"), &format!("{b}/")]).current_dir(self.0.path());
+        let done = rsync.output().unwrap();
+        let (out, error) = (String::from_utf8_lossy(&done.stdout), String::from_utf8_lossy(&done.stderr));
+        assert!(done.status.success() && out.is_empty(), "{a} and {b}: {out}{error}");
+    }
+}
+
+fn is_mounted(path: &Path) -> bool {
+    fs::read_to_string("/proc/self/mounts").unwrap().contains(&format!(" {} fuse", path.display()))
+}
+
+impl Mounted {
+    pub(crate) fn said(&self) -> String {
+        self.said.lock().clone()
+    }
+
+    /// Returns the lines about what could not be read.
+    pub(crate) fn faults(&self) -> Vec<String> {
+        self.said().lines().filter(|line| line.starts_with("sealift: ")).map(str::to_owned).collect()
+    }
+
+    pub(crate) fn signal(&self, signal: Signal) {
+        kill_process(Pid::from_child(&self.child), signal).unwrap();
+    }
+
+    /// Waits for the end, which is a good one and leaves no mount.
+    #[track_caller]
+    pub(crate) fn ends_well(mut self) {
+        let start = Instant::now();
+        let status = loop {
+            if let Some(status) = self.child.try_wait().unwrap() {
+                break status;
+            }
+            assert!(start.elapsed() < Duration::from_secs(60), "it does not end: {}", self.said());
+            std::thread::sleep(Duration::from_millis(5));
+        };
+        self.listener.take().into_iter().for_each(|listener| listener.join().unwrap());
+        assert_eq!(status.code(), Some(0), "{}", self.said());
+        assert!(!is_mounted(&self.mountpoint));
+    }
+}
+
+impl Drop for Mounted {
+    fn drop(&mut self) {
+        // It may have ended.
+        let _ = rustix::mount::unmount(&self.mountpoint, rustix::mount::UnmountFlags::DETACH);
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+/// Bytes that cannot be compressed.
+pub(crate) fn noise(seed: u64, len: usize) -> Vec<u8> {
+    let mut bytes = vec![0; len];
+    blake3::Hasher::new().update(&seed.to_le_bytes()).finalize_xof().fill(&mut bytes);
+    bytes
+}

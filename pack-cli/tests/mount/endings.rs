@@ -1,0 +1,92 @@
+//! What may be mounted, and how a mount ends.
+
+use std::fs::{self, File};
+use std::io::Read as _;
+use std::process::Command;
+
+use rustix::process::Signal;
+
+use crate::desk::{Desk, can_mount};
+
+fn small() -> Desk {
+    let desk = Desk::new();
+    desk.write("tree/file", "content");
+    desk.pack("os.sealift", 7, "tree");
+    desk
+}
+
+#[test]
+fn what_nobody_trusted_signed_is_not_mounted() {
+    let desk = small();
+    desk.good("key generate -o stranger");
+    desk.good("pack tree -o other.sealift --name os --bundle-version 8 --key stranger");
+    desk.refused("mount other.sealift mnt --trust signers", 3, "needs the signature of 1 trusted key");
+}
+
+#[test]
+fn what_cannot_be_mounted_is_refused() {
+    let desk = small();
+    desk.refused("mount - mnt --trust signers", 2, "standard input");
+    desk.refused("mount os.sealift none --trust signers", 2, "none");
+    desk.refused("mount ostree:repo mnt --trust signers", 2, "mount takes bundles");
+    let bytes = desk.read("os.sealift").unwrap();
+    desk.write("cut.sealift", &bytes[..bytes.len() - 1]);
+    desk.refused("mount cut.sealift mnt --trust signers", 1, "cut.sealift");
+}
+
+#[test]
+fn a_signal_unmounts() {
+    if !can_mount() {
+        return;
+    }
+    let desk = small();
+    for signal in [Signal::TERM, Signal::INT] {
+        let mounted = desk.mount("os.sealift");
+        assert_eq!(desk.read("mnt/file").unwrap(), b"content");
+        mounted.signal(signal);
+        mounted.ends_well();
+        assert_eq!(fs::read_dir(desk.path("mnt")).unwrap().count(), 0);
+    }
+}
+
+#[test]
+fn a_signal_unmounts_what_is_in_use() {
+    if !can_mount() {
+        return;
+    }
+    let desk = small();
+    let mounted = desk.mount("os.sealift");
+    let mut file = File::open(desk.path("mnt/file")).unwrap();
+    mounted.signal(Signal::TERM);
+    mounted.ends_well();
+    // It was never read: nobody is left who could.
+    assert!(file.read(&mut [0; 10]).is_err());
+}
+
+#[test]
+fn umount_ends_it() {
+    if !can_mount() {
+        return;
+    }
+    let desk = small();
+    let mounted = desk.mount("os.sealift");
+    assert!(Command::new("umount").arg(desk.path("mnt")).status().unwrap().success());
+    mounted.ends_well();
+}
+
+#[test]
+fn nobody_writes_and_others_are_kept_out_as_modes_say() {
+    if !can_mount() {
+        return;
+    }
+    let desk = small();
+    let _mounted = desk.mount("os.sealift");
+    let refused = fs::write(desk.path("mnt/file"), "x").unwrap_err();
+    assert_eq!(refused.raw_os_error(), Some(rustix::io::Errno::ROFS.raw_os_error()));
+    assert!(fs::write(desk.path("mnt/new"), "x").is_err());
+    let mounts = fs::read_to_string("/proc/self/mounts").unwrap();
+    let at = desk.path("mnt").display().to_string();
+    let line = mounts.lines().find(|line| line.contains(&at)).unwrap();
+    let wanted = ["os.sealift ", "ro,", "nosuid,", "nodev,", "default_permissions", "allow_other"];
+    assert!(wanted.iter().all(|option| line.contains(option)), "{line}");
+}

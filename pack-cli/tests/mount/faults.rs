@@ -1,0 +1,93 @@
+//! What is damaged gives an I/O error, and nothing else does.
+
+use std::fs::{self, File};
+use std::io;
+use std::os::unix::fs::FileExt as _;
+
+use crate::desk::{Desk, can_mount, noise};
+
+/// A bundle of several chunks, the tree `tree` with files `0` to `19`.
+fn several_chunks() -> Desk {
+    let desk = Desk::new();
+    for number in 0..20 {
+        desk.write(&format!("tree/{number}"), noise(number, 30_000));
+    }
+    desk.write("tree/large", noise(20, 900_000));
+    desk.pack("os.sealift", 7, "tree --chunk-size 128KiB");
+    desk
+}
+
+fn is_io_error(read: &io::Result<Vec<u8>>) -> bool {
+    read.as_ref().is_err_and(|error| error.raw_os_error() == Some(rustix::io::Errno::IO.raw_os_error()))
+}
+
+#[test]
+fn a_flipped_bit_is_an_error_for_what_lies_in_its_chunk() {
+    if !can_mount() {
+        return;
+    }
+    let desk = several_chunks();
+    let bytes = desk.read("os.sealift").unwrap();
+    let place = bytes.len() - 200_000;
+    let file = File::options().write(true).open(desk.path("os.sealift")).unwrap();
+    file.write_all_at(&[bytes[place] ^ 1], u64::try_from(place).unwrap()).unwrap();
+    let mounted = desk.mount("os.sealift");
+    let mut damaged = 0;
+    for _ in 0..2 {
+        for name in (0..20).map(|number| number.to_string()).chain(["large".into()]) {
+            let read = desk.read(&format!("mnt/{name}"));
+            if is_io_error(&read) {
+                damaged += 1;
+            } else {
+                assert!(read.unwrap() == desk.read(&format!("tree/{name}")).unwrap(), "{name}");
+            }
+        }
+    }
+    let faults = mounted.faults();
+    assert!((2..40).contains(&damaged), "{damaged}");
+    let [fault] = &faults[..] else { panic!("{faults:?}") };
+    assert!(fault.starts_with("sealift: os.sealift: chunk ") && fault.contains(", at byte "), "{fault}");
+    let at = fault.split(", at byte ").nth(1).and_then(|rest| rest.split(':').next()).unwrap();
+    let at: usize = at.parse().unwrap();
+    assert!(at <= place && place < at + (256 << 10), "{fault}");
+}
+
+#[test]
+fn a_medium_that_comes_back_is_read_again() {
+    if !can_mount() {
+        return;
+    }
+    let desk = several_chunks();
+    let bytes = desk.read("os.sealift").unwrap();
+    let mounted = desk.mount("os.sealift");
+    let file = File::options().write(true).open(desk.path("os.sealift")).unwrap();
+    file.set_len(u64::try_from(bytes.len() - 300_000).unwrap()).unwrap();
+    let names: Vec<String> = (0..20).map(|number| number.to_string()).chain(["large".into()]).collect();
+    let reads: Vec<_> = names.iter().map(|name| desk.read(&format!("mnt/{name}"))).collect();
+    let failed: Vec<&String> =
+        names.iter().zip(&reads).filter(|(_, read)| is_io_error(read)).map(|(name, _)| name).collect();
+    assert!((1..names.len()).contains(&failed.len()), "{failed:?}");
+    assert!(fs::metadata(desk.path("mnt/large")).is_ok());
+    let faults = mounted.faults();
+    assert!(!faults.is_empty() && faults.iter().all(|fault| fault.contains("os.sealift: chunk ")), "{faults:?}");
+    file.write_all_at(&bytes, 0).unwrap();
+    for name in &names {
+        assert!(desk.read(&format!("mnt/{name}")).unwrap() == desk.read(&format!("tree/{name}")).unwrap(), "{name}");
+    }
+}
+
+#[test]
+fn a_bundle_that_is_replaced_is_still_the_one_that_was_opened() {
+    if !can_mount() {
+        return;
+    }
+    let desk = several_chunks();
+    let mounted = desk.mount("os.sealift");
+    desk.write("other/0", "another");
+    desk.pack("new.sealift", 8, "other");
+    fs::rename(desk.path("new.sealift"), desk.path("os.sealift")).unwrap();
+    desk.assert_same("tree", "mnt");
+    fs::remove_file(desk.path("os.sealift")).unwrap();
+    desk.assert_same("mnt", "tree");
+    assert_eq!(mounted.faults(), [] as [&str; 0]);
+}
