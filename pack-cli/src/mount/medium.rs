@@ -93,3 +93,43 @@ fn start_of(file: &File, len: usize) -> io::Result<Vec<u8>> {
     file.read_exact_at(&mut bytes, 0)?;
     Ok(bytes)
 }
+
+#[cfg(test)]
+mod tests {
+    use sealift_format::{Codec, Holds};
+
+    use super::*;
+
+    /// A medium whose file cannot be read any more: it is open for writing alone.
+    fn gone(path: &Path) -> Medium {
+        let file = File::options().append(true).open(path).expect("it is there");
+        let file = RwLock::new(Arc::new(file));
+        Medium { path: path.to_owned(), file, head: b"head".to_vec(), chunks_at: 4, len: 8 }
+    }
+
+    #[test]
+    fn a_medium_that_is_back_is_opened_again_if_it_is_the_same() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let path = folder.path().join("bundle");
+        let chunk = Chunk {
+            codec: Codec::Raw,
+            offset: 1,
+            stored_len: 3,
+            len: 3,
+            digest: [0; 32],
+            holds: Holds::Piece,
+            prefix: 0..0,
+        };
+        let mut stored = Vec::new();
+        std::fs::write(&path, "deadbeef").expect("a new file");
+        let medium = gone(&path);
+        assert!(matches!(medium.read_chunk(&chunk, &mut stored), Err(Error::Io { .. })));
+        std::fs::remove_file(&path).expect("it is ours");
+        assert!(matches!(medium.read_chunk(&chunk, &mut stored), Err(Error::Io { .. })));
+        std::fs::write(&path, "headbeef").expect("a new file");
+        medium.read_chunk(&chunk, &mut stored).expect("it is back");
+        assert_eq!(stored, b"eef");
+        std::fs::remove_file(&path).expect("it is ours");
+        medium.read_chunk(&chunk, &mut stored).expect("it stays open");
+    }
+}

@@ -173,8 +173,9 @@ impl Nodes {
     ) -> bool {
         match directory {
             Node::Folder(folder) => {
-                let children = self.folders[folder].children.iter().skip(usize::try_from(first).unwrap_or(usize::MAX));
-                let _ = children.map(|(name, child)| take(name.as_bytes(), *child)).all(|goes_on| goes_on);
+                let mut children =
+                    self.folders[folder].children.iter().skip(usize::try_from(first).unwrap_or(usize::MAX));
+                children.all(|(name, child)| take(name.as_bytes(), *child));
                 true
             }
             Node::Inode(inode) => {

@@ -146,6 +146,11 @@ impl Mounted {
         self.said().lines().filter(|line| line.starts_with("sealift: ")).map(str::to_owned).collect()
     }
 
+    #[track_caller]
+    pub(crate) fn assert_no_faults(&self) {
+        assert!(self.faults().is_empty(), "{}", self.said());
+    }
+
     pub(crate) fn signal(&self, signal: Signal) {
         kill_process(Pid::from_child(&self.child), signal).unwrap();
     }

@@ -63,7 +63,7 @@ fn a_mounted_tree_is_the_one_that_was_packed() {
         let mounted = desk.mount(format!("os.sealift {options}").trim_end());
         desk.assert_same("tree", "mnt");
         desk.assert_same("mnt", "tree");
-        assert_eq!(mounted.faults(), [] as [&str; 0]);
+        mounted.assert_no_faults();
     }
     let _mounted = desk.mount("os.sealift");
     for path in ["etc", "etc/hole", "etc/len-1", "bin/big", "bin/link", "dev/loop", "many", "a b"] {
@@ -156,7 +156,7 @@ fn a_delta_is_mounted_over_its_base() {
     for arguments in ["2.sealift 3.sealift", "3.sealift --base 2.sealift", "3.sealift --base target"] {
         let mounted = desk.mount(arguments);
         desk.assert_same("tree", "mnt");
-        assert_eq!(mounted.faults(), [] as [&str; 0], "{arguments}");
+        mounted.assert_no_faults();
     }
     desk.refused("mount 3.sealift mnt --trust signers", 4, "is a delta");
     desk.refused("mount 3.sealift 2.sealift mnt --trust signers", 2, "is a full bundle");
@@ -185,5 +185,5 @@ fn many_read_at_once() {
             });
         }
     });
-    assert_eq!(mounted.faults(), [] as [&str; 0]);
+    mounted.assert_no_faults();
 }
