@@ -181,7 +181,7 @@ pub mod verify;
 
 pub use sealift_format::{Base as RootBase, Error as FormatError};
 pub use sealift_format::{
-    Bundle, Chunk, Envelope, Head, Identity, Image, Index, Kind, Limits, Opened, Request, Root, name,
+    Bundle, Chunk, Envelope, Head, Identity, Image, Index, Kind, Limits, Opened, Request, Root, Row, name,
 };
 pub use sealift_store::base::{GivenBases, SharedBases};
 #[cfg(feature = "composefs")]

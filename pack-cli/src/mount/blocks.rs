@@ -6,7 +6,7 @@ use std::ops::Range;
 
 use parking_lot::Mutex;
 use sealift_format::num::{self, at, size};
-use sealift_format::{Bundle, Chunk, Holds};
+use sealift_format::{BaseObject, Bundle, Chunk, Holds, Object, Row};
 use sealift_verify::content::{ChunkDecoder, Content, ContentError, ObjectRows, Portion, fill_holes, range_of};
 
 use super::medium::Medium;
@@ -22,11 +22,11 @@ const BLOCK_COST: usize = 256;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(super) enum Key {
     /// A chunk.
-    Chunk(u32),
+    Chunk(Row<Chunk>),
     /// A part of a base object.
-    Base(u32, u64),
+    Base(Row<BaseObject>, u64),
     /// An object, or a piece of one, that is all hole.
-    Hole(u32, Option<u64>),
+    Hole(Row<Object>, Option<u64>),
 }
 
 /// A block in memory.
@@ -34,9 +34,9 @@ pub(super) enum Key {
 pub(super) struct Block {
     data: Box<[u8]>,
     /// The objects of a group with the range of each in the data, by ascending object.
-    places: Vec<(u32, Range<u32>)>,
+    places: Vec<(Row<Object>, Range<u32>)>,
     /// What of it has been compared.
-    checked: Mutex<BTreeSet<(u32, Option<u64>)>>,
+    checked: Mutex<BTreeSet<(Row<Object>, Option<u64>)>>,
 }
 
 /// A part of an object, with the block that has it.
@@ -55,9 +55,9 @@ pub(super) struct Blocks {
     pub(super) bundle: Bundle,
     bases: Bases,
     /// For each object, the chunk of its group.
-    chunk_of: Vec<Option<u32>>,
+    chunk_of: Vec<Option<Row<Chunk>>>,
     /// The objects that a base holds, ascending, each with its number there.
-    of_base: Vec<(u32, u32)>,
+    of_base: Vec<(Row<Object>, Row<BaseObject>)>,
 }
 
 /// What a thread needs to make blocks. Its buffers are kept from one to the next.
@@ -77,7 +77,7 @@ impl Block {
     }
 
     /// Returns the data of a part of an object.
-    fn data_of(&self, object: u32) -> Option<Range<usize>> {
+    fn data_of(&self, object: Row<Object>) -> Option<Range<usize>> {
         if self.places.is_empty() {
             return Some(0..self.data.len());
         }
@@ -97,17 +97,17 @@ impl Blocks {
     /// Returns an error if no base has an object that the bundle lacks, or if the bundle is a pipe.
     pub(super) fn new(medium: Medium, bundle: Bundle, bases: Bases) -> Result<Self, Error> {
         let mut chunk_of = vec![None; bundle.index.objects().len()];
-        for (number, chunk) in (0..).zip(&bundle.layout.chunks) {
+        for (number, chunk) in Row::all(&bundle.layout.chunks) {
             if let Holds::Group(range) = &chunk.holds {
                 for object in bundle.layout.group(range) {
-                    chunk_of[at(*object)] = Some(number);
+                    chunk_of[object.at()] = Some(number);
                 }
             }
         }
         let mut of_base = Vec::new();
         if bundle.layout.carried.is_some() {
             let by_id = bases.by_id();
-            for (object, row) in (0..).zip(bundle.index.objects()) {
+            for (object, row) in Row::all(bundle.index.objects()) {
                 if !bundle.layout.is_carried(object) {
                     of_base.push((object, number_of(&by_id, row)?));
                 }
@@ -117,12 +117,12 @@ impl Blocks {
     }
 
     /// Returns a chunk.
-    pub(super) fn chunk(&self, number: u32) -> Option<&Chunk> {
-        self.bundle.layout.chunks.get(at(number))
+    pub(super) fn chunk(&self, number: Row<Chunk>) -> Option<&Chunk> {
+        number.get(&self.bundle.layout.chunks)
     }
 
     /// Returns the part of an object that has the byte at `place`, which is below its size.
-    pub(super) fn span(&self, object: u32, place: u64) -> Span {
+    pub(super) fn span(&self, object: Row<Object>, place: u64) -> Span {
         let bundle = &self.bundle;
         let size = bundle.index.object(object).size;
         if let Ok(found) = self.of_base.binary_search_by_key(&object, |(object, _)| *object) {
@@ -134,7 +134,7 @@ impl Blocks {
         let piece_len = bundle.head.root().maxima.piece_len();
         let piece = (size > piece_len).then(|| place / piece_len);
         let chunk = match piece {
-            None => self.chunk_of[at(object)],
+            None => self.chunk_of[object.at()],
             Some(piece) => bundle.layout.pieces_of(object).get(num::size(piece)).and_then(|row| row.chunk),
         };
         let within = range_of(bundle, Portion { object, piece });
@@ -148,7 +148,7 @@ impl Blocks {
     pub(super) fn find(
         &self,
         block: &Block,
-        (object, span): (u32, &Span),
+        (object, span): (Row<Object>, &Span),
         wanted: Range<u64>,
     ) -> Result<Found, ContentError> {
         let (bundle, within) = (&self.bundle, &span.within);
@@ -188,7 +188,10 @@ impl Blocks {
     /// Returns the block that lies behind another one, if there is one.
     pub(super) fn next(&self, key: Key) -> Option<Key> {
         match key {
-            Key::Chunk(number) => self.chunk(number + 1).map(|_| Key::Chunk(number + 1)),
+            Key::Chunk(number) => {
+                let next = Row::new(number.number() + 1)?;
+                self.chunk(next).map(|_| Key::Chunk(next))
+            }
             Key::Base(object, part) => {
                 let size = self.bases.object(object)?.size;
                 (size > (part + 1) * BASE_PART_LEN).then_some(Key::Base(object, part + 1))
@@ -198,7 +201,7 @@ impl Blocks {
     }
 
     /// Returns the objects of a group with their places in the chunk, by ascending object; none if the chunk is a piece.
-    fn places(&self, chunk: &Chunk, decoded: &[u8]) -> Vec<(u32, Range<u32>)> {
+    fn places(&self, chunk: &Chunk, decoded: &[u8]) -> Vec<(Row<Object>, Range<u32>)> {
         let Holds::Group(range) = &chunk.holds else { return Vec::new() };
         let mut start = 0;
         let group = ObjectRows::from(&self.bundle).group(self.bundle.layout.group(range), decoded);
@@ -237,7 +240,7 @@ impl<'a> Maker<'a> {
         match key {
             Key::Hole(..) => {}
             Key::Chunk(number) => {
-                let chunk = &bundle.layout.chunks[at(number)];
+                let chunk = &bundle.layout.chunks[number.at()];
                 medium.read_chunk(chunk, &mut self.stored)?;
                 self.reader.prefix(bundle.layout.prefix_of(chunk), &mut self.prefix)?;
                 let decoded = self.decoder.decode(bundle, number, &self.stored, &self.prefix)?;

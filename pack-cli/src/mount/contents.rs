@@ -7,6 +7,7 @@ use std::thread::JoinHandle;
 use std::time::Duration;
 
 use parking_lot::{Condvar, Mutex};
+use sealift_format::{Object, Row};
 use sealift_store::threads::panic_guard::OnPanic;
 
 use super::blocks::{Block, Blocks, Found as Place, Key, Maker};
@@ -90,7 +91,7 @@ impl Contents {
     }
 
     /// Reads a range of an object, which lies within its size. Returns none if it cannot be read, which was reported.
-    pub(super) fn read(&self, object: u32, range: Range<u64>) -> Option<Bytes> {
+    pub(super) fn read(&self, object: Row<Object>, range: Range<u64>) -> Option<Bytes> {
         let mut all = Vec::new();
         let mut place = range.start;
         while place < range.end {
@@ -103,7 +104,7 @@ impl Contents {
                 Ok(Place::Data(at)) => Bytes::Shared(block, at),
                 Ok(Place::Filled(bytes)) => Bytes::Owned(bytes),
                 Err(error) => {
-                    self.shared.report(span.key, object, error.into());
+                    self.shared.report(span.key, error.into());
                     return None;
                 }
             };
@@ -143,7 +144,7 @@ impl Contents {
             return;
         }
         let is_before = |used: &Key| match (*used, key) {
-            (Key::Chunk(used), Key::Chunk(now)) => (1..=NEAR).contains(&now.wrapping_sub(used)),
+            (Key::Chunk(used), Key::Chunk(now)) => (1..=NEAR).contains(&now.number().wrapping_sub(used.number())),
             (Key::Base(of, used), Key::Base(object, part)) => of == object && used + 1 == part,
             _ => false,
         };
@@ -241,19 +242,18 @@ impl Shared {
                 self.cache.finish(key, Some((block, cost)));
             }
             Err(error) => {
-                let object = if let Key::Base(object, _) | Key::Hole(object, _) = key { object } else { 0 };
-                self.report(key, object, error);
+                self.report(key, error);
                 self.cache.finish(key, None);
             }
         }
     }
 
-    fn report(&self, key: Key, object: u32, error: Error) {
+    fn report(&self, key: Key, error: Error) {
         let chunk = match key {
             Key::Chunk(number) => self.blocks.chunk(number).map(|chunk| (number, self.blocks.medium.place(chunk))),
             _ => None,
         };
-        self.faults.add(chunk, object, error);
+        self.faults.add(key, chunk, error);
     }
 
     /// Ends the threads, and the wait of those who are not served any more.

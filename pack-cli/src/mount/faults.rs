@@ -1,19 +1,21 @@
 //! What could not be read, told once.
 
-use std::collections::BTreeSet;
+use std::collections::HashSet;
 use std::fmt;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use parking_lot::Mutex;
+use sealift_format::Row;
 
-use crate::{Error, Kind};
+use super::blocks::Key;
+use crate::{Chunk, Error, Kind};
 
 /// A part of a mounted bundle that could not be read: programs that read it get an I/O error.
 #[derive(Debug)]
 #[non_exhaustive]
 pub struct Fault {
     /// The chunk, with its place in the file; none if it is of a base.
-    pub chunk: Option<(u32, u64)>,
+    pub chunk: Option<(Row<Chunk>, u64)>,
     /// Why.
     pub error: Error,
 }
@@ -33,7 +35,7 @@ pub type Report = Box<dyn Fn(&Fault) + Send + Sync>;
 /// Reports damage once for each place, and a medium that fails once until it can be read again.
 pub(super) struct Faults {
     report: Report,
-    told: Mutex<BTreeSet<(Option<u32>, u32)>>,
+    told: Mutex<HashSet<Key>>,
     has_failed: AtomicBool,
 }
 
@@ -48,14 +50,11 @@ impl Faults {
         Self { report, told: Mutex::default(), has_failed: AtomicBool::new(false) }
     }
 
-    /// Reports an error at a chunk, with its place in the file, or else in an object of a base.
-    pub(super) fn add(&self, chunk: Option<(u32, u64)>, object: u32, error: Error) {
+    /// Reports an error in a block; of one that is a chunk also its number, and its place in the file.
+    pub(super) fn add(&self, key: Key, chunk: Option<(Row<Chunk>, u64)>, error: Error) {
         let is_new = match error.kind() {
             None | Some(Kind::Truncated) => !self.has_failed.swap(true, Ordering::Relaxed),
-            Some(_) => {
-                let chunk = chunk.map(|(chunk, _)| chunk);
-                self.told.lock().insert((chunk, if chunk.is_some() { 0 } else { object }))
-            }
+            Some(_) => self.told.lock().insert(key),
         };
         if is_new {
             (self.report)(&Fault { chunk, error });

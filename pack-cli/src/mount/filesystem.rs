@@ -11,7 +11,7 @@ use fuser::{
     ReplyStatfs, ReplyXattr, Request,
 };
 use sealift_format::num::wide;
-use sealift_format::{Attributes, Bundle, Index, InodeKind, data_ranges};
+use sealift_format::{Attributes, Bundle, Index, InodeKind, Object, Row, data_ranges};
 
 use super::contents::Contents;
 use super::nodes::{Node, Nodes, absent, kind};
@@ -65,7 +65,7 @@ impl Served {
     }
 
     /// Returns the number of a regular file's object.
-    fn object(&self, number: INodeNo) -> Result<u32, Errno> {
+    fn object(&self, number: INodeNo) -> Result<Row<Object>, Errno> {
         match self.node(number)? {
             Node::Inode(inode) => match self.index().inode(inode).kind {
                 InodeKind::Regular(object) => Ok(object),

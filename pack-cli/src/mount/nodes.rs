@@ -4,8 +4,8 @@ use std::collections::BTreeMap;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use fuser::{FileAttr, FileType, INodeNo};
-use sealift_format::num::{at, wide};
-use sealift_format::{Bundle, Device, Index, Inode, InodeKind, Ref, data_len};
+use sealift_format::num::wide;
+use sealift_format::{Bundle, Device, Directory, Index, Inode, InodeKind, Ref, Row, data_len};
 
 use crate::Error;
 use sealift_store::address::choose_ref;
@@ -19,7 +19,7 @@ const BLOCK_LEN: u64 = 4096;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Node {
     /// One of the index, by its number there.
-    Inode(u32),
+    Inode(Row<Inode>),
     /// A directory above refs, by its place in [`Nodes::folders`].
     Folder(usize),
 }
@@ -38,9 +38,9 @@ pub(super) struct Nodes {
     root: Node,
     folders: Vec<Folder>,
     /// What lies above the root directory of each ref.
-    above: BTreeMap<u32, Node>,
+    above: BTreeMap<Row<Directory>, Node>,
     /// The names of inodes that have several.
-    links: BTreeMap<u32, u32>,
+    links: BTreeMap<Row<Inode>, u32>,
     /// For each directory, the directories in it.
     subdirectories: Vec<u32>,
 }
@@ -61,7 +61,7 @@ impl Nodes {
         }
         let mut subdirectories = vec![0; index.directories().len()];
         for parent in index.directories().iter().filter_map(|directory| directory.parent) {
-            subdirectories[at(parent)] += 1;
+            subdirectories[parent.at()] += 1;
         }
         let (folders, above) = (Vec::new(), BTreeMap::new());
         let mut nodes = Self {
@@ -91,7 +91,7 @@ impl Nodes {
     }
 
     /// Puts a ref at its name, whose components are directories.
-    fn place(&mut self, reference: &Ref, inode: u32) -> Result<(), Error> {
+    fn place(&mut self, reference: &Ref, inode: Row<Inode>) -> Result<(), Error> {
         let inside = || {
             let name = reference.name.escape_debug();
             Error::Usage(format!("the ref {name} and another one would lie inside each other: choose one"))
@@ -119,7 +119,7 @@ impl Nodes {
     pub(super) fn number(&self, index: &Index, node: Node) -> INodeNo {
         match node {
             _ if node == self.root => INodeNo::ROOT,
-            Node::Inode(inode) => INodeNo(FIRST + u64::from(inode)),
+            Node::Inode(inode) => INodeNo(FIRST + u64::from(inode.number())),
             Node::Folder(folder) => INodeNo(FIRST + wide(index.inodes().len()) + wide(folder)),
         }
     }
@@ -131,7 +131,7 @@ impl Nodes {
         }
         let inode = usize::try_from(number.0.checked_sub(FIRST)?).ok()?;
         if inode < index.inodes().len() {
-            return Some(Node::Inode(u32::try_from(inode).ok()?));
+            return u32::try_from(inode).ok().and_then(Row::new).map(Node::Inode);
         }
         let folder = inode - index.inodes().len();
         (folder < self.folders.len()).then_some(Node::Folder(folder))
@@ -181,8 +181,8 @@ impl Nodes {
             Node::Inode(inode) => {
                 let InodeKind::Directory(directory) = index.inode(inode).kind else { return false };
                 let entries = index.directory(directory).entries();
-                let first = u32::try_from(first).unwrap_or(u32::MAX).min(entries.end - entries.start);
-                for entry in (entries.start + first..entries.end).map(|entry| index.entry(entry)) {
+                for entry in entries.skip(usize::try_from(first).unwrap_or(usize::MAX)).map(|entry| index.entry(entry))
+                {
                     if !take(index.name(entry), Node::Inode(entry.inode)) {
                         break;
                     }
@@ -205,14 +205,14 @@ impl Nodes {
         }
     }
 
-    fn attributes_of(&self, bundle: &Bundle, number: INodeNo, inode: u32) -> FileAttr {
+    fn attributes_of(&self, bundle: &Bundle, number: INodeNo, inode: Row<Inode>) -> FileAttr {
         let index = &bundle.index;
         let row = index.inode(inode);
         let attributes = index.attributes(row);
         let (mut size, mut blocks, mut device) = (0, 0, None);
         let mut links = self.links.get(&inode).copied().unwrap_or(1);
         match row.kind {
-            InodeKind::Directory(directory) => links = 2 + self.subdirectories[at(directory)],
+            InodeKind::Directory(directory) => links = 2 + self.subdirectories[directory.at()],
             InodeKind::Regular(object) => {
                 size = index.object(object).size;
                 let data = data_len(bundle.layout.holes_of(object), 0..size);
