@@ -12,7 +12,7 @@ use rustix::io::Errno;
 use super::census::Census;
 use super::changes::{Changes, Depth};
 use super::metadata::{Privilege, times};
-use super::plan::{Place, Selection};
+use super::plan::{PlannedName, Selection};
 use super::release::Release;
 use crate::directory::stage::Stage;
 use crate::directory::target::{Target, TargetWalk};
@@ -92,7 +92,7 @@ struct Seen {
 /// A step of applying an update.
 enum Step<'a> {
     Move,
-    Metadata(&'a [(Place, Depth)]),
+    Metadata(&'a [(PlannedName, Depth)]),
 }
 
 impl Update<'_> {
@@ -356,12 +356,12 @@ impl Update<'_> {
     }
 
     /// Returns the place of a directory's name; the root of the tree has none.
-    fn place_of(&self, directory: Row<Directory>) -> Option<Place> {
+    fn place_of(&self, directory: Row<Directory>) -> Option<PlannedName> {
         let row = self.target.index.directory(directory);
-        Some(Place { object: Row::FIRST, entry: row.entry, directory: row.parent? })
+        Some(PlannedName { object: Row::FIRST, entry: row.entry, directory: row.parent? })
     }
 
-    fn set_metadata(&self, walk: &mut TargetWalk, place: Place, depth: Depth) -> Result<(), Error> {
+    fn set_metadata(&self, walk: &mut TargetWalk, place: PlannedName, depth: Depth) -> Result<(), Error> {
         let index = self.target.index;
         let entry = index.entry(place.entry);
         let (inode, name) = (index.inode(entry.inode), index.name(entry));

@@ -6,7 +6,7 @@ use sealift_format::walk::pairs;
 use sealift_format::{Attributes, Directory, Entry, Index, Inode, InodeKind, Ref, Row};
 
 use super::metadata::Privilege;
-use super::plan::{Place, Selection};
+use super::plan::{PlannedName, Selection};
 use super::recheck::Recheck;
 
 /// What to do with an installed tree, by numbers of the wanted index.
@@ -15,7 +15,7 @@ pub(super) struct Changes {
     /// Entries, except directories, whose files are rebuilt.
     pub(super) build: HashSet<Row<Entry>>,
     /// Regular files whose content stays, in tree order.
-    pub(super) metadata: Vec<(Place, Depth)>,
+    pub(super) metadata: Vec<(PlannedName, Depth)>,
     /// Directories, in tree order, that the installed tree lacks.
     pub(super) new_directories: Vec<Row<Directory>>,
     /// Directories whose metadata is set, because it differs or because changes inside alter it.

@@ -17,7 +17,7 @@ use sealift_format::{
 use sealift_verify::content::Content;
 
 use super::metadata::Privilege;
-use super::plan::{Link, Place, Selection};
+use super::plan::{Link, PlannedName, Selection};
 use crate::delivery::write_content;
 use crate::directory::stage::{Stage, StageKind};
 use crate::directory::walk::Walk;
@@ -90,11 +90,11 @@ impl<'a> Builder<'a> {
         Error::FoldedName { path: self.stage.path_of(path) }
     }
 
-    pub(super) fn path(&self, place: Place) -> Vec<u8> {
+    pub(super) fn path(&self, place: PlannedName) -> Vec<u8> {
         self.bundle.index.path(place.directory, self.bundle.index.entry(place.entry))
     }
 
-    pub(super) fn failed(&self, doing: &'static str, place: Place) -> impl Fn(Errno) -> Error {
+    pub(super) fn failed(&self, doing: &'static str, place: PlannedName) -> impl Fn(Errno) -> Error {
         move |error| Error::io(doing, self.stage.path_of(&self.path(place)), error)
     }
 
@@ -173,8 +173,8 @@ impl<'a> Builder<'a> {
         &self,
         hand: &mut WorkerState,
         file: &OwnedFd,
-        first: Place,
-        place: Place,
+        first: PlannedName,
+        place: PlannedName,
     ) -> Result<(), Error> {
         if self.link_duplicate(hand, first, place)? {
             return Ok(());
@@ -185,13 +185,13 @@ impl<'a> Builder<'a> {
     }
 
     /// Gives `copy` the content of `file`, sharing blocks if the file system can.
-    pub(super) fn copy_content(&self, file: &OwnedFd, copy: &OwnedFd, place: Place) -> Result<(), Error> {
+    pub(super) fn copy_content(&self, file: &OwnedFd, copy: &OwnedFd, place: PlannedName) -> Result<(), Error> {
         let (size, holes) = (self.bundle.index.object(place.object).size, self.bundle.layout.holes_of(place.object));
         let shares = self.reflinks && data_len(holes, 0..size) > 0 && self.clone_file(file, copy, place)?;
         if shares { Ok(()) } else { self.copy_data(file, copy, place) }
     }
 
-    fn copy_data(&self, from: &OwnedFd, to: &OwnedFd, place: Place) -> Result<(), Error> {
+    fn copy_data(&self, from: &OwnedFd, to: &OwnedFd, place: PlannedName) -> Result<(), Error> {
         let failed = self.failed("write", place);
         let size = self.bundle.index.object(place.object).size;
         ftruncate(to, size).map_err(&failed)?;
@@ -213,7 +213,7 @@ impl<'a> Builder<'a> {
         Ok(())
     }
 
-    fn clone_file(&self, from: &OwnedFd, to: &OwnedFd, place: Place) -> Result<bool, Error> {
+    fn clone_file(&self, from: &OwnedFd, to: &OwnedFd, place: PlannedName) -> Result<bool, Error> {
         let cloned = ioctl_ficlone(to, from).is_ok();
         if cloned {
             let size = self.bundle.index.object(place.object).size;
@@ -223,8 +223,8 @@ impl<'a> Builder<'a> {
     }
 
     /// Turns a duplicate into a hard link if requested and if all of its metadata is equal.
-    fn link_duplicate(&self, hand: &mut WorkerState, first: Place, place: Place) -> Result<bool, Error> {
-        let inode = |place: Place| self.bundle.index.inode(self.bundle.index.entry(place.entry).inode);
+    fn link_duplicate(&self, hand: &mut WorkerState, first: PlannedName, place: PlannedName) -> Result<bool, Error> {
+        let inode = |place: PlannedName| self.bundle.index.inode(self.bundle.index.entry(place.entry).inode);
         let (a, b) = (inode(first), inode(place));
         let equal = (a.attributes, a.mtime, a.mtime_ns) == (b.attributes, b.mtime, b.mtime_ns);
         if !self.options.tree.hardlink_duplicates || !equal {
@@ -238,11 +238,11 @@ impl<'a> Builder<'a> {
         Ok(true)
     }
 
-    pub(super) fn create(&self, hand: &mut WorkerState, place: Place) -> Result<OwnedFd, Error> {
+    pub(super) fn create(&self, hand: &mut WorkerState, place: PlannedName) -> Result<OwnedFd, Error> {
         self.open_new(hand, place, OFlags::EXCL)
     }
 
-    fn open_new(&self, hand: &mut WorkerState, place: Place, flags: OFlags) -> Result<OwnedFd, Error> {
+    fn open_new(&self, hand: &mut WorkerState, place: PlannedName, flags: OFlags) -> Result<OwnedFd, Error> {
         let flags = flags | OFlags::RDWR | OFlags::CREATE;
         let inode = self.bundle.index.inode(self.bundle.index.entry(place.entry).inode);
         let mode = self.privilege.creation_mode(self.bundle.index.attributes(inode));
@@ -253,7 +253,7 @@ impl<'a> Builder<'a> {
     }
 
     /// Finishes a file left by an interrupted run, unless that run did. Its time is set last of all.
-    pub(super) fn finish_again(&self, file: &OwnedFd, place: Place) -> Result<(), Error> {
+    pub(super) fn finish_again(&self, file: &OwnedFd, place: PlannedName) -> Result<(), Error> {
         let (inode, attributes) = self.inode_of(place);
         let stat = fstat(file).map_err(self.failed("look at", place))?;
         if !self.privilege.has_all(&stat, attributes, inode) || self.options.tree.durability == Durability::Each {
@@ -264,12 +264,12 @@ impl<'a> Builder<'a> {
         Ok(())
     }
 
-    fn inode_of(&self, place: Place) -> (&Inode, &Attributes) {
+    fn inode_of(&self, place: PlannedName) -> (&Inode, &Attributes) {
         let inode = self.bundle.index.inode(self.bundle.index.entry(place.entry).inode);
         (inode, self.bundle.index.attributes(inode))
     }
 
-    pub(super) fn finish_file(&self, file: &OwnedFd, place: Place) -> Result<(), Error> {
+    pub(super) fn finish_file(&self, file: &OwnedFd, place: PlannedName) -> Result<(), Error> {
         let (inode, attributes) = self.inode_of(place);
         self.privilege.count_owner(attributes);
         let made = self.privilege.creation_mode(attributes);
@@ -286,7 +286,7 @@ impl<'a> Builder<'a> {
     pub(super) fn open(
         &self,
         hand: &mut WorkerState,
-        place: Place,
+        place: PlannedName,
         flags: OFlags,
         mode: Mode,
     ) -> Result<Result<OwnedFd, Errno>, Error> {
@@ -295,7 +295,7 @@ impl<'a> Builder<'a> {
     }
 
     /// Removes a file from the stage if it exists.
-    pub(super) fn remove(&self, hand: &mut WorkerState, place: Place) -> Result<(), Error> {
+    pub(super) fn remove(&self, hand: &mut WorkerState, place: PlannedName) -> Result<(), Error> {
         let (directory, name) = self.spot(hand, place)?;
         match unlinkat(directory, &*name, AtFlags::empty()) {
             Err(Errno::NOENT) => Ok(()),
@@ -307,7 +307,7 @@ impl<'a> Builder<'a> {
     pub(super) fn spot<'h>(
         &'h self,
         hand: &'h mut WorkerState,
-        place: Place,
+        place: PlannedName,
     ) -> Result<(BorrowedFd<'h>, Cow<'h, [u8]>), Error> {
         match self.stage.layout() {
             StageKind::Files => Ok((self.stage.root(), Stage::file_name(place.entry).into())),
@@ -324,7 +324,7 @@ impl<'a> Builder<'a> {
     }
 
     /// Creates a symbolic link, device, fifo or socket.
-    pub(super) fn make_other(&self, hand: &mut WorkerState, place: Place) -> Result<(), Error> {
+    pub(super) fn make_other(&self, hand: &mut WorkerState, place: PlannedName) -> Result<(), Error> {
         let index = &self.bundle.index;
         let inode = index.inode(index.entry(place.entry).inode);
         let attributes = index.attributes(inode);
@@ -376,7 +376,7 @@ impl<'a> Builder<'a> {
 
     /// Creates a hard link. The file that it names exists, unless it is a device that was left out.
     pub(super) fn link(&self, from: &mut WorkerState, to: &mut WorkerState, link: &Link) -> Result<(), Error> {
-        let place = Place { object: Row::FIRST, entry: link.entry, directory: link.directory };
+        let place = PlannedName { object: Row::FIRST, entry: link.entry, directory: link.directory };
         let ((from, old), (to, new)) = (self.spot(from, link.from)?, self.spot(to, place)?);
         match linkat(from, &*old, to, &*new, AtFlags::empty()) {
             Err(Errno::NOENT) if !self.privilege.is_root() => Ok(()),

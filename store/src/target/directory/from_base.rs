@@ -4,7 +4,7 @@ use rustix::fs::ftruncate;
 use sealift_format::num;
 
 use super::files::{Builder, WorkerState};
-use super::plan::Place;
+use super::plan::PlannedName;
 use crate::Error;
 use crate::base::{BaseReader, Bases, number_of};
 use crate::delivery::write_sparse;
@@ -14,11 +14,11 @@ use crate::threads::parallel::for_each;
 /// Builds the files of the selection whose content is not in the bundle. Each is hashed while it is copied.
 pub(super) fn copy(builder: &Builder<'_>, bases: &Bases, jobs: usize) -> Result<(), Error> {
     let (bundle, progress) = (builder.bundle, builder.progress);
-    let size = |place: &Place| bundle.index.object(place.object).size;
-    let is_lacking = |place: &Place| size(place) > 0 && !bundle.layout.is_carried(place.object);
+    let size = |place: &PlannedName| bundle.index.object(place.object).size;
+    let is_lacking = |place: &PlannedName| size(place) > 0 && !bundle.layout.is_carried(place.object);
     let places = builder.selection.regulars.chunk_by(|a, b| a.object == b.object);
-    let tasks: Vec<(&Place, &[Place])> =
-        places.filter_map(<[Place]>::split_first).filter(|(first, _)| is_lacking(first)).collect();
+    let tasks: Vec<(&PlannedName, &[PlannedName])> =
+        places.filter_map(<[PlannedName]>::split_first).filter(|(first, _)| is_lacking(first)).collect();
     if tasks.is_empty() {
         return Ok(());
     }

@@ -4,14 +4,14 @@ use std::sync::atomic::Ordering;
 
 use sealift_format::{Blocks, Bundle, num};
 
-use super::adopt;
 use super::files::{Builder, WorkerState};
 use super::from_base;
 use super::gather::gather_new;
 use super::installed::Installed;
 use super::metadata::Privilege;
-use super::plan::{Place, Selection};
+use super::plan::{PlannedName, Selection};
 use super::sealing::Sealing;
+use super::staged;
 use super::stats::{Consent, UnpackStats, expected};
 use crate::base::Bases;
 use crate::delivery::Delivery;
@@ -67,14 +67,14 @@ impl Job<'_> {
         input: &mut Input,
         stage: &Stage,
         mut selection: Selection,
-        all: &[Place],
+        all: &[PlannedName],
         stats: &mut UnpackStats,
     ) -> Result<(), Error> {
         let failed = |error| Error::io("look at", stage.target(), error);
         let privilege = Privilege::of_process(stage.root()).map_err(failed)?;
         // An update checked this before it copied from the target.
         if stage.is_resumed() && stage.layout() == StageKind::Tree {
-            self.adopt(stage, &mut selection, &privilege, stats)?;
+            self.reuse_staged(stage, &mut selection, &privilege, stats)?;
             stats.install.stored_bytes = selection.reads.stored_bytes();
         }
         let files = num::wide(selection.regulars.len() + selection.others.len());
@@ -102,7 +102,7 @@ impl Job<'_> {
     }
 
     /// Adopts what an interrupted run left in the stage.
-    pub(super) fn adopt(
+    pub(super) fn reuse_staged(
         &self,
         stage: &Stage,
         selection: &mut Selection,
@@ -111,11 +111,11 @@ impl Job<'_> {
     ) -> Result<(), Error> {
         self.progress.enter(Phase::Hashing, 0, 0);
         let builder = Builder::new(self.bundle, selection, stage, privilege, self.progress, self.options);
-        let adopted = adopt::adopt(&builder)?;
-        stats.resumed_files = num::wide(adopted.entries.len());
+        let reused = staged::reuse(&builder)?;
+        stats.resumed_files = num::wide(reused.entries.len());
         self.progress.keep(stats.resumed_files);
         tracing::info!(files = stats.resumed_files, "reused files from an interrupted run");
-        selection.take_away(self.bundle, |entry| adopted.entries.contains(&entry), adopted.pieces);
+        selection.take_away(self.bundle, |entry| reused.entries.contains(&entry), reused.pieces);
         Ok(())
     }
 

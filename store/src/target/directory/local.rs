@@ -8,9 +8,9 @@ use rustix::fs::{FileType, Mode, OFlags, fstat};
 use sealift_format::num;
 use sealift_format::{Directory, Entry, Index, InodeKind, Object, Ref, Row};
 
-use super::adopt::{Content, check_content};
 use super::files::{Builder, WorkerState};
-use super::plan::{Place, Selection};
+use super::plan::{PlannedName, Selection};
+use super::staged::{Content, check_content};
 use crate::Error;
 use crate::directory::target::{Target, TargetWalk};
 use crate::fs::confined::open_name;
@@ -26,7 +26,7 @@ struct Copier {
 }
 
 /// The places that need an object, and where the installed tree has it.
-type Task<'a> = (&'a [Place], &'a [(Row<Directory>, Row<Entry>)]);
+type Task<'a> = (&'a [PlannedName], &'a [(Row<Directory>, Row<Entry>)]);
 
 /// Builds what it can of the selection from the installed tree, which stays unchanged. Each copy is hashed after it was made. Returns the entries
 /// that were built.
@@ -41,7 +41,8 @@ pub(super) fn copy_local(builder: &Builder<'_>, target: &Target<'_>, tree: &Ref)
     if tasks.is_empty() {
         return Ok(HashSet::new());
     }
-    let size = |places: &[Place]| places.first().map_or(0, |place| builder.bundle.index.object(place.object).size);
+    let size =
+        |places: &[PlannedName]| places.first().map_or(0, |place| builder.bundle.index.object(place.object).size);
     let bytes = tasks.iter().map(|(places, _)| size(places)).sum();
     builder.progress.enter(Phase::Copying, bytes, tasks.iter().map(|(places, _)| num::wide(places.len())).sum());
     let made: Mutex<HashSet<Row<Entry>>> = Mutex::default();
@@ -108,7 +109,7 @@ fn copy(
     copier: &mut Copier,
     target: &Target<'_>,
     (directory, entry): (Row<Directory>, Row<Entry>),
-    places: &[Place],
+    places: &[PlannedName],
 ) -> Result<bool, Error> {
     let Some((&first, others)) = places.split_first() else { return Ok(false) };
     let name = target.index.name(target.index.entry(entry));

@@ -4,7 +4,6 @@
 //! it there. The next run resumes one that was stopped or killed, and `sealift clean` discards what is left of it. What a target took
 //! is kept beside it, as [`TreeRecord`](crate::directory::TreeRecord).
 
-mod adopt;
 mod apply;
 mod census;
 mod changes;
@@ -24,6 +23,7 @@ mod release;
 mod resume;
 mod room;
 mod sealing;
+mod staged;
 mod stats;
 mod update;
 

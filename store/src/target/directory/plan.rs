@@ -12,9 +12,9 @@ pub(crate) struct Selection {
     /// Directories in tree order, parents first.
     pub(crate) directories: Vec<Row<Directory>>,
     /// Regular files, sorted by object, then in tree order.
-    pub(crate) regulars: Vec<Place>,
+    pub(crate) regulars: Vec<PlannedName>,
     /// Symbolic links, devices, fifos and sockets.
-    pub(crate) others: Vec<Place>,
+    pub(crate) others: Vec<PlannedName>,
     /// Further names of files that are made under their first wanted name.
     pub(crate) links: Vec<Link>,
     /// The reads that bring their contents.
@@ -25,7 +25,7 @@ pub(crate) struct Selection {
 
 /// A name to create.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) struct Place {
+pub(crate) struct PlannedName {
     /// The object of a regular file; the first for other kinds.
     pub(crate) object: Row<Object>,
     pub(crate) entry: Row<Entry>,
@@ -35,7 +35,7 @@ pub(crate) struct Place {
 /// A further name of a file.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Link {
-    pub(crate) from: Place,
+    pub(crate) from: PlannedName,
     pub(crate) entry: Row<Entry>,
     pub(crate) directory: Row<Directory>,
 }
@@ -52,7 +52,7 @@ impl Selection {
     pub(crate) fn list(index: &Index, tree: &Ref, prefix: &[u8]) -> Self {
         let mut selection = Self::default();
         let mut wanted = Wanted::new(index, tree, prefix);
-        let mut place_of: Vec<Option<Place>> = vec![None; index.inodes().len()];
+        let mut place_of: Vec<Option<PlannedName>> = vec![None; index.inodes().len()];
         for directory in tree.directories() {
             if !wanted.directory(directory) {
                 continue;
@@ -64,7 +64,7 @@ impl Selection {
                     continue;
                 }
                 let inode = index.inode(entry.inode);
-                let place = |object| Place { object, entry: number, directory };
+                let place = |object| PlannedName { object, entry: number, directory };
                 if matches!(inode.kind, InodeKind::Directory(_)) {
                     continue;
                 }
@@ -129,7 +129,7 @@ impl Selection {
     }
 
     /// Returns the files that have an object.
-    pub(crate) fn places_of(&self, object: Row<Object>) -> &[Place] {
+    pub(crate) fn places_of(&self, object: Row<Object>) -> &[PlannedName] {
         let start = self.regulars.partition_point(|place| place.object < object);
         let len = self.regulars[start..].partition_point(|place| place.object == object);
         &self.regulars[start..start + len]
@@ -139,14 +139,14 @@ impl Selection {
     /// `hard_links`.
     pub(crate) fn disk(&self, bundle: &Bundle, blocks: Blocks, hard_links: bool) -> u64 {
         let index = &bundle.index;
-        let inode_of = |place: &Place| index.inode(index.entry(place.entry).inode);
-        let metadata = |place: &Place| {
+        let inode_of = |place: &PlannedName| index.inode(index.entry(place.entry).inode);
+        let metadata = |place: &PlannedName| {
             let inode = inode_of(place);
             (inode.attributes, inode.mtime, inode.mtime_ns)
         };
         let regulars = self.regulars.chunk_by(|a, b| a.object == b.object).flat_map(|files| {
             let first = metadata(&files[0]);
-            let is_link = move |place: &Place| hard_links && metadata(place) == first;
+            let is_link = move |place: &PlannedName| hard_links && metadata(place) == first;
             files[..1].iter().chain(files[1..].iter().filter(move |place| !is_link(place)))
         });
         let directories = self.directories.iter().map(|number| index.inode(index.directory(*number).inode));

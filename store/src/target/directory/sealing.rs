@@ -18,7 +18,7 @@ use sealift_format::{BLOCK_LEN, Error as FormatError, Head, Index, Object, Part,
 use sealift_verify::kernel::{self, KernelError, Sealed};
 
 use super::files::{Builder, WorkerState};
-use super::plan::Place;
+use super::plan::PlannedName;
 use crate::Site;
 use crate::directory::state;
 use crate::directory::target::{Target, TargetWalk};
@@ -76,7 +76,7 @@ impl Sealing {
     }
 
     /// Returns the maximum bytes that sealing these files needs: file systems store the tree and a descriptor behind the content.
-    pub(super) fn room(&self, index: &Index, places: &[Place]) -> u64 {
+    pub(super) fn room(&self, index: &Index, places: &[PlannedName]) -> u64 {
         let sizes = places.iter().filter(|_| self.is_on).map(|place| index.object(place.object).size);
         sizes.map(tree_len).fold(0, u64::saturating_add)
     }
@@ -87,7 +87,7 @@ impl Sealing {
     }
 
     /// Seals files of the stage that are no longer being written.
-    pub(super) fn seal_staged(&self, builder: &Builder<'_>, places: &[Place], jobs: usize) -> Result<(), Error> {
+    pub(super) fn seal_staged(&self, builder: &Builder<'_>, places: &[PlannedName], jobs: usize) -> Result<(), Error> {
         builder.progress.enter(Phase::Sealing, 0, num::wide(places.len()));
         for_each(jobs, places, WorkerState::default, |hand, &place| {
             builder.progress.check()?;
@@ -103,7 +103,7 @@ impl Sealing {
     pub(super) fn seal_kept(
         &self,
         target: &Target<'_>,
-        places: &[Place],
+        places: &[PlannedName],
         jobs: usize,
         progress: &Progress,
     ) -> Result<(), Error> {

@@ -8,7 +8,7 @@ use sealift_verify::escape;
 use serde::{Serialize, Serializer};
 
 use super::census::Census;
-use super::plan::{Place, Selection};
+use super::plan::{PlannedName, Selection};
 use crate::Error;
 use crate::target::stats::InstallStats;
 
@@ -94,8 +94,8 @@ fn paths<S: Serializer>(paths: &[PathBuf], serializer: S) -> Result<S::Ok, S::Er
 pub(super) fn expected(bundle: &Bundle, selection: &Selection) -> UnpackStats {
     let mut objects: Vec<_> = selection.regulars.iter().map(|place| place.object).collect();
     objects.dedup();
-    let kind = |place: &Place| bundle.index.inode(bundle.index.entry(place.entry).inode).kind;
-    let is_symlink = |place: &&Place| matches!(kind(place), InodeKind::Symlink(_));
+    let kind = |place: &PlannedName| bundle.index.inode(bundle.index.entry(place.entry).inode).kind;
+    let is_symlink = |place: &&PlannedName| matches!(kind(place), InodeKind::Symlink(_));
     UnpackStats {
         files: num::wide(selection.regulars.len()),
         objects: num::wide(objects.len()),

@@ -15,7 +15,7 @@ use super::job::Job;
 use super::journal::{self, Interrupted};
 use super::local::{copy_local, local_entries};
 use super::metadata::Privilege;
-use super::plan::{Place, Selection};
+use super::plan::{PlannedName, Selection};
 use super::recheck::{Checker, Recheck};
 use super::resume::abandon;
 use super::stats::UnpackStats;
@@ -144,7 +144,7 @@ impl Job<'_> {
         stats.free_bytes = self.check_room(stage, &pending, 0)?;
         delta::check_bases(self, target, &pending)?;
         if stage.is_resumed() {
-            self.adopt(stage, &mut pending, &privilege, &mut stats)?;
+            self.reuse_staged(stage, &mut pending, &privilege, &mut stats)?;
         }
         if !pending.regulars.is_empty()
             && let Some((index, tree)) = installed.tree()
@@ -229,8 +229,8 @@ impl Job<'_> {
             self.sealing.take_known(installed.sealed(), update.target.index);
             return Ok(());
         }
-        let stays = |place: &&Place| !update.changes.build.contains(&place.entry);
-        let kept: Vec<Place> = update.selection.regulars.iter().filter(stays).copied().collect();
+        let stays = |place: &&PlannedName| !update.changes.build.contains(&place.entry);
+        let kept: Vec<PlannedName> = update.selection.regulars.iter().filter(stays).copied().collect();
         self.sealing.seal_kept(&update.target, &kept, self.options.jobs, self.progress)
     }
 

@@ -11,7 +11,7 @@ use sealift_format::num;
 use sealift_format::{Directory, Entry, InodeKind, Object, Row, pieces};
 
 use super::files::{Builder, WorkerState};
-use super::plan::Place;
+use super::plan::PlannedName;
 use crate::Error;
 use crate::directory::stage::{StageKind, StagedFile};
 use crate::fs::confined::{known_type, names_in, remove_tree};
@@ -19,7 +19,7 @@ use crate::threads::parallel::for_each;
 
 /// Work that need not be repeated.
 #[derive(Debug, Default)]
-pub(super) struct Adopted {
+pub(super) struct Reused {
     /// Entries of complete regular files.
     pub(super) entries: HashSet<Row<Entry>>,
     /// Pieces of large objects whose first file is incomplete.
@@ -36,20 +36,20 @@ pub(super) enum Content {
 }
 
 /// Checks everything that the stage holds.
-pub(super) fn adopt(builder: &Builder<'_>) -> Result<Adopted, Error> {
+pub(super) fn reuse(builder: &Builder<'_>) -> Result<Reused, Error> {
     let candidates = match builder.stage.layout() {
         StageKind::Tree => sort_out_tree(builder)?,
         StageKind::Files => sort_out_files(builder)?,
     };
-    let adopted: Mutex<Adopted> = Mutex::default();
-    let lock = || adopted.lock();
+    let reused: Mutex<Reused> = Mutex::default();
+    let lock = || reused.lock();
     for_each(
         builder.options.jobs,
         &candidates,
         || (WorkerState::default(), Vec::new()),
         |(hand, buffer), &place| {
             builder.progress.check()?;
-            match adopt_file(builder, hand, buffer, place)? {
+            match reuse_file(builder, hand, buffer, place)? {
                 Content::Whole => {
                     lock().entries.insert(place.entry);
                 }
@@ -59,15 +59,16 @@ pub(super) fn adopt(builder: &Builder<'_>) -> Result<Adopted, Error> {
             Ok(())
         },
     )?;
-    let mut adopted = adopted.into_inner();
-    complete(builder, &mut adopted)?;
-    Ok(adopted)
+    let mut reused = reused.into_inner();
+    complete(builder, &mut reused)?;
+    Ok(reused)
 }
 
 /// Removes what does not match the bundle, and returns the files that may be as expected.
-fn sort_out_tree(builder: &Builder<'_>) -> Result<Vec<Place>, Error> {
+fn sort_out_tree(builder: &Builder<'_>) -> Result<Vec<PlannedName>, Error> {
     let (index, selection) = (&builder.bundle.index, builder.selection);
-    let place_of: HashMap<Row<Entry>, Place> = selection.regulars.iter().map(|place| (place.entry, *place)).collect();
+    let place_of: HashMap<Row<Entry>, PlannedName> =
+        selection.regulars.iter().map(|place| (place.entry, *place)).collect();
     let wanted: HashSet<Row<Directory>> = selection.directories.iter().copied().collect();
     let mut candidates = Vec::new();
     builder.stage.visit(index, &selection.directories, |number, directory| {
@@ -94,8 +95,8 @@ fn sort_out_tree(builder: &Builder<'_>) -> Result<Vec<Place>, Error> {
 }
 
 /// Does the same for a stage whose files are named by number.
-fn sort_out_files(builder: &Builder<'_>) -> Result<Vec<Place>, Error> {
-    let place_of: HashMap<Row<Entry>, Place> =
+fn sort_out_files(builder: &Builder<'_>) -> Result<Vec<PlannedName>, Error> {
+    let place_of: HashMap<Row<Entry>, PlannedName> =
         builder.selection.regulars.iter().map(|place| (place.entry, *place)).collect();
     let mut candidates = Vec::new();
     for StagedFile { entry, name, file_type } in builder.stage.files()? {
@@ -110,11 +111,11 @@ fn sort_out_files(builder: &Builder<'_>) -> Result<Vec<Place>, Error> {
     Ok(candidates)
 }
 
-fn adopt_file(
+fn reuse_file(
     builder: &Builder<'_>,
     hand: &mut WorkerState,
     buffer: &mut Vec<u8>,
-    place: Place,
+    place: PlannedName,
 ) -> Result<Content, Error> {
     let failed = builder.failed("read", place);
     let flags = OFlags::RDWR | OFlags::NONBLOCK;
@@ -122,7 +123,7 @@ fn adopt_file(
         // It is ours but unreadable: it is rebuilt.
         Err(Errno::ACCESS) => Content::Other,
         // Sealed: that run had finished, or nearly.
-        Err(Errno::PERM) => adopt_sealed(builder, hand, buffer, place)?,
+        Err(Errno::PERM) => reuse_sealed(builder, hand, buffer, place)?,
         opened => {
             let file = opened.map_err(&failed)?;
             let content = check_content(builder, &file, buffer, place)?;
@@ -145,11 +146,11 @@ fn adopt_file(
 }
 
 /// Checks a sealed file, which is either correct as a whole or useless.
-fn adopt_sealed(
+fn reuse_sealed(
     builder: &Builder<'_>,
     hand: &mut WorkerState,
     buffer: &mut Vec<u8>,
-    place: Place,
+    place: PlannedName,
 ) -> Result<Content, Error> {
     let flags = OFlags::RDONLY | OFlags::NONBLOCK;
     let Ok(file) = builder.open(hand, place, flags, Mode::empty())? else { return Ok(Content::Other) };
@@ -161,18 +162,18 @@ fn adopt_sealed(
     }
 }
 
-fn discard(builder: &Builder<'_>, hand: &mut WorkerState, place: Place) -> Result<Content, Error> {
+fn discard(builder: &Builder<'_>, hand: &mut WorkerState, place: PlannedName) -> Result<Content, Error> {
     builder.remove(hand, place)?;
     Ok(Content::Other)
 }
 
 /// Returns whether the place is the first file of its object; pieces of a large object go there.
-fn is_first(builder: &Builder<'_>, place: Place) -> bool {
+fn is_first(builder: &Builder<'_>, place: PlannedName) -> bool {
     builder.selection.places_of(place.object).first() == Some(&place)
 }
 
 /// Replaces incorrect pieces with zeros: stale data must not show through a hole.
-fn clear_rest(builder: &Builder<'_>, file: &OwnedFd, place: Place, right: &[u64]) -> bool {
+fn clear_rest(builder: &Builder<'_>, file: &OwnedFd, place: PlannedName, right: &[u64]) -> bool {
     let size = builder.bundle.index.object(place.object).size;
     let piece_len = builder.bundle.head.root().maxima.piece_len();
     let right: HashSet<u64> = right.iter().copied().collect();
@@ -187,7 +188,7 @@ pub(super) fn check_content(
     builder: &Builder<'_>,
     file: &OwnedFd,
     buffer: &mut Vec<u8>,
-    place: Place,
+    place: PlannedName,
 ) -> Result<Content, Error> {
     let failed = builder.failed("read", place);
     let object = builder.bundle.index.object(place.object);
@@ -246,12 +247,12 @@ fn read_at<'b>(file: &OwnedFd, buffer: &'b mut Vec<u8>, start: u64, len: u64) ->
 }
 
 /// Makes the remaining files of objects of which one file is already complete.
-fn complete(builder: &Builder<'_>, adopted: &mut Adopted) -> Result<(), Error> {
+fn complete(builder: &Builder<'_>, reused: &mut Reused) -> Result<(), Error> {
     let (mut hand, mut from) = (WorkerState::default(), WorkerState::default());
     for places in builder.selection.regulars.chunk_by(|a, b| a.object == b.object) {
-        let is_done = |place: &&Place| adopted.entries.contains(&place.entry);
+        let is_done = |place: &&PlannedName| reused.entries.contains(&place.entry);
         let Some(&first) = places.iter().find(is_done) else { continue };
-        let pending: Vec<Place> = places.iter().filter(|place| !is_done(place)).copied().collect();
+        let pending: Vec<PlannedName> = places.iter().filter(|place| !is_done(place)).copied().collect();
         if pending.is_empty() {
             continue;
         }
@@ -260,9 +261,9 @@ fn complete(builder: &Builder<'_>, adopted: &mut Adopted) -> Result<(), Error> {
         for place in pending {
             builder.remove(&mut hand, place)?;
             builder.copy_file(&mut hand, &file, first, place)?;
-            adopted.entries.insert(place.entry);
+            reused.entries.insert(place.entry);
         }
-        adopted.pieces.retain(|(object, _)| *object != first.object);
+        reused.pieces.retain(|(object, _)| *object != first.object);
     }
     Ok(())
 }
