@@ -3,7 +3,7 @@
 use std::io;
 use std::path::Path;
 
-use crate::trust::{Store, TargetKind, TargetPlace, sign};
+use crate::trust::{DeviceState, TargetKind, TargetPlace, sign};
 use crate::{Error, Progress};
 use rustix::fs::FileType;
 use sealift_store::directory::{Stage, state};
@@ -32,7 +32,7 @@ pub struct Cleaned {
 /// # Errors
 /// Returns an error if another run is working on the target, if something cannot be removed, or if the stage is damaged: then the target holds files
 /// of both bundles, and an update repairs it.
-pub fn clean(target: &Path, state: Option<&Store>, jobs: usize, progress: &Progress) -> Result<Cleaned, Error> {
+pub fn clean(target: &Path, state: Option<&DeviceState>, jobs: usize, progress: &Progress) -> Result<Cleaned, Error> {
     let place = match Place::resolve(target) {
         // The folder that contained it is gone as well.
         Err(Error::Io { doing, path, source }) if source.kind() == io::ErrorKind::NotFound => {
@@ -64,7 +64,7 @@ pub fn clean(target: &Path, state: Option<&Store>, jobs: usize, progress: &Progr
 }
 
 /// Returns whether the directory that the state lists is missing, as far as its record tells: it is gone, or holds a bundle of another name.
-fn holds_another(site: &Site, state: &Store) -> Result<bool, Error> {
+fn holds_another(site: &Site, state: &DeviceState) -> Result<bool, Error> {
     // A record that is not ours is not examined further: nothing in it is needed here.
     if site.root().is_none() || site.record().is_ok_and(|record| record.is_none()) {
         return Ok(true);
@@ -78,7 +78,7 @@ fn holds_another(site: &Site, state: &Store) -> Result<bool, Error> {
 ///
 /// # Errors
 /// Returns an error if the list cannot be read or written.
-pub fn clean_store(kind: TargetKind, path: &Path, state: Option<&Store>) -> Result<Cleaned, Error> {
+pub fn clean_store(kind: TargetKind, path: &Path, state: Option<&DeviceState>) -> Result<Cleaned, Error> {
     let mut cleaned = Cleaned::default();
     if let Some(state) = state.filter(|_| !path.exists()) {
         cleaned.was_forgotten = state.forget_target(&TargetPlace::of_missing(kind, path)?)?;

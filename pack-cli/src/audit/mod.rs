@@ -69,7 +69,7 @@ pub struct AuditOptions {
 /// Compares the tree at `target` with a bundle, or with the index of the bundle installed there. In the result the old side is the index: a removed
 /// file is missing from the tree, and an added one is extra. Also returns the bundle, as judged.
 ///
-/// `guard` decides from the head whether to trust the index before it is parsed, as [`Guard::judge_taken`] does.
+/// `guard` decides from the head whether to trust the index before it is parsed, as [`Guard::judge_installed`] does.
 ///
 /// # Errors
 /// Returns an error if the bundle or its record is refused, damaged or missing, or if the tree cannot be read or changes during the audit.
@@ -90,7 +90,7 @@ pub fn audit(
     let (judged, index, digests) = match bundle {
         Some(input) => {
             let unopened = input.begin(limits)?;
-            let judged = guard.judge_taken(unopened.head())?;
+            let judged = guard.judge_installed(unopened.head())?;
             let (_, Bundle { index, .. }, _) = options.bases.open(unopened, progress)?;
             // The record of another bundle is of no use here.
             let digests = Digests::kept(&site, &index).ok().flatten();
@@ -98,7 +98,7 @@ pub fn audit(
         }
         None => {
             let dir = site.record()?.ok_or_else(|| no_state(target))?;
-            let judged = guard.judge_taken(&InstallRecord::read_head(&dir, limits)?)?;
+            let judged = guard.judge_installed(&InstallRecord::read_head(&dir, limits)?)?;
             let state = TreeRecord::read_behind(&dir, judged.head.clone())?;
             is_of_another = !state.is_of(&site)?;
             // Only what was unpacked is expected.

@@ -156,7 +156,7 @@ impl Audit {
         if self.bundle.is_some() {
             return Ok(None);
         }
-        let taken = judge.guard().store().taken_to(&self.target)?.filter(|taken| taken.name != name);
+        let taken = judge.guard().state().taken_to(&self.target)?.filter(|taken| taken.name != name);
         Ok(taken.map(|taken| {
             format!(
                 "{target} is {name}, but this device installed {} there: find out who replaced it; to accept it, run `sealift clean {target}`",

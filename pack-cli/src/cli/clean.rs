@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use clap::{Args, ValueHint};
 use sealift::clean::{Cleaned, clean, clean_store};
-use sealift::trust::{Store, TargetKind, TrustOptions};
+use sealift::trust::{DeviceState, TargetKind, TrustOptions};
 
 use super::bundle::jobs;
 use super::escape;
@@ -50,7 +50,7 @@ impl Clean {
         }
         let options = TrustOptions { state: self.state.clone(), ..TrustOptions::default() };
         // Without a state directory there is no list.
-        let state = Store::of_this_process(&options).ok();
+        let state = DeviceState::of_this_process(&options).ok();
         if let (kind @ (TargetKind::Ostree | TargetKind::Composefs), path) = TargetKind::of(&self.target) {
             return self.forget(kind, path, state.as_ref());
         }
@@ -60,7 +60,7 @@ impl Clean {
         Ok(self.print(cleaned)?)
     }
 
-    fn forget(&self, kind: TargetKind, path: &Path, state: Option<&Store>) -> Result<(), Failure> {
+    fn forget(&self, kind: TargetKind, path: &Path, state: Option<&DeviceState>) -> Result<(), Failure> {
         let cleaned = clean_store(kind, path, state)?;
         if cleaned.was_forgotten {
             return Ok(self.print(cleaned)?);

@@ -98,7 +98,7 @@ impl Status {
     fn all(&self, out: &mut dyn Write, json: bool) -> Result<(), Failure> {
         let guard = Guard::load(&self.trust.options())?;
         let mut untold: Vec<Failure> = Vec::new();
-        for known in guard.store().targets()? {
+        for known in guard.state().targets()? {
             let looked = known.and_then(|known| {
                 let present = look(&known)?;
                 let judged = match &present {
@@ -130,7 +130,7 @@ impl Status {
     /// Returns the signers of an installed bundle, and why it is not trusted, if so.
     fn judged(&self, installed: &Installed) -> Result<(Judge, Option<String>), Error> {
         let judge = Judge::by(&self.trust.options())?;
-        let refusal = match judge.judge_taken(&installed.head) {
+        let refusal = match judge.judge_installed(&installed.head) {
             Err(error) if error.kind().is_none() => return Err(error),
             judged => judged.err().map(|error| error.to_string()),
         };

@@ -123,8 +123,8 @@ impl Judge {
     }
 
     /// Judges a bundle as one that is already installed.
-    pub(crate) fn judge_taken(&self, head: &Head) -> Result<(), Error> {
-        self.saw(self.guard.judge_taken(head)?);
+    pub(crate) fn judge_installed(&self, head: &Head) -> Result<(), Error> {
+        self.saw(self.guard.judge_installed(head)?);
         Ok(())
     }
 

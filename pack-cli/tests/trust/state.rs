@@ -5,7 +5,7 @@ use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
 
 use sealift::InstallOptions;
-use sealift::trust::{Store, TrustOptions};
+use sealift::trust::{DeviceState, TrustOptions};
 use sealift::unpack::unpack;
 use sealift::{Error, Progress};
 use sealift_format::{Identity, Kind};
@@ -36,7 +36,7 @@ fn a_floor_only_rises_until_it_is_reset() {
     assert_eq!(desk.refusal(&options(), &older), DOWNGRADE);
     assert_eq!(floor(&desk), Some(7));
 
-    let store = Store::at(desk.path("state"));
+    let store = DeviceState::at(desk.path("state"));
     let forgotten = store.reset_floor("os").expect("it can be written").expect("there was one");
     assert_eq!(forgotten.records()[0].version, 7);
     assert!(store.reset_floor("os").expect("nothing is there").is_none());
@@ -109,7 +109,7 @@ fn a_date_of_one_key_does_not_move_the_time_beyond_the_clock() {
     desk.take(&by_clock, &dated(&desk, ("os", 7), FAR, None, &["a", "b"])).expect("a date to come is no fault");
     assert_eq!(desk.refusal(&by_clock, &next), EXPIRED);
     assert!(desk.judge(&options(), &next).is_ok(), "--time overrides it");
-    let store = Store::at(desk.path("state"));
+    let store = DeviceState::at(desk.path("state"));
     assert!(store.reset_floor("os").is_ok_and(|floors| floors.is_some()));
     assert!(desk.judge(&by_clock, &next).is_ok(), "trust reset forgets it");
 }
@@ -202,7 +202,7 @@ fn every_flipped_bit_of_a_floor_is_said() {
     let desk = Desk::new();
     desk.trust(&["a"]);
     desk.take(&options(), &desk.signed(7, &["a"])).expect("it is trusted");
-    let (store, path) = (Store::at(desk.path("state")), desk.path("state/floors/os"));
+    let (store, path) = (DeviceState::at(desk.path("state")), desk.path("state/floors/os"));
     let good = fs::read(&path).expect("it is there");
     for at in 0..good.len() {
         for bit in 0..8 {
@@ -237,7 +237,7 @@ fn damaged_state_is_never_passed_over() {
     assert!(desk.judge(&options(), &bundle).is_ok());
     // `trust reset` is the way out.
     damage("state/floors/os", b"", &|| {
-        let store = Store::at(desk.path("state"));
+        let store = DeviceState::at(desk.path("state"));
         assert!(store.reset_floor("os").is_ok_and(|floors| floors.is_some()));
         assert!(desk.judge(&options(), &bundle).is_ok());
         desk.write("state/floors/os", "");

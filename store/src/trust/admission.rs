@@ -6,7 +6,7 @@ use std::sync::OnceLock;
 use crate::Site;
 use sealift_format::Head;
 
-use super::store::Held;
+use super::state::Held;
 use super::{Guard, Judged, TargetPlace, bound};
 use crate::Error;
 
@@ -32,7 +32,7 @@ impl Admission {
     /// # Errors
     /// As [`Admission::hold`].
     pub(super) fn check_may_hold(&self) -> Result<(), Error> {
-        if self.is_remembered { self.guard.store().check_may_hold() } else { Ok(()) }
+        if self.is_remembered { self.guard.state().check_may_hold() } else { Ok(()) }
     }
 
     /// Opens the state and proves that it can be written. Nothing of a target is changed before.
@@ -46,7 +46,7 @@ impl Admission {
     fn held(&self) -> Result<Option<&Held>, Error> {
         if self.is_remembered && self.held.get().is_none() {
             // Another thread may have been first; its state is as good.
-            let _ = self.held.set(self.guard.store().hold()?);
+            let _ = self.held.set(self.guard.state().hold()?);
         }
         Ok(self.held.get())
     }

@@ -4,8 +4,8 @@ use sealift_format::Head;
 use sealift_verify::trust::{Claims, Floors, Now, Policy, SignatureState, Verdict};
 
 use super::settings::Settings;
-use super::store::Held;
-use super::{FloorReport, KnownTarget, Places, Store, TargetPlace, TrustOptions, TrustReport, now};
+use super::state::Held;
+use super::{DeviceState, FloorReport, KnownTarget, Places, TargetPlace, TrustOptions, TrustReport, now};
 use crate::Error;
 
 /// The administrator's files and the device's state, ready to judge bundles.
@@ -13,7 +13,7 @@ use crate::Error;
 pub struct Guard {
     settings: Settings,
     places: Places,
-    store: Store,
+    state: DeviceState,
     time: Option<i64>,
     allow_unsigned: bool,
     allow_downgrade: bool,
@@ -44,12 +44,12 @@ impl Guard {
     /// As [`Guard::load`].
     pub fn load_from(options: &TrustOptions, places: Places) -> Result<Self, Error> {
         let settings = Settings::load(options, &places)?;
-        let store = Store::at(places.state(options)?);
-        store.check()?; // report an unreadable state at once
+        let state = DeviceState::at(places.state(options)?);
+        state.check()?; // report an unreadable state at once
         Ok(Self {
             settings,
             places,
-            store,
+            state,
             time: options.time,
             allow_unsigned: options.allow_unsigned,
             allow_downgrade: options.allow_downgrade,
@@ -62,7 +62,7 @@ impl Guard {
     /// Returns [`Error::Trust`] if the bundle must not be used; also returns an error if the floor cannot be read.
     pub fn judge(&self, head: &Head) -> Result<Verdict, Error> {
         let identity = &head.root().identity;
-        let floors = self.store.floors(&identity.name)?;
+        let floors = self.state.floors(&identity.name)?;
         self.judge_above(floors, head)
     }
 
@@ -78,9 +78,9 @@ impl Guard {
     ///
     /// # Errors
     /// Returns [`Error::Trust`] if no key that counts or counted signed it; also returns an error if the floor cannot be read.
-    pub fn judge_taken(&self, head: &Head) -> Result<Judged, Error> {
-        let floors = self.store.floors(&head.root().identity.name)?;
-        let verdict = self.policy(floors).judge_taken(head)?;
+    pub fn judge_installed(&self, head: &Head) -> Result<Judged, Error> {
+        let floors = self.state.floors(&head.root().identity.name)?;
+        let verdict = self.policy(floors).judge_installed(head)?;
         Ok(Judged { head: head.clone(), verdict })
     }
 
@@ -89,7 +89,7 @@ impl Guard {
     /// # Errors
     /// Returns [`Error::Trust`] if too few trusted keys signed it.
     pub fn judge_base(&self, head: &Head) -> Result<Verdict, Error> {
-        let floors = self.store.floors(&head.root().identity.name)?;
+        let floors = self.state.floors(&head.root().identity.name)?;
         Ok(self.policy(floors).judge_base(head)?)
     }
 
@@ -98,7 +98,7 @@ impl Guard {
     pub fn expired_but_for_time(&self, head: &Head) -> Option<i64> {
         self.time?;
         let identity = &head.root().identity;
-        let floors = self.store.floors(&identity.name).unwrap_or_default();
+        let floors = self.state.floors(&identity.name).unwrap_or_default();
         let revoked = self.settings.revoked.value.clone().unwrap_or_default();
         let now = now::now(None, floors.newest_created(&revoked));
         identity.expires.filter(|expires| now.seconds() >= *expires && self.now().seconds() < *expires)
@@ -108,7 +108,7 @@ impl Guard {
     #[must_use]
     pub fn inspect(&self, head: &Head) -> Vec<SignatureState> {
         // If the state cannot be read, which judging reports, the clock alone tells the time.
-        let floors = self.store.floors(&head.root().identity.name).unwrap_or_default();
+        let floors = self.state.floors(&head.root().identity.name).unwrap_or_default();
         self.policy(floors).inspect_head(head)
     }
 
@@ -137,14 +137,14 @@ impl Guard {
         if after != before {
             held.replace(&claims.name, &after)?;
         }
-        tracing::debug!(state = ?self.store.dir(), version = claims.version, "remembered as taken");
+        tracing::debug!(state = ?self.state.dir(), version = claims.version, "remembered as taken");
         Ok(())
     }
 
     /// Returns the state that this guard judges by.
     #[must_use]
-    pub fn store(&self) -> &Store {
-        &self.store
+    pub fn state(&self) -> &DeviceState {
+        &self.state
     }
 
     /// Describes everything that this guard judges by.
@@ -166,7 +166,7 @@ impl Guard {
             compatible_path: device.path,
             compatible: device.value.and_then(|device| device.compatible),
             passed_over: self.places.passed_over()?,
-            state: self.store.dir().to_owned(),
+            state: self.state.dir().to_owned(),
             floors: self.floors(&policy)?,
             now: self.now(),
         })
@@ -174,12 +174,12 @@ impl Guard {
 
     fn floors(&self, policy: &Policy) -> Result<Vec<FloorReport>, Error> {
         let report = |name: String| {
-            let floors = self.store.floors(&name)?;
+            let floors = self.state.floors(&name)?;
             let version = floors.effective(&policy.revoked, policy.thresholds.for_name(&name));
             let newest_created = floors.newest_created(&policy.revoked);
             Ok(FloorReport { name, version, newest_created, records: floors.records().to_vec() })
         };
-        self.store.names()?.into_iter().map(report).collect()
+        self.state.names()?.into_iter().map(report).collect()
     }
 
     /// Returns the moment of its judgements, except for names of which a newer bundle was installed.

@@ -1,6 +1,6 @@
 //! Trust on a device: the administrator's files, and the state kept between bundles.
 //!
-//! [`Guard`] judges a bundle's head by the files that [`Places`] finds and by what the [`Store`] remembers, and turns it into a [`Trusted`].
+//! [`Guard`] judges a bundle's head by the files that [`Places`] finds and by what the [`DeviceState`] remembers, and turns it into a [`Trusted`].
 //! Extracting consumes that; installing also commits the bundle's version.
 
 mod admission;
@@ -12,7 +12,7 @@ mod places;
 mod records;
 mod report;
 mod settings;
-mod store;
+mod state;
 mod targets;
 mod trusted;
 
@@ -26,6 +26,6 @@ pub use report::{FloorReport, TrustReport};
 pub use sealift_verify::trust::{
     FloorRecord, Now, NowSource, SignatureState, SignerLine, Since, Standing, TimeError, Utc, Verdict,
 };
-pub use store::{Store, reset_floor};
+pub use state::{DeviceState, reset_floor};
 pub use targets::{KnownTarget, TargetKind, TargetPlace};
 pub use trusted::Trusted;

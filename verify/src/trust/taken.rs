@@ -14,7 +14,7 @@ impl Policy {
     ///
     /// # Errors
     /// Returns an error if a signature that is malformed or does not fit; or none is of such a key.
-    pub fn judge_taken(&self, head: &Head) -> Result<Verdict, Error> {
+    pub fn judge_installed(&self, head: &Head) -> Result<Verdict, Error> {
         kernel_signature::of_head(head)?;
         let claims = Claims::of(head);
         let states = self.inspect(&claims, head.signed(), &signatures(head));

@@ -29,7 +29,7 @@ use crate::{Error, Progress};
 
 /// Compares a store with a bundle, or with its record of the bundles installed into it.
 ///
-/// `guard` decides by each bundle's head whether its index is to be believed, as [`Guard::judge_taken`] does; the judgements come with the result.
+/// `guard` decides by each bundle's head whether its index is to be believed, as [`Guard::judge_installed`] does; the judgements come with the result.
 /// Extra objects are searched for only if the store has no images other than those of the audited trees.
 ///
 /// # Errors
@@ -90,7 +90,7 @@ struct Held {
 
 impl Held {
     fn of_kept(repo: &Repo, name: &str, guard: &Guard) -> Result<Option<Self>, Error> {
-        let loaded = StoreRecord::load_judged(repo, name, |head| guard.judge_taken(head))?;
+        let loaded = StoreRecord::load_judged(repo, name, |head| guard.judge_installed(head))?;
         let is_sealed = records(repo).is_sealed(name);
         Ok(loaded.map(|(judged, StoreRecord { index, found, .. })| Self { judged, index, found, is_sealed }))
     }
@@ -103,7 +103,7 @@ impl Held {
         progress: &Progress,
     ) -> Result<Self, Error> {
         let unopened = input.begin(limits)?;
-        let judged = guard.judge_taken(unopened.head())?;
+        let judged = guard.judge_installed(unopened.head())?;
         let (_, Bundle { head, index, .. }, _) = bases.open(unopened, progress)?;
         let name = &head.root().identity.name;
         // Names of objects that it shares with what was recorded: for paths, and to rebuild images, which are compared.

@@ -62,7 +62,7 @@ pub enum Checked {
 /// Mounts an imported tree read-only at the directory `mountpoint`. Its name is that of the bundle, followed by a slash and the name of the ref;
 /// the bundle's name suffices if the store has one tree of it.
 ///
-/// `guard` decides by the recorded head whether the bundle is to be trusted, as [`Guard::judge_taken`] does; the judgement comes with the result.
+/// `guard` decides by the recorded head whether the bundle is to be trusted, as [`Guard::judge_installed`] does; the judgement comes with the result.
 ///
 /// # Errors
 /// Returns an error if the store has no such tree, if the bundle is refused, if the image or an object is missing or does not match the bundle, or
@@ -87,7 +87,7 @@ pub fn mount(
         return Err(unfit(format!("no bundle named {} is installed there; installed: {held}", bundle.escape_debug())));
     };
     tracing::debug!(path = %records(&repo).head_path(bundle).display(), "judged by the install record");
-    let judged = guard.judge_taken(&kept.head)?;
+    let judged = guard.judge_installed(&kept.head)?;
     let (tree, image) = find(&kept, &repo, reference).map_err(unfit)?;
     let directory = open(mountpoint, OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC, Permissions::empty());
     let directory = directory.map_err(|error| Error::io("open", mountpoint, error))?;

@@ -28,7 +28,7 @@ use crate::{Error, Phase, Progress};
 
 /// Compares a repository with a bundle, or with its record of the bundles installed into it. Other commits and objects are ignored.
 ///
-/// `guard` decides by each bundle's head whether its index is to be believed, before that is parsed, as [`Guard::judge_taken`] does; the judgements
+/// `guard` decides by each bundle's head whether its index is to be believed, before that is parsed, as [`Guard::judge_installed`] does; the judgements
 /// come with the result. The record does not say where a ref was put: it counts as present if a ref of this name is, whether the repository's own,
 /// a remote's or the collection's.
 ///
@@ -46,12 +46,13 @@ pub fn audit(
     let (mut judged, mut held) = (Vec::new(), Vec::new());
     if let Some(input) = bundle {
         let unopened = input.begin(limits)?;
-        judged.push(guard.judge_taken(unopened.head())?);
+        judged.push(guard.judge_installed(unopened.head())?);
         let (_, bundle, _) = options.bases.open(unopened, progress)?;
         held.push((bundle.head, bundle.index));
     } else {
         for name in kept_names(repo.path(), records(&repo).names()?, &options.names)? {
-            let loaded = records(&repo).load_judged(&name, |head| guard.judge_taken(head), |_, record| Ok(record))?;
+            let loaded =
+                records(&repo).load_judged(&name, |head| guard.judge_installed(head), |_, record| Ok(record))?;
             let Some((bundle, InstallRecord { head, index })) = loaded else { continue };
             judged.push(bundle);
             held.push((head, index));

@@ -127,7 +127,7 @@ function dump(part) {
     const row = [...part.subarray(at, at + DUMPED_ROW)];
     const digits = row.map((byte) => byte.toString(16).padStart(2, "0")).join(" ");
     const letters = row.map((byte) => (byte >= 0x20 && byte < 0x7f ? String.fromCharCode(byte) : ".")).join("");
-    lines.push(`${at.toString(16).padStart(6, "0")}  ${digits.padEnd(DUMPED_ROW * 3 - 1)}  ${letters}`);
+    lines.push(`${at.toString(16).padStart(4, "0")}  ${digits.padEnd(DUMPED_ROW * 3 - 1)}  ${letters}`);
   }
   return lines.join("\n");
 }

@@ -157,6 +157,6 @@ td:nth-child(2) { width: 100%; }
   dd { margin-bottom: .5rem; }
 }
 @container (max-width: 24rem) {
-  pre.bytes { font-size: .58rem; }
+  pre.bytes { font-size: .56rem; padding: .4rem; }
 }
 `;

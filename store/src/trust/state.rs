@@ -22,7 +22,7 @@ const TARGETS: &str = "targets";
 
 /// The state's folder. A missing folder is the empty state.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Store {
+pub struct DeviceState {
     dir: PathBuf,
 }
 
@@ -34,7 +34,7 @@ pub(super) struct Held {
     targets: StateDir,
 }
 
-impl Store {
+impl DeviceState {
     /// Returns the state in `dir`.
     #[must_use]
     pub fn at(dir: impl Into<PathBuf>) -> Self {
@@ -170,7 +170,7 @@ impl Store {
     /// Checks the same, as far as that can be told without writing.
     ///
     /// # Errors
-    /// As [`Store::hold`].
+    /// As [`DeviceState::hold`].
     pub(super) fn check_may_hold(&self) -> Result<(), Error> {
         check_may_create(&self.dir)?;
         for name in [FLOORS, TARGETS] {
@@ -240,5 +240,5 @@ fn read_target(folder: &StateDir, name: &str) -> Result<Option<KnownTarget>, Err
 /// # Errors
 /// Returns an error if the state's location is unknown, or if it cannot be written.
 pub fn reset_floor(options: &TrustOptions, name: &str) -> Result<Option<Floors>, Error> {
-    Store::of_this_process(options)?.reset_floor(name)
+    DeviceState::of_this_process(options)?.reset_floor(name)
 }
