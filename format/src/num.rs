@@ -1,5 +1,7 @@
 //! Sizes of memory and numbers of the format: the one place that says which of each other's they always hold.
 
+use crate::Error;
+
 // Both are true wherever Rust has a standard library, and the code of this crate stands on them.
 const _: () = assert!(usize::BITS >= u32::BITS, "a row's number is an index");
 const _: () = assert!(usize::BITS <= u64::BITS, "a length in memory is a number of the format");
@@ -25,6 +27,14 @@ pub const fn wide(len: usize) -> u64 {
 #[inline]
 pub fn up_to(len: u64, most: usize) -> usize {
     usize::try_from(len).map_or(most, |len| len.min(most))
+}
+
+/// A length or count in memory as a number of the format, whose field has 32 bits.
+///
+/// # Errors
+/// Returns an error that says `what` it is if it does not fit.
+pub fn fit(len: usize, what: &'static str) -> Result<u32, Error> {
+    crate::bytes::fit(len, what)
 }
 
 /// A length or place in a file as one in memory, for programs that run on 64 bits alone.

@@ -22,7 +22,7 @@ use crate::Error;
 ///
 /// let progress = Progress::default();
 /// let source = Source::open_spec("src".as_ref(), &SourceOptions::default(), 2)?;
-/// let wanted = vec![Want::Id; usize::try_from(source.content_count())?];
+/// let wanted = vec![Want::Id; source.content_count()];
 /// let found = std::thread::scope(|scope| {
 ///     let work = scope.spawn(|| hash_contents(&source, &wanted, 2, &progress));
 ///     while !work.is_finished() {

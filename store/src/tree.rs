@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::collections::hash_map::Entry;
 
 use sealift_format::name::component_fault;
-use sealift_format::num::at;
+use sealift_format::num::{at, wide};
 use sealift_format::walk::TreeOrder;
 use sealift_format::{Attributes, Device, FileType, Xattrs};
 
@@ -20,7 +20,7 @@ pub struct Tree {
     directories: Vec<DirectoryNode>,
     names: Vec<u8>,
     attributes: Vec<Attributes>,
-    attribute_rows: HashMap<Attributes, u32>,
+    attribute_rows: HashMap<Attributes, usize>,
     targets: Vec<Box<[u8]>>,
 }
 
@@ -39,6 +39,13 @@ pub struct Metadata {
     pub mtime_ns: u32,
     /// Extended attributes.
     pub xattrs: Xattrs,
+}
+
+impl Metadata {
+    fn attributes(self, file_type: FileType) -> Attributes {
+        let mode = file_type.bits() | self.permissions & 0o7777;
+        Attributes { mode, uid: self.uid, gid: self.gid, xattrs: self.xattrs }
+    }
 }
 
 /// The type of a new file.
@@ -80,7 +87,7 @@ pub struct Visited {
 
 #[derive(Clone, Copy, Debug)]
 pub struct Node {
-    pub attributes: u32,
+    pub attributes: usize,
     pub mtime_ns: u32,
     pub mtime: i64,
     pub kind: NodeKind,
@@ -126,24 +133,25 @@ pub struct Child {
     pub node: NodeId,
 }
 
-fn number(at: usize) -> u32 {
-    u32::try_from(at).unwrap_or(u32::MAX)
+/// Returns the number of the row after so many others.
+fn number(rows: usize) -> Result<u32, &'static str> {
+    u32::try_from(rows).map_err(|_| "is one too many: a tree has more than 2^32 files")
 }
 
 impl Tree {
     /// Returns a tree that is an empty directory.
     #[must_use]
     pub fn new(root: Metadata) -> Self {
-        let mut tree = Self {
-            nodes: Vec::new(),
+        let (mtime, mtime_ns) = (root.mtime, root.mtime_ns);
+        let attributes = root.attributes(FileType::Directory);
+        Self {
+            nodes: vec![Node { attributes: 0, mtime, mtime_ns, kind: NodeKind::Directory(0) }],
             directories: vec![DirectoryNode::default()],
             names: Vec::new(),
-            attributes: Vec::new(),
-            attribute_rows: HashMap::new(),
+            attribute_rows: HashMap::from([(attributes.clone(), 0)]),
+            attributes: vec![attributes],
             targets: Vec::new(),
-        };
-        tree.push_node(FileType::Directory, root, NodeKind::Directory(0));
-        tree
+        }
     }
 
     /// Adds a file to a directory and returns its number, or what is wrong with the name.
@@ -160,20 +168,24 @@ impl Tree {
         let name = self.store_name(name)?;
         let (file_type, kind) = match node {
             NewNode::Directory => {
+                let own = number(self.directories.len())?;
                 self.directories.push(DirectoryNode { parent: Some(directory), name, children: Vec::new() });
-                (FileType::Directory, NodeKind::Directory(number(self.directories.len() - 1)))
+                (FileType::Directory, NodeKind::Directory(own))
             }
             NewNode::Regular { content } => (FileType::Regular, NodeKind::Regular { content }),
             NewNode::Symlink(target) => {
+                let own = number(self.targets.len())?;
                 self.targets.push(target);
-                (FileType::Symlink, NodeKind::Symlink(number(self.targets.len() - 1)))
+                (FileType::Symlink, NodeKind::Symlink(own))
             }
             NewNode::CharDevice(device) => (FileType::CharDevice, NodeKind::Device(device)),
             NewNode::BlockDevice(device) => (FileType::BlockDevice, NodeKind::Device(device)),
             NewNode::Fifo => (FileType::Fifo, NodeKind::Plain),
             NewNode::Socket => (FileType::Socket, NodeKind::Plain),
         };
-        let node = self.push_node(file_type, metadata, kind);
+        let (node, mtime, mtime_ns) = (number(self.nodes.len())?, metadata.mtime, metadata.mtime_ns);
+        let attributes = self.attribute_row(metadata.attributes(file_type));
+        self.nodes.push(Node { attributes, mtime, mtime_ns, kind });
         self.directories[at(directory)].children.push(Child { name, node });
         Ok(node)
     }
@@ -209,17 +221,18 @@ impl Tree {
     pub fn map_metadata(&mut self, mut change: impl FnMut(&mut Metadata)) {
         for node in 0..self.nodes.len() {
             let mut metadata = self.metadata(node);
-            let file_type = self.attributes[at(self.nodes[node].attributes)].file_type();
+            let file_type = self.attributes[self.nodes[node].attributes].file_type();
             change(&mut metadata);
-            let row = self.attribute_row(file_type, &mut metadata);
+            let (mtime, mtime_ns) = (metadata.mtime, metadata.mtime_ns);
+            let row = self.attribute_row(metadata.attributes(file_type));
             let node = &mut self.nodes[node];
-            (node.attributes, node.mtime, node.mtime_ns) = (row, metadata.mtime, metadata.mtime_ns);
+            (node.attributes, node.mtime, node.mtime_ns) = (row, mtime, mtime_ns);
         }
     }
 
     fn metadata(&self, node: usize) -> Metadata {
         let node = &self.nodes[node];
-        let attributes = &self.attributes[at(node.attributes)];
+        let attributes = &self.attributes[node.attributes];
         Metadata {
             permissions: attributes.mode & 0o7777,
             uid: attributes.uid,
@@ -233,28 +246,16 @@ impl Tree {
     /// Sets a node's extended attributes.
     pub fn set_xattrs(&mut self, node: NodeId, xattrs: Xattrs) {
         let node = at(node);
-        let mut metadata = Metadata { xattrs, ..self.metadata(node) };
-        let file_type = self.attributes[at(self.nodes[node].attributes)].file_type();
-        self.nodes[node].attributes = self.attribute_row(file_type, &mut metadata);
+        let file_type = self.attributes[self.nodes[node].attributes].file_type();
+        let metadata = Metadata { xattrs, ..self.metadata(node) };
+        self.nodes[node].attributes = self.attribute_row(metadata.attributes(file_type));
     }
 
-    fn push_node(&mut self, file_type: FileType, mut metadata: Metadata, kind: NodeKind) -> NodeId {
-        let attributes = self.attribute_row(file_type, &mut metadata);
-        self.nodes.push(Node { attributes, mtime: metadata.mtime, mtime_ns: metadata.mtime_ns, kind });
-        number(self.nodes.len() - 1)
-    }
-
-    fn attribute_row(&mut self, file_type: FileType, metadata: &mut Metadata) -> u32 {
-        let attributes = Attributes {
-            mode: file_type.bits() | metadata.permissions & 0o7777,
-            uid: metadata.uid,
-            gid: metadata.gid,
-            xattrs: std::mem::take(&mut metadata.xattrs),
-        };
+    fn attribute_row(&mut self, attributes: Attributes) -> usize {
         match self.attribute_rows.entry(attributes) {
             Entry::Occupied(entry) => *entry.get(),
             Entry::Vacant(entry) => {
-                let row = number(self.attributes.len());
+                let row = self.attributes.len();
                 self.attributes.push(entry.key().clone());
                 *entry.insert(row)
             }
@@ -265,11 +266,11 @@ impl Tree {
         if let Some(fault) = component_fault(name) {
             return Err(fault);
         }
-        let Ok(at) = u32::try_from(self.names.len()) else {
+        let (Ok(at), Ok(len)) = (u32::try_from(self.names.len()), u8::try_from(name.len())) else {
             return Err("is one too many: all names of a tree have more than 4 GiB");
         };
         self.names.extend(name);
-        Ok(Name { at, len: u8::try_from(name.len()).unwrap_or(u8::MAX) })
+        Ok(Name { at, len })
     }
 
     /// Calls `visit` for the root and for each name below it, in tree order (core 6.1).
@@ -317,7 +318,7 @@ impl Tree {
     /// Returns the attributes of a node.
     #[must_use]
     pub fn attributes(&self, node: &Node) -> &Attributes {
-        &self.attributes[at(node.attributes)]
+        &self.attributes[node.attributes]
     }
 
     /// Returns the entries of a directory, sorted by name once the tree is sorted.
@@ -357,7 +358,7 @@ impl Tree {
 
     /// Returns the number of names.
     pub fn entry_count(&self) -> u64 {
-        self.directories.iter().map(|directory| u64::from(number(directory.children.len()))).sum()
+        self.directories.iter().map(|directory| wide(directory.children.len())).sum()
     }
 
     /// Returns the path of a directory below the root; empty for the root.

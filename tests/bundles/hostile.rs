@@ -309,7 +309,7 @@ fn numbers_at_the_edges_of_delta_bundles_are_no_panic() {
         let base = open_whole(&base.bytes).expect("it is taken").index;
         let Opened::Delta(delta) = open(&vector.bytes, &[usize::MAX]).expect("it is taken") else { panic!("{name}") };
         each_edge(&mut delta.head.signed()[32..].to_vec(), |bytes| drop(Root::parse(bytes)));
-        each_edge(&mut delta.difference.encode(), |bytes| {
+        each_edge(&mut delta.difference.encode().expect("it fits"), |bytes| {
             let parsed = Difference::parse(bytes, ENTRIES_MAX, INDEX_LEN);
             drop(parsed.and_then(|difference| difference.apply(&[&base])));
         });

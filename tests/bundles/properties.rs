@@ -435,7 +435,7 @@ fn delta(folder: &Path) {
     let Ok(Opened::Delta(delta)) = open(&bytes, &[usize::MAX]) else { panic!("it is no delta bundle") };
     targets::difference(&targets::difference_input(
         open_whole(&old).expect("it is sound").index.bytes(),
-        &delta.difference.encode(),
+        &delta.difference.encode().expect("it fits"),
     ));
     let whole = complete(delta, &bytes, &[&old]).expect("it fits its base");
     assert!(whole.index == wanted);

@@ -69,7 +69,7 @@ fn of_delta(vector: &Vector, all: &[Vector], delta: &Delta) -> Vec<Seed> {
     let seed = |target, bytes| (target, vector.name.clone(), bytes);
     vec![
         seed("preamble_head", delta.head.encode()),
-        seed("difference", difference_input(base.index.bytes(), &delta.difference.encode())),
+        seed("difference", difference_input(base.index.bytes(), &delta.difference.encode().expect("it fits"))),
         seed("opener", [&[0, 7, 100, 255][..], &vector.bytes].concat()),
     ]
 }

@@ -187,7 +187,7 @@ pub fn difference(data: &[u8]) {
     let mut bytes = data;
     let Some(base) = part(&mut bytes) else { return };
     let Ok(difference) = Difference::parse(bytes, ENTRIES_MAX, INDEX_LEN) else { return };
-    assert_eq!(difference.encode(), bytes);
+    assert_eq!(difference.encode().as_deref(), Ok(bytes));
     list(&difference);
     let Ok(base) = Index::parse(base.to_vec(), ENTRIES_MAX) else { return };
     if let Ok(made) = difference.apply(&[&base]) {

@@ -5,14 +5,13 @@ use alloc::string::{String, ToString as _};
 use alloc::vec::Vec;
 
 use crate::attributes::{Attributes, FileType};
-use crate::bytes::fit;
+use crate::bytes::{Widths, fit};
 use crate::index::{Directory, Entry, Index, Inode, InodeKind, Object};
 use crate::num::at;
 use crate::walk::{TreeOrder, pairs};
 use crate::{BaseObject, Error, Row, Rows, Table as _};
 
 use super::names::put_name;
-use super::number;
 use super::ostree;
 use super::times::{new_time, usual_changes};
 use super::{BaseRef, Changed, Content, Difference, Edit, EditedKind, EditedRef, NewFile, Op, Reference};
@@ -69,6 +68,7 @@ impl Difference {
             object_of,
             attribute_rows: BTreeMap::new(),
             leads: pairing.leads(),
+            widths: Widths::default(),
             edit_of: alloc::vec![NONE; wanted.inodes().len()],
             is_used: Vec::new(),
             difference: Self {
@@ -103,7 +103,7 @@ impl Difference {
             }
             writer.difference.ostree = Some(commits);
         }
-        Ok(writer.finish())
+        writer.finish().map_err(|error| error.to_string())
     }
 }
 
@@ -230,6 +230,7 @@ struct Writer<'a> {
     /// For each edit whether it says something, or something below it does.
     is_used: Vec<bool>,
     difference: Difference,
+    widths: Widths,
 }
 
 impl<'a> Writer<'a> {
@@ -291,8 +292,9 @@ impl<'a> Writer<'a> {
 
     fn push(&mut self, parent: Option<u32>, name: &[u8], op: Op) -> u32 {
         let difference = &mut self.difference;
-        let edit = number(difference.edits.len());
-        let (name_at, name_len) = (number(difference.names.len()), u8::try_from(name.len()).unwrap_or(u8::MAX));
+        let edit = self.widths.fit(difference.edits.len(), "the number of edits");
+        let name_at = self.widths.fit(difference.names.len(), "the length of all names");
+        let name_len = self.widths.fit(name.len(), "the length of a name");
         put_name(&mut difference.names, name);
         difference.edits.push(Edit { name_at, name_len, parent, first_edit: 0, block_len: 0, op });
         self.is_used.push(op != Op::Within);
@@ -355,22 +357,26 @@ impl<'a> Writer<'a> {
 
     fn symlink(&mut self, target: &[u8]) -> u32 {
         let difference = &mut self.difference;
-        difference.symlinks.push((number(difference.targets.len()), number(target.len())));
+        let row = self.widths.fit(difference.symlinks.len(), "the number of symbolic links");
+        let start = self.widths.fit(difference.targets.len(), "the length of all targets");
+        let len = self.widths.fit(target.len(), "the length of a symbolic link's target");
+        difference.symlinks.push((start, len));
         difference.targets.extend(target);
-        number(difference.symlinks.len() - 1)
+        row
     }
 
     fn attribute_row(&mut self, attributes: &'a Attributes) -> u32 {
-        let rows = &mut self.difference.attributes;
+        let (rows, widths) = (&mut self.difference.attributes, &mut self.widths);
         *self.attribute_rows.entry(attributes).or_insert_with(|| {
             rows.push(attributes.clone());
-            number(rows.len() - 1)
+            widths.fit(rows.len() - 1, "the number of attribute rows")
         })
     }
 
     /// Leaves out the directories below which nothing changes, and gives the edits their numbers.
-    fn finish(self) -> Difference {
-        let Self { mut difference, is_used, edit_of, .. } = self;
+    fn finish(self) -> Result<Difference, Error> {
+        let Self { mut difference, is_used, edit_of, widths, .. } = self;
+        widths.check()?;
         let mut numbers = alloc::vec![NONE; is_used.len()];
         let mut used = 0;
         for (number, is_used) in numbers.iter_mut().zip(&is_used) {
@@ -382,9 +388,9 @@ impl<'a> Writer<'a> {
         let mut edits: Vec<Edit> = Vec::with_capacity(at(used));
         let mut names = Vec::new();
         for (edit, _) in difference.edits.iter().zip(is_used).filter(|(_, is_used)| *is_used) {
-            let own = number(edits.len());
+            let own = fit(edits.len(), "the number of edits")?;
             let name = difference.name(edit);
-            let mut edit = Edit { name_at: number(names.len()), ..*edit };
+            let mut edit = Edit { name_at: fit(names.len(), "the length of all names")?, ..*edit };
             put_name(&mut names, name);
             if let Op::Linked(link) | Op::Relinked(link) = &mut edit.op {
                 *link = numbers[at(edit_of[at(*link)])];
@@ -405,6 +411,6 @@ impl<'a> Writer<'a> {
             }
         }
         (difference.edits, difference.names) = (edits, names);
-        difference
+        Ok(difference)
     }
 }

@@ -3,11 +3,12 @@
 use alloc::vec::Vec;
 
 use crate::attributes::FileType;
-use crate::bytes::{put_planes, put_section};
+use crate::bytes::{Widths, fit, put_planes, put_section};
 use crate::num::wide;
+use crate::{Error, Object, Table as _};
 
 use super::reference::Rows;
-use super::{Changed, Content, Difference, EditedKind, Op, Reference, number};
+use super::{Changed, Content, Difference, EditedKind, Op, Reference};
 
 /// Codes of [`Op`], delta 5.4.
 pub(super) mod code {
@@ -42,17 +43,18 @@ struct Columns {
 }
 
 impl Columns {
-    fn add(&mut self, difference: &Difference, op: Op) {
+    fn add(&mut self, difference: &Difference, op: Op) -> Result<(), Error> {
         if let Some(file) = op.new_file() {
-            self.add_parts(difference, Some(file.attributes), Some(file.mtime), Some(file.content));
+            self.add_parts(difference, Some(file.attributes), Some(file.mtime), Some(file.content))?;
         }
         if let Op::Changed(changed) = op {
             if changed.attributes.is_none() {
                 self.types.push(type_code(changed.file_type));
             }
-            self.add_parts(difference, changed.attributes, changed.mtime, changed.content);
+            self.add_parts(difference, changed.attributes, changed.mtime, changed.content)?;
         }
         self.links.extend(op.link());
+        Ok(())
     }
 
     fn add_parts(
@@ -61,7 +63,7 @@ impl Columns {
         attributes: Option<u32>,
         mtime: Option<(i64, u32)>,
         content: Option<Content>,
-    ) {
+    ) -> Result<(), Error> {
         self.attributes.extend(attributes);
         self.mtimes.extend(mtime.map(|mtime| mtime.0));
         self.mtime_ns.extend(mtime.map(|mtime| mtime.1));
@@ -69,7 +71,7 @@ impl Columns {
             Some(Content::Regular(object)) => self.regulars.push(object),
             Some(Content::Symlink(symlink)) => {
                 let target = difference.symlink_target(symlink);
-                self.target_lens.push(u16::try_from(target.len()).unwrap_or(u16::MAX));
+                self.target_lens.push(fit(target.len(), "the length of a symbolic link's target")?);
                 self.targets.extend(target);
             }
             Some(Content::Device(device)) => {
@@ -78,6 +80,7 @@ impl Columns {
             }
             Some(Content::Directory | Content::Plain) | None => {}
         }
+        Ok(())
     }
 }
 
@@ -114,89 +117,93 @@ fn put_times<'a>(out: &mut Vec<u8>, times: impl Iterator<Item = &'a (i64, u32)> 
     put_planes(out, times.map(|time| time.1.to_le_bytes()));
 }
 
-fn put_ref(out: &mut Vec<u8>, is_commit: bool, name: &str) {
+fn put_ref(out: &mut Vec<u8>, widths: &mut Widths, is_commit: bool, name: &str) {
     out.push(u8::from(is_commit));
-    out.push(u8::try_from(name.len()).unwrap_or(u8::MAX));
+    out.push(widths.fit(name.len(), "the length of a ref's name"));
     out.extend(name.as_bytes());
 }
 
-fn put_count16(out: &mut Vec<u8>, count: usize) {
-    out.extend(u16::try_from(count).unwrap_or(u16::MAX).to_le_bytes());
+fn put_ref_count(out: &mut Vec<u8>, widths: &mut Widths, count: usize) {
+    out.extend(widths.fit::<u16>(count, "the number of refs").to_le_bytes());
 }
 
 impl Difference {
     /// Returns the difference's bytes.
-    #[must_use]
-    pub fn encode(&self) -> Vec<u8> {
+    ///
+    /// # Errors
+    /// Returns an error if something is longer, or there is more of it, than the format can store.
+    pub fn encode(&self) -> Result<Vec<u8>, Error> {
         let mut columns = Columns::default();
         for edit in &self.edits {
-            columns.add(self, edit.op);
+            columns.add(self, edit.op)?;
             if edit.op.has_block() {
                 columns.block_lens.push(edit.block_len);
             }
         }
-        let mut out = Vec::new();
-        let mut section = |id: u16, write: &dyn Fn(&mut Vec<u8>)| {
+        let (mut out, mut widths) = (Vec::new(), Widths::default());
+        let object_rows = self.object_rows()?;
+        let mut section = |id: u16, write: &dyn Fn(&mut Vec<u8>, &mut Widths)| {
             let mut payload = Vec::new();
-            write(&mut payload);
+            write(&mut payload, &mut widths);
             put_section(&mut out, id, true, &payload);
         };
-        section(1, &|p| {
+        section(1, &|p, w| {
             p.extend(self.base_objects.to_le_bytes());
-            put_count16(p, self.base_refs.len());
-            self.base_refs.iter().for_each(|base| put_ref(p, base.is_commit, &base.name));
+            put_ref_count(p, w, self.base_refs.len());
+            self.base_refs.iter().for_each(|base| put_ref(p, w, base.is_commit, &base.name));
         });
-        section(2, &|p| {
-            put_count16(p, self.refs.len());
+        section(2, &|p, w| {
+            put_ref_count(p, w, self.refs.len());
             for edited in &self.refs {
-                put_ref(p, !matches!(edited.kind, EditedKind::Tree(_)), &edited.name);
-                p.extend(edited.from.map_or(0, |from| from.saturating_add(1)).to_le_bytes());
+                put_ref(p, w, !matches!(edited.kind, EditedKind::Tree(_)), &edited.name);
+                p.extend(edited.from.map_or(0, |from| from + 1).to_le_bytes());
             }
         });
-        section(3, &|p| {
+        section(3, &|p, _| {
             p.extend(wide(self.edits.len()).to_le_bytes());
             p.extend(self.edits.iter().map(|edit| op_code(edit.op)));
             p.extend(&self.names);
         });
-        section(4, &|p| {
+        section(4, &|p, _| {
             p.extend(&columns.types);
             put_u32s(p, &columns.attributes);
             put_planes(p, columns.mtimes.iter().map(|time| time.to_le_bytes()));
             put_u32s(p, &columns.mtime_ns);
         });
-        section(5, &|p| put_u32s(p, &columns.block_lens));
-        section(6, &|p| self.object_rows().put(p, columns.regulars.iter().copied()));
-        section(7, &|p| {
+        section(5, &|p, _| put_u32s(p, &columns.block_lens));
+        section(6, &|p, _| object_rows.put(p, columns.regulars.iter().copied()));
+        section(7, &|p, _| {
             put_planes(p, columns.target_lens.iter().map(|len| len.to_le_bytes()));
             p.extend(&columns.targets);
         });
-        section(8, &|p| {
+        section(8, &|p, _| {
             put_u32s(p, &columns.majors);
             put_u32s(p, &columns.minors);
         });
-        section(9, &|p| put_u32s(p, &columns.links));
-        section(10, &|p| {
-            p.extend(number(self.times.len()).to_le_bytes());
+        section(9, &|p, _| put_u32s(p, &columns.links));
+        section(10, &|p, w| {
+            p.extend(w.fit::<u32>(self.times.len(), "the number of changes of time").to_le_bytes());
             put_times(p, self.times.iter().map(|change| &change.from));
             put_times(p, self.times.iter().map(|change| &change.to));
         });
-        section(11, &|p| {
-            p.extend(number(self.attributes.len()).to_le_bytes());
+        section(11, &|p, w| {
+            p.extend(w.fit::<u32>(self.attributes.len(), "the number of attribute rows").to_le_bytes());
             self.attributes.iter().for_each(|row| row.encode(p));
         });
-        section(12, &|p| {
+        section(12, &|p, _| {
             p.extend(wide(self.objects.len()).to_le_bytes());
             put_planes(p, self.objects.iter().map(|object| object.size.to_le_bytes()));
             p.extend(self.objects.iter().flat_map(|object| object.id));
         });
-        section(13, &|p| p.extend(self.verity));
+        section(13, &|p, _| p.extend(self.verity));
         if let Some(ostree) = &self.ostree {
-            section(14, &|p| ostree.encode(self, p));
+            section(14, &|p, w| ostree.encode((self, object_rows), p, w));
         }
-        out
+        widths.check()?;
+        Ok(out)
     }
 
-    pub(super) fn object_rows(&self) -> Rows {
-        Rows { carried: number(self.objects.len()), base: self.base_objects }
+    fn object_rows(&self) -> Result<Rows, Error> {
+        Ok(Rows { carried: fit(self.objects.len(), Object::COUNT)?, base: self.base_objects })
     }
 }

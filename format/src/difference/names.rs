@@ -20,7 +20,7 @@ impl Names {
         let end = reader.rest().iter().take(256).position(|byte| *byte == 0);
         let Some((len, byte_len)) = end.and_then(|len| Some((len, u8::try_from(len).ok()?))) else {
             if reader.rest().contains(&0) {
-                return Err(Error::Path { entry: number(self.lens.len()), what: "has more than 255 bytes" });
+                return Err(Error::Path { entry: number(self.lens.len())?, what: "has more than 255 bytes" });
             }
             return Err(reader.malformed("a name does not end"));
         };

@@ -80,7 +80,7 @@ impl Difference {
         let shapes = parse_changes(changes, &rows.ops, &attributes, &mut used)?;
         let (symlinks, targets) = parse_targets(symlinks, count(&shapes, Shape::has_symlink))?;
         let steps = column(regulars, count(&shapes, Shape::has_regular))?;
-        let object_rows = Rows { carried: number(objects.len()), base: base_objects };
+        let object_rows = Rows { carried: number(objects.len())?, base: base_objects };
         let contents = Contents {
             block_lens: column(directories, count(&shapes, Shape::has_block))?.into_iter(),
             regulars: used.objects(object_rows, steps)?.into_iter(),
@@ -109,7 +109,7 @@ impl Difference {
             }
             let objects = used.objects(object_rows, section.object_steps)?;
             let (symlinks_before, targets_before) =
-                (number(difference.symlinks.len()), number(difference.targets.len()));
+                (number(difference.symlinks.len())?, number(difference.targets.len())?);
             difference.symlinks.extend(section.symlinks.iter().map(|(start, len)| (start + targets_before, *len)));
             difference.targets.extend(section.targets);
             let own = difference.ostree.insert(section.difference);
@@ -224,7 +224,7 @@ type Span = (u32, u32);
 fn parse_targets(mut reader: Reader<'_>, count: usize) -> Result<(Vec<Span>, Vec<u8>), Error> {
     let mut lens = reader.clone();
     lens.planes::<2>(count)?;
-    let (targets, start) = (lens.rest().to_vec(), number(lens.position()));
+    let (targets, start) = (lens.rest().to_vec(), number(lens.position())?);
     let mut spans = parse_symlinks(&mut reader, count)?;
     reader.finish()?;
     spans.iter_mut().for_each(|(target_at, _)| *target_at -= start);

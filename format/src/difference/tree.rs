@@ -45,7 +45,7 @@ impl Difference {
                 self.refs.push(EditedRef { name, from, kind });
                 continue;
             }
-            let root = number(self.edits.len());
+            let root = number(self.edits.len())?;
             let Some(edit) = next(None) else {
                 return Err(row_fault("the root of a ref is missing", self.edits.len()));
             };
@@ -63,7 +63,7 @@ impl Difference {
             self.edits.push(edit);
             let mut order = TreeOrder::new(root);
             while let Some(parent) = order.pop() {
-                let first = number(self.edits.len());
+                let first = number(self.edits.len())?;
                 let block_len = self.edits[at(parent)].block_len;
                 if block_len > 0 {
                     self.edits[at(parent)].first_edit = first;

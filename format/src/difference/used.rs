@@ -7,13 +7,13 @@ use crate::num::at;
 use crate::{Error, Object, Row};
 
 use super::reference::Rows;
-use super::{Difference, Reference, number};
+use super::{Difference, Reference};
 use crate::index::row_fault;
 
 /// What of the tables of attributes and objects is used.
 #[derive(Default)]
 pub(super) struct Used {
-    attributes: u32,
+    attributes: usize,
     objects: Vec<Row<Object>>,
 }
 
@@ -24,10 +24,10 @@ impl Used {
         rows: &'a [Attributes],
         own: usize,
     ) -> Result<&'a Attributes, Error> {
-        let Some(found) = rows.get(at(row)).filter(|_| row <= self.attributes) else {
+        let Some(found) = rows.get(at(row)).filter(|_| at(row) <= self.attributes) else {
             return Err(row_fault("attributes are not used in ascending order", own));
         };
-        self.attributes = self.attributes.max(row + 1);
+        self.attributes = self.attributes.max(at(row) + 1);
         Ok(found)
     }
 
@@ -43,7 +43,7 @@ impl Used {
     }
 
     pub(super) fn finish(self, difference: &Difference) -> Result<(), Error> {
-        if self.attributes != number(difference.attributes.len()) {
+        if self.attributes != difference.attributes.len() {
             return Err(row_fault("attributes are left that no edit has", difference.attributes.len()));
         }
         let mut is_used = alloc::vec![false; difference.objects.len()];

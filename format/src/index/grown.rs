@@ -39,7 +39,7 @@ impl Grown {
     ) -> Result<Vec<(Row<Directory>, u32)>, Error> {
         let mut rows = ByObject::new();
         for (meta, own) in resolved.metas.iter() {
-            rows.push(meta, number(attributes.len()));
+            rows.push(meta, number(attributes.len())?);
             attributes.push(own.clone());
         }
         let blocks: ByObject<Block> =
@@ -56,8 +56,8 @@ impl Grown {
             while let Some((mut directory, dirtree)) = order.pop() {
                 let names = blocks.get(dirtree).map_or(&[][..], Vec::as_slice);
                 let own = Row::after(self.directories.len())?;
-                directory.first_entry = number(self.entries.len());
-                directory.children = number(names.len());
+                directory.first_entry = number(self.entries.len())?;
+                directory.children = number(names.len())?;
                 if let Some(inode) = self.inodes.get_mut(directory.inode.at()) {
                     inode.kind = InodeKind::Directory(own);
                 }
@@ -85,7 +85,7 @@ impl Grown {
                     }
                 }
             }
-            ranges.push((start, number(self.directories.len())));
+            ranges.push((start, number(self.directories.len())?));
         }
         Ok(ranges)
     }

@@ -213,7 +213,8 @@ fn parse_inodes(mut reader: Reader<'_>, file_rows: &[u32], attributes: &[Attribu
     let mut inodes = Vec::with_capacity(count);
     let mut used = 0;
     let mut use_row = |row: u32, at: usize| {
-        if row > used || usize::try_from(row).is_ok_and(|row| row >= attributes.len()) {
+        let row = num::at(row);
+        if row > used || row >= attributes.len() {
             return Err(row_fault("attributes are not used in ascending order", at));
         }
         used = used.max(row + 1);
@@ -229,7 +230,7 @@ fn parse_inodes(mut reader: Reader<'_>, file_rows: &[u32], attributes: &[Attribu
     for (at, row) in file_rows.iter().enumerate() {
         use_row(*row, at)?;
     }
-    if used != number(attributes.len()) {
+    if used != attributes.len() {
         return Err(row_fault("attributes are left that no inode has", attributes.len()));
     }
     Ok(inodes)
@@ -248,7 +249,7 @@ fn parse_entries(mut reader: Reader<'_>) -> Result<(Vec<Link>, Vec<NameSpan>), E
     let links = reader.planes::<4>(count)?.u32s().map(Row::of_column).collect();
     let mut spans = Vec::with_capacity(count);
     for len in lens {
-        spans.push((number(reader.position()), *len));
+        spans.push((number(reader.position())?, *len));
         reader.take(usize::from(*len))?;
     }
     reader.finish()?;
@@ -395,7 +396,7 @@ fn lay_down(trees: usize, inodes: &[Inode], links: &[Link], children: &[u32]) ->
         while let Some(mut directory) = order.pop() {
             let first = tree.inodes.len();
             let own = Row::after(tree.directories.len())?;
-            directory.first_entry = number(first);
+            directory.first_entry = number(first)?;
             tree.directories.push(directory);
             let count = num::at(directory.children);
             let Some(block) = first.checked_add(count).and_then(|end| links.get(first..end)) else {
@@ -428,7 +429,7 @@ fn lay_down(trees: usize, inodes: &[Inode], links: &[Link], children: &[u32]) ->
                 next_inode += 1;
             }
         }
-        tree.roots.push((root_row, number(tree.directories.len())));
+        tree.roots.push((root_row, number(tree.directories.len())?));
     }
     if tree.inodes.len() != links.len() {
         return Err(row_fault("entries are left when the last tree is laid down", tree.inodes.len()));

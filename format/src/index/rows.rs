@@ -2,7 +2,7 @@
 
 use alloc::vec::Vec;
 
-use crate::bytes::Reader;
+use crate::bytes::{Reader, fit};
 use crate::num::wide;
 use crate::{Error, Part};
 
@@ -11,10 +11,9 @@ pub(crate) fn row_fault(what: &'static str, row: usize) -> Error {
     Error::Row { part: Part::Index, what, row: wide(row) }
 }
 
-/// The number of a row.
-pub(crate) fn number(at: usize) -> u32 {
-    // Counts above u32::MAX are refused where they are read.
-    u32::try_from(at).unwrap_or(u32::MAX)
+/// A place in an index, or a count of its rows, neither of which passes 2^32-1.
+pub(crate) fn number(at: usize) -> Result<u32, Error> {
+    fit(at, "the length of an index")
 }
 
 /// Reads the lengths of targets and the targets; returns where each lies.
@@ -22,7 +21,7 @@ pub(crate) fn parse_symlinks(reader: &mut Reader<'_>, count: usize) -> Result<Ve
     let lens = reader.planes::<2>(count)?.u16s();
     let mut targets = Vec::with_capacity(count);
     for (at, len) in lens.enumerate() {
-        let start = number(reader.position());
+        let start = number(reader.position())?;
         let target = reader.take(len.into())?;
         if !(1..=4095).contains(&len) || target.contains(&0) {
             return Err(row_fault("a symbolic link's target is empty, too long or has a NUL byte", at));

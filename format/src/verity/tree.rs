@@ -6,6 +6,8 @@ use alloc::vec::Vec;
 use sha2::Digest;
 use sha2::digest::Output;
 
+use crate::num::wide;
+
 /// The most that zeros fill up at a time.
 static ZEROS: [u8; 4096] = [0; 4096];
 
@@ -35,7 +37,7 @@ impl<D: Digest + Clone> Tree<D> {
 
     /// Takes the next bytes.
     pub(super) fn update(&mut self, mut bytes: &[u8]) {
-        self.len = self.len.saturating_add(crate::num::wide(bytes.len()));
+        self.len = self.len.saturating_add(wide(bytes.len()));
         if !self.partial.is_empty() {
             let (head, rest) = bytes.split_at(bytes.len().min(self.block_len - self.partial.len()));
             self.partial.extend(head);
@@ -75,11 +77,10 @@ impl<D: Digest + Clone> Tree<D> {
 
     /// Appends what is known to `out`, but for the salt and the size of blocks.
     pub(super) fn save(&self, out: &mut Vec<u8>) {
-        let len = |bytes: &[u8]| u16::try_from(bytes.len()).unwrap_or(u16::MAX).to_le_bytes();
         out.extend(self.len.to_le_bytes());
-        out.extend(u16::try_from(self.levels.len()).unwrap_or(u16::MAX).to_le_bytes());
+        out.extend(wide(self.levels.len()).to_le_bytes());
         for part in core::iter::once(&self.partial).chain(&self.levels) {
-            out.extend(len(part));
+            out.extend(wide(part.len()).to_le_bytes());
             out.extend(part);
         }
     }
@@ -89,9 +90,9 @@ impl<D: Digest + Clone> Tree<D> {
         let (len, bytes) = bytes.split_first_chunk()?;
         let (count, mut bytes) = bytes.split_first_chunk()?;
         let mut parts = Vec::new();
-        for _ in 0..=u16::from_le_bytes(*count) {
+        for _ in 0..=u64::from_le_bytes(*count) {
             let (len, rest) = bytes.split_first_chunk()?;
-            let (part, rest) = rest.split_at_checked(u16::from_le_bytes(*len).into())?;
+            let (part, rest) = rest.split_at_checked(usize::try_from(u64::from_le_bytes(*len)).ok()?)?;
             parts.push(part.to_vec());
             bytes = rest;
         }

@@ -33,7 +33,7 @@ pub(super) fn build_index(refs: &[PackRef<'_>], packed: &Sequenced) -> Result<(I
         lay_down(&mut builder, from.source, |content| {
             let object = object_of[num::at(content)];
             (object.number(), xattrs.get(&(number, content)).copied())
-        });
+        })?;
     }
     commits.lay_down(&mut builder, |source, content| packed.object_of[source][num::at(content)].number());
     let order: PackedRows = builder.contents().iter().filter_map(|content| Row::new(*content)).collect();
@@ -52,7 +52,7 @@ pub(super) fn build_layout(
     writer: ChunkWriter,
     order: &[Row<PackedObject>],
     hot_set: bool,
-) -> (Layout, super::Spool) {
+) -> Result<(Layout, super::Spool), Error> {
     let mut row_of = vec![Row::FIRST; packed.objects.len()];
     for (row, object) in Rows::new(0..u32::MAX).zip(order) {
         row_of[object.at()] = row;
@@ -65,30 +65,33 @@ pub(super) fn build_layout(
     for (object, from) in Rows::new(0..u32::MAX).zip(order) {
         let from = &packed.objects[from.at()];
         if !from.pieces.is_empty() {
-            let first_piece = u32::try_from(layout.pieces.len()).unwrap_or(u32::MAX);
+            let first_piece = num::fit(layout.pieces.len(), "the number of pieces")?;
             layout.large.push(Large { object, first_piece });
             layout.pieces.extend(from.pieces.iter().map(|(job, chaining_value)| Piece {
                 chunk: job.map(|job| writer.chunk_of_job[job]),
                 chaining_value: *chaining_value,
             }));
         }
-        holes_of(&mut layout, object, from);
+        holes_of(&mut layout, object, from)?;
     }
     if hot_set {
         layout.landmark = Some(landmark(packed, &writer.chunk_of_job));
     }
     debug_assert!(layout.chunks.iter().all(|chunk| chunk.holds != Holds::Group(0..0)), "groups have objects");
-    (layout, writer.spool)
+    Ok((layout, writer.spool))
 }
 
+const HOLES: &str = "the number of holes";
+
 /// Adds the holes of an object to the layout.
-pub(super) fn holes_of(layout: &mut Layout, object: Row<Object>, from: &PackedObject) {
+pub(super) fn holes_of(layout: &mut Layout, object: Row<Object>, from: &PackedObject) -> Result<(), Error> {
     if !from.holes.is_empty() {
-        let first = u32::try_from(layout.extents.len()).unwrap_or(u32::MAX);
+        let first = num::fit(layout.extents.len(), HOLES)?;
         layout.extents.extend(&from.holes);
-        let end = u32::try_from(layout.extents.len()).unwrap_or(u32::MAX);
+        let end = num::fit(layout.extents.len(), HOLES)?;
         layout.holes.push(Holes { object, extents: first..end });
     }
+    Ok(())
 }
 
 /// Returns the number of chunks of the jobs before the end of the hot set.

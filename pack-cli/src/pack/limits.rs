@@ -17,7 +17,7 @@ pub(super) fn check_sources(refs: &[PackRef<'_>], limits: &Limits) -> Result<(),
             return Err(over(&format!("{path} is {depth} levels deep"), "depth", depth.into(), limits.depth.into()));
         }
         entries = entries.saturating_add(source.tree().entry_count());
-        let sizes = (0..source.content_count()).map(|content| source.content_len(content));
+        let sizes = source.contents().map(|content| source.content_len(content));
         logical = sizes.fold(logical, u64::saturating_add);
     }
     if entries > limits.entries {
@@ -32,7 +32,7 @@ pub(super) fn check_sources(refs: &[PackRef<'_>], limits: &Limits) -> Result<(),
 
 /// Returns the path of the largest file: an archive may declare any size for a file of holes.
 fn largest(refs: &[PackRef<'_>]) -> String {
-    let contents = refs.iter().flat_map(|from| (0..from.source.content_count()).map(|content| (from.source, content)));
+    let contents = refs.iter().flat_map(|from| from.source.contents().map(|content| (from.source, content)));
     let mut path = Vec::new();
     if let Some((source, content)) = contents.max_by_key(|(source, content)| source.content_len(*content)) {
         source.tree().visit(|visited| {

@@ -157,7 +157,7 @@ pub fn pack(
 
     progress.enter(Phase::Finishing, 0, 0);
     let (index, numbers) = contents::build_index(&refs, &packed)?;
-    let (layout, spool) = contents::build_layout(&packed, writer, &numbers, hot_end > 0);
+    let (layout, spool) = contents::build_layout(&packed, writer, &numbers, hot_end > 0)?;
     let images = images::state(&index, &packed, options)?;
     let front = Prologue { index: &index, layout: &layout, bases: None, images };
     let (head, behind) = front.make_head(options, sign, spool.wants_aligned_head())?;
@@ -245,7 +245,7 @@ impl Prologue<'_> {
         let layout_bytes = self.layout.encode()?;
         let mut compressor = Compressor::for_front(options.level)?;
         let mut behind = compressor.compress(&layout_bytes)?.to_vec();
-        let difference = self.bases.as_ref().map(|bases| bases.difference.encode());
+        let difference = self.bases.as_ref().map(|bases| bases.difference.encode()).transpose()?;
         let index_bytes = self.index.bytes();
         let index_stored = compressor.compress(difference.as_deref().unwrap_or(index_bytes))?.to_vec();
         let contents = Contents {
@@ -278,7 +278,8 @@ impl Prologue<'_> {
             bases: self
                 .bases
                 .as_ref()
-                .map(|bases| self.root_bases(bases, wide(difference.as_ref().map_or(0, Vec::len)))),
+                .map(|bases| self.root_bases(bases, wide(difference.as_ref().map_or(0, Vec::len))))
+                .transpose()?,
             images: self.images.clone(),
         };
         limits::check_root(&root, &options.limits)?;
@@ -289,9 +290,12 @@ impl Prologue<'_> {
         Ok((head, behind))
     }
 
-    fn root_bases(&self, bases: &PrologueBases<'_>, difference_len: u64) -> Bases {
+    fn root_bases(&self, bases: &PrologueBases<'_>, difference_len: u64) -> Result<Bases, Error> {
         let prefix_len = self.layout.chunks.iter().map(|chunk| self.layout.prefix_len(chunk)).max().unwrap_or(0);
-        Bases { difference_len, prefix_len: u32::try_from(prefix_len).unwrap_or(u32::MAX), bases: bases.named.to_vec() }
+        let too_large =
+            sealift_format::Error::TooLarge { what: "the length of a prefix", len: prefix_len, max: u32::MAX.into() };
+        let prefix_len = u32::try_from(prefix_len).map_err(|_| too_large)?;
+        Ok(Bases { difference_len, prefix_len, bases: bases.named.to_vec() })
     }
 }
 

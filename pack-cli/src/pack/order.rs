@@ -41,7 +41,7 @@ impl OrderProfile {
 pub(super) fn access_order(sources: &[&Source], profile: Option<&OrderProfile>) -> (Vec<Item>, usize, OrderStats) {
     let mut items = Vec::new();
     for (source, from) in sources.iter().enumerate() {
-        items.extend((0..from.content_count()).map(|content| Item { source, content, len: from.content_len(content) }));
+        items.extend(from.contents().map(|content| Item { source, content, len: from.content_len(content) }));
     }
     let Some(profile) = profile else { return (items, 0, OrderStats::default()) };
     let mut ranks = HashMap::new();
@@ -49,7 +49,7 @@ pub(super) fn access_order(sources: &[&Source], profile: Option<&OrderProfile>) 
         ranks.entry(&path[..]).or_insert(rank);
     }
     let mut hot: Vec<(usize, Item)> = Vec::new();
-    let mut is_hot: Vec<Vec<bool>> = sources.iter().map(|s| vec![false; num::at(s.content_count())]).collect();
+    let mut is_hot: Vec<Vec<bool>> = sources.iter().map(|s| vec![false; s.content_count()]).collect();
     let mut matched = vec![false; profile.paths.len()];
     for (source, from) in sources.iter().enumerate() {
         for_each_path(from, |path, content| {

@@ -245,7 +245,7 @@ impl WorkerState {
         let (codec, stored) = self.compressor.chunk(&self.joined)?;
         Ok(StoredChunk {
             codec,
-            len: u32::try_from(self.joined.len()).unwrap_or(u32::MAX),
+            len: num::fit(self.joined.len(), "the length of a chunk")?,
             digest: *blake3::hash(&stored).as_bytes(),
             objects: job.objects,
             after: job.after,

@@ -95,8 +95,8 @@ pub(super) struct Sequenced {
 
 impl Sequencer {
     /// `content_counts` are those of the sources. Without `keeps`, objects are found but no chunks are made.
-    pub(super) fn new(chunk_len: u64, keeps: bool, content_counts: impl Iterator<Item = u32>) -> Self {
-        let unseen = |count: u32| vec![None; num::at(count)];
+    pub(super) fn new(chunk_len: u64, keeps: bool, content_counts: impl Iterator<Item = usize>) -> Self {
+        let unseen = |count| vec![None; count];
         Self {
             chunk_len: usize::try_from(chunk_len).unwrap_or(usize::MAX / 4),
             keeps,

@@ -2,7 +2,8 @@
 
 use std::collections::{BTreeMap, HashMap};
 
-use sealift_format::{BaseRange, Chunk, Codec, Holds, Row};
+use sealift_format::num;
+use sealift_format::{BaseRange, Chunk, Codec, Holds, Object, Row, Table as _};
 
 use super::sequence::PackedObject;
 use super::spool::Spool;
@@ -19,6 +20,8 @@ pub(super) struct StoredChunk {
     pub(super) prefix: Vec<BaseRange>,
     pub(super) stored: Vec<u8>,
 }
+
+const RANGES: &str = "the number of ranges of prefixes";
 
 /// Writes chunks in the order of their numbers, whatever the order of arrival.
 pub(super) struct ChunkWriter {
@@ -80,12 +83,12 @@ impl ChunkWriter {
             self.chunk_of_job.push(number);
         }
         self.spool.write(&chunk.stored)?;
-        let first_range = u32::try_from(self.ranges.len()).unwrap_or(u32::MAX);
+        let first_range = num::fit(self.ranges.len(), RANGES)?;
         self.ranges.extend(&chunk.prefix);
-        let first = u32::try_from(self.grouped.len()).unwrap_or(u32::MAX);
+        let first = num::fit(self.grouped.len(), Object::COUNT)?;
         self.grouped.extend(&chunk.objects);
-        let end = u32::try_from(self.grouped.len()).unwrap_or(u32::MAX);
-        let stored_len = u32::try_from(chunk.stored.len()).unwrap_or(u32::MAX);
+        let end = num::fit(self.grouped.len(), Object::COUNT)?;
+        let stored_len = num::fit(chunk.stored.len(), "the stored length of a chunk")?;
         self.chunks.push(Chunk {
             codec: chunk.codec,
             offset: self.offset,
@@ -93,7 +96,7 @@ impl ChunkWriter {
             len: chunk.len,
             digest: chunk.digest,
             holds: if is_piece { Holds::Piece } else { Holds::Group(first..end) },
-            prefix: first_range..u32::try_from(self.ranges.len()).unwrap_or(u32::MAX),
+            prefix: first_range..num::fit(self.ranges.len(), RANGES)?,
         });
         self.offset += u64::from(stored_len);
         Ok(())

@@ -7,7 +7,7 @@ use parking_lot::Mutex;
 use sealift_format::num;
 use sealift_format::ostree::Checksum;
 use sealift_format::verity::{self, VerityHasher};
-use sealift_format::{Index, IndexBuilder, Object, RepositoryFile};
+use sealift_format::{Index, IndexBuilder, Object, RepositoryFile, Row};
 
 use super::index::row;
 use super::ostree::Commits;
@@ -29,7 +29,7 @@ pub struct CommitRef<'a> {
 /// The hashed contents of commits' file objects.
 #[derive(Debug, Default)]
 pub struct HashedCommits {
-    object_of: HashMap<Checksum, u32>,
+    object_of: HashMap<Checksum, Row<Object>>,
     objects: Vec<Hashed>,
 }
 
@@ -49,8 +49,9 @@ impl HashedCommits {
         let mut tasks: Vec<(&OstreeSource, u32, &Checksum)> = Vec::new();
         let mut known: HashSet<&Checksum> = HashSet::new();
         for source in sources {
-            let contents =
-                (0..source.content_count()).filter_map(|content| Some((content, source.content_checksum(content)?)));
+            let contents = (0..=u32::MAX)
+                .take(source.content_count())
+                .filter_map(|content| Some((content, source.content_checksum(content)?)));
             let new = contents.filter(|(_, checksum)| known.insert(*checksum));
             tasks.extend(new.map(|(content, checksum)| (source, content, checksum)));
         }
@@ -77,13 +78,14 @@ impl HashedCommits {
             },
         )?;
         let mut own = Self::default();
-        let mut by_id: HashMap<[u8; 32], u32> = HashMap::new();
+        let mut by_id: HashMap<[u8; 32], Row<Object>> = HashMap::new();
         for (checksum, hashed) in found.into_inner() {
-            let number = *by_id.entry(hashed.object.id).or_insert_with(|| {
+            let new = Row::after(own.objects.len())?;
+            let object = *by_id.entry(hashed.object.id).or_insert(new);
+            if object == new {
                 own.objects.push(hashed);
-                u32::try_from(own.objects.len() - 1).unwrap_or(u32::MAX)
-            });
-            own.object_of.insert(checksum, number);
+            }
+            own.object_of.insert(checksum, object);
         }
         Ok(own)
     }
@@ -107,7 +109,7 @@ impl HashedCommits {
         }
         commits.lay_down(&mut builder, |number, content| {
             let checksum = refs.get(number).and_then(|from| from.source.content_checksum(content));
-            checksum.and_then(|checksum| self.object_of.get(checksum)).copied().unwrap_or(0)
+            checksum.and_then(|checksum| self.object_of.get(checksum)).map_or(0, |object| object.number())
         });
         let rows: Vec<&Hashed> = builder.contents().iter().map(|object| row(&self.objects, *object)).collect();
         let digests: Vec<u8> = rows.iter().flat_map(|hashed| hashed.verity).collect();

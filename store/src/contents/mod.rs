@@ -80,7 +80,8 @@ pub fn find(
     jobs: usize,
     progress: &Progress,
 ) -> Result<Vec<ContentInfo>, Error> {
-    let mut items: Vec<Item> = (0..source.content_count())
+    let mut items: Vec<Item> = source
+        .contents()
         .zip(wanted)
         .filter(|(_, want)| **want != Want::Nothing)
         .map(|(content, want)| Item {
@@ -91,7 +92,7 @@ pub fn find(
         .collect();
     let files = num::wide(items.len());
     progress.enter(Phase::Hashing, items.iter().map(|item| item.len).sum(), files);
-    let mut found = vec![ContentInfo::default(); at(source.content_count())];
+    let mut found = vec![ContentInfo::default(); source.content_count()];
     if let Some(digests) = digests {
         let asked: Vec<Item> = items.iter().filter(|item| wanted[at(item.content)] == Want::Id).copied().collect();
         for (content, answer) in measure(source, &asked, digests, jobs, progress)? {

@@ -2,6 +2,7 @@
 
 use std::collections::HashMap;
 
+use sealift_format::num;
 use sealift_format::ostree::{Checksum, Commit, DirTree, Malformed};
 use sealift_format::{Attributes, IndexBuilder, Node, OsTreeKind, RepositoryFile};
 
@@ -12,7 +13,7 @@ use crate::source::{FileKind, OstreeSource};
 #[derive(Default)]
 pub struct Commits<'a> {
     objects: Vec<(OsTreeKind, &'a [u8])>,
-    known: HashMap<(OsTreeKind, Checksum), u32>,
+    known: HashMap<(OsTreeKind, Checksum), usize>,
     files: Vec<(usize, &'a Attributes, &'a FileKind)>,
     file_of: HashMap<Checksum, usize>,
     repository_files: Vec<(RepositoryFile, Vec<u8>)>,
@@ -55,11 +56,11 @@ impl<'a> Commits<'a> {
             self.meta(source, parsed.root_meta);
             self.tree(number, source, *parsed.root_tree)?;
         }
-        Ok(known)
+        Ok(known.map(|known| num::fit(known, "the number of OSTree objects")).transpose()?)
     }
 
     fn push(&mut self, kind: OsTreeKind, checksum: Checksum, bytes: &'a [u8]) -> bool {
-        let next = u32::try_from(self.objects.len()).unwrap_or(u32::MAX);
+        let next = self.objects.len();
         let is_new = *self.known.entry((kind, checksum)).or_insert(next) == next;
         if is_new {
             self.objects.push((kind, bytes));

@@ -15,7 +15,7 @@ use sealift_format::walk::TreeOrder;
 use sealift_format::{Device, FileType, Xattr, Xattrs};
 use sealift_verify::kernel::{self, KernelError};
 
-use super::{Exclude, OmitOutput, XattrFilter};
+use super::{Exclude, OmitOutput, XattrFilter, content_number};
 use crate::error::path_of;
 use crate::fs::confined::{open_beneath, open_user_dir};
 use crate::threads::panic_guard::OnPanic;
@@ -124,7 +124,7 @@ impl DirectorySource {
             files: Vec::new(),
             xattrs,
         };
-        let content = source.push_file(0, &real_name, &stat);
+        let content = source.push_file(0, &real_name, &stat)?;
         let added = source.tree.add(0, &name, metadata_of(&stat, Xattrs::default()), NewNode::Regular { content });
         added.map_err(|fault| Error::Usage(format!("{}: the name {fault}", path.display())))?;
         Ok(source)
@@ -147,7 +147,7 @@ impl DirectorySource {
                 let added = match linked.get(&key).filter(|_| may_be_linked) {
                     Some(node) => self.tree.add_link(directory, name, *node).map(|()| *node),
                     None => {
-                        let new = self.new_node(directory, &entry);
+                        let new = self.new_node(directory, &entry)?;
                         self.tree.add(directory, name, metadata_of(&entry.stat, entry.xattrs.try_into()?), new)
                     }
                 };
@@ -163,10 +163,10 @@ impl DirectorySource {
         Ok(())
     }
 
-    fn new_node(&mut self, directory: DirId, entry: &Listed) -> NewNode {
+    fn new_node(&mut self, directory: DirId, entry: &Listed) -> Result<NewNode, Error> {
         let device =
             || Device { major: rustix::fs::major(entry.stat.st_rdev), minor: rustix::fs::minor(entry.stat.st_rdev) };
-        match &entry.found {
+        Ok(match &entry.found {
             Found::Directory(_) => NewNode::Directory,
             Found::Symlink(target) => NewNode::Symlink(target.clone()),
             Found::Other(FileType::CharDevice) => NewNode::CharDevice(device()),
@@ -174,19 +174,20 @@ impl DirectorySource {
             Found::Other(FileType::Fifo) => NewNode::Fifo,
             Found::Other(FileType::Socket) => NewNode::Socket,
             Found::Other(_) => {
-                NewNode::Regular { content: self.push_file(directory, entry.name.to_bytes(), &entry.stat) }
+                NewNode::Regular { content: self.push_file(directory, entry.name.to_bytes(), &entry.stat)? }
             }
-        }
+        })
     }
 
-    fn push_file(&mut self, directory: DirId, name: &[u8], stat: &Stat) -> u32 {
+    fn push_file(&mut self, directory: DirId, name: &[u8], stat: &Stat) -> Result<u32, Error> {
+        let content = content_number(self.files.len())?;
         self.files.push(ListedFile {
             directory,
             name: name.into(),
             size: stat.st_size.cast_unsigned(),
             identity: Identity::of(stat),
         });
-        u32::try_from(self.files.len() - 1).unwrap_or(u32::MAX)
+        Ok(content)
     }
 
     fn name_error(&self, directory: DirId, name: &[u8], fault: &str) -> Error {
@@ -198,8 +199,8 @@ impl DirectorySource {
         self.file(content).size
     }
 
-    pub(super) fn content_count(&self) -> u32 {
-        u32::try_from(self.files.len()).unwrap_or(u32::MAX)
+    pub(super) fn content_count(&self) -> usize {
+        self.files.len()
     }
 
     fn file(&self, content: u32) -> &ListedFile {

@@ -37,6 +37,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use sealift_format::Xattr;
+use sealift_format::num;
 use sealift_format::verity::FileDigest;
 
 use crate::address::scheme;
@@ -243,12 +244,17 @@ impl Source {
 
     /// Returns the number of contents, which are numbered from 0.
     #[must_use]
-    pub fn content_count(&self) -> u32 {
+    pub fn content_count(&self) -> usize {
         match self {
             Self::Directory(source) => source.content_count(),
             Self::Archive(source) => source.content_count(),
             Self::Ostree(source) => source.content_count(),
         }
+    }
+
+    /// Returns the numbers of the contents.
+    pub fn contents(&self) -> impl Iterator<Item = u32> {
+        (0..=u32::MAX).take(self.content_count())
     }
 
     /// Opens a content.
@@ -364,6 +370,11 @@ pub struct PackRef<'a> {
     pub name: &'a str,
     /// The content of the ref.
     pub source: &'a Source,
+}
+
+/// Returns the number of the content after so many others.
+fn content_number(contents: usize) -> Result<u32, Error> {
+    Ok(num::fit(contents, "the number of regular files")?)
 }
 
 #[cfg(test)]

@@ -12,7 +12,7 @@ use sealift_format::num::{at, size};
 use sealift_format::ostree::{Checksum, Commit, Dictionary, DirTree, dirmeta};
 use sealift_format::{Attributes, RepositoryFile, name::is_collection_id};
 
-use super::SourceOptions;
+use super::{SourceOptions, content_number};
 use crate::Error;
 use crate::fs::unnamed::unnamed_file;
 use crate::ostree::{Content, FileContent, ObjectType, Repo};
@@ -243,8 +243,9 @@ impl OstreeSource {
                 Header::Symlink(target) => FileKind::Symlink(target),
                 Header::Regular(size) => {
                     let whole = Mutex::default();
+                    let content = content_number(self.contents.len())?;
                     self.contents.push(ContentObject { checksum: *checksum, file: self.files.len(), size, whole });
-                    FileKind::Regular(u32::try_from(self.contents.len() - 1).unwrap_or(u32::MAX))
+                    FileKind::Regular(content)
                 }
             };
             self.files.push(FileObject { attributes, kind });
@@ -292,8 +293,8 @@ impl OstreeSource {
         self.contents.get(at(content)).map_or(0, |content| content.size)
     }
 
-    pub(crate) fn content_count(&self) -> u32 {
-        u32::try_from(self.contents.len()).unwrap_or(u32::MAX)
+    pub(crate) fn content_count(&self) -> usize {
+        self.contents.len()
     }
 
     /// Opens a content after comparing its checksum.

@@ -179,7 +179,7 @@ pub(super) fn delta(random: &mut Random) -> Option<Parts> {
     let others: Vec<&Index> = opened.iter().skip(1).collect();
     let compress = |prefix: &[u8], bytes: &[u8]| Ok(frame_with_prefix(bytes, prefix));
     let difference = Difference::between(&opened[0], &others, &wanted.index, compress).ok()?;
-    let index = super::parts::split(&difference.encode())?;
+    let index = super::parts::split(&difference.encode().ok()?)?;
     let carried = difference.objects();
     let carried: Vec<Vec<u8>> = carried
         .iter()

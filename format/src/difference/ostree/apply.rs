@@ -53,13 +53,13 @@ impl OsTreeDifference {
         let mut known: Known = BTreeMap::new();
         let mut objects: Vec<Object<'_>> = Vec::with_capacity(base_objects.len());
         for object in base_objects {
-            known.insert((object.kind, object.checksum), number(objects.len()));
+            known.insert((object.kind, object.checksum), number(objects.len())?);
             objects.push(Object { bytes: base.ostree_bytes(object), carried: None, is_met: false });
         }
         let carried = dirtrees.iter().map(|tree| (OsTreeKind::DirTree, &tree.bytes, tree.checksum));
         let carried = carried.zip(0..).chain(dirmetas.map(|(bytes, sum)| (OsTreeKind::DirMeta, bytes, sum)).zip(0..));
         for ((kind, bytes, checksum), own) in carried {
-            if known.insert((kind, checksum), number(objects.len())).is_some() {
+            if known.insert((kind, checksum), number(objects.len())?).is_some() {
                 return Err(row_fault("a dirtree or dirmeta is carried twice, or the base has it", at(own)));
             }
             objects.push(Object { bytes, carried: Some(own), is_met: false });
@@ -72,7 +72,7 @@ impl OsTreeDifference {
             next: [0; 2],
             base_files,
             files: BTreeMap::new(),
-            new_files: 0..number(self.files.len()),
+            new_files: 0..number(self.files.len())?,
             laid: Vec::new(),
             builder,
         };
@@ -109,7 +109,7 @@ impl OsTreeDifference {
             walk.meet(OsTreeKind::DirMeta, commit.root_meta)?;
             walk.tree(*commit.root_tree)?;
         }
-        if walk.next != [number(dirtrees.len()), number(self.dirmetas.len())] {
+        if walk.next != [number(dirtrees.len())?, number(self.dirmetas.len())?] {
             return Err(row_fault("a dirtree or dirmeta is carried that no commit comes to", 0));
         }
         if let Some(file) = walk.new_files.next() {

@@ -4,10 +4,10 @@ use alloc::collections::{BTreeMap, BTreeSet};
 use alloc::string::{String, ToString as _};
 use alloc::vec::Vec;
 
-use crate::Row;
 use crate::index::{Index, InodeKind, Object, OsTree, OsTreeFile, OsTreeKind, OsTreeObject};
 use crate::num::at;
 use crate::ostree::{Checksum, DirTree};
+use crate::{Error, Row};
 
 use super::dirtrees::{DirTrees, blank};
 use super::{Beside, CommitObject, EditedCommit, EditedCommitRef, OsTreeDifference, number};
@@ -58,7 +58,7 @@ pub(in crate::difference) fn between(
         })?,
         ..OsTreeDifference::default()
     };
-    let commit_of = difference.add_commits(base, wanted, &known);
+    let commit_of = difference.add_commits(base, wanted, &known).map_err(|error| error.to_string())?;
     difference.refs = wanted
         .refs()
         .iter()
@@ -94,7 +94,8 @@ fn carried_dirtrees(
         }
     }
     blanked.sort_unstable_by_key(|(own, _)| *own);
-    let lens = blanked.iter().map(|(_, bytes)| number(bytes.len())).collect();
+    let lens = blanked.iter().map(|(_, bytes)| number(bytes.len())).collect::<Result<_, _>>();
+    let lens = lens.map_err(|error| error.to_string())?;
     let bytes: Vec<u8> = blanked.into_iter().flat_map(|(_, bytes)| bytes).collect();
     Ok(DirTrees { lens, frame: compress(&bytes)? })
 }
@@ -106,14 +107,14 @@ impl OsTreeDifference {
         base: &Index,
         wanted: &Index,
         known: &BTreeMap<(OsTreeKind, Checksum), u32>,
-    ) -> BTreeMap<u32, u32> {
+    ) -> Result<BTreeMap<u32, u32>, Error> {
         let mut commit_of = BTreeMap::new();
         for (own, object) in (0..).zip(objects(wanted)) {
             let bytes = wanted.ostree_bytes(object);
             let known = known.get(&(object.kind, object.checksum)).copied();
             match object.kind {
                 OsTreeKind::Commit => {
-                    commit_of.insert(own, number(self.commits.len()));
+                    commit_of.insert(own, number(self.commits.len())?);
                     let commit = known.map_or_else(|| CommitObject::Carried(bytes.to_vec()), CommitObject::Base);
                     self.commits.push(EditedCommit { commit, beside: Beside::Nothing });
                 }
@@ -128,7 +129,7 @@ impl OsTreeDifference {
                 OsTreeKind::DirTree | OsTreeKind::DirMeta => {}
             }
         }
-        commit_of
+        Ok(commit_of)
     }
 }
 

@@ -2,24 +2,32 @@
 
 use alloc::vec::Vec;
 
-use crate::bytes::put_planes;
+use crate::bytes::{Widths, put_planes};
 
 use super::super::Difference;
-use super::{Beside, CommitObject, Content, OsTreeDifference, number};
+use super::super::reference::Rows;
+use super::{Beside, CommitObject, Content, OsTreeDifference};
 
 fn put_u32s(out: &mut Vec<u8>, column: impl Iterator<Item = u32> + Clone) {
     put_planes(out, column.map(u32::to_le_bytes));
 }
 
-fn put_blobs<'a>(out: &mut Vec<u8>, blobs: impl Iterator<Item = &'a Vec<u8>> + Clone) {
-    put_u32s(out, blobs.clone().map(|bytes| number(bytes.len())));
+fn put_blobs<'a>(out: &mut Vec<u8>, widths: &mut Widths, blobs: impl Iterator<Item = &'a Vec<u8>> + Clone) {
+    let lens: Vec<u32> = blobs.clone().map(|bytes| widths.fit(bytes.len(), "the length of an OSTree object")).collect();
+    put_u32s(out, lens.into_iter());
     blobs.for_each(|bytes| out.extend(bytes));
 }
 
 impl OsTreeDifference {
-    pub(in crate::difference) fn encode(&self, whole: &Difference, out: &mut Vec<u8>) {
-        let le = |count: usize| number(count).to_le_bytes();
-        out.extend(le(self.commits.len()));
+    pub(in crate::difference) fn encode(
+        &self,
+        (whole, object_rows): (&Difference, Rows),
+        out: &mut Vec<u8>,
+        widths: &mut Widths,
+    ) {
+        let le =
+            |count: usize, widths: &mut Widths| widths.fit::<u32>(count, "the number of OSTree objects").to_le_bytes();
+        out.extend(le(self.commits.len(), widths));
         let base_commits = self.commits.iter().map(|commit| match commit.commit {
             CommitObject::Base(commit) => commit.wrapping_add(1),
             CommitObject::Carried(_) => 0,
@@ -34,45 +42,46 @@ impl OsTreeDifference {
             CommitObject::Carried(bytes) => Some(bytes),
             CommitObject::Base(_) => None,
         });
-        put_blobs(out, carried);
+        put_blobs(out, widths, carried);
         let beside = self.commits.iter().filter_map(|commit| match &commit.beside {
             Beside::Carried(bytes) => Some(bytes),
             Beside::Nothing | Beside::OfBase => None,
         });
-        put_blobs(out, beside);
+        put_blobs(out, widths, beside);
 
-        out.extend(le(self.dirmetas.len()));
-        put_blobs(out, self.dirmetas.iter());
+        out.extend(le(self.dirmetas.len(), widths));
+        put_blobs(out, widths, self.dirmetas.iter());
 
-        out.extend(le(self.dirtrees.lens.len()));
+        out.extend(le(self.dirtrees.lens.len(), widths));
         put_u32s(out, self.dirtrees.lens.iter().copied());
-        out.extend(le(self.dirtrees.frame.len()));
+        out.extend(le(self.dirtrees.frame.len(), widths));
         out.extend(&self.dirtrees.frame);
 
-        out.extend(le(self.files.len()));
+        out.extend(le(self.files.len(), widths));
         put_u32s(out, self.files.iter().map(|file| file.attributes));
         let objects = self.files.iter().filter_map(|file| match file.content {
             Content::Regular(object) => Some(object),
             _ => None,
         });
-        whole.object_rows().put(out, objects);
+        object_rows.put(out, objects);
         let targets = self.files.iter().filter_map(|file| match file.content {
             Content::Symlink(symlink) => Some(whole.symlink_target(symlink)),
             _ => None,
         });
-        let len = |target: &[u8]| u16::try_from(target.len()).unwrap_or(u16::MAX);
-        put_planes(out, targets.clone().map(|target| len(target).to_le_bytes()));
+        let lens: Vec<u16> =
+            targets.clone().map(|target| widths.fit(target.len(), "the length of a symbolic link's target")).collect();
+        put_planes(out, lens.iter().map(|len| len.to_le_bytes()));
         targets.for_each(|target| out.extend(target));
 
         put_u32s(out, self.refs.iter().map(|own| own.commit));
         for own in &self.refs {
-            out.push(u8::try_from(own.collection.len()).unwrap_or(u8::MAX));
+            out.push(widths.fit(own.collection.len(), "the length of a collection"));
             out.extend(own.collection.as_bytes());
         }
-        out.push(u8::try_from(self.repository_files.len()).unwrap_or(u8::MAX));
+        out.push(widths.fit(self.repository_files.len(), "the number of files of the repository"));
         for (file, bytes) in &self.repository_files {
             out.push(file.code());
-            out.extend(le(bytes.len()));
+            out.extend(le(bytes.len(), widths));
             out.extend(bytes);
         }
     }

@@ -139,8 +139,8 @@ impl OsTreeDifference {
         let mut lens = reader.clone();
         lens.planes::<2>(symlinks)?;
         let start = lens.position();
-        let mut spans = parse_symlinks(reader, symlinks)?;
-        spans.iter_mut().for_each(|span| span.0 -= number(start));
+        let (mut spans, before) = (parse_symlinks(reader, symlinks)?, number(start)?);
+        spans.iter_mut().for_each(|span| span.0 -= before);
         let len = reader.position() - start;
         Ok((steps, spans, lens.take(len)?.to_vec()))
     }

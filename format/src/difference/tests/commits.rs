@@ -252,14 +252,14 @@ fn rules_of_the_bytes() {
     let refused = |change: &dyn Fn(&mut OsTreeDifference), rule: &str| {
         let (_, mut difference) = sample();
         difference.ostree.as_mut().into_iter().for_each(change);
-        let error = Difference::parse(&difference.encode(), u64::MAX, INDEX_LEN).expect_err(rule);
+        let error = Difference::parse(&difference.encode().expect("it fits"), u64::MAX, INDEX_LEN).expect_err(rule);
         assert!(alloc::format!("{error}").contains(rule), "{error} is not: {rule}");
     };
     OsTreeDifference::breaks().into_iter().for_each(|(change, rule)| refused(&change, rule));
     let (_, mut difference) = sample();
     difference.ostree = None;
-    assert!(Difference::parse(&difference.encode(), u64::MAX, u64::MAX).is_err());
-    let bytes = sample().1.encode();
+    assert!(Difference::parse(&difference.encode().expect("it fits"), u64::MAX, u64::MAX).is_err());
+    let bytes = sample().1.encode().expect("it fits");
     assert!((0..bytes.len()).all(|len| Difference::parse(&bytes[..len], u64::MAX, u64::MAX).is_err()));
 }
 
@@ -339,7 +339,7 @@ proptest! {
         if difference.base_refs.len() <= as_if.base_refs.len() {
             difference.base_refs = as_if.base_refs;
         }
-        if let Ok(parsed) = Difference::parse(&difference.encode(), u64::MAX, u64::MAX) {
+        if let Ok(parsed) = Difference::parse(&difference.encode().expect("it fits"), u64::MAX, u64::MAX) {
             let _ = parsed.apply(&[&other]);
         }
         let _ = between(&base, &wanted).apply(&[&other]);
@@ -349,6 +349,6 @@ proptest! {
     fn no_other_bytes_are_taken(
         (base, wanted) in some_pair(), flips in some_flips(), cut in 0..3_usize,
     ) {
-        take_damaged(&base, between(&base, &wanted).encode(), flips, cut, 100_000)?;
+        take_damaged(&base, between(&base, &wanted).encode().expect("it fits"), flips, cut, 100_000)?;
     }
 }

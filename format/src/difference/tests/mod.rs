@@ -131,7 +131,7 @@ impl Tree {
     fn lay_down(&self, builder: &mut IndexBuilder) {
         let directory = |builder: &mut IndexBuilder, directory: usize| {
             let (meta, children) = &self.directories[directory];
-            let node = Node::Directory { children: number(children.len()) };
+            let node = Node::Directory { children: number(children.len()).expect("they are few") };
             builder.inode(&meta.attributes(FileType::Directory), meta.mtime, node);
         };
         let mut inode_of = vec![None; self.files.len()];
@@ -197,7 +197,7 @@ fn compress(prefix: &[u8], bytes: &[u8]) -> Result<Vec<u8>, String> {
 /// Takes the difference of two indexes through its bytes, and checks what it makes of the base.
 fn differ(base: &Index, wanted: &Index) -> Difference {
     let difference = between(base, wanted);
-    let bytes = difference.encode();
+    let bytes = difference.encode().expect("it fits");
     let entries = wanted.entries().len().try_into().expect("they are few");
     let parsed = Difference::parse(&bytes, entries, wide(wanted.bytes().len()));
     assert_eq!(parsed.as_ref(), Ok(&difference));
@@ -235,7 +235,10 @@ fn nothing_changes() {
     let base = index(&[("a", &tree)]);
     let difference = differ(&base, &base);
     assert_eq!(difference.edits().len(), 1);
-    assert_eq!(difference.encode().len(), 13 * 12 + (4 + 2 + 3) + (2 + 3 + 2) + (8 + 2) + 4 + 4 + 4 + 8 + 32);
+    assert_eq!(
+        difference.encode().expect("it fits").len(),
+        13 * 12 + (4 + 2 + 3) + (2 + 3 + 2) + (8 + 2) + 4 + 4 + 4 + 8 + 32
+    );
 }
 
 #[test]
@@ -463,7 +466,7 @@ fn take_damaged(
     }
     bytes.truncate(bytes.len() - cut.saturating_sub(1));
     if let Ok(parsed) = Difference::parse(&bytes, u64::MAX, INDEX_LEN) {
-        prop_assert_eq!(parsed.encode(), bytes.as_slice());
+        prop_assert_eq!(parsed.encode().expect("it fits"), bytes.as_slice());
         list_all(&parsed);
         if let Ok(made) = parsed.apply(&[base]) {
             // Nothing is made that base and difference do not pay for.
@@ -492,9 +495,9 @@ proptest! {
     fn another_base_gives_other_bytes_or_none((base, wanted) in some_pair(), (other, _) in some_pair()) {
         let mut difference = between(&base, &wanted);
         // As if by chance it had as many objects and the same refs.
-        difference.base_objects = number(other.objects().len());
+        difference.base_objects = number(other.objects().len()).expect("they are few");
         difference.base_refs = between(&other, &other).base_refs;
-        if let Ok(parsed) = Difference::parse(&difference.encode(), u64::MAX, u64::MAX) {
+        if let Ok(parsed) = Difference::parse(&difference.encode().expect("it fits"), u64::MAX, u64::MAX) {
             let _ = parsed.apply(&[&other]);
         }
         let _ = between(&base, &wanted).apply(&[&other]);
@@ -504,6 +507,6 @@ proptest! {
     fn no_other_bytes_are_taken(
         (base, wanted) in some_pair(), flips in some_flips(), cut in 0..3_usize,
     ) {
-        take_damaged(&base, between(&base, &wanted).encode(), flips, cut, u64::MAX)?;
+        take_damaged(&base, between(&base, &wanted).encode().expect("it fits"), flips, cut, u64::MAX)?;
     }
 }

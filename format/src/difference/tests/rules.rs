@@ -38,7 +38,7 @@ fn the_sample_is_as_said() {
 fn refused(change: impl Fn(&mut Difference), rule: &str) {
     let (_, mut difference) = sample();
     change(&mut difference);
-    let error = Difference::parse(&difference.encode(), u64::MAX, u64::MAX).expect_err(rule);
+    let error = Difference::parse(&difference.encode().expect("it fits"), u64::MAX, u64::MAX).expect_err(rule);
     assert!(alloc::format!("{error}").contains(rule), "{error} is not: {rule}");
 }
 
@@ -112,10 +112,10 @@ fn rules_of_the_bytes() {
     );
     let (_, difference) = sample();
     assert!(matches!(
-        Difference::parse(&difference.encode(), 5, u64::MAX),
+        Difference::parse(&difference.encode().expect("it fits"), 5, u64::MAX),
         Err(crate::Error::Maximum { found: 6, .. })
     ));
-    let mut bytes = difference.encode();
+    let mut bytes = difference.encode().expect("it fits");
     bytes.push(0);
     assert!(Difference::parse(&bytes, u64::MAX, u64::MAX).is_err());
 }

@@ -9,7 +9,7 @@ use sha2::{Digest as _, Sha256};
 use super::by_object::ByObject;
 use super::{OsTree, OsTreeFile, OsTreeKind, OsTreeObject, OsTreeRef, RepositoryFile};
 use crate::attributes::{Attributes, FileType};
-use crate::bytes::Reader;
+use crate::bytes::{Reader, fit};
 use crate::index::rows::{number, parse_symlinks, row_fault};
 use crate::index::{InodeKind, Object, row};
 use crate::name::is_collection_id;
@@ -46,7 +46,7 @@ impl<'a> Section<'a> {
             let Some(kind) = OsTreeKind::ALL.into_iter().find(|kind| kind.code() == *code) else {
                 return Err(row_fault("a metadata object has another type than OSTree's", row));
             };
-            let start = number(reader.position());
+            let start = number(reader.position())?;
             let object = reader.take(at(len))?;
             // A commitmeta gets its commit's.
             let checksum = if kind == OsTreeKind::CommitMeta { [0; 32] } else { Sha256::digest(object).into() };
@@ -84,7 +84,7 @@ impl<'a> Section<'a> {
                 return Err(reader.malformed("the repository's files do not ascend"));
             }
             let len = reader.u32()?;
-            let start = number(reader.position());
+            let start = number(reader.position())?;
             reader.take(at(len))?;
             repository_files.push((kind, (start, len)));
         }
@@ -221,7 +221,7 @@ impl<'a> Walk<'_, 'a> {
         if !fits || self.known.contains_key(&(kind, object.checksum)) {
             return None;
         }
-        let found = number(self.next);
+        let found = u32::try_from(self.next).ok()?;
         if kind != OsTreeKind::CommitMeta {
             self.known.insert((kind, object.checksum), found);
         }
@@ -300,20 +300,22 @@ impl<'a> Walk<'_, 'a> {
     fn enter(&mut self, object: u32) -> Result<Vec<Checksum>, Error> {
         let parsed = DirTree::parse(self.bytes(object)).map_err(malformed(object))?;
         let start = self.section.bytes.as_ptr().addr();
-        let span = |name: &[u8]| (number(name.as_ptr().addr() - start), u8::try_from(name.len()).unwrap_or(u8::MAX));
+        let span = |name: &[u8]| -> Result<_, Error> {
+            Ok((number(name.as_ptr().addr() - start)?, fit(name.len(), "the length of a name")?))
+        };
         let mut tree = Tree::default();
         for (name, checksum) in &parsed.files {
-            let next = number(self.files.len());
+            let next = number(self.files.len())?;
             let file = *self.files.entry(**checksum).or_insert(next);
             if at(file) >= self.section.file_rows.len() {
                 return Err(at_object("a dirtree names more files than there are", object));
             }
-            tree.files.push((span(name), file));
+            tree.files.push((span(name)?, file));
         }
         let mut below = Vec::with_capacity(parsed.directories.len());
         for (name, dirtree, dirmeta) in &parsed.directories {
             let meta = self.dirmeta(dirmeta)?;
-            tree.directories.push((span(name), 0, meta));
+            tree.directories.push((span(name)?, 0, meta));
             below.push(**dirtree);
         }
         self.trees.push(object, tree);

@@ -159,7 +159,7 @@ impl Encoder<'_> {
         let (codec, stored) = best;
         Ok(StoredChunk {
             codec,
-            len: u32::try_from(data.len()).unwrap_or(u32::MAX),
+            len: num::fit(data.len(), "the length of a chunk")?,
             digest: *blake3::hash(&stored).as_bytes(),
             objects: chunk.objects.clone(),
             after: None,

@@ -14,7 +14,7 @@ mod suffix;
 use std::collections::HashMap;
 use std::time::{Duration, Instant};
 
-use sealift_format::num::wide;
+use sealift_format::num::{self, wide};
 use sealift_format::{
     Base as RootBase, Chunk, Codec, Difference, Index, Large, Layout, Piece, Request, Row, Rows, verity,
 };
@@ -142,7 +142,7 @@ pub fn pack_delta(
 
     progress.enter(Phase::Finishing, 0, 0);
     let Prepared { packed, order, index, named, difference, carried, limits, planned, .. } = &prepared;
-    let (layout, spool) = build_layout(packed, carried, planned, &places, writer);
+    let (layout, spool) = build_layout(packed, carried, planned, &places, writer)?;
     let relative = PrologueBases { difference, named, piece_log2: limits.piece_log2 };
     let images = images::state(index, packed, options)?;
     let front = Prologue { index, layout: &layout, bases: Some(relative), images };
@@ -172,7 +172,7 @@ pub fn estimate_delta(
     let start = Instant::now();
     let prepared = Prepared::new(refs, target, options, progress)?;
     let objects = prepared.difference.objects();
-    let front = Compressor::for_front(options.level)?.compress(&prepared.difference.encode())?.len();
+    let front = Compressor::for_front(options.level)?.compress(&prepared.difference.encode()?)?.len();
     let reading = start.elapsed();
 
     // Pieces without data cost nothing.
@@ -247,7 +247,7 @@ fn build_layout(
     planned: &[Planned],
     places: &[Option<PiecePlace>],
     writer: ChunkWriter,
-) -> (Layout, Spool) {
+) -> Result<(Layout, Spool), Error> {
     let mut row_of = vec![Row::FIRST; packed.objects.len()];
     for (row, object) in Rows::new(0..u32::MAX).zip(&carried.of_row) {
         row_of[object.at()] = row;
@@ -268,11 +268,11 @@ fn build_layout(
     };
     for (object, from) in Rows::new(0..u32::MAX).zip(&carried.of_row) {
         if let Some(own) = pieces.remove(from) {
-            let first_piece = u32::try_from(layout.pieces.len()).unwrap_or(u32::MAX);
+            let first_piece = num::fit(layout.pieces.len(), "the number of pieces")?;
             layout.large.push(Large { object, first_piece });
             layout.pieces.extend(own);
         }
-        holes_of(&mut layout, object, row(packed, *from));
+        holes_of(&mut layout, object, row(packed, *from))?;
     }
-    (layout, writer.spool)
+    Ok((layout, writer.spool))
 }

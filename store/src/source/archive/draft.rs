@@ -8,7 +8,7 @@ use sealift_format::walk::TreeOrder;
 
 use crate::error::path_of;
 use crate::error::{ArchiveFault, shown};
-use crate::source::DirectoryOptions;
+use crate::source::{DirectoryOptions, content_number};
 use crate::{Error, Metadata, NewNode, NodeId, Tree};
 
 /// The maximum length of a symbolic link's target (core 6.3).
@@ -232,8 +232,8 @@ impl Draft {
                     Kind::Directory(directory) => (NewNode::Directory, Some(directory)),
                     Kind::Other(node) => (node, None),
                     Kind::Regular(stored) => {
+                        let content = content_number(contents.len())?;
                         contents.push(stored);
-                        let content = u32::try_from(contents.len() - 1).unwrap_or(u32::MAX);
                         (NewNode::Regular { content }, None)
                     }
                 };

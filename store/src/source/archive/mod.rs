@@ -117,8 +117,8 @@ impl ArchiveSource {
         self.stored(content).len()
     }
 
-    pub(super) fn content_count(&self) -> u32 {
-        u32::try_from(self.contents.len()).unwrap_or(u32::MAX)
+    pub(super) fn content_count(&self) -> usize {
+        self.contents.len()
     }
 
     pub(super) fn open_content(&self, content: u32) -> ArchiveContent<'_> {

@@ -151,7 +151,8 @@ impl Installed {
         let sizes: HashSet<u64> = selection.regulars.iter().map(|place| wanted.object(place.object).size).collect();
         let assumed = if options.tree.trust_mtime { by_time(&source, wanted, selection) } else { Vec::new() };
         let known = |content: usize| assumed.get(content).copied().flatten();
-        let wants: Vec<Want> = (0..source.content_count())
+        let wants: Vec<Want> = source
+            .contents()
             .zip(0_usize..)
             .map(|(content, at)| match known(at) {
                 Some(_) => Want::Xattrs,
@@ -177,7 +178,7 @@ impl Installed {
 
 /// Returns for each content of the source the object that the wanted index has at its path, if size and time agree.
 fn by_time(source: &Source, wanted: &Index, selection: &Selection) -> Vec<Option<[u8; 32]>> {
-    let mut ids = vec![None; num::at(source.content_count())];
+    let mut ids = vec![None; source.content_count()];
     let tree = source.tree();
     let Some(&root) = selection.directories.first() else { return ids };
     let mut pending = vec![(0, root)];

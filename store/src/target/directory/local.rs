@@ -25,8 +25,11 @@ struct Copier {
     buffer: Vec<u8>,
 }
 
+/// A directory of the installed tree, and a file there.
+type Source = (Row<Directory>, Row<Entry>);
+
 /// The places that need an object, and where the installed tree has it.
-type Task<'a> = (&'a [PlannedName], &'a [(Row<Directory>, Row<Entry>)]);
+type Task<'a> = (&'a [PlannedName], &'a [Source]);
 
 /// Builds what it can of the selection from the installed tree, which stays unchanged. Each copy is hashed after it was made. Returns the entries
 /// that were built.
@@ -80,7 +83,7 @@ fn places_by_object(
     selection: &Selection,
     installed: &Index,
     tree: &Ref,
-) -> HashMap<Row<Object>, Vec<(Row<Directory>, Row<Entry>)>> {
+) -> HashMap<Row<Object>, Vec<Source>> {
     let objects = selection.regulars.iter().map(|place| place.object);
     let by_id: HashMap<[u8; 32], _> = objects
         .map(|object| (wanted.object(object), object))
@@ -108,7 +111,7 @@ fn copy(
     builder: &Builder<'_>,
     copier: &mut Copier,
     target: &Target<'_>,
-    (directory, entry): (Row<Directory>, Row<Entry>),
+    (directory, entry): Source,
     places: &[PlannedName],
 ) -> Result<bool, Error> {
     let Some((&first, others)) = places.split_first() else { return Ok(false) };
