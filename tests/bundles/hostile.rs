@@ -75,7 +75,7 @@ fn nothing_stays_of_a_bundle_that_is_refused() {
         "object" => !vector.name.starts_with("ostree-file-"),
         _ => vector.name != "verity-table",
     };
-    // Nor does it come to the chunks of a delta bundle whose bases it does not find.
+    // Nor does it read the chunks of a delta bundle whose bases it does not find.
     let is_delta = |vector: &Vector| matches!(open(&vector.bytes, &[usize::MAX]), Ok(Opened::Delta(_)));
     for vector in load().iter().filter(|vector| is_seen(vector) && !is_delta(vector)) {
         let Vector { name, trust, bytes, .. } = vector;

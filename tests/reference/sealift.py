@@ -218,11 +218,11 @@ def round_up(number, step):
     return -(-number // step) * step
 
 def directory_disk(entries):
-    """What a directory takes on a disk (core 4.3)."""
+    """What a directory takes on a disk (core 4.4)."""
     return 4096 if entries <= 4060 else 4096 + round_up(3 * entries // 2, 4096)
 
 def xattrs_len(row):
-    """What the extended attributes of an inode come to (core 4.3)."""
+    """How many bytes the extended attributes of an inode take (core 4.4)."""
     named = ((name.partition(b".")[2] if b"." in name else name, value) for name, value in row.xattrs)
     return sum(16 + round_up(len(name), 4) + round_up(len(value), 4) for name, value in named)
 
@@ -281,7 +281,7 @@ class Bundle:
                    logical=sum(index.sizes[number] for number in used))
 
     def agree_disk(self):
-        """What the inodes take on a disk (core 4.3); of a delta bundle, the files whose content it carries."""
+        """What the inodes take on a disk (core 4.4); of a delta bundle, the files whose content it carries (delta 4)."""
         index, layout = self.index, self.layout
         names = defaultdict(int)
         for _, _, directory, name, _ in index.order:

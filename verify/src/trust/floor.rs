@@ -13,7 +13,7 @@ pub const CREATED_MARGIN: i64 = 24 * 60 * 60;
 pub struct FloorRecord {
     /// The highest version.
     pub version: u64,
-    /// The newest `created`, as far as it was borne out, in seconds since 1970.
+    /// The newest `created`, limited as trust 8 says, in seconds since 1970.
     pub created: i64,
     /// Every trusted key that had signed it.
     pub keys: BTreeSet<KeyId>,
