@@ -1,8 +1,10 @@
 //! Blocks: decoded chunks of a mounted bundle, parts of what its base holds, and what has no data. The stored bytes of each chunk are compared with
 //! their digest, and each object or piece with what index and layout say, before a byte of it is handed out.
 
+use std::borrow::Cow;
 use std::collections::BTreeSet;
 use std::ops::Range;
+use std::sync::Arc;
 
 use parking_lot::Mutex;
 use sealift_format::num::{self, at, size};
@@ -10,6 +12,7 @@ use sealift_format::{BaseObject, Bundle, Chunk, Holds, Object, Row};
 use sealift_verify::content::{ChunkDecoder, Content, ContentError, ObjectRows, Portion, fill_holes, range_of};
 
 use super::medium::Medium;
+use super::pages::{FreePages, Pages};
 use crate::Error;
 use sealift_store::base::{BaseReader, Bases, number_of};
 
@@ -32,7 +35,7 @@ pub(super) enum Key {
 /// A block in memory.
 #[derive(Debug)]
 pub(super) struct Block {
-    data: Box<[u8]>,
+    data: Pages,
     /// The objects of a group with the range of each in the data, by ascending object.
     places: Vec<(Row<Object>, Range<u32>)>,
     /// What of it has been compared.
@@ -58,6 +61,7 @@ pub(super) struct Blocks {
     chunk_of: Vec<Option<Row<Chunk>>>,
     /// The objects that a base holds, ascending, each with its number there.
     of_base: Vec<(Row<Object>, Row<BaseObject>)>,
+    free: Arc<FreePages>,
 }
 
 /// What a thread needs to make blocks. Its buffers are kept from one to the next.
@@ -68,12 +72,13 @@ pub(super) struct Maker<'a> {
     reader: BaseReader<'a>,
     stored: Vec<u8>,
     prefix: Vec<u8>,
+    part: Vec<u8>,
 }
 
 impl Block {
     /// Bytes of memory, roughly.
     pub(super) fn cost(&self) -> u64 {
-        num::wide(BLOCK_COST + self.data.len() + size_of_val(&self.places[..]))
+        self.data.cost() + num::wide(BLOCK_COST + size_of_val(&self.places[..]))
     }
 
     /// Returns the data of a part of an object.
@@ -86,9 +91,9 @@ impl Block {
         Some(at(start)..at(end))
     }
 
-    /// Returns its data.
-    pub(super) fn data(&self) -> &[u8] {
-        &self.data
+    /// Returns some of its data.
+    pub(super) fn data(&self, range: Range<usize>) -> Cow<'_, [u8]> {
+        self.data.get(range)
     }
 }
 
@@ -113,7 +118,7 @@ impl Blocks {
                 }
             }
         }
-        Ok(Self { medium, bundle, bases, chunk_of, of_base })
+        Ok(Self { medium, bundle, bases, chunk_of, of_base, free: Arc::default() })
     }
 
     /// Returns a chunk.
@@ -157,7 +162,7 @@ impl Blocks {
         let data = block.data_of(object).ok_or(ContentError::Object { object })?;
         // What a base has was compared where it was read.
         if !is_of_base && !block.checked.lock().contains(&(object, span.piece)) {
-            Content::check(ObjectRows::from(bundle), portion, &block.data[data.clone()])?;
+            Content::check(ObjectRows::from(bundle), portion, &block.data(data.clone()))?;
             block.checked.lock().insert((object, span.piece));
         }
         let holes = if is_of_base { &[][..] } else { bundle.layout.holes_of(object) };
@@ -166,7 +171,7 @@ impl Blocks {
             return Ok(Found::Data(from..from + size(wanted.end - wanted.start)));
         }
         let (mut out, mut place) = (Vec::new(), within.start);
-        let Ok(()) = fill_holes(&block.data[data], holes, within.clone(), &mut |part| {
+        let Ok(()) = fill_holes(&block.data(data), holes, within.clone(), &mut |part| {
             let end = place + num::wide(part.len());
             let (from, to) = (wanted.start.clamp(place, end) - place, wanted.end.clamp(place, end) - place);
             out.extend(&part[size(from)..size(to)]);
@@ -227,7 +232,14 @@ pub(super) enum Found {
 impl<'a> Maker<'a> {
     pub(super) fn new(blocks: &'a Blocks) -> Self {
         let reader = BaseReader::new(&blocks.bases);
-        Self { blocks, decoder: ChunkDecoder::default(), reader, stored: Vec::new(), prefix: Vec::new() }
+        Self {
+            blocks,
+            decoder: ChunkDecoder::default(),
+            reader,
+            stored: Vec::new(),
+            prefix: Vec::new(),
+            part: Vec::new(),
+        }
     }
 
     /// Reads and decodes a block. The stored bytes of a chunk are compared with their digest.
@@ -235,25 +247,25 @@ impl<'a> Maker<'a> {
     /// # Errors
     /// Returns an error if the bundle or the base cannot be read, or is damaged.
     pub(super) fn make(&mut self, key: Key) -> Result<Block, Error> {
-        let Blocks { medium, bundle, bases, .. } = self.blocks;
-        let (mut data, mut places) = (Box::default(), Vec::new());
-        match key {
-            Key::Hole(..) => {}
+        let Blocks { medium, bundle, bases, free, .. } = self.blocks;
+        let (decoded, places): (&[u8], _) = match key {
+            Key::Hole(..) => (&[], Vec::new()),
             Key::Chunk(number) => {
                 let chunk = &bundle.layout.chunks[number.at()];
                 medium.read_chunk(chunk, &mut self.stored)?;
                 self.reader.prefix(bundle.layout.prefix_of(chunk), &mut self.prefix)?;
                 let decoded = self.decoder.decode(bundle, number, &self.stored, &self.prefix)?;
-                (data, places) = (decoded.into(), self.blocks.places(chunk, decoded));
+                (decoded, self.blocks.places(chunk, decoded))
             }
             Key::Base(object, part) => {
                 let size = bases.object(object).map_or(0, |object| object.size);
                 let start = part * BASE_PART_LEN;
-                let mut out = Vec::new();
-                self.reader.read(object, start..size.min(start + BASE_PART_LEN), &mut out)?;
-                data = out.into();
+                self.part.clear();
+                self.reader.read(object, start..size.min(start + BASE_PART_LEN), &mut self.part)?;
+                (&self.part, Vec::new())
             }
-        }
+        };
+        let data = Pages::copy(decoded, free);
         Ok(Block { data, places, checked: Mutex::default() })
     }
 }

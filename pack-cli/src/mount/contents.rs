@@ -1,7 +1,8 @@
 //! The contents of a mounted bundle's files: threads make blocks, those that are asked for first, and then those that will be.
 
+use std::borrow::Cow;
 use std::collections::VecDeque;
-use std::ops::{Deref, Range};
+use std::ops::Range;
 use std::sync::Arc;
 use std::thread::JoinHandle;
 use std::time::Duration;
@@ -57,13 +58,12 @@ pub(super) enum Bytes {
     Owned(Vec<u8>),
 }
 
-impl Deref for Bytes {
-    type Target = [u8];
-
-    fn deref(&self) -> &[u8] {
+impl Bytes {
+    /// Returns the bytes, as they are if they lie together.
+    pub(super) fn get(&self) -> Cow<'_, [u8]> {
         match self {
-            Self::Shared(block, range) => &block.data()[range.clone()],
-            Self::Owned(bytes) => bytes,
+            Self::Shared(block, range) => block.data(range.clone()),
+            Self::Owned(bytes) => Cow::Borrowed(bytes),
         }
     }
 }
@@ -111,7 +111,7 @@ impl Contents {
             if wanted == range {
                 return Some(bytes);
             }
-            all.extend_from_slice(&bytes);
+            all.extend_from_slice(&bytes.get());
         }
         Some(Bytes::Owned(all))
     }

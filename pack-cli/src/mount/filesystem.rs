@@ -187,7 +187,7 @@ impl Filesystem for Served {
             return reply.data(&[]);
         }
         match self.contents.read(object, offset..end) {
-            Some(bytes) => reply.data(&bytes),
+            Some(bytes) => reply.data(&bytes.get()),
             None => reply.error(Errno::EIO),
         }
     }

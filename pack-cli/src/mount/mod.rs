@@ -26,6 +26,7 @@ mod faults;
 mod filesystem;
 mod medium;
 mod nodes;
+mod pages;
 
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt as _;

@@ -12,12 +12,14 @@ use super::machine::repository;
 #[rustfmt::skip] // a table
 const SECTIONS: &[(&str, &str)] = &[
     ("audit_store", "audit"),
+    ("composefs",   "mount"),
     ("differences", "diff"),
     ("estimate",    "pack"),
     ("failure",     "Errors and warnings"),
     ("json_file",   "ls"),
     ("key",         "key generate"),
     ("refs",        "info"),
+    ("serve",       "mount"),
     ("show",        "Errors and warnings"),
     ("several",     "Errors and warnings"),
     ("taken",       "unpack"),

@@ -45,6 +45,7 @@ const NOT_RUN: &[(&str, &str)] = &[
     ("docs/device.md",     "it takes a file system with fs-verity, which `cargo xtask vm` has."),
     ("docs/device.md",     "it takes a kernel with built-in signatures, which `cargo xtask vm` has."),
     ("docs/device.md",     "it takes a build with composefs, which `cargo xtask ci test` tests."),
+    ("docs/device.md",     "it serves until it is unmounted. pack-cli/tests/mount tests it."),
 ];
 
 #[test]

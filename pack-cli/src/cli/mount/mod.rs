@@ -1,7 +1,7 @@
 //! `sealift mount`: mounts a bundle, or an installed tree of a composefs store.
 
+mod composefs;
 mod serve;
-mod store;
 
 use std::path::PathBuf;
 
@@ -15,7 +15,7 @@ use super::pace::Pace;
 use super::show::Show;
 use super::trust_args::TrustArgs;
 #[cfg(not(feature = "composefs"))]
-pub(crate) use store::without_composefs;
+pub(crate) use composefs::without_composefs;
 
 /// Mount a trusted bundle, and read its files in place
 ///
