@@ -7,7 +7,7 @@ use sealift_format::ostree::{Commit, Dictionary, DirTree, dirmeta, file, ostreem
 use sealift_format::{Attributes, Delta, Opened, Xattr};
 
 use crate::bytes::short;
-use crate::delta::Suffix;
+use crate::delta::ByteDifference;
 use crate::keys::{Key, strings};
 use crate::pkcs7::{CERTIFICATE, kernel_signature};
 use crate::reader::{open, open_whole};
@@ -76,7 +76,7 @@ fn of_delta(vector: &Vector, all: &[Vector], delta: &Delta) -> Vec<Seed> {
 
 /// Returns byte differences from a prefix: adding, copying, and both in turn.
 fn suffixes() -> Vec<Seed> {
-    let of = |runs: &[(u32, u32, i64)], added: &[u8], copied: &[u8]| Suffix {
+    let of = |runs: &[(u32, u32, i64)], added: &[u8], copied: &[u8]| ByteDifference {
         runs: runs.to_vec(),
         added: added.to_vec(),
         copied: copied.to_vec(),
@@ -87,7 +87,7 @@ fn suffixes() -> Vec<Seed> {
         ("copies", of(&[(0, 4, 8)], b"", b"copy")),
         ("turns", of(&[(2, 1, 3), (3, 0, -4), (0, 31, 1)], &[0, 0, 1, 0, 0], b"as many bytes as three runs need")),
     ];
-    let seed = |(name, suffix): (&str, Suffix)| {
+    let seed = |(name, suffix): (&str, ByteDifference)| {
         let len = short(suffix.added.len() + suffix.copied.len());
         ("suffix", name.to_owned(), suffix_input(len, b"a prefix", &suffix.encode()))
     };

@@ -441,7 +441,7 @@ impl Bundle {
 
 /// The stored bytes of a chunk of codec 3 (delta 8).
 #[derive(Clone, Debug, Default)]
-pub struct Suffix {
+pub struct ByteDifference {
     /// Add, copy and seek.
     pub runs: Vec<(u32, u32, i64)>,
     /// The bytes that are added.
@@ -452,7 +452,7 @@ pub struct Suffix {
     pub tail: Vec<u8>,
 }
 
-impl Suffix {
+impl ByteDifference {
     /// The bytes.
     pub fn encode(&self) -> Vec<u8> {
         let frame_of = |bytes: &[u8]| if bytes.is_empty() { Vec::new() } else { frame(bytes) };

@@ -4,9 +4,9 @@ use sealift::pack::OrderProfile;
 use sealift_format::difference::{Content, Op, Reference};
 use sealift_format::ostree::{Commit, Dictionary, DirTree, Summary, dirmeta, file, ostreemeta};
 use sealift_format::{
-    Contents, Difference, Envelope, FrameDecoder, Head, Identity, Index, IndexBuilder, Inode, InodeKind, Kind, Layout,
-    Limits, Node, Objects, OsTree, Part, Preamble, Request, Root, Row, Suffix, check_frame, data_len, frame_window,
-    maxima, verity,
+    ByteDifference, Contents, Difference, Envelope, FrameDecoder, Head, Identity, Index, IndexBuilder, Inode,
+    InodeKind, Kind, Layout, Limits, Node, Objects, OsTree, Part, Preamble, Request, Root, Row, check_frame, data_len,
+    frame_window, maxima, verity,
 };
 use sealift_verify::kernel_signature::sign::{KernelCertificate, KernelKey};
 use sealift_verify::kernel_signature::{LEN_MAX, check};
@@ -255,7 +255,7 @@ pub fn suffix(data: &[u8]) {
     let len = u16::from_le_bytes(*len);
     let Some(prefix) = part(&mut stored) else { return };
     let (mut decoder, mut out) = (FrameDecoder::new(), Vec::new());
-    let parsed = Suffix::parse(Part::Chunk(0), stored, len.into(), wide(prefix.len()), 20, &mut decoder);
+    let parsed = ByteDifference::parse(Part::Chunk(0), stored, len.into(), wide(prefix.len()), 20, &mut decoder);
     let Ok(suffix) = parsed else { return };
     if suffix.apply(prefix, &mut decoder, &mut out).is_ok() {
         assert_eq!(out.len(), usize::from(len));

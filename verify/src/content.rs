@@ -8,8 +8,8 @@ use blake3::hazmat::HasherExt as _;
 use sealift_format::num::{at, up_to, wide};
 use sealift_format::ostree::Checksum;
 use sealift_format::{
-    Bundle, Chunk, Codec, Delta, Error as FormatError, Extent, FrameDecoder, Head, Holds, Layout, Object, Part, Row,
-    Suffix, check_frame, check_frame_with_prefix, data_len, data_ranges,
+    Bundle, ByteDifference, Chunk, Codec, Delta, Error as FormatError, Extent, FrameDecoder, Head, Holds, Layout,
+    Object, Part, Row, check_frame, check_frame_with_prefix, data_len, data_ranges,
 };
 
 /// An object's or a piece's bytes do not match, or its chunk's do not.
@@ -96,9 +96,9 @@ pub(crate) fn check_shape(head: &Head, layout: &Layout, number: Row<Chunk>, stor
         Codec::Raw => {}
         Codec::Zstd => check_frame(part, stored, chunk.len.into(), window_log)?,
         Codec::ZstdPrefix => check_frame_with_prefix(part, stored, chunk.len.into(), window_log)?,
-        Codec::Suffix => {
+        Codec::ByteDifference => {
             let prefix_len = layout.prefix_len(chunk);
-            Suffix::parse(part, stored, chunk.len, prefix_len, window_log, &mut FrameDecoder::new())?;
+            ByteDifference::parse(part, stored, chunk.len, prefix_len, window_log, &mut FrameDecoder::new())?;
         }
     }
     Ok(())
@@ -142,10 +142,11 @@ impl ChunkDecoder {
             Codec::ZstdPrefix => {
                 self.decoder.decode_with(part, stored, chunk.len.into(), window_log, prefix, &mut self.decoded)?;
             }
-            Codec::Suffix => {
+            Codec::ByteDifference => {
                 let prefix_len = layout.prefix_len(chunk);
-                let suffix = Suffix::parse(part, stored, chunk.len, prefix_len, window_log, &mut self.decoder)?;
-                suffix.apply(prefix, &mut self.decoder, &mut self.decoded)?;
+                let difference =
+                    ByteDifference::parse(part, stored, chunk.len, prefix_len, window_log, &mut self.decoder)?;
+                difference.apply(prefix, &mut self.decoder, &mut self.decoded)?;
             }
         }
         Ok(&self.decoded[..at(chunk.len)])

@@ -61,7 +61,7 @@ impl Codec {
             Self::Raw => 0,
             Self::Zstd => 1,
             Self::ZstdPrefix => 2,
-            Self::Suffix => 3,
+            Self::ByteDifference => 3,
         }
     }
 }

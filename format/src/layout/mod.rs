@@ -93,14 +93,14 @@ pub enum Codec {
     /// One zstd frame that was made with a prefix (delta 7).
     ZstdPrefix,
     /// A byte difference to a prefix (delta 8).
-    Suffix,
+    ByteDifference,
 }
 
 impl Codec {
     /// Returns whether chunks of it are decoded with a prefix.
     #[must_use]
     pub fn has_prefix(self) -> bool {
-        matches!(self, Self::ZstdPrefix | Self::Suffix)
+        matches!(self, Self::ZstdPrefix | Self::ByteDifference)
     }
 }
 

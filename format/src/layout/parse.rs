@@ -153,7 +153,7 @@ fn parse_chunks(mut reader: Reader<'_>) -> Result<(Vec<Chunk>, usize), Error> {
             0 => Codec::Raw,
             1 => Codec::Zstd,
             2 => Codec::ZstdPrefix,
-            3 => Codec::Suffix,
+            3 => Codec::ByteDifference,
             other => {
                 return Err(Error::Unsupported { part: Part::Layout, what: "codec", found: u64::from(*other) });
             }

@@ -7,7 +7,7 @@ use super::parts::{Parts, payload, set_payload};
 use super::random::Random;
 use crate::bundle::{Bundle, Packing, lay_out};
 use crate::bytes::{Section, narrow, wide};
-use crate::delta::{Base, Bases, Suffix};
+use crate::delta::{Base, Bases, ByteDifference};
 use crate::frame::frame_with_prefix;
 use crate::ostree::commit;
 use crate::reader::open_whole;
@@ -242,8 +242,8 @@ fn prefix(contents: &[Vec<u8>], random: &mut Random) -> (Vec<u8>, Vec<(u32, u64,
 }
 
 /// Returns a byte difference with one or more runs.
-fn suffix(plain: &[u8], prefix: &[u8], random: &mut Random) -> Suffix {
-    let mut suffix = Suffix::default();
+fn suffix(plain: &[u8], prefix: &[u8], random: &mut Random) -> ByteDifference {
+    let mut suffix = ByteDifference::default();
     let (mut at, mut place) = (0, 0_usize);
     for run in 0..plain.len().div_ceil(16) {
         let to = random.below(prefix.len() + 1);

@@ -4,7 +4,9 @@ use super::*;
 
 use crate::bundle::Maxima;
 use crate::bytes::{Section, hash, narrow, planes32};
-use crate::delta::{Base, Bases, Change, Suffix, changed, comes, gone, linked, named, relinked, replaces, within};
+use crate::delta::{
+    Base, Bases, ByteDifference, Change, changed, comes, gone, linked, named, relinked, replaces, within,
+};
 use crate::frame::{RawFrame, frame, frame_with_prefix};
 use crate::tree::{Node, char_device, fifo, paint, socket};
 
@@ -117,10 +119,10 @@ fn decoded() -> Vec<u8> {
 }
 
 /// Returns the chunk of the old tool by two runs; the second begins one byte further on.
-fn suffix() -> Suffix {
+fn suffix() -> ByteDifference {
     let tail = &decoded()[3000..];
     let copied = [&[new_tool()[1000]], tail].concat();
-    Suffix { runs: vec![(1000, 1, 0), (1999, 3022 - 3000, 1)], added: vec![0; 2999], copied, tail: Vec::new() }
+    ByteDifference { runs: vec![(1000, 1, 0), (1999, 3022 - 3000, 1)], added: vec![0; 2999], copied, tail: Vec::new() }
 }
 
 /// Returns the same delta bundle, whose chunk has runs of all kinds: their places in the prefix are 0, 3000, 1001, 0 and 3000.
@@ -133,7 +135,7 @@ fn with_runs() -> Bundle {
         pairs.map(|(wanted, old)| wanted.wrapping_sub(*old)).collect()
     });
     let copied = [&wanted[1000..1001], &wanted[2999..]].concat();
-    let own = Suffix { runs, added: sums.concat(), copied, tail: Vec::new() };
+    let own = ByteDifference { runs, added: sums.concat(), copied, tail: Vec::new() };
     let mut delta = delta();
     delta.store_with_prefix(0, 3, own.encode(), &[(1, 0, 3000)]);
     delta
@@ -493,7 +495,7 @@ fn suffixes() -> Vec<Vector> {
     let stored = |name, comment, stored: Vec<u8>| {
         reject_from(delta(), name, "chunk", comment, |b| b.store_with_prefix(0, 3, stored, &[(1, 0, 3000)]))
     };
-    let reject = |name, comment, change: fn(&mut Suffix)| {
+    let reject = |name, comment, change: fn(&mut ByteDifference)| {
         let mut own = suffix();
         change(&mut own);
         stored(name, comment, own.encode())
@@ -505,7 +507,7 @@ fn suffixes() -> Vec<Vector> {
     };
     vec![
         reject("suffix-none", "no run, and all bytes in the last frame", |s| {
-            *s = Suffix { copied: decoded(), ..Suffix::default() };
+            *s = ByteDifference { copied: decoded(), ..ByteDifference::default() };
         }),
         reject("suffix-runs-many", "190 runs, one for less than 16 bytes each, where 189 may be", |s| {
             s.runs[0] = (1000 - 188, 1, 0);
@@ -514,7 +516,12 @@ fn suffixes() -> Vec<Vector> {
         reject("suffix-frame", "all bytes are added, and a frame of none follows", |s| {
             let base = [&tool()[..], &tool()].concat();
             let added = decoded().iter().zip(base).map(|(wanted, base)| wanted.wrapping_sub(base)).collect();
-            *s = Suffix { runs: vec![(3000, 0, 0), (22, 0, -3000)], added, tail: frame(b""), ..Suffix::default() };
+            *s = ByteDifference {
+                runs: vec![(3000, 0, 0), (22, 0, -3000)],
+                added,
+                tail: frame(b""),
+                ..ByteDifference::default()
+            };
         }),
         reject("suffix-window", "the last frame has a window of 16 MiB, where the root says less", |s| {
             s.tail = RawFrame::of(&std::mem::take(&mut s.copied)).with_window(24).encode();

@@ -6,7 +6,7 @@ use sealift_format::{Codec, Row, pieces};
 
 use super::over_prefix::compress;
 use super::plan::{Limits, Planned};
-use super::{row, suffix};
+use super::{byte_difference, row};
 use crate::pack::PackOptions;
 use crate::pack::scan::close_up;
 use crate::pack::sequence::{PackedObject, Sequenced};
@@ -147,8 +147,8 @@ impl Encoder<'_> {
             // Where a prefix helps that much, encoding without one would not be smaller.
             let is_enough = stored.len() < data.len() / 8;
             take(Codec::ZstdPrefix, stored);
-            if chunk.is_code && suffix::fits(prefix, data, self.limits.memory) {
-                take(Codec::Suffix, suffix::encode(level, prefix, data).map_err(Error::Usage)?);
+            if chunk.is_code && byte_difference::fits(prefix, data, self.limits.memory) {
+                take(Codec::ByteDifference, byte_difference::encode(level, prefix, data).map_err(Error::Usage)?);
             }
             if !is_enough {
                 take(Codec::Zstd, compress(level, data, &[]).map_err(Error::Usage)?);

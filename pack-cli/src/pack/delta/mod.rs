@@ -3,13 +3,13 @@
 //! The sources are read twice: first all contents, to find the objects that no base has; then those, each with what resembles it in the
 //! bases.
 
+mod byte_difference;
 mod choose;
 mod encode;
 mod names;
 mod over_prefix;
 mod plan;
 mod similar;
-mod suffix;
 
 use std::collections::HashMap;
 use std::time::{Duration, Instant};
@@ -208,7 +208,7 @@ pub fn estimate_delta(
 
 fn delta_stats(difference: &Difference, layout: &Layout) -> DeltaStats {
     let memory = |chunk: &Chunk| {
-        let decoded = u64::from(chunk.len) * if chunk.codec == Codec::Suffix { 3 } else { 1 };
+        let decoded = u64::from(chunk.len) * if chunk.codec == Codec::ByteDifference { 3 } else { 1 };
         layout.prefix_len(chunk) + u64::from(chunk.stored_len) + decoded
     };
     DeltaStats {

@@ -1,7 +1,7 @@
 //! Byte differences for machine code (delta 8): matches are found by suffix sorting, as in bsdiff.
 
 use bidiff::{DiffParams, Match};
-use sealift_format::{Run, encode_suffix};
+use sealift_format::{Run, encode_byte_difference};
 
 use super::over_prefix::compress;
 
@@ -42,7 +42,8 @@ pub(super) fn encode(level: i32, prefix: &[u8], data: &[u8]) -> Result<Vec<u8>, 
         runs = vec![Run { seek: 0, add: 0, copy: number(data.len())? }];
         (added, copied) = (Vec::new(), data.to_vec());
     }
-    let stored =
-        encode_suffix(&runs, &added, &copied, |bytes| compress(level, bytes, &[]).map_err(crate::Error::Usage));
+    let stored = encode_byte_difference(&runs, &added, &copied, |bytes| {
+        compress(level, bytes, &[]).map_err(crate::Error::Usage)
+    });
     stored.map_err(|error| error.to_string())
 }

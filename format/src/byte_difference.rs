@@ -23,7 +23,7 @@ pub struct Run {
 
 /// A parsed chunk of codec 3, whose runs fit the lengths of the chunk and of its prefix.
 #[derive(Clone, Debug)]
-pub struct Suffix<'a> {
+pub struct ByteDifference<'a> {
     part: Part,
     window_log: u8,
     runs: Vec<Run>,
@@ -33,7 +33,7 @@ pub struct Suffix<'a> {
     copied: &'a [u8],
 }
 
-impl<'a> Suffix<'a> {
+impl<'a> ByteDifference<'a> {
     /// Parses the stored bytes of a chunk of `len` bytes whose prefix has `prefix_len`. They are to have matched their digest.
     ///
     /// # Errors
@@ -123,7 +123,7 @@ impl<'a> Suffix<'a> {
 ///
 /// # Errors
 /// Those of `compress`; also returns an error if a part is longer than the format can store.
-pub fn encode_suffix<E: From<Error>>(
+pub fn encode_byte_difference<E: From<Error>>(
     runs: &[Run],
     added: &[u8],
     copied: &[u8],
@@ -181,7 +181,7 @@ mod tests {
     use super::*;
 
     fn stored(runs: &[Run], added: &[u8], copied: &[u8]) -> Vec<u8> {
-        encode_suffix(runs, added, copied, |bytes| {
+        encode_byte_difference(runs, added, copied, |bytes| {
             let mut out = vec![0; zstd_safe::compress_bound(bytes.len())];
             let len = zstd_safe::CCtx::create().compress(&mut out[..], bytes, 3).map(|len| {
                 out.truncate(len);
@@ -192,8 +192,8 @@ mod tests {
         .expect("it fits")
     }
 
-    fn parse<'a>(stored: &'a [u8], len: u32, prefix_len: u64) -> Result<Suffix<'a>, Error> {
-        Suffix::parse(Part::Chunk(0), stored, len, prefix_len, 20, &mut FrameDecoder::new())
+    fn parse<'a>(stored: &'a [u8], len: u32, prefix_len: u64) -> Result<ByteDifference<'a>, Error> {
+        ByteDifference::parse(Part::Chunk(0), stored, len, prefix_len, 20, &mut FrameDecoder::new())
     }
 
     #[test]
