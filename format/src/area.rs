@@ -2,8 +2,8 @@
 
 use alloc::vec::Vec;
 
-use crate::bytes::{Reader, fit};
-use crate::num::{self, wide};
+use crate::bytes::Reader;
+use crate::num::{self, fit, wide};
 use crate::{Error, Part};
 
 /// One typed body of the signature area.

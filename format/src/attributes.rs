@@ -5,8 +5,8 @@ use alloc::vec::Vec;
 use core::fmt;
 
 use crate::Error;
-use crate::bytes::{Reader, fit};
-use crate::num;
+use crate::bytes::Reader;
+use crate::num::{self, fit};
 
 /// The type of an inode, with its value in `st_mode`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]

@@ -2,9 +2,9 @@
 
 use alloc::vec::Vec;
 
-use crate::bytes::{Reader, fit, put_planes};
+use crate::bytes::{Reader, put_planes};
 use crate::frame::check_frame;
-use crate::num::{self, wide};
+use crate::num::{self, fit, wide};
 use crate::{Error, FrameDecoder, Part};
 
 /// Bytes of a run; a chunk has a run for each so many of its own bytes at most.

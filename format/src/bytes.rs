@@ -2,7 +2,7 @@
 
 use alloc::vec::Vec;
 
-use crate::num::wide;
+use crate::num::{fit, wide};
 use crate::{Error, Part, Row, Table};
 
 /// A cursor over the bytes of one structure.
@@ -174,15 +174,6 @@ fn scatter(out: &mut Vec<u8>, rows: &[u8], width: usize) {
     for plane in 0..width {
         rows.chunks_exact(width).for_each(|row| out.push(row[plane]));
     }
-}
-
-/// Returns a length or count in the width of its field.
-///
-/// # Errors
-/// Returns an error if it does not fit.
-pub(crate) fn fit<T: TryFrom<usize>>(len: usize, what: &'static str) -> Result<T, Error> {
-    let max = u64::MAX >> (64 - 8 * size_of::<T>());
-    T::try_from(len).map_err(|_| Error::TooLarge { what, len: wide(len), max })
 }
 
 /// As [`fit`], for builders that report the first length that does not fit when they finish.

@@ -2,7 +2,8 @@
 
 use alloc::vec::Vec;
 
-use crate::bytes::{Reader, fit};
+use crate::bytes::Reader;
+use crate::num::fit;
 use crate::verity::{Algorithm, FileDigest};
 use crate::{Error, Part};
 

@@ -29,12 +29,13 @@ pub fn up_to(len: u64, most: usize) -> usize {
     usize::try_from(len).map_or(most, |len| len.min(most))
 }
 
-/// A length or count in memory as a number of the format, whose field has 32 bits.
+/// A length or count in memory in the width of its field.
 ///
 /// # Errors
 /// Returns an error that says `what` it is if it does not fit.
-pub fn fit(len: usize, what: &'static str) -> Result<u32, Error> {
-    crate::bytes::fit(len, what)
+pub fn fit<T: TryFrom<usize>>(len: usize, what: &'static str) -> Result<T, Error> {
+    let max = u64::MAX >> (64 - 8 * size_of::<T>());
+    T::try_from(len).map_err(|_| Error::TooLarge { what, len: wide(len), max })
 }
 
 /// A length or place in a file as one in memory, for programs that run on 64 bits alone.

@@ -5,9 +5,9 @@ use alloc::string::{String, ToString as _};
 use alloc::vec::Vec;
 
 use crate::attributes::{Attributes, FileType};
-use crate::bytes::{Widths, fit};
+use crate::bytes::Widths;
 use crate::index::{Directory, Entry, Index, Inode, InodeKind, Object};
-use crate::num::at;
+use crate::num::{at, fit};
 use crate::walk::{TreeOrder, pairs};
 use crate::{BaseObject, Error, Row, Rows, Table as _};
 

@@ -3,8 +3,8 @@
 use alloc::vec::Vec;
 
 use crate::attributes::FileType;
-use crate::bytes::{Widths, fit, put_planes, put_section};
-use crate::num::wide;
+use crate::bytes::{Widths, put_planes, put_section};
+use crate::num::{fit, wide};
 use crate::{Error, Object, Table as _};
 
 use super::reference::Rows;

@@ -5,8 +5,8 @@ mod root;
 use alloc::vec::Vec;
 
 use crate::area::{self, Envelope};
-use crate::bytes::fit;
-use crate::num::{at, wide};
+
+use crate::num::{at, fit, wide};
 use crate::{Error, Preamble};
 
 pub(crate) use root::compare;

@@ -4,10 +4,10 @@ use alloc::string::String;
 use alloc::vec::Vec;
 use core::fmt;
 
-use crate::bytes::{Reader, SectionRule, fit, put_section, read_sections};
+use crate::bytes::{Reader, SectionRule, put_section, read_sections};
 use crate::image::{encode_images, parse_images};
 use crate::name::is_bundle_name;
-use crate::num::wide;
+use crate::num::{fit, wide};
 use crate::{Error, Image, Part};
 
 /// Who the bundle is, which layout and index belong to it, and how large everything can become.

@@ -2,8 +2,8 @@
 
 use alloc::vec::Vec;
 
-use crate::bytes::{Reader, fit};
-use crate::num::wide;
+use crate::bytes::Reader;
+use crate::num::{fit, wide};
 use crate::{Error, Part};
 
 /// A row that is not as it has to be.

@@ -2,9 +2,9 @@
 
 use alloc::vec::Vec;
 
-use crate::bytes::{fit, put_planes, put_section};
+use crate::bytes::{put_planes, put_section};
 use crate::index::{Index, Inode, InodeKind, Object};
-use crate::num::wide;
+use crate::num::{fit, wide};
 use crate::{Error, Maxima, Row, Table as _};
 
 use super::disk::{Blocks, DiskUse};

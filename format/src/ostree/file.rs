@@ -152,8 +152,8 @@ fn put(mut writer: Writer, attributes: &Attributes, target: &str) -> Vec<u8> {
 
 fn prefixed(variant: Vec<u8>) -> Vec<u8> {
     // The four low bytes of eight: what is longer has no header, and is refused by all who read.
-    let len = u32::try_from(wide(variant.len())).unwrap_or(u32::MAX);
-    [&len.to_be_bytes()[..], &[0; 4], &variant].concat()
+    let len = wide(variant.len()).to_be_bytes();
+    [&len[4..], &[0; 4], &variant].concat()
 }
 
 #[cfg(test)]

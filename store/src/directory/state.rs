@@ -109,7 +109,7 @@ pub fn kept_stats(site: &Site, of: [u8; 32], entries: usize) -> Result<Option<St
 /// Writes the stats of a target's files to its record, or to its next one. They are synced only if the rest is: a truncated file is noticed, and
 /// the files are read instead.
 pub fn write_stats(dir: &OwnDir, stats: &StatCache) -> Result<(), Error> {
-    dir.replace(STATS, &stats.encode(), false)
+    dir.replace(STATS, &stats.encode()?, false)
 }
 
 /// Removes the recorded stats of the files of the target at `site`: the next run reads them.

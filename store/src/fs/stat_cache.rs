@@ -13,6 +13,7 @@
 //! | 40 each | inode, size, seconds and nanoseconds of the last content change, then of the last change of anything; all zero if unknown |
 //! | 32 | BLAKE3 of everything before it |
 
+use sealift_format::Error as FormatError;
 use sealift_format::num;
 use std::os::fd::BorrowedFd;
 use std::time::Duration;
@@ -146,20 +147,22 @@ impl StatCache {
     }
 
     /// Encodes the cache.
-    #[must_use]
-    pub fn encode(&self) -> Vec<u8> {
+    ///
+    /// # Errors
+    /// Returns an error if there are more files than its count can say.
+    pub fn encode(&self) -> Result<Vec<u8>, FormatError> {
         let mut bytes = Vec::with_capacity(HEAD_LEN + self.stats.len() * STAT_LEN + CHECK_LEN);
         bytes.extend(MAGIC);
         bytes.extend(self.of);
         bytes.extend(self.user.to_le_bytes());
         bytes.extend(u32::from(self.is_exact).to_le_bytes());
-        bytes.extend(u32::try_from(self.stats.len()).unwrap_or(u32::MAX).to_le_bytes());
+        bytes.extend(num::fit::<u32>(self.stats.len(), "the number of files")?.to_le_bytes());
         for stat in &self.stats {
             bytes.extend(stat.map_or([0; STAT_LEN], encode_stat));
         }
         let check = blake3::hash(&bytes);
         bytes.extend(check.as_bytes());
-        bytes
+        Ok(bytes)
     }
 
     /// Decodes a cache, if the bytes are exactly as written.
@@ -225,7 +228,7 @@ mod tests {
     #[test]
     fn it_is_read_as_it_was_written() {
         let cache = filled();
-        let bytes = cache.encode();
+        let bytes = cache.encode().expect("they are few");
         assert_eq!(u64::try_from(bytes.len()), Ok(StatCache::encoded_len(3)));
         let read = StatCache::parse(&bytes).expect("it is whole");
         assert_eq!(read, cache);
@@ -235,7 +238,7 @@ mod tests {
 
     #[test]
     fn each_flip_and_cut_is_noticed() {
-        let bytes = filled().encode();
+        let bytes = filled().encode().expect("they are few");
         for at in 0..bytes.len() {
             let mut flipped = bytes.clone();
             flipped[at] ^= 1;
@@ -246,7 +249,7 @@ mod tests {
 
     #[test]
     fn a_wrong_count_is_refused_though_the_check_fits() {
-        let bytes = filled().encode();
+        let bytes = filled().encode().expect("they are few");
         let mut body = bytes[..bytes.len() - CHECK_LEN].to_vec();
         body[HEAD_LEN - 4] = 2;
         let check = blake3::hash(&body);

@@ -77,7 +77,7 @@ impl OsTreeDifference {
             builder,
         };
         for (own, file) in (0..).zip(base_files) {
-            walk.files.insert(file.checksum, own);
+            walk.files.insert(file.checksum, Some(own));
         }
         let mut commits = Vec::with_capacity(self.commits.len());
         for (own, edited) in self.commits.iter().enumerate() {
@@ -183,9 +183,6 @@ struct Object<'w> {
     is_met: bool,
 }
 
-/// A file that has been come to.
-const MET: u32 = u32::MAX;
-
 /// Goes through the wanted objects in the order of ostree 4.
 struct Walk<'w, 'a> {
     /// All of base and difference, but for carried commits and commitmetas.
@@ -195,8 +192,8 @@ struct Walk<'w, 'a> {
     /// The dirtree and the dirmeta that are carried next.
     next: [u32; 2],
     base_files: &'a [OsTreeFile],
-    /// By checksum, the numbers of those of the base; [`MET`] once one has been come to, of the base or new.
-    files: BTreeMap<Checksum, u32>,
+    /// By checksum, the numbers of those of the base; `None` once one has been come to, of the base or new.
+    files: BTreeMap<Checksum, Option<u32>>,
     new_files: core::ops::Range<u32>,
     laid: Vec<FileOf<'a>>,
     builder: &'w mut IndexBuilder,
@@ -238,9 +235,9 @@ impl<'w> Walk<'w, '_> {
             }
             let tree = DirTree::parse(bytes).map_err(unreadable)?;
             for (_, checksum) in tree.files {
-                let file = match self.files.insert(*checksum, MET) {
-                    Some(MET) => continue,
-                    Some(file) => FileOf::Base(row(self.base_files, file)),
+                let file = match self.files.insert(*checksum, None) {
+                    Some(None) => continue,
+                    Some(Some(file)) => FileOf::Base(row(self.base_files, file)),
                     None => {
                         let new = self.new_files.next();
                         let missing = || row_fault("more OSTree files are named than there are", self.laid.len());

@@ -2,6 +2,7 @@
 
 use std::path::PathBuf;
 
+use sealift_format::num;
 use sealift_verify::trust::{AllowedSigners, KeyId};
 
 use super::file::Editing;
@@ -54,8 +55,8 @@ pub fn revoke_key(options: &TrustOptions, places: &Places, withdrawn: &Withdrawn
         return Err(Error::Usage(format!("{} already revokes {id}", files.revoked.display())));
     }
     let bytes = match key {
-        Some(given) if editing.bytes().starts_with(KRL) => with_section(&editing, EXPLICIT_KEY, given.key.blob()),
-        None if editing.bytes().starts_with(KRL) => with_section(&editing, FINGERPRINT_SHA256, id.as_bytes()),
+        Some(given) if editing.bytes().starts_with(KRL) => with_section(&editing, EXPLICIT_KEY, given.key.blob())?,
+        None if editing.bytes().starts_with(KRL) => with_section(&editing, FINGERPRINT_SHA256, id.as_bytes())?,
         Some(given) => editing.with_line(&given.line()),
         None => {
             return Err(Error::Usage(format!(
@@ -77,12 +78,12 @@ fn listed(signers: &AllowedSigners, id: KeyId) -> Option<GivenKey> {
 }
 
 /// Returns a binary list with one more entry. Sections may come in any order, and may repeat.
-fn with_section(editing: &Editing, kind: u8, entry: &[u8]) -> Vec<u8> {
-    let len = u32::try_from(entry.len()).unwrap_or(u32::MAX); // a parsed key is far shorter
+fn with_section(editing: &Editing, kind: u8, entry: &[u8]) -> Result<Vec<u8>, Error> {
+    const WHAT: &str = "the length of a key";
+    let lens: [u32; 2] = [num::fit(entry.len() + 4, WHAT)?, num::fit(entry.len(), WHAT)?];
     let mut bytes = editing.bytes().to_vec();
     bytes.push(kind);
-    bytes.extend(len.saturating_add(4).to_be_bytes());
-    bytes.extend(len.to_be_bytes());
+    bytes.extend(lens.iter().flat_map(|len| len.to_be_bytes()));
     bytes.extend_from_slice(entry);
-    bytes
+    Ok(bytes)
 }
