@@ -1,4 +1,4 @@
-//! The worst that a bundle can cost whoever reads it, from its root alone.
+//! The most that reading a bundle can cost, from its root alone.
 
 use crate::Root;
 
@@ -8,7 +8,7 @@ use crate::Root;
 pub struct Cost {
     /// Bytes of memory, whatever is done with the bundle.
     pub memory: u64,
-    /// Bytes of disk that unpacking takes on ext4 with blocks of 4096 bytes, within a few in a hundred; those of a delta bundle come to
+    /// Bytes of disk that unpacking takes on ext4 with blocks of 4096 bytes, within a few in a hundred; those of a delta bundle are added to
     /// what its base takes.
     pub disk: u64,
     /// Inodes that unpacking takes.

@@ -80,7 +80,7 @@ fn size_of(difference: &Difference, object: Option<Row<Object>>) -> Option<u64> 
 }
 
 fn add_tree<'a>(difference: &'a Difference, reference: &'a str, root: u32, list: &mut Vec<EditedName<'a>>) {
-    // They are laid down in tree order, up to the root of the next ref.
+    // They stand in tree order, up to the root of the next ref.
     let own = &difference.edits()[at(root)..];
     let len = own.iter().skip(1).take_while(|edit| edit.parent.is_some()).count();
     for edit in &own[..=len] {

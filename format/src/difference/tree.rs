@@ -82,7 +82,7 @@ impl Difference {
             self.refs.push(EditedRef { name, from, kind: EditedKind::Tree(root) });
         }
         if self.edits.len() != shapes.len() {
-            return Err(row_fault("edits are left when the last tree is laid down", self.edits.len()));
+            return Err(row_fault("edits are left after the last tree", self.edits.len()));
         }
         Ok(())
     }

@@ -66,7 +66,7 @@ impl IndexBuilder {
         self.add_ref(0, name);
     }
 
-    /// Adds a ref that is an OSTree commit (ostree 4): the number of a commit that an earlier one has come to, or the next new one.
+    /// Adds a ref that is an OSTree commit (ostree 4): the number of a commit that an earlier one names, or the next new one.
     pub fn commit_ref(&mut self, name: &str, commit: Option<u32>, collection: &str) {
         self.add_ref(1, name);
         self.ostree.add_ref(commit, collection, &mut self.widths);

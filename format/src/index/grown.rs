@@ -1,4 +1,4 @@
-//! The trees of OSTree commits, laid down behind those that the index lays down itself (ostree 6).
+//! The trees of OSTree commits, built after those that the index lists itself (ostree 6).
 
 use alloc::vec::Vec;
 
@@ -97,7 +97,7 @@ impl Grown {
         Ok(Directory { inode, ..directory })
     }
 
-    /// Counts what the trees of all refs come to, before the first of them is laid down, and makes room for exactly that: a few dirtrees
+    /// Counts the nodes of the trees of all refs before the first of them is built, and makes room for exactly that: a few dirtrees
     /// that stand in each other twice are more entries than any memory holds.
     fn make_room(&mut self, resolved: &Resolved) -> Result<(), Error> {
         let mut sizes: ByObject<Option<Grows>> = resolved.trees.iter().map(|(dirtree, _)| (dirtree, None)).collect();
@@ -126,7 +126,7 @@ impl Grown {
     }
 }
 
-/// What a dirtree comes to with all that is below it, each time that it stands somewhere.
+/// The nodes of a dirtree and of all that is below it, counted each time that it stands somewhere.
 #[derive(Clone, Copy, Default)]
 struct Grows {
     entries: u64,

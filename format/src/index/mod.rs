@@ -201,7 +201,7 @@ impl Index {
         &self.directories
     }
 
-    /// Returns the objects in the order in which the tree comes to them.
+    /// Returns the objects in the order in which the tree names them.
     #[must_use]
     pub fn objects(&self) -> &[Object] {
         &self.objects

@@ -311,7 +311,7 @@ struct Kinds {
 
 impl Kinds {
     /// Gives each inode its row in the table of its type, and each regular file its object. A directory's number in tree order is
-    /// known later, when the trees are laid down.
+    /// known later, when the trees are built.
     fn assign(
         &mut self,
         rows: &[InodeRow],
@@ -432,10 +432,10 @@ fn lay_down(trees: usize, inodes: &[Inode], links: &[Link], children: &[u32]) ->
         tree.roots.push((root_row, number(tree.directories.len())?));
     }
     if tree.inodes.len() != links.len() {
-        return Err(row_fault("entries are left when the last tree is laid down", tree.inodes.len()));
+        return Err(row_fault("entries are left after the last tree", tree.inodes.len()));
     }
     if next_inode != inodes.len() {
-        return Err(row_fault("inodes are left when the last tree is laid down", next_inode));
+        return Err(row_fault("inodes are left after the last tree", next_inode));
     }
     Ok(tree)
 }

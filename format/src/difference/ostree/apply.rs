@@ -21,7 +21,7 @@ fn unreadable(malformed: Malformed) -> Error {
 
 /// What the commits have made, in the order in which they came to it.
 pub(in crate::difference) struct Laid<'a> {
-    /// For each ref of kind 1 the number of its commit's object, if a ref before it has come to that.
+    /// For each ref of kind 1 the number of its commit's object, if a ref before it names that.
     pub(in crate::difference) known: Vec<Option<u32>>,
     files: Vec<FileOf<'a>>,
 }
@@ -33,7 +33,7 @@ enum FileOf<'a> {
     Base(&'a OsTreeFile),
 }
 
-/// A commit that has been laid down.
+/// A commit whose trees are built.
 struct LaidCommit {
     checksum: Checksum,
     parent: Option<Checksum>,
@@ -110,7 +110,7 @@ impl OsTreeDifference {
             walk.tree(*commit.root_tree)?;
         }
         if walk.next != [number(dirtrees.len())?, number(self.dirmetas.len())?] {
-            return Err(row_fault("a dirtree or dirmeta is carried that no commit comes to", 0));
+            return Err(row_fault("a dirtree or dirmeta is carried that no commit reaches", 0));
         }
         if let Some(file) = walk.new_files.next() {
             return Err(row_fault("an OSTree file is left that no dirtree names", at(file)));
@@ -118,7 +118,7 @@ impl OsTreeDifference {
         Ok(Laid { known: self.known(&commits)?, files: walk.laid })
     }
 
-    /// Returns for each ref the number of its commit's object, if a ref before it has come to that: a ref comes to its commit and to
+    /// Returns for each ref the number of its commit's object, if a ref before it names that: a ref names its commit and
     /// those parents that follow.
     fn known(&self, commits: &[LaidCommit]) -> Result<Vec<Option<u32>>, Error> {
         let mut known = Vec::with_capacity(self.refs.len());
@@ -136,7 +136,7 @@ impl OsTreeDifference {
         }
         match next == commits.len() {
             true => Ok(known),
-            false => Err(row_fault("a commit is left that no ref comes to", next)),
+            false => Err(row_fault("a commit is left that no ref names", next)),
         }
     }
 }
@@ -192,7 +192,7 @@ struct Walk<'w, 'a> {
     /// The dirtree and the dirmeta that are carried next.
     next: [u32; 2],
     base_files: &'a [OsTreeFile],
-    /// By checksum, the numbers of those of the base; `None` once one has been come to, of the base or new.
+    /// By checksum, the numbers of those of the base; `None` once one was reached, of the base or new.
     files: BTreeMap<Checksum, Option<u32>>,
     new_files: core::ops::Range<u32>,
     laid: Vec<FileOf<'a>>,
@@ -200,7 +200,7 @@ struct Walk<'w, 'a> {
 }
 
 impl<'w> Walk<'w, '_> {
-    /// Adds an object where it is come to for the first time, and then returns its bytes.
+    /// Adds an object where it is first reached, and then returns its bytes.
     fn meet(&mut self, kind: OsTreeKind, checksum: &Checksum) -> Result<Option<&'w [u8]>, Error> {
         let own = self.known.get(&(kind, *checksum)).and_then(|own| self.objects.get_mut(at(*own)));
         let Some(Object { bytes, carried, is_met }) = own else {
@@ -213,7 +213,7 @@ impl<'w> Walk<'w, '_> {
             let next = &mut self.next[usize::from(kind == OsTreeKind::DirMeta)];
             if *own != *next {
                 return Err(row_fault(
-                    "a carried dirtree or dirmeta is in another place than where it is come to",
+                    "a carried dirtree or dirmeta is not at the place where it is first reached",
                     at(*own),
                 ));
             }

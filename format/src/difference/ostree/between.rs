@@ -88,7 +88,7 @@ fn carried_dirtrees(
     };
     let (mut met, mut blanked) = (BTreeSet::new(), Vec::with_capacity(carried.len()));
     for (own, object) in (0..).zip(carried) {
-        // One that no other has come to is a commit's root.
+        // One that no other names is a commit's root.
         if !met.contains(&own) {
             blanked.extend(blank(own, &find, dirtree(wanted, object), &mut met));
         }

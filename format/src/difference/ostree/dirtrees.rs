@@ -13,10 +13,10 @@ use crate::{Error, FrameDecoder, Part};
 /// The largest window of a frame that RFC 8878 and core 4.3 have: this frame's is bounded by its content.
 pub(super) const WINDOW_LOG: u8 = 31;
 
-/// What stands for the checksum of a carried dirtree where the commits first come to it: that of the next one.
+/// What stands for the checksum of a carried dirtree where the commits first reach it: that of the next one.
 const NEXT: Checksum = [0; 32];
 
-/// Dirtrees in the order in which the commits come to them, as they are stored.
+/// Dirtrees in the order in which the commits reach them, as they are stored.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct DirTrees {
     /// Their lengths.
@@ -30,7 +30,7 @@ pub(super) struct DirTrees {
 pub(super) struct Restored {
     pub(super) bytes: Vec<u8>,
     pub(super) checksum: Checksum,
-    /// Whether no other carried one comes to it first.
+    /// Whether no other carried one names it first.
     pub(super) is_root: bool,
 }
 
@@ -97,7 +97,7 @@ fn fill(trees: Vec<DirTree<'_>>) -> Result<Vec<Restored>, Error> {
 }
 
 /// Returns the bytes of carried dirtrees with [`NEXT`] in its places, and the number of each. `root` is one of them; `carried` returns
-/// the number and bytes of one that is carried; those in `met` have been come to before.
+/// the number and bytes of one that is carried; those in `met` were reached before.
 pub(super) fn blank<'a>(
     root: u32,
     carried: &impl Fn(&Checksum) -> Option<(u32, DirTree<'a>)>,

@@ -143,7 +143,7 @@ mod breaks {
                 (|own| own.files.push(own.files[0]), "an OSTree file is left that no dirtree names"),
                 (
                     |own| own.commits.push(EditedCommit { commit: CommitObject::Base(0), beside: Beside::Nothing }),
-                    "a commit is left that no ref comes to"
+                    "a commit is left that no ref names"
                 ),
             ]
         }

@@ -78,7 +78,7 @@ pub enum RepositoryFile {
 pub struct OsTreeRef {
     /// The number of its commit among [`OsTree::objects`].
     pub commit: u32,
-    /// Whether a ref before it has come to that commit.
+    /// Whether a ref before it names that commit.
     pub is_known: bool,
     /// Its collection id; empty where it has none.
     pub collection: String,

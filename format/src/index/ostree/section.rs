@@ -119,7 +119,7 @@ impl<'a> Section<'a> {
             commits.push(commit);
         }
         if walk.next != self.objects.len() {
-            return Err(row_fault("a metadata object is left that no commit comes to", walk.next));
+            return Err(row_fault("a metadata object is left that no commit reaches", walk.next));
         }
         let mut checksums: Vec<Option<Checksum>> = alloc::vec![None; self.file_rows.len()];
         for (checksum, file) in &walk.files {
@@ -197,7 +197,7 @@ pub(in crate::index) struct Resolved {
 /// Goes through the objects in the order of ostree 4.
 struct Walk<'s, 'a> {
     section: &'s Section<'a>,
-    /// The object that nothing has come to yet.
+    /// The first object that nothing has reached yet.
     next: usize,
     known: BTreeMap<(OsTreeKind, Checksum), u32>,
     files: BTreeMap<Checksum, u32>,
