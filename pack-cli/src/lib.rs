@@ -122,7 +122,7 @@
 //! ```
 //!
 //! [`seal`] has the kernel protect files against changes (fs-verity). [`diff`] compares
-//! two bundles or trees, [`audit`] compares an installed tree with its record, and [`cat`] extracts one file. [`request`] describes what a target
+//! two bundles or trees, [`audit`] compares an installed tree with its record, and [`cat`] extracts one file. [`mount`] serves a bundle as a read-only file system. [`request`] describes what a target
 //! holds, so that a publisher can pack what it lacks.
 //!
 //! # Progress and cancellation

@@ -29,6 +29,7 @@ mod nodes;
 mod pages;
 
 use std::ffi::OsStr;
+use std::io;
 use std::os::unix::ffi::OsStrExt as _;
 use std::path::{Path, PathBuf};
 
@@ -116,7 +117,8 @@ impl Mount {
         let served = Served::new(contents.map_err(failed)?, nodes);
         // Unmounting takes the path that is meant now, wherever the process is then.
         let mountpoint = std::fs::canonicalize(mountpoint).map_err(failed)?;
-        let session = Session::new(served, &mountpoint, &config(options, name)).map_err(failed)?;
+        let session = Session::new(served, &mountpoint, &config(options, name));
+        let session = session.map_err(|error| Error::io("mount on", &mountpoint, one_line(error)))?;
         Ok(Self { session, mountpoint, refs })
     }
 
@@ -181,6 +183,14 @@ fn config(options: &MountOptions, name: String) -> Config {
     config.n_threads = Some(options.jobs.max(1) + 2);
     config.clone_fd = true;
     config
+}
+
+/// Returns an error without the line end of what fusermount3 said.
+fn one_line(error: io::Error) -> io::Error {
+    if error.raw_os_error().is_some() {
+        return error;
+    }
+    io::Error::new(error.kind(), error.to_string().trim().to_owned())
 }
 
 /// Returns the bundle's name as mount lists it: commas would end the option.

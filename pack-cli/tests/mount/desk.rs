@@ -2,6 +2,8 @@
 
 use std::fs;
 use std::io::{BufRead as _, BufReader};
+use std::os::unix::fs::PermissionsExt as _;
+use std::os::unix::process::CommandExt as _;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::sync::Arc;
@@ -11,6 +13,9 @@ use std::time::{Duration, Instant};
 
 use parking_lot::Mutex;
 use rustix::process::{Pid, Signal, kill_process};
+
+/// Somebody who is not root.
+pub(crate) const NOBODY: u32 = 65534;
 
 pub(crate) struct Desk(tempfile::TempDir);
 
@@ -94,8 +99,22 @@ impl Desk {
     /// Mounts at `mnt` what the arguments name.
     #[track_caller]
     pub(crate) fn mount(&self, arguments: &str) -> Mounted {
-        let line = format!("mount {arguments} mnt --trust signers");
-        let mut child = self.command(&line).spawn().unwrap();
+        self.serve(self.command(&format!("mount {arguments} mnt --trust signers")))
+    }
+
+    /// Does the same as a user who is not root.
+    #[track_caller]
+    pub(crate) fn mount_as_user(&self, arguments: &str) -> Mounted {
+        fs::set_permissions(self.path(""), fs::Permissions::from_mode(0o755)).unwrap();
+        std::os::unix::fs::chown(self.path("mnt"), Some(NOBODY), Some(NOBODY)).unwrap();
+        let mut command = self.command(&format!("mount {arguments} mnt --trust signers"));
+        command.uid(NOBODY).gid(NOBODY);
+        self.serve(command)
+    }
+
+    #[track_caller]
+    fn serve(&self, mut command: Command) -> Mounted {
+        let mut child = command.spawn().unwrap();
         let (said, err) = (Arc::new(Mutex::new(String::new())), child.stderr.take().unwrap());
         let (sender, mounted): (_, Receiver<()>) = std::sync::mpsc::channel();
         let listener = std::thread::spawn({
@@ -113,7 +132,7 @@ impl Desk {
         });
         let mounted_in_time = mounted.recv_timeout(Duration::from_secs(60));
         let mounted = Mounted { child, mountpoint: self.path("mnt"), said, listener: Some(listener) };
-        assert!(mounted_in_time.is_ok(), "{line}: {}", mounted.said());
+        assert!(mounted_in_time.is_ok(), "{command:?}: {}", mounted.said());
         mounted
     }
 

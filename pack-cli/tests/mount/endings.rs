@@ -2,11 +2,12 @@
 
 use std::fs::{self, File};
 use std::io::Read as _;
+use std::os::unix::process::CommandExt as _;
 use std::process::Command;
 
 use rustix::process::Signal;
 
-use crate::desk::{Desk, can_mount};
+use crate::desk::{Desk, NOBODY, can_mount};
 
 fn small() -> Desk {
     let desk = Desk::new();
@@ -89,4 +90,23 @@ fn nobody_writes_and_others_are_kept_out_as_modes_say() {
     let line = mounts.lines().find(|line| line.contains(&at)).unwrap();
     let wanted = ["os.sealift ", "ro,", "nosuid,", "nodev,", "default_permissions", "allow_other"];
     assert!(wanted.iter().all(|option| line.contains(option)), "{line}");
+}
+
+#[test]
+fn a_user_mounts_for_themselves_alone() {
+    if !can_mount() {
+        return;
+    }
+    if Command::new("fusermount3").arg("--version").output().is_err() {
+        return sealift_skipped::skipped("needs fusermount3: mounts as a user");
+    }
+    let desk = small();
+    let mounted = desk.mount_as_user("os.sealift");
+    let read = Command::new("cat").arg(desk.path("mnt/file")).uid(NOBODY).gid(NOBODY).output().unwrap();
+    assert_eq!(read.stdout, b"content", "{}", mounted.said());
+    // Not even root.
+    let refused = desk.read("mnt/file").unwrap_err();
+    assert_eq!(refused.kind(), std::io::ErrorKind::PermissionDenied);
+    mounted.signal(Signal::TERM);
+    mounted.ends_well();
 }
