@@ -237,7 +237,9 @@ impl Shared {
         let _guard = OnPanic(|| self.cache.finish(key, None));
         match maker.make(key) {
             Ok(block) => {
-                self.faults.read();
+                if matches!(key, Key::Chunk(_)) {
+                    self.faults.read();
+                }
                 let cost = block.cost();
                 self.cache.finish(key, Some((block, cost)));
             }
