@@ -1,13 +1,12 @@
 //! A folder in which trees are packed and signed, and bundles mounted at `mnt`.
 
 use std::fs;
-use std::io::{BufRead as _, BufReader};
+use std::io::{BufRead as _, BufReader, Read as _};
 use std::os::unix::fs::PermissionsExt as _;
 use std::os::unix::process::CommandExt as _;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::sync::Arc;
-use std::sync::mpsc::Receiver;
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
@@ -116,23 +115,17 @@ impl Desk {
     fn serve(&self, mut command: Command) -> Mounted {
         let mut child = command.spawn().unwrap();
         let (said, err) = (Arc::new(Mutex::new(String::new())), child.stderr.take().unwrap());
-        let (sender, mounted): (_, Receiver<()>) = std::sync::mpsc::channel();
         let listener = std::thread::spawn({
             let said = Arc::clone(&said);
-            move || {
-                for line in BufReader::new(err).lines() {
-                    let line = line.unwrap();
-                    let is_mounted = line.contains("mnt: mounted ");
-                    said.lock().push_str(&format!("{line}\n"));
-                    if is_mounted {
-                        let _ = sender.send(());
-                    }
-                }
-            }
+            move || BufReader::new(err).lines().for_each(|line| said.lock().push_str(&format!("{}\n", line.unwrap())))
         });
-        let mounted_in_time = mounted.recv_timeout(Duration::from_secs(60));
-        let mounted = Mounted { child, mountpoint: self.path("mnt"), said, listener: Some(listener) };
-        assert!(mounted_in_time.is_ok(), "{command:?}: {}", mounted.said());
+        let mut mounted = Mounted { child, mountpoint: self.path("mnt"), said, listener: Some(listener) };
+        let start = Instant::now();
+        while !self.is_mounted() {
+            let is_running = mounted.child.try_wait().unwrap().is_none() && start.elapsed() < Duration::from_secs(60);
+            assert!(is_running, "{command:?}: {}", mounted.said());
+            std::thread::sleep(Duration::from_millis(5));
+        }
         mounted
     }
 
@@ -160,23 +153,27 @@ impl Mounted {
         self.said.lock().clone()
     }
 
-    /// Returns the lines about what could not be read.
-    pub(crate) fn faults(&self) -> Vec<String> {
-        self.said().lines().filter(|line| line.starts_with("sealift: ")).map(str::to_owned).collect()
+    /// Ends it, and returns the lines about what could not be read.
+    #[track_caller]
+    pub(crate) fn faults(self) -> Vec<String> {
+        self.signal(Signal::TERM);
+        let (_, said) = self.ends_well();
+        said.lines().filter(|line| line.starts_with("sealift: ")).map(str::to_owned).collect()
     }
 
     #[track_caller]
-    pub(crate) fn assert_no_faults(&self) {
-        assert!(self.faults().is_empty(), "{}", self.said());
+    pub(crate) fn assert_no_faults(self) {
+        let faults = self.faults();
+        assert!(faults.is_empty(), "{faults:?}");
     }
 
     pub(crate) fn signal(&self, signal: Signal) {
         kill_process(Pid::from_child(&self.child), signal).unwrap();
     }
 
-    /// Waits for the end, which is a good one and leaves no mount.
+    /// Waits for the end, which is a good one and leaves no mount. Returns what it wrote, and what it said on standard error.
     #[track_caller]
-    pub(crate) fn ends_well(mut self) {
+    pub(crate) fn ends_well(mut self) -> (String, String) {
         let start = Instant::now();
         let status = loop {
             if let Some(status) = self.child.try_wait().unwrap() {
@@ -188,6 +185,9 @@ impl Mounted {
         self.listener.take().into_iter().for_each(|listener| listener.join().unwrap());
         assert_eq!(status.code(), Some(0), "{}", self.said());
         assert!(!is_mounted(&self.mountpoint));
+        let mut out = String::new();
+        self.child.stdout.take().unwrap().read_to_string(&mut out).unwrap();
+        (out, self.said())
     }
 }
 

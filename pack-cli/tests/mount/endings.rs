@@ -65,6 +65,27 @@ fn a_signal_unmounts_what_is_in_use() {
 }
 
 #[test]
+fn what_is_mounted_is_said_for_people_and_for_programs() {
+    if !can_mount() {
+        return;
+    }
+    let desk = small();
+    let mounted = desk.mount("os.sealift");
+    mounted.signal(Signal::TERM);
+    let (out, said) = mounted.ends_well();
+    assert!(
+        out.is_empty() && said.starts_with("mnt: mounted os.sealift, version 7\n  signed by SHA256:"),
+        "{out}{said}"
+    );
+    let mounted = desk.mount("os.sealift --json");
+    mounted.signal(Signal::TERM);
+    let (out, said) = mounted.ends_well();
+    let line: serde_json::Value = serde_json::from_str(&out).unwrap();
+    assert_eq!((&line["name"], &line["version"], &line["mountpoint"]), (&"os".into(), &7.into(), &"mnt".into()));
+    assert_eq!((&line["refs"][0], said.as_str()), (&"main".into(), ""));
+}
+
+#[test]
 fn umount_ends_it() {
     if !can_mount() {
         return;
