@@ -63,6 +63,8 @@ const PACKAGES: &[Package] = &[
     // They check the files released for systemd and udev.
     package("systemd",        Program("systemd-analyze"), &[Ci]),
     package("udev",           Program("udevadm"),       &[Ci]),
+    // A user who is not root mounts a bundle with it.
+    package("fuse3",          Program("fusermount3"),   &[Ci]),
     // man itself renders the man pages.
     package("man-db",         Program("man"),           &[Ci]),
     // The second reader.
