@@ -31,7 +31,10 @@ fn it_compares_and_leaves_nothing() {
 #[test]
 fn it_cleans_up_when_it_is_stopped() {
     let desk = Desk::new();
-    desk.write("os/large", vec![7; 3_000_000]);
+    // Takes seconds to compress, whatever else the machine does.
+    let large: Vec<u8> =
+        (0_u32..6_000_000).flat_map(|number| number.wrapping_mul(2_654_435_761).to_le_bytes()).collect();
+    desk.write("os/large", large);
     let mut demo = demo(&desk).env("LEVEL", "22").stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
     let mut stdout = BufReader::new(demo.stdout.take().unwrap());
     let mut line = String::new();
