@@ -10,7 +10,8 @@ use std::error::Error;
 use std::path::Path;
 use std::process::ExitCode;
 
-use sealift::pack::{OrderProfile, Output, PackOptions, PackRef, pack};
+use sealift::order::OrderProfile;
+use sealift::pack::{Output, PackOptions, PackRef, pack};
 use sealift::source::{DirectoryOptions, Exclude, MetadataOptions, Source, SourceOptions};
 use sealift::trust::sign::{Signer, sign_root};
 use sealift::{Identity, Progress};
@@ -43,7 +44,7 @@ fn publish(tree: &str, bundle: &str, key: &str, version: &str, profile: Option<&
         compatible: Vec::new(),
     });
     options.level = 19; // packed once, read by many
-    options.order = profile.map(std::fs::read).transpose()?.map(|text| OrderProfile::parse(&text));
+    options.order = profile.map(|path| OrderProfile::read(path.as_ref())).transpose()?;
 
     // Leaves out or normalizes what differs between two machines that build the same tree.
     let source_options = SourceOptions {

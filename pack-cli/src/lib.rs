@@ -171,6 +171,7 @@ pub mod clean;
 pub mod diff;
 pub mod inspect;
 pub mod mount;
+pub mod order;
 pub mod pack;
 #[cfg(feature = "portal")]
 pub mod portal;

@@ -30,7 +30,7 @@ mod tree;
 pub mod trust;
 mod xattrs;
 
-pub use error::{ArchiveFault, Error, RepoFault, wrong_base};
+pub use error::{ArchiveFault, Error, OrderFault, RepoFault, wrong_base};
 pub use fs::{
     FileStat, Identity, OwnDir, Place, Record, Site, Stage, StatCache, StateDir, StateLock, check_may_create,
     check_owner, identity,

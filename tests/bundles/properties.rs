@@ -14,7 +14,8 @@ use rustix::fs::{
     utimensat,
 };
 use sealift::base::Base;
-use sealift::pack::{DeltaFor, OrderProfile, Output, PackOptions, PackRef, pack, pack_delta};
+use sealift::order::{OrderEntry, OrderProfile};
+use sealift::pack::{DeltaFor, Output, PackOptions, PackRef, pack, pack_delta};
 use sealift::source::{DirectoryOptions, DirectorySource, Source};
 use sealift::unpack::unpack;
 use sealift::verify::{Depth, verify};
@@ -341,9 +342,18 @@ fn round_trip(items: &[Item], chunk_log2: u32, sizes: &[usize], hot: usize) {
     assert_eq!(seen(&path("backwards")), expected, "the two trees are equal");
 
     let chunk_len = 1 << chunk_log2;
-    let profile: Vec<u8> =
-        files.iter().rev().take(hot).flat_map(|made| [made.paths[0].as_os_str().as_bytes(), b"\n"].concat()).collect();
-    let order = || (hot > 0).then(|| OrderProfile::parse(&profile));
+    let hot_files = files
+        .iter()
+        .rev()
+        .take(hot)
+        .map(|made| OrderEntry { path: made.paths[0].as_os_str().as_bytes().to_vec(), ranges: Vec::new() });
+    let profile = OrderProfile::new(hot_files.collect());
+    assert_eq!(
+        OrderProfile::parse(profile.to_text().as_bytes()),
+        Ok(profile.clone()),
+        "a profile is read as it was written"
+    );
+    let order = || (hot > 0).then(|| profile.clone());
     let bytes = packed(&path("tree"), &path("bundle"), 1, chunk_len, order());
     for jobs in [2, 8] {
         assert!(

@@ -151,6 +151,8 @@ fn signatures() -> Vec<Seed> {
     seeds.push(("allowed_signers", "types".into(), lines.into()));
     seeds.push(("revocation", "lines".into(), format!("# gone\n{}\n", Key::Ed25519(1).line()).into()));
     seeds.push(("revocation", "krl".into(), krl()));
+    let profile = b"# sealift order 1\nusr/bin/init\n./#a\\n\\xff\\\\b\t0-65535,1048576-1114111\n";
+    seeds.push(("order_profile", "ranges".into(), profile.to_vec()));
     seeds.push(("order_profile", "profile".into(), b"# boot\n/usr/bin/init\n./etc/fstab\r\n\n.hidden\n".to_vec()));
     seeds
 }

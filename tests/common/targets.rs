@@ -1,6 +1,6 @@
 //! The bodies of the fuzz targets. Errors are fine; a panic or a broken promise is a bug. `cargo test` replays the corpora through them.
 
-use sealift::pack::OrderProfile;
+use sealift::order::OrderProfile;
 use sealift_format::difference::{Content, Op, Reference};
 use sealift_format::ostree::{Commit, Dictionary, DirTree, Summary, dirmeta, file, ostreemeta};
 use sealift_format::{
@@ -404,6 +404,11 @@ pub fn order_profile(data: &[u8]) {
     assert_eq!(OrderProfile::parse(&[data, b"\n"].concat()), OrderProfile::parse(&[data, b"\n\n#"].concat()));
     if !data.ends_with(b"\r") {
         assert_eq!(OrderProfile::parse(&[data, b"\n"].concat()), profile);
+    }
+    if let Ok(profile) = profile {
+        let text = profile.to_text();
+        let again = OrderProfile::parse(text.as_bytes()).expect("a profile that was written is read");
+        assert_eq!((again.entries(), again.to_text()), (profile.entries(), text));
     }
 }
 

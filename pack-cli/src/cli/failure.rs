@@ -26,12 +26,23 @@ pub(crate) struct Failure {
     places: Option<Box<str>>,
     /// The target of an interrupted run, which can be resumed or cleaned.
     unfinished: Option<Box<Path>>,
+    /// The status of a command that was run, which has said itself why it failed.
+    status: Option<u8>,
 }
 
 impl From<Error> for Failure {
     fn from(error: Error) -> Self {
         let error = Box::new(error);
-        Self { error, bundle: None, differs: false, printed: false, unread: false, places: None, unfinished: None }
+        Self {
+            error,
+            bundle: None,
+            differs: false,
+            printed: false,
+            unread: false,
+            places: None,
+            unfinished: None,
+            status: None,
+        }
     }
 }
 
@@ -101,6 +112,11 @@ impl Failure {
         Self { unfinished: Some(target.into()), ..self }
     }
 
+    /// A command that was run ended with this status.
+    pub(crate) fn of_command(status: u8) -> Self {
+        Self { status: Some(status), ..Self::usage(String::new()) }
+    }
+
     /// Prints the failure and continues.
     pub(crate) fn tell(&self, json: bool) {
         self.report(json);
@@ -127,6 +143,9 @@ impl Failure {
 
     /// Prints the failure and returns the exit status.
     pub(crate) fn report(&self, json: bool) -> ExitCode {
+        if let Some(status) = self.status {
+            return ExitCode::from(status);
+        }
         if self.printed {
             return if self.differs { ExitCode::FAILURE } else { ExitCode::from(self.error.exit_status()) };
         }

@@ -30,6 +30,7 @@ mod ls;
 mod manual;
 mod measure;
 mod mount;
+mod order;
 mod output;
 mod pace;
 mod pack;
@@ -87,6 +88,7 @@ struct Cli {
 #[derive(Debug, Subcommand)]
 enum Verb {
     Pack(Box<pack::Pack>),
+    Order(order::Order),
     Sign(sign::Sign),
     Root(root::Root),
     Key(key::Key),
@@ -133,6 +135,7 @@ fn main() -> ExitCode {
 fn run(verb: Verb) -> Result<(), Failure> {
     match verb {
         Verb::Pack(pack) => pack.run(),
+        Verb::Order(order) => order.run(),
         Verb::Sign(sign) => sign.run(),
         Verb::Root(root) => root.run(),
         Verb::Key(key) => key.run(),

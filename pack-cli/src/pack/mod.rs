@@ -29,6 +29,7 @@ use sealift_format::{
 };
 
 use crate::Phase;
+use crate::order::OrderProfile;
 use crate::{Error, Progress};
 use sealift_store::contents::tasks;
 pub use sealift_store::source::PackRef;
@@ -37,7 +38,7 @@ use sealift_store::source::Source;
 use compress::Compressor;
 pub use delta::{DeltaFor, estimate_delta, pack_delta};
 pub use estimate::{DeltaEstimate, Estimate, estimate};
-pub use order::{OrderProfile, OrderStats};
+pub use order::OrderStats;
 pub use spool::Output;
 pub(crate) use spool::Spool;
 

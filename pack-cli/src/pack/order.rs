@@ -1,4 +1,4 @@
-//! Order profiles: the paths that a workload reads, in order.
+//! The order of access: what an order profile names comes first.
 
 use sealift_format::num;
 use std::collections::HashMap;
@@ -7,11 +7,7 @@ use sealift_store::NodeKind;
 use sealift_store::contents::tasks::Item;
 use sealift_store::source::Source;
 
-/// The paths of a profile, relative to the packed root.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct OrderProfile {
-    paths: Vec<Vec<u8>>,
-}
+use crate::order::OrderProfile;
 
 /// How much of a profile matched.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -20,20 +16,6 @@ pub struct OrderStats {
     pub paths: usize,
     /// Paths that name a regular file of the sources.
     pub matched: usize,
-}
-
-impl OrderProfile {
-    /// Parses a profile with one path per line. Empty lines and lines that begin with `#` are skipped, and a leading `/` or `./` is dropped.
-    #[must_use]
-    pub fn parse(text: &[u8]) -> Self {
-        let lines = text.split(|byte| *byte == b'\n').map(|line| line.strip_suffix(b"\r").unwrap_or(line));
-        let paths = lines.filter(|line| !line.is_empty() && !line.starts_with(b"#")).map(|line| {
-            let path = line.strip_prefix(b".").filter(|rest| rest.starts_with(b"/")).unwrap_or(line);
-            let start = path.iter().position(|byte| *byte != b'/').unwrap_or(path.len());
-            path[start..].to_vec()
-        });
-        Self { paths: paths.collect() }
-    }
 }
 
 /// Returns all contents of the sources: first those that the profile names, in its order, then the others in tree order. Also returns how many the
@@ -45,12 +27,14 @@ pub(super) fn access_order(sources: &[&Source], profile: Option<&OrderProfile>) 
     }
     let Some(profile) = profile else { return (items, 0, OrderStats::default()) };
     let mut ranks = HashMap::new();
-    for (rank, path) in profile.paths.iter().enumerate() {
-        ranks.entry(&path[..]).or_insert(rank);
+    for (rank, entry) in profile.entries().iter().enumerate() {
+        for name in profile.names(entry) {
+            ranks.entry(name).or_insert(rank);
+        }
     }
     let mut hot: Vec<(usize, Item)> = Vec::new();
     let mut is_hot: Vec<Vec<bool>> = sources.iter().map(|s| vec![false; s.content_count()]).collect();
-    let mut matched = vec![false; profile.paths.len()];
+    let mut matched = vec![false; profile.entries().len()];
     for (source, from) in sources.iter().enumerate() {
         for_each_path(from, |path, content| {
             let Some(&rank) = ranks.get(path) else { return };
@@ -65,7 +49,8 @@ pub(super) fn access_order(sources: &[&Source], profile: Option<&OrderProfile>) 
     let hot_end = hot.len();
     items.retain(|item| !is_hot[item.source][num::at(item.content)]);
     let ordered = hot.into_iter().map(|(_, item)| item).chain(items).collect();
-    let stats = OrderStats { paths: profile.paths.len(), matched: matched.into_iter().filter(|found| *found).count() };
+    let stats =
+        OrderStats { paths: profile.entries().len(), matched: matched.into_iter().filter(|found| *found).count() };
     (ordered, hot_end, stats)
 }
 
@@ -85,17 +70,5 @@ pub(super) fn for_each_path(source: &Source, mut visit: impl FnMut(&[u8], u32)) 
                 _ => {}
             }
         }
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn profiles_are_lines_of_paths() {
-        let profile = OrderProfile::parse(b"# boot\n/usr/bin/init\n./etc/fstab\r\n\n.hidden\n//a/b");
-        let paths: [&[u8]; 4] = [b"usr/bin/init", b"etc/fstab", b".hidden", b"a/b"];
-        assert_eq!(profile.paths, paths.map(<[u8]>::to_vec));
     }
 }

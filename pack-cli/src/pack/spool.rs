@@ -29,7 +29,10 @@ pub enum Output {
 
 impl Output {
     /// Writes a file whose content is complete in memory; it appears when it is complete.
-    pub(crate) fn write(&self, bytes: &[u8]) -> Result<(), Error> {
+    ///
+    /// # Errors
+    /// Returns an error if it cannot be written, or if a new file exists already.
+    pub fn write(&self, bytes: &[u8]) -> Result<(), Error> {
         Spool::create(self)?.finish(bytes).map(|_| ())
     }
 

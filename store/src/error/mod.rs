@@ -1,6 +1,7 @@
 //! Why an operation fails.
 
 mod archive;
+mod order;
 mod repository;
 
 use std::ffi::OsStr;
@@ -18,6 +19,7 @@ use sealift_verify::trust::{SignatureError, TrustFileError};
 
 pub use archive::ArchiveFault;
 pub(crate) use archive::shown;
+pub use order::OrderFault;
 pub use repository::RepoFault;
 
 /// The reason why an operation failed.
@@ -49,6 +51,14 @@ pub enum Error {
         offset: u64,
         /// The fault.
         fault: Box<ArchiveFault>,
+    },
+    /// An order profile is malformed, or what should be imported as one.
+    #[error("{}: {fault}", path.display())]
+    Order {
+        /// The file.
+        path: PathBuf,
+        /// The fault.
+        fault: OrderFault,
     },
     /// An archive format cannot hold a member of the tree.
     #[error("{member}: {scheme} archives cannot hold {what}")]
@@ -406,7 +416,7 @@ impl Error {
 
     /// Returns the error in one word, the same in JSON, in the format's vectors and in JavaScript: that of its [`Kind`] if the bundle is at fault,
     /// else one of `usage`, `exists`, `io`, `busy`, `space`, `room`, `changed`, `other-name`, `not-ours`, `half-updated`, `folded-name`,
-    /// `trust-file`, `state`, `repository`, `verity`, `not-sealed`, `other-digest`, `key`, `archive`, `delta`, `base` and
+    /// `trust-file`, `state`, `repository`, `verity`, `not-sealed`, `other-digest`, `key`, `archive`, `order`, `delta`, `base` and
     /// `cancelled`.
     #[must_use]
     pub fn word(&self) -> &'static str {
@@ -445,6 +455,7 @@ impl Error {
             Self::SignatureRefused { .. } => "verity",
             Self::Key { .. } | Self::KernelKey { .. } | Self::Agent { .. } => "key",
             Self::Archive { .. } => "archive",
+            Self::Order { .. } => "order",
             Self::Unfit { .. } => "unfit",
             Self::IsDelta { .. } => "delta",
             Self::MissingBase { .. } => "base",

@@ -5,7 +5,8 @@ use std::os::unix::ffi::OsStrExt as _;
 use std::path::{Path, PathBuf};
 
 use clap::{Args, ValueEnum, ValueHint};
-use sealift::pack::{OrderProfile, PackOptions};
+use sealift::order::OrderProfile;
+use sealift::pack::PackOptions;
 use sealift::source::{
     DirectoryOptions, Exclude, MetadataOptions, OmitOutput, OwnerRule, SourceOptions, XattrFilter, parse_owner,
 };
@@ -111,7 +112,7 @@ pub(crate) struct Pack {
     #[arg(long, value_name = "HOW", value_enum, hide_possible_values = true, help_heading = "Files")]
     pub(super) mtime: Option<Mtime>,
 
-    /// Store the files listed in PROFILE first, in that order; one path per line
+    /// Store the files listed in PROFILE first, in that order; one path per line, as `sealift order` makes it
     #[arg(long, value_name = "PROFILE", help_heading = "Storage")]
     pub(super) order: Option<PathBuf>,
     /// zstd compression level, 1 to 22
@@ -197,7 +198,7 @@ impl Pack {
             )));
         }
         let order = match &self.order {
-            Some(path) => Some(OrderProfile::parse(&read(path)?)),
+            Some(path) => Some(OrderProfile::read(path)?),
             None => None,
         };
         Ok(PackOptions {

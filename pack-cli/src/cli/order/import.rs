@@ -1,0 +1,99 @@
+//! `sealift order import`: a profile of what another program recorded.
+
+use std::ffi::OsString;
+use std::fs::File;
+use std::io::{BufRead, BufReader};
+use std::os::unix::ffi::OsStrExt as _;
+use std::path::{Path, PathBuf};
+
+use clap::{Args, ValueEnum, ValueHint};
+use sealift::Error;
+use sealift::order::import::{Form, ImportOptions, import};
+
+use super::OutputArgs;
+use crate::failure::Failure;
+use crate::show::Show;
+
+/// Make a profile of what another program recorded
+#[derive(Args, Debug)]
+#[command(after_long_help = "\
+Forms:
+  paths      a list of paths, each ended by a newline or a zero byte
+  strace     the output of strace -f -y
+             -e trace=open,openat,execve,mmap,read,pread64
+  readahead  the pack file of systemd-readahead, /.readahead
+  nbdkit     the log of nbdkit --filter=log: the ranges of a disk image that
+             were read; --image is its path in the tree
+
+Absolute paths are those below --root, the others are relative to it. Files
+that do not exist may be named: pack ignores them.
+
+Examples:
+  strace -f -y -e trace=open,openat,execve,mmap,read,pread64 -o log editor
+  sealift order import strace log -o editor.order
+  find usr/share/icons -type f -print0 | sealift order import paths -
+  sealift order import nbdkit vm.log --image images/vm.img -o vm.order")]
+pub(crate) struct Import {
+    /// What FILE is
+    #[arg(value_name = "FORM")]
+    form: FormArg,
+    /// The file; - for standard input
+    #[arg(value_name = "FILE", value_hint = ValueHint::FilePath)]
+    file: PathBuf,
+    /// The directory that is the root of the tree
+    #[arg(long, value_name = "DIR", value_hint = ValueHint::DirPath, default_value = "/")]
+    root: PathBuf,
+    /// The path in the tree of the disk image whose reads nbdkit logged
+    #[arg(long, value_name = "PATH")]
+    image: Option<OsString>,
+    #[command(flatten)]
+    output: OutputArgs,
+    #[command(flatten)]
+    show: Show,
+}
+
+/// The forms by name.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+enum FormArg {
+    Paths,
+    Strace,
+    Readahead,
+    Nbdkit,
+}
+
+impl FormArg {
+    fn form(self) -> Form {
+        match self {
+            Self::Paths => Form::Paths,
+            Self::Strace => Form::Strace,
+            Self::Readahead => Form::Readahead,
+            Self::Nbdkit => Form::Nbdkit,
+        }
+    }
+}
+
+impl Import {
+    pub(crate) fn run(self) -> Result<(), Failure> {
+        if self.image.is_some() != (self.form == FormArg::Nbdkit) {
+            return Err(Failure::usage(
+                "--image is the disk image of a log of nbdkit: give it with nbdkit, and only then",
+            ));
+        }
+        if !self.root.is_absolute() {
+            return Err(Failure::usage("--root is compared with absolute paths: give an absolute one"));
+        }
+        let place = self.output.place()?;
+        let mut options = ImportOptions::default();
+        options.root.clone_from(&self.root);
+        options.image = self.image.as_ref().map(|image| image.as_bytes().to_vec());
+        let (mut input, name): (Box<dyn BufRead>, &Path) = match self.file == Path::new("-") {
+            true => (Box::new(std::io::stdin().lock()), Path::new("standard input")),
+            false => {
+                let file = File::open(&self.file).map_err(|error| Error::io("open", &self.file, error))?;
+                (Box::new(BufReader::new(file)), &self.file)
+            }
+        };
+        let imported = import(self.form.form(), &mut input, name, &options)?;
+        self.output.write(&place, (&imported.profile, imported.outside), (self.show, false))
+    }
+}

@@ -1,0 +1,38 @@
+//! `sealift order merge`: one profile of several.
+
+use std::path::PathBuf;
+
+use clap::{Args, ValueHint};
+use sealift::order::{OrderProfile, merge};
+
+use super::OutputArgs;
+use crate::failure::Failure;
+use crate::show::Show;
+
+/// Merge profiles into one
+///
+/// A path stands where the profile that uses it earliest has it: the first paths of all profiles come first, then the second ones, and so on;
+/// of those at one position, that of the profile given first. Ranges are united.
+#[derive(Args, Debug)]
+#[command(after_long_help = "\
+Examples:
+  sealift order merge boot.order editor.order -o os.order
+  sealift pack /srv/os -o os.sealift --order os.order")]
+pub(crate) struct Merge {
+    /// The profiles, or lists of paths
+    #[arg(value_name = "PROFILE", value_hint = ValueHint::FilePath, required = true)]
+    profiles: Vec<PathBuf>,
+    #[command(flatten)]
+    output: OutputArgs,
+    #[command(flatten)]
+    show: Show,
+}
+
+impl Merge {
+    pub(crate) fn run(self) -> Result<(), Failure> {
+        let place = self.output.place()?;
+        let profiles: Vec<OrderProfile> =
+            self.profiles.iter().map(|path| OrderProfile::read(path)).collect::<Result<_, _>>()?;
+        self.output.write(&place, (&merge(&profiles), 0), (self.show, false))
+    }
+}

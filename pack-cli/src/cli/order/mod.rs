@@ -1,0 +1,114 @@
+//! `sealift order`: profiles of what a workload reads first.
+
+mod diff;
+mod import;
+mod merge;
+mod record;
+mod report;
+
+use std::io::Write as _;
+use std::path::{Path, PathBuf};
+
+use clap::{Args, Subcommand, ValueHint};
+use sealift::order::OrderProfile;
+use sealift::pack::Output;
+use sealift_format::num::wide;
+
+use super::escape;
+use super::failure::Failure;
+use super::human::count;
+use super::output;
+use super::show::{BOLD, Show, json_line};
+use report::Made;
+
+/// Record what a program reads first, for pack --order
+#[derive(Args, Debug)]
+#[command(after_long_help = "\
+A profile is a text file: a path a line, in the order of first use, as
+`sealift ls` prints it. After a tab may follow the ranges of a large file that
+are read first, in bytes: 0-65535,1048576-1114111. Lines that begin with # are
+comments.")]
+pub(crate) struct Order {
+    #[command(subcommand)]
+    action: Action,
+}
+
+#[derive(Debug, Subcommand)]
+enum Action {
+    Record(record::Record),
+    Import(import::Import),
+    Merge(merge::Merge),
+    Diff(diff::Diff),
+}
+
+impl Order {
+    pub(crate) fn run(self) -> Result<(), Failure> {
+        match self.action {
+            Action::Record(record) => record.run(),
+            Action::Import(import) => import.run(),
+            Action::Merge(merge) => merge.run(),
+            Action::Diff(diff) => diff.run(),
+        }
+    }
+}
+
+/// Where a profile is written.
+#[derive(Args, Debug)]
+struct OutputArgs {
+    /// Write the profile to a file [default: standard output]
+    #[arg(long, short, value_name = "PROFILE", value_hint = ValueHint::FilePath)]
+    output: Option<PathBuf>,
+    /// Replace the file if it exists
+    #[arg(long)]
+    force: bool,
+}
+
+impl OutputArgs {
+    /// Returns where the profile goes. It is text, which a terminal may show.
+    fn place(&self) -> Result<Output, Failure> {
+        match &self.output {
+            Some(path) if path != Path::new("-") => output::of(path, self.force),
+            _ => Ok(Output::Stdout),
+        }
+    }
+
+    /// Writes the profile and the summary: on standard error, if the profile or the output of a command is on standard output.
+    fn write(
+        &self,
+        place: &Output,
+        (profile, outside): (&OrderProfile, u64),
+        (show, stdout_taken): (Show, bool),
+    ) -> Result<(), Failure> {
+        let text = profile.to_text();
+        let Some(path) = self.output.as_deref().filter(|_| *place != Output::Stdout) else {
+            let mut out = std::io::stdout().lock();
+            out.write_all(text.as_bytes()).and_then(|()| out.flush())?;
+            return Ok(print(show, None, (profile, outside), true)?);
+        };
+        place.write(text.as_bytes())?;
+        Ok(print(show, Some(path), (profile, outside), stdout_taken)?)
+    }
+}
+
+fn print(
+    show: Show,
+    path: Option<&Path>,
+    (profile, outside): (&OrderProfile, u64),
+    stdout_taken: bool,
+) -> std::io::Result<()> {
+    let files = wide(profile.entries().len());
+    let ranges = profile.entries().iter().map(|entry| wide(entry.ranges.len())).sum();
+    let mut out = show.summary(stdout_taken);
+    if show.json {
+        return json_line(&mut out, &Made { files, ranges, outside });
+    }
+    if let (Some(path), false) = (path, show.quiet) {
+        let ranges = if ranges > 0 { format!(", {}", count(ranges, "range")) } else { String::new() };
+        let path = escape::text(&path.display().to_string());
+        writeln!(out, "{BOLD}{path}{BOLD:#}: {}{ranges}", count(files, "file"))?;
+    }
+    if outside > 0 && !show.quiet {
+        writeln!(out, "  left out {} outside the root", count(outside, "path"))?;
+    }
+    out.flush()
+}

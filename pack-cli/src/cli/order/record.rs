@@ -1,0 +1,102 @@
+//! `sealift order record`: a profile of what a command reads.
+
+use std::ffi::OsString;
+use std::io;
+use std::os::unix::process::ExitStatusExt as _;
+use std::path::{Path, PathBuf};
+use std::process::{Command, ExitStatus};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use clap::{Args, ValueHint};
+use sealift::order::record::{RECORDING, Scope, record_command, record_session};
+use sealift::{Error, pack::Output};
+
+use super::OutputArgs;
+use crate::failure::Failure;
+use crate::interrupt;
+use crate::show::Show;
+
+/// Record which files a command reads, in order
+///
+/// Runs COMMAND, and notes each regular file below --root when it is first opened, executed or read by the command or one of its descendants,
+/// however briefly they live. Nothing else counts: not what another process reads meanwhile, nor what a service reads on the command's behalf,
+/// nor what happens in a container, which has mounts of its own; use --mount for these. The exit status is that of the command.
+///
+/// Requires root (CAP_SYS_ADMIN), for fanotify. Without it, trace the command and use `sealift order import strace`. Whole files are recorded:
+/// events of fanotify have no offsets, except those of Linux 6.14 that this command does not use; strace has them.
+#[derive(Args, Debug)]
+#[command(after_long_help = "\
+Examples:
+  sealift order record -o editor.order -- editor --version
+  sealift order record -o os.order --root /srv/os -- chroot /srv/os make-ready
+  sealift order record -o session.order --mount /")]
+pub(crate) struct Record {
+    /// The command and its arguments
+    #[arg(value_name = "COMMAND", last = true, value_hint = ValueHint::CommandWithArguments)]
+    command: Vec<OsString>,
+    /// The directory that is the root of the tree [default: DIR of --mount, else /]
+    #[arg(long, value_name = "DIR", value_hint = ValueHint::DirPath)]
+    root: Option<PathBuf>,
+    /// Record what everybody reads on the file system that DIR is on: until the command ends, or without one until SIGINT or SIGTERM
+    #[arg(long, value_name = "DIR", value_hint = ValueHint::DirPath)]
+    mount: Option<PathBuf>,
+    #[command(flatten)]
+    output: OutputArgs,
+    #[command(flatten)]
+    show: Show,
+}
+
+impl Record {
+    pub(crate) fn run(self) -> Result<(), Failure> {
+        let place = self.output.place()?;
+        if place == Output::Stdout && !self.command.is_empty() {
+            return Err(Failure::usage(
+                "the command may write to standard output: name a file for the profile with -o",
+            ));
+        }
+        let root = self.root.as_deref().or(self.mount.as_deref()).unwrap_or(Path::new("/"));
+        let stop = Arc::new(AtomicBool::new(false));
+        interrupt::serve({
+            let stop = Arc::clone(&stop);
+            move || stop.store(true, Ordering::Relaxed)
+        });
+        let (status, profile) = match (&self.command[..], &self.mount) {
+            ([], None) => {
+                return Err(Failure::usage("give the command to record after --, or a file system with --mount"));
+            }
+            ([], Some(mount)) => (None, record_session(mount, root, &stop).map_err(refused)?),
+            ([program, arguments @ ..], mount) => {
+                let scope = mount.clone().map_or(Scope::Command, Scope::Mount);
+                let mut command = Command::new(program);
+                command.args(arguments);
+                let (status, profile) = record_command(command, root, &scope, &stop).map_err(refused)?;
+                (Some(status), profile)
+            }
+        };
+        self.output.write(&place, (&profile, 0), (self.show, status.is_some()))?;
+        match status {
+            Some(status) if !status.success() => Err(Failure::of_command(number(status))),
+            _ => Ok(()),
+        }
+    }
+}
+
+/// Says what recording takes, if it was not permitted.
+fn refused(error: Error) -> Failure {
+    match &error {
+        Error::Io { doing, source, .. } if *doing == RECORDING && source.kind() == io::ErrorKind::PermissionDenied => {
+            Failure::usage(format!(
+                "{error}: recording requires root (CAP_SYS_ADMIN); without it, use `strace -f -y -e \
+                 trace=open,openat,execve,mmap,read,pread64 -o LOG COMMAND` and `sealift order import strace LOG`"
+            ))
+        }
+        _ => error.into(),
+    }
+}
+
+/// Returns the exit status as a shell has it: 128 and the number of the signal that ended a command.
+fn number(status: ExitStatus) -> u8 {
+    let number = status.code().or_else(|| status.signal().map(|signal| 128 + signal));
+    number.and_then(|number| u8::try_from(number).ok()).unwrap_or(u8::MAX)
+}

@@ -1,0 +1,76 @@
+//! `--json`.
+
+use sealift::order::diff::{Difference, DifferenceKind};
+use sealift_format::num::wide;
+use serde::Serialize;
+
+use crate::escape;
+
+/// What is said of a profile that was made.
+#[derive(Serialize)]
+pub(super) struct Made {
+    pub(super) files: u64,
+    pub(super) ranges: u64,
+    pub(super) outside: u64,
+}
+
+/// How many paths differ.
+#[derive(Default, Serialize)]
+pub(super) struct Counts {
+    pub(super) added: u64,
+    pub(super) removed: u64,
+    pub(super) moved: u64,
+    pub(super) ranges: u64,
+}
+
+impl Counts {
+    pub(super) fn of(differences: &[Difference<'_>]) -> Self {
+        let mut counts = Self::default();
+        for difference in differences {
+            *match difference.kind {
+                DifferenceKind::Added => &mut counts.added,
+                DifferenceKind::Removed => &mut counts.removed,
+                DifferenceKind::Moved => &mut counts.moved,
+                DifferenceKind::Ranges => &mut counts.ranges,
+            } += 1;
+        }
+        counts
+    }
+}
+
+#[derive(Serialize)]
+pub(super) struct Differences<'a> {
+    old: &'a str,
+    new: &'a str,
+    differs: bool,
+    counts: &'a Counts,
+    entries: Vec<Entry>,
+}
+
+impl<'a> Differences<'a> {
+    pub(super) fn new((old, new): (&'a str, &'a str), counts: &'a Counts, differences: &[Difference<'_>]) -> Self {
+        let entries = differences.iter().map(Entry::of).collect();
+        Self { old, new, differs: !differences.is_empty(), counts, entries }
+    }
+}
+
+#[derive(Serialize)]
+struct Entry {
+    kind: &'static str,
+    path: String,
+    old_position: Option<u64>,
+    new_position: Option<u64>,
+}
+
+impl Entry {
+    fn of(difference: &Difference<'_>) -> Self {
+        let kind = match difference.kind {
+            DifferenceKind::Added => "added",
+            DifferenceKind::Removed => "removed",
+            DifferenceKind::Moved => "moved",
+            DifferenceKind::Ranges => "ranges",
+        };
+        let (old_position, new_position) = (difference.old.map(wide), difference.new.map(wide));
+        Self { kind, path: escape::percent(difference.path), old_position, new_position }
+    }
+}

@@ -1,0 +1,268 @@
+//! The output of `strace -f -y -e trace=open,openat,execve,mmap,read,pread64`, to a terminal or by `-o`.
+
+use std::collections::HashMap;
+use std::io::BufRead;
+use std::ops::Range;
+
+use sealift_store::OrderFault;
+
+use super::root::Rooted;
+use super::{Fault, lines};
+use crate::order::profile::OrderEntry;
+
+/// A file of which no byte beyond this was read has no ranges: it is one piece in any case.
+const LARGE: u64 = 1 << 20;
+
+/// What was read of a file.
+#[derive(Default)]
+struct Use {
+    /// Calls that do not say where they read.
+    is_whole: bool,
+    ranges: Vec<Range<u64>>,
+}
+
+/// Reads the log: each file at its first successful call. Files of large ranges get them, if only calls that name an offset read from it.
+pub(super) fn read(input: &mut dyn BufRead, rooted: &mut Rooted) -> Result<Vec<OrderEntry>, Fault> {
+    let mut used: Vec<(Vec<u8>, Use)> = Vec::new();
+    let mut places: HashMap<Vec<u8>, usize> = HashMap::new();
+    // The beginnings of calls that other threads' lines interrupt, by thread.
+    let mut begun: HashMap<Vec<u8>, Vec<u8>> = HashMap::new();
+    let mut calls = 0_u64;
+    lines::each(input, |line, number| {
+        let (thread, rest) = split_thread(line);
+        let joined;
+        let call = if let Some(begin) = rest.strip_suffix(b"<unfinished ...>") {
+            begun.insert(thread.to_vec(), begin.to_vec());
+            return Ok(());
+        } else if rest.starts_with(b"<... ") {
+            let end = find(rest, b" resumed>").map(|at| &rest[at + b" resumed>".len()..]);
+            let Some((begin, end)) = begun.remove(thread).zip(end) else { return Ok(()) };
+            joined = [&begin[..], end].concat();
+            Call::parse(&joined)
+        } else {
+            Call::parse(rest)
+        };
+        let Some(call) = call else { return Ok(()) };
+        calls += 1;
+        let Some((path, range)) = call.uses() else { return Ok(()) };
+        let below = rooted.below(&path).map_err(|what| OrderFault::Line { line: number, what })?;
+        let Some(path) = below else { return Ok(()) };
+        let place = *places.entry(path).or_insert_with_key(|path| {
+            used.push((path.clone(), Use::default()));
+            used.len() - 1
+        });
+        match range {
+            Read::Nothing => {}
+            Read::Whole => used[place].1.is_whole = true,
+            Read::Range(range) => used[place].1.ranges.push(range),
+        }
+        Ok(())
+    })?;
+    if calls == 0 {
+        return Err(OrderFault::Whole("no call in it is one that strace prints").into());
+    }
+    let entries = used.into_iter().map(|(path, Use { is_whole, ranges })| {
+        let is_large = ranges.iter().any(|range| range.end > LARGE);
+        OrderEntry { path, ranges: if is_whole || !is_large { Vec::new() } else { ranges } }
+    });
+    Ok(entries.collect())
+}
+
+/// A call that has returned.
+struct Call<'a> {
+    name: &'a [u8],
+    arguments: &'a [u8],
+    result: &'a [u8],
+}
+
+/// What a call reads.
+enum Read {
+    Nothing,
+    Whole,
+    Range(Range<u64>),
+}
+
+impl<'a> Call<'a> {
+    /// Parses `openat(AT_FDCWD</>, "a", O_RDONLY) = 3</a>`.
+    fn parse(line: &'a [u8]) -> Option<Self> {
+        let open = line.iter().position(|byte| *byte == b'(')?;
+        let name = &line[..open];
+        let is_name =
+            !name.is_empty() && name.iter().all(|byte| byte.is_ascii_lowercase() || b"_0123456789".contains(byte));
+        // The last one: a path in the arguments may look like it.
+        let equals = line.windows(3).enumerate().rev().filter(|(_, three)| three == b" = ").map(|(at, _)| at);
+        let close = equals.filter_map(|at| Some((line[open..at].trim_ascii_end().strip_suffix(b")")?, at)));
+        let (arguments, at) = close.max_by_key(|(_, at)| *at)?;
+        is_name.then_some(Self { name, arguments: arguments.get(1..)?, result: &line[at + 3..] })
+    }
+
+    /// Returns the absolute path of a file that a successful call uses, and what it reads of it.
+    fn uses(&self) -> Option<(Vec<u8>, Read)> {
+        let number = self.result.split(|byte| !byte.is_ascii_hexdigit() && *byte != b'x').next()?;
+        if number.is_empty() {
+            return None; // -1, or ?
+        }
+        match self.name {
+            b"open" | b"openat" => {
+                let (quoted, flags) = quoted(self.arguments)?;
+                if find(flags, b"O_DIRECTORY").is_some() || find(flags, b"O_PATH").is_some() {
+                    return None;
+                }
+                // With -y the descriptor's path, which no link is left in; without, the argument.
+                let path = described(self.result).unwrap_or(quoted);
+                path.starts_with(b"/").then_some((path, Read::Nothing))
+            }
+            b"execve" => {
+                quoted(self.arguments).filter(|(path, _)| path.starts_with(b"/")).map(|(path, _)| (path, Read::Whole))
+            }
+            b"read" => Some((described(self.arguments)?, Read::Whole)),
+            b"pread64" => {
+                let offset = decimal(self.arguments.rsplit(|byte| *byte == b',').next()?)?;
+                let end = offset.checked_add(decimal(number)?)?;
+                Some((described(self.arguments)?, Read::Range(offset..end)))
+            }
+            b"mmap" => {
+                let mut parts = self.arguments.splitn(5, |byte| *byte == b',').skip(1);
+                let (len, descriptor) = (parts.next()?, parts.last()?);
+                let digits = descriptor.rsplit(|byte| *byte == b',').next()?.trim_ascii();
+                let offset = match digits.strip_prefix(b"0x") {
+                    Some(digits) => u64::from_str_radix(std::str::from_utf8(digits).ok()?, 16).ok()?,
+                    None => decimal(digits)?,
+                };
+                let end = offset.checked_add(decimal(len)?)?;
+                Some((described(descriptor)?, Read::Range(offset..end)))
+            }
+            _ => None,
+        }
+        .filter(|(_, read)| !matches!(read, Read::Range(range) if i64::try_from(range.end).is_err()))
+    }
+}
+
+/// Splits the thread from a line: `[pid 12] `, or `12 ` in a file, and a time.
+fn split_thread(line: &[u8]) -> (&[u8], &[u8]) {
+    let line = line.trim_ascii();
+    let (thread, mut rest) = match line.strip_prefix(b"[pid").and_then(|rest| Some((rest, find(rest, b"]")?))) {
+        Some((rest, end)) => (rest[..end].trim_ascii(), &rest[end + 1..]),
+        None => {
+            let digits = line.iter().take_while(|byte| byte.is_ascii_digit()).count();
+            if line.get(digits) == Some(&b' ') { line.split_at(digits) } else { (&[][..], line) }
+        }
+    };
+    rest = rest.trim_ascii_start();
+    let time = rest.iter().take_while(|byte| byte.is_ascii_digit() || b".:".contains(byte)).count();
+    if time > 0 && rest.get(time) == Some(&b' ') {
+        rest = rest[time..].trim_ascii_start();
+    }
+    (thread, rest)
+}
+
+/// Returns the path that -y prints after a descriptor, `3</a>`, unless the file is gone or is none.
+fn described(text: &[u8]) -> Option<Vec<u8>> {
+    let text = text.trim_ascii_start();
+    let digits = text.iter().take_while(|byte| byte.is_ascii_digit()).count();
+    let rest = text[digits..].strip_prefix(b"<").filter(|_| digits > 0)?;
+    let end = rest.iter().position(|byte| *byte == b'>')?;
+    let is_gone = rest[end + 1..].starts_with(b"(deleted)");
+    let path = unescaped(rest[..end].split(|byte| *byte == b'<').next()?)?;
+    (path.starts_with(b"/") && !is_gone).then_some(path)
+}
+
+/// Returns the first string of the arguments, and what follows it.
+fn quoted(arguments: &[u8]) -> Option<(Vec<u8>, &[u8])> {
+    let start = arguments.iter().position(|byte| *byte == b'"')? + 1;
+    let mut is_escaped = false;
+    let len = arguments[start..].iter().position(|byte| {
+        let ends = *byte == b'"' && !is_escaped;
+        is_escaped = *byte == b'\\' && !is_escaped;
+        ends
+    })?;
+    Some((unescaped(&arguments[start..start + len])?, &arguments[start + len + 1..]))
+}
+
+/// Resolves the escapes of C.
+fn unescaped(text: &[u8]) -> Option<Vec<u8>> {
+    let mut out = Vec::with_capacity(text.len());
+    let mut rest = text;
+    while let Some((byte, after)) = rest.split_first() {
+        rest = after;
+        if *byte != b'\\' {
+            out.push(*byte);
+            continue;
+        }
+        let octal = rest.iter().take(3).take_while(|byte| (b'0'..=b'7').contains(byte)).count();
+        if octal > 0 {
+            let digits = std::str::from_utf8(&rest[..octal]).ok()?;
+            out.push(u8::from_str_radix(digits, 8).ok()?);
+            rest = &rest[octal..];
+            continue;
+        }
+        let (letter, after) = rest.split_first()?;
+        rest = after;
+        out.push(match letter {
+            b'n' => b'\n',
+            b't' => b'\t',
+            b'r' => b'\r',
+            b'f' => 0x0c,
+            b'v' => 0x0b,
+            b'x' => {
+                let (digits, after) = rest.split_at_checked(2)?;
+                rest = after;
+                u8::from_str_radix(std::str::from_utf8(digits).ok()?, 16).ok()?
+            }
+            other => *other,
+        });
+    }
+    Some(out)
+}
+
+fn decimal(text: &[u8]) -> Option<u64> {
+    std::str::from_utf8(text.trim_ascii()).ok()?.parse().ok()
+}
+
+fn find(text: &[u8], what: &[u8]) -> Option<usize> {
+    text.windows(what.len()).position(|part| part == what)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::order::OrderProfile;
+
+    fn text(log: &[u8], root: &str) -> String {
+        let Ok(entries) = read(&mut &log[..], &mut Rooted::new(root.as_ref())) else { return "refused".into() };
+        OrderProfile::new(entries).to_text()
+    }
+
+    #[test]
+    fn successful_opens_and_execs_in_order() {
+        let log = br#"execve("/srv/os/usr/bin/cat", ["cat", "a = b"], 0x7ffc /* 39 vars */) = 0
+openat(AT_FDCWD</srv/os>, "etc/ld.so.cache", O_RDONLY|O_CLOEXEC) = 3</srv/os/etc/ld.so.cache>
+openat(AT_FDCWD</srv/os>, "/etc/ld.so.preload", O_RDONLY) = -1 ENOENT (No such file or directory)
+read(3</srv/os/etc/ld.so.cache>, "\177ELF) = 7", 832)    = 832
+[pid 12] openat(AT_FDCWD</srv/os>, "late", O_RDONLY <unfinished ...>
+[pid    13] 07:08:09.12 open("/srv/os/b\303\274\"\\", O_RDONLY) = 4
+[pid 12] <... openat resumed>)   = 5</srv/os/late>
+openat(AT_FDCWD</srv/os>, ".", O_RDONLY|O_DIRECTORY) = 3</srv/os>
+14    openat(AT_FDCWD</srv/os>, "gone", O_RDWR) = 6</srv/os/gone>(deleted)
+openat(AT_FDCWD</srv/os>, "/proc/self/maps", O_RDONLY) = 3</proc/14/maps>
+--- SIGCHLD {si_signo=SIGCHLD} ---
++++ exited with 0 +++
+"#;
+        let expected = "# sealift order 1\nusr/bin/cat\netc/ld.so.cache\nb\u{fc}\"\\\\\nlate\n";
+        assert_eq!(text(log, "/srv/os"), expected);
+        assert_eq!(text(b"\x7fELF\x01(= \0\n) = 3\n", "/"), "refused");
+    }
+
+    #[test]
+    fn ranges_where_calls_have_them() {
+        let log = br#"openat(AT_FDCWD</>, "/a", O_RDONLY) = 3</a>
+pread64(3</a>, "a, b) = 9"..., 65536, 0) = 65536
+mmap(NULL, 65536, PROT_READ, MAP_PRIVATE, 3</a>, 0x100000) = 0x7f49408f8000
+mmap(NULL, 8192, PROT_READ, MAP_PRIVATE|MAP_ANONYMOUS, -1, 0) = 0x7f4940901000
+pread64(4</b>, "b", 65536, 0) = 65536
+pread64(5</c>, "c", 65536, 5000000) = 65536
+read(5</c>, "c", 10) = 10
+"#;
+        assert_eq!(text(log, "/"), "# sealift order 1\na\t0-65535,1048576-1114111\nb\nc\n");
+    }
+}

@@ -1,0 +1,14 @@
+//! Merges profiles.
+
+use super::profile::{OrderEntry, OrderProfile};
+
+/// Merges profiles: a path stands where the profile that uses it earliest has it, counted in paths from that profile's start. Of two paths at
+/// one position, that of the profile given first comes first. Ranges are united; a file that one profile reads whole is read whole.
+#[must_use]
+pub fn merge(profiles: &[OrderProfile]) -> OrderProfile {
+    let mut placed: Vec<(usize, &OrderEntry)> =
+        profiles.iter().flat_map(|profile| profile.entries().iter().enumerate()).collect();
+    // Stable: equal positions stay in the order of the profiles.
+    placed.sort_by_key(|(position, _)| *position);
+    OrderProfile::new(placed.into_iter().map(|(_, entry)| entry.clone()).collect())
+}

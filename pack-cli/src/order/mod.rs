@@ -1,0 +1,12 @@
+//! Order profiles: which files a workload reads first, and in which order. They are recorded, imported, merged and compared here; `pack` lays
+//! a bundle out by one.
+
+pub mod diff;
+pub mod import;
+mod merge;
+mod profile;
+pub mod record;
+
+pub use merge::merge;
+pub use profile::{OrderEntry, OrderProfile};
+pub use sealift_store::OrderFault;

@@ -1,0 +1,244 @@
+//! The profile: a text file with a path a line, in the order of first use.
+
+use std::fmt::Write as _;
+use std::ops::Range;
+use std::path::Path;
+
+use sealift_store::OrderFault;
+use sealift_verify::escape;
+
+use crate::Error;
+
+/// The first line of a profile. Without it, a file is a plain list of paths.
+const HEADER: &str = "# sealift order 1";
+/// What every version's header begins with.
+const ANY_HEADER: &[u8] = b"# sealift order ";
+
+/// The files that a workload reads, in the order of their first use, relative to the root of the tree.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct OrderProfile {
+    entries: Vec<OrderEntry>,
+    /// Whether the paths were written by hand or by another program: a path may then be written as `ls` shows it, or as it is.
+    is_list: bool,
+}
+
+/// A file of a profile.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct OrderEntry {
+    /// The path, relative to the root: without `.`, `..` and empty names.
+    pub path: Vec<u8>,
+    /// The ranges of a large file that are read first, in bytes: ascending, and apart from each other. Empty if the whole file is.
+    pub ranges: Vec<Range<u64>>,
+}
+
+impl OrderProfile {
+    /// Makes a profile of entries in the order of use. Of several entries for a path, the first counts; their ranges are united, and if one of
+    /// them stands for the whole file, the result does. Entries whose path is empty are left out.
+    #[must_use]
+    pub fn new(entries: Vec<OrderEntry>) -> Self {
+        let used = entries.into_iter().filter(|entry| !entry.path.is_empty());
+        let mut placed: Vec<(usize, OrderEntry)> = used.enumerate().collect();
+        placed.sort_by(|(a, one), (b, other)| one.path.cmp(&other.path).then(a.cmp(b)));
+        placed.dedup_by(|(_, next), (_, first)| {
+            let is_same = next.path == first.path;
+            if is_same && next.ranges.is_empty() {
+                first.ranges.clear();
+            } else if is_same && !first.ranges.is_empty() {
+                first.ranges.append(&mut next.ranges);
+            }
+            is_same
+        });
+        placed.sort_by_key(|(place, _)| *place);
+        let tidy = |(_, OrderEntry { path, ranges })| OrderEntry { path, ranges: united(ranges) };
+        Self { entries: placed.into_iter().map(tidy).collect(), is_list: false }
+    }
+
+    /// Parses a profile, or a plain list of paths. Empty lines and lines that begin with `#` are skipped, and a leading `/` or `./` is dropped.
+    ///
+    /// # Errors
+    /// Returns an error with the line's number if it has a path that leaves the root, or ranges that are none, or if it is no text.
+    pub fn parse(text: &[u8]) -> Result<Self, OrderFault> {
+        let (entries, is_list) = entries(text, &mut |path| relative(path).map(Some))?;
+        Ok(Self { is_list, ..Self::new(entries) })
+    }
+
+    /// Reads a profile from a file.
+    ///
+    /// # Errors
+    /// Returns an error if the file cannot be read, or those of [`OrderProfile::parse`].
+    pub fn read(path: &Path) -> Result<Self, Error> {
+        let text = std::fs::read(path).map_err(|source| Error::Io { doing: "read", path: path.to_owned(), source })?;
+        Self::parse(&text).map_err(|fault| Error::Order { path: path.to_owned(), fault })
+    }
+
+    /// The files, in the order of first use.
+    #[must_use]
+    pub fn entries(&self) -> &[OrderEntry] {
+        &self.entries
+    }
+
+    /// Returns the profile's text, with paths as `sealift ls` prints them. Parsing it gives the same profile.
+    #[must_use]
+    pub fn to_text(&self) -> String {
+        let mut text = format!("{HEADER}\n");
+        for entry in &self.entries {
+            // A comment otherwise.
+            text.push_str(if entry.path.starts_with(b"#") { "./" } else { "" });
+            text.push_str(&escape::bytes(&entry.path));
+            for (number, range) in entry.ranges.iter().enumerate() {
+                let separator = if number == 0 { '\t' } else { ',' };
+                // Writing to a string does not fail.
+                let _ = write!(text, "{separator}{}-{}", range.start, range.end - 1);
+            }
+            text.push('\n');
+        }
+        text
+    }
+
+    /// Returns what the path of an entry may mean: one name in a profile, and in a plain list also what the path is if it is escaped.
+    pub(crate) fn names(&self, entry: &OrderEntry) -> Vec<Vec<u8>> {
+        if self.is_list { escape::readings(&entry.path) } else { vec![entry.path.clone()] }
+    }
+}
+
+/// Parses the lines of a profile or list, with the paths that `path` makes of those in it. Returns also whether it is a list.
+pub(crate) fn entries(
+    text: &[u8],
+    path: &mut dyn FnMut(&[u8]) -> Result<Option<Vec<u8>>, &'static str>,
+) -> Result<(Vec<OrderEntry>, bool), OrderFault> {
+    let lines = text.split(|byte| *byte == b'\n').map(|line| line.strip_suffix(b"\r").unwrap_or(line));
+    let mut is_list = true;
+    let mut entries = Vec::new();
+    for (line, number) in lines.zip(1..) {
+        let fault = |what| OrderFault::Line { line: number, what };
+        if number == 1 && line.starts_with(ANY_HEADER) {
+            if line != HEADER.as_bytes() {
+                return Err(fault("a later version of the format, which this program does not read"));
+            }
+            is_list = false;
+        } else if !line.is_empty() && !line.starts_with(b"#") {
+            let (written, ranges) = entry(line, is_list).map_err(fault)?;
+            let path = path(&written).map_err(fault)?;
+            entries.extend(path.map(|path| OrderEntry { path, ranges }));
+        }
+    }
+    Ok((entries, is_list))
+}
+
+/// Parses a line: a path and, after a tab, ranges.
+fn entry(line: &[u8], is_list: bool) -> Result<(Vec<u8>, Vec<Range<u64>>), &'static str> {
+    let (path, ranges) = match line.iter().position(|byte| *byte == b'\t') {
+        Some(tab) => (&line[..tab], parse_ranges(&line[tab + 1..])?),
+        None => (line, Vec::new()),
+    };
+    if path.iter().any(u8::is_ascii_control) {
+        return Err("no path: it has control characters (a name with such is written as `sealift ls` prints it)");
+    }
+    let path = match is_list {
+        true => path.to_vec(),
+        false if std::str::from_utf8(path).is_err() => {
+            return Err("no UTF-8 (a name that is none is written as `sealift ls` prints it)");
+        }
+        false => match escape::unescaped(path) {
+            Some(path) => path,
+            None if path.contains(&b'\\') => {
+                return Err("a backslash that is not written \\\\, as `sealift ls` prints it");
+            }
+            None => path.to_vec(),
+        },
+    };
+    Ok((path, ranges))
+}
+
+/// Returns a path without what does not change its meaning: a leading `/`, `.`, and empty names.
+pub(crate) fn relative(path: &[u8]) -> Result<Vec<u8>, &'static str> {
+    let names = || path.split(|byte| *byte == b'/').filter(|name| !name.is_empty() && *name != b".");
+    if names().any(|name| name == b"..") {
+        return Err("a path with .. may leave the root");
+    }
+    if path.contains(&0) {
+        return Err("a path with a zero byte names no file");
+    }
+    Ok(names().collect::<Vec<_>>().join(&b'/'))
+}
+
+/// Parses `FIRST-LAST,...`, both included.
+fn parse_ranges(text: &[u8]) -> Result<Vec<Range<u64>>, &'static str> {
+    let range = |text: &str| {
+        let (first, last) = text.split_once('-')?;
+        let number = |digits: &str| digits.parse().ok().filter(|_| digits.bytes().all(|byte| byte.is_ascii_digit()));
+        let (first, last): (u64, u64) = (number(first)?, number(last)?);
+        // The system's offsets are signed.
+        (first <= last && i64::try_from(last).is_ok()).then(|| first..last + 1)
+    };
+    let text = std::str::from_utf8(text).ok();
+    let ranges: Option<Vec<_>> = text.and_then(|text| text.split(',').map(range).collect());
+    ranges.map(united).ok_or("what follows the tab is no list of ranges of bytes: FIRST-LAST,FIRST-LAST")
+}
+
+/// Sorts ranges, and unites those that touch.
+pub(crate) fn united(mut ranges: Vec<Range<u64>>) -> Vec<Range<u64>> {
+    ranges.retain(|range| !range.is_empty());
+    ranges.sort_by_key(|range| (range.start, range.end));
+    ranges.dedup_by(|next, last| {
+        let touches = next.start <= last.end;
+        if touches {
+            last.end = last.end.max(next.end);
+        }
+        touches
+    });
+    ranges
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn paths(profile: &OrderProfile) -> Vec<&[u8]> {
+        profile.entries().iter().map(|entry| &entry.path[..]).collect()
+    }
+
+    #[test]
+    fn profiles_are_lines_of_paths() {
+        let list = b"# boot\n/usr/bin/init\n./etc/fstab\r\n\n.hidden\n//a/./b\n.\nusr/bin/init";
+        let profile = OrderProfile::parse(list).expect("a list");
+        assert_eq!(paths(&profile), [&b"usr/bin/init"[..], b"etc/fstab", b".hidden", b"a/b"]);
+    }
+
+    #[test]
+    fn ranges_are_united() {
+        let text = b"# sealift order 1\na\t10-19,0-4,15-30,31-31\nb\t0-0\na\t5-6\nb\n";
+        let profile = OrderProfile::parse(text).expect("a profile");
+        assert_eq!(profile.to_text(), "# sealift order 1\na\t0-6,10-31\nb\n");
+    }
+
+    #[test]
+    fn a_list_may_have_names_as_they_are_or_as_ls_prints_them() {
+        let list = OrderProfile::parse(b"a\\x2db\nc").expect("a list");
+        assert_eq!(list.names(&list.entries()[0]), [b"a\\x2db".to_vec(), b"a-b".to_vec()]);
+        let profile = OrderProfile::parse(b"# sealift order 1\na\\\\x2db").expect("a profile");
+        assert_eq!(profile.names(&profile.entries()[0]), [b"a\\x2db"]);
+    }
+
+    #[test]
+    fn faults_name_the_line() {
+        let cases: [(&[u8], u64, &str); 11] = [
+            (b"a\n../b", 2, ".."),
+            (b"a\nb/../../c", 2, ".."),
+            (b"# sealift order 1\n\\u{2e}./c", 2, ".."),
+            (b"a\tb", 1, "ranges"),
+            (b"a\t5-4", 1, "ranges"),
+            (b"a\t0-+4", 1, "ranges"),
+            (b"a\t0-9223372036854775808", 1, "ranges"),
+            (b"\x7fELF\x02\x01", 1, "control"),
+            (b"# sealift order 2\na", 1, "later version"),
+            (b"# sealift order 1\n\na\\qb", 3, "backslash"),
+            (b"# sealift order 1\n\xff", 2, "UTF-8"),
+        ];
+        for (text, number, why) in cases {
+            let fault = OrderProfile::parse(text).expect_err("refused");
+            let OrderFault::Line { line, what } = &fault else { panic!("{fault}") };
+            assert!(*line == number && what.contains(why), "{fault}");
+        }
+    }
+}

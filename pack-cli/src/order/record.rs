@@ -1,0 +1,275 @@
+//! Records what is read, through fanotify: an event for each file that is opened, executed or read.
+//!
+//! A command is recorded in a mount namespace of its own, whose mounts alone are watched. So the events are those of the command and its
+//! descendants and of nobody else, however briefly they live and whoever adopts them: no process number is looked up, which may be gone or
+//! reused when an event is read. What the command mounts is still seen outside, since mounts propagate as before.
+
+use std::collections::HashSet;
+use std::ffi::OsString;
+use std::fs;
+use std::io;
+use std::os::fd::{AsFd, AsRawFd as _, BorrowedFd};
+use std::os::unix::ffi::{OsStrExt as _, OsStringExt as _};
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, ExitStatus};
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use nix::errno::Errno;
+use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
+use nix::sched::{CloneFlags, unshare};
+use nix::sys::fanotify::{EventFFlags, Fanotify, FanotifyEvent, InitFlags, MarkFlags, MaskFlags};
+use rustix::fs::{CWD, FileType, fstat};
+use rustix::process::{Pid, PidfdFlags, Signal, kill_process, pidfd_open};
+
+use super::profile::{OrderEntry, OrderProfile};
+use crate::Error;
+
+/// What [`Error::Io`] says if the kernel does not let this process record.
+pub const RECORDING: &str = "record what is read below";
+
+/// How long a request to stop may wait, in milliseconds.
+const PATIENCE: u16 = 200;
+
+/// Files of the kernel, not of a tree.
+const OF_THE_KERNEL: [&str; 14] = [
+    "autofs",
+    "binfmt_misc",
+    "bpf",
+    "cgroup",
+    "cgroup2",
+    "configfs",
+    "debugfs",
+    "devpts",
+    "devtmpfs",
+    "mqueue",
+    "proc",
+    "securityfs",
+    "sysfs",
+    "tracefs",
+];
+
+/// Whose reads are recorded.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Scope {
+    /// Those of the command and its descendants, on the file systems below the root. A descendant that makes a mount namespace of its own, as
+    /// containers do, leaves the record.
+    Command,
+    /// Those of everybody, on the file system of this directory.
+    Mount(PathBuf),
+}
+
+/// Runs a command, and records the regular files below `root` that are read meanwhile, in the order of first use. Returns also the command's
+/// status. If `stop` is set, the command gets SIGTERM, and is still waited for.
+///
+/// # Errors
+/// Returns an error if this process may not record (CAP_SYS_ADMIN), if `root` cannot be opened, or if the command cannot be run.
+pub fn record_command(
+    command: Command,
+    root: &Path,
+    scope: &Scope,
+    stop: &AtomicBool,
+) -> Result<(ExitStatus, OrderProfile), Error> {
+    in_thread(|| {
+        let recorder = Recorder::start(root, scope)?;
+        recorder.run(command, stop)
+    })
+}
+
+/// Records what everybody reads on the file system of `mount`, below `root`, until `stop` is set.
+///
+/// # Errors
+/// Returns an error if this process may not record (CAP_SYS_ADMIN), or if `root` or `mount` cannot be opened.
+pub fn record_session(mount: &Path, root: &Path, stop: &AtomicBool) -> Result<OrderProfile, Error> {
+    let mut recorder = Recorder::start(root, &Scope::Mount(mount.to_owned()))?;
+    while !stop.load(Ordering::Relaxed) {
+        recorder.wait(None)?;
+        recorder.take()?;
+    }
+    recorder.take()?;
+    Ok(recorder.finish())
+}
+
+/// Runs something in a thread of its own: a namespace that it enters ends with it.
+fn in_thread<T: Send>(run: impl FnOnce() -> Result<T, Error> + Send) -> Result<T, Error> {
+    std::thread::scope(|scope| {
+        let joined = scope.spawn(run).join();
+        joined.unwrap_or_else(|panic| std::panic::resume_unwind(panic))
+    })
+}
+
+/// A recording.
+struct Recorder {
+    events: Fanotify,
+    root: PathBuf,
+    files: Vec<Vec<u8>>,
+    seen: HashSet<Vec<u8>>,
+}
+
+impl Recorder {
+    fn start(root: &Path, scope: &Scope) -> Result<Self, Error> {
+        let root = root.canonicalize().map_err(|error| Error::io("open", root, error))?;
+        let refused = |error: Errno| Error::io(RECORDING, &root, io::Error::from(error));
+        let flags = InitFlags::FAN_CLASS_NOTIF
+            | InitFlags::FAN_CLOEXEC
+            | InitFlags::FAN_NONBLOCK
+            | InitFlags::FAN_UNLIMITED_QUEUE
+            | InitFlags::FAN_UNLIMITED_MARKS;
+        let opened = EventFFlags::O_RDONLY | EventFFlags::O_LARGEFILE | EventFFlags::O_CLOEXEC | EventFFlags::O_NOATIME;
+        let events = Fanotify::init(flags, opened).map_err(refused)?;
+        let uses = MaskFlags::FAN_OPEN | MaskFlags::FAN_OPEN_EXEC | MaskFlags::FAN_ACCESS;
+        match scope {
+            Scope::Command => {
+                unshare(CloneFlags::CLONE_NEWNS).map_err(refused)?;
+                for mount in mounts_below(&root)? {
+                    let marked =
+                        events.mark(MarkFlags::FAN_MARK_ADD | MarkFlags::FAN_MARK_MOUNT, uses, CWD, Some(&mount));
+                    // A mount that another one hides is not to be marked, nor read.
+                    if let Err(error) = marked
+                        && !matches!(error, Errno::ENOENT | Errno::ENOTDIR)
+                    {
+                        return Err(Error::io(RECORDING, &mount, io::Error::from(error)));
+                    }
+                }
+            }
+            Scope::Mount(mount) => {
+                let mark = MarkFlags::FAN_MARK_ADD | MarkFlags::FAN_MARK_FILESYSTEM;
+                let marked = events.mark(mark, uses, CWD, Some(mount));
+                marked.map_err(|error| Error::io(RECORDING, mount, io::Error::from(error)))?;
+            }
+        }
+        Ok(Self { events, root, files: Vec::new(), seen: HashSet::new() })
+    }
+
+    fn run(mut self, mut command: Command, stop: &AtomicBool) -> Result<(ExitStatus, OrderProfile), Error> {
+        let program = command.get_program().to_owned();
+        let failed = |doing| move |error: io::Error| Error::io(doing, Path::new(&program), error);
+        let mut child = command.spawn().map_err(failed("run"))?;
+        let watched = self.watch(&mut child, stop);
+        if watched.is_err() {
+            // Nobody would wait for it.
+            let _ = child.kill();
+        }
+        let status = child.wait().map_err(|error| Error::io("wait for", command.get_program(), error))?;
+        watched?;
+        self.take()?;
+        Ok((status, self.finish()))
+    }
+
+    /// Takes events until the command ends.
+    fn watch(&mut self, child: &mut Child, stop: &AtomicBool) -> Result<(), Error> {
+        let pid = Pid::from_child(child);
+        let end = pidfd_open(pid, PidfdFlags::empty()).map_err(|error| self.failed(error.into()))?;
+        let mut was_told = false;
+        while !self.wait(Some(end.as_fd()))? {
+            self.take()?;
+            if stop.load(Ordering::Relaxed) && !was_told {
+                was_told = true;
+                // It may have ended just now.
+                let _ = kill_process(pid, Signal::TERM);
+            }
+        }
+        Ok(())
+    }
+
+    /// Waits for events, for a while. Returns whether `end` is readable.
+    fn wait(&self, end: Option<BorrowedFd<'_>>) -> Result<bool, Error> {
+        let of = |file| PollFd::new(file, PollFlags::POLLIN);
+        let mut files: Vec<PollFd<'_>> = [Some(self.events.as_fd()), end].into_iter().flatten().map(of).collect();
+        match poll(&mut files, PollTimeout::from(PATIENCE)) {
+            Ok(_) | Err(Errno::EINTR) => Ok(files.get(1).is_some_and(|end| end.any() == Some(true))),
+            Err(error) => Err(self.failed(error.into())),
+        }
+    }
+
+    /// Takes all events that have happened.
+    fn take(&mut self) -> Result<(), Error> {
+        loop {
+            match self.events.read_events() {
+                Ok(events) => events.iter().for_each(|event| self.note(event)),
+                Err(Errno::EAGAIN) => return Ok(()),
+                // An event whose file cannot be opened is lost, and the next ones follow.
+                Err(Errno::EINTR | Errno::EACCES | Errno::EPERM | Errno::ENOENT | Errno::ESTALE | Errno::ETXTBSY) => {}
+                Err(error) => return Err(self.failed(error.into())),
+            }
+        }
+    }
+
+    /// Notes the file of an event, unless it was before.
+    fn note(&mut self, event: &FanotifyEvent) {
+        let own = i32::try_from(std::process::id()).is_ok_and(|own| own == event.pid());
+        let Some(file) = event.fd().filter(|_| !own) else { return };
+        // Of one file, one event is enough. If the kernel cannot keep that, more come.
+        let once = MarkFlags::FAN_MARK_ADD | MarkFlags::FAN_MARK_IGNORED_MASK | MarkFlags::FAN_MARK_IGNORED_SURV_MODIFY;
+        let uses = MaskFlags::FAN_OPEN | MaskFlags::FAN_OPEN_EXEC | MaskFlags::FAN_ACCESS;
+        let _ = self.events.mark(once, uses, file, None::<&Path>);
+        let Ok(stat) = fstat(file) else { return };
+        if FileType::from_raw_mode(stat.st_mode) != FileType::RegularFile || stat.st_nlink == 0 {
+            return;
+        }
+        let Ok(path) = fs::read_link(format!("/proc/thread-self/fd/{}", file.as_raw_fd())) else { return };
+        let Ok(below) = path.strip_prefix(&self.root) else { return };
+        let below = below.as_os_str().as_bytes().to_vec();
+        if self.seen.insert(below.clone()) {
+            self.files.push(below);
+        }
+    }
+
+    fn finish(self) -> OrderProfile {
+        let whole = |path| OrderEntry { path, ranges: Vec::new() };
+        OrderProfile::new(self.files.into_iter().map(whole).collect())
+    }
+
+    fn failed(&self, error: io::Error) -> Error {
+        Error::io(RECORDING, &self.root, error)
+    }
+}
+
+/// Returns where the file systems are mounted that a tree is on: that of its root, and those below.
+fn mounts_below(root: &Path) -> Result<Vec<PathBuf>, Error> {
+    // Of this thread: another one may be in another namespace.
+    let list = Path::new("/proc/thread-self/mountinfo");
+    let text = fs::read(list).map_err(|error| Error::io("read", list, error))?;
+    let mounts = text.split(|byte| *byte == b'\n').filter_map(|line| {
+        let mut words = line.split(|byte| *byte == b' ');
+        let place = unescaped(words.nth(4)?);
+        let kind = words.skip_while(|word| *word != b"-").nth(1)?;
+        let is_real = !OF_THE_KERNEL.iter().any(|name| name.as_bytes() == kind);
+        Some((place, is_real))
+    });
+    let mounts: Vec<(PathBuf, bool)> = mounts.collect();
+    let of_root =
+        mounts.iter().filter(|(place, _)| root.starts_with(place)).max_by_key(|(place, _)| place.components().count());
+    let below = mounts.iter().filter(|(place, is_real)| *is_real && place.starts_with(root));
+    let mut found: Vec<PathBuf> = of_root.into_iter().chain(below).map(|(place, _)| place.clone()).collect();
+    found.sort();
+    found.dedup();
+    Ok(found)
+}
+
+/// Resolves the escapes of mountinfo: a backslash and three octal digits.
+fn unescaped(text: &[u8]) -> PathBuf {
+    let mut parts = text.split(|byte| *byte == b'\\');
+    let mut out = parts.next().unwrap_or_default().to_vec();
+    for part in parts {
+        let byte = part.get(..3).and_then(|digits| u8::from_str_radix(std::str::from_utf8(digits).ok()?, 8).ok());
+        match byte {
+            Some(byte) => {
+                out.push(byte);
+                out.extend(&part[3..]);
+            }
+            None => out.extend([b"\\", part].concat()),
+        }
+    }
+    OsString::from_vec(out).into()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn mountinfo_escapes_what_ends_words() {
+        assert_eq!(unescaped(b"/mnt/a\\040b\\134c"), Path::new("/mnt/a b\\c"));
+        assert_eq!(unescaped(b"/"), Path::new("/"));
+    }
+}

@@ -1,0 +1,103 @@
+//! What other programs recorded.
+
+use std::process::Command;
+
+use crate::desk::Desk;
+
+#[test]
+fn lists_end_their_paths_with_newlines_or_zeros() {
+    let desk = Desk::new();
+    desk.write("lines", "/srv/os/b\n/srv/os/./a\n/srv/other/c\nd\n");
+    assert_eq!(
+        desk.good("order import paths lines --root /srv/os"),
+        "# sealift order 1\nb\na\nd\n  left out 1 path outside the root\n"
+    );
+    desk.write("zeros", b"/b\nc\0./a\\x41\0\xff\0");
+    assert_eq!(desk.good("order import paths zeros"), "# sealift order 1\nb\\nc\na\\\\x41\n\\xff\n");
+    desk.write("zeros", b"a\0../b\0");
+    desk.refused("order import paths zeros", "zeros: path 2: a path with ..");
+    desk.refused("order import paths lines --root os", "absolute");
+    desk.refused("order import paths lines --image a", "--image");
+}
+
+#[test]
+fn strace_of_a_real_command() {
+    if Command::new("strace").arg("-V").output().is_err() {
+        return sealift_skipped::skipped("needs strace");
+    }
+    let desk = Desk::new();
+    for name in ["a", "b c", "\u{fc}\"<"] {
+        desk.write(&format!("os/{name}"), name);
+    }
+    let mut traced = Command::new("strace");
+    traced.args(["-f", "-y", "-e", "trace=open,openat,execve,mmap,read,pread64", "-o", "log", "sh", "-c"]);
+    traced.arg("cat 'os/b c' nowhere; cat os/a & wait; cd os; cat '\u{fc}\"<' a").current_dir(desk.path("."));
+    let done = traced.output().unwrap();
+    if !desk.path("log").exists() || desk.read("log").lines().count() < 10 {
+        return sealift_skipped::skipped("needs ptrace: strace");
+    }
+    let root = desk.path("os").canonicalize().unwrap();
+    let profile = desk.good(&format!("order import strace log --quiet --root {}", root.display()));
+    assert_eq!(profile, "# sealift order 1\nb c\na\n\u{fc}\"<\n", "{done:?}: {}", desk.read("log"));
+    // The whole machine's: the program and its libraries too.
+    let profile = desk.good("order import strace log --quiet");
+    assert!(profile.contains("libc.so.6") && !profile.contains("nowhere"), "{profile}");
+}
+
+#[test]
+fn a_pack_file_of_systemd_readahead() {
+    let desk = Desk::new();
+    let record = |path: &str, pages: &[(u32, u32)]| {
+        let mut bytes = [path.as_bytes(), b"\n", &7_u64.to_le_bytes()].concat();
+        for (first, end) in pages.iter().chain(&[(0, 0)]) {
+            bytes.extend([first.to_le_bytes(), end.to_le_bytes()].concat());
+        }
+        bytes
+    };
+    let head = b"x86_64-pc-linux-gnu;VERSION=2\nS".to_vec();
+    let records =
+        [record("/usr/lib/libc.so", &[(0, 16), (256, 272)]), record("/etc/passwd", &[]), record("/b", &[(1, 2)])];
+    let pack = [head.clone(), records.concat()].concat();
+    desk.write("pack", &pack);
+    assert_eq!(
+        desk.good("order import readahead pack"),
+        "# sealift order 1\nusr/lib/libc.so\t0-65535,1048576-1114111\netc/passwd\nb\t4096-8191\n"
+    );
+    desk.write("pack", &pack[..pack.len() - 1]);
+    let offset = head.len() + records[..2].concat().len();
+    desk.refused("order import readahead pack", &format!("pack: offset {offset}: the pack file ends within"));
+    desk.write("pack", [head, record("/a", &[(5, 5)])].concat());
+    desk.refused("order import readahead pack", "offset 31: a range of pages ends before it begins");
+    desk.write("pack", b"\x7fELF\n");
+    desk.refused("order import readahead pack", "no pack file of systemd-readahead");
+}
+
+#[test]
+fn a_log_of_nbdkit() {
+    let desk = Desk::new();
+    desk.write(
+        "log",
+        "1 connection=1 Read id=1 offset=0x1000 count=0x200 ...\n1 connection=1 Read id=2 offset=0x0 count=0x200 ...\n",
+    );
+    assert_eq!(
+        desk.good("order import nbdkit log --image images/vm.img"),
+        "# sealift order 1\nimages/vm.img\t0-511,4096-4607\n"
+    );
+    desk.refused("order import nbdkit log", "--image");
+    desk.refused("order import nbdkit log --image ../a", "..");
+    desk.write("log", "1 connection=1 Read id=1 offset=4096 count=0x200 ...\n");
+    desk.refused("order import nbdkit log --image a", "log: line 1: a read without offset and count");
+}
+
+#[test]
+fn junk_is_none_of_them() {
+    let desk = Desk::new();
+    let junk: Vec<u8> =
+        (0..100_000_u32).map(|number| (number.wrapping_mul(2_654_435_761) >> 24).to_le_bytes()[0]).collect();
+    desk.write("junk", junk);
+    desk.refused("order import strace junk", "junk: no call in it is one that strace prints");
+    desk.refused("order import nbdkit junk --image a", "junk: no read is logged in it");
+    desk.refused("order import readahead junk", "no pack file");
+    desk.write("long", vec![b'a'; 3 << 20]);
+    desk.refused("order import strace long", "long: line 1: no text");
+}

@@ -1,0 +1,7 @@
+//! Profiles of access: recorded, imported, merged and compared.
+#![allow(clippy::unwrap_used, reason = "tests")]
+
+mod desk;
+mod imported;
+mod profiles;
+mod recorded;

@@ -1,0 +1,133 @@
+//! Profiles as text, merged and compared.
+
+use std::ops::Range;
+
+use proptest::prelude::{Strategy, any, prop, proptest};
+use sealift::order::{OrderEntry, OrderProfile, merge};
+
+use crate::desk::Desk;
+
+fn a_name() -> impl Strategy<Value = Vec<u8>> {
+    let name = prop::collection::vec(any::<u8>(), 1..12);
+    name.prop_filter("a file's name", |name| {
+        !name.contains(&0) && !name.contains(&b'/') && name != b"." && name != b".."
+    })
+}
+
+fn some_ranges() -> impl Strategy<Value = Vec<Range<u64>>> {
+    let range = (0..1_u64 << 40, 1..1_u64 << 20).prop_map(|(start, len)| start..start + len);
+    prop::collection::vec(range, 0..4)
+}
+
+fn a_profile() -> impl Strategy<Value = OrderProfile> {
+    let path = prop::collection::vec(a_name(), 1..4).prop_map(|names| names.join(&b'/'));
+    let entry = (path, some_ranges()).prop_map(|(path, ranges)| OrderEntry { path, ranges });
+    prop::collection::vec(entry, 0..20).prop_map(OrderProfile::new)
+}
+
+proptest! {
+    #[test]
+    fn a_profile_is_read_as_it_was_written(profile in a_profile()) {
+        assert_eq!(OrderProfile::parse(profile.to_text().as_bytes()), Ok(profile));
+    }
+
+    #[test]
+    fn arbitrary_bytes_are_read_or_refused(text in prop::collection::vec(any::<u8>(), 0..200)) {
+        if let Ok(profile) = OrderProfile::parse(&text) {
+            let again = OrderProfile::parse(profile.to_text().as_bytes()).unwrap();
+            assert_eq!(again.entries(), profile.entries());
+        }
+    }
+
+    #[test]
+    fn merging_loses_and_repeats_nothing(a in a_profile(), b in a_profile()) {
+        let merged = merge(&[a.clone(), b.clone()]);
+        let paths = |profile: &OrderProfile| {
+            let mut paths: Vec<_> = profile.entries().iter().map(|entry| entry.path.clone()).collect();
+            paths.sort();
+            paths
+        };
+        let mut expected = [paths(&a), paths(&b)].concat();
+        expected.sort();
+        expected.dedup();
+        assert_eq!(paths(&merged), expected);
+        assert_eq!(merge(&[merged.clone(), merged.clone()]), merged);
+        assert_eq!(merge(&[a.clone()]), a);
+    }
+}
+
+#[test]
+fn the_earliest_use_counts() {
+    let desk = Desk::new();
+    desk.write("a", "# sealift order 1\nboot\nlibc\t0-9\nlate\n");
+    desk.write("b", "libc\t20-29\neditor\nicons\nboot\n");
+    desk.write("c", "icons\t0-9\neditor\t5-6\n");
+    assert_eq!(desk.good("order merge a b"), "# sealift order 1\nboot\nlibc\t0-9,20-29\neditor\nlate\nicons\n");
+    desk.good("order merge b c -o merged");
+    assert_eq!(desk.read("merged"), "# sealift order 1\nlibc\t20-29\nicons\neditor\nboot\n");
+    desk.refused("order merge a -o merged", "use --force");
+    assert_eq!(desk.good("order merge a -o merged --force"), "merged: 3 files, 1 range\n");
+}
+
+#[test]
+fn only_what_moves_is_moved() {
+    let desk = Desk::new();
+    desk.write("a", "# sealift order 1\none\ntwo\nthree\nfour\t0-9\nfive\n");
+    desk.write("b", "# sealift order 1\nnew\nfive\ntwo\nthree\nfour\t0-19\n");
+    let expected = "D  1  one\nA  1  new\nR  5 -> 2  five\nr  4 -> 5  four\na -> b: 1 added, 1 removed, 1 moved, 1 with other ranges\n";
+    assert_eq!(desk.good("order diff a b"), expected);
+    assert_eq!(desk.run(desk.command("order diff a b --exit-code --quiet")), (Some(1), String::new()));
+    assert_eq!(desk.run(desk.command("order diff a a --exit-code")), (Some(0), "a -> a: no difference\n".into()));
+    let json: serde_json::Value = serde_json::from_str(&desk.good("order diff a b --json")).unwrap();
+    assert_eq!(
+        json["entries"][2],
+        serde_json::json!({"kind": "moved", "path": "five", "old_position": 5, "new_position": 2})
+    );
+    assert_eq!(json["counts"], serde_json::json!({"added": 1, "removed": 1, "moved": 1, "ranges": 1}));
+}
+
+#[test]
+fn faults_name_file_and_line() {
+    let desk = Desk::new();
+    desk.write("os/a", "a");
+    desk.write("leaves", "a\n../../etc/shadow\n");
+    desk.write("junk", b"a\n\x7fELF\x02\x01\x01\0\0\n");
+    for line in ["order merge", "order diff leaves", "order import paths", "pack os -o os.sealift --order"] {
+        desk.refused(&format!("{line} leaves"), "leaves: line 2: a path with .. may leave the root");
+    }
+    desk.refused("order merge junk", "junk: line 2: no path: it has control characters");
+    desk.refused("pack os -o os.sealift --order junk", "junk: line 2");
+    desk.refused("order merge nowhere", "cannot read nowhere");
+    assert!(!desk.path("os.sealift").exists());
+}
+
+#[test]
+fn names_are_found_however_they_are_written() {
+    let desk = Desk::new();
+    for name in ["a\\x2db", "b\nc", "gr\u{fc}n", "#d"] {
+        desk.write(&format!("os/{name}"), name);
+    }
+    let found = |profile: &str| {
+        desk.write("profile", profile);
+        let json = desk.good("pack os -o os.sealift --force --json --order profile");
+        let json: serde_json::Value = serde_json::from_str(&json).unwrap();
+        (json["order_matched"].as_u64().unwrap(), json["order_paths"].as_u64().unwrap())
+    };
+    assert_eq!(found("a\\x2db\nb\\nc\ngr\u{fc}n\n./#d\nnowhere\n"), (4, 5));
+    assert_eq!(found("# sealift order 1\na\\\\x2db\t0-5\nb\\nc\ngr\u{fc}n\n./#d\n"), (4, 4));
+    assert_eq!(found("a\\\\x2db\nb%0Ac\n"), (2, 2));
+}
+
+#[test]
+fn a_million_lines_are_merged_in_seconds() {
+    let desk = Desk::new();
+    let mut text = String::new();
+    for number in 0..1_000_000 {
+        text.push_str(&format!("usr/share/{}/file-{number}\n", number % 1000));
+    }
+    desk.write("large", &text);
+    let start = std::time::Instant::now();
+    assert_eq!(desk.good("order merge large -o merged"), "merged: 1,000,000 files\n");
+    assert!(start.elapsed().as_secs() < 60, "{:?}", start.elapsed());
+    assert!(desk.read("merged") == format!("# sealift order 1\n{text}"));
+}

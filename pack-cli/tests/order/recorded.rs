@@ -1,0 +1,150 @@
+//! What commands read, through fanotify.
+
+use std::fs;
+use std::path::Path;
+use std::process::Command;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
+
+use rustix::process::{Pid, Signal, kill_process};
+
+use crate::desk::Desk;
+
+/// Whether this machine records; otherwise the test says that it was skipped.
+fn can_record() -> bool {
+    let can = rustix::process::geteuid().is_root();
+    if !can {
+        sealift_skipped::skipped("needs root: fanotify");
+    }
+    can
+}
+
+/// A tree with some files.
+fn a_tree() -> Desk {
+    let desk = Desk::new();
+    for name in ["a", "b", "c", "d", "dir/e", "other"] {
+        desk.write(&format!("os/{name}"), name);
+    }
+    desk
+}
+
+fn recording(desk: &Desk, line: &str, script: &str) -> Command {
+    let mut command = desk.command(line);
+    command.args(["--", "sh", "-c", script]);
+    command
+}
+
+/// Reads a file again and again, as another process does.
+fn with_others<T>(file: &Path, run: impl FnOnce() -> T) -> T {
+    let is_done = AtomicBool::new(false);
+    std::thread::scope(|scope| {
+        scope.spawn(|| {
+            while !is_done.load(Ordering::Relaxed) {
+                assert!(Command::new("cat").arg(file).output().unwrap().status.success());
+            }
+        });
+        let result = run();
+        is_done.store(true, Ordering::Relaxed);
+        result
+    })
+}
+
+#[test]
+fn the_command_and_its_children_in_order_and_nobody_else() {
+    if !can_record() {
+        return;
+    }
+    let desk = a_tree();
+    // The last one is adopted by another process than the shell.
+    let script = "cat os/b os/a > /dev/null; cat os/nowhere; cat os/c os/b; (sh -c 'cat os/dir/e; : > done' &); \
+                  while [ ! -e done ]; do sleep 0.01; done; exit 7";
+    let (status, said) = with_others(&desk.path("os/other"), || {
+        desk.run(recording(&desk, "order record -o boot.order --root os", script))
+    });
+    assert_eq!((status, desk.read("boot.order")), (Some(7), "# sealift order 1\nb\na\nc\ndir/e\n".into()), "{said}");
+    assert!(said.contains("boot.order: 4 files"), "{said}");
+}
+
+#[test]
+fn programs_and_libraries_are_read_too() {
+    if !can_record() {
+        return;
+    }
+    let desk = a_tree();
+    let (status, said) = desk.run(recording(&desk, "order record -o boot.order --json", "cat os/a"));
+    assert_eq!((status, &said[..1]), (Some(0), "a"), "{said}");
+    let profile = desk.read("boot.order");
+    let at = |name: &str| {
+        profile.lines().position(|line| line.ends_with(name)).unwrap_or_else(|| panic!("{name}: {profile}"))
+    };
+    let a = desk.path("os/a").canonicalize().unwrap();
+    let a = a.to_str().unwrap().trim_start_matches('/');
+    assert!(at("libc.so.6") < at("/cat") && at("/cat") < at(a), "{profile}");
+    let json: serde_json::Value = serde_json::from_str(&said[1..]).unwrap();
+    assert_eq!(json["files"], profile.lines().count() - 1);
+}
+
+#[test]
+fn a_signal_ends_the_command_and_the_session() {
+    if !can_record() {
+        return;
+    }
+    let desk = a_tree();
+    let wait = |file: &str| {
+        let start = Instant::now();
+        while !desk.path(file).exists() {
+            assert!(start.elapsed() < Duration::from_secs(60), "{file}");
+            std::thread::sleep(Duration::from_millis(10));
+        }
+    };
+    let recorder =
+        recording(&desk, "order record -o boot.order --root os", "cat os/d; : > ready; exec sleep 60").spawn().unwrap();
+    wait("ready");
+    kill_process(Pid::from_child(&recorder), Signal::TERM).unwrap();
+    let done = recorder.wait_with_output().unwrap();
+    assert_eq!(
+        (done.status.code(), desk.read("boot.order")),
+        (Some(128 + 15), "# sealift order 1\nd\n".into()),
+        "{done:?}"
+    );
+
+    let recorder = desk.command("order record -o session.order --mount os").spawn().unwrap();
+    // It does not say when it has begun: reading goes on until it has.
+    let start = Instant::now();
+    while !marks(recorder.id()) {
+        assert!(start.elapsed() < Duration::from_secs(60));
+        std::thread::sleep(Duration::from_millis(10));
+    }
+    fs::read(desk.path("os/c")).unwrap();
+    fs::read(desk.path("os/a")).unwrap();
+    kill_process(Pid::from_child(&recorder), Signal::INT).unwrap();
+    let done = recorder.wait_with_output().unwrap();
+    assert_eq!(
+        (done.status.code(), desk.read("session.order")),
+        (Some(0), "# sealift order 1\nc\na\n".into()),
+        "{done:?}"
+    );
+}
+
+/// Whether a process has a fanotify group that marks something.
+fn marks(pid: u32) -> bool {
+    let infos = fs::read_dir(format!("/proc/{pid}/fdinfo")).unwrap();
+    infos.flatten().any(|info| fs::read_to_string(info.path()).unwrap_or_default().contains("fanotify sdev"))
+}
+
+#[test]
+fn commands_that_cannot_be_recorded() {
+    let desk = a_tree();
+    desk.refused("order record -o boot.order", "give the command");
+    desk.refused("order record -- true", "-o");
+    if can_record() {
+        desk.refused("order record -o boot.order -- ./nowhere", "cannot run ./nowhere");
+        desk.refused("order record -o boot.order --root nowhere -- true", "cannot open nowhere");
+        let mut unprivileged = Command::new("setpriv");
+        unprivileged.args(["--bounding-set=-sys_admin", "--inh-caps=-sys_admin", env!("CARGO_BIN_EXE_sealift")]);
+        unprivileged.args(["order", "record", "-o", "boot.order", "--", "true"]).current_dir(desk.path("."));
+        let (status, said) = desk.run(unprivileged);
+        assert!(status == Some(2) && said.contains("CAP_SYS_ADMIN") && said.contains("order import strace"), "{said}");
+    }
+    assert!(!desk.path("boot.order").exists());
+}
