@@ -114,7 +114,6 @@ enum Verb {
 }
 
 fn main() -> ExitCode {
-    raise_file_limit();
     interrupt::listen();
     // --json applies to usage errors too, when clap has parsed nothing.
     let json = std::env::args_os().any(|argument| argument == "--json");
@@ -123,6 +122,10 @@ fn main() -> ExitCode {
         Ok(cli) => cli,
         Err(error) => return refuse_arguments(&help::with_tips(error), json),
     };
+    // What `order record` runs keeps the limit that it would have.
+    if !matches!(cli.verb, Verb::Order(_)) {
+        raise_file_limit();
+    }
     limits::choose(&cli.limits);
     let done = log::start(cli.verbose, json).and_then(|()| run(cli.verb));
     // Flushing the buffer may find the reader gone.

@@ -101,10 +101,13 @@ impl OrderProfile {
     }
 }
 
+/// A path below the root, if it is there; or what is wrong with it.
+pub(crate) type Below = Result<Option<Vec<u8>>, &'static str>;
+
 /// Parses the lines of a profile or list, with the paths that `path` makes of those in it. Returns also whether it is a list.
 pub(crate) fn entries(
     text: &[u8],
-    path: &mut dyn FnMut(&[u8]) -> Result<Option<Vec<u8>>, &'static str>,
+    path: &mut dyn FnMut(&[u8]) -> Below,
 ) -> Result<(Vec<OrderEntry>, bool), OrderFault> {
     let lines = text.split(|byte| *byte == b'\n').map(|line| line.strip_suffix(b"\r").unwrap_or(line));
     let mut is_list = true;

@@ -30,6 +30,14 @@ pub const RECORDING: &str = "record what is read below";
 /// How long a request to stop may wait, in milliseconds.
 const PATIENCE: u16 = 200;
 
+/// What counts as the use of a file. One that is only mapped is opened, and not read.
+const USES: MaskFlags = MaskFlags::FAN_OPEN.union(MaskFlags::FAN_OPEN_EXEC).union(MaskFlags::FAN_ACCESS);
+/// Ignores a file from now on, without keeping it in memory: since Linux 5.19.
+const ONCE: MarkFlags = MarkFlags::FAN_MARK_ADD
+    .union(MarkFlags::FAN_MARK_EVICTABLE)
+    .union(MarkFlags::FAN_MARK_IGNORED_MASK)
+    .union(MarkFlags::FAN_MARK_IGNORED_SURV_MODIFY);
+
 /// Files of the kernel, not of a tree.
 const OF_THE_KERNEL: [&str; 14] = [
     "autofs",
@@ -116,13 +124,12 @@ impl Recorder {
             | InitFlags::FAN_UNLIMITED_MARKS;
         let opened = EventFFlags::O_RDONLY | EventFFlags::O_LARGEFILE | EventFFlags::O_CLOEXEC | EventFFlags::O_NOATIME;
         let events = Fanotify::init(flags, opened).map_err(refused)?;
-        let uses = MaskFlags::FAN_OPEN | MaskFlags::FAN_OPEN_EXEC | MaskFlags::FAN_ACCESS;
         match scope {
             Scope::Command => {
                 unshare(CloneFlags::CLONE_NEWNS).map_err(refused)?;
                 for mount in mounts_below(&root)? {
                     let marked =
-                        events.mark(MarkFlags::FAN_MARK_ADD | MarkFlags::FAN_MARK_MOUNT, uses, CWD, Some(&mount));
+                        events.mark(MarkFlags::FAN_MARK_ADD | MarkFlags::FAN_MARK_MOUNT, USES, CWD, Some(&mount));
                     // A mount that another one hides is not to be marked, nor read.
                     if let Err(error) = marked
                         && !matches!(error, Errno::ENOENT | Errno::ENOTDIR)
@@ -133,7 +140,7 @@ impl Recorder {
             }
             Scope::Mount(mount) => {
                 let mark = MarkFlags::FAN_MARK_ADD | MarkFlags::FAN_MARK_FILESYSTEM;
-                let marked = events.mark(mark, uses, CWD, Some(mount));
+                let marked = events.mark(mark, USES, CWD, Some(mount));
                 marked.map_err(|error| Error::io(RECORDING, mount, io::Error::from(error)))?;
             }
         }
@@ -199,9 +206,7 @@ impl Recorder {
         let own = i32::try_from(std::process::id()).is_ok_and(|own| own == event.pid());
         let Some(file) = event.fd().filter(|_| !own) else { return };
         // Of one file, one event is enough. If the kernel cannot keep that, more come.
-        let once = MarkFlags::FAN_MARK_ADD | MarkFlags::FAN_MARK_IGNORED_MASK | MarkFlags::FAN_MARK_IGNORED_SURV_MODIFY;
-        let uses = MaskFlags::FAN_OPEN | MaskFlags::FAN_OPEN_EXEC | MaskFlags::FAN_ACCESS;
-        let _ = self.events.mark(once, uses, file, None::<&Path>);
+        let _ = self.events.mark(ONCE, USES, file, None::<&Path>);
         let Ok(stat) = fstat(file) else { return };
         if FileType::from_raw_mode(stat.st_mode) != FileType::RegularFile || stat.st_nlink == 0 {
             return;

@@ -3,7 +3,7 @@
 use std::os::unix::ffi::OsStrExt as _;
 use std::path::Path;
 
-use crate::order::profile::relative;
+use crate::order::profile::{Below, relative};
 
 /// What the kernel shows as files, at the root of a running system.
 const OF_THE_KERNEL: [&[u8]; 3] = [b"proc", b"sys", b"dev"];
@@ -24,7 +24,7 @@ impl Rooted {
     }
 
     /// Returns the path below the root, if there: absolute paths are those of the machine, others are relative to the root.
-    pub(super) fn below(&mut self, path: &[u8]) -> Result<Option<Vec<u8>>, &'static str> {
+    pub(super) fn below(&mut self, path: &[u8]) -> Below {
         let found = relative(path)?;
         if !path.starts_with(b"/") {
             return Ok(Some(found));
