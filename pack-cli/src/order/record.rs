@@ -38,6 +38,9 @@ const ONCE: MarkFlags = MarkFlags::FAN_MARK_ADD
     .union(MarkFlags::FAN_MARK_IGNORED_MASK)
     .union(MarkFlags::FAN_MARK_IGNORED_SURV_MODIFY);
 
+/// Errors of reading events that come from here. All others come from the file of an event.
+const FATAL: [Errno; 6] = [Errno::EBADF, Errno::EFAULT, Errno::EINVAL, Errno::EMFILE, Errno::ENFILE, Errno::ENOMEM];
+
 /// Files of the kernel, not of a tree.
 const OF_THE_KERNEL: [&str; 14] = [
     "autofs",
@@ -194,9 +197,9 @@ impl Recorder {
             match self.events.read_events() {
                 Ok(events) => events.iter().for_each(|event| self.note(event)),
                 Err(Errno::EAGAIN) => return Ok(()),
-                // An event whose file cannot be opened is lost, and the next ones follow.
-                Err(Errno::EINTR | Errno::EACCES | Errno::EPERM | Errno::ENOENT | Errno::ESTALE | Errno::ETXTBSY) => {}
-                Err(error) => return Err(self.failed(error.into())),
+                Err(error) if FATAL.contains(&error) => return Err(self.failed(error.into())),
+                // A file of an event could not be opened, so that the event is lost. The next ones follow.
+                Err(_) => {}
             }
         }
     }

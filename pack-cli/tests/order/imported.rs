@@ -2,7 +2,55 @@
 
 use std::process::Command;
 
+use proptest::prelude::{ProptestConfig, any, prop, proptest};
+use sealift::order::OrderProfile;
+use sealift::order::import::{Form, ImportOptions, import};
+
 use crate::desk::Desk;
+
+/// Pieces of what is imported, to be put together in any way.
+const PIECES: [&str; 22] = [
+    "openat(",
+    "AT_FDCWD</a>",
+    ", ",
+    "\"/b",
+    "\"",
+    "\\3",
+    "\\",
+    ") = 3",
+    "</c",
+    ">",
+    " <unfinished ...>\n",
+    "[pid 7] ",
+    "<... openat resumed>",
+    "mmap(NULL, 9",
+    "0xffffffffffffffff",
+    "pread64(3",
+    "Read id=1 offset=",
+    " count=0x10",
+    "x;VERSION=2\nS",
+    "/d\n",
+    "\0",
+    "\n",
+];
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 2000, failure_persistence: None, ..ProptestConfig::default() })]
+
+    #[test]
+    fn what_is_imported_is_a_profile_or_refused(
+        pieces in prop::collection::vec((0..PIECES.len(), prop::collection::vec(any::<u8>(), 0..3)), 0..30),
+    ) {
+        let bytes: Vec<u8> = pieces.iter().flat_map(|(piece, more)| [PIECES[*piece].as_bytes(), &more[..]].concat()).collect();
+        let mut options = ImportOptions::default();
+        for form in [Form::Paths, Form::Strace, Form::Readahead, Form::Nbdkit] {
+            options.image = (form == Form::Nbdkit).then(|| b"image".to_vec());
+            if let Ok(imported) = import(form, &mut &bytes[..], "log".as_ref(), &options) {
+                assert_eq!(OrderProfile::parse(imported.profile.to_text().as_bytes()), Ok(imported.profile));
+            }
+        }
+    }
+}
 
 #[test]
 fn lists_end_their_paths_with_newlines_or_zeros() {

@@ -2,7 +2,7 @@
 
 use std::ops::Range;
 
-use proptest::prelude::{Strategy, any, prop, proptest};
+use proptest::prelude::{ProptestConfig, Strategy, any, prop, proptest};
 use sealift::order::{OrderEntry, OrderProfile, merge};
 
 use crate::desk::Desk;
@@ -26,6 +26,8 @@ fn a_profile() -> impl Strategy<Value = OrderProfile> {
 }
 
 proptest! {
+    #![proptest_config(ProptestConfig { cases: 256, failure_persistence: None, ..ProptestConfig::default() })]
+
     #[test]
     fn a_profile_is_read_as_it_was_written(profile in a_profile()) {
         assert_eq!(OrderProfile::parse(profile.to_text().as_bytes()), Ok(profile));

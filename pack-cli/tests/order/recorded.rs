@@ -126,6 +126,47 @@ fn a_signal_ends_the_command_and_the_session() {
     );
 }
 
+#[test]
+fn whole_file_systems_are_recorded_for_containers() {
+    if !can_record() {
+        return;
+    }
+    let desk = a_tree();
+    // A mount namespace of its own, as containers have.
+    let script = "unshare --mount cat os/d os/a > /dev/null; cat os/b > /dev/null";
+    let (status, said) = desk.run(recording(&desk, "order record -o command.order --root os", script));
+    assert_eq!((status, desk.read("command.order")), (Some(0), "# sealift order 1\nb\n".into()), "{said}");
+    let (status, said) = desk.run(recording(&desk, "order record -o mount.order --mount os", script));
+    assert_eq!((status, desk.read("mount.order")), (Some(0), "# sealift order 1\nd\na\nb\n".into()), "{said}");
+}
+
+#[test]
+fn a_command_mounts_for_everybody_as_without_a_recorder() {
+    if !can_record() {
+        return;
+    }
+    let desk = a_tree();
+    fs::create_dir(desk.path("mnt")).unwrap();
+    let mounted = |to: &str| {
+        Command::new("mountpoint").args(["-q", "mnt"]).current_dir(desk.path(to)).status().unwrap().success()
+    };
+    let plainly = Command::new("unshare")
+        .args(["--mount", "--propagation", "unchanged", "mount", "-t", "tmpfs", "none", "mnt"])
+        .current_dir(desk.path("."))
+        .status()
+        .unwrap();
+    let is_seen = mounted(".");
+    assert!(plainly.success());
+    if is_seen {
+        assert!(Command::new("umount").arg("mnt").current_dir(desk.path(".")).status().unwrap().success());
+    }
+    let (status, said) = desk.run(recording(&desk, "order record -o boot.order --root os", "mount -t tmpfs none mnt"));
+    assert_eq!((status, mounted(".")), (Some(0), is_seen), "{said}");
+    if is_seen {
+        assert!(Command::new("umount").arg("mnt").current_dir(desk.path(".")).status().unwrap().success());
+    }
+}
+
 /// Whether a process has a fanotify group that marks something.
 fn marks(pid: u32) -> bool {
     let infos = fs::read_dir(format!("/proc/{pid}/fdinfo")).unwrap();

@@ -90,9 +90,9 @@ impl<'a> Call<'a> {
         let is_name =
             !name.is_empty() && name.iter().all(|byte| byte.is_ascii_lowercase() || b"_0123456789".contains(byte));
         // The last one: a path in the arguments may look like it.
-        let equals = line.windows(3).enumerate().rev().filter(|(_, three)| three == b" = ").map(|(at, _)| at);
-        let close = equals.filter_map(|at| Some((line[open..at].trim_ascii_end().strip_suffix(b")")?, at)));
-        let (arguments, at) = close.max_by_key(|(_, at)| *at)?;
+        let mut equals = line.windows(3).enumerate().rev().filter(|(_, three)| three == b" = ").map(|(at, _)| at);
+        let (arguments, at) =
+            equals.find_map(|at| Some((line.get(open..at)?.trim_ascii_end().strip_suffix(b")")?, at)))?;
         is_name.then_some(Self { name, arguments: arguments.get(1..)?, result: &line[at + 3..] })
     }
 
@@ -103,7 +103,7 @@ impl<'a> Call<'a> {
             return None; // -1, or ?
         }
         match self.name {
-            b"open" | b"openat" => {
+            b"open" | b"openat" | b"openat2" => {
                 let (quoted, flags) = quoted(self.arguments)?;
                 if find(flags, b"O_DIRECTORY").is_some() || find(flags, b"O_PATH").is_some() {
                     return None;
@@ -243,12 +243,13 @@ read(3</srv/os/etc/ld.so.cache>, "\177ELF) = 7", 832)    = 832
 [pid    13] 07:08:09.12 open("/srv/os/b\303\274\"\\", O_RDONLY) = 4
 [pid 12] <... openat resumed>)   = 5</srv/os/late>
 openat(AT_FDCWD</srv/os>, ".", O_RDONLY|O_DIRECTORY) = 3</srv/os>
+openat2(AT_FDCWD</srv/os>, "two", {flags=O_RDONLY, mode=0, resolve=RESOLVE_BENEATH}, 24) = 3</srv/os/two>
 14    openat(AT_FDCWD</srv/os>, "gone", O_RDWR) = 6</srv/os/gone>(deleted)
 openat(AT_FDCWD</srv/os>, "/proc/self/maps", O_RDONLY) = 3</proc/14/maps>
 --- SIGCHLD {si_signo=SIGCHLD} ---
 +++ exited with 0 +++
 "#;
-        let expected = "# sealift order 1\nusr/bin/cat\netc/ld.so.cache\nb\u{fc}\"\\\\\nlate\n";
+        let expected = "# sealift order 1\nusr/bin/cat\netc/ld.so.cache\nb\u{fc}\"\\\\\nlate\ntwo\n";
         assert_eq!(text(log, "/srv/os"), expected);
         assert_eq!(text(b"\x7fELF\x01(= \0\n) = 3\n", "/"), "refused");
     }
