@@ -176,6 +176,7 @@ pub mod pack;
 #[cfg(feature = "portal")]
 pub mod portal;
 pub mod request;
+pub mod simulate;
 pub mod status;
 pub mod trust;
 pub mod verify;

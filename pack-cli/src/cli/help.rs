@@ -8,7 +8,7 @@ use super::show::BOLD;
 
 /// The verbs of each kind of user, in the order of use.
 const GROUPS: [(&str, &[&str]); 4] = [
-    ("Publisher: make bundles", &["pack", "order", "sign", "root", "key"]),
+    ("Publisher: make bundles", &["pack", "order", "simulate", "sign", "root", "key"]),
     ("Administrator: inspect and check bundles", &["verify", "info", "ls", "cat", "diff", "trust", "portal"]),
     (
         "Device: install bundles",

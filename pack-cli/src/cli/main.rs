@@ -42,6 +42,7 @@ mod seal;
 mod several;
 mod show;
 mod sign;
+mod simulate;
 mod status;
 #[cfg(feature = "composefs")]
 mod store;
@@ -97,6 +98,7 @@ enum Verb {
     Ls(ls::Ls),
     Cat(cat::Cat),
     Diff(diff::Diff),
+    Simulate(simulate::Simulate),
     Trust(trust::Trust),
     #[command(hide = help::is_lacking("portal"))]
     Portal(portal::Portal),
@@ -147,6 +149,7 @@ fn run(verb: Verb) -> Result<(), Failure> {
         Verb::Ls(ls) => ls.run(),
         Verb::Cat(cat) => cat.run(),
         Verb::Diff(diff) => diff.run(),
+        Verb::Simulate(simulate) => simulate.run(),
         Verb::Trust(trust) => trust.run(),
         Verb::Portal(portal) => portal.run(),
         Verb::Unpack(unpack) => unpack.run(),

@@ -1,0 +1,167 @@
+//! Where the chunks of a bundle lie, as they do or in another order.
+
+use std::collections::HashSet;
+use std::ops::Range;
+
+use sealift_format::num::{at, wide};
+use sealift_format::{Bundle, Chunk, Holds, InodeKind, Object, Row, data_len};
+
+use crate::inspect::entries;
+
+/// Places of chunks in the file of a bundle, and which of them hold an object.
+#[derive(Debug)]
+pub(super) struct Arrangement {
+    places: Vec<Range<u64>>,
+    /// By object: the chunk in whose group it lies.
+    group_of: Vec<Option<usize>>,
+    /// By chunk of the bundle that holds a piece: the chunk here.
+    piece_at: Vec<usize>,
+}
+
+impl Arrangement {
+    /// As the bundle is.
+    pub(super) fn of(bundle: &Bundle) -> Self {
+        let chunks = &bundle.layout.chunks;
+        let start = bundle.head.chunks_at();
+        let place = |chunk: &Chunk| start + chunk.offset..start + chunk.offset + u64::from(chunk.stored_len);
+        let mut group_of = vec![None; bundle.index.objects().len()];
+        for (number, chunk) in chunks.iter().enumerate() {
+            for object in group(bundle, chunk) {
+                group_of[object.at()] = Some(number);
+            }
+        }
+        Self { places: chunks.iter().map(place).collect(), group_of, piece_at: (0..chunks.len()).collect() }
+    }
+
+    /// With the objects in another order, in chunks that are as large on average and as well compressed.
+    pub(super) fn in_order(bundle: &Bundle, order: &[Row<Object>], shares: &[u64]) -> Self {
+        let chunks = &bundle.layout.chunks;
+        let groups = || chunks.iter().filter(|chunk| matches!(chunk.holds, Holds::Group(_)));
+        let usual_len = groups().map(|chunk| u64::from(chunk.len)).sum::<u64>() / wide(groups().count()).max(1);
+        let mut placed = Placed { end: bundle.head.chunks_at(), places: Vec::new() };
+        let mut group_of = vec![None; bundle.index.objects().len()];
+        let mut piece_at = vec![None; chunks.len()];
+        let own = Self::of(bundle);
+        let mut open = Open::default();
+        for &object in order {
+            for chunk in pieces(bundle, object) {
+                piece_at[chunk.at()].get_or_insert_with(|| placed.put(chunks[chunk.at()].stored_len.into()));
+            }
+            if own.group_of[object.at()].is_none() {
+                continue;
+            }
+            let len = len_of(bundle, object);
+            if open.len > 0 && open.len + len / 2 > usual_len {
+                open.close(&mut placed, &mut group_of);
+            }
+            open.len += len;
+            open.stored += shares[object.at()];
+            open.objects.push(object);
+        }
+        open.close(&mut placed, &mut group_of);
+        // A chunk of no piece is never looked up.
+        let piece_at = piece_at.into_iter().map(Option::unwrap_or_default).collect();
+        Self { places: placed.places, group_of, piece_at }
+    }
+
+    /// Returns what is read of the file for these objects, in their order: first what precedes the chunks, then each chunk once.
+    pub(super) fn reads(&self, bundle: &Bundle, objects: &[Row<Object>]) -> Vec<Range<u64>> {
+        let mut seen = vec![false; self.places.len()];
+        let mut reads = vec![0..bundle.head.chunks_at()];
+        for &object in objects {
+            let pieces = pieces(bundle, object).map(|chunk| self.piece_at[chunk.at()]);
+            for chunk in self.group_of[object.at()].into_iter().chain(pieces) {
+                if !std::mem::replace(&mut seen[chunk], true) {
+                    reads.push(self.places[chunk].clone());
+                }
+            }
+        }
+        reads
+    }
+}
+
+#[derive(Default)]
+struct Open {
+    objects: Vec<Row<Object>>,
+    len: u64,
+    stored: u64,
+}
+
+impl Open {
+    fn close(&mut self, placed: &mut Placed, group_of: &mut [Option<usize>]) {
+        let Self { objects, stored, .. } = std::mem::take(self);
+        if objects.is_empty() {
+            return;
+        }
+        let number = placed.put(stored);
+        objects.into_iter().for_each(|object| group_of[object.at()] = Some(number));
+    }
+}
+
+struct Placed {
+    end: u64,
+    places: Vec<Range<u64>>,
+}
+
+impl Placed {
+    fn put(&mut self, stored: u64) -> usize {
+        self.places.push(self.end..self.end + stored);
+        self.end += stored;
+        self.places.len() - 1
+    }
+}
+
+/// Returns, by object, the bytes that it has of the chunk in whose group it lies.
+pub(super) fn shares(bundle: &Bundle) -> Vec<u64> {
+    let mut shares = vec![0; bundle.index.objects().len()];
+    for chunk in &bundle.layout.chunks {
+        for object in group(bundle, chunk) {
+            let share = u128::from(len_of(bundle, *object)) * u128::from(chunk.stored_len);
+            let share = share / u128::from(chunk.len.max(1));
+            shares[object.at()] = u64::try_from(share).unwrap_or(chunk.stored_len.into());
+        }
+    }
+    shares
+}
+
+/// Returns the fewest bytes of the file that hold these objects.
+pub(super) fn least_bytes(bundle: &Bundle, objects: &[Row<Object>], shares: &[u64]) -> u64 {
+    let pieces: HashSet<_> = objects.iter().flat_map(|object| pieces(bundle, *object)).collect();
+    let pieces: u64 = pieces.into_iter().map(|chunk| u64::from(bundle.layout.chunks[chunk.at()].stored_len)).sum();
+    bundle.head.chunks_at() + pieces + objects.iter().map(|object| shares[object.at()]).sum::<u64>()
+}
+
+/// Returns the objects in the order in which packing without a profile stores them.
+pub(super) fn by_path(bundle: &Bundle) -> Vec<Row<Object>> {
+    let mut seen = vec![false; bundle.index.objects().len()];
+    let named = entries(bundle).filter_map(|entry| match entry.inode.kind {
+        InodeKind::Regular(object) => Some(object),
+        _ => None,
+    });
+    let mut order: Vec<_> = named.filter(|object| !std::mem::replace(&mut seen[object.at()], true)).collect();
+    order.extend(Row::all(bundle.index.objects()).map(|(row, _)| row).filter(|row| !seen[row.at()]));
+    order
+}
+
+/// Returns the objects in the order of their hashes, as a store of objects has them.
+pub(super) fn by_hash(bundle: &Bundle) -> Vec<Row<Object>> {
+    let mut order: Vec<_> = Row::all(bundle.index.objects()).map(|(row, _)| row).collect();
+    order.sort_by_key(|row| bundle.index.object(*row).id);
+    order
+}
+
+fn group<'a>(bundle: &'a Bundle, chunk: &Chunk) -> &'a [Row<Object>] {
+    match &chunk.holds {
+        Holds::Group(range) => &bundle.layout.grouped[at(range.start)..at(range.end)],
+        Holds::Piece => &[],
+    }
+}
+
+fn pieces(bundle: &Bundle, object: Row<Object>) -> impl Iterator<Item = Row<Chunk>> + '_ {
+    bundle.layout.pieces_of(object).iter().filter_map(|piece| piece.chunk)
+}
+
+/// Returns the bytes that are stored of an object, decoded.
+fn len_of(bundle: &Bundle, object: Row<Object>) -> u64 {
+    data_len(bundle.layout.holes_of(object), 0..bundle.index.object(object).size)
+}

@@ -1,0 +1,102 @@
+//! Simulates what reading the files of an order profile takes from a device, as they lie in a bundle and in other orders.
+//!
+//! ```
+//! # include!(concat!(env!("CARGO_MANIFEST_DIR"), "/tests/doc/bundle.rs"));
+//! # fn main() -> Result<(), Box<dyn std::error::Error>> {
+//! # let folder = signed_bundle()?;
+//! # let bundle = folder.path().join("os.sealift");
+//! use sealift::order::OrderProfile;
+//! use sealift::simulate::{Device, simulate};
+//! use sealift::{Input, Limits};
+//!
+//! let bundle = Input::open(&bundle)?.open_bundle(Limits::default())?;
+//! let profile = OrderProfile::parse(b"etc/os-release\n")?;
+//! let device = Device::of("dvd").expect("a kind of device");
+//! let found = simulate(&bundle, &profile, &device)?;
+//! assert_eq!(found.matched, 1);
+//! assert!(found.as_laid_out.seconds >= found.sweep.seconds);
+//! # Ok(())
+//! # }
+//! ```
+
+mod arrangement;
+mod device;
+mod picture;
+mod run;
+mod trace;
+
+use sealift_format::Bundle;
+
+use crate::Error;
+use crate::order::OrderProfile;
+use arrangement::{Arrangement, by_hash, by_path, least_bytes, shares};
+pub use device::{Device, Parameter};
+pub use picture::write_picture;
+pub use run::{Run, Stroke};
+use trace::Trace;
+
+/// What reading the files of a profile takes.
+#[derive(Clone, Debug, PartialEq)]
+#[non_exhaustive]
+pub struct Simulation {
+    /// Paths of the profile.
+    pub paths: usize,
+    /// Paths that name a regular file of the bundle.
+    pub matched: usize,
+    /// Different contents that the bundle carries of them.
+    pub objects: usize,
+    /// Different contents that only the base of a delta has, and that are not read here.
+    pub of_base: usize,
+    /// Bytes of the bundle's file.
+    pub file_bytes: u64,
+    /// As they lie in the bundle.
+    pub as_laid_out: Run,
+    /// As packing without a profile lays them out: by path, in chunks of the same average size.
+    pub by_path: Run,
+    /// The same, in the order of the contents' hashes.
+    pub by_hash: Run,
+    /// The same contents alone, in one piece at the bundle's start. Only where the device is faster elsewhere, as a disc is at its edge, can an order
+    /// take less.
+    pub sweep: Run,
+}
+
+impl Simulation {
+    /// Returns the orders with their names.
+    #[must_use]
+    pub fn orders(&self) -> [(&'static str, &Run); 4] {
+        let Self { as_laid_out, by_path, by_hash, sweep, .. } = self;
+        [("as laid out", as_laid_out), ("by path", by_path), ("by hash", by_hash), ("one sweep", sweep)]
+    }
+}
+
+/// Simulates reading the files of a profile, in its order, from a bundle on a device. Head, layout and index are read first, then each chunk when
+/// the first of its files is. The head begins at the bundle's start.
+///
+/// # Errors
+/// Returns an error if the bundle does not fit on the device.
+pub fn simulate(bundle: &Bundle, profile: &OrderProfile, device: &Device) -> Result<Simulation, Error> {
+    let (model, file_bytes) = (device.model(), bundle.head.file_len());
+    if model.place + run::real(file_bytes) > model.capacity {
+        return Err(Error::Usage(format!(
+            "the bundle, {file_bytes} bytes, does not fit on a device with capacity_bytes={} and place_bytes={}",
+            model.capacity, model.place
+        )));
+    }
+    let trace = Trace::of(bundle, profile);
+    let shares = shares(bundle);
+    let run = |arrangement: &Arrangement| run::run(&model, &arrangement.reads(bundle, &trace.objects));
+    let own = Arrangement::of(bundle);
+    let path = Arrangement::in_order(bundle, &by_path(bundle), &shares);
+    let hash = Arrangement::in_order(bundle, &by_hash(bundle), &shares);
+    Ok(Simulation {
+        paths: trace.paths,
+        matched: trace.matched,
+        objects: trace.objects.len(),
+        of_base: trace.of_base,
+        file_bytes,
+        as_laid_out: run(&own),
+        by_path: run(&path),
+        by_hash: run(&hash),
+        sweep: run::sweep(&model, least_bytes(bundle, &trace.objects, &shares)),
+    })
+}

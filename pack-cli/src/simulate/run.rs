@@ -1,0 +1,111 @@
+//! The head of a device, which reads one range after the other.
+
+use std::ops::Range;
+
+use super::device::Model;
+
+/// What reading takes.
+#[derive(Clone, Debug, Default, PartialEq)]
+#[non_exhaustive]
+pub struct Run {
+    /// The time.
+    pub seconds: f64,
+    /// How often the head moved.
+    pub seeks: u64,
+    /// Bytes that the device read: whole blocks, and gaps that were too small to seek over.
+    pub bytes: u64,
+    /// What was read and when, in order; reads that follow each other on the device are one.
+    pub strokes: Vec<Stroke>,
+}
+
+/// One uninterrupted read.
+#[derive(Clone, Debug, PartialEq)]
+#[non_exhaustive]
+pub struct Stroke {
+    /// What is read of the bundle's file.
+    pub range: Range<u64>,
+    /// When the head leaves the place before, in seconds.
+    pub left: f64,
+    /// When the read begins.
+    pub start: f64,
+    /// When it ends.
+    pub end: f64,
+}
+
+/// Reads ranges of a file in this order. The head is at the file's start at first.
+pub(super) fn run(model: &Model, reads: &[Range<u64>]) -> Run {
+    let place = whole(model.place);
+    let (block, read_ahead) = (whole(model.block), whole(model.read_ahead));
+    let mut head = Head { at: place / block * block, in_run: 0, now: 0.0 };
+    let mut run = Run::default();
+    for read in reads.iter().filter(|read| !read.is_empty()) {
+        let wanted = (place + read.start) / block * block..(place + read.end).div_ceil(block) * block;
+        let start = match wanted.start {
+            // The block in which both meet has been read.
+            start if start < head.at && head.at - start <= block => head.at,
+            start => start,
+        };
+        if start >= wanted.end {
+            continue;
+        }
+        let gap = start.wrapping_sub(head.at); // huge if it lies before
+        let seek = model.seek(real(head.at), real(start));
+        let left = head.now;
+        let is_on = gap == 0 || gap <= read_ahead && model.transfer(real(head.at), real(gap)) <= seek;
+        let from = if is_on {
+            head.at
+        } else {
+            run.seeks += 1;
+            head = Head { at: start, in_run: 0, now: head.now + seek };
+            start
+        };
+        let began = head.now;
+        head.pass(model, wanted.end - from);
+        run.bytes += wanted.end - from;
+        match run.strokes.last_mut().filter(|_| is_on) {
+            Some(stroke) => (stroke.range.end, stroke.end) = (read.end, head.now / 1000.0),
+            None => run.strokes.push(Stroke {
+                range: read.start..read.end,
+                left: left / 1000.0,
+                start: began / 1000.0,
+                end: head.now / 1000.0,
+            }),
+        }
+    }
+    run.seconds = head.now / 1000.0;
+    run
+}
+
+/// Reads so many bytes in one piece, from the file's start.
+pub(super) fn sweep(model: &Model, bytes: u64) -> Run {
+    run(model, std::slice::from_ref(&(0..bytes)))
+}
+
+struct Head {
+    at: u64,
+    /// Bytes since it last moved.
+    in_run: u64,
+    now: f64,
+}
+
+impl Head {
+    /// Reads on.
+    fn pass(&mut self, model: &Model, bytes: u64) {
+        let requests = |bytes: u64| bytes.div_ceil(whole(model.read_ahead));
+        let more = requests(self.in_run + bytes) - requests(self.in_run);
+        self.now += model.transfer(real(self.at), real(bytes)) + real(more) * model.request;
+        self.in_run += bytes;
+        self.at += bytes;
+    }
+}
+
+/// A number of bytes below 2^53, which a float has exactly.
+#[allow(clippy::as_conversions, reason = "device.rs and the capacity limit it")]
+pub(super) fn real(bytes: u64) -> f64 {
+    bytes as f64
+}
+
+#[allow(clippy::as_conversions, reason = "parameters are whole numbers from 0 to 2^53")]
+fn whole(number: f64) -> u64 {
+    number as u64
+}

@@ -1,0 +1,58 @@
+//! Which objects a profile reads.
+
+use sealift_format::{Bundle, Index, InodeKind, Object, Ref, Row};
+
+use crate::order::OrderProfile;
+
+/// What a profile reads from a bundle.
+#[derive(Debug)]
+pub(super) struct Trace {
+    /// The contents that the bundle carries, in the order of their first use, each once.
+    pub(super) objects: Vec<Row<Object>>,
+    /// Contents that only a base has.
+    pub(super) of_base: usize,
+    /// Paths of the profile.
+    pub(super) paths: usize,
+    /// Paths that name a regular file.
+    pub(super) matched: usize,
+}
+
+impl Trace {
+    pub(super) fn of(bundle: &Bundle, profile: &OrderProfile) -> Self {
+        let (index, layout) = (&bundle.index, &bundle.layout);
+        let mut seen = vec![false; index.objects().len()];
+        let mut trace = Self { objects: Vec::new(), of_base: 0, paths: 0, matched: 0 };
+        for entry in profile.entries() {
+            let names = profile.names(entry);
+            trace.paths += 1;
+            let mut is_found = false;
+            let found = |reference| names.iter().find_map(|path| find(index, reference, path));
+            for object in index.refs().iter().filter_map(found) {
+                is_found = true;
+                if std::mem::replace(&mut seen[object.at()], true) {
+                    continue;
+                }
+                if layout.is_carried(object) {
+                    trace.objects.push(object);
+                } else {
+                    trace.of_base += 1;
+                }
+            }
+            trace.matched += usize::from(is_found);
+        }
+        trace
+    }
+}
+
+/// Returns the content of the regular file at a path of a ref.
+fn find(index: &Index, reference: &Ref, path: &[u8]) -> Option<Row<Object>> {
+    let mut inode = index.directory(reference.directory).inode;
+    for name in path.split(|byte| *byte == b'/') {
+        let InodeKind::Directory(directory) = index.inode(inode).kind else { return None };
+        inode = index.find_entry(index.directory(directory), name)?.1.inode;
+    }
+    match index.inode(inode).kind {
+        InodeKind::Regular(object) => Some(object),
+        _ => None,
+    }
+}

@@ -1,0 +1,7 @@
+//! What reading a bundle in an order takes from a device, as it is computed.
+#![allow(clippy::unwrap_used, reason = "tests")]
+
+mod desk;
+mod orders;
+mod pictures;
+mod refusals;

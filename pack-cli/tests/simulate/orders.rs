@@ -1,0 +1,111 @@
+//! The orders beside each other.
+
+use crate::desk::{Desk, FILES, noise};
+
+const DEVICES: [&str; 5] = ["dvd", "cd", "hdd", "usb2", "sdcard"];
+
+#[test]
+fn an_ordered_bundle_is_never_slower() {
+    let desk = Desk::scattered();
+    for device in DEVICES {
+        let line = format!("ordered.sealift --profile profile --device {device}");
+        let [own, path, hash, sweep] = desk.orders(&line);
+        assert!(own.seconds <= path.seconds && own.seconds <= hash.seconds, "{device}: {}", own.seconds);
+        assert!(own.bytes < path.bytes && own.bytes < hash.bytes, "{device}");
+        assert!(own.seconds <= sweep.seconds * 1.1, "{device}: {} {}", own.seconds, sweep.seconds);
+        assert_eq!(own.seeks, 0, "{device}: {}", own.name);
+        if ["dvd", "cd", "hdd"].contains(&device) {
+            assert!(path.seconds > own.seconds * 2.0, "{device}: {} {}", path.seconds, own.seconds);
+            assert!(path.seeks > 50 && hash.seeks > 50, "{device}: {} {}", path.seeks, hash.seeks);
+        }
+    }
+}
+
+#[test]
+fn nothing_surpasses_one_sweep() {
+    let desk = Desk::scattered();
+    for bundle in ["plain", "ordered"] {
+        for device in DEVICES {
+            for setting in ["", " --set place_bytes=300000001", " --set block_bytes=1 --set read_ahead_bytes=4096"] {
+                let line = format!("{bundle}.sealift --profile profile --device {device}{setting}");
+                let [own, path, hash, sweep] = desk.orders(&line);
+                for order in [own, path, hash] {
+                    assert!(order.seconds >= sweep.seconds, "{line}: {}", order.name);
+                    assert!(order.bytes >= sweep.bytes, "{line}: {}", order.name);
+                }
+                assert_eq!(sweep.seeks, 0, "{line}");
+            }
+        }
+    }
+}
+
+/// Packing without a profile lays out by path: the computed layout agrees with a real one.
+#[test]
+fn the_order_by_path_is_as_packing_makes_it() {
+    let desk = Desk::scattered();
+    let [plain, _, _, _] = desk.orders("plain.sealift --profile profile --device dvd");
+    let [_, path, _, _] = desk.orders("ordered.sealift --profile profile --device dvd");
+    let ratio = plain.seconds / path.seconds;
+    assert!((0.85..1.18).contains(&ratio), "{} {}", plain.seconds, path.seconds);
+}
+
+#[test]
+fn equal_input_gives_equal_output() {
+    let desk = Desk::scattered();
+    let line = "simulate plain.sealift ordered.sealift --profile profile --device cd --json --svg -";
+    assert_eq!(desk.good(line), desk.good(line));
+}
+
+#[test]
+fn a_large_file_is_read_piece_by_piece_and_once() {
+    let desk = Desk::new();
+    desk.write("tree/large", noise(1, 1 << 20));
+    desk.write("tree/other", noise(2, 1 << 20));
+    desk.write("profile", "large\nlarge\n./large\n");
+    desk.pack("b.sealift", "--chunk-size 64KiB");
+    let [own, _, _, sweep] = desk.orders("b.sealift --profile profile --device hdd");
+    assert!((1 << 20..3 << 19).contains(&own.bytes), "{}", own.bytes);
+    assert!(own.bytes - sweep.bytes <= 8192 && own.seeks == 0, "{} {}", own.bytes, sweep.bytes);
+    let report = desk.json("b.sealift --profile profile --device hdd");
+    assert_eq!((&report["paths"], &report["matched"], &report["objects"]), (&3.into(), &3.into(), &1.into()));
+}
+
+#[test]
+fn unknown_paths_are_counted() {
+    let desk = Desk::scattered();
+    let mut profile = std::fs::read(desk.path("profile")).unwrap();
+    profile.extend(b"\nnowhere\ndir00\ndir00/file0000/below\n../../etc/passwd\n/\n\xff\xfe\0\n");
+    desk.write("more", profile);
+    let report = desk.json("ordered.sealift --profile more --device dvd");
+    assert_eq!((&report["paths"], &report["matched"]), (&(FILES / 4 + 6).into(), &(FILES / 4).into()));
+    let table = desk.good("simulate ordered.sealift --profile more --device dvd");
+    assert!(table.contains("found 150 of the 156 paths in the order profile"), "{table}");
+    desk.write("junk", noise(1, 200_000));
+    let [own, path, hash, _] = desk.orders("ordered.sealift --profile junk --device dvd");
+    assert_eq!((own.seeks, path.seconds, hash.seconds), (0, own.seconds, own.seconds), "only the index is read");
+}
+
+#[test]
+fn settings_are_used_and_reported() {
+    let desk = Desk::scattered();
+    let [_, usual, _, _] = desk.orders("plain.sealift --profile profile --device hdd");
+    let slower = "plain.sealift --profile profile --device hdd --set short_seek_ms=101.0";
+    let [_, slow, _, _] = desk.orders(slower);
+    let (rise, seeks) = (slow.seconds - usual.seconds, slow.seeks);
+    assert!(seeks > 50 && rise > 0.09 * f64::from(u32::try_from(seeks).unwrap()), "{rise} {seeks}");
+    let report = desk.json(slower);
+    let parameters = report["parameters"].as_array().unwrap();
+    let found = parameters.iter().find(|parameter| parameter["name"] == "short_seek_ms").unwrap();
+    assert_eq!((&found["value"], &found["source"]), (&101.0.into(), &"given".into()));
+}
+
+#[test]
+fn several_bundles_are_reported_one_after_the_other() {
+    let desk = Desk::scattered();
+    let out = desk.good("simulate plain.sealift ordered.sealift --profile profile --device dvd --json");
+    let bundles: Vec<String> = out
+        .lines()
+        .map(|line| serde_json::from_str::<serde_json::Value>(line).unwrap()["bundle"].as_str().unwrap().to_owned())
+        .collect();
+    assert_eq!(bundles, ["plain.sealift", "ordered.sealift"]);
+}

@@ -1,0 +1,37 @@
+//! What is refused.
+
+use crate::desk::{Desk, noise};
+
+#[test]
+fn wrong_arguments_are_refused() {
+    let desk = Desk::scattered();
+    let simulate = "simulate plain.sealift --profile profile --device";
+    desk.refused(&format!("{simulate} tape"), 2, "possible values: dvd, cd, hdd, usb2, sdcard");
+    desk.refused("simulate plain.sealift --profile nowhere --device dvd", 2, "cannot read nowhere");
+    desk.refused(&format!("{simulate} dvd --set speed=3"), 2, "no parameter speed");
+    desk.refused(&format!("{simulate} dvd --set turn_ms=fast"), 2, "fast is not a number");
+    desk.refused(&format!("{simulate} dvd --set turn_ms=NaN"), 2, "turn_ms cannot be NaN");
+    desk.refused(&format!("{simulate} dvd --set capacity_bytes=1000"), 2, "does not fit on a device");
+    desk.write("page.html", "mine");
+    desk.refused(&format!("{simulate} dvd --svg page.html"), 2, "page.html");
+    assert_eq!(std::fs::read(desk.path("page.html")).unwrap(), b"mine");
+    desk.good(&format!("{simulate} dvd --svg page.html --force"));
+    desk.write("junk.sealift", noise(1, 5000));
+    desk.refused("simulate junk.sealift --profile profile --device dvd", 1, "junk.sealift");
+}
+
+#[test]
+fn a_delta_needs_its_base() {
+    let desk = Desk::scattered();
+    desk.good("key generate -o release");
+    let key = std::fs::read_to_string(desk.path("release.pub")).unwrap();
+    desk.write("signers", format!("os namespaces=\"sealift\" {key}"));
+    desk.pack("plain.sealift", "--chunk-size 64KiB --key release --force");
+    desk.write("tree/dir00/file0000", noise(7777, 20_000));
+    desk.pack("delta.sealift", "--base plain.sealift --trust signers");
+    let simulate = "simulate delta.sealift --profile profile --device dvd";
+    desk.refused(simulate, 4, "delta");
+    let report = desk.json("delta.sealift --profile profile --device dvd --base plain.sealift");
+    assert_eq!((&report["objects"], &report["of_base"], &report["matched"]), (&1.into(), &149.into(), &150.into()));
+    desk.refused("simulate plain.sealift --profile profile --device dvd --base ordered.sealift", 2, "base");
+}
