@@ -67,7 +67,7 @@ impl Arrangement {
     /// Returns what is read of the file for these objects, in their order: first what precedes the chunks, then each chunk once.
     pub(super) fn reads(&self, bundle: &Bundle, objects: &[Row<Object>]) -> Vec<Range<u64>> {
         let mut seen = vec![false; self.places.len()];
-        let mut reads = vec![0..bundle.head.chunks_at()];
+        let mut reads: Vec<_> = std::iter::once(0..bundle.head.chunks_at()).collect();
         for &object in objects {
             let pieces = pieces(bundle, object).map(|chunk| self.piece_at[chunk.at()]);
             for chunk in self.group_of[object.at()].into_iter().chain(pieces) {

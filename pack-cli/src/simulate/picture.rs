@@ -164,20 +164,9 @@ impl Scale {
 
 /// Returns the distance of marks on an axis, of which there are 4 to 10, and the decimal places that they need.
 fn tick(most: f64) -> (f64, usize) {
-    let mut tick = 1e-6;
-    loop {
-        for step in [1.0, 2.0, 5.0] {
-            if most / (tick * step) <= 10.0 {
-                let tick = tick * step;
-                let places = (0usize..6).zip([1.0, 0.1, 0.01, 0.001, 1e-4, 1e-5]);
-                return (
-                    tick,
-                    places.filter(|(_, unit)| tick < unit * 0.999).map(|(place, _)| place + 1).last().unwrap_or(0),
-                );
-            }
-        }
-        tick *= 10.0;
-    }
+    let units = (-6i32..=15).map(|power| (10f64.powi(power), usize::try_from(-power).unwrap_or(0)));
+    let mut ticks = units.flat_map(|(unit, places)| [unit, unit * 2.0, unit * 5.0].map(|tick| (tick, places)));
+    ticks.find(|(tick, _)| most / tick <= 10.0).unwrap_or((most, 0))
 }
 
 fn escaped(text: &str) -> String {

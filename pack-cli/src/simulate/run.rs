@@ -46,6 +46,9 @@ pub(super) fn run(model: &Model, reads: &[Range<u64>]) -> Run {
             start => start,
         };
         if start >= wanted.end {
+            if let Some(stroke) = run.strokes.last_mut() {
+                stroke.range.end = stroke.range.end.max(read.end);
+            }
             continue;
         }
         let gap = start.wrapping_sub(head.at); // huge if it lies before
@@ -108,4 +111,61 @@ pub(super) fn real(bytes: u64) -> f64 {
 #[allow(clippy::as_conversions, reason = "parameters are whole numbers from 0 to 2^53")]
 fn whole(number: f64) -> u64 {
     number as u64
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::simulate::Device;
+
+    fn model(settings: &[(&str, f64)]) -> Model {
+        let mut device = Device::of("hdd").expect("a device");
+        for (name, value) in settings {
+            device.set(name, *value).expect("a parameter");
+        }
+        device.model()
+    }
+
+    #[test]
+    fn reads_that_follow_each_other_are_one() {
+        let model = model(&[("request_ms", 1.0)]);
+        let whole = run(&model, std::slice::from_ref(&(0..1 << 20)));
+        let parts: Vec<_> = (0..1 << 20).step_by(1000).map(|start| start..(1 << 20).min(start + 1000)).collect();
+        let parts = run(&model, &parts);
+        assert_eq!((parts.seeks, parts.bytes, parts.strokes.len()), (0, 1 << 20, 1));
+        assert_eq!(parts.strokes[0].range, whole.strokes[0].range);
+        assert!((parts.seconds - whole.seconds).abs() < 1e-9, "{} {}", parts.seconds, whole.seconds);
+        // 8 requests of 128 KiB
+        assert!(whole.seconds > 0.008 && whole.seconds < 0.008 + 1.1 * f64::from(1 << 20) / 64_800_000.0);
+    }
+
+    #[test]
+    fn a_small_gap_is_passed_and_a_large_one_is_not() {
+        let model = model(&[]);
+        let near = run(&model, &[0..4096, 69_632..73_728]);
+        assert_eq!((near.seeks, near.bytes, near.strokes.len()), (0, 73_728, 1));
+        let far = run(&model, &[0..4096, 1 << 30..(1 << 30) + 4096]);
+        assert_eq!((far.seeks, far.bytes, far.strokes.len()), (1, 8192, 2));
+        let back = run(&model, &[0..4096, 8192..12_288, 4096..8192]);
+        assert_eq!(back.seeks, 1);
+        assert!(back.strokes[1].start - back.strokes[1].left >= 0.001 + 0.0111 / 2.0, "{back:?}");
+    }
+
+    #[test]
+    fn a_block_in_which_two_reads_meet_is_read_once() {
+        let model = model(&[]);
+        let met = run(&model, &[0..5000, 5000..5001, 5001..9000]);
+        assert_eq!((met.seeks, met.bytes), (0, 12_288));
+    }
+
+    #[test]
+    fn a_longer_way_takes_longer() {
+        let model = model(&[]);
+        let mut before = 0.0;
+        for distance in [1 << 20, 1 << 24, 1 << 28, 1 << 32, 1 << 36, 1 << 38] {
+            let seek = model.seek(0.0, real(distance));
+            assert!(seek > before, "{distance}: {seek} {before}");
+            before = seek;
+        }
+    }
 }
