@@ -16,6 +16,8 @@ fn wrong_arguments_are_refused() {
     desk.refused(&format!("{simulate} dvd --svg page.html"), 2, "page.html");
     assert_eq!(std::fs::read(desk.path("page.html")).unwrap(), b"mine");
     desk.good(&format!("{simulate} dvd --svg page.html --force"));
+    desk.write("junk", noise(1, 200_000));
+    desk.refused("simulate plain.sealift --profile junk --device dvd", 2, "junk: line 1: ");
     desk.write("junk.sealift", noise(1, 5000));
     desk.refused("simulate junk.sealift --profile profile --device dvd", 1, "junk.sealift");
 }
