@@ -168,4 +168,35 @@ mod tests {
             before = seek;
         }
     }
+    /// Simulated disks of other programs have one formula for all distances.
+    #[test]
+    fn a_device_whose_time_grows_with_the_root_of_the_distance_agrees() {
+        const SIZE: f64 = 1_073_741_824.0;
+        let (min, max, rate) = (8.0, 25.0, 104_857_600.0);
+        let model = model(&[
+            ("capacity_bytes", SIZE),
+            ("start_rate", rate),
+            ("end_rate", rate),
+            ("short_seek_ms", min),
+            ("third_seek_ms", min + (max - min) * (1.0f64 / 3.0).sqrt()),
+            ("full_seek_ms", max),
+            ("turn_ms", 0.0),
+            ("request_ms", 0.0),
+        ]);
+        // Places in the sequence of a full period modulo 2^14, in blocks of 64 KiB.
+        let places = std::iter::successors(Some(1u64), |place| Some((place * 4093 + 4099) % 16_384));
+        let reads: Vec<_> = places.take(500).map(|place| place * 65_536..(place + 1) * 65_536).collect();
+        let (mut at, mut expected) = (0, 0.0);
+        for read in &reads {
+            let distance = real(read.start.abs_diff(at));
+            if distance > 0.0 {
+                expected += min + (max - min) * (distance / SIZE).sqrt();
+            }
+            expected += 65_536.0 / rate * 1000.0;
+            at = read.end;
+        }
+        let found = run(&model, &reads);
+        let ratio = found.seconds * 1000.0 / expected;
+        assert!(found.seeks > 450 && (0.95..1.05).contains(&ratio), "{} {ratio}", found.seeks);
+    }
 }
