@@ -40,27 +40,30 @@ const PAGE: (f64, &str) = (4096.0, "Linux: a page, which the page cache reads wh
 
 /// A 16x DVD-ROM drive with constant angular velocity, and a disc of one layer.
 const DVD: [(f64, &str); COUNT] = [
-    (4_695_853_056.0, "a layer has 2,292,897 sectors of 2048 bytes in its data zone (ECMA-267)"),
+    (
+        4_695_853_056.0,
+        "e-articles.info, DVD Tracks and Sectors: up to 2,292,897 sectors of 2048 bytes in a layer's data zone",
+    ),
     AT_THE_START,
     // 22.16 MB/s * 24 mm / 58 mm
-    (9_170_000.0, "the rate at the outer edge, by the radii of the data zone, 24 and 58 mm (ECMA-267)"),
+    (9_170_000.0, "end_rate, by the radii of the data zone: 24 to 58 mm (Upgrading and Repairing PCs)"),
     (22_160_000.0, "DVD FAQ 4.2: 1x is 11.08 Mbit/s, and the rating holds at the outer edge"),
     (20.0, TYPICAL),
     (100.0, "PC Hardware in a Nutshell: DVD drives, average seek, which is a third of the stroke"),
     (200.0, TYPICAL),
-    // 3.49 m/s * 16 at 58 mm
-    (6.53, "ECMA-267: 3.49 m/s at 1x; 16 times that at the outer edge is 9190 rpm"),
+    // 251 km/h / 20 * 16 at 58 mm
+    (6.53, "Upgrading and Repairing PCs: the outer edge moves at 251 km/h at 20x"),
     (0.3, TYPICAL),
     READ_AHEAD,
-    (32_768.0, "ECMA-267: an error correction block of 16 sectors"),
+    (32_768.0, "opticaldisc-systems.com, DVD Basics: error correction is over blocks of 16 sectors"),
 ];
 
 /// A 40x CD-ROM drive with constant angular velocity, and a disc of 74 minutes.
 const CD: [(f64, &str); COUNT] = [
-    (681_984_000.0, "ECMA-130: 75 sectors of 2048 bytes a second, for 74 minutes"),
+    (681_574_400.0, "Yamaha CRW2200S manual: 650 MB (74 min.)"),
     AT_THE_START,
     // 6.144 MB/s * 25 mm / 58 mm
-    (2_648_000.0, "the rate at the outer edge, by the radii of the program area, 25 and 58 mm"),
+    (2_648_000.0, "end_rate, by the radii of the program area: 25 to 58 mm (Wikipedia, Compact Disc)"),
     (6_144_000.0, "Yamaha CRW2200S manual: 40x (max.), full CAV; 1x is 150 KiB/s"),
     (20.0, TYPICAL),
     (85.0, "PC Hardware in a Nutshell: Plextor UltraPlex 40, average seek"),
@@ -90,16 +93,18 @@ const HDD: [(f64, &str); COUNT] = [
 const USB2: [(f64, &str); COUNT] = [
     (16_000_000_000.0, TYPICAL),
     AT_THE_START,
-    (30_000_000.0, TYPICAL),
-    (30_000_000.0, TYPICAL),
+    USB_RATE,
+    USB_RATE,
     FLASH_ACCESS,
     FLASH_ACCESS,
     FLASH_ACCESS,
     (0.0, "nothing turns"),
-    (0.25, "USB 2.0: command and status of a bulk-only transfer take a microframe of 125 us each, or more"),
+    (0.25, "typical: a microframe, 125 us, each for the command and the status of a bulk-only transfer"),
     READ_AHEAD,
     PAGE,
 ];
+const USB_RATE: (f64, &str) =
+    (30_000_000.0, "Wikipedia, USB (Communications): reads of 30 to 42 MB/s in routine tests");
 // Without the command and the 1 KiB itself.
 const FLASH_ACCESS: (f64, &str) =
     (0.3, "flashbench-results, Patriot Xporter XT on USB 2: 0.55 ms to 0.87 ms for 1 KiB elsewhere");
