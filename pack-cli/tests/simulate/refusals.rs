@@ -18,6 +18,8 @@ fn wrong_arguments_are_refused() {
     desk.good(&format!("{simulate} dvd --svg page.html --force"));
     desk.write("junk", noise(1, 200_000));
     desk.refused("simulate plain.sealift --profile junk --device dvd", 2, "junk: line 1: ");
+    desk.write("above", "dir00/file0000\n../../etc/passwd\n");
+    desk.refused("simulate plain.sealift --profile above --device dvd", 2, "above: line 2: ");
     desk.write("junk.sealift", noise(1, 5000));
     desk.refused("simulate junk.sealift --profile profile --device dvd", 1, "junk.sealift");
 }
