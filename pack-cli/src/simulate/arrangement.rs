@@ -6,6 +6,7 @@ use std::ops::Range;
 use sealift_format::num::{at, wide};
 use sealift_format::{Bundle, Chunk, Holds, InodeKind, Object, Row, data_len};
 
+use super::trace::Wanted;
 use crate::inspect::entries;
 
 /// Places of chunks in the file of a bundle, and which of them hold an object.
@@ -65,12 +66,12 @@ impl Arrangement {
     }
 
     /// Returns what is read of the file for these objects, in their order: first what precedes the chunks, then each chunk once.
-    pub(super) fn reads(&self, bundle: &Bundle, objects: &[Row<Object>]) -> Vec<Range<u64>> {
+    pub(super) fn reads(&self, bundle: &Bundle, objects: &[Wanted]) -> Vec<Range<u64>> {
         let mut seen = vec![false; self.places.len()];
         let mut reads: Vec<_> = std::iter::once(0..bundle.head.chunks_at()).collect();
-        for &object in objects {
-            let pieces = pieces(bundle, object).map(|chunk| self.piece_at[chunk.at()]);
-            for chunk in self.group_of[object.at()].into_iter().chain(pieces) {
+        for wanted in objects {
+            let pieces = wanted_pieces(bundle, wanted).map(|chunk| self.piece_at[chunk.at()]);
+            for chunk in self.group_of[wanted.object.at()].into_iter().chain(pieces) {
                 if !std::mem::replace(&mut seen[chunk], true) {
                     reads.push(self.places[chunk].clone());
                 }
@@ -125,10 +126,10 @@ pub(super) fn shares(bundle: &Bundle) -> Vec<u64> {
 }
 
 /// Returns the fewest bytes of the file that hold these objects.
-pub(super) fn least_bytes(bundle: &Bundle, objects: &[Row<Object>], shares: &[u64]) -> u64 {
-    let pieces: HashSet<_> = objects.iter().flat_map(|object| pieces(bundle, *object)).collect();
+pub(super) fn least_bytes(bundle: &Bundle, objects: &[Wanted], shares: &[u64]) -> u64 {
+    let pieces: HashSet<_> = objects.iter().flat_map(|wanted| wanted_pieces(bundle, wanted)).collect();
     let pieces: u64 = pieces.into_iter().map(|chunk| u64::from(bundle.layout.chunks[chunk.at()].stored_len)).sum();
-    bundle.head.chunks_at() + pieces + objects.iter().map(|object| shares[object.at()]).sum::<u64>()
+    bundle.head.chunks_at() + pieces + objects.iter().map(|wanted| shares[wanted.object.at()]).sum::<u64>()
 }
 
 /// Returns the objects in the order in which packing without a profile stores them.
@@ -159,6 +160,18 @@ fn group<'a>(bundle: &'a Bundle, chunk: &Chunk) -> &'a [Row<Object>] {
 
 fn pieces(bundle: &Bundle, object: Row<Object>) -> impl Iterator<Item = Row<Chunk>> + '_ {
     bundle.layout.pieces_of(object).iter().filter_map(|piece| piece.chunk)
+}
+
+/// Returns the chunks of the pieces in which what is wanted of an object lies.
+fn wanted_pieces<'a>(bundle: &'a Bundle, wanted: &'a Wanted) -> impl Iterator<Item = Row<Chunk>> + 'a {
+    let Wanted { object, ranges } = wanted;
+    let piece_len = bundle.head.root().maxima.piece_len();
+    let starts = (0u64..).map(move |number| number.saturating_mul(piece_len));
+    let numbered = bundle.layout.pieces_of(*object).iter().zip(starts);
+    numbered.filter_map(move |(piece, start)| {
+        let is_in = |range: &Range<u64>| range.start < start.saturating_add(piece_len) && start < range.end;
+        piece.chunk.filter(|_| ranges.is_empty() || ranges.iter().any(is_in))
+    })
 }
 
 /// Returns the bytes that are stored of an object, decoded.

@@ -1,14 +1,24 @@
 //! Which objects a profile reads.
 
+use std::ops::Range;
+
 use sealift_format::{Bundle, Index, InodeKind, Object, Ref, Row};
 
 use crate::order::OrderProfile;
+
+/// A content, and what is read of it.
+#[derive(Debug)]
+pub(super) struct Wanted {
+    pub(super) object: Row<Object>,
+    /// The ranges of its bytes; none for all of it.
+    pub(super) ranges: Vec<Range<u64>>,
+}
 
 /// What a profile reads from a bundle.
 #[derive(Debug)]
 pub(super) struct Trace {
     /// The contents that the bundle carries, in the order of their first use, each once.
-    pub(super) objects: Vec<Row<Object>>,
+    pub(super) objects: Vec<Wanted>,
     /// Contents that only a base has.
     pub(super) of_base: usize,
     /// Paths of the profile.
@@ -33,7 +43,7 @@ impl Trace {
                     continue;
                 }
                 if layout.is_carried(object) {
-                    trace.objects.push(object);
+                    trace.objects.push(Wanted { object, ranges: entry.ranges.clone() });
                 } else {
                     trace.of_base += 1;
                 }

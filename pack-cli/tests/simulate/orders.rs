@@ -71,6 +71,21 @@ fn a_large_file_is_read_piece_by_piece_and_once() {
 }
 
 #[test]
+fn of_a_large_file_only_the_pieces_of_its_ranges_are_read() {
+    let desk = Desk::new();
+    desk.write("tree/large", noise(1, 1 << 20));
+    desk.write("some", "# sealift order 1\nlarge\t0-10,600000-600001\n");
+    desk.write("whole", "large\n");
+    desk.pack("b.sealift", "--chunk-size 64KiB");
+    let [some, _, _, sweep] = desk.orders("b.sealift --profile some --device hdd");
+    let [whole, _, _, _] = desk.orders("b.sealift --profile whole --device hdd");
+    // Each end may share a block.
+    let less = whole.bytes - some.bytes;
+    assert!((14u64 << 16).abs_diff(less) <= 8192, "{less}");
+    assert!(some.seeks == 1 && some.bytes >= sweep.bytes, "{} {}", some.bytes, sweep.bytes);
+}
+
+#[test]
 fn unknown_paths_are_counted() {
     let desk = Desk::scattered();
     let mut profile = std::fs::read(desk.path("profile")).unwrap();
