@@ -103,8 +103,9 @@ pub fn record_session(mount: &Path, root: &Path, stop: &AtomicBool) -> Result<Or
 /// Runs something in a thread of its own: a namespace that it enters ends with it.
 fn in_thread<T: Send>(run: impl FnOnce() -> Result<T, Error> + Send) -> Result<T, Error> {
     std::thread::scope(|scope| {
-        let joined = scope.spawn(run).join();
-        joined.unwrap_or_else(|panic| std::panic::resume_unwind(panic))
+        let thread = std::thread::Builder::new().spawn_scoped(scope, run);
+        let thread = thread.map_err(|error| Error::Usage(format!("no thread can be started to record in: {error}")))?;
+        thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
     })
 }
 

@@ -15,6 +15,7 @@ use crate::{Error, Progress};
 use sealift_store::contents::tasks::{Plan, Task};
 use sealift_store::source::{OpenCache, Source};
 use sealift_store::threads::panic_guard::OnPanic;
+use sealift_store::threads::team::team;
 
 /// Reads, hashes, groups, compresses and writes everything in a plan.
 pub(super) struct Pipeline<'a> {
@@ -95,12 +96,7 @@ impl<'a> Pipeline<'a> {
 
     /// Runs on `jobs` threads, including the caller's.
     pub(super) fn run(self, jobs: usize) -> Result<(Sequenced, Option<ChunkWriter>), Error> {
-        std::thread::scope(|scope| {
-            for _ in 1..jobs {
-                scope.spawn(|| self.work());
-            }
-            self.work();
-        });
+        team(jobs, || self.work());
         let state = self.state.into_inner();
         let writer = self.writer.into_inner();
         match state.failed {

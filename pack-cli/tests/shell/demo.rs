@@ -8,7 +8,9 @@ use crate::desk::{Desk, told};
 
 fn demo(desk: &Desk) -> Command {
     fs::create_dir(desk.path("scratch")).unwrap();
-    let mut command = Command::new(concat!(env!("CARGO_MANIFEST_DIR"), "/examples/demo.sh"));
+    // A shell cannot trap what was ignored when it began, as SIGINT is for those that run in the background.
+    let mut command = Command::new("env");
+    command.args(["--default-signal=INT", concat!(env!("CARGO_MANIFEST_DIR"), "/examples/demo.sh")]);
     desk.prepare(&mut command);
     command.env("SEALIFT", env!("CARGO_BIN_EXE_sealift")).env("TMPDIR", desk.path("scratch")).arg("os");
     command

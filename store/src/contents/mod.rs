@@ -13,6 +13,7 @@ use sealift_format::{Xattrs, pieces};
 use crate::seal::Digests;
 use crate::source::{OpenCache, Source};
 use crate::threads::parallel::for_each;
+use crate::threads::team::team;
 use crate::{Error, Phase, Progress};
 pub use commits::{CommitRef, HashedCommits};
 pub(crate) use index::index_of;
@@ -102,12 +103,7 @@ pub fn find(
     }
     let state = State { plan: Plan::new(items, 0, PIECE_LEN), found, pieces: Vec::new(), failed: None };
     let run = Run { source, wanted, progress, state: Mutex::new(state) };
-    std::thread::scope(|scope| {
-        for _ in 1..jobs.clamp(1, num::size(files).max(1)) {
-            scope.spawn(|| run.work());
-        }
-        run.work();
-    });
+    team(jobs.min(num::size(files)), || run.work());
     run.state.into_inner().finish()
 }
 

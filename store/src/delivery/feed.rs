@@ -11,6 +11,7 @@ use sealift_format::{Chunk, Error as FormatError, Head, Row};
 
 use crate::input::Input;
 use crate::threads::panic_guard::OnPanic;
+use crate::threads::team::team;
 use crate::{Error, Progress};
 
 /// The wanted chunks of a bundle.
@@ -60,13 +61,7 @@ impl<'a> ChunkScheduler<'a> {
         start: impl Fn() -> S + Sync,
         work: impl Fn(&mut S, Row<Chunk>, &[u8]) -> Result<(), Error> + Sync,
     ) -> Result<(), Error> {
-        let jobs = jobs.clamp(1, self.wanted.len().max(1));
-        std::thread::scope(|scope| {
-            for _ in 1..jobs {
-                scope.spawn(|| self.work(&start, &work));
-            }
-            self.work(&start, &work);
-        });
+        team(jobs.min(self.wanted.len()), || self.work(&start, &work));
         let state = self.state.into_inner();
         state.failed.map_or(Ok(()), Err)
     }

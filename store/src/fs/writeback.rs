@@ -2,6 +2,7 @@
 //! would wait for all of it.
 
 use std::sync::mpsc::{RecvTimeoutError, channel};
+use std::thread::{Builder, ScopedJoinHandle};
 use std::time::Duration;
 
 use crate::Error;
@@ -19,7 +20,7 @@ pub(crate) fn with_writeback<T>(
 ) -> Result<T, Error> {
     let (done, ends) = channel::<()>();
     std::thread::scope(|scope| {
-        let syncing = scope.spawn(move || {
+        let syncing = Builder::new().spawn_scoped(scope, move || {
             let mut synced = Ok(());
             while synced.is_ok() && ends.recv_timeout(INTERVAL) == Err(RecvTimeoutError::Timeout) {
                 synced = sync();
@@ -28,9 +29,11 @@ pub(crate) fn with_writeback<T>(
         });
         let result = work();
         drop(done);
-        match syncing.join() {
-            Ok(synced) => result.and_then(|value| synced.map(|()| value)),
-            Err(panic) => std::panic::resume_unwind(panic),
+        match syncing.map(ScopedJoinHandle::join) {
+            Ok(Ok(synced)) => result.and_then(|value| synced.map(|()| value)),
+            Ok(Err(panic)) => std::panic::resume_unwind(panic),
+            // The system gives no further thread: it writes back when it likes.
+            Err(_) => result,
         }
     })
 }

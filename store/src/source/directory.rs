@@ -19,6 +19,7 @@ use super::{Exclude, OmitOutput, XattrFilter, content_number};
 use crate::error::path_of;
 use crate::fs::confined::{open_beneath, open_user_dir};
 use crate::threads::panic_guard::OnPanic;
+use crate::threads::team::team;
 use crate::{DirId, Error, Metadata, NewNode, NodeId, Progress, Tree};
 
 /// Options of reading a directory.
@@ -363,12 +364,7 @@ impl<'a> Lister<'a> {
             state.pending.push(Job { slot: 0, parent: Arc::new(parent), name: c".".into(), path: Vec::new() });
             state.listings.push(Listing::default());
         }
-        std::thread::scope(|scope| {
-            for _ in 1..jobs.max(1) {
-                scope.spawn(|| self.work());
-            }
-            self.work();
-        });
+        team(jobs, || self.work());
         let state = self.state.into_inner();
         state.failed.map_or(Ok(state.listings), Err)
     }
@@ -526,10 +522,7 @@ mod tests {
             let lister = Lister::new(folder.path(), &options, 0);
             // There is no such slot for the listing.
             lister.lock().pending.push(Job { slot: 7, parent, name: c".".into(), path: Vec::new() });
-            std::thread::scope(|scope| {
-                scope.spawn(|| lister.work());
-                lister.work();
-            });
+            team(2, || lister.work());
         });
     }
 }

@@ -3,3 +3,4 @@
 pub mod in_turn;
 pub mod panic_guard;
 pub mod parallel;
+pub mod team;

@@ -6,6 +6,7 @@ use parking_lot::Mutex;
 
 use crate::Error;
 use crate::threads::panic_guard::OnPanic;
+use crate::threads::team::team;
 
 /// Runs `work` on each item, on `jobs` threads, in no particular order. Each thread has its own state, made by `start`.
 ///
@@ -29,12 +30,7 @@ pub fn for_each<T: Sync, S>(
             }
         }
     };
-    std::thread::scope(|scope| {
-        for _ in 1..jobs.clamp(1, items.len().max(1)) {
-            scope.spawn(run);
-        }
-        run();
-    });
+    team(jobs.min(items.len()), run);
     failed.into_inner().map_or(Ok(()), Err)
 }
 

@@ -29,6 +29,7 @@ mod update;
 
 use std::path::Path;
 use std::sync::Arc;
+use std::thread::Builder;
 
 use sealift_format::Opened;
 
@@ -99,9 +100,15 @@ fn unpack_with(
     admission.check_bound(site)?;
     // The target's record is read meanwhile.
     let (opened, kept) = std::thread::scope(|scope| {
-        let kept = options.tree.update.then(|| scope.spawn(|| Installed::kept(site, options)));
+        let read = || Installed::kept(site, options);
+        let thread = options.tree.update.then(|| Builder::new().spawn_scoped(scope, read));
         let opened = unopened.open_any();
-        (opened, kept.and_then(|kept| kept.join().ok()?.ok()?))
+        let kept = thread.and_then(|thread| match thread {
+            Ok(thread) => thread.join().ok()?.ok()?,
+            // The system gives no further thread.
+            Err(_) => read().ok()?,
+        });
+        (opened, kept)
     });
     let (mut input, opened) = opened?;
     let is_delta = matches!(opened, Opened::Delta(_));

@@ -3,6 +3,7 @@
 
 use std::os::fd::{BorrowedFd, OwnedFd};
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
+use std::thread::Builder;
 
 use parking_lot::Mutex;
 
@@ -11,7 +12,7 @@ use rustix::fs::{Mode, OFlags};
 use crate::fs::confined::open_name;
 
 /// The sender for files that are about to lose their names.
-pub(super) struct Release(SyncSender<OwnedFd>);
+pub(super) struct Release(Option<SyncSender<OwnedFd>>);
 
 /// Threads that wait for the disk.
 const WAITING: usize = 4;
@@ -24,14 +25,13 @@ impl Release {
         let (send, receive) = sync_channel(OPEN_MAX);
         let receive = Mutex::new(receive);
         std::thread::scope(|scope| {
-            for _ in 0..WAITING {
-                scope.spawn(|| {
-                    while let Some(file) = next(&receive) {
-                        drop(file);
-                    }
-                });
-            }
-            let release = Self(send);
+            let close = || {
+                while let Some(file) = next(&receive) {
+                    drop(file);
+                }
+            };
+            let threads = (0..WAITING).filter(|_| Builder::new().spawn_scoped(scope, close).is_ok()).count();
+            let release = Self((threads > 0).then_some(send));
             work(&release)
         })
     }
@@ -41,9 +41,9 @@ impl Release {
         // The space of a file that cannot be opened is freed inside the call.
         let held = open_name(directory, name, OFlags::PATH, Mode::empty());
         let taken = take_name();
-        if let Ok(held) = held {
+        if let (Ok(held), Some(send)) = (held, &self.0) {
             // If there is no receiver, it is closed here.
-            let _ = self.0.send(held);
+            let _ = send.send(held);
         }
         taken
     }
