@@ -1,7 +1,7 @@
 // Bundles in the states in which an administrator meets them, as files.
 
 import { execFileSync } from "node:child_process";
-import { mkdirSync, mkdtempSync, readFileSync, rmSync, symlinkSync, writeFileSync } from "node:fs";
+import { mkdirSync, mkdtempSync, readFileSync, rmSync, symlinkSync, utimesSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 
@@ -72,7 +72,12 @@ function tree(root, version) {
   writeFileSync(join(root, "usr/lib/libhello.so.1"), noise(3_000_000, version));
   writeFileSync(join(root, "usr/lib/libcopy.so.1"), noise(3_000_000, version));
   symlinkSync("libhello.so.1", join(root, "usr/lib/libhello.so"));
-  for (let page = 0; page < 40; page += 1) writeFileSync(join(root, `usr/share/doc/hello/page-${page}.txt`), `Page ${page}\n`.repeat(400));
+  for (let page = 0; page < 40; page += 1) {
+    const file = join(root, `usr/share/doc/hello/page-${page}.txt`);
+    writeFileSync(file, `Page ${page}\n`.repeat(400));
+    // All at once, so that a delta sets them by one rule.
+    utimesSync(file, 1_700_000_000 + version, 1_700_000_000 + version);
+  }
 }
 
 /** Bytes that do not compress, the same in each run. */
