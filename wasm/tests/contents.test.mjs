@@ -138,6 +138,11 @@ test("an unknown signer's line is copied, and makes the bundle safe where it is 
   await box.getByRole("button", { name: "Copy this line" }).click();
   await box.getByText("Copied.").waitFor();
   assert.equal(await page.evaluate(() => window.copied), `os namespaces="sealift" ${type} ${blob}`);
+  // Another check shows the same signer: it replaces neither the answer nor the button that has the focus.
+  await page.locator(".progress button").evaluate((button) => button.click());
+  assert.equal(await box.getByRole("status").textContent(), "Copied.");
+  assert.equal(await page.locator("sealift-verifier").evaluate((element) => element.shadowRoot.activeElement?.textContent), "Copy this line");
+  await verdict("unknown signer");
   await box.getByRole("button", { name: "Trust this key for os" }).click();
   await verdict("Safe to install: os, version 8");
   assert.equal(await page.getByLabel("Allowed signers", { exact: true }).inputValue(), `${bundles.signers}\nos namespaces="sealift" ${type} ${blob}\n`);

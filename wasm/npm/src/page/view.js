@@ -30,8 +30,12 @@ export class View {
   #pace = new Pace();
   #words = h("div", { role: "status" });
   #strangers = h("div");
+  /** @type {string | undefined} What the unknown signers were shown for. */
+  #asked;
   #damage = h("div");
-  #banner = h("div", { class: "banner work", tabIndex: -1 });
+  /** @type {Element} */
+  #icon = h("span");
+  #banner = h("div", { class: "banner work", tabIndex: -1 }, this.#icon, h("div", {}, this.#words, this.#damage, this.#strangers));
   #bar = h("progress", { "aria-label": "Bytes checked" });
   #amount = h("span", { class: "quiet" });
   // A single button, so that it receives every click and keeps the focus.
@@ -92,10 +96,13 @@ export class View {
       // The signers' panel explains why signatures do not count.
       const message = finding.error && finding.error.message !== facts.verdict?.error?.message && h("p", { class: "quiet" }, h("bdi", {}, finding.error.message));
       fill(this.#words, h("h2", {}, finding.title), finding.text !== "" && h("p", {}, finding.text), message, h("p", { class: "quiet" }, h("bdi", {}, name)));
-      fill(this.#banner, icon(finding.tone), h("div", {}, this.#words, this.#damage, this.#strangers));
+      // Only the icon is replaced: a button beside it that has the focus keeps it.
+      const shown = icon(finding.tone);
+      this.#icon.replaceWith(shown);
+      this.#icon = shown;
     }
     const { head, verdict } = facts;
-    fill(this.#strangers, head && verdict && strangers(head, verdict, this.#portal.canTrust() ? this.#portal.trust : undefined));
+    this.#showStrangers();
     fill(this.#damage, facts.damage && damage(facts.damage));
     fill(this.#signers, verdict && signers(verdict));
     if (head) fill(this.#identity, this.#identityOf(head));
@@ -110,6 +117,16 @@ export class View {
       this.#isShownWhole = bundle.isWhole;
       this.#showContents(bundle).catch(() => {}); // the bundle may be closed meanwhile
     }
+  }
+
+  /** Replaces the unknown signers only when they change: a copy under way reports beside its button, which keeps the focus. */
+  #showStrangers() {
+    const { head, verdict } = this.#check.facts;
+    const trust = this.#portal.canTrust() ? this.#portal.trust : undefined;
+    const asked = JSON.stringify([head?.name, verdict?.error?.code, verdict?.signers, trust !== undefined]);
+    if (asked === this.#asked) return;
+    this.#asked = asked;
+    fill(this.#strangers, head && verdict && strangers(head, verdict, trust));
   }
 
   /** @param {import("../../types.js").Progress} progress */
