@@ -6,7 +6,7 @@ use std::path::Path;
 use crate::trust::{DeviceState, TargetKind, TargetPlace, sign};
 use crate::{Error, Progress};
 use rustix::fs::FileType;
-use sealift_store::directory::{Stage, state};
+use sealift_store::directory::{TreeStage, state};
 use sealift_store::fs::partial::remove_stale;
 use sealift_store::target::directory::{Interrupted, complete};
 use sealift_store::{Place, Site};
@@ -88,7 +88,7 @@ pub fn clean_store(kind: TargetKind, path: &Path, state: Option<&DeviceState>) -
 
 fn clean_site(site: &Site, jobs: usize, progress: &Progress, cleaned: &mut Cleaned) -> Result<(), Error> {
     let target = site.path();
-    let Some(stage) = Stage::find(site)? else {
+    let Some(stage) = TreeStage::find(site)? else {
         // Whoever removed the tree left its record beside it.
         cleaned.was_removed = site.root().is_none() && state::remove(site)?;
         return Ok(());

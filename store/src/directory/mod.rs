@@ -5,7 +5,7 @@ pub mod state;
 pub(crate) mod target;
 pub(crate) mod walk;
 
-pub use stage::Stage;
+pub use stage::TreeStage;
 pub use state::TreeRecord;
 pub(crate) use state::kept_head;
 pub(crate) use target::{Target, TargetWalk};

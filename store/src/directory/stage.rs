@@ -18,7 +18,7 @@ use crate::{OwnDir, Site};
 
 /// The stage of a directory target. It holds `tree` or `files`, the target's next `state`, and, once an update may no longer be aborted, a `journal`.
 #[derive(Debug)]
-pub struct Stage {
+pub struct TreeStage {
     dir: crate::Stage,
     /// The target's path, for messages.
     target: PathBuf,
@@ -85,7 +85,7 @@ impl StageKind {
     }
 }
 
-impl Stage {
+impl TreeStage {
     /// The target's next state.
     pub const STATE: &str = "state";
     /// Where the target's previous state is moved when the next one replaces it.

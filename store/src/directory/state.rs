@@ -8,7 +8,7 @@ use rustix::io::Errno;
 use sealift_format::num;
 use sealift_format::{Head, Index, Limits, Ref, verity};
 
-use super::stage::Stage;
+use super::stage::TreeStage;
 use crate::Error;
 use crate::install_record::{self, HEAD, InstallRecord, read_file};
 
@@ -194,24 +194,24 @@ pub fn is_index_signed(site: &Site) -> Result<bool, Error> {
 ///
 /// # Errors
 /// Returns an error if it cannot be renamed, or if another user placed something where the record was, which is left there.
-pub fn replace(stage: &Stage, site: &Site) -> Result<(), Error> {
+pub fn replace(stage: &TreeStage, site: &Site) -> Result<(), Error> {
     let (place, own) = (site.record_place()?, stage.own());
     let failed = |error| Error::io("rename to", place.path(), error);
-    own.remove(Stage::OLD_STATE)?;
+    own.remove(TreeStage::OLD_STATE)?;
     if let Some(before) = site.record()? {
-        renameat(place.parent(), place.name(), own.fd(), Stage::OLD_STATE).map_err(failed)?;
-        let moved = statat(own.fd(), Stage::OLD_STATE, AtFlags::SYMLINK_NOFOLLOW).map_err(failed)?;
+        renameat(place.parent(), place.name(), own.fd(), TreeStage::OLD_STATE).map_err(failed)?;
+        let moved = statat(own.fd(), TreeStage::OLD_STATE, AtFlags::SYMLINK_NOFOLLOW).map_err(failed)?;
         if (moved.st_dev, moved.st_ino) != before.identity()? {
             // Anything that appeared under the name in between is not ours to remove.
-            renameat_with(own.fd(), Stage::OLD_STATE, place.parent(), place.name(), RenameFlags::NOREPLACE)
+            renameat_with(own.fd(), TreeStage::OLD_STATE, place.parent(), place.name(), RenameFlags::NOREPLACE)
                 .map_err(failed)?;
             return Err(Error::Exchanged { path: place.path().to_owned() });
         }
     }
-    match renameat_with(own.fd(), Stage::STATE, place.parent(), place.name(), RenameFlags::NOREPLACE) {
+    match renameat_with(own.fd(), TreeStage::STATE, place.parent(), place.name(), RenameFlags::NOREPLACE) {
         // A file system without this kind of rename: a rename over a non-empty directory fails.
         Err(Errno::INVAL | Errno::NOSYS) => {
-            renameat(own.fd(), Stage::STATE, place.parent(), place.name()).map_err(failed)
+            renameat(own.fd(), TreeStage::STATE, place.parent(), place.name()).map_err(failed)
         }
         renamed => renamed.map_err(failed),
     }

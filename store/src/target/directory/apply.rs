@@ -14,7 +14,7 @@ use super::changes::{Changes, Depth};
 use super::metadata::{Privilege, times};
 use super::plan::{PlannedName, Selection};
 use super::release::Release;
-use crate::directory::stage::Stage;
+use crate::directory::stage::TreeStage;
 use crate::directory::target::{Target, TargetWalk};
 use crate::fs::confined::{known_type, names_in, open_name, open_on_same_device, open_own, open_within};
 use crate::threads::parallel::for_each;
@@ -46,7 +46,7 @@ pub(super) struct Update<'a> {
 }
 
 /// Removes a name from the target in one step, with everything below it.
-fn take_away(stage: &Stage, directory: BorrowedFd<'_>, name: &[u8]) -> Result<(), Errno> {
+fn take_away(stage: &TreeStage, directory: BorrowedFd<'_>, name: &[u8]) -> Result<(), Errno> {
     match unlinkat(directory, name, AtFlags::empty()) {
         Err(Errno::ISDIR | Errno::PERM) => match stage.take_away(directory, name) {
             Err(Errno::NOENT) => Ok(()),
@@ -255,7 +255,7 @@ impl Update<'_> {
     /// Brings the target to the wanted index. Files that should stay but are not as expected are skipped, and the first such error is returned.
     /// Steps that a killed run completed are not required again. This cannot be interrupted: halfway, the target is neither the old tree nor the
     /// new one.
-    pub(super) fn apply(&self, stage: &Stage, release: &Release) -> Result<Option<Error>, Error> {
+    pub(super) fn apply(&self, stage: &TreeStage, release: &Release) -> Result<Option<Error>, Error> {
         let mut walk = TargetWalk::default();
         self.make_directories(&mut walk)?;
         let directories = self.directories_of(Depth::Time);
@@ -298,7 +298,7 @@ impl Update<'_> {
     }
 
     /// Moves what was built into the target, and what is not wanted out of it.
-    fn move_files(&self, stage: &Stage, release: &Release, walk: &mut TargetWalk) -> Result<(), Error> {
+    fn move_files(&self, stage: &TreeStage, release: &Release, walk: &mut TargetWalk) -> Result<(), Error> {
         for (directory, entry) in self.built() {
             self.move_file((stage, release), walk, directory, entry)?;
             self.progress.add(0, 1);
@@ -315,7 +315,7 @@ impl Update<'_> {
 
     fn move_file(
         &self,
-        (stage, release): (&Stage, &Release),
+        (stage, release): (&TreeStage, &Release),
         walk: &mut TargetWalk,
         directory: Row<Directory>,
         entry: Row<Entry>,
@@ -323,7 +323,7 @@ impl Update<'_> {
         let index = self.target.index;
         let name = index.name(index.entry(entry));
         let failed = self.target.failed("replace", directory, name);
-        let (from, source) = (stage.root(), &*Stage::file_name(entry));
+        let (from, source) = (stage.root(), &*TreeStage::file_name(entry));
         let at = walk.go(&self.target, directory).map_err(&failed)?;
         self.open_up(at).map_err(&failed)?;
         match release.after(at, name, || renameat(from, source, at, name)) {

@@ -12,7 +12,7 @@ use super::journal;
 use super::plan::Selection;
 use crate::base::{self, Base, Bases};
 use crate::contents::index_by_reading;
-use crate::directory::stage::Stage;
+use crate::directory::stage::TreeStage;
 use crate::error::wrong_base;
 use crate::progress::Phase;
 use crate::source::{DirectoryOptions, DirectorySource, Source};
@@ -32,7 +32,7 @@ pub(super) fn complete(
     }
     // An unfinished update is completed first: only then is it known what the target holds.
     if !options.dry_run
-        && let Some(stage) = Stage::find(site)?
+        && let Some(stage) = TreeStage::find(site)?
     {
         journal::complete(&stage, site, options.jobs, progress)?;
     }

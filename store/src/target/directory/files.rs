@@ -19,7 +19,7 @@ use sealift_verify::content::Content;
 use super::metadata::Privilege;
 use super::plan::{Link, PlannedName, Selection};
 use crate::delivery::write_content;
-use crate::directory::stage::{Stage, StageKind};
+use crate::directory::stage::{StageKind, TreeStage};
 use crate::directory::walk::Walk;
 use crate::fs::confined::{open_name, open_within};
 use crate::target::options::{Durability, InstallOptions};
@@ -29,7 +29,7 @@ use crate::{Error, Progress};
 pub(super) struct Builder<'a> {
     pub(super) bundle: &'a Bundle,
     pub(super) selection: &'a Selection,
-    pub(super) stage: &'a Stage,
+    pub(super) stage: &'a TreeStage,
     pub(super) privilege: &'a Privilege,
     pub(super) progress: &'a Progress,
     pub(super) options: &'a InstallOptions,
@@ -68,7 +68,7 @@ impl<'a> Builder<'a> {
     pub(super) fn new(
         bundle: &'a Bundle,
         selection: &'a Selection,
-        stage: &'a Stage,
+        stage: &'a TreeStage,
         privilege: &'a Privilege,
         progress: &'a Progress,
         options: &'a InstallOptions,
@@ -310,7 +310,7 @@ impl<'a> Builder<'a> {
         place: PlannedName,
     ) -> Result<(BorrowedFd<'h>, Cow<'h, [u8]>), Error> {
         match self.stage.layout() {
-            StageKind::Files => Ok((self.stage.root(), Stage::file_name(place.entry).into())),
+            StageKind::Files => Ok((self.stage.root(), TreeStage::file_name(place.entry).into())),
             StageKind::Tree => {
                 let walked = hand.walk.go(&self.bundle.index, self.stage.root(), place.directory);
                 let directory = walked.map_err(self.failed_directory("open", place.directory))?;

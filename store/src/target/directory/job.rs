@@ -16,7 +16,7 @@ use super::stats::{Consent, UnpackStats, expected};
 use crate::base::Bases;
 use crate::delivery::Delivery;
 use crate::directory::stage::StageKind;
-use crate::directory::{Stage, Target, state};
+use crate::directory::{Target, TreeStage, state};
 use crate::fs::stat_cache::next_moment;
 use crate::fs::writeback::with_writeback;
 use crate::input::Input;
@@ -65,7 +65,7 @@ impl Job<'_> {
     pub(super) fn build(
         &self,
         input: &mut Input,
-        stage: &Stage,
+        stage: &TreeStage,
         mut selection: Selection,
         all: &[PlannedName],
         stats: &mut UnpackStats,
@@ -104,7 +104,7 @@ impl Job<'_> {
     /// Adopts what an interrupted run left in the stage.
     pub(super) fn reuse_staged(
         &self,
-        stage: &Stage,
+        stage: &TreeStage,
         selection: &mut Selection,
         privilege: &Privilege,
         stats: &mut UnpackStats,
@@ -123,7 +123,7 @@ impl Job<'_> {
     ///
     /// # Errors
     /// Returns an error if what was sealed does not match the index.
-    pub(super) fn write_state(&self, stage: &Stage, inode: u64, durable: bool) -> Result<KernelSignature, Error> {
+    pub(super) fn write_state(&self, stage: &TreeStage, inode: u64, durable: bool) -> Result<KernelSignature, Error> {
         let part = Record {
             reference: self.reference.to_owned(),
             prefix: self.options.tree.prefix.clone(),
@@ -142,7 +142,7 @@ impl Job<'_> {
     }
 
     /// Checks before content is read that the kernel accepts the bundle's signature, if that is required. The actual record replaces what it writes.
-    pub(super) fn try_signature(&self, stage: &Stage) -> Result<(), Error> {
+    pub(super) fn try_signature(&self, stage: &TreeStage) -> Result<(), Error> {
         match self.sealing.signature(&self.bundle.head) {
             Some(signature) if signature.is_required => {
                 install_record::try_signature(&stage.new_state()?, self.bundle, signature)
@@ -158,7 +158,7 @@ impl Job<'_> {
 
     /// Makes the built tree and its record durable. The record gets its name before the tree does: a tree without its record would be bound to no
     /// name. Returns what happened to the signature for the kernel.
-    pub(super) fn write_record(&self, stage: &Stage, selection: &Selection) -> Result<KernelSignature, Error> {
+    pub(super) fn write_record(&self, stage: &TreeStage, selection: &Selection) -> Result<KernelSignature, Error> {
         let durable = self.options.tree.durability != Durability::None;
         let failed = |error| Error::io("look at", stage.target(), error);
         let tree = identity(stage.root()).map_err(failed)?;

@@ -18,7 +18,7 @@ use super::gather::{Kept, gather};
 use super::metadata::Privilege;
 use super::plan::Selection;
 use super::release::Release;
-use crate::directory::stage::{Stage, StagedFile};
+use crate::directory::stage::{StagedFile, TreeStage};
 use crate::directory::state::{self, TreeRecord};
 use crate::directory::target::Target;
 use crate::fs::confined::{open_name, open_own};
@@ -58,7 +58,7 @@ fn parse(bytes: &[u8]) -> Option<(bool, u64)> {
 }
 
 /// Returns whether a staged update has passed its commit point.
-pub(super) fn is_set(stage: &Stage) -> bool {
+pub(super) fn is_set(stage: &TreeStage) -> bool {
     stage.own().has(JOURNAL).unwrap_or(true)
 }
 
@@ -71,7 +71,7 @@ pub(super) fn is_left(place: &Place) -> Result<bool, Error> {
 }
 
 /// Sets the mark.
-pub(super) fn write(stage: &Stage, site: &Site, may_delete: bool, durable: bool) -> Result<(), Error> {
+pub(super) fn write(stage: &TreeStage, site: &Site, may_delete: bool, durable: bool) -> Result<(), Error> {
     site.check()?;
     stage.own().replace(JOURNAL, text(may_delete, site.identity()?.1).as_bytes(), durable)
 }
@@ -79,7 +79,7 @@ pub(super) fn write(stage: &Stage, site: &Site, may_delete: bool, durable: bool)
 /// Moves the stage's contents into the target, and then the new record, with the stats of the files as far as `kept` knows them. Returns the error
 /// of a file in the target that was not as expected, if any: the next update then reads all of them.
 pub(super) fn commit_update(
-    stage: &Stage,
+    stage: &TreeStage,
     site: &Site,
     update: &Update<'_>,
     kept: Option<&Kept<'_>>,
@@ -107,13 +107,13 @@ pub(super) fn commit_update(
 }
 
 /// Removes the target's new record and the mark. The target keeps its name; its files are read next time.
-fn give_up_state(stage: &Stage, site: &Site) -> Result<(), Error> {
+fn give_up_state(stage: &TreeStage, site: &Site) -> Result<(), Error> {
     state::forget_stats(site)?;
-    stage.own().remove(Stage::STATE)?;
+    stage.own().remove(TreeStage::STATE)?;
     remove_mark(stage)
 }
 
-fn remove_mark(stage: &Stage) -> Result<(), Error> {
+fn remove_mark(stage: &TreeStage) -> Result<(), Error> {
     stage.own().remove(JOURNAL)
 }
 
@@ -121,7 +121,7 @@ fn remove_mark(stage: &Stage) -> Result<(), Error> {
 ///
 /// # Errors
 /// Returns an error if the target cannot be changed. Another run resumes from there.
-pub fn complete(stage: &Stage, site: &Site, jobs: usize, progress: &Progress) -> Result<Interrupted, Error> {
+pub fn complete(stage: &TreeStage, site: &Site, jobs: usize, progress: &Progress) -> Result<Interrupted, Error> {
     let Some(bytes) = stage.own().read(JOURNAL, 64)? else { return Ok(Interrupted::Nothing) };
     let Some((may_delete, inode)) = parse(&bytes) else { return Ok(Interrupted::Nothing) };
     // It was begun on another directory, which has been moved away: this one is not touched.
@@ -150,7 +150,7 @@ pub fn complete(stage: &Stage, site: &Site, jobs: usize, progress: &Progress) ->
 
 /// Returns whether the stage and the target held what was expected.
 fn finish(
-    stage: &Stage,
+    stage: &TreeStage,
     site: &Site,
     state: &TreeRecord,
     may_delete: bool,
@@ -199,7 +199,7 @@ fn finish(
 
 /// Returns the entries that the stage still has, or nothing if one of them does not match the index.
 fn staged(
-    stage: &Stage,
+    stage: &TreeStage,
     index: &Index,
     selection: &Selection,
     privilege: &Privilege,

@@ -36,7 +36,7 @@ use sealift_format::Opened;
 use crate::address::{choose_ref, has_path, reading};
 use crate::base::GivenBases;
 use crate::directory::stage::StageKind;
-use crate::directory::{Stage, stage};
+use crate::directory::{TreeStage, stage};
 use crate::target::options::{Durability, InstallOptions};
 use crate::trust::Trusted;
 use crate::{Error, Progress, Site};
@@ -156,7 +156,7 @@ fn unpack_with(
         return job.update(input, selection, kept);
     }
     if site.is_nonempty_dir()? {
-        Stage::remove_finished(site)?;
+        TreeStage::remove_finished(site)?;
         if let Some(kept) = job.complete()? {
             return job.update(input, selection, Some(kept));
         }
@@ -170,7 +170,7 @@ fn unpack_with(
         stats.free_bytes = job.expect_room(&selection, job.state_len())?;
         return Ok(stats);
     }
-    let stage = Stage::open(site, StageKind::Tree)?;
+    let stage = TreeStage::open(site, StageKind::Tree)?;
     let all_selected = selection.clone();
     let built = job.check_room(&stage, &selection, job.state_len()).and_then(|free| {
         stats.free_bytes = free;

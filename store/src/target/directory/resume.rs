@@ -8,10 +8,10 @@ use sealift_format::Kind;
 
 use super::journal;
 use crate::Error;
-use crate::directory::Stage;
+use crate::directory::TreeStage;
 
 /// Keeps the stage after an error if a new run may resume from it.
-pub(super) fn abandon(stage: Stage, error: Error) -> Error {
+pub(super) fn abandon(stage: TreeStage, error: Error) -> Error {
     let keeps = journal::is_set(&stage)
         || match &error {
             // Nothing was added.

@@ -4,7 +4,7 @@ use sealift_format::Blocks;
 
 use super::job::Job;
 use super::plan::Selection;
-use crate::directory::Stage;
+use crate::directory::TreeStage;
 use crate::directory::stage::Leftovers;
 use crate::fs::stat_cache::StatCache;
 use crate::{Error, Site};
@@ -51,7 +51,7 @@ impl Job<'_> {
 
     /// Checks that the target's file system has the space needed for the selection and `beside` bytes, less what the stage already holds. Returns
     /// the free bytes.
-    pub(super) fn check_room(&self, stage: &Stage, selection: &Selection, beside: u64) -> Result<u64, Error> {
+    pub(super) fn check_room(&self, stage: &TreeStage, selection: &Selection, beside: u64) -> Result<u64, Error> {
         let held = stage.held(&self.bundle.index, &selection.directories)?;
         self.compare_room(selection, beside, &held)
     }

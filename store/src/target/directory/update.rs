@@ -20,7 +20,7 @@ use super::recheck::{Checker, Recheck};
 use super::resume::abandon;
 use super::stats::UnpackStats;
 use crate::Error;
-use crate::directory::stage::{Stage, StageKind};
+use crate::directory::stage::{StageKind, TreeStage};
 use crate::directory::state;
 use crate::directory::target::Target;
 use crate::fs::stat_cache::{FileTime, now};
@@ -58,7 +58,7 @@ impl Job<'_> {
         let privilege = Privilege::of_this_process();
         let asked = self.ask(&selection, &privilege)?;
         self.admission.hold()?;
-        let stage = Stage::open(self.site, StageKind::Files)?;
+        let stage = TreeStage::open(self.site, StageKind::Files)?;
         let found = match journal::complete(&stage, self.site, self.options.jobs, self.progress) {
             Err(error) => return Err(abandon(stage, error)),
             Ok(found) => found,
@@ -102,7 +102,7 @@ impl Job<'_> {
     fn update_in(
         &self,
         input: &mut Input,
-        stage: &Stage,
+        stage: &TreeStage,
         selection: &Selection,
         found: Interrupted,
         (kept, asked): (Option<Installed>, Option<Asked<'_>>),
