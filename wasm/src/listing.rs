@@ -89,7 +89,7 @@ pub(crate) fn find(opened: &Opened, path: &[u8]) -> Result<u32, JsValue> {
 
 pub(crate) fn edits(opened: &Opened) -> JsValue {
     let Opened::Delta(delta) = opened else { return Array::new().into() };
-    let list = delta.difference.edited_names().into_iter().map(|edit| {
+    let list = delta.difference.edited_names().map(|edit| {
         let kind = match edit.becomes {
             Becomes::Added => "added",
             Becomes::Changed => "changed",

@@ -7,7 +7,7 @@ use crate::attributes::FileType;
 use crate::index::{Directory, Index, IndexBuilder, Inode, InodeKind, Node, Object};
 use crate::num::at;
 
-use super::{Changed, Content, Difference, EditedKind, NewFile, Op, Reference, base_object, row};
+use super::{Changed, Content, Difference, Edit, EditedKind, NewFile, Op, Reference, base_object, row};
 use crate::index::row_fault;
 use crate::walk::{TreeOrder, pairs};
 use crate::{BaseObject, Error, Row, Rows};
@@ -35,24 +35,24 @@ impl Difference {
         };
         trees.find_changed()?;
         let ostree = self.ostree.as_ref();
-        let laid = ostree.map(|ostree| ostree.lay_objects(base, &mut trees.builder)).transpose()?;
+        let added = ostree.map(|ostree| ostree.add_objects(base, &mut trees.builder)).transpose()?;
         for edited in &self.refs {
             match edited.kind {
                 EditedKind::Tree(root) => {
                     trees.builder.begin_ref(&edited.name);
                     let from = edited.from.map(|from| base.refs()[usize::from(from)].directory);
-                    trees.lay_down(root, from);
+                    trees.add_tree(root, from);
                 }
                 EditedKind::Commit(own) => {
-                    let (Some(ostree), Some(laid)) = (ostree, &laid) else { continue };
-                    let known = *row(&laid.known, own);
+                    let (Some(ostree), Some(added)) = (ostree, &added) else { continue };
+                    let known = *row(&added.known, own);
                     trees.builder.commit_ref(&edited.name, known, &row(ostree.refs(), own).collection);
                 }
             }
         }
         let mut builder = trees.builder;
-        if let Some(laid) = laid {
-            laid.lay_files(self, base, &same, &mut builder);
+        if let Some(added) = added {
+            added.add_files(self, base, &same, &mut builder);
         }
         self.check_objects(&builder)?;
         let contents = builder.contents().to_vec();
@@ -131,7 +131,7 @@ impl Difference {
                 found.push(OfBase { directory, inode, children: grown });
                 continue;
             };
-            let parent = at(parent);
+            let parent = parent.at();
             let directory = found[parent].directory.map(|directory| base.directory(directory));
             let entry = directory.and_then(|directory| base.find_entry(directory, self.name(edit)));
             if entry.is_some() != edit.op.is_of_base() {
@@ -196,7 +196,7 @@ struct Trees<'a> {
     base: &'a Index,
     same: &'a Same,
     of_edits: Vec<OfBase>,
-    /// For each inode of the base what changes of it.
+    /// For each inode of the base, what changes.
     changed: Vec<Option<Changed>>,
     inode_of_base: Vec<Option<Row<Inode>>>,
     inode_of_edit: Vec<Option<Row<Inode>>>,
@@ -206,10 +206,10 @@ struct Trees<'a> {
 /// A file of the wanted index.
 #[derive(Clone, Copy)]
 enum File {
-    /// It stays.
+    /// A kept one.
     Base(Row<Inode>),
-    /// It comes with this edit.
-    New(u32, NewFile),
+    /// A new one, of this edit.
+    New(Row<Edit>, NewFile),
 }
 
 impl Trees<'_> {
@@ -224,10 +224,10 @@ impl Trees<'_> {
     }
 
     /// Lays a tree down in tree order (core 6.1).
-    fn lay_down(&mut self, root: u32, from: Option<Row<Directory>>) {
+    fn add_tree(&mut self, root: Row<Edit>, from: Option<Row<Directory>>) {
         let (difference, base) = (self.difference, self.base);
         let file = self.file_of(root);
-        self.add_inode(file, self.of_edits[at(root)].children);
+        self.add_inode(file, self.of_edits[root.at()].children);
         let mut order = TreeOrder::new((Some(root), from));
         while let Some((edit, directory)) = order.pop() {
             let entries = directory.into_iter().flat_map(|directory| base.names_in(directory));
@@ -248,7 +248,7 @@ impl Trees<'_> {
                 }
                 let directory = self.directory_of(file);
                 let children = match (edit, directory) {
-                    (Some(edit), _) => self.of_edits[at(edit)].children,
+                    (Some(edit), _) => self.of_edits[edit.at()].children,
                     (None, Some(directory)) => base.directory(directory).children,
                     (None, None) => 0,
                 };
@@ -260,10 +260,10 @@ impl Trees<'_> {
     }
 
     /// Returns the file that an edit is about, which is no link.
-    fn file_of(&self, edit: u32) -> File {
+    fn file_of(&self, edit: Row<Edit>) -> File {
         match self.difference.edit(edit).op.new_file() {
             Some(file) => File::New(edit, file),
-            None => File::Base(self.of_edits[at(edit)].inode.unwrap_or(Row::FIRST)),
+            None => File::Base(self.of_edits[edit.at()].inode.unwrap_or(Row::FIRST)),
         }
     }
 
@@ -280,7 +280,7 @@ impl Trees<'_> {
     fn inode_of(&self, file: File) -> Option<Row<Inode>> {
         match file {
             File::Base(inode) => self.inode_of_base[inode.at()],
-            File::New(edit, _) => self.inode_of_edit[at(edit)],
+            File::New(edit, _) => self.inode_of_edit[edit.at()],
         }
     }
 
@@ -291,7 +291,7 @@ impl Trees<'_> {
             File::New(edit, file) => {
                 let attributes = row(&difference.attributes, file.attributes);
                 let node = difference.node(file.content, same, children);
-                (&mut self.inode_of_edit[at(edit)], attributes, file.mtime, node)
+                (&mut self.inode_of_edit[edit.at()], attributes, file.mtime, node)
             }
             File::Base(inode) => {
                 let found = base.inode(inode);

@@ -7,7 +7,7 @@ use alloc::vec::Vec;
 use crate::attributes::{Attributes, FileType};
 use crate::bytes::Widths;
 use crate::index::{Directory, Entry, Index, Inode, InodeKind, Object};
-use crate::num::{at, fit};
+use crate::num::fit;
 use crate::walk::{TreeOrder, pairs};
 use crate::{BaseObject, Error, Row, Rows, Table as _};
 
@@ -69,7 +69,7 @@ impl Difference {
             attribute_rows: BTreeMap::new(),
             leads: pairing.leads(),
             widths: Widths::default(),
-            edit_of: alloc::vec![NONE; wanted.inodes().len()],
+            edit_of: alloc::vec![Row::FIRST; wanted.inodes().len()],
             is_used: Vec::new(),
             difference: Self {
                 base_objects: base_count,
@@ -125,7 +125,7 @@ fn pair_refs(base: &Index, wanted: &Index) -> Vec<Option<u16>> {
     from
 }
 
-/// What of the base goes on in the wanted index.
+/// Which files of the base continue in the wanted index.
 struct Pairing<'a> {
     base: &'a Index,
     wanted: &'a Index,
@@ -152,7 +152,7 @@ impl Pairing<'_> {
         index.attributes(index.inode(inode)).file_type()
     }
 
-    /// Finds what goes on: files of one type at one path, each once, in tree order.
+    /// Pairs the files that continue: those of one type at one path, each once, in tree order.
     fn pair_trees(&mut self, base_root: Row<Directory>, wanted_root: Row<Directory>) {
         let (base, wanted) = (self.base, self.wanted);
         self.join(base.directory(base_root).inode, wanted.directory(wanted_root).inode);
@@ -185,13 +185,13 @@ impl Pairing<'_> {
         self.continues[wanted.at()]
     }
 
-    /// Returns whether an entry names in both indexes what goes on, so that nothing need be said of the name.
+    /// Returns whether an entry names in both indexes a file that continues, so that the name needs no edit.
     fn is_kept(&self, entry: Row<Entry>) -> bool {
         let base = self.base_of[entry.at()].map(|base| self.base.entry(base).inode);
         base.is_some() && self.continued(self.wanted.entry(entry).inode) == base
     }
 
-    /// Old and new time of all that goes on.
+    /// Old and new time of each file that continues.
     fn times(&self) -> Vec<((i64, u32), (i64, u32))> {
         let time = |inode: &Inode| (inode.mtime, inode.mtime_ns);
         let pairs = self.wanted.inodes().iter().zip(&self.continues);
@@ -226,7 +226,7 @@ struct Writer<'a> {
     attribute_rows: BTreeMap<&'a Attributes, u32>,
     leads: Vec<Lead>,
     /// For each wanted inode the edit at its lead.
-    edit_of: Vec<u32>,
+    edit_of: Vec<Row<Edit>>,
     /// For each edit whether it says something, or something below it does.
     is_used: Vec<bool>,
     difference: Difference,
@@ -234,7 +234,7 @@ struct Writer<'a> {
 }
 
 impl<'a> Writer<'a> {
-    fn add_tree(&mut self, base_root: Option<Row<Directory>>, wanted_root: Row<Directory>) -> u32 {
+    fn add_tree(&mut self, base_root: Option<Row<Directory>>, wanted_root: Row<Directory>) -> Row<Edit> {
         let (base, wanted) = (self.pairing.base, self.pairing.wanted);
         let inode = wanted.directory(wanted_root).inode;
         let op = match base_root {
@@ -242,7 +242,7 @@ impl<'a> Writer<'a> {
             None => Op::Added(self.new_file(inode)),
         };
         let root = self.push(None, b"", op);
-        self.is_used[at(root)] = true;
+        self.is_used[root.at()] = true;
         let mut order = TreeOrder::new((root, base_root, wanted_root));
         while let Some((parent, left, right)) = order.pop() {
             for (name, left, right) in blocks(base, left, wanted, right) {
@@ -285,14 +285,14 @@ impl<'a> Writer<'a> {
             (false, true) if is_new => Some(Op::Added(self.new_file(inode))),
             (false, true) => Some(Op::Replaced(self.new_file(inode))),
             // The inode's number, until all edits have theirs.
-            (false, false) if is_new => Some(Op::Linked(inode.number())),
-            (false, false) => Some(Op::Relinked(inode.number())),
+            (false, false) if is_new => Some(Op::Linked(inode.cast())),
+            (false, false) => Some(Op::Relinked(inode.cast())),
         }
     }
 
-    fn push(&mut self, parent: Option<u32>, name: &[u8], op: Op) -> u32 {
+    fn push(&mut self, parent: Option<Row<Edit>>, name: &[u8], op: Op) -> Row<Edit> {
         let difference = &mut self.difference;
-        let edit = self.widths.fit(difference.edits.len(), "the number of edits");
+        let edit = self.widths.row(difference.edits.len());
         let name_at = self.widths.fit(difference.names.len(), "the length of all names");
         let name_len = self.widths.fit(name.len(), "the length of a name");
         put_name(&mut difference.names, name);
@@ -300,9 +300,9 @@ impl<'a> Writer<'a> {
         self.is_used.push(op != Op::Within);
         let mut above = parent.filter(|_| op != Op::Within);
         // What is used already has all above it used.
-        while let Some(directory) = above.filter(|directory| !self.is_used[at(*directory)]) {
-            self.is_used[at(directory)] = true;
-            above = self.difference.edits[at(directory)].parent;
+        while let Some(directory) = above.filter(|directory| !self.is_used[directory.at()]) {
+            self.is_used[directory.at()] = true;
+            above = self.difference.edits[directory.at()].parent;
         }
         edit
     }
@@ -377,27 +377,25 @@ impl<'a> Writer<'a> {
     fn finish(self) -> Result<Difference, Error> {
         let Self { mut difference, is_used, edit_of, widths, .. } = self;
         widths.check()?;
-        let mut numbers = alloc::vec![NONE; is_used.len()];
-        let mut used = 0;
-        for (number, is_used) in numbers.iter_mut().zip(&is_used) {
-            if *is_used {
-                *number = used;
-                used += 1;
-            }
-        }
-        let mut edits: Vec<Edit> = Vec::with_capacity(at(used));
+        let mut used: usize = 0;
+        let numbers = is_used.iter().map(|is_used| {
+            used += usize::from(*is_used);
+            Row::after(used.saturating_sub(1))
+        });
+        let numbers = numbers.collect::<Result<Vec<Row<Edit>>, Error>>()?;
+        let mut edits: Vec<Edit> = Vec::with_capacity(used);
         let mut names = Vec::new();
         for (edit, _) in difference.edits.iter().zip(is_used).filter(|(_, is_used)| *is_used) {
-            let own = fit(edits.len(), "the number of edits")?;
+            let own = fit(edits.len(), Edit::COUNT)?;
             let name = difference.name(edit);
             let mut edit = Edit { name_at: fit(names.len(), "the length of all names")?, ..*edit };
             put_name(&mut names, name);
             if let Op::Linked(link) | Op::Relinked(link) = &mut edit.op {
-                *link = numbers[at(edit_of[at(*link)])];
+                *link = numbers[edit_of[link.at()].at()];
             }
             if let Some(parent) = &mut edit.parent {
-                *parent = numbers[at(*parent)];
-                let parent = &mut edits[at(*parent)];
+                *parent = numbers[parent.at()];
+                let parent = &mut edits[parent.at()];
                 if parent.block_len == 0 {
                     parent.first_edit = own;
                 }
@@ -407,7 +405,7 @@ impl<'a> Writer<'a> {
         }
         for edited in &mut difference.refs {
             if let EditedKind::Tree(root) = &mut edited.kind {
-                *root = numbers[at(*root)];
+                *root = numbers[root.at()];
             }
         }
         (difference.edits, difference.names) = (edits, names);

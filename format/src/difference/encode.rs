@@ -5,7 +5,7 @@ use alloc::vec::Vec;
 use crate::attributes::FileType;
 use crate::bytes::{Widths, put_planes, put_section};
 use crate::num::{fit, wide};
-use crate::{Error, Object, Table as _};
+use crate::{Error, Object, Row, Table as _};
 
 use super::reference::Rows;
 use super::{Changed, Content, Difference, EditedKind, Op, Reference};
@@ -53,7 +53,7 @@ impl Columns {
             }
             self.add_parts(difference, changed.attributes, changed.mtime, changed.content)?;
         }
-        self.links.extend(op.link());
+        self.links.extend(op.link().map(Row::number));
         Ok(())
     }
 

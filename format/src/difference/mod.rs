@@ -20,12 +20,11 @@ mod used;
 
 use alloc::string::String;
 use alloc::vec::Vec;
-use core::ops::Range;
 
 use crate::attributes::{Attributes, FileType};
 use crate::index::{Device, Index, Object, number};
 use crate::num::at;
-use crate::{BaseObject, Row};
+use crate::{BaseObject, Row, Rows, Table};
 
 pub use listing::{Becomes, EditedName};
 pub use ostree::{Beside, CommitObject, EditedCommit, EditedCommitRef, NewOsTreeFile, OsTreeDifference};
@@ -76,77 +75,77 @@ pub struct EditedRef {
 #[allow(clippy::exhaustive_enums, reason = "core 6.1 lists the kinds")]
 pub enum EditedKind {
     /// A tree: the edit of its root directory.
-    Tree(u32),
+    Tree(Row<Edit>),
     /// An OSTree commit: its row of [`OsTreeDifference::refs`].
     Commit(u32),
 }
 
-/// What becomes of a name in a tree, and of what it names.
+/// How a name in a tree changes, and the file that it names.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Edit {
     name_at: u32,
     name_len: u8,
     /// The edit of the directory that contains it; `None` for a ref's root.
-    pub parent: Option<u32>,
+    pub parent: Option<Row<Self>>,
     /// First edit of its block; 0 where there is none.
-    pub first_edit: u32,
+    first_edit: u32,
     /// Edits of its block.
-    pub block_len: u32,
-    /// What becomes of it.
+    block_len: u32,
+    /// How it changes.
     pub op: Op,
 }
 
-/// What becomes of a name.
+/// How a name changes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[allow(clippy::exhaustive_enums, reason = "delta 5.4 lists them")]
 pub enum Op {
-    /// A directory that stays, but for what is below it.
+    /// A directory that is kept, while something below it changes.
     Within,
-    /// A file that stays, and that other names are linked to.
+    /// A file that is kept, and that other names are linked to.
     Named,
-    /// It goes, with all that is below it.
+    /// The name is removed, with everything below it.
     Removed,
-    /// It comes.
+    /// The name is new, and so is its file.
     Added(NewFile),
-    /// It comes in place of what had this name.
+    /// A new file replaces the one of this name.
     Replaced(NewFile),
-    /// It comes as another name of the file of this edit.
-    Linked(u32),
-    /// It comes as another name of the file of this edit, in place of what had this name.
-    Relinked(u32),
-    /// The file, or directory, stays, with all its names, but for some of what it is.
+    /// The name is new, and names the file of this edit.
+    Linked(Row<Edit>),
+    /// The file of this edit replaces the one of this name.
+    Relinked(Row<Edit>),
+    /// The file or directory is kept, with all its names, but some of its properties change.
     Changed(Changed),
 }
 
-/// A file of any type, as it comes.
+/// A new file of any type.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct NewFile {
     /// Row of its attributes among [`Difference::attribute_rows`].
     pub attributes: u32,
     /// Seconds since 1970-01-01 UTC, and nanoseconds.
     pub mtime: (i64, u32),
-    /// What it has beside that.
+    /// Its content.
     pub content: Content,
 }
 
-/// What changes of a file that stays. What is `None` stays.
+/// The properties of a kept file that change. `None` is kept.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Changed {
-    /// Its type, which stays.
+    /// Its type, which does not change.
     pub file_type: FileType,
     /// Row of its new attributes.
     pub attributes: Option<u32>,
-    /// Its new time. Without one, [`Difference::new_time`] says what becomes of the base's.
+    /// Its new time. Without one, [`Difference::new_time`] derives it from the base's.
     pub mtime: Option<(i64, u32)>,
     /// Its new content; `None` for a directory, which has its block.
     pub content: Option<Content>,
 }
 
-/// What a file has beside attributes and time.
+/// The content of a file, by its type.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[allow(clippy::exhaustive_enums, reason = "core 6.4 lists the types")]
 pub enum Content {
-    /// That of a directory is its block.
+    /// A directory: its children are its block of edits.
     Directory,
     /// The object of a regular file.
     Regular(Reference),
@@ -154,7 +153,7 @@ pub enum Content {
     Symlink(u32),
     /// The numbers of a device.
     Device(Device),
-    /// A fifo and a socket have nothing.
+    /// A fifo or a socket, which has none.
     Plain,
 }
 
@@ -169,13 +168,17 @@ pub(crate) fn base_object<'a>(bases: &[&'a Index], object: Row<BaseObject>) -> O
     Some(bases[base].object(own))
 }
 
+impl Table for Edit {
+    const COUNT: &'static str = "the number of edits";
+}
+
 impl Op {
-    /// Returns whether the base is to have that name; where not, it is to lack it.
+    /// Returns whether the base must have that name; otherwise it must lack it.
     fn is_of_base(self) -> bool {
         !matches!(self, Self::Added(_) | Self::Linked(_))
     }
 
-    /// Returns the file that comes with this name.
+    /// Returns the new file of this name.
     #[must_use]
     pub fn new_file(self) -> Option<NewFile> {
         match self {
@@ -186,7 +189,7 @@ impl Op {
 
     /// Returns the edit of the file of which this is another name.
     #[must_use]
-    pub fn link(self) -> Option<u32> {
+    pub fn link(self) -> Option<Row<Edit>> {
         match self {
             Self::Linked(edit) | Self::Relinked(edit) => Some(edit),
             _ => None,
@@ -206,8 +209,8 @@ impl Op {
 impl Edit {
     /// Returns the edits of its block.
     #[must_use]
-    pub fn block(&self) -> Range<u32> {
-        self.first_edit..self.first_edit + self.block_len
+    pub fn block(&self) -> Rows<Self> {
+        Rows::new(self.first_edit..self.first_edit + self.block_len)
     }
 }
 
@@ -218,7 +221,7 @@ impl Difference {
         self.base_objects
     }
 
-    /// Returns the refs of the base, by name: those that the wanted index has no more among them.
+    /// Returns the refs of the base, by name, including those that the wanted index lacks.
     #[must_use]
     pub fn base_refs(&self) -> &[BaseRef] {
         &self.base_refs
@@ -236,10 +239,10 @@ impl Difference {
         &self.edits
     }
 
-    /// Returns an edit by its number.
+    /// Returns an edit by its row.
     #[must_use]
-    pub fn edit(&self, edit: u32) -> &Edit {
-        row(&self.edits, edit)
+    pub fn edit(&self, edit: Row<Edit>) -> &Edit {
+        &self.edits[edit.at()]
     }
 
     /// Returns the name of an edit; empty for a ref's root.
@@ -288,13 +291,13 @@ impl Difference {
         &self.attributes
     }
 
-    /// Returns what becomes of the times of files that stay and have no time of their own in an edit, by ascending old time.
+    /// Returns how the times of kept files change whose edit states no time, by ascending old time.
     #[must_use]
     pub fn times(&self) -> &[TimeChange] {
         &self.times
     }
 
-    /// Returns the time of a file that stays, by its time in the base, where its edit does not say another.
+    /// Returns the new time of a kept file whose edit states none, from its time in the base.
     #[must_use]
     pub fn new_time(&self, old: (i64, u32)) -> (i64, u32) {
         times::new_time(&self.times, old)
@@ -320,14 +323,14 @@ impl Difference {
         &self.verity
     }
 
-    /// Returns what becomes of the OSTree commits, if a ref of the wanted index is one.
+    /// Returns how the OSTree commits change, if a ref of the wanted index is one.
     #[must_use]
     pub fn ostree(&self) -> Option<&OsTreeDifference> {
         self.ostree.as_ref()
     }
 
     /// Returns the refs that are trees: the edit of each one's root, and the base's ref to which it is relative.
-    fn trees(&self) -> impl Iterator<Item = (u32, Option<u16>)> {
+    fn trees(&self) -> impl Iterator<Item = (Row<Edit>, Option<u16>)> {
         self.refs.iter().filter_map(|edited| match edited.kind {
             EditedKind::Tree(root) => Some((root, edited.from)),
             EditedKind::Commit(_) => None,

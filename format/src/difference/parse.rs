@@ -116,7 +116,7 @@ impl Difference {
             own.give_contents(objects, symlinks_before);
         }
         used.finish(&difference)?;
-        difference.lay_down(refs, &rows.name_lens, &shapes, contents)?;
+        difference.read_trees(refs, &rows.name_lens, &shapes, contents)?;
         difference.check_links()?;
         // After all else: names alone have another kind of failure.
         difference.check_names()?;

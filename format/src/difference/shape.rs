@@ -10,7 +10,7 @@ use crate::{Error, Row};
 
 use super::encode::{code, type_code};
 use super::used::Used;
-use super::{Changed, Content, NewFile, Op, Reference};
+use super::{Changed, Content, Edit, NewFile, Op, Reference};
 use crate::index::row_fault;
 
 /// What an edit has, before what it has is read.
@@ -142,8 +142,8 @@ impl Contents {
             code::REMOVED => Op::Removed,
             code::ADDED => Op::Added(file),
             code::REPLACED => Op::Replaced(file),
-            code::LINKED => Op::Linked(self.links.next().unwrap_or(0)),
-            code::RELINKED => Op::Relinked(self.links.next().unwrap_or(0)),
+            code::LINKED => Op::Linked(self.link()),
+            code::RELINKED => Op::Relinked(self.link()),
             _ => Op::Changed(Changed {
                 file_type: shape.file_type.unwrap_or(FileType::Regular),
                 attributes: shape.attributes,
@@ -151,6 +151,11 @@ impl Contents {
                 content,
             }),
         }
+    }
+
+    /// Returns the edit that the next link names. A number that is no row becomes the first edit, a ref's root, to which no name may be linked.
+    fn link(&mut self) -> Row<Edit> {
+        self.links.next().and_then(Row::new).unwrap_or(Row::FIRST)
     }
 
     fn content(&mut self, file_type: FileType) -> Content {

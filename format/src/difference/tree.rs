@@ -1,12 +1,12 @@
-//! Laying the edits down in tree order, and the rules of their trees (delta 5.4).
+//! The edits in tree order, and the rules of their trees (delta 5.4).
 
 use alloc::vec::Vec;
 
-use crate::Error;
 use crate::attributes::FileType;
 use crate::name::component_fault;
-use crate::num::{at, wide};
+use crate::num::wide;
 use crate::walk::TreeOrder;
+use crate::{Error, Row, Rows};
 
 use crate::index::row_fault;
 
@@ -16,7 +16,7 @@ use super::{Content, Difference, Edit, EditedKind, EditedRef, Op, number};
 
 impl Difference {
     /// Walks the trees of edits in tree order (core 6.1).
-    pub(super) fn lay_down(
+    pub(super) fn read_trees(
         &mut self,
         refs: Vec<ParsedRef>,
         name_lens: &[u8],
@@ -25,7 +25,7 @@ impl Difference {
     ) -> Result<(), Error> {
         let mut rows = shapes.iter().zip(name_lens);
         let mut name_at = 0;
-        let mut next = |parent: Option<u32>| {
+        let mut next = |parent: Option<Row<Edit>>| {
             let (shape, name_len) = rows.next()?;
             let edit = Edit {
                 name_at,
@@ -45,7 +45,7 @@ impl Difference {
                 self.refs.push(EditedRef { name, from, kind });
                 continue;
             }
-            let root = number(self.edits.len())?;
+            let root = Row::after(self.edits.len())?;
             let Some(edit) = next(None) else {
                 return Err(row_fault("the root of a ref is missing", self.edits.len()));
             };
@@ -57,22 +57,22 @@ impl Difference {
             if !fits || !edit.op.has_block() || edit.name_len != 0 {
                 return Err(row_fault(
                     "a ref's root is no directory, has a name, or is not as its base says",
-                    at(root),
+                    root.at(),
                 ));
             }
             self.edits.push(edit);
             let mut order = TreeOrder::new(root);
             while let Some(parent) = order.pop() {
                 let first = number(self.edits.len())?;
-                let block_len = self.edits[at(parent)].block_len;
+                let block_len = self.edits[parent.at()].block_len;
                 if block_len > 0 {
-                    self.edits[at(parent)].first_edit = first;
+                    self.edits[parent.at()].first_edit = first;
                 }
-                for own in first..first.saturating_add(block_len) {
+                for own in Rows::new(first..first.saturating_add(block_len)) {
                     let Some(edit) = next(Some(parent)) else {
-                        return Err(row_fault("a directory's block passes the end of the edits", at(parent)));
+                        return Err(row_fault("a directory's block passes the end of the edits", parent.at()));
                     };
-                    self.check_edit(own, &edit, own == first)?;
+                    self.check_edit(own.at(), &edit, own.number() == first)?;
                     if edit.op.has_block() {
                         order.push(own);
                     }
@@ -88,31 +88,31 @@ impl Difference {
     }
 
     /// Checks an edit below a root by itself and against the one before it in its block.
-    fn check_edit(&self, own: u32, edit: &Edit, is_first: bool) -> Result<(), Error> {
+    fn check_edit(&self, own: usize, edit: &Edit, is_first: bool) -> Result<(), Error> {
         let name = self.name(edit);
         let before = self.edits.last().filter(|_| !is_first);
         if before.is_some_and(|before| self.name(before) >= name) {
-            return Err(row_fault("the names of a directory's edits do not ascend", at(own)));
+            return Err(row_fault("the names of a directory's edits do not ascend", own));
         }
         if edit.op == Op::Within && edit.block_len == 0 {
-            return Err(row_fault("a directory is named of which nothing changes", at(own)));
+            return Err(row_fault("a directory is named of which nothing changes", own));
         }
         let parent = edit.parent.map(|parent| self.edit(parent).op);
         if edit.op.is_of_base() && parent.is_some_and(|parent| parent.new_file().is_some()) {
-            return Err(row_fault("an edit of what the base has is below a new directory", at(own)));
+            return Err(row_fault("an edit of what the base has is below a new directory", own));
         }
         Ok(())
     }
 
-    /// Returns a link is to a file of its ref that comes before, or that stays; and a file that only stays is there for a link.
+    /// Checks that each link is to a kept file of its ref or to a new one before it, and that a kept file is only listed for a link.
     pub(super) fn check_links(&self) -> Result<(), Error> {
         let mut is_linked = alloc::vec![false; self.edits.len()];
-        let starts: Vec<usize> = self.trees().map(|(root, _)| at(root)).collect();
+        let starts: Vec<usize> = self.trees().map(|(root, _)| root.at()).collect();
         let ends = starts.iter().skip(1).copied().chain([self.edits.len()]);
         for (start, end) in starts.iter().copied().zip(ends) {
             for own in start..end {
                 let Some(link) = self.edits[own].op.link() else { continue };
-                let link = at(link);
+                let link = link.at();
                 let fits = (start..end).contains(&link)
                     && match self.edits[link].op {
                         Op::Named => true,

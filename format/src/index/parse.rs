@@ -83,7 +83,7 @@ impl Index {
         };
         kinds.finish(objects.len())?;
         let trees = refs.len() - commits;
-        let tree = lay_down(trees, &inodes, &links, &children)?;
+        let tree = tree_of(trees, &inodes, &links, &children)?;
         for (row, directory) in Row::all(&tree.directories) {
             inodes[directory.inode.at()].kind = InodeKind::Directory(row);
         }
@@ -360,7 +360,7 @@ impl Kinds {
     }
 }
 
-/// The tree as [`lay_down`] finds it.
+/// The tree as [`tree_of`] finds it.
 struct Tree {
     directories: Vec<Directory>,
     /// For each entry its inode and whether it is the inode's first name.
@@ -370,7 +370,7 @@ struct Tree {
 }
 
 /// Walks so many trees in tree order (core 6.1): gives each entry its inode and each directory its block.
-fn lay_down(trees: usize, inodes: &[Inode], links: &[Link], children: &[u32]) -> Result<Tree, Error> {
+fn tree_of(trees: usize, inodes: &[Inode], links: &[Link], children: &[u32]) -> Result<Tree, Error> {
     let mut tree = Tree {
         directories: Vec::with_capacity(children.len()),
         inodes: Vec::with_capacity(links.len()),

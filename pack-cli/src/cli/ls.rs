@@ -64,7 +64,7 @@ impl Ls {
             Opened::Whole(bundle) => bundle,
             Opened::Delta(delta) => {
                 self.name_bases(delta.bases())?;
-                self.list_edits(&delta.difference.edited_names())?;
+                self.list_edits(&delta.difference)?;
                 self.name_times(!delta.difference.times().is_empty())?;
                 return Ok(self.name_commits(&opened)?);
             }
@@ -136,12 +136,15 @@ impl Ls {
     }
 
     /// Lists the changes that a delta bundle makes to names.
-    fn list_edits(&self, edits: &[EditedName<'_>]) -> io::Result<()> {
+    fn list_edits(&self, difference: &sealift_format::Difference) -> io::Result<()> {
         let mut out = BufWriter::with_capacity(1 << 16, io::stdout().lock());
-        let several = edits.iter().any(|edit| edit.reference != edits[0].reference);
+        // Each pass makes the paths anew: kept together, those of deep trees would take the square of their depth.
+        let edits = || difference.edited_names();
+        let first = edits().next().map(|edit| edit.reference);
+        let several = edits().any(|edit| Some(edit.reference) != first);
         let path_of = |edit: &EditedName<'_>| {
             let prefix = if several { format!("{}:", edit.reference) } else { String::new() };
-            [prefix.as_bytes(), if edit.path.is_empty() { b"." } else { &edit.path }].concat()
+            [prefix.as_bytes(), if edit.path.is_empty() { b".".as_slice() } else { &edit.path }].concat()
         };
         let is_below = |path: &[u8], wanted: &[u8]| {
             let rest = path.strip_prefix(wanted);
@@ -149,16 +152,16 @@ impl Ls {
         };
         let written = self.path.as_ref().map(|path| path.as_bytes().to_vec()).unwrap_or_default();
         let mut wanted = escape::readings(&written);
-        wanted.retain(|wanted| edits.iter().any(|edit| is_below(&path_of(edit), wanted)));
-        let width = edits.iter().filter_map(|edit| edit.size).max().map_or(0, |size| size.to_string().len());
-        for edit in edits {
-            let path = path_of(edit);
+        wanted.retain(|wanted| edits().any(|edit| is_below(&path_of(&edit), wanted)));
+        let width = edits().filter_map(|edit| edit.size).max().map_or(0, |size| size.to_string().len());
+        for edit in edits() {
+            let path = path_of(&edit);
             if !wanted.iter().any(|wanted| is_below(&path, wanted)) {
                 continue;
             }
             let (letter, _) = differences::mark(change_of(edit.becomes));
             if self.form.show().json {
-                json_line(&mut out, &JsonEdit::of(edit))?;
+                json_line(&mut out, &JsonEdit::of(&edit))?;
             } else if self.null {
                 out.write_all(&path)?;
                 out.write_all(&[0])?;

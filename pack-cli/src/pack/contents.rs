@@ -10,7 +10,7 @@ use super::PackRef;
 use super::sequence::{PackedObject, Sequenced};
 use super::writer::ChunkWriter;
 use crate::Error;
-use sealift_store::contents::{Commits, lay_down};
+use sealift_store::contents::{Commits, add_to_index};
 use sealift_store::source::Source;
 
 /// The packed object of each row of an object table.
@@ -30,12 +30,12 @@ pub(super) fn build_index(refs: &[PackRef<'_>], packed: &Sequenced) -> Result<(I
         }
         builder.begin_ref(from.name);
         let object_of = &packed.object_of[number];
-        lay_down(&mut builder, from.source, |content| {
+        add_to_index(&mut builder, from.source, |content| {
             let object = object_of[num::at(content)];
             (object.number(), xattrs.get(&(number, content)).copied())
         })?;
     }
-    commits.lay_down(&mut builder, |source, content| packed.object_of[source][num::at(content)].number());
+    commits.add_to(&mut builder, |source, content| packed.object_of[source][num::at(content)].number());
     let order: PackedRows = builder.contents().iter().filter_map(|content| Row::new(*content)).collect();
     let rows: Vec<&PackedObject> = order.iter().map(|object| &packed.objects[object.at()]).collect();
     let mut digests = Vec::with_capacity(rows.len() * 32);

@@ -107,7 +107,7 @@ impl HashedCommits {
             let known = commits.add(number, from.source)?;
             builder.commit_ref(from.name, known, from.collection);
         }
-        commits.lay_down(&mut builder, |number, content| {
+        commits.add_to(&mut builder, |number, content| {
             let checksum = refs.get(number).and_then(|from| from.source.content_checksum(content));
             checksum.and_then(|checksum| self.object_of.get(checksum)).map_or(0, |object| object.number())
         });

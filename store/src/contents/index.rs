@@ -40,7 +40,7 @@ pub(crate) fn index_of(name: &str, source: &Source, contents: &[ContentInfo]) ->
     }
     let mut builder = IndexBuilder::default();
     builder.begin_ref(name);
-    lay_down(&mut builder, source, |content| (*row(&object_of, content), Some(&row(contents, content).xattrs)))?;
+    add_to_index(&mut builder, source, |content| (*row(&object_of, content), Some(&row(contents, content).xattrs)))?;
     let rows: Vec<_> = builder.contents().iter().map(|&object| *row(&objects, object)).collect();
     let digests: Option<Vec<[u8; 32]>> = rows.iter().map(|(_, verity)| *verity).collect();
     let verity = digests.map_or([0; 32], |digests| verity::digest(digests.as_flattened()));
@@ -61,7 +61,7 @@ pub fn row<T>(rows: &[T], number: u32) -> &T {
 ///
 /// # Errors
 /// Returns an error if a directory has more names than the format can store.
-pub fn lay_down<'a>(
+pub fn add_to_index<'a>(
     builder: &mut IndexBuilder,
     source: &Source,
     content: impl Fn(u32) -> (u32, Option<&'a Xattrs>),

@@ -17,7 +17,7 @@ use crate::threads::team::team;
 use crate::{Error, Phase, Progress};
 pub use commits::{CommitRef, HashedCommits};
 pub(crate) use index::index_of;
-pub use index::{index_by_reading, lay_down, row};
+pub use index::{add_to_index, index_by_reading, row};
 pub use ostree::Commits;
 use tasks::{Item, Plan, Task};
 

@@ -99,7 +99,7 @@ impl<'a> Commits<'a> {
     }
 
     /// Adds everything to the builder, after the refs and the inodes. `object_of` returns the object of a source's content.
-    pub fn lay_down(&self, builder: &mut IndexBuilder, object_of: impl Fn(usize, u32) -> u32) {
+    pub fn add_to(&self, builder: &mut IndexBuilder, object_of: impl Fn(usize, u32) -> u32) {
         for (kind, bytes) in &self.objects {
             builder.ostree_object(*kind, bytes);
         }

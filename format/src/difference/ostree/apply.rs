@@ -20,7 +20,7 @@ fn unreadable(malformed: Malformed) -> Error {
 }
 
 /// What the commits have made, in the order in which they came to it.
-pub(in crate::difference) struct Laid<'a> {
+pub(in crate::difference) struct Added<'a> {
     /// For each ref of kind 1 the number of its commit's object, if a ref before it names that.
     pub(in crate::difference) known: Vec<Option<u32>>,
     files: Vec<FileOf<'a>>,
@@ -42,11 +42,11 @@ struct LaidCommit {
 
 impl OsTreeDifference {
     /// Adds the metadata objects to the builder, in the order of ostree 4.
-    pub(in crate::difference) fn lay_objects<'a>(
+    pub(in crate::difference) fn add_objects<'a>(
         &self,
         base: &'a Index,
         builder: &mut IndexBuilder,
-    ) -> Result<Laid<'a>, Error> {
+    ) -> Result<Added<'a>, Error> {
         let base_objects = base.ostree().map_or(&[][..], OsTree::objects);
         let dirtrees = self.dirtrees.restore(base.ostree_metadata())?;
         let dirmetas = self.dirmetas.iter().map(|bytes| (bytes, Sha256::digest(bytes).into()));
@@ -73,7 +73,7 @@ impl OsTreeDifference {
             base_files,
             files: BTreeMap::new(),
             new_files: 0..number(self.files.len())?,
-            laid: Vec::new(),
+            added: Vec::new(),
             builder,
         };
         for (own, file) in (0..).zip(base_files) {
@@ -115,7 +115,7 @@ impl OsTreeDifference {
         if let Some(file) = walk.new_files.next() {
             return Err(row_fault("an OSTree file is left that no dirtree names", at(file)));
         }
-        Ok(Laid { known: self.known(&commits)?, files: walk.laid })
+        Ok(Added { known: self.known(&commits)?, files: walk.added })
     }
 
     /// Returns for each ref the number of its commit's object, if a ref before it names that: a ref names its commit and
@@ -141,9 +141,9 @@ impl OsTreeDifference {
     }
 }
 
-impl Laid<'_> {
+impl Added<'_> {
     /// Adds the files to the builder, which has all inodes, and the files of the repository.
-    pub(in crate::difference) fn lay_files(
+    pub(in crate::difference) fn add_files(
         &self,
         whole: &Difference,
         base: &Index,
@@ -195,7 +195,7 @@ struct Walk<'w, 'a> {
     /// By checksum, the numbers of those of the base; `None` once one was reached, of the base or new.
     files: BTreeMap<Checksum, Option<u32>>,
     new_files: core::ops::Range<u32>,
-    laid: Vec<FileOf<'a>>,
+    added: Vec<FileOf<'a>>,
     builder: &'w mut IndexBuilder,
 }
 
@@ -240,11 +240,11 @@ impl<'w> Walk<'w, '_> {
                     Some(Some(file)) => FileOf::Base(row(self.base_files, file)),
                     None => {
                         let new = self.new_files.next();
-                        let missing = || row_fault("more OSTree files are named than there are", self.laid.len());
+                        let missing = || row_fault("more OSTree files are named than there are", self.added.len());
                         FileOf::New(new.ok_or_else(missing)?)
                     }
                 };
-                self.laid.push(file);
+                self.added.push(file);
             }
             for (_, _, meta) in &tree.directories {
                 self.meet(OsTreeKind::DirMeta, meta)?;

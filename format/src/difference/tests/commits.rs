@@ -153,7 +153,7 @@ fn mixed(refs: &[(&str, Result<&Tree, Vec<Version<'_>>>)], summary: &[u8]) -> In
         match what {
             Ok(tree) => {
                 builder.begin_ref(name);
-                tree.lay_down(&mut builder);
+                tree.add_to(&mut builder);
             }
             Err(history) => commits.add_ref(&mut builder, name, history),
         }

@@ -128,7 +128,7 @@ impl Tree {
         core::iter::once(0).chain(below).collect()
     }
 
-    fn lay_down(&self, builder: &mut IndexBuilder) {
+    fn add_to(&self, builder: &mut IndexBuilder) {
         let directory = |builder: &mut IndexBuilder, directory: usize| {
             let (meta, children) = &self.directories[directory];
             let node = Node::Directory { children: number(children.len()).expect("they are few") };
@@ -169,7 +169,7 @@ fn index(refs: &[(&str, &Tree)]) -> Index {
     let mut builder = IndexBuilder::default();
     for (name, tree) in refs {
         builder.begin_ref(name);
-        tree.lay_down(&mut builder);
+        tree.add_to(&mut builder);
     }
     finished(builder)
 }

@@ -68,8 +68,8 @@ fn rules_of_the_bytes() {
         },
         "is below a new directory",
     );
-    refused(set(b"a", Op::Linked(0)), "a hard link is not to a file");
-    refused(set(b"a", Op::Linked(u32::MAX)), "a hard link is not to a file");
+    refused(set(b"a", Op::Linked(Row::FIRST)), "a hard link is not to a file");
+    refused(set(b"a", Op::Linked(Row::new(u32::MAX - 1).expect("a row"))), "a hard link is not to a file");
     refused(set(b"d/g", Op::Within), "of which nothing changes");
     refused(|d| d.attributes.push(META.attributes(FileType::Fifo)), "attributes are left");
     refused(|d| d.attributes.swap(0, 1), "");
