@@ -7,6 +7,8 @@ use crate::num::{self, wide};
 use crate::{Error, Part};
 
 const MAGIC: u32 = 0xfd2f_b528;
+/// The most bytes that a block has or becomes, whatever the window (RFC 8878, section 3.1.1.2.4).
+const BLOCK_MAX: u64 = 1 << 17;
 
 /// Returns the window that a frame asks for, in bytes, if it begins with a frame's header.
 #[must_use]
@@ -61,14 +63,20 @@ pub fn check_frame(part: Part, stored: &[u8], len: u64, window_log: u8) -> Resul
     if window.unwrap_or(content) > 1 << window_log {
         return Err(fault("the zstd frame needs a larger window than was declared"));
     }
+    let block_max = window.unwrap_or(content).min(BLOCK_MAX);
     loop {
         let [low, mid, high] = reader.array().map_err(cut)?;
         let header = u32::from_le_bytes([low, mid, high, 0]);
+        let size = header >> 3;
         let block = match (header >> 1) & 3 {
             1 => 1,
             3 => return Err(fault("the zstd frame has a block of a reserved type")),
-            _ => num::at(header >> 3),
+            _ => num::at(size),
         };
+        // Decoders differ in what they make of it.
+        if u64::from(size) > block_max {
+            return Err(fault("the zstd frame has a block of too many bytes"));
+        }
         reader.take(block).map_err(cut)?;
         if header & 1 == 1 {
             break;

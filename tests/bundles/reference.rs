@@ -54,6 +54,25 @@ fn the_structures_are_as_described() {
     assert!(said.ends_with(&format!(" of {} vectors are as described\n", vectors().len())), "{said}");
 }
 
+/// Returns how many lines these files of the readers have.
+fn lines(files: &[&str]) -> usize {
+    let read = |file| std::fs::read_to_string(here().join("reference").join(file)).expect("it is there");
+    files.iter().map(|file| read(file).lines().count()).sum()
+}
+
+/// What a reader of the core alone has to know is little, and so is what it has to do.
+#[test]
+fn the_core_is_small() {
+    let core = std::fs::read_to_string(folder().join("../core.md")).expect("it is there");
+    let words = core.split_whitespace().count();
+    assert!(words < 3_500, "core.md has {words} words");
+    // These also have what concerns other parts in the structures of the core.
+    let python = lines(&["sealift.py", "index.py", "encoding.py", "hashes.py"]);
+    assert!(python <= 1_000, "the second reader has {python} lines for the core");
+    let javascript = lines(&["sealift.mjs"]);
+    assert!(javascript <= 520, "the reader in JavaScript has {javascript} lines");
+}
+
 /// It leaves out what concerns deltas, OSTree, images, requests and trust.
 #[test]
 fn the_reader_in_javascript_agrees() {

@@ -81,7 +81,7 @@ def check_frame(data, size, window_log, kind):
         while not last:
             header = int.from_bytes(frame.take(3), "little")
             last, form, length = header & 1, header >> 1 & 3, header >> 3
-            need(form != 3, kind, "a block of a reserved type")
+            need(form != 3 and length <= min(head.window_size, 1 << 17), kind, "a block of a reserved type, or of too many bytes")
             frame.take(1 if form == 1 else length)  # form 1 is one repeated byte
         frame.end()
     except zstandard.ZstdError as error:

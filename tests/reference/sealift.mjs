@@ -102,7 +102,7 @@ function sections(bytes, kind, names, beyond, parse) {
       found[name.replace("?", "")] = payload;
     } else {
       need(flags === 0, "unsupported", beyond[id] ?? `section ${id} of the ${kind} is not known`, beyond[id]);
-      need(kind !== "index", kind, `an index has no section ${id}`);
+      need(kind !== "index" && !beyond[id], kind, `the flags of section ${id}, or an index has none`);
       found.ignored.push(id);
     }
   }
@@ -187,11 +187,12 @@ function unzstd(bytes, size, windowLog, kind) {
 /** What is installed (6): the tables' columns, what inodes of each type have, and the entries in tree order. */
 function parseIndex(bytes) {
   const names = ["refs", "entries", "inodes", "directories", "regulars", "symlinks", "devices", "attributes", "objects", "verity"];
-  return sections(bytes, "index", names, { 11: "OSTree" }, (found) => {
+  const index = sections(bytes, "index", names, { 11: "OSTree" }, (found) => {
     const index = { refs: parseRefs(found.refs) };
     const objects = found.objects.u64();
     index.sizes = found.objects.planes64(objects);
     index.ids = found.objects.each(objects, () => found.objects.take(32));
+    found.objects.end();
     need(index.sizes.every((size) => size < 2n ** 63n), "limit", "an object of more than 2^63-1 bytes");
     need(new Set(index.ids.map(hex)).size === index.ids.length, "index", "an object stands twice");
     index.verity = found.verity.take(32);
@@ -208,21 +209,25 @@ function parseIndex(bytes) {
     const entries = found.entries.u64();
     const [lengths, links] = [found.entries.take(entries), found.entries.planes(4, entries)];
     index.entries = links.map((link, at) => ({ name: found.entries.take(lengths[at]), link }));
-    need(index.entries.every(({ name }) => COMPONENT.test(latin1(name))), "path", "a name that an entry must not have");
-    index.order = layDown(index);
     return index;
   });
+  index.order = layDown(index);
+  need(index.entries.every(({ name }) => COMPONENT.test(latin1(name))), "path", "a name that an entry must not have");
+  return index;
 }
 
-/** The names of the trees (6.1). */
+/** The names of the trees, row by row (6.1). */
 function parseRefs(table) {
-  const refs = table.each(table.u16(), () => {
+  const refs = [];
+  for (let count = table.u16(); count > 0; count -= 1) {
     const kind = table.u8();
     need(kind === 0, "unsupported", `a ref of kind ${kind}`, kind === 1 ? "OSTree" : undefined);
-    return latin1(table.take(table.u8()));
-  });
-  need(refs.every((name) => REF.test(name)), "index", "the form of a ref's name");
-  need(refs.length > 0 && ascends(refs, (a, b) => a < b), "index", "no refs, or they do not ascend");
+    const name = latin1(table.take(table.u8()));
+    need(REF.test(name) && (refs.at(-1) ?? "") < name, "index", "the form of a ref's name, or they do not ascend");
+    refs.push(name);
+  }
+  need(refs.length > 0, "index", "no refs");
+  table.end();
   return refs;
 }
 
@@ -334,6 +339,7 @@ function parseLayout(bytes, sizes, ids, piece) {
     const count = chunks.u32();
     const [codecs, stored, lens, objects] = [chunks.take(count), ...[0, 1, 2].map(() => chunks.planes(4, count))];
     const digests = chunks.each(count, () => chunks.take(32));
+    chunks.end();
     for (const codec of codecs) need(codec <= 1, "unsupported", `codec ${codec}`, codec <= 3 ? "prefixes" : undefined);
     const isLen = (len, at) => stored[at] > 0 && len > 0 && (codecs[at] > 0 || stored[at] === len);
     need(lens.every(isLen), "layout", "the lengths of a chunk");

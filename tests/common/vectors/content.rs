@@ -55,6 +55,20 @@ fn contents() -> Vec<Vector> {
     ]
 }
 
+/// Returns a bundle of one file of bytes `a`, in a frame with these blocks: the type of each, and how many bytes it becomes.
+fn blocks(blocks: &[(u8, u32)], window_log: Option<u8>) -> Bundle {
+    let len = blocks.iter().map(|(_, len)| *len as usize).sum();
+    let content = vec![b'a'; len];
+    let packing = Packing { piece_log2: 20, ..Packing::default() };
+    let mut bundle = Bundle::new(&[("main", dir([("a", file(content.clone()))]))], packing);
+    let mut frame = RawFrame::of(&content);
+    let stored = |kind, len| vec![b'a'; if kind == 1 { 1 } else { len as usize }];
+    frame.blocks = blocks.iter().map(|(kind, len)| (*kind, *len, stored(*kind, *len))).collect();
+    let frame = window_log.map_or_else(|| frame.clone(), |log| frame.clone().with_window(log));
+    bundle.store(0, frame.encode());
+    bundle
+}
+
 fn frames() -> Vec<Vector> {
     /// Replaces the only chunk with a frame built by hand.
     fn raw(change: fn(&mut RawFrame)) -> impl FnOnce(&mut Bundle) {
@@ -129,6 +143,23 @@ fn frames() -> Vec<Vector> {
             Box::new(|b| b.store(0, b"one\ntwo\n".to_vec())),
         ),
         reject("frame-block-type", "a block of the reserved type", Box::new(raw(|f| f.blocks[0].0 = 3))),
+        vector(
+            "frame-block-long",
+            "chunk",
+            "a block of 131,073 times one byte",
+            blocks(&[(1, (1 << 17) + 1)], None).encode(),
+        ),
+        vector(
+            "frame-block-window",
+            "chunk",
+            "a block of 1025 bytes, with a window of 1 KiB",
+            blocks(&[(0, 1025)], Some(10)).encode(),
+        ),
+        accept(
+            "good-blocks",
+            "a block of 131,072 times one byte, one of no bytes, and one of a byte",
+            blocks(&[(1, 1 << 17), (0, 0), (0, 1)], None),
+        ),
         reject(
             "frame-short",
             "the blocks hold 7 bytes, and 8 are stated",
