@@ -528,6 +528,7 @@ fn of_several_bases() {
     let bundles = [pack("os", 1, ""), pack("app", 1, "")];
     // A file that the app brought becomes one of the system's.
     commit("os", &[("own", 2), ("library", 1_001)]);
+    fs::rename(desk.path(&pack("os", 2, "")), desk.path("full.sealift")).expect("it is there");
     let delta = pack("os", 2, "--base os-1.sealift --base app-1.sealift --allow-unsigned");
     let len = fs::metadata(desk.path(&delta)).expect("a bundle").len();
     assert!(len < 6_000, "{len} bytes");
@@ -542,6 +543,34 @@ fn of_several_bases() {
             desk.is_as(&before, "device", &line);
         }
     }
+    let is_read_over = |bases: &str| {
+        desk.run(&format!("verify {delta} --deep {bases} --allow-unsigned"));
+        assert_eq!(desk.run(&format!("ls {delta} --json {bases}")), desk.run("ls full.sealift --json"), "{bases}");
+        let content = desk.run(&format!("cat {delta} library {bases} --allow-unsigned"));
+        assert_eq!(content, desk.run("cat full.sealift library --allow-unsigned"), "{bases}");
+    };
+    // Without records the commits of its refs are read.
+    for forgotten in ["os", "app", ""] {
+        copy(&desk.path("device"), &desk.path("forgot"));
+        fs::remove_dir_all(desk.path("forgot/extensions/sealift").join(forgotten)).expect("it is kept");
+        is_read_over("--base ostree:forgot");
+        desk.import(&delta, "forgot");
+        desk.fsck("forgot");
+        assert_eq!(desk.listed("forgot", "os"), desk.listed("source", "os"), "{forgotten}");
+        fs::remove_dir_all(desk.path("forgot")).expect("it is there");
+    }
+    // Each is named by a ref or by its checksum, beside other places, in any order.
+    let commit = |name: &str| desk.ostree("device", &["rev-parse", name]).trim().to_owned();
+    for bases in [
+        "--base ostree:device:os --base ostree:device:app".to_owned(),
+        format!("--base ostree:device:{} --base ostree:device:{}", commit("app"), commit("os")),
+        "--base app-1.sealift --base ostree:device:os".to_owned(),
+        "--base ostree:device:app --base os-1.sealift".to_owned(),
+    ] {
+        is_read_over(&bases);
+    }
+    let said = desk.refused(&format!("cat {delta} own --base ostree:device:app --allow-unsigned"));
+    assert!(said.contains("it needs os version 1 (") && said.contains("which was not given"), "{said}");
     desk.import(&delta, "device");
     desk.fsck("device");
     for name in ["app", "os"] {

@@ -12,6 +12,7 @@ use sealift_format::{Delta, Index, RepositoryFile, verity};
 use sha2::{Digest as _, Sha256};
 
 use crate::contents::{CommitRef, HashedCommits};
+use crate::ostree::RefPlace;
 use crate::ostree::repo::Repo;
 use crate::source::{OstreeSource, SourceOptions};
 use crate::{Error, Phase, Progress};
@@ -36,6 +37,9 @@ pub(crate) struct Tip<'a> {
 /// Collections of refs, and files of a repository.
 type Way = (Vec<String>, Vec<(RepositoryFile, Vec<u8>)>);
 
+/// The sources of commits, and what was read of them.
+type ReadCommits = (Vec<OstreeSource>, HashedCommits);
+
 impl<'a> Reading<'a> {
     /// Finds the index of the delta's first base, and returns it with the base's number; or the reason why it is not there. The base's refs are at
     /// the commit `reference`, or else where the refs of the same names are, or before that where the delta brings what is there.
@@ -56,6 +60,46 @@ impl<'a> Reading<'a> {
             Err(why) => return Ok(Err(why)),
         };
         self.index(&tips, |digest| self.delta.bases().iter().position(|base| base.index_digest == *digest))
+    }
+
+    /// Finds further bases of the delta, which lacks those of these numbers, and returns their indexes with their numbers. The delta names the refs of
+    /// its first base alone: another is found if it has one ref, named as one of the repository and at its commit, or at the commit `reference`.
+    ///
+    /// # Errors
+    /// Returns an error if the repository cannot be read, or has no commit `reference`.
+    pub(crate) fn further(&self, reference: Option<&str>, lacking: &[usize]) -> Result<Vec<(Index, usize)>, Error> {
+        let given = reference.map(|text| self.repo.find_commit(text)).transpose()?;
+        let first = self.delta.difference.ostree().and_then(|ostree| ostree.refs().first());
+        let refs = self.repo.refs()?;
+        let mut tips: Vec<Tip<'_>> = Vec::new();
+        for (named, at) in &refs {
+            let commit = match &given {
+                Some((_, Some(own))) if own != named => continue,
+                Some((commit, _)) => *commit,
+                None => *at,
+            };
+            let collection = match named.place() {
+                RefPlace::Mirror(id) => id,
+                RefPlace::Heads | RefPlace::Remote(_) => first.map_or("", |edited| &edited.collection),
+            };
+            tips.push(Tip { name: named.name(), collection, commit });
+        }
+        tips.sort_by_key(|tip| tip.commit);
+        let mut found: Vec<(Index, usize)> = Vec::new();
+        for of_one in tips.chunk_by(|one, other| one.commit == other.commit) {
+            let Ok(commits) = self.hashed(&of_one[..1])? else { continue };
+            for tip in of_one {
+                let is_it = |number: usize, digest: &[u8; 32]| self.delta.bases()[number].index_digest == *digest;
+                let is_new = |number: &usize| found.iter().all(|(_, known)| known != number);
+                let new: Vec<usize> = lacking.iter().copied().filter(is_new).collect();
+                if new.is_empty() {
+                    return Ok(found);
+                }
+                let number = |digest: &[u8; 32]| new.iter().copied().find(|number| is_it(*number, digest));
+                found.extend(self.index_of(std::slice::from_ref(tip), &commits, number)?.ok());
+            }
+        }
+        Ok(found)
     }
 
     /// Returns the commits that `commit_of` gives for the refs of the first base, by their names and their collections; or the reason why there are
@@ -127,6 +171,14 @@ impl<'a> Reading<'a> {
         tips: &[Tip<'_>],
         role: impl Fn(&[u8; 32]) -> Option<R>,
     ) -> Result<Result<(Index, R), String>, Error> {
+        match self.hashed(tips)? {
+            Ok(commits) => self.index_of(tips, &commits, role),
+            Err(why) => Ok(Err(why)),
+        }
+    }
+
+    /// Reads all contents of these commits; or returns the reason why they cannot be read.
+    fn hashed(&self, tips: &[Tip<'_>]) -> Result<Result<ReadCommits, String>, Error> {
         self.progress.enter(Phase::Listing, 0, 0);
         let open =
             |tip: &Tip<'_>| OstreeSource::of_commit(self.repo, tip.commit, 0, &SourceOptions::default(), self.jobs);
@@ -135,17 +187,29 @@ impl<'a> Reading<'a> {
             let hashed = HashedCommits::read(&sources, self.jobs, self.progress)?;
             Ok((sources, hashed))
         });
-        let (sources, hashed) = match hashed {
+        match hashed {
             // Something of the commits is missing or damaged.
-            Err(Error::Repository { fault, .. }) => return Ok(Err(format!("its commits cannot be read: {fault}"))),
-            read => read?,
-        };
+            Err(Error::Repository { fault, .. }) => Ok(Err(format!("its commits cannot be read: {fault}"))),
+            read => read.map(Ok),
+        }
+    }
+
+    /// As [`Self::index`], of commits that were read.
+    fn index_of<R>(
+        &self,
+        tips: &[Tip<'_>],
+        (sources, hashed): &ReadCommits,
+        role: impl Fn(&[u8; 32]) -> Option<R>,
+    ) -> Result<Result<(Index, R), String>, Error> {
         let mut objects = 0;
+        let wanted = u64::from(self.delta.difference.base_objects());
+        // It is the sum of all bases.
+        let is_possible = |objects| if self.delta.bases().len() > 1 { objects <= wanted } else { objects == wanted };
         for (collections, files) in self.ways(tips)? {
             let refs: Vec<CommitRef<'_>> = tips
                 .iter()
                 .zip(&collections)
-                .zip(&sources)
+                .zip(sources)
                 .map(|((tip, collection), source)| CommitRef { name: tip.name, collection, source })
                 .collect();
             for with_commitmeta in [true, false] {
@@ -157,13 +221,11 @@ impl<'a> Reading<'a> {
                 objects = num::wide(index.objects().len());
             }
             // They are equal in each way.
-            if ![self.delta.difference.base_objects().into(), self.delta.head.root().maxima.objects].contains(&objects)
-            {
+            if !is_possible(objects) && objects != self.delta.head.root().maxima.objects {
                 break;
             }
         }
-        let wanted = u64::from(self.delta.difference.base_objects());
-        Ok(Err(if objects == wanted {
+        Ok(Err(if is_possible(objects) {
             "its refs are at other commits".to_owned()
         } else {
             format!(

@@ -28,10 +28,15 @@ pub struct GivenBases {
     pub jobs: usize,
 }
 
+/// The ref of a tree that was packed without one.
+const DEFAULT_REF: &str = "main";
+
 /// What a place has of the bases of a delta bundle.
 pub(super) struct Held {
     /// Its bases, by their numbers in the root.
     pub(super) bases: Vec<(usize, Base)>,
+    /// Whether nothing was recorded there.
+    is_empty: bool,
     /// What the place has otherwise, for messages.
     instead: String,
 }
@@ -51,8 +56,7 @@ impl GivenBases {
             Opened::Delta(delta) => delta,
         };
         let mut found = Vec::new();
-        for place in &self.places {
-            let Held { bases, instead } = self.of_place(place, &delta, progress)?;
+        for (place, Held { bases, instead, .. }) in self.places.iter().zip(self.held(&delta, progress)?) {
             if bases.is_empty() {
                 let problem = wrong_base(delta.bases(), instead);
                 return Err(Error::MissingBase { path: place.into(), problem });
@@ -79,17 +83,35 @@ impl GivenBases {
         self.places.first().map_or(target, |place| Path::new(place))
     }
 
-    /// Returns what a place has of the bases of a delta bundle.
-    pub(super) fn of_place(&self, place: &OsString, delta: &Delta, progress: &Progress) -> Result<Held, Error> {
-        // Of a tree without a record only the delta knows the ref.
-        let reference = delta.difference.base_refs().first().map_or("main", |named| &named.name);
-        let candidates = match TargetKind::of(Path::new(place)) {
-            (TargetKind::Ostree, _) => return self.of_repository(place, delta, progress),
-            (TargetKind::Composefs, path) => of_store(path)?,
-            (TargetKind::Directory, path) if path.is_dir() => {
-                let installed = Base::of_installed(path, reference, self.jobs.max(1), progress);
-                vec![installed.map_err(|error| error.of_bundle(path))?]
+    /// Returns what each place has of the bases of a delta bundle, in the order of the places.
+    pub(super) fn held(&self, delta: &Delta, progress: &Progress) -> Result<Vec<Held>, Error> {
+        let all = self.places.iter().map(|place| self.of_place(place, delta, progress));
+        let mut all = all.collect::<Result<Vec<Held>, Error>>()?;
+        // To read commits takes long, and is for what is found nowhere else.
+        for (at, place) in self.places.iter().enumerate() {
+            let is_lacking = |number: &usize| all.iter().all(|held| held.bases.iter().all(|(own, _)| own != number));
+            let lacking: Vec<usize> = (0..delta.bases().len()).filter(is_lacking).collect();
+            if TargetKind::of(Path::new(place)).0 == TargetKind::Ostree
+                && (all[at].bases.is_empty() || !lacking.is_empty())
+            {
+                self.read_commits(place, delta, &lacking, &mut all[at], progress)?;
             }
+        }
+        Ok(all)
+    }
+
+    /// Returns what a place has of the bases of a delta bundle; of a repository, what its records have.
+    fn of_place(&self, place: &OsString, delta: &Delta, progress: &Progress) -> Result<Held, Error> {
+        let candidates = match TargetKind::of(Path::new(place)) {
+            (TargetKind::Ostree, _) => match repository(place)? {
+                (repo, None) => {
+                    let recorded = indexes(&repo)?.into_iter();
+                    recorded.map(|index| Base::of_repository(&repo, index)).collect()
+                }
+                (_, Some(_)) => Vec::new(),
+            },
+            (TargetKind::Composefs, path) => of_store(path)?,
+            (TargetKind::Directory, path) if path.is_dir() => vec![self.of_directory(path, delta, progress)?],
             (TargetKind::Directory, path) => {
                 let opened = Input::open(path)?.begin(self.limits.clone()).and_then(Base::of_known);
                 vec![opened.map_err(|error| error.of_bundle(path))?]
@@ -98,27 +120,70 @@ impl GivenBases {
         Ok(Held::of(candidates, delta))
     }
 
-    /// Returns what a repository has of the bases of a delta bundle: in its records, or else among its commits.
-    fn of_repository(&self, place: &OsString, delta: &Delta, progress: &Progress) -> Result<Held, Error> {
-        let Some(CommitSpec { repo, reference }) = CommitSpec::parse(place) else {
-            return Err(Error::Usage(format!("{}: write ostree:REPO or ostree:REPO:REF", place.display())));
+    /// Opens a directory as a base. Of a tree without a record only the delta knows the ref, and of further bases not even that.
+    fn of_directory(&self, path: &Path, delta: &Delta, progress: &Progress) -> Result<Base, Error> {
+        let open = |name: &str| {
+            Base::of_installed(path, name, self.jobs.max(1), progress).map_err(|error| error.of_bundle(path))
         };
-        let repo = Arc::new(Repo::open(repo)?);
-        let recorded = if reference.is_none() { indexes(&repo)? } else { Vec::new() };
-        let nothing_recorded = recorded.is_empty();
-        let recorded = recorded.into_iter().map(|index| Base::of_repository(&repo, index));
-        let mut held = Held::of(recorded.collect(), delta);
-        if !held.bases.is_empty() {
-            return Ok(held);
+        let first = delta.difference.base_refs().first().map_or(DEFAULT_REF, |named| &named.name);
+        let base = open(first)?;
+        let is_recorded = base.identity.is_some();
+        if is_recorded || delta.bases().len() == 1 || number_of(&base, delta).is_some() {
+            return Ok(base);
         }
-        let reading = Reading { delta, repo: &repo, jobs: self.jobs.max(1), progress };
-        match reading.base(reference)? {
-            Ok((index, number)) => held.bases.push((number, Base::of_repository(&repo, index))),
-            Err(why) if nothing_recorded => held.instead = why,
-            Err(why) => held.instead = format!("{}; {why}", held.instead),
+        let names = delta.bases()[1..].iter().filter_map(|base| base.identity.as_ref()).map(|(name, _)| &name[..]);
+        for name in std::iter::once(DEFAULT_REF).chain(names).filter(|name| *name != first) {
+            let named = open(name)?;
+            if number_of(&named, delta).is_some() {
+                return Ok(named);
+            }
         }
-        Ok(held)
+        Ok(base)
     }
+
+    /// Adds what a repository has of the bases among its commits: of those that are `lacking`, or of any where nothing was found yet.
+    fn read_commits(
+        &self,
+        place: &OsString,
+        delta: &Delta,
+        lacking: &[usize],
+        held: &mut Held,
+        progress: &Progress,
+    ) -> Result<(), Error> {
+        let (repo, reference) = repository(place)?;
+        let reading = Reading { delta, repo: &repo, jobs: self.jobs.max(1), progress };
+        let mut lacking = lacking.to_vec();
+        if held.bases.is_empty() || lacking.contains(&0) {
+            match reading.base(reference)? {
+                Ok((index, number)) => {
+                    lacking.retain(|lacking| *lacking != number);
+                    held.bases.push((number, Base::of_repository(&repo, index)));
+                }
+                Err(why) if held.is_empty => held.instead = why,
+                Err(why) => held.instead = format!("{}; {why}", held.instead),
+            }
+        }
+        lacking.retain(|number| *number > 0);
+        if !lacking.is_empty() {
+            let further = reading.further(reference, &lacking)?.into_iter();
+            held.bases.extend(further.map(|(index, number)| (number, Base::of_repository(&repo, index))));
+        }
+        Ok(())
+    }
+}
+
+/// Opens the repository of `ostree:REPO` or `ostree:REPO:REF`.
+fn repository(place: &OsString) -> Result<(Arc<Repo>, Option<&str>), Error> {
+    let Some(CommitSpec { repo, reference }) = CommitSpec::parse(place) else {
+        return Err(Error::Usage(format!("{}: write ostree:REPO or ostree:REPO:REF", place.display())));
+    };
+    Ok((Arc::new(Repo::open(repo)?), reference))
+}
+
+/// Returns the number of a base among those of a delta bundle.
+fn number_of(base: &Base, delta: &Delta) -> Option<usize> {
+    let digest = verity::digest(base.index.bytes());
+    delta.bases().iter().position(|declared| declared.index_digest == digest)
 }
 
 impl Held {
@@ -127,11 +192,9 @@ impl Held {
             [] => "nothing was installed there".to_owned(),
             [.., last] => format!("it has {}", last.named()),
         };
-        let number = |base: Base| {
-            let digest = verity::digest(base.index.bytes());
-            Some((delta.bases().iter().position(|declared| declared.index_digest == digest)?, base))
-        };
-        Self { bases: candidates.into_iter().filter_map(number).collect(), instead }
+        let is_empty = candidates.is_empty();
+        let numbered = candidates.into_iter().filter_map(|base| Some((number_of(&base, delta)?, base)));
+        Self { bases: numbered.collect(), is_empty, instead }
     }
 }
 

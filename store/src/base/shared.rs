@@ -33,8 +33,7 @@ impl<'a> SharedBases<'a> {
             opened => return Ok((opened, Bases::default())),
         };
         let mut found = Vec::new();
-        for (place, used) in self.given.places.iter().zip(&mut self.used) {
-            let held = self.given.of_place(place, &delta, progress)?;
+        for (held, used) in self.given.held(&delta, progress)?.into_iter().zip(&mut self.used) {
             *used |= !held.bases.is_empty();
             found.extend(held.bases);
         }

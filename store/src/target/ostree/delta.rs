@@ -8,7 +8,7 @@ use sealift_format::num;
 use sealift_format::{Bundle, Delta, Index, OsTree, Ref, verity};
 
 use super::destination::destination;
-use crate::base::{self, Base, Bases, Reading, Tip};
+use crate::base::{Base, Bases, Reading, Tip};
 use crate::error::wrong_base;
 use crate::ostree::records::{indexes, records, without_repository_files};
 use crate::ostree::repo::Repo;
@@ -46,17 +46,8 @@ enum Found {
 #[derive(Clone, Copy, Debug)]
 enum Role {
     Wanted,
-    /// The only base.
+    /// The first base, to which the difference is.
     Base,
-}
-
-impl Role {
-    fn found(self, index: Index) -> Found {
-        match self {
-            Self::Wanted => Found::Wanted(Box::new(index)),
-            Self::Base => Found::Bases(vec![index]),
-        }
-    }
 }
 
 /// Finds the base of a delta.
@@ -73,43 +64,62 @@ impl Finder<'_> {
         if let Some(kept) = records(self.repo).load(&self.delta.head.root().identity.name)? {
             held = format!("; the last imported bundle was {}", kept.head.root().as_base());
             if let Some(role) = self.role_of_kept(&kept.index)? {
-                return Ok(role.found(kept.index));
+                return self.found(kept.index, role);
             }
             if let Some(index) = without_repository_files(&kept.index)?
                 && let Some(role) = self.role_of_kept(&index)?
             {
-                return Ok(role.found(index));
+                return self.found(index, role);
             }
         }
-        if self.delta.bases().len() > 1 {
-            return self.several().map(Found::Bases);
+        // Of several bases, the first may be what another bundle brought.
+        if self.delta.bases().len() > 1
+            && let Some(first) =
+                indexes(self.repo)?.into_iter().find(|index| matches!(self.role(index), Some(Role::Base)))
+        {
+            return self.found(first, Role::Base);
         }
         tracing::info!("the repository has no install record of the base: reading its commits");
         let tips = self.tips(&held)?;
-        match (self.by_reading(&tips, &held), self.reading().before(&tips)?) {
+        let (index, role) = match (self.by_reading(&tips, &held), self.reading().before(&tips)?) {
             // Some of its refs have already been updated.
             (Err(Error::MissingBase { .. }), Some(before)) => self.by_reading(&before, &held),
             (found, _) => found,
-        }
-        .map(|(index, role)| role.found(index))
+        }?;
+        self.found(index, role)
     }
 
-    /// Finds several bases among the records of each name.
-    fn several(&self) -> Result<Vec<Index>, Error> {
-        let kept = indexes(self.repo)?.into_iter();
-        let mut kept: HashMap<[u8; 32], Index> = kept.map(|index| (verity::digest(index.bytes()), index)).collect();
-        let (mut found, mut lacking) = (Vec::new(), Vec::new());
-        for base in self.delta.bases() {
-            match kept.remove(&base.index_digest) {
-                Some(index) => found.push(index),
-                None => lacking.push(base.clone()),
+    /// Returns what was found, with the other bases: from the records of each name, or else by reading commits.
+    fn found(&self, index: Index, role: Role) -> Result<Found, Error> {
+        if matches!(role, Role::Wanted) {
+            return Ok(Found::Wanted(Box::new(index)));
+        }
+        let declared = self.delta.bases();
+        let mut found = HashMap::from([(0, index)]);
+        if declared.len() > 1 {
+            let number = |index: &Index| {
+                let digest = verity::digest(index.bytes());
+                declared.iter().position(|base| base.index_digest == digest)
+            };
+            found.extend(indexes(self.repo)?.into_iter().filter_map(|index| Some((number(&index)?, index))));
+        }
+        let lacking: Vec<usize> = (0..declared.len()).filter(|number| !found.contains_key(number)).collect();
+        if !lacking.is_empty() {
+            let further = self.reading().further(None, &lacking)?.into_iter();
+            found.extend(further.map(|(index, number)| (number, index)));
+        }
+        let (mut bases, mut missing) = (Vec::new(), Vec::new());
+        for (number, base) in declared.iter().enumerate() {
+            match found.remove(&number) {
+                Some(index) => bases.push(index),
+                None => missing.push(base.clone()),
             }
         }
-        if lacking.is_empty() {
-            return Ok(found);
+        if missing.is_empty() {
+            return Ok(Found::Bases(bases));
         }
         let problem =
-            wrong_base(&lacking, "the repository has no record of that; import it first, or use the full bundle");
+            wrong_base(&missing, "no ref of the repository is at that; import it first, or use the full bundle");
         Err(Error::MissingBase { path: self.repo.path().to_owned(), problem })
     }
 
@@ -123,7 +133,8 @@ impl Finder<'_> {
         if *digest == self.delta.head.root().contents.index_digest {
             return Some(Role::Wanted);
         }
-        base::is_the_only(self.delta.bases(), digest).then_some(Role::Base)
+        let is_first = self.delta.bases().first().is_some_and(|base| base.index_digest == *digest);
+        is_first.then_some(Role::Base)
     }
 
     /// Returns the role of a recorded index if its requested commits are present: they may have been rolled back and pruned.
