@@ -12,15 +12,27 @@ ALGORITHMS = {b"ssh-rsa": (b"rsa-sha2-256", b"rsa-sha2-512")} | {key: (key,) for
 PRIME, ORDER = 2**255 - 19, 2**252 + 27742317777372353535851937790883648493
 EIGHTH = 0x05fc536d880238b13933c6d305acdfd5f098eff289f4c345b027b2c28f95e826
 SMALL = 0, 1, PRIME - 1, EIGHTH, PRIME - EIGHTH  # the y of all points of small order
+CURVE_D = -121665 * pow(121666, -1, PRIME) % PRIME
+P256_PRIME = 2**256 - 2**224 + 2**192 + 2**96 - 1
+P256_B = 0x5ac635d8aa3a93e7b3ebbd55769886bc651d06b0cc53b0f63bce3c3e27d2604b
 
 def is_shortest(mpint):
     """Check whether a positive mpint is in its only form (trust, appendix A.1)."""
     return mpint[:1] < b"\x80" and mpint[:1] != b"" and (mpint[0] > 0 or mpint[1:2] >= b"\x80")
 
 def check_point(data):
-    """Reject a point of Ed25519 that is of small order or not in its canonical form."""
+    """Reject what is no point of Ed25519, or one that is of small order or not in its canonical form (trust 4)."""
     y = int.from_bytes(data, "little") & 2**255 - 1
-    need(y < PRIME and y not in SMALL, "signature", "a point of small order or not canonical")
+    need(len(data) == 32 and y < PRIME and y not in SMALL, "signature", "a point of small order or not canonical")
+    # Its x is a root of (y^2 - 1) / (d y^2 + 1).
+    root = pow((y * y - 1) * (CURVE_D * y * y + 1), (PRIME - 1) // 2, PRIME)
+    need(root == 1, "signature", "no point of the curve")
+
+def check_p256_point(data):
+    """Reject what is no uncompressed point of NIST P-256 (trust 4)."""
+    x, y = int.from_bytes(data[1:33]), int.from_bytes(data[33:])
+    good = len(data) == 65 and data[0] == 4 and max(x, y) < P256_PRIME and (y * y - x**3 + 3 * x - P256_B) % P256_PRIME == 0
+    need(good, "signature", "no uncompressed point of P-256")
 
 def parse_sshsig(body):
     """Return the public key of an SSHSIG, after rejecting what ssh-keygen would accept or is *unsupported* (trust 4)."""
@@ -32,17 +44,26 @@ def parse_sshsig(body):
     key, signature = Cursor(public, "signature", ">"), Cursor(signature, "signature", ">")
     kind = key.string("I")
     need(kind in ALGORITHMS, "unsupported", "the kind of key")
-    if kind == b"ssh-rsa":
+    # All of it is judged before the algorithms are (trust 3).
+    if b"ssh-ed25519" in kind:
+        point = key.string("I")
+    elif kind != b"ssh-rsa":
+        need(key.string("I") == b"nistp256", "signature", "another curve")
+        point = key.string("I")
+    else:
         numbers = key.string("I"), key.string("I")
-        key.end()
+    if kind.startswith(b"sk-"):
+        key.string("I")
+    key.end()
+    if kind == b"ssh-rsa":
         modulus = int.from_bytes(numbers[1], "big")
         # ssh-keygen accepts zero bytes in front, with which one key would have several blobs.
         need(all(map(is_shortest, numbers)), "signature", "a number that is not in its shortest form")
         need(3072 <= modulus.bit_length() <= 16384, "unsupported", "an RSA key of another length")
         exponent = int.from_bytes(numbers[0], "big")
         need(2 < exponent < 1 << 32 and exponent & modulus & 1, "signature", "an exponent or modulus that is even or out of its range")
-    if b"ssh-ed25519" in kind:
-        check_point(key.string("I"))
+    else:
+        (check_point if b"ssh-ed25519" in kind else check_p256_point)(point)
     need(digest in (b"sha256", b"sha512"), "unsupported", "the kind of hash")
     need(signature.string("I") in ALGORITHMS[kind], "unsupported", "another signature algorithm")
     raw = signature.string("I")
