@@ -144,7 +144,7 @@ fn what_is_no_base_of_it_is_refused() {
     desk.assert_same("both", "tree");
     // A directory that no bundle made is hashed; its ref may be called as its bundle.
     desk.ok("verify both.sealift --deep --base etc --base one --allow-unsigned");
-    desk.run(&["pack", "etc=etc", "-o", "etc.sealift", "--name", "etc", "--bundle-version", "1"]);
+    desk.run(&["pack", "--force", "etc=etc", "-o", "etc.sealift", "--name", "etc", "--bundle-version", "1"]);
     desk.delta(&["1.sealift", "etc.sealift"], "named.sealift");
     desk.ok("verify named.sealift --deep --base one --base etc --allow-unsigned");
     desk.no("ls named.sealift --base one --base tree", 4, "tree: wrong base: this delta needs os version 1 (");

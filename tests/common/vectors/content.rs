@@ -4,6 +4,7 @@ use super::layout::{large, sparse};
 use super::*;
 use crate::frame::{RawFrame, frame, frame_with_checksum};
 use crate::tree::paint;
+use sealift_format::num;
 
 pub(super) fn vectors() -> Vec<Vector> {
     [contents(), frames()].into_iter().flatten().collect()
@@ -57,12 +58,11 @@ fn contents() -> Vec<Vector> {
 
 /// Returns a bundle of one file of bytes `a`, in a frame with these blocks: the type of each, and how many bytes it becomes.
 fn blocks(blocks: &[(u8, u32)], window_log: Option<u8>) -> Bundle {
-    let len = blocks.iter().map(|(_, len)| *len as usize).sum();
-    let content = vec![b'a'; len];
+    let content: Vec<u8> = blocks.iter().flat_map(|(_, len)| std::iter::repeat_n(b'a', num::at(*len))).collect();
     let packing = Packing { piece_log2: 20, ..Packing::default() };
     let mut bundle = Bundle::new(&[("main", dir([("a", file(content.clone()))]))], packing);
     let mut frame = RawFrame::of(&content);
-    let stored = |kind, len| vec![b'a'; if kind == 1 { 1 } else { len as usize }];
+    let stored = |kind, len| vec![b'a'; if kind == 1 { 1 } else { num::at(len) }];
     frame.blocks = blocks.iter().map(|(kind, len)| (*kind, *len, stored(*kind, *len))).collect();
     let frame = window_log.map_or_else(|| frame.clone(), |log| frame.clone().with_window(log));
     bundle.store(0, frame.encode());
