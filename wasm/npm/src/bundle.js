@@ -1,40 +1,20 @@
 // A bundle that was opened, and its check by workers.
 
 import { SealiftError } from "./errors.js";
+import { Opening, startFirst } from "./opening.js";
+import { RunCheck, runsOf } from "./run-check.js";
+import { shares } from "./shares.js";
 import { kindOf, openSource } from "./sources.js";
-import { cores, NotSent, Thread } from "./threads.js";
-
-/** Bytes that a worker reads and checks at once, unless a chunk is longer: below, the cost of each read counts. */
-const RUN_BYTES = 8 << 20;
-
-/** Bytes that are read beyond what opening asks for, so that the heads of most bundles come with one read. */
-const AHEAD_BYTES = 1 << 18;
+import { cores, Thread } from "./threads.js";
+import { until } from "./until.js";
 
 /** Memory for the readers of all workers. */
 const MEMORY_BYTES = 256 << 20;
 
-/** Runs that are with a worker at a time: it reads one while it checks the other. */
-const RUNS_AHEAD = 2;
-
-/** The first bytes of a bundle. */
-export const MAGIC = [0x89, 0x53, 0x4c, 0x46, 0x54, 0x0d, 0x0a, 0x1a];
-
 /** Objects in one chunk, on the average, of which the check takes so long that nothing else is to wait for it. */
 const LONG_CHUNK = 1000;
 
-/** @typedef {{ wasmUrl?: string | URL, workerUrl?: string | URL }} Places Where the package's parts lie. */
-
 /** @typedef {{ bytes: Uint8Array, handle: import("./sources.js").Handle, digests: Uint8Array }} AsBase The bytes before the chunks, the file, and what the check found. */
-
-/**
- * @typedef {object} Run
- * @property {number} order Its place in the file.
- * @property {number} first Its first chunk.
- * @property {Uint32Array} lengths The stored bytes of each chunk.
- * @property {number} offset
- * @property {number} length
- * @property {boolean} own Whether the first worker has to check it.
- */
 
 /**
  * Opens a bundle: head, layout and index, each of which is checked before it is read. Whether anybody vouches for it says its `verdict`.
@@ -98,17 +78,9 @@ async function open(given, options, judged) {
 }
 
 /**
- * Whether these bytes are the beginning of a bundle.
- * @param {Uint8Array} first
- */
-export function startsAsBundle(first) {
-  return MAGIC.every((byte, at) => first[at] === byte);
-}
-
-/**
  * SHA-256 of a file of which nothing else is known, read by a worker of its own.
  * @param {Blob} blob
- * @param {Places} places
+ * @param {import("./opening.js").Places} places
  * @param {AbortSignal} signal
  * @returns {Promise<string>}
  */
@@ -149,99 +121,6 @@ function textOf(signers) {
   if (typeof signers === "string") return signers;
   if (signers instanceof Uint8Array) return new TextDecoder("utf-8", { ignoreBOM: true }).decode(signers);
   throw new TypeError(`allowedSigners is the file's text, as a string or a Uint8Array; this is ${kindOf(signers)}`);
-}
-
-/**
- * The worker that keeps the bundle. Not every Blob can be given to one: Node's that are files cannot.
- * @param {import("./sources.js").Source} source
- * @param {Places} places
- * @param {number} [memory]
- */
-async function startFirst(source, places, memory) {
-  try {
-    return { worker: await Thread.start(source.handle, source.size, places, memory), handle: source.handle };
-  } catch (error) {
-    if (!source.handle || !(error instanceof NotSent)) throw error;
-    return { worker: await Thread.start(undefined, source.size, places, memory), handle: undefined };
-  }
-}
-
-/** The parts before the chunks, on their way into the first worker. */
-class Opening {
-  /** What the other workers get, too. @type {Uint8Array[]} */
-  #parts = [];
-  /** @type {{ at: number, bytes: Uint8Array }} */
-  #ahead = { at: 0, bytes: new Uint8Array(0) };
-
-  /**
-   * @param {import("./sources.js").Source} source
-   * @param {Thread} thread
-   * @param {import("./sources.js").Handle | undefined} handle By which workers read for themselves.
-   * @param {Places} places
-   * @param {AbortSignal} [signal]
-   */
-  constructor(source, thread, handle, places, signal) {
-    this.source = source;
-    this.thread = thread;
-    this.handle = handle;
-    this.places = places;
-    this.signal = signal;
-  }
-
-  async readHead() {
-    for (;;) {
-      const head = await this.thread.call("head");
-      if (head) return head;
-      if (!(await this.#step())) await this.thread.call("open");
-    }
-  }
-
-  async readRest() {
-    while (await this.#step());
-    return this.thread.call("open");
-  }
-
-  /** Gives the reader what it needs; false if that is nothing, or the file has ended. */
-  async #step() {
-    const { need } = await this.thread.call("next");
-    if (!need) return false;
-    const bytes = await this.#read(need[0], Math.min(need[1], RUN_BYTES));
-    if (bytes.length === 0) return false;
-    this.#parts.push(bytes);
-    await this.thread.call("supply", [need[0], bytes]);
-    return true;
-  }
-
-  /**
-   * @param {number} offset
-   * @param {number} length
-   */
-  async #read(offset, length) {
-    const { source, signal } = this;
-    if (source.inOrder) return until(signal, source.read(offset, length, signal));
-    const { at, bytes } = this.#ahead;
-    if (offset < at || offset + length > at + bytes.length) {
-      this.#ahead = { at: offset, bytes: await until(signal, source.read(offset, Math.max(length, AHEAD_BYTES), signal)) };
-    }
-    const start = offset - this.#ahead.at;
-    return this.#ahead.bytes.slice(start, start + length);
-  }
-
-  /** Whether the file begins otherwise than a bundle. */
-  get isForeign() {
-    return this.#parts.length > 0 && !startsAsBundle(this.#parts[0]);
-  }
-
-  /** The bytes before the chunks. */
-  bytes() {
-    const whole = new Uint8Array(this.#parts.reduce((sum, part) => sum + part.length, 0));
-    let at = 0;
-    for (const part of this.#parts) {
-      whole.set(part, at);
-      at += part.length;
-    }
-    return whole;
-  }
 }
 
 /** An open bundle. Its first worker keeps index and layout. */
@@ -321,7 +200,7 @@ export class Bundle {
       }
       if (bases.length > 0) await this.#complete(bases);
       const own = new Set(/** @type {Uint32Array} */ (await this.#keeper.call("begin", [depth])));
-      const runs = [...this.#runs(own)];
+      const runs = runsOf(this.#places, own);
       // A stream has one order, and so have those chunks that one worker has to see.
       const inTurn = this.#opening.source.inOrder && own.size > 0;
       const isLong = depth === "objects" && own.size === 0 && this.head.objects > LONG_CHUNK * this.head.chunks;
@@ -595,24 +474,6 @@ export class Bundle {
   }
 
   /**
-   * The chunks in runs, each of which is read at once.
-   * @param {Set<number>} own The chunks that the first worker is to check.
-   * @returns {Iterable<Run>}
-   */
-  *#runs(own) {
-    const { lengths, chunksAt } = this.#places;
-    let order = 0;
-    for (let first = 0; first < lengths.length; order += 1) {
-      const isOwn = own.has(first);
-      let end = first + 1;
-      let length = lengths[first];
-      while (end < lengths.length && own.has(end) === isOwn && length + lengths[end] <= RUN_BYTES) length += lengths[end++];
-      yield { order, first, lengths: lengths.slice(first, end), offset: chunksAt + this.chunkOffsets[first], length, own: isOwn };
-      first = end;
-    }
-  }
-
-  /**
    * Bytes of the file, or one more than there are to be.
    * @param {RunCheck} check
    * @param {AbortSignal} [signal]
@@ -626,216 +487,10 @@ export class Bundle {
   }
 }
 
-/** One check of all runs, by several workers. The failure that lies first in the file is the one that counts. */
-class RunCheck {
-  /** Where the file ended, before the last run did. @type {number | undefined} */
-  endsAt;
-  /** @type {{ order: number, error: unknown } | undefined} */
-  #failure;
-  #done = 0;
-  /** What waits for the run of this place in the file to be hashed. @type {Map<number, () => void>} */
-  #waiting = new Map();
-  #hashed = 0;
-  /** What was read of runs that are not checked yet. @type {Map<Run, number>} */
-  #coming = new Map();
-  #turn = Promise.resolve();
-
-  /**
-   * @param {Opening} opening
-   * @param {Thread[]} threads
-   * @param {Run[]} runs
-   * @param {AbortSignal | undefined} signal
-   * @param {(bytes: number) => void} report
-   * @param {Uint8Array} [state] Of the file's SHA-256, where that is wanted: what is known of the bytes before the chunks.
-   */
-  constructor(opening, threads, runs, signal, report, state) {
-    this.opening = opening;
-    this.threads = threads;
-    this.signal = signal;
-    this.report = report;
-    this.state = state;
-    this.own = runs.filter((run) => run.own);
-    this.any = runs.filter((run) => !run.own);
-  }
-
-  async run() {
-    const stop = () => {
-      this.threads.forEach((thread) => void thread.call("stop").catch(() => {}));
-      for (const goOn of this.#waiting.values()) goOn();
-    };
-    this.signal?.addEventListener("abort", stop);
-    try {
-      await Promise.all(this.threads.flatMap((thread) => Array.from({ length: RUNS_AHEAD }, () => this.#lane(thread))));
-    } finally {
-      this.signal?.removeEventListener("abort", stop);
-    }
-    this.signal?.throwIfAborted();
-    if (this.#failure) throw this.#failure.error;
-  }
-
-  /**
-   * @param {Run} run
-   * @param {number} bytes
-   */
-  #came(run, bytes) {
-    this.#coming.set(run, bytes);
-    this.#report();
-  }
-
-  #report() {
-    let bytes = this.#done;
-    for (const part of this.#coming.values()) bytes += part;
-    this.report(bytes);
-  }
-
-  /** @param {Thread} thread */
-  async #lane(thread) {
-    for (;;) {
-      const begun = await this.#begin(thread);
-      if (!begun) return;
-      try {
-        const { found, read } = await begun.answer;
-        if (found.length > 0) await this.opening.thread.call("take", [found], [found.buffer]);
-        if (this.state) await this.#hash(thread, begun.run);
-        this.#noteEnd(begun.run, read);
-        this.#coming.delete(begun.run);
-        this.#done += read;
-        this.#report();
-      } catch (error) {
-        this.#fail(begun.run, error);
-      }
-    }
-  }
-
-  /**
-   * Hashes a run where it was read, when its turn has come: SHA-256 has one order. Until then no other is read in its place.
-   * @param {Thread} thread
-   * @param {Run} run
-   */
-  async #hash(thread, { order, first }) {
-    while (this.#hashed < order) {
-      if (this.#failure || this.signal?.aborted) return;
-      await new Promise((resolve) => this.#waiting.set(order, () => resolve(undefined)));
-    }
-    this.state = await thread.call("hash", [first, this.state]);
-    this.#hashed = order + 1;
-    this.#waiting.get(order + 1)?.();
-  }
-
-  /**
-   * Begins the next run, and says what comes of it.
-   * @param {Thread} thread
-   * @returns {Promise<{ run: Run, answer: Promise<any> } | undefined>}
-   */
-  async #begin(thread) {
-    if (this.opening.handle) {
-      const run = this.#next(thread);
-      return run && { run, answer: thread.call("check", [run.first, run.lengths, run.offset, run.length, undefined, Boolean(this.state)], [], (bytes) => this.#came(run, bytes)) };
-    }
-    // This thread reads for all workers: one run after the other, as a stream gives them.
-    const before = this.#turn;
-    let done = () => {};
-    this.#turn = new Promise((resolve) => (done = resolve));
-    try {
-      await before;
-      return await this.#readNext(thread);
-    } finally {
-      done();
-    }
-  }
-
-  /** @param {Thread} thread */
-  async #readNext(thread) {
-    const run = this.#next(thread);
-    if (!run) return undefined;
-    const { first, lengths, offset, length } = run;
-    try {
-      const bytes = await until(this.signal, this.opening.source.read(offset, length, this.signal));
-      this.#noteEnd(run, bytes.length);
-      return { run, answer: thread.call("check", [first, lengths, offset, length, bytes, Boolean(this.state)], [bytes.buffer]) };
-    } catch (error) {
-      this.#fail(run, error);
-      return undefined;
-    }
-  }
-
-  /**
-   * The next run for a worker. Those that only the first one can check go before the others there.
-   * @param {Thread} thread
-   */
-  #next(thread) {
-    const isOwn = thread === this.opening.thread && this.own.length > 0;
-    // Where all are hashed in their order, one that is far behind would wait for those before it.
-    const isNear = !this.state || this.any.length === 0 || this.own[0]?.order < this.any[0].order;
-    const queue = isOwn && isNear ? this.own : this.any;
-    const [run] = queue;
-    const isLeft = run && !this.signal?.aborted && run.order < (this.#failure?.order ?? Infinity) && run.offset < (this.endsAt ?? Infinity);
-    return isLeft ? queue.shift() : undefined;
-  }
-
-  /**
-   * @param {Run} run
-   * @param {number} read
-   */
-  #noteEnd({ offset, length }, read) {
-    if (read < length) this.endsAt = Math.min(this.endsAt ?? Infinity, offset + read);
-  }
-
-  /**
-   * @param {Run} run
-   * @param {unknown} error
-   */
-  #fail({ order }, error) {
-    if (order < (this.#failure?.order ?? Infinity)) this.#failure = { order, error };
-    for (const goOn of this.#waiting.values()) goOn();
-  }
-}
-
-/** What a chunk holds, in the order of the numbers that the reader has for it. */
-const CLASSES = /** @type {const} */ (["hot", "small", "large", "shared"]);
-
-/**
- * The bytes of each class of chunks, and for each of `columns` equal parts of all bytes the class with the largest share.
- * @param {Uint8Array} classes
- * @param {Float64Array} offsets
- * @param {number} columns
- */
-function shares(classes, offsets, columns) {
-  const total = offsets[classes.length];
-  const sums = [0, 0, 0, 0];
-  const most = Array.from({ length: columns }, () => [0, 0, 0, 0]);
-  classes.forEach((kind, chunk) => {
-    const [start, end] = [offsets[chunk], offsets[chunk + 1]];
-    sums[kind] += end - start;
-    for (let column = Math.floor((start * columns) / total); column < columns && (total * column) / columns < end; column += 1) {
-      most[column][kind] += Math.max(0, Math.min(end, (total * (column + 1)) / columns) - Math.max(start, (total * column) / columns));
-    }
-  });
-  const [hot, small, large, shared] = sums;
-  return { hot, small, large, shared, columns: most.map((each) => CLASSES[each.indexOf(Math.max(...each))]) };
-}
-
 /**
  * What is wrong with a base, or with what was given as one.
  * @param {unknown} error
  */
 function ofBase(error) {
   return new SealiftError("base", `the base: ${/** @type {Error} */ (error).message}`, error);
-}
-
-/**
- * A promise that ends with the signal at the latest.
- * @template T
- * @param {AbortSignal | undefined} signal
- * @param {Promise<T>} promise
- * @returns {Promise<T>}
- */
-function until(signal, promise) {
-  if (!signal) return promise;
-  return new Promise((resolve, reject) => {
-    const stop = () => reject(signal.reason);
-    signal.addEventListener("abort", stop, { once: true });
-    if (signal.aborted) stop();
-    promise.then(resolve, reject).finally(() => signal.removeEventListener("abort", stop));
-  });
 }

@@ -1,6 +1,6 @@
 // Detects the kind of a file by its content, since dropped files are not always bundles.
 
-import { MAGIC, startsAsBundle } from "../bundle.js";
+import { MAGIC, startsAsBundle } from "../opening.js";
 import { MAX_BYTES, base64, isKrl } from "./policy.js";
 
 /** Bytes at the start of a file that are searched for a private key. */

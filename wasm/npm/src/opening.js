@@ -1,0 +1,116 @@
+// The parts of a bundle before its chunks.
+
+import { NotSent, Thread } from "./threads.js";
+import { until } from "./until.js";
+
+/** Bytes that are read at once at most. */
+const STEP_BYTES = 8 << 20;
+
+/** Bytes that are read beyond what opening asks for, so that the heads of most bundles come with one read. */
+const AHEAD_BYTES = 1 << 18;
+
+/** The first bytes of a bundle. */
+export const MAGIC = [0x89, 0x53, 0x4c, 0x46, 0x54, 0x0d, 0x0a, 0x1a];
+
+/** @typedef {{ wasmUrl?: string | URL, workerUrl?: string | URL }} Places Where the package's parts lie. */
+
+/**
+ * Whether these bytes are the beginning of a bundle.
+ * @param {Uint8Array} first
+ */
+export function startsAsBundle(first) {
+  return MAGIC.every((byte, at) => first[at] === byte);
+}
+
+/**
+ * The worker that keeps the bundle. Not every Blob can be given to one: Node's that are files cannot.
+ * @param {import("./sources.js").Source} source
+ * @param {Places} places
+ * @param {number} [memory]
+ */
+export async function startFirst(source, places, memory) {
+  try {
+    return { worker: await Thread.start(source.handle, source.size, places, memory), handle: source.handle };
+  } catch (error) {
+    if (!source.handle || !(error instanceof NotSent)) throw error;
+    return { worker: await Thread.start(undefined, source.size, places, memory), handle: undefined };
+  }
+}
+
+/** The parts before the chunks, on their way into the first worker. */
+export class Opening {
+  /** What the other workers get, too. @type {Uint8Array[]} */
+  #parts = [];
+  /** @type {{ at: number, bytes: Uint8Array }} */
+  #ahead = { at: 0, bytes: new Uint8Array(0) };
+
+  /**
+   * @param {import("./sources.js").Source} source
+   * @param {Thread} thread
+   * @param {import("./sources.js").Handle | undefined} handle By which workers read for themselves.
+   * @param {Places} places
+   * @param {AbortSignal} [signal]
+   */
+  constructor(source, thread, handle, places, signal) {
+    this.source = source;
+    this.thread = thread;
+    this.handle = handle;
+    this.places = places;
+    this.signal = signal;
+  }
+
+  async readHead() {
+    for (;;) {
+      const head = await this.thread.call("head");
+      if (head) return head;
+      if (!(await this.#step())) await this.thread.call("open");
+    }
+  }
+
+  async readRest() {
+    while (await this.#step());
+    return this.thread.call("open");
+  }
+
+  /** Gives the reader what it needs; false if that is nothing, or the file has ended. */
+  async #step() {
+    const { need } = await this.thread.call("next");
+    if (!need) return false;
+    const bytes = await this.#read(need[0], Math.min(need[1], STEP_BYTES));
+    if (bytes.length === 0) return false;
+    this.#parts.push(bytes);
+    await this.thread.call("supply", [need[0], bytes]);
+    return true;
+  }
+
+  /**
+   * @param {number} offset
+   * @param {number} length
+   */
+  async #read(offset, length) {
+    const { source, signal } = this;
+    if (source.inOrder) return until(signal, source.read(offset, length, signal));
+    const { at, bytes } = this.#ahead;
+    if (offset < at || offset + length > at + bytes.length) {
+      this.#ahead = { at: offset, bytes: await until(signal, source.read(offset, Math.max(length, AHEAD_BYTES), signal)) };
+    }
+    const start = offset - this.#ahead.at;
+    return this.#ahead.bytes.slice(start, start + length);
+  }
+
+  /** Whether the file begins otherwise than a bundle. */
+  get isForeign() {
+    return this.#parts.length > 0 && !startsAsBundle(this.#parts[0]);
+  }
+
+  /** The bytes before the chunks. */
+  bytes() {
+    const whole = new Uint8Array(this.#parts.reduce((sum, part) => sum + part.length, 0));
+    let at = 0;
+    for (const part of this.#parts) {
+      whole.set(part, at);
+      at += part.length;
+    }
+    return whole;
+  }
+}

@@ -1,0 +1,205 @@
+// The check of a bundle's chunks by workers, run by run.
+
+import { until } from "./until.js";
+
+/** Bytes that a worker reads and checks at once, unless a chunk is longer: below, the cost of each read counts. */
+const RUN_BYTES = 8 << 20;
+
+/** Runs that are with a worker at a time: it reads one while it checks the other. */
+const RUNS_AHEAD = 2;
+
+/**
+ * @typedef {object} Run
+ * @property {number} order Its place in the file.
+ * @property {number} first Its first chunk.
+ * @property {Uint32Array} lengths The stored bytes of each chunk.
+ * @property {number} offset
+ * @property {number} length
+ * @property {boolean} own Whether the first worker has to check it.
+ */
+
+/**
+ * The chunks in runs, each of which is read at once.
+ * @param {import("../pkg/sealift_wasm.js").Places} places
+ * @param {Set<number>} own The chunks that the first worker is to check.
+ * @returns {Run[]}
+ */
+export function runsOf({ lengths, chunksAt }, own) {
+  const runs = [];
+  let offset = chunksAt;
+  for (let first = 0; first < lengths.length; ) {
+    const isOwn = own.has(first);
+    let end = first + 1;
+    let length = lengths[first];
+    while (end < lengths.length && own.has(end) === isOwn && length + lengths[end] <= RUN_BYTES) length += lengths[end++];
+    runs.push({ order: runs.length, first, lengths: lengths.slice(first, end), offset, length, own: isOwn });
+    offset += length;
+    first = end;
+  }
+  return runs;
+}
+
+/** One check of all runs, by several workers. The failure that lies first in the file is the one that counts. */
+export class RunCheck {
+  /** Where the file ended, before the last run did. @type {number | undefined} */
+  endsAt;
+  /** @type {{ order: number, error: unknown } | undefined} */
+  #failure;
+  #done = 0;
+  /** What waits for the run of this place in the file to be hashed. @type {Map<number, () => void>} */
+  #waiting = new Map();
+  #hashed = 0;
+  /** What was read of runs that are not checked yet. @type {Map<Run, number>} */
+  #coming = new Map();
+  #turn = Promise.resolve();
+
+  /**
+   * @param {import("./opening.js").Opening} opening
+   * @param {import("./threads.js").Thread[]} threads
+   * @param {Run[]} runs
+   * @param {AbortSignal | undefined} signal
+   * @param {(bytes: number) => void} report
+   * @param {Uint8Array} [state] Of the file's SHA-256, where that is wanted: what is known of the bytes before the chunks.
+   */
+  constructor(opening, threads, runs, signal, report, state) {
+    this.opening = opening;
+    this.threads = threads;
+    this.signal = signal;
+    this.report = report;
+    this.state = state;
+    this.own = runs.filter((run) => run.own);
+    this.any = runs.filter((run) => !run.own);
+  }
+
+  async run() {
+    const stop = () => {
+      this.threads.forEach((thread) => void thread.call("stop").catch(() => {}));
+      for (const goOn of this.#waiting.values()) goOn();
+    };
+    this.signal?.addEventListener("abort", stop);
+    try {
+      await Promise.all(this.threads.flatMap((thread) => Array.from({ length: RUNS_AHEAD }, () => this.#lane(thread))));
+    } finally {
+      this.signal?.removeEventListener("abort", stop);
+    }
+    this.signal?.throwIfAborted();
+    if (this.#failure) throw this.#failure.error;
+  }
+
+  /**
+   * @param {Run} run
+   * @param {number} bytes
+   */
+  #came(run, bytes) {
+    this.#coming.set(run, bytes);
+    this.#report();
+  }
+
+  #report() {
+    let bytes = this.#done;
+    for (const part of this.#coming.values()) bytes += part;
+    this.report(bytes);
+  }
+
+  /** @param {import("./threads.js").Thread} thread */
+  async #lane(thread) {
+    for (;;) {
+      const begun = await this.#begin(thread);
+      if (!begun) return;
+      try {
+        const { found, read } = await begun.answer;
+        if (found.length > 0) await this.opening.thread.call("take", [found], [found.buffer]);
+        if (this.state) await this.#hash(thread, begun.run);
+        this.#noteEnd(begun.run, read);
+        this.#coming.delete(begun.run);
+        this.#done += read;
+        this.#report();
+      } catch (error) {
+        this.#fail(begun.run, error);
+      }
+    }
+  }
+
+  /**
+   * Hashes a run where it was read, when its turn has come: SHA-256 has one order. Until then no other is read in its place.
+   * @param {import("./threads.js").Thread} thread
+   * @param {Run} run
+   */
+  async #hash(thread, { order, first }) {
+    while (this.#hashed < order) {
+      if (this.#failure || this.signal?.aborted) return;
+      await new Promise((resolve) => this.#waiting.set(order, () => resolve(undefined)));
+    }
+    this.state = await thread.call("hash", [first, this.state]);
+    this.#hashed = order + 1;
+    this.#waiting.get(order + 1)?.();
+  }
+
+  /**
+   * Begins the next run, and says what comes of it.
+   * @param {import("./threads.js").Thread} thread
+   * @returns {Promise<{ run: Run, answer: Promise<any> } | undefined>}
+   */
+  async #begin(thread) {
+    if (this.opening.handle) {
+      const run = this.#next(thread);
+      return run && { run, answer: thread.call("check", [run.first, run.lengths, run.offset, run.length, undefined, Boolean(this.state)], [], (bytes) => this.#came(run, bytes)) };
+    }
+    // This thread reads for all workers: one run after the other, as a stream gives them.
+    const before = this.#turn;
+    let done = () => {};
+    this.#turn = new Promise((resolve) => (done = resolve));
+    try {
+      await before;
+      return await this.#readNext(thread);
+    } finally {
+      done();
+    }
+  }
+
+  /** @param {import("./threads.js").Thread} thread */
+  async #readNext(thread) {
+    const run = this.#next(thread);
+    if (!run) return undefined;
+    const { first, lengths, offset, length } = run;
+    try {
+      const bytes = await until(this.signal, this.opening.source.read(offset, length, this.signal));
+      this.#noteEnd(run, bytes.length);
+      return { run, answer: thread.call("check", [first, lengths, offset, length, bytes, Boolean(this.state)], [bytes.buffer]) };
+    } catch (error) {
+      this.#fail(run, error);
+      return undefined;
+    }
+  }
+
+  /**
+   * The next run for a worker. Those that only the first one can check go before the others there.
+   * @param {import("./threads.js").Thread} thread
+   */
+  #next(thread) {
+    const isOwn = thread === this.opening.thread && this.own.length > 0;
+    // Where all are hashed in their order, one that is far behind would wait for those before it.
+    const isNear = !this.state || this.any.length === 0 || this.own[0]?.order < this.any[0].order;
+    const queue = isOwn && isNear ? this.own : this.any;
+    const [run] = queue;
+    const isLeft = run && !this.signal?.aborted && run.order < (this.#failure?.order ?? Infinity) && run.offset < (this.endsAt ?? Infinity);
+    return isLeft ? queue.shift() : undefined;
+  }
+
+  /**
+   * @param {Run} run
+   * @param {number} read
+   */
+  #noteEnd({ offset, length }, read) {
+    if (read < length) this.endsAt = Math.min(this.endsAt ?? Infinity, offset + read);
+  }
+
+  /**
+   * @param {Run} run
+   * @param {unknown} error
+   */
+  #fail({ order }, error) {
+    if (order < (this.#failure?.order ?? Infinity)) this.#failure = { order, error };
+    for (const goOn of this.#waiting.values()) goOn();
+  }
+}
