@@ -1,5 +1,6 @@
 //! The check of what chunks hold, in any order and by several checkers: each keeps its buffers from one chunk to the next.
 
+use sealift_format::verity::digests;
 use sealift_format::{Bundle, Chunk, Object, Row};
 
 use crate::content::{ChunkDecoder, Content, ContentError, Portion};
@@ -61,13 +62,23 @@ impl ObjectChecker {
     ) -> Result<(), ContentError> {
         let Self { decoder, plan, files, large } = self;
         let decoded = decoder.decode(bundle, number, stored, prefix)?;
+        let (mut objects, mut data) = (Vec::new(), Vec::new());
         for content in plan.contents(bundle.into(), number, decoded) {
             let content = content?;
+            if content.portion.piece.is_none() && !content.has_holes() {
+                files.check(bundle, &content)?;
+                objects.push(content.portion.object);
+                data.push(content.data);
+                continue;
+            }
             let checked = Checked::new(bundle, files, &content)?;
             if let (Some(piece), Some(at)) = (content.portion.piece, place(large, content.portion.object)) {
                 large[at].1.take(bundle, piece, content.data);
             }
             take(checked);
+        }
+        for (object, digest) in objects.into_iter().zip(digests(&data)) {
+            take(Checked::Object { object, digest });
         }
         Ok(())
     }

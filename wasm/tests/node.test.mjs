@@ -71,6 +71,27 @@ test("chunks are checked in any order, by several readers", () => {
   assert.equal(reader.finish(bytes.length).entries, 5);
 });
 
+test("files of any number of blocks have the digests that the program found", () => {
+  const folder = mkdtempSync(join(tmpdir(), "sealift-wasm-"));
+  try {
+    mkdirSync(join(folder, "tree"));
+    // Blocks of several files are hashed side by side; from the 129th on the tree of a file has several itself.
+    const whole = [0, 1, 2, 3, 4, 5, 6, 7, 9, 127, 128, 129, 256].map((blocks) => blocks * 4096);
+    const sizes = [...whole, ...whole.map((size) => size + 1), ...whole.slice(1).map((size) => size - 1), 100, 200, 300];
+    for (const [number, size] of sizes.entries()) writeFileSync(join(folder, "tree", String(number)), randomBytes(size));
+    const file = join(folder, "os.sealift");
+    execFileSync(sealift, ["pack", join(folder, "tree"), "-o", file, "--name", "os", "--bundle-version", "7"], { stdio: "pipe" });
+    const bytes = readFileSync(file);
+    const reader = new Reader(bytes.length);
+    // The index has a digest of all of them, with which they are compared.
+    const { files } = feed(reader, bytes, { depth: "objects" });
+    assert.equal(files, sizes.length);
+    assert.equal(reader.digests().length, 32 * new Set(sizes.map((size, number) => size === 0 ? "empty" : number)).size);
+  } finally {
+    rmSync(folder, { recursive: true });
+  }
+});
+
 test("what was not checked is missed", () => {
   const reader = new Reader(bytes.length);
   feed(reader, bytes);

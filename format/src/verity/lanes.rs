@@ -1,12 +1,14 @@
 //! SHA-256 of four blocks at once (FIPS 180-4, section 6.2), in the four lanes of WebAssembly's vectors: a browser has no instruction for a
 //! round, and sha2 hashes one message at a time.
 
+use alloc::vec::Vec;
 use core::arch::wasm32::{
     i8x16_shuffle, u32x4, u32x4_add, u32x4_extract_lane, u32x4_shl, u32x4_shr, u32x4_splat, v128, v128_and, v128_or,
     v128_xor,
 };
 
-use super::BLOCK;
+use super::{BLOCK, ZEROS};
+use crate::num::wide;
 
 /// Messages that are hashed side by side.
 const LANES: usize = 4;
@@ -29,32 +31,39 @@ const ROUNDS: [u32; 64] = [
     0x748f_82ee, 0x78a5_636f, 0x84c8_7814, 0x8cc7_0208, 0x90be_fffa, 0xa450_6ceb, 0xbef9_a3f7, 0xc671_78f2,
 ];
 
-/// What follows a message of 4096 bytes: a bit, zeros, and its length in bits.
-const END: [u8; PART] = {
-    let mut end = [0; PART];
-    end[0] = 0x80;
-    end[PART - 2] = 0x80;
-    end
-};
-
-/// Hashes blocks into their places, four at a time, and returns what is left.
-pub(super) fn hash_groups<'a, 'h>(bytes: &'a [u8], hashes: &'h mut [[u8; 32]]) -> (&'a [u8], &'h mut [[u8; 32]]) {
-    let (groups, _) = bytes.as_chunks::<BLOCK>().0.as_chunks::<LANES>();
-    let (places, rest) = hashes.split_at_mut(groups.len() * LANES);
-    for (place, group) in places.as_chunks_mut::<LANES>().0.iter_mut().zip(groups) {
-        *place = block_hashes(group.each_ref());
+/// Returns the hashes of messages of `len` bytes, a multiple of [`PART`] and at most [`BLOCK`]: zeros fill up those that are shorter.
+pub(super) fn hash_each(messages: &[&[u8]], len: usize) -> Vec<[u8; 32]> {
+    let mut hashes = Vec::with_capacity(messages.len() + LANES);
+    let mut filled = [[0; BLOCK]; LANES];
+    for group in messages.chunks(LANES) {
+        let mut four = [&ZEROS[..len]; LANES];
+        for ((message, filled), place) in group.iter().zip(&mut filled).zip(&mut four) {
+            *place = message;
+            if message.len() < len {
+                let (head, rest) = filled[..len].split_at_mut(message.len());
+                head.copy_from_slice(message);
+                rest.fill(0);
+                *place = &filled[..len];
+            }
+        }
+        hashes.extend(hash_four(four));
     }
-    (&bytes[groups.len() * LANES * BLOCK..], rest)
+    hashes.truncate(messages.len());
+    hashes
 }
 
-/// Returns the hash of each of four blocks.
-fn block_hashes(blocks: [&[u8; BLOCK]; LANES]) -> [[u8; 32]; LANES] {
+/// Returns the hash of each of four messages of one length, a multiple of [`PART`].
+fn hash_four(messages: [&[u8]; LANES]) -> [[u8; 32]; LANES] {
     let mut state = INITIAL.map(|word| u32x4_splat(word));
-    let [one, two, three, four] = blocks.map(|block| block.as_chunks::<PART>().0);
-    for number in 0..BLOCK / PART {
-        compress(&mut state, [&one[number], &two[number], &three[number], &four[number]]);
+    let [one, two, three, four] = messages.map(|message| message.as_chunks::<PART>().0);
+    for (((one, two), three), four) in one.iter().zip(two).zip(three).zip(four) {
+        compress(&mut state, [one, two, three, four]);
     }
-    compress(&mut state, [&END; LANES]);
+    // What follows a message: a bit, zeros, and its length in bits.
+    let mut end = [0; PART];
+    end[0] = 0x80;
+    end[PART - 8..].copy_from_slice(&(8 * wide(messages[0].len())).to_be_bytes());
+    compress(&mut state, [&end; LANES]);
     let mut hashes = [[0; 32]; LANES];
     for (word, lanes) in state.into_iter().enumerate() {
         let lanes = [

@@ -5,19 +5,29 @@
 
 #[cfg(target_arch = "wasm32")]
 mod lanes;
+#[cfg(not(target_arch = "wasm32"))]
+mod one_by_one;
 mod parameters;
+#[cfg(target_arch = "wasm32")]
+mod side_by_side;
 mod tree;
 
-use alloc::vec;
 use alloc::vec::Vec;
 
 use sha2::{Digest as _, Sha256};
 
+#[cfg(not(target_arch = "wasm32"))]
+pub use one_by_one::{block_hashes, digest, digests};
 pub use parameters::{Algorithm, FileDigest, FileHasher, Parameters, ParametersError};
+#[cfg(target_arch = "wasm32")]
+pub use side_by_side::{block_hashes, digest, digests};
 use tree::Tree;
 
 /// Bytes of a data block and of a block of the Merkle tree.
 const BLOCK: usize = 4096;
+
+/// The most bytes whose tree has one block.
+const LOW: usize = BLOCK / 32 * BLOCK;
 
 static ZEROS: [u8; BLOCK] = [0; BLOCK];
 
@@ -77,55 +87,13 @@ impl VerityHasher {
     }
 }
 
-/// SHA-256 of a block that zeros fill up.
-fn block_hash(bytes: &[u8]) -> [u8; 32] {
-    tree::block_hash(Sha256::new(), BLOCK, bytes).into()
-}
-
-/// Returns the hash of each block of `bytes`, the last filled up with zeros.
-#[must_use]
-pub fn block_hashes(bytes: &[u8]) -> Vec<[u8; 32]> {
-    let mut hashes = vec![[0; 32]; bytes.len().div_ceil(BLOCK)];
-    hash_blocks(bytes, &mut hashes);
-    hashes
-}
-
-/// Hashes each block of `bytes` into its place.
-fn hash_blocks(bytes: &[u8], hashes: &mut [[u8; 32]]) {
-    #[cfg(target_arch = "wasm32")]
-    let (bytes, hashes) = lanes::hash_groups(bytes, hashes);
-    let zero = block_hash(&[]);
-    for (hash, block) in hashes.iter_mut().zip(bytes.chunks(BLOCK)) {
-        // Sparse files are long: comparing a block with zeros costs a tenth of hashing it.
-        *hash = if block == &ZEROS[..block.len()] { zero } else { block_hash(block) };
-    }
-}
-
-/// Returns the fs-verity digest of `bytes`.
-#[must_use]
-pub fn digest(bytes: &[u8]) -> [u8; 32] {
-    // Most files have a tree of one block at most, which needs no memory.
-    let root = match bytes.len().div_ceil(BLOCK) {
-        0 => [0; 32],
-        1 => block_hash(bytes),
-        blocks if blocks <= BLOCK / 32 => {
-            let mut level = [0; BLOCK];
-            hash_blocks(bytes, level.as_chunks_mut().0);
-            block_hash(&level)
-        }
-        _ => {
-            let mut hasher = VerityHasher::new();
-            hasher.update_hashed(crate::num::wide(bytes.len()), &block_hashes(bytes));
-            return hasher.finish();
-        }
-    };
-    file_digest(crate::num::wide(bytes.len()), &root)
-}
-
 /// Returns the digest of a file of `len` bytes whose Merkle tree has this root hash of 32 bytes. It is asked for each object: without memory.
 fn file_digest(len: u64, root: &[u8]) -> [u8; 32] {
-    let descriptor = parameters::descriptor(Algorithm::Sha256, 4096, &[], len, root);
-    Sha256::digest(descriptor).into()
+    Sha256::digest(descriptor(len, root)).into()
+}
+
+fn descriptor(len: u64, root: &[u8]) -> [u8; 256] {
+    parameters::descriptor(Algorithm::Sha256, 4096, &[], len, root)
 }
 
 #[cfg(test)]
@@ -158,6 +126,14 @@ mod tests {
         for (content, answer) in known() {
             assert_eq!(hex(&digest(&content)), answer, "{} bytes", content.len());
         }
+    }
+
+    #[test]
+    fn several_at_once() {
+        let known = known();
+        let contents: Vec<&[u8]> = known.iter().map(|(content, _)| content.as_slice()).collect();
+        let found: Vec<_> = digests(&contents).iter().map(|digest| hex(digest)).collect();
+        assert_eq!(found, known.map(|(_, answer)| answer));
     }
 
     #[test]

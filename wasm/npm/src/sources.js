@@ -9,6 +9,12 @@ const FIRST_BYTES = 1 << 18;
 /** Bytes of a Blob requested from Node at once. */
 const PIECE_BYTES = 1 << 20;
 
+/** Bytes of a buffer that is used again; a read that needs less than an eighth of one gets a buffer of its own. */
+const BUFFER_BYTES = 8 << 20;
+
+/** Buffers that wait for the next reads, at most. */
+const SPARE_BUFFERS = 3;
+
 /** Milliseconds of silence after which a server is given up. */
 const SILENCE = 60_000;
 
@@ -37,7 +43,7 @@ class Passing extends SealiftError {
  * @property {number} [size] Bytes of the file; unknown for a stream.
  * @property {boolean} inOrder Whether bytes can only be read in order.
  * @property {(offset: number, length: number, signal?: AbortSignal, came?: (bytes: number) => void) => Promise<Uint8Array>} read
- *   Returns a fresh buffer, shorter than `length` only at the end of the file. A slow source reports the bytes received so far.
+ *   Returns bytes in a buffer of their own, fewer than `length` only at the end of the file. A slow source reports the bytes received so far.
  * @property {() => void} [close]
  * @property {object} [keep] An object kept alive, since the engine would close it otherwise.
  * @property {Handle} [handle] Lets a worker open the same source.
@@ -80,7 +86,7 @@ export function kindOf(given) {
  * @returns {Source}
  */
 export function fromHandle(handle) {
-  if ("blob" in handle) return ofBlob(handle.blob);
+  if ("blob" in handle) return isNode ? ofBlob(handle.blob) : ofBlobOfWorker(handle.blob);
   return "file" in handle ? ofFile(handle.file) : ofRanges(handle);
 }
 
@@ -142,14 +148,30 @@ function ofBlob(blob) {
     inOrder: false,
     handle: { blob },
     copy: async () => ({ blob: new Blob([await blob.arrayBuffer()]) }),
-    async read(offset, length) {
-      try {
-        return isNode ? await inPieces(blob, offset, length) : new Uint8Array(await sweep(blob.slice(offset, offset + length).arrayBuffer()));
-      } catch (error) {
-        throw new SealiftError("changed", "the file cannot be read any more: it was changed or removed since it was chosen", error);
-      }
-    },
+    read: (offset, length) => orChanged(isNode ? inPieces(blob, offset, length) : swept(blob.slice(offset, offset + length))),
   };
+}
+
+/**
+ * One whose bytes are given back.
+ * @param {Blob} blob
+ * @returns {Source}
+ */
+function ofBlobOfWorker(blob) {
+  return { ...ofBlob(blob), read: (offset, length) => orChanged(intoSpare(blob.slice(offset, offset + length))) };
+}
+
+/**
+ * @template T
+ * @param {Promise<T>} read
+ * @returns {Promise<T>}
+ */
+async function orChanged(read) {
+  try {
+    return await read;
+  } catch (error) {
+    throw new SealiftError("changed", "the file cannot be read any more: it was changed or removed since it was chosen", error);
+  }
 }
 
 /**
@@ -168,14 +190,54 @@ async function inPieces(blob, offset, length) {
   return bytes;
 }
 
+/** @param {Blob} blob */
+async function swept(blob) {
+  const bytes = new Uint8Array(await blob.arrayBuffer());
+  litter(bytes.length);
+  return bytes;
+}
+
+/** What was given back. @type {ArrayBuffer[]} */
+const spare = [];
+
 /**
- * @param {Promise<ArrayBuffer>} promise
- * @returns {Promise<ArrayBuffer>}
+ * Reads a Blob into a buffer that was given back: the browser has to clear a new one, which takes it as long as the reading.
+ * @param {Blob} blob
  */
-async function sweep(promise) {
-  const buffer = await promise;
-  litter(buffer.byteLength);
-  return buffer;
+async function intoSpare(blob) {
+  if (blob.size < BUFFER_BYTES / 8) return swept(blob);
+  const stream = blob.stream();
+  /** @type {ReadableStreamBYOBReader} */
+  let reader;
+  try {
+    reader = stream.getReader({ mode: "byob" });
+  } catch {
+    // The stream was not read: this browser does not fill buffers of others with it.
+    return swept(blob);
+  }
+  const known = spare.pop();
+  let buffer = known && known.byteLength >= blob.size ? known : new ArrayBuffer(Math.max(blob.size, BUFFER_BYTES));
+  let filled = 0;
+  while (filled < blob.size) {
+    /** @type {ReadableStreamReadResult<Uint8Array<ArrayBuffer>>} */
+    const { done, value } = await reader.read(new Uint8Array(buffer, filled, blob.size - filled));
+    // The buffer was transferred to the stream, and returned as another.
+    if (value) buffer = value.buffer;
+    if (done) break;
+    filled += value.length;
+  }
+  reader.cancel().catch(() => {});
+  return new Uint8Array(buffer, 0, filled);
+}
+
+/**
+ * Takes bytes back that a worker's source returned and that nobody needs any more. Returns whether the next read may use them.
+ * @param {Uint8Array} bytes
+ */
+export function giveBack({ buffer }) {
+  if (isNode || spare.length === SPARE_BUFFERS || buffer.byteLength < BUFFER_BYTES) return false;
+  spare.push(/** @type {ArrayBuffer} */ (buffer));
+  return true;
 }
 
 /** @type {number[]} */

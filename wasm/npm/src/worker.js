@@ -2,7 +2,7 @@
 
 import { initSync, Reader, sha256 as sha256Of } from "../pkg/sealift_wasm.js";
 import { packed, SealiftError } from "./errors.js";
-import { fromHandle, litter } from "./sources.js";
+import { fromHandle, giveBack, litter } from "./sources.js";
 
 /** Bytes checked before others get a turn: queries of the bundle, and reads for the next run. */
 const TURN_BYTES = 1 << 20;
@@ -163,6 +163,7 @@ const functions = {
         found.push(isOver && part.end > part.from ? await withPrefix(first + part.chunk, signal, check) : check());
       }
       if (isHashed) unhashed.set(first, bytes);
+      else if (!given) giveBack(bytes);
       return { found: joined(found), read: bytes.length };
     } finally {
       done();
@@ -178,7 +179,9 @@ const functions = {
     const { signal } = stopped;
     const bytes = unhashed.get(first) ?? new Uint8Array(0);
     unhashed.delete(first);
-    return hashed(bytes, state, signal);
+    const next = await hashed(bytes, state, signal);
+    giveBack(bytes);
+    return next;
   },
 
   /** Begins the SHA-256 of the file. @param {Uint8Array} bytes The bytes before the chunks. */
@@ -204,6 +207,7 @@ const functions = {
       state = await hashed(bytes, state, signal);
       offset += bytes.length;
       if (bytes.length === 0 || offset === source.size) return ended(state);
+      giveBack(bytes);
     }
   },
 
@@ -238,7 +242,8 @@ const functions = {
     const bytes = await contentOf(part, stored);
     const { length: count } = bytes;
     await to.write(bytes);
-    for (const { buffer } of [stored, bytes]) release(buffer);
+    if (!giveBack(stored)) release(stored.buffer);
+    release(bytes.buffer);
     return count;
   },
 

@@ -1,0 +1,58 @@
+//! Digests where the CPU may have instructions for SHA-256, which leave nothing to share between blocks.
+
+use alloc::vec;
+use alloc::vec::Vec;
+
+use sha2::{Digest as _, Sha256};
+
+use super::{BLOCK, LOW, VerityHasher, ZEROS, file_digest, tree};
+use crate::num::wide;
+
+/// Returns the hash of each block of `bytes`, the last filled up with zeros.
+#[must_use]
+pub fn block_hashes(bytes: &[u8]) -> Vec<[u8; 32]> {
+    let mut hashes = vec![[0; 32]; bytes.len().div_ceil(BLOCK)];
+    hash_blocks(bytes, &mut hashes);
+    hashes
+}
+
+/// Returns the fs-verity digest of each of these.
+#[must_use]
+pub fn digests(contents: &[&[u8]]) -> Vec<[u8; 32]> {
+    contents.iter().map(|content| digest(content)).collect()
+}
+
+/// Returns the fs-verity digest of `bytes`.
+#[must_use]
+pub fn digest(bytes: &[u8]) -> [u8; 32] {
+    // Most files have a tree of one block at most, which needs no memory.
+    let root = match bytes.len() {
+        0 => [0; 32],
+        ..=BLOCK => block_hash(bytes),
+        ..=LOW => {
+            let mut level = [0; BLOCK];
+            hash_blocks(bytes, level.as_chunks_mut().0);
+            block_hash(&level)
+        }
+        _ => {
+            let mut hasher = VerityHasher::new();
+            hasher.update_hashed(wide(bytes.len()), &block_hashes(bytes));
+            return hasher.finish();
+        }
+    };
+    file_digest(wide(bytes.len()), &root)
+}
+
+/// Hashes each block of `bytes` into its place.
+fn hash_blocks(bytes: &[u8], hashes: &mut [[u8; 32]]) {
+    let zero = block_hash(&[]);
+    for (hash, block) in hashes.iter_mut().zip(bytes.chunks(BLOCK)) {
+        // Sparse files are long: comparing a block with zeros costs a tenth of hashing it.
+        *hash = if block == &ZEROS[..block.len()] { zero } else { block_hash(block) };
+    }
+}
+
+/// SHA-256 of a block that zeros fill up.
+fn block_hash(bytes: &[u8]) -> [u8; 32] {
+    tree::block_hash(Sha256::new(), BLOCK, bytes).into()
+}
