@@ -2,6 +2,9 @@
 
 const RUN_BYTES = 8 << 20;
 
+/** Buffers that were filled and may be filled again. */
+const spare = [];
+
 let litter = [];
 
 /** Without small objects to collect, hundreds of megabytes of buffers pile up. */
@@ -11,20 +14,30 @@ function sweep(length) {
 
 const ways = {
   async blob({ blob }, offset, length) {
-    return (await blob.slice(offset, offset + length).arrayBuffer()).byteLength;
+    const { buffer, filled } = await fill(blob.slice(offset, offset + length).stream(), length, spare.pop() ?? new ArrayBuffer(RUN_BYTES));
+    spare.push(buffer);
+    return filled;
   },
   async url({ url }, offset, length) {
     const response = await fetch(url, { headers: { Range: `bytes=${offset}-${offset + length - 1}` } });
-    const reader = response.body.getReader({ mode: "byob" });
-    let buffer = new ArrayBuffer(length);
-    let filled = 0;
-    for (;;) {
-      const { done, value } = await reader.read(new Uint8Array(buffer, filled));
-      if (value) [buffer, filled] = [value.buffer, filled + value.byteLength];
-      if (done || filled === length) return filled;
-    }
+    const { filled } = await fill(response.body, length, new ArrayBuffer(length));
+    sweep(filled);
+    return filled;
   },
 };
+
+async function fill(stream, length, given) {
+  const reader = stream.getReader({ mode: "byob" });
+  let [buffer, filled] = [given, 0];
+  while (filled < length) {
+    const { done, value } = await reader.read(new Uint8Array(buffer, filled, length - filled));
+    if (value) buffer = value.buffer;
+    if (done) break;
+    filled += value.byteLength;
+  }
+  reader.cancel().catch(() => {});
+  return { buffer, filled };
+}
 
 /** Reads every `step`th run from the `first` on, two at a time. */
 self.onmessage = async ({ data: { how, source, size, first, step } }) => {
@@ -37,7 +50,6 @@ self.onmessage = async ({ data: { how, source, size, first, step } }) => {
       if (offset >= size) return;
       const got = await ways[how](source, offset, Math.min(RUN_BYTES, size - offset));
       read += got;
-      sweep(got);
     }
   };
   await Promise.all([lane(), lane()]);

@@ -1,5 +1,6 @@
 // The page and the package in Debian's Chromium beside the limits that the browser sets, and beside the program. Run by `cargo xtask compare`:
-// node wasm/bench/page.mjs SEALIFT FOLDER RUNS [PARTS]; in the folder lie big.sealift, huge.sealift, files.sealift, one.sealift and allowed_signers.
+// node wasm/bench/page.mjs SEALIFT FOLDER RUNS BARE [PARTS]; in the folder lie big.sealift, huge.sealift, files.sealift, one.sealift and
+// allowed_signers; BARE is what `cargo xtask web --bare` makes.
 // Prints JSON. With SEALIFT_BROWSER=firefox in Firefox, for the part "save".
 
 import { execFileSync } from "node:child_process";
@@ -11,15 +12,15 @@ import { fileURLToPath } from "node:url";
 import { countCalls, enter, kind, launch, launchWithProfile, saved } from "../tests/browser.mjs";
 import { site } from "../tests/site.mjs";
 
-const [sealift, folder, runs] = process.argv.slice(2);
+const [sealift, folder, runs, bareModule, parts] = process.argv.slice(2);
 const at = (name) => join(folder, `${name}.sealift`);
 const cores = availableParallelism();
 const signers = readFileSync(join(folder, "allowed_signers"), "utf8");
 const log = (text) => process.stderr.write(`   ${text}\n`);
 
-const server = await site({ bundles: folder, bench: fileURLToPath(new URL(".", import.meta.url)) });
+const server = await site({ bundles: folder, bench: fileURLToPath(new URL(".", import.meta.url)), bare: bareModule });
 const found = {
-  seconds: { bareFile: [], file: [], bareUrl: [], url: [], nativeOne: [], nativeTwo: [], deepOne: [], deepTwo: [], nodeStream: [], nodeBlob: [] },
+  seconds: { bareFile: [], file: [], bareUrl: [], url: [], nativeOne: [], nativeTwo: [], deepOne: [], deepTwo: [], zstd: [], blake3: [], sha256: [], nodeStream: [], nodeBlob: [] },
   memory: {},
   verdict: [],
   frames: [],
@@ -57,6 +58,23 @@ const bare = (page, how) => page.evaluate(async ([how, cores, url]) => {
   if (parts.reduce((sum, part) => sum + part) !== size) throw new Error(`${parts} of ${size} bytes came`);
   return seconds;
 }, [how, cores, `${server.origin}/bundles/big.sealift`]);
+
+/** Seconds that two workers need for each step of the deep check alone: of which there is no way around in WebAssembly. */
+const steps = (page) => page.evaluate(async () => {
+  const { openBundle } = await import("/sealift/src/index.js");
+  const bundle = await openBundle(window.chosen);
+  const head = new Uint8Array(await window.chosen.slice(0, window.chosen.size - bundle.head.chunksBytes).arrayBuffer());
+  bundle.close();
+  const module = await WebAssembly.compile(await (await fetch("/bare/bare_bg.wasm")).arrayBuffer());
+  const workers = [0, 1].map(() => new Worker("/bench/steps.js", { type: "module" }));
+  const each = await Promise.all(workers.map((worker, first) => new Promise((resolve, reject) => {
+    worker.onmessage = ({ data }) => resolve(data);
+    worker.onerror = reject;
+    worker.postMessage({ module, blob: window.chosen, head, first, step: workers.length });
+  })));
+  workers.forEach((worker) => worker.terminate());
+  return Object.fromEntries(Object.keys(each[0]).map((name) => [name, Math.max(...each.map((seconds) => seconds[name]))]));
+});
 
 /** Seconds that the package takes from opening to the end. */
 const check = (page, how, options) => page.evaluate(async ([how, url, options]) => {
@@ -124,6 +142,7 @@ async function speed() {
         seconds[native].push((performance.now() - start) / 1000);
         seconds[deep].push(await check(page, "blob", { deep: true, jobs }));
       }
+      for (const [name, time] of Object.entries(await steps(page))) seconds[name].push(time);
       const inNode = JSON.parse(execFileSync(process.execPath, [fileURLToPath(new URL("node.mjs", import.meta.url)), at("big"), join(folder, "allowed_signers")]));
       for (const [name, time] of Object.entries(inNode)) seconds[name].push(time);
       log(`${run}/${runs} ${Object.entries(seconds).map(([name, all]) => `${name} ${all.at(-1).toFixed(2)}`).join(", ")}`);
@@ -290,7 +309,7 @@ async function scroll() {
 }
 
 try {
-  const only = process.argv[5]?.split(",") ?? ["speed", "big", "huge", "stop", "save", "tree"];
+  const only = parts?.split(",") ?? ["speed", "big", "huge", "stop", "save", "tree"];
   if (only.includes("speed")) await speed();
   if (only.includes("big")) await watch("big");
   if (only.includes("huge")) {

@@ -42,6 +42,7 @@ Usage: cargo xtask COMMAND
   portal            build the program that serves the page, into target/release
   vm                run what only a kernel with fs-verity shows, in Debian's under QEMU
   web               build the package for JavaScript and the page on it into target/web
+    --bare          only what the page's benchmark compares it with
 ";
 
 fn main() -> ExitCode {

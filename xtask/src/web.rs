@@ -2,7 +2,7 @@
 //! package and a folder for any web server to target/web.
 
 use std::fs;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
 use anyhow::{Context, Result, anyhow, ensure};
@@ -15,6 +15,15 @@ use crate::tools;
 /// The folder of the package's compiled part, which git ignores.
 const OUT: &str = "wasm/npm/pkg";
 
+/// What cargo is to build of the package, and the file that comes of it.
+struct Module {
+    part: &'static [&'static str],
+    file: &'static str,
+}
+
+const READER: Module = Module { part: &["--lib"], file: "sealift_wasm.wasm" };
+const BARE: Module = Module { part: &["--example", "bare"], file: "examples/bare.wasm" };
+
 /// Maximum size of the compressed module, as a server sends it.
 const MAX_GZIPPED: usize = 200_000;
 
@@ -25,6 +34,7 @@ const SMALL: [&str; 3] = ["-Zunstable-options", "-Cpanic=immediate-abort", "-Zlo
 pub(crate) fn main(mut args: lexopt::Parser) -> Result<()> {
     match args.next()? {
         None => build(),
+        Some(lexopt::Arg::Long("bare")) => build_bare().map(|out| println!("{}", out.display())),
         Some(other) => Err(other.unexpected().into()),
     }
 }
@@ -35,41 +45,57 @@ pub(crate) fn ensure() -> Result<()> {
 }
 
 pub(crate) fn build() -> Result<()> {
-    packages::ensure(Chore::Web)?;
-    tools::ensure_npm("wasm")?;
-    tools::ensure_std_source()?;
-    compile()?;
-    shrink(&Path::new(OUT).join("sealift_wasm_bg.wasm"))?;
+    prepare()?;
+    let gzipped = compile(&READER, Path::new(OUT))?;
+    ensure!(gzipped <= MAX_GZIPPED, "it is to be at most {MAX_GZIPPED} bytes gzipped");
     pack()
 }
 
-fn compile() -> Result<()> {
+/// Builds the steps of a deep check one by one as the page's module is built, for its benchmark, and returns their folder.
+pub(crate) fn build_bare() -> Result<PathBuf> {
+    prepare()?;
+    let out = target_dir()?.join("web/bare");
+    compile(&BARE, &out)?;
+    Ok(out)
+}
+
+fn prepare() -> Result<()> {
+    packages::ensure(Chore::Web)?;
+    tools::ensure_npm("wasm")?;
+    tools::ensure_std_source()
+}
+
+/// Builds a module into a folder, and returns its compressed size.
+fn compile(module: &Module, out: &Path) -> Result<usize> {
     let target = "wasm32-unknown-unknown";
     let flags: Vec<String> = remap_flags()?.into_iter().chain(SMALL.map(Into::into)).collect();
     let flags = format!("target.{target}.rustflags={flags:?}");
     // RUSTFLAGS would replace the target's flags in .cargo/config.toml; flags in --config are added to them.
     run(Command::new("cargo")
         .args(["build", "--locked", "--profile", "wasm", "--target", target, "--package", "sealift-wasm"])
+        .args(module.part)
         .args(["-Zbuild-std=std,panic_abort", "-Zbuild-std-features=optimize_for_size"])
         .args(["--config", &flags])
         .env("RUSTC_BOOTSTRAP", "1")
         .env_remove("RUSTFLAGS")
         .env_remove("CARGO_ENCODED_RUSTFLAGS"))?;
-    let input = target_dir()?.join(target).join("wasm/sealift_wasm.wasm");
+    let input = target_dir()?.join(target).join("wasm").join(module.file);
     // Removes files that an earlier version named differently.
-    renew(Path::new(OUT))?;
+    renew(out)?;
     Bindgen::new()
-        .input_path(input)
+        .input_path(&input)
         .typescript(true)
         // Our own code locates the module, for Node too.
         .omit_default_module_path(true)
         .web(true)
-        .and_then(|bindgen| bindgen.remove_name_section(true).remove_producers_section(true).generate(OUT))
-        .map_err(|error| anyhow!("wasm-bindgen: {error:#}"))
+        .and_then(|bindgen| bindgen.remove_name_section(true).remove_producers_section(true).generate(out))
+        .map_err(|error| anyhow!("wasm-bindgen: {error:#}"))?;
+    let name = input.file_stem().and_then(|name| name.to_str()).context("the module has a name")?;
+    shrink(&out.join(format!("{name}_bg.wasm")))
 }
 
-/// Optimizes the module with binaryen, and checks its size.
-fn shrink(module: &Path) -> Result<()> {
+/// Optimizes the module with binaryen, and returns its compressed size.
+fn shrink(module: &Path) -> Result<usize> {
     let before = fs::metadata(module).with_context(|| format!("{} is missing", module.display()))?.len();
     // Flattened first, blocks are put together anew: a smaller module that is as fast. What rustc left as a function stays one.
     let inlining = [
@@ -84,8 +110,7 @@ fn shrink(module: &Path) -> Result<()> {
     ensure!(gzip.status.success(), "gzip ended with {}", gzip.status);
     let gzipped = gzip.stdout.len();
     println!("{}: {after} bytes, {before} before wasm-opt, {gzipped} gzipped", module.display());
-    ensure!(gzipped <= MAX_GZIPPED, "it is to be at most {MAX_GZIPPED} bytes gzipped");
-    Ok(())
+    Ok(gzipped)
 }
 
 /// Creates the tarball, from the files in git and the compiled ones, and the page with the same package.
