@@ -25,6 +25,20 @@ after(async () => {
   bundles?.remove();
 });
 
+test("its panels are named for who reads them", async () => {
+  const { page, choose, verdict, leave } = await people.visit({ signers: bundles.signers });
+  await page.getByText("Trusted keys and devices", { exact: true }).waitFor();
+  await choose(bundles.files.good);
+  await verdict("Safe to install");
+  await page.getByRole("heading", { name: "Publisher's notes", exact: true }).waitFor();
+  await page.getByRole("heading", { name: "Layout", exact: true }).waitFor();
+  await page.getByText(/ of signatures and index, then \d+ chunks?, [\d.]+ [kM]B in total\.$/).waitFor();
+  await page.getByText("Compare with an older bundle", { exact: true }).waitFor();
+  await page.locator("#older").setInputFiles(bundles.files.older);
+  await page.getByText(/^\d+ added, \d+ changed, \d+ removed, \d+ metadata only\.$/).waitFor();
+  await leave();
+});
+
 test("of bytes that are no text it says how many are shown", async () => {
   const { page, choose, verdict, leave } = await people.visit({ signers: bundles.signers });
   await choose(bundles.files.good);

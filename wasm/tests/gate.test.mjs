@@ -273,7 +273,7 @@ test("the device's tags are others", async () => {
   await set("compatible", "board-y");
   assert.equal((await all()).ok, false);
   await settled("refused");
-  await page.getByText("It needs a device with one of the tags board-x. Yours have: board-y.").waitFor();
+  await page.getByText("Needs: board-x. Yours: board-y.").waitFor();
   await set("compatible", "board-y, board-x");
   await settled("safe");
   await leave();

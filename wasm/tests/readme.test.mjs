@@ -38,6 +38,8 @@ after(() => bundles?.remove());
 test("all kinds of blocks are known", () => {
   assert.deepEqual([...new Set(blocks.map(({ language }) => language))].sort(), ["html", "http", "js", "sh"]);
   assert.deepEqual(["sh", "html", "http", "js"].map((language) => of(language).length), [2, 1, 1, 3]);
+  // It begins with how to install it, the element, and the headers.
+  assert.deepEqual(blocks.slice(0, 3).map(({ language }) => language), ["sh", "html", "http"]);
   assert(existsSync(join(folder, "node_modules/sealift/src/index.js")));
 });
 

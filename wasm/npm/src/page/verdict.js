@@ -20,8 +20,10 @@ const REFUSALS = {
   revoked: () => bad("Do not install: signed with a revoked key", "Ask the publisher for a bundle that is signed with another key."),
   expired: () => bad("Do not install: it has expired", "Devices refuse it. Ask the publisher for a newer bundle."),
   downgrade: (_, __, { floor }) => bad(`Do not install: older than version ${floor ?? "?"}, already checked here`, "Devices that have the newer version refuse this one."),
-  incompatible: ({ compatible }, _, { tags = [] }) =>
-    bad("Do not install: it is for other devices", `It needs a device with one of the tags ${compatible.join(", ")}. Yours have: ${tags.join(", ") || "none"}.`),
+  incompatible: ({ compatible }, _, { tags = [] }) => {
+    const yours = tags.length > 0 ? `${tags.join(", ")}.` : "none. Enter your devices' tags under Trusted keys and devices.";
+    return bad("Do not install: it is for other devices", `Needs: ${compatible.join(", ")}. Yours: ${yours}`);
+  },
   unsupported: () => doubt("a newer Sealift made this", "This page does not know everything that the bundle uses."),
 };
 
