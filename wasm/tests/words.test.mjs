@@ -4,7 +4,7 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 
 import { SealiftError } from "../npm/src/errors.js";
-import { finding } from "../npm/src/page/finding.js";
+import { finding, report } from "../npm/src/page/finding.js";
 
 const head = { name: "os", version: "7", compatible: ["board-x", "board-y"], annotations: [] };
 const facts = { deep: true, isStopped: false, isAddress: false, head };
@@ -50,6 +50,8 @@ test("what is not known is never called damage", () => {
       const found = finding({ ...facts, ...more });
       assert.deepEqual([found.state, found.ok, found.tone], ["unknown", false, "doubt"], fault.message);
       assert.match(found.title, /^Not checked: /);
+      const { ok, trusted } = report(found, { ...facts, ...more, verdict: good }, { name: "os.sealift", seconds: 1, forgets: false, checked: "" });
+      assert.deepEqual([ok, trusted], [false, false]);
       assert.doesNotMatch(`${found.title} ${found.text}`, /damage|let it in/);
     }
   }
