@@ -1,4 +1,4 @@
-// A worker that does nothing but read, in the ways that the package's workers do: the limit that the browser sets.
+// A worker that does nothing but read: the limit that the browser sets. The package's workers read a file as `reused` does, and a URL as `url` does.
 
 const RUN_BYTES = 8 << 20;
 
@@ -14,6 +14,11 @@ function sweep(length) {
 
 const ways = {
   async blob({ blob }, offset, length) {
+    const { byteLength } = await blob.slice(offset, offset + length).arrayBuffer();
+    sweep(byteLength);
+    return byteLength;
+  },
+  async reused({ blob }, offset, length) {
     const { buffer, filled } = await fill(blob.slice(offset, offset + length).stream(), length, spare.pop() ?? new ArrayBuffer(RUN_BYTES));
     spare.push(buffer);
     return filled;

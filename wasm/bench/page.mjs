@@ -20,7 +20,7 @@ const log = (text) => process.stderr.write(`   ${text}\n`);
 
 const server = await site({ bundles: folder, bench: fileURLToPath(new URL(".", import.meta.url)), bare: bareModule });
 const found = {
-  seconds: { bareFile: [], file: [], bareUrl: [], url: [], nativeOne: [], nativeTwo: [], deepOne: [], deepTwo: [], zstd: [], blake3: [], sha256: [], nodeStream: [], nodeBlob: [] },
+  seconds: { bareFile: [], reusedFile: [], file: [], bareUrl: [], url: [], nativeOne: [], nativeTwo: [], deepOne: [], deepTwo: [], zstd: [], blake3: [], sha256: [], nodeStream: [], nodeBlob: [] },
   memory: {},
   verdict: [],
   frames: [],
@@ -44,7 +44,7 @@ async function fresh(use, init, start = launch) {
 
 /** Seconds until as many workers as there are cores have read the file, and done no more. */
 const bare = (page, how) => page.evaluate(async ([how, cores, url]) => {
-  const blob = how === "blob" ? window.chosen : undefined;
+  const blob = how === "url" ? undefined : window.chosen;
   const size = blob?.size ?? Number((await fetch(url, { method: "HEAD" })).headers.get("Content-Length"));
   const workers = Array.from({ length: cores }, () => new Worker("/bench/bare.js", { type: "module" }));
   const start = performance.now();
@@ -133,6 +133,7 @@ async function speed() {
       await choose(page, at("big"));
       const { seconds } = found;
       seconds.bareFile.push(await bare(page, "blob"));
+      seconds.reusedFile.push(await bare(page, "reused"));
       seconds.file.push(await check(page, "blob", {}));
       seconds.bareUrl.push(await bare(page, "url"));
       seconds.url.push(await check(page, "url", {}));
