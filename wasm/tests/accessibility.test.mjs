@@ -126,9 +126,18 @@ test("what is chosen is seen in forced colours", { skip: kind !== "chromium" && 
   const { page, choose, verdict, leave } = await people.visit({ signers: bundles.signers, forcedColors: "active" });
   await choose(bundles.files.good);
   await verdict("Safe to install");
-  const backgrounds = await page.getByRole("treeitem").evaluateAll((rows) => rows.map((row) => [row.getAttribute("aria-selected"), getComputedStyle(row).backgroundColor]));
-  const chosen = backgrounds.find(([selected]) => selected === "true")[1];
-  assert(backgrounds.every(([selected, colour]) => selected === "true" || colour !== chosen), backgrounds.join());
+  // As it is painted: computed styles are those before the system's colours replace them.
+  const painted = async (selected) => {
+    const row = page.locator(`[role=treeitem][aria-selected=${selected}]`).first();
+    const image = (await row.screenshot()).toString("base64");
+    return page.evaluate(async (image) => {
+      const bitmap = await createImageBitmap(new Blob([Uint8Array.from(atob(image), (letter) => letter.charCodeAt(0))]));
+      const context = new OffscreenCanvas(bitmap.width, bitmap.height).getContext("2d");
+      context.drawImage(bitmap, 0, 0);
+      return [...context.getImageData(bitmap.width >> 1, bitmap.height - 4, 1, 1).data].join();
+    }, image);
+  };
+  assert.notEqual(await painted(true), await painted(false));
   const fills = await page.locator(".bar rect, .swatch rect").evaluateAll((parts) => new Set(parts.map((part) => getComputedStyle(part).fill)).size);
   assert(fills > 1, "the parts of the layout have one colour");
   await leave();
