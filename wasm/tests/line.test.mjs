@@ -97,3 +97,14 @@ test("what comes together after a long time was not fast", () => {
   const said = runs.map(([megabytes, seconds]) => pace.take(megabytes * 1e6, 3.3e9, seconds));
   assert.match(said.at(-1), /^32\.0 MB of 3\.30 GB, 938 kB\/s, 58 min left$/);
 });
+
+test("a line that becomes slow is said to be so within seconds", () => {
+  const pace = new Pace();
+  for (let tenths = 0, done = 0; tenths <= 300; tenths += 2) {
+    const seconds = tenths / 10;
+    done += (seconds <= 15 ? 8e6 : 1e6) / 5;
+    const text = pace.take(done, 1e9, seconds);
+    if (seconds > 1 && seconds <= 15) assert.match(text, /, 8\.\d\d MB\/s, /, `after ${seconds} s`);
+    if (seconds > 19) assert.match(text, /, 1\.00 MB\/s, /, `after ${seconds} s`);
+  }
+});
