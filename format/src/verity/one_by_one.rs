@@ -28,8 +28,8 @@ pub fn digest(bytes: &[u8]) -> [u8; 32] {
     // Most files have a tree of one block at most, which needs no memory.
     let root = match bytes.len() {
         0 => [0; 32],
-        ..=BLOCK => block_hash(bytes),
-        ..=LOW => {
+        1..=BLOCK => block_hash(bytes),
+        len if len <= LOW => {
             let mut level = [0; BLOCK];
             hash_blocks(bytes, level.as_chunks_mut().0);
             block_hash(&level)
