@@ -170,6 +170,12 @@ impl Layout {
         slice(&self.grouped, range)
     }
 
+    /// Returns the numbers of the chunks that hold the hot set; `None` if the layout marks none.
+    #[must_use]
+    pub fn hot_chunks(&self) -> Option<Range<u32>> {
+        self.landmark.map(|landmark| 0..landmark)
+    }
+
     /// Returns the chunk in whose group an object lies; none for a large one, and for one without data.
     #[must_use]
     pub fn chunk_of(&self, object: Row<Object>) -> Option<Row<Chunk>> {

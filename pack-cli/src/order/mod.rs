@@ -3,6 +3,7 @@
 
 pub mod diff;
 pub mod import;
+mod kept;
 mod merge;
 mod profile;
 pub mod record;

@@ -58,7 +58,7 @@ const FRONT_BYTES: u64 = 40;
 /// # Errors
 /// Returns an error as [`super::pack`] does, except for errors of writing.
 pub fn estimate(refs: &[PackRef<'_>], options: &PackOptions, progress: &Progress) -> Result<Estimate, Error> {
-    let ordered = Ordered::new(refs, options)?;
+    let ordered = Ordered::new(refs, options, None)?;
     let (files, bytes) = ordered.size();
     let Ordered { sources, items, hot_end, .. } = ordered;
     let chunks = chunk_count(&items, options.chunk_len);

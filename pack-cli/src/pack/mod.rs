@@ -51,7 +51,7 @@ pub struct PackOptions {
     pub annotations: Vec<(String, String)>,
     /// The fs-verity hashes for which composefs images of the trees are declared, each once; needs the feature `composefs`.
     pub images: Vec<Algorithm>,
-    /// The order in which a workload reads the files.
+    /// The order in which a workload reads the files. Without one, a delta keeps the order of its first base that is a bundle.
     pub order: Option<OrderProfile>,
     /// The zstd level.
     pub level: i32,
@@ -142,7 +142,7 @@ pub fn pack(
     sign: &Signer<'_>,
     progress: &Progress,
 ) -> Result<PackStats, Error> {
-    let ordered = Ordered::new(refs, options)?;
+    let ordered = Ordered::new(refs, options, None)?;
     let (files, bytes) = ordered.size();
     let Ordered { refs, sources, items, hot_end, order } = ordered;
     progress.enter(Phase::Packing, bytes, files);
@@ -185,13 +185,14 @@ struct Ordered<'a> {
 }
 
 impl<'a> Ordered<'a> {
-    fn new(refs: &[PackRef<'a>], options: &PackOptions) -> Result<Self, Error> {
+    /// Without an order among the options, that of the `base` is kept.
+    fn new(refs: &[PackRef<'a>], options: &PackOptions, base: Option<&OrderProfile>) -> Result<Self, Error> {
         check_options(refs, options)?;
         limits::check_sources(refs, &options.limits)?;
         let mut refs = refs.to_vec();
         refs.sort_by_key(|from| from.name);
         let sources: Vec<&Source> = refs.iter().map(|from| from.source).collect();
-        let (items, hot_end, order) = order::access_order(&sources, options.order.as_ref());
+        let (items, hot_end, order) = order::access_order(&sources, options.order.as_ref().or(base));
         Ok(Self { refs, sources, items, hot_end, order })
     }
 

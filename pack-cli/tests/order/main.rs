@@ -3,5 +3,6 @@
 
 mod desk;
 mod imported;
+mod kept;
 mod profiles;
 mod recorded;

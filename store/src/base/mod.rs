@@ -19,7 +19,7 @@ use std::io::{self, Cursor, Read};
 use std::ops::Range;
 
 use sealift_format::num;
-use sealift_format::{Base as RootBase, BaseObject, BaseRange, Index, InodeKind, Object, Row, verity};
+use sealift_format::{Base as RootBase, BaseObject, BaseRange, Bundle, Index, InodeKind, Object, Row, verity};
 
 use crate::Error;
 pub use check::{check, is_the_only, needed, number_of, short};
@@ -45,6 +45,11 @@ pub(crate) trait Holder: Debug + Send + Sync {
     /// Returns whether an object is expected to be readable, without checking: reading finds a missing one.
     fn has_place(&self, _object: Row<Object>) -> bool {
         true
+    }
+
+    /// Returns the bundle that it is.
+    fn bundle(&self) -> Option<&Bundle> {
+        None
     }
 
     /// Returns the base as a delta bundle names it, if that differs from the index at hand.
@@ -122,6 +127,12 @@ impl Base {
     #[must_use]
     pub fn identity(&self) -> Option<(&str, u64)> {
         self.identity.as_ref().map(|(name, version)| (&name[..], *version))
+    }
+
+    /// Returns the full bundle that it is, unless it is a target or a request.
+    #[must_use]
+    pub fn bundle(&self) -> Option<&Bundle> {
+        self.holder.bundle()
     }
 
     /// Returns the base as a delta bundle names it (delta 3).

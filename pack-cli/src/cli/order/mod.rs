@@ -1,6 +1,7 @@
 //! `sealift order`: profiles of what a workload reads first.
 
 mod diff;
+mod export;
 mod import;
 mod merge;
 mod record;
@@ -19,6 +20,7 @@ use super::failure::Failure;
 use super::human::count;
 use super::output;
 use super::show::{BOLD, Show, json_line};
+pub(crate) use export::order_of;
 use report::Made;
 
 /// Record what a program reads first, for pack --order
@@ -39,6 +41,7 @@ enum Action {
     Import(import::Import),
     Merge(merge::Merge),
     Diff(diff::Diff),
+    Export(export::Export),
 }
 
 impl Order {
@@ -48,6 +51,7 @@ impl Order {
             Action::Import(import) => import.run(),
             Action::Merge(merge) => merge.run(),
             Action::Diff(diff) => diff.run(),
+            Action::Export(export) => export.run(),
         }
     }
 }

@@ -12,10 +12,11 @@ use sealift::source::{
 };
 use sealift::{Error, Identity};
 
-use crate::bundle::jobs;
+use crate::bundle::{BundleArg, jobs};
 use crate::failure::Failure;
 use crate::human;
 use crate::limits::limits;
+use crate::order::order_of;
 use crate::pace::Pace;
 use crate::show::Show;
 use crate::time::Moment;
@@ -115,6 +116,9 @@ pub(crate) struct Pack {
     /// Store the files listed in PROFILE first, in that order; one path per line, as `sealift order` makes it
     #[arg(long, value_name = "PROFILE", help_heading = "Storage")]
     pub(super) order: Option<PathBuf>,
+    /// Lay out as this full bundle is: what it stores first comes first again, by path; needs no signature
+    #[arg(long, value_name = "BUNDLE", help_heading = "Storage", value_hint = ValueHint::FilePath, conflicts_with = "order")]
+    pub(super) order_from: Option<PathBuf>,
     /// zstd compression level, 1 to 22
     #[arg(long, value_name = "N", default_value_t = PackOptions::LEVEL, help_heading = "Storage",
         value_parser = clap::value_parser!(i32).range(1..=22))]
@@ -197,9 +201,10 @@ impl Pack {
                 "--expires {expires} is in the past: no device would accept the bundle"
             )));
         }
-        let order = match &self.order {
-            Some(path) => Some(OrderProfile::read(path)?),
-            None => None,
+        let order = match (&self.order, &self.order_from) {
+            (Some(path), _) => Some(OrderProfile::read(path)?),
+            (None, Some(path)) => Some(order_of(&BundleArg { bundle: path.clone() })?),
+            (None, None) => None,
         };
         Ok(PackOptions {
             identity: Identity {

@@ -88,11 +88,19 @@ impl Pack {
                 )?;
             }
         }
-        if self.order.is_some() {
-            let (matched, paths) = (stats.order.matched, stats.order.paths);
-            writeln!(out, "  found {} of the {} in the order profile", grouped(matched), plural(paths, "path"))?;
-        }
-        Ok(())
+        self.print_order(&mut out, stats)
+    }
+
+    /// Says how much of a profile, or of the order of another bundle, was found.
+    fn print_order(&self, out: &mut dyn Write, stats: &PackStats) -> std::io::Result<()> {
+        let (matched, paths) = (stats.order.matched, stats.order.paths);
+        let of = match (&self.order, &self.order_from) {
+            (Some(_), _) => "profile".to_owned(),
+            (None, Some(bundle)) => format!("of {}", escape::text(&bundle.display().to_string())),
+            (None, None) if paths > 0 => "of the base".to_owned(),
+            (None, None) => return Ok(()),
+        };
+        writeln!(out, "  found {} of the {} in the order {of}", grouped(matched), plural(paths, "path"))
     }
 
     fn print_delta(
@@ -117,7 +125,7 @@ impl Pack {
             let memory = Bytes(delta.memory);
             writeln!(out, "  {} chunks, each decoded in at most {memory}", Grouped(maxima.chunks))?;
         }
-        Ok(())
+        self.print_order(out, stats)
     }
 }
 

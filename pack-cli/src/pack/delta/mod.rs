@@ -29,6 +29,7 @@ use super::{
     images, pipeline,
 };
 use crate::Phase;
+use crate::order::OrderProfile;
 use crate::{Error, Progress};
 use encode::{Encoder, PiecePlace};
 use plan::{Limits, Planned};
@@ -58,6 +59,14 @@ pub enum DeltaFor {
     Request(Request, Vec<Base>),
 }
 
+impl DeltaFor {
+    /// Returns the order by which the first base that is a bundle is laid out.
+    fn order(&self) -> Option<OrderProfile> {
+        let (Self::Bases(bases) | Self::Request(_, bases)) = self;
+        bases.iter().find_map(Base::bundle).and_then(OrderProfile::of_bundle)
+    }
+}
+
 /// What is known of a delta bundle before its chunks are encoded.
 struct Prepared<'a> {
     sources: Vec<&'a Source>,
@@ -78,7 +87,7 @@ struct Prepared<'a> {
 impl<'a> Prepared<'a> {
     /// Reads all of the sources, and chooses the prefix of each chunk from the bases.
     fn new(refs: &[PackRef<'a>], target: DeltaFor, options: &PackOptions, progress: &Progress) -> Result<Self, Error> {
-        let ordered = Ordered::new(refs, options)?;
+        let ordered = Ordered::new(refs, options, target.order().as_ref())?;
         let read = ordered.size();
         let Ordered { refs, sources, items, hot_end, order } = ordered;
         progress.enter(Phase::Packing, read.1, read.0);

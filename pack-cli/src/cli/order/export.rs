@@ -1,0 +1,48 @@
+//! `sealift order export`: the profile by which a bundle is laid out.
+
+use std::path::Path;
+
+use clap::Args;
+use sealift::order::OrderProfile;
+use sealift::{Error, Opened};
+
+use super::OutputArgs;
+use crate::bundle::BundleArg;
+use crate::failure::Failure;
+use crate::show::Show;
+
+/// Write the profile by which a bundle is laid out
+///
+/// A bundle keeps its order: the contents that it stores first are those that the profile named, in its order. Of a large file of which only some
+/// ranges are stored first, these are written, in whole chunks. Files with equal contents are written one after the other.
+#[derive(Args, Debug)]
+#[command(after_long_help = "\
+Examples:
+  sealift order export os-7.sealift -o os.order
+  sealift pack /srv/os -o os-8.sealift --order-from os-7.sealift")]
+pub(crate) struct Export {
+    #[command(flatten)]
+    bundle: BundleArg,
+    #[command(flatten)]
+    output: OutputArgs,
+    #[command(flatten)]
+    show: Show,
+}
+
+impl Export {
+    pub(crate) fn run(self) -> Result<(), Failure> {
+        let place = self.output.place()?;
+        let profile = order_of(&self.bundle)?;
+        self.output.write(&place, (&profile, 0), (self.show, false))
+    }
+}
+
+/// Returns the order of a full bundle. Only places of files are taken from it, so it needs no signature.
+pub(crate) fn order_of(bundle: &BundleArg) -> Result<OrderProfile, Failure> {
+    let path: &Path = &bundle.bundle;
+    match bundle.read_untrusted()? {
+        Opened::Whole(bundle) => OrderProfile::of_bundle(&bundle)
+            .ok_or_else(|| Failure::usage(format!("{} has no order: it was packed without a profile", path.display()))),
+        Opened::Delta(delta) => Err(Error::is_delta(path, &delta).into()),
+    }
+}
