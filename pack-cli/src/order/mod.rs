@@ -9,5 +9,6 @@ mod profile;
 pub mod record;
 
 pub use merge::merge;
+pub(crate) use profile::united;
 pub use profile::{OrderEntry, OrderProfile};
 pub use sealift_store::OrderFault;

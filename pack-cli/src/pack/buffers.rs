@@ -35,6 +35,12 @@ impl Buffer {
         &mut self.bytes[..self.len]
     }
 
+    /// Returns a buffer with all bytes, and leaves an empty one.
+    pub(super) fn take(&mut self) -> Self {
+        let home = self.home.clone();
+        std::mem::replace(self, Self { bytes: Vec::new(), len: 0, home })
+    }
+
     /// Keeps the first `len` bytes.
     pub(super) fn truncate(&mut self, len: usize) {
         self.len = self.len.min(len);
@@ -52,6 +58,8 @@ impl Deref for Buffer {
 impl Drop for Buffer {
     fn drop(&mut self) {
         let bytes = std::mem::take(&mut self.bytes);
-        self.home.free.lock().push(bytes);
+        if !bytes.is_empty() {
+            self.home.free.lock().push(bytes);
+        }
     }
 }

@@ -6,12 +6,12 @@ use super::buffers::Buffers;
 use super::compress::Compressor;
 use super::image_wish::ImageWish;
 use super::scan::scan;
-use super::{Ordered, PackOptions, PackRef};
+use super::{AccessOrder, Ordered, PackOptions, PackRef};
 use crate::Phase;
 use crate::{Error, Progress};
 use parking_lot::Mutex;
 use sealift_format::num::wide;
-use sealift_store::contents::tasks::{Item, Plan, Task};
+use sealift_store::contents::tasks::{Part, Plan, Task};
 use sealift_store::source::OpenCache;
 use sealift_store::threads::parallel::for_each;
 
@@ -60,9 +60,9 @@ const FRONT_BYTES: u64 = 40;
 pub fn estimate(refs: &[PackRef<'_>], options: &PackOptions, progress: &Progress) -> Result<Estimate, Error> {
     let ordered = Ordered::new(refs, options, None)?;
     let (files, bytes) = ordered.size();
-    let Ordered { sources, items, hot_end, .. } = ordered;
-    let chunks = chunk_count(&items, options.chunk_len);
-    let parts = parts(Plan::new(items, hot_end, options.chunk_len), options.chunk_len);
+    let Ordered { sources, order: AccessOrder { parts, hot_end, .. }, .. } = ordered;
+    let chunks = chunk_count(&parts, options.chunk_len);
+    let parts = tasks_by_chunk(Plan::new(parts, hot_end, options.chunk_len), options.chunk_len);
     let sample: Vec<&Vec<Task>> = spread(&parts, part_count(options.level)).collect();
     let sampled_bytes = sample.iter().flat_map(|part| part.iter()).map(|task| task.len(options.chunk_len)).sum();
     progress.enter(Phase::Packing, sampled_bytes, 0);
@@ -102,14 +102,14 @@ pub fn estimate(refs: &[PackRef<'_>], options: &PackOptions, progress: &Progress
 }
 
 /// Returns the number of chunks if all contents differ: small ones are grouped, others cut into pieces.
-fn chunk_count(items: &[Item], chunk_len: u64) -> u64 {
-    let (small, large): (Vec<u64>, Vec<u64>) = items.iter().map(|item| item.len).partition(|len| *len <= chunk_len);
-    let pieces: u64 = large.iter().map(|len| len.div_ceil(chunk_len)).sum();
-    small.iter().sum::<u64>().div_ceil(chunk_len) + pieces
+fn chunk_count(parts: &[Part], chunk_len: u64) -> u64 {
+    let (small, large): (Vec<&Part>, Vec<&Part>) = parts.iter().partition(|part| part.item.len <= chunk_len);
+    let pieces: u64 = large.iter().map(|part| part.pieces.end - part.pieces.start).sum();
+    small.iter().map(|part| part.item.len).sum::<u64>().div_ceil(chunk_len) + pieces
 }
 
 /// Splits the tasks of a plan into parts of about a chunk each. A piece is a chunk of its own.
-fn parts(mut plan: Plan, chunk_len: u64) -> Vec<Vec<Task>> {
+fn tasks_by_chunk(mut plan: Plan, chunk_len: u64) -> Vec<Vec<Task>> {
     let mut parts: Vec<Vec<Task>> = Vec::new();
     // Size of the last part, while small contents may still be added to it.
     let mut open = None;

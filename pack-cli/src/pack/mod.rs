@@ -38,6 +38,7 @@ use sealift_store::source::Source;
 use compress::Compressor;
 pub use delta::{DeltaFor, estimate_delta, pack_delta};
 pub use estimate::{DeltaEstimate, Estimate, estimate};
+use order::AccessOrder;
 pub use order::OrderStats;
 pub use spool::Output;
 pub(crate) use spool::Spool;
@@ -144,13 +145,12 @@ pub fn pack(
 ) -> Result<PackStats, Error> {
     let ordered = Ordered::new(refs, options, None)?;
     let (files, bytes) = ordered.size();
-    let Ordered { refs, sources, items, hot_end, order } = ordered;
+    let Ordered { refs, sources, order: AccessOrder { parts, hot_end, stats: order } } = ordered;
     progress.enter(Phase::Packing, bytes, files);
 
     tracing::debug!(paths = order.paths, matched = order.matched, "in access order");
-    let plan = tasks::Plan::new(items, hot_end, options.chunk_len);
-    let in_order = sources.iter().any(|source| matches!(source, Source::Ostree(_)));
-    let writer = writer::ChunkWriter::new(Spool::create(output)?, in_order);
+    let plan = tasks::Plan::new(parts, hot_end, options.chunk_len);
+    let writer = writer::ChunkWriter::new(Spool::create(output)?, order::are_pieces_in_order(&sources));
     let pipeline = pipeline::Pipeline::new(&sources, plan, Some(writer), options, progress);
     let (packed, Some(writer)) = pipeline.run(options.jobs.max(1))? else {
         return Err(Error::Usage("nothing was written".into())); // it returns what was passed to it
@@ -178,10 +178,7 @@ struct Ordered<'a> {
     /// Sorted by name.
     refs: Vec<PackRef<'a>>,
     sources: Vec<&'a Source>,
-    /// In access order.
-    items: Vec<tasks::Item>,
-    hot_end: usize,
-    order: OrderStats,
+    order: AccessOrder,
 }
 
 impl<'a> Ordered<'a> {
@@ -192,13 +189,15 @@ impl<'a> Ordered<'a> {
         let mut refs = refs.to_vec();
         refs.sort_by_key(|from| from.name);
         let sources: Vec<&Source> = refs.iter().map(|from| from.source).collect();
-        let (items, hot_end, order) = order::access_order(&sources, options.order.as_ref().or(base));
-        Ok(Self { refs, sources, items, hot_end, order })
+        let order = order::access_order(&sources, options.order.as_ref().or(base), options.chunk_len);
+        Ok(Self { refs, sources, order })
     }
 
     /// Returns the number of contents, and their bytes.
     fn size(&self) -> (u64, u64) {
-        (num::wide(self.items.len()), self.items.iter().map(|item| item.len).sum())
+        let lens = |from: &Source| from.contents().map(|content| from.content_len(content)).sum::<u64>();
+        let files = self.sources.iter().map(|from| num::wide(from.content_count())).sum();
+        (files, self.sources.iter().map(|from| lens(from)).sum())
     }
 }
 

@@ -2,12 +2,13 @@
 
 use sealift_format::num;
 use std::collections::HashMap;
+use std::ops::Range;
 
 use sealift_store::NodeKind;
-use sealift_store::contents::tasks::Item;
+use sealift_store::contents::tasks::{Item, Part};
 use sealift_store::source::Source;
 
-use crate::order::OrderProfile;
+use crate::order::{OrderProfile, united};
 
 /// How much of a profile matched.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -18,21 +19,88 @@ pub struct OrderStats {
     pub matched: usize,
 }
 
-/// Returns all contents of the sources: first those that the profile names, in its order, then the others in tree order. Also returns how many the
-/// profile moved to the front.
-pub(super) fn access_order(sources: &[&Source], profile: Option<&OrderProfile>) -> (Vec<Item>, usize, OrderStats) {
-    let mut items = Vec::new();
-    for (source, from) in sources.iter().enumerate() {
-        items.extend(from.contents().map(|content| Item { source, content, len: from.content_len(content) }));
+/// What is read, in the order of access.
+#[derive(Debug, Default)]
+pub(super) struct AccessOrder {
+    /// First the hot set.
+    pub(super) parts: Vec<Part>,
+    /// The number of parts in the hot set.
+    pub(super) hot_end: usize,
+    pub(super) stats: OrderStats,
+}
+
+/// A file of the profile.
+struct Hot<'a> {
+    rank: usize,
+    item: Item,
+    /// Of a large file: what is read first of it, or none for all of it.
+    ranges: &'a [Range<u64>],
+}
+
+/// Puts all contents of the sources in order: first what the profile names, in its order, then the others in tree order, and among them what is left
+/// of files of which the profile names ranges.
+pub(super) fn access_order(sources: &[&Source], profile: Option<&OrderProfile>, piece_len: u64) -> AccessOrder {
+    let found = profile.map(|profile| find(sources, profile)).unwrap_or_default();
+    let in_order = are_pieces_in_order(sources);
+    let mut early: HashMap<(usize, u32), Vec<Range<u64>>> = HashMap::new();
+    let mut parts = Vec::new();
+    for Hot { item, ranges, .. } in &found.hot {
+        let pieces = early_pieces(*item, ranges, piece_len, in_order);
+        parts.extend(pieces.iter().map(|pieces| Part { item: *item, pieces: pieces.clone() }));
+        early.insert((item.source, item.content), pieces);
     }
-    let Some(profile) = profile else { return (items, 0, OrderStats::default()) };
+    let hot_end = parts.len();
+    for (source, from) in sources.iter().enumerate() {
+        for content in from.contents() {
+            let item = Item { source, content, len: from.content_len(content) };
+            let early = early.get(&(source, content)).map_or(&[][..], |pieces| pieces);
+            let all = 0..item.pieces(piece_len);
+            parts.extend(left_of(all, early).map(|pieces| Part { item, pieces }));
+        }
+    }
+    AccessOrder { parts, hot_end, stats: found.stats }
+}
+
+/// Returns whether the pieces of each file must lie in order: OSTree hashes a file from its start to its end (ostree 7).
+pub(super) fn are_pieces_in_order(sources: &[&Source]) -> bool {
+    sources.iter().any(|source| matches!(source, Source::Ostree(_)))
+}
+
+/// Returns the pieces in which these ranges of a content lie, or all of them if there are no ranges; if they are stored in order, all before them too.
+fn early_pieces(item: Item, ranges: &[Range<u64>], piece_len: u64, in_order: bool) -> Vec<Range<u64>> {
+    let count = item.pieces(piece_len);
+    if ranges.is_empty() || count == 1 {
+        return std::iter::once(0..count).collect();
+    }
+    let pieces = ranges.iter().map(|range| {
+        let start = if in_order { 0 } else { range.start / piece_len };
+        start..range.end.div_ceil(piece_len).min(count)
+    });
+    united(pieces.collect())
+}
+
+/// Returns what of `all` is not in `taken`, which are ascending and apart.
+fn left_of(all: Range<u64>, taken: &[Range<u64>]) -> impl Iterator<Item = Range<u64>> {
+    let starts = std::iter::once(all.start).chain(taken.iter().map(|range| range.end));
+    let ends = taken.iter().map(|range| range.start).chain(std::iter::once(all.end));
+    starts.zip(ends).map(|(start, end)| start..end).filter(|range| !range.is_empty())
+}
+
+/// The files of a profile that the sources have, in its order.
+#[derive(Default)]
+struct Found<'a> {
+    hot: Vec<Hot<'a>>,
+    stats: OrderStats,
+}
+
+fn find<'a>(sources: &[&Source], profile: &'a OrderProfile) -> Found<'a> {
     let mut ranks = HashMap::new();
     for (rank, entry) in profile.entries().iter().enumerate() {
         for name in profile.names(entry) {
             ranks.entry(name).or_insert(rank);
         }
     }
-    let mut hot: Vec<(usize, Item)> = Vec::new();
+    let mut hot: Vec<Hot<'_>> = Vec::new();
     let mut is_hot: Vec<Vec<bool>> = sources.iter().map(|s| vec![false; s.content_count()]).collect();
     let mut matched = vec![false; profile.entries().len()];
     for (source, from) in sources.iter().enumerate() {
@@ -41,17 +109,14 @@ pub(super) fn access_order(sources: &[&Source], profile: Option<&OrderProfile>) 
             matched[rank] = true;
             let seen = &mut is_hot[source][num::at(content)];
             if !std::mem::replace(seen, true) {
-                hot.push((rank, Item { source, content, len: from.content_len(content) }));
+                let item = Item { source, content, len: from.content_len(content) };
+                hot.push(Hot { rank, item, ranges: &profile.entries()[rank].ranges });
             }
         });
     }
-    hot.sort_by_key(|(rank, item)| (*rank, item.source, item.content));
-    let hot_end = hot.len();
-    items.retain(|item| !is_hot[item.source][num::at(item.content)]);
-    let ordered = hot.into_iter().map(|(_, item)| item).chain(items).collect();
-    let stats =
-        OrderStats { paths: profile.entries().len(), matched: matched.into_iter().filter(|found| *found).count() };
-    (ordered, hot_end, stats)
+    hot.sort_by_key(|hot| (hot.rank, hot.item.source, hot.item.content));
+    let matched = matched.into_iter().filter(|found| *found).count();
+    Found { hot, stats: OrderStats { paths: profile.entries().len(), matched } }
 }
 
 pub(super) fn for_each_path(source: &Source, mut visit: impl FnMut(&[u8], u32)) {
@@ -70,5 +135,28 @@ pub(super) fn for_each_path(source: &Source, mut visit: impl FnMut(&[u8], u32)) 
                 _ => {}
             }
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn pieces_of_ranges_are_early_and_the_others_are_left() {
+        let item = |len| Item { source: 0, content: 0, len };
+        let early = |len, ranges: &[Range<u64>], in_order| early_pieces(item(len), ranges, 100, in_order);
+        let some = [50..51, 99..101, 420..560];
+        assert_eq!(early(950, &some, false), [0..2, 4..6]);
+        assert_eq!(early(950, &some[2..], true), [0..6]);
+        assert_eq!(early(950, &[], false), [0..10]);
+        assert_eq!(early(100, &some, false), [0..1]);
+        assert_eq!(early(450, &[420..560], false), [4..5]);
+        assert_eq!(early(450, &[900..901], false), []);
+        let left = |taken: &[Range<u64>]| left_of(0..10, taken).collect::<Vec<_>>();
+        assert_eq!(left(&[0..2, 4..6]), [2..4, 6..10]);
+        assert_eq!(left(&[1..10]), [0..1]);
+        assert_eq!(left(&[]), [0..10]);
+        assert_eq!(left(&early(950, &[], false)), []);
     }
 }

@@ -65,8 +65,11 @@ impl<'a> Pipeline<'a> {
         progress: &'a Progress,
     ) -> Self {
         let piece_len = options.chunk_len;
-        let sequencer =
+        let mut sequencer =
             Sequencer::new(piece_len, writer.is_some(), sources.iter().map(|source| source.content_count()));
+        if plan.has_hot_set() {
+            sequencer.begin_hot();
+        }
         let jobs = u64::try_from(options.jobs).unwrap_or(1);
         Self {
             sources,
@@ -256,7 +259,7 @@ mod tests {
     use std::sync::mpsc::{RecvTimeoutError, channel};
     use std::time::Duration;
 
-    use sealift_store::contents::tasks::Item;
+    use sealift_store::contents::tasks::{Item, Part};
 
     use super::*;
     use crate::{Identity, pack::PackOptions};
@@ -270,7 +273,7 @@ mod tests {
                 Identity { name: "os".into(), version: 1, created: 0, expires: None, compatible: Vec::new() };
             let options = PackOptions::new(identity);
             // There is no such source.
-            let plan = Plan::new(vec![Item { source: 7, content: 0, len: 1 }], 0, options.chunk_len);
+            let plan = Plan::new(vec![Part::whole(Item { source: 7, content: 0, len: 1 }, 1)], 0, options.chunk_len);
             let progress = Progress::default();
             let _ = Pipeline::new(&[], plan, None, &options, &progress).run(3);
         });

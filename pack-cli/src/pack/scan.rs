@@ -56,8 +56,8 @@ pub(super) struct SmallObject {
 /// A piece of a content.
 pub(super) struct LargePiece {
     pub(super) item: Item,
+    pub(super) number: u64,
     pub(super) len: u64,
-    pub(super) is_last: bool,
     pub(super) chaining_value: [u8; 32],
     pub(super) block_hashes: Vec<[u8; 32]>,
     /// Present if requested.
@@ -159,11 +159,11 @@ fn scan_piece(
     let is_code = number == 0 && bytes.starts_with(ELF);
     let kept = close_up(bytes, start, &holes);
     data.truncate(kept);
-    let (len, is_last) = (end - start, end == item.len);
+    let len = end - start;
     Ok(Scanned::Piece(Box::new(LargePiece {
         item,
+        number,
         len,
-        is_last,
         chaining_value,
         block_hashes,
         sha512,

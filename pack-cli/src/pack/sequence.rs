@@ -1,6 +1,6 @@
 //! Turns scanned contents, in access order, into chunks: finds equal objects and chooses where chunks end.
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 use std::ops::Range;
 use std::sync::Arc;
 
@@ -51,6 +51,7 @@ pub(super) struct ChunkJob {
 /// Accepts scanned contents in access order.
 pub(super) struct Sequencer {
     chunk_len: usize,
+    piece_len: u64,
     /// Whether the data becomes chunks.
     keeps: bool,
     objects: Vec<PackedObject>,
@@ -60,8 +61,11 @@ pub(super) struct Sequencer {
     xattrs: Vec<(Item, Xattrs)>,
     pending: Vec<Pending>,
     pending_len: usize,
-    large: Option<LargeState>,
+    /// The large contents of which some pieces have arrived.
+    large: HashMap<(usize, u32), LargeState>,
     next_job: usize,
+    /// Whether what comes belongs to the hot set.
+    is_hot: bool,
     /// Jobs before the end of the hot set.
     landmark: Option<usize>,
 }
@@ -80,8 +84,27 @@ struct LargeState {
     sha512: Option<FileHasher>,
     holes: Vec<Extent>,
     is_code: bool,
+    /// The pieces from the first one on, without a gap.
     pieces: Vec<(Option<usize>, [u8; 32])>,
+    /// Pieces behind a gap, with their jobs: what is read first of a file need not be its start.
+    ahead: BTreeMap<u64, (Option<usize>, LargePiece)>,
     last_job: Option<usize>,
+}
+
+impl LargeState {
+    /// Appends the pieces that are next.
+    fn catch_up(&mut self) {
+        while let Some((job, piece)) = self.ahead.remove(&num::wide(self.pieces.len())) {
+            update_verity(&mut self.verity, &piece);
+            match (&mut self.sha512, &piece.sha512) {
+                (Some(hasher), Some(next)) => hasher.append(next),
+                (first, next) => *first = next.clone(),
+            }
+            append_holes(&mut self.holes, &piece.holes);
+            self.is_code |= piece.is_code;
+            self.pieces.push((job, piece.chaining_value));
+        }
+    }
 }
 
 /// The result of [`Sequencer::finish`].
@@ -99,6 +122,7 @@ impl Sequencer {
         let unseen = |count| vec![None; count];
         Self {
             chunk_len: usize::try_from(chunk_len).unwrap_or(usize::MAX / 4),
+            piece_len: chunk_len,
             keeps,
             objects: Vec::new(),
             by_id: HashMap::new(),
@@ -106,8 +130,9 @@ impl Sequencer {
             xattrs: Vec::new(),
             pending: Vec::new(),
             pending_len: 0,
-            large: None,
+            large: HashMap::new(),
             next_job: 0,
+            is_hot: false,
             landmark: None,
         }
     }
@@ -129,7 +154,13 @@ impl Sequencer {
                     jobs.push(self.end_group(cut));
                 }
             }
-            Scanned::Piece(piece) => jobs.extend(self.take_piece(*piece)?),
+            Scanned::Piece(piece) => {
+                if self.is_hot {
+                    // What is read before this piece lies before it.
+                    self.flush(jobs);
+                }
+                jobs.extend(self.take_piece(*piece)?);
+            }
         }
         Ok(())
     }
@@ -141,8 +172,14 @@ impl Sequencer {
         }
     }
 
+    /// Begins the hot set.
+    pub(super) fn begin_hot(&mut self) {
+        self.is_hot = true;
+    }
+
     /// Marks the end of the hot set; the caller must have flushed pending objects.
     pub(super) fn mark_hot_end(&mut self) {
+        self.is_hot = false;
         self.landmark = Some(self.next_job);
     }
 
@@ -169,32 +206,27 @@ impl Sequencer {
         Ok(())
     }
 
-    fn take_piece(&mut self, piece: LargePiece) -> Result<Option<ChunkJob>, Error> {
-        let state = self.large.get_or_insert_default();
-        update_verity(&mut state.verity, &piece);
-        match (&mut state.sha512, &piece.sha512) {
-            (Some(hasher), Some(next)) => hasher.append(next),
-            (first, next) => *first = next.clone(),
-        }
-        append_holes(&mut state.holes, &piece.holes);
-        state.is_code |= piece.is_code;
-        let job = (self.keeps && !piece.data.is_empty()).then_some(self.next_job);
+    fn take_piece(&mut self, mut piece: LargePiece) -> Result<Option<ChunkJob>, Error> {
+        let item = piece.item;
+        self.take_xattrs(item, std::mem::take(&mut piece.xattrs));
+        let data = piece.data.take();
+        let job = (self.keeps && !data.is_empty()).then_some(self.next_job);
+        let state = self.large.entry((item.source, item.content)).or_default();
         let after = state.last_job;
         state.last_job = job.or(after);
-        state.pieces.push((job, piece.chaining_value));
-        self.take_xattrs(piece.item, piece.xattrs);
-        if piece.is_last {
-            self.end_large(piece.item)?;
+        state.ahead.insert(piece.number, (job, piece));
+        state.catch_up();
+        if num::wide(state.pieces.len()) == item.pieces(self.piece_len) {
+            self.end_large(item)?;
         }
         let Some(number) = job else { return Ok(None) };
         self.next_job += 1;
-        let len = piece.data.len();
-        let parts = vec![(Arc::new(piece.data), 0..len)];
-        Ok(Some(ChunkJob { number, parts, len, objects: Vec::new(), after }))
+        let len = data.len();
+        Ok(Some(ChunkJob { number, parts: vec![(Arc::new(data), 0..len)], len, objects: Vec::new(), after }))
     }
 
     fn end_large(&mut self, item: Item) -> Result<(), Error> {
-        let Some(state) = self.large.take() else { return Ok(()) };
+        let Some(state) = self.large.remove(&(item.source, item.content)) else { return Ok(()) };
         let values: Vec<[u8; 32]> = state.pieces.iter().map(|(_, value)| *value).collect();
         let (object, _) = self.intern(PackedObject {
             // A large content has at least two pieces.

@@ -55,3 +55,69 @@ fn a_bundle_without_an_order_is_refused() {
     let (status, said) = desk.run(desk.command("order export d.sealift"));
     assert_eq!(status, Some(4), "{said}");
 }
+
+/// Bytes that cannot be compressed.
+fn noise(seed: u8, len: usize) -> Vec<u8> {
+    let mut bytes = vec![0; len];
+    blake3::Hasher::new().update(&[seed]).finalize_xof().fill(&mut bytes);
+    bytes
+}
+
+/// A tree with a file of sixteen pieces, of which the profile names three, and another one that it names whole.
+fn with_ranges() -> Desk {
+    let desk = Desk::new();
+    desk.write("tree/a/large", noise(1, 1 << 20));
+    desk.write("tree/b/other", noise(2, 200_000));
+    desk.write("tree/c/small", "small");
+    desk.write("tree/z", "not named");
+    desk.write("profile", "# sealift order 1\nc/small\na/large\t600000-600001,0-10,131072-131073\nb/other\n");
+    desk.good("pack tree -o 1.sealift --name os --bundle-version 1 --chunk-size 64KiB --order profile");
+    desk
+}
+
+const WHOLE_PIECES: &str = "# sealift order 1\nc/small\na/large\t0-65535,131072-196607,589824-655359\nb/other\n";
+
+#[test]
+fn the_ranges_of_a_large_file_are_early_and_kept() {
+    let desk = with_ranges();
+    assert_eq!(desk.good("order export 1.sealift"), WHOLE_PIECES);
+    let mut changed = noise(1, 1 << 20);
+    changed[600_000] ^= 1;
+    desk.write("tree/a/large", changed);
+    desk.good("pack tree -o 2.sealift --name os --bundle-version 2 --chunk-size 64KiB --order-from 1.sealift");
+    assert_eq!(desk.good("order export 2.sealift"), WHOLE_PIECES);
+    // Of other chunks, those that have the ranges.
+    desk.good("pack tree -o 3.sealift --name os --bundle-version 3 --chunk-size 256KiB --order-from 1.sealift");
+    let wide = WHOLE_PIECES.replace("0-65535,131072-196607,589824-655359", "0-262143,524288-786431");
+    assert_eq!(desk.good("order export 3.sealift"), wide);
+}
+
+#[test]
+fn what_lies_in_two_places_is_read_as_any_other() {
+    let desk = with_ranges();
+    desk.good("verify 1.sealift --deep --allow-unsigned");
+    desk.good("unpack 1.sealift target --allow-unsigned --state state");
+    assert_eq!(std::fs::read(desk.path("target/a/large")).unwrap(), noise(1, 1 << 20));
+    let report: serde_json::Value =
+        serde_json::from_str(&desk.good("simulate 1.sealift --profile profile --device hdd --json")).unwrap();
+    assert_eq!(report["orders"][0]["seeks"], 0);
+    let read = report["orders"][0]["read_bytes"].as_u64().unwrap();
+    assert!((3 * 65536 + 200_000..500_000).contains(&read), "{read}");
+}
+
+#[test]
+fn equal_trees_give_equal_bundles_whatever_the_number_of_threads() {
+    let desk = with_ranges();
+    let mut bundles = ["1", "5"].map(|jobs| {
+        let line = format!("pack tree -o j{jobs} --name os --chunk-size 64KiB --order profile --jobs {jobs}");
+        let (status, said) = desk.run({
+            let mut command = desk.command(&line);
+            command.env("SOURCE_DATE_EPOCH", "1700000000");
+            command
+        });
+        assert_eq!(status, Some(0), "{said}");
+        std::fs::read(desk.path(&format!("j{jobs}"))).unwrap()
+    });
+    let [one, five] = &mut bundles;
+    assert!(one == five);
+}

@@ -19,7 +19,7 @@ pub use commits::{CommitRef, HashedCommits};
 pub(crate) use index::index_of;
 pub use index::{add_to_index, index_by_reading, row};
 pub use ostree::Commits;
-use tasks::{Item, Plan, Task};
+use tasks::{Item, Part, Plan, Task};
 
 /// What to read of a content.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
@@ -101,7 +101,8 @@ pub fn find(
         }
         items.retain(|item| found[at(item.content)].id.is_none());
     }
-    let state = State { plan: Plan::new(items, 0, PIECE_LEN), found, pieces: Vec::new(), failed: None };
+    let parts = items.into_iter().map(|item| Part::whole(item, PIECE_LEN)).collect();
+    let state = State { plan: Plan::new(parts, 0, PIECE_LEN), found, pieces: Vec::new(), failed: None };
     let run = Run { source, wanted, progress, state: Mutex::new(state) };
     team(jobs.min(num::size(files)), || run.work());
     run.state.into_inner().finish()

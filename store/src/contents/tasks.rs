@@ -1,5 +1,7 @@
 //! Plans which contents are read, in which order, and in which tasks.
 
+use std::ops::Range;
+
 /// A content of one of the sources.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Item {
@@ -9,6 +11,31 @@ pub struct Item {
     pub content: u32,
     /// The content's length in bytes.
     pub len: u64,
+}
+
+/// What is read of a content before the next one.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Part {
+    /// The content.
+    pub item: Item,
+    /// The numbers of its pieces; a content of at most one piece is read whole.
+    pub pieces: Range<u64>,
+}
+
+impl Part {
+    /// Returns the part that is all of a content.
+    #[must_use]
+    pub fn whole(item: Item, piece_len: u64) -> Self {
+        Self { item, pieces: 0..item.pieces(piece_len) }
+    }
+}
+
+impl Item {
+    /// Returns the number of its pieces.
+    #[must_use]
+    pub fn pieces(&self, piece_len: u64) -> u64 {
+        self.len.div_ceil(piece_len).max(1)
+    }
 }
 
 /// The work of one thread.
@@ -38,50 +65,57 @@ impl Task {
 /// The maximum number of files in a batch: enough to be worth a lock, few enough to spread over the threads.
 const BATCH_FILES: usize = 128;
 
-/// Hands out the tasks of a list of items one by one.
+/// Hands out the tasks of a list of contents one by one.
 #[derive(Debug)]
 pub struct Plan {
-    items: Vec<Item>,
+    parts: Vec<Part>,
     piece_len: u64,
-    /// The number of items in the hot set.
+    /// The number of parts in the hot set.
     hot_end: usize,
-    next_item: usize,
-    next_piece: u64,
+    next_part: usize,
+    /// How many pieces of the next part were handed out.
+    given: u64,
 }
 
 impl Plan {
-    /// Plans to read `items` in this order, splitting those longer than `piece_len` into pieces. No task has items from both sides of `hot_end`.
+    /// Plans to read `parts` in this order, splitting contents longer than `piece_len` into pieces. No task has contents from both sides of `hot_end`.
     #[must_use]
-    pub fn new(items: Vec<Item>, hot_end: usize, piece_len: u64) -> Self {
-        Self { items, piece_len, hot_end, next_item: 0, next_piece: 0 }
+    pub fn new(parts: Vec<Part>, hot_end: usize, piece_len: u64) -> Self {
+        Self { parts, piece_len, hot_end, next_part: 0, given: 0 }
+    }
+
+    /// Returns whether it begins with a hot set.
+    #[must_use]
+    pub fn has_hot_set(&self) -> bool {
+        self.hot_end > 0
     }
 
     /// Returns the next task, and whether the hot set ends before it.
     pub fn next_task(&mut self) -> Option<(Task, bool)> {
-        let first = *self.items.get(self.next_item)?;
-        let at_hot_end = self.next_item == self.hot_end && self.hot_end > 0 && self.next_piece == 0;
+        let Part { item: first, pieces } = self.parts.get(self.next_part)?.clone();
+        let at_hot_end = self.next_part == self.hot_end && self.hot_end > 0 && self.given == 0;
         if first.len > self.piece_len {
-            let number = self.next_piece;
-            self.next_piece += 1;
-            if self.next_piece * self.piece_len >= first.len {
-                self.next_piece = 0;
-                self.next_item += 1;
+            let number = pieces.start + self.given;
+            self.given += 1;
+            if number + 1 >= pieces.end {
+                self.given = 0;
+                self.next_part += 1;
             }
             return Some((Task::Piece { item: first, number }, at_hot_end));
         }
-        let limit = if self.next_item < self.hot_end { self.hot_end } else { self.items.len() };
+        let limit = if self.next_part < self.hot_end { self.hot_end } else { self.parts.len() };
         let mut len = 0;
-        let batch: Vec<Item> = self.items[self.next_item..limit]
+        let batch: Vec<Item> = self.parts[self.next_part..limit]
             .iter()
+            .map(|part| part.item)
             .take(BATCH_FILES)
             .take_while(|item| {
                 let fits = item.len <= self.piece_len && (len == 0 || len + item.len <= self.piece_len);
                 len += item.len;
                 fits
             })
-            .copied()
             .collect();
-        self.next_item += batch.len();
+        self.next_part += batch.len();
         Some((Task::Batch(batch), at_hot_end))
     }
 }
@@ -90,9 +124,12 @@ impl Plan {
 mod tests {
     use super::*;
 
-    fn tasks(lens: &[u64], hot_end: usize) -> Vec<(String, bool)> {
-        let items = (0..).zip(lens).map(|(content, len)| Item { source: 0, content, len: *len }).collect();
-        let mut plan = Plan::new(items, hot_end, 100);
+    fn item(content: u32, len: u64) -> Item {
+        Item { source: 0, content, len }
+    }
+
+    fn tasks(parts: Vec<Part>, hot_end: usize) -> Vec<(String, bool)> {
+        let mut plan = Plan::new(parts, hot_end, 100);
         std::iter::from_fn(|| plan.next_task())
             .map(|(task, hot_end)| match task {
                 Task::Batch(items) => (format!("{:?}", items.iter().map(|i| i.content).collect::<Vec<_>>()), hot_end),
@@ -101,15 +138,30 @@ mod tests {
             .collect()
     }
 
+    fn whole(lens: &[u64]) -> Vec<Part> {
+        (0..).zip(lens).map(|(content, len)| Part::whole(item(content, *len), 100)).collect()
+    }
+
     #[test]
     fn small_ones_together_and_large_ones_in_pieces() {
-        let found: Vec<String> = tasks(&[50, 50, 1, 0, 201, 100, 101], 0).into_iter().map(|task| task.0).collect();
+        let found: Vec<String> =
+            tasks(whole(&[50, 50, 1, 0, 201, 100, 101]), 0).into_iter().map(|task| task.0).collect();
         assert_eq!(found, ["[0, 1]", "[2, 3]", "4.0", "4.1", "4.2", "[5]", "6.0", "6.1"]);
     }
 
     #[test]
     fn the_hot_set_ends_a_batch() {
-        let found = tasks(&[10, 10, 10, 10], 2);
+        let found = tasks(whole(&[10, 10, 10, 10]), 2);
         assert_eq!(found, [("[0, 1]".into(), false), ("[2, 3]".into(), true)]);
+    }
+
+    #[test]
+    fn a_large_one_may_be_read_in_parts() {
+        let part = |pieces| Part { item: item(7, 950), pieces };
+        let parts = vec![part(4..6), Part::whole(item(1, 10), 100), part(0..1), part(8..10)];
+        let found: Vec<_> = tasks(parts, 2);
+        let named: Vec<&str> = found.iter().map(|(name, _)| &name[..]).collect();
+        assert_eq!(named, ["7.4", "7.5", "[1]", "7.0", "7.8", "7.9"]);
+        assert_eq!(found.iter().position(|(_, at_hot_end)| *at_hot_end), Some(3));
     }
 }

@@ -25,8 +25,8 @@ use super::estimate::{DeltaEstimate, Estimate, nanos, scaled, spread};
 use super::sequence::{PackedObject, Sequenced};
 use super::writer::ChunkWriter;
 use super::{
-    DeltaStats, OrderStats, Ordered, Output, PackOptions, PackRef, PackStats, Prologue, PrologueBases, Signer, Spool,
-    images, pipeline,
+    AccessOrder, DeltaStats, OrderStats, Ordered, Output, PackOptions, PackRef, PackStats, Prologue, PrologueBases,
+    Signer, Spool, images, pipeline,
 };
 use crate::Phase;
 use crate::order::OrderProfile;
@@ -89,9 +89,9 @@ impl<'a> Prepared<'a> {
     fn new(refs: &[PackRef<'a>], target: DeltaFor, options: &PackOptions, progress: &Progress) -> Result<Self, Error> {
         let ordered = Ordered::new(refs, options, target.order().as_ref())?;
         let read = ordered.size();
-        let Ordered { refs, sources, items, hot_end, order } = ordered;
+        let Ordered { refs, sources, order: AccessOrder { parts, hot_end, stats: order } } = ordered;
         progress.enter(Phase::Packing, read.1, read.0);
-        let plan = Plan::new(items, hot_end, options.chunk_len);
+        let plan = Plan::new(parts, hot_end, options.chunk_len);
         let packed = pipeline::Pipeline::new(&sources, plan, None, options, progress);
         let (packed, _) = packed.run(options.jobs.max(1))?;
         let (index, packed_rows) = build_index(&refs, &packed)?;
