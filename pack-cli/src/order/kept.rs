@@ -1,6 +1,6 @@
 //! The order that a bundle is laid out by: what lies before its landmark.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::ops::Range;
 
 use sealift_format::{Bundle, Chunk, Holds, InodeKind, Object, Row};
@@ -25,19 +25,19 @@ impl OrderProfile {
             }
         }
         let mut paths: HashMap<Row<Object>, Vec<Vec<u8>>> = found.iter().map(|(object, _)| (*object, vec![])).collect();
+        let mut known = HashSet::new();
         for entry in entries(bundle) {
-            if let InodeKind::Regular(object) = entry.inode.kind
-                && let Some(paths) = paths.get_mut(&object)
-            {
-                paths.push(entry.path());
-            }
+            let InodeKind::Regular(object) = entry.inode.kind else { continue };
+            let path = entry.path();
+            paths.entry(object).and_modify(|paths| paths.push(path.clone()));
+            known.insert(path);
         }
         let named = |(object, range): (Row<Object>, Option<Range<u64>>)| {
             let ranges: Vec<_> = range.into_iter().collect();
             let paths = paths.get(&object).into_iter().flatten();
             paths.map(|path| OrderEntry { path: path.clone(), ranges: ranges.clone() }).collect::<Vec<_>>()
         };
-        Some(Self::new(found.into_iter().flat_map(named).collect()))
+        Some(Self::new(found.into_iter().flat_map(named).collect()).of_files(known))
     }
 }
 

@@ -1,5 +1,6 @@
 //! The profile: a text file with a path a line, in the order of first use.
 
+use std::collections::HashSet;
 use std::fmt::Write as _;
 use std::ops::Range;
 use std::path::Path;
@@ -20,6 +21,8 @@ pub struct OrderProfile {
     entries: Vec<OrderEntry>,
     /// Whether the paths were written by hand or by another program: a path may then be written as `ls` shows it, or as it is.
     is_list: bool,
+    /// All files of the bundle that has this order, if it is one's: what is not among them is new, and may have another's place.
+    known: HashSet<Vec<u8>>,
 }
 
 /// A file of a profile.
@@ -50,7 +53,7 @@ impl OrderProfile {
         });
         placed.sort_by_key(|(place, _)| *place);
         let tidy = |(_, OrderEntry { path, ranges })| OrderEntry { path, ranges: united(ranges) };
-        Self { entries: placed.into_iter().map(tidy).collect(), is_list: false }
+        Self { entries: placed.into_iter().map(tidy).collect(), is_list: false, known: HashSet::new() }
     }
 
     /// Parses a profile, or a plain list of paths. Empty lines and lines that begin with `#` are skipped, and a leading `/` or `./` is dropped.
@@ -93,6 +96,16 @@ impl OrderProfile {
             text.push('\n');
         }
         text
+    }
+
+    /// Makes it the order of a bundle that has these files.
+    pub(super) fn of_files(self, known: HashSet<Vec<u8>>) -> Self {
+        Self { known, ..self }
+    }
+
+    /// Returns the files of the bundle that has this order; none if it is no bundle's.
+    pub(crate) fn known(&self) -> &HashSet<Vec<u8>> {
+        &self.known
     }
 
     /// Returns what the path of an entry may mean: one name in a profile, and in a plain list also what the path is if it is escaped.

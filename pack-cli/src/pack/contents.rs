@@ -75,7 +75,8 @@ pub(super) fn build_layout(
         holes_of(&mut layout, object, from)?;
     }
     if hot_set {
-        layout.landmark = Some(landmark(packed, &writer.chunk_of_job));
+        let jobs = packed.landmark.unwrap_or(writer.chunk_of_job.len());
+        layout.landmark = Some(landmark(&writer.chunk_of_job[..jobs]).unwrap_or(0));
     }
     debug_assert!(layout.chunks.iter().all(|chunk| chunk.holds != Holds::Group(0..0)), "groups have objects");
     Ok((layout, writer.spool))
@@ -94,8 +95,7 @@ pub(super) fn holes_of(layout: &mut Layout, object: Row<Object>, from: &PackedOb
     Ok(())
 }
 
-/// Returns the number of chunks of the jobs before the end of the hot set.
-fn landmark(packed: &Sequenced, chunk_of_job: &[Row<Chunk>]) -> u32 {
-    let jobs = packed.landmark.unwrap_or(chunk_of_job.len());
-    chunk_of_job.iter().take(jobs).map(|chunk| chunk.number() + 1).max().unwrap_or(0)
+/// Returns how many of the first chunks hold the jobs of the hot set; `None` without jobs.
+pub(super) fn landmark(hot_jobs: &[Row<Chunk>]) -> Option<u32> {
+    hot_jobs.iter().map(|chunk| chunk.number() + 1).max()
 }

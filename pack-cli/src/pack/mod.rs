@@ -13,6 +13,7 @@ mod image_wish;
 #[cfg_attr(not(feature = "composefs"), path = "no_images.rs")]
 mod images;
 mod limits;
+mod names;
 mod order;
 mod pipeline;
 pub(crate) mod scan;

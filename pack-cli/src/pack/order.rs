@@ -8,6 +8,7 @@ use sealift_store::NodeKind;
 use sealift_store::contents::tasks::{Item, Part};
 use sealift_store::source::Source;
 
+use super::names::{likeness, skeleton};
 use crate::order::{OrderProfile, united};
 
 /// How much of a profile matched.
@@ -103,20 +104,52 @@ fn find<'a>(sources: &[&Source], profile: &'a OrderProfile) -> Found<'a> {
     let mut hot: Vec<Hot<'_>> = Vec::new();
     let mut is_hot: Vec<Vec<bool>> = sources.iter().map(|s| vec![false; s.content_count()]).collect();
     let mut matched = vec![false; profile.entries().len()];
+    let mut new = Vec::new();
+    let mut take = |(source, content): (usize, u32), rank: usize, matched: &mut [bool]| {
+        matched[rank] = true;
+        if !std::mem::replace(&mut is_hot[source][num::at(content)], true) {
+            let item = Item { source, content, len: sources[source].content_len(content) };
+            hot.push(Hot { rank, item, ranges: &profile.entries()[rank].ranges });
+        }
+    };
     for (source, from) in sources.iter().enumerate() {
-        for_each_path(from, |path, content| {
-            let Some(&rank) = ranks.get(path) else { return };
-            matched[rank] = true;
-            let seen = &mut is_hot[source][num::at(content)];
-            if !std::mem::replace(seen, true) {
-                let item = Item { source, content, len: from.content_len(content) };
-                hot.push(Hot { rank, item, ranges: &profile.entries()[rank].ranges });
-            }
+        for_each_path(from, |path, content| match ranks.get(path) {
+            Some(&rank) => take((source, content), rank, &mut matched),
+            None if profile.known().is_empty() || profile.known().contains(path) => {}
+            None => new.push(((source, content), path.to_owned())),
         });
+    }
+    let successors = Successors::new(profile, &matched);
+    for (file, path) in new {
+        successors.rank_of(&path).into_iter().for_each(|rank| take(file, rank, &mut matched));
     }
     hot.sort_by_key(|hot| (hot.rank, hot.item.source, hot.item.content));
     let matched = matched.into_iter().filter(|found| *found).count();
     Found { hot, stats: OrderStats { paths: profile.entries().len(), matched } }
+}
+
+/// The files of a profile that are gone: a new one whose path differs from such a path in what looks like a version has its place.
+struct Successors<'a> {
+    profile: &'a OrderProfile,
+    gone: HashMap<Vec<u8>, Vec<usize>>,
+}
+
+impl<'a> Successors<'a> {
+    fn new(profile: &'a OrderProfile, matched: &[bool]) -> Self {
+        let mut gone: HashMap<_, Vec<usize>> = HashMap::new();
+        for (rank, entry) in profile.entries().iter().enumerate().filter(|(rank, _)| !matched[*rank]) {
+            gone.entry(skeleton(&entry.path)).or_default().push(rank);
+        }
+        Self { profile, gone }
+    }
+
+    /// Returns the rank of the file that this one has the place of: the most alike.
+    fn rank_of(&self, path: &[u8]) -> Option<usize> {
+        let ranks = self.gone.get(&skeleton(path))?;
+        let alike = |rank: &usize| likeness(&self.profile.entries()[*rank].path, path);
+        // The first of equals.
+        ranks.iter().rev().copied().max_by_key(alike)
+    }
 }
 
 pub(super) fn for_each_path(source: &Source, mut visit: impl FnMut(&[u8], u32)) {

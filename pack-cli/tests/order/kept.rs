@@ -1,5 +1,8 @@
 //! The order of a bundle, taken from it and kept by the next.
 
+use sealift::order::OrderProfile;
+use sealift::{Input, Limits, Opened};
+
 use crate::desk::Desk;
 
 /// A tree of twenty files that differ, packed by a profile of seven of them.
@@ -120,4 +123,75 @@ fn equal_trees_give_equal_bundles_whatever_the_number_of_threads() {
     });
     let [one, five] = &mut bundles;
     assert!(one == five);
+}
+
+#[test]
+fn a_file_of_a_new_version_has_the_place_of_the_old_one() {
+    let desk = Desk::new();
+    for (name, content) in
+        [("lib/libz.so.1.2", "z"), ("lib/liba.so.4", "a"), ("app-1.0/main", "main"), ("unread-1", "u")]
+    {
+        desk.write(&format!("tree/{name}"), content);
+    }
+    desk.write("profile", "lib/libz.so.1.2\napp-1.0/main\nlib/liba.so.4\n");
+    desk.good("pack tree -o 1.sealift --name os --bundle-version 1 --order profile");
+    std::fs::rename(desk.path("tree/lib/libz.so.1.2"), desk.path("tree/lib/libz.so.1.10")).unwrap();
+    std::fs::rename(desk.path("tree/app-1.0"), desk.path("tree/app-1.1")).unwrap();
+    std::fs::remove_file(desk.path("tree/lib/liba.so.4")).unwrap();
+    desk.write("tree/app-1.1/main", "new");
+    desk.write("tree/app-1.1/extra", "is like none");
+    desk.write("tree/unread-2", "is like one that is not read first");
+    let said = desk.good("pack tree -o 2.sealift --name os --bundle-version 2 --order-from 1.sealift");
+    assert!(said.contains("found 2 of the 3 paths"), "{said}");
+    assert_eq!(desk.good("order export 2.sealift"), "# sealift order 1\nlib/libz.so.1.10\napp-1.1/main\n");
+    // A list by hand means the names that it has.
+    let said = desk.good("pack tree -o 3.sealift --name os --bundle-version 3 --order profile");
+    assert!(said.contains("found 0 of the 3 paths"), "{said}");
+}
+
+/// Returns the order of what a delta brings before its landmark.
+fn order_of(desk: &Desk, delta: &str, base: &str) -> String {
+    let open = |name: &str| Input::open(&desk.path(name)).unwrap().open_any(Limits::default()).unwrap();
+    let (Opened::Delta(delta), Opened::Whole(base)) = (open(delta), open(base)) else {
+        panic!("they are other bundles")
+    };
+    let whole = delta.complete(&[&base.index]).unwrap();
+    OrderProfile::of_bundle(&whole).map_or_else(String::new, |profile| profile.to_text())
+}
+
+#[test]
+fn a_delta_has_what_is_read_first_before_all_else() {
+    let desk = packed();
+    for file in ["dir0/file0", "dir0/file18", "dir1/file16", "dir2/file2", "dir2/file17", "dir1/new"] {
+        desk.write(&format!("tree/{file}"), format!("changed {file}"));
+    }
+    let said = desk.good("pack tree -o d.sealift --name os --bundle-version 2 --base 1.sealift --allow-unsigned");
+    assert!(said.contains("found 7 of the 7 paths in the order of the base"), "{said}");
+    let changed = "# sealift order 1\ndir1/file16\ndir0/file18\ndir2/file2\n";
+    assert_eq!(order_of(&desk, "d.sealift", "1.sealift"), changed);
+    desk.write("other", "dir2/file2\ndir0/file0\n");
+    desk.good("pack tree -o e.sealift --name os --bundle-version 2 --base 1.sealift --allow-unsigned --order other");
+    assert_eq!(order_of(&desk, "e.sealift", "1.sealift"), "# sealift order 1\ndir2/file2\ndir0/file0\n");
+    desk.good("pack tree -o plain.sealift --name os --bundle-version 1");
+    desk.write("tree/dir0/file0", "again");
+    desk.good("pack tree -o p.sealift --name os --bundle-version 2 --base plain.sealift --allow-unsigned");
+    assert_eq!(order_of(&desk, "p.sealift", "plain.sealift"), "");
+}
+
+#[test]
+fn a_delta_has_early_ranges_first_and_is_applied_as_any_other() {
+    let desk = with_ranges();
+    let mut changed = noise(1, 1 << 20);
+    changed.iter_mut().step_by(50_000).for_each(|byte| *byte ^= 1);
+    desk.write("tree/a/large", &changed);
+    desk.write("tree/c/small", "changed");
+    desk.write("tree/z", "changed too");
+    let options = "--chunk-size 64KiB --delta-memory 256KiB --base 1.sealift --allow-unsigned";
+    desk.good(&format!("pack tree -o d.sealift --name os --bundle-version 2 {options}"));
+    assert_eq!(order_of(&desk, "d.sealift", "1.sealift"), WHOLE_PIECES.replace("b/other\n", ""));
+    desk.good("verify d.sealift --deep --base 1.sealift --allow-unsigned");
+    desk.good("unpack 1.sealift target --allow-unsigned --state state");
+    desk.good("unpack d.sealift target --update --allow-unsigned --state state");
+    assert!(std::fs::read(desk.path("target/a/large")).unwrap() == changed);
+    assert_eq!(desk.read("target/c/small"), "changed");
 }

@@ -5,9 +5,9 @@ use std::collections::{HashMap, HashSet};
 use sealift_format::num;
 use sealift_format::{BaseObject, InodeKind, Row, Rows};
 
-use super::names::{likeness, skeleton, split};
 use super::{row, similar};
 use crate::pack::PackOptions;
+use crate::pack::names::{likeness, skeleton, split};
 use crate::pack::order::for_each_path;
 use crate::pack::sequence::{PackedObject, Sequenced};
 use crate::{Error, Progress};

@@ -1,5 +1,7 @@
 //! The threads that encode a delta bundle's chunks.
 
+use std::collections::HashMap;
+
 use parking_lot::Mutex;
 use sealift_format::num;
 use sealift_format::{Codec, Row, pieces};
@@ -44,15 +46,16 @@ struct Job {
 
 /// Numbers the chunks. Pieces without data have no job.
 fn number(planned: &[Planned]) -> Vec<Option<Job>> {
-    let (mut next, mut before) = (0, None);
+    let mut next = 0;
+    let mut last: HashMap<Row<PackedObject>, usize> = HashMap::new();
     let mut jobs = Vec::with_capacity(planned.len());
     for chunk in planned {
         let object = chunk.piece.map(|(object, _)| object);
-        let after = before.filter(|(known, _)| object == Some(*known)).map(|(_, job)| job);
+        let after = object.and_then(|object| last.get(&object)).copied();
         let job = (chunk.len > 0).then_some(Job { number: next, after });
         if let Some(job) = job {
             next += 1;
-            before = object.map(|object| (object, job.number));
+            last.extend(object.map(|object| (object, job.number)));
         }
         jobs.push(job);
     }

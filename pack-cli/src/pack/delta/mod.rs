@@ -6,12 +6,11 @@
 mod byte_difference;
 mod choose;
 mod encode;
-mod names;
 mod over_prefix;
 mod plan;
 mod similar;
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 use std::time::{Duration, Instant};
 
 use sealift_format::num::{self, wide};
@@ -20,21 +19,21 @@ use sealift_format::{
 };
 
 use super::compress::Compressor;
-use super::contents::{PackedRows, build_index, holes_of};
+use super::contents::{PackedRows, build_index, holes_of, landmark};
 use super::estimate::{DeltaEstimate, Estimate, nanos, scaled, spread};
 use super::sequence::{PackedObject, Sequenced};
 use super::writer::ChunkWriter;
 use super::{
     AccessOrder, DeltaStats, OrderStats, Ordered, Output, PackOptions, PackRef, PackStats, Prologue, PrologueBases,
-    Signer, Spool, images, pipeline,
+    Signer, Spool, images, order, pipeline,
 };
 use crate::Phase;
 use crate::order::OrderProfile;
 use crate::{Error, Progress};
 use encode::{Encoder, PiecePlace};
-use plan::{Limits, Planned};
+use plan::{Limits, Planned, Wish};
 use sealift_store::base::{Base, Bases};
-use sealift_store::contents::tasks::Plan;
+use sealift_store::contents::tasks::{Part, Plan};
 use sealift_store::source::Source;
 
 /// The default memory for decoding a chunk, in bytes: its prefix, its stored bytes, and its decoded bytes.
@@ -91,6 +90,7 @@ impl<'a> Prepared<'a> {
         let read = ordered.size();
         let Ordered { refs, sources, order: AccessOrder { parts, hot_end, stats: order } } = ordered;
         progress.enter(Phase::Packing, read.1, read.0);
+        let hot = parts[..hot_end].to_vec();
         let plan = Plan::new(parts, hot_end, options.chunk_len);
         let packed = pipeline::Pipeline::new(&sources, plan, None, options, progress);
         let (packed, _) = packed.run(options.jobs.max(1))?;
@@ -115,7 +115,8 @@ impl<'a> Prepared<'a> {
         let carried = Carried::new(&packed_rows, &index, &difference);
         let choice = choose::choose(&sources, &packed, &carried.objects, &bases, options, progress)?;
         let limits = Limits::new(options);
-        let planned = plan::plan(&packed, &carried.objects, &choice, &bases, &limits);
+        let wishes = carried.in_order(&hot, &packed, options.chunk_len);
+        let planned = plan::plan(&packed, &wishes, (&carried.objects, &choice), &bases, &limits);
         Ok(Self { sources, packed, order, read, index, bases, named, difference, carried, limits, planned })
     }
 
@@ -146,7 +147,7 @@ pub fn pack_delta(
     progress: &Progress,
 ) -> Result<PackStats, Error> {
     let prepared = Prepared::new(refs, target, options, progress)?;
-    let mut writer = ChunkWriter::new(Spool::create(output)?, true);
+    let mut writer = ChunkWriter::new(Spool::create(output)?, order::are_pieces_in_order(&prepared.sources));
     let places = prepared.encode(&prepared.planned, &mut writer, options, progress)?;
 
     progress.enter(Phase::Finishing, 0, 0);
@@ -243,6 +244,20 @@ impl Carried {
         objects.sort_unstable();
         Self { objects, of_row }
     }
+
+    /// Returns what is stored, in order: first the parts of the hot set.
+    fn in_order(&self, hot: &[Part], packed: &Sequenced, piece_len: u64) -> Vec<Wish> {
+        let first = hot.iter().filter_map(|Part { item, pieces }| {
+            let object = packed.object_of[item.source][num::at(item.content)];
+            let range = pieces.start * piece_len..item.len.min(pieces.end * piece_len);
+            self.objects.binary_search(&object).is_ok().then_some(Wish { object, range, is_hot: true })
+        });
+        let all = self.objects.iter().map(|object| {
+            let range = 0..row(packed, *object).size;
+            Wish { object: *object, range, is_hot: false }
+        });
+        first.chain(all).collect()
+    }
 }
 
 fn row(packed: &Sequenced, object: Row<PackedObject>) -> &PackedObject {
@@ -261,15 +276,17 @@ fn build_layout(
     for (row, object) in Rows::new(0..u32::MAX).zip(&carried.of_row) {
         row_of[object.at()] = row;
     }
-    let mut pieces: HashMap<Row<PackedObject>, Vec<Piece>> = HashMap::new();
-    // The plan contains pieces in order.
+    let mut pieces: HashMap<Row<PackedObject>, BTreeMap<u64, Piece>> = HashMap::new();
     for (chunk, place) in planned.iter().zip(places) {
-        if let (Some((object, _)), Some(place)) = (chunk.piece, place) {
+        if let (Some((object, number)), Some(place)) = (chunk.piece, place) {
             let chunk = place.job.map(|job| writer.chunk_of_job[job]);
-            pieces.entry(object).or_default().push(Piece { chunk, chaining_value: place.chaining_value });
+            pieces.entry(object).or_default().insert(number, Piece { chunk, chaining_value: place.chaining_value });
         }
     }
+    // The hot set has the first jobs.
+    let hot_jobs = planned.iter().filter(|chunk| chunk.is_hot && chunk.len > 0).count();
     let mut layout = Layout {
+        landmark: landmark(&writer.chunk_of_job[..hot_jobs]),
         grouped: writer.grouped.iter().map(|object| row_of[object.at()]).collect(),
         chunks: writer.chunks,
         ranges: writer.ranges,
@@ -279,7 +296,7 @@ fn build_layout(
         if let Some(own) = pieces.remove(from) {
             let first_piece = num::fit(layout.pieces.len(), "the number of pieces")?;
             layout.large.push(Large { object, first_piece });
-            layout.pieces.extend(own);
+            layout.pieces.extend(own.into_values());
         }
         holes_of(&mut layout, object, row(packed, *from))?;
     }

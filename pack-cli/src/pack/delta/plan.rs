@@ -1,6 +1,7 @@
 //! Groups carried objects into chunks, each with its prefix.
 
 use std::collections::HashSet;
+use std::ops::Range;
 
 use sealift_format::{BaseObject, BaseRange, Row, data_len};
 
@@ -32,6 +33,7 @@ pub(super) struct Planned {
     pub(super) prefix: Vec<BaseRange>,
     /// Whether it contains machine code.
     pub(super) is_code: bool,
+    pub(super) is_hot: bool,
 }
 
 /// log2 of the largest piece: a browser's main library is three or four of them.
@@ -56,34 +58,55 @@ impl Limits {
     }
 }
 
-/// Plans the chunks of the carried objects, in order. `choice` has for each the base objects that resemble it, the best first.
+/// What is stored before the next: a carried object, or a range of it.
+#[derive(Clone, Debug)]
+pub(super) struct Wish {
+    pub(super) object: Row<PackedObject>,
+    /// In bytes. Of a large object, the pieces in which they lie are stored, unless they are already.
+    pub(super) range: Range<u64>,
+    pub(super) is_hot: bool,
+}
+
+/// Plans the chunks of the carried objects, as the wishes have them. `choice` has for each of the carried objects the base objects that resemble it,
+/// the best first.
 pub(super) fn plan(
     packed: &Sequenced,
-    carried: &[Row<PackedObject>],
-    choice: &[Vec<Row<BaseObject>>],
+    wishes: &[Wish],
+    (carried, choice): (&[Row<PackedObject>], &[Vec<Row<BaseObject>>]),
     bases: &Bases,
     limits: &Limits,
 ) -> Vec<Planned> {
     let mut planned: Vec<Planned> = Vec::new();
     let mut open = Group::default();
-    for (object, chosen) in carried.iter().zip(choice) {
-        let from = row(packed, *object);
+    let mut done = HashSet::new();
+    for Wish { object, range, is_hot } in wishes {
+        let (from, is_hot) = (row(packed, *object), *is_hot);
+        if open.chunk.is_hot != is_hot {
+            planned.extend(open.end());
+        }
+        let chosen = carried.binary_search(object).map_or(&[][..], |at| &choice[at][..]);
         let chosen: Vec<BaseSize> =
             chosen.iter().map(|base| (*base, bases.object(*base).map_or(0, |row| row.size))).collect();
         if from.size > limits.piece_len() {
-            planned.extend((0..from.size.div_ceil(limits.piece_len())).map(|number| {
+            if is_hot {
+                // What is read before this one lies before it.
+                planned.extend(open.end());
+            }
+            let numbers = range.start / limits.piece_len()..range.end.div_ceil(limits.piece_len());
+            let numbers = numbers.filter(|number| done.insert((*object, *number)));
+            planned.extend(numbers.map(|number| {
                 let start = number * limits.piece_len();
                 let end = from.size.min(start + limits.piece_len());
                 let len = data_len(&from.holes, start..end);
                 let prefix =
                     chosen.first().and_then(|base| window(*base, (start, end, from.size), limits.prefix_room(len)));
                 let (piece, prefix) = (Some((*object, number)), prefix.into_iter().collect());
-                Planned { objects: Vec::new(), piece, len, prefix, is_code: from.is_code }
+                Planned { objects: Vec::new(), piece, len, prefix, is_code: from.is_code, is_hot }
             }));
             continue;
         }
         let len = data_len(&from.holes, 0..from.size);
-        if len == 0 {
+        if len == 0 || !done.insert((*object, 0)) {
             continue;
         }
         let is_alone = from.is_code && from.size >= CODE_ALONE;
@@ -91,7 +114,7 @@ pub(super) fn plan(
             planned.extend(open.end());
         }
         open.add(*object, (len, from.size), &chosen, limits);
-        open.chunk.is_code = is_alone;
+        (open.chunk.is_code, open.chunk.is_hot) = (is_alone, is_hot);
     }
     planned.extend(open.end());
     planned
