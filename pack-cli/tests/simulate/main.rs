@@ -2,6 +2,7 @@
 #![allow(clippy::unwrap_used, reason = "tests")]
 
 mod desk;
+mod kept;
 mod orders;
 mod pictures;
 mod refusals;
