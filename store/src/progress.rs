@@ -49,6 +49,7 @@ pub struct Progress {
     files: AtomicU64,
     files_total: AtomicU64,
     files_kept: AtomicU64,
+    first_written: AtomicBool,
     cancelled: AtomicBool,
 }
 
@@ -130,6 +131,8 @@ pub struct Snapshot {
     /// Files that need no work, since the target has them: from an interrupted run, or unchanged by an update. They are not in `files_total`, and
     /// stay counted through all phases.
     pub files_kept: u64,
+    /// Whether all is written that the bundle says is read first; stays true through all phases.
+    pub first_written: bool,
 }
 
 impl Snapshot {
@@ -170,8 +173,8 @@ impl Progress {
         self.at(self.phases().present)
     }
 
-    /// Returns all phases that ended since the last call, each as it was at its end, and finally the current state: for observers that must not
-    /// miss a phase, however short.
+    /// Returns all phases that ended since the last call, each as it was at its end, and in between the moment at which all was written that is read
+    /// first; finally the current state: for observers that must not miss any of these, however short.
     #[must_use]
     pub fn moments(&self) -> Vec<Snapshot> {
         let mut phases = self.phases();
@@ -192,6 +195,7 @@ impl Progress {
             files: self.files.load(Ordering::Relaxed),
             files_total: self.files_total.load(Ordering::Relaxed),
             files_kept: self.files_kept.load(Ordering::Relaxed),
+            first_written: self.first_written.load(Ordering::Relaxed),
         }
     }
 
@@ -220,6 +224,16 @@ impl Progress {
     /// Counts files that need no work.
     pub(crate) fn keep(&self, files: u64) {
         self.files_kept.fetch_add(files, Ordering::Relaxed);
+    }
+
+    /// Notes that what is read first is written.
+    pub(crate) fn first_is_written(&self) {
+        let mut phases = self.phases();
+        if !self.first_written.swap(true, Ordering::Relaxed) {
+            tracing::info!("all that is read first is written");
+            let now = self.at(phases.present);
+            phases.ended.push(now);
+        }
     }
 
     /// Checks whether to continue.
@@ -258,6 +272,23 @@ mod tests {
         progress.enter(Phase::Syncing, 0, 0);
         let now = progress.snapshot();
         assert_eq!((now.phase, now.bytes, now.files, now.files_kept), (Phase::Syncing, 0, 0, 3));
+    }
+
+    #[test]
+    fn that_the_first_files_are_written_is_told_once_and_stays_true() {
+        let progress = Progress::default();
+        progress.enter(Phase::Unpacking, 10, 1);
+        progress.add(4, 0);
+        progress.first_is_written();
+        progress.first_is_written();
+        progress.add(6, 1);
+        progress.enter(Phase::Syncing, 0, 0);
+        let seen = |moments: Vec<Snapshot>| {
+            moments.iter().map(|at| (at.phase.word(), at.bytes, at.first_written)).collect::<Vec<_>>()
+        };
+        let all = [("starting", 0, false), ("unpacking", 4, true), ("unpacking", 10, true), ("syncing", 0, true)];
+        assert_eq!(seen(progress.moments()), all);
+        assert_eq!(seen(progress.moments()), [("syncing", 0, true)]);
     }
 
     #[test]

@@ -46,8 +46,8 @@ impl Watch {
         interrupt::enter(progress);
         let view: Box<dyn View + Send> = match mode {
             Mode::Auto | Mode::Bar if std::io::stderr().is_terminal() => Box::new(Bar::new(starting)),
-            Mode::Bar => Box::new(Lines { starting, last: Instant::now() }),
-            Mode::Json => Box::new(Json { last: None }),
+            Mode::Bar => Box::new(Lines { starting, last: Instant::now(), first_written: false }),
+            Mode::Json => Box::new(Json { last: None, first_written: false }),
             Mode::Auto | Mode::None => return Self { end: None },
         };
         let (sender, receiver) = mpsc::channel();
@@ -98,7 +98,7 @@ fn show(mut view: Box<dyn View + Send>, progress: &Progress, end: &mpsc::Receive
     }
 }
 
-/// Tells the view which phases have ended, and returns the current state.
+/// Tells the view which phases have ended and which moments have passed, and returns the current state.
 fn look(view: &mut dyn View, progress: &Progress, start: Instant) -> Snapshot {
     let mut moments = progress.moments();
     let now = moments.pop().unwrap_or_else(|| progress.snapshot());
@@ -107,7 +107,7 @@ fn look(view: &mut dyn View, progress: &Progress, start: Instant) -> Snapshot {
 }
 
 trait View {
-    /// Handles the end of a phase, which may not have been shown.
+    /// Handles the end of a phase, which may not have been shown, or the moment in it at which all that is read first was written.
     fn end_phase(&mut self, _end: Snapshot, _elapsed: Duration) {}
     fn show(&mut self, now: Snapshot, elapsed: Duration);
     fn finish(&mut self, now: Snapshot, elapsed: Duration, outcome: Outcome);
@@ -135,6 +135,8 @@ fn label(phase: Phase, starting: &'static str) -> &'static str {
 /// One JSON object per line: docs/progress.md.
 struct Json {
     last: Option<(Phase, Instant)>,
+    /// Whether a line said that what is read first is written.
+    first_written: bool,
 }
 
 #[derive(Serialize)]
@@ -146,6 +148,8 @@ struct Line {
     files: u64,
     files_total: u64,
     files_kept: u64,
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    first_written: bool,
     seconds: f64,
     #[serde(skip_serializing_if = "Option::is_none")]
     outcome: Option<Outcome>,
@@ -156,9 +160,10 @@ impl Line {
     const VERSION: u8 = 1;
 
     fn write(now: Snapshot, elapsed: Duration, outcome: Option<Outcome>) {
-        let Snapshot { phase, bytes, bytes_total, files, files_total, files_kept, .. } = now;
+        let Snapshot { phase, bytes, bytes_total, files, files_total, files_kept, first_written, .. } = now;
         let (v, phase, seconds) = (Self::VERSION, phase.word(), human::seconds(elapsed));
-        let line = Self { v, phase, bytes, bytes_total, files, files_total, files_kept, seconds, outcome };
+        let line =
+            Self { v, phase, bytes, bytes_total, files, files_total, files_kept, first_written, seconds, outcome };
         // A reader that ignores the progress loses nothing else.
         let _ = writeln!(std::io::stderr(), "{}", serde_json::to_string(&line).unwrap_or_default());
     }
@@ -172,14 +177,14 @@ impl Json {
     fn begin(&mut self, now: Snapshot, elapsed: Duration) {
         if self.last.is_none_or(|(phase, _)| phase != now.phase) {
             let mut first = now;
-            (first.bytes, first.files) = (0, 0);
+            (first.bytes, first.files, first.first_written) = (0, 0, self.first_written);
             self.write(first, elapsed);
         }
     }
 
     fn write(&mut self, now: Snapshot, elapsed: Duration) {
         Line::write(now, elapsed, None);
-        self.last = Some((now.phase, Instant::now()));
+        (self.last, self.first_written) = (Some((now.phase, Instant::now())), now.first_written);
     }
 }
 
@@ -206,9 +211,17 @@ impl View for Json {
 struct Lines {
     starting: &'static str,
     last: Instant,
+    /// Whether it was said that what is read first is written.
+    first_written: bool,
 }
 
 impl View for Lines {
+    fn end_phase(&mut self, end: Snapshot, elapsed: Duration) {
+        if end.first_written && !std::mem::replace(&mut self.first_written, true) {
+            let _ = writeln!(std::io::stderr(), "The files needed first are written, {}", human::duration(elapsed));
+        }
+    }
+
     fn show(&mut self, now: Snapshot, elapsed: Duration) {
         if self.last.elapsed() < Duration::from_secs(5) {
             return;

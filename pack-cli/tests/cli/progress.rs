@@ -141,6 +141,45 @@ fn progress_is_as_its_schema_says() {
 }
 
 #[test]
+fn that_the_files_needed_first_are_written_is_told_when_they_are() {
+    let folder = tempfile::tempdir().unwrap();
+    let folder = folder.path();
+    fs::create_dir(folder.join("tree")).unwrap();
+    let noise = |seed: u8| {
+        let mut bytes = vec![0; 300_000];
+        blake3::Hasher::new().update(&[seed]).finalize_xof().fill(&mut bytes);
+        bytes
+    };
+    for number in 0..20 {
+        fs::write(folder.join(format!("tree/{number}")), noise(number)).unwrap();
+    }
+    fs::write(folder.join("order"), "7\n3\n").unwrap();
+    let trust = ["--allow-unsigned", "--state", "state", "--jobs", "1"];
+    let with = |arguments: &[&'static str]| [arguments, &trust].concat();
+    // Where it is told, how many of the bytes are written.
+    let told = |lines: &[Value]| {
+        let told: Vec<bool> = lines.iter().map(|line| line.get("first_written").is_some()).collect();
+        let first = told.iter().position(|told| *told)?;
+        assert!(told[first..].iter().all(|told| *told), "it stays true: {lines:?}");
+        assert_eq!(lines[first]["phase"], "unpacking");
+        let count = |name: &str| lines[first][name].as_u64().unwrap();
+        Some((count("bytes"), count("bytes_total")))
+    };
+    lines(folder, &["pack", "tree", "-o", "a.sealift", "--name", "a", "--order", "order"], true);
+    let (written, all) = told(&lines(folder, &with(&["unpack", "a.sealift", "target"]), true)).unwrap();
+    assert!(written == 600_000 && all == 6_000_000, "{written} of {all}");
+    fs::write(folder.join("tree/3"), noise(33)).unwrap();
+    fs::write(folder.join("tree/9"), noise(39)).unwrap();
+    let base = ["--base", "a.sealift", "--allow-unsigned"];
+    lines(folder, &[&["pack", "tree", "-o", "d.sealift", "--name", "a"], &base[..]].concat(), true);
+    let (written, all) = told(&lines(folder, &with(&["unpack", "d.sealift", "target", "--update"]), true)).unwrap();
+    assert!((300_000..350_000).contains(&written) && all >= 600_000, "{written} of {all}");
+    lines(folder, &["pack", "tree", "-o", "plain.sealift", "--name", "a"], true);
+    assert_eq!(told(&lines(folder, &with(&["unpack", "plain.sealift", "other"]), true)), None);
+    assert_eq!(told(&lines(folder, &["verify", "a.sealift", "--deep", "--allow-unsigned"], true)), None);
+}
+
+#[test]
 fn what_is_stopped_says_so() {
     let folder = tempfile::tempdir().unwrap();
     let folder = folder.path();

@@ -1,8 +1,10 @@
 //! Hands chunks to threads in the file's order.
 
 use std::fs::File;
+use std::ops::Range;
 use std::os::unix::fs::FileExt as _;
 use std::path::PathBuf;
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 use parking_lot::Mutex;
 
@@ -25,8 +27,17 @@ pub struct ChunkScheduler<'a> {
     path: PathBuf,
     /// Called when a thread fails.
     stop: Option<&'a (dyn Fn() + Sync)>,
+    /// The wanted chunks of the hot set that are not done, if their end is told.
+    hot: Option<Hot>,
     /// Held while a pipe is read, and briefly for a file.
     state: Mutex<FeedState<'a>>,
+}
+
+/// Chunks of the hot set.
+#[derive(Debug)]
+struct Hot {
+    chunks: Range<u32>,
+    left: AtomicUsize,
 }
 
 #[derive(Debug)]
@@ -46,12 +57,25 @@ impl<'a> ChunkScheduler<'a> {
     ) -> Self {
         let (path, file) = (input.path().to_owned(), input.file().and_then(|file| file.try_clone().ok()));
         let state = Mutex::new(FeedState { input, next: 0, failed: None });
-        Self { head, chunks, wanted, progress, file, path, stop: None, state }
+        Self { head, chunks, wanted, progress, file, path, stop: None, hot: None, state }
     }
 
     /// Calls `stop` when a thread fails, so that no other thread waits for its work.
     pub fn stopping(self, stop: &'a (dyn Fn() + Sync)) -> Self {
         Self { stop: Some(stop), ..self }
+    }
+
+    /// Tells the progress when what these chunks hold is written.
+    pub fn telling(self, hot: Option<Range<u32>>) -> Self {
+        let hot = hot.map(|chunks| {
+            let left = self.wanted.iter().filter(|chunk| chunks.contains(&chunk.number())).count();
+            if left == 0 {
+                // The target has it already.
+                self.progress.first_is_written();
+            }
+            Hot { chunks, left: left.into() }
+        });
+        Self { hot, ..self }
     }
 
     /// Runs `work` on the stored bytes of each wanted chunk, on `jobs` threads. Each has its own state, made by `start`.
@@ -80,6 +104,12 @@ impl<'a> ChunkScheduler<'a> {
                     self.progress.check()?;
                     work(&mut own, number, &stored)?;
                     self.progress.add(num::wide(stored.len()), 0);
+                    let is_hot = |hot: &&Hot| hot.chunks.contains(&number.number());
+                    if let Some(hot) = self.hot.as_ref().filter(is_hot)
+                        && hot.left.fetch_sub(1, Ordering::AcqRel) == 1
+                    {
+                        self.progress.first_is_written();
+                    }
                     Ok(true)
                 }
                 None => Ok(false),

@@ -29,6 +29,7 @@ pub struct Delivery<'a> {
     jobs: usize,
     progress: &'a Progress,
     stop: &'a (dyn Fn() + Sync),
+    is_written: bool,
 }
 
 impl<'a> Delivery<'a> {
@@ -39,12 +40,17 @@ impl<'a> Delivery<'a> {
         jobs: usize,
         progress: &'a Progress,
     ) -> Self {
-        Self { bundle, bases, plan, jobs, progress, stop: &|| () }
+        Self { bundle, bases, plan, jobs, progress, stop: &|| (), is_written: false }
     }
 
     /// Calls `stop` when a thread that reads chunks fails, so that no other thread waits for its work.
     pub fn stopping(self, stop: &'a (dyn Fn() + Sync)) -> Self {
         Self { stop, ..self }
+    }
+
+    /// Tells the progress when the hot set is written, unless a part of it may still come from a base.
+    pub fn telling(self, has_base: bool) -> Self {
+        Self { is_written: has_base || self.bases.is_empty(), ..self }
     }
 
     /// Passes each wanted object or piece to `take`, on several threads: first those in chunks, in file order, and then those without data. When
@@ -59,7 +65,8 @@ impl<'a> Delivery<'a> {
         take: impl Fn(&mut S, &Content<'_>) -> Result<(), Error> + Sync,
         finish: impl Fn(&mut S, Row<Object>) -> Result<(), Error> + Sync,
     ) -> Result<(), Error> {
-        let Self { bundle, bases, plan, jobs, progress, stop } = self;
+        let Self { bundle, bases, plan, jobs, progress, stop, is_written } = self;
+        let hot = bundle.layout.hot_chunks().filter(|_| is_written);
         let bare = plan.without_data(bundle.into());
         let missing = missing(plan, &bare);
         let take = |own: &mut S, content: &Content<'_>| {
@@ -68,7 +75,8 @@ impl<'a> Delivery<'a> {
             let was_last = missing.is_some_and(|missing| missing.fetch_sub(1, Ordering::AcqRel) == 1);
             if was_last { finish(own, content.portion.object) } else { Ok(()) }
         };
-        ChunkScheduler::new((&bundle.head, &bundle.layout.chunks), plan.chunks(), input, progress).stopping(stop).run(
+        let chunks = ChunkScheduler::new((&bundle.head, &bundle.layout.chunks), plan.chunks(), input, progress);
+        chunks.stopping(stop).telling(hot).run(
             jobs,
             || (start(), ChunkDecoder::default(), BaseReader::new(bases), Vec::new()),
             |(own, decoder, reader, prefix), number, stored| {

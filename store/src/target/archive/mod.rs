@@ -106,7 +106,7 @@ impl Work<'_> {
             progress,
         )?;
         progress.enter(Phase::Unpacking, plan.stored_bytes(), num::wide(plan.objects().count()));
-        Delivery::new((bundle, bases), plan, jobs, progress).run(
+        Delivery::new((bundle, bases), plan, jobs, progress).telling(false).run(
             input,
             || (),
             |(), content| {

@@ -186,7 +186,9 @@ fn build(builder: &Builder<'_>, input: &mut Input, bases: &Bases, options: &Inst
     let mut hand = WorkerState::default();
     builder.make_directories(&mut hand)?;
     builder.make_large(&mut hand)?;
-    Delivery::new((bundle, bases), &selection.reads, options.jobs, builder.progress).run(
+    // The target has what an update does not bring.
+    let is_update = builder.stage.layout() == StageKind::Files;
+    Delivery::new((bundle, bases), &selection.reads, options.jobs, builder.progress).telling(is_update).run(
         input,
         WorkerState::default,
         |hand, content| builder.take(hand, content),
