@@ -59,6 +59,8 @@ pub struct PackOptions {
     pub level: i32,
     /// Target size of a chunk's decoded data, and the size of pieces: a power of two from 4 KiB to 64 MiB.
     pub chunk_len: u64,
+    /// Target size of a chunk that is read first, if smaller: from 4 KiB. Large files keep pieces of `chunk_len`.
+    pub hot_chunk_len: u64,
     /// Size of the signature area in bytes, at least 64.
     pub signature_room: u32,
     /// For a delta bundle: memory for decoding a chunk, in bytes.
@@ -72,6 +74,8 @@ pub struct PackOptions {
 impl PackOptions {
     /// The default chunk size: small enough to read a single file from, and at the knee of the compression curve (spec/rationale.md, "Chunk size").
     pub const CHUNK_LEN: u64 = 2 << 20;
+    /// The default chunk size of what is read first (spec/rationale.md, "Chunks that are read first").
+    pub const HOT_CHUNK_LEN: u64 = 256 << 10;
     /// The default room for signatures: five of ed25519.
     pub const SIGNATURE_ROOM: u32 = 1024;
     /// The default memory for decoding a chunk of a delta bundle.
@@ -89,6 +93,7 @@ impl PackOptions {
             order: None,
             level: Self::LEVEL,
             chunk_len: Self::CHUNK_LEN,
+            hot_chunk_len: Self::HOT_CHUNK_LEN,
             signature_room: Self::SIGNATURE_ROOM,
             delta_memory: Self::DELTA_MEMORY,
             limits: Limits::default(),
@@ -207,6 +212,12 @@ fn check_options(refs: &[PackRef<'_>], options: &PackOptions) -> Result<(), Erro
         return Err(Error::Usage(format!(
             "a chunk size of {} is not a power of two from 4096 to 67108864",
             options.chunk_len
+        )));
+    }
+    if options.hot_chunk_len < 1 << 12 {
+        return Err(Error::Usage(format!(
+            "a chunk size of {} for what is read first is less than 4096",
+            options.hot_chunk_len
         )));
     }
     images::check(&options.images)?;

@@ -68,7 +68,7 @@ impl<'a> Pipeline<'a> {
         let mut sequencer =
             Sequencer::new(piece_len, writer.is_some(), sources.iter().map(|source| source.content_count()));
         if plan.has_hot_set() {
-            sequencer.begin_hot();
+            sequencer.begin_hot(options.hot_chunk_len);
         }
         let jobs = u64::try_from(options.jobs).unwrap_or(1);
         Self {

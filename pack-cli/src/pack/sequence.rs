@@ -50,7 +50,10 @@ pub(super) struct ChunkJob {
 
 /// Accepts scanned contents in access order.
 pub(super) struct Sequencer {
-    chunk_len: usize,
+    /// Target size of groups.
+    group_len: usize,
+    /// That behind the hot set.
+    usual_len: usize,
     piece_len: u64,
     /// Whether the data becomes chunks.
     keeps: bool,
@@ -121,7 +124,8 @@ impl Sequencer {
     pub(super) fn new(chunk_len: u64, keeps: bool, content_counts: impl Iterator<Item = usize>) -> Self {
         let unseen = |count| vec![None; count];
         Self {
-            chunk_len: usize::try_from(chunk_len).unwrap_or(usize::MAX / 4),
+            group_len: usize::try_from(chunk_len).unwrap_or(usize::MAX / 4),
+            usual_len: usize::try_from(chunk_len).unwrap_or(usize::MAX / 4),
             piece_len: chunk_len,
             keeps,
             objects: Vec::new(),
@@ -149,7 +153,7 @@ impl Sequencer {
                 for object in objects {
                     self.take_small(&data, object)?;
                 }
-                while self.pending_len > self.chunk_len / 2 * 3 {
+                while self.pending_len > self.group_len / 2 * 3 {
                     let cut = self.choose_cut();
                     jobs.push(self.end_group(cut));
                 }
@@ -172,14 +176,16 @@ impl Sequencer {
         }
     }
 
-    /// Begins the hot set.
-    pub(super) fn begin_hot(&mut self) {
+    /// Begins the hot set, whose groups have this target size.
+    pub(super) fn begin_hot(&mut self, group_len: u64) {
+        self.group_len = self.usual_len.min(usize::try_from(group_len).unwrap_or(self.usual_len));
         self.is_hot = true;
     }
 
     /// Marks the end of the hot set; the caller must have flushed pending objects.
     pub(super) fn mark_hot_end(&mut self) {
         self.is_hot = false;
+        self.group_len = self.usual_len;
         self.landmark = Some(self.next_job);
     }
 
@@ -268,11 +274,11 @@ impl Sequencer {
         let mut len = 0;
         let mut best: Option<(&[u8; 32], usize)> = None;
         for (at, pending) in self.pending.iter().enumerate() {
-            if len > self.chunk_len / 2 * 3 {
+            if len > self.group_len / 2 * 3 {
                 break;
             }
             let id = &self.objects[pending.object.at()].id;
-            if len >= self.chunk_len / 2 && best.is_none_or(|(least, _)| id < least) {
+            if len >= self.group_len / 2 && best.is_none_or(|(least, _)| id < least) {
                 best = Some((id, at));
             }
             len += pending.range.len();

@@ -195,3 +195,27 @@ fn a_delta_has_early_ranges_first_and_is_applied_as_any_other() {
     assert!(std::fs::read(desk.path("target/a/large")).unwrap() == changed);
     assert_eq!(desk.read("target/c/small"), "changed");
 }
+
+#[test]
+fn what_is_read_first_lies_in_smaller_chunks() {
+    let desk = Desk::new();
+    for file in 0..40 {
+        desk.write(&format!("tree/file{file:02}"), noise(file, 20_000));
+    }
+    let lines: Vec<String> = (0..20).map(|file| format!("file{file:02}")).collect();
+    desk.write("profile", lines.join("\n"));
+    let chunks = |options: &str| {
+        desk.good(&format!("pack tree -o b.sealift --force --chunk-size 1MiB{options}"));
+        let bundle = Input::open(&desk.path("b.sealift")).unwrap().open_bundle(Limits::default()).unwrap();
+        let lens: Vec<u32> = bundle.layout.chunks.iter().map(|chunk| chunk.len).collect();
+        let hot = usize::try_from(bundle.layout.landmark.unwrap_or(0)).unwrap();
+        (lens[..hot].to_vec(), lens[hot..].to_vec())
+    };
+    assert_eq!(chunks(""), (vec![], vec![800_000]));
+    let (hot, cold) = chunks(" --order profile --order-chunk-size 64KiB");
+    assert!(hot.iter().sum::<u32>() == 400_000 && cold == [400_000], "{hot:?} {cold:?}");
+    assert!(hot.iter().all(|len| *len <= 100_000), "{hot:?}");
+    assert!(hot[..hot.len() - 1].iter().all(|len| *len >= 40_000), "{hot:?}");
+    assert_eq!(chunks(" --order profile --order-chunk-size 4MiB"), (vec![400_000], vec![400_000]));
+    desk.refused("pack tree -o c.sealift --order-chunk-size 4095", "less than 4096");
+}

@@ -126,6 +126,9 @@ pub(crate) struct Pack {
     /// Size of a chunk, the unit of compression and reading, 4KiB to 64MiB [default: 2MiB]
     #[arg(long, value_name = "SIZE", help_heading = "Storage", value_parser = human::parse_size)]
     pub(super) chunk_size: Option<u64>,
+    /// Size of a chunk of what --order or --order-from names, from 4KiB, if less than --chunk-size [default: 256KiB]
+    #[arg(long, value_name = "SIZE", help_heading = "Storage", value_parser = human::parse_size)]
+    pub(super) order_chunk_size: Option<u64>,
     /// Space to reserve for signatures, including later ones; if they need more, sign copies the bundle
     #[arg(long, value_name = "SIZE", default_value = "1KiB", help_heading = "Storage", value_parser = human::parse_size)]
     pub(super) signature_room: u64,
@@ -219,6 +222,7 @@ impl Pack {
             order,
             level: self.level,
             chunk_len: self.chunk_size.unwrap_or(PackOptions::CHUNK_LEN),
+            hot_chunk_len: self.order_chunk_size.unwrap_or(PackOptions::HOT_CHUNK_LEN),
             delta_memory: self.delta_memory,
             signature_room: u32::try_from(self.signature_room).unwrap_or(u32::MAX),
             limits: limits(),
