@@ -4,6 +4,7 @@
 mod adopted;
 mod archives;
 mod clean;
+mod contiguous;
 mod deltas;
 mod desk;
 mod exchanged;
