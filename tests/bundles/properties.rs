@@ -305,6 +305,7 @@ fn pack_options(jobs: usize, chunk_len: u64, order: Option<OrderProfile>) -> Pac
         order,
         level: 1,
         chunk_len,
+        hot_chunk_len: (chunk_len / 4).max(4096),
         signature_room: 64,
         jobs,
         delta_memory: PackOptions::DELTA_MEMORY,
@@ -342,11 +343,15 @@ fn round_trip(items: &[Item], chunk_log2: u32, sizes: &[usize], hot: usize) {
     assert_eq!(seen(&path("backwards")), expected, "the two trees are equal");
 
     let chunk_len = 1 << chunk_log2;
-    let hot_files = files
-        .iter()
-        .rev()
-        .take(hot)
-        .map(|made| OrderEntry { path: made.paths[0].as_os_str().as_bytes().to_vec(), ranges: Vec::new() });
+    // Of every other file, ranges of its third and fifth piece, and the last byte that a file may have.
+    let ranges = |at: u64| match at % 2 {
+        0 => Vec::new(),
+        _ => vec![2 * chunk_len + 5..2 * chunk_len + 6, 4 * chunk_len..5 * chunk_len, u64::MAX / 2 - 1..u64::MAX / 2],
+    };
+    let hot_files = (0..).zip(files.iter().rev().take(hot)).map(|(at, made)| {
+        let path = made.paths[0].as_os_str().as_bytes().to_vec();
+        OrderEntry { path, ranges: ranges(at) }
+    });
     let profile = OrderProfile::new(hot_files.collect());
     assert_eq!(
         OrderProfile::parse(profile.to_text().as_bytes()),

@@ -70,8 +70,8 @@ pub struct Layout {
     pub pieces: Vec<(u32, [u8; 32])>,
     /// Objects and their extents.
     pub holes: Vec<(u32, Vec<(u64, u64)>)>,
-    /// Section 5.
-    pub landmark: Option<u32>,
+    /// Section 5: the first chunk and their number.
+    pub landmark: Option<(u32, u32)>,
     /// Section 6: for each chunk that has a prefix the ranges of it, each an object, an offset and a length.
     pub prefixes: Vec<Vec<(u32, u64, u64)>>,
 }
@@ -606,7 +606,8 @@ impl Layout {
             Section::critical(3, pieces),
             Section::critical(4, holes),
         ];
-        sections.extend(self.landmark.map(|landmark| Section::ignorable(5, landmark.to_le_bytes().to_vec())));
+        let landmark = self.landmark.map(|(start, count)| [start.to_le_bytes(), count.to_le_bytes()].concat());
+        sections.extend(landmark.map(|landmark| Section::ignorable(5, landmark)));
         if !self.prefixes.is_empty() {
             let ranges: Vec<(u32, u64, u64)> = self.prefixes.concat();
             let mut prefixes = planes32(self.prefixes.iter().map(|ranges| narrow(ranges.len())));

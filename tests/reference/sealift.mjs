@@ -347,7 +347,7 @@ function parseLayout(bytes, sizes, ids, piece) {
     const rows = sum(sizes.filter((size) => size > piece).map((size) => Math.ceil(size / piece)));
     const [named, values] = [pieces.planes(4, rows), pieces.each(rows, () => pieces.take(32))];
     const holes = parseHoles(found.holes, sizes);
-    need((found.landmark?.u32() ?? 0) <= count, "layout", "the landmark is beyond the chunks");
+    need(found.landmark === undefined || found.landmark.u32() + found.landmark.u32() <= count, "layout", "the landmark is beyond the chunks");
     const layout = { codecs, stored, lens, digests, holes, parts: new Map() };
     const dataLen = (object, start, end) => sum(spans(holes.get(object) ?? [], start, end).map(([from, to]) => to - from));
     layout.data = sizes.map((size, object) => dataLen(object, 0, size));

@@ -167,7 +167,7 @@ def parse_layout(data, index, piece, base_objects=0):
         count = sum(-(-size // piece) for size in sizes if size > piece)
         [named], values = found.pieces.planes("I", count), [found.pieces.take(32) for _ in range(count)]
         layout.holes = parse_holes(found.holes, sizes)
-        landmark = found.landmark.int("I") if found.landmark else 0
+        landmark = sum(found.landmark.read("II")) if found.landmark else 0
         parse_prefixes(found.prefixes, layout, base_objects)
     for codec, stored, length in zip(layout.codecs, layout.stored, layout.lens):
         need(stored and length and (codec or stored == length), "layout", "the lengths of a chunk")

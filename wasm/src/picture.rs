@@ -29,9 +29,9 @@ fn classes(layout: &Layout) -> Vec<u8> {
     for chunk in layout.pieces.iter().filter_map(|piece| piece.chunk) {
         uses[chunk.at()] += 1;
     }
-    let hot = layout.landmark.unwrap_or(0);
+    let hot = layout.landmark.clone().unwrap_or(0..0);
     let class = |(number, (chunk, uses)): (u32, (&Chunk, u32))| match chunk.holds {
-        _ if number < hot => 0,
+        _ if hot.contains(&number) => 0,
         Holds::Group(_) => 1,
         Holds::Piece => 2 + u8::from(uses > 1),
     };

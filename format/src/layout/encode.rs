@@ -45,8 +45,8 @@ impl Layout {
         put_planes(&mut holes, self.extents.iter().map(|extent| extent.len.to_le_bytes()));
         put_section(&mut out, 4, true, &holes);
 
-        if let Some(landmark) = self.landmark {
-            put_section(&mut out, 5, false, &landmark.to_le_bytes());
+        if let Some(hot) = &self.landmark {
+            put_section(&mut out, 5, false, &[le(hot.start), le(hot.end.saturating_sub(hot.start))].concat());
         }
         if let Some(prefixes) = encode_prefixes(&self.chunks, &self.ranges) {
             put_section(&mut out, 6, true, &prefixes);

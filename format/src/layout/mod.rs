@@ -41,8 +41,8 @@ pub struct Layout {
     pub holes: Vec<Holes>,
     /// The extents of all holes, object after object.
     pub extents: Vec<Extent>,
-    /// How many of the first chunks hold the hot set (core 7).
-    pub landmark: Option<u32>,
+    /// The numbers of the chunks that hold the hot set, in the order in which it is read (core 7).
+    pub landmark: Option<Range<u32>>,
     /// The ranges of all prefixes, chunk after chunk (delta 6).
     pub ranges: Vec<BaseRange>,
     /// The objects that a delta bundle carries, in ascending order, once the others are known; `None` where all are carried.
@@ -168,12 +168,6 @@ impl Layout {
     #[must_use]
     pub fn group(&self, range: &Range<u32>) -> &[Row<Object>] {
         slice(&self.grouped, range)
-    }
-
-    /// Returns the numbers of the chunks that hold the hot set; `None` if the layout marks none.
-    #[must_use]
-    pub fn hot_chunks(&self) -> Option<Range<u32>> {
-        self.landmark.map(|landmark| 0..landmark)
     }
 
     /// Returns the chunk in whose group an object lies; none for a large one, and for one without data.

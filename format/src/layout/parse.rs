@@ -1,6 +1,7 @@
 //! Reading a layout strictly, against the index whose objects it places (core 7).
 
 use alloc::vec::Vec;
+use core::ops::Range;
 
 use crate::bytes::{Reader, SectionRule, read_sections};
 use crate::index::Object;
@@ -252,11 +253,11 @@ fn parse_pieces(mut reader: Reader<'_>, objects: &[Object], piece_len: u64) -> R
     Ok((pieces, large))
 }
 
-fn parse_landmark(mut reader: Reader<'_>, chunks: usize) -> Result<u32, Error> {
-    let landmark = reader.u32()?;
-    if at(landmark) > chunks {
+fn parse_landmark(mut reader: Reader<'_>, chunks: usize) -> Result<Range<u32>, Error> {
+    let (start, count) = (reader.u32()?, reader.u32()?);
+    let Some(end) = start.checked_add(count).filter(|end| at(*end) <= chunks) else {
         return Err(reader.malformed("the landmark is behind the last chunk"));
-    }
+    };
     reader.finish()?;
-    Ok(landmark)
+    Ok(start..end)
 }

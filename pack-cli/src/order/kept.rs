@@ -14,7 +14,7 @@ impl OrderProfile {
     /// set.
     #[must_use]
     pub fn of_bundle(bundle: &Bundle) -> Option<Self> {
-        let hot = bundle.layout.hot_chunks()?;
+        let hot = bundle.layout.landmark.clone()?;
         let pieces = Pieces::of(bundle, &hot);
         let mut found = Vec::new();
         for number in hot {

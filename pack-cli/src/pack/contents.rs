@@ -76,7 +76,7 @@ pub(super) fn build_layout(
     }
     if hot_set {
         let jobs = packed.landmark.unwrap_or(writer.chunk_of_job.len());
-        layout.landmark = Some(landmark(&writer.chunk_of_job[..jobs]).unwrap_or(0));
+        layout.landmark = Some(0..landmark(&writer.chunk_of_job[..jobs]).unwrap_or(0));
     }
     debug_assert!(layout.chunks.iter().all(|chunk| chunk.holds != Holds::Group(0..0)), "groups have objects");
     Ok((layout, writer.spool))

@@ -208,7 +208,7 @@ fn what_is_read_first_lies_in_smaller_chunks() {
         desk.good(&format!("pack tree -o b.sealift --force --chunk-size 1MiB{options}"));
         let bundle = Input::open(&desk.path("b.sealift")).unwrap().open_bundle(Limits::default()).unwrap();
         let lens: Vec<u32> = bundle.layout.chunks.iter().map(|chunk| chunk.len).collect();
-        let hot = usize::try_from(bundle.layout.landmark.unwrap_or(0)).unwrap();
+        let hot = usize::try_from(bundle.layout.landmark.map_or(0, |hot| hot.end)).unwrap();
         (lens[..hot].to_vec(), lens[hot..].to_vec())
     };
     assert_eq!(chunks(""), (vec![], vec![800_000]));

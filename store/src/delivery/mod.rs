@@ -66,7 +66,7 @@ impl<'a> Delivery<'a> {
         finish: impl Fn(&mut S, Row<Object>) -> Result<(), Error> + Sync,
     ) -> Result<(), Error> {
         let Self { bundle, bases, plan, jobs, progress, stop, is_written } = self;
-        let hot = bundle.layout.hot_chunks().filter(|_| is_written);
+        let hot = bundle.layout.landmark.clone().filter(|_| is_written);
         let bare = plan.without_data(bundle.into());
         let missing = missing(plan, &bare);
         let take = |own: &mut S, content: &Content<'_>| {

@@ -261,7 +261,10 @@ pub(super) fn layout(sections: &[Section]) -> Option<Layout> {
     for (object, count) in objects.into_iter().zip(extents) {
         holes.push((object, rows.by_ref().take(of(count)?).collect()));
     }
-    let landmark = payload(sections, 5).and_then(|bytes| Fields(bytes).u32());
+    let landmark = payload(sections, 5).and_then(|bytes| {
+        let mut fields = Fields(bytes);
+        Some((fields.u32()?, fields.u32()?))
+    });
     let mut prefixes = Vec::new();
     if let Some(bytes) = payload(sections, 6) {
         let mut table = Fields(bytes);

@@ -352,8 +352,9 @@ fn edit_layout(layout: &mut Layout, stored: &mut Vec<Vec<u8>>, donor: &Layout, o
             }
         }),
         12 => {
-            let mut landmark = layout.landmark.unwrap_or(0);
-            random.change32(&mut landmark);
+            let mut landmark = layout.landmark.unwrap_or((0, 0));
+            let which = if random.once_in(2) { &mut landmark.0 } else { &mut landmark.1 };
+            random.change32(which);
             layout.landmark = (!random.once_in(4)).then_some(landmark);
         }
         _ => random.change_rows(&mut layout.prefixes, &donor.prefixes, |random, ranges| match random.below(6) {

@@ -144,7 +144,7 @@ fn bundle(random: &mut Random) -> Bundle {
         Bundle::new(&refs, packing(random))
     };
     if random.once_in(4) {
-        bundle.layout.landmark = Some(narrow(bundle.layout.chunks.len()));
+        bundle.layout.landmark = Some((0, narrow(bundle.layout.chunks.len())));
     }
     if random.once_in(4) {
         bundle.identity.tags = vec![b"arm64".to_vec(), b"x".to_vec()];

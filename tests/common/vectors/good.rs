@@ -37,7 +37,9 @@ pub(super) fn vectors() -> Vec<Vector> {
         ),
         accept("good-raw-chunk", "chunks that are stored as they are", one(dir([("a", file("x"))]), raw)),
         accept("good-annotations", "annotations, tags, and all that a name may have", annotated()),
-        accept("good-landmark", "the first of two chunks is the hot set", landmark()),
+        accept("good-pieces-apart", "of a file of four pieces, the third lies before the others", pieces_apart()),
+        accept("good-landmark", "the first of two chunks is the hot set", landmark((0, 1))),
+        accept("good-landmark-end", "the last of two chunks is the hot set", landmark((1, 1))),
         accept("good-signed", "two keys have signed", small().signed_by(&[Key::Ed25519(1), Key::Ed25519(2)])),
     ]
 }
@@ -167,9 +169,27 @@ fn annotated() -> Bundle {
     bundle
 }
 
-fn landmark() -> Bundle {
+fn pieces_apart() -> Bundle {
+    let content: Vec<u8> = (1..5).flat_map(|seed| paint(seed, 4096)).collect();
+    let tree = dir([("large", file(content)), ("small", file("small\n"))]);
+    let mut bundle = Bundle::new(&[("main", tree)], Packing::default());
+    // Of chunk 0, the group, and 1 to 4, the pieces, 3 becomes the first.
+    bundle.layout.chunks[..4].rotate_right(1);
+    bundle.stored[..4].rotate_right(1);
+    for (chunk, _) in &mut bundle.layout.pieces {
+        *chunk = match *chunk - 1 {
+            3 => 1,
+            before @ 0..3 => before + 2,
+            behind => behind + 1,
+        };
+    }
+    bundle.layout.landmark = Some((0, 1));
+    bundle
+}
+
+fn landmark(chunks: (u32, u32)) -> Bundle {
     let tree = dir([("a", file("hot\n")), ("b", file("cold\n"))]);
     let mut bundle = Bundle::new(&[("main", tree)], Packing { group: 1, ..Packing::default() });
-    bundle.layout.landmark = Some(1);
+    bundle.layout.landmark = Some(chunks);
     bundle
 }

@@ -86,7 +86,7 @@ fn sections() -> Vec<Vector> {
             layout(|s| s[1].flags = 0),
         ),
         reject("sections-flag-set", "layout", "the landmark must be understood", |b| {
-            b.layout.landmark = Some(1);
+            b.layout.landmark = Some((0, 1));
             b.edits.layout = edit(|s: &mut Vec<Section>| s[4].flags = 1);
         }),
         reject("sections-flag-unknown", "index", "bit 1 of a section's flags is set", index(|s| s[4].flags = 3)),

@@ -173,7 +173,15 @@ fn pieces() -> Vec<Vector> {
 
 fn landmark() -> Vec<Vector> {
     vec![
-        reject("landmark-over", "layout", "the landmark is behind the only chunk", |b| b.layout.landmark = Some(2)),
+        reject("landmark-over", "layout", "the landmark has two chunks, and there is one", |b| {
+            b.layout.landmark = Some((0, 2));
+        }),
+        reject("landmark-start", "layout", "the landmark has no chunk, behind the only one", |b| {
+            b.layout.landmark = Some((2, 0));
+        }),
+        reject("landmark-wraps", "layout", "start and count of the landmark add up to 2^32 + 1", |b| {
+            b.layout.landmark = Some((u32::MAX, 2));
+        }),
         reject("layout-count", "layout", "2^31 chunks", |b| {
             b.edits.layout =
                 edit(|s: &mut Vec<Section>| s[0].payload[..4].copy_from_slice(&(1_u32 << 31).to_le_bytes()));

@@ -286,7 +286,7 @@ fn build_layout(
     // The hot set has the first jobs.
     let hot_jobs = planned.iter().filter(|chunk| chunk.is_hot && chunk.len > 0).count();
     let mut layout = Layout {
-        landmark: landmark(&writer.chunk_of_job[..hot_jobs]),
+        landmark: landmark(&writer.chunk_of_job[..hot_jobs]).map(|end| 0..end),
         grouped: writer.grouped.iter().map(|object| row_of[object.at()]).collect(),
         chunks: writer.chunks,
         ranges: writer.ranges,
