@@ -15,7 +15,7 @@ use rustix::fs::{
 };
 use sealift::base::Base;
 use sealift::order::{OrderEntry, OrderProfile};
-use sealift::pack::{DeltaFor, Output, PackOptions, PackRef, pack, pack_delta};
+use sealift::pack::{DeltaFor, Output, PackOptions, PackRef, Zone, pack, pack_delta};
 use sealift::source::{DirectoryOptions, DirectorySource, Source};
 use sealift::unpack::unpack;
 use sealift::verify::{Depth, verify};
@@ -298,6 +298,10 @@ fn packed(tree: &Path, bundle: &Path, jobs: usize, chunk_len: u64, order: Option
 }
 
 fn pack_options(jobs: usize, chunk_len: u64, order: Option<OrderProfile>) -> PackOptions {
+    let zone = match order.as_ref().map_or(0, |order| order.entries().len() % 2) {
+        0 => Zone::Start,
+        _ => Zone::End,
+    };
     PackOptions {
         identity: Identity { name: "test".into(), version: 1, created: 0, expires: None, compatible: Vec::new() },
         annotations: Vec::new(),
@@ -306,6 +310,7 @@ fn pack_options(jobs: usize, chunk_len: u64, order: Option<OrderProfile>) -> Pac
         level: 1,
         chunk_len,
         hot_chunk_len: (chunk_len / 4).max(4096),
+        zone,
         signature_room: 64,
         jobs,
         delta_memory: PackOptions::DELTA_MEMORY,

@@ -4,7 +4,7 @@ use std::collections::HashMap;
 
 use sealift_format::num;
 use sealift_format::verity;
-use sealift_format::{Chunk, Holds, Holes, Index, IndexBuilder, Large, Layout, Object, Piece, Row, Rows};
+use sealift_format::{Holds, Holes, Index, IndexBuilder, Large, Layout, Object, Piece, Row, Rows};
 
 use super::PackRef;
 use super::sequence::{PackedObject, Sequenced};
@@ -49,7 +49,7 @@ pub(super) fn build_index(refs: &[PackRef<'_>], packed: &Sequenced) -> Result<(I
 /// Builds the layout; `order` is that of [`build_index`].
 pub(super) fn build_layout(
     packed: &Sequenced,
-    writer: ChunkWriter,
+    mut writer: ChunkWriter,
     order: &[Row<PackedObject>],
     hot_set: bool,
 ) -> Result<(Layout, super::Spool), Error> {
@@ -57,7 +57,9 @@ pub(super) fn build_layout(
     for (row, object) in Rows::new(0..u32::MAX).zip(order) {
         row_of[object.at()] = row;
     }
+    let hot = writer.close()?;
     let mut layout = Layout {
+        landmark: hot_set.then_some(hot),
         grouped: writer.grouped.iter().map(|object| row_of[object.at()]).collect(),
         chunks: writer.chunks,
         ..Layout::default()
@@ -74,10 +76,6 @@ pub(super) fn build_layout(
         }
         holes_of(&mut layout, object, from)?;
     }
-    if hot_set {
-        let jobs = packed.landmark.unwrap_or(writer.chunk_of_job.len());
-        layout.landmark = Some(0..landmark(&writer.chunk_of_job[..jobs]).unwrap_or(0));
-    }
     debug_assert!(layout.chunks.iter().all(|chunk| chunk.holds != Holds::Group(0..0)), "groups have objects");
     Ok((layout, writer.spool))
 }
@@ -93,9 +91,4 @@ pub(super) fn holes_of(layout: &mut Layout, object: Row<Object>, from: &PackedOb
         layout.holes.push(Holes { object, extents: first..end });
     }
     Ok(())
-}
-
-/// Returns how many of the first chunks hold the jobs of the hot set; `None` without jobs.
-pub(super) fn landmark(hot_jobs: &[Row<Chunk>]) -> Option<u32> {
-    hot_jobs.iter().map(|chunk| chunk.number() + 1).max()
 }

@@ -61,6 +61,8 @@ pub struct PackOptions {
     pub chunk_len: u64,
     /// Target size of a chunk that is read first, if smaller: from 4 KiB. Large files keep pieces of `chunk_len`.
     pub hot_chunk_len: u64,
+    /// Where in the file what is read first lies.
+    pub zone: Zone,
     /// Size of the signature area in bytes, at least 64.
     pub signature_room: u32,
     /// For a delta bundle: memory for decoding a chunk, in bytes.
@@ -94,12 +96,24 @@ impl PackOptions {
             level: Self::LEVEL,
             chunk_len: Self::CHUNK_LEN,
             hot_chunk_len: Self::HOT_CHUNK_LEN,
+            zone: Zone::Start,
             signature_room: Self::SIGNATURE_ROOM,
             delta_memory: Self::DELTA_MEMORY,
             limits: Limits::default(),
             jobs: std::thread::available_parallelism().map_or(1, usize::from),
         }
     }
+}
+
+/// An end of a bundle's file.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Zone {
+    /// Behind index and layout, where a stream or a pipe brings it first.
+    #[default]
+    Start,
+    /// At the end, where a disc that fills its medium is read the fastest.
+    End,
 }
 
 /// The result of packing.
@@ -156,7 +170,7 @@ pub fn pack(
 
     tracing::debug!(paths = order.paths, matched = order.matched, "in access order");
     let plan = tasks::Plan::new(parts, hot_end, options.chunk_len);
-    let writer = writer::ChunkWriter::new(Spool::create(output)?, order::are_pieces_in_order(&sources));
+    let writer = writer::ChunkWriter::new(output, order::are_pieces_in_order(&sources), options.zone)?;
     let pipeline = pipeline::Pipeline::new(&sources, plan, Some(writer), options, progress);
     let (packed, Some(writer)) = pipeline.run(options.jobs.max(1))? else {
         return Err(Error::Usage("nothing was written".into())); // it returns what was passed to it
@@ -219,6 +233,10 @@ fn check_options(refs: &[PackRef<'_>], options: &PackOptions) -> Result<(), Erro
             "a chunk size of {} for what is read first is less than 4096",
             options.hot_chunk_len
         )));
+    }
+    if options.zone == Zone::End && refs.iter().any(|from| matches!(from.source, Source::Ostree(_))) {
+        // The pieces of their files lie in order, so none may be at the end alone.
+        return Err(Error::Usage("the files of OSTree commits cannot be put at the end of a bundle".into()));
     }
     images::check(&options.images)?;
     let mut names: Vec<&str> = refs.iter().map(|from| from.name).collect();

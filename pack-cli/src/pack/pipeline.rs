@@ -189,7 +189,7 @@ impl<'a> Pipeline<'a> {
             if at_hot_end {
                 self.push_jobs(&mut state, |sequencer, jobs| {
                     sequencer.flush(jobs);
-                    sequencer.mark_hot_end();
+                    sequencer.end_hot();
                 });
             }
             self.push_jobs(&mut state, |sequencer, jobs| sequencer.take(scanned, jobs))?;
@@ -249,6 +249,7 @@ impl WorkerState {
             objects: job.objects,
             after: job.after,
             prefix: Vec::new(),
+            is_hot: job.is_hot,
             stored,
         })
     }

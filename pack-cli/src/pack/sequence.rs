@@ -46,6 +46,8 @@ pub(super) struct ChunkJob {
     pub(super) objects: Vec<Row<PackedObject>>,
     /// The job of the previous piece of its object.
     pub(super) after: Option<usize>,
+    /// Whether it is of the hot set.
+    pub(super) is_hot: bool,
 }
 
 /// Accepts scanned contents in access order.
@@ -69,8 +71,6 @@ pub(super) struct Sequencer {
     next_job: usize,
     /// Whether what comes belongs to the hot set.
     is_hot: bool,
-    /// Jobs before the end of the hot set.
-    landmark: Option<usize>,
 }
 
 /// An object that waits for the end of its group.
@@ -116,7 +116,6 @@ pub(super) struct Sequenced {
     /// The object of each content of each source.
     pub(super) object_of: Vec<Vec<Row<PackedObject>>>,
     pub(super) xattrs: Vec<(Item, Xattrs)>,
-    pub(super) landmark: Option<usize>,
 }
 
 impl Sequencer {
@@ -137,7 +136,6 @@ impl Sequencer {
             large: HashMap::new(),
             next_job: 0,
             is_hot: false,
-            landmark: None,
         }
     }
 
@@ -182,20 +180,19 @@ impl Sequencer {
         self.is_hot = true;
     }
 
-    /// Marks the end of the hot set; the caller must have flushed pending objects.
-    pub(super) fn mark_hot_end(&mut self) {
+    /// Ends the hot set; the caller must have flushed pending objects.
+    pub(super) fn end_hot(&mut self) {
         self.is_hot = false;
         self.group_len = self.usual_len;
-        self.landmark = Some(self.next_job);
     }
 
     /// # Errors
     /// Returns an error if a content has not come.
     pub(super) fn finish(self) -> Result<Sequenced, Error> {
-        let Self { objects, object_of, xattrs, landmark, .. } = self;
+        let Self { objects, object_of, xattrs, .. } = self;
         let object_of = object_of.into_iter().map(|of| of.into_iter().collect()).collect::<Option<_>>();
         let object_of = object_of.ok_or_else(|| Error::Usage("not all files of a source were read".into()))?;
-        Ok(Sequenced { objects, object_of, xattrs, landmark })
+        Ok(Sequenced { objects, object_of, xattrs })
     }
 
     fn take_small(&mut self, data: &Arc<Buffer>, small: SmallObject) -> Result<(), Error> {
@@ -228,7 +225,14 @@ impl Sequencer {
         let Some(number) = job else { return Ok(None) };
         self.next_job += 1;
         let len = data.len();
-        Ok(Some(ChunkJob { number, parts: vec![(Arc::new(data), 0..len)], len, objects: Vec::new(), after }))
+        Ok(Some(ChunkJob {
+            number,
+            parts: vec![(Arc::new(data), 0..len)],
+            len,
+            objects: Vec::new(),
+            after,
+            is_hot: self.is_hot,
+        }))
     }
 
     fn end_large(&mut self, item: Item) -> Result<(), Error> {
@@ -297,6 +301,7 @@ impl Sequencer {
             parts: group.into_iter().map(|pending| (pending.data, pending.range)).collect(),
             len,
             after: None,
+            is_hot: self.is_hot,
         }
     }
 }

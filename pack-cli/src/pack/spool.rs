@@ -12,6 +12,7 @@ use crate::Error;
 use sealift_store::fs::partial::{
     create_locked, partial_path, refuse_existing, remove_stale, rename_to_new, sync_parent,
 };
+use sealift_store::fs::unnamed::unnamed_file;
 
 /// Where a bundle is written.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -90,6 +91,27 @@ impl Spool {
             spool.remove_name();
         }
         Ok(spool)
+    }
+
+    /// Opens a file on the same file system, for what is appended later; it has no name.
+    pub(super) fn aside(&self) -> Result<File, Error> {
+        let directory = match self.output.path().map(|path| path.parent().unwrap_or(path)) {
+            None if self.output == Output::Nowhere => return Ok(self.file.try_clone().map_err(|e| self.failed(e))?),
+            None => std::env::temp_dir(),
+            Some(parent) if parent.as_os_str().is_empty() => ".".into(),
+            Some(parent) => parent.to_owned(),
+        };
+        unnamed_file(&directory).map_err(|error| Error::io("create a file in", &directory, error))
+    }
+
+    /// Appends such a file.
+    pub(super) fn append(&mut self, aside: &mut File) -> Result<(), Error> {
+        if self.output == Output::Nowhere {
+            return Ok(());
+        }
+        // The kernel reflinks or copies by itself where it can.
+        let copied = aside.seek(SeekFrom::Start(0)).and_then(|_| std::io::copy(aside, &mut self.file));
+        copied.map(drop).map_err(|error| self.failed(error))
     }
 
     /// Returns whether a head of a multiple of 4096 bytes can be put before the chunks without copying them.
@@ -179,7 +201,7 @@ impl Spool {
         }
     }
 
-    fn failed(&self, error: std::io::Error) -> Error {
+    pub(super) fn failed(&self, error: std::io::Error) -> Error {
         Error::io("write", self.path.clone().unwrap_or_else(std::env::temp_dir), error)
     }
 }

@@ -1,12 +1,16 @@
 //! Writes chunks to the spool in order, from the threads that compress them.
 
 use std::collections::{BTreeMap, HashMap};
+use std::fs::File;
+use std::io::Write as _;
+use std::ops::Range;
 
 use sealift_format::num;
 use sealift_format::{BaseRange, Chunk, Codec, Holds, Object, Row, Table as _};
 
+use super::Zone;
 use super::sequence::PackedObject;
-use super::spool::Spool;
+use super::spool::{Output, Spool};
 use crate::Error;
 
 /// A chunk with its stored bytes.
@@ -18,6 +22,8 @@ pub(super) struct StoredChunk {
     /// The job of the previous piece of its object.
     pub(super) after: Option<usize>,
     pub(super) prefix: Vec<BaseRange>,
+    /// Whether it is of the hot set; chunks that are come before all others.
+    pub(super) is_hot: bool,
     pub(super) stored: Vec<u8>,
 }
 
@@ -38,12 +44,20 @@ pub(super) struct ChunkWriter {
     pieces: HashMap<([u8; 32], u32), Vec<Row<Chunk>>>,
     /// Whether the pieces of an object must be in chunks that do not descend (core 7.3).
     in_order: bool,
-    offset: u64,
+    /// The stored bytes of the hot set, if it goes to the end.
+    aside: Option<File>,
+    /// Chunks of the hot set.
+    hot: usize,
 }
 
 impl ChunkWriter {
-    pub(super) fn new(spool: Spool, in_order: bool) -> Self {
-        Self {
+    pub(super) fn new(output: &Output, in_order: bool, zone: Zone) -> Result<Self, Error> {
+        let spool = Spool::create(output)?;
+        let aside = match zone {
+            Zone::Start => None,
+            Zone::End => Some(spool.aside()?),
+        };
+        Ok(Self {
             spool,
             waiting: BTreeMap::new(),
             chunks: Vec::new(),
@@ -52,8 +66,9 @@ impl ChunkWriter {
             chunk_of_job: Vec::new(),
             pieces: HashMap::new(),
             in_order,
-            offset: 0,
-        }
+            aside,
+            hot: 0,
+        })
     }
 
     /// Accepts the chunk of job `number`, and writes all chunks that are next in order.
@@ -82,7 +97,11 @@ impl ChunkWriter {
         } else {
             self.chunk_of_job.push(number);
         }
-        self.spool.write(&chunk.stored)?;
+        match &mut self.aside {
+            Some(aside) if chunk.is_hot => aside.write_all(&chunk.stored).map_err(|error| self.spool.failed(error))?,
+            _ => self.spool.write(&chunk.stored)?,
+        }
+        self.hot += usize::from(chunk.is_hot);
         let first_range = num::fit(self.ranges.len(), RANGES)?;
         self.ranges.extend(&chunk.prefix);
         let first = num::fit(self.grouped.len(), Object::COUNT)?;
@@ -91,14 +110,55 @@ impl ChunkWriter {
         let stored_len = num::fit(chunk.stored.len(), "the stored length of a chunk")?;
         self.chunks.push(Chunk {
             codec: chunk.codec,
-            offset: self.offset,
+            offset: 0, // known when all are written
             stored_len,
             len: chunk.len,
             digest: chunk.digest,
             holds: if is_piece { Holds::Piece } else { Holds::Group(first..end) },
             prefix: first_range..num::fit(self.ranges.len(), RANGES)?,
         });
-        self.offset += u64::from(stored_len);
         Ok(())
     }
+
+    /// Completes the chunks, and puts the hot set in its zone. Returns the numbers of its chunks.
+    pub(super) fn close(&mut self) -> Result<Range<u32>, Error> {
+        let mut start = 0;
+        if let Some(mut aside) = self.aside.take() {
+            self.spool.append(&mut aside)?;
+            start = self.chunks.len() - self.hot;
+            self.rotate()?;
+        }
+        let mut offset = 0;
+        for chunk in &mut self.chunks {
+            chunk.offset = offset;
+            offset += u64::from(chunk.stored_len);
+        }
+        Ok(num::fit(start, Chunk::COUNT)?..num::fit(start + self.hot, Chunk::COUNT)?)
+    }
+
+    /// Moves the chunks of the hot set, the first ones, behind all others, and with them what belongs to them.
+    fn rotate(&mut self) -> Result<(), Error> {
+        let (hot, count) = (self.hot, self.chunks.len());
+        self.chunks.rotate_left(hot);
+        for chunk in &mut self.chunk_of_job {
+            let before = chunk.at();
+            *chunk = Row::after(if before < hot { before + count - hot } else { before - hot })?;
+        }
+        let (grouped, ranges) = (std::mem::take(&mut self.grouped), std::mem::take(&mut self.ranges));
+        for chunk in &mut self.chunks {
+            if let Holds::Group(range) = &mut chunk.holds {
+                move_rows(&grouped, &mut self.grouped, range)?;
+            }
+            move_rows(&ranges, &mut self.ranges, &mut chunk.prefix)?;
+        }
+        Ok(())
+    }
+}
+
+/// Appends a chunk's rows to those of the chunks before it, and makes `range` theirs.
+fn move_rows<T: Copy>(from: &[T], to: &mut Vec<T>, range: &mut Range<u32>) -> Result<(), Error> {
+    let start = num::fit(to.len(), Object::COUNT)?;
+    to.extend(&from[num::at(range.start)..num::at(range.end)]);
+    *range = start..num::fit(to.len(), Object::COUNT)?;
+    Ok(())
 }

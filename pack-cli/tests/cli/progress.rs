@@ -174,6 +174,10 @@ fn that_the_files_needed_first_are_written_is_told_when_they_are() {
     lines(folder, &[&["pack", "tree", "-o", "d.sealift", "--name", "a"], &base[..]].concat(), true);
     let (written, all) = told(&lines(folder, &with(&["unpack", "d.sealift", "target", "--update"]), true)).unwrap();
     assert!((300_000..350_000).contains(&written) && all >= 600_000, "{written} of {all}");
+    // At the end of a file, what is read first is still written first.
+    let end = ["pack", "tree", "-o", "end.sealift", "--name", "a", "--order", "order", "--zone", "end"];
+    lines(folder, &end, true);
+    assert_eq!(told(&lines(folder, &with(&["unpack", "end.sealift", "third"]), true)), Some((600_000, 6_000_000)));
     lines(folder, &["pack", "tree", "-o", "plain.sealift", "--name", "a"], true);
     assert_eq!(told(&lines(folder, &with(&["unpack", "plain.sealift", "other"]), true)), None);
     assert_eq!(told(&lines(folder, &["verify", "a.sealift", "--deep", "--allow-unsigned"], true)), None);

@@ -48,7 +48,7 @@ struct FeedState<'a> {
 }
 
 impl<'a> ChunkScheduler<'a> {
-    /// `wanted` are rows of `chunks` in ascending order.
+    /// `wanted` are rows of `chunks`, in ascending order if the input is a pipe.
     pub fn new(
         (head, chunks): (&'a Head, &'a [Chunk]),
         wanted: &'a [Row<Chunk>],

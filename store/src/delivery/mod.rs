@@ -75,7 +75,12 @@ impl<'a> Delivery<'a> {
             let was_last = missing.is_some_and(|missing| missing.fetch_sub(1, Ordering::AcqRel) == 1);
             if was_last { finish(own, content.portion.object) } else { Ok(()) }
         };
-        let chunks = ChunkScheduler::new((&bundle.head, &bundle.layout.chunks), plan.chunks(), input, progress);
+        // Those of the hot set first, where it is at the end of a file.
+        let mut wanted = plan.chunks().to_vec();
+        if let Some(hot) = hot.as_ref().filter(|_| input.file().is_some()) {
+            wanted.sort_by_key(|chunk| !hot.contains(&chunk.number()));
+        }
+        let chunks = ChunkScheduler::new((&bundle.head, &bundle.layout.chunks), &wanted, input, progress);
         chunks.stopping(stop).telling(hot).run(
             jobs,
             || (start(), ChunkDecoder::default(), BaseReader::new(bases), Vec::new()),

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 
 use clap::{Args, ValueEnum, ValueHint};
 use sealift::order::OrderProfile;
-use sealift::pack::PackOptions;
+use sealift::pack::{PackOptions, Zone};
 use sealift::source::{
     DirectoryOptions, Exclude, MetadataOptions, OmitOutput, OwnerRule, SourceOptions, XattrFilter, parse_owner,
 };
@@ -129,6 +129,17 @@ pub(crate) struct Pack {
     /// Size of a chunk of what --order or --order-from names, from 4KiB, if less than --chunk-size [default: 256KiB]
     #[arg(long, value_name = "SIZE", help_heading = "Storage", value_parser = human::parse_size)]
     pub(super) order_chunk_size: Option<u64>,
+    /// Where in the bundle to store what is read first: at the start, or, for a disc that is faster at its outer edge, at the end
+    #[arg(
+        long,
+        value_name = "start|end",
+        value_enum,
+        default_value = "start",
+        hide_default_value = true,
+        hide_possible_values = true,
+        help_heading = "Storage"
+    )]
+    pub(super) zone: ZoneArg,
     /// Space to reserve for signatures, including later ones; if they need more, sign copies the bundle
     #[arg(long, value_name = "SIZE", default_value = "1KiB", help_heading = "Storage", value_parser = human::parse_size)]
     pub(super) signature_room: u64,
@@ -156,6 +167,13 @@ pub(crate) struct Pack {
     pub(super) show: Show,
     #[command(flatten)]
     pub(super) pace: Pace,
+}
+
+/// The value of `--zone`.
+#[derive(Clone, Copy, Debug, ValueEnum)]
+pub(super) enum ZoneArg {
+    Start,
+    End,
 }
 
 /// The value of `--mtime`.
@@ -223,6 +241,10 @@ impl Pack {
             level: self.level,
             chunk_len: self.chunk_size.unwrap_or(PackOptions::CHUNK_LEN),
             hot_chunk_len: self.order_chunk_size.unwrap_or(PackOptions::HOT_CHUNK_LEN),
+            zone: match self.zone {
+                ZoneArg::Start => Zone::Start,
+                ZoneArg::End => Zone::End,
+            },
             delta_memory: self.delta_memory,
             signature_room: u32::try_from(self.signature_room).unwrap_or(u32::MAX),
             limits: limits(),

@@ -166,6 +166,7 @@ impl Encoder<'_> {
             digest: *blake3::hash(&stored).as_bytes(),
             objects: chunk.objects.clone(),
             after: None,
+            is_hot: chunk.is_hot,
             prefix: if codec.has_prefix() { chunk.prefix.clone() } else { Vec::new() },
             stored,
         })

@@ -19,13 +19,13 @@ use sealift_format::{
 };
 
 use super::compress::Compressor;
-use super::contents::{PackedRows, build_index, holes_of, landmark};
+use super::contents::{PackedRows, build_index, holes_of};
 use super::estimate::{DeltaEstimate, Estimate, nanos, scaled, spread};
 use super::sequence::{PackedObject, Sequenced};
 use super::writer::ChunkWriter;
 use super::{
     AccessOrder, DeltaStats, OrderStats, Ordered, Output, PackOptions, PackRef, PackStats, Prologue, PrologueBases,
-    Signer, Spool, images, order, pipeline,
+    Signer, Spool, Zone, images, order, pipeline,
 };
 use crate::Phase;
 use crate::order::OrderProfile;
@@ -147,7 +147,8 @@ pub fn pack_delta(
     progress: &Progress,
 ) -> Result<PackStats, Error> {
     let prepared = Prepared::new(refs, target, options, progress)?;
-    let mut writer = ChunkWriter::new(Spool::create(output)?, order::are_pieces_in_order(&prepared.sources));
+    let in_order = order::are_pieces_in_order(&prepared.sources);
+    let mut writer = ChunkWriter::new(output, in_order, options.zone)?;
     let places = prepared.encode(&prepared.planned, &mut writer, options, progress)?;
 
     progress.enter(Phase::Finishing, 0, 0);
@@ -188,7 +189,7 @@ pub fn estimate_delta(
     // Pieces without data cost nothing.
     let chunks: Vec<&Planned> = prepared.planned.iter().filter(|chunk| chunk.len > 0).collect();
     let sample: Vec<Planned> = spread(&chunks, PARTS).map(|chunk| (*chunk).clone()).collect();
-    let mut writer = ChunkWriter::new(Spool::create(&Output::Nowhere)?, true);
+    let mut writer = ChunkWriter::new(&Output::Nowhere, true, Zone::Start)?;
     let start = Instant::now();
     prepared.encode(&sample, &mut writer, options, progress)?;
     let encoding = nanos(start.elapsed());
@@ -270,8 +271,9 @@ fn build_layout(
     carried: &Carried,
     planned: &[Planned],
     places: &[Option<PiecePlace>],
-    writer: ChunkWriter,
+    mut writer: ChunkWriter,
 ) -> Result<(Layout, Spool), Error> {
+    let hot = writer.close()?;
     let mut row_of = vec![Row::FIRST; packed.objects.len()];
     for (row, object) in Rows::new(0..u32::MAX).zip(&carried.of_row) {
         row_of[object.at()] = row;
@@ -283,10 +285,8 @@ fn build_layout(
             pieces.entry(object).or_default().insert(number, Piece { chunk, chaining_value: place.chaining_value });
         }
     }
-    // The hot set has the first jobs.
-    let hot_jobs = planned.iter().filter(|chunk| chunk.is_hot && chunk.len > 0).count();
     let mut layout = Layout {
-        landmark: landmark(&writer.chunk_of_job[..hot_jobs]).map(|end| 0..end),
+        landmark: Some(hot).filter(|hot| !hot.is_empty()),
         grouped: writer.grouped.iter().map(|object| row_of[object.at()]).collect(),
         chunks: writer.chunks,
         ranges: writer.ranges,
