@@ -14,6 +14,7 @@ mod killed;
 mod looked;
 mod mirrors;
 mod modes;
+mod ordered;
 mod remotes;
 mod shared;
 mod signed;

@@ -1,0 +1,69 @@
+//! An order of access in bundles of commits: the pieces of their files stay in order.
+
+use std::fs;
+use std::process::Command;
+
+use sealift::{Input, Limits};
+
+use crate::desk::{Desk, noise, text, write};
+
+const ROOT: &[&str] = &["--owner-uid=0", "--owner-gid=0"];
+const SMALL: &str = "--chunk-size 64KiB --delta-memory 256KiB";
+
+/// A commit with a file of eight pieces, of which the profile names the third one, and another file.
+fn ordered() -> (Desk, Vec<u8>) {
+    let desk = Desk::new();
+    desk.init("source", "archive");
+    fs::create_dir(desk.path("tree")).unwrap();
+    let content = noise(1, 500_000);
+    write(&desk.path("tree/large"), 0o644, &content);
+    write(&desk.path("tree/small"), 0o644, b"small");
+    write(&desk.path("tree/unread"), 0o644, &noise(2, 70_000));
+    fs::write(desk.path("order"), "# sealift order 1\nsmall\nlarge\t150000-150001\n").unwrap();
+    desk.commit("source", "os", "./tree", ROOT);
+    desk.run(&format!("pack ostree:source -o 1.sealift --name os --bundle-version 1 --order order {SMALL}"));
+    (desk, content)
+}
+
+/// What precedes a range of a file in a commit lies before it: OSTree hashes the file from its start.
+#[test]
+fn a_file_is_early_from_its_start_to_the_last_range() {
+    let (desk, _) = ordered();
+    assert_eq!(desk.run("order export 1.sealift"), "# sealift order 1\nsmall\nlarge\t0-196607\n");
+    let bundle = Input::open(&desk.path("1.sealift")).unwrap().open_bundle(Limits::default()).unwrap();
+    let chunks: Vec<_> = bundle.layout.pieces.iter().filter_map(|piece| piece.chunk).collect();
+    assert!(chunks.is_sorted(), "{chunks:?}");
+    desk.run("verify 1.sealift --deep --allow-unsigned");
+    desk.init("target", "archive");
+    desk.import("1.sealift", "target");
+    desk.fsck("target");
+}
+
+#[test]
+fn a_delta_keeps_the_order_too() {
+    let (desk, mut content) = ordered();
+    content.iter_mut().step_by(60_000).for_each(|byte| *byte ^= 1);
+    write(&desk.path("tree/large"), 0o644, &content);
+    write(&desk.path("tree/unread"), 0o644, &noise(3, 70_000));
+    desk.commit("source", "os", "./tree", ROOT);
+    desk.init("target", "archive");
+    desk.import("1.sealift", "target");
+    let said = desk.run(&format!(
+        "pack ostree:source -o d.sealift --name os --bundle-version 2 --base 1.sealift --allow-unsigned {SMALL}"
+    ));
+    assert!(said.contains("found 2 of the 2 paths in the order of the base"), "{said}");
+    desk.import("d.sealift", "target");
+    desk.fsck("target");
+}
+
+#[test]
+fn a_tree_whose_pieces_lie_apart_becomes_an_archive() {
+    let (desk, content) = ordered();
+    desk.run(&format!("pack tree -o t.sealift --name t --order order --zone end {SMALL}"));
+    assert_eq!(desk.run("order export t.sealift"), "# sealift order 1\nsmall\nlarge\t131072-196607\n");
+    desk.run("unpack t.sealift tar:t.tar --allow-unsigned");
+    let large = Command::new("tar").args(["-xOf", "t.tar", "large"]).current_dir(desk.path("")).output().unwrap();
+    assert!(large.stdout == content, "{}", text(&large.stderr));
+    let said = desk.refused("pack ostree:source -o e.sealift --order order --zone end");
+    assert!(said.contains("OSTree commits"), "{said}");
+}
