@@ -175,21 +175,27 @@ pub(super) fn for_each_path(source: &Source, mut visit: impl FnMut(&[u8], u32)) 
 mod tests {
     use super::*;
 
+    type Pairs<'a> = &'a [(u64, u64)];
+
+    fn ranges(pairs: Pairs<'_>) -> Vec<Range<u64>> {
+        pairs.iter().map(|(start, end)| *start..*end).collect()
+    }
+
     #[test]
     fn pieces_of_ranges_are_early_and_the_others_are_left() {
         let item = |len| Item { source: 0, content: 0, len };
-        let early = |len, ranges: &[Range<u64>], in_order| early_pieces(item(len), ranges, 100, in_order);
-        let some = [50..51, 99..101, 420..560];
-        assert_eq!(early(950, &some, false), [0..2, 4..6]);
-        assert_eq!(early(950, &some[2..], true), [0..6]);
-        assert_eq!(early(950, &[], false), [0..10]);
-        assert_eq!(early(100, &some, false), [0..1]);
-        assert_eq!(early(450, &[420..560], false), [4..5]);
-        assert_eq!(early(450, &[900..901], false), []);
+        let early = |len, of: Pairs<'_>, in_order| early_pieces(item(len), &ranges(of), 100, in_order);
+        let some = [(50, 51), (99, 101), (420, 560)];
+        assert_eq!(early(950, &some, false), ranges(&[(0, 2), (4, 6)]));
+        assert_eq!(early(950, &some[2..], true), ranges(&[(0, 6)]));
+        assert_eq!(early(950, &[], false), ranges(&[(0, 10)]));
+        assert_eq!(early(100, &some, false), ranges(&[(0, 1)]));
+        assert_eq!(early(450, &some[2..], false), ranges(&[(4, 5)]));
+        assert_eq!(early(450, &[(900, 901)], false), []);
         let left = |taken: &[Range<u64>]| left_of(0..10, taken).collect::<Vec<_>>();
-        assert_eq!(left(&[0..2, 4..6]), [2..4, 6..10]);
-        assert_eq!(left(&[1..10]), [0..1]);
-        assert_eq!(left(&[]), [0..10]);
+        assert_eq!(left(&ranges(&[(0, 2), (4, 6)])), ranges(&[(2, 4), (6, 10)]));
+        assert_eq!(left(&ranges(&[(1, 10)])), ranges(&[(0, 1)]));
+        assert_eq!(left(&[]), ranges(&[(0, 10)]));
         assert_eq!(left(&early(950, &[], false)), []);
     }
 }

@@ -96,7 +96,7 @@ impl Spool {
     /// Opens a file on the same file system, for what is appended later; it has no name.
     pub(super) fn aside(&self) -> Result<File, Error> {
         let directory = match self.output.path().map(|path| path.parent().unwrap_or(path)) {
-            None if self.output == Output::Nowhere => return Ok(self.file.try_clone().map_err(|e| self.failed(e))?),
+            None if self.output == Output::Nowhere => return self.file.try_clone().map_err(|error| self.failed(error)),
             None => std::env::temp_dir(),
             Some(parent) if parent.as_os_str().is_empty() => ".".into(),
             Some(parent) => parent.to_owned(),

@@ -14,12 +14,12 @@ const SMALL: &str = "--chunk-size 64KiB --delta-memory 256KiB";
 fn ordered() -> (Desk, Vec<u8>) {
     let desk = Desk::new();
     desk.init("source", "archive");
-    fs::create_dir(desk.path("tree")).unwrap();
+    fs::create_dir(desk.path("tree")).expect("a new folder");
     let content = noise(1, 500_000);
     write(&desk.path("tree/large"), 0o644, &content);
     write(&desk.path("tree/small"), 0o644, b"small");
     write(&desk.path("tree/unread"), 0o644, &noise(2, 70_000));
-    fs::write(desk.path("order"), "# sealift order 1\nsmall\nlarge\t150000-150001\n").unwrap();
+    fs::write(desk.path("order"), "# sealift order 1\nsmall\nlarge\t150000-150001\n").expect("there is room");
     desk.commit("source", "os", "./tree", ROOT);
     desk.run(&format!("pack ostree:source -o 1.sealift --name os --bundle-version 1 --order order {SMALL}"));
     (desk, content)
@@ -30,7 +30,8 @@ fn ordered() -> (Desk, Vec<u8>) {
 fn a_file_is_early_from_its_start_to_the_last_range() {
     let (desk, _) = ordered();
     assert_eq!(desk.run("order export 1.sealift"), "# sealift order 1\nsmall\nlarge\t0-196607\n");
-    let bundle = Input::open(&desk.path("1.sealift")).unwrap().open_bundle(Limits::default()).unwrap();
+    let bundle =
+        Input::open(&desk.path("1.sealift")).expect("it is there").open_bundle(Limits::default()).expect("it is sound");
     let chunks: Vec<_> = bundle.layout.pieces.iter().filter_map(|piece| piece.chunk).collect();
     assert!(chunks.is_sorted(), "{chunks:?}");
     desk.run("verify 1.sealift --deep --allow-unsigned");
@@ -62,7 +63,8 @@ fn a_tree_whose_pieces_lie_apart_becomes_an_archive() {
     desk.run(&format!("pack tree -o t.sealift --name t --order order --zone end {SMALL}"));
     assert_eq!(desk.run("order export t.sealift"), "# sealift order 1\nsmall\nlarge\t131072-196607\n");
     desk.run("unpack t.sealift tar:t.tar --allow-unsigned");
-    let large = Command::new("tar").args(["-xOf", "t.tar", "large"]).current_dir(desk.path("")).output().unwrap();
+    let large =
+        Command::new("tar").args(["-xOf", "t.tar", "large"]).current_dir(desk.path("")).output().expect("it runs");
     assert!(large.stdout == content, "{}", text(&large.stderr));
     let said = desk.refused("pack ostree:source -o e.sealift --order order --zone end");
     assert!(said.contains("OSTree commits"), "{said}");
