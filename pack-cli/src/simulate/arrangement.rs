@@ -34,11 +34,13 @@ impl Arrangement {
         Self { places: chunks.iter().map(place).collect(), group_of, piece_at: (0..chunks.len()).collect() }
     }
 
-    /// With the objects in another order, in chunks that are as large on average and as well compressed.
+    /// With the objects in another order, in chunks that are as large on average as those behind the hot set, and as well compressed.
     pub(super) fn in_order(bundle: &Bundle, order: &[Row<Object>], shares: &[u64]) -> Self {
         let chunks = &bundle.layout.chunks;
-        let groups = || chunks.iter().filter(|chunk| matches!(chunk.holds, Holds::Group(_)));
-        let usual_len = groups().map(|chunk| u64::from(chunk.len)).sum::<u64>() / wide(groups().count()).max(1);
+        // What is read first lies in smaller chunks.
+        let hot = bundle.layout.landmark.as_ref().map_or(0..0, |hot| at(hot.start)..at(hot.end));
+        let others = chunks[..hot.start].iter().chain(&chunks[hot.end..]);
+        let usual_len = average(chunks.iter()).max(average(others));
         let mut placed = Placed { end: bundle.head.chunks_at(), places: Vec::new() };
         let mut group_of = vec![None; bundle.index.objects().len()];
         let mut piece_at = vec![None; chunks.len()];
@@ -79,6 +81,12 @@ impl Arrangement {
         }
         reads
     }
+}
+
+/// Returns the average decoded length of groups.
+fn average<'a>(chunks: impl Iterator<Item = &'a Chunk> + Clone) -> u64 {
+    let lens = chunks.filter(|chunk| matches!(chunk.holds, Holds::Group(_))).map(|chunk| u64::from(chunk.len));
+    lens.clone().sum::<u64>() / wide(lens.count()).max(1)
 }
 
 #[derive(Default)]
