@@ -121,9 +121,9 @@
 //! # }
 //! ```
 //!
-//! [`seal`] has the kernel protect files against changes (fs-verity). [`diff`] compares
-//! two bundles or trees, [`audit`] compares an installed tree with its record, and [`cat`] extracts one file. [`mount`] serves a bundle as a read-only file system. [`request`] describes what a target
-//! holds, so that a publisher can pack what it lacks.
+//! [`seal`] has the kernel protect files against changes (fs-verity). [`diff`] compares two bundles or trees, [`audit`] compares an installed tree
+//! with its record, and [`cat`] extracts one file. [`mount`] serves a bundle as a read-only file system, and [`in_place`] reads its files for any
+//! other server. [`request`] describes what a target holds, so that a publisher can pack what it lacks.
 //!
 //! # Progress and cancellation
 //!
@@ -169,6 +169,7 @@ pub mod cat;
 pub mod choose;
 pub mod clean;
 pub mod diff;
+pub mod in_place;
 pub mod inspect;
 pub mod mount;
 pub mod order;

@@ -13,8 +13,8 @@ use fuser::{
 use sealift_format::num::wide;
 use sealift_format::{Attributes, Bundle, Index, InodeKind, Object, Row, data_ranges};
 
-use super::contents::Contents;
 use super::nodes::{Node, Nodes, absent, kind};
+use crate::in_place::Reader;
 
 /// How long the kernel may keep what it was told: a bundle does not change.
 const ALWAYS: Duration = Duration::from_secs(1 << 31);
@@ -28,7 +28,7 @@ const SEEK_HOLE: i32 = 4;
 /// A bundle as a file system.
 #[derive(Debug)]
 pub(super) struct Served {
-    contents: Contents,
+    reader: Reader,
     nodes: Nodes,
     has_xattrs: bool,
     /// The kernel opens files and directories without asking, after it was told that there is nothing to ask for.
@@ -37,14 +37,14 @@ pub(super) struct Served {
 }
 
 impl Served {
-    pub(super) fn new(contents: Contents, nodes: Nodes) -> Self {
-        let rows = contents.blocks().bundle.index.attribute_rows();
+    pub(super) fn new(reader: Reader, nodes: Nodes) -> Self {
+        let rows = reader.bundle().index.attribute_rows();
         let has_xattrs = rows.iter().any(|row| !row.xattrs.is_empty());
-        Self { contents, nodes, has_xattrs, opens_itself: false, opens_directories_itself: false }
+        Self { reader, nodes, has_xattrs, opens_itself: false, opens_directories_itself: false }
     }
 
     fn bundle(&self) -> &Bundle {
-        &self.contents.blocks().bundle
+        self.reader.bundle()
     }
 
     fn index(&self) -> &Index {
@@ -186,7 +186,7 @@ impl Filesystem for Served {
         if offset >= end {
             return reply.data(&[]);
         }
-        match self.contents.read(object, offset..end) {
+        match self.reader.read(object, offset..end) {
             Some(bytes) => reply.data(&bytes.get()),
             None => reply.error(Errno::EIO),
         }

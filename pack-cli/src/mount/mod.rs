@@ -1,9 +1,10 @@
 //! Mounts a bundle as a read-only file system in user space (FUSE): its trees are read in place, and nothing is unpacked.
 //!
-//! Every chunk is compared with its digest before a byte of it is handed out. Whoever reads what is damaged, or what the medium does not give, gets an
-//! I/O error, and the mount stays.
+//! Every chunk is compared with its digest before a byte of it is handed out, by [`in_place`](crate::in_place). Whoever reads what is damaged, or what
+//! the medium does not give, gets an I/O error, and the mount stays.
 //!
 //! ```no_run
+//! use sealift::in_place::Fault;
 //! use sealift::mount::{Mount, MountOptions};
 //! use sealift::trust::{Guard, TrustOptions};
 //! use sealift::{GivenBases, Input, Limits, Progress};
@@ -11,7 +12,7 @@
 //! # fn main() -> Result<(), Box<dyn std::error::Error>> {
 //! let guard = Guard::load(&TrustOptions::default())?;
 //! let bundle = guard.admit(Input::open("os.sealift".as_ref())?, Limits::default())?;
-//! let report = Box::new(|fault: &sealift::mount::Fault| eprintln!("{fault}"));
+//! let report = Box::new(|fault: &Fault| eprintln!("{fault}"));
 //! let (bases, progress) = (GivenBases::default(), Progress::default());
 //! let mount = Mount::new(bundle, &bases, "/mnt".as_ref(), &MountOptions::default(), report, &progress)?;
 //! mount.serve()?; // until it is unmounted
@@ -19,14 +20,8 @@
 //! # }
 //! ```
 
-mod blocks;
-mod cache;
-mod contents;
-mod faults;
 mod filesystem;
-mod medium;
 mod nodes;
-mod pages;
 
 use std::ffi::OsStr;
 use std::io;
@@ -38,42 +33,24 @@ use rustix::io::Errno;
 use rustix::mount::{UnmountFlags, unmount};
 use sealift_store::base::GivenBases;
 
+use crate::in_place::{InPlace, ReadOptions, Report};
 use crate::trust::Trusted;
 use crate::{Error, Progress};
-use blocks::Blocks;
-use contents::Contents;
-use faults::Faults;
-pub use faults::{Fault, Report};
 use filesystem::Served;
-use medium::Medium;
 use nodes::Nodes;
 
 /// How to mount a bundle.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 #[allow(clippy::exhaustive_structs, reason = "callers fill it in")]
 pub struct MountOptions {
     /// The refs to mount, all if there are none here. One is the root of the mount; several are directories of their names.
     pub refs: Vec<String>,
-    /// Threads that read and decode; 0 counts as 1.
-    pub jobs: usize,
-    /// Bytes of decoded content that are kept in memory.
-    pub cache_bytes: u64,
+    /// Threads, and memory for decoded content.
+    pub read: ReadOptions,
     /// Lets other users in, as far as modes and owners allow. Without root, `user_allow_other` must stand in `/etc/fuse.conf`.
     pub allow_other: bool,
     /// Makes device nodes and set-user-id bits effective, which takes root.
     pub dev_suid: bool,
-}
-
-impl MountOptions {
-    /// The usual limit of decoded content in memory.
-    pub const CACHE_BYTES: u64 = 64 << 20;
-}
-
-impl Default for MountOptions {
-    fn default() -> Self {
-        let cache_bytes = Self::CACHE_BYTES;
-        Self { refs: Vec::new(), jobs: 1, cache_bytes, allow_other: false, dev_suid: false }
-    }
 }
 
 /// A mounted bundle.
@@ -107,14 +84,12 @@ impl Mount {
         progress: &Progress,
     ) -> Result<Self, Error> {
         let failed = |error| Error::io("mount on", mountpoint, error);
-        let (input, bundle, bases) = bases.open(bundle.into_unopened(), progress)?;
-        let medium = Medium::new(&input, &bundle.head)?;
-        let nodes = Nodes::new(&bundle.index, &options.refs)?;
+        let bundle = InPlace::open(bundle, bases, progress)?;
+        let nodes = Nodes::new(&bundle.bundle().index, &options.refs)?;
         let refs = nodes.refs().to_vec();
-        let name = source_name(medium.path());
-        let blocks = Blocks::new(medium, bundle, bases)?;
-        let contents = Contents::start(blocks, Faults::new(report), options.jobs, options.cache_bytes);
-        let served = Served::new(contents.map_err(failed)?, nodes);
+        let name = source_name(bundle.path());
+        let reader = bundle.start(&options.read, report).map_err(failed)?;
+        let served = Served::new(reader, nodes);
         // Unmounting takes the path that is meant now, wherever the process is then.
         let mountpoint = std::fs::canonicalize(mountpoint).map_err(failed)?;
         let session = Session::new(served, &mountpoint, &config(options, name));
@@ -180,7 +155,7 @@ fn config(options: &MountOptions, name: String) -> Config {
     config.mount_options = mount_options;
     config.acl = if options.allow_other { SessionACL::All } else { SessionACL::Owner };
     // Besides those who wait for content, some answer what the index alone answers.
-    config.n_threads = Some(options.jobs.max(1) + 2);
+    config.n_threads = Some(options.read.jobs.max(1) + 2);
     config.clone_fd = true;
     config
 }

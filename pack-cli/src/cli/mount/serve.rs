@@ -5,7 +5,8 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use parking_lot::Mutex;
-use sealift::mount::{Fault, Mount as Mounted, MountOptions, Unmounter};
+use sealift::in_place::{Fault, ReadOptions};
+use sealift::mount::{Mount as Mounted, MountOptions, Unmounter};
 use sealift::{Input, Progress};
 use serde::Serialize;
 
@@ -44,8 +45,7 @@ impl Mount {
         bases.places.extend(before.iter().map(|path| path.as_os_str().to_owned()));
         let options = MountOptions {
             refs: self.references.clone(),
-            jobs: jobs(self.jobs.map(usize::from)),
-            cache_bytes: self.cache,
+            read: ReadOptions { jobs: jobs(self.jobs.map(usize::from)), cache_bytes: self.cache },
             allow_other: self.allow_other || rustix::process::geteuid().is_root(),
             dev_suid: self.dev_suid,
         };

@@ -10,7 +10,7 @@ use sealift_format::Row;
 use super::blocks::Key;
 use crate::{Chunk, Error, Kind};
 
-/// A part of a mounted bundle that could not be read: programs that read it get an I/O error.
+/// A part of a bundle that could not be read: programs that read it get an I/O error.
 #[derive(Debug)]
 #[non_exhaustive]
 pub struct Fault {

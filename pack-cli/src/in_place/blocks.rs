@@ -1,4 +1,4 @@
-//! Blocks: decoded chunks of a mounted bundle, parts of what its base holds, and what has no data. The stored bytes of each chunk are compared with
+//! Blocks: decoded chunks of a bundle, parts of what its base holds, and what has no data. The stored bytes of each chunk are compared with
 //! their digest, and each object or piece with what index and layout say, before a byte of it is handed out.
 
 use std::borrow::Cow;

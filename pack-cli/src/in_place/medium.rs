@@ -1,4 +1,4 @@
-//! The file of a mounted bundle.
+//! The file of a bundle that is read in place.
 
 use std::fs::File;
 use std::io::{self, ErrorKind};

@@ -1,4 +1,4 @@
-//! The contents of a mounted bundle's files: threads make blocks, those that are asked for first, and then those that will be.
+//! Reads the contents of a bundle's files: threads make blocks, those that are asked for first, and then those that will be.
 
 use std::borrow::Cow;
 use std::collections::VecDeque;
@@ -8,7 +8,7 @@ use std::thread::JoinHandle;
 use std::time::Duration;
 
 use parking_lot::{Condvar, Mutex};
-use sealift_format::{Object, Row};
+use sealift_format::{Bundle, Object, Row};
 use sealift_store::threads::panic_guard::OnPanic;
 
 use super::blocks::{Block, Blocks, Found as Place, Key, Maker};
@@ -25,7 +25,7 @@ const NEAR: u32 = 3;
 
 /// Reads files of a bundle, from any thread.
 #[derive(Debug)]
-pub(super) struct Contents {
+pub struct Reader {
     shared: Arc<Shared>,
     /// The blocks that were used last.
     recent: Mutex<VecDeque<Key>>,
@@ -53,22 +53,27 @@ struct Queue {
 }
 
 /// Bytes of a file.
-pub(super) enum Bytes {
+#[derive(Debug)]
+pub struct Bytes(Held);
+
+#[derive(Debug)]
+enum Held {
     Shared(Arc<Block>, Range<usize>),
     Owned(Vec<u8>),
 }
 
 impl Bytes {
     /// Returns the bytes, as they are if they lie together.
-    pub(super) fn get(&self) -> Cow<'_, [u8]> {
-        match self {
-            Self::Shared(block, range) => block.data(range.clone()),
-            Self::Owned(bytes) => Cow::Borrowed(bytes),
+    #[must_use]
+    pub fn get(&self) -> Cow<'_, [u8]> {
+        match &self.0 {
+            Held::Shared(block, range) => block.data(range.clone()),
+            Held::Owned(bytes) => Cow::Borrowed(bytes),
         }
     }
 }
 
-impl Contents {
+impl Reader {
     /// Starts `jobs` threads. Decoded blocks take `cache_bytes` of memory.
     ///
     /// # Errors
@@ -77,21 +82,28 @@ impl Contents {
         let (cache, queue) = (Cache::new(cache_bytes), Mutex::default());
         let shared = Arc::new(Shared { blocks, cache, faults, queue, changed: Condvar::new() });
         let (recent, jobs) = (Mutex::default(), jobs.max(1));
-        let mut contents = Self { shared, recent, jobs, ahead: cache_bytes / 2, threads: Vec::new() };
+        let mut reader = Self { shared, recent, jobs, ahead: cache_bytes / 2, threads: Vec::new() };
         for _ in 0..jobs {
-            let shared = Arc::clone(&contents.shared);
+            let shared = Arc::clone(&reader.shared);
             let thread = std::thread::Builder::new().name("sealift-blocks".into());
-            contents.threads.push(thread.spawn(move || shared.work())?);
+            reader.threads.push(thread.spawn(move || shared.work())?);
         }
-        Ok(contents)
+        Ok(reader)
     }
 
-    pub(super) fn blocks(&self) -> &Blocks {
+    fn blocks(&self) -> &Blocks {
         &self.shared.blocks
     }
 
+    /// Returns the bundle.
+    #[must_use]
+    pub fn bundle(&self) -> &Bundle {
+        &self.blocks().bundle
+    }
+
     /// Reads a range of an object, which lies within its size. Returns none if it cannot be read, which was reported.
-    pub(super) fn read(&self, object: Row<Object>, range: Range<u64>) -> Option<Bytes> {
+    #[must_use]
+    pub fn read(&self, object: Row<Object>, range: Range<u64>) -> Option<Bytes> {
         let mut all = Vec::new();
         let mut place = range.start;
         while place < range.end {
@@ -101,8 +113,8 @@ impl Contents {
             let block = self.block(span.key)?;
             let found = self.blocks().find(&block, (object, &span), wanted.clone());
             let bytes = match found {
-                Ok(Place::Data(at)) => Bytes::Shared(block, at),
-                Ok(Place::Filled(bytes)) => Bytes::Owned(bytes),
+                Ok(Place::Data(at)) => Bytes(Held::Shared(block, at)),
+                Ok(Place::Filled(bytes)) => Bytes(Held::Owned(bytes)),
                 Err(error) => {
                     self.shared.report(span.key, error.into());
                     return None;
@@ -113,7 +125,7 @@ impl Contents {
             }
             all.extend_from_slice(&bytes.get());
         }
-        Some(Bytes::Owned(all))
+        Some(Bytes(Held::Owned(all)))
     }
 
     fn block(&self, key: Key) -> Option<Arc<Block>> {
@@ -169,7 +181,7 @@ impl Contents {
     }
 }
 
-impl Drop for Contents {
+impl Drop for Reader {
     fn drop(&mut self) {
         self.shared.close();
         for thread in self.threads.drain(..) {
