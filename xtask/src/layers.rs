@@ -10,8 +10,16 @@ use proc_macro2::{TokenStream, TokenTree};
 use syn::visit::{Visit, visit_item_mod};
 
 /// The sources of the crates whose modules are layers.
-const CRATES: &[&str] =
-    &["format/src", "verify/src", "store/src", "pack-cli/src", "pack-cli/src/cli", "wasm/src", "xtask/src"];
+const CRATES: &[&str] = &[
+    "format/src",
+    "verify/src",
+    "store/src",
+    "pack-cli/src",
+    "pack-cli/src/cli",
+    "nbdkit/src",
+    "wasm/src",
+    "xtask/src",
+];
 
 /// Modules of this name may use anything.
 const TESTS: &str = "tests";

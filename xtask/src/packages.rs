@@ -65,6 +65,10 @@ const PACKAGES: &[Package] = &[
     package("udev",           Program("udevadm"),       &[Ci]),
     // A user who is not root mounts a bundle with it.
     package("fuse3",          Program("fusermount3"),   &[Ci]),
+    // It loads our plugin; libnbd's programs read what it serves.
+    package("nbdkit",         Program("nbdkit"),        &[Ci]),
+    package("libnbd-bin",     Program("nbdcopy"),       &[Ci]),
+    package("python3-libnbd", Program("nbdsh"),         &[Ci]),
     // man itself renders the man pages.
     package("man-db",         Program("man"),           &[Ci]),
     // The second reader.

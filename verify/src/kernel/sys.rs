@@ -1,4 +1,4 @@
-//! The kernel's interface as `linux/fsverity.h` has it: three calls, and the only unsafe code of the workspace.
+//! The kernel's interface as `linux/fsverity.h` has it: three calls, and the only unsafe code that Sealift runs.
 #![allow(unsafe_code, reason = "ioctl(2) takes pointers")]
 
 use sealift_format::num;

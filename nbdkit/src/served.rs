@@ -1,0 +1,119 @@
+//! The file that is served.
+
+use std::ffi::OsStr;
+use std::ops::Range;
+use std::os::unix::ffi::OsStrExt as _;
+
+use sealift::in_place::{InPlace, ReadOptions, Reader, Report};
+use sealift::inspect::{InodeKind, Listed, Object, entries, find};
+use sealift::trust::{Guard, Trusted, Utc};
+use sealift::{Bundle, GivenBases, Progress, Row};
+use sealift_format::data_ranges;
+
+/// A file of a bundle that is open; there is no thread yet.
+#[derive(Debug)]
+pub(crate) struct Opened {
+    bundle: InPlace,
+    object: Row<Object>,
+}
+
+/// A file that can be read from any thread.
+#[derive(Debug)]
+pub(crate) struct Served {
+    reader: Reader,
+    object: Row<Object>,
+    pub(crate) len: u64,
+}
+
+impl Opened {
+    /// Opens the file at a path of a bundle, or the only one.
+    ///
+    /// # Errors
+    /// Returns an error if the bundle or its base cannot be used, or if there is no such file.
+    pub(crate) fn open(bundle: Trusted, bases: &GivenBases, path: Option<&OsStr>) -> Result<Self, String> {
+        let bundle = InPlace::open(bundle, bases, &Progress::default()).map_err(|error| error.to_string())?;
+        let object = match path {
+            Some(path) => named(bundle.bundle(), path)?,
+            None => only(bundle.bundle())?,
+        };
+        Ok(Self { bundle, object })
+    }
+
+    /// Starts the threads that read.
+    ///
+    /// # Errors
+    /// Returns an error if no thread can be started.
+    pub(crate) fn start(self, options: &ReadOptions, report: Report) -> Result<Served, String> {
+        let Self { bundle, object } = self;
+        let len = bundle.bundle().index.object(object).size;
+        let reader = bundle.start(options, report).map_err(|error| format!("cannot start a thread: {error}"))?;
+        Ok(Served { reader, object, len })
+    }
+}
+
+impl Served {
+    /// Gives the bytes of a range to `give`. Returns whether all could be read; what could not was reported.
+    pub(crate) fn read(&self, range: Range<u64>, give: &mut dyn FnMut(&[u8])) -> bool {
+        let bytes = if range.end <= self.len { self.reader.read(self.object, range) } else { None };
+        bytes.is_some_and(|bytes| {
+            give(&bytes.get());
+            true
+        })
+    }
+
+    /// Gives the parts of a range to `give`, each with whether it has data, until it wants no more.
+    pub(crate) fn extents(&self, range: Range<u64>, give: &mut dyn FnMut(Range<u64>, bool) -> bool) {
+        let mut at = range.start;
+        for data in data_ranges(self.reader.bundle().layout.holes_of(self.object), range.clone()) {
+            if at < data.start && !give(at..data.start, false) || !give(data.clone(), true) {
+                return;
+            }
+            at = data.end;
+        }
+        if at < range.end {
+            give(at..range.end, false);
+        }
+    }
+}
+
+/// Returns the file at a path.
+fn named(bundle: &Bundle, path: &OsStr) -> Result<Row<Object>, String> {
+    let found = find(bundle, path.as_bytes()).map_err(|error| error.to_string())?;
+    object(&found).ok_or_else(|| format!("{} is not a regular file", path.display()))
+}
+
+/// Returns the only file.
+fn only(bundle: &Bundle) -> Result<Row<Object>, String> {
+    let mut files = entries(bundle).filter_map(|entry| Some((object(&entry)?, entry)));
+    let (first, entry) = files.next().ok_or("the bundle has no file")?;
+    match files.count() {
+        0 => Ok(first),
+        others => {
+            let path = String::from_utf8_lossy(&entry.path()).into_owned();
+            Err(format!("the bundle has {} files: choose one, as in path={}:{path}", others + 1, entry.reference.name))
+        }
+    }
+}
+
+fn object(entry: &Listed<'_>) -> Option<Row<Object>> {
+    match entry.inode.kind {
+        InodeKind::Regular(object) => Some(object),
+        _ => None,
+    }
+}
+
+/// Returns what is to be known of a bundle that was accepted all the same.
+pub(crate) fn warnings(guard: &Guard, bundle: &Trusted) -> Vec<String> {
+    let judged = bundle.judged();
+    let unsigned = judged
+        .verdict
+        .unsigned
+        .then(|| "UNSIGNED: no trusted key signed this bundle; accepted because of allow-unsigned".to_owned());
+    let older = judged.verdict.below_floor.map(|floor| {
+        format!("version {floor} was installed on this device before; accepted an older one because of allow-downgrade")
+    });
+    let expired = guard.expired_but_for_time(&judged.head).map(|expires| {
+        format!("this bundle expired at {} by this machine's clock; accepted because of time", Utc(expires))
+    });
+    [unsigned, older, expired].into_iter().flatten().collect()
+}

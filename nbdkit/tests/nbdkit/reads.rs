@@ -1,0 +1,137 @@
+//! Clients read what was packed.
+
+use std::fs::File;
+use std::os::unix::fs::FileExt as _;
+
+use crate::desk::{Desk, has, noise};
+
+/// An image with data, a hole, and an end that is no multiple of anything.
+fn sparse(desk: &Desk, name: &str) {
+    desk.write(name, noise(1, 1 << 20));
+    let file = File::options().write(true).open(desk.path(name)).unwrap();
+    file.write_all_at(&noise(2, 300_001), 3 << 20).unwrap();
+}
+
+#[test]
+fn an_image_is_read_whole_over_several_connections() {
+    if !has(&["nbdkit", "nbdcopy"]) {
+        return;
+    }
+    let desk = Desk::new();
+    sparse(&desk, "disk.img");
+    desk.pack("disk.img", "os.sealift");
+    let serving = desk.serve(&[], &["os.sealift"]);
+    desk.good("nbdcopy", &["--connections=4", &serving.uri(), "copy.img"]);
+    assert!(desk.read("copy.img") == desk.read("disk.img"));
+    // Without what the server says of holes, all of it is read.
+    desk.good("nbdcopy", &["--no-extents", &serving.uri(), "again.img"]);
+    assert!(desk.read("again.img") == desk.read("disk.img"));
+    assert_eq!(serving.end(), "");
+}
+
+#[test]
+fn clients_are_told_what_the_export_is() {
+    if !has(&["nbdkit", "nbdinfo"]) {
+        return;
+    }
+    let desk = Desk::new();
+    sparse(&desk, "disk.img");
+    desk.pack("disk.img", "os.sealift");
+    let serving = desk.serve(&[], &["file=os.sealift"]);
+    let info = desk.good("nbdinfo", &["--json", &serving.uri()]);
+    for fact in [
+        "\"export-size\": 3445729,",
+        "\"is_read_only\": true,",
+        "\"can_multi_conn\": true,",
+        "\"can_cache\": true,",
+        "\"block_size_minimum\": 1,",
+        "\"block_size_preferred\": 65536,",
+    ] {
+        assert!(info.contains(fact), "{fact}: {info}");
+    }
+    let map = desk.good("nbdinfo", &["--map", &serving.uri()]);
+    let map: Vec<Vec<&str>> = map.lines().map(|line| line.split_whitespace().collect()).collect();
+    assert_eq!(
+        map,
+        [["0", "1048576", "0", "data"], ["1048576", "2097152", "3", "hole,zero"], ["3145728", "300001", "0", "data"]]
+    );
+    assert_eq!(serving.end(), "");
+}
+
+#[test]
+fn one_of_several_files_is_served() {
+    if !has(&["nbdkit", "nbdcopy"]) {
+        return;
+    }
+    let desk = Desk::new();
+    desk.write("tree/images/a", noise(1, 100_000));
+    desk.write("tree/images/b", noise(2, 200_000));
+    desk.pack("tree", "os.sealift");
+    for path in ["images/b", "main:/images/b"] {
+        let serving = desk.serve(&[], &["os.sealift", &format!("path={path}"), "cache=128K", "jobs=1"]);
+        desk.good("nbdcopy", &[&serving.uri(), "copy"]);
+        assert!(desk.read("copy") == desk.read("tree/images/b"), "{path}");
+        assert_eq!(serving.end(), "");
+    }
+}
+
+#[test]
+fn a_delta_is_read_over_its_base() {
+    if !has(&["nbdkit", "nbdcopy"]) {
+        return;
+    }
+    let desk = Desk::new();
+    desk.write("disk.img", noise(1, 1 << 20));
+    desk.pack("disk.img", "os-1.sealift");
+    let file = File::options().write(true).open(desk.path("disk.img")).unwrap();
+    file.write_all_at(&noise(2, 5_000), 700_000).unwrap();
+    desk.pack_over("os-1.sealift", "disk.img", "os-2.sealift");
+    assert!(desk.read("os-2.sealift").len() < 100_000);
+    let after = ["os-1.sealift", "os-2.sealift"];
+    let named = ["base=os-1.sealift", "os-2.sealift"];
+    for parameters in [after, named] {
+        let serving = desk.serve(&[], &parameters);
+        desk.good("nbdcopy", &[&serving.uri(), "copy.img"]);
+        assert!(desk.read("copy.img") == desk.read("disk.img"), "{parameters:?}");
+        assert_eq!(serving.end(), "");
+    }
+    desk.refused(&["os-2.sealift", "trust=signers"], "os-2.sealift");
+}
+
+#[test]
+fn the_plugin_says_its_version() {
+    if !has(&["nbdkit"]) {
+        return;
+    }
+    let desk = Desk::new();
+    let done = desk.nbdkit(&["--dump-plugin"], &[]).output().unwrap();
+    let said = crate::desk::said(&done);
+    let lines = [
+        "name=sealift",
+        &format!("version={}", env!("CARGO_PKG_VERSION")),
+        "api_version=2",
+        "thread_model=parallel",
+        "magic_config_key=file",
+        "has_block_size=1",
+        "has_extents=1",
+    ];
+    for line in lines {
+        assert!(said.lines().any(|said| said == line), "{line}: {said}");
+    }
+}
+
+#[test]
+fn it_serves_from_the_background() {
+    if !has(&["nbdkit", "nbdcopy"]) {
+        return;
+    }
+    let desk = Desk::new();
+    sparse(&desk, "disk.img");
+    desk.pack("disk.img", "os.sealift");
+    // nbdkit forks, and leaves the directory.
+    let options = ["--unix", "socket", "--pidfile", "pid", "--filter=exitlast"];
+    let started = desk.nbdkit(&options, &["os.sealift", "trust=signers"]).output().unwrap();
+    assert!(started.status.success(), "{}", crate::desk::said(&started));
+    desk.good("nbdcopy", &[&format!("nbd+unix:///?socket={}", desk.path("socket").display()), "copy.img"]);
+    assert!(desk.read("copy.img") == desk.read("disk.img"));
+}
