@@ -1,4 +1,5 @@
-//! `cargo xtask dist`: creates the release files in target/dist. For each machine a static program, an archive and a Debian package.
+//! `cargo xtask dist`: creates the release files in target/dist. For each machine a static program, an archive and a Debian
+//! package, both with the plugin of nbdkit.
 
 mod archive;
 mod check;
@@ -49,7 +50,7 @@ pub(crate) fn make(check: bool) -> Result<()> {
     ensure!(env::consts::ARCH == MACHINES[0].name, "the programs are built on {}", MACHINES[0].name);
     packages::ensure(if check { Chore::DistCheck } else { Chore::Dist })?;
     for machine in MACHINES {
-        tools::ensure_target(machine.target)?;
+        machine.targets().into_iter().try_for_each(tools::ensure_target)?;
     }
     // The programs embed the page.
     web::build()?;
@@ -70,13 +71,13 @@ impl Release {
     fn make(&self) -> Result<()> {
         let start = Instant::now();
         renew(&self.out)?;
-        let programs = MACHINES.iter().map(|machine| machine.build(self)).collect::<Result<Vec<_>>>()?;
-        let shared = Shared::by(&programs[0])?;
-        for (machine, program) in MACHINES.iter().zip(&programs) {
+        let all = MACHINES.iter().map(|machine| machine.build(self)).collect::<Result<Vec<_>>>()?;
+        let shared = Shared::by(&all[0].program)?;
+        for (machine, built) in MACHINES.iter().zip(&all) {
             let naked = self.out.join(self.name(machine));
-            fs::copy(program, &naked).with_context(|| format!("cannot write {}", naked.display()))?;
-            archive::make(self, machine, program, &shared)?;
-            deb::make(self, machine, program, &shared)?;
+            fs::copy(&built.program, &naked).with_context(|| format!("cannot write {}", naked.display()))?;
+            archive::make(self, machine, built, &shared)?;
+            deb::make(self, machine, built, &shared)?;
         }
         let names = self.files()?;
         let sums = output(Command::new("sha256sum").args(&names).current_dir(&self.out))?;

@@ -1,6 +1,7 @@
 //! `sealift manual`: the man pages, generated from the definitions of the help.
 
 mod notes;
+mod plugin;
 
 use std::path::PathBuf;
 
@@ -31,7 +32,7 @@ impl Manual {
     }
 }
 
-/// Returns every page with its file name: those of sealift, its verbs and their subcommands.
+/// Returns every page with its file name: those of sealift, its verbs and their subcommands, and of nbdkit's plugin.
 fn pages() -> Vec<(String, String)> {
     let mut root = help::command();
     root.build();
@@ -41,6 +42,7 @@ fn pages() -> Vec<(String, String)> {
         queue.extend(command.get_subcommands().filter(|verb| !verb.is_hide_set()).cloned());
         pages.push((format!("{}.1", name(&command)), page(command)));
     }
+    pages.push((format!("{}.1", plugin::NAME), plugin::page(&date())));
     pages
 }
 
@@ -78,13 +80,18 @@ fn page(mut command: Command) -> String {
     derived(command) + &own.to_roff()
 }
 
+/// Returns the day on which this program was built.
+fn date() -> String {
+    let built = Utc(sealift::trust::build_time()).rfc3339();
+    built.split('T').next().unwrap_or_default().to_owned()
+}
+
 /// Returns the part of the page that clap generates.
 fn derived(command: Command) -> String {
-    let built = Utc(sealift::trust::build_time()).rfc3339();
     let title = name(&command).to_uppercase();
     let man = Man::new(command)
         .title(title)
-        .date(built.split('T').next().unwrap_or_default())
+        .date(date())
         .source(concat!("sealift ", env!("CARGO_PKG_VERSION")))
         .manual("Sealift");
     let mut out = Vec::new();

@@ -75,6 +75,27 @@ fn man_finds_nothing_wrong() {
     }
 }
 
+#[test]
+fn the_page_of_the_plugin_has_what_its_help_has() {
+    let folder = manual();
+    let page = read(folder.path(), "nbdkit-sealift-plugin.1").replace("\\-", "-");
+    let expected = "NAME, SYNOPSIS, DESCRIPTION, PARAMETERS, EXAMPLES, ENVIRONMENT, FILES, SEE ALSO";
+    assert_eq!(headings(&page).join(", "), expected);
+    let (_, parameters) = page.split_once(".SH PARAMETERS").expect("it has them");
+    let (parameters, _) = parameters.split_once(".SH EXAMPLES").expect("examples follow");
+    let names = |text: &str, start: &str, end: char| -> Vec<String> {
+        let lines = text.lines().filter_map(|line| line.strip_prefix(start)?.split_once(end));
+        lines.map(|(name, _)| name.trim_start_matches('[').to_owned()).collect()
+    };
+    let source = concat!(env!("CARGO_MANIFEST_DIR"), "/../nbdkit/src/parameters.rs");
+    let source = fs::read_to_string(source).expect("the plugin is there");
+    let (_, help) = source.split_once("c\"\\\n").expect("it has a help");
+    let (help, _) = help.split_once("\";").expect("it ends");
+    let of_help = names(help, "", '=');
+    assert_eq!(names(parameters, "\\fB", '='), of_help);
+    assert!(of_help.len() > 10, "{of_help:?}");
+}
+
 /// As help says it: the program where `cargo install` puts it, and the pages where man looks for those of a program in PATH.
 #[test]
 fn man_finds_the_pages_beside_an_installed_program() {

@@ -1,20 +1,20 @@
 //! The archive for any Linux: unpack it over /usr/local.
 
 use std::fs;
-use std::path::Path;
 use std::process::Command;
 
 use anyhow::Result;
 
-use super::stage::{self, Shared};
+use super::machine::Built;
+use super::stage::{self, Places, Shared};
 use super::{Machine, Release};
 use crate::shell::run;
 
-pub(super) fn make(release: &Release, machine: &Machine, program: &Path, shared: &Shared) -> Result<()> {
+pub(super) fn make(release: &Release, machine: &Machine, built: &Built, shared: &Shared) -> Result<()> {
     let name = release.name(machine);
     let work = release.work(&format!("{}-archive", machine.name))?;
     let tree = work.join(&name);
-    shared.install(&tree, program, "zsh/site-functions/_sealift")?;
+    shared.install(&tree, built, &Places { zsh: "zsh/site-functions/_sealift", plugins: "lib/nbdkit/plugins" })?;
     for licence in ["LICENSE-APACHE", "LICENSE-MIT"] {
         stage::put(tree.join("share/doc/sealift").join(licence), fs::read(licence)?)?;
     }

@@ -1,4 +1,5 @@
-//! The Debian package. Its program needs no library, so one package serves every release of Debian and its derivatives.
+//! The Debian package. Its program needs no library, so one package serves every release of Debian and its derivatives. Its plugin needs nbdkit, which
+//! brings the C library.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -6,13 +7,16 @@ use std::process::Command;
 
 use anyhow::{Context, Result};
 
-use super::stage::{self, Shared};
+use super::machine::Built;
+use super::stage::{self, Places, Shared};
 use super::{Machine, Release};
 use crate::shell::{output, run};
 
-pub(super) fn make(release: &Release, machine: &Machine, program: &Path, shared: &Shared) -> Result<()> {
+pub(super) fn make(release: &Release, machine: &Machine, built: &Built, shared: &Shared) -> Result<()> {
     let root = release.work(&format!("{}-deb", machine.name))?;
-    shared.install(&root.join("usr"), program, "zsh/vendor-completions/_sealift")?;
+    let plugins = format!("lib/{}/nbdkit/plugins", machine.multiarch);
+    let places = Places { zsh: "zsh/vendor-completions/_sealift", plugins: &plugins };
+    shared.install(&root.join("usr"), built, &places)?;
     let docs = root.join("usr/share/doc/sealift");
     stage::put(docs.join("copyright"), copyright()?)?;
     stage::put(docs.join("changelog"), changelog(release)?)?;

@@ -9,7 +9,7 @@ use anyhow::{Context, Result, ensure};
 use serde_json::Value;
 
 use super::MACHINES;
-use super::machine::FEATURES;
+use super::machine::{FEATURES, PLUGIN};
 use crate::shell::output;
 
 /// Crates with sources that a build script compiles: cargo does not list them as linked.
@@ -17,7 +17,9 @@ const COMPILED: [&str; 1] = ["openssl-src"];
 
 /// Returns every crate with its licence, and then each text once, under the names of the crates that it came with.
 pub(super) fn collect() -> Result<String> {
-    let mut list = String::from("The program sealift holds the Rust standard library, musl, and these crates.\n\n");
+    let mut list = String::from(
+        "The program sealift and the plugin of nbdkit hold the Rust standard library, musl, and these crates.\n\n",
+    );
     let mut texts: BTreeMap<String, Vec<String>> = BTreeMap::new();
     for (name, folder, licence) in crates()? {
         list.push_str(&format!("{name}: {licence}\n"));
@@ -46,7 +48,9 @@ fn crates() -> Result<Vec<(String, PathBuf, String)>> {
     let metadata: Value = serde_json::from_str(&metadata).context("cargo metadata is JSON")?;
     let mut linked = Vec::new();
     for machine in MACHINES {
-        linked.extend(tree(&["--package", "sealift", "--features", FEATURES, "--target", machine.target])?);
+        let [of_program, of_plugin] = machine.targets();
+        linked.extend(tree(&["--package", "sealift", "--features", FEATURES, "--target", of_program])?);
+        linked.extend(tree(&["--package", PLUGIN, "--target", of_plugin])?);
     }
     // The embedded page.
     linked.extend(tree(&["--package", "sealift-wasm", "--target", "wasm32-unknown-unknown"])?);

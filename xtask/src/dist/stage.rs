@@ -1,4 +1,4 @@
-//! Stages the installed files: program, man pages, completions, media type.
+//! Stages the installed files: program, plugin, man pages, completions, media type.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -7,6 +7,7 @@ use std::process::Command;
 use anyhow::{Context, Result};
 
 use super::licences;
+use super::machine::{Built, PLUGIN};
 use crate::shell::{output, run};
 
 /// Files that all machines share.
@@ -16,6 +17,14 @@ pub(super) struct Shared {
     /// The shells with their scripts.
     completions: Vec<(&'static str, String)>,
     pub(super) third_party: String,
+}
+
+/// The folders that differ from one system to another.
+pub(super) struct Places<'a> {
+    /// In share: what zsh searches.
+    pub(super) zsh: &'a str,
+    /// What nbdkit searches.
+    pub(super) plugins: &'a str,
 }
 
 impl Shared {
@@ -34,10 +43,11 @@ impl Shared {
         Ok(Self { manual, completions, third_party: licences::collect()? })
     }
 
-    /// Writes everything below a prefix such as usr. `zsh` is the folder that zsh searches there.
-    pub(super) fn install(&self, prefix: &Path, program: &Path, zsh: &str) -> Result<()> {
-        put(prefix.join("bin/sealift"), fs::read(program)?)?;
+    /// Writes everything below a prefix such as usr.
+    pub(super) fn install(&self, prefix: &Path, built: &Built, places: &Places<'_>) -> Result<()> {
+        put(prefix.join("bin/sealift"), fs::read(&built.program)?)?;
         run(Command::new("chmod").arg("0755").arg(prefix.join("bin/sealift")))?;
+        put(prefix.join(places.plugins).join(format!("{PLUGIN}.so")), fs::read(&built.plugin)?)?;
         let share = prefix.join("share");
         for (name, page) in &self.manual {
             put(share.join("man/man1").join(name), page)?;
@@ -46,7 +56,7 @@ impl Shared {
             let place = match *shell {
                 "bash" => "bash-completion/completions/sealift",
                 "fish" => "fish/vendor_completions.d/sealift.fish",
-                _ => zsh,
+                _ => places.zsh,
             };
             put(share.join(place), script)?;
         }

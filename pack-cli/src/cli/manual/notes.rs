@@ -100,6 +100,6 @@ pub(super) const FILES: &[Note] = &[
 ];
 
 /// The argument of verbs that check signers.
-const OF_TRUST: &[&str] = &["trust"];
+pub(super) const OF_TRUST: &[&str] = &["trust"];
 /// The arguments of verbs that use OpenSSH's files.
 pub(super) const OF_KEYS: &[&str] = &["trust", "key", "attach", "passphrase"];

@@ -12,7 +12,7 @@ use crate::shell::output;
 
 const SUITE: &str = "bookworm";
 /// Programs of a desktop or server that read the package's files.
-const INCLUDE: &str = "bash-completion,file,fish,libglib2.0-bin,man-db,shared-mime-info,zsh";
+const INCLUDE: &str = "bash-completion,file,fish,libglib2.0-bin,man-db,nbdkit,shared-mime-info,zsh";
 /// What Debian itself writes on every installation. The package's own records are checked separately.
 const ITS_OWN: [&str; 4] = ["./var/cache", "./var/lib/apt", "./var/lib/dpkg", "./var/log"];
 
@@ -103,6 +103,8 @@ impl Debian {
             ("sealift verify /try/etc.sealift --allow-unsigned 2>&1", "sound".into()),
             ("man sealift-pack", "SOURCE_DATE_EPOCH".into()),
             ("man -l /usr/share/man/man1/sealift.1.gz", "allowed_signers".into()),
+            ("nbdkit sealift --dump-plugin", format!("version={version}")),
+            ("man nbdkit-sealift-plugin", "allow-unsigned=".into()),
             ("man -k 'signed file'", "sealift (1)".into()),
             (
                 "source /usr/share/bash-completion/bash_completion; set +eu; _completion_loader sealift; complete -p sealift",
