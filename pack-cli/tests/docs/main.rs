@@ -47,6 +47,8 @@ const NOT_RUN: &[(&str, &str)] = &[
     ("docs/device.md",     "it takes a kernel with built-in signatures, which `cargo xtask vm` has."),
     ("docs/device.md",     "it takes a build with composefs, which `cargo xtask ci test` tests."),
     ("docs/device.md",     "it serves until it is unmounted. pack-cli/tests/mount tests it."),
+    ("docs/device.md",     "it takes root, overlayfs and a whole system as a bundle."),
+    ("docs/device.md",     "it takes root, FUSE and loop devices. nbdkit/tests tests it."),
 ];
 
 #[test]
