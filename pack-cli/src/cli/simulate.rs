@@ -38,7 +38,7 @@ pub(crate) struct Simulate {
     /// The bundles; - reads one from standard input
     #[arg(value_name = "BUNDLE", required = true, value_hint = ValueHint::FilePath)]
     bundles: Vec<PathBuf>,
-    /// The files in the order in which they are read; one path per line, as for pack --order
+    /// The files in the order in which they are read: a profile of `sealift order`, or a list of paths
     #[arg(long, value_name = "PROFILE", value_hint = ValueHint::FilePath)]
     profile: PathBuf,
     /// The device: dvd, cd, hdd, usb2 or sdcard

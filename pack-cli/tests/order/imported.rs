@@ -4,7 +4,7 @@ use std::process::Command;
 
 use proptest::prelude::{ProptestConfig, any, prop, proptest};
 use sealift::order::OrderProfile;
-use sealift::order::import::{Form, ImportOptions, import};
+use sealift::order::import::{Disk, Form, ImportOptions, import};
 
 use crate::desk::Desk;
 
@@ -43,8 +43,8 @@ proptest! {
     ) {
         let bytes: Vec<u8> = pieces.iter().flat_map(|(piece, more)| [PIECES[*piece].as_bytes(), &more[..]].concat()).collect();
         let mut options = ImportOptions::default();
-        for form in [Form::Paths, Form::Strace, Form::Readahead, Form::Nbdkit] {
-            options.image = (form == Form::Nbdkit).then(|| b"image".to_vec());
+        for form in [Form::Paths, Form::Strace, Form::Readahead, Form::Nbdkit, Form::Bootchart, Form::Sort] {
+            options.disk = (form == Form::Nbdkit).then(|| Disk::Image(b"image".to_vec()));
             if let Ok(imported) = import(form, &mut &bytes[..], "log".as_ref(), &options) {
                 assert_eq!(OrderProfile::parse(imported.profile.to_text().as_bytes()), Ok(imported.profile));
             }
@@ -135,6 +135,34 @@ fn a_log_of_nbdkit() {
     desk.refused("order import nbdkit log --image ../a", "..");
     desk.write("log", "1 connection=1 Read id=1 offset=4096 count=0x200 ...\n");
     desk.refused("order import nbdkit log --image a", "log: line 1: a read without offset and count");
+}
+
+#[test]
+fn the_programs_of_bootchart2() {
+    let desk = Desk::new();
+    let log = "1\n:/usr/lib/systemd/systemd\n:/sbin/init\0--switched-root\0\n\n\
+               77\n:/usr/bin/bash\n:\n\n78\n:/usr/bin/old (deleted)\n:old\0\n\n\
+               79\n:/usr/bin/bash\n:bash\0-c\0\n:/not/this\n\n80\n:/proc/self/exe\n:x\0\n\n";
+    desk.write("cmdline2.log", log);
+    assert_eq!(
+        desk.good("order import bootchart cmdline2.log"),
+        "# sealift order 1\nusr/lib/systemd/systemd\nusr/bin/bash\n  left out 1 path outside the root\n"
+    );
+    desk.write("cmdline2.log", "1\n:/usr/../../etc\n:\n\n");
+    desk.refused("order import bootchart cmdline2.log", "cmdline2.log: line 2: a path with ..");
+    desk.write("cmdline2.log", "1 (init) S 0 1 1\n");
+    desk.refused("order import bootchart cmdline2.log", "no program starts in it");
+}
+
+#[test]
+fn a_list_for_mksquashfs() {
+    let desk = Desk::new();
+    desk.write("sort", "# first\nusr/bin/late 5\n\nusr/bin/first\t32767\na\\ b\\\\ 5\nlast -3\nusual 0\n/c 6\n");
+    assert_eq!(desk.good("order import sort sort"), "# sealift order 1\nusr/bin/first\nc\nusr/bin/late\na b\\\\\n");
+    desk.write("sort", "a 1\nb 32768\n");
+    desk.refused("order import sort sort", "sort: line 2: no path and priority");
+    desk.write("sort", "../a 1\n");
+    desk.refused("order import sort sort", "sort: line 1: a path with ..");
 }
 
 #[test]

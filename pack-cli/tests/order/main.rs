@@ -2,6 +2,7 @@
 #![allow(clippy::unwrap_used, reason = "tests")]
 
 mod desk;
+mod images;
 mod imported;
 mod kept;
 mod profiles;

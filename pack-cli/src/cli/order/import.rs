@@ -8,9 +8,9 @@ use std::path::{Path, PathBuf};
 
 use clap::{Args, ValueEnum, ValueHint};
 use sealift::Error;
-use sealift::order::import::{Form, ImportOptions, import};
+use sealift::order::import::{Disk, Form, ImportOptions, import};
 
-use super::OutputArgs;
+use super::{LeftOut, OutputArgs};
 use crate::failure::Failure;
 use crate::show::Show;
 
@@ -22,8 +22,14 @@ Forms:
   strace     the output of strace -f -y
              -e trace=open,openat,execve,mmap,read,pread64
   readahead  the pack file of systemd-readahead, /.readahead
-  nbdkit     the log of nbdkit --filter=log: the ranges of a disk image that
-             were read; --image is its path in the tree
+  nbdkit     the log of nbdkit --filter=log: the reads of a disk image.
+             --filesystem is the image itself, and gives the files that were
+             read of its ext4, EROFS or squashfs; --image is the image's path
+             in the tree, and gives the ranges that were read of it
+  bootchart  the cmdline2.log of bootchart2, which dracut -a bootchart puts
+             into an initramfs: programs only, in the order of their start
+  sort       a list for mksquashfs -sort or genisoimage -sort: paths with
+             priorities
 
 Absolute paths are those below --root, the others are relative to it. Files
 that do not exist may be named: pack ignores them.
@@ -32,6 +38,7 @@ Examples:
   strace -f -y -e trace=open,openat,execve,mmap,read,pread64 -o log editor
   sealift order import strace log -o editor.order
   find usr/share/icons -type f -print0 | sealift order import paths -
+  sealift order import nbdkit vm.log --filesystem vm.img --offset 1048576
   sealift order import nbdkit vm.log --image images/vm.img -o vm.order")]
 pub(crate) struct Import {
     /// What FILE is
@@ -46,6 +53,12 @@ pub(crate) struct Import {
     /// The path in the tree of the disk image whose reads nbdkit logged
     #[arg(long, value_name = "PATH")]
     image: Option<OsString>,
+    /// The disk image whose reads nbdkit logged, to find the files in it
+    #[arg(long, value_name = "IMAGE", value_hint = ValueHint::FilePath, conflicts_with = "image")]
+    filesystem: Option<PathBuf>,
+    /// Where the file system begins in the image, in bytes
+    #[arg(long, value_name = "BYTES", requires = "filesystem", conflicts_with = "image")]
+    offset: Option<u64>,
     #[command(flatten)]
     output: OutputArgs,
     #[command(flatten)]
@@ -59,6 +72,8 @@ enum FormArg {
     Strace,
     Readahead,
     Nbdkit,
+    Bootchart,
+    Sort,
 }
 
 impl FormArg {
@@ -68,15 +83,21 @@ impl FormArg {
             Self::Strace => Form::Strace,
             Self::Readahead => Form::Readahead,
             Self::Nbdkit => Form::Nbdkit,
+            Self::Bootchart => Form::Bootchart,
+            Self::Sort => Form::Sort,
         }
     }
 }
 
 impl Import {
     pub(crate) fn run(self) -> Result<(), Failure> {
-        if self.image.is_some() != (self.form == FormArg::Nbdkit) {
+        let disk = match (&self.filesystem, &self.image) {
+            (Some(image), _) => Some(Disk::FileSystem { image: image.clone(), offset: self.offset.unwrap_or(0) }),
+            (None, image) => image.as_ref().map(|path| Disk::Image(path.as_bytes().to_vec())),
+        };
+        if disk.is_some() != (self.form == FormArg::Nbdkit) {
             return Err(Failure::usage(
-                "--image is the disk image of a log of nbdkit: give it with nbdkit, and only then",
+                "--filesystem or --image is the disk image of a log of nbdkit: give one of them with nbdkit, and only then",
             ));
         }
         if !self.root.is_absolute() {
@@ -85,7 +106,7 @@ impl Import {
         let place = self.output.place()?;
         let mut options = ImportOptions::default();
         options.root.clone_from(&self.root);
-        options.image = self.image.as_ref().map(|image| image.as_bytes().to_vec());
+        options.disk = disk;
         let (mut input, name): (Box<dyn BufRead>, &Path) = match self.file == Path::new("-") {
             true => (Box::new(std::io::stdin().lock()), Path::new("standard input")),
             false => {
@@ -94,6 +115,7 @@ impl Import {
             }
         };
         let imported = import(self.form.form(), &mut input, name, &options)?;
-        self.output.write(&place, (&imported.profile, imported.outside), (self.show, false))
+        let left_out = LeftOut { outside: imported.outside, elsewhere: imported.elsewhere };
+        self.output.write(&place, (&imported.profile, left_out), (self.show, false))
     }
 }

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use clap::{Args, ValueHint};
 use sealift::order::{OrderProfile, merge};
 
-use super::OutputArgs;
+use super::{LeftOut, OutputArgs};
 use crate::failure::Failure;
 use crate::show::Show;
 
@@ -33,6 +33,6 @@ impl Merge {
         let place = self.output.place()?;
         let profiles: Vec<OrderProfile> =
             self.profiles.iter().map(|path| OrderProfile::read(path)).collect::<Result<_, _>>()?;
-        self.output.write(&place, (&merge(&profiles), 0), (self.show, false))
+        self.output.write(&place, (&merge(&profiles), LeftOut::default()), (self.show, false))
     }
 }

@@ -56,6 +56,15 @@ impl Order {
     }
 }
 
+/// What an import left out.
+#[derive(Clone, Copy, Default)]
+struct LeftOut {
+    /// Paths outside the root.
+    outside: u64,
+    /// Reads of no file's content.
+    elsewhere: u64,
+}
+
 /// Where a profile is written.
 #[derive(Args, Debug)]
 struct OutputArgs {
@@ -80,39 +89,44 @@ impl OutputArgs {
     fn write(
         &self,
         place: &Output,
-        (profile, outside): (&OrderProfile, u64),
+        (profile, left_out): (&OrderProfile, LeftOut),
         (show, stdout_taken): (Show, bool),
     ) -> Result<(), Failure> {
         let text = profile.to_text();
         let Some(path) = self.output.as_deref().filter(|_| *place != Output::Stdout) else {
             let mut out = std::io::stdout().lock();
             out.write_all(text.as_bytes()).and_then(|()| out.flush())?;
-            return Ok(print(show, None, (profile, outside), true)?);
+            return Ok(print(show, None, (profile, left_out), true)?);
         };
         place.write(text.as_bytes())?;
-        Ok(print(show, Some(path), (profile, outside), stdout_taken)?)
+        Ok(print(show, Some(path), (profile, left_out), stdout_taken)?)
     }
 }
 
 fn print(
     show: Show,
     path: Option<&Path>,
-    (profile, outside): (&OrderProfile, u64),
+    (profile, left_out): (&OrderProfile, LeftOut),
     stdout_taken: bool,
 ) -> std::io::Result<()> {
     let files = wide(profile.entries().len());
     let ranges = profile.entries().iter().map(|entry| wide(entry.ranges.len())).sum();
     let mut out = show.summary(stdout_taken);
     if show.json {
-        return json_line(&mut out, &Made { files, ranges, outside });
+        let LeftOut { outside, elsewhere } = left_out;
+        return json_line(&mut out, &Made { files, ranges, outside, elsewhere });
     }
     if let (Some(path), false) = (path, show.quiet) {
         let ranges = if ranges > 0 { format!(", {}", count(ranges, "range")) } else { String::new() };
         let path = escape::text(&path.display().to_string());
         writeln!(out, "{BOLD}{path}{BOLD:#}: {}{ranges}", count(files, "file"))?;
     }
+    let LeftOut { outside, elsewhere } = left_out;
     if outside > 0 && !show.quiet {
         writeln!(out, "  left out {} outside the root", count(outside, "path"))?;
+    }
+    if elsewhere > 0 && !show.quiet {
+        writeln!(out, "  left out {} of no file's content", count(elsewhere, "read"))?;
     }
     out.flush()
 }

@@ -12,7 +12,7 @@ use clap::{Args, ValueHint};
 use sealift::order::record::{RECORDING, Scope, record_command, record_session};
 use sealift::{Error, pack::Output};
 
-use super::OutputArgs;
+use super::{LeftOut, OutputArgs};
 use crate::failure::Failure;
 use crate::interrupt;
 use crate::show::Show;
@@ -74,7 +74,7 @@ impl Record {
                 (Some(status), profile)
             }
         };
-        self.output.write(&place, (&profile, 0), (self.show, status.is_some()))?;
+        self.output.write(&place, (&profile, LeftOut::default()), (self.show, status.is_some()))?;
         match status {
             Some(status) if !status.success() => Err(Failure::of_command(number(status))),
             _ => Ok(()),

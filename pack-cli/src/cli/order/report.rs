@@ -12,6 +12,7 @@ pub(super) struct Made {
     pub(super) files: u64,
     pub(super) ranges: u64,
     pub(super) outside: u64,
+    pub(super) elsewhere: u64,
 }
 
 /// How many paths differ.

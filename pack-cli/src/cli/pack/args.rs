@@ -113,7 +113,7 @@ pub(crate) struct Pack {
     #[arg(long, value_name = "HOW", value_enum, hide_possible_values = true, help_heading = "Files")]
     pub(super) mtime: Option<Mtime>,
 
-    /// Store the files listed in PROFILE first, in that order; one path per line, as `sealift order` makes it
+    /// Store these files first, in that order: a profile of `sealift order`, or a list of paths
     #[arg(long, value_name = "PROFILE", help_heading = "Storage")]
     pub(super) order: Option<PathBuf>,
     /// Lay out as this full bundle is: what it stores first comes first again, by path; needs no signature

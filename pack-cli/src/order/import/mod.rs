@@ -1,10 +1,13 @@
 //! Makes profiles of what other programs recorded.
 
+mod bootchart;
+mod image;
 mod lines;
 mod nbdkit;
 mod paths;
 mod readahead;
 mod root;
+mod sort;
 mod strace;
 
 use std::io::BufRead;
@@ -12,7 +15,7 @@ use std::path::{Path, PathBuf};
 
 use sealift_store::OrderFault;
 
-use super::profile::{OrderProfile, relative};
+use super::profile::{OrderEntry, OrderProfile, relative};
 use crate::Error;
 use root::Rooted;
 
@@ -27,6 +30,24 @@ pub enum Form {
     Readahead,
     /// The log of nbdkit's filter `log`: the reads of one disk image.
     Nbdkit,
+    /// The log of bootchart2, also in an initramfs of dracut, of the programs that were started.
+    Bootchart,
+    /// A list of priorities for `mksquashfs -sort` or `genisoimage -sort`.
+    Sort,
+}
+
+/// What was logged of a disk image.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Disk {
+    /// Ranges of the image, which is a file of the tree at this path.
+    Image(Vec<u8>),
+    /// Files of the ext4, EROFS or squashfs file system that begins at an offset of this image.
+    FileSystem {
+        /// The image.
+        image: PathBuf,
+        /// Where the file system begins, such as a partition.
+        offset: u64,
+    },
 }
 
 /// How to import.
@@ -35,8 +56,8 @@ pub enum Form {
 pub struct ImportOptions {
     /// The directory that is the tree's root in absolute paths; other absolute paths are left out.
     pub root: PathBuf,
-    /// The path in the tree of the disk image that was served, for [`Form::Nbdkit`].
-    pub image: Option<Vec<u8>>,
+    /// The disk image that was served, for [`Form::Nbdkit`].
+    pub disk: Option<Disk>,
 }
 
 /// What was imported.
@@ -47,11 +68,13 @@ pub struct Imported {
     pub profile: OrderProfile,
     /// How often a path outside the root was named.
     pub outside: u64,
+    /// Of a file system's image: how many reads were of no file's content, but of directories and other tables.
+    pub elsewhere: u64,
 }
 
 impl Default for ImportOptions {
     fn default() -> Self {
-        Self { root: "/".into(), image: None }
+        Self { root: "/".into(), disk: None }
     }
 }
 
@@ -59,6 +82,15 @@ impl Default for ImportOptions {
 enum Fault {
     Io(std::io::Error),
     Order(OrderFault),
+}
+
+impl Fault {
+    fn of(self, path: &Path) -> Error {
+        match self {
+            Self::Io(source) => Error::io("read", path, source),
+            Self::Order(fault) => Error::Order { path: path.to_owned(), fault },
+        }
+    }
 }
 
 impl From<std::io::Error> for Fault {
@@ -73,32 +105,44 @@ impl From<OrderFault> for Fault {
     }
 }
 
+/// A file of which no byte beyond this was read has no ranges: it is one piece in any case.
+const LARGE: u64 = 1 << 20;
+
 /// Imports what `input` has; errors call it `name`.
 ///
 /// # Errors
-/// Returns an error if it cannot be read or is not of that form, if a path leaves the root, or if [`Form::Nbdkit`] lacks its image.
+/// Returns an error if it cannot be read or is not of that form, if a path leaves the root, or if [`Form::Nbdkit`] lacks its image, which cannot
+/// be read, has no file system that is known, or a damaged one.
 pub fn import(form: Form, input: &mut dyn BufRead, name: &Path, options: &ImportOptions) -> Result<Imported, Error> {
     let mut rooted = Rooted::new(&options.root);
-    let entries = match form {
+    let read = match form {
         Form::Paths => paths::read(input, &mut rooted),
         Form::Strace => strace::read(input, &mut rooted),
         Form::Readahead => readahead::read(input, &mut rooted),
-        Form::Nbdkit => nbdkit::read(input, &image(options)?),
+        Form::Bootchart => bootchart::read(input, &mut rooted),
+        Form::Sort => sort::read(input, &mut rooted),
+        Form::Nbdkit => return import_reads(input, name, options),
     };
-    match entries {
-        Ok(entries) => Ok(Imported { profile: OrderProfile::new(entries), outside: rooted.outside }),
-        Err(Fault::Io(source)) => Err(Error::Io { doing: "read", path: name.to_owned(), source }),
-        Err(Fault::Order(fault)) => Err(Error::Order { path: name.to_owned(), fault }),
-    }
+    let entries = read.map_err(|fault| fault.of(name))?;
+    Ok(Imported { profile: OrderProfile::new(entries), outside: rooted.outside, elsewhere: 0 })
 }
 
-/// Returns the path of the image in the tree.
-fn image(options: &ImportOptions) -> Result<Vec<u8>, Error> {
-    let missing = || Error::Usage("the reads of a disk image need the path of that image in the tree".into());
-    let image = options.image.as_deref().ok_or_else(missing)?;
-    match relative(image) {
-        Ok(path) if !path.is_empty() => Ok(path),
-        Ok(_) => Err(missing()),
-        Err(what) => Err(Error::Usage(format!("the image: {what}"))),
-    }
+/// Imports the reads of a disk image.
+fn import_reads(input: &mut dyn BufRead, name: &Path, options: &ImportOptions) -> Result<Imported, Error> {
+    let missing = || Error::Usage("the reads of a disk image need that image, or its path in the tree".into());
+    let disk = options.disk.as_ref().ok_or_else(missing)?;
+    let path = match disk {
+        Disk::Image(path) => relative(path).map_err(|what| Error::Usage(format!("the image: {what}")))?,
+        Disk::FileSystem { .. } => Vec::new(),
+    };
+    let reads = nbdkit::read(input).map_err(|fault| fault.of(name))?;
+    let (entries, elsewhere) = match disk {
+        Disk::Image(_) if path.is_empty() => return Err(missing()),
+        Disk::Image(_) => (vec![OrderEntry { path, ranges: reads.into_ranges() }], 0),
+        Disk::FileSystem { image, offset } => {
+            let found = image::files(image, *offset, &reads)?;
+            (found.entries, found.elsewhere)
+        }
+    };
+    Ok(Imported { profile: OrderProfile::new(entries), outside: 0, elsewhere })
 }

@@ -4,13 +4,14 @@ use std::io::BufRead;
 
 use sealift_store::OrderFault;
 
+use super::image::Reads;
 use super::{Fault, lines};
-use crate::order::profile::OrderEntry;
 
 /// Reads lines such as `2024-05-06 07:08:09.123456 connection=1 Read id=2 offset=0x1000 count=0x200 ...`. The line of the answer, with
 /// `...Read`, has no offset.
-pub(super) fn read(input: &mut dyn BufRead, image: &[u8]) -> Result<Vec<OrderEntry>, Fault> {
-    let mut ranges = Vec::new();
+pub(super) fn read(input: &mut dyn BufRead) -> Result<Reads, Fault> {
+    let mut reads = Reads::default();
+    let mut has_reads = false;
     lines::each(input, |line, number| {
         let mut words = line.split(|byte| *byte == b' ').skip_while(|word| *word != b"Read").skip(1);
         let mut value = |key: &[u8]| words.find_map(|word| word.strip_prefix(key));
@@ -24,17 +25,14 @@ pub(super) fn read(input: &mut dyn BufRead, image: &[u8]) -> Result<Vec<OrderEnt
         let read = hexadecimal(b"offset=").zip(hexadecimal(b"count="));
         let range = read.and_then(|(offset, count)| Some(offset..offset.checked_add(count)?));
         let valid = range.filter(|range| i64::try_from(range.end).is_ok());
-        ranges.push(valid.ok_or(OrderFault::Line { line: number, what: "a read without offset and count" })?);
-        // A log may be long, and read the same again and again.
-        if ranges.len() == ranges.capacity() {
-            ranges = crate::order::profile::united(std::mem::take(&mut ranges));
-        }
+        reads.add(valid.ok_or(OrderFault::Line { line: number, what: "a read without offset and count" })?);
+        has_reads = true;
         Ok(())
     })?;
-    if ranges.is_empty() {
+    if !has_reads {
         return Err(OrderFault::Whole("no read is logged in it, as nbdkit --filter=log does").into());
     }
-    Ok(vec![OrderEntry { path: image.to_vec(), ranges }])
+    Ok(reads)
 }
 
 #[cfg(test)]
@@ -42,7 +40,7 @@ mod tests {
     use super::*;
 
     fn ranges(log: &str) -> Option<Vec<std::ops::Range<u64>>> {
-        read(&mut log.as_bytes(), b"a.img").ok().map(|entries| crate::order::profile::united(entries[0].ranges.clone()))
+        read(&mut log.as_bytes()).ok().map(|reads| crate::order::profile::united(reads.into_ranges()))
     }
 
     #[test]

@@ -7,11 +7,8 @@ use std::ops::Range;
 use sealift_store::OrderFault;
 
 use super::root::Rooted;
-use super::{Fault, lines};
+use super::{Fault, LARGE, lines};
 use crate::order::profile::OrderEntry;
-
-/// A file of which no byte beyond this was read has no ranges: it is one piece in any case.
-const LARGE: u64 = 1 << 20;
 
 /// What was read of a file.
 #[derive(Default)]

@@ -1,0 +1,36 @@
+//! The programs that bootchart2 saw start, which dracut's module `bootchart` puts into an initramfs too: `cmdline2.log` in its archive. For each
+//! program there are the process number, a line with a colon and the program's path, one with a colon and its arguments, and an empty line.
+
+use std::io::BufRead;
+
+use sealift_store::OrderFault;
+
+use super::root::Rooted;
+use super::{Fault, lines};
+use crate::order::profile::OrderEntry;
+
+/// What the kernel says of a program that was replaced or removed meanwhile.
+const GONE: &[u8] = b" (deleted)";
+
+/// Reads the log: each program when it first starts.
+pub(super) fn read(input: &mut dyn BufRead, rooted: &mut Rooted) -> Result<Vec<OrderEntry>, Fault> {
+    let mut entries = Vec::new();
+    let mut follows_number = false;
+    let mut programs = 0_u64;
+    lines::each(input, |line, number| {
+        let path = line.strip_prefix(b":").filter(|_| follows_number);
+        follows_number = !line.is_empty() && line.iter().all(u8::is_ascii_digit);
+        let Some(path) = path.filter(|path| path.starts_with(b"/")) else { return Ok(()) };
+        programs += 1;
+        if path.ends_with(GONE) {
+            return Ok(());
+        }
+        let below = rooted.below(path).map_err(|what| OrderFault::Line { line: number, what })?;
+        entries.extend(below.map(|path| OrderEntry { path, ranges: Vec::new() }));
+        Ok(())
+    })?;
+    if programs == 0 {
+        return Err(OrderFault::Whole("no program starts in it, as in the cmdline2.log of bootchart2").into());
+    }
+    Ok(entries)
+}
