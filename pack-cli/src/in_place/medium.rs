@@ -6,7 +6,7 @@ use std::os::unix::fs::FileExt as _;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use parking_lot::RwLock;
+use parking_lot::{Mutex, RwLock};
 use rustix::fs::{Mode, OFlags};
 use sealift_format::num;
 use sealift_format::{Chunk, Error as FormatError, Head};
@@ -19,6 +19,8 @@ use crate::{Error, Input};
 pub(super) struct Medium {
     path: PathBuf,
     file: RwLock<Arc<File>>,
+    /// Whoever reads. A disk has one head: two chunks that are read at once take it a seek for each part of them.
+    turn: Mutex<()>,
     /// The bytes of the head.
     head: Vec<u8>,
     chunks_at: u64,
@@ -38,6 +40,7 @@ impl Medium {
         let head_bytes = start_of(&file, num::size(head.head_len())).map_err(failed)?;
         Ok(Self {
             file: RwLock::new(Arc::new(file)),
+            turn: Mutex::default(),
             head: head_bytes,
             chunks_at: head.chunks_at(),
             len: head.file_len(),
@@ -61,6 +64,7 @@ impl Medium {
     pub(super) fn read_chunk(&self, chunk: &Chunk, stored: &mut Vec<u8>) -> Result<(), Error> {
         stored.resize(num::at(chunk.stored_len), 0);
         let place = self.place(chunk);
+        let _turn = self.turn.lock();
         let file = Arc::clone(&self.file.read());
         let read = file.read_exact_at(stored, place);
         let read = match read {
@@ -104,7 +108,7 @@ mod tests {
     fn gone(path: &Path) -> Medium {
         let file = File::options().append(true).open(path).expect("it is there");
         let file = RwLock::new(Arc::new(file));
-        Medium { path: path.to_owned(), file, head: b"head".to_vec(), chunks_at: 4, len: 8 }
+        Medium { path: path.to_owned(), file, turn: Mutex::default(), head: b"head".to_vec(), chunks_at: 4, len: 8 }
     }
 
     #[test]
