@@ -10,6 +10,7 @@ mod floor;
 mod job;
 mod machine;
 mod measures;
+mod order;
 mod ostree;
 mod ostree_change;
 mod page;
@@ -44,7 +45,7 @@ type Add = fn(&mut Report, &Options, &Places) -> Result<()>;
 
 /// Measures other than races.
 #[rustfmt::skip] // a table
-const OTHERS: [(&str, Add); 14] = [
+const OTHERS: [(&str, Add); 15] = [
     ("update",        |report, options, places| update::add(report, options.runs, places)),
     ("change",        |report, options, places| change::add(report, options.runs, places)),
     ("delta-linux",   |report, _, places| delta::add(report, &delta::LINUX, places)),
@@ -55,6 +56,7 @@ const OTHERS: [(&str, Add); 14] = [
     ("ostree-change", |report, options, places| ostree_change::add(report, options.runs, places)),
     ("static-delta",  |report, _, places| static_delta::add(report, places)),
     ("composefs",     |report, options, places| composefs::add(report, options.runs, places)),
+    ("order",         |report, _, places| order::add(report, places)),
     ("page",          |report, options, places| page::add(report, options.runs, places)),
     ("reads",         |report, _, places| reads::add(report, places)),
     ("scaling",       |report, options, places| scaling::add(report, options.skip_large, options.runs, places)),

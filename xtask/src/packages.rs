@@ -64,7 +64,7 @@ const PACKAGES: &[Package] = &[
     package("systemd",        Program("systemd-analyze"), &[Ci]),
     package("udev",           Program("udevadm"),       &[Ci]),
     // A user who is not root mounts a bundle with it.
-    package("fuse3",          Program("fusermount3"),   &[Ci]),
+    package("fuse3",          Program("fusermount3"),   &[Ci, Compare]),
     // It loads our plugin; libnbd's programs read what it serves.
     package("nbdkit",         Program("nbdkit"),        &[Ci]),
     package("libnbd-bin",     Program("nbdcopy"),       &[Ci]),
@@ -96,8 +96,12 @@ const PACKAGES: &[Package] = &[
     package("zstd",           Program("zstd"),          &[Ci, Compare, Vm]),
     package("xdelta3",        Program("xdelta3"),       &[Compare]),
     package("bsdiff",         Program("bsdiff"),        &[Compare]),
-    package("squashfs-tools", Program("mksquashfs"),    &[Compare]),
-    package("erofs-utils",    Program("mkfs.erofs"),    &[Compare]),
+    package("squashfs-tools", Program("mksquashfs"),    &[Ci, Compare]),
+    package("erofs-utils",    Program("mkfs.erofs"),    &[Ci, Compare]),
+    // Serves disks that log what is read, or take their time.
+    package("nbdkit",         Program("nbdkit"),        &[Ci, Compare]),
+    package("libnbd-bin",     Program("nbdcopy"),       &[Ci, Compare]),
+    package("nbdkit-plugin-dev", File("/usr/include/nbdkit-plugin.h"), &[Compare]),
     package("xz-utils",       Program("xz"),            &[Big, Compare, Vm]),
     // What the composefs crate links.
     package("libssl-dev",     File("/usr/include/openssl/ssl.h"), &[Ci, Compare, Quick, Vm]),

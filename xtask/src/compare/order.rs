@@ -1,0 +1,284 @@
+//! A program's start from a disc: simulated, and really read through `sealift mount` from a disc of nbdkit that takes its time. The bundle is laid out
+//! by a recorded profile, by path, and by the hashes of the contents, as a store of objects has them. And what recording costs.
+
+use std::fs;
+use std::io::{BufRead as _, BufReader};
+use std::path::{Path, PathBuf};
+use std::process::{Child, ChildStdout, Command, Stdio};
+use std::time::{Duration, Instant};
+
+use anyhow::{Context, Result, ensure};
+use rustix::process::{Pid, Signal, kill_process};
+use serde::Deserialize;
+
+use super::job::{Job, Usage, median};
+use super::places::{Places, remove};
+use super::report::{Report, grouped, seconds};
+use crate::debian::{apt, bootstrap};
+use crate::shell::{output, renew, run, target_dir};
+
+/// A Python program of many modules, each a small file, in a system with larger programs.
+const PACKAGES: [&str; 3] = ["python3-sympy", "libreoffice-writer-nogui", "mercurial"];
+const START: &str = "chroot ROOT python3 -c __import__('sympy')";
+/// The start and some work.
+const WORK: &str = "chroot ROOT python3 -c __import__('sympy').sympify('integrate(exp(x)*sin(x)**3*x,x)')";
+/// Nothing but opening and reading: the most that recording can cost.
+const BARE: &str = "find ROOT/usr/lib ROOT/usr/share -xdev -type f -exec cat {} +";
+const RECORD: &str = "sealift order record --force --quiet -o SCRATCH/PROFILE.order --root ROOT -- ";
+const PACK: &str = "sealift pack --force ROOT -o SCRATCH/NAME.sealift --exclude /proc --name start --level 3 --bundle-version 1 --key SCRATCH/key --progress none";
+const SIMULATE: &str = "sealift simulate SCRATCH/NAME.sealift --profile SCRATCH/start.order --device dvd --json";
+const MOUNT: &str =
+    "sealift mount SCRATCH/disc/nbd SCRATCH/mounted --trust SCRATCH/allowed_signers --state SCRATCH/order-state --json";
+const PLUGIN: &str = "xtask/src/compare/disc.c";
+/// How often a command runs with a recorder and without, in turn.
+const RECORDINGS: usize = 9;
+/// How long a mount may take to appear.
+const PATIENCE: Duration = Duration::from_secs(20);
+
+/// A bundle, as it is packed.
+struct Layout {
+    name: &'static str,
+    more: &'static str,
+}
+
+const LAYOUTS: [Layout; 3] = [
+    Layout { name: "profile", more: " --order SCRATCH/start.order" },
+    Layout { name: "path", more: "" },
+    Layout { name: "hash", more: " --order SCRATCH/hash.order" },
+];
+
+#[derive(Deserialize)]
+struct Simulated {
+    parameters: Vec<Parameter>,
+    orders: Vec<Order>,
+}
+
+#[derive(Deserialize)]
+struct Parameter {
+    name: String,
+    value: f64,
+}
+
+#[derive(Deserialize)]
+struct Order {
+    simulated_seconds: f64,
+    seeks: u64,
+    read_bytes: u64,
+}
+
+/// What really reading took.
+struct Read {
+    wall: Duration,
+    /// The time of the disc.
+    busy: f64,
+    requests: usize,
+    seeks: usize,
+}
+
+pub(crate) fn add(report: &mut Report, places: &Places) -> Result<()> {
+    if !rustix::process::geteuid().is_root() {
+        println!("   skipped, since only root mounts and records");
+        return Ok(());
+    }
+    let root = root()?;
+    let job = |line: &str| job(line, &root, places);
+    job(&format!("{}{START}", RECORD.replace("PROFILE", "start"))).run()?;
+    let profile = fs::read_to_string(places.path("SCRATCH/start.order")).context("no profile was recorded")?;
+    let files: Vec<_> = profile.lines().filter(|line| !line.starts_with('#')).collect();
+    fs::write(places.path("SCRATCH/hash.order"), by_hash(&root)?)?;
+    run(Command::new("cc").args(["-O2", "-shared", "-fPIC", PLUGIN, "-lm", "-o"]).arg(places.path("SCRATCH/disc.so")))?;
+
+    let mut found = Vec::new();
+    for layout in &LAYOUTS {
+        let named = |line: &str| line.replace("NAME", layout.name);
+        job(&named(&format!("{PACK}{}", layout.more))).run()?;
+        let simulated: Simulated = serde_json::from_str(&job(&named(SIMULATE)).output()?)?;
+        let read = read(&named("SCRATCH/NAME.sealift"), &simulated, &files, places)?;
+        println!("   {}: {:.2} s", layout.name, read.wall.as_secs_f64());
+        found.push((layout, simulated, read));
+        remove(&places.path(&named("SCRATCH/NAME.sealift")))?;
+    }
+    judge(report, &found, files.len())?;
+    let costs = [("a start and some work", WORK), ("nothing but reading", BARE)];
+    let mut text =
+        format!("Medians of {RECORDINGS}, in turn.\n\n| | seconds | recorded | ratio |\n| --- | --: | --: | --: |\n");
+    for (name, line) in costs {
+        let (plain, recorded) = recording(line, &root, places)?;
+        let ratio = recorded.wall.as_secs_f64() / plain.wall.as_secs_f64();
+        if line == WORK {
+            report.at_most("recording: seconds of a command, to those without", ratio, 1.05, 3, "");
+        }
+        text.push_str(&format!("| {name} | {} | {} | {ratio:.3} |\n", seconds(plain.wall), seconds(recorded.wall)));
+    }
+    text.push_str(&format!("\n- `{RECORD}...`\n- `{WORK}`\n- `{BARE}`"));
+    report.section("What recording costs", &text);
+    Ok(())
+}
+
+fn job(line: &str, root: &Path, places: &Places) -> Job {
+    Job::new(&line.replace("ROOT", &root.display().to_string()), places)
+}
+
+/// Returns a system with the program. It is created once and kept.
+fn root() -> Result<PathBuf> {
+    let kept = target_dir()?.join("compare-kept");
+    let root = kept.join("start");
+    if !root.exists() {
+        let unfinished = kept.join("start-unfinished");
+        remove(&unfinished)?;
+        bootstrap(&unfinished)?;
+        apt(&unfinished, &["update"])?;
+        apt(&unfinished, &[&["install"], &PACKAGES[..]].concat())?;
+        fs::rename(&unfinished, &root)?;
+    }
+    Ok(root)
+}
+
+/// Returns a list of all files in the order of their contents' hashes.
+fn by_hash(root: &Path) -> Result<String> {
+    let paths = output(Command::new("find").arg(root).args(["-xdev", "-type", "f", "-printf", "%P\\n"]))?;
+    let mut hashed = Vec::new();
+    for path in paths.lines() {
+        let content = fs::read(root.join(path)).with_context(|| format!("cannot read {path}"))?;
+        hashed.push((*blake3::hash(&content).as_bytes(), path));
+    }
+    hashed.sort_unstable();
+    Ok(hashed.into_iter().map(|(_, path)| format!("{path}\n")).collect())
+}
+
+/// Reads files from a bundle that lies on a disc, through a mount, whose opening counts.
+fn read(bundle: &str, simulated: &Simulated, files: &[&str], places: &Places) -> Result<Read> {
+    for word in ["SCRATCH/disc", "SCRATCH/mounted"] {
+        renew(&places.path(word))?;
+    }
+    let mut disc = Command::new("nbdfuse");
+    disc.arg("-r").arg(places.path("SCRATCH/disc/nbd")).args(["--command", "nbdkit", "-s", "--exit-with-parent"]);
+    disc.arg(places.path("SCRATCH/disc.so")).arg(format!("file={}", places.resolve(bundle)));
+    disc.arg(format!("log={}", places.resolve("SCRATCH/disc.log")));
+    disc.args(simulated.parameters.iter().map(|Parameter { name, value }| format!("{name}={value}")));
+    let disc = Mounted::start(disc.stdin(Stdio::null()), places.path("SCRATCH/disc"))?;
+    let len = fs::metadata(places.path(bundle))?.len();
+    let since = Instant::now();
+    while !fs::metadata(places.path("SCRATCH/disc/nbd")).is_ok_and(|file| file.len() == len) {
+        ensure!(since.elapsed() < PATIENCE, "nbdfuse shows no disc");
+        std::thread::sleep(Duration::from_millis(20));
+    }
+    let words: Vec<String> = MOUNT.split_whitespace().map(|word| places.resolve(word)).collect();
+    let mut mount = Command::new(&words[0]);
+    mount.args(&words[1..]).stdin(Stdio::null()).stdout(Stdio::piped());
+    let start = Instant::now();
+    let mut mounted = Mounted::start(&mut mount, places.path("SCRATCH/mounted"))?;
+    let said = mounted.said.take().context("it was piped")?;
+    let mut line = String::new();
+    BufReader::new(said).read_line(&mut line)?;
+    ensure!(line.starts_with('{'), "sealift mount did not say that it is mounted");
+    for file in files {
+        fs::read(places.path("SCRATCH/mounted").join(file)).with_context(|| format!("cannot read {file}"))?;
+    }
+    let wall = start.elapsed();
+    mounted.end()?;
+    disc.end()?;
+    let log = fs::read_to_string(places.path("SCRATCH/disc.log"))?;
+    let mut read = Read { wall, busy: 0.0, requests: 0, seeks: 0 };
+    for line in log.lines() {
+        let mut words = line.split(' ').skip(2);
+        let (time, moved) = words.next().zip(words.next()).with_context(|| format!("a log with {line}"))?;
+        read.busy += time.parse::<f64>()? / 1000.0;
+        read.requests += 1;
+        read.seeks += usize::from(moved == "1");
+    }
+    Ok(read)
+}
+
+/// A program that serves a mount. It ends with it.
+struct Mounted {
+    child: Child,
+    said: Option<ChildStdout>,
+    mountpoint: PathBuf,
+}
+
+impl Mounted {
+    fn start(command: &mut Command, mountpoint: PathBuf) -> Result<Self> {
+        let mut child = command.spawn().with_context(|| format!("cannot start {:?}", command.get_program()))?;
+        Ok(Self { said: child.stdout.take(), child, mountpoint })
+    }
+
+    fn end(mut self) -> Result<()> {
+        self.unmount();
+        self.child.wait()?;
+        Ok(())
+    }
+
+    /// Both of these programs end when they are unmounted.
+    fn unmount(&self) {
+        let unmounted = Command::new("fusermount3").args(["-u", "-q"]).arg(&self.mountpoint).status();
+        if !unmounted.is_ok_and(|status| status.success())
+            && let Some(pid) = i32::try_from(self.child.id()).ok().and_then(Pid::from_raw)
+        {
+            let _ = kill_process(pid, Signal::TERM);
+        }
+    }
+}
+
+impl Drop for Mounted {
+    fn drop(&mut self) {
+        if matches!(self.child.try_wait(), Ok(None)) {
+            self.unmount();
+            let _ = self.child.wait();
+        }
+    }
+}
+
+fn judge(report: &mut Report, found: &[(&Layout, Simulated, Read)], files: usize) -> Result<()> {
+    let mut text = format!(
+        "`{}`: {files} files, read in the order of their first use, from the bundle of a Debian system on a DVD (`{}`), and really from such a disc of nbdkit, by nbdfuse and `sealift mount`, whose opening counts. A ratio is the time really taken to the simulated one.\n\n\
+         | layout | simulated | seeks | read | really | ratio | the disc alone | ratio | requests | seeks |\n| --- | --: | --: | --: | --: | --: | --: | --: | --: | --: |\n",
+        START, SIMULATE
+    );
+    let mut times = Vec::new();
+    for (layout, simulated, read) in found {
+        let [own, .., sweep] = &simulated.orders[..] else { anyhow::bail!("simulate prints no orders") };
+        let (simulated, really) = (own.simulated_seconds, read.wall.as_secs_f64());
+        text.push_str(&format!(
+            "| by {} | {simulated:.2} | {} | {} | {really:.2} | {:.2} | {:.2} | {:.2} | {} | {} |\n",
+            layout.name,
+            own.seeks,
+            grouped(own.read_bytes),
+            really / simulated,
+            read.busy,
+            read.busy / simulated,
+            read.requests,
+            read.seeks
+        ));
+        let ratio = really / simulated;
+        report.verdict(
+            format!("start, by {}: seconds really read from the disc, to the simulation", layout.name),
+            format!("{ratio:.2}"),
+            "from 0.75 to 1.25".into(),
+            (0.75..=1.25).contains(&ratio),
+        );
+        times.push((simulated, really, sweep.simulated_seconds));
+    }
+    let [profile, path, hash] = times[..] else { anyhow::bail!("three layouts were measured") };
+    report.at_least("start from a DVD, simulated: times as fast as by hash", hash.0 / profile.0, 7.0, 1, "");
+    report.at_least("start from a DVD, simulated: times as fast as by path", path.0 / profile.0, 1.0, 1, "");
+    report.at_least("start from a disc, really: times as fast as by hash", hash.1 / profile.1, 7.0, 1, "");
+    report.at_least("start from a disc, really: times as fast as by path", path.1 / profile.1, 1.0, 1, "");
+    report.at_most("start from a DVD, simulated: seconds, to one sweep", profile.0 / profile.2, 1.3, 2, "");
+    report.section("A program's start from a disc", &text);
+    Ok(())
+}
+
+/// Returns what a command takes, and what it takes with a recorder.
+fn recording(line: &str, root: &Path, places: &Places) -> Result<(Usage, Usage)> {
+    let recorded = format!("{}{line}", RECORD.replace("PROFILE", "again"));
+    let jobs = [job(line, root, places), job(&recorded, root, places)];
+    jobs[0].run()?;
+    let mut usages = [Vec::new(), Vec::new()];
+    for round in 0..RECORDINGS {
+        for which in [round % 2, 1 - round % 2] {
+            usages[which].push(jobs[which].run()?);
+        }
+    }
+    Ok((median(&usages[0]), median(&usages[1])))
+}
