@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use parking_lot::{Mutex, RwLock};
-use rustix::fs::{Mode, OFlags};
+use rustix::fs::{Advice, Mode, OFlags};
 use sealift_format::num;
 use sealift_format::{Chunk, Error as FormatError, Head};
 
@@ -37,6 +37,7 @@ impl Medium {
         };
         let failed = |error| Error::io("read", &path, error);
         let file = file.try_clone().map_err(failed)?;
+        read_no_more(&file);
         let head_bytes = start_of(&file, num::size(head.head_len())).map_err(failed)?;
         Ok(Self {
             file: RwLock::new(Arc::new(file)),
@@ -86,10 +87,17 @@ impl Medium {
         let flags = OFlags::RDONLY | OFlags::CLOEXEC | OFlags::NONBLOCK;
         let file = File::from(rustix::fs::open(&self.path, flags, Mode::empty()).ok()?);
         let is_same = file.metadata().ok()?.is_file() && start_of(&file, self.head.len()).ok()? == self.head;
+        read_no_more(&file);
         let file = Arc::new(file);
         is_same.then(|| *self.file.write() = Arc::clone(&file))?;
         Some(file)
     }
+}
+
+/// Tells the kernel to read what it is asked for, and not on: what follows a chunk is asked for if it is needed.
+fn read_no_more(file: &File) {
+    // A file system without that reads on.
+    let _ = rustix::fs::fadvise(file, 0, None, Advice::Random);
 }
 
 fn start_of(file: &File, len: usize) -> io::Result<Vec<u8>> {
