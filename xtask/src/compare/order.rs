@@ -231,9 +231,8 @@ impl Drop for Mounted {
 
 fn judge(report: &mut Report, found: &[(&Layout, Simulated, Read)], files: usize) -> Result<()> {
     let mut text = format!(
-        "`{}`: {files} files, read in the order of their first use, from the bundle of a Debian system on a DVD (`{}`), and really from such a disc of nbdkit, by nbdfuse and `sealift mount`, whose opening counts. A ratio is the time really taken to the simulated one.\n\n\
-         | layout | simulated | seeks | read | really | ratio | the disc alone | ratio | requests | seeks |\n| --- | --: | --: | --: | --: | --: | --: | --: | --: | --: |\n",
-        START, SIMULATE
+        "`{START}`: {files} files, read in the order of their first use, from the bundle of a Debian system on a DVD (`{SIMULATE}`), and really from such a disc of nbdkit, by nbdfuse and `sealift mount`, whose opening counts. A ratio is the time really taken to the simulated one.\n\n\
+         | layout | simulated | seeks | read | really | ratio | the disc alone | ratio | requests | seeks |\n| --- | --: | --: | --: | --: | --: | --: | --: | --: | --: |\n"
     );
     let mut times = Vec::new();
     for (layout, simulated, read) in found {

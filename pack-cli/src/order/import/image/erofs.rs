@@ -197,7 +197,7 @@ impl<'a> Erofs<'a> {
         let start = map.header_at + 8;
         let total = inode.size.div_ceil(1 << map.bits);
         // Records of 4 bytes up to a multiple of 32, then of 2 bytes in groups of 16, then of 4 again.
-        let first = (32 - start % 32) / 4 & 7;
+        let first = ((32 - start % 32) / 4) % 8;
         let middle = if map.advice & COMPACTED_2B != 0 { total.saturating_sub(first) / 16 * 16 } else { 0 };
         let (group, len, index) = if number < first {
             (start + number / 2 * 8, 2, number % 2)
