@@ -21,7 +21,7 @@ use crate::shell::{output, renew, run, target_dir};
 const PACKAGES: [&str; 3] = ["python3-sympy", "libreoffice-writer-nogui", "mercurial"];
 const START: &str = "chroot ROOT python3 -c __import__('sympy')";
 /// The start and some work.
-const WORK: &str = "chroot ROOT python3 -c __import__('sympy').sympify('integrate(exp(x)*sin(x)**3*x,x)')";
+const WORK: &str = "chroot ROOT python3 -c __import__('sympy').sympify('integrate(exp(x)*sin(x)**3*x,x),integrate(exp(x)*sin(x)**4*x**2,x),integrate(exp(x)*cos(x)**5*x,x)')";
 /// Nothing but opening and reading: the most that recording can cost.
 const BARE: &str = "find ROOT/usr/lib ROOT/usr/share -xdev -type f -exec cat {} +";
 const RECORD: &str = "sealift order record --force --quiet -o SCRATCH/PROFILE.order --root ROOT -- ";
@@ -99,7 +99,7 @@ pub(crate) fn add(report: &mut Report, places: &Places) -> Result<()> {
         remove(&places.path(&named("SCRATCH/NAME.sealift")))?;
     }
     judge(report, &found, files.len())?;
-    let costs = [("a start and some work", WORK), ("nothing but reading", BARE)];
+    let costs = [("a start and some work", WORK), ("a start alone", START), ("nothing but reading", BARE)];
     let mut text =
         format!("Medians of {RECORDINGS}, in turn.\n\n| | seconds | recorded | ratio |\n| --- | --: | --: | --: |\n");
     for (name, line) in costs {
@@ -110,7 +110,7 @@ pub(crate) fn add(report: &mut Report, places: &Places) -> Result<()> {
         }
         text.push_str(&format!("| {name} | {} | {} | {ratio:.3} |\n", seconds(plain.wall), seconds(recorded.wall)));
     }
-    text.push_str(&format!("\n- `{RECORD}...`\n- `{WORK}`\n- `{BARE}`"));
+    text.push_str(&format!("\n- `{RECORD}...`\n- `{WORK}`\n- `{START}`\n- `{BARE}`"));
     report.section("What recording costs", &text);
     Ok(())
 }
