@@ -65,9 +65,7 @@ const PACKAGES: &[Package] = &[
     package("udev",           Program("udevadm"),       &[Ci]),
     // A user who is not root mounts a bundle with it.
     package("fuse3",          Program("fusermount3"),   &[Ci, Compare]),
-    // It loads our plugin; libnbd's programs read what it serves.
-    package("nbdkit",         Program("nbdkit"),        &[Ci]),
-    package("libnbd-bin",     Program("nbdcopy"),       &[Ci]),
+    // It reads single ranges of what the plugin serves.
     package("python3-libnbd", Program("nbdsh"),         &[Ci]),
     // man itself renders the man pages.
     package("man-db",         Program("man"),           &[Ci]),
@@ -98,7 +96,7 @@ const PACKAGES: &[Package] = &[
     package("bsdiff",         Program("bsdiff"),        &[Compare]),
     package("squashfs-tools", Program("mksquashfs"),    &[Ci, Compare]),
     package("erofs-utils",    Program("mkfs.erofs"),    &[Ci, Compare]),
-    // Serves disks that log what is read, or take their time.
+    // nbdkit loads our plugin, and serves disks that log what is read, or take their time; libnbd's programs read them.
     package("nbdkit",         Program("nbdkit"),        &[Ci, Compare]),
     package("libnbd-bin",     Program("nbdcopy"),       &[Ci, Compare]),
     package("nbdkit-plugin-dev", File("/usr/include/nbdkit-plugin.h"), &[Compare]),

@@ -6,7 +6,7 @@ use clap::Args;
 use sealift::order::OrderProfile;
 use sealift::{Error, Opened};
 
-use super::OutputArgs;
+use super::{LeftOut, OutputArgs};
 use crate::bundle::BundleArg;
 use crate::failure::Failure;
 use crate::show::Show;
@@ -33,7 +33,7 @@ impl Export {
     pub(crate) fn run(self) -> Result<(), Failure> {
         let place = self.output.place()?;
         let profile = order_of(&self.bundle)?;
-        self.output.write(&place, (&profile, 0), (self.show, false))
+        self.output.write(&place, (&profile, LeftOut::default()), (self.show, false))
     }
 }
 
