@@ -228,6 +228,7 @@ export class Bundle {
       // They have nothing more to do, and memory.
       for (const thread of this.#others) thread.close();
       this.#others = [];
+      this.#keeper.call("rest").catch(() => {});
     }
   }
 

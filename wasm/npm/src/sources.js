@@ -9,7 +9,7 @@ const FIRST_BYTES = 1 << 18;
 /** Bytes of a Blob requested from Node at once. */
 const PIECE_BYTES = 1 << 20;
 
-/** Bytes of a buffer that is used again; a read that needs less than an eighth of one gets a buffer of its own. */
+/** Bytes of a buffer that is used again; a read that needs less than half of one gets a buffer of its own. */
 const BUFFER_BYTES = 8 << 20;
 
 /** Buffers that wait for the next reads, at most. */
@@ -205,7 +205,7 @@ const spare = [];
  * @param {Blob} blob
  */
 async function intoSpare(blob) {
-  if (blob.size < BUFFER_BYTES / 8) return swept(blob);
+  if (blob.size < BUFFER_BYTES / 2) return swept(blob);
   const stream = blob.stream();
   /** @type {ReadableStreamBYOBReader} */
   let reader;
@@ -238,6 +238,11 @@ export function giveBack({ buffer }) {
   if (isNode || spare.length === SPARE_BUFFERS || buffer.byteLength < BUFFER_BYTES) return false;
   spare.push(/** @type {ArrayBuffer} */ (buffer));
   return true;
+}
+
+/** Takes what was given back out of use. */
+export function takeSpare() {
+  return spare.splice(0);
 }
 
 /** @type {number[]} */

@@ -2,7 +2,7 @@
 
 import { initSync, Reader, sha256 as sha256Of } from "../pkg/sealift_wasm.js";
 import { packed, SealiftError } from "./errors.js";
-import { fromHandle, giveBack, litter } from "./sources.js";
+import { fromHandle, giveBack, litter, takeSpare } from "./sources.js";
 
 /** Bytes checked before others get a turn: queries of the bundle, and reads for the next run. */
 const TURN_BYTES = 1 << 20;
@@ -206,8 +206,10 @@ const functions = {
       const bytes = await source.read(offset, TURN_BYTES * 4, signal);
       state = await hashed(bytes, state, signal);
       offset += bytes.length;
-      if (bytes.length === 0 || offset === source.size) return ended(state);
       giveBack(bytes);
+      if (bytes.length > 0 && offset !== source.size) continue;
+      rest();
+      return ended(state);
     }
   },
 
@@ -254,8 +256,11 @@ const functions = {
   async endWrite(number, isWhole) {
     const to = written.get(number);
     written.delete(number);
+    rest();
     await (isWhole ? to?.close() : to?.abort());
   },
+
+  rest,
 
   stop() {
     stopped.abort();
@@ -266,6 +271,11 @@ const functions = {
 function release(buffer) {
   litter(buffer.byteLength);
   nowhere.postMessage(undefined, [buffer]);
+}
+
+/** Frees the buffers that were kept for the next read. */
+function rest() {
+  takeSpare().forEach(release);
 }
 
 /** @typedef {{ write(bytes: Uint8Array): unknown, close(): unknown, abort(): unknown }} Out */
