@@ -229,12 +229,16 @@ test("names are text", async () => {
   await leave();
 });
 
-test("an address is read by ranges", async () => {
-  const { page, verdict, leave } = await visit();
+test("an address is read by ranges, and does not stay beside the verdict on a file", async () => {
+  const { page, choose, verdict, leave } = await visit();
   const field = page.getByLabel("Address of a bundle");
   await field.fill("/bundles/good.sealift");
   await field.press("Enter");
   await verdict("Safe to install");
+  assert.equal(await field.inputValue(), "/bundles/good.sealift");
+  await choose(bundles.files.flipped);
+  await verdict("it is damaged, or was changed");
+  assert.equal(await field.inputValue(), "");
   await leave();
 });
 

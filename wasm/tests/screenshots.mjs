@@ -17,7 +17,16 @@ rmSync(out, { recursive: true, force: true });
 mkdirSync(out, { recursive: true });
 for (const colorScheme of ["light", "dark"]) {
   const page = await browser.newPage({ colorScheme, viewport: { width: 1000, height: 800 } });
-  const shoot = (name, fullPage = false) => page.screenshot({ path: `${out}/${name}-${colorScheme}.png`, fullPage });
+  const shoot = async (name, isWhole = false) => {
+    const { width, height } = page.viewportSize();
+    if (isWhole) {
+      // Made as high as the page beforehand: a list that shows the rows in view has nothing yet in a picture that grows meanwhile.
+      await page.setViewportSize({ width, height: await page.evaluate(() => document.documentElement.scrollHeight) });
+      await page.waitForTimeout(300);
+    }
+    await page.screenshot({ path: `${out}/${name}-${colorScheme}.png` });
+    await page.setViewportSize({ width, height });
+  };
   await page.goto(server.origin);
   await shoot("start");
   await page.getByLabel("Allowed signers", { exact: true }).fill(bundles.signers);

@@ -71,6 +71,11 @@ export class Chooser {
     this.#tell(files, left);
   }
 
+  /** Empties the address: beside the verdict on a file it would name another bundle. */
+  clearAddress() {
+    this.#address.value = "";
+  }
+
   /** @param {...(import("./dom.js").Child | import("./dom.js").Child[])} notes */
   say(...notes) {
     fill(this.notes, ...notes);

@@ -421,6 +421,7 @@ export class SealiftVerifier extends ElementBase {
     if (choice !== this.#choice) return;
     const bases = bundles.length > 1 ? await basesAmong(bundles, this.#places()) : new Map();
     if (choice !== this.#choice) return;
+    if (bundles.length > 0) this.#chooser.clearAddress();
     const isMultiple = this.hasAttribute("multiple");
     // If all others are bases of one, they are checked as one bundle.
     const [[delta, own = []] = []] = bases;
