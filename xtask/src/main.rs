@@ -56,6 +56,10 @@ fn main() -> ExitCode {
 }
 
 fn run() -> Result<()> {
+    if env::args_os().any(|arg| arg == "--help" || arg == "-h") {
+        print!("{HELP}");
+        return Ok(());
+    }
     enter_root()?;
     let mut args = lexopt::Parser::from_env();
     match args.next()? {
@@ -67,7 +71,7 @@ fn run() -> Result<()> {
         Some(lexopt::Arg::Value(name)) if name == "quick" => quick::main(args),
         Some(lexopt::Arg::Value(name)) if name == "vm" => vm::main(args),
         Some(lexopt::Arg::Value(name)) if name == "web" => web::main(args),
-        Some(lexopt::Arg::Long("help") | lexopt::Arg::Short('h')) | None => {
+        None => {
             print!("{HELP}");
             Ok(())
         }
