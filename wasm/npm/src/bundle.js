@@ -204,12 +204,8 @@ export class Bundle {
       // A stream has one order, and so have those chunks that one worker has to see.
       const inTurn = this.#opening.source.inOrder && own.size > 0;
       const isLong = depth === "objects" && own.size === 0 && this.head.objects > LONG_CHUNK * this.head.chunks;
-      const threads = inTurn ? [this.#keeper] : await this.#team(options, runs.length, isLong);
-      await Promise.all(threads.filter((thread) => thread !== this.#keeper).map(async (thread) => {
-        if (this.#bases.length > 0 && depth === "objects") await thread.call("rebase", [this.#opening.bytes(), this.#bases]);
-        await thread.call("begin", [depth]);
-      }));
       const state = isHashed ? await this.#keeper.call("hashFirst", [this.#opening.bytes()]) : undefined;
+      const threads = inTurn ? [Promise.resolve(this.#keeper)] : await this.#team(options, runs.length, isLong, depth);
       const check = new RunCheck(this.#opening, threads, runs, signal, report, state);
       await check.run();
       while (await this.#keeper.call("checkBare")) signal?.throwIfAborted();
@@ -460,18 +456,27 @@ export class Bundle {
    * @param {import("../types.js").VerifyOptions} options
    * @param {number} runs
    * @param {boolean} isLong A chunk takes long.
+   * @param {string} depth
    */
-  async #team({ jobs, memory = this.#memory ?? MEMORY_BYTES }, runs, isLong) {
+  async #team({ jobs, memory = this.#memory ?? MEMORY_BYTES }, runs, isLong, depth) {
     const room = Math.floor(memory / this.#places.memory);
     const wanted = Math.max(1, Math.min(jobs ?? (await cores()), room, runs));
+    const first = isLong && runs > 0 && room > wanted ? [] : [Promise.resolve(this.#keeper)];
+    return [...first, ...Array.from({ length: wanted - first.length }, () => this.#another(depth))];
+  }
+
+  /**
+   * Starts another worker, which is to check this bundle.
+   * @param {string} depth
+   */
+  async #another(depth) {
     const { handle, source, places } = this.#opening;
-    const started = [];
-    const first = isLong && runs > 0 && room > wanted ? [] : [this.#keeper];
-    while (this.#others.length + started.length + first.length < wanted) started.push(Thread.start(handle, source.size, places, this.#memory));
-    const fresh = await Promise.all(started);
-    this.#others.push(...fresh);
-    await Promise.all(fresh.map((thread) => thread.call("follow", [this.#opening.bytes()])));
-    return [...first, ...this.#others.slice(0, wanted - first.length)];
+    const thread = await Thread.start(handle, source.size, places, this.#memory);
+    this.#others.push(thread);
+    await thread.call("follow", [this.#opening.bytes()]);
+    if (this.#bases.length > 0 && depth === "objects") await thread.call("rebase", [this.#opening.bytes(), this.#bases]);
+    await thread.call("begin", [depth]);
+    return thread;
   }
 
   /**

@@ -55,7 +55,7 @@ export class RunCheck {
 
   /**
    * @param {import("./opening.js").Opening} opening
-   * @param {import("./threads.js").Thread[]} threads
+   * @param {Promise<import("./threads.js").Thread>[]} threads Each begins when it is ready.
    * @param {Run[]} runs
    * @param {AbortSignal | undefined} signal
    * @param {(bytes: number) => void} report
@@ -73,7 +73,7 @@ export class RunCheck {
 
   async run() {
     const stop = () => {
-      this.threads.forEach((thread) => void thread.call("stop").catch(() => {}));
+      for (const thread of this.threads) thread.then((ready) => ready.call("stop")).catch(() => {});
       for (const goOn of this.#waiting.values()) goOn();
     };
     this.signal?.addEventListener("abort", stop);
@@ -101,8 +101,15 @@ export class RunCheck {
     this.report(bytes);
   }
 
-  /** @param {import("./threads.js").Thread} thread */
-  async #lane(thread) {
+  /** @param {Promise<import("./threads.js").Thread>} ready */
+  async #lane(ready) {
+    let thread;
+    try {
+      thread = await ready;
+    } catch (error) {
+      this.#fail({ order: -1 }, error);
+      return;
+    }
     for (;;) {
       const begun = await this.#begin(thread);
       if (!begun) return;
@@ -195,7 +202,7 @@ export class RunCheck {
   }
 
   /**
-   * @param {Run} run
+   * @param {{ order: number }} run
    * @param {unknown} error
    */
   #fail({ order }, error) {
