@@ -205,6 +205,11 @@ impl Widths {
     }
 }
 
+/// Appends a column of numbers.
+pub(crate) fn put_u32s(out: &mut Vec<u8>, column: impl Iterator<Item = u32> + Clone) {
+    put_planes(out, column.map(u32::to_le_bytes));
+}
+
 /// Appends a section of a section list.
 pub(crate) fn put_section(out: &mut Vec<u8>, id: u16, must_understand: bool, payload: &[u8]) {
     out.extend(id.to_le_bytes());

@@ -51,7 +51,7 @@ pub use head::{Base, Bases, Contents, Head, Identity, Maxima, Root};
 pub use image::Image;
 pub use index::{
     Device, Directory, Entry, Index, IndexBuilder, Inode, InodeKind, Node, Object, OsTree, OsTreeFile, OsTreeKind,
-    OsTreeObject, OsTreeRef, Ref, RepositoryFile,
+    OsTreeObject, OsTreeRef, Ref, RepositoryFile, Symlink,
 };
 pub use kind::Kind;
 pub use layout::{

@@ -1,7 +1,7 @@
 //! What a reader finds in a vector, as the JSON that stands beside it (spec/vectors/README.md).
 
 use sealift::Bundle;
-use sealift_format::{Base, Image, Index, Inode, InodeKind, Ref, Request, Row};
+use sealift_format::{Base, Device, Image, Index, Inode, InodeKind, Ref, Request, Row};
 use sealift_verify::trust::unknown_envelopes;
 
 /// Returns the content of a bundle; of a delta bundle that which it makes with its bases.
@@ -138,7 +138,7 @@ fn entry_row(index: &Index, reference: &str, path: &[u8], number: Row<Inode>) ->
     object(keyed(row))
 }
 
-fn device_fields(index: &Index, device: u32) -> Vec<(&'static str, String)> {
+fn device_fields(index: &Index, device: Row<Device>) -> Vec<(&'static str, String)> {
     let device = index.device(device);
     vec![("major", device.major.to_string()), ("minor", device.minor.to_string())]
 }

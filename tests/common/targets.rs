@@ -5,7 +5,7 @@ use sealift_format::difference::{Content, Op, Reference};
 use sealift_format::ostree::{Commit, Dictionary, DirTree, Summary, dirmeta, file, ostreemeta};
 use sealift_format::{
     ByteDifference, Contents, Difference, Envelope, FrameDecoder, Head, Identity, Index, IndexBuilder, Inode,
-    InodeKind, Kind, Layout, Limits, Node, Objects, OsTree, Part, Preamble, Request, Root, Row, check_frame, data_len,
+    InodeKind, Kind, Layout, Limits, Objects, OsTree, Part, Preamble, Request, Root, Row, check_frame, data_len,
     frame_window, maxima, verity,
 };
 use sealift_verify::kernel_signature::sign::{KernelCertificate, KernelKey};
@@ -83,13 +83,7 @@ fn rebuilt(index: &Index) -> Vec<u8> {
     let mut builder = IndexBuilder::default();
     let add = |builder: &mut IndexBuilder, number: Row<Inode>| {
         let inode = index.inode(number);
-        let node = match inode.kind {
-            InodeKind::Directory(directory) => Node::Directory { children: index.directory(directory).children },
-            InodeKind::Regular(object) => Node::Regular { content: object.number() },
-            InodeKind::Symlink(link) => Node::Symlink(index.symlink_target(link)),
-            InodeKind::CharDevice(device) | InodeKind::BlockDevice(device) => Node::Device(index.device(device)),
-            InodeKind::Fifo | InodeKind::Socket => Node::Plain,
-        };
+        let node = index.node(inode.kind);
         assert_eq!(builder.inode(index.attributes(inode), (inode.mtime, inode.mtime_ns), node), number);
     };
     for tree in index.refs() {
@@ -113,14 +107,12 @@ fn rebuilt(index: &Index) -> Vec<u8> {
         builder.ostree_object(object.kind, index.ostree_bytes(object));
     }
     for file in index.ostree().map_or(&[][..], OsTree::files) {
-        let attributes = index.ostree_attributes(file);
-        match file.kind {
-            InodeKind::Regular(object) => {
-                builder.ostree_file(attributes, Node::Regular { content: object.number() });
-            }
-            InodeKind::Symlink(link) => builder.ostree_file(attributes, Node::Symlink(index.symlink_target(link))),
-            other => panic!("an OSTree file is {other:?}"),
-        }
+        assert!(
+            matches!(file.kind, InodeKind::Regular(_) | InodeKind::Symlink(_)),
+            "an OSTree file is {:?}",
+            file.kind
+        );
+        builder.ostree_file(index.ostree_attributes(file), index.node(file.kind));
     }
     for (file, bytes) in index.repository_files() {
         builder.repository_file(file, bytes);
@@ -220,7 +212,7 @@ fn list(difference: &Difference) {
         let changed = if let Op::Changed(changed) = edit.op { Some(changed) } else { None };
         let rows = file.map(|file| file.attributes).into_iter().chain(changed.and_then(|changed| changed.attributes));
         for row in rows {
-            assert!(wide(difference.attribute_rows().len()) > row.into());
+            assert!(row.get(difference.attribute_rows()).is_some());
         }
         let contents = file.map(|file| file.content).into_iter().chain(changed.and_then(|changed| changed.content));
         contents.for_each(|content| list_content(difference, content));

@@ -289,7 +289,7 @@ impl Trees<'_> {
         let (difference, base, same) = (self.difference, self.base, self.same);
         let (place, attributes, mtime, node) = match file {
             File::New(edit, file) => {
-                let attributes = row(&difference.attributes, file.attributes);
+                let attributes = &difference.attributes[file.attributes.at()];
                 let node = difference.node(file.content, same, children);
                 (&mut self.inode_of_edit[edit.at()], attributes, file.mtime, node)
             }
@@ -298,18 +298,13 @@ impl Trees<'_> {
                 let changed = self.changed[inode.at()];
                 let attributes = changed.and_then(|changed| changed.attributes);
                 let attributes =
-                    attributes.map_or(base.attributes(found), |attributes| row(&difference.attributes, attributes));
+                    attributes.map_or(base.attributes(found), |attributes| &difference.attributes[attributes.at()]);
                 let mtime = changed.and_then(|changed| changed.mtime);
                 let mtime = mtime.unwrap_or_else(|| difference.new_time((found.mtime, found.mtime_ns)));
                 let node = match (changed.and_then(|changed| changed.content), found.kind) {
                     (Some(content), _) => difference.node(content, same, children),
                     (None, InodeKind::Directory(_)) => Node::Directory { children },
-                    (None, InodeKind::Regular(object)) => Node::Regular { content: object.number() },
-                    (None, InodeKind::Symlink(symlink)) => Node::Symlink(base.symlink_target(symlink)),
-                    (None, InodeKind::CharDevice(device) | InodeKind::BlockDevice(device)) => {
-                        Node::Device(base.device(device))
-                    }
-                    (None, InodeKind::Fifo | InodeKind::Socket) => Node::Plain,
+                    (None, kind) => base.node(kind),
                 };
                 (&mut self.inode_of_base[inode.at()], attributes, mtime, node)
             }

@@ -6,7 +6,7 @@ use alloc::vec::Vec;
 
 use crate::attributes::{Attributes, FileType};
 use crate::bytes::Widths;
-use crate::index::{Directory, Entry, Index, Inode, InodeKind, Object};
+use crate::index::{Directory, Entry, Index, Inode, InodeKind, Object, Symlink};
 use crate::num::fit;
 use crate::walk::{TreeOrder, pairs};
 use crate::{BaseObject, Error, Row, Rows, Table as _};
@@ -15,9 +15,6 @@ use super::names::put_name;
 use super::ostree;
 use super::times::{new_time, usual_changes};
 use super::{BaseRef, Changed, Content, Difference, Edit, EditedKind, EditedRef, NewFile, Op, Reference};
-
-/// No row.
-const NONE: u32 = u32::MAX;
 
 impl Difference {
     /// Returns what makes `wanted` of `base`, where the objects of `others` are there as well. `compress` makes a zstd frame of bytes,
@@ -85,10 +82,13 @@ impl Difference {
             },
             pairing,
         };
-        let mut commit_refs = 0..;
+        let mut commit_refs = 0;
         for (edited, from) in wanted.refs().iter().zip(from) {
             let kind = match &edited.ostree {
-                Some(_) => EditedKind::Commit(commit_refs.next().unwrap_or(NONE)),
+                Some(_) => {
+                    commit_refs += 1;
+                    EditedKind::Commit(commit_refs - 1)
+                }
                 None => {
                     let from = from.map(|from| base.refs()[usize::from(from)].directory);
                     EditedKind::Tree(writer.add_tree(from, edited.directory))
@@ -223,7 +223,7 @@ type Lead = (Option<Row<Entry>>, bool);
 struct Writer<'a> {
     pairing: Pairing<'a>,
     object_of: Vec<Reference>,
-    attribute_rows: BTreeMap<&'a Attributes, u32>,
+    attribute_rows: BTreeMap<&'a Attributes, Row<Attributes>>,
     leads: Vec<Lead>,
     /// For each wanted inode the edit at its lead.
     edit_of: Vec<Row<Edit>>,
@@ -355,21 +355,21 @@ impl<'a> Writer<'a> {
         }
     }
 
-    fn symlink(&mut self, target: &[u8]) -> u32 {
+    fn symlink(&mut self, target: &[u8]) -> Row<Symlink> {
         let difference = &mut self.difference;
-        let row = self.widths.fit(difference.symlinks.len(), "the number of symbolic links");
-        let start = self.widths.fit(difference.targets.len(), "the length of all targets");
+        let row = self.widths.row(difference.symlinks.len());
+        let at = self.widths.fit(difference.targets.len(), "the length of all targets");
         let len = self.widths.fit(target.len(), "the length of a symbolic link's target");
-        difference.symlinks.push((start, len));
+        difference.symlinks.push(Symlink { at, len });
         difference.targets.extend(target);
         row
     }
 
-    fn attribute_row(&mut self, attributes: &'a Attributes) -> u32 {
+    fn attribute_row(&mut self, attributes: &'a Attributes) -> Row<Attributes> {
         let (rows, widths) = (&mut self.difference.attributes, &mut self.widths);
         *self.attribute_rows.entry(attributes).or_insert_with(|| {
             rows.push(attributes.clone());
-            widths.fit(rows.len() - 1, "the number of attribute rows")
+            widths.row(rows.len() - 1)
         })
     }
 

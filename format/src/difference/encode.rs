@@ -2,12 +2,12 @@
 
 use alloc::vec::Vec;
 
-use crate::attributes::FileType;
-use crate::bytes::{Widths, put_planes, put_section};
+use crate::attributes::{Attributes, FileType};
+use crate::bytes::{Widths, put_planes, put_section, put_u32s};
 use crate::num::{fit, wide};
 use crate::{Error, Object, Row, Table as _};
 
-use super::reference::Rows;
+use super::reference::ReferenceRows;
 use super::{Changed, Content, Difference, EditedKind, Op, Reference};
 
 /// Codes of [`Op`], delta 5.4.
@@ -30,7 +30,7 @@ pub(super) mod code {
 #[derive(Default)]
 struct Columns {
     types: Vec<u8>,
-    attributes: Vec<u32>,
+    attributes: Vec<Row<Attributes>>,
     mtimes: Vec<i64>,
     mtime_ns: Vec<u32>,
     block_lens: Vec<u32>,
@@ -60,7 +60,7 @@ impl Columns {
     fn add_parts(
         &mut self,
         difference: &Difference,
-        attributes: Option<u32>,
+        attributes: Option<Row<Attributes>>,
         mtime: Option<(i64, u32)>,
         content: Option<Content>,
     ) -> Result<(), Error> {
@@ -106,10 +106,6 @@ fn op_code(op: Op) -> u8 {
                 | flag(content.is_some(), code::CONTENT)
         }
     }
-}
-
-fn put_u32s(out: &mut Vec<u8>, column: &[u32]) {
-    put_planes(out, column.iter().map(|value| value.to_le_bytes()));
 }
 
 fn put_times<'a>(out: &mut Vec<u8>, times: impl Iterator<Item = &'a (i64, u32)> + Clone) {
@@ -166,21 +162,21 @@ impl Difference {
         });
         section(4, &|p, _| {
             p.extend(&columns.types);
-            put_u32s(p, &columns.attributes);
+            put_u32s(p, columns.attributes.iter().map(|row| row.number()));
             put_planes(p, columns.mtimes.iter().map(|time| time.to_le_bytes()));
-            put_u32s(p, &columns.mtime_ns);
+            put_u32s(p, columns.mtime_ns.iter().copied());
         });
-        section(5, &|p, _| put_u32s(p, &columns.block_lens));
+        section(5, &|p, _| put_u32s(p, columns.block_lens.iter().copied()));
         section(6, &|p, _| object_rows.put(p, columns.regulars.iter().copied()));
         section(7, &|p, _| {
             put_planes(p, columns.target_lens.iter().map(|len| len.to_le_bytes()));
             p.extend(&columns.targets);
         });
         section(8, &|p, _| {
-            put_u32s(p, &columns.majors);
-            put_u32s(p, &columns.minors);
+            put_u32s(p, columns.majors.iter().copied());
+            put_u32s(p, columns.minors.iter().copied());
         });
-        section(9, &|p, _| put_u32s(p, &columns.links));
+        section(9, &|p, _| put_u32s(p, columns.links.iter().copied()));
         section(10, &|p, w| {
             p.extend(w.fit::<u32>(self.times.len(), "the number of changes of time").to_le_bytes());
             put_times(p, self.times.iter().map(|change| &change.from));
@@ -203,7 +199,7 @@ impl Difference {
         Ok(out)
     }
 
-    fn object_rows(&self) -> Result<Rows, Error> {
-        Ok(Rows { carried: fit(self.objects.len(), Object::COUNT)?, base: self.base_objects })
+    fn object_rows(&self) -> Result<ReferenceRows, Error> {
+        Ok(ReferenceRows { carried: fit(self.objects.len(), Object::COUNT)?, base: self.base_objects })
     }
 }

@@ -22,7 +22,7 @@ use alloc::string::String;
 use alloc::vec::Vec;
 
 use crate::attributes::{Attributes, FileType};
-use crate::index::{Device, Index, Object, number};
+use crate::index::{Device, Index, Object, Symlink, number};
 use crate::num::at;
 use crate::{BaseObject, Row, Rows, Table};
 
@@ -41,7 +41,7 @@ pub struct Difference {
     edits: Vec<Edit>,
     /// Each with a zero byte behind it.
     names: Vec<u8>,
-    symlinks: Vec<(u32, u32)>,
+    symlinks: Vec<Symlink>,
     targets: Vec<u8>,
     times: Vec<TimeChange>,
     attributes: Vec<Attributes>,
@@ -120,8 +120,8 @@ pub enum Op {
 /// A new file of any type.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct NewFile {
-    /// Row of its attributes among [`Difference::attribute_rows`].
-    pub attributes: u32,
+    /// Its attributes, among [`Difference::attribute_rows`].
+    pub attributes: Row<Attributes>,
     /// Seconds since 1970-01-01 UTC, and nanoseconds.
     pub mtime: (i64, u32),
     /// Its content.
@@ -133,8 +133,8 @@ pub struct NewFile {
 pub struct Changed {
     /// Its type, which does not change.
     pub file_type: FileType,
-    /// Row of its new attributes.
-    pub attributes: Option<u32>,
+    /// Its new attributes.
+    pub attributes: Option<Row<Attributes>>,
     /// Its new time. Without one, [`Difference::new_time`] derives it from the base's.
     pub mtime: Option<(i64, u32)>,
     /// Its new content; `None` for a directory, which has its block.
@@ -149,8 +149,8 @@ pub enum Content {
     Directory,
     /// The object of a regular file.
     Regular(Reference),
-    /// The target of a symbolic link: its row, for [`Difference::symlink_target`].
-    Symlink(u32),
+    /// The target of a symbolic link, for [`Difference::symlink_target`].
+    Symlink(Row<Symlink>),
     /// The numbers of a device.
     Device(Device),
     /// A fifo or a socket, which has none.
@@ -266,9 +266,9 @@ impl Difference {
 
     /// Returns the target of a symbolic link, by its row in [`Content::Symlink`].
     #[must_use]
-    pub fn symlink_target(&self, symlink: u32) -> &[u8] {
-        let (start, len) = *row(&self.symlinks, symlink);
-        &self.targets[at(start)..at(start) + at(len)]
+    pub fn symlink_target(&self, symlink: Row<Symlink>) -> &[u8] {
+        let span = self.symlinks[symlink.at()];
+        &self.targets[at(span.at)..at(span.at) + at(span.len)]
     }
 
     /// Returns the type of what an edit names, where the edit knows it.
@@ -279,9 +279,9 @@ impl Difference {
             Op::Changed(changed) => Some(changed.file_type),
             Op::Linked(link) | Op::Relinked(link) => match self.edit(link).op {
                 Op::Changed(changed) => Some(changed.file_type),
-                op => op.new_file().map(|file| row(&self.attributes, file.attributes).file_type()),
+                op => op.new_file().map(|file| self.attributes[file.attributes.at()].file_type()),
             },
-            op => op.new_file().map(|file| row(&self.attributes, file.attributes).file_type()),
+            op => op.new_file().map(|file| self.attributes[file.attributes.at()].file_type()),
         }
     }
 

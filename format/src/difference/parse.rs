@@ -4,13 +4,15 @@ use alloc::string::String;
 use alloc::vec::Vec;
 
 use crate::bytes::{Reader, SectionRule, read_sections};
-use crate::index::{Device, parse_attributes, parse_objects, parse_symlinks, row_fault};
-use crate::name::is_ref_name;
+use crate::index::{
+    Symlink, column, parse_attributes, parse_devices, parse_objects, parse_ref, parse_targets, row_fault,
+    use_attributes,
+};
 use crate::num::wide;
-use crate::{Error, Part};
+use crate::{Error, Part, Rows};
 
 use super::names::Names;
-use super::reference::Rows;
+use super::reference::ReferenceRows;
 use super::shape::{Contents, Shape, count, parse_changes};
 use super::used::Used;
 use super::{BaseRef, Difference, TimeChange, number, ostree};
@@ -78,13 +80,15 @@ impl Difference {
         }
         let mut used = Used::default();
         let shapes = parse_changes(changes, &rows.ops, &attributes, &mut used)?;
-        let (symlinks, targets) = parse_targets(symlinks, count(&shapes, Shape::has_symlink))?;
+        let mut targets = symlinks;
+        let (symlinks, target_bytes) = parse_targets(&mut targets, count(&shapes, Shape::has_symlink))?;
+        targets.finish()?;
         let steps = column(regulars, count(&shapes, Shape::has_regular))?;
-        let object_rows = Rows { carried: number(objects.len())?, base: base_objects };
+        let object_rows = ReferenceRows { carried: number(objects.len())?, base: base_objects };
         let contents = Contents {
             block_lens: column(directories, count(&shapes, Shape::has_block))?.into_iter(),
             regulars: used.objects(object_rows, steps)?.into_iter(),
-            symlinks: 0..,
+            symlinks: Rows::new(0..u32::MAX),
             devices: parse_devices(devices, count(&shapes, Shape::has_device))?.into_iter(),
             links: column(links, count(&shapes, Shape::is_link))?.into_iter(),
         };
@@ -95,7 +99,7 @@ impl Difference {
             edits: Vec::new(),
             names: rows.names,
             symlinks,
-            targets,
+            targets: target_bytes,
             times: parse_times(times)?,
             attributes,
             objects,
@@ -105,15 +109,16 @@ impl Difference {
         if has_ostree {
             let section = ostree::Section::parse(commits_section, &difference.attributes, commits, index_len)?;
             for (own, file) in section.difference.files().iter().enumerate() {
-                used.attributes(file.attributes, &difference.attributes, own)?;
+                use_attributes(&mut used.attributes, Some(file.attributes), &difference.attributes, own)?;
             }
             let objects = used.objects(object_rows, section.object_steps)?;
             let (symlinks_before, targets_before) =
                 (number(difference.symlinks.len())?, number(difference.targets.len())?);
-            difference.symlinks.extend(section.symlinks.iter().map(|(start, len)| (start + targets_before, *len)));
+            let symlinks = section.symlinks.iter();
+            difference.symlinks.extend(symlinks.map(|link| Symlink { at: link.at + targets_before, ..*link }));
             difference.targets.extend(section.targets);
             let own = difference.ostree.insert(section.difference);
-            own.give_contents(objects, symlinks_before);
+            own.give_contents(&difference.attributes, objects, symlinks_before);
         }
         used.finish(&difference)?;
         difference.read_trees(refs, &rows.name_lens, &shapes, contents)?;
@@ -130,24 +135,6 @@ pub(super) struct ParsedRef {
     pub(super) name: String,
     pub(super) from: Option<u16>,
     pub(super) is_commit: bool,
-}
-
-/// Reads kind and name of a ref behind that of the name `last`. Whether it is a commit comes first.
-fn parse_ref(reader: &mut Reader<'_>, last: Option<&String>) -> Result<(bool, String), Error> {
-    let is_commit = match reader.u8()? {
-        0 => false,
-        1 => true,
-        found => return Err(Error::Unsupported { part: Part::Index, what: "kind of ref", found: found.into() }),
-    };
-    let len = reader.u8()?;
-    let name = match core::str::from_utf8(reader.take(len.into())?) {
-        Ok(name) if is_ref_name(name) => String::from(name),
-        _ => return Err(reader.malformed("a ref's name has another form than allowed")),
-    };
-    if last.is_some_and(|last| *last >= name) {
-        return Err(reader.malformed("refs do not ascend"));
-    }
-    Ok((is_commit, name))
 }
 
 fn parse_base(mut reader: Reader<'_>) -> Result<(u32, Vec<BaseRef>), Error> {
@@ -209,33 +196,6 @@ impl EditRows {
         reader.finish()?;
         Ok(Self { ops, name_lens: names.lens, names: names.bytes })
     }
-}
-
-fn column(mut reader: Reader<'_>, count: usize) -> Result<Vec<u32>, Error> {
-    let values = reader.planes::<4>(count)?.u32s().collect();
-    reader.finish()?;
-    Ok(values)
-}
-
-/// Where something begins, and its length.
-type Span = (u32, u32);
-
-/// Returns where each target lies among the targets, and those.
-fn parse_targets(mut reader: Reader<'_>, count: usize) -> Result<(Vec<Span>, Vec<u8>), Error> {
-    let mut lens = reader.clone();
-    lens.planes::<2>(count)?;
-    let (targets, start) = (lens.rest().to_vec(), number(lens.position())?);
-    let mut spans = parse_symlinks(&mut reader, count)?;
-    reader.finish()?;
-    spans.iter_mut().for_each(|(target_at, _)| *target_at -= start);
-    Ok((spans, targets))
-}
-
-fn parse_devices(mut reader: Reader<'_>, count: usize) -> Result<Vec<Device>, Error> {
-    let majors = reader.planes::<4>(count)?.u32s();
-    let minors = reader.planes::<4>(count)?.u32s();
-    reader.finish()?;
-    Ok(majors.zip(minors).map(|(major, minor)| Device { major, minor }).collect())
 }
 
 fn parse_times(mut reader: Reader<'_>) -> Result<Vec<TimeChange>, Error> {

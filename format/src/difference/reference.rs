@@ -17,12 +17,12 @@ pub enum Reference {
 
 /// How many rows a column of references can name.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Rows {
+pub(super) struct ReferenceRows {
     pub(super) carried: u32,
     pub(super) base: u32,
 }
 
-impl Rows {
+impl ReferenceRows {
     /// Appends a column as the steps from each number to the next.
     pub(super) fn put(self, out: &mut Vec<u8>, column: impl Iterator<Item = Reference>) {
         let mut before = u32::MAX;
@@ -61,7 +61,7 @@ mod tests {
 
     #[test]
     fn steps_go_on_where_the_table_ends() {
-        let rows = Rows { carried: 2, base: 3 };
+        let rows = ReferenceRows { carried: 2, base: 3 };
         let carried = |number| Reference::Carried(Row::new(number).expect("it is small"));
         let base = |number| Reference::Base(Row::new(number).expect("it is small"));
         let column = [carried(0), carried(1), base(0), base(2), carried(1)];
@@ -72,6 +72,6 @@ mod tests {
         assert_eq!(rows.follow(steps.into_iter()), Some(column.to_vec()));
         assert_eq!(rows.follow([5].into_iter()), None);
         assert_eq!(rows.follow([u32::MAX].into_iter()), None);
-        assert_eq!(Rows { carried: 2, base: u32::MAX }.follow(vec![].into_iter()), None);
+        assert_eq!(ReferenceRows { carried: 2, base: u32::MAX }.follow(vec![].into_iter()), None);
     }
 }

@@ -1,24 +1,22 @@
 //! What an edit has, by its op and its type, and where it is read (delta 5.4).
 
 use alloc::vec::{IntoIter, Vec};
-use core::ops::RangeFrom;
 
 use crate::attributes::{Attributes, FileType};
 use crate::bytes::Reader;
-use crate::index::Device;
-use crate::{Error, Row};
+use crate::index::{Device, Symlink, row_fault, use_attributes};
+use crate::{Error, Row, Rows};
 
 use super::encode::{code, type_code};
 use super::used::Used;
 use super::{Changed, Content, Edit, NewFile, Op, Reference};
-use crate::index::row_fault;
 
 /// What an edit has, before what it has is read.
 #[derive(Clone, Copy)]
 pub(super) struct Shape {
     op: u8,
     file_type: Option<FileType>,
-    attributes: Option<u32>,
+    attributes: Option<Row<Attributes>>,
     mtime: Option<(i64, u32)>,
 }
 
@@ -90,9 +88,9 @@ pub(super) fn parse_changes(
     for (own, op) in ops.iter().enumerate() {
         let mut shape = Shape { op: *op, file_type: None, attributes: None, mtime: None };
         if has_attributes(op) {
-            let row = attribute_rows.next().unwrap_or(0);
-            let found = used.attributes(row, attributes, own)?;
-            shape.file_type = Some(found.file_type());
+            let row = attribute_rows.next().and_then(Row::new);
+            let row = use_attributes(&mut used.attributes, row, attributes, own)?;
+            shape.file_type = Some(attributes[row.at()].file_type());
             shape.attributes = Some(row);
         } else if is_changed(*op) {
             let code = types.next().copied().unwrap_or(0);
@@ -122,7 +120,7 @@ pub(super) fn parse_changes(
 pub(super) struct Contents {
     pub(super) block_lens: IntoIter<u32>,
     pub(super) regulars: IntoIter<Reference>,
-    pub(super) symlinks: RangeFrom<u32>,
+    pub(super) symlinks: Rows<Symlink>,
     pub(super) devices: IntoIter<Device>,
     pub(super) links: IntoIter<u32>,
 }
@@ -132,7 +130,7 @@ impl Contents {
     pub(super) fn op(&mut self, shape: &Shape) -> Op {
         let content = shape.content_type().map(|file_type| self.content(file_type));
         let file = NewFile {
-            attributes: shape.attributes.unwrap_or(0),
+            attributes: shape.attributes.unwrap_or(Row::FIRST),
             mtime: shape.mtime.unwrap_or_default(),
             content: content.unwrap_or(Content::Plain),
         };
@@ -162,7 +160,7 @@ impl Contents {
         match file_type {
             FileType::Directory => Content::Directory,
             FileType::Regular => Content::Regular(self.regulars.next().unwrap_or(Reference::Carried(Row::FIRST))),
-            FileType::Symlink => Content::Symlink(self.symlinks.next().unwrap_or(0)),
+            FileType::Symlink => Content::Symlink(self.symlinks.next().unwrap_or(Row::FIRST)),
             FileType::CharDevice | FileType::BlockDevice => {
                 Content::Device(self.devices.next().unwrap_or(Device { major: 0, minor: 0 }))
             }

@@ -2,36 +2,21 @@
 
 use alloc::vec::Vec;
 
-use crate::attributes::Attributes;
-use crate::num::at;
 use crate::{Error, Object, Row};
 
-use super::reference::Rows;
+use super::reference::ReferenceRows;
 use super::{Difference, Reference};
 use crate::index::row_fault;
 
 /// What of the tables of attributes and objects is used.
 #[derive(Default)]
 pub(super) struct Used {
-    attributes: usize,
+    pub(super) attributes: usize,
     objects: Vec<Row<Object>>,
 }
 
 impl Used {
-    pub(super) fn attributes<'a>(
-        &mut self,
-        row: u32,
-        rows: &'a [Attributes],
-        own: usize,
-    ) -> Result<&'a Attributes, Error> {
-        let Some(found) = rows.get(at(row)).filter(|_| at(row) <= self.attributes) else {
-            return Err(row_fault("attributes are not used in ascending order", own));
-        };
-        self.attributes = self.attributes.max(at(row) + 1);
-        Ok(found)
-    }
-
-    pub(super) fn objects(&mut self, rows: Rows, steps: Vec<u32>) -> Result<Vec<Reference>, Error> {
+    pub(super) fn objects(&mut self, rows: ReferenceRows, steps: Vec<u32>) -> Result<Vec<Reference>, Error> {
         let Some(references) = rows.follow(steps.into_iter()) else {
             return Err(row_fault("a file has an object that neither base nor difference have", 0));
         };

@@ -5,7 +5,7 @@ use alloc::vec::Vec;
 
 use sha2::{Digest as _, Sha256};
 
-use crate::bytes::{Widths, put_planes, put_section};
+use crate::bytes::{Widths, put_planes, put_section, put_u32s};
 use crate::num::{self, wide};
 use crate::{Error, Row};
 
@@ -43,7 +43,7 @@ pub struct IndexBuilder {
     name_lens: Vec<u8>,
     links: Vec<Option<Row<Inode>>>,
     names: Vec<u8>,
-    inode_attributes: Vec<u32>,
+    inode_attributes: Vec<Row<Attributes>>,
     mtimes: Vec<i64>,
     mtime_ns: Vec<u32>,
     children: Vec<u32>,
@@ -52,7 +52,7 @@ pub struct IndexBuilder {
     targets: Vec<u8>,
     devices: Vec<Device>,
     /// By SHA-256 of the rows.
-    attributes: BTreeMap<[u8; 32], u32>,
+    attributes: BTreeMap<[u8; 32], Row<Attributes>>,
     attribute_rows: Vec<u8>,
     object_of: Vec<Option<Row<Object>>>,
     contents: Vec<u32>,
@@ -133,7 +133,7 @@ impl IndexBuilder {
         own
     }
 
-    fn attribute_row(&mut self, attributes: &Attributes) -> u32 {
+    fn attribute_row(&mut self, attributes: &Attributes) -> Row<Attributes> {
         let start = self.attribute_rows.len();
         attributes.encode(&mut self.attribute_rows);
         let digest = Sha256::digest(&self.attribute_rows[start..]).into();
@@ -141,7 +141,7 @@ impl IndexBuilder {
             self.attribute_rows.truncate(start);
             return *row;
         }
-        let row = self.widths.fit(self.attributes.len(), "the number of attribute rows");
+        let row = self.widths.row(self.attributes.len());
         self.attributes.insert(digest, row);
         row
     }
@@ -183,7 +183,6 @@ impl IndexBuilder {
             self.ostree.encode(&mut ostree, &mut self.widths);
         }
         self.widths.check()?;
-        let le = u32::to_le_bytes;
         let mut out = Vec::new();
         let mut section = |id: u16, write: &dyn Fn(&mut Vec<u8>)| {
             let mut payload = Vec::new();
@@ -197,24 +196,24 @@ impl IndexBuilder {
         section(2, &|p| {
             p.extend(wide(self.links.len()).to_le_bytes());
             p.extend(&self.name_lens);
-            put_planes(p, self.links.iter().map(|link| le(Row::column(*link))));
+            put_u32s(p, self.links.iter().map(|link| Row::column(*link)));
             p.extend(&self.names);
         });
         section(3, &|p| {
             p.extend(wide(self.mtimes.len()).to_le_bytes());
-            put_planes(p, self.inode_attributes.iter().copied().map(le));
+            put_u32s(p, self.inode_attributes.iter().map(|row| row.number()));
             put_planes(p, self.mtimes.iter().map(|t| t.to_le_bytes()));
-            put_planes(p, self.mtime_ns.iter().copied().map(le));
+            put_u32s(p, self.mtime_ns.iter().copied());
         });
-        section(4, &|p| put_planes(p, self.children.iter().copied().map(le)));
-        section(5, &|p| put_planes(p, self.regulars.iter().map(|object| le(Row::column(*object)))));
+        section(4, &|p| put_u32s(p, self.children.iter().copied()));
+        section(5, &|p| put_u32s(p, self.regulars.iter().map(|object| Row::column(*object))));
         section(6, &|p| {
             put_planes(p, self.target_lens.iter().map(|len| len.to_le_bytes()));
             p.extend(&self.targets);
         });
         section(7, &|p| {
-            put_planes(p, self.devices.iter().map(|device| le(device.major)));
-            put_planes(p, self.devices.iter().map(|device| le(device.minor)));
+            put_u32s(p, self.devices.iter().map(|device| device.major));
+            put_u32s(p, self.devices.iter().map(|device| device.minor));
         });
         section(8, &|p| {
             p.extend(attribute_count.to_le_bytes());

@@ -39,7 +39,7 @@ impl Grown {
     ) -> Result<Vec<(Row<Directory>, u32)>, Error> {
         let mut rows = ByObject::new();
         for (meta, own) in resolved.metas.iter() {
-            rows.push(meta, number(attributes.len())?);
+            rows.push(meta, Row::after(attributes.len())?);
             attributes.push(own.clone());
         }
         let blocks: ByObject<Block> =
@@ -51,7 +51,7 @@ impl Grown {
             let start = Row::after(self.directories.len())?;
             let root =
                 Directory { inode: Row::FIRST, parent: None, entry: Row::FIRST, depth: 0, first_entry: 0, children: 0 };
-            let root = self.directory(root, rows.get(dirmeta).copied().unwrap_or(0))?;
+            let root = self.directory(root, rows.get(dirmeta).copied().unwrap_or(Row::FIRST))?;
             let mut order = TreeOrder::new((root, dirtree));
             while let Some((mut directory, dirtree)) = order.pop() {
                 let names = blocks.get(dirtree).map_or(&[][..], Vec::as_slice);
@@ -79,7 +79,7 @@ impl Grown {
                         Child::Directory { dirtree, dirmeta } => {
                             let (parent, depth) = (Some(own), directory.depth + 1);
                             let new = Directory { inode, parent, entry, depth, first_entry: 0, children: 0 };
-                            let new = self.directory(new, rows.get(dirmeta).copied().unwrap_or(0))?;
+                            let new = self.directory(new, rows.get(dirmeta).copied().unwrap_or(Row::FIRST))?;
                             order.push((new, dirtree));
                         }
                     }
@@ -91,7 +91,7 @@ impl Grown {
     }
 
     /// Adds the inode of a directory.
-    fn directory(&mut self, directory: Directory, attributes: u32) -> Result<Directory, Error> {
+    fn directory(&mut self, directory: Directory, attributes: Row<Attributes>) -> Result<Directory, Error> {
         let inode = Row::after(self.inodes.len())?;
         self.inodes.push(Inode { attributes, mtime: 0, mtime_ns: 0, kind: InodeKind::Directory(Row::FIRST) });
         Ok(Directory { inode, ..directory })

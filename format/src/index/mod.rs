@@ -15,8 +15,9 @@ use crate::row::{Row, Rows, Table};
 
 pub use builder::{IndexBuilder, Node};
 pub use ostree::{OsTree, OsTreeFile, OsTreeKind, OsTreeObject, OsTreeRef, RepositoryFile};
+pub(crate) use ostree::{parse_collection, parse_file_rows, parse_repository_file};
 pub(crate) use parse::{objects_section, parse_attributes, parse_objects};
-pub(crate) use rows::{number, parse_symlinks, row_fault};
+pub(crate) use rows::{column, number, parse_devices, parse_ref, parse_targets, row_fault, use_attributes};
 
 /// Refs, entries, inodes and objects, in tree order (core 6.1). Made by [`Index::parse`] alone, so that every number in it
 /// is a valid row number of the table that it points to.
@@ -27,7 +28,7 @@ pub struct Index {
     entries: Vec<Entry>,
     inodes: Vec<Inode>,
     directories: Vec<Directory>,
-    symlinks: Vec<(u32, u32)>,
+    symlinks: Vec<Symlink>,
     devices: Vec<Device>,
     attributes: Vec<Attributes>,
     objects: Vec<Object>,
@@ -77,8 +78,8 @@ impl Entry {
 /// A file of any type, apart from its names.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Inode {
-    /// Row of its attributes.
-    pub attributes: u32,
+    /// Its attributes.
+    pub attributes: Row<Attributes>,
     /// Seconds since 1970-01-01 UTC.
     pub mtime: i64,
     /// Nanoseconds of the time, below 10^9.
@@ -99,12 +100,12 @@ pub enum InodeKind {
     Directory(Row<Directory>),
     /// Its object.
     Regular(Row<Object>),
-    /// Row of the symbolic links.
-    Symlink(u32),
-    /// A character device: row of the devices.
-    CharDevice(u32),
-    /// A block device: row of the devices.
-    BlockDevice(u32),
+    /// A symbolic link: its target.
+    Symlink(Row<Symlink>),
+    /// A character device: its numbers.
+    CharDevice(Row<Device>),
+    /// A block device: its numbers.
+    BlockDevice(Row<Device>),
     /// A named pipe.
     Fifo,
     /// A socket's name.
@@ -136,6 +137,13 @@ impl Directory {
     }
 }
 
+/// Where the target of a symbolic link lies.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Symlink {
+    pub(crate) at: u32,
+    pub(crate) len: u32,
+}
+
 /// Major and minor number of a device.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Device {
@@ -162,12 +170,20 @@ impl Table for Directory {
     const COUNT: &'static str = "the number of directories";
 }
 
-impl Table for Object {
-    const COUNT: &'static str = "the number of objects";
+impl Table for Symlink {
+    const COUNT: &'static str = "the number of symbolic links";
 }
 
-fn row<T>(rows: &[T], number: u32) -> &T {
-    &rows[num::at(number)]
+impl Table for Device {
+    const COUNT: &'static str = "the number of devices";
+}
+
+impl Table for Attributes {
+    const COUNT: &'static str = "the number of attribute rows";
+}
+
+impl Table for Object {
+    const COUNT: &'static str = "the number of objects";
 }
 
 impl Index {
@@ -244,7 +260,7 @@ impl Index {
     /// Returns the attributes of an OSTree file.
     #[must_use]
     pub fn ostree_attributes(&self, file: &OsTreeFile) -> &Attributes {
-        row(&self.attributes, file.attributes)
+        &self.attributes[file.attributes.at()]
     }
 
     /// Returns the files of the OSTree repository itself that travel with its commits.
@@ -261,15 +277,27 @@ impl Index {
 
     /// Returns the target of a symbolic link, by its row in [`InodeKind::Symlink`].
     #[must_use]
-    pub fn symlink_target(&self, symlink: u32) -> &[u8] {
-        let (at, len) = *row(&self.symlinks, symlink);
+    pub fn symlink_target(&self, symlink: Row<Symlink>) -> &[u8] {
+        let Symlink { at, len } = self.symlinks[symlink.at()];
         self.slice(at, len)
     }
 
     /// Returns the numbers of a device, by its row.
     #[must_use]
-    pub fn device(&self, device: u32) -> Device {
-        *row(&self.devices, device)
+    pub fn device(&self, device: Row<Device>) -> Device {
+        self.devices[device.at()]
+    }
+
+    /// Returns an inode of this kind for an index that is built, with the numbers of this one's objects as those of the contents.
+    #[must_use]
+    pub fn node(&self, kind: InodeKind) -> Node<'_> {
+        match kind {
+            InodeKind::Directory(directory) => Node::Directory { children: self.directory(directory).children },
+            InodeKind::Regular(object) => Node::Regular { content: object.number() },
+            InodeKind::Symlink(symlink) => Node::Symlink(self.symlink_target(symlink)),
+            InodeKind::CharDevice(device) | InodeKind::BlockDevice(device) => Node::Device(self.device(device)),
+            InodeKind::Fifo | InodeKind::Socket => Node::Plain,
+        }
     }
 
     /// Returns an inode by its number.
@@ -293,7 +321,7 @@ impl Index {
     /// Returns the attributes of an inode.
     #[must_use]
     pub fn attributes(&self, inode: &Inode) -> &Attributes {
-        row(&self.attributes, inode.attributes)
+        &self.attributes[inode.attributes.at()]
     }
 
     /// Returns an object by its number.

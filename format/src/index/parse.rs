@@ -4,14 +4,14 @@ use alloc::string::String;
 use alloc::vec::Vec;
 
 use crate::bytes::{Reader, SectionRule, read_sections};
-use crate::name::{component_fault, is_ref_name};
+use crate::name::component_fault;
 use crate::num::{self, wide};
-use crate::{Error, Part, Row};
+use crate::{Error, Part, Row, Table};
 
 use super::grown::Grown;
 use super::ostree::Section;
-use super::rows::{number, parse_symlinks, row_fault};
-use super::{Device, Directory, Entry, Index, Inode, InodeKind, Object, Ref};
+use super::rows::{column, number, parse_devices, parse_ref, parse_symlinks, row_fault, use_attributes};
+use super::{Directory, Entry, Index, Inode, InodeKind, Object, Ref, Symlink};
 use crate::attributes::{Attributes, FileType};
 use crate::walk::TreeOrder;
 
@@ -51,7 +51,7 @@ impl Index {
             sections.map(|section| section.unwrap_or_else(empty));
 
         let refs = parse_refs(refs)?;
-        let commits = refs.iter().filter(|(_, kind)| *kind == RefKind::Commit).count();
+        let commits = refs.iter().filter(|(is_commit, _)| *is_commit).count();
         if (commits > 0) != has_ostree {
             return Err(row_fault("the OSTree section is there without a commit, or a commit without it", 0));
         }
@@ -106,10 +106,10 @@ impl Index {
         };
         let mut commit_roots = roots.split_off(trees).into_iter();
         let (mut roots, mut commits) = (roots.into_iter(), commits.drain(..));
-        let named = refs.into_iter().filter_map(|(name, kind)| {
-            let (root, ostree) = match kind {
-                RefKind::Tree => (roots.next()?, None),
-                RefKind::Commit => (commit_roots.next()?, Some(commits.next()?)),
+        let named = refs.into_iter().filter_map(|(is_commit, name)| {
+            let (root, ostree) = match is_commit {
+                false => (roots.next()?, None),
+                true => (commit_roots.next()?, Some(commits.next()?)),
             };
             Some(Ref { name, directory: root.0, directories_end: root.1, ostree })
         });
@@ -129,31 +129,13 @@ impl Index {
     }
 }
 
-/// What a ref names.
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum RefKind {
-    Tree,
-    Commit,
-}
-
-fn parse_refs(mut reader: Reader<'_>) -> Result<Vec<(String, RefKind)>, Error> {
+/// Returns whether each ref is a commit, and its name.
+fn parse_refs(mut reader: Reader<'_>) -> Result<Vec<(bool, String)>, Error> {
     let count = reader.u16()?;
-    let mut refs: Vec<(String, RefKind)> = Vec::new();
+    let mut refs = Vec::new();
     for _ in 0..count {
-        let kind = match reader.u8()? {
-            0 => RefKind::Tree,
-            1 => RefKind::Commit,
-            found => return Err(Error::Unsupported { part: Part::Index, what: "kind of ref", found: found.into() }),
-        };
-        let len = reader.u8()?;
-        let name = match core::str::from_utf8(reader.take(len.into())?) {
-            Ok(name) if is_ref_name(name) => String::from(name),
-            _ => return Err(reader.malformed("a ref's name has another form than allowed")),
-        };
-        if refs.last().is_some_and(|(last, _)| *last >= name) {
-            return Err(reader.malformed("refs do not ascend"));
-        }
-        refs.push((name, kind));
+        let parsed = parse_ref(&mut reader, refs.last().map(|(_, last)| last))?;
+        refs.push(parsed);
     }
     if refs.is_empty() {
         return Err(reader.malformed("there is no ref"));
@@ -202,9 +184,13 @@ pub(crate) fn parse_objects(mut reader: Reader<'_>) -> Result<Vec<Object>, Error
 }
 
 /// Attribute row and time of an inode.
-type InodeRow = (u32, i64, u32);
+type InodeRow = (Row<Attributes>, i64, u32);
 
-fn parse_inodes(mut reader: Reader<'_>, file_rows: &[u32], attributes: &[Attributes]) -> Result<Vec<InodeRow>, Error> {
+fn parse_inodes(
+    mut reader: Reader<'_>,
+    file_rows: &[Row<Attributes>],
+    attributes: &[Attributes],
+) -> Result<Vec<InodeRow>, Error> {
     let count = reader.count()?;
     let rows = reader.planes::<4>(count)?.u32s();
     let times = reader.planes::<8>(count)?.i64s();
@@ -212,23 +198,15 @@ fn parse_inodes(mut reader: Reader<'_>, file_rows: &[u32], attributes: &[Attribu
     reader.finish()?;
     let mut inodes = Vec::with_capacity(count);
     let mut used = 0;
-    let mut use_row = |row: u32, at: usize| {
-        let row = num::at(row);
-        if row > used || row >= attributes.len() {
-            return Err(row_fault("attributes are not used in ascending order", at));
-        }
-        used = used.max(row + 1);
-        Ok(())
-    };
     for (at, ((row, time), ns)) in rows.zip(times).zip(nanoseconds).enumerate() {
-        use_row(row, at)?;
+        let row = use_attributes(&mut used, Row::new(row), attributes, at)?;
         if ns >= 1_000_000_000 {
             return Err(row_fault("an inode's nanoseconds reach a second", at));
         }
         inodes.push((row, time, ns));
     }
     for (at, row) in file_rows.iter().enumerate() {
-        use_row(*row, at)?;
+        use_attributes(&mut used, Some(*row), attributes, at)?;
     }
     if used != attributes.len() {
         return Err(row_fault("attributes are left that no inode has", attributes.len()));
@@ -269,7 +247,7 @@ impl Counts {
     fn of(inodes: &[InodeRow], attributes: &[Attributes]) -> Self {
         let mut counts = Self::default();
         for (row, _, _) in inodes {
-            match super::row(attributes, *row).file_type() {
+            match attributes[row.at()].file_type() {
                 FileType::Directory => counts.directories += 1,
                 FileType::Regular => counts.regulars += 1,
                 FileType::Symlink => counts.symlinks += 1,
@@ -281,31 +259,18 @@ impl Counts {
     }
 }
 
-fn column(mut reader: Reader<'_>, count: usize) -> Result<Vec<u32>, Error> {
-    let values = reader.planes::<4>(count)?.u32s().collect();
-    reader.finish()?;
-    Ok(values)
-}
-
-fn parse_symlink_section(mut reader: Reader<'_>, count: usize) -> Result<Vec<(u32, u32)>, Error> {
+fn parse_symlink_section(mut reader: Reader<'_>, count: usize) -> Result<Vec<Symlink>, Error> {
     let targets = parse_symlinks(&mut reader, count)?;
     reader.finish()?;
     Ok(targets)
-}
-
-fn parse_devices(mut reader: Reader<'_>, count: usize) -> Result<Vec<Device>, Error> {
-    let majors = reader.planes::<4>(count)?.u32s();
-    let minors = reader.planes::<4>(count)?.u32s();
-    reader.finish()?;
-    Ok(majors.zip(minors).map(|(major, minor)| Device { major, minor }).collect())
 }
 
 /// How many rows of each table have been given out.
 #[derive(Default)]
 struct Kinds {
     directories: usize,
-    symlinks: u32,
-    devices: u32,
+    symlinks: usize,
+    devices: usize,
     objects: usize,
 }
 
@@ -322,26 +287,16 @@ impl Kinds {
         let mut inodes = Vec::with_capacity(rows.len());
         let Self { directories, symlinks, devices, objects: taken } = self;
         let mut regulars = regulars.iter();
-        let next = |counter: &mut u32| {
-            *counter += 1;
-            *counter - 1
-        };
         for (at, &(row, mtime, mtime_ns)) in rows.iter().enumerate() {
-            let kind = match super::row(attributes, row).file_type() {
-                FileType::Directory => {
-                    *directories += 1;
-                    InodeKind::Directory(Row::after(*directories - 1)?)
-                }
-                FileType::Symlink => InodeKind::Symlink(next(symlinks)),
-                FileType::CharDevice => InodeKind::CharDevice(next(devices)),
-                FileType::BlockDevice => InodeKind::BlockDevice(next(devices)),
+            let kind = match attributes[row.at()].file_type() {
+                FileType::Directory => InodeKind::Directory(next(directories)?),
+                FileType::Symlink => InodeKind::Symlink(next(symlinks)?),
+                FileType::CharDevice => InodeKind::CharDevice(next(devices)?),
+                FileType::BlockDevice => InodeKind::BlockDevice(next(devices)?),
                 FileType::Fifo => InodeKind::Fifo,
                 FileType::Socket => InodeKind::Socket,
                 FileType::Regular => match regulars.next().copied().flatten() {
-                    None if *taken < objects => {
-                        *taken += 1;
-                        InodeKind::Regular(Row::after(*taken - 1)?)
-                    }
+                    None if *taken < objects => InodeKind::Regular(next(taken)?),
                     None => return Err(row_fault("a file takes an object that the table does not have", at)),
                     Some(known) if known.at() < *taken => InodeKind::Regular(known),
                     Some(_) => return Err(row_fault("a file names an object that has not come before", at)),
@@ -358,6 +313,12 @@ impl Kinds {
         }
         Err(row_fault("objects are left that no file has", objects))
     }
+}
+
+/// Returns the row of a table of which so many have been given out.
+fn next<T: Table>(taken: &mut usize) -> Result<Row<T>, Error> {
+    *taken += 1;
+    Row::after(*taken - 1)
 }
 
 /// The tree as [`tree_of`] finds it.

@@ -128,12 +128,8 @@ impl<'a> DiskUse<'a> {
             InodeKind::Symlink(symlink) => self.blocks.symlink(self.index.symlink_target(symlink)),
             InodeKind::CharDevice(_) | InodeKind::BlockDevice(_) | InodeKind::Fifo | InodeKind::Socket => 0,
         };
-        own.saturating_add(row(&self.attributes, inode.attributes))
+        own.saturating_add(self.attributes.get(inode.attributes.at()).copied().unwrap_or(0))
     }
-}
-
-fn row(rows: &[u64], number: u32) -> u64 {
-    usize::try_from(number).ok().and_then(|number| rows.get(number)).copied().unwrap_or(0)
 }
 
 #[cfg(test)]

@@ -188,7 +188,7 @@ impl Maker<'_, '_> {
 
     /// Returns the leaf for an inode; `None` for a directory.
     fn leaf<D: FsVerityHashValue>(&self, inode: Row<IndexInode>) -> Result<Option<LeafContent<D>>, Error> {
-        let device = |device: u32| {
+        let device = |device| {
             let Device { major, minor } = self.index.device(device);
             rustix::fs::makedev(major, minor)
         };

@@ -6,7 +6,7 @@ use std::time::{SystemTime, UNIX_EPOCH};
 
 use rustix::fs::{Mode as Permissions, OFlags, Timespec, mkdirat};
 use rustix::io::Errno;
-use sealift_format::{Bundle, Index, IndexBuilder, InodeKind, Node, Object};
+use sealift_format::{Bundle, Index, IndexBuilder, Object};
 
 use super::repo::Repo;
 use super::stage::ObjectStage;
@@ -50,12 +50,7 @@ pub(crate) fn without_repository_files(index: &Index) -> Result<Option<Index>, E
         builder.ostree_object(object.kind, index.ostree_bytes(object));
     }
     for file in ostree.files() {
-        let node = match file.kind {
-            InodeKind::Regular(object) => Node::Regular { content: object.number() },
-            InodeKind::Symlink(link) => Node::Symlink(index.symlink_target(link)),
-            _ => continue,
-        };
-        builder.ostree_file(index.ostree_attributes(file), node);
+        builder.ostree_file(index.ostree_attributes(file), index.node(file.kind));
     }
     let rows: Vec<Object> =
         builder.contents().iter().map(|object| index.objects()[sealift_format::num::at(*object)]).collect();

@@ -6,7 +6,7 @@ use alloc::vec::Vec;
 use sha2::{Digest as _, Sha256};
 
 use crate::Error;
-use crate::index::{Index, IndexBuilder, InodeKind, Node, OsTree, OsTreeFile, OsTreeKind, row_fault};
+use crate::index::{Index, IndexBuilder, OsTree, OsTreeFile, OsTreeKind, row_fault};
 use crate::num::at;
 use crate::ostree::{Checksum, Commit, DirTree, Malformed};
 
@@ -155,16 +155,11 @@ impl Added<'_> {
             match file {
                 FileOf::New(file) => {
                     let file = row(&own.files, *file);
-                    let attributes = row(whole.attribute_rows(), file.attributes);
+                    let attributes = &whole.attribute_rows()[file.attributes.at()];
                     builder.ostree_file(attributes, whole.node(file.content, same, 0));
                 }
                 FileOf::Base(file) => {
-                    let node = match file.kind {
-                        InodeKind::Regular(object) => Node::Regular { content: object.number() },
-                        InodeKind::Symlink(symlink) => Node::Symlink(base.symlink_target(symlink)),
-                        _ => continue,
-                    };
-                    builder.ostree_file(base.ostree_attributes(file), node);
+                    builder.ostree_file(base.ostree_attributes(file), base.node(file.kind));
                 }
             }
         }

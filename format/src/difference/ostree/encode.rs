@@ -2,15 +2,11 @@
 
 use alloc::vec::Vec;
 
-use crate::bytes::{Widths, put_planes};
+use crate::bytes::{Widths, put_planes, put_u32s};
 
 use super::super::Difference;
-use super::super::reference::Rows;
+use super::super::reference::ReferenceRows;
 use super::{Beside, CommitObject, Content, OsTreeDifference};
-
-fn put_u32s(out: &mut Vec<u8>, column: impl Iterator<Item = u32> + Clone) {
-    put_planes(out, column.map(u32::to_le_bytes));
-}
 
 fn put_blobs<'a>(out: &mut Vec<u8>, widths: &mut Widths, blobs: impl Iterator<Item = &'a Vec<u8>> + Clone) {
     let lens: Vec<u32> = blobs.clone().map(|bytes| widths.fit(bytes.len(), "the length of an OSTree object")).collect();
@@ -21,7 +17,7 @@ fn put_blobs<'a>(out: &mut Vec<u8>, widths: &mut Widths, blobs: impl Iterator<It
 impl OsTreeDifference {
     pub(in crate::difference) fn encode(
         &self,
-        (whole, object_rows): (&Difference, Rows),
+        (whole, object_rows): (&Difference, ReferenceRows),
         out: &mut Vec<u8>,
         widths: &mut Widths,
     ) {
@@ -58,7 +54,7 @@ impl OsTreeDifference {
         out.extend(&self.dirtrees.frame);
 
         out.extend(le(self.files.len(), widths));
-        put_u32s(out, self.files.iter().map(|file| file.attributes));
+        put_u32s(out, self.files.iter().map(|file| file.attributes.number()));
         let objects = self.files.iter().filter_map(|file| match file.content {
             Content::Regular(object) => Some(object),
             _ => None,

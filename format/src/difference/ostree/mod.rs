@@ -12,6 +12,8 @@ pub(super) use parse::Section;
 use alloc::string::String;
 use alloc::vec::Vec;
 
+use crate::Row;
+use crate::attributes::Attributes;
 use crate::index::RepositoryFile;
 
 use super::{Content, Reference, number, row};
@@ -64,8 +66,8 @@ pub enum Beside {
 /// A file object that the base does not have. Its checksum stands in a dirtree.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct NewOsTreeFile {
-    /// Row of its attributes among [`super::Difference::attribute_rows`].
-    pub attributes: u32,
+    /// Its attributes, among [`super::Difference::attribute_rows`].
+    pub attributes: Row<Attributes>,
     /// Its object or its target.
     pub content: Content,
 }
@@ -104,7 +106,7 @@ impl OsTreeDifference {
         &self.repository_files
     }
 
-    pub(super) fn add_file(&mut self, attributes: u32, content: Content) {
+    pub(super) fn add_file(&mut self, attributes: Row<Attributes>, content: Content) {
         self.files.push(NewOsTreeFile { attributes, content });
     }
 }

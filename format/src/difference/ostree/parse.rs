@@ -1,21 +1,17 @@
 //! Reading section 14.
 
-use alloc::string::String;
 use alloc::vec::Vec;
 
 use crate::attributes::{Attributes, FileType};
 use crate::bytes::Reader;
 use crate::frame::check_frame_with_prefix;
-use crate::index::{RepositoryFile, parse_symlinks, row_fault};
-use crate::name::is_collection_id;
+use crate::index::{Symlink, parse_collection, parse_file_rows, parse_repository_file, parse_targets, row_fault};
 use crate::num::at;
 use crate::ostree::{Commit, Dictionary, Malformed, dirmeta};
-use crate::{Error, Part, Row};
+use crate::{Error, Part, Row, Rows};
 
 use super::dirtrees::{DirTrees, WINDOW_LOG};
-use super::{
-    Beside, CommitObject, Content, EditedCommit, EditedCommitRef, NewOsTreeFile, OsTreeDifference, Reference, number,
-};
+use super::{Beside, CommitObject, Content, EditedCommit, EditedCommitRef, NewOsTreeFile, OsTreeDifference, Reference};
 
 /// Section 14, and what of it belongs to the tables of the whole difference.
 pub(in crate::difference) struct Section {
@@ -23,7 +19,7 @@ pub(in crate::difference) struct Section {
     /// The steps of the regular files' objects.
     pub(in crate::difference) object_steps: Vec<u32>,
     /// Where the targets of symbolic links lie in `targets`.
-    pub(in crate::difference) symlinks: Vec<(u32, u32)>,
+    pub(in crate::difference) symlinks: Vec<Symlink>,
     pub(in crate::difference) targets: Vec<u8>,
 }
 
@@ -93,7 +89,7 @@ fn parse_commits(reader: &mut Reader<'_>) -> Result<Vec<EditedCommit>, Error> {
 }
 
 /// The steps of the regular files' objects, where each target lies, and the targets.
-type Targets = (Vec<u32>, Vec<(u32, u32)>, Vec<u8>);
+type Targets = (Vec<u32>, Vec<Symlink>, Vec<u8>);
 
 /// Reads the dirtrees, which decode to `index_len` bytes at most.
 fn parse_dirtrees(reader: &mut Reader<'_>, index_len: u64) -> Result<DirTrees, Error> {
@@ -118,31 +114,11 @@ fn parse_dirtrees(reader: &mut Reader<'_>, index_len: u64) -> Result<DirTrees, E
 impl OsTreeDifference {
     /// Reads the files, but for their objects, of which it returns the steps.
     fn parse_files(&mut self, reader: &mut Reader<'_>, attributes: &[Attributes]) -> Result<Targets, Error> {
-        let count = reader.count32()?;
-        let rows = reader.planes::<4>(count)?.u32s();
-        let (mut regulars, mut symlinks) = (0, 0);
-        for (own, row) in rows.enumerate() {
-            let content = match attributes.get(at(row)).map(Attributes::file_type) {
-                Some(FileType::Regular) => {
-                    regulars += 1;
-                    Content::Plain
-                }
-                Some(FileType::Symlink) => {
-                    symlinks += 1;
-                    Content::Symlink(0)
-                }
-                _ => return Err(row_fault("an OSTree file is neither a regular file nor a symbolic link", own)),
-            };
-            self.files.push(NewOsTreeFile { attributes: row, content });
-        }
-        let steps = reader.planes::<4>(regulars)?.u32s().collect();
-        let mut lens = reader.clone();
-        lens.planes::<2>(symlinks)?;
-        let start = lens.position();
-        let (mut spans, before) = (parse_symlinks(reader, symlinks)?, number(start)?);
-        spans.iter_mut().for_each(|span| span.0 -= before);
-        let len = reader.position() - start;
-        Ok((steps, spans, lens.take(len)?.to_vec()))
+        let (rows, symlinks) = parse_file_rows(reader, attributes)?;
+        let steps = reader.planes::<4>(rows.len() - symlinks)?.u32s().collect();
+        self.files.extend(rows.into_iter().map(|row| NewOsTreeFile { attributes: row, content: Content::Plain }));
+        let (symlinks, targets) = parse_targets(reader, symlinks)?;
+        Ok((steps, symlinks, targets))
     }
 
     fn parse_refs(&mut self, reader: &mut Reader<'_>, refs: usize) -> Result<(), Error> {
@@ -151,38 +127,31 @@ impl OsTreeDifference {
             if at(commit) >= self.commits.len() {
                 return Err(row_fault("a ref names no commit", own));
             }
-            let len = reader.u8()?;
-            let collection = match core::str::from_utf8(reader.take(len.into())?) {
-                Ok(id) if id.is_empty() || is_collection_id(id) => String::from(id),
-                _ => return Err(reader.malformed("a collection id has another form than allowed")),
-            };
-            self.refs.push(EditedCommitRef { commit, collection });
+            self.refs.push(EditedCommitRef { commit, collection: parse_collection(reader)? });
         }
         Ok(())
     }
 
     fn parse_repository_files(&mut self, reader: &mut Reader<'_>) -> Result<(), Error> {
         for _ in 0..reader.u8()? {
-            let code = reader.u8()?;
-            let Some(kind) = RepositoryFile::ALL.into_iter().find(|kind| kind.code() == code) else {
-                return Err(reader.malformed("a repository has no file of that kind"));
-            };
-            if self.repository_files.last().is_some_and(|(last, _)| *last >= kind) {
-                return Err(reader.malformed("the repository's files do not ascend"));
-            }
-            let len = reader.u32()?;
-            self.repository_files.push((kind, reader.take(at(len))?.to_vec()));
+            let (kind, file) = parse_repository_file(reader, self.repository_files.last().map(|(last, _)| *last))?;
+            self.repository_files.push((kind, file.to_vec()));
         }
         Ok(())
     }
 
     /// Gives the files their objects and the rows of their targets, of which so many come before.
-    pub(in crate::difference) fn give_contents(&mut self, objects: Vec<Reference>, symlinks_before: u32) {
+    pub(in crate::difference) fn give_contents(
+        &mut self,
+        attributes: &[Attributes],
+        objects: Vec<Reference>,
+        symlinks_before: u32,
+    ) {
         let mut objects = objects.into_iter();
-        let mut symlinks = symlinks_before..;
+        let mut symlinks = Rows::new(symlinks_before..u32::MAX);
         for file in &mut self.files {
-            file.content = match file.content {
-                Content::Symlink(_) => Content::Symlink(symlinks.next().unwrap_or(0)),
+            file.content = match attributes[file.attributes.at()].file_type() {
+                FileType::Symlink => Content::Symlink(symlinks.next().unwrap_or(Row::FIRST)),
                 _ => Content::Regular(objects.next().unwrap_or(Reference::Base(Row::FIRST))),
             };
         }

@@ -2,10 +2,11 @@
 
 use alloc::vec::Vec;
 
-use crate::bytes::{Widths, put_planes};
+use crate::bytes::{Widths, put_planes, put_u32s};
 
 use super::{OsTreeKind, RepositoryFile};
 use crate::Row;
+use crate::attributes::Attributes;
 use crate::index::Object;
 
 /// The section's columns as they grow.
@@ -14,7 +15,7 @@ pub(in crate::index) struct Columns {
     kinds: Vec<u8>,
     lens: Vec<u32>,
     bytes: Vec<u8>,
-    file_rows: Vec<u32>,
+    file_rows: Vec<Row<Attributes>>,
     regulars: Vec<Option<Row<Object>>>,
     target_lens: Vec<u16>,
     targets: Vec<u8>,
@@ -43,12 +44,12 @@ impl Columns {
         number
     }
 
-    pub(in crate::index) fn add_regular(&mut self, row: u32, object: Option<Row<Object>>) {
+    pub(in crate::index) fn add_regular(&mut self, row: Row<Attributes>, object: Option<Row<Object>>) {
         self.file_rows.push(row);
         self.regulars.push(object);
     }
 
-    pub(in crate::index) fn add_symlink(&mut self, row: u32, target: &[u8], widths: &mut Widths) {
+    pub(in crate::index) fn add_symlink(&mut self, row: Row<Attributes>, target: &[u8], widths: &mut Widths) {
         self.file_rows.push(row);
         self.target_lens.push(widths.fit(target.len(), "the length of a symbolic link's target"));
         self.targets.extend(target);
@@ -64,17 +65,16 @@ impl Columns {
 
     pub(in crate::index) fn encode(&self, out: &mut Vec<u8>, widths: &mut Widths) {
         let mut count = |len: usize| widths.fit::<u32>(len, "the number of OSTree objects").to_le_bytes();
-        let put = |out: &mut Vec<u8>, column: &[u32]| put_planes(out, column.iter().map(|value| value.to_le_bytes()));
         out.extend(count(self.kinds.len()));
         out.extend(&self.kinds);
-        put(out, &self.lens);
+        put_u32s(out, self.lens.iter().copied());
         out.extend(&self.bytes);
         out.extend(count(self.file_rows.len()));
-        put(out, &self.file_rows);
-        put_planes(out, self.regulars.iter().map(|object| Row::column(*object).to_le_bytes()));
+        put_u32s(out, self.file_rows.iter().map(|row| row.number()));
+        put_u32s(out, self.regulars.iter().map(|object| Row::column(*object)));
         put_planes(out, self.target_lens.iter().map(|len| len.to_le_bytes()));
         out.extend(&self.targets);
-        put(out, &self.commits);
+        put_u32s(out, self.commits.iter().copied());
         out.extend(&self.collections);
         out.push(widths.fit(self.repository_count, "the number of files of the repository"));
         out.extend(&self.repository_files);

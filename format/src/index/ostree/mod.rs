@@ -7,6 +7,8 @@ mod section;
 use alloc::string::String;
 use alloc::vec::Vec;
 
+use crate::Row;
+use crate::attributes::Attributes;
 use crate::ostree::Checksum;
 
 use super::InodeKind;
@@ -14,6 +16,7 @@ use super::InodeKind;
 pub(super) use by_object::ByObject;
 pub(super) use columns::Columns;
 pub(super) use section::{Resolved, Section, Tree};
+pub(crate) use section::{parse_collection, parse_file_rows, parse_repository_file};
 
 /// What the refs of kind 1 are made of.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -53,8 +56,8 @@ pub enum OsTreeKind {
 pub struct OsTreeFile {
     /// SHA-256 of its header and content.
     pub checksum: Checksum,
-    /// Row of its attributes.
-    pub attributes: u32,
+    /// Its attributes.
+    pub attributes: Row<Attributes>,
     /// The number of its object, or the row of its symbolic link.
     pub kind: InodeKind,
 }

@@ -11,7 +11,7 @@ use super::{OsTree, OsTreeFile, OsTreeKind, OsTreeObject, OsTreeRef, RepositoryF
 use crate::attributes::{Attributes, FileType};
 use crate::bytes::Reader;
 use crate::index::rows::{number, parse_symlinks, row_fault};
-use crate::index::{InodeKind, Object, row};
+use crate::index::{InodeKind, Object, Symlink};
 use crate::name::is_collection_id;
 use crate::num::{at, fit};
 use crate::ostree::file::FileHasher;
@@ -22,12 +22,56 @@ use crate::{Error, Part, Row};
 pub(in crate::index) struct Section<'a> {
     bytes: &'a [u8],
     objects: Vec<OsTreeObject>,
-    file_rows: Vec<u32>,
+    file_rows: Vec<Row<Attributes>>,
     pub(in crate::index) file_objects: Vec<Option<Row<Object>>>,
-    pub(in crate::index) targets: Vec<(u32, u32)>,
+    pub(in crate::index) targets: Vec<Symlink>,
     commits: Vec<u32>,
     collections: Vec<String>,
     repository_files: Vec<(RepositoryFile, (u32, u32))>,
+}
+
+/// Reads the attribute rows of the files, and returns how many of those are symbolic links; the others are regular files.
+pub(crate) fn parse_file_rows(
+    reader: &mut Reader<'_>,
+    attributes: &[Attributes],
+) -> Result<(Vec<Row<Attributes>>, usize), Error> {
+    let count = reader.count32()?;
+    let (mut rows, mut symlinks) = (Vec::with_capacity(count), 0);
+    for (own, number) in reader.planes::<4>(count)?.u32s().enumerate() {
+        let row = Row::new(number);
+        match row.and_then(|row| row.get(attributes)).map(Attributes::file_type) {
+            Some(FileType::Regular) => {}
+            Some(FileType::Symlink) => symlinks += 1,
+            _ => return Err(row_fault("an OSTree file is neither a regular file nor a symbolic link", own)),
+        }
+        rows.extend(row);
+    }
+    Ok((rows, symlinks))
+}
+
+/// Reads a collection id, which may be empty.
+pub(crate) fn parse_collection(reader: &mut Reader<'_>) -> Result<String, Error> {
+    let len = reader.u8()?;
+    match core::str::from_utf8(reader.take(len.into())?) {
+        Ok(id) if id.is_empty() || is_collection_id(id) => Ok(String::from(id)),
+        _ => Err(reader.malformed("a collection id has another form than allowed")),
+    }
+}
+
+/// Reads a file of the repository itself, behind that of the kind `last`.
+pub(crate) fn parse_repository_file<'a>(
+    reader: &mut Reader<'a>,
+    last: Option<RepositoryFile>,
+) -> Result<(RepositoryFile, &'a [u8]), Error> {
+    let code = reader.u8()?;
+    let Some(kind) = RepositoryFile::ALL.into_iter().find(|kind| kind.code() == code) else {
+        return Err(reader.malformed("a repository has no file of that kind"));
+    };
+    if last.is_some_and(|last| last >= kind) {
+        return Err(reader.malformed("the repository's files do not ascend"));
+    }
+    let len = reader.u32()?;
+    Ok((kind, reader.take(at(len))?))
 }
 
 impl<'a> Section<'a> {
@@ -52,48 +96,25 @@ impl<'a> Section<'a> {
             let checksum = if kind == OsTreeKind::CommitMeta { [0; 32] } else { Sha256::digest(object).into() };
             objects.push(OsTreeObject { kind, checksum, at: start, len });
         }
-        let count = reader.count32()?;
-        let file_rows: Vec<u32> = reader.planes::<4>(count)?.u32s().collect();
-        let (mut regulars, mut symlinks) = (0, 0);
-        for (at, row) in file_rows.iter().enumerate() {
-            let row = usize::try_from(*row).ok().and_then(|row| attributes.get(row));
-            match row.map(Attributes::file_type) {
-                Some(FileType::Regular) => regulars += 1,
-                Some(FileType::Symlink) => symlinks += 1,
-                _ => return Err(row_fault("an OSTree file is neither a regular file nor a symbolic link", at)),
-            }
-        }
-        let file_objects = reader.planes::<4>(regulars)?.u32s().map(Row::of_column).collect();
+        let (file_rows, symlinks) = parse_file_rows(&mut reader, attributes)?;
+        let file_objects = reader.planes::<4>(file_rows.len() - symlinks)?.u32s().map(Row::of_column).collect();
         let targets = parse_symlinks(&mut reader, symlinks)?;
         let commits = reader.planes::<4>(refs)?.u32s().collect();
         let mut collections = Vec::with_capacity(refs);
         for _ in 0..refs {
-            let len = reader.u8()?;
-            match core::str::from_utf8(reader.take(len.into())?) {
-                Ok(id) if id.is_empty() || is_collection_id(id) => collections.push(String::from(id)),
-                _ => return Err(reader.malformed("a collection id has another form than allowed")),
-            }
+            collections.push(parse_collection(&mut reader)?);
         }
         let mut repository_files: Vec<(RepositoryFile, (u32, u32))> = Vec::new();
         for _ in 0..reader.u8()? {
-            let code = reader.u8()?;
-            let Some(kind) = RepositoryFile::ALL.into_iter().find(|kind| kind.code() == code) else {
-                return Err(reader.malformed("a repository has no file of that kind"));
-            };
-            if repository_files.last().is_some_and(|(last, _)| *last >= kind) {
-                return Err(reader.malformed("the repository's files do not ascend"));
-            }
-            let len = reader.u32()?;
-            let start = number(reader.position())?;
-            reader.take(at(len))?;
-            repository_files.push((kind, (start, len)));
+            let (kind, file) = parse_repository_file(&mut reader, repository_files.last().map(|(last, _)| *last))?;
+            repository_files.push((kind, (number(reader.position() - file.len())?, number(file.len())?)));
         }
         reader.finish()?;
         Ok(Self { bytes, objects, file_rows, file_objects, targets, commits, collections, repository_files })
     }
 
     /// Returns the attribute rows of the files, which the inodes' rows come before.
-    pub(in crate::index) fn file_rows(&self) -> &[u32] {
+    pub(in crate::index) fn file_rows(&self) -> &[Row<Attributes>] {
         &self.file_rows
     }
 
@@ -134,9 +155,9 @@ impl<'a> Section<'a> {
                 return Err(row_fault("an OSTree file is left that no dirtree names", at));
             };
             if let InodeKind::Symlink(_) = kind {
-                let target = targets.next().map_or(&[][..], |span| slice(self.bytes, *span));
+                let target = targets.next().map_or(&[][..], |link| slice(self.bytes, (link.at, link.len)));
                 let target = core::str::from_utf8(target).ok();
-                let found = target.map(|target| FileHasher::new(row(attributes, *own_row), target).finish());
+                let found = target.map(|target| FileHasher::new(&attributes[own_row.at()], target).finish());
                 if found != Some(checksum) {
                     return Err(row_fault("an OSTree symbolic link does not match its checksum", at));
                 }

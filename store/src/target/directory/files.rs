@@ -336,7 +336,7 @@ impl<'a> Builder<'a> {
         }
         let (directory, name) = self.spot(hand, place)?;
         let name = &*name;
-        let device = |number: u32| -> Dev {
+        let device = |number| -> Dev {
             let device = index.device(number);
             makedev(device.major, device.minor)
         };
