@@ -4,7 +4,7 @@ use crate::difference::base_object;
 use crate::head::compare;
 use crate::layout::{check_ranges, index_maxima, layout_maxima, maxima};
 use crate::num::wide;
-use crate::{Bases, Bundle, Difference, Error, Head, Index, Layout, Maxima, Part, verity};
+use crate::{Bundle, Difference, Error, Head, Index, Layout, Maxima, Part, RootBases, verity};
 
 /// A delta bundle whose head, layout and difference have been read. That its root is trusted is for somebody else to say.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -20,7 +20,7 @@ pub struct Delta {
 impl Delta {
     /// Returns what it is relative to; none only if the head was changed after it was opened.
     #[must_use]
-    pub fn bases(&self) -> &[crate::Base] {
+    pub fn bases(&self) -> &[crate::RootBase] {
         self.head.root().bases.as_ref().map_or(&[], |bases| &bases.bases)
     }
 
@@ -83,7 +83,7 @@ impl Delta {
 }
 
 /// Compares what the root declares with the layout of a delta bundle.
-pub(crate) fn check_layout(declared: &Maxima, bases: &Bases, layout: &Layout) -> Result<(), Error> {
+pub(crate) fn check_layout(declared: &Maxima, bases: &RootBases, layout: &Layout) -> Result<(), Error> {
     declared.check_layout(&layout_maxima(layout)?)?;
     let mut prefix_len = 0;
     for chunk in &layout.chunks {
@@ -118,7 +118,7 @@ mod tests {
         let mut layout = Layout { chunks: vec![chunk], ..Layout::default() };
         let mut declared = Maxima { chunks: 1, ..layout_maxima(&layout).expect("it is small") };
         declared.chunk_len = 1;
-        let bases = Bases { difference_len: 0, prefix_len: u32::MAX, bases: vec![] };
+        let bases = RootBases { difference_len: 0, prefix_len: u32::MAX, bases: vec![] };
         for (len, kind) in [(u64::MAX - 1, crate::Kind::Header), (u64::MAX, crate::Kind::Limit)] {
             layout.ranges = vec![range(0, 1), range(1, len)];
             let found = check_layout(&declared, &bases, &layout).expect_err("it is too long");

@@ -7,7 +7,7 @@ use crate::bytes::Reader;
 use crate::frame::FrameDecoder;
 use crate::index::{Index, objects_section};
 use crate::num::wide;
-use crate::{Base, Error, Limits, Part, Preamble};
+use crate::{Error, Limits, Part, Preamble, RootBase};
 
 const VERSION: u16 = 0;
 /// Bytes of an id that travel.
@@ -19,7 +19,7 @@ const WINDOW_LOG: u8 = 27;
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Request {
     /// What a delta bundle names as its base: the index as the target has it, with name and version of the bundle that the target took last.
-    pub base: Base,
+    pub base: RootBase,
     /// The index's bytes, in which each object's id has its first eight bytes alone.
     outline: Vec<u8>,
     /// Entries that its trees may have.
@@ -41,7 +41,7 @@ impl Request {
         if starts.windows(2).any(|pair| pair[0] == pair[1]) {
             return Err(Reader::new(Part::Request, &[]).malformed("the ids of two objects begin alike"));
         }
-        let base = Base { identity, index_digest, index_len: wide(bytes.len()) };
+        let base = RootBase { identity, index_digest, index_len: wide(bytes.len()) };
         let start = objects_section(bytes)?.position();
         let ids = start + 8 + 8 * count;
         let mut outline = Vec::with_capacity(bytes.len());
@@ -96,7 +96,7 @@ impl Request {
         }
         let (start, mut reader) = (reader.position(), Reader::new(Part::Request, &bytes[..end]));
         reader.take(start)?;
-        let base = Base::parse(&mut reader)?;
+        let base = RootBase::parse(&mut reader)?;
         let (outline_len, outline_stored) = (reader.u64()?, reader.u64()?);
         if base.index_len > limits.index_len {
             let declared = base.index_len;

@@ -15,7 +15,7 @@ use serde::Serialize;
 /// What was found beside a target or an output.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 #[non_exhaustive]
-pub struct Cleaned {
+pub struct CleanStats {
     /// The partial result of an unpacking or update was removed. The target is as it was before.
     pub was_removed: bool,
     /// An update had begun to change the target, and was completed.
@@ -32,14 +32,19 @@ pub struct Cleaned {
 /// # Errors
 /// Returns an error if another run is working on the target, if something cannot be removed, or if the stage is damaged: then the target holds files
 /// of both bundles, and an update repairs it.
-pub fn clean(target: &Path, state: Option<&DeviceState>, jobs: usize, progress: &Progress) -> Result<Cleaned, Error> {
+pub fn clean(
+    target: &Path,
+    state: Option<&DeviceState>,
+    jobs: usize,
+    progress: &Progress,
+) -> Result<CleanStats, Error> {
     let place = match Place::resolve(target) {
         // The folder that contained it is gone as well.
         Err(Error::Io { doing, path, source }) if source.kind() == io::ErrorKind::NotFound => {
             let place = TargetPlace::of_missing(TargetKind::Directory, target)?;
             let was_forgotten = state.map_or(Ok(false), |state| state.forget_target(&place))?;
             let error = Error::Io { doing, path, source };
-            return if was_forgotten { Ok(Cleaned { was_forgotten, ..Cleaned::default() }) } else { Err(error) };
+            return if was_forgotten { Ok(CleanStats { was_forgotten, ..CleanStats::default() }) } else { Err(error) };
         }
         place => place?,
     };
@@ -49,7 +54,7 @@ pub fn clean(target: &Path, state: Option<&DeviceState>, jobs: usize, progress: 
         return Err(Error::Busy { path });
     }
     let spools = packed.removed + u64::from(sign::remove_stale(target)?);
-    let mut cleaned = Cleaned { spools, ..Cleaned::default() };
+    let mut cleaned = CleanStats { spools, ..CleanStats::default() };
     if place.stat()?.is_some_and(|stat| FileType::from_raw_mode(stat.st_mode) == FileType::RegularFile) {
         return Ok(cleaned); // the target is a bundle
     }
@@ -78,15 +83,15 @@ fn holds_another(site: &Site, state: &DeviceState) -> Result<bool, Error> {
 ///
 /// # Errors
 /// Returns an error if the list cannot be read or written.
-pub fn clean_store(kind: TargetKind, path: &Path, state: Option<&DeviceState>) -> Result<Cleaned, Error> {
-    let mut cleaned = Cleaned::default();
+pub fn clean_store(kind: TargetKind, path: &Path, state: Option<&DeviceState>) -> Result<CleanStats, Error> {
+    let mut cleaned = CleanStats::default();
     if let Some(state) = state.filter(|_| !path.exists()) {
         cleaned.was_forgotten = state.forget_target(&TargetPlace::of_missing(kind, path)?)?;
     }
     Ok(cleaned)
 }
 
-fn clean_site(site: &Site, jobs: usize, progress: &Progress, cleaned: &mut Cleaned) -> Result<(), Error> {
+fn clean_site(site: &Site, jobs: usize, progress: &Progress, cleaned: &mut CleanStats) -> Result<(), Error> {
     let target = site.path();
     let Some(stage) = TreeStage::find(site)? else {
         // Whoever removed the tree left its record beside it.

@@ -182,10 +182,10 @@ pub mod status;
 pub mod trust;
 pub mod verify;
 
-pub use sealift_format::{Base as RootBase, Error as FormatError};
 pub use sealift_format::{
     Bundle, Chunk, Envelope, Head, Identity, Image, Index, Kind, Limits, Opened, Request, Root, Row, name,
 };
+pub use sealift_format::{Error as FormatError, RootBase};
 pub use sealift_store::base::{GivenBases, SharedBases};
 #[cfg(feature = "composefs")]
 pub use sealift_store::target::composefs;

@@ -5,7 +5,7 @@ use std::os::unix::ffi::OsStrExt as _;
 use std::path::Path;
 
 use sealift_format::num;
-use sealift_format::{Base as RootBase, Request};
+use sealift_format::{Request, RootBase};
 
 use crate::pack::compress::Compressor;
 use crate::pack::{Output, PackOptions};

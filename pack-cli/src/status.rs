@@ -97,7 +97,7 @@ pub fn directory(target: &Path) -> Result<Option<Installed>, Error> {
         taken: time_of(&path)?,
         is_sealed: Some(state::is_sealed(&site)?),
         as_root: record.as_ref().map(|record| record.as_root),
-        is_of_another: record.is_some_and(|record| site.identity().is_ok_and(|(_, inode)| inode != record.inode)),
+        is_of_another: record.is_some_and(|record| site.inode_id().is_ok_and(|(_, inode)| inode != record.inode)),
     }))
 }
 

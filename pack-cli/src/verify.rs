@@ -23,7 +23,7 @@ use sealift_store::threads::parallel;
 
 /// The result of a verification.
 #[derive(Clone, Debug)]
-pub struct Verified {
+pub struct VerifyStats {
     /// The bundle, without its content.
     pub opened: Opened,
     /// Size of the whole file in bytes.
@@ -36,7 +36,7 @@ pub struct Verified {
 ///
 /// # Errors
 /// Returns an error if the bundle is damaged or cannot be read.
-pub fn verify(bundle: Unopened, depth: Depth, jobs: usize, progress: &Progress) -> Result<Verified, Error> {
+pub fn verify(bundle: Unopened, depth: Depth, jobs: usize, progress: &Progress) -> Result<VerifyStats, Error> {
     let (input, opened) = bundle.open_any()?;
     verify_opened(input, (opened, Bases::default()), depth, jobs, progress)
 }
@@ -52,7 +52,7 @@ pub fn verify_opened(
     depth: Depth,
     jobs: usize,
     progress: &Progress,
-) -> Result<Verified, Error> {
+) -> Result<VerifyStats, Error> {
     let input = &mut input;
     let (head, layout) = (opened.head(), opened.layout());
     progress.enter(Phase::Verifying, head.root().maxima.chunks_stored, 0);
@@ -70,7 +70,7 @@ pub fn verify_opened(
     }
     input.finish(head)?;
     let file_bytes = head.file_len();
-    Ok(Verified { opened, file_bytes })
+    Ok(VerifyStats { opened, file_bytes })
 }
 
 /// Checks what can be checked of a delta bundle without its bases.

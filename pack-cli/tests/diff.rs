@@ -140,7 +140,7 @@ fn open(path: &Path) -> Bundle {
 
 /// A letter, the path, and where it was or what of it differs.
 fn said(diff: &Diff) -> Vec<String> {
-    let line = |difference: &sealift::diff::Difference| {
+    let line = |difference: &sealift::diff::PathDifference| {
         let letter = match difference.change {
             Change::Added => 'A',
             Change::Removed => 'D',

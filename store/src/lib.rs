@@ -32,8 +32,8 @@ mod xattrs;
 
 pub use error::{ArchiveFault, Error, OrderFault, RepoFault, wrong_base};
 pub use fs::{
-    FileStat, Identity, OwnDir, Place, Record, Site, Stage, StatCache, StateDir, StateLock, check_may_create,
-    check_owner, identity,
+    FileStat, InodeId, OwnDir, Place, Record, Site, Stage, StatCache, StateDir, StateLock, check_may_create,
+    check_owner, inode_id,
 };
 pub use input::{Input, Unopened};
 pub use ostree::CommitSpec;

@@ -1,7 +1,7 @@
 //! What a reader finds in a vector, as the JSON that stands beside it (spec/vectors/README.md).
 
 use sealift::Bundle;
-use sealift_format::{Base, Device, Image, Index, Inode, InodeKind, Ref, Request, Row};
+use sealift_format::{Device, Image, Index, Inode, InodeKind, Ref, Request, RootBase, Row};
 use sealift_verify::trust::unknown_envelopes;
 
 /// Returns the content of a bundle; of a delta bundle that which it makes with its bases.
@@ -57,7 +57,7 @@ impl Content {
     }
 }
 
-fn base_fields(base: &Base) -> Vec<(String, String)> {
+fn base_fields(base: &RootBase) -> Vec<(String, String)> {
     let (name, version) = base.identity.as_ref().map_or(("", 0), |(name, version)| (name, *version));
     let fields = [
         ("name", text(name)),

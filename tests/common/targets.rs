@@ -1,7 +1,7 @@
 //! The bodies of the fuzz targets. Errors are fine; a panic or a broken promise is a bug. `cargo test` replays the corpora through them.
 
 use sealift::order::OrderProfile;
-use sealift_format::difference::{Content, Op, Reference};
+use sealift_format::difference::{NewContent, Op, Reference};
 use sealift_format::ostree::{Commit, Dictionary, DirTree, Summary, dirmeta, file, ostreemeta};
 use sealift_format::{
     ByteDifference, Contents, Difference, Envelope, FrameDecoder, Head, Identity, Index, IndexBuilder, Inode,
@@ -226,11 +226,11 @@ fn list(difference: &Difference) {
     assert!(ostree.refs().iter().all(|named| wide(ostree.commits().len()) > named.commit.into()));
 }
 
-fn list_content(difference: &Difference, content: Content) {
+fn list_content(difference: &Difference, content: NewContent) {
     match content {
-        Content::Symlink(symlink) => assert!(!difference.symlink_target(symlink).is_empty()),
-        Content::Regular(Reference::Carried(object)) => assert!(object.get(difference.objects()).is_some()),
-        Content::Regular(Reference::Base(object)) => assert!(object.number() < difference.base_objects()),
+        NewContent::Symlink(symlink) => assert!(!difference.symlink_target(symlink).is_empty()),
+        NewContent::Regular(Reference::Carried(object)) => assert!(object.get(difference.objects()).is_some()),
+        NewContent::Regular(Reference::Base(object)) => assert!(object.number() < difference.base_objects()),
         _ => {}
     }
 }

@@ -7,7 +7,7 @@ use std::convert::Infallible;
 
 use sealift_format::num;
 use sealift_format::ostree::Checksum;
-use sealift_format::ostree::file::FileHasher;
+use sealift_format::ostree::file::FileObjectHasher;
 use sealift_format::{Bundle, Index, InodeKind, Object, OsTree, OsTreeFile, Row};
 
 use crate::content::{Content, ContentError, Portion, fill_holes, range_of};
@@ -24,7 +24,7 @@ pub struct OsTreeFiles {
 pub struct LargeFiles {
     object: Row<Object>,
     next_piece: u64,
-    hashers: Vec<(u32, FileHasher)>,
+    hashers: Vec<(u32, FileObjectHasher)>,
 }
 
 impl OsTreeFiles {
@@ -153,11 +153,11 @@ fn file(bundle: &Bundle, number: u32) -> &OsTreeFile {
     &files(bundle)[num::at(number)]
 }
 
-fn hasher(bundle: &Bundle, number: u32) -> FileHasher {
-    FileHasher::new(bundle.index.ostree_attributes(file(bundle, number)), "")
+fn hasher(bundle: &Bundle, number: u32) -> FileObjectHasher {
+    FileObjectHasher::new(bundle.index.ostree_attributes(file(bundle, number)), "")
 }
 
-fn compare(bundle: &Bundle, number: u32, hasher: FileHasher) -> Result<(), ContentError> {
+fn compare(bundle: &Bundle, number: u32, hasher: FileObjectHasher) -> Result<(), ContentError> {
     let checksum = file(bundle, number).checksum;
     if hasher.finish() == checksum { Ok(()) } else { Err(ContentError::OsTreeFile { checksum }) }
 }

@@ -3,7 +3,7 @@
 use js_sys::{Array, Reflect, Uint8Array, Uint32Array};
 use sealift_format::difference::Becomes;
 use sealift_format::num;
-use sealift_format::{Base, Delta, Envelope, Error as FormatError, Head, Index, InodeKind, Opened, Part, Root};
+use sealift_format::{Delta, Envelope, Error as FormatError, Head, Index, InodeKind, Opened, Part, Root, RootBase};
 use sealift_verify::content::ContentError;
 use sealift_verify::escape;
 use sealift_verify::trust::{Policy, SignatureState, Standing, unknown_envelopes};
@@ -187,8 +187,8 @@ fn with_bases(changes: JsValue, head: &Head) -> JsValue {
 }
 
 /// Returns the bases of a delta bundle.
-fn bases_list(bases: &[Base]) -> JsValue {
-    let of = |base: &Base| {
+fn bases_list(bases: &[RootBase]) -> JsValue {
+    let of = |base: &RootBase| {
         let (name, version) =
             base.identity.as_ref().map_or((JsValue::UNDEFINED, JsValue::UNDEFINED), |(name, version)| {
                 (name.as_str().into(), version.to_string().into())

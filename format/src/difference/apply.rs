@@ -7,7 +7,7 @@ use crate::attributes::FileType;
 use crate::index::{Directory, Index, IndexBuilder, Inode, InodeKind, Node, Object};
 use crate::num::at;
 
-use super::{Changed, Content, Difference, Edit, EditedKind, NewFile, Op, Reference, base_object, row};
+use super::{Changed, Difference, Edit, EditedKind, NewContent, NewFile, Op, Reference, base_object, row};
 use crate::index::row_fault;
 use crate::walk::{TreeOrder, pairs};
 use crate::{BaseObject, Error, Row, Rows};
@@ -99,13 +99,13 @@ impl Difference {
         object.copied().ok_or_else(|| row_fault("the bases lack an object", at(content)))
     }
 
-    pub(super) fn node(&self, content: Content, same: &Same, children: u32) -> Node<'_> {
+    pub(super) fn node(&self, content: NewContent, same: &Same, children: u32) -> Node<'_> {
         match content {
-            Content::Directory => Node::Directory { children },
-            Content::Regular(object) => Node::Regular { content: self.content(object, same) },
-            Content::Symlink(symlink) => Node::Symlink(self.symlink_target(symlink)),
-            Content::Device(device) => Node::Device(device),
-            Content::Plain => Node::Plain,
+            NewContent::Directory => Node::Directory { children },
+            NewContent::Regular(object) => Node::Regular { content: self.content(object, same) },
+            NewContent::Symlink(symlink) => Node::Symlink(self.symlink_target(symlink)),
+            NewContent::Device(device) => Node::Device(device),
+            NewContent::Plain => Node::Plain,
         }
     }
 

@@ -14,7 +14,7 @@ use crate::{BaseObject, Error, Row, Rows, Table as _};
 use super::names::put_name;
 use super::ostree;
 use super::times::{new_time, usual_changes};
-use super::{BaseRef, Changed, Content, Difference, Edit, EditedKind, EditedRef, NewFile, Op, Reference};
+use super::{BaseRef, Changed, Difference, Edit, EditedKind, EditedRef, NewContent, NewFile, Op, Reference};
 
 impl Difference {
     /// Returns what makes `wanted` of `base`, where the objects of `others` are there as well. `compress` makes a zstd frame of bytes,
@@ -344,14 +344,14 @@ impl<'a> Writer<'a> {
         is_change.then_some(changed)
     }
 
-    fn content(&mut self, kind: InodeKind) -> Content {
+    fn content(&mut self, kind: InodeKind) -> NewContent {
         let wanted = self.pairing.wanted;
         match kind {
-            InodeKind::Directory(_) => Content::Directory,
-            InodeKind::Regular(object) => Content::Regular(self.object_of[object.at()]),
-            InodeKind::Symlink(symlink) => Content::Symlink(self.symlink(wanted.symlink_target(symlink))),
-            InodeKind::CharDevice(device) | InodeKind::BlockDevice(device) => Content::Device(wanted.device(device)),
-            InodeKind::Fifo | InodeKind::Socket => Content::Plain,
+            InodeKind::Directory(_) => NewContent::Directory,
+            InodeKind::Regular(object) => NewContent::Regular(self.object_of[object.at()]),
+            InodeKind::Symlink(symlink) => NewContent::Symlink(self.symlink(wanted.symlink_target(symlink))),
+            InodeKind::CharDevice(device) | InodeKind::BlockDevice(device) => NewContent::Device(wanted.device(device)),
+            InodeKind::Fifo | InodeKind::Socket => NewContent::Plain,
         }
     }
 

@@ -8,7 +8,7 @@ use crate::num::{fit, wide};
 use crate::{Error, Object, Row, Table as _};
 
 use super::reference::ReferenceRows;
-use super::{Changed, Content, Difference, EditedKind, Op, Reference};
+use super::{Changed, Difference, EditedKind, NewContent, Op, Reference};
 
 /// Codes of [`Op`], delta 5.4.
 pub(super) mod code {
@@ -62,23 +62,23 @@ impl Columns {
         difference: &Difference,
         attributes: Option<Row<Attributes>>,
         mtime: Option<(i64, u32)>,
-        content: Option<Content>,
+        content: Option<NewContent>,
     ) -> Result<(), Error> {
         self.attributes.extend(attributes);
         self.mtimes.extend(mtime.map(|mtime| mtime.0));
         self.mtime_ns.extend(mtime.map(|mtime| mtime.1));
         match content {
-            Some(Content::Regular(object)) => self.regulars.push(object),
-            Some(Content::Symlink(symlink)) => {
+            Some(NewContent::Regular(object)) => self.regulars.push(object),
+            Some(NewContent::Symlink(symlink)) => {
                 let target = difference.symlink_target(symlink);
                 self.target_lens.push(fit(target.len(), "the length of a symbolic link's target")?);
                 self.targets.extend(target);
             }
-            Some(Content::Device(device)) => {
+            Some(NewContent::Device(device)) => {
                 self.majors.push(device.major);
                 self.minors.push(device.minor);
             }
-            Some(Content::Directory | Content::Plain) | None => {}
+            Some(NewContent::Directory | NewContent::Plain) | None => {}
         }
         Ok(())
     }

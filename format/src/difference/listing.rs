@@ -5,7 +5,7 @@ use alloc::vec::Vec;
 use crate::attributes::FileType;
 use crate::{Object, Row};
 
-use super::{Content, Difference, Edit, EditedKind, NewFile, Op, Reference};
+use super::{Difference, Edit, EditedKind, NewContent, NewFile, Op, Reference};
 
 /// How a name changes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -61,9 +61,9 @@ impl Difference {
     }
 }
 
-fn carried(content: Option<Content>) -> Option<Row<Object>> {
+fn carried(content: Option<NewContent>) -> Option<Row<Object>> {
     match content {
-        Some(Content::Regular(Reference::Carried(object))) => Some(object),
+        Some(NewContent::Regular(Reference::Carried(object))) => Some(object),
         _ => None,
     }
 }

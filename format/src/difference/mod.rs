@@ -125,7 +125,7 @@ pub struct NewFile {
     /// Seconds since 1970-01-01 UTC, and nanoseconds.
     pub mtime: (i64, u32),
     /// Its content.
-    pub content: Content,
+    pub content: NewContent,
 }
 
 /// The properties of a kept file that change. `None` is kept.
@@ -138,13 +138,13 @@ pub struct Changed {
     /// Its new time. Without one, [`Difference::new_time`] derives it from the base's.
     pub mtime: Option<(i64, u32)>,
     /// Its new content; `None` for a directory, which has its block.
-    pub content: Option<Content>,
+    pub content: Option<NewContent>,
 }
 
 /// The content of a file, by its type.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[allow(clippy::exhaustive_enums, reason = "core 6.4 lists the types")]
-pub enum Content {
+pub enum NewContent {
     /// A directory: its children are its block of edits.
     Directory,
     /// The object of a regular file.
@@ -201,7 +201,7 @@ impl Op {
         match self {
             Self::Within => true,
             Self::Changed(changed) => changed.file_type == FileType::Directory,
-            _ => self.new_file().is_some_and(|file| file.content == Content::Directory),
+            _ => self.new_file().is_some_and(|file| file.content == NewContent::Directory),
         }
     }
 }
@@ -264,7 +264,7 @@ impl Difference {
         names.join(&b'/')
     }
 
-    /// Returns the target of a symbolic link, by its row in [`Content::Symlink`].
+    /// Returns the target of a symbolic link, by its row in [`NewContent::Symlink`].
     #[must_use]
     pub fn symlink_target(&self, symlink: Row<Symlink>) -> &[u8] {
         let span = self.symlinks[symlink.at()];

@@ -1,13 +1,13 @@
 //! The objects that a delta's layout is to place (core 7).
 
-use super::{Content, Difference, OsTreeDifference, Reference};
+use super::{Difference, NewContent, OsTreeDifference, Reference};
 use crate::Objects;
 
 impl<'a> From<&'a Difference> for Objects<'a> {
     fn from(difference: &'a Difference) -> Self {
         let mut hashed = alloc::vec![false; difference.objects().len()];
         for file in difference.ostree().map_or(&[][..], OsTreeDifference::files) {
-            if let Content::Regular(Reference::Carried(object)) = file.content {
+            if let NewContent::Regular(Reference::Carried(object)) = file.content {
                 hashed[object.at()] = true;
             }
         }

@@ -9,7 +9,7 @@ use crate::{Error, Row, Rows};
 
 use super::encode::{code, type_code};
 use super::used::Used;
-use super::{Changed, Content, Edit, NewFile, Op, Reference};
+use super::{Changed, Edit, NewContent, NewFile, Op, Reference};
 
 /// What an edit has, before what it has is read.
 #[derive(Clone, Copy)]
@@ -132,7 +132,7 @@ impl Contents {
         let file = NewFile {
             attributes: shape.attributes.unwrap_or(Row::FIRST),
             mtime: shape.mtime.unwrap_or_default(),
-            content: content.unwrap_or(Content::Plain),
+            content: content.unwrap_or(NewContent::Plain),
         };
         match shape.op {
             code::WITHIN => Op::Within,
@@ -156,15 +156,15 @@ impl Contents {
         self.links.next().and_then(Row::new).unwrap_or(Row::FIRST)
     }
 
-    fn content(&mut self, file_type: FileType) -> Content {
+    fn content(&mut self, file_type: FileType) -> NewContent {
         match file_type {
-            FileType::Directory => Content::Directory,
-            FileType::Regular => Content::Regular(self.regulars.next().unwrap_or(Reference::Carried(Row::FIRST))),
-            FileType::Symlink => Content::Symlink(self.symlinks.next().unwrap_or(Row::FIRST)),
+            FileType::Directory => NewContent::Directory,
+            FileType::Regular => NewContent::Regular(self.regulars.next().unwrap_or(Reference::Carried(Row::FIRST))),
+            FileType::Symlink => NewContent::Symlink(self.symlinks.next().unwrap_or(Row::FIRST)),
             FileType::CharDevice | FileType::BlockDevice => {
-                Content::Device(self.devices.next().unwrap_or(Device { major: 0, minor: 0 }))
+                NewContent::Device(self.devices.next().unwrap_or(Device { major: 0, minor: 0 }))
             }
-            FileType::Fifo | FileType::Socket => Content::Plain,
+            FileType::Fifo | FileType::Socket => NewContent::Plain,
         }
     }
 }

@@ -12,7 +12,7 @@ use crate::index::row_fault;
 
 use super::parse::ParsedRef;
 use super::shape::{Contents, Shape};
-use super::{Content, Difference, Edit, EditedKind, EditedRef, Op, number};
+use super::{Difference, Edit, EditedKind, EditedRef, NewContent, Op, number};
 
 impl Difference {
     /// Walks the trees of edits in tree order (core 6.1).
@@ -117,7 +117,7 @@ impl Difference {
                     && match self.edits[link].op {
                         Op::Named => true,
                         Op::Changed(changed) => changed.file_type != FileType::Directory,
-                        Op::Added(file) | Op::Replaced(file) => link < own && file.content != Content::Directory,
+                        Op::Added(file) | Op::Replaced(file) => link < own && file.content != NewContent::Directory,
                         _ => false,
                     };
                 if !fits {

@@ -10,7 +10,7 @@ use crate::num::{at, fit, wide};
 use crate::{Error, Preamble};
 
 pub(crate) use root::compare;
-pub use root::{Base, Bases, Contents, Identity, Maxima, Root};
+pub use root::{Contents, Identity, Maxima, Root, RootBase, RootBases};
 
 /// The head of a bundle: sound in itself, trusted by nobody yet.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -22,7 +22,7 @@ pub struct Root {
     /// core 4.5: keys and values, by ascending key.
     pub annotations: Vec<(String, String)>,
     /// delta 3: what a delta bundle is relative to.
-    pub bases: Option<Bases>,
+    pub bases: Option<RootBases>,
     /// images 2: composefs images of the trees, by ascending ref, version and algorithm.
     pub images: Vec<Image>,
 }
@@ -63,18 +63,18 @@ pub struct Contents {
 
 /// What a delta bundle is relative to (delta 3).
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Bases {
+pub struct RootBases {
     /// Decoded bytes of the difference that stands in the index's place.
     pub difference_len: u64,
     /// The largest prefix of a chunk, in bytes.
     pub prefix_len: u32,
     /// The bases, at least one; the difference is to the first.
-    pub bases: Vec<Base>,
+    pub bases: Vec<RootBase>,
 }
 
 /// A base: an index, whose objects a target is to hold (delta 3).
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Base {
+pub struct RootBase {
     /// Name and version of the bundle that it was, where that is known. They are for people: a base is known by its digest.
     pub identity: Option<(String, u64)>,
     /// fs-verity digest of the index.
@@ -135,7 +135,7 @@ impl Root {
         let identity = Identity::parse(identity.ok_or_else(missing)?)?;
         let maxima = Maxima::parse(maxima.ok_or_else(missing)?)?;
         let annotations = annotations.map_or(Ok(Vec::new()), parse_annotations)?;
-        let bases = bases.map(|bases| Bases::parse(bases, &contents)).transpose()?;
+        let bases = bases.map(|bases| RootBases::parse(bases, &contents)).transpose()?;
         let images = images.map_or(Ok(Vec::new()), |images| parse_images(images, maxima.refs))?;
         Ok(Self { identity, contents, maxima, annotations, bases, images })
     }
@@ -163,9 +163,9 @@ impl Root {
 
     /// Returns the bundle as a delta bundle names it that is relative to it.
     #[must_use]
-    pub fn as_base(&self) -> Base {
+    pub fn as_base(&self) -> RootBase {
         let Self { identity, contents, .. } = self;
-        Base {
+        RootBase {
             identity: Some((identity.name.clone(), identity.version)),
             index_digest: contents.index_digest,
             index_len: contents.index_len,
@@ -245,15 +245,15 @@ impl Contents {
     }
 }
 
-impl Bases {
+impl RootBases {
     fn parse(mut reader: Reader<'_>, contents: &Contents) -> Result<Self, Error> {
         let (difference_len, prefix_len, count) = (reader.u64()?, reader.u32()?, reader.u16()?);
         if count == 0 {
             return Err(reader.malformed("a delta bundle has no base"));
         }
-        let mut bases: Vec<Base> = Vec::new();
+        let mut bases: Vec<RootBase> = Vec::new();
         for _ in 0..count {
-            bases.push(Base::parse(&mut reader)?);
+            bases.push(RootBase::parse(&mut reader)?);
         }
         let mut known: Vec<&[u8; 32]> = bases.iter().map(|base| &base.index_digest).collect();
         known.push(&contents.index_digest);
@@ -277,7 +277,7 @@ impl Bases {
     }
 }
 
-impl Base {
+impl RootBase {
     /// Parses a base, as the root's bases and requests have it.
     pub(crate) fn parse(reader: &mut Reader<'_>) -> Result<Self, Error> {
         let (version, len) = (reader.u64()?, reader.u8()?);
@@ -301,7 +301,7 @@ impl Base {
 }
 
 /// As people compare it with what others say: `os version 8 (4ce32ae9d3ac)`, or the start of its digest alone.
-impl fmt::Display for Base {
+impl fmt::Display for RootBase {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         let digest =
             |out: &mut fmt::Formatter<'_>| self.index_digest[..6].iter().try_for_each(|byte| write!(out, "{byte:02x}"));

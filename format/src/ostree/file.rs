@@ -36,9 +36,9 @@ pub struct ArchiveHeader<'a> {
 
 /// What names a file object, made from its header and the bytes of its content in their order.
 #[derive(Clone, Debug)]
-pub struct FileHasher(Sha256);
+pub struct FileObjectHasher(Sha256);
 
-impl FileHasher {
+impl FileObjectHasher {
     /// One that has taken the header. `target` is that of a symbolic link, and empty for a regular file.
     #[must_use]
     pub fn new(attributes: &Attributes, target: &str) -> Self {
@@ -177,7 +177,7 @@ mod tests {
         assert_eq!(sum(&header), "cc700d46f407c6c5ab2d5dde474366a928b7398277e61162e7f8ec06f469f07e");
         let with = [&*header, b"foo\n"].concat();
         assert_eq!(sum(&with), "3af11ec5cb8961214224eb336d2418783a941c925225b6cf64e6231325b749f2");
-        let mut hasher = FileHasher::new(&plain(0o100_644), "");
+        let mut hasher = FileObjectHasher::new(&plain(0o100_644), "");
         hasher.update(b"fo");
         hasher.update(b"o\n");
         assert_eq!(hex(&hasher.finish()), sum(&with));

@@ -63,7 +63,7 @@ impl Desk {
     fn pack_with(
         &self,
         source: &str,
-        pack: impl FnOnce(&[PackRef<'_>], &PackOptions, &sealift::pack::Signer<'_>) -> Result<(), Error>,
+        pack: impl FnOnce(&[PackRef<'_>], &PackOptions, &sealift::pack::SigningFn<'_>) -> Result<(), Error>,
     ) {
         let keys = [Signer::open(&self.path("release"), &|_| unreachable!("the key has no passphrase")).unwrap()];
         let source = Source::open_spec(self.path(source).as_os_str(), &Default::default(), 1).unwrap();

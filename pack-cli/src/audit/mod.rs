@@ -41,7 +41,7 @@ use std::sync::Arc;
 use sealift_format::{FileType, Index, Limits};
 use sealift_store::Site;
 
-use crate::diff::{self, Change, Diff, DiffOptions, Difference, Field, Side};
+use crate::diff::{self, Change, Diff, DiffOptions, Field, PathDifference, Side};
 use crate::trust::{Guard, Judged};
 use crate::{Bundle, Error, Input, Phase, Progress};
 pub use sealift_store::audit::{Finding, FindingKind, StoreAudit, StoreAuditOptions, StoreCounts};
@@ -160,7 +160,7 @@ fn list(site: &Site, index: &Index, options: &AuditOptions, progress: &Arc<Progr
 
 /// Drops extra files from the result, and the changed times of the directories that contain them.
 fn allow_extra(found: &mut Diff) {
-    let is_extra = |difference: &&Difference| difference.change == Change::Added;
+    let is_extra = |difference: &&PathDifference| difference.change == Change::Added;
     let touched: HashSet<Vec<u8>> =
         found.differences.iter().filter(is_extra).map(|extra| extra.path.parent().to_vec()).collect();
     let counts = &mut found.counts;

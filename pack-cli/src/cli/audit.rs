@@ -23,7 +23,7 @@ use super::escape;
 use super::failure::{About as _, Failure, shown, verdict_printed};
 use super::human;
 use super::limits::limits;
-use super::pace::Pace;
+use super::progress_args::ProgressArgs;
 use super::show::{BAD, BOLD, GOOD, Show, json_line};
 use super::trust_args::{Judge, TrustArgs};
 
@@ -83,7 +83,7 @@ pub(crate) struct Audit {
     #[command(flatten)]
     show: Show,
     #[command(flatten)]
-    pace: Pace,
+    progress: ProgressArgs,
 }
 
 const WORDS: Words = Words { added: "extra", removed: "missing" };
@@ -117,7 +117,7 @@ impl Audit {
         };
         let judge = self.trust.load()?;
         let (diff, judged) =
-            self.pace.watch(self.show, "Opening", |progress| self.audit(&options, judge.guard(), progress))?;
+            self.progress.watch(self.show, "Opening", |progress| self.audit(&options, judge.guard(), progress))?;
         judge.saw(judged);
         judge.warn(self.show);
         if is_half_updated(&self.target) {
@@ -179,7 +179,16 @@ impl Audit {
             jobs: self.compare.jobs(),
         };
         let (target, bundle) = (&*self.target, self.bundle.as_deref());
-        audit_store::Run { store, target, bundle, options, trust: &self.trust, show: self.show, pace: self.pace }.run()
+        audit_store::Run {
+            store,
+            target,
+            bundle,
+            options,
+            trust: &self.trust,
+            show: self.show,
+            progress: self.progress,
+        }
+        .run()
     }
 
     fn audit(

@@ -18,7 +18,7 @@ use super::escape;
 use super::failure::{About as _, Failure, shown, verdict_printed};
 use super::human::{self, Bytes, Grouped, count};
 use super::limits::limits;
-use super::pace::Pace;
+use super::progress_args::ProgressArgs;
 use super::show::{BAD, BOLD, DIM, GOOD, Show, json_line};
 use super::trust_args::{Judge, TrustArgs};
 
@@ -39,7 +39,7 @@ pub(crate) struct Run<'a> {
     pub(crate) options: StoreAuditOptions,
     pub(crate) trust: &'a TrustArgs,
     pub(crate) show: Show,
-    pub(crate) pace: Pace,
+    pub(crate) progress: ProgressArgs,
 }
 
 impl Run<'_> {
@@ -51,7 +51,7 @@ impl Run<'_> {
             None => None,
         };
         let run = |progress: &Arc<Progress>| self.audit(input, judge.guard(), progress);
-        let (audit, judged) = self.pace.watch(self.show, "Opening", run)?;
+        let (audit, judged) = self.progress.watch(self.show, "Opening", run)?;
         let judges: Vec<Judge> = judged.into_iter().map(|judged| judge.of(judged)).collect();
         judges.iter().for_each(|judge| judge.warn(self.show));
         verdict_printed(self.print(&audit, &judges, start.elapsed()))?;

@@ -4,14 +4,14 @@ use std::io::Write;
 use std::path::{Path, PathBuf};
 
 use clap::{Args, ValueHint};
-use sealift::clean::{Cleaned, clean, clean_store};
+use sealift::clean::{CleanStats, clean, clean_store};
 use sealift::trust::{DeviceState, TargetKind, TrustOptions};
 
 use super::bundle::jobs;
 use super::escape;
 use super::failure::Failure;
 use super::human::count;
-use super::pace::Pace;
+use super::progress_args::ProgressArgs;
 use super::show::{BOLD, Show, json_line};
 
 /// Discard what an interrupted run left beside TARGET
@@ -40,7 +40,7 @@ pub(crate) struct Clean {
     #[command(flatten)]
     show: Show,
     #[command(flatten)]
-    pace: Pace,
+    progress: ProgressArgs,
 }
 
 impl Clean {
@@ -55,7 +55,7 @@ impl Clean {
             return self.forget(kind, path, state.as_ref());
         }
         let cleaned = self
-            .pace
+            .progress
             .watch(self.show, "Looking", |progress| clean(&self.target, state.as_ref(), jobs(None), progress))?;
         Ok(self.print(cleaned)?)
     }
@@ -73,7 +73,7 @@ impl Clean {
         })
     }
 
-    fn print(&self, cleaned: Cleaned) -> std::io::Result<()> {
+    fn print(&self, cleaned: CleanStats) -> std::io::Result<()> {
         let mut out = self.show.out();
         if self.show.json {
             return json_line(&mut out, &cleaned);

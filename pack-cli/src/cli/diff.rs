@@ -20,7 +20,7 @@ use super::differences::{self, JsonDifferences, Words};
 use super::escape;
 use super::failure::{About as _, Failure, shown, verdict_printed};
 use super::human::{self, Bytes, count};
-use super::pace::Pace;
+use super::progress_args::ProgressArgs;
 use super::show::{BOLD, Show, json_line};
 
 /// Show the differences between two bundles, or a bundle and a directory
@@ -62,7 +62,7 @@ pub(crate) struct Diff {
     #[command(flatten)]
     show: Show,
     #[command(flatten)]
-    pace: Pace,
+    progress: ProgressArgs,
 }
 
 const WORDS: Words = Words::USUAL;
@@ -89,7 +89,7 @@ impl Diff {
             return Err(Failure::usage("only one side can be standard input: give a file for the other"));
         }
         let options = self.compare.options()?;
-        let diff = self.pace.watch(self.show, "Opening", |progress| self.compare(&options, progress))?;
+        let diff = self.progress.watch(self.show, "Opening", |progress| self.compare(&options, progress))?;
         verdict_printed(self.print(&diff, start))?;
         if self.exit_code && !diff.is_empty() { Err(Failure::printed()) } else { Ok(()) }
     }

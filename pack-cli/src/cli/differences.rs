@@ -5,7 +5,7 @@ use std::io::{self, Write};
 use std::sync::Arc;
 
 use anstyle::Style;
-use sealift::diff::{Change, Diff, Difference, Field, File, TreePath};
+use sealift::diff::{Change, Diff, Field, File, PathDifference, TreePath};
 use sealift::inspect::{FileType, Xattrs};
 use serde::{Serialize, Serializer};
 
@@ -107,7 +107,7 @@ pub(crate) fn print_privileged(out: &mut dyn Write, diff: &Diff) -> io::Result<(
 }
 
 /// Returns the sizes of a regular file whose content was added, removed or changed.
-fn sizes(difference: &Difference) -> (String, String) {
+fn sizes(difference: &PathDifference) -> (String, String) {
     let size = |file: &Option<Arc<File>>| {
         let size = file.as_ref().and_then(|file| file.size);
         size.map(|size| Bytes(size).to_string()).unwrap_or_default()
@@ -120,7 +120,7 @@ fn sizes(difference: &Difference) -> (String, String) {
 }
 
 /// Returns a path as other verbs print it; a directory's ends with a slash.
-fn full_path(difference: &Difference, path: &TreePath) -> String {
+fn full_path(difference: &PathDifference, path: &TreePath) -> String {
     let file = difference.new.as_ref().or(difference.old.as_ref());
     let is_directory = file.is_some_and(|file| file.file_type == FileType::Directory);
     let path = match &path.to_vec()[..] {
@@ -134,7 +134,7 @@ fn full_path(difference: &Difference, path: &TreePath) -> String {
 }
 
 /// Returns the notes that follow the path.
-fn notes(difference: &Difference) -> Vec<String> {
+fn notes(difference: &PathDifference) -> Vec<String> {
     let mut notes = Vec::new();
     if let Some(from) = &difference.from {
         notes.push(format!("from {}", full_path(difference, from)));
@@ -272,7 +272,7 @@ impl Serialize for JsonDifferences<'_> {
 }
 
 impl<'a> JsonDifference<'a> {
-    fn of(difference: &'a Difference, words: Words) -> Self {
+    fn of(difference: &'a PathDifference, words: Words) -> Self {
         Self {
             kind: words.of(difference.change),
             reference: difference.reference.as_deref(),

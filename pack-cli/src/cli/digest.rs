@@ -10,7 +10,7 @@ use serde::Serialize;
 use super::escape;
 use super::failure::Failure;
 use super::json_file::hex;
-use super::pace::Pace;
+use super::progress_args::ProgressArgs;
 use super::show::{Form, json_line};
 use super::verity_args::VerityArgs;
 
@@ -40,14 +40,14 @@ pub(crate) struct Digest {
     #[command(flatten)]
     form: Form,
     #[command(flatten)]
-    pace: Pace,
+    progress: ProgressArgs,
 }
 
 impl Digest {
     pub(crate) fn run(self) -> Result<(), Failure> {
         let (parameters, show) = (self.parameters.parameters()?, self.form.show());
         for file in &self.files {
-            let digest = self.pace.watch(show, "Opening", |progress| digest(file, &parameters, progress))?;
+            let digest = self.progress.watch(show, "Opening", |progress| digest(file, &parameters, progress))?;
             self.print(file, &digest, &mut *show.out())?;
         }
         Ok(())

@@ -15,7 +15,7 @@ use super::failure::Failure;
 use super::human::{Bytes, count};
 use super::info::JsonBase;
 use super::output;
-use super::pace::Pace;
+use super::progress_args::ProgressArgs;
 use super::show::{BOLD, Show, json_line};
 
 /// Describe a target, so that a publisher can pack a delta for it
@@ -45,7 +45,7 @@ pub(crate) struct Request {
     #[command(flatten)]
     show: Show,
     #[command(flatten)]
-    pace: Pace,
+    progress: ProgressArgs,
 }
 
 impl Request {
@@ -53,7 +53,8 @@ impl Request {
         let output = output::of(&self.output, self.force)?;
         output::warn_of_signed(&output, "a request", self.show);
         let jobs = jobs(self.jobs.map(usize::from));
-        let stats = self.pace.watch(self.show, "Listing", |progress| request(&self.target, &output, jobs, progress))?;
+        let stats =
+            self.progress.watch(self.show, "Listing", |progress| request(&self.target, &output, jobs, progress))?;
         Ok(self.print(&stats, output == Output::Stdout)?)
     }
 

@@ -14,7 +14,7 @@ use super::bundle::jobs;
 use super::escape;
 use super::failure::Failure;
 use super::human::{self, Bytes, count};
-use super::pace::Pace;
+use super::progress_args::ProgressArgs;
 use super::show::{BOLD, Show, json_line};
 use super::verity_args::VerityArgs;
 use sealift_format::num;
@@ -47,7 +47,7 @@ pub(crate) struct Seal {
     #[command(flatten)]
     show: Show,
     #[command(flatten)]
-    pace: Pace,
+    progress: ProgressArgs,
 }
 
 impl Seal {
@@ -60,7 +60,7 @@ impl Seal {
             signature: self.signature.as_ref().map(read).transpose()?,
             jobs: jobs(self.jobs.map(usize::from)),
         };
-        let stats = self.pace.watch(self.show, "Listing", |progress| seal(&self.paths, &options, progress))?;
+        let stats = self.progress.watch(self.show, "Listing", |progress| seal(&self.paths, &options, progress))?;
         Ok(self.print(&stats, start.elapsed())?)
     }
 

@@ -13,8 +13,8 @@ use super::bundle::BundleArg;
 use super::failure::{About as _, Failure, shown};
 use super::human::count;
 use super::limits::limits;
-use super::pace::Pace;
 use super::pack::parse_version;
+use super::progress_args::ProgressArgs;
 use super::show::{BOLD, Show, json_line};
 use super::{escape, keys, output};
 use sealift_format::num;
@@ -73,7 +73,7 @@ pub(crate) struct Sign {
     #[command(flatten)]
     show: Show,
     #[command(flatten)]
-    pace: Pace,
+    progress: ProgressArgs,
 }
 
 /// A signature to remove.
@@ -114,7 +114,7 @@ impl Sign {
             version: self.bundle_version,
             remove_kernel: self.remove.iter().any(|removal| matches!(removal, Removal::Kernel)),
         };
-        let stats = self.pace.watch(self.show, "Signing", |progress| match &output {
+        let stats = self.progress.watch(self.show, "Signing", |progress| match &output {
             Some(output) => sign_copy(&mut input, &head, &change, output, progress),
             None => sign_bundle(&self.bundle.bundle, &change, progress),
         });

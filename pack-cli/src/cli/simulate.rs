@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use clap::builder::PossibleValuesParser;
 use clap::{Args, ValueHint};
 use sealift::order::OrderProfile;
-use sealift::simulate::{Device, Parameter, Run, Simulation, simulate, write_picture};
+use sealift::simulate::{Parameter, Run, SimulatedDevice, Simulation, simulate, write_picture};
 use sealift::{Error, Opened, Progress, SharedBases};
 use serde::Serialize;
 
@@ -42,7 +42,7 @@ pub(crate) struct Simulate {
     #[arg(long, value_name = "PROFILE", value_hint = ValueHint::FilePath)]
     profile: PathBuf,
     /// The device: dvd, cd, hdd, usb2 or sdcard
-    #[arg(long, value_name = "DEVICE", value_parser = PossibleValuesParser::new(Device::KINDS), hide_possible_values = true)]
+    #[arg(long, value_name = "DEVICE", value_parser = PossibleValuesParser::new(SimulatedDevice::KINDS), hide_possible_values = true)]
     device: String,
     /// Change a parameter of the device; several times for several
     #[arg(long, value_name = "NAME=VALUE", value_parser = parse_setting)]
@@ -61,7 +61,7 @@ pub(crate) struct Simulate {
 
 impl Simulate {
     pub(crate) fn run(self) -> Result<(), Failure> {
-        let mut device = Device::of(&self.device).ok_or_else(|| Failure::usage("there is no such device"))?;
+        let mut device = SimulatedDevice::of(&self.device).ok_or_else(|| Failure::usage("there is no such device"))?;
         for (name, value) in &self.set {
             device.set(name, *value)?;
         }
@@ -95,7 +95,7 @@ impl Simulate {
     }
 }
 
-fn print(out: &mut dyn Write, title: &str, device: &Device, found: &Simulation) -> std::io::Result<()> {
+fn print(out: &mut dyn Write, title: &str, device: &SimulatedDevice, found: &Simulation) -> std::io::Result<()> {
     let contents = count(wide(found.objects), "content");
     writeln!(out, "{BOLD}{title}{BOLD:#}: {contents} from {}", device.kind())?;
     let (matched, paths) = (Grouped(wide(found.matched)), count(wide(found.paths), "path"));
@@ -163,7 +163,7 @@ struct JsonRun {
 }
 
 impl<'a> Summary<'a> {
-    fn new(bundle: &'a str, device: &'a Device, found: &Simulation) -> Self {
+    fn new(bundle: &'a str, device: &'a SimulatedDevice, found: &Simulation) -> Self {
         let parameters = device.parameters().iter().map(|parameter| {
             let Parameter { name, unit, value, source, .. } = *parameter;
             JsonParameter { name, value, unit, source }

@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 use clap::{Args, ValueHint};
 use sealift::base::Bases;
-use sealift::verify::{Depth, Verified, verify_opened};
+use sealift::verify::{Depth, VerifyStats, verify_opened};
 use sealift::{Error, Opened, Progress, SharedBases};
 use serde::Serialize;
 
@@ -17,7 +17,7 @@ use super::failure::{About as _, Failure, shown, verdict_printed};
 use super::human::{self, Bytes, count};
 use super::info::bases_of;
 use super::log;
-use super::pace::Pace;
+use super::progress_args::ProgressArgs;
 use super::show::{BOLD, GOOD, Show, json_line};
 use super::trust_args::{Judge, TrustArgs};
 
@@ -51,7 +51,7 @@ pub(crate) struct Verify {
     #[command(flatten)]
     show: Show,
     #[command(flatten)]
-    pace: Pace,
+    progress: ProgressArgs,
 }
 
 impl Verify {
@@ -94,7 +94,7 @@ impl Verify {
         let input = self.bundle.open()?;
         let depth = if self.deep { Depth::Objects } else { Depth::Stored };
         let jobs = jobs(self.jobs.map(usize::from));
-        let verified = self.pace.watch(self.show, "Opening", |progress| {
+        let verified = self.progress.watch(self.show, "Opening", |progress| {
             let (input, opened) = judge.admit(input)?.into_unopened().open_any()?;
             let completed = complete(opened, input.path(), progress)?;
             verify_opened(input, completed, depth, jobs, progress)
@@ -104,7 +104,7 @@ impl Verify {
         verdict_printed(self.print(&verified, &judge, start.elapsed()))
     }
 
-    fn print(&self, verified: &Verified, judge: &Judge, elapsed: Duration) -> std::io::Result<()> {
+    fn print(&self, verified: &VerifyStats, judge: &Judge, elapsed: Duration) -> std::io::Result<()> {
         let mut out = self.show.out();
         let root = verified.opened.head().root();
         let identity = &root.identity;

@@ -9,7 +9,7 @@ use super::moves::find_moves;
 use super::names::Names;
 use super::side::View;
 use super::walk::{Pair, Start};
-use super::{Change, Counts, Diff, DiffOptions, Difference, Field, File};
+use super::{Change, Counts, Diff, DiffOptions, Field, File, PathDifference};
 
 /// Collects the differences.
 pub(super) struct Collector<'a> {
@@ -18,7 +18,7 @@ pub(super) struct Collector<'a> {
     rules: Rules,
     links: bool,
     counts: Counts,
-    differences: Vec<Difference>,
+    differences: Vec<PathDifference>,
     /// The nodes on either side of each difference.
     nodes: Vec<(Option<u32>, Option<u32>)>,
 }
@@ -47,7 +47,7 @@ impl<'a> Collector<'a> {
                 (change_of(&fields), fields)
             }
         };
-        let mut difference = Difference {
+        let mut difference = PathDifference {
             change,
             reference: start.reference.clone(),
             path: met.path.clone(),
@@ -88,7 +88,7 @@ impl<'a> Collector<'a> {
     }
 
     /// Returns whether the difference can result from unpacking without root.
-    fn is_privileged(&self, difference: &Difference) -> bool {
+    fn is_privileged(&self, difference: &PathDifference) -> bool {
         let (expected, there) = match (self.old.view, self.new.view) {
             (View::Index(_), View::Source(_)) => (&difference.old, &difference.new),
             (View::Source(_), View::Index(_)) => (&difference.new, &difference.old),
@@ -141,7 +141,7 @@ impl<'a> Collector<'a> {
         Diff { differences, counts: self.counts, ..Diff::default() }
     }
 
-    fn count(&mut self, difference: &Difference, (old, new): (Option<u32>, Option<u32>)) {
+    fn count(&mut self, difference: &PathDifference, (old, new): (Option<u32>, Option<u32>)) {
         let counts = &mut self.counts;
         let size = |file: &Option<Arc<File>>| file.as_ref().and_then(|file| file.size).unwrap_or(0);
         let (old_size, new_size) = (size(&difference.old), size(&difference.new));

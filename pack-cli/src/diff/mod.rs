@@ -45,7 +45,7 @@ use sealift_store::source::{Exclude, XattrFilter};
 use collect::Collector;
 use names::Names;
 pub use path::TreePath;
-pub use report::{Change, Counts, Diff, Difference, Field, File, Take};
+pub use report::{Change, Counts, Diff, Field, File, PathDifference, Take};
 pub use side::Side;
 use side::View;
 use walk::Walk;

@@ -2,11 +2,11 @@
 
 use std::collections::{HashMap, VecDeque};
 
-use super::{Change, Difference, File};
+use super::{Change, File, PathDifference};
 
 /// Pairs removed files with added ones of the same ref and object, one to one: first files that kept their name, then the others in tree order. Empty
 /// files are all alike, and are not paired.
-pub(super) fn find_moves(differences: &[Difference]) -> Vec<(usize, usize)> {
+pub(super) fn find_moves(differences: &[PathDifference]) -> Vec<(usize, usize)> {
     let mut is_paired = vec![false; differences.len()];
     let mut moves = Vec::new();
     for key in [key_with_name, key] {
@@ -35,12 +35,12 @@ pub(super) fn find_moves(differences: &[Difference]) -> Vec<(usize, usize)> {
 /// What the two files of a pair have in common: ref, object, and the name if it counts.
 type Key<'a> = (Option<&'a str>, [u8; 32], &'a [u8]);
 
-fn key<'a>(difference: &'a Difference, file: &File) -> Option<Key<'a>> {
+fn key<'a>(difference: &'a PathDifference, file: &File) -> Option<Key<'a>> {
     let id = file.id.filter(|_| file.size.is_some_and(|size| size > 0))?;
     Some((difference.reference.as_deref(), id, b""))
 }
 
-fn key_with_name<'a>(difference: &'a Difference, file: &File) -> Option<Key<'a>> {
+fn key_with_name<'a>(difference: &'a PathDifference, file: &File) -> Option<Key<'a>> {
     let name = difference.path.name();
     key(difference, file).map(|(reference, id, _)| (reference, id, name))
 }
@@ -52,7 +52,7 @@ mod tests {
     use super::*;
     use crate::Metadata;
 
-    fn difference(change: Change, path: &str, id: u8, size: u64) -> Difference {
+    fn difference(change: Change, path: &str, id: u8, size: u64) -> PathDifference {
         let metadata = Metadata {
             permissions: 0o644,
             uid: 0,
@@ -72,7 +72,7 @@ mod tests {
             link: None,
         };
         let is_old = change == Change::Removed;
-        Difference {
+        PathDifference {
             change,
             reference: None,
             path: crate::diff::TreePath::of(path.as_bytes()),

@@ -12,7 +12,7 @@ use crate::Metadata;
 #[non_exhaustive]
 pub struct Diff {
     /// The differences, ref by ref, sorted by path component.
-    pub differences: Vec<Difference>,
+    pub differences: Vec<PathDifference>,
     /// Numbers of differences and of bytes.
     pub counts: Counts,
     /// Only paths at or below this one were compared; empty for everything.
@@ -30,7 +30,7 @@ pub struct Diff {
 /// A path at which the sides differ.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
-pub struct Difference {
+pub struct PathDifference {
     /// The kind of change.
     pub change: Change,
     /// The ref that contains the path, where several are compared.

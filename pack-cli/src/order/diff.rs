@@ -6,7 +6,7 @@ use super::profile::OrderProfile;
 
 /// A path that differs between two profiles.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Difference<'a> {
+pub struct OrderDifference<'a> {
     /// How it differs.
     pub kind: DifferenceKind,
     /// The path.
@@ -33,14 +33,14 @@ pub enum DifferenceKind {
 /// Compares two profiles: first what was removed, in the old order, then the others in the new one. As few paths as possible count as moved:
 /// one that is added or removed moves none.
 #[must_use]
-pub fn diff<'a>(old: &'a OrderProfile, new: &'a OrderProfile) -> Vec<Difference<'a>> {
+pub fn diff<'a>(old: &'a OrderProfile, new: &'a OrderProfile) -> Vec<OrderDifference<'a>> {
     let positions = |profile: &'a OrderProfile| -> HashMap<&'a [u8], usize> {
         profile.entries().iter().enumerate().map(|(at, entry)| (&entry.path[..], at)).collect()
     };
     let (in_old, in_new) = (positions(old), positions(new));
     let removed = old.entries().iter().enumerate().filter(|(_, entry)| !in_new.contains_key(&entry.path[..]));
-    let mut differences: Vec<Difference<'_>> = removed
-        .map(|(at, entry)| Difference {
+    let mut differences: Vec<OrderDifference<'_>> = removed
+        .map(|(at, entry)| OrderDifference {
             kind: DifferenceKind::Removed,
             path: &entry.path,
             old: Some(at + 1),
@@ -57,7 +57,7 @@ pub fn diff<'a>(old: &'a OrderProfile, new: &'a OrderProfile) -> Vec<Difference<
             Some(before) if old.entries()[before].ranges != entry.ranges => DifferenceKind::Ranges,
             Some(_) => continue,
         };
-        differences.push(Difference { kind, path: &entry.path, old: before.map(|at| at + 1), new: Some(at + 1) });
+        differences.push(OrderDifference { kind, path: &entry.path, old: before.map(|at| at + 1), new: Some(at + 1) });
     }
     differences
 }

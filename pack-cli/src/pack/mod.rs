@@ -25,7 +25,7 @@ use sealift_format::num;
 use sealift_format::verity;
 use sealift_format::verity::Algorithm;
 use sealift_format::{
-    Base, Bases, Contents, Difference, Envelope, Head, Identity, Image, Index, Layout, Limits, Objects, Root,
+    Contents, Difference, Envelope, Head, Identity, Image, Index, Layout, Limits, Objects, Root, RootBase, RootBases,
     area_len_for, frame_window, maxima,
 };
 
@@ -144,7 +144,7 @@ pub struct DeltaStats {
 }
 
 /// Signs the signed bytes, and returns the envelopes for the signature area.
-pub type Signer<'a> = dyn Fn(&[u8]) -> Result<Vec<Envelope>, Error> + 'a;
+pub type SigningFn<'a> = dyn Fn(&[u8]) -> Result<Vec<Envelope>, Error> + 'a;
 
 /// Returns the bytes that may wait between reading and writing: enough to keep the threads busy.
 fn held_budget(jobs: u64, chunk_len: u64) -> u64 {
@@ -160,7 +160,7 @@ pub fn pack(
     refs: &[PackRef<'_>],
     output: &Output,
     options: &PackOptions,
-    sign: &Signer<'_>,
+    sign: &SigningFn<'_>,
     progress: &Progress,
 ) -> Result<PackStats, Error> {
     let ordered = Ordered::new(refs, options, None)?;
@@ -265,13 +265,13 @@ struct Prologue<'a> {
 /// What a delta bundle is relative to, and its own piece size.
 struct PrologueBases<'a> {
     difference: &'a Difference,
-    named: &'a [Base],
+    named: &'a [RootBase],
     piece_log2: u8,
 }
 
 impl Prologue<'_> {
     /// Builds the head, and the stored bytes of the layout and the index, or difference, that follow it.
-    fn make_head(&self, options: &PackOptions, sign: &Signer<'_>, align: bool) -> Result<(Head, Vec<u8>), Error> {
+    fn make_head(&self, options: &PackOptions, sign: &SigningFn<'_>, align: bool) -> Result<(Head, Vec<u8>), Error> {
         let wide = |len: usize| num::wide(len);
         let layout_bytes = self.layout.encode()?;
         let mut compressor = Compressor::for_front(options.level)?;
@@ -321,17 +321,17 @@ impl Prologue<'_> {
         Ok((head, behind))
     }
 
-    fn root_bases(&self, bases: &PrologueBases<'_>, difference_len: u64) -> Result<Bases, Error> {
+    fn root_bases(&self, bases: &PrologueBases<'_>, difference_len: u64) -> Result<RootBases, Error> {
         let prefix_len = self.layout.chunks.iter().map(|chunk| self.layout.prefix_len(chunk)).max().unwrap_or(0);
         let too_large =
             sealift_format::Error::TooLarge { what: "the length of a prefix", len: prefix_len, max: u32::MAX.into() };
         let prefix_len = u32::try_from(prefix_len).map_err(|_| too_large)?;
-        Ok(Bases { difference_len, prefix_len, bases: bases.named.to_vec() })
+        Ok(RootBases { difference_len, prefix_len, bases: bases.named.to_vec() })
     }
 }
 
 /// Signs, in an area with at least this room for signatures. `behind` it come so many bytes before the chunks, which are aligned on request.
-fn sign_head(root: Root, room: u32, behind: u64, sign: &Signer<'_>, align: bool) -> Result<Head, Error> {
+fn sign_head(root: Root, room: u32, behind: u64, sign: &SigningFn<'_>, align: bool) -> Result<Head, Error> {
     let head = Head::new(root.clone(), Vec::new(), room)?;
     let envelopes = sign(head.signed())?;
     let mut room = room.max(area_len_for(&envelopes)?);

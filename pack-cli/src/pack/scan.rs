@@ -11,7 +11,7 @@ use super::holes::{CONTEXT_LEN, find_holes, is_zero};
 use super::image_wish::{ForImages, ImageWish};
 use crate::Error;
 use sealift_store::contents::tasks::{Item, Task};
-use sealift_store::source::{Content, OpenCache, Source};
+use sealift_store::source::{OpenCache, OpenContent, Source};
 
 /// The result of a task.
 pub(super) enum Scanned {
@@ -175,7 +175,7 @@ fn scan_piece(
 }
 
 /// Returns the number of zero blocks right before `end`, as far as they matter.
-fn zeros_before(content: &Content<'_>, end: u64) -> Result<u64, Error> {
+fn zeros_before(content: &OpenContent<'_>, end: u64) -> Result<u64, Error> {
     let len = end.min(CONTEXT_LEN);
     let mut bytes = vec![0; size(len)];
     content.read_at(&mut bytes, end - len)?;
@@ -184,7 +184,7 @@ fn zeros_before(content: &Content<'_>, end: u64) -> Result<u64, Error> {
 }
 
 /// Returns the number of zero blocks right after `start`, as far as they matter.
-fn zeros_after(content: &Content<'_>, start: u64, content_len: u64) -> Result<u64, Error> {
+fn zeros_after(content: &OpenContent<'_>, start: u64, content_len: u64) -> Result<u64, Error> {
     let mut bytes = vec![0; size((content_len - start).min(CONTEXT_LEN))];
     content.read_at(&mut bytes, start)?;
     let zeros = bytes.as_chunks::<4096>().0.iter().take_while(|block| is_zero(*block)).count();

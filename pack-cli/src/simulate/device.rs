@@ -132,12 +132,12 @@ const KINDS: [(&str, &[(f64, &str); COUNT]); 5] =
 
 /// A device from which a bundle is read.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Device {
+pub struct SimulatedDevice {
     kind: &'static str,
     parameters: [Parameter; COUNT],
 }
 
-impl Device {
+impl SimulatedDevice {
     /// The names of the devices.
     pub const KINDS: [&str; 5] = [KINDS[0].0, KINDS[1].0, KINDS[2].0, KINDS[3].0, KINDS[4].0];
 
@@ -278,7 +278,7 @@ mod tests {
 
     #[test]
     fn seeks_pass_the_points_of_the_data_sheet() {
-        let model = Device::of("hdd").expect("a device").model();
+        let model = SimulatedDevice::of("hdd").expect("a device").model();
         let outer = model.seek(0.0, model.capacity);
         assert!((outer - (20.0 + 11.1 / 2.0)).abs() < 1e-9, "{outer}");
         let near = model.seek(0.0, 4096.0);
@@ -289,7 +289,7 @@ mod tests {
     #[test]
     fn a_disc_is_slow_at_its_hub() {
         for kind in ["dvd", "cd"] {
-            let model = Device::of(kind).expect("a device").model();
+            let model = SimulatedDevice::of(kind).expect("a device").model();
             assert!(model.rate(0.0) * 2.0 < model.rate(model.capacity), "{kind}");
             // Half of the bytes lie farther out than half of the stroke.
             let (half, end) = (model.rate(model.capacity / 2.0), model.rate(model.capacity));
@@ -299,15 +299,15 @@ mod tests {
 
     #[test]
     fn a_card_reads_as_often_as_its_class_says() {
-        let model = Device::of("sdcard").expect("a device").model();
+        let model = SimulatedDevice::of("sdcard").expect("a device").model();
         let each = model.seek(0.0, 1e9) + model.transfer(1e9, 4096.0);
         assert!((each - 1000.0 / 1500.0).abs() < 0.001, "{each}");
     }
 
     #[test]
     fn parameters_have_sources_and_limits() {
-        for kind in Device::KINDS {
-            let mut device = Device::of(kind).expect("a device");
+        for kind in SimulatedDevice::KINDS {
+            let mut device = SimulatedDevice::of(kind).expect("a device");
             assert!(device.parameters().iter().all(|parameter| !parameter.source.is_empty()), "{kind}");
             device.set("turn_ms", 0.0).expect("nothing need turn");
             assert_eq!(device.parameters()[7].source, "given");
@@ -316,6 +316,6 @@ mod tests {
                 assert!(device.set(name, value).is_err(), "{kind}: {name}={value}");
             }
         }
-        assert_eq!(Device::of("tape"), None);
+        assert_eq!(SimulatedDevice::of("tape"), None);
     }
 }

@@ -6,12 +6,12 @@
 //! # let folder = signed_bundle()?;
 //! # let bundle = folder.path().join("os.sealift");
 //! use sealift::order::OrderProfile;
-//! use sealift::simulate::{Device, simulate};
+//! use sealift::simulate::{SimulatedDevice, simulate};
 //! use sealift::{Input, Limits};
 //!
 //! let bundle = Input::open(&bundle)?.open_bundle(Limits::default())?;
 //! let profile = OrderProfile::parse(b"etc/os-release\n")?;
-//! let device = Device::of("dvd").expect("a kind of device");
+//! let device = SimulatedDevice::of("dvd").expect("a kind of device");
 //! let found = simulate(&bundle, &profile, &device)?;
 //! assert_eq!(found.matched, 1);
 //! assert!(found.as_laid_out.seconds >= found.sweep.seconds);
@@ -30,7 +30,7 @@ use sealift_format::Bundle;
 use crate::Error;
 use crate::order::OrderProfile;
 use arrangement::{Arrangement, by_hash, by_path, least_bytes, shares};
-pub use device::{Device, Parameter};
+pub use device::{Parameter, SimulatedDevice};
 pub use picture::write_picture;
 pub use run::{Run, Stroke};
 use trace::Trace;
@@ -74,7 +74,7 @@ impl Simulation {
 ///
 /// # Errors
 /// Returns an error if the bundle does not fit on the device.
-pub fn simulate(bundle: &Bundle, profile: &OrderProfile, device: &Device) -> Result<Simulation, Error> {
+pub fn simulate(bundle: &Bundle, profile: &OrderProfile, device: &SimulatedDevice) -> Result<Simulation, Error> {
     let (model, file_bytes) = (device.model(), bundle.head.file_len());
     if model.place + run::real(file_bytes) > model.capacity {
         return Err(Error::Usage(format!(

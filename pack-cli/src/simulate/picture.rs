@@ -2,7 +2,7 @@
 
 use std::fmt::{self, Write as _};
 
-use super::device::Device;
+use super::device::SimulatedDevice;
 use super::run::{Run, real};
 use super::{Simulation, Stroke};
 use crate::Error;
@@ -47,18 +47,22 @@ td.number { text-align: right; font-variant-numeric: tabular-nums }
 ///
 /// # Errors
 /// Returns an error if it cannot be written.
-pub fn write_picture(output: &Output, device: &Device, simulations: &[(String, &Simulation)]) -> Result<(), Error> {
+pub fn write_picture(
+    output: &Output,
+    device: &SimulatedDevice,
+    simulations: &[(String, &Simulation)],
+) -> Result<(), Error> {
     output.write(page(device, simulations).as_bytes())
 }
 
-fn page(device: &Device, simulations: &[(String, &Simulation)]) -> String {
+fn page(device: &SimulatedDevice, simulations: &[(String, &Simulation)]) -> String {
     let mut page = String::new();
     // A string takes all that is written.
     let _ = write_page(&mut page, device, simulations);
     page
 }
 
-fn write_page(page: &mut String, device: &Device, simulations: &[(String, &Simulation)]) -> fmt::Result {
+fn write_page(page: &mut String, device: &SimulatedDevice, simulations: &[(String, &Simulation)]) -> fmt::Result {
     let kind = device.kind();
     write!(
         page,

@@ -116,10 +116,10 @@ fn whole(number: f64) -> u64 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::simulate::Device;
+    use crate::simulate::SimulatedDevice;
 
     fn model(settings: &[(&str, f64)]) -> Model {
-        let mut device = Device::of("hdd").expect("a device");
+        let mut device = SimulatedDevice::of("hdd").expect("a device");
         for (name, value) in settings {
             device.set(name, *value).expect("a parameter");
         }

@@ -6,7 +6,7 @@ use std::path::Path;
 use parking_lot::Mutex;
 
 use sealift_format::num;
-use sealift_format::{Base as RootBase, BaseObject, Bundle, Chunk, Error as FormatError, Object, Part, Row, Rows};
+use sealift_format::{BaseObject, Bundle, Chunk, Error as FormatError, Object, Part, RootBase, Row, Rows};
 
 use super::{BaseReader, Bases};
 use crate::threads::parallel::for_each;

@@ -19,7 +19,7 @@ use std::io::{self, Cursor, Read};
 use std::ops::Range;
 
 use sealift_format::num;
-use sealift_format::{Base as RootBase, BaseObject, BaseRange, Bundle, Index, InodeKind, Object, Row, verity};
+use sealift_format::{BaseObject, BaseRange, Bundle, Index, InodeKind, Object, RootBase, Row, verity};
 
 use crate::Error;
 pub use check::{check, is_the_only, needed, number_of, short};

@@ -13,7 +13,7 @@ use sealift_format::{Index, InodeKind, Object, OsTree, OsTreeFile, Row};
 
 use super::{Base, Holder, ObjectReader, path_of_object};
 use crate::contents::{CommitRef, HashedCommits};
-use crate::ostree::{CommitSpec, Content, ObjectType, RefName, RefPlace, Repo, object_name};
+use crate::ostree::{CommitSpec, FileBytes, ObjectType, RefName, RefPlace, Repo, object_name};
 use crate::source::{OstreeSource, PackRef, Source, SourceOptions};
 use crate::{Error, Phase, Progress};
 
@@ -146,7 +146,7 @@ impl<'a> Reader<'a> {
     }
 
     /// Opens a file object; `None` if it is missing or damaged.
-    fn open_file(&self, file: &OsTreeFile, object: Row<Object>) -> Result<Option<Content>, Error> {
+    fn open_file(&self, file: &OsTreeFile, object: Row<Object>) -> Result<Option<FileBytes>, Error> {
         let size = self.index.object(object).size;
         match self.base.repo.open_content(&file.checksum, self.index.ostree_attributes(file), size) {
             Err(Error::Repository { .. }) => Ok(None),
@@ -182,7 +182,7 @@ impl<'a> Reader<'a> {
     /// Reads a part of a file object that is stored uncompressed and was verified before. Returns whether it exists.
     fn read_part(&self, file: u32, object: Row<Object>, range: &Range<u64>, out: &mut Vec<u8>) -> Result<bool, Error> {
         let Some(file) = self.file(file) else { return Ok(false) };
-        let Some(plain) = self.open_file(file, object)?.and_then(Content::into_plain) else { return Ok(false) };
+        let Some(plain) = self.open_file(file, object)?.and_then(FileBytes::into_plain) else { return Ok(false) };
         let start = out.len();
         out.resize(start + usize::try_from(range.end.saturating_sub(range.start)).unwrap_or(0), 0);
         match plain.read_exact_at(&mut out[start..], range.start) {

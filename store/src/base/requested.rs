@@ -12,7 +12,7 @@ use crate::Error;
 #[derive(Debug)]
 pub(super) struct RequestedBase {
     /// The target's name for its index.
-    named: sealift_format::Base,
+    named: sealift_format::RootBase,
     at_hand: Bases,
     /// For each object, its number among the objects of `at_hand`.
     places: Vec<Option<Row<BaseObject>>>,
@@ -71,7 +71,7 @@ impl Holder for RequestedBase {
         self.place(object).is_some()
     }
 
-    fn named(&self) -> Option<sealift_format::Base> {
+    fn named(&self) -> Option<sealift_format::RootBase> {
         Some(self.named.clone())
     }
 }

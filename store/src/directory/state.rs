@@ -67,7 +67,7 @@ impl TreeRecord {
 
     /// Returns whether it is of the directory at `site`, which is on the record's file system: not of one that was copied or moved over it.
     pub fn is_of(&self, site: &Site) -> Result<bool, Error> {
-        Ok(site.root().is_some() && site.identity()?.1 == self.part.inode)
+        Ok(site.root().is_some() && site.inode_id()?.1 == self.part.inode)
     }
 }
 
@@ -127,7 +127,7 @@ pub fn forget_stats(site: &Site) -> Result<(), Error> {
 pub fn is_foreign(site: &Site) -> Result<bool, Error> {
     let Some(dir) = site.record()? else { return Ok(true) };
     match read_part(&dir) {
-        Ok(record) => Ok(record.inode != site.identity()?.1),
+        Ok(record) => Ok(record.inode != site.inode_id()?.1),
         // It is damaged, but ours.
         Err(Error::State { .. }) => Ok(false),
         Err(error) => Err(error),
@@ -201,7 +201,7 @@ pub fn replace(stage: &TreeStage, site: &Site) -> Result<(), Error> {
     if let Some(before) = site.record()? {
         renameat(place.parent(), place.name(), own.fd(), TreeStage::OLD_STATE).map_err(failed)?;
         let moved = statat(own.fd(), TreeStage::OLD_STATE, AtFlags::SYMLINK_NOFOLLOW).map_err(failed)?;
-        if (moved.st_dev, moved.st_ino) != before.identity()? {
+        if (moved.st_dev, moved.st_ino) != before.inode_id()? {
             // Anything that appeared under the name in between is not ours to remove.
             renameat_with(own.fd(), TreeStage::OLD_STATE, place.parent(), place.name(), RenameFlags::NOREPLACE)
                 .map_err(failed)?;

@@ -9,9 +9,8 @@ use rustix::io::{Errno, retry_on_intr};
 use sealift_format::num;
 use sealift_format::{Directory, Index, Row};
 
-use crate::Error;
-use crate::Site;
 use crate::fs::confined::{open_on_same_device, open_within};
+use crate::{Error, InodeId, Site, inode_id};
 
 /// An installed tree, as an index has it.
 #[derive(Debug)]
@@ -27,14 +26,8 @@ pub(crate) struct Target<'a> {
 #[derive(Debug, Default)]
 pub(crate) struct TargetWalk {
     /// The directories from the root down to the position, with their identities.
-    trail: Vec<(Row<Directory>, Identity)>,
+    trail: Vec<(Row<Directory>, InodeId)>,
     at: Option<OwnedFd>,
-}
-
-type Identity = (u64, u64);
-
-fn identity(fd: BorrowedFd<'_>) -> Result<Identity, Errno> {
-    fstat(fd).map(|stat| (stat.st_dev, stat.st_ino))
 }
 
 /// Returns the file system of an open file.
@@ -172,27 +165,27 @@ impl TargetWalk {
         self.trail.truncate(common);
         for &number in way.iter().rev() {
             if target.index.directory(number).parent.is_none() {
-                self.trail.push((number, identity(at.as_fd())?));
+                self.trail.push((number, inode_id(at.as_fd())?));
                 continue;
             }
             let name = target.index.name(target.index.entry(target.index.directory(number).entry));
             at = open_on_same_device(at.as_fd(), name, OFlags::PATH | OFlags::DIRECTORY, Mode::empty())?;
-            let identity = identity(at.as_fd())?;
-            if identity.0 != target.device {
+            let inode_id = inode_id(at.as_fd())?;
+            if inode_id.0 != target.device {
                 return Err(Errno::XDEV); // a subvolume, which is not a mount
             }
-            self.trail.push((number, identity));
+            self.trail.push((number, inode_id));
         }
         Ok(at)
     }
 }
 
-/// Moves up to a directory of known identity.
-fn back(mut at: OwnedFd, mut levels: usize, known: Identity) -> Result<OwnedFd, Errno> {
+/// Moves up to a directory of known inode_id.
+fn back(mut at: OwnedFd, mut levels: usize, known: InodeId) -> Result<OwnedFd, Errno> {
     while levels > 0 {
         let step = levels.min(1000);
         at = open_within(at.as_fd(), &b"../".repeat(step), OFlags::PATH | OFlags::DIRECTORY, Mode::empty())?;
         levels -= step;
     }
-    if identity(at.as_fd())? == known { Ok(at) } else { Err(Errno::STALE) }
+    if inode_id(at.as_fd())? == known { Ok(at) } else { Err(Errno::STALE) }
 }

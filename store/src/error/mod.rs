@@ -11,7 +11,7 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
 use sealift_format::verity::{Algorithm, FileDigest};
-use sealift_format::{Base, Delta, Kind, Root};
+use sealift_format::{Delta, Kind, Root, RootBase};
 use sealift_verify::kernel::KernelError;
 use sealift_verify::kernel_signature::sign::KernelSignError;
 use sealift_verify::trust::sign::SignError;
@@ -520,11 +520,11 @@ pub(crate) fn path_of(bytes: &[u8]) -> &Path {
 }
 
 /// Lists the bases of a delta bundle, for messages.
-pub(crate) fn listed(bases: &[Base]) -> String {
-    bases.iter().map(Base::to_string).collect::<Vec<_>>().join(" and ")
+pub(crate) fn listed(bases: &[RootBase]) -> String {
+    bases.iter().map(RootBase::to_string).collect::<Vec<_>>().join(" and ")
 }
 
 /// Returns a message that the target holds something other than what a delta bundle needs.
-pub fn wrong_base(bases: &[Base], held: impl Display) -> String {
+pub fn wrong_base(bases: &[RootBase], held: impl Display) -> String {
     format!("wrong base: this delta needs {}; {held}", listed(bases))
 }

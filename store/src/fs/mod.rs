@@ -13,7 +13,7 @@ pub mod unnamed;
 pub mod writeback;
 
 pub use own_dir::{OwnDir, check_owner};
-pub use place::{Identity, Place, identity};
+pub use place::{InodeId, Place, inode_id};
 pub use record::Record;
 pub use site::Site;
 pub use stage::Stage;

@@ -9,7 +9,7 @@ use rustix::fs::{AtFlags, Mode, OFlags, fstat, fsync, mkdirat, renameat, unlinka
 use rustix::io::Errno;
 
 use crate::fs::confined::{open_beneath, open_name, remove_contents, remove_tree};
-use crate::{Error, Identity, Place, identity};
+use crate::{Error, InodeId, Place, inode_id};
 
 /// A directory of this program. Its owner is this user or root, and no other user may write to it: its contents are as trustworthy as this user and
 /// root.
@@ -81,12 +81,12 @@ impl OwnDir {
         &self.path
     }
 
-    /// Returns its identity, which no other directory has.
+    /// Returns its inode_id, which no other directory has.
     ///
     /// # Errors
     /// As fstat(2).
-    pub fn identity(&self) -> Result<Identity, Error> {
-        identity(&self.fd).map_err(|error| Error::io("look at", &self.path, error))
+    pub fn inode_id(&self) -> Result<InodeId, Error> {
+        inode_id(&self.fd).map_err(|error| Error::io("look at", &self.path, error))
     }
 
     /// Opens a directory in it; `None` if there is none of that name.

@@ -27,13 +27,13 @@ pub struct Place {
 const LINKS_MAX: u32 = 40;
 
 /// The device and the number of an inode.
-pub type Identity = (u64, u64);
+pub type InodeId = (u64, u64);
 
-/// Returns the identity of an open file.
+/// Returns the inode_id of an open file.
 ///
 /// # Errors
 /// As fstat(2).
-pub fn identity(fd: impl std::os::fd::AsFd) -> Result<Identity, Errno> {
+pub fn inode_id(fd: impl std::os::fd::AsFd) -> Result<InodeId, Errno> {
     fstat(fd).map(|stat| (stat.st_dev, stat.st_ino))
 }
 
@@ -151,7 +151,7 @@ impl Place {
     /// # Errors
     /// Returns [`Error::Exchanged`] if it does not.
     pub fn check_same(&self, fd: BorrowedFd<'_>) -> Result<(), Error> {
-        let held = identity(fd).map_err(|error| Error::io("look at", &self.path, error))?;
+        let held = inode_id(fd).map_err(|error| Error::io("look at", &self.path, error))?;
         match self.stat()? {
             Some(named) if (named.st_dev, named.st_ino) == held => Ok(()),
             _ => Err(Error::Exchanged { path: self.path.clone() }),
@@ -285,7 +285,7 @@ impl<'a> Resolver<'a> {
             let problem = "is a file system root: name a directory within";
             return Err(Error::Unusable { path: self.given.to_owned(), problem });
         };
-        let here = identity(&self.at).map_err(failed)?;
+        let here = inode_id(&self.at).map_err(failed)?;
         self.at = open_step(&self.at, c"..").map_err(failed)?;
         let place = Place { parent: self.at, name: name.to_owned(), path: real.clone() };
         match place.stat()? {
@@ -299,9 +299,9 @@ impl<'a> Resolver<'a> {
 mod tests {
     use super::*;
 
-    fn resolved(path: &Path) -> (Identity, OsString) {
+    fn resolved(path: &Path) -> (InodeId, OsString) {
         let place = Place::resolve(path).expect("it can be resolved");
-        (identity(place.parent()).expect("it is open"), place.name().to_owned())
+        (inode_id(place.parent()).expect("it is open"), place.name().to_owned())
     }
 
     #[test]

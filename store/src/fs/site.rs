@@ -6,7 +6,7 @@ use std::path::Path;
 use rustix::fs::{Mode, OFlags, fstat, openat};
 use rustix::io::{Errno, retry_on_intr};
 
-use super::{Identity, OwnDir, Place, identity, stage};
+use super::{InodeId, OwnDir, Place, inode_id, stage};
 use crate::Error;
 use crate::fs::confined::names_in;
 
@@ -65,13 +65,13 @@ impl Site {
         names_in(root).map(|names| !names.is_empty()).map_err(|error| Error::io("read", self.path(), error))
     }
 
-    /// Returns the directory's identity, which no other directory has.
+    /// Returns the directory's inode_id, which no other directory has.
     ///
     /// # Errors
     /// Returns an error if it does not exist.
-    pub fn identity(&self) -> Result<Identity, Error> {
+    pub fn inode_id(&self) -> Result<InodeId, Error> {
         let root = self.root().ok_or(Errno::NOENT);
-        root.and_then(identity).map_err(|error| Error::io("look at", self.path(), error))
+        root.and_then(inode_id).map_err(|error| Error::io("look at", self.path(), error))
     }
 
     /// Returns whether the directory is a mount point, which cannot be replaced by a rename.

@@ -12,7 +12,7 @@ use rustix::fs::{
 };
 use rustix::io::Errno;
 use sealift_format::num;
-use sealift_format::ostree::file::FileHasher;
+use sealift_format::ostree::file::FileObjectHasher;
 use sealift_format::ostree::{Checksum, file, ostreemeta};
 use sealift_format::{Attributes, FileType};
 use sealift_verify::content::ContentError;
@@ -138,7 +138,7 @@ impl Creation<'_> {
         }
     }
 
-    fn check(&self, hasher: FileHasher) -> Result<(), Error> {
+    fn check(&self, hasher: FileObjectHasher) -> Result<(), Error> {
         if hasher.finish() == *self.checksum {
             return Ok(());
         }
@@ -146,7 +146,7 @@ impl Creation<'_> {
     }
 
     fn symlink(&self, name: &str, target: &str) -> Result<(), Error> {
-        self.check(FileHasher::new(self.attributes, target))?;
+        self.check(FileObjectHasher::new(self.attributes, target))?;
         match self.mode {
             Mode::Bare | Mode::BareUserOnly => self.link(name, target).map_err(|error| self.io(error)),
             Mode::BareUser => {
@@ -183,7 +183,7 @@ impl Creation<'_> {
     }
 
     fn regular(&self, name: &str, size: u64, content: &mut dyn Read) -> Result<(), Error> {
-        let hasher = FileHasher::new(self.attributes, "");
+        let hasher = FileObjectHasher::new(self.attributes, "");
         let bits = self.bits();
         let (file, made) = if size <= SMALL {
             self.small(hasher, name, size, content)?
@@ -204,7 +204,7 @@ impl Creation<'_> {
 
     fn small(
         &self,
-        mut hasher: FileHasher,
+        mut hasher: FileObjectHasher,
         name: &str,
         size: u64,
         content: &mut dyn Read,
@@ -220,7 +220,13 @@ impl Creation<'_> {
         self.store_as(name, &bytes)
     }
 
-    fn large(&self, hasher: FileHasher, name: &str, size: u64, content: &mut dyn Read) -> Result<(File, u16), Error> {
+    fn large(
+        &self,
+        hasher: FileObjectHasher,
+        name: &str,
+        size: u64,
+        content: &mut dyn Read,
+    ) -> Result<(File, u16), Error> {
         // Compressed bytes are counted once they are known.
         if self.mode != Mode::Archive {
             self.transaction.take_room(size)?;
@@ -235,7 +241,7 @@ impl Creation<'_> {
 
     fn copy(
         &self,
-        mut hasher: FileHasher,
+        mut hasher: FileObjectHasher,
         size: u64,
         content: &mut dyn Read,
         to: &mut dyn io::Write,
@@ -256,7 +262,13 @@ impl Creation<'_> {
         self.check(hasher)
     }
 
-    fn copy_deflated(&self, hasher: FileHasher, file: &File, size: u64, content: &mut dyn Read) -> Result<(), Error> {
+    fn copy_deflated(
+        &self,
+        hasher: FileObjectHasher,
+        file: &File,
+        size: u64,
+        content: &mut dyn Read,
+    ) -> Result<(), Error> {
         let mut to = Metered { transaction: self.transaction, file: BufWriter::with_capacity(BUFFER_LEN, file) };
         let header = file::encode_archive_header(size, self.attributes, "");
         to.write_all(&header).map_err(|error| self.io(error))?;

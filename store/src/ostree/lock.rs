@@ -11,7 +11,7 @@ use rustix::io::Errno;
 
 /// What a lock excludes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Kind {
+pub(crate) enum LockKind {
     /// Exclusive holders.
     Shared,
     /// All other holders.
@@ -22,10 +22,10 @@ pub(crate) enum Kind {
 const PAUSE: Duration = Duration::from_millis(50);
 
 /// Tries to lock an open file until it is closed. Returns whether it succeeded.
-pub(crate) fn try_lock(file: &OwnedFd, kind: Kind) -> Result<bool, Errno> {
+pub(crate) fn try_lock(file: &OwnedFd, kind: LockKind) -> Result<bool, Errno> {
     let l_type = match kind {
-        Kind::Shared => libc::F_RDLCK,
-        Kind::Exclusive => libc::F_WRLCK,
+        LockKind::Shared => libc::F_RDLCK,
+        LockKind::Exclusive => libc::F_WRLCK,
     };
     let short = |value: libc::c_int| libc::c_short::try_from(value).unwrap_or_default();
     let whole = libc::flock { l_type: short(l_type), l_whence: short(libc::SEEK_SET), l_start: 0, l_len: 0, l_pid: 0 };
@@ -40,10 +40,10 @@ pub(crate) fn try_lock(file: &OwnedFd, kind: Kind) -> Result<bool, Errno> {
     }
 }
 
-fn try_flock(file: &OwnedFd, kind: Kind) -> Result<bool, Errno> {
+fn try_flock(file: &OwnedFd, kind: LockKind) -> Result<bool, Errno> {
     let operation = match kind {
-        Kind::Shared => FlockOperation::NonBlockingLockShared,
-        Kind::Exclusive => FlockOperation::NonBlockingLockExclusive,
+        LockKind::Shared => FlockOperation::NonBlockingLockShared,
+        LockKind::Exclusive => FlockOperation::NonBlockingLockExclusive,
     };
     match flock(file, operation) {
         Ok(()) => Ok(true),
@@ -53,7 +53,7 @@ fn try_flock(file: &OwnedFd, kind: Kind) -> Result<bool, Errno> {
 }
 
 /// Takes the lock, waiting at most this long. Returns whether it succeeded.
-pub(crate) fn wait_lock(file: &OwnedFd, kind: Kind, timeout: Option<Duration>) -> Result<bool, Errno> {
+pub(crate) fn wait_lock(file: &OwnedFd, kind: LockKind, timeout: Option<Duration>) -> Result<bool, Errno> {
     let start = Instant::now();
     while !try_lock(file, kind)? {
         if timeout.is_some_and(|timeout| start.elapsed() >= timeout) {

@@ -9,7 +9,7 @@ use flate2::bufread::DeflateDecoder;
 use rustix::fs::{FileType, Mode as Permissions, OFlags, Stat, fgetxattr, fstat, readlinkat};
 use rustix::io::Errno;
 use sealift_format::num;
-use sealift_format::ostree::file::FileHasher;
+use sealift_format::ostree::file::FileObjectHasher;
 use sealift_format::ostree::{Checksum, Malformed, file, ostreemeta};
 use sealift_format::{Attributes, Xattr};
 
@@ -27,16 +27,16 @@ pub(crate) enum FileContent {
     /// The target of a symbolic link. It matches the checksum.
     Symlink(String),
     /// The bytes of a regular file, which are verified as they are read.
-    Regular(Content),
+    Regular(FileBytes),
 }
 
 /// The bytes of a regular file.
 #[derive(Debug)]
-pub(crate) struct Content {
+pub(crate) struct FileBytes {
     from: Stored,
     size: u64,
     left: u64,
-    hasher: FileHasher,
+    hasher: FileObjectHasher,
     checksum: Checksum,
 }
 
@@ -77,7 +77,7 @@ impl Repo {
         checksum: &Checksum,
         attributes: &Attributes,
         size: u64,
-    ) -> Result<Content, Error> {
+    ) -> Result<FileBytes, Error> {
         let object = Opening { repo: self, checksum };
         let content = match self.config().mode {
             Mode::Archive => object.open_archive()?.1,
@@ -227,13 +227,13 @@ impl Opening<'_> {
     }
 
     fn symlink(&self, attributes: Attributes, target: String) -> Result<(Attributes, FileContent), Error> {
-        let is_right = FileHasher::new(&attributes, &target).finish() == *self.checksum;
+        let is_right = FileObjectHasher::new(&attributes, &target).finish() == *self.checksum;
         if is_right { Ok((attributes, FileContent::Symlink(target))) } else { Err(self.damaged()) }
     }
 
     fn regular(&self, from: Stored, size: u64, attributes: &Attributes) -> Result<FileContent, Error> {
-        let hasher = FileHasher::new(attributes, "");
-        let mut content = Content { from, size, left: size, hasher, checksum: *self.checksum };
+        let hasher = FileObjectHasher::new(attributes, "");
+        let mut content = FileBytes { from, size, left: size, hasher, checksum: *self.checksum };
         if size == 0 {
             content.check().map_err(|_| self.damaged())?;
         }
@@ -241,7 +241,7 @@ impl Opening<'_> {
     }
 }
 
-impl Content {
+impl FileBytes {
     /// Returns the size of the whole content.
     pub(crate) fn size(&self) -> u64 {
         self.size
@@ -288,7 +288,7 @@ fn damaged() -> io::Error {
     io::Error::new(io::ErrorKind::InvalidData, "the object does not match its checksum")
 }
 
-impl Read for Content {
+impl Read for FileBytes {
     /// Returns the last bytes only if all of them were correct.
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
         let len = num::up_to(self.left, buffer.len());

@@ -7,7 +7,7 @@ use std::os::fd::{AsFd as _, BorrowedFd, OwnedFd};
 use rustix::fs::{AtFlags, FileType, Mode as Permissions, OFlags, fstat, mkdirat, statat, unlinkat};
 use rustix::io::Errno;
 
-use super::lock::{Kind, try_lock};
+use super::lock::{LockKind, try_lock};
 use super::object::hex;
 use crate::fs::confined::{names_in, open_name, open_to_empty, remove_tree};
 
@@ -96,7 +96,7 @@ fn create_lock(tmp: BorrowedFd<'_>, name: &str) -> Result<OwnedFd, Errno> {
     let flags = OFlags::RDWR | OFlags::CREATE | OFlags::EXCL;
     let lock = open_name(tmp, format!("{name}-lock").as_bytes(), flags, Permissions::RUSR | Permissions::WUSR)?;
     // A run that considered it abandoned removes it, and may have released it by now.
-    let is_ours = try_lock(&lock, Kind::Exclusive)? && fstat(&lock)?.st_nlink > 0;
+    let is_ours = try_lock(&lock, LockKind::Exclusive)? && fstat(&lock)?.st_nlink > 0;
     if is_ours { Ok(lock) } else { Err(Errno::AGAIN) }
 }
 
@@ -123,7 +123,7 @@ fn remove_if_abandoned(tmp: BorrowedFd<'_>, stage: &str) -> Result<(), Errno> {
     };
     // A run that has created the file and not locked it yet has no directory, and picks another name if the file vanishes.
     let Ok(named) = statat(tmp, &*name, AtFlags::SYMLINK_NOFOLLOW) else { return Ok(()) };
-    if FileType::from_raw_mode(named.st_mode) != FileType::RegularFile || !try_lock(&lock, Kind::Exclusive)? {
+    if FileType::from_raw_mode(named.st_mode) != FileType::RegularFile || !try_lock(&lock, LockKind::Exclusive)? {
         return Ok(());
     }
     remove_tree(tmp, stage.as_bytes())?;

@@ -593,9 +593,9 @@ fn prune_and_a_transaction_keep_each_other_out() {
     drop(transaction);
     ostree(&path, &["prune"]).expect("nobody has it");
     let lock = std::fs::OpenOptions::new().read(true).write(true).open(path.join(".lock")).expect("it is there");
-    assert!(super::lock::try_lock(&lock.into(), super::lock::Kind::Exclusive).expect("it can be asked"));
+    assert!(super::lock::try_lock(&lock.into(), super::lock::LockKind::Exclusive).expect("it can be asked"));
     let held = std::fs::OpenOptions::new().read(true).write(true).open(path.join(".lock")).expect("it is there").into();
-    assert!(super::lock::try_lock(&held, super::lock::Kind::Exclusive).expect("it was given back"));
+    assert!(super::lock::try_lock(&held, super::lock::LockKind::Exclusive).expect("it was given back"));
     let error = Transaction::begin(&repo).expect_err("it is locked");
     assert!(
         matches!(&error, Error::Repository { fault, .. } if matches!(**fault, RepoFault::Locked { seconds: 1 })),

@@ -23,7 +23,7 @@ use sha2::{Digest as _, Sha256};
 
 use super::deflate::Deflate;
 use super::folders::Folders;
-use super::lock::{Kind, wait_lock};
+use super::lock::{LockKind, wait_lock};
 use super::object::{ObjectType, hex, object_name, prefix, rest};
 use super::refs::RefName;
 use super::repo::{Repo, partial_mark};
@@ -442,7 +442,7 @@ pub(crate) fn take_lock(repo: &Repo) -> Result<OwnedFd, Error> {
     let flags = OFlags::RDWR | OFlags::CREATE;
     let lock = open_within(repo.root(), b".lock", flags, Permissions::from_raw_mode(0o660)).map_err(failed)?;
     let timeout = repo.config().lock_timeout;
-    if wait_lock(&lock, Kind::Shared, timeout).map_err(failed)? {
+    if wait_lock(&lock, LockKind::Shared, timeout).map_err(failed)? {
         Ok(lock)
     } else {
         Err(repo.fault(RepoFault::Locked { seconds: timeout.unwrap_or_default().as_secs() }))

@@ -83,7 +83,7 @@ pub(crate) fn seal_index(
 /// Returns whether an open file is sealed with a signature for the kernel; `None` if the file system cannot tell.
 pub(crate) fn has_signature(file: BorrowedFd<'_>) -> Result<Option<bool>, KernelError> {
     let mut byte = [0];
-    match kernel::read_metadata(file, kernel::Metadata::Signature, 0, &mut byte) {
+    match kernel::read_metadata(file, kernel::SealMetadata::Signature, 0, &mut byte) {
         Ok(_) => Ok(Some(true)),
         Err(KernelError::NotSealed) => Ok(Some(false)),
         Err(KernelError::Unsupported) => Ok(None),

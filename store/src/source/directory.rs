@@ -66,19 +66,19 @@ struct ListedFile {
     directory: DirId,
     name: Box<[u8]>,
     size: u64,
-    identity: Identity,
+    identity: ListedIdentity,
 }
 
 /// Identifies whether a file is still the one that was listed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Identity {
+pub(super) struct ListedIdentity {
     device: u64,
     inode: u64,
     mtime: (i64, i64),
     ctime: (i64, i64),
 }
 
-impl Identity {
+impl ListedIdentity {
     pub(super) fn of(stat: &Stat) -> Self {
         Self {
             device: stat.st_dev,
@@ -186,7 +186,7 @@ impl DirectorySource {
             directory,
             name: name.into(),
             size: stat.st_size.cast_unsigned(),
-            identity: Identity::of(stat),
+            identity: ListedIdentity::of(stat),
         });
         Ok(content)
     }
@@ -274,7 +274,8 @@ impl FileContent<'_> {
 
     pub(super) fn finish(self) -> Result<(), Error> {
         let stat = fstat(&self.fd).map_err(|error| self.io(error))?;
-        let same = Identity::of(&stat) == self.listed.identity && u64::try_from(stat.st_size) == Ok(self.listed.size);
+        let same =
+            ListedIdentity::of(&stat) == self.listed.identity && u64::try_from(stat.st_size) == Ok(self.listed.size);
         if same { Ok(()) } else { Err(self.changed()) }
     }
 }

@@ -99,7 +99,7 @@ impl SourceOptions {
 /// A content open for reading.
 #[derive(Debug)]
 #[non_exhaustive]
-pub enum Content<'a> {
+pub enum OpenContent<'a> {
     /// A local file.
     File(directory::FileContent<'a>),
     /// A member of an archive.
@@ -261,16 +261,16 @@ impl Source {
     ///
     /// # Errors
     /// Returns an error if it cannot be opened, or has changed.
-    pub fn open<'a>(&'a self, content: u32, cache: &mut OpenCache) -> Result<Content<'a>, Error> {
+    pub fn open<'a>(&'a self, content: u32, cache: &mut OpenCache) -> Result<OpenContent<'a>, Error> {
         match self {
-            Self::Directory(source) => source.open(content, &mut cache.directory).map(Content::File),
-            Self::Archive(source) => Ok(Content::Archive(source.open_content(content))),
-            Self::Ostree(source) => source.open_content(content).map(Content::Ostree),
+            Self::Directory(source) => source.open(content, &mut cache.directory).map(OpenContent::File),
+            Self::Archive(source) => Ok(OpenContent::Archive(source.open_content(content))),
+            Self::Ostree(source) => source.open_content(content).map(OpenContent::Ostree),
         }
     }
 }
 
-impl Content<'_> {
+impl OpenContent<'_> {
     /// Fills `buffer` with the bytes that begin at `offset`.
     ///
     /// # Errors

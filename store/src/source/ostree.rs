@@ -15,7 +15,7 @@ use sealift_format::{Attributes, RepositoryFile, name::is_collection_id};
 use super::{SourceOptions, content_number};
 use crate::Error;
 use crate::fs::unnamed::unnamed_file;
-use crate::ostree::{Content, FileContent, ObjectType, Repo};
+use crate::ostree::{FileBytes, FileContent, ObjectType, Repo};
 use crate::threads::parallel::for_each;
 use crate::tree::{Metadata, NewNode, Tree};
 
@@ -337,7 +337,7 @@ impl OstreeSource {
         self.contents.get(at(content)).map_or(Ok(()), |object| self.read_whole(object, take).map(drop))
     }
 
-    fn open_object(&self, object: &ContentObject) -> Result<Content, Error> {
+    fn open_object(&self, object: &ContentObject) -> Result<FileBytes, Error> {
         self.repo.open_content(&object.checksum, &self.files[object.file].attributes, object.size)
     }
 
@@ -346,7 +346,7 @@ impl OstreeSource {
         &self,
         object: &ContentObject,
         mut take: impl FnMut(&[u8]) -> Result<(), Error>,
-    ) -> Result<Content, Error> {
+    ) -> Result<FileBytes, Error> {
         let mut content = self.open_object(object)?;
         let mut buffer = vec![0; BUFFER_LEN];
         loop {

@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 
 use rustix::io::{FdFlags, fcntl_setfd};
 use sealift::seal::{FileHasher, Parameters};
-use sealift_verify::kernel::{self, KernelError, Metadata};
+use sealift_verify::kernel::{self, KernelError, SealMetadata};
 
 use crate::desk::Desk;
 
@@ -47,7 +47,7 @@ pub(crate) fn metadata(desk: &Desk) {
     assert!(matches!(kernel::check(&file, &other), Err(KernelError::OtherDigest { .. })));
 
     let mut tree = vec![0; 1 << 20];
-    match kernel::read_metadata(&file, Metadata::Tree, 0, &mut tree) {
+    match kernel::read_metadata(&file, SealMetadata::Tree, 0, &mut tree) {
         // A block with the hashes of 74 blocks; it is the root.
         Ok(len) => assert_eq!(len, 4096),
         Err(error) => {

@@ -44,7 +44,7 @@ pub enum Sealed {
 /// What the kernel keeps of a sealed file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
-pub enum Metadata {
+pub enum SealMetadata {
     /// The Merkle tree, from its root down.
     Tree,
     /// The descriptor, whose hash is the file's digest; without the signature.
@@ -125,14 +125,14 @@ pub fn check(file: impl AsFd, expected: &FileDigest) -> Result<(), KernelError> 
 /// Returns an error if the file is not sealed, has no signature, or its file system does not hand this out, as btrfs: [`KernelError::Unsupported`].
 pub fn read_metadata(
     file: impl AsFd,
-    what: Metadata,
+    what: SealMetadata,
     mut offset: u64,
     buffer: &mut [u8],
 ) -> Result<usize, KernelError> {
     let kind = match what {
-        Metadata::Tree => 1,
-        Metadata::Descriptor => 2,
-        Metadata::Signature => 3,
+        SealMetadata::Tree => 1,
+        SealMetadata::Descriptor => 2,
+        SealMetadata::Signature => 3,
     };
     let mut filled = 0;
     while filled < buffer.len() {
@@ -153,7 +153,7 @@ pub fn read_metadata(
 /// Returns an error if the file is not sealed, or the kernel cannot say.
 pub fn parameters(file: impl AsFd) -> Result<Option<Parameters>, KernelError> {
     let mut descriptor = [0; Parameters::DESCRIPTOR_LEN];
-    match read_metadata(file, Metadata::Descriptor, 0, &mut descriptor) {
+    match read_metadata(file, SealMetadata::Descriptor, 0, &mut descriptor) {
         Ok(_) => Ok(Parameters::of_descriptor(&descriptor).map(|(parameters, _)| parameters)),
         Err(KernelError::Unsupported) => Ok(None),
         Err(error) => Err(error),
@@ -166,7 +166,7 @@ pub fn parameters(file: impl AsFd) -> Result<Option<Parameters>, KernelError> {
 /// Returns an error if the kernel cannot say.
 pub fn signature(file: impl AsFd) -> Result<Option<Vec<u8>>, KernelError> {
     let mut signature = vec![0; kernel_signature::LEN_MAX];
-    match read_metadata(file, Metadata::Signature, 0, &mut signature) {
+    match read_metadata(file, SealMetadata::Signature, 0, &mut signature) {
         Ok(len) => {
             signature.truncate(len);
             Ok(Some(signature))

@@ -98,7 +98,7 @@ impl FloorRecord {
 
 #[cfg(test)]
 mod tests {
-    use super::super::Signer;
+    use super::super::TrustedSigner;
     use super::super::public_key::KeyType;
     use super::*;
 
@@ -118,7 +118,7 @@ mod tests {
     }
 
     fn verdict(numbers: &[u8], unsigned: bool) -> Verdict {
-        let signers = numbers.iter().map(|number| Signer {
+        let signers = numbers.iter().map(|number| TrustedSigner {
             key: key(*number),
             key_type: KeyType::Ed25519,
             line: 1,

@@ -65,4 +65,4 @@ pub use sshsig::{NAMESPACE, SshSignature};
 pub use standing::Standing;
 pub use thresholds::Thresholds;
 pub use time::{TimeError, Utc};
-pub use verdict::{SignatureState, Signer, Verdict};
+pub use verdict::{SignatureState, TrustedSigner, Verdict};

@@ -3,7 +3,7 @@
 use super::Error;
 use super::{
     AllowedSigners, Claims, Device, Floors, KeyId, Now, PublicKey, RevocationList, Shortfall, SignatureError,
-    SignatureState, Signer, SshSignature, Standing, Thresholds, Verdict,
+    SignatureState, SshSignature, Standing, Thresholds, TrustedSigner, Verdict,
 };
 
 /// Signatures that a bundle may have: far more than any threshold asks for, and few enough to be checked in no time (trust 3).
@@ -85,8 +85,8 @@ impl Policy {
 
         let states = one_per_key(states);
         Ok(Verdict {
-            signers: states.iter().filter_map(Signer::of).collect(),
-            others: states.into_iter().filter(|state| Signer::of(state).is_none()).collect(),
+            signers: states.iter().filter_map(TrustedSigner::of).collect(),
+            others: states.into_iter().filter(|state| TrustedSigner::of(state).is_none()).collect(),
             unsigned,
             below_floor,
             unknown_envelopes: unknown_envelopes.to_vec(),
@@ -187,7 +187,7 @@ impl Policy {
     }
 }
 
-impl Signer {
+impl TrustedSigner {
     /// Returns the signer if the signature counts.
     pub(super) fn of(state: &SignatureState) -> Option<Self> {
         match (&state.key, &state.outcome) {

@@ -4,7 +4,7 @@ use sealift_format::Head;
 
 use super::head::{signatures, unknown_envelopes};
 use super::policy::{one_per_key, refuse_bad};
-use super::{Claims, Error, Policy, SignatureState, Signer, Since, Standing, Verdict};
+use super::{Claims, Error, Policy, SignatureState, Since, Standing, TrustedSigner, Verdict};
 use crate::kernel_signature;
 
 impl Policy {
@@ -67,9 +67,9 @@ impl Policy {
     }
 
     /// Returns the signer of a good signature whose key counts, or counted.
-    fn once_trusted(&self, state: &SignatureState) -> Option<Signer> {
+    fn once_trusted(&self, state: &SignatureState) -> Option<TrustedSigner> {
         let (Some(key), Ok(standing)) = (&state.key, &state.outcome) else { return None };
-        if let Some(signer) = Signer::of(state) {
+        if let Some(signer) = TrustedSigner::of(state) {
             return Some(signer);
         }
         let remembered = || self.floors.records().iter().any(|record| record.keys.contains(&key.id()));
@@ -79,6 +79,6 @@ impl Policy {
             _ if remembered() => 0,
             _ => return None,
         };
-        Some(Signer { key: key.id(), key_type: key.key_type(), line, comment: String::new() })
+        Some(TrustedSigner { key: key.id(), key_type: key.key_type(), line, comment: String::new() })
     }
 }

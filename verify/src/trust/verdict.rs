@@ -7,7 +7,7 @@ use super::{KeyId, KeyType, PublicKey, SignatureError, Since, Standing};
 #[non_exhaustive]
 pub struct Verdict {
     /// The trusted keys that signed, each once.
-    pub signers: Vec<Signer>,
+    pub signers: Vec<TrustedSigner>,
     /// Signatures that are good but did not count, each key once.
     pub others: Vec<SignatureState>,
     /// Too few trusted keys signed, and the caller waived that. Such a bundle
@@ -23,7 +23,7 @@ pub struct Verdict {
 
 /// A trusted key that signed.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Signer {
+pub struct TrustedSigner {
     /// The key.
     pub key: KeyId,
     /// Its type.

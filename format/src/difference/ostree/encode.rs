@@ -6,7 +6,7 @@ use crate::bytes::{Widths, put_planes, put_u32s};
 
 use super::super::Difference;
 use super::super::reference::ReferenceRows;
-use super::{Beside, CommitObject, Content, OsTreeDifference};
+use super::{Beside, CommitObject, NewContent, OsTreeDifference};
 
 fn put_blobs<'a>(out: &mut Vec<u8>, widths: &mut Widths, blobs: impl Iterator<Item = &'a Vec<u8>> + Clone) {
     let lens: Vec<u32> = blobs.clone().map(|bytes| widths.fit(bytes.len(), "the length of an OSTree object")).collect();
@@ -56,12 +56,12 @@ impl OsTreeDifference {
         out.extend(le(self.files.len(), widths));
         put_u32s(out, self.files.iter().map(|file| file.attributes.number()));
         let objects = self.files.iter().filter_map(|file| match file.content {
-            Content::Regular(object) => Some(object),
+            NewContent::Regular(object) => Some(object),
             _ => None,
         });
         object_rows.put(out, objects);
         let targets = self.files.iter().filter_map(|file| match file.content {
-            Content::Symlink(symlink) => Some(whole.symlink_target(symlink)),
+            NewContent::Symlink(symlink) => Some(whole.symlink_target(symlink)),
             _ => None,
         });
         let lens: Vec<u16> =

@@ -16,7 +16,7 @@ use crate::Row;
 use crate::attributes::Attributes;
 use crate::index::RepositoryFile;
 
-use super::{Content, Reference, number, row};
+use super::{NewContent, Reference, number, row};
 
 use dirtrees::DirTrees;
 
@@ -69,7 +69,7 @@ pub struct NewOsTreeFile {
     /// Its attributes, among [`super::Difference::attribute_rows`].
     pub attributes: Row<Attributes>,
     /// Its object or its target.
-    pub content: Content,
+    pub content: NewContent,
 }
 
 /// What a ref of kind 1 has beside its name.
@@ -106,7 +106,7 @@ impl OsTreeDifference {
         &self.repository_files
     }
 
-    pub(super) fn add_file(&mut self, attributes: Row<Attributes>, content: Content) {
+    pub(super) fn add_file(&mut self, attributes: Row<Attributes>, content: NewContent) {
         self.files.push(NewOsTreeFile { attributes, content });
     }
 }

@@ -11,7 +11,9 @@ use crate::ostree::{Commit, Dictionary, Malformed, dirmeta};
 use crate::{Error, Part, Row, Rows};
 
 use super::dirtrees::{DirTrees, WINDOW_LOG};
-use super::{Beside, CommitObject, Content, EditedCommit, EditedCommitRef, NewOsTreeFile, OsTreeDifference, Reference};
+use super::{
+    Beside, CommitObject, EditedCommit, EditedCommitRef, NewContent, NewOsTreeFile, OsTreeDifference, Reference,
+};
 
 /// Section 14, and what of it belongs to the tables of the whole difference.
 pub(in crate::difference) struct Section {
@@ -116,7 +118,7 @@ impl OsTreeDifference {
     fn parse_files(&mut self, reader: &mut Reader<'_>, attributes: &[Attributes]) -> Result<Targets, Error> {
         let (rows, symlinks) = parse_file_rows(reader, attributes)?;
         let steps = reader.planes::<4>(rows.len() - symlinks)?.u32s().collect();
-        self.files.extend(rows.into_iter().map(|row| NewOsTreeFile { attributes: row, content: Content::Plain }));
+        self.files.extend(rows.into_iter().map(|row| NewOsTreeFile { attributes: row, content: NewContent::Plain }));
         let (symlinks, targets) = parse_targets(reader, symlinks)?;
         Ok((steps, symlinks, targets))
     }
@@ -151,8 +153,8 @@ impl OsTreeDifference {
         let mut symlinks = Rows::new(symlinks_before..u32::MAX);
         for file in &mut self.files {
             file.content = match attributes[file.attributes.at()].file_type() {
-                FileType::Symlink => Content::Symlink(symlinks.next().unwrap_or(Row::FIRST)),
-                _ => Content::Regular(objects.next().unwrap_or(Reference::Base(Row::FIRST))),
+                FileType::Symlink => NewContent::Symlink(symlinks.next().unwrap_or(Row::FIRST)),
+                _ => NewContent::Regular(objects.next().unwrap_or(Reference::Base(Row::FIRST))),
             };
         }
     }

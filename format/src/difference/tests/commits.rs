@@ -7,7 +7,7 @@ use sha2::{Digest as _, Sha256};
 use super::*;
 use crate::RepositoryFile;
 use crate::index::OsTreeKind;
-use crate::ostree::file::FileHasher;
+use crate::ostree::file::FileObjectHasher;
 use crate::ostree::{Checksum, Commit, Dictionary, DirTree, dirmeta};
 
 /// A commit to be added to an index: its tree, and whether there is something beside it.
@@ -36,10 +36,10 @@ fn plain(what: &What) -> What {
 fn file_sum(attributes: &Attributes, what: &What) -> Checksum {
     match what {
         What::Symlink(target) => {
-            FileHasher::new(attributes, core::str::from_utf8(target).expect("it is text")).finish()
+            FileObjectHasher::new(attributes, core::str::from_utf8(target).expect("it is text")).finish()
         }
         What::Regular(content) => {
-            let mut hasher = FileHasher::new(attributes, "");
+            let mut hasher = FileObjectHasher::new(attributes, "");
             hasher.update(&content.to_le_bytes());
             hasher.finish()
         }

@@ -277,7 +277,7 @@ fn what_is_listed() {
     assert_eq!(listed(&difference), expected);
     assert_eq!(difference.objects(), [object(9)]);
     let g = difference.edits().iter().find(|edit| difference.path(edit) == b"kept/new/g").expect("it is listed");
-    assert_eq!(g.op.new_file().map(|file| file.content), Some(Content::Regular(Reference::Base(Row::FIRST))));
+    assert_eq!(g.op.new_file().map(|file| file.content), Some(NewContent::Regular(Reference::Base(Row::FIRST))));
 }
 
 #[test]
@@ -442,7 +442,7 @@ fn list_all(difference: &Difference) {
         );
         if let Some(file) = edit.op.new_file() {
             assert!(file.attributes.get(difference.attribute_rows()).is_some());
-            if let Content::Symlink(symlink) = file.content {
+            if let NewContent::Symlink(symlink) = file.content {
                 assert!(!difference.symlink_target(symlink).is_empty());
             }
         }

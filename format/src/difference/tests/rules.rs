@@ -93,7 +93,7 @@ fn rules_of_the_bytes() {
         |d| {
             let own = find(d, b"s");
             if let Op::Changed(changed) = &mut d.edits[own].op {
-                changed.content = Some(Content::Regular(Reference::Base(Row::new(3).expect("it is small"))));
+                changed.content = Some(NewContent::Regular(Reference::Base(Row::new(3).expect("it is small"))));
             }
         },
         "neither base nor difference",
@@ -105,7 +105,7 @@ fn rules_of_the_bytes() {
                 file_type: FileType::Directory,
                 attributes: None,
                 mtime: None,
-                content: Some(Content::Plain),
+                content: Some(NewContent::Plain),
             });
         },
         "the content of a file changes that has none",
@@ -138,7 +138,7 @@ fn rules_of_the_base() {
                 Op::Changed(changed) => changed.content.as_mut(),
                 _ => None,
             };
-            if let Some(Content::Regular(Reference::Carried(object))) = content {
+            if let Some(NewContent::Regular(Reference::Carried(object))) = content {
                 *object = Row::new(1 - object.number()).expect("there are two");
             }
         }

@@ -14,7 +14,7 @@ use crate::index::rows::{number, parse_symlinks, row_fault};
 use crate::index::{InodeKind, Object, Symlink};
 use crate::name::is_collection_id;
 use crate::num::{at, fit};
-use crate::ostree::file::FileHasher;
+use crate::ostree::file::FileObjectHasher;
 use crate::ostree::{Checksum, Commit, Dictionary, DirTree, Malformed, dirmeta};
 use crate::{Error, Part, Row};
 
@@ -157,7 +157,7 @@ impl<'a> Section<'a> {
             if let InodeKind::Symlink(_) = kind {
                 let target = targets.next().map_or(&[][..], |link| slice(self.bytes, (link.at, link.len)));
                 let target = core::str::from_utf8(target).ok();
-                let found = target.map(|target| FileHasher::new(&attributes[own_row.at()], target).finish());
+                let found = target.map(|target| FileObjectHasher::new(&attributes[own_row.at()], target).finish());
                 if found != Some(checksum) {
                     return Err(row_fault("an OSTree symbolic link does not match its checksum", at));
                 }

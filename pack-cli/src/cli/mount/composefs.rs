@@ -18,7 +18,7 @@ mod with_composefs {
     use std::path::Path;
     use std::time::{Duration, Instant};
 
-    use sealift::composefs::{Checked, MountOptions, MountStats, mount};
+    use sealift::composefs::{ImageChecked, ImageMountOptions, MountStats, mount};
     use serde::Serialize;
 
     use super::super::Mount;
@@ -34,8 +34,8 @@ mod with_composefs {
         pub(in super::super) fn run_store(&self, store: &Path, name: &str, mountpoint: &Path) -> Result<(), Failure> {
             let start = Instant::now();
             let judge = self.trust.load()?;
-            let options = MountOptions { jobs: jobs(self.jobs.map(usize::from)) };
-            let mounted = self.pace.watch(self.show, "Opening", |progress| {
+            let options = ImageMountOptions { jobs: jobs(self.jobs.map(usize::from)) };
+            let mounted = self.progress.watch(self.show, "Opening", |progress| {
                 mount(store, name, mountpoint, options, judge.guard(), progress)
             });
             let (stats, judged) = mounted.about(store)?;
@@ -53,7 +53,7 @@ mod with_composefs {
         ) -> std::io::Result<()> {
             let mut out = self.show.out();
             let (name, version) = judge.identity();
-            let is_sealed = stats.checked == Checked::Kernel;
+            let is_sealed = stats.checked == ImageChecked::Kernel;
             if self.show.json {
                 return json_line(
                     &mut out,

@@ -11,7 +11,7 @@ use sealift::trust::TargetKind;
 use super::base_args::BaseArgs;
 use super::failure::Failure;
 use super::human;
-use super::pace::Pace;
+use super::progress_args::ProgressArgs;
 use super::show::Show;
 use super::trust_args::TrustArgs;
 #[cfg(not(feature = "composefs"))]
@@ -91,7 +91,7 @@ pub(crate) struct Mount {
     #[command(flatten)]
     show: Show,
     #[command(flatten)]
-    pace: Pace,
+    progress: ProgressArgs,
 }
 
 impl Mount {

@@ -57,7 +57,7 @@ impl Mount {
             let serving = Arc::clone(&serving);
             move || stop(&mut serving.lock(), json)
         });
-        let mounted = self.pace.watch(self.show, "Opening", |progress: &Arc<Progress>| {
+        let mounted = self.progress.watch(self.show, "Opening", |progress: &Arc<Progress>| {
             let bundle = judge.admit(input)?;
             Mounted::new(bundle, &bases, mountpoint, &options, Box::new(report), progress)
         });

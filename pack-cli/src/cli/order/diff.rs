@@ -5,7 +5,7 @@ use std::path::PathBuf;
 
 use clap::{Args, ValueHint};
 use sealift::order::OrderProfile;
-use sealift::order::diff::{Difference, DifferenceKind, diff};
+use sealift::order::diff::{DifferenceKind, OrderDifference, diff};
 
 use super::report::{Counts, Differences};
 use crate::escape;
@@ -44,7 +44,7 @@ impl Diff {
         if self.exit_code && !differences.is_empty() { Err(Failure::printed()) } else { Ok(()) }
     }
 
-    fn print(&self, differences: &[Difference<'_>]) -> std::io::Result<()> {
+    fn print(&self, differences: &[OrderDifference<'_>]) -> std::io::Result<()> {
         let mut out = BufWriter::new(self.show.out());
         let [old, new] = [&self.old, &self.new].map(|path| path.display().to_string());
         let counts = Counts::of(differences);

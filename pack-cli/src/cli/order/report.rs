@@ -1,6 +1,6 @@
 //! `--json`.
 
-use sealift::order::diff::{Difference, DifferenceKind};
+use sealift::order::diff::{DifferenceKind, OrderDifference};
 use sealift_format::num::wide;
 use serde::Serialize;
 
@@ -25,7 +25,7 @@ pub(super) struct Counts {
 }
 
 impl Counts {
-    pub(super) fn of(differences: &[Difference<'_>]) -> Self {
+    pub(super) fn of(differences: &[OrderDifference<'_>]) -> Self {
         let mut counts = Self::default();
         for difference in differences {
             *match difference.kind {
@@ -49,7 +49,7 @@ pub(super) struct Differences<'a> {
 }
 
 impl<'a> Differences<'a> {
-    pub(super) fn new((old, new): (&'a str, &'a str), counts: &'a Counts, differences: &[Difference<'_>]) -> Self {
+    pub(super) fn new((old, new): (&'a str, &'a str), counts: &'a Counts, differences: &[OrderDifference<'_>]) -> Self {
         let entries = differences.iter().map(Entry::of).collect();
         Self { old, new, differs: !differences.is_empty(), counts, entries }
     }
@@ -64,7 +64,7 @@ struct Entry {
 }
 
 impl Entry {
-    fn of(difference: &Difference<'_>) -> Self {
+    fn of(difference: &OrderDifference<'_>) -> Self {
         let kind = match difference.kind {
             DifferenceKind::Added => "added",
             DifferenceKind::Removed => "removed",

@@ -17,7 +17,7 @@ use crate::failure::Failure;
 use crate::human;
 use crate::limits::limits;
 use crate::order::order_of;
-use crate::pace::Pace;
+use crate::progress_args::ProgressArgs;
 use crate::show::Show;
 use crate::time::Moment;
 use crate::trust_args::{PolicyArgs, parse_time};
@@ -166,7 +166,7 @@ pub(crate) struct Pack {
     #[command(flatten)]
     pub(super) show: Show,
     #[command(flatten)]
-    pub(super) pace: Pace,
+    pub(super) progress: ProgressArgs,
 }
 
 /// The value of `--zone`.

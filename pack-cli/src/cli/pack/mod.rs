@@ -51,7 +51,7 @@ impl Pack {
         }
         let omitted = source_options.directory.omit_output.clone();
         let start = Instant::now(); // without the time to type passphrases
-        let done = self.pace.watch(self.show, "Listing", |progress| {
+        let done = self.progress.watch(self.show, "Listing", |progress| {
             let source_options = SourceOptions { progress: Some(Arc::clone(progress)), ..source_options };
             let ostree = OstreeOptions { refs: self.refs.clone(), depth: self.depth };
             let open = |(name, spec): &(Option<String>, OsString)| {

@@ -12,7 +12,7 @@ use crate::base_args::BaseArgs;
 use crate::bundle::{BundleArg, jobs};
 use crate::failure::Failure;
 use crate::log;
-use crate::pace::Pace;
+use crate::progress_args::ProgressArgs;
 use crate::show::Show;
 use crate::time::{Moment, source_date_epoch};
 use crate::trust_args::TrustArgs;
@@ -148,7 +148,7 @@ pub(crate) struct Unpack {
     #[command(flatten)]
     pub(super) show: Show,
     #[command(flatten)]
-    pub(super) pace: Pace,
+    pub(super) progress: ProgressArgs,
 }
 
 /// [`Durability`] as an argument.

@@ -20,10 +20,10 @@ use super::base_args::BaseArgs;
 use super::bundle::BundleArg;
 use super::failure::{About as _, Failure};
 use super::import;
+use super::progress_display;
 use super::several::Several;
 use super::status::installed;
 use super::trust_args::Judge;
-use super::watch;
 #[cfg(feature = "composefs")]
 use args::SealHow;
 pub(crate) use args::Unpack;
@@ -107,8 +107,8 @@ impl Unpack {
             let path = path.display();
             self.show.warn(&format!("ignored the damaged record {path}: comparing all files instead"));
         }
-        let consent = |stats: &UnpackStats| watch::aside(|| adopt::agree(self.show, target, stats));
-        let stats = self.pace.watch(self.show, "Opening", |progress| {
+        let consent = |stats: &UnpackStats| progress_display::aside(|| adopt::agree(self.show, target, stats));
+        let stats = self.progress.watch(self.show, "Opening", |progress| {
             sealift::unpack::unpack_asking(judge.admit(input)?, target, &options, progress, &consent)
         });
         let goes_on = stats.as_ref().is_err_and(|error| !self.dry_run && may_go_on(target, error));
@@ -187,7 +187,7 @@ impl Unpack {
         let start = Instant::now();
         let judge = self.trust.load()?;
         let input = self.bundle.open()?;
-        let stats = self.pace.watch(self.show, "Opening", |progress| take(judge.admit(input)?, progress));
+        let stats = self.progress.watch(self.show, "Opening", |progress| take(judge.admit(input)?, progress));
         let stats = stats.about(&self.bundle.bundle)?;
         judge.warn(self.show);
         Ok((stats, judge, start.elapsed()))

@@ -14,9 +14,7 @@ use std::collections::{BTreeMap, HashMap};
 use std::time::{Duration, Instant};
 
 use sealift_format::num::{self, wide};
-use sealift_format::{
-    Base as RootBase, Chunk, Codec, Difference, Index, Large, Layout, Piece, Request, Row, Rows, verity,
-};
+use sealift_format::{Chunk, Codec, Difference, Index, Large, Layout, Piece, Request, RootBase, Row, Rows, verity};
 
 use super::compress::Compressor;
 use super::contents::{PackedRows, build_index, holes_of};
@@ -25,7 +23,7 @@ use super::sequence::{PackedObject, Sequenced};
 use super::writer::ChunkWriter;
 use super::{
     AccessOrder, DeltaStats, OrderStats, Ordered, Output, PackOptions, PackRef, PackStats, Prologue, PrologueBases,
-    Signer, Spool, Zone, images, order, pipeline,
+    SigningFn, Spool, Zone, images, order, pipeline,
 };
 use crate::Phase;
 use crate::order::OrderProfile;
@@ -143,7 +141,7 @@ pub fn pack_delta(
     target: DeltaFor,
     output: &Output,
     options: &PackOptions,
-    sign: &Signer<'_>,
+    sign: &SigningFn<'_>,
     progress: &Progress,
 ) -> Result<PackStats, Error> {
     let prepared = Prepared::new(refs, target, options, progress)?;

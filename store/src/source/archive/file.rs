@@ -12,7 +12,7 @@ use super::{ArchiveFault, ArchiveFormat};
 use crate::Error;
 use crate::fs::unnamed::unnamed_file;
 use crate::source::SourceOptions;
-use crate::source::directory::Identity;
+use crate::source::directory::ListedIdentity;
 
 /// Bytes per read of a pipe.
 const PIPE_BUFFER_LEN: usize = 256 * 1024;
@@ -25,7 +25,7 @@ pub(in crate::source) struct Archive {
     /// The name that the user gave.
     path: PathBuf,
     /// The identity of a file that others may write to.
-    identity: Option<Identity>,
+    identity: Option<ListedIdentity>,
 }
 
 impl Archive {
@@ -36,7 +36,7 @@ impl Archive {
             file,
             len: stat.st_size.cast_unsigned(),
             path: path.to_owned(),
-            identity: Some(Identity::of(&stat)),
+            identity: Some(ListedIdentity::of(&stat)),
         };
         let mut begin = [0; 512];
         let len = num::up_to(archive.len, begin.len());
@@ -97,7 +97,7 @@ impl Archive {
     pub(in crate::source) fn check_unchanged(&self) -> Result<(), Error> {
         let Some(identity) = self.identity else { return Ok(()) };
         let stat = fstat(&self.file).map_err(|error| Error::io("read", &self.path, error))?;
-        let same = Identity::of(&stat) == identity && u64::try_from(stat.st_size) == Ok(self.len);
+        let same = ListedIdentity::of(&stat) == identity && u64::try_from(stat.st_size) == Ok(self.len);
         if same { Ok(()) } else { Err(self.changed()) }
     }
 }

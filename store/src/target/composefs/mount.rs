@@ -28,7 +28,7 @@ use crate::{Error, Progress};
 /// Options of a mount.
 #[derive(Clone, Copy, Debug, Default)]
 #[allow(clippy::exhaustive_structs, reason = "callers fill it in")]
-pub struct MountOptions {
+pub struct ImageMountOptions {
     /// Threads; 0 counts as 1.
     pub jobs: usize,
 }
@@ -44,7 +44,7 @@ pub struct MountStats {
     /// Objects that the image names.
     pub objects: u64,
     /// How they were checked.
-    pub checked: Checked,
+    pub checked: ImageChecked,
     /// Bytes read and hashed for the check.
     pub hashed_bytes: u64,
 }
@@ -52,7 +52,7 @@ pub struct MountStats {
 /// How objects were found to match the image.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[allow(clippy::exhaustive_enums, reason = "there is nobody else")]
-pub enum Checked {
+pub enum ImageChecked {
     /// By the kernel: they are sealed, and it checks each byte that it returns.
     Kernel,
     /// By reading them before the mount; anyone with write access to the store can change them afterwards.
@@ -71,7 +71,7 @@ pub fn mount(
     store: &Path,
     name: &str,
     mountpoint: &Path,
-    options: MountOptions,
+    options: ImageMountOptions,
     guard: &Guard,
     progress: &Progress,
 ) -> Result<(MountStats, Judged), Error> {
@@ -96,7 +96,7 @@ pub fn mount(
         name: format!("{bundle}/{}", tree.name),
         image: image.digest.to_string(),
         objects: 0,
-        checked: Checked::Kernel,
+        checked: ImageChecked::Kernel,
         hashed_bytes: 0,
     };
     let file = check(&repo, &image.digest, options.jobs, progress, &mut stats)?;
@@ -145,7 +145,7 @@ fn check(
     stats.objects = num::wide(objects.len());
     let checked = check.objects(&objects)?;
     if !image.is_sealed || !checked.unsealed.is_empty() {
-        stats.checked = Checked::Hashed;
+        stats.checked = ImageChecked::Hashed;
     }
     stats.hashed_bytes = checked.hashed_bytes;
     Ok(image.file)
@@ -162,7 +162,7 @@ fn make_mount(image: &File, repo: &Repo, stats: &MountStats) -> Result<OwnedFd, 
     system.string("source", &format!("composefs:{}", stats.name))?;
     system.string("metacopy", "on")?;
     system.string("redirect_dir", "on")?;
-    if stats.checked == Checked::Kernel {
+    if stats.checked == ImageChecked::Kernel {
         system.string("verity", "require")?;
     }
     let objects =

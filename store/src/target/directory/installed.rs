@@ -4,7 +4,7 @@ use sealift_format::num;
 use std::collections::HashSet;
 
 use crate::{Site, StatCache};
-use sealift_format::{Base, Head, Index, InodeKind, Limits, Ref};
+use sealift_format::{Head, Index, InodeKind, Limits, Ref, RootBase};
 use sealift_verify::escape::readings;
 
 use super::journal;
@@ -61,7 +61,7 @@ impl Installed {
     }
 
     /// Returns the installed bundle as a delta bundle names its base.
-    pub(super) fn as_base(&self) -> Option<Base> {
+    pub(super) fn as_base(&self) -> Option<RootBase> {
         self.kept.as_ref().map(|head| head.root().as_base())
     }
 

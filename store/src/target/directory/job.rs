@@ -25,7 +25,7 @@ use crate::progress::Phase;
 use crate::seal::KernelSignature;
 use crate::target::options::{Durability, InstallOptions};
 use crate::trust::{Admission, TargetPlace};
-use crate::{Error, Progress, Record, Site, identity};
+use crate::{Error, Progress, Record, Site, inode_id};
 
 /// The settings common to all steps of unpacking.
 pub(super) struct Job<'a> {
@@ -161,7 +161,7 @@ impl Job<'_> {
     pub(super) fn write_record(&self, stage: &TreeStage, selection: &Selection) -> Result<KernelSignature, Error> {
         let durable = self.options.tree.durability != Durability::None;
         let failed = |error| Error::io("look at", stage.target(), error);
-        let tree = identity(stage.root()).map_err(failed)?;
+        let tree = inode_id(stage.root()).map_err(failed)?;
         let kernel_signature = self.write_state(stage, tree.1, false)?;
         if let Some(state) = stage.state()? {
             let since = next_moment(stage.own().fd()).map_err(failed)?;

@@ -73,7 +73,7 @@ pub(super) fn is_left(place: &Place) -> Result<bool, Error> {
 /// Sets the mark.
 pub(super) fn write(stage: &TreeStage, site: &Site, may_delete: bool, durable: bool) -> Result<(), Error> {
     site.check()?;
-    stage.own().replace(JOURNAL, text(may_delete, site.identity()?.1).as_bytes(), durable)
+    stage.own().replace(JOURNAL, text(may_delete, site.inode_id()?.1).as_bytes(), durable)
 }
 
 /// Moves the stage's contents into the target, and then the new record, with the stats of the files as far as `kept` knows them. Returns the error
@@ -125,7 +125,7 @@ pub fn complete(stage: &TreeStage, site: &Site, jobs: usize, progress: &Progress
     let Some(bytes) = stage.own().read(JOURNAL, 64)? else { return Ok(Interrupted::Nothing) };
     let Some((may_delete, inode)) = parse(&bytes) else { return Ok(Interrupted::Nothing) };
     // It was begun on another directory, which has been moved away: this one is not touched.
-    if site.root().is_some() && site.identity()?.1 != inode {
+    if site.root().is_some() && site.inode_id()?.1 != inode {
         return Err(Error::Exchanged { path: site.path().to_owned() });
     }
     let state = match stage.state() {

@@ -172,7 +172,7 @@ impl Job<'_> {
         }
         self.seal_kept(update, installed)?;
         stats.sealed_files = self.sealing.files();
-        stats.install.kernel_signature = self.write_state(stage, self.site.identity()?.1, durable && !sync_stage)?;
+        stats.install.kernel_signature = self.write_state(stage, self.site.inode_id()?.1, durable && !sync_stage)?;
         if sync_stage {
             self.progress.enter(Phase::Syncing, 0, 0);
             stage.sync()?;

@@ -6,13 +6,13 @@ use clap::Args;
 use sealift::Progress;
 
 use super::log;
+use super::progress_display::{Outcome, ProgressDisplay};
 use super::show::{Mode, Show};
-use super::watch::{Outcome, Watch};
 
 /// What verbs have that take their time.
 #[derive(Args, Clone, Copy, Debug)]
 #[command(next_help_heading = "Output")]
-pub(crate) struct Pace {
+pub(crate) struct ProgressArgs {
     /// How to show progress; auto: a bar on a terminal, else nothing
     ///
     /// bar: a bar on a terminal, elsewhere a line every five seconds. json: one object per line on standard error, at least two per second,
@@ -23,7 +23,7 @@ pub(crate) struct Pace {
     progress: Mode,
 }
 
-impl Pace {
+impl ProgressArgs {
     /// Runs an operation while its progress is shown and signals cancel it. `starting` says what is done before its first phase.
     pub(crate) fn watch<T, E>(
         self,
@@ -37,9 +37,9 @@ impl Pace {
             Mode::Auto if log::is_on() => Mode::None,
             mode => mode,
         };
-        let watch = Watch::start(mode, starting, &progress);
+        let display = ProgressDisplay::start(mode, starting, &progress);
         let result = run(&progress);
-        watch.finish(Outcome::of(&result));
+        display.finish(Outcome::of(&result));
         result
     }
 }

@@ -17,7 +17,7 @@ use super::interrupt;
 use super::show::Mode;
 
 /// A thread that polls the progress and shows it.
-pub(crate) struct Watch {
+pub(crate) struct ProgressDisplay {
     end: Option<(Sender<Outcome>, JoinHandle<()>)>,
 }
 
@@ -40,7 +40,7 @@ impl Outcome {
     }
 }
 
-impl Watch {
+impl ProgressDisplay {
     /// Starts the thread. `starting` is the label before the first phase.
     pub(crate) fn start(mode: Mode, starting: &'static str, progress: &Arc<Progress>) -> Self {
         interrupt::enter(progress);
