@@ -13,7 +13,7 @@ use super::limits::limits;
 /// The bases of a delta.
 #[derive(Args, Clone, Debug, Default)]
 pub(crate) struct BaseArgs {
-    /// Read a delta over its base: a bundle, or what it was unpacked to; once for each of its bases
+    /// Read a delta over its base: a bundle, or what it was unpacked to; repeat for each of its bases
     #[arg(long, value_name = "BUNDLE|TARGET", value_hint = ValueHint::AnyPath)]
     base: Vec<OsString>,
 }

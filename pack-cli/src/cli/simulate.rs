@@ -44,7 +44,7 @@ pub(crate) struct Simulate {
     /// The device: dvd, cd, hdd, usb2 or sdcard
     #[arg(long, value_name = "DEVICE", value_parser = PossibleValuesParser::new(SimulatedDevice::KINDS), hide_possible_values = true)]
     device: String,
-    /// Change a parameter of the device; several times for several
+    /// Change a parameter of the device; repeatable
     #[arg(long, value_name = "NAME=VALUE", value_parser = parse_setting)]
     set: Vec<(String, f64)>,
     /// Draw offset over time for each order, in a page that any browser opens; - writes it to standard output

@@ -34,7 +34,7 @@ const PARAMETERS: &[(&str, &str, &str)] = &[
     (
         "base=",
         "BUNDLE|TARGET",
-        "Read a delta over its base: a bundle, or what it was unpacked to; once for each of its bases.",
+        "Read a delta over its base: a bundle, or what it was unpacked to; repeat for each of its bases.",
     ),
     ("cache=", "SIZE", "Memory for decoded content, such as 256M. The default is 64M."),
     ("jobs=", "N", "Number of threads that read and decode. The default is the available CPUs."),

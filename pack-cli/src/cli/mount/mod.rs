@@ -67,7 +67,7 @@ pub(crate) struct Mount {
     /// The bundle, after the bases of a delta, and then an existing directory to mount on
     #[arg(value_name = "BUNDLE|MOUNTPOINT", value_hint = ValueHint::AnyPath, required = true)]
     paths: Vec<PathBuf>,
-    /// Mount only this ref; several times for several refs
+    /// Mount only this ref; repeatable
     #[arg(long = "ref", value_name = "REF")]
     references: Vec<String>,
     #[command(flatten)]

@@ -38,7 +38,7 @@ pub(crate) struct Record {
     /// The directory that is the root of the tree [default: DIR of --mount, else /]
     #[arg(long, value_name = "DIR", value_hint = ValueHint::DirPath)]
     root: Option<PathBuf>,
-    /// Record what everybody reads on the file system that DIR is on: until the command ends, or without one until SIGINT or SIGTERM
+    /// Record everything that is read on the file system that DIR is on: until the command ends, or without one until SIGINT or SIGTERM
     #[arg(long, value_name = "DIR", value_hint = ValueHint::DirPath)]
     mount: Option<PathBuf>,
     #[command(flatten)]
