@@ -219,27 +219,15 @@ pub(crate) fn put_section(out: &mut Vec<u8>, id: u16, must_understand: bool, pay
 }
 
 /// What a structure's table says of a section.
-pub(crate) struct SectionRule {
-    pub(crate) id: u16,
-    pub(crate) must_understand: bool,
-    pub(crate) required: bool,
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) enum SectionRule {
+    Required,
+    /// Readers must understand it where it is there.
+    Optional,
+    Ignorable,
 }
 
-impl SectionRule {
-    pub(crate) const fn required(id: u16) -> Self {
-        Self { id, must_understand: true, required: true }
-    }
-
-    pub(crate) const fn optional(id: u16) -> Self {
-        Self { id, must_understand: true, required: false }
-    }
-
-    pub(crate) const fn ignorable(id: u16) -> Self {
-        Self { id, must_understand: false, required: false }
-    }
-}
-
-/// Parses a section list and returns a reader for each of `rules`, in their order.
+/// Parses a section list and returns a reader for each of `rules`, which are those of the sections from 1 on.
 ///
 /// # Errors
 /// Returns an error if ids do not ascend, flags are not as the rules say, a required section is missing, or an
@@ -273,8 +261,9 @@ fn find_sections<'a>(
             return Err(reader.malformed("a section has an unknown flag"));
         }
         let payload = reader.take_wide(len)?;
-        match rules.iter().position(|rule| rule.id == id) {
-            Some(at) if rules[at].must_understand == (flags == 1) => {
+        let at = usize::from(id).wrapping_sub(1);
+        match rules.get(at) {
+            Some(rule) if (*rule != SectionRule::Ignorable) == (flags == 1) => {
                 found[at] = Some(Reader { part, all: &bytes[..reader.at], at: reader.at - payload.len() });
             }
             Some(_) => return Err(reader.malformed("a section's must-understand flag is wrong")),
@@ -286,7 +275,7 @@ fn find_sections<'a>(
             None => {}
         }
     }
-    let missing = rules.iter().zip(found).any(|(rule, found)| rule.required && found.is_none());
+    let missing = rules.iter().zip(found).any(|(rule, found)| *rule == SectionRule::Required && found.is_none());
     if missing {
         return Err(reader.malformed("a required section is missing"));
     }

@@ -17,22 +17,11 @@ use super::shape::{Contents, Shape, count, parse_changes};
 use super::used::Used;
 use super::{BaseRef, Difference, TimeChange, number, ostree};
 
-const RULES: [SectionRule; 14] = [
-    SectionRule::required(1),
-    SectionRule::required(2),
-    SectionRule::required(3),
-    SectionRule::required(4),
-    SectionRule::required(5),
-    SectionRule::required(6),
-    SectionRule::required(7),
-    SectionRule::required(8),
-    SectionRule::required(9),
-    SectionRule::required(10),
-    SectionRule::required(11),
-    SectionRule::required(12),
-    SectionRule::required(13),
-    SectionRule::optional(14),
-];
+const RULES: [SectionRule; 14] = {
+    let mut rules = [SectionRule::Required; 14];
+    rules[13] = SectionRule::Optional;
+    rules
+};
 
 impl Difference {
     /// Parses a decoded difference, which is to have matched its digest. `entries` is the root's maximum, and `index_len` the length

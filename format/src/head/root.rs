@@ -115,12 +115,12 @@ pub struct Maxima {
 }
 
 const RULES: [SectionRule; 6] = [
-    SectionRule::required(1),
-    SectionRule::required(2),
-    SectionRule::required(3),
-    SectionRule::ignorable(4),
-    SectionRule::optional(5),
-    SectionRule::ignorable(6),
+    SectionRule::Required,
+    SectionRule::Required,
+    SectionRule::Required,
+    SectionRule::Ignorable,
+    SectionRule::Optional,
+    SectionRule::Ignorable,
 ];
 
 impl Root {

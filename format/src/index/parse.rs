@@ -15,19 +15,11 @@ use super::{Directory, Entry, Index, Inode, InodeKind, Object, Ref, Symlink};
 use crate::attributes::{Attributes, FileType};
 use crate::walk::TreeOrder;
 
-const RULES: [SectionRule; 11] = [
-    SectionRule::required(1),
-    SectionRule::required(2),
-    SectionRule::required(3),
-    SectionRule::required(4),
-    SectionRule::required(5),
-    SectionRule::required(6),
-    SectionRule::required(7),
-    SectionRule::required(8),
-    SectionRule::required(9),
-    SectionRule::required(10),
-    SectionRule::optional(11),
-];
+const RULES: [SectionRule; 11] = {
+    let mut rules = [SectionRule::Required; 11];
+    rules[10] = SectionRule::Optional;
+    rules
+};
 
 /// Returns the payload of section 9 of an index, or of what has the sections of one.
 pub(crate) fn objects_section(bytes: &[u8]) -> Result<Reader<'_>, Error> {

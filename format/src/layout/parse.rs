@@ -13,12 +13,12 @@ use super::rows::{parse_steps, row_fault};
 use super::{BLOCK_LEN, Chunk, Codec, Extent, HOLE_BLOCKS, Holds, Holes, Large, Layout, Objects, Piece, data_len};
 
 const RULES: [SectionRule; 6] = [
-    SectionRule::required(1),
-    SectionRule::required(2),
-    SectionRule::required(3),
-    SectionRule::required(4),
-    SectionRule::ignorable(5),
-    SectionRule::optional(6),
+    SectionRule::Required,
+    SectionRule::Required,
+    SectionRule::Required,
+    SectionRule::Required,
+    SectionRule::Ignorable,
+    SectionRule::Optional,
 ];
 
 const UNKNOWN_OBJECT: &str = "a group has an object that the index does not have";
