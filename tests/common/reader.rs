@@ -112,7 +112,11 @@ fn check_chunks(opened: &Opened, bytes: &[u8], check: Check) -> Result<(), Conte
     if let Some((delta, mut checker)) = carried {
         while checker.check_bare(delta)?.is_some() {}
     }
-    checker.map_or(Ok(()), |(bundle, checker, table)| checker.finish_all(bundle, table))
+    let Some((bundle, checker, mut table)) = checker else { return Ok(()) };
+    for portion in checker.without_data(bundle) {
+        table.take(checker.check_bare(bundle, portion)?);
+    }
+    checker.finish(bundle, table).map(drop)
 }
 
 /// Reads an input to the depth of `check`, as far as possible without bases. The error is the kind of failure.

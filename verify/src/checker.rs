@@ -108,17 +108,6 @@ impl ObjectChecker {
         }
         table.check(bundle)
     }
-
-    /// The same, where what is without data is still to be checked.
-    ///
-    /// # Errors
-    /// Returns an error if as [`Self::finish`], or an object without data is not what it is to be.
-    pub fn finish_all(self, bundle: &Bundle, mut table: VerityTable) -> Result<(), ContentError> {
-        for portion in self.without_data(bundle) {
-            table.take(self.check_bare(bundle, portion)?);
-        }
-        self.finish(bundle, table).map(drop)
-    }
 }
 
 fn place(large: &[(Row<Object>, LargeFiles)], object: Row<Object>) -> Option<usize> {

@@ -317,7 +317,8 @@ mod tests {
         }
         let error = seal(&[folder.path().into()], &SealOptions::default(), &Progress::default());
         let error = error.expect_err("there is no fs-verity");
-        assert!(matches!(&error, Error::Kernel { path, source } if path == folder.path() && source.is_unsupported()));
+        let Error::Kernel { path, source } = &error else { panic!("{error}") };
+        assert!(path == folder.path() && matches!(**source, KernelError::Unsupported), "{error}");
         assert_eq!((error.word(), error.exit_status()), ("verity", 2));
     }
 }

@@ -104,12 +104,6 @@ pub enum KernelError {
 }
 
 impl KernelError {
-    /// Returns whether the file system or the kernel has no fs-verity, so that no other file there will do better.
-    #[must_use]
-    pub fn is_unsupported(&self) -> bool {
-        matches!(self, Self::Unsupported)
-    }
-
     /// Returns whether it is the built-in signature that the kernel does not take, so that the file might be sealed without.
     #[must_use]
     pub fn is_about_signature(&self) -> bool {
