@@ -12,7 +12,7 @@ use super::escape;
 use super::failure::Failure;
 use super::human::count;
 use super::progress_args::ProgressArgs;
-use super::show::{BOLD, Show, json_line};
+use super::show::{BOLD, Show};
 
 /// Discard what an interrupted run left beside TARGET
 ///
@@ -75,10 +75,7 @@ impl Clean {
 
     fn print(&self, cleaned: CleanStats) -> std::io::Result<()> {
         let mut out = self.show.out();
-        if self.show.json {
-            return json_line(&mut out, &cleaned);
-        }
-        if self.show.quiet {
+        if self.show.is_told(&mut out, &cleaned)? {
             return Ok(());
         }
         let mut done = Vec::new();

@@ -7,15 +7,12 @@ use sealift::pack::Estimate;
 use serde::Serialize;
 
 use super::human::{self, Bytes, Grouped, count};
-use super::show::{BOLD, Show, json_line};
+use super::show::{BOLD, Show};
 
 /// Prints the estimate for the bundle named `bundle`.
 pub(crate) fn print(show: Show, bundle: &str, identity: &Identity, estimate: &Estimate) -> io::Result<()> {
     let mut out = show.summary(false);
-    if show.json {
-        return json_line(&mut out, &Summary::new(identity, estimate));
-    }
-    if show.quiet {
+    if show.is_told(&mut out, &Summary::new(identity, estimate))? {
         return Ok(());
     }
     let (name, version) = (&identity.name, identity.version);

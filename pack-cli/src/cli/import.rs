@@ -23,10 +23,7 @@ pub(crate) fn print(
     elapsed: Duration,
 ) -> std::io::Result<()> {
     let mut out = show.out();
-    if show.json {
-        return taken::print(&mut out, stats, judge, dry_run, elapsed);
-    }
-    if show.quiet {
+    if show.is_told(&mut out, &taken::line(stats, judge, dry_run, elapsed))? {
         return Ok(());
     }
     judge.print_taken(&mut out, (target, bundle), dry_run)?;

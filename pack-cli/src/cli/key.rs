@@ -9,7 +9,7 @@ use sealift::trust::sign::{PublicKey, Zeroizing, generate_key};
 use serde::Serialize;
 
 use super::failure::Failure;
-use super::show::{BOLD, Show, json_line};
+use super::show::{BOLD, Show};
 use super::{escape, keys};
 
 /// Generate a signing key
@@ -71,10 +71,7 @@ impl Generate {
     fn print(&self, key: &PublicKey) -> std::io::Result<()> {
         let mut out = self.show.out();
         let public = key.to_openssh();
-        if self.show.json {
-            return json_line(&mut out, &Summary { key: key.id().to_string(), public_key: &public });
-        }
-        if self.show.quiet {
+        if self.show.is_told(&mut out, &Summary { key: key.id().to_string(), public_key: &public })? {
             return Ok(());
         }
         let path = escape::text(&self.output.display().to_string());

@@ -16,7 +16,7 @@ use super::human::{Bytes, count};
 use super::info::JsonBase;
 use super::output;
 use super::progress_args::ProgressArgs;
-use super::show::{BOLD, Show, json_line};
+use super::show::{BOLD, Show};
 
 /// Describe a target, so that a publisher can pack a delta for it
 ///
@@ -60,10 +60,7 @@ impl Request {
 
     fn print(&self, stats: &RequestStats, stdout_taken: bool) -> std::io::Result<()> {
         let mut out = self.show.summary(stdout_taken);
-        if self.show.json {
-            return json_line(&mut out, &Summary::new(stats));
-        }
-        if self.show.quiet {
+        if self.show.is_told(&mut out, &Summary::new(stats))? {
             return Ok(());
         }
         let request = escape::text(&self.output.display().to_string());

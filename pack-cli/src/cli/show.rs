@@ -85,6 +85,14 @@ impl Show {
         if stdout_taken { Box::new(anstream::stderr().lock()) } else { self.out() }
     }
 
+    /// Prints the summary as JSON for `--json`. Returns whether nothing else is to be printed, as with `--quiet`.
+    pub(crate) fn is_told(self, out: &mut dyn Write, summary: &impl Serialize) -> io::Result<bool> {
+        if self.json {
+            json_line(out, summary)?;
+        }
+        Ok(self.json || self.quiet)
+    }
+
     /// Prints a warning on standard error. `--quiet` does not hide it.
     pub(crate) fn warn(self, message: &str) {
         let message = escape::text(message);

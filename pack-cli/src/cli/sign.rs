@@ -15,7 +15,7 @@ use super::human::count;
 use super::limits::limits;
 use super::pack::parse_version;
 use super::progress_args::ProgressArgs;
-use super::show::{BOLD, Show, json_line};
+use super::show::{BOLD, Show};
 use super::{escape, keys, output};
 use sealift_format::num;
 
@@ -169,10 +169,8 @@ impl Sign {
         let removed = shown(&self.removed_keys(), KernelChange::Removed);
         let for_kernel = stats.head.bodies(Envelope::KERNEL_SIGNATURE).count();
         let (signatures, kernel_signature) = (stats.head.envelopes().len() - for_kernel, for_kernel > 0);
-        if self.show.json {
-            return json_line(&mut out, &Summary { added, replaced, removed, signatures, kernel_signature });
-        }
-        if self.show.quiet {
+        let summary = Summary { added, replaced, removed, signatures, kernel_signature };
+        if self.show.is_told(&mut out, &summary)? {
             return Ok(());
         }
         let has = count(num::wide(signatures), "signature");
@@ -180,7 +178,7 @@ impl Sign {
         let written = self.output.as_deref().unwrap_or(&self.bundle.bundle);
         let bundle = escape::text(&written.display().to_string());
         writeln!(out, "{BOLD}{bundle}{BOLD:#}: has {has}{for_kernel}")?;
-        for (word, keys) in [("added", added), ("replaced", replaced), ("removed", removed)] {
+        for (word, keys) in [("added", summary.added), ("replaced", summary.replaced), ("removed", summary.removed)] {
             for key in keys {
                 let whose = if key == KERNEL { "the kernel signature" } else { &key };
                 writeln!(out, "  {word:<8} {whose}")?;

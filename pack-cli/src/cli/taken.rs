@@ -1,12 +1,10 @@
 //! The line of JSON that describes what was installed.
 
-use std::io::{self, Write};
 use std::time::Duration;
 
 use serde::Serialize;
 
 use super::human;
-use super::show::json_line;
 use super::trust_args::Judge;
 
 #[derive(Serialize)]
@@ -20,14 +18,13 @@ struct Line<'a, S: Serialize> {
     seconds: f64,
 }
 
-/// Prints the statistics for the kind of target.
-pub(crate) fn print(
-    out: &mut dyn Write,
-    stats: &impl Serialize,
-    judge: &Judge,
+/// Returns the line with the statistics of the kind of target.
+pub(crate) fn line<'a, S: Serialize>(
+    stats: &'a S,
+    judge: &'a Judge,
     dry_run: bool,
     elapsed: Duration,
-) -> io::Result<()> {
+) -> impl Serialize + use<'a, S> {
     let (name, version) = judge.identity();
-    json_line(out, &Line { dry_run, name, version, signers: judge.signers(), stats, seconds: human::seconds(elapsed) })
+    Line { dry_run, name, version, signers: judge.signers(), stats, seconds: human::seconds(elapsed) }
 }

@@ -18,7 +18,7 @@ use super::human::{self, Bytes, count};
 use super::info::bases_of;
 use super::log;
 use super::progress_args::ProgressArgs;
-use super::show::{BOLD, GOOD, Show, json_line};
+use super::show::{BOLD, GOOD, Show};
 use super::trust_args::{Judge, TrustArgs};
 
 /// Check signatures and every byte of a bundle
@@ -108,23 +108,18 @@ impl Verify {
         let mut out = self.show.out();
         let root = verified.opened.head().root();
         let identity = &root.identity;
-        if self.show.json {
-            return json_line(
-                &mut out,
-                &Summary {
-                    name: &identity.name,
-                    version: identity.version,
-                    signers: judge.signers(),
-                    kernel_signature: judge.has_kernel_signature(),
-                    deep: self.deep,
-                    file_bytes: verified.file_bytes,
-                    chunks: root.maxima.chunks,
-                    objects: root.maxima.objects,
-                    seconds: human::seconds(elapsed),
-                },
-            );
-        }
-        if self.show.quiet {
+        let summary = Summary {
+            name: &identity.name,
+            version: identity.version,
+            signers: judge.signers(),
+            kernel_signature: judge.has_kernel_signature(),
+            deep: self.deep,
+            file_bytes: verified.file_bytes,
+            chunks: root.maxima.chunks,
+            objects: root.maxima.objects,
+            seconds: human::seconds(elapsed),
+        };
+        if self.show.is_told(&mut out, &summary)? {
             return Ok(());
         }
         let bundle = escape::text(&shown(&self.bundle.bundle));

@@ -26,7 +26,7 @@ mod with_composefs {
     use crate::escape;
     use crate::failure::{About as _, Failure};
     use crate::human::{self, Bytes, count};
-    use crate::show::{BOLD, WARN, json_line};
+    use crate::show::{BOLD, WARN};
     use crate::trust_args::Judge;
 
     impl Mount {
@@ -54,23 +54,18 @@ mod with_composefs {
             let mut out = self.show.out();
             let (name, version) = judge.identity();
             let is_sealed = stats.checked == ImageChecked::Kernel;
-            if self.show.json {
-                return json_line(
-                    &mut out,
-                    &Summary {
-                        name,
-                        version,
-                        signers: judge.signers(),
-                        tree: &stats.name,
-                        image: &stats.image,
-                        objects: stats.objects,
-                        sealed: is_sealed,
-                        hashed_bytes: stats.hashed_bytes,
-                        seconds: human::seconds(elapsed),
-                    },
-                );
-            }
-            if self.show.quiet {
+            let summary = Summary {
+                name,
+                version,
+                signers: judge.signers(),
+                tree: &stats.name,
+                image: &stats.image,
+                objects: stats.objects,
+                sealed: is_sealed,
+                hashed_bytes: stats.hashed_bytes,
+                seconds: human::seconds(elapsed),
+            };
+            if self.show.is_told(&mut out, &summary)? {
                 return Ok(());
             }
             let at = mountpoint.display().to_string();

@@ -15,7 +15,7 @@ use crate::human::{self, Bytes, Grouped, count};
 use crate::info::{JsonBase, bases_of};
 use crate::json_file::hex;
 use crate::log;
-use crate::show::{BOLD, WARN, json_line};
+use crate::show::{BOLD, WARN};
 
 impl Pack {
     /// Warns about files of the packed tree that are not in the bundle.
@@ -33,10 +33,7 @@ impl Pack {
         elapsed: Duration,
     ) -> std::io::Result<()> {
         let mut out = self.show.summary(stdout_taken);
-        if self.show.json {
-            return json_line(&mut out, &Summary::new(stats, signers, elapsed));
-        }
-        if self.show.quiet {
+        if self.show.is_told(&mut out, &Summary::new(stats, signers, elapsed))? {
             return Ok(());
         }
         let (root, bundle) = (&stats.root, escape::text(&self.output.display().to_string()));

@@ -29,10 +29,7 @@ impl Unpack {
         let (stats, judge, elapsed) =
             self.take(|bundle, progress| archive::write(bundle, encoder, file, &options, progress))?;
         let mut out = self.show.out();
-        if self.show.json {
-            return Ok(taken::print(&mut out, &stats, &judge, self.dry_run, elapsed)?);
-        }
-        if self.show.quiet {
+        if self.show.is_told(&mut out, &taken::line(&stats, &judge, self.dry_run, elapsed))? {
             return Ok(());
         }
         let target = self.target.as_deref().unwrap_or(file);

@@ -27,10 +27,7 @@ impl Unpack {
         elapsed: Duration,
     ) -> std::io::Result<()> {
         let mut out = self.show.out();
-        if self.show.json {
-            return taken::print(&mut out, stats, judge, self.dry_run, elapsed);
-        }
-        if self.show.quiet {
+        if self.show.is_told(&mut out, &taken::line(stats, judge, self.dry_run, elapsed))? {
             return Ok(());
         }
         let (target, bundle) = (target.display().to_string(), shown(&self.bundle.bundle));
