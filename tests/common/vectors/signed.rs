@@ -88,6 +88,9 @@ fn envelopes() -> Vec<Vector> {
             let raw = ONE.sign(signed).split_off(ONE.sign(signed).len() - 64);
             sshsig(&ONE.blob(), &strings(&[b"rsa-sha2-512", &raw]))
         }),
+        made("signature-algorithm-alone", "unsupported", "the same, and no signature behind it", |_| {
+            sshsig(&ONE.blob(), &strings(&[b"rsa-sha2-512"]))
+        }),
         made("signature-mpint", "signature", "an RSA key whose exponent has a zero byte at its front", |signed| {
             let (body, own) = (Key::Rsa3072.sign(signed), Key::Rsa3072.blob());
             let exponent = strings(&[&[1, 0, 1]]);

@@ -35,18 +35,18 @@ impl Proof {
     pub(super) fn parse(blob: &[u8], key: &PublicKey) -> Result<Self, SignatureError> {
         let mut reader = Reader::new(blob);
         let algorithm = reader.string()?;
-        let inner = reader.string()?;
+        // The algorithm is judged before the form of what follows it (trust 3).
         let proof = match (key.key_type(), algorithm) {
-            (KeyType::Ed25519, b"ssh-ed25519") => Self::Ed25519(ed25519_signature(inner)?),
-            (KeyType::EcdsaP256, b"ecdsa-sha2-nistp256") => Self::EcdsaP256(ecdsa_signature(inner)?),
+            (KeyType::Ed25519, b"ssh-ed25519") => Self::Ed25519(ed25519_signature(reader.string()?)?),
+            (KeyType::EcdsaP256, b"ecdsa-sha2-nistp256") => Self::EcdsaP256(ecdsa_signature(reader.string()?)?),
             (KeyType::SkEd25519, b"sk-ssh-ed25519@openssh.com") => {
-                Self::SkEd25519(ed25519_signature(inner)?, Presence::read(&mut reader)?)
+                Self::SkEd25519(ed25519_signature(reader.string()?)?, Presence::read(&mut reader)?)
             }
             (KeyType::SkEcdsaP256, b"sk-ecdsa-sha2-nistp256@openssh.com") => {
-                Self::SkEcdsaP256(ecdsa_signature(inner)?, Presence::read(&mut reader)?)
+                Self::SkEcdsaP256(ecdsa_signature(reader.string()?)?, Presence::read(&mut reader)?)
             }
-            (KeyType::Rsa, b"rsa-sha2-256") => Self::RsaSha256(inner.to_vec()),
-            (KeyType::Rsa, b"rsa-sha2-512") => Self::RsaSha512(inner.to_vec()),
+            (KeyType::Rsa, b"rsa-sha2-256") => Self::RsaSha256(reader.string()?.to_vec()),
+            (KeyType::Rsa, b"rsa-sha2-512") => Self::RsaSha512(reader.string()?.to_vec()),
             // `ssh-rsa` as an algorithm is RSA with SHA-1.
             (_, other) => return Err(refuse_algorithm(other, key)),
         };
