@@ -80,8 +80,13 @@ impl Drop for SecondReader {
 pub fn verdict(input: &Input, file: &Path) -> String {
     let verdict = catch_unwind(AssertUnwindSafe(|| {
         std::fs::write(file, &input.bytes).expect("there is room");
-        let opened = read(sealift::Input::open(file).expect("it was written"), Check::Deep, None);
+        let mut opened = read(sealift::Input::open(file).expect("it was written"), Check::Deep, None);
         let of_page = walk(&input.bytes, &[usize::MAX], Check::Deep);
+        // Of several faults of the content, threads may meet another first (core 11.2). The page's reader goes chunk by chunk.
+        let is_of_content = |result: &Result<Opened, Kind>| matches!(result, Err(Kind::Chunk | Kind::Object));
+        if is_of_content(&opened) && is_of_content(&of_page) {
+            opened.clone_from(&of_page);
+        }
         let kind = |result: &Result<Opened, Kind>| result.as_ref().err().copied();
         // The page's reader does not check envelopes.
         let is_of_envelopes = matches!(opened, Err(Kind::Signature | Kind::Unsupported));
