@@ -9,6 +9,7 @@
  */
 import { Decompress } from "fzstd";
 import { blake3, blockHashes, chainingValue, merge, verity, verityOf } from "./hashes.mjs";
+import { hasEndlessWeights } from "./zstd.mjs";
 
 /** A bundle is rejected: `kind` is a word of 11.1; `beyond` names the part of the format that this reader lacks, if that is why. */
 export class Rejected extends Error {
@@ -167,7 +168,8 @@ function unzstd(bytes, size, windowLog, kind) {
     isLast = header & 1;
     const [type, length] = [(header >> 1) & 3, header >> 3];
     need(type !== 3 && length <= Math.min(window, 2 ** 17), kind, "a block of a reserved type, or of too many bytes");
-    frame.take(type === 1 ? 1 : length); // type 1 is one repeated byte
+    const block = frame.take(type === 1 ? 1 : length); // type 1 is one repeated byte
+    need(type !== 2 || !hasEndlessWeights(block), kind, "weights of a Huffman tree that are read from no bits");
   }
   frame.end();
   const parts = [];

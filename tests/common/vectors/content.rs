@@ -181,6 +181,16 @@ fn frames() -> Vec<Vector> {
                 f.blocks = vec![(2, 8, vec![0xff; 8])];
             })),
         ),
+        reject(
+            "frame-weights",
+            "the weights of a Huffman tree are of one symbol, so that no bits are read for them",
+            Box::new(raw(|f| {
+                // 8 literals in 6 bytes: a tree whose first symbol has all 32 places, and a stream; then no sequences.
+                let block = vec![0x82, 0x80, 0x01, 4, 0xf0, 0x03, 0, 0x80, 0x80, 0];
+                *f = f.clone().with_window(10);
+                f.blocks = vec![(2, 10, block)];
+            })),
+        ),
         super::reject("frame-layout", "layout", "the layout's frame says that it has a checksum", |b| {
             b.edits.layout_frame = edit(|frame: &mut Vec<u8>| frame[4] |= 4);
         }),
