@@ -17,7 +17,7 @@ pub(crate) struct ProgressArgs {
     ///
     /// bar: a bar on a terminal, elsewhere a line every five seconds. json: one object per line on standard error, at least two per second,
     /// with v (1), phase (starting, listing, packing, encoding, finishing, verifying, hashing, copying, unpacking, moving, sealing,
-    /// syncing), bytes, bytes_total, files, files_total, files_kept and seconds; a total is 0 until it is known. The last object has
+    /// syncing), bytes, bytes_total, files, files_total, files_kept, first_written and seconds; a total is 0 until it is known. The last object has
     /// outcome: done, failed or cancelled. Fields and phases may be added.
     #[arg(long, value_name = "HOW", value_enum, default_value = "auto", hide_possible_values = true)]
     progress: Mode,

@@ -109,6 +109,13 @@ fn in_thread<T: Send>(run: impl FnOnce() -> Result<T, Error> + Send) -> Result<T
     })
 }
 
+/// Returns the canonical path of a directory.
+fn directory(path: &Path) -> Result<PathBuf, Error> {
+    let failed = |error| Error::io("open", path, error);
+    let canonical = path.canonicalize().map_err(failed)?;
+    if canonical.is_dir() { Ok(canonical) } else { Err(failed(io::ErrorKind::NotADirectory.into())) }
+}
+
 /// A recording.
 struct Recorder {
     events: Fanotify,
@@ -119,7 +126,7 @@ struct Recorder {
 
 impl Recorder {
     fn start(root: &Path, scope: &Scope) -> Result<Self, Error> {
-        let root = root.canonicalize().map_err(|error| Error::io("open", root, error))?;
+        let root = directory(root)?;
         let refused = |error: Errno| Error::io(RECORDING, &root, io::Error::from(error));
         let flags = InitFlags::FAN_CLASS_NOTIF
             | InitFlags::FAN_CLOEXEC
@@ -143,6 +150,7 @@ impl Recorder {
                 }
             }
             Scope::Mount(mount) => {
+                let mount = &directory(mount)?;
                 let mark = MarkFlags::FAN_MARK_ADD | MarkFlags::FAN_MARK_FILESYSTEM;
                 let marked = events.mark(mark, USES, CWD, Some(mount));
                 marked.map_err(|error| Error::io(RECORDING, mount, io::Error::from(error)))?;

@@ -37,6 +37,14 @@ impl Output {
         Spool::create(self)?.finish(bytes).map(|_| ())
     }
 
+    /// Creates the file and removes it again, so that whoever takes long to make its content knows first that it can be written.
+    ///
+    /// # Errors
+    /// As [`Output::write`].
+    pub fn check(&self) -> Result<(), Error> {
+        Spool::create(self).map(drop)
+    }
+
     /// Returns the file's path, unless it is written elsewhere.
     fn path(&self) -> Option<&Path> {
         match self {
@@ -84,7 +92,11 @@ impl Spool {
         if let Some(target) = output.path() {
             remove_stale(target)?;
         }
-        let file = create_locked(&path)?;
+        let file = create_locked(&path).map_err(|error| match (error, output.path()) {
+            // The name that the user gave, not the one that it has until it is complete.
+            (Error::Io { doing, source, .. }, Some(target)) => Error::io(doing, target, source),
+            (error, _) => error,
+        })?;
         let mut spool = Self { output: output.clone(), file, path: Some(path), room: 0 };
         if *output == Output::Stdout {
             // There is no later rename, so the name can be removed at once.

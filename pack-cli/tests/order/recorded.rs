@@ -50,6 +50,26 @@ fn with_others<T>(file: &Path, run: impl FnOnce() -> T) -> T {
 }
 
 #[test]
+fn what_cannot_be_kept_is_not_recorded() {
+    if !can_record() {
+        return;
+    }
+    let desk = a_tree();
+    for (line, said) in [
+        ("order record -o nowhere/profile --root os", "cannot create nowhere/profile: No such file or directory"),
+        ("order record -o os/a --root os", "os/a already exists"),
+        ("order record -o profile --root os/a", "cannot open os/a: Not a directory"),
+        ("order record -o profile --mount os/a", "cannot open os/a: Not a directory"),
+    ] {
+        let output = recording(&desk, line, "touch ran").output().unwrap();
+        let error = String::from_utf8_lossy(&output.stderr).to_lowercase();
+        assert!(error.contains(&said.to_lowercase()), "{line}: {error}");
+        assert_eq!(output.status.code(), Some(2), "{line}");
+        assert!(!desk.path("ran").exists() && !desk.path("profile").exists(), "{line}");
+    }
+}
+
+#[test]
 fn the_command_and_its_children_in_order_and_nobody_else() {
     if !can_record() {
         return;

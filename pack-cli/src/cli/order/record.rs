@@ -55,6 +55,8 @@ impl Record {
                 "the command may write to standard output: name a file for the profile with -o",
             ));
         }
+        // A recording that cannot be kept would be lost when the command has ended.
+        place.check()?;
         let root = self.root.as_deref().or(self.mount.as_deref()).unwrap_or(Path::new("/"));
         let stop = Arc::new(AtomicBool::new(false));
         interrupt::serve({

@@ -140,9 +140,9 @@ pub(crate) struct Pack {
         help_heading = "Storage"
     )]
     pub(super) zone: ZoneArg,
-    /// Space to reserve for signatures, including later ones; if they need more, sign copies the bundle
-    #[arg(long, value_name = "SIZE", default_value = "1KiB", help_heading = "Storage", value_parser = human::parse_size)]
-    pub(super) signature_room: u64,
+    /// Space to reserve for signatures, including later ones, at most 512KiB; if they need more, sign copies the bundle
+    #[arg(long, value_name = "SIZE", default_value = "1KiB", help_heading = "Storage", value_parser = signature_room)]
+    pub(super) signature_room: u32,
     /// Number of threads [default: the available CPUs]
     #[arg(long, short, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=1024))]
     pub(super) jobs: Option<u16>,
@@ -246,7 +246,7 @@ impl Pack {
                 ZoneArg::End => Zone::End,
             },
             delta_memory: self.delta_memory,
-            signature_room: u32::try_from(self.signature_room).unwrap_or(u32::MAX),
+            signature_room: self.signature_room,
             limits: limits(),
             jobs: jobs(self.jobs.map(usize::from)),
         })
@@ -355,6 +355,12 @@ pub(super) fn split_ref(argument: &OsStr) -> (Option<&str>, &OsStr) {
         Ok(name) if sealift::name::is_ref_name(name) => (Some(name), OsStr::from_bytes(&bytes[at + 1..])),
         _ => (None, argument),
     }
+}
+
+/// Parses what `--signature-room` takes: half of the longest area, so that the first signatures always fit beside it.
+fn signature_room(text: &str) -> Result<u32, String> {
+    let room = u32::try_from(human::parse_size(text)?).ok().filter(|room| *room <= 512 << 10);
+    room.ok_or_else(|| "at most 512KiB".into())
 }
 
 /// Parses a version.
