@@ -164,22 +164,9 @@ impl Side<'_> {
 
     /// Whether the type is the same, and content, target or numbers.
     fn has_content_of(self, other: Side<'_>) -> bool {
-        match (self.inode.kind, other.inode.kind) {
-            (InodeKind::Directory(_), InodeKind::Directory(_))
-            | (InodeKind::Fifo, InodeKind::Fifo)
-            | (InodeKind::Socket, InodeKind::Socket) => true,
-            (InodeKind::Regular(own), InodeKind::Regular(others)) => {
-                self.index.object(own).id == other.index.object(others).id
-            }
-            (InodeKind::Symlink(own), InodeKind::Symlink(others)) => {
-                self.index.symlink_target(own) == other.index.symlink_target(others)
-            }
-            (InodeKind::CharDevice(own), InodeKind::CharDevice(others))
-            | (InodeKind::BlockDevice(own), InodeKind::BlockDevice(others)) => {
-                self.index.device(own) == other.index.device(others)
-            }
-            _ => false,
-        }
+        self.index.is_same_content(self.inode.kind, (other.index, other.inode.kind), |own, others| {
+            self.index.object(own).id == other.index.object(others).id
+        })
     }
 
     fn has_metadata_of(self, other: Side<'_>) -> bool {

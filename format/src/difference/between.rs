@@ -319,19 +319,8 @@ impl<'a> Writer<'a> {
         let (base, wanted) = (self.pairing.base, self.pairing.wanted);
         let (old, new) = (base.inode(self.pairing.continued(inode)?), wanted.inode(inode));
         let attributes = wanted.attributes(new);
-        let is_same = match (old.kind, new.kind) {
-            (InodeKind::Regular(old), InodeKind::Regular(new)) => {
-                self.object_of[new.at()] == Reference::Base(BaseObject::of_first(old))
-            }
-            (InodeKind::Symlink(old), InodeKind::Symlink(new)) => {
-                base.symlink_target(old) == wanted.symlink_target(new)
-            }
-            (
-                InodeKind::CharDevice(old) | InodeKind::BlockDevice(old),
-                InodeKind::CharDevice(new) | InodeKind::BlockDevice(new),
-            ) => base.device(old) == wanted.device(new),
-            _ => true,
-        };
+        let is_of_base = |old, new: Row<Object>| self.object_of[new.at()] == Reference::Base(BaseObject::of_first(old));
+        let is_same = base.is_same_content(old.kind, (wanted, new.kind), is_of_base);
         let mtime = (new.mtime, new.mtime_ns);
         let usual = new_time(&self.difference.times, (old.mtime, old.mtime_ns));
         let changed = Changed {

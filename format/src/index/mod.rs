@@ -300,6 +300,28 @@ impl Index {
         }
     }
 
+    /// Returns whether a file has the type of another index's, and its object, target or numbers. `is_same_object` says of two objects whether they
+    /// are one. Of directories, the names are not compared.
+    pub fn is_same_content(
+        &self,
+        kind: InodeKind,
+        (other, others): (&Self, InodeKind),
+        is_same_object: impl FnOnce(Row<Object>, Row<Object>) -> bool,
+    ) -> bool {
+        match (kind, others) {
+            (InodeKind::Regular(own), InodeKind::Regular(others)) => is_same_object(own, others),
+            (InodeKind::Symlink(own), InodeKind::Symlink(others)) => {
+                self.symlink_target(own) == other.symlink_target(others)
+            }
+            (InodeKind::CharDevice(own), InodeKind::CharDevice(others))
+            | (InodeKind::BlockDevice(own), InodeKind::BlockDevice(others)) => self.device(own) == other.device(others),
+            (InodeKind::Directory(_), InodeKind::Directory(_))
+            | (InodeKind::Fifo, InodeKind::Fifo)
+            | (InodeKind::Socket, InodeKind::Socket) => true,
+            _ => false,
+        }
+    }
+
     /// Returns an inode by its number.
     #[must_use]
     pub fn inode(&self, inode: Row<Inode>) -> &Inode {

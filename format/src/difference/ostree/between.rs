@@ -4,7 +4,7 @@ use alloc::collections::{BTreeMap, BTreeSet};
 use alloc::string::{String, ToString as _};
 use alloc::vec::Vec;
 
-use crate::index::{Index, InodeKind, Object, OsTree, OsTreeFile, OsTreeKind, OsTreeObject};
+use crate::index::{Index, Object, OsTree, OsTreeFile, OsTreeKind, OsTreeObject};
 use crate::num::at;
 use crate::ostree::{Checksum, DirTree};
 use crate::{Error, Row};
@@ -139,10 +139,6 @@ pub(in crate::difference) fn is_same_file(
     (wanted, new): (&Index, &OsTreeFile),
     is_same_object: impl Fn(Row<Object>, Row<Object>) -> bool,
 ) -> bool {
-    let is_same_content = match (old.kind, new.kind) {
-        (InodeKind::Regular(old), InodeKind::Regular(new)) => is_same_object(old, new),
-        (InodeKind::Symlink(old), InodeKind::Symlink(new)) => base.symlink_target(old) == wanted.symlink_target(new),
-        _ => false,
-    };
-    is_same_content && base.ostree_attributes(old) == wanted.ostree_attributes(new)
+    base.is_same_content(old.kind, (wanted, new.kind), is_same_object)
+        && base.ostree_attributes(old) == wanted.ostree_attributes(new)
 }

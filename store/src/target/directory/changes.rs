@@ -247,23 +247,14 @@ impl<'a> Pairing<'a> {
         if differs && self.recheck.linked.contains(&old) {
             return true;
         }
-        let is_same = match (a.kind, b.kind) {
-            (InodeKind::Regular(old), InodeKind::Regular(new)) => {
-                let (old, new) = (self.installed.object(old), self.wanted.object(new));
-                let (is, shall) = (self.installed.attributes(a), self.wanted.attributes(b));
-                return old.id != new.id || old.size != new.size || privilege.makes_anew(is, shall);
-            }
-            (InodeKind::Symlink(a), InodeKind::Symlink(b)) => {
-                self.installed.symlink_target(a) == self.wanted.symlink_target(b)
-            }
-            (InodeKind::CharDevice(a), InodeKind::CharDevice(b))
-            | (InodeKind::BlockDevice(a), InodeKind::BlockDevice(b)) => {
-                self.installed.device(a) == self.wanted.device(b)
-            }
-            (InodeKind::Fifo, InodeKind::Fifo) | (InodeKind::Socket, InodeKind::Socket) => true,
-            _ => false,
+        let is_same = self.installed.is_same_content(a.kind, (self.wanted, b.kind), |old, new| {
+            self.installed.object(old) == self.wanted.object(new)
+        });
+        let changes = match b.kind {
+            InodeKind::Regular(_) => privilege.makes_anew(self.installed.attributes(a), self.wanted.attributes(b)),
+            _ => differs,
         };
-        !is_same || differs
+        !is_same || changes
     }
 }
 
