@@ -1,5 +1,6 @@
 //! `cargo xtask compare`: runs Sealift and its peers in turn on one tree; writes bench/RESULTS.md.
 
+mod boot;
 mod change;
 mod composefs;
 mod contenders;
@@ -45,7 +46,7 @@ type Add = fn(&mut Report, &Options, &Places) -> Result<()>;
 
 /// Measures other than races.
 #[rustfmt::skip] // a table
-const OTHERS: [(&str, Add); 15] = [
+const OTHERS: [(&str, Add); 16] = [
     ("update",        |report, options, places| update::add(report, options.runs, places)),
     ("change",        |report, options, places| change::add(report, options.runs, places)),
     ("delta-linux",   |report, _, places| delta::add(report, &delta::LINUX, places)),
@@ -57,6 +58,7 @@ const OTHERS: [(&str, Add); 15] = [
     ("static-delta",  |report, _, places| static_delta::add(report, places)),
     ("composefs",     |report, options, places| composefs::add(report, options.runs, places)),
     ("order",         |report, _, places| order::add(report, places)),
+    ("boot",          |report, _, places| boot::add(report, places)),
     ("page",          |report, options, places| page::add(report, options.runs, places)),
     ("reads",         |report, _, places| reads::add(report, places)),
     ("scaling",       |report, options, places| scaling::add(report, options.skip_large, options.runs, places)),

@@ -6,6 +6,7 @@ mod disks;
 mod guest;
 mod machine;
 
+use std::path::PathBuf;
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
@@ -59,12 +60,52 @@ fn ensure() -> Result<Tools> {
     debian::ensure()
 }
 
+/// A guest with an initramfs of a measure's own.
+pub(crate) struct Guest {
+    tools: Tools,
+    work: PathBuf,
+    image: PathBuf,
+}
+
+impl Guest {
+    /// Creates its initramfs in a folder: drivers, programs, and other files, each with its name in the guest.
+    pub(crate) fn new(
+        work: PathBuf,
+        drivers: &[&str],
+        programs: &[(PathBuf, &str)],
+        files: &[(&str, Vec<u8>)],
+    ) -> Result<Self> {
+        let tools = ensure()?;
+        let image = guest::image_of((&tools, &work), drivers, programs, files)?;
+        Ok(Self { tools, work, image })
+    }
+
+    /// Boots it with these words on the kernel's command line and one disk, QEMU's option. Returns what the guest says until the first line that
+    /// ends with `last`.
+    pub(crate) fn boot(&self, words: &str, disk: &str, last: &str) -> Result<Vec<String>> {
+        let machine = Machine::new(&self.tools, &self.image, &self.work, LIMIT).large();
+        let mut said = Vec::new();
+        let ended = machine.boot(words, &[disk.to_owned()], |line| {
+            said.push(line.to_owned());
+            line.ends_with(last)
+        });
+        ensure!(
+            matches!(ended, Ok(Ended::Killed)),
+            "{}: {ended:?}, what the kernel said is in {}",
+            said.join("\n"),
+            machine.log().display()
+        );
+        Ok(said)
+    }
+}
+
 /// Cuts the power while files are sealed, at several moments, and checks that the next boot completes the run.
 fn power_cuts(machine: &Machine<'_>, disks: &Disks) -> Result<()> {
     let mut random = Random::new()?;
     for _ in 0..CUTS {
         let moment = random.moment(SEALING);
-        let ended = machine.boot("cut", disks, |line| {
+        let ended = machine.boot("suite=cut", &disks.drives(), |line| {
+            println!("{line}");
             let is_sealing = line == "vm: sealing";
             if is_sealing {
                 sleep(moment);
@@ -80,7 +121,10 @@ fn power_cuts(machine: &Machine<'_>, disks: &Disks) -> Result<()> {
 
 /// Runs a suite to its end.
 fn holds(machine: &Machine<'_>, suite: &str, disks: &Disks) -> Result<()> {
-    let failed = match machine.boot(suite, disks, |_| false)? {
+    let failed = match machine.boot(&format!("suite={suite}"), &disks.drives(), |line| {
+        println!("{line}");
+        false
+    })? {
         Ended::Over { failed } => failed,
         Ended::Killed => 0,
     };

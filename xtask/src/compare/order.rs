@@ -29,7 +29,7 @@ const PACK: &str = "sealift pack --force ROOT -o SCRATCH/NAME.sealift --exclude 
 const SIMULATE: &str = "sealift simulate SCRATCH/NAME.sealift --profile SCRATCH/start.order --device dvd --json";
 const MOUNT: &str =
     "sealift mount SCRATCH/disc/nbd SCRATCH/mounted --trust SCRATCH/allowed_signers --state SCRATCH/order-state --json";
-const PLUGIN: &str = "xtask/src/compare/disc.c";
+pub(super) const PLUGIN: &str = "xtask/src/compare/disc.c";
 /// How often a command runs with a recorder and without, in turn.
 const RECORDINGS: usize = 9;
 /// How long a mount may take to appear.
@@ -48,9 +48,16 @@ const LAYOUTS: [Layout; 3] = [
 ];
 
 #[derive(Deserialize)]
-struct Simulated {
+pub(super) struct Simulated {
     parameters: Vec<Parameter>,
     orders: Vec<Order>,
+}
+
+impl Simulated {
+    /// The device, as arguments of the disc.
+    pub(super) fn of_device(&self) -> impl Iterator<Item = String> {
+        self.parameters.iter().map(|Parameter { name, value }| format!("{name}={value}"))
+    }
 }
 
 #[derive(Deserialize)]
@@ -135,7 +142,7 @@ fn root() -> Result<PathBuf> {
 }
 
 /// Returns a list of all files in the order of their contents' hashes.
-fn by_hash(root: &Path) -> Result<String> {
+pub(super) fn by_hash(root: &Path) -> Result<String> {
     let paths = output(Command::new("find").arg(root).args(["-xdev", "-type", "f", "-printf", "%P\\n"]))?;
     let mut hashed = Vec::new();
     for path in paths.lines() {
@@ -155,7 +162,7 @@ fn read(bundle: &str, simulated: &Simulated, files: &[&str], places: &Places) ->
     disc.arg("-r").arg(places.path("SCRATCH/disc/nbd")).args(["--command", "nbdkit", "-s", "--exit-with-parent"]);
     disc.arg(places.path("SCRATCH/disc.so")).arg(format!("file={}", places.resolve(bundle)));
     disc.arg(format!("log={}", places.resolve("SCRATCH/disc.log")));
-    disc.args(simulated.parameters.iter().map(|Parameter { name, value }| format!("{name}={value}")));
+    disc.args(simulated.of_device());
     let disc = Mounted::start(disc.stdin(Stdio::null()), places.path("SCRATCH/disc"))?;
     let len = fs::metadata(places.path(bundle))?.len();
     let since = Instant::now();
@@ -178,16 +185,22 @@ fn read(bundle: &str, simulated: &Simulated, files: &[&str], places: &Places) ->
     let wall = start.elapsed();
     mounted.end()?;
     disc.end()?;
-    let log = fs::read_to_string(places.path("SCRATCH/disc.log"))?;
-    let mut read = Read { wall, busy: 0.0, requests: 0, seeks: 0 };
+    let (busy, requests, seeks) = time_of_disc(&places.path("SCRATCH/disc.log"))?;
+    Ok(Read { wall, busy, requests, seeks })
+}
+
+/// Returns the seconds that the disc took by its log, its requests and its seeks.
+pub(super) fn time_of_disc(log: &Path) -> Result<(f64, usize, usize)> {
+    let log = fs::read_to_string(log).with_context(|| format!("cannot read {}", log.display()))?;
+    let (mut busy, mut requests, mut seeks) = (0.0, 0, 0);
     for line in log.lines() {
         let mut words = line.split(' ').skip(2);
         let (time, moved) = words.next().zip(words.next()).with_context(|| format!("a log with {line}"))?;
-        read.busy += time.parse::<f64>()? / 1000.0;
-        read.requests += 1;
-        read.seeks += usize::from(moved == "1");
+        busy += time.parse::<f64>()? / 1000.0;
+        requests += 1;
+        seeks += usize::from(moved == "1");
     }
-    Ok(read)
+    Ok((busy, requests, seeks))
 }
 
 /// A program that serves a mount. It ends with it.

@@ -9,7 +9,7 @@ use anyhow::{Context, Result};
 use crate::shell::output;
 
 /// A disk of each kind, in the order of their names in the guest: vda, vdb.
-pub(super) struct Disks(pub(super) [PathBuf; 2]);
+pub(super) struct Disks([PathBuf; 2]);
 
 /// The file system of each disk, the size of its sparse file in bytes, and the command that creates it.
 type Kinds = [(&'static str, u64, &'static [&'static str]); 2];
@@ -38,6 +38,11 @@ impl Disks {
             output(Command::new(make[0]).args(&make[1..]).arg(disk).env("PATH", with_system_folders()))?;
         }
         Ok(Self(disks))
+    }
+
+    /// Returns QEMU's options. Flushed data is in this machine's memory: it survives the end of QEMU, which is enough.
+    pub(super) fn drives(&self) -> Vec<String> {
+        self.0.iter().map(|disk| format!("file={},cache=unsafe", disk.display())).collect()
     }
 }
 

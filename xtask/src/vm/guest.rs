@@ -21,10 +21,33 @@ pub(super) fn image(tools: &Tools, work: &Path) -> Result<PathBuf> {
     renew(root)?;
     let programs = programs(work)?.into_iter().chain([(tools.root.join("bin/keyctl"), "bin/keyctl")]);
     add_with_libraries(root, tools, &programs.collect::<Vec<_>>())?;
-    add_drivers(root, tools)?;
+    add_drivers(root, tools, &DRIVERS)?;
     for (name, content) in signed(work)? {
         put(&root.join("data").join(name), &content)?;
     }
+    archive(work)
+}
+
+/// Creates such an archive of these drivers, programs and other files, each with its name in the guest.
+pub(super) fn image_of(
+    (tools, work): (&Tools, &Path),
+    drivers: &[&str],
+    programs: &[(PathBuf, &str)],
+    files: &[(&str, Vec<u8>)],
+) -> Result<PathBuf> {
+    let root = &work.join("root");
+    renew(root)?;
+    add_with_libraries(root, tools, programs)?;
+    add_drivers(root, tools, drivers)?;
+    for (name, content) in files {
+        put(&root.join(name), content)?;
+        fs::set_permissions(root.join(name), Permissions::from_mode(0o755))?;
+    }
+    archive(work)
+}
+
+/// Packs the folder `root`.
+fn archive(work: &Path) -> Result<PathBuf> {
     // The first process starts with this console open. Only root can create such a file, but anyone can in an archive.
     put(
         &work.join("console.mtree"),
@@ -63,13 +86,13 @@ fn programs(work: &Path) -> Result<[(PathBuf, &'static str); 2]> {
 }
 
 /// Adds drivers, each after its dependencies.
-fn add_drivers(root: &Path, tools: &Tools) -> Result<()> {
+fn add_drivers(root: &Path, tools: &Tools, names: &[&str]) -> Result<()> {
     let version = tools.modules.file_name().context("drivers lie in a folder of their kernel")?;
     let system = |program: &str| Command::new(format!("/usr/sbin/{program}"));
     run(system("depmod").arg("--basedir").arg(&tools.root).arg(version))?;
     let mut list = system("modprobe");
     list.arg("--dirname").arg(&tools.root).arg("--set-version").arg(version).args(["--show-depends", "--all"]);
-    let list = output(list.args(DRIVERS))?;
+    let list = output(list.args(names))?;
     let mut added: Vec<&Path> = Vec::new();
     // A missing driver is built into the kernel.
     for path in list.lines().filter_map(|line| line.strip_prefix("insmod ")).map(|path| Path::new(path.trim())) {

@@ -9,16 +9,18 @@ use std::time::{Duration, Instant};
 use anyhow::{Context, Result, bail};
 
 use super::debian::Tools;
-use super::disks::Disks;
 
 pub(super) struct Machine<'a> {
     tools: &'a Tools,
     image: PathBuf,
     log: PathBuf,
     limit: Duration,
+    /// QEMU's options for memory and processors.
+    size: &'static [&'static str],
 }
 
 /// How a boot ended.
+#[derive(Debug)]
 pub(super) enum Ended {
     /// The guest ran its suite, in which this many cases failed.
     Over { failed: u32 },
@@ -29,7 +31,12 @@ pub(super) enum Ended {
 impl<'a> Machine<'a> {
     /// Its disks and the kernel's messages are in `work`; a suite is aborted after `limit`.
     pub(super) fn new(tools: &'a Tools, image: &Path, work: &Path, limit: Duration) -> Self {
-        Self { tools, image: image.to_owned(), log: work.join("kernel.log"), limit }
+        Self { tools, image: image.to_owned(), log: work.join("kernel.log"), limit, size: &["-m", "768"] }
+    }
+
+    /// Has room for a whole system.
+    pub(super) fn large(self) -> Self {
+        Self { size: &["-m", "2048", "-smp", "2"], ..self }
     }
 
     /// Returns the file with the kernel's messages.
@@ -37,29 +44,29 @@ impl<'a> Machine<'a> {
         &self.log
     }
 
-    /// Boots it, and prints the guest's output. It is killed, as in a power loss, at the first line for which `stop` returns true.
-    pub(super) fn boot(&self, suite: &str, disks: &Disks, mut stop: impl FnMut(&str) -> bool) -> Result<Ended> {
-        let mut qemu = self.qemu(suite, disks).spawn().context("cannot start QEMU")?;
+    /// Boots it with these words on the kernel's command line and these options of QEMU's -drive, and passes each line of the guest's output to
+    /// `stop`. It is killed, as in a power loss, at the first line for which that returns true.
+    pub(super) fn boot(&self, words: &str, drives: &[String], mut stop: impl FnMut(&str) -> bool) -> Result<Ended> {
+        let mut qemu = self.qemu(words, drives).spawn().context("cannot start QEMU")?;
         let ended = watch(&mut qemu, self.limit, &mut stop);
         // It is never left running.
         let _ = qemu.kill();
         qemu.wait()?;
-        ended.with_context(|| format!("the suite {suite}; what the kernel said is in {}", self.log.display()))
+        ended.with_context(|| format!("the boot with {words}; what the kernel said is in {}", self.log.display()))
     }
 
-    fn qemu(&self, suite: &str, disks: &Disks) -> std::process::Command {
+    fn qemu(&self, words: &str, drives: &[String]) -> std::process::Command {
         let mut qemu = self.tools.command("usr/bin/qemu-system-x86_64");
         for folder in ["usr/share/seabios", "usr/share/qemu", "usr/lib/ipxe/qemu"] {
             qemu.arg("-L").arg(self.tools.root.join(folder));
         }
-        qemu.args(["-accel", "tcg", "-cpu", "max", "-m", "768", "-nodefaults", "-no-user-config", "-no-reboot"]);
+        qemu.args(["-accel", "tcg", "-cpu", "max", "-nodefaults", "-no-user-config", "-no-reboot"]);
+        qemu.args(self.size);
         qemu.args(["-display", "none", "-serial"]).arg(format!("file:{}", self.log.display()));
         qemu.args(["-serial", "stdio", "-kernel"]).arg(&self.tools.kernel).arg("-initrd").arg(&self.image);
-        qemu.arg("-append").arg(format!("console=ttyS0 panic=-1 loglevel=4 random.trust_cpu=1 suite={suite}"));
-        for (number, disk) in disks.0.iter().enumerate() {
-            // Flushed data is in this machine's memory: it survives the end of QEMU, which is enough.
-            let disk = disk.display();
-            qemu.arg("-drive").arg(format!("file={disk},if=none,id=disk{number},format=raw,cache=unsafe"));
+        qemu.arg("-append").arg(format!("console=ttyS0 panic=-1 loglevel=4 random.trust_cpu=1 {words}"));
+        for (number, drive) in drives.iter().enumerate() {
+            qemu.arg("-drive").arg(format!("{drive},if=none,id=disk{number},format=raw"));
             qemu.arg("-device").arg(format!("virtio-blk-pci,drive=disk{number}"));
         }
         qemu.stdin(Stdio::null()).stdout(Stdio::piped());
@@ -81,7 +88,6 @@ fn watch(qemu: &mut Child, limit: Duration, stop: &mut dyn FnMut(&str) -> bool) 
             Err(RecvTimeoutError::Disconnected) => break,
         };
         let line = line.trim_end();
-        println!("{line}");
         if stop(line) {
             return Ok(Ended::Killed);
         }

@@ -1,0 +1,184 @@
+//! A Debian system booted in QEMU from its bundle, which lies on a disc with a moving head and is mounted in place: packed in the order that the boot
+//! was recorded in, by path, and by the hashes of the contents.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::time::{Duration, Instant};
+
+use anyhow::{Context, Result, ensure};
+
+use super::job::Job;
+use super::order::{PLUGIN, Simulated, by_hash, time_of_disc};
+use super::places::{Places, remove};
+use super::report::Report;
+use crate::debian::{apt, bootstrap};
+use crate::shell::{renew, run, target_dir};
+use crate::vm::Guest;
+
+/// A kiosk with its services, and a browser that the boot does not start.
+const PACKAGES: [&str; 10] = [
+    "systemd-sysv",
+    "udev",
+    "dbus",
+    "openssh-server",
+    "rsyslog",
+    "cron",
+    "network-manager",
+    "nginx-light",
+    "postgresql",
+    "chromium",
+];
+const DRIVERS: [&str; 4] = ["virtio_blk", "erofs", "overlay", "autofs4"];
+const PACK: &str = "sealift pack --force ROOT -o SCRATCH/boot-files/boot.sealift --exclude /proc --name boot --level 3 --bundle-version 1 --key SCRATCH/key --progress none";
+const SIMULATE: &str =
+    "sealift simulate SCRATCH/boot-files/boot.sealift --profile SCRATCH/boot.order --device dvd --json";
+/// The file system of the disc: it stores a file in one piece.
+const DISC: &str = "mkfs.erofs SCRATCH/boot.disc SCRATCH/boot-files";
+/// Each with what orders it.
+const LAYOUTS: [(&str, &str); 3] =
+    [("profile", " --order SCRATCH/boot.order"), ("path", ""), ("hash", " --order SCRATCH/boot-hash.order")];
+const REACHED: &str = "multi-user";
+const PATIENCE: Duration = Duration::from_secs(10);
+
+/// What a boot took.
+struct Boot {
+    /// Seconds since the kernel started: when the bundle was asked for, when it was mounted, and when multi-user.target was reached.
+    at: [f64; 3],
+    /// The time of the disc in seconds, its requests and its seeks.
+    disc: (f64, usize, usize),
+}
+
+impl Boot {
+    /// Seconds from asking for the bundle: the kernel does not come from the disc.
+    fn seconds(&self) -> f64 {
+        self.at[2] - self.at[0]
+    }
+}
+
+pub(crate) fn add(report: &mut Report, places: &Places) -> Result<()> {
+    if !rustix::process::geteuid().is_root() {
+        println!("   skipped, since only root creates the system");
+        return Ok(());
+    }
+    let root = root()?;
+    let job = |line: &str| Job::new(&line.replace("ROOT", &root.display().to_string()), places);
+    run(Command::new("cc").args(["-O2", "-shared", "-fPIC", PLUGIN, "-lm", "-o"]).arg(places.path("SCRATCH/disc.so")))?;
+    let guest = guest(places)?;
+    let pack = |more: &str| -> Result<()> {
+        renew(&places.path("SCRATCH/boot-files"))?;
+        job(&format!("{PACK}{more}")).run()?;
+        remove(&places.path("SCRATCH/boot.disc"))?;
+        job(DISC).run()?;
+        Ok(())
+    };
+    pack("")?;
+    let plain = format!("file={},readonly=on", places.resolve("SCRATCH/boot.disc"));
+    let said = guest.boot("record", &plain, "boot: over")?;
+    let profile: Vec<_> =
+        said.iter().filter(|line| !line.starts_with("boot: ")).map(|line| format!("{line}\n")).collect();
+    ensure!(profile.len() > 1, "no profile was recorded");
+    println!("   recorded: {} files", profile.len() - 1);
+    fs::write(places.path("SCRATCH/boot.order"), profile.concat())?;
+    fs::write(places.path("SCRATCH/boot-hash.order"), by_hash(&root)?)?;
+    let mut found = Vec::new();
+    for (name, more) in LAYOUTS {
+        pack(more)?;
+        let simulated: Simulated = serde_json::from_str(&job(SIMULATE).output()?)?;
+        let boot = boot(&guest, &simulated, places)?;
+        println!("   {name}: {:.1} s", boot.seconds());
+        found.push((name, boot));
+    }
+    for word in ["SCRATCH/boot-files", "SCRATCH/boot.disc", "SCRATCH/boot-guest"] {
+        remove(&places.path(word))?;
+    }
+    judge(report, &found, profile.len() - 1);
+    Ok(())
+}
+
+/// Returns the system. It is created once and kept.
+fn root() -> Result<PathBuf> {
+    let kept = target_dir()?.join("compare-kept");
+    let root = kept.join("boot");
+    if !root.exists() {
+        let unfinished = kept.join("boot-unfinished");
+        remove(&unfinished)?;
+        bootstrap(&unfinished)?;
+        apt(&unfinished, &["update"])?;
+        apt(&unfinished, &[&["install"], &PACKAGES[..]].concat())?;
+        apt(&unfinished, &["clean"])?;
+        // Without one, a first boot asks questions.
+        fs::write(unfinished.join("etc/machine-id"), "0123456789abcdef0123456789abcdef\n")?;
+        fs::rename(&unfinished, &root)?;
+    }
+    Ok(root)
+}
+
+fn guest(places: &Places) -> Result<Guest> {
+    let read = |path: &Path| fs::read(path).with_context(|| format!("cannot read {}", path.display()));
+    let files = [
+        ("init", include_bytes!("boot.sh").to_vec()),
+        ("bin/busybox", read(Path::new("/bin/busybox"))?),
+        ("data/allowed_signers", read(&places.path("SCRATCH/allowed_signers"))?),
+    ];
+    let program = (places.path("sealift"), "bin/sealift");
+    Guest::new(places.path("SCRATCH/boot-guest"), &DRIVERS, &[program], &files)
+}
+
+/// nbdkit with the disc. It ends with this value.
+struct Disc(Child);
+
+impl Drop for Disc {
+    fn drop(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+fn boot(guest: &Guest, simulated: &Simulated, places: &Places) -> Result<Boot> {
+    let [socket, log] = ["SCRATCH/boot.socket", "SCRATCH/boot.log"].map(|word| places.path(word));
+    remove(&socket)?;
+    let mut disc = Command::new("nbdkit");
+    disc.args(["--foreground", "--readonly", "--exit-with-parent", "--unix"]).arg(&socket);
+    disc.arg(places.path("SCRATCH/disc.so")).arg(format!("file={}", places.resolve("SCRATCH/boot.disc")));
+    disc.arg(format!("log={}", log.display())).args(simulated.of_device()).stdin(Stdio::null());
+    let disc = Disc(disc.spawn().context("cannot start nbdkit")?);
+    let since = Instant::now();
+    while !socket.exists() {
+        ensure!(since.elapsed() < PATIENCE, "nbdkit serves no disc");
+        std::thread::sleep(Duration::from_millis(20));
+    }
+    let said = guest.boot("start", &format!("file=nbd:unix:{},readonly=on", socket.display()), REACHED)?;
+    drop(disc);
+    let at = ["init", "mounted", REACHED].map(|what| {
+        let words = said.iter().map(|line| line.split(' ').collect::<Vec<_>>());
+        words.filter(|words| words.last() == Some(&what)).find_map(|words| words.get(1)?.parse().ok())
+    });
+    let [Some(init), Some(mounted), Some(reached)] = at else { anyhow::bail!("the guest says {}", said.join("; ")) };
+    Ok(Boot { at: [init, mounted, reached], disc: time_of_disc(&log)? })
+}
+
+fn judge(report: &mut Report, found: &[(&str, Boot)], files: usize) {
+    let [(_, profile), (_, path), (_, hash)] = found else { return };
+    let ordered = profile.seconds();
+    let mut text = format!(
+        "The boot reads {files} files. Seconds to multi-user.target, of systemd, from when the initramfs asks for the bundle; it lies on a DVD of nbdkit (`{SIMULATE}`), and `sealift mount` serves it, with an overlay for what is written. Debian's kernel, emulated by QEMU without KVM, so that what is computed takes several times as long as on a device.\n\n\
+         | layout | seconds | to the recorded order | of them, mounting | the disc alone | requests | seeks |\n| --- | --: | --: | --: | --: | --: | --: |\n"
+    );
+    for (name, boot) in found {
+        let (busy, requests, seeks) = boot.disc;
+        text.push_str(&format!(
+            "| by {name} | {:.1} | {:.2} | {:.1} | {busy:.1} | {requests} | {seeks} |\n",
+            boot.seconds(),
+            boot.seconds() / ordered,
+            boot.at[1] - boot.at[0],
+        ));
+    }
+    text.push_str(&format!(
+        "\n- `{PACK}`, with {}\n- `{DISC}`",
+        LAYOUTS.map(|(name, more)| format!("{name}: `{}`", more.trim())).join(", ")
+    ));
+    report.at_least("boot from a DVD: times as fast as by hash", hash.seconds() / ordered, 1.5, 2, "");
+    report.at_least("boot from a DVD: times as fast as by path", path.seconds() / ordered, 1.0, 2, "");
+    report.section("A system booted from a disc", &text);
+}
