@@ -162,7 +162,7 @@ fn judge(report: &mut Report, found: &[(&str, Boot)], files: usize) {
     let [(_, profile), (_, path), (_, hash)] = found else { return };
     let ordered = profile.seconds();
     let mut text = format!(
-        "The boot reads {files} files. Seconds to multi-user.target, of systemd, from when the initramfs asks for the bundle; it lies on a DVD of nbdkit (`{SIMULATE}`), and `sealift mount` serves it, with an overlay for what is written. Debian's kernel, emulated by QEMU without KVM, so that what is computed takes several times as long as on a device.\n\n\
+        "The boot reads {files} files. Seconds to multi-user.target, of systemd, from when the initramfs asks for the bundle; it lies on a disc of nbdkit with the parameters of `simulate --device dvd`, and `sealift mount` serves it, with an overlay for what is written. Debian's kernel, emulated by QEMU without KVM, so that what is computed takes several times as long as on a device.\n\n\
          | layout | seconds | to the recorded order | of them, mounting | the disc alone | requests | seeks |\n| --- | --: | --: | --: | --: | --: | --: |\n"
     );
     for (name, boot) in found {
