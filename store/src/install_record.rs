@@ -20,6 +20,7 @@ use sealift_format::{Bundle, Error as FormatError, Head, Index, Limits, Part, ve
 use sealift_verify::kernel::{self, KernelError};
 
 use crate::fs::confined::names_below;
+use crate::kept_order::KeptOrder;
 use crate::seal::{KernelSignature, WantedSignature, has_signature, seal_index};
 use crate::{Error, OwnDir};
 
@@ -31,6 +32,8 @@ pub struct InstallRecord {
     pub head: Head,
     /// The bundle's index.
     pub index: Index,
+    /// The order in which its contents are read, if it is known.
+    pub order: Option<KeptOrder>,
 }
 
 /// The bundle's head.
@@ -64,13 +67,15 @@ impl InstallRecord {
     /// # Errors
     /// As [`InstallRecord::read`].
     pub fn read_index(dir: &OwnDir, head: Head) -> Result<Self, Error> {
-        let contents = &head.root().contents;
+        let contents = head.root().contents.clone();
         let index = read_file(dir, INDEX, contents.index_len)?;
         if verity::digest(&index) != contents.index_digest {
             return Err(FormatError::Digest { part: Part::Index }.into());
         }
         let index = Index::parse(index, head.root().maxima.entries)?;
-        Ok(Self { head, index })
+        let order = dir.read(KeptOrder::FILE, KeptOrder::LEN_MAX).map_err(of_sealed)?;
+        let order = order.and_then(|bytes| KeptOrder::parse(&bytes, &contents.index_digest, &index));
+        Ok(Self { order, index, head })
     }
 
     /// Returns the digest of the index.
@@ -107,6 +112,8 @@ pub(crate) struct NewRecord<'a> {
     pub(crate) bundle: &'a Bundle,
     /// The files that this kind of target adds.
     pub(crate) files: Vec<(&'static str, Vec<u8>)>,
+    /// The order in which the contents are read, if it is known.
+    pub(crate) order: Option<&'a KeptOrder>,
     /// Whether to seal all of them, as the objects are.
     pub(crate) is_sealed: bool,
     /// The signature for the kernel to seal the index with.
@@ -119,7 +126,11 @@ impl NewRecord<'_> {
     /// Writes the record to an empty directory, and returns what happened to the signature for the kernel.
     pub(crate) fn write(&self, dir: &OwnDir) -> Result<KernelSignature, Error> {
         let head = self.bundle.head.encode();
-        let others = || [(HEAD, &head)].into_iter().chain(self.files.iter().map(|(name, bytes)| (*name, bytes)));
+        let order = self.order.and_then(|order| order.encode(&self.bundle.head.root().contents.index_digest));
+        let others = || {
+            let files = self.files.iter().map(|(name, bytes)| (*name, bytes));
+            [(HEAD, &head)].into_iter().chain(order.iter().map(|order| (KeptOrder::FILE, order))).chain(files)
+        };
         dir.write_new(INDEX, self.bundle.index.bytes(), self.durable)?;
         for (name, bytes) in others() {
             dir.write_new(name, bytes, self.durable)?;
@@ -317,7 +328,8 @@ impl<'a> Records<'a> {
             let has = |(file, bytes): &(&'static str, Vec<u8>)| {
                 read_file(dir, file, num::wide(bytes.len())).is_ok_and(|found| found == *bytes)
             };
-            Ok(record.head == new.bundle.head && new.files.iter().all(has))
+            let has_order = record.order.as_ref() == new.order;
+            Ok(record.head == new.bundle.head && has_order && new.files.iter().all(has))
         };
         Ok(self.load_with(name, is_same)?.unwrap_or(false))
     }

@@ -20,6 +20,7 @@ mod error;
 pub mod fs;
 mod input;
 pub mod install_record;
+pub mod kept_order;
 pub mod ostree;
 mod progress;
 pub mod seal;

@@ -1,12 +1,15 @@
-//! The order that a bundle is laid out by: what lies before its landmark.
+//! The order that a bundle is laid out by, or that a target keeps of what was installed: as paths.
 
 use std::collections::{HashMap, HashSet};
-use std::ops::Range;
+use std::path::Path;
 
-use sealift_format::{Bundle, Chunk, Holds, InodeKind, Object, Row};
+use sealift_format::{Bundle, Index, InodeKind, Limits, Object, Row};
+use sealift_store::base::Base;
+use sealift_store::directory::TreeRecord;
+use sealift_store::kept_order::KeptOrder;
 
 use super::{OrderEntry, OrderProfile};
-use crate::inspect::entries;
+use crate::Error;
 
 impl OrderProfile {
     /// Returns the profile by which a full bundle is laid out: the files whose contents are in its hot set, in the order of these contents. A file of
@@ -14,58 +17,44 @@ impl OrderProfile {
     /// set.
     #[must_use]
     pub fn of_bundle(bundle: &Bundle) -> Option<Self> {
-        let hot = bundle.layout.landmark.clone()?;
-        let pieces = Pieces::of(bundle, &hot);
-        let mut found = Vec::new();
-        for number in hot {
-            let row = Row::new(number)?;
-            match &bundle.layout.chunks[row.at()].holds {
-                Holds::Group(range) => found.extend(bundle.layout.group(range).iter().map(|object| (*object, None))),
-                Holds::Piece => found.extend(pieces.of_chunk(row).iter().cloned()),
-            }
-        }
-        let mut paths: HashMap<Row<Object>, Vec<Vec<u8>>> = found.iter().map(|(object, _)| (*object, vec![])).collect();
+        KeptOrder::of_bundle(bundle).map(|order| Self::of_index(&bundle.index, &order))
+    }
+
+    /// Returns the profile of the bundle that a base is, or that was installed there; `None` if there is none.
+    #[must_use]
+    pub fn of_base(base: &Base) -> Option<Self> {
+        base.order().map(|order| Self::of_index(&base.index, order))
+    }
+
+    /// Returns the profile of what was installed in a directory, which its record keeps; `None` if it has no record, or what was installed had no
+    /// order.
+    ///
+    /// # Errors
+    /// Returns an error if the record cannot be read, is damaged, or belongs to another user.
+    pub fn of_directory(target: &Path) -> Result<Option<Self>, Error> {
+        let Some(TreeRecord { installed, .. }) = TreeRecord::load(target, Limits::NONE)? else { return Ok(None) };
+        Ok(installed.order.map(|order| Self::of_index(&installed.index, &order)))
+    }
+
+    /// Returns the paths that an index has for the contents of an order.
+    fn of_index(index: &Index, order: &KeptOrder) -> Self {
+        let mut paths: HashMap<Row<Object>, Vec<Vec<u8>>> =
+            order.parts().iter().map(|part| (part.object, vec![])).collect();
         let mut known = HashSet::new();
-        for entry in entries(bundle) {
-            let InodeKind::Regular(object) = entry.inode.kind else { continue };
-            let path = entry.path();
-            paths.entry(object).and_modify(|paths| paths.push(path.clone()));
-            known.insert(path);
-        }
-        let named = |(object, range): (Row<Object>, Option<Range<u64>>)| {
-            let ranges: Vec<_> = range.into_iter().collect();
-            let paths = paths.get(&object).into_iter().flatten();
-            paths.map(|path| OrderEntry { path: path.clone(), ranges: ranges.clone() }).collect::<Vec<_>>()
-        };
-        Some(Self::new(found.into_iter().flat_map(named).collect()).of_files(known))
-    }
-}
-
-/// An object, and the range that a piece of it has, unless all of it is in the hot set.
-type Part = (Row<Object>, Option<Range<u64>>);
-
-/// The pieces in the hot set, by their chunks.
-struct Pieces(HashMap<Row<Chunk>, Vec<Part>>);
-
-impl Pieces {
-    fn of(bundle: &Bundle, hot: &Range<u32>) -> Self {
-        let piece_len = bundle.head.root().maxima.piece_len();
-        let mut by_chunk: HashMap<_, Vec<Part>> = HashMap::new();
-        for large in &bundle.layout.large {
-            let pieces = bundle.layout.pieces_of(large.object);
-            let size = bundle.index.object(large.object).size;
-            let is_whole = pieces.iter().filter_map(|piece| piece.chunk).all(|chunk| hot.contains(&chunk.number()));
-            for (number, piece) in (0u64..).zip(pieces) {
-                let Some(chunk) = piece.chunk.filter(|chunk| hot.contains(&chunk.number())) else { continue };
-                let start = number * piece_len;
-                let range = (!is_whole).then(|| start..size.min(start + piece_len));
-                by_chunk.entry(chunk).or_default().push((large.object, range));
+        for tree in index.refs() {
+            for directory in tree.directories() {
+                for entry in index.directory(directory).entries().map(|entry| index.entry(entry)) {
+                    let InodeKind::Regular(object) = index.inode(entry.inode).kind else { continue };
+                    let path = index.path(directory, entry);
+                    paths.entry(object).and_modify(|paths| paths.push(path.clone()));
+                    known.insert(path);
+                }
             }
         }
-        Self(by_chunk)
-    }
-
-    fn of_chunk(&self, chunk: Row<Chunk>) -> &[Part] {
-        self.0.get(&chunk).map_or(&[], |parts| parts)
+        let entries = order.parts().iter().flat_map(|part| {
+            let paths = paths.get(&part.object).into_iter().flatten();
+            paths.map(|path| OrderEntry { path: path.clone(), ranges: part.ranges.clone() })
+        });
+        Self::new(entries.collect()).of_files(known)
     }
 }

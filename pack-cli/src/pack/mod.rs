@@ -53,7 +53,7 @@ pub struct PackOptions {
     pub annotations: Vec<(String, String)>,
     /// The fs-verity hashes for which composefs images of the trees are declared, each once; needs the feature `composefs`.
     pub images: Vec<Algorithm>,
-    /// The order in which a workload reads the files. Without one, a delta keeps the order of its first base that is a bundle.
+    /// The order in which a workload reads the files. Without one, a delta keeps the order of its first base that has one.
     pub order: Option<OrderProfile>,
     /// The zstd level.
     pub level: i32,

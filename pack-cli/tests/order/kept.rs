@@ -256,3 +256,62 @@ fn what_is_read_first_may_lie_at_the_end() {
     desk.good("pack tree -o plain --name os --bundle-version 3 --zone end");
     desk.refused("pack tree -o plain --zone middle --force", "invalid value");
 }
+
+#[test]
+fn a_target_keeps_the_order_through_deltas_and_a_pack_from_it_goes_on() {
+    let desk = packed();
+    desk.good("unpack 1.sealift target --allow-unsigned --state state");
+    assert_eq!(desk.good("order export target"), PROFILE);
+    desk.write("tree/dir0/file18", "changed");
+    desk.write("tree/dir1/file4", "is not read first");
+    let delta = |version: u32, base: &str| {
+        let pack = format!("pack tree -o {version}.delta --name os --bundle-version {version} --base {base}");
+        desk.good(&format!("{pack} --allow-unsigned"))
+    };
+    // The delta brings one file of the order; the others have the places that they had.
+    delta(2, "1.sealift");
+    desk.good("unpack 2.delta target --allow-unsigned --state state");
+    assert_eq!(desk.good("order export target"), PROFILE);
+
+    // A directory as the base has the order too, and what succeeds a file that is gone has its place.
+    std::fs::rename(desk.path("tree/dir1/file1"), desk.path("tree/dir1/file1.2")).unwrap();
+    desk.write("tree/dir1/file1.2", "another version");
+    desk.write("tree/dir2/file8", "changed as well");
+    let successor = PROFILE.replace("dir1/file1\n", "dir1/file1.2\n");
+    assert!(delta(3, "target").contains("found 7 of the 7 paths in the order of the base"));
+    desk.good("unpack 3.delta target --delete --allow-unsigned --state state");
+    assert_eq!(desk.good("order export target"), successor);
+    desk.good("unpack 3.delta target --delete --allow-unsigned --state state");
+    assert_eq!(desk.good("order export target"), successor);
+
+    let said = desk.good("pack tree -o 4.sealift --name os --bundle-version 4 --order-from target");
+    assert!(said.contains("found 7 of the 7 paths in the order of target"), "{said}");
+    assert_eq!(desk.good("order export 4.sealift"), successor);
+    // A new target of a delta and its base has it as well, and a bundle without an order leaves none.
+    desk.good("unpack 2.delta new --base 1.sealift --allow-unsigned --state state");
+    assert_eq!(desk.good("order export new"), PROFILE);
+    desk.good("pack tree -o plain.sealift --name os --bundle-version 5");
+    desk.good("unpack plain.sealift target --update --delete --allow-unsigned --state state");
+    desk.refused("order export target", "target has no order");
+    desk.refused("pack tree -o 6.sealift --order-from tree", "tree has no order");
+}
+
+#[test]
+fn a_damaged_order_of_a_target_counts_as_none() {
+    let desk = packed();
+    desk.good("unpack 1.sealift target --allow-unsigned --state state");
+    let record = std::fs::read_dir(desk.path("."))
+        .unwrap()
+        .map(|entry| entry.unwrap().path().join("order"))
+        .find(|path| path.is_file())
+        .unwrap();
+    let bytes = std::fs::read(&record).unwrap();
+    for at in (0..bytes.len()).step_by(7) {
+        let mut flipped = bytes.clone();
+        flipped[at] ^= 4;
+        std::fs::write(&record, flipped).unwrap();
+        desk.refused("order export target", "target has no order");
+    }
+    std::fs::write(&record, &bytes).unwrap();
+    assert_eq!(desk.good("order export target"), PROFILE);
+}

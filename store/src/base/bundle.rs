@@ -10,6 +10,7 @@ use sealift_format::{Bundle, Chunk, Error as FormatError, Holds, Index, Layout, 
 use sealift_verify::content::{ChunkDecoder, Content, ObjectRows, Portion, fill_holes, portions_of, range_of};
 
 use super::{Base, Holder, ObjectReader};
+use crate::kept_order::KeptOrder;
 use crate::trust::Guard;
 use crate::{Error, Input, Unopened};
 
@@ -62,8 +63,9 @@ impl Base {
         let index = bundle.index.clone();
         let identity = &bundle.head.root().identity;
         let identity = (identity.name.clone(), identity.version);
+        let order = KeptOrder::of_bundle(&bundle);
         let holder = BundleBase::new(&input, bundle)?;
-        Ok(Self { index, holder: Box::new(holder), identity: Some(identity) })
+        Ok(Self { index, holder: Box::new(holder), identity: Some(identity), order })
     }
 }
 
@@ -103,10 +105,6 @@ impl BundleBase {
 impl Holder for BundleBase {
     fn reader<'a>(&'a self, _index: &'a Index) -> Box<dyn ObjectReader + 'a> {
         Box::new(Reader::new(self))
-    }
-
-    fn bundle(&self) -> Option<&Bundle> {
-        Some(&self.bundle)
     }
 }
 

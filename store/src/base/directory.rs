@@ -17,6 +17,7 @@ use crate::Site;
 use crate::contents::index_by_reading;
 use crate::directory::{Target, TargetWalk, TreeRecord};
 use crate::fs::confined::open_name;
+use crate::install_record::InstallRecord;
 use crate::source::{DirectoryOptions, DirectorySource, Source};
 use crate::{Error, Limits, Progress};
 
@@ -52,7 +53,9 @@ impl Base {
         if let Some(state) = TreeRecord::of(&site, Limits::NONE)? {
             let identity = &state.installed.head.root().identity;
             let identity = Some((identity.name.clone(), identity.version));
-            return Ok(Self { identity, ..Self::of_directory(site, state.installed.index, &state.part.reference) });
+            let InstallRecord { index, order, .. } = state.installed;
+            let base = Self::of_directory(site, index, &state.part.reference).read_by(order);
+            return Ok(Self { identity, ..base });
         }
         let listed = DirectorySource::list_open(site.reopen()?, site.path(), &DirectoryOptions::default(), jobs)?;
         let source = Source::Directory(listed);
@@ -73,7 +76,7 @@ impl Base {
             }
         }
         let checked = places.iter().map(|_| AtomicBool::new(false)).collect();
-        Self { index, holder: Box::new(DirectoryBase { site, places, checked }), identity: None }
+        Self { index, holder: Box::new(DirectoryBase { site, places, checked }), identity: None, order: None }
     }
 }
 

@@ -220,7 +220,7 @@ pub(super) fn assemble(delta: Delta, path: &Path, found: Vec<(usize, Base)>) -> 
 fn of_store(path: &Path) -> Result<Vec<Base>, Error> {
     let Some(repo) = composefs::repo::Repo::open(path)?.map(Arc::new) else { return Ok(Vec::new()) };
     let kept = composefs::records::StoreRecord::load_all(&repo)?.into_iter();
-    Ok(kept.map(|kept| Base::of_store(&repo, kept.index, kept.found)).collect())
+    Ok(kept.map(|kept| Base::of_store(&repo, kept)).collect())
 }
 
 #[cfg(not(feature = "composefs"))]

@@ -19,9 +19,10 @@ use std::io::{self, Cursor, Read};
 use std::ops::Range;
 
 use sealift_format::num;
-use sealift_format::{BaseObject, BaseRange, Bundle, Index, InodeKind, Object, RootBase, Row, verity};
+use sealift_format::{BaseObject, BaseRange, Index, InodeKind, Object, RootBase, Row, verity};
 
 use crate::Error;
+use crate::kept_order::KeptOrder;
 pub use check::{check, is_the_only, needed, number_of, short};
 pub(crate) use commits::{Reading, Tip};
 pub use given::GivenBases;
@@ -35,6 +36,8 @@ pub struct Base {
     pub(crate) holder: Box<dyn Holder>,
     /// Name and version of the bundle it came from, if known.
     pub(crate) identity: Option<(String, u64)>,
+    /// The order in which its contents are read, if it is known.
+    pub(crate) order: Option<KeptOrder>,
 }
 
 /// A holder of the objects of an index: a bundle, a directory, a repository, a store.
@@ -45,11 +48,6 @@ pub(crate) trait Holder: Debug + Send + Sync {
     /// Returns whether an object is expected to be readable, without checking: reading finds a missing one.
     fn has_place(&self, _object: Row<Object>) -> bool {
         true
-    }
-
-    /// Returns the bundle that it is.
-    fn bundle(&self) -> Option<&Bundle> {
-        None
     }
 
     /// Returns the base as a delta bundle names it, if that differs from the index at hand.
@@ -129,10 +127,15 @@ impl Base {
         self.identity.as_ref().map(|(name, version)| (&name[..], *version))
     }
 
-    /// Returns the full bundle that it is, unless it is a target or a request.
+    /// Makes this the order in which its contents are read.
+    pub(crate) fn read_by(self, order: Option<KeptOrder>) -> Self {
+        Self { order, ..self }
+    }
+
+    /// Returns the order in which its contents are read: that of the bundle that it is, or that was installed there.
     #[must_use]
-    pub fn bundle(&self) -> Option<&Bundle> {
-        self.holder.bundle()
+    pub fn order(&self) -> Option<&KeptOrder> {
+        self.order.as_ref()
     }
 
     /// Returns the base as a delta bundle names it (delta 3).
@@ -172,6 +175,11 @@ impl Bases {
     #[must_use]
     pub fn indexes(&self) -> Vec<&Index> {
         self.list.iter().map(|base| &base.index).collect()
+    }
+
+    /// Returns the order of the first base that has one, with its index.
+    pub(crate) fn order(&self) -> Option<(&Index, &KeptOrder)> {
+        self.list.iter().find_map(|base| Some((&base.index, base.order()?)))
     }
 
     /// Returns the bases as a delta bundle names them.

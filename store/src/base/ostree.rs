@@ -13,6 +13,7 @@ use sealift_format::{Index, InodeKind, Object, OsTree, OsTreeFile, Row};
 
 use super::{Base, Holder, ObjectReader, path_of_object};
 use crate::contents::{CommitRef, HashedCommits};
+use crate::ostree::records::order_of;
 use crate::ostree::{CommitSpec, FileBytes, ObjectType, RefName, RefPlace, Repo, object_name};
 use crate::source::{OstreeSource, PackRef, Source, SourceOptions};
 use crate::{Error, Phase, Progress};
@@ -99,7 +100,8 @@ impl Base {
             .collect();
         files.sort_unstable();
         let found = index.objects().iter().map(|_| AtomicU32::new(0)).collect();
-        Self { index, holder: Box::new(OstreeBase { repo: Arc::clone(repo), files, found }), identity: None }
+        let order = order_of(repo, &index);
+        Self { index, holder: Box::new(OstreeBase { repo: Arc::clone(repo), files, found }), identity: None, order }
     }
 }
 

@@ -52,7 +52,7 @@ impl Base {
         let places = index.objects().iter().map(|object| known.get(&start(object)).and_then(|(_, place)| *place));
         let places = places.collect();
         let holder = RequestedBase { named: request.base.clone(), at_hand, places };
-        Ok(Self { index, holder: Box::new(holder), identity: request.base.identity.clone() })
+        Ok(Self { index, holder: Box::new(holder), identity: request.base.identity.clone(), order: None })
     }
 }
 

@@ -10,6 +10,7 @@ use sealift_format::{Index, Object, Row};
 
 use super::{Base, Holder, ObjectReader, path_of_object};
 use crate::Error;
+use crate::composefs::records::StoreRecord;
 use crate::composefs::{KnownObjects, Repo};
 
 /// A store that holds the objects of an index.
@@ -32,10 +33,11 @@ pub(super) struct Reader<'a> {
 const READ_LEN: usize = 1 << 18;
 
 impl Base {
-    /// Uses a store, which has the known objects of `index`, as a base.
-    pub(crate) fn of_store(repo: &Arc<Repo>, index: Index, found: KnownObjects) -> Self {
+    /// Uses a store, which has what it recorded of a bundle, as a base.
+    pub(crate) fn of_store(repo: &Arc<Repo>, kept: StoreRecord) -> Self {
+        let StoreRecord { index, found, order, .. } = kept;
         let checked = index.objects().iter().map(|_| AtomicBool::new(false)).collect();
-        Self { index, holder: Box::new(StoreBase { repo: Arc::clone(repo), found, checked }), identity: None }
+        Self { index, holder: Box::new(StoreBase { repo: Arc::clone(repo), found, checked }), identity: None, order }
     }
 }
 

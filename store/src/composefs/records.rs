@@ -13,6 +13,7 @@ use super::image::WITHIN_LEN_MAX;
 use super::repo::Repo;
 use super::transaction::Transaction;
 use crate::install_record::{InstallRecord, NewRecord, Records, read_file};
+use crate::kept_order::KeptOrder;
 use crate::{Error, OwnDir};
 
 /// The record of the last imported bundle of a name.
@@ -21,6 +22,8 @@ pub(crate) struct StoreRecord {
     pub(crate) head: Head,
     pub(crate) index: Index,
     pub(crate) found: KnownObjects,
+    /// The order in which its contents are read, if it is known.
+    pub(crate) order: Option<KeptOrder>,
 }
 
 /// What is known of the objects of an index, by their numbers.
@@ -127,13 +130,13 @@ impl StoreRecord {
     }
 
     fn with_objects(repo: &Repo, dir: &OwnDir, record: InstallRecord) -> Result<Self, Error> {
-        let InstallRecord { head, index } = record;
+        let InstallRecord { head, index, order } = record;
         // A digest takes at most 64 bytes, and what is within an image not more.
         let bytes = read_file(dir, OBJECTS, num::wide(index.objects().len()).saturating_mul(64 + WITHIN_LEN_MAX))?;
         let found = KnownObjects::parse(&bytes, &index, repo.algorithm());
         let what = "the record of its objects is malformed";
         let found = found.ok_or(FormatError::Malformed { part: Part::Index, what, at: 0 })?;
-        Ok(Self { head, index, found })
+        Ok(Self { head, index, found, order })
     }
 
     pub(crate) fn digest(&self) -> [u8; 32] {
@@ -154,11 +157,11 @@ pub(crate) fn write(
     transaction: &Transaction<'_>,
     repo: &Repo,
     bundle: &Bundle,
-    found: &KnownObjects,
+    (found, order): (&KnownObjects, Option<&KeptOrder>),
     is_sealed: bool,
 ) -> Result<(), Error> {
     let (records, files) = (records(repo), vec![(OBJECTS, found.encode(&bundle.index, repo.algorithm()))]);
-    let new = NewRecord { bundle, files, is_sealed, signature: None, durable: true };
+    let new = NewRecord { bundle, files, order, is_sealed, signature: None, durable: true };
     if records.has(&new)? {
         return Ok(());
     }

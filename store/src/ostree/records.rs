@@ -14,6 +14,7 @@ use super::transaction::{make_directory, take_lock};
 use crate::Error;
 use crate::fs::confined::open_name;
 use crate::install_record::{NewRecord, Records};
+use crate::kept_order::KeptOrder;
 use crate::seal::{KernelSignature, WantedSignature};
 
 /// Returns the records of a repository.
@@ -33,6 +34,14 @@ pub(crate) fn indexes(repo: &Repo) -> Result<Vec<Index>, Error> {
         indexes.push(record.index);
     }
     Ok(indexes)
+}
+
+/// Returns the order that the record of this very index keeps; `None` if there is none that can be read.
+pub(crate) fn order_of(repo: &Repo, index: &Index) -> Option<KeptOrder> {
+    let records = records(repo);
+    let names = records.names().ok()?.into_iter();
+    let mut found = names.filter_map(|name| records.load(&name).ok()?);
+    found.find(|record| record.index.bytes() == index.bytes())?.order
 }
 
 /// Returns the index without files of the source repository; `None` if it has none, or has trees that are not commits.
@@ -79,12 +88,13 @@ pub(crate) fn try_signature(repo: &Repo, bundle: &Bundle, signature: WantedSigna
 pub(crate) fn write(
     repo: &Repo,
     bundle: &Bundle,
+    order: Option<&KeptOrder>,
     is_sealed: bool,
     signature: Option<WantedSignature<'_>>,
 ) -> Result<KernelSignature, Error> {
     let (records, name) = (records(repo), &bundle.head.root().identity.name);
     let is_signature_missing = signature.is_some_and(|signature| signature.is_required) && !records.is_signed(name);
-    let new = NewRecord { bundle, files: Vec::new(), is_sealed, signature, durable: repo.config().fsync };
+    let new = NewRecord { bundle, files: Vec::new(), order, is_sealed, signature, durable: repo.config().fsync };
     if !is_signature_missing && records.has(&new)? {
         return Ok(KernelSignature::None);
     }

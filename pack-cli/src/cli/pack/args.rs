@@ -116,8 +116,8 @@ pub(crate) struct Pack {
     /// Store these files first, in that order: a profile of `sealift order`, or a list of paths
     #[arg(long, value_name = "PROFILE", help_heading = "Storage")]
     pub(super) order: Option<PathBuf>,
-    /// Lay out the bundle like this full bundle: what that stores first comes first, by path; it needs no signature
-    #[arg(long, value_name = "BUNDLE", help_heading = "Storage", value_hint = ValueHint::FilePath, conflicts_with = "order")]
+    /// Lay out as this full bundle is, or what was installed in this directory: what came first comes first again, by path; needs no signature
+    #[arg(long, value_name = "BUNDLE|TARGET", help_heading = "Storage", value_hint = ValueHint::AnyPath, conflicts_with = "order")]
     pub(super) order_from: Option<PathBuf>,
     /// zstd compression level, 1 to 22
     #[arg(long, value_name = "N", default_value_t = PackOptions::LEVEL, help_heading = "Storage",

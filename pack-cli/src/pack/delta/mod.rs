@@ -57,10 +57,10 @@ pub enum DeltaFor {
 }
 
 impl DeltaFor {
-    /// Returns the order by which the first base that is a bundle is laid out.
+    /// Returns the order of the first base that has one.
     fn order(&self) -> Option<OrderProfile> {
         let (Self::Bases(bases) | Self::Request(_, bases)) = self;
-        bases.iter().find_map(Base::bundle).and_then(OrderProfile::of_bundle)
+        bases.iter().find_map(OrderProfile::of_base)
     }
 }
 

@@ -45,6 +45,6 @@ pub(super) fn complete(
         found.push(bases.swap_remove(at));
     }
     let bundle = delta.complete(&found.iter().map(|kept| &kept.index).collect::<Vec<_>>())?;
-    let bases = found.into_iter().map(|kept| Base::of_store(repo, kept.index, kept.found));
+    let bases = found.into_iter().map(|kept| Base::of_store(repo, kept));
     Ok((bundle, Bases::new(bases.collect())))
 }

@@ -23,6 +23,7 @@ use crate::composefs::transaction::{Transaction, hash_with};
 use crate::fs::confined::open_user_dir;
 use crate::fs::writeback::with_writeback;
 use crate::input::Input;
+use crate::kept_order::KeptOrder;
 use crate::progress::Phase;
 use crate::seal::Seal;
 use crate::target::options::InstallOptions;
@@ -117,7 +118,11 @@ pub fn import(
         None => Arc::new(Repo::create(target, algorithm, seals)?),
     };
     let jobs = options.jobs.max(1);
-    let job = Job { repo: &repo, bundle: &bundle, chosen: &chosen, admission: &admission, seals, progress, jobs };
+    let same = kept.as_ref().filter(|kept| kept.digest() == bundle.head.root().contents.index_digest);
+    let order = KeptOrder::of_installed(&bundle, &bases, same.and_then(|kept| kept.order.as_ref()));
+    let order = order.as_ref();
+    let job =
+        Job { repo: &repo, bundle: &bundle, order, chosen: &chosen, admission: &admission, seals, progress, jobs };
     job.run(&mut input, &plan, (known, &unsealed), &mut stats)?;
     Ok(stats)
 }
@@ -307,6 +312,8 @@ fn count(items: impl Iterator) -> u64 {
 struct Job<'a> {
     repo: &'a Repo,
     bundle: &'a Bundle,
+    /// The order in which the contents are read, if it is known.
+    order: Option<&'a KeptOrder>,
     chosen: &'a [Chosen<'a>],
     admission: &'a Admission,
     seals: bool,
@@ -348,7 +355,7 @@ impl Job<'_> {
         for image in self.chosen.iter().flat_map(|chosen| &chosen.images) {
             link_image(&transaction, repo, &image.digest)?;
         }
-        records::write(&transaction, repo, self.bundle, &found, self.seals)?;
+        records::write(&transaction, repo, self.bundle, (&found, self.order), self.seals)?;
         for Chosen { name, images, .. } in self.chosen {
             if let Some(image) = images.last() {
                 link_ref(&transaction, repo, name, &image.digest)?;

@@ -4,7 +4,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use crate::Site;
-use sealift_format::{Bundle, Chunk, Delta, Index, Object, Row, verity};
+use sealift_format::{Bundle, Chunk, Delta, Object, Row, verity};
 
 use super::installed::Installed;
 use super::job::Job;
@@ -45,8 +45,9 @@ pub(super) fn complete(
             return Ok((bundle, Bases::default(), Some(kept)));
         }
         if base::is_the_only(&bases, &digest) {
-            let (index, reference) = (kept.index().clone(), kept.reference().to_owned());
-            return with_base(delta, site, index, &reference).map(|(bundle, bases)| (bundle, bases, Some(kept)));
+            let (index, reference) = (kept.index().clone(), kept.reference());
+            let base = Base::of_directory(Arc::clone(site), index, reference).read_by(kept.order().cloned());
+            return with_base(delta, base).map(|(bundle, bases)| (bundle, bases, Some(kept)));
         }
         let held = kept.as_base().map_or_else(|| format!("content {}", base::short(&digest)), |held| held.to_string());
         return Err(missing(target, &wrong_base(&bases, format_args!("the target is {held}"))));
@@ -69,15 +70,16 @@ pub(super) fn complete(
         return Ok((delta.complete_with(index)?, Bases::default(), None));
     }
     if base::is_the_only(&bases, &digest) {
-        return with_base(delta, site, index, &reference).map(|(bundle, bases)| (bundle, bases, None));
+        return with_base(delta, Base::of_directory(Arc::clone(site), index, &reference))
+            .map(|(bundle, bases)| (bundle, bases, None));
     }
     let held = format!("the target has no install record, and its content is {}", base::short(&digest));
     Err(missing(target, &wrong_base(&bases, held)))
 }
 
-fn with_base(delta: Delta, site: &Arc<Site>, index: Index, reference: &str) -> Result<(Bundle, Bases), Error> {
-    let bundle = delta.complete(&[&index])?;
-    Ok((bundle, Bases::new(vec![Base::of_directory(Arc::clone(site), index, reference)])))
+fn with_base(delta: Delta, base: Base) -> Result<(Bundle, Bases), Error> {
+    let bundle = delta.complete(&[&base.index])?;
+    Ok((bundle, Bases::new(vec![base])))
 }
 
 fn missing(path: &Path, problem: &str) -> Error {

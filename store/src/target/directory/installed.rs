@@ -14,6 +14,7 @@ use crate::contents::index_of;
 use crate::contents::{Want, hash_contents};
 use crate::directory::state::{self, TreeRecord};
 use crate::install_record::{InstallRecord, is_damage};
+use crate::kept_order::KeptOrder;
 use crate::progress::Phase;
 use crate::source::{DirectoryOptions, DirectorySource, Source, XattrFilter};
 use crate::target::options::InstallOptions;
@@ -31,6 +32,8 @@ pub(super) struct Installed {
     sealed: Option<Vec<[u8; 32]>>,
     /// The stats that identify its files without reading them.
     stats: Option<StatCache>,
+    /// The order in which its contents are read, if recorded.
+    order: Option<KeptOrder>,
     /// Whether root unpacked it.
     as_root: bool,
     /// Files that were hashed to determine it.
@@ -68,6 +71,11 @@ impl Installed {
     /// Returns whether its files were sealed.
     pub(super) fn is_sealed(&self) -> bool {
         self.sealed.as_ref().is_some_and(|digests| !digests.is_empty())
+    }
+
+    /// Returns the order in which its contents are read, if recorded.
+    pub(super) fn order(&self) -> Option<&KeptOrder> {
+        self.order.as_ref()
     }
 
     /// Returns the stats that identify its files without reading them.
@@ -119,7 +127,7 @@ impl Installed {
             Some(state) if state.is_of(site)? => Some(state),
             _ => None,
         };
-        let Some(TreeRecord { installed: InstallRecord { head, index }, part, sealed }) = state else {
+        let Some(TreeRecord { installed: InstallRecord { head, index, order }, part, sealed }) = state else {
             return Ok(None);
         };
         let stats = state::kept_stats(site, head.root().contents.index_digest, index.entries().len())?;
@@ -129,6 +137,7 @@ impl Installed {
             kept: Some(head),
             sealed,
             stats,
+            order,
             as_root: part.as_root,
             hashed_files: 0,
         }))
@@ -170,6 +179,7 @@ impl Installed {
             kept: None,
             sealed: None,
             stats: None,
+            order: None,
             as_root: false,
             hashed_files: num::wide(wants.iter().filter(|want| **want == Want::Id).count()),
         })

@@ -21,6 +21,7 @@ use crate::fs::stat_cache::next_moment;
 use crate::fs::writeback::with_writeback;
 use crate::input::Input;
 use crate::install_record::{self, NewRecord};
+use crate::kept_order::KeptOrder;
 use crate::progress::Phase;
 use crate::seal::KernelSignature;
 use crate::target::options::{Durability, InstallOptions};
@@ -34,6 +35,8 @@ pub(super) struct Job<'a> {
     pub(super) bundle: &'a Bundle,
     /// The bases of a delta bundle.
     pub(super) bases: &'a Bases,
+    /// The order in which the contents are read, if it is known.
+    pub(super) order: Option<&'a KeptOrder>,
     pub(super) reference: &'a str,
     pub(super) sealing: &'a Sealing,
     /// The blocks of the target's file system.
@@ -134,6 +137,7 @@ impl Job<'_> {
         let new = NewRecord {
             bundle: self.bundle,
             files: state::files(&part, sealed.as_deref()),
+            order: self.order,
             is_sealed: sealed.is_some(),
             signature: self.sealing.signature(&self.bundle.head),
             durable,

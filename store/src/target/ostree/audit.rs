@@ -53,7 +53,7 @@ pub fn audit(
         for name in kept_names(repo.path(), records(&repo).names()?, &options.names)? {
             let loaded =
                 records(&repo).load_judged(&name, |head| guard.judge_installed(head), |_, record| Ok(record))?;
-            let Some((bundle, InstallRecord { head, index })) = loaded else { continue };
+            let Some((bundle, InstallRecord { head, index, .. })) = loaded else { continue };
             judged.push(bundle);
             held.push((head, index));
         }

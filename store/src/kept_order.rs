@@ -1,0 +1,255 @@
+//! The order of access of what is installed: which contents are read first, as the bundle was laid out. A target keeps it in its install record,
+//! and the next delta, or the next bundle that is packed from there, goes on with it.
+//!
+//! ```text
+//! sealift hot set 1
+//! index DIGEST
+//! OBJECT [START-END]...
+//! check BLAKE3
+//! ```
+//!
+//! It is a preference and no authority: one that is damaged counts as missing.
+
+use std::collections::{HashMap, HashSet};
+use std::fmt::Write as _;
+use std::ops::Range;
+
+use sealift_format::{Bundle, Chunk, Holds, Index, InodeKind, Object, Ref, Row};
+
+use crate::base::Bases;
+
+/// The contents that are read first, in order.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct KeptOrder {
+    parts: Vec<KeptPart>,
+}
+
+/// A content that is read first.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct KeptPart {
+    /// The object of the index.
+    pub object: Row<Object>,
+    /// The ranges of it that are read first, ascending and apart; none if all of it is.
+    pub ranges: Vec<Range<u64>>,
+}
+
+const TITLE: &str = "sealift hot set 1";
+
+impl KeptOrder {
+    /// The name of the file in an install record.
+    pub(crate) const FILE: &'static str = "order";
+    /// The maximum length of the file: a million files.
+    pub(crate) const LEN_MAX: u64 = 16 << 20;
+
+    /// Returns the order by which a bundle is laid out, as far as it brings content; `None` if it has no hot set.
+    #[must_use]
+    pub fn of_bundle(bundle: &Bundle) -> Option<Self> {
+        let hot = bundle.layout.landmark.clone()?;
+        let pieces = Pieces::of(bundle, &hot);
+        let mut parts = Parts::default();
+        for number in hot {
+            let row = Row::new(number)?;
+            match &bundle.layout.chunks.get(row.at())?.holds {
+                Holds::Group(range) => bundle.layout.group(range).iter().for_each(|object| parts.add(*object, None)),
+                Holds::Piece => {
+                    pieces.of_chunk(row).iter().for_each(|(object, range)| parts.add(*object, range.clone()))
+                }
+            }
+        }
+        Some(parts.finish())
+    }
+
+    /// Returns the order of what a bundle installs: its own, or that of the bases of a delta with what this brings of it. Where the result of the
+    /// delta was there before, its order is the one that was `kept`.
+    pub(crate) fn of_installed(bundle: &Bundle, bases: &Bases, kept: Option<&Self>) -> Option<Self> {
+        if bundle.layout.carried.is_some() && bases.is_empty() {
+            return kept.cloned();
+        }
+        let own = Self::of_bundle(bundle);
+        match bases.order() {
+            Some((index, order)) => Some(order.carried_over(index, bundle, own.as_ref())),
+            None => own,
+        }
+    }
+
+    /// The contents, in order.
+    #[must_use]
+    pub fn parts(&self) -> &[KeptPart] {
+        &self.parts
+    }
+
+    /// Returns the order of a delta's result. A file has the place of the one at its path in the base. What the delta brings first without such
+    /// a place follows what it brings before that, and what it does not bring first has lost its place.
+    fn carried_over(&self, base: &Index, bundle: &Bundle, own: Option<&Self>) -> Self {
+        let is_first: Option<HashSet<_>> = own.map(|own| own.parts.iter().map(|part| part.object).collect());
+        let has_lost = |object: Row<Object>| {
+            bundle.layout.is_carried(object) && is_first.as_ref().is_some_and(|first| !first.contains(&object))
+        };
+        let successors = successors(self, base, &bundle.index);
+        let mut order: Vec<KeptPart> = Vec::new();
+        let mut known = HashSet::new();
+        for part in &self.parts {
+            for &object in successors.get(&part.object).into_iter().flatten() {
+                if !has_lost(object) && known.insert(object) {
+                    let size = bundle.index.object(object).size;
+                    let ranges = part.ranges.iter().map(|range| range.start..range.end.min(size));
+                    let ranges = ranges.filter(|range| !range.is_empty()).collect();
+                    order.push(KeptPart { object, ranges });
+                }
+            }
+        }
+        let Some(own) = own else { return Self { parts: order } };
+        let mut behind: HashMap<Option<Row<Object>>, Vec<KeptPart>> = HashMap::new();
+        let (mut before, mut ranges) = (None, HashMap::new());
+        for part in &own.parts {
+            if known.contains(&part.object) {
+                before = Some(part.object);
+                ranges.insert(part.object, &part.ranges);
+            } else {
+                behind.entry(before).or_default().push(part.clone());
+            }
+        }
+        let mut parts = behind.remove(&None).unwrap_or_default();
+        for part in order {
+            let object = part.object;
+            let brought = ranges.get(&object).map(|ranges| KeptPart { object, ranges: (*ranges).clone() });
+            parts.push(brought.unwrap_or(part));
+            parts.extend(behind.remove(&Some(object)).into_iter().flatten());
+        }
+        Self { parts }
+    }
+
+    /// Returns the file's bytes, for a record of the index of this digest; `None` if they would be too many.
+    pub(crate) fn encode(&self, of: &[u8; 32]) -> Option<Vec<u8>> {
+        let mut text = format!("{TITLE}\nindex {}\n", blake3::Hash::from_bytes(*of).to_hex());
+        for KeptPart { object, ranges } in &self.parts {
+            // Writing to a string does not fail.
+            let _ = write!(text, "{object}");
+            for range in ranges {
+                let _ = write!(text, " {}-{}", range.start, range.end);
+            }
+            text.push('\n');
+        }
+        let check = blake3::hash(text.as_bytes()).to_hex();
+        let bytes = format!("{text}check {check}\n").into_bytes();
+        (sealift_format::num::wide(bytes.len()) <= Self::LEN_MAX).then_some(bytes)
+    }
+
+    /// Parses what [`KeptOrder::encode`] wrote of this index, which has this digest; `None` for anything else.
+    pub(crate) fn parse(bytes: &[u8], of: &[u8; 32], index: &Index) -> Option<Self> {
+        let text = str::from_utf8(bytes).ok()?;
+        let mut lines = text.lines();
+        lines.next().filter(|title| *title == TITLE)?;
+        lines.next()?;
+        let mut parts = Vec::new();
+        for line in lines.take_while(|line| !line.starts_with("check ")) {
+            let mut fields = line.split(' ');
+            let object = Row::new(fields.next()?.parse().ok()?)?;
+            let size = index.objects().get(object.at())?.size;
+            let range = |field: &str| {
+                let (start, end) = field.split_once('-')?;
+                Some(start.parse().ok()?..end.parse().ok()?).filter(|range: &Range<u64>| range.end <= size)
+            };
+            parts.push(KeptPart { object, ranges: fields.map(range).collect::<Option<_>>()? });
+        }
+        // There is one spelling, covered by the check: a flipped bit does not make another order.
+        Some(Self { parts }).filter(|order| order.encode(of).is_some_and(|encoded| encoded == bytes))
+    }
+}
+
+/// Returns, for each content of an order, the objects of `wanted` at the paths that have it in `base`.
+fn successors(order: &KeptOrder, base: &Index, wanted: &Index) -> HashMap<Row<Object>, Vec<Row<Object>>> {
+    let mut found: HashMap<Row<Object>, Vec<Row<Object>>> =
+        order.parts.iter().map(|part| (part.object, Vec::new())).collect();
+    for tree in base.refs() {
+        let Some(same) = wanted.find_ref(&tree.name) else { continue };
+        for directory in tree.directories() {
+            for entry in base.directory(directory).entries() {
+                let entry = base.entry(entry);
+                let InodeKind::Regular(object) = base.inode(entry.inode).kind else { continue };
+                if let Some(objects) = found.get_mut(&object) {
+                    objects.extend(object_at(wanted, same, &base.path(directory, entry)));
+                }
+            }
+        }
+    }
+    found
+}
+
+/// Returns the content of the file at a path.
+fn object_at(index: &Index, tree: &Ref, path: &[u8]) -> Option<Row<Object>> {
+    let mut kind = InodeKind::Directory(tree.directory);
+    for name in path.split(|byte| *byte == b'/') {
+        let InodeKind::Directory(directory) = kind else { return None };
+        let (_, entry) = index.find_entry(index.directory(directory), name)?;
+        kind = index.inode(entry.inode).kind;
+    }
+    match kind {
+        InodeKind::Regular(object) => Some(object),
+        _ => None,
+    }
+}
+
+/// Parts as chunks bring them, one for each object.
+#[derive(Default)]
+struct Parts {
+    parts: Vec<KeptPart>,
+    place_of: HashMap<Row<Object>, usize>,
+}
+
+impl Parts {
+    /// Adds all of an object, or a range that is behind those before it or touches them.
+    fn add(&mut self, object: Row<Object>, range: Option<Range<u64>>) {
+        let next = self.parts.len();
+        let place = *self.place_of.entry(object).or_insert(next);
+        if place == next {
+            self.parts.push(KeptPart { object, ranges: range.into_iter().collect() });
+        } else if let (Some(range), Some(part)) = (range, self.parts.get_mut(place)) {
+            part.ranges.push(range);
+        }
+    }
+
+    fn finish(mut self) -> KeptOrder {
+        for part in &mut self.parts {
+            part.ranges.sort_by_key(|range| range.start);
+            part.ranges.dedup_by(|next, last| {
+                let touches = next.start <= last.end;
+                if touches {
+                    last.end = last.end.max(next.end);
+                }
+                touches
+            });
+        }
+        KeptOrder { parts: self.parts }
+    }
+}
+
+/// An object, and the range that a piece of it has, unless all of it is in the hot set.
+type Part = (Row<Object>, Option<Range<u64>>);
+
+/// The pieces in the hot set, by their chunks.
+struct Pieces(HashMap<Row<Chunk>, Vec<Part>>);
+
+impl Pieces {
+    fn of(bundle: &Bundle, hot: &Range<u32>) -> Self {
+        let piece_len = bundle.head.root().maxima.piece_len();
+        let mut by_chunk: HashMap<_, Vec<Part>> = HashMap::new();
+        for large in &bundle.layout.large {
+            let pieces = bundle.layout.pieces_of(large.object);
+            let size = bundle.index.object(large.object).size;
+            let is_whole = pieces.iter().filter_map(|piece| piece.chunk).all(|chunk| hot.contains(&chunk.number()));
+            for (number, piece) in (0u64..).zip(pieces) {
+                let Some(chunk) = piece.chunk.filter(|chunk| hot.contains(&chunk.number())) else { continue };
+                let start = number * piece_len;
+                let range = (!is_whole).then(|| start..size.min(start + piece_len));
+                by_chunk.entry(chunk).or_default().push((large.object, range));
+            }
+        }
+        Self(by_chunk)
+    }
+
+    fn of_chunk(&self, chunk: Row<Chunk>) -> &[Part] {
+        self.0.get(&chunk).map_or(&[], |parts| parts)
+    }
+}
