@@ -16,8 +16,6 @@ use std::ops::Range;
 
 use sealift_format::{Bundle, Chunk, Holds, Index, InodeKind, Object, Ref, Row};
 
-use crate::base::Bases;
-
 /// The contents that are read first, in order.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct KeptOrder {
@@ -60,19 +58,6 @@ impl KeptOrder {
         Some(parts.finish())
     }
 
-    /// Returns the order of what a bundle installs: its own, or that of the bases of a delta with what this brings of it. Where the result of the
-    /// delta was there before, its order is the one that was `kept`.
-    pub(crate) fn of_installed(bundle: &Bundle, bases: &Bases, kept: Option<&Self>) -> Option<Self> {
-        if bundle.layout.carried.is_some() && bases.is_empty() {
-            return kept.cloned();
-        }
-        let own = Self::of_bundle(bundle);
-        match bases.order() {
-            Some((index, order)) => Some(order.carried_over(index, bundle, own.as_ref())),
-            None => own,
-        }
-    }
-
     /// The contents, in order.
     #[must_use]
     pub fn parts(&self) -> &[KeptPart] {
@@ -81,7 +66,7 @@ impl KeptOrder {
 
     /// Returns the order of a delta's result. A file has the place of the one at its path in the base. What the delta brings first without such
     /// a place follows what it brings before that, and what it does not bring first has lost its place.
-    fn carried_over(&self, base: &Index, bundle: &Bundle, own: Option<&Self>) -> Self {
+    pub(crate) fn carried_over(&self, base: &Index, bundle: &Bundle, own: Option<&Self>) -> Self {
         let is_first: Option<HashSet<_>> = own.map(|own| own.parts.iter().map(|part| part.object).collect());
         let has_lost = |object: Row<Object>| {
             bundle.layout.is_carried(object) && is_first.as_ref().is_some_and(|first| !first.contains(&object))

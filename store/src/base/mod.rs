@@ -19,7 +19,7 @@ use std::io::{self, Cursor, Read};
 use std::ops::Range;
 
 use sealift_format::num;
-use sealift_format::{BaseObject, BaseRange, Index, InodeKind, Object, RootBase, Row, verity};
+use sealift_format::{BaseObject, BaseRange, Bundle, Index, InodeKind, Object, RootBase, Row, verity};
 
 use crate::Error;
 use crate::kept_order::KeptOrder;
@@ -177,9 +177,17 @@ impl Bases {
         self.list.iter().map(|base| &base.index).collect()
     }
 
-    /// Returns the order of the first base that has one, with its index.
-    pub(crate) fn order(&self) -> Option<(&Index, &KeptOrder)> {
-        self.list.iter().find_map(|base| Some((&base.index, base.order()?)))
+    /// Returns the order of what a bundle installs: its own, or that of the first base that has one with what this delta brings of it. Where the
+    /// result of the delta was there before, its order is the one that was `kept`.
+    pub(crate) fn order_of(&self, bundle: &Bundle, kept: Option<&KeptOrder>) -> Option<KeptOrder> {
+        if bundle.layout.carried.is_some() && self.is_empty() {
+            return kept.cloned();
+        }
+        let own = KeptOrder::of_bundle(bundle);
+        match self.list.iter().find_map(|base| Some((&base.index, base.order()?))) {
+            Some((index, order)) => Some(order.carried_over(index, bundle, own.as_ref())),
+            None => own,
+        }
     }
 
     /// Returns the bases as a delta bundle names them.

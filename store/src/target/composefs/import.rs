@@ -119,7 +119,7 @@ pub fn import(
     };
     let jobs = options.jobs.max(1);
     let same = kept.as_ref().filter(|kept| kept.digest() == bundle.head.root().contents.index_digest);
-    let order = KeptOrder::of_installed(&bundle, &bases, same.and_then(|kept| kept.order.as_ref()));
+    let order = bases.order_of(&bundle, same.and_then(|kept| kept.order.as_ref()));
     let order = order.as_ref();
     let job =
         Job { repo: &repo, bundle: &bundle, order, chosen: &chosen, admission: &admission, seals, progress, jobs };

@@ -37,7 +37,6 @@ use crate::address::{choose_ref, has_path, reading};
 use crate::base::GivenBases;
 use crate::directory::stage::StageKind;
 use crate::directory::{TreeStage, stage};
-use crate::kept_order::KeptOrder;
 use crate::target::options::{Durability, InstallOptions};
 use crate::trust::Trusted;
 use crate::{Error, Progress, Site};
@@ -123,7 +122,7 @@ fn unpack_with(
         (Opened::Delta(delta), _) => delta::complete(delta, site, options, progress)?,
     };
     let same = kept.as_ref().filter(|kept| kept.digest() == wanted);
-    let order = KeptOrder::of_installed(&bundle, &bases, same.and_then(Installed::order));
+    let order = bases.order_of(&bundle, same.and_then(Installed::order));
     let mut options = options.clone();
     options.tree.update |= is_delta && options.bases.places.is_empty();
     check_options(&options)?;

@@ -18,7 +18,6 @@ use super::summary::{Renewed, mirror_summary, renew_summary};
 use crate::base::Bases;
 use crate::fs::writeback::with_writeback;
 use crate::input::Input;
-use crate::kept_order::KeptOrder;
 use crate::ostree::object::{ObjectType, hex};
 use crate::ostree::records::{self, records};
 use crate::ostree::repo::Repo;
@@ -79,7 +78,7 @@ pub fn import(
             (is_updated, has_lost_signature, was_flatpak);
     }
     let kept = records::order_of(&repo, &bundle.index);
-    let order = KeptOrder::of_installed(&bundle, &bases, kept.as_ref());
+    let order = bases.order_of(&bundle, kept.as_ref());
     stats.import.install.kernel_signature = records::write(&repo, &bundle, order.as_ref(), is_sealed, signature)?;
     if stats.import.hashed_objects > 0 && stats.import.repaired_objects == 0 {
         records(&repo).touch(&bundle.head.root().identity.name, started)?;
