@@ -51,7 +51,7 @@ impl KeptOrder {
             match &bundle.layout.chunks.get(row.at())?.holds {
                 Holds::Group(range) => bundle.layout.group(range).iter().for_each(|object| parts.add(*object, None)),
                 Holds::Piece => {
-                    pieces.of_chunk(row).iter().for_each(|(object, range)| parts.add(*object, range.clone()))
+                    pieces.of_chunk(row).iter().for_each(|(object, range)| parts.add(*object, range.clone()));
                 }
             }
         }
