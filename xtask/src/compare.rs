@@ -8,9 +8,11 @@ mod delta;
 mod desktop;
 mod ebuilds;
 mod floor;
+mod in_place;
 mod job;
 mod machine;
 mod measures;
+mod mounted;
 mod order;
 mod ostree;
 mod ostree_change;
@@ -46,7 +48,7 @@ type Add = fn(&mut Report, &Options, &Places) -> Result<()>;
 
 /// Measures other than races.
 #[rustfmt::skip] // a table
-const OTHERS: [(&str, Add); 16] = [
+const OTHERS: [(&str, Add); 17] = [
     ("update",        |report, options, places| update::add(report, options.runs, places)),
     ("change",        |report, options, places| change::add(report, options.runs, places)),
     ("delta-linux",   |report, _, places| delta::add(report, &delta::LINUX, places)),
@@ -57,6 +59,7 @@ const OTHERS: [(&str, Add); 16] = [
     ("ostree-change", |report, options, places| ostree_change::add(report, options.runs, places)),
     ("static-delta",  |report, _, places| static_delta::add(report, places)),
     ("composefs",     |report, options, places| composefs::add(report, options.runs, places)),
+    ("in-place",      |report, options, places| in_place::add(report, options.runs, places)),
     ("order",         |report, _, places| order::add(report, places)),
     ("boot",          |report, _, places| boot::add(report, places)),
     ("page",          |report, options, places| page::add(report, options.runs, places)),

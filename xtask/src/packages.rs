@@ -96,6 +96,7 @@ const PACKAGES: &[Package] = &[
     package("xdelta3",        Program("xdelta3"),       &[Compare]),
     package("bsdiff",         Program("bsdiff"),        &[Compare]),
     package("squashfs-tools", Program("mksquashfs"),    &[Ci, Compare]),
+    package("squashfuse",     Program("squashfuse_ll"), &[Compare]),
     package("erofs-utils",    Program("mkfs.erofs"),    &[Ci, Compare]),
     // nbdkit loads our plugin, and serves disks that log what is read, or take their time; libnbd's programs read them.
     package("nbdkit",         Program("nbdkit"),        &[Ci, Compare]),

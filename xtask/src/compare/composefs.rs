@@ -127,7 +127,7 @@ fn job(line: &str, tree: &Path, places: &Places) -> Job {
 }
 
 /// Mount points, unmounted on drop.
-struct Mounts(Vec<PathBuf>);
+pub(super) struct Mounts(pub(super) Vec<PathBuf>);
 
 impl Drop for Mounts {
     fn drop(&mut self) {

@@ -2,16 +2,15 @@
 //! by a recorded profile, by path, and by the hashes of the contents, as a store of objects has them. And what recording costs.
 
 use std::fs;
-use std::io::{BufRead as _, BufReader};
 use std::path::{Path, PathBuf};
-use std::process::{Child, ChildStdout, Command, Stdio};
+use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, ensure};
-use rustix::process::{Pid, Signal, kill_process};
 use serde::Deserialize;
 
 use super::job::{Job, Usage, median};
+use super::mounted::Mounted;
 use super::places::{Places, remove};
 use super::report::{Report, grouped, seconds};
 use crate::debian::{apt, bootstrap};
@@ -170,15 +169,8 @@ fn read(bundle: &str, simulated: &Simulated, files: &[&str], places: &Places) ->
         ensure!(since.elapsed() < PATIENCE, "nbdfuse shows no disc");
         std::thread::sleep(Duration::from_millis(20));
     }
-    let words: Vec<String> = MOUNT.split_whitespace().map(|word| places.resolve(word)).collect();
-    let mut mount = Command::new(&words[0]);
-    mount.args(&words[1..]).stdin(Stdio::null()).stdout(Stdio::piped());
     let start = Instant::now();
-    let mut mounted = Mounted::start(&mut mount, places.path("SCRATCH/mounted"))?;
-    let said = mounted.said.take().context("it was piped")?;
-    let mut line = String::new();
-    BufReader::new(said).read_line(&mut line)?;
-    ensure!(line.starts_with('{'), "sealift mount did not say that it is mounted");
+    let mounted = Mounted::of_bundle(MOUNT, places.path("SCRATCH/mounted"), places)?;
     for file in files {
         fs::read(places.path("SCRATCH/mounted").join(file)).with_context(|| format!("cannot read {file}"))?;
     }
@@ -201,45 +193,6 @@ pub(super) fn time_of_disc(log: &Path) -> Result<(f64, usize, usize)> {
         seeks += usize::from(moved == "1");
     }
     Ok((busy, requests, seeks))
-}
-
-/// A program that serves a mount. It ends with it.
-struct Mounted {
-    child: Child,
-    said: Option<ChildStdout>,
-    mountpoint: PathBuf,
-}
-
-impl Mounted {
-    fn start(command: &mut Command, mountpoint: PathBuf) -> Result<Self> {
-        let mut child = command.spawn().with_context(|| format!("cannot start {:?}", command.get_program()))?;
-        Ok(Self { said: child.stdout.take(), child, mountpoint })
-    }
-
-    fn end(mut self) -> Result<()> {
-        self.unmount();
-        self.child.wait()?;
-        Ok(())
-    }
-
-    /// Both of these programs end when they are unmounted.
-    fn unmount(&self) {
-        let unmounted = Command::new("fusermount3").args(["-u", "-q"]).arg(&self.mountpoint).status();
-        if !unmounted.is_ok_and(|status| status.success())
-            && let Some(pid) = i32::try_from(self.child.id()).ok().and_then(Pid::from_raw)
-        {
-            let _ = kill_process(pid, Signal::TERM);
-        }
-    }
-}
-
-impl Drop for Mounted {
-    fn drop(&mut self) {
-        if matches!(self.child.try_wait(), Ok(None)) {
-            self.unmount();
-            let _ = self.child.wait();
-        }
-    }
 }
 
 fn judge(report: &mut Report, found: &[(&Layout, Simulated, Read)], files: usize) -> Result<()> {

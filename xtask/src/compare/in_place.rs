@@ -1,0 +1,83 @@
+//! Reading a bundle in place, through `sealift mount`, beside the kernel's squashfs and squashfuse_ll: archiving the whole tree, and listing it.
+
+use std::fs;
+use std::path::PathBuf;
+
+use anyhow::{Context, Result};
+
+use super::composefs::Mounts;
+use super::job::{Job, Usage, median};
+use super::mounted::Mounted;
+use super::places::{Places, remove};
+use super::report::{Report, seconds};
+
+const PACK: &str = "sealift pack --force TREE -o DISK/in-place.sealift --level 3 --name tree --bundle-version 1 --key SCRATCH/key --progress none";
+const IMAGE: &str =
+    "mksquashfs TREE DISK/in-place.squashfs -comp zstd -Xcompression-level 3 -b 1M -noappend -no-progress -quiet";
+const MOUNT: &str = "sealift mount DISK/in-place.sealift DISK/by-sealift --trust SCRATCH/allowed_signers --state SCRATCH/in-place-state --json";
+const KERNEL: &str = "mount -t squashfs -o ro,loop DISK/in-place.squashfs DISK/by-kernel";
+const FUSE: &str = "squashfuse_ll DISK/in-place.squashfs DISK/by-squashfuse";
+const ARCHIVE: &str = "tar -cf - -C FOLDER . | cat";
+const LIST: &str = "ls -lR FOLDER";
+
+/// The folders of the ways, ours first.
+const FOLDERS: [&str; 3] = ["DISK/by-sealift", "DISK/by-kernel", "DISK/by-squashfuse"];
+/// What is done, in this order after caches were dropped.
+const STEPS: [(&str, &str); 4] =
+    [("tar c, cold", ARCHIVE), ("tar c, warm", ARCHIVE), ("ls -lR, cold", LIST), ("ls -lR, warm", LIST)];
+
+pub(crate) fn add(report: &mut Report, runs: usize, places: &Places) -> Result<()> {
+    if !rustix::process::geteuid().is_root() {
+        println!("   skipped, since only root mounts");
+        return Ok(());
+    }
+    [PACK, IMAGE].iter().try_for_each(|line| Job::new(line, places).run().map(drop))?;
+    let folders: Vec<PathBuf> = FOLDERS.iter().map(|folder| places.path(folder)).collect();
+    folders.iter().try_for_each(fs::create_dir_all)?;
+    let mut usages = [const { [const { Vec::new() }; FOLDERS.len()] }; STEPS.len()];
+    for run in 1..=runs {
+        let mut mounted = None;
+        let mut mounts = Mounts(Vec::new());
+        for (step, (what, line)) in STEPS.iter().enumerate() {
+            if what.ends_with("cold") {
+                // Mounted anew: what a file system keeps by itself is no page cache.
+                drop((mounted.take(), std::mem::replace(&mut mounts, Mounts(Vec::new()))));
+                rustix::fs::sync();
+                fs::write("/proc/sys/vm/drop_caches", "3").context("cannot drop caches")?;
+                mounted = Some(Mounted::of_bundle(MOUNT, folders[0].clone(), places)?);
+                [KERNEL, FUSE].iter().try_for_each(|line| Job::new(line, places).run().map(drop))?;
+                mounts.0.extend(folders[1..].iter().cloned());
+            }
+            for turn in 0..FOLDERS.len() {
+                let way = (run + turn) % FOLDERS.len();
+                let usage = Job::new(&line.replace("FOLDER", FOLDERS[way]), places).run()?;
+                println!("   {run}/{runs} {what}, {}: {} s", FOLDERS[way], seconds(usage.wall));
+                usages[step][way].push(usage);
+            }
+        }
+    }
+    judge(report, &usages);
+    folders.iter().try_for_each(|folder| remove(folder))?;
+    ["DISK/in-place.sealift", "DISK/in-place.squashfs"].iter().try_for_each(|file| remove(&places.path(file)))
+}
+
+fn judge(report: &mut Report, usages: &[[Vec<Usage>; FOLDERS.len()]; STEPS.len()]) {
+    let mut text =
+        "| | `sealift mount`, s | squashfs of the kernel | squashfuse_ll |\n| --- | --: | --: | --: |\n".to_owned();
+    for ((what, _), [ours, kernel, fuse]) in STEPS.iter().zip(usages) {
+        let [ours, kernel, fuse] = [ours, kernel, fuse].map(|all| median(all).wall);
+        text.push_str(&format!("| {what} | {} | {} | {} |\n", seconds(ours), seconds(kernel), seconds(fuse)));
+        let [to_kernel, to_fuse] = [kernel, fuse].map(|peer| peer.as_secs_f64() / ours.as_secs_f64());
+        let what = format!("mounted linux-source, {what}: speed");
+        if what.contains("tar") {
+            report.at_least(format!("{what}, to the kernel's squashfs"), to_kernel, 0.7, 2, "");
+            report.at_least(format!("{what}, to squashfuse_ll"), to_fuse, 1.0, 2, "");
+        } else {
+            report.at_least(format!("{what}, to the kernel's squashfs"), to_kernel, 1.0 / 3.0, 2, "");
+        }
+    }
+    text.push_str(&format!(
+        "\nOn the disk, the squashfs by zstd 3 with blocks of 1 MiB; each mounted anew and with cold caches before the first of each pair.\n\n- `{MOUNT}`\n- `{IMAGE}`\n- `{KERNEL}`\n- `{FUSE}`\n- `{ARCHIVE}`\n- `{LIST}`\n"
+    ));
+    report.section("A tree read in place", &text);
+}
