@@ -1,6 +1,7 @@
 //! The order of access: what an order profile names comes first.
 
 use sealift_format::num;
+use std::cmp::Reverse;
 use std::collections::HashMap;
 use std::ops::Range;
 
@@ -131,25 +132,52 @@ fn find<'a>(sources: &[&Source], profile: &'a OrderProfile) -> Found<'a> {
 /// The files of a profile that are gone: a new one whose path differs from such a path in what looks like a version has its place.
 struct Successors<'a> {
     profile: &'a OrderProfile,
-    gone: HashMap<Vec<u8>, Vec<usize>>,
+    gone: HashMap<Vec<u8>, Gone>,
 }
+
+/// The ranks of files whose paths differ in what looks like a version.
+#[derive(Default)]
+struct Gone {
+    /// By their paths.
+    by_start: Vec<usize>,
+    /// By their paths, read from the end.
+    by_end: Vec<usize>,
+}
+
+/// Files compared on either side, in each of the two orders.
+const NEAR: usize = 8;
 
 impl<'a> Successors<'a> {
     fn new(profile: &'a OrderProfile, matched: &[bool]) -> Self {
-        let mut gone: HashMap<_, Vec<usize>> = HashMap::new();
+        let mut gone: HashMap<_, Gone> = HashMap::new();
         for (rank, entry) in profile.entries().iter().enumerate().filter(|(rank, _)| !matched[*rank]) {
-            gone.entry(skeleton(&entry.path)).or_default().push(rank);
+            gone.entry(skeleton(&entry.path)).or_default().by_start.push(rank);
+        }
+        let path = |rank: &usize| &profile.entries()[*rank].path;
+        for Gone { by_start, by_end } in gone.values_mut() {
+            by_end.clone_from(by_start);
+            by_start.sort_unstable_by(|a, b| path(a).cmp(path(b)));
+            by_end.sort_unstable_by(|a, b| path(a).iter().rev().cmp(path(b).iter().rev()));
         }
         Self { profile, gone }
     }
 
-    /// Returns the rank of the file that this one has the place of: the most alike.
+    /// Returns the rank of the file that this one has the place of: the most alike of those near it.
     fn rank_of(&self, path: &[u8]) -> Option<usize> {
-        let ranks = self.gone.get(&skeleton(path))?;
-        let alike = |rank: &usize| likeness(&self.profile.entries()[*rank].path, path);
+        let Gone { by_start, by_end } = self.gone.get(&skeleton(path))?;
+        let known = |rank: &usize| &self.profile.entries()[*rank].path[..];
+        // Numbered files may be many: only those that begin or end most like this one are compared.
+        let start = by_start.partition_point(|rank| known(rank) < path);
+        let end = by_end.partition_point(|rank| known(rank).iter().rev().lt(path.iter().rev()));
+        let near = near(by_start, start).iter().chain(near(by_end, end)).copied();
         // The first of equals.
-        ranks.iter().rev().copied().max_by_key(alike)
+        near.max_by_key(|rank| (likeness(known(rank), path), Reverse(*rank)))
     }
+}
+
+/// Returns those next to a place.
+fn near(ranks: &[usize], place: usize) -> &[usize] {
+    &ranks[place.saturating_sub(NEAR)..ranks.len().min(place + NEAR)]
 }
 
 pub(super) fn for_each_path(source: &Source, mut visit: impl FnMut(&[u8], u32)) {
@@ -174,11 +202,47 @@ pub(super) fn for_each_path(source: &Source, mut visit: impl FnMut(&[u8], u32)) 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::order::OrderEntry;
 
     type Pairs<'a> = &'a [(u64, u64)];
 
     fn ranges(pairs: Pairs<'_>) -> Vec<Range<u64>> {
         pairs.iter().map(|(start, end)| *start..*end).collect()
+    }
+
+    fn profile(paths: impl Iterator<Item = String>) -> OrderProfile {
+        OrderProfile::new(paths.map(|path| OrderEntry { path: path.into_bytes(), ranges: Vec::new() }).collect())
+    }
+
+    #[test]
+    fn a_new_file_has_the_place_of_the_most_alike() {
+        let paths = ["a-1.0/x-7", "a-2.0/x-1", "a-2.3/x-9", "a-2.4/x-7", "b-1", "b-2", "c-3"];
+        let profile = profile(paths.into_iter().map(str::to_owned));
+        let mut matched = vec![false; paths.len()];
+        matched[6] = true;
+        let successors = Successors::new(&profile, &matched);
+        let rank_of = |path: &str| successors.rank_of(path.as_bytes());
+        assert_eq!(rank_of("a-2.5/x-7"), Some(3));
+        assert_eq!(rank_of("a-9.0/x-1"), Some(1));
+        assert_eq!(rank_of("a-2.3/x-8"), Some(2));
+        assert_eq!(rank_of("b-3"), Some(4), "the first of equals");
+        assert_eq!(rank_of("c-4"), None, "it is not gone");
+        assert_eq!(rank_of("d-1"), None);
+    }
+
+    /// To compare each with all would take an hour.
+    #[test]
+    fn many_numbered_files_have_their_places() {
+        let count = 200_000;
+        for path in
+            [|number, version| format!("{number:06}/v{version}"), |number, version| format!("v{version}/{number:06}")]
+        {
+            let profile = profile((0..count).map(|number| path(number, 1)));
+            let successors = Successors::new(&profile, &vec![false; count]);
+            for number in (0..count).step_by(10) {
+                assert_eq!(successors.rank_of(path(number, 2).as_bytes()), Some(number));
+            }
+        }
     }
 
     #[test]
