@@ -21,6 +21,7 @@ pub mod fs;
 mod input;
 pub mod install_record;
 pub mod kept_order;
+mod medium;
 pub mod ostree;
 mod progress;
 pub mod seal;
@@ -37,6 +38,7 @@ pub use fs::{
     check_owner, inode_id,
 };
 pub use input::{Input, Unopened};
+pub use medium::Medium;
 pub use ostree::CommitSpec;
 pub use progress::{Phase, Progress, Snapshot};
 pub use sealift_format::{Bundle, Head, Kind, Limits, Request};

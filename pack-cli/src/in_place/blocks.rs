@@ -11,9 +11,9 @@ use sealift_format::num::{self, at, size};
 use sealift_format::{BaseObject, Bundle, Chunk, Holds, Object, Row};
 use sealift_verify::content::{ChunkDecoder, Content, ContentError, ObjectRows, Portion, fill_holes, range_of};
 
-use super::medium::Medium;
 use super::pages::{FreePages, Pages};
 use crate::Error;
+use sealift_store::Medium;
 use sealift_store::base::{BaseReader, Bases, number_of};
 
 /// Bytes of a base object in one block.
@@ -55,6 +55,8 @@ pub(super) struct Span {
 #[derive(Debug)]
 pub(super) struct Blocks {
     pub(super) medium: Medium,
+    /// Whoever reads it. A disk has one head: two chunks that are read at once take it a seek for each part of them.
+    turn: Mutex<()>,
     pub(super) bundle: Bundle,
     bases: Bases,
     /// For each object, the chunk of its group.
@@ -118,7 +120,7 @@ impl Blocks {
                 }
             }
         }
-        Ok(Self { medium, bundle, bases, chunk_of, of_base, free: Arc::default() })
+        Ok(Self { medium, turn: Mutex::default(), bundle, bases, chunk_of, of_base, free: Arc::default() })
     }
 
     /// Returns a chunk.
@@ -247,12 +249,14 @@ impl<'a> Maker<'a> {
     /// # Errors
     /// Returns an error if the bundle or the base cannot be read, or is damaged.
     pub(super) fn make(&mut self, key: Key) -> Result<Block, Error> {
-        let Blocks { medium, bundle, bases, free, .. } = self.blocks;
+        let Blocks { medium, turn, bundle, bases, free, .. } = self.blocks;
         let (decoded, places): (&[u8], _) = match key {
             Key::Hole(..) => (&[], Vec::new()),
             Key::Chunk(number) => {
                 let chunk = &bundle.layout.chunks[number.at()];
+                let turn = turn.lock();
                 medium.read_chunk(chunk, &mut self.stored)?;
+                drop(turn);
                 self.reader.prefix(bundle.layout.prefix_of(chunk), &mut self.prefix)?;
                 let decoded = self.decoder.decode(bundle, number, &self.stored, &self.prefix)?;
                 (decoded, self.blocks.places(chunk, decoded))

@@ -31,14 +31,15 @@
 mod blocks;
 mod cache;
 mod faults;
-mod medium;
 mod pages;
 mod reader;
 
 use std::io;
 use std::path::Path;
 
+use rustix::fs::Advice;
 use sealift_format::Bundle;
+use sealift_store::Medium;
 use sealift_store::base::GivenBases;
 
 use crate::trust::Trusted;
@@ -46,7 +47,6 @@ use crate::{Error, Progress};
 use blocks::Blocks;
 use faults::Faults;
 pub use faults::{Fault, Report};
-use medium::Medium;
 pub use reader::{Bytes, Reader};
 
 /// How to read a bundle in place.
@@ -81,7 +81,8 @@ impl InPlace {
     /// Returns an error if the bundle is damaged or comes through a pipe, or if the bases are not those of the delta.
     pub fn open(bundle: Trusted, bases: &GivenBases, progress: &Progress) -> Result<Self, Error> {
         let (input, bundle, bases) = bases.open(bundle.into_unopened(), progress)?;
-        let medium = Medium::new(&input, &bundle.head)?;
+        // What follows a chunk is asked for if it is needed.
+        let medium = Medium::new(&input, &bundle.head, Advice::Random)?;
         Blocks::new(medium, bundle, bases).map(Self)
     }
 

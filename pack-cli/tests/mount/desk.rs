@@ -98,7 +98,13 @@ impl Desk {
     /// Mounts at `mnt` what the arguments name.
     #[track_caller]
     pub(crate) fn mount(&self, arguments: &str) -> Mounted {
-        self.serve(self.command(&format!("mount {arguments} mnt --trust signers")))
+        self.mount_at("mnt", arguments)
+    }
+
+    /// Mounts at `point`, a directory that is there.
+    #[track_caller]
+    pub(crate) fn mount_at(&self, point: &str, arguments: &str) -> Mounted {
+        self.serve(self.command(&format!("mount {arguments} {point} --trust signers")), point)
     }
 
     /// Does the same as a user who is not root.
@@ -108,20 +114,20 @@ impl Desk {
         std::os::unix::fs::chown(self.path("mnt"), Some(NOBODY), Some(NOBODY)).unwrap();
         let mut command = self.command(&format!("mount {arguments} mnt --trust signers"));
         command.uid(NOBODY).gid(NOBODY);
-        self.serve(command)
+        self.serve(command, "mnt")
     }
 
     #[track_caller]
-    fn serve(&self, mut command: Command) -> Mounted {
+    fn serve(&self, mut command: Command, point: &str) -> Mounted {
         let mut child = command.spawn().unwrap();
         let (said, err) = (Arc::new(Mutex::new(String::new())), child.stderr.take().unwrap());
         let listener = std::thread::spawn({
             let said = Arc::clone(&said);
             move || BufReader::new(err).lines().for_each(|line| said.lock().push_str(&format!("{}\n", line.unwrap())))
         });
-        let mut mounted = Mounted { child, mountpoint: self.path("mnt"), said, listener: Some(listener) };
+        let mut mounted = Mounted { child, mountpoint: self.path(point), said, listener: Some(listener) };
         let start = Instant::now();
-        while !self.is_mounted() {
+        while !is_mounted(&mounted.mountpoint) {
             let is_running = mounted.child.try_wait().unwrap().is_none() && start.elapsed() < Duration::from_secs(60);
             assert!(is_running, "{command:?}: {}", mounted.said());
             std::thread::sleep(Duration::from_millis(5));

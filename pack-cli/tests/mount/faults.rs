@@ -76,6 +76,35 @@ fn a_medium_that_comes_back_is_read_again() {
     assert!(!faults.is_empty() && faults.iter().all(|fault| fault.contains("os.sealift: chunk ")), "{faults:?}");
 }
 
+/// The stick is a mount too: when it ends, what is open on it cannot be read any more.
+#[test]
+fn a_base_whose_medium_comes_back_is_read_again() {
+    if !can_mount() {
+        return;
+    }
+    let desk = several_chunks();
+    desk.write("tree/new", "new");
+    desk.pack("next.sealift", 8, "tree --base os.sealift --trust signers");
+    desk.write("files/os.sealift", desk.read("os.sealift").unwrap());
+    desk.pack("stick.sealift", 1, "files");
+    fs::create_dir(desk.path("stick")).unwrap();
+    let stick = desk.mount_at("stick", "stick.sealift");
+    let mounted = desk.mount("stick/os.sealift next.sealift");
+    stick.assert_no_faults();
+    let names: Vec<String> = (0..20).map(|number| number.to_string()).chain(["large".into()]).collect();
+    let failed = names.iter().filter(|name| is_io_error(&desk.read(&format!("mnt/{name}")))).count();
+    assert!(failed > 0);
+    assert_eq!(desk.read("mnt/new").unwrap(), b"new");
+    let stick = desk.mount_at("stick", "stick.sealift");
+    desk.assert_same("tree", "mnt");
+    for name in &names {
+        assert!(desk.read(&format!("mnt/{name}")).unwrap() == desk.read(&format!("tree/{name}")).unwrap(), "{name}");
+    }
+    let faults = mounted.faults();
+    assert!(!faults.is_empty() && faults.iter().all(|fault| fault.contains("stick/os.sealift")), "{faults:?}");
+    stick.assert_no_faults();
+}
+
 #[test]
 fn a_bundle_that_is_replaced_is_still_the_one_that_was_opened() {
     if !can_mount() {

@@ -1,24 +1,21 @@
 //! The base objects in a bundle.
 
-use std::fs::File;
 use std::ops::Range;
-use std::os::unix::fs::FileExt as _;
-use std::path::PathBuf;
 
-use sealift_format::num::{self, at, size};
-use sealift_format::{Bundle, Chunk, Error as FormatError, Holds, Index, Layout, Limits, Object, Row};
+use rustix::fs::Advice;
+use sealift_format::num::{self, size};
+use sealift_format::{Bundle, Chunk, Holds, Index, Layout, Limits, Object, Row};
 use sealift_verify::content::{ChunkDecoder, Content, ObjectRows, Portion, fill_holes, portions_of, range_of};
 
 use super::{Base, Holder, ObjectReader};
 use crate::kept_order::KeptOrder;
 use crate::trust::Guard;
-use crate::{Error, Input, Unopened};
+use crate::{Error, Input, Medium, Unopened};
 
 /// A bundle, and the locations of its objects.
 #[derive(Debug)]
 pub(super) struct BundleBase {
-    file: File,
-    path: PathBuf,
+    medium: Medium,
     bundle: Bundle,
     /// For each object, the chunk of its group.
     chunk_of: Vec<Option<Row<Chunk>>>,
@@ -72,11 +69,7 @@ impl Base {
 impl BundleBase {
     /// Wraps the bundle that was opened from `input`, which must be a file.
     fn new(input: &Input, bundle: Bundle) -> Result<Self, Error> {
-        let path = input.path().to_owned();
-        let Some(file) = input.file() else {
-            return Err(Error::Usage(format!("{}: it is read at many places, and this is a pipe", path.display())));
-        };
-        let file = file.try_clone().map_err(|error| Error::io("read", &path, error))?;
+        let medium = Medium::new(input, &bundle.head, Advice::Normal)?;
         let mut chunk_of = vec![None; bundle.index.objects().len()];
         for (number, chunk) in Row::all(&bundle.layout.chunks) {
             if let Holds::Group(range) = &chunk.holds {
@@ -85,20 +78,7 @@ impl BundleBase {
                 }
             }
         }
-        Ok(Self { file, path, bundle, chunk_of })
-    }
-
-    /// Reads a chunk's stored bytes without checking them.
-    fn read_stored(&self, number: Row<Chunk>, stored: &mut Vec<u8>) -> Result<(), Error> {
-        let chunk = &self.bundle.layout.chunks[number.at()];
-        stored.resize(at(chunk.stored_len), 0);
-        let start = self.bundle.head.chunks_at() + chunk.offset;
-        self.file.read_exact_at(stored, start).map_err(|error| match error.kind() {
-            std::io::ErrorKind::UnexpectedEof => {
-                FormatError::Truncated { len: start, expected: self.bundle.head.file_len() }.into()
-            }
-            _ => Error::io("read", &self.path, error),
-        })
+        Ok(Self { medium, bundle, chunk_of })
     }
 }
 
@@ -159,8 +139,9 @@ impl<'a> Reader<'a> {
         if let Some(known) = self.kept.iter().position(|(kept, _)| *kept == number) {
             self.kept[..=known].rotate_right(1);
         } else {
-            self.base.read_stored(number, &mut self.stored)?;
-            let decoded = self.decoder.decode(&self.base.bundle, number, &self.stored, &[])?;
+            let BundleBase { medium, bundle, .. } = self.base;
+            medium.read_chunk(&bundle.layout.chunks[number.at()], &mut self.stored)?;
+            let decoded = self.decoder.decode(bundle, number, &self.stored, &[])?;
             let mut buffer = Vec::new();
             let mut kept_len = self.kept.iter().map(|(_, kept)| kept.len()).sum::<usize>() + decoded.len();
             while self.kept.len() >= KEPT || (kept_len > KEPT_LEN && !self.kept.is_empty()) {
@@ -177,7 +158,7 @@ impl<'a> Reader<'a> {
 
 impl ObjectReader for Reader<'_> {
     fn read(&mut self, object: Row<Object>, range: Range<u64>, out: &mut Vec<u8>) -> Result<(), Error> {
-        self.read_checked(object, range, out).map_err(|error| error.of_bundle(&self.base.path))
+        self.read_checked(object, range, out).map_err(|error| error.of_bundle(self.base.medium.path()))
     }
 
     /// A bundle's content is verified when it is read.

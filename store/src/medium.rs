@@ -1,4 +1,4 @@
-//! The file of a bundle that is read in place.
+//! The file of a bundle that stays open and is read at many places.
 
 use std::fs::File;
 use std::io::{self, ErrorKind};
@@ -6,7 +6,7 @@ use std::os::unix::fs::FileExt as _;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use parking_lot::{Mutex, RwLock};
+use parking_lot::RwLock;
 use rustix::fs::{Advice, Mode, OFlags};
 use sealift_format::num;
 use sealift_format::{Chunk, Error as FormatError, Head};
@@ -14,13 +14,12 @@ use sealift_format::{Chunk, Error as FormatError, Head};
 use crate::{Error, Input};
 
 /// A bundle's file, which stays the one that was opened: what takes its name later is another. Only if the medium fails, as when it was pulled
-/// out, is the path opened again; the file there is taken if it begins with the same signed bytes.
+/// out, is the path opened again; the file there is taken if it begins with the same head.
 #[derive(Debug)]
-pub(super) struct Medium {
+pub struct Medium {
     path: PathBuf,
     file: RwLock<Arc<File>>,
-    /// Whoever reads. A disk has one head: two chunks that are read at once take it a seek for each part of them.
-    turn: Mutex<()>,
+    advice: Advice,
     /// The bytes of the head.
     head: Vec<u8>,
     chunks_at: u64,
@@ -28,20 +27,22 @@ pub(super) struct Medium {
 }
 
 impl Medium {
+    /// Keeps the file of a bundle open. `advice` says how it will be read.
+    ///
     /// # Errors
     /// Returns an error if the input is a pipe, or cannot be read.
-    pub(super) fn new(input: &Input, head: &Head) -> Result<Self, Error> {
+    pub fn new(input: &Input, head: &Head, advice: Advice) -> Result<Self, Error> {
         let path = input.path().to_owned();
         let Some(file) = input.file() else {
             return Err(Error::Usage(format!("{}: it is read at many places, and this is a pipe", path.display())));
         };
         let failed = |error| Error::io("read", &path, error);
         let file = file.try_clone().map_err(failed)?;
-        read_no_more(&file);
+        advise(&file, advice);
         let head_bytes = start_of(&file, num::size(head.head_len())).map_err(failed)?;
         Ok(Self {
             file: RwLock::new(Arc::new(file)),
-            turn: Mutex::default(),
+            advice,
             head: head_bytes,
             chunks_at: head.chunks_at(),
             len: head.file_len(),
@@ -49,12 +50,15 @@ impl Medium {
         })
     }
 
-    pub(super) fn path(&self) -> &Path {
+    /// Returns the path of the file.
+    #[must_use]
+    pub fn path(&self) -> &Path {
         &self.path
     }
 
     /// Returns the place of a chunk in the file.
-    pub(super) fn place(&self, chunk: &Chunk) -> u64 {
+    #[must_use]
+    pub fn place(&self, chunk: &Chunk) -> u64 {
         self.chunks_at + chunk.offset
     }
 
@@ -62,10 +66,9 @@ impl Medium {
     ///
     /// # Errors
     /// Returns an error if the medium fails or the file was cut.
-    pub(super) fn read_chunk(&self, chunk: &Chunk, stored: &mut Vec<u8>) -> Result<(), Error> {
+    pub fn read_chunk(&self, chunk: &Chunk, stored: &mut Vec<u8>) -> Result<(), Error> {
         stored.resize(num::at(chunk.stored_len), 0);
         let place = self.place(chunk);
-        let _turn = self.turn.lock();
         let file = Arc::clone(&self.file.read());
         let read = file.read_exact_at(stored, place);
         let read = match read {
@@ -87,17 +90,16 @@ impl Medium {
         let flags = OFlags::RDONLY | OFlags::CLOEXEC | OFlags::NONBLOCK;
         let file = File::from(rustix::fs::open(&self.path, flags, Mode::empty()).ok()?);
         let is_same = file.metadata().ok()?.is_file() && start_of(&file, self.head.len()).ok()? == self.head;
-        read_no_more(&file);
+        advise(&file, self.advice);
         let file = Arc::new(file);
         is_same.then(|| *self.file.write() = Arc::clone(&file))?;
         Some(file)
     }
 }
 
-/// Tells the kernel to read what it is asked for, and not on: what follows a chunk is asked for if it is needed.
-fn read_no_more(file: &File) {
-    // A file system without that reads on.
-    let _ = rustix::fs::fadvise(file, 0, None, Advice::Random);
+fn advise(file: &File, advice: Advice) {
+    // A file system without that reads as it always does.
+    let _ = rustix::fs::fadvise(file, 0, None, advice);
 }
 
 fn start_of(file: &File, len: usize) -> io::Result<Vec<u8>> {
@@ -116,7 +118,7 @@ mod tests {
     fn gone(path: &Path) -> Medium {
         let file = File::options().append(true).open(path).expect("it is there");
         let file = RwLock::new(Arc::new(file));
-        Medium { path: path.to_owned(), file, turn: Mutex::default(), head: b"head".to_vec(), chunks_at: 4, len: 8 }
+        Medium { path: path.to_owned(), file, advice: Advice::Random, head: b"head".to_vec(), chunks_at: 4, len: 8 }
     }
 
     #[test]
