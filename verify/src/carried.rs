@@ -34,7 +34,7 @@ impl CarriedChecker {
     /// Checks the stored bytes of chunk `number` and all that it holds. `prefix` are the bytes of its prefix.
     ///
     /// # Errors
-    /// Returns an error if the first of them that is not what it is to be.
+    /// Returns an error if one of them does not match.
     pub fn check(
         &mut self,
         delta: &Delta,
@@ -49,7 +49,7 @@ impl CarriedChecker {
     /// Checks what can be checked of chunk `number` without the base: all that it holds if it has no prefix, or else its digest and form (core 8).
     ///
     /// # Errors
-    /// Returns an error if the first of them that is not what it is to be.
+    /// Returns an error if one of them does not match.
     pub fn check_alone(&mut self, delta: &Delta, number: Row<Chunk>, stored: &[u8]) -> Result<(), ContentError> {
         match number.get(&delta.layout.chunks) {
             Some(chunk) if !chunk.prefix.is_empty() => {
@@ -63,7 +63,7 @@ impl CarriedChecker {
     /// Checks the next object or piece that no chunk brings. Returns how long it is, and nothing when there is none left.
     ///
     /// # Errors
-    /// Returns an error if it is not what it is to be.
+    /// Returns an error if it does not match.
     pub fn check_bare(&mut self, delta: &Delta) -> Result<Option<u64>, ContentError> {
         let Some(portion) = self.bare.pop() else { return Ok(None) };
         let content = Content::check(delta.into(), portion, &[])?;

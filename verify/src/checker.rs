@@ -51,7 +51,7 @@ impl ObjectChecker {
     /// prefix, which only a chunk of a delta bundle has.
     ///
     /// # Errors
-    /// Returns an error if the first of them that is not what it is to be.
+    /// Returns an error if one of them does not match.
     pub fn check(
         &mut self,
         bundle: &Bundle,
@@ -92,7 +92,7 @@ impl ObjectChecker {
     /// Checks an object or a piece that no chunk brings.
     ///
     /// # Errors
-    /// Returns an error if it is not what it is to be.
+    /// Returns an error if it does not match.
     pub fn check_bare(&self, bundle: &Bundle, portion: Portion) -> Result<Checked, ContentError> {
         Checked::new(bundle, &self.files, &Content::check(bundle.into(), portion, &[])?)
     }

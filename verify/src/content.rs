@@ -321,7 +321,7 @@ impl<'a> Content<'a> {
     /// The same where `take` may fail.
     ///
     /// # Errors
-    /// Returns an error if the first that `take` gives.
+    /// Returns the first error of `take`.
     pub fn try_for_each_part<E>(&self, mut take: impl FnMut(&[u8]) -> Result<(), E>) -> Result<(), E> {
         fill_holes(self.data, self.holes, self.range.clone(), &mut take)
     }
@@ -349,7 +349,7 @@ pub(crate) fn group_of_chunk(layout: &Layout, chunk: Row<Chunk>) -> &[Row<Object
 /// Gives the bytes of `within` of an object to `take`, in parts: `data`, with the holes put back as zeros.
 ///
 /// # Errors
-/// Returns an error if the first that `take` gives.
+/// Returns the first error of `take`.
 pub fn fill_holes<E>(
     mut data: &[u8],
     holes: &[Extent],

@@ -54,7 +54,7 @@ impl Checked {
     /// Returns what is noted of a content. The OSTree files of a small object are checked with it.
     ///
     /// # Errors
-    /// Returns an error if one of them is not what it is to be.
+    /// Returns an error if one of them does not match.
     pub fn new(bundle: &Bundle, files: &OsTreeFiles, content: &Content<'_>) -> Result<Self, ContentError> {
         let object = content.portion.object;
         let Some(piece) = content.portion.piece else {

@@ -139,7 +139,7 @@ impl LargeFiles {
     /// Compares the checksums, when all pieces were taken.
     ///
     /// # Errors
-    /// Returns an error if one of them is another.
+    /// Returns an error if a checksum differs.
     pub fn check(self, bundle: &Bundle) -> Result<(), ContentError> {
         self.hashers.into_iter().try_for_each(|(file, hasher)| compare(bundle, file, hasher))
     }

@@ -34,7 +34,7 @@ pub enum TrustFileError {
         /// What is wrong with it.
         problem: LineError,
     },
-    /// A line of the thresholds that is no text.
+    /// A line of the thresholds that is not text.
     #[error("line {line} of the thresholds: {problem}")]
     Thresholds {
         /// Counted from 1.

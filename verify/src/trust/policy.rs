@@ -50,12 +50,12 @@ impl Policy {
 
     /// Judges a bundle: `claims` are what its root states, `signed_bytes` its
     /// preamble and root, `signatures` the binary SSH signatures in their
-    /// envelopes, `unknown_envelopes` the kinds of those that nobody could read.
+    /// envelopes, `unknown_envelopes` the unknown kinds among the envelopes.
     ///
     /// # Errors
-    /// Returns an error if the first that holds of: a signature that is malformed or does not fit,
-    /// whatever others there are; too few trusted keys; no tag of this device;
-    /// past its expiry; a version below the floor.
+    /// Returns the first that applies: a signature is malformed or wrong, whatever
+    /// others there are; too few trusted keys; no tag of this device; past its
+    /// expiry; a version below the floor.
     pub fn judge(
         &self,
         claims: &Claims,

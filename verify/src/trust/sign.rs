@@ -141,7 +141,7 @@ impl SigningKey {
     /// bytes.
     ///
     /// # Errors
-    /// Returns an error if as [`SigningKey::to_openssh`], and for an empty passphrase.
+    /// As [`SigningKey::to_openssh`]; also if the passphrase is empty.
     pub fn to_openssh_encrypted(&self, passphrase: &[u8], salt: &[u8; 16]) -> Result<Zeroizing<String>, SignError> {
         if passphrase.is_empty() {
             return Err(SignError::EmptyPassphrase);

@@ -1,14 +1,14 @@
-//! What became so of a bundle since a device took it.
+//! What has changed since a bundle was installed.
 
 use core::fmt;
 
 use super::{KeyId, Standing, time::Utc};
 
-/// What became so since a device took a bundle. It is said, and is no difference of what was installed.
+/// What has changed since the bundle was installed; reported, but not counted as a difference.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Since {
-    /// The device took a newer version of this name.
+    /// The device installed a newer version of this name.
     Newer {
         /// The newest.
         version: u64,
@@ -27,7 +27,7 @@ pub enum Since {
     },
     /// More keys are needed now than have signed it.
     Threshold {
-        /// As many.
+        /// How many.
         needed: usize,
     },
     /// The device has other tags now.

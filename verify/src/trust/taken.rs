@@ -1,4 +1,4 @@
-//! What is asked of a bundle that was taken already, or whose content is a base: its signature, not its freshness.
+//! What is asked of a bundle that was installed already, or whose content is a base: its signature, not its freshness.
 
 use sealift_format::Head;
 
@@ -8,12 +8,12 @@ use super::{Claims, Error, Policy, SignatureState, Since, Standing, TrustedSigne
 use crate::kernel_signature;
 
 impl Policy {
-    /// Judges a bundle that this device took: whether it is one that it could have taken. A newer version, an expiry that passed, and keys
-    /// that ended, were revoked or were taken out of the allowed signers since are told as [`Verdict::since`]. Of keys that are not listed any
-    /// more, those count under which the device took bundles of this name.
+    /// Judges a bundle that this device installed: whether it is one that it could have installed. A newer version, an expiry that passed, and
+    /// keys that ended, were revoked or were taken out of the allowed signers since are told as [`Verdict::since`]. Of keys that are not listed
+    /// any more, those count under which the device installed bundles of this name.
     ///
     /// # Errors
-    /// Returns an error if a signature that is malformed or does not fit; or none is of such a key.
+    /// Returns an error if a signature is malformed or wrong, or if none is by a key that counts.
     pub fn judge_installed(&self, head: &Head) -> Result<Verdict, Error> {
         kernel_signature::of_head(head)?;
         let claims = Claims::of(head);

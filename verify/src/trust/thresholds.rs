@@ -49,7 +49,7 @@ impl Thresholds {
     /// Parses a file of rules, one a line, with `#` comments.
     ///
     /// # Errors
-    /// Returns an error if as [`Thresholds::parse`], and when a line is no text.
+    /// As [`Thresholds::parse`]; also if a line is not text.
     pub fn parse_file(file: &[u8]) -> Result<Self, TrustFileError> {
         let rules: Result<Vec<&str>, _> = key_line::content_lines(file)
             .map(|(line, text)| text.map_err(|problem| TrustFileError::Thresholds { line, problem }))

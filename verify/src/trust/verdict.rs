@@ -17,7 +17,7 @@ pub struct Verdict {
     pub below_floor: Option<u64>,
     /// Kinds of envelopes that this reader does not know. They count for nothing.
     pub unknown_envelopes: Vec<u32>,
-    /// What became so since the device took it, of a bundle that it has.
+    /// What has changed since the device installed the bundle.
     pub since: Vec<Since>,
 }
 
