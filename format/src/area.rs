@@ -40,12 +40,12 @@ pub(crate) const LEN_MAX: u32 = 1_048_576;
 /// Returns the length of the area that begins with these bytes, which are its length.
 ///
 /// # Errors
-/// Returns an error if it is out of its range.
+/// Returns an error if it is not between [`LEN_MIN`] and [`LEN_MAX`].
 pub(crate) fn parse_area_len(bytes: [u8; 4]) -> Result<u32, Error> {
     let len = u32::from_le_bytes(bytes);
     match (LEN_MIN..=LEN_MAX).contains(&len) {
         true => Ok(len),
-        false => Err(Reader::new(Part::SignatureArea, &bytes).malformed("its length is out of its range")),
+        false => Err(Reader::new(Part::SignatureArea, &bytes).malformed("its length is not between 64 and 1048576")),
     }
 }
 

@@ -158,7 +158,7 @@ fn parse_runs(part: Part, control: &[u8], count: usize) -> Result<Vec<Run>, Erro
 fn check_part(part: Part, stored: &[u8], len: u64, window_log: u8) -> Result<(), Error> {
     match (stored, len) {
         ([], 0) => Ok(()),
-        (_, 0) => Err(Error::Frame { part, what: "a frame is there that makes nothing" }),
+        (_, 0) => Err(Error::Frame { part, what: "frame that decodes to nothing" }),
         _ => check_frame(part, stored, len, window_log),
     }
 }

@@ -15,9 +15,9 @@ pub struct Cost {
     pub inodes: u64,
 }
 
-/// Bytes for each row of a table, beside the decoded index: what the verb keeps that keeps most. A name is dearest where a directory is
-/// compared with its record or with another bundle, an object where trees are listed and packed. Listing and verifying take a fifth
-/// of it. tests/bundles/bounds.rs holds the program to them.
+/// Bytes per table row beside the decoded index, for the verb that keeps most. A name costs most where a directory is compared with its
+/// record or with another bundle, an object where trees are listed and packed. Listing and verifying take a fifth of it.
+/// tests/bundles/bounds.rs holds the program to them.
 const ENTRY_LEN: u64 = 384;
 const INODE_LEN: u64 = 256;
 const OBJECT_LEN: u64 = 320;

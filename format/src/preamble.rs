@@ -39,7 +39,7 @@ impl Preamble {
         }
         let root_len = reader.u32()?;
         if !(1..=Self::ROOT_LEN_MAX).contains(&root_len) {
-            return Err(reader.malformed("the root's length is out of its range"));
+            return Err(reader.malformed("the root's length is not between 1 and 65536"));
         }
         if reader.array::<16>()? != [0; 16] {
             return Err(reader.malformed("reserved bytes are not zero"));

@@ -109,7 +109,7 @@ impl Difference {
         }
     }
 
-    /// Returns the carried objects are to stand in the order in which the wanted index has them.
+    /// Checks that the carried objects are in the order of the wanted index.
     fn check_objects(&self, builder: &IndexBuilder) -> Result<(), Error> {
         let carried = builder.contents().iter().filter_map(|content| content.checked_sub(self.base_objects));
         match carried.zip(0..).find(|(object, place)| object != place) {

@@ -71,7 +71,7 @@ pub(super) fn parse_changes(
     used: &mut Used,
 ) -> Result<Vec<Shape>, Error> {
     if let Some(own) = ops.iter().position(|op| *op > code::RELINKED && !is_changed(*op)) {
-        return Err(row_fault("an edit is of no kind that there is", own));
+        return Err(row_fault("unknown kind of edit", own));
     }
     let is_new = |op: u8| matches!(op, code::ADDED | code::REPLACED);
     let has = |op: u8, part: u8| is_new(op) || is_changed(op) && op & part != 0;
@@ -96,7 +96,7 @@ pub(super) fn parse_changes(
             let code = types.next().copied().unwrap_or(0);
             let found = FileType::of_mode(u16::from(code) << 12).filter(|found| type_code(*found) == code);
             if found.is_none() {
-                return Err(row_fault("a changed file is of no type that there is", own));
+                return Err(row_fault("unknown type of a changed file", own));
             }
             shape.file_type = found;
         }

@@ -29,7 +29,7 @@ impl Used {
 
     pub(super) fn finish(self, difference: &Difference) -> Result<(), Error> {
         if self.attributes != difference.attributes.len() {
-            return Err(row_fault("attributes are left that no edit has", difference.attributes.len()));
+            return Err(row_fault("unreferenced attributes", difference.attributes.len()));
         }
         let mut is_used = alloc::vec![false; difference.objects.len()];
         self.objects.iter().for_each(|object| is_used[object.at()] = true);

@@ -337,10 +337,10 @@ impl Maxima {
             chunk_stored: reader.u32()?,
         };
         if !(12..=26).contains(&maxima.piece_log2) {
-            return Err(reader.malformed("the piece size is out of its range"));
+            return Err(reader.malformed("the piece size is not between 2^12 and 2^26 bytes"));
         }
         if !(10..=31).contains(&maxima.window_log) {
-            return Err(reader.malformed("the window is out of its range"));
+            return Err(reader.malformed("the window is not between 2^10 and 2^31 bytes"));
         }
         reader.finish()?;
         Ok(maxima)

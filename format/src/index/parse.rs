@@ -147,7 +147,7 @@ pub(crate) fn parse_attributes(mut reader: Reader<'_>) -> Result<Vec<Attributes>
     let mut order: Vec<&Attributes> = rows.iter().collect();
     order.sort_unstable();
     match order.windows(2).position(|pair| pair[0] == pair[1]) {
-        Some(_) => Err(row_fault("an attribute row is there twice", 0)),
+        Some(_) => Err(row_fault("duplicate attribute row", 0)),
         None => Ok(rows),
     }
 }
@@ -170,7 +170,7 @@ pub(crate) fn parse_objects(mut reader: Reader<'_>) -> Result<Vec<Object>, Error
     let mut order: Vec<&[u8; 32]> = ids.as_chunks::<32>().0.iter().collect();
     order.sort_unstable();
     if order.windows(2).any(|pair| pair[0] == pair[1]) {
-        return Err(row_fault("an object's id is there twice", 0));
+        return Err(row_fault("duplicate object id", 0));
     }
     Ok(objects)
 }
@@ -201,7 +201,7 @@ fn parse_inodes(
         use_attributes(&mut used, Some(*row), attributes, at)?;
     }
     if used != attributes.len() {
-        return Err(row_fault("attributes are left that no inode has", attributes.len()));
+        return Err(row_fault("unreferenced attributes", attributes.len()));
     }
     Ok(inodes)
 }
@@ -303,7 +303,7 @@ impl Kinds {
         if self.objects == objects {
             return Ok(());
         }
-        Err(row_fault("objects are left that no file has", objects))
+        Err(row_fault("unreferenced objects", objects))
     }
 }
 

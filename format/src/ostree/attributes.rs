@@ -38,7 +38,7 @@ pub(super) fn from_members(uid: &[u8], gid: &[u8], mode: &[u8], xattrs: &[u8]) -
 
 /// Returns the number that OSTree writes with its first byte first, unlike GVariant.
 pub(super) fn number(bytes: &[u8]) -> Result<u32, Malformed> {
-    bytes.try_into().map(u32::from_be_bytes).map_err(|_| Malformed::new("a number has not four bytes"))
+    bytes.try_into().map(u32::from_be_bytes).map_err(|_| Malformed::new("a number is not four bytes long"))
 }
 
 /// Encodes `a(ayay)`.

@@ -1,4 +1,4 @@
-//! A commit: `(a{sv}aya(say)sstayay)`, of which libostree says `OSTREE_COMMIT_GVARIANT_FORMAT`.
+//! A commit: `(a{sv}aya(say)sstayay)` (libostree: `OSTREE_COMMIT_GVARIANT_FORMAT`).
 
 use alloc::vec::Vec;
 
@@ -39,7 +39,8 @@ impl<'a> Commit<'a> {
     /// Parses a commit object.
     ///
     /// # Errors
-    /// Returns an error if it is not in normal form, a checksum has not 32 bytes, a binding is not of its type, or a key of the metadata comes twice.
+    /// Returns an error if it is not in normal form, a checksum is not 32 bytes long, a binding is not of its type, or a key of the metadata
+    /// comes twice.
     pub fn parse(bytes: &'a [u8]) -> Result<Self, Malformed> {
         let [metadata, parent, related, subject, body, timestamp, root_tree, root_meta] = members(bytes, SHAPES)?;
         let metadata = Dictionary::parse(metadata)?;
@@ -58,7 +59,7 @@ impl<'a> Commit<'a> {
             timestamp: timestamp
                 .try_into()
                 .map(u64::from_be_bytes)
-                .map_err(|_| Malformed::new("a time has not eight bytes"))?,
+                .map_err(|_| Malformed::new("a time is not eight bytes long"))?,
             root_tree: checksum(root_tree)?,
             root_meta: checksum(root_meta)?,
         })

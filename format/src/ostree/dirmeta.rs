@@ -1,4 +1,4 @@
-//! Metadata of a directory: `(uuua(ayay))`, of which libostree says `OSTREE_DIRMETA_GVARIANT_FORMAT`.
+//! Metadata of a directory: `(uuua(ayay))` (libostree: `OSTREE_DIRMETA_GVARIANT_FORMAT`).
 
 use alloc::vec::Vec;
 

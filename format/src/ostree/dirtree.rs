@@ -1,4 +1,4 @@
-//! What is in a directory: `(a(say)a(sayay))`, of which libostree says `OSTREE_TREE_GVARIANT_FORMAT`.
+//! What is in a directory: `(a(say)a(sayay))` (libostree: `OSTREE_TREE_GVARIANT_FORMAT`).
 
 use alloc::vec::Vec;
 
@@ -79,7 +79,7 @@ fn next_name<'a>(bytes: &'a [u8], last: Option<&[u8]>) -> Result<&'a [u8], Malfo
 
 /// Returns a checksum, of the bytes that are to be one.
 pub(super) fn checksum(bytes: &[u8]) -> Result<&Checksum, Malformed> {
-    bytes.try_into().map_err(|_| Malformed::new("a checksum has not 32 bytes"))
+    bytes.try_into().map_err(|_| Malformed::new("a checksum is not 32 bytes long"))
 }
 
 fn encode_entry(name: &[u8], checksums: &[&Checksum]) -> Vec<u8> {
@@ -152,7 +152,7 @@ mod tests {
         let mut tree = Writer::default();
         tree.put(Shape::BYTES, &files.array());
         tree.put(Shape::BYTES, &[]);
-        assert_eq!(DirTree::parse(&tree.tuple()).expect_err("it is short").reason(), "a checksum has not 32 bytes");
+        assert_eq!(DirTree::parse(&tree.tuple()).expect_err("it is short").reason(), "a checksum is not 32 bytes long");
     }
 
     proptest! {

@@ -101,12 +101,12 @@ pub fn parse_header(bytes: &[u8]) -> Result<Header<'_>, Malformed> {
 /// Parses a whole header of an archive repository.
 ///
 /// # Errors
-/// Returns an error if as [`parse_header`], or a symbolic link has content.
+/// As [`parse_header`]; also if a symbolic link has content.
 pub fn parse_archive_header(bytes: &[u8]) -> Result<ArchiveHeader<'_>, Malformed> {
     let shapes = [Shape::U64, Shape::U32, Shape::U32, Shape::U32, Shape::U32, Shape::BYTES, Shape::BYTES];
     let [size, uid, gid, mode, device, target, xattrs] = members(variant(bytes)?, shapes)?;
     let size = size.try_into().map(u64::from_be_bytes);
-    let size = size.map_err(|_| Malformed::new("a size has not eight bytes"))?;
+    let size = size.map_err(|_| Malformed::new("a size is not eight bytes long"))?;
     let header = header(attributes::from_members(uid, gid, mode, xattrs)?, device, target)?;
     if size != 0 && !header.target.is_empty() {
         return Err(Malformed::new("a symbolic link has content"));

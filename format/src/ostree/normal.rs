@@ -29,7 +29,7 @@ fn check_nested(type_string: &[u8], bytes: &[u8], depth: u32) -> Result<(), Malf
 fn check_value(of: &Type, at: usize, bytes: &[u8], depth: u32) -> Result<(), Malformed> {
     let node = of.node(at)?;
     if node.shape.size.is_some_and(|size| size != bytes.len()) {
-        return Err(Malformed::new("a value has not the size of its type"));
+        return Err(Malformed::new("a value does not have the size of its type"));
     }
     let below = || depth.checked_sub(1).ok_or(TOO_DEEP);
     match node.code {

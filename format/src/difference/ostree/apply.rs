@@ -113,7 +113,7 @@ impl OsTreeDifference {
             return Err(row_fault("a dirtree or dirmeta is carried that no commit reaches", 0));
         }
         if let Some(file) = walk.new_files.next() {
-            return Err(row_fault("an OSTree file is left that no dirtree names", at(file)));
+            return Err(row_fault("unreferenced OSTree file", at(file)));
         }
         Ok(Added { known: self.known(&commits)?, files: walk.added })
     }
@@ -136,7 +136,7 @@ impl OsTreeDifference {
         }
         match next == commits.len() {
             true => Ok(known),
-            false => Err(row_fault("a commit is left that no ref names", next)),
+            false => Err(row_fault("unreferenced commit", next)),
         }
     }
 }

@@ -1,4 +1,4 @@
-//! What makes the OSTree commits of one index of those of another (ostree 8).
+//! The difference between the OSTree commits of two indexes (ostree 8).
 
 mod apply;
 mod between;
@@ -126,7 +126,7 @@ mod breaks {
                 (|own| own.dirmetas[0].clear(), "index: "),
                 (|own| own.refs[0].commit = 1, "a ref names no commit"),
                 (|own| own.refs[0].collection.push('.'), "a collection id"),
-                (|own| own.commits[0].beside = Beside::OfBase, "the commitmeta of a commit"),
+                (|own| own.commits[0].beside = Beside::OfBase, "unknown kind of commitmeta"),
                 (|own| own.dirtrees.frame.truncate(4), "the zstd frame"),
                 (|own| own.dirtrees.lens[0] += 1, "another content size"),
                 (|own| own.dirtrees.lens[0] = u32::MAX, "the dirtrees are longer than the index"),
@@ -142,10 +142,10 @@ mod breaks {
                 (|own| own.dirmetas[0].clear(), "that neither base nor difference have"),
                 (|own| own.dirtrees.lens.swap(0, 1), "index: "),
                 (|own| own.files.truncate(1), "more OSTree files are named than there are"),
-                (|own| own.files.push(own.files[0]), "an OSTree file is left that no dirtree names"),
+                (|own| own.files.push(own.files[0]), "unreferenced OSTree file"),
                 (
                     |own| own.commits.push(EditedCommit { commit: CommitObject::Base(0), beside: Beside::Nothing }),
-                    "a commit is left that no ref names"
+                    "unreferenced commit"
                 ),
             ]
         }

@@ -83,7 +83,7 @@ fn parse_commits(reader: &mut Reader<'_>) -> Result<Vec<EditedCommit>, Error> {
                 Dictionary::parse(&bytes).map_err(malformed(own))?;
                 Beside::Carried(bytes)
             }
-            _ => return Err(row_fault("the commitmeta of a commit is of no kind that there is", own)),
+            _ => return Err(row_fault("unknown kind of commitmeta", own)),
         };
         commits.push(EditedCommit { commit, beside });
     }
@@ -108,7 +108,7 @@ fn parse_dirtrees(reader: &mut Reader<'_>, index_len: u64) -> Result<DirTrees, E
     }
     check_frame_with_prefix(Part::Index, &frame, len, WINDOW_LOG)?;
     match count {
-        0 => Err(reader.malformed("a frame is there without a dirtree")),
+        0 => Err(reader.malformed("frame without a dirtree")),
         _ => Ok(DirTrees { lens, frame }),
     }
 }

@@ -71,10 +71,10 @@ fn rules_of_the_bytes() {
     refused(set(b"a", Op::Linked(Row::FIRST)), "a hard link is not to a file");
     refused(set(b"a", Op::Linked(Row::new(u32::MAX - 1).expect("a row"))), "a hard link is not to a file");
     refused(set(b"d/g", Op::Within), "of which nothing changes");
-    refused(|d| d.attributes.push(META.attributes(FileType::Fifo)), "attributes are left");
+    refused(|d| d.attributes.push(META.attributes(FileType::Fifo)), "unreferenced attributes");
     refused(|d| d.attributes.swap(0, 1), "");
     refused(|d| d.objects.push(object(77)), "an object is carried that no file has");
-    refused(|d| d.objects[1].id = d.objects[0].id, "id is there twice");
+    refused(|d| d.objects[1].id = d.objects[0].id, "duplicate object id");
     refused(|d| d.base_objects = u32::MAX, "neither base nor difference");
     refused(|d| d.times[0].to = d.times[0].from, "changes of time do not ascend, or one is none");
     refused(|d| d.times.push(d.times[0]), "changes of time do not ascend, or one is none");

@@ -140,7 +140,7 @@ impl<'a> Section<'a> {
             commits.push(commit);
         }
         if walk.next != self.objects.len() {
-            return Err(row_fault("a metadata object is left that no commit reaches", walk.next));
+            return Err(row_fault("unreferenced metadata object", walk.next));
         }
         let mut checksums: Vec<Option<Checksum>> = alloc::vec![None; self.file_rows.len()];
         for (checksum, file) in &walk.files {
@@ -152,7 +152,7 @@ impl<'a> Section<'a> {
         let mut targets = self.targets.iter();
         for (at, ((checksum, own_row), kind)) in checksums.into_iter().zip(&self.file_rows).zip(kinds).enumerate() {
             let Some(checksum) = checksum else {
-                return Err(row_fault("an OSTree file is left that no dirtree names", at));
+                return Err(row_fault("unreferenced OSTree file", at));
             };
             if let InodeKind::Symlink(_) = kind {
                 let target = targets.next().map_or(&[][..], |link| slice(self.bytes, (link.at, link.len)));
