@@ -43,7 +43,7 @@ impl Parameters {
     /// # Errors
     /// Returns an error if it is unknown, or if its value is not understood.
     pub(crate) fn set(&mut self, key: &str, value: &OsStr) -> Result<(), String> {
-        let text = || value.to_str().ok_or_else(|| format!("{key}: {} is no text", value.display()));
+        let text = || value.to_str().ok_or_else(|| format!("{key}: {} is not UTF-8", value.display()));
         let trust = &mut self.trust;
         match key {
             "file" => self.files.push(absolute(value)?),

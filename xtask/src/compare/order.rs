@@ -1,4 +1,4 @@
-//! A program's start from a disc: simulated, and really read through `sealift mount` from a disc of nbdkit that takes its time. The bundle is laid out
+//! A program's start from a disc: simulated, and really read through `sealift mount` from a slow disc that nbdkit serves. The bundle is laid out
 //! by a recorded profile, by path, and by the hashes of the contents, as a store of objects has them. And what recording costs.
 
 use std::fs;
