@@ -2,7 +2,7 @@
 
 use super::profile::{OrderEntry, OrderProfile};
 
-/// Merges profiles: a path stands where the profile that uses it earliest has it, counted in paths from that profile's start. Of two paths at
+/// Merges profiles: each path keeps its earliest position in any profile, counted in paths from that profile's start. Of two paths at
 /// one position, that of the profile given first comes first. Ranges are united; a file that one profile reads whole is read whole.
 #[must_use]
 pub fn merge(profiles: &[OrderProfile]) -> OrderProfile {

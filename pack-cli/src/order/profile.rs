@@ -59,7 +59,7 @@ impl OrderProfile {
     /// Parses a profile, or a plain list of paths. Empty lines and lines that begin with `#` are skipped, and a leading `/` or `./` is dropped.
     ///
     /// # Errors
-    /// Returns an error with the line's number if it has a path that leaves the root, or ranges that are none, or if it is no text.
+    /// Returns an error with the line's number if it has a path that leaves the root, or ranges that are none, or if it is not UTF-8.
     pub fn parse(text: &[u8]) -> Result<Self, OrderFault> {
         let (entries, is_list) = entries(text, &mut |path| relative(path).map(Some))?;
         Ok(Self { is_list, ..Self::new(entries) })

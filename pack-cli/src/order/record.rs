@@ -65,7 +65,7 @@ pub enum Scope {
     /// Those of the command and its descendants, on the file systems below the root. A descendant that makes a mount namespace of its own, as
     /// containers do, leaves the record.
     Command,
-    /// Those of everybody, on the file system of this directory.
+    /// Those of all processes, on the file system of this directory.
     Mount(PathBuf),
 }
 
@@ -86,7 +86,7 @@ pub fn record_command(
     })
 }
 
-/// Records what everybody reads on the file system of `mount`, below `root`, until `stop` is set.
+/// Records what all processes read on the file system of `mount`, below `root`, until `stop` is set.
 ///
 /// # Errors
 /// Returns an error if this process may not record (CAP_SYS_ADMIN), or if `root` or `mount` cannot be opened.

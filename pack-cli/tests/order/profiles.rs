@@ -76,7 +76,7 @@ fn only_what_moves_is_moved() {
     let desk = Desk::new();
     desk.write("a", "# sealift order 1\none\ntwo\nthree\nfour\t0-9\nfive\n");
     desk.write("b", "# sealift order 1\nnew\nfive\ntwo\nthree\nfour\t0-19\n");
-    let expected = "D  1  one\nA  1  new\nR  5 -> 2  five\nr  4 -> 5  four\na -> b: 1 added, 1 removed, 1 moved, 1 with other ranges\n";
+    let expected = "D  1  one\nA  1  new\nR  5 -> 2  five\nr  4 -> 5  four\na -> b: 1 added, 1 removed, 1 moved, 1 with changed ranges\n";
     assert_eq!(desk.good("order diff a b"), expected);
     assert_eq!(desk.run(desk.command("order diff a b --exit-code --quiet")), (Some(1), String::new()));
     assert_eq!(desk.run(desk.command("order diff a a --exit-code")), (Some(0), "a -> a: no difference\n".into()));

@@ -11,7 +11,7 @@ const ABOUT: &str = "serve an image that lies in a Sealift bundle";
 
 const DESCRIPTION: &[&str] = &[
     "This plugin of nbdkit(1) serves one file of a bundle, such as the image of a disk, as a network block device. Nothing is unpacked: \
-     the plugin reads and decodes what is read, and compares every chunk with its digest before it hands out a byte.",
+     the plugin reads and decodes what is read, and compares every chunk with its digest before it returns a byte.",
     "The bundle is judged once, before nbdkit serves, as sealift-mount(1) does it: a bundle that is not trusted ends nbdkit with a message. \
      A part of the image that is damaged gives an I/O error (EIO), and the plugin logs the chunk and its place once; so does a medium that \
      is pulled out, until it is back. The plugin stays with the bundle that it opened, even if another one takes its name.",

@@ -19,13 +19,13 @@ pub(crate) use composefs::without_composefs;
 
 /// Mount a trusted bundle, and read its files in place
 ///
-/// Nothing is unpacked: mount reads and decodes what is read, and compares every chunk with its digest before it hands out a byte. A
+/// Nothing is unpacked: mount reads and decodes what is read, and compares every chunk with its digest before it returns a byte. A
 /// damaged file gives an I/O error, and mount prints the chunk and its place; so does a medium that is pulled out, until it is back. Of
 /// several bundles, the last is mounted, and those before it are its bases. A bundle with one ref, or the --ref chosen, is the root of
 /// the mount; several refs are directories in it.
 ///
 /// The mount is read-only, and follows the owners and modes in the bundle. mount stays in the foreground until the directory is
-/// unmounted with umount or fusermount3 -u, or until SIGINT or SIGTERM, which unmounts it. Without root it takes fusermount3, and shows
+/// unmounted with umount or fusermount3 -u, or until SIGINT or SIGTERM, which unmounts it. Without root it needs fusermount3, and shows
 /// the mount to this user only.
 #[cfg_attr(
     feature = "composefs",
@@ -72,7 +72,7 @@ pub(crate) struct Mount {
     references: Vec<String>,
     #[command(flatten)]
     base: BaseArgs,
-    /// Let other users in, as the modes allow; always on for root
+    /// Allow access by other users, as the modes permit; always on for root
     ///
     /// Without root, /etc/fuse.conf must contain user_allow_other.
     #[arg(long)]

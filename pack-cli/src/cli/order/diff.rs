@@ -15,7 +15,7 @@ use crate::show::{BOLD, Show, json_line};
 
 /// Show the differences between two profiles
 ///
-/// Prints one line for each path: A added, D removed, R moved before or after others, r other ranges; then its position, and the path. As few
+/// Prints one line for each path: A added, D removed, R moved before or after others, r ranges changed; then its position, and the path. As few
 /// paths as possible count as moved: one that is added or removed moves none. The exit status is 0 unless --exit-code is given.
 #[derive(Args, Debug)]
 #[command(after_long_help = "\
@@ -65,7 +65,7 @@ impl Diff {
                 writeln!(out, "{letter}  {position}  {}", escape::bytes(difference.path))?;
             }
             let Counts { added, removed, moved, ranges } = counts;
-            let counts = [(added, "added"), (removed, "removed"), (moved, "moved"), (ranges, "with other ranges")];
+            let counts = [(added, "added"), (removed, "removed"), (moved, "moved"), (ranges, "with changed ranges")];
             let counts = counts.iter().filter(|(number, _)| *number > 0);
             let counts: Vec<String> = counts.map(|(number, what)| format!("{} {what}", Grouped(*number))).collect();
             let counts = if counts.is_empty() { "no difference".to_owned() } else { counts.join(", ") };

@@ -96,9 +96,7 @@ impl Import {
             (None, image) => image.as_ref().map(|path| Disk::Image(path.as_bytes().to_vec())),
         };
         if disk.is_some() != (self.form == FormArg::Nbdkit) {
-            return Err(Failure::usage(
-                "--filesystem or --image is the disk image of a log of nbdkit: give one of them with nbdkit, and only then",
-            ));
+            return Err(Failure::usage("nbdkit needs --filesystem or --image; other forms take neither"));
         }
         if !self.root.is_absolute() {
             return Err(Failure::usage("--root is compared with absolute paths: give an absolute one"));

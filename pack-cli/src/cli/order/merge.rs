@@ -11,7 +11,7 @@ use crate::show::Show;
 
 /// Merge profiles into one
 ///
-/// A path stands where the profile that uses it earliest has it: the first paths of all profiles come first, then the second ones, and so on;
+/// Each path keeps its earliest position in any profile: the first paths of all profiles come first, then the second ones, and so on;
 /// of those at one position, that of the profile given first. Ranges are united.
 #[derive(Args, Debug)]
 #[command(after_long_help = "\
