@@ -30,10 +30,11 @@ use sealift_format::num;
 #[command(after_long_help = "\
 Examples:
   sealift sign os.sealift --name os --bundle-version 7 --key ~/.ssh/id_ed25519
-  sealift sign os.sealift --key token.pub               the private half is in ssh-agent
-  build | sealift sign - -o os.sealift --name os --bundle-version 7 --key release
-  sealift sign os.sealift --attach os.root.sig          made elsewhere from `sealift root`
-  sealift sign os.sealift --remove SHA256:AbC...        as `sealift info` shows it
+  sealift sign os.sealift --key token.pub         # its key is in ssh-agent
+  build | sealift sign - -o os.sealift --name os --bundle-version 7 \\
+      --key release
+  sealift sign os.sealift --attach os.root.sig    # made from `sealift root`
+  sealift sign os.sealift --remove SHA256:AbC...  # as `sealift info` shows it
   sealift sign os.sealift --kernel-key kernel.key --kernel-cert kernel.crt
   sealift sign os.sealift --attach index.p7s --kernel-cert kernel.crt")]
 #[command(group = clap::ArgGroup::new("change").required(true).multiple(true).args(["key", "attach", "remove", "kernel_key"]))]

@@ -32,8 +32,10 @@ read_ahead_bytes and block_bytes. --json prints their values and sources.
 
 Examples:
   sealift simulate os.sealift --profile boot.order --device dvd
-  sealift simulate os-7.sealift os-8.sealift --profile boot.order --device hdd --svg boot.html
-  sealift simulate os.sealift --profile boot.order --device usb2 --set request_ms=0.5 --json")]
+  sealift simulate os-7.sealift os-8.sealift --profile boot.order \\
+      --device hdd --svg boot.html
+  sealift simulate os.sealift --profile boot.order --device usb2 \\
+      --set request_ms=0.5 --json")]
 pub(crate) struct Simulate {
     /// The bundles; - reads one from standard input
     #[arg(value_name = "BUNDLE", required = true, value_hint = ValueHint::FilePath)]

@@ -37,12 +37,17 @@ use crate::verity_args::Hash;
 #[derive(Args, Debug)]
 #[command(after_long_help = "\
 Examples:
-  sealift pack /srv/os -o os.sealift --name os --bundle-version 7 --key ~/.ssh/id_ed25519
-  sealift pack os=/srv/os docs=tar:docs.tar -o all.sealift --name all --bundle-version 12
-  sealift pack /srv/os -o os-8.sealift --name os --bundle-version 8 --order-from os-7.sealift
-  sealift pack /srv/os -o os-7-to-8.sealift --name os --bundle-version 8 --base os-7.sealift
+  sealift pack /srv/os -o os.sealift --name os --bundle-version 7 \\
+      --key ~/.ssh/id_ed25519
+  sealift pack os=/srv/os docs=tar:docs.tar -o all.sealift --name all \\
+      --bundle-version 12
+  sealift pack /srv/os -o os-8.sealift --name os --bundle-version 8 \\
+      --order-from os-7.sealift
+  sealift pack /srv/os -o os-7-to-8.sealift --name os --bundle-version 8 \\
+      --base os-7.sealift
   sealift pack ostree:/ostree/repo --ref os/stable -o os.sealift
-  sealift pack ostree:/srv/repo --ref os/8 -o os-7-to-8.sealift --name os --bundle-version 8 --base ostree:/srv/repo:os/7
+  sealift pack ostree:/srv/repo --ref os/8 -o os-7-to-8.sealift --name os \\
+      --bundle-version 8 --base ostree:/srv/repo:os/7
   docker export box | sealift pack tar:- -o box.sealift --owner-map uid:1000=0
   zstd -dc /boot/initrd.img | sealift pack cpio:- -o initrd.sealift
   sealift pack disk.img -o - --name disk | ssh nas 'cat > disk.sealift'")]

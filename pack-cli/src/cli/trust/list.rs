@@ -18,7 +18,7 @@ use crate::trust_args::TrustArgs;
 #[command(after_long_help = "\
 Examples:
   sealift trust list
-  sealift trust list --trust new_signers          check a file before installing it")]
+  sealift trust list --trust new_signers    # check a file before installing it")]
 pub(super) struct List {
     #[command(flatten)]
     trust: TrustArgs,
