@@ -68,7 +68,7 @@ impl OrderProfile {
     /// Reads a profile from a file.
     ///
     /// # Errors
-    /// Returns an error if the file cannot be read, or those of [`OrderProfile::parse`].
+    /// Returns an error if the file cannot be read; also as [`OrderProfile::parse`].
     pub fn read(path: &Path) -> Result<Self, Error> {
         let text = std::fs::read(path).map_err(|source| Error::Io { doing: "read", path: path.to_owned(), source })?;
         Self::parse(&text).map_err(|fault| Error::Order { path: path.to_owned(), fault })
