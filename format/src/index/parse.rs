@@ -146,8 +146,11 @@ pub(crate) fn parse_attributes(mut reader: Reader<'_>) -> Result<Vec<Attributes>
     reader.finish()?;
     let mut order: Vec<&Attributes> = rows.iter().collect();
     order.sort_unstable();
-    match order.windows(2).position(|pair| pair[0] == pair[1]) {
-        Some(_) => Err(row_fault("duplicate attribute row", 0)),
+    match order.windows(2).find(|pair| pair[0] == pair[1]) {
+        Some(pair) => {
+            let second = rows.iter().rposition(|row| row == pair[1]);
+            Err(row_fault("duplicate attribute row", second.unwrap_or_default()))
+        }
         None => Ok(rows),
     }
 }
@@ -169,8 +172,9 @@ pub(crate) fn parse_objects(mut reader: Reader<'_>) -> Result<Vec<Object>, Error
     }
     let mut order: Vec<&[u8; 32]> = ids.as_chunks::<32>().0.iter().collect();
     order.sort_unstable();
-    if order.windows(2).any(|pair| pair[0] == pair[1]) {
-        return Err(row_fault("duplicate object id", 0));
+    if let Some(pair) = order.windows(2).find(|pair| pair[0] == pair[1]) {
+        let second = objects.iter().rposition(|object| object.id == *pair[1]);
+        return Err(row_fault("duplicate object id", second.unwrap_or_default()));
     }
     Ok(objects)
 }
