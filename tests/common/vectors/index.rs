@@ -28,6 +28,19 @@ fn refs() -> Vec<Vector> {
             *b = Bundle::new(&[], Packing::default());
         }),
         reject("index-ref-kind-unknown", "unsupported", "a ref of kind 2", |b| b.index.refs[0].0 = 2),
+        reject("index-ref-kind-first", "unsupported", "a ref of kind 2 has a fragment .. in its name", |b| {
+            b.index.refs[0] = (2, b"a/../b".to_vec());
+        }),
+        reject_from(
+            two_refs(),
+            "index-ref-row-first",
+            "index",
+            "ref a has a fragment .., and ref b is of kind 2",
+            |b| {
+                b.index.refs[0].1 = b"a/../b".to_vec();
+                b.index.refs[1].0 = 2;
+            },
+        ),
     ]
 }
 
