@@ -1,6 +1,6 @@
 //! Refs, paths of a bundle, sources and targets, as users write them.
 
-use sealift_format::{Index, InodeKind, Ref};
+use sealift_format::{Index, InodeKind, Object, Ref, Row};
 use sealift_verify::escape;
 
 use crate::Error;
@@ -29,14 +29,25 @@ pub(crate) fn scheme(spec: &[u8]) -> Option<(&[u8], &[u8])> {
 
 /// Returns whether a tree has a file of any type at this path.
 pub fn has_path(index: &Index, tree: &Ref, path: &[u8]) -> bool {
-    let root = InodeKind::Directory(tree.directory);
-    let below = |kind: InodeKind, name: &[u8]| {
+    kind_at(index, tree, path.split(|byte| *byte == b'/').filter(|name| !name.is_empty())).is_some()
+}
+
+/// Returns the content of the regular file at a path of a tree.
+#[must_use]
+pub fn object_at(index: &Index, tree: &Ref, path: &[u8]) -> Option<Row<Object>> {
+    match kind_at(index, tree, path.split(|byte| *byte == b'/'))? {
+        InodeKind::Regular(object) => Some(object),
+        _ => None,
+    }
+}
+
+/// Returns what these names lead to, from the root of a tree.
+fn kind_at<'a>(index: &Index, tree: &Ref, mut names: impl Iterator<Item = &'a [u8]>) -> Option<InodeKind> {
+    names.try_fold(InodeKind::Directory(tree.directory), |kind, name| {
         let InodeKind::Directory(directory) = kind else { return None };
         let (_, entry) = index.find_entry(index.directory(directory), name)?;
         Some(index.inode(entry.inode).kind)
-    };
-    let mut names = path.split(|byte| *byte == b'/').filter(|name| !name.is_empty());
-    names.try_fold(root, below).is_some()
+    })
 }
 
 /// Interprets a path as a user wrote it, by what exists; returns `None` if nothing matches.

@@ -14,7 +14,9 @@ use std::collections::{HashMap, HashSet};
 use std::fmt::Write as _;
 use std::ops::Range;
 
-use sealift_format::{Bundle, Chunk, Holds, Index, InodeKind, Object, Ref, Row};
+use sealift_format::{Bundle, Chunk, Holds, Index, InodeKind, Object, Row};
+
+use crate::address::object_at;
 
 /// The contents that are read first, in order.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -160,20 +162,6 @@ fn successors(order: &KeptOrder, base: &Index, wanted: &Index) -> HashMap<Row<Ob
         }
     }
     found
-}
-
-/// Returns the content of the file at a path.
-fn object_at(index: &Index, tree: &Ref, path: &[u8]) -> Option<Row<Object>> {
-    let mut kind = InodeKind::Directory(tree.directory);
-    for name in path.split(|byte| *byte == b'/') {
-        let InodeKind::Directory(directory) = kind else { return None };
-        let (_, entry) = index.find_entry(index.directory(directory), name)?;
-        kind = index.inode(entry.inode).kind;
-    }
-    match kind {
-        InodeKind::Regular(object) => Some(object),
-        _ => None,
-    }
 }
 
 /// Parts as chunks bring them, one for each object.

@@ -2,7 +2,8 @@
 
 use std::ops::Range;
 
-use sealift_format::{Bundle, Index, InodeKind, Object, Ref, Row};
+use sealift_format::{Bundle, Object, Row};
+use sealift_store::address::object_at;
 
 use crate::order::OrderProfile;
 
@@ -36,7 +37,7 @@ impl Trace {
             let names = profile.names(entry);
             trace.paths += 1;
             let mut is_found = false;
-            let found = |reference| names.iter().find_map(|path| find(index, reference, path));
+            let found = |reference| names.iter().find_map(|path| object_at(index, reference, path));
             for object in index.refs().iter().filter_map(found) {
                 is_found = true;
                 if std::mem::replace(&mut seen[object.at()], true) {
@@ -51,18 +52,5 @@ impl Trace {
             trace.matched += usize::from(is_found);
         }
         trace
-    }
-}
-
-/// Returns the content of the regular file at a path of a ref.
-fn find(index: &Index, reference: &Ref, path: &[u8]) -> Option<Row<Object>> {
-    let mut inode = index.directory(reference.directory).inode;
-    for name in path.split(|byte| *byte == b'/') {
-        let InodeKind::Directory(directory) = index.inode(inode).kind else { return None };
-        inode = index.find_entry(index.directory(directory), name)?.1.inode;
-    }
-    match index.inode(inode).kind {
-        InodeKind::Regular(object) => Some(object),
-        _ => None,
     }
 }
