@@ -81,7 +81,7 @@ impl Contents {
     pub fn cat(&mut self, path: &[u8], out: &mut dyn Write, progress: &Progress) -> Result<(), Error> {
         let Self { input, bundle, bases } = self;
         let InodeKind::Regular(object) = find(bundle, path)?.inode.kind else {
-            return Err(Error::Usage(format!("{} is not a regular file", String::from_utf8_lossy(path))));
+            return Err(Error::unexpected(&*String::from_utf8_lossy(path), "is not a regular file"));
         };
         let failed = |error| Error::io("write", "the output", error);
         let mut reader = BaseReader::new(bases);

@@ -242,7 +242,7 @@ fn find_exact<'a>(bundle: &'a Bundle, path: &[u8]) -> Result<Listed<'a>, Error> 
     };
     let mut at = root_of(bundle, reference);
     for name in path.split(|byte| *byte == b'/').filter(|name| !matches!(*name, b"" | b".")) {
-        let missing = || Error::Usage(format!("the bundle has no file {}", String::from_utf8_lossy(path)));
+        let missing = || Error::NoFile { path: path.to_owned() };
         let InodeKind::Directory(directory) = at.inode.kind else { return Err(missing()) };
         let found = bundle.index.find_entry(bundle.index.directory(directory), name);
         let (_, entry) = found.ok_or_else(missing)?;

@@ -193,7 +193,7 @@ pub use sealift_store::target::{Destination, Durability, InstallOptions, OsTreeO
 pub use sealift_store::target::{ImportStats, InstallStats, RefValue, SetRef};
 pub use sealift_store::target::{archive, directory as unpack, ostree};
 pub use sealift_store::{
-    CommitSpec, DirId, Error, Input, Metadata, NewNode, NodeId, Phase, Progress, RepoFault, Snapshot, Tree, Unopened,
-    Visited, base, contents, seal, source,
+    ArchiveFault, CommitSpec, DirId, Error, Input, Metadata, NewNode, NodeId, Phase, Progress, RepoFault, Snapshot,
+    Tree, Unopened, Visited, base, contents, seal, source,
 };
 pub use sealift_verify::Error as TrustError;

@@ -41,10 +41,8 @@ pub fn request(target: &OsStr, output: &Output, jobs: usize, progress: &Progress
     }
     let kept = if is_commit { None } else { TreeRecord::load(Path::new(target), Limits::NONE)? };
     if kept.as_ref().is_some_and(|kept| !kept.part.prefix.is_empty() || kept.installed.index.refs().len() > 1) {
-        let target = target.display();
-        return Err(Error::Usage(format!(
-            "{target} holds only a part of its bundle: a request needs a target that holds all of one"
-        )));
+        let problem = "holds only a part of its bundle, and a request needs a target that holds all of one";
+        return Err(Error::unexpected(Path::new(target), problem));
     }
     let (index, index_digest, taken) = match kept {
         Some(kept) => {

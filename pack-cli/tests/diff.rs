@@ -480,7 +480,7 @@ fn an_audit_believes_only_the_signed_index() {
     assert_eq!(desk.audit("target", &audit_options()).expect_err("too long").exit_status(), 1);
 
     fs::remove_dir_all(desk.path(".target.sealift-state")).expect("removed");
-    assert!(matches!(desk.audit("target", &audit_options()), Err(Error::Usage(_))));
+    assert!(matches!(desk.audit("target", &audit_options()), Err(Error::NoRecord { .. })));
 }
 
 #[test]

@@ -8,13 +8,10 @@ use crate::Error;
 /// Returns the requested ref, or the only one.
 pub fn choose_ref<'a>(index: &'a Index, name: Option<&str>) -> Result<&'a Ref, Error> {
     let refs = index.refs();
-    let names = || refs.iter().map(|r| r.name.as_str()).collect::<Vec<_>>().join(", ");
     match (name, refs) {
         (None, [only]) => Ok(only),
         (None, _) => Err(Error::SeveralRefs { refs: refs.iter().map(|of| of.name.clone()).collect() }),
-        (Some(name), _) => index
-            .find_ref(name)
-            .ok_or_else(|| Error::Usage(format!("the bundle has no ref {}; it has {}", name.escape_debug(), names()))),
+        (Some(name), _) => index.find_ref(name).ok_or_else(|| Error::no_ref("ref", name, refs.iter())),
     }
 }
 
@@ -58,11 +55,8 @@ pub fn reading(written: &[u8], is_there: impl Fn(&[u8]) -> bool) -> Result<Optio
     let mut meant = escape::readings(written);
     meant.retain(|path| is_there(path));
     if let [one, other, ..] = &meant[..] {
-        let written = String::from_utf8_lossy(written);
-        let [one, other] = [one, other].map(|path| String::from_utf8_lossy(path));
-        return Err(Error::Usage(format!(
-            "{written} could mean the file {one} or, as `sealift ls` writes it, {other}: write what is meant as `sealift ls` does"
-        )));
+        let [written, one, other] = [written, one, other].map(|path| String::from_utf8_lossy(path).into_owned());
+        return Err(Error::Ambiguous { written, one, other });
     }
     Ok(meant.pop())
 }

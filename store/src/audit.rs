@@ -125,11 +125,11 @@ impl StoreAudit {
 /// # Errors
 /// Returns an error if there are none, or if a requested one is missing.
 pub(crate) fn kept_names(store: &Path, mut kept: Vec<String>, asked: &[String]) -> Result<Vec<String>, Error> {
-    let store = store.display();
     kept.sort_unstable();
     if kept.is_empty() {
-        return Err(Error::Usage(format!("no install record in {store}: pass the BUNDLE to compare with")));
+        return Err(Error::NoRecord { path: store.to_owned() });
     }
+    let store = store.display();
     if let Some(unknown) = asked.iter().find(|name| !kept.contains(name)) {
         let held = kept.join(", ");
         return Err(Error::Usage(format!("{store} has no bundle named {}; it has {held}", unknown.escape_debug())));

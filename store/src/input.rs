@@ -48,7 +48,7 @@ impl Input {
         let file = File::open(path).map_err(failed)?;
         let metadata = file.metadata().map_err(failed)?;
         if metadata.is_dir() {
-            return Err(Error::Usage(format!("{} is a directory, and a bundle is a file", path.display())));
+            return Err(Error::unexpected(path, "is a directory, and a bundle is a file"));
         }
         let path = path.to_owned();
         if metadata.is_file() {

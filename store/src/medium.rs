@@ -34,7 +34,7 @@ impl Medium {
     pub fn new(input: &Input, head: &Head, advice: Advice) -> Result<Self, Error> {
         let path = input.path().to_owned();
         let Some(file) = input.file() else {
-            return Err(Error::Usage(format!("{}: it is read at many places, and this is a pipe", path.display())));
+            return Err(Error::unexpected(&path, "is a pipe, and is to be read at many places"));
         };
         let failed = |error| Error::io("read", &path, error);
         let file = file.try_clone().map_err(failed)?;

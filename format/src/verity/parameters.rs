@@ -32,7 +32,7 @@ pub struct Parameters {
 #[non_exhaustive]
 pub enum ParametersError {
     /// A block is no power of two, or holds fewer than two hashes.
-    #[error("blocks of {block_len} bytes: write a power of two from {min}, such as 4096")]
+    #[error("blocks of {block_len} bytes: their length is a power of two from {min}, such as 4096")]
     BlockLen {
         /// Bytes of a block that was asked for.
         block_len: u32,

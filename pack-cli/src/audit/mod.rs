@@ -141,7 +141,7 @@ fn no_state(target: &Path) -> Error {
     if let Err(error) = target.metadata() {
         return Error::io("read", target, error);
     }
-    Error::Usage(format!("no install record for {}: pass the BUNDLE to compare with", target.display()))
+    Error::NoRecord { path: target.to_owned() }
 }
 
 fn list(site: &Site, index: &Index, options: &AuditOptions, progress: &Arc<Progress>) -> Result<Source, Error> {

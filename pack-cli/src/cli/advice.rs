@@ -1,6 +1,15 @@
 //! What a user can do about an error: the library states the error, the program the option or command that helps.
 
-use sealift::{Error, FormatError, TrustError};
+use std::path::Path;
+
+use sealift::seal::KernelError;
+use sealift::trust::sign::{KernelSignError, SignError};
+use sealift::trust::{Shortfall, SignatureError, Standing};
+use sealift::{ArchiveFault, Error, FormatError, RepoFault, TrustError};
+
+/// The advice where the kernel has no certificate for a signature.
+pub(crate) const ADD_CERTIFICATE: &str =
+    ": as root, add it with `keyctl padd asymmetric '' %keyring:.fs-verity < CERT.der`";
 
 /// Returns the advice for an error, as the end of its sentence.
 pub(crate) fn advice(error: &Error) -> Option<String> {
@@ -8,9 +17,7 @@ pub(crate) fn advice(error: &Error) -> Option<String> {
         Error::Bundle { source, .. } => return advice(source),
         Error::Format(FormatError::Limit { what, declared, .. }) => return limit(what, *declared),
         Error::Format(FormatError::IsRequest) => ": pack a bundle for it with `sealift pack --for`",
-        Error::Trust(TrustError::Untrusted(why) | TrustError::Revoked(why)) if !why.has_signers_file => {
-            "; name that file with --trust, or put it at /etc/sealift/allowed_signers"
-        }
+        Error::Trust(TrustError::Untrusted(why) | TrustError::Revoked(why)) => return Some(signer(why)),
         Error::Trust(TrustError::Expired { .. }) => "; get a newer bundle, or use --time if the clock is wrong",
         Error::Trust(TrustError::Downgrade { .. }) => {
             "; get a newer bundle, or use --allow-downgrade to install this one once"
@@ -19,7 +26,9 @@ pub(crate) fn advice(error: &Error) -> Option<String> {
             "; use --compatible TAG, or list this device's tags in /etc/sealift/compatible"
         }
         Error::Changed { .. } => ": pack a snapshot, or stop the program that writes to it",
+        Error::Archive { path, fault, .. } => return archive(path, fault),
         Error::IsDelta { .. } => ": unpack it onto a target that holds its base, or give that with --base",
+        Error::MissingBase { .. } => "; use the full bundle",
         Error::OtherName { .. } => ": unpack elsewhere, or remove the target",
         Error::NotOurs { is_of_another: true, .. } => {
             ". To update it anyway, use --adopt; --adopt --dry-run shows what that would replace and delete"
@@ -33,23 +42,52 @@ pub(crate) fn advice(error: &Error) -> Option<String> {
         Error::State { .. } => {
             "; restore it from a backup, or remove it, which also removes the protection it provides"
         }
+        Error::Floor { name, .. } => {
+            return Some(format!("; `sealift trust reset {name}` forgets it, and then any version is accepted"));
+        }
+        Error::Repository { fault, .. } => return repository(fault).map(str::to_owned),
+        Error::NoStore { .. } => ": unpack a bundle to it first",
         Error::StoreObject { .. } => ": unpack the bundle again with --rehash",
         Error::DamagedStore { .. } => ": unpack the full bundle with --rehash",
-        Error::SignatureRefused { .. } => "; use `--seal try` to seal the index without the bundle's kernel signature",
+        Error::Kernel { source, .. } => kernel(source)?,
+        Error::SignatureRefused { source, .. } => {
+            let sealing = "use `--seal try` to seal the index without the bundle's kernel signature";
+            return Some(format!("{}; {sealing}", kernel(source).unwrap_or_default()));
+        }
+        Error::Key { source, .. } => key(source)?,
+        Error::KernelKey { source, .. } => kernel_key(*source)?,
+        Error::Agent { .. } => {
+            "; start it with `eval \"$(ssh-agent)\"`, load the key with `ssh-add FILE`, and touch or confirm if it asks, or give the private \
+             key's file"
+        }
+        Error::Attach { source: SignatureError::Namespace(_), .. } => "; sign with `ssh-keygen -Y sign -n sealift`",
         Error::NoRoom { .. } => "; remove one with `sign --remove`",
         Error::Foreign { .. } => ": remove it, or correct its owner and mode",
         Error::Exchanged { .. } => "; find out who replaced it, then repeat the command",
+        Error::Unusable { .. } => "; choose another target",
         Error::Busy { .. } => ": wait until it has finished",
         Error::Exists { .. } => ": use --force to replace it",
         Error::SeveralRefs { .. } => "; choose one with --ref",
+        Error::SameRef { .. } => ": give each its own, as in REF=SOURCE",
+        Error::NoCollection { others, .. } if !others.is_empty() => {
+            return Some(format!(": choose among those that have one: {}", others.join(", ")));
+        }
+        Error::NoCollection { .. } => {
+            ": pack it from a repository that has one (core.collection-id), where it was committed"
+        }
+        Error::NoCommit => ": unpack it to a directory",
+        Error::Ambiguous { .. } => ": write what is meant as `sealift ls` does",
+        Error::NoRecord { .. } => ": pass the BUNDLE to compare with",
         Error::NotEmpty { .. } => ": unpack to a new directory, or use --update",
         Error::DirectoryInPlace { .. } => ": use --delete to replace it",
+        Error::NoComposefs => ": use one built with `cargo xtask dist` or `cargo build --release --features composefs`",
         Error::NoImages => ": pack it with --composefs",
         Error::NoImage { algorithm, .. } => return Some(format!(": pack it with --composefs={algorithm}")),
         Error::OverLimit { name, number, .. } => {
             return Some(format!(": to pack it anyway, use --limit {name}={number}; readers need the same option"));
         }
         Error::NoStateDirectory => ": set HOME, or use --state DIR",
+        Error::UnlistedKey { .. } => ": give the public key, which `sealift info` prints of a bundle that it signed",
         _ => return None,
     };
     Some(fixed.to_owned())
@@ -61,6 +99,102 @@ fn limit(what: &str, declared: u64) -> Option<String> {
     has_option.then(|| format!(": to accept it, use --limit {what}={declared}"))
 }
 
+/// Returns how to trust a signer. The line is for copying once the id before it was compared; a key that is revoked or past its window needs a
+/// decision, not a line.
+fn signer(why: &Shortfall) -> String {
+    let stranger = why.states.iter().find_map(|state| match &state.outcome {
+        Ok(Standing::NotListed) => state.key.as_ref(),
+        _ => None,
+    });
+    let (place, file) = match why.has_signers_file {
+        true => ("add this line to the allowed signers", ""),
+        false => (
+            "write this line to an allowed signers file",
+            "; name that file with --trust, or put it at /etc/sealift/allowed_signers",
+        ),
+    };
+    let name = principal(&why.name);
+    match stranger {
+        Some(key) => {
+            let (id, key) = (key.id(), key.to_openssh());
+            format!("; if its owner confirms the key {id}, {place}: {name} namespaces=\"sealift\" {key}{file}")
+        }
+        None if why.has_signers_file => {
+            "; ask the publisher to sign it with a key allowed for this name, or change the allowed signers".to_owned()
+        }
+        None => format!("; for each key to trust, {place}: {name} namespaces=\"sealift\" TYPE KEY{file}"),
+    }
+}
+
+/// Returns a bundle's name, unless it would be a pattern: nobody is to be talked into trusting a key for more than this bundle.
+fn principal(name: &str) -> &str {
+    let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || b"._+-".contains(&byte);
+    if !name.is_empty() && name.bytes().all(is_plain) { name } else { "NAME" }
+}
+
+fn archive(path: &Path, fault: &ArchiveFault) -> Option<String> {
+    let fixed = match fault {
+        ArchiveFault::Compressed { program, scheme } => {
+            let file = if path == Path::new("-") { "FILE".into() } else { path.display().to_string() };
+            return Some(format!(": decompress it, as in `{program} -dc {file} | sealift pack {scheme}:- ...`"));
+        }
+        ArchiveFault::BeyondEnd => ": join archives with `tar -A`",
+        ArchiveFault::AclName { .. } => ": create the archive with `tar --xattrs`, which stores ACLs as numbers",
+        _ => return None,
+    };
+    Some(fixed.to_owned())
+}
+
+fn repository(fault: &RepoFault) -> Option<&'static str> {
+    Some(match fault {
+        RepoFault::NoDirectory | RepoFault::NotARepository { .. } => "; create one with `ostree init`",
+        RepoFault::Parent { .. } => {
+            ": use the parent, or copy the commits with `ostree pull-local` into a repository without a parent"
+        }
+        RepoFault::RefLink { .. } => ": remove it",
+        RepoFault::SeveralRefs { .. } => "; name one, as in ostree:REPO:REF, or a commit by its checksum",
+        RepoFault::NoRemote { .. } => ": name one that `ostree remote list` shows, or add it with `ostree remote add`",
+        RepoFault::Locked { .. } => ": try again later",
+        _ => return None,
+    })
+}
+
+fn kernel(error: &KernelError) -> Option<&'static str> {
+    Some(match error {
+        KernelError::Unsupported => {
+            ": use ext4 made with `mkfs.ext4 -O verity` (or enabled with `tune2fs -O verity`), f2fs or btrfs, and a kernel with CONFIG_FS_VERITY"
+        }
+        KernelError::OtherParameters { .. } => ": copy it, and seal the copy",
+        KernelError::NotSealed => ": run `sealift seal`",
+        KernelError::OpenForWriting => {
+            ": close it, or wait until the program that has it open and its children have exited"
+        }
+        KernelError::Busy => ": wait until it has finished",
+        KernelError::NoAlgorithm { .. } => ": load its module, or use sha256",
+        KernelError::SignatureKey => ADD_CERTIFICATE,
+        _ => return None,
+    })
+}
+
+fn key(error: &SignError) -> Option<&'static str> {
+    Some(match error {
+        SignError::NotAPrivateKey => "; convert an older format with `ssh-keygen -p -f FILE`",
+        SignError::PublicKey => "; load its private key into ssh-agent to sign with it",
+        SignError::EmptyPassphrase => "; give one, or write the key without one",
+        SignError::AgentOnly(_) => "; run `ssh-add FILE` and give FILE.pub",
+        _ => return None,
+    })
+}
+
+fn kernel_key(error: KernelSignError) -> Option<&'static str> {
+    Some(match error {
+        KernelSignError::NotAKey => ": convert other formats with `openssl pkey -in FILE -out KEY.pem`",
+        KernelSignError::Encrypted => ": remove it first, as with `openssl pkey -in FILE`",
+        KernelSignError::KeyType => ": sign with `fsverity sign` or openssl, and attach the signature",
+        _ => return None,
+    })
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -69,5 +203,14 @@ mod tests {
     fn only_limits_that_an_option_raises_are_advised_to_be_raised() {
         assert_eq!(limit("entries", 9).as_deref(), Some(": to accept it, use --limit entries=9"));
         assert_eq!(limit("length of a name", 9), None);
+    }
+
+    #[test]
+    fn no_line_trusts_a_key_for_a_pattern_of_names() {
+        for (name, principal) in
+            [("os", "os"), ("a.b+c-d_e", "a.b+c-d_e"), ("*", "NAME"), ("a,b", "NAME"), ("", "NAME")]
+        {
+            assert_eq!(super::principal(name), principal);
+        }
     }
 }

@@ -9,6 +9,7 @@ use sealift::trust::{Guard, Judged, SignatureState, Standing, TrustOptions, Trus
 use sealift::{Envelope, Error, Head, Input, Kind};
 use serde::Serialize;
 
+use super::advice::advice;
 use super::escape;
 use super::failure::{Failure, shown};
 use super::human::count;
@@ -309,7 +310,7 @@ impl Seen {
         if let Err(error) = &self.verdict
             && (!self.states.is_empty() || !self.kernel.is_empty())
         {
-            let message = escape::text(&error.to_string());
+            let message = escape::text(&format!("{error}{}", advice(error).unwrap_or_default()));
             // The clauses about each key are printed above.
             let news = message.split("; ").filter(|clause| !clause.starts_with("SHA256:"));
             let refusal = format!("Refused: {}", news.collect::<Vec<_>>().join("; "));

@@ -94,7 +94,7 @@ impl Nodes {
     fn place(&mut self, reference: &Ref, inode: Row<Inode>) -> Result<(), Error> {
         let inside = || {
             let name = reference.name.escape_debug();
-            Error::Usage(format!("the ref {name} and another one would lie inside each other: choose one"))
+            Error::Usage(format!("the ref {name} and another one would lie inside each other"))
         };
         let (folders, name) = reference.name.rsplit_once('/').unwrap_or(("", &reference.name));
         let mut folder = 0;

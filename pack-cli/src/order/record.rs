@@ -104,7 +104,7 @@ pub fn record_session(mount: &Path, root: &Path, stop: &AtomicBool) -> Result<Or
 fn in_thread<T: Send>(run: impl FnOnce() -> Result<T, Error> + Send) -> Result<T, Error> {
     std::thread::scope(|scope| {
         let thread = std::thread::Builder::new().spawn_scoped(scope, run);
-        let thread = thread.map_err(|error| Error::Usage(format!("no thread can be started to record in: {error}")))?;
+        let thread = thread.map_err(|error| Error::io("start", "a thread", error))?;
         thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
     })
 }

@@ -51,9 +51,7 @@ pub(super) fn check_root(root: &Root, limits: &Limits) -> Result<(), Error> {
             "entries" | "depth" | "memory" | "size" => {
                 Err(over(&format!("its {what} would be {declared}"), what, declared, limit))
             }
-            _ => Err(Error::Usage(format!(
-                "its {what} would be {declared}, and no reader takes more than {limit}: pack less in one bundle"
-            ))),
+            _ => Err(Error::Usage(format!("its {what} would be {declared}, and no reader takes more than {limit}"))),
         },
         checked => Ok(checked?),
     }

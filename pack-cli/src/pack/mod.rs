@@ -242,7 +242,7 @@ fn check_options(refs: &[PackRef<'_>], options: &PackOptions) -> Result<(), Erro
     let mut names: Vec<&str> = refs.iter().map(|from| from.name).collect();
     names.sort_unstable();
     if let Some(pair) = names.windows(2).find(|pair| pair[0] == pair[1]) {
-        return Err(Error::Usage(format!("two sources have the ref {}: give each its own, as in REF=SOURCE", pair[0])));
+        return Err(Error::SameRef { name: pair[0].to_owned() });
     }
     match names.iter().find(|name| !sealift_format::name::is_ref_name(name)) {
         Some(name) => Err(Error::Usage(format!(

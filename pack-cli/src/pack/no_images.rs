@@ -11,11 +11,7 @@ use crate::Error;
 pub(super) fn check(images: &[Algorithm]) -> Result<(), Error> {
     match images {
         [] => Ok(()),
-        _ => Err(Error::Usage(
-            "this sealift was built without composefs: use one made by `cargo xtask dist`, or build it with \
-             `cargo build --release --features composefs`"
-                .into(),
-        )),
+        _ => Err(Error::NoComposefs),
     }
 }
 

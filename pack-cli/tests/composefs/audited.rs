@@ -47,7 +47,7 @@ fn a_sound_store() {
         desk.sealift(&bundle).good().has("compared with os.sealift");
         fs::remove_dir_all(desk.path("store/sealift")).unwrap();
         desk.sealift(&bundle).good();
-        desk.audit(&[]).refused(2, "no install record in");
+        desk.audit(&[]).refused(2, "no install record for");
     }
 }
 

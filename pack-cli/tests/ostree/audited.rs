@@ -49,7 +49,7 @@ fn a_sound_repository() {
     for mode in modes() {
         desk.init(mode, mode);
         let refused = desk.refused(&format!("audit ostree:{mode} --allow-unsigned"));
-        assert!(refused.contains("no install record in"), "{refused}");
+        assert!(refused.contains("no install record for"), "{refused}");
         desk.import("os.sealift", mode);
         let before = desk.snapshot(mode);
         let found = audit(&desk, mode, "");

@@ -539,7 +539,7 @@ fn of_several_bases() {
         if !lacking.is_empty() {
             let before = desk.snapshot("device");
             let said = desk.refused(&line);
-            assert!(said.contains(lacking) && said.contains("or use the full bundle"), "{said}");
+            assert!(said.contains(lacking) && said.contains("; use the full bundle"), "{said}");
             desk.is_as(&before, "device", &line);
         }
     }

@@ -137,10 +137,10 @@ fn without_keys() {
     let case = Case::new();
     case.sign(&[&key(1).sign(&case.bytes).to_bytes()]);
     case.set("sign-verify", "ed25519");
-    case.is_refused("needs a key: set verification-ed25519-key or verification-ed25519-file");
+    case.is_refused("needs a key in verification-ed25519-key or verification-ed25519-file");
     case.set("verification-ed25519-key", "junk");
     case.is_refused("is not an Ed25519 key");
-    for (kinds, why) in [("spki", "does not verify spki signatures"), ("nosuch", "not a known kind of signature")] {
+    for (kinds, why) in [("spki", "verifies only ed25519 signatures"), ("nosuch", "not a known kind of signature")] {
         case.set("sign-verify", kinds);
         case.is_refused(why);
     }

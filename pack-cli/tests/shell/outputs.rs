@@ -100,7 +100,7 @@ fn what_is_signed_says_what_it_is() {
     desk.refused(
         "sign trial.sealift --key release --name os --bundle-version 7",
         2,
-        "trial.sealift is trial version 0: to change that, pack it again",
+        "trial.sealift is trial version 0, which signing does not change",
     );
     desk.good("pack os -o os.sealift --name os --bundle-version 7");
     desk.good("sign os.sealift --key release --name os --bundle-version 7");

@@ -72,7 +72,7 @@ fn options_hold_for_every_kind() {
     };
     let metadata = MetadataOptions {
         owner: Some((5, 6)),
-        owner_map: vec![OwnerRule::parse("uid:1234=0").expect("a rule")],
+        owner_map: vec![OwnerRule::Uid { from: 1234, to: 0 }],
         mtime_max: Some(1_000_000_000),
     };
     let options = SourceOptions { directory, metadata, ..without_spool() };

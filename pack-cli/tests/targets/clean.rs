@@ -199,7 +199,7 @@ fn the_directory_that_one_stands_in() {
     let refused = within("unpack ../b.sealift . --allow-unsigned");
     let said = String::from_utf8_lossy(&refused.stderr);
     assert!(
-        refused.status.code() == Some(2) && said.contains("cannot replace ., which is the working directory"),
+        refused.status.code() == Some(2) && said.contains(". is the working directory, and cannot be replaced"),
         "{said}"
     );
 }
@@ -210,7 +210,7 @@ fn what_others_put_in_our_place() {
     let unpack = "unpack b.sealift target --allow-unsigned";
     let stage = desk.path(".target.sealift-partial");
     symlink("tree", &stage).expect("it can be made");
-    desk.refused(unpack, 2, ".target.sealift-partial is a symbolic link, which is not followed: remove it");
+    desk.refused(unpack, 2, ".target.sealift-partial is a symbolic link, which is not followed; choose another");
     assert!(!desk.run(unpack).1.contains("progress was saved"));
     fs::remove_file(&stage).expect("it is ours");
     fs::create_dir(&stage).expect("a new folder");
@@ -238,6 +238,6 @@ fn a_mount_point_is_refused_before_anything_is_built() {
     if !done.status.success() {
         return sealift_skipped::skipped(&format!("needs a user namespace to mount in: {said}"));
     }
-    assert!(said.contains("cannot replace mounted, which is a mount point") && said.contains("\n2\n"), "{said}");
+    assert!(said.contains("mounted is a mount point, and cannot be replaced; choose another") && said.contains("\n2\n"), "{said}");
     assert!(!said.contains(".mounted."), "{said}");
 }

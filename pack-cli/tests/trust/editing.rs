@@ -136,7 +136,7 @@ fn what_would_change_nothing_or_too_much_is_refused() {
         assert!(said.contains("line 1 of signers already allows this key to sign"), "{said}");
     }
     let said = refused(&["add", "os", "one"]);
-    assert!(said.contains("one is a private key: give its public key, one.pub"), "{said}");
+    assert!(said.contains("one is a private key, not a public one as in one.pub"), "{said}");
     assert!(refused(&["revoke", "one"]).contains("is a private key"));
     assert!(refused(&["add", "os", "two.pub"]).contains("is revoked by revoked"));
     assert!(refused(&["revoke", "two.pub"]).contains("revoked already revokes SHA256:"));

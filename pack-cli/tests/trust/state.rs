@@ -209,12 +209,12 @@ fn every_flipped_bit_of_a_floor_is_said() {
             let mut bad = good.clone();
             bad[at] ^= 1 << bit;
             fs::write(&path, bad).expect("it can be written");
-            assert!(matches!(store.floors("os"), Err(Error::State { .. })), "bit {bit} of byte {at}");
+            assert!(matches!(store.floors("os"), Err(Error::Floor { .. })), "bit {bit} of byte {at}");
         }
     }
     // A sound file in another's place is not read as its own.
     fs::write(desk.path("state/floors/app"), &good).expect("it can be written");
-    assert!(matches!(store.floors("app"), Err(Error::State { .. })));
+    assert!(matches!(store.floors("app"), Err(Error::Floor { .. })));
 }
 
 #[test]
@@ -244,7 +244,7 @@ fn damaged_state_is_never_passed_over() {
     });
     desk.write("state/floors/not a name", "");
     let guard = desk.guard(&options()).expect("good files");
-    assert!(matches!(guard.describe(), Err(Error::State { .. })));
+    assert!(matches!(guard.describe(), Err(Error::Floor { .. })));
     // A state that is no folder is not the empty one.
     let elsewhere = TrustOptions { state: Some(desk.write("file", "")), ..options() };
     assert_eq!(refusal(desk.guard(&elsewhere)), (None, 2));

@@ -67,10 +67,8 @@ pub fn check(
     gone.sort_unstable();
     let named: Vec<String> = gone.iter().take(NAMED).map(|object| bases.path(*object)).collect();
     let more = if gone.len() > NAMED { format!(" and {} more", gone.len() - NAMED) } else { String::new() };
-    let problem = format!(
-        "the delta needs files of its base that were changed or removed: {}{more}; use the full bundle",
-        named.join(", ")
-    );
+    let named = named.join(", ");
+    let problem = format!("the delta needs files of its base that were changed or removed: {named}{more}");
     Err(Error::MissingBase { path: target.to_owned(), problem })
 }
 

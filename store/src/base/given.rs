@@ -51,7 +51,7 @@ impl GivenBases {
         let delta = match opened {
             opened if self.places.is_empty() => return Ok((opened, Bases::default())),
             Opened::Whole(_) => {
-                return Err(Error::Usage(format!("{} is a full bundle, which has no base", path.display())));
+                return Err(Error::unexpected(path, "is a full bundle, which has no base"));
             }
             Opened::Delta(delta) => delta,
         };
@@ -175,7 +175,7 @@ impl GivenBases {
 /// Opens the repository of `ostree:REPO` or `ostree:REPO:REF`.
 fn repository(place: &OsString) -> Result<(Arc<Repo>, Option<&str>), Error> {
     let Some(CommitSpec { repo, reference }) = CommitSpec::parse(place) else {
-        return Err(Error::Usage(format!("{}: write ostree:REPO or ostree:REPO:REF", place.display())));
+        return Err(Error::Usage(format!("{} is not ostree:REPO or ostree:REPO:REF", place.display())));
     };
     Ok((Arc::new(Repo::open(repo)?), reference))
 }
@@ -224,6 +224,6 @@ fn of_store(path: &Path) -> Result<Vec<Base>, Error> {
 }
 
 #[cfg(not(feature = "composefs"))]
-fn of_store(path: &Path) -> Result<Vec<Base>, Error> {
-    Err(Error::Usage(format!("composefs:{}: this build has no composefs", path.display())))
+fn of_store(_: &Path) -> Result<Vec<Base>, Error> {
+    Err(Error::NoComposefs)
 }

@@ -16,7 +16,7 @@ use crate::contents::{CommitRef, HashedCommits};
 use crate::ostree::records::order_of;
 use crate::ostree::{CommitSpec, FileBytes, ObjectType, RefName, RefPlace, Repo, object_name};
 use crate::source::{OstreeSource, PackRef, Source, SourceOptions};
-use crate::{Error, Phase, Progress};
+use crate::{Error, Phase, Progress, RepoFault};
 
 /// A repository that holds the commits of an index.
 #[derive(Debug)]
@@ -56,7 +56,7 @@ impl Base {
     ) -> Result<Self, Error> {
         let usage = |problem: &str| Error::Usage(format!("{}: {problem}", spec.display()));
         let Some(CommitSpec { repo, reference }) = CommitSpec::parse(spec) else {
-            return Err(usage("write ostree:REPO:REF"));
+            return Err(usage("not ostree:REPO or ostree:REPO:REF"));
         };
         let repo = Arc::new(Repo::open(repo)?);
         let commits: Vec<(&str, &OstreeSource)> = packed
@@ -75,7 +75,7 @@ impl Base {
             None => only_commit(&repo, name.or(only.map(|(name, _)| *name)))?,
         };
         let own = name.or(found.as_ref().map(RefName::name)).or(only.map(|(name, _)| *name));
-        let own = own.ok_or_else(|| usage("which ref is this? write REF=ostree:REPO:CHECKSUM"))?;
+        let own = own.ok_or_else(|| usage("several refs could be meant by this checksum"))?;
         let collection =
             match (commits.iter().find(|(name, _)| *name == own).or(only), found.as_ref().map(RefName::place)) {
                 (Some((_, source)), _) => source.collection.clone(),
@@ -111,11 +111,7 @@ fn only_commit(repo: &Repo, name: Option<&str>) -> Result<(Checksum, Option<RefN
     let mut named = refs.iter().filter(|(found, _)| name.is_some_and(|name| found.name() == name));
     match (named.next(), named.next(), &refs[..]) {
         (Some((name, checksum)), None, _) | (None, _, [(name, checksum)]) => Ok((*checksum, Some(name.clone()))),
-        _ => {
-            let (repo, all) = (repo.path().display(), refs.iter().map(|(name, _)| name.to_string()));
-            let all = all.collect::<Vec<_>>().join(", ");
-            Err(Error::Usage(format!("{repo} has no single ref: write ostree:{repo}:REF, with REF one of: {all}")))
-        }
+        _ => Err(repo.fault(RepoFault::SeveralRefs { refs: refs.iter().map(|(name, _)| name.to_string()).collect() })),
     }
 }
 

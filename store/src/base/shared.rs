@@ -46,9 +46,7 @@ impl<'a> SharedBases<'a> {
     /// Returns an error that names one that none has used.
     pub fn check_used(&self) -> Result<(), Error> {
         match self.given.places.iter().zip(&self.used).find(|(_, used)| !**used) {
-            Some((place, _)) => {
-                Err(Error::Usage(format!("{}: no bundle here is a delta with this base", place.display())))
-            }
+            Some((place, _)) => Err(Error::unexpected(place, "is the base of no bundle here")),
             None => Ok(()),
         }
     }

@@ -58,7 +58,7 @@ impl<'a> Reader<'a> {
 
     fn missing(&self, object: Row<Object>) -> Error {
         let path = path_of_object(self.index, object);
-        let problem = format!("the content of {path} was changed or removed; use the full bundle");
+        let problem = format!("the content of {path} was changed or removed");
         Error::MissingBase { path: self.base.repo.path().to_owned(), problem }
     }
 }

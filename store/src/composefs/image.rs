@@ -72,8 +72,7 @@ pub fn make<'a>(
             Algorithm::Sha512 => maker.make::<Sha512HashValue>(version),
         };
         let thread = std::thread::Builder::new().stack_size(STACK_LEN).spawn_scoped(scope, make);
-        let thread =
-            thread.map_err(|error| Error::Usage(format!("no thread can be started to make an image: {error}")))?;
+        let thread = thread.map_err(|error| Error::io("start", "a thread", error))?;
         thread.join().unwrap_or_else(|_| Err(maker.unfit("", "composefs gave up making an image of it")))
     });
     made.map(Vec::from)
@@ -92,7 +91,7 @@ impl Maker<'_, '_> {
 
     fn unfit(&self, path: &str, why: &str) -> Error {
         let of = if path.is_empty() { self.tree.name.clone() } else { format!("{}:{path}", self.tree.name) };
-        Error::Usage(format!("a composefs image cannot hold {}: {why}", of.escape_debug()))
+        Error::unexpected(of.escape_debug().to_string(), format!("cannot be in a composefs image: {why}"))
     }
 
     /// Checks that an image can hold the tree, which building relies on.

@@ -68,7 +68,8 @@ impl Repo {
                 if names.iter().all(|(name, _)| name == META_STAGED.as_bytes()) {
                     return Ok(None);
                 }
-                let what = "it has no meta.json and is no composefs store: name a new directory, or have an old store upgraded by cfsctl";
+                let what =
+                    "it has no meta.json: it is no composefs store, or one of an old version, which cfsctl upgrades";
                 return Err(unfit(what.into()));
             }
             opened => File::from(opened.map_err(failed)?),

@@ -295,20 +295,15 @@ impl TreeStage {
 
 /// Refuses a target that a rename cannot replace, before anything is built beside it.
 pub(crate) fn check_replaceable(site: &Site, given: &Path) -> Result<(), Error> {
+    let unusable = |path: &Path, problem| Error::Unusable { path: path.to_owned(), problem };
     if site.root().is_none() {
         return Ok(());
     }
     if site.is_mount_point()? {
-        return Err(Error::Usage(format!(
-            "cannot replace {}, which is a mount point: unpack to a directory within",
-            site.path().display()
-        )));
+        return Err(unusable(site.path(), "is a mount point, and cannot be replaced"));
     }
     if given.file_name().is_none() {
-        return Err(Error::Usage(format!(
-            "cannot replace {}, which is the working directory: unpack to another name",
-            given.display()
-        )));
+        return Err(unusable(given, "is the working directory, and cannot be replaced"));
     }
     Ok(())
 }

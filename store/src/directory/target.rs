@@ -96,10 +96,7 @@ impl<'a> Target<'a> {
     pub(crate) fn is_mounted(&self, directory: Row<Directory>, name: &[u8]) -> Error {
         let mut path = self.path_of(&self.index.directory_path(directory));
         path.push(crate::error::path_of(name));
-        Error::Usage(format!(
-            "another file system is mounted at {} or above it: unmount it for the update",
-            path.display()
-        ))
+        Error::unexpected(path, "or a directory above it is a mount point, which an update does not enter")
     }
 
     pub(crate) fn path_of(&self, below: &[u8]) -> PathBuf {

@@ -7,11 +7,19 @@ pub enum ArchiveFault {
     /// It is shorter than its headers say.
     #[error("the archive is truncated")]
     Truncated,
+    /// It is compressed.
+    #[error("it is compressed with {program}")]
+    Compressed {
+        /// The program that decompresses it.
+        program: &'static str,
+        /// The format that it should have.
+        scheme: &'static str,
+    },
     /// The blocks of zeros that end an archive are missing.
     #[error("the archive is truncated: the zero blocks that end it are missing")]
     NoEnd,
     /// Data after the end may be a second archive, which some programs would read and others not.
-    #[error("data follows the end of the archive: join archives with `tar -A`")]
+    #[error("data follows the end of the archive")]
     BeyondEnd,
     /// A fault specific to one archive format, as its reader words it.
     #[error("{0}")]
@@ -60,10 +68,7 @@ pub enum ArchiveFault {
     #[error("no member follows the last extended header")]
     ExtensionAlone,
     /// An ACL in text form names a user or group without a number.
-    #[error(
-        "the ACL names {who} without a numeric id, which sealift does not look up on this machine: \
-         create the archive with `tar --xattrs`, which stores ACLs as numbers"
-    )]
+    #[error("the ACL names {who} without a numeric id, which sealift does not look up on this machine")]
     AclName {
         /// The user or group.
         who: String,

@@ -11,11 +11,11 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
 use sealift_format::verity::{Algorithm, FileDigest};
-use sealift_format::{Delta, Kind, Root, RootBase};
+use sealift_format::{Delta, Kind, Ref, Root, RootBase};
 use sealift_verify::kernel::KernelError;
 use sealift_verify::kernel_signature::sign::KernelSignError;
 use sealift_verify::trust::sign::SignError;
-use sealift_verify::trust::{SignatureError, TrustFileError};
+use sealift_verify::trust::{KeyId, SignatureError, TrustFileError};
 
 pub use archive::ArchiveFault;
 pub(crate) use archive::shown;
@@ -100,7 +100,7 @@ pub enum Error {
     MissingBase {
         /// The target, or the base that was given.
         path: PathBuf,
-        /// What is missing, and what to do.
+        /// What is missing.
         problem: String,
     },
     /// The target holds a bundle of another name.
@@ -158,6 +158,16 @@ pub enum Error {
         /// What is wrong with it.
         problem: String,
     },
+    /// What the device's state keeps of a name is invalid.
+    #[error("{} is damaged: {problem}", path.display())]
+    Floor {
+        /// The file.
+        path: PathBuf,
+        /// The bundles' name.
+        name: String,
+        /// What is wrong with it.
+        problem: String,
+    },
     /// An OSTree repository, or something in it, cannot be used.
     #[error("{}: {fault}", path.display())]
     Repository {
@@ -166,12 +176,18 @@ pub enum Error {
         /// What is wrong with it.
         fault: Box<RepoFault>,
     },
+    /// There is no composefs store.
+    #[error("{}: there is no composefs store", path.display())]
+    NoStore {
+        /// The place.
+        path: PathBuf,
+    },
     /// A composefs store, or something in it, cannot be used.
     #[error("{}: {problem}", path.display())]
     Store {
         /// The store.
         path: PathBuf,
-        /// What is wrong with it, and what to do.
+        /// What is wrong with it.
         problem: String,
     },
     /// An object of a composefs store does not match its name.
@@ -221,7 +237,7 @@ pub enum Error {
     Agent {
         /// The public key's file.
         key: PathBuf,
-        /// What is wrong, and what to do.
+        /// What is wrong.
         problem: String,
     },
     /// A signature to attach does not match this bundle.
@@ -259,6 +275,66 @@ pub enum Error {
     SeveralRefs {
         /// Their names.
         refs: Vec<String>,
+    },
+    /// The bundle has no ref of a name.
+    #[error("the bundle has no {what} {}; it has {}", name.escape_debug(), refs.join(", "))]
+    NoRef {
+        /// The kind of ref.
+        what: &'static str,
+        /// The name.
+        name: String,
+        /// The names of its refs, of those that could be meant.
+        refs: Vec<String>,
+    },
+    /// The bundle has no file of a path.
+    #[error("the bundle has no file {}", path_of(path).display())]
+    NoFile {
+        /// The path.
+        path: Vec<u8>,
+    },
+    /// A path could mean two files of the bundle.
+    #[error("{written} could mean the file {one} or, as an escaped name, {other}")]
+    Ambiguous {
+        /// The path.
+        written: String,
+        /// A file.
+        one: String,
+        /// Another file.
+        other: String,
+    },
+    /// Two sources have one ref.
+    #[error("two sources have the ref {name}")]
+    SameRef {
+        /// The ref.
+        name: String,
+    },
+    /// A ref has no collection id.
+    #[error("the ref {name} has no collection id, by which clients find it on a medium")]
+    NoCollection {
+        /// The ref.
+        name: String,
+        /// Refs of the bundle that have one.
+        others: Vec<String>,
+    },
+    /// The bundle has no OSTree commit.
+    #[error("the bundle has no OSTree commit")]
+    NoCommit,
+    /// There is no install record to compare with.
+    #[error("no install record for {}", path.display())]
+    NoRecord {
+        /// The target.
+        path: PathBuf,
+    },
+    /// This build cannot make, read or mount composefs images.
+    #[error("this sealift was built without composefs")]
+    NoComposefs,
+    /// Only the fingerprint of a key is known.
+    #[error("{} has no key with the fingerprint {id}", path.display())]
+    UnlistedKey {
+        /// The allowed signers.
+        path: PathBuf,
+        /// The fingerprint.
+        id: KeyId,
     },
     /// A new directory already exists, and is not empty.
     #[error("{} exists and is not empty", path.display())]
@@ -309,6 +385,14 @@ pub enum Error {
     /// The request is not possible.
     #[error("{0}")]
     Usage(String),
+    /// A file or directory is not what is needed there.
+    #[error("{} {problem}", path.display())]
+    Unexpected {
+        /// The file or directory.
+        path: PathBuf,
+        /// What is wrong with it, worded as the end of a sentence.
+        problem: String,
+    },
     /// Another user owns a required file, or may write to it.
     #[error("{} {problem}", path.display())]
     Foreign {
@@ -383,6 +467,16 @@ impl Error {
         Self::MissingBase { path: path.to_owned(), problem }
     }
 
+    /// Returns the error for a file or directory that is not what is needed there.
+    pub fn unexpected(path: impl AsRef<Path>, problem: impl Into<String>) -> Self {
+        Self::Unexpected { path: path.as_ref().to_owned(), problem: problem.into() }
+    }
+
+    /// Returns the error for a name that none of these refs has.
+    pub(crate) fn no_ref<'r>(what: &'static str, name: &str, refs: impl Iterator<Item = &'r Ref>) -> Self {
+        Self::NoRef { what, name: name.to_owned(), refs: refs.map(|of| of.name.clone()).collect() }
+    }
+
     /// Returns the error for something at `path` that is not this user's alone.
     pub(crate) fn foreign(path: impl AsRef<Path>, problem: impl Into<String>) -> Self {
         Self::Foreign { path: path.as_ref().to_owned(), problem: problem.into() }
@@ -425,8 +519,18 @@ impl Error {
         }
         match self {
             Self::Usage(_)
+            | Self::Unexpected { .. }
             | Self::Unusable { .. }
             | Self::SeveralRefs { .. }
+            | Self::NoRef { .. }
+            | Self::NoFile { .. }
+            | Self::Ambiguous { .. }
+            | Self::SameRef { .. }
+            | Self::NoCollection { .. }
+            | Self::NoCommit
+            | Self::NoComposefs
+            | Self::UnlistedKey { .. }
+            | Self::NoRecord { .. }
             | Self::NotEmpty { .. }
             | Self::DirectoryInPlace { .. }
             | Self::NoImages
@@ -444,8 +548,10 @@ impl Error {
             Self::FoldedName { .. } => "folded-name",
             Self::HalfUpdated { .. } => "half-updated",
             Self::TrustFile { .. } => "trust-file",
-            Self::State { .. } => "state",
-            Self::Repository { .. } | Self::Store { .. } | Self::DamagedStore { .. } => "repository",
+            Self::State { .. } | Self::Floor { .. } => "state",
+            Self::Repository { .. } | Self::NoStore { .. } | Self::Store { .. } | Self::DamagedStore { .. } => {
+                "repository"
+            }
             Self::Kernel { source, .. } => match **source {
                 KernelError::NotSealed => "not-sealed",
                 KernelError::OtherDigest { .. } => "other-digest",

@@ -9,10 +9,10 @@ use sealift_format::ostree::Malformed;
 #[non_exhaustive]
 pub enum RepoFault {
     /// The directory does not exist.
-    #[error("no such directory; create a repository with `ostree init`")]
+    #[error("no such directory")]
     NoDirectory,
     /// Its `config` or `objects` is missing.
-    #[error("not an OSTree repository: it has no {missing}; create one with `ostree init`")]
+    #[error("not an OSTree repository: it has no {missing}")]
     NotARepository {
         /// The missing name.
         missing: &'static str,
@@ -26,10 +26,7 @@ pub enum RepoFault {
         value: String,
     },
     /// Objects may be in a parent repository.
-    #[error(
-        "objects are missing; they may be in its parent {parent:?} (core.parent), which sealift does not read: use the parent, or copy the commits \
-         with `ostree pull-local` into a repository without a parent"
-    )]
+    #[error("objects are missing; they may be in its parent {parent:?} (core.parent), which sealift does not read")]
     Parent {
         /// The parent repository.
         parent: String,
@@ -92,6 +89,15 @@ pub enum RepoFault {
         /// The name.
         name: String,
     },
+    /// A text names several refs.
+    #[error("it has several refs: {}", refs.join(", "))]
+    SeveralRefs {
+        /// Their names.
+        refs: Vec<String>,
+    },
+    /// It has no refs, and one is needed.
+    #[error("it has no refs")]
+    NoRefs,
     /// A ref does not exist.
     #[error("it has no ref {name:?}")]
     NoRef {
@@ -113,7 +119,7 @@ pub enum RepoFault {
         name: String,
     },
     /// A ref's file is a link that does not lead to a ref.
-    #[error("its ref {name:?} is, or is below, a symbolic link that does not point to a ref: remove {}", path.display())]
+    #[error("its ref {name:?} is, or is below, {}, a symbolic link that does not point to a ref", path.display())]
     RefLink {
         /// The ref.
         name: String,
@@ -131,7 +137,7 @@ pub enum RepoFault {
         why: String,
     },
     /// A remote does not exist.
-    #[error("it has no remote {name:?}: name one that `ostree remote list` shows, or add it with `ostree remote add`")]
+    #[error("it has no remote {name:?}")]
     NoRemote {
         /// The name as it was given.
         name: String,
@@ -141,11 +147,11 @@ pub enum RepoFault {
     Remote {
         /// The remote.
         remote: String,
-        /// What is wrong, and what to do.
+        /// What is wrong.
         why: String,
     },
     /// Another program has the repository locked.
-    #[error("still locked by another program after {seconds} seconds: try again later")]
+    #[error("still locked by another program after {seconds} seconds")]
     Locked {
         /// How long the lock was waited for.
         seconds: u64,

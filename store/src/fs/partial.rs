@@ -66,7 +66,7 @@ impl Drop for PartialFile {
 /// Returns an error if the path does not name a file.
 pub fn partial_path(target: &Path) -> Result<PathBuf, Error> {
     let Some(name) = target.file_name() else {
-        return Err(Error::Usage(format!("{} does not name a file", target.display())));
+        return Err(Error::unexpected(target, "does not name a file"));
     };
     let mut partial = std::ffi::OsString::from(".");
     partial.push(name);

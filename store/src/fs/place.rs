@@ -135,11 +135,8 @@ impl Place {
             Err(Errno::LOOP | Errno::NOTDIR) => {
                 let is_link =
                     self.stat()?.is_some_and(|stat| FileType::from_raw_mode(stat.st_mode) == FileType::Symlink);
-                let problem = if is_link {
-                    "is a symbolic link, which is not followed: remove it"
-                } else {
-                    "exists and is not a directory"
-                };
+                let problem =
+                    if is_link { "is a symbolic link, which is not followed" } else { "exists and is not a directory" };
                 Err(Error::Unusable { path: self.path.clone(), problem })
             }
             Err(error) => Err(Error::io("open", &self.path, error)),
@@ -282,7 +279,7 @@ impl<'a> Resolver<'a> {
         let failed = |error: Errno| Error::io("open", self.given, error);
         let real = std::fs::canonicalize(self.given).map_err(|error| Error::io("open", self.given, error))?;
         let Some(name) = real.file_name() else {
-            let problem = "is a file system root: name a directory within";
+            let problem = "is a file system root";
             return Err(Error::Unusable { path: self.given.to_owned(), problem });
         };
         let here = inode_id(&self.at).map_err(failed)?;

@@ -267,10 +267,9 @@ impl Repo {
         let mut others = self.refs()?.into_iter().filter(|(name, _)| name.name == text);
         match (others.next(), others.next()) {
             (Some((name, checksum)), None) => Ok((checksum, Some(name))),
-            (Some((first, _)), Some((second, _))) => Err(Error::Usage(format!(
-                "{} has {first} and {second}: name the commit by its checksum",
-                self.path().display()
-            ))),
+            (Some((first, _)), Some((second, _))) => {
+                Err(self.fault(RepoFault::SeveralRefs { refs: vec![first.to_string(), second.to_string()] }))
+            }
             (None, _) => Err(self.fault(RepoFault::NoRef { name: text.to_owned() })),
         }
     }

@@ -266,7 +266,7 @@ fn add_remotes(remotes: &mut Vec<Remote>, folder: &Path, fault: &dyn Fn(RepoFaul
             KeyFile::parse(&text).map_err(|fault| Error::Repository { path: path.clone(), fault: Box::new(fault) })?;
         for remote in Remote::all(&file) {
             if remotes.iter().any(|known| known.name == remote.name) {
-                let why = format!("it is configured twice, also in {}: remove one", path.display());
+                let why = format!("it is configured twice, also in {}", path.display());
                 return Err(fault(remote.fault(why)));
             }
             remotes.push(remote);

@@ -41,7 +41,7 @@ impl<'a> CommitSpec<'a> {
     pub fn one_ref(&self, option: Option<&'a str>) -> Result<Option<&'a str>, crate::Error> {
         match (self.reference, option) {
             (Some(own), Some(other)) if own != other => Err(crate::Error::Usage(format!(
-                "the ref {} is not the one in ostree:{}:{}: name it once",
+                "the ref {} is not the one in ostree:{}:{}",
                 other.escape_debug(),
                 self.repo.display(),
                 own.escape_debug()

@@ -623,9 +623,9 @@ fn links_in_a_repository_lead_nowhere() {
 fn what_is_no_repository() {
     let folder = TempDir::new().expect("a folder");
     let text = |path: &Path| Repo::open(path).expect_err("it is none").to_string();
-    assert!(text(folder.path()).ends_with("it has no config; create one with `ostree init`"));
+    assert!(text(folder.path()).ends_with("it has no config"));
     std::fs::write(folder.path().join("config"), "[core]\nrepo_version=1\nmode=bare\n").expect("a file");
-    assert!(text(folder.path()).ends_with("it has no objects; create one with `ostree init`"));
+    assert!(text(folder.path()).ends_with("it has no objects"));
     let path = init(folder.path(), "split", "bare-split-xattrs");
     assert!(text(&path).contains("core.mode = \"bare-split-xattrs\""));
 }

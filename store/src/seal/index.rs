@@ -20,8 +20,13 @@ pub enum KernelSignature {
     None,
     /// The index is sealed with it.
     Taken,
-    /// The kernel refused it for this reason, and the index is sealed without.
-    Refused(String),
+    /// The kernel refused it, and the index is sealed without.
+    Refused {
+        /// The kernel's reason.
+        why: String,
+        /// Whether the reason is that the kernel has no certificate for it.
+        is_key_unknown: bool,
+    },
 }
 
 /// In JSON it is a word, or `null` if there is none.
@@ -30,7 +35,7 @@ impl Serialize for KernelSignature {
         match self {
             Self::None => serializer.serialize_none(),
             Self::Taken => serializer.serialize_str("taken"),
-            Self::Refused(_) => serializer.serialize_str("refused"),
+            Self::Refused { .. } => serializer.serialize_str("refused"),
         }
     }
 }
@@ -71,7 +76,10 @@ pub(crate) fn seal_index(
             Err(source) if source.is_about_signature() => {
                 tracing::info!(%source, "the kernel refuses the bundle's signature for it");
                 seal(None).map_err(failed)?;
-                KernelSignature::Refused(source.to_string())
+                KernelSignature::Refused {
+                    why: source.to_string(),
+                    is_key_unknown: matches!(source, KernelError::SignatureKey),
+                }
             }
             Err(source) => return Err(failed(source)),
         },

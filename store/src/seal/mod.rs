@@ -143,7 +143,7 @@ pub fn seal(paths: &[PathBuf], options: &SealOptions, progress: &Progress) -> Re
     let list = list::list(paths, progress)?;
     let places = list.places();
     if options.signature.is_some() && places.len() != 1 {
-        return Err(Error::Usage("a built-in signature is for one file: name that file alone".into()));
+        return Err(Error::Usage("a built-in signature is for one file alone".into()));
     }
     progress.enter(Phase::Sealing, 0, num::wide(places.len()));
     let [files, files_before, logical_bytes] = [const { AtomicU64::new(0) }; 3];
@@ -236,7 +236,7 @@ fn open(path: &Path) -> Result<File, Error> {
     let file = File::from(open_any(path).map_err(failed)?);
     match file.metadata().map_err(failed)?.is_file() {
         true => Ok(file),
-        false => Err(Error::Usage(format!("{} is no regular file, and has no digest", path.display()))),
+        false => Err(Error::unexpected(path, "is no regular file, and has no digest")),
     }
 }
 
@@ -303,7 +303,7 @@ mod tests {
         rustix::fs::mknodat(CWD, &fifo, rustix::fs::FileType::Fifo, Mode::RWXU, 0).expect("a fifo");
         for path in [folder.path(), &fifo] {
             let error = digest(path, &Parameters::default(), &Progress::default()).expect_err("no file");
-            assert!(matches!(error, Error::Usage(_)), "{error}");
+            assert!(matches!(error, Error::Unexpected { .. }), "{error}");
         }
     }
 

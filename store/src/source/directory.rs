@@ -127,7 +127,7 @@ impl DirectorySource {
         };
         let content = source.push_file(0, &real_name, &stat)?;
         let added = source.tree.add(0, &name, metadata_of(&stat, Xattrs::default()), NewNode::Regular { content });
-        added.map_err(|fault| Error::Usage(format!("{}: the name {fault}", path.display())))?;
+        added.map_err(|fault| Error::unexpected(path, format!("has a name that {fault}")))?;
         Ok(source)
     }
 
@@ -193,7 +193,7 @@ impl DirectorySource {
 
     fn name_error(&self, directory: DirId, name: &[u8], fault: &str) -> Error {
         let path = self.path.join(path_of(&self.tree.directory_path(directory))).join(path_of(name));
-        Error::Usage(format!("{}: the name {fault}", path.display()))
+        Error::unexpected(path, format!("has a name that {fault}"))
     }
 
     pub(super) fn content_len(&self, content: u32) -> u64 {

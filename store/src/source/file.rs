@@ -20,18 +20,18 @@ pub fn open_file(path: &Path, xattrs: &XattrFilter) -> Result<DirectorySource, E
     let failed = |error: std::io::Error| Error::io("read", path, error);
     let real = path.canonicalize().map_err(failed)?;
     let (Some(parent), Some(real_name), Some(name)) = (real.parent(), real.file_name(), path.file_name()) else {
-        return Err(Error::Usage(format!("{} is not a file", path.display())));
+        return Err(Error::unexpected(path, "is not a file"));
     };
     let root = open_user_dir(parent).map_err(|error| Error::io("read", parent, error))?;
     let stat = statat(&root, real_name, AtFlags::SYMLINK_NOFOLLOW).map_err(|error| failed(error.into()))?;
     let fault = match FileType::from_raw_mode(stat.st_mode) {
         FileType::RegularFile => None,
-        FileType::BlockDevice => Some("is a block device: copy it to a file first"),
-        FileType::Fifo => Some("is a pipe: only `tar:` and `cpio:` archives are read from one"),
+        FileType::BlockDevice => Some("is a block device"),
+        FileType::Fifo => Some("is a pipe, and only archives are read from one"),
         _ => Some("is neither a directory nor a regular file"),
     };
     if let Some(fault) = fault {
-        return Err(Error::Usage(format!("{} {fault}", path.display())));
+        return Err(Error::unexpected(path, fault));
     }
     let found = FoundFile {
         path: path.to_owned(),
@@ -71,7 +71,10 @@ mod tests {
     #[test]
     fn what_is_no_file_is_refused() {
         for path in ["/dev/null", "/", "/proc/self"] {
-            assert!(matches!(open_file(Path::new(path), &XattrFilter::default()), Err(Error::Usage(_))), "{path}");
+            assert!(
+                matches!(open_file(Path::new(path), &XattrFilter::default()), Err(Error::Unexpected { .. })),
+                "{path}"
+            );
         }
         assert!(matches!(open_file(Path::new("/nowhere"), &XattrFilter::default()), Err(Error::Io { .. })));
     }

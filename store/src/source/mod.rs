@@ -43,7 +43,7 @@ use sealift_format::verity::FileDigest;
 use crate::address::scheme;
 use crate::error::path_of;
 use crate::ostree::{CommitSpec, Repo};
-use crate::{Error, Phase, Progress, Tree};
+use crate::{Error, Phase, Progress, RepoFault, Tree};
 
 pub use crate::xattrs::XattrFilter;
 pub use archive::{ArchiveFault, ArchiveFormat, ArchiveSource};
@@ -53,7 +53,7 @@ pub use file::open_file;
 pub use omit::OmitOutput;
 pub(crate) use ostree::FileKind;
 pub use ostree::{OstreeContent, OstreeOptions, OstreeSource};
-pub use owner::{MetadataOptions, OwnerRule, parse_owner};
+pub use owner::{MetadataOptions, OwnerRule};
 
 /// A tree with access to its contents.
 #[derive(Debug)]
@@ -134,12 +134,11 @@ impl Source {
             Spec::Ostree(named) => {
                 let repo = Repo::open(named.repo)?;
                 if named.reference.is_none() && repo.refs()?.len() > 1 {
-                    let spec = spec.display();
-                    return Err(Error::Usage(format!("{spec}: the repository has several refs: write {spec}:REF")));
+                    let refs = repo.refs()?.iter().map(|(name, _)| name.to_string()).collect();
+                    return Err(repo.fault(RepoFault::SeveralRefs { refs }));
                 }
                 let mut sources = Self::open_ostree(spec, &OstreeOptions::default(), options, jobs)?;
-                let none = || Error::Usage(format!("{}: the repository has no refs", spec.display()));
-                return sources.pop().map(|(_, source)| source).ok_or_else(none);
+                return sources.pop().map(|(_, source)| source).ok_or_else(|| repo.fault(RepoFault::NoRefs));
             }
         };
         options.metadata.apply(source.tree_mut());
@@ -164,7 +163,7 @@ impl Source {
         let mut sources = Self::open_ostree(spec, ostree, options, jobs)?;
         if let Some(name) = name {
             let [(own, _)] = &mut sources[..] else {
-                return Err(Error::Usage(format!("{}: several refs cannot all be {name}: choose one", spec.display())));
+                return Err(Error::Usage(format!("{}: several refs cannot all be {name}", spec.display())));
             };
             name.clone_into(own);
         }
@@ -183,7 +182,7 @@ impl Source {
         jobs: usize,
     ) -> Result<Vec<(String, Self)>, Error> {
         let Spec::Ostree(named) = Spec::parse(spec)? else {
-            return Err(Error::Usage(format!("{}: write ostree:REPO or ostree:REPO:REF", spec.display())));
+            return Err(Error::Usage(format!("{} is not ostree:REPO or ostree:REPO:REF", spec.display())));
         };
         let path = named.repo;
         for option in &ostree.refs {
@@ -191,7 +190,7 @@ impl Source {
         }
         if options.metadata != MetadataOptions::default() || options.directory.exclude.is_some() {
             return Err(Error::Usage(format!(
-                "{}: a commit is packed unchanged: omit options that exclude files or change metadata",
+                "{}: a commit is packed unchanged, without excluding files or changing metadata",
                 spec.display()
             )));
         }
@@ -203,7 +202,7 @@ impl Source {
             false => ostree.refs.clone(),
         };
         if refs.is_empty() {
-            return Err(Error::Usage(format!("{}: the repository has no refs", path.display())));
+            return Err(repo.fault(RepoFault::NoRefs));
         }
         let open = |name: String| {
             let source = OstreeSource::open(&repo, &name, ostree, options, jobs)?;

@@ -270,7 +270,9 @@ impl OstreeSource {
         while let Some((directory, dirtree)) = pending.pop() {
             let bytes = self.metadata.get(&dirtree).map_or(&[][..], Vec::as_slice);
             let names = DirTree::parse(bytes).map_err(fault(ObjectType::DirTree, &dirtree))?;
-            let bad_name = |fault: &str| Error::Usage(format!("a name in an OSTree directory {fault}"));
+            let bad_name = |fault: &str| {
+                Error::unexpected(self.repo.path(), format!("has a name in an OSTree directory that {fault}"))
+            };
             for (name, checksum) in &names.files {
                 let Some(file) = self.file_of.get(*checksum).and_then(|file| self.files.get(*file)) else { continue };
                 let node = match &file.kind {

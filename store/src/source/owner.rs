@@ -1,6 +1,6 @@
 //! Changes of owner and time, for every kind of source.
 
-use crate::{Error, Metadata, Tree};
+use crate::{Metadata, Tree};
 
 /// Changes to every file's metadata.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -31,43 +31,6 @@ pub enum OwnerRule {
         /// The id in the bundle.
         to: u32,
     },
-}
-
-impl OwnerRule {
-    /// Parses `uid:FROM=TO` or `gid:FROM=TO`, all numbers.
-    ///
-    /// # Errors
-    /// Returns an error if `text` is not of this form.
-    pub fn parse(text: &str) -> Result<Self, Error> {
-        let rule = || {
-            let (kind, ids) = text.split_once(':')?;
-            let (from, to) = ids.split_once('=')?;
-            let (from, to) = (id(from)?, id(to)?);
-            match kind {
-                "uid" => Some(Self::Uid { from, to }),
-                "gid" => Some(Self::Gid { from, to }),
-                _ => None,
-            }
-        };
-        rule().ok_or_else(|| {
-            Error::Usage(format!("{text}: write uid:FROM=TO or gid:FROM=TO in numbers, such as uid:1000=0"))
-        })
-    }
-}
-
-/// Parses the `UID:GID` of `--owner`, both numbers.
-///
-/// # Errors
-/// Returns an error if `text` is not of this form.
-pub fn parse_owner(text: &str) -> Result<(u32, u32), Error> {
-    let owner = text.split_once(':').and_then(|(uid, gid)| Some((id(uid)?, id(gid)?)));
-    owner.ok_or_else(|| Error::Usage(format!("{text}: write UID:GID in numbers, such as 0:0")))
-}
-
-/// Parses a number without a sign. The highest one means "unchanged" to chown(2), so no file has it.
-fn id(text: &str) -> Option<u32> {
-    let digits = text.bytes().all(|byte| byte.is_ascii_digit());
-    text.parse().ok().filter(|id| digits && *id != u32::MAX)
 }
 
 impl MetadataOptions {
@@ -103,19 +66,6 @@ mod tests {
 
     fn file(uid: u32, gid: u32, mtime: i64) -> Metadata {
         Metadata { permissions: 0o644, uid, gid, mtime, mtime_ns: 5, xattrs: sealift_format::Xattrs::default() }
-    }
-
-    #[test]
-    fn forms() {
-        assert_eq!(OwnerRule::parse("uid:1000=0").ok(), Some(OwnerRule::Uid { from: 1000, to: 0 }));
-        assert_eq!(OwnerRule::parse("gid:100=65534").ok(), Some(OwnerRule::Gid { from: 100, to: 65534 }));
-        for bad in ["", "1000=0", "u:1=0", "uid:1", "uid:=0", "uid:+1=0", "uid:root=0", "uid:1=4294967295"] {
-            assert!(OwnerRule::parse(bad).is_err(), "{bad}");
-        }
-        assert_eq!(parse_owner("0:50").ok(), Some((0, 50)));
-        for bad in ["", "0", "0:", ":0", "root:root", "-1:0", "0:4294967295"] {
-            assert!(parse_owner(bad).is_err(), "{bad}");
-        }
     }
 
     #[test]

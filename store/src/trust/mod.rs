@@ -24,7 +24,8 @@ pub use options::TrustOptions;
 pub use places::{Places, REVOKED, SIGNERS};
 pub use report::{FloorReport, TrustReport};
 pub use sealift_verify::trust::{
-    FloorRecord, Now, NowSource, SignatureState, SignerLine, Since, Standing, TimeError, Utc, Verdict,
+    FloorRecord, Now, NowSource, Shortfall, SignatureError, SignatureState, SignerLine, Since, Standing, TimeError,
+    Utc, Verdict,
 };
 pub use state::{DeviceState, reset_floor};
 pub use targets::{KnownTarget, TargetKind, TargetPlace};

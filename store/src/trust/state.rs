@@ -94,7 +94,7 @@ impl DeviceState {
         let Some(folder) = dir.folder(FLOORS)? else { return Ok(None) };
         let _lock = dir.lock()?;
         let before = match read(&folder, name) {
-            Err(Error::State { .. }) => Floors::default(),
+            Err(Error::Floor { .. }) => Floors::default(),
             other => other?,
         };
         Ok(folder.remove(name)?.then_some(before))
@@ -217,10 +217,7 @@ fn check_name(name: &str) -> Result<(), Error> {
 }
 
 fn read(folder: &StateDir, name: &str) -> Result<Floors, Error> {
-    let damaged = |problem: String| Error::State {
-        path: folder.path().join(name),
-        problem: format!("{problem}; `sealift trust reset {name}` forgets it, and then any version is accepted"),
-    };
+    let damaged = |problem| Error::Floor { path: folder.path().join(name), name: name.to_owned(), problem };
     match folder.read(name) {
         Ok(None) => Ok(Floors::default()),
         Ok(Some(text)) => records::parse(name, &text).map(Floors::new).map_err(damaged),

@@ -1,4 +1,4 @@
-//! Why the kernel did not do what it was asked to, and what to do.
+//! Why the kernel did not do what it was asked to.
 
 use std::io;
 
@@ -10,16 +10,13 @@ use sealift_format::verity::{FileDigest, Parameters};
 #[non_exhaustive]
 pub enum KernelError {
     /// The file system, or the kernel, has no fs-verity.
-    #[error(
-        "its file system does not support fs-verity: use ext4 made with `mkfs.ext4 -O verity` (or enabled with `tune2fs -O verity`), f2fs or \
-         btrfs, and a kernel with CONFIG_FS_VERITY"
-    )]
+    #[error("its file system does not support fs-verity")]
     Unsupported,
     /// It is sealed already, as the kernel says of a second attempt.
     #[error("already sealed")]
     Sealed,
     /// It is sealed with other parameters than were asked for, which cannot be changed.
-    #[error("already sealed, with {found}: copy it, and seal the copy")]
+    #[error("already sealed, with {found}")]
     OtherParameters {
         /// What is known of how it is sealed.
         found: String,
@@ -33,15 +30,13 @@ pub enum KernelError {
         found: FileDigest,
     },
     /// It is not sealed.
-    #[error("not sealed: run `sealift seal`")]
+    #[error("not sealed")]
     NotSealed,
     /// Somebody may write to it.
-    #[error(
-        "it is open for writing: close it, or wait until the program that has it open and its children have exited"
-    )]
+    #[error("it is open for writing")]
     OpenForWriting,
     /// Somebody else is sealing it.
-    #[error("another program is sealing it: wait until it has finished")]
+    #[error("another program is sealing it")]
     Busy,
     /// It is no regular file.
     #[error("only regular files can be sealed")]
@@ -61,7 +56,7 @@ pub enum KernelError {
         algorithm: &'static str,
     },
     /// The hash is not built into this kernel.
-    #[error("this kernel has no {algorithm}: load its module, or use sha256")]
+    #[error("this kernel has no {algorithm}")]
     NoAlgorithm {
         /// The hash's name.
         algorithm: &'static str,
@@ -85,10 +80,7 @@ pub enum KernelError {
     #[error("the built-in signature is too long: the kernel accepts at most 16128 bytes")]
     SignatureTooLong,
     /// No certificate in the kernel's keyring fits the built-in signature.
-    #[error(
-        "no certificate in the kernel's keyring .fs-verity matches the built-in signature: as root, add it with \
-         `keyctl padd asymmetric '' %keyring:.fs-verity < CERT.der`"
-    )]
+    #[error("no certificate in the kernel's keyring .fs-verity matches the built-in signature")]
     SignatureKey,
     /// The built-in signature is of another file.
     #[error("the built-in signature is for other content, or damaged")]

@@ -36,15 +36,13 @@ const MODULI: [usize; 3] = [2048, 3072, 4096];
 #[non_exhaustive]
 pub enum KernelSignError {
     /// The file is no private key in PEM.
-    #[error("not a private key in PEM (PKCS#8): convert other formats with `openssl pkey -in FILE -out KEY.pem`")]
+    #[error("not a private key in PEM (PKCS#8)")]
     NotAKey,
     /// The key has a passphrase.
-    #[error("it has a passphrase: remove it first, as with `openssl pkey -in FILE`")]
+    #[error("it has a passphrase")]
     Encrypted,
     /// The key is of another kind.
-    #[error(
-        "only RSA and P-256 keys can sign for the kernel: sign with `fsverity sign` or openssl, and attach the signature"
-    )]
+    #[error("only RSA and P-256 keys can sign for the kernel")]
     KeyType,
     /// The RSA key has a length that the kernel does not take.
     #[error("the kernel accepts RSA keys of 2048, 3072 or 4096 bits, but this one has {bits}")]

@@ -91,7 +91,7 @@ pub enum LineError {
     #[error("valid-before is not later than valid-after")]
     EmptyWindow,
     /// A certificate authority.
-    #[error("cert-authority is not supported; list each signer's own key")]
+    #[error("cert-authority is not supported, only each signer's own key")]
     CertAuthority,
     /// A tag.
     #[error("{0:?} is not a tag: a letter or digit, then letters, digits, '.', '_', '+' and '-'")]

@@ -10,16 +10,16 @@ pub enum KeyError {
     #[error("the public key is malformed: {0}")]
     Malformed(&'static str),
     /// It is a certificate.
-    #[error("{0:?} is a certificate, but Sealift accepts only plain keys; sign with the key itself")]
+    #[error("{0:?} is a certificate, but Sealift accepts only plain keys")]
     Certificate(String),
     /// A type that Sealift does not accept.
     #[error(
-        "a key of type {0:?} is not accepted; use ssh-ed25519, ecdsa-sha2-nistp256, \
-         their sk- variants, or ssh-rsa with 3072 bits or more"
+        "a key of type {0:?} is not accepted, only ssh-ed25519, ecdsa-sha2-nistp256, \
+         their sk- variants, and ssh-rsa with 3072 bits or more"
     )]
     Unsupported(String),
     /// An RSA key that is too short or too long.
-    #[error("an RSA key of {bits} bits is not accepted; use 3072 to 16384 bits, or ssh-ed25519")]
+    #[error("an RSA key of {bits} bits is not accepted, only one of 3072 to 16384 bits")]
     RsaBits {
         /// Length of the modulus.
         bits: usize,

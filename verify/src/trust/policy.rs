@@ -428,28 +428,22 @@ mod tests {
     }
 
     #[test]
-    fn messages_say_who_signed_and_what_to_do() {
+    fn messages_say_who_signed() {
         let stranger = judge(&policy(), &claims(), &[9]).expect_err("a stranger").to_string();
-        for part in ["\"os\"", &sample::key(9).id().to_string(), "not listed", &sample::line(9)] {
+        for part in ["\"os\"", &sample::key(9).id().to_string(), "not listed"] {
             assert!(stranger.contains(part), "{stranger}");
         }
         let elsewhere = judge(&policy(), &claims(), &[3]).expect_err("apps only").to_string();
         assert!(elsewhere.contains("listed on line 3 for \"app-*\" only"), "{elsewhere}");
         let unsigned = judge(&policy(), &claims(), &[]).expect_err("unsigned").to_string();
         assert!(unsigned.contains("it is not signed"), "{unsigned}");
-        let mut without_file = policy();
-        without_file.signers = None;
-        let hint = judge(&without_file, &claims(), &[]).expect_err("nobody").to_string();
-        assert!(hint.contains("an allowed signers file: "), "{hint}");
 
-        // A hostile name stays on its line, cannot turn the text around, and
-        // does not end up as a pattern in somebody's file.
+        // A hostile name stays on its line, and cannot turn the text around.
         for name in ["o\u{202e}s\u{1b}[2J\n", "*", "os,*", ""] {
             let name = name.into();
             let hostile = Claims { name, ..claims() };
             let shown = judge(&policy(), &hostile, &[9]).expect_err("a stranger").to_string();
             assert!(!shown.contains(['\u{202e}', '\u{1b}', '\n']), "{shown}");
-            assert!(shown.contains(": NAME namespaces="), "{shown}");
         }
     }
 }

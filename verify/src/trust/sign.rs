@@ -30,22 +30,22 @@ const BCRYPT_ROUNDS: u32 = 16;
 #[non_exhaustive]
 pub enum SignError {
     /// The file is no private key that could be read.
-    #[error("it is not an OpenSSH private key; convert an older format with `ssh-keygen -p -f FILE`")]
+    #[error("it is not an OpenSSH private key")]
     NotAPrivateKey,
     /// The file is a public key.
-    #[error("it is a public key; load its private key into ssh-agent to sign with it")]
+    #[error("it is a public key")]
     PublicKey,
     /// The key is encrypted, and no passphrase was given.
     #[error("it is encrypted and needs its passphrase")]
     PassphraseNeeded,
     /// A new key's passphrase is empty.
-    #[error("the passphrase is empty; give one, or write the key without one")]
+    #[error("the passphrase is empty")]
     EmptyPassphrase,
     /// The passphrase does not open the key.
     #[error("wrong passphrase")]
     WrongPassphrase,
     /// The key signs through ssh-agent alone.
-    #[error("keys of type {0} sign only through ssh-agent; run `ssh-add FILE` and give FILE.pub")]
+    #[error("keys of type {0} sign only through ssh-agent")]
     AgentOnly(KeyType),
     /// The key's public half is refused.
     #[error(transparent)]

@@ -14,10 +14,7 @@ pub enum SignatureError {
     #[error(transparent)]
     Key(#[from] KeyError),
     /// Made for something else.
-    #[error(
-        "it was made for the namespace {0:?}, not for \"sealift\"; \
-         sign with `ssh-keygen -Y sign -n sealift`"
-    )]
+    #[error("it was made for the namespace {0:?}, not for \"sealift\"")]
     Namespace(String),
     /// A hash or signature algorithm that does not belong to the key.
     #[error("the algorithm {algorithm:?} is not accepted for a key of type {key_type}")]
@@ -28,7 +25,7 @@ pub enum SignatureError {
         key_type: KeyType,
     },
     /// An authenticator signed without being touched.
-    #[error("the authenticator signed without a touch; make the key without no-touch-required")]
+    #[error("the authenticator signed without a touch, as it does with a key made with no-touch-required")]
     NoTouch,
     /// There are more than anybody needs, each of which would have to be checked.
     #[error("there are {number} signatures, but a bundle can have at most 64")]

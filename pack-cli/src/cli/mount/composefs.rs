@@ -6,10 +6,7 @@ use crate::failure::Failure;
 /// The error of a program built without composefs.
 #[cfg(not(feature = "composefs"))]
 pub(crate) fn without_composefs() -> Failure {
-    Failure::usage(
-        "this sealift was built without composefs: use one built with `cargo xtask dist` or \
-         `cargo build --release --features composefs`",
-    )
+    sealift::Error::NoComposefs.into()
 }
 
 #[cfg(feature = "composefs")]

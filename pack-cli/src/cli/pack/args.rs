@@ -7,11 +7,10 @@ use std::path::{Path, PathBuf};
 use clap::{Args, ValueEnum, ValueHint};
 use sealift::order::OrderProfile;
 use sealift::pack::{PackOptions, Zone};
-use sealift::source::{
-    DirectoryOptions, Exclude, MetadataOptions, OmitOutput, OwnerRule, SourceOptions, XattrFilter, parse_owner,
-};
+use sealift::source::{DirectoryOptions, Exclude, MetadataOptions, OmitOutput, SourceOptions, XattrFilter};
 use sealift::{Error, Identity};
 
+use super::owner::{parse_owner, parse_rule};
 use crate::bundle::{BundleArg, jobs};
 use crate::failure::Failure;
 use crate::human;
@@ -313,9 +312,6 @@ impl Pack {
         for pattern in &self.xattrs {
             xattrs.add(pattern.as_bytes());
         }
-        let of = |option: &'static str| move |error: Error| Failure::usage(format!("{option} {error}"));
-        let rules = self.owner_map.iter().map(|rule| OwnerRule::parse(rule).map_err(of("--owner-map")));
-        let owner_map = rules.collect::<Result<_, _>>()?;
         let is_stdout = self.output == Path::new("-");
         let spool_dir = match is_stdout {
             false => self.output.parent().filter(|parent| !parent.as_os_str().is_empty()).map(Path::to_owned),
@@ -330,8 +326,8 @@ impl Pack {
                 progress: None,
             },
             metadata: MetadataOptions {
-                owner: self.owner.as_deref().map(parse_owner).transpose().map_err(of("--owner"))?,
-                owner_map,
+                owner: self.owner.as_deref().map(parse_owner).transpose()?,
+                owner_map: self.owner_map.iter().map(|rule| parse_rule(rule)).collect::<Result<_, _>>()?,
                 mtime_max: self.mtime.map(|Mtime::Clamp| created),
             },
             spool_dir: spool_dir.unwrap_or_else(|| ".".into()),

@@ -1,6 +1,7 @@
 //! `sealift pack`: packs trees into one bundle.
 
 mod args;
+mod owner;
 mod report;
 
 use std::ffi::{OsStr, OsString};

@@ -16,6 +16,7 @@ use sealift::unpack::{UnpackStats, may_go_on};
 use sealift::{Error, InstallStats, Progress};
 
 use super::adopt;
+use super::advice::ADD_CERTIFICATE;
 use super::base_args::BaseArgs;
 use super::bundle::BundleArg;
 use super::failure::{About as _, Failure};
@@ -195,8 +196,9 @@ impl Unpack {
 
     /// Warns why the kernel refused the bundle's kernel signature.
     fn warn_of_signature(&self, stats: &InstallStats) {
-        if let KernelSignature::Refused(why) = &stats.kernel_signature {
-            self.show.warn(&format!("sealed the index without the bundle's kernel signature: {why}"));
+        if let KernelSignature::Refused { why, is_key_unknown } = &stats.kernel_signature {
+            let advice = if *is_key_unknown { ADD_CERTIFICATE } else { "" };
+            self.show.warn(&format!("sealed the index without the bundle's kernel signature: {why}{advice}"));
         }
     }
 }

@@ -118,7 +118,7 @@ impl Encoder<'_> {
             let start = hand.data.len();
             self.append(hand, *object, 0, from.size)?;
             if blake3::hash(&hand.data[start..]).as_bytes() != &from.id {
-                return Err(Error::Usage("a file changed while it was packed: repeat the command".into()));
+                return Err(Error::Usage("a file changed while it was packed".into()));
             }
             let kept = close_up(&mut hand.data[start..], 0, &from.holes);
             hand.data.truncate(start + kept);

@@ -47,13 +47,11 @@ fn check_names(names: &str) -> Result<(), Error> {
     };
     if !names.split(',').all(is_pattern) {
         return Err(Error::Usage(format!(
-            "{names:?} names no bundles: give a name such as os, a pattern such as 'app-*', or a comma-separated list of these"
+            "{names:?} is not a name such as os, a pattern such as 'app-*', or a comma-separated list of these"
         )));
     }
     if names.split(',').all(|pattern| pattern.starts_with('!')) {
-        return Err(Error::Usage(format!(
-            "{names:?} only excludes names: say as well which the key may sign, as in '*,!os'"
-        )));
+        return Err(Error::Usage(format!("{names:?} only excludes names, and allows none as '*,!os' does")));
     }
     Ok(())
 }
@@ -74,7 +72,7 @@ fn check_new(signers: &AllowedSigners, files: &Files, names: &str, given: &Given
     let mut lines = signers.granting().filter(|line| line.key == given.key.id());
     let Some(line) = lines.find(|line| has(&line.principals)) else { return Ok(()) };
     let (number, path) = (line.line, files.signers.display());
-    let until = if has_window(line) { "; its time is limited there: change that line" } else { "" };
+    let until = if has_window(line) { ", for a limited time" } else { "" };
     Err(Error::Usage(format!("line {number} of {path} already allows this key to sign {names:?}{until}")))
 }
 

@@ -45,7 +45,7 @@ impl Editing {
         locked.map_err(|error| Error::io("lock", folder, error))?;
         let before = match fs::metadata(&real) {
             Ok(metadata) if !metadata.is_file() => {
-                return Err(Error::Usage(format!("{} is not a regular file, and cannot be changed", path.display())));
+                return Err(Error::unexpected(path, "is not a regular file, and cannot be changed"));
             }
             Ok(metadata) => {
                 let bytes = fs::read(&real).map_err(|error| Error::io("read", path, error))?;
@@ -76,7 +76,7 @@ impl Editing {
     /// Replaces the file's content with `bytes`: atomically, durably, and with the same owner and mode.
     pub(super) fn replace(self, bytes: &[u8]) -> Result<(), Error> {
         let Some(name) = self.real.file_name() else {
-            return Err(Error::Usage(format!("{} names no file", self.path.display())));
+            return Err(Error::unexpected(&self.path, "names no file"));
         };
         let mut partial = std::ffi::OsString::from(".");
         partial.push(name);

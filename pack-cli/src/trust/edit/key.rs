@@ -38,17 +38,17 @@ impl GivenKey {
         let mut bytes = Vec::new();
         reader.take(LEN_MAX).read_to_end(&mut bytes).map_err(|error| Error::io("read", name, error))?;
         let text = String::from_utf8_lossy(&bytes);
-        let shown = name.display();
         if text.contains("PRIVATE KEY-----") || text.starts_with("PuTTY-User-Key-File") {
-            return Err(Error::Usage(format!("{shown} is a private key: give its public key, {shown}.pub")));
+            let public = name.display();
+            return Err(Error::unexpected(name, format!("is a private key, not a public one as in {public}.pub")));
         }
         let mut lines = text.lines().map(str::trim).filter(|line| !line.is_empty() && !line.starts_with('#'));
         match (lines.next(), lines.next()) {
             (Some(line), None) => {
-                Self::parse(line).map_err(|error| Error::Usage(format!("{shown} is not a public key: {error}")))
+                Self::parse(line).map_err(|error| Error::unexpected(name, format!("is not a public key: {error}")))
             }
-            (None, _) => Err(Error::Usage(format!("{shown} holds no public key"))),
-            (Some(_), Some(_)) => Err(Error::Usage(format!("{shown} holds several lines: give one public key"))),
+            (None, _) => Err(Error::unexpected(name, "holds no public key")),
+            (Some(_), Some(_)) => Err(Error::unexpected(name, "holds several lines, not one public key")),
         }
     }
 

@@ -52,17 +52,14 @@ pub fn revoke_key(options: &TrustOptions, places: &Places, withdrawn: &Withdrawn
         Withdrawn::Id(id) => (*id, listed(&signers, *id)),
     };
     if list.contains_id(id) || key.as_ref().is_some_and(|given| list.contains(&given.key)) {
-        return Err(Error::Usage(format!("{} already revokes {id}", files.revoked.display())));
+        return Err(Error::unexpected(&files.revoked, format!("already revokes {id}")));
     }
     let bytes = match key {
         Some(given) if editing.bytes().starts_with(KRL) => with_section(&editing, EXPLICIT_KEY, given.key.blob())?,
         None if editing.bytes().starts_with(KRL) => with_section(&editing, FINGERPRINT_SHA256, id.as_bytes())?,
         Some(given) => editing.with_line(&given.line()),
         None => {
-            return Err(Error::Usage(format!(
-                "{} has no key with the fingerprint {id}: give the public key, which `sealift info` prints of a bundle that it signed",
-                files.signers.display()
-            )));
+            return Err(Error::UnlistedKey { path: files.signers.clone(), id });
         }
     };
     parse_revoked(&files.revoked, &bytes)?;

@@ -19,7 +19,7 @@ const MESSAGE_LEN: u32 = 256 * 1024;
 /// confirmation.
 ///
 /// # Errors
-/// Returns a message that says what is wrong and what to do.
+/// Returns a message that says what is wrong.
 pub(super) fn sign(socket: &Path, key: &PublicKey, data: &[u8]) -> Result<Vec<u8>, String> {
     let failed = |error: std::io::Error| format!("cannot talk to it at {}: {error}", socket.display());
     let mut stream = UnixStream::connect(socket).map_err(failed)?;
@@ -34,11 +34,7 @@ pub(super) fn sign(socket: &Path, key: &PublicKey, data: &[u8]) -> Result<Vec<u8
     stream.read_exact(&mut answer).map_err(failed)?;
     match answer.split_first() {
         Some((&SIGN_RESPONSE, body)) => signature(body).ok_or_else(|| "its answer is malformed".to_owned()),
-        Some((&FAILURE, _)) => Err(format!(
-            "it does not have the key {} or was not allowed to use it; load it with `ssh-add FILE`, see `ssh-add -l`, and touch or \
-             confirm if it asks",
-            key.id()
-        )),
+        Some((&FAILURE, _)) => Err(format!("it does not have the key {} or was not allowed to use it", key.id())),
         _ => Err("its answer is none to a request to sign".to_owned()),
     }
 }

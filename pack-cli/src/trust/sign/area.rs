@@ -49,13 +49,13 @@ pub(super) fn change(head: &Head, add: Vec<Envelope>, remove: Removals<'_>, path
     let mut envelopes = head.envelopes().to_vec();
     for key in remove.keys {
         if !take_out(&mut envelopes, *key) {
-            return Err(Error::Usage(format!("{} has no signature of {key}", path.display())));
+            return Err(Error::unexpected(path, format!("has no signature of {key}")));
         }
     }
     let mut kernel = KernelChange::None;
     if remove.kernel {
         if !take_out_kernel(&mut envelopes) {
-            return Err(Error::Usage(format!("{} has no kernel signature", path.display())));
+            return Err(Error::unexpected(path, "has no kernel signature"));
         }
         kernel = KernelChange::Removed;
     }

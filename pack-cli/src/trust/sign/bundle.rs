@@ -132,8 +132,8 @@ fn check_identity(path: &Path, head: &Head, change: &SignChange<'_>) -> Result<(
     if !is_other {
         return Ok(());
     }
-    let (path, name, version) = (path.display(), &identity.name, identity.version);
-    Err(Error::Usage(format!("{path} is {name} version {version}: to change that, pack it again")))
+    let (name, version) = (&identity.name, identity.version);
+    Err(Error::unexpected(path, format!("is {name} version {version}, which signing does not change")))
 }
 
 /// Removes the copy that a killed signing run left. Returns whether there was one.
@@ -191,10 +191,7 @@ impl Locked {
             let file = File::open(&path).map_err(failed)?;
             let metadata = file.metadata().map_err(failed)?;
             if !metadata.is_file() {
-                return Err(Error::Usage(format!(
-                    "{} is not a regular file, and only regular files can be signed",
-                    path.display()
-                )));
+                return Err(Error::unexpected(path, "is not a regular file, and only regular files can be signed"));
             }
             rustix::io::retry_on_intr(|| flock(&file, FlockOperation::LockExclusive))
                 .map_err(|error| Error::io("lock", &path, error))?;

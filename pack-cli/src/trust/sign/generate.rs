@@ -2,7 +2,7 @@
 
 use std::ffi::OsString;
 use std::fs::OpenOptions;
-use std::io::Write as _;
+use std::io::{self, Write as _};
 use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::{Path, PathBuf};
 
@@ -64,10 +64,11 @@ fn create(path: &Path, mode: u32, bytes: &[u8]) -> Result<(), Error> {
 
 /// Fills `bytes`; the system returns up to 256 at once.
 fn random(bytes: &mut [u8]) -> Result<(), Error> {
+    let failed = |error: io::Error| Error::io("read", "the system's random numbers", error);
     let wanted = bytes.len();
     match rustix::io::retry_on_intr(|| getrandom(&mut *bytes, GetRandomFlags::empty())) {
         Ok(len) if len == wanted => Ok(()),
-        Ok(_) => Err(Error::Usage("the system returned too few random bytes".to_owned())),
-        Err(error) => Err(Error::io("read", "the system's random numbers", error)),
+        Ok(_) => Err(failed(io::ErrorKind::UnexpectedEof.into())),
+        Err(error) => Err(failed(error.into())),
     }
 }

@@ -217,7 +217,7 @@ impl Draft {
         while let Some((from, to, path)) = order.pop() {
             for (name, file) in &directories[from] {
                 let path = if path.is_empty() { name.to_vec() } else { [&path[..], name].join(&b'/') };
-                let named = |fault| Error::Usage(format!("{}: the name {fault}", shown(&path)));
+                let named = |fault| Error::unexpected(shown(&path), format!("has a name that {fault}"));
                 let is_directory = matches!(&files[*file], Some(File { kind: Kind::Directory(_), .. }));
                 if options.excludes(|| path.clone(), is_directory) {
                     tracing::debug!(path = ?path_of(&path), "excluded by a pattern");

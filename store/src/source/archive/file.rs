@@ -117,15 +117,8 @@ fn fill(reader: &mut impl Read, buffer: &mut [u8]) -> std::io::Result<usize> {
 
 fn refuse_compressed(begin: &[u8], path: &Path, format: &ArchiveFormat) -> Result<(), Error> {
     let Some(program) = compressor(begin) else { return Ok(()) };
-    let (subject, file) = if path == Path::new("-") {
-        ("standard input".to_owned(), "FILE".to_owned())
-    } else {
-        (path.display().to_string(), path.display().to_string())
-    };
-    Err(Error::Usage(format!(
-        "{subject} is compressed with {program}: decompress it, as in `{program} -dc {file} | sealift pack {}:- ...`",
-        format.scheme
-    )))
+    let fault = Box::new(ArchiveFault::Compressed { program, scheme: format.scheme });
+    Err(Error::Archive { path: path.to_owned(), offset: 0, fault })
 }
 
 /// Returns the program that decompresses data with this beginning.

@@ -43,8 +43,7 @@ pub fn audit(
     progress: &Progress,
 ) -> Result<(StoreAudit, Vec<Judged>), Error> {
     let Some(repo) = Repo::open(store)? else {
-        let problem = "there is no composefs store: unpack a bundle to it first".into();
-        return Err(Error::Store { path: store.to_owned(), problem });
+        return Err(Error::NoStore { path: store.to_owned() });
     };
     let mut held = match bundle {
         Some(input) => vec![Held::of_bundle(input, &repo, (&options.bases, limits), guard, progress)?],
@@ -155,13 +154,7 @@ fn trees<'a>(held: &'a [Held], repo: &Repo, options: &StoreAuditOptions) -> Resu
     if !trees.is_empty() {
         return Ok(trees);
     }
-    let with = repo.algorithm();
-    Err(Error::Usage(match &options.reference {
-        Some(name) => {
-            format!("the bundle has no composefs image of {} with {with}, which the store uses", name.escape_debug())
-        }
-        None => format!("the bundle has no composefs image with {with}, which the store uses"),
-    }))
+    Err(Error::NoImage { of: options.reference.clone(), algorithm: repo.algorithm() })
 }
 
 impl Tree<'_> {

@@ -23,7 +23,7 @@ pub(super) fn complete(
     kept: Option<&StoreRecord>,
 ) -> Result<(Bundle, Bases), Error> {
     let missing = |held: &str| {
-        let problem = wrong_base(delta.bases(), format_args!("{held}; use the full bundle"));
+        let problem = wrong_base(delta.bases(), held);
         Error::MissingBase { path: target.to_owned(), problem }
     };
     let Some(repo) = repo else { return Err(missing("there is no store")) };

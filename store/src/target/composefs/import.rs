@@ -156,8 +156,7 @@ fn choose<'a>(bundle: &'a Bundle, algorithm: Algorithm, names: &[String]) -> Res
     let root = bundle.head.root();
     let refs = bundle.index.refs();
     if let Some(unknown) = names.iter().find(|name| bundle.index.find_ref(name).is_none()) {
-        let all = refs.iter().map(|tree| tree.name.as_str()).collect::<Vec<_>>().join(", ");
-        return Err(Error::Usage(format!("the bundle has no ref {}; it has {all}", unknown.escape_debug())));
+        return Err(Error::no_ref("ref", unknown, refs.iter()));
     }
     let mut chosen = Vec::new();
     for (number, tree) in (0_u16..).zip(refs) {
@@ -178,7 +177,7 @@ fn choose<'a>(bundle: &'a Bundle, algorithm: Algorithm, names: &[String]) -> Res
     let below = |a: &Chosen<'_>, b: &Chosen<'_>| b.name.strip_prefix(&a.name).is_some_and(|rest| rest.starts_with('/'));
     match chosen.iter().find_map(|a| Some((a, chosen.iter().find(|b| below(a, b))?))) {
         Some((a, b)) => Err(Error::Usage(format!(
-            "a composefs store cannot have both {} and {}: choose one of the two refs",
+            "a composefs store cannot have both of the refs {} and {}",
             a.tree.name, b.tree.name
         ))),
         None => Ok(chosen),

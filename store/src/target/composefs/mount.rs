@@ -77,7 +77,7 @@ pub fn mount(
 ) -> Result<(MountStats, Judged), Error> {
     let unfit = |problem: String| Error::Store { path: store.to_owned(), problem };
     let Some(repo) = Repo::open(store)? else {
-        return Err(unfit("there is no composefs store: unpack a bundle to it first".into()));
+        return Err(Error::NoStore { path: store.to_owned() });
     };
     let (bundle, reference) =
         name.split_once('/').map_or((name, None), |(bundle, reference)| (bundle, Some(reference)));
@@ -88,7 +88,7 @@ pub fn mount(
     };
     tracing::debug!(path = %records(&repo).head_path(bundle).display(), "judged by the install record");
     let judged = guard.judge_installed(&kept.head)?;
-    let (tree, image) = find(&kept, &repo, reference).map_err(unfit)?;
+    let (tree, image) = find(&kept, &repo, reference)?;
     let directory = open(mountpoint, OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC, Permissions::empty());
     let directory = directory.map_err(|error| Error::io("open", mountpoint, error))?;
 
@@ -107,7 +107,7 @@ pub fn mount(
 }
 
 /// Returns the tree of a name, and its image: the one that `images/refs` names.
-fn find<'a>(kept: &'a StoreRecord, repo: &Repo, reference: Option<&str>) -> Result<(&'a Ref, &'a Image), String> {
+fn find<'a>(kept: &'a StoreRecord, repo: &Repo, reference: Option<&str>) -> Result<(&'a Ref, &'a Image), Error> {
     let images = kept.head.root().images.iter().filter(|image| image.digest.algorithm() == repo.algorithm());
     let mut found: Vec<(&Ref, &Image)> = Vec::new();
     for image in images {
@@ -118,14 +118,17 @@ fn find<'a>(kept: &'a StoreRecord, repo: &Repo, reference: Option<&str>) -> Resu
             found.push((tree, image));
         }
     }
-    let bundle = &kept.head.root().identity.name;
+    let (bundle, path) = (&kept.head.root().identity.name, repo.path().to_owned());
     match (&found[..], reference) {
         ([only], _) => Ok(*only),
-        ([], Some(name)) => Err(format!("no image of {} of {bundle}", name.escape_debug())),
-        ([], None) => Err(format!("the image of {bundle} is gone: unpack the bundle again")),
+        ([], Some(name)) => {
+            Err(Error::Store { path, problem: format!("no image of {} of {bundle}", name.escape_debug()) })
+        }
+        ([], None) => Err(Error::DamagedStore { path, problem: format!("the image of {bundle} is gone") }),
         (several, _) => {
             let names: Vec<String> = several.iter().map(|(tree, _)| format!("{bundle}/{}", tree.name)).collect();
-            Err(format!("it has several trees of {bundle}: choose one of {}", names.join(", ")))
+            let problem = format!("it has several trees of {bundle}: {}", names.join(", "));
+            Err(Error::Store { path, problem })
         }
     }
 }

@@ -88,7 +88,7 @@ impl<'a> Plan<'a> {
         let lacking = self.lacking();
         if let Some(object) = lacking.first().filter(|_| self.bases.is_empty()) {
             let problem = format!(
-                "objects that the last bundle installed are gone, such as the content of {}; use the full bundle",
+                "objects that the last bundle installed are gone, such as the content of {}",
                 base::path_of_object(&self.bundle.index, *object)
             );
             return Err(Error::MissingBase { path: target.to_owned(), problem });

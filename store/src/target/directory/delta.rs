@@ -53,7 +53,7 @@ pub(super) fn complete(
         return Err(missing(target, &wrong_base(&bases, format_args!("the target is {held}"))));
     }
     let [named] = delta.difference.base_refs() else {
-        return Err(missing(target, "it has no install record, and the base has several refs; use the full bundle"));
+        return Err(missing(target, "it has no install record, and the base has several refs"));
     };
     tracing::info!("no usable install record: hashing the target");
     progress.enter(Phase::Listing, 0, 0);
@@ -109,7 +109,7 @@ fn check_no_prefix(job: &Job<'_>, target: &Path, pending: &Selection) -> Result<
     };
     let path = index.path(place.directory, index.entry(place.entry));
     let problem = format!(
-        "files that this delta installed are missing or changed, such as {}, and their base is gone; use the full bundle",
+        "files that this delta installed are missing or changed, such as {}, and their base is gone",
         String::from_utf8_lossy(&path)
     );
     Err(missing(target, &problem))
@@ -126,7 +126,7 @@ pub(super) fn check_brought(job: &Job<'_>, target: &Path, pending: &Selection) -
     let Some(first) = lacking.peek() else { return Ok(()) };
     let path = bundle.index.path(first.directory, bundle.index.entry(first.entry));
     let problem = format!(
-        "files that the delta does not carry are missing or changed: {}, such as {}; use the full bundle",
+        "files that the delta does not carry are missing or changed: {}, such as {}",
         lacking.count(),
         String::from_utf8_lossy(&path)
     );

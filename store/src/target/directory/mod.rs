@@ -136,8 +136,7 @@ fn unpack_with(
     };
     let tree = choose_ref(&bundle.index, reference)?;
     let Some(prefix) = reading(&options.tree.prefix, |prefix| has_path(&bundle.index, tree, prefix))? else {
-        let prefix = String::from_utf8_lossy(&options.tree.prefix);
-        return Err(Error::Usage(format!("the bundle has no file {prefix}")));
+        return Err(Error::NoFile { path: options.tree.prefix });
     };
     options.tree.prefix = prefix;
     let selection = Selection::new(&bundle, tree, &options.tree.prefix);

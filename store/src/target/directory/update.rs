@@ -123,11 +123,8 @@ impl Job<'_> {
             Interrupted::Nothing | Interrupted::Finished => Installed::kept(self.site, self.options)?,
         };
         if stage.folds_names() {
-            return Err(Error::Usage(format!(
-                "{} is on a file system that ignores case, so an update could replace the wrong file: \
-                 unpack to a new directory",
-                target.display()
-            )));
+            let problem = "is on a file system that ignores case, so an update could replace the wrong file";
+            return Err(Error::Unusable { path: target.to_owned(), problem });
         }
         let privilege = Privilege::of_process(stage.root()).map_err(|error| Error::io("look at", target, error))?;
         let Asked { compared, begun } = match asked {
@@ -194,10 +191,10 @@ impl Job<'_> {
         let path = self.site.path();
         match target.is_beside(directory).map_err(|error| Error::io("look at", path, error))? {
             true => Ok(()),
-            false => Err(Error::Usage(format!(
-                "cannot update {}, which is a mount point: update a directory below it",
-                path.display()
-            ))),
+            false => Err(Error::Unusable {
+                path: path.to_owned(),
+                problem: "is a mount point, and cannot be updated as a whole",
+            }),
         }
     }
 

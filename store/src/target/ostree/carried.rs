@@ -29,9 +29,7 @@ pub(super) struct Tip<'a> {
 
 impl<'a> Carried<'a> {
     pub(super) fn new(bundle: &'a Bundle) -> Result<Self, Error> {
-        let Some(ostree) = bundle.index.ostree() else {
-            return Err(Error::Usage("the bundle has no OSTree commit: unpack it to a directory".into()));
-        };
+        let ostree = bundle.index.ostree().ok_or(Error::NoCommit)?;
         let objects = ostree.objects().iter().map(|object| ((object.kind, object.checksum), object)).collect();
         let files = (0..).zip(ostree.files()).map(|(number, file)| (file.checksum, number)).collect();
         Ok(Self { bundle, ostree, objects, files })

@@ -118,8 +118,7 @@ impl Finder<'_> {
         if missing.is_empty() {
             return Ok(Found::Bases(bases));
         }
-        let problem =
-            wrong_base(&missing, "no ref of the repository is at that; import it first, or use the full bundle");
+        let problem = wrong_base(&missing, "no ref of the repository is at that");
         Err(Error::MissingBase { path: self.repo.path().to_owned(), problem })
     }
 
@@ -179,7 +178,7 @@ impl Finder<'_> {
     }
 
     fn missing(&self, why: &str, held: &str) -> Error {
-        let problem = wrong_base(self.delta.bases(), format_args!("{why}{held}; use the full bundle"));
+        let problem = wrong_base(self.delta.bases(), format_args!("{why}{held}"));
         Error::MissingBase { path: self.repo.path().to_owned(), problem }
     }
 }

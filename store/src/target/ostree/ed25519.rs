@@ -58,7 +58,7 @@ impl Ed25519 {
             return Err("the remote requires an Ed25519 signature and the commit has none".into());
         }
         if self.trusted.is_empty() {
-            return Err(format!("the remote has no Ed25519 key to verify it with: set {KEY} or {FILE}"));
+            return Err(format!("the remote has no Ed25519 key to verify it with, neither in {KEY} nor in {FILE}"));
         }
         let (revoked, counting): (Vec<&Key>, Vec<&Key>) =
             self.trusted.iter().partition(|key| self.revoked.contains(key));
@@ -93,17 +93,18 @@ fn named_keys(remote: &Remote, setting: &'static str, value: &str) -> Result<Vec
     match engines.iter().find(|engine| *engine != "ed25519") {
         None if !engines.is_empty() => {}
         Some(engine) if engine == "spki" => {
-            return Err(remote.fault(format!(
-                "{setting} = {value:?}, but sealift does not verify spki signatures: sign with an Ed25519 key and set ed25519"
-            )));
+            return Err(remote.fault(format!("{setting} = {value:?}, but sealift verifies only ed25519 signatures")));
         }
         _ => {
-            return Err(remote
-                .fault(format!("{setting} = {value:?} is not a known kind of signature: use true, false or ed25519")));
+            return Err(remote.fault(format!(
+                "{setting} = {value:?} is not a known kind of signature, which is true, false or ed25519"
+            )));
         }
     }
     let missing = || {
-        remote.fault(format!("{setting} = {value:?} needs a key: set {KEY} or {FILE}, or true for the system's keys"))
+        remote.fault(format!(
+            "{setting} = {value:?} needs a key in {KEY} or {FILE}; only true stands for the system's keys"
+        ))
     };
     own_keys(remote)?.ok_or_else(missing)
 }
@@ -129,7 +130,7 @@ fn own_keys(remote: &Remote) -> Result<Option<Vec<Key>>, RepoFault> {
 fn file_keys(path: &Path) -> Result<Vec<Key>, String> {
     let list = KeyList::read(path).map_err(|error| format!("cannot be read: {error}"))?;
     if let Some(line) = list.empty {
-        return Err(format!("has an empty line {line}, and OSTree ignores a file with an empty line: remove it"));
+        return Err(format!("has an empty line {line}, and OSTree ignores a file with an empty line"));
     }
     if list.keys.is_empty() { Err("holds no Ed25519 key: 32 bytes in base64 on a line".into()) } else { Ok(list.keys) }
 }
@@ -289,8 +290,7 @@ mod tests {
         }
         for kinds in ["ed25519;spki", "spki"] {
             assert!(
-                desk.refused(&format!("sign-verify={kinds}\n{key}"))
-                    .contains("does not verify spki signatures: sign with"),
+                desk.refused(&format!("sign-verify={kinds}\n{key}")).contains("verifies only ed25519 signatures"),
                 "{kinds}"
             );
         }
@@ -299,7 +299,7 @@ mod tests {
             assert!(said.contains("is not a known kind of signature"), "{kinds}: {said}");
         }
         let said = desk.refused("sign-verify=ed25519");
-        assert!(said.contains("set verification-ed25519-key or verification-ed25519-file"), "{said}");
+        assert!(said.contains("in verification-ed25519-key or verification-ed25519-file"), "{said}");
         for wrong in ["", "AAAA", "junk!", &public(0)[..40], &format!("{}{}", public(0), public(1))] {
             let said = desk.refused(&format!("sign-verify=true\nverification-ed25519-key={wrong}"));
             assert!(said.contains("is not an Ed25519 key"), "{wrong}: {said}");

@@ -87,8 +87,7 @@ impl<'a> Work<'a> {
         let held = with_prefix.flat_map(|chunk| self.wanted_of(*chunk));
         let Some(object) = lacking.into_iter().chain(held).next() else { return Ok(()) };
         let problem = format!(
-            "objects that the last bundle installed are gone, such as the content of {}, and the base of that delta is no longer known; use the \
-             full bundle",
+            "objects that the last bundle installed are gone, such as the content of {}, and the base of that delta is no longer known",
             base::path_of_object(&self.bundle.index, object)
         );
         Err(Error::MissingBase { path: target.to_owned(), problem })
@@ -235,7 +234,7 @@ impl<'a> Work<'a> {
         match error {
             Error::Io { source, .. } if source.kind() == io::ErrorKind::InvalidData => {
                 let path = base::path_of_object(&self.bundle.index, object);
-                let problem = format!("the content of {path} changed during the import; run it again");
+                let problem = format!("the content of {path} changed during the import");
                 Error::MissingBase { path: self.transaction.repo.path().to_owned(), problem }
             }
             error => error,

@@ -197,17 +197,13 @@ pub(super) fn take(
 /// Returns the requested refs, or all that are commits.
 pub(super) fn choose<'a>(bundle: &'a Bundle, names: &[String]) -> Result<Vec<&'a Ref>, Error> {
     let all = || bundle.index.refs().iter().filter(|from| from.ostree.is_some());
-    let listed = || all().map(|from| from.name.as_str()).collect::<Vec<_>>().join(", ");
     if all().next().is_none() {
-        return Err(Error::Usage("the bundle has no OSTree commit: unpack it to a directory".into()));
+        return Err(Error::NoCommit);
     }
     if names.is_empty() {
         return Ok(all().collect());
     }
-    let find = |name: &String| {
-        all().find(|from| from.name == *name).ok_or_else(|| {
-            Error::Usage(format!("the bundle has no OSTree ref {}; it has {}", name.escape_debug(), listed()))
-        })
-    };
+    let find =
+        |name: &String| all().find(|from| from.name == *name).ok_or_else(|| Error::no_ref("OSTree ref", name, all()));
     names.iter().map(find).collect()
 }

@@ -149,7 +149,9 @@ impl OpenPgp {
         command.args(["--status-fd", "1", "--"]).arg(inherited(&signatures)).arg("-");
         command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::null());
         let mut child = command.spawn().map_err(|error| match error.kind() {
-            std::io::ErrorKind::NotFound => Error::Usage("the remote requires GPG signatures: install gpgv".into()),
+            std::io::ErrorKind::NotFound => Error::Usage(
+                "the remote requires GPG signatures, and gpgv, which verifies them, is not installed".into(),
+            ),
             _ => failed(error),
         })?;
         let written = child.stdin.take().map_or(Ok(()), |mut stdin| stdin.write_all(signed));
@@ -173,7 +175,7 @@ fn key_paths(remote: &Remote) -> Result<Vec<String>, RepoFault> {
         (false, false) => Ok(vec![value.to_owned()]),
         (true, false) => remote.texts("gpgkeypath", ';'),
         (false, true) => remote.texts("gpgkeypath", ','),
-        (true, true) => Err(remote.fault(format!("gpgkeypath = {value:?} has semicolons and commas: use one of them"))),
+        (true, true) => Err(remote.fault(format!("gpgkeypath = {value:?} has both semicolons and commas"))),
     }
 }
 

@@ -86,7 +86,7 @@ impl Asked {
         // bundle, which does not carry it, cannot prove that.
         if is_summary && !is_openpgp && ed25519.is_none() {
             return Err(fault(remote.fault(
-                "it verifies only the summary, which a bundle does not have: set gpg-verify or sign-verify".into(),
+                "it verifies only the summary, which a bundle does not have: neither gpg-verify nor sign-verify is set".into(),
             )));
         }
         let openpgp = if is_openpgp { Some(OpenPgp::of(repo, remote)?) } else { None };

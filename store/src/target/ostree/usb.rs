@@ -70,14 +70,6 @@ fn write(
 fn check_collections(bundle: &Bundle, names: &[String]) -> Result<(), Error> {
     let has_one = |from: &Ref| from.ostree.as_ref().is_some_and(|ostree| !ostree.collection.is_empty());
     let Some(without) = choose(bundle, names)?.into_iter().find(|from| !has_one(from)) else { return Ok(()) };
-    let others: Vec<_> = bundle.index.refs().iter().filter(|from| has_one(from)).map(|from| &*from.name).collect();
-    let hint = if others.is_empty() {
-        "pack it from a repository that has one (core.collection-id), where it was committed".to_owned()
-    } else {
-        format!("choose among those that have one: {}", others.join(", "))
-    };
-    Err(Error::Usage(format!(
-        "the ref {} has no collection id, by which clients find it on a medium: {hint}",
-        without.name
-    )))
+    let others = bundle.index.refs().iter().filter(|from| has_one(from)).map(|from| from.name.clone()).collect();
+    Err(Error::NoCollection { name: without.name.clone(), others })
 }
