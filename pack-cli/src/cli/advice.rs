@@ -206,6 +206,14 @@ mod tests {
     }
 
     #[test]
+    fn a_compressed_archive_is_given_through_a_pipe() {
+        let fault = ArchiveFault::Compressed { program: "xz", scheme: "cpio" };
+        let of = |path: &str| archive(Path::new(path), &fault).expect("it is advised");
+        assert_eq!(of("a.xz"), ": decompress it, as in `xz -dc a.xz | sealift pack cpio:- ...`");
+        assert_eq!(of("-"), ": decompress it, as in `xz -dc FILE | sealift pack cpio:- ...`");
+    }
+
+    #[test]
     fn no_line_trusts_a_key_for_a_pattern_of_names() {
         for (name, principal) in
             [("os", "os"), ("a.b+c-d_e", "a.b+c-d_e"), ("*", "NAME"), ("a,b", "NAME"), ("", "NAME")]

@@ -245,7 +245,7 @@ fn sparse_version_1_with_a_size_record() {
 fn compressed_archives_are_named() {
     for (magic, program) in [(&b"\x1f\x8b\x08"[..], "gzip"), (b"\x28\xb5\x2f\xfd", "zstd"), (b"\xfd7zXZ\0", "xz")] {
         let error = tar_bytes(&[magic, &[0; 600]].concat(), &options()).expect_err("it is compressed");
-        assert!(error.to_string().contains(&format!("`{program} -dc FILE | sealift pack tar:- ...`")), "{error}");
+        assert!(error.to_string().ends_with(&format!("it is compressed with {program}")), "{error}");
     }
 }
 

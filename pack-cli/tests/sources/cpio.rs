@@ -166,7 +166,7 @@ fn what_cannot_be_packed_is_refused() {
         assert!(matches!(&read, Err(Error::Archive { .. })), "{cut}: {read:?}");
     }
     let compressed = read(b"\x1f\x8b\x08 and so on").expect_err("it is compressed").to_string();
-    assert!(compressed.contains("gzip -dc") && compressed.contains("cpio:-"), "{compressed}");
+    assert!(compressed.contains("it is compressed with gzip"), "{compressed}");
     let target = archive(&[member(0o120_777, 1, 1, &[b'x'; 5000], b"link")]);
     assert!(
         matches!(read(&target), Err(Error::Archive { fault, .. }) if matches!(*fault, ArchiveFault::Target { .. }))

@@ -238,6 +238,9 @@ fn a_mount_point_is_refused_before_anything_is_built() {
     if !done.status.success() {
         return sealift_skipped::skipped(&format!("needs a user namespace to mount in: {said}"));
     }
-    assert!(said.contains("mounted is a mount point, and cannot be replaced; choose another") && said.contains("\n2\n"), "{said}");
+    assert!(
+        said.contains("mounted is a mount point, and cannot be replaced; choose another") && said.contains("\n2\n"),
+        "{said}"
+    );
     assert!(!said.contains(".mounted."), "{said}");
 }

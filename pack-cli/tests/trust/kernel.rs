@@ -197,7 +197,7 @@ fn what_does_not_fit_is_told() {
         ("short", "short", "2048, 3072 or 4096 bits, but this one has 1024"),
         ("p384", "p384", "only RSA and P-256"),
         ("ed", "ed", "only RSA and P-256"),
-        ("old", "rsa", "openssl pkey -in FILE"),
+        ("old", "rsa", "not a private key in PEM"),
         ("secret", "rsa", "it has a passphrase"),
         ("certificate", "ec", "not a private key"),
         ("nowhere", "ec", "No such file"),

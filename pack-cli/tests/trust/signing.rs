@@ -269,10 +269,10 @@ fn what_an_agent_cannot_do_is_told() {
         change(&bundle, &SignChange { keys: &keys, ..SignChange::default() })
     };
     let cases = [
-        (sign("ed.pub", Some(&agent.socket)), "ssh-add FILE"),
+        (sign("ed.pub", Some(&agent.socket)), "it does not have the key"),
         (sign("ed.pub", Some(&desk.path("nowhere"))), "cannot talk to it"),
         (sign("ed.pub", None), "SSH_AUTH_SOCK"),
-        (sign("rsa", None), "ssh-add FILE"),
+        (sign("rsa", None), "sign only through ssh-agent"),
     ];
     for (result, words) in cases {
         let error = result.expect_err("it cannot sign");

@@ -244,7 +244,7 @@ fn damaged_state_is_never_passed_over() {
     });
     desk.write("state/floors/not a name", "");
     let guard = desk.guard(&options()).expect("good files");
-    assert!(matches!(guard.describe(), Err(Error::Floor { .. })));
+    assert!(matches!(guard.describe(), Err(Error::State { .. })));
     // A state that is no folder is not the empty one.
     let elsewhere = TrustOptions { state: Some(desk.write("file", "")), ..options() };
     assert_eq!(refusal(desk.guard(&elsewhere)), (None, 2));

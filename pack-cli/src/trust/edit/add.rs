@@ -47,7 +47,7 @@ fn check_names(names: &str) -> Result<(), Error> {
     };
     if !names.split(',').all(is_pattern) {
         return Err(Error::Usage(format!(
-            "{names:?} is not a name such as os, a pattern such as 'app-*', or a comma-separated list of these"
+            "{names:?} names no bundles, as a name such as os does, a pattern such as 'app-*', or a comma-separated list of these"
         )));
     }
     if names.split(',').all(|pattern| pattern.starts_with('!')) {
