@@ -48,7 +48,7 @@ impl Parameters {
         match key {
             "file" => self.files.push(absolute(value)?),
             "path" => self.path = Some(value.to_owned()),
-            "base" => self.bases.push(match TargetKind::of(Path::new(value)) {
+            "base" => self.bases.push(match TargetKind::of(value) {
                 (TargetKind::Directory, _) => absolute(value)?.into(),
                 _ => value.to_owned(),
             }),

@@ -187,11 +187,9 @@ pub use sealift_format::{
 };
 pub use sealift_format::{Error as FormatError, RootBase};
 pub use sealift_store::base::{GivenBases, SharedBases};
-#[cfg(feature = "composefs")]
-pub use sealift_store::target::composefs;
 pub use sealift_store::target::{Destination, Durability, InstallOptions, OsTreeOptions, TreeOptions};
 pub use sealift_store::target::{ImportStats, InstallStats, RefValue, SetRef};
-pub use sealift_store::target::{archive, directory as unpack, ostree};
+pub use sealift_store::target::{archive, composefs, directory as unpack, ostree};
 pub use sealift_store::{
     ArchiveFault, CommitSpec, DirId, Error, Input, Metadata, NewNode, NodeId, Phase, Progress, RepoFault, Snapshot,
     Tree, Unopened, Visited, base, contents, seal, source,

@@ -1,7 +1,6 @@
 //! A request: what a target holds, in a small file, so that a publisher can pack just what it lacks (requests.md).
 
 use std::ffi::OsStr;
-use std::os::unix::ffi::OsStrExt as _;
 use std::path::Path;
 
 use sealift_format::num;
@@ -9,6 +8,7 @@ use sealift_format::{Request, RootBase};
 
 use crate::pack::compress::Compressor;
 use crate::pack::{Output, PackOptions};
+use crate::trust::TargetKind;
 use crate::{Error, Limits, Progress};
 use sealift_store::base::Base;
 use sealift_store::directory::TreeRecord;
@@ -35,7 +35,7 @@ pub struct RequestStats {
 /// Returns an error if the target does not exist, cannot be read or changes meanwhile, if its record is damaged, or if the output cannot be written.
 /// Nothing is left at the output then.
 pub fn request(target: &OsStr, output: &Output, jobs: usize, progress: &Progress) -> Result<RequestStats, Error> {
-    let is_commit = target.as_bytes().starts_with(b"ostree:");
+    let is_commit = TargetKind::of(target).0 == TargetKind::Ostree;
     if !is_commit && is_half_updated(Path::new(target)) {
         return Err(Error::HalfUpdated { target: target.into() });
     }

@@ -1,9 +1,60 @@
 //! Refs, paths of a bundle, sources and targets, as users write them.
 
+use std::ffi::{OsStr, OsString};
+use std::os::unix::ffi::OsStrExt as _;
+use std::path::{Path, PathBuf};
+
 use sealift_format::{Index, InodeKind, Object, Ref, Row};
 use sealift_verify::escape;
 
 use crate::Error;
+use crate::error::path_of;
+
+/// The kind of place that a source, a base or a target names.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[allow(clippy::exhaustive_enums, reason = "whoever matches on it is to treat each kind")]
+pub enum TargetKind {
+    /// A directory, or anything else that is named by its path, or an archive.
+    Directory,
+    /// An OSTree repository.
+    Ostree,
+    /// A composefs store.
+    Composefs,
+}
+
+impl TargetKind {
+    pub(crate) const ALL: [Self; 3] = [Self::Directory, Self::Ostree, Self::Composefs];
+
+    /// Parses `PATH`, `ostree:REPO` or `composefs:REPO` as a user gives it.
+    #[must_use]
+    pub fn of(argument: &(impl AsRef<OsStr> + ?Sized)) -> (Self, &Path) {
+        let argument = argument.as_ref();
+        let named = scheme(argument.as_bytes()).and_then(|(word, path)| {
+            let kind = [Self::Ostree, Self::Composefs].into_iter().find(|kind| kind.word().as_bytes() == word)?;
+            Some((kind, path_of(path)))
+        });
+        named.unwrap_or((Self::Directory, Path::new(argument)))
+    }
+
+    /// Returns a place as a user gives it.
+    pub(crate) fn argument(self, path: &Path) -> PathBuf {
+        let mut argument = OsString::new();
+        if self != Self::Directory {
+            argument.push(self.word());
+            argument.push(":");
+        }
+        argument.push(path);
+        argument.into()
+    }
+
+    pub(crate) fn word(self) -> &'static str {
+        match self {
+            Self::Directory => "directory",
+            Self::Ostree => "ostree",
+            Self::Composefs => "composefs",
+        }
+    }
+}
 
 /// Returns the requested ref, or the only one.
 pub fn choose_ref<'a>(index: &'a Index, name: Option<&str>) -> Result<&'a Ref, Error> {

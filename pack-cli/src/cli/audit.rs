@@ -38,11 +38,8 @@ use super::trust_args::{Judge, TrustArgs};
 ///
 /// For ostree:REPO, compares the refs and objects that the installed bundles brought: each object with its checksum, or through the kernel
 /// if it is sealed. Other objects are not differences.
-#[cfg_attr(
-    feature = "composefs",
-    doc = "",
-    doc = " For composefs:REPO, does the same with fs-verity digests. Other objects are extra, unless the store also has images from elsewhere."
-)]
+///
+/// For composefs:REPO, does the same with fs-verity digests. Other objects are extra, unless the store also has images from elsewhere.
 #[derive(Args, Debug)]
 #[command(after_long_help = "\
 With --json, prints one object: target, name, version, path (if only a part is
@@ -61,8 +58,7 @@ Examples:
   sealift audit ostree:/ostree/repo
   sealift audit ostree:/ostree/repo --name os")]
 pub(crate) struct Audit {
-    #[cfg_attr(feature = "composefs", doc = "The installed tree, ostree:REPO or ostree:REPO:REF, or composefs:REPO")]
-    #[cfg_attr(not(feature = "composefs"), doc = "The installed tree, or ostree:REPO or ostree:REPO:REF")]
+    /// The installed tree, ostree:REPO or ostree:REPO:REF, or composefs:REPO
     #[arg(value_name = "TARGET")]
     target: PathBuf,
     /// The bundle to compare with; - reads it from standard input [default: the install record]
@@ -93,19 +89,16 @@ impl Audit {
         if self.base.is_given() && self.bundle.is_none() {
             return Err(Failure::usage("--base is the base of a delta: give the BUNDLE to compare with"));
         }
-        let repo = CommitSpec::parse(self.target.as_os_str());
-        match (&repo, TargetKind::of(&self.target)) {
-            (Some(spec), _) => {
+        match TargetKind::of(&self.target) {
+            (TargetKind::Ostree, _) => {
+                let spec = CommitSpec::parse(self.target.as_os_str())?;
                 let reference = spec.one_ref(self.compare.reference())?;
                 return self.run_store(Store::Ostree(spec.repo), reference);
             }
-            #[cfg(feature = "composefs")]
-            (None, (TargetKind::Composefs, store)) => {
+            (TargetKind::Composefs, store) => {
                 return self.run_store(Store::Composefs(store), self.compare.reference());
             }
-            #[cfg(not(feature = "composefs"))]
-            (None, (TargetKind::Composefs, _)) => return Err(super::mount::without_composefs()),
-            (None, _) => {}
+            (TargetKind::Directory, _) => {}
         }
         let start = Instant::now();
         let options = AuditOptions {

@@ -26,7 +26,6 @@ use super::trust_args::{Judge, TrustArgs};
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Store<'a> {
     Ostree(&'a Path),
-    #[cfg(feature = "composefs")]
     Composefs(&'a Path),
 }
 
@@ -73,7 +72,6 @@ impl Run<'_> {
         let (options, limits, about) = (&self.options, limits(), self.bundle.unwrap_or(self.target));
         match self.store {
             Store::Ostree(repo) => sealift::ostree::audit(repo, bundle, options, limits, guard, progress).about(about),
-            #[cfg(feature = "composefs")]
             Store::Composefs(store) => {
                 sealift::composefs::audit(store, bundle, options, limits, guard, progress).about(about)
             }

@@ -9,6 +9,7 @@ use clap::{Args, ValueEnum};
 use sealift::Progress;
 use sealift::diff::{DiffOptions, Ignore};
 use sealift::source::{ArchiveFormat, DirectoryOptions, Exclude, SourceOptions, XattrFilter};
+use sealift::trust::TargetKind;
 
 use super::bundle::jobs;
 use super::failure::Failure;
@@ -136,5 +137,6 @@ impl CompareArgs {
 
 /// Returns whether an argument names a directory, an archive or a commit instead of a bundle.
 pub(crate) fn is_source(argument: &OsStr) -> bool {
-    ArchiveFormat::of(argument).is_some() || argument.as_bytes().starts_with(b"ostree:") || Path::new(argument).is_dir()
+    let is_commit = TargetKind::of(argument).0 == TargetKind::Ostree;
+    is_commit || ArchiveFormat::of(argument).is_some() || Path::new(argument).is_dir()
 }

@@ -2,7 +2,6 @@
 
 use std::ffi::{OsStr, OsString};
 use std::io::{BufWriter, Write};
-use std::os::unix::ffi::OsStrExt as _;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Instant;
@@ -10,6 +9,7 @@ use std::time::Instant;
 use clap::Args;
 use sealift::diff::{Diff as Found, DiffOptions, Side, take_xattrs_of};
 use sealift::source::Source;
+use sealift::trust::TargetKind;
 use sealift::{Bundle, Error, Opened as OpenedBundle, Progress, RootBase, SharedBases};
 use serde::Serialize;
 
@@ -106,7 +106,7 @@ impl Diff {
             Some(bundle) => Ok(Opened::Bundle(Box::new(bundle))),
             None => {
                 let mut source_options = source_options.clone();
-                if argument.as_bytes().starts_with(b"ostree:") {
+                if TargetKind::of(argument).0 == TargetKind::Ostree {
                     // A commit is read unchanged; exclusions apply to the comparison.
                     source_options.directory.exclude = None;
                 }

@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use sealift::ostree::OsTreeStats;
 use sealift::seal::KernelSignature;
+use sealift::trust::TargetKind;
 use sealift::{ImportStats, SetRef};
 
 use super::escape;
@@ -95,8 +96,7 @@ pub(crate) fn print_check(
 
 /// Warns about what a rewritten summary requires of the repository's owner.
 pub(crate) fn warn_of_summary(show: Show, stats: &OsTreeStats, target: &Path) {
-    let repo = target.as_os_str().to_string_lossy();
-    let repo = repo.strip_prefix("ostree:").unwrap_or(&repo);
+    let repo = TargetKind::of(target).1.display();
     if stats.was_flatpak {
         let signed = if stats.has_lost_signature { " --gpg-sign=KEY" } else { "" };
         show.warn(&format!(

@@ -45,7 +45,6 @@ mod show;
 mod sign;
 mod simulate;
 mod status;
-#[cfg(feature = "composefs")]
 mod store;
 mod taken;
 mod time;

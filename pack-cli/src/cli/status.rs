@@ -30,8 +30,7 @@ Examples:
   sealift status /srv/os ostree:/ostree/repo
   sealift status /srv/os --json")]
 pub(crate) struct Status {
-    #[cfg_attr(feature = "composefs", doc = "Installed trees, ostree:REPO, or composefs:REPO")]
-    #[cfg_attr(not(feature = "composefs"), doc = "Installed trees, or ostree:REPO")]
+    /// Installed trees, ostree:REPO, or composefs:REPO
     #[arg(value_name = "TARGET")]
     targets: Vec<PathBuf>,
     #[command(flatten)]

@@ -6,14 +6,13 @@ use std::sync::Arc;
 
 use sealift_format::{Bundle, Delta, Limits, Opened, verity};
 
+use super::store::of_store;
 use super::{Base, Bases, Reading};
-#[cfg(feature = "composefs")]
-use crate::composefs;
+use crate::address::TargetKind;
 use crate::error::wrong_base;
 use crate::ostree::CommitSpec;
 use crate::ostree::records::indexes;
 use crate::ostree::repo::Repo;
-use crate::trust::TargetKind;
 use crate::{Error, Input, Progress, Unopened};
 
 /// Where the bases of a delta bundle are.
@@ -91,9 +90,7 @@ impl GivenBases {
         for (at, place) in self.places.iter().enumerate() {
             let is_lacking = |number: &usize| all.iter().all(|held| held.bases.iter().all(|(own, _)| own != number));
             let lacking: Vec<usize> = (0..delta.bases().len()).filter(is_lacking).collect();
-            if TargetKind::of(Path::new(place)).0 == TargetKind::Ostree
-                && (all[at].bases.is_empty() || !lacking.is_empty())
-            {
+            if TargetKind::of(place).0 == TargetKind::Ostree && (all[at].bases.is_empty() || !lacking.is_empty()) {
                 self.read_commits(place, delta, &lacking, &mut all[at], progress)?;
             }
         }
@@ -102,7 +99,7 @@ impl GivenBases {
 
     /// Returns what a place has of the bases of a delta bundle; of a repository, what its records have.
     fn of_place(&self, place: &OsString, delta: &Delta, progress: &Progress) -> Result<Held, Error> {
-        let candidates = match TargetKind::of(Path::new(place)) {
+        let candidates = match TargetKind::of(place) {
             (TargetKind::Ostree, _) => match repository(place)? {
                 (repo, None) => {
                     let recorded = indexes(&repo)?.into_iter();
@@ -174,9 +171,7 @@ impl GivenBases {
 
 /// Opens the repository of `ostree:REPO` or `ostree:REPO:REF`.
 fn repository(place: &OsString) -> Result<(Arc<Repo>, Option<&str>), Error> {
-    let Some(CommitSpec { repo, reference }) = CommitSpec::parse(place) else {
-        return Err(Error::Usage(format!("{} is not ostree:REPO or ostree:REPO:REF", place.display())));
-    };
+    let CommitSpec { repo, reference } = CommitSpec::parse(place)?;
     Ok((Arc::new(Repo::open(repo)?), reference))
 }
 
@@ -214,16 +209,4 @@ pub(super) fn assemble(delta: Delta, path: &Path, found: Vec<(usize, Base)>) -> 
     let bases = Bases::new(bases.into_iter().flatten().collect());
     let bundle = delta.complete(&bases.indexes()).map_err(|error| Error::from(error).of_bundle(path))?;
     Ok((Opened::Whole(bundle), bases))
-}
-
-#[cfg(feature = "composefs")]
-fn of_store(path: &Path) -> Result<Vec<Base>, Error> {
-    let Some(repo) = composefs::repo::Repo::open(path)?.map(Arc::new) else { return Ok(Vec::new()) };
-    let kept = composefs::records::StoreRecord::load_all(&repo)?.into_iter();
-    Ok(kept.map(|kept| Base::of_store(&repo, kept)).collect())
-}
-
-#[cfg(not(feature = "composefs"))]
-fn of_store(_: &Path) -> Result<Vec<Base>, Error> {
-    Err(Error::NoComposefs)
 }

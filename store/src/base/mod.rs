@@ -11,7 +11,7 @@ mod given;
 mod ostree;
 mod requested;
 mod shared;
-#[cfg(feature = "composefs")]
+#[cfg_attr(not(feature = "composefs"), path = "no_store.rs")]
 mod store;
 
 use std::fmt::Debug;

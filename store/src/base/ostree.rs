@@ -54,10 +54,7 @@ impl Base {
         jobs: usize,
         progress: &Progress,
     ) -> Result<Self, Error> {
-        let usage = |problem: &str| Error::Usage(format!("{}: {problem}", spec.display()));
-        let Some(CommitSpec { repo, reference }) = CommitSpec::parse(spec) else {
-            return Err(usage("not ostree:REPO or ostree:REPO:REF"));
-        };
+        let CommitSpec { repo, reference } = CommitSpec::parse(spec)?;
         let repo = Arc::new(Repo::open(repo)?);
         let commits: Vec<(&str, &OstreeSource)> = packed
             .iter()
@@ -75,7 +72,8 @@ impl Base {
             None => only_commit(&repo, name.or(only.map(|(name, _)| *name)))?,
         };
         let own = name.or(found.as_ref().map(RefName::name)).or(only.map(|(name, _)| *name));
-        let own = own.ok_or_else(|| usage("several refs could be meant by this checksum"))?;
+        let own = own
+            .ok_or_else(|| Error::Usage(format!("{}: several refs could be meant by this checksum", spec.display())))?;
         let collection =
             match (commits.iter().find(|(name, _)| *name == own).or(only), found.as_ref().map(RefName::place)) {
                 (Some((_, source)), _) => source.collection.clone(),

@@ -2,6 +2,7 @@
 
 use std::ops::Range;
 use std::os::unix::fs::FileExt as _;
+use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -31,6 +32,13 @@ pub(super) struct Reader<'a> {
 
 /// Bytes per read when hashing a file.
 const READ_LEN: usize = 1 << 18;
+
+/// Returns the bases that a store has.
+pub(super) fn of_store(path: &Path) -> Result<Vec<Base>, Error> {
+    let Some(repo) = Repo::open(path)?.map(Arc::new) else { return Ok(Vec::new()) };
+    let kept = StoreRecord::load_all(&repo)?.into_iter();
+    Ok(kept.map(|kept| Base::of_store(&repo, kept)).collect())
+}
 
 impl Base {
     /// Uses a store, which has what it recorded of a bundle, as a base.

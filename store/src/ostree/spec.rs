@@ -4,6 +4,10 @@ use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt as _;
 use std::path::Path;
 
+use crate::Error;
+use crate::address::TargetKind;
+use crate::error::path_of;
+
 /// A repository, and optionally a ref or the checksum of a commit in it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[allow(clippy::exhaustive_structs, reason = "it is what was written")]
@@ -15,32 +19,37 @@ pub struct CommitSpec<'a> {
 }
 
 impl<'a> CommitSpec<'a> {
-    /// Parses a text that begins with `ostree:`; `None` for any other. Both a path and a ref may contain colons: the repository is the longest part
+    /// Parses `ostree:REPO` or `ostree:REPO:REF`. Both a path and a ref may contain colons: the repository is the longest part
     /// before one of them that is a directory, or else everything before the last. A new repository with a colon in its name must be given with the
     /// ref, as in `ostree:a:b:os`.
-    #[must_use]
-    pub fn parse(spec: &'a OsStr) -> Option<Self> {
-        let rest = spec.as_bytes().strip_prefix(b"ostree:").filter(|rest| !rest.is_empty())?;
-        let path = |bytes| Path::new(OsStr::from_bytes(bytes));
-        if path(rest).is_dir() {
-            return Some(Self { repo: path(rest), reference: None });
+    ///
+    /// # Errors
+    /// Returns an error for any other text.
+    pub fn parse(spec: &'a OsStr) -> Result<Self, Error> {
+        let (TargetKind::Ostree, place) = TargetKind::of(spec) else { return Err(malformed(spec)) };
+        let rest = place.as_os_str().as_bytes();
+        if rest.is_empty() {
+            return Err(malformed(spec));
+        }
+        if place.is_dir() {
+            return Ok(Self { repo: place, reference: None });
         }
         let mut splits = (0..rest.len()).rev().filter(|at| *at > 0 && rest[*at] == b':').filter_map(|at| {
             let reference = std::str::from_utf8(&rest[at + 1..]).ok().filter(|text| !text.is_empty())?;
-            Some(Self { repo: path(&rest[..at]), reference: Some(reference) })
+            Some(Self { repo: path_of(&rest[..at]), reference: Some(reference) })
         });
         let last = splits.next();
         let found = last.into_iter().chain(splits).find(|found| found.repo.is_dir());
-        Some(found.or(last).unwrap_or(Self { repo: path(rest), reference: None }))
+        Ok(found.or(last).unwrap_or(Self { repo: place, reference: None }))
     }
 
     /// Returns the ref that is given here or by `option`; both must agree.
     ///
     /// # Errors
     /// Returns an error if they differ.
-    pub fn one_ref(&self, option: Option<&'a str>) -> Result<Option<&'a str>, crate::Error> {
+    pub fn one_ref(&self, option: Option<&'a str>) -> Result<Option<&'a str>, Error> {
         match (self.reference, option) {
-            (Some(own), Some(other)) if own != other => Err(crate::Error::Usage(format!(
+            (Some(own), Some(other)) if own != other => Err(Error::Usage(format!(
                 "the ref {} is not the one in ostree:{}:{}",
                 other.escape_debug(),
                 self.repo.display(),
@@ -49,6 +58,10 @@ impl<'a> CommitSpec<'a> {
             (own, option) => Ok(own.or(option)),
         }
     }
+}
+
+fn malformed(spec: &OsStr) -> Error {
+    Error::Usage(format!("{} is not ostree:REPO or ostree:REPO:REF", spec.display()))
 }
 
 #[cfg(test)]
@@ -83,7 +96,7 @@ mod tests {
             assert_eq!(found.reference, reference, "{rest}");
         }
         for bad in ["ostree:", "repo:os", "", "./ostree:x"] {
-            assert_eq!(CommitSpec::parse(OsStr::new(bad)), None, "{bad}");
+            assert!(CommitSpec::parse(OsStr::new(bad)).is_err(), "{bad}");
         }
         let one = CommitSpec { repo: Path::new("r"), reference: Some("os") };
         assert_eq!(one.one_ref(None).expect("it is one"), Some("os"));

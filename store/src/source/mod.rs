@@ -40,7 +40,7 @@ use sealift_format::Xattr;
 use sealift_format::num;
 use sealift_format::verity::FileDigest;
 
-use crate::address::scheme;
+use crate::address::{TargetKind, scheme};
 use crate::error::path_of;
 use crate::ostree::{CommitSpec, Repo};
 use crate::{Error, Phase, Progress, RepoFault, Tree};
@@ -157,7 +157,7 @@ impl Source {
         options: &SourceOptions,
         jobs: usize,
     ) -> Result<Vec<(String, Self)>, Error> {
-        if !matches!(Spec::parse(spec)?, Spec::Ostree(_)) {
+        if TargetKind::of(spec).0 != TargetKind::Ostree {
             return Ok(vec![(name.unwrap_or("main").to_owned(), Self::open_spec(spec, options, jobs)?)]);
         }
         let mut sources = Self::open_ostree(spec, ostree, options, jobs)?;
@@ -181,9 +181,7 @@ impl Source {
         options: &SourceOptions,
         jobs: usize,
     ) -> Result<Vec<(String, Self)>, Error> {
-        let Spec::Ostree(named) = Spec::parse(spec)? else {
-            return Err(Error::Usage(format!("{} is not ostree:REPO or ostree:REPO:REF", spec.display())));
-        };
+        let named = CommitSpec::parse(spec)?;
         let path = named.repo;
         for option in &ostree.refs {
             named.one_ref(Some(option))?;
@@ -331,11 +329,10 @@ impl<'a> Spec<'a> {
     fn parse(spec: &'a OsStr) -> Result<Self, Error> {
         let bytes = spec.as_bytes();
         let usage = |fault: &str| Err(Error::Usage(format!("{}: {fault}", spec.display())));
+        if TargetKind::of(spec).0 == TargetKind::Ostree {
+            return CommitSpec::parse(spec).map(Self::Ostree);
+        }
         match scheme(bytes) {
-            Some((b"ostree", _)) => match CommitSpec::parse(spec) {
-                Some(named) => Ok(Self::Ostree(named)),
-                None => usage("write ostree:REPO or ostree:REPO:REF"),
-            },
             Some((scheme, rest)) => {
                 let Some(format) = ArchiveFormat::of(spec) else {
                     let (scheme, known) = (String::from_utf8_lossy(scheme), ArchiveFormat::schemes());

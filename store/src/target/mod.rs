@@ -1,7 +1,7 @@
 //! What bundles are installed into: one folder for each kind of target; none depends on another.
 
 pub mod archive;
-#[cfg(feature = "composefs")]
+#[cfg_attr(not(feature = "composefs"), path = "no_composefs.rs")]
 pub mod composefs;
 pub mod directory;
 mod options;

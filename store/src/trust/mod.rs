@@ -16,6 +16,7 @@ mod state;
 mod targets;
 mod trusted;
 
+pub use crate::address::TargetKind;
 pub(crate) use admission::Admission;
 pub use bound::bound_name;
 pub use guard::{Guard, Judged};
@@ -28,5 +29,5 @@ pub use sealift_verify::trust::{
     Utc, Verdict,
 };
 pub use state::{DeviceState, reset_floor};
-pub use targets::{KnownTarget, TargetKind, TargetPlace};
+pub use targets::{KnownTarget, TargetPlace};
 pub use trusted::Trusted;

@@ -22,19 +22,7 @@ use sealift_verify::escape;
 use sealift_verify::trust::KeyId;
 
 use crate::Error;
-use crate::error::path_of;
-
-/// The kind of a target.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-#[allow(clippy::exhaustive_enums, reason = "whoever matches on it is to treat each kind")]
-pub enum TargetKind {
-    /// A tree in a directory.
-    Directory,
-    /// An OSTree repository.
-    Ostree,
-    /// A composefs store.
-    Composefs,
-}
+use crate::address::TargetKind;
 
 /// The place of an installation: equal for all paths that lead to it.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -60,29 +48,6 @@ pub struct KnownTarget {
 }
 
 const TITLE: &str = "sealift target 1";
-
-impl TargetKind {
-    const ALL: [Self; 3] = [Self::Directory, Self::Ostree, Self::Composefs];
-
-    /// Parses `PATH`, `ostree:REPO` or `composefs:REPO` as a user gives it.
-    #[must_use]
-    pub fn of(argument: &Path) -> (Self, &Path) {
-        let bytes = argument.as_os_str().as_bytes();
-        let named = [Self::Ostree, Self::Composefs].into_iter().find_map(|kind| {
-            let path = bytes.strip_prefix(kind.word().as_bytes())?.strip_prefix(b":")?;
-            Some((kind, path_of(path)))
-        });
-        named.unwrap_or((Self::Directory, argument))
-    }
-
-    fn word(self) -> &'static str {
-        match self {
-            Self::Directory => "directory",
-            Self::Ostree => "ostree",
-            Self::Composefs => "composefs",
-        }
-    }
-}
 
 impl TargetPlace {
     /// Returns the place of the directory at a site.
@@ -138,13 +103,7 @@ impl TargetPlace {
     /// Returns the place as written on the command line.
     #[must_use]
     pub fn argument(&self) -> PathBuf {
-        let mut argument = OsString::from(match self.kind {
-            TargetKind::Directory => "",
-            TargetKind::Ostree => "ostree:",
-            TargetKind::Composefs => "composefs:",
-        });
-        argument.push(&self.path);
-        argument.into()
+        self.kind.argument(&self.path)
     }
 }
 

@@ -91,7 +91,6 @@ pub(super) const FILES: &[Note] = &[
             bundle, and may be removed.",
         of: &["mirror"],
     },
-    #[cfg(feature = "composefs")]
     Note {
         name: "REPO/sealift/state/NAME",
         text: "In a composefs store, the install record of the last bundle of that name, which mounting its trees requires.",

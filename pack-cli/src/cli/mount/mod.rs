@@ -14,8 +14,6 @@ use super::human;
 use super::progress_args::ProgressArgs;
 use super::show::Show;
 use super::trust_args::TrustArgs;
-#[cfg(not(feature = "composefs"))]
-pub(crate) use composefs::without_composefs;
 
 /// Mount a trusted bundle, and read its files in place
 ///
@@ -27,42 +25,23 @@ pub(crate) use composefs::without_composefs;
 /// The mount is read-only, and follows the owners and modes in the bundle. mount stays in the foreground until the directory is
 /// unmounted with umount or fusermount3 -u, or until SIGINT or SIGTERM, which unmounts it. Without root it needs fusermount3, and shows
 /// the mount to this user only.
-#[cfg_attr(
-    feature = "composefs",
-    doc = "",
-    doc = " With composefs:REPO and the NAME of a bundle, mount has the kernel mount an installed tree of that store, and ends. NAME/REF",
-    doc = " chooses one of several trees. It mounts only if every object matches the signed bundle. If the store's objects are sealed (unpack",
-    doc = " --seal), the kernel checks each byte on every read, and mounting reads none; otherwise mount first reads and hashes all of them.",
-    doc = " It checks the signatures of the installed bundle again, as unpack does, and requires root and Linux 6.12; unmount with umount."
-)]
+///
+/// With composefs:REPO and the NAME of a bundle, mount has the kernel mount an installed tree of that store, and ends. NAME/REF
+/// chooses one of several trees. It mounts only if every object matches the signed bundle. If the store's objects are sealed (unpack
+/// --seal), the kernel checks each byte on every read, and mounting reads none; otherwise mount first reads and hashes all of them.
+/// It checks the signatures of the installed bundle again, as unpack does, and requires root and Linux 6.12; unmount with umount.
 #[derive(Args, Debug)]
-#[cfg_attr(
-    feature = "composefs",
-    command(
-        override_usage = "\
+#[command(override_usage = "\
 sealift mount [OPTIONS] <BUNDLE>... <MOUNTPOINT>
-       sealift mount [OPTIONS] composefs:<REPO> <NAME> <MOUNTPOINT>",
-        after_long_help = "\
+       sealift mount [OPTIONS] composefs:<REPO> <NAME> <MOUNTPOINT>")]
+#[command(after_long_help = "\
 Examples:
   sealift mount os.sealift /mnt --trust /etc/sealift/allowed_signers
   sealift mount os-2.sealift os-2-to-3.sealift /mnt
   sealift mount apps.sealift /srv/editor --ref editor
   sealift unpack os.sealift composefs:/sysroot/composefs --seal try
   sealift mount composefs:/sysroot/composefs os /mnt
-  sealift mount composefs:/srv/store app/main /srv/app --trust allowed_signers"
-    )
-)]
-#[cfg_attr(
-    not(feature = "composefs"),
-    command(
-        override_usage = "sealift mount [OPTIONS] <BUNDLE>... <MOUNTPOINT>",
-        after_long_help = "\
-Examples:
-  sealift mount os.sealift /mnt --trust /etc/sealift/allowed_signers
-  sealift mount os-2.sealift os-2-to-3.sealift /mnt
-  sealift mount apps.sealift /srv/editor --ref editor"
-    )
-)]
+  sealift mount composefs:/srv/store app/main /srv/app --trust allowed_signers")]
 pub(crate) struct Mount {
     /// The bundle, after the bases of a delta, and then an existing directory to mount on
     #[arg(value_name = "BUNDLE|MOUNTPOINT", value_hint = ValueHint::AnyPath, required = true)]
@@ -102,7 +81,6 @@ impl Mount {
         let first = before.first().unwrap_or(last);
         match TargetKind::of(first) {
             (TargetKind::Directory, _) => self.run_bundle((last, before), mountpoint),
-            #[cfg(feature = "composefs")]
             (TargetKind::Composefs, store) if before.len() == 1 => {
                 if !self.references.is_empty() || self.base.is_given() || self.allow_other || self.dev_suid {
                     return Err(Failure::usage(
@@ -111,12 +89,9 @@ impl Mount {
                 }
                 self.run_store(store, &last.to_string_lossy(), mountpoint)
             }
-            #[cfg(feature = "composefs")]
             (TargetKind::Composefs, _) => {
                 Err(Failure::usage("give the bundle's name and a directory after composefs:REPO"))
             }
-            #[cfg(not(feature = "composefs"))]
-            (TargetKind::Composefs, _) => Err(without_composefs()),
             (TargetKind::Ostree, _) => {
                 Err(Failure::usage(format!("{}: mount takes bundles, not repositories", first.display())))
             }

@@ -8,6 +8,7 @@ use clap::{Args, ValueEnum, ValueHint};
 use sealift::order::OrderProfile;
 use sealift::pack::{PackOptions, Zone};
 use sealift::source::{DirectoryOptions, Exclude, MetadataOptions, OmitOutput, SourceOptions, XattrFilter};
+use sealift::trust::TargetKind;
 use sealift::{Error, Identity};
 
 use super::owner::{parse_owner, parse_rule};
@@ -78,7 +79,7 @@ pub(crate) struct Pack {
     pub(super) annotate: Vec<String>,
     /// Record the composefs image of each tree, for unpacking to composefs:REPO; HASH is sha256 (the default) or sha512; repeatable
     #[arg(long, value_name = "HASH", help_heading = "Identity", value_enum, hide_possible_values = true,
-        num_args = 0..=1, require_equals = true, default_missing_value = "sha256", hide = !cfg!(feature = "composefs"))]
+        num_args = 0..=1, require_equals = true, default_missing_value = "sha256")]
     pub(super) composefs: Vec<Hash>,
 
     /// Sign with this OpenSSH key: a private key (Ed25519 or ECDSA P-256), or a public key (also RSA or a token) to sign through ssh-agent
@@ -207,7 +208,7 @@ impl Pack {
             match name {
                 Some(name) => Ok((Some(name.to_owned()), source.to_owned())),
                 // Its refs have their own names.
-                None if several && !source.as_bytes().starts_with(b"ostree:") => Err(Failure::usage(format!(
+                None if several && TargetKind::of(source).0 != TargetKind::Ostree => Err(Failure::usage(format!(
                     "{}: with several sources, give each a ref, as in REF={}",
                     source.display(),
                     source.display()

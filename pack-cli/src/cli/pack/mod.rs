@@ -5,7 +5,6 @@ mod owner;
 mod report;
 
 use std::ffi::{OsStr, OsString};
-use std::os::unix::ffi::OsStrExt as _;
 use std::path::Path;
 use std::sync::Arc;
 use std::time::Instant;
@@ -15,8 +14,8 @@ use sealift::pack::{
     DeltaFor, Estimate, Output, PackOptions, PackRef, PackStats, estimate, estimate_delta, pack, pack_delta,
 };
 use sealift::source::{OstreeOptions, Source, SourceOptions};
-use sealift::trust::Guard;
 use sealift::trust::sign::sign_root;
+use sealift::trust::{Guard, TargetKind};
 use sealift::{Error, Identity, Input, Progress, Request};
 
 use super::escape;
@@ -130,7 +129,7 @@ impl Pack {
         progress: &Progress,
     ) -> Result<Base, Error> {
         let (name, spec) = split_ref(base);
-        if spec.as_bytes().starts_with(b"ostree:") {
+        if TargetKind::of(spec).0 == TargetKind::Ostree {
             return Base::of_commit(spec, name, refs, options.jobs, progress);
         }
         let path = Path::new(base);

@@ -35,12 +35,9 @@ use crate::trust_args::TrustArgs;
 ///
 /// With tar:FILE or cpio:FILE, unpack writes the tree of one ref as a new archive, for programs that read no bundles. Nothing is installed by that, and the
 /// device does not remember the version.
-#[cfg_attr(
-    feature = "composefs",
-    doc = "",
-    doc = " With composefs:REPO, unpack imports the trees for which the bundle records images (pack --composefs) into that store, and creates it",
-    doc = " if needed. Each content is stored once, named by its fs-verity digest. `sealift mount` mounts the trees."
-)]
+///
+/// With composefs:REPO, unpack imports the trees for which the bundle records images (pack --composefs) into that store, and creates it
+/// if needed. Each content is stored once, named by its fs-verity digest. `sealift mount` mounts the trees.
 #[derive(Args, Debug)]
 #[command(override_usage = "\
 sealift unpack [OPTIONS] <BUNDLE|DIR>... <TARGET>
@@ -63,14 +60,7 @@ pub(crate) struct Unpack {
     #[arg(skip)]
     pub(super) bundle: BundleArg,
     /// Bundles, or directories of bundles; - reads one from standard input. The last is TARGET:
-    #[cfg_attr(
-        feature = "composefs",
-        doc = " the directory to create or update, ostree:REPO, composefs:REPO, tar:FILE or cpio:FILE;"
-    )]
-    #[cfg_attr(
-        not(feature = "composefs"),
-        doc = " the directory to create or update, ostree:REPO, tar:FILE or cpio:FILE;"
-    )]
+    /// the directory to create or update, ostree:REPO, composefs:REPO, tar:FILE or cpio:FILE;
     /// without --update, the directory must be empty or not exist
     #[arg(value_name = "PATH", required = true, value_hint = ValueHint::AnyPath)]
     pub(super) paths: Vec<PathBuf>,

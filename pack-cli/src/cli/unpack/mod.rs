@@ -25,7 +25,6 @@ use super::progress_display;
 use super::several::Several;
 use super::status::installed;
 use super::trust_args::Judge;
-#[cfg(feature = "composefs")]
 use args::SealHow;
 pub(crate) use args::Unpack;
 
@@ -35,11 +34,9 @@ impl Unpack {
         if self.usb.is_none() {
             self.target = if paths.len() > 1 { paths.pop() } else { None };
             if self.target.is_none() {
-                return Err(Failure::usage(if cfg!(feature = "composefs") {
-                    "give the TARGET after the bundle: a directory, ostree:REPO, composefs:REPO or an archive"
-                } else {
-                    "give the TARGET after the bundle: a directory, ostree:REPO or an archive"
-                }));
+                return Err(Failure::usage(
+                    "give the TARGET after the bundle: a directory, ostree:REPO, composefs:REPO or an archive",
+                ));
             }
         }
         if let ([bundle], None) = (&paths[..], &self.name)
@@ -161,7 +158,6 @@ impl Unpack {
     }
 
     /// Imports into a composefs store.
-    #[cfg(feature = "composefs")]
     fn import_store(&self, store: &Path) -> Result<(), Failure> {
         if self.remote.is_some() || self.mirror {
             return Err(Failure::usage("--remote and --mirror are for ostree:REPO"));
@@ -172,11 +168,6 @@ impl Unpack {
         let between = (self.target.as_deref().unwrap_or(store), self.bundle.bundle.as_path());
         let how = (self.dry_run, self.seal == Some(SealHow::Try), self.trust_record);
         Ok(super::store::print(self.show, &stats, &judge, between, how, elapsed)?)
-    }
-
-    #[cfg(not(feature = "composefs"))]
-    fn import_store(&self, _: &Path) -> Result<(), Failure> {
-        self.check_of_repository().and(Err(super::mount::without_composefs()))
     }
 
     /// Imports with `take` into a repository or store. Returns what that returned, the judge, and the time it took.

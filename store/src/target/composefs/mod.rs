@@ -14,5 +14,5 @@ mod stats;
 
 pub use audit::audit;
 pub use import::import;
-pub use mount::{ImageChecked, ImageMountOptions, MountStats, mount};
-pub use stats::ComposefsStats;
+pub use mount::mount;
+pub use stats::{ComposefsStats, ImageChecked, ImageMountOptions, MountStats};

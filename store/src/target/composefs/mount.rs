@@ -19,45 +19,12 @@ use sealift_format::verity::FileDigest;
 use sealift_format::{Image, Ref};
 
 use super::check::{Check, Fault, objects_of};
+use super::stats::{ImageChecked, ImageMountOptions, MountStats};
 use crate::composefs::records::{StoreRecord, records};
 use crate::composefs::repo::Repo;
 use crate::ostree::hex;
 use crate::trust::{Guard, Judged};
 use crate::{Error, Progress};
-
-/// Options of a mount.
-#[derive(Clone, Copy, Debug, Default)]
-#[allow(clippy::exhaustive_structs, reason = "callers fill it in")]
-pub struct ImageMountOptions {
-    /// Threads; 0 counts as 1.
-    pub jobs: usize,
-}
-
-/// The result of a mount.
-#[derive(Clone, Debug, PartialEq, Eq)]
-#[non_exhaustive]
-pub struct MountStats {
-    /// The tree's name in the store.
-    pub name: String,
-    /// The image, as `sha256:` and hexadecimal digits.
-    pub image: String,
-    /// Objects that the image names.
-    pub objects: u64,
-    /// How they were checked.
-    pub checked: ImageChecked,
-    /// Bytes read and hashed for the check.
-    pub hashed_bytes: u64,
-}
-
-/// How objects were found to match the image.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[allow(clippy::exhaustive_enums, reason = "there is nobody else")]
-pub enum ImageChecked {
-    /// By the kernel: they are sealed, and it checks each byte that it returns.
-    Kernel,
-    /// By reading them before the mount; anyone with write access to the store can change them afterwards.
-    Hashed,
-}
 
 /// Mounts an imported tree read-only at the directory `mountpoint`. Its name is that of the bundle, followed by a slash and the name of the ref;
 /// the bundle's name suffices if the store has one tree of it.
