@@ -98,7 +98,7 @@ for (const name of GOOD) {
 test("one of two bases is not enough, and the other one is named", async () => {
   const { page, banner, verdict, leave } = await chosen("good-delta-two-bases");
   await page.locator("#base").setInputFiles(at("good-base"));
-  await banner("It was not checked over its base: the base: the bundle needs ");
+  await banner("This page did not check it over its base: the base: the bundle needs ");
   await verdict("Safe to install");
   await page.locator("sealift-verifier").evaluate((element) => element.setAttribute("base-src", "/bundles/good-two-refs.sealift /bundles/good-base.sealift"));
   await page.locator("#file").setInputFiles(at("good-delta-two-bases"));

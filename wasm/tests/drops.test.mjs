@@ -122,12 +122,12 @@ test("a private key is neither taken nor stored", async () => {
   const { page, leave } = await people.visit();
   const secret = readFileSync(at("release"), "utf8");
   await drop(page, "html", at("release"));
-  await page.getByText("release is a private key. It was not stored; keep it secret.").waitFor();
+  await page.getByText("release is a private key. This page has not stored it; keep it secret.").waitFor();
   await page.locator("#signers-file").setInputFiles(at("release"));
-  await page.getByText("This is a private key. It was not stored").waitFor();
+  await page.getByText("This is a private key. This page has not stored it").waitFor();
   const field = page.getByLabel("Allowed signers", { exact: true });
   await enter(field, `os ${secret}`);
-  await page.getByText("This is a private key. It was not stored").waitFor();
+  await page.getByText("This is a private key. This page has not stored it").waitFor();
   assert.equal(await field.inputValue(), "");
   for (const name of ["threshold", "revoked"]) await enter(page.locator(`#${name}`), secret);
   assert.deepEqual(await page.evaluate(() => Object.values(localStorage).filter((value) => /PRIVATE|OPENSSH/.test(value))), []);

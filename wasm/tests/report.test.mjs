@@ -177,7 +177,7 @@ test("a base that is wrong or damaged says nothing of the delta", async () => {
   await check("delta", "Safe to install");
   for (const [name, why] of [["broken-base", "do not match their digest"], ["full", "the bundle is no delta of os version 7"], ["other", "not a Sealift bundle"]]) {
     await page.locator("#base").setInputFiles(bundles.files[name]);
-    await page.locator(".banner", { hasText: "It was not checked over its base" }).filter({ hasText: why }).waitFor();
+    await page.locator(".banner", { hasText: "This page did not check it over its base" }).filter({ hasText: why }).waitFor();
     await verdict("Safe to install");
     const { base, ok } = await reportOf(page);
     assert.deepEqual([base.checked, ok], [false, true], name);

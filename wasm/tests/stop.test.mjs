@@ -96,7 +96,7 @@ test("afterwards everything works, and nothing is green", async () => {
   const field = page.getByLabel("Allowed signers", { exact: true });
   await enter(field, "");
   await verdict("unknown signer");
-  await page.getByText("Its bytes were not checked: you stopped it.").waitFor();
+  await page.getByText("You stopped the check of its bytes.").waitFor();
   assert.equal(await page.locator(".good").count(), 0);
   await enter(field, bundles.signers);
   await verdict("Not checked: you stopped it");

@@ -24,7 +24,7 @@ export async function gathered(files, left, settings, bundleName) {
     const { file, isWithin } = files[at];
     const isBundle = kind.kind === "bundle" || (kind.kind === "other" && (!isWithin || file.name.endsWith(".sealift")));
     if (isBundle) bundles.push(file);
-    else if (kind.kind === "private-key") notes.push(h("p", { class: "fault" }, h("bdi", {}, file.name), " is a private key. It was not stored; keep it secret."));
+    else if (kind.kind === "private-key") notes.push(h("p", { class: "fault" }, h("bdi", {}, file.name), " is a private key. This page has not stored it; keep it secret."));
     else if (isWithin || kind.kind === "other") others += 1;
     else notes.push(offered(file.name, kind.kind, kind.text, settings, bundleName));
   });
@@ -58,7 +58,7 @@ function offered(name, kind, text, settings, bundleName) {
     kind === "keys" && canRevoke && button(`Revoke ${lines.length === 1 ? "this key" : "these keys"}`, () => lines.forEach((line) => settings.add("revoked", line.trim()))),
     kind === "revocations" && canRevoke && button("Use this revocation list", () => settings.set("revoked", text)),
   ].filter(Boolean);
-  const hint = buttons.length === 0 ? " This site says whom it trusts: it was not taken." : kind === "keys" && canTrust && !isPlain ? " Check a bundle first, to trust it for that bundle's name." : "";
+  const hint = buttons.length === 0 ? " This site says whom it trusts, and ignores it." : kind === "keys" && canTrust && !isPlain ? " Check a bundle first, to trust it for that bundle's name." : "";
   return h("p", {}, h("bdi", {}, name), `: ${what}.${hint} `, buttons.flatMap((each) => [each, " "]), status);
 }
 

@@ -57,7 +57,7 @@ export class Preview {
       fill(content, saving(this.#bundle, entry, () => this.#isSafe), ...shown(start, entry.size ?? 0));
     } catch (error) {
       const isStream = error instanceof TypeError && !this.#bundle.isSeekable;
-      const why = isStream ? "The server sends the file only as a whole. Download it and choose it here, to see what is in its files." : `It cannot be read: ${/** @type {Error} */ (error).message}`;
+      const why = isStream ? "The server sends the file only as a whole. Download it and choose it here, to see what is in its files." : `This page cannot read it: ${/** @type {Error} */ (error).message}`;
       if (turn === this.#turn) fill(content, h("p", { class: "fault" }, why));
     }
   }

@@ -43,7 +43,7 @@ export function saving(bundle, entry, isSafe) {
       fill(status, "Saved.");
     } catch (error) {
       const { name, message } = /** @type {Error} */ (error);
-      fill(status, name === "AbortError" ? "Not saved." : `It was not saved: ${message}`);
+      fill(status, name === "AbortError" ? "Not saved." : `This browser did not save it: ${message}`);
     }
     running = undefined;
     bar.hidden = true;

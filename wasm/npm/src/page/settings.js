@@ -9,7 +9,7 @@ import { MAX_BYTES } from "./policy.js";
 /** @typedef {import("./policy.js").Fixed} Fixed */
 /** @typedef {HTMLInputElement | HTMLTextAreaElement} Field */
 
-const PRIVATE = "This is a private key. It was not stored; keep it secret, and choose the .pub file beside it.";
+const PRIVATE = "This is a private key. This page has not stored it; keep it secret, and choose the .pub file beside it.";
 
 /** A form that stores its values. It emits an event "settings" for each change. */
 export class Settings {

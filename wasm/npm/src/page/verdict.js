@@ -15,7 +15,7 @@ const doubt = (title, text) => ({ tone: "doubt", title: `Not checked: ${title}`,
 
 /** The reasons why a policy rejects a bundle. @type {Record<string, (head: Head, verdict: Verdict, facts: Facts) => Words>} */
 const REFUSALS = {
-  signature: () => bad("Do not install: a signature is wrong", "It does not match the bundle, which was changed after it was signed or never signed properly."),
+  signature: () => bad("Do not install: a signature is wrong", "It does not match the bundle: somebody changed the bundle after signing it, or never signed it properly."),
   untrusted: untrusted,
   revoked: () => bad("Do not install: signed with a revoked key", "Ask the publisher for a bundle that is signed with another key."),
   expired: () => bad("Do not install: it has expired", "Devices refuse it. Ask the publisher for a newer bundle."),
@@ -41,21 +41,21 @@ function untrusted({ name }, { signers, needed }) {
 
 /** Faults of the bytes. @type {Record<string, () => Words>} */
 const FAULTS = {
-  truncated: () => bad("Do not install: the file is not complete", "It ends before the bundle does. Copy it again; if it stays so, it was sent incomplete."),
+  truncated: () => bad("Do not install: the file is not complete", "It ends before the bundle does. Copy it again; if it stays so, the sender's copy is incomplete."),
   trailing: () => bad("Do not install: something follows the bundle", "A bundle ends with its last chunk. Copy it again."),
   limit: () => bad("Do not install: it asks for too much", "It declares sizes above this page's limits."),
 };
 
 /** Reasons that say nothing about the bundle or its bytes. @type {Record<string, Words>} */
 const DOUBTS = {
-  stopped: doubt("you stopped it", "Nothing is known of its bytes."),
+  stopped: doubt("you stopped it", "This page knows nothing of its bytes."),
   changed: doubt("the file changed", "It became another one while it was read. Choose it again."),
   io: doubt("the file cannot be read", "The medium or the connection failed. Try again."),
   address: doubt("this is not an address", "Enter one such as /updates/os.sealift."),
   blocked: doubt("the page may not read from there", "Download the bundle and choose the file, or use an address of this site."),
   "trust-file": doubt("your settings cannot be read", "Allowed signers, revoked keys, thresholds and tags are written as OpenSSH and Sealift have them. Correct them below, and the bundle is judged again."),
-  policy: doubt("the rules to judge by cannot be loaded", "Whom to trust, what is revoked or which versions were seen is not known. Reload the page, or send the message below to the site's operator."),
-  memory: doubt("this browser's record of versions cannot be read", "An older version could not be told from a newer one. Forget all versions seen, under Trusted keys and devices, or clear this site's data."),
+  policy: doubt("the rules to judge by cannot be loaded", "Without them, this page does not know whom to trust, what is revoked and which versions it has seen. Reload the page, or send the message below to the site's operator."),
+  memory: doubt("this browser's record of versions cannot be read", "Without it, this page cannot tell an older version from a newer one. Forget all versions seen, under Trusted keys and devices, or clear this site's data."),
   unsupported: doubt("a newer Sealift made this", "This page does not know everything that the bundle uses."),
 };
 
@@ -64,9 +64,9 @@ const DOUBTS = {
  * @returns {Words}
  */
 export function wordsOfFault({ code, isForeign }) {
-  if (code === "header" && isForeign) return bad("Not a Sealift bundle", "It does not begin as bundles do. Choose a file that was made by sealift pack.");
-  if (code === "header") return bad("Do not install: the signature area is damaged", "The part that says what it is and who signed it was damaged or changed. Copy it again.");
-  return FAULTS[code]?.() ?? bad("Do not install: it is damaged, or was changed", "Its bytes are not those that it was made of. Copy it again; if it stays so, it was changed on its way.");
+  if (code === "header" && isForeign) return bad("Not a Sealift bundle", "It does not begin as bundles do. Choose a file that sealift pack made.");
+  if (code === "header") return bad("Do not install: the signature area is damaged", "The part that says what it is and who signed it is damaged, or somebody changed it. Copy it again.");
+  return FAULTS[code]?.() ?? bad("Do not install: it is damaged, or was changed", "Its bytes are not those that it was made of. Copy it again; if it stays so, something changed it on its way.");
 }
 
 /** Returns the words for an address that gave another kind of file. It says nothing of the bundle. */
@@ -101,7 +101,7 @@ export function wordsOfDoubt(error, { isAddress }) {
 export function wordsOfRefusal(head, verdict, facts) {
   if (!verdict.error && verdict.trusted) return undefined;
   const words = (REFUSALS[verdict.error?.code ?? "untrusted"] ?? REFUSALS.untrusted)(head, verdict, facts);
-  const bytes = facts.verified ? "Its bytes are undamaged." : facts.isStopped ? "Its bytes were not checked: you stopped it." : "Its bytes are still being checked.";
+  const bytes = facts.verified ? "Its bytes are undamaged." : facts.isStopped ? "You stopped the check of its bytes." : "Its bytes are still being checked.";
   return { ...words, text: `${words.text} ${bytes}` };
 }
 
@@ -135,7 +135,7 @@ export function wordsOfSafe({ head, summary, deep, bases }, { needed }, { baseFa
   const signed = needed > 1 ? `Signed by ${needed} keys you trust` : "Signed by a key you trust";
   if (bases) return { tone: "good", title, text: `${signed}; every byte is undamaged, and so is every file that results with ${listed(bases)}.` };
   if (summary.delta) {
-    const why = baseFault === undefined ? "" : `It was not checked over its base: ${/** @type {Error} */ (baseFault).message}. `;
+    const why = baseFault === undefined ? "" : `This page did not check it over its base: ${/** @type {Error} */ (baseFault).message}. `;
     if (why) return { tone: "good", title, text: `${signed}; every byte is undamaged. ${why}The device checks the result against its installed version.` };
     return { tone: "good", title, text: `${signed}; every byte is undamaged. It is a delta: the device checks the result against its installed version.` };
   }

@@ -248,12 +248,12 @@ export class View {
       const isOther = now.name !== then.name;
       const isLater = !isOther && BigInt(then.version) > BigInt(now.version);
       fill(this.#comparison,
-        h("p", { class: "quiet" }, `${now.name} version ${now.version} against ${then.name} version ${then.version}, in ${name}. Its signature was not checked.`),
+        h("p", { class: "quiet" }, `${now.name} version ${now.version} against ${then.name} version ${then.version}, in ${name}. This comparison does not check its signature.`),
         isOther && h("p", { class: "fault" }, `These are bundles of different names: ${then.name} and ${now.name}.`),
         isLater && h("p", { class: "fault" }, `The other bundle is the newer one: version ${then.version}.`),
         ...changes(result, result.rows));
     } catch (error) {
-      if (!signal.aborted) fill(this.#comparison, h("p", { class: "fault" }, `These cannot be compared: ${/** @type {Error} */ (error).message}`));
+      if (!signal.aborted) fill(this.#comparison, h("p", { class: "fault" }, `This page cannot compare them: ${/** @type {Error} */ (error).message}`));
     }
   }
 }
