@@ -9,6 +9,7 @@ use sealift::base::Base;
 use sealift::pack::{DeltaFor, Output, PackOptions, PackRef, pack, pack_delta};
 use sealift::source::Source;
 use sealift::trust::sign::{Signer, generate_key, sign_root};
+use sealift::trust::{Guard, TrustOptions};
 use sealift::{Error, Identity, Input, Limits, Progress};
 
 pub(crate) struct Desk(tempfile::TempDir);
@@ -53,8 +54,10 @@ impl Desk {
 
     /// Does the same for targets that have what a base has.
     pub(crate) fn pack_over(&self, base: &str, source: &str, bundle: &str) {
-        let base = Input::open(&self.path(base)).and_then(|input| input.begin(Limits::default()));
-        let bases = DeltaFor::Bases(vec![base.and_then(Base::of_known).unwrap()]);
+        let trust = TrustOptions { signers: Some(self.path("signers")), ..TrustOptions::default() };
+        let guard = Guard::load(&TrustOptions { state: Some(self.path("state")), ..trust }).unwrap();
+        let base = Base::of_bundle(Input::open(&self.path(base)).unwrap(), Limits::default(), &guard);
+        let bases = DeltaFor::Bases(vec![base.unwrap()]);
         self.pack_with(source, |refs, options, sign| {
             pack_delta(refs, bases, &Output::File(self.path(bundle)), options, sign, &Progress::default()).map(drop)
         });

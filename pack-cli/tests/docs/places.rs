@@ -8,7 +8,10 @@ use super::machine::repository;
 const PAGES: &[(&str, &[&str])] = &[
     ("CONTRIBUTING.md", &[]),
     ("SECURITY.md", &[]),
-    ("docs/architecture.md", &["store/src", "pack-cli/src"]),
+    (
+        "docs/architecture.md",
+        &["format/src", "verify/src", "wasm/src", "wasm/npm/src", "wasm/npm/src/page", "store/src", "pack-cli/src"],
+    ),
     ("README.md", &[]),
 ];
 
