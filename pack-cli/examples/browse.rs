@@ -12,7 +12,7 @@ use std::path::Path;
 use std::process::ExitCode;
 
 use sealift::cat::Contents;
-use sealift::inspect::{What, entries, find};
+use sealift::inspect::{EntryKind, entries, find};
 use sealift::trust::{Guard, TrustOptions};
 use sealift::{Bundle, Input, Limits, Progress};
 
@@ -68,9 +68,9 @@ fn list(bundle: &Bundle, path: &str, out: &mut impl std::io::Write) -> Result<()
         // A name is bytes, and may contain terminal control sequences.
         let name = entry.name.escape_ascii();
         let what = match entry.what {
-            What::Directory => "/".to_owned(),
-            What::Regular { object, .. } => format!("  {} bytes", object.size),
-            What::Symlink(target) => format!(" -> {}", target.escape_ascii()),
+            EntryKind::Directory => "/".to_owned(),
+            EntryKind::Regular { object, .. } => format!("  {} bytes", object.size),
+            EntryKind::Symlink(target) => format!(" -> {}", target.escape_ascii()),
             _ => "  (special)".to_owned(),
         };
         writeln!(out, "{:width$}{name}{what}", "", width = depth * 2)?;

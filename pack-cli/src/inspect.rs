@@ -48,14 +48,14 @@ pub struct Listed<'a> {
     /// Type, permissions, owner and extended attributes.
     pub attributes: &'a Attributes,
     /// The entry's type, with what belongs to it.
-    pub what: What<'a>,
+    pub what: EntryKind<'a>,
     index: &'a Index,
 }
 
 /// The type of an entry.
 #[derive(Clone, Copy, Debug)]
 #[non_exhaustive]
-pub enum What<'a> {
+pub enum EntryKind<'a> {
     /// A directory.
     Directory,
     /// A regular file.
@@ -208,15 +208,15 @@ fn listed<'a>(
     let index = &bundle.index;
     let inode = index.inode(number);
     let what = match inode.kind {
-        InodeKind::Directory(_) => What::Directory,
+        InodeKind::Directory(_) => EntryKind::Directory,
         InodeKind::Regular(object) => {
-            What::Regular { object: index.object(object), holes: bundle.layout.holes_of(object) }
+            EntryKind::Regular { object: index.object(object), holes: bundle.layout.holes_of(object) }
         }
-        InodeKind::Symlink(target) => What::Symlink(index.symlink_target(target)),
-        InodeKind::CharDevice(device) => What::CharDevice(index.device(device)),
-        InodeKind::BlockDevice(device) => What::BlockDevice(index.device(device)),
-        InodeKind::Fifo => What::Fifo,
-        InodeKind::Socket => What::Socket,
+        InodeKind::Symlink(target) => EntryKind::Symlink(index.symlink_target(target)),
+        InodeKind::CharDevice(device) => EntryKind::CharDevice(index.device(device)),
+        InodeKind::BlockDevice(device) => EntryKind::BlockDevice(index.device(device)),
+        InodeKind::Fifo => EntryKind::Fifo,
+        InodeKind::Socket => EntryKind::Socket,
     };
     Listed { reference, parent, name, number, inode, attributes: index.attributes(inode), what, index }
 }

@@ -106,7 +106,7 @@
 //! Lists what is in a bundle, from a few parts at its start: for display, not for using its content.
 //!
 //! ```
-//! use sealift::inspect::{Cost, What, entries};
+//! use sealift::inspect::{Cost, EntryKind, entries};
 //! use sealift::{Input, Limits};
 //!
 //! # include!(concat!(env!("CARGO_MANIFEST_DIR"), "/tests/doc/bundle.rs"));
@@ -115,7 +115,7 @@
 //! # let bundle = folder.path().join("os.sealift");
 //! let bundle = Input::open(&bundle)?.open_bundle(Limits::default())?;
 //! println!("unpacking takes about {} bytes of disk", Cost::of(bundle.head.root(), 2).disk);
-//! let regular = entries(&bundle).filter(|entry| matches!(entry.what, What::Regular { .. }));
+//! let regular = entries(&bundle).filter(|entry| matches!(entry.what, EntryKind::Regular { .. }));
 //! assert_eq!(regular.map(|entry| entry.path()).collect::<Vec<_>>(), [b"etc/os-release"]);
 //! # Ok(())
 //! # }

@@ -32,7 +32,7 @@ mod tree;
 pub mod trust;
 mod xattrs;
 
-pub use error::{ArchiveFault, Error, OrderFault, RepoFault, wrong_base};
+pub use error::{ArchiveFault, Error, OrderFault, RepoFault};
 pub use fs::{
     FileStat, InodeId, OwnDir, Place, Record, Site, Stage, StatCache, StateDir, StateLock, check_may_create,
     check_owner, inode_id,

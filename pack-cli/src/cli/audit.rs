@@ -204,7 +204,7 @@ impl Audit {
         let target = self.target.display().to_string();
         let (name, version) = judge.identity();
         if self.show.json {
-            json_line(&mut out, &Summary::new(&target, (name, version), judge, (diff, is_sound), elapsed))?;
+            json_line(&mut out, &JsonAudit::new(&target, (name, version), judge, (diff, is_sound), elapsed))?;
         } else if !self.show.quiet {
             differences::print_table(&mut out, diff)?;
             let (target, mark) = (escape::text(&target), judge.mark());
@@ -244,7 +244,7 @@ fn with(bundle: &Path) -> String {
 }
 
 #[derive(Serialize)]
-struct Summary<'a> {
+struct JsonAudit<'a> {
     target: &'a str,
     name: &'a str,
     version: u64,
@@ -278,7 +278,7 @@ struct Counts {
     privileged: u64,
 }
 
-impl<'a> Summary<'a> {
+impl<'a> JsonAudit<'a> {
     fn new(
         target: &'a str,
         (name, version): (&'a str, u64),

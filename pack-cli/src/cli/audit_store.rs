@@ -82,7 +82,7 @@ impl Run<'_> {
         let mut out = BufWriter::with_capacity(1 << 16, self.show.out());
         let target = self.target.display().to_string();
         if self.show.json {
-            json_line(&mut out, &Summary::new(&target, audit, judges, elapsed))?;
+            json_line(&mut out, &JsonStoreAudit::new(&target, audit, judges, elapsed))?;
         } else if !self.show.quiet {
             for finding in &audit.findings {
                 print_finding(&mut out, finding)?;
@@ -174,7 +174,7 @@ fn counts(audit: &StoreAudit) -> String {
 }
 
 #[derive(Serialize)]
-struct Summary<'a> {
+struct JsonStoreAudit<'a> {
     target: &'a str,
     bundles: Vec<JsonBundle<'a>>,
     trees: &'a [String],
@@ -221,7 +221,7 @@ struct Entry<'a> {
     found: Option<&'a str>,
 }
 
-impl<'a> Summary<'a> {
+impl<'a> JsonStoreAudit<'a> {
     fn new(target: &'a str, audit: &'a StoreAudit, judges: &'a [Judge], elapsed: Duration) -> Self {
         let bundle = |judge: &'a Judge| {
             let (name, version) = judge.identity();

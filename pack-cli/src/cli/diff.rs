@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use clap::Args;
-use sealift::diff::{Diff as Found, DiffOptions, Side, take_xattrs_of};
+use sealift::diff::{Diff as TreeDiff, DiffOptions, Side, take_xattrs_of};
 use sealift::source::Source;
 use sealift::trust::TargetKind;
 use sealift::{Bundle, Error, Opened as OpenedBundle, Progress, RootBase, SharedBases};
@@ -94,7 +94,7 @@ impl Diff {
         if self.exit_code && !diff.is_empty() { Err(Failure::printed()) } else { Ok(()) }
     }
 
-    fn compare(&self, options: &DiffOptions, progress: &Arc<Progress>) -> Result<Found, Failure> {
+    fn compare(&self, options: &DiffOptions, progress: &Arc<Progress>) -> Result<TreeDiff, Failure> {
         let (old, new) = self.read_bundles()?;
         // A directory is read with all extended attributes that the bundle has.
         let mut xattrs = self.compare.xattrs();
@@ -148,7 +148,12 @@ impl Diff {
             (Some(opened), old) => match (complete(opened, &self.new)?, old) {
                 (OpenedBundle::Whole(new), _) => Some(new),
                 (OpenedBundle::Delta(delta), Some(old)) => {
-                    return Err(Error::wrong_base(Path::new(&self.old), &delta, old.head.root()).into());
+                    return Err(Error::wrong_base(
+                        &self.old,
+                        delta.bases(),
+                        format_args!("it is {}", old.head.root().as_base()),
+                    )
+                    .into());
                 }
                 (OpenedBundle::Delta(delta), None) => return Err(Error::is_delta(path, &delta).into()),
             },
@@ -157,12 +162,12 @@ impl Diff {
         Ok((old, new))
     }
 
-    fn print(&self, diff: &Found, start: Instant) -> std::io::Result<()> {
+    fn print(&self, diff: &TreeDiff, start: Instant) -> std::io::Result<()> {
         let mut out = BufWriter::with_capacity(1 << 16, self.show.out());
         let [old, new] = [&self.old, &self.new].map(|side| shown(Path::new(side)));
         if self.show.json {
             let seconds = human::seconds(start.elapsed());
-            json_line(&mut out, &Summary::new(&old, &new, diff, seconds))?;
+            json_line(&mut out, &JsonDiff::new(&old, &new, diff, seconds))?;
         } else if !self.show.quiet {
             differences::print_table(&mut out, diff)?;
             let counts = match differences::counts(diff, WORDS) {
@@ -191,7 +196,7 @@ fn is_the_base(bundle: &Bundle, bases: &[RootBase]) -> bool {
     matches!(bases, [base] if base.index_digest == bundle.head.root().contents.index_digest)
 }
 
-fn print_take(out: &mut dyn Write, diff: &Found) -> std::io::Result<()> {
+fn print_take(out: &mut dyn Write, diff: &TreeDiff) -> std::io::Result<()> {
     match diff.take {
         Some(take) if take.objects > 0 => {
             let (objects, logical) = (count(take.objects, "new object"), Bytes(take.logical_bytes));
@@ -203,7 +208,7 @@ fn print_take(out: &mut dyn Write, diff: &Found) -> std::io::Result<()> {
 }
 
 #[derive(Serialize)]
-struct Summary<'a> {
+struct JsonDiff<'a> {
     old: &'a str,
     new: &'a str,
     differs: bool,
@@ -236,8 +241,8 @@ struct Take {
     stored_bytes: u64,
 }
 
-impl<'a> Summary<'a> {
-    fn new(old: &'a str, new: &'a str, diff: &'a Found, seconds: f64) -> Self {
+impl<'a> JsonDiff<'a> {
+    fn new(old: &'a str, new: &'a str, diff: &'a TreeDiff, seconds: f64) -> Self {
         let counts = &diff.counts;
         Self {
             old,

@@ -12,7 +12,7 @@ use super::show::{BOLD, Show};
 /// Prints the estimate for the bundle named `bundle`.
 pub(crate) fn print(show: Show, bundle: &str, identity: &Identity, estimate: &Estimate) -> io::Result<()> {
     let mut out = show.summary(false);
-    if show.is_told(&mut out, &Summary::new(identity, estimate))? {
+    if show.is_told(&mut out, &JsonEstimate::new(identity, estimate))? {
         return Ok(());
     }
     let (name, version) = (&identity.name, identity.version);
@@ -44,7 +44,7 @@ pub(crate) fn print(show: Show, bundle: &str, identity: &Identity, estimate: &Es
 }
 
 #[derive(Serialize)]
-struct Summary<'a> {
+struct JsonEstimate<'a> {
     dry_run: bool,
     name: &'a str,
     version: u64,
@@ -64,7 +64,7 @@ struct Delta {
     bytes: u64,
 }
 
-impl<'a> Summary<'a> {
+impl<'a> JsonEstimate<'a> {
     fn new(identity: &'a Identity, estimate: &Estimate) -> Self {
         Self {
             dry_run: true,

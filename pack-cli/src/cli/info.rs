@@ -53,7 +53,7 @@ impl Info {
         let show = self.form.show();
         let mut out = show.out();
         if show.json {
-            return json_line(&mut out, &Summary { refs: opened.map(JsonRef::all), ..Summary::of(head, seen) });
+            return json_line(&mut out, &JsonInfo { refs: opened.map(JsonRef::all), ..JsonInfo::of(head, seen) });
         }
         print(&mut out, &shown(&self.bundle.bundle), head, seen, opened)
     }
@@ -140,7 +140,7 @@ fn exact(bytes: u64) -> String {
 
 /// The output of `--json`.
 #[derive(Serialize)]
-struct Summary<'a> {
+struct JsonInfo<'a> {
     trust: &'static str,
     #[serde(skip_serializing_if = "Option::is_none")]
     refusal: Option<String>,
@@ -252,7 +252,7 @@ struct JsonCost {
     threads: u64,
 }
 
-impl<'a> Summary<'a> {
+impl<'a> JsonInfo<'a> {
     fn of(head: &'a Head, seen: &Seen) -> Self {
         let Root { identity, contents, maxima, annotations, bases, images } = head.root();
         let threads = u64::try_from(jobs(None)).unwrap_or(1);

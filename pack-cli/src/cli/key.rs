@@ -71,7 +71,7 @@ impl Generate {
     fn print(&self, key: &PublicKey) -> std::io::Result<()> {
         let mut out = self.show.out();
         let public = key.to_openssh();
-        if self.show.is_told(&mut out, &Summary { key: key.id().to_string(), public_key: &public })? {
+        if self.show.is_told(&mut out, &JsonKey { key: key.id().to_string(), public_key: &public })? {
             return Ok(());
         }
         let path = escape::text(&self.output.display().to_string());
@@ -101,7 +101,7 @@ fn ask_twice() -> Result<Zeroizing<String>, Failure> {
 }
 
 #[derive(Serialize)]
-struct Summary<'a> {
+struct JsonKey<'a> {
     key: String,
     public_key: &'a str,
 }

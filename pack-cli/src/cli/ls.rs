@@ -6,7 +6,7 @@ use std::os::unix::ffi::OsStrExt as _;
 
 use clap::Args;
 use sealift::diff::Change;
-use sealift::inspect::{Becomes, EditedName, FileType, Listed, RefKind, What, entries, entries_below, find, refs};
+use sealift::inspect::{Becomes, EditedName, EntryKind, FileType, Listed, RefKind, entries, entries_below, find, refs};
 use sealift::{Opened, RootBase};
 use serde::Serialize;
 
@@ -212,7 +212,7 @@ impl Widths {
             escape::bytes(&full_path(entry, several)),
         )?;
         match entry.what {
-            What::Symlink(target) => writeln!(out, " -> {}", escape::bytes(target)),
+            EntryKind::Symlink(target) => writeln!(out, " -> {}", escape::bytes(target)),
             _ => writeln!(out),
         }
     }
@@ -221,9 +221,9 @@ impl Widths {
 /// Returns the size of a file, or the numbers of a device.
 fn size(entry: &Listed<'_>) -> String {
     match entry.what {
-        What::Regular { object, .. } => object.size.to_string(),
-        What::Symlink(target) => target.len().to_string(),
-        What::CharDevice(device) | What::BlockDevice(device) => format!("{},{}", device.major, device.minor),
+        EntryKind::Regular { object, .. } => object.size.to_string(),
+        EntryKind::Symlink(target) => target.len().to_string(),
+        EntryKind::CharDevice(device) | EntryKind::BlockDevice(device) => format!("{},{}", device.major, device.minor),
         _ => "-".into(),
     }
 }
@@ -233,12 +233,12 @@ fn mode(entry: &Listed<'_>) -> String {
     let bits = entry.attributes.mode;
     let mut out = String::with_capacity(10);
     out.push(match entry.what {
-        What::Directory => 'd',
-        What::Symlink(_) => 'l',
-        What::CharDevice(_) => 'c',
-        What::BlockDevice(_) => 'b',
-        What::Fifo => 'p',
-        What::Socket => 's',
+        EntryKind::Directory => 'd',
+        EntryKind::Symlink(_) => 'l',
+        EntryKind::CharDevice(_) => 'c',
+        EntryKind::BlockDevice(_) => 'b',
+        EntryKind::Fifo => 'p',
+        EntryKind::Socket => 's',
         _ => '-',
     });
     for (shift, special, letter) in [(6, 0o4000, 's'), (3, 0o2000, 's'), (0, 0o1000, 't')] {
@@ -269,16 +269,16 @@ struct JsonEntry<'a> {
 impl<'a> JsonEntry<'a> {
     fn of(entry: &Listed<'a>) -> Self {
         let (kind, object, device) = match entry.what {
-            What::Directory => ("dir", None, None),
-            What::Regular { object, .. } => ("file", Some(object), None),
-            What::Symlink(_) => ("symlink", None, None),
-            What::CharDevice(device) => ("char", None, Some(device)),
-            What::BlockDevice(device) => ("block", None, Some(device)),
-            What::Fifo => ("fifo", None, None),
+            EntryKind::Directory => ("dir", None, None),
+            EntryKind::Regular { object, .. } => ("file", Some(object), None),
+            EntryKind::Symlink(_) => ("symlink", None, None),
+            EntryKind::CharDevice(device) => ("char", None, Some(device)),
+            EntryKind::BlockDevice(device) => ("block", None, Some(device)),
+            EntryKind::Fifo => ("fifo", None, None),
             _ => ("socket", None, None),
         };
         let target = match entry.what {
-            What::Symlink(target) => Some(escape::percent(target)),
+            EntryKind::Symlink(target) => Some(escape::percent(target)),
             _ => None,
         };
         Self {

@@ -60,7 +60,7 @@ impl Request {
 
     fn print(&self, stats: &RequestStats, stdout_taken: bool) -> std::io::Result<()> {
         let mut out = self.show.summary(stdout_taken);
-        if self.show.is_told(&mut out, &Summary::new(stats))? {
+        if self.show.is_told(&mut out, &JsonRequest::new(stats))? {
             return Ok(());
         }
         let request = escape::text(&self.output.display().to_string());
@@ -73,7 +73,7 @@ impl Request {
 }
 
 #[derive(Serialize)]
-struct Summary<'a> {
+struct JsonRequest<'a> {
     #[serde(flatten)]
     base: JsonBase<'a>,
     entries: u64,
@@ -81,7 +81,7 @@ struct Summary<'a> {
     file_bytes: u64,
 }
 
-impl<'a> Summary<'a> {
+impl<'a> JsonRequest<'a> {
     fn new(stats: &'a RequestStats) -> Self {
         Self {
             base: JsonBase::of(&stats.base),

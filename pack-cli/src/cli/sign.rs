@@ -170,7 +170,7 @@ impl Sign {
         let removed = shown(&self.removed_keys(), KernelChange::Removed);
         let for_kernel = stats.head.bodies(Envelope::KERNEL_SIGNATURE).count();
         let (signatures, kernel_signature) = (stats.head.envelopes().len() - for_kernel, for_kernel > 0);
-        let summary = Summary { added, replaced, removed, signatures, kernel_signature };
+        let summary = JsonSigning { added, replaced, removed, signatures, kernel_signature };
         if self.show.is_told(&mut out, &summary)? {
             return Ok(());
         }
@@ -190,7 +190,7 @@ impl Sign {
 }
 
 #[derive(Serialize)]
-struct Summary {
+struct JsonSigning {
     added: Vec<String>,
     replaced: Vec<String>,
     removed: Vec<String>,

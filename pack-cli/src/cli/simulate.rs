@@ -88,7 +88,7 @@ impl Simulate {
         let mut out = self.show.summary(self.svg.as_deref() == Some(Path::new("-")));
         for (path, (title, simulation)) in self.bundles.iter().zip(&found) {
             if self.show.json {
-                json_line(&mut out, &Summary::new(&shown(path), &device, simulation))?;
+                json_line(&mut out, &JsonSimulation::new(&shown(path), &device, simulation))?;
             } else if !self.show.quiet {
                 print(&mut out, title, &device, simulation)?;
             }
@@ -136,7 +136,7 @@ fn parse_setting(text: &str) -> Result<(String, f64), String> {
 }
 
 #[derive(Serialize)]
-struct Summary<'a> {
+struct JsonSimulation<'a> {
     bundle: &'a str,
     device: &'a str,
     parameters: Vec<JsonParameter>,
@@ -164,7 +164,7 @@ struct JsonRun {
     ratio: f64,
 }
 
-impl<'a> Summary<'a> {
+impl<'a> JsonSimulation<'a> {
     fn new(bundle: &'a str, device: &'a SimulatedDevice, found: &Simulation) -> Self {
         let parameters = device.parameters().iter().map(|parameter| {
             let Parameter { name, unit, value, source, .. } = *parameter;

@@ -108,7 +108,7 @@ impl Verify {
         let mut out = self.show.out();
         let root = verified.opened.head().root();
         let identity = &root.identity;
-        let summary = Summary {
+        let summary = JsonVerified {
             name: &identity.name,
             version: identity.version,
             signers: judge.signers(),
@@ -152,7 +152,7 @@ impl Verify {
 }
 
 #[derive(Serialize)]
-struct Summary<'a> {
+struct JsonVerified<'a> {
     name: &'a str,
     version: u64,
     signers: Vec<String>,

@@ -50,11 +50,11 @@ pub(super) enum View<'a> {
 pub(super) struct Node<'a> {
     attributes: &'a Attributes,
     mtime: (i64, u32),
-    what: What<'a>,
+    what: SideKind<'a>,
 }
 
 #[derive(Clone, Copy, Debug)]
-enum What<'a> {
+enum SideKind<'a> {
     Directory(u32),
     Regular { content: u32, size: u64 },
     Symlink(&'a [u8]),
@@ -65,7 +65,7 @@ enum What<'a> {
 impl Node<'_> {
     pub(super) fn directory(&self) -> Option<u32> {
         match self.what {
-            What::Directory(directory) => Some(directory),
+            SideKind::Directory(directory) => Some(directory),
             _ => None,
         }
     }
@@ -73,7 +73,7 @@ impl Node<'_> {
     /// Returns number and size of a regular file's content.
     pub(super) fn content(&self) -> Option<(u32, u64)> {
         match self.what {
-            What::Regular { content, size } => Some((content, size)),
+            SideKind::Regular { content, size } => Some((content, size)),
             _ => None,
         }
     }
@@ -169,7 +169,7 @@ impl<'a> View<'a> {
         };
         let (mut size, mut id, mut is_sealed, mut target, mut device) = Default::default();
         match what {
-            What::Regular { content, size: len } => {
+            SideKind::Regular { content, size: len } => {
                 size = Some(len);
                 match self {
                     Self::Index(index) => id = Some(index.objects()[at(content)].id),
@@ -182,9 +182,9 @@ impl<'a> View<'a> {
                     }
                 }
             }
-            What::Symlink(to) => target = Some(to.into()),
-            What::Device(numbers) => device = Some(numbers),
-            What::Directory(_) | What::Plain => {}
+            SideKind::Symlink(to) => target = Some(to.into()),
+            SideKind::Device(numbers) => device = Some(numbers),
+            SideKind::Directory(_) | SideKind::Plain => {}
         }
         File { file_type: attributes.file_type(), size, id, is_sealed, target, device, metadata, link: None }
     }
@@ -193,11 +193,11 @@ impl<'a> View<'a> {
 fn index_node(index: &Index, number: u32) -> Node<'_> {
     let inode = &index.inodes()[at(number)];
     let what = match inode.kind {
-        InodeKind::Directory(directory) => What::Directory(directory.number()),
-        InodeKind::Regular(object) => What::Regular { content: object.number(), size: index.object(object).size },
-        InodeKind::Symlink(target) => What::Symlink(index.symlink_target(target)),
-        InodeKind::CharDevice(device) | InodeKind::BlockDevice(device) => What::Device(index.device(device)),
-        InodeKind::Fifo | InodeKind::Socket => What::Plain,
+        InodeKind::Directory(directory) => SideKind::Directory(directory.number()),
+        InodeKind::Regular(object) => SideKind::Regular { content: object.number(), size: index.object(object).size },
+        InodeKind::Symlink(target) => SideKind::Symlink(index.symlink_target(target)),
+        InodeKind::CharDevice(device) | InodeKind::BlockDevice(device) => SideKind::Device(index.device(device)),
+        InodeKind::Fifo | InodeKind::Socket => SideKind::Plain,
     };
     Node { attributes: index.attributes(inode), mtime: (inode.mtime, inode.mtime_ns), what }
 }
@@ -206,11 +206,11 @@ fn source_node(source: &Source, number: u32) -> Node<'_> {
     let tree = source.tree();
     let node = tree.node(number);
     let what = match node.kind {
-        NodeKind::Directory(directory) => What::Directory(directory),
-        NodeKind::Regular { content } => What::Regular { content, size: source.content_len(content) },
-        NodeKind::Symlink(target) => What::Symlink(tree.target(target)),
-        NodeKind::Device(device) => What::Device(device),
-        NodeKind::Plain => What::Plain,
+        NodeKind::Directory(directory) => SideKind::Directory(directory),
+        NodeKind::Regular { content } => SideKind::Regular { content, size: source.content_len(content) },
+        NodeKind::Symlink(target) => SideKind::Symlink(tree.target(target)),
+        NodeKind::Device(device) => SideKind::Device(device),
+        NodeKind::Plain => SideKind::Plain,
     };
     Node { attributes: tree.attributes(node), mtime: (node.mtime, node.mtime_ns), what }
 }

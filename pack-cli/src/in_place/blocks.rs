@@ -157,7 +157,7 @@ impl Blocks {
         block: &Block,
         (object, span): (Row<Object>, &Span),
         wanted: Range<u64>,
-    ) -> Result<Found, ContentError> {
+    ) -> Result<BlockPart, ContentError> {
         let (bundle, within) = (&self.bundle, &span.within);
         let is_of_base = matches!(span.key, Key::Base(..));
         let portion = Portion { object, piece: span.piece };
@@ -170,7 +170,7 @@ impl Blocks {
         let holes = if is_of_base { &[][..] } else { bundle.layout.holes_of(object) };
         if holes.is_empty() {
             let from = data.start + size(wanted.start - within.start);
-            return Ok(Found::Data(from..from + size(wanted.end - wanted.start)));
+            return Ok(BlockPart::Data(from..from + size(wanted.end - wanted.start)));
         }
         let (mut out, mut place) = (Vec::new(), within.start);
         let Ok(()) = fill_holes(&block.data(data), holes, within.clone(), &mut |part| {
@@ -180,7 +180,7 @@ impl Blocks {
             place = end;
             Ok::<(), std::convert::Infallible>(())
         });
-        Ok(Found::Filled(out))
+        Ok(BlockPart::Filled(out))
     }
 
     /// Returns the bytes that a block will have.
@@ -224,7 +224,7 @@ impl Blocks {
 }
 
 /// Where bytes of a block are.
-pub(super) enum Found {
+pub(super) enum BlockPart {
     /// In its data.
     Data(Range<usize>),
     /// Here, with the holes put back.

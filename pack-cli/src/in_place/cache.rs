@@ -38,7 +38,7 @@ pub(super) struct Coming<V> {
 
 /// What the cache has of a key.
 #[derive(Debug)]
-pub(super) enum Found<V> {
+pub(super) enum Lookup<V> {
     Ready(Arc<V>),
     /// Another thread asked first.
     Coming(Arc<Coming<V>>),
@@ -65,8 +65,8 @@ impl<K: Copy + Eq + Hash, V> Cache<K, V> {
         Self { state: Mutex::new(state), limit }
     }
 
-    /// Looks up a key that is about to be used. After [`Found::Missing`], the caller sees to it that [`Self::finish`] is called.
-    pub(super) fn find(&self, key: K) -> Found<V> {
+    /// Looks up a key that is about to be used. After [`Lookup::Missing`], the caller sees to it that [`Self::finish`] is called.
+    pub(super) fn find(&self, key: K) -> Lookup<V> {
         let mut state = self.state.lock();
         let State { slots, order, clock, .. } = &mut *state;
         match slots.get_mut(&key) {
@@ -75,10 +75,10 @@ impl<K: Copy + Eq + Hash, V> Cache<K, V> {
                 *clock += 1;
                 *used = *clock;
                 order.insert(*used, key);
-                Found::Ready(Arc::clone(value))
+                Lookup::Ready(Arc::clone(value))
             }
-            Some(Slot::Coming(coming)) => Found::Coming(Arc::clone(coming)),
-            None => Found::Missing(state.expect(key)),
+            Some(Slot::Coming(coming)) => Lookup::Coming(Arc::clone(coming)),
+            None => Lookup::Missing(state.expect(key)),
         }
     }
 
@@ -147,7 +147,7 @@ mod tests {
     fn the_least_recently_used_goes_first() {
         let cache = Cache::new(30);
         (1..=3).for_each(|key| keep(&cache, key));
-        assert!(matches!(cache.find(1), Found::Ready(value) if *value == 1));
+        assert!(matches!(cache.find(1), Lookup::Ready(value) if *value == 1));
         keep(&cache, 4);
         assert_eq!([1, 2, 3, 4].map(|key| has(&cache, key)), [true, false, true, true]);
         assert_eq!(cache.state.lock().bytes, 30);
@@ -165,8 +165,8 @@ mod tests {
     #[test]
     fn all_who_wait_get_what_one_makes() {
         let cache = Cache::<u32, u32>::new(30);
-        let Found::Missing(first) = cache.find(1) else { panic!("nobody has asked before") };
-        let Found::Coming(second) = cache.find(1) else { panic!("it was asked for") };
+        let Lookup::Missing(first) = cache.find(1) else { panic!("nobody has asked before") };
+        let Lookup::Coming(second) = cache.find(1) else { panic!("it was asked for") };
         assert!(!cache.begin(1));
         std::thread::scope(|scope| {
             let waiting = [first, second].map(|coming| scope.spawn(move || coming.wait()));
@@ -180,9 +180,9 @@ mod tests {
     #[test]
     fn what_could_not_be_made_is_tried_again() {
         let cache = Cache::<u32, u32>::new(30);
-        let Found::Missing(coming) = cache.find(1) else { panic!("nobody has asked before") };
+        let Lookup::Missing(coming) = cache.find(1) else { panic!("nobody has asked before") };
         cache.finish(1, None);
         assert_eq!(coming.wait(), None);
-        assert!(matches!(cache.find(1), Found::Missing(_)));
+        assert!(matches!(cache.find(1), Lookup::Missing(_)));
     }
 }

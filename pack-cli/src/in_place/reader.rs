@@ -11,8 +11,8 @@ use parking_lot::{Condvar, Mutex};
 use sealift_format::{Bundle, Object, Row};
 use sealift_store::threads::panic_guard::OnPanic;
 
-use super::blocks::{Block, Blocks, Found as Place, Key, Maker};
-use super::cache::{Cache, Found};
+use super::blocks::{Block, BlockPart, Blocks, Key, Maker};
+use super::cache::{Cache, Lookup};
 use super::faults::Faults;
 use crate::Error;
 
@@ -113,8 +113,8 @@ impl Reader {
             let block = self.block(span.key)?;
             let found = self.blocks().find(&block, (object, &span), wanted.clone());
             let bytes = match found {
-                Ok(Place::Data(at)) => Bytes(Held::Shared(block, at)),
-                Ok(Place::Filled(bytes)) => Bytes(Held::Owned(bytes)),
+                Ok(BlockPart::Data(at)) => Bytes(Held::Shared(block, at)),
+                Ok(BlockPart::Filled(bytes)) => Bytes(Held::Owned(bytes)),
                 Err(error) => {
                     self.shared.report(span.key, error.into());
                     return None;
@@ -132,16 +132,16 @@ impl Reader {
         let found = self.shared.cache.find(key);
         // Before waiting, so that another thread works on what follows meanwhile.
         match found {
-            Found::Ready(block) => {
+            Lookup::Ready(block) => {
                 self.read_on(key);
                 Some(block)
             }
-            Found::Coming(coming) => {
+            Lookup::Coming(coming) => {
                 self.shared.hurry(key);
                 self.read_on(key);
                 coming.wait()
             }
-            Found::Missing(coming) => {
+            Lookup::Missing(coming) => {
                 self.shared.submit(key, |queue| &mut queue.wanted);
                 self.read_on(key);
                 coming.wait()

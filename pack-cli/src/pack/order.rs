@@ -90,12 +90,12 @@ fn left_of(all: Range<u64>, taken: &[Range<u64>]) -> impl Iterator<Item = Range<
 
 /// The files of a profile that the sources have, in its order.
 #[derive(Default)]
-struct Found<'a> {
+struct ProfileFiles<'a> {
     hot: Vec<Hot<'a>>,
     stats: OrderStats,
 }
 
-fn find<'a>(sources: &[&Source], profile: &'a OrderProfile) -> Found<'a> {
+fn find<'a>(sources: &[&Source], profile: &'a OrderProfile) -> ProfileFiles<'a> {
     let mut ranks = HashMap::new();
     for (rank, entry) in profile.entries().iter().enumerate() {
         for name in profile.names(entry) {
@@ -126,7 +126,7 @@ fn find<'a>(sources: &[&Source], profile: &'a OrderProfile) -> Found<'a> {
     }
     hot.sort_by_key(|hot| (hot.rank, hot.item.source, hot.item.content));
     let matched = matched.into_iter().filter(|found| *found).count();
-    Found { hot, stats: OrderStats { paths: profile.entries().len(), matched } }
+    ProfileFiles { hot, stats: OrderStats { paths: profile.entries().len(), matched } }
 }
 
 /// The files of a profile that are gone: a new one whose path differs from such a path in what looks like a version has its place.

@@ -28,7 +28,7 @@ const KEPT_LEN: usize = 64 << 20;
 
 /// Reads the objects of a bundle in one thread.
 #[derive(Debug)]
-pub(super) struct Reader<'a> {
+pub(super) struct BundleReader<'a> {
     base: &'a BundleBase,
     decoder: ChunkDecoder,
     stored: Vec<u8>,
@@ -55,7 +55,7 @@ impl Base {
     }
 
     /// Opens one that a delta names, which vouches for it.
-    pub fn of_known(unopened: Unopened) -> Result<Self, Error> {
+    pub(crate) fn of_known(unopened: Unopened) -> Result<Self, Error> {
         let (input, bundle) = unopened.open_bundle()?;
         let index = bundle.index.clone();
         let identity = &bundle.head.root().identity;
@@ -84,11 +84,11 @@ impl BundleBase {
 
 impl Holder for BundleBase {
     fn reader<'a>(&'a self, _index: &'a Index) -> Box<dyn ObjectReader + 'a> {
-        Box::new(Reader::new(self))
+        Box::new(BundleReader::new(self))
     }
 }
 
-impl<'a> Reader<'a> {
+impl<'a> BundleReader<'a> {
     pub(super) fn new(base: &'a BundleBase) -> Self {
         Self {
             base,
@@ -156,7 +156,7 @@ impl<'a> Reader<'a> {
     }
 }
 
-impl ObjectReader for Reader<'_> {
+impl ObjectReader for BundleReader<'_> {
     fn read(&mut self, object: Row<Object>, range: Range<u64>, out: &mut Vec<u8>) -> Result<(), Error> {
         self.read_checked(object, range, out).map_err(|error| error.of_bundle(self.base.medium.path()))
     }

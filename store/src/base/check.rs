@@ -69,7 +69,7 @@ pub fn check(
     let more = if gone.len() > NAMED { format!(" and {} more", gone.len() - NAMED) } else { String::new() };
     let named = named.join(", ");
     let problem = format!("the delta needs files of its base that were changed or removed: {named}{more}");
-    Err(Error::MissingBase { path: target.to_owned(), problem })
+    Err(Error::missing_base(target, problem))
 }
 
 /// Returns whether the index of this digest is the only base of a delta bundle.

@@ -32,7 +32,7 @@ pub(super) struct DirectoryBase {
 }
 
 #[derive(Debug)]
-pub(super) struct Reader<'a> {
+pub(super) struct DirectoryReader<'a> {
     base: &'a DirectoryBase,
     index: &'a Index,
     target: Option<Target<'a>>,
@@ -82,7 +82,7 @@ impl Base {
 
 impl Holder for DirectoryBase {
     fn reader<'a>(&'a self, index: &'a Index) -> Box<dyn ObjectReader + 'a> {
-        Box::new(Reader::new(self, index))
+        Box::new(DirectoryReader::new(self, index))
     }
 
     fn has_place(&self, object: Row<Object>) -> bool {
@@ -90,7 +90,7 @@ impl Holder for DirectoryBase {
     }
 }
 
-impl<'a> Reader<'a> {
+impl<'a> DirectoryReader<'a> {
     pub(super) fn new(base: &'a DirectoryBase, index: &'a Index) -> Self {
         Self { base, index, target: None, walk: TargetWalk::default(), buffer: Vec::new() }
     }
@@ -126,12 +126,11 @@ impl<'a> Reader<'a> {
     }
 
     fn missing(&self, object: Row<Object>) -> Error {
-        let problem = "it is not what the base has there; it was changed".into();
-        Error::MissingBase { path: self.path_of(object), problem }
+        Error::missing_base(self.path_of(object), "it is not what the base has there; it was changed")
     }
 }
 
-impl ObjectReader for Reader<'_> {
+impl ObjectReader for DirectoryReader<'_> {
     fn holds(&mut self, object: Row<Object>) -> Result<bool, Error> {
         let checked = &self.base.checked[object.at()];
         if checked.load(Ordering::Acquire) {

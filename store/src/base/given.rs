@@ -9,7 +9,6 @@ use sealift_format::{Bundle, Delta, Limits, Opened, verity};
 use super::store::of_store;
 use super::{Base, Bases, Reading};
 use crate::address::TargetKind;
-use crate::error::wrong_base;
 use crate::ostree::CommitSpec;
 use crate::ostree::records::indexes;
 use crate::ostree::repo::Repo;
@@ -57,8 +56,7 @@ impl GivenBases {
         let mut found = Vec::new();
         for (place, Held { bases, instead, .. }) in self.places.iter().zip(self.held(&delta, progress)?) {
             if bases.is_empty() {
-                let problem = wrong_base(delta.bases(), instead);
-                return Err(Error::MissingBase { path: place.into(), problem });
+                return Err(Error::wrong_base(place, delta.bases(), instead));
             }
             found.extend(bases);
         }
@@ -204,7 +202,7 @@ pub(super) fn assemble(delta: Delta, path: &Path, found: Vec<(usize, Base)>) -> 
     }
     if let Some(lacking) = bases.iter().position(Option::is_none) {
         let problem = format!("it needs {}, which was not given", delta.bases()[lacking]);
-        return Err(Error::MissingBase { path: path.to_owned(), problem });
+        return Err(Error::missing_base(path, problem));
     }
     let bases = Bases::new(bases.into_iter().flatten().collect());
     let bundle = delta.complete(&bases.indexes()).map_err(|error| Error::from(error).of_bundle(path))?;

@@ -292,8 +292,7 @@ impl<'a> BaseReader<'a> {
         if hasher.finalize().as_bytes() == &row.id {
             return Ok(());
         }
-        let problem = "it is not what the base has there; it was changed".into();
-        Err(Error::MissingBase { path: self.bases.path(object).into(), problem })
+        Err(Error::missing_base(self.bases.path(object), "it is not what the base has there; it was changed"))
     }
 
     /// Opens the content of a base object for a caller that reads it once and verifies its own checksum.

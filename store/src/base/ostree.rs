@@ -30,7 +30,7 @@ pub(super) struct OstreeBase {
 
 /// The state of one thread.
 #[derive(Debug)]
-pub(super) struct Reader<'a> {
+pub(super) struct CommitReader<'a> {
     base: &'a OstreeBase,
     index: &'a Index,
     buffer: Vec<u8>,
@@ -128,11 +128,11 @@ impl OstreeBase {
 
 impl Holder for OstreeBase {
     fn reader<'a>(&'a self, index: &'a Index) -> Box<dyn ObjectReader + 'a> {
-        Box::new(Reader::new(self, index))
+        Box::new(CommitReader::new(self, index))
     }
 }
 
-impl<'a> Reader<'a> {
+impl<'a> CommitReader<'a> {
     pub(super) fn new(base: &'a OstreeBase, index: &'a Index) -> Self {
         Self { base, index, buffer: Vec::new() }
     }
@@ -192,11 +192,11 @@ impl<'a> Reader<'a> {
         let name = file.map_or_else(String::new, |file| object_name(ObjectType::File, &file.checksum));
         let path = path_of_object(self.index, object);
         let problem = format!("its object {name}, the content of {path}, is missing or damaged");
-        Error::MissingBase { path: self.base.repo.path().to_owned(), problem }
+        Error::missing_base(self.base.repo.path(), problem)
     }
 }
 
-impl ObjectReader for Reader<'_> {
+impl ObjectReader for CommitReader<'_> {
     fn holds(&mut self, object: Row<Object>) -> Result<bool, Error> {
         if self.base.found(object).is_some() {
             return Ok(true);

@@ -24,7 +24,7 @@ type Start = ([u8; 8], u64);
 type Known = ([u8; 32], Option<Row<BaseObject>>);
 
 #[derive(Debug)]
-pub(super) struct Reader<'a> {
+pub(super) struct RequestedReader<'a> {
     base: &'a RequestedBase,
     at_hand: BaseReader<'a>,
 }
@@ -64,7 +64,7 @@ impl RequestedBase {
 
 impl Holder for RequestedBase {
     fn reader<'a>(&'a self, _index: &'a Index) -> Box<dyn ObjectReader + 'a> {
-        Box::new(Reader::new(self))
+        Box::new(RequestedReader::new(self))
     }
 
     fn has_place(&self, object: Row<Object>) -> bool {
@@ -76,13 +76,13 @@ impl Holder for RequestedBase {
     }
 }
 
-impl<'a> Reader<'a> {
+impl<'a> RequestedReader<'a> {
     pub(super) fn new(base: &'a RequestedBase) -> Self {
         Self { base, at_hand: BaseReader::new(&base.at_hand) }
     }
 }
 
-impl ObjectReader for Reader<'_> {
+impl ObjectReader for RequestedReader<'_> {
     fn read(&mut self, object: Row<Object>, range: Range<u64>, out: &mut Vec<u8>) -> Result<(), Error> {
         match self.base.place(object) {
             Some(place) => self.at_hand.read(place, range, out),

@@ -25,7 +25,7 @@ pub(super) struct StoreBase {
 
 /// The state of one thread.
 #[derive(Debug)]
-pub(super) struct Reader<'a> {
+pub(super) struct StoreReader<'a> {
     base: &'a StoreBase,
     index: &'a Index,
 }
@@ -51,7 +51,7 @@ impl Base {
 
 impl Holder for StoreBase {
     fn reader<'a>(&'a self, index: &'a Index) -> Box<dyn ObjectReader + 'a> {
-        Box::new(Reader::new(self, index))
+        Box::new(StoreReader::new(self, index))
     }
 
     fn has_place(&self, object: Row<Object>) -> bool {
@@ -59,19 +59,18 @@ impl Holder for StoreBase {
     }
 }
 
-impl<'a> Reader<'a> {
+impl<'a> StoreReader<'a> {
     pub(super) fn new(base: &'a StoreBase, index: &'a Index) -> Self {
         Self { base, index }
     }
 
     fn missing(&self, object: Row<Object>) -> Error {
         let path = path_of_object(self.index, object);
-        let problem = format!("the content of {path} was changed or removed");
-        Error::MissingBase { path: self.base.repo.path().to_owned(), problem }
+        Error::missing_base(self.base.repo.path(), format!("the content of {path} was changed or removed"))
     }
 }
 
-impl ObjectReader for Reader<'_> {
+impl ObjectReader for StoreReader<'_> {
     fn holds(&mut self, object: Row<Object>) -> Result<bool, Error> {
         // It was compared with its id when it was read.
         if self.base.found.within.contains_key(&object) || self.base.checked[object.at()].load(Ordering::Acquire) {

@@ -11,7 +11,7 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
 use sealift_format::verity::{Algorithm, FileDigest};
-use sealift_format::{Delta, Kind, Ref, Root, RootBase};
+use sealift_format::{Delta, Kind, Ref, RootBase};
 use sealift_verify::kernel::KernelError;
 use sealift_verify::kernel_signature::sign::KernelSignError;
 use sealift_verify::trust::sign::SignError;
@@ -460,11 +460,14 @@ impl Error {
         Self::IsDelta { path: path.to_owned(), bases: listed(delta.bases()) }
     }
 
-    /// Returns the error for `found`, which is not the base that a delta bundle needs.
-    #[must_use]
-    pub fn wrong_base(path: &Path, delta: &Delta, found: &Root) -> Self {
-        let problem = wrong_base(delta.bases(), format_args!("it is {}", found.as_base()));
-        Self::MissingBase { path: path.to_owned(), problem }
+    /// Returns the error for something other than these bases of a delta bundle: `held` says what is there.
+    pub fn wrong_base(path: impl AsRef<Path>, bases: &[RootBase], held: impl Display) -> Self {
+        Self::missing_base(path, format!("wrong base: this delta needs {}; {held}", listed(bases)))
+    }
+
+    /// Returns the error for a base, or a part of it, that is missing.
+    pub(crate) fn missing_base(path: impl AsRef<Path>, problem: impl Into<String>) -> Self {
+        Self::MissingBase { path: path.as_ref().to_owned(), problem: problem.into() }
     }
 
     /// Returns the error for a file or directory that is not what is needed there.
@@ -628,9 +631,4 @@ pub(crate) fn path_of(bytes: &[u8]) -> &Path {
 /// Lists the bases of a delta bundle, for messages.
 pub(crate) fn listed(bases: &[RootBase]) -> String {
     bases.iter().map(RootBase::to_string).collect::<Vec<_>>().join(" and ")
-}
-
-/// Returns a message that the target holds something other than what a delta bundle needs.
-pub fn wrong_base(bases: &[RootBase], held: impl Display) -> String {
-    format!("wrong base: this delta needs {}; {held}", listed(bases))
 }

@@ -144,7 +144,7 @@ impl DirectorySource {
             for entry in entries {
                 let name = entry.name.to_bytes();
                 let key = (entry.stat.st_dev, entry.stat.st_ino);
-                let may_be_linked = entry.stat.st_nlink > 1 && !matches!(entry.found, Found::Directory(_));
+                let may_be_linked = entry.stat.st_nlink > 1 && !matches!(entry.found, EntryKind::Directory(_));
                 let added = match linked.get(&key).filter(|_| may_be_linked) {
                     Some(node) => self.tree.add_link(directory, name, *node).map(|()| *node),
                     None => {
@@ -156,7 +156,7 @@ impl DirectorySource {
                 if may_be_linked {
                     linked.insert(key, node);
                 }
-                if let (Found::Directory(Some(slot)), Some(below)) = (&entry.found, self.tree.directory_of(node)) {
+                if let (EntryKind::Directory(Some(slot)), Some(below)) = (&entry.found, self.tree.directory_of(node)) {
                     order.push((*slot, below, node));
                 }
             }
@@ -168,13 +168,13 @@ impl DirectorySource {
         let device =
             || Device { major: rustix::fs::major(entry.stat.st_rdev), minor: rustix::fs::minor(entry.stat.st_rdev) };
         Ok(match &entry.found {
-            Found::Directory(_) => NewNode::Directory,
-            Found::Symlink(target) => NewNode::Symlink(target.clone()),
-            Found::Other(FileType::CharDevice) => NewNode::CharDevice(device()),
-            Found::Other(FileType::BlockDevice) => NewNode::BlockDevice(device()),
-            Found::Other(FileType::Fifo) => NewNode::Fifo,
-            Found::Other(FileType::Socket) => NewNode::Socket,
-            Found::Other(_) => {
+            EntryKind::Directory(_) => NewNode::Directory,
+            EntryKind::Symlink(target) => NewNode::Symlink(target.clone()),
+            EntryKind::Other(FileType::CharDevice) => NewNode::CharDevice(device()),
+            EntryKind::Other(FileType::BlockDevice) => NewNode::BlockDevice(device()),
+            EntryKind::Other(FileType::Fifo) => NewNode::Fifo,
+            EntryKind::Other(FileType::Socket) => NewNode::Socket,
+            EntryKind::Other(_) => {
                 NewNode::Regular { content: self.push_file(directory, entry.name.to_bytes(), &entry.stat)? }
             }
         })
@@ -314,11 +314,11 @@ struct Listed {
     name: CString,
     stat: Stat,
     xattrs: Vec<Xattr>,
-    found: Found,
+    found: EntryKind,
 }
 
 #[derive(Debug)]
-enum Found {
+enum EntryKind {
     /// The slot of its own listing, unless it is on another file system.
     Directory(Option<usize>),
     Symlink(Box<[u8]>),
@@ -336,7 +336,7 @@ struct Lister<'a> {
 
 #[derive(Default)]
 struct ListerState {
-    pending: Vec<Job>,
+    pending: Vec<ListTask>,
     busy: usize,
     listings: Vec<Listing>,
     failed: Option<Error>,
@@ -345,7 +345,7 @@ struct ListerState {
 }
 
 /// A directory to list.
-struct Job {
+struct ListTask {
     slot: usize,
     parent: Arc<OwnedFd>,
     name: CString,
@@ -362,7 +362,7 @@ impl<'a> Lister<'a> {
         let parent = root.try_clone().map_err(|error| Error::io("read", self.path, error))?;
         {
             let mut state = self.lock();
-            state.pending.push(Job { slot: 0, parent: Arc::new(parent), name: c".".into(), path: Vec::new() });
+            state.pending.push(ListTask { slot: 0, parent: Arc::new(parent), name: c".".into(), path: Vec::new() });
             state.listings.push(Listing::default());
         }
         team(jobs, || self.work());
@@ -416,16 +416,16 @@ impl<'a> Lister<'a> {
         Ok(listed)
     }
 
-    fn take_listing(&self, state: &mut ListerState, job: &Job, fd: Arc<OwnedFd>, mut listing: Listing) {
+    fn take_listing(&self, state: &mut ListerState, job: &ListTask, fd: Arc<OwnedFd>, mut listing: Listing) {
         for entry in &mut listing.entries {
-            let Found::Directory(slot) = &mut entry.found else { continue };
+            let EntryKind::Directory(slot) = &mut entry.found else { continue };
             if self.options.one_file_system && entry.stat.st_dev != self.device {
                 let path = join(&job.path, entry.name.to_bytes());
                 tracing::info!(path = ?path_of(&path), "left empty: on another file system");
                 continue;
             }
             *slot = Some(state.listings.len());
-            state.pending.push(Job {
+            state.pending.push(ListTask {
                 slot: state.listings.len(),
                 parent: Arc::clone(&fd),
                 name: entry.name.clone(),
@@ -436,7 +436,7 @@ impl<'a> Lister<'a> {
         state.listings[job.slot] = listing;
     }
 
-    fn list(&self, job: &Job) -> Result<(OwnedFd, Listing), Error> {
+    fn list(&self, job: &ListTask) -> Result<(OwnedFd, Listing), Error> {
         let failed = |path: &[u8], error: Errno| Error::io("read", self.path.join(path_of(path)), error);
         let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
         let opened = retry_on_intr(|| openat(&*job.parent, &job.name, flags, Mode::empty()));
@@ -464,17 +464,17 @@ impl<'a> Lister<'a> {
                 continue;
             }
             let found = match file_type {
-                Some(FileType::Directory) => Found::Directory(None),
+                Some(FileType::Directory) => EntryKind::Directory(None),
                 Some(FileType::Symlink) => {
                     let target = readlinkat(&fd, &name, Vec::new()).map_err(|error| failed(&path(), error))?;
-                    Found::Symlink(target.to_bytes().into())
+                    EntryKind::Symlink(target.to_bytes().into())
                 }
-                Some(other) => Found::Other(other),
+                Some(other) => EntryKind::Other(other),
                 None => return Err(failed(&path(), Errno::INVAL)),
             };
             let xattrs = match found {
                 // Read when they are opened.
-                Found::Directory(_) | Found::Other(FileType::Regular) => Vec::new(),
+                EntryKind::Directory(_) | EntryKind::Other(FileType::Regular) => Vec::new(),
                 _ => self.options.xattrs.read_link(fd.as_fd(), &name).map_err(|error| failed(&path(), error))?,
             };
             listing.entries.push(Listed { name, stat, xattrs, found });
@@ -522,7 +522,7 @@ mod tests {
             let options = DirectoryOptions::default();
             let lister = Lister::new(folder.path(), &options, 0);
             // There is no such slot for the listing.
-            lister.lock().pending.push(Job { slot: 7, parent, name: c".".into(), path: Vec::new() });
+            lister.lock().pending.push(ListTask { slot: 7, parent, name: c".".into(), path: Vec::new() });
             team(2, || lister.work());
         });
     }

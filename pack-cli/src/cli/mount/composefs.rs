@@ -40,7 +40,7 @@ impl Mount {
         let mut out = self.show.out();
         let (name, version) = judge.identity();
         let is_sealed = stats.checked == ImageChecked::Kernel;
-        let summary = Summary {
+        let summary = JsonImageMount {
             name,
             version,
             signers: judge.signers(),
@@ -70,7 +70,7 @@ impl Mount {
 }
 
 #[derive(Serialize)]
-struct Summary<'a> {
+struct JsonImageMount<'a> {
     name: &'a str,
     version: u64,
     signers: Vec<String>,

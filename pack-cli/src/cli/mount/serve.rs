@@ -26,7 +26,7 @@ struct Serving {
 }
 
 #[derive(Serialize)]
-struct Summary<'a> {
+struct JsonMount<'a> {
     name: &'a str,
     version: u64,
     signers: Vec<String>,
@@ -83,7 +83,7 @@ impl Mount {
         if self.show.json {
             let (mountpoint, refs) = (&at[..], mounted.refs().to_vec());
             let mut out = self.show.out();
-            json_line(&mut out, &Summary { name, version, signers: judge.signers(), mountpoint, refs })?;
+            json_line(&mut out, &JsonMount { name, version, signers: judge.signers(), mountpoint, refs })?;
             return out.flush();
         }
         if self.show.quiet {

@@ -33,7 +33,7 @@ impl Pack {
         elapsed: Duration,
     ) -> std::io::Result<()> {
         let mut out = self.show.summary(stdout_taken);
-        if self.show.is_told(&mut out, &Summary::new(stats, signers, elapsed))? {
+        if self.show.is_told(&mut out, &JsonPack::new(stats, signers, elapsed))? {
             return Ok(());
         }
         let (root, bundle) = (&stats.root, escape::text(&self.output.display().to_string()));
@@ -135,7 +135,7 @@ fn plural(number: usize, noun: &str) -> String {
 }
 
 #[derive(Serialize)]
-struct Summary<'a> {
+struct JsonPack<'a> {
     dry_run: bool,
     name: &'a str,
     version: u64,
@@ -163,7 +163,7 @@ struct JsonDelta<'a> {
     memory_bytes: u64,
 }
 
-impl<'a> Summary<'a> {
+impl<'a> JsonPack<'a> {
     fn new(stats: &'a PackStats, signers: &[Signer], elapsed: Duration) -> Self {
         let root = &stats.root;
         Self {

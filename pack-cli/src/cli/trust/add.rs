@@ -39,7 +39,7 @@ impl Add {
         let (key, path) = (given.key.id().to_string(), added.path.display().to_string());
         if self.change.show.json {
             let summary =
-                Summary { path: &path, line: added.line, principals: &self.name, key, comment: &given.comment };
+                JsonAdded { path: &path, line: added.line, principals: &self.name, key, comment: &given.comment };
             return Ok(json_line(&mut out, &summary)?);
         }
         if self.change.show.quiet {
@@ -52,7 +52,7 @@ impl Add {
 }
 
 #[derive(Serialize)]
-struct Summary<'a> {
+struct JsonAdded<'a> {
     path: &'a str,
     line: usize,
     principals: &'a str,

@@ -34,7 +34,8 @@ impl Export {
         let mut out = show.out();
         for line in &exported {
             if show.json {
-                let summary = Summary { line: line.signer.line, key: line.signer.key.to_string(), text: &line.text };
+                let summary =
+                    JsonExported { line: line.signer.line, key: line.signer.key.to_string(), text: &line.text };
                 json_line(&mut out, &summary)?;
             } else {
                 writeln!(out, "{}", line.text)?;
@@ -51,7 +52,7 @@ impl Export {
 }
 
 #[derive(Serialize)]
-struct Summary<'a> {
+struct JsonExported<'a> {
     line: usize,
     key: String,
     text: &'a str,

@@ -32,7 +32,7 @@ impl List {
         let show = self.form.show();
         let mut out = show.out();
         if show.json {
-            return Ok(json_line(&mut out, &Summary::of(&report))?);
+            return Ok(json_line(&mut out, &JsonTrust::of(&report))?);
         }
         Ok(print(&mut out, &report)?)
     }
@@ -113,7 +113,7 @@ fn now_source(report: &TrustReport) -> &'static str {
 }
 
 #[derive(Serialize)]
-struct Summary {
+struct JsonTrust {
     signers: Option<Vec<JsonLine>>,
     revoked: Vec<String>,
     thresholds: Vec<(Option<String>, usize)>,
@@ -139,7 +139,7 @@ struct JsonFloor {
     version: Option<u64>,
 }
 
-impl Summary {
+impl JsonTrust {
     fn of(report: &TrustReport) -> Self {
         let lines = report.signers.as_ref().map(|lines| {
             let line = |line: &SignerLine| JsonLine {

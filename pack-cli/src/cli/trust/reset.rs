@@ -38,11 +38,11 @@ impl Reset {
         let mut out = self.show.out();
         if self.show.json {
             #[derive(Serialize)]
-            struct Summary<'a> {
+            struct JsonReset<'a> {
                 name: &'a str,
                 forgotten: Option<u64>,
             }
-            return Ok(json_line(&mut out, &Summary { name: &self.name, forgotten: highest })?);
+            return Ok(json_line(&mut out, &JsonReset { name: &self.name, forgotten: highest })?);
         }
         let name = escape::text(&self.name);
         match highest {

@@ -39,7 +39,7 @@ impl Revoke {
         let mut out = self.change.show.out();
         let (key, path) = (revoked.key.to_string(), revoked.path.display().to_string());
         if self.change.show.json {
-            return Ok(json_line(&mut out, &Summary { path: &path, key, lines: revoked.lines })?);
+            return Ok(json_line(&mut out, &JsonRevoked { path: &path, key, lines: revoked.lines })?);
         }
         if self.change.show.quiet {
             return Ok(());
@@ -57,7 +57,7 @@ impl Revoke {
 }
 
 #[derive(Serialize)]
-struct Summary<'a> {
+struct JsonRevoked<'a> {
     path: &'a str,
     key: String,
     lines: Vec<usize>,

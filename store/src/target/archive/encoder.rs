@@ -31,11 +31,11 @@ pub(super) struct Member<'a> {
     /// The first name of a file that is not a directory, if this is another. No content follows it then.
     pub(super) first: Option<&'a [u8]>,
     pub(super) attributes: &'a Attributes,
-    pub(super) what: What<'a>,
+    pub(super) what: MemberType<'a>,
 }
 
 #[derive(Clone, Copy, Debug)]
-pub(super) enum What<'a> {
+pub(super) enum MemberType<'a> {
     Directory,
     /// The length of its content.
     Regular(u64),

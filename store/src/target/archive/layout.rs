@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use sealift_format::num;
 use sealift_format::{Bundle, Inode, InodeKind, Object, Ref, Row};
 
-use super::encoder::{ArchiveEncoder, Member, Unfit, What};
+use super::encoder::{ArchiveEncoder, Member, MemberType, Unfit};
 use super::stats::ArchiveStats;
 use crate::Error;
 use crate::error::shown;
@@ -101,17 +101,17 @@ impl Writer<'_> {
         let names = self.names[number.at()];
         let first = self.first.get(&number).map(Vec::as_slice);
         let (what, content) = match inode.kind {
-            InodeKind::Directory(_) => (What::Directory, None),
-            InodeKind::Regular(object) => (What::Regular(index.object(object).size), Some(object)),
-            InodeKind::Symlink(target) => (What::Symlink(index.symlink_target(target)), None),
-            InodeKind::CharDevice(device) => (What::CharDevice(index.device(device)), None),
-            InodeKind::BlockDevice(device) => (What::BlockDevice(index.device(device)), None),
-            InodeKind::Fifo => (What::Fifo, None),
+            InodeKind::Directory(_) => (MemberType::Directory, None),
+            InodeKind::Regular(object) => (MemberType::Regular(index.object(object).size), Some(object)),
+            InodeKind::Symlink(target) => (MemberType::Symlink(index.symlink_target(target)), None),
+            InodeKind::CharDevice(device) => (MemberType::CharDevice(index.device(device)), None),
+            InodeKind::BlockDevice(device) => (MemberType::BlockDevice(index.device(device)), None),
+            InodeKind::Fifo => (MemberType::Fifo, None),
             InodeKind::Socket if !encoder.has_sockets => {
                 self.stats.sockets_skipped += 1;
                 return Ok(());
             }
-            InodeKind::Socket => (What::Socket, None),
+            InodeKind::Socket => (MemberType::Socket, None),
         };
         let attributes = index.attributes(inode);
         let member = Member { path, number, inode, names, first, attributes, what };
@@ -136,7 +136,7 @@ impl Writer<'_> {
             }
             self.layout.len += size.next_multiple_of(encoder.align);
         }
-        if names > 1 && first.is_none() && !matches!(what, What::Directory) {
+        if names > 1 && first.is_none() && !matches!(what, MemberType::Directory) {
             self.first.insert(number, path.to_vec());
         }
         Ok(())

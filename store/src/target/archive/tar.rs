@@ -6,7 +6,7 @@ use std::io::Write as _;
 use sealift_format::Device;
 use sealift_format::num;
 
-use super::encoder::{ArchiveEncoder, Member, Unfit, What};
+use super::encoder::{ArchiveEncoder, Member, MemberType, Unfit};
 
 const BLOCK_LEN: usize = 512;
 const NAME_LEN: usize = 100;
@@ -26,19 +26,19 @@ pub(super) const ENCODER: ArchiveEncoder = ArchiveEncoder {
 
 fn header(member: &Member<'_>, out: &mut Vec<u8>) -> Result<(), Unfit> {
     let name = match (member.what, member.path) {
-        (What::Directory, b"") => b"./".to_vec(),
-        (What::Directory, path) => [path, b"/"].concat(),
+        (MemberType::Directory, b"") => b"./".to_vec(),
+        (MemberType::Directory, path) => [path, b"/"].concat(),
         (_, path) => path.to_vec(),
     };
     let (type_flag, target, size, device) = match (member.first, member.what) {
         (Some(first), _) => (b'1', first, 0, None),
-        (None, What::Regular(size)) => (b'0', &b""[..], size, None),
-        (None, What::Symlink(target)) => (b'2', target, 0, None),
-        (None, What::CharDevice(device)) => (b'3', &b""[..], 0, Some(device)),
-        (None, What::BlockDevice(device)) => (b'4', &b""[..], 0, Some(device)),
-        (None, What::Directory) => (b'5', &b""[..], 0, None),
-        (None, What::Fifo) => (b'6', &b""[..], 0, None),
-        (None, What::Socket) => return Err(Unfit("sockets")),
+        (None, MemberType::Regular(size)) => (b'0', &b""[..], size, None),
+        (None, MemberType::Symlink(target)) => (b'2', target, 0, None),
+        (None, MemberType::CharDevice(device)) => (b'3', &b""[..], 0, Some(device)),
+        (None, MemberType::BlockDevice(device)) => (b'4', &b""[..], 0, Some(device)),
+        (None, MemberType::Directory) => (b'5', &b""[..], 0, None),
+        (None, MemberType::Fifo) => (b'6', &b""[..], 0, None),
+        (None, MemberType::Socket) => return Err(Unfit("sockets")),
     };
     let records = records(member, &name, target, size)?;
     let mtime = u64::try_from(member.inode.mtime).unwrap_or(0).min(ELEVEN_DIGITS);

@@ -62,8 +62,13 @@ pub fn audit(
         Ok(())
     };
     let check = Check { repo: &repo, progress, jobs: options.jobs.max(1), note: &note };
-    let mut job =
-        Job { repo: &repo, trees: &trees, audit: StoreAudit::default(), owners: HashMap::new(), unsealed: Vec::new() };
+    let mut job = AuditRun {
+        repo: &repo,
+        trees: &trees,
+        audit: StoreAudit::default(),
+        owners: HashMap::new(),
+        unsealed: Vec::new(),
+    };
     let known = job.check_images(&check)?;
     job.check_objects(&check, known.objects)?;
     job.report(&faults.into_inner());
@@ -207,7 +212,7 @@ impl Tree<'_> {
 }
 
 /// The audit's results, collected step by step.
-struct Job<'a> {
+struct AuditRun<'a> {
     repo: &'a Repo,
     trees: &'a [Tree<'a>],
     audit: StoreAudit,
@@ -224,7 +229,7 @@ struct Known {
     are_all: bool,
 }
 
-impl<'a> Job<'a> {
+impl<'a> AuditRun<'a> {
     /// Checks images and their names.
     fn check_images(&mut self, check: &Check<'_>) -> Result<Known, Error> {
         let mut known = Known { objects: Vec::new(), are_all: true };

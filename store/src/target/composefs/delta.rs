@@ -9,7 +9,6 @@ use crate::Error;
 use crate::base::{Base, Bases};
 use crate::composefs::records::StoreRecord;
 use crate::composefs::repo::Repo;
-use crate::error::wrong_base;
 
 /// Completes a delta to a whole bundle with what a store holds; `kept` is the record of the bundle's own name. Returns it with its bases: none if
 /// the store already holds exactly the result of the delta.
@@ -22,10 +21,7 @@ pub(super) fn complete(
     target: &Path,
     kept: Option<&StoreRecord>,
 ) -> Result<(Bundle, Bases), Error> {
-    let missing = |held: &str| {
-        let problem = wrong_base(delta.bases(), held);
-        Error::MissingBase { path: target.to_owned(), problem }
-    };
+    let missing = |held: &str| Error::wrong_base(target, delta.bases(), held);
     let Some(repo) = repo else { return Err(missing("there is no store")) };
     let held = kept.map_or_else(
         || "the store has no bundle of this name".to_owned(),

@@ -121,8 +121,16 @@ pub fn import(
     let same = kept.as_ref().filter(|kept| kept.digest() == bundle.head.root().contents.index_digest);
     let order = bases.order_of(&bundle, same.and_then(|kept| kept.order.as_ref()));
     let order = order.as_ref();
-    let job =
-        Job { repo: &repo, bundle: &bundle, order, chosen: &chosen, admission: &admission, seals, progress, jobs };
+    let job = ImportRun {
+        repo: &repo,
+        bundle: &bundle,
+        order,
+        chosen: &chosen,
+        admission: &admission,
+        seals,
+        progress,
+        jobs,
+    };
     job.run(&mut input, &plan, (known, &unsealed), &mut stats)?;
     Ok(stats)
 }
@@ -308,7 +316,7 @@ fn count(items: impl Iterator) -> u64 {
 }
 
 /// The settings common to all steps of an import.
-struct Job<'a> {
+struct ImportRun<'a> {
     repo: &'a Repo,
     bundle: &'a Bundle,
     /// The order in which the contents are read, if it is known.
@@ -320,7 +328,7 @@ struct Job<'a> {
     jobs: usize,
 }
 
-impl Job<'_> {
+impl ImportRun<'_> {
     fn run(
         &self,
         input: &mut Input,

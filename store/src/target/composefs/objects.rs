@@ -91,7 +91,7 @@ impl<'a> Plan<'a> {
                 "objects that the last bundle installed are gone, such as the content of {}",
                 base::path_of_object(&self.bundle.index, *object)
             );
-            return Err(Error::MissingBase { path: target.to_owned(), problem });
+            return Err(Error::missing_base(target, problem));
         }
         let needed = base::needed(self.bundle, self.bases, self.reads.chunks(), lacking.into_iter());
         base::check(self.bases, &needed, options.bases.place_or(target), options.jobs.max(1), progress)

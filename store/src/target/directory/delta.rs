@@ -13,7 +13,6 @@ use super::plan::Selection;
 use crate::base::{self, Base, Bases};
 use crate::contents::index_by_reading;
 use crate::directory::stage::TreeStage;
-use crate::error::wrong_base;
 use crate::progress::Phase;
 use crate::source::{DirectoryOptions, DirectorySource, Source};
 use crate::target::options::InstallOptions;
@@ -28,7 +27,7 @@ pub(super) fn complete(
 ) -> Result<(Bundle, Bases, Option<Installed>), Error> {
     let target = site.path();
     if !site.is_nonempty_dir()? {
-        return Err(missing(target, "it does not exist: a delta can only update an existing target"));
+        return Err(Error::missing_base(target, "it does not exist: a delta can only update an existing target"));
     }
     // An unfinished update is completed first: only then is it known what the target holds.
     if !options.dry_run
@@ -50,10 +49,10 @@ pub(super) fn complete(
             return with_base(delta, base).map(|(bundle, bases)| (bundle, bases, Some(kept)));
         }
         let held = kept.as_base().map_or_else(|| format!("content {}", base::short(&digest)), |held| held.to_string());
-        return Err(missing(target, &wrong_base(&bases, format_args!("the target is {held}"))));
+        return Err(Error::wrong_base(target, &bases, format_args!("the target is {held}")));
     }
     let [named] = delta.difference.base_refs() else {
-        return Err(missing(target, "it has no install record, and the base has several refs"));
+        return Err(Error::missing_base(target, "it has no install record, and the base has several refs"));
     };
     tracing::info!("no usable install record: hashing the target");
     progress.enter(Phase::Listing, 0, 0);
@@ -74,16 +73,12 @@ pub(super) fn complete(
             .map(|(bundle, bases)| (bundle, bases, None));
     }
     let held = format!("the target has no install record, and its content is {}", base::short(&digest));
-    Err(missing(target, &wrong_base(&bases, held)))
+    Err(Error::wrong_base(target, &bases, held))
 }
 
 fn with_base(delta: Delta, base: Base) -> Result<(Bundle, Bases), Error> {
     let bundle = delta.complete(&[&base.index])?;
     Ok((bundle, Bases::new(vec![base])))
-}
-
-fn missing(path: &Path, problem: &str) -> Error {
-    Error::MissingBase { path: path.to_owned(), problem: problem.to_owned() }
 }
 
 /// Checks that the target still has each object of the bases that `pending` needs, before anything is written.
@@ -112,7 +107,7 @@ fn check_no_prefix(job: &Job<'_>, target: &Path, pending: &Selection) -> Result<
         "files that this delta installed are missing or changed, such as {}, and their base is gone",
         String::from_utf8_lossy(&path)
     );
-    Err(missing(target, &problem))
+    Err(Error::missing_base(target, problem))
 }
 
 /// Reports what is pending that neither the delta nor the target has. Given bases have all of it.
@@ -130,5 +125,5 @@ pub(super) fn check_brought(job: &Job<'_>, target: &Path, pending: &Selection) -
         lacking.count(),
         String::from_utf8_lossy(&path)
     );
-    Err(missing(target, &problem))
+    Err(Error::missing_base(target, problem))
 }

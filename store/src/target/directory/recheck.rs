@@ -58,7 +58,7 @@ struct Suspect {
 
 /// What a thread finds in some directories.
 #[derive(Default)]
-struct Found {
+struct LookedAt {
     suspects: Vec<Suspect>,
     missing: Vec<Row<Inode>>,
     missing_directories: Vec<Row<Directory>>,
@@ -105,7 +105,7 @@ impl Recheck {
         let batches: Vec<&[Row<Directory>]> = selection.directories.chunks(BATCH).collect();
         let all = Mutex::new(Vec::new());
         for_each(jobs, &batches, TargetWalk::default, |walk, batch| {
-            let mut found = Found::default();
+            let mut found = LookedAt::default();
             for &directory in *batch {
                 checker.progress.check()?;
                 checker.look(walk, directory, &mut found)?;
@@ -257,7 +257,7 @@ impl<'a> Checker<'a> {
     }
 
     /// Examines a directory and its expected entries.
-    fn look(&self, walk: &mut TargetWalk, directory: Row<Directory>, found: &mut Found) -> Result<(), Error> {
+    fn look(&self, walk: &mut TargetWalk, directory: Row<Directory>, found: &mut LookedAt) -> Result<(), Error> {
         let index = self.target.index;
         let row = index.directory(directory);
         let here = match walk.go(self.target, directory) {

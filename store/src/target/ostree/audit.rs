@@ -14,7 +14,7 @@ use sealift_format::ostree::{Checksum, Commit};
 use sealift_format::{Index, Limits, OsTree, OsTreeFile, Ref};
 
 use super::look::{ObjectCheck, ObjectState};
-use super::wanted::{Walk, Wanted, What};
+use super::wanted::{Walk, Wanted, WantedContent};
 use crate::audit::{Finding, FindingKind, StoreAudit, StoreAuditOptions, kept_names};
 use crate::input::Input;
 use crate::install_record::InstallRecord;
@@ -63,7 +63,7 @@ pub fn audit(
         let is_sealed = records(&repo).is_sealed(&head.root().identity.name);
         audit.is_sealed |= is_sealed;
         let Some(ostree) = index.ostree() else { continue };
-        let mut job = Job { repo: &repo, index, ostree, is_sealed, options, progress, audit: &mut audit };
+        let mut job = BundleAudit { repo: &repo, index, ostree, is_sealed, options, progress, audit: &mut audit };
         let trees = job.check_refs()?;
         job.check_objects(&trees)?;
     }
@@ -78,7 +78,7 @@ pub fn audit(
 }
 
 /// The audit of one bundle.
-struct Job<'a, 'b> {
+struct BundleAudit<'a, 'b> {
     repo: &'a Repo,
     index: &'a Index,
     ostree: &'a OsTree,
@@ -97,7 +97,7 @@ struct Standing {
     has_tip: bool,
 }
 
-impl<'a> Job<'a, '_> {
+impl<'a> BundleAudit<'a, '_> {
     /// Determines which refs were imported, and whether they are in place. A ref was imported if it is in place or the repository has its commit;
     /// if that is true of none, all count as imported.
     fn check_refs(&mut self) -> Result<Vec<&'a Ref>, Error> {
@@ -199,13 +199,13 @@ impl<'a> Job<'a, '_> {
         let wanted = self.wanted(trees)?;
         let look = ObjectCheck::new(self.repo, self.index, self.progress, self.options.jobs.max(1));
         let metadata: Vec<usize> =
-            (0..wanted.len()).filter(|at| matches!(wanted[*at].what, What::Metadata(_))).collect();
+            (0..wanted.len()).filter(|at| matches!(wanted[*at].what, WantedContent::Metadata(_))).collect();
         let files: Vec<(usize, &OsTreeFile)> = wanted
             .iter()
             .enumerate()
             .filter_map(|(at, wanted)| match wanted.what {
-                What::File(file) => Some((at, file)),
-                What::Metadata(_) => None,
+                WantedContent::File(file) => Some((at, file)),
+                WantedContent::Metadata(_) => None,
             })
             .collect();
         self.progress.enter(Phase::Verifying, 0, num::wide(wanted.len()));
@@ -215,7 +215,9 @@ impl<'a> Job<'a, '_> {
             &metadata,
             || (),
             |(), at| {
-                let Wanted { kind, checksum, what: What::Metadata(bytes), .. } = &wanted[*at] else { return Ok(()) };
+                let Wanted { kind, checksum, what: WantedContent::Metadata(bytes), .. } = &wanted[*at] else {
+                    return Ok(());
+                };
                 let looked = look.metadata(*kind, checksum, bytes)?;
                 results.lock().push((*at, looked));
                 Ok(())

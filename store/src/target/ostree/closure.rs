@@ -16,7 +16,7 @@ use sealift_format::{Bundle, Index, InodeKind, OsTreeFile, Ref};
 
 use super::carried::Carried;
 use super::look::{ObjectCheck, ObjectState};
-use super::wanted::{Walk, Wanted, What};
+use super::wanted::{Walk, Wanted, WantedContent};
 use crate::install_record::written_at;
 use crate::ostree::config::Mode;
 use crate::ostree::object::loose_path;
@@ -126,8 +126,8 @@ pub(super) fn look(
             Glance::Wrong => _ = seen.damaged.insert(object),
             Glance::Good if depth == Depth::Sizes => {}
             Glance::Good | Glance::Odd => match wanted.what {
-                What::Metadata(bytes) => metadata.push((number, bytes)),
-                What::File(file) => files.push((number, file)),
+                WantedContent::Metadata(bytes) => metadata.push((number, bytes)),
+                WantedContent::File(file) => files.push((number, file)),
             },
         }
     }
@@ -210,11 +210,11 @@ impl Eye<'_> {
         };
         let size = stat.st_size.cast_unsigned();
         let glance = match wanted.what {
-            What::Metadata(bytes) => {
+            WantedContent::Metadata(bytes) => {
                 let is_right = is_file(&stat) && usize::try_from(size).is_ok_and(|size| size == bytes.len());
                 if is_right { Glance::Good } else { Glance::Wrong }
             }
-            What::File(file) => self.glance_at_file(file, &stat, size),
+            WantedContent::File(file) => self.glance_at_file(file, &stat, size),
         };
         let is_later = self.since.is_some_and(|since| written_at(&stat) > since);
         Ok(if glance == Glance::Good && is_later { Glance::Odd } else { glance })

@@ -9,7 +9,6 @@ use sealift_format::{Bundle, Delta, Index, OsTree, Ref, verity};
 
 use super::destination::destination;
 use crate::base::{Base, Bases, Reading, Tip};
-use crate::error::wrong_base;
 use crate::ostree::records::{indexes, records, without_repository_files};
 use crate::ostree::repo::Repo;
 use crate::target::options::InstallOptions;
@@ -24,8 +23,8 @@ pub(super) fn complete(
     progress: &Progress,
 ) -> Result<(Bundle, Bases), Error> {
     match (Finder { delta: &delta, repo, options, progress }).find()? {
-        Found::Wanted(index) => Ok((delta.complete_with(*index)?, Bases::default())),
-        Found::Bases(indexes) => {
+        Holding::Wanted(index) => Ok((delta.complete_with(*index)?, Bases::default())),
+        Holding::Bases(indexes) => {
             let bundle = delta.complete(&indexes.iter().collect::<Vec<_>>())?;
             let bases = indexes.into_iter().map(|index| Base::of_repository(repo, index));
             Ok((bundle, Bases::new(bases.collect())))
@@ -35,7 +34,7 @@ pub(super) fn complete(
 
 /// What a repository has of a delta.
 #[derive(Debug)]
-enum Found {
+enum Holding {
     /// The delta's result.
     Wanted(Box<Index>),
     /// The delta's bases.
@@ -59,7 +58,7 @@ struct Finder<'a> {
 }
 
 impl Finder<'_> {
-    fn find(&self) -> Result<Found, Error> {
+    fn find(&self) -> Result<Holding, Error> {
         let mut held = String::new();
         if let Some(kept) = records(self.repo).load(&self.delta.head.root().identity.name)? {
             held = format!("; the last imported bundle was {}", kept.head.root().as_base());
@@ -90,9 +89,9 @@ impl Finder<'_> {
     }
 
     /// Returns what was found, with the other bases: from the records of each name, or else by reading commits.
-    fn found(&self, index: Index, role: Role) -> Result<Found, Error> {
+    fn found(&self, index: Index, role: Role) -> Result<Holding, Error> {
         if matches!(role, Role::Wanted) {
-            return Ok(Found::Wanted(Box::new(index)));
+            return Ok(Holding::Wanted(Box::new(index)));
         }
         let declared = self.delta.bases();
         let mut found = HashMap::from([(0, index)]);
@@ -116,10 +115,9 @@ impl Finder<'_> {
             }
         }
         if missing.is_empty() {
-            return Ok(Found::Bases(bases));
+            return Ok(Holding::Bases(bases));
         }
-        let problem = wrong_base(&missing, "no ref of the repository is at that");
-        Err(Error::MissingBase { path: self.repo.path().to_owned(), problem })
+        Err(Error::wrong_base(self.repo.path(), &missing, "no ref of the repository is at that"))
     }
 
     /// Returns the role of an index in the delta; `None` if it has none.
@@ -178,7 +176,6 @@ impl Finder<'_> {
     }
 
     fn missing(&self, why: &str, held: &str) -> Error {
-        let problem = wrong_base(self.delta.bases(), format_args!("{why}{held}"));
-        Error::MissingBase { path: self.repo.path().to_owned(), problem }
+        Error::wrong_base(self.repo.path(), self.delta.bases(), format_args!("{why}{held}"))
     }
 }

@@ -90,7 +90,7 @@ impl<'a> Work<'a> {
             "objects that the last bundle installed are gone, such as the content of {}, and the base of that delta is no longer known",
             base::path_of_object(&self.bundle.index, object)
         );
-        Err(Error::MissingBase { path: target.to_owned(), problem })
+        Err(Error::missing_base(target, problem))
     }
 
     /// Returns the wanted objects of which a chunk holds data.
@@ -235,7 +235,7 @@ impl<'a> Work<'a> {
             Error::Io { source, .. } if source.kind() == io::ErrorKind::InvalidData => {
                 let path = base::path_of_object(&self.bundle.index, object);
                 let problem = format!("the content of {path} changed during the import");
-                Error::MissingBase { path: self.transaction.repo.path().to_owned(), problem }
+                Error::missing_base(self.transaction.repo.path(), problem)
             }
             error => error,
         }

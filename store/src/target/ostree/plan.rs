@@ -9,7 +9,7 @@ use sealift_format::{InodeKind, Object, OsTreeKind, OsTreeObject, Ref, Row};
 use super::carried::Carried;
 use super::closure::Seen;
 use super::stats::OsTreeStats;
-use super::wanted::{Wanted, What};
+use super::wanted::{Wanted, WantedContent};
 use crate::Error;
 use crate::ostree::object::ObjectType;
 use crate::ostree::repo::Repo;
@@ -49,7 +49,7 @@ impl<'a> Plan<'a> {
             let (checksum, is_lacking) = (&wanted.checksum, seen.is_lacking(wanted));
             let kind = match wanted.kind {
                 ObjectType::File => {
-                    if is_lacking && let What::File(file) = wanted.what {
+                    if is_lacking && let WantedContent::File(file) = wanted.what {
                         self.want(checksum, file.kind);
                     }
                     continue;

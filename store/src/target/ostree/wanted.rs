@@ -13,14 +13,14 @@ use crate::ostree::repo::Repo;
 pub(super) struct Wanted<'a> {
     pub(super) kind: ObjectType,
     pub(super) checksum: Checksum,
-    pub(super) what: What<'a>,
+    pub(super) what: WantedContent<'a>,
     pub(super) tree: &'a Ref,
     /// Its first path in the tree; `None` for a commit.
     pub(super) path: Option<Vec<u8>>,
 }
 
 /// What the object should be.
-pub(super) enum What<'a> {
+pub(super) enum WantedContent<'a> {
     /// The bytes of a commit, dirtree or dirmeta.
     Metadata(&'a [u8]),
     File(&'a OsTreeFile),
@@ -87,7 +87,7 @@ impl<'a> Walk<'a> {
         };
         self.seen.insert((kind, checksum)).then(|| {
             let path = path.map(<[u8]>::to_vec);
-            self.wanted.push(Wanted { kind, checksum, what: What::Metadata(bytes), tree, path });
+            self.wanted.push(Wanted { kind, checksum, what: WantedContent::Metadata(bytes), tree, path });
             bytes
         })
     }
@@ -96,7 +96,7 @@ impl<'a> Walk<'a> {
         if let Some(file) = self.files.get(&checksum)
             && self.seen.insert((ObjectType::File, checksum))
         {
-            let (what, path) = (What::File(file), Some(join(folder, name)));
+            let (what, path) = (WantedContent::File(file), Some(join(folder, name)));
             self.wanted.push(Wanted { kind: ObjectType::File, checksum, what, tree, path });
         }
     }

@@ -67,14 +67,14 @@ trait FileSystem {
 }
 
 /// Files that were read, and how many reads were of no file's content.
-pub(super) struct Found {
+pub(super) struct ImageReads {
     pub(super) entries: Vec<OrderEntry>,
     pub(super) elsewhere: u64,
 }
 
 /// Returns the files that were read of the file system that begins at an offset of an image.
-pub(super) fn files(path: &Path, start: u64, reads: &Reads) -> Result<Found, Error> {
-    let found = || -> Result<Found, Fault> {
+pub(super) fn files(path: &Path, start: u64, reads: &Reads) -> Result<ImageReads, Error> {
+    let found = || -> Result<ImageReads, Fault> {
         let file = File::open(path)?;
         let len = size(&file)?.saturating_sub(start);
         let image = Image { file, start, len, left: Cell::new(MOST) };
@@ -122,7 +122,7 @@ impl Image {
 }
 
 /// Visits all files of a file system, each by its first name.
-fn walk(image: &Image, of: &mut dyn FileSystem, reads: &Reads) -> Result<Found, Fault> {
+fn walk(image: &Image, of: &mut dyn FileSystem, reads: &Reads) -> Result<ImageReads, Fault> {
     let mut found = Vec::new();
     let mut is_used = vec![false; reads.count()];
     let mut seen = HashSet::from([of.root()]);
@@ -171,7 +171,7 @@ fn walk(image: &Image, of: &mut dyn FileSystem, reads: &Reads) -> Result<Found, 
     // Stable, so that files of one read stay as they are met.
     found.sort_by_key(|(first, _)| *first);
     let elsewhere = wide(is_used.iter().filter(|is_used| !**is_used).count());
-    Ok(Found { entries: found.into_iter().map(|(_, entry)| entry).collect(), elsewhere })
+    Ok(ImageReads { entries: found.into_iter().map(|(_, entry)| entry).collect(), elsewhere })
 }
 
 /// Puts names into an order in which the last one is the first.
