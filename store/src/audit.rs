@@ -129,10 +129,10 @@ pub(crate) fn kept_names(store: &Path, mut kept: Vec<String>, asked: &[String]) 
     if kept.is_empty() {
         return Err(Error::NoRecord { path: store.to_owned() });
     }
-    let store = store.display();
     if let Some(unknown) = asked.iter().find(|name| !kept.contains(name)) {
         let held = kept.join(", ");
-        return Err(Error::Usage(format!("{store} has no bundle named {}; it has {held}", unknown.escape_debug())));
+        let unknown = unknown.escape_debug();
+        return Err(Error::unexpected(store, format!("has no bundle named {unknown}; it has {held}")));
     }
     kept.retain(|name| asked.is_empty() || asked.contains(name));
     Ok(kept)

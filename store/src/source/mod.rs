@@ -337,16 +337,16 @@ impl<'a> Spec<'a> {
                 let Some(format) = ArchiveFormat::of(spec) else {
                     let (scheme, known) = (String::from_utf8_lossy(scheme), ArchiveFormat::schemes());
                     return usage(&format!(
-                        "unknown source {scheme}: (known: {known} and ostree:); for a path that begins with it, write ./{scheme}:"
+                        "unknown source {scheme}: (known: {known} and ostree:; a path that begins with it is written ./{scheme}:)"
                     ));
                 };
                 match rest {
-                    b"" => usage(&format!("write {0}:FILE, or {0}:- for standard input", format.scheme())),
+                    b"" => usage(&format!("not {0}:FILE, or {0}:- for standard input", format.scheme())),
                     b"-" => Ok(Self::Stdin(format)),
                     file => Ok(Self::Archive(format, path_of(file))),
                 }
             }
-            None if bytes == b"-" => usage("write tar:- for a tar archive from standard input"),
+            None if bytes == b"-" => usage("standard input has no format, as tar:- has"),
             None if bytes.is_empty() => usage("the name of a source is empty"),
             None => Ok(Self::Path(Path::new(spec))),
         }

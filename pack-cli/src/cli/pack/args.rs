@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use clap::{Args, ValueEnum, ValueHint};
 use sealift::order::OrderProfile;
 use sealift::pack::{PackOptions, Zone};
-use sealift::source::{DirectoryOptions, Exclude, MetadataOptions, OmitOutput, SourceOptions, XattrFilter};
+use sealift::source::{DirectoryOptions, Exclude, MetadataOptions, OmitOutput, OwnerRule, SourceOptions, XattrFilter};
 use sealift::trust::TargetKind;
 use sealift::{Error, Identity};
 
@@ -109,11 +109,11 @@ pub(crate) struct Pack {
     #[arg(long, value_name = "PATTERN", help_heading = "Files")]
     pub(super) xattrs: Vec<OsString>,
     /// Set owner and group of all files, as numbers
-    #[arg(long, value_name = "UID:GID", help_heading = "Files")]
-    pub(super) owner: Option<String>,
+    #[arg(long, value_name = "UID:GID", help_heading = "Files", value_parser = parse_owner)]
+    pub(super) owner: Option<(u32, u32)>,
     /// Map an owner or group to another, as in uid:1000=0
-    #[arg(long, value_name = "RULE", help_heading = "Files")]
-    pub(super) owner_map: Vec<String>,
+    #[arg(long, value_name = "RULE", help_heading = "Files", value_parser = parse_rule)]
+    pub(super) owner_map: Vec<OwnerRule>,
     /// clamp: limit modification times to the creation time of the bundle
     #[arg(long, value_name = "HOW", value_enum, hide_possible_values = true, help_heading = "Files")]
     pub(super) mtime: Option<Mtime>,
@@ -327,8 +327,8 @@ impl Pack {
                 progress: None,
             },
             metadata: MetadataOptions {
-                owner: self.owner.as_deref().map(parse_owner).transpose()?,
-                owner_map: self.owner_map.iter().map(|rule| parse_rule(rule)).collect::<Result<_, _>>()?,
+                owner: self.owner,
+                owner_map: self.owner_map.clone(),
                 mtime_max: self.mtime.map(|Mtime::Clamp| created),
             },
             spool_dir: spool_dir.unwrap_or_else(|| ".".into()),

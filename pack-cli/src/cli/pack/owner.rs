@@ -2,16 +2,14 @@
 
 use sealift::source::OwnerRule;
 
-use crate::failure::Failure;
-
 /// Parses `UID:GID`, both numbers.
-pub(super) fn parse_owner(text: &str) -> Result<(u32, u32), Failure> {
+pub(super) fn parse_owner(text: &str) -> Result<(u32, u32), &'static str> {
     let owner = text.split_once(':').and_then(|(uid, gid)| Some((id(uid)?, id(gid)?)));
-    owner.ok_or_else(|| Failure::usage(format!("--owner {text}: write UID:GID in numbers, such as 0:0")))
+    owner.ok_or("write UID:GID in numbers, such as 0:0")
 }
 
 /// Parses `uid:FROM=TO` or `gid:FROM=TO`, all numbers.
-pub(super) fn parse_rule(text: &str) -> Result<OwnerRule, Failure> {
+pub(super) fn parse_rule(text: &str) -> Result<OwnerRule, &'static str> {
     let rule = || {
         let (kind, ids) = text.split_once(':')?;
         let (from, to) = ids.split_once('=')?;
@@ -22,9 +20,7 @@ pub(super) fn parse_rule(text: &str) -> Result<OwnerRule, Failure> {
             _ => None,
         }
     };
-    rule().ok_or_else(|| {
-        Failure::usage(format!("--owner-map {text}: write uid:FROM=TO or gid:FROM=TO in numbers, such as uid:1000=0"))
-    })
+    rule().ok_or("write uid:FROM=TO or gid:FROM=TO in numbers, such as uid:1000=0")
 }
 
 /// Parses a number without a sign. The highest one means "unchanged" to chown(2), so no file has it.

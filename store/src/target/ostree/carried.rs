@@ -44,10 +44,8 @@ impl<'a> Carried<'a> {
     }
 
     pub(super) fn tip(&self, from: &'a Ref) -> Result<Tip<'a>, Error> {
-        let missing = || Error::Usage(format!("{} is not an OSTree commit", from.name));
-        let ostree = from.ostree.as_ref().ok_or_else(missing)?;
-        let number = num::at(ostree.commit);
-        let object = self.ostree.objects().get(number).ok_or_else(missing)?;
+        let number = num::at(from.ostree.as_ref().ok_or(Error::NoCommit)?.commit);
+        let object = self.ostree.objects().get(number).ok_or(Error::NoCommit)?;
         Ok(self.with_beside(object))
     }
 

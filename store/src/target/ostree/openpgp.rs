@@ -149,9 +149,9 @@ impl OpenPgp {
         command.args(["--status-fd", "1", "--"]).arg(inherited(&signatures)).arg("-");
         command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::null());
         let mut child = command.spawn().map_err(|error| match error.kind() {
-            std::io::ErrorKind::NotFound => Error::Usage(
-                "the remote requires GPG signatures, and gpgv, which verifies them, is not installed".into(),
-            ),
+            std::io::ErrorKind::NotFound => {
+                Error::unexpected("gpgv", "is not installed, and the remote requires GPG signatures")
+            }
             _ => failed(error),
         })?;
         let written = child.stdin.take().map_or(Ok(()), |mut stdin| stdin.write_all(signed));
