@@ -2,6 +2,8 @@
 
 use std::path::Path;
 
+use serde::Serialize;
+
 use crate::Error;
 use crate::base::GivenBases;
 use sealift_format::num;
@@ -39,7 +41,7 @@ pub struct StoreAudit {
 }
 
 /// Counts of an audit of a store.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 #[non_exhaustive]
 pub struct StoreCounts {
     /// Objects that should exist.
@@ -79,7 +81,8 @@ pub struct Finding {
 }
 
 /// The kind of a finding.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[serde(rename_all = "lowercase")]
 #[allow(clippy::exhaustive_enums, reason = "there is nothing else to be found")]
 pub enum FindingKind {
     /// It does not exist.

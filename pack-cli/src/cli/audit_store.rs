@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use anstyle::Style;
-use sealift::audit::{Finding, FindingKind, StoreAudit, StoreAuditOptions};
+use sealift::audit::{Finding, FindingKind, StoreAudit, StoreAuditOptions, StoreCounts};
 use sealift::diff::Change;
 use sealift::trust::{Guard, Judged};
 use sealift::{Input, Progress};
@@ -137,15 +137,6 @@ fn mark(kind: FindingKind) -> (char, Style) {
     })
 }
 
-fn word(kind: FindingKind) -> &'static str {
-    match kind {
-        FindingKind::Missing => "missing",
-        FindingKind::Extra => "extra",
-        FindingKind::Changed => "changed",
-        FindingKind::Unsealed => "unsealed",
-    }
-}
-
 fn print_finding(out: &mut dyn Write, finding: &Finding) -> std::io::Result<()> {
     let (letter, style) = mark(finding.kind);
     write!(out, "{style}{letter}{style:#}  {}", escape::text(&finding.name))?;
@@ -181,7 +172,7 @@ struct JsonStoreAudit<'a> {
     sound: bool,
     sealed: bool,
     extra_known: bool,
-    counts: Counts,
+    counts: &'a StoreCounts,
     seconds: f64,
     entries: Vec<Entry<'a>>,
 }
@@ -196,20 +187,8 @@ struct JsonBundle<'a> {
 }
 
 #[derive(Serialize)]
-struct Counts {
-    objects: u64,
-    vouched: u64,
-    hashed: u64,
-    hashed_bytes: u64,
-    missing: u64,
-    extra: u64,
-    changed: u64,
-    unsealed: u64,
-}
-
-#[derive(Serialize)]
 struct Entry<'a> {
-    kind: &'static str,
+    kind: FindingKind,
     name: &'a str,
     #[serde(skip_serializing_if = "Option::is_none")]
     tree: Option<&'a str>,
@@ -227,7 +206,6 @@ impl<'a> JsonStoreAudit<'a> {
             let (name, version) = judge.identity();
             JsonBundle { name, version, signers: judge.signers(), since: judge.since() }
         };
-        let counts = &audit.counts;
         Self {
             target,
             bundles: judges.iter().map(bundle).collect(),
@@ -235,16 +213,7 @@ impl<'a> JsonStoreAudit<'a> {
             sound: audit.is_empty(),
             sealed: audit.is_sealed,
             extra_known: audit.is_extra_known,
-            counts: Counts {
-                objects: counts.objects,
-                vouched: counts.vouched,
-                hashed: counts.hashed,
-                hashed_bytes: counts.hashed_bytes,
-                missing: counts.missing,
-                extra: counts.extra,
-                changed: counts.changed,
-                unsealed: counts.unsealed,
-            },
+            counts: &audit.counts,
             seconds: human::seconds(elapsed),
             entries: audit.findings.iter().map(Entry::of).collect(),
         }
@@ -254,7 +223,7 @@ impl<'a> JsonStoreAudit<'a> {
 impl<'a> Entry<'a> {
     fn of(finding: &'a Finding) -> Self {
         Self {
-            kind: word(finding.kind),
+            kind: finding.kind,
             name: &finding.name,
             tree: finding.tree.as_deref(),
             path: finding.path.as_deref().map(escape::percent),

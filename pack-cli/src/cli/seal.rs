@@ -68,8 +68,7 @@ impl Seal {
         let mut out = self.show.out();
         let SealStats { files, files_before, others, logical_bytes } = *stats;
         if self.show.json {
-            let seconds = human::seconds(elapsed);
-            return json_line(&mut out, &JsonSealing { files, files_before, others, logical_bytes, seconds });
+            return json_line(&mut out, &JsonSealing { stats, seconds: human::seconds(elapsed) });
         }
         if self.show.quiet {
             return Ok(());
@@ -92,10 +91,8 @@ impl Seal {
 }
 
 #[derive(Serialize)]
-struct JsonSealing {
-    files: u64,
-    files_before: u64,
-    others: u64,
-    logical_bytes: u64,
+struct JsonSealing<'a> {
+    #[serde(flatten)]
+    stats: &'a SealStats,
     seconds: f64,
 }

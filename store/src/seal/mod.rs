@@ -38,6 +38,7 @@ use sealift_format::num;
 pub use sealift_format::verity::{Algorithm, FileDigest, FileHasher, Parameters, ParametersError};
 pub use sealift_verify::kernel::KernelError;
 use sealift_verify::kernel::{self, Sealed};
+use serde::Serialize;
 
 use crate::threads::parallel::for_each;
 use crate::{Error, Phase, Progress};
@@ -59,7 +60,7 @@ pub struct SealOptions {
 }
 
 /// What was sealed.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct SealStats {
     /// Names of files that this run sealed.
     pub files: u64,
