@@ -15,7 +15,7 @@ use super::escape;
 use super::failure::Failure;
 use super::human::{self, Bytes, count};
 use super::progress_args::ProgressArgs;
-use super::show::{BOLD, Show, json_line};
+use super::show::{BOLD, Show};
 use super::verity_args::VerityArgs;
 use sealift_format::num;
 
@@ -67,10 +67,7 @@ impl Seal {
     fn print(&self, stats: &SealStats, elapsed: Duration) -> std::io::Result<()> {
         let mut out = self.show.out();
         let SealStats { files, files_before, others, logical_bytes } = *stats;
-        if self.show.json {
-            return json_line(&mut out, &JsonSealing { stats, seconds: human::seconds(elapsed) });
-        }
-        if self.show.quiet {
+        if self.show.is_told(&mut out, &JsonSealing { stats, seconds: human::seconds(elapsed) })? {
             return Ok(());
         }
         let what = match &self.paths[..] {

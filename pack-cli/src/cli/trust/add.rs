@@ -9,7 +9,7 @@ use serde::Serialize;
 use super::{ChangeArgs, given_key};
 use crate::escape;
 use crate::failure::Failure;
-use crate::show::{BOLD, json_line};
+use crate::show::BOLD;
 
 /// Allow a key to sign bundles of a name
 ///
@@ -37,12 +37,9 @@ impl Add {
         let added = add_signer(&self.change.files.options(), &Places::of_this_process(), &self.name, &given)?;
         let mut out = self.change.show.out();
         let (key, path) = (given.key.id().to_string(), added.path.display().to_string());
-        if self.change.show.json {
-            let summary =
-                JsonAdded { path: &path, line: added.line, principals: &self.name, key, comment: &given.comment };
-            return Ok(json_line(&mut out, &summary)?);
-        }
-        if self.change.show.quiet {
+        let (principals, comment) = (&self.name, &given.comment);
+        let summary = JsonAdded { path: &path, line: added.line, principals, key: &key, comment };
+        if self.change.show.is_told(&mut out, &summary)? {
             return Ok(());
         }
         writeln!(out, "{BOLD}{}{BOLD:#}: added line {}", escape::text(&path), added.line)?;
@@ -56,6 +53,6 @@ struct JsonAdded<'a> {
     path: &'a str,
     line: usize,
     principals: &'a str,
-    key: String,
+    key: &'a str,
     comment: &'a str,
 }

@@ -8,7 +8,7 @@ use serde::Serialize;
 
 use crate::escape;
 use crate::failure::Failure;
-use crate::show::{BOLD, Show, json_line};
+use crate::show::{BOLD, Show};
 use crate::trust_args::TrustArgs;
 
 /// Forget the highest version seen of a name
@@ -36,17 +36,11 @@ impl Reset {
             forgotten.map_or(Vec::new(), |floors| floors.records().iter().map(|record| record.version).collect());
         let highest = versions.iter().max().copied();
         let mut out = self.show.out();
-        if self.show.json {
-            #[derive(Serialize)]
-            struct JsonReset<'a> {
-                name: &'a str,
-                forgotten: Option<u64>,
-            }
-            return Ok(json_line(&mut out, &JsonReset { name: &self.name, forgotten: highest })?);
+        if self.show.is_told(&mut out, &JsonReset { name: &self.name, forgotten: highest })? {
+            return Ok(());
         }
         let name = escape::text(&self.name);
         match highest {
-            _ if self.show.quiet => Ok(()),
             Some(version) => {
                 let still = "existing targets still refuse older versions";
                 Ok(writeln!(out, "forgot version {version} of {BOLD}{name}{BOLD:#} ({still})")?)
@@ -55,4 +49,10 @@ impl Reset {
             None => Ok(writeln!(out, "{BOLD}{name}{BOLD:#}: no such name in the state directory")?),
         }
     }
+}
+
+#[derive(Serialize)]
+struct JsonReset<'a> {
+    name: &'a str,
+    forgotten: Option<u64>,
 }

@@ -9,7 +9,7 @@ use serde::Serialize;
 use super::{ChangeArgs, given_key};
 use crate::escape;
 use crate::failure::Failure;
-use crate::show::{BOLD, json_line};
+use crate::show::BOLD;
 
 /// Revoke a key
 ///
@@ -38,10 +38,7 @@ impl Revoke {
         let revoked = revoke_key(&self.change.files.options(), &Places::of_this_process(), &withdrawn)?;
         let mut out = self.change.show.out();
         let (key, path) = (revoked.key.to_string(), revoked.path.display().to_string());
-        if self.change.show.json {
-            return Ok(json_line(&mut out, &JsonRevoked { path: &path, key, lines: revoked.lines })?);
-        }
-        if self.change.show.quiet {
+        if self.change.show.is_told(&mut out, &JsonRevoked { path: &path, key: &key, lines: &revoked.lines })? {
             return Ok(());
         }
         writeln!(out, "{BOLD}{}{BOLD:#}: {key} is revoked", escape::text(&path))?;
@@ -59,6 +56,6 @@ impl Revoke {
 #[derive(Serialize)]
 struct JsonRevoked<'a> {
     path: &'a str,
-    key: String,
-    lines: Vec<usize>,
+    key: &'a str,
+    lines: &'a [usize],
 }
