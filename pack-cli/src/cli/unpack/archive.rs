@@ -16,9 +16,6 @@ use crate::taken;
 impl Unpack {
     /// Writes the tree to an archive. Nothing is installed, so nothing is remembered.
     pub(super) fn write_archive(&self, encoder: &ArchiveEncoder, file: &Path) -> Result<(), Failure> {
-        if self.remote.is_some() || self.mirror {
-            return Err(Failure::usage("--remote and --mirror are for ostree:REPO"));
-        }
         if self.delete || self.rehash || self.trust_record || self.seal() != Seal::AsBefore {
             return Err(Failure::usage("--delete, --rehash, --trust-record and --seal are not for archives"));
         }

@@ -79,10 +79,14 @@ impl Unpack {
             return self.write_usb(medium);
         }
         let target = self.target.as_deref().unwrap_or(Path::new("")); // clap requires it
-        match TargetKind::of(target) {
-            (TargetKind::Ostree, repo) => self.import(repo),
-            (TargetKind::Composefs, store) => self.import_store(store),
-            (TargetKind::Directory, _) => match ArchiveEncoder::of(target) {
+        let (kind, place) = TargetKind::of(target);
+        if kind != TargetKind::Ostree && (self.remote.is_some() || self.mirror) {
+            return Err(Failure::usage("--remote and --mirror are for ostree:REPO"));
+        }
+        match kind {
+            TargetKind::Ostree => self.import(place),
+            TargetKind::Composefs => self.import_store(place),
+            TargetKind::Directory => match ArchiveEncoder::of(target) {
                 Some((encoder, file)) => self.write_archive(encoder, file),
                 None => self.unpack(target),
             },
@@ -91,9 +95,6 @@ impl Unpack {
 
     /// Unpacks into a directory.
     fn unpack(&self, target: &Path) -> Result<(), Failure> {
-        if self.remote.is_some() || self.mirror {
-            return Err(Failure::usage("--remote and --mirror are for ostree:REPO"));
-        }
         let start = Instant::now();
         if self.references.len() > 1 {
             return Err(Failure::usage("a directory can hold only one --ref"));
@@ -159,9 +160,6 @@ impl Unpack {
 
     /// Imports into a composefs store.
     fn import_store(&self, store: &Path) -> Result<(), Failure> {
-        if self.remote.is_some() || self.mirror {
-            return Err(Failure::usage("--remote and --mirror are for ostree:REPO"));
-        }
         let options = self.options();
         let (stats, judge, elapsed) =
             self.take(|bundle, progress| sealift::composefs::import(bundle, store, &options, progress))?;
