@@ -111,3 +111,26 @@ pub fn reading(written: &[u8], is_there: impl Fn(&[u8]) -> bool) -> Result<Optio
     }
     Ok(meant.pop())
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn places() {
+        for (argument, kind, path) in [
+            ("ostree:repo", TargetKind::Ostree, "repo"),
+            ("ostree:", TargetKind::Ostree, ""),
+            ("composefs:/a:b", TargetKind::Composefs, "/a:b"),
+            ("./ostree:repo", TargetKind::Directory, "./ostree:repo"),
+            ("OSTREE:repo", TargetKind::Directory, "OSTREE:repo"),
+            ("directory:a", TargetKind::Directory, "directory:a"),
+            ("tar:a", TargetKind::Directory, "tar:a"),
+            ("ostree", TargetKind::Directory, "ostree"),
+            ("", TargetKind::Directory, ""),
+        ] {
+            assert_eq!(TargetKind::of(argument), (kind, Path::new(path)), "{argument}");
+            assert_eq!(kind.argument(Path::new(path)), Path::new(argument), "{argument}");
+        }
+    }
+}
