@@ -17,7 +17,7 @@ use sealift_format::{
 };
 
 use crate::Error;
-use crate::ostree::object::hex;
+use crate::ostree::hex;
 
 /// How an image stores a content.
 #[derive(Clone, Copy, Debug)]

@@ -18,7 +18,7 @@ use sealift_verify::kernel;
 
 use crate::Error;
 use crate::fs::confined::{names_in, open_beneath, open_name, open_user_dir};
-use crate::ostree::object::hex;
+use crate::ostree::hex;
 use crate::seal::seal_open;
 
 /// An open store. Nothing is removed from it meanwhile.

@@ -19,9 +19,7 @@ use sealift_verify::kernel::{self, KernelError, Sealed};
 
 use super::repo::{Repo, make_directory, object_name};
 use crate::fs::confined::{names_in, open_name};
-use crate::ostree::folders::Folders;
-use crate::ostree::object::hex;
-use crate::ostree::stage::ObjectStage;
+use crate::ostree::{Folders, ObjectStage, hex};
 use crate::progress::Phase;
 use crate::seal::seal_open;
 use crate::threads::parallel::for_each;

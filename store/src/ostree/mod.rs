@@ -26,8 +26,14 @@ pub(crate) mod transaction;
 #[cfg(test)]
 mod tests;
 
+#[cfg(feature = "composefs")]
+pub(crate) use folders::Folders;
+#[cfg(feature = "composefs")]
+pub(crate) use object::hex;
 pub(crate) use object::{ObjectType, object_name};
 pub(crate) use read::{FileBytes, FileContent};
 pub(crate) use refs::{RefName, RefPlace};
 pub(crate) use repo::Repo;
 pub use spec::CommitSpec;
+#[cfg(feature = "composefs")]
+pub(crate) use stage::ObjectStage;

@@ -23,7 +23,7 @@ use crate::composefs::records::{KnownObjects, StoreRecord, records};
 use crate::composefs::repo::{Repo, object_name};
 use crate::fs::confined::names_below;
 use crate::input::Input;
-use crate::ostree::object::hex;
+use crate::ostree::hex;
 use crate::trust::{Guard, Judged};
 use crate::{Error, Progress};
 

@@ -13,7 +13,7 @@ use sealift_verify::kernel::{self, KernelError};
 
 use crate::composefs::repo::{Repo, object_name};
 use crate::composefs::transaction::hash;
-use crate::ostree::object::hex;
+use crate::ostree::hex;
 use crate::progress::Phase;
 use crate::threads::parallel::for_each;
 use crate::{Error, Progress};

@@ -11,7 +11,7 @@ use crate::Error;
 use crate::composefs::repo::{Repo, object_name};
 use crate::composefs::transaction::Transaction;
 use crate::fs::confined::open_beneath;
-use crate::ostree::object::hex;
+use crate::ostree::hex;
 
 /// The link's name in the stage.
 const STAGED: &str = "link";

@@ -22,7 +22,7 @@ use super::check::{Check, Fault, objects_of};
 use super::stats::{ImageChecked, ImageMountOptions, MountStats};
 use crate::composefs::records::{StoreRecord, records};
 use crate::composefs::repo::Repo;
-use crate::ostree::object::hex;
+use crate::ostree::hex;
 use crate::trust::{Guard, Judged};
 use crate::{Error, Progress};
 
