@@ -11,12 +11,12 @@ static CHOSEN: OnceLock<Limits> = OnceLock::new();
 /// One limit and its number.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Limit {
-    what: LimitKind,
+    what: What,
     number: u64,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum LimitKind {
+enum What {
     Entries,
     Depth,
     Size,
@@ -30,10 +30,10 @@ pub(crate) fn parse_limit(text: &str) -> Result<Limit, String> {
     let (what, number) = text.split_once('=').ok_or(FORM)?;
     let count = || number.parse().map_err(|_| format!("{number:?} is not a whole number: {FORM}"));
     let (what, number) = match what {
-        "entries" => (LimitKind::Entries, count()?),
-        "depth" => (LimitKind::Depth, count()?),
-        "size" => (LimitKind::Size, parse_size(number)?),
-        "memory" => (LimitKind::Memory, parse_size(number)?),
+        "entries" => (What::Entries, count()?),
+        "depth" => (What::Depth, count()?),
+        "size" => (What::Size, parse_size(number)?),
+        "memory" => (What::Memory, parse_size(number)?),
         _ => return Err(FORM.into()),
     };
     Ok(Limit { what, number })
@@ -44,10 +44,10 @@ pub(crate) fn choose(asked: &[Limit]) {
     let mut limits = Limits::default();
     for limit in asked {
         match limit.what {
-            LimitKind::Entries => limits.entries = limit.number,
-            LimitKind::Depth => limits.depth = u32::try_from(limit.number).unwrap_or(u32::MAX),
-            LimitKind::Size => limits.logical = limit.number,
-            LimitKind::Memory => limits.memory = limit.number,
+            What::Entries => limits.entries = limit.number,
+            What::Depth => limits.depth = u32::try_from(limit.number).unwrap_or(u32::MAX),
+            What::Size => limits.logical = limit.number,
+            What::Memory => limits.memory = limit.number,
         }
     }
     // Set once, when the program starts.
@@ -66,10 +66,10 @@ mod tests {
     #[test]
     fn limits_are_parsed() {
         let taken = ["entries=5", "depth=7", "size=1T", "memory=512M"].map(parse_limit);
-        assert_eq!(taken[0], Ok(Limit { what: LimitKind::Entries, number: 5 }));
-        assert_eq!(taken[1], Ok(Limit { what: LimitKind::Depth, number: 7 }));
-        assert_eq!(taken[2], Ok(Limit { what: LimitKind::Size, number: 1 << 40 }));
-        assert_eq!(taken[3], Ok(Limit { what: LimitKind::Memory, number: 512 << 20 }));
+        assert_eq!(taken[0], Ok(Limit { what: What::Entries, number: 5 }));
+        assert_eq!(taken[1], Ok(Limit { what: What::Depth, number: 7 }));
+        assert_eq!(taken[2], Ok(Limit { what: What::Size, number: 1 << 40 }));
+        assert_eq!(taken[3], Ok(Limit { what: What::Memory, number: 512 << 20 }));
         for wrong in ["", "entries", "entries=", "entries=-1", "files=3", "memory=1MB"] {
             assert!(parse_limit(wrong).is_err(), "{wrong}");
         }
