@@ -5,7 +5,7 @@ use std::fmt;
 use std::ops::Range;
 
 use blake3::hazmat::HasherExt as _;
-use sealift_format::num::{at, up_to, wide};
+use sealift_format::num::{at, fit, up_to, wide};
 use sealift_format::ostree::Checksum;
 use sealift_format::{
     Bundle, ByteDifference, Chunk, Codec, Delta, Error as FormatError, Extent, FrameDecoder, Head, Holds, Layout,
@@ -166,7 +166,7 @@ impl ChunkDecoder {
         let data = match chunk {
             Some(chunk) => {
                 let decoded = self.decode(bundle, chunk, stored, prefix)?;
-                &decoded[Places::of(bundle, chunk, decoded).find(portion)]
+                &decoded[Places::of(bundle, chunk, decoded)?.find(portion)]
             }
             None => &[],
         };
@@ -184,19 +184,18 @@ pub struct Places {
 
 impl Places {
     /// Returns the places in chunk `number`, of these decoded bytes.
-    #[must_use]
-    pub fn of(bundle: &Bundle, number: Row<Chunk>, decoded: &[u8]) -> Self {
-        let mut start = 0;
-        let group = ObjectRows::from(bundle).group(group_of_chunk(&bundle.layout, number), decoded);
-        let mut objects: Vec<_> = group
-            .map(|(object, data)| {
-                let place = start;
-                start += u32::try_from(data.len()).unwrap_or(u32::MAX - start); // a chunk's length is a u32
-                (object, place..start)
-            })
-            .collect();
+    ///
+    /// # Errors
+    /// Returns an error if they are more than a chunk has.
+    pub fn of(bundle: &Bundle, number: Row<Chunk>, decoded: &[u8]) -> Result<Self, FormatError> {
+        let (mut objects, mut start) = (Vec::new(), 0);
+        for (object, data) in ObjectRows::from(bundle).group(group_of_chunk(&bundle.layout, number), decoded) {
+            let end = fit(at(start) + data.len(), "a chunk's length")?;
+            objects.push((object, start..end));
+            start = end;
+        }
         objects.sort_unstable_by_key(|(object, _)| *object);
-        Self { objects, len: decoded.len() }
+        Ok(Self { objects, len: decoded.len() })
     }
 
     /// Returns the place of a portion; an empty one if the chunk does not bring it.

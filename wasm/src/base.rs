@@ -155,7 +155,7 @@ impl Bases {
         let mut prefix = std::mem::take(&mut self.prefix);
         let bundle = self.bundle(base);
         let decoded = decoder.decode(bundle, number, stored, &[])?;
-        let places = Places::of(bundle, number, decoded);
+        let places = Places::of(bundle, number, decoded)?;
         for place in self.places(ranges).filter(|place| place.from.base == base) {
             for (portion, _) in self.parts(place.from, &place.within).filter(|(_, own)| *own == Some(number)) {
                 let (part, mut bytes) = (range_of(bundle, portion), Vec::new());
@@ -237,7 +237,7 @@ impl Bases {
         let (decoded, places) = match chunk {
             Some(number) => {
                 let decoded = decoder.decode(held, number, stored, &[])?;
-                (decoded, Places::of(held, number, decoded))
+                (decoded, Places::of(held, number, decoded)?)
             }
             None => (&[][..], Places::default()),
         };

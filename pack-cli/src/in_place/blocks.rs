@@ -222,7 +222,7 @@ impl<'a> Maker<'a> {
                 drop(turn);
                 self.reader.prefix(bundle.layout.prefix_of(chunk), &mut self.prefix)?;
                 let decoded = self.decoder.decode(bundle, number, &self.stored, &self.prefix)?;
-                (decoded, Places::of(bundle, number, decoded))
+                (decoded, Places::of(bundle, number, decoded)?)
             }
             Key::Base(object, part) => {
                 let size = bases.object(object).map_or(0, |object| object.size);

@@ -118,7 +118,7 @@ impl<'a> Reader<'a> {
             }
             buffer.clear();
             buffer.extend(decoded);
-            let places = Places::of(bundle, number, &buffer);
+            let places = Places::of(bundle, number, &buffer)?;
             self.kept.insert(0, (number, buffer, places));
         }
         Ok(self.kept.first().map_or(&[], |(_, decoded, places)| &decoded[places.find(portion)]))

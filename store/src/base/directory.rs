@@ -9,7 +9,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use rustix::fs::{FileType, Mode, OFlags, fstat};
 use rustix::io::Errno;
-use sealift_format::num::{self, size};
+use sealift_format::num::size;
 use sealift_format::{Directory, Entry, Index, InodeKind, Object, Row};
 
 use super::{Base, Holder, ObjectReader};
@@ -37,11 +37,7 @@ pub(super) struct Reader<'a> {
     index: &'a Index,
     target: Option<Target<'a>>,
     walk: TargetWalk,
-    buffer: Vec<u8>,
 }
-
-/// Bytes per read when hashing a file.
-const READ_LEN: usize = 1 << 20;
 
 impl Base {
     /// Opens a directory as a base: as its record says, or else as it is now, under the ref `reference`.
@@ -92,7 +88,7 @@ impl Holder for DirectoryBase {
 
 impl<'a> Reader<'a> {
     pub(super) fn new(base: &'a DirectoryBase, index: &'a Index) -> Self {
-        Self { base, index, target: None, walk: TargetWalk::default(), buffer: Vec::new() }
+        Self { base, index, target: None, walk: TargetWalk::default() }
     }
 
     /// Opens the file of an object; `None` if none has its size.
@@ -138,16 +134,8 @@ impl ObjectReader for Reader<'_> {
             return Ok(true);
         }
         let Some(file) = self.open(object)? else { return Ok(false) };
-        let (mut hasher, mut place) = (blake3::Hasher::new(), 0);
-        self.buffer.resize(READ_LEN, 0);
-        loop {
-            let read = file.read_at(&mut self.buffer, place).map_err(|error| self.failed(object, error))?;
-            if read == 0 {
-                break;
-            }
-            hasher.update(&self.buffer[..read]);
-            place += num::wide(read);
-        }
+        let mut hasher = blake3::Hasher::new();
+        hasher.update_reader(file).map_err(|error| self.failed(object, error))?;
         let is_right = hasher.finalize().as_bytes() == &self.index.object(object).id;
         checked.store(is_right, Ordering::Release);
         Ok(is_right)

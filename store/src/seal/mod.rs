@@ -218,10 +218,7 @@ pub(crate) fn seal_open(
 fn modified_at(stat: &Stat) -> Timestamps {
     Timestamps {
         last_access: Timespec { tv_sec: 0, tv_nsec: UTIME_OMIT },
-        last_modification: Timespec {
-            tv_sec: stat.st_mtime,
-            tv_nsec: stat.st_mtime_nsec.try_into().unwrap_or_default(),
-        },
+        last_modification: Timespec { tv_sec: stat.st_mtime, tv_nsec: stat.st_mtime_nsec.cast_signed() },
     }
 }
 

@@ -83,8 +83,8 @@ impl ListedIdentity {
         Self {
             device: stat.st_dev,
             inode: stat.st_ino,
-            mtime: (stat.st_mtime, i64::try_from(stat.st_mtime_nsec).unwrap_or(0)),
-            ctime: (stat.st_ctime, i64::try_from(stat.st_ctime_nsec).unwrap_or(0)),
+            mtime: (stat.st_mtime, stat.st_mtime_nsec.cast_signed()),
+            ctime: (stat.st_ctime, stat.st_ctime_nsec.cast_signed()),
         }
     }
 }
