@@ -113,18 +113,13 @@ fn check_objects(
     let delivery = Delivery::new((bundle, bases), &plan, jobs, progress).stopping(&stop);
     delivery.run(input, || (), take, |(), _| Ok(()))?;
     let large: Vec<LargeFiles> = large.into_things().collect();
-    parallel::for_each(
-        jobs,
-        &large,
-        || (),
-        |(), files| {
-            let mut files = files.clone();
-            while files.take_bare(bundle) {
-                progress.check()?;
-            }
-            Ok(files.check(bundle)?)
-        },
-    )?;
+    parallel::for_each(jobs, &large, |files| {
+        let mut files = files.clone();
+        while files.take_bare(bundle) {
+            progress.check()?;
+        }
+        Ok(files.check(bundle)?)
+    })?;
     let found = check_base_objects(bundle, bases, &files, jobs, progress)?;
     let mut table = table.into_inner();
     found.into_iter().for_each(|checked| table.take(checked));
@@ -147,7 +142,7 @@ fn check_base_objects(
     progress.enter(Phase::Hashing, lacking.iter().map(|object| size(*object)).sum(), num::wide(lacking.len()));
     let by_id = bases.by_id();
     let found = Mutex::new(Vec::with_capacity(lacking.len()));
-    parallel::for_each(
+    parallel::for_each_with(
         jobs,
         &lacking,
         || BaseReader::new(bases),

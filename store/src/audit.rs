@@ -5,6 +5,7 @@ use std::path::Path;
 use crate::Error;
 use crate::base::GivenBases;
 use sealift_format::num;
+use serde::Serialize;
 
 /// Options of auditing a store.
 #[derive(Clone, Debug, Default)]
@@ -39,7 +40,7 @@ pub struct StoreAudit {
 }
 
 /// Counts of an audit of a store.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 #[non_exhaustive]
 pub struct StoreCounts {
     /// Objects that should exist.

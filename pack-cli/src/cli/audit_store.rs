@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use anstyle::Style;
-use sealift::audit::{Finding, FindingKind, StoreAudit, StoreAuditOptions};
+use sealift::audit::{Finding, FindingKind, StoreAudit, StoreAuditOptions, StoreCounts};
 use sealift::diff::Change;
 use sealift::trust::{Guard, Judged};
 use sealift::{Input, Progress};
@@ -183,7 +183,7 @@ struct Summary<'a> {
     sound: bool,
     sealed: bool,
     extra_known: bool,
-    counts: Counts,
+    counts: &'a StoreCounts,
     seconds: f64,
     entries: Vec<Entry<'a>>,
 }
@@ -195,18 +195,6 @@ struct JsonBundle<'a> {
     signers: Vec<String>,
     #[serde(skip_serializing_if = "Vec::is_empty")]
     since: Vec<String>,
-}
-
-#[derive(Serialize)]
-struct Counts {
-    objects: u64,
-    vouched: u64,
-    hashed: u64,
-    hashed_bytes: u64,
-    missing: u64,
-    extra: u64,
-    changed: u64,
-    unsealed: u64,
 }
 
 #[derive(Serialize)]
@@ -229,7 +217,6 @@ impl<'a> Summary<'a> {
             let (name, version) = judge.identity();
             JsonBundle { name, version, signers: judge.signers(), since: judge.since() }
         };
-        let counts = &audit.counts;
         Self {
             target,
             bundles: judges.iter().map(bundle).collect(),
@@ -237,16 +224,7 @@ impl<'a> Summary<'a> {
             sound: audit.is_empty(),
             sealed: audit.is_sealed,
             extra_known: audit.is_extra_known,
-            counts: Counts {
-                objects: counts.objects,
-                vouched: counts.vouched,
-                hashed: counts.hashed,
-                hashed_bytes: counts.hashed_bytes,
-                missing: counts.missing,
-                extra: counts.extra,
-                changed: counts.changed,
-                unsealed: counts.unsealed,
-            },
+            counts: &audit.counts,
             seconds: human::seconds(elapsed),
             entries: audit.findings.iter().map(Entry::of).collect(),
         }

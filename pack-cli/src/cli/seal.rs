@@ -69,7 +69,7 @@ impl Seal {
         let SealStats { files, files_before, others, logical_bytes } = *stats;
         if self.show.json {
             let seconds = human::seconds(elapsed);
-            return json_line(&mut out, &Summary { files, files_before, others, logical_bytes, seconds });
+            return json_line(&mut out, &Summary { stats, seconds });
         }
         if self.show.quiet {
             return Ok(());
@@ -92,10 +92,8 @@ impl Seal {
 }
 
 #[derive(Serialize)]
-struct Summary {
-    files: u64,
-    files_before: u64,
-    others: u64,
-    logical_bytes: u64,
+struct Summary<'a> {
+    #[serde(flatten)]
+    stats: &'a SealStats,
     seconds: f64,
 }

@@ -1,6 +1,7 @@
 //! The result of a comparison.
 
 use sealift_format::{Device, FileType};
+use serde::Serialize;
 
 use std::sync::Arc;
 
@@ -117,7 +118,7 @@ pub struct File {
 }
 
 /// Numbers of differences. Bytes are those of regular files, counted once per file, however many names it has.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 #[non_exhaustive]
 pub struct Counts {
     /// Paths of either side that were compared.
@@ -140,7 +141,8 @@ pub struct Counts {
     pub moved: u64,
     /// Bytes of the moved files.
     pub moved_bytes: u64,
-    /// Paths with the expected content that are not sealed.
+    /// Paths with the expected content that are not sealed, which only an audit finds.
+    #[serde(skip)]
     pub unsealed: u64,
     /// Paths that differ only in metadata.
     pub metadata: u64,
@@ -149,7 +151,7 @@ pub struct Counts {
 }
 
 /// What a bundle has and the other side lacks.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 #[non_exhaustive]
 pub struct Take {
     /// Objects.

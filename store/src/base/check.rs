@@ -9,7 +9,7 @@ use sealift_format::num;
 use sealift_format::{BaseObject, Bundle, Chunk, Error as FormatError, Object, Part, RootBase, Row, Rows};
 
 use super::{BaseReader, Bases};
-use crate::threads::parallel::for_each;
+use crate::threads::parallel::for_each_with;
 use crate::{Error, Phase, Progress};
 
 /// How many missing objects a message names.
@@ -47,7 +47,7 @@ pub fn check(
     let bytes = needed.iter().filter_map(|object| bases.object(*object)).map(|object| object.size).sum();
     progress.enter(Phase::Hashing, bytes, num::wide(needed.len()));
     let gone: Mutex<Vec<Row<BaseObject>>> = Mutex::default();
-    for_each(
+    for_each_with(
         jobs,
         needed,
         || BaseReader::new(bases),

@@ -177,20 +177,15 @@ impl<'a> Transaction<'a> {
         }
         let staged: Vec<FileDigest> = self.list().iter().cloned().collect();
         progress.enter(Phase::Sealing, 0, num::wide(staged.len()));
-        for_each(
-            jobs,
-            &staged,
-            || (),
-            |(), digest| {
-                progress.check()?;
-                let failed = |error: Errno| Error::io("open", self.repo.object_path(digest), error);
-                let name = self.name_in_stage(digest);
-                let file = open_name(self.stage(), name.as_bytes(), OFlags::RDONLY, Permissions::empty());
-                self.seal_open(&File::from(file.map_err(failed)?), digest)?;
-                progress.add(0, 1);
-                Ok(())
-            },
-        )
+        for_each(jobs, &staged, |digest| {
+            progress.check()?;
+            let failed = |error: Errno| Error::io("open", self.repo.object_path(digest), error);
+            let name = self.name_in_stage(digest);
+            let file = open_name(self.stage(), name.as_bytes(), OFlags::RDONLY, Permissions::empty());
+            self.seal_open(&File::from(file.map_err(failed)?), digest)?;
+            progress.add(0, 1);
+            Ok(())
+        })
     }
 
     fn name_in_stage(&self, digest: &FileDigest) -> String {

@@ -58,25 +58,20 @@ impl HashedCommits {
         let bytes = tasks.iter().map(|(source, content, _)| source.content_len(*content)).sum();
         progress.enter(Phase::Hashing, bytes, num::wide(tasks.len()));
         let found: Mutex<HashMap<Checksum, Hashed>> = Mutex::default();
-        for_each(
-            jobs.max(1),
-            &tasks,
-            || (),
-            |(), (source, content, checksum)| {
-                let (mut id, mut verity) = (blake3::Hasher::new(), VerityHasher::new());
-                source.read_content(*content, |part| {
-                    id.update(part);
-                    verity.update(part);
-                    progress.add(num::wide(part.len()), 0);
-                    progress.check()
-                })?;
-                progress.add(0, 1);
-                let object = Object { id: *id.finalize().as_bytes(), size: source.content_len(*content) };
-                let hashed = Hashed { object, verity: verity.finish() };
-                found.lock().insert(**checksum, hashed);
-                Ok(())
-            },
-        )?;
+        for_each(jobs.max(1), &tasks, |(source, content, checksum)| {
+            let (mut id, mut verity) = (blake3::Hasher::new(), VerityHasher::new());
+            source.read_content(*content, |part| {
+                id.update(part);
+                verity.update(part);
+                progress.add(num::wide(part.len()), 0);
+                progress.check()
+            })?;
+            progress.add(0, 1);
+            let object = Object { id: *id.finalize().as_bytes(), size: source.content_len(*content) };
+            let hashed = Hashed { object, verity: verity.finish() };
+            found.lock().insert(**checksum, hashed);
+            Ok(())
+        })?;
         let mut own = Self::default();
         let mut by_id: HashMap<[u8; 32], Row<Object>> = HashMap::new();
         for (checksum, hashed) in found.into_inner() {

@@ -12,7 +12,7 @@ use sealift_format::{Xattrs, pieces};
 
 use crate::seal::Digests;
 use crate::source::{OpenCache, Source};
-use crate::threads::parallel::for_each;
+use crate::threads::parallel::for_each_with;
 use crate::threads::team::team;
 use crate::{Error, Phase, Progress};
 pub use commits::{CommitRef, HashedCommits};
@@ -117,7 +117,7 @@ fn measure(
     progress: &Progress,
 ) -> Result<Vec<(u32, ContentInfo)>, Error> {
     let answers = Mutex::new(Vec::with_capacity(items.len()));
-    for_each(jobs, items, OpenCache::default, |cache, item| {
+    for_each_with(jobs, items, OpenCache::default, |cache, item| {
         progress.check()?;
         let content = source.open(item.content, cache)?;
         let digest = content.measure()?;

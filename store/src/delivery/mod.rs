@@ -16,7 +16,7 @@ use sealift_verify::read_plan::ReadPlan;
 
 use crate::base::{BaseReader, Bases};
 use crate::input::Input;
-use crate::threads::parallel::for_each;
+use crate::threads::parallel::for_each_with;
 use crate::{Error, Progress};
 use feed::ChunkScheduler;
 
@@ -91,7 +91,7 @@ impl<'a> Delivery<'a> {
                 plan.contents(bundle.into(), number, decoded).try_for_each(|content| take(own, &content?))
             },
         )?;
-        for_each(jobs, &bare, &start, |own, portion| {
+        for_each_with(jobs, &bare, &start, |own, portion| {
             progress.check()?;
             take(own, &Content::check(bundle.into(), *portion, &[])?)
         })

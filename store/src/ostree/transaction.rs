@@ -295,7 +295,7 @@ impl<'a> Transaction<'a> {
             let _ = self.remove_marks(&new);
         })?;
         self.folders.staged().try_for_each(|(folder, name)| self.place_folder(&folder, &name))?;
-        for_each(jobs, &by_directory(&others), || (), |(), objects| self.place(objects, false))?;
+        for_each(jobs, &by_directory(&others), |objects| self.place(objects, false))?;
         if !commits.is_empty() {
             self.sync()?;
         }

@@ -38,6 +38,7 @@ use sealift_format::num;
 pub use sealift_format::verity::{Algorithm, FileDigest, FileHasher, Parameters, ParametersError};
 pub use sealift_verify::kernel::KernelError;
 use sealift_verify::kernel::{self, Sealed};
+use serde::Serialize;
 
 use crate::threads::parallel::for_each;
 use crate::{Error, Phase, Progress};
@@ -59,7 +60,7 @@ pub struct SealOptions {
 }
 
 /// What was sealed.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct SealStats {
     /// Names of files that this run sealed.
     pub files: u64,
@@ -147,31 +148,26 @@ pub fn seal(paths: &[PathBuf], options: &SealOptions, progress: &Progress) -> Re
     }
     progress.enter(Phase::Sealing, 0, num::wide(places.len()));
     let [files, files_before, logical_bytes] = [const { AtomicU64::new(0) }; 3];
-    for_each(
-        options.jobs,
-        &places,
-        || (),
-        |(), place: &Place<'_>| {
-            progress.check()?;
-            let failed = |error| Error::io("open", place.path(), error);
-            let file = place.open().map_err(failed)?;
-            let stat = file.metadata().map_err(failed)?;
-            let signature = options.signature.as_deref();
-            let sealed = seal_open(file.as_fd(), &options.parameters, signature);
-            match sealed.map_err(|error| Error::kernel(place.path(), error))? {
-                Sealed::Now => {
-                    files.fetch_add(1, Ordering::Relaxed);
-                    logical_bytes.fetch_add(stat.len(), Ordering::Relaxed);
-                    progress.add(0, 1);
-                }
-                Sealed::Before => {
-                    files_before.fetch_add(1, Ordering::Relaxed);
-                    progress.add(0, 1);
-                }
+    for_each(options.jobs, &places, |place: &Place<'_>| {
+        progress.check()?;
+        let failed = |error| Error::io("open", place.path(), error);
+        let file = place.open().map_err(failed)?;
+        let stat = file.metadata().map_err(failed)?;
+        let signature = options.signature.as_deref();
+        let sealed = seal_open(file.as_fd(), &options.parameters, signature);
+        match sealed.map_err(|error| Error::kernel(place.path(), error))? {
+            Sealed::Now => {
+                files.fetch_add(1, Ordering::Relaxed);
+                logical_bytes.fetch_add(stat.len(), Ordering::Relaxed);
+                progress.add(0, 1);
             }
-            Ok(())
-        },
-    )?;
+            Sealed::Before => {
+                files_before.fetch_add(1, Ordering::Relaxed);
+                progress.add(0, 1);
+            }
+        }
+        Ok(())
+    })?;
     Ok(SealStats {
         files: files.into_inner(),
         files_before: files_before.into_inner(),

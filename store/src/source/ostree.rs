@@ -220,21 +220,16 @@ impl OstreeSource {
     fn open_files(&mut self, files: &[Checksum], options: &SourceOptions, jobs: usize) -> Result<(), Error> {
         let found: Vec<Mutex<Option<(Attributes, Header)>>> = files.iter().map(|_| Mutex::default()).collect();
         let tasks: Vec<usize> = (0..files.len()).collect();
-        for_each(
-            jobs,
-            &tasks,
-            || (),
-            |(), &task| {
-                options.advance(0, 1)?;
-                let (attributes, content) = self.repo.open_file(&files[task])?;
-                let header = match content {
-                    FileContent::Symlink(target) => Header::Symlink(target.into_bytes().into()),
-                    FileContent::Regular(reader) => Header::Regular(reader.size()),
-                };
-                *found[task].lock() = Some((attributes, header));
-                Ok(())
-            },
-        )?;
+        for_each(jobs, &tasks, |&task| {
+            options.advance(0, 1)?;
+            let (attributes, content) = self.repo.open_file(&files[task])?;
+            let header = match content {
+                FileContent::Symlink(target) => Header::Symlink(target.into_bytes().into()),
+                FileContent::Regular(reader) => Header::Regular(reader.size()),
+            };
+            *found[task].lock() = Some((attributes, header));
+            Ok(())
+        })?;
         for (checksum, found) in files.iter().zip(found) {
             let Some((attributes, header)) = found.into_inner() else {
                 continue;

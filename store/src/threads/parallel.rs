@@ -8,11 +8,19 @@ use crate::Error;
 use crate::threads::panic_guard::OnPanic;
 use crate::threads::team::team;
 
-/// Runs `work` on each item, on `jobs` threads, in no particular order. Each thread has its own state, made by `start`.
+/// Runs `work` on each item, on `jobs` threads, in no particular order.
 ///
 /// # Errors
 /// Returns the first error of `work`; items not begun by then are skipped.
-pub fn for_each<T: Sync, S>(
+pub fn for_each<T: Sync>(jobs: usize, items: &[T], work: impl Fn(&T) -> Result<(), Error> + Sync) -> Result<(), Error> {
+    for_each_with(jobs, items, || (), |(), item| work(item))
+}
+
+/// The same where each thread has its own state, made by `start`.
+///
+/// # Errors
+/// As [`for_each`].
+pub fn for_each_with<T: Sync, S>(
     jobs: usize,
     items: &[T],
     start: impl Fn() -> S + Sync,
@@ -43,8 +51,8 @@ mod tests {
     fn a_panic_ends_the_work_of_all() {
         assert_panics(|| {
             let items: Vec<u32> = (0..1000).collect();
-            let work = |(): &mut (), item: &u32| if *item == 3 { panic!("as the test wants") } else { Ok(()) };
-            let _ = for_each(2, &items, || (), work);
+            let work = |item: &u32| if *item == 3 { panic!("as the test wants") } else { Ok(()) };
+            let _ = for_each(2, &items, work);
         });
     }
 }

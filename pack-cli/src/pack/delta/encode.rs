@@ -16,7 +16,7 @@ use crate::pack::writer::{ChunkWriter, StoredChunk};
 use crate::{Error, Progress};
 use sealift_store::base::{BaseReader, Bases};
 use sealift_store::source::{OpenCache, Source};
-use sealift_store::threads::parallel::for_each;
+use sealift_store::threads::parallel::for_each_with;
 
 /// The shared state of all threads.
 pub(super) struct Encoder<'a> {
@@ -83,7 +83,7 @@ impl Encoder<'_> {
             data: Vec::new(),
             prefix: Vec::new(),
         };
-        for_each(self.options.jobs.max(1), &tasks, start, |hand, &at| {
+        for_each_with(self.options.jobs.max(1), &tasks, start, |hand, &at| {
             self.progress.check()?;
             let chunk = &planned[at];
             let chaining_value = self.read(hand, chunk)?;

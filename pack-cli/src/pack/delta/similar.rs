@@ -11,7 +11,7 @@ use crate::pack::sequence::{PackedObject, Sequenced};
 use crate::{Error, Progress};
 use sealift_store::base::{BaseReader, Bases};
 use sealift_store::source::{OpenCache, Source};
-use sealift_store::threads::parallel::for_each;
+use sealift_store::threads::parallel::for_each_with;
 
 /// Number of hashes in a sketch of a content.
 const SKETCH: usize = 24;
@@ -82,7 +82,7 @@ fn sketches<S, T>(
 ) -> Result<Vec<Sketch>, Error> {
     let made = Mutex::new(vec![Sketch::new(); objects.len()]);
     let tasks: Vec<(usize, Row<T>)> = objects.iter().copied().enumerate().collect();
-    for_each(jobs.max(1), &tasks, start, |own, (at, object)| {
+    for_each_with(jobs.max(1), &tasks, start, |own, (at, object)| {
         let sketch = make(own, *object)?;
         made.lock()[*at] = sketch;
         Ok(())

@@ -24,7 +24,7 @@ use crate::fs::partial::PartialFile;
 use crate::input::Input;
 use crate::progress::Phase;
 use crate::target::options::InstallOptions;
-use crate::threads::parallel::for_each;
+use crate::threads::parallel::for_each_with;
 use crate::trust::Trusted;
 use crate::{Error, Progress};
 pub use encoder::ArchiveEncoder;
@@ -129,7 +129,7 @@ impl Work<'_> {
         let bytes = of_base.iter().map(|object| bundle.index.object(*object).size).sum();
         progress.enter(Phase::Copying, bytes, num::wide(of_base.len()));
         let by_id = bases.by_id();
-        for_each(
+        for_each_with(
             jobs,
             &of_base,
             || BaseReader::new(bases),

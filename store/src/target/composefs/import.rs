@@ -241,19 +241,14 @@ fn sort_out(
     sorted.hashed = if options.rehash { sorted.checked } else { 0 };
     progress.enter(Phase::Hashing, 0, sorted.checked);
     let there = Mutex::new(Vec::new());
-    for_each(
-        options.jobs.max(1),
-        &named,
-        || (),
-        |(), (number, digest, object)| {
-            progress.check()?;
-            if let Some(is_sealed) = is_there(repo, digest, object, options.rehash)? {
-                there.lock().push((*number, *digest, object.size, is_sealed));
-            }
-            progress.add(0, 1);
-            Ok(())
-        },
-    )?;
+    for_each(options.jobs.max(1), &named, |(number, digest, object)| {
+        progress.check()?;
+        if let Some(is_sealed) = is_there(repo, digest, object, options.rehash)? {
+            there.lock().push((*number, *digest, object.size, is_sealed));
+        }
+        progress.add(0, 1);
+        Ok(())
+    })?;
     for (number, digest, size, is_sealed) in there.into_inner() {
         sorted.known.digests.insert(number, digest.clone());
         sorted.wanted[number.at()] = false;
@@ -370,20 +365,15 @@ impl Job<'_> {
 
     /// Seals objects that the store has, after reading them: only content that was signed may be frozen by the kernel.
     fn seal_there(&self, transaction: &Transaction<'_>, unsealed: &[(FileDigest, u64)]) -> Result<(), Error> {
-        for_each(
-            self.jobs,
-            unsealed,
-            || (),
-            |(), (digest, size)| {
-                self.progress.check()?;
-                if transaction.has(digest, *size)? {
-                    return Ok(());
-                }
-                let found = "content that does not match its name".to_owned();
-                let problem = format!("{} has {found}", object_name(digest));
-                Err(Error::DamagedStore { path: self.repo.path().to_owned(), problem })
-            },
-        )
+        for_each(self.jobs, unsealed, |(digest, size)| {
+            self.progress.check()?;
+            if transaction.has(digest, *size)? {
+                return Ok(());
+            }
+            let found = "content that does not match its name".to_owned();
+            let problem = format!("{} has {found}", object_name(digest));
+            Err(Error::DamagedStore { path: self.repo.path().to_owned(), problem })
+        })
     }
 
     /// Makes the images, and compares them with those that the bundle states.

@@ -24,7 +24,7 @@ use crate::delivery::{Delivery, write_content, write_sparse};
 use crate::input::Input;
 use crate::progress::Phase;
 use crate::target::options::InstallOptions;
-use crate::threads::parallel::for_each;
+use crate::threads::parallel::for_each_with;
 use crate::{Error, Progress};
 
 /// What is wanted of a bundle, and where the bundle holds it.
@@ -176,7 +176,7 @@ impl<'a> Work<'a> {
         let bytes = lacking.iter().map(|object| self.plan.size(*object)).sum();
         self.progress.enter(Phase::Copying, bytes, num::wide(lacking.len()));
         let by_id = bases.by_id();
-        for_each(
+        for_each_with(
             jobs,
             &lacking,
             || BaseReader::new(bases),

@@ -9,7 +9,7 @@ use crate::Error;
 use crate::base::{BaseReader, Bases, number_of};
 use crate::delivery::write_sparse;
 use crate::progress::Phase;
-use crate::threads::parallel::for_each;
+use crate::threads::parallel::for_each_with;
 
 /// Builds the files of the selection whose content is not in the bundle. Each is hashed while it is copied.
 pub(super) fn copy(builder: &Builder<'_>, bases: &Bases, jobs: usize) -> Result<(), Error> {
@@ -26,7 +26,7 @@ pub(super) fn copy(builder: &Builder<'_>, bases: &Bases, jobs: usize) -> Result<
     let bytes = tasks.iter().map(|(first, _)| size(first)).sum();
     progress.enter(Phase::Copying, bytes, num::wide(tasks.len()));
     let start = || (BaseReader::new(bases), WorkerState::default());
-    for_each(jobs, &tasks, start, |(reader, hand), &(first, others)| {
+    for_each_with(jobs, &tasks, start, |(reader, hand), &(first, others)| {
         let row = bundle.index.object(first.object);
         let file = builder.create(hand, *first)?;
         let failed = builder.failed("write", *first);

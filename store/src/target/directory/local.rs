@@ -15,7 +15,7 @@ use crate::Error;
 use crate::directory::target::{Target, TargetWalk};
 use crate::fs::confined::open_name;
 use crate::progress::Phase;
-use crate::threads::parallel::for_each;
+use crate::threads::parallel::for_each_with;
 
 /// What a thread reuses.
 #[derive(Default)]
@@ -49,7 +49,7 @@ pub(super) fn copy_local(builder: &Builder<'_>, target: &Target<'_>, tree: &Ref)
     let bytes = tasks.iter().map(|(places, _)| size(places)).sum();
     builder.progress.enter(Phase::Copying, bytes, tasks.iter().map(|(places, _)| num::wide(places.len())).sum());
     let made: Mutex<HashSet<Row<Entry>>> = Mutex::default();
-    for_each(builder.options.jobs, &tasks, Copier::default, |copier, (places, sources)| {
+    for_each_with(builder.options.jobs, &tasks, Copier::default, |copier, (places, sources)| {
         for &source in *sources {
             builder.progress.check()?;
             if copy(builder, copier, target, source, places)? {

@@ -21,7 +21,7 @@ use super::metadata::Privilege;
 use super::plan::Selection;
 use crate::directory::target::{Target, TargetWalk};
 use crate::progress::Phase;
-use crate::threads::parallel::for_each;
+use crate::threads::parallel::for_each_with;
 use crate::xattrs::XattrFilter;
 use crate::{Error, Progress};
 
@@ -105,7 +105,7 @@ impl Recheck {
         checker.progress.enter(Phase::Listing, 0, 0);
         let batches: Vec<&[Row<Directory>]> = selection.directories.chunks(BATCH).collect();
         let all = Mutex::new(Vec::new());
-        for_each(jobs, &batches, TargetWalk::default, |walk, batch| {
+        for_each_with(jobs, &batches, TargetWalk::default, |walk, batch| {
             let mut found = Found::default();
             for &directory in *batch {
                 checker.progress.check()?;
@@ -161,7 +161,7 @@ impl Recheck {
         checker.progress.enter(Phase::Hashing, bytes, files);
         let batches: Vec<&[Suspect]> = suspects.chunks(SUSPECTS).collect();
         let verdicts = Mutex::new(Vec::new());
-        for_each(jobs, &batches, TargetWalk::default, |walk, batch| {
+        for_each_with(jobs, &batches, TargetWalk::default, |walk, batch| {
             for suspect in *batch {
                 checker.progress.check()?;
                 let verdict = checker.judge(walk, suspect);

@@ -25,7 +25,7 @@ use crate::directory::target::{Target, TargetWalk};
 use crate::fs::confined::open_name;
 use crate::progress::Phase;
 use crate::seal::{Digests, Seal, WantedSignature, is_supported_in, seal_open};
-use crate::threads::parallel::for_each;
+use crate::threads::parallel::for_each_with;
 use crate::{Error, Progress};
 
 /// How the files of a target are sealed.
@@ -89,7 +89,7 @@ impl Sealing {
     /// Seals files of the stage that are no longer being written.
     pub(super) fn seal_staged(&self, builder: &Builder<'_>, places: &[PlannedName], jobs: usize) -> Result<(), Error> {
         builder.progress.enter(Phase::Sealing, 0, num::wide(places.len()));
-        for_each(jobs, places, WorkerState::default, |hand, &place| {
+        for_each_with(jobs, places, WorkerState::default, |hand, &place| {
             builder.progress.check()?;
             let (directory, name) = builder.spot(hand, place)?;
             let path = || builder.stage.path_of(&builder.path(place));
@@ -108,7 +108,7 @@ impl Sealing {
         progress: &Progress,
     ) -> Result<(), Error> {
         progress.enter(Phase::Sealing, 0, num::wide(places.len()));
-        for_each(jobs, places, TargetWalk::default, |walk, &place| {
+        for_each_with(jobs, places, TargetWalk::default, |walk, &place| {
             progress.check()?;
             let name = target.index.name(target.index.entry(place.entry));
             let directory = walk.go(target, place.directory).map_err(target.failed("open", place.directory, name))?;

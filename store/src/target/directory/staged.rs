@@ -15,7 +15,7 @@ use super::plan::PlannedName;
 use crate::Error;
 use crate::directory::stage::{StageKind, StagedFile};
 use crate::fs::confined::{known_type, names_in, remove_tree};
-use crate::threads::parallel::for_each;
+use crate::threads::parallel::for_each_with;
 
 /// Work that need not be repeated.
 #[derive(Debug, Default)]
@@ -43,7 +43,7 @@ pub(super) fn reuse(builder: &Builder<'_>) -> Result<Reused, Error> {
     };
     let reused: Mutex<Reused> = Mutex::default();
     let lock = || reused.lock();
-    for_each(
+    for_each_with(
         builder.options.jobs,
         &candidates,
         || (WorkerState::default(), Vec::new()),

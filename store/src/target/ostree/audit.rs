@@ -210,17 +210,12 @@ impl<'a> Job<'a, '_> {
             .collect();
         self.progress.enter(Phase::Verifying, 0, num::wide(wanted.len()));
         let results = Mutex::new(Vec::new());
-        for_each(
-            self.options.jobs.max(1),
-            &metadata,
-            || (),
-            |(), at| {
-                let Wanted { kind, checksum, what: What::Metadata(bytes), .. } = &wanted[*at] else { return Ok(()) };
-                let looked = look.metadata(*kind, checksum, bytes)?;
-                results.lock().push((*at, looked));
-                Ok(())
-            },
-        )?;
+        for_each(self.options.jobs.max(1), &metadata, |at| {
+            let Wanted { kind, checksum, what: What::Metadata(bytes), .. } = &wanted[*at] else { return Ok(()) };
+            let looked = look.metadata(*kind, checksum, bytes)?;
+            results.lock().push((*at, looked));
+            Ok(())
+        })?;
         let mut results = results.into_inner();
         results.extend(look.files(&files)?);
         self.audit.counts.objects += num::wide(wanted.len());

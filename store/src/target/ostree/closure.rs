@@ -102,21 +102,16 @@ pub(super) fn look(
     progress.enter(Phase::Listing, 0, num::wide(wanted.len()));
     let glances = Mutex::new(vec![Glance::Good; wanted.len()]);
     let parts: Vec<(usize, &[Wanted<'_>])> = (0..).step_by(PART).zip(wanted.chunks(PART)).collect();
-    for_each(
-        jobs,
-        &parts,
-        || (),
-        |(), (first, part)| {
-            progress.check()?;
-            let found = part.iter().map(|wanted| eye.glance(wanted)).collect::<Result<Vec<_>, _>>()?;
-            let mut glances = glances.lock();
-            if let Some(places) = glances.get_mut(*first..first.saturating_add(part.len())) {
-                places.copy_from_slice(&found);
-            }
-            progress.add(0, num::wide(part.len()));
-            Ok(())
-        },
-    )?;
+    for_each(jobs, &parts, |(first, part)| {
+        progress.check()?;
+        let found = part.iter().map(|wanted| eye.glance(wanted)).collect::<Result<Vec<_>, _>>()?;
+        let mut glances = glances.lock();
+        if let Some(places) = glances.get_mut(*first..first.saturating_add(part.len())) {
+            places.copy_from_slice(&found);
+        }
+        progress.add(0, num::wide(part.len()));
+        Ok(())
+    })?;
     let (mut metadata, mut files) = (Vec::new(), Vec::new());
     let glances = glances.into_inner();
     for ((number, wanted), glance) in (0..).zip(wanted).zip(glances) {
@@ -172,17 +167,12 @@ fn read(
     let look = ObjectCheck::new(repo, &bundle.index, progress, jobs);
     progress.enter(Phase::Verifying, 0, num::wide(metadata.len() + files.len()));
     let found = Mutex::new(Vec::new());
-    for_each(
-        jobs,
-        metadata,
-        || (),
-        |(), (number, bytes)| {
-            let Wanted { kind, checksum, .. } = &wanted[*number];
-            let looked = look.metadata(*kind, checksum, bytes)?;
-            found.lock().push((*number, looked));
-            Ok(())
-        },
-    )?;
+    for_each(jobs, metadata, |(number, bytes)| {
+        let Wanted { kind, checksum, .. } = &wanted[*number];
+        let looked = look.metadata(*kind, checksum, bytes)?;
+        found.lock().push((*number, looked));
+        Ok(())
+    })?;
     let mut found = found.into_inner();
     found.extend(look.files(files)?);
     Ok(found)

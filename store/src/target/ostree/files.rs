@@ -21,7 +21,7 @@ use crate::input::Input;
 use crate::ostree::create::NewFile;
 use crate::ostree::transaction::Transaction;
 use crate::progress::Phase;
-use crate::threads::parallel::for_each;
+use crate::threads::parallel::for_each_with;
 use crate::{Error, Progress};
 
 /// The work of building file objects.
@@ -212,7 +212,7 @@ impl<'a> Work<'a> {
         let bytes = lacking.iter().map(|object| row(*object).size).sum();
         let count = lacking.iter().map(|object| files(*object).len()).sum::<usize>();
         self.progress.enter(Phase::Copying, bytes, num::wide(count));
-        for_each(
+        for_each_with(
             jobs,
             &lacking,
             || BaseReader::new(self.bases),

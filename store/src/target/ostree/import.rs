@@ -166,22 +166,17 @@ pub(super) fn take(
     }
     with_writeback(|| transaction.sync(), || work.run(input, jobs))?;
     input.finish(&bundle.head)?;
-    for_each(
-        jobs,
-        &plan.metadata,
-        || (),
-        |(), (kind, object)| {
-            let (checksum, bytes) = (&object.checksum, bundle.index.ostree_bytes(object));
-            let is_new = match kind {
-                OsTreeKind::Commit => transaction.write_commit(checksum, bytes)?,
-                OsTreeKind::CommitMeta => transaction.write_commitmeta(checksum, bytes)?,
-                OsTreeKind::DirTree => transaction.write_metadata(ObjectType::DirTree, checksum, bytes)?,
-                OsTreeKind::DirMeta => transaction.write_metadata(ObjectType::DirMeta, checksum, bytes)?,
-            };
-            tracing::trace!(object = %hex(checksum), ?kind, is_new);
-            Ok(())
-        },
-    )?;
+    for_each(jobs, &plan.metadata, |(kind, object)| {
+        let (checksum, bytes) = (&object.checksum, bundle.index.ostree_bytes(object));
+        let is_new = match kind {
+            OsTreeKind::Commit => transaction.write_commit(checksum, bytes)?,
+            OsTreeKind::CommitMeta => transaction.write_commitmeta(checksum, bytes)?,
+            OsTreeKind::DirTree => transaction.write_metadata(ObjectType::DirTree, checksum, bytes)?,
+            OsTreeKind::DirMeta => transaction.write_metadata(ObjectType::DirMeta, checksum, bytes)?,
+        };
+        tracing::trace!(object = %hex(checksum), ?kind, is_new);
+        Ok(())
+    })?;
     for (from, name) in refs.iter().zip(names) {
         transaction.set_ref(name, carried.tip(from)?.checksum);
     }
