@@ -141,8 +141,7 @@ fn check_base_objects(
     let size = |object: Row<Object>| bundle.index.object(object).size;
     progress.enter(Phase::Hashing, lacking.iter().map(|object| size(*object)).sum(), num::wide(lacking.len()));
     let by_id = bases.by_id();
-    let found = Mutex::new(Vec::with_capacity(lacking.len()));
-    parallel::for_each_with(
+    parallel::map_with(
         jobs,
         &lacking,
         || BaseReader::new(bases),
@@ -157,10 +156,8 @@ fn check_base_objects(
             })?;
             of_it.check(bundle)?;
             let digest = hasher.finish();
-            found.lock().push(Checked::Object { object, digest });
             progress.add(0, 1);
-            Ok(())
+            Ok(Checked::Object { object, digest })
         },
-    )?;
-    Ok(found.into_inner())
+    )
 }

@@ -81,11 +81,10 @@ impl<'a> Changes<'a> {
         let mut order = TreeOrder::new((old, new));
         while let Some((old, new)) = order.pop() {
             for (_, before, after) in pairs(older.names_in(old), newer.names_in(new)) {
-                let (before, after) = (before.map(|row| older.entry(row)), after.map(|row| newer.entry(row)));
                 let path = after.map(|entry| newer.path(new, entry));
                 let path = path.or_else(|| Some(older.path(old, before?))).unwrap_or_default();
-                let before = before.map(|entry| older.inode(entry.inode));
-                let after = after.map(|entry| newer.inode(entry.inode));
+                let before = before.map(|entry| older.inode(older.entry(entry).inode));
+                let after = after.map(|entry| newer.inode(newer.entry(entry).inode));
                 self.judge(reference, &path, before, after);
                 if let (Some(before), Some(after)) = (before, after)
                     && let (InodeKind::Directory(old), InodeKind::Directory(new)) = (before.kind, after.kind)

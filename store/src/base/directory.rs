@@ -10,7 +10,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use rustix::fs::{FileType, Mode, OFlags, fstat};
 use rustix::io::Errno;
 use sealift_format::num::size;
-use sealift_format::{Directory, Entry, Index, InodeKind, Object, Row};
+use sealift_format::{Directory, Entry, Index, Object, Row};
 
 use super::{Base, Holder, ObjectReader};
 use crate::Site;
@@ -63,12 +63,8 @@ impl Base {
     pub(crate) fn of_directory(site: Arc<Site>, index: Index, reference: &str) -> Self {
         let mut places = vec![None; index.objects().len()];
         if let Some(tree) = index.find_ref(reference) {
-            for directory in tree.directories() {
-                for entry in index.directory(directory).entries() {
-                    if let InodeKind::Regular(object) = index.inode(index.entry(entry).inode).kind {
-                        places[object.at()].get_or_insert((directory, entry));
-                    }
-                }
+            for (directory, entry, object) in index.regulars(tree) {
+                places[object.at()].get_or_insert((directory, entry));
             }
         }
         let checked = places.iter().map(|_| AtomicBool::new(false)).collect();
@@ -113,7 +109,7 @@ impl<'a> Reader<'a> {
 
     fn path_of(&self, object: Row<Object>) -> PathBuf {
         let place = self.base.places[object.at()];
-        let below = place.map(|(directory, entry)| self.index.path(directory, self.index.entry(entry)));
+        let below = place.map(|(directory, entry)| self.index.path(directory, entry));
         self.base.site.path().join(crate::error::path_of(&below.unwrap_or_default()))
     }
 

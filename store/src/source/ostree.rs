@@ -16,7 +16,7 @@ use super::{SourceOptions, content_number};
 use crate::Error;
 use crate::fs::unnamed::unnamed_file;
 use crate::ostree::{FileBytes, FileContent, ObjectType, Repo};
-use crate::threads::parallel::for_each;
+use crate::threads::parallel::map;
 use crate::tree::{Metadata, NewNode, Tree};
 
 /// What to read of a repository.
@@ -218,22 +218,16 @@ impl OstreeSource {
 
     /// Reads the header of each file.
     fn open_files(&mut self, files: &[Checksum], options: &SourceOptions, jobs: usize) -> Result<(), Error> {
-        let found: Vec<Mutex<Option<(Attributes, Header)>>> = files.iter().map(|_| Mutex::default()).collect();
-        let tasks: Vec<usize> = (0..files.len()).collect();
-        for_each(jobs, &tasks, |&task| {
+        let found = map(jobs, files, |file| {
             options.advance(0, 1)?;
-            let (attributes, content) = self.repo.open_file(&files[task])?;
+            let (attributes, content) = self.repo.open_file(file)?;
             let header = match content {
                 FileContent::Symlink(target) => Header::Symlink(target.into_bytes().into()),
                 FileContent::Regular(reader) => Header::Regular(reader.size()),
             };
-            *found[task].lock() = Some((attributes, header));
-            Ok(())
+            Ok((attributes, header))
         })?;
-        for (checksum, found) in files.iter().zip(found) {
-            let Some((attributes, header)) = found.into_inner() else {
-                continue;
-            };
+        for (checksum, (attributes, header)) in files.iter().zip(found) {
             let kind = match header {
                 Header::Symlink(target) => FileKind::Symlink(target),
                 Header::Regular(size) => {

@@ -14,7 +14,7 @@ use std::os::unix::fs::FileExt as _;
 use std::path::Path;
 
 use sealift_format::num;
-use sealift_format::{Bundle, InodeKind, Ref};
+use sealift_format::{Bundle, Ref};
 use sealift_verify::read_plan::ReadPlan;
 
 use crate::address::choose_ref;
@@ -75,10 +75,8 @@ pub fn write(
 fn wanted(bundle: &Bundle, tree: &Ref) -> Vec<bool> {
     let index = &bundle.index;
     let mut wanted = vec![false; index.objects().len()];
-    for entry in tree.directories().flat_map(|directory| index.directory(directory).entries()) {
-        if let InodeKind::Regular(object) = index.inode(index.entry(entry).inode).kind {
-            wanted[object.at()] = true;
-        }
+    for (_, _, object) in index.regulars(tree) {
+        wanted[object.at()] = true;
     }
     wanted
 }

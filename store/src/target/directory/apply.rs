@@ -217,7 +217,7 @@ impl Update<'_> {
                     .and_then(|directory| names_in(directory.as_fd()))
                     .is_ok_and(|names| !names.is_empty())
             {
-                let path = target.path_of(&target.index.path(directory, target.index.entry(entry)));
+                let path = target.path_of(&target.index.path(directory, entry));
                 return Err(Error::DirectoryInPlace { path });
             }
         }

@@ -91,7 +91,7 @@ impl<'a> Builder<'a> {
     }
 
     pub(super) fn path(&self, place: PlannedName) -> Vec<u8> {
-        self.bundle.index.path(place.directory, self.bundle.index.entry(place.entry))
+        self.bundle.index.path(place.directory, place.entry)
     }
 
     pub(super) fn failed(&self, doing: &'static str, place: PlannedName) -> impl Fn(Errno) -> Error {

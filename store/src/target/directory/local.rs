@@ -6,7 +6,7 @@ use parking_lot::Mutex;
 
 use rustix::fs::{FileType, Mode, OFlags, fstat};
 use sealift_format::num;
-use sealift_format::{Directory, Entry, Index, InodeKind, Object, Ref, Row};
+use sealift_format::{Directory, Entry, Index, Object, Ref, Row};
 
 use super::files::{Builder, WorkerState};
 use super::plan::{PlannedName, Selection};
@@ -91,16 +91,11 @@ fn places_by_object(
         .map(|(row, object)| (row.id, object))
         .collect();
     let mut places: HashMap<_, Vec<_>> = HashMap::new();
-    for directory in tree.directories() {
-        for entry in installed.directory(directory).entries() {
-            if let InodeKind::Regular(object) = installed.inode(installed.entry(entry).inode).kind
-                && let Some(object) = by_id.get(&installed.object(object).id)
-            {
-                let sources = places.entry(*object).or_default();
-                if sources.len() < SOURCES {
-                    sources.push((directory, entry));
-                }
-            }
+    for (directory, entry, object) in installed.regulars(tree) {
+        let Some(object) = by_id.get(&installed.object(object).id) else { continue };
+        let sources = places.entry(*object).or_default();
+        if sources.len() < SOURCES {
+            sources.push((directory, entry));
         }
     }
     places

@@ -6,8 +6,6 @@ use std::ffi::CString;
 use std::fs::File;
 use std::os::fd::{AsFd as _, BorrowedFd};
 
-use parking_lot::Mutex;
-
 use crate::fs::confined::open_name;
 use crate::fs::stat_cache::{FileStat, FileTime, StatCache};
 use rustix::fs::{
@@ -21,7 +19,7 @@ use super::metadata::Privilege;
 use super::plan::Selection;
 use crate::directory::target::{Target, TargetWalk};
 use crate::progress::Phase;
-use crate::threads::parallel::for_each_with;
+use crate::threads::parallel::map_with;
 use crate::xattrs::XattrFilter;
 use crate::{Error, Progress};
 
@@ -104,20 +102,18 @@ impl Recheck {
     ) -> Result<Self, Error> {
         checker.progress.enter(Phase::Listing, 0, 0);
         let batches: Vec<&[Row<Directory>]> = selection.directories.chunks(BATCH).collect();
-        let all = Mutex::new(Vec::new());
-        for_each_with(jobs, &batches, TargetWalk::default, |walk, batch| {
+        let all = map_with(jobs, &batches, TargetWalk::default, |walk, batch| {
             let mut found = Found::default();
             for &directory in *batch {
                 checker.progress.check()?;
                 checker.look(walk, directory, &mut found)?;
             }
-            all.lock().push(found);
-            Ok(())
+            Ok(found)
         })?;
         let mut recheck = Self { stats: vec![None; checker.target.index.entries().len()], ..Self::default() };
         let mut suspects = Vec::new();
         let mut numbers = std::collections::HashMap::new();
-        for found in all.into_inner() {
+        for found in all {
             recheck.checked += found.files + num::wide(found.missing.len());
             for (entry, stat) in found.same {
                 recheck.stats[entry.at()] = Some(stat);
@@ -160,20 +156,19 @@ impl Recheck {
             });
         checker.progress.enter(Phase::Hashing, bytes, files);
         let batches: Vec<&[Suspect]> = suspects.chunks(SUSPECTS).collect();
-        let verdicts = Mutex::new(Vec::new());
-        for_each_with(jobs, &batches, TargetWalk::default, |walk, batch| {
-            for suspect in *batch {
+        let verdicts = map_with(jobs, &batches, TargetWalk::default, |walk, batch| {
+            let judge = |suspect| {
                 checker.progress.check()?;
                 let verdict = checker.judge(walk, suspect);
                 if let Some((_, size)) = checker.object_of(suspect) {
                     checker.progress.add(size, 1);
                 }
-                verdicts.lock().push((suspect, verdict));
-            }
-            Ok(())
+                Ok(verdict)
+            };
+            batch.iter().map(judge).collect::<Result<Vec<Verdict>, Error>>()
         })?;
         self.hashed = files;
-        for (suspect, verdict) in verdicts.into_inner() {
+        for (suspect, verdict) in suspects.iter().zip(verdicts.into_iter().flatten()) {
             let inode = checker.target.index.entry(suspect.entry).inode;
             let directory = match checker.target.index.inode(inode).kind {
                 InodeKind::Directory(directory) => Some(directory),

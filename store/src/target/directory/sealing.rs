@@ -112,7 +112,7 @@ impl Sealing {
             progress.check()?;
             let name = target.index.name(target.index.entry(place.entry));
             let directory = walk.go(target, place.directory).map_err(target.failed("open", place.directory, name))?;
-            let path = || target.path_of(&target.index.path(place.directory, target.index.entry(place.entry)));
+            let path = || target.path_of(&target.index.path(place.directory, place.entry));
             self.seal(directory, name, place.object, path)?;
             progress.add(0, 1);
             Ok(())
