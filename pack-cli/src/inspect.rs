@@ -19,6 +19,7 @@
 //! ```
 
 use sealift_format::difference::{CommitObject, EditedKind};
+use sealift_format::name::join;
 use sealift_format::{Bundle, Difference, Opened, Rows};
 use sha2::{Digest as _, Sha256};
 
@@ -82,12 +83,7 @@ impl Listed<'_> {
     #[must_use]
     pub fn path(&self) -> Vec<u8> {
         let Some(parent) = self.parent else { return Vec::new() };
-        let mut path = self.index.directory_path(parent);
-        if !path.is_empty() {
-            path.push(b'/');
-        }
-        path.extend(self.name);
-        path
+        join(&self.index.directory_path(parent), self.name)
     }
 }
 

@@ -1,7 +1,6 @@
 //! Chunks and objects: nothing of their bytes is handed out before it agrees with what the root vouches for (core 8).
 
 use std::convert::Infallible;
-use std::fmt;
 use std::ops::Range;
 
 use blake3::hazmat::HasherExt as _;
@@ -9,7 +8,7 @@ use sealift_format::num::{at, fit, up_to, wide};
 use sealift_format::ostree::Checksum;
 use sealift_format::{
     Bundle, ByteDifference, Chunk, Codec, Delta, Error as FormatError, Extent, FrameDecoder, Head, Holds, Layout,
-    Object, Part, Row, check_frame, check_frame_with_prefix, data_len, data_ranges,
+    Object, Part, Row, check_frame, check_frame_with_prefix, data_len, data_ranges, hex,
 };
 
 /// An object's or a piece's bytes do not match, or its chunk's do not.
@@ -36,21 +35,12 @@ pub enum ContentError {
     /// A commit's file is not the one that its dirtree names.
     #[error(
         "OSTree file {}: its owner, mode, extended attributes and content do not match its checksum",
-        Hex(checksum)
+        hex(checksum)
     )]
     OsTreeFile {
         /// The checksum that the dirtree has.
         checksum: Checksum,
     },
-}
-
-/// A checksum as OSTree writes it.
-struct Hex<'a>(&'a Checksum);
-
-impl fmt::Display for Hex<'_> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.0.iter().try_for_each(|byte| write!(f, "{byte:02x}"))
-    }
 }
 
 impl ContentError {

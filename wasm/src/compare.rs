@@ -19,15 +19,6 @@ struct Changes<'a> {
     limit: u32,
 }
 
-/// In the order of the counts.
-#[derive(Clone, Copy)]
-enum Kind {
-    Added,
-    Changed,
-    Metadata,
-    Removed,
-}
-
 /// What a newer bundle changes of an older one: names that come or go count once, with all below them.
 pub(crate) fn compare(older: &Opened, newer: &Opened, limit: u32) -> Result<JsValue, JsValue> {
     indexes(index(older)?, index(newer)?, limit)
@@ -96,18 +87,13 @@ impl<'a> Changes<'a> {
     }
 
     fn judge(&mut self, reference: &str, path: &[u8], before: Option<&Inode>, after: Option<&Inode>) {
-        let kind = match (before, after) {
-            (None, Some(_)) => Kind::Added,
-            (Some(_), None) => Kind::Removed,
-            (Some(before), Some(after)) if !self.is_same_content(before, after) => Kind::Changed,
-            (Some(before), Some(after)) if !self.is_same_metadata(before, after) => Kind::Metadata,
+        // In the order of the counts.
+        let (count, word) = match (before, after) {
+            (None, Some(_)) => (0, "added"),
+            (Some(before), Some(after)) if !self.is_same_content(before, after) => (1, "changed"),
+            (Some(before), Some(after)) if !self.is_same_metadata(before, after) => (2, "metadata"),
+            (Some(_), None) => (3, "removed"),
             _ => return,
-        };
-        let (count, word) = match kind {
-            Kind::Added => (0, "added"),
-            Kind::Changed => (1, "changed"),
-            Kind::Metadata => (2, "metadata"),
-            Kind::Removed => (3, "removed"),
         };
         self.counts[count] += 1;
         if self.rows.length() < self.limit {

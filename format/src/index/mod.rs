@@ -10,6 +10,7 @@ use alloc::string::String;
 use alloc::vec::Vec;
 
 use crate::attributes::Attributes;
+use crate::name::join;
 use crate::num;
 use crate::row::{Row, Rows, Table};
 
@@ -384,12 +385,7 @@ impl Index {
     /// Returns the path of an entry of `directory` below its ref's root, without a leading slash.
     #[must_use]
     pub fn path(&self, directory: Row<Directory>, entry: Row<Entry>) -> Vec<u8> {
-        let mut path = self.directory_path(directory);
-        if !path.is_empty() {
-            path.push(b'/');
-        }
-        path.extend(self.name(self.entry(entry)));
-        path
+        join(&self.directory_path(directory), self.name(self.entry(entry)))
     }
 
     /// Returns the path of a directory below its ref's root, empty for the root itself.

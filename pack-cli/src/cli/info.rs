@@ -6,6 +6,7 @@ use std::io::{self, Write};
 use clap::Args;
 use sealift::inspect::Cost;
 use sealift::{Head, Image, Opened, Root, RootBase};
+use sealift_format::hex;
 use sealift_format::num::wide;
 use serde::Serialize;
 
@@ -13,7 +14,6 @@ use super::bundle::{BundleArg, jobs};
 use super::escape;
 use super::failure::{About as _, Failure, shown};
 use super::human::{Bytes, Grouped, count, percentage};
-use super::json_file::hex;
 use super::limits::limits;
 use super::refs::{self, JsonRef};
 use super::show::{BOLD, Form, fact, json_line};

@@ -70,7 +70,8 @@ pub enum Change {
 }
 
 /// A field of a file that differs.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "lowercase")]
 #[allow(clippy::exhaustive_enums, reason = "a caller shows each")]
 pub enum Field {
     /// The type. If it differs, nothing else is compared.

@@ -3,6 +3,7 @@
 use std::collections::{BTreeSet, HashMap};
 use std::path::Path;
 
+use sealift_format::hex;
 use sealift_format::num;
 use sealift_format::{BaseObject, Bundle, Chunk, Error as FormatError, Object, Part, RootBase, Row, Rows};
 
@@ -75,7 +76,7 @@ pub fn is_the_only(bases: &[RootBase], digest: &[u8; 32]) -> bool {
 
 /// Returns the start of a digest, for messages.
 pub fn short(digest: &[u8; 32]) -> String {
-    digest[..6].iter().map(|byte| format!("{byte:02x}")).collect()
+    hex(&digest[..6])
 }
 
 /// Returns the number of an object of the wanted index among those of all bases, `by_id` of them.

@@ -13,13 +13,14 @@ use parking_lot::{Mutex, MutexGuard};
 
 use rustix::fs::{AtFlags, Mode as Permissions, OFlags, RenameFlags, renameat, renameat_with, syncfs, unlinkat};
 use rustix::io::Errno;
+use sealift_format::hex;
 use sealift_format::num;
 use sealift_format::verity::{FileDigest, FileHasher};
 use sealift_verify::kernel::{self, KernelError, Sealed};
 
 use super::repo::{Repo, make_directory, object_name};
 use crate::fs::confined::{names_in, open_name};
-use crate::ostree::{Folders, ObjectStage, hex};
+use crate::ostree::{Folders, ObjectStage};
 use crate::progress::Phase;
 use crate::seal::seal_open;
 use crate::threads::parallel::for_each;

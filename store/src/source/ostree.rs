@@ -135,7 +135,7 @@ impl OstreeSource {
     ) -> Result<Self, Error> {
         let mut source = Self {
             repo: Arc::clone(repo),
-            tree: Tree::new(no_metadata()),
+            tree: Tree::new(Metadata::default()),
             commits: Vec::new(),
             metadata: HashMap::new(),
             files: Vec::new(),
@@ -254,7 +254,7 @@ impl OstreeSource {
             let bytes = self.metadata.get(meta).map_or(&[][..], Vec::as_slice);
             dirmeta::parse(bytes).map_err(fault(ObjectType::DirMeta, meta))
         };
-        let mut tree = Tree::new(metadata_of(&attributes(commit.root_meta)?));
+        let mut tree = Tree::new(Metadata::of(&attributes(commit.root_meta)?, (0, 0)));
         let mut pending = vec![(0, *commit.root_tree)];
         while let Some((directory, dirtree)) = pending.pop() {
             let bytes = self.metadata.get(&dirtree).map_or(&[][..], Vec::as_slice);
@@ -266,10 +266,10 @@ impl OstreeSource {
                     FileKind::Regular(content) => NewNode::Regular { content: *content },
                     FileKind::Symlink(target) => NewNode::Symlink(target.clone()),
                 };
-                tree.add(directory, name, metadata_of(&file.attributes), node).map_err(bad_name)?;
+                tree.add(directory, name, Metadata::of(&file.attributes, (0, 0)), node).map_err(bad_name)?;
             }
             for (name, below, meta) in &names.directories {
-                let node = tree.add(directory, name, metadata_of(&attributes(meta)?), NewNode::Directory);
+                let node = tree.add(directory, name, Metadata::of(&attributes(meta)?, (0, 0)), NewNode::Directory);
                 pending.extend(tree.directory_of(node.map_err(bad_name)?).map(|directory| (directory, **below)));
             }
         }
@@ -375,19 +375,5 @@ impl OstreeContent {
                 Ok(())
             }
         }
-    }
-}
-
-fn no_metadata() -> Metadata {
-    Metadata { permissions: 0, uid: 0, gid: 0, mtime: 0, mtime_ns: 0, xattrs: sealift_format::Xattrs::default() }
-}
-
-fn metadata_of(attributes: &Attributes) -> Metadata {
-    Metadata {
-        permissions: attributes.mode & 0o7777,
-        uid: attributes.uid,
-        gid: attributes.gid,
-        xattrs: attributes.xattrs.clone(),
-        ..no_metadata()
     }
 }

@@ -4,7 +4,6 @@ use std::io::Write as _;
 use std::path::Path;
 
 use sealift::archive::{self, ArchiveEncoder, ArchiveStats};
-use sealift::seal::Seal;
 
 use super::Unpack;
 use crate::escape;
@@ -19,7 +18,7 @@ impl Unpack {
         if self.remote.is_some() || self.mirror {
             return Err(Failure::usage("--remote and --mirror are for ostree:REPO"));
         }
-        if self.delete || self.rehash || self.trust_record || self.seal() != Seal::AsBefore {
+        if self.delete || self.rehash || self.trust_record || self.seal.is_some() {
             return Err(Failure::usage("--delete, --rehash, --trust-record and --seal are not for archives"));
         }
         if self.references.len() > 1 {

@@ -10,6 +10,7 @@ use std::path::Path;
 use parking_lot::Mutex;
 
 use rustix::io::Errno;
+use sealift_format::hex;
 use sealift_format::num;
 use sealift_format::verity::FileDigest;
 use sealift_format::{Bundle, Image, Index, Limits, Object, Ref, Row};
@@ -23,7 +24,6 @@ use crate::composefs::records::{KnownObjects, StoreRecord, records};
 use crate::composefs::repo::{Repo, object_name};
 use crate::fs::confined::names_below;
 use crate::input::Input;
-use crate::ostree::hex;
 use crate::trust::{Guard, Judged};
 use crate::{Error, Progress};
 

@@ -7,13 +7,13 @@ use parking_lot::Mutex;
 
 use ::composefs::erofs::reader::collect_objects;
 use ::composefs::fsverity::{FsVerityHashValue, Sha256HashValue, Sha512HashValue};
+use sealift_format::hex;
 use sealift_format::num;
 use sealift_format::verity::{Algorithm, FileDigest, FileHasher};
 use sealift_verify::kernel::{self, KernelError};
 
 use crate::composefs::repo::{Repo, object_name};
 use crate::composefs::transaction::hash;
-use crate::ostree::hex;
 use crate::progress::Phase;
 use crate::threads::parallel::for_each;
 use crate::{Error, Progress};

@@ -8,11 +8,12 @@ use rustix::fs::{FileType, Mode, OFlags, fstat};
 use sealift_format::num;
 use sealift_format::{Directory, Entry, Index, Object, Ref, Row};
 
-use super::files::{Builder, WorkerState};
+use super::files::Builder;
 use super::plan::{PlannedName, Selection};
 use super::staged::{Content, check_content};
 use crate::Error;
 use crate::directory::target::{Target, TargetWalk};
+use crate::directory::walk::Walk;
 use crate::fs::confined::open_name;
 use crate::progress::Phase;
 use crate::threads::parallel::for_each_with;
@@ -21,7 +22,7 @@ use crate::threads::parallel::for_each_with;
 #[derive(Default)]
 struct Copier {
     walk: TargetWalk,
-    hand: WorkerState,
+    hand: Walk,
     buffer: Vec<u8>,
 }
 

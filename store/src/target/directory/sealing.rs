@@ -17,11 +17,12 @@ use sealift_format::verity::Parameters;
 use sealift_format::{BLOCK_LEN, Error as FormatError, Head, Index, Object, Part, Row, verity};
 use sealift_verify::kernel::{self, KernelError, Sealed};
 
-use super::files::{Builder, WorkerState};
+use super::files::Builder;
 use super::plan::PlannedName;
 use crate::Site;
 use crate::directory::state;
 use crate::directory::target::{Target, TargetWalk};
+use crate::directory::walk::Walk;
 use crate::fs::confined::open_name;
 use crate::progress::Phase;
 use crate::seal::{Digests, Seal, WantedSignature, is_supported_in, seal_open};
@@ -89,7 +90,7 @@ impl Sealing {
     /// Seals files of the stage that are no longer being written.
     pub(super) fn seal_staged(&self, builder: &Builder<'_>, places: &[PlannedName], jobs: usize) -> Result<(), Error> {
         builder.progress.enter(Phase::Sealing, 0, num::wide(places.len()));
-        for_each_with(jobs, places, WorkerState::default, |hand, &place| {
+        for_each_with(jobs, places, Walk::default, |hand, &place| {
             builder.progress.check()?;
             let (directory, name) = builder.spot(hand, place)?;
             let path = || builder.stage.path_of(&builder.path(place));

@@ -7,6 +7,7 @@
 use std::collections::HashSet;
 use std::path::Path;
 
+use sealift_format::hex;
 use sealift_format::num;
 use sealift_format::ostree::{Checksum, Commit};
 use sealift_format::{Index, Limits, OsTree, Ref};
@@ -16,7 +17,7 @@ use super::wanted::{Walk, Wanted, What};
 use crate::audit::{Finding, FindingKind, StoreAudit, StoreAuditOptions, kept_names};
 use crate::input::Input;
 use crate::install_record::InstallRecord;
-use crate::ostree::object::{ObjectType, hex, loose_path};
+use crate::ostree::object::{ObjectType, loose_path};
 use crate::ostree::records::records;
 use crate::ostree::refs::{RefName, RefPlace};
 use crate::ostree::repo::Repo;

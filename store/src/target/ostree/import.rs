@@ -3,6 +3,7 @@
 use std::path::Path;
 use std::sync::Arc;
 
+use sealift_format::hex;
 use sealift_format::{Bundle, Opened, OsTreeKind, Ref};
 
 use super::carried::Carried;
@@ -18,7 +19,7 @@ use super::summary::{Renewed, mirror_summary, renew_summary};
 use crate::base::Bases;
 use crate::fs::writeback::with_writeback;
 use crate::input::Input;
-use crate::ostree::object::{ObjectType, hex};
+use crate::ostree::object::ObjectType;
 use crate::ostree::records::{self, records};
 use crate::ostree::repo::Repo;
 use crate::ostree::transaction::Transaction;
