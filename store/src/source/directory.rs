@@ -439,7 +439,7 @@ impl<'a> Lister<'a> {
         let fd = opened.map_err(|error| failed(&job.path, error))?;
         let mut listing = Listing {
             entries: Vec::new(),
-            xattrs: self.read_xattrs(fd.as_fd()).map_err(|error| failed(&job.path, error))?,
+            xattrs: self.options.xattrs.read(fd.as_fd()).map_err(|error| failed(&job.path, error))?,
         };
         let omit = self.options.omit_output.as_ref().filter(|omit| omit.is_in(fd.as_fd()));
         let names = retry_on_intr(|| rustix::fs::Dir::read_from(&fd)).map_err(|error| failed(&job.path, error))?;
@@ -476,10 +476,6 @@ impl<'a> Lister<'a> {
             listing.entries.push(Listed { name, stat, xattrs, found });
         }
         Ok((fd, listing))
-    }
-
-    fn read_xattrs(&self, directory: std::os::fd::BorrowedFd<'_>) -> Result<Vec<Xattr>, Errno> {
-        self.options.xattrs.read(directory)
     }
 }
 
