@@ -15,9 +15,9 @@ use sealift_verify::read_plan::ReadPlan;
 
 use crate::Phase;
 use crate::{Error, Input, Progress, Unopened};
-use sealift_store::base::{BaseReader, Bases, number_of};
-use sealift_store::delivery::Delivery;
+use sealift_store::base::Bases;
 use sealift_store::delivery::feed::ChunkScheduler;
+use sealift_store::delivery::{Delivery, from_bases};
 use sealift_store::threads::in_turn::OrderedSlots;
 use sealift_store::threads::parallel;
 
@@ -140,24 +140,18 @@ fn check_base_objects(
     let lacking: Vec<_> = all.filter(|object| carried.binary_search(object).is_err()).collect();
     let size = |object: Row<Object>| bundle.index.object(object).size;
     progress.enter(Phase::Hashing, lacking.iter().map(|object| size(*object)).sum(), num::wide(lacking.len()));
-    let by_id = bases.by_id();
-    parallel::map_with(
-        jobs,
-        &lacking,
-        || BaseReader::new(bases),
-        |reader, &object| {
-            let (mut of_it, mut hasher) = (files.of(bundle, object), VerityHasher::new());
-            reader.read_in_parts(number_of(&by_id, bundle.index.object(object))?, |_, part| {
-                progress.check()?;
-                of_it.push(part);
-                hasher.update(part);
-                progress.add(num::wide(part.len()), 0);
-                Ok(())
-            })?;
-            of_it.check(bundle)?;
-            let digest = hasher.finish();
-            progress.add(0, 1);
-            Ok(Checked::Object { object, digest })
-        },
-    )
+    from_bases((bundle, bases), &lacking, jobs, |reader, object, of_base| {
+        let (mut of_it, mut hasher) = (files.of(bundle, object), VerityHasher::new());
+        reader.read_in_parts(of_base, |_, part| {
+            progress.check()?;
+            of_it.push(part);
+            hasher.update(part);
+            progress.add(num::wide(part.len()), 0);
+            Ok(())
+        })?;
+        of_it.check(bundle)?;
+        let digest = hasher.finish();
+        progress.add(0, 1);
+        Ok(Checked::Object { object, digest })
+    })
 }
