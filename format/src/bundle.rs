@@ -1,6 +1,8 @@
 //! A bundle that has been read but for its chunks (core 2).
 
-use crate::{Head, Index, Layout};
+use alloc::vec::Vec;
+
+use crate::{Chunk, Head, Holds, Index, Layout, Row};
 
 /// A bundle whose head, layout and index have been read. That its root is trusted is for somebody else to say.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -11,4 +13,18 @@ pub struct Bundle {
     pub layout: Layout,
     /// What is installed.
     pub index: Index,
+}
+
+impl Bundle {
+    /// Returns for each object the chunk in whose group it lies; none for a large one, and for one without data.
+    #[must_use]
+    pub fn homes(&self) -> Vec<Option<Row<Chunk>>> {
+        let mut homes = alloc::vec![None; self.index.objects().len()];
+        for (row, chunk) in Row::all(&self.layout.chunks) {
+            if let Holds::Group(range) = &chunk.holds {
+                self.layout.group(range).iter().for_each(|object| homes[object.at()] = Some(row));
+            }
+        }
+        homes
+    }
 }

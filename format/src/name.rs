@@ -1,5 +1,7 @@
 //! The forms of names (core 4.1, 6.1 and 6.2).
 
+use alloc::vec::Vec;
+
 /// Longest bundle name, tag or annotation key, in bytes (core 4.1).
 pub const NAME_LEN: usize = 128;
 
@@ -46,6 +48,12 @@ pub fn component_fault(name: &[u8]) -> Option<&'static str> {
         _ if name.contains(&0) => Some("contains a NUL byte"),
         _ => None,
     }
+}
+
+/// Returns the path of a name in a directory, whose own path is empty for the root.
+#[must_use]
+pub fn join(directory: &[u8], name: &[u8]) -> Vec<u8> {
+    if directory.is_empty() { name.to_vec() } else { [directory, name].join(&b'/') }
 }
 
 #[cfg(test)]

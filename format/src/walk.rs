@@ -2,7 +2,6 @@
 
 use alloc::vec::Vec;
 use core::cmp::Ordering;
-use core::iter::Peekable;
 
 /// The directories of a tree that are still to be visited, in tree order (core 6.1): those in a directory follow it by their names, each
 /// with all that is below it. One that is not pushed is not descended into.
@@ -52,39 +51,23 @@ impl<T> TreeOrder<T> {
     }
 }
 
-/// The names of two directories, each once, with what either has of that name. See [`pairs`].
-pub struct Pairs<L: Iterator, R: Iterator> {
-    left: Peekable<L>,
-    right: Peekable<R>,
-}
-
 /// Pairs the names of two directories, which ascend in each: what the left one has of a name, the right one, or both.
-pub fn pairs<'a, A, B, L, R>(left: L, right: R) -> Pairs<L, R>
-where
-    L: Iterator<Item = (&'a [u8], A)>,
-    R: Iterator<Item = (&'a [u8], B)>,
-{
-    Pairs { left: left.peekable(), right: right.peekable() }
-}
-
-impl<'a, A, B, L, R> Iterator for Pairs<L, R>
-where
-    L: Iterator<Item = (&'a [u8], A)>,
-    R: Iterator<Item = (&'a [u8], B)>,
-{
-    type Item = (&'a [u8], Option<A>, Option<B>);
-
-    fn next(&mut self) -> Option<Self::Item> {
-        let order = match (self.left.peek(), self.right.peek()) {
+pub fn pairs<'a, A, B>(
+    left: impl Iterator<Item = (&'a [u8], A)>,
+    right: impl Iterator<Item = (&'a [u8], B)>,
+) -> impl Iterator<Item = (&'a [u8], Option<A>, Option<B>)> {
+    let (mut left, mut right) = (left.peekable(), right.peekable());
+    core::iter::from_fn(move || {
+        let order = match (left.peek(), right.peek()) {
             (Some((left, _)), Some((right, _))) => left.cmp(right),
             (Some(_), None) => Ordering::Less,
             (None, _) => Ordering::Greater,
         };
-        let left = if order.is_le() { self.left.next() } else { None };
-        let right = if order.is_ge() { self.right.next() } else { None };
+        let left = if order.is_le() { left.next() } else { None };
+        let right = if order.is_ge() { right.next() } else { None };
         let name = left.as_ref().map(|(name, _)| *name).or(right.as_ref().map(|(name, _)| *name))?;
         Some((name, left.map(|(_, left)| left), right.map(|(_, right)| right)))
-    }
+    })
 }
 
 #[cfg(test)]

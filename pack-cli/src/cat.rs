@@ -26,9 +26,9 @@
 
 use std::io::Write;
 
-use sealift_format::{Bundle, InodeKind};
+use sealift_format::{Bundle, Chunk, InodeKind, Row};
 use sealift_store::base::{BaseReader, Bases, GivenBases, number_of};
-use sealift_verify::content::{ChunkDecoder, Content, portions_of};
+use sealift_verify::content::{ChunkDecoder, portions_of};
 
 use crate::inspect::find;
 use crate::trust::Trusted;
@@ -47,6 +47,8 @@ pub fn cat(bundle: Trusted, path: &[u8], out: &mut dyn Write, progress: &Progres
 pub struct Contents {
     input: Input,
     bundle: Bundle,
+    /// For each object, the chunk of its group.
+    homes: Vec<Option<Row<Chunk>>>,
     bases: Bases,
 }
 
@@ -65,7 +67,7 @@ impl Contents {
     /// As [`Self::open`], and if `bases` are not those of the bundle.
     pub fn open_over(bundle: Trusted, bases: &GivenBases, progress: &Progress) -> Result<Self, Error> {
         let (input, bundle, bases) = bases.open(bundle.into_unopened(), progress)?;
-        Ok(Self { input, bundle, bases })
+        Ok(Self { input, homes: bundle.homes(), bundle, bases })
     }
 
     /// Returns the bundle.
@@ -79,7 +81,7 @@ impl Contents {
     /// # Errors
     /// Returns an error if the chunks are damaged, if there is no such regular file, or if `out` cannot be written.
     pub fn cat(&mut self, path: &[u8], out: &mut dyn Write, progress: &Progress) -> Result<(), Error> {
-        let Self { input, bundle, bases } = self;
+        let Self { input, bundle, homes, bases } = self;
         let InodeKind::Regular(object) = find(bundle, path)?.inode.kind else {
             return Err(Error::unexpected(&*String::from_utf8_lossy(path), "is not a regular file"));
         };
@@ -93,19 +95,15 @@ impl Contents {
             });
         }
         let (mut decoder, mut stored, mut prefix) = (ChunkDecoder::default(), Vec::new(), Vec::new());
-        for (portion, chunk) in portions_of(bundle, object, bundle.layout.chunk_of(object)) {
+        for (portion, chunk) in portions_of(bundle, object, homes[object.at()]) {
             progress.check()?;
-            let decoded = match chunk {
-                None => &[],
-                Some(chunk) => {
-                    let row = &bundle.layout.chunks[chunk.at()];
-                    input.read_chunk(&bundle.head, row, &mut stored)?;
-                    reader.prefix(bundle.layout.prefix_of(row), &mut prefix)?;
-                    decoder.decode(bundle, chunk, &stored, &prefix)?
-                }
-            };
-            let written = Content::find(bundle, portion, chunk, decoded)?.try_for_each_part(|part| out.write_all(part));
-            written.map_err(failed)?;
+            if let Some(chunk) = chunk {
+                let row = &bundle.layout.chunks[chunk.at()];
+                input.read_chunk(&bundle.head, row, &mut stored)?;
+                reader.prefix(bundle.layout.prefix_of(row), &mut prefix)?;
+            }
+            let content = decoder.portion(bundle, (portion, chunk), &stored, &prefix)?;
+            content.try_for_each_part(|part| out.write_all(part)).map_err(failed)?;
         }
         Ok(())
     }

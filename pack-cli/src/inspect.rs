@@ -19,6 +19,7 @@
 //! ```
 
 use sealift_format::difference::{CommitObject, EditedKind};
+use sealift_format::name::join;
 use sealift_format::{Bundle, Difference, Opened, Rows};
 use sha2::{Digest as _, Sha256};
 
@@ -82,12 +83,7 @@ impl Listed<'_> {
     #[must_use]
     pub fn path(&self) -> Vec<u8> {
         let Some(parent) = self.parent else { return Vec::new() };
-        let mut path = self.index.directory_path(parent);
-        if !path.is_empty() {
-            path.push(b'/');
-        }
-        path.extend(self.name);
-        path
+        join(&self.index.directory_path(parent), self.name)
     }
 }
 
@@ -163,12 +159,7 @@ fn row<T>(rows: &[T], number: u32) -> Option<&T> {
 
 /// Returns all entries of a bundle's refs in tree order (core 6.1), each ref's root first.
 pub fn entries(bundle: &Bundle) -> impl Iterator<Item = Listed<'_>> {
-    bundle.index.refs().iter().flat_map(|reference| entries_of(bundle, reference))
-}
-
-/// Returns the entries of one ref's tree in tree order, the root first.
-pub fn entries_of<'a>(bundle: &'a Bundle, reference: &'a Ref) -> impl Iterator<Item = Listed<'a>> {
-    entries_below(bundle, root_of(bundle, reference))
+    bundle.index.refs().iter().flat_map(|reference| entries_below(bundle, root_of(bundle, reference)))
 }
 
 /// Returns an entry of a bundle and everything below it, in tree order. No other entry is visited.

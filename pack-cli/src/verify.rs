@@ -15,9 +15,9 @@ use sealift_verify::read_plan::ReadPlan;
 
 use crate::Phase;
 use crate::{Error, Input, Progress, Unopened};
-use sealift_store::base::{BaseReader, Bases, number_of};
-use sealift_store::delivery::Delivery;
+use sealift_store::base::Bases;
 use sealift_store::delivery::feed::ChunkScheduler;
+use sealift_store::delivery::{Delivery, from_bases};
 use sealift_store::threads::in_turn::OrderedSlots;
 use sealift_store::threads::parallel;
 
@@ -113,18 +113,13 @@ fn check_objects(
     let delivery = Delivery::new((bundle, bases), &plan, jobs, progress).stopping(&stop);
     delivery.run(input, || (), take, |(), _| Ok(()))?;
     let large: Vec<LargeFiles> = large.into_things().collect();
-    parallel::for_each(
-        jobs,
-        &large,
-        || (),
-        |(), files| {
-            let mut files = files.clone();
-            while files.take_bare(bundle) {
-                progress.check()?;
-            }
-            Ok(files.check(bundle)?)
-        },
-    )?;
+    parallel::for_each(jobs, &large, |files| {
+        let mut files = files.clone();
+        while files.take_bare(bundle) {
+            progress.check()?;
+        }
+        Ok(files.check(bundle)?)
+    })?;
     let found = check_base_objects(bundle, bases, &files, jobs, progress)?;
     let mut table = table.into_inner();
     found.into_iter().for_each(|checked| table.take(checked));
@@ -145,27 +140,18 @@ fn check_base_objects(
     let lacking: Vec<_> = all.filter(|object| carried.binary_search(object).is_err()).collect();
     let size = |object: Row<Object>| bundle.index.object(object).size;
     progress.enter(Phase::Hashing, lacking.iter().map(|object| size(*object)).sum(), num::wide(lacking.len()));
-    let by_id = bases.by_id();
-    let found = Mutex::new(Vec::with_capacity(lacking.len()));
-    parallel::for_each(
-        jobs,
-        &lacking,
-        || BaseReader::new(bases),
-        |reader, &object| {
-            let (mut of_it, mut hasher) = (files.of(bundle, object), VerityHasher::new());
-            reader.read_in_parts(number_of(&by_id, bundle.index.object(object))?, |_, part| {
-                progress.check()?;
-                of_it.push(part);
-                hasher.update(part);
-                progress.add(num::wide(part.len()), 0);
-                Ok(())
-            })?;
-            of_it.check(bundle)?;
-            let digest = hasher.finish();
-            found.lock().push(Checked::Object { object, digest });
-            progress.add(0, 1);
+    from_bases((bundle, bases), &lacking, jobs, |reader, object, of_base| {
+        let (mut of_it, mut hasher) = (files.of(bundle, object), VerityHasher::new());
+        reader.read_in_parts(of_base, |_, part| {
+            progress.check()?;
+            of_it.push(part);
+            hasher.update(part);
+            progress.add(num::wide(part.len()), 0);
             Ok(())
-        },
-    )?;
-    Ok(found.into_inner())
+        })?;
+        of_it.check(bundle)?;
+        let digest = hasher.finish();
+        progress.add(0, 1);
+        Ok(Checked::Object { object, digest })
+    })
 }

@@ -14,7 +14,7 @@ use std::collections::{HashMap, HashSet};
 use std::fmt::Write as _;
 use std::ops::Range;
 
-use sealift_format::{Bundle, Chunk, Holds, Index, InodeKind, Object, Row};
+use sealift_format::{Bundle, Chunk, Holds, Index, Object, Row};
 
 use crate::address::object_at;
 
@@ -151,13 +151,9 @@ fn successors(order: &KeptOrder, base: &Index, wanted: &Index) -> HashMap<Row<Ob
         order.parts.iter().map(|part| (part.object, Vec::new())).collect();
     for tree in base.refs() {
         let Some(same) = wanted.find_ref(&tree.name) else { continue };
-        for directory in tree.directories() {
-            for entry in base.directory(directory).entries() {
-                let entry = base.entry(entry);
-                let InodeKind::Regular(object) = base.inode(entry.inode).kind else { continue };
-                if let Some(objects) = found.get_mut(&object) {
-                    objects.extend(object_at(wanted, same, &base.path(directory, entry)));
-                }
+        for (directory, entry, object) in base.regulars(tree) {
+            if let Some(objects) = found.get_mut(&object) {
+                objects.extend(object_at(wanted, same, &base.path(directory, entry)));
             }
         }
     }

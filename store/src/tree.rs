@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 use std::collections::hash_map::Entry;
 
-use sealift_format::name::component_fault;
+use sealift_format::name::{component_fault, join};
 use sealift_format::num::{at, wide};
 use sealift_format::walk::TreeOrder;
 use sealift_format::{Attributes, Device, FileType, Xattrs};
@@ -25,7 +25,7 @@ pub struct Tree {
 }
 
 /// Type, permissions, owner, time and extended attributes of a file.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Metadata {
     /// Permission bits, 07777.
     pub permissions: u16,
@@ -42,6 +42,13 @@ pub struct Metadata {
 }
 
 impl Metadata {
+    /// Returns the metadata of a file with these attributes and this time.
+    #[must_use]
+    pub fn of(attributes: &Attributes, (mtime, mtime_ns): (i64, u32)) -> Self {
+        let Attributes { mode, uid, gid, ref xattrs } = *attributes;
+        Self { permissions: mode & 0o7777, uid, gid, mtime, mtime_ns, xattrs: xattrs.clone() }
+    }
+
     fn attributes(self, file_type: FileType) -> Attributes {
         let mode = file_type.bits() | self.permissions & 0o7777;
         Attributes { mode, uid: self.uid, gid: self.gid, xattrs: self.xattrs }
@@ -232,15 +239,7 @@ impl Tree {
 
     fn metadata(&self, node: usize) -> Metadata {
         let node = &self.nodes[node];
-        let attributes = &self.attributes[node.attributes];
-        Metadata {
-            permissions: attributes.mode & 0o7777,
-            uid: attributes.uid,
-            gid: attributes.gid,
-            mtime: node.mtime,
-            mtime_ns: node.mtime_ns,
-            xattrs: attributes.xattrs.clone(),
-        }
+        Metadata::of(&self.attributes[node.attributes], (node.mtime, node.mtime_ns))
     }
 
     /// Sets a node's extended attributes.
@@ -280,7 +279,7 @@ impl Tree {
         while let Some((directory, path)) = order.pop() {
             for child in self.children(directory) {
                 let name = self.child_name(child);
-                let path = if path.is_empty() { name.to_vec() } else { [&path[..], name].join(&b'/') };
+                let path = join(&path, name);
                 if let Some(directory) = self.directory_of(child.node) {
                     order.push((directory, path.clone()));
                 }
@@ -351,7 +350,7 @@ impl Tree {
         deepest.map_or((0, Vec::new()), |(number, directory)| {
             let name = self.child_name(&directory.children[0]);
             let path = self.directory_path(number);
-            let path = if path.is_empty() { name.to_vec() } else { [&path[..], name].join(&b'/') };
+            let path = join(&path, name);
             (depths[at(number)] + 1, path)
         })
     }

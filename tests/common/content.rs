@@ -97,8 +97,7 @@ fn entries(index: &Index) -> Vec<String> {
         rows.push(entry_row(index, &reference.name, b".", index.directory(reference.directory).inode));
         for directory in reference.directories() {
             for number in index.directory(directory).entries() {
-                let entry = index.entry(number);
-                rows.push(entry_row(index, &reference.name, &index.path(directory, entry), entry.inode));
+                rows.push(entry_row(index, &reference.name, &index.path(directory, number), index.entry(number).inode));
             }
         }
     }

@@ -1,15 +1,14 @@
 //! Chunks and objects: nothing of their bytes is handed out before it agrees with what the root vouches for (core 8).
 
 use std::convert::Infallible;
-use std::fmt;
 use std::ops::Range;
 
 use blake3::hazmat::HasherExt as _;
-use sealift_format::num::{at, up_to, wide};
+use sealift_format::num::{at, fit, up_to, wide};
 use sealift_format::ostree::Checksum;
 use sealift_format::{
     Bundle, ByteDifference, Chunk, Codec, Delta, Error as FormatError, Extent, FrameDecoder, Head, Holds, Layout,
-    Object, Part, Row, check_frame, check_frame_with_prefix, data_len, data_ranges,
+    Object, Part, Row, check_frame, check_frame_with_prefix, data_len, data_ranges, hex,
 };
 
 /// An object's or a piece's bytes do not match, or its chunk's do not.
@@ -36,21 +35,12 @@ pub enum ContentError {
     /// A commit's file is not the one that its dirtree names.
     #[error(
         "OSTree file {}: its owner, mode, extended attributes and content do not match its checksum",
-        Hex(checksum)
+        hex(checksum)
     )]
     OsTreeFile {
         /// The checksum that the dirtree has.
         checksum: Checksum,
     },
-}
-
-/// A checksum as OSTree writes it.
-struct Hex<'a>(&'a Checksum);
-
-impl fmt::Display for Hex<'_> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.0.iter().try_for_each(|byte| write!(f, "{byte:02x}"))
-    }
 }
 
 impl ContentError {
@@ -150,6 +140,68 @@ impl ChunkDecoder {
             }
         }
         Ok(&self.decoded[..at(chunk.len)])
+    }
+
+    /// Decodes the chunk that brings a portion, as [`Self::decode`] does, and compares the portion. One that no chunk brings has no data.
+    ///
+    /// # Errors
+    /// Returns the errors of [`Self::decode`] and of [`Content::check`].
+    pub fn portion<'a>(
+        &'a mut self,
+        bundle: &'a Bundle,
+        (portion, chunk): (Portion, Option<Row<Chunk>>),
+        stored: &'a [u8],
+        prefix: &[u8],
+    ) -> Result<Content<'a>, ContentError> {
+        let data = match chunk {
+            Some(chunk) => {
+                let decoded = self.decode(bundle, chunk, stored, prefix)?;
+                &decoded[Places::of(bundle, chunk, decoded)?.find(portion)]
+            }
+            None => &[],
+        };
+        Content::check(bundle.into(), portion, data)
+    }
+}
+
+/// Where in a chunk's decoded bytes the data of each portion lies that it brings.
+#[derive(Debug, Default)]
+pub struct Places {
+    /// The objects of its group, in ascending order.
+    objects: Vec<(Row<Object>, Range<u32>)>,
+    len: usize,
+}
+
+impl Places {
+    /// Returns the places in chunk `number`, of these decoded bytes.
+    ///
+    /// # Errors
+    /// Returns an error if they are more than a chunk has.
+    pub fn of(bundle: &Bundle, number: Row<Chunk>, decoded: &[u8]) -> Result<Self, FormatError> {
+        let (mut objects, mut start) = (Vec::new(), 0);
+        for (object, data) in ObjectRows::from(bundle).group(group_of_chunk(&bundle.layout, number), decoded) {
+            let end = fit(at(start) + data.len(), "a chunk's length")?;
+            objects.push((object, start..end));
+            start = end;
+        }
+        objects.sort_unstable_by_key(|(object, _)| *object);
+        Ok(Self { objects, len: decoded.len() })
+    }
+
+    /// Returns the place of a portion; an empty one if the chunk does not bring it.
+    #[must_use]
+    pub fn find(&self, portion: Portion) -> Range<usize> {
+        let found = || self.objects.binary_search_by_key(&portion.object, |(object, _)| *object);
+        match portion.piece {
+            Some(_) => 0..self.len,
+            None => found().map_or(0..0, |found| at(self.objects[found].1.start)..at(self.objects[found].1.end)),
+        }
+    }
+
+    /// Bytes of memory that they take beside themselves.
+    #[must_use]
+    pub fn cost(&self) -> usize {
+        size_of_val(&self.objects[..])
     }
 }
 
@@ -273,27 +325,6 @@ impl<'a> Content<'a> {
         Err(ContentError::Piece { object, piece })
     }
 
-    /// Compares a portion that a chunk of these decoded bytes brings; one that no chunk brings has none.
-    ///
-    /// # Errors
-    /// Returns the errors of [`Self::check`].
-    pub fn find(
-        bundle: &'a Bundle,
-        portion: Portion,
-        chunk: Option<Row<Chunk>>,
-        decoded: &'a [u8],
-    ) -> Result<Self, ContentError> {
-        let group = chunk.map_or(&[][..], |chunk| group_of_chunk(&bundle.layout, chunk));
-        let data = match portion.piece {
-            Some(_) => decoded,
-            None => {
-                let mut objects = ObjectRows::from(bundle).group(group, decoded);
-                objects.find(|(object, _)| *object == portion.object).map_or(&[][..], |(_, data)| data)
-            }
-        };
-        Self::check(bundle.into(), portion, data)
-    }
-
     /// Returns whether the object has a hole, here or elsewhere.
     #[must_use]
     pub fn has_holes(&self) -> bool {
@@ -346,11 +377,29 @@ pub(crate) fn group_of_chunk(layout: &Layout, chunk: Row<Chunk>) -> &[Row<Object
     }
 }
 
+/// Appends the bytes `wanted` of an object to `out`, as far as a portion of these data has them, with the holes put back as zeros.
+pub fn copy_wanted(bundle: &Bundle, portion: Portion, data: &[u8], wanted: &Range<u64>, out: &mut Vec<u8>) {
+    let within = range_of(bundle, portion);
+    let mut place = within.start;
+    let Ok(()) = fill_holes(data, bundle.layout.holes_of(portion.object), within, &mut |part| {
+        out.extend(overlap(part, place, wanted));
+        place += wide(part.len());
+        Ok::<(), Infallible>(())
+    });
+}
+
+/// Returns what `part`, the bytes from `place` on, has of `wanted`.
+#[must_use]
+pub fn overlap<'a>(part: &'a [u8], place: u64, wanted: &Range<u64>) -> &'a [u8] {
+    let [from, to] = [wanted.start, wanted.end].map(|end| up_to(end.saturating_sub(place), part.len()));
+    &part[from..to]
+}
+
 /// Gives the bytes of `within` of an object to `take`, in parts: `data`, with the holes put back as zeros.
 ///
 /// # Errors
 /// Returns the first error of `take`.
-pub fn fill_holes<E>(
+pub(crate) fn fill_holes<E>(
     mut data: &[u8],
     holes: &[Extent],
     within: Range<u64>,

@@ -1,14 +1,13 @@
 //! The bases of a delta bundle: the parts of base objects that its chunks are decoded with (delta 6), and the objects that it leaves there.
 
 use std::collections::BTreeMap;
-use std::convert::Infallible;
 use std::ops::Range;
 
 use js_sys::Array;
-use sealift_format::num::{at, wide};
-use sealift_format::{BaseObject, BaseRange, Bundle, Chunk, Holds, Index, Object, Row, Rows};
+use sealift_format::num::at;
+use sealift_format::{BaseObject, BaseRange, Bundle, Chunk, Index, Object, Row, Rows};
 use sealift_verify::content::{
-    ChunkDecoder, Content, ContentError, ObjectRows, Portion, fill_holes, portions_of, range_of,
+    ChunkDecoder, Content, ContentError, Places, Portion, copy_wanted, portions_of, range_of,
 };
 use sealift_verify::objects::{Checked, VerityTable};
 use sealift_verify::ostree::{LargeFiles, OsTreeFiles};
@@ -80,15 +79,7 @@ impl Bases {
     }
 
     pub(crate) fn push(&mut self, bundle: Bundle, digests: Vec<u8>) {
-        let mut homes = vec![None; bundle.index.objects().len()];
-        for (number, chunk) in Row::all(&bundle.layout.chunks) {
-            if let Holds::Group(range) = &chunk.holds {
-                for object in bundle.layout.group(range) {
-                    homes[object.at()] = Some(number);
-                }
-            }
-        }
-        self.bases.push(Base { bundle, homes, digests });
+        self.bases.push(Base { homes: bundle.homes(), bundle, digests });
     }
 
     /// Finds in the bases the objects that the completed bundle does not carry.
@@ -140,7 +131,7 @@ impl Bases {
         for place in self.places(ranges) {
             len = place.at + (place.within.end - place.within.start);
             let base = place.from.base;
-            chunks.extend(self.parts(place.from, &place.within).filter_map(|(chunk, _)| Some((base, chunk?))));
+            chunks.extend(self.parts(place.from, &place.within).filter_map(|(_, chunk)| Some((base, chunk?))));
         }
         chunks.sort_unstable();
         chunks.dedup();
@@ -164,17 +155,17 @@ impl Bases {
         let mut prefix = std::mem::take(&mut self.prefix);
         let bundle = self.bundle(base);
         let decoded = decoder.decode(bundle, number, stored, &[])?;
+        let places = Places::of(bundle, number, decoded)?;
         for place in self.places(ranges).filter(|place| place.from.base == base) {
-            let object = place.from.object;
-            for (_, part) in self.parts(place.from, &place.within).filter(|(own, _)| *own == Some(number)) {
-                let data = match &bundle.layout.chunks[number.at()].holds {
-                    Holds::Piece => decoded,
-                    Holds::Group(group) => {
-                        let mut objects = ObjectRows::from(bundle).group(bundle.layout.group(group), decoded);
-                        objects.find(|(found, _)| *found == object).map_or(&[][..], |(_, data)| data)
-                    }
-                };
-                put(bundle, part, data, &place, &mut prefix);
+            for (portion, _) in self.parts(place.from, &place.within).filter(|(_, own)| *own == Some(number)) {
+                let (part, mut bytes) = (range_of(bundle, portion), Vec::new());
+                copy_wanted(bundle, portion, &decoded[places.find(portion)], &place.within, &mut bytes);
+                let target = place.at + (place.within.start.max(part.start) - place.within.start);
+                let target =
+                    usize::try_from(target).ok().and_then(|target| prefix.get_mut(target..)?.get_mut(..bytes.len()));
+                if let Some(target) = target {
+                    target.copy_from_slice(&bytes);
+                }
             }
         }
         (self.decoder, self.prefix) = (decoder, prefix);
@@ -201,17 +192,18 @@ impl Bases {
         Some(Origin { base: u32::try_from(base).ok()?, object })
     }
 
-    /// Returns the parts in which a base stores an object, within `wanted`: chunk, and bytes of the object.
+    /// Returns the portions in which a base stores an object, as far as they have some of `wanted`, each with its chunk.
     fn parts<'a>(
         &'a self,
         from: Origin,
         wanted: &Range<u64>,
-    ) -> impl Iterator<Item = (Option<Row<Chunk>>, Range<u64>)> + use<'a> {
+    ) -> impl Iterator<Item = (Portion, Option<Row<Chunk>>)> + use<'a> {
         let (base, wanted) = (self.base(from), wanted.clone());
         let home = base.homes.get(from.object.at()).copied().flatten();
-        portions_of(&base.bundle, from.object, home)
-            .map(|(portion, chunk)| (chunk, range_of(&base.bundle, portion)))
-            .filter(move |(_, part)| part.start < wanted.end && wanted.start < part.end)
+        portions_of(&base.bundle, from.object, home).filter(move |(portion, _)| {
+            let part = range_of(&base.bundle, *portion);
+            part.start < wanted.end && wanted.start < part.end
+        })
     }
 
     /// Begins with the OSTree files whose content the bases have, and whose checksum nothing has been compared with yet.
@@ -242,14 +234,18 @@ impl Bases {
         let (Some(files), Some(&(first, _, chunk))) = (files, parts.last()) else { return Ok(()) };
         let base = base_of(first);
         let held = &bases[at(base)].bundle;
-        let decoded = match chunk {
-            Some(number) => decoder.decode(held, number, stored, &[])?,
-            None => &[],
+        let (decoded, places) = match chunk {
+            Some(number) => {
+                let decoded = decoder.decode(held, number, stored, &[])?;
+                (decoded, Places::of(held, number, decoded)?)
+            }
+            None => (&[][..], Places::default()),
         };
         while let Some((object, portion, own)) =
             parts.pop_if(|(object, _, own)| base_of(*object) == base && (own.is_none() || *own == chunk))
         {
-            let content = Content::find(held, portion, own, decoded)?;
+            let data = if own.is_some() { &decoded[places.find(portion)] } else { &[] };
+            let content = Content::check(held.into(), portion, data)?;
             let hashers = open.get_or_insert_with(|| files.of(bundle, object));
             content.for_each_part(&mut |part| hashers.push(part));
             if parts.last().is_none_or(|(next, ..)| *next != object)
@@ -260,27 +256,4 @@ impl Bases {
         }
         Ok(())
     }
-}
-
-/// Copies the wanted bytes of a part of an object, whose data are `data`, to the prefix. Holes are already zero there.
-fn put(base: &Bundle, part: Range<u64>, data: &[u8], place: &Place, prefix: &mut [u8]) {
-    let mut from = part.start;
-    let Ok(()) = fill_holes(data, base.layout.holes_of(place.from.object), part, &mut |bytes| {
-        let end = from + wide(bytes.len());
-        let wanted = place.within.start.max(from)..place.within.end.min(end);
-        if !wanted.is_empty() {
-            let target = place.at + (wanted.start - place.within.start);
-            let source = within(wanted.start - from..wanted.end - from).and_then(|part| bytes.get(part));
-            let target = within(target..target + (wanted.end - wanted.start)).and_then(|part| prefix.get_mut(part));
-            if let (Some(source), Some(target)) = (source, target) {
-                target.copy_from_slice(source);
-            }
-        }
-        from = end;
-        Ok::<(), Infallible>(())
-    });
-}
-
-fn within(range: Range<u64>) -> Option<Range<usize>> {
-    Some(usize::try_from(range.start).ok()?..usize::try_from(range.end).ok()?)
 }

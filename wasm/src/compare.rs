@@ -1,7 +1,7 @@
 //! What changed from one bundle to another, as their indexes say.
 
 use js_sys::{Array, Reflect};
-use sealift_format::walk::pairs;
+use sealift_format::walk::{TreeOrder, pairs};
 use sealift_format::{Directory, Index, Inode, InodeKind, Opened, Row};
 use sealift_verify::escape;
 use wasm_bindgen::JsValue;
@@ -10,27 +10,13 @@ use crate::listing::index;
 use crate::number::rounded;
 use crate::object::object;
 
-/// One tree's side of a name: its bundle's index, and the entry's inode.
-#[derive(Clone, Copy)]
-struct Side<'a> {
-    index: &'a Index,
-    inode: &'a Inode,
-}
-
-/// Counts all changes, and lists the first of them.
-struct Changes {
+/// Counts all changes from one index to another, and lists the first of them.
+struct Changes<'a> {
+    older: &'a Index,
+    newer: &'a Index,
     counts: [u32; 4],
     rows: Array,
     limit: u32,
-}
-
-/// In the order of the counts.
-#[derive(Clone, Copy)]
-enum Kind {
-    Added,
-    Changed,
-    Metadata,
-    Removed,
 }
 
 /// What a newer bundle changes of an older one: names that come or go count once, with all below them.
@@ -61,117 +47,82 @@ pub(crate) fn counts([added, changed, metadata, removed]: [u32; 4]) -> JsValue {
     ])
 }
 
-/// The names of a directory, with what stands there.
-fn names(index: &Index, directory: Row<Directory>) -> impl Iterator<Item = (&[u8], Side<'_>)> {
-    let side = |entry| Side { index, inode: index.inode(index.entry(entry).inode) };
-    index.names_in(directory).map(move |(name, entry)| (name, side(entry)))
-}
-
-fn below(index: &Index, directory: Row<Directory>, name: &[u8]) -> Vec<u8> {
-    let mut path = index.directory_path(directory);
-    if !path.is_empty() {
-        path.push(b'/');
-    }
-    path.extend(name);
-    path
-}
-
-fn side_of_directory(index: &Index, directory: Row<Directory>) -> Side<'_> {
-    Side { index, inode: index.inode(index.directory(directory).inode) }
-}
-
-impl Changes {
-    fn between(older: &Index, newer: &Index, limit: u32) -> Self {
-        let mut changes = Self { counts: [0; 4], rows: Array::new(), limit };
-        let root = |index: &Index, name: &str| index.find_ref(name).map(|reference| reference.directory);
+impl<'a> Changes<'a> {
+    fn between(older: &'a Index, newer: &'a Index, limit: u32) -> Self {
+        let mut changes = Self { older, newer, counts: [0; 4], rows: Array::new(), limit };
         let mut names: Vec<&str> =
             older.refs().iter().chain(newer.refs()).map(|reference| &reference.name[..]).collect();
         names.sort_unstable();
         names.dedup();
         for name in names {
-            let (old, new) = (root(older, name), root(newer, name));
-            let side = |index, directory| Some(side_of_directory(index, directory?));
-            changes.judge(name, b".", side(older, old), side(newer, new));
+            let root = |index: &Index| index.find_ref(name).map(|reference| reference.directory);
+            let (old, new) = (root(older), root(newer));
+            let inode = |index: &'a Index, directory| Some(index.inode(index.directory(directory?).inode));
+            changes.judge(name, b".", inode(older, old), inode(newer, new));
             if let (Some(old), Some(new)) = (old, new) {
-                changes.walk(name, (older, old), (newer, new));
+                changes.walk(name, old, new);
             }
         }
         changes
     }
 
     /// Compares what is below two directories.
-    fn walk(&mut self, reference: &str, old: (&Index, Row<Directory>), new: (&Index, Row<Directory>)) {
-        let ((older, old), (newer, new)) = (old, new);
-        let mut pending = vec![(old, new)];
-        while let Some((old, new)) = pending.pop() {
-            for (name, before, after) in pairs(names(older, old), names(newer, new)) {
-                let path = match after {
-                    Some(_) => below(newer, new, name),
-                    None => below(older, old, name),
-                };
+    fn walk(&mut self, reference: &str, old: Row<Directory>, new: Row<Directory>) {
+        let (older, newer) = (self.older, self.newer);
+        let mut order = TreeOrder::new((old, new));
+        while let Some((old, new)) = order.pop() {
+            for (_, before, after) in pairs(older.names_in(old), newer.names_in(new)) {
+                let path = after.map(|entry| newer.path(new, entry));
+                let path = path.or_else(|| Some(older.path(old, before?))).unwrap_or_default();
+                let before = before.map(|entry| older.inode(older.entry(entry).inode));
+                let after = after.map(|entry| newer.inode(newer.entry(entry).inode));
                 self.judge(reference, &path, before, after);
                 if let (Some(before), Some(after)) = (before, after)
-                    && let (InodeKind::Directory(old), InodeKind::Directory(new)) =
-                        (before.inode.kind, after.inode.kind)
+                    && let (InodeKind::Directory(old), InodeKind::Directory(new)) = (before.kind, after.kind)
                 {
-                    pending.push((old, new));
+                    order.push((old, new));
                 }
             }
         }
     }
 
-    fn judge(&mut self, reference: &str, path: &[u8], before: Option<Side<'_>>, after: Option<Side<'_>>) {
-        let kind = match (before, after) {
-            (None, Some(_)) => Kind::Added,
-            (Some(_), None) => Kind::Removed,
-            (Some(before), Some(after)) if !before.has_content_of(after) => Kind::Changed,
-            (Some(before), Some(after)) if !before.has_metadata_of(after) => Kind::Metadata,
+    fn judge(&mut self, reference: &str, path: &[u8], before: Option<&Inode>, after: Option<&Inode>) {
+        // In the order of the counts.
+        let (count, word) = match (before, after) {
+            (None, Some(_)) => (0, "added"),
+            (Some(before), Some(after)) if !self.is_same_content(before, after) => (1, "changed"),
+            (Some(before), Some(after)) if !self.is_same_metadata(before, after) => (2, "metadata"),
+            (Some(_), None) => (3, "removed"),
             _ => return,
-        };
-        let (count, word) = match kind {
-            Kind::Added => (0, "added"),
-            Kind::Changed => (1, "changed"),
-            Kind::Metadata => (2, "metadata"),
-            Kind::Removed => (3, "removed"),
         };
         self.counts[count] += 1;
         if self.rows.length() < self.limit {
-            let size = |side: Option<Side<'_>>| match side.and_then(Side::size) {
-                Some(size) => rounded(size).into(),
-                None => JsValue::UNDEFINED,
+            let size = |index: &Index, inode: Option<&Inode>| match inode.map(|inode| inode.kind) {
+                Some(InodeKind::Regular(object)) => rounded(index.object(object).size).into(),
+                _ => JsValue::UNDEFINED,
             };
-            let shown = after.or(before).map(|side| side.index.attributes(side.inode).file_type().word());
+            let shown = after.map(|inode| self.newer.attributes(inode));
+            let shown = shown.or(before.map(|inode| self.older.attributes(inode)));
             self.rows.push(&object(&[
                 ("kind", word.into()),
                 ("ref", reference.into()),
                 ("name", escape::bytes(path).into()),
                 ("path", escape::percent(path).into()),
-                ("type", shown.unwrap_or_default().into()),
-                ("before", size(before)),
-                ("after", size(after)),
+                ("type", shown.map_or("", |attributes| attributes.file_type().word()).into()),
+                ("before", size(self.older, before)),
+                ("after", size(self.newer, after)),
             ]));
         }
     }
-}
-
-impl Side<'_> {
-    fn size(self) -> Option<u64> {
-        match self.inode.kind {
-            InodeKind::Regular(object) => Some(self.index.object(object).size),
-            _ => None,
-        }
-    }
-
     /// Whether the type is the same, and content, target or numbers.
-    fn has_content_of(self, other: Side<'_>) -> bool {
-        self.index.is_same_content(self.inode.kind, (other.index, other.inode.kind), |own, others| {
-            self.index.object(own).id == other.index.object(others).id
+    fn is_same_content(&self, before: &Inode, after: &Inode) -> bool {
+        self.older.is_same_content(before.kind, (self.newer, after.kind), |old, new| {
+            self.older.object(old).id == self.newer.object(new).id
         })
     }
 
-    fn has_metadata_of(self, other: Side<'_>) -> bool {
+    fn is_same_metadata(&self, before: &Inode, after: &Inode) -> bool {
         let moment = |inode: &Inode| (inode.mtime, inode.mtime_ns);
-        self.index.attributes(self.inode) == other.index.attributes(other.inode)
-            && moment(self.inode) == moment(other.inode)
+        self.older.attributes(before) == self.newer.attributes(after) && moment(before) == moment(after)
     }
 }

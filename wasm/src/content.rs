@@ -1,9 +1,8 @@
 //! The content of one file, read only from the chunks that hold it.
 
 use js_sys::Array;
-use sealift_format::num;
-use sealift_format::{Bundle, Chunk, InodeKind, Object, Opened, Row};
-use sealift_verify::content::{ChunkDecoder, Content, ContentError, Portion, portions_of};
+use sealift_format::{Bundle, InodeKind, Object, Opened, Row};
+use sealift_verify::content::{ChunkDecoder, portions_of};
 use wasm_bindgen::JsValue;
 
 use crate::base::{Bases, Portions};
@@ -38,7 +37,7 @@ pub(crate) fn places(opened: &Opened, bases: &Bases, entry: u32) -> Result<JsVal
 fn portions(bundle: &Bundle, bases: &Bases, object: Row<Object>) -> (Option<u32>, Portions) {
     match bases.portions(object) {
         Some((base, portions)) => (Some(base), portions),
-        None => (None, portions_of(bundle, object, bundle.layout.chunk_of(object)).collect()),
+        None => (None, portions_of(bundle, object, bundle.homes()[object.at()]).collect()),
     }
 }
 
@@ -48,28 +47,13 @@ pub(crate) fn part(opened: &Opened, bases: &Bases, object: u32, part: u32, store
     let object = Row::new(object).filter(|object| object.at() < bundle.index.objects().len());
     let object = object.ok_or_else(|| misuse("there is no such object"))?;
     let (base, portions) = portions(bundle, bases, object);
-    let Some((portion, chunk)) = usize::try_from(part).ok().and_then(|part| portions.get(part)) else {
+    let Some(portion) = usize::try_from(part).ok().and_then(|part| portions.get(part)) else {
         return Err(misuse("there is no such part"));
     };
     let held = base.map_or(bundle, |base| bases.bundle(base));
-    read(held, *portion, *chunk, stored, bases.prefix()).map_err(|error| content_error(&error))
-}
-
-fn read(
-    bundle: &Bundle,
-    portion: Portion,
-    chunk: Option<Row<Chunk>>,
-    stored: &[u8],
-    prefix: &[u8],
-) -> Result<Vec<u8>, ContentError> {
     let mut decoder = ChunkDecoder::default();
-    let decoded = match chunk {
-        Some(chunk) => decoder.decode(bundle, chunk, stored, prefix)?,
-        None => &[],
-    };
-    let content = Content::find(bundle, portion, chunk, decoded)?;
-    let len = content.range.end - content.range.start;
-    let mut bytes = Vec::with_capacity(num::up_to(len, decoded.len()));
+    let content = decoder.portion(held, *portion, stored, bases.prefix()).map_err(|error| content_error(&error))?;
+    let mut bytes = Vec::with_capacity(content.data.len());
     content.for_each_part(&mut |part| bytes.extend(part));
     Ok(bytes)
 }

@@ -1,7 +1,7 @@
 //! The files that damage affects, according to index and layout. The root vouches for both, whatever the state of the chunks.
 
 use js_sys::Array;
-use sealift_format::{Bundle, Chunk, Holds, InodeKind, Layout, Object, Opened, Row};
+use sealift_format::{Bundle, Chunk, Holds, Layout, Object, Opened, Row};
 use sealift_verify::escape;
 use wasm_bindgen::JsValue;
 
@@ -54,14 +54,9 @@ fn objects_of(layout: &Layout, number: Row<Chunk>) -> Vec<Row<Object>> {
 
 fn in_trees(bundle: &Bundle, objects: &[Row<Object>], found: &mut Found) {
     let index = &bundle.index;
-    for (number, directory) in Row::all(index.directories()) {
-        for entry in directory.entries() {
-            let entry = index.entry(entry);
-            if let InodeKind::Regular(object) = index.inode(entry.inode).kind
-                && objects.binary_search(&object).is_ok()
-            {
-                found.take(&index.path(number, entry));
-            }
+    for (directory, entry, object) in index.refs().iter().flat_map(|tree| index.regulars(tree)) {
+        if objects.binary_search(&object).is_ok() {
+            found.take(&index.path(directory, entry));
         }
     }
 }

@@ -129,7 +129,7 @@ fn entry(index: &Index, number: u32) -> Result<JsValue, JsValue> {
     let found = Row::new(number).and_then(|own| Some((own, own.get(index.entries())?)));
     let (own, row) = found.ok_or_else(|| misuse("there is no such entry"))?;
     let parent = holder(index, own);
-    let (path, inode) = (index.path(parent, row), index.inode(row.inode));
+    let (path, inode) = (index.path(parent, own), index.inode(row.inode));
     let attributes = index.attributes(inode);
     let none = || JsValue::UNDEFINED;
     let (size, target, device, directory) = match inode.kind {

@@ -2,6 +2,7 @@
 
 use js_sys::{Array, Reflect, Uint8Array, Uint32Array};
 use sealift_format::difference::Becomes;
+use sealift_format::hex;
 use sealift_format::num;
 use sealift_format::{Delta, Envelope, Error as FormatError, Head, Index, InodeKind, Opened, Part, Root, RootBase};
 use sealift_verify::content::ContentError;
@@ -110,10 +111,6 @@ pub(crate) fn memory(root: &Root) -> u64 {
     // A run being read while another is checked, and a copy of it; a decoded chunk, and the decoder's own window of it.
     let buffers = [run * 3, u64::from(maxima.chunk_len) * 2, maxima.piece_len()];
     parts.iter().chain(&rows).chain(&buffers).fold(BASE_LEN, |sum, len| sum.saturating_add(*len))
-}
-
-fn hex(bytes: &[u8]) -> String {
-    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
 pub(crate) fn verdict(head: &Head, policy: &Policy) -> JsValue {

@@ -86,7 +86,7 @@ impl Columns {
 
 /// Returns the type as a column has it: the bits of `st_mode` without those below.
 pub(super) fn type_code(file_type: FileType) -> u8 {
-    u8::try_from(file_type.bits() >> 12).unwrap_or(0)
+    file_type.bits().to_be_bytes()[0] >> 4
 }
 
 fn op_code(op: Op) -> u8 {

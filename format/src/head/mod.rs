@@ -58,7 +58,7 @@ impl Head {
         let (signed, area) = bytes.split_at(at(Preamble::parse(&bytes[..32])?.signed_len()));
         let root = Root::parse(&signed[32..])?;
         let envelopes = area::parse_area(signed, area)?;
-        let area_len = expected - u32::try_from(signed.len()).unwrap_or(expected);
+        let area_len = fit(area.len(), "the length of the signature area")?;
         Ok(Self { signed: signed.to_vec(), root, envelopes, area_len, area: area.to_vec() })
     }
 

@@ -5,6 +5,7 @@ use alloc::vec::Vec;
 use core::fmt;
 
 use crate::bytes::{Reader, SectionRule, put_section, read_sections};
+use crate::hex;
 use crate::image::{encode_images, parse_images};
 use crate::name::is_bundle_name;
 use crate::num::{fit, wide};
@@ -303,18 +304,10 @@ impl RootBase {
 /// As people compare it with what others say: `os version 8 (4ce32ae9d3ac)`, or the start of its digest alone.
 impl fmt::Display for RootBase {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let digest =
-            |out: &mut fmt::Formatter<'_>| self.index_digest[..6].iter().try_for_each(|byte| write!(out, "{byte:02x}"));
+        let digest = hex(&self.index_digest[..6]);
         match &self.identity {
-            Some((name, version)) => {
-                write!(out, "{name} version {version} (")?;
-                digest(out)?;
-                out.write_str(")")
-            }
-            None => {
-                out.write_str("content ")?;
-                digest(out)
-            }
+            Some((name, version)) => write!(out, "{name} version {version} ({digest})"),
+            None => write!(out, "content {digest}"),
         }
     }
 }

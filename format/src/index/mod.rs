@@ -10,6 +10,7 @@ use alloc::string::String;
 use alloc::vec::Vec;
 
 use crate::attributes::Attributes;
+use crate::name::join;
 use crate::num;
 use crate::row::{Row, Rows, Table};
 
@@ -372,15 +373,19 @@ impl Index {
         self.directory(directory).entries().map(|entry| (self.name(self.entry(entry)), entry))
     }
 
+    /// Returns the regular files in the directories of a tree, in tree order, by each of their names.
+    pub fn regulars(&self, tree: &Ref) -> impl Iterator<Item = (Row<Directory>, Row<Entry>, Row<Object>)> {
+        let entries = |directory| self.directory(directory).entries().map(move |entry| (directory, entry));
+        tree.directories().flat_map(entries).filter_map(|(directory, entry)| {
+            let InodeKind::Regular(object) = self.inode(self.entry(entry).inode).kind else { return None };
+            Some((directory, entry, object))
+        })
+    }
+
     /// Returns the path of an entry of `directory` below its ref's root, without a leading slash.
     #[must_use]
-    pub fn path(&self, directory: Row<Directory>, entry: &Entry) -> Vec<u8> {
-        let mut path = self.directory_path(directory);
-        if !path.is_empty() {
-            path.push(b'/');
-        }
-        path.extend(self.name(entry));
-        path
+    pub fn path(&self, directory: Row<Directory>, entry: Row<Entry>) -> Vec<u8> {
+        join(&self.directory_path(directory), self.name(self.entry(entry)))
     }
 
     /// Returns the path of a directory below its ref's root, empty for the root itself.

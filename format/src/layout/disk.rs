@@ -124,11 +124,11 @@ impl<'a> DiskUse<'a> {
                 let entries = self.index.directory(directory).entries();
                 self.blocks.directory(entries.map(|entry| self.index.name(self.index.entry(entry)).len()))
             }
-            InodeKind::Regular(object) => self.contents.get(object.at()).copied().unwrap_or(0),
+            InodeKind::Regular(object) => self.contents[object.at()],
             InodeKind::Symlink(symlink) => self.blocks.symlink(self.index.symlink_target(symlink)),
             InodeKind::CharDevice(_) | InodeKind::BlockDevice(_) | InodeKind::Fifo | InodeKind::Socket => 0,
         };
-        own.saturating_add(self.attributes.get(inode.attributes.at()).copied().unwrap_or(0))
+        own.saturating_add(self.attributes[inode.attributes.at()])
     }
 }
 

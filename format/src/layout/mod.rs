@@ -170,16 +170,6 @@ impl Layout {
         slice(&self.grouped, range)
     }
 
-    /// Returns the chunk in whose group an object lies; none for a large one, and for one without data.
-    #[must_use]
-    pub fn chunk_of(&self, object: Row<Object>) -> Option<Row<Chunk>> {
-        let holds = |chunk: &Chunk| match &chunk.holds {
-            Holds::Group(range) => self.group(range).contains(&object),
-            Holds::Piece => false,
-        };
-        Row::all(&self.chunks).find(|(_, chunk)| holds(chunk)).map(|(row, _)| row)
-    }
-
     /// Returns whether the bundle brings this object: a base has it otherwise.
     #[must_use]
     pub fn is_carried(&self, object: Row<Object>) -> bool {

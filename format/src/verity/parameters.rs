@@ -6,6 +6,7 @@ use core::fmt;
 use sha2::{Digest as _, Sha256, Sha512};
 
 use super::tree::Tree;
+use crate::hex;
 use crate::num;
 
 /// A hash that fs-verity knows.
@@ -241,8 +242,7 @@ impl FileDigest {
 /// As `fsverity` prints it: the hash, a colon, and hexadecimal digits.
 impl fmt::Display for FileDigest {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}:", self.algorithm)?;
-        self.bytes.iter().try_for_each(|byte| write!(f, "{byte:02x}"))
+        write!(f, "{}:{}", self.algorithm, hex(&self.bytes))
     }
 }
 

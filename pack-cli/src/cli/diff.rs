@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use clap::Args;
-use sealift::diff::{Diff as TreeDiff, DiffOptions, Side, take_xattrs_of};
+use sealift::diff::{Counts, Diff as TreeDiff, DiffOptions, Side, Take, take_xattrs_of};
 use sealift::source::Source;
 use sealift::trust::TargetKind;
 use sealift::{Bundle, Error, Opened as OpenedBundle, Progress, RootBase, SharedBases};
@@ -212,61 +212,20 @@ struct JsonDiff<'a> {
     old: &'a str,
     new: &'a str,
     differs: bool,
-    counts: Counts,
+    counts: &'a Counts,
     take: Option<Take>,
     seconds: f64,
     entries: JsonDifferences<'a>,
 }
 
-#[derive(Serialize)]
-struct Counts {
-    compared: u64,
-    added: u64,
-    added_bytes: u64,
-    removed: u64,
-    removed_bytes: u64,
-    changed: u64,
-    changed_old_bytes: u64,
-    changed_new_bytes: u64,
-    moved: u64,
-    moved_bytes: u64,
-    metadata: u64,
-    privileged: u64,
-}
-
-#[derive(Serialize)]
-struct Take {
-    objects: u64,
-    logical_bytes: u64,
-    stored_bytes: u64,
-}
-
 impl<'a> JsonDiff<'a> {
     fn new(old: &'a str, new: &'a str, diff: &'a TreeDiff, seconds: f64) -> Self {
-        let counts = &diff.counts;
         Self {
             old,
             new,
             differs: !diff.is_empty(),
-            counts: Counts {
-                compared: counts.compared,
-                added: counts.added,
-                added_bytes: counts.added_bytes,
-                removed: counts.removed,
-                removed_bytes: counts.removed_bytes,
-                changed: counts.changed,
-                changed_old_bytes: counts.changed_old_bytes,
-                changed_new_bytes: counts.changed_new_bytes,
-                moved: counts.moved,
-                moved_bytes: counts.moved_bytes,
-                metadata: counts.metadata,
-                privileged: counts.privileged,
-            },
-            take: diff.take.map(|take| Take {
-                objects: take.objects,
-                logical_bytes: take.logical_bytes,
-                stored_bytes: take.stored_bytes,
-            }),
+            counts: &diff.counts,
+            take: diff.take,
             seconds,
             entries: JsonDifferences { diff, words: WORDS },
         }

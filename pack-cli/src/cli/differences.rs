@@ -1,16 +1,17 @@
 //! Differences as a table and as JSON.
 
-use std::cmp::Ordering;
 use std::io::{self, Write};
 use std::sync::Arc;
 
 use anstyle::Style;
 use sealift::diff::{Change, Diff, Field, File, PathDifference, TreePath};
 use sealift::inspect::{FileType, Xattrs};
+use sealift_format::hex;
+use sealift_format::walk::pairs;
 use serde::{Serialize, Serializer};
 
 use super::human::{Bytes, Grouped, count};
-use super::json_file::{JsonFile, hex};
+use super::json_file::JsonFile;
 use super::show::{BAD, DIM, GOOD, WARN};
 use super::time::Moment;
 use super::{escape, show};
@@ -193,21 +194,13 @@ fn by_how_much(old: u64, new: u64) -> Option<String> {
 
 /// Returns the names that differ: `+` added, `-` removed, the others changed.
 fn xattr_names(old: &Xattrs, new: &Xattrs) -> String {
-    let (mut olds, mut news) = (old.iter().peekable(), new.iter().peekable());
     let (mut gone, mut others) = (Vec::new(), Vec::new());
-    loop {
-        let order = match (olds.peek(), news.peek()) {
-            (None, None) => break,
-            (Some(_), None) => Ordering::Less,
-            (None, Some(_)) => Ordering::Greater,
-            (Some(old), Some(new)) => old.name.cmp(new.name),
-        };
-        let old = if order.is_le() { olds.next() } else { None };
-        let new = if order.is_ge() { news.next() } else { None };
+    let [old, new] = [old, new].map(|xattrs| xattrs.iter().map(|xattr| (xattr.name, xattr.value)));
+    for (name, old, new) in pairs(old, new) {
         match (old, new) {
-            (Some(old), None) => gone.push(format!("-{}", escape::bytes(old.name))),
-            (None, Some(new)) => others.push(format!("+{}", escape::bytes(new.name))),
-            (Some(old), Some(new)) if old.value != new.value => others.push(escape::bytes(new.name)),
+            (Some(_), None) => gone.push(format!("-{}", escape::bytes(name))),
+            (None, Some(_)) => others.push(format!("+{}", escape::bytes(name))),
+            (old, new) if old != new => others.push(escape::bytes(name)),
             _ => {}
         }
     }
@@ -242,7 +235,7 @@ struct JsonDifference<'a> {
     #[serde(skip_serializing_if = "Option::is_none")]
     from: Option<String>,
     #[serde(skip_serializing_if = "<[_]>::is_empty")]
-    fields: Vec<&'static str>,
+    fields: &'a [Field],
     #[serde(skip_serializing_if = "Option::is_none")]
     old: Option<JsonSide<'a>>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -278,25 +271,10 @@ impl<'a> JsonDifference<'a> {
             reference: difference.reference.as_deref(),
             path: if difference.path.is_empty() { ".".into() } else { escape::percent(&difference.path.to_vec()) },
             from: difference.from.as_ref().map(|from| escape::percent(&from.to_vec())),
-            fields: difference.fields.iter().map(|field| field_word(*field)).collect(),
+            fields: &difference.fields,
             old: difference.old.as_deref().map(JsonSide::of),
             new: difference.new.as_deref().map(JsonSide::of),
         }
-    }
-}
-
-fn field_word(field: Field) -> &'static str {
-    match field {
-        Field::Type => "type",
-        Field::Content => "content",
-        Field::Seal => "seal",
-        Field::Target => "target",
-        Field::Device => "device",
-        Field::Mode => "mode",
-        Field::Owner => "owner",
-        Field::Mtime => "mtime",
-        Field::Xattrs => "xattrs",
-        Field::Links => "links",
     }
 }
 

@@ -5,11 +5,11 @@ use std::path::{Path, PathBuf};
 
 use clap::{Args, ValueHint};
 use sealift::seal::{FileDigest, digest};
+use sealift_format::hex;
 use serde::Serialize;
 
 use super::escape;
 use super::failure::Failure;
-use super::json_file::hex;
 use super::progress_args::ProgressArgs;
 use super::show::{Form, json_line};
 use super::verity_args::VerityArgs;

@@ -3,7 +3,7 @@
 use std::io::{self, Write as _};
 
 use sealift::Identity;
-use sealift::pack::Estimate;
+use sealift::pack::{DeltaEstimate, Estimate};
 use serde::Serialize;
 
 use super::human::{self, Bytes, Grouped, count};
@@ -54,14 +54,8 @@ struct JsonEstimate<'a> {
     file_bytes: u64,
     sampled_bytes: u64,
     #[serde(skip_serializing_if = "Option::is_none")]
-    delta: Option<Delta>,
+    delta: Option<DeltaEstimate>,
     seconds: f64,
-}
-
-#[derive(Serialize)]
-struct Delta {
-    objects: u64,
-    bytes: u64,
 }
 
 impl<'a> JsonEstimate<'a> {
@@ -75,7 +69,7 @@ impl<'a> JsonEstimate<'a> {
             chunks: estimate.chunks,
             file_bytes: estimate.file_bytes,
             sampled_bytes: estimate.sampled_bytes,
-            delta: estimate.delta.map(|delta| Delta { objects: delta.objects, bytes: delta.bytes }),
+            delta: estimate.delta,
             seconds: human::seconds(estimate.time),
         }
     }

@@ -1,6 +1,6 @@
 //! A file of any type as JSON has it.
 
-use sealift_format::Xattrs;
+use sealift_format::{Xattrs, hex};
 use serde::ser::SerializeMap as _;
 use serde::{Serialize, Serializer};
 
@@ -41,14 +41,4 @@ fn xattrs<S: Serializer>(xattrs: &Xattrs, serializer: S) -> Result<S::Ok, S::Err
         map.serialize_entry(&escape::percent(xattr.name), &hex(xattr.value))?;
     }
     map.end()
-}
-
-/// Bytes as lower-case hexadecimal digits.
-pub(crate) fn hex(bytes: &[u8]) -> String {
-    use std::fmt::Write as _;
-    bytes.iter().fold(String::with_capacity(bytes.len() * 2), |mut out, byte| {
-        // Writing to a string does not fail.
-        let _ = write!(out, "{byte:02x}");
-        out
-    })
 }

@@ -10,17 +10,11 @@ static CHOSEN: OnceLock<Limits> = OnceLock::new();
 
 /// One limit and its number.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Limit {
-    what: What,
-    number: u64,
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum What {
-    Entries,
-    Depth,
-    Size,
-    Memory,
+pub(crate) enum Limit {
+    Entries(u64),
+    Depth(u32),
+    Size(u64),
+    Memory(u64),
 }
 
 const FORM: &str = "write entries=N, depth=N, size=SIZE or memory=SIZE, as in entries=1000000,memory=512M";
@@ -28,26 +22,25 @@ const FORM: &str = "write entries=N, depth=N, size=SIZE or memory=SIZE, as in en
 /// Parses `entries=1000000` and the like.
 pub(crate) fn parse_limit(text: &str) -> Result<Limit, String> {
     let (what, number) = text.split_once('=').ok_or(FORM)?;
-    let count = || number.parse().map_err(|_| format!("{number:?} is not a whole number: {FORM}"));
-    let (what, number) = match what {
-        "entries" => (What::Entries, count()?),
-        "depth" => (What::Depth, count()?),
-        "size" => (What::Size, parse_size(number)?),
-        "memory" => (What::Memory, parse_size(number)?),
-        _ => return Err(FORM.into()),
-    };
-    Ok(Limit { what, number })
+    let wrong = |_| format!("{number:?} is not a whole number, or too large a one: {FORM}");
+    match what {
+        "entries" => number.parse().map(Limit::Entries).map_err(wrong),
+        "depth" => number.parse().map(Limit::Depth).map_err(wrong),
+        "size" => parse_size(number).map(Limit::Size),
+        "memory" => parse_size(number).map(Limit::Memory),
+        _ => Err(FORM.into()),
+    }
 }
 
 /// Sets the limits given; the last of a kind wins.
 pub(crate) fn choose(asked: &[Limit]) {
     let mut limits = Limits::default();
     for limit in asked {
-        match limit.what {
-            What::Entries => limits.entries = limit.number,
-            What::Depth => limits.depth = u32::try_from(limit.number).unwrap_or(u32::MAX),
-            What::Size => limits.logical = limit.number,
-            What::Memory => limits.memory = limit.number,
+        match *limit {
+            Limit::Entries(most) => limits.entries = most,
+            Limit::Depth(most) => limits.depth = most,
+            Limit::Size(most) => limits.logical = most,
+            Limit::Memory(most) => limits.memory = most,
         }
     }
     // Set once, when the program starts.
@@ -66,11 +59,11 @@ mod tests {
     #[test]
     fn limits_are_parsed() {
         let taken = ["entries=5", "depth=7", "size=1T", "memory=512M"].map(parse_limit);
-        assert_eq!(taken[0], Ok(Limit { what: What::Entries, number: 5 }));
-        assert_eq!(taken[1], Ok(Limit { what: What::Depth, number: 7 }));
-        assert_eq!(taken[2], Ok(Limit { what: What::Size, number: 1 << 40 }));
-        assert_eq!(taken[3], Ok(Limit { what: What::Memory, number: 512 << 20 }));
-        for wrong in ["", "entries", "entries=", "entries=-1", "files=3", "memory=1MB"] {
+        assert_eq!(taken[0], Ok(Limit::Entries(5)));
+        assert_eq!(taken[1], Ok(Limit::Depth(7)));
+        assert_eq!(taken[2], Ok(Limit::Size(1 << 40)));
+        assert_eq!(taken[3], Ok(Limit::Memory(512 << 20)));
+        for wrong in ["", "entries", "entries=", "entries=-1", "files=3", "memory=1MB", "depth=4294967296"] {
             assert!(parse_limit(wrong).is_err(), "{wrong}");
         }
     }

@@ -8,6 +8,7 @@ use clap::Args;
 use sealift::diff::Change;
 use sealift::inspect::{Becomes, EditedName, EntryKind, FileType, Listed, RefKind, entries, entries_below, find, refs};
 use sealift::{Opened, RootBase};
+use sealift_format::hex;
 use serde::Serialize;
 
 use super::base_args::BaseArgs;
@@ -15,7 +16,7 @@ use super::bundle::BundleArg;
 use super::differences::{self, Words};
 use super::escape;
 use super::failure::{Failure, shown};
-use super::json_file::{JsonFile, hex};
+use super::json_file::JsonFile;
 use super::show::{BOLD, Form, json_line};
 use super::time::Moment;
 
@@ -268,24 +269,18 @@ struct JsonEntry<'a> {
 
 impl<'a> JsonEntry<'a> {
     fn of(entry: &Listed<'a>) -> Self {
-        let (kind, object, device) = match entry.what {
-            EntryKind::Directory => ("dir", None, None),
-            EntryKind::Regular { object, .. } => ("file", Some(object), None),
-            EntryKind::Symlink(_) => ("symlink", None, None),
-            EntryKind::CharDevice(device) => ("char", None, Some(device)),
-            EntryKind::BlockDevice(device) => ("block", None, Some(device)),
-            EntryKind::Fifo => ("fifo", None, None),
-            _ => ("socket", None, None),
-        };
-        let target = match entry.what {
-            EntryKind::Symlink(target) => Some(escape::percent(target)),
-            _ => None,
-        };
+        let (mut object, mut target, mut device) = (None, None, None);
+        match entry.what {
+            EntryKind::Regular { object: found, .. } => object = Some(found),
+            EntryKind::Symlink(to) => target = Some(escape::percent(to)),
+            EntryKind::CharDevice(found) | EntryKind::BlockDevice(found) => device = Some(found),
+            _ => {}
+        }
         Self {
             reference: &entry.reference.name,
             path: if entry.parent.is_some() { escape::percent(&entry.path()) } else { ".".into() },
             file: JsonFile {
-                kind,
+                kind: entry.attributes.file_type().word(),
                 mode: entry.attributes.mode & 0o7777,
                 uid: entry.attributes.uid,
                 gid: entry.attributes.gid,

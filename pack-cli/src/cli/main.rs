@@ -30,6 +30,7 @@ mod ls;
 mod manual;
 mod measure;
 mod mount;
+mod one_of;
 mod order;
 mod output;
 mod pack;

@@ -4,10 +4,10 @@ use std::io::{self, Write};
 
 use sealift::Opened;
 use sealift::inspect::{NamedRef, RefKind, refs};
+use sealift_format::hex;
 use serde::Serialize;
 
 use super::escape;
-use super::json_file::hex;
 use super::show::fact;
 
 /// Prints each ref's name, and its commit below that.

@@ -8,6 +8,7 @@ use clap::{Args, ValueHint};
 use sealift::order::OrderProfile;
 use sealift::simulate::{Parameter, Run, SimulatedDevice, Simulation, simulate, write_picture};
 use sealift::{Error, Opened, Progress, SharedBases};
+use sealift_format::num::wide;
 use serde::Serialize;
 
 use super::base_args::BaseArgs;
@@ -123,10 +124,6 @@ fn ratio(seconds: f64, own: f64) -> f64 {
 /// Returns a number to six places.
 fn rounded(number: f64) -> f64 {
     (number * 1e6).round() / 1e6
-}
-
-fn wide(number: usize) -> u64 {
-    u64::try_from(number).unwrap_or(u64::MAX)
 }
 
 fn parse_setting(text: &str) -> Result<(String, f64), String> {

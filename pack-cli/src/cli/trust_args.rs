@@ -4,6 +4,7 @@ use std::cell::OnceCell;
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
+use anstyle::Style;
 use clap::{Args, ValueHint};
 use sealift::trust::{Guard, Judged, SignatureState, Standing, TrustOptions, Trusted, Utc, Verdict};
 use sealift::{Envelope, Error, Head, Input, Kind};
@@ -63,8 +64,7 @@ pub(crate) fn parse_time(text: &str) -> Result<i64, String> {
 impl TrustArgs {
     /// Reads the administrator's files and the device's state.
     pub(crate) fn load(&self) -> Result<Judge, Failure> {
-        let guard = Guard::load(&self.options())?;
-        Ok(Judge { guard, judged: OnceCell::new() })
+        Ok(Judge::by(&self.options())?)
     }
 
     pub(crate) fn options(&self) -> TrustOptions {
@@ -296,15 +296,10 @@ impl Seen {
             writeln!(out, "  {WARN}NONE{WARN:#}: anyone could have made or changed this bundle")?;
         }
         for state in &self.states {
-            let (word, style, why) = match &state.outcome {
-                Ok(standing @ Standing::Trusted { .. }) => ("TRUSTED", GOOD, standing.to_string()),
-                Ok(standing @ Standing::Revoked { .. }) => ("REVOKED", BAD, standing.to_string()),
-                Ok(standing) => ("UNKNOWN", WARN, standing.to_string()),
-                Err(error) => ("INVALID", BAD, error.to_string()),
-            };
+            let (word, style, why) = outcome(state);
             let key =
                 state.key.as_ref().map_or("no readable key".into(), |key| format!("{} {}", key.id(), key.key_type()));
-            writeln!(out, "  {style}{word}{style:#} {key}")?;
+            writeln!(out, "  {style}{}{style:#} {key}", word.to_uppercase())?;
             writeln!(out, "          {}", escape::text(&why))?;
         }
         if let Err(error) = &self.verdict
@@ -342,6 +337,16 @@ impl Seen {
     }
 }
 
+/// Returns what came of a signature: a word, its style, and why.
+fn outcome(state: &SignatureState) -> (&'static str, Style, String) {
+    match &state.outcome {
+        Ok(standing @ Standing::Trusted { .. }) => ("trusted", GOOD, standing.to_string()),
+        Ok(standing @ Standing::Revoked { .. }) => ("revoked", BAD, standing.to_string()),
+        Ok(standing) => ("unknown", WARN, standing.to_string()),
+        Err(error) => ("invalid", BAD, error.to_string()),
+    }
+}
+
 /// A signature in JSON.
 #[derive(Debug, Serialize)]
 pub(crate) struct JsonSignature {
@@ -355,12 +360,7 @@ pub(crate) struct JsonSignature {
 
 impl JsonSignature {
     fn of(state: &SignatureState) -> Self {
-        let (word, why) = match &state.outcome {
-            Ok(standing @ Standing::Trusted { .. }) => ("trusted", standing.to_string()),
-            Ok(standing @ Standing::Revoked { .. }) => ("revoked", standing.to_string()),
-            Ok(standing) => ("unknown", standing.to_string()),
-            Err(error) => ("invalid", error.to_string()),
-        };
+        let (word, _, why) = outcome(state);
         Self {
             state: word,
             key: state.key.as_ref().map(|key| key.id().to_string()),

@@ -1,17 +1,18 @@
 //! The parameters of fs-verity, with the option names of `fsverity`.
 
-use clap::{Args, ValueEnum};
+use clap::Args;
 use sealift::seal::{Algorithm, Parameters};
 
 use super::failure::Failure;
 use super::human;
+use super::one_of::one_of;
 
 #[derive(Args, Clone, Debug)]
 #[command(next_help_heading = "Parameters")]
 pub(crate) struct VerityArgs {
     /// Hash algorithm: sha256, which Sealift uses, or sha512
-    #[arg(long, value_name = "HASH", value_enum, default_value = "sha256", hide_possible_values = true)]
-    hash_alg: Hash,
+    #[arg(long, value_name = "HASH", value_parser = one_of(HASHES), default_value = "sha256", hide_possible_values = true)]
+    hash_alg: Algorithm,
     /// Block size, a power of two; all kernels support 4096, newer ones from 1024 to the page size
     #[arg(long, value_name = "BYTES", default_value = "4096", value_parser = parse_len)]
     block_size: u32,
@@ -20,30 +21,16 @@ pub(crate) struct VerityArgs {
     salt: Option<Salt>,
 }
 
-/// [`Algorithm`] as an argument.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub(crate) enum Hash {
-    Sha256,
-    Sha512,
-}
-
-impl Hash {
-    pub(crate) fn algorithm(self) -> Algorithm {
-        match self {
-            Self::Sha256 => Algorithm::Sha256,
-            Self::Sha512 => Algorithm::Sha512,
-        }
-    }
-}
+/// The hash algorithms by name.
+pub(crate) const HASHES: [(&str, Algorithm); 2] = [("sha256", Algorithm::Sha256), ("sha512", Algorithm::Sha512)];
 
 #[derive(Clone, Debug)]
 struct Salt(Vec<u8>);
 
 impl VerityArgs {
     pub(crate) fn parameters(&self) -> Result<Parameters, Failure> {
-        let algorithm = self.hash_alg.algorithm();
         let salt = self.salt.as_ref().map_or(&[][..], |salt| &salt.0);
-        Parameters::new(algorithm, self.block_size, salt).map_err(|error| Failure::usage(error.to_string()))
+        Parameters::new(self.hash_alg, self.block_size, salt).map_err(|error| Failure::usage(error.to_string()))
     }
 }
 

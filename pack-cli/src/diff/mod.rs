@@ -109,14 +109,14 @@ pub fn diff(old: Side<'_>, new: Side<'_>, options: &DiffOptions, progress: &Prog
     let takes = matches!(new, Side::Bundle(_));
     let mut wishes = ReadWishes::new(walk.old, walk.new, options, takes);
     for start in &starts {
-        walk.run(start, &mut |met| wishes.meet(met))?;
+        walk.run(&start.at, &mut |met| wishes.meet(met))?;
     }
     let (old_wanted, new_wanted) = wishes.finish();
     let old_found = read(old, &old_wanted, options, progress)?;
     let new_found = read(new, &new_wanted, options, progress)?;
     let mut collector = Collector::new(Names::new(walk.old, old_found), Names::new(walk.new, new_found), options);
     for start in &starts {
-        walk.run(start, &mut |met| collector.meet(start, met))?;
+        walk.run(&start.at, &mut |met| collector.meet(start, met))?;
     }
     let take = match new {
         Side::Bundle(bundle) => Some(take::take(bundle, &collector.new_objects())),

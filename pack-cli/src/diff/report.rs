@@ -1,6 +1,7 @@
 //! The result of a comparison.
 
 use sealift_format::{Device, FileType};
+use serde::Serialize;
 
 use std::sync::Arc;
 
@@ -69,7 +70,8 @@ pub enum Change {
 }
 
 /// A field of a file that differs.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "lowercase")]
 #[allow(clippy::exhaustive_enums, reason = "a caller shows each")]
 pub enum Field {
     /// The type. If it differs, nothing else is compared.
@@ -117,7 +119,7 @@ pub struct File {
 }
 
 /// Numbers of differences. Bytes are those of regular files, counted once per file, however many names it has.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 #[non_exhaustive]
 pub struct Counts {
     /// Paths of either side that were compared.
@@ -140,7 +142,8 @@ pub struct Counts {
     pub moved: u64,
     /// Bytes of the moved files.
     pub moved_bytes: u64,
-    /// Paths with the expected content that are not sealed.
+    /// Paths with the expected content that are not sealed, which only an audit finds.
+    #[serde(skip)]
     pub unsealed: u64,
     /// Paths that differ only in metadata.
     pub metadata: u64,
@@ -149,7 +152,7 @@ pub struct Counts {
 }
 
 /// What a bundle has and the other side lacks.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 #[non_exhaustive]
 pub struct Take {
     /// Objects.

@@ -158,15 +158,8 @@ impl<'a> View<'a> {
 
     /// Returns a file with everything known about it; `found` is what was read of a source's contents.
     pub(super) fn file(self, number: u32, found: &[ContentInfo]) -> File {
-        let Node { attributes, mtime: (mtime, mtime_ns), what } = self.node(number);
-        let mut metadata = Metadata {
-            permissions: attributes.mode & 0o7777,
-            uid: attributes.uid,
-            gid: attributes.gid,
-            mtime,
-            mtime_ns,
-            xattrs: attributes.xattrs.clone(),
-        };
+        let Node { attributes, mtime, what } = self.node(number);
+        let mut metadata = Metadata::of(attributes, mtime);
         let (mut size, mut id, mut is_sealed, mut target, mut device) = Default::default();
         match what {
             SideKind::Regular { content, size: len } => {

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use sealift_format::Index;
 
 use super::side::View;
-use super::walk::Start;
+use super::walk::{Pair, Start};
 use super::{DiffOptions, TreePath};
 use crate::Error;
 use sealift_store::address::choose_ref;
@@ -16,7 +16,7 @@ use sealift_store::address::reading;
 pub(super) fn starts(old: View<'_>, new: View<'_>, options: &DiffOptions) -> Result<(Vec<Start>, Vec<u8>), Error> {
     let is_there = |prefix: &[u8]| {
         starts_at(old, new, options, prefix)
-            .is_ok_and(|starts| starts.iter().any(|start| start.old.is_some() || start.new.is_some()))
+            .is_ok_and(|starts| starts.iter().any(|start| start.at.old.is_some() || start.at.new.is_some()))
     };
     match reading(&options.prefix, is_there)? {
         Some(prefix) => Ok((starts_at(old, new, options, &prefix)?, prefix)),
@@ -34,9 +34,11 @@ fn starts_at(old: View<'_>, new: View<'_>, options: &DiffOptions, prefix: &[u8])
     let several = old.refs().len().max(new.refs().len()) > 1;
     let begin = |reference: Option<&str>, old_root: Option<u32>, new_root: Option<u32>| Start {
         reference: reference.map(Arc::from),
-        path: TreePath::of(&path),
-        old: old_root.and_then(|root| old.find(root, &path)),
-        new: new_root.and_then(|root| new.find(root, &path)),
+        at: Pair {
+            path: TreePath::of(&path),
+            old: old_root.and_then(|root| old.find(root, &path)),
+            new: new_root.and_then(|root| new.find(root, &path)),
+        },
     };
     Ok(match (old, new, options.reference.as_deref()) {
         (View::Index(old), View::Index(new), None) if several => {

@@ -7,9 +7,9 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use parking_lot::Mutex;
-use sealift_format::num::{self, at, size};
-use sealift_format::{BaseObject, Bundle, Chunk, Holds, Object, Row};
-use sealift_verify::content::{ChunkDecoder, Content, ContentError, ObjectRows, Portion, fill_holes, range_of};
+use sealift_format::num::{self, size};
+use sealift_format::{BaseObject, Bundle, Chunk, Object, Row};
+use sealift_verify::content::{ChunkDecoder, Content, ContentError, Places, Portion, copy_wanted, range_of};
 
 use super::pages::{FreePages, Pages};
 use crate::Error;
@@ -36,8 +36,8 @@ pub(super) enum Key {
 #[derive(Debug)]
 pub(super) struct Block {
     data: Pages,
-    /// The objects of a group with the range of each in the data, by ascending object.
-    places: Vec<(Row<Object>, Range<u32>)>,
+    /// Where it has what a chunk brings.
+    places: Places,
     /// What of it has been compared.
     checked: Mutex<BTreeSet<(Row<Object>, Option<u64>)>>,
 }
@@ -60,7 +60,7 @@ pub(super) struct Blocks {
     pub(super) bundle: Bundle,
     bases: Bases,
     /// For each object, the chunk of its group.
-    chunk_of: Vec<Option<Row<Chunk>>>,
+    homes: Vec<Option<Row<Chunk>>>,
     /// The objects that a base holds, ascending, each with its number there.
     of_base: Vec<(Row<Object>, Row<BaseObject>)>,
     free: Arc<FreePages>,
@@ -80,17 +80,7 @@ pub(super) struct Maker<'a> {
 impl Block {
     /// Bytes of memory, roughly.
     pub(super) fn cost(&self) -> u64 {
-        self.data.cost() + num::wide(BLOCK_COST + size_of_val(&self.places[..]))
-    }
-
-    /// Returns the data of a part of an object.
-    fn data_of(&self, object: Row<Object>) -> Option<Range<usize>> {
-        if self.places.is_empty() {
-            return Some(0..self.data.len());
-        }
-        let found = self.places.binary_search_by_key(&object, |(object, _)| *object).ok()?;
-        let Range { start, end } = self.places[found].1;
-        Some(at(start)..at(end))
+        self.data.cost() + num::wide(BLOCK_COST + self.places.cost())
     }
 
     /// Returns some of its data.
@@ -103,14 +93,6 @@ impl Blocks {
     /// # Errors
     /// Returns an error if no base has an object that the bundle lacks, or if the bundle is a pipe.
     pub(super) fn new(medium: Medium, bundle: Bundle, bases: Bases) -> Result<Self, Error> {
-        let mut chunk_of = vec![None; bundle.index.objects().len()];
-        for (number, chunk) in Row::all(&bundle.layout.chunks) {
-            if let Holds::Group(range) = &chunk.holds {
-                for object in bundle.layout.group(range) {
-                    chunk_of[object.at()] = Some(number);
-                }
-            }
-        }
         let mut of_base = Vec::new();
         if bundle.layout.carried.is_some() {
             let by_id = bases.by_id();
@@ -120,7 +102,8 @@ impl Blocks {
                 }
             }
         }
-        Ok(Self { medium, turn: Mutex::default(), bundle, bases, chunk_of, of_base, free: Arc::default() })
+        let homes = bundle.homes();
+        Ok(Self { medium, turn: Mutex::default(), bundle, bases, homes, of_base, free: Arc::default() })
     }
 
     /// Returns a chunk.
@@ -141,7 +124,7 @@ impl Blocks {
         let piece_len = bundle.head.root().maxima.piece_len();
         let piece = (size > piece_len).then(|| place / piece_len);
         let chunk = match piece {
-            None => self.chunk_of[object.at()],
+            None => self.homes[object.at()],
             Some(piece) => bundle.layout.pieces_of(object).get(num::size(piece)).and_then(|row| row.chunk),
         };
         let within = range_of(bundle, Portion { object, piece });
@@ -159,28 +142,23 @@ impl Blocks {
         wanted: Range<u64>,
     ) -> Result<BlockPart, ContentError> {
         let (bundle, within) = (&self.bundle, &span.within);
-        let is_of_base = matches!(span.key, Key::Base(..));
         let portion = Portion { object, piece: span.piece };
-        let data = block.data_of(object).ok_or(ContentError::Object { object })?;
-        // What a base has was compared where it was read.
-        if !is_of_base && !block.checked.lock().contains(&(object, span.piece)) {
-            Content::check(ObjectRows::from(bundle), portion, &block.data(data.clone()))?;
-            block.checked.lock().insert((object, span.piece));
+        let mut data = 0..block.data.len();
+        // What a base has was compared where it was read, and has its holes.
+        if !matches!(span.key, Key::Base(..)) {
+            data = block.places.find(portion);
+            if !block.checked.lock().contains(&(object, span.piece)) {
+                Content::check(bundle.into(), portion, &block.data(data.clone()))?;
+                block.checked.lock().insert((object, span.piece));
+            }
+            if !bundle.layout.holes_of(object).is_empty() {
+                let mut out = Vec::new();
+                copy_wanted(bundle, portion, &block.data(data), &wanted, &mut out);
+                return Ok(BlockPart::Filled(out));
+            }
         }
-        let holes = if is_of_base { &[][..] } else { bundle.layout.holes_of(object) };
-        if holes.is_empty() {
-            let from = data.start + size(wanted.start - within.start);
-            return Ok(BlockPart::Data(from..from + size(wanted.end - wanted.start)));
-        }
-        let (mut out, mut place) = (Vec::new(), within.start);
-        let Ok(()) = fill_holes(&block.data(data), holes, within.clone(), &mut |part| {
-            let end = place + num::wide(part.len());
-            let (from, to) = (wanted.start.clamp(place, end) - place, wanted.end.clamp(place, end) - place);
-            out.extend(&part[size(from)..size(to)]);
-            place = end;
-            Ok::<(), std::convert::Infallible>(())
-        });
-        Ok(BlockPart::Filled(out))
+        let from = data.start + size(wanted.start - within.start);
+        Ok(BlockPart::Data(from..from + size(wanted.end - wanted.start)))
     }
 
     /// Returns the bytes that a block will have.
@@ -205,21 +183,6 @@ impl Blocks {
             }
             Key::Hole(..) => None,
         }
-    }
-
-    /// Returns the objects of a group with their places in the chunk, by ascending object; none if the chunk is a piece.
-    fn places(&self, chunk: &Chunk, decoded: &[u8]) -> Vec<(Row<Object>, Range<u32>)> {
-        let Holds::Group(range) = &chunk.holds else { return Vec::new() };
-        let mut start = 0;
-        let group = ObjectRows::from(&self.bundle).group(self.bundle.layout.group(range), decoded);
-        let places = group.map(|(object, data)| {
-            let place = start;
-            start += u32::try_from(data.len()).unwrap_or(u32::MAX - start); // a chunk's length is a u32
-            (object, place..start)
-        });
-        let mut places: Vec<_> = places.collect();
-        places.sort_unstable_by_key(|(object, _)| *object);
-        places
     }
 }
 
@@ -251,7 +214,7 @@ impl<'a> Maker<'a> {
     pub(super) fn make(&mut self, key: Key) -> Result<Block, Error> {
         let Blocks { medium, turn, bundle, bases, free, .. } = self.blocks;
         let (decoded, places): (&[u8], _) = match key {
-            Key::Hole(..) => (&[], Vec::new()),
+            Key::Hole(..) => (&[], Places::default()),
             Key::Chunk(number) => {
                 let chunk = &bundle.layout.chunks[number.at()];
                 let turn = turn.lock();
@@ -259,14 +222,14 @@ impl<'a> Maker<'a> {
                 drop(turn);
                 self.reader.prefix(bundle.layout.prefix_of(chunk), &mut self.prefix)?;
                 let decoded = self.decoder.decode(bundle, number, &self.stored, &self.prefix)?;
-                (decoded, self.blocks.places(chunk, decoded))
+                (decoded, Places::of(bundle, number, decoded)?)
             }
             Key::Base(object, part) => {
                 let size = bases.object(object).map_or(0, |object| object.size);
                 let start = part * BASE_PART_LEN;
                 self.part.clear();
                 self.reader.read(object, start..size.min(start + BASE_PART_LEN), &mut self.part)?;
-                (&self.part, Vec::new())
+                (&self.part, Places::default())
             }
         };
         let data = Pages::copy(decoded, free);

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use fuser::{FileAttr, FileType, INodeNo};
-use sealift_format::num::wide;
+use sealift_format::num::{size, wide};
 use sealift_format::{Bundle, Device, Directory, Index, Inode, InodeKind, Ref, Row, data_len};
 
 use crate::Error;
@@ -173,16 +173,14 @@ impl Nodes {
     ) -> bool {
         match directory {
             Node::Folder(folder) => {
-                let mut children =
-                    self.folders[folder].children.iter().skip(usize::try_from(first).unwrap_or(usize::MAX));
+                let mut children = self.folders[folder].children.iter().skip(size(first));
                 children.all(|(name, child)| take(name.as_bytes(), *child));
                 true
             }
             Node::Inode(inode) => {
                 let InodeKind::Directory(directory) = index.inode(inode).kind else { return false };
                 let entries = index.directory(directory).entries();
-                for entry in entries.skip(usize::try_from(first).unwrap_or(usize::MAX)).map(|entry| index.entry(entry))
-                {
+                for entry in entries.skip(size(first)).map(|entry| index.entry(entry)) {
                     if !take(index.name(entry), Node::Inode(entry.inode)) {
                         break;
                     }

@@ -3,7 +3,7 @@
 use std::collections::{HashMap, HashSet};
 use std::path::Path;
 
-use sealift_format::{Bundle, Index, InodeKind, Limits, Object, Row};
+use sealift_format::{Bundle, Index, Limits, Object, Row};
 use sealift_store::base::Base;
 use sealift_store::directory::TreeRecord;
 use sealift_store::kept_order::KeptOrder;
@@ -41,15 +41,10 @@ impl OrderProfile {
         let mut paths: HashMap<Row<Object>, Vec<Vec<u8>>> =
             order.parts().iter().map(|part| (part.object, vec![])).collect();
         let mut known = HashSet::new();
-        for tree in index.refs() {
-            for directory in tree.directories() {
-                for entry in index.directory(directory).entries().map(|entry| index.entry(entry)) {
-                    let InodeKind::Regular(object) = index.inode(entry.inode).kind else { continue };
-                    let path = index.path(directory, entry);
-                    paths.entry(object).and_modify(|paths| paths.push(path.clone()));
-                    known.insert(path);
-                }
-            }
+        for (directory, entry, object) in index.refs().iter().flat_map(|tree| index.regulars(tree)) {
+            let path = index.path(directory, entry);
+            paths.entry(object).and_modify(|paths| paths.push(path.clone()));
+            known.insert(path);
         }
         let entries = order.parts().iter().flat_map(|part| {
             let paths = paths.get(&part.object).into_iter().flatten();

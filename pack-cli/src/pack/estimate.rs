@@ -13,7 +13,8 @@ use parking_lot::Mutex;
 use sealift_format::num::wide;
 use sealift_store::contents::tasks::{Part, Plan, Task};
 use sealift_store::source::OpenCache;
-use sealift_store::threads::parallel::for_each;
+use sealift_store::threads::parallel::for_each_with;
+use serde::Serialize;
 
 /// An estimate of packing.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -36,7 +37,7 @@ pub struct Estimate {
 }
 
 /// What a delta bundle would carry. Determining it reads all of the sources.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[non_exhaustive]
 pub struct DeltaEstimate {
     /// Objects that no base has.
@@ -70,7 +71,7 @@ pub fn estimate(refs: &[PackRef<'_>], options: &PackOptions, progress: &Progress
     let buffers = Buffers::default();
     let measured: Mutex<(u64, Duration)> = Mutex::default();
     let start = || (OpenCache::default(), None);
-    for_each(options.jobs.max(1), &sample, start, |(cache, compressor), part| {
+    for_each_with(options.jobs.max(1), &sample, start, |(cache, compressor), part| {
         progress.check()?;
         let begin = Instant::now();
         let compressor = match compressor {

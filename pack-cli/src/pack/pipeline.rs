@@ -70,7 +70,7 @@ impl<'a> Pipeline<'a> {
         if plan.has_hot_set() {
             sequencer.begin_hot(options.hot_chunk_len);
         }
-        let jobs = u64::try_from(options.jobs).unwrap_or(1);
+        let jobs = num::wide(options.jobs);
         Self {
             sources,
             buffers: Buffers::default(),

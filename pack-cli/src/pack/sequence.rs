@@ -123,8 +123,8 @@ impl Sequencer {
     pub(super) fn new(chunk_len: u64, keeps: bool, content_counts: impl Iterator<Item = usize>) -> Self {
         let unseen = |count| vec![None; count];
         Self {
-            group_len: usize::try_from(chunk_len).unwrap_or(usize::MAX / 4),
-            usual_len: usize::try_from(chunk_len).unwrap_or(usize::MAX / 4),
+            group_len: num::size(chunk_len),
+            usual_len: num::size(chunk_len),
             piece_len: chunk_len,
             keeps,
             objects: Vec::new(),
@@ -176,7 +176,7 @@ impl Sequencer {
 
     /// Begins the hot set, whose groups have this target size.
     pub(super) fn begin_hot(&mut self, group_len: u64) {
-        self.group_len = self.usual_len.min(usize::try_from(group_len).unwrap_or(self.usual_len));
+        self.group_len = self.usual_len.min(num::size(group_len));
         self.is_hot = true;
     }
 

@@ -183,7 +183,7 @@ impl Desk {
         let index = Index::parse(fs::read(kept.join("index")).unwrap(), u32::MAX.into()).unwrap();
         for (directory, row) in Row::all(index.directories()) {
             for number in row.entries() {
-                let path = index.path(directory, index.entry(number));
+                let path = index.path(directory, number);
                 let path = String::from_utf8(path).unwrap();
                 let new = self.path(whole).join(&path);
                 if new.is_file()

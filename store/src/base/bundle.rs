@@ -3,9 +3,8 @@
 use std::ops::Range;
 
 use rustix::fs::Advice;
-use sealift_format::num::{self, size};
-use sealift_format::{Bundle, Chunk, Holds, Index, Layout, Limits, Object, Row};
-use sealift_verify::content::{ChunkDecoder, Content, ObjectRows, Portion, fill_holes, portions_of, range_of};
+use sealift_format::{Bundle, Chunk, Index, Limits, Object, Row};
+use sealift_verify::content::{ChunkDecoder, Content, Places, Portion, copy_wanted, portions_of, range_of};
 
 use super::{Base, Holder, ObjectReader};
 use crate::kept_order::KeptOrder;
@@ -18,7 +17,7 @@ pub(super) struct BundleBase {
     medium: Medium,
     bundle: Bundle,
     /// For each object, the chunk of its group.
-    chunk_of: Vec<Option<Row<Chunk>>>,
+    homes: Vec<Option<Row<Chunk>>>,
 }
 
 /// Chunks that a thread caches: successive reads are mostly close together.
@@ -33,15 +32,10 @@ pub(super) struct BundleReader<'a> {
     decoder: ChunkDecoder,
     stored: Vec<u8>,
     /// Cached chunks, the most recent first.
-    kept: Vec<(Row<Chunk>, Vec<u8>)>,
+    kept: Vec<(Row<Chunk>, Vec<u8>, Places)>,
     /// The last piece that was verified: a large one is read in many parts.
     checked: Option<Portion>,
-    /// A chunk of a group, and the place behind the object that was read last: reads are mostly sequential.
-    behind: (Option<Row<Chunk>>, Place),
 }
-
-/// A place in a group: the number of objects and of bytes before it.
-type Place = (usize, usize);
 
 impl Base {
     /// Opens a bundle as a base that `guard` trusts, as [`Guard::judge_base`] does: its content will be used.
@@ -70,15 +64,7 @@ impl BundleBase {
     /// Wraps the bundle that was opened from `input`, which must be a file.
     fn new(input: &Input, bundle: Bundle) -> Result<Self, Error> {
         let medium = Medium::new(input, &bundle.head, Advice::Normal)?;
-        let mut chunk_of = vec![None; bundle.index.objects().len()];
-        for (number, chunk) in Row::all(&bundle.layout.chunks) {
-            if let Holds::Group(range) = &chunk.holds {
-                for object in bundle.layout.group(range) {
-                    chunk_of[object.at()] = Some(number);
-                }
-            }
-        }
-        Ok(Self { medium, bundle, chunk_of })
+        Ok(Self { medium, homes: bundle.homes(), bundle })
     }
 }
 
@@ -90,69 +76,52 @@ impl Holder for BundleBase {
 
 impl<'a> BundleReader<'a> {
     pub(super) fn new(base: &'a BundleBase) -> Self {
-        Self {
-            base,
-            decoder: ChunkDecoder::default(),
-            stored: Vec::new(),
-            kept: Vec::new(),
-            checked: None,
-            behind: (None, (0, 0)),
-        }
+        Self { base, decoder: ChunkDecoder::default(), stored: Vec::new(), kept: Vec::new(), checked: None }
     }
 
     fn read_checked(&mut self, object: Row<Object>, range: Range<u64>, out: &mut Vec<u8>) -> Result<(), Error> {
         let base = self.base;
         let bundle = &base.bundle;
-        for (portion, chunk) in portions_of(bundle, object, base.chunk_of[object.at()]) {
+        for (portion, chunk) in portions_of(bundle, object, base.homes[object.at()]) {
             let within = range_of(bundle, portion);
             let wanted = within.start.max(range.start)..within.end.min(range.end);
             if wanted.is_empty() && portion.piece.is_some() {
                 continue;
             }
             let is_checked = portion.piece.is_some() && self.checked == Some(portion);
-            let behind = self.behind;
-            let decoded = match chunk {
+            let data = match chunk {
                 None => &[],
-                Some(chunk) => self.chunk(chunk)?,
-            };
-            let (data, behind) = match (portion.piece, chunk) {
-                (None, Some(chunk)) => {
-                    let from = if behind.0 == Some(chunk) { behind.1 } else { (0, 0) };
-                    let found = find(bundle, chunk, decoded, from, object);
-                    let found = found.or_else(|| find(bundle, chunk, decoded, (0, 0), object));
-                    let Some((data, place)) = found else { return Ok(()) };
-                    (data, (Some(chunk), place))
-                }
-                _ => (decoded, behind),
+                Some(chunk) => self.data(chunk, portion)?,
             };
             if !is_checked {
                 Content::check(bundle.into(), portion, data)?;
             }
-            append(&bundle.layout, object, within, wanted, data, out);
-            (self.checked, self.behind) = (Some(portion), behind);
+            copy_wanted(bundle, portion, data, &range, out);
+            self.checked = Some(portion);
         }
         Ok(())
     }
 
-    /// Returns the decoded bytes of a chunk.
-    fn chunk(&mut self, number: Row<Chunk>) -> Result<&[u8], Error> {
-        if let Some(known) = self.kept.iter().position(|(kept, _)| *kept == number) {
+    /// Returns the data of a portion that a chunk brings.
+    fn data(&mut self, number: Row<Chunk>, portion: Portion) -> Result<&[u8], Error> {
+        if let Some(known) = self.kept.iter().position(|(kept, ..)| *kept == number) {
             self.kept[..=known].rotate_right(1);
         } else {
             let BundleBase { medium, bundle, .. } = self.base;
             medium.read_chunk(&bundle.layout.chunks[number.at()], &mut self.stored)?;
             let decoded = self.decoder.decode(bundle, number, &self.stored, &[])?;
             let mut buffer = Vec::new();
-            let mut kept_len = self.kept.iter().map(|(_, kept)| kept.len()).sum::<usize>() + decoded.len();
+            let mut kept_len = self.kept.iter().map(|(_, kept, _)| kept.len()).sum::<usize>() + decoded.len();
             while self.kept.len() >= KEPT || (kept_len > KEPT_LEN && !self.kept.is_empty()) {
-                buffer = self.kept.pop().map_or_else(Vec::new, |(_, kept)| kept);
+                buffer = self.kept.pop().map_or_else(Vec::new, |(_, kept, _)| kept);
                 kept_len -= buffer.len();
             }
             buffer.clear();
             buffer.extend(decoded);
-            self.kept.insert(0, (number, buffer));
+            let places = Places::of(bundle, number, &buffer)?;
+            self.kept.insert(0, (number, buffer, places));
         }
-        Ok(self.kept.first().map_or(&[], |(_, decoded)| decoded))
+        Ok(self.kept.first().map_or(&[], |(_, decoded, places)| &decoded[places.find(portion)]))
     }
 }
 
@@ -165,42 +134,4 @@ impl ObjectReader for BundleReader<'_> {
     fn holds(&mut self, _object: Row<Object>) -> Result<bool, Error> {
         Ok(true)
     }
-}
-
-/// Finds the data of an object in the group of a chunk, starting at a place. Returns it with the place behind it.
-fn find<'d>(
-    bundle: &'d Bundle,
-    chunk: Row<Chunk>,
-    decoded: &'d [u8],
-    (mut objects, mut bytes): Place,
-    wanted: Row<Object>,
-) -> Option<(&'d [u8], Place)> {
-    let Holds::Group(group) = &bundle.layout.chunks[chunk.at()].holds else { return None };
-    let (group, decoded) = (bundle.layout.group(group).get(objects..)?, decoded.get(bytes..)?);
-    for (object, data) in ObjectRows::from(bundle).group(group, decoded) {
-        (objects, bytes) = (objects + 1, bytes + data.len());
-        if object == wanted {
-            return Some((data, (objects, bytes)));
-        }
-    }
-    None
-}
-
-/// Appends the bytes of `wanted`, which lies in `within`, with the data `data`.
-fn append(
-    layout: &Layout,
-    object: Row<Object>,
-    within: Range<u64>,
-    wanted: Range<u64>,
-    data: &[u8],
-    out: &mut Vec<u8>,
-) {
-    let mut place = within.start;
-    let Ok(()) = fill_holes(data, layout.holes_of(object), within, &mut |part| {
-        let end = place + num::wide(part.len());
-        let (from, to) = (wanted.start.clamp(place, end) - place, wanted.end.clamp(place, end) - place);
-        out.extend(&part[size(from)..size(to)]);
-        place = end;
-        Ok::<(), std::convert::Infallible>(())
-    });
 }

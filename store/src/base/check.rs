@@ -3,13 +3,12 @@
 use std::collections::{BTreeSet, HashMap};
 use std::path::Path;
 
-use parking_lot::Mutex;
-
+use sealift_format::hex;
 use sealift_format::num;
 use sealift_format::{BaseObject, Bundle, Chunk, Error as FormatError, Object, Part, RootBase, Row, Rows};
 
 use super::{BaseReader, Bases};
-use crate::threads::parallel::for_each;
+use crate::threads::parallel::map_with;
 use crate::{Error, Phase, Progress};
 
 /// How many missing objects a message names.
@@ -46,25 +45,21 @@ pub fn check(
 ) -> Result<(), Error> {
     let bytes = needed.iter().filter_map(|object| bases.object(*object)).map(|object| object.size).sum();
     progress.enter(Phase::Hashing, bytes, num::wide(needed.len()));
-    let gone: Mutex<Vec<Row<BaseObject>>> = Mutex::default();
-    for_each(
+    let held = map_with(
         jobs,
         needed,
         || BaseReader::new(bases),
         |reader, &object| {
             progress.check()?;
-            if !reader.holds(object)? {
-                gone.lock().push(object);
-            }
+            let held = reader.holds(object)?;
             progress.add(bases.object(object).map_or(0, |object| object.size), 1);
-            Ok(())
+            Ok(held)
         },
     )?;
-    let mut gone = gone.into_inner();
+    let gone: Vec<_> = needed.iter().zip(held).filter(|(_, held)| !held).map(|(object, _)| *object).collect();
     if gone.is_empty() {
         return Ok(());
     }
-    gone.sort_unstable();
     let named: Vec<String> = gone.iter().take(NAMED).map(|object| bases.path(*object)).collect();
     let more = if gone.len() > NAMED { format!(" and {} more", gone.len() - NAMED) } else { String::new() };
     let named = named.join(", ");
@@ -79,7 +74,7 @@ pub fn is_the_only(bases: &[RootBase], digest: &[u8; 32]) -> bool {
 
 /// Returns the start of a digest, for messages.
 pub fn short(digest: &[u8; 32]) -> String {
-    digest[..6].iter().map(|byte| format!("{byte:02x}")).collect()
+    hex(&digest[..6])
 }
 
 /// Returns the number of an object of the wanted index among those of all bases, `by_id` of them.

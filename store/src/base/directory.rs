@@ -9,8 +9,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use rustix::fs::{FileType, Mode, OFlags, fstat};
 use rustix::io::Errno;
-use sealift_format::num::{self, size};
-use sealift_format::{Directory, Entry, Index, InodeKind, Object, Row};
+use sealift_format::num::size;
+use sealift_format::{Directory, Entry, Index, Object, Row};
 
 use super::{Base, Holder, ObjectReader};
 use crate::Site;
@@ -37,11 +37,7 @@ pub(super) struct DirectoryReader<'a> {
     index: &'a Index,
     target: Option<Target<'a>>,
     walk: TargetWalk,
-    buffer: Vec<u8>,
 }
-
-/// Bytes per read when hashing a file.
-const READ_LEN: usize = 1 << 20;
 
 impl Base {
     /// Opens a directory as a base: as its record says, or else as it is now, under the ref `reference`.
@@ -67,12 +63,8 @@ impl Base {
     pub(crate) fn of_directory(site: Arc<Site>, index: Index, reference: &str) -> Self {
         let mut places = vec![None; index.objects().len()];
         if let Some(tree) = index.find_ref(reference) {
-            for directory in tree.directories() {
-                for entry in index.directory(directory).entries() {
-                    if let InodeKind::Regular(object) = index.inode(index.entry(entry).inode).kind {
-                        places[object.at()].get_or_insert((directory, entry));
-                    }
-                }
+            for (directory, entry, object) in index.regulars(tree) {
+                places[object.at()].get_or_insert((directory, entry));
             }
         }
         let checked = places.iter().map(|_| AtomicBool::new(false)).collect();
@@ -92,7 +84,7 @@ impl Holder for DirectoryBase {
 
 impl<'a> DirectoryReader<'a> {
     pub(super) fn new(base: &'a DirectoryBase, index: &'a Index) -> Self {
-        Self { base, index, target: None, walk: TargetWalk::default(), buffer: Vec::new() }
+        Self { base, index, target: None, walk: TargetWalk::default() }
     }
 
     /// Opens the file of an object; `None` if none has its size.
@@ -117,7 +109,7 @@ impl<'a> DirectoryReader<'a> {
 
     fn path_of(&self, object: Row<Object>) -> PathBuf {
         let place = self.base.places[object.at()];
-        let below = place.map(|(directory, entry)| self.index.path(directory, self.index.entry(entry)));
+        let below = place.map(|(directory, entry)| self.index.path(directory, entry));
         self.base.site.path().join(crate::error::path_of(&below.unwrap_or_default()))
     }
 
@@ -137,16 +129,8 @@ impl ObjectReader for DirectoryReader<'_> {
             return Ok(true);
         }
         let Some(file) = self.open(object)? else { return Ok(false) };
-        let (mut hasher, mut place) = (blake3::Hasher::new(), 0);
-        self.buffer.resize(READ_LEN, 0);
-        loop {
-            let read = file.read_at(&mut self.buffer, place).map_err(|error| self.failed(object, error))?;
-            if read == 0 {
-                break;
-            }
-            hasher.update(&self.buffer[..read]);
-            place += num::wide(read);
-        }
+        let mut hasher = blake3::Hasher::new();
+        hasher.update_reader(file).map_err(|error| self.failed(object, error))?;
         let is_right = hasher.finalize().as_bytes() == &self.index.object(object).id;
         checked.store(is_right, Ordering::Release);
         Ok(is_right)

@@ -19,7 +19,7 @@ use std::io::{self, Cursor, Read};
 use std::ops::Range;
 
 use sealift_format::num;
-use sealift_format::{BaseObject, BaseRange, Bundle, Index, InodeKind, Object, RootBase, Row, verity};
+use sealift_format::{BaseObject, BaseRange, Bundle, Index, Object, RootBase, Row, verity};
 
 use crate::Error;
 use crate::kept_order::KeptOrder;
@@ -150,12 +150,10 @@ impl Base {
 
 /// Returns the first path at which an index has an object, for messages.
 pub fn path_of_object(index: &Index, object: Row<Object>) -> String {
-    let is_it = |kind| matches!(kind, InodeKind::Regular(found) if found == object);
-    let path = Row::all(index.directories()).find_map(|(number, directory)| {
-        let entry = directory.entries().find(|entry| is_it(index.inode(index.entry(*entry).inode).kind))?;
-        Some(String::from_utf8_lossy(&index.path(number, index.entry(entry))).into_owned())
-    });
-    path.unwrap_or_else(|| format!("object {object}"))
+    match index.refs().iter().flat_map(|tree| index.regulars(tree)).find(|(_, _, found)| *found == object) {
+        Some((directory, entry, _)) => String::from_utf8_lossy(&index.path(directory, entry)).into_owned(),
+        None => format!("object {object}"),
+    }
 }
 
 impl Bases {

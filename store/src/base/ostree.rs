@@ -10,6 +10,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use sealift_format::num::{self, at, size};
 use sealift_format::ostree::Checksum;
 use sealift_format::{Index, InodeKind, Object, OsTree, OsTreeFile, Row};
+use sealift_verify::content::overlap;
 
 use super::{Base, Holder, ObjectReader, path_of_object};
 use crate::contents::{CommitRef, HashedCommits};
@@ -180,7 +181,7 @@ impl<'a> CommitReader<'a> {
         let Some(file) = self.file(file) else { return Ok(false) };
         let Some(plain) = self.open_file(file, object)?.and_then(FileBytes::into_plain) else { return Ok(false) };
         let start = out.len();
-        out.resize(start + usize::try_from(range.end.saturating_sub(range.start)).unwrap_or(0), 0);
+        out.resize(start + size(range.end.saturating_sub(range.start)), 0);
         match plain.read_exact_at(&mut out[start..], range.start) {
             Err(error) if error.kind() == ErrorKind::UnexpectedEof => Ok(false),
             read => read.map(|()| true).map_err(|error| self.base.repo.unread(&file.checksum, error)),
@@ -221,10 +222,8 @@ impl ObjectReader for CommitReader<'_> {
             let mut place = 0;
             out.truncate(start);
             let is_right = self.read_file(file, object, |part| {
-                let end = place + num::wide(part.len());
-                let (from, to) = (range.start.clamp(place, end) - place, range.end.clamp(place, end) - place);
-                out.extend(&part[size(from)..size(to)]);
-                place = end;
+                out.extend(overlap(part, place, &range));
+                place += num::wide(part.len());
             })?;
             if is_right {
                 return Ok(());

@@ -6,7 +6,7 @@ use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use sealift_format::num::{size, wide};
+use sealift_format::num::size;
 use sealift_format::{Index, Object, Row};
 
 use super::{Base, Holder, ObjectReader, path_of_object};
@@ -29,9 +29,6 @@ pub(super) struct StoreReader<'a> {
     base: &'a StoreBase,
     index: &'a Index,
 }
-
-/// Bytes per read when hashing a file.
-const READ_LEN: usize = 1 << 18;
 
 /// Returns the bases that a store has.
 pub(super) fn of_store(path: &Path) -> Result<Vec<Base>, Error> {
@@ -78,17 +75,8 @@ impl ObjectReader for StoreReader<'_> {
         }
         let Some(digest) = self.base.found.digests.get(&object) else { return Ok(false) };
         let Some((file, _)) = self.base.repo.open_object(digest)? else { return Ok(false) };
-        let (mut hasher, mut buffer, mut place) = (blake3::Hasher::new(), vec![0; READ_LEN], 0);
-        loop {
-            let read = file.read_at(&mut buffer, place);
-            match read.map_err(|error| Error::io("read", self.base.repo.path(), error))? {
-                0 => break,
-                len => {
-                    hasher.update(&buffer[..len]);
-                    place += wide(len);
-                }
-            }
-        }
+        let mut hasher = blake3::Hasher::new();
+        hasher.update_reader(file).map_err(|error| Error::io("read", self.base.repo.path(), error))?;
         let is_right = hasher.finalize().as_bytes() == &self.index.object(object).id;
         self.base.checked[object.at()].store(is_right, Ordering::Release);
         Ok(is_right)

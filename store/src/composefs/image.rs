@@ -11,13 +11,13 @@ use composefs::erofs::writer::{ValidatedFileSystem, mkfs_erofs_versioned};
 use composefs::fsverity::{FsVerityHashValue, Sha256HashValue, Sha512HashValue};
 use composefs::generic_tree::LeafId;
 use composefs::tree::{Directory, FileSystem, Inode, LeafContent, RegularFile, Stat};
+use sealift_format::hex;
 use sealift_format::verity::{Algorithm, FileDigest};
 use sealift_format::{
     Attributes, Device, Directory as IndexDirectory, Index, Inode as IndexInode, InodeKind, Object, Ref, Row, Rows,
 };
 
 use crate::Error;
-use crate::ostree::hex;
 
 /// How an image stores a content.
 #[derive(Clone, Copy, Debug)]

@@ -13,12 +13,12 @@ use rustix::fs::{
     unlinkat,
 };
 use rustix::io::Errno;
+use sealift_format::hex;
 use sealift_format::verity::{Algorithm, FileDigest, Parameters};
 use sealift_verify::kernel;
 
 use crate::Error;
 use crate::fs::confined::{names_in, open_beneath, open_name, open_user_dir};
-use crate::ostree::hex;
 use crate::seal::seal_open;
 
 /// An open store. Nothing is removed from it meanwhile.

@@ -13,13 +13,14 @@ use parking_lot::{Mutex, MutexGuard};
 
 use rustix::fs::{AtFlags, Mode as Permissions, OFlags, RenameFlags, renameat, renameat_with, syncfs, unlinkat};
 use rustix::io::Errno;
+use sealift_format::hex;
 use sealift_format::num;
 use sealift_format::verity::{FileDigest, FileHasher};
 use sealift_verify::kernel::{self, KernelError, Sealed};
 
 use super::repo::{Repo, make_directory, object_name};
 use crate::fs::confined::{names_in, open_name};
-use crate::ostree::{Folders, ObjectStage, hex};
+use crate::ostree::{Folders, ObjectStage};
 use crate::progress::Phase;
 use crate::seal::seal_open;
 use crate::threads::parallel::for_each;
@@ -177,20 +178,15 @@ impl<'a> Transaction<'a> {
         }
         let staged: Vec<FileDigest> = self.list().iter().cloned().collect();
         progress.enter(Phase::Sealing, 0, num::wide(staged.len()));
-        for_each(
-            jobs,
-            &staged,
-            || (),
-            |(), digest| {
-                progress.check()?;
-                let failed = |error: Errno| Error::io("open", self.repo.object_path(digest), error);
-                let name = self.name_in_stage(digest);
-                let file = open_name(self.stage(), name.as_bytes(), OFlags::RDONLY, Permissions::empty());
-                self.seal_open(&File::from(file.map_err(failed)?), digest)?;
-                progress.add(0, 1);
-                Ok(())
-            },
-        )
+        for_each(jobs, &staged, |digest| {
+            progress.check()?;
+            let failed = |error: Errno| Error::io("open", self.repo.object_path(digest), error);
+            let name = self.name_in_stage(digest);
+            let file = open_name(self.stage(), name.as_bytes(), OFlags::RDONLY, Permissions::empty());
+            self.seal_open(&File::from(file.map_err(failed)?), digest)?;
+            progress.add(0, 1);
+            Ok(())
+        })
     }
 
     fn name_in_stage(&self, digest: &FileDigest) -> String {

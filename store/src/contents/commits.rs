@@ -2,8 +2,6 @@
 
 use std::collections::{HashMap, HashSet};
 
-use parking_lot::Mutex;
-
 use sealift_format::num;
 use sealift_format::ostree::Checksum;
 use sealift_format::verity::{self, VerityHasher};
@@ -12,7 +10,7 @@ use sealift_format::{Index, IndexBuilder, Object, RepositoryFile, Row};
 use super::index::row;
 use super::ostree::Commits;
 use crate::source::OstreeSource;
-use crate::threads::parallel::for_each;
+use crate::threads::parallel::map;
 use crate::{Error, Phase, Progress};
 
 /// A ref of such an index.
@@ -57,29 +55,21 @@ impl HashedCommits {
         }
         let bytes = tasks.iter().map(|(source, content, _)| source.content_len(*content)).sum();
         progress.enter(Phase::Hashing, bytes, num::wide(tasks.len()));
-        let found: Mutex<HashMap<Checksum, Hashed>> = Mutex::default();
-        for_each(
-            jobs.max(1),
-            &tasks,
-            || (),
-            |(), (source, content, checksum)| {
-                let (mut id, mut verity) = (blake3::Hasher::new(), VerityHasher::new());
-                source.read_content(*content, |part| {
-                    id.update(part);
-                    verity.update(part);
-                    progress.add(num::wide(part.len()), 0);
-                    progress.check()
-                })?;
-                progress.add(0, 1);
-                let object = Object { id: *id.finalize().as_bytes(), size: source.content_len(*content) };
-                let hashed = Hashed { object, verity: verity.finish() };
-                found.lock().insert(**checksum, hashed);
-                Ok(())
-            },
-        )?;
+        let found = map(jobs.max(1), &tasks, |(source, content, checksum)| {
+            let (mut id, mut verity) = (blake3::Hasher::new(), VerityHasher::new());
+            source.read_content(*content, |part| {
+                id.update(part);
+                verity.update(part);
+                progress.add(num::wide(part.len()), 0);
+                progress.check()
+            })?;
+            progress.add(0, 1);
+            let object = Object { id: *id.finalize().as_bytes(), size: source.content_len(*content) };
+            Ok((**checksum, Hashed { object, verity: verity.finish() }))
+        })?;
         let mut own = Self::default();
         let mut by_id: HashMap<[u8; 32], Row<Object>> = HashMap::new();
-        for (checksum, hashed) in found.into_inner() {
+        for (checksum, hashed) in found {
             let new = Row::after(own.objects.len())?;
             let object = *by_id.entry(hashed.object.id).or_insert(new);
             if object == new {

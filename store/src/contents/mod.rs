@@ -12,7 +12,7 @@ use sealift_format::{Xattrs, pieces};
 
 use crate::seal::Digests;
 use crate::source::{OpenCache, Source};
-use crate::threads::parallel::for_each;
+use crate::threads::parallel::map_with;
 use crate::threads::team::team;
 use crate::{Error, Phase, Progress};
 pub use commits::{CommitRef, HashedCommits};
@@ -116,8 +116,7 @@ fn measure(
     jobs: usize,
     progress: &Progress,
 ) -> Result<Vec<(u32, ContentInfo)>, Error> {
-    let answers = Mutex::new(Vec::with_capacity(items.len()));
-    for_each(jobs, items, OpenCache::default, |cache, item| {
+    map_with(jobs, items, OpenCache::default, |cache, item| {
         progress.check()?;
         let content = source.open(item.content, cache)?;
         let digest = content.measure()?;
@@ -128,10 +127,8 @@ fn measure(
             content.finish()?;
             progress.add(item.len, 1);
         }
-        answers.lock().push((item.content, answer));
-        Ok(())
-    })?;
-    Ok(answers.into_inner())
+        Ok((item.content, answer))
+    })
 }
 
 struct Run<'a> {

@@ -10,13 +10,13 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use rustix::fs::ftruncate;
 use rustix::io::{Errno, pwrite};
 use sealift_format::num;
-use sealift_format::{Bundle, Object, Row};
+use sealift_format::{BaseObject, Bundle, Object, Row};
 use sealift_verify::content::{ChunkDecoder, Content, Portion};
 use sealift_verify::read_plan::ReadPlan;
 
-use crate::base::{BaseReader, Bases};
+use crate::base::{BaseReader, Bases, number_of};
 use crate::input::Input;
-use crate::threads::parallel::for_each;
+use crate::threads::parallel::{for_each_with, map_with};
 use crate::{Error, Progress};
 use feed::ChunkScheduler;
 
@@ -91,11 +91,28 @@ impl<'a> Delivery<'a> {
                 plan.contents(bundle.into(), number, decoded).try_for_each(|content| take(own, &content?))
             },
         )?;
-        for_each(jobs, &bare, &start, |own, portion| {
+        for_each_with(jobs, &bare, &start, |own, portion| {
             progress.check()?;
             take(own, &Content::check(bundle.into(), *portion, &[])?)
         })
     }
+}
+
+/// Passes each of these objects, which only a base has, to `copy`, on `jobs` threads: with a reader of the bases, and its number there. Returns the
+/// results in this order.
+///
+/// # Errors
+/// Returns the first error: no base has an object, or `copy` fails.
+pub fn from_bases<'a, R: Send>(
+    (bundle, bases): (&Bundle, &'a Bases),
+    objects: &[Row<Object>],
+    jobs: usize,
+    copy: impl Fn(&mut BaseReader<'a>, Row<Object>, Row<BaseObject>) -> Result<R, Error> + Sync,
+) -> Result<Vec<R>, Error> {
+    let (by_id, start) = (bases.by_id(), || BaseReader::new(bases));
+    map_with(jobs, objects, start, |reader, &object| {
+        copy(reader, object, number_of(&by_id, bundle.index.object(object))?)
+    })
 }
 
 /// Returns, for each large object, the number of its missing pieces.

@@ -9,6 +9,7 @@
 //! check BLAKE3
 //! ```
 
+use sealift_format::hex;
 use sealift_format::name::is_ref_name;
 
 /// What was unpacked, and where.
@@ -38,7 +39,7 @@ impl Record {
     #[must_use]
     pub fn encode(&self) -> Vec<u8> {
         let Self { reference, prefix, inode, as_root } = self;
-        let prefix: String = prefix.iter().map(|byte| format!("{byte:02x}")).collect();
+        let prefix = hex(prefix);
         let root = if *as_root { "yes" } else { "no" };
         let text = format!("{TITLE}\nref {reference}\nprefix {prefix}\ninode {inode}\nroot {root}\n");
         let check = blake3::hash(text.as_bytes()).to_hex();

@@ -257,7 +257,7 @@ impl Creation<'_> {
             };
             hasher.update(&buffer[..len]);
             to.write_all(&buffer[..len]).map_err(|error| self.io(error))?;
-            left -= u64::try_from(len).unwrap_or(left);
+            left -= num::wide(len);
         }
         self.check(hasher)
     }

@@ -28,8 +28,6 @@ mod tests;
 
 #[cfg(feature = "composefs")]
 pub(crate) use folders::Folders;
-#[cfg(feature = "composefs")]
-pub(crate) use object::hex;
 pub(crate) use object::{ObjectType, object_name};
 pub(crate) use read::{FileBytes, FileContent};
 pub(crate) use refs::{RefName, RefPlace};

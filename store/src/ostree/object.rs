@@ -1,5 +1,6 @@
 //! Types of objects, and their paths.
 
+use sealift_format::hex;
 use sealift_format::ostree::Checksum;
 
 use super::config::Mode;
@@ -50,12 +51,6 @@ pub(crate) fn rest(kind: ObjectType, checksum: &Checksum, mode: Mode) -> String 
 /// Returns the object's path below `objects`.
 pub(crate) fn loose_path(kind: ObjectType, checksum: &Checksum, mode: Mode) -> String {
     format!("{}/{}", prefix(checksum), rest(kind, checksum, mode))
-}
-
-/// Encodes bytes as lowercase hexadecimal digits.
-pub(crate) fn hex(bytes: &[u8]) -> String {
-    let digit = |number: u8| char::from_digit(number.into(), 16).unwrap_or('0');
-    bytes.iter().flat_map(|byte| [digit(byte >> 4), digit(byte & 15)]).collect()
 }
 
 /// Parses a checksum of 64 lowercase hexadecimal digits; `None` for any other text.

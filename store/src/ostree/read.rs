@@ -300,7 +300,7 @@ impl Read for FileBytes {
             return Err(damaged());
         }
         self.hasher.update(&buffer[..len]);
-        self.left -= u64::try_from(len).unwrap_or(self.left);
+        self.left -= num::wide(len);
         if self.left == 0 {
             self.check()?;
         }

@@ -7,13 +7,14 @@ use std::path::{Path, PathBuf};
 
 use rustix::fs::{AtFlags, FileType, Mode as Permissions, OFlags, fstat, statat};
 use rustix::io::Errno;
+use sealift_format::hex;
 use sealift_format::num;
 use sealift_format::ostree::{Checksum, METADATA_LEN_MAX, Malformed};
 use sha2::{Digest as _, Sha256};
 
 use super::config::{Config, Mode};
 use super::keyfile::KeyFile;
-use super::object::{ObjectType, hex, loose_path, object_name};
+use super::object::{ObjectType, loose_path, object_name};
 use super::remote::Remote;
 use super::system::{System, is_missing};
 use crate::Error;

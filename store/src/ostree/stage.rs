@@ -8,8 +8,8 @@ use rustix::fs::{AtFlags, FileType, Mode as Permissions, OFlags, fstat, mkdirat,
 use rustix::io::Errno;
 
 use super::lock::{LockKind, try_lock};
-use super::object::hex;
 use crate::fs::confined::{names_in, open_name, open_to_empty, remove_tree};
+use sealift_format::hex;
 
 /// A stage, which is removed when dropped.
 #[derive(Debug)]

@@ -17,6 +17,7 @@ use rustix::fs::{
 };
 use rustix::io::Errno;
 use rustix::path::Arg;
+use sealift_format::hex;
 use sealift_format::num;
 use sealift_format::ostree::{Checksum, METADATA_LEN_MAX};
 use sha2::{Digest as _, Sha256};
@@ -24,7 +25,7 @@ use sha2::{Digest as _, Sha256};
 use super::deflate::Deflate;
 use super::folders::Folders;
 use super::lock::{LockKind, wait_lock};
-use super::object::{ObjectType, hex, object_name, prefix, rest};
+use super::object::{ObjectType, object_name, prefix, rest};
 use super::refs::RefName;
 use super::repo::{Repo, partial_mark};
 use super::room::Room;
@@ -68,13 +69,6 @@ struct Marks {
     new: Vec<String>,
     /// All of its commits that are marked, including by earlier runs.
     partial: Vec<String>,
-}
-
-/// What a transaction wrote.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Written {
-    /// New objects.
-    pub(crate) objects: u64,
 }
 
 const DIRECTORY: OFlags = OFlags::RDONLY.union(OFlags::DIRECTORY);
@@ -275,13 +269,12 @@ impl<'a> Transaction<'a> {
     }
 
     /// Moves everything that was written to its place, on `jobs` threads. `ready` is called when all of it is durable and nothing has its name yet;
-    /// if it fails, the repository is unchanged.
+    /// if it fails, the repository is unchanged. Returns the number of new objects.
     ///
     /// # Errors
     /// Returns the error of `ready`, or an error if the repository cannot be written to; its state is then as after a kill.
-    pub(crate) fn finish(self, jobs: usize, ready: impl FnOnce() -> Result<(), Error>) -> Result<Written, Error> {
+    pub(crate) fn finish(self, jobs: usize, ready: impl FnOnce() -> Result<(), Error>) -> Result<u64, Error> {
         let list = std::mem::take(&mut *self.list());
-        let written = Written { objects: num::wide(list.staged.len()) };
         let Marks { new, partial } = self.mark_partial(&list)?;
         let mut alone: Vec<Object> = list.staged.iter().copied().filter(|object| self.is_alone(object)).collect();
         alone.sort_unstable();
@@ -295,7 +288,7 @@ impl<'a> Transaction<'a> {
             let _ = self.remove_marks(&new);
         })?;
         self.folders.staged().try_for_each(|(folder, name)| self.place_folder(&folder, &name))?;
-        for_each(jobs, &by_directory(&others), || (), |(), objects| self.place(objects, false))?;
+        for_each(jobs, &by_directory(&others), |objects| self.place(objects, false))?;
         if !commits.is_empty() {
             self.sync()?;
         }
@@ -315,7 +308,7 @@ impl<'a> Transaction<'a> {
             utimensat(self.repo.root(), ".", &times, AtFlags::empty())
                 .map_err(|error| Error::io("write to", self.repo.path(), error))?;
         }
-        Ok(written)
+        Ok(num::wide(list.staged.len()))
     }
 
     /// Waits until everything is durable, if the repository requires that.

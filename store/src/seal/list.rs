@@ -7,6 +7,7 @@ use std::os::fd::{AsFd, OwnedFd};
 use std::path::{Path, PathBuf};
 
 use rustix::fs::{FileType, Mode, OFlags, fstat};
+use sealift_format::name::join;
 use sealift_verify::kernel;
 
 use crate::error::path_of;
@@ -68,7 +69,7 @@ fn files_below(
         let directory = open_beneath(opened.as_fd(), &at, flags, Mode::empty()).map_err(failed)?;
         check_file_system(known, directory.as_fd(), &here)?;
         for (name, listed) in names_in(directory.as_fd()).map_err(failed)? {
-            let path = if at.is_empty() { name.clone() } else { [&at[..], &name].join(&b'/') };
+            let path = join(&at, &name);
             match known_type(directory.as_fd(), &name, listed) {
                 FileType::RegularFile => files.push(path),
                 FileType::Directory => pending.push(path),

@@ -148,31 +148,26 @@ pub fn seal(paths: &[PathBuf], options: &SealOptions, progress: &Progress) -> Re
     }
     progress.enter(Phase::Sealing, 0, num::wide(places.len()));
     let [files, files_before, logical_bytes] = [const { AtomicU64::new(0) }; 3];
-    for_each(
-        options.jobs,
-        &places,
-        || (),
-        |(), place: &Place<'_>| {
-            progress.check()?;
-            let failed = |error| Error::io("open", place.path(), error);
-            let file = place.open().map_err(failed)?;
-            let stat = file.metadata().map_err(failed)?;
-            let signature = options.signature.as_deref();
-            let sealed = seal_open(file.as_fd(), &options.parameters, signature);
-            match sealed.map_err(|error| Error::kernel(place.path(), error))? {
-                Sealed::Now => {
-                    files.fetch_add(1, Ordering::Relaxed);
-                    logical_bytes.fetch_add(stat.len(), Ordering::Relaxed);
-                    progress.add(0, 1);
-                }
-                Sealed::Before => {
-                    files_before.fetch_add(1, Ordering::Relaxed);
-                    progress.add(0, 1);
-                }
+    for_each(options.jobs, &places, |place: &Place<'_>| {
+        progress.check()?;
+        let failed = |error| Error::io("open", place.path(), error);
+        let file = place.open().map_err(failed)?;
+        let stat = file.metadata().map_err(failed)?;
+        let signature = options.signature.as_deref();
+        let sealed = seal_open(file.as_fd(), &options.parameters, signature);
+        match sealed.map_err(|error| Error::kernel(place.path(), error))? {
+            Sealed::Now => {
+                files.fetch_add(1, Ordering::Relaxed);
+                logical_bytes.fetch_add(stat.len(), Ordering::Relaxed);
+                progress.add(0, 1);
             }
-            Ok(())
-        },
-    )?;
+            Sealed::Before => {
+                files_before.fetch_add(1, Ordering::Relaxed);
+                progress.add(0, 1);
+            }
+        }
+        Ok(())
+    })?;
     Ok(SealStats {
         files: files.into_inner(),
         files_before: files_before.into_inner(),
@@ -219,10 +214,7 @@ pub(crate) fn seal_open(
 fn modified_at(stat: &Stat) -> Timestamps {
     Timestamps {
         last_access: Timespec { tv_sec: 0, tv_nsec: UTIME_OMIT },
-        last_modification: Timespec {
-            tv_sec: stat.st_mtime,
-            tv_nsec: stat.st_mtime_nsec.try_into().unwrap_or_default(),
-        },
+        last_modification: Timespec { tv_sec: stat.st_mtime, tv_nsec: stat.st_mtime_nsec.cast_signed() },
     }
 }
 

@@ -2,13 +2,17 @@
 
 use std::collections::HashMap;
 use std::ffi::CString;
+use std::fs::File;
+use std::io::ErrorKind;
 use std::os::fd::{AsFd, AsRawFd, OwnedFd, RawFd};
+use std::os::unix::fs::FileExt as _;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use parking_lot::{Condvar, Mutex, MutexGuard};
 use rustix::fs::{AtFlags, Mode, OFlags, Stat, fstat, openat, readlinkat, statat};
 use rustix::io::{Errno, retry_on_intr};
+use sealift_format::name::join;
 use sealift_format::num;
 use sealift_format::verity::FileDigest;
 use sealift_format::walk::TreeOrder;
@@ -83,8 +87,8 @@ impl ListedIdentity {
         Self {
             device: stat.st_dev,
             inode: stat.st_ino,
-            mtime: (stat.st_mtime, i64::try_from(stat.st_mtime_nsec).unwrap_or(0)),
-            ctime: (stat.st_ctime, i64::try_from(stat.st_ctime_nsec).unwrap_or(0)),
+            mtime: (stat.st_mtime, stat.st_mtime_nsec.cast_signed()),
+            ctime: (stat.st_ctime, stat.st_ctime_nsec.cast_signed()),
         }
     }
 }
@@ -223,7 +227,7 @@ impl DirectorySource {
             Errno::LOOP | Errno::NOENT => Error::Changed { path: self.path_of(listed) },
             error => failed(error),
         })?;
-        Ok(FileContent { source: self, listed, fd })
+        Ok(FileContent { source: self, listed, file: fd.into() })
     }
 }
 
@@ -232,11 +236,11 @@ impl DirectorySource {
 pub struct FileContent<'a> {
     source: &'a DirectorySource,
     listed: &'a ListedFile,
-    fd: OwnedFd,
+    file: File,
 }
 
 impl FileContent<'_> {
-    fn io(&self, error: Errno) -> Error {
+    fn io(&self, error: impl Into<std::io::Error>) -> Error {
         Error::io("read", self.source.path_of(self.listed), error)
     }
 
@@ -244,28 +248,20 @@ impl FileContent<'_> {
         Error::Changed { path: self.source.path_of(self.listed) }
     }
 
-    pub(super) fn read_at(&self, mut buffer: &mut [u8], mut offset: u64) -> Result<(), Error> {
-        while !buffer.is_empty() {
-            match rustix::io::pread(&self.fd, &mut *buffer, offset) {
-                Ok(0) => return Err(self.changed()),
-                Ok(len) => {
-                    buffer = &mut buffer[len..];
-                    offset += num::wide(len);
-                }
-                Err(Errno::INTR) => {}
-                Err(error) => return Err(self.io(error)),
-            }
+    pub(super) fn read_at(&self, buffer: &mut [u8], offset: u64) -> Result<(), Error> {
+        match self.file.read_exact_at(buffer, offset) {
+            Err(error) if error.kind() == ErrorKind::UnexpectedEof => Err(self.changed()),
+            read => read.map_err(|error| self.io(error)),
         }
-        Ok(())
     }
 
     pub(super) fn xattrs(&self) -> Result<Vec<Xattr>, Error> {
-        self.source.xattrs.read(self.fd.as_fd()).map_err(|error| self.io(error))
+        self.source.xattrs.read(self.file.as_fd()).map_err(|error| self.io(error))
     }
 
     /// Returns the digest from the kernel; `None` if the file is not sealed.
     pub(super) fn measure(&self) -> Result<Option<FileDigest>, Error> {
-        match kernel::measure(&self.fd) {
+        match kernel::measure(&self.file) {
             Ok(digest) => Ok(Some(digest)),
             Err(KernelError::NotSealed | KernelError::Unsupported) => Ok(None),
             Err(error) => Err(Error::kernel(self.source.path_of(self.listed), error)),
@@ -273,7 +269,7 @@ impl FileContent<'_> {
     }
 
     pub(super) fn finish(self) -> Result<(), Error> {
-        let stat = fstat(&self.fd).map_err(|error| self.io(error))?;
+        let stat = fstat(&self.file).map_err(|error| self.io(error))?;
         let same =
             ListedIdentity::of(&stat) == self.listed.identity && u64::try_from(stat.st_size) == Ok(self.listed.size);
         if same { Ok(()) } else { Err(self.changed()) }
@@ -443,7 +439,7 @@ impl<'a> Lister<'a> {
         let fd = opened.map_err(|error| failed(&job.path, error))?;
         let mut listing = Listing {
             entries: Vec::new(),
-            xattrs: self.read_xattrs(fd.as_fd()).map_err(|error| failed(&job.path, error))?,
+            xattrs: self.options.xattrs.read(fd.as_fd()).map_err(|error| failed(&job.path, error))?,
         };
         let omit = self.options.omit_output.as_ref().filter(|omit| omit.is_in(fd.as_fd()));
         let names = retry_on_intr(|| rustix::fs::Dir::read_from(&fd)).map_err(|error| failed(&job.path, error))?;
@@ -481,20 +477,12 @@ impl<'a> Lister<'a> {
         }
         Ok((fd, listing))
     }
-
-    fn read_xattrs(&self, directory: std::os::fd::BorrowedFd<'_>) -> Result<Vec<Xattr>, Errno> {
-        self.options.xattrs.read(directory)
-    }
 }
 
 impl DirectoryOptions {
     pub(super) fn excludes(&self, path: impl Fn() -> Vec<u8>, is_directory: bool) -> bool {
         self.exclude.as_ref().is_some_and(|exclude| exclude.takes(&path(), is_directory))
     }
-}
-
-fn join(directory: &[u8], name: &[u8]) -> Vec<u8> {
-    if directory.is_empty() { name.to_vec() } else { [directory, name].join(&b'/') }
 }
 
 fn metadata_of(stat: &Stat, xattrs: Xattrs) -> Metadata {

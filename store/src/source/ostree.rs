@@ -16,7 +16,7 @@ use super::{SourceOptions, content_number};
 use crate::Error;
 use crate::fs::unnamed::unnamed_file;
 use crate::ostree::{FileBytes, FileContent, ObjectType, Repo};
-use crate::threads::parallel::for_each;
+use crate::threads::parallel::map;
 use crate::tree::{Metadata, NewNode, Tree};
 
 /// What to read of a repository.
@@ -135,7 +135,7 @@ impl OstreeSource {
     ) -> Result<Self, Error> {
         let mut source = Self {
             repo: Arc::clone(repo),
-            tree: Tree::new(no_metadata()),
+            tree: Tree::new(Metadata::default()),
             commits: Vec::new(),
             metadata: HashMap::new(),
             files: Vec::new(),
@@ -218,27 +218,16 @@ impl OstreeSource {
 
     /// Reads the header of each file.
     fn open_files(&mut self, files: &[Checksum], options: &SourceOptions, jobs: usize) -> Result<(), Error> {
-        let found: Vec<Mutex<Option<(Attributes, Header)>>> = files.iter().map(|_| Mutex::default()).collect();
-        let tasks: Vec<usize> = (0..files.len()).collect();
-        for_each(
-            jobs,
-            &tasks,
-            || (),
-            |(), &task| {
-                options.advance(0, 1)?;
-                let (attributes, content) = self.repo.open_file(&files[task])?;
-                let header = match content {
-                    FileContent::Symlink(target) => Header::Symlink(target.into_bytes().into()),
-                    FileContent::Regular(reader) => Header::Regular(reader.size()),
-                };
-                *found[task].lock() = Some((attributes, header));
-                Ok(())
-            },
-        )?;
-        for (checksum, found) in files.iter().zip(found) {
-            let Some((attributes, header)) = found.into_inner() else {
-                continue;
+        let found = map(jobs, files, |file| {
+            options.advance(0, 1)?;
+            let (attributes, content) = self.repo.open_file(file)?;
+            let header = match content {
+                FileContent::Symlink(target) => Header::Symlink(target.into_bytes().into()),
+                FileContent::Regular(reader) => Header::Regular(reader.size()),
             };
+            Ok((attributes, header))
+        })?;
+        for (checksum, (attributes, header)) in files.iter().zip(found) {
             let kind = match header {
                 Header::Symlink(target) => FileKind::Symlink(target),
                 Header::Regular(size) => {
@@ -265,7 +254,7 @@ impl OstreeSource {
             let bytes = self.metadata.get(meta).map_or(&[][..], Vec::as_slice);
             dirmeta::parse(bytes).map_err(fault(ObjectType::DirMeta, meta))
         };
-        let mut tree = Tree::new(metadata_of(&attributes(commit.root_meta)?));
+        let mut tree = Tree::new(Metadata::of(&attributes(commit.root_meta)?, (0, 0)));
         let mut pending = vec![(0, *commit.root_tree)];
         while let Some((directory, dirtree)) = pending.pop() {
             let bytes = self.metadata.get(&dirtree).map_or(&[][..], Vec::as_slice);
@@ -279,10 +268,10 @@ impl OstreeSource {
                     FileKind::Regular(content) => NewNode::Regular { content: *content },
                     FileKind::Symlink(target) => NewNode::Symlink(target.clone()),
                 };
-                tree.add(directory, name, metadata_of(&file.attributes), node).map_err(bad_name)?;
+                tree.add(directory, name, Metadata::of(&file.attributes, (0, 0)), node).map_err(bad_name)?;
             }
             for (name, below, meta) in &names.directories {
-                let node = tree.add(directory, name, metadata_of(&attributes(meta)?), NewNode::Directory);
+                let node = tree.add(directory, name, Metadata::of(&attributes(meta)?, (0, 0)), NewNode::Directory);
                 pending.extend(tree.directory_of(node.map_err(bad_name)?).map(|directory| (directory, **below)));
             }
         }
@@ -388,19 +377,5 @@ impl OstreeContent {
                 Ok(())
             }
         }
-    }
-}
-
-fn no_metadata() -> Metadata {
-    Metadata { permissions: 0, uid: 0, gid: 0, mtime: 0, mtime_ns: 0, xattrs: sealift_format::Xattrs::default() }
-}
-
-fn metadata_of(attributes: &Attributes) -> Metadata {
-    Metadata {
-        permissions: attributes.mode & 0o7777,
-        uid: attributes.uid,
-        gid: attributes.gid,
-        xattrs: attributes.xattrs.clone(),
-        ..no_metadata()
     }
 }

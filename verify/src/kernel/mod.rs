@@ -20,6 +20,7 @@ use std::os::fd::AsFd;
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
+use sealift_format::hex;
 use sealift_format::num;
 use sealift_format::verity::{Algorithm, FileDigest, Parameters};
 
@@ -191,8 +192,10 @@ fn check_parameters(file: impl AsFd, wanted: &Parameters) -> Result<(), KernelEr
 }
 
 fn shown(parameters: &Parameters) -> String {
-    let salt: String = parameters.salt().iter().map(|byte| format!("{byte:02x}")).collect();
-    let salt = if salt.is_empty() { "no salt".to_owned() } else { format!("salt {salt}") };
+    let salt = match parameters.salt() {
+        [] => "no salt".to_owned(),
+        salt => format!("salt {}", hex(salt)),
+    };
     format!("{}, blocks of {} bytes and {salt}", parameters.algorithm(), parameters.block_len())
 }
 

@@ -1,6 +1,6 @@
 // A bundle that was opened, and its check by workers.
 
-import { SealiftError } from "./errors.js";
+import { ofBase, SealiftError } from "./errors.js";
 import { Opening, startFirst } from "./opening.js";
 import { RunCheck, runsOf } from "./run-check.js";
 import { shares } from "./shares.js";
@@ -491,12 +491,4 @@ export class Bundle {
     const more = await until(signal, source.read(this.#places.fileBytes, 1, signal));
     return this.#places.fileBytes + more.length;
   }
-}
-
-/**
- * What is wrong with a base, or with what was given as one.
- * @param {unknown} error
- */
-function ofBase(error) {
-  return new SealiftError("base", `the base: ${/** @type {Error} */ (error).message}`, error);
 }

@@ -38,3 +38,11 @@ export function unpacked({ name, message, code, place }) {
   if (name === "AbortError") return new DOMException(message, name);
   return Object.assign(new Error(message), { name });
 }
+
+/**
+ * Returns the fault of a base, or of what was given as one: it must not make the delta bundle look damaged.
+ * @param {unknown} error
+ */
+export function ofBase(error) {
+  return new SealiftError("base", `the base: ${/** @type {Error} */ (error).message}`, error);
+}

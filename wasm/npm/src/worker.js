@@ -1,7 +1,7 @@
 // The code of each worker: a reader whose functions are called by messages.
 
 import { initSync, Reader, sha256 as sha256Of } from "../pkg/sealift_wasm.js";
-import { packed, SealiftError } from "./errors.js";
+import { ofBase, packed } from "./errors.js";
 import { fromHandle, giveBack, litter, takeSpare } from "./sources.js";
 
 /** Bytes checked before others get a turn: queries of the bundle, and reads for the next run. */
@@ -381,11 +381,6 @@ async function readBase(base, offset, length, signal) {
     signal.throwIfAborted();
     throw ofBase(error);
   }
-}
-
-/** Returns the fault of a base, which must not make the delta bundle look damaged. @param {unknown} error */
-function ofBase(error) {
-  return new SealiftError("base", `the base: ${/** @type {Error} */ (error).message}`, error);
 }
 
 /**

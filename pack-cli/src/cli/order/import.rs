@@ -6,12 +6,13 @@ use std::io::{BufRead, BufReader};
 use std::os::unix::ffi::OsStrExt as _;
 use std::path::{Path, PathBuf};
 
-use clap::{Args, ValueEnum, ValueHint};
+use clap::{Args, ValueHint};
 use sealift::Error;
 use sealift::order::import::{Disk, Form, ImportOptions, import};
 
 use super::{LeftOut, OutputArgs};
 use crate::failure::Failure;
+use crate::one_of::one_of;
 use crate::show::Show;
 
 /// Make a profile of what another program recorded
@@ -42,8 +43,8 @@ Examples:
   sealift order import nbdkit vm.log --image images/vm.img -o vm.order")]
 pub(crate) struct Import {
     /// What FILE is
-    #[arg(value_name = "FORM")]
-    form: FormArg,
+    #[arg(value_name = "FORM", value_parser = one_of(FORMS))]
+    form: Form,
     /// The file; - for standard input
     #[arg(value_name = "FILE", value_hint = ValueHint::FilePath)]
     file: PathBuf,
@@ -66,28 +67,14 @@ pub(crate) struct Import {
 }
 
 /// The forms by name.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-enum FormArg {
-    Paths,
-    Strace,
-    Readahead,
-    Nbdkit,
-    Bootchart,
-    Sort,
-}
-
-impl FormArg {
-    fn form(self) -> Form {
-        match self {
-            Self::Paths => Form::Paths,
-            Self::Strace => Form::Strace,
-            Self::Readahead => Form::Readahead,
-            Self::Nbdkit => Form::Nbdkit,
-            Self::Bootchart => Form::Bootchart,
-            Self::Sort => Form::Sort,
-        }
-    }
-}
+const FORMS: [(&str, Form); 6] = [
+    ("paths", Form::Paths),
+    ("strace", Form::Strace),
+    ("readahead", Form::Readahead),
+    ("nbdkit", Form::Nbdkit),
+    ("bootchart", Form::Bootchart),
+    ("sort", Form::Sort),
+];
 
 impl Import {
     pub(crate) fn run(self) -> Result<(), Failure> {
@@ -95,7 +82,7 @@ impl Import {
             (Some(image), _) => Some(Disk::FileSystem { image: image.clone(), offset: self.offset.unwrap_or(0) }),
             (None, image) => image.as_ref().map(|path| Disk::Image(path.as_bytes().to_vec())),
         };
-        if disk.is_some() != (self.form == FormArg::Nbdkit) {
+        if disk.is_some() != (self.form == Form::Nbdkit) {
             return Err(Failure::usage("nbdkit needs --filesystem or --image; other forms take neither"));
         }
         if !self.root.is_absolute() {
@@ -112,7 +99,7 @@ impl Import {
                 (Box::new(BufReader::new(file)), &self.file)
             }
         };
-        let imported = import(self.form.form(), &mut input, name, &options)?;
+        let imported = import(self.form, &mut input, name, &options)?;
         let left_out = LeftOut { outside: imported.outside, elsewhere: imported.elsewhere };
         self.output.write(&place, (&imported.profile, left_out), (self.show, false))
     }

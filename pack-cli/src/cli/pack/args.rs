@@ -7,6 +7,7 @@ use std::path::{Path, PathBuf};
 use clap::{Args, ValueEnum, ValueHint};
 use sealift::order::OrderProfile;
 use sealift::pack::{PackOptions, Zone};
+use sealift::seal::Algorithm;
 use sealift::source::{DirectoryOptions, Exclude, MetadataOptions, OmitOutput, OwnerRule, SourceOptions, XattrFilter};
 use sealift::trust::TargetKind;
 use sealift::{Error, Identity};
@@ -16,12 +17,13 @@ use crate::bundle::{BundleArg, jobs};
 use crate::failure::Failure;
 use crate::human;
 use crate::limits::limits;
+use crate::one_of::one_of;
 use crate::order::order_of;
 use crate::progress_args::ProgressArgs;
 use crate::show::Show;
 use crate::time::Moment;
 use crate::trust_args::{PolicyArgs, parse_time};
-use crate::verity_args::Hash;
+use crate::verity_args::HASHES;
 
 /// Pack trees into one bundle
 ///
@@ -78,9 +80,9 @@ pub(crate) struct Pack {
     #[arg(long, value_name = "KEY=VALUE", help_heading = "Identity")]
     pub(super) annotate: Vec<String>,
     /// Record the composefs image of each tree, for unpacking to composefs:REPO; HASH is sha256 (the default) or sha512; repeatable
-    #[arg(long, value_name = "HASH", help_heading = "Identity", value_enum, hide_possible_values = true,
+    #[arg(long, value_name = "HASH", help_heading = "Identity", value_parser = one_of(HASHES), hide_possible_values = true,
         num_args = 0..=1, require_equals = true, default_missing_value = "sha256")]
-    pub(super) composefs: Vec<Hash>,
+    pub(super) composefs: Vec<Algorithm>,
 
     /// Sign with this OpenSSH key: a private key (Ed25519 or ECDSA P-256), or a public key (also RSA or a token) to sign through ssh-agent
     #[arg(long, value_name = "KEY", help_heading = "Identity")]
@@ -138,13 +140,13 @@ pub(crate) struct Pack {
     #[arg(
         long,
         value_name = "start|end",
-        value_enum,
+        value_parser = one_of([("start", Zone::Start), ("end", Zone::End)]),
         default_value = "start",
         hide_default_value = true,
         hide_possible_values = true,
         help_heading = "Storage"
     )]
-    pub(super) zone: ZoneArg,
+    pub(super) zone: Zone,
     /// Space to reserve for signatures, including later ones, at most 512KiB; if they need more, sign copies the bundle
     #[arg(long, value_name = "SIZE", default_value = "1KiB", help_heading = "Storage", value_parser = signature_room)]
     pub(super) signature_room: u32,
@@ -172,13 +174,6 @@ pub(crate) struct Pack {
     pub(super) show: Show,
     #[command(flatten)]
     pub(super) progress: ProgressArgs,
-}
-
-/// The value of `--zone`.
-#[derive(Clone, Copy, Debug, ValueEnum)]
-pub(super) enum ZoneArg {
-    Start,
-    End,
 }
 
 /// The value of `--mtime`.
@@ -241,15 +236,12 @@ impl Pack {
                 compatible: self.tags()?,
             },
             annotations: self.annotations()?,
-            images: self.composefs.iter().map(|hash| hash.algorithm()).collect(),
+            images: self.composefs.clone(),
             order,
             level: self.level,
             chunk_len: self.chunk_size.unwrap_or(PackOptions::CHUNK_LEN),
             hot_chunk_len: self.order_chunk_size.unwrap_or(PackOptions::HOT_CHUNK_LEN),
-            zone: match self.zone {
-                ZoneArg::Start => Zone::Start,
-                ZoneArg::End => Zone::End,
-            },
+            zone: self.zone,
             delta_memory: self.delta_memory,
             signature_room: self.signature_room,
             limits: limits(),

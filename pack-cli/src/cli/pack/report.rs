@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use sealift::pack::{DeltaStats, PackStats};
 use sealift::trust::sign::Signer;
+use sealift_format::hex;
 use sealift_format::num::wide;
 use serde::Serialize;
 
@@ -13,7 +14,6 @@ use super::Pack;
 use crate::escape;
 use crate::human::{self, Bytes, Grouped, count};
 use crate::info::{JsonBase, bases_of};
-use crate::json_file::hex;
 use crate::log;
 use crate::show::{BOLD, WARN};
 

@@ -4,7 +4,6 @@ use std::io::Write as _;
 use std::path::Path;
 
 use sealift::archive::{self, ArchiveEncoder, ArchiveStats};
-use sealift::seal::Seal;
 
 use super::Unpack;
 use crate::escape;
@@ -16,7 +15,7 @@ use crate::taken;
 impl Unpack {
     /// Writes the tree to an archive. Nothing is installed, so nothing is remembered.
     pub(super) fn write_archive(&self, encoder: &ArchiveEncoder, file: &Path) -> Result<(), Failure> {
-        if self.delete || self.rehash || self.trust_record || self.seal() != Seal::AsBefore {
+        if self.delete || self.rehash || self.trust_record || self.seal.is_some() {
             return Err(Failure::usage("--delete, --rehash, --trust-record and --seal are not for archives"));
         }
         if self.references.len() > 1 {

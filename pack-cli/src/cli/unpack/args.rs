@@ -4,7 +4,7 @@ use std::ffi::OsString;
 use std::os::unix::ffi::OsStringExt as _;
 use std::path::PathBuf;
 
-use clap::{Args, ValueEnum, ValueHint};
+use clap::{Args, ValueHint};
 use sealift::seal::Seal;
 use sealift::{Destination, Durability, InstallOptions, OsTreeOptions, TreeOptions};
 
@@ -12,6 +12,7 @@ use crate::base_args::BaseArgs;
 use crate::bundle::{BundleArg, jobs};
 use crate::failure::Failure;
 use crate::log;
+use crate::one_of::one_of;
 use crate::progress_args::ProgressArgs;
 use crate::show::Show;
 use crate::time::{Moment, source_date_epoch};
@@ -117,11 +118,11 @@ pub(crate) struct Unpack {
     /// new files before they appear, and the index in the install record too, with the bundle's kernel signature if it has one (`sign
     /// --kernel-key`). With require, it writes nothing if the file system does not support fs-verity or the kernel refuses that signature.
     /// Without this option an update seals if the last one did. Existing files are hashed before they are sealed for the first time.
-    #[arg(long, value_name = "HOW", value_enum, hide_possible_values = true)]
-    pub(super) seal: Option<SealHow>,
+    #[arg(long, value_name = "HOW", value_parser = one_of(SEALS), hide_possible_values = true)]
+    pub(super) seal: Option<Seal>,
     /// When to flush to disk: none, end (before TARGET appears) or each (after each file)
-    #[arg(long, value_name = "WHEN", value_enum, default_value = "end", hide_possible_values = true)]
-    pub(super) durability: When,
+    #[arg(long, value_name = "WHEN", value_parser = one_of(MOMENTS), default_value = "end", hide_possible_values = true)]
+    pub(super) durability: Durability,
     /// Hard-link files that have the same content and metadata
     #[arg(long)]
     pub(super) hardlink_duplicates: bool,
@@ -141,37 +142,18 @@ pub(crate) struct Unpack {
     pub(super) progress: ProgressArgs,
 }
 
-/// [`Durability`] as an argument.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub(super) enum When {
-    None,
-    End,
-    Each,
-}
-
-/// [`Seal`] as an argument.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub(super) enum SealHow {
-    Require,
-    Try,
-    Off,
-}
+/// The values of `--durability`.
+const MOMENTS: [(&str, Durability); 3] =
+    [("none", Durability::None), ("end", Durability::End), ("each", Durability::Each)];
+/// The values of `--seal`.
+const SEALS: [(&str, Seal); 3] = [("require", Seal::Require), ("try", Seal::Try), ("off", Seal::Off)];
 
 impl Unpack {
-    pub(super) fn seal(&self) -> Seal {
-        match self.seal {
-            None => Seal::AsBefore,
-            Some(SealHow::Require) => Seal::Require,
-            Some(SealHow::Try) => Seal::Try,
-            Some(SealHow::Off) => Seal::Off,
-        }
-    }
-
     pub(super) fn options(&self) -> InstallOptions {
         InstallOptions {
             refs: self.references.clone(),
             bases: self.base.given(self.jobs),
-            seal: self.seal(),
+            seal: self.seal.unwrap_or_default(),
             rehash: self.rehash,
             trust_record: self.trust_record,
             dry_run: self.dry_run,
@@ -182,11 +164,7 @@ impl Unpack {
                 adopt: self.adopt,
                 delete: self.delete,
                 trust_mtime: self.trust_mtime,
-                durability: match self.durability {
-                    When::None => Durability::None,
-                    When::End => Durability::End,
-                    When::Each => Durability::Each,
-                },
+                durability: self.durability,
                 hardlink_duplicates: self.hardlink_duplicates,
                 list_deletions: self.dry_run || log::is_on(),
             },
@@ -209,7 +187,7 @@ impl Unpack {
         if self.update || self.adopt || self.path.is_some() || self.hardlink_duplicates {
             return Err(Failure::usage("--update, --adopt, --path and --hardlink-duplicates are for directories"));
         }
-        if self.durability != When::End {
+        if self.durability != Durability::End {
             return Err(Failure::usage("--durability is for directories: a repository is always flushed at the end"));
         }
         Ok(())

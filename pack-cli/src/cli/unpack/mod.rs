@@ -25,7 +25,6 @@ use super::progress_display;
 use super::several::Several;
 use super::status::installed;
 use super::trust_args::Judge;
-use args::SealHow;
 pub(crate) use args::Unpack;
 
 impl Unpack {
@@ -164,7 +163,7 @@ impl Unpack {
         let (stats, judge, elapsed) =
             self.take(|bundle, progress| sealift::composefs::import(bundle, store, &options, progress))?;
         let between = (self.target.as_deref().unwrap_or(store), self.bundle.bundle.as_path());
-        let how = (self.dry_run, self.seal == Some(SealHow::Try), self.trust_record);
+        let how = (self.dry_run, self.seal == Some(sealift::seal::Seal::Try), self.trust_record);
         Ok(super::store::print(self.show, &stats, &judge, between, how, elapsed)?)
     }
 

@@ -4,11 +4,10 @@ use std::io::Write;
 use std::path::Path;
 use std::time::Duration;
 
-use sealift::seal::KernelSignature;
+use sealift::seal::{KernelSignature, Seal};
 use sealift::unpack::UnpackStats;
 
 use super::Unpack;
-use super::args::SealHow;
 use crate::escape;
 use crate::failure::shown;
 use crate::human::{self, Bytes, count};
@@ -83,7 +82,7 @@ impl Unpack {
             if stats.install.kernel_signature == KernelSignature::Taken {
                 writeln!(out, "  sealed the index with the bundle's kernel signature")?;
             }
-        } else if self.seal == Some(SealHow::Try) {
+        } else if self.seal == Some(Seal::Try) {
             writeln!(out, "  {WARN}not sealed{WARN:#}: the file system does not support fs-verity")?;
         }
         if stats.shared_bytes > 0 {

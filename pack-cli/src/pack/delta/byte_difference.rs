@@ -1,6 +1,7 @@
 //! Byte differences for machine code (delta 8): matches are found by suffix sorting, as in bsdiff.
 
 use bidiff::{DiffParams, Match};
+use sealift_format::num::wide;
 use sealift_format::{Run, encode_byte_difference};
 
 use super::over_prefix::compress;
@@ -11,7 +12,7 @@ const SORTED: usize = 24 << 20;
 /// Returns whether to try a byte difference, and whether it can be decoded in `memory` bytes.
 pub(super) fn fits(prefix: &[u8], data: &[u8], memory: u64) -> bool {
     let needed = prefix.len().saturating_add(data.len().saturating_mul(3));
-    prefix.len() <= SORTED && u64::try_from(needed).is_ok_and(|needed| needed <= memory)
+    prefix.len() <= SORTED && wide(needed) <= memory
 }
 
 /// Returns the stored bytes of a chunk of codec 3.
@@ -26,7 +27,7 @@ pub(super) fn encode(level: i32, prefix: &[u8], data: &[u8]) -> Result<Vec<u8>, 
     found.map_err(|error| error.to_string())?;
     let (mut runs, mut added, mut copied) = (Vec::with_capacity(matches.len()), Vec::new(), Vec::new());
     let number = |len: usize| u32::try_from(len).map_err(|_| "a chunk is longer than 32 bits".to_owned());
-    let signed = |place: usize| i64::try_from(place).unwrap_or(i64::MAX);
+    let signed = |place: usize| wide(place).cast_signed();
     let mut place = 0;
     for found in matches {
         let seek = signed(found.add_old_start) - signed(place);

@@ -3,7 +3,7 @@
 use std::collections::{HashMap, HashSet};
 
 use sealift_format::num;
-use sealift_format::{BaseObject, InodeKind, Row, Rows};
+use sealift_format::{BaseObject, Row, Rows};
 
 use super::{row, similar};
 use crate::pack::PackOptions;
@@ -81,25 +81,10 @@ fn base_files(bases: &Bases) -> Vec<BaseFile> {
     let mut of_bases = Rows::new(0..u32::MAX);
     for index in bases.indexes() {
         let of_index: Vec<Row<BaseObject>> = of_bases.by_ref().take(index.objects().len()).collect();
-        for tree in index.refs() {
-            for number in tree.directories() {
-                let directory = index.directory(number);
-                let prefix = index.directory_path(number);
-                for entry in directory.entries() {
-                    let entry = index.entry(entry);
-                    let InodeKind::Regular(object) = index.inode(entry.inode).kind else { continue };
-                    let size = index.object(object).size;
-                    let object = of_index[object.at()];
-                    if size == 0 || !bases.is_at_hand(object) {
-                        continue;
-                    }
-                    let mut path = prefix.clone();
-                    if !path.is_empty() {
-                        path.push(b'/');
-                    }
-                    path.extend(index.name(entry));
-                    files.push(BaseFile { path, object });
-                }
+        for (directory, entry, object) in index.refs().iter().flat_map(|tree| index.regulars(tree)) {
+            let (size, object) = (index.object(object).size, of_index[object.at()]);
+            if size > 0 && bases.is_at_hand(object) {
+                files.push(BaseFile { path: index.path(directory, entry), object });
             }
         }
     }

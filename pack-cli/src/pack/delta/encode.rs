@@ -16,7 +16,7 @@ use crate::pack::writer::{ChunkWriter, StoredChunk};
 use crate::{Error, Progress};
 use sealift_store::base::{BaseReader, Bases};
 use sealift_store::source::{OpenCache, Source};
-use sealift_store::threads::parallel::for_each;
+use sealift_store::threads::parallel::map_with;
 
 /// The shared state of all threads.
 pub(super) struct Encoder<'a> {
@@ -75,7 +75,6 @@ impl Encoder<'_> {
     pub(super) fn run(&self, planned: &[Planned], writer: &mut ChunkWriter) -> Result<Vec<Option<PiecePlace>>, Error> {
         let jobs = number(planned);
         let tasks: Vec<usize> = (0..planned.len()).collect();
-        let places = Mutex::new(vec![None; planned.len()]);
         let writer = Mutex::new(writer);
         let start = || WorkerState {
             cache: OpenCache::default(),
@@ -83,21 +82,18 @@ impl Encoder<'_> {
             data: Vec::new(),
             prefix: Vec::new(),
         };
-        for_each(self.options.jobs.max(1), &tasks, start, |hand, &at| {
+        map_with(self.options.jobs.max(1), &tasks, start, |hand, &at| {
             self.progress.check()?;
             let chunk = &planned[at];
             let chaining_value = self.read(hand, chunk)?;
-            if let Some(chaining_value) = chaining_value {
-                let place = PiecePlace { job: jobs[at].map(|job| job.number), chaining_value };
-                places.lock()[at] = Some(place);
-            }
-            let Some(Job { number: job, after }) = jobs[at] else { return Ok(()) };
+            let place =
+                chaining_value.map(|chaining_value| PiecePlace { job: jobs[at].map(|job| job.number), chaining_value });
+            let Some(Job { number: job, after }) = jobs[at] else { return Ok(place) };
             let stored = StoredChunk { after, ..self.encode(hand, chunk)? };
             writer.lock().take(job, stored)?;
             self.progress.add(chunk.len, 0);
-            Ok(())
-        })?;
-        Ok(places.into_inner())
+            Ok(place)
+        })
     }
 
     /// Reads the data of a chunk, and compares it with the first reading. Returns the chaining value of a piece.

@@ -4,14 +4,12 @@ use sealift_format::num;
 use sealift_format::{BaseObject, Row};
 use std::collections::HashMap;
 
-use parking_lot::Mutex;
-
 use super::row;
 use crate::pack::sequence::{PackedObject, Sequenced};
 use crate::{Error, Progress};
 use sealift_store::base::{BaseReader, Bases};
 use sealift_store::source::{OpenCache, Source};
-use sealift_store::threads::parallel::for_each;
+use sealift_store::threads::parallel::map_with;
 
 /// Number of hashes in a sketch of a content.
 const SKETCH: usize = 24;
@@ -38,7 +36,7 @@ pub(super) fn find(
         return Ok(vec![None; objects.len()]);
     }
     let start = || (BaseReader::new(bases), Vec::new());
-    let of_gone = sketches(jobs, gone, start, |(reader, buffer), object| {
+    let of_gone = map_with(jobs.max(1), gone, start, |(reader, buffer), &object| {
         progress.check()?;
         buffer.clear();
         let size = bases.object(object).map_or(0, |row| row.size);
@@ -48,7 +46,7 @@ pub(super) fn find(
         Ok(sketch(buffer))
     })?;
     let start = || (OpenCache::default(), Vec::new());
-    let of_objects = sketches(jobs, objects, start, |(cache, buffer), object| {
+    let of_objects = map_with(jobs.max(1), objects, start, |(cache, buffer), &object| {
         progress.check()?;
         let from = row(packed, object);
         let len = if from.size >= LEAST { from.size.min(LOOKED_AT) } else { 0 };
@@ -71,23 +69,6 @@ pub(super) fn find(
         (best.1 >= COMMON).then(|| gone[best.0])
     };
     Ok(of_objects.iter().map(nearest).collect())
-}
-
-/// Computes the sketch of each object, on several threads.
-fn sketches<S, T>(
-    jobs: usize,
-    objects: &[Row<T>],
-    start: impl Fn() -> S + Sync,
-    make: impl Fn(&mut S, Row<T>) -> Result<Sketch, Error> + Sync,
-) -> Result<Vec<Sketch>, Error> {
-    let made = Mutex::new(vec![Sketch::new(); objects.len()]);
-    let tasks: Vec<(usize, Row<T>)> = objects.iter().copied().enumerate().collect();
-    for_each(jobs.max(1), &tasks, start, |own, (at, object)| {
-        let sketch = make(own, *object)?;
-        made.lock()[*at] = sketch;
-        Ok(())
-    })?;
-    Ok(made.into_inner())
 }
 
 fn sketch(content: &[u8]) -> Sketch {

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use sealift_format::Device;
-use sealift_format::name::component_fault;
+use sealift_format::name::{component_fault, join};
 use sealift_format::walk::TreeOrder;
 
 use crate::error::path_of;
@@ -216,7 +216,7 @@ impl Draft {
         let mut order = TreeOrder::new((0, 0, Vec::new()));
         while let Some((from, to, path)) = order.pop() {
             for (name, file) in &directories[from] {
-                let path = if path.is_empty() { name.to_vec() } else { [&path[..], name].join(&b'/') };
+                let path = join(&path, name);
                 let named = |fault| Error::unexpected(shown(&path), format!("has a name that {fault}"));
                 let is_directory = matches!(&files[*file], Some(File { kind: Kind::Directory(_), .. }));
                 if options.excludes(|| path.clone(), is_directory) {
@@ -250,7 +250,7 @@ impl Draft {
 
 /// Returns the metadata of a directory that no member describes.
 fn unnamed_directory() -> Metadata {
-    Metadata { permissions: 0o755, uid: 0, gid: 0, mtime: 0, mtime_ns: 0, xattrs: sealift_format::Xattrs::default() }
+    Metadata { permissions: 0o755, ..Metadata::default() }
 }
 
 /// Returns the names in a path; none for the root.

@@ -1,9 +1,9 @@
 //! cpio archives in the newc format, as the kernel unpacks them (Documentation/driver-api/early-userspace/buffer-format.rst).
 
-use sealift_format::Device;
 use sealift_format::num;
+use sealift_format::{Device, FileType};
 
-use super::encoder::{ArchiveEncoder, Member, MemberType, Unfit};
+use super::encoder::{ArchiveEncoder, Member, Unfit};
 
 /// Header, name and content end at multiples of this.
 const ALIGN: usize = 4;
@@ -21,19 +21,12 @@ pub(super) const ENCODER: ArchiveEncoder = ArchiveEncoder {
 fn header(member: &Member<'_>, out: &mut Vec<u8>) -> Result<(), Unfit> {
     let name = if member.path.is_empty() { b"." } else { member.path };
     // The first name of a file has its content, and each name of a symbolic link its target.
-    let (target, size) = match member.what {
-        MemberType::Symlink(target) => (target, num::wide(target.len())),
-        MemberType::Regular(size) if member.first.is_none() => (&b""[..], size),
-        _ => (&b""[..], 0),
-    };
-    let Device { major, minor } = match member.what {
-        MemberType::CharDevice(device) | MemberType::BlockDevice(device) => device,
-        _ => Device { major: 0, minor: 0 },
-    };
-    let size = u32::try_from(size).map_err(|_| Unfit("files of 4 GiB or more"))?;
+    let Device { major, minor } = member.device.unwrap_or(Device { major: 0, minor: 0 });
+    let size =
+        u32::try_from(member.size + num::wide(member.target.len())).map_err(|_| Unfit("files of 4 GiB or more"))?;
     let mtime = u32::try_from(member.inode.mtime).map_err(|_| Unfit("times before 1970 or after 2106"))?;
     let name_len = u32::try_from(name.len() + 1).map_err(|_| Unfit("a path of this length"))?;
-    let links = if matches!(member.what, MemberType::Directory) { 2 } else { member.names };
+    let links = if member.attributes.file_type() == FileType::Directory { 2 } else { member.names };
     let attributes = member.attributes;
     let start = out.len();
     out.extend_from_slice(b"070701");
@@ -59,7 +52,7 @@ fn header(member: &Member<'_>, out: &mut Vec<u8>) -> Result<(), Unfit> {
     out.extend_from_slice(name);
     out.push(0);
     align(out, start);
-    out.extend_from_slice(target);
+    out.extend_from_slice(member.target);
     align(out, start);
     Ok(())
 }

@@ -31,19 +31,11 @@ pub(super) struct Member<'a> {
     /// The first name of a file that is not a directory, if this is another. No content follows it then.
     pub(super) first: Option<&'a [u8]>,
     pub(super) attributes: &'a Attributes,
-    pub(super) what: MemberType<'a>,
-}
-
-#[derive(Clone, Copy, Debug)]
-pub(super) enum MemberType<'a> {
-    Directory,
-    /// The length of its content.
-    Regular(u64),
-    Symlink(&'a [u8]),
-    CharDevice(Device),
-    BlockDevice(Device),
-    Fifo,
-    Socket,
+    /// The length of the content that follows.
+    pub(super) size: u64,
+    /// The target of a symbolic link.
+    pub(super) target: &'a [u8],
+    pub(super) device: Option<Device>,
 }
 
 /// What a format cannot say.

@@ -3,9 +3,9 @@
 use std::collections::HashMap;
 
 use sealift_format::num;
-use sealift_format::{Bundle, Inode, InodeKind, Object, Ref, Row};
+use sealift_format::{Bundle, FileType, Inode, InodeKind, Object, Ref, Row};
 
-use super::encoder::{ArchiveEncoder, Member, MemberType, Unfit};
+use super::encoder::{ArchiveEncoder, Member, Unfit};
 use super::stats::ArchiveStats;
 use crate::Error;
 use crate::error::shown;
@@ -100,21 +100,19 @@ impl Writer<'_> {
         let inode = index.inode(number);
         let names = self.names[number.at()];
         let first = self.first.get(&number).map(Vec::as_slice);
-        let (what, content) = match inode.kind {
-            InodeKind::Directory(_) => (MemberType::Directory, None),
-            InodeKind::Regular(object) => (MemberType::Regular(index.object(object).size), Some(object)),
-            InodeKind::Symlink(target) => (MemberType::Symlink(index.symlink_target(target)), None),
-            InodeKind::CharDevice(device) => (MemberType::CharDevice(index.device(device)), None),
-            InodeKind::BlockDevice(device) => (MemberType::BlockDevice(index.device(device)), None),
-            InodeKind::Fifo => (MemberType::Fifo, None),
+        let (mut content, mut target, mut device) = (None, &b""[..], None);
+        match inode.kind {
+            InodeKind::Regular(object) => content = Some(object).filter(|_| first.is_none()),
+            InodeKind::Symlink(to) => target = index.symlink_target(to),
+            InodeKind::CharDevice(row) | InodeKind::BlockDevice(row) => device = Some(index.device(row)),
             InodeKind::Socket if !encoder.has_sockets => {
                 self.stats.sockets_skipped += 1;
                 return Ok(());
             }
-            InodeKind::Socket => (MemberType::Socket, None),
-        };
-        let attributes = index.attributes(inode);
-        let member = Member { path, number, inode, names, first, attributes, what };
+            InodeKind::Directory(_) | InodeKind::Fifo | InodeKind::Socket => {}
+        }
+        let (attributes, size) = (index.attributes(inode), content.map_or(0, |object| index.object(object).size));
+        let member = Member { path, number, inode, names, first, attributes, size, target, device };
         self.header.clear();
         (encoder.header)(&member, &mut self.header).map_err(|Unfit(what)| Error::Unfit {
             scheme: encoder.scheme,
@@ -127,8 +125,7 @@ impl Writer<'_> {
         self.stats.members += 1;
         (self.put)(self.layout.len, &self.header)?;
         self.layout.len += num::wide(self.header.len());
-        if let (Some(object), None) = (content, first) {
-            let size = index.object(object).size;
+        if let Some(object) = content {
             self.stats.files += 1;
             self.stats.install.logical_bytes += size;
             if size > 0 {
@@ -136,7 +133,7 @@ impl Writer<'_> {
             }
             self.layout.len += size.next_multiple_of(encoder.align);
         }
-        if names > 1 && first.is_none() && !matches!(what, MemberType::Directory) {
+        if names > 1 && first.is_none() && attributes.file_type() != FileType::Directory {
             self.first.insert(number, path.to_vec());
         }
         Ok(())

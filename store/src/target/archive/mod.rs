@@ -14,17 +14,16 @@ use std::os::unix::fs::FileExt as _;
 use std::path::Path;
 
 use sealift_format::num;
-use sealift_format::{Bundle, InodeKind, Ref};
+use sealift_format::{Bundle, Ref};
 use sealift_verify::read_plan::ReadPlan;
 
 use crate::address::choose_ref;
-use crate::base::{BaseReader, Bases, needed, number_of};
-use crate::delivery::{Delivery, write_all_at};
+use crate::base::{Bases, needed};
+use crate::delivery::{Delivery, from_bases, write_all_at};
 use crate::fs::partial::PartialFile;
 use crate::input::Input;
 use crate::progress::Phase;
 use crate::target::options::InstallOptions;
-use crate::threads::parallel::for_each;
 use crate::trust::Trusted;
 use crate::{Error, Progress};
 pub use encoder::ArchiveEncoder;
@@ -75,10 +74,8 @@ pub fn write(
 fn wanted(bundle: &Bundle, tree: &Ref) -> Vec<bool> {
     let index = &bundle.index;
     let mut wanted = vec![false; index.objects().len()];
-    for entry in tree.directories().flat_map(|directory| index.directory(directory).entries()) {
-        if let InodeKind::Regular(object) = index.inode(index.entry(entry).inode).kind {
-            wanted[object.at()] = true;
-        }
+    for (_, _, object) in index.regulars(tree) {
+        wanted[object.at()] = true;
     }
     wanted
 }
@@ -128,20 +125,14 @@ impl Work<'_> {
         }
         let bytes = of_base.iter().map(|object| bundle.index.object(*object).size).sum();
         progress.enter(Phase::Copying, bytes, num::wide(of_base.len()));
-        let by_id = bases.by_id();
-        for_each(
-            jobs,
-            &of_base,
-            || BaseReader::new(bases),
-            |reader, &object| {
-                let row = bundle.index.object(object);
-                progress.add(row.size, 1);
-                reader.read_in_parts(number_of(&by_id, row)?, |at, part| {
-                    progress.check()?;
-                    layout.offsets(object).try_for_each(|offset| self.write(part, offset + at))
-                })
-            },
-        )
+        let copied = from_bases((bundle, bases), &of_base, jobs, |reader, object, number| {
+            progress.add(bundle.index.object(object).size, 1);
+            reader.read_in_parts(number, |at, part| {
+                progress.check()?;
+                layout.offsets(object).try_for_each(|offset| self.write(part, offset + at))
+            })
+        });
+        copied.map(drop)
     }
 
     fn write(&self, data: &[u8], offset: u64) -> Result<(), Error> {

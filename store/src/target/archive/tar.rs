@@ -3,10 +3,10 @@
 
 use std::io::Write as _;
 
-use sealift_format::Device;
 use sealift_format::num;
+use sealift_format::{Device, FileType};
 
-use super::encoder::{ArchiveEncoder, Member, MemberType, Unfit};
+use super::encoder::{ArchiveEncoder, Member, Unfit};
 
 const BLOCK_LEN: usize = 512;
 const NAME_LEN: usize = 100;
@@ -25,20 +25,25 @@ pub(super) const ENCODER: ArchiveEncoder = ArchiveEncoder {
 };
 
 fn header(member: &Member<'_>, out: &mut Vec<u8>) -> Result<(), Unfit> {
-    let name = match (member.what, member.path) {
-        (MemberType::Directory, b"") => b"./".to_vec(),
-        (MemberType::Directory, path) => [path, b"/"].concat(),
+    let file_type = member.attributes.file_type();
+    let name = match (file_type, member.path) {
+        (FileType::Directory, b"") => b"./".to_vec(),
+        (FileType::Directory, path) => [path, b"/"].concat(),
         (_, path) => path.to_vec(),
     };
-    let (type_flag, target, size, device) = match (member.first, member.what) {
-        (Some(first), _) => (b'1', first, 0, None),
-        (None, MemberType::Regular(size)) => (b'0', &b""[..], size, None),
-        (None, MemberType::Symlink(target)) => (b'2', target, 0, None),
-        (None, MemberType::CharDevice(device)) => (b'3', &b""[..], 0, Some(device)),
-        (None, MemberType::BlockDevice(device)) => (b'4', &b""[..], 0, Some(device)),
-        (None, MemberType::Directory) => (b'5', &b""[..], 0, None),
-        (None, MemberType::Fifo) => (b'6', &b""[..], 0, None),
-        (None, MemberType::Socket) => return Err(Unfit("sockets")),
+    let type_flag = match file_type {
+        _ if member.first.is_some() => b'1',
+        FileType::Regular => b'0',
+        FileType::Symlink => b'2',
+        FileType::CharDevice => b'3',
+        FileType::BlockDevice => b'4',
+        FileType::Directory => b'5',
+        FileType::Fifo => b'6',
+        FileType::Socket => return Err(Unfit("sockets")),
+    };
+    let (target, device, size) = match member.first {
+        Some(first) => (first, None, 0),
+        None => (member.target, member.device, member.size),
     };
     let records = records(member, &name, target, size)?;
     let mtime = u64::try_from(member.inode.mtime).unwrap_or(0).min(ELEVEN_DIGITS);

@@ -10,9 +10,10 @@ use std::path::Path;
 use parking_lot::Mutex;
 
 use rustix::io::Errno;
+use sealift_format::hex;
 use sealift_format::num;
 use sealift_format::verity::FileDigest;
-use sealift_format::{Bundle, Image, Index, InodeKind, Limits, Object, Ref, Row};
+use sealift_format::{Bundle, Image, Index, Limits, Object, Ref, Row};
 
 use super::check::{Check, Fault, RightImage, digest_of, objects_of};
 use super::link::{Link, Standing};
@@ -23,7 +24,6 @@ use crate::composefs::records::{KnownObjects, StoreRecord, records};
 use crate::composefs::repo::{Repo, object_name};
 use crate::fs::confined::names_below;
 use crate::input::Input;
-use crate::ostree::hex;
 use crate::trust::{Guard, Judged};
 use crate::{Error, Progress};
 
@@ -197,14 +197,11 @@ impl Tree<'_> {
     /// Returns the paths in the tree of these objects.
     fn paths_of(&self, digests: &HashSet<&FileDigest>) -> HashMap<&FileDigest, Vec<u8>> {
         let (index, mut paths) = (&self.held.index, HashMap::new());
-        for number in self.tree.directories() {
-            for entry in index.directory(number).entries().map(|entry| index.entry(entry)) {
-                if let InodeKind::Regular(object) = index.inode(entry.inode).kind
-                    && let Some(digest) = self.held.found.digests.get(&object)
-                    && digests.contains(digest)
-                {
-                    paths.entry(digest).or_insert_with(|| index.path(number, entry));
-                }
+        for (directory, entry, object) in index.regulars(self.tree) {
+            if let Some(digest) = self.held.found.digests.get(&object)
+                && digests.contains(digest)
+            {
+                paths.entry(digest).or_insert_with(|| index.path(directory, entry));
             }
         }
         paths

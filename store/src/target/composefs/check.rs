@@ -7,13 +7,13 @@ use parking_lot::Mutex;
 
 use ::composefs::erofs::reader::collect_objects;
 use ::composefs::fsverity::{FsVerityHashValue, Sha256HashValue, Sha512HashValue};
+use sealift_format::hex;
 use sealift_format::num;
 use sealift_format::verity::{Algorithm, FileDigest, FileHasher};
 use sealift_verify::kernel::{self, KernelError};
 
 use crate::composefs::repo::{Repo, object_name};
 use crate::composefs::transaction::hash;
-use crate::ostree::hex;
 use crate::progress::Phase;
 use crate::threads::parallel::for_each;
 use crate::{Error, Progress};
@@ -116,27 +116,22 @@ impl Check<'_> {
             let bytes = unsealed.iter().map(|(_, size)| *size).fold(0, u64::saturating_add);
             self.progress.enter(Phase::Hashing, bytes, count(&unsealed));
         }
-        for_each(
-            self.jobs,
-            &unsealed,
-            || (),
-            |(), (digest, size)| {
-                self.progress.check()?;
-                let Some((mut file, _)) = self.repo.open_object(digest)? else {
-                    return (self.note)(digest, Fault::Missing);
-                };
-                let found = hash(&mut file, self.repo);
-                let found = found.map_err(|error| Error::io("read", self.repo.object_path(digest), error))?;
-                self.progress.add(*size, 1);
-                let is_right = found == *digest;
-                let mut checked = checked.lock();
-                checked.hashed += 1;
-                checked.hashed_bytes = checked.hashed_bytes.saturating_add(*size);
-                checked.unsealed.extend(is_right.then(|| digest.clone()));
-                drop(checked);
-                if is_right { Ok(()) } else { (self.note)(digest, Fault::Other(found)) }
-            },
-        )?;
+        for_each(self.jobs, &unsealed, |(digest, size)| {
+            self.progress.check()?;
+            let Some((mut file, _)) = self.repo.open_object(digest)? else {
+                return (self.note)(digest, Fault::Missing);
+            };
+            let found = hash(&mut file, self.repo);
+            let found = found.map_err(|error| Error::io("read", self.repo.object_path(digest), error))?;
+            self.progress.add(*size, 1);
+            let is_right = found == *digest;
+            let mut checked = checked.lock();
+            checked.hashed += 1;
+            checked.hashed_bytes = checked.hashed_bytes.saturating_add(*size);
+            checked.unsealed.extend(is_right.then(|| digest.clone()));
+            drop(checked);
+            if is_right { Ok(()) } else { (self.note)(digest, Fault::Other(found)) }
+        })?;
         Ok(checked.into_inner())
     }
 
@@ -144,29 +139,24 @@ impl Check<'_> {
     fn measure(&self, objects: &[FileDigest]) -> Result<(u64, Vec<(FileDigest, u64)>), Error> {
         self.progress.enter(Phase::Verifying, 0, count(objects));
         let found = Mutex::new((0, Vec::new()));
-        for_each(
-            self.jobs,
-            objects,
-            || (),
-            |(), digest| {
-                self.progress.check()?;
-                self.progress.add(0, 1);
-                let Some((file, size)) = self.repo.open_object(digest)? else {
-                    return (self.note)(digest, Fault::Missing);
-                };
-                let answer = self.ask(&file, digest)?;
-                let mut found = found.lock();
-                match answer {
-                    Answer::Vouched => found.0 += 1,
-                    Answer::NotSealed => found.1.push((digest.clone(), size)),
-                    Answer::Other(other) => {
-                        drop(found);
-                        return (self.note)(digest, Fault::OtherSealed(other));
-                    }
+        for_each(self.jobs, objects, |digest| {
+            self.progress.check()?;
+            self.progress.add(0, 1);
+            let Some((file, size)) = self.repo.open_object(digest)? else {
+                return (self.note)(digest, Fault::Missing);
+            };
+            let answer = self.ask(&file, digest)?;
+            let mut found = found.lock();
+            match answer {
+                Answer::Vouched => found.0 += 1,
+                Answer::NotSealed => found.1.push((digest.clone(), size)),
+                Answer::Other(other) => {
+                    drop(found);
+                    return (self.note)(digest, Fault::OtherSealed(other));
                 }
-                Ok(())
-            },
-        )?;
+            }
+            Ok(())
+        })?;
         Ok(found.into_inner())
     }
 

@@ -5,11 +5,10 @@ use std::collections::HashMap;
 use std::path::Path;
 use std::sync::Arc;
 
-use parking_lot::Mutex;
 use rustix::fs::fstatvfs;
 use sealift_format::num;
 use sealift_format::verity::{Algorithm, FileDigest, FileHasher};
-use sealift_format::{Bundle, Error as FormatError, Image, InodeKind, Object, Opened, Part, Ref, Row};
+use sealift_format::{Bundle, Error as FormatError, Image, Object, Opened, Part, Ref, Row};
 use sealift_verify::kernel::{self, KernelError};
 
 use super::delta;
@@ -28,7 +27,7 @@ use crate::progress::Phase;
 use crate::seal::Seal;
 use crate::target::options::InstallOptions;
 use crate::target::stats::{ImportStats, InstallStats, RefValue, SetRef};
-use crate::threads::parallel::for_each;
+use crate::threads::parallel::{for_each, map};
 use crate::trust::{Admission, TargetKind, TargetPlace, Trusted};
 use crate::{Error, Progress};
 
@@ -215,12 +214,8 @@ fn sort_out(
 ) -> Result<Sorted, Error> {
     let index = &bundle.index;
     let mut wanted = vec![false; index.objects().len()];
-    for directory in chosen.iter().flat_map(|chosen| chosen.tree.directories()) {
-        for entry in index.directory(directory).entries() {
-            if let InodeKind::Regular(object) = index.inode(index.entry(entry).inode).kind {
-                wanted[object.at()] = true;
-            }
-        }
+    for (_, _, object) in chosen.iter().flat_map(|chosen| index.regulars(chosen.tree)) {
+        wanted[object.at()] = true;
     }
     let mut sorted = Sorted { wanted, known: KnownObjects::default(), unsealed: Vec::new(), checked: 0, hashed: 0 };
     let Some((kept, repo)) = held else { return Ok(sorted) };
@@ -247,24 +242,17 @@ fn sort_out(
     sorted.checked = count(named.iter());
     sorted.hashed = if options.rehash { sorted.checked } else { 0 };
     progress.enter(Phase::Hashing, 0, sorted.checked);
-    let there = Mutex::new(Vec::new());
-    for_each(
-        options.jobs.max(1),
-        &named,
-        || (),
-        |(), (number, digest, object)| {
-            progress.check()?;
-            if let Some(is_sealed) = is_there(repo, digest, object, options.rehash)? {
-                there.lock().push((*number, *digest, object.size, is_sealed));
-            }
-            progress.add(0, 1);
-            Ok(())
-        },
-    )?;
-    for (number, digest, size, is_sealed) in there.into_inner() {
+    let there = map(options.jobs.max(1), &named, |(_, digest, object)| {
+        progress.check()?;
+        let there = is_there(repo, digest, object, options.rehash)?;
+        progress.add(0, 1);
+        Ok(there)
+    })?;
+    for ((number, digest, object), there) in named.into_iter().zip(there) {
+        let Some(is_sealed) = there else { continue };
         sorted.known.digests.insert(number, digest.clone());
         sorted.wanted[number.at()] = false;
-        sorted.unsealed.extend((seals && !is_sealed).then(|| (digest.clone(), size)));
+        sorted.unsealed.extend((seals && !is_sealed).then(|| (digest.clone(), object.size)));
     }
     Ok(sorted)
 }
@@ -377,20 +365,15 @@ impl ImportRun<'_> {
 
     /// Seals objects that the store has, after reading them: only content that was signed may be frozen by the kernel.
     fn seal_there(&self, transaction: &Transaction<'_>, unsealed: &[(FileDigest, u64)]) -> Result<(), Error> {
-        for_each(
-            self.jobs,
-            unsealed,
-            || (),
-            |(), (digest, size)| {
-                self.progress.check()?;
-                if transaction.has(digest, *size)? {
-                    return Ok(());
-                }
-                let found = "content that does not match its name".to_owned();
-                let problem = format!("{} has {found}", object_name(digest));
-                Err(Error::DamagedStore { path: self.repo.path().to_owned(), problem })
-            },
-        )
+        for_each(self.jobs, unsealed, |(digest, size)| {
+            self.progress.check()?;
+            if transaction.has(digest, *size)? {
+                return Ok(());
+            }
+            let found = "content that does not match its name".to_owned();
+            let problem = format!("{} has {found}", object_name(digest));
+            Err(Error::DamagedStore { path: self.repo.path().to_owned(), problem })
+        })
     }
 
     /// Makes the images, and compares them with those that the bundle states.

@@ -5,13 +5,13 @@ use std::path::PathBuf;
 
 use rustix::fs::{AtFlags, Mode as Permissions, OFlags, fsync, readlinkat, renameat, symlinkat, unlinkat};
 use rustix::io::Errno;
+use sealift_format::hex;
 use sealift_format::verity::FileDigest;
 
 use crate::Error;
 use crate::composefs::repo::{Repo, object_name};
 use crate::composefs::transaction::Transaction;
 use crate::fs::confined::open_beneath;
-use crate::ostree::hex;
 
 /// The link's name in the stage.
 const STAGED: &str = "link";

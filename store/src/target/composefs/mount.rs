@@ -14,6 +14,7 @@ use rustix::mount::{
     FsMountFlags, FsOpenFlags, MountAttrFlags, MoveMountFlags, UnmountFlags, fsconfig_create, fsconfig_set_flag,
     fsconfig_set_string, fsmount, fsopen, move_mount, unmount,
 };
+use sealift_format::hex;
 use sealift_format::num;
 use sealift_format::verity::FileDigest;
 use sealift_format::{Image, Ref};
@@ -22,7 +23,6 @@ use super::check::{Check, Fault, objects_of};
 use super::stats::{ImageChecked, ImageMountOptions, MountStats};
 use crate::composefs::records::{StoreRecord, records};
 use crate::composefs::repo::Repo;
-use crate::ostree::hex;
 use crate::trust::{Guard, Judged};
 use crate::{Error, Progress};
 

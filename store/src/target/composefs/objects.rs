@@ -15,16 +15,15 @@ use sealift_format::{Bundle, Object, Row, data_len};
 use sealift_verify::content::{Content, Portion};
 use sealift_verify::read_plan::ReadPlan;
 
-use crate::base::{self, BaseReader, Bases, number_of};
+use crate::base::{self, Bases};
 use crate::composefs::KnownObjects;
 use crate::composefs::image::WITHIN_LEN_MAX;
 use crate::composefs::repo::parameters;
 use crate::composefs::transaction::Transaction;
-use crate::delivery::{Delivery, write_content, write_sparse};
+use crate::delivery::{Delivery, from_bases, write_content, write_sparse};
 use crate::input::Input;
 use crate::progress::Phase;
 use crate::target::options::InstallOptions;
-use crate::threads::parallel::for_each;
 use crate::{Error, Progress};
 
 /// What is wanted of a bundle, and where the bundle holds it.
@@ -175,38 +174,32 @@ impl<'a> Work<'a> {
         }
         let bytes = lacking.iter().map(|object| self.plan.size(*object)).sum();
         self.progress.enter(Phase::Copying, bytes, num::wide(lacking.len()));
-        let by_id = bases.by_id();
-        for_each(
-            jobs,
-            &lacking,
-            || BaseReader::new(bases),
-            |reader, &object| {
-                let of_base = number_of(&by_id, bundle.index.object(object))?;
-                let mut tree = FileHasher::new(&parameters(self.algorithm));
-                let size = self.plan.size(object);
-                self.progress.add(size, 0);
-                if size <= WITHIN_LEN_MAX {
-                    let mut content = Vec::new();
-                    reader.read_in_parts(of_base, |_, part| {
-                        content.extend(part);
-                        Ok(())
-                    })?;
-                    tree.update(&content);
-                    self.note(object, tree.finish(), Some(&content));
-                    return Ok(());
-                }
-                let failed = |error: io::Error| self.transaction.unwritten(error);
-                let file = self.transaction.create(&large_name(object)).map_err(|error| failed(error.into()))?;
-                reader.read_in_parts(of_base, |at, part| {
-                    self.progress.check()?;
-                    tree.update(part);
-                    write_sparse(&file, part, at).map_err(|error| failed(error.into()))
+        let copied = from_bases((bundle, bases), &lacking, jobs, |reader, object, of_base| {
+            let mut tree = FileHasher::new(&parameters(self.algorithm));
+            let size = self.plan.size(object);
+            self.progress.add(size, 0);
+            if size <= WITHIN_LEN_MAX {
+                let mut content = Vec::new();
+                reader.read_in_parts(of_base, |_, part| {
+                    content.extend(part);
+                    Ok(())
                 })?;
-                file.set_len(size).map_err(failed)?;
-                drop(file);
-                self.place(object, tree.finish())
-            },
-        )
+                tree.update(&content);
+                self.note(object, tree.finish(), Some(&content));
+                return Ok(());
+            }
+            let failed = |error: io::Error| self.transaction.unwritten(error);
+            let file = self.transaction.create(&large_name(object)).map_err(|error| failed(error.into()))?;
+            reader.read_in_parts(of_base, |at, part| {
+                self.progress.check()?;
+                tree.update(part);
+                write_sparse(&file, part, at).map_err(|error| failed(error.into()))
+            })?;
+            file.set_len(size).map_err(failed)?;
+            drop(file);
+            self.place(object, tree.finish())
+        });
+        copied.map(drop)
     }
 
     fn write_small(&self, content: &Content<'_>) -> Result<(), Error> {

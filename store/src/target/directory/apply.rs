@@ -17,7 +17,7 @@ use super::release::Release;
 use crate::directory::stage::TreeStage;
 use crate::directory::target::{Target, TargetWalk};
 use crate::fs::confined::{known_type, names_in, open_name, open_on_same_device, open_own, open_within};
-use crate::threads::parallel::for_each;
+use crate::threads::parallel::for_each_with;
 use crate::{Error, Progress};
 use sealift_format::num;
 use sealift_format::num::at;
@@ -110,7 +110,7 @@ impl Update<'_> {
         let stays = self.entries_that_stay(&stay);
         let batches: Vec<&[Row<Directory>]> = stay.chunks(BATCH).collect();
         let (is_whole, all) = (AtomicBool::new(true), Mutex::new((Vec::new(), Vec::new(), Census::default())));
-        for_each(self.jobs, &batches, TargetWalk::default, |walk, batch| {
+        for_each_with(self.jobs, &batches, TargetWalk::default, |walk, batch| {
             for &directory in *batch {
                 self.progress.check()?;
                 let depth = at(self.target.index.directory(directory).depth);
@@ -217,7 +217,7 @@ impl Update<'_> {
                     .and_then(|directory| names_in(directory.as_fd()))
                     .is_ok_and(|names| !names.is_empty())
             {
-                let path = target.path_of(&target.index.path(directory, target.index.entry(entry)));
+                let path = target.path_of(&target.index.path(directory, entry));
                 return Err(Error::DirectoryInPlace { path });
             }
         }
@@ -264,7 +264,7 @@ impl Update<'_> {
         let metadata = self.changes.metadata.chunks(BATCH).chain(directories.chunks(BATCH)).map(Step::Metadata);
         // One thread does all renames: the kernel serializes them in any case.
         let steps: Vec<Step<'_>> = std::iter::once(Step::Move).chain(metadata).collect();
-        for_each(self.jobs, &steps, TargetWalk::default, |walk, step| match step {
+        for_each_with(self.jobs, &steps, TargetWalk::default, |walk, step| match step {
             Step::Move => self.move_files(stage, release, walk),
             Step::Metadata(places) => {
                 places.iter().try_for_each(|(place, depth)| self.set_metadata(walk, *place, *depth))

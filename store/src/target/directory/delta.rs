@@ -102,7 +102,7 @@ fn check_no_prefix(job: &Job<'_>, target: &Path, pending: &Selection) -> Result<
     let Some(place) = pending.regulars.first().filter(|_| pending.reads.chunks().iter().any(needs_base)) else {
         return Ok(());
     };
-    let path = index.path(place.directory, index.entry(place.entry));
+    let path = index.path(place.directory, place.entry);
     let problem = format!(
         "files that this delta installed are missing or changed, such as {}, and their base is gone",
         String::from_utf8_lossy(&path)
@@ -119,7 +119,7 @@ pub(super) fn check_brought(job: &Job<'_>, target: &Path, pending: &Selection) -
     let is_lacking = |object: Row<Object>| !bundle.layout.is_carried(object) && bundle.index.object(object).size > 0;
     let mut lacking = pending.regulars.iter().filter(|place| is_lacking(place.object)).peekable();
     let Some(first) = lacking.peek() else { return Ok(()) };
-    let path = bundle.index.path(first.directory, bundle.index.entry(first.entry));
+    let path = bundle.index.path(first.directory, first.entry);
     let problem = format!(
         "files that the delta does not carry are missing or changed: {}, such as {}",
         lacking.count(),

@@ -38,12 +38,6 @@ pub(super) struct Builder<'a> {
     pub(super) duplicate_bytes: AtomicU64,
 }
 
-/// What a thread reuses from one file to the next.
-#[derive(Debug, Default)]
-pub(super) struct WorkerState {
-    pub(super) walk: Walk,
-}
-
 const PRIVATE: Mode = Mode::from_raw_mode(0o600);
 
 /// Returns where a file of `size` bytes has data, according to its file system.
@@ -91,7 +85,7 @@ impl<'a> Builder<'a> {
     }
 
     pub(super) fn path(&self, place: PlannedName) -> Vec<u8> {
-        self.bundle.index.path(place.directory, self.bundle.index.entry(place.entry))
+        self.bundle.index.path(place.directory, place.entry)
     }
 
     pub(super) fn failed(&self, doing: &'static str, place: PlannedName) -> impl Fn(Errno) -> Error {
@@ -103,14 +97,14 @@ impl<'a> Builder<'a> {
     }
 
     /// Creates the directories of a stage that becomes the target; no other user can access them until they are complete.
-    pub(super) fn make_directories(&self, hand: &mut WorkerState) -> Result<(), Error> {
+    pub(super) fn make_directories(&self, hand: &mut Walk) -> Result<(), Error> {
         if self.stage.layout() == StageKind::Files {
             return Ok(());
         }
         for &number in &self.selection.directories {
             let directory = self.bundle.index.directory(number);
             let Some(parent) = directory.parent else { continue };
-            let made = hand.walk.go(&self.bundle.index, self.stage.root(), parent);
+            let made = hand.go(&self.bundle.index, self.stage.root(), parent);
             match made.and_then(|parent| mkdirat(parent, self.name(directory.entry), Mode::RWXU)) {
                 // Left by an interrupted run.
                 Err(Errno::EXIST) if self.stage.is_resumed() => {}
@@ -122,7 +116,7 @@ impl<'a> Builder<'a> {
     }
 
     /// Creates the first file of each large object, at full length and without data.
-    pub(super) fn make_large(&self, hand: &mut WorkerState) -> Result<(), Error> {
+    pub(super) fn make_large(&self, hand: &mut Walk) -> Result<(), Error> {
         for large in &self.bundle.layout.large {
             let Some(&place) = self.selection.places_of(large.object).first() else { continue };
             // An interrupted run may have written some of its pieces.
@@ -134,7 +128,7 @@ impl<'a> Builder<'a> {
     }
 
     /// Creates the files of an object, or writes a piece into the first file of a large one.
-    pub(super) fn take(&self, hand: &mut WorkerState, content: &Content<'_>) -> Result<(), Error> {
+    pub(super) fn take(&self, hand: &mut Walk, content: &Content<'_>) -> Result<(), Error> {
         let Some((&first, duplicates)) = self.selection.places_of(content.portion.object).split_first() else {
             return Ok(());
         };
@@ -159,7 +153,7 @@ impl<'a> Builder<'a> {
     }
 
     /// Creates the other files of a large object once its first file has all pieces.
-    pub(super) fn finish_large(&self, hand: &mut WorkerState, object: Row<Object>) -> Result<(), Error> {
+    pub(super) fn finish_large(&self, hand: &mut Walk, object: Row<Object>) -> Result<(), Error> {
         let Some((&first, duplicates)) = self.selection.places_of(object).split_first() else { return Ok(()) };
         let file = self.open(hand, first, OFlags::RDWR, Mode::empty())?.map_err(self.failed("write", first))?;
         for &place in duplicates {
@@ -171,7 +165,7 @@ impl<'a> Builder<'a> {
     /// Creates the file at `place` from the complete one at `first`.
     pub(super) fn copy_file(
         &self,
-        hand: &mut WorkerState,
+        hand: &mut Walk,
         file: &OwnedFd,
         first: PlannedName,
         place: PlannedName,
@@ -223,7 +217,7 @@ impl<'a> Builder<'a> {
     }
 
     /// Turns a duplicate into a hard link if requested and if all of its metadata is equal.
-    fn link_duplicate(&self, hand: &mut WorkerState, first: PlannedName, place: PlannedName) -> Result<bool, Error> {
+    fn link_duplicate(&self, hand: &mut Walk, first: PlannedName, place: PlannedName) -> Result<bool, Error> {
         let inode = |place: PlannedName| self.bundle.index.inode(self.bundle.index.entry(place.entry).inode);
         let (a, b) = (inode(first), inode(place));
         let equal = (a.attributes, a.mtime, a.mtime_ns) == (b.attributes, b.mtime, b.mtime_ns);
@@ -231,18 +225,18 @@ impl<'a> Builder<'a> {
             return Ok(false);
         }
         let link = Link { from: first, entry: place.entry, directory: place.directory };
-        self.link(&mut WorkerState::default(), hand, &link)?;
+        self.link(&mut Walk::default(), hand, &link)?;
         let size = self.bundle.index.object(place.object).size;
         self.duplicate_bytes.fetch_add(size, Ordering::Relaxed);
         self.progress.add(0, 1);
         Ok(true)
     }
 
-    pub(super) fn create(&self, hand: &mut WorkerState, place: PlannedName) -> Result<OwnedFd, Error> {
+    pub(super) fn create(&self, hand: &mut Walk, place: PlannedName) -> Result<OwnedFd, Error> {
         self.open_new(hand, place, OFlags::EXCL)
     }
 
-    fn open_new(&self, hand: &mut WorkerState, place: PlannedName, flags: OFlags) -> Result<OwnedFd, Error> {
+    fn open_new(&self, hand: &mut Walk, place: PlannedName, flags: OFlags) -> Result<OwnedFd, Error> {
         let flags = flags | OFlags::RDWR | OFlags::CREATE;
         let inode = self.bundle.index.inode(self.bundle.index.entry(place.entry).inode);
         let mode = self.privilege.creation_mode(self.bundle.index.attributes(inode));
@@ -285,7 +279,7 @@ impl<'a> Builder<'a> {
     /// Opens a file of the stage, or creates it.
     pub(super) fn open(
         &self,
-        hand: &mut WorkerState,
+        hand: &mut Walk,
         place: PlannedName,
         flags: OFlags,
         mode: Mode,
@@ -295,7 +289,7 @@ impl<'a> Builder<'a> {
     }
 
     /// Removes a file from the stage if it exists.
-    pub(super) fn remove(&self, hand: &mut WorkerState, place: PlannedName) -> Result<(), Error> {
+    pub(super) fn remove(&self, hand: &mut Walk, place: PlannedName) -> Result<(), Error> {
         let (directory, name) = self.spot(hand, place)?;
         match unlinkat(directory, &*name, AtFlags::empty()) {
             Err(Errno::NOENT) => Ok(()),
@@ -306,13 +300,13 @@ impl<'a> Builder<'a> {
     /// Returns the directory of the stage that holds a file, and its name there.
     pub(super) fn spot<'h>(
         &'h self,
-        hand: &'h mut WorkerState,
+        hand: &'h mut Walk,
         place: PlannedName,
     ) -> Result<(BorrowedFd<'h>, Cow<'h, [u8]>), Error> {
         match self.stage.layout() {
             StageKind::Files => Ok((self.stage.root(), TreeStage::file_name(place.entry).into())),
             StageKind::Tree => {
-                let walked = hand.walk.go(&self.bundle.index, self.stage.root(), place.directory);
+                let walked = hand.go(&self.bundle.index, self.stage.root(), place.directory);
                 let directory = walked.map_err(self.failed_directory("open", place.directory))?;
                 Ok((directory, self.name(place.entry).into()))
             }
@@ -324,7 +318,7 @@ impl<'a> Builder<'a> {
     }
 
     /// Creates a symbolic link, device, fifo or socket.
-    pub(super) fn make_other(&self, hand: &mut WorkerState, place: PlannedName) -> Result<(), Error> {
+    pub(super) fn make_other(&self, hand: &mut Walk, place: PlannedName) -> Result<(), Error> {
         let index = &self.bundle.index;
         let inode = index.inode(index.entry(place.entry).inode);
         let attributes = index.attributes(inode);
@@ -375,7 +369,7 @@ impl<'a> Builder<'a> {
     }
 
     /// Creates a hard link. The file that it names exists, unless it is a device that was left out.
-    pub(super) fn link(&self, from: &mut WorkerState, to: &mut WorkerState, link: &Link) -> Result<(), Error> {
+    pub(super) fn link(&self, from: &mut Walk, to: &mut Walk, link: &Link) -> Result<(), Error> {
         let place = PlannedName { object: Row::FIRST, entry: link.entry, directory: link.directory };
         let ((from, old), (to, new)) = (self.spot(from, link.from)?, self.spot(to, place)?);
         match linkat(from, &*old, to, &*new, AtFlags::empty()) {
@@ -386,7 +380,7 @@ impl<'a> Builder<'a> {
 
     /// Sets the metadata of the directories of a stage that becomes the target, from the deepest up: a parent may end up read-only. Each is opened
     /// from its parent, whose mode is still the initial one.
-    pub(super) fn finish_directories(&self, hand: &mut WorkerState) -> Result<(), Error> {
+    pub(super) fn finish_directories(&self, hand: &mut Walk) -> Result<(), Error> {
         if self.stage.layout() == StageKind::Files {
             return Ok(());
         }
@@ -397,7 +391,6 @@ impl<'a> Builder<'a> {
             let opened = match row.parent {
                 None => open_within(self.stage.root(), b".", flags, Mode::empty()),
                 Some(parent) => hand
-                    .walk
                     .go(&self.bundle.index, self.stage.root(), parent)
                     .and_then(|parent| open_within(parent, self.name(row.entry), flags, Mode::empty())),
             };

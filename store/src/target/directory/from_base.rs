@@ -3,15 +3,16 @@
 use rustix::fs::ftruncate;
 use sealift_format::num;
 
-use super::files::{Builder, WorkerState};
+use super::files::Builder;
 use super::plan::PlannedName;
 use crate::Error;
 use crate::base::{BaseReader, Bases, number_of};
 use crate::delivery::write_sparse;
+use crate::directory::walk::Walk;
 use crate::progress::Phase;
-use crate::threads::parallel::for_each;
+use crate::threads::parallel::for_each_with;
 
-/// Builds the files of the selection whose content is not in the bundle. Each is hashed while it is copied.
+/// Builds the files of the selection whose content is not in the bundle. Reading compares each with its id.
 pub(super) fn copy(builder: &Builder<'_>, bases: &Bases, jobs: usize) -> Result<(), Error> {
     let (bundle, progress) = (builder.bundle, builder.progress);
     let size = |place: &PlannedName| bundle.index.object(place.object).size;
@@ -25,8 +26,8 @@ pub(super) fn copy(builder: &Builder<'_>, bases: &Bases, jobs: usize) -> Result<
     let by_id = bases.by_id();
     let bytes = tasks.iter().map(|(first, _)| size(first)).sum();
     progress.enter(Phase::Copying, bytes, num::wide(tasks.len()));
-    let start = || (BaseReader::new(bases), WorkerState::default());
-    for_each(jobs, &tasks, start, |(reader, hand), &(first, others)| {
+    let start = || (BaseReader::new(bases), Walk::default());
+    for_each_with(jobs, &tasks, start, |(reader, hand), &(first, others)| {
         let row = bundle.index.object(first.object);
         let file = builder.create(hand, *first)?;
         let failed = builder.failed("write", *first);

@@ -10,7 +10,7 @@ use super::plan::Selection;
 use super::recheck::{Recheck, is_time, stat_of};
 use crate::Error;
 use crate::directory::target::{Target, TargetWalk};
-use crate::threads::parallel::for_each;
+use crate::threads::parallel::for_each_with;
 
 /// What is already known of the files that an update leaves unchanged.
 #[derive(Debug)]
@@ -94,7 +94,7 @@ fn of_tree(
     selection.entries().chain(directories).for_each(|entry| is_selected[entry.at()] = true);
     let cache = Mutex::new(StatCache::new(of, user, index.entries().len()));
     let batches: Vec<&[Row<Directory>]> = selection.directories.chunks(BATCH).collect();
-    for_each(jobs, &batches, TargetWalk::default, |walk, batch| {
+    for_each_with(jobs, &batches, TargetWalk::default, |walk, batch| {
         let mut found = Vec::new();
         for &directory in *batch {
             for entry in index.directory(directory).entries().filter(|entry| is_selected[entry.at()]) {

@@ -4,7 +4,7 @@ use std::sync::atomic::Ordering;
 
 use sealift_format::{Blocks, Bundle, num};
 
-use super::files::{Builder, WorkerState};
+use super::files::Builder;
 use super::from_base;
 use super::gather::gather_new;
 use super::installed::Installed;
@@ -16,6 +16,7 @@ use super::stats::{Consent, UnpackStats, expected};
 use crate::base::Bases;
 use crate::delivery::Delivery;
 use crate::directory::stage::StageKind;
+use crate::directory::walk::Walk;
 use crate::directory::{Target, TreeStage, state};
 use crate::fs::stat_cache::next_moment;
 use crate::fs::writeback::with_writeback;
@@ -88,7 +89,7 @@ impl Job<'_> {
             if self.sealing.is_on {
                 self.sealing.seal_staged(&builder, all, self.options.jobs)?;
             }
-            builder.finish_directories(&mut WorkerState::default())
+            builder.finish_directories(&mut Walk::default())
         };
         match self.options.tree.durability {
             Durability::End => with_writeback(|| stage.sync(), build)?,
@@ -187,14 +188,14 @@ impl Job<'_> {
 
 fn build(builder: &Builder<'_>, input: &mut Input, bases: &Bases, options: &InstallOptions) -> Result<(), Error> {
     let (bundle, selection) = (builder.bundle, builder.selection);
-    let mut hand = WorkerState::default();
+    let mut hand = Walk::default();
     builder.make_directories(&mut hand)?;
     builder.make_large(&mut hand)?;
     // The target has what an update does not bring.
     let is_update = builder.stage.layout() == StageKind::Files;
     Delivery::new((bundle, bases), &selection.reads, options.jobs, builder.progress).telling(is_update).run(
         input,
-        WorkerState::default,
+        Walk::default,
         |hand, content| builder.take(hand, content),
         |hand, object| builder.finish_large(hand, object),
     )?;
@@ -202,7 +203,7 @@ fn build(builder: &Builder<'_>, input: &mut Input, bases: &Bases, options: &Inst
     for &place in &selection.others {
         builder.make_other(&mut hand, place)?;
     }
-    let mut from = WorkerState::default();
+    let mut from = Walk::default();
     for link in &selection.links {
         builder.link(&mut from, &mut hand, link)?;
     }

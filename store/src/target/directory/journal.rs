@@ -5,11 +5,12 @@
 
 use parking_lot::Mutex;
 use std::collections::HashSet;
+use std::fs::File;
+use std::io;
 use std::os::fd::BorrowedFd;
 
 use rustix::fs::{Mode, OFlags, fchmod, fstat, syncfs};
-use rustix::io::Errno;
-use sealift_format::{Entry, Index, InodeKind, Limits, Row};
+use sealift_format::{Entry, Index, InodeKind, Limits, Object, Row};
 
 use super::apply::Update;
 use super::census::Census;
@@ -205,7 +206,7 @@ fn staged(
     privilege: &Privilege,
     progress: &Progress,
 ) -> Result<Option<HashSet<Row<Entry>>>, Error> {
-    let (mut staged, mut buffer) = (HashSet::new(), vec![0; 1 << 20]);
+    let mut staged = HashSet::new();
     let selected: HashSet<Row<Entry>> = selection.entries().collect();
     for StagedFile { entry, name, .. } in stage.files()? {
         progress.check()?;
@@ -213,7 +214,7 @@ fn staged(
         let inode = index.inode(index.entry(entry).inode);
         if let InodeKind::Regular(object) = inode.kind {
             let (object, mode) = (index.object(object), privilege.mode(index.attributes(inode)));
-            let is_whole = holds(stage.root(), &name, (&object.id, object.size), mode, &mut buffer);
+            let is_whole = holds(stage.root(), &name, object, mode);
             if !is_whole.map_err(|error| Error::io("read", stage.path_of(&name), error))? {
                 return Ok(None);
             }
@@ -224,31 +225,15 @@ fn staged(
 }
 
 /// Returns whether a file of this name has an object's content, and sets its mode.
-fn holds(
-    directory: BorrowedFd<'_>,
-    name: &[u8],
-    (id, size): (&[u8; 32], u64),
-    mode: Mode,
-    buffer: &mut [u8],
-) -> Result<bool, Errno> {
+fn holds(directory: BorrowedFd<'_>, name: &[u8], object: &Object, mode: Mode) -> io::Result<bool> {
     let flags = OFlags::RDONLY | OFlags::NONBLOCK;
     let file = open_own(flags, |flags| open_name(directory, name, flags, Mode::empty()))?;
     let stat = fstat(&file)?;
-    if u64::try_from(stat.st_size) != Ok(size) {
+    if u64::try_from(stat.st_size) != Ok(object.size) {
         return Ok(false);
     }
     if Mode::from_raw_mode(stat.st_mode) != mode {
         fchmod(&file, mode)?;
     }
-    let mut hasher = blake3::Hasher::new();
-    loop {
-        match rustix::io::read(&file, &mut *buffer) {
-            Ok(0) => return Ok(hasher.finalize().as_bytes() == id),
-            Ok(len) => {
-                hasher.update(&buffer[..len]);
-            }
-            Err(Errno::INTR) => {}
-            Err(error) => return Err(error),
-        }
-    }
+    Ok(blake3::Hasher::new().update_reader(File::from(file))?.finalize().as_bytes() == &object.id)
 }

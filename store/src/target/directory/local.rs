@@ -6,22 +6,23 @@ use parking_lot::Mutex;
 
 use rustix::fs::{FileType, Mode, OFlags, fstat};
 use sealift_format::num;
-use sealift_format::{Directory, Entry, Index, InodeKind, Object, Ref, Row};
+use sealift_format::{Directory, Entry, Index, Object, Ref, Row};
 
-use super::files::{Builder, WorkerState};
+use super::files::Builder;
 use super::plan::{PlannedName, Selection};
 use super::staged::{Content, check_content};
 use crate::Error;
 use crate::directory::target::{Target, TargetWalk};
+use crate::directory::walk::Walk;
 use crate::fs::confined::open_name;
 use crate::progress::Phase;
-use crate::threads::parallel::for_each;
+use crate::threads::parallel::for_each_with;
 
 /// What a thread reuses.
 #[derive(Default)]
 struct Copier {
     walk: TargetWalk,
-    hand: WorkerState,
+    hand: Walk,
     buffer: Vec<u8>,
 }
 
@@ -49,7 +50,7 @@ pub(super) fn copy_local(builder: &Builder<'_>, target: &Target<'_>, tree: &Ref)
     let bytes = tasks.iter().map(|(places, _)| size(places)).sum();
     builder.progress.enter(Phase::Copying, bytes, tasks.iter().map(|(places, _)| num::wide(places.len())).sum());
     let made: Mutex<HashSet<Row<Entry>>> = Mutex::default();
-    for_each(builder.options.jobs, &tasks, Copier::default, |copier, (places, sources)| {
+    for_each_with(builder.options.jobs, &tasks, Copier::default, |copier, (places, sources)| {
         for &source in *sources {
             builder.progress.check()?;
             if copy(builder, copier, target, source, places)? {
@@ -91,16 +92,11 @@ fn places_by_object(
         .map(|(row, object)| (row.id, object))
         .collect();
     let mut places: HashMap<_, Vec<_>> = HashMap::new();
-    for directory in tree.directories() {
-        for entry in installed.directory(directory).entries() {
-            if let InodeKind::Regular(object) = installed.inode(installed.entry(entry).inode).kind
-                && let Some(object) = by_id.get(&installed.object(object).id)
-            {
-                let sources = places.entry(*object).or_default();
-                if sources.len() < SOURCES {
-                    sources.push((directory, entry));
-                }
-            }
+    for (directory, entry, object) in installed.regulars(tree) {
+        let Some(object) = by_id.get(&installed.object(object).id) else { continue };
+        let sources = places.entry(*object).or_default();
+        if sources.len() < SOURCES {
+            sources.push((directory, entry));
         }
     }
     places

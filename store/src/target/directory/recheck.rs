@@ -3,9 +3,8 @@
 
 use std::collections::HashSet;
 use std::ffi::CString;
+use std::fs::File;
 use std::os::fd::{AsFd as _, BorrowedFd};
-
-use parking_lot::Mutex;
 
 use crate::fs::confined::open_name;
 use crate::fs::stat_cache::{FileStat, FileTime, StatCache};
@@ -20,7 +19,7 @@ use super::metadata::Privilege;
 use super::plan::Selection;
 use crate::directory::target::{Target, TargetWalk};
 use crate::progress::Phase;
-use crate::threads::parallel::for_each;
+use crate::threads::parallel::map_with;
 use crate::xattrs::XattrFilter;
 use crate::{Error, Progress};
 
@@ -103,20 +102,18 @@ impl Recheck {
     ) -> Result<Self, Error> {
         checker.progress.enter(Phase::Listing, 0, 0);
         let batches: Vec<&[Row<Directory>]> = selection.directories.chunks(BATCH).collect();
-        let all = Mutex::new(Vec::new());
-        for_each(jobs, &batches, TargetWalk::default, |walk, batch| {
+        let all = map_with(jobs, &batches, TargetWalk::default, |walk, batch| {
             let mut found = LookedAt::default();
             for &directory in *batch {
                 checker.progress.check()?;
                 checker.look(walk, directory, &mut found)?;
             }
-            all.lock().push(found);
-            Ok(())
+            Ok(found)
         })?;
         let mut recheck = Self { stats: vec![None; checker.target.index.entries().len()], ..Self::default() };
         let mut suspects = Vec::new();
         let mut numbers = std::collections::HashMap::new();
-        for found in all.into_inner() {
+        for found in all {
             recheck.checked += found.files + num::wide(found.missing.len());
             for (entry, stat) in found.same {
                 recheck.stats[entry.at()] = Some(stat);
@@ -159,21 +156,19 @@ impl Recheck {
             });
         checker.progress.enter(Phase::Hashing, bytes, files);
         let batches: Vec<&[Suspect]> = suspects.chunks(SUSPECTS).collect();
-        let verdicts = Mutex::new(Vec::new());
-        let start = || (TargetWalk::default(), vec![0; 1 << 20]);
-        for_each(jobs, &batches, start, |(walk, buffer), batch| {
-            for suspect in *batch {
+        let verdicts = map_with(jobs, &batches, TargetWalk::default, |walk, batch| {
+            let judge = |suspect| {
                 checker.progress.check()?;
-                let verdict = checker.judge(walk, suspect, buffer)?;
+                let verdict = checker.judge(walk, suspect);
                 if let Some((_, size)) = checker.object_of(suspect) {
                     checker.progress.add(size, 1);
                 }
-                verdicts.lock().push((suspect, verdict));
-            }
-            Ok(())
+                Ok(verdict)
+            };
+            batch.iter().map(judge).collect::<Result<Vec<Verdict>, Error>>()
         })?;
         self.hashed = files;
-        for (suspect, verdict) in verdicts.into_inner() {
+        for (suspect, verdict) in suspects.iter().zip(verdicts.into_iter().flatten()) {
             let inode = checker.target.index.entry(suspect.entry).inode;
             let directory = match checker.target.index.inode(inode).kind {
                 InodeKind::Directory(directory) => Some(directory),
@@ -276,7 +271,7 @@ impl<'a> Checker<'a> {
         if row.parent.is_none() {
             // It has no name in the tree. Its change time is updated when the tree gets its own name.
             let stat = stat_of(here, b".").map_err(self.target.failed("look at", directory, b""))?;
-            if !self.is_directory_right(here, b".", index.inode(row.inode), &stat)? {
+            if !self.is_directory_right(here, b".", index.inode(row.inode), &stat) {
                 found.unlike_directories.push(directory);
             }
         }
@@ -338,45 +333,37 @@ impl<'a> Checker<'a> {
         is_regular.then_some((&object.id, object.size))
     }
 
-    fn judge(&self, walk: &mut TargetWalk, suspect: &Suspect, buffer: &mut [u8]) -> Result<Verdict, Error> {
+    fn judge(&self, walk: &mut TargetWalk, suspect: &Suspect) -> Verdict {
         let index = self.target.index;
         let entry = index.entry(suspect.entry);
         let (inode, name) = (index.inode(entry.inode), index.name(entry));
         let attributes = index.attributes(inode);
         if kind_of(&suspect.found) != FileType::from_raw_mode(attributes.mode.into()) {
-            return Ok(Verdict::Unlike);
+            return Verdict::Unlike;
         }
-        let Ok(here) = walk.go(self.target, suspect.directory) else { return Ok(Verdict::Unlike) };
+        let Ok(here) = walk.go(self.target, suspect.directory) else { return Verdict::Unlike };
+        let is_timed = is_time(&suspect.found.stx_mtime, inode);
         let is_same = match inode.kind {
-            InodeKind::Directory(_) => {
-                let is_right = self.is_directory_right(here, name, inode, &suspect.found)?;
-                return Ok(if is_right { Verdict::Same } else { Verdict::Unlike });
-            }
-            InodeKind::Regular(_) => self.is_file_right(here, name, suspect, buffer),
+            InodeKind::Directory(_) => self.is_directory_right(here, name, inode, &suspect.found),
+            InodeKind::Regular(_) => self.is_file_right(here, name, suspect),
             kind => {
                 self.holds(here, name, kind, &suspect.found) && self.has_metadata(here, name, inode, &suspect.found)
             }
         };
-        Ok(match is_same {
+        match is_same {
             false => Verdict::Unlike,
-            true if is_time(&suspect.found.stx_mtime, inode) => Verdict::Same,
+            true if is_timed => Verdict::Same,
             true => Verdict::Retimed,
-        })
+        }
     }
 
     /// Returns whether a directory has its expected metadata.
-    fn is_directory_right(
-        &self,
-        here: BorrowedFd<'_>,
-        name: &[u8],
-        inode: &Inode,
-        stat: &Statx,
-    ) -> Result<bool, Error> {
-        Ok(is_time(&stat.stx_mtime, inode) && self.has_metadata(here, name, inode, stat))
+    fn is_directory_right(&self, here: BorrowedFd<'_>, name: &[u8], inode: &Inode, stat: &Statx) -> bool {
+        is_time(&stat.stx_mtime, inode) && self.has_metadata(here, name, inode, stat)
     }
 
     /// Returns whether a regular file has its content and metadata, except its time. An unreadable file has not.
-    fn is_file_right(&self, here: BorrowedFd<'_>, name: &[u8], suspect: &Suspect, buffer: &mut [u8]) -> bool {
+    fn is_file_right(&self, here: BorrowedFd<'_>, name: &[u8], suspect: &Suspect) -> bool {
         let Some((id, _)) = self.object_of(suspect) else { return false };
         // Another file of the same content is not necessarily sealed.
         let has_seal = suspect.found.stx_attributes.contains(StatxAttributes::VERITY);
@@ -386,11 +373,12 @@ impl<'a> Checker<'a> {
         let index = self.target.index;
         let attributes = index.attributes(index.inode(index.entry(suspect.entry).inode));
         let Ok(file) = open_name(here, name, OFlags::RDONLY | OFlags::NONBLOCK, Mode::empty()) else { return false };
+        let file = File::from(file);
         let is_named = |stat: Statx| FileStat::from(&stat) == FileStat::from(&suspect.found);
         let stat = || stat_of(file.as_fd(), b"");
         self.xattrs.read(file.as_fd()).is_ok_and(|xattrs| self.privilege.is_as_set(&suspect.found, &xattrs, attributes))
             && fstat(&file).is_ok_and(|stat| stat.st_ino == suspect.found.stx_ino)
-            && hash(file.as_fd(), buffer).is_ok_and(|found| found == *id)
+            && blake3::Hasher::new().update_reader(&file).is_ok_and(|hasher| hasher.finalize().as_bytes() == id)
             && stat().is_ok_and(is_named)
     }
 
@@ -424,18 +412,4 @@ fn kind_of(stat: &Statx) -> FileType {
 
 pub(super) fn is_time(found: &StatxTimestamp, inode: &Inode) -> bool {
     (found.tv_sec, found.tv_nsec) == (inode.mtime, inode.mtime_ns)
-}
-
-fn hash(file: BorrowedFd<'_>, buffer: &mut [u8]) -> Result<[u8; 32], Errno> {
-    let mut hasher = blake3::Hasher::new();
-    loop {
-        match rustix::io::read(file, &mut *buffer) {
-            Ok(0) => return Ok(*hasher.finalize().as_bytes()),
-            Ok(len) => {
-                hasher.update(&buffer[..len]);
-            }
-            Err(Errno::INTR) => {}
-            Err(error) => return Err(error),
-        }
-    }
 }

@@ -17,15 +17,16 @@ use sealift_format::verity::Parameters;
 use sealift_format::{BLOCK_LEN, Error as FormatError, Head, Index, Object, Part, Row, verity};
 use sealift_verify::kernel::{self, KernelError, Sealed};
 
-use super::files::{Builder, WorkerState};
+use super::files::Builder;
 use super::plan::PlannedName;
 use crate::Site;
 use crate::directory::state;
 use crate::directory::target::{Target, TargetWalk};
+use crate::directory::walk::Walk;
 use crate::fs::confined::open_name;
 use crate::progress::Phase;
 use crate::seal::{Digests, Seal, WantedSignature, is_supported_in, seal_open};
-use crate::threads::parallel::for_each;
+use crate::threads::parallel::for_each_with;
 use crate::{Error, Progress};
 
 /// How the files of a target are sealed.
@@ -89,7 +90,7 @@ impl Sealing {
     /// Seals files of the stage that are no longer being written.
     pub(super) fn seal_staged(&self, builder: &Builder<'_>, places: &[PlannedName], jobs: usize) -> Result<(), Error> {
         builder.progress.enter(Phase::Sealing, 0, num::wide(places.len()));
-        for_each(jobs, places, WorkerState::default, |hand, &place| {
+        for_each_with(jobs, places, Walk::default, |hand, &place| {
             builder.progress.check()?;
             let (directory, name) = builder.spot(hand, place)?;
             let path = || builder.stage.path_of(&builder.path(place));
@@ -108,11 +109,11 @@ impl Sealing {
         progress: &Progress,
     ) -> Result<(), Error> {
         progress.enter(Phase::Sealing, 0, num::wide(places.len()));
-        for_each(jobs, places, TargetWalk::default, |walk, &place| {
+        for_each_with(jobs, places, TargetWalk::default, |walk, &place| {
             progress.check()?;
             let name = target.index.name(target.index.entry(place.entry));
             let directory = walk.go(target, place.directory).map_err(target.failed("open", place.directory, name))?;
-            let path = || target.path_of(&target.index.path(place.directory, target.index.entry(place.entry)));
+            let path = || target.path_of(&target.index.path(place.directory, place.entry));
             self.seal(directory, name, place.object, path)?;
             progress.add(0, 1);
             Ok(())

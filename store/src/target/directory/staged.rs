@@ -3,19 +3,18 @@
 use std::collections::{BTreeSet, HashMap, HashSet};
 use std::os::fd::OwnedFd;
 
-use parking_lot::Mutex;
-
 use rustix::fs::{FallocateFlags, FileType, Mode, OFlags, fallocate, fstat};
 use rustix::io::Errno;
 use sealift_format::num;
 use sealift_format::{Directory, Entry, InodeKind, Object, Row, pieces};
 
-use super::files::{Builder, WorkerState};
+use super::files::Builder;
 use super::plan::PlannedName;
 use crate::Error;
 use crate::directory::stage::{StageKind, StagedFile};
+use crate::directory::walk::Walk;
 use crate::fs::confined::{known_type, names_in, remove_tree};
-use crate::threads::parallel::for_each;
+use crate::threads::parallel::map_with;
 
 /// Work that need not be repeated.
 #[derive(Debug, Default)]
@@ -41,25 +40,19 @@ pub(super) fn reuse(builder: &Builder<'_>) -> Result<Reused, Error> {
         StageKind::Tree => sort_out_tree(builder)?,
         StageKind::Files => sort_out_files(builder)?,
     };
-    let reused: Mutex<Reused> = Mutex::default();
-    let lock = || reused.lock();
-    for_each(
-        builder.options.jobs,
-        &candidates,
-        || (WorkerState::default(), Vec::new()),
-        |(hand, buffer), &place| {
-            builder.progress.check()?;
-            match reuse_file(builder, hand, buffer, place)? {
-                Content::Whole => {
-                    lock().entries.insert(place.entry);
-                }
-                Content::Pieces(right) => lock().pieces.extend(right.into_iter().map(|piece| (place.object, piece))),
-                Content::Other => {}
-            }
-            Ok(())
-        },
-    )?;
-    let mut reused = reused.into_inner();
+    let start = || (Walk::default(), Vec::new());
+    let found = map_with(builder.options.jobs, &candidates, start, |(hand, buffer), &place| {
+        builder.progress.check()?;
+        reuse_file(builder, hand, buffer, place)
+    })?;
+    let mut reused = Reused::default();
+    for (place, content) in candidates.iter().zip(found) {
+        match content {
+            Content::Whole => _ = reused.entries.insert(place.entry),
+            Content::Pieces(right) => reused.pieces.extend(right.into_iter().map(|piece| (place.object, piece))),
+            Content::Other => {}
+        }
+    }
     complete(builder, &mut reused)?;
     Ok(reused)
 }
@@ -113,7 +106,7 @@ fn sort_out_files(builder: &Builder<'_>) -> Result<Vec<PlannedName>, Error> {
 
 fn reuse_file(
     builder: &Builder<'_>,
-    hand: &mut WorkerState,
+    hand: &mut Walk,
     buffer: &mut Vec<u8>,
     place: PlannedName,
 ) -> Result<Content, Error> {
@@ -148,7 +141,7 @@ fn reuse_file(
 /// Checks a sealed file, which is either correct as a whole or useless.
 fn reuse_sealed(
     builder: &Builder<'_>,
-    hand: &mut WorkerState,
+    hand: &mut Walk,
     buffer: &mut Vec<u8>,
     place: PlannedName,
 ) -> Result<Content, Error> {
@@ -162,7 +155,7 @@ fn reuse_sealed(
     }
 }
 
-fn discard(builder: &Builder<'_>, hand: &mut WorkerState, place: PlannedName) -> Result<Content, Error> {
+fn discard(builder: &Builder<'_>, hand: &mut Walk, place: PlannedName) -> Result<Content, Error> {
     builder.remove(hand, place)?;
     Ok(Content::Other)
 }
@@ -203,28 +196,20 @@ pub(super) fn check_content(
         let is_right = blake3::hash(whole).as_bytes() == &object.id;
         return Ok(if is_right { Content::Whole } else { Content::Other });
     }
-    let rows = builder.bundle.layout.pieces_of(place.object);
-    let piece_at = |piece: u64| piece * piece_len..object.size.min((piece + 1) * piece_len);
+    let mut values = Vec::new();
+    for piece in 0..object.size.div_ceil(piece_len) {
+        builder.progress.check()?;
+        let start = piece * piece_len;
+        let bytes = read_at(file, buffer, start, piece_len.min(object.size - start)).map_err(&failed)?;
+        values.push(pieces::chaining_value(start, std::iter::once(bytes)));
+    }
     if !builder.bundle.layout.is_carried(place.object) {
-        let mut values = Vec::new();
-        for piece in 0..object.size.div_ceil(piece_len) {
-            builder.progress.check()?;
-            let range = piece_at(piece);
-            let bytes = read_at(file, buffer, range.start, range.end - range.start).map_err(&failed)?;
-            values.push(pieces::chaining_value(range.start, std::iter::once(bytes)));
-        }
         let is_right = pieces::object_id(&values) == Some(object.id);
         return Ok(if is_right { Content::Whole } else { Content::Other });
     }
-    let mut right = Vec::new();
-    for (piece, row) in (0..).zip(rows) {
-        builder.progress.check()?;
-        let range = piece_at(piece);
-        let bytes = read_at(file, buffer, range.start, range.end - range.start).map_err(&failed)?;
-        if pieces::chaining_value(range.start, std::iter::once(bytes)) == row.chaining_value {
-            right.push(piece);
-        }
-    }
+    let rows = builder.bundle.layout.pieces_of(place.object);
+    let right = (0..).zip(rows.iter().zip(&values)).filter(|(_, (row, value))| row.chaining_value == **value);
+    let right: Vec<u64> = right.map(|(piece, _)| piece).collect();
     Ok(if right.len() == rows.len() { Content::Whole } else { Content::Pieces(right) })
 }
 
@@ -248,7 +233,7 @@ fn read_at<'b>(file: &OwnedFd, buffer: &'b mut Vec<u8>, start: u64, len: u64) ->
 
 /// Makes the remaining files of objects of which one file is already complete.
 fn complete(builder: &Builder<'_>, reused: &mut Reused) -> Result<(), Error> {
-    let (mut hand, mut from) = (WorkerState::default(), WorkerState::default());
+    let (mut hand, mut from) = (Walk::default(), Walk::default());
     for places in builder.selection.regulars.chunk_by(|a, b| a.object == b.object) {
         let is_done = |place: &&PlannedName| reused.entries.contains(&place.entry);
         let Some(&first) = places.iter().find(is_done) else { continue };

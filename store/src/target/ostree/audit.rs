@@ -7,22 +7,21 @@
 use std::collections::HashSet;
 use std::path::Path;
 
-use parking_lot::Mutex;
-
+use sealift_format::hex;
 use sealift_format::num;
 use sealift_format::ostree::{Checksum, Commit};
-use sealift_format::{Index, Limits, OsTree, OsTreeFile, Ref};
+use sealift_format::{Index, Limits, OsTree, Ref};
 
 use super::look::{ObjectCheck, ObjectState};
 use super::wanted::{Walk, Wanted, WantedContent};
 use crate::audit::{Finding, FindingKind, StoreAudit, StoreAuditOptions, kept_names};
 use crate::input::Input;
 use crate::install_record::InstallRecord;
-use crate::ostree::object::{ObjectType, hex, loose_path};
+use crate::ostree::object::{ObjectType, loose_path};
 use crate::ostree::records::records;
 use crate::ostree::refs::{RefName, RefPlace};
 use crate::ostree::repo::Repo;
-use crate::threads::parallel::for_each;
+use crate::threads::parallel::map;
 use crate::trust::{Guard, Judged};
 use crate::{Error, Phase, Progress};
 
@@ -198,32 +197,17 @@ impl<'a> BundleAudit<'a, '_> {
     fn check_objects(&mut self, trees: &[&'a Ref]) -> Result<(), Error> {
         let wanted = self.wanted(trees)?;
         let look = ObjectCheck::new(self.repo, self.index, self.progress, self.options.jobs.max(1));
-        let metadata: Vec<usize> =
-            (0..wanted.len()).filter(|at| matches!(wanted[*at].what, WantedContent::Metadata(_))).collect();
-        let files: Vec<(usize, &OsTreeFile)> = wanted
-            .iter()
-            .enumerate()
-            .filter_map(|(at, wanted)| match wanted.what {
-                WantedContent::File(file) => Some((at, file)),
-                WantedContent::Metadata(_) => None,
-            })
-            .collect();
+        let (mut metadata, mut files) = (Vec::new(), Vec::new());
+        for (at, wanted) in wanted.iter().enumerate() {
+            match wanted.what {
+                WantedContent::Metadata(bytes) => metadata.push((at, bytes)),
+                WantedContent::File(file) => files.push((at, file)),
+            }
+        }
         self.progress.enter(Phase::Verifying, 0, num::wide(wanted.len()));
-        let results = Mutex::new(Vec::new());
-        for_each(
-            self.options.jobs.max(1),
-            &metadata,
-            || (),
-            |(), at| {
-                let Wanted { kind, checksum, what: WantedContent::Metadata(bytes), .. } = &wanted[*at] else {
-                    return Ok(());
-                };
-                let looked = look.metadata(*kind, checksum, bytes)?;
-                results.lock().push((*at, looked));
-                Ok(())
-            },
-        )?;
-        let mut results = results.into_inner();
+        let mut results = map(self.options.jobs.max(1), &metadata, |(at, bytes)| {
+            Ok((*at, look.metadata(wanted[*at].kind, &wanted[*at].checksum, bytes)?))
+        })?;
         results.extend(look.files(&files)?);
         self.audit.counts.objects += num::wide(wanted.len());
         for (at, looked) in results {

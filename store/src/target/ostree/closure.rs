@@ -6,8 +6,6 @@
 
 use std::collections::HashSet;
 
-use parking_lot::Mutex;
-
 use rustix::fs::{AtFlags, FileType, Stat, statat};
 use rustix::io::Errno;
 use sealift_format::num;
@@ -24,7 +22,7 @@ use crate::ostree::records::records;
 use crate::ostree::repo::Repo;
 use crate::ostree::transaction::Object;
 use crate::progress::Phase;
-use crate::threads::parallel::for_each;
+use crate::threads::parallel::map;
 use crate::{Error, Progress};
 
 /// How closely objects are checked.
@@ -100,26 +98,15 @@ pub(super) fn look(
     }
     let eye = Eye { repo, index: &bundle.index, since: records(repo).written(&bundle.head.root().identity.name) };
     progress.enter(Phase::Listing, 0, num::wide(wanted.len()));
-    let glances = Mutex::new(vec![Glance::Good; wanted.len()]);
-    let parts: Vec<(usize, &[Wanted<'_>])> = (0..).step_by(PART).zip(wanted.chunks(PART)).collect();
-    for_each(
-        jobs,
-        &parts,
-        || (),
-        |(), (first, part)| {
-            progress.check()?;
-            let found = part.iter().map(|wanted| eye.glance(wanted)).collect::<Result<Vec<_>, _>>()?;
-            let mut glances = glances.lock();
-            if let Some(places) = glances.get_mut(*first..first.saturating_add(part.len())) {
-                places.copy_from_slice(&found);
-            }
-            progress.add(0, num::wide(part.len()));
-            Ok(())
-        },
-    )?;
+    let parts: Vec<&[Wanted<'_>]> = wanted.chunks(PART).collect();
+    let glances = map(jobs, &parts, |part| {
+        progress.check()?;
+        let found = part.iter().map(|wanted| eye.glance(wanted)).collect::<Result<Vec<_>, _>>()?;
+        progress.add(0, num::wide(part.len()));
+        Ok(found)
+    })?;
     let (mut metadata, mut files) = (Vec::new(), Vec::new());
-    let glances = glances.into_inner();
-    for ((number, wanted), glance) in (0..).zip(wanted).zip(glances) {
+    for ((number, wanted), glance) in (0..).zip(wanted).zip(glances.into_iter().flatten()) {
         let object = (wanted.checksum, wanted.kind);
         match glance {
             Glance::Missing => _ = seen.missing.insert(object),
@@ -171,19 +158,10 @@ fn read(
     }
     let look = ObjectCheck::new(repo, &bundle.index, progress, jobs);
     progress.enter(Phase::Verifying, 0, num::wide(metadata.len() + files.len()));
-    let found = Mutex::new(Vec::new());
-    for_each(
-        jobs,
-        metadata,
-        || (),
-        |(), (number, bytes)| {
-            let Wanted { kind, checksum, .. } = &wanted[*number];
-            let looked = look.metadata(*kind, checksum, bytes)?;
-            found.lock().push((*number, looked));
-            Ok(())
-        },
-    )?;
-    let mut found = found.into_inner();
+    let mut found = map(jobs, metadata, |(number, bytes)| {
+        let Wanted { kind, checksum, .. } = &wanted[*number];
+        Ok((*number, look.metadata(*kind, checksum, bytes)?))
+    })?;
     found.extend(look.files(files)?);
     Ok(found)
 }

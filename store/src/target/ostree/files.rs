@@ -15,13 +15,12 @@ use sealift_verify::read_plan::ReadPlan;
 
 use super::carried::Carried;
 use super::plan::Plan;
-use crate::base::{self, BaseReader, Bases, GivenBases, number_of};
-use crate::delivery::{Delivery, write_content};
+use crate::base::{self, Bases, GivenBases};
+use crate::delivery::{Delivery, from_bases, write_content};
 use crate::input::Input;
 use crate::ostree::create::NewFile;
 use crate::ostree::transaction::Transaction;
 use crate::progress::Phase;
-use crate::threads::parallel::for_each;
 use crate::{Error, Progress};
 
 /// The work of building file objects.
@@ -205,28 +204,21 @@ impl<'a> Work<'a> {
         if lacking.is_empty() {
             return Ok(());
         }
-        let by_id = self.bases.by_id();
         let row = |object: Row<Object>| self.bundle.index.object(object);
         let files = |object: Row<Object>| self.plan.wanted.get(&Some(object)).map_or(&[][..], Vec::as_slice);
         let bytes = lacking.iter().map(|object| row(*object).size).sum();
         let count = lacking.iter().map(|object| files(*object).len()).sum::<usize>();
         self.progress.enter(Phase::Copying, bytes, num::wide(count));
-        for_each(
-            jobs,
-            &lacking,
-            || BaseReader::new(self.bases),
-            |reader, object| {
-                self.progress.check()?;
-                let of_base = number_of(&by_id, row(*object))?;
-                for file in files(*object) {
-                    let mut content = reader.open(of_base)?;
-                    self.write_one(*file, row(*object).size, &mut content)
-                        .map_err(|error| self.lost(*object, error))?;
-                }
-                self.progress.add(row(*object).size, 0);
-                Ok(())
-            },
-        )
+        let copied = from_bases((self.bundle, self.bases), &lacking, jobs, |reader, object, of_base| {
+            self.progress.check()?;
+            for file in files(object) {
+                let mut content = reader.open(of_base)?;
+                self.write_one(*file, row(object).size, &mut content).map_err(|error| self.lost(object, error))?;
+            }
+            self.progress.add(row(object).size, 0);
+            Ok(())
+        });
+        copied.map(drop)
     }
 
     /// Returns the error for a content that a base had when it was checked.

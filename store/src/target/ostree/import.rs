@@ -3,6 +3,7 @@
 use std::path::Path;
 use std::sync::Arc;
 
+use sealift_format::hex;
 use sealift_format::{Bundle, Opened, OsTreeKind, Ref};
 
 use super::carried::Carried;
@@ -18,7 +19,7 @@ use super::summary::{Renewed, mirror_summary, renew_summary};
 use crate::base::Bases;
 use crate::fs::writeback::with_writeback;
 use crate::input::Input;
-use crate::ostree::object::{ObjectType, hex};
+use crate::ostree::object::ObjectType;
 use crate::ostree::records::{self, records};
 use crate::ostree::repo::Repo;
 use crate::ostree::transaction::Transaction;
@@ -166,22 +167,17 @@ pub(super) fn take(
     }
     with_writeback(|| transaction.sync(), || work.run(input, jobs))?;
     input.finish(&bundle.head)?;
-    for_each(
-        jobs,
-        &plan.metadata,
-        || (),
-        |(), (kind, object)| {
-            let (checksum, bytes) = (&object.checksum, bundle.index.ostree_bytes(object));
-            let is_new = match kind {
-                OsTreeKind::Commit => transaction.write_commit(checksum, bytes)?,
-                OsTreeKind::CommitMeta => transaction.write_commitmeta(checksum, bytes)?,
-                OsTreeKind::DirTree => transaction.write_metadata(ObjectType::DirTree, checksum, bytes)?,
-                OsTreeKind::DirMeta => transaction.write_metadata(ObjectType::DirMeta, checksum, bytes)?,
-            };
-            tracing::trace!(object = %hex(checksum), ?kind, is_new);
-            Ok(())
-        },
-    )?;
+    for_each(jobs, &plan.metadata, |(kind, object)| {
+        let (checksum, bytes) = (&object.checksum, bundle.index.ostree_bytes(object));
+        let is_new = match kind {
+            OsTreeKind::Commit => transaction.write_commit(checksum, bytes)?,
+            OsTreeKind::CommitMeta => transaction.write_commitmeta(checksum, bytes)?,
+            OsTreeKind::DirTree => transaction.write_metadata(ObjectType::DirTree, checksum, bytes)?,
+            OsTreeKind::DirMeta => transaction.write_metadata(ObjectType::DirMeta, checksum, bytes)?,
+        };
+        tracing::trace!(object = %hex(checksum), ?kind, is_new);
+        Ok(())
+    })?;
     for (from, name) in refs.iter().zip(names) {
         transaction.set_ref(name, carried.tip(from)?.checksum);
     }

@@ -16,7 +16,7 @@ use sealift_verify::kernel::{self, KernelError};
 use crate::ostree::object::ObjectType;
 use crate::ostree::read::FileContent;
 use crate::ostree::repo::Repo;
-use crate::threads::parallel::for_each;
+use crate::threads::parallel::{for_each, for_each_with};
 use crate::{Error, Phase, Progress};
 
 /// The result of checking an object.
@@ -89,7 +89,7 @@ impl<'a> ObjectCheck<'a> {
     /// Checks file objects.
     pub(super) fn files(&self, files: &[Numbered<'a>]) -> Result<Vec<(usize, ObjectState)>, Error> {
         let asked = Mutex::new(Asked::default());
-        for_each(self.jobs, files, || (), |(), file| self.ask(*file, &asked))?;
+        for_each(self.jobs, files, |file| self.ask(*file, &asked))?;
         let mut asked = asked.into_inner();
         let unknown = std::mem::take(&mut asked.unknown);
         let asked = self.read(&unknown, asked)?;
@@ -179,7 +179,7 @@ impl<'a> ObjectCheck<'a> {
         // Needed to verify the kernel's digests of the others.
         let takes_digest = !asked.sealed.is_empty();
         let asked = Mutex::new(asked);
-        for_each(
+        for_each_with(
             self.jobs,
             files,
             || vec![0; READ_LEN],

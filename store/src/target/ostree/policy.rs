@@ -1,6 +1,7 @@
 //! What a repository requires of a commit before a ref names it: its remotes' settings, as `ostree pull` honours them.
 
 use sealift_format::Ref;
+use sealift_format::hex;
 use sealift_format::ostree::{Commit, Dictionary};
 
 use super::carried::{Carried, Tip};
@@ -8,7 +9,7 @@ use super::ed25519::Ed25519;
 use super::openpgp::OpenPgp;
 use crate::Error;
 use crate::error::RepoFault;
-use crate::ostree::object::{ObjectType, hex};
+use crate::ostree::object::ObjectType;
 use crate::ostree::refs::{RefName, RefPlace};
 use crate::ostree::remote::Remote;
 use crate::ostree::repo::Repo;

@@ -45,26 +45,21 @@ impl Transaction<'_> {
         let staged: Vec<_> = self.staged().into_iter().filter(|(_, kind)| *kind != ObjectType::CommitMeta).collect();
         progress.enter(Phase::Sealing, 0, num::wide(staged.len()));
         let sealed = AtomicU64::new(0);
-        for_each(
-            jobs,
-            &staged,
-            || (),
-            |(), (checksum, kind)| {
-                progress.check()?;
-                let path = || self.repo.object_path(*kind, checksum);
-                let name = self.name_in_stage(*kind, checksum);
-                let opened = open_regular(self, &name).map_err(|error| Error::io("open", path(), error))?;
-                if let Some(file) = opened
-                    && seal_open(file.as_fd(), &Parameters::default(), None)
-                        .map_err(|error| Error::kernel(path(), error))?
-                        == Sealed::Now
-                {
-                    sealed.fetch_add(1, Ordering::Relaxed);
-                }
-                progress.add(0, 1);
-                Ok(())
-            },
-        )?;
+        for_each(jobs, &staged, |(checksum, kind)| {
+            progress.check()?;
+            let path = || self.repo.object_path(*kind, checksum);
+            let name = self.name_in_stage(*kind, checksum);
+            let opened = open_regular(self, &name).map_err(|error| Error::io("open", path(), error))?;
+            if let Some(file) = opened
+                && seal_open(file.as_fd(), &Parameters::default(), None)
+                    .map_err(|error| Error::kernel(path(), error))?
+                    == Sealed::Now
+            {
+                sealed.fetch_add(1, Ordering::Relaxed);
+            }
+            progress.add(0, 1);
+            Ok(())
+        })?;
         Ok(sealed.into_inner())
     }
 }

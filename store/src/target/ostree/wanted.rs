@@ -2,6 +2,7 @@
 
 use std::collections::{HashMap, HashSet};
 
+use sealift_format::name::join;
 use sealift_format::ostree::{Checksum, Commit, DirTree};
 use sealift_format::{Index, OsTree, OsTreeFile, OsTreeKind, Ref};
 
@@ -100,8 +101,4 @@ impl<'a> Walk<'a> {
             self.wanted.push(Wanted { kind: ObjectType::File, checksum, what, tree, path });
         }
     }
-}
-
-fn join(folder: &[u8], name: &[u8]) -> Vec<u8> {
-    if folder.is_empty() { name.to_vec() } else { [folder, name].join(&b'/') }
 }

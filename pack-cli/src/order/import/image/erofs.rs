@@ -1,6 +1,6 @@
 //! Where files lie in an EROFS file system (Linux: fs/erofs/erofs_fs.h).
 
-use sealift_format::num::{at, wide};
+use sealift_format::num::{size, wide};
 use sealift_store::OrderFault;
 
 use super::{FileSystem, Image, Node, Span, le16, le32, le64};
@@ -217,7 +217,7 @@ impl<'a> Erofs<'a> {
         let each = (wide(group_len) - 4) * 8 / len;
         let decode = |index: u64| {
             let bit = index * each;
-            let word = le32(&bytes, at(u32::try_from(bit / 8).unwrap_or(0))) >> (bit % 8);
+            let word = le32(&bytes, size(bit / 8)) >> (bit % 8);
             (word & ((1 << low_bits) - 1), word >> low_bits & 3)
         };
         let (low, kind) = decode(index);
@@ -259,12 +259,11 @@ impl<'a> Erofs<'a> {
         let mut content = Vec::new();
         self.spans(inode, &mut |span| {
             let len = span.place.end - span.place.start;
-            content.extend(self.image.bytes(span.place.start, usize::try_from(len).unwrap_or(usize::MAX))?);
+            content.extend(self.image.bytes(span.place.start, size(len))?);
             Ok(())
         })?;
         let mut names = Vec::new();
-        let directory_len = usize::try_from(self.directory_len).unwrap_or(usize::MAX);
-        for block in content.chunks(directory_len) {
+        for block in content.chunks(size(self.directory_len)) {
             let records = usize::from(le16(block, 8)) / 12;
             for number in 0..records {
                 let record =

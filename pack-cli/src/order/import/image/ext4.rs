@@ -1,6 +1,6 @@
 //! Where files lie in an ext4 file system (Linux: Documentation/filesystems/ext4).
 
-use sealift_format::num::at;
+use sealift_format::num::{self, size};
 use sealift_store::OrderFault;
 
 use super::{FileSystem, Image, Node, Span, le16, le32};
@@ -81,10 +81,7 @@ impl<'a> Ext4<'a> {
         let index = u32::try_from(number).ok().filter(|number| (1..=self.inodes).contains(number));
         let index = index.ok_or(OrderFault::Whole("a directory names an inode that is none"))? - 1;
         let (group, within) = (index / self.inodes_per_group, index % self.inodes_per_group);
-        let group = self.image.bytes(
-            self.groups_at + u64::from(group) * self.group_len,
-            at(u32::try_from(self.group_len).unwrap_or(64)),
-        )?;
+        let group = self.image.bytes(self.groups_at + u64::from(group) * self.group_len, size(self.group_len))?;
         let high = if self.group_len >= 64 { le32(&group, 0x28) } else { 0 };
         let table = u64::from(high) << 32 | u64::from(le32(&group, 8));
         let place =
@@ -112,8 +109,7 @@ impl<'a> Ext4<'a> {
             if own > 0 {
                 let block = u64::from(le16(record, 8)) << 32 | u64::from(le32(record, 4));
                 let place = block.saturating_mul(self.block_len);
-                let len = usize::try_from(self.block_len).unwrap_or(usize::MAX);
-                let node = self.image.bytes(place, len)?;
+                let node = self.image.bytes(place, size(self.block_len))?;
                 self.extents((&node, place), Some(own - 1), take)?;
                 continue;
             }
@@ -137,8 +133,7 @@ impl<'a> Ext4<'a> {
                 if read > size.min(MOST_DIRECTORY) {
                     return Err(self.image.fault(place, "a directory is larger than it says, or than is read").into());
                 }
-                let len = usize::try_from(self.block_len).unwrap_or(usize::MAX);
-                self.block_names((&self.image.bytes(place, len)?, place), &mut names)?;
+                self.block_names((&self.image.bytes(place, num::size(self.block_len))?, place), &mut names)?;
             }
             Ok(())
         })?;

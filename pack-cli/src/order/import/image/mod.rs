@@ -12,7 +12,7 @@ use std::ops::Range;
 use std::os::unix::fs::FileExt as _;
 use std::path::Path;
 
-use sealift_format::num::wide;
+use sealift_format::num::{up_to, wide};
 use sealift_store::OrderFault;
 
 use super::{Fault, LARGE};
@@ -78,7 +78,7 @@ pub(super) fn files(path: &Path, start: u64, reads: &Reads) -> Result<ImageReads
         let file = File::open(path)?;
         let len = size(&file)?.saturating_sub(start);
         let image = Image { file, start, len, left: Cell::new(MOST) };
-        let head = image.bytes(0, usize::try_from(len.min(2048)).unwrap_or(2048))?;
+        let head = image.bytes(0, up_to(len, 2048))?;
         if ext4::is(&head) {
             walk(&image, &mut Ext4::open(&image, &head)?, reads)
         } else if erofs::is(&head) {
