@@ -54,6 +54,11 @@ pub(crate) trait Holder: Debug + Send + Sync {
     fn named(&self) -> Option<RootBase> {
         None
     }
+
+    /// Returns the bundle that it is, if it is one.
+    fn bundle(&self) -> Option<&Bundle> {
+        None
+    }
 }
 
 /// Reads the objects of one holder in one thread.
@@ -201,8 +206,13 @@ impl Bases {
         self.locate(object).is_some_and(|(at, own)| self.list[at].holder.has_place(own))
     }
 
-    /// Returns the base that has an object, and the object's number there.
-    fn locate(&self, object: Row<BaseObject>) -> Option<(usize, Row<Object>)> {
+    /// Returns the bundle that each base is; none if it is something else.
+    pub fn bundles(&self) -> impl Iterator<Item = Option<&Bundle>> {
+        self.list.iter().map(|base| base.holder.bundle())
+    }
+
+    /// Returns the number of the base that has an object, and the object's number there.
+    pub fn locate(&self, object: Row<BaseObject>) -> Option<(usize, Row<Object>)> {
         BaseObject::locate(object, self.list.iter().map(|base| base.index.objects().len()))
     }
 
