@@ -6,8 +6,17 @@ use std::ops::Range;
 use sealift_format::num::{at, wide};
 use sealift_format::{Bundle, Chunk, Holds, InodeKind, Object, Row, data_len};
 
-use super::trace::Wanted;
 use crate::inspect::entries;
+
+/// A content, and what is read of it.
+#[derive(Debug)]
+pub(super) struct Wanted {
+    /// The number of the bundle that has it: 0 is the one that is read, the others are its bases.
+    pub(super) bundle: usize,
+    pub(super) object: Row<Object>,
+    /// The ranges of its bytes; none for all of it.
+    pub(super) ranges: Vec<Range<u64>>,
+}
 
 /// Places of chunks in the file of a bundle, and which of them hold an object.
 #[derive(Debug)]

@@ -1,24 +1,12 @@
 //! Which objects a profile reads.
 
-use std::ops::Range;
-
-use sealift_format::{BaseObject, Bundle, Object, Row};
+use sealift_format::{BaseObject, Bundle, Row};
 use sealift_store::address::object_at;
 use sealift_store::base::{Bases, number_of};
 
-use super::arrangement::Arrangement;
+use super::arrangement::{Arrangement, Wanted};
 use crate::Error;
 use crate::order::OrderProfile;
-
-/// A content, and what is read of it.
-#[derive(Debug)]
-pub(super) struct Wanted {
-    /// The number of the bundle that has it: 0 is the one that is read, the others are its bases.
-    pub(super) bundle: usize,
-    pub(super) object: Row<Object>,
-    /// The ranges of its bytes; none for all of it.
-    pub(super) ranges: Vec<Range<u64>>,
-}
 
 /// What a profile reads from a bundle.
 #[derive(Debug, Default)]

@@ -225,5 +225,5 @@ fn of_store(path: &Path) -> Result<Vec<Base>, Error> {
 
 #[cfg(not(feature = "composefs"))]
 fn of_store(path: &Path) -> Result<Vec<Base>, Error> {
-    Err(Error::Usage(format!("composefs:{}: this build has no composefs", path.display())))
+    Err(super::without_composefs(path))
 }

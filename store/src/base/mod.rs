@@ -8,6 +8,7 @@ mod check;
 mod commits;
 mod directory;
 mod given;
+mod kept;
 mod ostree;
 mod requested;
 mod shared;
@@ -26,6 +27,7 @@ use crate::kept_order::KeptOrder;
 pub use check::{check, is_the_only, needed, number_of, short};
 pub(crate) use commits::{Reading, Tip};
 pub use given::GivenBases;
+pub use kept::kept_orders;
 pub use shared::SharedBases;
 
 /// An index with a holder of its objects.
@@ -151,6 +153,12 @@ impl Base {
         let index_len = num::wide(self.index.bytes().len());
         RootBase { identity: self.identity.clone(), index_digest: verity::digest(self.index.bytes()), index_len }
     }
+}
+
+/// Returns the error of a build that cannot open a store.
+#[cfg(not(feature = "composefs"))]
+fn without_composefs(path: &std::path::Path) -> Error {
+    Error::Usage(format!("composefs:{}: this build has no composefs", path.display()))
 }
 
 /// Returns the first path at which an index has an object, for messages.

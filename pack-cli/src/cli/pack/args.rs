@@ -12,7 +12,7 @@ use sealift::source::{
 };
 use sealift::{Error, Identity};
 
-use crate::bundle::{BundleArg, jobs};
+use crate::bundle::jobs;
 use crate::failure::Failure;
 use crate::human;
 use crate::limits::limits;
@@ -121,7 +121,8 @@ pub(crate) struct Pack {
     /// Store these files first, in that order: a profile of `sealift order`, or a list of paths
     #[arg(long, value_name = "PROFILE", help_heading = "Storage")]
     pub(super) order: Option<PathBuf>,
-    /// Lay out as this full bundle is, or what was installed in this directory: what came first comes first again, by path; needs no signature
+    /// Lay out as this full bundle is, or what was installed in this directory, ostree:REPO or composefs:STORE: what came first comes first
+    /// again, by path; needs no signature
     #[arg(long, value_name = "BUNDLE|TARGET", help_heading = "Storage", value_hint = ValueHint::AnyPath, conflicts_with = "order")]
     pub(super) order_from: Option<PathBuf>,
     /// zstd compression level, 1 to 22
@@ -229,7 +230,7 @@ impl Pack {
         }
         let order = match (&self.order, &self.order_from) {
             (Some(path), _) => Some(OrderProfile::read(path)?),
-            (None, Some(path)) => Some(order_of(&BundleArg { bundle: path.clone() })?),
+            (None, Some(path)) => Some(order_of(path)?),
             (None, None) => None,
         };
         Ok(PackOptions {
