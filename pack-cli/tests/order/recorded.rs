@@ -104,30 +104,51 @@ fn programs_and_libraries_are_read_too() {
     assert_eq!(json["files"], profile.lines().count() - 1);
 }
 
+fn wait_for(desk: &Desk, file: &str) {
+    let start = Instant::now();
+    while !desk.path(file).exists() {
+        assert!(start.elapsed() < Duration::from_secs(60), "{file}");
+        std::thread::sleep(Duration::from_millis(10));
+    }
+}
+
+/// Signals that the recorder gets, and they alone: the profile is kept, and the status says which was the first, unless the command has one.
 #[test]
-fn a_signal_ends_the_command_and_the_session() {
+fn signals_end_the_command_and_keep_the_profile() {
+    if !can_record() {
+        return;
+    }
+    const WAITS: &str = "cat os/d; : > ready; exec sleep 60";
+    const ENDS: &str = "trap 'cat os/a; kill $!; exit 7' TERM; cat os/d; sleep 60 & : > ready; wait";
+    let cases: [(&[Signal], &str, i32, &str); 5] = [
+        (&[Signal::INT], WAITS, 130, "d\n"),
+        (&[Signal::TERM], WAITS, 143, "d\n"),
+        // As `timeout` sends them.
+        (&[Signal::INT, Signal::INT], WAITS, 130, "d\n"),
+        (&[Signal::TERM, Signal::INT, Signal::TERM], WAITS, 143, "d\n"),
+        (&[Signal::INT, Signal::INT], ENDS, 7, "d\na\n"),
+    ];
+    for (signals, script, status, files) in cases {
+        let desk = a_tree();
+        let recorder = recording(&desk, "order record -o boot.order --root os", script).spawn().unwrap();
+        wait_for(&desk, "ready");
+        for signal in signals {
+            kill_process(Pid::from_child(&recorder), *signal).unwrap();
+            // Two that are pending at once are one.
+            std::thread::sleep(Duration::from_millis(5));
+        }
+        let done = recorder.wait_with_output().unwrap();
+        let profile = format!("# sealift order 1\n{files}");
+        assert_eq!((done.status.code(), desk.read("boot.order")), (Some(status), profile), "{signals:?}: {done:?}");
+    }
+}
+
+#[test]
+fn a_signal_ends_the_session() {
     if !can_record() {
         return;
     }
     let desk = a_tree();
-    let wait = |file: &str| {
-        let start = Instant::now();
-        while !desk.path(file).exists() {
-            assert!(start.elapsed() < Duration::from_secs(60), "{file}");
-            std::thread::sleep(Duration::from_millis(10));
-        }
-    };
-    let recorder =
-        recording(&desk, "order record -o boot.order --root os", "cat os/d; : > ready; exec sleep 60").spawn().unwrap();
-    wait("ready");
-    kill_process(Pid::from_child(&recorder), Signal::TERM).unwrap();
-    let done = recorder.wait_with_output().unwrap();
-    assert_eq!(
-        (done.status.code(), desk.read("boot.order")),
-        (Some(128 + 15), "# sealift order 1\nd\n".into()),
-        "{done:?}"
-    );
-
     let recorder = desk.command("order record -o session.order --mount os").spawn().unwrap();
     // It does not say when it has begun: reading goes on until it has.
     let start = Instant::now();
