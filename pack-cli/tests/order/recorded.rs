@@ -182,6 +182,20 @@ fn whole_file_systems_are_recorded_for_containers() {
 }
 
 #[test]
+fn what_is_only_written_is_not_read() {
+    if !can_record() {
+        return;
+    }
+    let desk = a_tree();
+    // Written; appended to, and read later; changed in place; written while it is read; mapped, as grep does not do and Python does.
+    let script = "echo 1 > os/a; echo 2 >> os/b; cat os/dir/e os/b > /dev/null; dd of=os/c conv=notrunc if=/dev/zero count=1; \
+                  exec 3< os/d; echo 4 >> os/d; exec 3<&-; \
+                  python3 -c 'import mmap; f = open(\"os/other\"); mmap.mmap(f.fileno(), 0, prot=mmap.PROT_READ)[0]'";
+    let (status, said) = desk.run(recording(&desk, "order record -o boot.order --root os", script));
+    assert_eq!((status, desk.read("boot.order")), (Some(0), "# sealift order 1\ndir/e\nb\nd\nother\n".into()), "{said}");
+}
+
+#[test]
 fn a_command_mounts_for_everybody_as_without_a_recorder() {
     if !can_record() {
         return;

@@ -21,7 +21,7 @@ use crate::show::Show;
 /// Record which files a command reads, in order
 ///
 /// Runs COMMAND, and notes each regular file below --root when it is first opened, executed or read by the command or one of its descendants,
-/// however briefly they live. Nothing else counts: not what another process reads meanwhile, nor what a service reads on the command's behalf,
+/// however briefly they live. Nothing else counts: not a file that is only written, not what another process reads meanwhile, nor what a service reads on the command's behalf,
 /// nor what happens in a container, which has mounts of its own; use --mount for these. The exit status is that of the command.
 ///
 /// SIGINT and SIGTERM end the command, with SIGTERM, and keep what was recorded; the exit status is then 130 or 143, unless the command has one
