@@ -192,7 +192,11 @@ fn what_is_only_written_is_not_read() {
                   exec 3< os/d; echo 4 >> os/d; exec 3<&-; \
                   python3 -c 'import mmap; f = open(\"os/other\"); mmap.mmap(f.fileno(), 0, prot=mmap.PROT_READ)[0]'";
     let (status, said) = desk.run(recording(&desk, "order record -o boot.order --root os", script));
-    assert_eq!((status, desk.read("boot.order")), (Some(0), "# sealift order 1\ndir/e\nb\nd\nother\n".into()), "{said}");
+    assert_eq!(
+        (status, desk.read("boot.order")),
+        (Some(0), "# sealift order 1\ndir/e\nb\nd\nother\n".into()),
+        "{said}"
+    );
 }
 
 #[test]
@@ -233,6 +237,7 @@ fn commands_that_cannot_be_recorded() {
     let desk = a_tree();
     desk.refused("order record -o boot.order", "give the command");
     desk.refused("order record -- true", "-o");
+    desk.refused("order record -o boot.order cat -n a", "tip: a command follows '--': '-- COMMAND ARGUMENT...'");
     if can_record() {
         desk.refused("order record -o boot.order -- ./nowhere", "cannot run ./nowhere");
         desk.refused("order record -o boot.order --root nowhere -- true", "cannot open nowhere");
