@@ -7,10 +7,11 @@ mod merge;
 mod record;
 mod report;
 
-use std::io::Write as _;
+use std::io::{Read as _, Write as _};
 use std::path::{Path, PathBuf};
 
 use clap::{Args, Subcommand, ValueHint};
+use sealift::Error;
 use sealift::order::OrderProfile;
 use sealift::pack::Output;
 use sealift_format::num::wide;
@@ -54,6 +55,16 @@ impl Order {
             Action::Export(export) => export.run(),
         }
     }
+}
+
+/// Reads a profile from a file, or from standard input.
+fn read_profile(path: &Path) -> Result<OrderProfile, Error> {
+    if path != Path::new("-") {
+        return OrderProfile::read(path);
+    }
+    let (path, mut text) = (Path::new("standard input"), Vec::new());
+    std::io::stdin().read_to_end(&mut text).map_err(|error| Error::io("read", path, error))?;
+    OrderProfile::parse(&text).map_err(|fault| Error::Order { path: path.to_owned(), fault })
 }
 
 /// What an import left out.

@@ -135,7 +135,8 @@ pub(crate) struct Pack {
     /// Size of a chunk of what --order or --order-from names, from 4KiB, if less than --chunk-size [default: 256KiB]
     #[arg(long, value_name = "SIZE", help_heading = "Storage", value_parser = human::parse_size)]
     pub(super) order_chunk_size: Option<u64>,
-    /// Where in the bundle to store what is read first: at the start, or, for a disc that is faster at its outer edge, at the end
+    /// Where to store what is read first: at the start of the bundle, or at its end, where a disc that it fills is the fastest; a pipe brings it
+    /// last then [default: start]
     #[arg(
         long,
         value_name = "start|end",
