@@ -6,6 +6,7 @@ use std::ops::Range;
 use std::path::Path;
 
 use sealift_store::OrderFault;
+use sealift_store::kept_order::united;
 use sealift_verify::escape;
 
 use crate::Error;
@@ -202,20 +203,6 @@ fn parse_range(text: &[u8]) -> Result<Range<u64>, &'static str> {
         return Err("it ends before it begins: write FIRST-LAST, both included");
     }
     Ok(first..last + 1)
-}
-
-/// Sorts ranges, and unites those that touch.
-pub(crate) fn united(mut ranges: Vec<Range<u64>>) -> Vec<Range<u64>> {
-    ranges.retain(|range| !range.is_empty());
-    ranges.sort_by_key(|range| (range.start, range.end));
-    ranges.dedup_by(|next, last| {
-        let touches = next.start <= last.end;
-        if touches {
-            last.end = last.end.max(next.end);
-        }
-        touches
-    });
-    ranges
 }
 
 #[cfg(test)]

@@ -14,10 +14,11 @@ use std::path::Path;
 
 use sealift_format::num::wide;
 use sealift_store::OrderFault;
+use sealift_store::kept_order::united;
 
 use super::{Fault, LARGE};
 use crate::Error;
-use crate::order::profile::{OrderEntry, united};
+use crate::order::profile::OrderEntry;
 use erofs::Erofs;
 use ext4::Ext4;
 pub(super) use reads::Reads;
