@@ -35,6 +35,20 @@ pub struct OrderEntry {
     pub ranges: Vec<Range<u64>>,
 }
 
+/// What is read behind this makes a file a large one, which has ranges: a smaller one is one piece in any case.
+const LARGE: u64 = 1 << 20;
+
+impl OrderEntry {
+    /// Makes the entry of a file of this size of which these ranges were read.
+    pub(crate) fn of_reads(path: Vec<u8>, ranges: Vec<Range<u64>>, size: u64) -> Self {
+        let inside = ranges.into_iter().map(|range| range.start.min(size)..range.end.min(size));
+        let ranges = united(inside.collect());
+        let is_large = ranges.iter().any(|range| range.end > LARGE);
+        let is_whole = ranges.first().is_some_and(|range| *range == (0..size));
+        Self { path, ranges: if is_large && !is_whole { ranges } else { Vec::new() } }
+    }
+}
+
 impl OrderProfile {
     /// Makes a profile of entries in the order of use. Of several entries for a path, the first counts; their ranges are united, and if one of
     /// them stands for the whole file, the result does. Entries whose path is empty are left out.

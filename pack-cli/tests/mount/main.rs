@@ -4,4 +4,5 @@
 mod desk;
 mod endings;
 mod faults;
+mod recorded;
 mod trees;

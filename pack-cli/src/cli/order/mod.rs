@@ -114,6 +114,11 @@ impl OutputArgs {
     }
 }
 
+/// Says what was recorded beside something else: to programs in a line of its own.
+pub(crate) fn print_profile(show: Show, path: &Path, profile: &OrderProfile) -> std::io::Result<()> {
+    print(show, Some(path), (profile, LeftOut::default()), !show.json)
+}
+
 fn print(
     show: Show,
     path: Option<&Path>,

@@ -27,8 +27,9 @@ use crate::show::Show;
 /// SIGINT and SIGTERM end the command, with SIGTERM, and keep what was recorded; the exit status is then 130 or 143, unless the command has one
 /// of its own.
 ///
-/// Requires root (CAP_SYS_ADMIN), for fanotify. Without it, trace the command and use `sealift order import strace`. Whole files are recorded:
-/// events of fanotify have no offsets, except those of Linux 6.14 that this command does not use; strace has them.
+/// Requires root (CAP_SYS_ADMIN), for fanotify. Without it, run the command on a bundle that is mounted with `sealift mount --record`, or trace it
+/// and use `sealift order import strace`. Whole files are recorded: events of fanotify have no offsets, except those of Linux 6.14 that this
+/// command does not use; the others have them.
 #[derive(Args, Debug)]
 #[command(after_long_help = "\
 Examples:
@@ -93,8 +94,9 @@ fn refused(error: Error) -> Failure {
     match &error {
         Error::Io { doing, source, .. } if *doing == RECORDING && source.kind() == io::ErrorKind::PermissionDenied => {
             Failure::usage(format!(
-                "{error}: recording requires root (CAP_SYS_ADMIN); without it, use `strace -f -y -e \
-                 trace=open,openat,execve,mmap,read,pread64 -o LOG COMMAND` and `sealift order import strace LOG`"
+                "{error}: recording requires root (CAP_SYS_ADMIN); without it, read a bundle through `sealift mount \
+                 --record PROFILE`, or use `strace -f -y -e trace=open,openat,execve,mmap,read,pread64 -o LOG COMMAND` \
+                 and `sealift order import strace LOG`"
             ))
         }
         _ => error.into(),

@@ -105,9 +105,6 @@ impl From<OrderFault> for Fault {
     }
 }
 
-/// A file of which no byte beyond this was read has no ranges: it is one piece in any case.
-const LARGE: u64 = 1 << 20;
-
 /// Imports what `input` has; errors call it `name`.
 ///
 /// # Errors
