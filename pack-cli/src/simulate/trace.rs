@@ -60,9 +60,11 @@ impl Trace {
                     let wanted = Wanted { bundle: 0, object, ranges };
                     let chunks = own.chunks_of(bundle, &wanted).map(|chunk| &layout.chunks[chunk]);
                     let prefixes = chunks.flat_map(|chunk| layout.prefix_of(chunk));
-                    let prefixes: Vec<_> = prefixes
-                        .filter_map(|range| in_base(range.object, vec![range.offset..range.offset + range.len]))
-                        .collect();
+                    let prefixes = prefixes.filter_map(|range| {
+                        let bytes = range.offset..range.offset + range.len;
+                        in_base(range.object, vec![bytes])
+                    });
+                    let prefixes: Vec<Wanted> = prefixes.collect();
                     trace.wanted.push(wanted);
                     trace.wanted.extend(prefixes);
                 } else if let Some(wanted) = in_base(number_of(&by_id, index.object(object))?, ranges) {
