@@ -125,7 +125,7 @@ fn signals_end_the_command_and_keep_the_profile() {
         (&[Signal::TERM], WAITS, 143, "d\n"),
         // As `timeout` sends them.
         (&[Signal::INT, Signal::INT], WAITS, 130, "d\n"),
-        (&[Signal::TERM, Signal::INT, Signal::TERM], WAITS, 143, "d\n"),
+        (&[Signal::TERM, Signal::TERM, Signal::TERM], WAITS, 143, "d\n"),
         (&[Signal::INT, Signal::INT], ENDS, 7, "d\na\n"),
     ];
     for (signals, script, status, files) in cases {
@@ -134,7 +134,7 @@ fn signals_end_the_command_and_keep_the_profile() {
         wait_for(&desk, "ready");
         for signal in signals {
             kill_process(Pid::from_child(&recorder), *signal).unwrap();
-            // Two that are pending at once are one.
+            // Two that are pending at once are one; of different ones, the order would be lost.
             std::thread::sleep(Duration::from_millis(5));
         }
         let done = recorder.wait_with_output().unwrap();
