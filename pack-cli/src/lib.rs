@@ -186,7 +186,7 @@ pub use sealift_format::{
     Bundle, Chunk, Envelope, Head, Identity, Image, Index, Kind, Limits, Opened, Request, Root, Row, name,
 };
 pub use sealift_format::{Error as FormatError, RootBase};
-pub use sealift_store::base::{GivenBases, SharedBases};
+pub use sealift_store::base::{Bases, GivenBases, SharedBases};
 pub use sealift_store::target::{Destination, Durability, InstallOptions, OsTreeOptions, TreeOptions};
 pub use sealift_store::target::{ImportStats, InstallStats, RefValue, SetRef};
 pub use sealift_store::target::{archive, composefs, directory as unpack, ostree};

@@ -66,8 +66,9 @@ impl KeptOrder {
         &self.parts
     }
 
-    /// Returns the order of a delta's result. A file has the place of the one at its path in the base. What the delta brings first without such
-    /// a place follows what it brings before that, and what it does not bring first has lost its place.
+    /// Returns the order of a delta's result. A file has the place of the one at its path in the base, and its ranges besides those that the delta
+    /// brings first. What the delta brings first without such a place follows what it brings before that, and what it does not bring first has lost
+    /// its place.
     pub(crate) fn carried_over(&self, base: &Index, bundle: &Bundle, own: Option<&Self>) -> Self {
         let is_first: Option<HashSet<_>> = own.map(|own| own.parts.iter().map(|part| part.object).collect());
         let has_lost = |object: Row<Object>| {
@@ -98,10 +99,17 @@ impl KeptOrder {
             }
         }
         let mut parts = behind.remove(&None).unwrap_or_default();
-        for part in order {
+        for mut part in order {
             let object = part.object;
-            let brought = ranges.get(&object).map(|ranges| KeptPart { object, ranges: (*ranges).clone() });
-            parts.push(brought.unwrap_or(part));
+            // None stand for the whole file.
+            match ranges.get(&object) {
+                Some(brought) if brought.is_empty() => part.ranges.clear(),
+                Some(brought) if !part.ranges.is_empty() => {
+                    part.ranges = united([&part.ranges[..], &brought[..]].concat());
+                }
+                _ => {}
+            }
+            parts.push(part);
             parts.extend(behind.remove(&Some(object)).into_iter().flatten());
         }
         Self { parts }
@@ -145,6 +153,21 @@ impl KeptOrder {
     }
 }
 
+/// Sorts ranges, and unites those that touch.
+#[must_use]
+pub fn united(mut ranges: Vec<Range<u64>>) -> Vec<Range<u64>> {
+    ranges.retain(|range| !range.is_empty());
+    ranges.sort_by_key(|range| (range.start, range.end));
+    ranges.dedup_by(|next, last| {
+        let touches = next.start <= last.end;
+        if touches {
+            last.end = last.end.max(next.end);
+        }
+        touches
+    });
+    ranges
+}
+
 /// Returns, for each content of an order, the objects of `wanted` at the paths that have it in `base`.
 fn successors(order: &KeptOrder, base: &Index, wanted: &Index) -> HashMap<Row<Object>, Vec<Row<Object>>> {
     let mut found: HashMap<Row<Object>, Vec<Row<Object>>> =
@@ -181,14 +204,7 @@ impl Parts {
 
     fn finish(mut self) -> KeptOrder {
         for part in &mut self.parts {
-            part.ranges.sort_by_key(|range| range.start);
-            part.ranges.dedup_by(|next, last| {
-                let touches = next.start <= last.end;
-                if touches {
-                    last.end = last.end.max(next.end);
-                }
-                touches
-            });
+            part.ranges = united(std::mem::take(&mut part.ranges));
         }
         KeptOrder { parts: self.parts }
     }

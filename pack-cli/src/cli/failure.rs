@@ -168,7 +168,7 @@ impl Failure {
                 None => "interrupted; no partial output was left".to_owned(),
             };
             complain("cancelled", &message, json);
-            return interrupt::status();
+            return ExitCode::from(interrupt::status());
         }
         complain(self.kind(), &message, json);
         if self.differs { ExitCode::FAILURE } else { ExitCode::from(self.error.exit_status()) }

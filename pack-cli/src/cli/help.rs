@@ -66,8 +66,9 @@ pub(crate) fn command() -> Command {
 
 /// Removes hidden verbs from an error's tips, and suggests the verb for a name that other programs use.
 pub(crate) fn with_tips(mut error: Error) -> Error {
-    if let Some(ContextValue::String(option)) = error.get(ContextKind::InvalidArg)
-        && let Some(tip) = tip_of_option(option)
+    let takes_command = matches!(error.get(ContextKind::Usage), Some(ContextValue::StyledStr(usage)) if usage.to_string().contains("[-- <"));
+    if let Some(ContextValue::String(argument)) = error.get(ContextKind::InvalidArg)
+        && let Some(tip) = tip_of_argument(argument, takes_command)
     {
         error.remove(ContextKind::SuggestedArg);
         error.insert(ContextKind::Suggested, ContextValue::StyledStrs(vec![tip.into()]));
@@ -114,9 +115,10 @@ fn tip_of_verb(verb: &str) -> Option<&'static str> {
     })
 }
 
-/// Suggests the option for one of other programs.
-fn tip_of_option(option: &str) -> Option<&'static str> {
-    Some(match option.split('=').next().unwrap_or_default() {
+/// Suggests the option for one of other programs, or what separates a command from options.
+fn tip_of_argument(argument: &str, takes_command: bool) -> Option<&'static str> {
+    Some(match argument.split('=').next().unwrap_or_default() {
+        word if takes_command && !word.starts_with('-') => "a command follows '--': '-- COMMAND ARGUMENT...'",
         "--version" => {
             "'--bundle-version' sets the version of the bundle; 'sealift --version' prints that of the program"
         }

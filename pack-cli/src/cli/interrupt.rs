@@ -1,10 +1,9 @@
-//! Ctrl-C and SIGTERM: the first cancels and cleans up, or ends what is served; the second exits at once. The exit status is 128 plus the signal's
-//! number, unless something was served. Ctrl-\ ends the process immediately, and restores the terminal.
+//! Ctrl-C and SIGTERM: the first cancels and cleans up, or ends what is served or recorded; the second exits at once, but loses no recording. The exit
+//! status is 128 plus the signal's number, unless something was served. Ctrl-\ ends the process immediately, and restores the terminal.
 
 use std::io::{IsTerminal as _, Write as _};
-use std::process::ExitCode;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU8, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU8, Ordering};
 
 use parking_lot::Mutex;
 use sealift::{Phase, Progress};
@@ -18,6 +17,8 @@ use super::hidden;
 static SIGNAL: AtomicU8 = AtomicU8::new(0);
 /// The running operation.
 static RUNNING: Mutex<Option<Arc<Progress>>> = Mutex::new(None);
+/// Whether signals after the first change nothing.
+static IS_PATIENT: AtomicBool = AtomicBool::new(false);
 /// What ends what is being served.
 static SERVING: Mutex<Option<Box<dyn FnOnce() + Send>>> = Mutex::new(None);
 
@@ -32,7 +33,7 @@ pub(crate) fn listen() {
             }
             let number = u8::try_from(signal).unwrap_or(2);
             let first = SIGNAL.compare_exchange(0, number, Ordering::Relaxed, Ordering::Relaxed).is_ok();
-            let is_ending = first && (end() | cancel());
+            let is_ending = first && (end() | cancel()) || IS_PATIENT.load(Ordering::Relaxed);
             if !is_ending {
                 hidden::show_typing();
                 clear_line();
@@ -56,6 +57,12 @@ pub(crate) fn serve(stop: impl FnOnce() + Send + 'static) {
     if pending() {
         end();
     }
+}
+
+/// As [`serve`], for what has a result that no further signal may lose: `timeout` sends two, to the process and to its group.
+pub(crate) fn serve_patiently(stop: impl FnOnce() + Send + 'static) {
+    IS_PATIENT.store(true, Ordering::Relaxed);
+    serve(stop);
 }
 
 /// Ends what is served. Returns whether anything is.
@@ -105,9 +112,9 @@ pub(crate) fn pending() -> bool {
 }
 
 /// Returns the exit status of a cancelled operation.
-pub(crate) fn status() -> ExitCode {
+pub(crate) fn status() -> u8 {
     match SIGNAL.load(Ordering::Relaxed) {
-        0 => ExitCode::from(130),
-        signal => ExitCode::from(128 + signal),
+        0 => 130,
+        signal => 128 + signal,
     }
 }

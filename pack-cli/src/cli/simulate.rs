@@ -24,6 +24,9 @@ use super::show::{BOLD, DIM, Show, json_line};
 /// Computes what it takes to read the files of PROFILE, in its order, from a bundle that lies on such a device: as the bundle is laid out,
 /// as packing without a profile lays it out (by path), in the order of the contents' hashes, and in one sweep over these contents alone. Each
 /// chunk is read once, after head and index. Reads no content, and does not require a signature.
+///
+/// A delta is read over its bases. Those that are bundles lie on the device as well, behind it, and the parts of them that it needs are read too.
+/// What a directory, a repository or a store has of a base is on the target's own disk, and takes no time.
 #[derive(Args, Debug)]
 #[command(after_long_help = "\
 A device has the parameters capacity_bytes, place_bytes (where the bundle lies),
@@ -35,6 +38,8 @@ Examples:
   sealift simulate os.sealift --profile boot.order --device dvd
   sealift simulate os-7.sealift os-8.sealift --profile boot.order \\
       --device hdd --svg boot.html
+  sealift simulate os-8.delta --base os-7.sealift --profile boot.order \\
+      --device dvd
   sealift simulate os.sealift --profile boot.order --device usb2 \\
       --set request_ms=0.5 --json")]
 pub(crate) struct Simulate {
@@ -75,11 +80,11 @@ impl Simulate {
         let mut found = Vec::new();
         for path in &self.bundles {
             let opened = BundleArg { bundle: path.clone() }.read_untrusted()?;
-            let bundle = match bases.complete(opened, path, &Progress::default())?.0 {
-                Opened::Whole(bundle) => bundle,
-                Opened::Delta(delta) => return Err(Error::is_delta(path, &delta).into()),
+            let (bundle, own) = match bases.complete(opened, path, &Progress::default())? {
+                (Opened::Whole(bundle), own) => (bundle, own),
+                (Opened::Delta(delta), _) => return Err(Error::is_delta(path, &delta).into()),
             };
-            found.push((escape::text(&shown(path)), simulate(&bundle, &profile, &device).about(path)?));
+            found.push((escape::text(&shown(path)), simulate(&bundle, &own, &profile, &device).about(path)?));
         }
         bases.check_used()?;
         if let Some(page) = &page {
@@ -104,7 +109,10 @@ fn print(out: &mut dyn Write, title: &str, device: &SimulatedDevice, found: &Sim
     let (matched, paths) = (Grouped(wide(found.matched)), count(wide(found.paths), "path"));
     writeln!(out, "  found {matched} of the {paths} in the order profile")?;
     if found.of_base > 0 {
-        writeln!(out, "  not read here: {} of the base", count(wide(found.of_base), "content"))?;
+        writeln!(out, "  and {} from the base, behind it", count(wide(found.of_base), "content"))?;
+    }
+    if found.not_read > 0 {
+        writeln!(out, "  not read from {}: {} of the base", device.kind(), count(wide(found.not_read), "content"))?;
     }
     writeln!(out, "  {DIM}{:<12} {:>10} {:>8} {:>10} {:>7}{DIM:#}", "order", "time", "seeks", "read", "ratio")?;
     let own = found.as_laid_out.seconds;
@@ -141,6 +149,7 @@ struct JsonSimulation<'a> {
     matched: usize,
     objects: usize,
     of_base: usize,
+    not_read: usize,
     orders: Vec<JsonRun>,
 }
 
@@ -181,6 +190,7 @@ impl<'a> JsonSimulation<'a> {
             matched: found.matched,
             objects: found.objects,
             of_base: found.of_base,
+            not_read: found.not_read,
             orders: orders.into(),
         }
     }

@@ -63,7 +63,7 @@ pub(super) struct Blocks {
     homes: Vec<Option<Row<Chunk>>>,
     /// The objects that a base holds, ascending, each with its number there.
     of_base: Vec<(Row<Object>, Row<BaseObject>)>,
-    free: Arc<FreePages>,
+    pub(super) free: Arc<FreePages>,
 }
 
 /// What a thread needs to make blocks. Its buffers are kept from one to the next.

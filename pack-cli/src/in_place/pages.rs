@@ -23,6 +23,13 @@ pub(super) struct Pages {
     free: Arc<FreePages>,
 }
 
+impl FreePages {
+    /// Gives them back, when no block is made for a while.
+    pub(super) fn clear(&self) {
+        *self.0.lock() = Vec::new();
+    }
+}
+
 impl Pages {
     /// Copies bytes into pages.
     pub(super) fn copy(bytes: &[u8], free: &Arc<FreePages>) -> Self {

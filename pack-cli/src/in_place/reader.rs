@@ -10,6 +10,7 @@ use std::time::Duration;
 use parking_lot::{Condvar, Mutex};
 use sealift_format::{Bundle, Object, Row};
 use sealift_store::threads::panic_guard::OnPanic;
+use sealift_verify::kernel::give_back_memory;
 
 use super::blocks::{Block, BlockPart, Blocks, Key, Maker};
 use super::cache::{Cache, Lookup};
@@ -224,6 +225,9 @@ impl Shared {
             while let Some(key) = self.next(Some(IDLE)) {
                 self.make(&mut maker, key);
             }
+            drop(maker);
+            self.blocks.free.clear();
+            give_back_memory();
         }
     }
 

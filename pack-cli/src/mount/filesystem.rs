@@ -14,6 +14,7 @@ use sealift_format::num::wide;
 use sealift_format::{Attributes, Bundle, Index, InodeKind, Object, Row, data_ranges};
 
 use super::nodes::{Node, Nodes, absent, kind};
+use super::recording::Recorder;
 use crate::in_place::Reader;
 
 /// How long the kernel may keep what it was told: a bundle does not change.
@@ -30,6 +31,7 @@ const SEEK_HOLE: i32 = 4;
 pub(super) struct Served {
     reader: Reader,
     nodes: Nodes,
+    recorder: Option<Recorder>,
     has_xattrs: bool,
     /// The kernel opens files and directories without asking, after it was told that there is nothing to ask for.
     opens_itself: bool,
@@ -37,10 +39,10 @@ pub(super) struct Served {
 }
 
 impl Served {
-    pub(super) fn new(reader: Reader, nodes: Nodes) -> Self {
+    pub(super) fn new(reader: Reader, nodes: Nodes, recorder: Option<Recorder>) -> Self {
         let rows = reader.bundle().index.attribute_rows();
         let has_xattrs = rows.iter().any(|row| !row.xattrs.is_empty());
-        Self { reader, nodes, has_xattrs, opens_itself: false, opens_directories_itself: false }
+        Self { reader, nodes, recorder, has_xattrs, opens_itself: false, opens_directories_itself: false }
     }
 
     fn bundle(&self) -> &Bundle {
@@ -187,7 +189,12 @@ impl Filesystem for Served {
             return reply.data(&[]);
         }
         match self.reader.read(object, offset..end) {
-            Some(bytes) => reply.data(&bytes.get()),
+            Some(bytes) => {
+                if let (Some(recorder), Ok(Node::Inode(inode))) = (&self.recorder, self.node(ino)) {
+                    recorder.note(self.index(), inode, offset..end);
+                }
+                reply.data(&bytes.get());
+            }
             None => reply.error(Errno::EIO),
         }
     }

@@ -22,6 +22,7 @@
 
 mod filesystem;
 mod nodes;
+mod recording;
 
 use std::ffi::OsStr;
 use std::io;
@@ -38,6 +39,8 @@ use crate::trust::Trusted;
 use crate::{Error, Progress};
 use filesystem::Served;
 use nodes::Nodes;
+use recording::Recorder;
+pub use recording::Recording;
 
 /// How to mount a bundle.
 #[derive(Clone, Debug, Default)]
@@ -51,6 +54,8 @@ pub struct MountOptions {
     pub allow_other: bool,
     /// Makes device nodes and set-user-id bits effective, which takes root.
     pub dev_suid: bool,
+    /// Records what is read.
+    pub recording: Option<Recording>,
 }
 
 /// A mounted bundle.
@@ -89,7 +94,9 @@ impl Mount {
         let refs = nodes.refs().to_vec();
         let name = source_name(bundle.path());
         let reader = bundle.start(&options.read, report).map_err(failed)?;
-        let served = Served::new(reader, nodes);
+        let recorder = options.recording.clone();
+        let recorder = recorder.map(|recording| Recorder::new(recording, &reader.bundle().index, &refs));
+        let served = Served::new(reader, nodes, recorder);
         // Unmounting takes the path that is meant now, wherever the process is then.
         let mountpoint = std::fs::canonicalize(mountpoint).map_err(failed)?;
         let session = Session::new(served, &mountpoint, &config(options, name));

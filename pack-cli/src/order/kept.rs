@@ -3,12 +3,11 @@
 use std::collections::{HashMap, HashSet};
 use std::path::Path;
 
-use sealift_format::{Bundle, Index, Limits, Object, Row};
-use sealift_store::base::Base;
-use sealift_store::directory::TreeRecord;
+use sealift_format::{Bundle, Index, Object, Row};
+use sealift_store::base::{Base, kept_orders};
 use sealift_store::kept_order::KeptOrder;
 
-use super::{OrderEntry, OrderProfile};
+use super::{OrderEntry, OrderProfile, merge};
 use crate::Error;
 
 impl OrderProfile {
@@ -26,14 +25,16 @@ impl OrderProfile {
         base.order().map(|order| Self::of_index(&base.index, order))
     }
 
-    /// Returns the profile of what was installed in a directory, which its record keeps; `None` if it has no record, or what was installed had no
-    /// order.
+    /// Returns the profile of what was installed in a target, which its record keeps; `None` if it has no record, or what was installed had no
+    /// order. Those of several bundles in a repository or store are merged.
     ///
     /// # Errors
-    /// Returns an error if the record cannot be read, is damaged, or belongs to another user.
-    pub fn of_directory(target: &Path) -> Result<Option<Self>, Error> {
-        let Some(TreeRecord { installed, .. }) = TreeRecord::load(target, Limits::NONE)? else { return Ok(None) };
-        Ok(installed.order.map(|order| Self::of_index(&installed.index, &order)))
+    /// As [`kept_orders`].
+    pub fn of_target(target: &Path) -> Result<Option<Self>, Error> {
+        let kept = kept_orders(target)?;
+        let profiles: Vec<Self> = kept.iter().map(|(index, order)| Self::of_index(index, order)).collect();
+        let known = profiles.iter().flat_map(|profile| profile.known().iter().cloned()).collect();
+        Ok((!profiles.is_empty()).then(|| merge(&profiles).of_files(known)))
     }
 
     /// Returns the paths that an index has for the contents of an order.

@@ -9,6 +9,5 @@ mod profile;
 pub mod record;
 
 pub use merge::merge;
-pub(crate) use profile::united;
 pub use profile::{OrderEntry, OrderProfile};
 pub use sealift_store::OrderFault;

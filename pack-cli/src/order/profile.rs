@@ -6,6 +6,7 @@ use std::ops::Range;
 use std::path::Path;
 
 use sealift_store::OrderFault;
+use sealift_store::kept_order::united;
 use sealift_verify::escape;
 
 use crate::Error;
@@ -32,6 +33,20 @@ pub struct OrderEntry {
     pub path: Vec<u8>,
     /// The ranges of a large file that are read first, in bytes: ascending, and apart from each other. Empty if the whole file is.
     pub ranges: Vec<Range<u64>>,
+}
+
+/// What is read behind this makes a file a large one, which has ranges: a smaller one is one piece in any case.
+const LARGE: u64 = 1 << 20;
+
+impl OrderEntry {
+    /// Makes the entry of a file of this size of which these ranges were read.
+    pub(crate) fn of_reads(path: Vec<u8>, ranges: Vec<Range<u64>>, size: u64) -> Self {
+        let inside = ranges.into_iter().map(|range| range.start.min(size)..range.end.min(size));
+        let ranges = united(inside.collect());
+        let is_large = ranges.iter().any(|range| range.end > LARGE);
+        let is_whole = ranges.first().is_some_and(|range| *range == (0..size));
+        Self { path, ranges: if is_large && !is_whole { ranges } else { Vec::new() } }
+    }
 }
 
 impl OrderProfile {
@@ -133,37 +148,33 @@ pub(crate) fn entries(
             }
             is_list = false;
         } else if !line.is_empty() && !line.starts_with(b"#") {
-            let (written, ranges) = entry(line, is_list).map_err(fault)?;
-            let path = path(&written).map_err(fault)?;
+            let (written, ranges) = match line.iter().position(|byte| *byte == b'\t') {
+                Some(tab) => (&line[..tab], parse_ranges(&line[tab + 1..], number)?),
+                None => (line, Vec::new()),
+            };
+            let path = named(written, is_list).and_then(|named| path(&named)).map_err(fault)?;
             entries.extend(path.map(|path| OrderEntry { path, ranges }));
         }
     }
     Ok((entries, is_list))
 }
 
-/// Parses a line: a path and, after a tab, ranges.
-fn entry(line: &[u8], is_list: bool) -> Result<(Vec<u8>, Vec<Range<u64>>), &'static str> {
-    let (path, ranges) = match line.iter().position(|byte| *byte == b'\t') {
-        Some(tab) => (&line[..tab], parse_ranges(&line[tab + 1..])?),
-        None => (line, Vec::new()),
-    };
+/// Returns the path that is written in a line.
+fn named(path: &[u8], is_list: bool) -> Result<Vec<u8>, &'static str> {
     if path.iter().any(u8::is_ascii_control) {
         return Err("no path: it has control characters (a name with such is written as `sealift ls` prints it)");
     }
-    let path = match is_list {
-        true => path.to_vec(),
+    match is_list {
+        true => Ok(path.to_vec()),
         false if std::str::from_utf8(path).is_err() => {
-            return Err("no UTF-8 (a name that is none is written as `sealift ls` prints it)");
+            Err("no UTF-8 (a name that is none is written as `sealift ls` prints it)")
         }
         false => match escape::unescaped(path) {
-            Some(path) => path,
-            None if path.contains(&b'\\') => {
-                return Err("a backslash that is not written \\\\, as `sealift ls` prints it");
-            }
-            None => path.to_vec(),
+            Some(path) => Ok(path),
+            None if path.contains(&b'\\') => Err("a backslash that is not written \\\\, as `sealift ls` prints it"),
+            None => Ok(path.to_vec()),
         },
-    };
-    Ok((path, ranges))
+    }
 }
 
 /// Returns a path without what does not change its meaning: a leading `/`, `.`, and empty names.
@@ -179,31 +190,33 @@ pub(crate) fn relative(path: &[u8]) -> Result<Vec<u8>, &'static str> {
 }
 
 /// Parses `FIRST-LAST,...`, both included.
-fn parse_ranges(text: &[u8]) -> Result<Vec<Range<u64>>, &'static str> {
-    let range = |text: &str| {
-        let (first, last) = text.split_once('-')?;
-        let number = |digits: &str| digits.parse().ok().filter(|_| digits.bytes().all(|byte| byte.is_ascii_digit()));
-        let (first, last): (u64, u64) = (number(first)?, number(last)?);
-        // The system's offsets are signed.
-        (first <= last && i64::try_from(last).is_ok()).then(|| first..last + 1)
-    };
-    let text = std::str::from_utf8(text).ok();
-    let ranges: Option<Vec<_>> = text.and_then(|text| text.split(',').map(range).collect());
-    ranges.map(united).ok_or("what follows the tab is no list of ranges of bytes: FIRST-LAST,FIRST-LAST")
+fn parse_ranges(text: &[u8], line: u64) -> Result<Vec<Range<u64>>, OrderFault> {
+    let ranges = text.split(|byte| *byte == b',').map(|text| {
+        parse_range(text).map_err(|what| {
+            let shown = &text[..text.len().min(RANGE_SHOWN)];
+            OrderFault::Range { line, range: escape::bytes(shown), what }
+        })
+    });
+    Ok(united(ranges.collect::<Result<_, _>>()?))
 }
 
-/// Sorts ranges, and unites those that touch.
-pub(crate) fn united(mut ranges: Vec<Range<u64>>) -> Vec<Range<u64>> {
-    ranges.retain(|range| !range.is_empty());
-    ranges.sort_by_key(|range| (range.start, range.end));
-    ranges.dedup_by(|next, last| {
-        let touches = next.start <= last.end;
-        if touches {
-            last.end = last.end.max(next.end);
-        }
-        touches
-    });
-    ranges
+/// As much of a range as messages show: two numbers of 20 digits.
+const RANGE_SHOWN: usize = 41;
+
+fn parse_range(text: &[u8]) -> Result<Range<u64>, &'static str> {
+    // The system's offsets are signed.
+    let number = |digits: &str| digits.parse::<i64>().ok().and_then(|number| u64::try_from(number).ok());
+    let is_number = |digits: &str| !digits.is_empty() && digits.bytes().all(|byte| byte.is_ascii_digit());
+    let parts = std::str::from_utf8(text).ok().and_then(|text| text.split_once('-'));
+    let (first, last) = parts
+        .filter(|(first, last)| is_number(first) && is_number(last))
+        .ok_or("write FIRST-LAST, the first and the last byte as numbers, and commas between ranges")?;
+    let (first, last) =
+        number(first).zip(number(last)).ok_or("it is too large: a byte's number is at most 9223372036854775807")?;
+    if first > last {
+        return Err("it ends before it begins: write FIRST-LAST, both included");
+    }
+    Ok(first..last + 1)
 }
 
 #[cfg(test)]
@@ -238,14 +251,10 @@ mod tests {
 
     #[test]
     fn faults_name_the_line() {
-        let cases: [(&[u8], u64, &str); 11] = [
+        let cases: [(&[u8], u64, &str); 7] = [
             (b"a\n../b", 2, ".."),
             (b"a\nb/../../c", 2, ".."),
             (b"# sealift order 1\n\\u{2e}./c", 2, ".."),
-            (b"a\tb", 1, "ranges"),
-            (b"a\t5-4", 1, "ranges"),
-            (b"a\t0-+4", 1, "ranges"),
-            (b"a\t0-9223372036854775808", 1, "ranges"),
             (b"\x7fELF\x02\x01", 1, "control"),
             (b"# sealift order 2\na", 1, "later version"),
             (b"# sealift order 1\n\na\\qb", 3, "backslash"),
@@ -256,5 +265,26 @@ mod tests {
             let OrderFault::Line { line, what } = &fault else { panic!("{fault}") };
             assert!(*line == number && what.contains(why), "{fault}");
         }
+    }
+
+    #[test]
+    fn faults_name_the_range() {
+        for (ranges, wrong, why) in [
+            ("", "", "write FIRST-LAST"),
+            ("0-1,", "", "write FIRST-LAST"),
+            ("b", "b", "write FIRST-LAST"),
+            ("0-+4", "0-+4", "write FIRST-LAST"),
+            ("0-1, 2-3", " 2-3", "write FIRST-LAST"),
+            ("0-1\t", "0-1\\t", "write FIRST-LAST"),
+            ("0-1,5-4,7-6", "5-4", "it ends before it begins"),
+            ("0-9223372036854775808", "0-9223372036854775808", "at most 9223372036854775807"),
+            ("0-99999999999999999999", "0-99999999999999999999", "at most 9223372036854775807"),
+        ] {
+            let fault = OrderProfile::parse(format!("a\nb\t{ranges}").as_bytes()).expect_err("refused");
+            assert!(fault.to_string().starts_with(&format!("line 2: range {wrong}: ")), "{fault}");
+            assert!(fault.to_string().contains(why), "{fault}");
+        }
+        let longest = "0-9223372036854775807";
+        OrderProfile::parse(format!("b\t{longest}").as_bytes()).expect("a range");
     }
 }

@@ -4,7 +4,7 @@
 //! descendants and of nobody else, however briefly they live and whoever adopts them: no process number is looked up, which may be gone or
 //! reused when an event is read. What the command mounts is still seen outside, since mounts propagate as before.
 
-use std::collections::HashSet;
+use std::collections::HashMap;
 use std::ffi::OsString;
 use std::fs;
 use std::io;
@@ -30,8 +30,10 @@ pub const RECORDING: &str = "record what is read below";
 /// How long a request to stop may wait, in milliseconds.
 const PATIENCE: u16 = 200;
 
-/// What counts as the use of a file. One that is only mapped is opened, and not read.
-const USES: MaskFlags = MaskFlags::FAN_OPEN.union(MaskFlags::FAN_OPEN_EXEC).union(MaskFlags::FAN_ACCESS);
+/// What says that a file is read. One that is only mapped is opened and closed, and not read.
+const READS: MaskFlags = MaskFlags::FAN_ACCESS.union(MaskFlags::FAN_OPEN_EXEC).union(MaskFlags::FAN_CLOSE_NOWRITE);
+/// What is watched. A file that was opened has a place from then on, unless it is closed as one that could be written, and was not read.
+const USES: MaskFlags = READS.union(MaskFlags::FAN_OPEN).union(MaskFlags::FAN_CLOSE_WRITE);
 /// Ignores a file from now on, without keeping it in memory: since Linux 5.19.
 const ONCE: MarkFlags = MarkFlags::FAN_MARK_ADD
     .union(MarkFlags::FAN_MARK_EVICTABLE)
@@ -120,8 +122,17 @@ fn directory(path: &Path) -> Result<PathBuf, Error> {
 struct Recorder {
     events: Fanotify,
     root: PathBuf,
-    files: Vec<Vec<u8>>,
-    seen: HashSet<Vec<u8>>,
+    files: HashMap<Vec<u8>, Use>,
+    /// Events that were noted.
+    count: u64,
+}
+
+/// The use of a file.
+struct Use {
+    /// The number of its first event.
+    first: u64,
+    /// Whether it was read: it is still open otherwise.
+    is_read: bool,
 }
 
 impl Recorder {
@@ -156,7 +167,7 @@ impl Recorder {
                 marked.map_err(|error| Error::io(RECORDING, mount, io::Error::from(error)))?;
             }
         }
-        Ok(Self { events, root, files: Vec::new(), seen: HashSet::new() })
+        Ok(Self { events, root, files: HashMap::new(), count: 0 })
     }
 
     fn run(mut self, mut command: Command, stop: &AtomicBool) -> Result<(ExitStatus, OrderProfile), Error> {
@@ -213,12 +224,15 @@ impl Recorder {
         }
     }
 
-    /// Notes the file of an event, unless it was before.
+    /// Notes the file of an event.
     fn note(&mut self, event: &FanotifyEvent) {
         let own = i32::try_from(std::process::id()).is_ok_and(|own| own == event.pid());
         let Some(file) = event.fd().filter(|_| !own) else { return };
-        // Of one file, one event is enough. If the kernel cannot keep that, more come.
-        let _ = self.events.mark(ONCE, USES, file, None::<&Path>);
+        let is_read = event.mask().intersects(READS);
+        if is_read {
+            // No more is to be known of it. If the kernel cannot keep that, more events come.
+            let _ = self.events.mark(ONCE, USES, file, None::<&Path>);
+        }
         let Ok(stat) = fstat(file) else { return };
         if FileType::from_raw_mode(stat.st_mode) != FileType::RegularFile || stat.st_nlink == 0 {
             return;
@@ -226,14 +240,19 @@ impl Recorder {
         let Ok(path) = fs::read_link(format!("/proc/thread-self/fd/{}", file.as_raw_fd())) else { return };
         let Ok(below) = path.strip_prefix(&self.root) else { return };
         let below = below.as_os_str().as_bytes().to_vec();
-        if self.seen.insert(below.clone()) {
-            self.files.push(below);
+        self.count += 1;
+        if is_read || !event.mask().contains(MaskFlags::FAN_CLOSE_WRITE) {
+            self.files.entry(below).or_insert(Use { first: self.count, is_read }).is_read |= is_read;
+        } else if self.files.get(&below).is_some_and(|file| !file.is_read) {
+            self.files.remove(&below);
         }
     }
 
     fn finish(self) -> OrderProfile {
-        let whole = |path| OrderEntry { path, ranges: Vec::new() };
-        OrderProfile::new(self.files.into_iter().map(whole).collect())
+        let mut files: Vec<(Vec<u8>, Use)> = self.files.into_iter().collect();
+        files.sort_by_key(|(_, file)| file.first);
+        let whole = |(path, _)| OrderEntry { path, ranges: Vec::new() };
+        OrderProfile::new(files.into_iter().map(whole).collect())
     }
 
     fn failed(&self, error: io::Error) -> Error {

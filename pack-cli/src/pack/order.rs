@@ -7,10 +7,11 @@ use std::ops::Range;
 
 use sealift_store::NodeKind;
 use sealift_store::contents::tasks::{Item, Part};
+use sealift_store::kept_order::united;
 use sealift_store::source::Source;
 
 use super::names::{likeness, skeleton};
-use crate::order::{OrderProfile, united};
+use crate::order::OrderProfile;
 
 /// How much of a profile matched.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

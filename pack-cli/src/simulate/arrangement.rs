@@ -6,8 +6,17 @@ use std::ops::Range;
 use sealift_format::num::{at, wide};
 use sealift_format::{Bundle, Chunk, Holds, InodeKind, Object, Row, data_len};
 
-use super::trace::Wanted;
 use crate::inspect::entries;
+
+/// A content, and what is read of it.
+#[derive(Debug)]
+pub(super) struct Wanted {
+    /// The number of the bundle that has it: 0 is the one that is read, the others are its bases.
+    pub(super) bundle: usize,
+    pub(super) object: Row<Object>,
+    /// The ranges of its bytes; none for all of it.
+    pub(super) ranges: Vec<Range<u64>>,
+}
 
 /// Places of chunks in the file of a bundle, and which of them hold an object.
 #[derive(Debug)]
@@ -35,13 +44,13 @@ impl Arrangement {
     }
 
     /// With the objects in another order, in chunks that are as large on average as those behind the hot set, and as well compressed.
-    pub(super) fn in_order(bundle: &Bundle, order: &[Row<Object>], shares: &[u64]) -> Self {
+    fn in_order(bundle: &Bundle, order: &[Row<Object>], shares: &[u64]) -> Self {
         let chunks = &bundle.layout.chunks;
         // What is read first lies in smaller chunks.
         let hot = bundle.layout.landmark.as_ref().map_or(0..0, |hot| at(hot.start)..at(hot.end));
         let others = chunks[..hot.start].iter().chain(&chunks[hot.end..]);
         let usual_len = average(chunks.iter()).max(average(others));
-        let mut placed = Placed { end: bundle.head.chunks_at(), places: Vec::new() };
+        let mut placed = Places { end: bundle.head.chunks_at(), places: Vec::new() };
         let mut group_of = vec![None; bundle.index.objects().len()];
         let mut piece_at = vec![None; chunks.len()];
         let own = Self::of(bundle);
@@ -67,20 +76,63 @@ impl Arrangement {
         Self { places: placed.places, group_of, piece_at }
     }
 
-    /// Returns what is read of the file for these objects, in their order: first what precedes the chunks, then each chunk once.
-    pub(super) fn reads(&self, bundle: &Bundle, objects: &[Wanted]) -> Vec<Range<u64>> {
-        let mut seen = vec![false; self.places.len()];
-        let mut reads: Vec<_> = std::iter::once(0..bundle.head.chunks_at()).collect();
-        for wanted in objects {
-            let pieces = wanted_pieces(bundle, wanted).map(|chunk| self.piece_at[chunk.at()]);
-            for chunk in self.group_of[wanted.object.at()].into_iter().chain(pieces) {
-                if !std::mem::replace(&mut seen[chunk], true) {
-                    reads.push(self.places[chunk].clone());
-                }
+    /// Returns the chunks in which what is wanted of an object lies.
+    pub(super) fn chunks_of<'a>(&'a self, bundle: &'a Bundle, wanted: &'a Wanted) -> impl Iterator<Item = usize> + 'a {
+        let pieces = wanted_pieces(bundle, wanted).map(|chunk| self.piece_at[chunk.at()]);
+        self.group_of[wanted.object.at()].into_iter().chain(pieces)
+    }
+}
+
+/// A bundle on the device.
+#[derive(Debug)]
+pub(super) struct Placed<'a> {
+    bundle: &'a Bundle,
+    /// Where its file begins, behind that of the one before.
+    start: u64,
+    as_laid_out: Arrangement,
+    shares: Vec<u64>,
+}
+
+impl<'a> Placed<'a> {
+    /// Places bundles one behind the other.
+    pub(super) fn all(bundles: impl Iterator<Item = &'a Bundle>) -> Vec<Self> {
+        let mut end = 0;
+        let place = |bundle: &'a Bundle| {
+            let start = end;
+            end += bundle.head.file_len();
+            Self { bundle, start, as_laid_out: Arrangement::of(bundle), shares: shares(bundle) }
+        };
+        bundles.map(place).collect()
+    }
+
+    /// Returns its objects in another order.
+    pub(super) fn in_order(&self, order: &[Row<Object>]) -> Arrangement {
+        Arrangement::in_order(self.bundle, order, &self.shares)
+    }
+}
+
+/// Returns where the last one ends.
+pub(super) fn end_of(bundles: &[Placed<'_>]) -> u64 {
+    bundles.last().map_or(0, |placed| placed.start + placed.bundle.head.file_len())
+}
+
+/// Returns what is read of the device for these objects, in their order: first what precedes the chunks of each bundle, then each chunk once. The
+/// first bundle has another order if one is given.
+pub(super) fn reads(bundles: &[Placed<'_>], order: Option<&Arrangement>, objects: &[Wanted]) -> Vec<Range<u64>> {
+    let mut reads: Vec<_> =
+        bundles.iter().map(|placed| placed.start..placed.start + placed.bundle.head.chunks_at()).collect();
+    let mut seen = HashSet::new();
+    for wanted in objects {
+        let Placed { bundle, start, as_laid_out, .. } = &bundles[wanted.bundle];
+        let arrangement = order.filter(|_| wanted.bundle == 0).unwrap_or(as_laid_out);
+        for chunk in arrangement.chunks_of(bundle, wanted) {
+            if seen.insert((wanted.bundle, chunk)) {
+                let place = &arrangement.places[chunk];
+                reads.push(start + place.start..start + place.end);
             }
         }
-        reads
     }
+    reads
 }
 
 /// Returns the average decoded length of groups.
@@ -97,7 +149,7 @@ struct Open {
 }
 
 impl Open {
-    fn close(&mut self, placed: &mut Placed, group_of: &mut [Option<usize>]) {
+    fn close(&mut self, placed: &mut Places, group_of: &mut [Option<usize>]) {
         let Self { objects, stored, .. } = std::mem::take(self);
         if objects.is_empty() {
             return;
@@ -107,12 +159,12 @@ impl Open {
     }
 }
 
-struct Placed {
+struct Places {
     end: u64,
     places: Vec<Range<u64>>,
 }
 
-impl Placed {
+impl Places {
     fn put(&mut self, stored: u64) -> usize {
         self.places.push(self.end..self.end + stored);
         self.end += stored;
@@ -121,7 +173,7 @@ impl Placed {
 }
 
 /// Returns, by object, the bytes that it has of the chunk in whose group it lies.
-pub(super) fn shares(bundle: &Bundle) -> Vec<u64> {
+fn shares(bundle: &Bundle) -> Vec<u64> {
     let mut shares = vec![0; bundle.index.objects().len()];
     for chunk in &bundle.layout.chunks {
         for object in group(bundle, chunk) {
@@ -133,11 +185,18 @@ pub(super) fn shares(bundle: &Bundle) -> Vec<u64> {
     shares
 }
 
-/// Returns the fewest bytes of the file that hold these objects.
-pub(super) fn least_bytes(bundle: &Bundle, objects: &[Wanted], shares: &[u64]) -> u64 {
-    let pieces: HashSet<_> = objects.iter().flat_map(|wanted| wanted_pieces(bundle, wanted)).collect();
-    let pieces: u64 = pieces.into_iter().map(|chunk| u64::from(bundle.layout.chunks[chunk.at()].stored_len)).sum();
-    bundle.head.chunks_at() + pieces + objects.iter().map(|wanted| shares[wanted.object.at()]).sum::<u64>()
+/// Returns the fewest bytes of the bundles that hold these objects.
+pub(super) fn least_bytes(bundles: &[Placed<'_>], objects: &[Wanted]) -> u64 {
+    let heads: u64 = bundles.iter().map(|placed| placed.bundle.head.chunks_at()).sum();
+    let (mut pieces, mut grouped) = (HashSet::new(), HashSet::new());
+    let of_object = |wanted: &Wanted| {
+        let Placed { bundle, shares, .. } = &bundles[wanted.bundle];
+        let new = wanted_pieces(bundle, wanted).filter(|chunk| pieces.insert((wanted.bundle, *chunk)));
+        let pieces: u64 = new.map(|chunk| u64::from(bundle.layout.chunks[chunk.at()].stored_len)).sum();
+        let is_new = grouped.insert((wanted.bundle, wanted.object));
+        pieces + if is_new { shares[wanted.object.at()] } else { 0 }
+    };
+    heads + objects.iter().map(of_object).sum::<u64>()
 }
 
 /// Returns the objects in the order in which packing without a profile stores them.
@@ -172,7 +231,7 @@ fn pieces(bundle: &Bundle, object: Row<Object>) -> impl Iterator<Item = Row<Chun
 
 /// Returns the chunks of the pieces in which what is wanted of an object lies.
 fn wanted_pieces<'a>(bundle: &'a Bundle, wanted: &'a Wanted) -> impl Iterator<Item = Row<Chunk>> + 'a {
-    let Wanted { object, ranges } = wanted;
+    let Wanted { object, ranges, .. } = wanted;
     let piece_len = bundle.head.root().maxima.piece_len();
     let starts = (0u64..).map(move |number| number.saturating_mul(piece_len));
     let numbered = bundle.layout.pieces_of(*object).iter().zip(starts);

@@ -7,12 +7,12 @@
 //! # let bundle = folder.path().join("os.sealift");
 //! use sealift::order::OrderProfile;
 //! use sealift::simulate::{SimulatedDevice, simulate};
-//! use sealift::{Input, Limits};
+//! use sealift::{Bases, Input, Limits};
 //!
 //! let bundle = Input::open(&bundle)?.open_bundle(Limits::default())?;
 //! let profile = OrderProfile::parse(b"etc/os-release\n")?;
 //! let device = SimulatedDevice::of("dvd").expect("a kind of device");
-//! let found = simulate(&bundle, &profile, &device)?;
+//! let found = simulate(&bundle, &Bases::default(), &profile, &device)?;
 //! assert_eq!(found.matched, 1);
 //! assert!(found.as_laid_out.seconds >= found.sweep.seconds);
 //! # Ok(())
@@ -26,10 +26,11 @@ mod run;
 mod trace;
 
 use sealift_format::Bundle;
+use sealift_store::base::Bases;
 
 use crate::Error;
 use crate::order::OrderProfile;
-use arrangement::{Arrangement, by_hash, by_path, least_bytes, shares};
+use arrangement::{Placed, by_hash, by_path, end_of, least_bytes, reads};
 pub use device::{Parameter, SimulatedDevice};
 pub use picture::write_picture;
 pub use run::{Run, Stroke};
@@ -45,9 +46,11 @@ pub struct Simulation {
     pub matched: usize,
     /// Different contents that the bundle carries of them.
     pub objects: usize,
-    /// Different contents that only the base of a delta has, and that are not read here.
+    /// Different contents that only a base of the delta has which is a bundle.
     pub of_base: usize,
-    /// Bytes of the bundle's file.
+    /// Different contents that only a base of the delta has which is no bundle: they are not on the device.
+    pub not_read: usize,
+    /// Bytes of the bundle's file, and of those of its bases behind it.
     pub file_bytes: u64,
     /// As they lie in the bundle.
     pub as_laid_out: Run,
@@ -72,31 +75,40 @@ impl Simulation {
 /// Simulates reading the files of a profile, in its order, from a bundle on a device. Head, layout and index are read first, then each chunk when
 /// the first of its files is. The head begins at the bundle's start.
 ///
+/// The bases of a delta that are bundles lie behind it, as they are laid out. With a chunk of it, the parts of them are read that it needs. What a
+/// base has that is no bundle is not read from the device.
+///
 /// # Errors
-/// Returns an error if the bundle does not fit on the device.
-pub fn simulate(bundle: &Bundle, profile: &OrderProfile, device: &SimulatedDevice) -> Result<Simulation, Error> {
-    let (model, file_bytes) = (device.model(), bundle.head.file_len());
+/// Returns an error if the bundle does not fit on the device with its bases, or if they lack an object.
+pub fn simulate(
+    bundle: &Bundle,
+    bases: &Bases,
+    profile: &OrderProfile,
+    device: &SimulatedDevice,
+) -> Result<Simulation, Error> {
+    let bundles = Placed::all(std::iter::once(bundle).chain(bases.bundles().flatten()));
+    let (model, file_bytes) = (device.model(), end_of(&bundles));
     if model.place + run::real(file_bytes) > model.capacity {
         return Err(Error::Usage(format!(
             "the bundle, {file_bytes} bytes, does not fit on a device with capacity_bytes={} and place_bytes={}",
             model.capacity, model.place
         )));
     }
-    let trace = Trace::of(bundle, profile);
-    let shares = shares(bundle);
-    let run = |arrangement: &Arrangement| run::run(&model, &arrangement.reads(bundle, &trace.objects));
-    let own = Arrangement::of(bundle);
-    let path = Arrangement::in_order(bundle, &by_path(bundle), &shares);
-    let hash = Arrangement::in_order(bundle, &by_hash(bundle), &shares);
+    let trace = Trace::of(bundle, bases, profile)?;
+    let run = |order: Option<Vec<_>>| {
+        let order = order.map(|order| bundles[0].in_order(&order));
+        run::run(&model, &reads(&bundles, order.as_ref(), &trace.wanted))
+    };
     Ok(Simulation {
         paths: trace.paths,
         matched: trace.matched,
-        objects: trace.objects.len(),
+        objects: trace.objects,
         of_base: trace.of_base,
+        not_read: trace.not_read,
         file_bytes,
-        as_laid_out: run(&own),
-        by_path: run(&path),
-        by_hash: run(&hash),
-        sweep: run::sweep(&model, least_bytes(bundle, &trace.objects, &shares)),
+        as_laid_out: run(None),
+        by_path: run(Some(by_path(bundle))),
+        by_hash: run(Some(by_hash(bundle))),
+        sweep: run::sweep(&model, least_bytes(&bundles, &trace.wanted)),
     })
 }

@@ -1,27 +1,24 @@
 //! Which objects a profile reads.
 
-use std::ops::Range;
-
-use sealift_format::{Bundle, Object, Row};
+use sealift_format::{BaseObject, Bundle, Row};
 use sealift_store::address::object_at;
+use sealift_store::base::{Bases, number_of};
 
+use super::arrangement::{Arrangement, Wanted};
+use crate::Error;
 use crate::order::OrderProfile;
 
-/// A content, and what is read of it.
-#[derive(Debug)]
-pub(super) struct Wanted {
-    pub(super) object: Row<Object>,
-    /// The ranges of its bytes; none for all of it.
-    pub(super) ranges: Vec<Range<u64>>,
-}
-
 /// What a profile reads from a bundle.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(super) struct Trace {
-    /// The contents that the bundle carries, in the order of their first use, each once.
-    pub(super) objects: Vec<Wanted>,
-    /// Contents that only a base has.
+    /// What is read from bundles, in the order of its first use. Of a base, an object may be there several times.
+    pub(super) wanted: Vec<Wanted>,
+    /// Different contents that the bundle carries.
+    pub(super) objects: usize,
+    /// Those that only a base has which is a bundle.
     pub(super) of_base: usize,
+    /// Those that only a base has which is none.
+    pub(super) not_read: usize,
     /// Paths of the profile.
     pub(super) paths: usize,
     /// Paths that name a regular file.
@@ -29,10 +26,24 @@ pub(super) struct Trace {
 }
 
 impl Trace {
-    pub(super) fn of(bundle: &Bundle, profile: &OrderProfile) -> Self {
+    /// # Errors
+    /// Returns an error if no base has an object that the bundle lacks.
+    pub(super) fn of(bundle: &Bundle, bases: &Bases, profile: &OrderProfile) -> Result<Self, Error> {
         let (index, layout) = (&bundle.index, &bundle.layout);
+        let (own, by_id) = (Arrangement::of(bundle), bases.by_id());
+        // Where the bundles of the bases are among those that are read.
+        let mut count = 0;
+        let number = |base: Option<&Bundle>| {
+            count += usize::from(base.is_some());
+            base.map(|_| count)
+        };
+        let numbers: Vec<Option<usize>> = bases.bundles().map(number).collect();
+        let in_base = |object: Row<BaseObject>, ranges| {
+            let (base, object) = bases.locate(object)?;
+            numbers[base].map(|bundle| Wanted { bundle, object, ranges })
+        };
         let mut seen = vec![false; index.objects().len()];
-        let mut trace = Self { objects: Vec::new(), of_base: 0, paths: 0, matched: 0 };
+        let mut trace = Self::default();
         for entry in profile.entries() {
             let names = profile.names(entry);
             trace.paths += 1;
@@ -43,14 +54,28 @@ impl Trace {
                 if std::mem::replace(&mut seen[object.at()], true) {
                     continue;
                 }
+                let ranges = entry.ranges.clone();
                 if layout.is_carried(object) {
-                    trace.objects.push(Wanted { object, ranges: entry.ranges.clone() });
-                } else {
+                    trace.objects += 1;
+                    let wanted = Wanted { bundle: 0, object, ranges };
+                    let chunks = own.chunks_of(bundle, &wanted).map(|chunk| &layout.chunks[chunk]);
+                    let prefixes = chunks.flat_map(|chunk| layout.prefix_of(chunk));
+                    let prefixes = prefixes.filter_map(|range| {
+                        let bytes = range.offset..range.offset + range.len;
+                        in_base(range.object, vec![bytes])
+                    });
+                    let prefixes: Vec<Wanted> = prefixes.collect();
+                    trace.wanted.push(wanted);
+                    trace.wanted.extend(prefixes);
+                } else if let Some(wanted) = in_base(number_of(&by_id, index.object(object))?, ranges) {
                     trace.of_base += 1;
+                    trace.wanted.push(wanted);
+                } else {
+                    trace.not_read += 1;
                 }
             }
             trace.matched += usize::from(is_found);
         }
-        trace
+        Ok(trace)
     }
 }

@@ -92,6 +92,23 @@ fn an_image_that_is_not_the_trees_is_refused() {
 }
 
 #[test]
+fn a_store_keeps_the_order_of_access() {
+    let desk = Desk::new();
+    for name in ["a", "b", "c"] {
+        fs::create_dir_all(desk.path("os")).unwrap();
+        fs::write(desk.path("os").join(name), name).unwrap();
+    }
+    let kept = "# sealift order 1\nc\na\n";
+    fs::write(desk.path("order"), kept).unwrap();
+    desk.pack("os", "os.sealift", 1, &["--composefs", "--order", "order"]);
+    desk.unpack("os.sealift", &[]).good();
+    assert_eq!(desk.run(&["order", "export", "composefs:store"]).good().out, kept);
+    desk.pack("os", "os-2.sealift", 2, &["--order-from", "composefs:store"]);
+    assert_eq!(desk.run(&["order", "export", "os-2.sealift"]).good().out, kept);
+    desk.run(&["order", "export", "composefs:nowhere"]).refused(2, "cannot open nowhere");
+}
+
+#[test]
 fn what_is_missing_or_wrong_is_said() {
     let desk = Desk::new();
     desk.nasty_tree("os");

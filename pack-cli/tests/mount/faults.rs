@@ -76,6 +76,34 @@ fn a_medium_that_comes_back_is_read_again() {
     assert!(!faults.is_empty() && faults.iter().all(|fault| fault.contains("os.sealift: chunk ")), "{faults:?}");
 }
 
+/// What was read is still there, and what must be read is an error until the stick is back, of which the first is told.
+#[test]
+fn a_stick_that_is_pulled_and_comes_back_is_read_again() {
+    if !can_mount() {
+        return;
+    }
+    let desk = several_chunks();
+    desk.write("files/os.sealift", desk.read("os.sealift").unwrap());
+    desk.pack("stick.sealift", 1, "files");
+    fs::create_dir(desk.path("stick")).unwrap();
+    let stick = desk.mount_at("stick", "stick.sealift");
+    let mounted = desk.mount("stick/os.sealift");
+    let is_read =
+        |name: &str| desk.read(&format!("mnt/{name}")).unwrap() == desk.read(&format!("tree/{name}")).unwrap();
+    assert!(is_read("0"));
+    stick.assert_no_faults();
+    for _ in 0..2 {
+        assert!(is_io_error(&desk.read("mnt/19")) && is_io_error(&desk.read("mnt/large")));
+        assert!(is_read("0") && fs::metadata(desk.path("mnt/19")).unwrap().len() == 30_000);
+    }
+    let stick = desk.mount_at("stick", "stick.sealift");
+    desk.assert_same("tree", "mnt");
+    assert!((0..20).all(|number| is_read(&number.to_string())) && is_read("large"));
+    let faults = mounted.faults();
+    assert!(faults.len() == 1 && faults[0].starts_with("sealift: stick/os.sealift: chunk "), "{faults:?}");
+    stick.assert_no_faults();
+}
+
 /// The stick is a mount too: when it ends, what is open on it cannot be read any more.
 #[test]
 fn a_base_whose_medium_comes_back_is_read_again() {

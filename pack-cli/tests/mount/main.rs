@@ -4,4 +4,6 @@
 mod desk;
 mod endings;
 mod faults;
+mod memory;
+mod recorded;
 mod trees;

@@ -62,6 +62,17 @@ fn lists_end_their_paths_with_newlines_or_zeros() {
     );
     desk.write("zeros", b"/b\nc\0./a\\x41\0\xff\0");
     assert_eq!(desk.good("order import paths zeros"), "# sealift order 1\nb\\nc\na\\\\x41\n\\xff\n");
+    for (list, why) in [
+        (&b"a\0b\nc\n"[..], "zeros: path 2: no zero byte ends it"),
+        (b"a\0\0b\0", "zeros: path 2: it is empty"),
+        (&[&[b'a'; 256][..], b"/b\0"].concat(), "zeros: path 1: it is longer than a path may be"),
+        (&[&[b'/'; 4096][..], b"\0"].concat(), "zeros: path 1: it is longer than a path may be"),
+    ] {
+        desk.write("zeros", list);
+        desk.refused("order import paths zeros", why);
+    }
+    desk.write("zeros", [&[b'a'; 255][..], b"/b\0"].concat());
+    assert!(desk.good("order import paths zeros").ends_with("aa/b\n"));
     desk.write("zeros", b"a\0../b\0");
     desk.refused("order import paths zeros", "zeros: path 2: a path with ..");
     desk.refused("order import paths lines --root os", "absolute");
@@ -166,11 +177,33 @@ fn a_list_for_mksquashfs() {
 }
 
 #[test]
+fn what_lists_no_file_is_refused() {
+    let desk = Desk::new();
+    desk.write("empty", "");
+    for form in ["paths", "strace", "readahead", "nbdkit --image a", "bootchart", "sort"] {
+        desk.refused(&format!("order import {form} empty -o profile"), "empty: it lists no file");
+    }
+    desk.write("comments", "# none\n\n");
+    desk.refused("order import paths comments", "comments: it lists no file");
+    desk.refused("order import sort comments", "comments: it lists no file");
+    desk.write("failed", "openat(AT_FDCWD</>, \"/a\", O_RDONLY) = -1 ENOENT (No such file or directory)\n");
+    desk.refused("order import strace failed", "failed: it lists no file");
+    assert!(!desk.path("profile").exists());
+    // These files were listed.
+    desk.write("elsewhere", "/srv/other/a\n/etc/b\n");
+    let said = desk.good("order import paths elsewhere --root /srv/os");
+    assert_eq!(said, "# sealift order 1\n  left out 2 paths outside the root\n");
+}
+
+#[test]
 fn junk_is_none_of_them() {
     let desk = Desk::new();
     let junk: Vec<u8> =
         (0..100_000_u32).map(|number| (number.wrapping_mul(2_654_435_761) >> 24).to_le_bytes()[0]).collect();
     desk.write("junk", junk);
+    desk.refused("order import paths junk", "junk: path ");
+    desk.write("program", std::fs::read(env!("CARGO_BIN_EXE_sealift")).unwrap());
+    desk.refused("order import paths program", "program: path ");
     desk.refused("order import strace junk", "junk: no call in it is one that strace prints");
     desk.refused("order import nbdkit junk --image a", "junk: no read is logged in it");
     desk.refused("order import readahead junk", "no pack file");

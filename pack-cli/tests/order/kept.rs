@@ -196,6 +196,30 @@ fn a_delta_has_early_ranges_first_and_is_applied_as_any_other() {
     assert_eq!(desk.read("target/c/small"), "changed");
 }
 
+/// What a delta brings first of a file is added to what was read first of it.
+#[test]
+fn ranges_are_kept_beside_those_that_a_delta_brings() {
+    let desk = with_ranges();
+    desk.good("unpack 1.sealift target --allow-unsigned --state state");
+    let packed = |version: u32, profile: &str, len: usize| {
+        let mut changed = noise(1, len);
+        changed.iter_mut().step_by(50_000).for_each(|byte| *byte ^= u8::try_from(version).unwrap());
+        desk.write("tree/a/large", &changed);
+        desk.write("profile", profile);
+        let options = "--chunk-size 64KiB --delta-memory 256KiB --base target --allow-unsigned --order profile";
+        desk.good(&format!("pack tree -o {version}.delta --name os --bundle-version {version} {options}"));
+        desk.good(&format!("unpack {version}.delta target --allow-unsigned --state state"));
+        desk.good("order export target")
+    };
+    let united = "0-65535,131072-196607,262144-327679,589824-655359";
+    let expected = WHOLE_PIECES.replace("0-65535,131072-196607,589824-655359", united);
+    assert_eq!(packed(2, "# sealift order 1\na/large\t131072-131073,262144-262145\n", 1 << 20), expected);
+    // What is no longer there is not read.
+    let shorter = expected.replace("589824-655359", "589824-599999");
+    assert_eq!(packed(3, "# sealift order 1\na/large\t262144-262145\n", 600_000), shorter);
+    assert_eq!(packed(4, "a/large\n", 600_000), "# sealift order 1\nc/small\na/large\nb/other\n");
+}
+
 #[test]
 fn what_is_read_first_lies_in_smaller_chunks() {
     let desk = Desk::new();

@@ -72,6 +72,23 @@ fn the_earliest_use_counts() {
 }
 
 #[test]
+fn a_profile_may_come_from_a_pipe() {
+    let desk = Desk::new();
+    desk.write("a", "one\n");
+    desk.write("b", "two\nthree\n");
+    let piped = |line: &str, from: &str| {
+        let mut command = desk.command(line);
+        command.stdin(std::fs::File::open(desk.path(from)).unwrap());
+        desk.run(command)
+    };
+    assert_eq!(piped("order merge a -", "b"), (Some(0), "# sealift order 1\none\ntwo\nthree\n".into()));
+    assert_eq!(piped("order diff - b", "b"), (Some(0), "- -> b: no difference\n".into()));
+    desk.write("leaves", "a\n..\n");
+    let (status, said) = piped("order merge -", "leaves");
+    assert!(status == Some(2) && said.contains("standard input: line 2: a path with .."), "{said}");
+}
+
+#[test]
 fn only_what_moves_is_moved() {
     let desk = Desk::new();
     desk.write("a", "# sealift order 1\none\ntwo\nthree\nfour\t0-9\nfive\n");
@@ -99,6 +116,10 @@ fn faults_name_file_and_line() {
     }
     desk.refused("order merge junk", "junk: line 2: no path: it has control characters");
     desk.refused("pack os -o os.sealift --order junk", "junk: line 2");
+    desk.write("ranges", "a\t0-9\nb\t9-0\n");
+    for line in ["order merge", "order diff ranges", "order import paths", "pack os -o os.sealift --order"] {
+        desk.refused(&format!("{line} ranges"), "ranges: line 2: range 9-0: it ends before it begins");
+    }
     desk.refused("order merge nowhere", "cannot read nowhere");
     assert!(!desk.path("os.sealift").exists());
 }

@@ -55,6 +55,22 @@ fn a_delta_keeps_the_order_too() {
     assert!(said.contains("found 2 of the 2 paths in the order of the base"), "{said}");
     desk.import("d.sealift", "target");
     desk.fsck("target");
+    // The repository has it from then on.
+    let kept = "# sealift order 1\nsmall\nlarge\t0-196607\n";
+    assert_eq!(desk.run("order export ostree:target"), kept);
+    let said = desk.run(&format!("pack ostree:source -o 2.sealift --name os --order-from ostree:target {SMALL}"));
+    assert!(said.contains("found 2 of the 2 paths in the order of ostree:target"), "{said}");
+    assert_eq!(desk.run("order export 2.sealift"), kept);
+    // Beside it, that of another bundle; places are by path, as in a merged profile.
+    fs::write(desk.path("order"), "unread\nsmall\n").expect("there is room");
+    desk.commit("source", "app", "./tree", ROOT);
+    desk.run("pack ostree:source --ref app -o app.sealift --name app --order order");
+    desk.import("app.sealift", "target");
+    assert_eq!(desk.run("order export ostree:target"), "# sealift order 1\nunread\nsmall\nlarge\t0-196607\n");
+    for (target, why) in [("source", "has no order"), ("nowhere", "no such directory"), ("tree", "repository")] {
+        let said = desk.refused(&format!("order export ostree:{target}"));
+        assert!(said.contains(why), "{said}");
+    }
 }
 
 #[test]

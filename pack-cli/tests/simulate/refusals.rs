@@ -35,7 +35,5 @@ fn a_delta_needs_its_base() {
     desk.pack("delta.sealift", "--base plain.sealift --trust signers");
     let simulate = "simulate delta.sealift --profile profile --device dvd";
     desk.refused(simulate, 4, "delta");
-    let report = desk.json("delta.sealift --profile profile --device dvd --base plain.sealift");
-    assert_eq!((&report["objects"], &report["of_base"], &report["matched"]), (&1.into(), &149.into(), &150.into()));
     desk.refused("simulate plain.sealift --profile profile --device dvd --base ordered.sealift", 2, "base");
 }

@@ -72,6 +72,10 @@ impl Holder for BundleBase {
     fn reader<'a>(&'a self, _index: &'a Index) -> Box<dyn ObjectReader + 'a> {
         Box::new(BundleReader::new(self))
     }
+
+    fn bundle(&self) -> Option<&Bundle> {
+        Some(&self.bundle)
+    }
 }
 
 impl<'a> BundleReader<'a> {

@@ -8,6 +8,7 @@ mod check;
 mod commits;
 mod directory;
 mod given;
+mod kept;
 mod ostree;
 mod requested;
 mod shared;
@@ -26,6 +27,7 @@ use crate::kept_order::KeptOrder;
 pub use check::{check, is_the_only, needed, number_of, short};
 pub(crate) use commits::{Reading, Tip};
 pub use given::GivenBases;
+pub use kept::kept_orders;
 pub use shared::SharedBases;
 
 /// An index with a holder of its objects.
@@ -52,6 +54,11 @@ pub(crate) trait Holder: Debug + Send + Sync {
 
     /// Returns the base as a delta bundle names it, if that differs from the index at hand.
     fn named(&self) -> Option<RootBase> {
+        None
+    }
+
+    /// Returns the bundle that it is, if it is one.
+    fn bundle(&self) -> Option<&Bundle> {
         None
     }
 }
@@ -199,8 +206,13 @@ impl Bases {
         self.locate(object).is_some_and(|(at, own)| self.list[at].holder.has_place(own))
     }
 
-    /// Returns the base that has an object, and the object's number there.
-    fn locate(&self, object: Row<BaseObject>) -> Option<(usize, Row<Object>)> {
+    /// Returns the bundle that each base is; none if it is something else.
+    pub fn bundles(&self) -> impl Iterator<Item = Option<&Bundle>> {
+        self.list.iter().map(|base| base.holder.bundle())
+    }
+
+    /// Returns the number of the base that has an object, and the object's number there.
+    pub fn locate(&self, object: Row<BaseObject>) -> Option<(usize, Row<Object>)> {
         BaseObject::locate(object, self.list.iter().map(|base| base.index.objects().len()))
     }
 

@@ -9,10 +9,12 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use sealift_format::num::size;
 use sealift_format::{Index, Object, Row};
 
+use super::kept::all;
 use super::{Base, Holder, ObjectReader, path_of_object};
 use crate::Error;
-use crate::composefs::records::StoreRecord;
+use crate::composefs::records::{StoreRecord, records};
 use crate::composefs::{KnownObjects, Repo};
+use crate::install_record::InstallRecord;
 
 /// A store that holds the objects of an index.
 #[derive(Debug)]
@@ -35,6 +37,14 @@ pub(super) fn of_store(path: &Path) -> Result<Vec<Base>, Error> {
     let Some(repo) = Repo::open(path)?.map(Arc::new) else { return Ok(Vec::new()) };
     let kept = StoreRecord::load_all(&repo)?.into_iter();
     Ok(kept.map(|kept| Base::of_store(&repo, kept)).collect())
+}
+
+/// Returns the install records of a store.
+pub(super) fn records_of_store(path: &Path) -> Result<Vec<InstallRecord>, Error> {
+    match Repo::open(path)? {
+        Some(repo) => all(&records(&repo)),
+        None => Err(Error::io("open", path, rustix::io::Errno::NOENT)),
+    }
 }
 
 impl Base {

@@ -12,6 +12,16 @@ pub enum OrderFault {
         /// What is wrong with it.
         what: &'static str,
     },
+    /// A range of a file, in a line of a profile.
+    #[error("line {line}: range {range}: {what}")]
+    Range {
+        /// The line's number, from 1.
+        line: u64,
+        /// The range, as it is written.
+        range: String,
+        /// What is wrong with it.
+        what: &'static str,
+    },
     /// An entry of a list whose entries end with zero bytes.
     #[error("path {number}: {what}")]
     Record {

@@ -1,4 +1,4 @@
-//! The kernel's interface as `linux/fsverity.h` has it: three calls, and the only unsafe code that Sealift runs.
+//! The kernel's interface as `linux/fsverity.h` has it, in three calls, and one of glibc: the only unsafe code that Sealift runs.
 #![allow(unsafe_code, reason = "ioctl(2) takes pointers")]
 
 use sealift_format::num;
@@ -104,6 +104,13 @@ pub(super) fn read_metadata(
     // SAFETY: the kernel writes at most `length` bytes to the buffer, which is borrowed for writing until the call returns.
     let read = unsafe { fs_ioc_read_verity_metadata(file.as_raw_fd(), &raw mut arg) }?;
     usize::try_from(read).map(|read| read.min(buffer.len())).map_err(|_| Errno::EIO)
+}
+
+/// Gives free memory back to the kernel. Other C libraries than glibc do so whenever it is freed.
+pub(super) fn trim() {
+    #[cfg(target_env = "gnu")]
+    // SAFETY: any thread may call it at any time, and it returns whether there was something to give back.
+    let _ = unsafe { nix::libc::malloc_trim(0) };
 }
 
 fn address(pointer: *const u8) -> u64 {

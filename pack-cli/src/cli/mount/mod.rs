@@ -39,6 +39,7 @@ Examples:
   sealift mount os.sealift /mnt --trust /etc/sealift/allowed_signers
   sealift mount os-2.sealift os-2-to-3.sealift /mnt
   sealift mount apps.sealift /srv/editor --ref editor
+  sealift mount os.sealift mnt --record start.order
   sealift unpack os.sealift composefs:/sysroot/composefs --seal try
   sealift mount composefs:/sysroot/composefs os /mnt
   sealift mount composefs:/srv/store app/main /srv/app --trust allowed_signers")]
@@ -59,6 +60,15 @@ pub(crate) struct Mount {
     /// Make device nodes and set-user-id bits of the bundle effective
     #[arg(long)]
     dev_suid: bool,
+    /// Record what is read, and write it to PROFILE for pack --order when the mount ends
+    ///
+    /// Files are recorded in the order in which they are first read, whoever reads them. Of a large file, the ranges are recorded that the kernel asked
+    /// for, which reads ahead. Requires no root, unlike `sealift order record`.
+    #[arg(long, value_name = "PROFILE", value_hint = ValueHint::FilePath)]
+    record: Option<PathBuf>,
+    /// Replace the profile if it exists
+    #[arg(long, requires = "record")]
+    force: bool,
     /// Memory for decoded content
     #[arg(long, value_name = "SIZE", default_value = "64MiB", value_parser = human::parse_size)]
     cache: u64,
@@ -82,9 +92,10 @@ impl Mount {
         match TargetKind::of(first) {
             (TargetKind::Directory, _) => self.run_bundle((last, before), mountpoint),
             (TargetKind::Composefs, store) if before.len() == 1 => {
-                if !self.references.is_empty() || self.base.is_given() || self.allow_other || self.dev_suid {
+                let is_served = self.allow_other || self.dev_suid || self.record.is_some();
+                if !self.references.is_empty() || self.base.is_given() || is_served {
                     return Err(Failure::usage(
-                        "--ref, --base, --allow-other and --dev-suid are for a bundle, not for a store",
+                        "--ref, --base, --allow-other, --dev-suid and --record are for a bundle, not for a store",
                     ));
                 }
                 self.run_store(store, &last.to_string_lossy(), mountpoint)

@@ -6,7 +6,8 @@ use std::sync::Arc;
 
 use parking_lot::Mutex;
 use sealift::in_place::{Fault, ReadOptions};
-use sealift::mount::{Mount as Mounted, MountOptions, Unmounter};
+use sealift::mount::{Mount as Mounted, MountOptions, Recording, Unmounter};
+use sealift::pack::Output;
 use sealift::{Input, Progress};
 use serde::Serialize;
 
@@ -15,14 +16,24 @@ use crate::bundle::jobs;
 use crate::escape;
 use crate::failure::{About as _, Failure, complain};
 use crate::interrupt;
-use crate::show::{BOLD, json_line};
+use crate::order::print_profile;
+use crate::output;
+use crate::show::{BOLD, Show, json_line};
 use crate::trust_args::Judge;
 
 /// What a signal ends: the mount, once it is there.
-#[derive(Default)]
 struct Serving {
     was_stopped: bool,
     unmounter: Option<Unmounter>,
+    record: Option<Record>,
+    show: Show,
+}
+
+/// Where what was read is written when the mount ends.
+struct Record {
+    path: PathBuf,
+    output: Output,
+    recording: Recording,
 }
 
 #[derive(Serialize)]
@@ -48,14 +59,23 @@ impl Mount {
             read: ReadOptions { jobs: jobs(self.jobs.map(usize::from)), cache_bytes: self.cache },
             allow_other: self.allow_other || rustix::process::geteuid().is_root(),
             dev_suid: self.dev_suid,
+            recording: self.record.is_some().then(Recording::default),
         };
+        let record = options.recording.clone().zip(self.record.as_deref()).map(|(recording, path)| {
+            let output = output::of(path, self.force)?;
+            output.check()?;
+            Ok::<_, Failure>(Record { path: path.to_owned(), output, recording })
+        });
+        let record = record.transpose()?;
         let (json, name) = (self.show.json, bundle.to_owned());
         let report = move |fault: &Fault| complain(fault.error.word(), &format!("{}: {fault}", name.display()), json);
         let input = Input::open(bundle)?;
-        let serving = Arc::new(Mutex::new(Serving::default()));
-        interrupt::serve({
+        let listen = if record.is_some() { interrupt::serve_patiently } else { interrupt::serve };
+        let serving = Serving { was_stopped: false, unmounter: None, record, show: self.show };
+        let serving = Arc::new(Mutex::new(serving));
+        listen({
             let serving = Arc::clone(&serving);
-            move || stop(&mut serving.lock(), json)
+            move || serving.lock().stop()
         });
         let mounted = self.progress.watch(self.show, "Opening", |progress: &Arc<Progress>| {
             let bundle = judge.admit(input)?;
@@ -68,10 +88,12 @@ impl Mount {
             let mut serving = serving.lock();
             serving.unmounter = Some(mounted.unmounter());
             if serving.was_stopped {
-                stop(&mut serving, json);
+                serving.stop();
             }
         }
-        mounted.serve().about(bundle)?;
+        let served = mounted.serve().about(bundle);
+        serving.lock().keep()?;
+        served?;
         // Nobody may have listened; the mount was there all the same.
         crate::failure::verdict_printed(told)
     }
@@ -97,13 +119,29 @@ impl Mount {
     }
 }
 
-/// Unmounts for a signal. If somebody still uses the mount, it has left the tree, and ends with this process.
-fn stop(serving: &mut Serving, json: bool) {
-    serving.was_stopped = true;
-    let Some(unmounter) = &mut serving.unmounter else { return };
-    match unmounter.unmount() {
-        Ok(true) => {}
-        Ok(false) => std::process::exit(0),
-        Err(error) => Failure::from(error).tell(json),
+impl Serving {
+    /// Unmounts for a signal. If somebody still uses the mount, it has left the tree, and ends with this process.
+    fn stop(&mut self) {
+        self.was_stopped = true;
+        let Some(unmounter) = &mut self.unmounter else { return };
+        match unmounter.unmount() {
+            Ok(true) => {}
+            Ok(false) => std::process::exit(match self.keep() {
+                Ok(()) => 0,
+                Err(failure) => {
+                    failure.tell(self.show.json);
+                    2
+                }
+            }),
+            Err(error) => Failure::from(error).tell(self.show.json),
+        }
+    }
+
+    /// Writes what was recorded.
+    fn keep(&self) -> Result<(), Failure> {
+        let Some(Record { path, output, recording }) = &self.record else { return Ok(()) };
+        let profile = recording.profile();
+        output.write(profile.to_text().as_bytes())?;
+        Ok(print_profile(self.show, path, &profile)?)
     }
 }

@@ -4,9 +4,9 @@ use std::io::{BufWriter, Write as _};
 use std::path::PathBuf;
 
 use clap::{Args, ValueHint};
-use sealift::order::OrderProfile;
 use sealift::order::diff::{DifferenceKind, OrderDifference, diff};
 
+use super::read_profile;
 use super::report::{Counts, Differences};
 use crate::escape;
 use crate::failure::{Failure, verdict_printed};
@@ -23,10 +23,10 @@ Examples:
   sealift order diff os-7.order os-8.order
   sealift order diff os-7.order os-8.order --exit-code --quiet")]
 pub(crate) struct Diff {
-    /// The old profile
+    /// The old profile; - for standard input
     #[arg(value_name = "A", value_hint = ValueHint::FilePath)]
     old: PathBuf,
-    /// The new profile
+    /// The new profile; - for standard input
     #[arg(value_name = "B", value_hint = ValueHint::FilePath)]
     new: PathBuf,
     /// Exit with status 1 if there are differences
@@ -38,7 +38,7 @@ pub(crate) struct Diff {
 
 impl Diff {
     pub(crate) fn run(self) -> Result<(), Failure> {
-        let (old, new) = (OrderProfile::read(&self.old)?, OrderProfile::read(&self.new)?);
+        let (old, new) = (read_profile(&self.old)?, read_profile(&self.new)?);
         let differences = diff(&old, &new);
         verdict_printed(self.print(&differences))?;
         if self.exit_code && !differences.is_empty() { Err(Failure::printed()) } else { Ok(()) }

@@ -1,9 +1,10 @@
 //! `sealift order export`: the profile by which a bundle is laid out.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
-use clap::Args;
+use clap::{Args, ValueHint};
 use sealift::order::OrderProfile;
+use sealift::trust::TargetKind;
 use sealift::{Error, Opened};
 
 use super::{LeftOut, OutputArgs};
@@ -11,18 +12,21 @@ use crate::bundle::BundleArg;
 use crate::failure::Failure;
 use crate::show::Show;
 
-/// Write the profile by which a bundle is laid out, or that a directory keeps of what was installed there
+/// Write the profile by which a bundle is laid out, or that a target keeps of what was installed there
 ///
 /// A bundle keeps its order: the contents that it stores first are those that the profile named, in its order. Of a large file of which only some
 /// ranges are stored first, these are written, in whole chunks. Files with equal contents are written one after the other.
+/// The orders that a repository or store keeps of several bundles are merged.
 #[derive(Args, Debug)]
 #[command(after_long_help = "\
 Examples:
   sealift order export os-7.sealift -o os.order
+  sealift order export ostree:/srv/repo
   sealift pack /srv/os -o os-8.sealift --order-from os-7.sealift")]
 pub(crate) struct Export {
-    #[command(flatten)]
-    bundle: BundleArg,
+    /// The bundle, - for standard input; a directory, ostree:REPO or composefs:STORE
+    #[arg(value_name = "BUNDLE|TARGET", value_hint = ValueHint::AnyPath)]
+    from: PathBuf,
     #[command(flatten)]
     output: OutputArgs,
     #[command(flatten)]
@@ -32,20 +36,19 @@ pub(crate) struct Export {
 impl Export {
     pub(crate) fn run(self) -> Result<(), Failure> {
         let place = self.output.place()?;
-        let profile = order_of(&self.bundle)?;
+        let profile = order_of(&self.from)?;
         self.output.write(&place, (&profile, LeftOut::default()), (self.show, false))
     }
 }
 
-/// Returns the order of a full bundle, or of what was installed in a directory. Only places of files are taken from it, so it needs no signature.
-pub(crate) fn order_of(from: &BundleArg) -> Result<OrderProfile, Failure> {
-    let path: &Path = &from.bundle;
-    if path.is_dir() {
+/// Returns the order of a full bundle, or of what was installed in a target. Only places of files are taken from it, so it needs no signature.
+pub(crate) fn order_of(path: &Path) -> Result<OrderProfile, Failure> {
+    if path.is_dir() || TargetKind::of(path).0 != TargetKind::Directory {
         let why = "what was installed there had none, or was not installed by sealift";
-        return OrderProfile::of_directory(path)?
+        return OrderProfile::of_target(path)?
             .ok_or_else(|| Failure::usage(format!("{} has no order: {why}", path.display())));
     }
-    match from.read_untrusted()? {
+    match (BundleArg { bundle: path.to_owned() }).read_untrusted()? {
         Opened::Whole(bundle) => OrderProfile::of_bundle(&bundle)
             .ok_or_else(|| Failure::usage(format!("{} has no order: it was packed without a profile", path.display()))),
         Opened::Delta(delta) => Err(Error::is_delta(path, &delta).into()),

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use clap::{Args, ValueHint};
 use sealift::order::{OrderProfile, merge};
 
-use super::{LeftOut, OutputArgs};
+use super::{LeftOut, OutputArgs, read_profile};
 use crate::failure::Failure;
 use crate::show::Show;
 
@@ -17,9 +17,10 @@ use crate::show::Show;
 #[command(after_long_help = "\
 Examples:
   sealift order merge boot.order editor.order -o os.order
+  find usr/share/icons -type f | sealift order merge boot.order - -o os.order
   sealift pack /srv/os -o os.sealift --order os.order")]
 pub(crate) struct Merge {
-    /// The profiles, or lists of paths
+    /// The profiles, or lists of paths; - for standard input
     #[arg(value_name = "PROFILE", value_hint = ValueHint::FilePath, required = true)]
     profiles: Vec<PathBuf>,
     #[command(flatten)]
@@ -32,7 +33,7 @@ impl Merge {
     pub(crate) fn run(self) -> Result<(), Failure> {
         let place = self.output.place()?;
         let profiles: Vec<OrderProfile> =
-            self.profiles.iter().map(|path| OrderProfile::read(path)).collect::<Result<_, _>>()?;
+            self.profiles.iter().map(|path| read_profile(path)).collect::<Result<_, _>>()?;
         self.output.write(&place, (&merge(&profiles), LeftOut::default()), (self.show, false))
     }
 }

@@ -7,10 +7,11 @@ mod merge;
 mod record;
 mod report;
 
-use std::io::Write as _;
+use std::io::{Read as _, Write as _};
 use std::path::{Path, PathBuf};
 
 use clap::{Args, Subcommand, ValueHint};
+use sealift::Error;
 use sealift::order::OrderProfile;
 use sealift::pack::Output;
 use sealift_format::num::wide;
@@ -54,6 +55,16 @@ impl Order {
             Action::Export(export) => export.run(),
         }
     }
+}
+
+/// Reads a profile from a file, or from standard input.
+fn read_profile(path: &Path) -> Result<OrderProfile, Error> {
+    if path != Path::new("-") {
+        return OrderProfile::read(path);
+    }
+    let (path, mut text) = (Path::new("standard input"), Vec::new());
+    std::io::stdin().read_to_end(&mut text).map_err(|error| Error::io("read", path, error))?;
+    OrderProfile::parse(&text).map_err(|fault| Error::Order { path: path.to_owned(), fault })
 }
 
 /// What an import left out.
@@ -101,6 +112,11 @@ impl OutputArgs {
         place.write(text.as_bytes())?;
         Ok(print(show, Some(path), (profile, left_out), stdout_taken)?)
     }
+}
+
+/// Says what was recorded beside something else: to programs in a line of its own.
+pub(crate) fn print_profile(show: Show, path: &Path, profile: &OrderProfile) -> std::io::Result<()> {
+    print(show, Some(path), (profile, LeftOut::default()), !show.json)
 }
 
 fn print(

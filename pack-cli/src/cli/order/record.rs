@@ -11,6 +11,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use clap::{Args, ValueHint};
 use sealift::order::record::{RECORDING, Scope, record_command, record_session};
 use sealift::{Error, pack::Output};
+use signal_hook::consts::SIGTERM;
 
 use super::{LeftOut, OutputArgs};
 use crate::failure::Failure;
@@ -20,11 +21,15 @@ use crate::show::Show;
 /// Record which files a command reads, in order
 ///
 /// Runs COMMAND, and notes each regular file below --root when it is first opened, executed or read by the command or one of its descendants,
-/// however briefly they live. Nothing else counts: not what another process reads meanwhile, nor what a service reads on the command's behalf,
+/// however briefly they live. Nothing else counts: not a file that is only written, not what another process reads meanwhile, nor what a service reads on the command's behalf,
 /// nor what happens in a container, which has mounts of its own; use --mount for these. The exit status is that of the command.
 ///
-/// Requires root (CAP_SYS_ADMIN), for fanotify. Without it, trace the command and use `sealift order import strace`. Whole files are recorded:
-/// events of fanotify have no offsets, except those of Linux 6.14 that this command does not use; strace has them.
+/// SIGINT and SIGTERM end the command, with SIGTERM, and keep what was recorded; the exit status is then 130 or 143, unless the command has one
+/// of its own.
+///
+/// Requires root (CAP_SYS_ADMIN), for fanotify. Without it, run the command on a bundle that is mounted with `sealift mount --record`, or trace it
+/// and use `sealift order import strace`. Whole files are recorded: events of fanotify have no offsets, except those of Linux 6.14 that this
+/// command does not use; the others have them.
 #[derive(Args, Debug)]
 #[command(after_long_help = "\
 Examples:
@@ -59,7 +64,7 @@ impl Record {
         place.check()?;
         let root = self.root.as_deref().or(self.mount.as_deref()).unwrap_or(Path::new("/"));
         let stop = Arc::new(AtomicBool::new(false));
-        interrupt::serve({
+        interrupt::serve_patiently({
             let stop = Arc::clone(&stop);
             move || stop.store(true, Ordering::Relaxed)
         });
@@ -89,16 +94,21 @@ fn refused(error: Error) -> Failure {
     match &error {
         Error::Io { doing, source, .. } if *doing == RECORDING && source.kind() == io::ErrorKind::PermissionDenied => {
             Failure::usage(format!(
-                "{error}: recording requires root (CAP_SYS_ADMIN); without it, use `strace -f -y -e \
-                 trace=open,openat,execve,mmap,read,pread64 -o LOG COMMAND` and `sealift order import strace LOG`"
+                "{error}: recording requires root (CAP_SYS_ADMIN); without it, read a bundle through `sealift mount \
+                 --record PROFILE`, or use `strace -f -y -e trace=open,openat,execve,mmap,read,pread64 -o LOG COMMAND` \
+                 and `sealift order import strace LOG`"
             ))
         }
         _ => error.into(),
     }
 }
 
-/// Returns the exit status as a shell has it: 128 and the number of the signal that ended a command.
+/// Returns the exit status as a shell has it: 128 and the number of the signal that ended a command. One that was ended here has the number of the
+/// signal that asked for it.
 fn number(status: ExitStatus) -> u8 {
+    if status.signal() == Some(SIGTERM) && interrupt::pending() {
+        return interrupt::status();
+    }
     let number = status.code().or_else(|| status.signal().map(|signal| 128 + signal));
     number.and_then(|number| u8::try_from(number).ok()).unwrap_or(u8::MAX)
 }

@@ -13,7 +13,7 @@ use sealift::trust::TargetKind;
 use sealift::{Error, Identity};
 
 use super::owner::{parse_owner, parse_rule};
-use crate::bundle::{BundleArg, jobs};
+use crate::bundle::jobs;
 use crate::failure::Failure;
 use crate::human;
 use crate::limits::limits;
@@ -123,7 +123,8 @@ pub(crate) struct Pack {
     /// Store these files first, in that order: a profile of `sealift order`, or a list of paths
     #[arg(long, value_name = "PROFILE", help_heading = "Storage")]
     pub(super) order: Option<PathBuf>,
-    /// Lay out as this full bundle is, or what was installed in this directory: what came first comes first again, by path; needs no signature
+    /// Lay out as this full bundle is, or what was installed in this directory, ostree:REPO or composefs:STORE: what came first comes first
+    /// again, by path; needs no signature
     #[arg(long, value_name = "BUNDLE|TARGET", help_heading = "Storage", value_hint = ValueHint::AnyPath, conflicts_with = "order")]
     pub(super) order_from: Option<PathBuf>,
     /// zstd compression level, 1 to 22
@@ -136,7 +137,8 @@ pub(crate) struct Pack {
     /// Size of a chunk of what --order or --order-from names, from 4KiB, if less than --chunk-size [default: 256KiB]
     #[arg(long, value_name = "SIZE", help_heading = "Storage", value_parser = human::parse_size)]
     pub(super) order_chunk_size: Option<u64>,
-    /// Where in the bundle to store what is read first: at the start, or, for a disc that is faster at its outer edge, at the end
+    /// Where to store what is read first: at the start of the bundle, or at its end, where a disc that it fills is the fastest; a pipe brings it
+    /// last then [default: start]
     #[arg(
         long,
         value_name = "start|end",
@@ -224,7 +226,7 @@ impl Pack {
         }
         let order = match (&self.order, &self.order_from) {
             (Some(path), _) => Some(OrderProfile::read(path)?),
-            (None, Some(path)) => Some(order_of(&BundleArg { bundle: path.clone() })?),
+            (None, Some(path)) => Some(order_of(path)?),
             (None, None) => None,
         };
         Ok(PackOptions {

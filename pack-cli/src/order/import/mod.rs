@@ -105,15 +105,23 @@ impl From<OrderFault> for Fault {
     }
 }
 
-/// A file of which no byte beyond this was read has no ranges: it is one piece in any case.
-const LARGE: u64 = 1 << 20;
-
 /// Imports what `input` has; errors call it `name`.
 ///
 /// # Errors
-/// Returns an error if it cannot be read or is not of that form, if a path leaves the root, or if [`Form::Nbdkit`] lacks its image, which cannot
+/// Returns an error if it cannot be read, is not of that form or lists no file, if a path leaves the root, or if [`Form::Nbdkit`] lacks its image, which cannot
 /// be read, has no file system that is known, or a damaged one.
 pub fn import(form: Form, input: &mut dyn BufRead, name: &Path, options: &ImportOptions) -> Result<Imported, Error> {
+    let none = || Fault::from(OrderFault::Whole("it lists no file")).of(name);
+    if input.fill_buf().map_err(|error| Fault::from(error).of(name))?.is_empty() {
+        return Err(none());
+    }
+    let imported = import_some(form, input, name, options)?;
+    let Imported { profile, outside, elsewhere } = &imported;
+    if profile.entries().is_empty() && outside + elsewhere == 0 { Err(none()) } else { Ok(imported) }
+}
+
+/// Imports what is not empty.
+fn import_some(form: Form, input: &mut dyn BufRead, name: &Path, options: &ImportOptions) -> Result<Imported, Error> {
     let mut rooted = Rooted::new(&options.root);
     let read = match form {
         Form::Paths => paths::read(input, &mut rooted),

@@ -40,7 +40,7 @@ mod tests {
     use super::*;
 
     fn ranges(log: &str) -> Option<Vec<std::ops::Range<u64>>> {
-        read(&mut log.as_bytes()).ok().map(|reads| crate::order::profile::united(reads.into_ranges()))
+        read(&mut log.as_bytes()).ok().map(|reads| sealift_store::kept_order::united(reads.into_ranges()))
     }
 
     #[test]

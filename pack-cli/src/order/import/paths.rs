@@ -8,6 +8,10 @@ use super::Fault;
 use super::root::Rooted;
 use crate::order::profile::{OrderEntry, entries};
 
+/// The longest name of a file, and the longest path with the zero byte behind it, on Linux.
+const NAME_MAX: usize = 255;
+const PATH_MAX: usize = 4096;
+
 /// Reads a list: paths that end with a zero byte, as they are, or else lines of paths, as in a profile.
 pub(super) fn read(input: &mut dyn BufRead, rooted: &mut Rooted) -> Result<Vec<OrderEntry>, Fault> {
     let mut text = Vec::new();
@@ -16,9 +20,22 @@ pub(super) fn read(input: &mut dyn BufRead, rooted: &mut Rooted) -> Result<Vec<O
         return Ok(entries(&text, &mut |path| rooted.below(path))?.0);
     }
     let mut entries = Vec::new();
-    for (path, number) in text.split(|byte| *byte == 0).zip(1..) {
-        let below = rooted.below(path).map_err(|what| OrderFault::Record { number, what })?;
+    for (path, number) in text.split_inclusive(|byte| *byte == 0).zip(1..) {
+        let below = ended(path).and_then(|path| rooted.below(path));
+        let below = below.map_err(|what| OrderFault::Record { number, what })?;
         entries.extend(below.map(|path| OrderEntry { path, ranges: Vec::new() }));
     }
     Ok(entries)
+}
+
+/// Returns a path without the zero byte that ends it, or why it is none: any other bytes may be a path.
+fn ended(path: &[u8]) -> Result<&[u8], &'static str> {
+    match path.strip_suffix(b"\0") {
+        None => Err("no zero byte ends it, as one does those before"),
+        Some([]) => Err("it is empty: this is no list of paths"),
+        Some(path) if path.len() >= PATH_MAX || path.split(|byte| *byte == b'/').any(|name| name.len() > NAME_MAX) => {
+            Err("it is longer than a path may be: this is no list of paths")
+        }
+        Some(path) => Ok(path),
+    }
 }

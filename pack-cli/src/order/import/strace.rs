@@ -7,7 +7,7 @@ use std::ops::Range;
 use sealift_store::OrderFault;
 
 use super::root::Rooted;
-use super::{Fault, LARGE, lines};
+use super::{Fault, lines};
 use crate::order::profile::OrderEntry;
 
 /// What was read of a file.
@@ -59,8 +59,7 @@ pub(super) fn read(input: &mut dyn BufRead, rooted: &mut Rooted) -> Result<Vec<O
         return Err(OrderFault::Whole("no call in it is one that strace prints").into());
     }
     let entries = used.into_iter().map(|(path, Use { is_whole, ranges })| {
-        let is_large = ranges.iter().any(|range| range.end > LARGE);
-        OrderEntry { path, ranges: if is_whole || !is_large { Vec::new() } else { ranges } }
+        OrderEntry::of_reads(path, if is_whole { Vec::new() } else { ranges }, u64::MAX)
     });
     Ok(entries.collect())
 }

@@ -14,10 +14,11 @@ use std::path::Path;
 
 use sealift_format::num::{up_to, wide};
 use sealift_store::OrderFault;
+use sealift_store::kept_order::united;
 
-use super::{Fault, LARGE};
+use super::Fault;
 use crate::Error;
-use crate::order::profile::{OrderEntry, united};
+use crate::order::profile::OrderEntry;
 use erofs::Erofs;
 use ext4::Ext4;
 pub(super) use reads::Reads;
@@ -217,12 +218,7 @@ impl Touched {
     }
 
     fn entry(self, path: &[u8], size: u64) -> Option<(usize, OrderEntry)> {
-        let inside = self.ranges.into_iter().map(|range| range.start.min(size)..range.end.min(size));
-        let ranges = united(inside.collect());
-        let is_large = ranges.iter().any(|range| range.end > LARGE);
-        let is_whole = ranges.first().is_some_and(|range| *range == (0..size));
-        let ranges = if is_large && !is_whole { ranges } else { Vec::new() };
-        Some((self.first?, OrderEntry { path: path.to_vec(), ranges }))
+        Some((self.first?, OrderEntry::of_reads(path.to_vec(), self.ranges, size)))
     }
 }
 

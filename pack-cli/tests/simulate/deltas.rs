@@ -1,0 +1,73 @@
+//! Deltas over their bases.
+
+use crate::desk::{Desk, noise};
+
+/// A desk with a delta to `ordered.sealift`, in which one file is new and another is a little different.
+fn with_a_delta() -> Desk {
+    let desk = Desk::scattered();
+    desk.write("tree/dir00/file0000", noise(7777, 20_000));
+    let mut changed = std::fs::read(desk.path("tree/dir04/file0004")).unwrap();
+    changed[10] ^= 1;
+    desk.write("tree/dir04/file0004", changed);
+    desk.pack("delta.sealift", "--base ordered.sealift --allow-unsigned");
+    desk
+}
+
+const LINE: &str = "delta.sealift --profile profile --device hdd";
+
+#[test]
+fn what_a_base_bundle_has_is_read_behind_the_delta() {
+    let desk = with_a_delta();
+    let line = format!("{LINE} --base ordered.sealift");
+    let report = desk.json(&line);
+    for (field, number) in [("paths", 150), ("matched", 150), ("objects", 2), ("of_base", 148), ("not_read", 0)] {
+        assert_eq!(report[field], number, "{field}");
+    }
+    let [full, _, _, _] = desk.orders("ordered.sealift --profile profile --device hdd");
+    let [own, path, hash, sweep] = desk.orders(&line);
+    let len = std::fs::metadata(desk.path("delta.sealift")).unwrap().len();
+    // The old contents of both files are prefixes of the new ones, and other files may be.
+    let more = own.bytes - full.bytes;
+    assert!((8192..len + 200_000).contains(&more), "{} {}", own.bytes, full.bytes);
+    // From the delta to its base, and whenever a file of the delta is read.
+    assert!((1..=8).contains(&own.seeks), "{}", own.seeks);
+    for order in [own, path, hash] {
+        assert!(order.seconds >= sweep.seconds && order.bytes >= sweep.bytes, "{}", order.name);
+    }
+    let said = desk.good(&format!("simulate {line}"));
+    assert!(said.contains("2 contents from hdd") && said.contains("and 148 contents from the base"), "{said}");
+    let small = format!("simulate {line} --set capacity_bytes=");
+    let all = len + std::fs::metadata(desk.path("ordered.sealift")).unwrap().len();
+    desk.good(&format!("{small}{all}"));
+    desk.refused(&format!("{small}{}", all - 1), 2, "does not fit on a device");
+}
+
+#[test]
+fn a_prefix_is_read_with_its_chunk() {
+    let desk = with_a_delta();
+    desk.good("unpack ordered.sealift target --allow-unsigned --state state");
+    desk.write("changed", "dir04/file0004");
+    desk.write("none", "nowhere");
+    let [of_bundle, of_target] = ["ordered.sealift", "target"].map(|base| {
+        let [changed, none] = ["changed", "none"].map(|profile| {
+            let [own, ..] = desk.orders(&format!("delta.sealift --profile {profile} --device hdd --base {base}"));
+            own.bytes
+        });
+        changed - none
+    });
+    assert!(of_target < 30_000 && of_bundle > of_target + 32_000, "{of_bundle} {of_target}");
+}
+
+#[test]
+fn what_another_base_has_is_not_on_the_device() {
+    let desk = with_a_delta();
+    desk.good("unpack ordered.sealift target --allow-unsigned --state state");
+    let line = format!("{LINE} --base target");
+    let report = desk.json(&line);
+    assert_eq!((&report["objects"], &report["of_base"], &report["not_read"]), (&2.into(), &0.into(), &148.into()));
+    let [own, ..] = desk.orders(&line);
+    let len = std::fs::metadata(desk.path("delta.sealift")).unwrap().len();
+    assert!(own.bytes <= len + 8192, "{} {len}", own.bytes);
+    let said = desk.good(&format!("simulate {line}"));
+    assert!(said.contains("not read from hdd: 148 contents of the base"), "{said}");
+}

@@ -1,0 +1,33 @@
+//! The orders of access that the records of a target keep.
+
+use std::path::Path;
+
+use sealift_format::{Index, Limits};
+
+use super::store::records_of_store;
+use crate::Error;
+use crate::directory::TreeRecord;
+use crate::install_record::{InstallRecord, Records};
+use crate::kept_order::KeptOrder;
+use crate::ostree;
+use crate::trust::TargetKind;
+
+/// Returns the orders that the records of a target keep, each with the index of what was installed: of a directory one at most, of `ostree:REPO` or
+/// `composefs:STORE` one for each bundle's name.
+///
+/// # Errors
+/// Returns an error if there is no such target, or if a record cannot be read, is damaged, or belongs to another user.
+pub fn kept_orders(target: &Path) -> Result<Vec<(Index, KeptOrder)>, Error> {
+    let installed = match TargetKind::of(target) {
+        (TargetKind::Directory, path) => {
+            TreeRecord::load(path, Limits::NONE)?.map(|record| record.installed).into_iter().collect()
+        }
+        (TargetKind::Ostree, path) => all(&ostree::records::records(&ostree::Repo::open(path)?))?,
+        (TargetKind::Composefs, path) => records_of_store(path)?,
+    };
+    Ok(installed.into_iter().filter_map(|InstallRecord { index, order, .. }| Some((index, order?))).collect())
+}
+
+pub(super) fn all(records: &Records<'_>) -> Result<Vec<InstallRecord>, Error> {
+    records.names()?.iter().filter_map(|name| records.load(name).transpose()).collect()
+}
