@@ -1,6 +1,7 @@
 //! `cargo xtask compare`: runs Sealift and its peers in turn on one tree; writes bench/RESULTS.md.
 
 mod boot;
+mod boot_composefs;
 mod change;
 mod composefs;
 mod contenders;
@@ -48,7 +49,7 @@ type Add = fn(&mut Report, &Options, &Places) -> Result<()>;
 
 /// Measures other than races.
 #[rustfmt::skip] // a table
-const OTHERS: [(&str, Add); 17] = [
+const OTHERS: [(&str, Add); 18] = [
     ("update",        |report, options, places| update::add(report, options.runs, places)),
     ("change",        |report, options, places| change::add(report, options.runs, places)),
     ("delta-linux",   |report, _, places| delta::add(report, &delta::LINUX, places)),
@@ -62,6 +63,7 @@ const OTHERS: [(&str, Add); 17] = [
     ("in-place",      |report, options, places| in_place::add(report, options.runs, places)),
     ("order",         |report, _, places| order::add(report, places)),
     ("boot",          |report, _, places| boot::add(report, places)),
+    ("boot-composefs", |report, _, places| boot_composefs::add(report, places)),
     ("page",          |report, options, places| page::add(report, options.runs, places)),
     ("reads",         |report, _, places| reads::add(report, places)),
     ("scaling",       |report, options, places| scaling::add(report, options.skip_large, options.runs, places)),
@@ -177,7 +179,7 @@ fn places(options: &Options) -> Result<(Places, Extent)> {
     let mut places = Places::new(options.scratch.clone(), options.wanted_bytes())?;
     places.add_program("sealift", tools::sealift()?);
     places.add_program("b3sum", tools::B3SUM.ensure()?);
-    if options.includes("composefs") && options.tree.is_none() {
+    if options.includes("composefs") || options.includes("boot-composefs") {
         places.add_program("sealift-composefs", tools::sealift_with_composefs()?);
         places.add_program("mkcomposefs", tools::ensure_mkcomposefs()?);
     }

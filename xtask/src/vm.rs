@@ -60,6 +60,12 @@ fn ensure() -> Result<Tools> {
     debian::ensure()
 }
 
+/// The size of a guest with room for a whole system.
+pub(crate) const TIMED: &[&str] = &["-m", "2048", "-smp", "2"];
+/// The same with one processor that runs a thousand million instructions a second, by the clock of the guest, however loaded this machine is. Only what
+/// the guest waits for takes as long as here.
+pub(crate) const COUNTED: &[&str] = &["-m", "2048", "-icount", "shift=0"];
+
 /// A guest with an initramfs of a measure's own.
 pub(crate) struct Guest {
     tools: Tools,
@@ -80,12 +86,19 @@ impl Guest {
         Ok(Self { tools, work, image })
     }
 
-    /// Boots it with these words on the kernel's command line and one disk, QEMU's option. Returns what the guest says until the first line that
-    /// ends with `last`.
-    pub(crate) fn boot(&self, words: &str, disk: &str, last: &str) -> Result<Vec<String>> {
-        let machine = Machine::new(&self.tools, &self.image, &self.work, LIMIT).large();
+    /// Boots it with QEMU's options for its size, words on the kernel's command line, and disks, QEMU's options of -drive. Returns what the guest
+    /// says until the first line that ends with `last`.
+    pub(crate) fn boot(
+        &self,
+        size: &'static [&'static str],
+        words: &str,
+        disks: &[String],
+        last: &str,
+    ) -> Result<Vec<String>> {
+        let mut machine = Machine::new(&self.tools, &self.image, &self.work, LIMIT);
+        machine.size = size;
         let mut said = Vec::new();
-        let ended = machine.boot(words, &[disk.to_owned()], |line| {
+        let ended = machine.boot(words, disks, |line| {
             said.push(line.to_owned());
             line.ends_with(last)
         });

@@ -35,7 +35,7 @@ const CASES: &[(&str, Check)] = &[
     ("the kernel vouches for the index that a repository keeps", vouched::repositories),
     ("composefs: objects are sealed, and a tree of them mounted", composefs::stores),
     ("composefs: a bit that flips on the disk is an error", composefs::tampered),
-    ("composefs: an object that was replaced is not mounted", composefs::replaced),
+    ("composefs: an object that was replaced is not read", composefs::replaced),
     ("an audit finds each kind of damage", audit::damage),
     ("an audit reads no content of what is sealed", audit::unread),
     ("an audit of a composefs store", audit::stores),

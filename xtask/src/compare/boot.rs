@@ -14,7 +14,7 @@ use super::places::{Places, remove};
 use super::report::Report;
 use crate::debian::{apt, bootstrap};
 use crate::shell::{renew, run, target_dir};
-use crate::vm::Guest;
+use crate::vm::{Guest, TIMED};
 
 /// A kiosk with its services, and a browser that the boot does not start.
 const PACKAGES: [&str; 10] = [
@@ -64,7 +64,7 @@ pub(crate) fn add(report: &mut Report, places: &Places) -> Result<()> {
     let root = root()?;
     let job = |line: &str| Job::new(&line.replace("ROOT", &root.display().to_string()), places);
     run(Command::new("cc").args(["-O2", "-shared", "-fPIC", PLUGIN, "-lm", "-o"]).arg(places.path("SCRATCH/disc.so")))?;
-    let guest = guest(places)?;
+    let guest = guest(places, "sealift", concat!(include_str!("boot_guest.sh"), include_str!("boot.sh")), &DRIVERS)?;
     let pack = |more: &str| -> Result<()> {
         renew(&places.path("SCRATCH/boot-files"))?;
         job(&format!("{PACK}{more}")).run()?;
@@ -74,7 +74,7 @@ pub(crate) fn add(report: &mut Report, places: &Places) -> Result<()> {
     };
     pack("")?;
     let plain = format!("file={},readonly=on", places.resolve("SCRATCH/boot.disc"));
-    let said = guest.boot("record", &plain, "boot: over")?;
+    let said = guest.boot(TIMED, "record", &[plain], "boot: over")?;
     let profile: Vec<_> =
         said.iter().filter(|line| !line.starts_with("boot: ")).map(|line| format!("{line}\n")).collect();
     ensure!(profile.len() > 1, "no profile was recorded");
@@ -97,7 +97,7 @@ pub(crate) fn add(report: &mut Report, places: &Places) -> Result<()> {
 }
 
 /// Returns the system. It is created once and kept.
-fn root() -> Result<PathBuf> {
+pub(super) fn root() -> Result<PathBuf> {
     let kept = target_dir()?.join("compare-kept");
     let root = kept.join("boot");
     if !root.exists() {
@@ -114,15 +114,16 @@ fn root() -> Result<PathBuf> {
     Ok(root)
 }
 
-fn guest(places: &Places) -> Result<Guest> {
+/// Returns a guest with one of our programs as `sealift`, that begins with a script.
+pub(super) fn guest(places: &Places, program: &str, script: &str, drivers: &[&str]) -> Result<Guest> {
     let read = |path: &Path| fs::read(path).with_context(|| format!("cannot read {}", path.display()));
     let files = [
-        ("init", include_bytes!("boot.sh").to_vec()),
+        ("init", script.into()),
         ("bin/busybox", read(Path::new("/bin/busybox"))?),
         ("data/allowed_signers", read(&places.path("SCRATCH/allowed_signers"))?),
     ];
-    let program = (places.path("sealift"), "bin/sealift");
-    Guest::new(places.path("SCRATCH/boot-guest"), &DRIVERS, &[program], &files)
+    let program = (places.path(program), "bin/sealift");
+    Guest::new(places.path("SCRATCH/boot-guest"), drivers, &[program], &files)
 }
 
 /// nbdkit with the disc. It ends with this value.
@@ -148,14 +149,20 @@ fn boot(guest: &Guest, simulated: &Simulated, places: &Places) -> Result<Boot> {
         ensure!(since.elapsed() < PATIENCE, "nbdkit serves no disc");
         std::thread::sleep(Duration::from_millis(20));
     }
-    let said = guest.boot("start", &format!("file=nbd:unix:{},readonly=on", socket.display()), REACHED)?;
+    let disk = format!("file=nbd:unix:{},readonly=on", socket.display());
+    let said = guest.boot(TIMED, "start", &[disk], REACHED)?;
     drop(disc);
-    let at = ["init", "mounted", REACHED].map(|what| {
-        let words = said.iter().map(|line| line.split(' ').collect::<Vec<_>>());
-        words.filter(|words| words.last() == Some(&what)).find_map(|words| words.get(1)?.parse().ok())
-    });
-    let [Some(init), Some(mounted), Some(reached)] = at else { anyhow::bail!("the guest says {}", said.join("; ")) };
-    Ok(Boot { at: [init, mounted, reached], disc: time_of_disc(&log)? })
+    let at = |what| numbers(&said, what).map(|[at]| at);
+    Ok(Boot { at: [at("init")?, at("mounted")?, at(REACHED)?], disc: time_of_disc(&log)? })
+}
+
+/// Returns the numbers that a guest said with a word: when, in seconds since the kernel started, and others.
+pub(super) fn numbers<const N: usize>(said: &[String], word: &str) -> Result<[f64; N]> {
+    let of = |line: &String| {
+        let numbers = line.strip_prefix("boot: ")?.strip_suffix(word)?.trim_end().split(' ');
+        numbers.map(|number| number.parse().ok()).collect::<Option<Vec<_>>>()?.try_into().ok()
+    };
+    said.iter().find_map(of).with_context(|| format!("the guest says {}", said.join("; ")))
 }
 
 fn judge(report: &mut Report, found: &[(&str, Boot)], files: usize) {

@@ -16,7 +16,7 @@ pub(super) struct Machine<'a> {
     log: PathBuf,
     limit: Duration,
     /// QEMU's options for memory and processors.
-    size: &'static [&'static str],
+    pub(super) size: &'static [&'static str],
 }
 
 /// How a boot ended.
@@ -32,11 +32,6 @@ impl<'a> Machine<'a> {
     /// Its disks and the kernel's messages are in `work`; a suite is aborted after `limit`.
     pub(super) fn new(tools: &'a Tools, image: &Path, work: &Path, limit: Duration) -> Self {
         Self { tools, image: image.to_owned(), log: work.join("kernel.log"), limit, size: &["-m", "768"] }
-    }
-
-    /// Has room for a whole system.
-    pub(super) fn large(self) -> Self {
-        Self { size: &["-m", "2048", "-smp", "2"], ..self }
     }
 
     /// Returns the file with the kernel's messages.

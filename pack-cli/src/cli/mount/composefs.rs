@@ -62,7 +62,7 @@ impl Mount {
         writeln!(out, "  image {}", stats.image)?;
         let (objects, time) = (count(stats.objects, "object"), human::duration(elapsed));
         if is_sealed {
-            return writeln!(out, "  {objects} sealed: the kernel checks each byte it reads");
+            return writeln!(out, "  {objects}: the kernel checks each byte it reads");
         }
         writeln!(out, "  {objects}, {} hashed in {time}", Bytes(stats.hashed_bytes))?;
         writeln!(out, "  {WARN}not sealed{WARN:#}: anyone who can write to the store can change the mounted files")

@@ -27,9 +27,10 @@ use super::trust_args::TrustArgs;
 /// the mount to this user only.
 ///
 /// With composefs:REPO and the NAME of a bundle, mount has the kernel mount an installed tree of that store, and ends. NAME/REF
-/// chooses one of several trees. It mounts only if every object matches the signed bundle. If the store's objects are sealed (unpack
-/// --seal), the kernel checks each byte on every read, and mounting reads none; otherwise mount first reads and hashes all of them.
-/// It checks the signatures of the installed bundle again, as unpack does, and requires root and Linux 6.12; unmount with umount.
+/// chooses one of several trees. In a sealed store (unpack --seal), the kernel checks each byte on every read: an object that is
+/// missing or does not match the signed bundle cannot be read. In another, mount first reads and hashes all objects, and mounts only
+/// if all match. It checks the signatures of the installed bundle again, as unpack does, and requires root and Linux 6.12; unmount with
+/// umount.
 #[derive(Args, Debug)]
 #[command(override_usage = "\
 sealift mount [OPTIONS] <BUNDLE>... <MOUNTPOINT>

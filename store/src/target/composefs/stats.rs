@@ -47,7 +47,7 @@ pub struct MountStats {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[allow(clippy::exhaustive_enums, reason = "there is nobody else")]
 pub enum ImageChecked {
-    /// By the kernel: they are sealed, and it checks each byte that it returns.
+    /// By the kernel, which opens only sealed objects with the digests that the image names, and checks each byte that it returns.
     Kernel,
     /// By reading them before the mount; anyone with write access to the store can change them afterwards.
     Hashed,
