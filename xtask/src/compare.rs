@@ -24,6 +24,7 @@ mod race;
 mod reads;
 mod report;
 mod scaling;
+mod scratch;
 mod static_delta;
 pub(crate) mod tree;
 mod update;
@@ -49,7 +50,7 @@ type Add = fn(&mut Report, &Options, &Places) -> Result<()>;
 
 /// Measures other than races.
 #[rustfmt::skip] // a table
-const OTHERS: [(&str, Add); 18] = [
+const OTHERS: [(&str, Add); 19] = [
     ("update",        |report, options, places| update::add(report, options.runs, places)),
     ("change",        |report, options, places| change::add(report, options.runs, places)),
     ("delta-linux",   |report, _, places| delta::add(report, &delta::LINUX, places)),
@@ -64,6 +65,7 @@ const OTHERS: [(&str, Add); 18] = [
     ("order",         |report, _, places| order::add(report, places)),
     ("boot",          |report, _, places| boot::add(report, places)),
     ("boot-composefs", |report, _, places| boot_composefs::add(report, places)),
+    ("scratch",       |report, options, places| scratch::add(report, options.runs, places)),
     ("page",          |report, options, places| page::add(report, options.runs, places)),
     ("reads",         |report, _, places| reads::add(report, places)),
     ("scaling",       |report, options, places| scaling::add(report, options.skip_large, options.runs, places)),

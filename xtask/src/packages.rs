@@ -74,7 +74,7 @@ const PACKAGES: &[Package] = &[
     package("python3-venv",   PythonModule("ensurepip"), &[Big, Ci]),
     // The reference for every fs-verity digest, and a file system that supports it.
     package("fsverity",       Program("fsverity"),      &[Ci, Compare, Vm]),
-    package("e2fsprogs",      Program("mkfs.ext4"),     &[Big, Ci, Vm]),
+    package("e2fsprogs",      Program("mkfs.ext4"),     &[Big, Ci, Compare, Vm]),
     package("busybox-static", Program("busybox"),       &[Compare]),
     package("kmod",           Program("depmod"),        &[Vm]),
     package("btrfs-progs",    Program("mkfs.btrfs"),    &[Big, Vm]),

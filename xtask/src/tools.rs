@@ -70,6 +70,13 @@ pub(crate) fn sealift() -> Result<PathBuf> {
     Ok(target_dir()?.join("release/sealift"))
 }
 
+/// Returns our plugin of nbdkit, built together with our program, whose build it shares.
+pub(crate) fn nbdkit_plugin() -> Result<PathBuf> {
+    let packages = ["--package", "sealift", "--package", "nbdkit-sealift-plugin"];
+    run(Command::new("cargo").args(["build", "--locked", "--release"]).args(packages))?;
+    Ok(target_dir()?.join("release/libnbdkit_sealift_plugin.so"))
+}
+
 /// Returns our program with composefs, in a folder of its own: it links more than the other.
 pub(crate) fn sealift_with_composefs() -> Result<PathBuf> {
     let dir = target_dir()?.join("composefs");

@@ -1,0 +1,214 @@
+//! A Debian package built in scratch roots: over an image in a bundle, over a bundle's tree, on a disk and in memory.
+
+use std::fs;
+use std::os::unix::fs::MetadataExt as _;
+use std::path::PathBuf;
+use std::process::{Command, Stdio};
+use std::time::{Duration, Instant};
+
+use anyhow::{Context, Result, ensure};
+
+use super::composefs::Mounts;
+use super::job::{Job, Usage, median};
+use super::mounted::Mounted;
+use super::places::{Places, remove};
+use super::report::{Report, grouped, seconds};
+use crate::debian::{apt, bootstrap};
+use crate::shell::{renew, run, target_dir};
+use crate::tools;
+
+const PACKAGE: &str = "hello";
+/// Installs what the package needs, which lies in apt's cache, and builds it.
+const BUILD: &str = "#!/bin/sh -e
+export PATH=/usr/sbin:/usr/bin:/sbin:/bin DEBIAN_FRONTEND=noninteractive LC_ALL=C.UTF-8
+exec > /build.log 2>&1
+apt-get -qq --yes --no-install-recommends --no-download build-dep hello
+cd /hello-*/
+dpkg-buildpackage -us -uc -b
+";
+const RUN: &str =
+    "unshare --mount --fork --pid --kill-child --mount-proc=SCRATCH/root/proc chroot SCRATCH/root /build.sh";
+const COUNT: &str =
+    "strace -f -c --seccomp-bpf -e trace=fsync,fdatasync,sync_file_range,syncfs,sync,msync -o SCRATCH/flushes ";
+const PACK: &str = "--level 3 --name scratch --bundle-version 1 --key SCRATCH/key --progress none";
+const IMAGE: &str = "truncate -s 3G DISK/root.img && mkfs.ext4 -q -F -d TREE_OF DISK/root.img";
+const NBDKIT: &str = "nbdkit --foreground --exit-with-parent --unix SCRATCH/root.sock --filter=cow PLUGIN DISK/image.sealift trust=SCRATCH/allowed_signers state=SCRATCH/root-state";
+const NBDFUSE: &str = "nbdfuse SCRATCH/fuse/disk nbd+unix:///?socket=SCRATCH/root.sock";
+const LOOP_OVER_FUSE: &str = "mount -o loop SCRATCH/fuse/disk SCRATCH/root";
+const MOUNT: &str =
+    "sealift mount DISK/root.sealift SCRATCH/lower --trust SCRATCH/allowed_signers --state SCRATCH/root-state --json";
+const OVERLAY: &str = "mount -t tmpfs tmpfs SCRATCH/upper && mkdir SCRATCH/upper/upper SCRATCH/upper/work && mount -t overlay overlay -o lowerdir=SCRATCH/lower,upperdir=SCRATCH/upper/upper,workdir=SCRATCH/upper/work,volatile SCRATCH/root";
+const ON_DISK: &str =
+    "cp --sparse=always DISK/root.img DISK/copy.img && sync -f DISK && mount -o loop DISK/copy.img SCRATCH/root";
+const IN_MEMORY: &str = "mount -t tmpfs tmpfs SCRATCH/root && cp -a TREE_OF/. SCRATCH/root";
+const PATIENCE: Duration = Duration::from_secs(20);
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Kind {
+    Image,
+    Tree,
+    Disk,
+    Memory,
+}
+
+const KINDS: [(Kind, &str); 4] = [
+    (Kind::Image, "an image in a bundle, by nbdkit, cow, nbdfuse and loop"),
+    (Kind::Tree, "a bundle, mounted under an overlay with tmpfs"),
+    (Kind::Disk, "ext4 on the disk, by loop"),
+    (Kind::Memory, "tmpfs"),
+];
+
+/// A mounted root. It is unmounted before what serves it ends.
+struct Root {
+    _mounts: Mounts,
+    _servers: Vec<Mounted>,
+}
+
+/// What building took in one kind of root.
+#[derive(Default)]
+struct Found {
+    usages: Vec<Usage>,
+    /// Flushes of the disk in each run, those of other programs too.
+    reached: Vec<u64>,
+    called: u64,
+}
+
+pub(crate) fn add(report: &mut Report, runs: usize, places: &Places) -> Result<()> {
+    if !rustix::process::geteuid().is_root() {
+        println!("   skipped, since only root mounts");
+        return Ok(());
+    }
+    let tree = tree()?.display().to_string();
+    let plugin = tools::nbdkit_plugin()?.display().to_string();
+    let line = |line: &str| line.replace("TREE_OF", &tree).replace("PLUGIN", &plugin);
+    let job = |text: &str| Job::new(&line(text), places).run();
+    job(&format!("sealift pack TREE_OF -o DISK/root.sealift {PACK}"))?;
+    job(IMAGE)?;
+    job(&format!("sealift pack DISK/root.img -o DISK/image.sealift {PACK}"))?;
+    let mut found = KINDS.map(|_| Found::default());
+    // The first round counts calls, which takes time.
+    for round in 0..=runs {
+        for ((kind, name), found) in KINDS.iter().zip(&mut found) {
+            let root = mount(*kind, &line, places)?;
+            let before = flushes_of_disk(places)?;
+            let usage = job(&if round == 0 { format!("{COUNT}{RUN}") } else { RUN.to_owned() })?;
+            found.reached.push(flushes_of_disk(places)?.saturating_sub(before));
+            drop(root);
+            if round == 0 {
+                found.called = counted(places)?;
+            } else {
+                println!("   {round}/{runs} {name}: {} s", seconds(usage.wall));
+                found.usages.push(usage);
+            }
+        }
+    }
+    judge(report, &found);
+    ["DISK/root.sealift", "DISK/image.sealift", "DISK/root.img", "DISK/copy.img"]
+        .iter()
+        .try_for_each(|file| remove(&places.path(file)))
+}
+
+/// Returns a system that can build packages, with all that this one needs. It is created once and kept.
+fn tree() -> Result<PathBuf> {
+    let kept = target_dir()?.join("compare-kept");
+    let root = kept.join("scratch");
+    if !root.exists() {
+        let unfinished = kept.join("scratch-unfinished");
+        remove(&unfinished)?;
+        bootstrap(&unfinished)?;
+        let sources = unfinished.join("etc/apt/sources.list");
+        let binaries = fs::read_to_string(&sources).context("debootstrap names no sources")?;
+        fs::write(&sources, format!("{binaries}{}", binaries.replace("deb ", "deb-src ")))?;
+        apt(&unfinished, &["update"])?;
+        apt(&unfinished, &["install", "build-essential"])?;
+        apt(&unfinished, &["clean"])?;
+        apt(&unfinished, &["--download-only", "build-dep", PACKAGE])?;
+        apt(&unfinished, &["source", PACKAGE])?;
+        let script = unfinished.join("build.sh");
+        fs::write(&script, BUILD)?;
+        run(Command::new("chmod").arg("0755").arg(&script))?;
+        fs::rename(&unfinished, &root)?;
+    }
+    Ok(root)
+}
+
+fn mount(kind: Kind, line: &dyn Fn(&str) -> String, places: &Places) -> Result<Root> {
+    for word in ["SCRATCH/root", "SCRATCH/fuse", "SCRATCH/lower", "SCRATCH/upper"] {
+        renew(&places.path(word))?;
+    }
+    let job = |text: &str| Job::new(&line(text), places).run().map(drop);
+    let mut mounts = vec![places.path("SCRATCH/root")];
+    let mut servers = Vec::new();
+    match kind {
+        Kind::Image => {
+            remove(&places.path("SCRATCH/root.sock"))?;
+            let nbdkit = serve(&line(NBDKIT), "SCRATCH/root.sock", "SCRATCH/root.sock", places)?;
+            servers.extend([serve(NBDFUSE, "SCRATCH/fuse", "SCRATCH/fuse/disk", places)?, nbdkit]);
+            job(LOOP_OVER_FUSE)?;
+        }
+        Kind::Tree => {
+            servers.push(Mounted::of_bundle(MOUNT, places.path("SCRATCH/lower"), places)?);
+            mounts.insert(0, places.path("SCRATCH/upper"));
+            job(OVERLAY)?;
+        }
+        Kind::Disk => job(ON_DISK)?,
+        Kind::Memory => job(IN_MEMORY)?,
+    }
+    Ok(Root { _mounts: Mounts(mounts), _servers: servers })
+}
+
+/// Starts a program that serves, and waits for what it shows.
+fn serve(line: &str, mountpoint: &str, shown: &str, places: &Places) -> Result<Mounted> {
+    let words: Vec<String> = line.split_whitespace().map(|word| places.resolve(word)).collect();
+    let mut command = Command::new(&words[0]);
+    let serving = Mounted::start(command.args(&words[1..]).stdin(Stdio::null()), places.path(mountpoint))?;
+    let since = Instant::now();
+    while !places.path(shown).exists() {
+        ensure!(since.elapsed() < PATIENCE, "{} shows nothing", words[0]);
+        std::thread::sleep(Duration::from_millis(20));
+    }
+    Ok(serving)
+}
+
+/// Returns how often the disk was flushed since the machine started.
+fn flushes_of_disk(places: &Places) -> Result<u64> {
+    let device = fs::metadata(places.path("DISK"))?.dev();
+    let number = [rustix::fs::major(device), rustix::fs::minor(device)].map(|number| number.to_string());
+    let disks = fs::read_to_string("/proc/diskstats").context("cannot read /proc/diskstats")?;
+    let mut disks = disks.lines().map(|line| line.split_whitespace().collect::<Vec<_>>());
+    let disk = disks.find(|words| words.starts_with(&[&number[0], &number[1]])).context("DISK lies on no disk")?;
+    Ok(disk.get(18).context("this kernel counts no flushes")?.parse()?)
+}
+
+/// Returns the calls that strace counted.
+fn counted(places: &Places) -> Result<u64> {
+    let table = fs::read_to_string(places.path("SCRATCH/flushes")).context("cannot read the counts")?;
+    let total = table.lines().last().and_then(|line| line.split_whitespace().nth(3));
+    Ok(total.context("strace counted no calls")?.parse()?)
+}
+
+fn judge(report: &mut Report, found: &[Found; KINDS.len()]) {
+    let [.., memory] = found.each_ref().map(|found| median(&found.usages).wall);
+    let mut text = "| root | seconds | to tmpfs | each run | flushes called | flushes of the disk |\n| --- | --: | --: | --- | --: | --: |\n".to_owned();
+    for ((kind, name), found) in KINDS.iter().zip(found) {
+        let wall = median(&found.usages).wall;
+        let ratio = wall.as_secs_f64() / memory.as_secs_f64();
+        let runs: Vec<_> = found.usages.iter().map(|usage| seconds(usage.wall)).collect();
+        let reached = found.reached.iter().min().copied().unwrap_or_default();
+        text.push_str(&format!(
+            "| {name} | {} | {ratio:.2} | {} | {} | {} |\n",
+            seconds(wall),
+            runs.join(" "),
+            grouped(found.called),
+            grouped(reached)
+        ));
+        if matches!(kind, Kind::Image | Kind::Tree) {
+            report.at_most(format!("a package built in {name}: seconds, to tmpfs"), ratio, 1.1, 2, "");
+        }
+    }
+    text.push_str(&format!(
+        "\nIn each root, apt installs the build dependencies of {PACKAGE} from its cache, and dpkg-buildpackage builds it. Calls that flush were counted by strace, in a run of their own; flushes of the disk are those of the whole machine, the fewest of all runs.\n\n\
+         - `{RUN}`\n- `{NBDKIT}`\n- `{NBDFUSE}`\n- `{LOOP_OVER_FUSE}`\n- `{MOUNT}`\n- `{OVERLAY}`\n- `{ON_DISK}`\n- `{IN_MEMORY}`"
+    ));
+    report.section("A package built in scratch roots", &text);
+}
