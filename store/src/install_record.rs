@@ -220,6 +220,14 @@ impl<'a> Records<'a> {
         names_below(self.root, self.folder).map_err(|error| Error::io("read", &self.path, error))
     }
 
+    /// Reads the records of all names.
+    ///
+    /// # Errors
+    /// As [`Records::names`] and [`Records::load`].
+    pub(crate) fn load_all(&self) -> Result<Vec<InstallRecord>, Error> {
+        self.names()?.iter().filter_map(|name| self.load(name).transpose()).collect()
+    }
+
     /// Opens the record of a name; `None` if it has no head.
     ///
     /// # Errors

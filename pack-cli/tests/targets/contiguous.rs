@@ -1,39 +1,56 @@
-//! Where the files that are read first lie on ext4, as the kernel tells it (FIEMAP, by filefrag).
+//! Where the files that are read first lie on ext4, as the kernel says (FIEMAP, by filefrag), after updates as well.
 
-use std::collections::BTreeSet;
 use std::fs;
+use std::ops::Range;
+use std::os::unix::fs::{FileExt as _, MetadataExt as _, PermissionsExt as _};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use sealift_skipped::skipped;
+use serde_json::Value;
 
 use crate::desk::{Desk, is_root, noise};
 
 const FILES: u64 = 1500;
-const UPDATES: u64 = 5;
+const UPDATES: u64 = 10;
 /// What lies closer is one place: a disk reads ahead as far.
 const NEAR: u64 = 128 << 10;
 
-/// The most places of what an update brings.
-const PLACES: usize = 3;
+/// The most places of the hot set: ext4 reserves 2 MiB for each processor, from which small files take their blocks.
+const PLACES: usize = 6;
 
 /// An ext4 in an image, until it is dropped.
-struct Ext4(PathBuf);
+struct Ext4 {
+    image: PathBuf,
+    point: PathBuf,
+}
 
 impl Ext4 {
-    fn mount(desk: &Desk) -> Self {
-        let (image, point) = (desk.path("image"), desk.path("disk"));
-        fs::File::create_new(&image).unwrap().set_len(512 << 20).unwrap();
-        fs::create_dir(&point).unwrap();
-        run(Command::new("mkfs.ext4").arg("-q").arg(&image));
-        run(Command::new("mount").args(["-o", "loop"]).args([&image, &point]));
-        Self(point)
+    fn create(desk: &Desk) -> Self {
+        let disk = Self { image: desk.path("image"), point: desk.path("disk") };
+        fs::File::create_new(&disk.image).unwrap().set_len(512 << 20).unwrap();
+        fs::create_dir(&disk.point).unwrap();
+        run(Command::new("mkfs.ext4").arg("-q").arg(&disk.image));
+        disk.mount();
+        disk
+    }
+
+    fn mount(&self) {
+        run(Command::new("mount").args(["-o", "loop"]).args([&self.image, &self.point]));
+        // As a disk with a moving head, whatever the image lies on.
+        let device = run(Command::new("findmnt").args(["-no", "SOURCE"]).arg(&self.point));
+        let name = Path::new(device.trim()).file_name().unwrap();
+        fs::write(Path::new("/sys/block").join(name).join("queue/rotational"), "1").unwrap();
+    }
+
+    fn unmount(&self) {
+        run(Command::new("umount").arg(&self.point));
     }
 }
 
 impl Drop for Ext4 {
     fn drop(&mut self) {
-        let _ = Command::new("umount").arg(&self.0).status();
+        let _ = Command::new("umount").arg(&self.point).status();
     }
 }
 
@@ -59,8 +76,8 @@ fn changed(version: u64) -> Vec<u64> {
     (0..FILES).filter(|file| chance(*file) < 13).collect()
 }
 
-/// The places of files on the disk: how many that are apart, the distance from the first byte to the last, and the bytes.
-fn places(root: &Path, files: &[u64]) -> (usize, u64, u64) {
+/// The extents of files, by their places.
+fn extents(root: &Path, files: &[u64]) -> Vec<Range<u64>> {
     let paths = files.iter().map(|file| root.join(name(*file)));
     let said = run(Command::new("filefrag").args(["-v", "-b1"]).args(paths));
     // "   0:        0..    8191:     165888..    174079:   8192:             last,eof"
@@ -73,13 +90,19 @@ fn places(root: &Path, files: &[u64]) -> (usize, u64, u64) {
     let mut extents: Vec<_> = said.lines().filter_map(extent).collect();
     assert!(extents.len() >= files.len(), "{said}");
     extents.sort_by_key(|extent| extent.start);
+    extents
+}
+
+/// The places of files on the disk: how many that are apart, the distance from the first byte to the last, and the bytes.
+fn places(root: &Path, files: &[u64]) -> (usize, u64, u64) {
+    let extents = extents(root, files);
     let apart = extents.windows(2).filter(|pair| pair[1].start > pair[0].end + NEAR).count();
     let bytes = extents.iter().map(|extent| extent.end - extent.start).sum();
     (apart + 1, extents.last().unwrap().end - extents[0].start, bytes)
 }
 
 #[test]
-fn what_is_read_first_lies_together_and_what_an_update_brings_of_it_too() {
+fn what_is_read_first_lies_together_and_still_does_after_updates() {
     if !is_root() {
         return skipped("needs root: an ext4");
     }
@@ -88,13 +111,13 @@ fn what_is_read_first_lies_together_and_what_an_update_brings_of_it_too() {
     let mut hot: Vec<u64> = (0..FILES).step_by(10).collect();
     hot.sort_by_key(|file| blake3::hash(&file.to_le_bytes()).to_hex());
     desk.write("profile", hot.iter().map(|file| name(*file)).collect::<Vec<_>>().join("\n"));
-    let disk = Ext4::mount(&desk);
-    let target = disk.0.join("target");
+    let disk = Ext4::create(&desk);
+    let target = disk.point.join("target");
     let pack = ["pack", "tree", "--name", "os", "--allow-unsigned", "--force", "--bundle-version"];
     desk.run(&[&pack[..], &["1", "-o", "1.sealift", "--order", "profile"]].concat());
     desk.run(&["unpack", "1.sealift", "disk/target", "--allow-unsigned"]);
     let (apart, span, bytes) = places(&target, &hot);
-    assert!(apart == 1 && span < bytes + bytes / 10, "{apart} places, {bytes} bytes over {span}");
+    assert!(apart <= PLACES && span < bytes * 2, "{apart} places, {bytes} bytes over {span}");
     // Of all files, as many lie as far apart as there is.
     let (_, far, _) = places(&target, &(1..FILES).step_by(10).collect::<Vec<_>>());
     assert!(far > span * 3, "{far} {span}");
@@ -104,14 +127,65 @@ fn what_is_read_first_lies_together_and_what_an_update_brings_of_it_too() {
         changed(version).into_iter().for_each(|file| write(&desk, file, version));
         desk.run(&[&pack[..], &[&number, "-o", "delta.sealift", "--base", &base]].concat());
         desk.run(&[&pack[..], &[&number, "-o", &format!("{number}.sealift"), "--order-from", &base]].concat());
-        desk.run(&["unpack", "delta.sealift", "disk/target", "--update", "--allow-unsigned"]);
-        let new: BTreeSet<u64> = changed(version).into_iter().collect();
-        let new: Vec<u64> = hot.iter().copied().filter(|file| new.contains(file)).collect();
-        let (apart, span, bytes) = places(&target, &new);
-        // Small files that processors write out at one time have a place for each.
-        assert!(new.len() > 3 && apart <= PLACES, "{apart} places, {bytes} bytes over {span}");
+        let said = desk.run(&["unpack", "delta.sealift", "disk/target", "--update", "--allow-unsigned", "--json"]);
+        let said: Value = serde_json::from_slice(&said.stdout).unwrap();
+        // What stays is moved to what is new, with no other.
+        let new = hot.iter().filter(|file| changed(version).contains(file)).count();
+        assert!(new > 3);
+        assert_eq!(said["gathered_files"], hot.len() - new, "{said}");
+        assert_eq!(said["copied_files"], 0, "{said}");
+        let (apart, span, bytes) = places(&target, &hot);
+        assert!(apart <= PLACES, "{apart} places, {bytes} bytes over {span}");
     }
-    // What changes leaves the others where they were: each update adds its places.
-    let (apart, _, _) = places(&target, &hot);
-    assert!(apart <= 1 + PLACES * usize::try_from(UPDATES).unwrap(), "{apart} places");
+    desk.run(&["audit", "disk/target", &format!("{}.sealift", UPDATES + 1), "--allow-unsigned"]);
+}
+
+#[test]
+fn what_is_written_again_stays_what_it_was() {
+    if !is_root() {
+        return skipped("needs root: an ext4");
+    }
+    let desk = Desk::new();
+    (0..40).for_each(|file| write(&desk, file, 1));
+    // Two names, and one that gets a further name beside the target.
+    fs::hard_link(desk.path("tree").join(name(2)), desk.path("tree/second")).unwrap();
+    desk.write("profile", (0..10).map(name).collect::<Vec<_>>().join("\n"));
+    let disk = Ext4::create(&desk);
+    let target = disk.point.join("target");
+    let pack = ["pack", "tree", "--name", "os", "--allow-unsigned", "--force", "--bundle-version"];
+    desk.run(&[&pack[..], &["1", "-o", "1.sealift", "--order", "profile"]].concat());
+    desk.run(&["unpack", "1.sealift", "disk/target", "--allow-unsigned"]);
+    fs::hard_link(target.join(name(4)), disk.point.join("elsewhere")).unwrap();
+    // A byte rots on the disk: nothing but reading it shows that, and a delta does not bring what it was.
+    let rotten = extents(&target, &[6])[0].start;
+    disk.unmount();
+    let image = fs::File::options().read(true).write(true).open(&disk.image).unwrap();
+    let mut byte = [0];
+    image.read_exact_at(&mut byte, rotten).unwrap();
+    image.write_all_at(&[byte[0] ^ 1], rotten).unwrap();
+    disk.mount();
+    let inodes: Vec<u64> = (0..10).map(|file| fs::metadata(target.join(name(file))).unwrap().ino()).collect();
+
+    [3, 7].into_iter().for_each(|file| write(&desk, file, 2));
+    fs::set_permissions(desk.path("tree").join(name(5)), fs::Permissions::from_mode(0o750)).unwrap();
+    desk.run(&[&pack[..], &["2", "-o", "delta.sealift", "--base", "1.sealift"]].concat());
+    desk.run(&[&pack[..], &["2", "-o", "2.sealift", "--order-from", "1.sealift"]].concat());
+    let update = ["unpack", "delta.sealift", "disk/target", "--update", "--allow-unsigned", "--json"];
+    let said: Value = serde_json::from_slice(&desk.run(&update).stdout).unwrap();
+    // All but the two new ones, the one with a name elsewhere, the one with new metadata, and the rotten one.
+    assert_eq!(said["gathered_files"], 5, "{said}");
+    assert_eq!(said["copied_files"], 1, "{said}");
+    let inode = |path: &Path| fs::metadata(path).unwrap().ino();
+    let moved: Vec<u64> =
+        (0..10).filter(|file| inode(&target.join(name(*file))) != inodes[usize::try_from(*file).unwrap()]).collect();
+    assert_eq!(moved, [0, 1, 2, 3, 5, 7, 8, 9]);
+    assert_eq!(inode(&target.join("second")), inode(&target.join(name(2))));
+    let audit = ["audit", "disk/target", "2.sealift", "--allow-unsigned", "--json"];
+    let found = desk.command(&audit).output().unwrap();
+    assert_eq!(found.status.code(), Some(1));
+    let found = String::from_utf8(found.stdout).unwrap();
+    assert!(found.contains(&name(6)) && !found.contains(&name(5)), "{found}");
+    // It still can be mended.
+    desk.run(&["unpack", "2.sealift", "disk/target", "--update", "--rehash", "--allow-unsigned"]);
+    desk.run(&audit);
 }

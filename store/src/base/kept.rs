@@ -7,7 +7,7 @@ use sealift_format::{Index, Limits};
 use super::store::records_of_store;
 use crate::Error;
 use crate::directory::TreeRecord;
-use crate::install_record::{InstallRecord, Records};
+use crate::install_record::InstallRecord;
 use crate::kept_order::KeptOrder;
 use crate::ostree;
 use crate::trust::TargetKind;
@@ -22,12 +22,8 @@ pub fn kept_orders(target: &Path) -> Result<Vec<(Index, KeptOrder)>, Error> {
         (TargetKind::Directory, path) => {
             TreeRecord::load(path, Limits::NONE)?.map(|record| record.installed).into_iter().collect()
         }
-        (TargetKind::Ostree, path) => all(&ostree::records::records(&ostree::Repo::open(path)?))?,
+        (TargetKind::Ostree, path) => ostree::records::records(&ostree::Repo::open(path)?).load_all()?,
         (TargetKind::Composefs, path) => records_of_store(path)?,
     };
     Ok(installed.into_iter().filter_map(|InstallRecord { index, order, .. }| Some((index, order?))).collect())
-}
-
-pub(super) fn all(records: &Records<'_>) -> Result<Vec<InstallRecord>, Error> {
-    records.names()?.iter().filter_map(|name| records.load(name).transpose()).collect()
 }

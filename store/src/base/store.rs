@@ -9,7 +9,6 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use sealift_format::num::size;
 use sealift_format::{Index, Object, Row};
 
-use super::kept::all;
 use super::{Base, Holder, ObjectReader, path_of_object};
 use crate::Error;
 use crate::composefs::records::{StoreRecord, records};
@@ -42,7 +41,7 @@ pub(super) fn of_store(path: &Path) -> Result<Vec<Base>, Error> {
 /// Returns the install records of a store.
 pub(super) fn records_of_store(path: &Path) -> Result<Vec<InstallRecord>, Error> {
     match Repo::open(path)? {
-        Some(repo) => all(&records(&repo)),
+        Some(repo) => records(&repo).load_all(),
         None => Err(Error::io("open", path, rustix::io::Errno::NOENT)),
     }
 }

@@ -16,6 +16,8 @@
 mod error;
 mod sys;
 
+use std::io;
+use std::ops::Range;
 use std::os::fd::AsFd;
 use std::thread::sleep;
 use std::time::{Duration, Instant};
@@ -57,6 +59,33 @@ pub enum SealMetadata {
 /// Gives memory that is free back to the kernel, where the C library keeps it: glibc does, several MiB for each thread. For a process that is idle.
 pub fn give_back_memory() {
     sys::trim();
+}
+
+/// Returns where the first `len` bytes of a file lie on its device, in the order of the file (Documentation/filesystems/fiemap.rst);
+/// `None` if a part of it is not in plain blocks of its own: compressed, encrypted, within an inode, or shared with another file.
+///
+/// # Errors
+/// Returns an error if the file system cannot say.
+pub fn extents(file: impl AsFd, len: u64) -> io::Result<Option<Vec<Range<u64>>>> {
+    /// `FIEMAP_EXTENT_LAST`, `_UNWRITTEN` and `_MERGED`
+    const LAST: u32 = 1;
+    const PLAIN: u32 = LAST | 0x800 | 0x1000;
+    let (mut found, mut at) = (Vec::new(), 0);
+    while at < len {
+        let extents = sys::map(file.as_fd(), at, len - at)?;
+        for extent in &extents {
+            if extent.flags & !PLAIN != 0 {
+                return Ok(None);
+            }
+            let end = len.min(extent.logical.saturating_add(extent.length));
+            found.push(extent.physical..extent.physical.saturating_add(end.saturating_sub(extent.logical)));
+            at = end;
+        }
+        if extents.last().is_none_or(|extent| extent.flags & LAST != 0) {
+            break;
+        }
+    }
+    Ok(Some(found))
 }
 
 /// Returns whether files are sealed on the file system of this open file or directory. It asks for a digest, and changes nothing.
@@ -111,9 +140,7 @@ pub fn seal(file: impl AsFd, parameters: &Parameters, signature: Option<&[u8]>) 
 pub fn measure(file: impl AsFd) -> Result<FileDigest, KernelError> {
     let (number, bytes) = sys::measure(file.as_fd()).map_err(KernelError::of_read)?;
     let digest = Algorithm::from_number(number).and_then(|algorithm| FileDigest::new(algorithm, &bytes));
-    digest.ok_or_else(|| {
-        std::io::Error::other(format!("the kernel knows a hash that is not known here, {number}")).into()
-    })
+    digest.ok_or_else(|| io::Error::other(format!("the kernel knows a hash that is not known here, {number}")).into())
 }
 
 /// Compares the digest that the kernel enforces with the one that the file should have.

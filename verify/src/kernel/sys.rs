@@ -1,4 +1,5 @@
-//! The kernel's interface as `linux/fsverity.h` has it, in three calls, and one of glibc: the only unsafe code that Sealift runs.
+//! The kernel's interface as `linux/fsverity.h` (three calls) and `linux/fiemap.h` have it, and one call of glibc: the only unsafe code
+//! that Sealift runs.
 #![allow(unsafe_code, reason = "ioctl(2) takes pointers")]
 
 use sealift_format::num;
@@ -44,7 +45,38 @@ struct ReadMetadataArg {
     reserved: u64,
 }
 
+/// `struct fiemap` (linux/fiemap.h), of which the number of its call counts only these fields: the extents follow them.
+#[repr(C)]
+struct MapHeader {
+    start: u64,
+    length: u64,
+    flags: u32,
+    mapped_extents: u32,
+    extent_count: u32,
+    reserved: u32,
+}
+
+/// `struct fiemap_extent`
+#[repr(C)]
+#[derive(Clone, Copy)]
+pub(super) struct MapExtent {
+    pub(super) logical: u64,
+    pub(super) physical: u64,
+    pub(super) length: u64,
+    reserved64: [u64; 2],
+    pub(super) flags: u32,
+    reserved: [u32; 3],
+}
+
+/// `struct fiemap` with room for some extents.
+#[repr(C)]
+struct MapArg {
+    header: MapHeader,
+    extents: [MapExtent; 32],
+}
+
 // The numbers of the calls have these sizes in them.
+const _: () = assert!(size_of::<MapHeader>() == 32 && size_of::<MapExtent>() == 56);
 const _: () = assert!(size_of::<EnableArg>() == 128);
 const _: () = assert!(size_of::<DigestHeader>() == 4 && size_of::<DigestArg>() == 68);
 const _: () = assert!(size_of::<ReadMetadataArg>() == 40);
@@ -52,6 +84,7 @@ const _: () = assert!(size_of::<ReadMetadataArg>() == 40);
 nix::ioctl_write_ptr!(fs_ioc_enable_verity, b'f', 133, EnableArg);
 nix::ioctl_readwrite!(fs_ioc_measure_verity, b'f', 134, DigestHeader);
 nix::ioctl_readwrite!(fs_ioc_read_verity_metadata, b'f', 135, ReadMetadataArg);
+nix::ioctl_readwrite!(fs_ioc_fiemap, b'f', 11, MapHeader);
 
 /// `FS_IOC_ENABLE_VERITY`. An empty salt or signature is none.
 pub(super) fn enable(
@@ -104,6 +137,18 @@ pub(super) fn read_metadata(
     // SAFETY: the kernel writes at most `length` bytes to the buffer, which is borrowed for writing until the call returns.
     let read = unsafe { fs_ioc_read_verity_metadata(file.as_raw_fd(), &raw mut arg) }?;
     usize::try_from(read).map(|read| read.min(buffer.len())).map_err(|_| Errno::EIO)
+}
+
+/// `FS_IOC_FIEMAP`: extents of a file from `start` on, as many as there is room for. The file is written to its device before.
+pub(super) fn map(file: BorrowedFd<'_>, start: u64, length: u64) -> Result<Vec<MapExtent>, Errno> {
+    const SYNC: u32 = 1;
+    let none = MapExtent { logical: 0, physical: 0, length: 0, reserved64: [0; 2], flags: 0, reserved: [0; 3] };
+    let header = MapHeader { start, length, flags: SYNC, mapped_extents: 0, extent_count: 32, reserved: 0 };
+    let mut arg = MapArg { header, extents: [none; 32] };
+    // SAFETY: the kernel writes the header and at most `extent_count` extents behind it, which the whole argument has room for; the
+    // pointer was made from the whole argument.
+    unsafe { fs_ioc_fiemap(file.as_raw_fd(), (&raw mut arg).cast()) }?;
+    Ok(arg.extents.into_iter().take(num::at(arg.header.mapped_extents)).collect())
 }
 
 /// Gives free memory back to the kernel. Other C libraries than glibc do so whenever it is freed.

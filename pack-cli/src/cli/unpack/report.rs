@@ -44,6 +44,10 @@ impl Unpack {
         if stats.copied_files > 0 {
             writeln!(out, "  {} copied from existing ones", count(stats.copied_files, "file"))?;
         }
+        if stats.gathered_files > 0 {
+            let files = count(stats.gathered_files, "file");
+            writeln!(out, "  {files} of the hot set rewritten, so that it lies together")?;
+        }
         let asked = Asked { rehash: self.rehash, trust_mtime: self.trust_mtime, trust_record: self.trust_record };
         for line in updated::checked(stats, &asked, self.dry_run) {
             writeln!(out, "  {line}")?;

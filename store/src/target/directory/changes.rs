@@ -139,6 +139,25 @@ impl Changes {
         }
     }
 
+    /// Plans to build a file that would stay, with its further names. Returns the metadata that would have been set.
+    pub(super) fn build_anew(
+        &mut self,
+        place: PlannedName,
+        links: impl Iterator<Item = (Row<Directory>, Row<Entry>)>,
+    ) -> Option<Depth> {
+        for (directory, entry) in std::iter::once((place.directory, place.entry)).chain(links) {
+            self.build.insert(entry);
+            self.touch(directory);
+        }
+        match self.metadata.binary_search_by_key(&place.entry, |(place, _)| place.entry) {
+            Ok(at) => Some(self.metadata.remove(at).1),
+            Err(_) => {
+                self.kept -= 1;
+                None
+            }
+        }
+    }
+
     /// Marks a directory in which something is created or removed.
     pub(super) fn touch(&mut self, directory: Row<Directory>) {
         self.directories.insert(directory, Depth::All);

@@ -258,7 +258,7 @@ impl<'a> Builder<'a> {
         Ok(())
     }
 
-    fn inode_of(&self, place: PlannedName) -> (&Inode, &Attributes) {
+    pub(super) fn inode_of(&self, place: PlannedName) -> (&Inode, &Attributes) {
         let inode = self.bundle.index.inode(self.bundle.index.entry(place.entry).inode);
         (inode, self.bundle.index.attributes(inode))
     }

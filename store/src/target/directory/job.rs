@@ -7,6 +7,7 @@ use sealift_format::{Blocks, Bundle, num};
 use super::files::Builder;
 use super::from_base;
 use super::gather::gather_new;
+use super::hot_set::Gathered;
 use super::installed::Installed;
 use super::metadata::Privilege;
 use super::plan::{PlannedName, Selection};
@@ -65,13 +66,14 @@ impl Job<'_> {
         Ok(installed.filter(|installed| installed.is_of(&self.bundle.head, self.reference)))
     }
 
-    /// Builds the selection in the stage; `all` are the regular files that it then holds, some of which may exist already.
+    /// Builds the selection in the stage; `all` are the regular files that it then holds, some of which may exist already. Those that are gathered
+    /// are written in their order.
     pub(super) fn build(
         &self,
         input: &mut Input,
         stage: &TreeStage,
         mut selection: Selection,
-        all: &[PlannedName],
+        (all, gathered): (&[PlannedName], &Gathered),
         stats: &mut UnpackStats,
     ) -> Result<(), Error> {
         let failed = |error| Error::io("look at", stage.target(), error);
@@ -85,7 +87,7 @@ impl Job<'_> {
         self.progress.enter(Phase::Unpacking, selection.reads.stored_bytes(), files);
         let builder = Builder::new(self.bundle, &selection, stage, &privilege, self.progress, self.options);
         let mut build = || {
-            build(&builder, input, self.bases, self.options)?;
+            build(&builder, input, self.bases, gathered, self.options)?;
             if self.sealing.is_on {
                 self.sealing.seal_staged(&builder, all, self.options.jobs)?;
             }
@@ -186,7 +188,13 @@ impl Job<'_> {
     }
 }
 
-fn build(builder: &Builder<'_>, input: &mut Input, bases: &Bases, options: &InstallOptions) -> Result<(), Error> {
+fn build(
+    builder: &Builder<'_>,
+    input: &mut Input,
+    bases: &Bases,
+    gathered: &Gathered,
+    options: &InstallOptions,
+) -> Result<(), Error> {
     let (bundle, selection) = (builder.bundle, builder.selection);
     let mut hand = Walk::default();
     builder.make_directories(&mut hand)?;
@@ -200,6 +208,7 @@ fn build(builder: &Builder<'_>, input: &mut Input, bases: &Bases, options: &Inst
         |hand, object| builder.finish_large(hand, object),
     )?;
     from_base::copy(builder, bases, options.jobs)?;
+    gathered.write_in_order(builder)?;
     for &place in &selection.others {
         builder.make_other(&mut hand, place)?;
     }

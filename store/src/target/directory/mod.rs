@@ -12,6 +12,7 @@ mod delta;
 mod files;
 mod from_base;
 mod gather;
+mod hot_set;
 mod installed;
 mod job;
 mod journal;
@@ -42,6 +43,7 @@ use crate::trust::Trusted;
 use crate::{Error, Progress, Site};
 
 pub use census::Census;
+use hot_set::Gathered;
 use installed::Installed;
 use job::Job;
 pub use journal::{Interrupted, complete};
@@ -178,7 +180,7 @@ fn unpack_with(
         stats.free_bytes = free;
         job.try_signature(&stage)?;
         let all = selection.regulars.clone();
-        job.build(input, &stage, selection, &all, &mut stats)?;
+        job.build(input, &stage, selection, (&all, &Gathered::default()), &mut stats)?;
         stats.sealed_files = sealing.files();
         Ok(())
     });

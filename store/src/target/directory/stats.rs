@@ -45,6 +45,8 @@ pub struct UnpackStats {
     pub metadata_files: u64,
     /// Files that an update built from the target's own content, under the same name or another.
     pub copied_files: u64,
+    /// Files that an update wrote again without change, so that what is read first lies together.
+    pub gathered_files: u64,
     /// What an update deleted, including everything below.
     pub deleted: Census,
     /// The deleted paths in the target, on request; those of directories end with a slash.

@@ -10,6 +10,7 @@ use super::deletions::Deletions;
 use super::delta;
 use super::files::Builder;
 use super::gather::{Kept, gather};
+use super::hot_set::Gathered;
 use super::installed::{Installed, check_ours};
 use super::job::Job;
 use super::journal::{self, Interrupted};
@@ -127,40 +128,52 @@ impl Job<'_> {
             return Err(Error::Unusable { path: target.to_owned(), problem });
         }
         let privilege = Privilege::of_process(stage.root()).map_err(|error| Error::io("look at", target, error))?;
-        let Asked { compared, begun } = match asked {
+        let Asked { mut compared, begun } = match asked {
             Some(asked) => asked,
             None => Asked { compared: self.compare(selection, &privilege, kept, begun)?, begun },
         };
-        let Compared { installed, update, .. } = &compared;
-        self.check_beside(&update.target, stage.root())?;
-        let mut pending = self.to_build(selection, update);
-        let built = pending.regulars.clone();
+        self.check_beside(&compared.update.target, stage.root())?;
+        let mut pending = self.to_build(selection, &compared.update);
+        let free_bytes = self.check_room(stage, &pending, 0)?;
+        delta::check_bases(self, target, &pending)?;
+        let is_done = self.is_done(&compared, &privilege);
+        let gathered = match is_done {
+            true => Gathered::default(),
+            false => {
+                self.gather_hot_set(stage, &mut compared.update, free_bytes.saturating_sub(self.disk(&pending)))?
+            }
+        };
+        if !gathered.is_empty() {
+            pending = self.to_build(selection, &compared.update);
+        }
+        let mut built = pending.regulars.clone();
         let mut stats =
             UnpackStats { was_adopted, ..self.stats_of(&compared, &pending, self.options.tree.list_deletions)? };
         self.progress.keep(stats.kept_files);
-        stats.free_bytes = self.check_room(stage, &pending, 0)?;
-        delta::check_bases(self, target, &pending)?;
+        stats.free_bytes = free_bytes;
         if stage.is_resumed() {
             self.reuse_staged(stage, &mut pending, &privilege, &mut stats)?;
         }
         if !pending.regulars.is_empty()
-            && let Some((index, tree)) = installed.tree()
+            && let Some((index, tree)) = compared.installed.tree()
         {
             let builder = Builder::new(self.bundle, &pending, stage, &privilege, self.progress, self.options);
             let copied = copy_local(&builder, &Target::open(self.site, index)?, tree)?;
-            stats.copied_files = num::wide(copied.len());
             pending.take_away(self.bundle, |entry| copied.contains(&entry), Default::default());
+            let building = (&mut pending, &mut built);
+            stats.gathered_files = self.leave_unlike(&mut compared.update, &gathered, building);
+            stats.copied_files = num::wide(copied.len()).saturating_sub(stats.gathered_files);
         }
+        let Compared { installed, update, .. } = &compared;
         delta::check_brought(self, target, &pending)?;
         stats.install.stored_bytes = pending.reads.stored_bytes();
         let durable = self.options.tree.durability != Durability::None;
         // If files are built, the stage is synced as a whole.
         let sync_stage = durable && !update.changes.build.is_empty();
-        let is_done = self.is_done(&compared, &privilege);
         if !is_done {
             self.try_signature(stage)?;
         }
-        self.build(input, stage, pending, &built, &mut stats)?;
+        self.build(input, stage, pending, (&built, &gathered), &mut stats)?;
         if is_done {
             self.commit()?;
             self.refresh(&compared, begun)?;
@@ -297,7 +310,7 @@ impl Job<'_> {
     }
 
     /// Returns the part of the selection that is rebuilt.
-    fn to_build(&self, selection: &Selection, update: &Update<'_>) -> Selection {
+    pub(super) fn to_build(&self, selection: &Selection, update: &Update<'_>) -> Selection {
         let mut pending = selection.clone();
         let changes = &update.changes;
         pending.retain(self.bundle, |entry| changes.build.contains(&entry), |directory| update.is_new(directory));
