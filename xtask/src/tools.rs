@@ -70,10 +70,9 @@ pub(crate) fn sealift() -> Result<PathBuf> {
     Ok(target_dir()?.join("release/sealift"))
 }
 
-/// Returns our plugin of nbdkit, built together with our program, whose build it shares.
+/// Returns our plugin of nbdkit.
 pub(crate) fn nbdkit_plugin() -> Result<PathBuf> {
-    let packages = ["--package", "sealift", "--package", "nbdkit-sealift-plugin"];
-    run(Command::new("cargo").args(["build", "--locked", "--release"]).args(packages))?;
+    run(Command::new("cargo").args(["build", "--locked", "--release", "--package", "nbdkit-sealift-plugin"]))?;
     Ok(target_dir()?.join("release/libnbdkit_sealift_plugin.so"))
 }
 
