@@ -276,11 +276,12 @@ mod tests {
 
     #[test]
     fn a_seek_is_a_way_beyond_what_is_read_ahead() {
-        let (a, b, far) = ([0..4096], [4096..8192, 100_000..200_000], [1 << 20..2 << 20]);
+        let (start, next, far) = (0..4096, 4096..8192, 1 << 20..2 << 20);
+        let [start, next, far] = [&start, &next, &far].map(|extent| Some(std::slice::from_ref(extent)));
         let count = |files: &[Option<&[Range<u64>]>]| seeks(files.iter().copied());
-        assert_eq!(count(&[Some(&a), Some(&b)]), 0);
-        assert_eq!(count(&[Some(&a), Some(&far), Some(&b)]), 2);
-        assert_eq!(count(&[Some(&a), None, None, Some(&b), None]), 3);
+        assert_eq!(count(&[start, next]), 0);
+        assert_eq!(count(&[start, far, next]), 2);
+        assert_eq!(count(&[start, None, None, next, None]), 3);
         assert_eq!(count(&[None, None]), 0);
     }
 }
