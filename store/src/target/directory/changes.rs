@@ -6,7 +6,7 @@ use sealift_format::walk::pairs;
 use sealift_format::{Attributes, Directory, Entry, Index, Inode, InodeKind, Ref, Row};
 
 use super::metadata::Privilege;
-use super::plan::{PlannedName, Selection};
+use super::plan::{Link, PlannedName, Selection};
 use super::recheck::Recheck;
 
 /// What to do with an installed tree, by numbers of the wanted index.
@@ -140,11 +140,12 @@ impl Changes {
     }
 
     /// Plans to build a file that would stay, with its further names. Returns the metadata that would have been set.
-    pub(super) fn build_anew(
+    pub(super) fn build_anew<'l>(
         &mut self,
         place: PlannedName,
-        links: impl Iterator<Item = (Row<Directory>, Row<Entry>)>,
+        links: impl Iterator<Item = &'l Link>,
     ) -> Option<Depth> {
+        let links = links.map(|link| (link.directory, link.entry));
         for (directory, entry) in std::iter::once((place.directory, place.entry)).chain(links) {
             self.build.insert(entry);
             self.touch(directory);

@@ -8,7 +8,7 @@ use std::os::fd::{AsFd as _, OwnedFd};
 
 use rustix::fs::{FileType, Mode, OFlags, Stat, fstat, fsync, ftruncate, major, minor, renameat};
 use rustix::io::{Errno, pread, retry_on_intr};
-use sealift_format::{Directory, Entry, Row, num};
+use sealift_format::{Entry, Row, num};
 use sealift_verify::kernel::extents;
 
 use super::apply::Update;
@@ -16,7 +16,7 @@ use super::changes::Depth;
 use super::files::Builder;
 use super::job::Job;
 use super::metadata::Privilege;
-use super::plan::{PlannedName, Selection};
+use super::plan::{Link, PlannedName, Selection};
 use crate::Error;
 use crate::delivery::write_sparse;
 use crate::directory::TreeStage;
@@ -81,9 +81,9 @@ impl Job<'_> {
         let is_possible = !stage.is_resumed() && !self.options.trust_record && !self.options.tree.hardlink_duplicates;
         let Some(order) = self.order.filter(|_| is_possible) else { return Ok(Gathered::default()) };
         let selection = update.selection;
-        let mut names: HashMap<Row<Entry>, Vec<(Row<Directory>, Row<Entry>)>> = HashMap::new();
+        let mut links: HashMap<Row<Entry>, Vec<&Link>> = HashMap::new();
         for link in &selection.links {
-            names.entry(link.from.entry).or_default().push((link.directory, link.entry));
+            links.entry(link.from.entry).or_default().push(link);
         }
         let (mut walk, mut files, mut per_seek) = (TargetWalk::default(), Vec::new(), None);
         for part in order.parts().iter().filter(|part| part.ranges.is_empty()) {
@@ -95,10 +95,10 @@ impl Job<'_> {
                 }
                 let mut at = Lies::New;
                 if !update.changes.build.contains(&place.entry) {
-                    let links = 1 + names.get(&place.entry).map_or(0, Vec::len);
+                    let names = 1 + links.get(&place.entry).map_or(0, Vec::len);
                     let Some((file, stat)) = self.open_installed(update, &mut walk, place) else { continue };
                     per_seek.get_or_insert_with(|| bytes_per_seek(&stat));
-                    at = self.lies(place, &file, &stat, links);
+                    at = self.lies(place, &file, &stat, names);
                 }
                 files.push(HotFile { place, at });
             }
@@ -123,8 +123,8 @@ impl Job<'_> {
             }
             gathered.order.push(place);
             if matches!(at, Lies::Here(_)) {
-                let links = names.get(&place.entry).into_iter().flatten().copied();
-                let depth = update.changes.build_anew(place, links);
+                let links = links.get(&place.entry).into_iter().flatten();
+                let depth = update.changes.build_anew(place, links.copied());
                 gathered.moved.push(Moved { place, depth });
             }
         }
