@@ -1,30 +1,22 @@
 //! Keeps together on the device what is read first. Files that stay lie where earlier updates put them, so that the hot set scatters over time:
-//! an update then builds all of it anew, and writes it in the order of access. The kernel allocates space when it writes back, in the order of
-//! writing; reserving it beforehand, file by file, would not bring different files together.
+//! an update then builds all of it anew.
 
 use std::collections::{HashMap, HashSet};
 use std::ops::Range;
-use std::os::fd::{AsFd as _, OwnedFd};
+use std::os::fd::OwnedFd;
 
-use rustix::fs::{FileType, Mode, OFlags, Stat, fstat, fsync, ftruncate, major, minor, renameat};
-use rustix::io::{Errno, pread, retry_on_intr};
+use rustix::fs::{FileType, Mode, OFlags, Stat, fstat, major, minor};
 use sealift_format::{Entry, Row, num};
 use sealift_verify::kernel::extents;
 
 use super::apply::Update;
-use super::changes::Depth;
-use super::files::Builder;
+use super::gathered::Gathered;
 use super::job::Job;
-use super::metadata::Privilege;
 use super::plan::{Link, PlannedName, Selection};
 use crate::Error;
-use crate::delivery::write_sparse;
 use crate::directory::TreeStage;
 use crate::directory::target::TargetWalk;
-use crate::directory::walk::Walk;
 use crate::fs::confined::open_name;
-use crate::progress::Phase;
-use crate::target::options::Durability;
 
 /// What lies closer is one place: a device reads on as far.
 const NEAR: u64 = 128 << 10;
@@ -32,23 +24,6 @@ const NEAR: u64 = 128 << 10;
 /// The bytes that a device reads in the time that it takes to reach another place: a disk at 150 MB/s in 14 ms, and flash in 0.4 ms.
 const PER_SEEK_OF_DISK: u64 = 2 << 20;
 const PER_SEEK_OF_FLASH: u64 = 64 << 10;
-
-/// The hot set that an update builds anew.
-#[derive(Debug, Default)]
-pub(super) struct Gathered {
-    /// Its files, in the order of access.
-    order: Vec<PlannedName>,
-    /// Those of them that would have stayed.
-    moved: Vec<Moved>,
-}
-
-/// A file that would have stayed.
-#[derive(Debug)]
-struct Moved {
-    place: PlannedName,
-    /// The metadata that would have been set.
-    depth: Option<Depth>,
-}
 
 /// A file that is read first.
 struct HotFile {
@@ -125,7 +100,7 @@ impl Job<'_> {
             if matches!(at, Lies::Here(_)) {
                 let links = links.get(&place.entry).into_iter().flatten();
                 let depth = update.changes.build_anew(place, links.copied());
-                gathered.moved.push(Moved { place, depth });
+                gathered.moved.insert(place.entry, depth);
             }
         }
         Ok(gathered)
@@ -166,11 +141,11 @@ impl Job<'_> {
         let lacks = |place: &PlannedName| !self.bundle.layout.is_carried(place.object);
         let mut left = HashSet::new();
         for place in pending.regulars.iter().filter(|place| lacks(place)) {
-            if let Some(moved) = gathered.moved.iter().find(|moved| moved.place == *place) {
+            if let Some(depth) = gathered.moved.get(&place.entry) {
                 let links = update.selection.links.iter().filter(|link| link.from == *place).map(|link| link.entry);
                 left.extend(std::iter::once(place.entry).chain(links));
-                update.changes.metadata.extend(moved.depth.map(|depth| (*place, depth)));
-                update.changes.kept += u64::from(moved.depth.is_none());
+                update.changes.metadata.extend(depth.map(|depth| (*place, depth)));
+                update.changes.kept += u64::from(depth.is_none());
             }
         }
         if !left.is_empty() {
@@ -179,65 +154,9 @@ impl Job<'_> {
             built.retain(|place| !left.contains(&place.entry));
             pending.retain(self.bundle, |entry| !left.contains(&entry), |_| true);
         }
-        let moved = gathered.moved.iter().filter(|moved| !left.contains(&moved.place.entry));
+        let moved = gathered.moved.keys().filter(|entry| !left.contains(entry));
         num::wide(moved.count())
     }
-}
-
-impl Gathered {
-    pub(super) fn is_empty(&self) -> bool {
-        self.order.is_empty()
-    }
-
-    /// Writes the files of the hot set again that the stage has, in the order of access.
-    pub(super) fn write_in_order(&self, builder: &Builder<'_>) -> Result<(), Error> {
-        if self.is_empty() {
-            return Ok(());
-        }
-        let (mut walk, root) = (Walk::default(), builder.stage.root());
-        // Its own, since it counts what is left out.
-        let privilege =
-            Privilege::of_process(root).map_err(|error| Error::io("look at", builder.stage.target(), error))?;
-        let total = self.order.iter().map(|place| builder.bundle.index.object(place.object).size).sum();
-        builder.progress.enter(Phase::Copying, total, 0);
-        for &place in &self.order {
-            let Ok(file) = builder.open(&mut walk, place, OFlags::RDONLY, Mode::empty())? else { continue };
-            write_again(builder, &privilege, &file, place)?;
-        }
-        Ok(())
-    }
-}
-
-/// Replaces a file of the stage by a copy of its own.
-fn write_again(builder: &Builder<'_>, privilege: &Privilege, file: &OwnedFd, place: PlannedName) -> Result<(), Error> {
-    const COPY: &str = "copy";
-    let (stage, failed) = (builder.stage.root(), builder.failed("write", place));
-    let flags = OFlags::RDWR | OFlags::CREATE | OFlags::EXCL;
-    let (inode, attributes) = builder.inode_of(place);
-    let mode = privilege.creation_mode(attributes);
-    let copy = open_name(stage, COPY.as_bytes(), flags, mode).map_err(&failed)?;
-    let (mut hasher, mut buffer, mut at) = (blake3::Hasher::new(), vec![0; 256 << 10], 0);
-    loop {
-        builder.progress.check()?;
-        // Not copy_file_range(2), which may share the blocks.
-        let len = retry_on_intr(|| pread(file, &mut *buffer, at)).map_err(&failed)?;
-        if len == 0 {
-            break;
-        }
-        hasher.update(&buffer[..len]);
-        write_sparse(&copy, &buffer[..len], at).map_err(&failed)?;
-        builder.progress.add(num::wide(len), 0);
-        at += num::wide(len);
-    }
-    if hasher.finalize().as_bytes() != &builder.bundle.index.object(place.object).id {
-        return Err(failed(Errno::IO));
-    }
-    ftruncate(&copy, at).map_err(&failed)?;
-    privilege.apply(copy.as_fd(), attributes, inode, Some(mode)).map_err(&failed)?;
-    if builder.options.tree.durability == Durability::Each {
-        fsync(&copy).map_err(&failed)?;
-    }
-    renameat(stage, COPY, stage, TreeStage::file_name(place.entry)).map_err(&failed)
 }
 
 /// Returns how often a device goes to another place when it reads files in turn: `None` for one that is not written yet.

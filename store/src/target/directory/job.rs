@@ -7,7 +7,7 @@ use sealift_format::{Blocks, Bundle, num};
 use super::files::Builder;
 use super::from_base;
 use super::gather::gather_new;
-use super::hot_set::Gathered;
+use super::gathered::Gathered;
 use super::installed::Installed;
 use super::metadata::Privilege;
 use super::plan::{PlannedName, Selection};

@@ -12,6 +12,7 @@ mod delta;
 mod files;
 mod from_base;
 mod gather;
+mod gathered;
 mod hot_set;
 mod installed;
 mod job;
@@ -43,7 +44,7 @@ use crate::trust::Trusted;
 use crate::{Error, Progress, Site};
 
 pub use census::Census;
-use hot_set::Gathered;
+use gathered::Gathered;
 use installed::Installed;
 use job::Job;
 pub use journal::{Interrupted, complete};

@@ -10,7 +10,7 @@ use super::deletions::Deletions;
 use super::delta;
 use super::files::Builder;
 use super::gather::{Kept, gather};
-use super::hot_set::Gathered;
+use super::gathered::Gathered;
 use super::installed::{Installed, check_ours};
 use super::job::Job;
 use super::journal::{self, Interrupted};

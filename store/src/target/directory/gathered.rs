@@ -1,0 +1,86 @@
+//! The hot set that an update builds anew, written in the order of access. The kernel allocates space when it writes back, in the order of writing;
+//! reserving it beforehand, file by file, would not bring different files together.
+
+use std::collections::HashMap;
+use std::os::fd::{AsFd as _, OwnedFd};
+
+use rustix::fs::{Mode, OFlags, fsync, ftruncate, renameat};
+use rustix::io::{Errno, pread, retry_on_intr};
+use sealift_format::{Entry, Row, num};
+
+use super::changes::Depth;
+use super::files::Builder;
+use super::metadata::Privilege;
+use super::plan::PlannedName;
+use crate::Error;
+use crate::delivery::write_sparse;
+use crate::directory::TreeStage;
+use crate::directory::walk::Walk;
+use crate::fs::confined::open_name;
+use crate::progress::Phase;
+use crate::target::options::Durability;
+
+/// The files of the hot set, all of which an update builds.
+#[derive(Debug, Default)]
+pub(super) struct Gathered {
+    /// In the order of access.
+    pub(super) order: Vec<PlannedName>,
+    /// Those of them that would have stayed, with the metadata that would have been set.
+    pub(super) moved: HashMap<Row<Entry>, Option<Depth>>,
+}
+
+impl Gathered {
+    pub(super) fn is_empty(&self) -> bool {
+        self.order.is_empty()
+    }
+
+    /// Writes the files of the hot set again that the stage has, in the order of access.
+    pub(super) fn write_in_order(&self, builder: &Builder<'_>) -> Result<(), Error> {
+        if self.is_empty() {
+            return Ok(());
+        }
+        let (mut walk, root) = (Walk::default(), builder.stage.root());
+        // Its own, since it counts what is left out.
+        let privilege =
+            Privilege::of_process(root).map_err(|error| Error::io("look at", builder.stage.target(), error))?;
+        let total = self.order.iter().map(|place| builder.bundle.index.object(place.object).size).sum();
+        builder.progress.enter(Phase::Copying, total, 0);
+        for &place in &self.order {
+            let Ok(file) = builder.open(&mut walk, place, OFlags::RDONLY, Mode::empty())? else { continue };
+            write_again(builder, &privilege, &file, place)?;
+        }
+        Ok(())
+    }
+}
+
+/// Replaces a file of the stage by a copy of its own.
+fn write_again(builder: &Builder<'_>, privilege: &Privilege, file: &OwnedFd, place: PlannedName) -> Result<(), Error> {
+    const COPY: &str = "copy";
+    let (stage, failed) = (builder.stage.root(), builder.failed("write", place));
+    let flags = OFlags::RDWR | OFlags::CREATE | OFlags::EXCL;
+    let (inode, attributes) = builder.inode_of(place);
+    let mode = privilege.creation_mode(attributes);
+    let copy = open_name(stage, COPY.as_bytes(), flags, mode).map_err(&failed)?;
+    let (mut hasher, mut buffer, mut at) = (blake3::Hasher::new(), vec![0; 256 << 10], 0);
+    loop {
+        builder.progress.check()?;
+        // Not copy_file_range(2), which may share the blocks.
+        let len = retry_on_intr(|| pread(file, &mut *buffer, at)).map_err(&failed)?;
+        if len == 0 {
+            break;
+        }
+        hasher.update(&buffer[..len]);
+        write_sparse(&copy, &buffer[..len], at).map_err(&failed)?;
+        builder.progress.add(num::wide(len), 0);
+        at += num::wide(len);
+    }
+    if hasher.finalize().as_bytes() != &builder.bundle.index.object(place.object).id {
+        return Err(failed(Errno::IO));
+    }
+    ftruncate(&copy, at).map_err(&failed)?;
+    privilege.apply(copy.as_fd(), attributes, inode, Some(mode)).map_err(&failed)?;
+    if builder.options.tree.durability == Durability::Each {
+        fsync(&copy).map_err(&failed)?;
+    }
+    renameat(stage, COPY, stage, TreeStage::file_name(place.entry)).map_err(&failed)
+}
