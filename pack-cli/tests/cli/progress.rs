@@ -174,6 +174,18 @@ fn that_the_files_needed_first_are_written_is_told_when_they_are() {
     lines(folder, &[&["pack", "tree", "-o", "d.sealift", "--name", "a"], &base[..]].concat(), true);
     let (written, all) = told(&lines(folder, &with(&["unpack", "d.sealift", "target", "--update"]), true)).unwrap();
     assert!((300_000..350_000).contains(&written) && all >= 600_000, "{written} of {all}");
+    // To a new directory, what the base has of it is copied before.
+    let new = ["unpack", "d.sealift", "new", "--base", "a.sealift"];
+    let seen = lines(folder, &with(&new), true);
+    let (written, all) = told(&seen).unwrap();
+    assert!((300_000..350_000).contains(&written) && all >= 600_000, "{written} of {all}");
+    assert_eq!(phases(&seen), ["starting", "hashing", "copying", "unpacking", "copying", "syncing"]);
+    // A delta that changes nothing of it.
+    fs::write(folder.join("tree/9"), noise(49)).unwrap();
+    let base = ["--base", "target", "--allow-unsigned"];
+    lines(folder, &[&["pack", "tree", "-o", "e.sealift", "--name", "a"], &base[..]].concat(), true);
+    let seen = lines(folder, &with(&["unpack", "e.sealift", "target", "--update"]), true);
+    assert_eq!(told(&seen).unwrap().0, 0);
     // At the end of a file, what is read first is still written first.
     let end = ["pack", "tree", "-o", "end.sealift", "--name", "a", "--order", "order", "--zone", "end"];
     lines(folder, &end, true);

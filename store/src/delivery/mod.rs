@@ -48,9 +48,9 @@ impl<'a> Delivery<'a> {
         Self { stop, ..self }
     }
 
-    /// Tells the progress when the hot set is written, unless a part of it may still come from a base.
-    pub fn telling(self, has_base: bool) -> Self {
-        Self { is_written: has_base || self.bases.is_empty(), ..self }
+    /// Tells the progress when the hot set is written, if the target `has_rest`: all of it that the bundle does not bring.
+    pub fn telling(self, has_rest: bool) -> Self {
+        Self { is_written: has_rest, ..self }
     }
 
     /// Passes each wanted object or piece to `take`, on several threads: first those in chunks, in file order, and then those without data. When

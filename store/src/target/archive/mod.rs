@@ -103,7 +103,7 @@ impl Work<'_> {
             progress,
         )?;
         progress.enter(Phase::Unpacking, plan.stored_bytes(), num::wide(plan.objects().count()));
-        Delivery::new((bundle, bases), plan, jobs, progress).telling(false).run(
+        Delivery::new((bundle, bases), plan, jobs, progress).telling(of_base.is_empty()).run(
             input,
             || (),
             |(), content| {

@@ -149,7 +149,7 @@ impl<'a> Work<'a> {
         let Plan { bundle, bases, ref reads } = *self.plan;
         let files = num::wide(reads.objects().count());
         self.progress.enter(Phase::Unpacking, reads.stored_bytes(), files);
-        Delivery::new((bundle, bases), reads, jobs, self.progress).telling(false).run(
+        Delivery::new((bundle, bases), reads, jobs, self.progress).telling(self.plan.lacking().is_empty()).run(
             input,
             || (),
             |(), content| {

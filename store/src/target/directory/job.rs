@@ -83,11 +83,9 @@ impl Job<'_> {
             self.reuse_staged(stage, &mut selection, &privilege, stats)?;
             stats.install.stored_bytes = selection.reads.stored_bytes();
         }
-        let files = num::wide(selection.regulars.len() + selection.others.len());
-        self.progress.enter(Phase::Unpacking, selection.reads.stored_bytes(), files);
         let builder = Builder::new(self.bundle, &selection, stage, &privilege, self.progress, self.options);
         let mut build = || {
-            build(&builder, input, self.bases, gathered, self.options)?;
+            self.fill(&builder, input, gathered)?;
             if self.sealing.is_on {
                 self.sealing.seal_staged(&builder, all, self.options.jobs)?;
             }
@@ -186,35 +184,35 @@ impl Job<'_> {
         self.commit()?;
         state::replace(stage, self.site).map(|()| kernel_signature)
     }
-}
 
-fn build(
-    builder: &Builder<'_>,
-    input: &mut Input,
-    bases: &Bases,
-    gathered: &Gathered,
-    options: &InstallOptions,
-) -> Result<(), Error> {
-    let (bundle, selection) = (builder.bundle, builder.selection);
-    let mut hand = Walk::default();
-    builder.make_directories(&mut hand)?;
-    builder.make_large(&mut hand)?;
-    // The target has what an update does not bring.
-    let is_update = builder.stage.layout() == StageKind::Files;
-    Delivery::new((bundle, bases), &selection.reads, options.jobs, builder.progress).telling(is_update).run(
-        input,
-        Walk::default,
-        |hand, content| builder.take(hand, content),
-        |hand, object| builder.finish_large(hand, object),
-    )?;
-    from_base::copy(builder, bases, options.jobs)?;
-    gathered.write_in_order(builder)?;
-    for &place in &selection.others {
-        builder.make_other(&mut hand, place)?;
+    fn fill(&self, builder: &Builder<'_>, input: &mut Input, gathered: &Gathered) -> Result<(), Error> {
+        let (bundle, bases, jobs) = (self.bundle, self.bases, self.options.jobs);
+        let (selection, mut hand) = (builder.selection, Walk::default());
+        builder.make_directories(&mut hand)?;
+        builder.make_large(&mut hand)?;
+        let (first, rest) = from_base::lacking(builder, self.order);
+        from_base::copy(builder, bases, &first, jobs)?;
+        let files = num::wide(selection.regulars.len() + selection.others.len());
+        self.progress.enter(Phase::Unpacking, selection.reads.stored_bytes(), files);
+        if self.order.is_some() && bundle.layout.landmark.is_none() {
+            // Nothing of it is in the delta.
+            self.progress.first_is_written();
+        }
+        Delivery::new((bundle, bases), &selection.reads, jobs, self.progress).telling(true).run(
+            input,
+            Walk::default,
+            |hand, content| builder.take(hand, content),
+            |hand, object| builder.finish_large(hand, object),
+        )?;
+        from_base::copy(builder, bases, &rest, jobs)?;
+        gathered.write_in_order(builder)?;
+        for &place in &selection.others {
+            builder.make_other(&mut hand, place)?;
+        }
+        let mut from = Walk::default();
+        for link in &selection.links {
+            builder.link(&mut from, &mut hand, link)?;
+        }
+        Ok(())
     }
-    let mut from = Walk::default();
-    for link in &selection.links {
-        builder.link(&mut from, &mut hand, link)?;
-    }
-    Ok(())
 }

@@ -127,7 +127,7 @@ impl<'a> Work<'a> {
         let files = self.plan.wanted.values().map(Vec::len).sum::<usize>();
         self.progress.enter(Phase::Unpacking, self.stored_bytes(), num::wide(files));
         let Self { bundle, bases, progress, .. } = *self;
-        Delivery::new((bundle, bases), &self.reads, jobs, progress).telling(false).run(
+        Delivery::new((bundle, bases), &self.reads, jobs, progress).telling(self.lacking().is_empty()).run(
             input,
             || (),
             |(), content| {
