@@ -8,12 +8,12 @@
 //! # fn main() -> Result<(), Box<dyn std::error::Error>> {
 //! # let folder = signed_bundle()?;
 //! # let bundle = folder.path().join("os.sealift");
-//! use sealift::inspect::{What, find};
+//! use sealift::inspect::{EntryKind, find};
 //! use sealift::{Input, Limits};
 //!
 //! let bundle = Input::open(&bundle)?.open_bundle(Limits::default())?;
 //! let found = find(&bundle, b"etc/os-release")?;
-//! assert!(matches!(found.what, What::Regular { object, .. } if object.size == 11));
+//! assert!(matches!(found.what, EntryKind::Regular { object, .. } if object.size == 11));
 //! # Ok(())
 //! # }
 //! ```

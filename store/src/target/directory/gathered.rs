@@ -36,9 +36,6 @@ impl Gathered {
 
     /// Writes the files of the hot set again that the stage has, in the order of access.
     pub(super) fn write_in_order(&self, builder: &Builder<'_>) -> Result<(), Error> {
-        if self.is_empty() {
-            return Ok(());
-        }
         let (mut walk, root) = (Walk::default(), builder.stage.root());
         // Its own, since it counts what is left out.
         let privilege =

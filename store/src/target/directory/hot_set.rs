@@ -5,7 +5,8 @@ use std::collections::{HashMap, HashSet};
 use std::ops::Range;
 use std::os::fd::OwnedFd;
 
-use rustix::fs::{FileType, Mode, OFlags, Stat, fstat, major, minor};
+use rustix::fs::{FileType, IFlags, Mode, OFlags, Stat, fstat, ioctl_getflags, major, minor};
+use rustix::process::geteuid;
 use sealift_format::{Entry, Row, num};
 use sealift_verify::kernel::extents;
 
@@ -21,9 +22,22 @@ use crate::fs::confined::open_name;
 /// What lies closer is one place: a device reads on as far.
 const NEAR: u64 = 128 << 10;
 
-/// The bytes that a device reads in the time that it takes to reach another place: a disk at 150 MB/s in 14 ms, and flash in 0.4 ms.
-const PER_SEEK_OF_DISK: u64 = 2 << 20;
-const PER_SEEK_OF_FLASH: u64 = 64 << 10;
+/// What it costs a device to go to another place.
+#[derive(Clone, Copy)]
+struct Seeks {
+    /// The bytes that it could read in that time.
+    bytes: u64,
+    /// How many take a tenth of a second. Fewer are not worth writing anything.
+    min: u64,
+}
+
+/// 14 ms, and 150 MB/s.
+const DISK: Seeks = Seeks { bytes: 2 << 20, min: 8 };
+/// 0.4 ms, and 150 MB/s.
+const FLASH: Seeks = Seeks { bytes: 64 << 10, min: 256 };
+
+/// The attributes (linux/fs.h) that a file has by its file system and by being sealed: extents, a huge file, fs-verity.
+const OWN_FLAGS: u32 = 0x0008_0000 | 0x0004_0000 | 0x0010_0000;
 
 /// A file that is read first.
 struct HotFile {
@@ -60,7 +74,7 @@ impl Job<'_> {
         for link in &selection.links {
             links.entry(link.from.entry).or_default().push(link);
         }
-        let (mut walk, mut files, mut per_seek) = (TargetWalk::default(), Vec::new(), None);
+        let (mut walk, mut files, mut cost) = (TargetWalk::default(), Vec::new(), None);
         for part in order.parts().iter().filter(|part| part.ranges.is_empty()) {
             for &place in selection.places_of(part.object) {
                 self.progress.check()?;
@@ -72,13 +86,13 @@ impl Job<'_> {
                 if !update.changes.build.contains(&place.entry) {
                     let names = 1 + links.get(&place.entry).map_or(0, Vec::len);
                     let Some((file, stat)) = self.open_installed(update, &mut walk, place) else { continue };
-                    per_seek.get_or_insert_with(|| bytes_per_seek(&stat));
-                    at = self.lies(place, &file, &stat, names);
+                    cost.get_or_insert_with(|| cost_of_seeks(&stat));
+                    at = self.lies(update, place, (&file, &stat), names);
                 }
                 files.push(HotFile { place, at });
             }
         }
-        let per_seek = per_seek.unwrap_or(PER_SEEK_OF_FLASH);
+        let cost = cost.unwrap_or(FLASH);
         let size = |place: PlannedName| self.bundle.index.object(place.object).size;
         let total = |places: &mut dyn Iterator<Item = PlannedName>| places.map(size).fold(0, u64::saturating_add);
         let bytes = total(&mut files.iter().filter(|file| !matches!(file.at, Lies::Stays(_))).map(|file| file.place));
@@ -87,7 +101,10 @@ impl Job<'_> {
             Lies::Here(extents) | Lies::Stays(extents) => Some(&extents[..]),
         }));
         let is_large = bytes > total(&mut selection.regulars.iter().copied()) / 2 || bytes > free_bytes / 2;
-        if seeks.saturating_mul(per_seek) <= bytes || is_large {
+        let is_scattered = seeks >= cost.min && seeks.saturating_mul(cost.bytes) > bytes;
+        // Only what is new scatters it: otherwise it lies as well as this file system does it.
+        let has_new = files.iter().any(|file| matches!(file.at, Lies::New));
+        if !is_scattered || !has_new || is_large {
             return Ok(Gathered::default());
         }
         tracing::info!(seeks, files = files.len(), "what is read first is scattered: writing it again, in its order");
@@ -118,14 +135,19 @@ impl Job<'_> {
         let stat = fstat(&file).ok()?;
         let is_regular = FileType::from_raw_mode(stat.st_mode) == FileType::RegularFile;
         let size = self.bundle.index.object(place.object).size;
-        (is_regular && u64::try_from(stat.st_size) == Ok(size)).then_some((file, stat))
+        let is_mount_point = update.target.is_mount_point(directory, name).ok()?;
+        (is_regular && u64::try_from(stat.st_size) == Ok(size) && !is_mount_point).then_some((file, stat))
     }
 
-    fn lies(&self, place: PlannedName, file: &OwnedFd, stat: &Stat, names: usize) -> Lies {
+    fn lies(&self, update: &Update<'_>, place: PlannedName, (file, stat): (&OwnedFd, &Stat), names: usize) -> Lies {
         let size = self.bundle.index.object(place.object).size;
         let Ok(Some(extents)) = extents(file, size) else { return Lies::Stays(Vec::new()) };
         let is_sparse = extents.iter().map(|extent| extent.end - extent.start).sum::<u64>() < size;
-        match u64::try_from(names) == Ok(stat.st_nlink) && !is_sparse {
+        // Attributes of chattr(1) would be lost, or forbid replacing the file; so would its owner, without root, if it is another user.
+        let flags = ioctl_getflags(file).unwrap_or(IFlags::empty());
+        let own = IFlags::from_bits_retain(OWN_FLAGS);
+        let is_ours = (flags - own).is_empty() && (update.privilege.is_root() || stat.st_uid == geteuid().as_raw());
+        match u64::try_from(names) == Ok(stat.st_nlink) && !is_sparse && is_ours {
             true => Lies::Here(extents),
             false => Lies::Stays(extents),
         }
@@ -180,13 +202,13 @@ fn seeks<'e>(files: impl Iterator<Item = Option<&'e [Range<u64>]>>) -> u64 {
     seeks
 }
 
-/// Returns what a seek costs on the device that holds a file; one that does not say is taken for flash.
-fn bytes_per_seek(stat: &Stat) -> u64 {
+/// Returns what seeks cost on the device that holds a file; one that does not say is taken for flash.
+fn cost_of_seeks(stat: &Stat) -> Seeks {
     let device = format!("/sys/dev/block/{}:{}", major(stat.st_dev), minor(stat.st_dev));
     // A partition has the queue of its disk.
     let files = ["queue/rotational", "../queue/rotational"].map(|file| format!("{device}/{file}"));
     let said = files.iter().find_map(|file| std::fs::read_to_string(file).ok());
-    if said.is_some_and(|said| said.trim() == "1") { PER_SEEK_OF_DISK } else { PER_SEEK_OF_FLASH }
+    if said.is_some_and(|said| said.trim() == "1") { DISK } else { FLASH }
 }
 
 #[cfg(test)]

@@ -194,18 +194,22 @@ impl Job<'_> {
         from_base::copy(builder, bases, &first, jobs)?;
         let files = num::wide(selection.regulars.len() + selection.others.len());
         self.progress.enter(Phase::Unpacking, selection.reads.stored_bytes(), files);
-        if self.order.is_some() && bundle.layout.landmark.is_none() {
+        let is_gathered = !gathered.is_empty();
+        if self.order.is_some() && bundle.layout.landmark.is_none() && !is_gathered {
             // Nothing of it is in the delta.
             self.progress.first_is_written();
         }
-        Delivery::new((bundle, bases), &selection.reads, jobs, self.progress).telling(true).run(
+        Delivery::new((bundle, bases), &selection.reads, jobs, self.progress).telling(!is_gathered).run(
             input,
             Walk::default,
             |hand, content| builder.take(hand, content),
             |hand, object| builder.finish_large(hand, object),
         )?;
         from_base::copy(builder, bases, &rest, jobs)?;
-        gathered.write_in_order(builder)?;
+        if is_gathered {
+            gathered.write_in_order(builder)?;
+            self.progress.first_is_written();
+        }
         for &place in &selection.others {
             builder.make_other(&mut hand, place)?;
         }

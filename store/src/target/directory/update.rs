@@ -136,6 +136,8 @@ impl Job<'_> {
         let mut pending = self.to_build(selection, &compared.update);
         let free_bytes = self.check_room(stage, &pending, 0)?;
         delta::check_bases(self, target, &pending)?;
+        let mut stats =
+            UnpackStats { was_adopted, ..self.stats_of(&compared, &pending, self.options.tree.list_deletions)? };
         let is_done = self.is_done(&compared, &privilege);
         let gathered = match is_done {
             true => Gathered::default(),
@@ -147,9 +149,7 @@ impl Job<'_> {
             pending = self.to_build(selection, &compared.update);
         }
         let mut built = pending.regulars.clone();
-        let mut stats =
-            UnpackStats { was_adopted, ..self.stats_of(&compared, &pending, self.options.tree.list_deletions)? };
-        self.progress.keep(stats.kept_files);
+        self.progress.keep(compared.update.changes.kept);
         stats.free_bytes = free_bytes;
         if stage.is_resumed() {
             self.reuse_staged(stage, &mut pending, &privilege, &mut stats)?;
