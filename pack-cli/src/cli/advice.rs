@@ -27,7 +27,7 @@ pub(crate) fn advice(error: &Error) -> Option<String> {
         }
         Error::Changed { .. } => ": pack a snapshot, or stop the program that writes to it",
         Error::Archive { path, fault, .. } => return archive(path, fault),
-        Error::IsDelta { .. } => ": unpack it onto a target that holds its base, or give that with --base",
+        Error::IsDelta { .. } => ": unpack it onto a target that holds its base, or give the base with --base",
         Error::MissingBase { .. } => "; use the full bundle",
         Error::OtherName { .. } => ": unpack elsewhere, or remove the target",
         Error::NotOurs { is_of_another: true, .. } => {

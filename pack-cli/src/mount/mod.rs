@@ -99,6 +99,9 @@ impl Mount {
         let served = Served::new(reader, nodes, recorder);
         // Unmounting takes the path that is meant now, wherever the process is then.
         let mountpoint = std::fs::canonicalize(mountpoint).map_err(failed)?;
+        if !mountpoint.is_dir() {
+            return Err(failed(io::ErrorKind::NotADirectory.into()));
+        }
         let session = Session::new(served, &mountpoint, &config(options, name));
         let session = session.map_err(|error| Error::io("mount on", &mountpoint, one_line(error)))?;
         Ok(Self { session, mountpoint, refs })

@@ -184,7 +184,7 @@ pub(crate) fn relative(path: &[u8]) -> Result<Vec<u8>, &'static str> {
         return Err("a path with .. may leave the root");
     }
     if path.contains(&0) {
-        return Err("a path with a zero byte names no file");
+        return Err("a path with NUL names no file");
     }
     Ok(names().collect::<Vec<_>>().join(&b'/'))
 }

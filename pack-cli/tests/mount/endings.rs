@@ -29,6 +29,7 @@ fn what_cannot_be_mounted_is_refused() {
     let desk = small();
     desk.refused("mount - mnt --trust signers", 2, "standard input");
     desk.refused("mount os.sealift none --trust signers", 2, "none");
+    desk.refused("mount os.sealift os.sealift --trust signers", 2, "cannot mount on os.sealift: not a directory");
     desk.refused("mount ostree:repo mnt --trust signers", 2, "mount takes bundles");
     let bytes = desk.read("os.sealift").unwrap();
     desk.write("cut.sealift", &bytes[..bytes.len() - 1]);

@@ -99,7 +99,7 @@ fn check_plain(desk: &Desk) {
     let (tool, last) = (find(&image, &noise(1001, 70_000)), find(&image, &noise(333, 5000)));
     // The first read is of the superblock alone.
     log(desk, &[(1024, 512), (large, 4096), (last, 100), (tool + 65_536, 512), (large + 4096, 4096), (last, 4096)]);
-    let expected = "# sealift order 1\nusr/lib/large\t1048576-1056767\nmany/a-name-that-is-not-so-short-333\nusr/bin/tool\n  left out 1 read of no file's content\n";
+    let expected = "# sealift order 1\nusr/lib/large\t1048576-1056767\nmany/a-name-that-is-not-so-short-333\nusr/bin/tool\n  ignored 1 read outside file contents\n";
     assert_eq!(desk.good("order import nbdkit log --filesystem img"), expected);
     // The same in a partition.
     desk.write("disk", [vec![0; 1 << 20], image].concat());

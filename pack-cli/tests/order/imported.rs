@@ -63,7 +63,7 @@ fn lists_end_their_paths_with_newlines_or_zeros() {
     desk.write("zeros", b"/b\nc\0./a\\x41\0\xff\0");
     assert_eq!(desk.good("order import paths zeros"), "# sealift order 1\nb\\nc\na\\\\x41\n\\xff\n");
     for (list, why) in [
-        (&b"a\0b\nc\n"[..], "zeros: path 2: no zero byte ends it"),
+        (&b"a\0b\nc\n"[..], "zeros: path 2: no NUL ends it"),
         (b"a\0\0b\0", "zeros: path 2: it is empty"),
         (&[&[b'a'; 256][..], b"/b\0"].concat(), "zeros: path 1: it is longer than a path may be"),
         (&[&[b'/'; 4096][..], b"\0"].concat(), "zeros: path 1: it is longer than a path may be"),
@@ -171,7 +171,7 @@ fn a_list_for_mksquashfs() {
     desk.write("sort", "# first\nusr/bin/late 5\n\nusr/bin/first\t32767\na\\ b\\\\ 5\nlast -3\nusual 0\n/c 6\n");
     assert_eq!(desk.good("order import sort sort"), "# sealift order 1\nusr/bin/first\nc\nusr/bin/late\na b\\\\\n");
     desk.write("sort", "a 1\nb 32768\n");
-    desk.refused("order import sort sort", "sort: line 2: no path and priority");
+    desk.refused("order import sort sort", "sort: line 2: expected a path and a priority");
     desk.write("sort", "../a 1\n");
     desk.refused("order import sort sort", "sort: line 1: a path with ..");
 }
@@ -204,7 +204,7 @@ fn junk_is_none_of_them() {
     desk.refused("order import paths junk", "junk: path ");
     desk.write("program", std::fs::read(env!("CARGO_BIN_EXE_sealift")).unwrap());
     desk.refused("order import paths program", "program: path ");
-    desk.refused("order import strace junk", "junk: no call in it is one that strace prints");
+    desk.refused("order import strace junk", "junk: it is not output of strace");
     desk.refused("order import nbdkit junk --image a", "junk: no read is logged in it");
     desk.refused("order import readahead junk", "no pack file");
     desk.write("long", vec![b'a'; 3 << 20]);

@@ -83,6 +83,9 @@ fn a_profile_may_come_from_a_pipe() {
     };
     assert_eq!(piped("order merge a -", "b"), (Some(0), "# sealift order 1\none\ntwo\nthree\n".into()));
     assert_eq!(piped("order diff - b", "b"), (Some(0), "- -> b: no difference\n".into()));
+    for line in ["order diff - -", "order merge - a -"] {
+        desk.refused(line, "standard input can be only one of the profiles");
+    }
     desk.write("leaves", "a\n..\n");
     let (status, said) = piped("order merge -", "leaves");
     assert!(status == Some(2) && said.contains("standard input: line 2: a path with .."), "{said}");

@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use clap::{Args, ValueHint};
 use sealift::order::diff::{DifferenceKind, OrderDifference, diff};
 
-use super::read_profile;
+use super::read_profiles;
 use super::report::{Counts, Differences};
 use crate::escape;
 use crate::failure::{Failure, verdict_printed};
@@ -38,8 +38,9 @@ pub(crate) struct Diff {
 
 impl Diff {
     pub(crate) fn run(self) -> Result<(), Failure> {
-        let (old, new) = (read_profile(&self.old)?, read_profile(&self.new)?);
-        let differences = diff(&old, &new);
+        let profiles = read_profiles(&[&self.old, &self.new])?;
+        let [old, new] = &profiles[..] else { return Ok(()) };
+        let differences = diff(old, new);
         verdict_printed(self.print(&differences))?;
         if self.exit_code && !differences.is_empty() { Err(Failure::printed()) } else { Ok(()) }
     }

@@ -12,7 +12,7 @@ use crate::bundle::BundleArg;
 use crate::failure::Failure;
 use crate::show::Show;
 
-/// Write the profile by which a bundle is laid out, or that a target keeps of what was installed there
+/// Write the access order of a bundle or of an installed target as a profile
 ///
 /// A bundle keeps its order: the contents that it stores first are those that the profile named, in its order. Of a large file of which only some
 /// ranges are stored first, these are written, in whole chunks. Files with equal contents are written one after the other.

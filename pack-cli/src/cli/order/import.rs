@@ -19,7 +19,7 @@ use crate::show::Show;
 #[derive(Args, Debug)]
 #[command(after_long_help = "\
 Forms:
-  paths      a list of paths, each ended by a newline or a zero byte
+  paths      a list of paths, each ended by a newline or NUL
   strace     the output of strace -f -y
              -e trace=open,openat,execve,mmap,read,pread64
   readahead  the pack file of systemd-readahead, /.readahead

@@ -3,16 +3,16 @@
 use std::path::PathBuf;
 
 use clap::{Args, ValueHint};
-use sealift::order::{OrderProfile, merge};
+use sealift::order::merge;
 
-use super::{LeftOut, OutputArgs, read_profile};
+use super::{LeftOut, OutputArgs, read_profiles};
 use crate::failure::Failure;
 use crate::show::Show;
 
 /// Merge profiles into one
 ///
 /// Each path keeps its earliest position in any profile: the first paths of all profiles come first, then the second ones, and so on;
-/// of those at one position, that of the profile given first. Ranges are united.
+/// ties go to the profile given first. Ranges are combined.
 #[derive(Args, Debug)]
 #[command(after_long_help = "\
 Examples:
@@ -32,8 +32,7 @@ pub(crate) struct Merge {
 impl Merge {
     pub(crate) fn run(self) -> Result<(), Failure> {
         let place = self.output.place()?;
-        let profiles: Vec<OrderProfile> =
-            self.profiles.iter().map(|path| read_profile(path)).collect::<Result<_, _>>()?;
+        let profiles = read_profiles(&self.profiles.iter().map(PathBuf::as_path).collect::<Vec<_>>())?;
         self.output.write(&place, (&merge(&profiles), LeftOut::default()), (self.show, false))
     }
 }

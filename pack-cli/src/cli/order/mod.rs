@@ -24,13 +24,13 @@ use super::show::{BOLD, Show, json_line};
 pub(crate) use export::order_of;
 use report::Made;
 
-/// Record what a program reads first, for pack --order
+/// Record and edit access-order profiles, for pack --order
 #[derive(Args, Debug)]
 #[command(after_long_help = "\
-A profile is a text file: a path a line, in the order of first use, as
-`sealift ls` prints it. After a tab may follow the ranges of a large file that
-are read first, in bytes: 0-65535,1048576-1114111. Lines that begin with # are
-comments.")]
+A profile is a text file: one path per line, in the order of first use, as
+`sealift ls` prints it. A path may be followed by a tab and the ranges of a
+large file that are read first, in bytes: 0-65535,1048576-1114111. Lines that
+begin with # are comments.")]
 pub(crate) struct Order {
     #[command(subcommand)]
     action: Action,
@@ -57,6 +57,14 @@ impl Order {
     }
 }
 
+/// Reads profiles from files, or one from standard input.
+fn read_profiles(paths: &[&Path]) -> Result<Vec<OrderProfile>, Failure> {
+    if paths.iter().filter(|path| **path == Path::new("-")).count() > 1 {
+        return Err(Failure::usage("standard input can be only one of the profiles"));
+    }
+    Ok(paths.iter().map(|path| read_profile(path)).collect::<Result<_, _>>()?)
+}
+
 /// Reads a profile from a file, or from standard input.
 fn read_profile(path: &Path) -> Result<OrderProfile, Error> {
     if path != Path::new("-") {
@@ -72,7 +80,7 @@ fn read_profile(path: &Path) -> Result<OrderProfile, Error> {
 struct LeftOut {
     /// Paths outside the root.
     outside: u64,
-    /// Reads of no file's content.
+    /// Reads outside file contents.
     elsewhere: u64,
 }
 
@@ -142,7 +150,7 @@ fn print(
         writeln!(out, "  left out {} outside the root", count(outside, "path"))?;
     }
     if elsewhere > 0 && !show.quiet {
-        writeln!(out, "  left out {} of no file's content", count(elsewhere, "read"))?;
+        writeln!(out, "  ignored {} outside file contents", count(elsewhere, "read"))?;
     }
     out.flush()
 }

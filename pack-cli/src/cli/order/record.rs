@@ -21,15 +21,16 @@ use crate::show::Show;
 /// Record which files a command reads, in order
 ///
 /// Runs COMMAND, and notes each regular file below --root when it is first opened, executed or read by the command or one of its descendants,
-/// however briefly they live. Nothing else counts: not a file that is only written, not what another process reads meanwhile, nor what a service reads on the command's behalf,
-/// nor what happens in a container, which has mounts of its own; use --mount for these. The exit status is that of the command.
+/// however briefly they live; the recording ends when COMMAND exits. Nothing else counts: not a file that is only written, not what another
+/// process reads meanwhile, nor what a service reads on the command's behalf, nor what happens in a container, which has mounts of its own; use
+/// --mount for these. The exit status is that of the command. COMMAND may write to standard output, so that -o must name a file.
 ///
 /// SIGINT and SIGTERM end the command, with SIGTERM, and keep what was recorded; the exit status is then 130 or 143, unless the command has one
 /// of its own.
 ///
 /// Requires root (CAP_SYS_ADMIN), for fanotify. Without it, run the command on a bundle that is mounted with `sealift mount --record`, or trace it
-/// and use `sealift order import strace`. Whole files are recorded: events of fanotify have no offsets, except those of Linux 6.14 that this
-/// command does not use; the others have them.
+/// and use `sealift order import strace`. Only whole files are recorded, since fanotify's events have no offsets; the other two also record
+/// ranges.
 #[derive(Args, Debug)]
 #[command(after_long_help = "\
 Examples:
@@ -40,10 +41,10 @@ pub(crate) struct Record {
     /// The command and its arguments
     #[arg(value_name = "COMMAND", last = true, value_hint = ValueHint::CommandWithArguments)]
     command: Vec<OsString>,
-    /// The directory that is the root of the tree [default: DIR of --mount, else /]
+    /// Write paths relative to DIR, and ignore files outside it [default: DIR of --mount, else /]
     #[arg(long, value_name = "DIR", value_hint = ValueHint::DirPath)]
     root: Option<PathBuf>,
-    /// Record everything that is read on the file system that DIR is on: until the command ends, or without one until SIGINT or SIGTERM
+    /// Record everything that is read on the file system that DIR is on, below --root: until the command ends, or without one until SIGINT or SIGTERM
     #[arg(long, value_name = "DIR", value_hint = ValueHint::DirPath)]
     mount: Option<PathBuf>,
     #[command(flatten)]

@@ -12,7 +12,7 @@ use sealift::ostree::OsTreeStats;
 use sealift::seal::KernelSignature;
 use sealift::status::Installed;
 use sealift::trust::{TargetKind, Trusted};
-use sealift::unpack::{UnpackStats, may_go_on};
+use sealift::unpack::{UnpackStats, is_half_updated, may_go_on};
 use sealift::{Error, InstallStats, Progress};
 
 use super::adopt;
@@ -113,10 +113,13 @@ impl Unpack {
         let stats = match stats.about(&self.bundle.bundle) {
             Err(failure) if goes_on => {
                 if !failure.is_stop() {
-                    let target = target.display();
-                    self.show.warn(&format!(
-                        "progress was saved: repeat the command to resume, or discard it: sealift clean {target}"
-                    ));
+                    let shown = target.display();
+                    self.show.warn(&match is_half_updated(target) {
+                        true => format!("{shown} is partly updated: repeat the command to complete the update"),
+                        false => format!(
+                            "progress was saved: repeat the command to resume, or discard it: sealift clean {shown}"
+                        ),
+                    });
                 }
                 return Err(failure.unfinished(target));
             }

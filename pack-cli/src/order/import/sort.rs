@@ -19,7 +19,7 @@ pub(super) fn read(input: &mut dyn BufRead, rooted: &mut Rooted) -> Result<Vec<O
         if line.is_empty() || line.starts_with(b"#") {
             return Ok(());
         }
-        let (path, priority) = entry(line).ok_or(fault("no path and priority from -32768 to 32767"))?;
+        let (path, priority) = entry(line).ok_or(fault("expected a path and a priority from -32768 to 32767"))?;
         let below = rooted.below(&path).map_err(fault)?;
         found.extend(below.filter(|_| priority > 0).map(|path| (priority, path)));
         Ok(())
