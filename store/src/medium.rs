@@ -79,7 +79,10 @@ impl Medium {
             read => read,
         };
         read.map_err(|error| match error.kind() {
-            ErrorKind::UnexpectedEof => FormatError::Truncated { len: place, expected: self.len }.into(),
+            ErrorKind::UnexpectedEof => {
+                let len = self.file.read().metadata().map_or(place, |found| found.len());
+                FormatError::Truncated { len, expected: self.len }.into()
+            }
             _ => Error::io("read", &self.path, error),
         })
     }

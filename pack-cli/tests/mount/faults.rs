@@ -73,7 +73,9 @@ fn a_medium_that_comes_back_is_read_again() {
         assert!(desk.read(&format!("mnt/{name}")).unwrap() == desk.read(&format!("tree/{name}")).unwrap(), "{name}");
     }
     let faults = mounted.faults();
+    let cut = format!("the bundle is truncated: {} of {} bytes", bytes.len() - 300_000, bytes.len());
     assert!(!faults.is_empty() && faults.iter().all(|fault| fault.contains("os.sealift: chunk ")), "{faults:?}");
+    assert!(faults[0].contains(&cut), "{faults:?}");
 }
 
 /// What was read is still there, and what must be read is an error until the stick is back, of which the first is told.
