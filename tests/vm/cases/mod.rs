@@ -28,6 +28,7 @@ const CASES: &[(&str, Check)] = &[
     ("a tree is unpacked, and every file of it sealed", unpack::directories),
     ("a tree that is there is sealed", unpack::later),
     ("a part of a bundle is sealed", unpack::parts),
+    ("a hot set that is written again is sealed", unpack::hot_set),
     ("nothing is written where fs-verity is required and not there", unpack::required),
     ("an index with a wrong digest of digests is refused", unpack::wrong_digest),
     ("objects of OSTree are sealed", unpack::repositories),

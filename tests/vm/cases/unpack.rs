@@ -189,3 +189,24 @@ pub(crate) fn repositories(desk: &Desk) {
         assert_sealed(&repo.join("objects"), true);
     }
 }
+
+pub(crate) fn hot_set(desk: &Desk) {
+    const HOT: u64 = 30;
+    let publisher = Publisher::new(desk);
+    let write = |file: u64, seed: u64| publisher.write(&format!("hot/{file:02}"), &noise(seed, 6_000));
+    (0..HOT).for_each(|file| write(file, 100 + file));
+    let names: String = (0..HOT).map(|file| format!("hot/{file:02}\n")).collect();
+    fs::write("/tmp/order", names).expect("a profile");
+    desk.good("pack --force /tmp/tree -o /tmp/1.sealift --name os --bundle-version 1 --order /tmp/order --quiet");
+    desk.good(&format!("unpack /tmp/1.sealift hot --seal require {ANYBODY}"));
+    // As a disk with a moving head; btrfs, which has no device of its own, counts as flash.
+    fs::write("/sys/block/vda/queue/rotational", "1").expect("a disk");
+    (0..HOT).step_by(5).for_each(|file| write(file, 200 + file));
+    let pack = "pack --force /tmp/tree -o /tmp/2.sealift --name os --bundle-version 2 --base /tmp/1.sealift --quiet";
+    desk.good(&format!("{pack} {ANYBODY}"));
+    let said = desk.good(&format!("unpack /tmp/2.sealift hot --update {ANYBODY} --json"));
+    let moved = if desk.kind() == "ext4" { HOT - HOT / 5 } else { 0 };
+    assert!(said.contains(&format!("\"gathered_files\":{moved},")), "{said}");
+    assert_sealed(&desk.path("hot"), true);
+    desk.good(&format!("audit hot {ANYBODY}"));
+}
