@@ -53,10 +53,8 @@ impl Recorder {
     pub(super) fn new(recording: Recording, index: &Index, refs: &[String]) -> Self {
         let mut names = vec![None; index.inodes().len()];
         for tree in refs.iter().filter_map(|name| index.find_ref(name)) {
-            for directory in tree.directories() {
-                for entry in index.directory(directory).entries() {
-                    names[index.entry(entry).inode.at()].get_or_insert((directory, entry));
-                }
+            for (directory, entry, _) in index.regulars(tree) {
+                names[index.entry(entry).inode.at()].get_or_insert((directory, entry));
             }
         }
         Self { recording, names }

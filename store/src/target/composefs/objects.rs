@@ -149,7 +149,8 @@ impl<'a> Work<'a> {
         let Plan { bundle, bases, ref reads } = *self.plan;
         let files = num::wide(reads.objects().count());
         self.progress.enter(Phase::Unpacking, reads.stored_bytes(), files);
-        Delivery::new((bundle, bases), reads, jobs, self.progress).telling(self.plan.lacking().is_empty()).run(
+        let lacking = self.plan.lacking();
+        Delivery::new((bundle, bases), reads, jobs, self.progress).telling(lacking.is_empty()).run(
             input,
             || (),
             |(), content| {
@@ -157,7 +158,7 @@ impl<'a> Work<'a> {
             },
             |(), object| self.finish_large(object),
         )?;
-        self.copy_from_bases(jobs)?;
+        self.copy_from_bases(&lacking, jobs)?;
         Ok(Made {
             found: self.found.into_inner(),
             objects: self.written.into_inner(),
@@ -166,15 +167,14 @@ impl<'a> Work<'a> {
     }
 
     /// Builds the objects that a base has and the bundle does not carry.
-    fn copy_from_bases(&self, jobs: usize) -> Result<(), Error> {
+    fn copy_from_bases(&self, lacking: &[Row<Object>], jobs: usize) -> Result<(), Error> {
         let Plan { bundle, bases, .. } = *self.plan;
-        let lacking = self.plan.lacking();
         if lacking.is_empty() {
             return Ok(());
         }
         let bytes = lacking.iter().map(|object| self.plan.size(*object)).sum();
         self.progress.enter(Phase::Copying, bytes, num::wide(lacking.len()));
-        let copied = from_bases((bundle, bases), &lacking, jobs, |reader, object, of_base| {
+        let copied = from_bases((bundle, bases), lacking, jobs, |reader, object, of_base| {
             let mut tree = FileHasher::new(&parameters(self.algorithm));
             let size = self.plan.size(object);
             self.progress.add(size, 0);

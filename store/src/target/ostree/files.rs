@@ -127,7 +127,8 @@ impl<'a> Work<'a> {
         let files = self.plan.wanted.values().map(Vec::len).sum::<usize>();
         self.progress.enter(Phase::Unpacking, self.stored_bytes(), num::wide(files));
         let Self { bundle, bases, progress, .. } = *self;
-        Delivery::new((bundle, bases), &self.reads, jobs, progress).telling(self.lacking().is_empty()).run(
+        let lacking = self.lacking();
+        Delivery::new((bundle, bases), &self.reads, jobs, progress).telling(lacking.is_empty()).run(
             input,
             || (),
             |(), content| {
@@ -136,7 +137,7 @@ impl<'a> Work<'a> {
             |(), object| self.finish_large(object),
         )?;
         self.write_links()?;
-        self.copy_from_bases(jobs)
+        self.copy_from_bases(&lacking, jobs)
     }
 
     fn write_small(&self, content: &Content<'_>) -> Result<(), Error> {
@@ -199,8 +200,7 @@ impl<'a> Work<'a> {
     }
 
     /// Builds the files whose content a base has: only their attributes differ.
-    fn copy_from_bases(&self, jobs: usize) -> Result<(), Error> {
-        let lacking = self.lacking();
+    fn copy_from_bases(&self, lacking: &[Row<Object>], jobs: usize) -> Result<(), Error> {
         if lacking.is_empty() {
             return Ok(());
         }
@@ -209,7 +209,7 @@ impl<'a> Work<'a> {
         let bytes = lacking.iter().map(|object| row(*object).size).sum();
         let count = lacking.iter().map(|object| files(*object).len()).sum::<usize>();
         self.progress.enter(Phase::Copying, bytes, num::wide(count));
-        let copied = from_bases((self.bundle, self.bases), &lacking, jobs, |reader, object, of_base| {
+        let copied = from_bases((self.bundle, self.bases), lacking, jobs, |reader, object, of_base| {
             self.progress.check()?;
             for file in files(object) {
                 let mut content = reader.open(of_base)?;
