@@ -170,12 +170,15 @@ impl Blocks {
         }
     }
 
-    /// Returns the block that lies behind another one, if there is one.
+    /// Returns the block that lies behind another one and that whoever reads on needs next: none at an end of the hot set.
     pub(super) fn next(&self, key: Key) -> Option<Key> {
         match key {
             Key::Chunk(number) => {
                 let next = Row::new(number.number() + 1)?;
-                self.chunk(next).map(|_| Key::Chunk(next))
+                let is_hot = |chunk: Row<Chunk>| {
+                    self.bundle.layout.landmark.as_ref().is_some_and(|hot| hot.contains(&chunk.number()))
+                };
+                self.chunk(next).filter(|_| is_hot(number) == is_hot(next)).map(|_| Key::Chunk(next))
             }
             Key::Base(object, part) => {
                 let size = self.bases.object(object)?.size;

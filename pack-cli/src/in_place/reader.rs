@@ -8,7 +8,7 @@ use std::thread::JoinHandle;
 use std::time::Duration;
 
 use parking_lot::{Condvar, Mutex};
-use sealift_format::{Bundle, Object, Row};
+use sealift_format::{Bundle, Object, Row, num};
 use sealift_store::threads::panic_guard::OnPanic;
 use sealift_verify::kernel::give_back_memory;
 
@@ -21,8 +21,8 @@ use crate::Error;
 const IDLE: Duration = Duration::from_secs(2);
 /// Blocks whose use is remembered, to recognise who reads on.
 const RECENT: usize = 64;
-/// A block is read on from one of so many before it: of a tree that is read in order, some lie elsewhere.
-const NEAR: u32 = 3;
+/// Which of so many blocks before one were used says whether it is read on from them: of a tree that is read in order, some lie elsewhere.
+const NEAR: usize = 3;
 
 /// Reads files of a bundle, from any thread.
 #[derive(Debug)]
@@ -150,29 +150,30 @@ impl Reader {
         }
     }
 
-    /// Has what follows a block made, if it was read on from one before.
+    /// Has what follows a block made, if it was read on from those before.
     fn read_on(&self, key: Key) {
         let mut recent = self.recent.lock();
         if recent.contains(&key) {
             return;
         }
-        let is_before = |used: &Key| match (*used, key) {
-            (Key::Chunk(used), Key::Chunk(now)) => (1..=NEAR).contains(&now.number().wrapping_sub(used.number())),
-            (Key::Base(of, used), Key::Base(object, part)) => of == object && used + 1 == part,
+        let is_near = |used: &&Key| match (**used, key) {
+            (Key::Chunk(used), Key::Chunk(now)) => (1..=NEAR).contains(&now.at().wrapping_sub(used.at())),
+            (Key::Base(of, used), Key::Base(object, part)) => {
+                of == object && (1..=NEAR).contains(&num::size(part.wrapping_sub(used)))
+            }
             _ => false,
         };
-        let is_on = recent.iter().any(is_before);
+        let near = recent.iter().filter(is_near).count();
         if recent.len() == RECENT {
             recent.pop_front();
         }
         recent.push_back(key);
         drop(recent);
-        if !is_on {
-            return;
-        }
         let following = std::iter::successors(self.blocks().next(key), |key| self.blocks().next(*key));
+        // One step may be chance. The more of what lies before was used, the more of what follows will be.
+        let ahead = self.jobs * near.saturating_sub(1) / (NEAR - 1);
         let mut left = self.ahead;
-        for next in following.take(self.jobs + 1) {
+        for next in following.take(ahead) {
             let Some(rest) = left.checked_sub(self.blocks().len(next)) else { return };
             left = rest;
             if self.shared.cache.begin(next) {

@@ -78,6 +78,30 @@ fn a_medium_that_comes_back_is_read_again() {
     assert!(faults[0].contains(&cut), "{faults:?}");
 }
 
+/// A start reads the hot set and nothing behind it: what was read ahead there would cost it time on a slow device.
+#[test]
+fn nothing_is_read_ahead_behind_the_hot_set() {
+    if !can_mount() {
+        return;
+    }
+    let desk = several_chunks();
+    let names: Vec<String> = (0..20).map(|number| number.to_string()).collect();
+    desk.write("order", names.join("\n"));
+    desk.pack("ordered.sealift", 7, "tree --chunk-size 128KiB --order order");
+    let len = desk.read("ordered.sealift").unwrap().len();
+    let mounted = desk.mount("ordered.sealift");
+    let file = File::options().write(true).open(desk.path("ordered.sealift")).unwrap();
+    file.set_len(u64::try_from(len - 880_000).unwrap()).unwrap();
+    for name in &names {
+        assert!(desk.read(&format!("mnt/{name}")).unwrap() == desk.read(&format!("tree/{name}")).unwrap(), "{name}");
+    }
+    // Whatever is read ahead has been by then.
+    std::thread::sleep(std::time::Duration::from_millis(300));
+    assert!(!mounted.said().contains("chunk"), "{}", mounted.said());
+    assert!(is_io_error(&desk.read("mnt/large")));
+    assert_eq!(mounted.faults().len(), 1);
+}
+
 /// What was read is still there, and what must be read is an error until the stick is back, of which the first is told.
 #[test]
 fn a_stick_that_is_pulled_and_comes_back_is_read_again() {
