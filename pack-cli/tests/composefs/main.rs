@@ -105,7 +105,7 @@ fn a_store_keeps_the_order_of_access() {
     assert_eq!(desk.run(&["order", "export", "composefs:store"]).good().out, kept);
     desk.pack("os", "os-2.sealift", 2, &["--order-from", "composefs:store"]);
     assert_eq!(desk.run(&["order", "export", "os-2.sealift"]).good().out, kept);
-    desk.run(&["order", "export", "composefs:nowhere"]).refused(2, "cannot open nowhere");
+    desk.run(&["order", "export", "composefs:nowhere"]).refused(2, "nowhere: there is no composefs store");
 }
 
 #[test]
