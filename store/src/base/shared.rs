@@ -35,9 +35,10 @@ impl<'a> SharedBases<'a> {
         let (mut found, mut instead) = (Vec::new(), Vec::new());
         let held = self.given.held(&delta, progress)?.into_iter();
         for ((held, place), used) in held.zip(&self.given.places).zip(&mut self.used) {
-            match held.bases.is_empty() {
-                true => instead.push(format!("{}: {}", Path::new(place).display(), held.instead)),
-                false => *used = true,
+            *used |= !held.bases.is_empty();
+            // What another bundle uses is there for that one.
+            if !*used {
+                instead.push(format!("{}: {}", Path::new(place).display(), held.instead));
             }
             found.extend(held.bases);
         }
