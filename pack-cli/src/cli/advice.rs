@@ -93,6 +93,13 @@ pub(crate) fn advice(error: &Error) -> Option<String> {
     Some(fixed.to_owned())
 }
 
+/// Returns the advice for an error of a verb that writes to `target`: a repository that is not there is for its user to make.
+pub(crate) fn advice_for_target(error: &Error, target: &Path) -> Option<&'static str> {
+    let Error::Repository { path, fault } = error else { return None };
+    let is_lacking = matches!(**fault, RepoFault::NoDirectory | RepoFault::NotARepository { .. });
+    (is_lacking && path == target).then_some("; create one with `ostree init`")
+}
+
 /// Returns the option that accepts a bundle over a limit, if there is one.
 fn limit(what: &str, declared: u64) -> Option<String> {
     let has_option = matches!(what, "entries" | "depth" | "memory" | "size");
@@ -147,7 +154,6 @@ fn archive(path: &Path, fault: &ArchiveFault) -> Option<String> {
 
 fn repository(fault: &RepoFault) -> Option<&'static str> {
     Some(match fault {
-        RepoFault::NoDirectory | RepoFault::NotARepository { .. } => "; create one with `ostree init`",
         RepoFault::Parent { .. } => {
             ": use the parent, or copy the commits with `ostree pull-local` into a repository without a parent"
         }

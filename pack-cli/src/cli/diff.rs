@@ -188,6 +188,10 @@ fn read_bundle(argument: &OsStr) -> Result<Option<OpenedBundle>, Failure> {
     if is_source(argument) {
         return Ok(None);
     }
+    if TargetKind::of(argument).0 == TargetKind::Composefs {
+        let store = argument.display();
+        return Err(Failure::usage(format!("{store}: a store is compared with a bundle by `sealift audit`")));
+    }
     BundleArg { bundle: PathBuf::from(argument) }.read_untrusted().map(Some)
 }
 

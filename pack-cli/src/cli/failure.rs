@@ -7,7 +7,7 @@ use std::process::ExitCode;
 use sealift::Error;
 use serde::Serialize;
 
-use super::advice::advice;
+use super::advice::{advice, advice_for_target};
 use super::show::{self, BAD};
 use super::{escape, interrupt};
 
@@ -28,6 +28,8 @@ pub(crate) struct Failure {
     unfinished: Option<Box<Path>>,
     /// The status of a command that was run, which has said itself why it failed.
     status: Option<u8>,
+    /// What the user of this verb can do about it.
+    advice: Option<&'static str>,
 }
 
 impl From<Error> for Failure {
@@ -42,6 +44,7 @@ impl From<Error> for Failure {
             places: None,
             unfinished: None,
             status: None,
+            advice: None,
         }
     }
 }
@@ -110,6 +113,11 @@ impl Failure {
     /// The run was interrupted, and its progress beside this target is kept.
     pub(crate) fn unfinished(self, target: &Path) -> Self {
         Self { unfinished: Some(target.into()), ..self }
+    }
+
+    /// The verb writes to this target.
+    pub(crate) fn of_target(self, target: &Path) -> Self {
+        Self { advice: advice_for_target(&self.error, target), ..self }
     }
 
     /// A command that was run ended with this status.
@@ -182,6 +190,7 @@ impl Failure {
             _ => self.error.to_string(),
         };
         message.extend(advice(&self.error));
+        message.extend(self.advice);
         message
     }
 

@@ -1,9 +1,10 @@
 //! `sealift --help`: the verbs grouped by their users.
 
 use clap::error::{ContextKind, ContextValue};
-use clap::{Command, CommandFactory as _, Error};
+use clap::{Arg, Command, CommandFactory as _, Error};
 
 use super::Cli;
+use super::limits::Limit;
 use super::show::BOLD;
 
 /// The verbs of each kind of user, in the order of use.
@@ -15,6 +16,21 @@ const GROUPS: [(&str, &[&str]); 4] = [
         &["unpack", "mount", "audit", "status", "seal", "measure", "digest", "request", "clean"],
     ),
     ("Other", &["completions"]),
+];
+
+/// The verbs that read no bundle, so that `--limit` is of no use to them.
+const UNLIMITED: [&[&str]; 11] = [
+    &["order", "record"],
+    &["order", "import"],
+    &["order", "merge"],
+    &["order", "diff"],
+    &["key"],
+    &["seal"],
+    &["measure"],
+    &["digest"],
+    &["clean"],
+    &["completions"],
+    &["manual"],
 ];
 
 /// Returns whether this program was built without what the verb needs: the verb then fails with an explanation, and help hides it.
@@ -42,7 +58,8 @@ pub(crate) const STATUSES: [(&str, &str); 6] = [
 
 /// Returns the command line with its verbs in groups, which clap does not support.
 pub(crate) fn command() -> Command {
-    let command = Cli::command().max_term_width(80);
+    let command = UNLIMITED.iter().fold(Cli::command(), |command, path| refusing_limit(command, path));
+    let command = command.max_term_width(80);
     let mut listed = String::new();
     for (heading, verbs) in groups() {
         listed.push_str(&format!("\n{BOLD}{heading}{BOLD:#}\n"));
@@ -62,6 +79,20 @@ pub(crate) fn command() -> Command {
         Man pages after `cargo install`: sealift manual ~/.cargo/share/man/man1\n"
     );
     command.help_template(template)
+}
+
+/// Returns a command in which the verb at `path` does not list `--limit`, and refuses it.
+fn refusing_limit(command: Command, path: &[&str]) -> Command {
+    let limit = command.get_arguments().find(|argument| argument.get_id() == "limits").cloned();
+    limit.into_iter().fold(command, |command, limit| at(command, path, limit.hide(true).global(false)))
+}
+
+/// Returns a command in which the verb at `path` has its own form of a global argument.
+fn at(command: Command, path: &[&str], argument: Arg) -> Command {
+    match path {
+        [] => command.arg(argument.value_parser(|_: &str| Err::<Limit, _>("this verb reads no bundle"))),
+        [verb, rest @ ..] => command.mut_subcommand(*verb, |verb| at(verb, rest, argument)),
+    }
 }
 
 /// Removes hidden verbs from an error's tips, and suggests the verb for a name that other programs use.

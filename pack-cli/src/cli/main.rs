@@ -78,7 +78,6 @@ struct Cli {
     /// A bundle declares how large its content is. sealift refuses a bundle over a limit before it reads or allocates anything, and refuses to
     /// pack one. The defaults are entries=16777216 (file names), depth=4096 (nested directories), size=4T (total size of all files, holes
     /// included) and unlimited memory. `sealift info` shows the most memory that unpacking a bundle takes.
-    /// What reads no bundle, such as `sealift order merge`, has no limit.
     #[arg(
         long = "limit", value_name = "WHAT=N", global = true, value_delimiter = ',', hide_short_help = true,
         value_parser = limits::parse_limit, help_heading = "Limits"

@@ -23,7 +23,12 @@ pub struct Fault {
 impl fmt::Display for Fault {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self.chunk {
-            Some((chunk, place)) => write!(f, "chunk {chunk}, at byte {place}: {}", self.error),
+            Some((chunk, place)) => {
+                // Errors in a chunk's bytes begin with its number, without the place.
+                let error = self.error.to_string();
+                let why = error.strip_prefix(&format!("chunk {chunk}: ")).unwrap_or(&error);
+                write!(f, "chunk {chunk}, at byte {place}: {why}")
+            }
             None => self.error.fmt(f),
         }
     }

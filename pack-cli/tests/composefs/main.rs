@@ -105,7 +105,7 @@ fn a_store_keeps_the_order_of_access() {
     assert_eq!(desk.run(&["order", "export", "composefs:store"]).good().out, kept);
     desk.pack("os", "os-2.sealift", 2, &["--order-from", "composefs:store"]);
     assert_eq!(desk.run(&["order", "export", "os-2.sealift"]).good().out, kept);
-    desk.run(&["order", "export", "composefs:nowhere"]).refused(2, "cannot open nowhere");
+    desk.run(&["order", "export", "composefs:nowhere"]).refused(2, "nowhere: there is no composefs store");
 }
 
 #[test]
@@ -156,6 +156,8 @@ fn an_object_that_was_changed_is_found_and_replaced() {
     file.write_all_at(b"evil", 0).unwrap();
     fs::create_dir(desk.path("mnt")).unwrap();
     let mount = || desk.sealift(&["mount", "composefs:store", "os", "mnt", "--allow-unsigned"]);
+    desk.sealift(&["mount", "composefs:store", "os", "mnt", "--cache", "1M"])
+        .refused(2, "for a bundle, not for a store");
     mount().refused(1, "fs-verity digest");
     desk.unpack("os.sealift", &["--rehash"]).good().has("1 damaged object replaced");
     fs::write(desk.path(last), "short").unwrap();

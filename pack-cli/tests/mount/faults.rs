@@ -50,6 +50,7 @@ fn a_flipped_bit_is_an_error_for_what_lies_in_its_chunk() {
     let at = fault.split(", at byte ").nth(1).and_then(|rest| rest.split(':').next()).unwrap();
     let at: usize = at.parse().unwrap();
     assert!(at <= place && place < at + (256 << 10), "{fault}");
+    assert!(fault.contains(&format!(", at byte {at}: the bytes do not match their digest")), "{fault}");
 }
 
 #[test]

@@ -72,6 +72,24 @@ fn the_earliest_use_counts() {
 }
 
 #[test]
+fn options_that_would_do_nothing_are_refused() {
+    let desk = Desk::new();
+    desk.write("a", "one\n");
+    for verb in ["record -o b -- true", "import paths a", "merge a", "diff a a"] {
+        let (name, rest) = verb.split_once(' ').unwrap();
+        desk.refused(&format!("order {name} --limit entries=5 {rest}"), "this verb reads no bundle");
+        assert!(!desk.good(&format!("order {name} --help")).contains("--limit"), "{name}");
+    }
+    assert!(desk.good("order export --help").contains("--limit"));
+    for line in ["merge a --force", "import paths a --force", "export a --force"] {
+        desk.refused(&format!("order {line}"), "--output <PROFILE>");
+    }
+    for disk in ["--image disk.img", "--filesystem disk.img"] {
+        desk.refused(&format!("order import nbdkit a {disk} --root /srv"), "cannot be used with");
+    }
+}
+
+#[test]
 fn a_profile_may_come_from_a_pipe() {
     let desk = Desk::new();
     desk.write("a", "one\n");

@@ -118,8 +118,11 @@ fn repositories_that_are_not_known() {
     }
     desk.init("target", "archive");
     for (line, said) in [
-        ("unpack os.sealift ostree:nothing --allow-unsigned", "not an OSTree repository"),
-        ("unpack os.sealift ostree:nowhere --allow-unsigned", "nowhere: no such directory"),
+        ("unpack os.sealift ostree:nothing --allow-unsigned", "it has no config; create one with `ostree init`"),
+        (
+            "unpack os.sealift ostree:nowhere --allow-unsigned",
+            "nowhere: no such directory; create one with `ostree init`",
+        ),
         ("unpack os.sealift ostree:target --allow-unsigned --ref other", "no OSTree ref other; it has os"),
         ("unpack tree.sealift ostree:target --allow-unsigned", "no OSTree commit"),
         ("unpack os.sealift ostree:target", "signature"),
@@ -129,7 +132,7 @@ fn repositories_that_are_not_known() {
         ("unpack os.sealift target/os --allow-unsigned --remote origin", "for ostree:REPO"),
         ("pack --force ostree:source --ref other -o no.sealift", "no ref \"other\""),
         ("pack --force ostree:target -o no.sealift", "no refs"),
-        ("pack --force ostree:nothing -o no.sealift", "not an OSTree repository"),
+        ("pack --force ostree:nothing -o no.sealift", "not an OSTree repository: it has no config\n"),
     ] {
         let before = desk.snapshot("target");
         let found = desk.refused(line);

@@ -69,7 +69,7 @@ fn a_delta_keeps_the_order_too() {
     assert_eq!(desk.run("order export ostree:target"), "# sealift order 1\nunread\nsmall\nlarge\t0-196607\n");
     for (target, why) in [("source", "has no order"), ("nowhere", "no such directory"), ("tree", "repository")] {
         let said = desk.refused(&format!("order export ostree:{target}"));
-        assert!(said.contains(why), "{said}");
+        assert!(said.contains(why) && !said.contains("ostree init"), "{said}");
     }
 }
 
@@ -80,7 +80,7 @@ fn a_tree_whose_pieces_lie_apart_becomes_an_archive() {
     assert_eq!(desk.run("order export t.sealift"), "# sealift order 1\nsmall\nlarge\t131072-196607\n");
     desk.run("unpack t.sealift tar:t.tar --allow-unsigned");
     let large =
-        Command::new("tar").args(["-xOf", "t.tar", "large"]).current_dir(desk.path("")).output().expect("it runs");
+        Command::new("tar").args(["-xOf", "t.tar", "./large"]).current_dir(desk.path("")).output().expect("it runs");
     assert!(large.stdout == content, "{}", text(&large.stderr));
     let said = desk.refused("pack ostree:source -o e.sealift --order order --zone end");
     assert!(said.contains("OSTree commits"), "{said}");

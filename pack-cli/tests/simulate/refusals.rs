@@ -36,4 +36,10 @@ fn a_delta_needs_its_base() {
     let simulate = "simulate delta.sealift --profile profile --device dvd";
     desk.refused(simulate, 4, "delta");
     desk.refused("simulate plain.sealift --profile profile --device dvd --base ordered.sealift", 2, "base");
+    desk.good("pack tree -o other.sealift --name app --bundle-version 9 --allow-unsigned");
+    let (status, _, said) = desk.run(&format!("{simulate} --base other.sealift"));
+    assert_eq!(status, Some(4), "{said}");
+    let both =
+        ["delta.sealift: wrong base: this delta needs os version 1 (", "; other.sealift: it has app version 9 ("];
+    assert!(both.iter().all(|part| said.contains(part)), "{said}");
 }

@@ -120,6 +120,25 @@ fn programs_extract_a_tar_archive_as_it_is_unpacked() {
     assert!(fs::read(desk.path("again.sealift")).unwrap() == fs::read(desk.path("1.sealift")).unwrap());
 }
 
+/// sbuild makes a root so, as a user who cannot create the devices.
+#[test]
+fn what_is_left_out_of_a_root_by_name_is_left_out_of_a_tar_archive() {
+    let desk = Desk::new();
+    fs::create_dir(desk.path("tree/dev")).unwrap();
+    desk.write("tree/dev/null", "");
+    desk.write("tree/dev/other", "");
+    fs::hard_link(desk.path("tree/etc/motd"), desk.path("tree/etc/second")).unwrap();
+    desk.pack(1);
+    desk.run(&["unpack", "1.sealift", "tar:os.tar", "--allow-unsigned"]);
+    fs::create_dir(desk.path("root")).unwrap();
+    let mut tar = Command::new("tar");
+    tar.args(["--exclude=./dev/null", "--directory", "root", "--extract", "--file", "os.tar"]);
+    assert!(tar.current_dir(desk.path("")).status().unwrap().success());
+    assert!(desk.path("root/dev/other").exists() && !desk.path("root/dev/null").exists());
+    let inode = |name: &str| fs::metadata(desk.path("root").join(name)).unwrap().ino();
+    assert_eq!(inode("etc/motd"), inode("etc/second"));
+}
+
 #[test]
 fn a_tar_archive_leaves_out_sockets() {
     let desk = Desk::new();
@@ -128,7 +147,7 @@ fn a_tar_archive_leaves_out_sockets() {
     let done = desk.run(&["unpack", "1.sealift", "tar:os.tar", "--allow-unsigned"]);
     assert!(String::from_utf8_lossy(&done.stdout).contains("1 socket left out: tar archives cannot hold them"));
     let done = Command::new("tar").args(["-tf", "os.tar"]).current_dir(desk.path("")).output().unwrap();
-    assert_eq!(String::from_utf8_lossy(&done.stdout), "./\netc/\netc/issue\netc/motd\nlib/\nlib/lib.so\n");
+    assert_eq!(String::from_utf8_lossy(&done.stdout), "./\n./etc/\n./etc/issue\n./etc/motd\n./lib/\n./lib/lib.so\n");
 }
 
 #[test]

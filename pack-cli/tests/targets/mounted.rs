@@ -8,10 +8,10 @@ use crate::desk::is_root;
 use crate::unlike::updatable;
 
 /// Mounts `what` of the desk on itself while it lives.
-struct Bound(std::path::PathBuf);
+pub(crate) struct Bound(std::path::PathBuf);
 
 impl Bound {
-    fn new(path: std::path::PathBuf) -> Self {
+    pub(crate) fn new(path: std::path::PathBuf) -> Self {
         rustix::mount::mount_bind(&path, &path).unwrap();
         Self(path)
     }

@@ -171,7 +171,7 @@ fn several_bundles_share_the_given_bases() {
     }
     desk.ok("diff 2.sealift next.sealift");
     desk.ok("diff 2.sealift next.sealift --base two");
-    desk.no("diff delta.sealift next.sealift --base 2.sealift", 4, "delta.sealift: it needs os version 1 (");
+    desk.no("diff delta.sealift next.sealift --base 2.sealift", 4, "this delta needs os version 1 (");
     let unused = "1.sealift is the base of no bundle here";
     desk.no("diff 2.sealift next.sealift --base 1.sealift", 2, unused);
     desk.no("diff 2.sealift 3.sealift --base 1.sealift", 2, unused);

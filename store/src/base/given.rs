@@ -36,7 +36,7 @@ pub(super) struct Held {
     /// Whether nothing was recorded there.
     is_empty: bool,
     /// What the place has otherwise, for messages.
-    instead: String,
+    pub(super) instead: String,
 }
 
 impl GivenBases {
@@ -60,7 +60,7 @@ impl GivenBases {
             }
             found.extend(bases);
         }
-        assemble(delta, path, found)
+        assemble(delta, path, found, &[])
     }
 
     /// Opens a full bundle, or a delta bundle over these bases.
@@ -191,18 +191,26 @@ impl Held {
     }
 }
 
-/// Completes a delta bundle with those of its bases that were found.
+/// Completes a delta bundle with those of its bases that were found; `instead` is what the other places have.
 ///
 /// # Errors
 /// Returns an error if one is missing, or the difference does not match them.
-pub(super) fn assemble(delta: Delta, path: &Path, found: Vec<(usize, Base)>) -> Result<(Opened, Bases), Error> {
+pub(super) fn assemble(
+    delta: Delta,
+    path: &Path,
+    found: Vec<(usize, Base)>,
+    instead: &[String],
+) -> Result<(Opened, Bases), Error> {
     let mut bases: Vec<Option<Base>> = delta.bases().iter().map(|_| None).collect();
     for (number, base) in found {
         bases[number] = Some(base);
     }
     if let Some(lacking) = bases.iter().position(Option::is_none) {
-        let problem = format!("it needs {}, which was not given", delta.bases()[lacking]);
-        return Err(Error::missing_base(path, problem));
+        let lacking = &delta.bases()[lacking..=lacking];
+        return Err(match instead {
+            [] => Error::missing_base(path, format!("it needs {}, which was not given", lacking[0])),
+            _ => Error::wrong_base(path, lacking, instead.join("; ")),
+        });
     }
     let bases = Bases::new(bases.into_iter().flatten().collect());
     let bundle = delta.complete(&bases.indexes()).map_err(|error| Error::from(error).of_bundle(path))?;

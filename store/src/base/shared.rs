@@ -32,12 +32,17 @@ impl<'a> SharedBases<'a> {
             Opened::Delta(delta) if !self.given.places.is_empty() => delta,
             opened => return Ok((opened, Bases::default())),
         };
-        let mut found = Vec::new();
-        for (held, used) in self.given.held(&delta, progress)?.into_iter().zip(&mut self.used) {
+        let (mut found, mut instead) = (Vec::new(), Vec::new());
+        let held = self.given.held(&delta, progress)?.into_iter();
+        for ((held, place), used) in held.zip(&self.given.places).zip(&mut self.used) {
             *used |= !held.bases.is_empty();
+            // What another bundle uses is there for that one.
+            if !*used {
+                instead.push(format!("{}: {}", Path::new(place).display(), held.instead));
+            }
             found.extend(held.bases);
         }
-        assemble(delta, path, found)
+        assemble(delta, path, found, &instead)
     }
 
     /// Checks that a bundle has used each of the bases, once all bundles are complete.

@@ -42,7 +42,7 @@ pub(super) fn of_store(path: &Path) -> Result<Vec<Base>, Error> {
 pub(super) fn records_of_store(path: &Path) -> Result<Vec<InstallRecord>, Error> {
     match Repo::open(path)? {
         Some(repo) => records(&repo).load_all(),
-        None => Err(Error::io("open", path, rustix::io::Errno::NOENT)),
+        None => Err(Error::NoStore { path: path.to_owned() }),
     }
 }
 

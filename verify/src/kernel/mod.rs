@@ -88,6 +88,17 @@ pub fn extents(file: impl AsFd, len: u64) -> io::Result<Option<Vec<Range<u64>>>>
     Ok(Some(found))
 }
 
+/// Exchanges the first `len` bytes of a file with those of `other` from the byte `from` on, with the blocks in which they lie. Both are open for
+/// reading and writing, on the same ext4 with blocks of `block_len` bytes; lengths and places are in whole blocks, and `from` in whole pages.
+///
+/// # Errors
+/// Returns an error if the file system cannot do this, or has exchanged only a part.
+pub fn exchange_blocks(file: impl AsFd, other: impl AsFd, from: u64, len: u64, block_len: u64) -> io::Result<()> {
+    let blocks = |bytes: u64| bytes.checked_div(block_len).unwrap_or_default();
+    let exchanged = sys::exchange(file.as_fd(), other.as_fd(), blocks(from), blocks(len))?;
+    if exchanged == blocks(len) { Ok(()) } else { Err(io::ErrorKind::Interrupted.into()) }
+}
+
 /// Returns whether files are sealed on the file system of this open file or directory. It asks for a digest, and changes nothing.
 ///
 /// # Errors

@@ -1,5 +1,5 @@
-//! The kernel's interface as `linux/fsverity.h` (three calls) and `linux/fiemap.h` have it, and one call of glibc: the only unsafe code
-//! that Sealift runs.
+//! The kernel's interface as `linux/fsverity.h` (three calls), `linux/fiemap.h` and ext4 have it, and one call of glibc: the only unsafe
+//! code that Sealift runs.
 #![allow(unsafe_code, reason = "ioctl(2) takes pointers")]
 
 use sealift_format::num;
@@ -75,7 +75,19 @@ struct MapArg {
     extents: [MapExtent; 32],
 }
 
+/// `struct move_extent` (fs/ext4/ext4.h)
+#[repr(C)]
+struct MoveArg {
+    reserved: u32,
+    donor_fd: u32,
+    orig_start: u64,
+    donor_start: u64,
+    len: u64,
+    moved_len: u64,
+}
+
 // The numbers of the calls have these sizes in them.
+const _: () = assert!(size_of::<MoveArg>() == 40);
 const _: () = assert!(size_of::<MapHeader>() == 32 && size_of::<MapExtent>() == 56);
 const _: () = assert!(size_of::<EnableArg>() == 128);
 const _: () = assert!(size_of::<DigestHeader>() == 4 && size_of::<DigestArg>() == 68);
@@ -85,6 +97,7 @@ nix::ioctl_write_ptr!(fs_ioc_enable_verity, b'f', 133, EnableArg);
 nix::ioctl_readwrite!(fs_ioc_measure_verity, b'f', 134, DigestHeader);
 nix::ioctl_readwrite!(fs_ioc_read_verity_metadata, b'f', 135, ReadMetadataArg);
 nix::ioctl_readwrite!(fs_ioc_fiemap, b'f', 11, MapHeader);
+nix::ioctl_readwrite!(ext4_ioc_move_ext, b'f', 15, MoveArg);
 
 /// `FS_IOC_ENABLE_VERITY`. An empty salt or signature is none.
 pub(super) fn enable(
@@ -149,6 +162,16 @@ pub(super) fn map(file: BorrowedFd<'_>, start: u64, length: u64) -> Result<Vec<M
     // pointer was made from the whole argument.
     unsafe { fs_ioc_fiemap(file.as_raw_fd(), (&raw mut arg).cast()) }?;
     Ok(arg.extents.into_iter().take(num::at(arg.header.mapped_extents)).collect())
+}
+
+/// `EXT4_IOC_MOVE_EXT`: exchanges `blocks` blocks at the start of a file with those of `other` from its block `from` on. Returns how many were
+/// exchanged.
+pub(super) fn exchange(file: BorrowedFd<'_>, other: BorrowedFd<'_>, from: u64, blocks: u64) -> Result<u64, Errno> {
+    let donor_fd = u32::try_from(other.as_raw_fd()).map_err(|_| Errno::EBADF)?;
+    let mut arg = MoveArg { reserved: 0, donor_fd, orig_start: 0, donor_start: from, len: blocks, moved_len: 0 };
+    // SAFETY: the kernel reads the argument, and writes `moved_len` in it; both files are borrowed until the call returns.
+    unsafe { ext4_ioc_move_ext(file.as_raw_fd(), &raw mut arg) }?;
+    Ok(arg.moved_len)
 }
 
 /// Gives free memory back to the kernel. Other C libraries than glibc do so whenever it is freed.

@@ -70,9 +70,9 @@ pub(crate) struct Mount {
     /// Replace the profile if it exists
     #[arg(long, requires = "record")]
     force: bool,
-    /// Memory for decoded content
-    #[arg(long, value_name = "SIZE", default_value = "64MiB", value_parser = human::parse_size)]
-    cache: u64,
+    /// Memory for decoded content [default: 64MiB]
+    #[arg(long, value_name = "SIZE", value_parser = human::parse_size)]
+    cache: Option<u64>,
     /// Number of threads [default: the available CPUs]
     #[arg(long, short, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=1024))]
     jobs: Option<u16>,
@@ -93,10 +93,10 @@ impl Mount {
         match TargetKind::of(first) {
             (TargetKind::Directory, _) => self.run_bundle((last, before), mountpoint),
             (TargetKind::Composefs, store) if before.len() == 1 => {
-                let is_served = self.allow_other || self.dev_suid || self.record.is_some();
+                let is_served = self.allow_other || self.dev_suid || self.record.is_some() || self.cache.is_some();
                 if !self.references.is_empty() || self.base.is_given() || is_served {
                     return Err(Failure::usage(
-                        "--ref, --base, --allow-other, --dev-suid and --record are for a bundle, not for a store",
+                        "--ref, --base, --allow-other, --dev-suid, --record and --cache are for a bundle, not for a store",
                     ));
                 }
                 self.run_store(store, &last.to_string_lossy(), mountpoint)

@@ -56,7 +56,10 @@ impl Mount {
         bases.places.extend(before.iter().map(|path| path.as_os_str().to_owned()));
         let options = MountOptions {
             refs: self.references.clone(),
-            read: ReadOptions { jobs: jobs(self.jobs.map(usize::from)), cache_bytes: self.cache },
+            read: ReadOptions {
+                jobs: jobs(self.jobs.map(usize::from)),
+                cache_bytes: self.cache.unwrap_or(ReadOptions::CACHE_BYTES),
+            },
             allow_other: self.allow_other || rustix::process::geteuid().is_root(),
             dev_suid: self.dev_suid,
             recording: self.record.is_some().then(Recording::default),

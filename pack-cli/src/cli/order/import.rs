@@ -49,7 +49,10 @@ pub(crate) struct Import {
     #[arg(value_name = "FILE", value_hint = ValueHint::FilePath)]
     file: PathBuf,
     /// The directory that is the root of the tree
-    #[arg(long, value_name = "DIR", value_hint = ValueHint::DirPath, default_value = "/")]
+    #[arg(
+        long, value_name = "DIR", value_hint = ValueHint::DirPath, default_value = "/",
+        conflicts_with_all = ["image", "filesystem"]
+    )]
     root: PathBuf,
     /// The path in the tree of the disk image whose reads nbdkit logged
     #[arg(long, value_name = "PATH")]

@@ -91,7 +91,7 @@ struct OutputArgs {
     #[arg(long, short, value_name = "PROFILE", value_hint = ValueHint::FilePath)]
     output: Option<PathBuf>,
     /// Replace the file if it exists
-    #[arg(long)]
+    #[arg(long, requires = "output")]
     force: bool,
 }
 

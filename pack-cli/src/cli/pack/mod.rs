@@ -129,8 +129,13 @@ impl Pack {
         progress: &Progress,
     ) -> Result<Base, Error> {
         let (name, spec) = split_ref(base);
-        if TargetKind::of(spec).0 == TargetKind::Ostree {
-            return Base::of_commit(spec, name, refs, options.jobs, progress);
+        match TargetKind::of(spec).0 {
+            TargetKind::Directory => {}
+            TargetKind::Ostree => return Base::of_commit(spec, name, refs, options.jobs, progress),
+            TargetKind::Composefs => {
+                let why = "a store is no base to pack from: give the bundle that was installed there";
+                return Err(Error::Usage(format!("{}: {why}", spec.display())));
+            }
         }
         let path = Path::new(base);
         if path.is_dir() {

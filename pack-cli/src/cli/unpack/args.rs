@@ -35,7 +35,7 @@ use crate::trust_args::TrustArgs;
 /// imports them into DIR/.ostree/repo, where OSTree itself looks for updates on removable media.
 ///
 /// With tar:FILE or cpio:FILE, unpack writes the tree of one ref as a new archive, for programs that read no bundles. Nothing is installed by that, and the
-/// device does not remember the version.
+/// device does not remember the version. Names in tar:FILE begin with ./, as `tar -c .` writes them.
 ///
 /// With composefs:REPO, unpack imports the trees for which the bundle records images (pack --composefs) into that store, and creates it
 /// if needed. Each content is stored once, named by its fs-verity digest. `sealift mount` mounts the trees.

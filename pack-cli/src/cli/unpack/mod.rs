@@ -133,9 +133,10 @@ impl Unpack {
     /// Imports into an OSTree repository.
     fn import(&self, repo: &Path) -> Result<(), Failure> {
         let options = self.ostree_options()?;
-        self.take_commits(self.target.as_deref().unwrap_or(repo), |bundle, progress| {
-            sealift::ostree::import(bundle, repo, &options, progress)
-        })
+        let shown_target = self.target.as_deref().unwrap_or(repo);
+        let taken = self
+            .take_commits(shown_target, |bundle, progress| sealift::ostree::import(bundle, repo, &options, progress));
+        taken.map_err(|failure| failure.of_target(repo))
     }
 
     /// Imports into the OSTree repository on removable media.

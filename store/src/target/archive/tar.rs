@@ -1,5 +1,6 @@
 //! tar archives in the pax format (POSIX.1-2001, pax(1)): a ustar header, preceded by records for what does not fit it. Extended attributes are
-//! records `SCHILY.xattr.NAME`, as GNU tar, bsdtar and star have them.
+//! records `SCHILY.xattr.NAME`, as GNU tar, bsdtar and star have them. Names begin with `./`, as `tar -c .` writes them and mmdebstrap does: programs
+//! that unpack a root leave out parts of it by such names, as Debian's sbuild does with `--exclude=./dev/null`.
 
 use std::io::Write as _;
 
@@ -27,9 +28,8 @@ pub(super) const ENCODER: ArchiveEncoder = ArchiveEncoder {
 fn header(member: &Member<'_>, out: &mut Vec<u8>) -> Result<(), Unfit> {
     let file_type = member.attributes.file_type();
     let name = match (file_type, member.path) {
-        (FileType::Directory, b"") => b"./".to_vec(),
-        (FileType::Directory, path) => [path, b"/"].concat(),
-        (_, path) => path.to_vec(),
+        (FileType::Directory, path) if !path.is_empty() => [&b"./"[..], path, b"/"].concat(),
+        (_, path) => below_root(path),
     };
     let type_flag = match file_type {
         _ if member.first.is_some() => b'1',
@@ -41,8 +41,9 @@ fn header(member: &Member<'_>, out: &mut Vec<u8>) -> Result<(), Unfit> {
         FileType::Fifo => b'6',
         FileType::Socket => return Err(Unfit("sockets")),
     };
-    let (target, device, size) = match member.first {
-        Some(first) => (first, None, 0),
+    let first = member.first.map(below_root);
+    let (target, device, size) = match &first {
+        Some(first) => (&first[..], None, 0),
         None => (member.target, member.device, member.size),
     };
     let records = records(member, &name, target, size)?;
@@ -59,6 +60,10 @@ fn header(member: &Member<'_>, out: &mut Vec<u8>) -> Result<(), Unfit> {
     }
     let attributes = member.attributes;
     fields.write((attributes.mode & 0o7777, attributes.uid, attributes.gid), out)
+}
+
+fn below_root(path: &[u8]) -> Vec<u8> {
+    [&b"./"[..], path].concat()
 }
 
 /// Returns the records of what does not fit the header.

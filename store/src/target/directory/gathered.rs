@@ -1,5 +1,5 @@
 //! The hot set that an update builds anew, written in the order of access. The kernel allocates space when it writes back, in the order of writing;
-//! reserving it beforehand, file by file, would not bring different files together.
+//! reserving it beforehand, file by file, would not bring different files together, but for all of them at once does, where that is possible.
 
 use std::collections::HashMap;
 use std::os::fd::{AsFd as _, OwnedFd};
@@ -12,6 +12,7 @@ use super::changes::Depth;
 use super::files::Builder;
 use super::metadata::Privilege;
 use super::plan::PlannedName;
+use super::stretch::Stretch;
 use crate::Error;
 use crate::delivery::write_sparse;
 use crate::directory::TreeStage;
@@ -42,22 +43,31 @@ impl Gathered {
             Privilege::of_process(root).map_err(|error| Error::io("look at", builder.stage.target(), error))?;
         let total = self.order.iter().map(|place| builder.bundle.index.object(place.object).size).sum();
         builder.progress.enter(Phase::Copying, total, 0);
+        let lens = self.order.iter().map(|place| builder.bundle.index.object(place.object).size);
+        let mut stretch = Stretch::reserve(root, lens);
         for &place in &self.order {
             let Ok(file) = builder.open(&mut walk, place, OFlags::RDONLY, Mode::empty())? else { continue };
-            write_again(builder, &privilege, &file, place)?;
+            write_again(builder, &privilege, (&file, place), &mut stretch)?;
         }
         Ok(())
     }
 }
 
 /// Replaces a file of the stage by a copy of its own.
-fn write_again(builder: &Builder<'_>, privilege: &Privilege, file: &OwnedFd, place: PlannedName) -> Result<(), Error> {
+fn write_again(
+    builder: &Builder<'_>,
+    privilege: &Privilege,
+    (file, place): (&OwnedFd, PlannedName),
+    stretch: &mut Option<Stretch>,
+) -> Result<(), Error> {
     const COPY: &str = "copy";
     let (stage, failed) = (builder.stage.root(), builder.failed("write", place));
     let flags = OFlags::RDWR | OFlags::CREATE | OFlags::EXCL;
     let (inode, attributes) = builder.inode_of(place);
     let mode = privilege.creation_mode(attributes);
     let copy = open_name(stage, COPY.as_bytes(), flags, mode).map_err(&failed)?;
+    let len = builder.bundle.index.object(place.object).size;
+    *stretch = stretch.take().and_then(|mut stretch| stretch.give(&copy, len).then_some(stretch));
     let (mut hasher, mut buffer, mut at) = (blake3::Hasher::new(), vec![0; 256 << 10], 0);
     loop {
         builder.progress.check()?;

@@ -27,6 +27,7 @@ mod room;
 mod sealing;
 mod staged;
 mod stats;
+mod stretch;
 mod update;
 
 use std::path::Path;
