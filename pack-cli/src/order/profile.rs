@@ -244,17 +244,20 @@ mod tests {
 
     #[test]
     fn files_have_ranges_that_are_large_and_not_read_whole() {
-        let small = 0..LARGE;
-        let ranges_of = |ranges: &[Range<u64>], size| OrderEntry::of_reads(Vec::new(), ranges.to_vec(), size).ranges;
-        // The end of a file is within the last page that is read.
-        assert_eq!(ranges_of(&[0..4096, 4096..LARGE + 4096], Some(LARGE + 1)), []);
-        assert_eq!(ranges_of(&[LARGE..LARGE + 4096], Some(LARGE + 1)), [LARGE..LARGE + 1]);
-        assert_eq!(ranges_of(&[4096..8192], Some(LARGE)), []);
-        // A large file of which only the first piece is read.
-        assert_eq!(ranges_of(std::slice::from_ref(&small), Some(LARGE + 1)), [small.clone()]);
-        assert_eq!(ranges_of(&[small], None), []);
-        assert_eq!(ranges_of(&[0..1, LARGE..LARGE + 1], None), [0..1, LARGE..LARGE + 1]);
-        assert_eq!(ranges_of(&[], Some(u64::MAX)), []);
+        let cases = [
+            // The end of a file is within the last page that is read.
+            (vec![0..4096, 4096..LARGE + 4096], Some(LARGE + 1), vec![]),
+            (vec![0..1, LARGE..LARGE + 4096], Some(LARGE + 1), vec![0..1, LARGE..LARGE + 1]),
+            (vec![0..1, 4096..8192], Some(LARGE), vec![]),
+            // A large file of which only the first piece is read.
+            (vec![0..1, 8192..LARGE], Some(LARGE + 1), vec![0..1, 8192..LARGE]),
+            (vec![0..1, 8192..LARGE], None, vec![]),
+            (vec![0..1, LARGE..LARGE + 1], None, vec![0..1, LARGE..LARGE + 1]),
+            (vec![], Some(u64::MAX), vec![]),
+        ];
+        for (read, size, ranges) in cases {
+            assert_eq!(OrderEntry::of_reads(Vec::new(), read.clone(), size).ranges, ranges, "{read:?} of {size:?}");
+        }
     }
 
     #[test]
