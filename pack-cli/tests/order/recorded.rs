@@ -211,7 +211,7 @@ fn a_tree_with_a_cold_file() -> Option<Desk> {
         return None;
     }
     let desk = a_tree();
-    let mut file = File::create(desk.path("os/large")).unwrap();
+    let mut file = File::create_new(desk.path("os/large")).unwrap();
     io::copy(&mut File::open("/dev/urandom").unwrap().take(64 << 20), &mut file).unwrap();
     file.sync_all().unwrap();
     fadvise(&file, 0, None, Advice::DontNeed).unwrap();
