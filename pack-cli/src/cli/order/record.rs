@@ -1,7 +1,7 @@
 //! `sealift order record`: a profile of what a command reads.
 
 use std::ffi::OsString;
-use std::io::{self, Write as _};
+use std::io;
 use std::os::unix::process::ExitStatusExt as _;
 use std::path::PathBuf;
 use std::process::{Command, ExitStatus};
@@ -13,9 +13,8 @@ use sealift::order::record::{Options, RECORDING, Scope, record_command, record_s
 use sealift::{Error, pack::Output};
 use signal_hook::consts::SIGTERM;
 
-use super::{LeftOut, OutputArgs};
+use super::{OutputArgs, Remarks};
 use crate::failure::Failure;
-use crate::human::count;
 use crate::interrupt;
 use crate::show::Show;
 
@@ -95,12 +94,8 @@ impl Record {
                 (Some(status), recorded)
             }
         };
-        self.output.write(&place, (&recorded.profile, LeftOut::default()), (self.show, status.is_some()))?;
-        if recorded.cached_files > 0 && !self.drop_cache && !self.show.json && !self.show.quiet {
-            let mut out = self.show.summary(status.is_some() || place == Output::Stdout);
-            let files = count(recorded.cached_files, "large file");
-            writeln!(out, "  {files} cached before, recorded whole: --drop-cache drops them first")?;
-        }
+        let remarks = Remarks { cached: recorded.cached_files, ..Remarks::default() };
+        self.output.write(&place, (&recorded.profile, remarks), (self.show, status.is_some()))?;
         match status {
             Some(status) if !status.success() => Err(Failure::of_command(number(status))),
             _ => Ok(()),

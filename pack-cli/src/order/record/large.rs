@@ -42,7 +42,7 @@ impl Large {
     pub(super) fn new(file: impl AsFd, stat: Stat) -> Self {
         let mut large = Self { stat, ranges: Vec::new(), was_cached: false, rested: Instant::now() };
         large.look(file, &stat);
-        large.was_cached = large.is_whole();
+        large.was_cached = large.has(size(&stat));
         large
     }
 
@@ -50,8 +50,9 @@ impl Large {
     /// brought nothing new.
     pub(super) fn look(&mut self, file: impl AsFd, stat: &Stat) -> bool {
         let start = Instant::now();
-        if self.is_whole() || start < self.rested {
-            return self.is_whole();
+        let has_all = self.has(size(stat));
+        if has_all || start < self.rested {
+            return has_all;
         }
         let known = self.ranges.clone();
         if let Ok(found) = cached(file, size(stat)) {
@@ -75,7 +76,7 @@ impl Large {
         lstat(path).ok().filter(|stat| is_same(stat) && is_file(stat))?;
         let file = openat(CWD, path, QUIETLY, Mode::empty()).ok()?;
         let stat = fstat(&file).ok().filter(is_same)?;
-        if !self.is_whole() {
+        if !self.has(size(&stat)) {
             self.add(cached(&file, size(&stat)).ok()?);
         }
         Some((self.ranges, size(&stat)))
@@ -86,8 +87,9 @@ impl Large {
         self.ranges = united(std::mem::take(&mut self.ranges));
     }
 
-    fn is_whole(&self) -> bool {
-        self.ranges.first().is_some_and(|range| range.start == 0 && range.end >= size(&self.stat))
+    /// Whether it has all of so many bytes.
+    fn has(&self, len: u64) -> bool {
+        self.ranges.first().is_some_and(|range| range.start == 0 && range.end >= len)
     }
 }
 
@@ -144,10 +146,10 @@ mod tests {
         let stat = fstat(&file).expect("a size");
         let mut large = Large::new(&file, stat);
         assert!(!large.was_cached() && large.ranges.is_empty());
-        let has = |large: &Large, place: u64| large.ranges.iter().any(|range| range.contains(&place));
+        let found = |large: &Large, place: u64| large.ranges.iter().any(|range| range.contains(&place));
         for place in PLACES {
             file.read_exact_at(&mut [0], place).expect("read");
-            while !has(&large, place) {
+            while !found(&large, place) {
                 large.look(&file, &stat);
             }
             drop_all();
