@@ -35,7 +35,7 @@ impl Recording {
         let files = self.0.lock();
         let entries = files.read.iter().map(|file| {
             let File { path, ranges, size } = file;
-            OrderEntry::of_reads(path.clone(), ranges.clone(), *size)
+            OrderEntry::of_reads(path.clone(), ranges.clone(), Some(*size))
         });
         OrderProfile::new(entries.collect())
     }

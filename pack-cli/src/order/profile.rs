@@ -35,16 +35,17 @@ pub struct OrderEntry {
     pub ranges: Vec<Range<u64>>,
 }
 
-/// What is read behind this makes a file a large one, which has ranges: a smaller one is one piece in any case.
-const LARGE: u64 = 1 << 20;
+/// A larger file has ranges: a smaller one is one piece in any case.
+pub(super) const LARGE: u64 = 1 << 20;
 
 impl OrderEntry {
-    /// Makes the entry of a file of this size of which these ranges were read.
-    pub(crate) fn of_reads(path: Vec<u8>, ranges: Vec<Range<u64>>, size: u64) -> Self {
-        let inside = ranges.into_iter().map(|range| range.start.min(size)..range.end.min(size));
+    /// Makes the entry of a file of which these ranges were read. If its size is not known, what is read says whether it is a large one.
+    pub(crate) fn of_reads(path: Vec<u8>, ranges: Vec<Range<u64>>, size: Option<u64>) -> Self {
+        let end = size.unwrap_or(u64::MAX);
+        let inside = ranges.into_iter().map(|range| range.start.min(end)..range.end.min(end));
         let ranges = united(inside.collect());
-        let is_large = ranges.iter().any(|range| range.end > LARGE);
-        let is_whole = ranges.first().is_some_and(|range| *range == (0..size));
+        let is_large = size.or(ranges.last().map(|range| range.end)).is_some_and(|size| size > LARGE);
+        let is_whole = ranges.first().is_some_and(|range| *range == (0..end));
         Self { path, ranges: if is_large && !is_whole { ranges } else { Vec::new() } }
     }
 }
@@ -239,6 +240,24 @@ mod tests {
         let text = b"# sealift order 1\na\t10-19,0-4,15-30,31-31\nb\t0-0\na\t5-6\nb\n";
         let profile = OrderProfile::parse(text).expect("a profile");
         assert_eq!(profile.to_text(), "# sealift order 1\na\t0-6,10-31\nb\n");
+    }
+
+    #[test]
+    fn files_have_ranges_that_are_large_and_not_read_whole() {
+        let cases = [
+            // The end of a file is within the last page that is read.
+            (vec![0..4096, 4096..LARGE + 4096], Some(LARGE + 1), vec![]),
+            (vec![0..1, LARGE..LARGE + 4096], Some(LARGE + 1), vec![0..1, LARGE..LARGE + 1]),
+            (vec![0..1, 4096..8192], Some(LARGE), vec![]),
+            // A large file of which only the first piece is read.
+            (vec![0..1, 8192..LARGE], Some(LARGE + 1), vec![0..1, 8192..LARGE]),
+            (vec![0..1, 8192..LARGE], None, vec![]),
+            (vec![0..1, LARGE..LARGE + 1], None, vec![0..1, LARGE..LARGE + 1]),
+            (vec![], Some(u64::MAX), vec![]),
+        ];
+        for (read, size, ranges) in cases {
+            assert_eq!(OrderEntry::of_reads(Vec::new(), read.clone(), size).ranges, ranges, "{read:?} of {size:?}");
+        }
     }
 
     #[test]

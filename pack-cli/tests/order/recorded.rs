@@ -1,12 +1,17 @@
 //! What commands read, through fanotify.
 
-use std::fs;
+use std::fs::{self, File};
+use std::io::{self, Read as _};
+use std::os::unix::fs::FileExt as _;
 use std::path::Path;
 use std::process::Command;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
+use rustix::fs::{Advice, fadvise};
 use rustix::process::{Pid, Signal, kill_process};
+use sealift::order::record::{Options, Scope, record_command};
+use sealift_verify::kernel::cached;
 
 use crate::desk::Desk;
 
@@ -95,7 +100,8 @@ fn programs_and_libraries_are_read_too() {
     assert_eq!((status, &said[..1]), (Some(0), "a"), "{said}");
     let profile = desk.read("boot.order");
     let at = |name: &str| {
-        profile.lines().position(|line| line.ends_with(name)).unwrap_or_else(|| panic!("{name}: {profile}"))
+        let path = |line: &str| line.split('\t').next().is_some_and(|path| path.ends_with(name));
+        profile.lines().position(path).unwrap_or_else(|| panic!("{name}: {profile}"))
     };
     let a = desk.path("os/a").canonicalize().unwrap();
     let a = a.to_str().unwrap().trim_start_matches('/');
@@ -197,6 +203,123 @@ fn what_is_only_written_is_not_read() {
         (Some(0), "# sealift order 1\ndir/e\nb\nd\nother\n".into()),
         "{said}"
     );
+}
+
+/// A tree with a file of 64 MiB, of which nothing is in the page cache any more. Otherwise the test says that it was skipped.
+fn a_tree_with_a_cold_file() -> Option<Desk> {
+    if !can_record() {
+        return None;
+    }
+    let desk = a_tree();
+    let mut file = File::create_new(desk.path("os/large")).unwrap();
+    io::copy(&mut File::open("/dev/urandom").unwrap().take(64 << 20), &mut file).unwrap();
+    file.sync_all().unwrap();
+    fadvise(&file, 0, None, Advice::DontNeed).unwrap();
+    let is_cold = cached(file, 64 << 20).unwrap().is_empty();
+    if !is_cold {
+        sealift_skipped::skipped(
+            "needs a folder for temporary files on a disk: it is in memory, where no file is cold",
+        );
+    }
+    is_cold.then_some(desk)
+}
+
+/// Reads 64 KiB of the large file.
+fn reads(mebibyte: u64) -> String {
+    format!("dd if=os/large of=/dev/null bs=64k count=1 skip={}", mebibyte * 16)
+}
+
+/// Checks the ranges of the large file, and that other lines of the profile are these: each range has the 64 KiB from a mebibyte on, and no more
+/// than the kernel reads ahead, some MiB before and behind at most.
+#[track_caller]
+fn check_ranges(profile: &str, lines: [&str; 2], mebibytes: &[u64]) {
+    let rest =
+        profile.strip_prefix(&format!("# sealift order 1\n{}large\t", lines[0])).unwrap_or_else(|| panic!("{profile}"));
+    let ranges = rest.strip_suffix(&format!("\n{}", lines[1])).unwrap_or_else(|| panic!("{profile}"));
+    let ranges: Vec<(u64, u64)> = ranges
+        .split(',')
+        .map(|range| range.split_once('-').unwrap())
+        .map(|(first, last)| (first.parse().unwrap(), last.parse().unwrap()))
+        .collect();
+    assert_eq!(ranges.len(), mebibytes.len(), "{profile}");
+    for ((first, last), mebibyte) in ranges.into_iter().zip(mebibytes) {
+        let read = (mebibyte << 20)..(mebibyte << 20) + 65536;
+        assert!(first <= read.start && read.end <= last + 1 && last - first < 12 << 20, "{mebibyte}: {profile}");
+    }
+}
+
+#[test]
+fn places_of_a_large_file_are_ranges_that_are_packed_first() {
+    let Some(desk) = a_tree_with_a_cold_file() else { return };
+    // It is cached, and dropped again.
+    fs::read(desk.path("os/large")).unwrap();
+    let script = format!("cat os/b; {}; cat os/a; {}", reads(48), reads(16));
+    let (status, said) = desk.run(recording(&desk, "order record -o boot.order --root os --drop-cache", &script));
+    assert!(status == Some(0) && said.contains("boot.order: 3 files, 2 ranges\n"), "{said}");
+    let profile = desk.read("boot.order");
+    check_ranges(&profile, ["b\n", "a\n"], &[16, 48]);
+    desk.good("pack os -o os.sealift --name os --bundle-version 1 --level 1 --order boot.order");
+    let exported = desk.good("order export os.sealift");
+    check_ranges(&exported, ["b\n", "a\n"], &[16, 48]);
+}
+
+#[test]
+fn a_mapping_is_read_after_its_file_is_closed() {
+    let Some(desk) = a_tree_with_a_cold_file() else { return };
+    let script = "python3 -c 'import mmap; f = open(\"os/large\"); m = mmap.mmap(f.fileno(), 0, prot=mmap.PROT_READ); f.close(); \
+                  open(\"os/a\").read(); m[(40 << 20):(40 << 20) + 65536]'";
+    let (status, said) = desk.run(recording(&desk, "order record -o boot.order --root os", script));
+    assert_eq!(status, Some(0), "{said}");
+    check_ranges(&desk.read("boot.order"), ["", "a\n"], &[40]);
+}
+
+#[test]
+fn what_was_cached_before_is_not_lost() {
+    let Some(desk) = a_tree_with_a_cold_file() else { return };
+    // A part of it, which is read again, and another that is not.
+    let file = File::open(desk.path("os/large")).unwrap();
+    for mebibyte in [16, 48] {
+        file.read_exact_at(&mut vec![0; 65536], mebibyte << 20).unwrap();
+    }
+    let script = format!("{}; {}", reads(32), reads(16));
+    let (status, said) = desk.run(recording(&desk, "order record -o part.order --root os", &script));
+    assert!(status == Some(0) && !said.contains("cached"), "{said}");
+    check_ranges(&desk.read("part.order"), ["", ""], &[16, 32, 48]);
+    // All of it.
+    fs::read(desk.path("os/large")).unwrap();
+    let (status, said) = desk.run(recording(&desk, "order record -o warm.order --root os", &script));
+    assert_eq!((status, desk.read("warm.order")), (Some(0), "# sealift order 1\nlarge\n".into()), "{said}");
+    assert!(said.contains("  1 large file cached before, recorded whole: see --drop-cache\n"), "{said}");
+    let (_, said) = desk.run(recording(&desk, "order record -o json.order --root os --json", &script));
+    assert_eq!(said.lines().last(), Some(r#"{"files":1,"ranges":0,"outside":0,"elsewhere":0,"cached":1}"#), "{said}");
+}
+
+#[test]
+fn files_are_whole_that_are_small_or_read_past_the_cache() {
+    let Some(desk) = a_tree_with_a_cold_file() else { return };
+    desk.write("os/small", vec![1; 1 << 20]);
+    let record = "order record --root os --drop-cache -o";
+    let cases = [
+        ("small.order", "dd if=os/small of=/dev/null bs=4k count=1 skip=99".to_owned(), "small\n"),
+        ("direct.order", format!("{} iflag=direct", reads(16)), "large\n"),
+    ];
+    for (profile, script, lines) in cases {
+        let (status, said) = desk.run(recording(&desk, &format!("{record} {profile}"), &script));
+        assert_eq!((status, desk.read(profile)), (Some(0), format!("# sealift order 1\n{lines}")), "{script}: {said}");
+    }
+}
+
+#[test]
+fn a_stop_before_the_command_does_not_run_it() {
+    if !can_record() {
+        return;
+    }
+    let desk = a_tree();
+    let mut command = Command::new("touch");
+    command.arg(desk.path("ran"));
+    let options = Options { root: desk.path("os"), scope: Scope::Command, drop_cache: true };
+    let error = record_command(command, &options, &AtomicBool::new(true)).unwrap_err();
+    assert!(matches!(error, sealift::Error::Cancelled) && !desk.path("ran").exists(), "{error}");
 }
 
 #[test]

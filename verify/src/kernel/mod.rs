@@ -17,6 +17,7 @@ mod error;
 mod sys;
 
 use std::io;
+use std::num::NonZeroUsize;
 use std::ops::Range;
 use std::os::fd::AsFd;
 use std::thread::sleep;
@@ -97,6 +98,42 @@ pub fn exchange_blocks(file: impl AsFd, other: impl AsFd, from: u64, len: u64, b
     let blocks = |bytes: u64| bytes.checked_div(block_len).unwrap_or_default();
     let exchanged = sys::exchange(file.as_fd(), other.as_fd(), blocks(from), blocks(len))?;
     if exchanged == blocks(len) { Ok(()) } else { Err(io::ErrorKind::Interrupted.into()) }
+}
+
+/// Returns the size of the kernel's pages.
+///
+/// # Errors
+/// Returns an error if the kernel does not say it.
+pub fn page_len() -> io::Result<u64> {
+    Ok(num::wide(sys::page_len()?))
+}
+
+/// Returns which parts of the first `len` bytes of a file are in the page cache, in whole pages, ascending and apart from each other. If this
+/// process neither owns the file nor may write to it, the kernel says that all is (mincore(2)).
+///
+/// # Errors
+/// Returns an error if the file cannot be mapped, as on some file systems.
+pub fn cached(file: impl AsFd, len: u64) -> io::Result<Vec<Range<u64>>> {
+    /// As much is asked for at once: a multiple of any page's size.
+    const WINDOW: u64 = 256 << 20;
+    let page = page_len()?;
+    let (mut found, mut at) = (Vec::<Range<u64>>::new(), 0);
+    while at < len {
+        let window = WINDOW.min(len - at);
+        let Some(wanted) = usize::try_from(window).ok().and_then(NonZeroUsize::new) else { break };
+        let mut place = at;
+        for is_cached in sys::in_memory(file.as_fd(), at, wanted)? {
+            let end = place + page;
+            match found.last_mut().filter(|last| last.end == place) {
+                Some(last) if is_cached => last.end = end,
+                None if is_cached => found.push(place..end),
+                _ => {}
+            }
+            place = end;
+        }
+        at += window;
+    }
+    Ok(found)
 }
 
 /// Returns whether files are sealed on the file system of this open file or directory. It asks for a digest, and changes nothing.
@@ -283,6 +320,26 @@ mod tests {
         );
         assert!(said(Errno::EIO).contains("os error 5"));
         assert!(matches!(KernelError::of_read(Errno::ENODATA), KernelError::NotSealed));
+    }
+
+    /// Of a file with holes, those that were written.
+    #[test]
+    fn pages_that_were_used_are_cached() {
+        use std::os::unix::fs::FileExt as _;
+
+        const LEN: u64 = 600 << 20;
+        let file = tempfile::tempfile().expect("a file");
+        file.set_len(LEN).expect("a hole");
+        assert_eq!(cached(&file, LEN).expect("the kernel says"), []);
+        let page = num::wide(sys::page_len().expect("the kernel says"));
+        // On both sides of where it is asked again, and the end, which is no whole page.
+        let places = [(256 << 20) - 1, 256 << 20, 512 << 20, LEN];
+        for place in places {
+            file.write_all_at(b"x", place).expect("written");
+        }
+        let written = [(256 << 20) - page..(256 << 20) + page, 512 << 20..(512 << 20) + page, LEN..LEN + page];
+        assert_eq!(cached(&file, LEN + 1).expect("the kernel says"), written);
+        assert_eq!(cached(&file, 0).expect("nothing to say"), []);
     }
 
     /// Whatever this file system has, an unsealed file is never taken for a sealed one.

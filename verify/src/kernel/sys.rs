@@ -1,11 +1,15 @@
-//! The kernel's interface as `linux/fsverity.h` (three calls), `linux/fiemap.h` and ext4 have it, and one call of glibc: the only unsafe
-//! code that Sealift runs.
-#![allow(unsafe_code, reason = "ioctl(2) takes pointers")]
+//! The kernel's interface as `linux/fsverity.h` (three calls), `linux/fiemap.h`, and ext4 have it, mincore(2), and one call of glibc: the
+//! only unsafe code that Sealift runs.
+#![allow(unsafe_code, reason = "ioctl(2) and mincore(2) take pointers")]
 
 use sealift_format::num;
+use std::num::NonZeroUsize;
 use std::os::fd::{AsRawFd as _, BorrowedFd};
 
 use nix::errno::Errno;
+use nix::libc;
+use nix::sys::mman::{MapFlags, ProtFlags, mmap, munmap};
+use nix::unistd::{SysconfVar, sysconf};
 
 /// `struct fsverity_enable_arg`
 #[repr(C)]
@@ -174,11 +178,32 @@ pub(super) fn exchange(file: BorrowedFd<'_>, other: BorrowedFd<'_>, from: u64, b
     Ok(arg.moved_len)
 }
 
+/// Returns the size of the kernel's pages.
+pub(super) fn page_len() -> Result<usize, Errno> {
+    let len = sysconf(SysconfVar::PAGE_SIZE)?.and_then(|len| usize::try_from(len).ok());
+    len.filter(|len| *len > 0).ok_or(Errno::EINVAL)
+}
+
+/// mincore(2): which pages of a part of a file are in memory. It begins with a page.
+pub(super) fn in_memory(file: BorrowedFd<'_>, offset: u64, len: NonZeroUsize) -> Result<Vec<bool>, Errno> {
+    let offset = libc::off_t::try_from(offset).map_err(|_| Errno::EOVERFLOW)?;
+    let mut pages = vec![0_u8; len.get().div_ceil(page_len()?)];
+    // SAFETY: a new mapping where the kernel has room for it. Nobody may read or write it, so that changes of the file do no harm.
+    let place = unsafe { mmap(None, len, ProtFlags::PROT_NONE, MapFlags::MAP_SHARED, file, offset) }?;
+    // SAFETY: the kernel writes one byte for each page of the mapping, which the vector has.
+    let asked = Errno::result(unsafe { libc::mincore(place.as_ptr(), len.get(), pages.as_mut_ptr()) });
+    // SAFETY: the whole mapping from above, of which nobody else knows.
+    unsafe { munmap(place, len.get()) }?;
+    asked?;
+    // The other bits are reserved.
+    Ok(pages.into_iter().map(|page| page & 1 == 1).collect())
+}
+
 /// Gives free memory back to the kernel. Other C libraries than glibc do so whenever it is freed.
 pub(super) fn trim() {
     #[cfg(target_env = "gnu")]
     // SAFETY: any thread may call it at any time, and it returns whether there was something to give back.
-    let _ = unsafe { nix::libc::malloc_trim(0) };
+    let _ = unsafe { libc::malloc_trim(0) };
 }
 
 fn address(pointer: *const u8) -> u64 {

@@ -7,7 +7,7 @@ use sealift::order::OrderProfile;
 use sealift::trust::TargetKind;
 use sealift::{Error, Opened};
 
-use super::{LeftOut, OutputArgs};
+use super::{OutputArgs, Remarks};
 use crate::bundle::BundleArg;
 use crate::failure::Failure;
 use crate::show::Show;
@@ -37,7 +37,7 @@ impl Export {
     pub(crate) fn run(self) -> Result<(), Failure> {
         let place = self.output.place()?;
         let profile = order_of(&self.from)?;
-        self.output.write(&place, (&profile, LeftOut::default()), (self.show, false))
+        self.output.write(&place, (&profile, Remarks::default()), (self.show, false))
     }
 }
 

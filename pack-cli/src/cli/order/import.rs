@@ -10,7 +10,7 @@ use clap::{Args, ValueHint};
 use sealift::Error;
 use sealift::order::import::{Disk, Form, ImportOptions, import};
 
-use super::{LeftOut, OutputArgs};
+use super::{OutputArgs, Remarks};
 use crate::failure::Failure;
 use crate::one_of::one_of;
 use crate::show::Show;
@@ -103,7 +103,7 @@ impl Import {
             }
         };
         let imported = import(self.form, &mut input, name, &options)?;
-        let left_out = LeftOut { outside: imported.outside, elsewhere: imported.elsewhere };
-        self.output.write(&place, (&imported.profile, left_out), (self.show, false))
+        let remarks = Remarks { outside: imported.outside, elsewhere: imported.elsewhere, ..Remarks::default() };
+        self.output.write(&place, (&imported.profile, remarks), (self.show, false))
     }
 }

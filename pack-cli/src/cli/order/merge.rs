@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use clap::{Args, ValueHint};
 use sealift::order::merge;
 
-use super::{LeftOut, OutputArgs, read_profiles};
+use super::{OutputArgs, Remarks, read_profiles};
 use crate::failure::Failure;
 use crate::show::Show;
 
@@ -33,6 +33,6 @@ impl Merge {
     pub(crate) fn run(self) -> Result<(), Failure> {
         let place = self.output.place()?;
         let profiles = read_profiles(&self.profiles.iter().map(PathBuf::as_path).collect::<Vec<_>>())?;
-        self.output.write(&place, (&merge(&profiles), LeftOut::default()), (self.show, false))
+        self.output.write(&place, (&merge(&profiles), Remarks::default()), (self.show, false))
     }
 }

@@ -75,13 +75,15 @@ fn read_profile(path: &Path) -> Result<OrderProfile, Error> {
     OrderProfile::parse(&text).map_err(|fault| Error::Order { path: path.to_owned(), fault })
 }
 
-/// What an import left out.
+/// What is said of a profile beside its size.
 #[derive(Clone, Copy, Default)]
-struct LeftOut {
-    /// Paths outside the root.
+struct Remarks {
+    /// Paths outside the root, which an import left out.
     outside: u64,
-    /// Reads outside file contents.
+    /// Reads outside file contents, which an import left out.
     elsewhere: u64,
+    /// Large files that were cached before a recording.
+    cached: u64,
 }
 
 /// Where a profile is written.
@@ -108,49 +110,51 @@ impl OutputArgs {
     fn write(
         &self,
         place: &Output,
-        (profile, left_out): (&OrderProfile, LeftOut),
+        (profile, remarks): (&OrderProfile, Remarks),
         (show, stdout_taken): (Show, bool),
     ) -> Result<(), Failure> {
         let text = profile.to_text();
         let Some(path) = self.output.as_deref().filter(|_| *place != Output::Stdout) else {
             let mut out = std::io::stdout().lock();
             out.write_all(text.as_bytes()).and_then(|()| out.flush())?;
-            return Ok(print(show, None, (profile, left_out), true)?);
+            return Ok(print(show, None, (profile, remarks), true)?);
         };
         place.write(text.as_bytes())?;
-        Ok(print(show, Some(path), (profile, left_out), stdout_taken)?)
+        Ok(print(show, Some(path), (profile, remarks), stdout_taken)?)
     }
 }
 
 /// Says what was recorded beside something else: to programs in a line of its own.
 pub(crate) fn print_profile(show: Show, path: &Path, profile: &OrderProfile) -> std::io::Result<()> {
-    print(show, Some(path), (profile, LeftOut::default()), !show.json)
+    print(show, Some(path), (profile, Remarks::default()), !show.json)
 }
 
 fn print(
     show: Show,
     path: Option<&Path>,
-    (profile, left_out): (&OrderProfile, LeftOut),
+    (profile, remarks): (&OrderProfile, Remarks),
     stdout_taken: bool,
 ) -> std::io::Result<()> {
     let files = wide(profile.entries().len());
     let ranges = profile.entries().iter().map(|entry| wide(entry.ranges.len())).sum();
+    let Remarks { outside, elsewhere, cached } = remarks;
     let mut out = show.summary(stdout_taken);
     if show.json {
-        let LeftOut { outside, elsewhere } = left_out;
-        return json_line(&mut out, &Made { files, ranges, outside, elsewhere });
+        return json_line(&mut out, &Made { files, ranges, outside, elsewhere, cached });
     }
     if let (Some(path), false) = (path, show.quiet) {
         let ranges = if ranges > 0 { format!(", {}", count(ranges, "range")) } else { String::new() };
         let path = escape::text(&path.display().to_string());
         writeln!(out, "{BOLD}{path}{BOLD:#}: {}{ranges}", count(files, "file"))?;
     }
-    let LeftOut { outside, elsewhere } = left_out;
     if outside > 0 && !show.quiet {
         writeln!(out, "  left out {} outside the root", count(outside, "path"))?;
     }
     if elsewhere > 0 && !show.quiet {
         writeln!(out, "  ignored {} outside file contents", count(elsewhere, "read"))?;
+    }
+    if cached > 0 && !show.quiet {
+        writeln!(out, "  {} cached before, recorded whole: see --drop-cache", count(cached, "large file"))?;
     }
     out.flush()
 }

@@ -3,17 +3,17 @@
 use std::ffi::OsString;
 use std::io;
 use std::os::unix::process::ExitStatusExt as _;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::process::{Command, ExitStatus};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use clap::{Args, ValueHint};
-use sealift::order::record::{RECORDING, Scope, record_command, record_session};
+use sealift::order::record::{Options, RECORDING, Scope, record_command, record_session};
 use sealift::{Error, pack::Output};
 use signal_hook::consts::SIGTERM;
 
-use super::{LeftOut, OutputArgs};
+use super::{OutputArgs, Remarks};
 use crate::failure::Failure;
 use crate::interrupt;
 use crate::show::Show;
@@ -29,13 +29,16 @@ use crate::show::Show;
 /// of its own.
 ///
 /// Requires root (CAP_SYS_ADMIN), for fanotify. Without it, run the command on a bundle that is mounted with `sealift mount --record`, or trace it
-/// and use `sealift order import strace`. Only whole files are recorded, since fanotify's events have no offsets; the other two also record
-/// ranges.
+/// and use `sealift order import strace`.
+///
+/// Of files over 1 MiB, the ranges are recorded that are in the page cache when they are closed and when the recording ends: what was read, with
+/// what the kernel read ahead, what others read of them, and what was there before, unless --drop-cache drops it. A file of which nothing is there, since it was read
+/// with O_DIRECT, is recorded whole.
 #[derive(Args, Debug)]
 #[command(after_long_help = "\
 Examples:
   sealift order record -o editor.order -- editor --version
-  sealift order record -o os.order --root /srv/os -- chroot /srv/os make-ready
+  sealift order record -o os.order --root os --drop-cache -- chroot os start
   sealift order record -o session.order --mount /")]
 pub(crate) struct Record {
     /// The command and its arguments
@@ -47,6 +50,12 @@ pub(crate) struct Record {
     /// Record everything that is read on the file system that DIR is on, below --root: until the command ends, or without one until SIGINT or SIGTERM
     #[arg(long, value_name = "DIR", value_hint = ValueHint::DirPath)]
     mount: Option<PathBuf>,
+    /// Drop files over 1 MiB below --root from the page cache first, so that their ranges have only what is read
+    ///
+    /// Walks the tree, on the file system of --root, and writes first what is not yet on the disk. What running programs have mapped stays, and
+    /// counts as read. Afterwards, what else uses these files has to read them again.
+    #[arg(long)]
+    drop_cache: bool,
     #[command(flatten)]
     output: OutputArgs,
     #[command(flatten)]
@@ -63,26 +72,30 @@ impl Record {
         }
         // A recording that cannot be kept would be lost when the command has ended.
         place.check()?;
-        let root = self.root.as_deref().or(self.mount.as_deref()).unwrap_or(Path::new("/"));
         let stop = Arc::new(AtomicBool::new(false));
         interrupt::serve_patiently({
             let stop = Arc::clone(&stop);
             move || stop.store(true, Ordering::Relaxed)
         });
-        let (status, profile) = match (&self.command[..], &self.mount) {
-            ([], None) => {
+        let options = Options {
+            root: self.root.as_ref().or(self.mount.as_ref()).cloned().unwrap_or_else(|| PathBuf::from("/")),
+            scope: self.mount.clone().map_or(Scope::Command, Scope::Mount),
+            drop_cache: self.drop_cache,
+        };
+        let (status, recorded) = match &self.command[..] {
+            [] if self.mount.is_none() => {
                 return Err(Failure::usage("give the command to record after --, or a file system with --mount"));
             }
-            ([], Some(mount)) => (None, record_session(mount, root, &stop).map_err(refused)?),
-            ([program, arguments @ ..], mount) => {
-                let scope = mount.clone().map_or(Scope::Command, Scope::Mount);
+            [] => (None, record_session(&options, &stop).map_err(refused)?),
+            [program, arguments @ ..] => {
                 let mut command = Command::new(program);
                 command.args(arguments);
-                let (status, profile) = record_command(command, root, &scope, &stop).map_err(refused)?;
-                (Some(status), profile)
+                let (status, recorded) = record_command(command, &options, &stop).map_err(refused)?;
+                (Some(status), recorded)
             }
         };
-        self.output.write(&place, (&profile, LeftOut::default()), (self.show, status.is_some()))?;
+        let remarks = Remarks { cached: recorded.cached_files, ..Remarks::default() };
+        self.output.write(&place, (&recorded.profile, remarks), (self.show, status.is_some()))?;
         match status {
             Some(status) if !status.success() => Err(Failure::of_command(number(status))),
             _ => Ok(()),

@@ -13,6 +13,7 @@ pub(super) struct Made {
     pub(super) ranges: u64,
     pub(super) outside: u64,
     pub(super) elsewhere: u64,
+    pub(super) cached: u64,
 }
 
 /// How many paths differ.

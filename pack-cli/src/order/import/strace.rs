@@ -59,7 +59,7 @@ pub(super) fn read(input: &mut dyn BufRead, rooted: &mut Rooted) -> Result<Vec<O
         return Err(OrderFault::Whole("it is not output of strace").into());
     }
     let entries = used.into_iter().map(|(path, Use { is_whole, ranges })| {
-        OrderEntry::of_reads(path, if is_whole { Vec::new() } else { ranges }, u64::MAX)
+        OrderEntry::of_reads(path, if is_whole { Vec::new() } else { ranges }, None)
     });
     Ok(entries.collect())
 }

@@ -4,7 +4,7 @@
 use std::collections::HashMap;
 use std::os::fd::{AsFd as _, OwnedFd};
 
-use rustix::fs::{Mode, OFlags, fsync, ftruncate, renameat};
+use rustix::fs::{Mode, OFlags, fstat, fsync, ftruncate, renameat};
 use rustix::io::{Errno, pread, retry_on_intr};
 use sealift_format::{Entry, Row, num};
 
@@ -66,8 +66,12 @@ fn write_again(
     let (inode, attributes) = builder.inode_of(place);
     let mode = privilege.creation_mode(attributes);
     let copy = open_name(stage, COPY.as_bytes(), flags, mode).map_err(&failed)?;
+    let blocks = u64::try_from(fstat(file).map_err(&failed)?.st_blocks).unwrap_or_default();
     let len = builder.bundle.index.object(place.object).size;
-    *stretch = stretch.take().and_then(|mut stretch| stretch.give(&copy, len).then_some(stretch));
+    // Holes stay holes.
+    if (1..=blocks.saturating_mul(512)).contains(&len) {
+        *stretch = stretch.take().and_then(|mut stretch| stretch.give(&copy, len).then_some(stretch));
+    }
     let (mut hasher, mut buffer, mut at) = (blake3::Hasher::new(), vec![0; 256 << 10], 0);
     loop {
         builder.progress.check()?;

@@ -5,9 +5,7 @@ use std::fs::File;
 use std::os::fd::{BorrowedFd, OwnedFd};
 
 use rustix::fs::{FallocateFlags, FsWord, fallocate, fstatfs, ftruncate};
-use rustix::param::page_size;
-use sealift_format::num;
-use sealift_verify::kernel::exchange_blocks;
+use sealift_verify::kernel::{exchange_blocks, page_len};
 
 use crate::fs::unnamed::unnamed_in;
 
@@ -29,7 +27,7 @@ impl Stretch {
     pub(super) fn reserve(directory: BorrowedFd<'_>, lens: impl Iterator<Item = u64>) -> Option<Self> {
         let kind = fstatfs(directory).ok().filter(|kind| kind.f_type == EXT4)?;
         let block_len = u64::try_from(kind.f_bsize).ok().filter(|len| *len > 0)?;
-        let align = block_len.max(num::wide(page_size()));
+        let align = block_len.max(page_len().ok()?);
         let len = lens.map(|len| len.next_multiple_of(align)).fold(0, u64::saturating_add);
         let file = unnamed_in(directory).ok()?;
         fallocate(&file, FallocateFlags::empty(), 0, len).ok()?;

@@ -218,7 +218,7 @@ impl Touched {
     }
 
     fn entry(self, path: &[u8], size: u64) -> Option<(usize, OrderEntry)> {
-        Some((self.first?, OrderEntry::of_reads(path.to_vec(), self.ranges, size)))
+        Some((self.first?, OrderEntry::of_reads(path.to_vec(), self.ranges, Some(size))))
     }
 }
 

@@ -1,11 +1,16 @@
-//! Records what is read, through fanotify: an event for each file that is opened, executed or read.
+//! Records what is read, through fanotify: an event for each file that is opened, executed or read. What is read of large files, `large.rs`
+//! finds out.
 //!
 //! A command is recorded in a mount namespace of its own, whose mounts alone are watched. So the events are those of the command and its
 //! descendants and of nobody else, however briefly they live and whoever adopts them: no process number is looked up, which may be gone or
 //! reused when an event is read. What the command mounts is still seen outside, since mounts propagate as before.
 
+mod cold;
+mod large;
+
 use std::collections::HashMap;
-use std::ffi::OsString;
+use std::collections::hash_map::Entry;
+use std::ffi::{OsStr, OsString};
 use std::fs;
 use std::io;
 use std::os::fd::{AsFd, AsRawFd as _, BorrowedFd};
@@ -18,11 +23,13 @@ use nix::errno::Errno;
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use nix::sched::{CloneFlags, unshare};
 use nix::sys::fanotify::{EventFFlags, Fanotify, FanotifyEvent, InitFlags, MarkFlags, MaskFlags};
-use rustix::fs::{CWD, FileType, fstat};
+use rustix::fs::{CWD, FileType, Stat, fstat};
 use rustix::process::{Pid, PidfdFlags, Signal, kill_process, pidfd_open};
 
 use super::profile::{OrderEntry, OrderProfile};
 use crate::Error;
+use cold::make_cold;
+use large::{Large, is_large};
 
 /// What [`Error::Io`] says if the kernel does not let this process record.
 pub const RECORDING: &str = "record what is read below";
@@ -32,6 +39,8 @@ const PATIENCE: u16 = 200;
 
 /// What says that a file is read. One that is only mapped is opened and closed, and not read.
 const READS: MaskFlags = MaskFlags::FAN_ACCESS.union(MaskFlags::FAN_OPEN_EXEC).union(MaskFlags::FAN_CLOSE_NOWRITE);
+/// What ends a use. Of a large file, it is told until it brings nothing new.
+const CLOSES: MaskFlags = MaskFlags::FAN_CLOSE_NOWRITE.union(MaskFlags::FAN_CLOSE_WRITE);
 /// What is watched. A file that was opened has a place from then on, unless it is closed as one that could be written, and was not read.
 const USES: MaskFlags = READS.union(MaskFlags::FAN_OPEN).union(MaskFlags::FAN_CLOSE_WRITE);
 /// Ignores a file from now on, without keeping it in memory: since Linux 5.19.
@@ -71,35 +80,54 @@ pub enum Scope {
     Mount(PathBuf),
 }
 
-/// Runs a command, and records the regular files below `root` that are read meanwhile, in the order of first use. Returns also the command's
-/// status. If `stop` is set, the command gets SIGTERM, and is still waited for.
+/// What is recorded, and how.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Options {
+    /// Only files below this directory are recorded, relative to it.
+    pub root: PathBuf,
+    /// Whose reads are recorded.
+    pub scope: Scope,
+    /// Whether large files below the root, on its file system, are dropped from the page cache first: what is there already counts as read.
+    pub drop_cache: bool,
+}
+
+/// What was recorded.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Recorded {
+    /// The regular files, in the order of first use, with the ranges that were read of large ones.
+    pub profile: OrderProfile,
+    /// Large files that were in the page cache when they were first used, as a whole: nothing says what was read of them.
+    pub cached_files: u64,
+}
+
+/// Runs a command, and records the regular files below the root that are read meanwhile. Returns also the command's status. If `stop` is set,
+/// the command gets SIGTERM, and is still waited for.
 ///
 /// # Errors
-/// Returns an error if this process may not record (CAP_SYS_ADMIN), if `root` cannot be opened, or if the command cannot be run.
-pub fn record_command(
-    command: Command,
-    root: &Path,
-    scope: &Scope,
-    stop: &AtomicBool,
-) -> Result<(ExitStatus, OrderProfile), Error> {
+/// Returns an error if this process may not record (CAP_SYS_ADMIN), if the root cannot be opened, or if the command cannot be run; or
+/// [`Error::Cancelled`] if `stop` is set before it runs.
+pub fn record_command(command: Command, options: &Options, stop: &AtomicBool) -> Result<(ExitStatus, Recorded), Error> {
     in_thread(|| {
-        let recorder = Recorder::start(root, scope)?;
+        let recorder = Recorder::start(options, stop)?;
         recorder.run(command, stop)
     })
 }
 
-/// Records what all processes read on the file system of `mount`, below `root`, until `stop` is set.
+/// Records without a command, until `stop` is set.
 ///
 /// # Errors
-/// Returns an error if this process may not record (CAP_SYS_ADMIN), or if `root` or `mount` cannot be opened.
-pub fn record_session(mount: &Path, root: &Path, stop: &AtomicBool) -> Result<OrderProfile, Error> {
-    let mut recorder = Recorder::start(root, &Scope::Mount(mount.to_owned()))?;
-    while !stop.load(Ordering::Relaxed) {
-        recorder.wait(None)?;
+/// As [`record_command`].
+pub fn record_session(options: &Options, stop: &AtomicBool) -> Result<Recorded, Error> {
+    in_thread(|| {
+        let mut recorder = Recorder::start(options, stop)?;
+        while !stop.load(Ordering::Relaxed) {
+            recorder.wait(None)?;
+            recorder.take()?;
+        }
         recorder.take()?;
-    }
-    recorder.take()?;
-    Ok(recorder.finish())
+        Ok(recorder.finish())
+    })
 }
 
 /// Runs something in a thread of its own: a namespace that it enters ends with it.
@@ -133,11 +161,13 @@ struct Use {
     first: u64,
     /// Whether it was read: it is still open otherwise.
     is_read: bool,
+    /// Which parts of it were, if it is a large one.
+    large: Option<Large>,
 }
 
 impl Recorder {
-    fn start(root: &Path, scope: &Scope) -> Result<Self, Error> {
-        let root = directory(root)?;
+    fn start(options: &Options, stop: &AtomicBool) -> Result<Self, Error> {
+        let root = directory(&options.root)?;
         let refused = |error: Errno| Error::io(RECORDING, &root, io::Error::from(error));
         let flags = InitFlags::FAN_CLASS_NOTIF
             | InitFlags::FAN_CLOEXEC
@@ -146,7 +176,11 @@ impl Recorder {
             | InitFlags::FAN_UNLIMITED_MARKS;
         let opened = EventFFlags::O_RDONLY | EventFFlags::O_LARGEFILE | EventFFlags::O_CLOEXEC | EventFFlags::O_NOATIME;
         let events = Fanotify::init(flags, opened).map_err(refused)?;
-        match scope {
+        if options.drop_cache {
+            // Nobody's reads count yet, which may be dropped with the rest.
+            make_cold(&root, stop)?;
+        }
+        match &options.scope {
             Scope::Command => {
                 unshare(CloneFlags::CLONE_NEWNS).map_err(refused)?;
                 for mount in mounts_below(&root)? {
@@ -170,7 +204,7 @@ impl Recorder {
         Ok(Self { events, root, files: HashMap::new(), count: 0 })
     }
 
-    fn run(mut self, mut command: Command, stop: &AtomicBool) -> Result<(ExitStatus, OrderProfile), Error> {
+    fn run(mut self, mut command: Command, stop: &AtomicBool) -> Result<(ExitStatus, Recorded), Error> {
         let program = command.get_program().to_owned();
         let failed = |doing| move |error: io::Error| Error::io(doing, Path::new(&program), error);
         let mut child = command.spawn().map_err(failed("run"))?;
@@ -229,30 +263,57 @@ impl Recorder {
         let own = i32::try_from(std::process::id()).is_ok_and(|own| own == event.pid());
         let Some(file) = event.fd().filter(|_| !own) else { return };
         let is_read = event.mask().intersects(READS);
+        let used = self.regular(file);
         if is_read {
+            let is_large = used.as_ref().is_some_and(|(_, stat)| is_large(stat));
             // No more is to be known of it. If the kernel cannot keep that, more events come.
-            let _ = self.events.mark(ONCE, USES, file, None::<&Path>);
+            let known = if is_large { USES.difference(CLOSES) } else { USES };
+            let _ = self.events.mark(ONCE, known, file, None::<&Path>);
         }
-        let Ok(stat) = fstat(file) else { return };
-        if FileType::from_raw_mode(stat.st_mode) != FileType::RegularFile || stat.st_nlink == 0 {
-            return;
-        }
-        let Ok(path) = fs::read_link(format!("/proc/thread-self/fd/{}", file.as_raw_fd())) else { return };
-        let Ok(below) = path.strip_prefix(&self.root) else { return };
-        let below = below.as_os_str().as_bytes().to_vec();
+        let Some((below, stat)) = used else { return };
         self.count += 1;
-        if is_read || !event.mask().contains(MaskFlags::FAN_CLOSE_WRITE) {
-            self.files.entry(below).or_insert(Use { first: self.count, is_read }).is_read |= is_read;
-        } else if self.files.get(&below).is_some_and(|file| !file.is_read) {
-            self.files.remove(&below);
+        let is_written = event.mask().contains(MaskFlags::FAN_CLOSE_WRITE);
+        match self.files.entry(below) {
+            Entry::Occupied(used) if is_written && !is_read && !used.get().is_read => drop(used.remove()),
+            Entry::Occupied(mut used) => {
+                let used = used.get_mut();
+                used.is_read |= is_read;
+                if let Some(large) = &mut used.large
+                    && large.look(file, &stat)
+                    && event.mask().intersects(CLOSES)
+                {
+                    let _ = self.events.mark(ONCE, USES, file, None::<&Path>);
+                }
+            }
+            Entry::Vacant(unused) if is_read || !is_written => {
+                let large = is_large(&stat).then(|| Large::new(file, stat));
+                unused.insert(Use { first: self.count, is_read, large });
+            }
+            Entry::Vacant(_) => {}
         }
     }
 
-    fn finish(self) -> OrderProfile {
+    /// Returns the path of a regular file below the root, unless it is deleted.
+    fn regular(&self, file: BorrowedFd<'_>) -> Option<(Vec<u8>, Stat)> {
+        let stat = fstat(file).ok()?;
+        if FileType::from_raw_mode(stat.st_mode) != FileType::RegularFile || stat.st_nlink == 0 {
+            return None;
+        }
+        let path = fs::read_link(format!("/proc/thread-self/fd/{}", file.as_raw_fd())).ok()?;
+        Some((path.strip_prefix(&self.root).ok()?.as_os_str().as_bytes().to_vec(), stat))
+    }
+
+    fn finish(self) -> Recorded {
         let mut files: Vec<(Vec<u8>, Use)> = self.files.into_iter().collect();
         files.sort_by_key(|(_, file)| file.first);
-        let whole = |(path, _)| OrderEntry { path, ranges: Vec::new() };
-        OrderProfile::new(files.into_iter().map(whole).collect())
+        let mut cached_files = 0;
+        let entries = files.into_iter().map(|(path, Use { large, .. })| {
+            cached_files += u64::from(large.as_ref().is_some_and(Large::was_cached));
+            let parts = large.and_then(|large| large.finish(&self.root.join(OsStr::from_bytes(&path))));
+            let (ranges, size) = parts.unzip();
+            OrderEntry::of_reads(path, ranges.unwrap_or_default(), size)
+        });
+        Recorded { profile: OrderProfile::new(entries.collect()), cached_files }
     }
 
     fn failed(&self, error: io::Error) -> Error {

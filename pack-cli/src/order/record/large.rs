@@ -1,0 +1,161 @@
+//! What is read of a large file. No event says which part of it was: but what was read is in the page cache afterwards, with what the kernel
+//! read ahead, which any medium has to deliver as well. What was there before counts too, since nothing says whether it was read again; and a
+//! file of which nothing is there, since it was read past the page cache, counts as a whole.
+
+use std::ops::Range;
+use std::os::fd::AsFd;
+use std::path::Path;
+use std::time::Instant;
+
+use rustix::fs::{CWD, FileType, Mode, OFlags, Stat, fstat, lstat, openat};
+use sealift_store::kept_order::united;
+use sealift_verify::kernel::cached;
+
+use crate::order::profile::LARGE;
+
+/// A look rests for so many times as long as it took, so that it costs little however often a file is used.
+const REST: u32 = 100;
+
+/// A large file that is used.
+pub(super) struct Large {
+    /// As it was when it was first used.
+    stat: Stat,
+    /// What was in the page cache at any look.
+    ranges: Vec<Range<u64>>,
+    /// Whether all of it was there at the first look.
+    was_cached: bool,
+    /// When it may be looked at again.
+    rested: Instant,
+}
+
+/// Returns whether a file is a large one, by its size in bytes.
+pub(super) fn is_large(stat: &Stat) -> bool {
+    size(stat) > LARGE
+}
+
+fn size(stat: &Stat) -> u64 {
+    u64::try_from(stat.st_size).unwrap_or(0)
+}
+
+impl Large {
+    /// Takes the first look at a file that is used.
+    pub(super) fn new(file: impl AsFd, stat: Stat) -> Self {
+        let mut large = Self { stat, ranges: Vec::new(), was_cached: false, rested: Instant::now() };
+        large.look(file, &stat);
+        large.was_cached = large.has(size(&stat));
+        large
+    }
+
+    /// Looks at the file again, unless it was just looked at: what the kernel drops from the page cache later is known then. Returns whether that
+    /// brought nothing new.
+    pub(super) fn look(&mut self, file: impl AsFd, stat: &Stat) -> bool {
+        let start = Instant::now();
+        let has_all = self.has(size(stat));
+        if has_all || start < self.rested {
+            return has_all;
+        }
+        let known = self.ranges.clone();
+        if let Ok(found) = cached(file, size(stat)) {
+            self.add(found);
+        }
+        self.rested = start + REST * start.elapsed();
+        self.ranges == known
+    }
+
+    /// Whether all of it was in the page cache when it was first used.
+    pub(super) fn was_cached(&self) -> bool {
+        self.was_cached
+    }
+
+    /// Looks at the file for the last time, at its path. Returns what was read of it, and its size; or nothing if that cannot be known, since it
+    /// is gone or another one is there now.
+    pub(super) fn finish(mut self, path: &Path) -> Option<(Vec<Range<u64>>, u64)> {
+        let is_same = |stat: &Stat| (stat.st_dev, stat.st_ino) == (self.stat.st_dev, self.stat.st_ino);
+        // Nothing else is opened: a device may act on it.
+        let is_file = |stat: &Stat| FileType::from_raw_mode(stat.st_mode) == FileType::RegularFile;
+        lstat(path).ok().filter(|stat| is_same(stat) && is_file(stat))?;
+        let file = openat(CWD, path, QUIETLY, Mode::empty()).ok()?;
+        let stat = fstat(&file).ok().filter(is_same)?;
+        if !self.has(size(&stat)) {
+            self.add(cached(&file, size(&stat)).ok()?);
+        }
+        Some((self.ranges, size(&stat)))
+    }
+
+    fn add(&mut self, mut found: Vec<Range<u64>>) {
+        self.ranges.append(&mut found);
+        self.ranges = united(std::mem::take(&mut self.ranges));
+    }
+
+    /// Whether it has all of so many bytes.
+    fn has(&self, len: u64) -> bool {
+        self.ranges.first().is_some_and(|range| range.start == 0 && range.end >= len)
+    }
+}
+
+/// Opens a file so that nobody waits, for whom it is leased either, and so that nothing tells of it.
+pub(super) const QUIETLY: OFlags =
+    OFlags::RDONLY.union(OFlags::CLOEXEC).union(OFlags::NOATIME).union(OFlags::NOFOLLOW).union(OFlags::NONBLOCK);
+
+#[cfg(test)]
+mod tests {
+    use std::fs::{self, File};
+    use std::os::unix::fs::FileExt as _;
+
+    use rustix::fs::{Advice, fadvise};
+
+    use super::*;
+
+    #[test]
+    fn of_another_file_nothing_is_known() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let path = folder.path().join("large");
+        let write = || fs::write(&path, vec![1; 2 << 20]).expect("written");
+        let look = || {
+            let file = File::open(&path).expect("opened");
+            Large::new(&file, fstat(&file).expect("a size"))
+        };
+        write();
+        let (ranges, size) = look().finish(&path).expect("it is there");
+        assert!(size == 2 << 20 && ranges.len() == 1 && ranges[0] == (0..size), "{ranges:?}");
+        let (gone, linked, replaced) = (look(), look(), look());
+        let aside = folder.path().join("aside");
+        fs::rename(&path, &aside).expect("renamed");
+        assert_eq!(gone.finish(&path), None);
+        std::os::unix::fs::symlink(&aside, &path).expect("linked");
+        assert_eq!(linked.finish(&path), None);
+        fs::remove_file(&path).expect("removed");
+        write();
+        assert_eq!(replaced.finish(&path), None);
+    }
+
+    /// A long recording, or little memory.
+    #[test]
+    fn what_the_kernel_drops_after_a_look_is_not_lost() {
+        const PLACES: [u64; 2] = [3 << 20, 9 << 20];
+        let folder = tempfile::tempdir().expect("a folder");
+        let path = folder.path().join("large");
+        fs::write(&path, vec![1; 16 << 20]).expect("written");
+        let file = File::open(&path).expect("opened");
+        file.sync_all().expect("synced");
+        let drop_all = || fadvise(&file, 0, None, Advice::DontNeed).expect("the kernel takes it");
+        drop_all();
+        if !cached(&file, 16 << 20).expect("the kernel says").is_empty() {
+            return sealift_skipped::skipped("needs a folder for temporary files on a disk: no file is cold in memory");
+        }
+        let stat = fstat(&file).expect("a size");
+        let mut large = Large::new(&file, stat);
+        assert!(!large.was_cached() && large.ranges.is_empty());
+        let found = |large: &Large, place: u64| large.ranges.iter().any(|range| range.contains(&place));
+        for place in PLACES {
+            file.read_exact_at(&mut [0], place).expect("read");
+            while !found(&large, place) {
+                large.look(&file, &stat);
+            }
+            drop_all();
+        }
+        let (ranges, size) = large.finish(&path).expect("it is there");
+        let has_all = PLACES.iter().all(|place| ranges.iter().any(|range| range.contains(place)));
+        assert!(has_all && size == 16 << 20, "{ranges:?}");
+    }
+}
