@@ -57,6 +57,42 @@ fn what_is_complete_is_looked_at_and_not_read() {
 }
 
 #[test]
+fn what_was_just_made_is_not_read() {
+    for hardlink_duplicates in [false, true] {
+        let desk = installed();
+        // Equal content and metadata, of a small file and of a large one.
+        for name in ["etc/motd", "large"] {
+            let (from, to) = (desk.path("tree").join(name), desk.path("tree").join(format!("{name}-2")));
+            fs::copy(&from, &to).unwrap();
+            let modified = fs::metadata(&from).unwrap().modified().unwrap();
+            fs::File::open(&to).unwrap().set_modified(modified).unwrap();
+        }
+        desk.write("tree/empty", "");
+        desk.set_mode("tree/large-2", 0o4511);
+        desk.set_mode("tree/large", 0o4511);
+        desk.pack(8);
+        let tree = TreeOptions { hardlink_duplicates, ..TreeOptions::default() };
+        let options = InstallOptions { tree, ..InstallOptions::default() };
+        for (to, is_new) in [("new", true), ("target", false)] {
+            let first = match is_new {
+                true => desk.take(8, to, &options, &Progress::default()).unwrap(),
+                false => desk.update(8, to).unwrap(),
+            };
+            assert!(first.files > 0, "{to}: {first:?}");
+            // It is written again if anything, a directory or a link as well, had to be compared more closely.
+            let record = || fs::read(desk.path(&format!(".{to}.sealift-state/stats"))).unwrap();
+            let recorded = record();
+            let stats = desk.update(8, to).unwrap();
+            assert!(stats.was_complete, "{to}: {stats:?}");
+            assert_eq!((stats.hashed_files, stats.checked_files), (0, 10), "{to}, {hardlink_duplicates}");
+            assert!(record() == recorded, "{to}, {hardlink_duplicates}");
+        }
+        let links = fs::metadata(desk.path("new/etc/motd")).unwrap().nlink();
+        assert_eq!(links, if hardlink_duplicates { 2 } else { 1 });
+    }
+}
+
+#[test]
 fn each_change_is_found_and_repaired() {
     let changes: [Tampering; 9] = [
         ("content of the same size and time", |desk| {

@@ -10,6 +10,7 @@ mod changes;
 mod deletions;
 mod delta;
 mod files;
+mod finished;
 mod from_base;
 mod gather;
 mod gathered;
@@ -44,6 +45,7 @@ use crate::trust::Trusted;
 use crate::{Error, Progress, Site};
 
 pub use census::Census;
+use finished::Finished;
 use gathered::Gathered;
 use installed::Installed;
 use job::Job;
@@ -152,6 +154,7 @@ fn unpack_with(
         reference: &tree.name,
         sealing: &sealing,
         blocks: room(site)?.blocks,
+        finished: Finished::default(),
         options: &options,
         progress,
         consent,

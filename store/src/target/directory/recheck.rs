@@ -410,6 +410,6 @@ fn kind_of(stat: &Statx) -> FileType {
     FileType::from_raw_mode(stat.stx_mode.into())
 }
 
-pub(super) fn is_time(found: &StatxTimestamp, inode: &Inode) -> bool {
+fn is_time(found: &StatxTimestamp, inode: &Inode) -> bool {
     (found.tv_sec, found.tv_nsec) == (inode.mtime, inode.mtime_ns)
 }
