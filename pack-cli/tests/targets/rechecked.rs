@@ -93,6 +93,33 @@ fn what_was_just_made_is_not_read() {
 }
 
 #[test]
+fn what_lies_beside_a_deep_directory_is_found_on_the_way_back() {
+    const DEPTH: usize = 30;
+    let desk = Desk::new();
+    // On the way back from the deepest: one level at a time, and then many at once.
+    let levels: Vec<String> = (0..DEPTH).map(|level| format!("tree/deep{}", "/d".repeat(level))).collect();
+    for level in &levels {
+        fs::create_dir_all(desk.path(level).join("e")).unwrap();
+        desk.write(&format!("{level}/e/file"), "first\n");
+    }
+    fs::create_dir_all(desk.path("tree/far").join("d/".repeat(DEPTH))).unwrap();
+    fs::create_dir(desk.path("tree/last")).unwrap();
+    desk.write("tree/last/file", "first\n");
+    desk.pack(7);
+    desk.unpack(7, "target");
+    for level in &levels {
+        desk.write(&format!("{level}/e/file"), "second\n");
+    }
+    desk.write("tree/last/file", "second\n");
+    desk.pack(8);
+    let stats = desk.update(8, "target").unwrap();
+    assert_eq!((stats.files, stats.hashed_files, stats.changed_files), (31, 0, 0));
+    desk.assert_same("target", "tree");
+    let stats = desk.update(8, "target").unwrap();
+    assert!(stats.was_complete && stats.hashed_files == 0, "{stats:?}");
+}
+
+#[test]
 fn each_change_is_found_and_repaired() {
     let changes: [Tampering; 9] = [
         ("content of the same size and time", |desk| {
