@@ -124,7 +124,7 @@ fn unpack_with(
     let (bundle, bases, kept) = match from.complete(opened, input.path(), progress)? {
         (Opened::Whole(bundle), bases) => (bundle, bases, kept),
         // Its base is the existing target.
-        (Opened::Delta(delta), _) => delta::complete(delta, site, options, progress)?,
+        (Opened::Delta(delta), _) => delta::complete(delta, kept, site, options, progress)?,
     };
     let same = kept.as_ref().filter(|kept| kept.digest() == wanted);
     let order = bases.order_of(&bundle, same.and_then(Installed::order));
