@@ -57,6 +57,69 @@ fn what_is_complete_is_looked_at_and_not_read() {
 }
 
 #[test]
+fn what_was_just_made_is_not_read() {
+    for hardlink_duplicates in [false, true] {
+        let desk = installed();
+        // Equal content and metadata, of a small file and of a large one.
+        for name in ["etc/motd", "large"] {
+            let (from, to) = (desk.path("tree").join(name), desk.path("tree").join(format!("{name}-2")));
+            fs::copy(&from, &to).unwrap();
+            let modified = fs::metadata(&from).unwrap().modified().unwrap();
+            fs::File::open(&to).unwrap().set_modified(modified).unwrap();
+        }
+        desk.write("tree/empty", "");
+        desk.set_mode("tree/large-2", 0o4511);
+        desk.set_mode("tree/large", 0o4511);
+        desk.pack(8);
+        let tree = TreeOptions { hardlink_duplicates, ..TreeOptions::default() };
+        let options = InstallOptions { tree, ..InstallOptions::default() };
+        for (to, is_new) in [("new", true), ("target", false)] {
+            let first = match is_new {
+                true => desk.take(8, to, &options, &Progress::default()).unwrap(),
+                false => desk.update(8, to).unwrap(),
+            };
+            assert!(first.files > 0, "{to}: {first:?}");
+            // It is written again if anything, a directory or a link as well, had to be compared more closely.
+            let record = || fs::read(desk.path(&format!(".{to}.sealift-state/stats"))).unwrap();
+            let recorded = record();
+            let stats = desk.update(8, to).unwrap();
+            assert!(stats.was_complete, "{to}: {stats:?}");
+            assert_eq!((stats.hashed_files, stats.checked_files), (0, 10), "{to}, {hardlink_duplicates}");
+            assert!(record() == recorded, "{to}, {hardlink_duplicates}");
+        }
+        let links = fs::metadata(desk.path("new/etc/motd")).unwrap().nlink();
+        assert_eq!(links, if hardlink_duplicates { 2 } else { 1 });
+    }
+}
+
+#[test]
+fn what_lies_beside_a_deep_directory_is_found_on_the_way_back() {
+    const DEPTH: usize = 30;
+    let desk = Desk::new();
+    // On the way back from the deepest: one level at a time, and then many at once.
+    let levels: Vec<String> = (0..DEPTH).map(|level| format!("tree/deep{}", "/d".repeat(level))).collect();
+    for level in &levels {
+        fs::create_dir_all(desk.path(level).join("e")).unwrap();
+        desk.write(&format!("{level}/e/file"), "first\n");
+    }
+    fs::create_dir_all(desk.path("tree/far").join("d/".repeat(DEPTH))).unwrap();
+    fs::create_dir(desk.path("tree/last")).unwrap();
+    desk.write("tree/last/file", "first\n");
+    desk.pack(7);
+    desk.unpack(7, "target");
+    for level in &levels {
+        desk.write(&format!("{level}/e/file"), "second\n");
+    }
+    desk.write("tree/last/file", "second\n");
+    desk.pack(8);
+    let stats = desk.update(8, "target").unwrap();
+    assert_eq!((stats.files, stats.hashed_files, stats.changed_files), (31, 0, 0));
+    desk.assert_same("target", "tree");
+    let stats = desk.update(8, "target").unwrap();
+    assert!(stats.was_complete && stats.hashed_files == 0, "{stats:?}");
+}
+
+#[test]
 fn each_change_is_found_and_repaired() {
     let changes: [Tampering; 9] = [
         ("content of the same size and time", |desk| {

@@ -68,6 +68,8 @@ fn an_unpacking_goes_on() {
     assert!(stats.resumed_files > 0, "{stats:?}");
     desk.assert_same("target", "tree");
     assert!(!desk.path(".target.sealift-partial").exists());
+    // What the stopped run made is known as well.
+    assert_eq!(desk.update(8, "target").unwrap().hashed_files, 0);
 }
 
 #[test]

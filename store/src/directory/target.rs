@@ -1,6 +1,7 @@
 //! Walks an installed tree that others may change meanwhile: it follows no link, enters no other file system,
 //! and goes back up only where that leads to where it came from.
 
+use std::collections::VecDeque;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::path::{Path, PathBuf};
 
@@ -27,8 +28,12 @@ pub(crate) struct Target<'a> {
 pub(crate) struct TargetWalk {
     /// The directories from the root down to the position, with their identities.
     trail: Vec<(Row<Directory>, InodeId)>,
-    at: Option<OwnedFd>,
+    /// The last of them, open: the way back to one of these needs no look-up.
+    open: VecDeque<OwnedFd>,
 }
+
+/// How many directories of a trail stay open.
+const OPEN_MAX: usize = 8;
 
 /// Returns the file system of an open file.
 fn device_of(fd: BorrowedFd<'_>) -> Result<u64, Errno> {
@@ -126,14 +131,13 @@ impl TargetWalk {
     /// Returns ENOENT if it does not exist, ELOOP or ENOTDIR if something else is on the way, EXDEV if another file system is, and ESTALE if a
     /// directory was moved meanwhile.
     pub(crate) fn go(&mut self, target: &Target<'_>, to: Row<Directory>) -> Result<BorrowedFd<'_>, Errno> {
-        if self.trail.last().is_none_or(|(number, _)| *number != to) || self.at.is_none() {
-            let at = self.walk(target, to);
-            if at.is_err() {
-                *self = Self::default();
-            }
-            self.at = Some(at?);
+        if self.trail.last().is_none_or(|(number, _)| *number != to)
+            && let Err(error) = self.walk(target, to)
+        {
+            *self = Self::default();
+            return Err(error);
         }
-        self.at.as_ref().map(AsFd::as_fd).ok_or(Errno::BADF)
+        self.open.back().map(AsFd::as_fd).ok_or(Errno::BADF)
     }
 
     /// Returns the directories to go through, the last first, and how much of the trail stays.
@@ -144,7 +148,7 @@ impl TargetWalk {
             let row = target.index.directory(number);
             // A directory's depth is its position in the trail.
             let depth = num::at(row.depth);
-            if self.at.is_some() && self.trail.get(depth).is_some_and(|(known, _)| *known == number) {
+            if self.trail.get(depth).is_some_and(|(known, _)| *known == number) {
                 return (way, depth + 1);
             }
             way.push(number);
@@ -153,27 +157,46 @@ impl TargetWalk {
         (way, 0)
     }
 
-    fn walk(&mut self, target: &Target<'_>, to: Row<Directory>) -> Result<OwnedFd, Errno> {
+    fn walk(&mut self, target: &Target<'_>, to: Row<Directory>) -> Result<(), Errno> {
         let (way, common) = self.way(target, to);
-        let mut at = match self.at.take() {
-            Some(at) if common > 0 => back(at, self.trail.len() - common, self.trail[common - 1].1)?,
-            _ => target.root.try_clone().map_err(|_| Errno::MFILE)?,
-        };
-        self.trail.truncate(common);
+        self.go_back(common)?;
         for &number in way.iter().rev() {
-            if target.index.directory(number).parent.is_none() {
-                self.trail.push((number, inode_id(at.as_fd())?));
-                continue;
-            }
-            let name = target.index.name(target.index.entry(target.index.directory(number).entry));
-            at = open_on_same_device(at.as_fd(), name, OFlags::PATH | OFlags::DIRECTORY, Mode::empty())?;
+            let row = target.index.directory(number);
+            let at = match row.parent {
+                None => target.root.try_clone().map_err(|_| Errno::MFILE)?,
+                Some(_) => {
+                    let above = self.open.back().ok_or(Errno::BADF)?;
+                    let name = target.index.name(target.index.entry(row.entry));
+                    open_on_same_device(above.as_fd(), name, OFlags::PATH | OFlags::DIRECTORY, Mode::empty())?
+                }
+            };
             let inode_id = inode_id(at.as_fd())?;
             if inode_id.0 != target.device {
                 return Err(Errno::XDEV); // a subvolume, which is not a mount
             }
             self.trail.push((number, inode_id));
+            self.open.push_back(at);
+            if self.open.len() > OPEN_MAX {
+                self.open.pop_front();
+            }
         }
-        Ok(at)
+        Ok(())
+    }
+
+    /// Moves up until this many directories of the trail are left.
+    fn go_back(&mut self, left: usize) -> Result<(), Errno> {
+        let closed = self.trail.len() - self.open.len();
+        if left > closed {
+            self.open.truncate(left - closed);
+        } else {
+            let first = self.open.pop_front();
+            self.open.clear();
+            if let (Some(from), Some((_, known))) = (first, self.trail[..left].last()) {
+                self.open.push_back(back(from, closed + 1 - left, *known)?);
+            }
+        }
+        self.trail.truncate(left);
+        Ok(())
     }
 }
 

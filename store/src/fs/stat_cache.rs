@@ -18,7 +18,7 @@ use sealift_format::num;
 use std::os::fd::BorrowedFd;
 use std::time::Duration;
 
-use rustix::fs::{Statx, fstat};
+use rustix::fs::{Stat, Statx, fstat};
 use rustix::io::Errno;
 
 use crate::fs::unnamed::unnamed_in;
@@ -50,6 +50,18 @@ impl From<&Statx> for FileStat {
     }
 }
 
+impl From<&Stat> for FileStat {
+    fn from(stat: &Stat) -> Self {
+        let nanoseconds = |of| u32::try_from(of).unwrap_or(0);
+        Self {
+            inode: stat.st_ino,
+            size: u64::try_from(stat.st_size).unwrap_or(0),
+            mtime: (stat.st_mtime, nanoseconds(stat.st_mtime_nsec)),
+            ctime: (stat.st_ctime, nanoseconds(stat.st_ctime_nsec)),
+        }
+    }
+}
+
 /// The stats of numbered files.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct StatCache {
@@ -72,8 +84,7 @@ const CHECK_LEN: usize = 32;
 /// # Errors
 /// Returns an error if no file can be created there.
 pub fn now(directory: BorrowedFd<'_>) -> Result<FileTime, Errno> {
-    let stat = fstat(unnamed_in(directory)?)?;
-    Ok((stat.st_ctime, u32::try_from(stat.st_ctime_nsec).unwrap_or(0)))
+    Ok(FileStat::from(&fstat(unnamed_in(directory)?)?).ctime)
 }
 
 /// Returns the first time that is later than all previous changes.

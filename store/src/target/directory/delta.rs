@@ -8,7 +8,7 @@ use sealift_format::{Bundle, Chunk, Delta, Object, Row, verity};
 
 use super::installed::Installed;
 use super::job::Job;
-use super::journal;
+use super::journal::{self, Interrupted};
 use super::plan::Selection;
 use crate::base::{self, Base, Bases};
 use crate::contents::index_by_reading;
@@ -18,9 +18,11 @@ use crate::source::{DirectoryOptions, DirectorySource, Source};
 use crate::target::options::InstallOptions;
 use crate::{Error, Progress};
 
-/// Completes a delta to a whole bundle with what `target` holds. Returns it with its bases and with the target's record.
+/// Completes a delta to a whole bundle with what the target at `site` holds; `kept` is its record, if it was read already. Returns it with its bases
+/// and with the target's record.
 pub(super) fn complete(
     delta: Delta,
+    kept: Option<Installed>,
     site: &Arc<Site>,
     options: &InstallOptions,
     progress: &Progress,
@@ -30,14 +32,18 @@ pub(super) fn complete(
         return Err(Error::missing_base(target, "it does not exist: a delta can only update an existing target"));
     }
     // An unfinished update is completed first: only then is it known what the target holds.
-    if !options.dry_run
-        && let Some(stage) = TreeStage::find(site)?
-    {
-        journal::complete(&stage, site, options.jobs, progress)?;
-    }
+    let stage = if options.dry_run { None } else { TreeStage::find(site)? };
+    let found = match stage {
+        Some(stage) => journal::complete(&stage, site, options.jobs, progress)?,
+        None => Interrupted::Nothing,
+    };
     super::installed::check_ours(site, options)?;
+    let kept = match kept {
+        Some(kept) if found == Interrupted::Nothing && kept.is_current(site, options)? => Some(kept),
+        _ => Installed::kept(site, options)?,
+    };
     let (wanted, bases) = (delta.head.root().contents.index_digest, delta.bases().to_vec());
-    if let Some(kept) = Installed::kept(site, options)? {
+    if let Some(kept) = kept {
         let digest = kept.digest();
         if digest == wanted {
             let bundle = delta.complete_with(kept.index().clone())?;

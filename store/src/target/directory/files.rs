@@ -16,6 +16,7 @@ use sealift_format::{
 };
 use sealift_verify::content::Content;
 
+use super::finished::Finished;
 use super::metadata::Privilege;
 use super::plan::{Link, PlannedName, Selection};
 use crate::delivery::write_content;
@@ -30,6 +31,7 @@ pub(super) struct Builder<'a> {
     pub(super) bundle: &'a Bundle,
     pub(super) selection: &'a Selection,
     pub(super) stage: &'a TreeStage,
+    finished: &'a Finished,
     pub(super) privilege: &'a Privilege,
     pub(super) progress: &'a Progress,
     pub(super) options: &'a InstallOptions,
@@ -60,9 +62,8 @@ fn data_of(file: &OwnedFd, size: u64) -> Result<Vec<Range<u64>>, Errno> {
 
 impl<'a> Builder<'a> {
     pub(super) fn new(
-        bundle: &'a Bundle,
-        selection: &'a Selection,
-        stage: &'a TreeStage,
+        (bundle, selection): (&'a Bundle, &'a Selection),
+        (stage, finished): (&'a TreeStage, &'a Finished),
         privilege: &'a Privilege,
         progress: &'a Progress,
         options: &'a InstallOptions,
@@ -71,6 +72,7 @@ impl<'a> Builder<'a> {
             bundle,
             selection,
             stage,
+            finished,
             privilege,
             progress,
             options,
@@ -253,6 +255,7 @@ impl<'a> Builder<'a> {
         if !self.privilege.has_all(&stat, attributes, inode) || self.options.tree.durability == Durability::Each {
             return self.finish_file(file, place);
         }
+        self.note(place.entry, file.as_fd());
         self.privilege.count_owner(attributes);
         self.progress.add(0, 1);
         Ok(())
@@ -272,8 +275,21 @@ impl<'a> Builder<'a> {
         if self.options.tree.durability == Durability::Each {
             fsync(file).map_err(self.failed("sync", place))?;
         }
+        self.note(place.entry, file.as_fd());
         self.progress.add(0, 1);
         Ok(())
+    }
+
+    /// Notes the stat of what is complete. Files of an update are yet to be moved, which changes it.
+    fn note(&self, entry: Row<Entry>, file: BorrowedFd<'_>) {
+        if self.stage.layout() == StageKind::Tree {
+            self.finished.note(entry, file);
+        }
+    }
+
+    /// Prepares for a change to a file that may be complete.
+    pub(super) fn forget(&self, place: PlannedName) {
+        self.finished.forget(place.entry);
     }
 
     /// Opens a file of the stage, or creates it.
@@ -372,6 +388,8 @@ impl<'a> Builder<'a> {
     pub(super) fn link(&self, from: &mut Walk, to: &mut Walk, link: &Link) -> Result<(), Error> {
         let place = PlannedName { object: Row::FIRST, entry: link.entry, directory: link.directory };
         let ((from, old), (to, new)) = (self.spot(from, link.from)?, self.spot(to, place)?);
+        // A further name changes it.
+        self.forget(link.from);
         match linkat(from, &*old, to, &*new, AtFlags::empty()) {
             Err(Errno::NOENT) if !self.privilege.is_root() => Ok(()),
             other => other.map_err(self.failed("link", place)),
@@ -399,6 +417,9 @@ impl<'a> Builder<'a> {
             let attributes = self.bundle.index.attributes(inode);
             self.privilege.count_owner(attributes);
             self.privilege.apply(directory.as_fd(), attributes, inode, Some(Mode::RWXU)).map_err(&failed)?;
+            if row.parent.is_some() {
+                self.note(row.entry, directory.as_fd());
+            }
         }
         Ok(())
     }

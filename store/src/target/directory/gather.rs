@@ -3,11 +3,11 @@
 use crate::fs::stat_cache::{FileStat, FileTime, StatCache};
 use parking_lot::Mutex;
 use rustix::io::Errno;
-use sealift_format::{Directory, Entry, InodeKind, Row};
+use sealift_format::{Directory, Entry, Index, InodeKind, Row};
 
 use super::apply::Update;
 use super::plan::Selection;
-use super::recheck::{Recheck, is_time, stat_of};
+use super::recheck::{Recheck, stat_of};
 use crate::Error;
 use crate::directory::target::{Target, TargetWalk};
 use crate::threads::parallel::for_each_with;
@@ -26,6 +26,8 @@ pub(super) enum Kept<'a> {
 /// Where an entry's stats come from.
 enum Source {
     Known(Option<FileStat>),
+    /// The entry was examined when it was complete, and is recorded only if its last change was before this time.
+    Found(FileStat, FileTime),
     /// The entry is examined, and recorded only if it has not changed since.
     Look(FileTime),
 }
@@ -66,15 +68,20 @@ pub(super) fn gather(update: &Update<'_>, kept: &Kept<'_>, since: FileTime) -> R
     Ok(cache)
 }
 
-/// Returns the stats of a tree that was made before `since` out of reach of other users.
+/// Returns the stats of a tree that was made before `since` out of reach of other users. Entries that were not `finished` by a descriptor, or that
+/// were changed again, are examined.
 pub(super) fn gather_new(
     target: &Target<'_>,
     of: [u8; 32],
     selection: &Selection,
-    since: FileTime,
+    (finished, since): (&[Option<FileStat>], FileTime),
     jobs: usize,
 ) -> Result<StatCache, Error> {
-    let mut cache = of_tree(target, of, selection, |_| Source::Look(since), jobs)?;
+    let source = |entry: Row<Entry>| match finished.get(entry.at()) {
+        Some(Some(stat)) => Source::Found(*stat, since),
+        _ => Source::Look(since),
+    };
+    let mut cache = of_tree(target, of, selection, source, jobs)?;
     cache.is_exact = true;
     Ok(cache)
 }
@@ -98,20 +105,21 @@ fn of_tree(
         let mut found = Vec::new();
         for &directory in *batch {
             for entry in index.directory(directory).entries().filter(|entry| is_selected[entry.at()]) {
-                match source(entry) {
-                    Source::Known(stat) => found.push((entry, stat, None)),
+                let (stat, since) = match source(entry) {
+                    Source::Known(stat) => (stat, None),
+                    Source::Found(stat, since) => (Some(stat), Some(since)),
                     // The next run reads what cannot be examined.
-                    Source::Look(since) => {
-                        found.push((entry, look(target, walk, directory, entry).ok().flatten(), Some(since)));
-                    }
-                }
+                    Source::Look(since) => (look(target, walk, directory, entry).ok().flatten(), Some(since)),
+                };
+                found.push((entry, stat, since));
             }
         }
         let mut cache = cache.lock();
         for (entry, stat, since) in found {
             match (stat, since) {
-                (Some(stat), Some(since)) => cache.set(entry.at(), stat, since),
-                (stat, _) => cache.copy(entry.at(), stat),
+                (Some(stat), Some(since)) if is_as_made(index, entry, &stat) => cache.set(entry.at(), stat, since),
+                (_, Some(_)) => {}
+                (stat, None) => cache.copy(entry.at(), stat),
             }
         }
         Ok(())
@@ -119,8 +127,7 @@ fn of_tree(
     Ok(cache.into_inner())
 }
 
-/// Returns the current stats of an entry if they match what was set. The owner could have written to it since and reset its time: detecting that
-/// takes reading its content.
+/// Returns the current stats of an entry, if it is of its kind.
 fn look(
     target: &Target<'_>,
     walk: &mut TargetWalk,
@@ -131,10 +138,18 @@ fn look(
     let row = index.entry(entry);
     let inode = index.inode(row.inode);
     let stat = stat_of(walk.go(target, directory)?, index.name(row))?;
-    let is_right = match inode.kind {
-        InodeKind::Regular(object) => stat.stx_size == index.object(object).size && is_time(&stat.stx_mtime, inode),
-        _ => true,
-    };
     let is_kind = u32::from(stat.stx_mode) & 0o170_000 == u32::from(index.attributes(inode).mode) & 0o170_000;
-    Ok((is_right && is_kind).then(|| FileStat::from(&stat)))
+    Ok(is_kind.then(|| FileStat::from(&stat)))
+}
+
+/// Returns whether an entry has the size and time that were set. The owner could have written to it since and reset its time: detecting that takes
+/// reading its content.
+fn is_as_made(index: &Index, entry: Row<Entry>, stat: &FileStat) -> bool {
+    let inode = index.inode(index.entry(entry).inode);
+    match inode.kind {
+        InodeKind::Regular(object) => {
+            stat.size == index.object(object).size && stat.mtime == (inode.mtime, inode.mtime_ns)
+        }
+        _ => true,
+    }
 }

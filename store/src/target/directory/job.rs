@@ -5,6 +5,7 @@ use std::sync::atomic::Ordering;
 use sealift_format::{Blocks, Bundle, num};
 
 use super::files::Builder;
+use super::finished::Finished;
 use super::from_base;
 use super::gather::gather_new;
 use super::gathered::Gathered;
@@ -43,6 +44,8 @@ pub(super) struct Job<'a> {
     pub(super) sealing: &'a Sealing,
     /// The blocks of the target's file system.
     pub(super) blocks: Blocks,
+    /// The files of a new tree.
+    pub(super) finished: Finished,
     pub(super) options: &'a InstallOptions,
     pub(super) progress: &'a Progress,
     /// Asked before a directory is adopted.
@@ -83,7 +86,7 @@ impl Job<'_> {
             self.reuse_staged(stage, &mut selection, &privilege, stats)?;
             stats.install.stored_bytes = selection.reads.stored_bytes();
         }
-        let builder = Builder::new(self.bundle, &selection, stage, &privilege, self.progress, self.options);
+        let builder = self.builder(&selection, stage, &privilege);
         let mut build = || {
             self.fill(&builder, input, gathered)?;
             if self.sealing.is_on {
@@ -105,6 +108,16 @@ impl Job<'_> {
         Ok(())
     }
 
+    pub(super) fn builder<'b>(
+        &'b self,
+        selection: &'b Selection,
+        stage: &'b TreeStage,
+        privilege: &'b Privilege,
+    ) -> Builder<'b> {
+        let Self { bundle, finished, progress, options, .. } = self;
+        Builder::new((bundle, selection), (stage, finished), privilege, progress, options)
+    }
+
     /// Adopts what an interrupted run left in the stage.
     pub(super) fn reuse_staged(
         &self,
@@ -114,7 +127,7 @@ impl Job<'_> {
         stats: &mut UnpackStats,
     ) -> Result<(), Error> {
         self.progress.enter(Phase::Hashing, 0, 0);
-        let builder = Builder::new(self.bundle, selection, stage, privilege, self.progress, self.options);
+        let builder = self.builder(selection, stage, privilege);
         let reused = staged::reuse(&builder)?;
         stats.resumed_files = num::wide(reused.entries.len());
         self.progress.keep(stats.resumed_files);
@@ -172,7 +185,7 @@ impl Job<'_> {
             let since = next_moment(stage.own().fd()).map_err(failed)?;
             let built = Target::staged(stage.target(), stage.root(), &self.bundle.index)?;
             let of = self.bundle.head.root().contents.index_digest;
-            let stats = gather_new(&built, of, selection, since, self.options.jobs)?;
+            let stats = gather_new(&built, of, selection, (&self.finished.take(), since), self.options.jobs)?;
             state::write_stats(&state, &stats)?;
         }
         self.progress.enter(Phase::Syncing, 0, 0);

@@ -10,6 +10,7 @@ mod changes;
 mod deletions;
 mod delta;
 mod files;
+mod finished;
 mod from_base;
 mod gather;
 mod gathered;
@@ -45,6 +46,7 @@ use crate::trust::Trusted;
 use crate::{Error, Progress, Site};
 
 pub use census::Census;
+use finished::Finished;
 use gathered::Gathered;
 use installed::Installed;
 use job::Job;
@@ -123,7 +125,7 @@ fn unpack_with(
     let (bundle, bases, kept) = match from.complete(opened, input.path(), progress)? {
         (Opened::Whole(bundle), bases) => (bundle, bases, kept),
         // Its base is the existing target.
-        (Opened::Delta(delta), _) => delta::complete(delta, site, options, progress)?,
+        (Opened::Delta(delta), _) => delta::complete(delta, kept, site, options, progress)?,
     };
     let same = kept.as_ref().filter(|kept| kept.digest() == wanted);
     let order = bases.order_of(&bundle, same.and_then(Installed::order));
@@ -153,6 +155,7 @@ fn unpack_with(
         reference: &tree.name,
         sealing: &sealing,
         blocks: room(site)?.blocks,
+        finished: Finished::default(),
         options: &options,
         progress,
         consent,

@@ -84,9 +84,7 @@ const SUSPECTS: usize = 16;
 
 /// Returns the stats of a name without following a link.
 pub(super) fn stat_of(directory: BorrowedFd<'_>, name: &[u8]) -> Result<Statx, Errno> {
-    retry_on_intr(|| {
-        statx(directory, name, AtFlags::SYMLINK_NOFOLLOW | AtFlags::NO_AUTOMOUNT | AtFlags::EMPTY_PATH, FIELDS)
-    })
+    retry_on_intr(|| statx(directory, name, AtFlags::SYMLINK_NOFOLLOW | AtFlags::NO_AUTOMOUNT, FIELDS))
 }
 
 impl Recheck {
@@ -374,12 +372,11 @@ impl<'a> Checker<'a> {
         let attributes = index.attributes(index.inode(index.entry(suspect.entry).inode));
         let Ok(file) = open_name(here, name, OFlags::RDONLY | OFlags::NONBLOCK, Mode::empty()) else { return false };
         let file = File::from(file);
-        let is_named = |stat: Statx| FileStat::from(&stat) == FileStat::from(&suspect.found);
-        let stat = || stat_of(file.as_fd(), b"");
+        let is_named = || fstat(&file).is_ok_and(|stat| FileStat::from(&stat) == FileStat::from(&suspect.found));
         self.xattrs.read(file.as_fd()).is_ok_and(|xattrs| self.privilege.is_as_set(&suspect.found, &xattrs, attributes))
-            && fstat(&file).is_ok_and(|stat| stat.st_ino == suspect.found.stx_ino)
+            && is_named()
             && blake3::Hasher::new().update_reader(&file).is_ok_and(|hasher| hasher.finalize().as_bytes() == id)
-            && stat().is_ok_and(is_named)
+            && is_named()
     }
 
     /// Returns whether a link has its expected target, or a device its expected number.
@@ -410,6 +407,6 @@ fn kind_of(stat: &Statx) -> FileType {
     FileType::from_raw_mode(stat.stx_mode.into())
 }
 
-pub(super) fn is_time(found: &StatxTimestamp, inode: &Inode) -> bool {
+fn is_time(found: &StatxTimestamp, inode: &Inode) -> bool {
     (found.tv_sec, found.tv_nsec) == (inode.mtime, inode.mtime_ns)
 }

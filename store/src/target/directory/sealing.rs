@@ -94,6 +94,7 @@ impl Sealing {
             builder.progress.check()?;
             let (directory, name) = builder.spot(hand, place)?;
             let path = || builder.stage.path_of(&builder.path(place));
+            builder.forget(place);
             self.seal(directory, &name, place.object, path)?;
             builder.progress.add(0, 1);
             Ok(())

@@ -8,7 +8,6 @@ use super::census::Census;
 use super::changes::Changes;
 use super::deletions::Deletions;
 use super::delta;
-use super::files::Builder;
 use super::gather::{Kept, gather};
 use super::gathered::Gathered;
 use super::installed::{Installed, check_ours};
@@ -157,7 +156,7 @@ impl Job<'_> {
         if !pending.regulars.is_empty()
             && let Some((index, tree)) = compared.installed.tree()
         {
-            let builder = Builder::new(self.bundle, &pending, stage, &privilege, self.progress, self.options);
+            let builder = self.builder(&pending, stage, &privilege);
             let copied = copy_local(&builder, &Target::open(self.site, index)?, tree)?;
             pending.take_away(self.bundle, |entry| copied.contains(&entry), Default::default());
             let building = (&mut pending, &mut built);
