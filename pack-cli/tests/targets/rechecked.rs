@@ -87,8 +87,14 @@ fn what_was_just_made_is_not_read() {
             assert_eq!((stats.hashed_files, stats.checked_files), (0, 10), "{to}, {hardlink_duplicates}");
             assert!(record() == recorded, "{to}, {hardlink_duplicates}");
         }
-        let links = fs::metadata(desk.path("new/etc/motd")).unwrap().nlink();
-        assert_eq!(links, if hardlink_duplicates { 2 } else { 1 });
+        let links = || fs::metadata(desk.path("new/etc/motd")).unwrap().nlink();
+        assert_eq!(links(), if hardlink_duplicates { 2 } else { 1 });
+        // One that stays loses its other name.
+        desk.write("tree/etc/motd-2", "changed\n");
+        desk.pack(9);
+        assert_eq!(desk.update(9, "new").unwrap().files, 1);
+        assert_eq!(links(), 1);
+        assert_eq!(desk.update(9, "new").unwrap().hashed_files, 0, "{hardlink_duplicates}");
     }
 }
 

@@ -90,7 +90,7 @@ pub fn number_of(by_id: &HashMap<[u8; 32], Row<BaseObject>>, object: &Object) ->
 impl Bases {
     /// Maps each object's id to its number.
     pub fn by_id(&self) -> HashMap<[u8; 32], Row<BaseObject>> {
-        let mut by_id = HashMap::new();
+        let mut by_id = HashMap::with_capacity(self.list.iter().map(|base| base.index.objects().len()).sum());
         for (number, object) in Rows::new(0..u32::MAX).zip(self.list.iter().flat_map(|base| base.index.objects())) {
             let known = by_id.entry(object.id).or_insert(number);
             // One base may list what only another one holds.

@@ -7,6 +7,7 @@ use std::path::{Path, PathBuf};
 
 use rustix::fs::{AtFlags, Mode, OFlags, fstat, fsync, mkdirat, renameat, unlinkat};
 use rustix::io::Errno;
+use sealift_format::num;
 
 use crate::fs::confined::{open_beneath, open_name, remove_contents, remove_tree};
 use crate::{Error, InodeId, Place, inode_id};
@@ -135,8 +136,11 @@ impl OwnDir {
     pub fn read(&self, name: &str, len_max: u64) -> Result<Option<Vec<u8>>, Error> {
         let Some(file) = self.open_file(name)? else { return Ok(None) };
         let mut bytes = Vec::new();
-        let read = file.take(len_max.saturating_add(1)).read_to_end(&mut bytes);
-        read.map_err(|error| Error::io("read", self.path.join(name), error))?;
+        let read = || {
+            bytes.try_reserve_exact(num::size(file.metadata()?.len().min(len_max)))?;
+            file.take(len_max.saturating_add(1)).read_to_end(&mut bytes)
+        };
+        read().map_err(|error| Error::io("read", self.path.join(name), error))?;
         Ok(Some(bytes))
     }
 

@@ -15,8 +15,8 @@ use crate::threads::parallel::for_each_with;
 /// What is already known of the files that an update leaves unchanged.
 #[derive(Debug)]
 pub(super) enum Kept<'a> {
-    /// They were compared with their record.
-    Rechecked(&'a Recheck),
+    /// They were compared with their record, which has this index.
+    Rechecked(&'a Recheck, &'a Index),
     /// They were not checked, and are assumed to match this record.
     Believed(Option<&'a StatCache>),
     /// All of them were read after this time.
@@ -28,6 +28,8 @@ enum Source {
     Known(Option<FileStat>),
     /// The entry was examined when it was complete, and is recorded only if its last change was before this time.
     Found(FileStat, FileTime),
+    /// The entry was found to be this, and its file may have lost another name since, which alters its change time.
+    Again(FileStat, FileTime),
     /// The entry is examined, and recorded only if it has not changed since.
     Look(FileTime),
 }
@@ -57,7 +59,13 @@ pub(super) fn gather(update: &Update<'_>, kept: &Kept<'_>, since: FileTime) -> R
         _ if is_to_be_listed[entry.at()] => Source::Known(None),
         _ if is_made[entry.at()] => Source::Look(since),
         Kept::Read(begun) => Source::Look(*begun),
-        Kept::Rechecked(recheck) => Source::Known(changes.installed(entry).and_then(|entry| recheck.stat(entry))),
+        Kept::Rechecked(recheck, installed) => {
+            let old = changes.installed(entry);
+            match old.and_then(|old| Some((recheck.stat(old)?, installed.entry(old).inode))) {
+                Some((stat, inode)) if recheck.linked.contains(&inode) => Source::Again(stat, since),
+                known => Source::Known(known.map(|(stat, _)| stat)),
+            }
+        }
         Kept::Believed(cache) => {
             let known = |entry: Row<Entry>| cache.and_then(|cache| cache.get(entry.at()));
             Source::Known(changes.installed(entry).and_then(known))
@@ -110,6 +118,10 @@ fn of_tree(
                     Source::Found(stat, since) => (Some(stat), Some(since)),
                     // The next run reads what cannot be examined.
                     Source::Look(since) => (look(target, walk, directory, entry).ok().flatten(), Some(since)),
+                    Source::Again(known, since) => {
+                        let found = look(target, walk, directory, entry).ok().flatten();
+                        (found.filter(|found| FileStat { ctime: known.ctime, ..*found } == known), Some(since))
+                    }
                 };
                 found.push((entry, stat, since));
             }

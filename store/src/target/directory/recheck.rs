@@ -62,7 +62,8 @@ struct LookedAt {
     missing: Vec<Row<Inode>>,
     missing_directories: Vec<Row<Directory>>,
     unlike_directories: Vec<Row<Directory>>,
-    same: Vec<(Row<Entry>, FileStat)>,
+    /// Entries whose stats are as recorded.
+    same: Vec<Row<Entry>>,
     /// Names of files that are present.
     files: u64,
     /// Inodes with the number of their names found, and the file system's link count.
@@ -113,8 +114,8 @@ impl Recheck {
         let mut numbers = std::collections::HashMap::new();
         for found in all {
             recheck.checked += found.files + num::wide(found.missing.len());
-            for (entry, stat) in found.same {
-                recheck.stats[entry.at()] = Some(stat);
+            for entry in found.same {
+                recheck.stats[entry.at()] = checker.cache.and_then(|cache| cache.get(entry.at()));
                 recheck.exact_directories.extend(checker.exact_directory(entry));
             }
             recheck.unlike.extend(found.missing);
@@ -292,9 +293,8 @@ impl<'a> Checker<'a> {
                     found.links.push((inode, stat.stx_nlink, stat.stx_ino));
                 }
             }
-            let known = FileStat::from(&stat);
             match self.cache {
-                Some(cache) if cache.is_unchanged(entry.at(), &known) => found.same.push((entry, known)),
+                Some(cache) if cache.is_unchanged(entry.at(), &FileStat::from(&stat)) => found.same.push(entry),
                 _ => found.suspects.push(Suspect { directory, entry, found: stat }),
             }
         }

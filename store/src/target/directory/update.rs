@@ -361,7 +361,7 @@ impl Compared<'_> {
     /// Returns what is known of the files that stay.
     fn kept(&self, begun: FileTime) -> Kept<'_> {
         match &self.recheck {
-            Some(recheck) => Kept::Rechecked(recheck),
+            Some(recheck) => Kept::Rechecked(recheck, self.installed.index()),
             None if self.installed.was_hashed() => Kept::Read(begun),
             None => Kept::Believed(self.installed.stats()),
         }
