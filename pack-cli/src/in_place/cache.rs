@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use parking_lot::{Condvar, Mutex};
 
-/// Values by key; the least recently used go first.
+/// Values by key; the least recently used go first. A value above the limit stays until the next such one, beside the others.
 #[derive(Debug)]
 pub(super) struct Cache<K, V> {
     state: Mutex<State<K, V>>,
@@ -20,11 +20,18 @@ struct State<K, V> {
     order: BTreeMap<u64, K>,
     clock: u64,
     bytes: u64,
+    /// The one that is above the limit.
+    large: Option<K>,
 }
 
 #[derive(Debug)]
 enum Slot<V> {
-    Ready { value: Arc<V>, bytes: u64, used: u64 },
+    /// Its last use is none if it is above the limit.
+    Ready {
+        value: Arc<V>,
+        bytes: u64,
+        used: Option<u64>,
+    },
     Coming(Arc<Coming<V>>),
 }
 
@@ -61,7 +68,7 @@ impl<V> Coming<V> {
 
 impl<K: Copy + Eq + Hash, V> Cache<K, V> {
     pub(super) fn new(limit: u64) -> Self {
-        let state = State { slots: HashMap::new(), order: BTreeMap::new(), clock: 0, bytes: 0 };
+        let state = State { slots: HashMap::new(), order: BTreeMap::new(), clock: 0, bytes: 0, large: None };
         Self { state: Mutex::new(state), limit }
     }
 
@@ -71,10 +78,12 @@ impl<K: Copy + Eq + Hash, V> Cache<K, V> {
         let State { slots, order, clock, .. } = &mut *state;
         match slots.get_mut(&key) {
             Some(Slot::Ready { value, used, .. }) => {
-                order.remove(used);
-                *clock += 1;
-                *used = *clock;
-                order.insert(*used, key);
+                if let Some(used) = used {
+                    order.remove(used);
+                    *clock += 1;
+                    *used = *clock;
+                    order.insert(*used, key);
+                }
                 Lookup::Ready(Arc::clone(value))
             }
             Some(Slot::Coming(coming)) => Lookup::Coming(Arc::clone(coming)),
@@ -116,6 +125,13 @@ impl<K: Copy + Eq + Hash, V> State<K, V> {
     }
 
     fn keep(&mut self, key: K, value: Arc<V>, bytes: u64, limit: u64) {
+        if bytes > limit {
+            if let Some(before) = self.large.replace(key) {
+                self.slots.remove(&before);
+            }
+            self.slots.insert(key, Slot::Ready { value, bytes, used: None });
+            return;
+        }
         self.bytes += bytes;
         while self.bytes > limit {
             let Some((_, oldest)) = self.order.pop_first() else { break };
@@ -124,9 +140,8 @@ impl<K: Copy + Eq + Hash, V> State<K, V> {
             }
         }
         self.clock += 1;
-        let used = self.clock;
-        self.order.insert(used, key);
-        self.slots.insert(key, Slot::Ready { value, bytes, used });
+        self.order.insert(self.clock, key);
+        self.slots.insert(key, Slot::Ready { value, bytes, used: Some(self.clock) });
     }
 }
 
@@ -154,12 +169,20 @@ mod tests {
     }
 
     #[test]
-    fn a_value_above_the_limit_stays_until_the_next() {
-        let cache = Cache::new(5);
+    fn a_value_above_the_limit_stays_beside_the_others_until_the_next_such_one() {
+        let cache = Cache::new(25);
+        let keep_large = |key| {
+            assert!(cache.begin(key), "{key} is new");
+            cache.finish(key, Some((key, 26)));
+        };
         keep(&cache, 1);
-        assert!(has(&cache, 1));
-        keep(&cache, 2);
-        assert!(!has(&cache, 1) && has(&cache, 2));
+        keep_large(10);
+        assert!(matches!(cache.find(10), Lookup::Ready(value) if *value == 10));
+        (2..=3).for_each(|key| keep(&cache, key));
+        assert_eq!([1, 2, 3, 10].map(|key| has(&cache, key)), [false, true, true, true]);
+        keep_large(11);
+        assert_eq!([2, 3, 10, 11].map(|key| has(&cache, key)), [true, true, false, true]);
+        assert_eq!(cache.state.lock().bytes, 20);
     }
 
     #[test]
