@@ -32,6 +32,9 @@ const COUNT: &str =
     "strace -f -c --seccomp-bpf -e trace=fsync,fdatasync,sync_file_range,syncfs,sync,msync -o SCRATCH/flushes ";
 const PACK: &str = "--level 3 --name scratch --bundle-version 1 --key SCRATCH/key --progress none";
 const IMAGE: &str = "truncate -s 3G DISK/root.img && mkfs.ext4 -q -F -d TREE_OF DISK/root.img";
+const CHUNKS: &str = "--chunk-size 256KiB";
+const NBDKIT_ALONE: &str =
+    "nbdkit --foreground --exit-with-parent --unix SCRATCH/root.sock --filter=cow file DISK/root.img";
 const NBDKIT: &str = "nbdkit --foreground --exit-with-parent --unix SCRATCH/root.sock --filter=cow PLUGIN DISK/image.sealift trust=SCRATCH/allowed_signers state=SCRATCH/root-state";
 const NBDFUSE: &str = "nbdfuse SCRATCH/fuse/disk nbd+unix:///?socket=SCRATCH/root.sock";
 const LOOP_OVER_FUSE: &str = "mount -o loop SCRATCH/fuse/disk SCRATCH/root";
@@ -46,13 +49,15 @@ const PATIENCE: Duration = Duration::from_secs(20);
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Kind {
     Image,
+    Bare,
     Tree,
     Disk,
     Memory,
 }
 
-const KINDS: [(Kind, &str); 4] = [
+const KINDS: [(Kind, &str); 5] = [
     (Kind::Image, "an image in a bundle, by nbdkit, cow, nbdfuse and loop"),
+    (Kind::Bare, "the image itself, by the same without Sealift"),
     (Kind::Tree, "a bundle, mounted under an overlay with tmpfs"),
     (Kind::Disk, "ext4 on the disk, by loop"),
     (Kind::Memory, "tmpfs"),
@@ -84,7 +89,7 @@ pub(crate) fn add(report: &mut Report, runs: usize, places: &Places) -> Result<(
     let job = |text: &str| Job::new(&line(text), places).run();
     job(&format!("sealift pack TREE_OF -o DISK/root.sealift {PACK}"))?;
     job(IMAGE)?;
-    job(&format!("sealift pack DISK/root.img -o DISK/image.sealift {PACK}"))?;
+    job(&format!("sealift pack DISK/root.img -o DISK/image.sealift {PACK} {CHUNKS}"))?;
     let mut found = KINDS.map(|_| Found::default());
     // The first round counts calls, which takes time.
     for round in 0..=runs {
@@ -140,9 +145,10 @@ fn mount(kind: Kind, line: &dyn Fn(&str) -> String, places: &Places) -> Result<R
     let mut mounts = vec![places.path("SCRATCH/root")];
     let mut servers = Vec::new();
     match kind {
-        Kind::Image => {
+        Kind::Image | Kind::Bare => {
             remove(&places.path("SCRATCH/root.sock"))?;
-            let nbdkit = serve(&line(NBDKIT), "SCRATCH/root.sock", "SCRATCH/root.sock", places)?;
+            let nbdkit = if kind == Kind::Bare { NBDKIT_ALONE } else { NBDKIT };
+            let nbdkit = serve(&line(nbdkit), "SCRATCH/root.sock", "SCRATCH/root.sock", places)?;
             servers.extend([serve(NBDFUSE, "SCRATCH/fuse", "SCRATCH/fuse/disk", places)?, nbdkit]);
             job(LOOP_OVER_FUSE)?;
         }
@@ -208,7 +214,7 @@ fn judge(report: &mut Report, found: &[Found; KINDS.len()]) {
     }
     text.push_str(&format!(
         "\nIn each root, apt installs the build dependencies of {PACKAGE} from its cache, and dpkg-buildpackage builds it. Calls that flush were counted by strace, in a run of their own; flushes of the disk are those of the whole machine, the fewest of all runs.\n\n\
-         - `{RUN}`\n- `{NBDKIT}`\n- `{NBDFUSE}`\n- `{LOOP_OVER_FUSE}`\n- `{MOUNT}`\n- `{OVERLAY}`\n- `{ON_DISK}`\n- `{IN_MEMORY}`"
+         - `{RUN}`\n- `sealift pack DISK/root.img -o DISK/image.sealift {PACK} {CHUNKS}`\n- `{NBDKIT}`\n- `{NBDKIT_ALONE}`\n- `{NBDFUSE}`\n- `{LOOP_OVER_FUSE}`\n- `{MOUNT}`\n- `{OVERLAY}`\n- `{ON_DISK}`\n- `{IN_MEMORY}`"
     ));
     report.section("A package built in scratch roots", &text);
 }
