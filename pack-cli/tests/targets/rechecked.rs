@@ -99,6 +99,27 @@ fn what_was_just_made_is_not_read() {
 }
 
 #[test]
+fn what_came_into_a_directory_is_found_when_a_file_in_it_is_replaced() {
+    for has_come in [false, true] {
+        let desk = installed();
+        desk.write("tree/etc/motd", "second\n");
+        desk.write("tree/etc/new", "new\n");
+        fs::remove_file(desk.path("tree/lib/lib.so")).unwrap();
+        fs::create_dir(desk.path("tree/lib/lib.so")).unwrap();
+        desk.write("tree/lib/lib.so/inside", "inside\n");
+        desk.pack(8);
+        if has_come {
+            without_a_trace(&desk, "target/etc", || desk.write("target/etc/came", "came\n"));
+        }
+        let dry = desk.dry_replace(8, "target").unwrap();
+        let stats = desk.replace(8, "target").unwrap();
+        assert_eq!((stats.files, stats.replaced.files, stats.deleted.files), (3, 2, u64::from(has_come)), "{stats:?}");
+        assert_eq!((dry.replaced, dry.deleted), (stats.replaced, stats.deleted));
+        desk.assert_same("target", "tree");
+    }
+}
+
+#[test]
 fn what_lies_beside_a_deep_directory_is_found_on_the_way_back() {
     const DEPTH: usize = 30;
     let desk = Desk::new();

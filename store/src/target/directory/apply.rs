@@ -158,12 +158,15 @@ impl Update<'_> {
             Err(Errno::XDEV) => return Err(target.is_mounted(directory, b"")),
             Err(error) => return Err(failed(error)),
         };
-        let names = match names_in(here) {
+        let row = target.index.directory(directory);
+        // It holds what was compared with the record, and nothing else.
+        let is_known = self.changes.exact.contains(&directory);
+        let names = if is_known { Ok(self.in_the_way(here, row)) } else { names_in(here) };
+        let names = match names {
             // A non-root user may be unable to list it; this matters only for deletions.
             Err(Errno::ACCESS) if !self.may_delete => return Ok(Seen { has_all: true, ..Seen::default() }),
             names => names.map_err(failed)?,
         };
-        let row = target.index.directory(directory);
         let is_mount_point =
             |name: &[u8]| target.is_mount_point(here, name).map_err(target.failed("look at", directory, name));
         let (mut seen, mut found) = (Seen::default(), 0);
@@ -193,8 +196,17 @@ impl Update<'_> {
                 Some(_) => {}
             }
         }
-        seen.has_all = found == row.entries().filter(|entry| stays[entry.at()]).count();
+        seen.has_all = is_known || found == row.entries().filter(|entry| stays[entry.at()]).count();
         Ok(seen)
+    }
+
+    /// Returns the names in a directory, with their types, that what is built will take.
+    fn in_the_way(&self, here: BorrowedFd<'_>, row: &Directory) -> Vec<(Vec<u8>, FileType)> {
+        let index = self.target.index;
+        let names =
+            row.entries().filter(|entry| self.may_be_missing(*entry)).map(|entry| index.name(index.entry(entry)));
+        let names = names.map(|name| (name.to_vec(), known_type(here, name, FileType::Unknown)));
+        names.filter(|(_, kind)| *kind != FileType::Unknown).collect()
     }
 
     /// Checks whether what was built can take its places in the target. Nothing is changed.

@@ -131,7 +131,8 @@ impl Selection {
     /// Returns the files that have an object.
     pub(crate) fn places_of(&self, object: Row<Object>) -> &[PlannedName] {
         let start = self.regulars.partition_point(|place| place.object < object);
-        let len = self.regulars[start..].partition_point(|place| place.object == object);
+        // Most have one: a second search would take as long as the first.
+        let len = self.regulars[start..].iter().take_while(|place| place.object == object).count();
         &self.regulars[start..start + len]
     }
 
