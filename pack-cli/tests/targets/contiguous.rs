@@ -315,6 +315,56 @@ fn sparse_and_empty_files_that_are_read_first_get_no_space() {
     run(Command::new("e2fsck").arg("-fn").arg(&disk.image));
 }
 
+/// Where free space is in pieces, nothing brings it together: it is written again once, and then not before that would help.
+#[test]
+fn what_cannot_lie_together_is_not_written_again_with_each_update() {
+    if !is_root() {
+        return skipped("needs root: an ext4");
+    }
+    let desk = Desk::new();
+    (0..400).for_each(|file| write_up_to(&desk, file, 1, 200_000));
+    let hot: Vec<u64> = (0..400).step_by(4).collect();
+    desk.write("profile", hot.iter().map(|file| name(*file)).collect::<Vec<_>>().join("\n"));
+    let disk = Ext4::create(&desk, "4096");
+    let filler = fs::File::create(disk.point.join("filler")).unwrap();
+    let space = rustix::fs::statvfs(&disk.point).unwrap();
+    let len = (space.f_bavail - 64) * space.f_frsize;
+    rustix::fs::fallocate(&filler, rustix::fs::FallocateFlags::empty(), 0, len).unwrap();
+    let hole = rustix::fs::FallocateFlags::PUNCH_HOLE | rustix::fs::FallocateFlags::KEEP_SIZE;
+    for at in (0..len - (64 << 10)).step_by(256 << 10) {
+        rustix::fs::fallocate(&filler, hole, at, 64 << 10).unwrap();
+    }
+    desk.run(&[&PACK[..], &["1", "-o", "1.sealift", "--order", "profile"]].concat());
+    desk.run(&["unpack", "1.sealift", "disk/target", "--allow-unsigned"]);
+    let update = |version: u64| {
+        for changed in (0..100).skip(usize::try_from(version).unwrap()).step_by(10) {
+            write_up_to(&desk, hot[changed], version, 200_000);
+        }
+        pack_next(&desk, version);
+        let said = desk.run(&["unpack", "delta.sealift", "disk/target", "--update", "--allow-unsigned", "--json"]);
+        let said: Value = serde_json::from_slice(&said.stdout).unwrap();
+        said["gathered_files"].as_u64().unwrap()
+    };
+    assert_eq!(update(2), 90);
+    let left = seeks(&disk.point.join("target"), &hot);
+    assert!(left > 100, "{left}");
+    // Updates that do not write it go on knowing that.
+    for version in 3..6 {
+        assert_eq!(update(version), 0, "version {version}");
+    }
+    let text = fs::read_to_string(disk.point.join(".target.sealift-state/seeks")).unwrap();
+    assert_eq!(text, format!("{left}\n"));
+    // With all of the space it helps.
+    drop(filler);
+    fs::remove_file(disk.point.join("filler")).unwrap();
+    fs::remove_file(disk.point.join(".target.sealift-state/seeks")).unwrap();
+    disk.unmount();
+    disk.mount();
+    assert_eq!(update(6), 90);
+    let after = seeks(&disk.point.join("target"), &hot);
+    assert!(after < left / 4, "{after} of {left}");
+}
+
 /// A tree of 100 files in a bundle, of which some are read first.
 fn pack_hot(desk: &Desk, hot: u64) {
     (0..100).for_each(|file| write_up_to(desk, file, 1, 200_000));
@@ -335,7 +385,8 @@ fn what_just_fits_still_does_where_space_is_reserved() {
         let unpack = ["unpack", "1.sealift", "disk/target", "--allow-unsigned"];
         let filler = fs::File::create(disk.point.join("filler")).unwrap();
         let space = rustix::fs::statvfs(&disk.point).unwrap();
-        let mut len = (space.f_bavail - 64) * space.f_frsize;
+        let needed = fs::metadata(desk.path("1.sealift")).unwrap().len();
+        let mut len = space.f_bavail * space.f_frsize - needed;
         rustix::fs::fallocate(&filler, rustix::fs::FallocateFlags::empty(), 0, len).unwrap();
         // Directories of the stage and of the record are not in the estimate.
         let beside = 32 << 10;
