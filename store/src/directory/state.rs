@@ -26,6 +26,9 @@ pub struct TreeRecord {
 
 /// The stats that identify the files without reading them.
 const STATS: &str = "stats";
+/// How often a device goes to another place when it reads the hot set, as an update last wrote it: a number, and a line end. Without it the next
+/// update takes it for none.
+const SEEKS: &str = "seeks";
 /// The file that marks a target's files as sealed, and lists the digest of each object.
 const DIGESTS: &str = "fs-verity";
 
@@ -110,6 +113,19 @@ pub fn kept_stats(site: &Site, of: [u8; 32], entries: usize) -> Result<Option<St
 /// the files are read instead.
 pub fn write_stats(dir: &OwnDir, stats: &StatCache) -> Result<(), Error> {
     dir.replace(STATS, &stats.encode()?, false)
+}
+
+/// Returns how often a device went to another place for the hot set when an update had written it; `None` if that is not recorded.
+pub(crate) fn kept_seeks(dir: &OwnDir) -> Option<u64> {
+    let bytes = dir.read(SEEKS, 32).ok().flatten()?;
+    str::from_utf8(&bytes).ok()?.strip_suffix('\n')?.parse().ok()
+}
+
+/// Writes the same to a target's next record, if that is possible: it is a preference and no authority.
+pub(crate) fn write_seeks(dir: &OwnDir, seeks: u64) {
+    if let Err(error) = dir.replace(SEEKS, format!("{seeks}\n").as_bytes(), false) {
+        tracing::warn!(%error, "how the hot set lies is not recorded");
+    }
 }
 
 /// Removes the recorded stats of the files of the target at `site`: the next run reads them.

@@ -1,13 +1,15 @@
 //! Creates the files of a tree in its stage.
 
 use std::borrow::Cow;
+use std::collections::HashSet;
 use std::ops::Range;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use rustix::fs::{
-    AtFlags, Dev, FileType as UnixType, Mode, OFlags, SeekFrom, XattrFlags, chmodat, copy_file_range, fallocate, fstat,
-    fsync, ftruncate, ioctl_ficlone, linkat, lsetxattr, makedev, mkdirat, mknodat, openat, seek, symlinkat, unlinkat,
+    AtFlags, Dev, FallocateFlags, FileType as UnixType, Mode, OFlags, SeekFrom, XattrFlags, chmodat, copy_file_range,
+    fallocate, fstat, fsync, ftruncate, ioctl_ficlone, linkat, lsetxattr, makedev, mkdirat, mknodat, openat, seek,
+    symlinkat, unlinkat,
 };
 use rustix::io::Errno;
 use sealift_format::num;
@@ -37,6 +39,8 @@ pub(super) struct Builder<'a> {
     pub(super) options: &'a InstallOptions,
     /// Whether the file system can share blocks between files.
     reflinks: bool,
+    /// The files that were created before anything was written, some with space for all of it.
+    pub(super) premade: HashSet<Row<Entry>>,
     pub(super) duplicate_bytes: AtomicU64,
 }
 
@@ -77,6 +81,7 @@ impl<'a> Builder<'a> {
             progress,
             options,
             reflinks: has_reflinks(stage.root()),
+            premade: HashSet::new(),
             duplicate_bytes: AtomicU64::new(0),
         }
     }
@@ -122,8 +127,11 @@ impl<'a> Builder<'a> {
         for large in &self.bundle.layout.large {
             let Some(&place) = self.selection.places_of(large.object).first() else { continue };
             // An interrupted run may have written some of its pieces.
-            let only_new = if self.stage.is_resumed() { OFlags::empty() } else { OFlags::EXCL };
-            let file = self.open_new(hand, place, only_new)?;
+            let file = if self.stage.is_resumed() {
+                self.open_new(hand, place, OFlags::empty())?
+            } else {
+                self.create(hand, place)?
+            };
             ftruncate(&file, self.bundle.index.object(large.object).size).map_err(self.failed("write", place))?;
         }
         Ok(())
@@ -206,7 +214,26 @@ impl<'a> Builder<'a> {
                 }
             }
         }
+        self.keep_holes(to, place);
         Ok(())
+    }
+
+    /// Takes the space back that a premade file got where nothing was written: which content has holes is not known if the bundle does not bring it.
+    pub(super) fn keep_holes(&self, file: &OwnedFd, place: PlannedName) {
+        if !self.premade.contains(&place.entry) || self.bundle.layout.is_carried(place.object) {
+            return;
+        }
+        let size = self.bundle.index.object(place.object).size;
+        let (mut at, Ok(data)) = (0, data_of(file, size)) else { return };
+        for data in data.into_iter().chain(std::iter::once(size..size)) {
+            let len = data.start - at;
+            if len > 0 {
+                let hole = FallocateFlags::PUNCH_HOLE | FallocateFlags::KEEP_SIZE;
+                // It merely takes more space otherwise.
+                let _ = fallocate(file, hole, at, len);
+            }
+            at = data.end;
+        }
     }
 
     fn clone_file(&self, from: &OwnedFd, to: &OwnedFd, place: PlannedName) -> Result<bool, Error> {
@@ -235,7 +262,8 @@ impl<'a> Builder<'a> {
     }
 
     pub(super) fn create(&self, hand: &mut Walk, place: PlannedName) -> Result<OwnedFd, Error> {
-        self.open_new(hand, place, OFlags::EXCL)
+        let is_there = self.premade.contains(&place.entry);
+        self.open_new(hand, place, if is_there { OFlags::empty() } else { OFlags::EXCL })
     }
 
     fn open_new(&self, hand: &mut Walk, place: PlannedName, flags: OFlags) -> Result<OwnedFd, Error> {
@@ -429,7 +457,7 @@ impl<'a> Builder<'a> {
 fn has_reflinks(root: BorrowedFd<'_>) -> bool {
     let unnamed = || openat(root, ".", OFlags::RDWR | OFlags::TMPFILE | OFlags::CLOEXEC, PRIVATE);
     let Ok((a, b)) = unnamed().and_then(|a| unnamed().map(|b| (a, b))) else { return false };
-    let _ = fallocate(&a, rustix::fs::FallocateFlags::empty(), 0, 4096);
+    let _ = fallocate(&a, FallocateFlags::empty(), 0, 4096);
     let shares = ioctl_ficlone(&b, &a).is_ok();
     tracing::debug!(shares, "tested whether the file system shares blocks between files");
     shares

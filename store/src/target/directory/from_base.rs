@@ -49,6 +49,7 @@ pub(super) fn copy(builder: &Builder<'_>, bases: &Bases, tasks: &[Files<'_>], jo
             write_sparse(&file, part, at).map_err(&failed)
         })?;
         ftruncate(&file, row.size).map_err(&failed)?;
+        builder.keep_holes(&file, *first);
         for &place in others {
             builder.copy_file(hand, &file, *first, place)?;
         }

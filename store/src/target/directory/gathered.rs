@@ -2,14 +2,17 @@
 //! reserving it beforehand, file by file, would not bring different files together, but for all of them at once does, where that is possible.
 
 use std::collections::HashMap;
+use std::ops::Range;
 use std::os::fd::{AsFd as _, OwnedFd};
 
 use rustix::fs::{Mode, OFlags, fstat, fsync, ftruncate, renameat};
 use rustix::io::{Errno, pread, retry_on_intr};
-use sealift_format::{Entry, Row, num};
+use sealift_format::{Entry, Index, Row, num};
+use sealift_verify::kernel::extents;
 
 use super::changes::Depth;
 use super::files::Builder;
+use super::hot_set::seeks;
 use super::metadata::Privilege;
 use super::plan::PlannedName;
 use super::stretch::Stretch;
@@ -28,11 +31,29 @@ pub(super) struct Gathered {
     pub(super) order: Vec<PlannedName>,
     /// Those of them that would have stayed, with the metadata that would have been set.
     pub(super) moved: HashMap<Row<Entry>, Option<Depth>>,
+    /// The whole hot set in this order, with the extents of what stays in its place.
+    pub(super) all: Vec<(PlannedName, Option<Vec<Range<u64>>>)>,
 }
 
 impl Gathered {
     pub(super) fn is_empty(&self) -> bool {
         self.order.is_empty()
+    }
+
+    /// Returns how often a device goes to another place when it reads the hot set, once the stage is written to it.
+    pub(super) fn seeks_left(&self, stage: &TreeStage, index: &Index) -> u64 {
+        let extents_of = |(place, stays): &(PlannedName, Option<Vec<Range<u64>>>)| match stays {
+            Some(extents) => extents.clone(),
+            None => {
+                // One that was left in its place is not there.
+                let name = TreeStage::file_name(place.entry);
+                let file = open_name(stage.root(), &name, OFlags::RDONLY, Mode::empty()).ok();
+                let found = file.and_then(|file| extents(file, index.object(place.object).size).ok().flatten());
+                found.unwrap_or_default()
+            }
+        };
+        let all: Vec<Vec<Range<u64>>> = self.all.iter().map(extents_of).collect();
+        seeks(all.iter().map(|extents| Some(&extents[..])))
     }
 
     /// Writes the files of the hot set again that the stage has, in the order of access.

@@ -56,7 +56,8 @@ enum Lies {
 }
 
 impl Job<'_> {
-    /// Plans to build the whole hot set anew, if it would be scattered otherwise. `free_bytes` are what else the update leaves on the file system.
+    /// Plans to build the whole hot set anew, if it would be scattered otherwise. `free_bytes` are what else the update leaves on the file system,
+    /// and `reached` are the seeks that were left when it was written last.
     ///
     /// # Errors
     /// Returns an error if the run was cancelled.
@@ -64,7 +65,7 @@ impl Job<'_> {
         &self,
         stage: &TreeStage,
         update: &mut Update<'_>,
-        free_bytes: u64,
+        (free_bytes, reached): (u64, Option<u64>),
     ) -> Result<Gathered, Error> {
         // A resumed run leaves this to the next update, and one that trusts the record reads no file that stays.
         let is_possible = !stage.is_resumed() && !self.options.trust_record && !self.options.tree.hardlink_duplicates;
@@ -101,7 +102,9 @@ impl Job<'_> {
             Lies::Here(extents) | Lies::Stays(extents) => Some(&extents[..]),
         }));
         let is_large = bytes > total(&mut selection.regulars.iter().copied()) / 2 || bytes > free_bytes / 2;
-        let is_scattered = seeks >= cost.min && seeks.saturating_mul(cost.bytes) > bytes;
+        // What was the best that this file system could do is not written again in vain.
+        let saved = seeks.saturating_sub(reached.unwrap_or_default().saturating_mul(2));
+        let is_scattered = saved >= cost.min && saved.saturating_mul(cost.bytes) > bytes;
         // Only what is new scatters it: otherwise it lies as well as this file system does it.
         let has_new = files.iter().any(|file| matches!(file.at, Lies::New));
         if !is_scattered || !has_new || is_large {
@@ -110,9 +113,11 @@ impl Job<'_> {
         tracing::info!(seeks, files = files.len(), "what is read first is scattered: writing it again, in its order");
         let mut gathered = Gathered::default();
         for HotFile { place, at } in files {
-            if matches!(at, Lies::Stays(_)) {
+            if let Lies::Stays(extents) = at {
+                gathered.all.push((place, Some(extents)));
                 continue;
             }
+            gathered.all.push((place, None));
             gathered.order.push(place);
             if matches!(at, Lies::Here(_)) {
                 let links = links.get(&place.entry).into_iter().flatten();
@@ -182,7 +187,7 @@ impl Job<'_> {
 }
 
 /// Returns how often a device goes to another place when it reads files in turn: `None` for one that is not written yet.
-fn seeks<'e>(files: impl Iterator<Item = Option<&'e [Range<u64>]>>) -> u64 {
+pub(super) fn seeks<'e>(files: impl Iterator<Item = Option<&'e [Range<u64>]>>) -> u64 {
     let (mut seeks, mut last) = (0, None);
     for file in files {
         let Some(extents) = file else {

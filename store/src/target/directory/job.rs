@@ -86,9 +86,9 @@ impl Job<'_> {
             self.reuse_staged(stage, &mut selection, &privilege, stats)?;
             stats.install.stored_bytes = selection.reads.stored_bytes();
         }
-        let builder = self.builder(&selection, stage, &privilege);
+        let mut builder = self.builder(&selection, stage, &privilege);
         let mut build = || {
-            self.fill(&builder, input, gathered)?;
+            self.fill(&mut builder, input, gathered)?;
             if self.sealing.is_on {
                 self.sealing.seal_staged(&builder, all, self.options.jobs)?;
             }
@@ -198,10 +198,12 @@ impl Job<'_> {
         state::replace(stage, self.site).map(|()| kernel_signature)
     }
 
-    fn fill(&self, builder: &Builder<'_>, input: &mut Input, gathered: &Gathered) -> Result<(), Error> {
+    fn fill(&self, builder: &mut Builder<'_>, input: &mut Input, gathered: &Gathered) -> Result<(), Error> {
         let (bundle, bases, jobs) = (self.bundle, self.bases, self.options.jobs);
         let (selection, mut hand) = (builder.selection, Walk::default());
         builder.make_directories(&mut hand)?;
+        builder.premade = self.make_hot_set(builder, &mut hand)?;
+        let builder = &*builder;
         builder.make_large(&mut hand)?;
         let (first, rest) = from_base::lacking(builder, self.order);
         from_base::copy(builder, bases, &first, jobs)?;

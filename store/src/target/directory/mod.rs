@@ -21,6 +21,7 @@ mod journal;
 mod local;
 mod metadata;
 mod plan;
+mod premade;
 mod recheck;
 mod release;
 mod resume;

@@ -14,7 +14,7 @@ const XFS: rustix::fs::FsWord = 0x5846_5342;
 
 /// The free space of a file system.
 pub(super) struct Room {
-    bytes: u64,
+    pub(super) bytes: u64,
     /// `None` if inodes are allocated on demand.
     inodes: Option<u64>,
     /// The bytes that a new inode needs.

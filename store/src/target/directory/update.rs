@@ -138,10 +138,12 @@ impl Job<'_> {
         let mut stats =
             UnpackStats { was_adopted, ..self.stats_of(&compared, &pending, self.options.tree.list_deletions)? };
         let is_done = self.is_done(&compared, &privilege);
+        let reached = record.as_ref().and_then(state::kept_seeks);
         let gathered = match is_done {
             true => Gathered::default(),
             false => {
-                self.gather_hot_set(stage, &mut compared.update, free_bytes.saturating_sub(self.disk(&pending)))?
+                let spare = free_bytes.saturating_sub(self.disk(&pending));
+                self.gather_hot_set(stage, &mut compared.update, (spare, reached))?
             }
         };
         if !gathered.is_empty() {
@@ -185,6 +187,13 @@ impl Job<'_> {
         if sync_stage {
             self.progress.enter(Phase::Syncing, 0, 0);
             stage.sync()?;
+        }
+        let reached = match gathered.is_empty() {
+            true => reached,
+            false => Some(gathered.seeks_left(stage, &self.bundle.index)),
+        };
+        if let (Some(seeks), Some(state)) = (reached, stage.state()?) {
+            state::write_seeks(&state, seeks);
         }
         stage.check(self.site)?;
         self.site.check_record(record.as_ref())?;
