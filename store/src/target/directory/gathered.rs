@@ -12,9 +12,9 @@ use sealift_verify::kernel::extents;
 
 use super::changes::Depth;
 use super::files::Builder;
-use super::hot_set::seeks;
 use super::metadata::Privilege;
 use super::plan::PlannedName;
+use super::seeks::seeks;
 use super::stretch::Stretch;
 use crate::Error;
 use crate::delivery::write_sparse;

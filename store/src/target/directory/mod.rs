@@ -27,6 +27,7 @@ mod release;
 mod resume;
 mod room;
 mod sealing;
+mod seeks;
 mod staged;
 mod stats;
 mod stretch;
