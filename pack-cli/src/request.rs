@@ -35,7 +35,12 @@ pub struct RequestStats {
 /// Returns an error if the target does not exist, cannot be read or changes meanwhile, if its record is damaged, or if the output cannot be written.
 /// Nothing is left at the output then.
 pub fn request(target: &OsStr, output: &Output, jobs: usize, progress: &Progress) -> Result<RequestStats, Error> {
-    let is_commit = TargetKind::of(target).0 == TargetKind::Ostree;
+    let kind = TargetKind::of(target).0;
+    if kind == TargetKind::Composefs {
+        let problem = "is a composefs store, and a request needs a directory, or a commit as ostree:REPO:REF";
+        return Err(Error::unexpected(Path::new(target), problem));
+    }
+    let is_commit = kind == TargetKind::Ostree;
     if !is_commit && is_half_updated(Path::new(target)) {
         return Err(Error::HalfUpdated { target: target.into() });
     }

@@ -7,8 +7,8 @@ use sealift_format::Head;
 use sealift_store::fs::confined::open_own_file;
 use sealift_store::{Site, Stage};
 
-use crate::Error;
 use crate::trust::{KnownTarget, TargetKind};
+use crate::{Error, RepoFault};
 use sealift_store::directory::state;
 
 /// Where stores keep their install records.
@@ -59,13 +59,13 @@ pub fn look(known: &KnownTarget) -> Result<Present, Error> {
                 ..held
             })
         }),
-        TargetKind::Ostree => named(path, OSTREE, &known.name),
-        TargetKind::Composefs => named(path, COMPOSEFS, &known.name),
+        TargetKind::Ostree => ostree(path).map(|all| named(all, &known.name)),
+        TargetKind::Composefs => composefs(path).map(|all| named(all, &known.name)),
     };
     match held {
         Ok(Some(installed)) => Ok(Present::Holds(Box::new(installed))),
         Ok(None) | Err(Error::Unusable { .. }) => Ok(Present::Other),
-        Err(Error::Io { source, .. }) if source.kind() == io::ErrorKind::NotFound => {
+        Err(error) if is_missing(&error) => {
             let site = Site::resolve(path);
             let is_unfinished = site.is_ok_and(|site| Stage::is_left(site.place()).is_ok_and(|left| left));
             Ok(if is_unfinished { Present::Unfinished } else { Present::Missing })
@@ -76,8 +76,16 @@ pub fn look(known: &KnownTarget) -> Result<Present, Error> {
     }
 }
 
-fn named(repo: &Path, folder: &str, name: &str) -> Result<Option<Installed>, Error> {
-    Ok(store(repo, folder)?.into_iter().find(|installed| installed.head.root().identity.name == name))
+fn is_missing(error: &Error) -> bool {
+    match error {
+        Error::Io { source, .. } => source.kind() == io::ErrorKind::NotFound,
+        Error::Repository { fault, .. } => matches!(**fault, RepoFault::NoDirectory),
+        error => matches!(error, Error::NoStore { .. }),
+    }
+}
+
+fn named(all: Vec<Installed>, name: &str) -> Option<Installed> {
+    all.into_iter().find(|installed| installed.head.root().identity.name == name)
 }
 
 /// Returns the bundle installed in the directory `target`; `None` if it has no record.
@@ -106,7 +114,8 @@ pub fn directory(target: &Path) -> Result<Option<Installed>, Error> {
 /// # Errors
 /// Returns an error if the repository does not exist, or if its records cannot be read or are damaged.
 pub fn ostree(repo: &Path) -> Result<Vec<Installed>, Error> {
-    store(repo, OSTREE)
+    let missing = || Error::Repository { path: repo.to_owned(), fault: Box::new(RepoFault::NoDirectory) };
+    store(repo, OSTREE)?.ok_or_else(missing)
 }
 
 /// Returns the same for a composefs store.
@@ -114,14 +123,14 @@ pub fn ostree(repo: &Path) -> Result<Vec<Installed>, Error> {
 /// # Errors
 /// As [`ostree`].
 pub fn composefs(repo: &Path) -> Result<Vec<Installed>, Error> {
-    store(repo, COMPOSEFS)
+    store(repo, COMPOSEFS)?.ok_or_else(|| Error::NoStore { path: repo.to_owned() })
 }
 
-/// Returns the bundles with a record in `folder` of a store, sorted by name.
-fn store(repo: &Path, folder: &str) -> Result<Vec<Installed>, Error> {
+/// Returns the bundles with a record in `folder` of a store, sorted by name; `None` if it does not exist.
+fn store(repo: &Path, folder: &str) -> Result<Option<Vec<Installed>>, Error> {
     let folder = repo.join(folder);
     let entries = match std::fs::read_dir(&folder) {
-        Err(error) if error.kind() == io::ErrorKind::NotFound && repo.is_dir() => return Ok(Vec::new()),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(repo.is_dir().then(Vec::new)),
         entries => entries.map_err(|error| Error::io("read", &folder, error))?,
     };
     let mut found = Vec::new();
@@ -141,7 +150,7 @@ fn store(repo: &Path, folder: &str) -> Result<Vec<Installed>, Error> {
         found.push(Installed { head, taken: time_of(&path)?, is_sealed: None, as_root: None, is_of_another: false });
     }
     found.sort_by(|a, b| a.head.root().identity.name.cmp(&b.head.root().identity.name));
-    Ok(found)
+    Ok(Some(found))
 }
 
 fn time_of(path: &Path) -> Result<i64, Error> {

@@ -154,6 +154,7 @@ fn archive(path: &Path, fault: &ArchiveFault) -> Option<String> {
 
 fn repository(fault: &RepoFault) -> Option<&'static str> {
     Some(match fault {
+        RepoFault::NoDirectory => ": check its path; `sealift status` lists those to which bundles were unpacked",
         RepoFault::Parent { .. } => {
             ": use the parent, or copy the commits with `ostree pull-local` into a repository without a parent"
         }

@@ -189,8 +189,8 @@ impl Failure {
             Some(bundle) if self.error.kind().is_some() && !names_it => format!("{}: {}", shown(bundle), self.error),
             _ => self.error.to_string(),
         };
-        message.extend(advice(&self.error));
-        message.extend(self.advice);
+        // Who writes to a target has to do something else about it.
+        message.extend(self.advice.map(str::to_owned).or_else(|| advice(&self.error)));
         message
     }
 

@@ -226,6 +226,16 @@ fn status_says_what_is_installed_where() {
     }
     assert_eq!(said.matches("signed by SHA256:").count(), 2, "{said}");
     assert_eq!(run(&desk, "status absent").0, Some(2));
+    for (line, why) in [
+        ("status composefs:absent", "absent: there is no composefs store: unpack a bundle to it first"),
+        ("status ostree:absent", "absent: no such directory: check its path"),
+        ("request ostree:absent:main -o 1.request", "absent: no such directory: check its path"),
+        ("request composefs:absent -o 1.request", "a request needs a directory, or a commit as ostree:REPO:REF"),
+    ] {
+        let done = desk.command(&line.split(' ').collect::<Vec<_>>()).output().unwrap();
+        let told = String::from_utf8(done.stderr).unwrap();
+        assert!(done.status.code() == Some(2) && told.contains(why), "{line}: {told}");
+    }
     // A record that was damaged is said.
     desk.write(".slot-a.sealift-state/head", "damaged");
     assert_eq!(run(&desk, "status slot-a").0, Some(2));
