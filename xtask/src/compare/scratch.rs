@@ -73,6 +73,8 @@ struct Root {
 #[derive(Default)]
 struct Found {
     usages: Vec<Usage>,
+    /// What making the root and building took together, in each run.
+    with_root: Vec<Duration>,
     /// Flushes of the disk in each run, those of other programs too.
     reached: Vec<u64>,
     called: u64,
@@ -94,7 +96,9 @@ pub(crate) fn add(report: &mut Report, runs: usize, places: &Places) -> Result<(
     // The first round counts calls, which takes time.
     for round in 0..=runs {
         for ((kind, name), found) in KINDS.iter().zip(&mut found) {
+            let since = Instant::now();
             let root = mount(*kind, &line, places)?;
+            let made = since.elapsed();
             let before = flushes_of_disk(places)?;
             let usage = job(&if round == 0 { format!("{COUNT}{RUN}") } else { RUN.to_owned() })?;
             found.reached.push(flushes_of_disk(places)?.saturating_sub(before));
@@ -103,6 +107,7 @@ pub(crate) fn add(report: &mut Report, runs: usize, places: &Places) -> Result<(
                 found.called = counted(places)?;
             } else {
                 println!("   {round}/{runs} {name}: {} s", seconds(usage.wall));
+                found.with_root.push(made + usage.wall);
                 found.usages.push(usage);
             }
         }
@@ -195,16 +200,20 @@ fn counted(places: &Places) -> Result<u64> {
 
 fn judge(report: &mut Report, found: &[Found; KINDS.len()]) {
     let [.., memory] = found.each_ref().map(|found| median(&found.usages).wall);
-    let mut text = "| root | seconds | to tmpfs | each run | flushes called | flushes of the disk |\n| --- | --: | --: | --- | --: | --: |\n".to_owned();
+    let mut text = "| root | seconds | to tmpfs | each run | with making the root | flushes called | flushes of the disk |\n| --- | --: | --: | --- | --: | --: | --: |\n".to_owned();
     for ((kind, name), found) in KINDS.iter().zip(found) {
         let wall = median(&found.usages).wall;
         let ratio = wall.as_secs_f64() / memory.as_secs_f64();
         let runs: Vec<_> = found.usages.iter().map(|usage| seconds(usage.wall)).collect();
+        let mut with_root = found.with_root.clone();
+        with_root.sort_unstable();
+        let with_root = with_root.get(with_root.len() / 2).copied().unwrap_or_default();
         let reached = found.reached.iter().min().copied().unwrap_or_default();
         text.push_str(&format!(
-            "| {name} | {} | {ratio:.2} | {} | {} | {} |\n",
+            "| {name} | {} | {ratio:.2} | {} | {} | {} | {} |\n",
             seconds(wall),
             runs.join(" "),
+            seconds(with_root),
             grouped(found.called),
             grouped(reached)
         ));
