@@ -10,7 +10,7 @@
 //!
 //! It is a preference and no authority: one that is damaged counts as missing.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::{BTreeMap, HashMap, HashSet};
 use std::fmt::Write as _;
 use std::ops::Range;
 
@@ -30,7 +30,7 @@ pub struct KeptOrder {
 pub struct KeptPart {
     /// The object of the index.
     pub object: Row<Object>,
-    /// The ranges of it that are read first, ascending and apart; none if all of it is.
+    /// The ranges of it that are read first, in their order, and apart; none if all of it is.
     pub ranges: Vec<Range<u64>>,
 }
 
@@ -153,19 +153,56 @@ impl KeptOrder {
     }
 }
 
-/// Sorts ranges, and unites those that touch.
+/// Unites ranges that touch, each at the place of the first of them.
 #[must_use]
-pub fn united(mut ranges: Vec<Range<u64>>) -> Vec<Range<u64>> {
-    ranges.retain(|range| !range.is_empty());
-    ranges.sort_by_key(|range| (range.start, range.end));
-    ranges.dedup_by(|next, last| {
-        let touches = next.start <= last.end;
-        if touches {
-            last.end = last.end.max(next.end);
+pub fn united(ranges: Vec<Range<u64>>) -> Vec<Range<u64>> {
+    let mut apart = UsedRanges::default();
+    for (place, range) in (0..).zip(ranges) {
+        apart.add(range, place);
+    }
+    apart.in_order()
+}
+
+/// Returns the pieces in which ranges of a content lie, in their order: of its `count` pieces, all if there are no ranges.
+#[must_use]
+pub fn pieces_of(ranges: &[Range<u64>], piece_len: u64, count: u64) -> Vec<Range<u64>> {
+    if ranges.is_empty() {
+        return united(std::iter::once(0..count).collect());
+    }
+    united(ranges.iter().map(|range| range.start / piece_len..range.end.div_ceil(piece_len).min(count)).collect())
+}
+
+/// Ranges in the order of first use, apart from each other.
+#[derive(Debug, Default)]
+pub struct UsedRanges {
+    /// By their start: where each ends, and when it was first used.
+    by_start: BTreeMap<u64, (u64, usize)>,
+}
+
+impl UsedRanges {
+    /// Adds a range that was used at this time, and unites it with those that it touches.
+    pub fn add(&mut self, range: Range<u64>, time: usize) {
+        if range.is_empty() {
+            return;
         }
-        touches
-    });
-    ranges
+        let Range { start: mut first, mut end } = range;
+        let mut since = time;
+        while let Some((&start, &(other_end, other))) = self.by_start.range(..=end).next_back()
+            && other_end >= first
+        {
+            self.by_start.remove(&start);
+            (first, end, since) = (first.min(start), end.max(other_end), since.min(other));
+        }
+        self.by_start.insert(first, (end, since));
+    }
+
+    /// Returns the ranges.
+    #[must_use]
+    pub fn in_order(self) -> Vec<Range<u64>> {
+        let mut ranges: Vec<_> = self.by_start.into_iter().map(|(start, (end, since))| (since, start..end)).collect();
+        ranges.sort_by_key(|(since, _)| *since);
+        ranges.into_iter().map(|(_, range)| range).collect()
+    }
 }
 
 /// Returns, for each content of an order, the objects of `wanted` at the paths that have it in `base`.
@@ -191,7 +228,7 @@ struct Parts {
 }
 
 impl Parts {
-    /// Adds all of an object, or a range that is behind those before it or touches them.
+    /// Adds all of an object, or a range of it.
     fn add(&mut self, object: Row<Object>, range: Option<Range<u64>>) {
         let next = self.parts.len();
         let place = *self.place_of.entry(object).or_insert(next);

@@ -31,7 +31,7 @@ pub struct OrderProfile {
 pub struct OrderEntry {
     /// The path, relative to the root: without `.`, `..` and empty names.
     pub path: Vec<u8>,
-    /// The ranges of a large file that are read first, in bytes: ascending, and apart from each other. Empty if the whole file is.
+    /// The ranges of a large file that are read first, in bytes: in the order of first use, and apart from each other. Empty if the whole file is.
     pub ranges: Vec<Range<u64>>,
 }
 
@@ -44,7 +44,7 @@ impl OrderEntry {
         let end = size.unwrap_or(u64::MAX);
         let inside = ranges.into_iter().map(|range| range.start.min(end)..range.end.min(end));
         let ranges = united(inside.collect());
-        let is_large = size.or(ranges.last().map(|range| range.end)).is_some_and(|size| size > LARGE);
+        let is_large = size.or(ranges.iter().map(|range| range.end).max()).is_some_and(|size| size > LARGE);
         let is_whole = ranges.first().is_some_and(|range| *range == (0..end));
         Self { path, ranges: if is_large && !is_whole { ranges } else { Vec::new() } }
     }
@@ -236,10 +236,10 @@ mod tests {
     }
 
     #[test]
-    fn ranges_are_united() {
-        let text = b"# sealift order 1\na\t10-19,0-4,15-30,31-31\nb\t0-0\na\t5-6\nb\n";
+    fn ranges_are_united_in_the_order_of_use() {
+        let text = b"# sealift order 1\na\t10-19,0-4,15-30,50-59,31-31\nb\t0-0\na\t5-6\nb\n";
         let profile = OrderProfile::parse(text).expect("a profile");
-        assert_eq!(profile.to_text(), "# sealift order 1\na\t0-6,10-31\nb\n");
+        assert_eq!(profile.to_text(), "# sealift order 1\na\t10-31,0-6,50-59\nb\n");
     }
 
     #[test]

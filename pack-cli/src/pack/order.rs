@@ -7,7 +7,7 @@ use std::ops::Range;
 
 use sealift_store::NodeKind;
 use sealift_store::contents::tasks::{Item, Part};
-use sealift_store::kept_order::united;
+use sealift_store::kept_order::pieces_of;
 use sealift_store::source::Source;
 
 use super::names::{likeness, skeleton};
@@ -58,7 +58,7 @@ pub(super) fn access_order(sources: &[&Source], profile: Option<&OrderProfile>, 
             let item = Item { source, content, len: from.content_len(content) };
             let early = early.get(&(source, content)).map_or(&[][..], |pieces| pieces);
             let all = 0..item.pieces(piece_len);
-            parts.extend(left_of(all, early).map(|pieces| Part { item, pieces }));
+            parts.extend(left_of(all, early).into_iter().map(|pieces| Part { item, pieces }));
         }
     }
     AccessOrder { parts, hot_end, stats: found.stats }
@@ -71,22 +71,23 @@ pub(super) fn are_pieces_in_order(sources: &[&Source]) -> bool {
 
 /// Returns the pieces in which these ranges of a content lie, or all of them if there are no ranges; if they are stored in order, all before them too.
 fn early_pieces(item: Item, ranges: &[Range<u64>], piece_len: u64, in_order: bool) -> Vec<Range<u64>> {
-    let count = item.pieces(piece_len);
-    if ranges.is_empty() || count == 1 {
-        return std::iter::once(0..count).collect();
+    match item.pieces(piece_len) {
+        1 => pieces_of(&[], piece_len, 1),
+        count if in_order => {
+            let to_ends: Vec<_> = ranges.iter().map(|range| 0..range.end).collect();
+            pieces_of(&to_ends, piece_len, count)
+        }
+        count => pieces_of(ranges, piece_len, count),
     }
-    let pieces = ranges.iter().map(|range| {
-        let start = if in_order { 0 } else { range.start / piece_len };
-        start..range.end.div_ceil(piece_len).min(count)
-    });
-    united(pieces.collect())
 }
 
-/// Returns what of `all` is not in `taken`, which are ascending and apart.
-fn left_of(all: Range<u64>, taken: &[Range<u64>]) -> impl Iterator<Item = Range<u64>> {
+/// Returns what of `all` is not in `taken`, which are apart.
+fn left_of(all: Range<u64>, taken: &[Range<u64>]) -> Vec<Range<u64>> {
+    let mut taken = taken.to_vec();
+    taken.sort_unstable_by_key(|range| range.start);
     let starts = std::iter::once(all.start).chain(taken.iter().map(|range| range.end));
     let ends = taken.iter().map(|range| range.start).chain(std::iter::once(all.end));
-    starts.zip(ends).map(|(start, end)| start..end).filter(|range| !range.is_empty())
+    starts.zip(ends).map(|(start, end)| start..end).filter(|range| !range.is_empty()).collect()
 }
 
 /// The files of a profile that the sources have, in its order.
@@ -257,8 +258,9 @@ mod tests {
         assert_eq!(early(100, &some, false), ranges(&[(0, 1)]));
         assert_eq!(early(450, &some[2..], false), ranges(&[(4, 5)]));
         assert_eq!(early(450, &[(900, 901)], false), []);
-        let left = |taken: &[Range<u64>]| left_of(0..10, taken).collect::<Vec<_>>();
-        assert_eq!(left(&ranges(&[(0, 2), (4, 6)])), ranges(&[(2, 4), (6, 10)]));
+        assert_eq!(early(950, &[(420, 560), (50, 51)], false), ranges(&[(4, 6), (0, 1)]), "in the order of use");
+        let left = |taken: &[Range<u64>]| left_of(0..10, taken);
+        assert_eq!(left(&ranges(&[(4, 6), (0, 2)])), ranges(&[(2, 4), (6, 10)]));
         assert_eq!(left(&ranges(&[(1, 10)])), ranges(&[(0, 1)]));
         assert_eq!(left(&[]), ranges(&[(0, 10)]));
         assert_eq!(left(&early(950, &[], false)), []);

@@ -3,8 +3,9 @@
 use std::collections::HashSet;
 use std::ops::Range;
 
-use sealift_format::num::{at, wide};
+use sealift_format::num::{at, size, wide};
 use sealift_format::{Bundle, Chunk, Holds, InodeKind, Object, Row, data_len};
+use sealift_store::kept_order::pieces_of;
 
 use crate::inspect::entries;
 
@@ -233,12 +234,9 @@ fn pieces(bundle: &Bundle, object: Row<Object>) -> impl Iterator<Item = Row<Chun
 fn wanted_pieces<'a>(bundle: &'a Bundle, wanted: &'a Wanted) -> impl Iterator<Item = Row<Chunk>> + 'a {
     let Wanted { object, ranges, .. } = wanted;
     let piece_len = bundle.head.root().maxima.piece_len();
-    let starts = (0u64..).map(move |number| number.saturating_mul(piece_len));
-    let numbered = bundle.layout.pieces_of(*object).iter().zip(starts);
-    numbered.filter_map(move |(piece, start)| {
-        let is_in = |range: &Range<u64>| range.start < start.saturating_add(piece_len) && start < range.end;
-        piece.chunk.filter(|_| ranges.is_empty() || ranges.iter().any(is_in))
-    })
+    let pieces = bundle.layout.pieces_of(*object);
+    let wanted = pieces_of(ranges, piece_len, wide(pieces.len()));
+    wanted.into_iter().flatten().filter_map(|number| pieces.get(size(number))?.chunk)
 }
 
 /// Returns the bytes that are stored of an object, decoded.

@@ -140,7 +140,7 @@ fn a_log_of_nbdkit() {
     );
     assert_eq!(
         desk.good("order import nbdkit log --image images/vm.img"),
-        "# sealift order 1\nimages/vm.img\t0-511,4096-4607\n"
+        "# sealift order 1\nimages/vm.img\t4096-4607,0-511\n"
     );
     desk.refused("order import nbdkit log", "--image");
     desk.refused("order import nbdkit log --image ../a", "..");

@@ -78,7 +78,7 @@ fn with_ranges() -> Desk {
     desk
 }
 
-const WHOLE_PIECES: &str = "# sealift order 1\nc/small\na/large\t0-65535,131072-196607,589824-655359\nb/other\n";
+const WHOLE_PIECES: &str = "# sealift order 1\nc/small\na/large\t589824-655359,0-65535,131072-196607\nb/other\n";
 
 #[test]
 fn the_ranges_of_a_large_file_are_early_and_kept() {
@@ -91,8 +91,26 @@ fn the_ranges_of_a_large_file_are_early_and_kept() {
     assert_eq!(desk.good("order export 2.sealift"), WHOLE_PIECES);
     // Of other chunks, those that have the ranges.
     desk.good("pack tree -o 3.sealift --name os --bundle-version 3 --chunk-size 256KiB --order-from 1.sealift");
-    let wide = WHOLE_PIECES.replace("0-65535,131072-196607,589824-655359", "0-262143,524288-786431");
+    let wide = WHOLE_PIECES.replace("589824-655359,0-65535,131072-196607", "524288-786431,0-262143");
     assert_eq!(desk.good("order export 3.sealift"), wide);
+}
+
+/// As in a disk image, of which the end is read before the beginning.
+#[test]
+fn ranges_lie_in_the_order_of_their_first_use() {
+    let desk = with_ranges();
+    let order = "# sealift order 1\na/large\t589824-655359,0-65535,262144-327679\nc/small\n";
+    desk.write("profile", order);
+    desk.good("pack tree -o 2.sealift --name os --bundle-version 2 --chunk-size 64KiB --order profile");
+    assert_eq!(desk.good("order export 2.sealift"), order);
+    let report: serde_json::Value =
+        serde_json::from_str(&desk.good("simulate 2.sealift --profile profile --device hdd --json")).unwrap();
+    assert_eq!(report["orders"][0]["seeks"], 0);
+    desk.good("unpack 2.sealift target --allow-unsigned --state state");
+    assert_eq!(std::fs::read(desk.path("target/a/large")).unwrap(), noise(1, 1 << 20));
+    assert_eq!(desk.good("order export target"), order);
+    desk.good("pack target -o 3.sealift --name os --bundle-version 3 --chunk-size 64KiB --order-from target");
+    assert_eq!(desk.good("order export 3.sealift"), order);
 }
 
 #[test]
@@ -211,8 +229,8 @@ fn ranges_are_kept_beside_those_that_a_delta_brings() {
         desk.good(&format!("unpack {version}.delta target --allow-unsigned --state state"));
         desk.good("order export target")
     };
-    let united = "0-65535,131072-196607,262144-327679,589824-655359";
-    let expected = WHOLE_PIECES.replace("0-65535,131072-196607,589824-655359", united);
+    let united = "589824-655359,0-65535,131072-196607,262144-327679";
+    let expected = WHOLE_PIECES.replace("589824-655359,0-65535,131072-196607", united);
     assert_eq!(packed(2, "# sealift order 1\na/large\t131072-131073,262144-262145\n", 1 << 20), expected);
     // What is no longer there is not read.
     let shorter = expected.replace("589824-655359", "589824-599999");

@@ -64,7 +64,7 @@ fn the_earliest_use_counts() {
     desk.write("a", "# sealift order 1\nboot\nlibc\t0-9\nlate\n");
     desk.write("b", "libc\t20-29\neditor\nicons\nboot\n");
     desk.write("c", "icons\t0-9\neditor\t5-6\n");
-    assert_eq!(desk.good("order merge a b"), "# sealift order 1\nboot\nlibc\t0-9,20-29\neditor\nlate\nicons\n");
+    assert_eq!(desk.good("order merge a b"), "# sealift order 1\nboot\nlibc\t20-29,0-9\neditor\nlate\nicons\n");
     desk.good("order merge b c -o merged");
     assert_eq!(desk.read("merged"), "# sealift order 1\nlibc\t20-29\nicons\neditor\nboot\n");
     desk.refused("order merge a -o merged", "use --force");

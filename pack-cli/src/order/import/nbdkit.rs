@@ -40,7 +40,7 @@ mod tests {
     use super::*;
 
     fn ranges(log: &str) -> Option<Vec<std::ops::Range<u64>>> {
-        read(&mut log.as_bytes()).ok().map(|reads| sealift_store::kept_order::united(reads.into_ranges()))
+        read(&mut log.as_bytes()).ok().map(Reads::into_ranges)
     }
 
     #[test]
@@ -53,7 +53,7 @@ mod tests {
 2024-05-06 07:08:09.4 connection=1 Read id=3 offset=0x0 count=0x10 ...
 2024-05-06 07:08:09.4 connection=1 Read id=4 offset=0x1200 count=0x200 ...
 2024-05-06 07:08:09.5 connection=1 Disconnect transactions=4";
-        assert_eq!(ranges(log), Some(vec![0..0x10, 0x1000..0x1400]));
+        assert_eq!(ranges(log), Some(vec![0x1000..0x1400, 0..0x10]));
         assert_eq!(ranges("connection=1 Read id=1 offset=0xfffffffffffffff0 count=0x20 ..."), None);
         assert_eq!(ranges("connection=1 Read id=1 count=0x20 ..."), None);
         assert_eq!(ranges("an image was served"), None);

@@ -14,7 +14,7 @@ use std::path::Path;
 
 use sealift_format::num::{up_to, wide};
 use sealift_store::OrderFault;
-use sealift_store::kept_order::united;
+use sealift_store::kept_order::UsedRanges;
 
 use super::Fault;
 use crate::Error;
@@ -196,7 +196,7 @@ fn cost(names: &[(Vec<u8>, u64)]) -> u64 {
 #[derive(Default)]
 struct Touched {
     first: Option<usize>,
-    ranges: Vec<Range<u64>>,
+    ranges: UsedRanges,
 }
 
 impl Touched {
@@ -209,16 +209,14 @@ impl Touched {
             is_used[number] = true;
             self.first = Some(self.first.map_or(number, |first| first.min(number)));
             let of_file = |at: u64| within.start + (at - place.start);
-            self.ranges.push(if is_plain { of_file(part.start)..of_file(part.end) } else { within.clone() });
-            if self.ranges.len() == self.ranges.capacity() {
-                self.ranges = united(std::mem::take(&mut self.ranges));
-            }
+            let range = if is_plain { of_file(part.start)..of_file(part.end) } else { within.clone() };
+            self.ranges.add(range, number);
         }
         Ok(())
     }
 
     fn entry(self, path: &[u8], size: u64) -> Option<(usize, OrderEntry)> {
-        Some((self.first?, OrderEntry::of_reads(path.to_vec(), self.ranges, Some(size))))
+        Some((self.first?, OrderEntry::of_reads(path.to_vec(), self.ranges.in_order(), Some(size))))
     }
 }
 

@@ -3,6 +3,8 @@
 use std::collections::BTreeMap;
 use std::ops::Range;
 
+use sealift_store::kept_order::UsedRanges;
+
 /// Ranges by their start: where each ends, and the number of its read.
 #[derive(Default)]
 pub(in crate::order::import) struct Reads {
@@ -37,9 +39,13 @@ impl Reads {
         parts.filter(|(part, _)| part.start < part.end)
     }
 
-    /// Returns all ranges.
+    /// Returns all ranges, in the order of their first reads.
     pub(in crate::order::import) fn into_ranges(self) -> Vec<Range<u64>> {
-        self.ranges.into_iter().map(|(start, (end, _))| start..end).collect()
+        let mut ranges = UsedRanges::default();
+        for (start, (end, number)) in self.ranges {
+            ranges.add(start..end, number);
+        }
+        ranges.in_order()
     }
 
     fn gaps(&self, range: &Range<u64>) -> Vec<Range<u64>> {
