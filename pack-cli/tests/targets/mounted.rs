@@ -1,6 +1,7 @@
-//! Another mount in a target is found before anything is changed.
+//! Another mount in a target, or an attribute of chattr(1) that forbids a change, is found before anything is changed.
 
 use std::fs;
+use std::process::Command;
 
 use sealift_skipped::skipped;
 
@@ -47,6 +48,40 @@ fn what_is_mounted_in_a_target_is_found_before_anything_is_changed() {
             assert_eq!(fs::read(desk.path("target/etc/issue")).unwrap(), b"first\n", "{mounted}");
             assert!(!desk.path(".target.sealift-partial/journal").exists(), "{mounted}");
         }
+        desk.replace(9, "target").unwrap();
+        desk.assert_same("target", "tree");
+    }
+}
+
+#[test]
+fn what_must_not_be_changed_is_found_before_anything_is_changed() {
+    if !is_root() {
+        return skipped("needs root: attributes of chattr(1)");
+    }
+    // A file that is replaced, its directory, that of a new one, what is removed.
+    let fixed = [
+        ("i", "target/etc/issue"),
+        ("a", "target/etc/issue"),
+        ("i", "target/etc"),
+        ("i", "target"),
+        ("a", "target/mine"),
+    ];
+    for (attribute, name) in fixed {
+        let desk = updatable();
+        desk.write("tree/new", "new\n");
+        desk.pack(9);
+        desk.write("target/mine", "mine\n");
+        let chattr = |sign| Command::new("chattr").arg(format!("{sign}{attribute}")).arg(desk.path(name)).status();
+        if !chattr("+").unwrap().success() {
+            return skipped("needs a folder for temporary files whose file system has attributes of chattr(1)");
+        }
+        let (dry, real) = (desk.dry_replace(9, "target"), desk.replace(9, "target"));
+        chattr("-").unwrap();
+        let (dry, error) = (dry.expect_err(name).to_string(), real.expect_err(name).to_string());
+        assert_eq!(dry, error, "{name}");
+        assert!(error.contains(name) && error.contains("chattr"), "{name}: {error}");
+        assert_eq!(fs::read(desk.path("target/etc/issue")).unwrap(), b"first\n", "{name}");
+        assert!(!desk.path(".target.sealift-partial/journal").exists(), "{name}");
         desk.replace(9, "target").unwrap();
         desk.assert_same("target", "tree");
     }
