@@ -116,17 +116,13 @@ impl Job<'_> {
         tracing::info!(seeks, files = files.len(), "what is read first is scattered: writing it again, in its order");
         let mut gathered = Gathered::default();
         for HotFile { place, at } in files {
-            if let Lies::Stays(extents) = at {
-                gathered.all.push((place, Some(extents)));
-                continue;
-            }
-            gathered.all.push((place, None));
-            gathered.order.push(place);
             if matches!(at, Lies::Here(_)) {
                 let links = links.get(&place.entry).into_iter().flatten();
                 let depth = update.changes.build_anew(place, links.copied());
                 gathered.moved.insert(place.entry, depth);
             }
+            let stays = if let Lies::Stays(extents) = at { Some(extents) } else { None };
+            gathered.files.push((place, stays));
         }
         Ok(gathered)
     }
