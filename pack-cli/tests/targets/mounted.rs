@@ -3,6 +3,7 @@
 use std::fs;
 use std::process::Command;
 
+use sealift::{InstallOptions, Progress, TreeOptions};
 use sealift_skipped::skipped;
 
 use crate::desk::is_root;
@@ -85,4 +86,24 @@ fn what_must_not_be_changed_is_found_before_anything_is_changed() {
         desk.replace(9, "target").unwrap();
         desk.assert_same("target", "tree");
     }
+}
+
+#[test]
+fn what_is_mounted_beside_an_updated_part_stays() {
+    if !is_root() {
+        return skipped("needs root: mounts");
+    }
+    let desk = updatable();
+    let part = |update| TreeOptions { update, delete: update, prefix: b"etc".to_vec(), ..TreeOptions::default() };
+    let take = |version, update| {
+        let options = InstallOptions { tree: part(update), ..InstallOptions::default() };
+        desk.take(version, "part", &options, &Progress::default()).unwrap()
+    };
+    take(7, false);
+    fs::create_dir(desk.path("part/mine")).unwrap();
+    {
+        let _bound = Bound::new(desk.path("part/mine"));
+        assert_eq!(take(8, true).files, 1);
+    }
+    assert!(desk.path("part/mine").exists());
 }
