@@ -49,7 +49,7 @@ pub use difference::Difference;
 pub use error::{Error, Part};
 pub use frame::{FrameDecoder, check_frame, check_frame_with_prefix, frame_window};
 pub use head::{Contents, Head, Identity, Maxima, Root, RootBase, RootBases};
-pub use hex::hex;
+pub use hex::{hex, unhex};
 pub use image::Image;
 pub use index::{
     Device, Directory, Entry, Index, IndexBuilder, Inode, InodeKind, Node, Object, OsTree, OsTreeFile, OsTreeKind,

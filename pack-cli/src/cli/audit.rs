@@ -102,7 +102,7 @@ impl Audit {
         }
         let start = Instant::now();
         let options = AuditOptions {
-            bases: self.base.given(None),
+            bases: self.base.given(self.compare.jobs),
             diff: self.compare.options()?,
             xattrs: self.compare.xattrs(),
             one_file_system: self.compare.one_file_system(),
@@ -165,11 +165,11 @@ impl Audit {
             )));
         }
         let options = StoreAuditOptions {
-            bases: self.base.given(None),
+            bases: self.base.given(self.compare.jobs),
             names: self.name.clone(),
             reference: reference.map(str::to_owned),
             allow_extra: self.allow_extra,
-            jobs: self.compare.jobs(),
+            jobs: self.compare.jobs.count(),
         };
         let (target, bundle) = (&*self.target, self.bundle.as_deref());
         audit_store::Run {

@@ -6,8 +6,9 @@ use std::path::PathBuf;
 use clap::{Args, ValueHint};
 use sealift::{GivenBases, Opened, Progress};
 
-use super::bundle::{BundleArg, jobs};
+use super::bundle::BundleArg;
 use super::failure::Failure;
+use super::jobs_arg::JobsArg;
 use super::limits::limits;
 
 /// The bases of a delta.
@@ -30,13 +31,13 @@ impl BaseArgs {
     }
 
     /// Returns them for the library.
-    pub(crate) fn given(&self, threads: Option<u16>) -> GivenBases {
-        GivenBases { places: self.base.clone(), limits: limits(), jobs: jobs(threads.map(usize::from)) }
+    pub(crate) fn given(&self, jobs: JobsArg) -> GivenBases {
+        GivenBases { places: self.base.clone(), limits: limits(), jobs: jobs.count() }
     }
 
     /// Reads what stands before the content, whoever signed it, of a delta over its bases: to be shown, never to be handed out.
     pub(crate) fn read_untrusted(&self, bundle: &BundleArg) -> Result<Opened, Failure> {
         let opened = bundle.read_untrusted()?;
-        Ok(self.given(None).complete(opened, &bundle.bundle, &Progress::default())?.0)
+        Ok(self.given(JobsArg::default()).complete(opened, &bundle.bundle, &Progress::default())?.0)
     }
 }

@@ -39,8 +39,3 @@ impl BundleArg {
         self.open()?.open_any(limits()).about(&self.bundle)
     }
 }
-
-/// Returns the number of threads, by default that of the available CPUs.
-pub(crate) fn jobs(wish: Option<usize>) -> usize {
-    wish.unwrap_or_else(|| std::thread::available_parallelism().map_or(1, usize::from))
-}

@@ -11,6 +11,7 @@ use sealift::cat::Contents;
 use super::base_args::BaseArgs;
 use super::bundle::BundleArg;
 use super::failure::{About as _, Failure};
+use super::jobs_arg::JobsArg;
 use super::show::ErrorForm;
 use super::trust_args::TrustArgs;
 
@@ -43,7 +44,7 @@ impl Cat {
         let mut out = BufWriter::with_capacity(1 << 20, std::io::stdout().lock());
         let bundle = judge.admit(input).about(&self.bundle.bundle)?;
         let progress = Progress::default();
-        let written = Contents::open_over(bundle, &self.base.given(None), &progress)
+        let written = Contents::open_over(bundle, &self.base.given(JobsArg::default()), &progress)
             .and_then(|mut contents| contents.cat(self.path.as_bytes(), &mut out, &progress));
         written.about(&self.bundle.bundle)?;
         out.flush().map_err(Failure::content)?;

@@ -7,10 +7,10 @@ use clap::{Args, ValueHint};
 use sealift::clean::{CleanStats, clean, clean_store};
 use sealift::trust::{DeviceState, TargetKind, TrustOptions};
 
-use super::bundle::jobs;
 use super::escape;
 use super::failure::Failure;
 use super::human::count;
+use super::jobs_arg::JobsArg;
 use super::progress_args::ProgressArgs;
 use super::show::{BOLD, Show};
 
@@ -54,9 +54,9 @@ impl Clean {
         if let (kind @ (TargetKind::Ostree | TargetKind::Composefs), path) = TargetKind::of(&self.target) {
             return self.forget(kind, path, state.as_ref());
         }
-        let cleaned = self
-            .progress
-            .watch(self.show, "Looking", |progress| clean(&self.target, state.as_ref(), jobs(None), progress))?;
+        let cleaned = self.progress.watch(self.show, "Looking", |progress| {
+            clean(&self.target, state.as_ref(), JobsArg::default().count(), progress)
+        })?;
         Ok(self.print(cleaned)?)
     }
 

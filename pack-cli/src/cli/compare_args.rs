@@ -11,8 +11,8 @@ use sealift::diff::{DiffOptions, Ignore};
 use sealift::source::{ArchiveFormat, DirectoryOptions, Exclude, SourceOptions, XattrFilter};
 use sealift::trust::TargetKind;
 
-use super::bundle::jobs;
 use super::failure::Failure;
+use super::jobs_arg::JobsArg;
 
 /// The selection of what is compared.
 #[derive(Args, Clone, Debug)]
@@ -38,9 +38,8 @@ pub(crate) struct CompareArgs {
     /// Also compare extended attributes that match, in addition to user.*, ACLs, capabilities and those in the bundle
     #[arg(long, value_name = "PATTERN")]
     xattrs: Vec<OsString>,
-    /// Number of threads [default: the available CPUs]
-    #[arg(long, short, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=1024))]
-    jobs: Option<u16>,
+    #[command(flatten)]
+    pub(crate) jobs: JobsArg,
 }
 
 /// A field of [`Ignore`] as an argument.
@@ -67,7 +66,7 @@ impl CompareArgs {
             ignore: self.ignore(),
             exclude,
             moves: true,
-            jobs: self.jobs(),
+            jobs: self.jobs.count(),
         })
     }
 
@@ -85,10 +84,6 @@ impl CompareArgs {
 
     pub(crate) fn reference(&self) -> Option<&str> {
         self.reference.as_deref()
-    }
-
-    pub(crate) fn jobs(&self) -> usize {
-        jobs(self.jobs.map(usize::from))
     }
 
     fn ignore(&self) -> Ignore {

@@ -120,7 +120,7 @@ impl Diff {
 
     /// Reads the sides that are bundles. A delta bundle without a given base is compared with its base.
     fn read_bundles(&self) -> Result<(Option<Bundle>, Option<Bundle>), Failure> {
-        let given = self.base.given(None);
+        let given = self.base.given(self.compare.jobs);
         let mut bases = SharedBases::new(&given);
         let mut complete = |opened: OpenedBundle, argument: &OsStr| {
             bases.complete(opened, Path::new(argument), &Progress::default()).map(|(opened, _)| opened)

@@ -189,7 +189,7 @@ impl Failure {
             Some(bundle) if self.error.kind().is_some() && !names_it => format!("{}: {}", shown(bundle), self.error),
             _ => self.error.to_string(),
         };
-        // Who writes to a target has to do something else about it.
+        // A verb that writes to a target has its own.
         message.extend(self.advice.map(str::to_owned).or_else(|| advice(&self.error)));
         message
     }

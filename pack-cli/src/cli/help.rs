@@ -58,8 +58,7 @@ pub(crate) const STATUSES: [(&str, &str); 6] = [
 
 /// Returns the command line with its verbs in groups, which clap does not support.
 pub(crate) fn command() -> Command {
-    let command = UNLIMITED.iter().fold(Cli::command(), |command, path| refusing_limit(command, path));
-    let command = command.max_term_width(80);
+    let command = refusing_limit(Cli::command()).max_term_width(80);
     let mut listed = String::new();
     for (heading, verbs) in groups() {
         listed.push_str(&format!("\n{BOLD}{heading}{BOLD:#}\n"));
@@ -81,17 +80,19 @@ pub(crate) fn command() -> Command {
     command.help_template(template)
 }
 
-/// Returns a command in which the verb at `path` does not list `--limit`, and refuses it.
-fn refusing_limit(command: Command, path: &[&str]) -> Command {
-    let limit = command.get_arguments().find(|argument| argument.get_id() == "limits").cloned();
-    limit.into_iter().fold(command, |command, limit| at(command, path, limit.hide(true).global(false)))
+/// Returns the command line in which the verbs that read no bundle do not list `--limit`, and refuse it.
+fn refusing_limit(command: Command) -> Command {
+    let Some(limit) = command.get_arguments().find(|argument| argument.get_id() == "limits") else { return command };
+    let refused = |_: &str| Err::<Limit, _>("this verb reads no bundle");
+    let limit = limit.clone().hide(true).global(false).value_parser(refused);
+    UNLIMITED.iter().fold(command, |command, path| with_argument(command, path, &limit))
 }
 
 /// Returns a command in which the verb at `path` has its own form of a global argument.
-fn at(command: Command, path: &[&str], argument: Arg) -> Command {
+fn with_argument(command: Command, path: &[&str], argument: &Arg) -> Command {
     match path {
-        [] => command.arg(argument.value_parser(|_: &str| Err::<Limit, _>("this verb reads no bundle"))),
-        [verb, rest @ ..] => command.mut_subcommand(*verb, |verb| at(verb, rest, argument)),
+        [] => command.arg(argument),
+        [verb, rest @ ..] => command.mut_subcommand(*verb, |verb| with_argument(verb, rest, argument)),
     }
 }
 

@@ -10,10 +10,11 @@ use sealift_format::hex;
 use sealift_format::num::wide;
 use serde::Serialize;
 
-use super::bundle::{BundleArg, jobs};
+use super::bundle::BundleArg;
 use super::escape;
 use super::failure::{About as _, Failure, shown};
 use super::human::{Bytes, Grouped, count, percentage};
+use super::jobs_arg::JobsArg;
 use super::limits::limits;
 use super::refs::{self, JsonRef};
 use super::show::{BOLD, Form, fact, json_line};
@@ -125,7 +126,7 @@ fn print_contents(out: &mut dyn Write, head: &Head, opened: Option<&Opened>) -> 
 }
 
 fn print_cost(out: &mut dyn Write, head: &Head) -> io::Result<()> {
-    let threads = wide(jobs(None));
+    let threads = wide(JobsArg::default().count());
     let cost = Cost::of(head.root(), threads);
     let more = if head.root().bases.is_some() { " more than its base" } else { "" };
     writeln!(out, "\n{BOLD}Unpacking takes{BOLD:#}")?;
@@ -256,7 +257,7 @@ struct JsonCost {
 impl<'a> JsonInfo<'a> {
     fn of(head: &'a Head, seen: &Seen) -> Self {
         let Root { identity, contents, maxima, annotations, bases, images } = head.root();
-        let threads = wide(jobs(None));
+        let threads = wide(JobsArg::default().count());
         let cost = Cost::of(head.root(), threads);
         Self {
             trust: seen.word(),

@@ -21,6 +21,7 @@ mod human;
 mod import;
 mod info;
 mod interrupt;
+mod jobs_arg;
 mod json_file;
 mod key;
 mod keys;

@@ -9,11 +9,11 @@ use sealift::pack::Output;
 use sealift::request::{RequestStats, request};
 use serde::Serialize;
 
-use super::bundle::jobs;
 use super::escape;
 use super::failure::Failure;
 use super::human::{Bytes, count};
 use super::info::JsonBase;
+use super::jobs_arg::JobsArg;
 use super::output;
 use super::progress_args::ProgressArgs;
 use super::show::{BOLD, Show};
@@ -39,9 +39,8 @@ pub(crate) struct Request {
     /// Replace the request if it exists
     #[arg(long)]
     force: bool,
-    /// Number of threads [default: the available CPUs]
-    #[arg(long, short, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=1024))]
-    jobs: Option<u16>,
+    #[command(flatten)]
+    jobs: JobsArg,
     #[command(flatten)]
     show: Show,
     #[command(flatten)]
@@ -52,9 +51,9 @@ impl Request {
     pub(crate) fn run(self) -> Result<(), Failure> {
         let output = output::of(&self.output, self.force)?;
         output::warn_of_signed(&output, "a request", self.show);
-        let jobs = jobs(self.jobs.map(usize::from));
-        let stats =
-            self.progress.watch(self.show, "Listing", |progress| request(&self.target, &output, jobs, progress))?;
+        let stats = self
+            .progress
+            .watch(self.show, "Listing", |progress| request(&self.target, &output, self.jobs.count(), progress))?;
         Ok(self.print(&stats, output == Output::Stdout)?)
     }
 

@@ -10,10 +10,10 @@ use sealift::Error;
 use sealift::seal::{SealOptions, SealStats, seal};
 use serde::Serialize;
 
-use super::bundle::jobs;
 use super::escape;
 use super::failure::Failure;
 use super::human::{self, Bytes, count};
+use super::jobs_arg::JobsArg;
 use super::progress_args::ProgressArgs;
 use super::show::{BOLD, Show};
 use super::verity_args::VerityArgs;
@@ -41,9 +41,8 @@ pub(crate) struct Seal {
     /// A built-in signature for the one file to seal: PKCS#7 over its formatted digest, as made by `fsverity sign`
     #[arg(long, value_name = "SIG")]
     signature: Option<PathBuf>,
-    /// Number of threads [default: the available CPUs]
-    #[arg(long, short, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=1024))]
-    jobs: Option<u16>,
+    #[command(flatten)]
+    jobs: JobsArg,
     #[command(flatten)]
     show: Show,
     #[command(flatten)]
@@ -58,7 +57,7 @@ impl Seal {
         let options = SealOptions {
             parameters: self.parameters.parameters()?,
             signature: self.signature.as_ref().map(read).transpose()?,
-            jobs: jobs(self.jobs.map(usize::from)),
+            jobs: self.jobs.count(),
         };
         let stats = self.progress.watch(self.show, "Listing", |progress| seal(&self.paths, &options, progress))?;
         Ok(self.print(&stats, start.elapsed())?)

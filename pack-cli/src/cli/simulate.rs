@@ -16,6 +16,7 @@ use super::bundle::BundleArg;
 use super::escape;
 use super::failure::{About as _, Failure, shown};
 use super::human::{Bytes, Grouped, count};
+use super::jobs_arg::JobsArg;
 use super::output;
 use super::show::{BOLD, DIM, Show, json_line};
 
@@ -75,7 +76,7 @@ impl Simulate {
         }
         let profile = OrderProfile::read(&self.profile)?;
         let page = self.svg.as_deref().map(|path| output::of(path, self.force)).transpose()?;
-        let given = self.base.given(None);
+        let given = self.base.given(JobsArg::default());
         let mut bases = SharedBases::new(&given);
         let mut found = Vec::new();
         for path in &self.bundles {

@@ -11,11 +11,12 @@ use sealift::{Error, Opened, Progress, SharedBases};
 use serde::Serialize;
 
 use super::base_args::BaseArgs;
-use super::bundle::{BundleArg, jobs};
+use super::bundle::BundleArg;
 use super::escape;
 use super::failure::{About as _, Failure, shown, verdict_printed};
 use super::human::{self, Bytes, count};
 use super::info::bases_of;
+use super::jobs_arg::JobsArg;
 use super::log;
 use super::progress_args::ProgressArgs;
 use super::show::{BOLD, GOOD, Show};
@@ -41,9 +42,8 @@ pub(crate) struct Verify {
     /// Also decompress, and check each file's content, fs-verity digest and OSTree checksum
     #[arg(long)]
     deep: bool,
-    /// Number of threads [default: the available CPUs]
-    #[arg(long, short, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=1024))]
-    jobs: Option<u16>,
+    #[command(flatten)]
+    jobs: JobsArg,
     #[command(flatten)]
     base: BaseArgs,
     #[command(flatten)]
@@ -93,7 +93,7 @@ impl Verify {
         let judge = self.trust.load()?;
         let input = self.bundle.open()?;
         let depth = if self.deep { Depth::Objects } else { Depth::Stored };
-        let jobs = jobs(self.jobs.map(usize::from));
+        let jobs = self.jobs.count();
         let verified = self.progress.watch(self.show, "Opening", |progress| {
             let (input, opened) = judge.admit(input)?.into_unopened().open_any()?;
             let completed = complete(opened, input.path(), progress)?;

@@ -2,6 +2,7 @@
 
 use clap::Args;
 use sealift::seal::{Algorithm, Parameters};
+use sealift_format::unhex;
 
 use super::failure::Failure;
 use super::human;
@@ -39,10 +40,7 @@ fn parse_len(text: &str) -> Result<u32, String> {
 }
 
 fn parse_salt(text: &str) -> Result<Salt, String> {
-    let digit = |digit: u8| char::from(digit).to_digit(16).and_then(|digit| u8::try_from(digit).ok());
-    let (pairs, rest) = text.as_bytes().as_chunks::<2>();
-    let bytes = pairs.iter().map(|[high, low]| Some(digit(*high)? << 4 | digit(*low)?)).collect::<Option<_>>();
-    bytes.filter(|_| rest.is_empty()).map(Salt).ok_or_else(|| "write two hexadecimal digits per byte".into())
+    unhex(text).map(Salt).ok_or_else(|| "write two hexadecimal digits per byte".into())
 }
 
 #[cfg(test)]

@@ -21,7 +21,7 @@ use crate::Error;
 const IDLE: Duration = Duration::from_secs(2);
 /// Blocks whose use is remembered, to recognise who reads on.
 const RECENT: usize = 64;
-/// Which of so many blocks before one were used says whether it is read on from them: of a tree that is read in order, some lie elsewhere.
+/// Whether somebody reads on is judged by how many of so many blocks before the present one were used: of a tree that is read in order, some lie elsewhere.
 const NEAR: usize = 3;
 
 /// Reads files of a bundle, from any thread.

@@ -163,7 +163,7 @@ impl Spool {
             }
         }
         self.path = None;
-        sync_parent(&target).map(|()| copied).map_err(|error| Error::io("sync the directory of", &target, error))
+        sync_parent(&target).map(|()| copied)
     }
 
     /// Inserts room at the file's start: ext4 and xfs move whole blocks without copying them.

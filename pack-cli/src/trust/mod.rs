@@ -28,7 +28,6 @@
 //! # }
 //! ```
 
-mod durable;
 mod edit;
 pub mod sign;
 

@@ -6,6 +6,7 @@ use std::os::unix::fs::{FileExt as _, MetadataExt as _, PermissionsExt as _, cho
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
+use rustix::fs::{XattrFlags, getxattr, setxattr};
 use sealift_skipped::skipped;
 use serde_json::Value;
 
@@ -461,6 +462,46 @@ fn a_mount_point_is_not_written_again() {
     desk.run(&["audit", "disk/target", "2.sealift", "--allow-unsigned"]);
 }
 
+/// An update that has begun to move its files ends, whatever forbids to replace what stays; and nothing is lost that only what stays has.
+#[test]
+fn what_cannot_be_replaced_is_not_written_again() {
+    if !is_root() {
+        return skipped("needs root: an ext4 and mounts");
+    }
+    let desk = Desk::new();
+    let disk = Ext4::create(&desk, "4096");
+    let target = disk.point.join("target");
+    write(&desk, 14, 1);
+    fs::hard_link(desk.path("tree").join(name(14)), desk.path("tree/second")).unwrap();
+    let chattr = |mode: &str, file: u64| {
+        run(Command::new("chattr").arg(mode).arg(target.join(name(file)).parent().unwrap()));
+    };
+    thirty_hot(&desk, |bundle| drop(desk.run(&["unpack", bundle, "disk/target", "--allow-unsigned"])));
+    // A label that a security module gave it.
+    let labelled = target.join(name(16));
+    setxattr(&labelled, "trusted.label", b"kept", XattrFlags::empty()).unwrap();
+    let inodes = || [8, 12, 14, 16].map(|file| fs::metadata(target.join(name(file))).unwrap().ino());
+    let before = inodes();
+    {
+        // The other name of its file.
+        let _bound = Bound::new(target.join(name(14)));
+        chattr("+i", 8);
+        chattr("+a", 12);
+        let done = desk
+            .command(&["unpack", "delta.sealift", "disk/target", "--update", "--allow-unsigned", "--json"])
+            .output()
+            .unwrap();
+        chattr("-i", 8);
+        chattr("-a", 12);
+        assert!(done.status.success(), "{}", said(&done));
+        let said: Value = serde_json::from_slice(&done.stdout).unwrap();
+        assert_eq!(said["gathered_files"], 20, "{said}");
+    }
+    assert_eq!(inodes(), before);
+    assert_eq!(getxattr(&labelled, "trusted.label", &mut [0; 8]), Ok(4));
+    desk.run(&["audit", "disk/target", "2.sealift", "--allow-unsigned"]);
+}
+
 /// A user who may rename another's file in a directory of their own could not give the new one to that user.
 #[test]
 fn a_file_of_another_user_is_not_written_again_without_root() {
@@ -480,10 +521,12 @@ fn a_file_of_another_user_is_not_written_again_without_root() {
     let file = thirty_hot(&desk, |bundle| drop(as_user(&format!("unpack {bundle} disk/target --allow-unsigned"))));
     let file = disk.point.join("target").join(file);
     chown(&file, Some(1000), None).unwrap();
+    // Nor may that user change another's directory.
+    chown(disk.point.join("target").join(name(5)).parent().unwrap(), Some(1000), None).unwrap();
     let before = fs::metadata(&file).unwrap();
     let done = as_user("unpack delta.sealift disk/target --update --allow-unsigned --json");
     let done: Value = serde_json::from_slice(&done.stdout).unwrap();
-    assert_eq!(done["gathered_files"], 23, "{done}");
+    assert_eq!(done["gathered_files"], 22, "{done}");
     let after = fs::metadata(&file).unwrap();
     assert_eq!((after.ino(), after.uid()), (before.ino(), 1000));
 }

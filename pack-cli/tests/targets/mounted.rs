@@ -1,7 +1,9 @@
-//! Another mount in a target is found before anything is changed.
+//! Another mount in a target, or an attribute of chattr(1) that forbids a change, is found before anything is changed.
 
 use std::fs;
+use std::process::Command;
 
+use sealift::{InstallOptions, Progress, TreeOptions};
 use sealift_skipped::skipped;
 
 use crate::desk::is_root;
@@ -50,4 +52,58 @@ fn what_is_mounted_in_a_target_is_found_before_anything_is_changed() {
         desk.replace(9, "target").unwrap();
         desk.assert_same("target", "tree");
     }
+}
+
+#[test]
+fn what_must_not_be_changed_is_found_before_anything_is_changed() {
+    if !is_root() {
+        return skipped("needs root: attributes of chattr(1)");
+    }
+    // A file that is replaced, its directory, that of a new one, what is removed.
+    let fixed = [
+        ("i", "target/etc/issue"),
+        ("a", "target/etc/issue"),
+        ("i", "target/etc"),
+        ("i", "target"),
+        ("a", "target/mine"),
+    ];
+    for (attribute, name) in fixed {
+        let desk = updatable();
+        desk.write("tree/new", "new\n");
+        desk.pack(9);
+        desk.write("target/mine", "mine\n");
+        let chattr = |sign| Command::new("chattr").arg(format!("{sign}{attribute}")).arg(desk.path(name)).status();
+        if !chattr("+").unwrap().success() {
+            return skipped("needs a folder for temporary files whose file system has attributes of chattr(1)");
+        }
+        let (dry, real) = (desk.dry_replace(9, "target"), desk.replace(9, "target"));
+        chattr("-").unwrap();
+        let (dry, error) = (dry.expect_err(name).to_string(), real.expect_err(name).to_string());
+        assert_eq!(dry, error, "{name}");
+        assert!(error.contains(name) && error.contains("chattr"), "{name}: {error}");
+        assert_eq!(fs::read(desk.path("target/etc/issue")).unwrap(), b"first\n", "{name}");
+        assert!(!desk.path(".target.sealift-partial/journal").exists(), "{name}");
+        desk.replace(9, "target").unwrap();
+        desk.assert_same("target", "tree");
+    }
+}
+
+#[test]
+fn what_is_mounted_beside_an_updated_part_stays() {
+    if !is_root() {
+        return skipped("needs root: mounts");
+    }
+    let desk = updatable();
+    let part = |update| TreeOptions { update, delete: update, prefix: b"etc".to_vec(), ..TreeOptions::default() };
+    let take = |version, update| {
+        let options = InstallOptions { tree: part(update), ..InstallOptions::default() };
+        desk.take(version, "part", &options, &Progress::default()).unwrap()
+    };
+    take(7, false);
+    fs::create_dir(desk.path("part/mine")).unwrap();
+    {
+        let _bound = Bound::new(desk.path("part/mine"));
+        assert_eq!(take(8, true).files, 1);
+    }
+    assert!(desk.path("part/mine").exists());
 }

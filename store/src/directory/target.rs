@@ -5,7 +5,7 @@ use std::collections::VecDeque;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::path::{Path, PathBuf};
 
-use rustix::fs::{AtFlags, Mode, OFlags, StatxFlags, fstat, statx};
+use rustix::fs::{AtFlags, Mode, OFlags, StatxAttributes, StatxFlags, fstat, statx};
 use rustix::io::{Errno, retry_on_intr};
 use sealift_format::num;
 use sealift_format::{Directory, Index, Row};
@@ -40,26 +40,33 @@ fn device_of(fd: BorrowedFd<'_>) -> Result<u64, Errno> {
     fstat(fd).map(|stat| stat.st_dev)
 }
 
-/// Returns the mount of a name in a directory, or of the directory itself for an empty name: one file system may be mounted in many places. Returns
-/// `None` on kernels before 5.8, and in sandboxes that block the call.
-fn mount_of(directory: BorrowedFd<'_>, name: &[u8]) -> Result<Option<u64>, Errno> {
+/// Returns the mount and the attributes of a name in a directory, or of the directory itself for an empty name: one file system may be mounted in many
+/// places. The mount is `None` on kernels before 5.8, and in sandboxes that block the call.
+fn look(directory: BorrowedFd<'_>, name: &[u8]) -> Result<(Option<u64>, StatxAttributes), Errno> {
     let flags = AtFlags::SYMLINK_NOFOLLOW | AtFlags::EMPTY_PATH | AtFlags::NO_AUTOMOUNT;
     match retry_on_intr(|| statx(directory, name, flags, StatxFlags::MNT_ID)) {
-        Err(Errno::NOSYS | Errno::PERM) => Ok(None),
+        Err(Errno::NOSYS | Errno::PERM) => Ok((None, StatxAttributes::empty())),
         Err(error) => Err(error),
         Ok(found) => {
             let says = StatxFlags::from_bits_retain(found.stx_mask).contains(StatxFlags::MNT_ID);
-            Ok(says.then_some(found.stx_mnt_id))
+            Ok((says.then_some(found.stx_mnt_id), found.stx_attributes))
         }
     }
 }
+
+fn mount_of(directory: BorrowedFd<'_>) -> Result<Option<u64>, Errno> {
+    look(directory, b"").map(|(mount, _)| mount)
+}
+
+const MOUNTED: &str = "or a directory above it is a mount point, which an update does not enter";
+const FIXED: &str = "is immutable or append-only (chattr(1)), and the update would have to change it";
 
 impl<'a> Target<'a> {
     pub(crate) fn open(site: &'a Site, index: &'a Index) -> Result<Self, Error> {
         let (path, root) = (site.path(), site.reopen()?);
         let failed = |error| Error::io("look at", path, error);
         let device = device_of(root.as_fd()).map_err(failed)?;
-        let mount = mount_of(root.as_fd(), b"").map_err(failed)?;
+        let mount = mount_of(root.as_fd()).map_err(failed)?;
         Ok(Self { path, index, root, device, mount })
     }
 
@@ -67,20 +74,33 @@ impl<'a> Target<'a> {
     pub(crate) fn staged(path: &'a Path, root: BorrowedFd<'_>, index: &'a Index) -> Result<Self, Error> {
         let failed = |error| Error::io("look at", path, error);
         let root = open_within(root, b".", OFlags::RDONLY | OFlags::DIRECTORY, Mode::empty()).map_err(failed)?;
-        let (device, mount) = (device_of(root.as_fd()).map_err(failed)?, mount_of(root.as_fd(), b"").map_err(failed)?);
+        let (device, mount) = (device_of(root.as_fd()).map_err(failed)?, mount_of(root.as_fd()).map_err(failed)?);
         Ok(Self { path, index, root, device, mount })
     }
 
     /// Returns whether files can be renamed from this directory into it.
     pub(crate) fn is_beside(&self, directory: BorrowedFd<'_>) -> Result<bool, Errno> {
-        Ok(device_of(directory)? == self.device && mount_of(directory, b"")? == self.mount)
+        Ok(device_of(directory)? == self.device && mount_of(directory)? == self.mount)
     }
 
-    /// Returns whether a name is a mount point, which cannot be replaced or moved.
-    pub(crate) fn is_mount_point(&self, directory: BorrowedFd<'_>, name: &[u8]) -> Result<bool, Errno> {
-        match mount_of(directory, name) {
-            Err(Errno::NOENT) => Ok(false),
-            mount => Ok(self.mount.is_some() && mount? != self.mount),
+    /// Returns why a name in a directory cannot be replaced or moved; for an empty name, why names in the directory cannot be.
+    pub(crate) fn obstacle(&self, directory: BorrowedFd<'_>, name: &[u8]) -> Result<Option<&'static str>, Errno> {
+        let (mount, attributes) = match look(directory, name) {
+            Err(Errno::NOENT) => return Ok(None),
+            found => found?,
+        };
+        Ok(match attributes.intersects(StatxAttributes::IMMUTABLE | StatxAttributes::APPEND) {
+            _ if self.mount.is_some() && mount != self.mount => Some(MOUNTED),
+            true => Some(FIXED),
+            false => None,
+        })
+    }
+
+    /// Checks that a name in a directory can be replaced or moved; for an empty name, that names in the directory can be.
+    pub(crate) fn check_free(&self, directory: Row<Directory>, here: BorrowedFd<'_>, name: &[u8]) -> Result<(), Error> {
+        match self.obstacle(here, name).map_err(self.failed("look at", directory, name))? {
+            Some(problem) => Err(Error::unexpected(self.path_in(directory, name), problem)),
+            None => Ok(()),
         }
     }
 
@@ -98,10 +118,17 @@ impl<'a> Target<'a> {
     }
 
     /// Returns the error for another file system: an update does not cross mount points.
-    pub(crate) fn is_mounted(&self, directory: Row<Directory>, name: &[u8]) -> Error {
+    pub(crate) fn is_mounted(&self, directory: Row<Directory>) -> Error {
+        Error::unexpected(self.path_in(directory, b""), MOUNTED)
+    }
+
+    /// Returns the path of a name in a directory, or of the directory for an empty name.
+    fn path_in(&self, directory: Row<Directory>, name: &[u8]) -> PathBuf {
         let mut path = self.path_of(&self.index.directory_path(directory));
-        path.push(crate::error::path_of(name));
-        Error::unexpected(path, "or a directory above it is a mount point, which an update does not enter")
+        if !name.is_empty() {
+            path.push(crate::error::path_of(name));
+        }
+        path
     }
 
     pub(crate) fn path_of(&self, below: &[u8]) -> PathBuf {
@@ -114,13 +141,7 @@ impl<'a> Target<'a> {
         directory: Row<Directory>,
         name: &'n [u8],
     ) -> impl Fn(Errno) -> Error + 'n {
-        move |error| {
-            let mut path = self.path_of(&self.index.directory_path(directory));
-            if !name.is_empty() {
-                path.push(crate::error::path_of(name));
-            }
-            Error::io(doing, &path, error)
-        }
+        move |error| Error::io(doing, self.path_in(directory, name), error)
     }
 }
 

@@ -47,7 +47,7 @@ impl PartialFile {
             rename_to_new(path, &self.target)?;
         }
         self.path = None;
-        sync_parent(&self.target).map_err(|error| Error::io("sync the directory of", &self.target, error))
+        sync_parent(&self.target)
     }
 }
 
@@ -163,7 +163,8 @@ fn parent_of(target: &Path) -> &Path {
 /// Makes the name of `target` durable.
 ///
 /// # Errors
-/// Returns the system's error.
-pub fn sync_parent(target: &Path) -> std::io::Result<()> {
-    File::open(parent_of(target))?.sync_all()
+/// Returns an error if its directory cannot be synced.
+pub fn sync_parent(target: &Path) -> Result<(), Error> {
+    let synced = File::open(parent_of(target)).and_then(|parent| parent.sync_all());
+    synced.map_err(|error| Error::io("sync the directory of", target, error))
 }

@@ -9,8 +9,8 @@
 //! check BLAKE3
 //! ```
 
-use sealift_format::hex;
 use sealift_format::name::is_ref_name;
+use sealift_format::{hex, unhex};
 
 /// What was unpacked, and where.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -62,7 +62,7 @@ impl Record {
             line.and_then(|rest| rest.strip_prefix(' ')).ok_or_else(|| format!("it has no line {name:?}"))
         };
         let reference = field("ref")?.to_owned();
-        let prefix = from_hex(field("prefix")?).ok_or("its prefix is not hexadecimal")?;
+        let prefix = unhex(field("prefix")?).ok_or("its prefix is not hexadecimal")?;
         let inode = field("inode")?.parse().map_err(|_| "its inode is not a number")?;
         let as_root = field("root")? == "yes";
         let record = Self { reference, prefix, inode, as_root };
@@ -72,13 +72,6 @@ impl Record {
         }
         Ok(record)
     }
-}
-
-fn from_hex(text: &str) -> Option<Vec<u8>> {
-    let digit = |byte: &u8| char::from(*byte).to_digit(16).and_then(|digit| u8::try_from(digit).ok());
-    let (pairs, rest) = text.as_bytes().as_chunks::<2>();
-    let byte = |[high, low]: &[u8; 2]| Some(digit(high)? << 4 | digit(low)?);
-    if rest.is_empty() { pairs.iter().map(byte).collect() } else { None }
 }
 
 #[cfg(test)]

@@ -1,7 +1,7 @@
 //! Types of objects, and their paths.
 
-use sealift_format::hex;
 use sealift_format::ostree::Checksum;
+use sealift_format::{hex, unhex};
 
 use super::config::Mode;
 
@@ -55,18 +55,6 @@ pub(crate) fn loose_path(kind: ObjectType, checksum: &Checksum, mode: Mode) -> S
 
 /// Parses a checksum of 64 lowercase hexadecimal digits; `None` for any other text.
 pub(crate) fn parse_checksum(text: &str) -> Option<Checksum> {
-    let digit = |byte: u8| match byte {
-        b'0'..=b'9' => Some(byte - b'0'),
-        b'a'..=b'f' => Some(byte - b'a' + 10),
-        _ => None,
-    };
-    let (pairs, []) = text.as_bytes().as_chunks::<2>() else { return None };
-    let mut checksum = [0; 32];
-    if pairs.len() != checksum.len() {
-        return None;
-    }
-    for (byte, [high, low]) in checksum.iter_mut().zip(pairs) {
-        *byte = digit(*high)? << 4 | digit(*low)?;
-    }
-    Some(checksum)
+    let checksum: Checksum = unhex(text)?.try_into().ok()?;
+    (hex(&checksum) == text).then_some(checksum)
 }

@@ -216,7 +216,7 @@ impl DirectorySource {
         self.path.join(path_of(&self.tree.directory_path(file.directory))).join(path_of(&file.name))
     }
 
-    pub(super) fn open<'a>(&'a self, content: u32, cache: &mut DirCache) -> Result<FileContent<'a>, Error> {
+    pub(super) fn open<'a>(&'a self, content: u32, cache: &mut OpenCache) -> Result<FileContent<'a>, Error> {
         let listed = self.file(content);
         let failed = |error: Errno| Error::io("read", self.path_of(listed), error);
         let directory = cache.open(self, listed.directory).map_err(failed)?;
@@ -276,14 +276,14 @@ impl FileContent<'_> {
     }
 }
 
-/// The directory that was opened last: files follow each other in tree order.
+/// What a thread reuses from one content to the next: the directory that was opened last. Files follow each other in tree order.
 #[derive(Debug, Default)]
-pub(super) struct DirCache {
+pub struct OpenCache {
     /// The source by its root's descriptor, the directory, and the directory's descriptor.
     last: Option<(RawFd, DirId, OwnedFd)>,
 }
 
-impl DirCache {
+impl OpenCache {
     fn open(&mut self, source: &DirectorySource, directory: DirId) -> Result<std::os::fd::BorrowedFd<'_>, Errno> {
         let key = (source.root.as_raw_fd(), directory);
         let hit = self.last.as_ref().is_some_and(|(source, directory, _)| (*source, *directory) == key);

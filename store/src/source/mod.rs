@@ -47,7 +47,7 @@ use crate::{Error, Phase, Progress, RepoFault, Tree};
 
 pub use crate::xattrs::XattrFilter;
 pub use archive::{ArchiveFault, ArchiveFormat, ArchiveSource};
-pub use directory::{DirectoryOptions, DirectorySource};
+pub use directory::{DirectoryOptions, DirectorySource, OpenCache};
 pub use exclude::Exclude;
 pub use file::open_file;
 pub use omit::OmitOutput;
@@ -106,12 +106,6 @@ pub enum OpenContent<'a> {
     Archive(archive::ArchiveContent<'a>),
     /// A file object of an OSTree repository.
     Ostree(OstreeContent),
-}
-
-/// What a thread reuses from one content to the next.
-#[derive(Debug, Default)]
-pub struct OpenCache {
-    directory: directory::DirCache,
 }
 
 impl Source {
@@ -260,7 +254,7 @@ impl Source {
     /// Returns an error if it cannot be opened, or has changed.
     pub fn open<'a>(&'a self, content: u32, cache: &mut OpenCache) -> Result<OpenContent<'a>, Error> {
         match self {
-            Self::Directory(source) => source.open(content, &mut cache.directory).map(OpenContent::File),
+            Self::Directory(source) => source.open(content, cache).map(OpenContent::File),
             Self::Archive(source) => Ok(OpenContent::Archive(source.open_content(content))),
             Self::Ostree(source) => source.open_content(content).map(OpenContent::Ostree),
         }

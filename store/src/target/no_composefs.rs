@@ -10,7 +10,7 @@ use crate::{Error, Input, Limits, Progress};
 #[path = "composefs/stats.rs"]
 mod stats;
 
-pub use stats::{ComposefsStats, ImageChecked, ImageMountOptions, MountStats};
+pub use stats::{ComposefsStats, ImageChecked, MountStats};
 
 /// Imports nothing.
 ///
@@ -24,14 +24,7 @@ pub fn import(_: Trusted, _: &Path, _: &InstallOptions, _: &Progress) -> Result<
 ///
 /// # Errors
 /// Returns [`Error::NoComposefs`].
-pub fn mount(
-    _: &Path,
-    _: &str,
-    _: &Path,
-    _: ImageMountOptions,
-    _: &Guard,
-    _: &Progress,
-) -> Result<(MountStats, Judged), Error> {
+pub fn mount(_: &Path, _: &str, _: &Path, _: usize, _: &Guard, _: &Progress) -> Result<(MountStats, Judged), Error> {
     Err(Error::NoComposefs)
 }
 

@@ -4,11 +4,10 @@ use std::io::Write;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
-use sealift::composefs::{ImageChecked, ImageMountOptions, MountStats, mount};
+use sealift::composefs::{ImageChecked, MountStats, mount};
 use serde::Serialize;
 
 use super::Mount;
-use crate::bundle::jobs;
 use crate::escape;
 use crate::failure::{About as _, Failure};
 use crate::human::{self, Bytes, count};
@@ -20,10 +19,9 @@ impl Mount {
     pub(super) fn run_store(&self, store: &Path, name: &str, mountpoint: &Path) -> Result<(), Failure> {
         let start = Instant::now();
         let judge = self.trust.load()?;
-        let options = ImageMountOptions { jobs: jobs(self.jobs.map(usize::from)) };
-        let mounted = self
-            .progress
-            .watch(self.show, "Opening", |progress| mount(store, name, mountpoint, options, judge.guard(), progress));
+        let mounted = self.progress.watch(self.show, "Opening", |progress| {
+            mount(store, name, mountpoint, self.jobs.count(), judge.guard(), progress)
+        });
         let (stats, judged) = mounted.about(store)?;
         judge.saw(judged);
         judge.warn(self.show);

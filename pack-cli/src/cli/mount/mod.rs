@@ -11,6 +11,7 @@ use sealift::trust::TargetKind;
 use super::base_args::BaseArgs;
 use super::failure::Failure;
 use super::human;
+use super::jobs_arg::JobsArg;
 use super::progress_args::ProgressArgs;
 use super::show::Show;
 use super::trust_args::TrustArgs;
@@ -73,9 +74,8 @@ pub(crate) struct Mount {
     /// Memory for decoded content [default: 64MiB]
     #[arg(long, value_name = "SIZE", value_parser = human::parse_size)]
     cache: Option<u64>,
-    /// Number of threads [default: the available CPUs]
-    #[arg(long, short, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=1024))]
-    jobs: Option<u16>,
+    #[command(flatten)]
+    jobs: JobsArg,
     #[command(flatten)]
     trust: TrustArgs,
     #[command(flatten)]

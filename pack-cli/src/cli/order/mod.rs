@@ -20,9 +20,9 @@ use super::escape;
 use super::failure::Failure;
 use super::human::count;
 use super::output;
-use super::show::{BOLD, Show, json_line};
+use super::show::{BOLD, Show};
 pub(crate) use export::order_of;
-use report::Made;
+use report::{Made, Remarks};
 
 /// Record and edit access-order profiles, for pack --order
 #[derive(Args, Debug)]
@@ -73,17 +73,6 @@ fn read_profile(path: &Path) -> Result<OrderProfile, Error> {
     let (path, mut text) = (Path::new("standard input"), Vec::new());
     std::io::stdin().read_to_end(&mut text).map_err(|error| Error::io("read", path, error))?;
     OrderProfile::parse(&text).map_err(|fault| Error::Order { path: path.to_owned(), fault })
-}
-
-/// What is said of a profile beside its size.
-#[derive(Clone, Copy, Default)]
-struct Remarks {
-    /// Paths outside the root, which an import left out.
-    outside: u64,
-    /// Reads outside file contents, which an import left out.
-    elsewhere: u64,
-    /// Large files that were cached before a recording.
-    cached: u64,
 }
 
 /// Where a profile is written.
@@ -137,23 +126,23 @@ fn print(
 ) -> std::io::Result<()> {
     let files = wide(profile.entries().len());
     let ranges = profile.entries().iter().map(|entry| wide(entry.ranges.len())).sum();
-    let Remarks { outside, elsewhere, cached } = remarks;
     let mut out = show.summary(stdout_taken);
-    if show.json {
-        return json_line(&mut out, &Made { files, ranges, outside, elsewhere, cached });
+    if show.is_told(&mut out, &Made { files, ranges, remarks })? {
+        return Ok(());
     }
-    if let (Some(path), false) = (path, show.quiet) {
+    let Remarks { outside, elsewhere, cached } = remarks;
+    if let Some(path) = path {
         let ranges = if ranges > 0 { format!(", {}", count(ranges, "range")) } else { String::new() };
         let path = escape::text(&path.display().to_string());
         writeln!(out, "{BOLD}{path}{BOLD:#}: {}{ranges}", count(files, "file"))?;
     }
-    if outside > 0 && !show.quiet {
+    if outside > 0 {
         writeln!(out, "  left out {} outside the root", count(outside, "path"))?;
     }
-    if elsewhere > 0 && !show.quiet {
+    if elsewhere > 0 {
         writeln!(out, "  ignored {} outside file contents", count(elsewhere, "read"))?;
     }
-    if cached > 0 && !show.quiet {
+    if cached > 0 {
         writeln!(out, "  {} cached before, recorded whole: see --drop-cache", count(cached, "large file"))?;
     }
     out.flush()

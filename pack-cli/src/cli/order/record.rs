@@ -31,9 +31,9 @@ use crate::show::Show;
 /// Requires root (CAP_SYS_ADMIN), for fanotify. Without it, run the command on a bundle that is mounted with `sealift mount --record`, or trace it
 /// and use `sealift order import strace`.
 ///
-/// Of files over 1 MiB, the ranges are recorded that are in the page cache when they are closed and when the recording ends: what was read, with
-/// what the kernel read ahead, what others read of them, and what was there before, unless --drop-cache drops it. A file of which nothing is there, since it was read
-/// with O_DIRECT, is recorded whole.
+/// Of files over 1 MiB, records the ranges that are in the page cache when a file is closed and when the recording ends: what was read, what the
+/// kernel read ahead, what others read, and what was there before, unless --drop-cache drops it. A file that is not there at all, since it was
+/// read with O_DIRECT, is recorded whole.
 #[derive(Args, Debug)]
 #[command(after_long_help = "\
 Examples:

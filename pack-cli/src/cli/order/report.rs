@@ -6,14 +6,24 @@ use serde::Serialize;
 
 use crate::escape;
 
+/// What is said of a profile beside its size.
+#[derive(Clone, Copy, Default, Serialize)]
+pub(super) struct Remarks {
+    /// Paths outside the root, which an import left out.
+    pub(super) outside: u64,
+    /// Reads outside file contents, which an import left out.
+    pub(super) elsewhere: u64,
+    /// Large files that were cached before a recording.
+    pub(super) cached: u64,
+}
+
 /// What is said of a profile that was made.
 #[derive(Serialize)]
 pub(super) struct Made {
     pub(super) files: u64,
     pub(super) ranges: u64,
-    pub(super) outside: u64,
-    pub(super) elsewhere: u64,
-    pub(super) cached: u64,
+    #[serde(flatten)]
+    pub(super) remarks: Remarks,
 }
 
 /// How many paths differ.

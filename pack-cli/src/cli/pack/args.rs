@@ -13,9 +13,9 @@ use sealift::trust::TargetKind;
 use sealift::{Error, Identity};
 
 use super::owner::{parse_owner, parse_rule};
-use crate::bundle::jobs;
 use crate::failure::Failure;
 use crate::human;
+use crate::jobs_arg::JobsArg;
 use crate::limits::limits;
 use crate::one_of::one_of;
 use crate::order::order_of;
@@ -152,9 +152,8 @@ pub(crate) struct Pack {
     /// Space to reserve for signatures, including later ones, at most 512KiB; if they need more, sign copies the bundle
     #[arg(long, value_name = "SIZE", default_value = "1KiB", help_heading = "Storage", value_parser = signature_room)]
     pub(super) signature_room: u32,
-    /// Number of threads [default: the available CPUs]
-    #[arg(long, short, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=1024))]
-    pub(super) jobs: Option<u16>,
+    #[command(flatten)]
+    pub(super) jobs: JobsArg,
 
     /// Only estimate the size of the bundle and the time to pack it, from a sample of the files, or for a delta from all files
     #[arg(long)]
@@ -247,7 +246,7 @@ impl Pack {
             delta_memory: self.delta_memory,
             signature_room: self.signature_room,
             limits: limits(),
-            jobs: jobs(self.jobs.map(usize::from)),
+            jobs: self.jobs.count(),
         })
     }
 

@@ -9,8 +9,9 @@ use sealift::seal::Seal;
 use sealift::{Destination, Durability, InstallOptions, OsTreeOptions, TreeOptions};
 
 use crate::base_args::BaseArgs;
-use crate::bundle::{BundleArg, jobs};
+use crate::bundle::BundleArg;
 use crate::failure::Failure;
+use crate::jobs_arg::JobsArg;
 use crate::log;
 use crate::one_of::one_of;
 use crate::progress_args::ProgressArgs;
@@ -129,9 +130,8 @@ pub(crate) struct Unpack {
     /// Only print what would be written and deleted; the exit status is that of the real run, except that damaged content is not detected
     #[arg(long)]
     pub(super) dry_run: bool,
-    /// Number of threads [default: the available CPUs]
-    #[arg(long, short, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=1024))]
-    pub(super) jobs: Option<u16>,
+    #[command(flatten)]
+    pub(super) jobs: JobsArg,
     #[command(flatten)]
     pub(super) base: BaseArgs,
     #[command(flatten)]
@@ -157,7 +157,7 @@ impl Unpack {
             rehash: self.rehash,
             trust_record: self.trust_record,
             dry_run: self.dry_run,
-            jobs: jobs(self.jobs.map(usize::from)),
+            jobs: self.jobs.count(),
             tree: TreeOptions {
                 prefix: prefix(self.path.clone().unwrap_or_default()),
                 update: self.update,

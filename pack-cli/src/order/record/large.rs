@@ -93,7 +93,7 @@ impl Large {
     }
 }
 
-/// Opens a file so that nobody waits, for whom it is leased either, and so that nothing tells of it.
+/// Opens a file without waiting, as for who holds a lease on it, and without a trace, as its access time.
 pub(super) const QUIETLY: OFlags =
     OFlags::RDONLY.union(OFlags::CLOEXEC).union(OFlags::NOATIME).union(OFlags::NOFOLLOW).union(OFlags::NONBLOCK);
 

@@ -7,9 +7,9 @@ use std::path::{Path, PathBuf};
 
 use rustix::fs::{FlockOperation, flock};
 use rustix::io::retry_on_intr;
+use sealift_store::fs::partial::sync_parent;
 
 use crate::Error;
-use crate::trust::durable;
 
 /// The file, locked against other runs that change files of the same folder.
 #[derive(Debug)]
@@ -92,7 +92,7 @@ impl Editing {
             let _ = fs::remove_file(&partial);
             return Err(Error::io("write", &self.path, error));
         }
-        durable::sync_parent(&self.real)
+        sync_parent(&self.real)
     }
 
     fn write(&self, partial: &Path, bytes: &[u8]) -> io::Result<()> {

@@ -18,12 +18,12 @@ use rustix::fs::{FlockOperation, flock, ioctl_ficlone};
 use rustix::io::Errno;
 use sealift_format::num;
 use sealift_format::{Error as FormatError, Head};
+use sealift_store::fs::partial::sync_parent;
 use sealift_verify::trust::KeyId;
 
 use super::{KernelChange, KernelSigner, Signer, area, read_signature, sign_head};
 use crate::Phase;
 use crate::pack::{Output, Spool};
-use crate::trust::durable;
 use crate::{Error, Input, Progress};
 
 /// The changes to make to a bundle's signatures.
@@ -249,7 +249,7 @@ impl Locked {
         progress.check()?;
         std::fs::rename(&partial.path, &self.path).map_err(|error| Error::io("rename to", &self.path, error))?;
         partial.keep();
-        durable::sync_parent(&self.path)?;
+        sync_parent(&self.path)?;
         Ok(owner_kept)
     }
 

@@ -7,12 +7,12 @@ use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::{Path, PathBuf};
 
 use rustix::rand::{GetRandomFlags, getrandom};
+use sealift_store::fs::partial::sync_parent;
 use sealift_verify::trust::PublicKey;
 use sealift_verify::trust::sign::{SignError, SigningKey};
 use zeroize::Zeroizing;
 
 use crate::Error;
-use crate::trust::durable;
 
 /// Generates an Ed25519 key: writes the private half to `path`, readable only by its owner, and the public half to `path` with the suffix `.pub`.
 ///
@@ -43,7 +43,7 @@ pub fn generate_key(path: &Path, passphrase: Option<&str>, comment: &str) -> Res
         let _ = std::fs::remove_file(&public_path); // we created it, and nothing has used it yet
         return Err(error);
     }
-    durable::sync_parent(path)?;
+    sync_parent(path)?;
     Ok(key.public_key().clone())
 }
 

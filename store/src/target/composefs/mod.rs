@@ -15,4 +15,4 @@ mod stats;
 pub use audit::audit;
 pub use import::import;
 pub use mount::mount;
-pub use stats::{ComposefsStats, ImageChecked, ImageMountOptions, MountStats};
+pub use stats::{ComposefsStats, ImageChecked, MountStats};

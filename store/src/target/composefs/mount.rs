@@ -21,14 +21,14 @@ use sealift_format::verity::FileDigest;
 use sealift_format::{Image, Ref};
 
 use super::check::{Check, Fault, objects_of};
-use super::stats::{ImageChecked, ImageMountOptions, MountStats};
+use super::stats::{ImageChecked, MountStats};
 use crate::composefs::records::{StoreRecord, records};
 use crate::composefs::repo::Repo;
 use crate::trust::{Guard, Judged};
 use crate::{Error, Progress};
 
 /// Mounts an imported tree read-only at the directory `mountpoint`. Its name is that of the bundle, followed by a slash and the name of the ref;
-/// the bundle's name suffices if the store has one tree of it.
+/// the bundle's name suffices if the store has one tree of it. Objects are hashed on `jobs` threads.
 ///
 /// `guard` decides by the recorded head whether the bundle is to be trusted, as [`Guard::judge_installed`] does; the judgement comes with the result.
 ///
@@ -39,7 +39,7 @@ pub fn mount(
     store: &Path,
     name: &str,
     mountpoint: &Path,
-    options: ImageMountOptions,
+    jobs: usize,
     guard: &Guard,
     progress: &Progress,
 ) -> Result<(MountStats, Judged), Error> {
@@ -67,7 +67,7 @@ pub fn mount(
         checked: ImageChecked::Kernel,
         hashed_bytes: 0,
     };
-    let file = check(&repo, &image.digest, options.jobs, progress, &mut stats)?;
+    let file = check(&repo, &image.digest, jobs, progress, &mut stats)?;
     let made = make_mount(&file, &repo, &stats).map_err(|error| Error::io("mount", mountpoint, error))?;
     let flags = MoveMountFlags::MOVE_MOUNT_F_EMPTY_PATH | MoveMountFlags::MOVE_MOUNT_T_EMPTY_PATH;
     move_mount(&made, "", &directory, "", flags).map_err(|error| Error::io("mount", mountpoint, error))?;

@@ -1,4 +1,4 @@
-//! What an import into a store and a mount report, and a mount's options.
+//! What an import into a store and a mount report.
 
 use serde::Serialize;
 
@@ -17,14 +17,6 @@ pub struct ComposefsStats {
     pub objects: u64,
     /// Objects that were written; in a dry run, those that would be read.
     pub new_objects: u64,
-}
-
-/// Options of a mount.
-#[derive(Clone, Copy, Debug, Default)]
-#[allow(clippy::exhaustive_structs, reason = "callers fill it in")]
-pub struct ImageMountOptions {
-    /// Threads; 0 counts as 1.
-    pub jobs: usize,
 }
 
 /// The result of a mount.

@@ -79,8 +79,8 @@ const BATCH: usize = 256;
 /// What was seen in a directory.
 #[derive(Default)]
 struct Seen {
-    /// Names that the wanted tree does not have.
-    others: Vec<Vec<u8>>,
+    /// Names to remove.
+    extras: Vec<Vec<u8>>,
     /// Directories that occupy the places of files.
     displaced: Vec<Vec<u8>>,
     /// What else occupies the places of entries that are rebuilt.
@@ -100,7 +100,7 @@ impl Update<'_> {
     /// with its expected kind of file. If the tree `was_compared` with its record, directories whose contents are as expected are skipped.
     ///
     /// # Errors
-    /// Returns an error if another file system is mounted inside.
+    /// Returns an error if another file system is mounted inside, or if a name that is to be replaced or removed cannot be.
     pub(super) fn look(&mut self, prefix: &[u8], was_compared: bool) -> Result<bool, Error> {
         let whole = prefix.split(|byte| *byte == b'/').filter(|name| !name.is_empty()).count();
         let directories = self.selection.directories.iter().copied();
@@ -113,13 +113,11 @@ impl Update<'_> {
         for_each_with(self.jobs, &batches, TargetWalk::default, |walk, batch| {
             for &directory in *batch {
                 self.progress.check()?;
-                let depth = at(self.target.index.directory(directory).depth);
-                let seen = self.look_at(walk, directory, &stays)?;
+                let deletes = self.may_delete && at(self.target.index.directory(directory).depth) >= whole;
+                let seen = self.look_at(walk, directory, &stays, deletes)?;
                 is_whole.fetch_and(seen.has_all, Ordering::Relaxed);
                 let mut all = all.lock();
-                if self.may_delete && depth >= whole {
-                    all.0.extend(seen.others.into_iter().map(|name| (directory, name)));
-                }
+                all.0.extend(seen.extras.into_iter().map(|name| (directory, name)));
                 all.1.extend(seen.displaced.into_iter().map(|name| (directory, name)));
                 all.2 = all.2.plus(seen.present);
             }
@@ -148,14 +146,20 @@ impl Update<'_> {
         stays
     }
 
-    /// Examines the names in a directory.
-    fn look_at(&self, walk: &mut TargetWalk, directory: Row<Directory>, stays: &[bool]) -> Result<Seen, Error> {
+    /// Examines the names in a directory; `deletes` says whether the update removes what the wanted tree does not have.
+    fn look_at(
+        &self,
+        walk: &mut TargetWalk,
+        directory: Row<Directory>,
+        stays: &[bool],
+        deletes: bool,
+    ) -> Result<Seen, Error> {
         let target = &self.target;
         let failed = target.failed("read", directory, b"");
         let here = match walk.go(target, directory) {
             Ok(here) => here,
             Err(Errno::NOENT | Errno::LOOP | Errno::NOTDIR) => return Ok(Seen::default()),
-            Err(Errno::XDEV) => return Err(target.is_mounted(directory, b"")),
+            Err(Errno::XDEV) => return Err(target.is_mounted(directory)),
             Err(error) => return Err(failed(error)),
         };
         let row = target.index.directory(directory);
@@ -167,23 +171,19 @@ impl Update<'_> {
             Err(Errno::ACCESS) if !self.may_delete => return Ok(Seen { has_all: true, ..Seen::default() }),
             names => names.map_err(failed)?,
         };
-        let is_mount_point =
-            |name: &[u8]| target.is_mount_point(here, name).map_err(target.failed("look at", directory, name));
         let (mut seen, mut found) = (Seen::default(), 0);
         for (name, listed) in names {
             match target.index.find_entry(row, &name) {
-                None if self.may_delete && is_mount_point(&name)? => {
-                    return Err(target.is_mounted(directory, &name));
+                None if deletes => {
+                    target.check_free(directory, here, &name)?;
+                    seen.extras.push(name);
                 }
-                None => seen.others.push(name),
                 Some((number, entry)) if stays[number.at()] => {
                     let mode = target.index.attributes(target.index.inode(entry.inode)).mode;
                     found += usize::from(known_type(here, &name, listed) == FileType::from_raw_mode(mode.into()));
                 }
-                Some((number, _)) if self.may_be_missing(number) && is_mount_point(&name)? => {
-                    return Err(target.is_mounted(directory, &name));
-                }
                 Some((number, entry)) if self.may_be_missing(number) => {
+                    target.check_free(directory, here, &name)?;
                     let kind = known_type(here, &name, listed);
                     let mode = target.index.attributes(target.index.inode(entry.inode)).mode;
                     match kind {
@@ -193,8 +193,11 @@ impl Update<'_> {
                         kind => seen.present.add(kind),
                     }
                 }
-                Some(_) => {}
+                _ => {}
             }
+        }
+        if !seen.extras.is_empty() || row.entries().any(|entry| self.may_be_missing(entry)) {
+            target.check_free(directory, here, b"")?;
         }
         seen.has_all = is_known || found == row.entries().filter(|entry| stays[entry.at()]).count();
         Ok(seen)

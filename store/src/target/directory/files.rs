@@ -33,12 +33,12 @@ pub(super) struct Builder<'a> {
     pub(super) bundle: &'a Bundle,
     pub(super) selection: &'a Selection,
     pub(super) stage: &'a TreeStage,
-    finished: &'a Finished,
+    pub(super) finished: &'a Finished,
     pub(super) privilege: &'a Privilege,
     pub(super) progress: &'a Progress,
     pub(super) options: &'a InstallOptions,
     /// Whether the file system can share blocks between files.
-    reflinks: bool,
+    pub(super) reflinks: bool,
     /// The files that were created before anything was written, some with space for all of it.
     pub(super) premade: HashSet<Row<Entry>>,
     pub(super) duplicate_bytes: AtomicU64,
@@ -64,28 +64,7 @@ fn data_of(file: &OwnedFd, size: u64) -> Result<Vec<Range<u64>>, Errno> {
     Ok(ranges)
 }
 
-impl<'a> Builder<'a> {
-    pub(super) fn new(
-        (bundle, selection): (&'a Bundle, &'a Selection),
-        (stage, finished): (&'a TreeStage, &'a Finished),
-        privilege: &'a Privilege,
-        progress: &'a Progress,
-        options: &'a InstallOptions,
-    ) -> Self {
-        Self {
-            bundle,
-            selection,
-            stage,
-            finished,
-            privilege,
-            progress,
-            options,
-            reflinks: has_reflinks(stage.root()),
-            premade: HashSet::new(),
-            duplicate_bytes: AtomicU64::new(0),
-        }
-    }
-
+impl Builder<'_> {
     /// Returns the error for a name that exists: all names in a bundle differ, so the file system folds them.
     fn folded(&self, path: &[u8]) -> Error {
         Error::FoldedName { path: self.stage.path_of(path) }
@@ -454,7 +433,7 @@ impl<'a> Builder<'a> {
 }
 
 /// Returns whether the file system under `root` can share blocks, by trying it on two unnamed files.
-fn has_reflinks(root: BorrowedFd<'_>) -> bool {
+pub(super) fn has_reflinks(root: BorrowedFd<'_>) -> bool {
     let unnamed = || openat(root, ".", OFlags::RDWR | OFlags::TMPFILE | OFlags::CLOEXEC, PRIVATE);
     let Ok((a, b)) = unnamed().and_then(|a| unnamed().map(|b| (a, b))) else { return false };
     let _ = fallocate(&a, FallocateFlags::empty(), 0, 4096);

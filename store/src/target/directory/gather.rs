@@ -7,7 +7,7 @@ use sealift_format::{Directory, Entry, Index, InodeKind, Row};
 
 use super::apply::Update;
 use super::plan::Selection;
-use super::recheck::{Recheck, stat_of};
+use super::recheck::{self, Recheck};
 use crate::Error;
 use crate::directory::target::{Target, TargetWalk};
 use crate::threads::parallel::for_each_with;
@@ -21,17 +21,6 @@ pub(super) enum Kept<'a> {
     Believed(Option<&'a StatCache>),
     /// All of them were read after this time.
     Read(FileTime),
-}
-
-/// Where an entry's stats come from.
-enum Source {
-    Known(Option<FileStat>),
-    /// The entry was examined when it was complete, and is recorded only if its last change was before this time.
-    Found(FileStat, FileTime),
-    /// The entry was found to be this, and its file may have lost another name since, which alters its change time.
-    Again(FileStat, FileTime),
-    /// The entry is examined, and recorded only if it has not changed since.
-    Look(FileTime),
 }
 
 /// Directories per batch of a thread.
@@ -55,23 +44,25 @@ pub(super) fn gather(update: &Update<'_>, kept: &Kept<'_>, since: FileTime) -> R
             (is_made[entry], is_to_be_listed[entry]) = (true, update.may_delete);
         }
     }
-    let source = |entry: Row<Entry>| match kept {
-        _ if is_to_be_listed[entry.at()] => Source::Known(None),
-        _ if is_made[entry.at()] => Source::Look(since),
-        Kept::Read(begun) => Source::Look(*begun),
+    let stat_of = |entry: Row<Entry>, look: Look<'_>| match kept {
+        _ if is_to_be_listed[entry.at()] => (None, None),
+        _ if is_made[entry.at()] => (look(), Some(since)),
+        Kept::Read(begun) => (look(), Some(*begun)),
         Kept::Rechecked(recheck, installed) => {
-            let old = changes.installed(entry);
-            match old.and_then(|old| Some((recheck.stat(old)?, installed.entry(old).inode))) {
-                Some((stat, inode)) if recheck.linked.contains(&inode) => Source::Again(stat, since),
-                known => Source::Known(known.map(|(stat, _)| stat)),
+            let Some(old) = changes.installed(entry) else { return (None, None) };
+            match recheck.stat(old) {
+                // Its file may have lost another name since, which alters its change time.
+                Some(known) if recheck.linked.contains(&installed.entry(old).inode) => {
+                    (look().filter(|found| FileStat { ctime: known.ctime, ..*found } == known), Some(since))
+                }
+                known => (known, None),
             }
         }
         Kept::Believed(cache) => {
-            let known = |entry: Row<Entry>| cache.and_then(|cache| cache.get(entry.at()));
-            Source::Known(changes.installed(entry).and_then(known))
+            (changes.installed(entry).and_then(|entry| cache.and_then(|cache| cache.get(entry.at()))), None)
         }
     };
-    let mut cache = of_tree(&update.target, update.of, update.selection, source, update.jobs)?;
+    let mut cache = of_tree(&update.target, update.of, update.selection, stat_of, update.jobs)?;
     cache.is_exact = update.may_delete;
     Ok(cache)
 }
@@ -85,20 +76,22 @@ pub(super) fn gather_new(
     (finished, since): (&[Option<FileStat>], FileTime),
     jobs: usize,
 ) -> Result<StatCache, Error> {
-    let source = |entry: Row<Entry>| match finished.get(entry.at()) {
-        Some(Some(stat)) => Source::Found(*stat, since),
-        _ => Source::Look(since),
-    };
-    let mut cache = of_tree(target, of, selection, source, jobs)?;
+    let stat_of =
+        |entry: Row<Entry>, look: Look<'_>| (finished.get(entry.at()).copied().flatten().or_else(look), Some(since));
+    let mut cache = of_tree(target, of, selection, stat_of, jobs)?;
     cache.is_exact = true;
     Ok(cache)
 }
 
+/// Examines an entry.
+type Look<'l> = &'l mut dyn FnMut() -> Option<FileStat>;
+
+/// Returns the stats of a tree as `stat_of` gives them: those known before, or with the time before which they must have changed last.
 fn of_tree(
     target: &Target<'_>,
     of: [u8; 32],
     selection: &Selection,
-    source: impl Fn(Row<Entry>) -> Source + Sync,
+    stat_of: impl Fn(Row<Entry>, Look<'_>) -> (Option<FileStat>, Option<FileTime>) + Sync,
     jobs: usize,
 ) -> Result<StatCache, Error> {
     let index = target.index;
@@ -113,16 +106,9 @@ fn of_tree(
         let mut found = Vec::new();
         for &directory in *batch {
             for entry in index.directory(directory).entries().filter(|entry| is_selected[entry.at()]) {
-                let (stat, since) = match source(entry) {
-                    Source::Known(stat) => (stat, None),
-                    Source::Found(stat, since) => (Some(stat), Some(since)),
-                    // The next run reads what cannot be examined.
-                    Source::Look(since) => (look(target, walk, directory, entry).ok().flatten(), Some(since)),
-                    Source::Again(known, since) => {
-                        let found = look(target, walk, directory, entry).ok().flatten();
-                        (found.filter(|found| FileStat { ctime: known.ctime, ..*found } == known), Some(since))
-                    }
-                };
+                // The next run reads what cannot be examined.
+                let mut look = || look(target, walk, directory, entry).ok().flatten();
+                let (stat, since) = stat_of(entry, &mut look);
                 found.push((entry, stat, since));
             }
         }
@@ -149,7 +135,7 @@ fn look(
     let index = target.index;
     let row = index.entry(entry);
     let inode = index.inode(row.inode);
-    let stat = stat_of(walk.go(target, directory)?, index.name(row))?;
+    let stat = recheck::stat_of(walk.go(target, directory)?, index.name(row))?;
     let is_kind = u32::from(stat.stx_mode) & 0o170_000 == u32::from(index.attributes(inode).mode) & 0o170_000;
     Ok(is_kind.then(|| FileStat::from(&stat)))
 }

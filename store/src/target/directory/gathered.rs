@@ -1,5 +1,5 @@
-//! The hot set that an update builds anew, written in the order of access. The kernel allocates space when it writes back, in the order of writing;
-//! reserving it beforehand, file by file, would not bring different files together, but for all of them at once does, where that is possible.
+//! The hot set that an update builds anew, written in the order of access. The kernel allocates space when it writes back, in the order of writing.
+//! Reserving it file by file would not bring different files together; reserving it for all of them at once does, where that is possible.
 
 use std::collections::HashMap;
 use std::ops::Range;
@@ -24,20 +24,18 @@ use crate::fs::confined::open_name;
 use crate::progress::Phase;
 use crate::target::options::Durability;
 
-/// The files of the hot set, all of which an update builds.
+/// The hot set of an update that builds all of it that can be moved.
 #[derive(Debug, Default)]
 pub(super) struct Gathered {
-    /// In the order of access.
-    pub(super) order: Vec<PlannedName>,
-    /// Those of them that would have stayed, with the metadata that would have been set.
+    /// Its files in the order of access, with the extents of what stays in its place.
+    pub(super) files: Vec<(PlannedName, Option<Vec<Range<u64>>>)>,
+    /// Those built that would have stayed, with the metadata that would have been set.
     pub(super) moved: HashMap<Row<Entry>, Option<Depth>>,
-    /// The whole hot set in this order, with the extents of what stays in its place.
-    pub(super) all: Vec<(PlannedName, Option<Vec<Range<u64>>>)>,
 }
 
 impl Gathered {
     pub(super) fn is_empty(&self) -> bool {
-        self.order.is_empty()
+        self.files.is_empty()
     }
 
     /// Returns how often a device goes to another place when it reads the hot set, once the stage is written to it.
@@ -52,7 +50,7 @@ impl Gathered {
                 found.unwrap_or_default()
             }
         };
-        let all: Vec<Vec<Range<u64>>> = self.all.iter().map(extents_of).collect();
+        let all: Vec<Vec<Range<u64>>> = self.files.iter().map(extents_of).collect();
         seeks(all.iter().map(|extents| Some(&extents[..])))
     }
 
@@ -62,11 +60,11 @@ impl Gathered {
         // Its own, since it counts what is left out.
         let privilege =
             Privilege::of_process(root).map_err(|error| Error::io("look at", builder.stage.target(), error))?;
-        let total = self.order.iter().map(|place| builder.bundle.index.object(place.object).size).sum();
-        builder.progress.enter(Phase::Copying, total, 0);
-        let lens = self.order.iter().map(|place| builder.bundle.index.object(place.object).size);
+        let built = self.files.iter().filter(|(_, stays)| stays.is_none()).map(|(place, _)| *place);
+        let lens = built.clone().map(|place| builder.bundle.index.object(place.object).size);
+        builder.progress.enter(Phase::Copying, lens.clone().sum(), 0);
         let mut stretch = Stretch::reserve(root, lens);
-        for &place in &self.order {
+        for place in built {
             let Ok(file) = builder.open(&mut walk, place, OFlags::RDONLY, Mode::empty())? else { continue };
             write_again(builder, &privilege, (&file, place), &mut stretch)?;
         }

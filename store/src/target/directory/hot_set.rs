@@ -3,11 +3,12 @@
 
 use std::collections::{HashMap, HashSet};
 use std::ops::Range;
-use std::os::fd::OwnedFd;
+use std::os::fd::{AsFd as _, OwnedFd};
 
 use rustix::fs::{FileType, IFlags, Mode, OFlags, Stat, fstat, ioctl_getflags, major, minor};
+use rustix::io::Errno;
 use rustix::process::geteuid;
-use sealift_format::{Entry, Row, num};
+use sealift_format::{Directory, Entry, Row, num};
 use sealift_verify::kernel::extents;
 
 use super::apply::Update;
@@ -18,7 +19,8 @@ use super::seeks::seeks;
 use crate::Error;
 use crate::directory::TreeStage;
 use crate::directory::target::TargetWalk;
-use crate::fs::confined::open_name;
+use crate::fs::confined::open_on_same_device;
+use crate::xattrs::XattrFilter;
 
 /// What it costs a device to go to another place.
 #[derive(Clone, Copy)]
@@ -83,10 +85,13 @@ impl Job<'_> {
                 }
                 let mut at = Lies::New;
                 if !update.changes.build.contains(&place.entry) {
-                    let names = 1 + links.get(&place.entry).map_or(0, Vec::len);
+                    let links = links.get(&place.entry).into_iter().flatten().map(|link| (link.directory, link.entry));
+                    let names: Vec<_> = std::iter::once((place.directory, place.entry)).chain(links).collect();
                     let Some((file, stat)) = self.open_installed(update, &mut walk, place) else { continue };
                     cost.get_or_insert_with(|| cost_of_seeks(&stat));
-                    at = self.lies(update, place, (&file, &stat), names);
+                    let is_free = u64::try_from(names.len()) == Ok(stat.st_nlink)
+                        && names.iter().all(|name| is_free(update, &mut walk, *name).unwrap_or(false));
+                    at = self.lies(update, place, (&file, &stat), is_free);
                 }
                 files.push(HotFile { place, at });
             }
@@ -111,17 +116,13 @@ impl Job<'_> {
         tracing::info!(seeks, files = files.len(), "what is read first is scattered: writing it again, in its order");
         let mut gathered = Gathered::default();
         for HotFile { place, at } in files {
-            if let Lies::Stays(extents) = at {
-                gathered.all.push((place, Some(extents)));
-                continue;
-            }
-            gathered.all.push((place, None));
-            gathered.order.push(place);
             if matches!(at, Lies::Here(_)) {
                 let links = links.get(&place.entry).into_iter().flatten();
                 let depth = update.changes.build_anew(place, links.copied());
                 gathered.moved.insert(place.entry, depth);
             }
+            let stays = if let Lies::Stays(extents) = at { Some(extents) } else { None };
+            gathered.files.push((place, stays));
         }
         Ok(gathered)
     }
@@ -134,15 +135,14 @@ impl Job<'_> {
     ) -> Option<(OwnedFd, Stat)> {
         let name = update.target.index.name(update.target.index.entry(place.entry));
         let directory = walk.go(&update.target, place.directory).ok()?;
-        let file = open_name(directory, name, OFlags::RDONLY | OFlags::NONBLOCK, Mode::empty()).ok()?;
+        let file = open_on_same_device(directory, name, OFlags::RDONLY | OFlags::NONBLOCK, Mode::empty()).ok()?;
         let stat = fstat(&file).ok()?;
         let is_regular = FileType::from_raw_mode(stat.st_mode) == FileType::RegularFile;
         let size = self.bundle.index.object(place.object).size;
-        let is_mount_point = update.target.is_mount_point(directory, name).ok()?;
-        (is_regular && u64::try_from(stat.st_size) == Ok(size) && !is_mount_point).then_some((file, stat))
+        (is_regular && u64::try_from(stat.st_size) == Ok(size)).then_some((file, stat))
     }
 
-    fn lies(&self, update: &Update<'_>, place: PlannedName, (file, stat): (&OwnedFd, &Stat), names: usize) -> Lies {
+    fn lies(&self, update: &Update<'_>, place: PlannedName, (file, stat): (&OwnedFd, &Stat), is_free: bool) -> Lies {
         let size = self.bundle.index.object(place.object).size;
         let Ok(Some(extents)) = extents(file, size) else { return Lies::Stays(Vec::new()) };
         let is_sparse = extents.iter().map(|extent| extent.end - extent.start).sum::<u64>() < size;
@@ -150,10 +150,19 @@ impl Job<'_> {
         let flags = ioctl_getflags(file).unwrap_or(IFlags::empty());
         let own = IFlags::from_bits_retain(OWN_FLAGS);
         let is_ours = (flags - own).is_empty() && (update.privilege.is_root() || stat.st_uid == geteuid().as_raw());
-        match u64::try_from(names) == Ok(stat.st_nlink) && !is_sparse && is_ours {
+        match is_free && !is_sparse && is_ours && self.has_only_wanted_xattrs(file, place) {
             true => Lies::Here(extents),
             false => Lies::Stays(extents),
         }
+    }
+
+    /// Returns whether a file has no extended attributes but those that it would get: the others are of its system, such as labels, and would be lost.
+    fn has_only_wanted_xattrs(&self, file: &OwnedFd, place: PlannedName) -> bool {
+        let index = &self.bundle.index;
+        let wanted = &index.attributes(index.inode(index.entry(place.entry).inode)).xattrs;
+        let mut filter = XattrFilter::default();
+        filter.add(b"*");
+        filter.read(file.as_fd()).is_ok_and(|found| found.iter().all(|xattr| wanted.get(&xattr.name).is_some()))
     }
 
     /// Leaves files in their places that were to move and had changed unnoticed, and which the bundle does not bring. Returns how many were moved.
@@ -182,6 +191,19 @@ impl Job<'_> {
         let moved = gathered.moved.keys().filter(|entry| !left.contains(entry));
         num::wide(moved.count())
     }
+}
+
+/// Returns whether a name can be given to another file. Once an update moves its files, it must not fail at what would have stayed.
+fn is_free(
+    update: &Update<'_>,
+    walk: &mut TargetWalk,
+    (directory, entry): (Row<Directory>, Row<Entry>),
+) -> Result<bool, Errno> {
+    let target = &update.target;
+    let here = walk.go(target, directory)?;
+    let is_ours = update.privilege.is_root() || fstat(here)?.st_uid == geteuid().as_raw();
+    let name = target.index.name(target.index.entry(entry));
+    Ok(is_ours && target.obstacle(here, b"")?.is_none() && target.obstacle(here, name)?.is_none())
 }
 
 /// Returns what seeks cost on the device that holds a file; one that does not say is taken for flash.

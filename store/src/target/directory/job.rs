@@ -1,10 +1,11 @@
 //! The steps that a new tree and an update have in common.
 
-use std::sync::atomic::Ordering;
+use std::collections::HashSet;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use sealift_format::{Blocks, Bundle, num};
 
-use super::files::Builder;
+use super::files::{Builder, has_reflinks};
 use super::finished::Finished;
 use super::from_base;
 use super::gather::gather_new;
@@ -114,8 +115,18 @@ impl Job<'_> {
         stage: &'b TreeStage,
         privilege: &'b Privilege,
     ) -> Builder<'b> {
-        let Self { bundle, finished, progress, options, .. } = self;
-        Builder::new((bundle, selection), (stage, finished), privilege, progress, options)
+        Builder {
+            bundle: self.bundle,
+            selection,
+            stage,
+            finished: &self.finished,
+            privilege,
+            progress: self.progress,
+            options: self.options,
+            reflinks: has_reflinks(stage.root()),
+            premade: HashSet::new(),
+            duplicate_bytes: AtomicU64::new(0),
+        }
     }
 
     /// Adopts what an interrupted run left in the stage.

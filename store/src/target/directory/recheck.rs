@@ -264,7 +264,7 @@ impl<'a> Checker<'a> {
             }
             // A non-root user may lack access to a directory of their own, and cannot change what is in it either.
             Err(Errno::ACCESS) if !self.privilege.is_root() => return Ok(()),
-            Err(Errno::XDEV) => return Err(self.target.is_mounted(directory, b"")),
+            Err(Errno::XDEV) => return Err(self.target.is_mounted(directory)),
             Err(error) => return Err(self.target.failed("look at", directory, b"")(error)),
         };
         if row.parent.is_none() {
