@@ -26,10 +26,13 @@ mod recording;
 
 use std::ffi::OsStr;
 use std::io;
+use std::os::fd::{AsFd as _, OwnedFd};
 use std::os::unix::ffi::OsStrExt as _;
 use std::path::{Path, PathBuf};
+use std::sync::{Arc, Weak};
 
 use fuser::{Config, MountOption, Session, SessionACL, SessionUnmounter};
+use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use rustix::io::Errno;
 use rustix::mount::{UnmountFlags, unmount};
 use sealift_store::base::GivenBases;
@@ -62,6 +65,8 @@ pub struct MountOptions {
 #[derive(Debug)]
 pub struct Mount {
     session: Session<Served>,
+    /// Where the kernel's questions come from.
+    device: Arc<OwnedFd>,
     mountpoint: PathBuf,
     refs: Vec<String>,
 }
@@ -70,6 +75,8 @@ pub struct Mount {
 #[derive(Debug)]
 pub struct Unmounter {
     session: SessionUnmounter,
+    /// Not its own: who waits for an answer would wait until it is closed everywhere.
+    device: Weak<OwnedFd>,
     mountpoint: PathBuf,
 }
 
@@ -104,7 +111,8 @@ impl Mount {
         }
         let session = Session::new(served, &mountpoint, &config(options, name));
         let session = session.map_err(|error| Error::io("mount on", &mountpoint, one_line(error)))?;
-        Ok(Self { session, mountpoint, refs })
+        let device = Arc::new(session.as_fd().try_clone_to_owned().map_err(failed)?);
+        Ok(Self { session, device, mountpoint, refs })
     }
 
     /// Returns the refs that are mounted: one is the root, several are directories.
@@ -116,7 +124,8 @@ impl Mount {
     /// Returns what unmounts while this serves.
     #[must_use]
     pub fn unmounter(&mut self) -> Unmounter {
-        Unmounter { session: self.session.unmount_callable(), mountpoint: self.mountpoint.clone() }
+        let (session, device) = (self.session.unmount_callable(), Arc::downgrade(&self.device));
+        Unmounter { session, device, mountpoint: self.mountpoint.clone() }
     }
 
     /// Serves until it is unmounted, by an [`Unmounter`] or by others.
@@ -124,7 +133,8 @@ impl Mount {
     /// # Errors
     /// Returns an error if the kernel cannot be talked to.
     pub fn serve(self) -> Result<(), Error> {
-        let Self { session, mountpoint, .. } = self;
+        // The device stays open until then.
+        let Self { session, mountpoint, device: _device, .. } = self;
         session.run().map_err(|error| Error::io("serve", mountpoint, error))
     }
 }
@@ -138,13 +148,23 @@ impl Unmounter {
     pub fn unmount(&mut self) -> Result<bool, Error> {
         let failed = |error| Error::io("unmount", &self.mountpoint, error);
         match self.session.unmount() {
-            Ok(()) => Ok(true),
+            // For users, fusermount3 unmounts: what is in use only leaves the tree then.
+            Ok(()) => Ok(self.is_gone()),
             Err(error) if error.raw_os_error() == Some(Errno::BUSY.raw_os_error()) => {
                 unmount(&self.mountpoint, UnmountFlags::DETACH).map_err(|error| failed(error.into()))?;
                 Ok(false)
             }
             Err(error) => Err(failed(error)),
         }
+    }
+
+    /// Returns whether the kernel asks no more, since nobody uses what was mounted.
+    fn is_gone(&self) -> bool {
+        let Some(device) = self.device.upgrade() else { return true };
+        let mut device = [PollFd::new(device.as_fd(), PollFlags::empty())];
+        // It tells this error without being asked.
+        poll(&mut device, PollTimeout::ZERO).is_ok()
+            && device[0].revents().is_some_and(|told| told.contains(PollFlags::POLLERR))
     }
 }
 

@@ -4,7 +4,7 @@ use std::collections::{HashMap, HashSet};
 use std::path::Path;
 
 use sealift_format::{Bundle, Index, Object, Row};
-use sealift_store::base::{Base, kept_orders};
+use sealift_store::base::{Base, Bases, kept_orders};
 use sealift_store::kept_order::KeptOrder;
 
 use super::{OrderEntry, OrderProfile, merge};
@@ -17,6 +17,13 @@ impl OrderProfile {
     #[must_use]
     pub fn of_bundle(bundle: &Bundle) -> Option<Self> {
         KeptOrder::of_bundle(bundle).map(|order| Self::of_index(&bundle.index, &order))
+    }
+
+    /// Returns the profile of what a delta bundle installs over its bases: that of the base, with the places of what the delta brings. `None` if
+    /// neither has an order.
+    #[must_use]
+    pub fn of_delta(bundle: &Bundle, bases: &Bases) -> Option<Self> {
+        bases.order_of(bundle, None).map(|order| Self::of_index(&bundle.index, &order))
     }
 
     /// Returns the profile of the bundle that a base is, or that was installed there; `None` if there is none.

@@ -150,10 +150,11 @@ pub(crate) fn entries(
             is_list = false;
         } else if !line.is_empty() && !line.starts_with(b"#") {
             let (written, ranges) = match line.iter().position(|byte| *byte == b'\t') {
-                Some(tab) => (&line[..tab], parse_ranges(&line[tab + 1..], number)?),
-                None => (line, Vec::new()),
+                Some(tab) => (&line[..tab], Some(&line[tab + 1..])),
+                None => (line, None),
             };
             let path = named(written, is_list).and_then(|named| path(&named)).map_err(fault)?;
+            let ranges = ranges.map_or(Ok(Vec::new()), |ranges| parse_ranges(ranges, number))?;
             entries.extend(path.map(|path| OrderEntry { path, ranges }));
         }
     }
@@ -195,7 +196,7 @@ fn parse_ranges(text: &[u8], line: u64) -> Result<Vec<Range<u64>>, OrderFault> {
     let ranges = text.split(|byte| *byte == b',').map(|text| {
         parse_range(text).map_err(|what| {
             let shown = &text[..text.len().min(RANGE_SHOWN)];
-            OrderFault::Range { line, range: escape::bytes(shown), what }
+            OrderFault::Range { line, range: String::from_utf8_lossy(shown).into_owned(), what }
         })
     });
     Ok(united(ranges.collect::<Result<_, _>>()?))
@@ -270,11 +271,12 @@ mod tests {
 
     #[test]
     fn faults_name_the_line() {
-        let cases: [(&[u8], u64, &str); 7] = [
+        let cases: [(&[u8], u64, &str); 8] = [
             (b"a\n../b", 2, ".."),
             (b"a\nb/../../c", 2, ".."),
             (b"# sealift order 1\n\\u{2e}./c", 2, ".."),
             (b"\x7fELF\x02\x01", 1, "control"),
+            (b"a\nb\x01\t\xff", 2, "control"),
             (b"# sealift order 2\na", 1, "later version"),
             (b"# sealift order 1\n\na\\qb", 3, "backslash"),
             (b"# sealift order 1\n\xff", 2, "UTF-8"),
@@ -294,7 +296,7 @@ mod tests {
             ("b", "b", "write FIRST-LAST"),
             ("0-+4", "0-+4", "write FIRST-LAST"),
             ("0-1, 2-3", " 2-3", "write FIRST-LAST"),
-            ("0-1\t", "0-1\\t", "write FIRST-LAST"),
+            ("0-1\t", "0-1\t", "write FIRST-LAST"),
             ("0-1,5-4,7-6", "5-4", "it ends before it begins"),
             ("0-9223372036854775808", "0-9223372036854775808", "at most 9223372036854775807"),
             ("0-99999999999999999999", "0-99999999999999999999", "at most 9223372036854775807"),

@@ -41,6 +41,7 @@ pub use delta::{DeltaFor, estimate_delta, pack_delta};
 pub use estimate::{DeltaEstimate, Estimate, estimate};
 use order::AccessOrder;
 pub use order::OrderStats;
+pub(crate) use sequence::choose_cut;
 pub use spool::Output;
 pub(crate) use spool::Spool;
 

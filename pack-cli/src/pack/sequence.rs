@@ -110,6 +110,31 @@ impl LargeState {
     }
 }
 
+/// Returns how many of the objects that wait, `len` bytes with these ids and lengths, become a group of this target size: among the cuts between half
+/// and one and a half of it, the one whose next object has the least id. The choice depends only on nearby objects, so that a change elsewhere
+/// moves no cut. Returns none if more may come into the group.
+pub(crate) fn choose_cut<'a>(
+    pending: impl ExactSizeIterator<Item = (&'a [u8; 32], u64)>,
+    len: u64,
+    group_len: u64,
+) -> Option<usize> {
+    if len <= group_len / 2 * 3 {
+        return None;
+    }
+    let (mut before, count) = (0, pending.len());
+    let mut best: Option<(&[u8; 32], usize)> = None;
+    for (at, (id, len)) in pending.enumerate() {
+        if before > group_len / 2 * 3 {
+            break;
+        }
+        if before >= group_len / 2 && best.is_none_or(|(least, _)| id < least) {
+            best = Some((id, at));
+        }
+        before += len;
+    }
+    Some(best.map_or(count, |(_, at)| at.max(1)))
+}
+
 /// The result of [`Sequencer::finish`].
 pub(super) struct Sequenced {
     pub(super) objects: Vec<PackedObject>,
@@ -151,8 +176,7 @@ impl Sequencer {
                 for object in objects {
                     self.take_small(&data, object)?;
                 }
-                while self.pending_len > self.group_len / 2 * 3 {
-                    let cut = self.choose_cut();
+                while let Some(cut) = self.choose_cut() {
                     jobs.push(self.end_group(cut));
                 }
             }
@@ -272,22 +296,10 @@ impl Sequencer {
         }
     }
 
-    /// Returns, among the cuts between half and one and a half of the target size, the one whose next object has the least id. The choice depends
-    /// only on nearby objects, so that a change elsewhere moves no cut.
-    fn choose_cut(&self) -> usize {
-        let mut len = 0;
-        let mut best: Option<(&[u8; 32], usize)> = None;
-        for (at, pending) in self.pending.iter().enumerate() {
-            if len > self.group_len / 2 * 3 {
-                break;
-            }
-            let id = &self.objects[pending.object.at()].id;
-            if len >= self.group_len / 2 && best.is_none_or(|(least, _)| id < least) {
-                best = Some((id, at));
-            }
-            len += pending.range.len();
-        }
-        best.map_or(self.pending.len(), |(_, at)| at.max(1))
+    /// Returns where the open group ends, if what waits is enough for that.
+    fn choose_cut(&self) -> Option<usize> {
+        let of = |pending: &Pending| (&self.objects[pending.object.at()].id, num::wide(pending.range.len()));
+        choose_cut(self.pending.iter().map(of), num::wide(self.pending_len), num::wide(self.group_len))
     }
 
     fn end_group(&mut self, cut: usize) -> ChunkJob {

@@ -8,6 +8,7 @@ use sealift_format::{Bundle, Chunk, Holds, InodeKind, Object, Row, data_len};
 use sealift_store::kept_order::pieces_of;
 
 use crate::inspect::entries;
+use crate::pack::choose_cut;
 
 /// A content, and what is read of it.
 #[derive(Debug)]
@@ -44,13 +45,11 @@ impl Arrangement {
         Self { places: chunks.iter().map(place).collect(), group_of, piece_at: (0..chunks.len()).collect() }
     }
 
-    /// With the objects in another order, in chunks that are as large on average as those behind the hot set, and as well compressed.
+    /// With the objects in another order, in chunks that end where packing ends them, and as well compressed as they are.
     fn in_order(bundle: &Bundle, order: &[Row<Object>], shares: &[u64]) -> Self {
         let chunks = &bundle.layout.chunks;
-        // What is read first lies in smaller chunks.
-        let hot = bundle.layout.landmark.as_ref().map_or(0..0, |hot| at(hot.start)..at(hot.end));
-        let others = chunks[..hot.start].iter().chain(&chunks[hot.end..]);
-        let usual_len = average(chunks.iter()).max(average(others));
+        // Pieces are as long as groups are meant to be.
+        let group_len = bundle.head.root().maxima.piece_len();
         let mut placed = Places { end: bundle.head.chunks_at(), places: Vec::new() };
         let mut group_of = vec![None; bundle.index.objects().len()];
         let mut piece_at = vec![None; chunks.len()];
@@ -64,14 +63,13 @@ impl Arrangement {
                 continue;
             }
             let len = len_of(bundle, object);
-            if open.len > 0 && open.len + len / 2 > usual_len {
-                open.close(&mut placed, &mut group_of);
-            }
             open.len += len;
-            open.stored += shares[object.at()];
-            open.objects.push(object);
+            open.objects.push((object, len));
+            while let Some(cut) = open.cut(bundle, group_len) {
+                open.close(cut, shares, (&mut placed, &mut group_of));
+            }
         }
-        open.close(&mut placed, &mut group_of);
+        open.close(open.objects.len(), shares, (&mut placed, &mut group_of));
         // A chunk of no piece is never looked up.
         let piece_at = piece_at.into_iter().map(Option::unwrap_or_default).collect();
         Self { places: placed.places, group_of, piece_at }
@@ -136,27 +134,30 @@ pub(super) fn reads(bundles: &[Placed<'_>], order: Option<&Arrangement>, objects
     reads
 }
 
-/// Returns the average decoded length of groups.
-fn average<'a>(chunks: impl Iterator<Item = &'a Chunk> + Clone) -> u64 {
-    let lens = chunks.filter(|chunk| matches!(chunk.holds, Holds::Group(_))).map(|chunk| u64::from(chunk.len));
-    lens.clone().sum::<u64>() / wide(lens.count()).max(1)
-}
-
+/// Objects that are to become groups, with their lengths.
 #[derive(Default)]
 struct Open {
-    objects: Vec<Row<Object>>,
+    objects: Vec<(Row<Object>, u64)>,
     len: u64,
-    stored: u64,
 }
 
 impl Open {
-    fn close(&mut self, placed: &mut Places, group_of: &mut [Option<usize>]) {
-        let Self { objects, stored, .. } = std::mem::take(self);
-        if objects.is_empty() {
+    fn cut(&self, bundle: &Bundle, group_len: u64) -> Option<usize> {
+        let of = |(object, len): &(Row<Object>, u64)| (&bundle.index.object(*object).id, *len);
+        choose_cut(self.objects.iter().map(of), self.len, group_len)
+    }
+
+    /// Makes a group of the first objects.
+    fn close(&mut self, count: usize, shares: &[u64], (placed, group_of): (&mut Places, &mut [Option<usize>])) {
+        if count == 0 {
             return;
         }
-        let number = placed.put(stored);
-        objects.into_iter().for_each(|object| group_of[object.at()] = Some(number));
+        let group: Vec<(Row<Object>, u64)> = self.objects.drain(..count).collect();
+        let number = placed.put(group.iter().map(|(object, _)| shares[object.at()]).sum());
+        for (object, len) in group {
+            self.len -= len;
+            group_of[object.at()] = Some(number);
+        }
     }
 }
 
@@ -212,10 +213,14 @@ pub(super) fn by_path(bundle: &Bundle) -> Vec<Row<Object>> {
     order
 }
 
-/// Returns the objects in the order of their hashes, as a store of objects has them.
+/// Returns the objects in the order of their hashes, as a store of objects has them. The last byte counts most: chunks end by the first ones, and
+/// would all be short where those ascend.
 pub(super) fn by_hash(bundle: &Bundle) -> Vec<Row<Object>> {
     let mut order: Vec<_> = Row::all(bundle.index.objects()).map(|(row, _)| row).collect();
-    order.sort_by_key(|row| bundle.index.object(*row).id);
+    order.sort_by(|a, b| {
+        let [a, b] = [a, b].map(|row| bundle.index.object(*row).id);
+        a.iter().rev().cmp(b.iter().rev())
+    });
     order
 }
 

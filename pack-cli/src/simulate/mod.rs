@@ -54,7 +54,7 @@ pub struct Simulation {
     pub file_bytes: u64,
     /// As they lie in the bundle.
     pub as_laid_out: Run,
-    /// As packing without a profile lays them out: by path, in chunks of the same average size.
+    /// As packing without a profile lays them out: by path, in chunks that end where packing ends them.
     pub by_path: Run,
     /// The same, in the order of the contents' hashes.
     pub by_hash: Run,

@@ -3,7 +3,7 @@
 use std::fs::{self, File};
 use std::io::Read as _;
 use std::os::unix::process::CommandExt as _;
-use std::process::Command;
+use std::process::{Command, Stdio};
 
 use rustix::process::Signal;
 
@@ -131,4 +131,32 @@ fn a_user_mounts_for_themselves_alone() {
     assert_eq!(refused.kind(), std::io::ErrorKind::PermissionDenied);
     mounted.signal(Signal::TERM);
     mounted.ends_well();
+}
+
+#[test]
+fn a_signal_unmounts_what_a_user_has_in_use() {
+    if !can_mount() {
+        return;
+    }
+    if Command::new("fusermount3").arg("--version").output().is_err() {
+        return sealift_skipped::skipped("needs fusermount3: mounts as a user");
+    }
+    let desk = Desk::new();
+    desk.write("tree/read", "read");
+    desk.write("tree/open", "open");
+    desk.pack("os.sealift", 7, "tree");
+    fs::create_dir(desk.path("kept")).unwrap();
+    std::os::unix::fs::chown(desk.path("kept"), Some(NOBODY), Some(NOBODY)).unwrap();
+    let mounted = desk.mount_as_user("os.sealift --record kept/start.order");
+    let mut user = Command::new("sh");
+    user.args(["-c", "exec 3< mnt/open; cat mnt/read; read line; cat <&3"]).current_dir(desk.path("."));
+    user.stdin(Stdio::piped()).stdout(Stdio::piped()).uid(NOBODY).gid(NOBODY);
+    let mut user = user.spawn().unwrap();
+    user.stdout.as_mut().unwrap().read_exact(&mut [0; 4]).unwrap();
+    mounted.signal(Signal::TERM);
+    mounted.ends_well();
+    assert_eq!(desk.read("kept/start.order").unwrap(), b"# sealift order 1\nread\n");
+    // It was never read: nobody is left who could.
+    let done = user.wait_with_output().unwrap();
+    assert!(!done.status.success() && done.stdout.is_empty(), "{done:?}");
 }

@@ -59,6 +59,27 @@ fn a_bundle_without_an_order_is_refused() {
     assert_eq!(status, Some(4), "{said}");
 }
 
+#[test]
+fn a_delta_has_the_order_of_its_base_with_the_places_of_what_it_brings() {
+    let desk = packed();
+    desk.good("unpack 1.sealift target --allow-unsigned --state state");
+    desk.write("tree/dir2/file8", "changed");
+    desk.write("tree/dir0/new", "new");
+    std::fs::remove_file(desk.path("tree/dir1/file1")).unwrap();
+    desk.good("pack tree -o d.sealift --name os --bundle-version 2 --base 1.sealift --allow-unsigned");
+    for base in ["1.sealift", "target"] {
+        let exported = desk.good(&format!("order export d.sealift --base {base}"));
+        assert_eq!(exported, PROFILE.replace("dir1/file1\n", ""), "{base}");
+    }
+    desk.refused("pack tree -o 2.sealift --order-from d.sealift", "sealift order export d.sealift --base BASE");
+    desk.refused("order export 1.sealift --base 1.sealift", "1.sealift is a full bundle, which has no base");
+    desk.refused("order export target --base 1.sealift", "--base is for a delta bundle");
+    desk.good("pack tree -o plain.sealift --name os --bundle-version 2");
+    desk.write("tree/new", "new");
+    desk.good("pack tree -o p.sealift --name os --bundle-version 3 --base plain.sealift --allow-unsigned");
+    desk.refused("order export p.sealift --base plain.sealift", "p.sealift has no order");
+}
+
 /// Bytes that cannot be compressed.
 fn noise(seed: u8, len: usize) -> Vec<u8> {
     let mut bytes = vec![0; len];

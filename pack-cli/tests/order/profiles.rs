@@ -137,6 +137,8 @@ fn faults_name_file_and_line() {
     }
     desk.refused("order merge junk", "junk: line 2: no path: it has control characters");
     desk.refused("pack os -o os.sealift --order junk", "junk: line 2");
+    desk.write("odd", "a\t0\x01\n");
+    desk.refused("order merge odd", "odd: line 1: range 0\\u{1}: write FIRST-LAST");
     desk.write("ranges", "a\t0-9\nb\t9-0\n");
     for line in ["order merge", "order diff ranges", "order import paths", "pack os -o os.sealift --order"] {
         desk.refused(&format!("{line} ranges"), "ranges: line 2: range 9-0: it ends before it begins");

@@ -43,10 +43,24 @@ fn nothing_surpasses_one_sweep() {
 #[test]
 fn the_order_by_path_is_as_packing_makes_it() {
     let desk = Desk::scattered();
-    let [plain, _, _, _] = desk.orders("plain.sealift --profile profile --device dvd");
-    let [_, path, _, _] = desk.orders("ordered.sealift --profile profile --device dvd");
-    let ratio = plain.seconds / path.seconds;
-    assert!((0.85..1.18).contains(&ratio), "{} {}", plain.seconds, path.seconds);
+    let [plain, same, _, _] = desk.orders("plain.sealift --profile profile --device hdd");
+    let [_, path, _, _] = desk.orders("ordered.sealift --profile profile --device hdd");
+    for computed in [same, path] {
+        let seconds = plain.seconds / computed.seconds;
+        assert!((0.99..1.01).contains(&seconds), "{} {}", plain.seconds, computed.seconds);
+        assert_eq!(plain.seeks, computed.seeks);
+        // Each stroke has a block more or less.
+        assert!(plain.bytes.abs_diff(computed.bytes) <= plain.seeks * 4096, "{} {}", plain.bytes, computed.bytes);
+    }
+}
+
+/// An order without a meaning has chunks as large as the others.
+#[test]
+fn the_order_by_hash_reads_as_much_with_each_seek() {
+    let desk = Desk::scattered();
+    let [own, _, hash, _] = desk.orders("plain.sealift --profile profile --device hdd");
+    let [own, hash] = [own, hash].map(|order| f64::from(u32::try_from(order.bytes / order.seeks).unwrap()));
+    assert!((0.75..1.33).contains(&(hash / own)), "{own} {hash}");
 }
 
 #[test]

@@ -184,7 +184,8 @@ impl Bases {
 
     /// Returns the order of what a bundle installs: its own, or that of the first base that has one with what this delta brings of it. Where the
     /// result of the delta was there before, its order is the one that was `kept`.
-    pub(crate) fn order_of(&self, bundle: &Bundle, kept: Option<&KeptOrder>) -> Option<KeptOrder> {
+    #[must_use]
+    pub fn order_of(&self, bundle: &Bundle, kept: Option<&KeptOrder>) -> Option<KeptOrder> {
         if bundle.layout.carried.is_some() && self.is_empty() {
             return kept.cloned();
         }

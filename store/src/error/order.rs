@@ -17,7 +17,7 @@ pub enum OrderFault {
     Range {
         /// The line's number, from 1.
         line: u64,
-        /// The range, as it is written.
+        /// The range, as it is written; bytes that are not UTF-8 are replaced.
         range: String,
         /// What is wrong with it.
         what: &'static str,

@@ -5,28 +5,35 @@ use std::path::{Path, PathBuf};
 use clap::{Args, ValueHint};
 use sealift::order::OrderProfile;
 use sealift::trust::TargetKind;
-use sealift::{Error, Opened};
+use sealift::{Error, Opened, Progress};
+use sealift_format::Delta;
 
 use super::{OutputArgs, Remarks};
+use crate::base_args::BaseArgs;
 use crate::bundle::BundleArg;
 use crate::failure::Failure;
+use crate::jobs_arg::JobsArg;
 use crate::show::Show;
 
 /// Write the access order of a bundle or of an installed target as a profile
 ///
 /// A bundle keeps its order: the contents that it stores first are those that the profile named, in its order. Of a large file of which only some
 /// ranges are stored first, these are written, in whole chunks. Files with equal contents are written one after the other.
+/// A delta has the order of its base, with the places of what it brings.
 /// The orders that a repository or store keeps of several bundles are merged.
 #[derive(Args, Debug)]
 #[command(after_long_help = "\
 Examples:
   sealift order export os-7.sealift -o os.order
   sealift order export ostree:/srv/repo
+  sealift order export os-7-to-8.sealift --base os-7.sealift
   sealift pack /srv/os -o os-8.sealift --order-from os-7.sealift")]
 pub(crate) struct Export {
     /// The bundle, - for standard input; a directory, ostree:REPO or composefs:STORE
     #[arg(value_name = "BUNDLE|TARGET", value_hint = ValueHint::AnyPath)]
     from: PathBuf,
+    #[command(flatten)]
+    base: BaseArgs,
     #[command(flatten)]
     output: OutputArgs,
     #[command(flatten)]
@@ -36,14 +43,39 @@ pub(crate) struct Export {
 impl Export {
     pub(crate) fn run(self) -> Result<(), Failure> {
         let place = self.output.place()?;
-        let profile = order_of(&self.from)?;
+        let profile = match self.base.is_given() {
+            true => self.order_of_delta()?,
+            false => order_of(&self.from, |delta| Error::is_delta(&self.from, delta).into())?,
+        };
         self.output.write(&place, (&profile, Remarks::default()), (self.show, false))
+    }
+
+    fn order_of_delta(&self) -> Result<OrderProfile, Failure> {
+        let path = &self.from;
+        if is_target(path) {
+            return Err(Failure::usage("--base is for a delta bundle"));
+        }
+        let opened = (BundleArg { bundle: path.clone() }).read_untrusted()?;
+        match self.base.given(JobsArg::default()).complete(opened, path, &Progress::default())? {
+            (Opened::Whole(bundle), bases) => OrderProfile::of_delta(&bundle, &bases).ok_or_else(|| {
+                Failure::usage(format!(
+                    "{} has no order: its base has none, or none was recorded there",
+                    path.display()
+                ))
+            }),
+            (Opened::Delta(delta), _) => Err(Error::is_delta(path, &delta).into()),
+        }
     }
 }
 
-/// Returns the order of a full bundle, or of what was installed in a target. Only places of files are taken from it, so it needs no signature.
-pub(crate) fn order_of(path: &Path) -> Result<OrderProfile, Failure> {
-    if path.is_dir() || TargetKind::of(path).0 != TargetKind::Directory {
+fn is_target(path: &Path) -> bool {
+    path.is_dir() || TargetKind::of(path).0 != TargetKind::Directory
+}
+
+/// Returns the order of a full bundle, or of what was installed in a target. Only places of files are taken from it, so it needs no signature. A delta
+/// is `refused`: it has only the places of what it brings.
+pub(crate) fn order_of(path: &Path, refused: impl Fn(&Delta) -> Failure) -> Result<OrderProfile, Failure> {
+    if is_target(path) {
         let why = "what was installed there had none, or was not installed by sealift";
         return OrderProfile::of_target(path)?
             .ok_or_else(|| Failure::usage(format!("{} has no order: {why}", path.display())));
@@ -51,6 +83,6 @@ pub(crate) fn order_of(path: &Path) -> Result<OrderProfile, Failure> {
     match (BundleArg { bundle: path.to_owned() }).read_untrusted()? {
         Opened::Whole(bundle) => OrderProfile::of_bundle(&bundle)
             .ok_or_else(|| Failure::usage(format!("{} has no order: it was packed without a profile", path.display()))),
-        Opened::Delta(delta) => Err(Error::is_delta(path, &delta).into()),
+        Opened::Delta(delta) => Err(refused(&delta)),
     }
 }

@@ -225,7 +225,13 @@ impl Pack {
         }
         let order = match (&self.order, &self.order_from) {
             (Some(path), _) => Some(OrderProfile::read(path)?),
-            (None, Some(path)) => Some(order_of(path)?),
+            (None, Some(path)) => Some(order_of(path, |_| {
+                Failure::usage(format!(
+                    "{0} is a delta, which has only the places of what it brings: use `sealift order export {0} --base BASE -o \
+                     PROFILE` and --order PROFILE",
+                    path.display()
+                ))
+            })?),
             (None, None) => None,
         };
         Ok(PackOptions {

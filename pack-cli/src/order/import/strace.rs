@@ -42,7 +42,8 @@ pub(super) fn read(input: &mut dyn BufRead, rooted: &mut Rooted) -> Result<Vec<O
         let Some(call) = call else { return Ok(()) };
         calls += 1;
         let Some((path, range)) = call.uses() else { return Ok(()) };
-        let below = rooted.below(&path).map_err(|what| OrderFault::Line { line: number, what })?;
+        let below = rooted.below(&without_parents(&path));
+        let below = below.map_err(|what| OrderFault::Line { line: number, what })?;
         let Some(path) = below else { return Ok(()) };
         let place = *places.entry(path).or_insert_with_key(|path| {
             used.push((path.clone(), Use::default()));
@@ -101,7 +102,8 @@ impl<'a> Call<'a> {
         match self.name {
             b"open" | b"openat" | b"openat2" => {
                 let (quoted, flags) = quoted(self.arguments)?;
-                if find(flags, b"O_DIRECTORY").is_some() || find(flags, b"O_PATH").is_some() {
+                // What is only written is not read.
+                if [&b"O_DIRECTORY"[..], b"O_PATH", b"O_WRONLY"].iter().any(|flag| find(flags, flag).is_some()) {
                     return None;
                 }
                 // With -y the descriptor's path, which no link is left in; without, the argument.
@@ -161,6 +163,20 @@ fn described(text: &[u8]) -> Option<Vec<u8>> {
     let is_gone = rest[end + 1..].starts_with(b"(deleted)");
     let path = unescaped(rest[..end].split(|byte| *byte == b'<').next()?)?;
     (path.starts_with(b"/") && !is_gone).then_some(path)
+}
+
+/// Returns an absolute path without `..`, which programs write for a folder beside their own. Where the name before it is a symbolic link, it is the
+/// path of another file, or of none.
+fn without_parents(path: &[u8]) -> Vec<u8> {
+    let mut names: Vec<&[u8]> = Vec::new();
+    for name in path.split(|byte| *byte == b'/') {
+        match name {
+            b"" | b"." => {}
+            b".." => drop(names.pop()),
+            name => names.push(name),
+        }
+    }
+    [b"/", &names.join(&b'/')[..]].concat()
 }
 
 /// Returns the first string of the arguments, and what follows it.
@@ -248,6 +264,27 @@ openat(AT_FDCWD</srv/os>, "/proc/self/maps", O_RDONLY) = 3</proc/14/maps>
         let expected = "# sealift order 1\nusr/bin/cat\netc/ld.so.cache\nb\u{fc}\"\\\\\nlate\ntwo\n";
         assert_eq!(text(log, "/srv/os"), expected);
         assert_eq!(text(b"\x7fELF\x01(= \0\n) = 3\n", "/"), "refused");
+    }
+
+    /// As a compiler starts an assembler, and a program opens the library that it came with; without -y, the argument is all that there is.
+    #[test]
+    fn a_folder_beside_is_resolved() {
+        let log = br#"execve("/usr/lib/gcc/12/../../bin/./as", ["as"], 0x7ffc /* 39 vars */) = 0
+openat(AT_FDCWD, "/opt/x/bin/../lib/libx.so", O_RDONLY|O_CLOEXEC) = 3
+openat(AT_FDCWD, "/../../etc/a", O_RDONLY) = 3
+openat(AT_FDCWD, "/usr/../proc/cpuinfo", O_RDONLY) = 3
+"#;
+        assert_eq!(text(log, "/"), "# sealift order 1\nusr/lib/bin/as\nopt/x/lib/libx.so\netc/a\n");
+    }
+
+    #[test]
+    fn what_is_only_written_is_not_read() {
+        let log = br#"openat(AT_FDCWD</>, "/a", O_WRONLY|O_CREAT|O_TRUNC, 0666) = 3</a>
+openat(AT_FDCWD</>, "/b", O_RDWR|O_CREAT, 0666) = 4</b>
+openat(AT_FDCWD</>, "/c", O_WRONLY|O_APPEND) = 5</c>
+openat(AT_FDCWD</>, "/c", O_RDONLY) = 6</c>
+"#;
+        assert_eq!(text(log, "/"), "# sealift order 1\nb\nc\n");
     }
 
     #[test]
