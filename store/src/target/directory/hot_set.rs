@@ -89,7 +89,7 @@ impl Job<'_> {
                     let names: Vec<_> = std::iter::once((place.directory, place.entry)).chain(links).collect();
                     let Some((file, stat)) = self.open_installed(update, &mut walk, place) else { continue };
                     cost.get_or_insert_with(|| cost_of_seeks(&stat));
-                    let is_free = u64::try_from(names.len()) == Ok(stat.st_nlink)
+                    let is_free = usize::try_from(stat.st_nlink) == Ok(names.len())
                         && names.iter().all(|name| is_free(update, &mut walk, *name).unwrap_or(false));
                     at = self.lies(update, place, (&file, &stat), is_free);
                 }
