@@ -140,13 +140,16 @@ fn root() -> Result<PathBuf> {
     Ok(root)
 }
 
-/// Returns a list of all files in the order of their contents' hashes.
+/// Returns a list of all files in the order of their contents' hashes, read from their ends: pack chooses by their beginnings where chunks end, so that
+/// in their order chunks would be short.
 pub(super) fn by_hash(root: &Path) -> Result<String> {
     let paths = output(Command::new("find").arg(root).args(["-xdev", "-type", "f", "-printf", "%P\\n"]))?;
     let mut hashed = Vec::new();
     for path in paths.lines() {
         let content = fs::read(root.join(path)).with_context(|| format!("cannot read {path}"))?;
-        hashed.push((*blake3::hash(&content).as_bytes(), path));
+        let mut hash = *blake3::hash(&content).as_bytes();
+        hash.reverse();
+        hashed.push((hash, path));
     }
     hashed.sort_unstable();
     Ok(hashed.into_iter().map(|(_, path)| format!("{path}\n")).collect())
