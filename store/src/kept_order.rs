@@ -275,3 +275,33 @@ impl Pieces {
         self.0.get(&chunk).map_or(&[], |parts| parts)
     }
 }
+
+#[cfg(test)]
+#[allow(clippy::single_range_in_vec_init, reason = "a list of ranges may have one")]
+mod tests {
+    use super::*;
+
+    type Ranges = &'static [Range<u64>];
+
+    #[test]
+    fn ranges_that_touch_have_the_place_of_the_first() {
+        let cases: [(Ranges, Ranges); 6] = [
+            (&[8..10, 0..4], &[8..10, 0..4]),
+            (&[8..10, 0..4, 20..30, 4..8], &[0..10, 20..30]),
+            (&[20..30, 8..10, 0..4, 0..9], &[20..30, 0..10]),
+            (&[0..4, 5..5, 9..10, 2..3], &[0..4, 9..10]),
+            (&[5..6, 1..2, 3..4, 0..9], &[0..9]),
+            (&[], &[]),
+        ];
+        for (used, apart) in cases {
+            assert_eq!(united(used.to_vec()), apart, "{used:?}");
+        }
+    }
+
+    #[test]
+    fn pieces_lie_in_the_order_of_ranges() {
+        assert_eq!(pieces_of(&[420..560, 50..51], 100, 10), [4..6, 0..1]);
+        assert_eq!(pieces_of(&[900..901, 10..450], 100, 3), [0..3]);
+        assert_eq!(pieces_of(&[], 100, 3), [0..3]);
+    }
+}
