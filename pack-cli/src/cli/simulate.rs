@@ -22,12 +22,12 @@ use super::show::{BOLD, DIM, Show, json_line};
 
 /// Simulate reading files from a slow device, in an order of use
 ///
-/// Computes what it takes to read the files of PROFILE, in its order, from a bundle that lies on such a device: as the bundle is laid out,
-/// as packing without a profile lays it out (by path), in the order of the contents' hashes, and in one sweep over these contents alone. Each
-/// chunk is read once, after head and index. Reads no content, and does not require a signature.
+/// Estimates how long it takes to read the files of PROFILE, in its order, from a bundle on such a device. Compares the bundle's own layout
+/// with three others: by path, as packing without a profile lays it out; in the order of the contents' hashes; and one sweep over only these
+/// contents. Each chunk is read once, after head and index. Reads no content, and does not require a signature.
 ///
-/// A delta is read over its bases. Those that are bundles lie on the device as well, behind it, and the parts of them that it needs are read too.
-/// What a directory, a repository or a store has of a base is on the target's own disk, and takes no time.
+/// A delta is read over its bases. Bases that are bundles lie on the same device, behind the delta, and the parts of them that it needs are
+/// read too. What a directory, a repository or a store holds of a base is on the target's own disk, and takes no time.
 #[derive(Args, Debug)]
 #[command(after_long_help = "\
 A device has the parameters capacity_bytes, place_bytes (where the bundle lies),

@@ -18,20 +18,19 @@ use super::trust_args::TrustArgs;
 
 /// Mount a trusted bundle, and read its files in place
 ///
-/// Nothing is unpacked: mount reads and decodes what is read, and compares every chunk with its digest before it returns a byte. A
-/// damaged file gives an I/O error, and mount prints the chunk and its place; so does a medium that is pulled out, until it is back. Of
-/// several bundles, the last is mounted, and those before it are its bases. A bundle with one ref, or the --ref chosen, is the root of
-/// the mount; several refs are directories in it.
+/// Nothing is unpacked: mount decodes only the chunks that are needed, and compares each with its digest before it returns a byte of it.
+/// Reading a damaged file fails with an I/O error, and mount prints the chunk and its offset. If the medium is pulled out, reads from it fail
+/// until it is back. If several bundles are given, the last is mounted, and the others are its bases. A single ref, or the one chosen with
+/// --ref, becomes the root of the mount; several refs become directories in it.
 ///
-/// The mount is read-only, and follows the owners and modes in the bundle. mount stays in the foreground until the directory is
-/// unmounted with umount or fusermount3 -u, or until SIGINT or SIGTERM, which unmounts it. Without root it needs fusermount3, and shows
-/// the mount to this user only.
+/// The mount is read-only, and follows the owners and modes in the bundle. mount stays in the foreground until the directory is unmounted
+/// with umount or fusermount3 -u, or until SIGINT or SIGTERM, which unmounts it. Without root it needs fusermount3, and shows the mount to
+/// this user only.
 ///
-/// With composefs:REPO and the NAME of a bundle, mount has the kernel mount an installed tree of that store, and ends. NAME/REF
-/// chooses one of several trees. In a sealed store (unpack --seal), the kernel checks each byte on every read: an object that is
-/// missing or does not match the signed bundle cannot be read. In another, mount first reads and hashes all objects, and mounts only
-/// if all match. It checks the signatures of the installed bundle again, as unpack does, and requires root and Linux 6.12; unmount with
-/// umount.
+/// With composefs:REPO and the NAME of a bundle, mount has the kernel mount an installed tree of that store, and exits. NAME/REF chooses one
+/// of several trees. In a sealed store (unpack --seal), the kernel checks each byte on every read: an object that is missing or does not
+/// match the signed bundle cannot be read. In an unsealed store, mount first reads and hashes all objects, and mounts only if all match. It
+/// checks the signatures of the installed bundle again, as unpack does, and requires root and Linux 6.12; unmount with umount.
 #[derive(Args, Debug)]
 #[command(override_usage = "\
 sealift mount [OPTIONS] <BUNDLE>... <MOUNTPOINT>
@@ -64,8 +63,8 @@ pub(crate) struct Mount {
     dev_suid: bool,
     /// Record what is read, and write it to PROFILE for pack --order when the mount ends
     ///
-    /// Files are recorded in the order in which they are first read, whoever reads them. Of a large file, the ranges are recorded that the kernel asked
-    /// for, which reads ahead. Requires no root, unlike `sealift order record`.
+    /// Records files in the order in which any process first reads them, and for a large file the ranges that the kernel requested, which
+    /// include its read-ahead. Unlike `sealift order record`, does not require root.
     #[arg(long, value_name = "PROFILE", value_hint = ValueHint::FilePath)]
     record: Option<PathBuf>,
     /// Replace the profile if it exists

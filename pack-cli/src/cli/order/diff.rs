@@ -15,8 +15,9 @@ use crate::show::{BOLD, Show, json_line};
 
 /// Show the differences between two profiles
 ///
-/// Prints one line for each path: A added, D removed, R moved before or after others, r ranges changed; then its position, and the path. As few
-/// paths as possible count as moved: one that is added or removed moves none. The exit status is 0 unless --exit-code is given.
+/// Prints one line for each path: A added, D removed, R moved before or after others, r ranges changed; then its position, and the path. As
+/// few paths as possible count as moved: adding or removing a path does not move the others. The exit status is 0 unless --exit-code is
+/// given.
 #[derive(Args, Debug)]
 #[command(after_long_help = "\
 Examples:

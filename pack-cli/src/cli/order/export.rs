@@ -17,10 +17,10 @@ use crate::show::Show;
 
 /// Write the access order of a bundle or of an installed target as a profile
 ///
-/// A bundle keeps its order: the contents that it stores first are those that the profile named, in its order. Of a large file of which only some
-/// ranges are stored first, these are written, in whole chunks. Files with equal contents are written one after the other.
-/// A delta has the order of its base, with the places of what it brings.
-/// The orders that a repository or store keeps of several bundles are merged.
+/// A bundle keeps its order: it stores the contents that its profile named first, in the profile's order. If only some ranges of a large file
+/// are stored first, export writes these, rounded to whole chunks. It lists files with equal contents one after the other. A delta has the
+/// order of its base, with the files that it brings in their places. If a repository or store keeps the orders of several bundles, export
+/// merges them.
 #[derive(Args, Debug)]
 #[command(after_long_help = "\
 Examples:

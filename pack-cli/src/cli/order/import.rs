@@ -15,7 +15,7 @@ use crate::failure::Failure;
 use crate::one_of::one_of;
 use crate::show::Show;
 
-/// Make a profile of what another program recorded
+/// Make a profile from what another program recorded
 #[derive(Args, Debug)]
 #[command(after_long_help = "\
 Forms:
@@ -42,7 +42,7 @@ Examples:
   sealift order import nbdkit vm.log --filesystem vm.img --offset 1048576
   sealift order import nbdkit vm.log --image images/vm.img -o vm.order")]
 pub(crate) struct Import {
-    /// What FILE is
+    /// The format of FILE
     #[arg(value_name = "FORM", value_parser = one_of(FORMS))]
     form: Form,
     /// The file; - for standard input
@@ -54,7 +54,7 @@ pub(crate) struct Import {
         conflicts_with_all = ["image", "filesystem"]
     )]
     root: PathBuf,
-    /// The path in the tree of the disk image whose reads nbdkit logged
+    /// The path, in the packed tree, of the disk image whose reads nbdkit logged
     #[arg(long, value_name = "PATH")]
     image: Option<OsString>,
     /// The disk image whose reads nbdkit logged, to find the files in it

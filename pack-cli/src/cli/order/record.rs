@@ -20,20 +20,20 @@ use crate::show::Show;
 
 /// Record which files a command reads, in order
 ///
-/// Runs COMMAND, and notes each regular file below --root when it is first opened, executed or read by the command or one of its descendants,
-/// however briefly they live; the recording ends when COMMAND exits. Nothing else counts: not a file that is only written, not what another
-/// process reads meanwhile, nor what a service reads on the command's behalf, nor what happens in a container, which has mounts of its own; use
-/// --mount for these. The exit status is that of the command. COMMAND may write to standard output, so that -o must name a file.
+/// Runs COMMAND, and notes each regular file below --root when the command or one of its descendants, however short-lived, first opens,
+/// executes or reads it; the recording ends when COMMAND exits. Does not record files that are only written. Does not record what other
+/// processes read, even services that act on the command's behalf, or what is read in a container, which has its own mounts; use --mount for
+/// these. The exit status is that of the command. COMMAND may write to standard output, so -o must name a file.
 ///
-/// SIGINT and SIGTERM end the command, with SIGTERM, and keep what was recorded; the exit status is then 130 or 143, unless the command has one
-/// of its own.
+/// On SIGINT or SIGTERM, sends SIGTERM to the command and keeps what was recorded; the exit status is then 130 or 143, unless the command
+/// exits with a status of its own.
 ///
-/// Requires root (CAP_SYS_ADMIN), for fanotify. Without it, run the command on a bundle that is mounted with `sealift mount --record`, or trace it
-/// and use `sealift order import strace`.
+/// Requires root (CAP_SYS_ADMIN), for fanotify. Without it, run the command on a bundle that is mounted with `sealift mount --record`, or
+/// trace it and use `sealift order import strace`.
 ///
-/// Of files over 1 MiB, records the ranges that are in the page cache when a file is closed and when the recording ends: what was read, what the
-/// kernel read ahead, what others read, and what was there before, unless --drop-cache drops it. A file that is not there at all, since it was
-/// read with O_DIRECT, is recorded whole.
+/// For files over 1 MiB, records the ranges that are in the page cache when the file is closed and when the recording ends. These include
+/// what the kernel read ahead, what other processes read and, without --drop-cache, what was cached before. A file with no cached pages, such
+/// as one read with O_DIRECT, is recorded whole.
 #[derive(Args, Debug)]
 #[command(after_long_help = "\
 Examples:
@@ -47,13 +47,13 @@ pub(crate) struct Record {
     /// Write paths relative to DIR, and ignore files outside it [default: DIR of --mount, else /]
     #[arg(long, value_name = "DIR", value_hint = ValueHint::DirPath)]
     root: Option<PathBuf>,
-    /// Record everything that is read on the file system that DIR is on, below --root: until the command ends, or without one until SIGINT or SIGTERM
+    /// Record what all processes read on the file system of DIR, below --root, until COMMAND ends, or without COMMAND until SIGINT or SIGTERM
     #[arg(long, value_name = "DIR", value_hint = ValueHint::DirPath)]
     mount: Option<PathBuf>,
-    /// Drop files over 1 MiB below --root from the page cache first, so that their ranges have only what is read
+    /// First drop files over 1 MiB below --root from the page cache, so that their ranges contain only what is read during the recording
     ///
-    /// Walks the tree, on the file system of --root, and writes first what is not yet on the disk. What running programs have mapped stays, and
-    /// counts as read. Afterwards, what else uses these files has to read them again.
+    /// Flushes the file system of --root to the disk, and walks the tree on it. Pages that running programs have mapped stay cached, and
+    /// count as read. Other programs that use these files have to read them from the disk again.
     #[arg(long)]
     drop_cache: bool,
     #[command(flatten)]

@@ -123,8 +123,8 @@ pub(crate) struct Pack {
     /// Store these files first, in that order: a profile of `sealift order`, or a list of paths
     #[arg(long, value_name = "PROFILE", help_heading = "Storage")]
     pub(super) order: Option<PathBuf>,
-    /// Lay out as this full bundle is, or what was installed in this directory, ostree:REPO or composefs:STORE: what came first comes first
-    /// again, by path; needs no signature
+    /// Take the order from a full bundle, or from what is installed in a directory, ostree:REPO or composefs:STORE: the paths that it stores
+    /// first are stored first again; needs no signature
     #[arg(long, value_name = "BUNDLE|TARGET", help_heading = "Storage", value_hint = ValueHint::AnyPath, conflicts_with = "order")]
     pub(super) order_from: Option<PathBuf>,
     /// zstd compression level, 1 to 22
@@ -134,11 +134,11 @@ pub(crate) struct Pack {
     /// Size of a chunk, the unit of compression and reading, 4KiB to 64MiB [default: 2MiB]
     #[arg(long, value_name = "SIZE", help_heading = "Storage", value_parser = human::parse_size)]
     pub(super) chunk_size: Option<u64>,
-    /// Size of a chunk of what --order or --order-from names, from 4KiB, if less than --chunk-size [default: 256KiB]
+    /// Size of a chunk with files named by --order or --order-from, at least 4KiB; --chunk-size if that is less [default: 256KiB]
     #[arg(long, value_name = "SIZE", help_heading = "Storage", value_parser = human::parse_size)]
     pub(super) order_chunk_size: Option<u64>,
-    /// Where to store what is read first: at the start of the bundle, or at its end, where a disc that it fills is the fastest; a pipe brings it
-    /// last then [default: start]
+    /// Where to store the files that are read first: at the start of the bundle, or at its end, the fastest part of a disc that the bundle
+    /// fills; from a pipe, they are then unpacked last [default: start]
     #[arg(
         long,
         value_name = "start|end",
