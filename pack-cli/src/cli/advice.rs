@@ -76,7 +76,7 @@ pub(crate) fn advice(error: &Error) -> Option<String> {
             ": pack it from a repository that has one (core.collection-id), where it was committed"
         }
         Error::NoCommit => ": unpack it to a directory",
-        Error::Ambiguous { .. } => ": write what is meant as `sealift ls` does",
+        Error::Ambiguous { .. } => ": write the one that you mean as `sealift ls` prints it",
         Error::NoRecord { .. } => ": pass the BUNDLE to compare with",
         Error::NotEmpty { .. } => ": unpack to a new directory, or use --update",
         Error::DirectoryInPlace { .. } => ": use --delete to replace it",
@@ -87,7 +87,7 @@ pub(crate) fn advice(error: &Error) -> Option<String> {
             return Some(format!(": to pack it anyway, use --limit {name}={number}; readers need the same option"));
         }
         Error::NoStateDirectory => ": set HOME, or use --state DIR",
-        Error::UnlistedKey { .. } => ": give the public key, which `sealift info` prints of a bundle that it signed",
+        Error::UnlistedKey { .. } => ": give the public key; `sealift info` prints it for a bundle that it signed",
         _ => return None,
     };
     Some(fixed.to_owned())

@@ -164,12 +164,12 @@ pub(crate) fn entries(
 /// Returns the path that is written in a line.
 fn named(path: &[u8], is_list: bool) -> Result<Vec<u8>, &'static str> {
     if path.iter().any(u8::is_ascii_control) {
-        return Err("no path: it has control characters (a name with such is written as `sealift ls` prints it)");
+        return Err("control characters in a path (write such a name as `sealift ls` prints it)");
     }
     match is_list {
         true => Ok(path.to_vec()),
         false if std::str::from_utf8(path).is_err() => {
-            Err("no UTF-8 (a name that is none is written as `sealift ls` prints it)")
+            Err("the path is not UTF-8 (write such a name as `sealift ls` prints it)")
         }
         false => match escape::unescaped(path) {
             Some(path) => Ok(path),
@@ -186,7 +186,7 @@ pub(crate) fn relative(path: &[u8]) -> Result<Vec<u8>, &'static str> {
         return Err("a path with .. may leave the root");
     }
     if path.contains(&0) {
-        return Err("a path with NUL names no file");
+        return Err("a path cannot contain NUL");
     }
     Ok(names().collect::<Vec<_>>().join(&b'/'))
 }

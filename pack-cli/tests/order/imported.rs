@@ -63,7 +63,7 @@ fn lists_end_their_paths_with_newlines_or_zeros() {
     desk.write("zeros", b"/b\nc\0./a\\x41\0\xff\0");
     assert_eq!(desk.good("order import paths zeros"), "# sealift order 1\nb\\nc\na\\\\x41\n\\xff\n");
     for (list, why) in [
-        (&b"a\0b\nc\n"[..], "zeros: path 2: no NUL ends it"),
+        (&b"a\0b\nc\n"[..], "zeros: path 2: it does not end with NUL"),
         (b"a\0\0b\0", "zeros: path 2: it is empty"),
         (&[&[b'a'; 256][..], b"/b\0"].concat(), "zeros: path 1: it is longer than a path may be"),
         (&[&[b'/'; 4096][..], b"\0"].concat(), "zeros: path 1: it is longer than a path may be"),
@@ -128,7 +128,7 @@ fn a_pack_file_of_systemd_readahead() {
     desk.write("pack", [head, record("/a", &[(5, 5)])].concat());
     desk.refused("order import readahead pack", "offset 31: a range of pages ends before it begins");
     desk.write("pack", b"\x7fELF\n");
-    desk.refused("order import readahead pack", "no pack file of systemd-readahead");
+    desk.refused("order import readahead pack", "not a pack file of systemd-readahead");
 }
 
 #[test]
@@ -162,7 +162,7 @@ fn the_programs_of_bootchart2() {
     desk.write("cmdline2.log", "1\n:/usr/../../etc\n:\n\n");
     desk.refused("order import bootchart cmdline2.log", "cmdline2.log: line 2: a path with ..");
     desk.write("cmdline2.log", "1 (init) S 0 1 1\n");
-    desk.refused("order import bootchart cmdline2.log", "no program starts in it");
+    desk.refused("order import bootchart cmdline2.log", "it names no program");
 }
 
 #[test]
@@ -204,9 +204,9 @@ fn junk_is_none_of_them() {
     desk.refused("order import paths junk", "junk: path ");
     desk.write("program", std::fs::read(env!("CARGO_BIN_EXE_sealift")).unwrap());
     desk.refused("order import paths program", "program: path ");
-    desk.refused("order import strace junk", "junk: it is not output of strace");
-    desk.refused("order import nbdkit junk --image a", "junk: no read is logged in it");
-    desk.refused("order import readahead junk", "no pack file");
+    desk.refused("order import strace junk", "junk: not the output of strace");
+    desk.refused("order import nbdkit junk --image a", "junk: no reads in it");
+    desk.refused("order import readahead junk", "not a pack file");
     desk.write("long", vec![b'a'; 3 << 20]);
-    desk.refused("order import strace long", "long: line 1: no text");
+    desk.refused("order import strace long", "long: line 1: not a text file");
 }

@@ -135,7 +135,7 @@ fn faults_name_file_and_line() {
     for line in ["order merge", "order diff leaves", "order import paths", "pack os -o os.sealift --order"] {
         desk.refused(&format!("{line} leaves"), "leaves: line 2: a path with .. may leave the root");
     }
-    desk.refused("order merge junk", "junk: line 2: no path: it has control characters");
+    desk.refused("order merge junk", "junk: line 2: control characters in a path");
     desk.refused("pack os -o os.sealift --order junk", "junk: line 2");
     desk.write("odd", "a\t0\x01\n");
     desk.refused("order merge odd", "odd: line 1: range 0\\u{1}: write FIRST-LAST");

@@ -193,7 +193,7 @@ fn what_readers_refuse_is_not_packed_unasked() {
     header.set_mode(0o644);
     archive.append_data(&mut header, path, &b"x\n"[..]).unwrap();
     archive.finish().unwrap();
-    let refused = "deeper/deeper/deeper/deeper/deeper/deeper/deeper/deeper/deep... is 5000 levels deep, which exceeds the default limit of readers, 4096: \
+    let refused = "deeper/deeper/deeper/deeper/deeper/deeper/deeper/deeper/deep... is 5000 levels deep, which exceeds the readers' default limit of 4096: \
                    to pack it anyway, use --limit depth=5000; readers need the same option";
     for more in ["", " --dry-run"] {
         desk.refused(&format!("pack tar:deep.tar -o deep.sealift{more}"), 2, refused);
@@ -210,13 +210,13 @@ fn what_readers_refuse_is_not_packed_unasked() {
     desk.refused(
         "pack os -o b.sealift",
         2,
-        "the files have 6597069766664 bytes in total, and hole-2 has most, which exceeds the default limit of readers, 4398046511104: \
+        "the files have 6597069766664 bytes in total, and hole-2 has most, which exceeds the readers' default limit of 4398046511104: \
          to pack it anyway, use --limit size=6597069766664",
     );
     desk.refused(
         "pack os -o b.sealift --limit size=8T,entries=3",
         2,
-        "there are 4 entries, which exceeds the default limit of readers, 3: to pack it anyway, use --limit entries=4",
+        "there are 4 entries, which exceeds the readers' default limit of 3: to pack it anyway, use --limit entries=4",
     );
     assert!(!desk.path("b.sealift").exists());
 }

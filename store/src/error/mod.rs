@@ -309,7 +309,7 @@ pub enum Error {
         name: String,
     },
     /// A ref has no collection id.
-    #[error("the ref {name} has no collection id, by which clients find it on a medium")]
+    #[error("the ref {name} has no collection id, which clients need to find it on a medium")]
     NoCollection {
         /// The ref.
         name: String,
@@ -343,7 +343,7 @@ pub enum Error {
         path: PathBuf,
     },
     /// A non-empty directory is in the place of a file of the bundle.
-    #[error("{} is a non-empty directory, and a file in the bundle", path.display())]
+    #[error("{} is a non-empty directory, but a file in the bundle", path.display())]
     DirectoryInPlace {
         /// The directory.
         path: PathBuf,
@@ -360,7 +360,7 @@ pub enum Error {
         algorithm: Algorithm,
     },
     /// Something to pack exceeds the default limit of readers.
-    #[error("{what}, which exceeds the default limit of readers, {limit}")]
+    #[error("{what}, which exceeds the readers' default limit of {limit}")]
     OverLimit {
         /// The thing and its amount.
         what: String,
@@ -603,7 +603,7 @@ impl Error {
     }
 }
 
-/// Returns what a lack of space adds of the space that is not to be used.
+/// Returns what an error about lack of space adds about reserved space.
 fn beyond(reserved: u64) -> String {
     if reserved == 0 {
         String::new()

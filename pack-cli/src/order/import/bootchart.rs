@@ -30,7 +30,7 @@ pub(super) fn read(input: &mut dyn BufRead, rooted: &mut Rooted) -> Result<Vec<O
         Ok(())
     })?;
     if programs == 0 {
-        return Err(OrderFault::Whole("no program starts in it, as in the cmdline2.log of bootchart2").into());
+        return Err(OrderFault::Whole("not a cmdline2.log of bootchart2: it names no program").into());
     }
     Ok(entries)
 }

@@ -24,7 +24,7 @@ pub(super) fn each(
         }
         match line.strip_suffix(b"\n") {
             None if len == LONGEST => {
-                return Err(OrderFault::Line { line: number, what: "no text: the line does not end" }.into());
+                return Err(OrderFault::Line { line: number, what: "not a text file: the line is too long" }.into());
             }
             stripped => visit(stripped.unwrap_or(&line), number)?,
         }

@@ -30,7 +30,7 @@ pub(super) fn read(input: &mut dyn BufRead) -> Result<Reads, Fault> {
         Ok(())
     })?;
     if !has_reads {
-        return Err(OrderFault::Whole("no read is logged in it, as nbdkit --filter=log does").into());
+        return Err(OrderFault::Whole("no reads in it, as nbdkit --filter=log logs them").into());
     }
     Ok(reads)
 }

@@ -31,7 +31,7 @@ pub(super) fn read(input: &mut dyn BufRead, rooted: &mut Rooted) -> Result<Vec<O
 /// Returns a path without the zero byte that ends it, or why it is none: any other bytes may be a path.
 fn ended(path: &[u8]) -> Result<&[u8], &'static str> {
     match path.strip_suffix(b"\0") {
-        None => Err("no NUL ends it, as one does those before"),
+        None => Err("it does not end with NUL, as the others do"),
         Some([]) => Err("it is empty: not a list of paths"),
         Some(path) if path.len() >= PATH_MAX || path.split(|byte| *byte == b'/').any(|name| name.len() > NAME_MAX) => {
             Err("it is longer than a path may be: not a list of paths")

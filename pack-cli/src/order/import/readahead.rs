@@ -19,7 +19,7 @@ const VERSION: &[u8] = b";VERSION=2\n";
 pub(super) fn read(input: &mut dyn BufRead, rooted: &mut Rooted) -> Result<Vec<OrderEntry>, Fault> {
     let mut bytes = Vec::new();
     input.read_to_end(&mut bytes)?;
-    let unknown = OrderFault::Whole("no pack file of systemd-readahead, or one of another version");
+    let unknown = OrderFault::Whole("not a pack file of systemd-readahead, or one of another version");
     let line = bytes.iter().position(|byte| *byte == b'\n').map_or(&[][..], |end| &bytes[..=end]);
     let (Some(b'S' | b'R'), true) = (bytes.get(line.len()), line.ends_with(VERSION)) else {
         return Err(unknown.into());

@@ -57,7 +57,7 @@ pub(super) fn read(input: &mut dyn BufRead, rooted: &mut Rooted) -> Result<Vec<O
         Ok(())
     })?;
     if calls == 0 {
-        return Err(OrderFault::Whole("it is not output of strace").into());
+        return Err(OrderFault::Whole("not the output of strace").into());
     }
     let entries = used.into_iter().map(|(path, Use { is_whole, ranges })| {
         OrderEntry::of_reads(path, if is_whole { Vec::new() } else { ranges }, None)

@@ -64,7 +64,7 @@ impl<'a> Erofs<'a> {
         let head = &head[SUPERBLOCK.min(head.len())..];
         let refused = |what| Fault::from(image.fault(1024, what));
         if le32(head, 80) & !KNOWN != 0 {
-            return Err(refused("an EROFS file system with features that are not known"));
+            return Err(refused("an EROFS file system with unknown features"));
         }
         let byte = |at: usize| u32::from(head.get(at).copied().unwrap_or(0));
         let (block_bits, directory_bits) = (byte(12), byte(90));
@@ -84,7 +84,7 @@ impl<'a> Erofs<'a> {
 
     fn inode(&self, number: u64) -> Result<Inode, Fault> {
         let place = number.checked_mul(SLOT).and_then(|place| place.checked_add(self.inodes_at));
-        let place = place.ok_or(OrderFault::Whole("a directory names an inode that is none"))?;
+        let place = place.ok_or(OrderFault::Whole("a directory entry has an invalid inode number"))?;
         let compact = self.image.bytes(place, 32)?;
         let format = le16(&compact, 0);
         let (is_extended, layout) = (format & 1 != 0, format >> 1 & 7);
@@ -210,7 +210,7 @@ impl<'a> Erofs<'a> {
         };
         let (group_len, most_bits) = if len == 2 { (8, 14) } else { (32, 12) };
         if map.bits > most_bits {
-            return Err(self.image.fault(map.header_at, "an EROFS map of clusters is of an unknown form").into());
+            return Err(self.image.fault(map.header_at, "an EROFS map of clusters has an unknown form").into());
         }
         let bytes = self.image.bytes(group, group_len)?;
         let low_bits = map.bits.max(12);
@@ -254,7 +254,7 @@ impl<'a> Erofs<'a> {
     fn names(&self, inode: &Inode) -> Result<Vec<(Vec<u8>, u64)>, Fault> {
         let damaged = |what| Fault::from(self.image.fault(inode.place, what));
         if inode.size > MOST_DIRECTORY || matches!(inode.layout, 1 | 3) {
-            return Err(damaged("an EROFS directory is compressed, or larger than is read"));
+            return Err(damaged("an EROFS directory is compressed or too large, which is not supported"));
         }
         let mut content = Vec::new();
         self.spans(inode, &mut |span| {

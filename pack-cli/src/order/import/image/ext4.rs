@@ -55,10 +55,10 @@ impl<'a> Ext4<'a> {
         let features = le32(head, 0x60);
         let refused = |what| image.fault(1024, what);
         if features & EXTENTS == 0 {
-            return Err(refused("an ext2 or ext3 file system, of which no files are read").into());
+            return Err(refused("an ext2 or ext3 file system, which is not supported").into());
         }
         if features & (META_BG | ENCRYPT | COMPRESSION | JOURNAL_DEVICE) != 0 {
-            return Err(refused("an ext4 file system with features that are not read (meta_bg, encrypt)").into());
+            return Err(refused("an ext4 file system with unsupported features (such as meta_bg or encrypt)").into());
         }
         let shift = le32(head, 0x18);
         let (inode_len, group_len) = (u64::from(le16(head, 0x58)), le16(head, 0xfe));
@@ -79,7 +79,7 @@ impl<'a> Ext4<'a> {
     /// Returns an inode, and where it lies.
     fn inode(&self, number: u64) -> Result<(Vec<u8>, u64), Fault> {
         let index = u32::try_from(number).ok().filter(|number| (1..=self.inodes).contains(number));
-        let index = index.ok_or(OrderFault::Whole("a directory names an inode that is none"))? - 1;
+        let index = index.ok_or(OrderFault::Whole("a directory entry has an invalid inode number"))? - 1;
         let (group, within) = (index / self.inodes_per_group, index % self.inodes_per_group);
         let group = self.image.bytes(self.groups_at + u64::from(group) * self.group_len, size(self.group_len))?;
         let high = if self.group_len >= 64 { le32(&group, 0x28) } else { 0 };
@@ -131,7 +131,7 @@ impl<'a> Ext4<'a> {
                 let place = block.saturating_mul(self.block_len);
                 read += self.block_len;
                 if read > size.min(MOST_DIRECTORY) {
-                    return Err(self.image.fault(place, "a directory is larger than it says, or than is read").into());
+                    return Err(self.image.fault(place, "a directory exceeds its stated size, or is too large").into());
                 }
                 self.block_names((&self.image.bytes(place, num::size(self.block_len))?, place), &mut names)?;
             }
@@ -174,7 +174,7 @@ impl FileSystem for Ext4<'_> {
         let tree = (&inode[0x28..0x64], place + 0x28);
         match le16(&inode, 0) >> 12 {
             0o04 if has_extents => self.names(tree, size).map(Node::Directory),
-            0o04 => Err(self.image.fault(place, "a directory without extents (inline_data), which is not read").into()),
+            0o04 => Err(self.image.fault(place, "an unsupported directory without extents (inline_data)").into()),
             0o10 => {
                 // Without, its content is in the inode.
                 if has_extents {

@@ -102,7 +102,7 @@ impl Image {
     fn bytes(&self, at: u64, len: usize) -> Result<Vec<u8>, Fault> {
         let end = at.checked_add(wide(len)).filter(|end| *end <= self.len);
         if end.is_none() {
-            return Err(self.fault(at, "the file system goes on beyond the image").into());
+            return Err(self.fault(at, "the file system extends beyond the end of the image").into());
         }
         self.pay(READ_COST + wide(len))?;
         let mut bytes = vec![0; len];
@@ -113,7 +113,7 @@ impl Image {
     fn pay(&self, cost: u64) -> Result<(), OrderFault> {
         let left = self.left.get().checked_sub(cost);
         self.left
-            .set(left.ok_or(OrderFault::Whole("the file system has more files, or larger tables, than are read"))?);
+            .set(left.ok_or(OrderFault::Whole("the file system has too many files, or its tables are too large"))?);
         Ok(())
     }
 
@@ -129,7 +129,7 @@ fn walk(image: &Image, of: &mut dyn FileSystem, reads: &Reads) -> Result<ImageRe
     let mut seen = HashSet::from([of.root()]);
     let nothing = &mut |_: Span| Ok(());
     let Node::Directory(mut names) = of.node(of.root(), nothing)? else {
-        return Err(OrderFault::Whole("the root of the file system is no directory").into());
+        return Err(OrderFault::Whole("the root of the file system is not a directory").into());
     };
     let mut held = cost(&names);
     in_turn(&mut names);
@@ -145,7 +145,7 @@ fn walk(image: &Image, of: &mut dyn FileSystem, reads: &Reads) -> Result<ImageRe
         held -= NAME_COST + wide(name.len());
         image.pay(READ_COST)?;
         if !is_name(&name) || path.len() + 1 + name.len() > LONGEST_PATH {
-            return Err(OrderFault::Whole("a name in the file system is none, or its path is too long").into());
+            return Err(OrderFault::Whole("the file system has an invalid name, or a path that is too long").into());
         }
         if !seen.insert(inode) {
             continue;

@@ -65,7 +65,7 @@ impl<'a> Squashfs<'a> {
         let codec = match le16(head, 20) {
             1 => Codec::Gzip,
             6 => Codec::Zstd,
-            _ => return Err(refused("a squashfs file system that is compressed neither with gzip nor with zstd")),
+            _ => return Err(refused("a squashfs file system whose compressor is neither gzip nor zstd")),
         };
         let block_len = u64::from(le32(head, 12));
         if !(4096..=1 << 20).contains(&block_len) || !block_len.is_power_of_two() {
@@ -141,7 +141,7 @@ impl<'a> Squashfs<'a> {
         // The names . and .. count 3 bytes, and are not there.
         let mut left = size.saturating_sub(3);
         if left > MOST_DIRECTORY {
-            return Err(OrderFault::Whole("a squashfs directory is larger than is read").into());
+            return Err(OrderFault::Whole("a squashfs directory is too large").into());
         }
         let start = self.names_at.saturating_add(block.into());
         let mut place = Place { block: start, within: within.into() };
@@ -188,7 +188,7 @@ impl<'a> Squashfs<'a> {
     /// Returns where the block of a fragment lies, and its length.
     fn fragment(&mut self, number: u32) -> Result<(u64, u32), Fault> {
         if number >= self.fragments {
-            return Err(OrderFault::Whole("a squashfs file names a fragment that is none").into());
+            return Err(OrderFault::Whole("a squashfs file has an invalid fragment number").into());
         }
         let pointer = self.fragments_at.saturating_add(u64::from(number / ENTRIES) * 8);
         let block = le64(&self.image.bytes(pointer, 8)?, 0);
@@ -230,7 +230,7 @@ impl FileSystem for Squashfs<'_> {
                 Ok(Node::File(size))
             }
             3..=7 | 10..=14 => Ok(Node::Other),
-            _ => Err(self.image.fault(block, "a squashfs inode is of no known kind").into()),
+            _ => Err(self.image.fault(block, "a squashfs inode is of an unknown type").into()),
         }
     }
 }
