@@ -197,7 +197,7 @@ impl Builder<'_> {
         Ok(())
     }
 
-    /// Takes the space back that a premade file got where nothing was written: which content has holes is not known if the bundle does not bring it.
+    /// Frees the space of a premade file where nothing was written. The holes of a content that the bundle does not bring are not known beforehand.
     pub(super) fn keep_holes(&self, file: &OwnedFd, place: PlannedName) {
         if !self.premade.contains(&place.entry) || self.bundle.layout.is_carried(place.object) {
             return;

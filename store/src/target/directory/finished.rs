@@ -1,4 +1,4 @@
-//! The stats of the files of a new tree, each from the descriptor that it was finished through: to look for them by name takes longer.
+//! The stats of the files of a new tree, each taken from the descriptor through which the file was finished: looking them up by name takes longer.
 
 use std::os::fd::BorrowedFd;
 
@@ -8,14 +8,14 @@ use sealift_format::{Entry, Row};
 
 use crate::fs::stat_cache::FileStat;
 
-/// The stats of entries to which nothing was done since.
+/// The stats of entries that have not been touched since.
 #[derive(Debug, Default)]
 pub(super) struct Finished(Mutex<Vec<Option<FileStat>>>);
 
 impl Finished {
     /// Notes an open file or directory that is complete.
     pub(super) fn note(&self, entry: Row<Entry>, file: BorrowedFd<'_>) {
-        // A file of several names may be changed again through another one. Like what cannot be examined, it is looked for by name.
+        // A file with several names may change again through another of them, so it is looked up by name later, as is one that cannot be examined.
         let is_lasting =
             |stat: &Stat| stat.st_nlink == 1 || FileType::from_raw_mode(stat.st_mode) == FileType::Directory;
         let stat = fstat(file).ok().filter(is_lasting).map(|stat| FileStat::from(&stat));

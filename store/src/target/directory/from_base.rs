@@ -18,7 +18,7 @@ use crate::threads::parallel::for_each_with;
 /// The files of a content.
 type Files<'a> = (&'a PlannedName, &'a [PlannedName]);
 
-/// Returns the files of the selection whose content is not in the bundle: first those that are read first, in their order, and then the others.
+/// Returns the files of the selection whose content is not in the bundle: those of the hot set, in the order of access, and the others.
 pub(super) fn lacking<'a>(builder: &'a Builder<'_>, order: Option<&KeptOrder>) -> (Vec<Files<'a>>, Vec<Files<'a>>) {
     let parts = order.map(KeptOrder::parts).unwrap_or_default();
     let ranks: HashMap<Row<Object>, usize> = parts.iter().map(|part| part.object).zip(0..).collect();

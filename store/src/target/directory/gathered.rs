@@ -1,5 +1,5 @@
-//! The hot set that an update builds anew, written in the order of access. The kernel allocates space when it writes back, in the order of writing.
-//! Reserving it file by file would not bring different files together; reserving it for all of them at once does, where that is possible.
+//! Writes the hot set again during an update, in the order of access. The kernel allocates space when it writes back, in the order of writing.
+//! Reserving space file by file would not bring the files together; where possible, it is reserved for all of them at once.
 
 use std::collections::HashMap;
 use std::ops::Range;
@@ -24,12 +24,12 @@ use crate::fs::confined::open_name;
 use crate::progress::Phase;
 use crate::target::options::Durability;
 
-/// The hot set of an update that builds all of it that can be moved.
+/// The hot set of an update that rewrites every file of it that can be moved; empty if it is not rewritten.
 #[derive(Debug, Default)]
 pub(super) struct Gathered {
-    /// Its files in the order of access, with the extents of what stays in its place.
+    /// Its files in the order of access; those that stay in their places with their extents.
     pub(super) files: Vec<(PlannedName, Option<Vec<Range<u64>>>)>,
-    /// Those built that would have stayed, with the metadata that would have been set.
+    /// Unchanged files that are rewritten only to move them, with the metadata that would otherwise have been set in place.
     pub(super) moved: HashMap<Row<Entry>, Option<Depth>>,
 }
 
@@ -38,12 +38,12 @@ impl Gathered {
         self.files.is_empty()
     }
 
-    /// Returns how often a device goes to another place when it reads the hot set, once the stage is written to it.
+    /// Returns the number of seeks that reading the hot set takes. The stage must have been written to the disk.
     pub(super) fn seeks_left(&self, stage: &TreeStage, index: &Index) -> u64 {
         let extents_of = |(place, stays): &(PlannedName, Option<Vec<Range<u64>>>)| match stays {
             Some(extents) => extents.clone(),
             None => {
-                // One that was left in its place is not there.
+                // A file that was left in its place after all is not in the stage.
                 let name = TreeStage::file_name(place.entry);
                 let file = open_name(stage.root(), &name, OFlags::RDONLY, Mode::empty()).ok();
                 let found = file.and_then(|file| extents(file, index.object(place.object).size).ok().flatten());
@@ -54,10 +54,10 @@ impl Gathered {
         seeks(all.iter().map(|extents| Some(&extents[..])))
     }
 
-    /// Writes the files of the hot set again that the stage has, in the order of access.
+    /// Writes those files of the hot set that are in the stage again, in the order of access.
     pub(super) fn write_in_order(&self, builder: &Builder<'_>) -> Result<(), Error> {
         let (mut walk, root) = (Walk::default(), builder.stage.root());
-        // Its own, since it counts what is left out.
+        // Not the builder's: a `Privilege` counts what it cannot set, and these files were counted when they were built.
         let privilege =
             Privilege::of_process(root).map_err(|error| Error::io("look at", builder.stage.target(), error))?;
         let built = self.files.iter().filter(|(_, stays)| stays.is_none()).map(|(place, _)| *place);
@@ -72,7 +72,7 @@ impl Gathered {
     }
 }
 
-/// Replaces a file of the stage by a copy of its own.
+/// Replaces a file of the stage by a fresh copy.
 fn write_again(
     builder: &Builder<'_>,
     privilege: &Privilege,

@@ -1,5 +1,5 @@
-//! Keeps together on the device what is read first. Files that stay lie where earlier updates put them, so that the hot set scatters over time:
-//! an update then builds all of it anew.
+//! Keeps the hot set together on the device. Unchanged files stay where earlier updates put them, so updates scatter the hot set over time; when
+//! it has become too scattered, an update writes all of it again.
 
 use std::collections::{HashMap, HashSet};
 use std::ops::Range;
@@ -22,21 +22,21 @@ use crate::directory::target::TargetWalk;
 use crate::fs::confined::open_on_same_device;
 use crate::xattrs::XattrFilter;
 
-/// What it costs a device to go to another place.
+/// The cost of a seek on a kind of device.
 #[derive(Clone, Copy)]
 struct Seeks {
-    /// The bytes that it could read in that time.
+    /// The bytes that the device could read in the time of one seek.
     bytes: u64,
-    /// How many take a tenth of a second. Fewer are not worth writing anything.
+    /// The number of seeks that take a tenth of a second. Saving fewer is not worth a rewrite.
     min: u64,
 }
 
-/// 14 ms, and 150 MB/s.
+/// A seek takes 14 ms; 150 MB/s are read.
 const DISK: Seeks = Seeks { bytes: 2 << 20, min: 8 };
-/// 0.4 ms, and 150 MB/s.
+/// A seek takes 0.4 ms; 150 MB/s are read.
 const FLASH: Seeks = Seeks { bytes: 64 << 10, min: 256 };
 
-/// The attributes (linux/fs.h) that a file has by its file system and by being sealed: extents, a huge file, fs-verity.
+/// The attributes (linux/fs.h) that the file system or sealing sets by itself: extents, a huge file, fs-verity. A rewrite need not keep them.
 const OWN_FLAGS: u32 = 0x0008_0000 | 0x0004_0000 | 0x0010_0000;
 
 /// A file that is read first.
@@ -47,17 +47,17 @@ struct HotFile {
 
 /// Where a file lies.
 enum Lies {
-    /// Where this update puts it.
+    /// Not yet: this update builds it.
     New,
-    /// In extents of its own, from where it can be moved.
+    /// In these extents, which it shares with no other file: it can be moved.
     Here(Vec<Range<u64>>),
-    /// In these extents, or nobody knows where; it stays.
+    /// In these extents, or in unknown ones if there are none here; it must stay.
     Stays(Vec<Range<u64>>),
 }
 
 impl Job<'_> {
-    /// Plans to build the whole hot set anew, if it would be scattered otherwise. `free_bytes` are what else the update leaves on the file system,
-    /// and `reached` are the seeks that were left when it was written last.
+    /// Plans to write the whole hot set again if it would otherwise be scattered. `free_bytes` is the space that the rest of the update leaves free
+    /// on the file system, and `reached` the number of seeks that were left after the last rewrite.
     ///
     /// # Errors
     /// Returns an error if the run was cancelled.
@@ -105,10 +105,10 @@ impl Job<'_> {
             Lies::Here(extents) | Lies::Stays(extents) => Some(&extents[..]),
         }));
         let is_large = bytes > total(&mut selection.regulars.iter().copied()) / 2 || bytes > free_bytes / 2;
-        // What was the best that this file system could do is not written again in vain.
+        // If the last rewrite left many seeks, another one would do no better.
         let saved = seeks.saturating_sub(reached.unwrap_or_default().saturating_mul(2));
         let is_scattered = saved >= cost.min && saved.saturating_mul(cost.bytes) > bytes;
-        // Only what is new scatters it: otherwise it lies as well as this file system does it.
+        // Without new files, the hot set lies as the last run left it, which is as well as this file system can place it.
         let has_new = files.iter().any(|file| matches!(file.at, Lies::New));
         if !is_scattered || !has_new || is_large {
             return Ok(Gathered::default());
@@ -146,7 +146,7 @@ impl Job<'_> {
         let size = self.bundle.index.object(place.object).size;
         let Ok(Some(extents)) = extents(file, size) else { return Lies::Stays(Vec::new()) };
         let is_sparse = extents.iter().map(|extent| extent.end - extent.start).sum::<u64>() < size;
-        // Attributes of chattr(1) would be lost, or forbid replacing the file; so would its owner, without root, if it is another user.
+        // Attributes of chattr(1) would be lost, or forbid replacing the file. Without root, the same goes for the owner if it is another user.
         let flags = ioctl_getflags(file).unwrap_or(IFlags::empty());
         let own = IFlags::from_bits_retain(OWN_FLAGS);
         let is_ours = (flags - own).is_empty() && (update.privilege.is_root() || stat.st_uid == geteuid().as_raw());
@@ -156,7 +156,7 @@ impl Job<'_> {
         }
     }
 
-    /// Returns whether a file has no extended attributes but those that it would get: the others are of its system, such as labels, and would be lost.
+    /// Returns whether a file has only extended attributes that the bundle gives it. Others, such as the system's labels, would be lost.
     fn has_only_wanted_xattrs(&self, file: &OwnedFd, place: PlannedName) -> bool {
         let index = &self.bundle.index;
         let wanted = &index.attributes(index.inode(index.entry(place.entry).inode)).xattrs;
@@ -165,7 +165,8 @@ impl Job<'_> {
         filter.read(file.as_fd()).is_ok_and(|found| found.iter().all(|xattr| wanted.get(&xattr.name).is_some()))
     }
 
-    /// Leaves files in their places that were to move and had changed unnoticed, and which the bundle does not bring. Returns how many were moved.
+    /// Drops from the plan those files to be moved whose content has changed unnoticed, if the bundle does not bring it: they stay in their places.
+    /// Returns how many files are still moved.
     pub(super) fn leave_unlike(
         &self,
         update: &mut Update<'_>,
@@ -193,7 +194,7 @@ impl Job<'_> {
     }
 }
 
-/// Returns whether a name can be given to another file. Once an update moves its files, it must not fail at what would have stayed.
+/// Returns whether a name can be given to another file. Once an update has begun to move files, a file that need not move must not make it fail.
 fn is_free(
     update: &Update<'_>,
     walk: &mut TargetWalk,
@@ -206,7 +207,7 @@ fn is_free(
     Ok(is_ours && target.obstacle(here, b"")?.is_none() && target.obstacle(here, name)?.is_none())
 }
 
-/// Returns what seeks cost on the device that holds a file; one that does not say is taken for flash.
+/// Returns what seeks cost on the device that holds a file; a device of unknown kind is taken for flash.
 fn cost_of_seeks(stat: &Stat) -> Seeks {
     let device = format!("/sys/dev/block/{}:{}", major(stat.st_dev), minor(stat.st_dev));
     // A partition has the queue of its disk.

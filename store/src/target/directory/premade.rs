@@ -1,5 +1,5 @@
-//! The hot set of a new directory. Its files are created before anything is written, in the order of access, and get their space together where that
-//! is possible: it does not matter then which thread writes which file when.
+//! The hot set of a new directory. Its files are created before anything is written, in the order of access, and where possible their space is
+//! reserved together: then it does not matter which thread writes which file, or when.
 
 use std::collections::HashSet;
 
@@ -15,13 +15,13 @@ use crate::directory::stage::StageKind;
 use crate::directory::walk::Walk;
 use crate::kept_order::KeptOrder;
 
-/// The longest file that gets its space beforehand. A device reads longer ones for longer than it looks for them, and the kernel exchanges page by
-/// page.
+/// The longest file that gets its space beforehand. Reading a longer one takes longer than seeking to it, and exchanging its blocks takes the kernel
+/// long, since it does so page by page.
 const LEN_MAX: u64 = 8 << 20;
 
 impl Job<'_> {
-    /// Creates the files that are read first, with space that lies together, and returns their entries; none where that is not possible. Nothing is
-    /// written meanwhile, so that what is reserved twice for a moment is not missing elsewhere.
+    /// Creates the files of the hot set, with contiguous space, and returns their entries; none where that is not possible. Nothing else is written
+    /// meanwhile, so that space which is briefly reserved twice does not run short elsewhere.
     ///
     /// # Errors
     /// Returns an error if a file cannot be created, or if the run was cancelled.
@@ -47,7 +47,7 @@ impl Job<'_> {
     /// Returns the files of the hot set that get space, in the order of access.
     fn hot_places(&self, builder: &Builder<'_>) -> Vec<PlannedName> {
         let (index, layout, stage) = (&self.bundle.index, &self.bundle.layout, builder.stage);
-        // A resumed run has files of an earlier one.
+        // In a resumed run, files of the earlier one already have their places.
         let is_new = stage.layout() == StageKind::Tree && !stage.is_resumed();
         let parts = self.order.filter(|_| is_new).into_iter().flat_map(KeptOrder::parts);
         let whole = parts.filter(|part| part.ranges.is_empty()).map(|part| part.object);
@@ -55,7 +55,7 @@ impl Job<'_> {
             (1..=LEN_MAX).contains(&index.object(*object).size) && layout.holes_of(*object).is_empty()
         };
         let places = whole.filter(gets_space).flat_map(|object| match builder.selection.places_of(object) {
-            // Others become names of the first, if they can.
+            // The others become hard links to the first where possible.
             [first, ..] if self.options.tree.hardlink_duplicates => std::slice::from_ref(first),
             places => places,
         });

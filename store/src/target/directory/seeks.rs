@@ -1,11 +1,12 @@
-//! How often a device goes to another place.
+//! The number of seeks that reading files takes.
 
 use std::ops::Range;
 
-/// What lies closer is one place: a device reads on as far.
+/// A gap of up to so many bytes is not a seek: a device reads across it.
 const NEAR: u64 = 128 << 10;
 
-/// Returns how often a device goes to another place when it reads files in turn: `None` for one that is not written yet.
+/// Returns the number of seeks when files are read in turn, each given by its extents. `None` stands for files that are not written yet; consecutive
+/// ones lie together.
 pub(super) fn seeks<'e>(files: impl Iterator<Item = Option<&'e [Range<u64>]>>) -> u64 {
     let (mut seeks, mut last) = (0, None);
     for file in files {

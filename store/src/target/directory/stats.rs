@@ -45,7 +45,7 @@ pub struct UnpackStats {
     pub metadata_files: u64,
     /// Files that an update built from the target's own content, under the same name or another.
     pub copied_files: u64,
-    /// Files that an update wrote again without change, so that what is read first lies together.
+    /// Unchanged files that an update wrote again, so that the hot set lies together.
     pub gathered_files: u64,
     /// What an update deleted, including everything below.
     pub deleted: Census,
