@@ -30,8 +30,8 @@ pub enum DifferenceKind {
     Ranges,
 }
 
-/// Compares two profiles: first what was removed, in the old order, then the others in the new one. As few paths as possible count as moved:
-/// one that is added or removed moves none.
+/// Compares two profiles. Returns the removed paths in the old order, then the others in the new one. As few paths as possible count as moved:
+/// adding or removing a path does not move the others.
 #[must_use]
 pub fn diff<'a>(old: &'a OrderProfile, new: &'a OrderProfile) -> Vec<OrderDifference<'a>> {
     let positions = |profile: &'a OrderProfile| -> HashMap<&'a [u8], usize> {

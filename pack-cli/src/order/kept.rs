@@ -1,4 +1,4 @@
-//! The order that a bundle is laid out by, or that a target keeps of what was installed: as paths.
+//! The order by which a bundle is laid out, or that a target keeps, as a profile of paths.
 
 use std::collections::{HashMap, HashSet};
 use std::path::Path;
@@ -11,29 +11,29 @@ use super::{OrderEntry, OrderProfile, merge};
 use crate::Error;
 
 impl OrderProfile {
-    /// Returns the profile by which a full bundle is laid out: the files whose contents are in its hot set, in the order of these contents. A file of
-    /// which some pieces lie elsewhere has the ranges of those that do not. An equal file has its place there too. `None` if the bundle has no hot
-    /// set.
+    /// Returns the profile by which a full bundle is laid out: the files whose contents are in its hot set, in the order of these contents. If only
+    /// some pieces of a file are in the hot set, the entry has their ranges. Files with equal contents follow each other. `None` if the bundle has
+    /// no hot set.
     #[must_use]
     pub fn of_bundle(bundle: &Bundle) -> Option<Self> {
         KeptOrder::of_bundle(bundle).map(|order| Self::of_index(&bundle.index, &order))
     }
 
-    /// Returns the profile of what a delta bundle installs over its bases: that of the base, with the places of what the delta brings. `None` if
-    /// neither has an order.
+    /// Returns the profile of what a delta bundle installs over its bases: the base's profile, with the files that the delta brings in their places.
+    /// `None` if neither has an order.
     #[must_use]
     pub fn of_delta(bundle: &Bundle, bases: &Bases) -> Option<Self> {
         bases.order_of(bundle, None).map(|order| Self::of_index(&bundle.index, &order))
     }
 
-    /// Returns the profile of the bundle that a base is, or that was installed there; `None` if there is none.
+    /// Returns the profile of a base: of the bundle itself, or of what was installed in the target; `None` if it has no order.
     #[must_use]
     pub fn of_base(base: &Base) -> Option<Self> {
         base.order().map(|order| Self::of_index(&base.index, order))
     }
 
-    /// Returns the profile of what was installed in a target, which its record keeps; `None` if it has no record, or what was installed had no
-    /// order. Those of several bundles in a repository or store are merged.
+    /// Returns the profile that a target's record keeps; `None` if it has no record, or if what was installed had no order. The profiles of several
+    /// bundles in a repository or store are merged.
     ///
     /// # Errors
     /// As [`kept_orders`].

@@ -22,7 +22,7 @@ pub struct OrderProfile {
     entries: Vec<OrderEntry>,
     /// Whether the paths were written by hand or by another program: a path may then be written as `ls` shows it, or as it is.
     is_list: bool,
-    /// All files of the bundle that has this order, if it is one's: what is not among them is new, and may have another's place.
+    /// All files of the bundle that this order is from, if any. A file that is not among them is new, and may take the place of a removed one.
     known: HashSet<Vec<u8>>,
 }
 
@@ -31,15 +31,15 @@ pub struct OrderProfile {
 pub struct OrderEntry {
     /// The path, relative to the root: without `.`, `..` and empty names.
     pub path: Vec<u8>,
-    /// The ranges of a large file that are read first, in bytes: in the order of first use, and apart from each other. Empty if the whole file is.
+    /// The ranges of a large file that are read first, in bytes, in the order of first use and without overlaps. Empty if the whole file is read.
     pub ranges: Vec<Range<u64>>,
 }
 
-/// A larger file has ranges: a smaller one is one piece in any case.
+/// Only files above this size get ranges: smaller ones are stored in one piece in any case.
 pub(super) const LARGE: u64 = 1 << 20;
 
 impl OrderEntry {
-    /// Makes the entry of a file of which these ranges were read. If its size is not known, what is read says whether it is a large one.
+    /// Makes the entry of a file of which these ranges were read. If its size is unknown, the end of the last range decides whether it is large.
     pub(crate) fn of_reads(path: Vec<u8>, ranges: Vec<Range<u64>>, size: Option<u64>) -> Self {
         let end = size.unwrap_or(u64::MAX);
         let inside = ranges.into_iter().map(|range| range.start.min(end)..range.end.min(end));
@@ -75,7 +75,7 @@ impl OrderProfile {
     /// Parses a profile, or a plain list of paths. Empty lines and lines that begin with `#` are skipped, and a leading `/` or `./` is dropped.
     ///
     /// # Errors
-    /// Returns an error with the line's number if it has a path that leaves the root, or ranges that are none, or if it is not UTF-8.
+    /// Returns an error with the line's number if a path leaves the root, a range is malformed, or the line is not UTF-8.
     pub fn parse(text: &[u8]) -> Result<Self, OrderFault> {
         let (entries, is_list) = entries(text, &mut |path| relative(path).map(Some))?;
         Ok(Self { is_list, ..Self::new(entries) })
@@ -114,12 +114,12 @@ impl OrderProfile {
         text
     }
 
-    /// Makes it the order of a bundle that has these files.
+    /// Notes that this is the order of a bundle with these files.
     pub(super) fn of_files(self, known: HashSet<Vec<u8>>) -> Self {
         Self { known, ..self }
     }
 
-    /// Returns the files of the bundle that has this order; none if it is no bundle's.
+    /// Returns the files of the bundle that this order is from; none if it is not from a bundle.
     pub(crate) fn known(&self) -> &HashSet<Vec<u8>> {
         &self.known
     }

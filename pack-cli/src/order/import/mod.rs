@@ -68,7 +68,7 @@ pub struct Imported {
     pub profile: OrderProfile,
     /// How often a path outside the root was named.
     pub outside: u64,
-    /// Of a file system's image: how many reads were of no file's content, but of directories and other tables.
+    /// For a file system image: how many reads were not of any file's content, but of directories and other tables.
     pub elsewhere: u64,
 }
 
@@ -108,8 +108,8 @@ impl From<OrderFault> for Fault {
 /// Imports what `input` has; errors call it `name`.
 ///
 /// # Errors
-/// Returns an error if it cannot be read, is not of that form or lists no file, if a path leaves the root, or if [`Form::Nbdkit`] lacks its image, which cannot
-/// be read, has no file system that is known, or a damaged one.
+/// Returns an error if the input cannot be read, is not of that form or lists no file, or if a path leaves the root. For [`Form::Nbdkit`], also returns
+/// an error if no image is given, or if the image cannot be read, or its file system is unknown or damaged.
 pub fn import(form: Form, input: &mut dyn BufRead, name: &Path, options: &ImportOptions) -> Result<Imported, Error> {
     let none = || Fault::from(OrderFault::Whole("it lists no file")).of(name);
     if input.fill_buf().map_err(|error| Fault::from(error).of(name))?.is_empty() {

@@ -13,12 +13,12 @@ use crate::order::profile::OrderEntry;
 /// What was read of a file.
 #[derive(Default)]
 struct Use {
-    /// Calls that do not say where they read.
+    /// Whether a call read from it without saying where.
     is_whole: bool,
     ranges: Vec<Range<u64>>,
 }
 
-/// Reads the log: each file at its first successful call. Files of large ranges get them, if only calls that name an offset read from it.
+/// Reads the log: each file takes its place at its first successful call. A large file gets ranges if all calls that read from it name an offset.
 pub(super) fn read(input: &mut dyn BufRead, rooted: &mut Rooted) -> Result<Vec<OrderEntry>, Fault> {
     let mut used: Vec<(Vec<u8>, Use)> = Vec::new();
     let mut places: HashMap<Vec<u8>, usize> = HashMap::new();

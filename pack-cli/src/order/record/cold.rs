@@ -1,4 +1,4 @@
-//! Makes a tree cold, so that what is in the page cache of it afterwards was read afterwards.
+//! Makes a tree cold: what is in the page cache of its large files later was read after this.
 
 use std::fs;
 use std::os::unix::fs::MetadataExt as _;
@@ -11,15 +11,15 @@ use super::large::QUIETLY;
 use crate::Error;
 use crate::order::profile::LARGE;
 
-/// Drops the large files below `root`, on its file system, from the page cache. What a program has mapped or writes meanwhile stays. Files that
-/// cannot be opened stay too, which is no error: the more stays, the more counts as read.
+/// Drops the large files below `root`, on its file system, from the page cache. Pages that a program has mapped, or writes meanwhile, stay cached.
+/// So do files that cannot be opened, which is not an error: it only means that more counts as read.
 ///
 /// # Errors
 /// Returns an error if `root` cannot be opened, or if `stop` is set meanwhile.
 pub(super) fn make_cold(root: &Path, stop: &AtomicBool) -> Result<(), Error> {
     let failed = |error| Error::io("open", root, error);
     let opened = openat(CWD, root, OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC, Mode::empty());
-    // Only what is on the medium can be dropped. A medium that fails now will tell others.
+    // Only pages that have been written to the medium can be dropped. Programs that write will learn of a failing medium themselves.
     let _ = syncfs(opened.map_err(|error| failed(error.into()))?);
     let device = fs::metadata(root).map_err(failed)?.dev();
     let mut folders = vec![root.to_owned()];

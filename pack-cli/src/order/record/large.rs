@@ -1,6 +1,6 @@
-//! What is read of a large file. No event says which part of it was: but what was read is in the page cache afterwards, with what the kernel
-//! read ahead, which any medium has to deliver as well. What was there before counts too, since nothing says whether it was read again; and a
-//! file of which nothing is there, since it was read past the page cache, counts as a whole.
+//! Which ranges of a large file are read. Events do not say, but what was read is in the page cache afterwards, together with what the kernel read
+//! ahead, which any medium has to deliver as well. Ranges that were cached before count too, since nothing says whether they were read again. A
+//! file without any cached pages was read past the page cache, and counts as a whole.
 
 use std::ops::Range;
 use std::os::fd::AsFd;
@@ -13,18 +13,18 @@ use sealift_verify::kernel::cached;
 
 use crate::order::profile::LARGE;
 
-/// A look rests for so many times as long as it took, so that it costs little however often a file is used.
+/// After a look, the next one waits for so many times its duration: looking stays cheap however often a file is used.
 const REST: u32 = 100;
 
 /// A large file that is used.
 pub(super) struct Large {
-    /// As it was when it was first used.
+    /// The file's stat at its first use.
     stat: Stat,
-    /// What was in the page cache at any look.
+    /// The ranges that were in the page cache at any look.
     ranges: Vec<Range<u64>>,
     /// Whether all of it was there at the first look.
     was_cached: bool,
-    /// When it may be looked at again.
+    /// The earliest time of the next look.
     rested: Instant,
 }
 
@@ -46,8 +46,8 @@ impl Large {
         large
     }
 
-    /// Looks at the file again, unless it was just looked at: what the kernel drops from the page cache later is known then. Returns whether that
-    /// brought nothing new.
+    /// Looks at the file again, unless the last look was just now, so that pages which the kernel drops later are not missed. Returns whether the
+    /// whole file is known, or the look found nothing new.
     pub(super) fn look(&mut self, file: impl AsFd, stat: &Stat) -> bool {
         let start = Instant::now();
         let has_all = self.has(size(stat));
@@ -67,11 +67,11 @@ impl Large {
         self.was_cached
     }
 
-    /// Looks at the file for the last time, at its path. Returns what was read of it, and its size; or nothing if that cannot be known, since it
-    /// is gone or another one is there now.
+    /// Looks at the file for the last time, by its path. Returns the ranges that were read, and the file's size; `None` if the file is gone or
+    /// was replaced.
     pub(super) fn finish(mut self, path: &Path) -> Option<(Vec<Range<u64>>, u64)> {
         let is_same = |stat: &Stat| (stat.st_dev, stat.st_ino) == (self.stat.st_dev, self.stat.st_ino);
-        // Nothing else is opened: a device may act on it.
+        // Only the same regular file is opened: opening a device can have effects.
         let is_file = |stat: &Stat| FileType::from_raw_mode(stat.st_mode) == FileType::RegularFile;
         lstat(path).ok().filter(|stat| is_same(stat) && is_file(stat))?;
         let file = openat(CWD, path, QUIETLY, Mode::empty()).ok()?;
@@ -87,13 +87,13 @@ impl Large {
         self.ranges = united(std::mem::take(&mut self.ranges));
     }
 
-    /// Whether it has all of so many bytes.
+    /// Returns whether the ranges cover a file of so many bytes.
     fn has(&self, len: u64) -> bool {
         self.ranges.first().is_some_and(|range| range.start == 0 && range.end >= len)
     }
 }
 
-/// Opens a file without waiting, as for who holds a lease on it, and without a trace, as its access time.
+/// Opens a file without waiting, for example until a lease on it is given up, and without leaving a trace, such as a new access time.
 pub(super) const QUIETLY: OFlags =
     OFlags::RDONLY.union(OFlags::CLOEXEC).union(OFlags::NOATIME).union(OFlags::NOFOLLOW).union(OFlags::NONBLOCK);
 

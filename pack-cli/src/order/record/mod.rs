@@ -1,9 +1,9 @@
-//! Records what is read, through fanotify: an event for each file that is opened, executed or read. What is read of large files, `large.rs`
-//! finds out.
+//! Records which files are read, through fanotify: it reports an event for each file that is opened, executed or read. `large.rs` finds out which
+//! ranges of large files are read.
 //!
-//! A command is recorded in a mount namespace of its own, whose mounts alone are watched. So the events are those of the command and its
-//! descendants and of nobody else, however briefly they live and whoever adopts them: no process number is looked up, which may be gone or
-//! reused when an event is read. What the command mounts is still seen outside, since mounts propagate as before.
+//! A command runs in a mount namespace of its own, and only the mounts of that namespace are watched. All events are therefore those of the
+//! command and its descendants, even of short-lived and orphaned ones; process numbers, which may be gone or reused when an event is read, are not
+//! needed. Other namespaces still see what the command mounts, since mounts propagate as before.
 
 mod cold;
 mod large;
@@ -31,28 +31,28 @@ use crate::Error;
 use cold::make_cold;
 use large::{Large, is_large};
 
-/// What [`Error::Io`] says if the kernel does not let this process record.
+/// What [`Error::Io`] names as the failed action if the kernel does not let this process record.
 pub const RECORDING: &str = "record what is read below";
 
-/// How long a request to stop may wait, in milliseconds.
+/// The longest time until a request to stop is noticed, in milliseconds.
 const PATIENCE: u16 = 200;
 
-/// What says that a file is read. One that is only mapped is opened and closed, and not read.
+/// Events that mean that a file is read. Closing one that was open only for reading counts too: one that is only mapped causes no read event.
 const READS: MaskFlags = MaskFlags::FAN_ACCESS.union(MaskFlags::FAN_OPEN_EXEC).union(MaskFlags::FAN_CLOSE_NOWRITE);
-/// What ends a use. Of a large file, it is told until it brings nothing new.
+/// Events that end a use. Those of a large file are reported until its ranges in the page cache stop growing.
 const CLOSES: MaskFlags = MaskFlags::FAN_CLOSE_NOWRITE.union(MaskFlags::FAN_CLOSE_WRITE);
-/// What is watched. A file that was opened has a place from then on, unless it is closed as one that could be written, and was not read.
+/// Events that are watched. A file gets its place in the order when it is opened, and loses it if it is closed as writable without having been read.
 const USES: MaskFlags = READS.union(MaskFlags::FAN_OPEN).union(MaskFlags::FAN_CLOSE_WRITE);
-/// Ignores a file from now on, without keeping it in memory: since Linux 5.19.
+/// Ignores further events of a file, without pinning its inode in memory: since Linux 5.19.
 const ONCE: MarkFlags = MarkFlags::FAN_MARK_ADD
     .union(MarkFlags::FAN_MARK_EVICTABLE)
     .union(MarkFlags::FAN_MARK_IGNORED_MASK)
     .union(MarkFlags::FAN_MARK_IGNORED_SURV_MODIFY);
 
-/// Errors of reading events that come from here. All others come from the file of an event.
+/// Errors of reading events that are this program's own. All others concern the file of one event.
 const FATAL: [Errno; 6] = [Errno::EBADF, Errno::EFAULT, Errno::EINVAL, Errno::EMFILE, Errno::ENFILE, Errno::ENOMEM];
 
-/// Files of the kernel, not of a tree.
+/// File systems whose files come from the kernel, not from a tree.
 const OF_THE_KERNEL: [&str; 14] = [
     "autofs",
     "binfmt_misc",
@@ -87,7 +87,7 @@ pub struct Options {
     pub root: PathBuf,
     /// Whose reads are recorded.
     pub scope: Scope,
-    /// Whether large files below the root, on its file system, are dropped from the page cache first: what is there already counts as read.
+    /// Whether to drop the large files below the root, on its file system, from the page cache first: otherwise what is cached counts as read.
     pub drop_cache: bool,
 }
 
@@ -97,7 +97,7 @@ pub struct Options {
 pub struct Recorded {
     /// The regular files, in the order of first use, with the ranges that were read of large ones.
     pub profile: OrderProfile,
-    /// Large files that were in the page cache when they were first used, as a whole: nothing says what was read of them.
+    /// Large files that were completely in the page cache when they were first used: nothing says which parts of them were read.
     pub cached_files: u64,
 }
 
@@ -159,9 +159,9 @@ struct Recorder {
 struct Use {
     /// The number of its first event.
     first: u64,
-    /// Whether it was read: it is still open otherwise.
+    /// Whether it was read; if not, it is still open.
     is_read: bool,
-    /// Which parts of it were, if it is a large one.
+    /// Which parts of it were read, if it is large.
     large: Option<Large>,
 }
 
@@ -177,7 +177,7 @@ impl Recorder {
         let opened = EventFFlags::O_RDONLY | EventFFlags::O_LARGEFILE | EventFFlags::O_CLOEXEC | EventFFlags::O_NOATIME;
         let events = Fanotify::init(flags, opened).map_err(refused)?;
         if options.drop_cache {
-            // Nobody's reads count yet, which may be dropped with the rest.
+            // Before events are watched: reads until then do not count, and may be dropped with the rest.
             make_cold(&root, stop)?;
         }
         match &options.scope {
@@ -186,7 +186,7 @@ impl Recorder {
                 for mount in mounts_below(&root)? {
                     let marked =
                         events.mark(MarkFlags::FAN_MARK_ADD | MarkFlags::FAN_MARK_MOUNT, USES, CWD, Some(&mount));
-                    // A mount that another one hides is not to be marked, nor read.
+                    // A mount that is hidden below another one cannot be marked, but cannot be read either.
                     if let Err(error) = marked
                         && !matches!(error, Errno::ENOENT | Errno::ENOTDIR)
                     {
@@ -266,7 +266,7 @@ impl Recorder {
         let used = self.regular(file);
         if is_read {
             let is_large = used.as_ref().is_some_and(|(_, stat)| is_large(stat));
-            // No more is to be known of it. If the kernel cannot keep that, more events come.
+            // Further events would tell nothing new. They come all the same if the kernel cannot keep this mark.
             let known = if is_large { USES.difference(CLOSES) } else { USES };
             let _ = self.events.mark(ONCE, known, file, None::<&Path>);
         }
@@ -321,7 +321,7 @@ impl Recorder {
     }
 }
 
-/// Returns where the file systems are mounted that a tree is on: that of its root, and those below.
+/// Returns the mount points of the file systems that a tree spans: that of its root, and those below.
 fn mounts_below(root: &Path) -> Result<Vec<PathBuf>, Error> {
     // Of this thread: another one may be in another namespace.
     let list = Path::new("/proc/thread-self/mountinfo");

@@ -10,17 +10,17 @@ const SUPERBLOCK: usize = 1024;
 const MAGIC: u32 = 0xe0f5_e1e2;
 /// Inodes are numbered by their place, in units of so many bytes.
 const SLOT: u64 = 32;
-/// Incompatible features that only concern how compressed data is decoded, or that change nothing of what is read here.
+/// Incompatible features that only concern decoding, or that do not affect what is read here.
 const BIG_PCLUSTER: u32 = 0x2;
 const KNOWN: u32 = 0x1 | BIG_PCLUSTER | 0x4 | 0x8 | 0x10 | 0x20 | 0x40;
-/// What a map of clusters says of itself.
+/// Flags of a map of clusters.
 const COMPACTED_2B: u16 = 0x1;
 const BIG_PCLUSTERS: u16 = 0x2 | 0x4;
-/// In the first cluster after a head that is none: the rest is how many blocks the head has.
+/// Set in the first cluster after a head, if that is not a head itself: the other bits are then the number of the head's blocks.
 const IS_COUNT: u32 = 1 << 11;
 const NON_HEAD: u32 = 2;
 const NULL: u32 = u32::MAX;
-/// The largest directory that is read.
+/// The size limit of a directory.
 const MOST_DIRECTORY: u64 = 64 << 20;
 
 pub(super) struct Erofs<'a> {
@@ -50,7 +50,7 @@ struct Cluster {
     /// Where in the cluster the head begins.
     within: u64,
     block: u64,
-    /// The blocks of the head before, if this says it.
+    /// The number of blocks of the preceding head, if this cluster states it.
     count: Option<u64>,
 }
 
@@ -126,7 +126,7 @@ impl<'a> Erofs<'a> {
         }
     }
 
-    /// Those of a file in chunks.
+    /// Gives the spans of a file that is stored in chunks.
     fn chunks(&self, inode: &Inode, take: &mut dyn FnMut(Span) -> Result<(), Fault>) -> Result<(), Fault> {
         let chunk_len = self.block_len << (inode.own & 0x1f);
         let has_indexes = inode.own & 0x20 != 0;
@@ -138,7 +138,7 @@ impl<'a> Erofs<'a> {
             let record = self.image.bytes(place, usize::from(has_indexes) * 4 + 4)?;
             let (device, block) =
                 if has_indexes { (le16(&record, 2), le32(&record, 4)) } else { (0, le32(&record, 0)) };
-            // What other devices have is not in this image.
+            // Chunks on other devices are not in this image.
             if block != NULL && device == 0 {
                 let start = u64::from(block) * self.block_len;
                 take(Span { place: start..start + (to - from), within: from..to })?;
@@ -148,7 +148,7 @@ impl<'a> Erofs<'a> {
         Ok(())
     }
 
-    /// Those of a compressed file: each head begins what is compressed together, up to the next.
+    /// Gives the spans of a compressed file: what is compressed together begins at a head cluster, and ends at the next one.
     fn clusters(&self, inode: &Inode, take: &mut dyn FnMut(Span) -> Result<(), Fault>) -> Result<(), Fault> {
         let header_at = inode.end.next_multiple_of(8);
         let header = self.image.bytes(header_at, 8)?;
@@ -160,7 +160,7 @@ impl<'a> Erofs<'a> {
         let bits = self.block_bits + u32::from(bits & 7);
         let cluster_len = 1_u64 << bits;
         let map = Map { header_at, advice, bits, is_compact: inode.layout == 3 };
-        // The head before: where it begins in the file, its block and how many it has.
+        // The preceding head: its offset in the file, its first block and its number of blocks.
         let mut before: Option<(u64, u64, u64)> = None;
         let mut end_of = |before: Option<(u64, u64, u64)>, to: u64| match before {
             Some((from, block, count)) if from < to => {
@@ -224,7 +224,7 @@ impl<'a> Erofs<'a> {
         if kind == NON_HEAD {
             return Ok(Cluster { is_head: false, within: 0, block: 0, count: counted(low) });
         }
-        // The block of the group is that of its first head; each head before takes one, or as many as it says.
+        // A group states the block of its first head. Each preceding head in the group takes one block, or as many as it says.
         let mut blocks = u64::from(!is_big);
         let mut left = index;
         while let Some(previous) = left.checked_sub(1) {
@@ -281,11 +281,11 @@ impl<'a> Erofs<'a> {
     }
 }
 
-/// Where the clusters of a compressed file are described, and how.
+/// The map that describes the clusters of a compressed file.
 struct Map {
     header_at: u64,
     advice: u16,
-    /// The length of a logical cluster.
+    /// The length of a logical cluster, as a power of two.
     bits: u32,
     is_compact: bool,
 }

@@ -9,7 +9,7 @@ use crate::order::import::Fault;
 const SUPERBLOCK: usize = 1024;
 const MAGIC: u16 = 0xef53;
 const ROOT: u64 = 2;
-/// Incompatible features without which, or with which, a file system is not read.
+/// Incompatible features: EXTENTS is required, IS_64_BIT is supported, and with any of the others the file system is refused.
 const META_BG: u32 = 0x10;
 const EXTENTS: u32 = 0x40;
 const IS_64_BIT: u32 = 0x80;
@@ -21,9 +21,9 @@ const HAS_EXTENTS: u32 = 0x8_0000;
 const EXTENT_MAGIC: u16 = 0xf30a;
 /// Levels of an extent tree.
 const DEEPEST: u16 = 5;
-/// Longer extents are those that were not written, by their length less this.
+/// A length above this marks an extent that was allocated but not written; its length is the excess.
 const UNWRITTEN: u16 = 32_768;
-/// The largest directory that is read.
+/// The size limit of a directory.
 const MOST_DIRECTORY: u64 = 64 << 20;
 
 pub(super) struct Ext4<'a> {
@@ -36,7 +36,7 @@ pub(super) struct Ext4<'a> {
     group_len: u64,
 }
 
-/// Blocks of an inode: the first one of it, the first one of the image, how many.
+/// Blocks of an inode: the first one's number in the file and in the image, and how many.
 struct Extent {
     logical: u64,
     block: u64,
@@ -144,7 +144,7 @@ impl<'a> Ext4<'a> {
     fn block_names(&self, (block, place): (&[u8], u64), names: &mut Vec<(Vec<u8>, u64)>) -> Result<(), Fault> {
         let mut rest = block;
         while rest.len() >= 8 {
-            // 65536 does not fit.
+            // A length of 65536 does not fit into 16 bits, and is written as one of these.
             let len = match le16(rest, 4) {
                 0 | 65_535 => rest.len(),
                 len => usize::from(len),
@@ -176,7 +176,7 @@ impl FileSystem for Ext4<'_> {
             0o04 if has_extents => self.names(tree, size).map(Node::Directory),
             0o04 => Err(self.image.fault(place, "an unsupported directory without extents (inline_data)").into()),
             0o10 => {
-                // Without, its content is in the inode.
+                // Without extents, the content is in the inode.
                 if has_extents {
                     self.extents(tree, None, &mut |extent| {
                         let bytes = |blocks: u64| blocks.saturating_mul(self.block_len);

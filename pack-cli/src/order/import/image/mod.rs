@@ -1,4 +1,4 @@
-//! Which files of a disk image's file system were read, by where their content lies in it.
+//! Maps reads of a disk image to the files of its file system, by where their content lies in it.
 
 mod erofs;
 mod ext4;
@@ -24,11 +24,12 @@ use ext4::Ext4;
 pub(super) use reads::Reads;
 use squashfs::Squashfs;
 
-/// What an image may cost: bytes that are read of it, and as many for each further piece of work. A file system of millions of files costs less.
+/// The limit of what an image may cost: the bytes read of it, and [`READ_COST`] for each further piece of work. A file system of millions of files
+/// stays below it.
 const MOST: u64 = 2 << 30;
 /// What a read costs besides its bytes.
 const READ_COST: u64 = 64;
-/// The names of the directories on the way to a file take at most so much memory.
+/// The most memory for the names in the directories on the way to a file.
 const MOST_NAMES: u64 = 256 << 20;
 /// What a name takes besides its bytes, roughly.
 const NAME_COST: u64 = 64;
@@ -67,7 +68,7 @@ trait FileSystem {
     fn node(&mut self, inode: u64, take: &mut dyn FnMut(Span) -> Result<(), OrderFault>) -> Result<Node, Fault>;
 }
 
-/// Files that were read, and how many reads were of no file's content.
+/// The files that were read, and how many reads were not of any file's content.
 pub(super) struct ImageReads {
     pub(super) entries: Vec<OrderEntry>,
     pub(super) elsewhere: u64,
@@ -175,7 +176,7 @@ fn walk(image: &Image, of: &mut dyn FileSystem, reads: &Reads) -> Result<ImageRe
     Ok(ImageReads { entries: found.into_iter().map(|(_, entry)| entry).collect(), elsewhere })
 }
 
-/// Puts names into an order in which the last one is the first.
+/// Sorts names in reverse, so that `pop` returns the first one.
 fn in_turn(names: &mut [(Vec<u8>, u64)]) {
     names.sort_unstable();
     names.reverse();

@@ -1,4 +1,4 @@
-//! What was read of an image: ranges apart from each other, with the number of the read that was the first there.
+//! What was read of an image: ranges without overlaps, each with the number of the first read there.
 
 use std::collections::BTreeMap;
 use std::ops::Range;

@@ -17,7 +17,7 @@ const NO_FRAGMENT: u32 = u32::MAX;
 const KEPT: usize = 4096;
 /// Entries of a block of the fragment table.
 const ENTRIES: u32 = 512;
-/// The largest directory that is read.
+/// The size limit of a directory.
 const MOST_DIRECTORY: u32 = 64 << 20;
 
 pub(super) struct Squashfs<'a> {
