@@ -1,4 +1,4 @@
-//! The answers to the kernel's questions.
+//! Answers the kernel's requests.
 
 use std::ffi::OsStr;
 use std::io;
@@ -17,11 +17,11 @@ use super::nodes::{Node, Nodes, absent, kind};
 use super::recording::Recorder;
 use crate::in_place::Reader;
 
-/// How long the kernel may keep what it was told: a bundle does not change.
+/// How long the kernel may cache an answer: a bundle does not change.
 const ALWAYS: Duration = Duration::from_secs(1 << 31);
 /// The numbers of inodes are never used again.
 const GENERATION: Generation = Generation(0);
-/// Requests that the kernel makes ahead.
+/// The most requests that the kernel may have pending in the background, such as read-ahead.
 const BACKGROUND: u16 = 64;
 const SEEK_DATA: i32 = 3;
 const SEEK_HOLE: i32 = 4;
@@ -33,7 +33,7 @@ pub(super) struct Served {
     nodes: Nodes,
     recorder: Option<Recorder>,
     has_xattrs: bool,
-    /// The kernel opens files and directories without asking, after it was told that there is nothing to ask for.
+    /// Whether the kernel opens files by itself, once the first request to open one was answered with `ENOSYS`; and the same for directories.
     opens_itself: bool,
     opens_directories_itself: bool,
 }
@@ -85,7 +85,7 @@ impl Served {
         }
     }
 
-    /// Gives the entries of a directory to `add`, with the place of the next, until it says that there is no more room.
+    /// Gives the entries of a directory to `add`, each with the offset of the next one, until `add` says that there is no more room.
     fn list(&self, number: INodeNo, offset: u64, mut add: impl FnMut(&OsStr, Node, u64) -> bool) -> Result<(), Errno> {
         let (index, node) = (self.index(), self.node(number)?);
         if self.kind(node) != FileType::Directory {
@@ -114,9 +114,9 @@ impl Filesystem for Served {
             | InitFlags::FUSE_CACHE_SYMLINKS
             | InitFlags::FUSE_NO_OPEN_SUPPORT
             | InitFlags::FUSE_NO_OPENDIR_SUPPORT;
-        // Kernels enforce access lists only where they are asked to.
+        // Kernels enforce access control lists only on request.
         let wanted = if self.has_xattrs { wanted | InitFlags::FUSE_POSIX_ACL } else { wanted };
-        // An older kernel does without.
+        // Older kernels offer fewer of these.
         let _ = config.add_capabilities(wanted & offered);
         self.opens_itself = offered.contains(InitFlags::FUSE_NO_OPEN_SUPPORT);
         self.opens_directories_itself = offered.contains(InitFlags::FUSE_NO_OPENDIR_SUPPORT);
@@ -286,7 +286,7 @@ impl Filesystem for Served {
     }
 }
 
-/// Answers with a value, or with its length if that is what is asked for.
+/// Answers with a value, or only with its length if the kernel asks for that.
 fn send(value: &[u8], size: u32, reply: ReplyXattr) {
     match u32::try_from(value.len()) {
         Ok(len) if size == 0 => reply.size(len),

@@ -1,7 +1,7 @@
 //! Mounts a bundle as a read-only file system in user space (FUSE): its trees are read in place, and nothing is unpacked.
 //!
-//! Every chunk is compared with its digest before a byte of it is handed out, by [`in_place`](crate::in_place). Whoever reads what is damaged, or what
-//! the medium does not give, gets an I/O error, and the mount stays.
+//! [`in_place`](crate::in_place) compares every chunk with its digest before it hands out a byte of it. Reads of damaged content, or from a medium that
+//! fails, get an I/O error, and the mount stays.
 //!
 //! ```no_run
 //! use sealift::in_place::Fault;
@@ -53,7 +53,7 @@ pub struct MountOptions {
     pub refs: Vec<String>,
     /// Threads, and memory for decoded content.
     pub read: ReadOptions,
-    /// Lets other users in, as far as modes and owners allow. Without root, `user_allow_other` must stand in `/etc/fuse.conf`.
+    /// Lets other users in, as far as modes and owners allow. Without root, `/etc/fuse.conf` must contain `user_allow_other`.
     pub allow_other: bool,
     /// Makes device nodes and set-user-id bits effective, which takes root.
     pub dev_suid: bool,
@@ -65,7 +65,7 @@ pub struct MountOptions {
 #[derive(Debug)]
 pub struct Mount {
     session: Session<Served>,
-    /// Where the kernel's questions come from.
+    /// The FUSE device, from which the kernel's requests are read.
     device: Arc<OwnedFd>,
     mountpoint: PathBuf,
     refs: Vec<String>,
@@ -75,14 +75,14 @@ pub struct Mount {
 #[derive(Debug)]
 pub struct Unmounter {
     session: SessionUnmounter,
-    /// Not its own: who waits for an answer would wait until it is closed everywhere.
+    /// Weak, so that this does not keep the device open: processes that wait for an answer would then go on waiting when serving has ended.
     device: Weak<OwnedFd>,
     mountpoint: PathBuf,
 }
 
 impl Mount {
-    /// Mounts a bundle, or a delta bundle over its bases, on a directory. Nobody is served before [`Self::serve`]. What cannot be read is given to
-    /// `report`: damage once for each place, and a medium that fails once until it can be read again.
+    /// Mounts a bundle, or a delta bundle over its bases, on a directory. Requests are answered only by [`Self::serve`]. What cannot be read is
+    /// passed to `report`: damage once for each place, and a failing medium once until it can be read again.
     ///
     /// # Errors
     /// Returns an error if the bundle is damaged or comes through a pipe, if the bases are not those of the delta, if there is no such ref, or if
@@ -104,7 +104,7 @@ impl Mount {
         let recorder = options.recording.clone();
         let recorder = recorder.map(|recording| Recorder::new(recording, &reader.bundle().index, &refs));
         let served = Served::new(reader, nodes, recorder);
-        // Unmounting takes the path that is meant now, wherever the process is then.
+        // For unmounting, the path must stay valid even if the process changes its working directory.
         let mountpoint = std::fs::canonicalize(mountpoint).map_err(failed)?;
         if !mountpoint.is_dir() {
             return Err(failed(io::ErrorKind::NotADirectory.into()));
@@ -121,7 +121,7 @@ impl Mount {
         &self.refs
     }
 
-    /// Returns what unmounts while this serves.
+    /// Returns a handle that can unmount while [`Self::serve`] runs.
     #[must_use]
     pub fn unmounter(&mut self) -> Unmounter {
         let (session, device) = (self.session.unmount_callable(), Arc::downgrade(&self.device));
@@ -141,14 +141,14 @@ impl Mount {
 
 impl Unmounter {
     /// Unmounts. If files are open or directories in use, the mount only disappears from the tree. Returns whether it is unmounted: otherwise
-    /// [`Mount::serve`] goes on until the last user is done, and whoever does not wait ends the process.
+    /// [`Mount::serve`] goes on until the last user is done, and a caller that does not want to wait has to end the process.
     ///
     /// # Errors
     /// Returns an error if it cannot be unmounted.
     pub fn unmount(&mut self) -> Result<bool, Error> {
         let failed = |error| Error::io("unmount", &self.mountpoint, error);
         match self.session.unmount() {
-            // For users, fusermount3 unmounts: what is in use only leaves the tree then.
+            // Without root, fusermount3 unmounts, and succeeds even if the mount is in use and has only left the tree.
             Ok(()) => Ok(self.is_gone()),
             Err(error) if error.raw_os_error() == Some(Errno::BUSY.raw_os_error()) => {
                 unmount(&self.mountpoint, UnmountFlags::DETACH).map_err(|error| failed(error.into()))?;
@@ -158,11 +158,11 @@ impl Unmounter {
         }
     }
 
-    /// Returns whether the kernel asks no more, since nobody uses what was mounted.
+    /// Returns whether the kernel has closed the connection, since nobody uses the mount any more.
     fn is_gone(&self) -> bool {
         let Some(device) = self.device.upgrade() else { return true };
         let mut device = [PollFd::new(device.as_fd(), PollFlags::empty())];
-        // It tells this error without being asked.
+        // poll(2) always reports this error, whatever events were asked for.
         poll(&mut device, PollTimeout::ZERO).is_ok()
             && device[0].revents().is_some_and(|told| told.contains(PollFlags::POLLERR))
     }
@@ -184,13 +184,13 @@ fn config(options: &MountOptions, name: String) -> Config {
     let mut config = Config::default();
     config.mount_options = mount_options;
     config.acl = if options.allow_other { SessionACL::All } else { SessionACL::Owner };
-    // Besides those who wait for content, some answer what the index alone answers.
+    // Besides the threads that wait for content, two more answer requests that need only the index.
     config.n_threads = Some(options.read.jobs.max(1) + 2);
     config.clone_fd = true;
     config
 }
 
-/// Returns an error without the line end of what fusermount3 said.
+/// Strips the newline from an error message of fusermount3.
 fn one_line(error: io::Error) -> io::Error {
     if error.raw_os_error().is_some() {
         return error;

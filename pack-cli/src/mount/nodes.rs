@@ -31,13 +31,13 @@ struct Folder {
     children: BTreeMap<String, Node>,
 }
 
-/// How numbers lead to rows of the index.
+/// Maps inode numbers to rows of the index.
 #[derive(Debug)]
 pub(super) struct Nodes {
     refs: Vec<String>,
     root: Node,
     folders: Vec<Folder>,
-    /// What lies above the root directory of each ref.
+    /// The parent of the root directory of each ref.
     above: BTreeMap<Row<Directory>, Node>,
     /// The names of inodes that have several.
     links: BTreeMap<Row<Inode>, u32>,
@@ -266,7 +266,7 @@ fn plain(ino: INodeNo, kind: FileType, mtime: SystemTime) -> FileAttr {
     }
 }
 
-/// Returns what stands for an absent name: the kernel remembers that it is absent.
+/// Returns the attributes that tell the kernel that a name is absent, so that it remembers that.
 pub(super) fn absent() -> FileAttr {
     plain(INodeNo(0), FileType::RegularFile, UNIX_EPOCH)
 }
@@ -277,7 +277,7 @@ fn time(seconds: i64, nanoseconds: u32) -> SystemTime {
     whole.and_then(|whole| whole.checked_add(Duration::from_nanos(nanoseconds.into()))).unwrap_or(UNIX_EPOCH)
 }
 
-/// Returns the numbers of a device as the kernel's interface has them: 12 bits for the major number, and 20 for the minor one around it.
+/// Encodes a device number as the kernel's interface does: 12 bits of the major number, between the low 8 and the high 12 bits of the minor one.
 fn encode(device: Device) -> u32 {
     let Device { major, minor } = device;
     (minor & 0xff) | (major & 0xfff) << 8 | (minor & 0xf_ff00) << 12

@@ -1,4 +1,4 @@
-//! What is read of a mount, in the order in which it is first read.
+//! Records which files of a mount are read, in the order of their first reads.
 
 use std::collections::HashMap;
 use std::ops::Range;
@@ -45,7 +45,7 @@ impl Recording {
 #[derive(Debug)]
 pub(super) struct Recorder {
     recording: Recording,
-    /// By inode: its first name below the refs that are mounted.
+    /// For each inode, its first name in the mounted refs.
     names: Vec<Option<(Row<Directory>, Row<Entry>)>>,
 }
 
@@ -74,7 +74,7 @@ impl Recorder {
         });
         let ranges = &mut read[place].ranges;
         if ranges.len() == ranges.capacity() {
-            // It does not grow if the same is read again and again.
+            // So the list does not grow when the same ranges are read again and again.
             *ranges = united(std::mem::take(ranges));
         }
         ranges.push(range);
