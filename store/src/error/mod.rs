@@ -52,7 +52,7 @@ pub enum Error {
         /// The fault.
         fault: Box<ArchiveFault>,
     },
-    /// An order profile is malformed, or what should be imported as one.
+    /// An order profile, or a file to import as one, is malformed.
     #[error("{}: {fault}", path.display())]
     Order {
         /// The file.
@@ -158,7 +158,7 @@ pub enum Error {
         /// What is wrong with it.
         problem: String,
     },
-    /// What the device's state keeps of a name is invalid.
+    /// The device's state for a name is invalid.
     #[error("{} is damaged: {problem}", path.display())]
     Floor {
         /// The file.
@@ -283,10 +283,10 @@ pub enum Error {
         what: &'static str,
         /// The name.
         name: String,
-        /// The names of its refs, of those that could be meant.
+        /// The names of its refs that could be meant.
         refs: Vec<String>,
     },
-    /// The bundle has no file of a path.
+    /// The bundle has no file at a path.
     #[error("the bundle has no file {}", path_of(path).display())]
     NoFile {
         /// The path.
@@ -513,8 +513,8 @@ impl Error {
 
     /// Returns the error in one word, the same in JSON, in the format's vectors and in JavaScript: that of its [`Kind`] if the bundle is at fault,
     /// else one of `usage`, `exists`, `io`, `busy`, `space`, `room`, `changed`, `other-name`, `not-ours`, `half-updated`, `folded-name`,
-    /// `trust-file`, `state`, `repository`, `verity`, `not-sealed`, `other-digest`, `key`, `archive`, `order`, `delta`, `base` and
-    /// `cancelled`.
+    /// `trust-file`, `state`, `repository`, `verity`, `not-sealed`, `other-digest`, `key`, `archive`, `order`, `unfit`, `foreign`, `delta`, `base`
+    /// and `cancelled`.
     #[must_use]
     pub fn word(&self) -> &'static str {
         if let Some(kind) = self.kind() {

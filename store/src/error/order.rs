@@ -1,6 +1,6 @@
 //! What is wrong with an order profile, or with a file that one is imported from.
 
-/// Where a profile, or a file that is imported as one, is at fault, and how.
+/// The place of a fault in a profile, or in a file that is imported as one, and the fault.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum OrderFault {
