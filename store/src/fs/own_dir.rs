@@ -47,7 +47,7 @@ impl OwnDir {
         Self::open(place)?.ok_or_else(|| Error::Exchanged { path: place.path().to_owned() })
     }
 
-    /// Opens the directory at `below`, which leads through no link, in an open directory; `None` if there is none. `path` is for messages.
+    /// Opens the directory at `below` in an open directory, without following links; `None` if there is none. `path` is for messages.
     ///
     /// # Errors
     /// As [`OwnDir::open`].
@@ -58,7 +58,7 @@ impl OwnDir {
         }
     }
 
-    /// Returns it with another path for messages: the one that it will have.
+    /// Returns it with another path for messages: that of its final place.
     #[must_use]
     pub fn shown_as(self, path: PathBuf) -> Self {
         Self { path, ..self }
@@ -243,7 +243,7 @@ mod tests {
     #[test]
     fn what_is_written_is_read_and_replaced_as_a_whole() {
         let (_scratch, place) = place();
-        assert!(OwnDir::open(&place).expect("nothing is no error").is_none());
+        assert!(OwnDir::open(&place).expect("a missing directory is not an error").is_none());
         let own = OwnDir::create(&place).expect("it can be made");
         own.write_new("a", b"one", true).expect("it can be written");
         assert!(own.write_new("a", b"two", true).is_err(), "it is there");

@@ -1,4 +1,4 @@
-//! Files that appear by one rename when they are complete, and what is left of those that never were.
+//! Files that appear by one rename when they are complete, and what killed runs left of such files.
 
 use std::fs::{File, TryLockError};
 use std::os::unix::ffi::OsStrExt as _;
@@ -82,7 +82,7 @@ pub fn create_locked(path: &Path) -> Result<File, Error> {
     let failed = |error| Error::io("create", path, error);
     let file = File::options().read(true).write(true).create_new(true).open(path).map_err(failed)?;
     file.try_lock().map_err(|error| match error {
-        // A run that searches for unlocked spools locked it first.
+        // Another run, which searches for unlocked leftovers, locked it first.
         TryLockError::WouldBlock => Error::Busy { path: path.to_owned() },
         TryLockError::Error(error) => Error::io("lock", path, error),
     })?;
@@ -107,7 +107,7 @@ pub fn refuse_existing(target: &Path) -> Result<(), Error> {
 pub fn rename_to_new(partial: &Path, target: &Path) -> Result<(), Error> {
     match renameat_with(CWD, partial, CWD, target, RenameFlags::NOREPLACE) {
         Err(Errno::EXIST) => Err(Error::Exists { path: target.to_owned() }),
-        // The file system does not support this, as some network ones.
+        // Some file systems, such as network ones, do not support this.
         Err(Errno::INVAL | Errno::NOSYS) => {
             refuse_existing(target)?;
             std::fs::rename(partial, target).map_err(|error| Error::io("rename to", target, error))
@@ -122,7 +122,7 @@ pub fn rename_to_new(partial: &Path, target: &Path) -> Result<(), Error> {
 pub struct Partials {
     /// Partials of killed runs that were removed.
     pub removed: u64,
-    /// One that a run is writing.
+    /// A partial file that a run is writing.
     pub in_use: Option<PathBuf>,
 }
 

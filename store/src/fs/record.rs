@@ -14,7 +14,7 @@ use sealift_format::{hex, unhex};
 
 /// What was unpacked, and where.
 #[derive(Clone, Debug, PartialEq, Eq)]
-#[allow(clippy::exhaustive_structs, reason = "who unpacks fills it in")]
+#[allow(clippy::exhaustive_structs, reason = "callers fill it in")]
 pub struct Record {
     /// The ref that was unpacked.
     pub reference: String,
@@ -66,9 +66,9 @@ impl Record {
         let inode = field("inode")?.parse().map_err(|_| "its inode is not a number")?;
         let as_root = field("root")? == "yes";
         let record = Self { reference, prefix, inode, as_root };
-        // There is one spelling, covered by the check: a flipped bit does not make another record.
+        // Only the exact encoding is accepted, so a flipped bit does not yield another record.
         if !is_ref_name(&record.reference) || record.encode() != bytes {
-            return Err("its check is not that of its lines".to_owned());
+            return Err("its check does not match its lines".to_owned());
         }
         Ok(record)
     }

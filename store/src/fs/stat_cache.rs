@@ -1,5 +1,4 @@
-//! The stat data of installed files: sizes, times and inode numbers, which tell without reading that a file is unchanged, as git's index
-//! them.
+//! The stat data of installed files: sizes, times and inode numbers. They show that a file is unchanged without reading it, as in git's index.
 //!
 //! One compact file, written and read as a whole: numbers are little-endian.
 //!
@@ -79,7 +78,7 @@ const HEAD_LEN: usize = MAGIC.len() + 32 + 4 + 4 + 4;
 const STAT_LEN: usize = 40;
 const CHECK_LEN: usize = 32;
 
-/// Returns the time that a change to a file beside `directory` would now get.
+/// Returns the time that a change to a file in `directory` would now get.
 ///
 /// # Errors
 /// Returns an error if no file can be created there.
@@ -160,7 +159,7 @@ impl StatCache {
     /// Encodes the cache.
     ///
     /// # Errors
-    /// Returns an error if there are more files than its count can say.
+    /// Returns an error if there are more files than the count can hold.
     pub fn encode(&self) -> Result<Vec<u8>, FormatError> {
         let mut bytes = Vec::with_capacity(HEAD_LEN + self.stats.len() * STAT_LEN + CHECK_LEN);
         bytes.extend(MAGIC);

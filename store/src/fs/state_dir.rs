@@ -110,7 +110,7 @@ impl StateDir {
         Ok(StateLock { _file: file })
     }
 
-    /// Checks that its path still leads here: what is written elsewhere would not be found again.
+    /// Checks that its path still leads here: otherwise, what is written here would not be found again.
     ///
     /// # Errors
     /// Returns [`Error::Exchanged`] if it does not.
@@ -121,16 +121,16 @@ impl StateDir {
     /// Checks that a file can be written, by writing one. Call it under the lock.
     ///
     /// # Errors
-    /// Returns an error if not: the disk is full or read-only, or the directory is.
+    /// Returns an error if it cannot, for example because the disk is full or read-only.
     pub fn check_writable(&self) -> Result<(), Error> {
-        let probe = ".probe"; // of a run that was killed, it goes with the next
+        let probe = ".probe"; // a killed run's is removed by the next run
         self.own.remove(probe)?;
         let written = self.own.write_new(probe, &[b'\n'; 4096], false);
         self.own.remove(probe)?;
         written
     }
 
-    /// Checks the same, without writing.
+    /// Checks the same as far as possible without writing.
     ///
     /// # Errors
     /// Returns an error if writing is known to fail.
@@ -141,7 +141,7 @@ impl StateDir {
     /// Returns the text of a file, without its check; `None` if there is none.
     ///
     /// # Errors
-    /// [`Error::State`] where it is not as it was written; else it cannot be read or is not this user's.
+    /// Returns [`Error::State`] if it is damaged; also returns an error if it cannot be read or is not this user's.
     pub fn read(&self, name: &str) -> Result<Option<String>, Error> {
         let path = self.path().join(name);
         let Some(file) = self.own.open_file(name)? else { return Ok(None) };
@@ -229,10 +229,10 @@ fn checked(bytes: Vec<u8>) -> Result<String, &'static str> {
     let last = text.trim_end_matches('\n').rfind('\n').map_or(0, |newline| newline + 1);
     let (before, check) = text.split_at(last);
     if !check.starts_with("check ") {
-        return Err("its last line is no check: it was cut, or a version before the first release wrote it");
+        return Err("its last line is not a check: it was truncated, or a version before the first release wrote it");
     }
     if check != check_of(before) {
-        return Err("what it says does not agree with the check in its last line");
+        return Err("it does not match the check in its last line");
     }
     text.truncate(last);
     Ok(text)

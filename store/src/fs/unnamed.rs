@@ -14,11 +14,11 @@ pub fn unnamed_file(directory: &Path) -> Result<File, Errno> {
     unnamed_in(open_user_dir(directory)?.as_fd())
 }
 
-/// Creates one in an open directory.
+/// As [`unnamed_file`], in an open directory.
 pub fn unnamed_in(directory: BorrowedFd<'_>) -> Result<File, Errno> {
     let (flags, mode) = (OFlags::RDWR | OFlags::CLOEXEC, Mode::RUSR | Mode::WUSR);
     match retry_on_intr(|| openat(directory, ".", flags | OFlags::TMPFILE, mode)) {
-        // Network file systems and old ones.
+        // Network and old file systems do not support this.
         Err(Errno::NOTSUP | Errno::ISDIR | Errno::INVAL) => {}
         other => return other.map(File::from),
     }

@@ -32,7 +32,7 @@ pub(crate) fn with_writeback<T>(
         match syncing.map(ScopedJoinHandle::join) {
             Ok(Ok(synced)) => result.and_then(|value| synced.map(|()| value)),
             Ok(Err(panic)) => std::panic::resume_unwind(panic),
-            // The system gives no further thread: it writes back when it likes.
+            // No thread could be started: the kernel writes back when it sees fit.
             Err(_) => result,
         }
     })
