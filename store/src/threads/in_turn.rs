@@ -49,7 +49,7 @@ impl<K: Copy + Ord, T> OrderedSlots<K, T> {
         None
     }
 
-    /// Announces that some turn will not come: no thread waits from now on.
+    /// Announces that some turn will not come: no thread waits any more.
     pub fn give_up(&self) {
         self.lock().is_over = true;
         self.changed.notify_all();

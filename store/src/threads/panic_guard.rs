@@ -1,6 +1,6 @@
-//! Wakes the threads that wait for one that panicked, which would otherwise wait for ever.
+//! Wakes the threads that wait for a thread that panicked; they would otherwise wait for ever.
 
-/// Calls its function if it is dropped by a panic, and not otherwise.
+/// Calls its function when it is dropped, but only during a panic.
 #[derive(Debug)]
 pub struct OnPanic<F: FnMut()>(pub F);
 

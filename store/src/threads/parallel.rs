@@ -16,7 +16,7 @@ pub fn for_each<T: Sync>(jobs: usize, items: &[T], work: impl Fn(&T) -> Result<(
     for_each_with(jobs, items, || (), |(), item| work(item))
 }
 
-/// The same where each thread has its own state, made by `start`.
+/// As [`for_each`], but each thread has its own state, made by `start`.
 ///
 /// # Errors
 /// As [`for_each`].
@@ -42,7 +42,7 @@ pub fn for_each_with<T: Sync, S>(
     failed.into_inner().map_or(Ok(()), Err)
 }
 
-/// As [`for_each`], but returns what `work` does of each item, in the order of the items.
+/// As [`for_each`], but returns the results of `work`, in the order of the items.
 ///
 /// # Errors
 /// As [`for_each`].
@@ -54,7 +54,7 @@ pub fn map<T: Sync, R: Send>(
     map_with(jobs, items, || (), |(), item| work(item))
 }
 
-/// The same where each thread has its own state, made by `start`.
+/// As [`map`], but each thread has its own state, made by `start`.
 ///
 /// # Errors
 /// As [`for_each`].

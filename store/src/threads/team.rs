@@ -2,8 +2,8 @@
 
 use std::thread::Builder;
 
-/// Runs `work` on `jobs` threads, the caller's among them, and returns when all have ended. If the system gives fewer threads, as at its limit of
-/// processes, those do the work.
+/// Runs `work` on `jobs` threads, the caller's among them, and returns when all have ended. If the system has fewer threads to give, for example at
+/// its limit of processes, those do the work.
 ///
 /// # Panics
 /// Panics if `work` does, on any thread.
@@ -11,7 +11,7 @@ pub fn team(jobs: usize, work: impl Fn() + Sync) {
     std::thread::scope(|scope| {
         for _ in 1..jobs.max(1) {
             if let Err(error) = Builder::new().spawn_scoped(scope, &work) {
-                tracing::debug!(%error, "the system gives no further thread");
+                tracing::debug!(%error, "cannot start another thread");
                 break;
             }
         }
