@@ -38,7 +38,7 @@ impl Seal {
             Self::Try | Self::Require => true,
         };
         let is_on = is_wished && is_supported()?;
-        tracing::debug!(is_on, was_on, "found out whether files are to be sealed");
+        tracing::debug!(is_on, was_on, "decided whether to seal files");
         if is_wished && !is_on && self != Self::Try {
             return Err(Error::kernel(path, KernelError::Unsupported));
         }

@@ -1,7 +1,7 @@
 //! fs-verity of files: computing digests, asking the kernel which it enforces, and sealing.
 //!
-//! A sealed file can be read, renamed and removed, but not written to, and the kernel returns no byte of it that differs from what
-//! was sealed: reading that is an error from then on. Its digest is that of [`digest`], and is asked for without reading content.
+//! A sealed file can be read, renamed and removed, but not written to, and the kernel returns no byte of it that differs from what was sealed:
+//! reading such a byte fails. Its digest is that of [`digest`], and the kernel reports it without reading content.
 //!
 //! ```
 //! # fn main() -> Result<(), Box<dyn std::error::Error>> {
@@ -85,7 +85,7 @@ pub fn digest(path: &Path, parameters: &Parameters, progress: &Progress) -> Resu
     Ok(digest)
 }
 
-/// Content has one digest, however short its reads are.
+/// A read may return fewer bytes than requested; the digest does not depend on that.
 fn digest_of(
     mut content: impl Read,
     path: &Path,
@@ -124,7 +124,7 @@ pub fn is_supported(path: &Path) -> Result<bool, Error> {
     kernel::is_supported(opened).map_err(|error| Error::kernel(path, error))
 }
 
-/// Returns the same for an open directory; `path` is its name, for messages.
+/// As [`is_supported`], for an open directory; `path` is its name, for messages.
 pub(crate) fn is_supported_in(directory: BorrowedFd<'_>, path: &Path) -> Result<bool, Error> {
     let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
     let opened = retry_on_intr(|| openat(directory, ".", flags, Mode::empty()));
@@ -144,7 +144,7 @@ pub fn seal(paths: &[PathBuf], options: &SealOptions, progress: &Progress) -> Re
     let list = list::list(paths, progress)?;
     let places = list.places();
     if options.signature.is_some() && places.len() != 1 {
-        return Err(Error::Usage("a built-in signature is for one file alone".into()));
+        return Err(Error::Usage("a built-in signature is for a single file".into()));
     }
     progress.enter(Phase::Sealing, 0, num::wide(places.len()));
     let [files, files_before, logical_bytes] = [const { AtomicU64::new(0) }; 3];
@@ -218,7 +218,7 @@ fn modified_at(stat: &Stat) -> Timestamps {
     }
 }
 
-/// Opens a file that the user named, or anything else, without blocking on a fifo.
+/// Opens a file of any type that the user named, without blocking on a fifo.
 fn open_any(path: &Path) -> io::Result<OwnedFd> {
     let flags = OFlags::RDONLY | OFlags::NONBLOCK | OFlags::CLOEXEC;
     Ok(retry_on_intr(|| openat(CWD, path, flags, Mode::empty()))?)
@@ -229,7 +229,7 @@ fn open(path: &Path) -> Result<File, Error> {
     let file = File::from(open_any(path).map_err(failed)?);
     match file.metadata().map_err(failed)?.is_file() {
         true => Ok(file),
-        false => Err(Error::unexpected(path, "is no regular file, and has no digest")),
+        false => Err(Error::unexpected(path, "is not a regular file, and has no digest")),
     }
 }
 
