@@ -176,7 +176,7 @@ impl TreeStage {
         &self.target
     }
 
-    /// What a stage of `StageKind::Files` holds.
+    /// Returns the files in a stage of `StageKind::Files`.
     pub fn files(&self) -> Result<Vec<StagedFile>, Error> {
         let names = names_in(self.root()).map_err(|error| Error::io("read", self.dir.path(), error))?;
         let of = |name: &[u8]| std::str::from_utf8(name).ok().and_then(|name| name.parse().ok()).and_then(Row::new);
@@ -217,7 +217,7 @@ impl TreeStage {
         Ok(())
     }
 
-    /// Returns the space of its files, as far as this index knows them: it is available to what the next run builds.
+    /// Returns the space of its files, as far as this index knows them: it counts as available, since this run reuses or frees it.
     pub fn held(&self, index: &Index, directories: &[Row<Directory>]) -> Result<Leftovers, Error> {
         let mut held = Leftovers::default();
         match self.layout {

@@ -26,8 +26,8 @@ pub struct TreeRecord {
 
 /// The stats that identify the files without reading them.
 const STATS: &str = "stats";
-/// How often a device goes to another place when it reads the hot set, as an update last wrote it: a number, and a line end. Without it the next
-/// update takes it for none.
+/// The number of seeks that reading the hot set took when an update last wrote it again: a number and a newline. Without this file, the next update
+/// assumes 0.
 const SEEKS: &str = "seeks";
 /// The file that marks a target's files as sealed, and lists the digest of each object.
 const DIGESTS: &str = "fs-verity";
@@ -68,7 +68,8 @@ impl TreeRecord {
         self.installed.index.find_ref(&self.part.reference)
     }
 
-    /// Returns whether it is of the directory at `site`, which is on the record's file system: not of one that was copied or moved over it.
+    /// Returns whether it is the record of the directory at `site`, and not of one that this directory has replaced. Both directories are on the
+    /// record's file system, so inode numbers suffice.
     pub fn is_of(&self, site: &Site) -> Result<bool, Error> {
         Ok(site.root().is_some() && site.inode_id()?.1 == self.part.inode)
     }
@@ -115,20 +116,20 @@ pub fn write_stats(dir: &OwnDir, stats: &StatCache) -> Result<(), Error> {
     dir.replace(STATS, &stats.encode()?, false)
 }
 
-/// Returns how often a device went to another place for the hot set when an update had written it; `None` if that is not recorded.
+/// Returns the recorded number of seeks of the hot set; `None` if there is none.
 pub(crate) fn kept_seeks(dir: &OwnDir) -> Option<u64> {
     let bytes = dir.read(SEEKS, 32).ok().flatten()?;
     str::from_utf8(&bytes).ok()?.strip_suffix('\n')?.parse().ok()
 }
 
-/// Writes the same to a target's next record, if that is possible: it is a preference and no authority.
+/// Writes the number of seeks to a target's next record. It is only a hint: a failure is logged.
 pub(crate) fn write_seeks(dir: &OwnDir, seeks: u64) {
     if let Err(error) = dir.replace(SEEKS, format!("{seeks}\n").as_bytes(), false) {
-        tracing::warn!(%error, "how the hot set lies is not recorded");
+        tracing::warn!(%error, "cannot record the seeks of the hot set");
     }
 }
 
-/// Removes the recorded stats of the files of the target at `site`: the next run reads them.
+/// Removes the recorded stats of the files of the target at `site`: the next run reads the files.
 pub fn forget_stats(site: &Site) -> Result<(), Error> {
     match site.record()? {
         Some(dir) => Ok(dir.remove(STATS)?),
@@ -181,12 +182,12 @@ fn read_digests(dir: &OwnDir, index: &Index) -> Result<Option<Vec<[u8; 32]>>, Er
     let len_max = num::wide(index.objects().len()).saturating_mul(32);
     let bytes = read_file(dir, DIGESTS, len_max)?;
     if !bytes.is_empty() && verity::digest(&bytes) != *index.verity() {
-        return Err(Error::State { path: dir.path().join(DIGESTS), problem: "it is not what the index says".into() });
+        return Err(Error::State { path: dir.path().join(DIGESTS), problem: "it does not match the index".into() });
     }
     Ok(Some(bytes.as_chunks().0.to_vec()))
 }
 
-/// Returns the files that a target's record has beside those of the bundle; `sealed` are the digests of its objects, if files are sealed.
+/// Returns the files that a target's record has besides those of the bundle; `sealed` are the digests of its objects, if files are sealed.
 pub(crate) fn files(part: &Record, sealed: Option<&[[u8; 32]]>) -> Vec<(&'static str, Vec<u8>)> {
     let digests = sealed.map(|digests| (DIGESTS, digests.as_flattened().to_vec()));
     [(Record::FILE, part.encode())].into_iter().chain(digests).collect()
@@ -197,7 +198,7 @@ pub fn is_signed(site: &Site) -> Result<bool, Error> {
     site.record()?.map_or(Ok(false), |dir| install_record::is_signed(&dir))
 }
 
-/// Returns the same according to the kernel, if the file system supports the query.
+/// As [`is_signed`], but according to the kernel if the file system supports the query.
 ///
 /// # Errors
 /// Returns an error if the index cannot be opened.
@@ -205,8 +206,8 @@ pub fn is_index_signed(site: &Site) -> Result<bool, Error> {
     site.record()?.map_or(Ok(false), |dir| install_record::is_index_signed(&dir))
 }
 
-/// Makes the record in the stage the target's. The old one is removed with the stage: after a kill in between, the target has none, and the stage
-/// the new one.
+/// Makes the record in the stage that of the target. The old one is removed with the stage. If the run is killed in between, the target has no
+/// record, and the new one is still in the stage.
 ///
 /// # Errors
 /// Returns an error if it cannot be renamed, or if another user placed something where the record was, which is left there.

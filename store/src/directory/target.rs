@@ -1,5 +1,5 @@
-//! Walks an installed tree that others may change meanwhile: it follows no link, enters no other file system,
-//! and goes back up only where that leads to where it came from.
+//! Walks an installed tree that others may change meanwhile: it follows no link, enters no other file system, and checks that `..` leads back to the
+//! directory from which it came.
 
 use std::collections::VecDeque;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
@@ -13,7 +13,7 @@ use sealift_format::{Directory, Index, Row};
 use crate::fs::confined::{open_on_same_device, open_within};
 use crate::{Error, InodeId, Site, inode_id};
 
-/// An installed tree, as an index has it.
+/// An installed tree that an index describes.
 #[derive(Debug)]
 pub(crate) struct Target<'a> {
     pub(crate) path: &'a Path,
@@ -28,11 +28,11 @@ pub(crate) struct Target<'a> {
 pub(crate) struct TargetWalk {
     /// The directories from the root down to the position, with their identities.
     trail: Vec<(Row<Directory>, InodeId)>,
-    /// The last of them, open: the way back to one of these needs no look-up.
+    /// The last of them, kept open: going back to one of these needs no look-up.
     open: VecDeque<OwnedFd>,
 }
 
-/// How many directories of a trail stay open.
+/// The most directories of a trail that stay open.
 const OPEN_MAX: usize = 8;
 
 /// Returns the file system of an open file.
@@ -40,8 +40,8 @@ fn device_of(fd: BorrowedFd<'_>) -> Result<u64, Errno> {
     fstat(fd).map(|stat| stat.st_dev)
 }
 
-/// Returns the mount and the attributes of a name in a directory, or of the directory itself for an empty name: one file system may be mounted in many
-/// places. The mount is `None` on kernels before 5.8, and in sandboxes that block the call.
+/// Returns the mount and the attributes of a name in a directory, or of the directory itself for an empty name. The device does not suffice, since a
+/// file system may be mounted in many places. The mount is `None` on kernels before 5.8, and in sandboxes that block the call.
 fn look(directory: BorrowedFd<'_>, name: &[u8]) -> Result<(Option<u64>, StatxAttributes), Errno> {
     let flags = AtFlags::SYMLINK_NOFOLLOW | AtFlags::EMPTY_PATH | AtFlags::NO_AUTOMOUNT;
     match retry_on_intr(|| statx(directory, name, flags, StatxFlags::MNT_ID)) {
@@ -70,7 +70,7 @@ impl<'a> Target<'a> {
         Ok(Self { path, index, root, device, mount })
     }
 
-    /// Returns the same for a tree in a stage, open as `root`.
+    /// As [`Self::open`], for a tree in a stage, open as `root`.
     pub(crate) fn staged(path: &'a Path, root: BorrowedFd<'_>, index: &'a Index) -> Result<Self, Error> {
         let failed = |error| Error::io("look at", path, error);
         let root = open_within(root, b".", OFlags::RDONLY | OFlags::DIRECTORY, Mode::empty()).map_err(failed)?;
