@@ -27,7 +27,7 @@ pub struct ChunkScheduler<'a> {
     path: PathBuf,
     /// Called when a thread fails.
     stop: Option<&'a (dyn Fn() + Sync)>,
-    /// The wanted chunks of the hot set that are not done, if their end is told.
+    /// The wanted chunks of the hot set that are not done, if their completion is to be reported.
     hot: Option<Hot>,
     /// Held while a pipe is read, and briefly for a file.
     state: Mutex<FeedState<'a>>,
@@ -65,7 +65,7 @@ impl<'a> ChunkScheduler<'a> {
         Self { stop: Some(stop), ..self }
     }
 
-    /// Tells the progress when what these chunks hold is written.
+    /// Notes in the progress when the contents of these chunks are written.
     pub fn telling(self, hot: Option<Range<u32>>) -> Self {
         let hot = hot.map(|chunks| {
             let left = self.wanted.iter().filter(|chunk| chunks.contains(&chunk.number())).count();

@@ -1,5 +1,5 @@
 //! Delivers a bundle's content to a target: reads chunks, compares them with their digests, decodes them, and compares what they hold with
-//! index and layout, all in this one place. A target receives nothing else, and names nothing before all of it is there.
+//! index and layout, all in this one place. A target receives nothing else, and gives a file its name only when all of its content is there.
 
 pub mod feed;
 
@@ -48,13 +48,13 @@ impl<'a> Delivery<'a> {
         Self { stop, ..self }
     }
 
-    /// Tells the progress when the hot set is written, if the target `has_rest`: all of it that the bundle does not bring.
+    /// Notes in the progress when the hot set is written, if the target `has_rest`: whatever of the hot set the bundle does not carry.
     pub fn telling(self, has_rest: bool) -> Self {
         Self { is_written: has_rest, ..self }
     }
 
-    /// Passes each wanted object or piece to `take`, on several threads: first those in chunks, in file order, and then those without data. When
-    /// all pieces of a large object were taken, `finish` is called for it. Each thread has its own state, made by `start`.
+    /// Passes each wanted object or piece to `take`, on several threads: first those in chunks, in file order, and then those without data. When all
+    /// pieces of a large object have been taken, `finish` is called for it. Each thread has its own state, made by `start`.
     ///
     /// # Errors
     /// Returns the first error: the input or a base cannot be read, a content is not as expected, or `take` or `finish` fails.
@@ -75,7 +75,7 @@ impl<'a> Delivery<'a> {
             let was_last = missing.is_some_and(|missing| missing.fetch_sub(1, Ordering::AcqRel) == 1);
             if was_last { finish(own, content.portion.object) } else { Ok(()) }
         };
-        // Those of the hot set first, where it is at the end of a file.
+        // The chunks of the hot set come first, even if they lie at the end of the file.
         let mut wanted = plan.chunks().to_vec();
         if let Some(hot) = hot.as_ref().filter(|_| input.file().is_some()) {
             wanted.sort_by_key(|chunk| !hot.contains(&chunk.number()));
@@ -98,8 +98,8 @@ impl<'a> Delivery<'a> {
     }
 }
 
-/// Passes each of these objects, which only a base has, to `copy`, on `jobs` threads: with a reader of the bases, and its number there. Returns the
-/// results in this order.
+/// Passes each of these objects, which only a base has, to `copy`, with a reader of the bases and the object's number there, on `jobs` threads.
+/// Returns the results in the order of the objects.
 ///
 /// # Errors
 /// Returns the first error: no base has an object, or `copy` fails.
@@ -125,7 +125,7 @@ fn missing(plan: &ReadPlan, bare: &[Portion]) -> BTreeMap<Row<Object>, AtomicU64
     missing
 }
 
-/// Writes the data of a content to their place in the object's file; holes are left. The file of a whole object gets its full length.
+/// Writes the data of a content to its place in the object's file, and leaves out the holes. The file of a whole object gets its full length.
 pub fn write_content(file: impl AsFd, content: &Content<'_>) -> Result<(), Errno> {
     let mut end = content.range.start;
     for (at, data) in content.extents() {
@@ -138,10 +138,10 @@ pub fn write_content(file: impl AsFd, content: &Content<'_>) -> Result<(), Errno
     Ok(())
 }
 
-/// Zeros of this length become a hole.
+/// The length of a part that becomes a hole if it is all zeros.
 const HOLE_LEN: usize = 64 << 10;
 
-/// Writes what is not zero, by parts as long as a hole is at least. The file gets its length otherwise.
+/// Writes data in parts of [`HOLE_LEN`], and leaves out those that are all zeros. The caller sets the file's length.
 pub(crate) fn write_sparse(file: impl AsFd, data: &[u8], offset: u64) -> Result<(), Errno> {
     let mut at = offset;
     for part in data.chunks(HOLE_LEN) {
