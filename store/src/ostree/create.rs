@@ -1,6 +1,6 @@
 //! Creates file objects in the form of each repository mode.
 //!
-//! Owner, extended attributes and set-id bits are set once the checksum is verified: wrong content never has them.
+//! Owner, extended attributes and set-id bits are set only when the checksum is verified: wrong content never gets them.
 
 use std::fs::File;
 use std::io::{self, BufWriter, Read, Write as _};
@@ -329,7 +329,7 @@ impl Creation<'_> {
     }
 }
 
-/// A file whose bytes are all charged to the free space.
+/// A file whose bytes are all counted against the free space.
 struct Metered<'a> {
     transaction: &'a Transaction<'a>,
     file: BufWriter<&'a File>,

@@ -1,5 +1,5 @@
 //! Directories of `objects` that a repository lacks. Their objects wait in a directory of the stage, which is moved to its
-//! place as a whole: one rename for hundreds of objects. The kernel makes renames between directories one at a time, whoever asks.
+//! place as a whole: one rename for hundreds of objects. The kernel makes renames between directories one at a time, even for several threads.
 
 use std::os::fd::BorrowedFd;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -34,12 +34,12 @@ impl Folders {
         })
     }
 
-    /// Returns whether the repository may have an object whose checksum begins so: it had the directory when it was examined.
+    /// Returns whether the repository may have an object whose checksum begins with this byte: it had the directory when it was examined.
     pub(crate) fn has(&self, first: u8) -> bool {
         self.is_there[usize::from(first)]
     }
 
-    /// Returns the directory of the stage for an object, created on demand; `None` if the object waits among all others.
+    /// Returns the directory of the stage for an object, created on demand; `None` if the object waits in the stage itself.
     pub(crate) fn wait_in(&self, stage: BorrowedFd<'_>, first: u8) -> Result<Option<String>, Errno> {
         let Some(folder) = self.folder_of(first) else { return Ok(None) };
         let is_staged = &self.is_staged[usize::from(first)];
@@ -53,7 +53,8 @@ impl Folders {
         Ok(Some(folder))
     }
 
-    /// Returns the directory of the stage where an object would wait. libostree examines only directories with two-letter names.
+    /// Returns the directory of the stage where an object would wait. Its name begins with a dot: libostree examines only directories with two-letter
+    /// names.
     pub(crate) fn folder_of(&self, first: u8) -> Option<String> {
         let is_new = self.are_alike && !self.has(first);
         is_new.then(|| format!(".{first:02x}"))

@@ -1,5 +1,5 @@
-//! The lock with which libostree separates writers from a prune: that of an open file description (fcntl(2)), or
-//! flock(2) where a file system has none.
+//! The lock by which libostree keeps writers and a prune apart: an open file description lock (fcntl(2)), or flock(2) if the file system does not
+//! support these.
 
 use std::os::fd::{AsFd, OwnedFd};
 use std::time::{Duration, Instant};

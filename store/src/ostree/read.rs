@@ -54,7 +54,7 @@ const TARGET_LEN_MAX: u64 = 4096;
 pub(crate) const XATTR_LEN_MAX: usize = 65_536;
 
 impl Repo {
-    /// Opens a file object. Its content is valid once it was read to its end without an error; attributes and the target of a symbolic link are
+    /// Opens a file object. Its content is valid once it has been read to its end without an error; attributes and the target of a symbolic link are
     /// verified at once.
     ///
     /// # Errors
@@ -68,7 +68,7 @@ impl Repo {
         }
     }
 
-    /// Opens again the content of a regular file whose attributes and size [`Self::open_file`] returned.
+    /// Reopens the content of a regular file whose attributes and size [`Self::open_file`] returned.
     ///
     /// # Errors
     /// Returns an error if it is missing, damaged, or cannot be read.
@@ -196,7 +196,7 @@ impl Opening<'_> {
         let prefix = header.first_chunk().copied().unwrap_or_default();
         let len = file::variant_len(prefix).map_err(|fault| self.wrong(fault))?;
         let len = num::wide(len);
-        // It grows with the actual data.
+        // This grows only with the data that is there: the length is not trusted.
         (&mut file).take(len).read_to_end(&mut header).map_err(|error| self.io(error))?;
         let parsed = file::parse_archive_header(&header).map_err(|fault| self.wrong(fault))?;
         let (size, attributes, target) = (parsed.size, parsed.header.attributes, parsed.header.target.to_owned());
@@ -216,7 +216,8 @@ impl Opening<'_> {
         }
     }
 
-    /// Returns the attributes of the file itself; if the mode does not store them, it belongs to root and has no extended attributes.
+    /// Returns the attributes of the file itself. If the repository's mode does not store owners and extended attributes, the object belongs to root
+    /// and has none.
     fn bare_attributes(&self, stat: &Stat, xattrs: Vec<Xattr>) -> Result<Attributes, Error> {
         let mode = u16::try_from(stat.st_mode).map_err(|_| self.damaged())?;
         let (uid, gid) = match self.repo.config().mode {
@@ -255,7 +256,7 @@ impl FileBytes {
         }
     }
 
-    /// Returns the same, consuming the content.
+    /// As [`Self::plain`], but consumes the content.
     pub(crate) fn into_plain(self) -> Option<File> {
         match self.from {
             Stored::Plain(file) => Some(file),
@@ -276,7 +277,8 @@ impl FileBytes {
         }
     }
 
-    /// Verifies at the end that all bytes were correct and no others follow: an uncompressed file must still have its initial size.
+    /// Verifies at the end that all bytes were correct. Compressed data must not yield any more; an uncompressed file is read only up to its initial
+    /// size.
     fn check(&mut self) -> io::Result<()> {
         let ends = matches!(self.from, Stored::Plain(_)) || self.read_some(&mut [0])? == 0;
         let is_right = self.hasher.clone().finish() == self.checksum;

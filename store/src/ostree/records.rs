@@ -1,5 +1,5 @@
-//! The install records of a repository, in `extensions/sealift`, which libostree leaves to others. A record is used only if its index is the base or
-//! the result of a delta bundle; objects are checked whatever it states.
+//! The install records of a repository, in `extensions/sealift`: libostree leaves `extensions` to other programs. A record is used only if its index
+//! is the base or the result of a delta bundle; objects are checked whatever it states.
 
 use std::os::fd::{AsFd as _, OwnedFd};
 use std::time::{SystemTime, UNIX_EPOCH};
@@ -22,7 +22,7 @@ pub(crate) fn records(repo: &Repo) -> Records<'_> {
     Records::new(repo.root(), repo.path(), "extensions/sealift")
 }
 
-/// Returns the indexes that all records have, and where the source repository's files are in one, that without them.
+/// Returns the indexes of all records; for each that has files of the source repository, also the index without these.
 ///
 /// # Errors
 /// Returns an error if one cannot be read.
@@ -36,7 +36,7 @@ pub(crate) fn indexes(repo: &Repo) -> Result<Vec<Index>, Error> {
     Ok(indexes)
 }
 
-/// Returns the order that the record of this very index keeps; `None` if there is none that can be read.
+/// Returns the order in the record that has exactly this index; `None` if no such record can be read.
 pub(crate) fn order_of(repo: &Repo, index: &Index) -> Option<KeptOrder> {
     let records = records(repo);
     let names = records.names().ok()?.into_iter();
@@ -66,7 +66,7 @@ pub(crate) fn without_repository_files(index: &Index) -> Result<Option<Index>, E
     Ok(Some(Index::parse(builder.finish(rows.into_iter(), index.verity())?, u64::MAX)?))
 }
 
-/// Returns a moment after all writes so far: file times advance in steps.
+/// Returns a moment before all writes from now on. It is a second or two in the past, since file times lag behind the clock.
 pub(crate) fn now() -> Timespec {
     let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
     Timespec { tv_sec: i64::try_from(now.as_secs()).unwrap_or(i64::MAX).saturating_sub(1), tv_nsec: 0 }

@@ -23,7 +23,7 @@ pub(crate) enum RefPlace {
     Heads,
     /// The remote of this name.
     Remote(String),
-    /// The collection of this id, of which it is a mirror.
+    /// The collection of this id; the ref mirrors one of that collection.
     Mirror(String),
 }
 
@@ -145,7 +145,7 @@ impl Repo {
                 let file_type = known_type(directory.as_fd(), &name, listed);
                 let Ok(name) = String::from_utf8(name) else { continue };
                 let name = if below.is_empty() { name } else { format!("{below}/{name}") };
-                // Files that are being written, and anything that is not libostree's.
+                // Skips files that are being written, and anything else that is not a ref.
                 let Ok(found) = RefName::new(place.clone(), &name) else { continue };
                 match file_type {
                     FileType::Directory if name.split('/').count() < DEPTH_MAX => pending.push(name),
@@ -193,7 +193,7 @@ impl Repo {
         }
     }
 
-    /// Returns the commit that a ref, or the ref that it is an alias of, names; `None` if there is no such ref.
+    /// Returns the commit that a ref names, following aliases; `None` if there is no such ref.
     ///
     /// # Errors
     /// Returns an error if its file cannot be read or does not hold a checksum, or if a link leads to no ref.
@@ -244,7 +244,8 @@ impl Repo {
         self.fault(RepoFault::RefLink { name: name.to_string(), path: self.path().join(name.path()) })
     }
 
-    /// Returns the commit of this checksum; or of the ref of this name, which is the repository's own or else the only one, with the ref.
+    /// Returns the commit that `text` names, with its ref unless `text` is a checksum. A name without an owner is that of the repository's own ref,
+    /// or else of the only ref of this name.
     ///
     /// # Errors
     /// Returns an error if there is none, or if there are several.

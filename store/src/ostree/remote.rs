@@ -1,4 +1,4 @@
-//! A remote's settings: a section `[remote "NAME"]` of its config, or of a file beside it.
+//! A remote's settings: a section `[remote "NAME"]` of the repository's config, or of a file in the system's folder of remotes.
 
 use super::keyfile::{self, KeyFile};
 use crate::error::RepoFault;

@@ -103,7 +103,7 @@ impl Repo {
         &self.system
     }
 
-    /// Returns the system's folder of remotes and their keyrings, which count in addition to its own.
+    /// Returns the system's folder of remotes and their keyrings, which apply to this repository in addition to its own; `None` if they do not.
     pub(crate) fn remotes_folder(&self) -> Option<&Path> {
         self.remotes.as_deref()
     }
@@ -154,7 +154,7 @@ impl Repo {
         }
     }
 
-    /// Returns whether the repository has a commit with everything that it names.
+    /// Returns whether the repository has a commit that is not marked as partial.
     ///
     /// # Errors
     /// Returns an error if this cannot be determined.

@@ -35,13 +35,13 @@ impl Room {
         self.reserved
     }
 
-    /// Checks that there is space for that many bytes; the error is the rest.
+    /// Checks that there is space for that many bytes; the error is the space that is left.
     pub(crate) fn check(&self, len: u64) -> Result<(), u64> {
         let left = self.left.load(Ordering::Relaxed);
         if len <= left { Ok(()) } else { Err(left) }
     }
 
-    /// Reserves the space of a file of this many bytes; the error is the rest.
+    /// Reserves the space of a file of this many bytes; the error is the space that is left.
     pub(crate) fn take(&self, len: u64) -> Result<(), u64> {
         let needed = len.div_ceil(BLOCK_LEN).saturating_mul(BLOCK_LEN);
         let take = |left: u64| left.checked_sub(needed);

@@ -73,7 +73,7 @@ impl ObjectStage {
 
 impl Drop for Name {
     fn drop(&mut self) {
-        // The next run finds what stays, as long as its lock is beside it.
+        // If something cannot be removed, the lock stays too, and the next run removes both.
         if remove_tree(self.tmp.as_fd(), self.name.as_bytes()).is_ok() {
             let _ = unlinkat(&self.tmp, format!("{}-lock", self.name), AtFlags::empty());
         }
@@ -81,7 +81,7 @@ impl Drop for Name {
 }
 
 impl Made {
-    /// Creates a file to see them: they depend on the process, the directory's set-group-ID bit and its default ACL.
+    /// Creates a file to find them out: they depend on the process, the directory's set-group-ID bit and its default ACL.
     fn in_directory(directory: BorrowedFd<'_>) -> Result<Self, Errno> {
         let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL;
         let all = Permissions::RWXU | Permissions::RWXG | Permissions::RWXO;
@@ -95,7 +95,7 @@ impl Made {
 fn create_lock(tmp: BorrowedFd<'_>, name: &str) -> Result<OwnedFd, Errno> {
     let flags = OFlags::RDWR | OFlags::CREATE | OFlags::EXCL;
     let lock = open_name(tmp, format!("{name}-lock").as_bytes(), flags, Permissions::RUSR | Permissions::WUSR)?;
-    // A run that considered it abandoned removes it, and may have released it by now.
+    // A run that considers it abandoned removes it, and may have released it by now.
     let is_ours = try_lock(&lock, LockKind::Exclusive)? && fstat(&lock)?.st_nlink > 0;
     if is_ours { Ok(lock) } else { Err(Errno::AGAIN) }
 }

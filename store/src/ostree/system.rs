@@ -27,7 +27,7 @@ impl System {
         Self { root: root.to_owned() }
     }
 
-    /// Returns the folder of remotes that count for a repository in addition to its own: only the system's has one.
+    /// Returns the folder of remotes that apply to a repository in addition to its own: only the system's repository has one.
     pub(crate) fn remotes_of(&self, repo: BorrowedFd<'_>) -> Option<PathBuf> {
         let (own, systems) = (fstat(repo).ok()?, stat(self.root.join("ostree/repo")).ok()?);
         let is_systems = (own.st_dev, own.st_ino) == (systems.st_dev, systems.st_ino);

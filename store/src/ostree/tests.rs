@@ -268,7 +268,7 @@ fn copies_are_libostrees(from_mode: &str, to_modes: &[&str], tree: impl Fn(&Path
         ostree(&theirs, &["pull-local", source.to_str().expect("it is UTF-8"), "test/main"]).expect("it pulls");
         let (ours, mut theirs) = (loose(&copied), loose(&theirs));
         if (from_mode, *mode) == ("bare-user", "bare-user-only") {
-            // It hard-links the files.
+            // libostree hard-links the files, and so keeps their extended attributes.
             theirs.values_mut().for_each(|file| file.xattrs.clear());
         }
         assert_eq!(ours.keys().collect::<Vec<_>>(), theirs.keys().collect::<Vec<_>>());
@@ -548,7 +548,7 @@ fn what_has_another_checksum_is_not_written() {
         let link = Attributes { mode: 0o120_777, ..attributes.clone() };
         transaction.write_file(&[7; 32], &link, NewFile::Symlink("target")).expect_err("it has another");
         transaction.write_metadata(ObjectType::DirTree, &[7; 32], &[0]).expect_err("it has another");
-        // One that ends too early.
+        // A content that ends too early.
         let sum = Sha256::new_with_prefix(file::encode_header(&attributes, "")).chain_update(b"foo\n").finalize();
         let new = NewFile::Regular { size: 4, content: &mut &b"foo"[..] };
         transaction.write_file(&sum.into(), &attributes, new).expect_err("it ends");

@@ -1,8 +1,8 @@
 //! Writes into a repository: objects wait in a stage until all are there, and are moved to their places before anything names them.
 //!
 //! The order is libostree's. Marks that the commits are partial, and all staged objects, are flushed (syncfs); then every object but the commits
-//! gets its name, and the names are flushed; then the commits, and the marks are removed; then the refs. If killed at any point, the
-//! repository has what it had, objects that nothing names, or a commit that is marked as partial.
+//! gets its name, and the names are flushed; then the commits, and the marks are removed; then the refs. If the run is killed at any point, the
+//! repository has what it had, and perhaps objects that nothing names, or a commit that is marked as partial.
 
 use std::collections::HashSet;
 use std::fs::File;
@@ -181,7 +181,7 @@ impl<'a> Transaction<'a> {
     ) -> Result<bool, Error> {
         let failed = |error: Errno| Error::io("create", self.repo.object_path(kind, checksum), error);
         let folder = match kind {
-            // They come after all others.
+            // These are moved after all others.
             ObjectType::Commit | ObjectType::CommitMeta => None,
             _ => self.folders.wait_in(self.stage.directory(), checksum[0]).map_err(failed)?,
         };
@@ -190,7 +190,7 @@ impl<'a> Transaction<'a> {
         }
         let name = self.staged_name(kind, checksum, folder);
         make(&name).inspect_err(|_| {
-            // Whatever it is, it is removed with the stage at the latest, and is never moved into place.
+            // If this fails, the file is removed with the stage, and is never moved into place.
             let _ = unlinkat(self.stage.directory(), &*name, AtFlags::empty());
             self.list().staged.remove(&(*checksum, kind));
         })?;
@@ -237,7 +237,7 @@ impl<'a> Transaction<'a> {
         }
     }
 
-    /// Checks that there is space for that many bytes beyond what is written.
+    /// Checks that there is space for that many bytes in addition to what has been written.
     ///
     /// # Errors
     /// Returns an error if there is not.
@@ -250,7 +250,7 @@ impl<'a> Transaction<'a> {
         unnamed_in(self.stage.directory()).map_err(|error| Error::io("write to", self.repo.path(), error))
     }
 
-    /// Returns the error for writing to such a file.
+    /// Returns the error for a failed write to such a file.
     pub(crate) fn unwritten(&self, error: std::io::Error) -> Error {
         Error::io("write to", self.repo.path(), error)
     }
@@ -279,12 +279,12 @@ impl<'a> Transaction<'a> {
         let mut alone: Vec<Object> = list.staged.iter().copied().filter(|object| self.is_alone(object)).collect();
         alone.sort_unstable();
         let (commits, others): (Vec<_>, Vec<_>) = alone.into_iter().partition(|(_, kind)| *kind == ObjectType::Commit);
-        // Existing objects may also be from a run that was killed before they were durable.
+        // This also covers existing objects, which may be from a run that was killed before they were durable.
         if !(list.staged.is_empty() && list.commits.is_empty() && list.refs.is_empty()) {
             self.sync()?;
         }
         ready().inspect_err(|_| {
-            // A leftover marks a commit that does not exist.
+            // A mark that stays does no harm: its commit does not exist.
             let _ = self.remove_marks(&new);
         })?;
         self.folders.staged().try_for_each(|(folder, name)| self.place_folder(&folder, &name))?;
@@ -349,7 +349,7 @@ impl<'a> Transaction<'a> {
     fn remove_marks(&self, marks: &[String]) -> Result<(), Error> {
         for mark in marks {
             match unlinkat(self.repo.root(), &**mark, AtFlags::empty()) {
-                // Another run has brought the same commit.
+                // Another run has completed the same commit.
                 Ok(()) | Err(Errno::NOENT) => {}
                 Err(error) => return Err(Error::io("remove", self.repo.path().join(mark), error)),
             }
@@ -361,7 +361,7 @@ impl<'a> Transaction<'a> {
         state.map_err(|error| Error::io("write to", self.repo.path().join("state"), error))
     }
 
-    /// Returns whether an object waits in the stage among all others, not in a directory for its first byte.
+    /// Returns whether an object waits in the stage itself, not in a directory for its first byte.
     fn is_alone(&self, (checksum, kind): &Object) -> bool {
         matches!(kind, ObjectType::Commit | ObjectType::CommitMeta) || self.folders.folder_of(checksum[0]).is_none()
     }
@@ -383,7 +383,7 @@ impl<'a> Transaction<'a> {
         Ok(())
     }
 
-    /// Gives objects their names, all in one directory.
+    /// Gives objects their names, which are all in one directory.
     fn place(&self, objects: &[Object], sync_each: bool) -> Result<(), Error> {
         let Some((first, kind)) = objects.first() else { return Ok(()) };
         let unopened = |error: Errno| Error::io("create", self.repo.object_path(*kind, first), error);

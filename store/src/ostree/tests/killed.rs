@@ -17,7 +17,7 @@ fn one_copy() {
     copy(&from, &to, &from.resolve("test/main").expect("a ref")).expect("it is copied");
 }
 
-/// Starts it, under strace if there are options. Returns whether it succeeded.
+/// Starts that program, under strace if there are options. Returns whether it succeeded.
 fn copies(from: &Path, to: &Path, options: &[&str]) -> bool {
     let myself = std::env::current_exe().expect("it has a path");
     let mut program = match options {
