@@ -41,10 +41,10 @@ const STACK_LEN: usize = 128 << 20;
 /// The maximum length of one extended attribute's value, and of all of a file's with EROFS overhead.
 const XATTR_LEN_MAX: usize = 0xffff;
 const XATTRS_LEN_MAX: usize = 200 << 10;
-/// How many extended attributes of one file may be shared with others.
+/// The maximum number of extended attributes of one file, any of which may be shared with other files.
 const XATTRS_MAX: usize = 200;
 
-/// Builds the image of a tree. `content` gives each object, by its number.
+/// Builds the image of a tree. `content` returns each object by its number.
 ///
 /// # Errors
 /// Returns an error if an image cannot hold the tree, or if a content is unknown.
@@ -73,7 +73,7 @@ pub fn make<'a>(
         };
         let thread = std::thread::Builder::new().stack_size(STACK_LEN).spawn_scoped(scope, make);
         let thread = thread.map_err(|error| Error::io("start", "a thread", error))?;
-        thread.join().unwrap_or_else(|_| Err(maker.unfit("", "composefs gave up making an image of it")))
+        thread.join().unwrap_or_else(|_| Err(maker.unfit("", "the composefs library failed to make an image of it")))
     });
     made.map(Vec::from)
 }
@@ -127,7 +127,7 @@ impl Maker<'_, '_> {
             InodeKind::CharDevice(device) | InodeKind::BlockDevice(device) => {
                 let Device { major, minor } = self.index.device(device);
                 if (major, minor) == (0, 0) && matches!(inode.kind, InodeKind::CharDevice(_)) {
-                    return Err("a character device 0:0 says to overlayfs that there is no file");
+                    return Err("a character device 0:0 tells overlayfs that there is no file");
                 }
                 // The range that Linux itself supports.
                 if major < 1 << 12 && minor < 1 << 20 { Ok(()) } else { Err("its device number is too large") }
@@ -205,7 +205,7 @@ impl Maker<'_, '_> {
     }
 
     fn file<D: FsVerityHashValue>(&self, object: Row<Object>) -> Result<RegularFile<D>, Error> {
-        let unknown = || Error::Usage(format!("the content of object {object} is not known")); // the caller knows all
+        let unknown = || Error::Usage(format!("the content of object {object} is not known")); // callers know all contents
         match (self.content)(object).ok_or_else(unknown)? {
             ImageContent::Within(bytes) => Ok(RegularFile::Inline(Box::from(bytes))),
             ImageContent::Named(digest) => {

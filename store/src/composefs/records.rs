@@ -1,7 +1,8 @@
-//! The install records of a store, in `sealift/state`. Beside head and index, each has the fs-verity digest of each object, and the contents that
+//! The install records of a store, in `sealift/state`. Besides head and index, each has the fs-verity digest of each object, and the contents that
 //! are stored within images, one after the other.
 //!
-//! A record gives the base of a delta bundle, tells without reading which objects the store has, and by whose signature an image is mounted.
+//! A record provides the base of a delta bundle; it says which objects the store has, without reading them, and by whose signature an image is
+//! mounted.
 
 use std::collections::HashMap;
 
@@ -55,7 +56,7 @@ impl KnownObjects {
         if verity::digest(&table) == *index.verity() {
             return Ok(());
         }
-        let what = "its digest of the objects' fs-verity digests is not theirs";
+        let what = "its digest of the objects' fs-verity digests does not match them";
         Err(FormatError::Malformed { part: Part::Index, what, at: 0 })
     }
 
@@ -131,7 +132,7 @@ impl StoreRecord {
 
     fn with_objects(repo: &Repo, dir: &OwnDir, record: InstallRecord) -> Result<Self, Error> {
         let InstallRecord { head, index, order } = record;
-        // A digest takes at most 64 bytes, and what is within an image not more.
+        // A digest takes at most 64 bytes, and so does a content within an image.
         let bytes = read_file(dir, OBJECTS, num::wide(index.objects().len()).saturating_mul(64 + WITHIN_LEN_MAX))?;
         let found = KnownObjects::parse(&bytes, &index, repo.algorithm());
         let what = "the record of its objects is malformed";

@@ -21,7 +21,7 @@ use crate::Error;
 use crate::fs::confined::{names_in, open_beneath, open_name, open_user_dir};
 use crate::seal::seal_open;
 
-/// An open store. Nothing is removed from it meanwhile.
+/// An open store. Nothing is removed from it while it is open.
 #[derive(Debug)]
 pub(crate) struct Repo {
     path: PathBuf,
@@ -69,7 +69,7 @@ impl Repo {
                     return Ok(None);
                 }
                 let what =
-                    "it has no meta.json: it is no composefs store, or one of an old version, which cfsctl upgrades";
+                    "it has no meta.json: it is not a composefs store, or one of an old version, which cfsctl upgrades";
                 return Err(unfit(what.into()));
             }
             opened => File::from(opened.map_err(failed)?),
@@ -206,7 +206,7 @@ impl Repo {
     }
 }
 
-/// Creates a directory unless it exists. A new one is durable before anything in it counts.
+/// Creates a directory unless it exists. A new one is durable on return.
 pub(crate) fn make_directory(at: BorrowedFd<'_>, name: &str, mode: u32) -> Result<(), Errno> {
     match mkdirat(at, name, Permissions::from_raw_mode(mode)) {
         Ok(()) => fsync(at),

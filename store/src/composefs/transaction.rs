@@ -1,7 +1,7 @@
 //! Writes into a store: objects wait in a stage until all are there, and are moved to their places before anything names them.
 //!
 //! Staged objects are sealed if requested, and flushed (syncfs); then each object gets its name, and the names are flushed.
-//! If killed at any point, the store has what it had, and perhaps unreferenced objects, each of them whole.
+//! If the run is killed at any point, the store has what it had, and perhaps unreferenced objects, each of them whole.
 
 use std::collections::HashSet;
 use std::fs::File;
@@ -163,12 +163,12 @@ impl<'a> Transaction<'a> {
     }
 
     fn give_up(&self, digest: &FileDigest, name: &str) {
-        // Whatever it is, it is removed with the stage at the latest, and is never moved into place.
+        // If this fails, the file is removed with the stage, and is never moved into place.
         let _ = unlinkat(self.stage(), name, AtFlags::empty());
         self.list().remove(digest);
     }
 
-    /// Seals what is staged, if requested. It is no longer being written.
+    /// Seals what is staged, if requested. No staged object may still be open for writing.
     ///
     /// # Errors
     /// Returns an error if the kernel refuses, or reports another digest.
@@ -201,7 +201,7 @@ impl<'a> Transaction<'a> {
     /// Returns the error of `ready`, or an error if the store cannot be written to; its state is then as after a kill.
     pub(crate) fn finish(&self, ready: impl FnOnce() -> Result<(), Error>) -> Result<u64, Error> {
         let mut staged: Vec<FileDigest> = self.list().iter().cloned().collect();
-        // Existing objects may also be from a run that was killed before they were durable.
+        // This also covers existing objects, which may be from a run that was killed before they were durable.
         self.sync()?;
         ready()?;
         self.folders.staged().try_for_each(|(folder, name)| self.place_folder(&folder, &name))?;
@@ -212,7 +212,7 @@ impl<'a> Transaction<'a> {
             let name = object_name(digest);
             let (folder, _) = name.split_once('/').unwrap_or((&name, ""));
             make_directory(self.repo.objects(), folder, 0o755).map_err(failed)?;
-            // The object of this name is incorrect, or was written meanwhile and is as good.
+            // An existing object of this name is damaged, or was written meanwhile and is as good.
             renameat(self.stage(), staged_name(digest, None), self.repo.objects(), name).map_err(failed)?;
         }
         let written = self.list().len();
@@ -270,7 +270,7 @@ pub(crate) fn hash(file: &mut File, repo: &Repo) -> io::Result<FileDigest> {
     hash_with(file, repo, |_| ())
 }
 
-/// Returns the same, and also passes the bytes to `take`.
+/// As [`hash`], but also passes the bytes to `take`.
 pub(crate) fn hash_with(file: &mut File, repo: &Repo, mut take: impl FnMut(&[u8])) -> io::Result<FileDigest> {
     let (mut hasher, mut buffer) = (FileHasher::new(repo.parameters()), vec![0; 1 << 18]);
     file.rewind()?;
