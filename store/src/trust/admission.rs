@@ -15,7 +15,7 @@ use crate::Error;
 pub(crate) struct Admission {
     guard: Guard,
     head: Head,
-    /// Whether the device remembers the bundle: not one that passed only as unsigned.
+    /// Whether the device remembers the bundle, as it does unless the bundle passed only as unsigned.
     is_remembered: bool,
     /// The state, once it is open.
     held: OnceLock<Held>,
@@ -35,7 +35,7 @@ impl Admission {
         if self.is_remembered { self.guard.state().check_may_hold() } else { Ok(()) }
     }
 
-    /// Opens the state and proves that it can be written. Nothing of a target is changed before.
+    /// Opens the state and proves that it can be written. Call it before anything of a target is changed.
     ///
     /// # Errors
     /// Returns an error if the state cannot be opened, locked or written to, or if another user could change it.

@@ -19,8 +19,8 @@ pub fn bound_name(target: &Path) -> Result<Option<String>, Error> {
     Ok(kept_head(&Site::resolve(target)?)?.map(|head| head.root().identity.name.clone()))
 }
 
-/// Refuses a bundle whose name differs from the target's, which holds the bundle of the head `kept`: a key that may sign an app must not replace
-/// the system because an administrator mistyped.
+/// Refuses a bundle whose name is not that in `kept`, the head of the bundle that the target holds: a key that may sign an app must not replace the
+/// system because an administrator mistyped.
 ///
 /// # Errors
 /// Returns [`Error::OtherName`].

@@ -107,7 +107,7 @@ impl Guard {
     /// Reports the state of each signature and refuses nothing: for showing a bundle, not for using it.
     #[must_use]
     pub fn inspect(&self, head: &Head) -> Vec<SignatureState> {
-        // If the state cannot be read, which judging reports, the clock alone tells the time.
+        // A state that cannot be read, which judging reports, is left out.
         let floors = self.state.floors(&head.root().identity.name).unwrap_or_default();
         self.policy(floors).inspect_head(head)
     }
@@ -182,7 +182,8 @@ impl Guard {
         self.state.names()?.into_iter().map(report).collect()
     }
 
-    /// Returns the moment of its judgements, except for names of which a newer bundle was installed.
+    /// Returns the moment at which it judges bundles. Unless `--time` is given, it is later for a name of which a bundle with a later `created` was
+    /// installed.
     #[must_use]
     pub fn now(&self) -> Now {
         now::now(self.time, None)

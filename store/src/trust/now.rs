@@ -21,7 +21,7 @@ pub(super) fn clock_time() -> i64 {
     clock().unwrap_or(0)
 }
 
-/// Returns the later of the clock and the build time. A later claim counts only if several keys make it.
+/// Returns the later of the clock and the build time. A `created` that is much later counts in full only if several keys vouch for it.
 pub(super) fn own_time() -> i64 {
     clock_time().max(build_time())
 }

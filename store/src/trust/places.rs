@@ -27,7 +27,7 @@ pub struct Places {
     pub state: Option<PathBuf>,
 }
 
-/// The file that makes the user's folder decide if it is present there.
+/// The allowed signers. If the user's folder has this file, that folder decides.
 pub const SIGNERS: &str = "allowed_signers";
 /// Keys that no longer count.
 pub const REVOKED: &str = "revoked";

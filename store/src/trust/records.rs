@@ -25,7 +25,7 @@ fn title(name: &str) -> String {
 fn line(record: &FloorRecord) -> String {
     let mut line = format!("{} {}", record.version, record.created);
     for key in &record.keys {
-        let _ = write!(line, " {key}"); // a String takes everything
+        let _ = write!(line, " {key}"); // writing to a string does not fail
     }
     line
 }
@@ -43,14 +43,14 @@ pub(super) fn parse(name: &str, text: &str) -> Result<Vec<FloorRecord>, String> 
     let mut records = Vec::new();
     for (line, number) in rest.lines().zip(2..) {
         let record = record(line);
-        records.push(record.ok_or_else(|| format!("line {number} is not a version, a moment and the keys for them"))?);
+        records.push(record.ok_or_else(|| format!("line {number} is not a version, a time and the keys for them"))?);
     }
     if records.is_empty() {
         return Err("nothing follows its first line".to_owned());
     }
-    // There is one spelling, so that a partial edit is noticed.
+    // Only the exact encoding is accepted, so that a partial edit is noticed.
     if encode(name, &records) != text {
-        return Err("its lines are not in the one form in which they are written".to_owned());
+        return Err("its lines are not exactly as sealift writes them".to_owned());
     }
     Ok(records)
 }

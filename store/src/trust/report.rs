@@ -32,7 +32,8 @@ pub struct TrustReport {
     pub state: PathBuf,
     /// What was committed, by name.
     pub floors: Vec<FloorReport>,
-    /// The moment of judgements, except for names of which a newer bundle was installed.
+    /// The moment at which bundles are judged. Unless `--time` is given, it is later for a name of which a bundle with a later `created` was
+    /// installed.
     pub now: Now,
 }
 

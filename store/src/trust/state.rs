@@ -2,11 +2,11 @@
 //!
 //! ```text
 //! DIR/lock             held by the writer
-//! DIR/floors/NAME      "sealift floor 2 NAME", then VERSION CREATED KEY..., then "check BLAKE3" of all before
-//! DIR/targets/BLAKE3   "sealift target 1", then the lines given in `targets`, then "check BLAKE3" of all before
+//! DIR/floors/NAME      "sealift floor 2 NAME", then VERSION CREATED KEY..., then "check BLAKE3" of everything before
+//! DIR/targets/BLAKE3   "sealift target 1", then the lines given in `targets`, then "check BLAKE3" of everything before
 //! ```
 //!
-//! A file that cannot be read or is malformed is an error: anyone able to make it disappear could go back to an old version.
+//! A file that cannot be read or is malformed is an error: if it counted as missing, whoever damages it could go back to an old version.
 
 use std::path::{Path, PathBuf};
 
@@ -77,7 +77,7 @@ impl DeviceState {
             Ok(name) if is_bundle_name(&name) => Ok(name),
             other => {
                 let name = other.unwrap_or_else(|error| String::from_utf8_lossy(error.as_bytes()).into_owned());
-                let problem = "it is no bundle's name".to_owned();
+                let problem = "it is not a bundle's name".to_owned();
                 Err(Error::State { path: folder.path().join(name), problem })
             }
         };
@@ -100,8 +100,8 @@ impl DeviceState {
         Ok(folder.remove(name)?.then_some(before))
     }
 
-    /// Returns the places where trusted bundles were installed, by path. A damaged file of the list, or one of a newer version, yields its own
-    /// error and hides no other.
+    /// Returns the places where trusted bundles were installed, by path. A damaged file of the list, or one of a newer version, yields its own error
+    /// and does not hide the others.
     ///
     /// # Errors
     /// Returns an error if the folder cannot be read, or if another user could change it.
@@ -167,7 +167,7 @@ impl DeviceState {
         Ok(Held { dir, floors, targets })
     }
 
-    /// Checks the same, as far as that can be told without writing.
+    /// Checks the same as [`Self::hold`], as far as that can be told without writing.
     ///
     /// # Errors
     /// As [`DeviceState::hold`].

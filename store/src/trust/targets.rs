@@ -143,18 +143,18 @@ impl KnownTarget {
         };
         let word = field("kind")?;
         let kind = TargetKind::ALL.into_iter().find(|kind| kind.word() == word);
-        let kind = kind.ok_or_else(|| format!("{word:?} is no kind of target"))?;
+        let kind = kind.ok_or_else(|| format!("{word:?} is not a kind of target"))?;
         let path = field("path")?.as_bytes();
         let path = PathBuf::from(OsString::from_vec(escape::unescaped(path).unwrap_or_else(|| path.to_vec())));
         let name = field("name")?.to_owned();
         let version = field("version")?.parse().map_err(|_| "its version is not a number")?;
-        let taken = field("taken")?.parse().map_err(|_| "its moment is not a number")?;
+        let taken = field("taken")?.parse().map_err(|_| "its time is not a number")?;
         let keys = field("keys")?.split(' ').map(str::parse).collect::<Result<BTreeSet<KeyId>, _>>();
         let keys = keys.map_err(|error| error.to_string())?;
         let known = Self { place: TargetPlace { kind, path }, name, version, taken, keys };
-        // There is one spelling, so that a partial edit is noticed.
+        // Only the exact encoding is accepted, so that a partial edit is noticed.
         if !is_bundle_name(&known.name) || !known.place.path.is_absolute() || known.encode() != text {
-            return Err("its lines are not in the one form in which they are written".to_owned());
+            return Err("its lines are not exactly as sealift writes them".to_owned());
         }
         Ok(known)
     }

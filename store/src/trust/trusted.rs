@@ -8,7 +8,7 @@ use super::{Admission, Guard, Judged};
 use crate::Error;
 use crate::input::{Input, Unopened};
 
-/// A bundle whose head was judged, and of which nothing more was read. Extracting or installing content requires one, and only [`Guard::admit`]
+/// A bundle whose head was judged, and of which nothing more has been read. Extracting or installing content requires one, and only [`Guard::admit`]
 /// makes one.
 #[derive(Debug)]
 pub struct Trusted {
@@ -52,7 +52,7 @@ impl Trusted {
         self.bundle.open_any()
     }
 
-    /// Reads the same of a bundle that needs no base.
+    /// As [`Self::open_any`], for a bundle that needs no base.
     pub fn open_bundle(self) -> Result<(Input, Bundle), Error> {
         self.bundle.open_bundle()
     }
