@@ -1,4 +1,4 @@
-//! The index of a source whose contents were read.
+//! Builds the index of a source from what was found of its contents.
 
 use std::collections::HashMap;
 

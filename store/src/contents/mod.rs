@@ -1,4 +1,4 @@
-//! The contents of a source: their object ids, read and hashed on several threads, and the index that follows.
+//! The contents of a source: their object ids, read and hashed on several threads, and the index that is built from them.
 
 mod commits;
 mod index;
@@ -73,7 +73,7 @@ pub fn hash_contents(
     find(source, wanted, None, jobs, progress)
 }
 
-/// Does the same for a tree that was sealed: a content is not read if `digests` knows the digest from the kernel.
+/// As [`hash_contents`], for a tree that was sealed: a content is not read if `digests` has the digest that the kernel reports.
 pub fn find(
     source: &Source,
     wanted: &[Want],

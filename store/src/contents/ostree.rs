@@ -22,18 +22,18 @@ pub struct Commits<'a> {
 }
 
 impl<'a> Commits<'a> {
-    /// Creates an empty list for a base. Detached metadata is left out unless wanted; the repository's files are these.
+    /// Creates an empty list for a base, with these files of the repository. Detached metadata is left out unless wanted.
     pub fn of_base(with_commitmeta: bool, files: &[(RepositoryFile, Vec<u8>)]) -> Self {
         Self { repository_files: files.to_vec(), is_bare: !with_commitmeta, ..Self::default() }
     }
 
-    /// Adds a ref's commits; `number` is that of its source. Returns the number of its newest commit if an earlier ref had it.
+    /// Adds a ref's commits; `number` is that of its source. Returns the number of its newest commit if an earlier ref has it too.
     pub fn add(&mut self, number: usize, source: &'a OstreeSource) -> Result<Option<u32>, Error> {
         for (kind, bytes) in &source.repository_files {
             match self.repository_files.iter().find(|(known, _)| known == kind) {
                 Some((_, known)) if known != bytes => {
                     return Err(Error::Usage(format!(
-                        "two repositories have a {} of their own: a bundle carries one",
+                        "the {} files of two repositories differ, and a bundle carries only one",
                         kind.name()
                     )));
                 }

@@ -13,7 +13,7 @@ pub struct Item {
     pub len: u64,
 }
 
-/// What is read of a content before the next one.
+/// The part of a content that is read before the next one.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Part {
     /// The content.
@@ -78,7 +78,8 @@ pub struct Plan {
 }
 
 impl Plan {
-    /// Plans to read `parts` in this order, splitting contents longer than `piece_len` into pieces. No task has contents from both sides of `hot_end`.
+    /// Plans to read `parts` in this order, splitting contents longer than `piece_len` into pieces. No task has contents from both sides of
+    /// `hot_end`.
     #[must_use]
     pub fn new(parts: Vec<Part>, hot_end: usize, piece_len: u64) -> Self {
         Self { parts, piece_len, hot_end, next_part: 0, given: 0 }
