@@ -48,7 +48,7 @@ pub(super) fn read(archive: &Archive, options: &SourceOptions, draft: &mut Draft
             options.advance(0, 1)?;
             members.add(at, &header, name, draft)?;
         } else {
-            // An inode number means another file in the next archive.
+            // In the next archive, the same inode number is another file's.
             members.links.clear();
         }
         at = end(archive, at, &header)?;

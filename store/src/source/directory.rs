@@ -73,7 +73,7 @@ struct ListedFile {
     identity: ListedIdentity,
 }
 
-/// Identifies whether a file is still the one that was listed.
+/// Tells whether a file is still the one that was listed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct ListedIdentity {
     device: u64,
@@ -469,7 +469,7 @@ impl<'a> Lister<'a> {
                 None => return Err(failed(&path(), Errno::INVAL)),
             };
             let xattrs = match found {
-                // Read when they are opened.
+                // Read when the file or directory is opened.
                 EntryKind::Directory(_) | EntryKind::Other(FileType::Regular) => Vec::new(),
                 _ => self.options.xattrs.read_link(fd.as_fd(), &name).map_err(|error| failed(&path(), error))?,
             };

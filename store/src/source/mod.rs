@@ -139,8 +139,8 @@ impl Source {
         Ok(source)
     }
 
-    /// Opens a SOURCE under the names of its refs: `name`, or `main`; for `ostree:REPO` its own refs' names,
-    /// or `name` for a single ref.
+    /// Opens a SOURCE as one or more refs, each with its name: `name`, or else `main`; for `ostree:REPO` the names of its refs, or `name` if there is
+    /// only one.
     ///
     /// # Errors
     /// As [`Self::open_spec`] and [`Self::open_ostree`].
@@ -157,7 +157,7 @@ impl Source {
         let mut sources = Self::open_ostree(spec, ostree, options, jobs)?;
         if let Some(name) = name {
             let [(own, _)] = &mut sources[..] else {
-                return Err(Error::Usage(format!("{}: several refs cannot all be {name}", spec.display())));
+                return Err(Error::Usage(format!("{}: several refs cannot all be named {name}", spec.display())));
             };
             name.clone_into(own);
         }
@@ -214,7 +214,7 @@ impl Source {
         }
     }
 
-    /// Returns the same, to change metadata.
+    /// As [`Self::tree`], to change metadata.
     pub fn tree_mut(&mut self) -> &mut Tree {
         match self {
             Self::Directory(source) => &mut source.tree,
@@ -340,7 +340,7 @@ impl<'a> Spec<'a> {
                     file => Ok(Self::Archive(format, path_of(file))),
                 }
             }
-            None if bytes == b"-" => usage("standard input has no format, as tar:- has"),
+            None if bytes == b"-" => usage("standard input needs a format, as in tar:-"),
             None if bytes.is_empty() => usage("the name of a source is empty"),
             None => Ok(Self::Path(Path::new(spec))),
         }
@@ -362,7 +362,7 @@ pub struct PackRef<'a> {
     pub source: &'a Source,
 }
 
-/// Returns the number of the content after so many others.
+/// Returns the number of the next content after `contents` others.
 fn content_number(contents: usize) -> Result<u32, Error> {
     Ok(num::fit(contents, "the number of regular files")?)
 }

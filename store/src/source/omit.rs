@@ -64,7 +64,7 @@ impl OmitOutput {
         takes
     }
 
-    /// Returns whether the name has the form of a spool, `.NAME.N.sealift-partial`.
+    /// Returns whether the name has the form of an unfinished output, such as `.NAME.N.sealift-partial`.
     fn is_partial(&self, name: &[u8]) -> bool {
         let rest = name.strip_prefix(b".").and_then(|rest| rest.strip_prefix(&*self.name));
         rest.is_some_and(|rest| rest.ends_with(b".sealift-partial") || rest.ends_with(b".assembled"))

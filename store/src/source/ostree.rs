@@ -25,7 +25,7 @@ use crate::tree::{Metadata, NewNode, Tree};
 pub struct OstreeOptions {
     /// The refs, as `REF` or `COLLECTION:REF`; if empty, all.
     pub refs: Vec<String>,
-    /// The number of parents of each commit, as far as the repository has them.
+    /// The number of ancestors to include with each ref's commit, as far as the repository has them.
     pub depth: u32,
 }
 
@@ -121,8 +121,8 @@ impl OstreeSource {
         Ok(source)
     }
 
-    /// Reads a commit, `depth` parents as far as they exist, and the headers of all of their files. They belong to no collection, and have no files
-    /// of the repository itself.
+    /// Reads a commit, up to `depth` ancestors as far as they exist, and the headers of all of their files. The result belongs to no collection, and
+    /// has no files of the repository itself.
     ///
     /// # Errors
     /// As [`Self::open`].
@@ -303,7 +303,7 @@ impl OstreeSource {
         }
         let file = match self.repo.is_compressed() {
             false => self.read_whole(object, |_| Ok(()))?.into_plain(),
-            // It is read at several places at once.
+            // Packing reads it at several offsets at once, which compressed data does not allow.
             true => {
                 let failed = |error| Error::io("create a file in", &self.spool_dir, error);
                 let mut spool = unnamed_file(&self.spool_dir).map_err(failed)?;

@@ -1,4 +1,4 @@
-//! The file of an archive: as it is, or a copy of a pipe.
+//! The file of an archive: the file itself, or a copy of a pipe.
 
 use sealift_format::num;
 use std::fs::File;
@@ -45,7 +45,7 @@ impl Archive {
         Ok(archive)
     }
 
-    /// Copies a pipe to a file without a name in `directory`.
+    /// Copies a pipe to a file without a name in the options' `spool_dir`.
     pub(in crate::source) fn of_pipe(
         mut pipe: impl Read,
         path: &Path,

@@ -2,7 +2,7 @@
 //!
 //! Members are applied in order, as the archive's own program unpacks them: a later one replaces an earlier one of the same path. A leading `/` and
 //! `.` components are dropped, `..` is refused. A root or a parent directory without its own member has mode 0755, owner 0:0 and time 0. Owners are
-//! the numbers; names of users and groups are ignored.
+//! taken from the numbers; names of users and groups are ignored.
 //!
 //! An archive that programs interpret differently is refused: what is signed must be what another program would have unpacked.
 
@@ -153,7 +153,7 @@ impl ArchiveContent<'_> {
         let mut next = segments.partition_point(|segment| segment.at + segment.len <= offset);
         while !buffer.is_empty() {
             let segment = segments.get(next);
-            // The rest is a hole, or a hole comes first, or data.
+            // Up to where the hole or the data at `offset` reaches. After the last segment, the rest is a hole.
             let run = match segment {
                 None => u64::MAX,
                 Some(segment) if offset < segment.at => segment.at - offset,

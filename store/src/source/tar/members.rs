@@ -228,7 +228,7 @@ impl<'a> Members<'a> {
         let mut count: Option<u64> = None;
         let mut begin = None;
         let mut line: Vec<u8> = Vec::new();
-        // The first line gives the number of lines that follow; none of it is trusted.
+        // The first line gives the number of segments, each of which has a line for its offset and one for its length. None of it is trusted.
         while count != Some(0) {
             if map_len >= size {
                 return Err(wrong());
