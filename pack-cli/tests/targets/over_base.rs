@@ -172,7 +172,7 @@ fn several_bundles_share_the_given_bases() {
     desk.ok("diff 2.sealift next.sealift");
     desk.ok("diff 2.sealift next.sealift --base two");
     desk.no("diff delta.sealift next.sealift --base 2.sealift", 4, "this delta needs os version 1 (");
-    let unused = "1.sealift is the base of no bundle here";
+    let unused = "1.sealift is not a base of any bundle here";
     desk.no("diff 2.sealift next.sealift --base 1.sealift", 2, unused);
     desk.no("diff 2.sealift 3.sealift --base 1.sealift", 2, unused);
     desk.no("diff tree 3.sealift --base 1.sealift", 2, unused);
@@ -184,7 +184,7 @@ fn several_bundles_share_the_given_bases() {
     }
     desk.ok(&format!("{all} --base 2.sealift --base one"));
     desk.no(&format!("{all} --base 1.sealift"), 4, "next.sealift: it needs os version 2 (");
-    desk.no(&format!("{all} {bases} --base 3.sealift"), 2, "3.sealift is the base of no bundle here");
+    desk.no(&format!("{all} {bases} --base 3.sealift"), 2, "3.sealift is not a base of any bundle here");
     desk.no("verify 2.sealift 3.sealift --base 1.sealift --allow-unsigned", 2, unused);
     desk.no("verify 2.sealift --base 1.sealift --allow-unsigned", 2, "2.sealift is a full bundle, which has no base");
 }

@@ -48,7 +48,7 @@ impl Base {
         Self::of_known(unopened)
     }
 
-    /// Opens one that a delta names, which vouches for it.
+    /// Opens a bundle that a delta names as its base: the delta vouches for it.
     pub(crate) fn of_known(unopened: Unopened) -> Result<Self, Error> {
         let (input, bundle) = unopened.open_bundle()?;
         let index = bundle.index.clone();

@@ -14,7 +14,7 @@ use crate::{Error, Phase, Progress};
 /// How many missing objects a message names.
 const NAMED: usize = 5;
 
-/// Returns the base objects that make up the prefixes of these chunks, and those that equal these objects of the bundle, unless it carries them.
+/// Returns the base objects that make up the prefixes of these chunks, and those of these objects that the bundle does not carry.
 pub fn needed(
     bundle: &Bundle,
     bases: &Bases,
@@ -77,10 +77,10 @@ pub fn short(digest: &[u8; 32]) -> String {
     hex(&digest[..6])
 }
 
-/// Returns the number of an object of the wanted index among those of all bases, `by_id` of them.
+/// Returns the number that an object of the wanted index has among the objects of all bases, which `by_id` maps.
 ///
 /// # Errors
-/// Returns an error if no base has it, which a delta bundle that was completed with them rules out.
+/// Returns an error if no base has it. This cannot happen with the bases that a delta bundle was completed with.
 pub fn number_of(by_id: &HashMap<[u8; 32], Row<BaseObject>>, object: &Object) -> Result<Row<BaseObject>, Error> {
     let what = "neither the delta nor a base has the object";
     let unknown = || FormatError::Malformed { part: Part::Index, what, at: 0 };
@@ -93,7 +93,7 @@ impl Bases {
         let mut by_id = HashMap::with_capacity(self.list.iter().map(|base| base.index.objects().len()).sum());
         for (number, object) in Rows::new(0..u32::MAX).zip(self.list.iter().flat_map(|base| base.index.objects())) {
             let known = by_id.entry(object.id).or_insert(number);
-            // One base may list what only another one holds.
+            // One base may list an object that only another one holds.
             if !self.is_at_hand(*known) && self.is_at_hand(number) {
                 *known = number;
             }

@@ -1,7 +1,7 @@
 //! The base of a delta bundle among the commits of a repository that has no record of it.
 //!
-//! Detached metadata and the source repository's files may differ here from where the base was packed: the index is built in each way in which it
-//! may have been built there.
+//! Detached metadata and the source repository's files may differ between this repository and the one that the base was packed from: the index is
+//! built in each way in which it may have been built there.
 
 use std::sync::Arc;
 
@@ -41,8 +41,9 @@ type Way = (Vec<String>, Vec<(RepositoryFile, Vec<u8>)>);
 type ReadCommits = (Vec<OstreeSource>, HashedCommits);
 
 impl<'a> Reading<'a> {
-    /// Finds the index of the delta's first base, and returns it with the base's number; or the reason why it is not there. The base's refs are at
-    /// the commit `reference`, or else where the refs of the same names are, or before that where the delta brings what is there.
+    /// Finds the index of the delta's first base, and returns it with the base's number, or else the reason why it is not there. The base's refs are
+    /// assumed to be at the commit `reference`, or else at the commits of the repository's refs of the same names; if the delta brings such a commit,
+    /// at its parent.
     ///
     /// # Errors
     /// Returns an error if the repository cannot be read, or has no commit `reference`.
@@ -62,8 +63,9 @@ impl<'a> Reading<'a> {
         self.index(&tips, |digest| self.delta.bases().iter().position(|base| base.index_digest == *digest))
     }
 
-    /// Finds further bases of the delta, which lacks those of these numbers, and returns their indexes with their numbers. The delta names the refs of
-    /// its first base alone: another is found if it has one ref, named as one of the repository and at its commit, or at the commit `reference`.
+    /// Finds further bases of the delta, of those with the numbers `lacking`, and returns their indexes with their numbers. The delta names only the
+    /// refs of its first base: another base is found only if it has a single ref, with the name of a ref of the repository, at that ref's commit or
+    /// at the commit `reference`.
     ///
     /// # Errors
     /// Returns an error if the repository cannot be read, or has no commit `reference`.
@@ -127,7 +129,7 @@ impl<'a> Reading<'a> {
         Ok(Ok(tips))
     }
 
-    /// Returns the same, replacing each commit that the delta brings by its parent; `None` if there is no such commit.
+    /// Replaces each of these commits that the delta brings by its parent, if the repository has that; returns `None` if there is no such commit.
     ///
     /// # Errors
     /// Returns an error if the repository cannot be read.
@@ -162,7 +164,8 @@ impl<'a> Reading<'a> {
         }
     }
 
-    /// Builds the index of these commits. Returns it with what `role` says of its digest in one of the ways, or else the reason why it says nothing.
+    /// Builds the index of these commits, in each way. Returns the first one for whose digest `role` returns a value, with that value, or else the
+    /// reason why there is none.
     ///
     /// # Errors
     /// Returns an error if the repository cannot be read.
@@ -188,13 +191,13 @@ impl<'a> Reading<'a> {
             Ok((sources, hashed))
         });
         match hashed {
-            // Something of the commits is missing or damaged.
+            // An object of the commits is missing or damaged.
             Err(Error::Repository { fault, .. }) => Ok(Err(format!("its commits cannot be read: {fault}"))),
             read => read.map(Ok),
         }
     }
 
-    /// As [`Self::index`], of commits that were read.
+    /// As [`Self::index`], for commits that have been read.
     fn index_of<R>(
         &self,
         tips: &[Tip<'_>],
@@ -203,7 +206,7 @@ impl<'a> Reading<'a> {
     ) -> Result<Result<(Index, R), String>, Error> {
         let mut objects = 0;
         let wanted = u64::from(self.delta.difference.base_objects());
-        // It is the sum of all bases.
+        // `wanted` counts the objects of all bases together.
         let is_possible = |objects| if self.delta.bases().len() > 1 { objects <= wanted } else { objects == wanted };
         for (collections, files) in self.ways(tips)? {
             let refs: Vec<CommitRef<'_>> = tips
@@ -220,7 +223,7 @@ impl<'a> Reading<'a> {
                 }
                 objects = num::wide(index.objects().len());
             }
-            // They are equal in each way.
+            // The number of objects is the same in each way.
             if !is_possible(objects) && objects != self.delta.head.root().maxima.objects {
                 break;
             }

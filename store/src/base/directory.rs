@@ -40,7 +40,7 @@ pub(super) struct DirectoryReader<'a> {
 }
 
 impl Base {
-    /// Opens a directory as a base: as its record says, or else as it is now, under the ref `reference`.
+    /// Opens a directory as a base: the tree in its record, or if it has none, the tree as it is now, under the ref `reference`.
     ///
     /// # Errors
     /// Returns an error if it cannot be read or changes meanwhile.
@@ -87,7 +87,7 @@ impl<'a> DirectoryReader<'a> {
         Self { base, index, target: None, walk: TargetWalk::default() }
     }
 
-    /// Opens the file of an object; `None` if none has its size.
+    /// Opens the file of an object; `None` if it is missing or has another size.
     fn open(&mut self, object: Row<Object>) -> Result<Option<File>, Error> {
         let Some((directory, entry)) = self.base.places[object.at()] else { return Ok(None) };
         if self.target.is_none() {
@@ -118,7 +118,7 @@ impl<'a> DirectoryReader<'a> {
     }
 
     fn missing(&self, object: Row<Object>) -> Error {
-        Error::missing_base(self.path_of(object), "it is not what the base has there; it was changed")
+        Error::missing_base(self.path_of(object), "it was changed: its content is not that of the base")
     }
 }
 

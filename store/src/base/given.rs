@@ -18,7 +18,8 @@ use crate::{Error, Input, Progress, Unopened};
 #[derive(Clone, Debug, Default)]
 #[allow(clippy::exhaustive_structs, reason = "callers fill it in")]
 pub struct GivenBases {
-    /// Bundles, directories, `ostree:REPO`, `ostree:REPO:REF` for one of its commits, and `composefs:STORE`, in any order; none if the target itself holds the bases.
+    /// Bundles, directories, `ostree:REPO`, `ostree:REPO:REF` for one of its commits, and `composefs:STORE`, in any order; empty if the target itself
+    /// holds the bases.
     pub places: Vec<OsString>,
     /// Limits on the cost of a base that is a bundle.
     pub limits: Limits,
@@ -29,13 +30,13 @@ pub struct GivenBases {
 /// The ref of a tree that was packed without one.
 const DEFAULT_REF: &str = "main";
 
-/// What a place has of the bases of a delta bundle.
+/// The bases of a delta bundle that a place has.
 pub(super) struct Held {
-    /// Its bases, by their numbers in the root.
+    /// The bases, with their numbers in the delta's root.
     pub(super) bases: Vec<(usize, Base)>,
-    /// Whether nothing was recorded there.
+    /// Whether the place has nothing recorded that could be a base.
     is_empty: bool,
-    /// What the place has otherwise, for messages.
+    /// What the place has instead, for messages.
     pub(super) instead: String,
 }
 
@@ -44,7 +45,7 @@ impl GivenBases {
     /// so they need no trust of their own.
     ///
     /// # Errors
-    /// Returns an error if a place cannot be read, if one of the delta's bases is at none of them, or if the bundle is a full one.
+    /// Returns an error if a place cannot be read, if one of the delta's bases is in none of them, or if the bundle is a full one.
     pub fn complete(&self, opened: Opened, path: &Path, progress: &Progress) -> Result<(Opened, Bases), Error> {
         let delta = match opened {
             opened if self.places.is_empty() => return Ok((opened, Bases::default())),
@@ -80,11 +81,11 @@ impl GivenBases {
         self.places.first().map_or(target, |place| Path::new(place))
     }
 
-    /// Returns what each place has of the bases of a delta bundle, in the order of the places.
+    /// Returns the bases of a delta bundle that each place has, in the order of the places.
     pub(super) fn held(&self, delta: &Delta, progress: &Progress) -> Result<Vec<Held>, Error> {
         let all = self.places.iter().map(|place| self.of_place(place, delta, progress));
         let mut all = all.collect::<Result<Vec<Held>, Error>>()?;
-        // To read commits takes long, and is for what is found nowhere else.
+        // Reading commits takes long: it is done only if a base was found nowhere, or if none was found in this repository.
         for (at, place) in self.places.iter().enumerate() {
             let is_lacking = |number: &usize| all.iter().all(|held| held.bases.iter().all(|(own, _)| own != number));
             let lacking: Vec<usize> = (0..delta.bases().len()).filter(is_lacking).collect();
@@ -95,7 +96,7 @@ impl GivenBases {
         Ok(all)
     }
 
-    /// Returns what a place has of the bases of a delta bundle; of a repository, what its records have.
+    /// Returns the bases of a delta bundle that a place has; for a repository, only those in its records.
     fn of_place(&self, place: &OsString, delta: &Delta, progress: &Progress) -> Result<Held, Error> {
         let candidates = match TargetKind::of(place) {
             (TargetKind::Ostree, _) => match repository(place)? {
@@ -115,7 +116,8 @@ impl GivenBases {
         Ok(Held::of(candidates, delta))
     }
 
-    /// Opens a directory as a base. Of a tree without a record only the delta knows the ref, and of further bases not even that.
+    /// Opens a directory as a base. The ref of a tree without a record is known only from the delta, which names the refs of its first base alone:
+    /// for further bases, likely names are tried.
     fn of_directory(&self, path: &Path, delta: &Delta, progress: &Progress) -> Result<Base, Error> {
         let open = |name: &str| {
             Base::of_installed(path, name, self.jobs.max(1), progress).map_err(|error| error.of_bundle(path))
@@ -136,7 +138,7 @@ impl GivenBases {
         Ok(base)
     }
 
-    /// Adds what a repository has of the bases among its commits: of those that are `lacking`, or of any where nothing was found yet.
+    /// Adds the bases that a repository has among its commits: those that are `lacking`, or any if none was found there yet.
     fn read_commits(
         &self,
         place: &OsString,

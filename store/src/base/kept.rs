@@ -12,8 +12,8 @@ use crate::kept_order::KeptOrder;
 use crate::ostree;
 use crate::trust::TargetKind;
 
-/// Returns the orders that the records of a target keep, each with the index of what was installed: of a directory one at most, of `ostree:REPO` or
-/// `composefs:STORE` one for each bundle's name.
+/// Returns the orders that the records of a target keep, each with the index of what was installed: at most one for a directory, one for each
+/// bundle's name for `ostree:REPO` or `composefs:STORE`.
 ///
 /// # Errors
 /// Returns an error if there is no such target, or if a record cannot be read, is damaged, or belongs to another user.

@@ -47,7 +47,7 @@ pub(crate) trait Holder: Debug + Send + Sync {
     /// Returns a reader of the objects of `index` for one thread.
     fn reader<'a>(&'a self, index: &'a Index) -> Box<dyn ObjectReader + 'a>;
 
-    /// Returns whether an object is expected to be readable, without checking: reading finds a missing one.
+    /// Returns whether an object is expected to be readable, without checking: a missing one is noticed when it is read.
     fn has_place(&self, _object: Row<Object>) -> bool {
         true
     }
@@ -57,7 +57,7 @@ pub(crate) trait Holder: Debug + Send + Sync {
         None
     }
 
-    /// Returns the bundle that it is, if it is one.
+    /// Returns the bundle, if the holder is one.
     fn bundle(&self) -> Option<&Bundle> {
         None
     }
@@ -101,7 +101,7 @@ pub struct BaseReader<'a> {
 
 /// Bytes per part of an object that is read from its start to its end.
 const PART_LEN: u64 = 1 << 20;
-/// An object of this length is read as a whole.
+/// An object of at most this length is read at once.
 const WHOLE_LEN: u64 = 4 << 20;
 
 /// A large object that is read from its start to its end.
@@ -109,7 +109,7 @@ struct Parts<'r, 'a> {
     reader: &'r mut BaseReader<'a>,
     object: Row<BaseObject>,
     size: u64,
-    /// The bytes that were read of it, the part at hand included.
+    /// The bytes read so far, including the current part.
     read: u64,
     part: Cursor<Vec<u8>>,
 }
@@ -134,12 +134,12 @@ impl Base {
         self.identity.as_ref().map(|(name, version)| (&name[..], *version))
     }
 
-    /// Makes this the order in which its contents are read.
+    /// Sets the order in which its contents are read.
     pub(crate) fn read_by(self, order: Option<KeptOrder>) -> Self {
         Self { order, ..self }
     }
 
-    /// Returns the order in which its contents are read: that of the bundle that it is, or that was installed there.
+    /// Returns the order in which its contents are read: that of the bundle, or of the bundle that was installed there.
     #[must_use]
     pub fn order(&self) -> Option<&KeptOrder> {
         self.order.as_ref()
@@ -182,8 +182,8 @@ impl Bases {
         self.list.iter().map(|base| &base.index).collect()
     }
 
-    /// Returns the order of what a bundle installs: its own, or that of the first base that has one with what this delta brings of it. Where the
-    /// result of the delta was there before, its order is the one that was `kept`.
+    /// Returns the order of access of what a bundle installs: its own, or for a delta that of the first base that has one, updated by the delta. A
+    /// delta without bases is one whose result the target already has: the order stays the one that was `kept`.
     #[must_use]
     pub fn order_of(&self, bundle: &Bundle, kept: Option<&KeptOrder>) -> Option<KeptOrder> {
         if bundle.layout.carried.is_some() && self.is_empty() {
@@ -207,7 +207,7 @@ impl Bases {
         self.locate(object).is_some_and(|(at, own)| self.list[at].holder.has_place(own))
     }
 
-    /// Returns the bundle that each base is; none if it is something else.
+    /// Returns the bundle of each base; `None` if the base is something else.
     pub fn bundles(&self) -> impl Iterator<Item = Option<&Bundle>> {
         self.list.iter().map(|base| base.holder.bundle())
     }
@@ -223,7 +223,7 @@ impl Bases {
         Some(self.list[at].index.object(own))
     }
 
-    /// Returns the path of an object's holder, for messages.
+    /// Returns the first path of an object in its base, for messages.
     pub fn path(&self, object: Row<BaseObject>) -> String {
         let located = self.locate(object);
         located.map_or_else(|| format!("object {object}"), |(at, own)| path_of_object(&self.list[at].index, own))
@@ -261,7 +261,7 @@ impl<'a> BaseReader<'a> {
     }
 
     /// Passes the whole content of a base object to `take`, in parts, each with its offset, and compares all of it with the object's id: what was
-    /// passed counts only if this succeeds.
+    /// passed is valid only if this succeeds.
     ///
     /// # Errors
     /// As [`Self::read`], and any error that `take` returns.
@@ -292,7 +292,7 @@ impl<'a> BaseReader<'a> {
                 end = take(&part)?;
             }
         } else {
-            // An object that shares a chunk is found once.
+            // A small object shares its chunk with others, and is looked up there only once.
             let len = if row.size <= WHOLE_LEN { row.size } else { PART_LEN };
             while end < row.size {
                 part.clear();
@@ -303,7 +303,7 @@ impl<'a> BaseReader<'a> {
         if hasher.finalize().as_bytes() == &row.id {
             return Ok(());
         }
-        Err(Error::missing_base(self.bases.path(object), "it is not what the base has there; it was changed"))
+        Err(Error::missing_base(self.bases.path(object), "it was changed: its content is not that of the base"))
     }
 
     /// Opens the content of a base object for a caller that reads it once and verifies its own checksum.

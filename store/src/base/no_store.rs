@@ -6,12 +6,12 @@ use super::Base;
 use crate::Error;
 use crate::install_record::InstallRecord;
 
-/// Returns no bases.
+/// Returns [`Error::NoComposefs`].
 pub(super) fn of_store(_: &Path) -> Result<Vec<Base>, Error> {
     Err(Error::NoComposefs)
 }
 
-/// Returns no records.
+/// Returns [`Error::NoComposefs`].
 pub(super) fn records_of_store(_: &Path) -> Result<Vec<InstallRecord>, Error> {
     Err(Error::NoComposefs)
 }

@@ -41,10 +41,10 @@ pub(super) struct CommitReader<'a> {
 const READ_LEN: usize = 256 << 10;
 
 impl Base {
-    /// Opens a commit of an OSTree repository as a base: `ostree:REPO:REF`, where REF may be the checksum of a commit; without REF, the
-    /// repository's only ref, or the one named like the only commit of `packed`. The index is the one that packing it would make, with detached
-    /// metadata, and without parents and the repository's own files. Its ref is called `name`, or else REF; a checksum is called like the only
-    /// commit of `packed`, whose refs say which collection it belongs to.
+    /// Opens a commit of an OSTree repository as a base: `ostree:REPO:REF`, where REF may be the checksum of a commit; without REF, the ref with the
+    /// name `name` or else that of the only commit of `packed`, or else the repository's only ref. The index is the one that packing it would make,
+    /// with detached metadata, and without parents and the repository's own files. Its ref has the name `name`, or else that of REF, or for a
+    /// checksum that of the only commit of `packed`. The commit in `packed` with the same name, or else its only one, determines the collection.
     ///
     /// # Errors
     /// Returns an error if the repository lacks the commit or one of its objects, or if an object does not match its checksum.

@@ -86,7 +86,7 @@ impl ObjectReader for RequestedReader<'_> {
     fn read(&mut self, object: Row<Object>, range: Range<u64>, out: &mut Vec<u8>) -> Result<(), Error> {
         match self.base.place(object) {
             Some(place) => self.at_hand.read(place, range, out),
-            None => Err(Error::Usage(format!("object {object} of what was requested is not at hand"))),
+            None => Err(Error::Usage(format!("object {object} of the request's target is not at hand"))),
         }
     }
 

@@ -23,10 +23,11 @@ impl<'a> SharedBases<'a> {
         Self { given, used: vec![false; given.places.len()] }
     }
 
-    /// Completes the delta bundle `path` with its own of these bases. A full bundle stays as it is, and where no base is given every bundle does.
+    /// Completes the delta bundle `path` with those of these bases that are its own. A full bundle stays as it is, and so does every bundle if there
+    /// are no bases.
     ///
     /// # Errors
-    /// Returns an error if a place cannot be read, or if one of the delta's bases is at none of them.
+    /// Returns an error if a place cannot be read, or if one of the delta's bases is in none of them.
     pub fn complete(&mut self, opened: Opened, path: &Path, progress: &Progress) -> Result<(Opened, Bases), Error> {
         let delta = match opened {
             Opened::Delta(delta) if !self.given.places.is_empty() => delta,
@@ -36,7 +37,7 @@ impl<'a> SharedBases<'a> {
         let held = self.given.held(&delta, progress)?.into_iter();
         for ((held, place), used) in held.zip(&self.given.places).zip(&mut self.used) {
             *used |= !held.bases.is_empty();
-            // What another bundle uses is there for that one.
+            // A place that another bundle uses was given for that one.
             if !*used {
                 instead.push(format!("{}: {}", Path::new(place).display(), held.instead));
             }
@@ -48,10 +49,10 @@ impl<'a> SharedBases<'a> {
     /// Checks that a bundle has used each of the bases, once all bundles are complete.
     ///
     /// # Errors
-    /// Returns an error that names one that none has used.
+    /// Returns an error that names a base that no bundle has used.
     pub fn check_used(&self) -> Result<(), Error> {
         match self.given.places.iter().zip(&self.used).find(|(_, used)| !**used) {
-            Some((place, _)) => Err(Error::unexpected(place, "is the base of no bundle here")),
+            Some((place, _)) => Err(Error::unexpected(place, "is not a base of any bundle here")),
             None => Ok(()),
         }
     }

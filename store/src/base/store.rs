@@ -47,7 +47,7 @@ pub(super) fn records_of_store(path: &Path) -> Result<Vec<InstallRecord>, Error>
 }
 
 impl Base {
-    /// Uses a store, which has what it recorded of a bundle, as a base.
+    /// Uses a store as a base, with what it recorded of a bundle.
     pub(crate) fn of_store(repo: &Arc<Repo>, kept: StoreRecord) -> Self {
         let StoreRecord { index, found, order, .. } = kept;
         let checked = index.objects().iter().map(|_| AtomicBool::new(false)).collect();
@@ -78,7 +78,7 @@ impl<'a> StoreReader<'a> {
 
 impl ObjectReader for StoreReader<'_> {
     fn holds(&mut self, object: Row<Object>) -> Result<bool, Error> {
-        // It was compared with its id when it was read.
+        // A content within an image was compared with its id when the record was read.
         if self.base.found.within.contains_key(&object) || self.base.checked[object.at()].load(Ordering::Acquire) {
             return Ok(true);
         }
