@@ -20,7 +20,7 @@ pub(super) const ENCODER: ArchiveEncoder = ArchiveEncoder {
 
 fn header(member: &Member<'_>, out: &mut Vec<u8>) -> Result<(), Unfit> {
     let name = if member.path.is_empty() { b"." } else { member.path };
-    // The first name of a file has its content, and each name of a symbolic link its target.
+    // The first name of a file comes with its content, and each name of a symbolic link with its target.
     let Device { major, minor } = member.device.unwrap_or(Device { major: 0, minor: 0 });
     let size =
         u32::try_from(member.size + num::wide(member.target.len())).map_err(|_| Unfit("files of 4 GiB or more"))?;
@@ -30,7 +30,7 @@ fn header(member: &Member<'_>, out: &mut Vec<u8>) -> Result<(), Unfit> {
     let attributes = member.attributes;
     let start = out.len();
     out.extend_from_slice(b"070701");
-    // Numbers of files, of which 0 is none, are this archive's own; so is the device that they lie on.
+    // Inode numbers start at 1, since 0 stands for none. They and the device 0:0 have a meaning only within this archive.
     let fields = [
         member.number.number() + 1,
         attributes.mode.into(),

@@ -13,7 +13,7 @@ use crate::error::shown;
 /// The contents of an archive, and its length.
 #[derive(Debug, Default)]
 pub(super) struct Layout {
-    /// Objects and the offsets of their contents, by object. Files may share an object, and each has its content.
+    /// Objects and the offsets of their contents, sorted by object. Files that share an object each have a copy of its content.
     pub(super) contents: Vec<(Row<Object>, u64)>,
     pub(super) len: u64,
 }
@@ -56,7 +56,7 @@ pub(super) fn lay_out(
         put,
     };
     writer.add(b"", index.directory(tree.directory).inode)?;
-    // What is in a directory follows it at once: as soon as something else does, programs set the time of the directory.
+    // What is in a directory follows it at once: programs set the directory's time as soon as another member follows.
     let mut path = Vec::new();
     let mut open = vec![(index.directory(tree.directory).entries(), 0)];
     while let Some((entries, len)) = open.last_mut() {
@@ -86,7 +86,7 @@ struct Writer<'a> {
     encoder: &'a ArchiveEncoder,
     /// How many names each inode has in the tree.
     names: Vec<u32>,
-    /// The first name of those that have several.
+    /// The first name of each inode that has several.
     first: HashMap<Row<Inode>, Vec<u8>>,
     layout: Layout,
     header: Vec<u8>,

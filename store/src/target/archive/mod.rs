@@ -1,6 +1,6 @@
-//! Writes a tree as an archive file, for programs that read no bundles.
+//! Writes a tree as an archive file, for programs that do not read bundles.
 //!
-//! An archive is no installation: the device's policy decides whether the bundle is used, and nothing is remembered of it.
+//! This does not count as an installation: the device's policy decides whether the bundle may be used, but the device does not remember its version.
 
 mod cpio;
 mod encoder;
@@ -83,7 +83,7 @@ fn wanted(bundle: &Bundle, tree: &Ref) -> Vec<bool> {
 /// The work of writing contents to their places.
 struct Work<'a> {
     bundle: &'a Bundle,
-    /// Those of a delta bundle.
+    /// The bases of a delta bundle.
     bases: &'a Bases,
     plan: &'a ReadPlan,
     layout: &'a Layout,

@@ -11,7 +11,7 @@ pub struct ArchiveStats {
     /// What all targets report.
     #[serde(flatten)]
     pub install: InstallStats,
-    /// Names in the tree, the root's among them.
+    /// Members of the archive, including the root.
     pub members: u64,
     /// Regular files; further names of a file are not counted.
     pub files: u64,

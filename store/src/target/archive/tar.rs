@@ -1,6 +1,6 @@
 //! tar archives in the pax format (POSIX.1-2001, pax(1)): a ustar header, preceded by records for what does not fit it. Extended attributes are
-//! records `SCHILY.xattr.NAME`, as GNU tar, bsdtar and star have them. Names begin with `./`, as `tar -c .` writes them and mmdebstrap does: programs
-//! that unpack a root leave out parts of it by such names, as Debian's sbuild does with `--exclude=./dev/null`.
+//! records `SCHILY.xattr.NAME`, as in GNU tar, bsdtar and star. Names begin with `./`, as those of `tar -c .` and mmdebstrap do: programs that unpack
+//! a root file system leave out parts of it by such names, as Debian's sbuild does with `--exclude=./dev/null`.
 
 use std::io::Write as _;
 
@@ -88,7 +88,7 @@ fn records(member: &Member<'_>, name: &[u8], target: &[u8], size: u64) -> Result
     if member.inode.mtime_ns != 0 || u64::try_from(member.inode.mtime).is_err() {
         add(b"mtime", time(member.inode.mtime, member.inode.mtime_ns).as_bytes());
     }
-    // An attribute stands with the file's first name.
+    // Extended attributes come with the file's first name.
     if member.first.is_none() {
         for xattr in &attributes.xattrs {
             if xattr.name.contains(&b'=') {
