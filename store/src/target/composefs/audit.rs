@@ -29,7 +29,7 @@ use crate::{Error, Progress};
 
 /// Compares a store with a bundle, or with its record of the bundles installed into it.
 ///
-/// `guard` decides by each bundle's head whether its index is to be believed, as [`Guard::judge_installed`] does; the judgements come with the result.
+/// `guard` decides by each bundle's head whether its index can be trusted, as [`Guard::judge_installed`] does; the judgements come with the result.
 /// Extra objects are searched for only if the store has no images other than those of the audited trees.
 ///
 /// # Errors
@@ -53,7 +53,7 @@ pub fn audit(
             .collect::<Result<_, _>>()?,
     };
     let judged = held.iter().map(|held| held.judged.clone()).collect();
-    // A bundle that is sealed decides for objects that several share.
+    // Sealed bundles come first: the first tree that has an object decides whether it should be sealed.
     held.sort_by_key(|held| !held.is_sealed);
     let trees = trees(&held, &repo, options)?;
     let faults = Mutex::new(Vec::new());
@@ -110,7 +110,7 @@ impl Held {
         let judged = guard.judge_installed(unopened.head())?;
         let (_, Bundle { head, index, .. }, _) = bases.open(unopened, progress)?;
         let name = &head.root().identity.name;
-        // Names of objects that it shares with what was recorded: for paths, and to rebuild images, which are compared.
+        // The record has the digests of the objects that both have: for the paths of findings, and to rebuild images, which are then compared.
         let mut found = KnownObjects::default();
         let is_sealed = records(repo).is_sealed(name);
         if let Some(kept) = StoreRecord::load(repo, name)? {
@@ -137,7 +137,7 @@ struct Tree<'a> {
     is_sealed: bool,
 }
 
-/// Returns the trees that the store holds: those with a name or an image in it; all trees of a bundle if it has none of them.
+/// Returns the trees that the store holds: those with a name or an image in it; all trees of a bundle if the store has none of them.
 fn trees<'a>(held: &'a [Held], repo: &Repo, options: &StoreAuditOptions) -> Result<Vec<Tree<'a>>, Error> {
     let mut trees = Vec::new();
     for held in held {
@@ -298,7 +298,7 @@ impl<'a> AuditRun<'a> {
         Ok(())
     }
 
-    /// Reports for each fault the paths that the trees have for it.
+    /// Reports each fault and each unsealed object, with its path in the first tree that has it.
     fn report(&mut self, faults: &[(FileDigest, Fault)]) {
         let unsealed = std::mem::take(&mut self.unsealed);
         let is_wrong = |digest: &&FileDigest| self.owners.get(*digest).is_some_and(|tree| tree.is_sealed);

@@ -39,7 +39,8 @@ struct Chosen<'a> {
     images: Vec<&'a Image>,
 }
 
-/// Imports trees of a bundle into the store at `target`, which is created if it does not exist. A delta bundle requires its base: a given one, or a store that holds it.
+/// Imports trees of a bundle into the store at `target`, which is created if it does not exist. A delta bundle requires its base: one that is given,
+/// or a store that holds it.
 ///
 /// The device remembers the bundle before any of it can be reached in the store. After a kill at any point the store is consistent, and another run
 /// completes it.
@@ -270,7 +271,7 @@ fn is_there(repo: &Repo, digest: &FileDigest, object: &Object, rehash: bool) -> 
         Err(_) => return Ok(None),
     };
     if rehash {
-        // The record may be wrong as well: both names of the content are compared.
+        // The record may be wrong as well: both the digest and the object id are compared.
         let failed = |error| Error::io("read", repo.object_path(digest), error);
         let mut id = blake3::Hasher::new();
         let hashed = hash_with(&mut file, repo, |part| {
@@ -282,7 +283,7 @@ fn is_there(repo: &Repo, digest: &FileDigest, object: &Object, rehash: bool) -> 
     Ok(Some(is_sealed))
 }
 
-/// Returns the closest existing directory that holds the store or will hold it.
+/// Returns the store's directory if it exists, or else the one in which it will be created.
 fn standing(target: &Path) -> &Path {
     match target.parent() {
         _ if target.exists() => target,

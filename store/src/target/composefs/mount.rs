@@ -1,9 +1,9 @@
 //! Mounts an imported tree.
 //!
 //! Trust starts at the bundle's root: it states the image's digest, and the image names all contents by their digests. In a sealed store the kernel
-//! compares each object with its digest when it is opened, and never returns a byte that differs: mounting looks at none of them, since a system that
-//! boots from the store would wait for tens of thousands of reads. In another, all objects must match before the mount: the kernel vouches for those
-//! that are sealed, and the others are read and hashed; unless all are sealed, nothing protects them afterwards.
+//! compares each object with its digest when it is opened, and never returns a byte that differs: mounting checks none of them, since a system that
+//! boots from the store would have to wait for tens of thousands of reads. In any other store, all objects must match before the mount: the kernel
+//! vouches for those that are sealed, and the others are read and hashed; unless all are sealed, nothing protects them afterwards.
 
 use std::fs::File;
 use std::os::fd::{AsFd as _, AsRawFd, OwnedFd};
@@ -101,7 +101,7 @@ fn find<'a>(kept: &'a StoreRecord, repo: &Repo, reference: Option<&str>) -> Resu
     }
 }
 
-/// Opens the image, which matches its digest, and compares all objects that it names with their digests, unless the kernel will.
+/// Opens the image after comparing it with its digest, and compares all objects that it names with theirs, unless the kernel will do so.
 fn check(
     repo: &Repo,
     digest: &FileDigest,

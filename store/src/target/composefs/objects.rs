@@ -56,7 +56,7 @@ impl<'a> Plan<'a> {
         self.reads.stored_bytes()
     }
 
-    /// Returns the bytes that they need in a store, including those that it already has.
+    /// Returns the bytes that the wanted objects need in a store, including those that it already has.
     pub(super) fn disk_bytes(&self) -> u64 {
         let sizes = self.objects().map(|object| {
             let data = data_len(self.bundle.layout.holes_of(object), 0..self.size(object));
