@@ -27,9 +27,9 @@ use crate::{Error, Phase, Progress};
 
 /// Compares a repository with a bundle, or with its record of the bundles installed into it. Other commits and objects are ignored.
 ///
-/// `guard` decides by each bundle's head whether its index is to be believed, before that is parsed, as [`Guard::judge_installed`] does; the judgements
-/// come with the result. The record does not say where a ref was put: it counts as present if a ref of this name is, whether the repository's own,
-/// a remote's or the collection's.
+/// `guard` decides by each bundle's head whether its index can be trusted, before that is parsed, as [`Guard::judge_installed`] does; the judgements
+/// come with the result. The record does not say where a ref was put: it counts as present if there is a ref of this name, whether the repository's
+/// own, a remote's or the collection's.
 ///
 /// # Errors
 /// Returns an error if there is no repository or it has no record, if a bundle or a record is refused or damaged, or if something cannot be read.
@@ -148,12 +148,12 @@ impl<'a> BundleAudit<'a, '_> {
         }
         let tree = Some(from.name.clone());
         if standing.there.is_empty() {
-            // Wherever it was: this is the default place.
+            // It may have been elsewhere: this is the default place.
             let name = format!("refs/heads/{}", from.name);
             self.audit.findings.push(Finding { tree, ..Finding::new(FindingKind::Missing, name) });
             return Ok(());
         }
-        // Others may have refs of this name; it is this one if it descends from the expected commit.
+        // There may be unrelated refs of this name: the imported one is that which descends from the expected commit.
         let mut moved = Vec::new();
         for (name, commit) in &standing.there {
             if let Some(commit) = commit

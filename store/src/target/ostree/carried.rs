@@ -49,7 +49,7 @@ impl<'a> Carried<'a> {
         Ok(self.with_beside(object))
     }
 
-    /// Returns the parent commits of a ref's commit, as far as they are carried.
+    /// Returns the ancestors of a ref's commit, as far as they are carried.
     pub(super) fn before(&self, repo: &Repo, from: &'a Ref) -> Result<Vec<Tip<'a>>, Error> {
         let mut before = Vec::new();
         let mut at = self.tip(from)?;

@@ -66,7 +66,7 @@ impl Seen {
     }
 }
 
-/// Returns all objects of the commits of these refs, and of their parents that are carried.
+/// Returns all objects of the commits of these refs, and of their ancestors that are carried.
 ///
 /// # Errors
 /// Returns an error if an object of the bundle is invalid.
@@ -141,7 +141,7 @@ pub(super) fn look(
     Ok(seen)
 }
 
-/// Objects per batch of a thread between two checks of the clock.
+/// Objects per batch of a thread, which checks for cancellation before each batch.
 const PART: usize = 256;
 
 /// Reads metadata and file objects, given by their numbers.
@@ -170,7 +170,7 @@ fn read(
 struct Eye<'a> {
     repo: &'a Repo,
     index: &'a Index,
-    /// When a bundle of this name was last imported, in nanoseconds since 1970: later writes are read.
+    /// When a bundle of this name was last imported, in nanoseconds since 1970: objects written later are read.
     since: Option<i128>,
 }
 

@@ -45,7 +45,7 @@ enum Holding {
 #[derive(Clone, Copy, Debug)]
 enum Role {
     Wanted,
-    /// The first base, to which the difference is.
+    /// The first base, to which the difference applies.
     Base,
 }
 
@@ -71,7 +71,7 @@ impl Finder<'_> {
                 return self.found(index, role);
             }
         }
-        // Of several bases, the first may be what another bundle brought.
+        // Of several bases, the first may have come with another bundle.
         if self.delta.bases().len() > 1
             && let Some(first) =
                 indexes(self.repo)?.into_iter().find(|index| matches!(self.role(index), Some(Role::Base)))
@@ -117,7 +117,7 @@ impl Finder<'_> {
         if missing.is_empty() {
             return Ok(Holding::Bases(bases));
         }
-        Err(Error::wrong_base(self.repo.path(), &missing, "no ref of the repository is at that"))
+        Err(Error::wrong_base(self.repo.path(), &missing, "no ref of the repository matches it"))
     }
 
     /// Returns the role of an index in the delta; `None` if it has none.
@@ -157,7 +157,7 @@ impl Finder<'_> {
         Ok(true)
     }
 
-    /// Returns the commits that the refs of the base name here.
+    /// Returns the commits that the base's refs name in this repository.
     fn tips(&self, held: &str) -> Result<Vec<Tip<'_>>, Error> {
         let tips = self.reading().tips(|name, collection| {
             let place = destination(self.repo, name, collection, &self.options.ostree.destination)?;

@@ -1,7 +1,7 @@
 //! Ed25519 signatures of commits: what a remote's `sign-verify` requires, and the keys that count.
 //!
-//! OSTree has signature engines, of which this one is `ed25519`: 64 bytes over the commit object, at least one of them valid. Keys are those of the
-//! remote or, if it has `sign-verify=true` and names none, those of the system.
+//! OSTree has several signature engines. In this one, `ed25519`, a signature has 64 bytes and covers the commit object; at least one must be valid.
+//! Keys are those of the remote or, if it has `sign-verify=true` and names none, those of the system.
 
 use std::path::Path;
 
@@ -96,9 +96,8 @@ fn named_keys(remote: &Remote, setting: &'static str, value: &str) -> Result<Vec
             return Err(remote.fault(format!("{setting} = {value:?}, but sealift verifies only ed25519 signatures")));
         }
         _ => {
-            return Err(remote.fault(format!(
-                "{setting} = {value:?} is not a known kind of signature, which is true, false or ed25519"
-            )));
+            return Err(remote
+                .fault(format!("{setting} = {value:?} is not a known kind of signature: use true, false or ed25519")));
         }
     }
     let missing = || {
@@ -148,8 +147,8 @@ fn system_keys(system: &System) -> Result<Vec<Key>, Error> {
     Ok(keys)
 }
 
-/// Returns the keys that count for no remote. libostree checks them only if the trusted keys are the system's too, and stops at an empty line; here
-/// a revoked key never counts.
+/// Returns the revoked keys, which count for no remote. libostree checks them only if the trusted keys are the system's too, and stops at an empty
+/// line; here a revoked key never counts.
 fn revoked_keys(system: &System) -> Result<Vec<Key>, Error> {
     let mut keys = Vec::new();
     for path in system.files("revoked.ed25519")? {
@@ -340,7 +339,7 @@ mod tests {
         desk.write("etc/ostree/trusted.ed25519.d/late", &format!("{}\n\n", public(2)));
         assert_eq!((judge(0), judge(1)), (Ok(()), Ok(())));
         assert!(judge(2).expect_err("its file has an empty line").contains("signed it"));
-        // They count for no remote that names its own.
+        // The system's keys do not count for a remote that names its own.
         let own = desk.keys(&format!("sign-verify=true\nverification-ed25519-key={}", public(2)));
         assert_eq!(own.judge(&[&sign(2)], b"commit"), Ok(()));
         assert!(own.judge(&[&sign(0)], b"commit").is_err());

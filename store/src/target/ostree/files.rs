@@ -183,7 +183,7 @@ impl<'a> Work<'a> {
         clones.pop().map_or(Ok(()), |kind| Err(failed(kind.into())))
     }
 
-    /// Writes all files of an object, reading its content anew for each.
+    /// Writes all files of an object, reading its content again for each.
     fn write<'c>(&self, object: Row<Object>, content: &mut dyn FnMut(u64) -> Box<dyn Read + 'c>) -> Result<(), Error> {
         let size = self.bundle.index.object(object).size;
         for file in self.plan.wanted.get(&Some(object)).map_or(&[][..], Vec::as_slice) {

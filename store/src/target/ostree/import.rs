@@ -31,8 +31,8 @@ use crate::threads::parallel::for_each;
 use crate::trust::{Admission, TargetKind, TargetPlace, Trusted};
 use crate::{Error, Progress};
 
-/// Imports the commits of a bundle into the repository at `target`. A delta bundle requires its base: a given one, or a repository that
-/// holds it.
+/// Imports the commits of a bundle into the repository at `target`. A delta bundle requires its base: one that is given, or a repository that holds
+/// it.
 ///
 /// The device remembers the bundle before any of it can be reached in the repository. After a kill at any point the repository is consistent, and
 /// another run completes it.

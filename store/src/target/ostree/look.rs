@@ -100,13 +100,13 @@ impl<'a> ObjectCheck<'a> {
             let vouched = asked.sealed.iter().map(|(number, _)| (*number, ObjectState::Vouched));
             return Ok(asked.known.iter().copied().chain(vouched).collect());
         }
-        tracing::info!("the kernel's digests are not those of the index: reading all files");
+        tracing::info!("the kernel's digests do not match the index: reading all files");
         let size = |file: &OsTreeFile| object_of(file).map_or(0, |object| self.index.object(object).size);
         let unknown: Vec<_> = asked.sealed.iter().map(|own| (*own, size(own.1))).collect();
         self.read(&unknown, Asked { known: asked.known, ..Asked::default() }).map(|asked| asked.known)
     }
 
-    /// Returns whether it is an existing regular file that is not sealed.
+    /// Returns whether an object is an existing regular file that is not sealed.
     pub(super) fn is_unsealed(&self, kind: ObjectType, checksum: &Checksum) -> Result<bool, Error> {
         match self.repo.open_object(kind, checksum) {
             Ok(Some(file)) => Ok(self.measure(&file, kind, checksum)?.is_none()),
@@ -142,7 +142,7 @@ impl<'a> ObjectCheck<'a> {
         let mut asked = lock(asked);
         match opened {
             Err(wrong) => asked.known.push((number, wrong)),
-            // It has been compared with its checksum.
+            // A symbolic link was compared with its checksum when it was opened.
             Ok((None, _)) => asked.known.push((number, ObjectState::Right { bytes: 0 })),
             Ok((Some(content), is_alike)) => {
                 let digest = match content.plain().filter(|_| is_alike) {

@@ -23,7 +23,7 @@ pub(super) struct OpenPgp {
     keyrings: Vec<File>,
     /// Key files without any key that libostree would see.
     without_keys: Vec<PathBuf>,
-    /// An invalid keyring, with which GnuPG under libostree sees no key at all.
+    /// An invalid keyring: with it, GnuPG as libostree uses it sees no key at all.
     spoilt: Option<PathBuf>,
 }
 
@@ -192,7 +192,7 @@ fn regular_files(folder: &Path) -> std::io::Result<Vec<PathBuf>> {
     Ok(files)
 }
 
-/// Returns whether the bytes are OpenPGP packets: their first bit is never set in the first byte of a text.
+/// Returns whether the bytes are OpenPGP packets: unlike a text, a packet begins with a byte whose highest bit is set.
 fn is_openpgp(bytes: &[u8]) -> bool {
     bytes.first().is_some_and(|first| first & 0x80 != 0)
 }

@@ -21,7 +21,7 @@ pub(super) struct Plan<'a> {
     carried: &'a Carried<'a>,
     transaction: &'a Transaction<'a>,
     repo: &'a Repo,
-    /// For each object of the bundle, the files to build from it; links are under `None`.
+    /// For each object of the bundle, the files to build from it; symbolic links are under `None`.
     pub(super) wanted: BTreeMap<Option<Row<Object>>, Vec<u32>>,
     /// Children before parents.
     pub(super) metadata: Vec<(OsTreeKind, OsTreeObject)>,
@@ -71,7 +71,7 @@ impl<'a> Plan<'a> {
         Ok(())
     }
 
-    /// Adds a ref's commit and its parents, as far as they are carried. Objects shared with `there`, the commit that the ref names in the
+    /// Adds a ref's commit and its ancestors, as far as they are carried. Objects shared with `there`, the commit that the ref names in the
     /// repository, are skipped.
     pub(super) fn add_commits(&mut self, from: &Ref, there: Option<Checksum>) -> Result<(), Error> {
         let mut next = Some(self.carried.tip(from)?.checksum);

@@ -83,8 +83,8 @@ impl Asked {
         let ed25519 = Ed25519::asked(repo, remote, "sign-verify")?;
         let of_summary = Ed25519::asked(repo, remote, "sign-verify-summary")?;
         let is_summary = remote.boolean("gpg-verify-summary", false).map_err(fault)? || of_summary.is_some();
-        // The bundle's own signature protects the list of refs in transit. But if commits count merely because a signed summary lists them, a
-        // bundle, which does not carry it, cannot prove that.
+        // The bundle's own signature protects the list of refs in transit. But if commits count merely because a signed summary lists them, a bundle
+        // cannot prove that: it need not carry that summary.
         if is_summary && !is_openpgp && ed25519.is_none() {
             return Err(fault(remote.fault(
                 "it verifies only the summary, which a bundle does not have: neither gpg-verify nor sign-verify is set".into(),
@@ -94,7 +94,7 @@ impl Asked {
         Ok(Self { openpgp, ed25519 })
     }
 
-    /// Checks that a commit has all of them; the inner result is the reason if not.
+    /// Checks that a commit has all required signatures; the inner result is the reason if not.
     fn check(&self, signed: &[u8], beside: Option<&Dictionary<'_>>) -> Result<Result<(), String>, Error> {
         if let Some(openpgp) = &self.openpgp
             && let Err(why) = openpgp.check(beside, signed)?

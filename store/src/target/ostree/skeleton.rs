@@ -1,6 +1,6 @@
 //! Creates an empty repository on a medium, at `.ostree/repo`, as `ostree create-usb` does.
 //!
-//! `objects` is made last: clients do not take a folder without it for a repository. So the next run resumes a killed one.
+//! `objects` is made last: clients do not take a folder without it for a repository, and the next run completes what a killed one began.
 
 use std::fs::File;
 use std::io::Write as _;

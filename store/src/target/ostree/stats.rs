@@ -24,10 +24,10 @@ pub struct OsTreeStats {
     /// Whether the repository's summary listed other commits, and was updated to those that its refs name.
     #[serde(rename = "summary_updated")]
     pub is_summary_updated: bool,
-    /// Whether it was signed before: only the key's owner can sign it again.
+    /// Whether the old summary was signed: only the key's owner can sign it again.
     #[serde(rename = "summary_signature_removed")]
     pub has_lost_signature: bool,
-    /// Whether it was Flatpak's, which lists more of each ref: `flatpak build-update-repo` rewrites it.
+    /// Whether the old summary was Flatpak's, which says more about each ref: `flatpak build-update-repo` rewrites it.
     #[serde(rename = "flatpak_index_removed")]
     pub was_flatpak: bool,
 }

@@ -34,9 +34,9 @@ pub(super) fn write_summary(repo: &Repo, now: u64) -> Result<(), Error> {
 pub(super) struct Renewed {
     /// It listed other commits, and was rewritten.
     pub(super) is_updated: bool,
-    /// It was signed, which only the key's owner can do again.
+    /// The old one was signed; only the key's owner can sign it again.
     pub(super) has_lost_signature: bool,
-    /// It was Flatpak's, which lists more of each ref.
+    /// The old one was Flatpak's, which says more about each ref.
     pub(super) was_flatpak: bool,
 }
 
@@ -74,8 +74,8 @@ fn listed(summary: &Summary<'_>, names: &[RefName]) -> Vec<(String, String, Chec
     refs.filter(|(_, name, _)| is_asked(name)).map(|(id, name, commit)| (id.into(), name.into(), commit)).collect()
 }
 
-/// Gives a mirror the bundle's summary with its signature, as `ostree pull --mirror` does, if the bundle has everything that it names and it is of
-/// a repository with the same mode. Returns whether it did.
+/// Gives a mirror the bundle's summary with its signature, as `ostree pull --mirror` does, if the bundle has all commits that the summary names, and
+/// the summary is of a repository with the same mode. Returns whether the mirror has it now.
 ///
 /// # Errors
 /// Returns an error if the repository cannot be written to.

@@ -20,8 +20,8 @@ use crate::{Error, Progress};
 ///
 /// Clients find it there: `ostree pull` and `flatpak` on a mounted medium, `ostree pull-local` by its path. The refs become mirrors of their
 /// collections, by which clients look for them, and the summary lists everything in the repository. A delta bundle requires a medium that holds its
-/// base, which is read: no record is stored there. The device remembers the bundle before any of it can be reached. After a kill at any point the
-/// repository is consistent, and another run completes it.
+/// base, whose commits are read, since no record is stored there. The device remembers the bundle before any of it can be reached. After a kill at
+/// any point the repository is consistent, and another run completes it.
 ///
 /// # Errors
 /// As [`super::import()`]; also returns an error if a ref has no collection id, or if the medium is not a writable directory.
