@@ -161,7 +161,7 @@ pub(crate) fn wrong_digest(desk: &Desk) {
     let mut bundle = Bundle::new(&[("main", small())], Packing::default());
     bundle.index.verity[0] ^= 1;
     fs::write("/tmp/wrong.sealift", bundle.encode()).expect("a file");
-    let why = "its digest of the objects' fs-verity digests is not what the kernel says of them";
+    let why = "its digest of the objects' fs-verity digests does not match the kernel's digests";
     desk.bad(&format!("unpack /tmp/wrong.sealift wrong --seal require {ANYBODY}"), 1, why);
     assert!(!desk.path("wrong").exists() && !desk.path(".wrong.sealift-partial").exists());
 }

@@ -58,7 +58,7 @@ fn take_away(stage: &TreeStage, directory: BorrowedFd<'_>, name: &[u8]) -> Resul
 }
 
 /// Returns whether this error means that something else occupies the place of a file or directory, or that it belongs to another user: trying again
-/// would give the same.
+/// would fail in the same way.
 fn is_unlike(error: Errno) -> bool {
     matches!(
         error,
@@ -73,7 +73,7 @@ fn is_unlike(error: Errno) -> bool {
     )
 }
 
-/// Names per batch of a thread.
+/// Names or directories per batch of a thread.
 const BATCH: usize = 256;
 
 /// What was seen in a directory.
@@ -163,7 +163,7 @@ impl Update<'_> {
             Err(error) => return Err(failed(error)),
         };
         let row = target.index.directory(directory);
-        // It holds what was compared with the record, and nothing else.
+        // Such a directory is known to hold only wanted names.
         let is_known = self.changes.exact.contains(&directory);
         let names = if is_known { Ok(self.in_the_way(here, row)) } else { names_in(here) };
         let names = match names {
@@ -203,7 +203,7 @@ impl Update<'_> {
         Ok(seen)
     }
 
-    /// Returns the names in a directory, with their types, that what is built will take.
+    /// Returns the existing names in a directory, with their types, that will be replaced by what is built.
     fn in_the_way(&self, here: BorrowedFd<'_>, row: &Directory) -> Vec<(Vec<u8>, FileType)> {
         let index = self.target.index;
         let names =
@@ -345,7 +345,7 @@ impl Update<'_> {
             // An interrupted run did this already; or it is a device that was left out.
             Err(Errno::NOENT) => Ok(()),
             Err(Errno::ISDIR | Errno::NOTEMPTY | Errno::EXIST) => {
-                // Nothing is deleted without permission: otherwise only an empty directory is replaced.
+                // Without permission to delete, only an empty directory is replaced.
                 let removed = match self.may_delete {
                     true => stage.take_away(at, name),
                     false => unlinkat(at, name, AtFlags::REMOVEDIR),

@@ -77,7 +77,7 @@ impl Changes {
                     let (a, b) = (installed.inode(a), wanted.inode(b));
                     match difference((installed, a), (wanted, b), privilege) {
                         _ if recheck.unlike_directories.contains(&old) => changes.touch(directory),
-                        // Only by a name can the time be set without opening the file, and the root of the tree has none.
+                        // Setting only the time, without opening the directory, takes a name, and the root of the tree has none.
                         Some(Depth::Time) if wanted.directory(directory).parent.is_some() => {
                             changes.directories.insert(directory, Depth::Time);
                         }
@@ -116,8 +116,8 @@ impl Changes {
         self.installed.get(entry.at()).copied().flatten()
     }
 
-    /// Returns everything selected, as if nothing were known of the installed tree except what is in `staged`. What was to be rebuilt is there or
-    /// already in its place.
+    /// Returns the changes that complete an interrupted update of everything selected. Nothing is known of the installed tree, but whatever was to be
+    /// rebuilt is in `staged` or already in its place.
     pub(super) fn all(
         selection: &Selection,
         new_directories: Vec<Row<Directory>>,
@@ -139,7 +139,7 @@ impl Changes {
         }
     }
 
-    /// Plans to build a file that would stay, with its further names. Returns the metadata that would have been set.
+    /// Plans to rebuild a file that would otherwise stay, with its further names. Returns the metadata that would have been set in place.
     pub(super) fn build_anew<'l>(
         &mut self,
         place: PlannedName,
@@ -263,7 +263,7 @@ impl<'a> Pairing<'a> {
         }
         let is_retimed = self.recheck.retimed.contains(&old);
         let differs = is_retimed || difference((self.installed, a), (self.wanted, b), privilege).is_some();
-        // A change would also affect a file elsewhere.
+        // A change in place would also affect the file's names elsewhere.
         if differs && self.recheck.linked.contains(&old) {
             return true;
         }

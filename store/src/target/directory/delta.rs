@@ -116,7 +116,7 @@ fn check_no_prefix(job: &Job<'_>, target: &Path, pending: &Selection) -> Result<
     Err(Error::missing_base(target, problem))
 }
 
-/// Reports what is pending that neither the delta nor the target has. Given bases have all of it.
+/// Reports what is pending that neither the delta nor the target has. Bases that were given have all of it.
 pub(super) fn check_brought(job: &Job<'_>, target: &Path, pending: &Selection) -> Result<(), Error> {
     let bundle = job.bundle;
     if !job.options.bases.places.is_empty() {

@@ -39,7 +39,7 @@ pub(super) struct Builder<'a> {
     pub(super) options: &'a InstallOptions,
     /// Whether the file system can share blocks between files.
     pub(super) reflinks: bool,
-    /// The files that were created before anything was written, some with space for all of it.
+    /// The files that were created before anything was written, all but perhaps the last with space for all of their content.
     pub(super) premade: HashSet<Row<Entry>>,
     pub(super) duplicate_bytes: AtomicU64,
 }
@@ -208,7 +208,7 @@ impl Builder<'_> {
             let len = data.start - at;
             if len > 0 {
                 let hole = FallocateFlags::PUNCH_HOLE | FallocateFlags::KEEP_SIZE;
-                // It merely takes more space otherwise.
+                // If this fails, the file merely takes more space.
                 let _ = fallocate(file, hole, at, len);
             }
             at = data.end;
@@ -255,7 +255,7 @@ impl Builder<'_> {
         }
     }
 
-    /// Finishes a file left by an interrupted run, unless that run did. Its time is set last of all.
+    /// Finishes a file left by an interrupted run, unless that run has done so. Its time, which is set last of all, shows that.
     pub(super) fn finish_again(&self, file: &OwnedFd, place: PlannedName) -> Result<(), Error> {
         let (inode, attributes) = self.inode_of(place);
         let stat = fstat(file).map_err(self.failed("look at", place))?;
@@ -294,7 +294,7 @@ impl Builder<'_> {
         }
     }
 
-    /// Prepares for a change to a file that may be complete.
+    /// Forgets the stat of a file that is about to be changed.
     pub(super) fn forget(&self, place: PlannedName) {
         self.finished.forget(place.entry);
     }
@@ -395,7 +395,7 @@ impl Builder<'_> {
     pub(super) fn link(&self, from: &mut Walk, to: &mut Walk, link: &Link) -> Result<(), Error> {
         let place = PlannedName { object: Row::FIRST, entry: link.entry, directory: link.directory };
         let ((from, old), (to, new)) = (self.spot(from, link.from)?, self.spot(to, place)?);
-        // A further name changes it.
+        // A further name changes the file's stat.
         self.forget(link.from);
         match linkat(from, &*old, to, &*new, AtFlags::empty()) {
             Err(Errno::NOENT) if !self.privilege.is_root() => Ok(()),

@@ -35,8 +35,8 @@ pub(super) fn gather(update: &Update<'_>, kept: &Kept<'_>, since: FileTime) -> R
     for entry in made {
         is_made[entry.at()] = true;
     }
-    // Another process may have added a name to a directory between its check and its change, which altered its time as well. It is left unknown, so
-    // that the next update lists it if the record must prove that it holds nothing else.
+    // Another process may have added a name to a directory between its check and the change by this update, which altered its times as well. If the
+    // record has to prove that directories hold nothing else, such a directory is left unknown: the next update lists it.
     let mut is_to_be_listed = vec![false; index.entries().len()];
     for &directory in changes.directories.keys().chain(&changes.new_directories) {
         if index.directory(directory).parent.is_some() {
@@ -67,8 +67,7 @@ pub(super) fn gather(update: &Update<'_>, kept: &Kept<'_>, since: FileTime) -> R
     Ok(cache)
 }
 
-/// Returns the stats of a tree that was made before `since` out of reach of other users. Entries that were not `finished` by a descriptor, or that
-/// were changed again, are examined.
+/// Returns the stats of a tree that was made before `since` out of reach of other users. Entries that are not in `finished` are examined.
 pub(super) fn gather_new(
     target: &Target<'_>,
     of: [u8; 32],
@@ -86,7 +85,7 @@ pub(super) fn gather_new(
 /// Examines an entry.
 type Look<'l> = &'l mut dyn FnMut() -> Option<FileStat>;
 
-/// Returns the stats of a tree as `stat_of` gives them: those known before, or with the time before which they must have changed last.
+/// Returns the stats of a tree as `stat_of` gives them. Those that come with a time are recorded only if their last change was before it.
 fn of_tree(
     target: &Target<'_>,
     of: [u8; 32],
@@ -125,7 +124,7 @@ fn of_tree(
     Ok(cache.into_inner())
 }
 
-/// Returns the current stats of an entry, if it is of its kind.
+/// Returns the current stats of an entry, if it has the expected type.
 fn look(
     target: &Target<'_>,
     walk: &mut TargetWalk,

@@ -109,7 +109,8 @@ impl Installed {
         self.as_root == privilege.is_root()
     }
 
-    /// Returns the target's record; `None` if there is none, if it is of another part of a bundle, or if it does not count.
+    /// Returns the target's record; `None` if there is none, if it is damaged, of another directory or of another part of a bundle, or if the target
+    /// is to be hashed.
     pub(super) fn kept(site: &Site, options: &InstallOptions) -> Result<Option<Self>, Error> {
         if options.rehash {
             return Ok(None);
@@ -213,12 +214,12 @@ fn by_time(source: &Source, wanted: &Index, selection: &Selection) -> Vec<Option
     ids
 }
 
-/// Refuses a directory that this program did not make, unless it is to be adopted. Returns whether it is one.
+/// Refuses a directory that this program did not make, unless it is to be adopted. Returns whether it is such a directory.
 ///
 /// # Errors
 /// Returns [`Error::NotOurs`], or an error if its record cannot be read.
 pub(super) fn check_ours(site: &Site, options: &InstallOptions) -> Result<bool, Error> {
-    // For a moment, an update that changes it keeps the record in the stage.
+    // While an update replaces the record, there is none beside the target for a moment: it is in the stage.
     if journal::is_left(site.place())? || !state::is_foreign(site)? {
         return Ok(false);
     }

@@ -45,7 +45,7 @@ pub(super) struct Job<'a> {
     pub(super) sealing: &'a Sealing,
     /// The blocks of the target's file system.
     pub(super) blocks: Blocks,
-    /// The files of a new tree.
+    /// The stats of the finished files of a new tree.
     pub(super) finished: Finished,
     pub(super) options: &'a InstallOptions,
     pub(super) progress: &'a Progress,
@@ -70,8 +70,8 @@ impl Job<'_> {
         Ok(installed.filter(|installed| installed.is_of(&self.bundle.head, self.reference)))
     }
 
-    /// Builds the selection in the stage; `all` are the regular files that it then holds, some of which may exist already. Those that are gathered
-    /// are written in their order.
+    /// Builds the selection in the stage; `all` are the regular files that it then holds, some of which may exist already. The files in `gathered`
+    /// are then written again, in their order.
     pub(super) fn build(
         &self,
         input: &mut Input,
@@ -82,7 +82,7 @@ impl Job<'_> {
     ) -> Result<(), Error> {
         let failed = |error| Error::io("look at", stage.target(), error);
         let privilege = Privilege::of_process(stage.root()).map_err(failed)?;
-        // An update checked this before it copied from the target.
+        // An update does this before it copies from the target.
         if stage.is_resumed() && stage.layout() == StageKind::Tree {
             self.reuse_staged(stage, &mut selection, &privilege, stats)?;
             stats.install.stored_bytes = selection.reads.stored_bytes();
@@ -147,7 +147,7 @@ impl Job<'_> {
         Ok(())
     }
 
-    /// Returns the record for the target, a directory with this inode.
+    /// Writes the next record of the target, a directory with this inode number, to the stage. Returns what happened to the signature for the kernel.
     ///
     /// # Errors
     /// Returns an error if what was sealed does not match the index.
@@ -170,7 +170,8 @@ impl Job<'_> {
         new.write(&stage.new_state()?)
     }
 
-    /// Checks before content is read that the kernel accepts the bundle's signature, if that is required. The actual record replaces what it writes.
+    /// Checks before content is read that the kernel accepts the bundle's signature, if that is required. The actual record replaces what this
+    /// writes.
     pub(super) fn try_signature(&self, stage: &TreeStage) -> Result<(), Error> {
         match self.sealing.signature(&self.bundle.head) {
             Some(signature) if signature.is_required => {
@@ -222,7 +223,7 @@ impl Job<'_> {
         self.progress.enter(Phase::Unpacking, selection.reads.stored_bytes(), files);
         let is_gathered = !gathered.is_empty();
         if self.order.is_some() && bundle.layout.landmark.is_none() && !is_gathered {
-            // Nothing of it is in the delta.
+            // The delta brings nothing of the hot set.
             self.progress.first_is_written();
         }
         Delivery::new((bundle, bases), &selection.reads, jobs, self.progress).telling(!is_gathered).run(

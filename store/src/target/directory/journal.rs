@@ -1,7 +1,7 @@
 //! The commit point of an update: a mark in the stage, beside everything needed to finish it. From then on the update is never aborted.
 //!
-//! After a kill before it, the target is unchanged. After a kill past it, each file of the target is either old or new, and the next run moves what
-//! the stage still holds.
+//! If the run is killed before that, the target is unchanged. If it is killed afterwards, each file of the target is either old or new, and the next
+//! run moves what the stage still holds.
 
 use parking_lot::Mutex;
 use std::collections::HashSet;
@@ -107,7 +107,7 @@ pub(super) fn commit_update(
     Ok(unlike)
 }
 
-/// Removes the target's new record and the mark. The target keeps its name; its files are read next time.
+/// Removes the target's new record and the mark. The target stays bound to its name; the next run reads its files.
 fn give_up_state(stage: &TreeStage, site: &Site) -> Result<(), Error> {
     state::forget_stats(site)?;
     stage.own().remove(TreeStage::STATE)?;
@@ -145,7 +145,7 @@ pub fn complete(stage: &TreeStage, site: &Site, jobs: usize, progress: &Progress
         // Some files may be new: the old record no longer describes the target.
         false => give_up_state(stage, site)?,
     }
-    tracing::info!(is_whole, "finished an interrupted update, except for what was damaged of it");
+    tracing::info!(is_whole, "finished an interrupted update, as far as it was undamaged");
     Ok(if is_whole { Interrupted::Finished } else { Interrupted::Damaged })
 }
 
@@ -188,7 +188,7 @@ fn finish(
         of: state.installed.head.root().contents.index_digest,
     };
     if may_delete {
-        // What the bundle lacks is deleted in any case; missing entries show when the target is examined again.
+        // This lists what the update deletes. Whether entries are missing does not matter here: that shows when the target is examined again.
         update.look(&state.part.prefix, false)?;
     }
     let unlike = commit_update(stage, site, &update, None, true)?;

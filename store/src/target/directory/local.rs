@@ -114,7 +114,7 @@ fn copy(
     let name = target.index.name(target.index.entry(entry));
     let flags = OFlags::RDONLY | OFlags::NONBLOCK;
     let opened = copier.walk.go(target, directory).and_then(|at| open_name(at, name, flags, Mode::empty()));
-    // Another process changed the tree: the bundle has the content too.
+    // Another process changed the tree: the content is then taken from elsewhere.
     let Ok(old) = opened else { return Ok(false) };
     let Ok(stat) = fstat(&old) else { return Ok(false) };
     let size = builder.bundle.index.object(first.object).size;

@@ -46,7 +46,7 @@ impl Privilege {
         Ok(privilege)
     }
 
-    /// Determines the same, independently of where files are made.
+    /// As [`Self::of_process`], but regardless of where files are made.
     pub(super) fn of_this_process() -> Self {
         let own = (rustix::process::geteuid().as_raw(), rustix::process::getegid().as_raw());
         Self { root: own.0 == 0, own, group_is_own: false, umask: umask(), skipped: Skipped::default() }
@@ -114,8 +114,8 @@ impl Privilege {
         self.apply(file, attributes, inode, None)
     }
 
-    /// Sets all metadata of an open file or directory; `made` is the mode of one that was just created. The mode is set after the owner, since
-    /// changing the owner clears set-id bits, and the time last.
+    /// Sets all metadata of an open file or directory; `made` is its mode if it was just created. The mode is set after the owner, since changing the
+    /// owner clears set-id bits, and the time last.
     pub(super) fn apply(
         &self,
         file: BorrowedFd<'_>,
@@ -160,7 +160,7 @@ impl Privilege {
         let is_link = attributes.file_type() == FileType::Symlink;
         let is_own = |xattr: &XattrRef<'_>| self.root || is_own_xattr(xattr.name);
         let found = xattrs.iter().map(|xattr| XattrRef { name: &xattr.name, value: &xattr.value });
-        // Only root sets or removes capabilities: an unexpected one was added later, and goes when the file is rebuilt.
+        // Only root sets or removes capabilities: an unexpected one was added later, and is lost when the file is rebuilt.
         let is_counted = |xattr: &XattrRef<'_>| is_own(xattr) || xattr.name == b"security.capability";
         let mut found: Vec<XattrRef<'_>> = found.filter(is_counted).collect();
         found.sort_unstable_by_key(|xattr| xattr.name);

@@ -1,8 +1,8 @@
 //! Unpacks a bundle into a new directory, or onto an existing one.
 //!
 //! A new directory appears by one rename when it is complete. An update first builds beside the target what it lacks, and then moves
-//! it there. The next run resumes one that was stopped or killed, and `sealift clean` discards what is left of it. What a target took
-//! is kept beside it, as [`TreeRecord`](crate::directory::TreeRecord).
+//! it there. The next run resumes one that was stopped or killed, and `sealift clean` discards what is left of it. What a target holds is recorded
+//! beside it, as [`TreeRecord`](crate::directory::TreeRecord).
 
 mod apply;
 mod census;
@@ -77,8 +77,8 @@ pub fn unpack(
     unpack_with(bundle, target, options, progress, None)
 }
 
-/// As [`unpack`], but if a directory would be adopted ([`TreeOptions::adopt`](crate::target::TreeOptions::adopt)), `consent` is asked after the comparison and before anything is
-/// written.
+/// As [`unpack`], but if a directory would be adopted ([`TreeOptions::adopt`](crate::target::TreeOptions::adopt)), `consent` is called after the
+/// comparison and before anything is written.
 ///
 /// # Errors
 /// As [`unpack`], and any error that `consent` returns.
@@ -113,7 +113,7 @@ fn unpack_with(
         let opened = unopened.open_any();
         let kept = thread.and_then(|thread| match thread {
             Ok(thread) => thread.join().ok()?.ok()?,
-            // The system gives no further thread.
+            // No thread could be started.
             Err(_) => read().ok()?,
         });
         (opened, kept)

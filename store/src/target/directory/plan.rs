@@ -48,7 +48,7 @@ impl Selection {
         selection
     }
 
-    /// Selects the same, without computing sizes and reads.
+    /// As [`Self::new`], but without planning the reads.
     pub(crate) fn list(index: &Index, tree: &Ref, prefix: &[u8]) -> Self {
         let mut selection = Self::default();
         let mut wanted = Wanted::new(index, tree, prefix);
@@ -131,7 +131,7 @@ impl Selection {
     /// Returns the files that have an object.
     pub(crate) fn places_of(&self, object: Row<Object>) -> &[PlannedName] {
         let start = self.regulars.partition_point(|place| place.object < object);
-        // Most have one: a second search would take as long as the first.
+        // Most objects have one file: a second search would take as long as the first.
         let len = self.regulars[start..].iter().take_while(|place| place.object == object).count();
         &self.regulars[start..start + len]
     }

@@ -66,7 +66,7 @@ struct LookedAt {
     same: Vec<Row<Entry>>,
     /// Names of files that are present.
     files: u64,
-    /// Inodes with the number of their names found, and the file system's link count.
+    /// Inodes that have or should have several names, each with the link count and the inode number on the file system.
     links: Vec<(Row<Inode>, u32, u64)>,
 }
 
@@ -268,7 +268,7 @@ impl<'a> Checker<'a> {
             Err(error) => return Err(self.target.failed("look at", directory, b"")(error)),
         };
         if row.parent.is_none() {
-            // It has no name in the tree. Its change time is updated when the tree gets its own name.
+            // The root has no entry by which its stats could be recorded, and its change time is updated when the tree gets its name.
             let stat = stat_of(here, b".").map_err(self.target.failed("look at", directory, b""))?;
             if !self.is_directory_right(here, b".", index.inode(row.inode), &stat) {
                 found.unlike_directories.push(directory);
@@ -360,10 +360,10 @@ impl<'a> Checker<'a> {
         is_time(&stat.stx_mtime, inode) && self.has_metadata(here, name, inode, stat)
     }
 
-    /// Returns whether a regular file has its content and metadata, except its time. An unreadable file has not.
+    /// Returns whether a regular file has its content and metadata, except its time. An unreadable file does not count as such.
     fn is_file_right(&self, here: BorrowedFd<'_>, name: &[u8], suspect: &Suspect) -> bool {
         let Some((id, _)) = self.object_of(suspect) else { return false };
-        // Another file of the same content is not necessarily sealed.
+        // A file of the same content that took its place is not necessarily sealed.
         let has_seal = suspect.found.stx_attributes.contains(StatxAttributes::VERITY);
         if self.is_sealed && suspect.found.stx_size > 0 && !has_seal {
             return false;

@@ -56,7 +56,7 @@ impl Job<'_> {
         self.compare_room(selection, beside, &held)
     }
 
-    /// Checks the same before a stage is made.
+    /// As [`Self::check_room`], before a stage is made.
     pub(super) fn expect_room(&self, selection: &Selection, beside: u64) -> Result<u64, Error> {
         match crate::Stage::is_left(self.site.place())? {
             // What an interrupted run left there is not examined, and already covers some of the need.

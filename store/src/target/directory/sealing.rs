@@ -129,8 +129,8 @@ impl Sealing {
         self.digests.lock().extend(known);
     }
 
-    /// Returns the digests of all objects of the index, for the target's record; none if some of them are not in the target. Returns `None` if
-    /// files are not sealed.
+    /// Returns the digests of all objects of the index, for the target's record; an empty list if some of them are not in the target. Returns `None`
+    /// if files are not sealed.
     ///
     /// # Errors
     /// Returns an error if they do not match the index.
@@ -142,7 +142,7 @@ impl Sealing {
             true => {
                 let table: Vec<[u8; 32]> = digests.values().copied().collect();
                 if verity::digest(table.as_flattened()) != *index.verity() {
-                    let what = "its digest of the objects' fs-verity digests is not what the kernel says of them";
+                    let what = "its digest of the objects' fs-verity digests does not match the kernel's digests";
                     return Err(FormatError::Malformed { part: Part::Index, what, at: 0 }.into());
                 }
                 Ok(Some(table))

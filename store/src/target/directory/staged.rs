@@ -87,7 +87,7 @@ fn sort_out_tree(builder: &Builder<'_>) -> Result<Vec<PlannedName>, Error> {
     Ok(candidates)
 }
 
-/// Does the same for a stage whose files are named by number.
+/// As [`sort_out_tree`], for a stage whose files are named by number.
 fn sort_out_files(builder: &Builder<'_>) -> Result<Vec<PlannedName>, Error> {
     let place_of: HashMap<Row<Entry>, PlannedName> =
         builder.selection.regulars.iter().map(|place| (place.entry, *place)).collect();

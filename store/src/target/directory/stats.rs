@@ -1,4 +1,4 @@
-//! What an unpacking reports.
+//! What unpacking reports.
 
 use std::os::unix::ffi::OsStrExt as _;
 use std::path::PathBuf;
@@ -30,7 +30,7 @@ pub struct UnpackStats {
     /// What all targets report.
     #[serde(flatten)]
     pub install: InstallStats,
-    /// Bytes that everything needs on the target, as ext4 with such blocks stores it.
+    /// Bytes that everything needs on the target, as ext4 with blocks of this size would store it.
     pub disk_bytes: u64,
     /// Files that an interrupted run had completed correctly.
     pub resumed_files: u64,
@@ -67,7 +67,7 @@ pub struct UnpackStats {
     pub hashed_files: u64,
     /// Inodes that the target needs.
     pub inodes: u64,
-    /// Bytes free on the target's file system before.
+    /// Bytes free on the target's file system beforehand.
     pub free_bytes: u64,
     /// Bytes shared between equal files.
     pub shared_bytes: u64,
@@ -92,7 +92,7 @@ fn paths<S: Serializer>(paths: &[PathBuf], serializer: S) -> Result<S::Ok, S::Er
     serializer.collect_seq(paths.iter().map(|path| escape::bytes(path.as_os_str().as_bytes()).to_string()))
 }
 
-/// Returns the stats of a new tree with this selection, as far as they are known before.
+/// Returns the stats of a new tree with this selection, as far as they are known beforehand.
 pub(super) fn expected(bundle: &Bundle, selection: &Selection) -> UnpackStats {
     let mut objects: Vec<_> = selection.regulars.iter().map(|place| place.object).collect();
     objects.dedup();

@@ -360,7 +360,7 @@ struct Compared<'s> {
     recheck: Option<Recheck>,
 }
 
-/// A comparison, and a time before any of it was examined.
+/// A comparison, and a time before anything was examined for it.
 struct Asked<'s> {
     compared: Compared<'s>,
     begun: FileTime,
