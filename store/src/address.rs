@@ -12,7 +12,7 @@ use crate::error::path_of;
 
 /// The kind of place that a source, a base or a target names.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-#[allow(clippy::exhaustive_enums, reason = "whoever matches on it is to treat each kind")]
+#[allow(clippy::exhaustive_enums, reason = "callers have to handle each kind")]
 pub enum TargetKind {
     /// A directory, or anything else that is named by its path, or an archive.
     Directory,
@@ -36,7 +36,7 @@ impl TargetKind {
         named.unwrap_or((Self::Directory, Path::new(argument)))
     }
 
-    /// Returns a place as a user gives it.
+    /// Formats a place as a user gives it.
     pub(crate) fn argument(self, path: &Path) -> PathBuf {
         let mut argument = OsString::new();
         if self != Self::Directory {
@@ -89,7 +89,7 @@ pub fn object_at(index: &Index, tree: &Ref, path: &[u8]) -> Option<Row<Object>> 
     }
 }
 
-/// Returns what these names lead to, from the root of a tree.
+/// Follows these names from the root of a tree, and returns what is there.
 fn kind_at<'a>(index: &Index, tree: &Ref, mut names: impl Iterator<Item = &'a [u8]>) -> Option<InodeKind> {
     names.try_fold(InodeKind::Directory(tree.directory), |kind, name| {
         let InodeKind::Directory(directory) = kind else { return None };
@@ -98,7 +98,7 @@ fn kind_at<'a>(index: &Index, tree: &Ref, mut names: impl Iterator<Item = &'a [u
     })
 }
 
-/// Interprets a path as a user wrote it, by what exists; returns `None` if nothing matches.
+/// Interprets a path that a user wrote, verbatim or escaped, as whichever exists; returns `None` if nothing does.
 ///
 /// # Errors
 /// Returns an error if it could mean two files.

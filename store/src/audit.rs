@@ -36,7 +36,8 @@ pub struct StoreAudit {
     pub counts: StoreCounts,
     /// Whether the store is marked as sealed. The kernel is then asked, and an unsealed object is a finding.
     pub is_sealed: bool,
-    /// Whether extra objects were searched for: not if others have objects in the store too.
+    /// Whether it is known which objects are extra: never in an OSTree repository, nor in a store that has other images, or unreadable ones, since
+    /// these may name any object.
     pub is_extra_known: bool,
 }
 
@@ -70,7 +71,7 @@ pub struct Finding {
     pub name: String,
     /// The kind of difference.
     pub kind: FindingKind,
-    /// A tree that has it.
+    /// A tree that contains it.
     pub tree: Option<String>,
     /// Its first path in that tree.
     pub path: Option<Vec<u8>>,
@@ -123,7 +124,7 @@ impl StoreAudit {
     }
 }
 
-/// Returns the bundles that a store has records of, or the requested ones of them, in order.
+/// Returns the names of the bundles that a store has records of, or only those requested, sorted.
 ///
 /// # Errors
 /// Returns an error if there are none, or if a requested one is missing.

@@ -63,7 +63,7 @@ impl Input {
         Self { path: name.into(), from: From::Pipe { pipe, at: 0 } }
     }
 
-    /// Reads only the head: for showing a bundle, which needs no trust.
+    /// Reads only the head, to show a bundle: this needs no trust.
     ///
     /// # Errors
     /// Returns an error if the input cannot be read or does not begin with a bundle's head.
@@ -103,7 +103,7 @@ impl Input {
         while opener.head().is_none() && self.supply(&mut opener)? {}
         match opener.head().cloned() {
             Some(head) => Ok((opener, head)),
-            None => Err(opener.finish().expect_err("the head is missing").into()), // which says where the input is cut
+            None => Err(opener.finish().expect_err("the head is missing").into()), // the error says where the input is truncated
         }
     }
 
@@ -186,10 +186,10 @@ impl Input {
         Ok(())
     }
 
-    /// Reads a pipe to the bundle's end, and checks that nothing follows. A file's length was compared when it was opened.
+    /// Reads a pipe to the bundle's end, and checks that nothing follows. A file's length was checked when the bundle was opened.
     ///
     /// # Errors
-    /// Returns an error if the input is truncated or continues.
+    /// Returns an error if the input is truncated, or continues after the bundle's end.
     pub fn finish(&mut self, head: &Head) -> Result<(), Error> {
         let expected = head.file_len();
         self.skip_to(expected, head)?;
@@ -199,10 +199,11 @@ impl Input {
         Ok(())
     }
 
-    /// Passes on everything after the head, of which nothing has been read, and checks that the input ends where the bundle does.
+    /// Passes everything after the head to `take`, and checks that the input ends where the bundle does. Nothing after the head may have been read
+    /// before.
     ///
     /// # Errors
-    /// Returns an error if the input is truncated or continues, or if `take` fails.
+    /// Returns an error if the input is truncated, if it continues after the bundle's end, or if `take` fails.
     pub fn read_behind(&mut self, head: &Head, mut take: impl FnMut(&[u8]) -> Result<(), Error>) -> Result<(), Error> {
         let (mut at, end) = (head.head_len(), head.file_len());
         if let From::File { len, .. } = &self.from

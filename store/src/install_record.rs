@@ -1,8 +1,8 @@
 //! The install record: what each kind of target keeps of the last bundle that was installed in it.
 //!
 //! A record is a directory with the bundle's `head` and `index`, byte for byte, and with `index.p7s`, the signature for the kernel that the index
-//! is sealed with. Each kind of target adds files of its own. A record is a short cut and no authority: head and index are checked whenever they
-//! are read, and objects by their ids.
+//! is sealed with. Each kind of target adds files of its own. A record is a shortcut, not an authority: head and index are checked whenever they are
+//! read, and objects are checked by their ids.
 //!
 //! A directory has its record beside it ([`crate::directory::state`]); repositories and stores have a folder of `Records`, one for each name of a
 //! bundle.
@@ -85,7 +85,7 @@ impl InstallRecord {
     }
 }
 
-/// Returns whether the record in a directory is of the bundle of this head.
+/// Returns whether the record in a directory belongs to the bundle with this head.
 pub(crate) fn is_of(dir: &OwnDir, head: &Head) -> bool {
     read_file(dir, HEAD, Head::LEN_MAX.into()).is_ok_and(|bytes| bytes == head.encode())
 }
@@ -95,7 +95,7 @@ pub(crate) fn is_signed(dir: &OwnDir) -> Result<bool, Error> {
     dir.has(SIGNATURE)
 }
 
-/// Returns the same according to the kernel, if the file system supports the query.
+/// As [`is_signed`], but according to the kernel if the file system supports the query.
 pub(crate) fn is_index_signed(dir: &OwnDir) -> Result<bool, Error> {
     let Some(index) = dir.open_file(INDEX).map_err(of_sealed)? else { return Ok(false) };
     let said = has_signature(index.as_fd()).map_err(|error| Error::kernel(dir.path().join(INDEX), error))?;
@@ -114,7 +114,7 @@ pub(crate) struct NewRecord<'a> {
     pub(crate) files: Vec<(&'static str, Vec<u8>)>,
     /// The order in which the contents are read, if it is known.
     pub(crate) order: Option<&'a KeptOrder>,
-    /// Whether to seal all of them, as the objects are.
+    /// Whether to seal all of these files, as the objects are.
     pub(crate) is_sealed: bool,
     /// The signature for the kernel to seal the index with.
     pub(crate) signature: Option<WantedSignature<'a>>,
@@ -189,7 +189,7 @@ fn of_sealed(error: Error) -> Error {
     }
 }
 
-/// The records of a place that holds several bundles: the directory `NAME` is of the last bundle of this name.
+/// The records of a place that holds several bundles: the directory `NAME` is the record of the last bundle of this name.
 #[derive(Debug)]
 pub(crate) struct Records<'a> {
     root: BorrowedFd<'a>,
@@ -207,7 +207,7 @@ impl<'a> Records<'a> {
         Self { root, folder, path: place.join(folder) }
     }
 
-    /// Returns where the head of a name is, for messages.
+    /// Returns the path of the recorded head of a name, for messages.
     pub(crate) fn head_path(&self, name: &str) -> PathBuf {
         self.path.join(name).join(HEAD)
     }
@@ -246,7 +246,7 @@ impl<'a> Records<'a> {
         self.load_with(name, |_, record| Ok(record))
     }
 
-    /// As [`Records::load`], but `more` adds what this kind of place has recorded beside head and index.
+    /// As [`Records::load`], but `more` adds what this kind of place has recorded besides head and index.
     pub(crate) fn load_with<T>(
         &self,
         name: &str,
@@ -282,7 +282,7 @@ impl<'a> Records<'a> {
         read().map(Some).map_err(|error: Error| error.of_bundle(&self.head_path(name)))
     }
 
-    /// Returns the recorded head of a name; `None` if there is none that is undamaged.
+    /// Returns the recorded head of a name; `None` if it is missing or damaged.
     ///
     /// # Errors
     /// Returns an error if it is another user's or cannot be read.
@@ -304,7 +304,7 @@ impl<'a> Records<'a> {
         self.open(name).is_ok_and(|dir| dir.is_some_and(|dir| is_signed(&dir).unwrap_or(false)))
     }
 
-    /// Returns when the record of a name was written, or touched last, in nanoseconds since 1970.
+    /// Returns when the record of a name was written or last touched, in nanoseconds since 1970.
     pub(crate) fn written(&self, name: &str) -> Option<i128> {
         fstat(self.open_head(name)?).ok().map(|stat| written_at(&stat))
     }
@@ -329,7 +329,7 @@ impl<'a> Records<'a> {
         self.open(name).ok()??.open_file(HEAD).ok()?
     }
 
-    /// Returns whether the record of its name has exactly these bytes, undamaged.
+    /// Returns whether the existing record of the same name is undamaged and has the same content.
     pub(crate) fn has(&self, new: &NewRecord<'_>) -> Result<bool, Error> {
         let name = &new.bundle.head.root().identity.name;
         let is_same = |dir: &OwnDir, record: InstallRecord| {
@@ -342,7 +342,7 @@ impl<'a> Records<'a> {
         Ok(self.load_with(name, is_same)?.unwrap_or(false))
     }
 
-    /// Writes the record to an empty directory in `stage`, and gives it its name in `folder`. The record of that name is removed with the stage.
+    /// Writes the record to an empty directory in `stage`, and gives it its name in `folder`. The record that it replaces is removed with the stage.
     ///
     /// # Errors
     /// Returns an error if the place cannot be written to, or if the kernel refuses a required signature.
@@ -393,13 +393,13 @@ impl<'a> Records<'a> {
     }
 }
 
-/// Reads the recorded head of a name: one that was copied from another name's record does not count.
+/// Reads the recorded head of a name. A head of another name, such as one copied from another record, counts as damage.
 fn read_head_of(dir: &OwnDir, name: &str) -> Result<Head, Error> {
     let head = InstallRecord::read_head(dir, Limits::NONE)?;
     if head.root().identity.name == name {
         return Ok(head);
     }
-    let what = "it is of a bundle of another name";
+    let what = "it belongs to a bundle of another name";
     Err(FormatError::Malformed { part: Part::Root, what, at: 0 }.into())
 }
 

@@ -1,5 +1,5 @@
-//! The order of access of what is installed: which contents are read first, as the bundle was laid out. A target keeps it in its install record,
-//! and the next delta, or the next bundle that is packed from there, goes on with it.
+//! The order of access of what is installed: the contents of the bundle's hot set, in the order in which they lie in it. A target keeps it in its
+//! install record, and the next delta, or the next bundle that is packed from the target, takes it over.
 //!
 //! ```text
 //! sealift hot set 1
@@ -8,7 +8,7 @@
 //! check BLAKE3
 //! ```
 //!
-//! It is a preference and no authority: one that is damaged counts as missing.
+//! It is only a hint: a damaged one counts as missing.
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::fmt::Write as _;
@@ -18,19 +18,19 @@ use sealift_format::{Bundle, Chunk, Holds, Index, Object, Row};
 
 use crate::address::object_at;
 
-/// The contents that are read first, in order.
+/// The contents of the hot set, in the order of access.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct KeptOrder {
     parts: Vec<KeptPart>,
 }
 
-/// A content that is read first.
+/// A content of the hot set.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct KeptPart {
     /// The object of the index.
     pub object: Row<Object>,
-    /// The ranges of it that are read first, in their order, and apart; none if all of it is.
+    /// Its ranges in the hot set, in the order of access; they neither overlap nor touch. Empty if all of it is in the hot set.
     pub ranges: Vec<Range<u64>>,
 }
 
@@ -39,10 +39,10 @@ const TITLE: &str = "sealift hot set 1";
 impl KeptOrder {
     /// The name of the file in an install record.
     pub(crate) const FILE: &'static str = "order";
-    /// The maximum length of the file: a million files.
+    /// The maximum length of the file, enough for a million contents.
     pub(crate) const LEN_MAX: u64 = 16 << 20;
 
-    /// Returns the order by which a bundle is laid out, as far as it brings content; `None` if it has no hot set.
+    /// Returns the order of a bundle's hot set, as far as the bundle carries its contents; `None` if it has no hot set.
     #[must_use]
     pub fn of_bundle(bundle: &Bundle) -> Option<Self> {
         let hot = bundle.layout.landmark.clone()?;
@@ -66,9 +66,9 @@ impl KeptOrder {
         &self.parts
     }
 
-    /// Returns the order of a delta's result. A file has the place of the one at its path in the base, and its ranges besides those that the delta
-    /// brings first. What the delta brings first without such a place follows what it brings before that, and what it does not bring first has lost
-    /// its place.
+    /// Returns the order after a delta; `self` is that of the base, and `own` that of the delta's hot set. A file takes the place, and the ranges, of
+    /// the file at its path in the base; ranges in the delta's hot set are added. A content that is only in the delta's hot set follows the one
+    /// before it there. A content that the delta carries outside its hot set loses its place.
     pub(crate) fn carried_over(&self, base: &Index, bundle: &Bundle, own: Option<&Self>) -> Self {
         let is_first: Option<HashSet<_>> = own.map(|own| own.parts.iter().map(|part| part.object).collect());
         let has_lost = |object: Row<Object>| {
@@ -101,7 +101,7 @@ impl KeptOrder {
         let mut parts = behind.remove(&None).unwrap_or_default();
         for mut part in order {
             let object = part.object;
-            // None stand for the whole file.
+            // No ranges mean the whole file.
             match ranges.get(&object) {
                 Some(brought) if brought.is_empty() => part.ranges.clear(),
                 Some(brought) if !part.ranges.is_empty() => {
@@ -115,7 +115,7 @@ impl KeptOrder {
         Self { parts }
     }
 
-    /// Returns the file's bytes, for a record of the index of this digest; `None` if they would be too many.
+    /// Returns the file's bytes, for a record of the index with this digest; `None` if they exceed [`Self::LEN_MAX`].
     pub(crate) fn encode(&self, of: &[u8; 32]) -> Option<Vec<u8>> {
         let mut text = format!("{TITLE}\nindex {}\n", blake3::Hash::from_bytes(*of).to_hex());
         for KeptPart { object, ranges } in &self.parts {
@@ -131,7 +131,7 @@ impl KeptOrder {
         (sealift_format::num::wide(bytes.len()) <= Self::LEN_MAX).then_some(bytes)
     }
 
-    /// Parses what [`KeptOrder::encode`] wrote of this index, which has this digest; `None` for anything else.
+    /// Parses what [`KeptOrder::encode`] wrote for this index, which has this digest; `None` for anything else.
     pub(crate) fn parse(bytes: &[u8], of: &[u8; 32], index: &Index) -> Option<Self> {
         let text = str::from_utf8(bytes).ok()?;
         let mut lines = text.lines();
@@ -148,12 +148,12 @@ impl KeptOrder {
             };
             parts.push(KeptPart { object, ranges: fields.map(range).collect::<Option<_>>()? });
         }
-        // There is one spelling, covered by the check: a flipped bit does not make another order.
+        // Only the exact encoding is accepted, so a flipped bit does not yield another order.
         Some(Self { parts }).filter(|order| order.encode(of).is_some_and(|encoded| encoded == bytes))
     }
 }
 
-/// Unites ranges that touch, each at the place of the first of them.
+/// Unites ranges that overlap or touch; the result takes the place of the first of them.
 #[must_use]
 pub fn united(ranges: Vec<Range<u64>>) -> Vec<Range<u64>> {
     let mut apart = UsedRanges::default();
@@ -163,7 +163,7 @@ pub fn united(ranges: Vec<Range<u64>>) -> Vec<Range<u64>> {
     apart.in_order()
 }
 
-/// Returns the pieces in which ranges of a content lie, in their order: of its `count` pieces, all if there are no ranges.
+/// Returns the numbers of the pieces in which ranges of a content lie, in the order of the ranges; all of its `count` pieces if there are no ranges.
 #[must_use]
 pub fn pieces_of(ranges: &[Range<u64>], piece_len: u64, count: u64) -> Vec<Range<u64>> {
     if ranges.is_empty() {
@@ -172,10 +172,10 @@ pub fn pieces_of(ranges: &[Range<u64>], piece_len: u64, count: u64) -> Vec<Range
     united(ranges.iter().map(|range| range.start / piece_len..range.end.div_ceil(piece_len).min(count)).collect())
 }
 
-/// Ranges in the order of first use, apart from each other.
+/// Ranges in the order of their first use, united where they overlap or touch.
 #[derive(Debug, Default)]
 pub struct UsedRanges {
-    /// By their start: where each ends, and when it was first used.
+    /// For the start of each range: its end, and the time of its first use.
     by_start: BTreeMap<u64, (u64, usize)>,
 }
 
@@ -196,7 +196,7 @@ impl UsedRanges {
         self.by_start.insert(first, (end, since));
     }
 
-    /// Returns the ranges.
+    /// Returns the ranges, those used first at the front.
     #[must_use]
     pub fn in_order(self) -> Vec<Range<u64>> {
         let mut ranges: Vec<_> = self.by_start.into_iter().map(|(start, (end, since))| (since, start..end)).collect();
@@ -205,7 +205,7 @@ impl UsedRanges {
     }
 }
 
-/// Returns, for each content of an order, the objects of `wanted` at the paths that have it in `base`.
+/// Returns, for each content of an order, the objects of `wanted` at the paths that it has in `base`.
 fn successors(order: &KeptOrder, base: &Index, wanted: &Index) -> HashMap<Row<Object>, Vec<Row<Object>>> {
     let mut found: HashMap<Row<Object>, Vec<Row<Object>>> =
         order.parts.iter().map(|part| (part.object, Vec::new())).collect();
@@ -220,7 +220,7 @@ fn successors(order: &KeptOrder, base: &Index, wanted: &Index) -> HashMap<Row<Ob
     found
 }
 
-/// Parts as chunks bring them, one for each object.
+/// Collects parts in the order in which chunks bring them, one for each object.
 #[derive(Default)]
 struct Parts {
     parts: Vec<KeptPart>,
@@ -247,7 +247,7 @@ impl Parts {
     }
 }
 
-/// An object, and the range that a piece of it has, unless all of it is in the hot set.
+/// An object, and the range of one of its pieces, unless all of the object is in the hot set.
 type Part = (Row<Object>, Option<Range<u64>>);
 
 /// The pieces in the hot set, by their chunks.

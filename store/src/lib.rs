@@ -1,11 +1,11 @@
 //! Places on a machine: where objects come from, and where bundles are installed.
 //!
 //! Everything that changes a place works through open descriptors, never through paths that another process could exchange meanwhile. A path that a
-//! user gives is resolved once, as a [`Place`]; afterwards it serves for messages only.
+//! user gives is resolved once, to a [`Place`]; after that, it is used only in messages.
 //!
 //! From the bottom up: [`fs`] and [`threads`]; how each kind of place is read and what it records ([`directory`], [`ostree`], `composefs`);
-//! [`trust`], the device's state and the judge of bundles; [`source`], what can be packed; [`base`], the holders of the objects that a delta needs;
-//! [`delivery`], the path of content out of a bundle; and [`target`], what bundles are installed into.
+//! [`trust`], the device's state and the judge of bundles; [`source`], what can be packed; [`base`], the places that hold the objects which a delta
+//! needs; [`delivery`], the path of content out of a bundle; and [`target`], what bundles are installed into.
 #![deny(missing_docs)]
 
 pub mod address;

@@ -1,4 +1,4 @@
-//! The file of a bundle that stays open and is read at many places.
+//! The file of a bundle, which stays open and is read at any offset.
 
 use std::fs::File;
 use std::io::{self, ErrorKind};
@@ -13,8 +13,8 @@ use sealift_format::{Chunk, Error as FormatError, Head};
 
 use crate::{Error, Input};
 
-/// A bundle's file, which stays the one that was opened: what takes its name later is another. Only if the medium fails, as when it was pulled
-/// out, is the path opened again; the file there is taken if it begins with the same head.
+/// The open file of a bundle, even if another file takes its name later. The path is opened again only if the medium fails, for example because it
+/// was pulled out; the file there is used if it begins with the same head.
 #[derive(Debug)]
 pub struct Medium {
     path: PathBuf,
@@ -34,7 +34,7 @@ impl Medium {
     pub fn new(input: &Input, head: &Head, advice: Advice) -> Result<Self, Error> {
         let path = input.path().to_owned();
         let Some(file) = input.file() else {
-            return Err(Error::unexpected(&path, "is a pipe, and is to be read at many places"));
+            return Err(Error::unexpected(&path, "is a pipe, but has to be read at any offset"));
         };
         let failed = |error| Error::io("read", &path, error);
         let file = file.try_clone().map_err(failed)?;
@@ -56,7 +56,7 @@ impl Medium {
         &self.path
     }
 
-    /// Returns the place of a chunk in the file.
+    /// Returns the offset of a chunk in the file.
     #[must_use]
     pub fn place(&self, chunk: &Chunk) -> u64 {
         self.chunks_at + chunk.offset
@@ -65,7 +65,7 @@ impl Medium {
     /// Reads a chunk's stored bytes without checking them.
     ///
     /// # Errors
-    /// Returns an error if the medium fails or the file was cut.
+    /// Returns an error if the medium fails or the file was truncated.
     pub fn read_chunk(&self, chunk: &Chunk, stored: &mut Vec<u8>) -> Result<(), Error> {
         stored.resize(num::at(chunk.stored_len), 0);
         let place = self.place(chunk);
@@ -89,7 +89,7 @@ impl Medium {
 
     /// Opens the path again, if it leads to the same bundle.
     fn open_again(&self) -> Option<Arc<File>> {
-        // A fifo of that name would otherwise keep the reader.
+        // Otherwise, opening a fifo of that name would block.
         let flags = OFlags::RDONLY | OFlags::CLOEXEC | OFlags::NONBLOCK;
         let file = File::from(rustix::fs::open(&self.path, flags, Mode::empty()).ok()?);
         let is_same = file.metadata().ok()?.is_file() && start_of(&file, self.head.len()).ok()? == self.head;
@@ -101,7 +101,7 @@ impl Medium {
 }
 
 fn advise(file: &File, advice: Advice) {
-    // A file system without that reads as it always does.
+    // This is only a hint, which some file systems do not support.
     let _ = rustix::fs::fadvise(file, 0, None, advice);
 }
 
@@ -117,7 +117,7 @@ mod tests {
 
     use super::*;
 
-    /// A medium whose file cannot be read any more: it is open for writing alone.
+    /// A medium whose file cannot be read any more: it is open only for writing.
     fn gone(path: &Path) -> Medium {
         let file = File::options().append(true).open(path).expect("it is there");
         let file = RwLock::new(Arc::new(file));

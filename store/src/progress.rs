@@ -53,7 +53,7 @@ pub struct Progress {
     cancelled: AtomicBool,
 }
 
-/// The current phase, and those that ended since they were last asked for. No phase changes while the lock is held.
+/// The current phase, and those that ended since the last call of [`Progress::moments`]. No phase changes while the lock is held.
 #[derive(Debug, Default)]
 struct Phases {
     present: Phase,
@@ -71,7 +71,7 @@ pub enum Phase {
     Listing,
     /// Reading, hashing and compressing.
     Packing,
-    /// Encoding what a delta bundle carries, in bytes.
+    /// Encoding what a delta bundle carries.
     Encoding,
     /// Writing layout, index and head.
     Finishing,
@@ -131,7 +131,7 @@ pub struct Snapshot {
     /// Files that need no work, since the target has them: from an interrupted run, or unchanged by an update. They are not in `files_total`, and
     /// stay counted through all phases.
     pub files_kept: u64,
-    /// Whether all is written that the bundle says is read first; stays true through all phases.
+    /// Whether all of the hot set is written; stays true through all later phases.
     pub first_written: bool,
 }
 
@@ -173,8 +173,8 @@ impl Progress {
         self.at(self.phases().present)
     }
 
-    /// Returns all phases that ended since the last call, each as it was at its end, and in between the moment at which all was written that is read
-    /// first; finally the current state: for observers that must not miss any of these, however short.
+    /// Returns all phases that ended since the last call, each as it was at its end, among them the moment at which the hot set was written, and
+    /// finally the current state. For observers that must not miss a phase, however short.
     #[must_use]
     pub fn moments(&self) -> Vec<Snapshot> {
         let mut phases = self.phases();
@@ -226,11 +226,11 @@ impl Progress {
         self.files_kept.fetch_add(files, Ordering::Relaxed);
     }
 
-    /// Notes that what is read first is written.
+    /// Notes that the hot set is written.
     pub(crate) fn first_is_written(&self) {
         let mut phases = self.phases();
         if !self.first_written.swap(true, Ordering::Relaxed) {
-            tracing::info!("all that is read first is written");
+            tracing::info!("the hot set is written");
             let now = self.at(phases.present);
             phases.ended.push(now);
         }

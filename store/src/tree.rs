@@ -86,7 +86,7 @@ pub struct Visited {
     pub path: Vec<u8>,
     /// The node. Names of one node are hard links.
     pub node: NodeId,
-    /// The node's metadata, without what comes with its content.
+    /// The node's metadata, without extended attributes that are read with its content.
     pub metadata: Metadata,
     /// The node's type.
     pub file: NewNode,
@@ -140,9 +140,9 @@ pub struct Child {
     pub node: NodeId,
 }
 
-/// Returns the number of the row after so many others.
+/// Returns the number of the next row after `rows` others.
 fn number(rows: usize) -> Result<u32, &'static str> {
-    u32::try_from(rows).map_err(|_| "is one too many: a tree has more than 2^32 files")
+    u32::try_from(rows).map_err(|_| "does not fit: a tree can have at most 2^32 files")
 }
 
 impl Tree {
@@ -266,7 +266,7 @@ impl Tree {
             return Err(fault);
         }
         let (Ok(at), Ok(len)) = (u32::try_from(self.names.len()), u8::try_from(name.len())) else {
-            return Err("is one too many: all names of a tree have more than 4 GiB");
+            return Err("does not fit: the names of a tree can have at most 4 GiB");
         };
         self.names.extend(name);
         Ok(Name { at, len })

@@ -33,7 +33,7 @@ impl Names {
 
     fn add<'a>(&mut self, names: impl Iterator<Item = &'a [u8]>) {
         for name in names {
-            // A name that does not fit is longer than on any file system, or one of more names than an index can have.
+            // Skips what cannot occur: a name longer than any file system allows, or more names than an index can hold.
             let (Ok(at), Ok(len)) = (u32::try_from(self.bytes.len()), u8::try_from(name.len())) else { continue };
             self.bytes.extend(name);
             self.spans.push((at, len));
@@ -63,7 +63,7 @@ impl XattrFilter {
         self.patterns.push(pattern.to_vec());
     }
 
-    /// Also packs those that files of `index` have, whatever their names.
+    /// Also packs those whose names a file of `index` has.
     pub fn add_names_of(&mut self, index: &Index) {
         let Self { patterns, names } = self;
         let is_new = |name: &&[u8]| !patterns.iter().any(|pattern| matches(pattern, name));

@@ -12,8 +12,8 @@ pub struct InstallOptions {
     pub refs: Vec<String>,
     /// Where the bases of a delta bundle are, unless the target holds them.
     pub bases: GivenBases,
-    /// Whether to seal files or new objects; [`Seal::AsBefore`] does as for the last bundle of this name, or as the store does. Existing files that
-    /// are sealed for the first time are hashed before. On a medium none is sealed.
+    /// Whether to seal files or new objects; [`Seal::AsBefore`] follows the last bundle of this name, or the store. Existing files that are sealed
+    /// for the first time are hashed first. On a medium, nothing is sealed.
     pub seal: Seal,
     /// Read and hash what the target has instead of relying on its install record and the file system's metadata.
     pub rehash: bool,
@@ -33,7 +33,7 @@ pub struct InstallOptions {
 #[derive(Clone, Debug, Default)]
 #[allow(clippy::exhaustive_structs, reason = "callers fill it in")]
 pub struct TreeOptions {
-    /// Unpack only what lies at or below this path, which may be written as lists print it.
+    /// Unpack only what lies at or below this path, which may be escaped as listings show it.
     pub prefix: Vec<u8>,
     /// Update an existing target: it becomes the unpacked tree, and only what it lacks is read. Its files are compared with its install record by
     /// size, times and inode number; those that differ are read, and rebuilt if their content differs.

@@ -1,4 +1,4 @@
-//! What an installation did, or would do. It is serialized as it is for programs.
+//! What an installation did, or would do. It is serialized for programs under these names.
 
 use serde::Serialize;
 
