@@ -120,7 +120,7 @@ impl Status {
             Ok(report) => floors(out, &report, json)?,
             Err(error) => untold.push(error.into()),
         }
-        // A damaged floor shows with each target of its name.
+        // A damaged floor causes the same error for each target of its name.
         let mut told = BTreeSet::new();
         untold.iter().filter(|failure| told.insert(failure.message())).for_each(|failure| failure.tell(json));
         untold.pop().map_or(Ok(()), |failure| Err(failure.told()))
