@@ -64,7 +64,7 @@ pub(crate) struct Pack {
     #[arg(long)]
     pub(super) force: bool,
 
-    /// What the bundle updates; required with --key [default: the output's name without .sealift]
+    /// The name of what the bundle updates; required with --key [default: the output's name without .sealift]
     #[arg(long, value_name = "NAME", help_heading = "Identity")]
     pub(super) name: Option<String>,
     /// A whole number, higher than that of the previous bundle; required with --key [default: 0]
