@@ -57,12 +57,8 @@ impl Export {
         }
         let opened = (BundleArg { bundle: path.clone() }).read_untrusted()?;
         match self.base.given(JobsArg::default()).complete(opened, path, &Progress::default())? {
-            (Opened::Whole(bundle), bases) => OrderProfile::of_delta(&bundle, &bases).ok_or_else(|| {
-                Failure::usage(format!(
-                    "{} has no order: its base has none, or none was recorded there",
-                    path.display()
-                ))
-            }),
+            (Opened::Whole(bundle), bases) => OrderProfile::of_delta(&bundle, &bases)
+                .ok_or_else(|| Failure::usage(format!("{} has no order, and neither has its base", path.display()))),
             (Opened::Delta(delta), _) => Err(Error::is_delta(path, &delta).into()),
         }
     }
