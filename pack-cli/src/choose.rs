@@ -1,6 +1,6 @@
 //! Chooses among several bundles: the newest that the device accepts, as a delta if there is one for it.
 //!
-//! Reads nothing but heads, and believes nothing in them before they are judged.
+//! Reads nothing but heads, and trusts nothing in them before they are judged.
 
 use std::cmp::Reverse;
 use std::collections::HashMap;
@@ -56,8 +56,8 @@ pub struct Choice {
 
 /// Examines bundles: files, and the files named `*.sealift` in directories. With `name`, only bundles of that name are candidates. `held` lists the
 /// digests of the indexes that the target has installed: of one version, a delta whose base is among them comes first, then the full bundle, then a
-/// delta whose base is among the examined bundles, and last one whose base is neither. Where nothing is known of the target, every delta is a
-/// candidate.
+/// delta whose base is among the examined bundles, and last one whose base is neither. If nothing is known of the target, a delta whose base is not
+/// among the examined bundles ranks as if it were installed.
 ///
 /// # Errors
 /// Returns an error if a directory or the state of the device cannot be read.
@@ -120,15 +120,15 @@ pub fn choose(
     Ok(choice)
 }
 
-/// Returns whether a bundle needs no base that is not among `held`.
+/// Returns whether the target has what a bundle needs: all its bases, or already what it installs.
 fn holds_base(head: &Head, held: &[[u8; 32]]) -> bool {
     let root = head.root();
     let Some(bases) = &root.bases else { return true };
     held.contains(&root.contents.index_digest) || bases.bases.iter().all(|base| held.contains(&base.index_digest))
 }
 
-/// Returns the full bundles by the digests of their indexes: of equal ones first those that trusted keys signed. Others are as good a base, since
-/// what is read of one is compared with the delta's digests, but anybody can make one that claims a digest.
+/// Returns the full bundles by the digests of their indexes; of those with one digest, first those that trusted keys signed. The others serve as
+/// bases too, since what is read of them is compared with the delta's digests, but anyone can make a bundle that claims a digest.
 fn copies(heads: &[(PathBuf, Head)], guard: &Guard) -> Result<HashMap<[u8; 32], Vec<PathBuf>>, Error> {
     let mut copies: HashMap<[u8; 32], Vec<(bool, PathBuf)>> = HashMap::new();
     for (path, head) in heads.iter().filter(|(_, head)| head.root().bases.is_none()) {
@@ -178,7 +178,7 @@ fn files(paths: &[PathBuf]) -> Result<Vec<PathBuf>, Error> {
     Ok(files)
 }
 
-/// Opening a pipe on a stick would block.
+/// Returns whether this is a regular file: opening a pipe would block.
 fn is_file(path: &Path) -> bool {
     path.metadata().is_ok_and(|metadata| metadata.is_file())
 }

@@ -12,7 +12,7 @@ use sealift_store::target::directory::{Interrupted, complete};
 use sealift_store::{Place, Site};
 use serde::Serialize;
 
-/// What was found beside a target or an output.
+/// What was cleaned at a target or an output.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 #[non_exhaustive]
 pub struct CleanStats {
@@ -68,7 +68,7 @@ pub fn clean(
     Ok(cleaned)
 }
 
-/// Returns whether the directory that the state lists is missing, as far as its record tells: it is gone, or holds a bundle of another name.
+/// Returns whether the listed bundle is no longer installed there: the directory or its record is gone, or the record is of another name.
 fn holds_another(site: &Site, state: &DeviceState) -> Result<bool, Error> {
     // A record that is not ours is not examined further: nothing in it is needed here.
     if site.root().is_none() || site.record().is_ok_and(|record| record.is_none()) {
@@ -94,7 +94,7 @@ pub fn clean_store(kind: TargetKind, path: &Path, state: Option<&DeviceState>) -
 fn clean_site(site: &Site, jobs: usize, progress: &Progress, cleaned: &mut CleanStats) -> Result<(), Error> {
     let target = site.path();
     let Some(stage) = TreeStage::find(site)? else {
-        // Whoever removed the tree left its record beside it.
+        // The tree was removed, but not the record beside it.
         cleaned.was_removed = site.root().is_none() && state::remove(site)?;
         return Ok(());
     };

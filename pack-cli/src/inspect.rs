@@ -212,8 +212,8 @@ fn listed<'a>(
     Listed { reference, parent, name, number, inode, attributes: index.attributes(inode), what, index }
 }
 
-/// The entry at a path of a bundle: `[REF:]PATH`. A path without a ref is looked up in the only ref. It may be written as it is, or as lists
-/// and JSON have it (`sealift_verify::escape::readings`).
+/// Returns the entry at a path of a bundle: `[REF:]PATH`. A path without a ref is looked up in the only ref. It may be written literally, or as
+/// lists and JSON print it (`sealift_verify::escape::readings`).
 ///
 /// # Errors
 /// Returns an error if there is no such ref or path, if the ref is omitted and there are several, or if the path is ambiguous.

@@ -9,7 +9,7 @@
 //!
 //! # Pack
 //!
-//! Opens sources, and packs them under the names of refs. The bundle appears by one rename when it is complete.
+//! Opens sources, and packs them under the names of refs. The bundle appears in one rename, once it is complete.
 //!
 //! ```
 //! use sealift::pack::{Output, PackOptions, PackRef, pack};
@@ -28,8 +28,8 @@
 //! let source = Source::open_spec(folder.join("tree").as_os_str(), &SourceOptions::default(), 2)?;
 //! let options = PackOptions::new(Identity {
 //!     name: "os".into(),
-//!     version: 7,             // rises from bundle to bundle
-//!     created: 1_700_000_000, // equal input and an equal moment give equal bytes
+//!     version: 7,             // higher than that of the previous bundle
+//!     created: 1_700_000_000, // the same input and time give the same bytes
 //!     expires: None,
 //!     compatible: Vec::new(),
 //! });
@@ -64,7 +64,7 @@
 //! })?;
 //! let target = folder.join("target");
 //! let input = Input::open(&folder.join("os.sealift"))?; // or Input::pipe
-//! let bundle = guard.admit(input, Limits::default())?; // or it is refused: not trusted, older, expired
+//! let bundle = guard.admit(input, Limits::default())?; // fails if it is refused: not trusted, older, expired
 //! // `update` changes an existing tree to match the bundle, and reads and writes only what differs.
 //! let tree = TreeOptions { update: true, delete: true, ..TreeOptions::default() };
 //! let options = InstallOptions { tree, jobs: 2, ..InstallOptions::default() };
@@ -103,7 +103,7 @@
 //!
 //! # Inspect
 //!
-//! Lists what is in a bundle, from a few parts at its start: for display, not for using its content.
+//! Lists what is in a bundle, from the parts before its chunks: for display, not for using its content.
 //!
 //! ```
 //! use sealift::inspect::{Cost, EntryKind, entries};
@@ -127,14 +127,14 @@
 //!
 //! # Progress and cancellation
 //!
-//! Each long operation takes a [`Progress`]. Another thread gets a [`Snapshot`] from it whenever it draws, and may [`cancel`](Progress::cancel) at
-//! any moment: the operation ends with [`Error::Cancelled`], and leaves the target as it was. An update that has begun to change the target is
+//! Each long operation takes a [`Progress`]. Another thread can take a [`Snapshot`] of it to show, and [`cancel`](Progress::cancel) at any
+//! moment: the operation ends with [`Error::Cancelled`], and leaves the target as it was. An update that has begun to change the target is
 //! completed instead. The next run resumes a cancelled unpacking. `examples/updater.rs` is such a program.
 //!
 //! # Errors
 //!
-//! There is one [`Error`]. [`Error::kind`] tells how the bundle is at fault, and is `None` where it is not. [`Error::word`] is the error in one word,
-//! for programs. Its text is a sentence for people, with the numbers. [`Error::exit_status`] is the exit status of `sealift`:
+//! There is one [`Error`]. [`Error::kind`] says what is wrong with the bundle, and is `None` if the bundle is not at fault. [`Error::word`] is the
+//! error in one word, for programs. The error's text is a sentence for people, with numbers. [`Error::exit_status`] is the exit status of `sealift`:
 //!
 //! | status | meaning |
 //! | --- | --- |
@@ -148,7 +148,7 @@
 //! # Logs
 //!
 //! Subscribers to [`tracing`](https://docs.rs/tracing) receive phases, findings about the state, omissions, and fallbacks, such as copying where a
-//! file system cannot share blocks. Nothing depends on it.
+//! file system cannot share blocks. No subscriber is needed.
 //!
 //! # Features
 //!

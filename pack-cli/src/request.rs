@@ -46,7 +46,7 @@ pub fn request(target: &OsStr, output: &Output, jobs: usize, progress: &Progress
     }
     let kept = if is_commit { None } else { TreeRecord::load(Path::new(target), Limits::NONE)? };
     if kept.as_ref().is_some_and(|kept| !kept.part.prefix.is_empty() || kept.installed.index.refs().len() > 1) {
-        let problem = "holds only a part of its bundle, and a request needs a target that holds all of one";
+        let problem = "holds only a part of its bundle, and a request needs a target with the whole bundle";
         return Err(Error::unexpected(Path::new(target), problem));
     }
     let (index, index_digest, taken) = match kept {

@@ -23,7 +23,7 @@ pub struct Installed {
     pub head: Head,
     /// Time of installation in seconds since 1970, by the device's clock at that time.
     pub taken: i64,
-    /// Whether its files were sealed. For a store, see its audit.
+    /// Whether its files were sealed; `None` for a store, whose audit tells.
     pub is_sealed: Option<bool>,
     /// Whether it was unpacked by root.
     pub as_root: Option<bool>,
@@ -53,7 +53,7 @@ pub fn look(known: &KnownTarget) -> Result<Present, Error> {
     let path = known.place.path();
     let held = match known.place.kind() {
         TargetKind::Directory => directory(path).map(|held| {
-            // What was moved there together with its record belongs to another directory as well.
+            // A tree of another name was moved there together with its record.
             held.map(|held| Installed {
                 is_of_another: held.is_of_another || held.head.root().identity.name != known.name,
                 ..held

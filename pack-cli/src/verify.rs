@@ -31,8 +31,7 @@ pub struct VerifyStats {
 }
 
 /// Verifies every byte of a bundle in one pass, on `jobs` threads. The objects of a delta bundle can only be verified with its bases
-/// ([`verify_opened`]): without them, [`Depth::Objects`] verifies those in chunks
-/// without a prefix, and the structure of the others.
+/// ([`verify_opened`]): without them, [`Depth::Objects`] verifies those in chunks without a prefix, and the structure of the others.
 ///
 /// # Errors
 /// Returns an error if the bundle is damaged or cannot be read.
@@ -41,8 +40,8 @@ pub fn verify(bundle: Unopened, depth: Depth, jobs: usize, progress: &Progress) 
     verify_opened(input, (opened, Bases::default()), depth, jobs, progress)
 }
 
-/// As [`verify`], of an opened bundle. If that is a delta bundle, completed with these bases, [`Depth::Objects`] verifies all objects of what it
-/// installs, also those that only a base has.
+/// Does the same as [`verify`] for an opened bundle. For a delta bundle that was completed with these bases, [`Depth::Objects`] verifies all
+/// objects that it installs, including those that only a base has.
 ///
 /// # Errors
 /// As [`verify`].
@@ -103,7 +102,7 @@ fn check_objects(
         let checked = Checked::new(bundle, &files, content)?;
         // Pieces without data come last, and are inserted between the others below.
         if let Some(piece) = content.portion.piece.filter(|_| !content.data.is_empty()) {
-            // Chunks are assigned in order, and pieces do not descend: the thread with the previous one is at work.
+            // Chunks are assigned in order, and pieces do not descend: the thread with the previous piece is already at work.
             let is_turn = |files: &LargeFiles| files.is_next(bundle, piece);
             large.act(content.portion.object, is_turn, |files| files.take(bundle, piece, content.data));
         }

@@ -1,7 +1,7 @@
 //! Checks whether an installed tree still matches its signed index, file by file and byte by byte.
 //!
-//! For a tree that was sealed when it was unpacked, the kernel states each file's digest, and no content is read: a file that it still returns is
-//! what was signed. A file that is no longer sealed is read, and reported.
+//! For a tree that was sealed when it was unpacked, the kernel reports each file's digest, and no content is read: a sealed file can only return
+//! the bytes of its digest. A file that is no longer sealed is read, and reported.
 //!
 //! [`audit`] checks a directory, and [`crate::ostree::audit`] a repository. With the feature `composefs` there is an audit of a store as well. The
 //! latter two compare objects and refs with the records of the installed bundles, and return a [`StoreAudit`].
@@ -58,7 +58,7 @@ pub struct AuditOptions {
     pub bases: GivenBases,
     /// What is compared. Files are expected at their recorded paths: a moved file is missing there and extra elsewhere.
     pub diff: DiffOptions,
-    /// Extended attributes to compare, beside those in the index.
+    /// Extended attributes to compare, besides those in the index.
     pub xattrs: XattrFilter,
     /// Skips other file systems.
     pub one_file_system: bool,
@@ -84,7 +84,7 @@ pub fn audit(
     let site = Site::resolve(target)?;
     let mut diff_options = DiffOptions { moves: false, ..options.diff.clone() };
     let mut is_of_another = false;
-    // Root did set owners, set-id bits and the rest: if they differ now, missing privilege is not the cause.
+    // Root could set owners, set-id bits and the rest: if they differ now, missing privilege is not the cause.
     let as_root = state::kept_record(&site).is_ok_and(|record| record.is_some_and(|record| record.as_root));
     diff_options.ignore.privileged &= !as_root;
     let (judged, index, digests) = match bundle {
@@ -92,7 +92,7 @@ pub fn audit(
             let unopened = input.begin(limits)?;
             let judged = guard.judge_installed(unopened.head())?;
             let (_, Bundle { index, .. }, _) = options.bases.open(unopened, progress)?;
-            // The record of another bundle is of no use here.
+            // A record of another bundle has no digests for this index.
             let digests = Digests::kept(&site, &index).ok().flatten();
             (judged, index, digests)
         }

@@ -14,7 +14,7 @@ use super::updated::kinds;
 /// How many of the paths to delete are shown.
 const SHOWN: usize = 5;
 
-/// Shows what taking over `target` replaces and deletes, and asks for confirmation on a terminal; elsewhere the option is the consent.
+/// Shows what taking over `target` replaces and deletes, and asks for confirmation on a terminal; without one, the option itself is the consent.
 ///
 /// # Errors
 /// Returns an error if the user declines.

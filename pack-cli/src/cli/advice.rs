@@ -1,4 +1,4 @@
-//! What a user can do about an error: the library states the error, the program the option or command that helps.
+//! What a user can do about an error: the library states the error, and the program names the option or command that helps.
 
 use std::path::Path;
 
@@ -7,7 +7,7 @@ use sealift::trust::sign::{KernelSignError, SignError};
 use sealift::trust::{Shortfall, SignatureError, Standing};
 use sealift::{ArchiveFault, Error, FormatError, RepoFault, TrustError};
 
-/// The advice where the kernel has no certificate for a signature.
+/// The advice if the kernel has no certificate for a signature.
 pub(crate) const ADD_CERTIFICATE: &str =
     ": as root, add it with `keyctl padd asymmetric '' %keyring:.fs-verity < CERT.der`";
 
@@ -57,8 +57,8 @@ pub(crate) fn advice(error: &Error) -> Option<String> {
         Error::Key { source, .. } => key(source)?,
         Error::KernelKey { source, .. } => kernel_key(*source)?,
         Error::Agent { .. } => {
-            "; start it with `eval \"$(ssh-agent)\"`, load the key with `ssh-add FILE`, and touch or confirm if it asks, or give the private \
-             key's file"
+            "; start it with `eval \"$(ssh-agent)\"`, load the key with `ssh-add FILE`, and touch the token or confirm if asked, or give the \
+             private key's file"
         }
         Error::Attach { source: SignatureError::Namespace(_), .. } => "; sign with `ssh-keygen -Y sign -n sealift`",
         Error::NoRoom { .. } => "; remove one with `sign --remove`",
@@ -93,7 +93,7 @@ pub(crate) fn advice(error: &Error) -> Option<String> {
     Some(fixed.to_owned())
 }
 
-/// Returns the advice for an error of a verb that writes to `target`: a repository that is not there is for its user to make.
+/// Returns the advice for an error of a verb that writes to `target`: the user has to create a missing repository.
 pub(crate) fn advice_for_target(error: &Error, target: &Path) -> Option<&'static str> {
     let Error::Repository { path, fault } = error else { return None };
     let is_lacking = matches!(**fault, RepoFault::NoDirectory | RepoFault::NotARepository { .. });
@@ -106,8 +106,8 @@ fn limit(what: &str, declared: u64) -> Option<String> {
     has_option.then(|| format!(": to accept it, use --limit {what}={declared}"))
 }
 
-/// Returns how to trust a signer. The line is for copying once the id before it was compared; a key that is revoked or past its window needs a
-/// decision, not a line.
+/// Returns how to trust a signer: a line to copy after comparing the key's id, which precedes it. There is no line for a key that is listed but
+/// revoked or outside its time window, since that needs a decision.
 fn signer(why: &Shortfall) -> String {
     let stranger = why.states.iter().find_map(|state| match &state.outcome {
         Ok(Standing::NotListed) => state.key.as_ref(),
@@ -133,7 +133,7 @@ fn signer(why: &Shortfall) -> String {
     }
 }
 
-/// Returns a bundle's name, unless it would be a pattern: nobody is to be talked into trusting a key for more than this bundle.
+/// Returns a bundle's name, or `NAME` if it could be read as a pattern: the advised line must not trust a key for other bundles too.
 fn principal(name: &str) -> &str {
     let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || b"._+-".contains(&byte);
     if !name.is_empty() && name.bytes().all(is_plain) { name } else { "NAME" }

@@ -87,7 +87,7 @@ const WORDS: Words = Words { added: "extra", removed: "missing" };
 impl Audit {
     pub(crate) fn run(self) -> Result<(), Failure> {
         if self.base.is_given() && self.bundle.is_none() {
-            return Err(Failure::usage("--base is the base of a delta: give the BUNDLE to compare with"));
+            return Err(Failure::usage("--base is only for a delta given as BUNDLE"));
         }
         match TargetKind::of(&self.target) {
             (TargetKind::Ostree, _) => {
@@ -138,7 +138,7 @@ impl Audit {
         }
     }
 
-    /// Returns the message for a tree with the wrong name: not the one asked for, or else not the one that the device installed there.
+    /// Returns the message for a tree with the wrong name: not the one that --name gives or, without --name, that the device installed there.
     fn wrong_name(&self, judge: &Judge) -> Result<Option<String>, Failure> {
         let (name, _) = judge.identity();
         let target = self.target.display();

@@ -30,12 +30,12 @@ impl BaseArgs {
         !self.base.is_empty()
     }
 
-    /// Returns them for the library.
+    /// Returns the bases in the library's form.
     pub(crate) fn given(&self, jobs: JobsArg) -> GivenBases {
         GivenBases { places: self.base.clone(), limits: limits(), jobs: jobs.count() }
     }
 
-    /// Reads what stands before the content, whoever signed it, of a delta over its bases: to be shown, never to be handed out.
+    /// Reads everything before the content, whoever signed it, and completes a delta with its bases: for display only, never for extraction.
     pub(crate) fn read_untrusted(&self, bundle: &BundleArg) -> Result<Opened, Failure> {
         let opened = bundle.read_untrusted()?;
         Ok(self.given(JobsArg::default()).complete(opened, &bundle.bundle, &Progress::default())?.0)

@@ -1,4 +1,4 @@
-//! The options that select what of two trees is compared, and how.
+//! The options that select which parts of two trees are compared, and how.
 
 use std::ffi::{OsStr, OsString};
 use std::os::unix::ffi::OsStrExt as _;

@@ -25,7 +25,7 @@ pub(crate) struct Completions {
     shell: Shell,
 }
 
-/// Removes options from the completions of an empty word: bash alone would offer them where files are wanted.
+/// Removes options from the completions of an empty word: unlike other shells, bash would offer them where files are wanted.
 const BASH: &str = r#"
 _sealift_words() {
     _sealift "$@"

@@ -118,7 +118,7 @@ impl Diff {
         Ok(sealift::diff::diff(old.side(), new.side(), options, progress)?)
     }
 
-    /// Reads the sides that are bundles. A delta bundle without a given base is compared with its base.
+    /// Reads the sides that are bundles. If the new side is a delta whose only base is the old side, --base is not needed.
     fn read_bundles(&self) -> Result<(Option<Bundle>, Option<Bundle>), Failure> {
         let given = self.base.given(self.compare.jobs);
         let mut bases = SharedBases::new(&given);
@@ -138,7 +138,7 @@ impl Diff {
             (Some(OpenedBundle::Delta(delta)), Some(old)) if is_the_base(old, delta.bases()) => {
                 match complete(OpenedBundle::Delta(delta.clone()), &self.new) {
                     Ok(OpenedBundle::Whole(new)) => Some(new),
-                    // It is not given a second time.
+                    // Without --base, the old side serves as the base.
                     Ok(OpenedBundle::Delta(_)) | Err(Error::MissingBase { .. }) => {
                         Some(delta.complete(&[&old.index]).map_err(Error::from).about(path)?)
                     }
@@ -183,14 +183,14 @@ impl Diff {
     }
 }
 
-/// Reads what stands before the content of a side that is a bundle, whoever signed it.
+/// Reads everything before the content of a side that is a bundle, whoever signed it.
 fn read_bundle(argument: &OsStr) -> Result<Option<OpenedBundle>, Failure> {
     if is_source(argument) {
         return Ok(None);
     }
     if TargetKind::of(argument).0 == TargetKind::Composefs {
         let store = argument.display();
-        return Err(Failure::usage(format!("{store}: a store is compared with a bundle by `sealift audit`")));
+        return Err(Failure::usage(format!("{store}: to compare a store with a bundle, use `sealift audit`")));
     }
     BundleArg { bundle: PathBuf::from(argument) }.read_untrusted().map(Some)
 }

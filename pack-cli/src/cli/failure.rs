@@ -26,7 +26,7 @@ pub(crate) struct Failure {
     places: Option<Box<str>>,
     /// The target of an interrupted run, which can be resumed or cleaned.
     unfinished: Option<Box<Path>>,
-    /// The status of a command that was run, which has said itself why it failed.
+    /// The exit status of a command that was run, which has printed its own error.
     status: Option<u8>,
     /// What the user of this verb can do about it.
     advice: Option<&'static str>,
@@ -95,7 +95,7 @@ impl Failure {
         Error::Usage(message.into()).into()
     }
 
-    /// Content could not be written to standard output; a part of it is of no use.
+    /// Content could not be written to standard output. Even a closed pipe is an error then: part of a content is useless.
     pub(crate) fn content(source: io::Error) -> Self {
         Error::Io { doing: "write", path: "standard output".into(), source }.into()
     }
@@ -120,7 +120,7 @@ impl Failure {
         Self { advice: advice_for_target(&self.error, target), ..self }
     }
 
-    /// A command that was run ended with this status.
+    /// A command that was run exited with this status.
     pub(crate) fn of_command(status: u8) -> Self {
         Self { status: Some(status), ..Self::usage(String::new()) }
     }
@@ -189,7 +189,7 @@ impl Failure {
             Some(bundle) if self.error.kind().is_some() && !names_it => format!("{}: {}", shown(bundle), self.error),
             _ => self.error.to_string(),
         };
-        // A verb that writes to a target has its own.
+        // A verb that writes to a target has advice of its own.
         message.extend(self.advice.map(str::to_owned).or_else(|| advice(&self.error)));
         message
     }

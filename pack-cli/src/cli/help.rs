@@ -18,7 +18,7 @@ const GROUPS: [(&str, &[&str]); 4] = [
     ("Other", &["completions"]),
 ];
 
-/// The verbs that read no bundle, so that `--limit` is of no use to them.
+/// The verbs that read no bundle, and so do not take `--limit`.
 const UNLIMITED: [&[&str]; 11] = [
     &["order", "record"],
     &["order", "import"],
@@ -147,10 +147,10 @@ fn tip_of_verb(verb: &str) -> Option<&'static str> {
     })
 }
 
-/// Suggests the option for one of other programs, or what separates a command from options.
+/// Suggests the option for one that other programs have, or the `--` before a command.
 fn tip_of_argument(argument: &str, takes_command: bool) -> Option<&'static str> {
     Some(match argument.split('=').next().unwrap_or_default() {
-        word if takes_command && !word.starts_with('-') => "a command follows '--': '-- COMMAND ARGUMENT...'",
+        word if takes_command && !word.starts_with('-') => "put '--' before the command: '-- COMMAND ARGUMENT...'",
         "--version" => {
             "'--bundle-version' sets the version of the bundle; 'sealift --version' prints that of the program"
         }

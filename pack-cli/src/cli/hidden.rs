@@ -1,4 +1,4 @@
-//! A terminal that does not show what is typed.
+//! Turns off the echo of the terminal while a passphrase is typed.
 
 use std::fs::File;
 use std::io::ErrorKind;
@@ -7,16 +7,16 @@ use parking_lot::Mutex;
 
 use rustix::termios::{LocalModes, OptionalActions, Termios, tcgetattr, tcsetattr};
 
-/// The terminal as it was before it was made to hide what is typed.
+/// The terminal, and its attributes before the echo was turned off.
 static BEFORE: Mutex<Option<(File, Termios)>> = Mutex::new(None);
 
-/// While it lives, [`show_typing`] knows how the terminal was.
+/// Keeps the echo off until it is dropped.
 pub(crate) struct Hidden;
 
 impl Hidden {
-    /// Hides what is typed from now on, but for the end of the line.
+    /// Turns off the echo, except that of the newline.
     pub(crate) fn of(terminal: File, is_interrupted: fn() -> bool) -> std::io::Result<Self> {
-        // Under the lock: who leaves meanwhile finds the terminal as it was, or knows how it was.
+        // Under the lock: a signal either comes first and finds the terminal unchanged, or finds the attributes to restore.
         let mut slot = BEFORE.lock();
         if is_interrupted() {
             return Err(ErrorKind::Interrupted.into());
@@ -37,7 +37,7 @@ impl Drop for Hidden {
     }
 }
 
-/// Makes the terminal show again what is typed, if it was being asked for a passphrase. A process that a signal ends has to do so itself.
+/// Turns the echo on again, if it is off. Must be called before a signal ends the process, since nothing is dropped then.
 pub(crate) fn show_typing() {
     let before = BEFORE.lock().take();
     if let Some((terminal, before)) = before {

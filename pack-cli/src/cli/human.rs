@@ -10,7 +10,7 @@ pub(crate) struct Bytes(pub(crate) u64);
 impl fmt::Display for Bytes {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         const UNITS: [&str; 7] = ["bytes", "kB", "MB", "GB", "TB", "PB", "EB"];
-        // Thousandths of the unit, rounded half up; 2^64 thousandths of a byte need more than 64 bits.
+        // Thousandths of the unit, rounded half up; those of u64::MAX bytes need more than 64 bits.
         let (mut unit, mut size) = (0, u128::from(self.0) * 1000);
         while size >= 999_500 && unit + 1 < UNITS.len() {
             (unit, size) = (unit + 1, (size + 500) / 1000);
@@ -82,10 +82,10 @@ pub(crate) fn rate(bytes: u64, duration: Duration) -> String {
 /// Returns the rate as a number.
 pub(crate) fn per_second(bytes: u64, duration: Duration) -> u64 {
     let rate = u128::from(bytes) * 1_000_000_000 / duration.as_nanos().max(1);
-    u64::try_from(rate).unwrap_or(u64::MAX) // what took no time has the highest
+    u64::try_from(rate).unwrap_or(u64::MAX) // after almost no time
 }
 
-/// Returns an estimated rate; the digits cut off would not be shown.
+/// Returns an estimated rate, with three digits as in [`rate`].
 pub(crate) fn rate_of(bytes_a_second: f64) -> String {
     const UNITS: [&str; 4] = ["kB", "MB", "GB", "TB"];
     let (mut rate, mut unit) = (bytes_a_second / 1000.0, 0);

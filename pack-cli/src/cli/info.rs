@@ -207,7 +207,7 @@ pub(crate) fn bases_of(root: &Root) -> String {
     bases.map(RootBase::to_string).collect::<Vec<_>>().join(" and ")
 }
 
-/// A composefs image that a tree makes.
+/// The composefs image of a tree.
 #[derive(Serialize)]
 struct JsonImage {
     /// The ref's number in the bundle, from 0.

@@ -1,5 +1,6 @@
-//! Ctrl-C and SIGTERM: the first cancels and cleans up, or ends what is served or recorded; the second exits at once, but loses no recording. The exit
-//! status is 128 plus the signal's number, unless something was served. Ctrl-\ ends the process immediately, and restores the terminal.
+//! Ctrl-C and SIGTERM: the first cancels and cleans up, or ends what is served or recorded; the second exits at once, unless that would lose a
+//! recording. The exit status is 128 plus the signal's number, unless something was served. Ctrl-\ restores the terminal and ends the process at
+//! once.
 
 use std::io::{IsTerminal as _, Write as _};
 use std::sync::Arc;
@@ -13,13 +14,13 @@ use signal_hook::low_level::emulate_default_handler;
 
 use super::hidden;
 
-/// The first signal received; 0 before.
+/// The first signal received, or 0.
 static SIGNAL: AtomicU8 = AtomicU8::new(0);
 /// The running operation.
 static RUNNING: Mutex<Option<Arc<Progress>>> = Mutex::new(None);
-/// Whether signals after the first change nothing.
+/// Whether signals after the first are ignored.
 static IS_PATIENT: AtomicBool = AtomicBool::new(false);
-/// What ends what is being served.
+/// Ends what is being served.
 static SERVING: Mutex<Option<Box<dyn FnOnce() + Send>>> = Mutex::new(None);
 
 /// Installs the handlers. If that fails, the default remains: a signal ends the process.
@@ -59,13 +60,13 @@ pub(crate) fn serve(stop: impl FnOnce() + Send + 'static) {
     }
 }
 
-/// As [`serve`], for what has a result that no further signal may lose: `timeout` sends two, to the process and to its group.
+/// Does the same, and ignores further signals, which would lose a result: `timeout` sends two, to the process and to its group.
 pub(crate) fn serve_patiently(stop: impl FnOnce() + Send + 'static) {
     IS_PATIENT.store(true, Ordering::Relaxed);
     serve(stop);
 }
 
-/// Ends what is served. Returns whether anything is.
+/// Ends what is being served. Returns whether there was anything.
 fn end() -> bool {
     let stop = SERVING.lock().take();
     let is_serving = stop.is_some();
@@ -90,7 +91,7 @@ pub(crate) fn enter(progress: &Arc<Progress>) {
     }
 }
 
-/// Runs something that may be killed: a signal ends the process at once, as before an operation. Clears the terminal's line first.
+/// Runs something during which a signal ends the process at once, as outside an operation. Clears the terminal's line first.
 pub(crate) fn aside<T>(run: impl FnOnce() -> T) -> T {
     clear_line();
     let running = RUNNING.lock().take();

@@ -1,4 +1,4 @@
-//! `--jobs`: how many threads work.
+//! `--jobs`: the number of threads.
 
 use clap::Args;
 
@@ -11,7 +11,7 @@ pub(crate) struct JobsArg {
 }
 
 impl JobsArg {
-    /// Returns it for the library.
+    /// Returns the number given, or that of the available CPUs.
     pub(crate) fn count(self) -> usize {
         self.jobs.map_or_else(|| std::thread::available_parallelism().map_or(1, usize::from), usize::from)
     }

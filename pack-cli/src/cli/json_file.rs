@@ -1,4 +1,4 @@
-//! A file of any type as JSON has it.
+//! A file of any type in JSON.
 
 use sealift_format::{Xattrs, hex};
 use serde::ser::SerializeMap as _;
@@ -6,7 +6,7 @@ use serde::{Serialize, Serializer};
 
 use super::escape;
 
-/// What a file of any type is, in JSON.
+/// A file of any type in JSON.
 #[derive(Serialize)]
 pub(crate) struct JsonFile<'a> {
     #[serde(rename = "type")]

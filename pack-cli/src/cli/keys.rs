@@ -15,7 +15,7 @@ use super::{escape, interrupt};
 
 /// How often a passphrase is asked for on a terminal, as in ssh.
 const TRIES: u32 = 3;
-/// Longest line that a terminal returns (N_TTY_BUF_SIZE): the buffer never grows, which would leave parts of an answer in memory.
+/// Longest line that a terminal returns (N_TTY_BUF_SIZE). The buffer never has to grow, which would leave copies of an answer in memory.
 const LINE_LEN: usize = 4096;
 
 /// Opens every key. Its passphrase is the first line of `passphrase_file`, or the answer on the terminal or in ssh's askpass program.

@@ -22,7 +22,7 @@ const FORM: &str = "write entries=N, depth=N, size=SIZE or memory=SIZE, as in en
 /// Parses `entries=1000000` and the like.
 pub(crate) fn parse_limit(text: &str) -> Result<Limit, String> {
     let (what, number) = text.split_once('=').ok_or(FORM)?;
-    let wrong = |_| format!("{number:?} is not a whole number, or too large a one: {FORM}");
+    let wrong = |_| format!("{number:?} is not a whole number, or is too large: {FORM}");
     match what {
         "entries" => number.parse().map(Limit::Entries).map_err(wrong),
         "depth" => number.parse().map(Limit::Depth).map_err(wrong),

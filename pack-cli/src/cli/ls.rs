@@ -24,8 +24,8 @@ use super::time::Moment;
 ///
 /// Prints one path per line, in the bundle's order: the files of a directory, then those of its subdirectories. If the bundle has several
 /// refs, prefixes each path with REF:. For a delta without its base, prints what it adds (A), changes (M, or m for metadata only) and
-/// removes (D); names in OSTree commits need the base. Does not require a signature; `sealift info` shows who signed. Escapes control characters and invalid UTF-8, as \n, \xff
-/// or \u{1b}, and a backslash as \\.
+/// removes (D), but not the names in OSTree commits. Does not require a signature; `sealift info` shows who signed. Escapes control characters
+/// and invalid UTF-8, as \n, \xff or \u{1b}, and a backslash as \\.
 #[derive(Args, Debug)]
 #[command(after_long_help = "\
 With --json, each line is one object with the fields ref, path, type (file, dir,
@@ -104,7 +104,7 @@ impl Ls {
         Ok(out.flush()?)
     }
 
-    /// Prints on standard error which base the changes apply to, because programs may parse the list.
+    /// Prints which base the changes apply to: on standard error, because programs may parse the list.
     fn name_bases(&self, bases: &[RootBase]) -> io::Result<()> {
         if self.form.show().json || self.null {
             return Ok(());
@@ -113,13 +113,13 @@ impl Ls {
         bases.first().map_or(Ok(()), |base| writeln!(anstream::stderr(), "{BOLD}changes to {base}:{BOLD:#}"))
     }
 
-    /// Prints on standard error that files which are not listed get another time: a delta sets those by a rule, whose effect needs the base.
+    /// Prints on standard error that files not listed may get another time: a delta sets these by a rule, and only the base shows for which files.
     fn name_times(&self, is_so: bool) -> io::Result<()> {
         if !is_so || self.form.show().json || self.null {
             return Ok(());
         }
         let compare = format!("sealift diff BASE {}", shown(&self.bundle.bundle));
-        writeln!(anstream::stderr(), "files that are not listed get another time; to list them: {compare}")
+        writeln!(anstream::stderr(), "some unlisted files get another modification time; to list them: {compare}")
     }
 
     /// Prints on standard error which refs are commits: a delta describes changes to their names in a form that needs the base.
@@ -139,7 +139,7 @@ impl Ls {
     /// Lists the changes that a delta bundle makes to names.
     fn list_edits(&self, difference: &sealift_format::Difference) -> io::Result<()> {
         let mut out = BufWriter::with_capacity(1 << 16, io::stdout().lock());
-        // Each pass makes the paths anew: kept together, those of deep trees would take the square of their depth.
+        // Each pass builds the paths again: to keep them would take memory that grows with the square of a tree's depth.
         let edits = || difference.edited_names();
         let first = edits().next().map(|edit| edit.reference);
         let several = edits().any(|edit| Some(edit.reference) != first);
@@ -256,7 +256,7 @@ fn mode(entry: &Listed<'_>) -> String {
     out
 }
 
-/// A line of `--json`, as tests/reference/README.md has it: the fields in this order.
+/// A line of `--json`, with its fields in the order that tests/reference/README.md gives.
 #[derive(Serialize)]
 struct JsonEntry<'a> {
     #[serde(rename = "ref")]
@@ -298,7 +298,7 @@ impl<'a> JsonEntry<'a> {
     }
 }
 
-/// Returns the file as comparisons print it.
+/// Returns the change as comparisons print it.
 fn change_of(becomes: Becomes) -> Change {
     match becomes {
         Becomes::Added => Change::Added,

@@ -125,13 +125,13 @@ fn main() -> ExitCode {
         Ok(cli) => cli,
         Err(error) => return refuse_arguments(&help::with_tips(error), json),
     };
-    // What `order record` runs keeps the limit that it would have.
+    // `order record` leaves the limit alone: the command that it runs would inherit it.
     if !matches!(cli.verb, Verb::Order(_)) {
         raise_file_limit();
     }
     limits::choose(&cli.limits);
     let done = log::start(cli.verbose, json).and_then(|()| run(cli.verb));
-    // Flushing the buffer may find the reader gone.
+    // Flushing the buffer fails if the reader of a pipe has exited.
     match done.and_then(|()| Ok(std::io::stdout().flush()?)) {
         Ok(()) => ExitCode::SUCCESS,
         Err(failure) => failure.report(json),
@@ -176,7 +176,7 @@ fn refuse_arguments(error: &clap::Error, json: bool) -> ExitCode {
         let message = lines.join(" ");
         return Failure::usage(message.strip_prefix("error: ").unwrap_or(&message)).report(json);
     }
-    // If this cannot be printed, nobody is left to tell.
+    // If printing fails, there is nowhere to report it.
     if !error.use_stderr() {
         let _ = error.print();
         return ExitCode::SUCCESS;
@@ -187,7 +187,7 @@ fn refuse_arguments(error: &clap::Error, json: bool) -> ExitCode {
     ExitCode::from(2)
 }
 
-/// Raises the limit of open files: each directory in use stays open, and the usual 1024 are few.
+/// Raises the limit of open files to its maximum: each directory in use stays open, and the usual limit of 1024 is low.
 fn raise_file_limit() {
     use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
     let limit = getrlimit(Resource::Nofile);

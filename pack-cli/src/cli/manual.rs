@@ -46,7 +46,7 @@ fn pages() -> Vec<(String, String)> {
     pages
 }
 
-/// `sealift-key-generate`.
+/// Returns the name of a command's page, such as `sealift-key-generate`.
 fn name(command: &Command) -> &str {
     command.get_display_name().unwrap_or_else(|| command.get_name())
 }
@@ -145,7 +145,7 @@ fn add_verb(roff: &mut Roff, verb: &Command) {
     roff.control("TP", []).text([bold(name(verb)), roman("(1)")]).text([roman(about)]);
 }
 
-/// Adds the notes that concern a verb's arguments; sealift's page has all.
+/// Adds the notes on a verb's arguments; sealift's own page has all notes.
 fn add_notes(roff: &mut Roff, heading: &str, notes: &[Note], command: &Command) {
     let mut notes = notes.iter().filter(|note| is_root(command) || has_argument(command, note.of)).peekable();
     if notes.peek().is_some() {
@@ -204,7 +204,7 @@ mod tests {
         for (file, page) in pages() {
             let examples = page.split_once(".EX\n").and_then(|(_, rest)| rest.split_once(".EE\n"));
             let examples = examples.map_or("", |(examples, _)| examples).replace("\\-", "-");
-            // A call may go on in the next line.
+            // A call may continue on the next line.
             let examples = examples.replace(" \\\\\n", " ");
             // Skip examples with an abbreviated key id.
             for call in examples.lines().filter(|line| !line.contains("...")).flat_map(calls) {

@@ -20,7 +20,7 @@ pub(crate) fn of(path: &Path, force: bool) -> Result<Output, Failure> {
         return Ok(Output::Stdout);
     }
     match path.symlink_metadata() {
-        // The rename would replace it by a file: /dev/null, for root.
+        // The rename would replace it with a file; as root, even /dev/null.
         Ok(found) if !found.is_file() && !found.is_symlink() => Err(Failure::usage(format!(
             "refusing to replace {}, which is not a regular file: give another name, or - for standard output",
             path.display()
@@ -50,7 +50,7 @@ pub(crate) fn foreseen(path: &Path, force: bool) -> Result<Output, Failure> {
 pub(crate) fn warn_of_signed(output: &Output, becomes: &str, show: Show) {
     let Output::File(path) = output else { return };
     let head = Input::open(path).and_then(|mut input| input.read_head(limits()));
-    let Ok(head) = head else { return }; // no bundle
+    let Ok(head) = head else { return }; // not a bundle
     if head.bodies(Envelope::SSH_SIGNATURE).next().is_some() {
         let identity = &head.root().identity;
         let (path, name, version) = (path.display(), &identity.name, identity.version);

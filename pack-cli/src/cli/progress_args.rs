@@ -9,7 +9,7 @@ use super::log;
 use super::progress_display::{Outcome, ProgressDisplay};
 use super::show::{Mode, Show};
 
-/// What verbs have that take their time.
+/// The option of verbs that take a while.
 #[derive(Args, Clone, Copy, Debug)]
 #[command(next_help_heading = "Output")]
 pub(crate) struct ProgressArgs {
@@ -24,7 +24,7 @@ pub(crate) struct ProgressArgs {
 }
 
 impl ProgressArgs {
-    /// Runs an operation while its progress is shown and signals cancel it. `starting` says what is done before its first phase.
+    /// Runs an operation while its progress is shown and signals cancel it. `starting` is the label before its first phase.
     pub(crate) fn watch<T, E>(
         self,
         show: Show,

@@ -107,7 +107,7 @@ fn look(view: &mut dyn View, progress: &Progress, start: Instant) -> Snapshot {
 }
 
 trait View {
-    /// Handles the end of a phase, which may not have been shown, or the moment in it at which all that is read first was written.
+    /// Handles the end of a phase, which may not have been shown, or the moment when all files that are read first have been written.
     fn end_phase(&mut self, _end: Snapshot, _elapsed: Duration) {}
     fn show(&mut self, now: Snapshot, elapsed: Duration);
     fn finish(&mut self, now: Snapshot, elapsed: Duration, outcome: Outcome);
@@ -135,7 +135,7 @@ fn label(phase: Phase, starting: &'static str) -> &'static str {
 /// One JSON object per line: docs/progress.md.
 struct Json {
     last: Option<(Phase, Instant)>,
-    /// Whether a line said that what is read first is written.
+    /// Whether a line has reported that the files read first are written.
     first_written: bool,
 }
 
@@ -164,7 +164,7 @@ impl Line {
         let (v, phase, seconds) = (Self::VERSION, phase.word(), human::seconds(elapsed));
         let line =
             Self { v, phase, bytes, bytes_total, files, files_total, files_kept, first_written, seconds, outcome };
-        // A reader that ignores the progress loses nothing else.
+        // If standard error is closed, only the progress is lost.
         let _ = writeln!(std::io::stderr(), "{}", serde_json::to_string(&line).unwrap_or_default());
     }
 }
@@ -211,7 +211,7 @@ impl View for Json {
 struct Lines {
     starting: &'static str,
     last: Instant,
-    /// Whether it was said that what is read first is written.
+    /// Whether a line has reported that the files read first are written.
     first_written: bool,
 }
 
@@ -301,7 +301,6 @@ fn known_style() -> ProgressStyle {
             let _ = write!(out, "{:>7} of {}", Bytes(state.pos()).to_string(), Bytes(state.len().unwrap_or(0)));
         })
         .with_key("rate", |state: &ProgressState, out: &mut dyn std::fmt::Write| {
-            // The rate has few digits: the conversion's error is not shown.
             let _ = write!(out, "{}", human::rate_of(state.per_sec()));
         })
         .with_key("left", |state: &ProgressState, out: &mut dyn std::fmt::Write| {

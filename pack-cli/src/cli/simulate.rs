@@ -1,4 +1,4 @@
-//! `sealift simulate`: what reading files in their order of use takes from a device.
+//! `sealift simulate`: how long a device takes to read files in the order of their use.
 
 use std::io::Write;
 use std::path::{Path, PathBuf};
@@ -110,7 +110,7 @@ fn print(out: &mut dyn Write, title: &str, device: &SimulatedDevice, found: &Sim
     let (matched, paths) = (Grouped(wide(found.matched)), count(wide(found.paths), "path"));
     writeln!(out, "  found {matched} of the {paths} in the order profile")?;
     if found.of_base > 0 {
-        writeln!(out, "  and {} from the base, behind it", count(wide(found.of_base), "content"))?;
+        writeln!(out, "  and {} from the base, which lies behind the delta", count(wide(found.of_base), "content"))?;
     }
     if found.not_read > 0 {
         writeln!(out, "  not read from {}: {} of the base", device.kind(), count(wide(found.not_read), "content"))?;

@@ -22,7 +22,7 @@ use super::trust_args::{Judge, TrustArgs};
 /// Without TARGET, shows every target that this device lists, and for each name the lowest version that it still accepts.
 ///
 /// The list contains the directories, repositories and stores to which signed bundles were unpacked. It does not contain targets unpacked
-/// with --allow-unsigned, or media written with --usb. `sealift clean TARGET` removes a target that is gone from the list.
+/// with --allow-unsigned, or media written with --usb. `sealift clean TARGET` removes from the list a target that is gone.
 #[derive(Args, Debug)]
 #[command(after_long_help = "\
 Examples:
@@ -120,7 +120,7 @@ impl Status {
             Ok(report) => floors(out, &report, json)?,
             Err(error) => untold.push(error.into()),
         }
-        // A damaged floor shows with each target of its name.
+        // A damaged floor causes the same error for each target of its name.
         let mut told = BTreeSet::new();
         untold.iter().filter(|failure| told.insert(failure.message())).for_each(|failure| failure.tell(json));
         untold.pop().map_or(Ok(()), |failure| Err(failure.told()))

@@ -73,7 +73,7 @@ impl TrustArgs {
 }
 
 impl PolicyArgs {
-    /// Does the same for a device with these tags.
+    /// Returns the options of a device with these tags.
     pub(crate) fn options(&self, compatible: &[String]) -> TrustOptions {
         TrustOptions {
             signers: self.trust.clone(),
@@ -96,7 +96,7 @@ pub(crate) struct Judge {
 }
 
 impl Judge {
-    /// Returns a judge with default options.
+    /// Returns a judge with these options.
     pub(crate) fn by(options: &TrustOptions) -> Result<Self, Error> {
         Ok(Self { guard: Guard::load(options)?, judged: OnceCell::new() })
     }
@@ -108,7 +108,7 @@ impl Judge {
         Ok(bundle)
     }
 
-    /// Keeps the judgement of an installed bundle.
+    /// Keeps the judgement of a bundle.
     pub(crate) fn saw(&self, judged: Judged) {
         self.judged.get_or_init(|| judged);
     }
@@ -337,7 +337,7 @@ impl Seen {
     }
 }
 
-/// Returns what came of a signature: a word, its style, and why.
+/// Returns the result of a signature's check: a word, its style, and the reason.
 fn outcome(state: &SignatureState) -> (&'static str, Style, String) {
     match &state.outcome {
         Ok(standing @ Standing::Trusted { .. }) => ("trusted", GOOD, standing.to_string()),

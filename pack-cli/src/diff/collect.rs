@@ -66,7 +66,7 @@ impl<'a> Collector<'a> {
     }
 
     fn fields(&mut self, met: &Pair, old: &File, new: &File) -> Vec<Field> {
-        // Unpacking without root leaves privileges out; one that was added since is not ignored.
+        // Unpacking without root leaves out privileges; a privilege that was added since is not ignored.
         let has_gained = match (self.old.view, self.new.view) {
             (View::Index(_), View::Source(_)) => Rules::has_gained(old, new),
             (View::Source(_), View::Index(_)) => Rules::has_gained(new, old),
@@ -145,7 +145,7 @@ impl<'a> Collector<'a> {
         let counts = &mut self.counts;
         let size = |file: &Option<Arc<File>>| file.as_ref().and_then(|file| file.size).unwrap_or(0);
         let (old_size, new_size) = (size(&difference.old), size(&difference.new));
-        // The bytes of a file with several names are added or removed with the last of them.
+        // The bytes of a file are counted only if all its names were added or removed, and only once.
         let counts_for = |names: &Names<'_>, node: Option<u32>, file: &Option<Arc<File>>| {
             node.zip(file.as_ref()).is_some_and(|(node, file)| names.counts(node, file))
         };

@@ -1,7 +1,7 @@
 //! Compares two bundles, or a bundle and a directory: what an update changes, or what happened to a tree.
 //!
-//! For a bundle, head, layout and index are enough: contents are compared by object id and not read. In a directory only those
-//! files are read whose size does not decide. No content is returned, so integrity is enough and nobody has to be trusted.
+//! For a bundle, head, layout and index are enough: contents are compared by object id and not read. In a directory, only files whose size does
+//! not decide are read. No content is returned, so integrity is enough, and no signer has to be trusted.
 //!
 //! ```
 //! # include!(concat!(env!("CARGO_MANIFEST_DIR"), "/tests/doc/bundle.rs"));

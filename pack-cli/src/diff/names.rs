@@ -15,7 +15,7 @@ pub(super) struct Names<'a> {
     found: Vec<ContentInfo>,
     /// Nodes with several names.
     linked: HashSet<u32>,
-    /// The first visited name of each of them, and the file that all its names share.
+    /// For each of them, the first visited name, and the file that its other names share.
     first: HashMap<u32, (TreePath, Option<Arc<File>>)>,
     /// Nodes that have a name on both sides.
     kept: HashSet<u32>,

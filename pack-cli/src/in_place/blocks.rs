@@ -1,5 +1,5 @@
-//! Blocks: decoded chunks of a bundle, parts of what its base holds, and what has no data. The stored bytes of each chunk are compared with
-//! their digest, and each object or piece with what index and layout say, before a byte of it is handed out.
+//! Blocks: decoded chunks of a bundle, parts of base objects, and objects or pieces without data. Before a byte is handed out, the stored bytes of
+//! its chunk are compared with their digest, and its object or piece with the index or layout.
 
 use std::borrow::Cow;
 use std::collections::BTreeSet;
@@ -18,17 +18,17 @@ use sealift_store::base::{BaseReader, Bases, number_of};
 
 /// Bytes of a base object in one block.
 const BASE_PART_LEN: u64 = 1 << 20;
-/// What a block takes besides its bytes, roughly.
+/// Approximate memory of a block besides its data.
 const BLOCK_COST: usize = 256;
 
-/// What a block is of.
+/// What a block holds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(super) enum Key {
     /// A chunk.
     Chunk(Row<Chunk>),
     /// A part of a base object.
     Base(Row<BaseObject>, u64),
-    /// An object, or a piece of one, that is all hole.
+    /// An object, or a piece of one, that consists of holes.
     Hole(Row<Object>, Option<u64>),
 }
 
@@ -36,16 +36,16 @@ pub(super) enum Key {
 #[derive(Debug)]
 pub(super) struct Block {
     data: Pages,
-    /// Where it has what a chunk brings.
+    /// Where the objects of a chunk lie in the data.
     places: Places,
-    /// What of it has been compared.
+    /// The objects and pieces that have been checked.
     checked: Mutex<BTreeSet<(Row<Object>, Option<u64>)>>,
 }
 
-/// A part of an object, with the block that has it.
+/// A part of an object, with the block that holds it.
 pub(super) struct Span {
     pub(super) key: Key,
-    /// The bytes of the object that the block has of it.
+    /// The range of the object that the block holds.
     pub(super) within: Range<u64>,
     /// The piece, if the object is a large one.
     piece: Option<u64>,
@@ -55,7 +55,7 @@ pub(super) struct Span {
 #[derive(Debug)]
 pub(super) struct Blocks {
     pub(super) medium: Medium,
-    /// Whoever reads it. A disk has one head: two chunks that are read at once take it a seek for each part of them.
+    /// Held while a chunk is read: if two chunks were read at once, the head of a disk would move back and forth between them.
     turn: Mutex<()>,
     pub(super) bundle: Bundle,
     bases: Bases,
@@ -66,7 +66,7 @@ pub(super) struct Blocks {
     pub(super) free: Arc<FreePages>,
 }
 
-/// What a thread needs to make blocks. Its buffers are kept from one to the next.
+/// What a thread needs to make blocks. Its buffers are reused from block to block.
 #[derive(Debug)]
 pub(super) struct Maker<'a> {
     blocks: &'a Blocks,
@@ -78,12 +78,12 @@ pub(super) struct Maker<'a> {
 }
 
 impl Block {
-    /// Bytes of memory, roughly.
+    /// Returns roughly how many bytes of memory it takes.
     pub(super) fn cost(&self) -> u64 {
         self.data.cost() + num::wide(BLOCK_COST + self.places.cost())
     }
 
-    /// Returns some of its data.
+    /// Returns a range of its data.
     pub(super) fn data(&self, range: Range<usize>) -> Cow<'_, [u8]> {
         self.data.get(range)
     }
@@ -111,7 +111,7 @@ impl Blocks {
         number.get(&self.bundle.layout.chunks)
     }
 
-    /// Returns the part of an object that has the byte at `place`, which is below its size.
+    /// Returns the part of an object that contains the byte at `place`, which is below the object's size.
     pub(super) fn span(&self, object: Row<Object>, place: u64) -> Span {
         let bundle = &self.bundle;
         let size = bundle.index.object(object).size;
@@ -134,7 +134,7 @@ impl Blocks {
     /// Returns the bytes `wanted` of an object from the block of a span of it: a range of the block's data, unless there are holes.
     ///
     /// # Errors
-    /// Returns an error if the object or the piece is not what index and layout say.
+    /// Returns an error if the object or piece does not match the index or layout.
     pub(super) fn find(
         &self,
         block: &Block,
@@ -144,7 +144,7 @@ impl Blocks {
         let (bundle, within) = (&self.bundle, &span.within);
         let portion = Portion { object, piece: span.piece };
         let mut data = 0..block.data.len();
-        // What a base has was compared where it was read, and has its holes.
+        // Parts of base objects were checked when they were read, and contain their holes.
         if !matches!(span.key, Key::Base(..)) {
             data = block.places.find(portion);
             if !block.checked.lock().contains(&(object, span.piece)) {
@@ -161,7 +161,7 @@ impl Blocks {
         Ok(BlockPart::Data(from..from + size(wanted.end - wanted.start)))
     }
 
-    /// Returns the bytes that a block will have.
+    /// Returns how many bytes of data a block has at most.
     pub(super) fn len(&self, key: Key) -> u64 {
         match key {
             Key::Chunk(number) => self.chunk(number).map_or(0, |chunk| chunk.len.into()),
@@ -170,7 +170,7 @@ impl Blocks {
         }
     }
 
-    /// Returns the block that lies behind another one and that whoever reads on needs next: none at an end of the hot set.
+    /// Returns the block that follows another one, to read ahead: none where the hot set begins or ends.
     pub(super) fn next(&self, key: Key) -> Option<Key> {
         match key {
             Key::Chunk(number) => {
@@ -189,11 +189,11 @@ impl Blocks {
     }
 }
 
-/// Where bytes of a block are.
+/// The wanted bytes of a block.
 pub(super) enum BlockPart {
-    /// In its data.
+    /// A range of its data.
     Data(Range<usize>),
-    /// Here, with the holes put back.
+    /// A copy, with the holes put back.
     Filled(Vec<u8>),
 }
 

@@ -1,4 +1,4 @@
-//! A cache that is bounded by bytes, in which each value is made once however many wait for it.
+//! A cache with a limit in bytes, in which each value is made once, however many threads wait for it.
 
 use std::collections::{BTreeMap, HashMap};
 use std::hash::Hash;
@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use parking_lot::{Condvar, Mutex};
 
-/// Values by key; the least recently used go first. A value above the limit stays until the next such one, beside the others.
+/// Values by key. The least recently used are dropped first. A value above the limit is kept beside the others, until the next such value.
 #[derive(Debug)]
 pub(super) struct Cache<K, V> {
     state: Mutex<State<K, V>>,
@@ -20,13 +20,13 @@ struct State<K, V> {
     order: BTreeMap<u64, K>,
     clock: u64,
     bytes: u64,
-    /// The one that is above the limit.
+    /// The key of the value that is above the limit.
     large: Option<K>,
 }
 
 #[derive(Debug)]
 enum Slot<V> {
-    /// Its last use is none if it is above the limit.
+    /// A value, its size, and its last use; `None` if the value is above the limit.
     Ready {
         value: Arc<V>,
         bytes: u64,
@@ -35,7 +35,7 @@ enum Slot<V> {
     Coming(Arc<Coming<V>>),
 }
 
-/// A value that a thread is to make.
+/// A value that is being made.
 #[derive(Debug)]
 pub(super) struct Coming<V> {
     /// The value, or none if it could not be made.
@@ -43,13 +43,13 @@ pub(super) struct Coming<V> {
     changed: Condvar,
 }
 
-/// What the cache has of a key.
+/// What the cache knows of a key.
 #[derive(Debug)]
 pub(super) enum Lookup<V> {
     Ready(Arc<V>),
     /// Another thread asked first.
     Coming(Arc<Coming<V>>),
-    /// The caller has it made.
+    /// The caller has to have it made.
     Missing(Arc<Coming<V>>),
 }
 
@@ -72,7 +72,7 @@ impl<K: Copy + Eq + Hash, V> Cache<K, V> {
         Self { state: Mutex::new(state), limit }
     }
 
-    /// Looks up a key that is about to be used. After [`Lookup::Missing`], the caller sees to it that [`Self::finish`] is called.
+    /// Looks up a key that is about to be used. After [`Lookup::Missing`], the caller must have [`Self::finish`] called.
     pub(super) fn find(&self, key: K) -> Lookup<V> {
         let mut state = self.state.lock();
         let State { slots, order, clock, .. } = &mut *state;
@@ -91,7 +91,7 @@ impl<K: Copy + Eq + Hash, V> Cache<K, V> {
         }
     }
 
-    /// Returns whether the caller is to make a value that nobody has asked for yet.
+    /// Returns whether nobody has asked for a value yet, so that the caller has to have it made.
     pub(super) fn begin(&self, key: K) -> bool {
         let mut state = self.state.lock();
         let is_new = !state.slots.contains_key(&key);
@@ -101,7 +101,8 @@ impl<K: Copy + Eq + Hash, V> Cache<K, V> {
         is_new
     }
 
-    /// Keeps a value of so many bytes and gives it to those who wait. One that could not be made is forgotten: the next who asks tries again.
+    /// Keeps a value with its size in bytes, and passes it to the threads that wait. A value that could not be made is forgotten: the next lookup
+    /// tries again.
     pub(super) fn finish(&self, key: K, made: Option<(V, u64)>) {
         let made = made.map(|(value, bytes)| (Arc::new(value), bytes));
         let mut state = self.state.lock();

@@ -1,4 +1,4 @@
-//! What could not be read, told once.
+//! Reports what could not be read, once.
 
 use std::collections::HashSet;
 use std::fmt;
@@ -14,7 +14,7 @@ use crate::{Chunk, Error, Kind};
 #[derive(Debug)]
 #[non_exhaustive]
 pub struct Fault {
-    /// The chunk, with its place in the file; none if it is of a base.
+    /// The chunk, with its offset in the file; `None` if the fault is in a base, or in content without data.
     pub chunk: Option<(Row<Chunk>, u64)>,
     /// Why.
     pub error: Error,
@@ -24,7 +24,7 @@ impl fmt::Display for Fault {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self.chunk {
             Some((chunk, place)) => {
-                // Errors in a chunk's bytes begin with its number, without the place.
+                // Errors in a chunk's bytes begin with its number, without the offset.
                 let error = self.error.to_string();
                 let why = error.strip_prefix(&format!("chunk {chunk}: ")).unwrap_or(&error);
                 write!(f, "chunk {chunk}, at byte {place}: {why}")
@@ -34,10 +34,10 @@ impl fmt::Display for Fault {
     }
 }
 
-/// Takes what could not be read, from any thread.
+/// Called with what could not be read, from any thread.
 pub type Report = Box<dyn Fn(&Fault) + Send + Sync>;
 
-/// Reports damage once for each place, and a medium that fails once until it can be read again.
+/// Reports damage once for each block, and a failing medium once until it can be read again.
 pub(super) struct Faults {
     report: Report,
     told: Mutex<HashSet<Key>>,
@@ -55,7 +55,7 @@ impl Faults {
         Self { report, told: Mutex::default(), has_failed: AtomicBool::new(false) }
     }
 
-    /// Reports an error in a block; of one that is a chunk also its number, and its place in the file.
+    /// Reports an error in a block, and for a chunk also its number and its offset in the file.
     pub(super) fn add(&self, key: Key, chunk: Option<(Row<Chunk>, u64)>, error: Error) {
         let is_new = match error.kind() {
             None | Some(Kind::Truncated) => !self.has_failed.swap(true, Ordering::Relaxed),
@@ -66,7 +66,7 @@ impl Faults {
         }
     }
 
-    /// The medium could be read.
+    /// Records that the medium could be read.
     pub(super) fn read(&self) {
         self.has_failed.store(false, Ordering::Relaxed);
     }

@@ -1,7 +1,7 @@
-//! Reads the files of a bundle where it lies, at any place and from many threads: for servers, such as [`mount`](crate::mount) and the plugin of nbdkit.
+//! Reads the files of a bundle in place, at any offset and from many threads: for servers, such as [`mount`](crate::mount) and the nbdkit plugin.
 //!
-//! Every chunk is compared with its digest before a byte of it is handed out. Decoded chunks stay in a cache of bounded size, and what follows is
-//! read ahead while somebody reads on. What is damaged, or what the medium does not give, is reported, and can be asked for again.
+//! Every chunk is compared with its digest before a byte of it is handed out. Decoded chunks stay in a cache of bounded size, and during
+//! sequential reads the next ones are read ahead. Damage and a failing medium are reported; the same content can be read again later.
 //!
 //! ```
 //! # include!(concat!(env!("CARGO_MANIFEST_DIR"), "/tests/doc/bundle.rs"));
@@ -60,7 +60,7 @@ pub struct ReadOptions {
 }
 
 impl ReadOptions {
-    /// The usual limit of decoded content in memory.
+    /// The default limit of decoded content in memory, in bytes.
     pub const CACHE_BYTES: u64 = 64 << 20;
 }
 
@@ -70,7 +70,7 @@ impl Default for ReadOptions {
     }
 }
 
-/// A bundle that is open, and not read yet: a process that forks does so before [`Self::start`].
+/// A bundle that is open, before its content is read: a process that forks has to do so before [`Self::start`], which starts threads.
 #[derive(Debug)]
 pub struct InPlace(Blocks);
 
@@ -81,7 +81,7 @@ impl InPlace {
     /// Returns an error if the bundle is damaged or comes through a pipe, or if the bases are not those of the delta.
     pub fn open(bundle: Trusted, bases: &GivenBases, progress: &Progress) -> Result<Self, Error> {
         let (input, bundle, bases) = bases.open(bundle.into_unopened(), progress)?;
-        // What follows a chunk is asked for if it is needed.
+        // The reader itself decides what to read ahead.
         let medium = Medium::new(&input, &bundle.head, Advice::Random)?;
         Blocks::new(medium, bundle, bases).map(Self)
     }
@@ -98,8 +98,8 @@ impl InPlace {
         self.0.medium.path()
     }
 
-    /// Starts the threads that read. What cannot be read is given to `report`: damage once for each place, and a medium that fails once until it can
-    /// be read again.
+    /// Starts the threads that read. What cannot be read is passed to `report`: damage once for each place, and a failing medium once until it can be
+    /// read again.
     ///
     /// # Errors
     /// Returns an error if no thread can be started.

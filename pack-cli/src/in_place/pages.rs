@@ -1,4 +1,4 @@
-//! Memory for blocks, in pages of one size that are used again: if blocks of all sizes came and went, the heap would be full of gaps between them.
+//! Memory for blocks, in pages of one size that are reused: blocks of all sizes would fragment the heap.
 
 use std::borrow::Cow;
 use std::ops::Range;
@@ -10,11 +10,11 @@ use sealift_format::num;
 /// Bytes of a page.
 const PAGE_LEN: usize = 64 << 10;
 
-/// Pages that no block uses: never more than blocks had at once.
+/// Pages that no block uses. They were all in use at one time, so their number is bounded.
 #[derive(Debug, Default)]
 pub(super) struct FreePages(Mutex<Vec<Vec<u8>>>);
 
-/// Bytes in pages, which go back when these are dropped.
+/// Bytes in pages, which become free when this is dropped.
 #[derive(Debug)]
 pub(super) struct Pages {
     /// All are full but the last one.
@@ -24,7 +24,7 @@ pub(super) struct Pages {
 }
 
 impl FreePages {
-    /// Gives them back, when no block is made for a while.
+    /// Frees the memory, when no block has been made for a while.
     pub(super) fn clear(&self) {
         *self.0.lock() = Vec::new();
     }
@@ -51,12 +51,12 @@ impl Pages {
         self.len
     }
 
-    /// Bytes of memory, roughly.
+    /// Returns roughly how many bytes of memory it takes.
     pub(super) fn cost(&self) -> u64 {
         num::wide(self.len + size_of_val(&self.pages[..]))
     }
 
-    /// Returns some of the bytes: those in one page as they are, and others put together.
+    /// Returns a range of the bytes: borrowed if it lies in one page, otherwise copied.
     pub(super) fn get(&self, range: Range<usize>) -> Cow<'_, [u8]> {
         let Range { start, end } = range;
         let (first, within) = (start / PAGE_LEN, start % PAGE_LEN);

@@ -1,4 +1,4 @@
-//! Reads the contents of a bundle's files: threads make blocks, those that are asked for first, and then those that will be.
+//! Reads the contents of a bundle's files: threads make the blocks that are waited for, and then those that will probably be read next.
 
 use std::borrow::Cow;
 use std::collections::VecDeque;
@@ -17,21 +17,22 @@ use super::cache::{Cache, Lookup};
 use super::faults::Faults;
 use crate::Error;
 
-/// After so long without work, a thread frees its buffers.
+/// How long a thread waits for work before it frees its buffers.
 const IDLE: Duration = Duration::from_secs(2);
-/// Blocks whose use is remembered, to recognise who reads on.
+/// Blocks whose use is remembered, to recognise sequential reads.
 const RECENT: usize = 64;
-/// Whether somebody reads on is judged by how many of so many blocks before the present one were used: of a tree that is read in order, some lie elsewhere.
+/// How many preceding blocks are considered: the more of them were used, the more sequential the reads are. Even when a tree is read in order, some
+/// lie elsewhere.
 const NEAR: usize = 3;
 
 /// Reads files of a bundle, from any thread.
 #[derive(Debug)]
 pub struct Reader {
     shared: Arc<Shared>,
-    /// The blocks that were used last.
+    /// The blocks that were used most recently.
     recent: Mutex<VecDeque<Key>>,
     jobs: usize,
-    /// Bytes that are read ahead at most.
+    /// The most bytes that are read ahead.
     ahead: u64,
     threads: Vec<JoinHandle<()>>,
 }
@@ -47,7 +48,7 @@ struct Shared {
 
 #[derive(Debug, Default)]
 struct Queue {
-    /// Somebody waits for these.
+    /// The blocks that reads wait for.
     wanted: VecDeque<Key>,
     ahead: VecDeque<Key>,
     is_closed: bool,
@@ -64,7 +65,7 @@ enum Held {
 }
 
 impl Bytes {
-    /// Returns the bytes, as they are if they lie together.
+    /// Returns the bytes, without a copy if they are contiguous.
     #[must_use]
     pub fn get(&self) -> Cow<'_, [u8]> {
         match &self.0 {
@@ -102,7 +103,7 @@ impl Reader {
         &self.blocks().bundle
     }
 
-    /// Reads a range of an object, which lies within its size. Returns none if it cannot be read, which was reported.
+    /// Reads a range within an object. Returns `None` if it cannot be read, after reporting why.
     #[must_use]
     pub fn read(&self, object: Row<Object>, range: Range<u64>) -> Option<Bytes> {
         let mut all = Vec::new();
@@ -131,7 +132,7 @@ impl Reader {
 
     fn block(&self, key: Key) -> Option<Arc<Block>> {
         let found = self.shared.cache.find(key);
-        // Before waiting, so that another thread works on what follows meanwhile.
+        // The next blocks are requested before waiting, so that other threads already work on them.
         match found {
             Lookup::Ready(block) => {
                 self.read_on(key);
@@ -150,7 +151,7 @@ impl Reader {
         }
     }
 
-    /// Has what follows a block made, if it was read on from those before.
+    /// Requests the blocks that follow this one, if the reads are sequential.
     fn read_on(&self, key: Key) {
         let mut recent = self.recent.lock();
         if recent.contains(&key) {
@@ -170,7 +171,7 @@ impl Reader {
         recent.push_back(key);
         drop(recent);
         let following = std::iter::successors(self.blocks().next(key), |key| self.blocks().next(*key));
-        // One step may be chance. The more of what lies before was used, the more of what follows will be.
+        // A single preceding block may be chance. The more of them were used, the more of the following ones are requested.
         let ahead = self.jobs * near.saturating_sub(1) / (NEAR - 1);
         let mut left = self.ahead;
         for next in following.take(ahead) {
@@ -187,14 +188,14 @@ impl Drop for Reader {
     fn drop(&mut self) {
         self.shared.close();
         for thread in self.threads.drain(..) {
-            // One that panicked has said so.
+            // If it panicked, that was printed.
             let _ = thread.join();
         }
     }
 }
 
 impl Shared {
-    /// Hands a block to the threads.
+    /// Queues a block for the threads.
     fn submit(&self, key: Key, which: impl FnOnce(&mut Queue) -> &mut VecDeque<Key>) {
         let mut queue = self.queue.lock();
         if queue.is_closed {
@@ -206,7 +207,7 @@ impl Shared {
         self.changed.notify_one();
     }
 
-    /// Moves a block that was to be read ahead to those that are waited for.
+    /// Moves a block from those to read ahead to those that are waited for.
     fn hurry(&self, key: Key) {
         let mut queue = self.queue.lock();
         if let Some(at) = queue.ahead.iter().position(|ahead| *ahead == key) {
@@ -217,7 +218,7 @@ impl Shared {
 
     /// Makes blocks until the queue is closed.
     fn work(&self) {
-        // Nobody may wait for a thread that is gone.
+        // No read may wait for a thread that has panicked.
         let _guard = OnPanic(|| self.close());
         loop {
             let Some(first) = self.next(None) else { return };
@@ -232,7 +233,7 @@ impl Shared {
         }
     }
 
-    /// Waits for work, at most for so long.
+    /// Waits for work, for at most `limit`.
     fn next(&self, limit: Option<Duration>) -> Option<Key> {
         let mut queue = self.queue.lock();
         loop {
@@ -275,7 +276,7 @@ impl Shared {
         self.faults.add(key, chunk, error);
     }
 
-    /// Ends the threads, and the wait of those who are not served any more.
+    /// Ends the threads, and wakes the reads that still wait.
     fn close(&self) {
         let mut queue = self.queue.lock();
         queue.is_closed = true;

@@ -1,7 +1,7 @@
 //! Mounts a bundle as a read-only file system in user space (FUSE): its trees are read in place, and nothing is unpacked.
 //!
-//! [`in_place`](crate::in_place) compares every chunk with its digest before it hands out a byte of it. Reads of damaged content, or from a medium that
-//! fails, get an I/O error, and the mount stays.
+//! [`in_place`](crate::in_place) compares every chunk with its digest before it hands out a byte of it. Reads of damaged content, or from a medium
+//! that fails, get an I/O error, and the mount stays.
 //!
 //! ```no_run
 //! use sealift::in_place::Fault;
@@ -49,7 +49,7 @@ pub use recording::Recording;
 #[derive(Clone, Debug, Default)]
 #[allow(clippy::exhaustive_structs, reason = "callers fill it in")]
 pub struct MountOptions {
-    /// The refs to mount, all if there are none here. One is the root of the mount; several are directories of their names.
+    /// The refs to mount; all if empty. One is the root of the mount; several are directories of their names.
     pub refs: Vec<String>,
     /// Threads, and memory for decoded content.
     pub read: ReadOptions,

@@ -12,7 +12,7 @@ use sealift_store::address::choose_ref;
 
 /// The number of the first inode of the index: 1 is the root of the mount.
 const FIRST: u64 = 2;
-/// Bytes that a file system counts in.
+/// Bytes of a block: `st_blocks` is a multiple of it.
 const BLOCK_LEN: u64 = 4096;
 
 /// An inode of a mount.

@@ -24,7 +24,7 @@ pub enum DifferenceKind {
     Added,
     /// Only the old profile has it.
     Removed,
-    /// It stands before or after other paths than before. Its ranges may differ as well.
+    /// Its place among the other paths has changed. Its ranges may differ as well.
     Moved,
     /// Only its ranges differ.
     Ranges,

@@ -1,4 +1,4 @@
-//! The order by which a bundle is laid out, or that a target keeps, as a profile of paths.
+//! The order in which a bundle is laid out, or that a target keeps, as a profile of paths.
 
 use std::collections::{HashMap, HashSet};
 use std::path::Path;

@@ -20,7 +20,7 @@ const ANY_HEADER: &[u8] = b"# sealift order ";
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct OrderProfile {
     entries: Vec<OrderEntry>,
-    /// Whether the paths were written by hand or by another program: a path may then be written as `ls` shows it, or as it is.
+    /// Whether the paths were written by hand or by another program: a path may then be escaped as `ls` prints it, or literal.
     is_list: bool,
     /// All files of the bundle that this order is from, if any. A file that is not among them is new, and may take the place of a removed one.
     known: HashSet<Vec<u8>>,
@@ -51,8 +51,8 @@ impl OrderEntry {
 }
 
 impl OrderProfile {
-    /// Makes a profile of entries in the order of use. Of several entries for a path, the first counts; their ranges are united, and if one of
-    /// them stands for the whole file, the result does. Entries whose path is empty are left out.
+    /// Makes a profile of entries in the order of use. Of several entries for a path, the first one's place counts; their ranges are united, and
+    /// if one of them stands for the whole file, the result does. Entries whose path is empty are left out.
     #[must_use]
     pub fn new(entries: Vec<OrderEntry>) -> Self {
         let used = entries.into_iter().filter(|entry| !entry.path.is_empty());
@@ -101,7 +101,7 @@ impl OrderProfile {
     pub fn to_text(&self) -> String {
         let mut text = format!("{HEADER}\n");
         for entry in &self.entries {
-            // A comment otherwise.
+            // Otherwise, the line would be a comment.
             text.push_str(if entry.path.starts_with(b"#") { "./" } else { "" });
             text.push_str(&escape::bytes(&entry.path));
             for (number, range) in entry.ranges.iter().enumerate() {
@@ -124,7 +124,7 @@ impl OrderProfile {
         &self.known
     }
 
-    /// Returns what the path of an entry may mean: one name in a profile, and in a plain list also what the path is if it is escaped.
+    /// Returns the names that the path of an entry may stand for: in a profile one; in a plain list also what the path is if it is escaped.
     pub(crate) fn names(&self, entry: &OrderEntry) -> Vec<Vec<u8>> {
         if self.is_list { escape::readings(&entry.path) } else { vec![entry.path.clone()] }
     }
@@ -133,7 +133,7 @@ impl OrderProfile {
 /// A path below the root, if it is there; or what is wrong with it.
 pub(crate) type Below = Result<Option<Vec<u8>>, &'static str>;
 
-/// Parses the lines of a profile or list, with the paths that `path` makes of those in it. Returns also whether it is a list.
+/// Parses the lines of a profile or list, with `path` converting the paths in it. Also returns whether it is a list.
 pub(crate) fn entries(
     text: &[u8],
     path: &mut dyn FnMut(&[u8]) -> Below,

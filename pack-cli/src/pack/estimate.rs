@@ -136,10 +136,10 @@ pub(super) fn spread<T>(all: &[T], most: usize) -> impl Iterator<Item = &T> {
 /// Scales `part` of `sampled` up to `all`; 0 if nothing was sampled.
 pub(super) fn scaled(part: u64, all: u64, sampled: u64) -> u64 {
     let scaled = (u128::from(part) * u128::from(all)).checked_div(sampled.into());
-    u64::try_from(scaled.unwrap_or(0)).unwrap_or(u64::MAX) // an estimate ends at the largest number
+    u64::try_from(scaled.unwrap_or(0)).unwrap_or(u64::MAX) // a larger estimate is cut off
 }
 
-/// A time in nanoseconds, of which there are enough for 500 years.
+/// Returns a time in nanoseconds; the type has room for 500 years.
 pub(super) fn nanos(time: Duration) -> u64 {
     time.as_secs().saturating_mul(1_000_000_000).saturating_add(time.subsec_nanos().into())
 }

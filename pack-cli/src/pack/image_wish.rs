@@ -20,7 +20,7 @@ pub(super) struct ForImages {
     pub(super) sha512: Option<FileDigest>,
 }
 
-/// Specified in 4.8.
+/// Files up to this size are inside the image (images 3).
 const WITHIN_LEN_MAX: usize = 64;
 
 /// Blocks of 4096 bytes, no salt.

@@ -24,7 +24,7 @@ pub(super) fn check_sources(refs: &[PackRef<'_>], limits: &Limits) -> Result<(),
         return Err(over(&format!("there are {entries} entries"), "entries", entries, limits.entries));
     }
     if logical > limits.logical {
-        let what = format!("the files have {logical} bytes in total, and {} has most", largest(refs));
+        let what = format!("the files have {logical} bytes in total ({} is the largest)", largest(refs));
         return Err(over(&what, "size", logical, limits.logical));
     }
     Ok(())
@@ -51,7 +51,7 @@ pub(super) fn check_root(root: &Root, limits: &Limits) -> Result<(), Error> {
             "entries" | "depth" | "memory" | "size" => {
                 Err(over(&format!("its {what} would be {declared}"), what, declared, limit))
             }
-            _ => Err(Error::Usage(format!("its {what} would be {declared}, and no reader takes more than {limit}"))),
+            _ => Err(Error::Usage(format!("its {what} would be {declared}, and no reader accepts more than {limit}"))),
         },
         checked => Ok(checked?),
     }

@@ -60,9 +60,9 @@ pub struct PackOptions {
     pub level: i32,
     /// Target size of a chunk's decoded data, and the size of pieces: a power of two from 4 KiB to 64 MiB.
     pub chunk_len: u64,
-    /// Target size of a chunk that is read first, if smaller: from 4 KiB. Large files keep pieces of `chunk_len`.
+    /// Target size of chunks that are read first, at least 4 KiB; `chunk_len` if that is less. Large files keep pieces of `chunk_len`.
     pub hot_chunk_len: u64,
-    /// Where in the file what is read first lies.
+    /// Where in the file to store what is read first.
     pub zone: Zone,
     /// Size of the signature area in bytes, at least 64.
     pub signature_room: u32,
@@ -79,7 +79,7 @@ impl PackOptions {
     pub const CHUNK_LEN: u64 = 2 << 20;
     /// The default chunk size of what is read first (spec/rationale.md, "Chunks that are read first").
     pub const HOT_CHUNK_LEN: u64 = 256 << 10;
-    /// The default room for signatures: five of ed25519.
+    /// The default room for signatures: enough for five by Ed25519 keys.
     pub const SIGNATURE_ROOM: u32 = 1024;
     /// The default memory for decoding a chunk of a delta bundle.
     pub const DELTA_MEMORY: u64 = delta::MEMORY;
@@ -110,10 +110,10 @@ impl PackOptions {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Zone {
-    /// Behind index and layout, where a stream or a pipe brings it first.
+    /// After layout and index, where it comes first from a stream or a pipe.
     #[default]
     Start,
-    /// At the end, where a disc that fills its medium is read the fastest.
+    /// At the end, the fastest part of a disc that the bundle fills.
     End,
 }
 
@@ -128,7 +128,7 @@ pub struct PackStats {
     pub order: OrderStats,
     /// For a delta bundle: what it carries.
     pub delta: Option<DeltaStats>,
-    /// Whether the chunks were copied behind the head: peak disk use was then twice the file.
+    /// Whether the chunks were copied to make room for the head: peak disk use was then twice the file.
     pub copied: bool,
 }
 
@@ -189,7 +189,7 @@ pub fn pack(
     front.extend(behind);
     let copied = spool.finish(&front)?;
     if copied {
-        tracing::info!("copied the chunks behind the head: this file system cannot insert blocks");
+        tracing::info!("copied the chunks to put the head before them: this file system cannot insert blocks");
     }
     Ok(PackStats { root, file_bytes, order, delta: None, copied })
 }
@@ -203,7 +203,7 @@ struct Ordered<'a> {
 }
 
 impl<'a> Ordered<'a> {
-    /// Without an order among the options, that of the `base` is kept.
+    /// If the options have no order, keeps that of the `base`.
     fn new(refs: &[PackRef<'a>], options: &PackOptions, base: Option<&OrderProfile>) -> Result<Self, Error> {
         check_options(refs, options)?;
         limits::check_sources(refs, &options.limits)?;
@@ -231,12 +231,12 @@ fn check_options(refs: &[PackRef<'_>], options: &PackOptions) -> Result<(), Erro
     }
     if options.hot_chunk_len < 1 << 12 {
         return Err(Error::Usage(format!(
-            "a chunk size of {} for what is read first is less than 4096",
+            "a chunk size of {} for the files that are read first is less than 4096",
             options.hot_chunk_len
         )));
     }
     if options.zone == Zone::End && refs.iter().any(|from| matches!(from.source, Source::Ostree(_))) {
-        // The pieces of their files lie in order, so none may be at the end alone.
+        // The pieces of such a file must lie in order, so no single ones can be moved to the end.
         return Err(Error::Usage("the files of OSTree commits cannot be put at the end of a bundle".into()));
     }
     images::check(&options.images)?;
@@ -247,7 +247,7 @@ fn check_options(refs: &[PackRef<'_>], options: &PackOptions) -> Result<(), Erro
     }
     match names.iter().find(|name| !sealift_format::name::is_ref_name(name)) {
         Some(name) => Err(Error::Usage(format!(
-            "{name} is not a ref's name: letters, digits, '_', '.', '-', in parts joined by '/'"
+            "{name} is not a ref's name: use letters, digits, '_', '.' and '-', in parts joined by '/'"
         ))),
         None => Ok(()),
     }
@@ -256,7 +256,7 @@ fn check_options(refs: &[PackRef<'_>], options: &PackOptions) -> Result<(), Erro
 /// What precedes the chunks.
 struct Prologue<'a> {
     index: &'a Index,
-    /// By the numbers of the carried objects.
+    /// In a delta, with the numbers of the carried objects.
     layout: &'a Layout,
     /// For a delta bundle.
     bases: Option<PrologueBases<'a>>,
@@ -331,7 +331,7 @@ impl Prologue<'_> {
     }
 }
 
-/// Signs, in an area with at least this room for signatures. `behind` it come so many bytes before the chunks, which are aligned on request.
+/// Signs the root, in an area with at least `room` bytes for signatures. `behind` bytes lie between the head and the chunks, which `align` aligns.
 fn sign_head(root: Root, room: u32, behind: u64, sign: &SigningFn<'_>, align: bool) -> Result<Head, Error> {
     let head = Head::new(root.clone(), Vec::new(), room)?;
     let envelopes = sign(head.signed())?;

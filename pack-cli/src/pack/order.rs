@@ -36,12 +36,12 @@ pub(super) struct AccessOrder {
 struct Hot<'a> {
     rank: usize,
     item: Item,
-    /// Of a large file: what is read first of it, or none for all of it.
+    /// The ranges of a large file that are read first; empty for all of it.
     ranges: &'a [Range<u64>],
 }
 
-/// Puts all contents of the sources in order: first what the profile names, in its order, then the others in tree order, and among them what is left
-/// of files of which the profile names ranges.
+/// Puts all contents of the sources in order: first what the profile names, in its order, then the others in tree order, including the
+/// rest of files of which the profile names only ranges.
 pub(super) fn access_order(sources: &[&Source], profile: Option<&OrderProfile>, piece_len: u64) -> AccessOrder {
     let found = profile.map(|profile| find(sources, profile)).unwrap_or_default();
     let in_order = are_pieces_in_order(sources);
@@ -69,7 +69,7 @@ pub(super) fn are_pieces_in_order(sources: &[&Source]) -> bool {
     sources.iter().any(|source| matches!(source, Source::Ostree(_)))
 }
 
-/// Returns the pieces in which these ranges of a content lie, or all of them if there are no ranges; if they are stored in order, all before them too.
+/// Returns the pieces that contain these ranges of a content, or all pieces if there are no ranges. If pieces must lie in order, adds those before.
 fn early_pieces(item: Item, ranges: &[Range<u64>], piece_len: u64, in_order: bool) -> Vec<Range<u64>> {
     match item.pieces(piece_len) {
         1 => pieces_of(&[], piece_len, 1),
@@ -81,7 +81,7 @@ fn early_pieces(item: Item, ranges: &[Range<u64>], piece_len: u64, in_order: boo
     }
 }
 
-/// Returns what of `all` is not in `taken`, which are apart.
+/// Returns the parts of `all` outside the ranges of `taken`, which do not overlap.
 fn left_of(all: Range<u64>, taken: &[Range<u64>]) -> Vec<Range<u64>> {
     let mut taken = taken.to_vec();
     taken.sort_unstable_by_key(|range| range.start);
@@ -131,7 +131,7 @@ fn find<'a>(sources: &[&Source], profile: &'a OrderProfile) -> ProfileFiles<'a> 
     ProfileFiles { hot, stats: OrderStats { paths: profile.entries().len(), matched } }
 }
 
-/// The files of a profile that are gone: a new one whose path differs from such a path in what looks like a version has its place.
+/// The files of a profile that are gone. A new file takes the place of one whose path differs only in what looks like a version.
 struct Successors<'a> {
     profile: &'a OrderProfile,
     gone: HashMap<Vec<u8>, Gone>,
@@ -140,9 +140,9 @@ struct Successors<'a> {
 /// The ranks of files whose paths differ in what looks like a version.
 #[derive(Default)]
 struct Gone {
-    /// By their paths.
+    /// Sorted by path.
     by_start: Vec<usize>,
-    /// By their paths, read from the end.
+    /// Sorted by path, compared from the end.
     by_end: Vec<usize>,
 }
 
@@ -164,15 +164,15 @@ impl<'a> Successors<'a> {
         Self { profile, gone }
     }
 
-    /// Returns the rank of the file that this one has the place of: the most alike of those near it.
+    /// Returns the rank of the file whose place this one takes: the most similar path of those near it.
     fn rank_of(&self, path: &[u8]) -> Option<usize> {
         let Gone { by_start, by_end } = self.gone.get(&skeleton(path))?;
         let known = |rank: &usize| &self.profile.entries()[*rank].path[..];
-        // Numbered files may be many: only those that begin or end most like this one are compared.
+        // There may be many numbered files: only those that begin or end most like this one are compared.
         let start = by_start.partition_point(|rank| known(rank) < path);
         let end = by_end.partition_point(|rank| known(rank).iter().rev().lt(path.iter().rev()));
         let near = near(by_start, start).iter().chain(near(by_end, end)).copied();
-        // The first of equals.
+        // Of equals, the first.
         near.max_by_key(|rank| (likeness(known(rank), path), Reverse(*rank)))
     }
 }
@@ -232,7 +232,7 @@ mod tests {
         assert_eq!(rank_of("d-1"), None);
     }
 
-    /// To compare each with all would take an hour.
+    /// Comparing each with all others would take an hour.
     #[test]
     fn many_numbered_files_have_their_places() {
         let count = 200_000;

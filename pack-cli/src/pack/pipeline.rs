@@ -34,7 +34,7 @@ pub(super) struct Pipeline<'a> {
 
 struct State {
     plan: Plan,
-    /// Tasks assigned, and results among them that the sequencer has accepted.
+    /// Numbers of tasks that were assigned, and of results that the sequencer has accepted.
     given: usize,
     taken: usize,
     scanned: BTreeMap<usize, (Scanned, bool)>,

@@ -117,7 +117,7 @@ fn scan_batch(
     Ok(Scanned::Batch { data: Arc::new(data), objects })
 }
 
-/// Moves the data in `bytes`, which begin at byte `start` of their object, together over the holes. Returns its length.
+/// Removes the holes from `bytes`, which begin at byte `start` of their object: moves the data together. Returns its length.
 pub(crate) fn close_up(bytes: &mut [u8], start: u64, holes: &[Extent]) -> usize {
     let end = start + wide(bytes.len());
     let mut kept = 0;

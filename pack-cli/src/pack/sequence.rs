@@ -54,14 +54,14 @@ pub(super) struct ChunkJob {
 pub(super) struct Sequencer {
     /// Target size of groups.
     group_len: usize,
-    /// That behind the hot set.
+    /// Target size of groups after the hot set.
     usual_len: usize,
     piece_len: u64,
     /// Whether the data becomes chunks.
     keeps: bool,
     objects: Vec<PackedObject>,
     by_id: HashMap<[u8; 32], Row<PackedObject>>,
-    /// The object of each content of each source, once it has come.
+    /// The object of each content of each source, once it has arrived.
     object_of: Vec<Vec<Option<Row<PackedObject>>>>,
     xattrs: Vec<(Item, Xattrs)>,
     pending: Vec<Pending>,
@@ -69,7 +69,7 @@ pub(super) struct Sequencer {
     /// The large contents of which some pieces have arrived.
     large: HashMap<(usize, u32), LargeState>,
     next_job: usize,
-    /// Whether what comes belongs to the hot set.
+    /// Whether what arrives belongs to the hot set.
     is_hot: bool,
 }
 
@@ -89,7 +89,7 @@ struct LargeState {
     is_code: bool,
     /// The pieces from the first one on, without a gap.
     pieces: Vec<(Option<usize>, [u8; 32])>,
-    /// Pieces behind a gap, with their jobs: what is read first of a file need not be its start.
+    /// Pieces after a gap, with their jobs: the part of a file that is read first need not be its start.
     ahead: BTreeMap<u64, (Option<usize>, LargePiece)>,
     last_job: Option<usize>,
 }
@@ -110,9 +110,9 @@ impl LargeState {
     }
 }
 
-/// Returns how many of the objects that wait, `len` bytes with these ids and lengths, become a group of this target size: among the cuts between half
-/// and one and a half of it, the one whose next object has the least id. The choice depends only on nearby objects, so that a change elsewhere
-/// moves no cut. Returns none if more may come into the group.
+/// Returns how many of the pending objects, given by id and length and `len` bytes in total, become a group of target size `group_len`. Of the cuts
+/// between half and one and a half times that size, chooses the one before the object with the least id: this depends only on nearby objects, so a
+/// change elsewhere moves no cut. Returns none if the group may still grow.
 pub(crate) fn choose_cut<'a>(
     pending: impl ExactSizeIterator<Item = (&'a [u8; 32], u64)>,
     len: u64,
@@ -182,7 +182,7 @@ impl Sequencer {
             }
             Scanned::Piece(piece) => {
                 if self.is_hot {
-                    // What is read before this piece lies before it.
+                    // What is read before this piece must be stored before it.
                     self.flush(jobs);
                 }
                 jobs.extend(self.take_piece(*piece)?);
@@ -211,7 +211,7 @@ impl Sequencer {
     }
 
     /// # Errors
-    /// Returns an error if a content has not come.
+    /// Returns an error if a content has not arrived.
     pub(super) fn finish(self) -> Result<Sequenced, Error> {
         let Self { objects, object_of, xattrs, .. } = self;
         let object_of = object_of.into_iter().map(|of| of.into_iter().collect()).collect::<Option<_>>();
@@ -296,7 +296,7 @@ impl Sequencer {
         }
     }
 
-    /// Returns where the open group ends, if what waits is enough for that.
+    /// Returns where the open group ends, if enough objects are pending.
     fn choose_cut(&self) -> Option<usize> {
         let of = |pending: &Pending| (&self.objects[pending.object.at()].id, num::wide(pending.range.len()));
         choose_cut(self.pending.iter().map(of), num::wide(self.pending_len), num::wide(self.group_len))

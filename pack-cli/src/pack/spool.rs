@@ -37,7 +37,7 @@ impl Output {
         Spool::create(self)?.finish(bytes).map(|_| ())
     }
 
-    /// Creates the file and removes it again, so that whoever takes long to make its content knows first that it can be written.
+    /// Checks that the file can be written, before its content takes long to make: creates it and removes it again.
     ///
     /// # Errors
     /// As [`Output::write`].
@@ -93,7 +93,7 @@ impl Spool {
             remove_stale(target)?;
         }
         let file = create_locked(&path).map_err(|error| match (error, output.path()) {
-            // The name that the user gave, not the one that it has until it is complete.
+            // Names the user's file, not the partial one.
             (Error::Io { doing, source, .. }, Some(target)) => Error::io(doing, target, source),
             (error, _) => error,
         })?;
@@ -176,7 +176,7 @@ impl Spool {
         Ok(true)
     }
 
-    /// Copies the chunks behind the head in a second file; the kernel reflinks them where it can.
+    /// Writes the head into a second file, and copies the chunks after it; the kernel reflinks them where it can.
     fn copy_behind(&mut self, head: &[u8]) -> Result<(), Error> {
         let Some(old) = self.path.clone() else { return Ok(()) };
         let path = old.with_extension("assembled");

@@ -22,7 +22,7 @@ pub(super) struct StoredChunk {
     /// The job of the previous piece of its object.
     pub(super) after: Option<usize>,
     pub(super) prefix: Vec<BaseRange>,
-    /// Whether it is of the hot set; chunks that are come before all others.
+    /// Whether it is in the hot set; such chunks arrive before all others.
     pub(super) is_hot: bool,
     pub(super) stored: Vec<u8>,
 }
@@ -42,7 +42,7 @@ pub(super) struct ChunkWriter {
     pub(super) chunk_of_job: Vec<Row<Chunk>>,
     /// The chunks of equal pieces.
     pieces: HashMap<([u8; 32], u32), Vec<Row<Chunk>>>,
-    /// Whether the pieces of an object must be in chunks that do not descend (core 7.3).
+    /// Whether the pieces of an object must be in chunks that do not descend (ostree 7).
     in_order: bool,
     /// The stored bytes of the hot set, if it goes to the end.
     aside: Option<File>,
@@ -136,7 +136,7 @@ impl ChunkWriter {
         Ok(num::fit(start, Chunk::COUNT)?..num::fit(start + self.hot, Chunk::COUNT)?)
     }
 
-    /// Moves the chunks of the hot set, the first ones, behind all others, and with them what belongs to them.
+    /// Moves the chunks of the hot set, which are the first, after all others, and their rows of the other tables likewise.
     fn rotate(&mut self) -> Result<(), Error> {
         let (hot, count) = (self.hot, self.chunks.len());
         self.chunks.rotate_left(hot);
@@ -155,7 +155,7 @@ impl ChunkWriter {
     }
 }
 
-/// Appends a chunk's rows to those of the chunks before it, and makes `range` theirs.
+/// Appends a chunk's rows to those of the chunks before it, and sets `range` to where they are now.
 fn move_rows<T: Copy>(from: &[T], to: &mut Vec<T>, range: &mut Range<u32>) -> Result<(), Error> {
     let start = num::fit(to.len(), Object::COUNT)?;
     to.extend(&from[num::at(range.start)..num::at(range.end)]);

@@ -20,7 +20,7 @@ include!(concat!(env!("OUT_DIR"), "/page.rs"));
 
 const TEXT: &str = "text/plain; charset=utf-8";
 
-/// Headers of every response. The page's own policy is among them, so that it applies on any server; a policy in a page cannot refuse frames.
+/// Headers of every response. The page contains its own content security policy, so that it applies on any server; only a header can forbid frames.
 const HEADERS: [(HeaderName, HeaderValue); 5] = [
     (CONTENT_SECURITY_POLICY, HeaderValue::from_static("frame-ancestors 'none'")),
     (X_FRAME_OPTIONS, HeaderValue::from_static("DENY")),
@@ -35,7 +35,7 @@ pub(super) fn to<T>(request: &Request<T>) -> Response<Full<Bytes>> {
     let mut headers = HeaderMap::from_iter(HEADERS);
     let (status, media_type, content) = if ![Method::GET, Method::HEAD].contains(request.method()) {
         headers.insert(ALLOW, HeaderValue::from_static("GET, HEAD"));
-        (StatusCode::METHOD_NOT_ALLOWED, TEXT, &b"The page is to be read alone.\n"[..])
+        (StatusCode::METHOD_NOT_ALLOWED, TEXT, &b"This server only answers GET and HEAD.\n"[..])
     } else if let Some(file) = find(request.uri().path()) {
         (StatusCode::OK, file.media_type, file.content)
     } else {

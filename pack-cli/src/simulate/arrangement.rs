@@ -1,4 +1,4 @@
-//! Where the chunks of a bundle lie, as they do or in another order.
+//! Where the chunks of a bundle lie: in its own order, or in another one.
 
 use std::collections::HashSet;
 use std::ops::Range;
@@ -10,13 +10,13 @@ use sealift_store::kept_order::pieces_of;
 use crate::inspect::entries;
 use crate::pack::choose_cut;
 
-/// A content, and what is read of it.
+/// A content, and which part of it is read.
 #[derive(Debug)]
 pub(super) struct Wanted {
-    /// The number of the bundle that has it: 0 is the one that is read, the others are its bases.
+    /// The number of the bundle that has it: 0 is the simulated bundle, the others are its bases.
     pub(super) bundle: usize,
     pub(super) object: Row<Object>,
-    /// The ranges of its bytes; none for all of it.
+    /// The ranges of its bytes; empty for all of it.
     pub(super) ranges: Vec<Range<u64>>,
 }
 
@@ -24,14 +24,14 @@ pub(super) struct Wanted {
 #[derive(Debug)]
 pub(super) struct Arrangement {
     places: Vec<Range<u64>>,
-    /// By object: the chunk in whose group it lies.
+    /// For each object, the chunk of its group.
     group_of: Vec<Option<usize>>,
-    /// By chunk of the bundle that holds a piece: the chunk here.
+    /// For each chunk of the bundle that holds a piece, its number in `places`.
     piece_at: Vec<usize>,
 }
 
 impl Arrangement {
-    /// As the bundle is.
+    /// Returns the bundle's own arrangement.
     pub(super) fn of(bundle: &Bundle) -> Self {
         let chunks = &bundle.layout.chunks;
         let start = bundle.head.chunks_at();
@@ -45,10 +45,10 @@ impl Arrangement {
         Self { places: chunks.iter().map(place).collect(), group_of, piece_at: (0..chunks.len()).collect() }
     }
 
-    /// With the objects in another order, in chunks that end where packing ends them, and as well compressed as they are.
+    /// Returns the objects in another order, in chunks that end where packing would end them, each object compressed as well as in the bundle.
     fn in_order(bundle: &Bundle, order: &[Row<Object>], shares: &[u64]) -> Self {
         let chunks = &bundle.layout.chunks;
-        // Pieces are as long as groups are meant to be.
+        // Packing aims at groups of the length of a piece.
         let group_len = bundle.head.root().maxima.piece_len();
         let mut placed = Places { end: bundle.head.chunks_at(), places: Vec::new() };
         let mut group_of = vec![None; bundle.index.objects().len()];
@@ -70,12 +70,12 @@ impl Arrangement {
             }
         }
         open.close(open.objects.len(), shares, (&mut placed, &mut group_of));
-        // A chunk of no piece is never looked up.
+        // Only chunks that hold pieces are looked up.
         let piece_at = piece_at.into_iter().map(Option::unwrap_or_default).collect();
         Self { places: placed.places, group_of, piece_at }
     }
 
-    /// Returns the chunks in which what is wanted of an object lies.
+    /// Returns the chunks that hold the wanted part of an object.
     pub(super) fn chunks_of<'a>(&'a self, bundle: &'a Bundle, wanted: &'a Wanted) -> impl Iterator<Item = usize> + 'a {
         let pieces = wanted_pieces(bundle, wanted).map(|chunk| self.piece_at[chunk.at()]);
         self.group_of[wanted.object.at()].into_iter().chain(pieces)
@@ -86,14 +86,14 @@ impl Arrangement {
 #[derive(Debug)]
 pub(super) struct Placed<'a> {
     bundle: &'a Bundle,
-    /// Where its file begins, behind that of the one before.
+    /// Where its file begins: after that of the bundle before it.
     start: u64,
     as_laid_out: Arrangement,
     shares: Vec<u64>,
 }
 
 impl<'a> Placed<'a> {
-    /// Places bundles one behind the other.
+    /// Places bundles one after the other.
     pub(super) fn all(bundles: impl Iterator<Item = &'a Bundle>) -> Vec<Self> {
         let mut end = 0;
         let place = |bundle: &'a Bundle| {
@@ -104,19 +104,19 @@ impl<'a> Placed<'a> {
         bundles.map(place).collect()
     }
 
-    /// Returns its objects in another order.
+    /// Returns the arrangement of its objects in another order.
     pub(super) fn in_order(&self, order: &[Row<Object>]) -> Arrangement {
         Arrangement::in_order(self.bundle, order, &self.shares)
     }
 }
 
-/// Returns where the last one ends.
+/// Returns where the last bundle ends.
 pub(super) fn end_of(bundles: &[Placed<'_>]) -> u64 {
     bundles.last().map_or(0, |placed| placed.start + placed.bundle.head.file_len())
 }
 
-/// Returns what is read of the device for these objects, in their order: first what precedes the chunks of each bundle, then each chunk once. The
-/// first bundle has another order if one is given.
+/// Returns the ranges that are read for these objects, in their order: first what precedes the chunks of each bundle, then each chunk once. `order`,
+/// if given, replaces the first bundle's own arrangement.
 pub(super) fn reads(bundles: &[Placed<'_>], order: Option<&Arrangement>, objects: &[Wanted]) -> Vec<Range<u64>> {
     let mut reads: Vec<_> =
         bundles.iter().map(|placed| placed.start..placed.start + placed.bundle.head.chunks_at()).collect();
@@ -134,7 +134,7 @@ pub(super) fn reads(bundles: &[Placed<'_>], order: Option<&Arrangement>, objects
     reads
 }
 
-/// Objects that are to become groups, with their lengths.
+/// Objects that are not in a group yet, with their lengths.
 #[derive(Default)]
 struct Open {
     objects: Vec<(Row<Object>, u64)>,
@@ -174,7 +174,7 @@ impl Places {
     }
 }
 
-/// Returns, by object, the bytes that it has of the chunk in whose group it lies.
+/// Returns for each object its share of the stored bytes of its group's chunk.
 fn shares(bundle: &Bundle) -> Vec<u64> {
     let mut shares = vec![0; bundle.index.objects().len()];
     for chunk in &bundle.layout.chunks {
@@ -187,7 +187,7 @@ fn shares(bundle: &Bundle) -> Vec<u64> {
     shares
 }
 
-/// Returns the fewest bytes of the bundles that hold these objects.
+/// Returns how many bytes these objects take at least: heads, pieces, and shares of groups.
 pub(super) fn least_bytes(bundles: &[Placed<'_>], objects: &[Wanted]) -> u64 {
     let heads: u64 = bundles.iter().map(|placed| placed.bundle.head.chunks_at()).sum();
     let (mut pieces, mut grouped) = (HashSet::new(), HashSet::new());
@@ -213,8 +213,8 @@ pub(super) fn by_path(bundle: &Bundle) -> Vec<Row<Object>> {
     order
 }
 
-/// Returns the objects in the order of their hashes, as a store of objects has them. The last byte counts most: chunks end by the first ones, and
-/// would all be short where those ascend.
+/// Returns the objects in the order of their hashes, as an object store has them. Compares the last byte first: where chunks end depends on the
+/// first bytes, and all would be short if those ascended.
 pub(super) fn by_hash(bundle: &Bundle) -> Vec<Row<Object>> {
     let mut order: Vec<_> = Row::all(bundle.index.objects()).map(|(row, _)| row).collect();
     order.sort_by(|a, b| {
@@ -235,7 +235,7 @@ fn pieces(bundle: &Bundle, object: Row<Object>) -> impl Iterator<Item = Row<Chun
     bundle.layout.pieces_of(object).iter().filter_map(|piece| piece.chunk)
 }
 
-/// Returns the chunks of the pieces in which what is wanted of an object lies.
+/// Returns the chunks of the pieces that hold the wanted part of an object.
 fn wanted_pieces<'a>(bundle: &'a Bundle, wanted: &'a Wanted) -> impl Iterator<Item = Row<Chunk>> + 'a {
     let Wanted { object, ranges, .. } = wanted;
     let piece_len = bundle.head.root().maxima.piece_len();
@@ -244,7 +244,7 @@ fn wanted_pieces<'a>(bundle: &'a Bundle, wanted: &'a Wanted) -> impl Iterator<It
     wanted.into_iter().flatten().filter_map(|number| pieces.get(size(number))?.chunk)
 }
 
-/// Returns the bytes that are stored of an object, decoded.
+/// Returns the length of an object without its holes.
 fn len_of(bundle: &Bundle, object: Row<Object>) -> u64 {
     data_len(bundle.layout.holes_of(object), 0..bundle.index.object(object).size)
 }

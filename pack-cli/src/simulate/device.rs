@@ -12,7 +12,7 @@ pub struct Parameter {
     pub unit: &'static str,
     /// Its value.
     pub value: f64,
-    /// Where the value is from; `typical` if no document gives it.
+    /// Where the value comes from; `typical` if no document gives it.
     pub source: &'static str,
 }
 
@@ -105,7 +105,7 @@ const USB2: [(f64, &str); COUNT] = [
 ];
 const USB_RATE: (f64, &str) =
     (30_000_000.0, "Wikipedia, USB (Communications): reads of 30 to 42 MB/s in routine tests");
-// Without the command and the 1 KiB itself.
+// Less the times of the command and of the 1 KiB itself.
 const FLASH_ACCESS: (f64, &str) =
     (0.3, "flashbench-results, Patriot Xporter XT on USB 2: 0.55 ms to 0.87 ms for 1 KiB elsewhere");
 
@@ -119,7 +119,7 @@ const SD_CARD: [(f64, &str); COUNT] = [
     CARD_ACCESS,
     CARD_ACCESS,
     (0.0, "nothing turns"),
-    (0.0, "contained in the rates of the class"),
+    (0.0, "included in the rates of the class"),
     READ_AHEAD,
     PAGE,
 ];
@@ -173,7 +173,7 @@ impl SimulatedDevice {
             let names = NAMES.map(|(name, _)| name).join(", ");
             return Err(Error::Usage(format!("a device has no parameter {name}: it has {names}")));
         };
-        // Nothing has no length and no rate; a time or a place may be 0. Beyond 2^53 a float rounds bytes.
+        // Lengths and rates cannot be 0, but times and places can. Above 2^53, a float does not hold every whole number.
         let least = match parameter.unit {
             "ms" => 0.0,
             _ if name == "place_bytes" => 0.0,
@@ -189,7 +189,7 @@ impl SimulatedDevice {
         Ok(())
     }
 
-    /// Returns the parameters as the head needs them.
+    /// Returns the parameters for computing times.
     pub(super) fn model(&self) -> Model {
         let [
             capacity,
@@ -220,7 +220,7 @@ impl SimulatedDevice {
     }
 }
 
-/// What a device does in which time: bytes are whole numbers below 2^53, times are milliseconds.
+/// How long a device takes. Bytes are whole numbers up to 2^53, rates are in bytes per second, and times in milliseconds.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Model {
     pub(super) capacity: f64,
@@ -237,22 +237,22 @@ pub(super) struct Model {
 }
 
 impl Model {
-    /// Returns the rate at a place in bytes a second. At constant angular velocity it grows with the radius, and the bytes within a radius with
+    /// Returns the rate at a place, in bytes per second. At constant angular velocity it grows with the radius, and the bytes within a radius with
     /// the area.
     pub(super) fn rate(&self, place: f64) -> f64 {
         let (start, end) = (self.start_rate, self.end_rate);
         (start * start + (end * end - start * start) * (place / self.capacity).min(1.0)).sqrt()
     }
 
-    /// Returns the time in which bytes from a place on pass the head. The square of the rate is linear in the place, so that the mean of both ends'
-    /// rates is exact.
+    /// Returns the time to read so many bytes from a place on. The square of the rate is linear in the place, so the mean of the rates at both ends
+    /// is exact.
     pub(super) fn transfer(&self, place: f64, bytes: f64) -> f64 {
         bytes * 2000.0 / (self.rate(place) + self.rate(place + bytes))
     }
 
-    /// Returns the time that the head takes from one place to another, until it reads there.
+    /// Returns the time to move the head from one place to another, until it can read there.
     pub(super) fn seek(&self, from: f64, to: f64) -> f64 {
-        // The radius is as the rate is, if that differs at all.
+        // The rate is proportional to the radius, unless it is constant.
         let whole = (self.end_rate - self.start_rate).abs();
         let stroke = if whole > 0.0 {
             (self.rate(to) - self.rate(from)).abs() / whole

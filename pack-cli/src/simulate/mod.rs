@@ -1,4 +1,4 @@
-//! Simulates what reading the files of an order profile takes from a device, as they lie in a bundle and in other orders.
+//! Simulates how long a device takes to read the files of an order profile, as a bundle lays them out and in other orders.
 //!
 //! ```
 //! # include!(concat!(env!("CARGO_MANIFEST_DIR"), "/tests/doc/bundle.rs"));
@@ -36,7 +36,7 @@ pub use picture::write_picture;
 pub use run::{Run, Stroke};
 use trace::Trace;
 
-/// What reading the files of a profile takes.
+/// The result of a simulation.
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub struct Simulation {
@@ -44,22 +44,22 @@ pub struct Simulation {
     pub paths: usize,
     /// Paths that name a regular file of the bundle.
     pub matched: usize,
-    /// Different contents that the bundle carries of them.
+    /// Distinct contents of these files that the bundle carries.
     pub objects: usize,
-    /// Different contents that only a base of the delta has which is a bundle.
+    /// Distinct contents that only a base of the delta has, and that base is a bundle.
     pub of_base: usize,
-    /// Different contents that only a base of the delta has which is no bundle: they are not on the device.
+    /// Distinct contents that only a base of the delta has, and that base is not a bundle: they are not on the device.
     pub not_read: usize,
-    /// Bytes of the bundle's file, and of those of its bases behind it.
+    /// Bytes of the bundle's file, and of the files of its bases after it.
     pub file_bytes: u64,
-    /// As they lie in the bundle.
+    /// As the bundle lays them out.
     pub as_laid_out: Run,
     /// As packing without a profile lays them out: by path, in chunks that end where packing ends them.
     pub by_path: Run,
     /// The same, in the order of the contents' hashes.
     pub by_hash: Run,
-    /// The same contents alone, in one piece at the bundle's start. Only where the device is faster elsewhere, as a disc is at its edge, can an order
-    /// take less.
+    /// These contents alone, in one uninterrupted read at the bundle's start. An order can only take less if the device is faster elsewhere, as a
+    /// disc is at its edge.
     pub sweep: Run,
 }
 
@@ -73,10 +73,10 @@ impl Simulation {
 }
 
 /// Simulates reading the files of a profile, in its order, from a bundle on a device. Head, layout and index are read first, then each chunk when
-/// the first of its files is. The head begins at the bundle's start.
+/// the first of its files is read. At first, the device's head is at the bundle's start.
 ///
-/// The bases of a delta that are bundles lie behind it, as they are laid out. With a chunk of it, the parts of them are read that it needs. What a
-/// base has that is no bundle is not read from the device.
+/// Bases of a delta that are bundles lie after the delta, as they are laid out. After each chunk, the parts of them that it needs are read. What
+/// other bases hold is not read from the device.
 ///
 /// # Errors
 /// Returns an error if the bundle does not fit on the device with its bases, or if they lack an object.

@@ -1,4 +1,4 @@
-//! The picture of a simulation: a page with SVG and without a script, which is well-formed XML as well.
+//! The picture of a simulation: an HTML page with SVG and without scripts, which is also well-formed XML.
 
 use std::fmt::{self, Write as _};
 
@@ -9,11 +9,11 @@ use crate::Error;
 use crate::pack::Output;
 
 const WIDTH: f64 = 1180.0;
-/// Of the axis of time, and of each panel.
+/// Widths of the time axis and of a panel, and the distance between the left edges of two panels.
 const LEFT: f64 = 74.0;
 const PANEL: f64 = 256.0;
 const STEP: f64 = 276.0;
-/// Of the names above the panels, the panels, and the axis below them.
+/// Heights of the names above the panels, of the panels, and of the axis below them.
 const ABOVE: f64 = 62.0;
 const HEIGHT: f64 = 420.0;
 const BELOW: f64 = 34.0;
@@ -42,8 +42,8 @@ th, td { padding: 0.15rem 1.25rem 0.15rem 0; text-align: left; vertical-align: t
 td.number { text-align: right; font-variant-numeric: tabular-nums }
 ";
 
-/// Writes a page with the simulations of one device, each with its title: time runs down, and each order has a panel in which the place of what is
-/// read runs from left to right.
+/// Writes a page with the simulations of one device, each with its title: each order has a panel, in which time runs down and the offset from left
+/// to right.
 ///
 /// # Errors
 /// Returns an error if it cannot be written.
@@ -57,7 +57,7 @@ pub fn write_picture(
 
 fn page(device: &SimulatedDevice, simulations: &[(String, &Simulation)]) -> String {
     let mut page = String::new();
-    // A string takes all that is written.
+    // Writing to a string does not fail.
     let _ = write_page(&mut page, device, simulations);
     page
 }
@@ -68,7 +68,7 @@ fn write_page(page: &mut String, device: &SimulatedDevice, simulations: &[(Strin
         page,
         "<!DOCTYPE html>\n<html xmlns=\"http://www.w3.org/1999/xhtml\" lang=\"en\">\n<head>\n<meta charset=\"utf-8\"/>\n\
         <meta name=\"viewport\" content=\"width=device-width\"/>\n<title>Reading from {kind}</title>\n<style>{STYLE}</style>\n</head>\n<body>\n\
-        <h1>Reading from {kind}</h1>\n<p>Time runs down. From left to right is the place in the bundle’s file: \
+        <h1>Reading from {kind}</h1>\n<p>Time runs down, and the offset in the bundle’s file from left to right: \
         <span class=\"key\"></span> reads, <span class=\"key seeks\"></span> seeks.</p>\n"
     )?;
     let runs = simulations.iter().flat_map(|(_, simulation)| simulation.orders());
@@ -149,7 +149,7 @@ fn write_panel(page: &mut String, x: f64, (name, run): (&str, &Run), scale: Scal
     Ok(())
 }
 
-/// What the panels show at most.
+/// The largest offset and time in the panels.
 #[derive(Clone, Copy)]
 struct Scale {
     bytes: f64,
@@ -166,7 +166,7 @@ impl Scale {
     }
 }
 
-/// Returns the distance of marks on an axis, of which there are 4 to 10, and the decimal places that they need.
+/// Returns the distance between the marks on an axis, of which there are 4 to 10, and the decimal places that they need.
 fn tick(most: f64) -> (f64, usize) {
     let units = (-6i32..=15).map(|power| (10f64.powi(power), usize::try_from(-power).unwrap_or(0)));
     let mut ticks = units.flat_map(|(unit, places)| [unit, unit * 2.0, unit * 5.0].map(|tick| (tick, places)));

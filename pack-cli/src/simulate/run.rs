@@ -1,14 +1,14 @@
-//! The head of a device, which reads one range after the other.
+//! Moves the head of a device from one range to the next, and reads them.
 
 use std::ops::Range;
 
 use super::device::Model;
 
-/// What reading takes.
+/// The result of reading in one order.
 #[derive(Clone, Debug, Default, PartialEq)]
 #[non_exhaustive]
 pub struct Run {
-    /// The time.
+    /// The time in seconds.
     pub seconds: f64,
     /// How often the head moved.
     pub seeks: u64,
@@ -22,9 +22,9 @@ pub struct Run {
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub struct Stroke {
-    /// What is read of the bundle's file.
+    /// The range of the bundle's file that is read.
     pub range: Range<u64>,
-    /// When the head leaves the place before, in seconds.
+    /// When the head leaves the previous place, in seconds.
     pub left: f64,
     /// When the read begins.
     pub start: f64,
@@ -32,7 +32,7 @@ pub struct Stroke {
     pub end: f64,
 }
 
-/// Reads ranges of a file in this order. The head is at the file's start at first.
+/// Reads ranges of a file in this order. At first, the head is at the file's start.
 pub(super) fn run(model: &Model, reads: &[Range<u64>]) -> Run {
     let place = whole(model.place);
     let (block, read_ahead) = (whole(model.block), whole(model.read_ahead));
@@ -41,7 +41,7 @@ pub(super) fn run(model: &Model, reads: &[Range<u64>]) -> Run {
     for read in reads.iter().filter(|read| !read.is_empty()) {
         let wanted = (place + read.start) / block * block..(place + read.end).div_ceil(block) * block;
         let start = match wanted.start {
-            // The block in which both meet has been read.
+            // The block that both share has been read.
             start if start < head.at && head.at - start <= block => head.at,
             start => start,
         };
@@ -79,20 +79,20 @@ pub(super) fn run(model: &Model, reads: &[Range<u64>]) -> Run {
     run
 }
 
-/// Reads so many bytes in one piece, from the file's start.
+/// Reads so many bytes without interruption, from the file's start.
 pub(super) fn sweep(model: &Model, bytes: u64) -> Run {
     run(model, std::slice::from_ref(&(0..bytes)))
 }
 
 struct Head {
     at: u64,
-    /// Bytes since it last moved.
+    /// Bytes read since it last moved.
     in_run: u64,
     now: f64,
 }
 
 impl Head {
-    /// Reads on.
+    /// Reads on without moving.
     fn pass(&mut self, model: &Model, bytes: u64) {
         let requests = |bytes: u64| bytes.div_ceil(whole(model.read_ahead));
         let more = requests(self.in_run + bytes) - requests(self.in_run);
@@ -102,7 +102,7 @@ impl Head {
     }
 }
 
-/// A number of bytes below 2^53, which a float has exactly.
+/// Converts a number of bytes below 2^53, which a float holds exactly.
 #[allow(clippy::as_conversions, reason = "device.rs and the capacity limit it")]
 pub(super) fn real(bytes: u64) -> f64 {
     bytes as f64

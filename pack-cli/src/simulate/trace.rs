@@ -11,13 +11,13 @@ use crate::order::OrderProfile;
 /// What a profile reads from a bundle.
 #[derive(Debug, Default)]
 pub(super) struct Trace {
-    /// What is read from bundles, in the order of its first use. Of a base, an object may be there several times.
+    /// What is read from bundles, in the order of first use. An object of a base may occur several times.
     pub(super) wanted: Vec<Wanted>,
-    /// Different contents that the bundle carries.
+    /// Distinct contents that the bundle carries.
     pub(super) objects: usize,
-    /// Those that only a base has which is a bundle.
+    /// Distinct contents that only a base has, and that base is a bundle.
     pub(super) of_base: usize,
-    /// Those that only a base has which is none.
+    /// Distinct contents that only a base has, and that base is not a bundle.
     pub(super) not_read: usize,
     /// Paths of the profile.
     pub(super) paths: usize,
@@ -31,7 +31,7 @@ impl Trace {
     pub(super) fn of(bundle: &Bundle, bases: &Bases, profile: &OrderProfile) -> Result<Self, Error> {
         let (index, layout) = (&bundle.index, &bundle.layout);
         let (own, by_id) = (Arrangement::of(bundle), bases.by_id());
-        // Where the bundles of the bases are among those that are read.
+        // The number of each base that is a bundle; 0 is the bundle itself.
         let mut count = 0;
         let number = |base: Option<&Bundle>| {
             count += usize::from(base.is_some());

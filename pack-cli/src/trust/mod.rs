@@ -1,8 +1,8 @@
 //! Trust: the administrator's files, the state between bundles, and signing.
 //!
 //! [`Guard`] judges a bundle's head by the files that [`Places`] finds and by the state in [`DeviceState`], and makes
-//! it [`Trusted`]: whatever returns content consumes that, and whatever installs it commits its version. [`sign`] is the
-//! publisher's side.
+//! it [`Trusted`]: everything that returns content consumes that, and everything that installs content commits its version.
+//! [`sign`] is the publisher's side.
 //!
 //! ```
 //! # include!(concat!(env!("CARGO_MANIFEST_DIR"), "/tests/doc/bundle.rs"));

@@ -147,9 +147,9 @@ fn what_is_refused() {
     for option in [&["--path", "etc"][..], &["--ignore", "mtime"], &["--exclude", "x"], &["--one-file-system"]] {
         desk.audit(option).refused(2, "is for installed trees");
     }
-    desk.sealift(&["diff", "composefs:store", "os.sealift"]).refused(2, "compared with a bundle by `sealift audit`");
+    desk.sealift(&["diff", "composefs:store", "os.sealift"]).refused(2, "use `sealift audit`");
     let pack = ["pack", "os", "-o", "no.sealift", "--name", "os", "--bundle-version", "9", "--base", "composefs:store"];
-    desk.sealift(&pack).refused(2, "a store is no base to pack from");
+    desk.sealift(&pack).refused(2, "a store cannot be a base for pack");
     // Of what is kept nothing is believed that is not as it was signed.
     let kept = desk.path("store/sealift/state/os/index");
     let mut bytes = fs::read(&kept).unwrap();

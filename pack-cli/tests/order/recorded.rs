@@ -362,7 +362,7 @@ fn commands_that_cannot_be_recorded() {
     let desk = a_tree();
     desk.refused("order record -o boot.order", "give the command");
     desk.refused("order record -- true", "-o");
-    desk.refused("order record -o boot.order cat -n a", "tip: a command follows '--': '-- COMMAND ARGUMENT...'");
+    desk.refused("order record -o boot.order cat -n a", "tip: put '--' before the command: '-- COMMAND ARGUMENT...'");
     if can_record() {
         desk.refused("order record -o boot.order -- ./nowhere", "cannot run ./nowhere");
         desk.refused("order record -o boot.order --root nowhere -- true", "cannot open nowhere");

@@ -210,7 +210,7 @@ fn what_readers_refuse_is_not_packed_unasked() {
     desk.refused(
         "pack os -o b.sealift",
         2,
-        "the files have 6597069766664 bytes in total, and hole-2 has most, which exceeds the readers' default limit of 4398046511104: \
+        "the files have 6597069766664 bytes in total (hole-2 is the largest), which exceeds the readers' default limit of 4398046511104: \
          to pack it anyway, use --limit size=6597069766664",
     );
     desk.refused(

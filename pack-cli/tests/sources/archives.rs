@@ -354,7 +354,7 @@ fn a_sparse_file_of_any_size_is_refused_at_once() {
         };
         let error = run(Limits::default().logical).expect_err("it is refused");
         assert!(matches!(&error, Error::OverLimit { name, .. } if name == "size"), "{error}");
-        assert!(error.to_string().contains("bytes in total, and holes has most, which exceeds"), "{error}");
+        assert!(error.to_string().contains("bytes in total (holes is the largest), which exceeds"), "{error}");
         assert!(matches!(run(u64::MAX), Err(Error::Cancelled)), "who asks for it may wait for it");
         assert!(!output.exists());
     }

@@ -173,7 +173,7 @@ fn it_says_that_it_sets_times_of_files_that_it_does_not_list() {
         "1.sealift",
         "--allow-unsigned",
     ]);
-    let times = "files that are not listed get another time; to list them: sealift diff BASE delta.sealift\n";
+    let times = "some unlisted files get another modification time; to list them: sealift diff BASE delta.sealift\n";
     let listed = desk.run(&["ls", "delta.sealift"]);
     assert!(String::from_utf8_lossy(&listed.stderr).ends_with(times));
     assert_eq!(String::from_utf8_lossy(&listed.stdout), "M  etc/motd\n");

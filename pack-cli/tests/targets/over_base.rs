@@ -131,7 +131,7 @@ fn what_is_no_base_of_it_is_refused() {
     desk.no("ls delta.sealift --base absent", 2, "absent");
     desk.no("ls 2.sealift --base 1.sealift", 2, "2.sealift is a full bundle, which has no base");
     desk.no("ls delta.sealift --base ostree:one", 2, "one");
-    desk.no("unpack delta.sealift 2.sealift six --base one --allow-unsigned", 2, "--base is the base of one delta");
+    desk.no("unpack delta.sealift 2.sealift six --base one --allow-unsigned", 2, "--base is for a single delta");
     // Of several, each is needed.
     fs::create_dir(desk.path("etc")).unwrap();
     desk.write("etc/hosts", noise(4, 20_000));
@@ -206,7 +206,7 @@ fn a_part_of_the_base_is_not_enough() {
     // A damaged record is the base's fault.
     desk.write(".part.sealift-state/index", "no index");
     desk.no("verify delta.sealift --deep --base part --allow-unsigned", 1, "part: ");
-    desk.no("audit new --base 1.sealift --allow-unsigned", 2, "give the BUNDLE");
+    desk.no("audit new --base 1.sealift --allow-unsigned", 2, "a delta given as BUNDLE");
 }
 
 /// A run that was killed is resumed, whatever of the base it had copied.

@@ -136,7 +136,7 @@ fn what_would_change_nothing_or_too_much_is_refused() {
         assert!(said.contains("line 1 of signers already allows this key to sign"), "{said}");
     }
     let said = refused(&["add", "os", "one"]);
-    assert!(said.contains("one is a private key, not a public one as in one.pub"), "{said}");
+    assert!(said.contains("one is a private key: give the public key, as in one.pub"), "{said}");
     assert!(refused(&["revoke", "one"]).contains("is a private key"));
     assert!(refused(&["add", "os", "two.pub"]).contains("is revoked by revoked"));
     assert!(refused(&["revoke", "two.pub"]).contains("revoked already revokes SHA256:"));
@@ -145,7 +145,7 @@ fn what_would_change_nothing_or_too_much_is_refused() {
     assert!(unknown.contains("give the public key"), "{unknown}");
     for names in ["", "o s", "os namespaces=\"*\"", "#os", "\"os\"", "os,", "!os", "os\nx"] {
         let said = refused(&["add", names, "two.pub"]);
-        assert!(said.contains("names no bundles") || said.contains("only excludes"), "{names:?}: {said}");
+        assert!(said.contains("is neither a name") || said.contains("only excludes"), "{names:?}: {said}");
     }
     desk.write("both", desk.text("one.pub") + &desk.text("two.pub"));
     for file in ["both", "message", "none", "SHA256:abc"] {

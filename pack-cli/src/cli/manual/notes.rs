@@ -82,7 +82,7 @@ pub(super) const FILES: &[Note] = &[
     },
     Note {
         name: "/var/lib/sealift/, ~/.local/state/sealift/",
-        text: "The highest versions seen, for rollback protection, and the list of targets: of root, and of a user.",
+        text: "For root and for a user: the highest versions seen, for rollback protection, and the list of targets.",
         of: &["state"],
     },
     Note {

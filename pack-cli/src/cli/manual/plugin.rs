@@ -1,4 +1,4 @@
-//! The page of the plugin of nbdkit, which is no verb: its parameters, and how it is used.
+//! The man page of the nbdkit plugin, which is not a verb: its parameters, and how to use it.
 
 use clap_mangen::roff::{Inline, Roff, bold, italic, roman};
 
@@ -7,14 +7,14 @@ use super::notes;
 /// The name of the page.
 pub(super) const NAME: &str = "nbdkit-sealift-plugin";
 
-const ABOUT: &str = "serve an image that lies in a Sealift bundle";
+const ABOUT: &str = "serve an image in a Sealift bundle";
 
 const DESCRIPTION: &[&str] = &[
     "This plugin of nbdkit(1) serves one file of a bundle, such as the image of a disk, as a network block device. Nothing is unpacked: \
-     the plugin reads and decodes what is read, and compares every chunk with its digest before it returns a byte.",
-    "The bundle is judged once, before nbdkit serves, as sealift-mount(1) does it: a bundle that is not trusted ends nbdkit with a message. \
-     A part of the image that is damaged gives an I/O error (EIO), and the plugin logs the chunk and its place once; so does a medium that \
-     is pulled out, until it is back. The plugin stays with the bundle that it opened, even if another one takes its name.",
+     the plugin decodes only the chunks that are needed, and compares each with its digest before it returns a byte of it.",
+    "The bundle is judged once, before nbdkit starts serving, as by sealift-mount(1): if it is not trusted, nbdkit exits with an error message. \
+     Reading a damaged part of the image fails with an I/O error (EIO), and the plugin logs the chunk and its offset once. If the medium is \
+     pulled out, reads from it fail until it is back. The plugin keeps serving the bundle that it opened, even if another one takes its name.",
     "The export is read-only; nbdkit-cow-filter(1) makes it writable without changing the bundle. Clients may read over several \
      connections at once. Holes of the image are reported as such.",
 ];
@@ -24,12 +24,12 @@ const PARAMETERS: &[(&str, &str, &str)] = &[
     (
         "file=",
         "BUNDLE",
-        "The bundle. The name file= may be left out. Of several, the last is served, and those before it are its bases.",
+        "The bundle; file= may be omitted. If several are given, the last is served, and the others are its bases.",
     ),
     (
         "path=",
         "[REF:]PATH",
-        "The file in the bundle to serve. It is not needed if the bundle has one file only, as one that was packed from an image has.",
+        "The file in the bundle to serve. Not needed if the bundle has only one, as a bundle packed from an image does.",
     ),
     (
         "base=",
@@ -47,31 +47,31 @@ const PARAMETERS: &[(&str, &str, &str)] = &[
     (
         "threshold=",
         "[NAME=]N",
-        "Require signatures by N trusted keys; NAME=N applies to bundles named NAME. It may be repeated.",
+        "Require signatures by N trusted keys; NAME=N applies to bundles named NAME. Repeatable.",
     ),
     ("state=", "DIR", "Directory for rollback protection (highest version seen), which is only read."),
     ("time=", "TIME", "Check keys and expiry as of this time, such as 2027-01-31."),
-    ("compatible=", "TAG", "A tag of this device, for bundles restricted to certain devices. It may be repeated."),
+    ("compatible=", "TAG", "A tag of this device, for bundles restricted to certain devices. Repeatable."),
     ("allow-unsigned=", "BOOL", "Accept a bundle that no trusted key signed; all other checks remain."),
     ("allow-downgrade=", "BOOL", "Accept a bundle older than the version installed on this device."),
 ];
 
 const EXAMPLES: &[(&str, &str)] = &[
-    ("Serve the image of a disk to this machine:", "nbdkit --unix /run/disk.sock sealift disk.sealift"),
-    ("Copy it out with libnbd, checked:", "nbdkit --unix - sealift disk.sealift --run 'nbdcopy \"$uri\" disk.img'"),
+    ("Serve a disk image to this machine:", "nbdkit --unix /run/disk.sock sealift disk.sealift"),
+    ("Copy it to a file with libnbd:", "nbdkit --unix - sealift disk.sealift --run 'nbdcopy \"$uri\" disk.img'"),
     (
-        "A disk that can be written to, and is as before the next time:",
+        "Serve it writable, and discard the changes afterwards:",
         "nbdkit --unix /run/disk.sock --filter=cow sealift disk.sealift",
     ),
     (
-        "An image among other files, of a delta over its base:",
+        "Serve one of several files, from a delta over its base:",
         "nbdkit sealift os-7.sealift os-7-to-8.sealift path=images/root.img",
     ),
 ];
 
 const FILES: &[(&str, &str)] = &[
     ("$plugindir/nbdkit-sealift-plugin.so", "The plugin. nbdkit --dump-config prints $plugindir."),
-    ("/etc/sealift/", "The trusted keys, and what else decides which bundles are accepted; see sealift-mount(1)."),
+    ("/etc/sealift/", "The trusted keys and the rest of the policy; see sealift-mount(1)."),
 ];
 
 /// Returns the page.

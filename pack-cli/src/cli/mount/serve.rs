@@ -20,7 +20,7 @@ use crate::output;
 use crate::show::{BOLD, Show, json_line};
 use crate::trust_args::Judge;
 
-/// What a signal ends: the mount, once it is there.
+/// What a signal ends: the mount, once it exists.
 struct Serving {
     was_stopped: bool,
     unmounter: Option<Unmounter>,
@@ -28,7 +28,7 @@ struct Serving {
     show: Show,
 }
 
-/// Where what was read is written when the mount ends.
+/// The recording, and where it is written when the mount ends.
 struct Record {
     path: PathBuf,
     output: Output,
@@ -45,7 +45,7 @@ struct JsonMount<'a> {
 }
 
 impl Mount {
-    /// Mounts `bundle`; those `before` it are its bases.
+    /// Mounts `bundle`, over its bases in `before`.
     pub(super) fn run_bundle(&self, (bundle, before): (&Path, &[PathBuf]), mountpoint: &Path) -> Result<(), Failure> {
         if bundle == Path::new("-") {
             return Err(Failure::usage("a bundle is mounted from a file, not from standard input"));
@@ -93,11 +93,11 @@ impl Mount {
         let served = mounted.serve().about(bundle);
         serving.lock().keep()?;
         served?;
-        // Nobody may have listened; the mount was there all the same.
+        // A closed pipe is no failure of the mount.
         crate::failure::verdict_printed(told)
     }
 
-    /// Says that it is mounted: on standard error, since this goes on, or as a JSON line.
+    /// Reports the mount: on standard error, since it goes on, or as a line of JSON on standard output.
     fn print(&self, (bundle, mountpoint): (&Path, &Path), mounted: &Mounted, judge: &Judge) -> io::Result<()> {
         let (name, version) = judge.identity();
         let at = mountpoint.display().to_string();
@@ -119,7 +119,7 @@ impl Mount {
 }
 
 impl Serving {
-    /// Unmounts for a signal. If somebody still uses the mount, it has left the tree, and ends with this process.
+    /// Unmounts after a signal. A mount that is still in use only leaves the tree, and ends with this process.
     fn stop(&mut self) {
         self.was_stopped = true;
         let Some(unmounter) = &mut self.unmounter else { return };

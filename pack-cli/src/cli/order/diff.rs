@@ -1,4 +1,4 @@
-//! `sealift order diff`: what differs between two profiles.
+//! `sealift order diff`: the differences between two profiles.
 
 use std::io::{BufWriter, Write as _};
 use std::path::PathBuf;

@@ -1,4 +1,4 @@
-//! `sealift order export`: the profile by which a bundle is laid out.
+//! `sealift order export`: writes the order of a bundle or of an installed target as a profile.
 
 use std::path::{Path, PathBuf};
 
@@ -57,12 +57,8 @@ impl Export {
         }
         let opened = (BundleArg { bundle: path.clone() }).read_untrusted()?;
         match self.base.given(JobsArg::default()).complete(opened, path, &Progress::default())? {
-            (Opened::Whole(bundle), bases) => OrderProfile::of_delta(&bundle, &bases).ok_or_else(|| {
-                Failure::usage(format!(
-                    "{} has no order: its base has none, or none was recorded there",
-                    path.display()
-                ))
-            }),
+            (Opened::Whole(bundle), bases) => OrderProfile::of_delta(&bundle, &bases)
+                .ok_or_else(|| Failure::usage(format!("{} has no order, and neither has its base", path.display()))),
             (Opened::Delta(delta), _) => Err(Error::is_delta(path, &delta).into()),
         }
     }
@@ -72,8 +68,8 @@ fn is_target(path: &Path) -> bool {
     path.is_dir() || TargetKind::of(path).0 != TargetKind::Directory
 }
 
-/// Returns the order of a full bundle, or of what was installed in a target. Only places of files are taken from it, so it needs no signature. A delta
-/// is `refused`: it has only the places of what it brings.
+/// Returns the order of a full bundle, or of what was installed in a target. It only arranges files, so it needs no signature. A delta, which stores
+/// only part of its order, gives the failure that `refused` returns.
 pub(crate) fn order_of(path: &Path, refused: impl Fn(&Delta) -> Failure) -> Result<OrderProfile, Failure> {
     if is_target(path) {
         let why = "what was installed there had none, or was not installed by sealift";

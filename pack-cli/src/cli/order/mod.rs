@@ -87,7 +87,7 @@ struct OutputArgs {
 }
 
 impl OutputArgs {
-    /// Returns where the profile goes. It is text, which a terminal may show.
+    /// Returns where the profile goes: being text, it may go to a terminal too.
     fn place(&self) -> Result<Output, Failure> {
         match &self.output {
             Some(path) if path != Path::new("-") => output::of(path, self.force),
@@ -113,7 +113,7 @@ impl OutputArgs {
     }
 }
 
-/// Says what was recorded beside something else: to programs in a line of its own.
+/// Reports a profile that another verb recorded: on standard error, or with --json as a line on standard output.
 pub(crate) fn print_profile(show: Show, path: &Path, profile: &OrderProfile) -> std::io::Result<()> {
     print(show, Some(path), (profile, Remarks::default()), !show.json)
 }

@@ -70,7 +70,7 @@ impl Record {
                 "the command may write to standard output: name a file for the profile with -o",
             ));
         }
-        // A recording that cannot be kept would be lost when the command has ended.
+        // Checked before the command runs, since a profile that cannot be written would be lost.
         place.check()?;
         let stop = Arc::new(AtomicBool::new(false));
         interrupt::serve_patiently({
@@ -103,7 +103,7 @@ impl Record {
     }
 }
 
-/// Says what recording takes, if it was not permitted.
+/// Adds what recording requires, if it was not permitted.
 fn refused(error: Error) -> Failure {
     match &error {
         Error::Io { doing, source, .. } if *doing == RECORDING && source.kind() == io::ErrorKind::PermissionDenied => {
@@ -117,8 +117,8 @@ fn refused(error: Error) -> Failure {
     }
 }
 
-/// Returns the exit status as a shell has it: 128 and the number of the signal that ended a command. One that was ended here has the number of the
-/// signal that asked for it.
+/// Returns the exit status as in a shell: if a signal ended the command, 128 plus its number. If sealift ended it after a signal, the
+/// number of that signal counts.
 fn number(status: ExitStatus) -> u8 {
     if status.signal() == Some(SIGTERM) && interrupt::pending() {
         return interrupt::status();

@@ -6,7 +6,7 @@ use serde::Serialize;
 
 use crate::escape;
 
-/// What is said of a profile beside its size.
+/// What is reported of a profile besides its size.
 #[derive(Clone, Copy, Default, Serialize)]
 pub(super) struct Remarks {
     /// Paths outside the root, which an import left out.
@@ -17,7 +17,7 @@ pub(super) struct Remarks {
     pub(super) cached: u64,
 }
 
-/// What is said of a profile that was made.
+/// What is reported of a new profile.
 #[derive(Serialize)]
 pub(super) struct Made {
     pub(super) files: u64,

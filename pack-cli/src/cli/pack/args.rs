@@ -64,7 +64,7 @@ pub(crate) struct Pack {
     #[arg(long)]
     pub(super) force: bool,
 
-    /// What the bundle updates; required with --key [default: the output's name without .sealift]
+    /// The name of what the bundle updates; required with --key [default: the output's name without .sealift]
     #[arg(long, value_name = "NAME", help_heading = "Identity")]
     pub(super) name: Option<String>,
     /// A whole number, higher than that of the previous bundle; required with --key [default: 0]
@@ -203,7 +203,7 @@ impl Pack {
             let (name, source) = split_ref(argument);
             match name {
                 Some(name) => Ok((Some(name.to_owned()), source.to_owned())),
-                // Its refs have their own names.
+                // A repository's refs have names of their own.
                 None if several && TargetKind::of(source).0 != TargetKind::Ostree => Err(Failure::usage(format!(
                     "{}: with several sources, give each a ref, as in REF={}",
                     source.display(),
@@ -227,8 +227,8 @@ impl Pack {
             (Some(path), _) => Some(OrderProfile::read(path)?),
             (None, Some(path)) => Some(order_of(path, |_| {
                 Failure::usage(format!(
-                    "{0} is a delta, which has only the places of what it brings: use `sealift order export {0} --base BASE -o \
-                     PROFILE` and --order PROFILE",
+                    "{0} is a delta, which stores only part of the order: use `sealift order export {0} --base BASE -o PROFILE` and \
+                     --order PROFILE",
                     path.display()
                 ))
             })?),
@@ -342,7 +342,7 @@ impl Pack {
             lines.push_str(&text.map_err(|_| Failure::usage(format!("{} is not UTF-8", path.display())))?);
             lines.push('\n');
         }
-        // The command line comes last, and so wins.
+        // The last pattern that matches decides: that of the command line.
         let patterns: Vec<&str> = lines.lines().chain(self.exclude.iter().map(String::as_str)).collect();
         if patterns.is_empty() { Ok(None) } else { Ok(Some(Exclude::new(patterns.into_iter())?)) }
     }
@@ -358,7 +358,7 @@ pub(super) fn split_ref(argument: &OsStr) -> (Option<&str>, &OsStr) {
     }
 }
 
-/// Parses what `--signature-room` takes: half of the longest area, so that the first signatures always fit beside it.
+/// Parses `--signature-room`: at most half of the longest signature area, so that the first signatures always fit beside it.
 fn signature_room(text: &str) -> Result<u32, String> {
     let room = u32::try_from(human::parse_size(text)?).ok().filter(|room| *room <= 512 << 10);
     room.ok_or_else(|| "at most 512KiB".into())

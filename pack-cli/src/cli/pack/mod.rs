@@ -133,7 +133,7 @@ impl Pack {
             TargetKind::Directory => {}
             TargetKind::Ostree => return Base::of_commit(spec, name, refs, options.jobs, progress),
             TargetKind::Composefs => {
-                let why = "a store is no base to pack from: give the bundle that was installed there";
+                let why = "a store cannot be a base for pack: give the bundle that was installed there";
                 return Err(Error::Usage(format!("{}: {why}", spec.display())));
             }
         }

@@ -30,13 +30,14 @@ use crate::trust_args::TrustArgs;
 /// --base it makes or updates any TARGET, as the full bundle does.
 ///
 /// Of several bundles, or of those in a DIR such as a USB stick, unpack installs the newest that this device accepts: a delta if its base
-/// is installed, otherwise the full bundle, otherwise a delta whose base is among them. It reports why it passed over the others, and tries the next one if the chosen one is damaged.
+/// is installed, otherwise the full bundle, otherwise a delta whose base is among them. It reports why it passed over the others, and tries the
+/// next one if the chosen one is damaged.
 ///
 /// With ostree:REPO as TARGET, unpack imports the bundle's OSTree commits into that repository and then sets its refs. With --usb DIR, it
 /// imports them into DIR/.ostree/repo, where OSTree itself looks for updates on removable media.
 ///
-/// With tar:FILE or cpio:FILE, unpack writes the tree of one ref as a new archive, for programs that read no bundles. Nothing is installed by that, and the
-/// device does not remember the version. Names in tar:FILE begin with ./, as `tar -c .` writes them.
+/// With tar:FILE or cpio:FILE, unpack writes the tree of one ref as a new archive, for programs that read no bundles. This installs nothing, and
+/// the device does not remember the version. Names in tar:FILE begin with ./, as `tar -c .` writes them.
 ///
 /// With composefs:REPO, unpack imports the trees for which the bundle records images (pack --composefs) into that store, and creates it
 /// if needed. Each content is stored once, named by its fs-verity digest. `sealift mount` mounts the trees.

@@ -45,7 +45,7 @@ impl Unpack {
             return self.run_one();
         }
         if self.base.is_given() {
-            return Err(Failure::usage("--base is the base of one delta: name that bundle, without --name"));
+            return Err(Failure::usage("--base is for a single delta: give only that bundle, without --name"));
         }
         if paths.iter().any(|path| path == Path::new("-")) {
             return Err(Failure::usage(
@@ -171,7 +171,7 @@ impl Unpack {
         Ok(super::store::print(self.show, &stats, &judge, between, how, elapsed)?)
     }
 
-    /// Imports with `take` into a repository or store. Returns what that returned, the judge, and the time it took.
+    /// Imports into a repository or store with `take`. Returns its result, the judge, and the time it took.
     fn take<S>(
         &self,
         take: impl FnOnce(Trusted, &Progress) -> Result<S, Error>,

@@ -46,7 +46,7 @@ impl Unpack {
         }
         if stats.gathered_files > 0 {
             let files = count(stats.gathered_files, "file");
-            writeln!(out, "  {files} of the hot set rewritten, so that it lies together")?;
+            writeln!(out, "  {files} of the hot set rewritten, to keep it together on the disk")?;
         }
         let asked = Asked { rehash: self.rehash, trust_mtime: self.trust_mtime, trust_record: self.trust_record };
         for line in updated::checked(stats, &asked, self.dry_run) {

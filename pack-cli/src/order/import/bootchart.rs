@@ -9,7 +9,7 @@ use super::root::Rooted;
 use super::{Fault, lines};
 use crate::order::profile::OrderEntry;
 
-/// What the kernel says of a program that was replaced or removed meanwhile.
+/// The kernel's mark for a running program whose file was replaced or removed.
 const GONE: &[u8] = b" (deleted)";
 
 /// Reads the log: each program when it first starts.

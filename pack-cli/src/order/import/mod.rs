@@ -36,7 +36,7 @@ pub enum Form {
     Sort,
 }
 
-/// What was logged of a disk image.
+/// What the logged reads of a disk image become.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Disk {
     /// Ranges of the image, which is a file of the tree at this path.
@@ -105,11 +105,11 @@ impl From<OrderFault> for Fault {
     }
 }
 
-/// Imports what `input` has; errors call it `name`.
+/// Imports `input`, which errors call `name`.
 ///
 /// # Errors
-/// Returns an error if the input cannot be read, is not of that form or lists no file, or if a path leaves the root. For [`Form::Nbdkit`], also returns
-/// an error if no image is given, or if the image cannot be read, or its file system is unknown or damaged.
+/// Returns an error if the input cannot be read, is not of that form or lists no file, or if a path leaves the root. For [`Form::Nbdkit`], also
+/// returns an error if no image is given, or if the image cannot be read, or its file system is unknown or damaged.
 pub fn import(form: Form, input: &mut dyn BufRead, name: &Path, options: &ImportOptions) -> Result<Imported, Error> {
     let none = || Fault::from(OrderFault::Whole("it lists no file")).of(name);
     if input.fill_buf().map_err(|error| Fault::from(error).of(name))?.is_empty() {
@@ -120,7 +120,7 @@ pub fn import(form: Form, input: &mut dyn BufRead, name: &Path, options: &Import
     if profile.entries().is_empty() && outside + elsewhere == 0 { Err(none()) } else { Ok(imported) }
 }
 
-/// Imports what is not empty.
+/// Imports an input that is not empty.
 fn import_some(form: Form, input: &mut dyn BufRead, name: &Path, options: &ImportOptions) -> Result<Imported, Error> {
     let mut rooted = Rooted::new(&options.root);
     let read = match form {

@@ -8,11 +8,11 @@ use super::Fault;
 use super::root::Rooted;
 use crate::order::profile::{OrderEntry, entries};
 
-/// The longest name of a file, and the longest path with the zero byte behind it, on Linux.
+/// The longest name of a file, and the longest path with its terminating zero byte, on Linux.
 const NAME_MAX: usize = 255;
 const PATH_MAX: usize = 4096;
 
-/// Reads a list: paths that end with a zero byte, as they are, or else lines of paths, as in a profile.
+/// Reads a list: literal paths that each end with a zero byte; or, if there is no zero byte, lines of paths as in a profile.
 pub(super) fn read(input: &mut dyn BufRead, rooted: &mut Rooted) -> Result<Vec<OrderEntry>, Fault> {
     let mut text = Vec::new();
     input.read_to_end(&mut text)?;
@@ -28,7 +28,7 @@ pub(super) fn read(input: &mut dyn BufRead, rooted: &mut Rooted) -> Result<Vec<O
     Ok(entries)
 }
 
-/// Returns a path without the zero byte that ends it, or why it is none: any other bytes may be a path.
+/// Returns a path without its terminating zero byte, or why it is not a path: apart from that, any bytes may be one.
 fn ended(path: &[u8]) -> Result<&[u8], &'static str> {
     match path.strip_suffix(b"\0") {
         None => Err("it does not end with NUL, as the others do"),

@@ -1,7 +1,7 @@
-//! The pack files of systemd-readahead (systemd 217 removed it). A line says the host and `VERSION=2`, and a letter whether the medium rotates.
-//! Then follow records: a path and a newline, the inode's number (8 bytes), and pairs of page numbers (4 bytes each), a first and the one after
-//! a last; two zeros end a record. A file without pairs is read whole. Numbers are in the host's byte order, little-endian wherever it was used
-//! much, and pages have 4096 bytes there.
+//! The pack files of systemd-readahead (systemd 217 removed it). The first line names the host and ends with `VERSION=2`; a
+//! letter after it says whether the medium rotates. Then follow records: a path and a newline, the inode's number (8 bytes), and pairs of page
+//! numbers (4 bytes each), of a first page and of the one after a last; two zeros end a record. A file without pairs is read whole. Numbers are in
+//! the host's byte order; it was mostly used on hosts that are little-endian and have pages of 4096 bytes.
 
 use std::io::BufRead;
 

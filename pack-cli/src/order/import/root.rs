@@ -8,7 +8,7 @@ use crate::order::profile::{Below, relative};
 /// What the kernel shows as files, at the root of a running system.
 const OF_THE_KERNEL: [&[u8]; 3] = [b"proc", b"sys", b"dev"];
 
-/// The root, and what was outside.
+/// The root, and how many paths were outside.
 pub(super) struct Rooted {
     root: Vec<u8>,
     pub(super) outside: u64,
@@ -23,7 +23,7 @@ impl Rooted {
         Self { root: names.collect::<Vec<_>>().join(&b'/'), outside: 0 }
     }
 
-    /// Returns the path below the root, if there: absolute paths are those of the machine, others are relative to the root.
+    /// Returns the path below the root, if it is there: absolute paths are those of the machine, others are relative to the root.
     pub(super) fn below(&mut self, path: &[u8]) -> Below {
         let found = relative(path)?;
         if !path.starts_with(b"/") {

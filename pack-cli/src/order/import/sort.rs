@@ -1,5 +1,5 @@
-//! The lists that `mksquashfs -sort` and `genisoimage -sort` take, which live systems keep of what is read first: a path and a priority a line,
-//! the highest first. A backslash stands before spaces and backslashes of a path.
+//! The lists that `mksquashfs -sort` and `genisoimage -sort` take, in which live systems keep what is read first: a path and a priority per line; the
+//! highest priority comes first. Spaces and backslashes in a path have a backslash before them.
 
 use std::cmp::Reverse;
 use std::io::BufRead;
@@ -10,7 +10,7 @@ use super::root::Rooted;
 use super::{Fault, lines};
 use crate::order::profile::OrderEntry;
 
-/// Reads a list. Files of priority 0, that of all others, and below are left out.
+/// Reads a list. Files of priority 0, which all unlisted files have, and below are left out.
 pub(super) fn read(input: &mut dyn BufRead, rooted: &mut Rooted) -> Result<Vec<OrderEntry>, Fault> {
     let mut found = Vec::new();
     lines::each(input, |line, number| {

@@ -13,7 +13,7 @@ use crate::order::profile::OrderEntry;
 /// What was read of a file.
 #[derive(Default)]
 struct Use {
-    /// Whether a call read from it without saying where.
+    /// Whether a call read from it without naming an offset.
     is_whole: bool,
     ranges: Vec<Range<u64>>,
 }
@@ -102,11 +102,11 @@ impl<'a> Call<'a> {
         match self.name {
             b"open" | b"openat" | b"openat2" => {
                 let (quoted, flags) = quoted(self.arguments)?;
-                // What is only written is not read.
+                // A file that is only open for writing is not read.
                 if [&b"O_DIRECTORY"[..], b"O_PATH", b"O_WRONLY"].iter().any(|flag| find(flags, flag).is_some()) {
                     return None;
                 }
-                // With -y the descriptor's path, which no link is left in; without, the argument.
+                // With -y, the descriptor's path, in which links are resolved; without, the argument.
                 let path = described(self.result).unwrap_or(quoted);
                 path.starts_with(b"/").then_some((path, Read::Nothing))
             }
@@ -154,7 +154,7 @@ fn split_thread(line: &[u8]) -> (&[u8], &[u8]) {
     (thread, rest)
 }
 
-/// Returns the path that -y prints after a descriptor, `3</a>`, unless the file is gone or is none.
+/// Returns the path that -y prints after a descriptor, `3</a>`, unless the file is deleted, or the descriptor is not of a file.
 fn described(text: &[u8]) -> Option<Vec<u8>> {
     let text = text.trim_ascii_start();
     let digits = text.iter().take_while(|byte| byte.is_ascii_digit()).count();
@@ -165,8 +165,8 @@ fn described(text: &[u8]) -> Option<Vec<u8>> {
     (path.starts_with(b"/") && !is_gone).then_some(path)
 }
 
-/// Returns an absolute path without `..`, which programs write for a folder beside their own. Where the name before it is a symbolic link, it is the
-/// path of another file, or of none.
+/// Returns an absolute path without `..`, which programs use to name a sibling of their folder. If the name before `..` is a symbolic link, the
+/// result is the path of another file, or of none.
 fn without_parents(path: &[u8]) -> Vec<u8> {
     let mut names: Vec<&[u8]> = Vec::new();
     for name in path.split(|byte| *byte == b'/') {

@@ -1,4 +1,4 @@
-//! Makes a tree cold: what is in the page cache of its large files later was read after this.
+//! Makes a tree cold: pages of its large files that are in the page cache later were read after this.
 
 use std::fs;
 use std::os::unix::fs::MetadataExt as _;
@@ -11,11 +11,11 @@ use super::large::QUIETLY;
 use crate::Error;
 use crate::order::profile::LARGE;
 
-/// Drops the large files below `root`, on its file system, from the page cache. Pages that a program has mapped, or writes meanwhile, stay cached.
+/// Drops the large files below `root`, on its file system, from the page cache. Pages that a program has mapped, or is writing, stay cached.
 /// So do files that cannot be opened, which is not an error: it only means that more counts as read.
 ///
 /// # Errors
-/// Returns an error if `root` cannot be opened, or if `stop` is set meanwhile.
+/// Returns an error if `root` cannot be opened, or if `stop` is set.
 pub(super) fn make_cold(root: &Path, stop: &AtomicBool) -> Result<(), Error> {
     let failed = |error| Error::io("open", root, error);
     let opened = openat(CWD, root, OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC, Mode::empty());

@@ -1,6 +1,6 @@
-//! Which ranges of a large file are read. Events do not say, but what was read is in the page cache afterwards, together with what the kernel read
-//! ahead, which any medium has to deliver as well. Ranges that were cached before count too, since nothing says whether they were read again. A
-//! file without any cached pages was read past the page cache, and counts as a whole.
+//! Finds which ranges of a large file are read. Events do not say this, but ranges that were read are in the page cache afterwards, and so are those
+//! that the kernel read ahead, which any medium has to deliver as well. Ranges that were cached before count too, since they may have been read
+//! again. A file without any cached pages bypassed the page cache, and counts as a whole.
 
 use std::ops::Range;
 use std::os::fd::AsFd;

@@ -37,7 +37,7 @@ pub const RECORDING: &str = "record what is read below";
 /// The longest time until a request to stop is noticed, in milliseconds.
 const PATIENCE: u16 = 200;
 
-/// Events that mean that a file is read. Closing one that was open only for reading counts too: one that is only mapped causes no read event.
+/// Events that mean that a file is read. Closing a file that was open only for reading counts too: a file that is only mapped causes no read event.
 const READS: MaskFlags = MaskFlags::FAN_ACCESS.union(MaskFlags::FAN_OPEN_EXEC).union(MaskFlags::FAN_CLOSE_NOWRITE);
 /// Events that end a use. Those of a large file are reported until its ranges in the page cache stop growing.
 const CLOSES: MaskFlags = MaskFlags::FAN_CLOSE_NOWRITE.union(MaskFlags::FAN_CLOSE_WRITE);
@@ -101,8 +101,8 @@ pub struct Recorded {
     pub cached_files: u64,
 }
 
-/// Runs a command, and records the regular files below the root that are read meanwhile. Returns also the command's status. If `stop` is set,
-/// the command gets SIGTERM, and is still waited for.
+/// Runs a command, and records the regular files below the root that are read while it runs. Also returns the command's status. If `stop` is
+/// set, sends the command SIGTERM, and still waits for it.
 ///
 /// # Errors
 /// Returns an error if this process may not record (CAP_SYS_ADMIN), if the root cannot be opened, or if the command cannot be run; or
@@ -210,7 +210,7 @@ impl Recorder {
         let mut child = command.spawn().map_err(failed("run"))?;
         let watched = self.watch(&mut child, stop);
         if watched.is_err() {
-            // Nobody would wait for it.
+            // Without a recording, the command is of no use.
             let _ = child.kill();
         }
         let status = child.wait().map_err(|error| Error::io("wait for", command.get_program(), error))?;
@@ -266,7 +266,7 @@ impl Recorder {
         let used = self.regular(file);
         if is_read {
             let is_large = used.as_ref().is_some_and(|(_, stat)| is_large(stat));
-            // Further events would tell nothing new. They come all the same if the kernel cannot keep this mark.
+            // Further events of the file would add nothing. The kernel still sends them if it cannot keep this mark.
             let known = if is_large { USES.difference(CLOSES) } else { USES };
             let _ = self.events.mark(ONCE, known, file, None::<&Path>);
         }

@@ -105,7 +105,7 @@ fn paths(
             if !wanted.contains(&object) {
                 return;
             }
-            // Of several paths always the same one, whatever the order of the walk.
+            // Of several paths, always the same one is chosen, whatever the order of the walk.
             let known = paths.entry(object).or_insert_with(|| path.to_vec());
             if path < &known[..] {
                 *known = path.to_vec();
@@ -136,7 +136,7 @@ impl<'a> Names<'a> {
         names
     }
 
-    /// Returns at most `most` base objects for the file at `path`, the best first. The previous file at the path is enough: beside it, siblings cost
+    /// Returns at most `most` base objects for the file at `path`, the best first. The previous file at the path is enough: with it, siblings cost
     /// more than they save (spec/rationale.md, "What resembles what").
     fn resembling(&self, path: &[u8], most: usize) -> Vec<Row<BaseObject>> {
         if let Some(at) = self.by_path.get(path) {

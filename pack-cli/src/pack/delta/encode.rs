@@ -96,7 +96,8 @@ impl Encoder<'_> {
         })
     }
 
-    /// Reads the data of a chunk, and compares it with the first reading. Returns the chaining value of a piece.
+    /// Reads the data of a chunk. Compares the objects of a group with the first reading; for a piece, returns the chaining value, which is compared
+    /// when the layout is parsed.
     fn read(&self, hand: &mut WorkerState<'_>, chunk: &Planned) -> Result<Option<[u8; 32]>, Error> {
         hand.data.clear();
         if let Some((object, number)) = chunk.piece {

@@ -39,12 +39,12 @@ pub(super) const MEMORY: u64 = 128 << 20;
 
 /// Chunks encoded for an estimate.
 const PARTS: usize = 16;
-/// The lowest level at which OSTree's dirtrees are compressed: there are few, and checksums part the matches.
+/// The lowest level at which OSTree's dirtrees are compressed: there are few, and the checksums in them separate the matches.
 const DIRTREES_LEVEL: i32 = 12;
 /// Layout bytes for a chunk and its objects.
 const LAYOUT_BYTES: u64 = 100;
 
-/// Total stored bytes from which on copying the chunks is worth avoiding.
+/// Total stored bytes from which it is worth avoiding to copy the chunks.
 const WORTH_ALIGNING: u64 = 16 << 20;
 
 /// The target of a delta bundle.
@@ -118,7 +118,7 @@ impl<'a> Prepared<'a> {
         Ok(Self { sources, packed, order, read, index, bases, named, difference, carried, limits, planned })
     }
 
-    /// Encodes `planned`, which are some of the chunks, in their order there.
+    /// Encodes `planned`: all or some of the chunks, in their order.
     fn encode(
         &self,
         planned: &[Planned],
@@ -155,7 +155,7 @@ pub fn pack_delta(
     let relative = PrologueBases { difference, named, piece_log2: limits.piece_log2 };
     let images = images::state(index, packed, options)?;
     let front = Prologue { index, layout: &layout, bases: Some(relative), images };
-    // Copying a little data behind the head costs less than the padding that aligns it.
+    // Copying a few chunks costs less than the padding that aligns them.
     let stored: u64 = layout.chunks.iter().map(|chunk| u64::from(chunk.stored_len)).sum();
     let align = stored > WORTH_ALIGNING && spool.wants_aligned_head();
     let (head, behind) = front.make_head(options, sign, align)?;

@@ -8,8 +8,8 @@ use crate::pack::compress::{self, frame_parameters};
 const THOROUGH: i32 = 10;
 /// The highest level that searches in lists. Higher levels keep trees, and entering a prefix into a tree takes ten times as long.
 const LISTS: i32 = 12;
-/// Where lists leave less than this fraction of the data, a tree would not save enough for its time (spec/rationale.md, "A prefix is what the base
-/// has").
+/// If lists compress the data to less than one part in this many, a tree would not save enough for its time (spec/rationale.md, "A prefix is what
+/// the base has").
 const LITTLE: usize = 320;
 /// log2 of the largest window whose every position fits a tree of the usual size.
 const TREE_WINDOW: u32 = 23;

@@ -58,16 +58,16 @@ impl Limits {
     }
 }
 
-/// What is stored before the next: a carried object, or a range of it.
+/// A carried object, or a range of it, at its turn in the order of storage.
 #[derive(Clone, Debug)]
 pub(super) struct Wish {
     pub(super) object: Row<PackedObject>,
-    /// In bytes. Of a large object, the pieces in which they lie are stored, unless they are already.
+    /// In bytes. Of a large object, the pieces that contain it are stored, unless they already are.
     pub(super) range: Range<u64>,
     pub(super) is_hot: bool,
 }
 
-/// Plans the chunks of the carried objects, as the wishes have them. `choice` has for each of the carried objects the base objects that resemble it,
+/// Plans the chunks of the carried objects, in the order of `wishes`. `choice` has for each of the carried objects the base objects that resemble it,
 /// the best first.
 pub(super) fn plan(
     packed: &Sequenced,
@@ -89,7 +89,7 @@ pub(super) fn plan(
             chosen.iter().map(|base| (*base, bases.object(*base).map_or(0, |row| row.size))).collect();
         if from.size > limits.piece_len() {
             if is_hot {
-                // What is read before this one lies before it.
+                // What is read before this object must be stored before it.
                 planned.extend(open.end());
             }
             let numbers = range.start / limits.piece_len()..range.end.div_ceil(limits.piece_len());

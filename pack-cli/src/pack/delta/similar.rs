@@ -75,7 +75,7 @@ fn sketch(content: &[u8]) -> Sketch {
     let mut least: Sketch = Vec::with_capacity(SKETCH + 1);
     for window in content.windows(8) {
         let word = window.first_chunk().map_or(0, |bytes| u64::from_le_bytes(*bytes));
-        // Uniform data, such as zeros, tells nothing.
+        // Uniform data, such as zeros, says nothing about similarity.
         if word == word.rotate_left(8) {
             continue;
         }

@@ -47,11 +47,11 @@ fn check_names(names: &str) -> Result<(), Error> {
     };
     if !names.split(',').all(is_pattern) {
         return Err(Error::Usage(format!(
-            "{names:?} names no bundles, as a name such as os does, a pattern such as 'app-*', or a comma-separated list of these"
+            "{names:?} is neither a name such as os, nor a pattern such as 'app-*', nor a comma-separated list of these"
         )));
     }
     if names.split(',').all(|pattern| pattern.starts_with('!')) {
-        return Err(Error::Usage(format!("{names:?} only excludes names, and allows none as '*,!os' does")));
+        return Err(Error::Usage(format!("{names:?} only excludes names: allow some as well, as in '*,!os'")));
     }
     Ok(())
 }

@@ -40,15 +40,15 @@ impl GivenKey {
         let text = String::from_utf8_lossy(&bytes);
         if text.contains("PRIVATE KEY-----") || text.starts_with("PuTTY-User-Key-File") {
             let public = name.display();
-            return Err(Error::unexpected(name, format!("is a private key, not a public one as in {public}.pub")));
+            return Err(Error::unexpected(name, format!("is a private key: give the public key, as in {public}.pub")));
         }
         let mut lines = text.lines().map(str::trim).filter(|line| !line.is_empty() && !line.starts_with('#'));
         match (lines.next(), lines.next()) {
             (Some(line), None) => {
                 Self::parse(line).map_err(|error| Error::unexpected(name, format!("is not a public key: {error}")))
             }
-            (None, _) => Err(Error::unexpected(name, "holds no public key")),
-            (Some(_), Some(_)) => Err(Error::unexpected(name, "holds several lines, not one public key")),
+            (None, _) => Err(Error::unexpected(name, "contains no public key")),
+            (Some(_), Some(_)) => Err(Error::unexpected(name, "contains several lines, not one public key")),
         }
     }
 

@@ -28,14 +28,14 @@ pub(super) fn sign(socket: &Path, key: &PublicKey, data: &[u8]) -> Result<Vec<u8
     stream.read_exact(&mut len).map_err(failed)?;
     let len = u32::from_be_bytes(len);
     if len > MESSAGE_LEN {
-        return Err(format!("it answered with {len} bytes"));
+        return Err(format!("its answer of {len} bytes is too long"));
     }
     let mut answer = vec![0; num::at(len)];
     stream.read_exact(&mut answer).map_err(failed)?;
     match answer.split_first() {
         Some((&SIGN_RESPONSE, body)) => signature(body).ok_or_else(|| "its answer is malformed".to_owned()),
         Some((&FAILURE, _)) => Err(format!("it does not have the key {} or was not allowed to use it", key.id())),
-        _ => Err("its answer is none to a request to sign".to_owned()),
+        _ => Err("its answer is not a signature".to_owned()),
     }
 }
 

@@ -85,7 +85,7 @@ pub(super) fn change(head: &Head, add: Vec<Envelope>, remove: Removals<'_>, path
     Ok(Changed { head, added, replaced, kernel })
 }
 
-/// Every reader refuses a bundle with one invalid signature, however many valid ones there are. The signer should learn that now.
+/// Checks all SSH signatures. Every reader refuses a bundle with an invalid one, even beside valid ones, so the signer should learn of it now.
 fn check_all(head: &Head, envelopes: &[Envelope]) -> Result<(), Error> {
     let signatures = envelopes.iter().filter(|envelope| envelope.kind == Envelope::SSH_SIGNATURE);
     for (envelope, number) in signatures.zip(1..) {

@@ -12,12 +12,12 @@ use crate::Error;
 
 /// Reads a signature file.
 ///
-/// An SSH signature, armored as `ssh-keygen -Y sign -n sealift` writes it or in binary form, is verified to be one over [`Head::signed`]; whose key
-/// made it does not matter here. A kernel signature, PKCS#7 in DER as `fsverity sign` writes it, must be well-formed. With `kernel` it must also be
-/// one over this index by that certificate's key.
+/// An SSH signature, armored as `ssh-keygen -Y sign -n sealift` writes it or in binary form, must be one over [`Head::signed`], by any key. A kernel
+/// signature, PKCS#7 in DER as `fsverity sign` writes it, must be well-formed. With `kernel`, it must also be one over this index by that
+/// certificate's key.
 ///
 /// # Errors
-/// Returns an error if the file cannot be read, or is no signature of this bundle.
+/// Returns an error if the file cannot be read, or is not a signature of this bundle.
 pub fn read_signature(path: &Path, head: &Head, kernel: Option<&KernelSigner>) -> Result<Envelope, Error> {
     let file = std::fs::read(path).map_err(|error| Error::io("read", path, error))?;
     if is_der(&file) {

@@ -230,7 +230,7 @@ impl Locked {
         let partial = Partial::create(self.partial())?;
         let failed = |error| Error::io("write", &partial.path, error);
         progress.enter(Phase::Finishing, self.metadata.len(), 1);
-        // With a longer head, what follows it gets another place.
+        // A longer head moves what follows it.
         let is_cloned = head.head_len() == old.head_len() && ioctl_ficlone(&partial.file, &self.file).is_ok();
         if !is_cloned {
             tracing::info!("copying the bundle: its head is longer now, or this file system has no reflinks");
@@ -292,7 +292,7 @@ impl Partial {
 impl Drop for Partial {
     fn drop(&mut self) {
         if !self.kept {
-            // On failure, its name marks the file as a leftover.
+            // If this fails, the name still marks the file as a leftover.
             let _ = std::fs::remove_file(&self.path);
         }
     }
@@ -304,7 +304,7 @@ fn give_owner(copy: &File, of: &Metadata) -> io::Result<bool> {
     let present = copy.metadata()?;
     let mut mode = of.mode() & 0o7777;
     if present.gid() != of.gid() {
-        // Another group gets no more than everyone has.
+        // Another group gets no more rights than everyone else.
         mode = mode & !0o2070 | (mode & 0o007) << 3;
     }
     if present.uid() != of.uid() {

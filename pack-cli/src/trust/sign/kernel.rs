@@ -1,4 +1,4 @@
-//! `--kernel-key KEY --kernel-cert CERT`: signs the index for the kernel that seals it.
+//! `--kernel-key KEY --kernel-cert CERT`: signs the index for kernels that have the certificate.
 
 use std::path::{Path, PathBuf};
 

@@ -124,7 +124,7 @@ fn private_key(path: &Path, file: &[u8], ask: &AskPassphrase<'_>) -> Result<Sign
 fn needed(path: &Path, agent: Option<&Path>) -> Result<PathBuf, Error> {
     agent.map(Path::to_owned).ok_or_else(|| Error::Agent {
         key: path.to_owned(),
-        problem: "SSH_AUTH_SOCK does not say where it is".to_owned(),
+        problem: "SSH_AUTH_SOCK does not name its socket".to_owned(),
     })
 }
 

@@ -54,7 +54,7 @@ struct Cluster {
     count: Option<u64>,
 }
 
-/// Returns whether an image that begins so has an EROFS file system.
+/// Returns whether an image that begins with these bytes has an EROFS file system.
 pub(super) fn is(head: &[u8]) -> bool {
     le32(head, SUPERBLOCK) == MAGIC
 }

@@ -44,7 +44,7 @@ struct Extent {
     is_written: bool,
 }
 
-/// Returns whether an image that begins so has an ext4 file system.
+/// Returns whether an image that begins with these bytes has an ext4 file system.
 pub(super) fn is(head: &[u8]) -> bool {
     le16(head, SUPERBLOCK + 0x38) == MAGIC
 }

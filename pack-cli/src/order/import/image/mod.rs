@@ -31,7 +31,7 @@ const MOST: u64 = 2 << 30;
 const READ_COST: u64 = 64;
 /// The most memory for the names in the directories on the way to a file.
 const MOST_NAMES: u64 = 256 << 20;
-/// What a name takes besides its bytes, roughly.
+/// Approximate memory of a name besides its bytes.
 const NAME_COST: u64 = 64;
 /// The kernel's limit.
 const LONGEST_PATH: usize = 4096;
@@ -134,7 +134,7 @@ fn walk(image: &Image, of: &mut dyn FileSystem, reads: &Reads) -> Result<ImageRe
     };
     let mut held = cost(&names);
     in_turn(&mut names);
-    // For each directory on the way, what is left of it and the length of its path.
+    // For each directory on the way, the names that are left in it and the length of its path.
     let mut way = vec![(names, 0)];
     let mut path: Vec<u8> = Vec::new();
     while let Some((names, len)) = way.last_mut() {
@@ -170,7 +170,7 @@ fn walk(image: &Image, of: &mut dyn FileSystem, reads: &Reads) -> Result<ImageRe
             Node::Other => {}
         }
     }
-    // Stable, so that files of one read stay as they are met.
+    // Stable, so that files of one read stay in the order of the walk.
     found.sort_by_key(|(first, _)| *first);
     let elsewhere = wide(is_used.iter().filter(|is_used| !**is_used).count());
     Ok(ImageReads { entries: found.into_iter().map(|(_, entry)| entry).collect(), elsewhere })
@@ -221,7 +221,7 @@ impl Touched {
     }
 }
 
-/// Returns a little-endian number of a record; what lies beyond its end is 0.
+/// Returns a little-endian number of a record; 0 beyond the record's end.
 fn le16(record: &[u8], at: usize) -> u16 {
     record.get(at..).and_then(|rest| rest.first_chunk()).map_or(0, |bytes| u16::from_le_bytes(*bytes))
 }

@@ -51,7 +51,7 @@ struct Place {
     within: usize,
 }
 
-/// Returns whether an image that begins so has a squashfs file system.
+/// Returns whether an image that begins with these bytes has a squashfs file system.
 pub(super) fn is(head: &[u8]) -> bool {
     head.starts_with(MAGIC)
 }
@@ -116,7 +116,7 @@ impl<'a> Squashfs<'a> {
         Ok(block)
     }
 
-    /// Returns the next bytes, which may go on in the block that follows.
+    /// Returns the next bytes, which may continue in the next block.
     fn take(&mut self, place: &mut Place, len: usize) -> Result<Vec<u8>, Fault> {
         self.image.pay(wide(len))?;
         let mut bytes = Vec::new();
@@ -138,7 +138,7 @@ impl<'a> Squashfs<'a> {
 
     /// Returns the names in a directory.
     fn names(&mut self, (block, within): (u32, u16), size: u32) -> Result<Vec<(Vec<u8>, u64)>, Fault> {
-        // The names . and .. count 3 bytes, and are not there.
+        // The size counts 3 bytes for the names . and .., which are not stored.
         let mut left = size.saturating_sub(3);
         if left > MOST_DIRECTORY {
             return Err(OrderFault::Whole("a squashfs directory is too large").into());
