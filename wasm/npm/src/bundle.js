@@ -104,7 +104,7 @@ const OTHER_OPTIONS = ["signal", "onHead", "deep", "base", "sha256", "onProgress
 function known(options) {
   const all = [...OPEN_OPTIONS, ...OTHER_OPTIONS];
   for (const name of Object.keys(options)) {
-    if (!all.includes(name)) throw new TypeError(`there is no option ${JSON.stringify(name)}; there are ${all.join(", ")}`);
+    if (!all.includes(name)) throw new TypeError(`there is no option ${JSON.stringify(name)}; the options are ${all.join(", ")}`);
   }
   return options;
 }
