@@ -16,7 +16,7 @@
 //! # Ok::<(), sealift_verify::trust::TrustFileError>(())
 //! ```
 //!
-//! With the feature `kernel`, [`kernel`] asks Linux to seal files and for their digests (fs-verity): the only part that makes system calls.
+//! With the feature `kernel`, the module of that name asks Linux to seal files and for their digests (fs-verity): the only part that makes system calls.
 #![deny(missing_docs)]
 #![cfg_attr(not(feature = "kernel"), forbid(unsafe_code))]
 
