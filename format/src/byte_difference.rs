@@ -7,7 +7,7 @@ use crate::frame::check_frame;
 use crate::num::{self, fit, wide};
 use crate::{Error, FrameDecoder, Part};
 
-/// The encoded length of a run in bytes. A chunk has at most one run for each so many of its bytes.
+/// The encoded length of a run in bytes. A chunk has at most one run for every so many bytes of its own.
 const RUN_LEN: u32 = 16;
 
 /// One run: where in the prefix it begins, how many bytes it adds there, and how many it copies after that.

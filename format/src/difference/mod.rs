@@ -303,13 +303,13 @@ impl Difference {
         times::new_time(&self.times, old)
     }
 
-    /// Returns the carried objects: the rows of the wanted index's object table that the base's lacks, in the wanted table's order.
+    /// Returns the carried objects, which are those of the wanted index that no base has, in the order of the wanted index.
     #[must_use]
     pub fn objects(&self) -> &[Object] {
         &self.objects
     }
 
-    /// Returns where the wanted index has each carried object, as far as it has them in their order.
+    /// Returns the number of each carried object in the wanted index, up to the first that it does not have in this order.
     #[must_use]
     pub fn carried_in(&self, wanted: &Index) -> Vec<Row<Object>> {
         let mut carried = self.objects.iter().peekable();

@@ -44,7 +44,7 @@ mod tests {
     use super::*;
     use crate::{Kind, Part};
 
-    /// A name that is too long is told from one without an end, however long it is.
+    /// A name that is too long is distinguished from one without an end, however long it is.
     #[test]
     fn a_long_name_is_told_from_one_that_does_not_end() {
         for (len, expected) in [(255, None), (256, Some(Kind::Path)), (257, Some(Kind::Path)), (5000, Some(Kind::Path))]
