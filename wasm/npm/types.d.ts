@@ -11,7 +11,7 @@ export type Kind =
  */
 export type Doubt = "io" | "changed" | "trust-file" | "base";
 
-/** The bundle must not be used, or that is undetermined. */
+/** Thrown if a bundle must not be used, or if that is undetermined. */
 export class SealiftError extends Error {
   constructor(code: Kind | Doubt, message: string, cause?: unknown, place?: Place);
   readonly code: Kind | Doubt;
@@ -30,7 +30,7 @@ export interface Place {
 /** The files that damage affects. */
 export interface Damage {
   count: number;
-  /** The first of them, with control characters escaped. */
+  /** The first of them, escaped for display. */
   names: string[];
 }
 
@@ -135,7 +135,7 @@ export interface Head {
   compatible: string[];
   /** The identity of the content, in hexadecimal digits. */
   indexDigest: string;
-  /** The publisher's notes: keys and values, with control characters escaped. */
+  /** The publisher's notes: keys and values, escaped for display. */
   annotations: [key: string, value: string][];
   /** Of a delta bundle: the bases that a target must have. */
   delta?: { bases: Base[] };
@@ -240,11 +240,11 @@ export interface Entry {
   /** Its number. */
   entry: number;
   ref: string;
-  /** For display, with control characters escaped. */
+  /** For display, escaped like the program's output. */
   name: string;
   /** The whole path for display. */
   shown: string;
-  /** As in `sealift ls --json`: each byte of a control character, of a `%`, or of invalid UTF-8 is `%` and two digits. */
+  /** As in `sealift ls --json`: each byte of a `%`, of a control or bidirectional control character, or of invalid UTF-8 is `%` and two digits. */
   path: string;
   type: FileType;
   mode: number;
@@ -267,7 +267,7 @@ export interface Entry {
 /** A change of a name that a delta bundle lists. */
 export interface Edit {
   ref: string;
-  /** For display, with control characters escaped. */
+  /** For display, escaped like the program's output. */
   name: string;
   path: string;
   kind: "added" | "changed" | "metadata" | "removed";
@@ -289,7 +289,7 @@ export interface Comparison {
 export interface Change {
   kind: "added" | "changed" | "metadata" | "removed";
   ref: string;
-  /** For display, with control characters escaped. */
+  /** For display, escaped like the program's output. */
   name: string;
   path: string;
   type: FileType;
