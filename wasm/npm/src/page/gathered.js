@@ -58,7 +58,7 @@ function offered(name, kind, text, settings, bundleName) {
     kind === "keys" && canRevoke && button(`Revoke ${lines.length === 1 ? "this key" : "these keys"}`, () => lines.forEach((line) => settings.add("revoked", line.trim()))),
     kind === "revocations" && canRevoke && button("Use this revocation list", () => settings.set("revoked", text)),
   ].filter(Boolean);
-  const hint = buttons.length === 0 ? " This site sets the trusted keys, so the file is ignored." : kind === "keys" && canTrust && !isPlain ? " To trust a key for the name of a bundle, check that bundle first." : "";
+  const hint = buttons.length === 0 ? " This site sets this itself, so the file is ignored." : kind === "keys" && canTrust && !isPlain ? " To trust a key for the name of a bundle, check that bundle first." : "";
   return h("p", {}, h("bdi", {}, name), `: ${what}.${hint} `, buttons.flatMap((each) => [each, " "]), status);
 }
 

@@ -65,7 +65,7 @@ const DOUBTS = {
  */
 export function wordsOfFault({ code, isForeign }) {
   if (code === "header" && isForeign) return bad("Not a Sealift bundle", "It does not begin like a bundle. Choose a file that sealift pack made.");
-  if (code === "header") return bad("Do not install: the signature area is damaged", "The part that says what it is and who signed it is damaged, or was changed. Copy it again.");
+  if (code === "header") return bad("Do not install: the signature area is damaged", "The part that says what the bundle is and who signed it is damaged, or was changed. Copy it again.");
   return FAULTS[code]?.() ?? bad("Do not install: it is damaged, or was changed", "Its bytes are not the ones that were packed. Copy it again; if that does not help, it was damaged or changed before it reached you.");
 }
 
