@@ -9,7 +9,7 @@ use crate::{Error, Part};
 /// One typed body of the signature area.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Envelope {
-    /// What the body is; 0 is not an envelope.
+    /// The kind of the body; 0 marks the end of the envelopes.
     pub kind: u16,
     /// Its bytes.
     pub body: Vec<u8>,
@@ -21,23 +21,23 @@ impl Envelope {
     /// A PKCS#7 signature of the index, for the kernel (kernel-signatures 3).
     pub const KERNEL_SIGNATURE: u16 = 2;
 
-    /// Bytes that it takes in the area.
+    /// Returns the bytes that it takes in the area.
     #[must_use]
     pub fn encoded_len(&self) -> usize {
         6 + self.body.len()
     }
 }
 
-/// Bytes of an area beside its envelopes: its length, the end mark and the closing BLAKE3.
+/// Bytes of an area without its envelopes: its length, the end mark and the closing BLAKE3.
 const OVERHEAD: usize = 4 + 2 + 32;
-/// Bytes of an area's length, with which it begins.
+/// Bytes of the field at the start of an area that states its length.
 pub(crate) const LEN_LEN: u32 = 4;
-/// The shortest area.
+/// The length in bytes of the shortest area.
 const LEN_MIN: u32 = 64;
-/// The longest area.
+/// The length in bytes of the longest area.
 pub(crate) const LEN_MAX: u32 = 1_048_576;
 
-/// Returns the length of the area that begins with these bytes, which are its length.
+/// Returns the length of an area from its first bytes, which state it.
 ///
 /// # Errors
 /// Returns an error if it is not between [`LEN_MIN`] and [`LEN_MAX`].
@@ -85,7 +85,7 @@ pub fn parse_area(signed: &[u8], area: &[u8]) -> Result<Vec<Envelope>, Error> {
     Ok(envelopes)
 }
 
-/// Returns the area of `area_len` bytes, in which they have room, that follows `signed` and holds `envelopes` in their order.
+/// Returns the area of `area_len` bytes that follows `signed` and holds `envelopes`, which are in order and fit into it.
 ///
 /// # Errors
 /// Returns an error if an envelope is longer than the format can store.

@@ -29,7 +29,7 @@ pub enum FileType {
 }
 
 impl FileType {
-    /// Returns the word for it in what programs read: JSON and JavaScript.
+    /// Returns the word for it in JSON and JavaScript.
     #[must_use]
     pub fn word(self) -> &'static str {
         match self {
@@ -57,7 +57,7 @@ impl FileType {
         }
     }
 
-    /// Returns the type that `mode` has, if it has one.
+    /// Returns the type in `mode`, if it has a known one.
     #[must_use]
     pub fn of_mode(mode: u16) -> Option<Self> {
         let all = [
@@ -73,10 +73,10 @@ impl FileType {
     }
 }
 
-/// One row of the attributes' table.
+/// One row of the attribute table.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Attributes {
-    /// Type and permission bits as in `st_mode`.
+    /// Type and permission bits, as in `st_mode`.
     pub mode: u16,
     /// Owner, below 2^32-1.
     pub uid: u32,
@@ -106,15 +106,15 @@ pub struct XattrRef<'a> {
 }
 
 impl XattrRef<'_> {
-    /// The same for itself.
+    /// Returns an owned copy.
     #[must_use]
     pub fn to_owned(self) -> Xattr {
         Xattr { name: self.name.to_vec(), value: self.value.to_vec() }
     }
 }
 
-/// Extended attributes by ascending name, as an index has them: one piece of memory however many they are, which copies share. An
-/// attribute takes few bytes of a bundle, and one that is thousands of files' stands in it once. Their number comes first.
+/// Extended attributes in ascending order of their names, in the encoding of an index, which begins with their number: one allocation, shared by all
+/// copies, since a few bytes in a bundle can stand for the attributes of thousands of files.
 #[derive(Clone, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Xattrs(Option<Arc<[u8]>>);
 
@@ -141,14 +141,14 @@ impl Xattrs {
         self.iter().count()
     }
 
-    /// Returns the value of the attribute of this name.
+    /// Returns the value of the attribute with this name.
     #[must_use]
     pub fn get(&self, name: &[u8]) -> Option<&[u8]> {
         self.iter().find(|xattr| xattr.name == name).map(|xattr| xattr.value)
     }
 }
 
-/// The attributes of [`Xattrs`].
+/// An iterator over [`Xattrs`].
 #[derive(Clone, Debug)]
 pub struct XattrIter<'a>(&'a [u8]);
 
@@ -175,12 +175,12 @@ impl<'a> IntoIterator for &'a Xattrs {
     }
 }
 
-/// Names and values are to be as [`Xattr`] says, and each name there once.
+/// Names and values must be as [`Xattr`] states, and names must not repeat.
 impl TryFrom<Vec<Xattr>> for Xattrs {
     type Error = Error;
 
     /// # Errors
-    /// Returns an error if there are too many of them, or one is too long.
+    /// Returns an error if there are too many, or one is too long.
     fn try_from(mut list: Vec<Xattr>) -> Result<Self, Error> {
         list.sort_unstable();
         let mut builder = Self::builder();
@@ -191,7 +191,7 @@ impl TryFrom<Vec<Xattr>> for Xattrs {
     }
 }
 
-/// Makes [`Xattrs`] of attributes that come by ascending name.
+/// Builds [`Xattrs`] from attributes in ascending order of their names.
 #[derive(Debug, Default)]
 pub(crate) struct XattrsBuilder {
     count: u16,
@@ -200,7 +200,7 @@ pub(crate) struct XattrsBuilder {
 
 impl XattrsBuilder {
     /// # Errors
-    /// Returns an error if there are too many of them, or it is too long.
+    /// Returns an error if there are too many, or this one is too long.
     pub(crate) fn push(&mut self, XattrRef { name, value }: XattrRef<'_>) -> Result<(), Error> {
         self.count = fit(usize::from(self.count) + 1, "the number of extended attributes of a file")?;
         let what = "the length of an extended attribute";
@@ -228,7 +228,7 @@ impl fmt::Debug for Xattrs {
 }
 
 impl Attributes {
-    /// Longest value of an extended attribute, in bytes: Linux's XATTR_SIZE_MAX.
+    /// The length in bytes of the longest value of an extended attribute: Linux's XATTR_SIZE_MAX.
     pub const XATTR_LEN_MAX: u32 = 65_536;
 
     pub(crate) fn parse(reader: &mut Reader<'_>) -> Result<Self, Error> {
@@ -239,7 +239,7 @@ impl Attributes {
         let (uid, gid) = (reader.u32()?, reader.u32()?);
         let start = reader.rest();
         let count = reader.u16()?;
-        // chown(2) takes 2^32-1 for "leave it".
+        // For chown(2), 2^32-1 means that the owner or group stays as it is.
         if uid == u32::MAX || gid == u32::MAX {
             return Err(reader.malformed("an owner or group is 2^32-1, which is nobody"));
         }

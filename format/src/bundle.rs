@@ -1,10 +1,10 @@
-//! A bundle that has been read but for its chunks (core 2).
+//! A bundle of which everything but the chunks has been read (core 2).
 
 use alloc::vec::Vec;
 
 use crate::{Chunk, Head, Holds, Index, Layout, Row};
 
-/// A bundle whose head, layout and index have been read. That its root is trusted is for somebody else to say.
+/// A bundle whose head, layout and index have been read and checked. This does not mean that its root is trusted.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Bundle {
     /// Preamble, root and envelopes.
@@ -16,7 +16,7 @@ pub struct Bundle {
 }
 
 impl Bundle {
-    /// Returns for each object the chunk in whose group it lies; none for a large one, and for one without data.
+    /// Returns for each object the chunk whose group contains it; `None` for large objects, and for those without data.
     #[must_use]
     pub fn homes(&self) -> Vec<Option<Row<Chunk>>> {
         let mut homes = alloc::vec![None; self.index.objects().len()];

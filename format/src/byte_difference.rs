@@ -1,4 +1,4 @@
-//! Chunks of codec 3: bytes made of a prefix by adding to parts of it and by copying others (delta 8).
+//! Chunks of codec 3: their bytes are sums of parts of a prefix and stored bytes, and copies of stored bytes (delta 8).
 
 use alloc::vec::Vec;
 
@@ -7,21 +7,21 @@ use crate::frame::check_frame;
 use crate::num::{self, fit, wide};
 use crate::{Error, FrameDecoder, Part};
 
-/// Bytes of a run; a chunk has a run for each so many of its own bytes at most.
+/// The encoded length of a run in bytes. A chunk has at most one run for every so many bytes of its own.
 const RUN_LEN: u32 = 16;
 
-/// One run: where in the prefix it begins, what it adds there, and what it copies behind that.
+/// One run: where in the prefix it begins, how many bytes it adds there, and how many it copies after that.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Run {
-    /// How far the place in the prefix moves from where the run before ended.
+    /// The distance from the end of the run before to the start of this run in the prefix.
     pub seek: i64,
-    /// Bytes that are sums of the prefix's and of the added ones.
+    /// Bytes that are sums of bytes of the prefix and added ones.
     pub add: u32,
-    /// Bytes that come as they are.
+    /// Bytes that are copied unchanged.
     pub copy: u32,
 }
 
-/// A parsed chunk of codec 3, whose runs fit the lengths of the chunk and of its prefix.
+/// A parsed chunk of codec 3, whose runs match the lengths of the chunk and of its prefix.
 #[derive(Clone, Debug)]
 pub struct ByteDifference<'a> {
     part: Part,
@@ -34,7 +34,7 @@ pub struct ByteDifference<'a> {
 }
 
 impl<'a> ByteDifference<'a> {
-    /// Parses the stored bytes of a chunk of `len` bytes whose prefix has `prefix_len`. They are to have matched their digest.
+    /// Parses the stored bytes of a chunk of `len` bytes whose prefix has `prefix_len`. They must have matched their digest.
     ///
     /// # Errors
     /// Returns an error if they do not conform to delta 8; the error is about `part`.
@@ -53,7 +53,7 @@ impl<'a> ByteDifference<'a> {
         let control = reader.take(num::at(control_stored))?;
         let added = reader.take(num::at(added_stored))?;
         let copied = reader.rest();
-        // A run takes 16 bytes: what is allocated for them is bounded by the chunk's length.
+        // A run takes 16 bytes, so the chunk's length limits what is allocated for runs.
         if count == 0 || count > len.div_ceil(RUN_LEN) || added_len > len {
             return Err(fault("a byte difference has no run, or more than its chunk is long enough for"));
         }
@@ -91,10 +91,10 @@ impl<'a> ByteDifference<'a> {
         Ok(())
     }
 
-    /// Makes the chunk's bytes, the first `len` of `out`, of its prefix.
+    /// Decodes the chunk with its prefix. Its bytes replace the content of `out`.
     ///
     /// # Errors
-    /// Returns an error if a frame does not decode, or the prefix is not of the length for which the runs were parsed.
+    /// Returns an error if a frame does not decode, or the prefix is too short for the runs.
     pub fn apply(&self, prefix: &[u8], decoder: &mut FrameDecoder, out: &mut Vec<u8>) -> Result<(), Error> {
         let (mut added, mut copied) = (Vec::new(), Vec::new());
         decode_part(self.part, self.added, self.added_len, self.window_log, decoder, &mut added)?;
@@ -119,10 +119,10 @@ impl<'a> ByteDifference<'a> {
     }
 }
 
-/// Returns the stored bytes of a chunk: of its runs, the bytes that they add, and those that they copy. `compress` makes a frame.
+/// Returns the stored bytes of a chunk, made from its runs, the bytes that they add, and those that they copy. `compress` returns a frame.
 ///
 /// # Errors
-/// Those of `compress`; also returns an error if a part is longer than the format can store.
+/// Returns the errors of `compress`, and an error if a part is longer than the format can store.
 pub fn encode_byte_difference<E: From<Error>>(
     runs: &[Run],
     added: &[u8],

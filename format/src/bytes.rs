@@ -1,4 +1,4 @@
-//! Reading and writing integers, byte planes and section lists (core 1 and 3.1).
+//! Reads and writes integers, byte planes and section lists (core 1 and 3.1).
 
 use alloc::vec::Vec;
 
@@ -18,7 +18,7 @@ impl<'a> Reader<'a> {
         Self { part, all: bytes, at: 0 }
     }
 
-    /// Returns where the cursor stands, in bytes from the structure's start.
+    /// Returns the cursor's position, in bytes from the structure's start.
     pub(crate) fn position(&self) -> usize {
         self.at
     }
@@ -41,7 +41,7 @@ impl<'a> Reader<'a> {
         Ok(bytes)
     }
 
-    /// The same with a length as the format has it, which memory may not hold.
+    /// The same for a length of the format, which may exceed memory.
     pub(crate) fn take_wide(&mut self, len: u64) -> Result<&'a [u8], Error> {
         let len = usize::try_from(len).map_err(|_| self.malformed("it ends within a field"))?;
         self.take(len)
@@ -73,8 +73,8 @@ impl<'a> Reader<'a> {
         self.array().map(i64::from_le_bytes)
     }
 
-    /// Reads a u64 count of rows. A row has at least one byte in what follows, so a
-    /// count over the bytes left is refused here, before anything is allocated for it.
+    /// Reads a u64 count of rows. A row takes at least one byte of what follows, so a
+    /// count that exceeds the bytes left is refused before anything is allocated for it.
     pub(crate) fn count(&mut self) -> Result<usize, Error> {
         let count = self.u64()?;
         self.rows(count)
@@ -100,7 +100,7 @@ impl<'a> Reader<'a> {
         Ok(Planes { bytes: self.take(len)?, count })
     }
 
-    /// Ends the structure.
+    /// Checks that the structure ends here.
     ///
     /// # Errors
     /// Returns an error if bytes are left.
@@ -119,7 +119,7 @@ pub(crate) struct Planes<'a, const W: usize> {
     count: usize,
 }
 
-/// Reads a row of a column. In a module for browsers this is there once, and not for every column.
+/// Reads a row of a column. For browsers, this is not inlined, so that the module contains it only once.
 #[cfg_attr(target_arch = "wasm32", inline(never))]
 fn gather(bytes: &[u8], count: usize, row: usize, value: &mut [u8]) {
     let mut at = row;
@@ -176,7 +176,7 @@ fn scatter(out: &mut Vec<u8>, rows: &[u8], width: usize) {
     }
 }
 
-/// As [`fit`], for builders that report the first length that does not fit when they finish.
+/// Like [`fit`], for builders that report the first length that does not fit only when they finish.
 #[derive(Debug, Default)]
 pub(crate) struct Widths {
     fault: Option<Error>,
@@ -218,20 +218,20 @@ pub(crate) fn put_section(out: &mut Vec<u8>, id: u16, must_understand: bool, pay
     out.extend(payload);
 }
 
-/// What a structure's table says of a section.
+/// The rule for a section in a structure's table.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum SectionRule {
     Required,
-    /// Readers must understand it where it is there.
+    /// It may be missing, but readers must understand it.
     Optional,
     Ignorable,
 }
 
-/// Parses a section list and returns a reader for each of `rules`, which are those of the sections from 1 on.
+/// Parses a section list and returns a reader for each section that is there. `rules` are those of the sections from 1 on.
 ///
 /// # Errors
-/// Returns an error if ids do not ascend, flags are not as the rules say, a required section is missing, or an
-/// unknown section must be understood or stands in the index.
+/// Returns an error if ids do not ascend, flags break the rules, a required section is missing, or an unknown
+/// section must be understood or is in the index.
 pub(crate) fn read_sections<'a, const N: usize>(
     part: Part,
     bytes: &'a [u8],
@@ -242,7 +242,7 @@ pub(crate) fn read_sections<'a, const N: usize>(
     Ok(found)
 }
 
-/// The same, in code that is there once for all lengths.
+/// The same, without a copy of the code for each number of sections.
 fn find_sections<'a>(
     part: Part,
     bytes: &'a [u8],
@@ -270,7 +270,7 @@ fn find_sections<'a>(
             None if flags == 1 => {
                 return Err(Error::Unsupported { part, what: "section", found: id.into() });
             }
-            // One content has one index: nothing may ride along.
+            // Equal contents must have equal indexes, so an index may contain nothing else.
             None if part == Part::Index => return Err(reader.malformed("a section that an index does not have")),
             None => {}
         }

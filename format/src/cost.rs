@@ -1,27 +1,27 @@
-//! The most that reading a bundle can cost, from its root alone.
+//! The resources that reading a bundle can take at most, computed from its root alone.
 
 use crate::Root;
 
-/// What a bundle takes: of memory and inodes at most.
+/// What a bundle takes: memory and inodes are upper bounds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[allow(clippy::exhaustive_structs, reason = "a caller shows each")]
 pub struct Cost {
-    /// Bytes of memory, whatever is done with the bundle.
+    /// Bytes of memory, for any use of the bundle.
     pub memory: u64,
-    /// Bytes of disk that unpacking takes on ext4 with blocks of 4096 bytes, within a few in a hundred; those of a delta bundle are added to
-    /// what its base takes.
+    /// Bytes of disk that unpacking takes on ext4 with blocks of 4096 bytes, within a few percent; for a delta bundle, in addition to what its
+    /// base takes.
     pub disk: u64,
     /// Inodes that unpacking takes.
     pub inodes: u64,
 }
 
-/// Bytes per table row beside the decoded index, for the verb that keeps most. A name costs most where a directory is compared with its
-/// record or with another bundle, an object where trees are listed and packed. Listing and verifying take a fifth of it.
-/// tests/bundles/bounds.rs holds the program to them.
+/// Bytes of memory per table row in addition to the decoded index, for the verb that needs most. A name costs most when a directory is compared
+/// with its record or with another bundle, an object when trees are listed and packed. Listing and verifying take a fifth of this.
+/// tests/bundles/bounds.rs checks these bounds.
 const ENTRY_LEN: u64 = 384;
 const INODE_LEN: u64 = 256;
 const OBJECT_LEN: u64 = 320;
-/// Bytes that a process has before it reads anything.
+/// Bytes of memory that a process has before it reads anything.
 const BASE_LEN: u64 = 12 << 20;
 
 impl Cost {
@@ -30,7 +30,7 @@ impl Cost {
     pub fn of(root: &Root, jobs: u64) -> Self {
         let (contents, maxima) = (&root.contents, &root.maxima);
         let sum = |lens: &[u64]| lens.iter().fold(0, |sum: u64, len| sum.saturating_add(*len));
-        // Stored and decoded index are in memory together for a moment, the layout likewise.
+        // The stored and the decoded index are briefly in memory together, and likewise the layout.
         let layout = sum(&[contents.layout_len, contents.layout_len, contents.layout_stored]);
         let parts = sum(&[contents.index_len, contents.index_stored, layout]);
         let rows = [(maxima.entries, ENTRY_LEN), (maxima.inodes, INODE_LEN), (maxima.objects, OBJECT_LEN)];
@@ -38,7 +38,7 @@ impl Cost {
         let window = 1 << maxima.window_log;
         let (mut parts, mut prefix) = (parts, 0_u64);
         if let Some(bases) = &root.bases {
-            // The bases' indexes and the difference are in memory beside the one that they make; a byte difference is decoded in parts.
+            // The bases' indexes and the difference are in memory beside the index that results; a byte difference is decoded in parts.
             let lens = bases.bases.iter().map(|base| base.index_len).fold(bases.difference_len, u64::saturating_add);
             parts = sum(&[parts, lens, lens, contents.index_len]);
             prefix = u64::from(bases.prefix_len) + 2 * u64::from(maxima.chunk_len);

@@ -1,4 +1,4 @@
-//! A delta bundle: what it brings, and the bundle that it becomes with its bases (delta 3).
+//! A delta bundle: what it carries, and the full bundle that results with its bases (delta 3).
 
 use crate::difference::base_object;
 use crate::head::compare;
@@ -6,29 +6,29 @@ use crate::layout::{check_ranges, index_maxima, layout_maxima, maxima};
 use crate::num::wide;
 use crate::{Bundle, Difference, Error, Head, Index, Layout, Maxima, Part, RootBases, verity};
 
-/// A delta bundle whose head, layout and difference have been read. That its root is trusted is for somebody else to say.
+/// A delta bundle whose head, layout and difference have been read and checked. This does not mean that its root is trusted.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Delta {
     /// Preamble, root and envelopes.
     pub head: Head,
     /// Where each carried object lies, by its number in the difference.
     pub layout: Layout,
-    /// What makes the wanted index of the first base's.
+    /// The difference from the index of the first base to the wanted index.
     pub difference: Difference,
 }
 
 impl Delta {
-    /// Returns what it is relative to; none only if the head was changed after it was opened.
+    /// Returns the bases. There are none only if the head was changed after the bundle was opened.
     #[must_use]
     pub fn bases(&self) -> &[crate::RootBase] {
         self.head.root().bases.as_ref().map_or(&[], |bases| &bases.bases)
     }
 
-    /// Makes the bundle that the delta is with `bases`, in the order of the root: its index is whole, and its layout numbers the
-    /// objects by it and says which are [carried](Layout::carried).
+    /// Returns the bundle that results with `bases`, in the order of the root: it has the wanted index, and its layout numbers the objects as
+    /// that index does and states which are [carried](Layout::carried).
     ///
     /// # Errors
-    /// Returns an error if `bases` are not the root's, or the difference does not make the index of the root.
+    /// Returns an error if `bases` are not those of the root, or the difference does not result in the index that the root states.
     pub fn complete(self, bases: &[&Index]) -> Result<Bundle, Error> {
         let declared = self.bases();
         let are_same = declared.len() == bases.len()
@@ -45,10 +45,10 @@ impl Delta {
         self.with_wanted(index)
     }
 
-    /// The same, where the wanted index is known by itself.
+    /// The same, given the wanted index.
     ///
     /// # Errors
-    /// Returns an error if it is not the one of the root.
+    /// Returns an error if it is not the index that the root states.
     pub fn complete_with(self, index: Index) -> Result<Bundle, Error> {
         self.check_wanted(index.bytes())?;
         self.with_wanted(index)
@@ -68,7 +68,7 @@ impl Delta {
     }
 
     fn with_wanted(self, index: Index) -> Result<Bundle, Error> {
-        // The carried objects stand in the wanted table's order.
+        // The carried objects are in the order of the wanted index.
         let numbers = self.difference.carried_in(&index);
         if numbers.len() != self.difference.objects().len() {
             let what = "the wanted index lacks a carried object, or has them in another order";

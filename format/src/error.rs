@@ -1,4 +1,4 @@
-//! What can be wrong with the bytes of a bundle.
+//! Errors in the bytes of a bundle.
 
 use core::fmt;
 
@@ -7,7 +7,7 @@ use crate::Kind;
 /// A part of the file, for messages.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Part {
-    /// Bytes 0 to 32 (core 3).
+    /// The first 32 bytes (core 3).
     Preamble,
     /// The signed statement (core 4).
     Root,
@@ -21,12 +21,12 @@ pub enum Part {
     Chunk(u32),
     /// The index of a base, as the target holds it (delta 3).
     Base,
-    /// What a target says that it holds (requests.md).
+    /// A request, which states what a target has (requests.md).
     Request,
 }
 
 impl Part {
-    /// Returns the word under which a failure of this part is reported (core 11.1).
+    /// Returns the kind of failure for errors in this part (core 11.1).
     #[must_use]
     pub fn kind(self) -> Kind {
         match self {
@@ -53,22 +53,22 @@ impl fmt::Display for Part {
     }
 }
 
-/// A fact about the bytes that makes the bundle unusable. Never about I/O.
+/// Why the bytes are not a usable bundle. I/O errors are not among these.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
     /// The first eight bytes are not Sealift's.
     #[error("not a Sealift bundle: it does not begin with the magic bytes")]
     Magic,
-    /// A request where a bundle is wanted.
+    /// It is a request, not a bundle.
     #[error("this is a request, not a bundle")]
     IsRequest,
     /// A version, section, codec or kind that only a later reader knows.
     #[error("{part}: unknown {what} {found}; a newer version of Sealift may support it")]
     Unsupported {
-        /// Where it stands.
+        /// The part that contains it.
         part: Part,
-        /// What it is a value of.
+        /// What the value stands for.
         what: &'static str,
         /// The value.
         found: u64,
@@ -80,7 +80,7 @@ pub enum Error {
         part: Part,
         /// The rule.
         what: &'static str,
-        /// About how far into the structure, in bytes.
+        /// The approximate position in the structure, in bytes.
         at: u64,
     },
     /// A rule about a row of a table is broken.
@@ -104,56 +104,56 @@ pub enum Error {
     /// Stored bytes do not match the digest that the root or layout gives.
     #[error("{part}: the bytes do not match their digest; the file is damaged or was tampered with")]
     Digest {
-        /// What was hashed.
+        /// The part that was hashed.
         part: Part,
     },
-    /// A zstd frame is not as core 8.1 says.
+    /// A zstd frame does not conform to core 8.1.
     #[error("{part}: {what}")]
     Frame {
-        /// Whose frame it is.
+        /// The part that contains the frame.
         part: Part,
         /// What is wrong.
         what: &'static str,
     },
-    /// A declared size is more than this reader takes.
+    /// A declared size exceeds this reader's limit.
     #[error("the bundle declares {what} = {declared}, which exceeds the limit of {limit}")]
     Limit {
-        /// Which size.
+        /// The name of the size.
         what: &'static str,
-        /// As the bundle declares it.
+        /// The declared value.
         declared: u64,
-        /// What this reader takes.
+        /// The limit.
         limit: u64,
     },
-    /// What is to be written does not fit into its field.
+    /// A value to be written does not fit into its field.
     #[error("{what}: {len} is more than the format can store, which is {max}")]
     TooLarge {
         /// The length or count.
         what: &'static str,
         /// Its value.
         len: u64,
-        /// The largest that fits.
+        /// The largest value that fits.
         max: u64,
     },
-    /// A number in the root is not the one that layout and index give.
+    /// A number in the root differs from the one that layout and index give.
     #[error("root: declares {what} = {declared}, but layout and index have {found}")]
     Maximum {
         /// The field of core 4.3.
         what: &'static str,
-        /// As the root declares it.
+        /// The declared value.
         declared: u64,
-        /// As it is.
+        /// The value that layout and index give.
         found: u64,
     },
     /// The input ends too early.
     #[error("the bundle is truncated: {len} of {expected} bytes")]
     Truncated {
-        /// Bytes there are.
+        /// The input's length in bytes.
         len: u64,
-        /// Bytes that there have to be, as far as is known.
+        /// The least length in bytes that is needed, as far as is known.
         expected: u64,
     },
-    /// The input goes on.
+    /// The input continues after the end of the bundle.
     #[error("the file continues after the end of the bundle, at byte {expected}")]
     Trailing {
         /// The bundle's length.
@@ -162,7 +162,7 @@ pub enum Error {
 }
 
 impl Error {
-    /// Returns the word for it (core 11.1).
+    /// Returns the kind of failure (core 11.1).
     #[must_use]
     pub fn kind(&self) -> Kind {
         match self {

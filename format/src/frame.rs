@@ -1,4 +1,4 @@
-//! zstd frames: their headers are read before a decoder sees them (core 8.1).
+//! zstd frames. Their headers are checked before a decoder gets them (core 8.1).
 
 use alloc::vec::Vec;
 
@@ -7,10 +7,10 @@ use crate::num::{self, wide};
 use crate::{Error, Part};
 
 const MAGIC: u32 = 0xfd2f_b528;
-/// The most bytes that a block has or becomes, whatever the window (RFC 8878, section 3.1.1.2.4).
+/// The most bytes that a block can have, compressed or decompressed, whatever the window (RFC 8878, section 3.1.1.2.4).
 const BLOCK_MAX: u64 = 1 << 17;
 
-/// Returns the window that a frame asks for, in bytes, if it begins with a frame's header.
+/// Returns the size in bytes of the window that a frame needs; `None` if the bytes do not begin with a frame's header.
 #[must_use]
 pub fn frame_window(stored: &[u8]) -> Option<u64> {
     let descriptor = *stored.get(4)?;
@@ -73,7 +73,7 @@ pub fn check_frame(part: Part, stored: &[u8], len: u64, window_log: u8) -> Resul
             3 => return Err(fault("the zstd frame has a block of a reserved type")),
             _ => num::at(size),
         };
-        // Decoders differ in what they make of it.
+        // Decoders disagree about larger blocks.
         if u64::from(size) > block_max {
             return Err(fault("the zstd frame has a block of too many bytes"));
         }
@@ -88,7 +88,7 @@ pub fn check_frame(part: Part, stored: &[u8], len: u64, window_log: u8) -> Resul
     Err(fault("bytes follow the zstd frame"))
 }
 
-/// The same, of a frame that was made with a prefix (core 8.1): its window is no longer than what it decodes to.
+/// The same for a frame that was made with a prefix (core 8.1): its window must not be larger than its content.
 ///
 /// # Errors
 /// Returns an error if it does not conform to core 8.1; the error is about `part`.
@@ -105,7 +105,7 @@ fn window_len(descriptor: u8) -> u64 {
     base + base / 8 * u64::from(descriptor & 7)
 }
 
-/// Decodes frames; keeps its tables from one to the next.
+/// Decodes frames. Reuses its tables.
 pub struct FrameDecoder {
     #[cfg(not(target_arch = "wasm32"))]
     context: zstd_safe::DCtx<'static>,
@@ -126,7 +126,7 @@ impl core::fmt::Debug for FrameDecoder {
 }
 
 impl FrameDecoder {
-    /// Returns a decoder that has decoded nothing yet.
+    /// Returns a new decoder.
     #[must_use]
     pub fn new() -> Self {
         Self {
@@ -137,8 +137,8 @@ impl FrameDecoder {
         }
     }
 
-    /// Checks the frame as [`check_frame`] and decodes it into `out`, whose first `len` bytes it becomes; `out` is made
-    /// as long at least. `stored` is to have matched its digest.
+    /// Checks the frame as [`check_frame`] does, and decodes it into the first `len` bytes of `out`, which grows if necessary.
+    /// `stored` must have matched its digest.
     ///
     /// # Errors
     /// Returns an error if the frame does not conform to core 8.1, or does not decode to `len` bytes.
@@ -153,7 +153,7 @@ impl FrameDecoder {
         self.decode_with(part, stored, len, window_log, &[], out)
     }
 
-    /// The same, of a frame that was made with a prefix (delta 7), which may be empty.
+    /// The same for a frame that was made with a prefix (delta 7), which may be empty.
     ///
     /// # Errors
     /// Returns the errors of [`Self::decode`].
@@ -190,7 +190,7 @@ impl FrameDecoder {
         self.context.decompress(lengthened(out, room), stored).ok()
     }
 
-    /// Returns a context keeps what it refers to for as long as it lives: this one lives for one frame.
+    /// Decodes a frame with a prefix. A context borrows its prefix as long as it lives, so this one is used for one frame only.
     #[cfg(not(target_arch = "wasm32"))]
     fn run_with(stored: &[u8], prefix: &[u8], room: usize, out: &mut Vec<u8>) -> Option<usize> {
         let mut context = zstd_safe::DCtx::create();
@@ -198,7 +198,7 @@ impl FrameDecoder {
         context.decompress(lengthened(out, room), stored).ok()
     }
 
-    /// Returns what comes before the first byte is a dictionary of plain content to this decoder.
+    /// Decodes a frame with a prefix, which this decoder takes as a raw dictionary.
     #[cfg(target_arch = "wasm32")]
     fn run_with(stored: &[u8], prefix: &[u8], room: usize, out: &mut Vec<u8>) -> Option<usize> {
         let prefix = zstd_rs::Dictionary::new(prefix, zstd_rs::DictionaryFormat::Raw { id: 0 }).ok()?;
@@ -211,13 +211,13 @@ impl FrameDecoder {
     #[cfg(target_arch = "wasm32")]
     fn run(&mut self, stored: &[u8], room: usize, out: &mut Vec<u8>) -> Option<usize> {
         out.clear();
-        // It writes a little beyond the end, for which it would ask for twice the memory.
+        // It writes a little beyond the end. Without this room it would allocate twice the memory.
         out.reserve_exact(room.checked_add(256)?);
         self.context.decompress(stored, None, room, out).ok()
     }
 }
 
-/// Returns the first `room` bytes, which are made where they are not there.
+/// Returns the first `room` bytes of `out`, which is lengthened with zeros if necessary.
 #[cfg(not(target_arch = "wasm32"))]
 fn lengthened(out: &mut Vec<u8>, room: usize) -> &mut [u8] {
     if out.len() < room {

@@ -1,4 +1,4 @@
-//! Digests and other bytes as people read them.
+//! Hexadecimal digits, for digests and other bytes.
 
 use alloc::string::String;
 use alloc::vec::Vec;
@@ -10,7 +10,7 @@ pub fn hex(bytes: &[u8]) -> String {
     bytes.iter().flat_map(|byte| [digit(byte >> 4), digit(byte & 15)]).collect()
 }
 
-/// Returns the bytes that hexadecimal digits stand for, two for each; `None` if it is anything else.
+/// Returns the bytes for hexadecimal digits, two for each byte; `None` if the text is anything else.
 #[must_use]
 pub fn unhex(text: &str) -> Option<Vec<u8>> {
     let digit = |byte: u8| char::from(byte).to_digit(16).and_then(|digit| u8::try_from(digit).ok());

@@ -1,4 +1,4 @@
-//! The composefs images of a bundle's trees, as their publisher states them (images 2).
+//! The composefs images of a bundle's trees, as the publisher states them (images 2).
 
 use alloc::vec::Vec;
 
@@ -7,19 +7,19 @@ use crate::num::fit;
 use crate::verity::{Algorithm, FileDigest};
 use crate::{Error, Part};
 
-/// An image that a tree makes (images 2).
+/// The composefs image of a tree (images 2).
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Image {
     /// The tree, by the number of its ref in the index.
     pub reference: u16,
-    /// The form, as composefs numbers them: 0 or 1.
+    /// The version of the image format, by composefs' numbers: 0 or 1.
     pub version: u8,
-    /// The image's fs-verity digest, with the hash by which it names contents.
+    /// The image's fs-verity digest. The image names contents by the same hash algorithm.
     pub digest: FileDigest,
 }
 
 impl Image {
-    /// The latest form.
+    /// The latest version.
     pub const VERSION_MAX: u8 = 1;
 
     fn key(&self) -> (u16, u8, u8) {
@@ -45,7 +45,7 @@ impl Image {
     }
 }
 
-/// Parses the section of a root that has so many refs.
+/// Parses the section of a root with `refs` refs.
 pub(crate) fn parse_images(mut reader: Reader<'_>, refs: u16) -> Result<Vec<Image>, Error> {
     let count = reader.u16()?;
     if count == 0 {

@@ -1,15 +1,15 @@
-//! The one list of words for what can be wrong with a bundle.
+//! The kinds of failure.
 
-/// What is wrong, in one word: the same in the vectors' `expect:`, the CLI's
-/// `--json` and JavaScript's `error.code` (spec, "Kinds of failure").
+/// What is wrong with a bundle, in one word: the same in the vectors' `expect:`,
+/// the CLI's `--json` and JavaScript's `error.code` (core 11.1).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum Kind {
-    /// Preamble, root or signature area are not as the spec says.
+    /// Preamble, root or signature area do not conform to the spec.
     Header,
-    /// The layout is not as the spec says.
+    /// The layout does not conform to the spec.
     Layout,
-    /// The index is not as the spec says.
+    /// The index does not conform to the spec.
     Index,
     /// A name in the index cannot be a path component.
     Path,
@@ -19,28 +19,28 @@ pub enum Kind {
     Object,
     /// The input ends before the bundle does.
     Truncated,
-    /// The input goes on after the bundle's end.
+    /// The input continues after the bundle's end.
     Trailing,
-    /// A version, section, codec or key type that this reader does not know.
+    /// This reader does not know a version, section, codec or key type.
     Unsupported,
-    /// A declared size passes the reader's limits.
+    /// A declared size exceeds the reader's limits.
     Limit,
     /// A signature is malformed or does not verify.
     Signature,
-    /// No sufficient number of trusted keys signed this name.
+    /// Too few keys that are trusted for the bundle's name signed it.
     Untrusted,
     /// A key that signed is revoked.
     Revoked,
-    /// The bundle's expiry has passed.
+    /// The bundle has expired.
     Expired,
-    /// The version is below the floor that this device committed.
+    /// The version is below this device's floor.
     Downgrade,
     /// None of the bundle's compatible tags is this device's.
     Incompatible,
 }
 
 impl Kind {
-    /// Returns the word.
+    /// Returns the word for this kind.
     #[must_use]
     pub fn word(self) -> &'static str {
         match self {

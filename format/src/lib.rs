@@ -1,8 +1,8 @@
 //! The bytes of a Sealift bundle and the structures that they mean.
 //!
-//! Everything here is pure: no I/O, no clock, no threads. [`Opener`] says which bytes of the file it needs next, checks them and gives a
-//! [`Bundle`]; the structures parse strictly and encode to the one form that the parser takes. The format is specified in
-//! `spec/`, whose parts and sections the items name: "core 6.2" is section 6.2 of `spec/core.md`.
+//! Everything here is pure: no I/O, no clock, no threads. [`Opener`] tells which bytes of the file it needs next, checks them and returns a
+//! [`Bundle`]. Parsers are strict: each structure has one encoding, and every other is refused. The format is specified in `spec/`, to whose
+//! parts and sections comments refer: "core 6.2" is section 6.2 of `spec/core.md`.
 #![no_std]
 #![deny(missing_docs)]
 #![forbid(unsafe_code)]

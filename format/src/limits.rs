@@ -1,4 +1,4 @@
-//! How much a reader is willing to take on.
+//! The sizes that a reader accepts.
 
 use crate::Error;
 use crate::cost::Cost;
@@ -19,11 +19,11 @@ pub struct Limits {
     pub depth: u32,
     /// Bytes of a chunk's prefix.
     pub prefix_len: u32,
-    /// Entries of all trees: an OSTree dirtree that stands at many places takes no bytes for them.
+    /// Entries of all trees: an OSTree dirtree that occurs at many places takes no bytes for the others.
     pub entries: u64,
-    /// Bytes of all files: holes cost no bytes of the bundle, and the time to hash them.
+    /// Bytes of all files: holes take no bytes in the bundle, but time to hash.
     pub logical: u64,
-    /// Bytes of memory that the bundle takes at most on one thread, by [`Cost`].
+    /// Bytes of memory that the bundle takes at most on one thread, according to [`Cost`].
     pub memory: u64,
 }
 
@@ -44,7 +44,7 @@ impl Default for Limits {
 }
 
 impl Limits {
-    /// No limits but those that the format has: for what was read within limits before, such as a device's own records.
+    /// No limits beyond those of the format: for what was read within limits before, such as a device's own records.
     pub const NONE: Self = Self {
         index_len: u64::MAX,
         layout_len: u64::MAX,
@@ -60,11 +60,11 @@ impl Limits {
     /// Compares the root's declared sizes with these limits.
     ///
     /// # Errors
-    /// Returns an error if one of them is over its limit; the error names it.
+    /// Returns an error that names the first size that exceeds its limit.
     pub fn check(&self, root: &Root) -> Result<(), Error> {
         let checks = [
             ("index_len", root.contents.index_len, self.index_len),
-            // An incompressible index is stored with a few bytes a block more than it has.
+            // If an index is incompressible, its stored form is a few bytes longer for each block.
             ("index_stored", root.contents.index_stored, self.index_len.saturating_add(1 << 20)),
             ("layout_len", root.contents.layout_len, self.layout_len),
             ("layout_stored", root.contents.layout_stored, self.layout_len.saturating_add(1 << 20)),

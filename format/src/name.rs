@@ -37,7 +37,7 @@ pub fn is_collection_id(id: &str) -> bool {
     id.len() <= 255 && id.contains('.') && id.split('.').all(is_element)
 }
 
-/// Says what keeps `name` from being a path component, if anything does (core 6.2).
+/// Returns why `name` cannot be a path component, or `None` if it can (core 6.2).
 #[must_use]
 pub fn component_fault(name: &[u8]) -> Option<&'static str> {
     match name {

@@ -1,4 +1,4 @@
-//! The sans-io opener: says which bytes it needs next, and checks them before it reads them (core 2).
+//! The opener, which does no I/O itself: it tells which bytes it needs next, and checks them before it parses them (core 2).
 
 use alloc::vec::Vec;
 use core::ops::Range;
@@ -8,19 +8,19 @@ use crate::layout::{index_maxima, maxima};
 use crate::num::wide;
 use crate::{Bundle, Delta, Difference, Error, Head, Index, Layout, Limits, Objects, Part, Preamble};
 
-/// What was opened.
+/// An opened bundle.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[allow(clippy::exhaustive_enums, reason = "delta 3 knows these two")]
-#[allow(clippy::large_enum_variant, reason = "there is one of it")]
+#[allow(clippy::large_enum_variant, reason = "there is only one at a time")]
 pub enum Opened {
-    /// A bundle that carries all of its objects.
+    /// A full bundle, which carries all of its objects.
     Whole(Bundle),
-    /// One that needs its bases.
+    /// A delta bundle, which needs its bases.
     Delta(Delta),
 }
 
 impl Opened {
-    /// Preamble, root and envelopes.
+    /// Returns preamble, root and envelopes.
     #[must_use]
     pub fn head(&self) -> &Head {
         match self {
@@ -29,7 +29,7 @@ impl Opened {
         }
     }
 
-    /// Returns where the objects lie that it carries.
+    /// Returns where the carried objects lie.
     #[must_use]
     pub fn layout(&self) -> &Layout {
         match self {
@@ -39,13 +39,13 @@ impl Opened {
     }
 }
 
-/// What the opener wants.
+/// What the opener needs next.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[allow(clippy::exhaustive_enums, reason = "a caller's loop handles both")]
 pub enum Step {
-    /// These bytes of the file; any first part of them will do.
+    /// These bytes of the file, or any leading part of them.
     Need(Range<u64>),
-    /// Nothing more: [`Opener::finish`] has the bundle.
+    /// Nothing more: [`Opener::finish`] returns the bundle.
     Done,
 }
 
@@ -58,14 +58,14 @@ enum State {
     Done(alloc::boxed::Box<(Layout, What)>),
 }
 
-/// What stands in the index's place.
+/// What is in the place of the index.
 #[derive(Debug)]
 enum What {
     Index(Index),
     Difference(Difference),
 }
 
-/// Reads the parts before the chunks, in the file's order and each byte once.
+/// Reads the parts before the chunks, in the file's order, each byte once.
 ///
 /// ```
 /// # fn open(file: &[u8]) -> Result<sealift_format::Opened, sealift_format::Error> {
@@ -107,35 +107,34 @@ impl Opener {
         }
     }
 
-    /// Returns what to do next. Ranges ascend and follow each other, so that a pipe serves as well as a file; a range may
-    /// pass the end of a file that is cut, which is then to be said with [`Self::finish`].
+    /// Returns what to do next. Each range follows the one before, so that a pipe can be read like a file. If the length of the input is unknown, a
+    /// range may lie beyond its end: [`Self::finish`] then returns the error.
     #[must_use]
     pub fn step(&self) -> Step {
-        // An empty part is for `finish` to judge.
+        // `finish` handles an empty part.
         if matches!(self.state, State::Done(_)) || self.part_len == 0 {
             return Step::Done;
         }
         let end = self.part_at.saturating_add(self.part_len);
         let at = self.part_at.saturating_add(wide(self.part.len()));
         match self.file_len {
-            // Nothing is left to supply: `finish` says that the file is cut.
+            // Nothing is left to supply: `finish` reports that the file is truncated.
             Some(len) if at >= len => Step::Done,
             Some(len) => Step::Need(at..end.min(len)),
             None => Step::Need(at..end),
         }
     }
 
-    /// Takes bytes of the file that begin at `at`, the start of the range of [`Self::step`]. Bytes that it did not ask for are
-    /// not looked at.
+    /// Takes bytes of the file from `at` on, which is the start of the range that [`Self::step`] returned. Bytes that it did not ask for are ignored.
     ///
     /// # Errors
-    /// Returns an error if the bytes are not a bundle's.
+    /// Returns an error if the bytes are not those of a valid bundle.
     pub fn supply(&mut self, at: u64, bytes: &[u8]) -> Result<(), Error> {
         let Step::Need(range) = self.step() else { return Ok(()) };
         if at != range.start {
             return Ok(());
         }
-        // What is longer than memory is wanted whole.
+        // If the range is longer than memory can be, all bytes are wanted.
         let wanted = usize::try_from(range.end - range.start).ok().and_then(|wanted| bytes.get(..wanted));
         self.part.extend(wanted.unwrap_or(bytes));
         self.advance_as_far_as_it_goes()
@@ -145,7 +144,7 @@ impl Opener {
         while !matches!(self.state, State::Done(_)) && wide(self.part.len()) == self.part_len {
             let had_head = self.head.is_some();
             self.advance()?;
-            // Signatures are judged before the layout, even where that has no bytes to wait for.
+            // Callers can judge the signatures before the layout is parsed, even if the layout needs no more bytes.
             if !had_head && self.head.is_some() {
                 break;
             }
@@ -153,7 +152,7 @@ impl Opener {
         Ok(())
     }
 
-    /// Returns the head, as soon as it has been read: for judging signatures before the rest is.
+    /// Returns the head once it has been read, so that signatures can be judged before the rest is.
     #[must_use]
     pub fn head(&self) -> Option<&Head> {
         self.head.as_ref()
@@ -187,7 +186,7 @@ impl Opener {
     fn advance(&mut self) -> Result<(), Error> {
         match core::mem::replace(&mut self.state, State::Preamble) {
             State::Preamble => {
-                // The head is parsed as one piece of memory, preamble included: first as far as the signature area's length.
+                // The head is parsed as one part, preamble included. Its first bytes, up to the signature area's length, tell how long it is.
                 self.state = if self.part_len == Preamble::LEN.into() { State::Preamble } else { State::Head };
                 self.part_len = Head::len_from(&self.part)?.into();
                 Ok(())
@@ -240,7 +239,7 @@ impl Opener {
             declared.check(&maxima(&index, &layout, declared.piece_log2, declared.window_log)?)?;
             (layout, What::Index(index))
         };
-        // Last: a length that the root states wrongly is the root's failure.
+        // Checked last: if the root states a wrong length, that is a failure of the root.
         let expected = head.file_len();
         match self.file_len {
             Some(len) if len < expected => return Err(Error::Truncated { len, expected }),

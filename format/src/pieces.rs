@@ -1,9 +1,9 @@
-//! An object's BLAKE3 from the chaining values of its pieces (core 7.3).
+//! Computes an object's BLAKE3 from the chaining values of its pieces (core 7.3).
 
 use blake3::hazmat::{ChainingValue, HasherExt, Mode, merge_subtrees_non_root, merge_subtrees_root};
 
-/// Returns the chaining value of a piece that begins at `offset` of its object, in parts.
-/// `offset` is to be a multiple of the piece size, and the parts are not to be empty.
+/// Returns the chaining value of a piece that begins at `offset` of its object, given in parts.
+/// `offset` must be a multiple of the piece size, and the parts must not be empty.
 pub fn chaining_value<'a>(offset: u64, parts: impl Iterator<Item = &'a [u8]>) -> ChainingValue {
     let mut hasher = blake3::Hasher::new();
     hasher.set_input_offset(offset);
@@ -13,10 +13,7 @@ pub fn chaining_value<'a>(offset: u64, parts: impl Iterator<Item = &'a [u8]>) ->
     hasher.finalize_non_root()
 }
 
-/// Returns the id of the object whose pieces, at least two, have these chaining values.
-///
-/// # Errors
-/// Returns an error if there are fewer than two.
+/// Returns the id of the object whose pieces have these chaining values, or `None` if there are fewer than two.
 pub fn object_id(values: &[ChainingValue]) -> Option<[u8; 32]> {
     let (left, right) = split(values)?;
     Some(*merge_subtrees_root(&merge(left)?, &merge(right)?, Mode::Hash).as_bytes())
@@ -33,7 +30,7 @@ fn merge(values: &[ChainingValue]) -> Option<ChainingValue> {
     }
 }
 
-/// BLAKE3's tree: the left side has the largest power of two that leaves something for the right.
+/// Splits like BLAKE3's tree: the left side gets the largest power of two that leaves something for the right.
 fn split(values: &[ChainingValue]) -> Option<(&[ChainingValue], &[ChainingValue])> {
     let half = values.len().div_ceil(2).checked_next_power_of_two()?;
     let (left, right) = values.split_at_checked(half)?;

@@ -3,23 +3,23 @@
 use crate::bytes::Reader;
 use crate::{Error, Part};
 
-/// The preamble: where the root ends.
+/// The preamble.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Preamble {
-    /// Bytes of the root, 1 to 65,536.
+    /// The length of the root in bytes, 1 to 65,536.
     pub root_len: u32,
 }
 
 impl Preamble {
-    /// Bytes of a preamble.
+    /// The length of a preamble in bytes.
     pub const LEN: u32 = 32;
     /// The first eight bytes of every bundle.
     pub const MAGIC: [u8; 8] = [0x89, 0x53, 0x4c, 0x46, 0x54, 0x0d, 0x0a, 0x1a];
-    /// Those of a request (requests.md), which is no bundle.
+    /// The first eight bytes of a request (requests.md), which is not a bundle.
     pub(crate) const REQUEST_MAGIC: [u8; 8] = *b"\x89SLRQ\r\n\x1a";
     /// The format version that this crate reads and writes.
     pub const VERSION: u32 = 0;
-    /// The longest root.
+    /// The length in bytes of the longest root.
     pub const ROOT_LEN_MAX: u32 = 65_536;
 
     /// Parses exactly 32 bytes.
@@ -58,7 +58,7 @@ impl Preamble {
         bytes
     }
 
-    /// Length of the signed bytes: preamble and root.
+    /// Returns the length of the signed bytes: preamble and root.
     #[must_use]
     pub fn signed_len(&self) -> u32 {
         Self::LEN + self.root_len

@@ -1,4 +1,4 @@
-//! What a target says that it holds, for who packs what it lacks (requests.md).
+//! A request: what a target has, so that a delta for it can be packed (requests.md).
 
 use alloc::string::String;
 use alloc::vec::Vec;
@@ -10,19 +10,19 @@ use crate::num::wide;
 use crate::{Error, Limits, Part, Preamble, RootBase};
 
 const VERSION: u16 = 0;
-/// Bytes of an id that travel.
+/// Bytes of each id in a request.
 const PREFIX: usize = 8;
 /// log2 of the largest window of the outline's frame.
 const WINDOW_LOG: u8 = 27;
 
-/// The index that a target holds, but for most bytes of each object's id.
+/// The index of a target, without most bytes of each object's id.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Request {
-    /// What a delta bundle names as its base: the index as the target has it, with name and version of the bundle that the target took last.
+    /// The base for a delta bundle: the target's index, with the name and version of the bundle that it installed last.
     pub base: RootBase,
-    /// The index's bytes, in which each object's id has its first eight bytes alone.
+    /// The index's bytes, with only the first eight bytes of each object's id.
     outline: Vec<u8>,
-    /// Entries that its trees may have.
+    /// The most entries that its trees may have.
     entries: u64,
 }
 
@@ -30,10 +30,10 @@ impl Request {
     /// The first eight bytes of every request.
     pub const MAGIC: [u8; 8] = Preamble::REQUEST_MAGIC;
 
-    /// Returns the request of a target that holds `index`, whose digest is known.
+    /// Returns the request of a target with `index`, whose digest is `index_digest`.
     ///
     /// # Errors
-    /// Returns an error if the ids of two objects begin alike: such an index cannot be asked for.
+    /// Returns an error if the ids of two objects begin with the same eight bytes, for which there is no request.
     pub fn of(index: &Index, index_digest: [u8; 32], identity: Option<(String, u64)>) -> Result<Self, Error> {
         let (bytes, count) = (index.bytes(), index.objects().len());
         let mut starts: Vec<&[u8]> = index.objects().iter().map(|object| &object.id[..PREFIX]).collect();
@@ -53,13 +53,13 @@ impl Request {
         Ok(Self { base, outline, entries: u64::MAX })
     }
 
-    /// Returns what [`Self::encode`] wants to be compressed.
+    /// Returns the bytes that must be compressed for [`Self::encode`].
     #[must_use]
     pub fn outline(&self) -> &[u8] {
         &self.outline
     }
 
-    /// Returns the request's bytes. `stored` is one zstd frame of the outline (core 8.1).
+    /// Returns the request's bytes. `stored` is the outline as one zstd frame (core 8.1).
     ///
     /// # Errors
     /// Returns an error if the name of its bundle is longer than the format can store.
@@ -78,7 +78,7 @@ impl Request {
     /// Parses a request's bytes.
     ///
     /// # Errors
-    /// Returns an error if they do not conform to requests.md, or declare more than `limits` take. What the outline says is not looked at yet.
+    /// Returns an error if they do not conform to requests.md, or declare more than `limits` allow. The outline is not parsed yet.
     pub fn parse(bytes: &[u8], limits: &Limits) -> Result<Self, Error> {
         let mut reader = Reader::new(Part::Request, bytes);
         if reader.array()? != Self::MAGIC {
@@ -112,11 +112,11 @@ impl Request {
         Ok(Self { base, outline, entries: limits.entries })
     }
 
-    /// Returns the index that the target holds. `known` gives the id of an object by its first bytes and its size. Of one that it does not know
-    /// the bytes that are lacking are 0.
+    /// Returns the target's index. `known` returns the id of an object, given its first bytes and its size. If it returns `None`, the missing bytes
+    /// are set to 0.
     ///
     /// # Errors
-    /// What comes out is not as core 6 says of an index, or is not as long as the request says.
+    /// Returns an error if the result does not conform to core 6, or does not have the length that the request states.
     pub fn complete(&self, known: impl Fn(&[u8; PREFIX], u64) -> Option<[u8; 32]>) -> Result<Index, Error> {
         let mut section = objects_section(&self.outline)?;
         let start = section.position();

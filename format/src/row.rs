@@ -1,4 +1,4 @@
-//! Numbers of rows, each of one table alone.
+//! Row numbers, each with the type of its table.
 
 use core::cmp::Ordering;
 use core::fmt;
@@ -10,14 +10,14 @@ use core::ops::Range;
 use crate::Error;
 use crate::num::{self, wide};
 
-/// What a table has rows of.
+/// The type of a table's rows.
 pub trait Table {
-    /// What is too large where there are more of them than can be numbered.
+    /// What an error names as too large if there are more rows than can be numbered.
     const COUNT: &'static str;
 }
 
-/// The number of a row in a table of `T`, below 2^32-1: one of inodes cannot be taken for one of objects. An [`Option`] of it has the
-/// same length in memory.
+/// The number of a row in a table of `T`, below 2^32-1. The type prevents that a number of an inode is used for an object. An [`Option`] of it has
+/// the same size in memory.
 ///
 /// ```
 /// use sealift_format::{Inode, Object, Row};
@@ -29,7 +29,7 @@ pub trait Table {
 /// ```
 #[repr(transparent)]
 pub struct Row<T> {
-    /// One more than the number, as a column has it in which there may be none.
+    /// One more than the number, as in columns where 0 means none.
     column: NonZeroU32,
     table: PhantomData<fn() -> T>,
 }
@@ -38,17 +38,17 @@ impl<T> Row<T> {
     /// The first row of a table.
     pub const FIRST: Self = Self { column: NonZeroU32::MIN, table: PhantomData };
 
-    /// Returns the row of this number, whether or not a table has it; `None` for 2^32-1, which no table has.
+    /// Returns the row with this number, whether or not a table has it; `None` for 2^32-1, which no table has.
     #[must_use]
     #[inline]
     pub const fn new(number: u32) -> Option<Self> {
         Self::of_column(number.wrapping_add(1))
     }
 
-    /// Returns the row that comes after so many others.
+    /// Returns the row that follows `rows` others.
     ///
     /// # Errors
-    /// Returns an error that names the table if it has no place for one more.
+    /// Returns an error that names the table if it cannot have another row.
     #[inline]
     pub fn after(rows: usize) -> Result<Self, Error>
     where
@@ -63,14 +63,14 @@ impl<T> Row<T> {
         Rows::new(0..u32::MAX).zip(table)
     }
 
-    /// The number.
+    /// Returns the number.
     #[must_use]
     #[inline]
     pub const fn number(self) -> u32 {
         self.column.get() - 1
     }
 
-    /// The number, as an index of what has an item for each row.
+    /// Returns the number as an index.
     #[must_use]
     #[inline]
     pub const fn at(self) -> usize {
@@ -84,12 +84,12 @@ impl<T> Row<T> {
         table.get(self.at())
     }
 
-    /// Returns the row of the same number in another table.
+    /// Returns the row with the same number in another table.
     pub(crate) const fn cast<U>(self) -> Row<U> {
         Row { column: self.column, table: PhantomData }
     }
 
-    /// Returns the row of a column that has 0 for none, and one more than the number otherwise.
+    /// Returns the row for a value of a column in which 0 means none, and other values are one more than the number.
     pub(crate) const fn of_column(column: u32) -> Option<Self> {
         match NonZeroU32::new(column) {
             Some(column) => Some(Self { column, table: PhantomData }),
@@ -97,7 +97,7 @@ impl<T> Row<T> {
         }
     }
 
-    /// Returns what such a column has for it.
+    /// Returns the value for a row in such a column.
     pub(crate) fn column(row: Option<Self>) -> u32 {
         row.map_or(0, |row| row.column.get())
     }
@@ -149,20 +149,20 @@ impl<T> fmt::Display for Row<T> {
     }
 }
 
-/// Rows that follow each other in a table of `T`.
+/// Consecutive rows in a table of `T`.
 pub struct Rows<T> {
     numbers: Range<u32>,
     table: PhantomData<fn() -> T>,
 }
 
 impl<T> Rows<T> {
-    /// Returns the rows from one number up to, but without, another.
+    /// Returns the rows with these numbers.
     #[must_use]
     pub const fn new(numbers: Range<u32>) -> Self {
         Self { numbers, table: PhantomData }
     }
 
-    /// Returns them, if the table has them.
+    /// Returns the rows' content, if the table has them all.
     #[must_use]
     pub fn get<'a>(&self, table: &'a [T]) -> Option<&'a [T]> {
         table.get(num::at(self.numbers.start)..num::at(self.numbers.end))
@@ -174,7 +174,7 @@ impl<T> Rows<T> {
         self.numbers.contains(&row.number())
     }
 
-    /// The number of the first, and one more than that of the last.
+    /// Returns the numbers.
     #[must_use]
     pub fn numbers(&self) -> Range<u32> {
         self.numbers.clone()
@@ -193,7 +193,7 @@ impl<T> fmt::Debug for Rows<T> {
     }
 }
 
-// What lies below the end of a range is below 2^32-1, and so a row.
+// Every number in the range is less than its end, so it is below 2^32-1.
 impl<T> Iterator for Rows<T> {
     type Item = Row<T>;
 

@@ -1,10 +1,10 @@
-//! Walking a tree in tree order (core 6.1), and two trees name by name.
+//! Walks a tree in tree order (core 6.1), and two trees together, name by name.
 
 use alloc::vec::Vec;
 use core::cmp::Ordering;
 
-/// The directories of a tree that are still to be visited, in tree order (core 6.1): those in a directory follow it by their names, each
-/// with all that is below it. One that is not pushed is not descended into.
+/// The directories of a tree that are still to be visited, in tree order (core 6.1): a directory is followed by those in it, ordered by name, each
+/// with everything below it. A directory that is not pushed is not visited.
 ///
 /// ```
 /// use sealift_format::walk::TreeOrder;
@@ -23,20 +23,20 @@ use core::cmp::Ordering;
 /// ```
 #[derive(Clone, Debug)]
 pub struct TreeOrder<T> {
-    /// The next one is the last, up to those of the directory that is visited, which stand as they came.
+    /// The last one is next, except that those in the directory being visited are at the end, in the order in which they were pushed.
     pending: Vec<T>,
-    /// Where those begin.
+    /// Where those in the directory being visited begin.
     visited: usize,
 }
 
 impl<T> TreeOrder<T> {
-    /// Creates the order of a tree, which begins with its root.
+    /// Returns the order of a tree, which begins with its root.
     #[must_use]
     pub fn new(root: T) -> Self {
         Self { pending: alloc::vec![root], visited: 0 }
     }
 
-    /// Returns the next directory to visit. What is pushed from now on lies in it.
+    /// Returns the next directory to visit. Directories that are pushed after this are in it.
     #[must_use]
     pub fn pop(&mut self) -> Option<T> {
         self.pending[self.visited..].reverse();
@@ -45,13 +45,13 @@ impl<T> TreeOrder<T> {
         next
     }
 
-    /// Adds a directory that lies in the one being visited, after those that have lesser names.
+    /// Adds a directory in the one being visited. They must be added in the order of their names.
     pub fn push(&mut self, directory: T) {
         self.pending.push(directory);
     }
 }
 
-/// Pairs the names of two directories, which ascend in each: what the left one has of a name, the right one, or both.
+/// Pairs the names of two directories, which ascend in each. Returns each name with what the left one, the right one or both have for it.
 pub fn pairs<'a, A, B>(
     left: impl Iterator<Item = (&'a [u8], A)>,
     right: impl Iterator<Item = (&'a [u8], B)>,
@@ -76,7 +76,7 @@ mod tests {
 
     #[test]
     fn a_tree_is_visited_in_its_order() {
-        // By the number of a directory those in it.
+        // For each directory, the numbers of those in it.
         let below: [&[usize]; 6] = [&[1, 4, 5], &[2, 3], &[], &[], &[], &[]];
         let (mut order, mut visited) = (TreeOrder::new(0), Vec::new());
         while let Some(directory) = order.pop() {

@@ -1,5 +1,5 @@
-//! The functions of nbdkit that the plugin calls at any time; `nbdkit-common.h` declares them.
-#![allow(unsafe_code, reason = "they are in C")]
+//! Functions of nbdkit that the plugin calls; `nbdkit-common.h` declares them.
+#![allow(unsafe_code, reason = "they are written in C")]
 
 use std::ffi::{CString, c_char, c_int};
 
@@ -12,21 +12,21 @@ unsafe extern "C" {
     fn nbdkit_parse_size(text: *const c_char) -> i64;
 }
 
-/// Writes a line where nbdkit writes errors: standard error, or the system's log if it is in the background.
+/// Writes a line to nbdkit's errors: to standard error, or to the system log if nbdkit runs in the background.
 pub(crate) fn tell(line: &str) {
     // SAFETY: the format takes one string, which lasts as long as the call.
     unsafe { nbdkit_error(c"%s".as_ptr(), text(&escape::text(line)).as_ptr()) };
 }
 
-/// Writes a line if nbdkit is verbose.
+/// Writes a debug message, which nbdkit shows with `--verbose`.
 pub(crate) fn note(line: &str) {
     // SAFETY: as above.
     unsafe { nbdkit_debug(c"%s".as_ptr(), text(&escape::text(line)).as_ptr()) };
 }
 
-/// Parses a truth value as nbdkit does everywhere; nbdkit tells the error.
+/// Parses a boolean like other parameters of nbdkit, which reports the error.
 pub(crate) fn parse_bool(value: &str) -> Option<bool> {
-    // SAFETY: it takes a string.
+    // SAFETY: the argument is a C string, which lasts as long as the call.
     match unsafe { nbdkit_parse_bool(text(value).as_ptr()) } {
         0 => Some(false),
         1 => Some(true),
@@ -34,9 +34,9 @@ pub(crate) fn parse_bool(value: &str) -> Option<bool> {
     }
 }
 
-/// Parses a size, such as 64M, as nbdkit does everywhere; nbdkit tells the error.
+/// Parses a size, such as 64M, like other parameters of nbdkit, which reports the error.
 pub(crate) fn parse_size(value: &str) -> Option<u64> {
-    // SAFETY: it takes a string.
+    // SAFETY: the argument is a C string, which lasts as long as the call.
     u64::try_from(unsafe { nbdkit_parse_size(text(value).as_ptr()) }).ok()
 }
 

@@ -1,9 +1,9 @@
-//! nbdkit's interface for plugins, version 2, as `nbdkit-plugin.h` and `nbdkit-common.h` of nbdkit 1.32 have it and nbdkit-plugin(3) describes it: the
-//! structure, and the functions in it, which hand over to safe ones.
+//! nbdkit's plugin interface, version 2, as declared in `nbdkit-plugin.h` and `nbdkit-common.h` of nbdkit 1.32 and described in nbdkit-plugin(3): the
+//! structure, and the functions in it, which call safe ones.
 //!
-//! nbdkit keeps this interface compatible: fields are only added at the end of the structure, whose size says how many there are. The crate `nbdkit`
-//! declares it too, but without `block_size`, with a second version of bitflags, and nothing was released since 2023.
-#![allow(unsafe_code, reason = "the interface is in C")]
+//! nbdkit keeps this interface compatible: fields are only added at the end of the structure, and its size tells how many there are. The crate
+//! `nbdkit` declares it too, but lacks `block_size`, needs a second version of bitflags, and has had no release since 2023.
+#![allow(unsafe_code, reason = "the interface is written in C")]
 
 use std::ffi::{CStr, OsStr, c_char, c_int, c_void};
 use std::os::unix::ffi::OsStrExt as _;
@@ -17,16 +17,16 @@ use crate::plugin;
 
 /// `NBDKIT_API_VERSION`.
 const API_VERSION: c_int = 2;
-/// `NBDKIT_THREAD_MODEL_PARALLEL`: any function at any time from any thread.
+/// `NBDKIT_THREAD_MODEL_PARALLEL`: nbdkit may call any function at any time from any thread.
 const THREAD_MODEL_PARALLEL: c_int = 3;
-/// `NBDKIT_CACHE_EMULATE`: nbdkit reads what a client wants cached, which brings it into our cache.
+/// `NBDKIT_CACHE_EMULATE`: nbdkit reads what a client asks to cache, which brings it into our cache.
 const CACHE_EMULATE: c_int = 1;
 /// `NBDKIT_FLAG_REQ_ONE`: the client wants one extent only.
 const FLAG_REQ_ONE: u32 = 1 << 2;
 /// `NBDKIT_EXTENT_HOLE | NBDKIT_EXTENT_ZERO`.
 const EXTENT_HOLE: u32 = 1 << 0 | 1 << 1;
 
-/// What a page of the cache has: smaller reads cost as much.
+/// The length of a page of the cache in bytes: smaller reads cost as much.
 const PREFERRED_LEN: u32 = 64 << 10;
 
 /// `struct nbdkit_extents`.
@@ -65,7 +65,7 @@ struct Plugin {
     can_flush: Option<Ask>,
     is_rotational: Option<Ask>,
     can_trim: Option<Ask>,
-    /// pread, pwrite, flush, trim and zero of version 1.
+    /// `pread`, `pwrite`, `flush`, `trim` and `zero` of version 1.
     of_version_1: [Option<Old>; 5],
     errno_is_preserved: c_int,
     dump_plugin: Option<extern "C" fn()>,
@@ -94,7 +94,7 @@ struct Plugin {
     block_size: Option<unsafe extern "C" fn(*mut c_void, *mut u32, *mut u32, *mut u32) -> c_int>,
 }
 
-// SAFETY: it is never written, and its pointers are to constants.
+// SAFETY: it is never written, and its pointers point to constants.
 unsafe impl Sync for Plugin {}
 
 static PLUGIN: Plugin = Plugin {
@@ -104,7 +104,7 @@ static PLUGIN: Plugin = Plugin {
     name: c"sealift".as_ptr(),
     longname: c"Sealift bundle".as_ptr(),
     version: VERSION.as_ptr(),
-    description: c"Serves an image that lies in a bundle, read-only, and checks what is read.".as_ptr(),
+    description: c"Serves a file of a bundle, such as a disk image, read-only, and checks what is read.".as_ptr(),
     load: None,
     unload: Some(unload),
     config: Some(config),
@@ -145,7 +145,7 @@ static PLUGIN: Plugin = Plugin {
     block_size: Some(block_size),
 };
 
-#[allow(clippy::as_conversions, reason = "a constant, which the structure holds as 64 bits")]
+#[allow(clippy::as_conversions, reason = "a constant that the structure holds in 64 bits")]
 const PLUGIN_LEN: u64 = size_of::<Plugin>() as u64;
 
 const VERSION: &CStr = match CStr::from_bytes_with_nul(concat!(env!("CARGO_PKG_VERSION"), "\0").as_bytes()) {
@@ -153,8 +153,8 @@ const VERSION: &CStr = match CStr::from_bytes_with_nul(concat!(env!("CARGO_PKG_V
     Err(_) => c"",
 };
 
-/// What nbdkit looks for in a plugin.
-// SAFETY: nothing else has this name, since nbdkit loads each plugin with names of its own.
+/// The symbol that nbdkit looks up in a plugin.
+// SAFETY: nothing else has this name: nbdkit loads each plugin with its own symbols.
 #[unsafe(no_mangle)]
 extern "C" fn plugin_init() -> *const c_void {
     (&raw const PLUGIN).cast()
@@ -165,9 +165,9 @@ extern "C" fn unload() {
 }
 
 /// # Safety
-/// Both are C strings.
+/// `key` and `value` must be C strings.
 unsafe extern "C" fn config(key: *const c_char, value: *const c_char) -> c_int {
-    // SAFETY: nbdkit-plugin(3): both are strings, which last as long as this call.
+    // SAFETY: nbdkit-plugin(3): both are C strings, which last as long as this call.
     let (key, value) = unsafe { (CStr::from_ptr(key), CStr::from_ptr(value)) };
     status(plugin::set(&key.to_string_lossy(), OsStr::from_bytes(value.to_bytes())))
 }
@@ -184,7 +184,7 @@ extern "C" fn after_fork() -> c_int {
     status(plugin::start())
 }
 
-/// Every connection is served by the same reader: the handle only must not be null.
+/// Returns a handle, which only must not be null: the same reader serves every connection.
 extern "C" fn open(_readonly: c_int) -> *mut c_void {
     (&raw const PLUGIN).cast_mut().cast()
 }
@@ -202,14 +202,14 @@ extern "C" fn can_cache(_handle: *mut c_void) -> c_int {
 }
 
 /// # Safety
-/// All three can be written.
+/// `minimum`, `preferred` and `maximum` must be valid for writes.
 unsafe extern "C" fn block_size(
     _handle: *mut c_void,
     minimum: *mut u32,
     preferred: *mut u32,
     maximum: *mut u32,
 ) -> c_int {
-    // SAFETY: nbdkit-plugin(3): the answers are written there.
+    // SAFETY: nbdkit-plugin(3): the results are written there.
     unsafe {
         minimum.write(1);
         preferred.write(PREFERRED_LEN);
@@ -219,13 +219,13 @@ unsafe extern "C" fn block_size(
 }
 
 /// # Safety
-/// `buffer` has `count` bytes.
+/// `buffer` must have `count` bytes.
 unsafe extern "C" fn pread(_handle: *mut c_void, buffer: *mut c_void, count: u32, offset: u64, _flags: u32) -> c_int {
     let Ok(mut left) = usize::try_from(count) else { return failed(Errno::INVAL) };
     let mut at = buffer.cast::<u8>();
     let read = plugin::read(offset, count, &mut |bytes| {
         let len = bytes.len().min(left);
-        // SAFETY: the buffer has `left` bytes from here on, and `bytes` are not in it. It may be uninitialised, so no slice is made of it.
+        // SAFETY: the buffer has `left` bytes from here on, and does not overlap `bytes`. It may be uninitialised, so no slice of it is made.
         unsafe {
             ptr::copy_nonoverlapping(bytes.as_ptr(), at, len);
             at = at.add(len);
@@ -236,7 +236,7 @@ unsafe extern "C" fn pread(_handle: *mut c_void, buffer: *mut c_void, count: u32
 }
 
 /// # Safety
-/// `extents` is nbdkit's.
+/// `extents` must come from nbdkit.
 unsafe extern "C" fn extents(
     _handle: *mut c_void,
     count: u32,
@@ -256,12 +256,12 @@ unsafe extern "C" fn extents(
 }
 
 fn failed(error: Errno) -> c_int {
-    // SAFETY: it only stores the number.
+    // SAFETY: the function only stores the number.
     unsafe { nbdkit_set_error(error.raw_os_error()) };
     -1
 }
 
-/// Returns what a function answers, after it has told the error.
+/// Returns the status of a call for nbdkit, after reporting an error.
 fn status(done: Result<(), String>) -> c_int {
     match done {
         Ok(()) => 0,

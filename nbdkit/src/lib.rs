@@ -1,6 +1,6 @@
 //! A plugin of nbdkit: serves one file of a bundle, such as a disk image, as a read-only network block device.
 //!
-//! Nothing is unpacked: what is read is decoded, and every chunk is compared with its digest before a byte of it is handed out.
+//! Nothing is unpacked: chunks are decoded when they are read, after each was compared with its digest.
 //! `nbdkit-sealift-plugin(1)` describes its parameters.
 
 mod calls;

@@ -1,4 +1,4 @@
-//! The parameters, which are named like the options of `sealift mount`.
+//! The plugin's parameters, which are named like the options of `sealift mount`.
 
 use std::ffi::{CStr, OsStr, OsString};
 use std::path::{Path, PathBuf};
@@ -10,7 +10,7 @@ use sealift::trust::{TargetKind, TrustOptions, Utc};
 
 use crate::calls::{parse_bool, parse_size};
 
-/// What `nbdkit sealift --help` says.
+/// The text of `nbdkit sealift --help`.
 pub(crate) const HELP: &CStr = c"\
 [file=]BUNDLE          (required) The bundle; of several, the last is served, and those before it are its bases.
 path=[REF:]PATH        The file in the bundle to serve; not needed if there is only one.
@@ -26,7 +26,7 @@ compatible=TAG         A tag of this device. Can be repeated.
 allow-unsigned=BOOL    Accept a bundle that no trusted key signed (default: false).
 allow-downgrade=BOOL   Accept a bundle older than the version installed on this device (default: false).";
 
-/// What nbdkit was started with.
+/// The parameters with which nbdkit was started.
 #[derive(Debug, Default)]
 pub(crate) struct Parameters {
     files: Vec<PathBuf>,
@@ -38,10 +38,10 @@ pub(crate) struct Parameters {
 }
 
 impl Parameters {
-    /// Takes one of them.
+    /// Sets one parameter.
     ///
     /// # Errors
-    /// Returns an error if it is unknown, or if its value is not understood.
+    /// Returns an error if it is unknown, or if its value is invalid.
     pub(crate) fn set(&mut self, key: &str, value: &OsStr) -> Result<(), String> {
         let text = || value.to_str().ok_or_else(|| format!("{key}: {} is not UTF-8", value.display()));
         let trust = &mut self.trust;
@@ -70,7 +70,7 @@ impl Parameters {
         Ok(())
     }
 
-    /// Returns the bundle to serve, and the bases that it may need.
+    /// Returns the bundle to serve, and its possible bases.
     ///
     /// # Errors
     /// Returns an error if no bundle was named.
@@ -83,7 +83,7 @@ impl Parameters {
         Ok((bundle, GivenBases { places, limits: Limits::default(), jobs: self.jobs() }))
     }
 
-    /// Returns how to read.
+    /// Returns the options for reading.
     pub(crate) fn read(&self) -> ReadOptions {
         ReadOptions { jobs: self.jobs(), cache_bytes: self.cache.unwrap_or(ReadOptions::CACHE_BYTES) }
     }
@@ -93,7 +93,7 @@ impl Parameters {
     }
 }
 
-/// Returns a path that stays the same: nbdkit leaves its directory when it goes into the background.
+/// Returns an absolute path: nbdkit changes its working directory when it goes into the background.
 fn absolute(path: &OsStr) -> Result<PathBuf, String> {
     std::path::absolute(path).map_err(|error| format!("{}: {error}", path.display()))
 }

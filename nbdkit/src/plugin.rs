@@ -1,4 +1,4 @@
-//! The life of the plugin: parameters, then an open bundle, then a reader that serves every connection.
+//! The state of the plugin: first parameters, then an open bundle, then a reader that serves every connection.
 
 use std::ffi::OsStr;
 use std::ops::Range;
@@ -15,7 +15,7 @@ use crate::parameters::Parameters;
 use crate::served::{Opened, Served, warnings};
 
 static PARAMETERS: Mutex<Option<Parameters>> = Mutex::new(None);
-/// The open bundle until threads can be started: nbdkit forks to go into the background.
+/// The open bundle, until threads can be started: nbdkit first forks to go into the background.
 static READY: Mutex<Option<Ready>> = Mutex::new(None);
 static SERVED: RwLock<Option<Arc<Served>>> = RwLock::new(None);
 
@@ -25,10 +25,10 @@ struct Ready {
     name: String,
 }
 
-/// Takes a parameter.
+/// Sets a parameter.
 ///
 /// # Errors
-/// Returns an error if it is unknown, or if its value is not understood.
+/// Returns an error if it is unknown, or if its value is invalid.
 pub(crate) fn set(key: &str, value: &OsStr) -> Result<(), String> {
     PARAMETERS.lock().get_or_insert_default().set(key, value)
 }
@@ -41,7 +41,7 @@ pub(crate) fn check() -> Result<(), String> {
     PARAMETERS.lock().get_or_insert_default().bundle().map(drop)
 }
 
-/// Judges and opens the bundle, while errors still end nbdkit with a message and a status.
+/// Judges and opens the bundle, while nbdkit can still exit with a message and a status on an error.
 ///
 /// # Errors
 /// Returns an error if the bundle is refused, damaged or cannot be read, or if there is no such file in it.
@@ -62,7 +62,7 @@ pub(crate) fn open() -> Result<(), String> {
     Ok(())
 }
 
-/// Starts the threads that read, in the process that serves.
+/// Starts the threads that read, in the process that serves connections.
 ///
 /// # Errors
 /// Returns an error if no thread can be started.
@@ -78,17 +78,17 @@ pub(crate) fn stop() {
     SERVED.write().take();
 }
 
-/// Returns the size of what is served.
+/// Returns the size of the served file in bytes.
 pub(crate) fn len() -> Option<i64> {
     served().and_then(|served| served.len.try_into().ok())
 }
 
-/// Gives `count` bytes from a place on to `give`. Returns whether all could be read; what could not was reported.
+/// Passes `count` bytes from `offset` on to `give`. Returns whether they could be read; if not, the fault was reported.
 pub(crate) fn read(offset: u64, count: u32, give: &mut dyn FnMut(&[u8])) -> bool {
     served().is_some_and(|served| served.read(range(offset, count), give))
 }
 
-/// Gives the parts of a range to `give`, each with whether it has data, until it wants no more.
+/// Passes the parts of a range to `give`, each with whether it is data or a hole, until `give` returns false.
 pub(crate) fn extents(offset: u64, count: u32, give: &mut dyn FnMut(Range<u64>, bool) -> bool) {
     if let Some(served) = served() {
         served.extents(range(offset, count), give);
@@ -103,7 +103,7 @@ fn range(offset: u64, count: u32) -> Range<u64> {
     offset..offset.saturating_add(count.into())
 }
 
-/// Returns a path as in the messages of `sealift`, by its file name alone.
+/// Returns the name of a file for messages, as `sealift` shows it: without its directory.
 fn shown(path: &Path) -> String {
     path.file_name().map_or_else(|| path.display().to_string(), |name| name.display().to_string())
 }

@@ -10,7 +10,7 @@ use sealift::trust::{Guard, Trusted, Utc};
 use sealift::{Bundle, GivenBases, Progress, Row};
 use sealift_format::data_ranges;
 
-/// A file of a bundle that is open; there is no thread yet.
+/// A file of an open bundle, before threads are started.
 #[derive(Debug)]
 pub(crate) struct Opened {
     bundle: InPlace,
@@ -26,7 +26,7 @@ pub(crate) struct Served {
 }
 
 impl Opened {
-    /// Opens the file at a path of a bundle, or the only one.
+    /// Opens the file at a path in a bundle, or its only file.
     ///
     /// # Errors
     /// Returns an error if the bundle or its base cannot be used, or if there is no such file.
@@ -52,7 +52,7 @@ impl Opened {
 }
 
 impl Served {
-    /// Gives the bytes of a range to `give`. Returns whether all could be read; what could not was reported.
+    /// Passes the bytes of a range to `give`. Returns whether they could be read; if not, the fault was reported.
     pub(crate) fn read(&self, range: Range<u64>, give: &mut dyn FnMut(&[u8])) -> bool {
         let bytes = if range.end <= self.len { self.reader.read(self.object, range) } else { None };
         bytes.is_some_and(|bytes| {
@@ -61,7 +61,7 @@ impl Served {
         })
     }
 
-    /// Gives the parts of a range to `give`, each with whether it has data, until it wants no more.
+    /// Passes the parts of a range to `give`, each with whether it is data or a hole, until `give` returns false.
     pub(crate) fn extents(&self, range: Range<u64>, give: &mut dyn FnMut(Range<u64>, bool) -> bool) {
         let mut at = range.start;
         for data in data_ranges(self.reader.bundle().layout.holes_of(self.object), range.clone()) {
@@ -82,7 +82,7 @@ fn named(bundle: &Bundle, path: &OsStr) -> Result<Row<Object>, String> {
     object(&found).ok_or_else(|| format!("{} is not a regular file", path.display()))
 }
 
-/// Returns the only file.
+/// Returns the only file of a bundle, counting each name of a hard link.
 fn only(bundle: &Bundle) -> Result<Row<Object>, String> {
     let mut files = entries(bundle).filter_map(|entry| Some((object(&entry)?, entry)));
     let (first, entry) = files.next().ok_or("the bundle has no file")?;
@@ -102,7 +102,7 @@ fn object(entry: &Listed<'_>) -> Option<Row<Object>> {
     }
 }
 
-/// Returns what is to be known of a bundle that was accepted all the same.
+/// Returns warnings about a bundle that was accepted although it would be refused by default.
 pub(crate) fn warnings(guard: &Guard, bundle: &Trusted) -> Vec<String> {
     let judged = bundle.judged();
     let unsigned = judged

@@ -1,5 +1,5 @@
-//! What a delta bundle carries, checked over its base or without it: each object against the id that the difference has of it. The objects that it
-//! leaves in place are the base's, and are checked with that.
+//! Checks the objects that a delta bundle carries, over its bases or without them: each is compared with its id in the difference. The objects that
+//! it does not carry are checked with the bases.
 
 use sealift_format::{BaseRange, Chunk, Delta, Row};
 
@@ -11,7 +11,7 @@ use crate::read_plan::ReadPlan;
 pub struct CarriedChecker {
     decoder: ChunkDecoder,
     plan: ReadPlan,
-    /// What no chunk brings, the last first.
+    /// The portions without a chunk, in reverse order.
     bare: Vec<Portion>,
 }
 
@@ -46,7 +46,7 @@ impl CarriedChecker {
         self.plan.contents(delta.into(), number, decoded).try_for_each(|content| content.map(drop))
     }
 
-    /// Checks what can be checked of chunk `number` without the base: all that it holds if it has no prefix, or else its digest and form (core 8).
+    /// Checks chunk `number` as far as possible without the bases: all that it holds if it has no prefix, and otherwise its digest and form (core 8).
     ///
     /// # Errors
     /// Returns an error if one of them does not match.
@@ -60,7 +60,7 @@ impl CarriedChecker {
         }
     }
 
-    /// Checks the next object or piece that no chunk brings. Returns how long it is, and nothing when there is none left.
+    /// Checks the next object or piece without a chunk. Returns its length in bytes, or `None` if none is left.
     ///
     /// # Errors
     /// Returns an error if it does not match.

@@ -1,4 +1,4 @@
-//! The check of what chunks hold, in any order and by several checkers: each keeps its buffers from one chunk to the next.
+//! The check of what chunks hold, in any order and by several checkers. Each reuses its buffers.
 
 use sealift_format::verity::digests;
 use sealift_format::{Bundle, Chunk, Object, Row};
@@ -15,11 +15,11 @@ pub enum Depth {
     /// Each byte of the file is covered: head, layout, index, and the digest of each chunk.
     Stored,
     /// Each chunk is also decoded, and each object checked against its id, its fs-verity digest and the checksums of OSTree's files. Of a
-    /// delta bundle, whose objects can be made where its bases are, the shape of each chunk is checked.
+    /// delta bundle, objects that need its bases cannot be checked, only the form of their chunks.
     Objects,
 }
 
-/// Checks chunks of one bundle. What it finds is for a [`VerityTable`], of which there is one however many checkers there are.
+/// Checks chunks of one bundle. Its results are for a [`VerityTable`], of which there is only one for all checkers.
 #[derive(Debug)]
 pub struct ObjectChecker {
     decoder: ChunkDecoder,
@@ -37,8 +37,8 @@ impl ObjectChecker {
         Self { decoder: ChunkDecoder::default(), plan: ReadPlan::all(bundle.into()), large: files.large(bundle), files }
     }
 
-    /// Returns the chunks that the checker which [finishes](Self::finish) has to see itself, in this order: they bring large files of OSTree,
-    /// whose checksums are over the whole file.
+    /// Returns the chunks that the checker that [finishes](Self::finish) must check itself, in this order: they hold large files of OSTree, whose
+    /// checksums cover the whole file.
     #[must_use]
     pub fn in_order(&self) -> Vec<Row<Chunk>> {
         let large = self.plan.pieces().filter(|(_, portion)| place(&self.large, portion.object).is_some());
@@ -47,8 +47,8 @@ impl ObjectChecker {
         chunks
     }
 
-    /// Checks the stored bytes of chunk `number` and all that it holds, and tells `take` of each object or piece. `prefix` are the bytes of its
-    /// prefix, which only a chunk of a delta bundle has.
+    /// Checks the stored bytes of chunk `number` and all that it holds, and passes each object or piece to `take`. `prefix` are the bytes of its
+    /// prefix, which only chunks of a delta bundle have.
     ///
     /// # Errors
     /// Returns an error if one of them does not match.
@@ -83,13 +83,13 @@ impl ObjectChecker {
         Ok(())
     }
 
-    /// Returns what no chunk brings, and is to be checked by [`Self::check_bare`].
+    /// Returns the portions without a chunk, which [`Self::check_bare`] checks.
     #[must_use]
     pub fn without_data(&self, bundle: &Bundle) -> Vec<Portion> {
         self.plan.without_data(bundle.into())
     }
 
-    /// Checks an object or a piece that no chunk brings.
+    /// Checks an object or a piece without a chunk.
     ///
     /// # Errors
     /// Returns an error if it does not match.
@@ -97,10 +97,10 @@ impl ObjectChecker {
         Checked::new(bundle, &self.files, &Content::check(bundle.into(), portion, &[])?)
     }
 
-    /// Ends the check, when all chunks and all that is without data were checked, and returns the objects' fs-verity digests.
+    /// Ends the check, after all chunks and all portions without a chunk were checked, and returns the objects' fs-verity digests.
     ///
     /// # Errors
-    /// Returns an error if a large file of OSTree, or the table, is not as the index says.
+    /// Returns an error if a large file of OSTree, or the table, does not match the index.
     pub fn finish(self, bundle: &Bundle, table: VerityTable) -> Result<Vec<[u8; 32]>, ContentError> {
         for (_, mut files) in self.large {
             while files.take_bare(bundle) {}

@@ -1,4 +1,4 @@
-//! Chunks and objects: nothing of their bytes is handed out before it agrees with what the root vouches for (core 8).
+//! Chunks and objects: their bytes are handed out only once they match the digests that the root vouches for (core 8).
 
 use std::convert::Infallible;
 use std::ops::Range;
@@ -11,7 +11,7 @@ use sealift_format::{
     Object, Part, Row, check_frame, check_frame_with_prefix, data_len, data_ranges, hex,
 };
 
-/// An object's or a piece's bytes do not match, or its chunk's do not.
+/// The bytes of an object, a piece or a chunk do not match their digest.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum ContentError {
@@ -32,19 +32,19 @@ pub enum ContentError {
         /// The piece's number in the object.
         piece: u64,
     },
-    /// A commit's file is not the one that its dirtree names.
+    /// A commit's file does not match the checksum in its dirtree.
     #[error(
         "OSTree file {}: its owner, mode, extended attributes and content do not match its checksum",
         hex(checksum)
     )]
     OsTreeFile {
-        /// The checksum that the dirtree has.
+        /// The checksum in the dirtree.
         checksum: Checksum,
     },
 }
 
 impl ContentError {
-    /// Returns the word for it (core 11.1).
+    /// Returns the kind of failure (core 11.1).
     #[must_use]
     pub fn kind(&self) -> sealift_format::Kind {
         match self {
@@ -54,7 +54,7 @@ impl ContentError {
     }
 }
 
-/// Decodes chunks after checking them; keeps its buffers from one to the next.
+/// Decodes chunks after checking them. Reuses its buffers.
 #[derive(Debug, Default)]
 pub struct ChunkDecoder {
     decoder: FrameDecoder,
@@ -72,11 +72,11 @@ pub fn check_stored(number: Row<Chunk>, chunk: &Chunk, stored: &[u8]) -> Result<
     Err(FormatError::Digest { part: Part::Chunk(number.number()) }.into())
 }
 
-/// Checks what can be known of a chunk with a prefix without the bases: the headers of its frames, and the runs of a byte difference.
-/// Its stored bytes are to have matched their digest.
+/// Checks a chunk with a prefix as far as possible without the bases: the headers of its frames, and the runs of a byte difference. Its stored bytes
+/// must have matched their digest already.
 ///
 /// # Errors
-/// Returns an error if they are not as core 8.1 and delta 8 say.
+/// Returns an error if they do not follow core 8.1 and delta 8.
 pub(crate) fn check_shape(head: &Head, layout: &Layout, number: Row<Chunk>, stored: &[u8]) -> Result<(), ContentError> {
     let Some(chunk) = number.get(&layout.chunks) else {
         return Err(FormatError::Digest { part: Part::Chunk(number.number()) }.into());
@@ -95,9 +95,8 @@ pub(crate) fn check_shape(head: &Head, layout: &Layout, number: Row<Chunk>, stor
 }
 
 impl ChunkDecoder {
-    /// Checks the stored bytes of chunk `number` and returns its decoded bytes. They are to be made [`Content`] before they
-    /// are handed out. `prefix` are the bytes of the chunk's prefix (delta 6), of objects that have been
-    /// checked; of a chunk without one they are not looked at.
+    /// Checks the stored bytes of chunk `number` and returns its decoded bytes, which must become [`Content`] before they are handed out. `prefix`
+    /// are the bytes of the chunk's prefix (delta 6), from objects that have been checked; they are ignored for a chunk without a prefix.
     ///
     /// # Errors
     /// Returns an error if the bytes do not match their digest or do not decode.
@@ -142,7 +141,7 @@ impl ChunkDecoder {
         Ok(&self.decoded[..at(chunk.len)])
     }
 
-    /// Decodes the chunk that brings a portion, as [`Self::decode`] does, and compares the portion. One that no chunk brings has no data.
+    /// Decodes the chunk that holds a portion, as [`Self::decode`] does, and checks the portion. A portion without a chunk has no data.
     ///
     /// # Errors
     /// Returns the errors of [`Self::decode`] and of [`Content::check`].
@@ -164,7 +163,7 @@ impl ChunkDecoder {
     }
 }
 
-/// Where in a chunk's decoded bytes the data of each portion lies that it brings.
+/// Where the data of each portion lies in a chunk's decoded bytes.
 #[derive(Debug, Default)]
 pub struct Places {
     /// The objects of its group, in ascending order.
@@ -173,10 +172,10 @@ pub struct Places {
 }
 
 impl Places {
-    /// Returns the places in chunk `number`, of these decoded bytes.
+    /// Returns the places in chunk `number`, given its decoded bytes.
     ///
     /// # Errors
-    /// Returns an error if they are more than a chunk has.
+    /// Returns an error if they are longer than a chunk can be.
     pub fn of(bundle: &Bundle, number: Row<Chunk>, decoded: &[u8]) -> Result<Self, FormatError> {
         let (mut objects, mut start) = (Vec::new(), 0);
         for (object, data) in ObjectRows::from(bundle).group(group_of_chunk(&bundle.layout, number), decoded) {
@@ -188,7 +187,7 @@ impl Places {
         Ok(Self { objects, len: decoded.len() })
     }
 
-    /// Returns the place of a portion; an empty one if the chunk does not bring it.
+    /// Returns the place of a portion; an empty one if the chunk does not hold it.
     #[must_use]
     pub fn find(&self, portion: Portion) -> Range<usize> {
         let found = || self.objects.binary_search_by_key(&portion.object, |(object, _)| *object);
@@ -198,14 +197,14 @@ impl Places {
         }
     }
 
-    /// Bytes of memory that they take beside themselves.
+    /// Returns the bytes of heap memory that this takes.
     #[must_use]
     pub fn cost(&self) -> usize {
         size_of_val(&self.objects[..])
     }
 }
 
-/// The objects that a bundle carries and where their bytes lie: what it takes to check them.
+/// The objects that a bundle carries and where their bytes lie, as needed to check them.
 #[derive(Clone, Copy, Debug)]
 pub struct ObjectRows<'a> {
     pub(crate) rows: &'a [Object],
@@ -213,23 +212,23 @@ pub struct ObjectRows<'a> {
     piece_len: u64,
 }
 
-/// What is compared with one hash: an object as a whole, or a piece of a large one.
+/// What is checked against one hash: a whole object, or a piece of a large one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[allow(clippy::exhaustive_structs, reason = "there is nothing else to say")]
+#[allow(clippy::exhaustive_structs, reason = "nothing else identifies a portion")]
 pub struct Portion {
     /// The object.
     pub object: Row<Object>,
-    /// The piece's number in the object; none of one that is whole.
+    /// The piece's number in the object; `None` for a whole object.
     pub piece: Option<u64>,
 }
 
-/// A portion of an object whose bytes are what index and layout say: there is no other way to get one.
+/// A portion of an object whose bytes match index and layout. It can only be made by checking them.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct Content<'a> {
-    /// What it is.
+    /// The portion.
     pub portion: Portion,
-    /// The bytes of the object that it has.
+    /// Its range in the object, in bytes.
     pub range: Range<u64>,
     /// Its bytes without the holes.
     pub data: &'a [u8],
@@ -264,7 +263,7 @@ impl<'a> ObjectRows<'a> {
         start..size.min(start.saturating_add(self.piece_len))
     }
 
-    /// Bytes of a small object that are in its group.
+    /// Returns the bytes of a small object in its group, which are those without the holes.
     pub(crate) fn grouped_len(self, object: Row<Object>) -> u64 {
         data_len(self.layout.holes_of(object), 0..self.size(object))
     }
@@ -280,8 +279,8 @@ impl<'a> ObjectRows<'a> {
     }
 }
 
-/// Returns the portions of an object in order, each with the chunk that brings it; none brings one without data. `group` is the chunk that brings the
-/// object if it is whole.
+/// Returns the portions of an object in order, each with the chunk that holds it, if it has data. `group` is the chunk that holds the object if it is
+/// not in pieces.
 pub fn portions_of(
     bundle: &Bundle,
     object: Row<Object>,
@@ -293,14 +292,14 @@ pub fn portions_of(
     whole.into_iter().chain(pieces.map(move |(piece, row)| (Portion { object, piece: Some(piece) }, row.chunk)))
 }
 
-/// Returns the bytes of the object that a portion has.
+/// Returns the range of a portion in its object, in bytes.
 #[must_use]
 pub fn range_of(bundle: &Bundle, portion: Portion) -> Range<u64> {
     ObjectRows::from(bundle).range(portion)
 }
 
 impl<'a> Content<'a> {
-    /// Compares a portion whose data are `data`, its bytes without the holes.
+    /// Checks a portion, given its bytes without the holes.
     ///
     /// # Errors
     /// Returns an error if an object does not match its id, or a piece its chaining value.
@@ -325,13 +324,13 @@ impl<'a> Content<'a> {
         Err(ContentError::Piece { object, piece })
     }
 
-    /// Returns whether the object has a hole, here or elsewhere.
+    /// Returns whether the object has a hole, in this portion or elsewhere.
     #[must_use]
     pub fn has_holes(&self) -> bool {
         !self.holes.is_empty()
     }
 
-    /// Returns the data with their places in the object, in ascending order. Between them are holes.
+    /// Returns the data in parts, each with its offset in the object, in ascending order. Between them are holes.
     pub fn extents(&self) -> impl Iterator<Item = (u64, &'a [u8])> {
         let mut rest = self.data;
         data_ranges(self.holes, self.range.clone()).map(move |range| {
@@ -341,7 +340,7 @@ impl<'a> Content<'a> {
         })
     }
 
-    /// Gives all bytes to `take`, in parts: the data, with the holes put back as zeros.
+    /// Passes all bytes to `take`, in parts: the data, with holes as zeros.
     pub fn for_each_part(&self, take: &mut dyn FnMut(&[u8])) {
         let Ok(()) = self.try_for_each_part(|part| {
             take(part);
@@ -349,7 +348,7 @@ impl<'a> Content<'a> {
         });
     }
 
-    /// The same where `take` may fail.
+    /// The same for a `take` that may fail.
     ///
     /// # Errors
     /// Returns the first error of `take`.
@@ -369,7 +368,7 @@ impl<'a> Content<'a> {
     }
 }
 
-/// Returns the objects of the group that a chunk holds; none of one that holds a piece.
+/// Returns the objects of the group that a chunk holds; none for a chunk that holds a piece.
 pub(crate) fn group_of_chunk(layout: &Layout, chunk: Row<Chunk>) -> &[Row<Object>] {
     match chunk.get(&layout.chunks).map(|chunk| &chunk.holds) {
         Some(Holds::Group(range)) => layout.group(range),
@@ -377,7 +376,7 @@ pub(crate) fn group_of_chunk(layout: &Layout, chunk: Row<Chunk>) -> &[Row<Object
     }
 }
 
-/// Appends the bytes `wanted` of an object to `out`, as far as a portion of these data has them, with the holes put back as zeros.
+/// Appends the bytes `wanted` of an object to `out`, as far as a portion with these data has them, with holes as zeros.
 pub fn copy_wanted(bundle: &Bundle, portion: Portion, data: &[u8], wanted: &Range<u64>, out: &mut Vec<u8>) {
     let within = range_of(bundle, portion);
     let mut place = within.start;
@@ -388,14 +387,14 @@ pub fn copy_wanted(bundle: &Bundle, portion: Portion, data: &[u8], wanted: &Rang
     });
 }
 
-/// Returns what `part`, the bytes from `place` on, has of `wanted`.
+/// Returns the overlap of `wanted` with `part`, the bytes from `place` on.
 #[must_use]
 pub fn overlap<'a>(part: &'a [u8], place: u64, wanted: &Range<u64>) -> &'a [u8] {
     let [from, to] = [wanted.start, wanted.end].map(|end| up_to(end.saturating_sub(place), part.len()));
     &part[from..to]
 }
 
-/// Gives the bytes of `within` of an object to `take`, in parts: `data`, with the holes put back as zeros.
+/// Passes the bytes `within` of an object to `take`, in parts: `data`, with holes as zeros.
 ///
 /// # Errors
 /// Returns the first error of `take`.

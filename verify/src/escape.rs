@@ -1,18 +1,18 @@
-//! Strings that somebody else chose, before they reach a terminal or a page.
+//! Escapes strings from bundles and other untrusted sources before they reach a terminal or a page.
 //!
-//! A name from a bundle may hold any bytes but `/` and NUL: sequences that move the cursor, set a window's title or answer
-//! on the reader's behalf, and marks that make text read backwards. Output that goes to a pipe often ends on a terminal too
-//! (`| head`), so that everything is escaped wherever it goes; JSON and `ls --null` are for programs.
+//! A name from a bundle may contain any bytes but `/` and NUL: sequences that move the cursor, set a window's title or make the terminal send input,
+//! and marks that reverse the direction of text. Output to a pipe often ends on a terminal too (`| head`), so everything is escaped wherever it goes;
+//! JSON and `ls --null` are for programs.
 
 use std::fmt::Write as _;
 
-/// Returns `bytes` as text of one line without anything that a terminal acts on. Invalid UTF-8 becomes `\xNN`, a backslash
-/// `\\`, and what cannot be seen `\n`, `\u{1b}` and the like; so no two names look alike for what was escaped.
+/// Returns `bytes` as text of one line without anything that a terminal acts on. Invalid UTF-8 becomes `\xNN`, a backslash `\\`, and invisible
+/// characters `\n`, `\u{1b}` and the like. Different names have different forms.
 #[must_use]
 pub fn bytes(bytes: &[u8]) -> String {
     let mut out = String::with_capacity(bytes.len());
     for chunk in bytes.utf8_chunks() {
-        // Quotation marks are harmless, and are the one thing that `escape_debug` knows and terminals do not.
+        // Quotation marks are harmless to terminals, but `escape_debug` would escape them.
         for (number, part) in chunk.valid().split('"').enumerate() {
             out.push_str(if number > 0 { "\"" } else { "" });
             for (number, part) in part.split('\'').enumerate() {
@@ -28,7 +28,7 @@ pub fn bytes(bytes: &[u8]) -> String {
     out
 }
 
-/// Returns the bytes of which [`bytes`] made `shown`; `None` if nothing in it is escaped, or something that is nowhere escaped so.
+/// Undoes the escapes of [`bytes`]. Returns `None` if nothing is escaped, or if an escape is not valid.
 #[must_use]
 pub fn unescaped(shown: &[u8]) -> Option<Vec<u8>> {
     let mut parts = shown.split(|byte| *byte == b'\\');
@@ -38,7 +38,7 @@ pub fn unescaped(shown: &[u8]) -> Option<Vec<u8>> {
         is_escaped = true;
         let (letter, rest) = match part.split_first() {
             Some((letter, rest)) => (*letter, rest),
-            // Two backslashes: the second begins the next part, which stands as it is.
+            // Two backslashes: what follows the second one is not an escape.
             None => (b'\\', parts.next()?),
         };
         let rest = match letter {
@@ -74,7 +74,7 @@ pub fn unescaped(shown: &[u8]) -> Option<Vec<u8>> {
     is_escaped.then_some(out)
 }
 
-/// Up to six hexadecimal digits.
+/// Parses up to six hexadecimal digits.
 fn number(digits: &[u8]) -> Option<u32> {
     let are_digits = (1..=6).contains(&digits.len()) && digits.iter().all(u8::is_ascii_hexdigit);
     let text = core::str::from_utf8(digits).ok().filter(|_| are_digits)?;
@@ -87,8 +87,8 @@ pub fn text(text: &str) -> String {
     bytes(text.as_bytes())
 }
 
-/// `escape_debug` also escapes a combining mark at a string's start, which Thai or Devanagari text has after each quotation
-/// mark: it gets a letter to stand on.
+/// Appends a part without quotation marks. `escape_debug` also escapes a combining mark at a string's start, where Thai or Devanagari text can have
+/// one after a quotation mark: a letter is put before it.
 fn push_part(out: &mut String, part: &str) {
     let plain = part.bytes().all(|byte| (0x20..0x7f).contains(&byte) && byte != b'\\');
     if plain {
@@ -102,8 +102,9 @@ fn push_part(out: &mut String, part: &str) {
     }
 }
 
-/// Returns `bytes` in the form that JSON output has for them: valid UTF-8 as it is, but for `%`, control characters, and those that turn the
-/// direction of text; each byte of these, and each that is no UTF-8, is `%` and two upper-case hexadecimal digits. No two names have one form.
+/// Returns `bytes` in the form of JSON output: valid UTF-8 is unchanged, except for `%`, control characters, and characters that change the direction
+/// of text; each byte of these, and each byte of invalid UTF-8, becomes `%` and two upper-case hexadecimal digits. Different names have different
+/// forms.
 #[must_use]
 pub fn percent(bytes: &[u8]) -> String {
     let mut out = String::with_capacity(bytes.len());
@@ -131,7 +132,7 @@ fn turns_text(character: char) -> bool {
     is_mark || matches!(character, '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
 }
 
-/// Returns the bytes of which [`percent`] made `shown`; `None` if it makes that of none.
+/// Returns the bytes for which [`percent`] returns `shown`; `None` if there are none.
 fn unpercent(shown: &[u8]) -> Option<Vec<u8>> {
     let mut parts = shown.split(|byte| *byte == b'%');
     let mut out = parts.next()?.to_vec();
@@ -143,7 +144,7 @@ fn unpercent(shown: &[u8]) -> Option<Vec<u8>> {
     (percent(&out).as_bytes() == shown).then_some(out)
 }
 
-/// Returns what somebody may mean who writes a name: that name, or one that [`bytes`] or [`percent`] shows so.
+/// Returns the names that a written name may mean: itself, and those that [`bytes`] or [`percent`] show like this.
 #[must_use]
 pub fn readings(written: &[u8]) -> Vec<Vec<u8>> {
     let mut readings = vec![written.to_vec()];
@@ -243,7 +244,7 @@ mod tests {
                 assert!(readings(shown.as_bytes()).contains(&name.to_vec()), "{shown}");
             }
         }
-        // What nothing is written as stands for itself alone.
+        // Text that is no escaped form only stands for itself.
         for written in ["100%", "%2", "%20", "%c3", "%C3%BC", "%+1"] {
             assert_eq!(readings(written.as_bytes()), [written.as_bytes()], "{written}");
         }

@@ -1,13 +1,13 @@
-//! Decides what of a Sealift bundle may be trusted.
+//! Decides which bundles may be trusted, and checks what they hold.
 //!
 //! [`trust`] answers one question: may this root be used, for this name, on
-//! this device, now? It reads no file and no clock; the shells hand it bytes.
+//! this device, now? It reads no file and no clock; its callers pass the bytes.
 //!
 //! ```
 //! use sealift_verify::trust::{AllowedSigners, Claims, Now, Policy};
 //!
 //! let mut policy = Policy::at(Now::exactly(1_800_000_000));
-//! // The administrator's file: whose signature counts, for which names.
+//! // The administrator's file: which keys count, for which names.
 //! policy.signers = Some(AllowedSigners::parse(b"# nobody yet\n")?);
 //!
 //! let claims = Claims { name: "os".into(), version: 7, ..Claims::default() };
@@ -16,7 +16,7 @@
 //! # Ok::<(), sealift_verify::trust::TrustFileError>(())
 //! ```
 //!
-//! With the feature `kernel`, Linux is asked to seal files and what their digests are (fs-verity): the one part that makes system calls.
+//! With the feature `kernel`, the module of that name asks Linux to seal files and for their digests (fs-verity): the only part that makes system calls.
 #![deny(missing_docs)]
 #![cfg_attr(not(feature = "kernel"), forbid(unsafe_code))]
 

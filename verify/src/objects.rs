@@ -1,8 +1,8 @@
 //! What chunks hold: each object is checked against its id, and all of them against the index's digest of their fs-verity digests
 //! (core 8, section 6 of the index).
 //!
-//! Chunks may be checked in any order and by several threads; one [`VerityTable`] takes what they [`Checked`]. Only where OSTree's files
-//! are large are their pieces to pass in order through [`LargeFiles`](crate::ostree::LargeFiles).
+//! Chunks may be checked in any order and by several threads; one [`VerityTable`] takes their results, as [`Checked`]. Only the pieces of large
+//! OSTree files must pass through [`LargeFiles`](crate::ostree::LargeFiles) in order.
 
 use sealift_format::verity::{VerityHasher, block_hashes, digest};
 use sealift_format::{Bundle, Error as FormatError, Large, Object, Part, Row};
@@ -10,13 +10,13 @@ use sealift_format::{Bundle, Error as FormatError, Large, Object, Part, Row};
 use crate::content::{Content, ContentError};
 use crate::ostree::OsTreeFiles;
 
-/// An object, or a piece of one, whose content is what index and layout say.
+/// An object, or a piece of one, whose content matches index and layout.
 #[derive(Clone, Debug)]
 #[allow(clippy::exhaustive_enums, reason = "a table takes both")]
 pub enum Checked {
     /// A whole object.
     Object {
-        /// Which.
+        /// The object.
         object: Row<Object>,
         /// Its fs-verity digest.
         digest: [u8; 32],
@@ -32,7 +32,7 @@ pub enum Checked {
     },
 }
 
-/// The fs-verity digests of all objects, as they are found.
+/// The fs-verity digests of all objects, as far as they are known.
 #[derive(Clone, Debug)]
 pub struct VerityTable {
     digests: Vec<[u8; 32]>,
@@ -40,18 +40,18 @@ pub struct VerityTable {
     large: Vec<LargeDigest>,
 }
 
-/// A large object's digest, put together from its pieces in order.
+/// A large object's digest, computed from its pieces in order.
 #[derive(Clone, Debug)]
 struct LargeDigest {
     object: Row<Object>,
     hasher: VerityHasher,
     next: usize,
-    /// Of each piece, what came before its turn.
+    /// Pieces that were checked before their turn, by number.
     waiting: Vec<Option<Box<VerityHasher>>>,
 }
 
 impl Checked {
-    /// Returns what is noted of a content. The OSTree files of a small object are checked with it.
+    /// Returns the result for a content. The OSTree files of a small object are checked with it.
     ///
     /// # Errors
     /// Returns an error if one of them does not match.
@@ -78,7 +78,7 @@ impl Checked {
         Ok(Self::Piece { object, piece, tree })
     }
 
-    /// Appends this to `out`, for another instance of this program: threads share memory, and a browser's workers do not.
+    /// Appends this to `out`, for another instance of this program: a browser's workers do not share memory.
     pub fn save(&self, out: &mut Vec<u8>) {
         match self {
             Self::Object { object, digest } => {
@@ -95,7 +95,7 @@ impl Checked {
         }
     }
 
-    /// Returns what [`Self::save`] wrote, and the bytes behind it.
+    /// Returns what [`Self::save`] wrote, and the bytes after it.
     #[must_use]
     pub fn restore(bytes: &[u8]) -> Option<(Self, &[u8])> {
         let (kind, bytes) = bytes.split_first()?;
@@ -112,7 +112,7 @@ impl Checked {
 }
 
 impl VerityTable {
-    /// Returns a table of which nothing is known yet.
+    /// Returns a table without any digest yet.
     #[must_use]
     pub fn new(bundle: &Bundle) -> Self {
         let unknown = |large: &Large| LargeDigest {
@@ -145,13 +145,13 @@ impl VerityTable {
         }
     }
 
-    /// Compares the table with the digest that the index gives of it, once all objects were checked, and returns the fs-verity digests.
+    /// Compares the table with its digest in the index, after all objects were checked, and returns the fs-verity digests.
     ///
     /// # Errors
     /// Returns an error if they differ.
     pub fn check(self, bundle: &Bundle) -> Result<Vec<[u8; 32]>, ContentError> {
         let mut digests = self.digests;
-        // The digest of one that a base has came whole.
+        // If a base has the object, its digest was taken as a whole.
         for large in self.large.into_iter().filter(|large| large.next > 0) {
             digests[large.object.at()] = large.hasher.finish();
         }

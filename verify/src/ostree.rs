@@ -1,7 +1,7 @@
-//! OSTree's files: their checksums are those of their headers and contents (ostree 5).
+//! The checksums of OSTree's files, which cover headers and contents (ostree 5).
 //!
-//! A file of a small object is checked with it. The bytes of a large one pass through a [`LargeFiles`] in order: that its pieces come so,
-//! wherever a bundle is read from its start to its end, the layout has been checked for (ostree 7).
+//! A file of a small object is checked together with the object. The bytes of a large object pass through a [`LargeFiles`] in order: the layout was
+//! checked for that order (ostree 7), in which a bundle that is read from start to end brings them.
 
 use std::convert::Infallible;
 
@@ -12,14 +12,14 @@ use sealift_format::{Bundle, Index, InodeKind, Object, OsTree, OsTreeFile, Row};
 
 use crate::content::{Content, ContentError, Portion, fill_holes, range_of};
 
-/// Which OSTree files have an object: as many as there are owners, modes and extended attributes to its content.
+/// The OSTree files of each object: one for each combination of owner, mode and extended attributes with its content.
 #[derive(Clone, Debug)]
 pub struct OsTreeFiles {
     /// Object and file, in this order.
     uses: Vec<(Row<Object>, u32)>,
 }
 
-/// The OSTree files of a large object, while its pieces come.
+/// The OSTree files of a large object, while its pieces are read.
 #[derive(Clone, Debug)]
 pub struct LargeFiles {
     object: Row<Object>,
@@ -28,7 +28,7 @@ pub struct LargeFiles {
 }
 
 impl OsTreeFiles {
-    /// Those of a bundle.
+    /// Returns those of a bundle.
     #[must_use]
     pub fn new(bundle: &Bundle) -> Self {
         let regular = |(number, file): (u32, &OsTreeFile)| match file.kind {
@@ -40,8 +40,8 @@ impl OsTreeFiles {
         Self { uses }
     }
 
-    /// Those files of a delta bundle whose objects stay in its bases, and which `base`, the first of them, does not have: of these no check of a
-    /// base or of a chunk knows.
+    /// Returns those files of a delta bundle whose objects only its bases hold, and which `base`, the first of them, does not have: checks of bases
+    /// and chunks do not cover these.
     #[must_use]
     pub fn of_bases(bundle: &Bundle, base: &Index) -> Self {
         let mut known: Vec<&Checksum> =
@@ -59,7 +59,7 @@ impl OsTreeFiles {
         self.uses.chunk_by(|(object, _), (other, _)| object == other).map(|uses| uses[0].0)
     }
 
-    /// Returns the large objects among them in ascending order, of which nothing has come yet.
+    /// Returns the files of large objects, in ascending order of the objects, before any byte was taken.
     #[must_use]
     pub fn large(&self, bundle: &Bundle) -> Vec<(Row<Object>, LargeFiles)> {
         let uses = self.uses.chunk_by(|(object, _), (other, _)| object == other);
@@ -72,7 +72,7 @@ impl OsTreeFiles {
             .collect()
     }
 
-    /// Returns those of an object whose content comes as a whole, in parts.
+    /// Returns the files of one object, whose whole content is then passed to [`LargeFiles::push`], in parts.
     #[must_use]
     pub fn of(&self, bundle: &Bundle, object: Row<Object>) -> LargeFiles {
         let start = self.uses.partition_point(|(at, _)| *at < object);
@@ -94,7 +94,7 @@ impl OsTreeFiles {
 }
 
 impl LargeFiles {
-    /// Returns whether that piece, which has data, is the next one that does.
+    /// Returns whether this piece, which has data, is the next one with data.
     #[must_use]
     pub fn is_next(&self, bundle: &Bundle, piece: u64) -> bool {
         let between = usize::try_from(self.next_piece).ok().zip(usize::try_from(piece).ok());
@@ -102,13 +102,13 @@ impl LargeFiles {
         between.is_some_and(|between| between.iter().all(|piece| piece.chunk.is_none()))
     }
 
-    /// Takes the next piece that has data, from these, and those without before it.
+    /// Takes the next piece with data, which are `data`, and the pieces without data before it.
     pub fn take(&mut self, bundle: &Bundle, piece: u64, data: &[u8]) {
         while self.next_piece < piece && self.take_bare(bundle) {}
         self.update(bundle, data);
     }
 
-    /// Takes the next piece if it has no data, and says whether it did.
+    /// Takes the next piece if it has no data, and returns whether it did.
     pub fn take_bare(&mut self, bundle: &Bundle) -> bool {
         let pieces = bundle.layout.pieces_of(self.object);
         let next = usize::try_from(self.next_piece).ok().and_then(|next| pieces.get(next));
@@ -119,7 +119,7 @@ impl LargeFiles {
         is_bare
     }
 
-    /// Takes the bytes that come next, whatever the pieces.
+    /// Takes the next bytes, regardless of pieces.
     pub fn push(&mut self, bytes: &[u8]) {
         self.hashers.iter_mut().for_each(|(_, hasher)| hasher.update(bytes));
     }
@@ -136,7 +136,7 @@ impl LargeFiles {
         self.next_piece += 1;
     }
 
-    /// Compares the checksums, when all pieces were taken.
+    /// Compares the checksums, after all pieces were taken.
     ///
     /// # Errors
     /// Returns an error if a checksum differs.

@@ -1,12 +1,12 @@
-//! Which chunks bring what is wanted of a bundle, and what of it each of them brings.
+//! Which chunks to read for the wanted objects of a bundle, and which of them each chunk holds.
 
 use crate::content::{Content, ContentError, ObjectRows, Portion, group_of_chunk};
 use sealift_format::{Chunk, Object, Row, Rows};
 
-/// Chunks that are to be read, and the objects and pieces that they are read for.
+/// The chunks to read, and the wanted objects and pieces in them.
 #[derive(Clone, Debug, Default)]
 pub struct ReadPlan {
-    /// By the number of the object.
+    /// For each object, whether it is wanted.
     wanted: Vec<bool>,
     /// In ascending order.
     chunks: Vec<Row<Chunk>>,
@@ -47,13 +47,13 @@ impl ReadPlan {
         plan
     }
 
-    /// Returns the chunks that are to be read, in ascending order.
+    /// Returns the chunks to read, in ascending order.
     #[must_use]
     pub fn chunks(&self) -> &[Row<Chunk>] {
         &self.chunks
     }
 
-    /// Their stored bytes.
+    /// Returns the number of stored bytes in these chunks.
     #[must_use]
     pub fn stored_bytes(&self) -> u64 {
         self.stored_bytes
@@ -70,12 +70,12 @@ impl ReadPlan {
         Rows::new(0..u32::MAX).zip(&self.wanted).filter(|(_, is_wanted)| **is_wanted).map(|(object, _)| object)
     }
 
-    /// Returns the pieces that chunks bring, by chunk.
+    /// Returns the wanted pieces, each with its chunk, in the order of the chunks.
     pub fn pieces(&self) -> impl Iterator<Item = (Row<Chunk>, Portion)> {
         self.pieces.iter().map(|&(chunk, object, piece)| (chunk, Portion { object, piece: Some(piece) }))
     }
 
-    /// Returns what of the wanted objects no chunk brings, since it is all hole, or empty.
+    /// Returns the portions of wanted objects that have no chunk, since they are empty or consist of holes.
     #[must_use]
     pub fn without_data(&self, objects: ObjectRows<'_>) -> Vec<Portion> {
         let mut bare = Vec::new();
@@ -93,7 +93,7 @@ impl ReadPlan {
         bare
     }
 
-    /// Compares what chunk `number` brings of what is wanted, one after the other, from the chunk's decoded bytes.
+    /// Checks the wanted objects and pieces that chunk `number` holds, one after the other, given the chunk's decoded bytes.
     pub fn contents<'a>(
         &'a self,
         objects: ObjectRows<'a>,

@@ -1,114 +1,116 @@
-// What the package's functions take and give. Numbers are whole; sizes are bytes, moments seconds since 1970.
+// The parameters and results of the package's functions. Numbers are whole; sizes are in bytes, times in seconds since 1970.
 
-/** What is wrong with a bundle, in the program's words. */
+/** What is wrong with a bundle, as the program's kinds of failure. */
 export type Kind =
   | "header" | "layout" | "index" | "path" | "chunk" | "object" | "truncated" | "trailing" | "unsupported" | "limit"
   | "signature" | "untrusted" | "revoked" | "expired" | "downgrade" | "incompatible";
 
-/** Why it could not be told: "changed" where it was another file meanwhile, "trust-file" where the policy's texts are malformed, "base" where a delta's base
- * is not it, or cannot be read, or is damaged. */
+/**
+ * Why the result is undetermined: "changed" if the file changed while it was read, "trust-file" if a text of the policy is malformed, "base" if a
+ * base of a delta is missing, is another one, cannot be read or is damaged.
+ */
 export type Doubt = "io" | "changed" | "trust-file" | "base";
 
-/** A bundle that must not be used, or of which it could not be told. */
+/** Thrown if a bundle must not be used, or if that is undetermined. */
 export class SealiftError extends Error {
   constructor(code: Kind | Doubt, message: string, cause?: unknown, place?: Place);
   readonly code: Kind | Doubt;
-  /** The first part that is damaged, where it is one of these. */
+  /** The first damaged part, if that is a chunk or an object. */
   readonly place?: Place;
-  /** Whether the bytes do not begin as those of a bundle do: with code "header", another kind of file. */
+  /** Whether the file does not begin like a bundle: with the code "header", it is another kind of file. */
   readonly isForeign: boolean;
 }
 
-/** A chunk, or an object of the index, by its number. */
+/** The number of a chunk, or of an object of the index. */
 export interface Place {
   chunk?: number;
   object?: number;
 }
 
-/** The files that damage hits. */
+/** The files that damage affects. */
 export interface Damage {
   count: number;
-  /** The first of them; what a screen could act on is escaped. */
+  /** The first of them, escaped for display. */
   names: string[];
 }
 
-/** Where a bundle comes from. */
+/** The source of a bundle's bytes. */
 export type BundleSource =
   | Blob
   /**
-   * An address, from the page's where it is relative. It is read by Range requests; a server that knows none sends the file, which is then read as
-   * a stream. In Node a string without a scheme, and a URL of a file, are a path.
+   * A URL, which may be relative to the page's. It is read by Range requests; a server without them sends the whole file, which is then read as a
+   * stream. In Node, a string without a scheme and a `file:` URL are paths.
    */
   | string
   | URL
-  /** Its bytes; Node's Buffer is one. */
+  /** The bytes themselves; Node's Buffer is a Uint8Array. */
   | Uint8Array
-  /** Read once, in its order: nothing can be opened in it afterwards. */
+  /** Read once, in order: files of the bundle cannot be opened afterwards. */
   | ReadableStream<Uint8Array>
-  /** The same, as Node's Readable is. */
+  /** The same, such as Node's Readable. */
   | AsyncIterable<Uint8Array>
   /** A FileHandle of Node's fs/promises. It stays open. */
   | { readonly fd: number; stat(): Promise<{ size: number }> }
-  /** `read` gives `length` bytes from `offset` on, or fewer; none where the file ends. It is called again when the last call has ended. */
+  /** `read` returns at most `length` bytes from `offset` on, and none only at the end of the file. It is called again for the rest. */
   | { readonly size: number; read(offset: number, length: number, signal?: AbortSignal): Uint8Array | Promise<Uint8Array> };
 
-/** Who is trusted, and what the device is. */
+/** The keys that are trusted, and what the device accepts. */
 export interface Policy extends JudgeOptions {
-  /** OpenSSH's file: lines `NAMES namespaces="sealift" TYPE KEY`. Without it nobody is trusted. */
+  /** The text of an OpenSSH `allowed_signers` file: lines `NAMES namespaces="sealift" TYPE KEY`. Without it, no key is trusted. */
   allowedSigners?: string | Uint8Array;
 }
 
 export interface JudgeOptions {
   /** Default: the clock. */
   now?: number;
-  /** Distinct trusted keys needed, or rules `N` and `PATTERN=N`. */
+  /** The number of distinct trusted keys that are needed, or rules `N` and `PATTERN=N`. */
   threshold?: number | string[];
-  /** The tags that the device answers to. */
+  /** The device's tags. */
   compatible?: string[];
-  /** A revocation list as `ssh-keygen -r` takes it. */
+  /** A revocation list: text, or a KRL of `ssh-keygen -k`. */
   revoked?: string | Uint8Array;
-  /** The lowest version that is taken. */
+  /** The lowest version that is accepted. */
   floor?: string;
-  /** Waives the need for a trusted signature and nothing else. */
+  /** Waives the need for a trusted signature, and nothing else. */
   allowUnsigned?: boolean;
   allowDowngrade?: boolean;
 }
 
 export interface OpenOptions extends Policy {
   signal?: AbortSignal;
-  /** Called as soon as it is known who signed, when nothing else is. */
+  /** Called once the signatures are judged, before the layout and the index are read. */
   onHead?(head: Head, verdict: Verdict): void;
-  /** Where pkg/sealift_wasm_bg.wasm lies, for who moves it. Default: where a bundler puts it, or beside the package's scripts. */
+  /** The URL of pkg/sealift_wasm_bg.wasm, if it was moved. Default: where a bundler puts it, or beside the package's scripts. */
   wasmUrl?: string | URL;
-  /** Where src/worker.js lies, or what a bundler makes of it: a module. Default: as before. */
+  /** The URL of src/worker.js, or of the module that a bundler makes from it. Default: the same. */
   workerUrl?: string | URL;
   /**
-   * Bytes of memory that the bundle may take. One that declares more is refused with the code `limit`, before anything of it is kept. Default,
-   * and the most: 1 GiB, of the 4 GiB at which a worker's memory ends.
+   * Bytes of memory that the bundle may take. One that declares more is refused with the code `limit`, once its head is read. Default and maximum:
+   * 1 GiB, since a worker's memory ends at 4 GiB.
    */
   memory?: number;
 }
 
 export interface VerifyOptions {
-  /** Also decompresses, and checks each file's content, its fs-verity digest and, of OSTree, its checksum. Default: false. */
+  /** Also decompresses, and checks the content of each file, its fs-verity digest and, in OSTree commits, its checksum. Default: false. */
   deep?: boolean;
   /**
-   * Of a delta bundle its base, or all of them in any order: full bundles that were opened from anything but a stream. What workers cannot open
-   * by themselves (bytes, and in Node a Blob that is a file) is copied to memory. They are checked deeply first, and then the full bundle that
-   * results, with all of its files. Whatever is wrong with a base is an error with the code "base". From then on the delta bundle lists
-   * and opens files as a full bundle does; the bases may be closed.
+   * The base of a delta bundle, or all of its bases in any order: full bundles that were opened from a Blob, a Uint8Array, a URL, a path or a
+   * FileHandle. Sources that workers cannot open (bytes, and in Node a Blob that is a file) are copied to memory. The bases are checked deeply
+   * first, and then the full bundle that results, with all of its files. Every fault of a base is an error with the code "base". Afterwards the
+   * delta bundle lists and opens files like a full one, and the bases may be closed.
    */
   base?: Bundle | Bundle[];
-  /** Also gives the file's SHA-256, of the bytes as they are checked. It has one order, which holds up checks that are not deep. Default: false. */
+  /** Also returns the file's SHA-256, of the bytes as they are checked. It is sequential, and slows down checks that are not deep. Default: false. */
   sha256?: boolean;
   signal?: AbortSignal;
   onProgress?(progress: Progress): void;
-  /** Workers. Default: as many as there are cores. */
+  /** The number of workers. Default: one per core. */
   jobs?: number;
   /**
-   * Bytes of memory for the readers of all workers, of which there are fewer if they do not fit; that of an open bundle stays in any case.
-   * Default: as the bundle was opened with, else 256 MiB. What one takes follows from the bundle's root: its index and layout, 96 bytes
-   * for each row of its tables, twice its largest chunk, and 32 MiB.
+   * Bytes of memory for the readers of all workers, of which there are fewer if they do not fit; the reader of the open bundle stays in any case.
+   * Default: the limit with which the bundle was opened, or 256 MiB. What one reader takes follows from the bundle's root: index and layout, 96
+   * bytes for each row of their tables, twice the largest chunk, and about 32 MiB.
    */
   memory?: number;
 }
@@ -122,22 +124,22 @@ export interface Progress {
   seconds: number;
 }
 
-/** What the root states. Until it is judged, anybody may have written it. */
+/** What the root states. Until it is judged, anybody could have written it. */
 export interface Head {
   name: string;
   /** A u64, as its decimal digits. */
   version: string;
   created: number;
   expires?: number;
-  /** The tags of the devices that it fits; none means all. */
+  /** The tags of compatible devices; none means all devices. */
   compatible: string[];
   /** The identity of the content, in hexadecimal digits. */
   indexDigest: string;
-  /** The publisher's words: keys and values, in which what a screen could act on is escaped. */
+  /** The publisher's notes: keys and values, escaped for display. */
   annotations: [key: string, value: string][];
-  /** Of a delta bundle: what a target is to hold. */
+  /** Of a delta bundle: the bases that a target must have. */
   delta?: { bases: Base[] };
-  /** The composefs images of its trees, as they are stated: the number of the ref, from 0, the form, and the fs-verity digest, as in `sha256:` and digits. */
+  /** The composefs images of its trees, as stated: the number of the ref, from 0, the version of the image format, and the fs-verity digest. */
   images: { ref: number; version: number; digest: string }[];
   fileBytes: number;
   layoutBytes: number;
@@ -145,48 +147,48 @@ export interface Head {
   chunksBytes: number;
   /** Of all regular files. */
   logicalBytes: number;
-  /** What unpacking takes on ext4 with blocks of 4096 bytes, within a few percent; of a delta bundle, beyond what its base takes. */
+  /** Bytes that unpacking takes on ext4 with blocks of 4096 bytes, within a few percent; of a delta bundle, in addition to its base. */
   diskBytes: number;
   entries: number;
   objects: number;
   chunks: number;
-  /** The bytes that signatures are over. */
+  /** The bytes that are signed. */
   signed: Uint8Array;
 }
 
-/** What a delta bundle is relative to. */
+/** A base of a delta bundle. */
 export interface Base {
-  /** The name and version of the bundle that it was, as its publisher says, where that is known. */
+  /** The name and version of the bundle that was the base, as the publisher states them, if known. */
   name?: string;
   version?: string;
-  /** The digest of the index that a target is to hold, in hexadecimal digits: it alone decides. */
+  /** The digest of the base's index, in hexadecimal digits: it alone identifies the base. */
   indexDigest: string;
 }
 
 export interface Verdict {
   /** The bundle may be used, and enough trusted keys signed it. */
   trusted: boolean;
-  /** Distinct trusted keys that have to have signed. */
+  /** The number of distinct trusted keys that must have signed. */
   needed: number;
-  /** Each signature; `key` is left out where it is not a good one of that key. */
+  /** Each signature; `key` is missing if the signature is not valid. */
   signers: Signer[];
-  /** Whether there is a signature for the kernel, which counts for nothing here: only a kernel that has the certificate checks it. */
+  /** Whether there is a signature for the kernel, which does not count here: only a kernel that has the certificate checks it. */
   kernelSignature: boolean;
-  /** Kinds of envelopes that this version does not know; they count for nothing. */
+  /** Kinds of envelopes that this version does not know; they do not count. */
   unknownEnvelopes: number[];
-  /** Why the bundle must not be used. Neither this nor `trusted`: it is unsigned, and that was allowed. */
+  /** Why the bundle must not be used. If this is missing and `trusted` is false, the bundle is unsigned, which was allowed. */
   error?: { code: Kind; message: string };
 }
 
 export interface Signer {
-  /** As `ssh-keygen -l` writes it. */
+  /** The fingerprint, as `ssh-keygen -l` prints it. */
   key?: string;
   keyType?: string;
   /** The key in the form of a `.pub` file, without a comment. */
   publicKey?: string;
   /** The comment in the allowed signers. */
   comment?: string;
-  /** The signature is good, and the allowed signers do not list its key. */
+  /** The signature is valid, but the allowed signers do not list its key. */
   unknown: boolean;
   trusted: boolean;
   status: string;
@@ -194,15 +196,15 @@ export interface Signer {
 
 export interface Summary {
   entries: number;
-  /** Regular files, a hard link counted once. Of a delta bundle this takes its bases. */
+  /** Regular files, each counted once however many names it has. For a delta bundle, this is known only with its bases. */
   files?: number;
   /** Their bytes, unpacked. */
   bytes: number;
-  /** Of a delta bundle: what it does to its first base. Names in OSTree commits are among them where it was checked over its bases. */
+  /** Of a delta bundle: its changes to its first base. Names in OSTree commits are counted only if it was checked over its bases. */
   delta?: {
-    /** What a target is to hold. */
+    /** The bases that a target must have. */
     bases: Base[];
-    /** Names that come, that get another content or type, of which only metadata change, and that go, each with all below it. */
+    /** Names that are new, that get another content or type, of which only metadata changes, and that are removed. */
     added: number;
     changed: number;
     metadata: number;
@@ -210,15 +212,15 @@ export interface Summary {
   };
 }
 
-/** Every byte of the bundle is sound. */
+/** The result for a bundle of which every byte is undamaged. */
 export interface Verified {
   head: Head;
   verdict: Verdict;
   summary: Summary;
   deep: boolean;
-  /** What a delta bundle was checked over, in the order of its root. */
+  /** The bases over which a delta bundle was checked, in the order of its root. */
   bases?: Head[];
-  /** Of the file, in hexadecimal digits, where it was asked for. */
+  /** The file's SHA-256 in hexadecimal digits, if requested. */
   sha256?: string;
   seconds: number;
 }
@@ -238,11 +240,11 @@ export interface Entry {
   /** Its number. */
   entry: number;
   ref: string;
-  /** For showing: what a screen could act on is escaped. */
+  /** For display, escaped like the program's output. */
   name: string;
-  /** The same of the whole path. */
+  /** The whole path for display. */
   shown: string;
-  /** As `sealift ls --json` has it: a byte of a control character, of a `%`, or of no valid UTF-8 is `%` and two digits. */
+  /** As in `sealift ls --json`: each byte of a `%`, of a control or bidirectional control character, or of invalid UTF-8 is `%` and two digits. */
   path: string;
   type: FileType;
   mode: number;
@@ -251,21 +253,21 @@ export interface Entry {
   mtime: number;
   /** Of files. */
   size?: number;
-  /** Of symbolic links, escaped for showing. */
+  /** Of symbolic links, escaped for display. */
   target?: string;
   major?: number;
   minor?: number;
-  /** Equal numbers are one file. */
+  /** Entries with equal numbers are hard links of one file. */
   inode: number;
-  /** Of directories: the number for `children`, and how many those are. */
+  /** Of directories: the number to pass to `children`, and the number of entries. */
   directory?: number;
   children?: number;
 }
 
-/** What a delta bundle says of a name. */
+/** A change of a name that a delta bundle lists. */
 export interface Edit {
   ref: string;
-  /** For showing: what a screen could act on is escaped. */
+  /** For display, escaped like the program's output. */
   name: string;
   path: string;
   kind: "added" | "changed" | "metadata" | "removed";
@@ -273,9 +275,9 @@ export interface Edit {
   size?: number;
 }
 
-/** What a bundle changes of an older one. */
+/** The changes from an older bundle to a newer one. */
 export interface Comparison {
-  /** Names that come and go count once, with all below them; "metadata" are those of which nothing else changes. */
+  /** A new or removed directory counts once, with everything below it; "metadata" are the names of which nothing else changes. */
   added: number;
   changed: number;
   metadata: number;
@@ -287,98 +289,98 @@ export interface Comparison {
 export interface Change {
   kind: "added" | "changed" | "metadata" | "removed";
   ref: string;
-  /** For showing: what a screen could act on is escaped. */
+  /** For display, escaped like the program's output. */
   name: string;
   path: string;
   type: FileType;
-  /** Bytes of a file. */
+  /** The size of a file in bytes. */
   before?: number;
   after?: number;
 }
 
-/** What a delta bundle changes without naming it. */
+/** What a delta bundle changes without listing names. */
 export interface Unlisted {
-  /** The refs that are OSTree commits: the names that change in them. */
+  /** The OSTree commits among the refs: names that change in them are not listed. */
   commits: string[];
-  /** Whether files that are not listed have another time. */
+  /** Whether files that are not listed get another time. */
   times: boolean;
 }
 
-/** What lies where among the chunks, in stored bytes. */
+/** What the chunks hold, in stored bytes. */
 export interface Picture {
-  /** The hot set of an order profile, which is first. */
+  /** The hot set. */
   hot: number;
-  /** Files that are whole in one chunk, alone or with others. */
+  /** Files that lie completely in one chunk, alone or with others. */
   small: number;
-  /** Files in pieces, each of which is a chunk. */
+  /** Files in several pieces, each of which is a chunk. */
   large: number;
-  /** Pieces that stand for several equal ones. */
+  /** Chunks that stand for several equal pieces. */
   shared: number;
-  /** Bytes of files, unpacked, whose content another one has as well. */
+  /** Unpacked bytes of files whose content is that of another file. */
   saved: number;
-  /** What most of each part is, if the chunks are divided into equal ones. */
+  /** If the chunks are divided into equal parts, what takes most of each part. */
   columns: ("hot" | "small" | "large" | "shared")[];
-  /** Entries of the largest files. */
+  /** The entries of the largest files. */
   largest: Uint32Array;
 }
 
-/** A browser's FileSystemFileHandle, which a server's types lack. */
+/** A browser's FileSystemFileHandle, which Node's types lack. */
 export interface FileHandleOfPage {
   readonly kind: "file";
   readonly name: string;
 }
 
 export interface WriteOptions {
-  /** The handle is of the page's own folder, `navigator.storage.getDirectory`: then it is written at once, and what is left of an attempt is there. */
+  /** Whether the file lies in the page's own folder, `navigator.storage.getDirectory`: it is then written in place, and stays if writing fails. */
   isOwn?: boolean;
   signal?: AbortSignal;
-  /** Is told how many bytes were written by each part. What it throws ends the writing. */
+  /** Called with the number of bytes of each part that was written. If it throws, writing ends. */
   onPart?: (bytes: number) => void;
 }
 
-/** An open bundle. Close it: it has workers. */
+/** An open bundle. It has workers until it is closed. */
 export interface Bundle {
   readonly head: Head;
-  /** As of the last judgement. */
+  /** The verdict of the last judgement. */
   readonly verdict: Verdict;
-  /** Whether its files can be listed: those of a delta bundle once it was checked over its bases. */
+  /** Whether its files can be listed: those of a delta bundle can, once it was checked over its bases. */
   readonly isWhole: boolean;
-  /** Whether files can be opened: not those of what came as a stream. */
+  /** Whether files can be opened; not if the bundle came as a stream. */
   readonly isSeekable: boolean;
-  /** Where each chunk begins, in bytes from the first; and where the last one ends. */
+  /** Where each chunk begins, in bytes from the first chunk, and where the last one ends. */
   readonly chunkOffsets: Float64Array;
-  /** Judges anew; what is left out is as of the opening. */
+  /** Judges again. Options that are left out keep their values. */
   judge(policy: Policy): Promise<Verdict>;
-  /** Checks every byte. Of one whose verdict is an error, too: look at that. Rejects with a SealiftError. */
+  /** Checks every byte, also of a bundle whose verdict is an error: look at that as well. Rejects with a SealiftError. */
   verify(options?: VerifyOptions): Promise<Verified>;
-  /** The files that a damaged part hits: of those of its index, or of the names that a delta brings. At most `limit` names, 10 by default. */
+  /** Returns the files that a damaged part affects, of a delta among the names that it lists. At most `limit` names, 10 by default. */
   hit(place: Place, limit?: number): Promise<Damage>;
-  /** SHA-256 of bytes, in hexadecimal digits. */
+  /** Returns the SHA-256 of bytes, in hexadecimal digits. */
   sha256(bytes: Uint8Array): Promise<string>;
   refs(): Promise<Ref[]>;
-  /** `count` entries of a directory from `from` on; default: all. */
+  /** Returns `count` entries of a directory from `from` on; all by default. */
   children(directory: number, from?: number, count?: number): Promise<Entry[]>;
   entries(numbers: ArrayLike<number>): Promise<Entry[]>;
-  /** The numbers of the entries with this text in their names; where it has a slash, in their paths. */
+  /** Returns the numbers of the entries with this text in their names or, if it contains a slash, in their paths. */
   search(text: string): Promise<Uint32Array>;
-  /** What a delta bundle says of names without its bases; of one that is whole nothing. */
+  /** Returns the changes that a delta bundle lists without its bases; none once it is whole. */
   edits(): Promise<Edit[]>;
-  /** What a delta bundle changes without naming it, which is known once it is whole; of other bundles nothing. */
+  /** Returns what a delta bundle changes without listing names; `undefined` for other bundles, and once it is whole. */
   unlisted(): Promise<Unlisted | undefined>;
-  /** What a delta bundle that is whole changes of its first base; at most `limit` changes are listed, 10,000 by default. */
+  /** Returns the changes from the first base to a delta bundle that is whole; at most `limit` are listed, 10,000 by default. */
   changes(limit?: number): Promise<Comparison>;
-  /** What this bundle changes of an older one; at most `limit` changes are listed, 10,000 by default. */
+  /** Returns the changes from an older bundle to this one; at most `limit` are listed, 10,000 by default. */
   compare(older: Bundle, limit?: number): Promise<Comparison>;
   picture(columns: number): Promise<Picture>;
   /** Opens a file at `[REF:]PATH`, or an entry. Rejects with the verdict's error if the bundle must not be used. */
   open(what: string | Uint8Array | Entry): Promise<ReadableStream<Uint8Array>>;
-  /** Writes a file to where a handle leads, in a browser alone: a large one takes less memory than by `open`. */
+  /** Writes a file to a handle, in browsers only: a large file takes less memory than with `open`. */
   write(entry: Entry, handle: FileHandleOfPage, options?: WriteOptions): Promise<void>;
   close(): void;
 }
 
-/** Opens a bundle: head, layout and index. That somebody vouches for it says its `verdict`. */
+/** Opens a bundle: head, layout and index. Its `verdict` says whether trusted keys signed it. */
 export function openBundle(source: BundleSource, options?: OpenOptions): Promise<Bundle>;
 
-/** Checks signatures and every byte, as `sealift verify` does. Rejects with a SealiftError, before it reads on if the verdict is one. */
+/** Checks signatures and every byte, as `sealift verify` does. Rejects with a SealiftError; if the verdict is an error, before the rest is read. */
 export function verify(source: BundleSource, options?: OpenOptions & VerifyOptions): Promise<Verified>;

@@ -1,4 +1,4 @@
-//! The bases of a delta bundle: the parts of base objects that its chunks are decoded with (delta 6), and the objects that it leaves there.
+//! The bases of a delta bundle: the parts of base objects with which its chunks are decoded (delta 6), and the objects that only a base holds.
 
 use std::collections::BTreeMap;
 use std::ops::Range;
@@ -33,7 +33,7 @@ struct Base {
     bundle: Bundle,
     /// For each object, the chunk of its group.
     homes: Vec<Option<Row<Chunk>>>,
-    /// The fs-verity digests of its objects, from its own check. Only the reader that finishes has them.
+    /// The fs-verity digests of its objects, from its own check. Only the reader that finishes the check has them.
     digests: Vec<u8>,
 }
 
@@ -47,11 +47,11 @@ struct Origin {
     object: Row<Object>,
 }
 
-/// The OSTree files that are made of base objects, while those are read.
+/// The OSTree files that consist of base objects, while those are read.
 #[derive(Debug, Default)]
 struct Renamed {
     files: Option<OsTreeFiles>,
-    /// What is still to be read, the last first: the object, and a portion of it with its chunk in the base.
+    /// The portions that are still to be read, in reverse order: the object, and a portion of it with its chunk in the base.
     parts: Vec<(Row<Object>, Portion, Option<Row<Chunk>>)>,
     /// The files of the object that is being read.
     open: Option<LargeFiles>,
@@ -113,7 +113,7 @@ impl Bases {
         &self.bases[at(origin.base)]
     }
 
-    /// Notes the fs-verity digests of the objects that the bases have.
+    /// Adds the fs-verity digests of the objects that the bases have.
     pub(crate) fn add_digests(&self, table: &mut VerityTable) {
         for (number, origin) in Rows::new(0..u32::MAX).zip(&self.origins) {
             let Some(origin) = origin else { continue };
@@ -144,7 +144,7 @@ impl Bases {
         Ok(rows)
     }
 
-    /// Copies the parts in a chunk of a base, given its stored bytes, to the prefix that was begun.
+    /// Copies to the prefix that was begun what a chunk of a base, given its stored bytes, contributes to it.
     pub(crate) fn fill_prefix(
         &mut self,
         ranges: &[BaseRange],
@@ -192,7 +192,7 @@ impl Bases {
         Some(Origin { base: u32::try_from(base).ok()?, object })
     }
 
-    /// Returns the portions in which a base stores an object, as far as they have some of `wanted`, each with its chunk.
+    /// Returns the portions in which a base stores an object, as far as they overlap `wanted`, each with its chunk.
     fn parts<'a>(
         &'a self,
         from: Origin,
@@ -206,12 +206,12 @@ impl Bases {
         })
     }
 
-    /// Begins with the OSTree files whose content the bases have, and whose checksum nothing has been compared with yet.
+    /// Begins the check of the OSTree files whose content the bases have under another checksum.
     pub(crate) fn begin_renamed(&mut self, bundle: &Bundle) {
         let Some(first) = self.first() else { return };
         let files = OsTreeFiles::of_bases(bundle, first);
         let mut parts = Vec::new();
-        // In the order of the bases' files, as far as the wanted index has it.
+        // In the order of the wanted index, which is mostly that of the bases' files.
         for object in files.objects() {
             let portions = self.portions(object).map_or_else(Vec::new, |(_, portions)| portions);
             parts.extend(portions.into_iter().map(|(portion, chunk)| (object, portion, chunk)));
@@ -227,7 +227,7 @@ impl Bases {
         Ok(Array::of2(&origin.base.into(), &place(self.bundle(origin.base), *chunk)?).into())
     }
 
-    /// Checks the OSTree files that are next, as far as a chunk of a base brings them.
+    /// Checks the next OSTree files, as far as a chunk of a base, given its stored bytes, holds their content.
     pub(crate) fn check_renamed(&mut self, bundle: &Bundle, stored: &[u8]) -> Result<(), ContentError> {
         let Self { bases, origins, decoder, renamed: Renamed { files, parts, open }, .. } = self;
         let base_of = |object: Row<Object>| origins[object.at()].map_or(0, |origin| origin.base);

@@ -1,4 +1,4 @@
-//! The check of chunks: what one reader keeps of it.
+//! The check of chunks in one reader.
 
 use sealift_format::num;
 use sealift_format::{Bundle, Error as FormatError, Opened, Part, Row};
@@ -9,26 +9,26 @@ use sealift_verify::objects::{Checked, VerityTable};
 
 use crate::base::Bases;
 
-/// Bytes of holes that are hashed in one call: a page shows progress in between, and is answered what it asks.
+/// Bytes of holes that are hashed in one call: between two calls, a worker answers the page's queries.
 const BARE_LEN: u64 = 2 << 20;
 
 /// A check that has begun.
 #[derive(Debug)]
 pub(crate) enum Check {
-    /// Each chunk against its digest.
+    /// Compares each chunk with its digest.
     Stored,
-    /// Of a delta bundle: and what the chunks hold, as far as it is known without its base.
+    /// For a delta bundle: also checks what the chunks hold, as far as possible without its bases.
     Alone(Box<CarriedChecker>),
-    /// And what the chunks hold; of a delta bundle over its bases, with what it leaves there.
+    /// Also checks what the chunks hold; for a delta bundle over its bases, also what the bases hold.
     Objects(Box<Objects>),
 }
 
 #[derive(Debug)]
 pub(crate) struct Objects {
     checker: ObjectChecker,
-    /// Only the reader that is told what all of them found has it.
+    /// Only the reader that collects the results of all readers has it.
     table: Option<VerityTable>,
-    /// What is without data and still to be checked, the last first.
+    /// The portions without data that are still to be checked, in reverse order.
     bare: Option<Vec<Portion>>,
 }
 
@@ -43,7 +43,7 @@ impl Check {
         }
     }
 
-    /// The chunks that are to be checked by the reader that finishes, in this order.
+    /// Returns the chunks that the reader that finishes must check itself, in this order.
     pub(crate) fn in_order(&self) -> Vec<u32> {
         match self {
             Self::Objects(objects) => objects.checker.in_order().into_iter().map(Row::number).collect(),
@@ -51,7 +51,7 @@ impl Check {
         }
     }
 
-    /// Checks the chunks from `first` on whose bytes these are, and appends to `found` what it finds. One with a prefix comes alone.
+    /// Checks the chunks from `first` on, given their stored bytes, and appends the results to `found`. A chunk with a prefix must come alone.
     pub(crate) fn run(
         &mut self,
         opened: &Opened,
@@ -79,7 +79,7 @@ impl Check {
         Ok(())
     }
 
-    /// Takes what this reader or another one found; false if it is not what `run` appended.
+    /// Takes the results of this reader or of another one. Returns false if `run` did not append them.
     pub(crate) fn take(&mut self, opened: &Opened, mut found: &[u8]) -> bool {
         let (Self::Objects(objects), Opened::Whole(bundle)) = (self, opened) else { return found.is_empty() };
         let table = objects.table.get_or_insert_with(|| VerityTable::new(bundle));
@@ -91,7 +91,7 @@ impl Check {
         true
     }
 
-    /// Checks some of what no chunk brings, and says whether there is more.
+    /// Checks some of the portions without a chunk, and returns whether more may be left.
     pub(crate) fn run_bare(&mut self, opened: &Opened) -> Result<bool, ContentError> {
         let mut len = 0;
         if let (Self::Alone(checker), Opened::Delta(delta)) = (&mut *self, opened) {
@@ -117,7 +117,7 @@ impl Check {
         Ok(true)
     }
 
-    /// Compares all that was found with the index, and returns the objects' fs-verity digests, if they were checked.
+    /// Compares all results with the index, and returns the objects' fs-verity digests, if the objects were checked.
     pub(crate) fn finish(self, opened: &Opened, bases: &Bases) -> Result<Vec<[u8; 32]>, ContentError> {
         let (Self::Objects(objects), Opened::Whole(bundle)) = (self, opened) else { return Ok(Vec::new()) };
         let mut table = objects.table.unwrap_or_else(|| VerityTable::new(bundle));
@@ -126,7 +126,7 @@ impl Check {
     }
 }
 
-/// About how long it takes: an object that is empty costs something too.
+/// Returns the bytes to be hashed, as an estimate of the time: an empty object takes some time, too.
 fn bare_len(bundle: &Bundle, bare: Portion) -> u64 {
     match bare.piece {
         None => bundle.index.object(bare.object).size.max(256),

@@ -1,4 +1,4 @@
-//! What changed from one bundle to another, as their indexes say.
+//! The changes from one bundle to another, according to their indexes.
 
 use js_sys::{Array, Reflect};
 use sealift_format::walk::{TreeOrder, pairs};
@@ -19,12 +19,12 @@ struct Changes<'a> {
     limit: u32,
 }
 
-/// What a newer bundle changes of an older one: names that come or go count once, with all below them.
+/// Returns the changes from an older bundle to a newer one. A new or removed directory counts once, with everything below it.
 pub(crate) fn compare(older: &Opened, newer: &Opened, limit: u32) -> Result<JsValue, JsValue> {
     indexes(index(older)?, index(newer)?, limit)
 }
 
-/// The same of their indexes.
+/// The same, for two indexes.
 pub(crate) fn indexes(older: &Index, newer: &Index, limit: u32) -> Result<JsValue, JsValue> {
     let changes = Changes::between(older, newer, limit);
     let found = counts(changes.counts);
@@ -32,12 +32,12 @@ pub(crate) fn indexes(older: &Index, newer: &Index, limit: u32) -> Result<JsValu
     Ok(found)
 }
 
-/// How many names change, and how.
+/// Counts the changes of each kind.
 pub(crate) fn count(older: &Index, newer: &Index) -> JsValue {
     counts(Changes::between(older, newer, 0).counts)
 }
 
-/// Returns these counts by their names.
+/// Returns the counts as an object.
 pub(crate) fn counts([added, changed, metadata, removed]: [u32; 4]) -> JsValue {
     object(&[
         ("added", added.into()),
@@ -87,7 +87,7 @@ impl<'a> Changes<'a> {
     }
 
     fn judge(&mut self, reference: &str, path: &[u8], before: Option<&Inode>, after: Option<&Inode>) {
-        // In the order of the counts.
+        // The numbers are positions in `counts`.
         let (count, word) = match (before, after) {
             (None, Some(_)) => (0, "added"),
             (Some(before), Some(after)) if !self.is_same_content(before, after) => (1, "changed"),
@@ -114,7 +114,7 @@ impl<'a> Changes<'a> {
             ]));
         }
     }
-    /// Whether the type is the same, and content, target or numbers.
+    /// Whether the type is the same, and so is the content, target or device number.
     fn is_same_content(&self, before: &Inode, after: &Inode) -> bool {
         self.older.is_same_content(before.kind, (self.newer, after.kind), |old, new| {
             self.older.object(old).id == self.newer.object(new).id

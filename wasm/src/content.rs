@@ -12,7 +12,7 @@ use crate::object::object;
 use crate::place::place;
 use crate::report::content_error;
 
-/// Returns the file's object, its length, and for each part the place of its chunk's stored bytes, and its chunk or its base.
+/// Returns a file's object, its length, for each part its chunk and the place of that chunk's stored bytes, and the base that has the object, if any.
 pub(crate) fn places(opened: &Opened, bases: &Bases, entry: u32) -> Result<JsValue, JsValue> {
     let bundle = whole(opened)?;
     let row = usize::try_from(entry).ok().and_then(|at| bundle.index.entries().get(at));
@@ -61,6 +61,6 @@ pub(crate) fn part(opened: &Opened, bases: &Bases, object: u32, part: u32, store
 fn whole(opened: &Opened) -> Result<&Bundle, JsValue> {
     match opened {
         Opened::Whole(bundle) => Ok(bundle),
-        Opened::Delta(_) => Err(misuse("this is a delta bundle, and its files are where its bases are")),
+        Opened::Delta(_) => Err(misuse("this is a delta bundle: its files are known only with its bases")),
     }
 }

@@ -109,7 +109,8 @@ pub(crate) fn edits(opened: &Opened) -> JsValue {
     list.collect::<Array>().into()
 }
 
-/// Returns what a delta bundle changes without naming it: in refs that are OSTree commits (ostree 8), and times of files by a rule for all.
+/// Returns what a delta bundle changes without listing names: the refs that are OSTree commits (ostree 8), and whether a rule changes the times of
+/// files.
 pub(crate) fn unlisted(opened: &Opened) -> JsValue {
     let Opened::Delta(delta) = opened else { return JsValue::UNDEFINED };
     let commits = delta.difference.refs().iter().filter(|edited| matches!(edited.kind, EditedKind::Commit(_)));
@@ -121,7 +122,7 @@ pub(crate) fn unlisted(opened: &Opened) -> JsValue {
 pub(crate) fn index(opened: &Opened) -> Result<&Index, JsValue> {
     match opened {
         Opened::Whole(bundle) => Ok(&bundle.index),
-        Opened::Delta(_) => Err(misuse("this is a delta bundle, and its files are where its bases are")),
+        Opened::Delta(_) => Err(misuse("this is a delta bundle: its files are known only with its bases")),
     }
 }
 

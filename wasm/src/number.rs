@@ -8,7 +8,7 @@ use crate::error::refusal;
 /// `Number.MAX_SAFE_INTEGER`.
 const MAX: u64 = (1 << 53) - 1;
 
-/// Converts a number of the file for JavaScript; larger numbers exceed a limit.
+/// Converts an offset or length for JavaScript. Returns an error of kind *limit* if it is not exact there.
 pub(crate) fn to_js(what: &'static str, number: u64) -> Result<f64, JsValue> {
     if number > MAX {
         return Err(refusal(Kind::Limit, &Error::Limit { what, declared: number, limit: MAX }));
@@ -16,7 +16,7 @@ pub(crate) fn to_js(what: &'static str, number: u64) -> Result<f64, JsValue> {
     Ok(whole(number))
 }
 
-#[allow(clippy::as_conversions, reason = "up to 2^53-1, which the callers see to, a float is exact")]
+#[allow(clippy::as_conversions, reason = "a float is exact up to 2^53-1, which the callers ensure")]
 fn whole(number: u64) -> f64 {
     number as f64
 }
@@ -27,7 +27,7 @@ pub(crate) fn rounded(number: u64) -> f64 {
     number as f64
 }
 
-/// Converts seconds since 1970; no calendar reaches values that a float rounds.
+/// Converts seconds since 1970. Values that a float rounds are beyond any calendar.
 #[allow(clippy::as_conversions, reason = "rounding is harmless")]
 pub(crate) fn seconds_to_js(seconds: i64) -> f64 {
     seconds as f64

@@ -1,4 +1,4 @@
-//! The options of `judge`. A wrong type or name is an error: a misread policy would be another policy.
+//! The options of `judge`. A wrong type or name is an error: ignoring it would change the policy.
 
 use std::collections::BTreeSet;
 
@@ -50,7 +50,7 @@ impl<'a> Options<'a> {
         if let Some(object) = options.dyn_ref::<Object>() {
             for name in Object::keys(object).iter().filter_map(|name| name.as_string()) {
                 if !NAMES.contains(&name.as_str()) {
-                    return Err(misuse(&format!("there is no option {name:?}; there are {}", names())));
+                    return Err(misuse(&format!("there is no option {name:?}; the options are {}", names())));
                 }
             }
         } else if !options.is_undefined() {

@@ -1,4 +1,4 @@
-//! The use of the file's bytes: hot set, large files, shared data.
+//! What the chunks of the file hold: the hot set, small files, large files, shared data.
 
 use js_sys::{Uint8Array, Uint32Array};
 use sealift_format::{Chunk, Holds, Index, InodeKind, Layout, Opened};
@@ -10,8 +10,8 @@ use crate::object::object;
 /// How many of the largest files are listed.
 const LARGEST: usize = 10;
 
-/// Returns the class of each chunk (0 in the hot set, 1 a group of small files, 2 a piece of a large file, 3 a piece shared by several), the bytes
-/// saved, and the largest files.
+/// Returns the class of each chunk (0 in the hot set, 1 a group of small files, 2 a piece of a large file, 3 a piece that occurs several times), the
+/// bytes saved, and the largest files.
 pub(crate) fn picture(opened: &Opened) -> JsValue {
     let (largest, saved) = match opened {
         Opened::Whole(bundle) => (largest(&bundle.index), saved(&bundle.index)),
@@ -53,7 +53,7 @@ fn largest(index: &Index) -> Vec<u32> {
     found.into_iter().map(|(_, number)| number).collect()
 }
 
-/// Returns the bytes of files whose content another file shares.
+/// Returns the bytes that storing equal contents once saves.
 fn saved(index: &Index) -> u64 {
     let mut seen = vec![false; index.objects().len()];
     let mut saved = 0_u64;

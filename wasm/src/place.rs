@@ -1,4 +1,4 @@
-//! Where the stored bytes of a chunk lie in the file.
+//! The place of a chunk's stored bytes in the file.
 
 use js_sys::Array;
 use sealift_format::{Bundle, Chunk, Row};
@@ -6,7 +6,7 @@ use wasm_bindgen::JsValue;
 
 use crate::number::to_js;
 
-/// Returns offset and length; the length of a part without data is zero.
+/// Returns offset and length; the length is zero for a part without a chunk.
 pub(crate) fn place(bundle: &Bundle, chunk: Option<Row<Chunk>>) -> Result<JsValue, JsValue> {
     let row = chunk.and_then(|chunk| chunk.get(&bundle.layout.chunks));
     let (offset, len) = row.map_or((0, 0), |row| (row.offset, row.stored_len));

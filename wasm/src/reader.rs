@@ -27,7 +27,7 @@ pub struct Reader {
     memory: u64,
 }
 
-/// The limit of one reader: a 32-bit memory ends at four times that, and then without an error message.
+/// The memory limit of one reader in bytes. A 32-bit memory ends at four times that, and running out of it gives no error message.
 const MEMORY: u64 = 1 << 30;
 
 #[derive(Debug)]
@@ -42,7 +42,7 @@ struct Open {
     opened: Opened,
     /// The memory that it declares, with the bases, in bytes.
     taken: u64,
-    /// The bases of a delta bundle, as far as they were given.
+    /// The bases of a delta bundle that were added so far.
     bases: Bases,
     check: Check,
     /// The objects' fs-verity digests, once a check has compared them.
@@ -99,7 +99,7 @@ impl Reader {
         }
         let had_head = opener.head().is_some();
         opener.supply(offset, bytes).map_err(|error| content_error(&ContentError::from(error)))?;
-        // Running out of memory inside the engine would not give an error of this program.
+        // If the engine itself ran out of memory, it would not report that as an error of the bundle.
         let declared = opener.head().filter(|_| !had_head).map_or(0, |head| report::memory(head.root()));
         if declared > self.memory {
             let error = ContentError::from(FormatError::Limit { what: "memory", declared, limit: self.memory });
@@ -119,10 +119,10 @@ impl Reader {
         Ok(rounded(self.memory.saturating_sub(self.opened()?.taken)))
     }
 
-    /// Returns the bundle's head, as soon as it has been read.
+    /// Returns the bundle's head, or `undefined` if it has not been read yet.
     ///
     /// # Errors
-    /// Returns an error if it has not been read yet.
+    /// None are returned.
     #[wasm_bindgen(unchecked_return_type = "Head | undefined")]
     pub fn head(&self) -> Result<JsValue, JsValue> {
         Ok(self.read_head().map_or(JsValue::UNDEFINED, report::head))
@@ -139,7 +139,7 @@ impl Reader {
         #[wasm_bindgen(unchecked_optional_param_type = "JudgeOptions")] options: &JsValue,
     ) -> Result<JsValue, JsValue> {
         let policy = options::policy(allowed_signers, options)?;
-        let head = self.read_head().ok_or_else(|| misuse("there is no head yet: supply what is needed first"))?;
+        let head = self.read_head().ok_or_else(|| misuse("there is no head yet: supply more bytes first"))?;
         Ok(report::verdict(head, &policy))
     }
 
@@ -199,7 +199,7 @@ impl Reader {
     /// Returns an error if `check` did not return them.
     pub fn take(&mut self, found: &[u8]) -> Result<(), JsValue> {
         let open = self.opened_mut()?;
-        if open.check.take(&open.opened, found) { Ok(()) } else { Err(misuse("that is not what was returned")) }
+        if open.check.take(&open.opened, found) { Ok(()) } else { Err(misuse("these are not results of `check`")) }
     }
 
     /// Checks some of the portions without a chunk: files that are empty or all hole. Returns whether more are left.
@@ -212,7 +212,8 @@ impl Reader {
         open.check.run_bare(&open.opened).map_err(|error| content_error(&error))
     }
 
-    /// Finishes a check, after all readers' results were added. The input had `fileLen` bytes, or more.
+    /// Finishes a check, after all readers' results were added. `fileLen` is the length of the input or, if that goes on after the bundle, any length
+    /// greater than the bundle's.
     ///
     /// # Errors
     /// Returns an error if the bundle is incomplete, or does not match its root.
@@ -232,7 +233,7 @@ impl Reader {
         Ok(report::summary(&open.opened, open.bases.first()))
     }
 
-    /// Returns the fs-verity digests of the objects, if the check that finished compared them: a delta bundle of this base needs them.
+    /// Returns the fs-verity digests of the objects, if a finished check compared them: a delta bundle over this base needs them.
     ///
     /// # Errors
     /// Returns an error if the bundle is not open.
@@ -241,7 +242,7 @@ impl Reader {
     }
 
     /// Takes the next base of a delta bundle, in the order of its root. `digests` are those of the base's own check; only the reader that finishes
-    /// needs them.
+    /// the check needs them.
     ///
     /// # Errors
     /// Returns an error if it is another base, or all together exceed the memory limit.
@@ -258,7 +259,7 @@ impl Reader {
         }
         let mut declared = open.taken.saturating_add(base.taken);
         if let (0, Some(bases)) = (open.bases.len(), &delta.head.root().bases) {
-            // The wanted index comes beside the difference: while it is made, as tables and bytes.
+            // The wanted index is in memory beside the difference and, while it is made, both as tables and as bytes.
             let index_len = delta.head.root().contents.index_len;
             declared = declared.saturating_add(bases.prefix_len.into()).saturating_add(index_len.saturating_mul(3));
         }
@@ -270,10 +271,10 @@ impl Reader {
         Ok(())
     }
 
-    /// Makes the full bundle that a delta bundle is with its bases, of which all were added. From then on everything here is about that.
+    /// Completes a delta bundle with its bases, all of which were added. From then on, this is a reader of the full bundle that results.
     ///
     /// # Errors
-    /// Returns an error if a base is missing, or the bundle is not what the root says.
+    /// Returns an error if a base is missing, or the result does not match the root.
     #[wasm_bindgen(unchecked_return_type = "Places")]
     pub fn complete(&mut self) -> Result<JsValue, JsValue> {
         if !matches!(&self.stage, Stage::Open(open) if matches!(open.opened, Opened::Delta(_))) {
@@ -295,7 +296,7 @@ impl Reader {
         self.open()
     }
 
-    /// Returns the base chunks needed to decode a chunk: the number of the base, that of its chunk, and the chunk's place in its file.
+    /// Returns the base chunks needed to decode a chunk: for each, the number of the base, its number there, and its place in the base's file.
     ///
     /// # Errors
     /// Returns an error if an offset is not a valid number.
@@ -317,8 +318,8 @@ impl Reader {
         filled.map_err(|error| content_error(&error))
     }
 
-    /// Returns the place of the next base chunk that `checkRenamed` needs: OSTree files may give an object of a base a new owner or mode. Nothing if
-    /// there is none left.
+    /// Returns the base and the place of the next base chunk that `checkRenamed` needs, or `undefined` if none is left: OSTree files may give an object
+    /// of a base a new owner or mode.
     ///
     /// # Errors
     /// Returns an error if an offset is not a valid number.
@@ -327,7 +328,7 @@ impl Reader {
         self.opened()?.bases.next_renamed()
     }
 
-    /// Checks the OSTree files that the chunk of a base brings, given its stored bytes.
+    /// Checks the OSTree files whose content this chunk of a base holds, given its stored bytes.
     ///
     /// # Errors
     /// Returns an error if a checksum differs, or the bytes do not match the base's root.
@@ -338,10 +339,10 @@ impl Reader {
         bases.check_renamed(bundle, stored).map_err(|error| content_error(&error))
     }
 
-    /// Returns what a delta bundle changes of its first base, once it is complete.
+    /// Returns the changes from the first base to a delta bundle, once that is completed.
     ///
     /// # Errors
-    /// Returns an error if it is not.
+    /// Returns an error if it is not completed.
     #[wasm_bindgen(unchecked_return_type = "Comparison")]
     pub fn changes(&self, limit: u32) -> Result<JsValue, JsValue> {
         let open = self.opened()?;
@@ -401,7 +402,7 @@ impl Reader {
         listing::find(&self.opened()?.opened, path)
     }
 
-    /// Returns what a delta bundle changes without naming it: that is known with its bases.
+    /// Returns what a delta bundle changes without listing names, which are known only with its bases.
     ///
     /// # Errors
     /// Returns an error if the bundle is not open.
@@ -428,7 +429,7 @@ impl Reader {
         compare::compare(&older.opened()?.opened, &self.opened()?.opened, limit)
     }
 
-    /// Returns the use of the file's bytes.
+    /// Returns what the chunks hold, for a picture of the file.
     ///
     /// # Errors
     /// Returns an error if the bundle is not open.
@@ -440,14 +441,15 @@ impl Reader {
     /// Returns the place of a regular file's content, by its entry's number.
     ///
     /// # Errors
-    /// Returns an error if it is not a regular file whose content the bundle carries.
+    /// Returns an error if it is not a regular file, or if its content is known only with a base.
     #[wasm_bindgen(unchecked_return_type = "Content")]
     pub fn content(&self, entry: u32) -> Result<JsValue, JsValue> {
         let open = self.opened()?;
         content::places(&open.opened, &open.bases, entry)
     }
 
-    /// Returns a part of an object, from the stored bytes of the chunk that `content` returned for it. A chunk with a prefix needs that first.
+    /// Returns a part of an object, from the stored bytes of the chunk that `content` returned for it. The prefix of a chunk that has one must be
+    /// filled first.
     ///
     /// # Errors
     /// Returns an error if they do not match the root.
@@ -498,5 +500,5 @@ fn ranges(opened: &Opened, chunk: u32) -> &[BaseRange] {
 }
 
 fn no_base() -> JsValue {
-    misuse("a delta bundle takes its bases, in the order of its root")
+    misuse("a delta bundle needs its bases, in the order of its root")
 }

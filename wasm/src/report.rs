@@ -20,7 +20,7 @@ use crate::object::{object, strings};
 const TYPES: &str = r#"
 import type { Comparison, Damage, Edit, Entry, Head, JudgeOptions, Ref, Summary, Verdict } from "../types.js";
 
-/** Bytes of the file from an offset, of which any leading part is accepted; or `done`. */
+/** The bytes of the file that are needed, of which any leading part is accepted; or `done`. */
 export type Step = { need: [offset: number, length: number]; done?: undefined } | { done: true; need?: undefined };
 
 /** The places of the chunks. */
@@ -30,23 +30,23 @@ export interface Places {
   fileBytes: number;
   /** The stored bytes of each chunk. */
   lengths: Uint32Array;
-  /** The maximum memory of a reader of this bundle in bytes. */
+  /** The most memory that a reader of this bundle takes, in bytes. */
   memory: number;
 }
 
 export interface Content {
   object: number;
   size: number;
-  /** Offset and length of each part's chunk in the file, or in that of its base; length 0 means none. */
+  /** Offset and length of each part's chunk in the file, or in the base's file; length 0 means that there is no chunk. */
   parts: [offset: number, length: number][];
-  /** The number of each part's chunk. */
+  /** The number of each part's chunk, if there is one. */
   chunks: (number | undefined)[];
-  /** Of a delta bundle, the number of the base that has it. */
+  /** In a delta bundle: the number of the base that has the content. */
   base?: number;
 }
 "#;
 
-/// Memory of a reader without tables and buffers: code, stack, and the JavaScript that drives it.
+/// Bytes of memory of a reader without tables and buffers: code, stack, and the JavaScript that drives it.
 const BASE_LEN: u64 = 8 << 20;
 /// Bytes of a table row in memory.
 const ROW_LEN: u64 = 96;
@@ -108,7 +108,7 @@ pub(crate) fn memory(root: &Root) -> u64 {
     let parts = [index_len, contents.index_stored, contents.layout_len, contents.layout_len, contents.layout_stored];
     let rows = [maxima.entries, maxima.inodes, maxima.objects, maxima.chunks].map(|rows| rows.saturating_mul(ROW_LEN));
     let run = RUN_LEN.max(maxima.chunk_stored.into());
-    // A run being read while another is checked, and a copy of it; a decoded chunk, and the decoder's own window of it.
+    // One run that is read, one that is checked, and a copy of that; a decoded chunk, and the decoder's window of the same size.
     let buffers = [run * 3, u64::from(maxima.chunk_len) * 2, maxima.piece_len()];
     parts.iter().chain(&rows).chain(&buffers).fold(BASE_LEN, |sum, len| sum.saturating_add(*len))
 }
@@ -175,7 +175,7 @@ pub(crate) fn summary(opened: &Opened, base: Option<&Index>) -> JsValue {
     ])
 }
 
-/// Adds the bases of a delta bundle to what it changes.
+/// Adds the bases of a delta bundle to the counts of its changes.
 fn with_bases(changes: JsValue, head: &Head) -> JsValue {
     let bases = head.root().bases.as_ref().map_or(JsValue::UNDEFINED, |bases| bases_list(&bases.bases));
     // A new object accepts any property.
@@ -195,7 +195,7 @@ fn bases_list(bases: &[RootBase]) -> JsValue {
     bases.iter().map(of).collect::<Array>().into()
 }
 
-/// Returns the changes of a delta bundle to the trees of its first base.
+/// Counts the changes that a delta bundle lists.
 fn changes(delta: &Delta) -> JsValue {
     let mut counts = [0; 4];
     for name in delta.difference.edited_names() {
@@ -227,7 +227,7 @@ pub(crate) fn content_error(error: &ContentError) -> JsValue {
         _ => (None, None),
     };
     for (name, number) in [("chunk", chunk), ("object", object)] {
-        // A new object accepts any property, and "undefined" counts as absent.
+        // A new object accepts any property; one that is `undefined` counts as absent.
         let _ = Reflect::set(&thrown, &name.into(), &number.into());
     }
     thrown

@@ -7,8 +7,8 @@ use wasm_bindgen::prelude::wasm_bindgen;
 
 use crate::error::misuse;
 
-/// Hashes the next bytes of the file. `state` is the previous result; it is empty at the beginning of the file. For the last bytes the result
-/// is the digest.
+/// Hashes the next bytes of the file. `state` is the previous result, and empty at the beginning of the file. With `isLast`, the result is the
+/// digest.
 ///
 /// # Errors
 /// Returns an error if `state` is invalid.
@@ -18,7 +18,7 @@ pub fn take(state: &[u8], bytes: &[u8], #[wasm_bindgen(js_name = isLast)] is_las
     if !state.is_empty() {
         let state = SerializedState::<Sha256>::try_from(state).ok();
         let restored = state.and_then(|state| Sha256::deserialize(&state).ok());
-        hasher = restored.ok_or_else(|| misuse("that is not what was returned"))?;
+        hasher = restored.ok_or_else(|| misuse("this is not a state that `sha256` returned"))?;
     }
     hasher.update(bytes);
     Ok(if is_last { hasher.finalize().to_vec() } else { hasher.serialize().to_vec() })

@@ -165,7 +165,7 @@ test("nothing is wider than 320 pixels, and the bar's colours are in its legend"
   await choose(bundles.files.good);
   await page.locator(".banner.good", { hasText: "good.sealift" }).waitFor();
   await page.locator("#older").setInputFiles(bundles.files.older);
-  await page.getByText("os version 7 against os version 6").waitFor();
+  await page.getByText("os version 7 compared with os version 6").waitFor();
   await page.getByLabel("Filter files").fill("libhello.so.1");
   await page.getByRole("treeitem").first().click();
   await page.locator("pre.bytes").waitFor();

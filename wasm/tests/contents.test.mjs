@@ -75,11 +75,11 @@ test("a delta says that it sets times of files which it does not list", async ()
   const { page, choose, verdict, leave } = await people.visit({ signers: bundles.signers });
   await choose(bundles.files.delta);
   await verdict("Safe to install");
-  await page.getByText("It also sets the times of files that are not listed.").waitFor();
+  await page.getByText("It also changes the times of files that are not listed.").waitFor();
   assert.equal(await page.locator("td", { hasText: "page-1.txt" }).count(), 0);
   await page.locator("#base").setInputFiles(bundles.files.older);
   await page.locator("td", { hasText: "page-1.txt" }).waitFor();
-  assert.equal(await page.getByText("It also sets the times").count(), 0);
+  assert.equal(await page.getByText("It also changes the times").count(), 0);
   await leave();
 });
 
@@ -115,12 +115,12 @@ test("two bundles are compared with their names and versions, and what is odd is
   await choose(bundles.files.good);
   await verdict("Safe to install");
   await page.locator("#older").setInputFiles(other);
-  await page.getByText("os version 7 against app version 3, in app.sealift. This comparison does not check its signature.").waitFor();
+  await page.getByText("os version 7 compared with app version 3, in app.sealift. Its signature is not checked for this comparison.").waitFor();
   await page.getByText("These are bundles of different names: app and os.").waitFor();
   await choose(bundles.files.untrusted);
   await verdict("unknown signer");
   await page.locator("#older").setInputFiles(bundles.files.good);
-  await page.getByText("os version 8 against os version 7").waitFor();
+  await page.getByText("os version 8 compared with os version 7").waitFor();
   await choose(bundles.files.older);
   await verdict("older than version 7");
   await page.locator("#older").setInputFiles(bundles.files.good);
@@ -133,7 +133,7 @@ test("a portal names the bundle to compare with", async () => {
   await page.locator("sealift-verifier").evaluate((element) => element.setAttribute("base-src", "/bundles/older.sealift"));
   await choose(bundles.files.good);
   await verdict("Safe to install");
-  await page.getByText("os version 7 against os version 6").waitFor();
+  await page.getByText("os version 7 compared with os version 6").waitFor();
   await page.locator("sealift-verifier").evaluate((element) => element.setAttribute("base-src", "http://"));
   await page.getByText("This page cannot compare them").waitFor();
   await leave();

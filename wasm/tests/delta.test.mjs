@@ -65,7 +65,7 @@ for (const name of GOOD) {
     const { page, banner, leave } = await chosen(name);
     await banner("It is a delta: the device checks the result");
     const isCommit = name.includes("ostree");
-    const hint = page.getByText("Which names change in them can only be told with the base");
+    const hint = page.getByText("The names that change in them are known only with the base");
     assert.equal(await hint.count(), isCommit ? 1 : 0);
     assert.equal(await page.getByRole("tree").count(), 0);
     // In any order: each is known by its digest.

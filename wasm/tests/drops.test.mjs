@@ -136,13 +136,13 @@ test("a private key is neither taken nor stored", async () => {
 
 test("what is no file of keys is not loaded as one", async () => {
   const { page, leave } = await people.visit({ signers: bundles.signers });
-  for (const [name, words] of [["release.pub", "These are public keys without names."], [basename(bundles.files.other), "This file has no allowed signers."]]) {
+  for (const [name, words] of [["release.pub", "These are public keys without names."], [basename(bundles.files.other), "This file contains no allowed signers."]]) {
     await page.locator("#signers-file").setInputFiles(at(name));
     await page.getByText(words).waitFor();
     assert.equal(await page.getByLabel("Allowed signers", { exact: true }).inputValue(), bundles.signers);
   }
   await page.locator("#signers-file").setInputFiles(at("signers.txt"));
-  await page.getByText("This file has no allowed signers.").waitFor({ state: "hidden" });
+  await page.getByText("This file contains no allowed signers.").waitFor({ state: "hidden" });
   await leave();
 });
 
@@ -158,7 +158,7 @@ test("of a directory the bundles are taken", { skip: kind !== "chromium" && "onl
   for (const type of ["dragEnter", "dragOver", "drop"]) await devtools.send("Input.dispatchDragEvent", { type, x: 400, y: 700, data });
   const rows = page.getByRole("list", { name: "Bundles" }).getByRole("button");
   for (const words of ["os.sealiftSafe to install", "broken.sealiftNot a Sealift bundle", "old.sealift"]) await rows.filter({ hasText: words }).waitFor();
-  await page.getByText("2 other files were not looked at.").waitFor();
+  await page.getByText("2 other files were ignored.").waitFor();
   await leave();
 });
 

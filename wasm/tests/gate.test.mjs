@@ -179,7 +179,7 @@ test("blocked storage: the highest version counts as long as the page is open", 
     await verdict("Safe to install: os, version 7");
     await page.getByText("are forgotten when the page is closed").waitFor({ state: "attached" });
     await page.getByText("It is forgotten when the page is closed.").waitFor();
-    assert.equal(await page.getByText("This browser remembers them").count(), 0);
+    assert.equal(await page.getByText("This browser stores these settings").count(), 0);
     await choose(bundles.files.older);
     await verdict("older than version 7, already checked here");
     await leave();
@@ -320,10 +320,10 @@ test("a report says what was done, not what was asked", async () => {
 test("a base that the page names and that cannot be had leaves nothing safe", async () => {
   const { page, leave } = await visit();
   const { set, all, settled } = await gate(page, bundles.files, { "trust-src": "/bundles/signers.txt", settings: "readonly", src: "/bundles/delta.sealift", "base-src": "/bundles/missing.sealift" });
-  await page.locator(".banner.doubt h2", { hasText: "Not checked: its base is not there" }).waitFor();
+  await page.locator(".banner.doubt h2", { hasText: "Not checked: its base cannot be used" }).waitFor();
   assert.deepEqual(await all(), shut("unknown"));
   await set("base-src", "/bundles/good.sealift");
-  await page.getByText("the bundle is no delta of os version 7").waitFor();
+  await page.getByText("the bundle is not a delta of os version 7").waitFor();
   assert.deepEqual(await all(), shut("unknown"));
   await set("base-src", "/bundles/older.sealift");
   await settled("safe");
@@ -371,7 +371,7 @@ test("each check begins with an event, and so does one that is repeated", async 
   await leave();
 });
 
-test("bytes are carried as a file, and what a form cannot carry leaves it invalid", async () => {
+test("bytes are sent as a file, and what a form cannot send leaves it invalid", async () => {
   const { page, leave } = await visit();
   const { element, all, settled } = await gate(page, bundles.files, { "trust-src": "/bundles/signers.txt", settings: "readonly" });
   const check = (kind) => element.evaluate(async (element, kind) => {
@@ -384,7 +384,7 @@ test("bytes are carried as a file, and what a form cannot carry leaves it invali
   await check("stream");
   await settled("safe");
   assert.deepEqual(await all(), { ...OPEN, valid: false, carried: null });
-  assert.equal(await element.evaluate(({ validationMessage }) => validationMessage), "good.sealift: a form cannot carry this; choose a file.");
+  assert.equal(await element.evaluate(({ validationMessage }) => validationMessage), "good.sealift: a form cannot send this; choose a file.");
   await element.evaluate((element) => element.removeAttribute("name"));
   assert.equal((await all()).valid, true);
   await leave();

@@ -193,7 +193,7 @@ test("what changed against the bundle before", async () => {
   await choose(bundles.files.good);
   await verdict("Safe to install");
   await page.locator("#older").setInputFiles(bundles.files.older);
-  await page.getByText("os version 7 against os version 6").waitFor();
+  await page.getByText("os version 7 compared with os version 6").waitFor();
   const rows = await page.locator("tbody tr").evaluateAll((rows) => rows.map((row) => [...row.cells].map((cell) => cell.textContent)));
   const found = rows.filter(([what]) => what !== "metadata").map(([what, name]) => `${what} ${name}`).sort();
   assert.deepEqual(found, [
@@ -251,7 +251,7 @@ test("servers that lie are found out, and said to be so", async () => {
     other: ["the address cannot be read", "the server sent bytes 4097 to"],
     changed: ["the file changed", "the file on the server was changed while it was read"],
     gone: ["the address cannot be read", "the server answers 404"],
-    silent: ["the address cannot be read", "the server does not show Content-Range"],
+    silent: ["the address cannot be read", "the response shows no Content-Range"],
     missing: ["the address cannot be read", "the server answers 404"],
   };
   for (const [how, [words, reason]] of Object.entries(cases)) {

@@ -175,7 +175,7 @@ test("a delta is checked over its base: dropped with it, chosen after it, or nam
 test("a base that is wrong or damaged says nothing of the delta", async () => {
   const { page, check, verdict, leave } = await visit();
   await check("delta", "Safe to install");
-  for (const [name, why] of [["broken-base", "do not match their digest"], ["full", "the bundle is no delta of os version 7"], ["other", "not a Sealift bundle"]]) {
+  for (const [name, why] of [["broken-base", "do not match their digest"], ["full", "the bundle is not a delta of os version 7"], ["other", "not a Sealift bundle"]]) {
     await page.locator("#base").setInputFiles(bundles.files[name]);
     await page.locator(".banner", { hasText: "This page did not check it over its base" }).filter({ hasText: why }).waitFor();
     await verdict("Safe to install");

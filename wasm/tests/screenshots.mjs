@@ -41,7 +41,7 @@ for (const colorScheme of ["light", "dark"]) {
   await page.locator("#file").setInputFiles(bundles.files.good);
   await page.getByRole("button", { name: "Save the report" }).waitFor();
   await page.locator("#older").setInputFiles(bundles.files.older);
-  await page.getByText("os version 7 against os version 6").waitFor();
+  await page.getByText("os version 7 compared with os version 6").waitFor();
   await page.getByLabel("Filter files").fill("os-rel");
   await page.getByRole("treeitem").first().click();
   await page.locator(".preview pre").waitFor();

@@ -134,7 +134,7 @@ test("all of them are printed, and nothing that says nothing on paper", { skip: 
   await page.locator(".list").waitFor({ state: "hidden" });
   await verdict("Safe to install");
   await page.locator("#older").setInputFiles(bundles.files.older);
-  await page.getByText("os version 7 against os version 6").waitFor();
+  await page.getByText("os version 7 compared with os version 6").waitFor();
   await page.emulateMedia({ media: "print" });
   assert(await page.getByRole("heading", { name: "What changed" }).isVisible());
   await leave();

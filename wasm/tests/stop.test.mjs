@@ -97,7 +97,7 @@ test("afterwards everything works, and nothing is green", async () => {
   const { state, ok, sound, error } = JSON.parse(readFileSync(path, "utf8"));
   assert.deepEqual([state, ok, sound, error.kind], ["unknown", false, false, "stopped"]);
   await page.locator("#older").setInputFiles(bundles.files.older);
-  await page.getByText("os version 7 against os version 6").waitFor();
+  await page.getByText("os version 7 compared with os version 6").waitFor();
   await page.getByRole("treeitem", { name: "file" }).click();
   await page.getByText("Its content is shown when the bundle is safe to install.").waitFor();
   const field = page.getByLabel("Allowed signers", { exact: true });

@@ -114,7 +114,7 @@ test("a build that lacks the parts says where to put them", async () => {
     const page = await browser.newPage();
     writeFileSync(join(dist, "index.html"), "<!doctype html><title>x</title>");
     await page.goto(server.origin);
-    for (const [option, message] of [["wasmUrl", /none cannot be loaded: the server answers 404; the option wasmUrl says where it lies/], ["workerUrl", /a worker of .*none failed: .*the option workerUrl says/]]) {
+    for (const [option, message] of [["wasmUrl", /none cannot be loaded: the server answers 404; the option wasmUrl sets its address/], ["workerUrl", /a worker of .*none failed: .*the option workerUrl sets/]]) {
       const said = await page.evaluate(async (option) => {
         const { verify } = await import("/sealift/src/index.js");
         return verify(new Blob(["x"]), { [option]: "/none" }).then(() => "nothing", (error) => `${error.name} ${error.code}: ${error.message}`);

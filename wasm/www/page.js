@@ -1,4 +1,4 @@
-// The page's title says what its element found: it is seen where the page is not.
+// Shows the verdict in the page's title, which can be seen while the page is not.
 
 const title = document.title;
 const said = { safe: "Safe to install", refused: "Do not install", unknown: "Not checked", checking: "Checking …" };

@@ -1,4 +1,4 @@
-//! Making the wanted index of the base and a difference (delta 5.6).
+//! Makes the wanted index from a base and a difference (delta 5.6).
 
 use alloc::collections::BTreeMap;
 use alloc::vec::Vec;
@@ -12,14 +12,14 @@ use crate::index::row_fault;
 use crate::walk::{TreeOrder, pairs};
 use crate::{BaseObject, Error, Row, Rows};
 
-/// For each object of the bases the one that stands for it, since several may have it; empty where there is one base.
+/// For each object of the bases, the one that represents it, since several bases may have the same object; empty if there is only one base.
 pub(super) type Same = Vec<Row<BaseObject>>;
 
 impl Difference {
-    /// Returns the bytes of the wanted index. Only their digest says whether `bases` were the right ones.
+    /// Returns the bytes of the wanted index. Only their digest tells whether `bases` were the right ones.
     ///
     /// # Errors
-    /// Returns an error if the first of the bases does not have what the edits are about, or they have another number of objects.
+    /// Returns an error if the edits do not apply to the first base, or the bases have another number of objects.
     pub fn apply(&self, bases: &[&Index]) -> Result<Vec<u8>, Error> {
         let base = self.check_bases(bases)?;
         let same = same_objects(bases);
@@ -118,7 +118,7 @@ impl Difference {
         }
     }
 
-    /// Finds for each edit what the base has of that name.
+    /// Finds what the base has for the name of each edit.
     fn resolve(&self, base: &Index) -> Result<Vec<OfBase>, Error> {
         let mut found: Vec<OfBase> = Vec::with_capacity(self.edits.len());
         let mut roots = self.trees();
@@ -156,7 +156,7 @@ impl Difference {
                 Op::Removed => found[parent].children = found[parent].children.saturating_sub(1),
                 _ => {}
             }
-            // What is replaced takes nothing of what was there.
+            // A replaced directory keeps nothing of the one in the base.
             let directory = match kind {
                 Some(InodeKind::Directory(directory)) if matches!(edit.op, Op::Within | Op::Changed(_)) => {
                     Some(directory)
@@ -170,7 +170,7 @@ impl Difference {
     }
 }
 
-/// One content is one row of the wanted index, whichever base's number names it.
+/// Finds equal objects of several bases: each content has only one row in the wanted index.
 fn same_objects(bases: &[&Index]) -> Same {
     if bases.len() < 2 {
         return Same::new();
@@ -180,23 +180,23 @@ fn same_objects(bases: &[&Index]) -> Same {
     objects.map(|(row, object)| *known.entry(object.id).or_insert(row)).collect()
 }
 
-/// What the base has where an edit is.
+/// What the base has for the name of an edit.
 #[derive(Clone, Copy)]
 struct OfBase {
-    /// The directory that stays.
+    /// The directory that is kept.
     directory: Option<Row<Directory>>,
     inode: Option<Row<Inode>>,
     /// How many children the directory has in the wanted index.
     children: u32,
 }
 
-/// Lays the wanted trees down.
+/// Builds the wanted trees.
 struct Trees<'a> {
     difference: &'a Difference,
     base: &'a Index,
     same: &'a Same,
     of_edits: Vec<OfBase>,
-    /// For each inode of the base, what changes.
+    /// For each inode of the base, its changes.
     changed: Vec<Option<Changed>>,
     inode_of_base: Vec<Option<Row<Inode>>>,
     inode_of_edit: Vec<Option<Row<Inode>>>,
@@ -206,9 +206,9 @@ struct Trees<'a> {
 /// A file of the wanted index.
 #[derive(Clone, Copy)]
 enum File {
-    /// A kept one.
+    /// A kept file.
     Base(Row<Inode>),
-    /// A new one, of this edit.
+    /// A new file, of this edit.
     New(Row<Edit>, NewFile),
 }
 
@@ -223,7 +223,7 @@ impl Trees<'_> {
         Ok(())
     }
 
-    /// Lays a tree down in tree order (core 6.1).
+    /// Builds a tree in tree order (core 6.1).
     fn add_tree(&mut self, root: Row<Edit>, from: Option<Row<Directory>>) {
         let (difference, base) = (self.difference, self.base);
         let file = self.file_of(root);
@@ -259,7 +259,7 @@ impl Trees<'_> {
         }
     }
 
-    /// Returns the file that an edit is about, which is no link.
+    /// Returns the file of an edit that is not a link.
     fn file_of(&self, edit: Row<Edit>) -> File {
         match self.difference.edit(edit).op.new_file() {
             Some(file) => File::New(edit, file),
@@ -267,7 +267,7 @@ impl Trees<'_> {
         }
     }
 
-    /// Returns the directory of the base that a directory is.
+    /// Returns the directory of the base that a kept directory was.
     fn directory_of(&self, file: File) -> Option<Row<Directory>> {
         let File::Base(inode) = file else { return None };
         match self.base.inode(inode).kind {
@@ -276,7 +276,7 @@ impl Trees<'_> {
         }
     }
 
-    /// Returns the inode that a file has already.
+    /// Returns the inode of a file, if it was added already.
     fn inode_of(&self, file: File) -> Option<Row<Inode>> {
         match file {
             File::Base(inode) => self.inode_of_base[inode.at()],

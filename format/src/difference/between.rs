@@ -1,4 +1,4 @@
-//! Comparing two indexes (delta 5).
+//! Computes the difference between two indexes (delta 5).
 
 use alloc::collections::BTreeMap;
 use alloc::string::{String, ToString as _};
@@ -17,11 +17,11 @@ use super::times::{new_time, usual_changes};
 use super::{BaseRef, Changed, Difference, Edit, EditedKind, EditedRef, NewContent, NewFile, Op, Reference};
 
 impl Difference {
-    /// Returns what makes `wanted` of `base`, where the objects of `others` are there as well. `compress` makes a zstd frame of bytes,
-    /// its second argument, with a prefix, its first (core 8.1).
+    /// Returns the difference from `base` to `wanted`, given that a target also has the objects of `others`. `compress` returns its second argument
+    /// as a zstd frame with its first argument as prefix (core 8.1).
     ///
     /// # Errors
-    /// Returns an error if `compress` does, or if an OSTree file of `base` has another content than in `wanted`.
+    /// Returns the errors of `compress`, and an error if an OSTree file of `base` has another content than in `wanted`.
     pub fn between(
         base: &Index,
         others: &[&Index],
@@ -107,7 +107,8 @@ impl Difference {
     }
 }
 
-/// For each wanted ref the base's ref to which it is relative: the one of its name, or else one that has no name in the wanted index.
+/// Returns for each wanted ref the base's ref to which it is relative: the one with the same name, or else one whose name the wanted index does not
+/// have.
 fn pair_refs(base: &Index, wanted: &Index) -> Vec<Option<u16>> {
     let mut left: Vec<bool> = alloc::vec![true; base.refs().len()];
     let mut from = alloc::vec![None; wanted.refs().len()];
@@ -125,19 +126,19 @@ fn pair_refs(base: &Index, wanted: &Index) -> Vec<Option<u16>> {
     from
 }
 
-/// Which files of the base continue in the wanted index.
+/// Which inodes of the base continue as inodes of the wanted index.
 struct Pairing<'a> {
     base: &'a Index,
     wanted: &'a Index,
-    /// For each wanted entry the base's entry of the same path.
+    /// For each wanted entry, the base's entry with the same path.
     base_of: Vec<Option<Row<Entry>>>,
-    /// For each wanted inode the base's inode that it continues.
+    /// For each wanted inode, the base's inode that it continues.
     continues: Vec<Option<Row<Inode>>>,
-    /// For each inode of the base the wanted one that continues it.
+    /// For each inode of the base, the wanted one that continues it.
     continued_by: Vec<Option<Row<Inode>>>,
 }
 
-/// Returns the names of two directories, each with the entry of the base, of the wanted index, or both.
+/// Returns the names in two directories, each with its entry in the base, in the wanted index, or both.
 fn blocks<'a>(
     base: &'a Index,
     left: Option<Row<Directory>>,
@@ -152,7 +153,7 @@ impl Pairing<'_> {
         index.attributes(index.inode(inode)).file_type()
     }
 
-    /// Pairs the files that continue: those of one type at one path, each once, in tree order.
+    /// Pairs files of the same type at the same path, each once, in tree order.
     fn pair_trees(&mut self, base_root: Row<Directory>, wanted_root: Row<Directory>) {
         let (base, wanted) = (self.base, self.wanted);
         self.join(base.directory(base_root).inode, wanted.directory(wanted_root).inode);
@@ -185,21 +186,21 @@ impl Pairing<'_> {
         self.continues[wanted.at()]
     }
 
-    /// Returns whether an entry names in both indexes a file that continues, so that the name needs no edit.
+    /// Returns whether an entry names the same continued file in both indexes, so that the name needs no edit.
     fn is_kept(&self, entry: Row<Entry>) -> bool {
         let base = self.base_of[entry.at()].map(|base| self.base.entry(base).inode);
         base.is_some() && self.continued(self.wanted.entry(entry).inode) == base
     }
 
-    /// Old and new time of each file that continues.
+    /// Returns the old and the new time of each file that continues.
     fn times(&self) -> Vec<((i64, u32), (i64, u32))> {
         let time = |inode: &Inode| (inode.mtime, inode.mtime_ns);
         let pairs = self.wanted.inodes().iter().zip(&self.continues);
         pairs.filter_map(|(wanted, base)| Some((time(self.base.inode((*base)?)), time(wanted)))).collect()
     }
 
-    /// For each wanted inode the name at which it is edited: its first one that is kept, or its first; and whether other names
-    /// are linked to it.
+    /// Returns for each wanted inode the name at which it is edited, which is its first kept name or else its first name, and whether other names are
+    /// linked to it.
     fn leads(&self) -> Vec<Lead> {
         let mut leads: Vec<Lead> = alloc::vec![(None, false); self.wanted.inodes().len()];
         for (row, entry) in Row::all(self.wanted.entries()) {
@@ -219,15 +220,15 @@ impl Pairing<'_> {
 /// The name at which a wanted inode is edited, and whether other names are linked to it.
 type Lead = (Option<Row<Entry>>, bool);
 
-/// Lists the edits.
+/// Collects the edits.
 struct Writer<'a> {
     pairing: Pairing<'a>,
     object_of: Vec<Reference>,
     attribute_rows: BTreeMap<&'a Attributes, Row<Attributes>>,
     leads: Vec<Lead>,
-    /// For each wanted inode the edit at its lead.
+    /// For each wanted inode, the edit at its lead.
     edit_of: Vec<Row<Edit>>,
-    /// For each edit whether it says something, or something below it does.
+    /// For each edit, whether it or one below it changes something.
     is_used: Vec<bool>,
     difference: Difference,
     widths: Widths,
@@ -270,7 +271,7 @@ impl<'a> Writer<'a> {
         root
     }
 
-    /// Returns what is to be said of a wanted entry: something of each directory, since something may change below it.
+    /// Returns the edit for a wanted entry, if it needs one. Each directory gets one, since something below it may change.
     fn op(&mut self, entry: Row<Entry>) -> Option<Op> {
         let inode = self.pairing.wanted.entry(entry).inode;
         let (lead, is_linked) = self.leads[inode.at()];
@@ -284,7 +285,7 @@ impl<'a> Writer<'a> {
             (true, false) => None,
             (false, true) if is_new => Some(Op::Added(self.new_file(inode))),
             (false, true) => Some(Op::Replaced(self.new_file(inode))),
-            // The inode's number, until all edits have theirs.
+            // The inode's number takes the place of the edit's until all edits are numbered.
             (false, false) if is_new => Some(Op::Linked(inode.cast())),
             (false, false) => Some(Op::Relinked(inode.cast())),
         }
@@ -299,7 +300,7 @@ impl<'a> Writer<'a> {
         difference.edits.push(Edit { name_at, name_len, parent, first_edit: 0, block_len: 0, op });
         self.is_used.push(op != Op::Within);
         let mut above = parent.filter(|_| op != Op::Within);
-        // What is used already has all above it used.
+        // Above a directory that is marked, all are marked already.
         while let Some(directory) = above.filter(|directory| !self.is_used[directory.at()]) {
             self.is_used[directory.at()] = true;
             above = self.difference.edits[directory.at()].parent;
@@ -314,7 +315,7 @@ impl<'a> Writer<'a> {
         NewFile { attributes, mtime: (found.mtime, found.mtime_ns), content: self.content(found.kind) }
     }
 
-    /// Returns what changes of a wanted inode that continues one of the base.
+    /// Returns the changes of a wanted inode that continues one of the base.
     fn change(&mut self, inode: Row<Inode>) -> Option<Changed> {
         let (base, wanted) = (self.pairing.base, self.pairing.wanted);
         let (old, new) = (base.inode(self.pairing.continued(inode)?), wanted.inode(inode));
@@ -362,7 +363,7 @@ impl<'a> Writer<'a> {
         })
     }
 
-    /// Leaves out the directories below which nothing changes, and gives the edits their numbers.
+    /// Removes the directories below which nothing changes, and numbers the edits.
     fn finish(self) -> Result<Difference, Error> {
         let Self { mut difference, is_used, edit_of, widths, .. } = self;
         widths.check()?;

@@ -1,4 +1,4 @@
-//! Writing a difference (delta 5).
+//! Writes a difference (delta 5).
 
 use alloc::vec::Vec;
 
@@ -10,7 +10,7 @@ use crate::{Error, Object, Row, Table as _};
 use super::reference::ReferenceRows;
 use super::{Changed, Difference, EditedKind, NewContent, Op, Reference};
 
-/// Codes of [`Op`], delta 5.4.
+/// The codes of [`Op`] (delta 5.4).
 pub(super) mod code {
     pub(in super::super) const WITHIN: u8 = 0;
     pub(in super::super) const NAMED: u8 = 1;
@@ -19,14 +19,14 @@ pub(super) mod code {
     pub(in super::super) const REPLACED: u8 = 4;
     pub(in super::super) const LINKED: u8 = 5;
     pub(in super::super) const RELINKED: u8 = 6;
-    /// With one of the three below at least.
+    /// Combined with at least one of the three below.
     pub(in super::super) const CHANGED: u8 = 8;
     pub(in super::super) const ATTRIBUTES: u8 = 1;
     pub(in super::super) const MTIME: u8 = 2;
     pub(in super::super) const CONTENT: u8 = 4;
 }
 
-/// The columns of sections 4 to 9, each with a row for those edits that have it.
+/// The columns of sections 4 to 9. Each has rows only for the edits that need it.
 #[derive(Default)]
 struct Columns {
     types: Vec<u8>,
@@ -84,7 +84,7 @@ impl Columns {
     }
 }
 
-/// Returns the type as a column has it: the bits of `st_mode` without those below.
+/// Returns the code of a type in a column: the type bits of `st_mode`, shifted to the right.
 pub(super) fn type_code(file_type: FileType) -> u8 {
     file_type.bits().to_be_bytes()[0] >> 4
 }
@@ -127,7 +127,7 @@ impl Difference {
     /// Returns the difference's bytes.
     ///
     /// # Errors
-    /// Returns an error if something is longer, or there is more of it, than the format can store.
+    /// Returns an error if something is longer or more numerous than the format can store.
     pub fn encode(&self) -> Result<Vec<u8>, Error> {
         let mut columns = Columns::default();
         for edit in &self.edits {

@@ -1,4 +1,4 @@
-//! What a difference adds, changes and removes, as it says by itself.
+//! Lists what a difference adds, changes and removes, without the base.
 
 use alloc::vec::Vec;
 
@@ -13,7 +13,7 @@ use super::{Difference, Edit, EditedKind, NewContent, NewFile, Op, Reference};
 pub enum Becomes {
     /// The name is new.
     Added,
-    /// It names another file, or its file's content, target, device number or type changes.
+    /// The name gets another file, or its file's content, target, device number or type changes.
     Changed,
     /// Only its file's attributes or time change.
     Metadata,
@@ -31,18 +31,17 @@ pub struct EditedName<'a> {
     pub path: Vec<u8>,
     /// How it changes.
     pub becomes: Becomes,
-    /// The type of the file that it names afterwards, where the difference states it.
+    /// The type of the file that it names afterwards, if the difference states it.
     pub file_type: Option<FileType>,
     /// The size of its content, if that is carried.
     pub size: Option<u64>,
-    /// That content, among the carried objects.
+    /// The number of its content among the carried objects.
     pub carried: Option<Row<Object>>,
 }
 
 impl Difference {
-    /// Returns the names that are edited in refs of kind 0, each tree's in tree order, and the refs that are removed. Times that change by a
-    /// rule for all files ([`Self::times`]), and what lies below a directory that is removed, are not listed; names in commits are known
-    /// only with the base.
+    /// Returns the names that are edited in refs of kind 0, in tree order for each tree, and the refs that are removed. It does not list times that
+    /// change by a rule for all files ([`Self::times`]), names below a removed directory, and names in commits, which are known only with the base.
     pub fn edited_names(&self) -> impl Iterator<Item = EditedName<'_>> {
         let trees = self.refs().iter().filter_map(|edited| match edited.kind {
             EditedKind::Tree(root) => Some((&*edited.name, root)),
@@ -77,7 +76,7 @@ fn in_tree<'a>(
     reference: &'a str,
     root: Row<Edit>,
 ) -> impl Iterator<Item = EditedName<'a>> {
-    // They stand in tree order, up to the root of the next ref.
+    // The edits are in tree order, and end at the root of the next ref.
     let own = &difference.edits()[root.at()..];
     let len = own.iter().skip(1).take_while(|edit| edit.parent.is_some()).count();
     own[..=len].iter().filter_map(move |edit| {

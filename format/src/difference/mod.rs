@@ -1,6 +1,6 @@
-//! What makes one index of another: the structural difference that a delta bundle carries in place of its index (delta 5).
+//! The difference between two indexes, which a delta bundle carries in place of its index (delta 5).
 //!
-//! A difference can be listed without the base. With it, [`Difference::apply`] gives exactly the bytes of the wanted index.
+//! A difference can be listed without the base. Given the base, [`Difference::apply`] returns exactly the bytes of the wanted index.
 
 mod apply;
 mod between;
@@ -31,15 +31,15 @@ pub use ostree::{Beside, CommitObject, EditedCommit, EditedCommitRef, NewOsTreeF
 pub use reference::Reference;
 pub use times::TimeChange;
 
-/// What makes the wanted index of a base. Every number in it is a valid row number of the table that it points to, apart from those of
-/// the base, which [`Self::apply`] compares.
+/// The difference from a base to the wanted index. Every number in it is a valid row number in its table, except for rows of the base, which
+/// [`Self::apply`] checks.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Difference {
     base_objects: u32,
     base_refs: Vec<BaseRef>,
     refs: Vec<EditedRef>,
     edits: Vec<Edit>,
-    /// Each with a zero byte behind it.
+    /// Names, each followed by a zero byte.
     names: Vec<u8>,
     symlinks: Vec<Symlink>,
     targets: Vec<u8>,
@@ -66,11 +66,11 @@ pub struct EditedRef {
     pub name: String,
     /// The base's ref, of the same kind, to which its edits are relative.
     pub from: Option<u16>,
-    /// What it is.
+    /// Its kind.
     pub kind: EditedKind,
 }
 
-/// What an edited ref is.
+/// The kind of an edited ref.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[allow(clippy::exhaustive_enums, reason = "core 6.1 lists the kinds")]
 pub enum EditedKind {
@@ -87,9 +87,9 @@ pub struct Edit {
     name_len: u8,
     /// The edit of the directory that contains it; `None` for a ref's root.
     pub parent: Option<Row<Self>>,
-    /// First edit of its block; 0 where there is none.
+    /// The first edit of its block; 0 if there is none.
     first_edit: u32,
-    /// Edits of its block.
+    /// The number of edits in its block.
     block_len: u32,
     /// How it changes.
     pub op: Op,
@@ -99,19 +99,19 @@ pub struct Edit {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[allow(clippy::exhaustive_enums, reason = "delta 5.4 lists them")]
 pub enum Op {
-    /// A directory that is kept, while something below it changes.
+    /// A directory is kept, and something below it changes.
     Within,
-    /// A file that is kept, and that other names are linked to.
+    /// A file is kept, and other names are linked to it.
     Named,
     /// The name is removed, with everything below it.
     Removed,
     /// The name is new, and so is its file.
     Added(NewFile),
-    /// A new file replaces the one of this name.
+    /// A new file replaces the one with this name.
     Replaced(NewFile),
     /// The name is new, and names the file of this edit.
     Linked(Row<Edit>),
-    /// The file of this edit replaces the one of this name.
+    /// The file of this edit replaces the one with this name.
     Relinked(Row<Edit>),
     /// The file or directory is kept, with all its names, but some of its properties change.
     Changed(Changed),
@@ -128,7 +128,7 @@ pub struct NewFile {
     pub content: NewContent,
 }
 
-/// The properties of a kept file that change. `None` is kept.
+/// The properties of a kept file that change. Those that are `None` are kept.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Changed {
     /// Its type, which does not change.
@@ -137,7 +137,7 @@ pub struct Changed {
     pub attributes: Option<Row<Attributes>>,
     /// Its new time. Without one, [`Difference::new_time`] derives it from the base's.
     pub mtime: Option<(i64, u32)>,
-    /// Its new content; `None` for a directory, which has its block.
+    /// Its new content; `None` for a directory, whose block lists its changes.
     pub content: Option<NewContent>,
 }
 
@@ -153,7 +153,7 @@ pub enum NewContent {
     Symlink(Row<Symlink>),
     /// The numbers of a device.
     Device(Device),
-    /// A fifo or a socket, which has none.
+    /// A fifo or a socket, which has no content.
     Plain,
 }
 
@@ -173,12 +173,12 @@ impl Table for Edit {
 }
 
 impl Op {
-    /// Returns whether the base must have that name; otherwise it must lack it.
+    /// Returns whether the base must have this name; otherwise it must not have it.
     fn is_of_base(self) -> bool {
         !matches!(self, Self::Added(_) | Self::Linked(_))
     }
 
-    /// Returns the new file of this name.
+    /// Returns the new file with this name.
     #[must_use]
     pub fn new_file(self) -> Option<NewFile> {
         match self {
@@ -271,7 +271,7 @@ impl Difference {
         &self.targets[at(span.at)..at(span.at) + at(span.len)]
     }
 
-    /// Returns the type of what an edit names, where the edit knows it.
+    /// Returns the type of the file that an edit names, if the edit states it.
     #[must_use]
     pub fn file_type(&self, edit: &Edit) -> Option<FileType> {
         match edit.op {
@@ -285,13 +285,13 @@ impl Difference {
         }
     }
 
-    /// Returns the attributes that new and changed files have.
+    /// Returns the attributes of new and changed files.
     #[must_use]
     pub fn attribute_rows(&self) -> &[Attributes] {
         &self.attributes
     }
 
-    /// Returns how the times of kept files change whose edit states no time, by ascending old time.
+    /// Returns how the times of kept files change if their edit states no time, in ascending order of the old times.
     #[must_use]
     pub fn times(&self) -> &[TimeChange] {
         &self.times
@@ -303,13 +303,13 @@ impl Difference {
         times::new_time(&self.times, old)
     }
 
-    /// Returns the carried objects: the rows of the wanted index's object table that the base's lacks, in the wanted table's order.
+    /// Returns the carried objects, which are those of the wanted index that no base has, in the order of the wanted index.
     #[must_use]
     pub fn objects(&self) -> &[Object] {
         &self.objects
     }
 
-    /// Returns where the wanted index has each carried object, as far as it has them in their order.
+    /// Returns the number of each carried object in the wanted index, up to the first that it does not have in this order.
     #[must_use]
     pub fn carried_in(&self, wanted: &Index) -> Vec<Row<Object>> {
         let mut carried = self.objects.iter().peekable();
@@ -317,7 +317,7 @@ impl Difference {
         rows.filter(|(_, row)| carried.next_if_eq(row).is_some()).map(|(number, _)| number).collect()
     }
 
-    /// fs-verity digest over the fs-verity digests of all objects of the wanted index (core 6, section 10).
+    /// Returns the fs-verity digest over the fs-verity digests of all objects of the wanted index (core 6, section 10).
     #[must_use]
     pub fn verity(&self) -> &[u8; 32] {
         &self.verity
@@ -329,7 +329,7 @@ impl Difference {
         self.ostree.as_ref()
     }
 
-    /// Returns the refs that are trees: the edit of each one's root, and the base's ref to which it is relative.
+    /// Returns the edit of the root of each ref that is a tree, with the base's ref to which it is relative.
     fn trees(&self) -> impl Iterator<Item = (Row<Edit>, Option<u16>)> {
         self.refs.iter().filter_map(|edited| match edited.kind {
             EditedKind::Tree(root) => Some((root, edited.from)),

@@ -1,4 +1,4 @@
-//! Names as the sections have them (delta 5).
+//! Names in the sections of a difference (delta 5).
 
 use alloc::vec::Vec;
 
@@ -7,7 +7,7 @@ use crate::bytes::Reader;
 
 use super::number;
 
-/// Names, each with a zero byte behind it.
+/// Names, each followed by a zero byte.
 #[derive(Default)]
 pub(super) struct Names {
     pub(super) lens: Vec<u8>,
@@ -15,7 +15,7 @@ pub(super) struct Names {
 }
 
 impl Names {
-    /// Takes the next name and returns it.
+    /// Reads the next name and returns it.
     pub(super) fn take<'a>(&mut self, reader: &mut Reader<'a>) -> Result<&'a [u8], Error> {
         let end = reader.rest().iter().take(256).position(|byte| *byte == 0);
         let Some((len, byte_len)) = end.and_then(|len| Some((len, u8::try_from(len).ok()?))) else {
@@ -44,7 +44,7 @@ mod tests {
     use super::*;
     use crate::{Kind, Part};
 
-    /// However long a name is, it is a name if it ends.
+    /// A name that is too long is distinguished from one without an end, however long it is.
     #[test]
     fn a_long_name_is_told_from_one_that_does_not_end() {
         for (len, expected) in [(255, None), (256, Some(Kind::Path)), (257, Some(Kind::Path)), (5000, Some(Kind::Path))]

@@ -1,4 +1,4 @@
-//! The objects that a delta's layout is to place (core 7).
+//! The objects of a delta's layout (core 7).
 
 use super::{Difference, NewContent, OsTreeDifference, Reference};
 use crate::Objects;

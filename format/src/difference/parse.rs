@@ -1,4 +1,4 @@
-//! Reading a difference strictly, without its base (delta 5).
+//! Parses a difference strictly, without its base (delta 5).
 
 use alloc::string::String;
 use alloc::vec::Vec;
@@ -24,13 +24,13 @@ const RULES: [SectionRule; 14] = {
 };
 
 impl Difference {
-    /// Parses a decoded difference, which is to have matched its digest. `entries` is the root's maximum, and `index_len` the length
+    /// Parses a decoded difference, which must have matched its digest. `entries` is the root's maximum, and `index_len` the length
     /// of the wanted index.
     ///
     /// # Errors
-    /// Returns an error if it does not conform to delta 5, or makes more entries than `entries`.
+    /// Returns an error if it does not conform to delta 5, or results in more entries than `entries`.
     pub fn parse(bytes: &[u8], entries: u64, index_len: u64) -> Result<Self, Error> {
-        // Places in it are kept in 32 bits.
+        // Positions in it are stored in 32 bits.
         if u32::try_from(bytes.len()).is_err() {
             return Err(Error::Limit { what: "index_len", declared: wide(bytes.len()), limit: u32::MAX.into() });
         }
@@ -112,7 +112,7 @@ impl Difference {
         used.finish(&difference)?;
         difference.read_trees(refs, &rows.name_lens, &shapes, contents)?;
         difference.check_links()?;
-        // After all else: names alone have another kind of failure.
+        // Names are checked after everything else, since they have another kind of failure.
         difference.check_names()?;
         difference.check_entries(entries)?;
         Ok(difference)
@@ -153,7 +153,7 @@ fn parse_refs(mut reader: Reader<'_>, base_refs: &[BaseRef]) -> Result<Vec<Parse
                     reader.malformed("a ref is relative to one that the base does not have, or of another kind")
                 );
             }
-            // So what is made of a base is never larger than the base and the difference.
+            // Therefore the result is never larger than base and difference together.
             if core::mem::replace(&mut is_taken[from], true) {
                 return Err(reader.malformed("two refs are relative to one of the base"));
             }

@@ -1,11 +1,11 @@
-//! Numbers that go on where a table of the difference ends: rows of the base's (delta 5.2).
+//! References to rows of the difference or of the base: the base's rows are numbered after those of the difference (delta 5.2).
 
 use alloc::vec::Vec;
 
 use crate::bytes::put_planes;
 use crate::{BaseObject, Object, Row};
 
-/// A row that the difference carries, or one that the base has.
+/// An object that the difference carries, or one of the bases.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[allow(clippy::exhaustive_enums, reason = "delta 5.2 lists them")]
 pub enum Reference {
@@ -15,7 +15,7 @@ pub enum Reference {
     Base(Row<BaseObject>),
 }
 
-/// How many rows a column of references can name.
+/// The numbers of rows that a column of references can name.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct ReferenceRows {
     pub(super) carried: u32,
@@ -36,7 +36,7 @@ impl ReferenceRows {
         put_planes(out, steps.iter().map(|step| step.to_le_bytes()));
     }
 
-    /// Returns the references that steps make; `None` where one passes the last row, or the rows are more than can be numbered.
+    /// Returns the references for a column of steps; `None` if one exceeds the last row, or there are more rows than can be numbered.
     pub(super) fn follow(self, steps: impl Iterator<Item = u32>) -> Option<Vec<Reference>> {
         self.carried.checked_add(self.base)?;
         let mut before = u32::MAX;

@@ -1,4 +1,4 @@
-//! What an edit has, by its op and its type, and where it is read (delta 5.4).
+//! Which columns an edit has rows in, depending on its op and its type (delta 5.4).
 
 use alloc::vec::{IntoIter, Vec};
 
@@ -11,7 +11,7 @@ use super::encode::{code, type_code};
 use super::used::Used;
 use super::{Changed, Edit, NewContent, NewFile, Op, Reference};
 
-/// What an edit has, before what it has is read.
+/// An edit before its content is read.
 #[derive(Clone, Copy)]
 pub(super) struct Shape {
     op: u8,
@@ -33,7 +33,7 @@ impl Shape {
         self.is_new() || is_changed(self.op) && self.op & code::CONTENT != 0
     }
 
-    /// Its type, where it has content.
+    /// Returns its type, if it has content.
     fn content_type(&self) -> Option<FileType> {
         self.file_type.filter(|_| self.has_content())
     }
@@ -59,7 +59,7 @@ pub(super) fn count(shapes: &[Shape], has: impl Fn(&Shape) -> bool) -> usize {
     shapes.iter().filter(|shape| has(shape)).count()
 }
 
-/// Returns whether the code is that of a file that stays and changes in something.
+/// Returns whether the code is that of a kept file of which something changes.
 fn is_changed(op: u8) -> bool {
     (code::CHANGED + 1..code::CHANGED + 8).contains(&op)
 }
@@ -116,7 +116,7 @@ pub(super) fn parse_changes(
     Ok(shapes)
 }
 
-/// The rows of sections 5 to 9, as they are given out.
+/// The rows of sections 5 to 9 that were not assigned yet.
 pub(super) struct Contents {
     pub(super) block_lens: IntoIter<u32>,
     pub(super) regulars: IntoIter<Reference>,
@@ -126,7 +126,7 @@ pub(super) struct Contents {
 }
 
 impl Contents {
-    /// Returns the op of an edit of this shape. Each column was read with as many rows as there are edits that have it.
+    /// Returns the op of an edit of this shape. Each column was read with as many rows as there are edits that need it.
     pub(super) fn op(&mut self, shape: &Shape) -> Op {
         let content = shape.content_type().map(|file_type| self.content(file_type));
         let file = NewFile {
@@ -151,7 +151,7 @@ impl Contents {
         }
     }
 
-    /// Returns the edit that the next link names. A number that is no row becomes the first edit, a ref's root, to which no name may be linked.
+    /// Returns the edit that the next link names. An invalid number becomes the first edit, which is a ref's root: a link to it is refused later.
     fn link(&mut self) -> Row<Edit> {
         self.links.next().and_then(Row::new).unwrap_or(Row::FIRST)
     }

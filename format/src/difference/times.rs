@@ -1,11 +1,11 @@
-//! What becomes of times that many files have (delta 5.5).
+//! Changes of times that many files share (delta 5.5).
 
 use alloc::vec::Vec;
 
 /// Seconds since 1970-01-01 UTC, and nanoseconds.
 pub(super) type Time = (i64, u32);
 
-/// Every file that stays, has the one time, and has no other in its edit, gets the other time.
+/// A change of the time of every kept file that has the old time and whose edit states no time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct TimeChange {
     /// The time in the base.
@@ -21,7 +21,7 @@ pub(super) fn new_time(times: &[TimeChange], old: Time) -> Time {
     }
 }
 
-/// For each old time the new one that most files have. What a single file does is said where its path stands.
+/// Returns for each old time the new one of most files. A time that only one file has is left to its edit.
 pub(super) fn usual_changes(mut pairs: Vec<(Time, Time)>) -> Vec<TimeChange> {
     pairs.sort_unstable();
     let mut changes = Vec::new();
@@ -29,7 +29,7 @@ pub(super) fn usual_changes(mut pairs: Vec<(Time, Time)>) -> Vec<TimeChange> {
         let mut best = (0, 0, same_from[0].0);
         for same in same_from.chunk_by(|a, b| a.1 == b.1) {
             let (from, to) = same[0];
-            // Where two are as frequent, staying is the shorter thing to say.
+            // Of two that are equally frequent, an unchanged time is preferred: it takes fewer bytes.
             let rank = (same.len(), usize::from(from == to), to);
             if (rank.0, rank.1) > (best.0, best.1) {
                 best = rank;

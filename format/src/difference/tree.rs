@@ -1,4 +1,4 @@
-//! The edits in tree order, and the rules of their trees (delta 5.4).
+//! Reads the edits in tree order, and checks the rules of their trees (delta 5.4).
 
 use alloc::vec::Vec;
 
@@ -87,7 +87,7 @@ impl Difference {
         Ok(())
     }
 
-    /// Checks an edit below a root by itself and against the one before it in its block.
+    /// Checks an edit below a root, alone and together with the one before it in its block.
     fn check_edit(&self, own: usize, edit: &Edit, is_first: bool) -> Result<(), Error> {
         let name = self.name(edit);
         let before = self.edits.last().filter(|_| !is_first);
@@ -104,7 +104,8 @@ impl Difference {
         Ok(())
     }
 
-    /// Checks that each link is to a kept file of its ref or to a new one before it, and that a kept file is only listed for a link.
+    /// Checks that each link is to a kept file of its ref or to a new one before it, and that an unchanged file is listed only if a name is linked to
+    /// it.
     pub(super) fn check_links(&self) -> Result<(), Error> {
         let mut is_linked = alloc::vec![false; self.edits.len()];
         let starts: Vec<usize> = self.trees().map(|(root, _)| root.at()).collect();

@@ -1,4 +1,4 @@
-//! That all that is carried is used (delta 5.2).
+//! Checks that all carried attributes and objects are used (delta 5.2).
 
 use alloc::vec::Vec;
 
@@ -8,7 +8,7 @@ use super::reference::ReferenceRows;
 use super::{Difference, Reference};
 use crate::index::row_fault;
 
-/// What of the tables of attributes and objects is used.
+/// Which rows of the tables of attributes and objects are used.
 #[derive(Default)]
 pub(super) struct Used {
     pub(super) attributes: usize,

@@ -1,4 +1,4 @@
-//! Preamble, root and signature area as one (core 3 to 5).
+//! The head: preamble, root and signature area (core 3 to 5).
 
 mod root;
 
@@ -12,7 +12,7 @@ use crate::{Error, Preamble};
 pub(crate) use root::compare;
 pub use root::{Contents, Identity, Maxima, Root, RootBase, RootBases};
 
-/// The head of a bundle: sound in itself, trusted by nobody yet.
+/// The head of a bundle. It is well-formed, but not necessarily trusted.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Head {
     signed: Vec<u8>,
@@ -23,14 +23,14 @@ pub struct Head {
     area: Vec<u8>,
 }
 
-/// By whole multiples of this the signature area grows, so that what follows stays at places that suit a file system.
+/// The signature area grows by multiples of this number of bytes, so that what follows moves by whole blocks of a file system.
 const GROWTH: u32 = 4096;
 
 impl Head {
-    /// The longest head.
+    /// The length in bytes of the longest head.
     pub const LEN_MAX: u32 = Preamble::LEN + Preamble::ROOT_LEN_MAX + area::LEN_MAX;
 
-    /// Returns the length of the head with which `bytes` begin, as far as they reach: at least that many bytes tell more, or are all of it.
+    /// Returns the length of the head with which `bytes` begin or, if they are too short to tell, the length that is needed to learn more.
     ///
     /// # Errors
     /// Returns an error if preamble or the signature area's length do not conform to core 3 and 5.
@@ -72,7 +72,7 @@ impl Head {
         Ok((Self::parse(head)?, rest))
     }
 
-    /// Makes the head of a new bundle, with a signature area of at least `area_len` bytes.
+    /// Returns the head of a new bundle, with a signature area of at least `area_len` bytes.
     ///
     /// # Errors
     /// Returns an error if the root or the envelopes are longer than the format allows.
@@ -81,7 +81,7 @@ impl Head {
         let root_len = fit(encoded.len(), "the length of the root")?;
         let preamble = Preamble { root_len };
         let mut signed = preamble.encode().to_vec();
-        // What the parser refuses is not written.
+        // Nothing is written that the parser would refuse.
         Preamble::parse(&signed)?;
         signed.extend(encoded);
         let area_len = area_len.max(area::area_len_for(&[])?);
@@ -89,7 +89,7 @@ impl Head {
         Self { signed, root, envelopes: Vec::new(), area_len, area: Vec::new() }.with_envelopes(envelopes)
     }
 
-    /// The same head with other envelopes, put in their order. If the signature area has no room for them, it grows.
+    /// Returns the same head with other envelopes, which are put in order. If the signature area has no room for them, it grows.
     ///
     /// # Errors
     /// Returns an error if they need a longer area than the format allows.
@@ -122,7 +122,7 @@ impl Head {
         wide(self.signed.len()) + u64::from(self.area_len)
     }
 
-    /// Returns the bytes that signatures are over: preamble and root.
+    /// Returns the signed bytes: preamble and root.
     #[must_use]
     pub fn signed(&self) -> &[u8] {
         &self.signed

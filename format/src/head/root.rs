@@ -1,4 +1,4 @@
-//! The signed statement (core 4).
+//! The root, which is signed (core 4).
 
 use alloc::string::String;
 use alloc::vec::Vec;
@@ -11,35 +11,35 @@ use crate::name::is_bundle_name;
 use crate::num::{fit, wide};
 use crate::{Error, Image, Part};
 
-/// Who the bundle is, which layout and index belong to it, and how large everything can become.
+/// The bundle's identity, the digests of its layout and index, and the maximum sizes of everything.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Root {
-    /// core 4.1.
+    /// Core 4.1.
     pub identity: Identity,
-    /// core 4.2.
+    /// Core 4.2.
     pub contents: Contents,
-    /// core 4.3.
+    /// Core 4.3.
     pub maxima: Maxima,
-    /// core 4.5: keys and values, by ascending key.
+    /// Core 4.5: keys and values, in ascending order of the keys.
     pub annotations: Vec<(String, String)>,
-    /// delta 3: what a delta bundle is relative to.
+    /// Delta 3: the bases, in a delta bundle.
     pub bases: Option<RootBases>,
-    /// images 2: composefs images of the trees, by ascending ref, version and algorithm.
+    /// Images 2: composefs images of the trees, in ascending order of ref, version and algorithm.
     pub images: Vec<Image>,
 }
 
 /// Name, version and times (core 4.1).
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Identity {
-    /// What the bundle updates.
+    /// The name of what the bundle updates.
     pub name: String,
-    /// Rises from bundle to bundle of one name.
+    /// A number that rises from each bundle of a name to the next.
     pub version: u64,
-    /// Seconds since 1970-01-01 UTC.
+    /// When the bundle was made, in seconds since 1970-01-01 UTC.
     pub created: i64,
-    /// The first second at which the bundle is no longer to be taken.
+    /// The first second in which the bundle must no longer be used.
     pub expires: Option<i64>,
-    /// Devices that it fits, by ascending bytes; empty: all.
+    /// The tags of the devices that it is for, in ascending order; empty means all devices.
     pub compatible: Vec<String>,
 }
 
@@ -62,29 +62,29 @@ pub struct Contents {
     pub layout_blake3: [u8; 32],
 }
 
-/// What a delta bundle is relative to (delta 3).
+/// The bases of a delta bundle (delta 3).
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RootBases {
-    /// Decoded bytes of the difference that stands in the index's place.
+    /// Decoded bytes of the difference, which is in the place of the index.
     pub difference_len: u64,
     /// The largest prefix of a chunk, in bytes.
     pub prefix_len: u32,
-    /// The bases, at least one; the difference is to the first.
+    /// The bases, at least one; the difference is relative to the first.
     pub bases: Vec<RootBase>,
 }
 
-/// A base: an index, whose objects a target is to hold (delta 3).
+/// A base: an index whose objects a target must have (delta 3).
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RootBase {
-    /// Name and version of the bundle that it was, where that is known. They are for people: a base is known by its digest.
+    /// Name and version of the bundle that was the base, if known. They are for people: only the digest identifies a base.
     pub identity: Option<(String, u64)>,
     /// fs-verity digest of the index.
     pub index_digest: [u8; 32],
-    /// Its bytes.
+    /// Decoded bytes of the index.
     pub index_len: u64,
 }
 
-/// The numbers that bound what reading the bundle can cost (core 4.3).
+/// The numbers that limit the cost of reading the bundle (core 4.3).
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Maxima {
     /// log2 of the piece size, 12 to 26.
@@ -103,15 +103,15 @@ pub struct Maxima {
     pub objects: u64,
     /// Bytes of all regular inodes.
     pub logical: u64,
-    /// Bytes that all inodes take on ext4 with blocks of 4096 bytes; of a delta bundle the regular files whose content it carries.
+    /// Bytes that all inodes take on ext4 with blocks of 4096 bytes; in a delta bundle, only those that are regular files with carried content.
     pub disk: u64,
     /// Number of chunks.
     pub chunks: u64,
     /// Stored bytes of all chunks.
     pub chunks_stored: u64,
-    /// Largest decoded chunk.
+    /// Bytes of the largest decoded chunk.
     pub chunk_len: u32,
-    /// Largest stored chunk.
+    /// Bytes of the largest stored chunk.
     pub chunk_stored: u32,
 }
 
@@ -141,10 +141,10 @@ impl Root {
         Ok(Self { identity, contents, maxima, annotations, bases, images })
     }
 
-    /// Returns the root's bytes. Names, tags and annotations are to be of their forms.
+    /// Returns the root's bytes. Names, tags and annotations must have their forms.
     ///
     /// # Errors
-    /// Returns an error if something is longer, or there is more of it, than the format can store.
+    /// Returns an error if something is longer or more numerous than the format can store.
     pub fn encode(&self) -> Result<Vec<u8>, Error> {
         let mut out = Vec::new();
         put_section(&mut out, 1, true, &self.identity.encode()?);
@@ -162,7 +162,7 @@ impl Root {
         Ok(out)
     }
 
-    /// Returns the bundle as a delta bundle names it that is relative to it.
+    /// Returns this bundle as a base, in the form in which a delta bundle names it.
     #[must_use]
     pub fn as_base(&self) -> RootBase {
         let Self { identity, contents, .. } = self;
@@ -279,7 +279,7 @@ impl RootBases {
 }
 
 impl RootBase {
-    /// Parses a base, as the root's bases and requests have it.
+    /// Parses a base, in the form that roots and requests share.
     pub(crate) fn parse(reader: &mut Reader<'_>) -> Result<Self, Error> {
         let (version, len) = (reader.u64()?, reader.u8()?);
         let identity = match core::str::from_utf8(reader.take(len.into())?) {
@@ -301,7 +301,7 @@ impl RootBase {
     }
 }
 
-/// As people compare it with what others say: `os version 8 (4ce32ae9d3ac)`, or the start of its digest alone.
+/// A form that people can compare: `os version 8 (4ce32ae9d3ac)`, or only the start of the digest.
 impl fmt::Display for RootBase {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         let digest = hex(&self.index_digest[..6]);
@@ -361,7 +361,7 @@ impl Maxima {
         compare(&[("refs", self.refs.into(), wide(found))])
     }
 
-    /// Compares the declared numbers with those that the index gives by itself.
+    /// Compares the declared numbers with those that follow from the index alone.
     ///
     /// # Errors
     /// Returns the first field that differs.
@@ -376,7 +376,7 @@ impl Maxima {
         ])
     }
 
-    /// Compares the declared numbers with those that the layout gives by itself.
+    /// Compares the declared numbers with those that follow from the layout alone.
     ///
     /// # Errors
     /// Returns the first field that differs.
@@ -389,7 +389,7 @@ impl Maxima {
         ])
     }
 
-    /// Compares the declared numbers with those that layout and index give.
+    /// Compares the declared numbers with those that follow from layout and index.
     ///
     /// # Errors
     /// Returns the first field that differs.
@@ -400,7 +400,7 @@ impl Maxima {
     }
 }
 
-/// Compares fields by name, declared value and found value.
+/// Compares fields, each given as its name, the declared value and the found value.
 pub(crate) fn compare(fields: &[(&'static str, u64, u64)]) -> Result<(), Error> {
     match fields.iter().find(|(_, declared, found)| declared != found) {
         Some(&(what, declared, found)) => Err(Error::Maximum { what, declared, found }),

@@ -1,4 +1,4 @@
-//! Writing an index (core 6).
+//! Builds an index (core 6).
 
 use alloc::collections::BTreeMap;
 use alloc::vec::Vec;
@@ -13,18 +13,18 @@ use super::ostree::Columns;
 use super::{Device, Inode, Object, OsTreeKind, RepositoryFile};
 use crate::attributes::Attributes;
 
-/// What a new inode is, for [`IndexBuilder::inode`].
+/// The type of a new inode, and what depends on it, for [`IndexBuilder::inode`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[allow(clippy::exhaustive_enums, reason = "core 6.4 lists the types")]
 pub enum Node<'a> {
-    /// A directory whose block has so many entries.
+    /// A directory.
     Directory {
-        /// Entries of its block.
+        /// The number of entries in its block.
         children: u32,
     },
-    /// A regular file with the content of this number, as the caller numbers contents.
+    /// A regular file.
     Regular {
-        /// The caller's number.
+        /// The caller's number for its content.
         content: u32,
     },
     /// A symbolic link with this target.
@@ -35,7 +35,7 @@ pub enum Node<'a> {
     Plain,
 }
 
-/// Takes refs, inodes and entries in tree order (core 6.1) and gives the index's bytes.
+/// Takes refs, inodes and entries in tree order (core 6.1), and returns the index's bytes.
 #[derive(Debug, Default)]
 pub struct IndexBuilder {
     refs: Vec<u8>,
@@ -51,7 +51,7 @@ pub struct IndexBuilder {
     target_lens: Vec<u16>,
     targets: Vec<u8>,
     devices: Vec<Device>,
-    /// By SHA-256 of the rows.
+    /// The rows, by the SHA-256 of their encoding.
     attributes: BTreeMap<[u8; 32], Row<Attributes>>,
     attribute_rows: Vec<u8>,
     object_of: Vec<Option<Row<Object>>>,
@@ -66,7 +66,7 @@ impl IndexBuilder {
         self.add_ref(0, name);
     }
 
-    /// Adds a ref that is an OSTree commit (ostree 4): the number of a commit that an earlier one names, or the next new one.
+    /// Adds a ref that is an OSTree commit (ostree 4). `commit` is the number of a commit that an earlier ref names, or `None` for the next new one.
     pub fn commit_ref(&mut self, name: &str, commit: Option<u32>, collection: &str) {
         self.add_ref(1, name);
         self.ostree.add_ref(commit, collection, &mut self.widths);
@@ -90,7 +90,7 @@ impl IndexBuilder {
         }
     }
 
-    /// Adds a file of the OSTree repository itself; they ascend.
+    /// Adds a file of the OSTree repository itself. They must be added in ascending order.
     pub fn repository_file(&mut self, file: RepositoryFile, bytes: &[u8]) {
         self.ostree.add_repository_file(file, bytes, &mut self.widths);
     }
@@ -102,8 +102,8 @@ impl IndexBuilder {
         self.ref_count += 1;
     }
 
-    /// Adds an entry of the block that comes next. With `link`, it is another name of that inode; without, the next
-    /// [`Self::inode`] is its own.
+    /// Adds an entry to the current block. With `link`, it is another name of that inode; otherwise its inode is the one that
+    /// the next call of [`Self::inode`] adds.
     pub fn entry(&mut self, name: &[u8], link: Option<Row<Inode>>) {
         self.name_lens.push(self.widths.fit(name.len(), "the length of a name"));
         self.names.extend(name);
@@ -146,7 +146,7 @@ impl IndexBuilder {
         row
     }
 
-    /// Returns the object of this content, if a file before has it.
+    /// Returns the object of this content if an earlier file has it, and otherwise notes it as the next new object.
     fn known_object(&mut self, content: u32) -> Option<Row<Object>> {
         let at = num::at(content);
         if at >= self.object_of.len() {
@@ -170,7 +170,7 @@ impl IndexBuilder {
     /// Returns the index's bytes. `objects` has a row for each of [`Self::contents`], and `verity` is the digest of section 10.
     ///
     /// # Errors
-    /// Returns an error if something is longer, or there is more of it, than the format can store.
+    /// Returns an error if something is longer or more numerous than the format can store.
     pub fn finish(
         mut self,
         objects: impl ExactSizeIterator<Item = Object> + Clone,

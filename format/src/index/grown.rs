@@ -1,4 +1,4 @@
-//! The trees of OSTree commits, built after those that the index lists itself (ostree 6).
+//! Builds the trees of OSTree commits, after those that the index lists itself (ostree 6).
 
 use alloc::vec::Vec;
 
@@ -11,16 +11,16 @@ use super::{Directory, Entry, Inode, InodeKind};
 use crate::attributes::Attributes;
 use crate::walk::TreeOrder;
 
-/// The tables that grow by them.
+/// The tables to which the trees are added.
 pub(super) struct Grown {
     pub(super) entries: Vec<Entry>,
     pub(super) inodes: Vec<Inode>,
     pub(super) directories: Vec<Directory>,
-    /// The root's maximum of entries: one dirtree may stand at very many places.
+    /// The root's maximum of entries: one dirtree may occur at very many places.
     pub(super) entries_max: u64,
 }
 
-/// The names of a directory in byte order: where each lies, and what it names.
+/// The names of a directory in byte order: the position and length of each, and what it names.
 type Block = Vec<((u32, u8), Child)>;
 
 #[derive(Clone, Copy)]
@@ -30,7 +30,7 @@ enum Child {
 }
 
 impl Grown {
-    /// Adds the tree of each ref, and to `attributes` those of its directories. Returns the range of each tree's directories.
+    /// Adds the tree of each ref, and the attributes of its directories to `attributes`. Returns the range of each tree's directories.
     pub(super) fn add_trees(
         &mut self,
         bytes: &[u8],
@@ -97,8 +97,8 @@ impl Grown {
         Ok(Directory { inode, ..directory })
     }
 
-    /// Counts the nodes of the trees of all refs before the first of them is built, and makes room for exactly that: a few dirtrees
-    /// that stand in each other twice are more entries than any memory holds.
+    /// Counts the entries and directories of all refs' trees before the first tree is built, and allocates exactly that: a few dirtrees, each of
+    /// which contains the next one twice, can have more entries than fit into any memory.
     fn make_room(&mut self, resolved: &Resolved) -> Result<(), Error> {
         let mut sizes: ByObject<Option<Grows>> = resolved.trees.iter().map(|(dirtree, _)| (dirtree, None)).collect();
         let mut all = Grows { entries: wide(self.entries.len()), directories: 0 };
@@ -109,7 +109,7 @@ impl Grown {
         if all.entries > self.entries_max {
             return Err(Error::Maximum { what: "entries", declared: self.entries_max, found: all.entries });
         }
-        // Rows are numbered by 32 bits: of directories there are no more than entries and refs.
+        // Rows have 32-bit numbers. There are no more directories than entries and refs together.
         let limit = u32::MAX / 2;
         let entries = u32::try_from(all.entries).ok().filter(|entries| *entries <= limit);
         let (Some(entries), Ok(directories)) = (entries, u32::try_from(all.directories)) else {
@@ -121,12 +121,12 @@ impl Grown {
         let room = self.entries.try_reserve_exact(new);
         let room = room.and_then(|()| self.inodes.try_reserve_exact(inodes));
         let room = room.and_then(|()| self.directories.try_reserve_exact(at(directories)));
-        // No more than what is there is a limit as well.
+        // Memory is a limit as well: no more entries than there are already.
         room.map_err(|_| Error::Limit { what: "entries", declared: all.entries, limit: wide(self.entries.len()) })
     }
 }
 
-/// The nodes of a dirtree and of all that is below it, counted each time that it stands somewhere.
+/// The entries and directories of a dirtree and of everything below it, counted once for each place.
 #[derive(Clone, Copy, Default)]
 struct Grows {
     entries: u64,
@@ -142,7 +142,7 @@ impl Grows {
     }
 }
 
-/// Sums up a dirtree, without recursion, after those in it. `sizes` has those that are known.
+/// Counts a dirtree, without recursion, after those in it. `sizes` caches the results.
 fn grows(resolved: &Resolved, root: u32, sizes: &mut ByObject<Option<Grows>>) -> Grows {
     let below = |dirtree: u32| resolved.trees.get(dirtree).map_or(&[][..], |tree| &tree.directories);
     let mut pending = alloc::vec![(root, 0)];
@@ -150,7 +150,7 @@ fn grows(resolved: &Resolved, root: u32, sizes: &mut ByObject<Option<Grows>>) ->
         let dirtree = *dirtree;
         if let Some((_, child, _)) = below(dirtree).get(*next) {
             *next += 1;
-            // What is begun is known as nothing until it is done: no dirtree stands in itself.
+            // A dirtree that was begun counts as empty until it is done, which is never used: no dirtree contains itself.
             if let Some(size @ None) = sizes.get_mut(*child) {
                 *size = Some(Grows::default());
                 pending.push((*child, 0));

@@ -1,4 +1,4 @@
-//! What is installed (core 6).
+//! The index: what is installed (core 6).
 
 mod builder;
 mod grown;
@@ -20,8 +20,8 @@ pub(crate) use ostree::{parse_collection, parse_file_rows, parse_repository_file
 pub(crate) use parse::{objects_section, parse_attributes, parse_objects};
 pub(crate) use rows::{column, number, parse_devices, parse_ref, parse_targets, row_fault, use_attributes};
 
-/// Refs, entries, inodes and objects, in tree order (core 6.1). Made by [`Index::parse`] alone, so that every number in it
-/// is a valid row number of the table that it points to.
+/// Refs, entries, inodes and objects, in tree order (core 6.1). Only [`Index::parse`] makes one, so every number in it is a
+/// valid row number in its table.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Index {
     bytes: Vec<u8>,
@@ -46,7 +46,7 @@ pub struct Ref {
     pub directory: Row<Directory>,
     /// One past the number of the ref's last directory.
     directories_end: u32,
-    /// The commit that it is, if it is one of OSTree.
+    /// The OSTree commit, if the ref is one.
     pub ostree: Option<OsTreeRef>,
 }
 
@@ -85,7 +85,7 @@ pub struct Inode {
     pub mtime: i64,
     /// Nanoseconds of the time, below 10^9.
     pub mtime_ns: u32,
-    /// What it is.
+    /// Its type, and its row in the table for that type.
     pub kind: InodeKind,
 }
 
@@ -93,13 +93,13 @@ impl Table for Inode {
     const COUNT: &'static str = "the number of inodes";
 }
 
-/// What an inode is, with the row of the table for its type.
+/// The type of an inode, with its row in the table for that type.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[allow(clippy::exhaustive_enums, reason = "core 6.4 lists the types")]
 pub enum InodeKind {
-    /// Itself, among [`Index::directories`].
+    /// A directory: its row of [`Index::directories`].
     Directory(Row<Directory>),
-    /// Its object.
+    /// A regular file: its object.
     Regular(Row<Object>),
     /// A symbolic link: its target.
     Symlink(Row<Symlink>),
@@ -113,20 +113,20 @@ pub enum InodeKind {
     Socket,
 }
 
-/// A directory and where it stands in the tree.
+/// A directory and its place in the tree.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Directory {
     /// Its inode.
     pub inode: Row<Inode>,
     /// The directory that contains it; `None` for a ref's root.
     pub parent: Option<Row<Directory>>,
-    /// The entry that names it; of no meaning for a ref's root.
+    /// The entry that names it; meaningless for a ref's root.
     pub entry: Row<Entry>,
-    /// Components of its path.
+    /// The number of components of its path.
     pub depth: u32,
-    /// The number of its block's first entry, or of that which would follow.
+    /// The number of its block's first entry or, if the block is empty, of the next entry.
     first_entry: u32,
-    /// Entries of its block.
+    /// The number of entries in its block.
     pub children: u32,
 }
 
@@ -159,7 +159,7 @@ pub struct Device {
 pub struct Object {
     /// BLAKE3 of its bytes.
     pub id: [u8; 32],
-    /// How many bytes.
+    /// Its length in bytes.
     pub size: u64,
 }
 
@@ -200,7 +200,7 @@ impl Index {
         &self.refs
     }
 
-    /// All directories' blocks, one after the other.
+    /// Returns the entries of all directories, block after block.
     #[must_use]
     pub fn entries(&self) -> &[Entry] {
         &self.entries
@@ -218,7 +218,7 @@ impl Index {
         &self.directories
     }
 
-    /// Returns the objects in the order in which the tree names them.
+    /// Returns the objects in the order in which the trees first name them.
     #[must_use]
     pub fn objects(&self) -> &[Object] {
         &self.objects
@@ -230,7 +230,7 @@ impl Index {
         &self.attributes
     }
 
-    /// fs-verity digest over the fs-verity digests of all objects (core 6, section 10).
+    /// Returns the fs-verity digest over the fs-verity digests of all objects (core 6, section 10).
     #[must_use]
     pub fn verity(&self) -> &[u8; 32] {
         &self.verity
@@ -289,7 +289,7 @@ impl Index {
         self.devices[device.at()]
     }
 
-    /// Returns an inode of this kind for an index that is built, with the numbers of this one's objects as those of the contents.
+    /// Returns the node for [`IndexBuilder::inode`] that corresponds to an inode of this kind. Contents have the numbers of this index's objects.
     #[must_use]
     pub fn node(&self, kind: InodeKind) -> Node<'_> {
         match kind {
@@ -301,8 +301,8 @@ impl Index {
         }
     }
 
-    /// Returns whether a file has the type of another index's, and its object, target or numbers. `is_same_object` says of two objects whether they
-    /// are one. Of directories, the names are not compared.
+    /// Returns whether a file has the same type as one of another index, and the same object, target or device numbers. `is_same_object` compares two
+    /// objects. The names in directories are not compared.
     pub fn is_same_content(
         &self,
         kind: InodeKind,
@@ -359,7 +359,7 @@ impl Index {
         self.refs.iter().find(|r| r.name == name)
     }
 
-    /// Returns the entry called `name` in a directory, and its number.
+    /// Returns the entry with this name in a directory, and its number.
     #[must_use]
     pub fn find_entry(&self, directory: &Directory, name: &[u8]) -> Option<(Row<Entry>, &Entry)> {
         let mut rows = directory.entries();
@@ -373,7 +373,7 @@ impl Index {
         self.directory(directory).entries().map(|entry| (self.name(self.entry(entry)), entry))
     }
 
-    /// Returns the regular files in the directories of a tree, in tree order, by each of their names.
+    /// Returns the regular files in a tree, in tree order, once for each of their names.
     pub fn regulars(&self, tree: &Ref) -> impl Iterator<Item = (Row<Directory>, Row<Entry>, Row<Object>)> {
         let entries = |directory| self.directory(directory).entries().map(move |entry| (directory, entry));
         tree.directories().flat_map(entries).filter_map(|(directory, entry)| {

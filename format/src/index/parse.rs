@@ -1,4 +1,4 @@
-//! Reading an index strictly: every row is checked before it is used (core 6).
+//! Parses an index strictly: every row is checked before it is used (core 6).
 
 use alloc::string::String;
 use alloc::vec::Vec;
@@ -21,14 +21,14 @@ const RULES: [SectionRule; 11] = {
     rules
 };
 
-/// Returns the payload of section 9 of an index, or of what has the sections of one.
+/// Returns the payload of section 9 of an index, or of a request's outline, which has the same sections.
 pub(crate) fn objects_section(bytes: &[u8]) -> Result<Reader<'_>, Error> {
     let [.., objects, _, _] = read_sections(Part::Index, bytes, &RULES)?;
     objects.ok_or_else(|| Reader::new(Part::Index, bytes).malformed("a required section is missing"))
 }
 
 impl Index {
-    /// Parses the decoded index, which is to have matched its digest. `entries` is the root's maximum.
+    /// Parses the decoded index, which must have matched its digest. `entries` is the root's maximum.
     ///
     /// # Errors
     /// Returns an error if it does not conform to core 6, or an OSTree commit's tree has more entries than `entries`.
@@ -87,7 +87,7 @@ impl Index {
         };
         let file_kinds: Vec<InodeKind> = file_kinds.into_iter().map(|inode| inode.kind).collect();
         let resolved = ostree.map(|section| section.resolve(&file_kinds, &attributes)).transpose()?;
-        // After all else that an index can be: names alone have another kind of failure.
+        // Names are checked after everything else in the index, since they have another kind of failure.
         check_names(&bytes, &name_spans)?;
         let (mut roots, mut commits, ostree) = match resolved {
             None => (tree.roots, Vec::new(), None),
@@ -138,7 +138,7 @@ fn parse_refs(mut reader: Reader<'_>) -> Result<Vec<(bool, String)>, Error> {
 
 pub(crate) fn parse_attributes(mut reader: Reader<'_>) -> Result<Vec<Attributes>, Error> {
     let count = reader.count32()?;
-    // A row has twelve bytes at least.
+    // A row has at least twelve bytes.
     let mut rows = Vec::with_capacity(count.min(reader.rest().len() / 12));
     for _ in 0..count {
         rows.push(Attributes::parse(&mut reader)?);
@@ -179,7 +179,7 @@ pub(crate) fn parse_objects(mut reader: Reader<'_>) -> Result<Vec<Object>, Error
     Ok(objects)
 }
 
-/// Attribute row and time of an inode.
+/// The attribute row and the time of an inode.
 type InodeRow = (Row<Attributes>, i64, u32);
 
 fn parse_inodes(
@@ -230,7 +230,7 @@ fn parse_entries(mut reader: Reader<'_>) -> Result<(Vec<Link>, Vec<NameSpan>), E
     Ok((links, spans))
 }
 
-/// How many inodes there are of each type that has a table.
+/// The number of inodes of each type that has a table.
 #[derive(Default)]
 struct Counts {
     directories: usize,
@@ -261,7 +261,7 @@ fn parse_symlink_section(mut reader: Reader<'_>, count: usize) -> Result<Vec<Sym
     Ok(targets)
 }
 
-/// How many rows of each table have been given out.
+/// The number of rows of each table that have been assigned.
 #[derive(Default)]
 struct Kinds {
     directories: usize,
@@ -271,8 +271,8 @@ struct Kinds {
 }
 
 impl Kinds {
-    /// Gives each inode its row in the table of its type, and each regular file its object. A directory's number in tree order is
-    /// known later, when the trees are built.
+    /// Assigns to each inode its row in the table of its type, and to each regular file its object. A directory's number in tree order is only
+    /// known when the trees are built.
     fn assign(
         &mut self,
         rows: &[InodeRow],
@@ -311,22 +311,22 @@ impl Kinds {
     }
 }
 
-/// Returns the row of a table of which so many have been given out.
+/// Returns the next row of a table of which `taken` rows have been assigned.
 fn next<T: Table>(taken: &mut usize) -> Result<Row<T>, Error> {
     *taken += 1;
     Row::after(*taken - 1)
 }
 
-/// The tree as [`tree_of`] finds it.
+/// The result of [`tree_of`].
 struct Tree {
     directories: Vec<Directory>,
-    /// For each entry its inode and whether it is the inode's first name.
+    /// For each entry, its inode, and whether it is the inode's first name.
     inodes: Vec<(Row<Inode>, bool)>,
-    /// For each ref its root directory and the end of its directories.
+    /// For each ref, its root directory and the end of its directories.
     roots: Vec<(Row<Directory>, u32)>,
 }
 
-/// Walks so many trees in tree order (core 6.1): gives each entry its inode and each directory its block.
+/// Walks `trees` trees in tree order (core 6.1), and assigns to each entry its inode and to each directory its block.
 fn tree_of(trees: usize, inodes: &[Inode], links: &[Link], children: &[u32]) -> Result<Tree, Error> {
     let mut tree = Tree {
         directories: Vec::with_capacity(children.len()),
@@ -410,7 +410,7 @@ fn check_names(bytes: &[u8], spans: &[NameSpan]) -> Result<(), Error> {
     }
 }
 
-/// Checks the order of the names in each block and joins them with the entries' inodes.
+/// Checks the order of the names in each block, and joins them with the entries' inodes.
 fn name_entries(bytes: &[u8], spans: &[NameSpan], tree: &Tree) -> Result<Vec<Entry>, Error> {
     let mut entries = Vec::with_capacity(spans.len());
     let mut blocks = tree.directories.iter();

@@ -1,4 +1,4 @@
-//! What the sections of an index and of a difference have in common.
+//! What the sections of an index and of a difference share.
 
 use alloc::string::String;
 use alloc::vec::Vec;
@@ -10,17 +10,17 @@ use crate::name::is_ref_name;
 use crate::num::{fit, wide};
 use crate::{Error, Part, Row};
 
-/// A row that is not as it has to be.
+/// Returns an error about a row.
 pub(crate) fn row_fault(what: &'static str, row: usize) -> Error {
     Error::Row { part: Part::Index, what, row: wide(row) }
 }
 
-/// A place in an index, or a count of its rows, neither of which passes 2^32-1.
+/// Converts a position in an index or a count of its rows, neither of which exceeds 2^32-1.
 pub(crate) fn number(at: usize) -> Result<u32, Error> {
     fit(at, "the length of an index")
 }
 
-/// Reads kind and name of a ref behind that of the name `last`. Whether it is a commit comes first.
+/// Reads kind and name of a ref, whose name must be greater than `last`. Returns whether it is a commit, and the name.
 pub(crate) fn parse_ref(reader: &mut Reader<'_>, last: Option<&String>) -> Result<(bool, String), Error> {
     let is_commit = match reader.u8()? {
         0 => false,
@@ -38,7 +38,7 @@ pub(crate) fn parse_ref(reader: &mut Reader<'_>, last: Option<&String>) -> Resul
     Ok((is_commit, name))
 }
 
-/// Reads a section that is one column.
+/// Reads a section that consists of one column.
 pub(crate) fn column(mut reader: Reader<'_>, count: usize) -> Result<Vec<u32>, Error> {
     let values = reader.planes::<4>(count)?.u32s().collect();
     reader.finish()?;
@@ -53,7 +53,7 @@ pub(crate) fn parse_devices(mut reader: Reader<'_>, count: usize) -> Result<Vec<
     Ok(majors.zip(minors).map(|(major, minor)| Device { major, minor }).collect())
 }
 
-/// Reads the lengths of targets and the targets; returns where each lies.
+/// Reads the lengths of targets, and the targets. Returns where each lies.
 pub(crate) fn parse_symlinks(reader: &mut Reader<'_>, count: usize) -> Result<Vec<Symlink>, Error> {
     let lens = reader.planes::<2>(count)?.u16s();
     let mut symlinks = Vec::with_capacity(count);
@@ -68,7 +68,7 @@ pub(crate) fn parse_symlinks(reader: &mut Reader<'_>, count: usize) -> Result<Ve
     Ok(symlinks)
 }
 
-/// Reads lengths of targets and the targets. Returns where each lies among them, and those.
+/// Reads the lengths of targets, and the targets. Returns where each lies in the bytes of all targets, and these bytes.
 pub(crate) fn parse_targets(reader: &mut Reader<'_>, count: usize) -> Result<(Vec<Symlink>, Vec<u8>), Error> {
     let mut lens = reader.clone();
     lens.planes::<2>(count)?;
@@ -79,7 +79,7 @@ pub(crate) fn parse_targets(reader: &mut Reader<'_>, count: usize) -> Result<(Ve
     Ok((symlinks, lens.take(len)?.to_vec()))
 }
 
-/// Notes that a row of attributes is used. Each is used for the first time after those before it.
+/// Notes that a row of attributes is used, and checks that rows are first used in ascending order.
 pub(crate) fn use_attributes(
     used: &mut usize,
     row: Option<Row<Attributes>>,

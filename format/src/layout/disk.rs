@@ -1,4 +1,4 @@
-//! What files take on a disk, as ext4 lays them out (core 4.3).
+//! The disk space that files take on ext4 (core 4.3).
 
 use alloc::vec::Vec;
 
@@ -6,23 +6,23 @@ use super::{BLOCK_LEN, Extent, Layout, data_ranges};
 use crate::num::wide;
 use crate::{Index, Inode, InodeKind, Row, Xattrs};
 
-/// A file system whose blocks have one length. Lengths that come out at more than 2^64-1 bytes are 2^64-1.
+/// A file system with blocks of one length. Results that exceed 2^64-1 bytes are 2^64-1.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Blocks {
     len: u64,
 }
 
-/// Runs of data that an inode has place for.
+/// Runs of data for which an inode has room.
 const RUNS_WITHIN: u64 = 4;
-/// Bytes of a run in a block of runs, and of such a block's head and checksum.
+/// Bytes of a run in a block of runs, and of such a block's header and checksum.
 const RUN_LEN: u64 = 12;
 const RUNS_FRAME_LEN: u64 = 16;
-/// Bytes of a directory's first block that no name gets: those of `.` and `..`, and a checksum.
+/// Bytes of a directory's first block that are not available for names: `.`, `..` and a checksum.
 const DIRECTORY_FRAME_LEN: u64 = 36;
-/// Bytes of an entry beside its name, and those of an extended attribute.
+/// Bytes of a directory entry without its name, and of an extended attribute without name and value.
 const ENTRY_LEN: u64 = 8;
 const XATTR_LEN: u64 = 16;
-/// Bytes of a symbolic link's target, and of extended attributes, that an inode of 256 bytes has place for.
+/// Bytes of a symbolic link's target, and of extended attributes, for which an inode of 256 bytes has room.
 const TARGET_WITHIN: usize = 59;
 const XATTRS_WITHIN: u64 = 88;
 
@@ -37,10 +37,10 @@ impl Default for Blocks {
 }
 
 impl Blocks {
-    /// Those of which the root states what a bundle takes: of 4096 bytes.
+    /// Blocks of 4096 bytes, for which the root states the disk space of a bundle.
     pub const OF_SPEC: Self = Self { len: BLOCK_LEN };
 
-    /// Blocks of this many bytes, where it is a length that blocks have: file systems over a network say what they like.
+    /// Returns blocks of `len` bytes or, if that is not a usual length, of 4096: network file systems report other values.
     #[must_use]
     pub fn new(len: u64) -> Self {
         let is_usual = len.is_power_of_two() && (512..=65_536).contains(&len);
@@ -51,7 +51,7 @@ impl Blocks {
         len.checked_next_multiple_of(self.len).unwrap_or(u64::MAX)
     }
 
-    /// Returns what the content of a regular file takes.
+    /// Returns the bytes that the content of a regular file takes.
     #[must_use]
     pub fn file(self, holes: &[Extent], size: u64) -> u64 {
         let (mut data, mut runs) = (0_u64, 0_u64);
@@ -66,28 +66,28 @@ impl Blocks {
         self.round_up(data).saturating_add(of_runs)
     }
 
-    /// Returns what a directory with names of these lengths takes.
+    /// Returns the bytes that a directory with names of these lengths takes.
     #[must_use]
     pub fn directory(self, names: impl Iterator<Item = usize>) -> u64 {
         let entries = names.fold(0_u64, |sum, len| sum.saturating_add(padded(len) + ENTRY_LEN));
         if entries <= self.len - DIRECTORY_FRAME_LEN {
             return self.len;
         }
-        // A tree of hashes, whose leaves are two thirds full, below a root.
+        // A hash tree: a root block, and leaves that are two thirds full.
         self.round_up(entries.saturating_add(entries / 2)).saturating_add(self.len)
     }
 
-    /// Returns what a symbolic link takes.
+    /// Returns the bytes that a symbolic link takes.
     #[must_use]
     pub fn symlink(self, target: &[u8]) -> u64 {
         if target.len() > TARGET_WITHIN { self.len } else { 0 }
     }
 
-    /// Returns what the extended attributes of one inode take.
+    /// Returns the bytes that the extended attributes of one inode take.
     #[must_use]
     pub fn xattrs(self, xattrs: &Xattrs) -> u64 {
         let sum = xattrs.iter().fold(0_u64, |sum, xattr| {
-            // The namespace is a number.
+            // The namespace is stored as a number.
             let name =
                 xattr.name.iter().position(|byte| *byte == b'.').map_or(xattr.name, |dot| &xattr.name[dot + 1..]);
             sum.saturating_add(XATTR_LEN + padded(name.len()) + padded(xattr.value.len()))
@@ -96,18 +96,19 @@ impl Blocks {
     }
 }
 
-/// What each inode of a bundle takes.
+/// The disk space that each inode of a bundle takes.
 #[derive(Clone, Debug)]
 pub struct DiskUse<'a> {
     index: &'a Index,
     blocks: Blocks,
-    /// Of each object and of each attribute row: many files with many holes or attributes are not to cost their product.
+    /// The bytes for each object and for each attribute row, computed once: otherwise the time would grow with the number of files times that of
+    /// their holes or attributes.
     contents: Vec<u64>,
     attributes: Vec<u64>,
 }
 
 impl<'a> DiskUse<'a> {
-    /// Measures what an index has with a layout of its objects.
+    /// Computes the disk space for an index, given the layout of its objects.
     #[must_use]
     pub fn new(index: &'a Index, layout: &Layout, blocks: Blocks) -> Self {
         let objects = Row::all(index.objects());
@@ -116,7 +117,7 @@ impl<'a> DiskUse<'a> {
         Self { index, blocks, contents, attributes }
     }
 
-    /// Returns what an inode of the index takes, however many names it has.
+    /// Returns the bytes that an inode of the index takes, however many names it has.
     #[must_use]
     pub fn of(&self, inode: &Inode) -> u64 {
         let own = match inode.kind {
@@ -148,7 +149,7 @@ mod tests {
             (holes(0), BLOCK, 1),
             (holes(0), BLOCK + 1, 2),
             (alloc::vec![Extent { start: 0, len: 100 }], 100 * BLOCK, 0),
-            // Four runs are in the inode.
+            // The inode has room for four runs.
             (holes(3), (3 * 17 + 1) * BLOCK, 4),
             (holes(4), 4 * 17 * BLOCK, 4),
             (holes(4), (4 * 17 + 1) * BLOCK, 5 + 1),
@@ -164,7 +165,7 @@ mod tests {
     fn a_directory_takes_what_its_names_need() {
         let of = |count, len| Blocks::OF_SPEC.directory(core::iter::repeat_n(len, count)) / BLOCK;
         assert_eq!([of(0, 0), of(1, 255), of(203, 10), of(338, 1), of(339, 4)], [1, 1, 1, 1, 3]);
-        // 4060 bytes of entries are the most of one block.
+        // One block has room for 4060 bytes of entries.
         assert_eq!([of(145, 20), of(146, 20)], [1, 3]);
         assert_eq!(of(100_000, 10), 734);
     }

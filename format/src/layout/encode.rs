@@ -1,4 +1,4 @@
-//! Writing a layout, and the numbers that it gives the root (core 4.3 and 7).
+//! Writes a layout, and computes the numbers that the root states (core 4.3 and 7).
 
 use alloc::vec::Vec;
 
@@ -13,7 +13,7 @@ use super::rows::put_steps;
 use super::{Chunk, Codec, Holds, Layout};
 
 impl Layout {
-    /// Returns the layout's bytes. Offsets of chunks are not written: they follow from the lengths.
+    /// Returns the layout's bytes. Offsets of chunks are not stored, since they follow from the lengths.
     ///
     /// # Errors
     /// Returns an error if there are more chunks or holes than the format can store.
@@ -75,7 +75,7 @@ impl Holds {
     }
 }
 
-/// Returns the numbers that the index gives by itself.
+/// Returns the numbers that follow from the index alone.
 pub(crate) fn index_maxima(index: &Index) -> Result<Maxima, Error> {
     let mut maxima = Maxima {
         refs: fit(index.refs().len(), "the number of refs")?,
@@ -97,7 +97,7 @@ pub(super) fn maxima(index: &Index, layout: &Layout, piece_log2: u8, window_log:
     (maxima.piece_log2, maxima.window_log) = (piece_log2, window_log);
     add_layout(&mut maxima, layout)?;
     let disk = DiskUse::new(index, layout, Blocks::OF_SPEC);
-    // Who has the base has its directories and links.
+    // For a delta bundle, only files with carried content count.
     let counts = |inode: &&Inode| match inode.kind {
         InodeKind::Regular(object) => layout.is_carried(object),
         _ => layout.carried.is_none(),
@@ -108,7 +108,7 @@ pub(super) fn maxima(index: &Index, layout: &Layout, piece_log2: u8, window_log:
     Ok(maxima)
 }
 
-/// Returns the numbers that the layout gives by itself.
+/// Returns the numbers that follow from the layout alone.
 pub(crate) fn layout_maxima(layout: &Layout) -> Result<Maxima, Error> {
     let mut maxima = Maxima::default();
     add_layout(&mut maxima, layout)?;

@@ -1,4 +1,4 @@
-//! How this file stores the objects (core 7).
+//! Where and how the file stores the objects (core 7).
 
 mod disk;
 mod encode;
@@ -20,13 +20,13 @@ pub use objects::Objects;
 pub(crate) use prefixes::check_ranges;
 pub use prefixes::{BaseObject, BaseRange};
 
-/// Bytes of a block, the unit of holes (core 7.1).
+/// The length in bytes of a block, the unit of holes (core 7.1).
 pub const BLOCK_LEN: u64 = 4096;
 
-/// Blocks of the shortest hole (core 7.1).
+/// The length in blocks of the shortest hole (core 7.1).
 pub const HOLE_BLOCKS: u64 = 16;
 
-/// Chunks, and which objects lie in them.
+/// The chunks, and the objects in them.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Layout {
     /// The chunks in the file's order.
@@ -41,11 +41,11 @@ pub struct Layout {
     pub holes: Vec<Holes>,
     /// The extents of all holes, object after object.
     pub extents: Vec<Extent>,
-    /// The numbers of the chunks that hold the hot set, in the order in which it is read (core 7).
+    /// The numbers of the chunks that hold the hot set, which are in the order in which it is read (core 7).
     pub landmark: Option<Range<u32>>,
     /// The ranges of all prefixes, chunk after chunk (delta 6).
     pub ranges: Vec<BaseRange>,
-    /// The objects that a delta bundle carries, in ascending order, once the others are known; `None` where all are carried.
+    /// The objects that a delta bundle carries, in ascending order, once it is completed with its bases; `None` if all objects are carried.
     pub carried: Option<Vec<Row<Object>>>,
 }
 
@@ -64,7 +64,7 @@ pub struct Chunk {
     pub digest: [u8; 32],
     /// What it holds.
     pub holds: Holds,
-    /// Its range of [`Layout::ranges`], empty where its codec takes no prefix.
+    /// Its range of [`Layout::ranges`], which is empty if its codec takes no prefix.
     pub prefix: Range<u32>,
 }
 
@@ -86,7 +86,7 @@ pub enum Holds {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[allow(clippy::exhaustive_enums, reason = "core 7.2 lists them")]
 pub enum Codec {
-    /// As they are.
+    /// Not compressed.
     Raw,
     /// One zstd frame.
     Zstd,
@@ -97,7 +97,7 @@ pub enum Codec {
 }
 
 impl Codec {
-    /// Returns whether chunks of it are decoded with a prefix.
+    /// Returns whether chunks with this codec are decoded with a prefix.
     #[must_use]
     pub fn has_prefix(self) -> bool {
         matches!(self, Self::ZstdPrefix | Self::ByteDifference)
@@ -107,13 +107,13 @@ impl Codec {
 /// A piece of a large object (core 7.3).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Piece {
-    /// Its chunk, unless the piece has no data.
+    /// Its chunk; `None` if the piece has no data.
     pub chunk: Option<Row<Chunk>>,
     /// Its chaining value in the object's BLAKE3 tree.
     pub chaining_value: [u8; 32],
 }
 
-/// An object of more than the piece size.
+/// An object that is larger than the piece size.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Large {
     /// The object.
@@ -136,12 +136,12 @@ pub struct Holes {
 pub struct Extent {
     /// Its first block.
     pub start: u64,
-    /// Its blocks.
+    /// The number of its blocks.
     pub len: u64,
 }
 
 impl Extent {
-    /// Returns the bytes of the object that it covers.
+    /// Returns its range in the object, in bytes.
     #[must_use]
     pub fn bytes(&self) -> Range<u64> {
         let start = self.start.saturating_mul(BLOCK_LEN);
@@ -170,13 +170,14 @@ impl Layout {
         slice(&self.grouped, range)
     }
 
-    /// Returns whether the bundle brings this object: a base has it otherwise.
+    /// Returns whether the bundle carries this object; if not, a base has it.
     #[must_use]
     pub fn is_carried(&self, object: Row<Object>) -> bool {
         self.carried.as_ref().is_none_or(|carried| carried.binary_search(&object).is_ok())
     }
 
-    /// The same layout with the carried object k under the number `numbers[k]`; these ascend (see [`crate::Difference::carried_in`]).
+    /// Returns the same layout with the number `numbers[k]` for the carried object k. The numbers must ascend, like those of
+    /// [`crate::Difference::carried_in`].
     #[must_use]
     pub fn renumbered(mut self, numbers: Vec<Row<Object>>) -> Self {
         let of = |object: &mut Row<Object>| *object = numbers[object.at()];
@@ -193,13 +194,13 @@ impl Layout {
         slice(&self.ranges, &chunk.prefix)
     }
 
-    /// Bytes of a chunk's prefix.
+    /// Returns the length of a chunk's prefix in bytes.
     #[must_use]
     pub fn prefix_len(&self, chunk: &Chunk) -> u64 {
         self.prefix_of(chunk).iter().fold(0, |sum, range| sum.saturating_add(range.len))
     }
 
-    /// Returns the pieces of an object, none for one that is in a group.
+    /// Returns the pieces of an object; none for an object that is not large.
     #[must_use]
     pub fn pieces_of(&self, object: Row<Object>) -> &[Piece] {
         let Ok(at) = self.large.binary_search_by_key(&object, |large| large.object) else {
@@ -211,9 +212,9 @@ impl Layout {
     }
 }
 
-/// Returns the parts of `within` that are data: what the holes leave. Ranges are bytes of the object.
+/// Returns the parts of `within` that are not holes. Ranges are in bytes of the object.
 pub fn data_ranges(holes: &[Extent], within: Range<u64>) -> impl Iterator<Item = Range<u64>> + '_ {
-    // Holes are few and sorted: start at the first that ends behind the range's start.
+    // Holes are sorted: start at the first that ends after the range's start.
     let first = holes.partition_point(|extent| extent.bytes().end <= within.start);
     let mut rest = holes[first..].iter();
     let mut at = within.start;
@@ -230,16 +231,16 @@ pub fn data_ranges(holes: &[Extent], within: Range<u64>) -> impl Iterator<Item =
     })
 }
 
-/// Bytes of `within` that are data.
+/// Returns the number of bytes in `within` that are not holes.
 #[must_use]
 pub fn data_len(holes: &[Extent], within: Range<u64>) -> u64 {
     data_ranges(holes, within).map(|range| range.end - range.start).sum()
 }
 
-/// Returns the numbers of core 4.3, from layout and index.
+/// Computes the numbers of core 4.3 from layout and index.
 ///
 /// # Errors
-/// Returns an error if a sum passes 2^64-1.
+/// Returns an error if a sum exceeds 2^64-1.
 pub fn maxima(index: &Index, layout: &Layout, piece_log2: u8, window_log: u8) -> Result<crate::Maxima, crate::Error> {
     encode::maxima(index, layout, piece_log2, window_log)
 }

@@ -1,16 +1,16 @@
-//! The objects that a layout is to place (core 7).
+//! The objects of a layout (core 7).
 
 use alloc::vec::Vec;
 
 use crate::index::{Index, InodeKind, Object, OsTree};
 
-/// What a layout is parsed against: the objects that it numbers, and what its prefixes may name.
+/// What a layout is checked against: the objects that it numbers, and the number of objects that its prefixes may name.
 #[derive(Clone, Debug)]
 pub struct Objects<'a> {
     pub(crate) rows: &'a [Object],
-    /// Those that OSTree's files hold, whose pieces are to come in order.
+    /// For each object, whether it is the content of an OSTree file: its pieces must then be in order.
     pub(crate) hashed: Vec<bool>,
-    /// Objects of the bases.
+    /// The number of objects of the bases.
     pub(crate) base: u32,
 }
 

@@ -1,4 +1,4 @@
-//! Reading a layout strictly, against the index whose objects it places (core 7).
+//! Parses a layout strictly, and checks it against the objects of the index (core 7).
 
 use alloc::vec::Vec;
 use core::ops::Range;
@@ -24,7 +24,7 @@ const RULES: [SectionRule; 6] = [
 const UNKNOWN_OBJECT: &str = "a group has an object that the index does not have";
 
 impl Layout {
-    /// Parses the decoded layout, which is to have matched its digest, of a bundle with pieces of 2^`piece_log2` bytes.
+    /// Parses the decoded layout of a bundle with pieces of 2^`piece_log2` bytes. The stored layout must have matched its digest.
     ///
     /// # Errors
     /// Returns an error if it does not conform to core 7, or does not place each of `objects` exactly once.
@@ -91,7 +91,7 @@ impl Layout {
         Ok(())
     }
 
-    /// Checks that the pieces are in chunks of their length, and each chunk that is no group is a piece's.
+    /// Checks that each piece has a chunk of its length, and that each chunk that is not a group is used by a piece.
     pub(super) fn check_piece_chunks(&self, objects: &[Object], piece_len: u64) -> Result<(), Error> {
         let mut used = alloc::vec![false; self.chunks.len()];
         for large in &self.large {
@@ -125,7 +125,7 @@ impl Layout {
         }
     }
 
-    /// Checks that the pieces of what OSTree's files hold come in order: it is hashed from its start to its end.
+    /// Checks that the pieces of OSTree files are in order, since these files are hashed from start to end.
     fn check_order(&self, hashed: &[bool]) -> Result<(), Error> {
         for large in self.large.iter().filter(|large| hashed[large.object.at()]) {
             if !self.pieces_of(large.object).iter().filter_map(|piece| piece.chunk).is_sorted() {
@@ -147,7 +147,7 @@ fn parse_chunks(mut reader: Reader<'_>) -> Result<(Vec<Chunk>, usize), Error> {
     };
     let digests = reader.take(digests_len)?.as_chunks::<32>().0;
     reader.finish()?;
-    // Before all that could be wrong with the rows: what this reader does not know is not a fault of the layout.
+    // Checked before the rows: a codec that this reader does not know is not a fault of the layout.
     let mut known = Vec::with_capacity(count);
     for codec in codecs {
         known.push(match codec {
@@ -240,7 +240,7 @@ fn parse_pieces(mut reader: Reader<'_>, objects: &[Object], piece_len: u64) -> R
         count = count.saturating_add(object.size.div_ceil(piece_len));
     }
     let count = match usize::try_from(count) {
-        // Each row has 36 bytes: what is not there is refused before it is allocated.
+        // Each row has 36 bytes: a count that exceeds the bytes is refused before anything is allocated.
         Ok(count) if u32::try_from(count).is_ok() && count <= reader.rest().len() / 36 => count,
         _ => return Err(reader.malformed("there are fewer pieces than the large objects need")),
     };

@@ -10,19 +10,19 @@ use crate::{Error, Row, Table};
 use super::Chunk;
 use super::rows::row_fault;
 
-/// An object of a base, in the table of the objects of all bases: those of the first, then those of the second, and so on (delta 3).
+/// An object in the table of the objects of all bases: those of the first, then those of the second, and so on (delta 2).
 #[derive(Clone, Copy, Debug)]
-#[allow(clippy::exhaustive_enums, reason = "it stands for a table, and has no value")]
+#[allow(clippy::exhaustive_enums, reason = "it names a table, and has no value")]
 pub enum BaseObject {}
 
 impl BaseObject {
-    /// Returns the row of an object that the first base has.
+    /// Returns the row of an object of the first base.
     #[must_use]
     pub fn of_first(object: Row<Object>) -> Row<Self> {
         object.cast()
     }
 
-    /// Returns which base has an object, and its row there. `counts` says how many objects each base has.
+    /// Returns the base that has an object, and its row there. `counts` are the numbers of objects of the bases.
     #[must_use]
     pub fn locate(object: Row<Self>, counts: impl Iterator<Item = usize>) -> Option<(usize, Row<Object>)> {
         let mut left = object.at();
@@ -47,11 +47,11 @@ pub struct BaseRange {
     pub object: Row<BaseObject>,
     /// Its first byte.
     pub offset: u64,
-    /// Its bytes.
+    /// Its length in bytes.
     pub len: u64,
 }
 
-/// Reads the section, gives each chunk its ranges, and returns them all. The bases have `base_objects` objects.
+/// Parses the section, sets the range of each chunk, and returns all ranges. The bases have `base_objects` objects.
 pub(super) fn parse_prefixes(
     section: Option<Reader<'_>>,
     chunks: &mut [Chunk],
@@ -112,7 +112,7 @@ pub(super) fn encode_prefixes(chunks: &[Chunk], ranges: &[BaseRange]) -> Option<
     Some(out)
 }
 
-/// Compares the ranges with the sizes of the base objects that they are parts of.
+/// Checks that the ranges do not exceed the sizes of their base objects.
 pub(crate) fn check_ranges(ranges: &[BaseRange], size: impl Fn(Row<BaseObject>) -> Option<u64>) -> Result<(), Error> {
     let beyond =
         |range: &BaseRange| size(range.object).is_none_or(|size| range.offset.saturating_add(range.len) > size);

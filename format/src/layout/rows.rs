@@ -1,4 +1,4 @@
-//! What the tables of a layout have in common: rows by their numbers, and numbers that ascend (core 7.2).
+//! What the tables of a layout share: errors about rows, and columns of steps (core 7.2).
 
 use alloc::vec::Vec;
 
@@ -6,12 +6,12 @@ use crate::bytes::{Reader, put_planes};
 use crate::num::wide;
 use crate::{Error, Part};
 
-/// A row that is not as it has to be.
+/// Returns an error about a row.
 pub(super) fn row_fault(what: &'static str, row: usize) -> Error {
     Error::Row { part: Part::Layout, what, row: wide(row) }
 }
 
-/// Reads numbers of which each is the one before it + 1 + step (core 7.2).
+/// Reads numbers that are stored as steps: each number is the one before it + 1 + step (core 7.2).
 pub(super) fn parse_steps(reader: &mut Reader<'_>, count: usize) -> Result<Vec<u32>, Error> {
     let steps = reader.planes::<4>(count)?.u32s();
     let mut before = u32::MAX;
@@ -23,7 +23,7 @@ pub(super) fn parse_steps(reader: &mut Reader<'_>, count: usize) -> Result<Vec<u
         .collect())
 }
 
-/// Appends numbers of which each is the one before it + 1 + step (core 7.2).
+/// Appends numbers as steps: each number is the one before it + 1 + step (core 7.2).
 pub(super) fn put_steps(out: &mut Vec<u8>, numbers: impl Iterator<Item = u32>) {
     let mut before = u32::MAX;
     let steps: Vec<u32> =

@@ -1,4 +1,4 @@
-//! Owner, mode and extended attributes, as a directory's metadata, a header and a file's `user.ostreemeta` have them.
+//! Owner, mode and extended attributes, as encoded in dirmetas, headers and the attribute `user.ostreemeta`.
 
 use alloc::vec::Vec;
 
@@ -22,10 +22,10 @@ pub(super) fn parse(bytes: &[u8]) -> Result<Attributes, Malformed> {
     from_members(uid, gid, mode, xattrs)
 }
 
-/// Attributes of the members that every form has.
+/// Returns the attributes for the members that all these forms share.
 pub(super) fn from_members(uid: &[u8], gid: &[u8], mode: &[u8], xattrs: &[u8]) -> Result<Attributes, Malformed> {
     let (uid, gid) = (number(uid)?, number(gid)?);
-    // chown(2) takes 2^32-1 for "leave it".
+    // For chown(2), 2^32-1 means that the owner or group stays as it is.
     if uid == u32::MAX || gid == u32::MAX {
         return Err(Malformed::new("an owner or group is 2^32-1, which is nobody"));
     }
@@ -36,7 +36,7 @@ pub(super) fn from_members(uid: &[u8], gid: &[u8], mode: &[u8], xattrs: &[u8]) -
     Ok(Attributes { mode, uid, gid, xattrs: parse_xattrs(xattrs)? })
 }
 
-/// Returns the number that OSTree writes with its first byte first, unlike GVariant.
+/// Parses a number, which OSTree stores with the highest byte first.
 pub(super) fn number(bytes: &[u8]) -> Result<u32, Malformed> {
     bytes.try_into().map(u32::from_be_bytes).map_err(|_| Malformed::new("a number is not four bytes long"))
 }

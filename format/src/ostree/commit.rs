@@ -10,25 +10,25 @@ use super::{Checksum, Dictionary, Malformed};
 /// A tree with its history.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Commit<'a> {
-    /// What else is said of it.
+    /// Other metadata.
     pub metadata: Dictionary<'a>,
-    /// The refs that it was made for (`ostree.ref-binding`).
+    /// The refs for which it was made (`ostree.ref-binding`).
     pub ref_bindings: Vec<&'a str>,
-    /// The collection that it was made for (`ostree.collection-binding`).
+    /// The collection for which it was made (`ostree.collection-binding`).
     pub collection_binding: Option<&'a str>,
     /// The commit before it.
     pub parent: Option<&'a Checksum>,
-    /// `a(say)`: other objects, of which libostree writes none.
+    /// `a(say)`: related objects. libostree writes none.
     pub related: &'a [u8],
-    /// A line about it.
+    /// A one-line description.
     pub subject: &'a str,
-    /// More about it.
+    /// A longer description.
     pub body: &'a str,
     /// When it was made, in seconds since 1970-01-01 UTC.
     pub timestamp: u64,
-    /// What its root directory holds.
+    /// The dirtree of its root directory.
     pub root_tree: &'a Checksum,
-    /// Metadata of its root directory.
+    /// The dirmeta of its root directory.
     pub root_meta: &'a Checksum,
 }
 
@@ -39,8 +39,8 @@ impl<'a> Commit<'a> {
     /// Parses a commit object.
     ///
     /// # Errors
-    /// Returns an error if it is not in normal form, a checksum is not 32 bytes long, a binding is not of its type, or a key of the metadata
-    /// comes twice.
+    /// Returns an error if it is not in normal form, a checksum is not 32 bytes long, a binding has the wrong type, or a key of the metadata
+    /// is repeated.
     pub fn parse(bytes: &'a [u8]) -> Result<Self, Malformed> {
         let [metadata, parent, related, subject, body, timestamp, root_tree, root_meta] = members(bytes, SHAPES)?;
         let metadata = Dictionary::parse(metadata)?;
@@ -88,7 +88,7 @@ mod tests {
     use super::*;
     use crate::ostree::tests::{hex, sum, unhex};
 
-    /// Returns what `ostree commit --branch=test/main --subject=subj --timestamp=@1700000000` writes of the tree of one file and a directory.
+    /// The commit that `ostree commit --branch=test/main --subject=subj --timestamp=@1700000000` writes for a tree of one file and a directory.
     fn sample() -> Vec<u8> {
         let mut entry = Writer::default();
         entry.put_text("ostree.ref-binding");

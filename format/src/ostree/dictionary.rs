@@ -1,4 +1,4 @@
-//! `a{sv}`: the metadata within a commit, and beside it.
+//! `a{sv}`: the metadata in a commit, and in a commitmeta.
 
 use alloc::vec::Vec;
 
@@ -24,7 +24,7 @@ impl<'a> Dictionary<'a> {
     /// Parses an `a{sv}`, such as a commitmeta object.
     ///
     /// # Errors
-    /// It, or a value in it, is not in normal form, or a key comes twice: readers would not agree on its value.
+    /// Returns an error if it or a value in it is not in normal form, or if a key is repeated: readers would disagree on its value.
     pub fn parse(bytes: &'a [u8]) -> Result<Self, Malformed> {
         let mut entries = Vec::new();
         for entry in Elements::of(bytes, 8)? {
@@ -47,7 +47,7 @@ impl<'a> Dictionary<'a> {
         self.bytes
     }
 
-    /// Keys and values in their order.
+    /// Returns keys and values, in their order.
     #[must_use]
     pub fn entries(&self) -> &[(&'a str, Value<'a>)] {
         &self.entries
@@ -61,37 +61,37 @@ impl<'a> Dictionary<'a> {
 }
 
 impl<'a> Value<'a> {
-    /// Its type, as GVariant writes it.
+    /// Returns its GVariant type string.
     #[must_use]
     pub fn type_string(&self) -> &'a [u8] {
         self.type_string
     }
 
-    /// Its serialisation.
+    /// Returns its serialised form.
     #[must_use]
     pub fn bytes(&self) -> &'a [u8] {
         self.bytes
     }
 
-    /// Returns the text, if it is `s`.
+    /// Returns the text, if the type is `s`.
     #[must_use]
     pub fn text(&self) -> Option<&'a str> {
         if self.type_string == b"s" { text(self.bytes).ok() } else { None }
     }
 
-    /// Returns the number, if it is `t`, which OSTree writes with the highest byte first.
+    /// Returns the number, if the type is `t`. OSTree stores it with the highest byte first.
     #[must_use]
     pub fn number(&self) -> Option<u64> {
         if self.type_string == b"t" { self.bytes.try_into().ok().map(u64::from_be_bytes) } else { None }
     }
 
-    /// Returns the texts, if it is `as`.
+    /// Returns the texts, if the type is `as`.
     #[must_use]
     pub fn texts(&self) -> Option<Vec<&'a str>> {
         if self.type_string == b"as" { self.elements(text) } else { None }
     }
 
-    /// Returns the byte strings, if it is `aay`, as lists of signatures are.
+    /// Returns the byte strings, if the type is `aay`, like that of a list of signatures.
     #[must_use]
     pub fn byte_strings(&self) -> Option<Vec<&'a [u8]>> {
         if self.type_string == b"aay" { self.elements(Ok) } else { None }

@@ -1,4 +1,4 @@
-//! Metadata of a directory: `(uuua(ayay))` (libostree: `OSTREE_DIRMETA_GVARIANT_FORMAT`).
+//! Dirmetas, the metadata of directories: `(uuua(ayay))` (libostree: `OSTREE_DIRMETA_GVARIANT_FORMAT`).
 
 use alloc::vec::Vec;
 
@@ -8,7 +8,7 @@ use crate::{Attributes, FileType};
 /// Parses a dirmeta object.
 ///
 /// # Errors
-/// Returns an error if it is not in normal form, not that of a directory, or has what [`Attributes`] cannot hold.
+/// Returns an error if it is not in normal form, not for a directory, or contains something that [`Attributes`] cannot hold.
 pub fn parse(bytes: &[u8]) -> Result<Attributes, Malformed> {
     let attributes = attributes::parse(bytes)?;
     match attributes.file_type() {

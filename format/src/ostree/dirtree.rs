@@ -1,4 +1,4 @@
-//! What is in a directory: `(a(say)a(sayay))` (libostree: `OSTREE_TREE_GVARIANT_FORMAT`).
+//! Dirtrees, the entries of directories: `(a(say)a(sayay))` (libostree: `OSTREE_TREE_GVARIANT_FORMAT`).
 
 use alloc::vec::Vec;
 
@@ -6,7 +6,7 @@ use super::framing::{Elements, Shape, Writer, members, text};
 use super::{Checksum, Malformed};
 use crate::name::component_fault;
 
-/// The entries of a directory. In each list names ascend by their bytes, and no name is in both.
+/// The entries of a directory. In each list names ascend by their bytes, and no name is in both lists.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct DirTree<'a> {
     /// Name and file object of regular files and symbolic links.
@@ -19,7 +19,8 @@ impl<'a> DirTree<'a> {
     /// Parses a dirtree object.
     ///
     /// # Errors
-    /// It is not in normal form, or its names are not in order or not names: UTF-8 of 1 to 255 bytes without `/`, and not `.` or `..`.
+    /// Returns an error if it is not in normal form, or if its names are not in order or invalid. Names are UTF-8 of 1 to 255 bytes without `/`, and
+    /// not `.` or `..`.
     pub fn parse(bytes: &'a [u8]) -> Result<Self, Malformed> {
         let [files, directories] = members(bytes, [Shape::BYTES; 2])?;
         let mut tree = Self::default();
@@ -37,7 +38,7 @@ impl<'a> DirTree<'a> {
         Ok(tree)
     }
 
-    /// Encodes the dirtree object. What breaks a rule of [`Self::parse`] is encoded nevertheless, and refused by all who read it.
+    /// Encodes the dirtree object. The rules of [`Self::parse`] are not checked: readers refuse an object that breaks them.
     #[must_use]
     pub fn encode(&self) -> Vec<u8> {
         let mut files = Writer::default();
@@ -77,7 +78,7 @@ fn next_name<'a>(bytes: &'a [u8], last: Option<&[u8]>) -> Result<&'a [u8], Malfo
     Ok(name)
 }
 
-/// Returns a checksum, of the bytes that are to be one.
+/// Converts bytes to a checksum.
 pub(super) fn checksum(bytes: &[u8]) -> Result<&Checksum, Malformed> {
     bytes.try_into().map_err(|_| Malformed::new("a checksum is not 32 bytes long"))
 }

@@ -1,8 +1,8 @@
 //! Headers of file objects.
 //!
-//! What names a file object is the SHA-256 of its header, and of its content behind it if it is a regular file. The header is the
-//! length of a variant in four bytes, the first of them first, four zero bytes, and the variant: `(uuuusa(ayay))` with owner, group, mode,
-//! device, target and extended attributes. In an archive repository the variant begins with the content's length: `(tuuuusa(ayay))`.
+//! The checksum of a file object is the SHA-256 of its header, followed by its content if it is a regular file. The header is the length of a
+//! variant in four bytes, highest byte first, then four zero bytes, and the variant: `(uuuusa(ayay))` with owner, group, mode, device, target and
+//! extended attributes. In an archive repository, the variant begins with the content's length: `(tuuuusa(ayay))`.
 
 use alloc::vec::Vec;
 
@@ -16,30 +16,30 @@ use crate::{Attributes, FileType};
 /// Bytes before the variant of a header.
 pub const PREFIX_LEN: usize = 8;
 
-/// What a header says.
+/// The content of a header.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Header<'a> {
-    /// Those of a regular file or a symbolic link.
+    /// The attributes of a regular file or a symbolic link.
     pub attributes: Attributes,
-    /// Where a symbolic link leads; empty for a regular file.
+    /// The target of a symbolic link; empty for a regular file.
     pub target: &'a str,
 }
 
-/// What the header of an archive repository says.
+/// The content of a header in an archive repository.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ArchiveHeader<'a> {
-    /// Bytes of the content, which follows compressed: raw deflate. Zero for a symbolic link, which nothing follows.
+    /// The length in bytes of the content, which follows the header, compressed with raw deflate. Zero for a symbolic link, which has no content.
     pub size: u64,
-    /// The rest of it.
+    /// The rest of the header.
     pub header: Header<'a>,
 }
 
-/// What names a file object, made from its header and the bytes of its content in their order.
+/// Computes the checksum of a file object from its header and the bytes of its content, in order.
 #[derive(Clone, Debug)]
 pub struct FileObjectHasher(Sha256);
 
 impl FileObjectHasher {
-    /// One that has taken the header. `target` is that of a symbolic link, and empty for a regular file.
+    /// Returns a hasher that has taken the header. `target` is the target of a symbolic link, and empty for a regular file.
     #[must_use]
     pub fn new(attributes: &Attributes, target: &str) -> Self {
         Self(Sha256::new_with_prefix(encode_header(attributes, target)))
@@ -57,13 +57,13 @@ impl FileObjectHasher {
     }
 }
 
-/// Encodes a header. `target` is that of a symbolic link, and empty for a regular file.
+/// Encodes a header. `target` is the target of a symbolic link, and empty for a regular file.
 #[must_use]
 pub fn encode_header(attributes: &Attributes, target: &str) -> Vec<u8> {
     prefixed(put(Writer::default(), attributes, target))
 }
 
-/// Encodes the header of an archive repository.
+/// Encodes a header for an archive repository.
 #[must_use]
 pub fn encode_archive_header(size: u64, attributes: &Attributes, target: &str) -> Vec<u8> {
     let mut writer = Writer::default();
@@ -71,10 +71,10 @@ pub fn encode_archive_header(size: u64, attributes: &Attributes, target: &str) -
     prefixed(put(writer, attributes, target))
 }
 
-/// Returns the length of the variant behind the first bytes of a header.
+/// Returns the length of the variant, which follows the first bytes of a header.
 ///
 /// # Errors
-/// Returns an error if the four bytes behind the length are not zero, or the length is over that of all metadata.
+/// Returns an error if the four bytes after the length are not zero, or the length exceeds the maximum for metadata.
 pub fn variant_len(prefix: [u8; PREFIX_LEN]) -> Result<usize, Malformed> {
     let [len, zeros] = [prefix.first_chunk::<4>(), prefix.last_chunk::<4>()];
     if zeros != Some(&[0; 4]) {
@@ -90,7 +90,7 @@ pub fn variant_len(prefix: [u8; PREFIX_LEN]) -> Result<usize, Malformed> {
 /// Parses a whole header.
 ///
 /// # Errors
-/// Returns an error if it is not in normal form, neither that of a regular file nor of a symbolic link, or has what [`Attributes`] cannot hold.
+/// Returns an error if it is not in normal form, is not for a regular file or a symbolic link, or contains something that [`Attributes`] cannot hold.
 pub fn parse_header(bytes: &[u8]) -> Result<Header<'_>, Malformed> {
     let shapes = [Shape::U32, Shape::U32, Shape::U32, Shape::U32, Shape::BYTES, Shape::BYTES];
     let [uid, gid, mode, device, target, xattrs] = members(variant(bytes)?, shapes)?;
@@ -98,10 +98,10 @@ pub fn parse_header(bytes: &[u8]) -> Result<Header<'_>, Malformed> {
     header(attributes, device, target)
 }
 
-/// Parses a whole header of an archive repository.
+/// Parses a whole header from an archive repository.
 ///
 /// # Errors
-/// As [`parse_header`]; also if a symbolic link has content.
+/// Returns the errors of [`parse_header`], and an error if a symbolic link has content.
 pub fn parse_archive_header(bytes: &[u8]) -> Result<ArchiveHeader<'_>, Malformed> {
     let shapes = [Shape::U64, Shape::U32, Shape::U32, Shape::U32, Shape::U32, Shape::BYTES, Shape::BYTES];
     let [size, uid, gid, mode, device, target, xattrs] = members(variant(bytes)?, shapes)?;
@@ -151,7 +151,7 @@ fn put(mut writer: Writer, attributes: &Attributes, target: &str) -> Vec<u8> {
 }
 
 fn prefixed(variant: Vec<u8>) -> Vec<u8> {
-    // The four low bytes of eight: what is longer has no header, and is refused by all who read.
+    // The low four bytes of eight. A longer variant has no valid header, and readers refuse it.
     let len = wide(variant.len()).to_be_bytes();
     [&len[4..], &[0; 4], &variant].concat()
 }

@@ -1,16 +1,16 @@
-//! How GVariant lays out what a container holds: each member at its alignment behind zeros, then the ends of those whose length varies.
+//! The layout of GVariant containers: each member is aligned with zeros before it, and the ends of members of variable length follow.
 
 use alloc::vec::Vec;
 
 use super::Malformed;
 use crate::num::wide;
 
-/// What a container has to know of a member's type.
+/// What the layout of a container depends on in a member's type.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Shape {
-    /// In bytes, from the container's start: 1, 2, 4 or 8.
+    /// The alignment in bytes, from the container's start: 1, 2, 4 or 8.
     pub(super) align: usize,
-    /// In bytes, where all values of the type have one.
+    /// The size in bytes, if it is the same for all values of the type.
     pub(super) size: Option<usize>,
 }
 
@@ -37,7 +37,7 @@ const ENDS: Malformed = Malformed::new("a container's members do not end in orde
 const WIDTH: Malformed = Malformed::new("a container has longer offsets than it needs");
 const PADDING: Malformed = Malformed::new("padding is not zero");
 
-/// Bytes of one offset in a container of `len` bytes.
+/// Returns the bytes of each offset in a container of `len` bytes.
 fn width_of(len: usize) -> usize {
     match wide(len) {
         0..=0xff => 1,
@@ -47,7 +47,7 @@ fn width_of(len: usize) -> usize {
     }
 }
 
-/// Bytes of each of `count` offsets behind `body` bytes: the fewest that can name the container's end.
+/// Returns the bytes of each of `count` offsets that follow `body` bytes: the fewest that can express the container's end.
 fn width_for(body: usize, count: usize) -> usize {
     let fits = |width: &usize| width_of(body.saturating_add(count.saturating_mul(*width))) <= *width;
     [1, 2, 4].into_iter().find(fits).unwrap_or(8)
@@ -59,7 +59,7 @@ fn offset(bytes: &[u8]) -> Result<usize, Malformed> {
     usize::try_from(u64::from_le_bytes(wide)).map_err(|_| ENDS)
 }
 
-/// Returns where the next member begins: at its alignment, behind zeros.
+/// Returns where the next member begins, after checking that the bytes of alignment before it are zero.
 fn padded(bytes: &[u8], at: usize, align: usize) -> Result<usize, Malformed> {
     let start = at.checked_next_multiple_of(align).ok_or(ENDS)?;
     let padding = bytes.get(at..start).ok_or(ENDS)?;
@@ -91,7 +91,7 @@ pub(super) fn for_each_member<'a>(
         };
         take(members.get(start..at).ok_or(ENDS)?)?;
     }
-    // A tuple of one size for all values is padded, so that an array of them needs no more, and is never empty.
+    // A tuple of fixed size is padded at its end to its own alignment, and is never empty.
     if shapes.clone().all(|shape| shape.size.is_some()) {
         let align = shapes.map(|shape| shape.align).max().unwrap_or(1);
         at = padded(members, at.max(usize::from(count == 0)), align)?;
@@ -113,7 +113,7 @@ pub(super) fn members<'a, const N: usize>(bytes: &'a [u8], shapes: [Shape; N]) -
     Ok(found)
 }
 
-/// The elements of an array whose lengths vary.
+/// The elements of an array, of variable length.
 pub(super) struct Elements<'a> {
     body: &'a [u8],
     ends: core::slice::ChunksExact<'a, u8>,
@@ -124,7 +124,7 @@ pub(super) struct Elements<'a> {
 impl<'a> Elements<'a> {
     pub(super) fn of(bytes: &'a [u8], align: usize) -> Result<Self, Malformed> {
         let width = width_of(bytes.len());
-        // The last end is where the ends begin.
+        // The end of the last element is where the list of ends begins.
         let body = match bytes.len().checked_sub(width) {
             Some(last) => offset(bytes.get(last..).ok_or(ENDS)?)?,
             None => 0,
@@ -156,7 +156,7 @@ impl<'a> Iterator for Elements<'a> {
     }
 }
 
-/// Returns the text of a GVariant string, which ends with its one NUL byte.
+/// Returns the text of a GVariant string, which ends with its only NUL byte.
 pub(super) fn text(bytes: &[u8]) -> Result<&str, Malformed> {
     match bytes.split_last() {
         Some((0, text)) if !text.contains(&0) => {
@@ -196,7 +196,7 @@ impl Writer {
         self.put(Shape::U64, &value.to_be_bytes());
     }
 
-    /// Ends a tuple, of which a member's length varies.
+    /// Ends a tuple with a member of variable length.
     pub(super) fn tuple(mut self) -> Vec<u8> {
         if self.last_varies {
             self.ends.pop();
@@ -205,7 +205,7 @@ impl Writer {
         self.framed()
     }
 
-    /// Ends an array of elements whose lengths vary.
+    /// Ends an array of elements of variable length.
     pub(super) fn array(self) -> Vec<u8> {
         self.framed()
     }
@@ -241,7 +241,7 @@ mod tests {
             let back: Result<Vec<_>, _> = Elements::of(&bytes, 1).expect("it is an array").collect();
             assert_eq!(back, Ok(vec![&*content, b""]), "{len}");
         }
-        // 254 and one byte of offset: two bytes would make it long enough to need them.
+        // 254 bytes and an offset of one byte: with an offset of two bytes, it would be long enough to need them.
         let mut wide = vec![7; 254];
         wide.extend([254, 0]);
         assert_eq!(members(&wide, [Shape::BYTES; 2]), Err(WIDTH));

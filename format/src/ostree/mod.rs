@@ -1,7 +1,7 @@
-//! Objects of OSTree, as libostree 2022.7 writes them: commits, directories, and the headers of files.
+//! OSTree objects in the form of libostree 2022.7: commits, directories, and the headers of files.
 //!
-//! They are GVariants (the GVariant specification of GLib), named by their SHA-256. Every parser takes the one serialisation of a value,
-//! its normal form, and refuses every other, so that what was parsed encodes to the same bytes.
+//! They are GVariants (GLib's GVariant specification), named by their SHA-256. Parsers accept only the normal form of a value, so that an object
+//! that was parsed encodes to the same bytes.
 
 mod attributes;
 mod commit;
@@ -20,13 +20,13 @@ pub use dictionary::{Dictionary, Value};
 pub use dirtree::DirTree;
 pub use summary::{Summary, SummaryRef, SummaryRefs};
 
-/// SHA-256 that names an object.
+/// The SHA-256 that names an object.
 pub type Checksum = [u8; 32];
 
-/// Longest metadata object that libostree reads, in bytes (`OSTREE_MAX_METADATA_SIZE`).
+/// The length in bytes of the longest metadata object that libostree reads (`OSTREE_MAX_METADATA_SIZE`).
 pub const METADATA_LEN_MAX: u64 = 128 << 20;
 
-/// A rule of GVariant or of OSTree that bytes break.
+/// The bytes break a rule of GVariant or of OSTree.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("not an OSTree object in normal form: {reason}")]
 pub struct Malformed {
@@ -38,7 +38,7 @@ impl Malformed {
         Self { reason }
     }
 
-    /// Returns the rule.
+    /// Returns the rule that they break.
     #[must_use]
     pub const fn reason(&self) -> &'static str {
         self.reason
@@ -68,7 +68,7 @@ mod tests {
         hex(&Sha256::digest(bytes))
     }
 
-    /// Attributes of a file of this type.
+    /// Returns attributes for a file of this type.
     pub(super) fn some_attributes(file_type: u16) -> impl Strategy<Value = Attributes> {
         let xattrs = prop::collection::btree_map(
             prop::collection::vec(1..=255_u8, 1..=255),

@@ -1,4 +1,4 @@
-//! Whether any GVariant is in normal form, as libostree asks of every metadata object.
+//! Checks that a GVariant of any type is in normal form, which libostree requires of every metadata object.
 
 use super::Malformed;
 use super::framing::{Elements, for_each_member, text};
@@ -12,7 +12,7 @@ pub(super) fn check(type_string: &[u8], bytes: &[u8]) -> Result<(), Malformed> {
     check_nested(type_string, bytes, DEPTH_MAX)
 }
 
-/// Returns the type string and the value of a variant, neither of which is checked.
+/// Returns the type string and the value of a variant, without checking them.
 pub(super) fn split_variant(bytes: &[u8]) -> Result<(&[u8], &[u8]), Malformed> {
     let nul = bytes.iter().rposition(|byte| *byte == 0).ok_or(Malformed::new("a variant has no type"))?;
     let (value, type_string) = bytes.split_at(nul);
@@ -24,8 +24,8 @@ fn check_nested(type_string: &[u8], bytes: &[u8], depth: u32) -> Result<(), Malf
     check_value(&of, 0, bytes, depth)
 }
 
-/// Checks a value of the type at `at`. `depth` is how many containers may be within one another: that many the type has at most, and
-/// a variant begins another.
+/// Checks a value of the type at `at`. `depth` is the number of nested containers that are allowed. The type itself has at most so many; a variant
+/// counts as one more container.
 fn check_value(of: &Type, at: usize, bytes: &[u8], depth: u32) -> Result<(), Malformed> {
     let node = of.node(at)?;
     if node.shape.size.is_some_and(|size| size != bytes.len()) {
@@ -67,7 +67,7 @@ fn check_array(of: &Type, element: usize, bytes: &[u8], depth: u32) -> Result<()
         Some(size) if !bytes.len().is_multiple_of(size) => {
             Err(Malformed::new("an array's length is not a multiple of its elements'"))
         }
-        // Any bytes are a number.
+        // All bytes are valid numbers.
         Some(_) if b"ynqiuxthd".contains(&node.code) => Ok(()),
         Some(size) => bytes.chunks_exact(size).try_for_each(|value| check_value(of, element, value, depth)),
     }

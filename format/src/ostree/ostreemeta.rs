@@ -1,4 +1,4 @@
-//! The extended attribute [`NAME`] in which a `bare-user` repository keeps what its files do not have: `(uuua(ayay))`, as a dirmeta.
+//! The extended attribute [`NAME`] in which a `bare-user` repository keeps the attributes of its files: `(uuua(ayay))`, like a dirmeta.
 
 use alloc::vec::Vec;
 
@@ -11,7 +11,7 @@ pub const NAME: &str = "user.ostreemeta";
 /// Parses the attribute of a file object.
 ///
 /// # Errors
-/// Returns an error if it is not in normal form, not that of a regular file or symbolic link, or has what [`Attributes`] cannot hold.
+/// Returns an error if it is not in normal form, not for a regular file or symbolic link, or contains something that [`Attributes`] cannot hold.
 pub fn parse(bytes: &[u8]) -> Result<Attributes, Malformed> {
     file::of_file(attributes::parse(bytes)?)
 }

@@ -1,4 +1,4 @@
-//! A summary: `(a(s(taya{sv}))a{sv})`, by which a client learns at once which refs a repository has, as libostree 2022.7 writes it.
+//! Summaries, which tell a client all refs of a repository: `(a(s(taya{sv}))a{sv})`, in the form of libostree 2022.7.
 
 use alloc::collections::BTreeMap;
 use alloc::vec::Vec;
@@ -7,42 +7,42 @@ use super::framing::{Elements, Shape, Writer, members, text as parse_text};
 use super::{Checksum, Commit, Dictionary, Malformed};
 use crate::num::wide;
 
-/// Refs of one collection, or of none, by their names.
+/// The refs of one collection, or without a collection, by name.
 pub type SummaryRefs<'a> = BTreeMap<&'a str, SummaryRef<'a>>;
 
-/// What a repository has.
+/// A summary of a repository.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[allow(clippy::exhaustive_structs, reason = "writers fill it in")]
 pub struct Summary<'a> {
-    /// How the repository keeps objects: `archive-z2`, `bare`.
+    /// The repository's mode, such as `archive-z2` or `bare`.
     pub mode: &'a str,
     /// The collection of the repository itself.
     pub collection_id: Option<&'a str>,
-    /// Whether a commit that was removed leaves a mark.
+    /// Whether removed commits leave a tombstone.
     pub has_tombstones: bool,
-    /// When this was written, in seconds since 1970-01-01 UTC.
+    /// When the summary was written, in seconds since 1970-01-01 UTC.
     pub last_modified: u64,
     /// Refs of the repository itself.
     pub refs: SummaryRefs<'a>,
-    /// Refs of other collections, by their ids.
+    /// Refs of other collections, by the ids of these.
     pub collections: BTreeMap<&'a str, SummaryRefs<'a>>,
 }
 
-/// What a summary says of a ref.
+/// What a summary states about a ref.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SummaryRef<'a> {
     commit: Checksum,
-    /// Of the commit object, in bytes.
+    /// The length in bytes of the commit object.
     len: u64,
     timestamp: u64,
     version: Option<&'a str>,
 }
 
 impl<'a> SummaryRef<'a> {
-    /// Returns a ref that names the commit of these bytes, which have that checksum.
+    /// Returns a ref to the commit with these bytes and this checksum.
     ///
     /// # Errors
-    /// Returns an error if they are no commit.
+    /// Returns an error if the bytes are not a commit.
     pub fn new(checksum: Checksum, bytes: &'a [u8]) -> Result<Self, Malformed> {
         let commit = Commit::parse(bytes)?;
         Ok(Self {
@@ -53,7 +53,7 @@ impl<'a> SummaryRef<'a> {
         })
     }
 
-    /// Returns the commit that the ref names.
+    /// Returns the checksum of the commit that the ref names.
     #[must_use]
     pub fn commit(&self) -> Checksum {
         self.commit
@@ -78,7 +78,7 @@ impl<'a> SummaryRef<'a> {
         }
         metadata.put(Shape::VARIANT, &entry("ostree.commit.timestamp", &self.timestamp.to_be_bytes(), "t"));
         let mut commit = Writer::default();
-        // The one number of OSTree that is not big-endian.
+        // This is the only number in OSTree that is not big-endian.
         commit.put(Shape::U64, &self.len.to_le_bytes());
         commit.put(Shape::BYTES, &self.commit);
         commit.put(Shape::VARIANT, &metadata.array());
@@ -87,7 +87,7 @@ impl<'a> SummaryRef<'a> {
 }
 
 impl<'a> Summary<'a> {
-    /// Parses what libostree wrote. Metadata that this structure has no field for is passed over.
+    /// Parses a summary of libostree. Metadata without a field in this structure is ignored.
     ///
     /// # Errors
     /// Returns an error if it is not in normal form, or names a ref or a collection twice.
@@ -118,7 +118,7 @@ impl<'a> Summary<'a> {
         })
     }
 
-    /// Encodes the summary. Keys stand as libostree leaves them, which is in no order of their names.
+    /// Encodes the summary. Keys have the order in which libostree writes them, which is not that of their names.
     #[must_use]
     pub fn encode(&self) -> Vec<u8> {
         let mut metadata = Writer::default();
@@ -131,7 +131,7 @@ impl<'a> Summary<'a> {
         if !self.collections.is_empty() {
             put("ostree.summary.collection-map", &self.collection_map(), COLLECTION_MAP);
         }
-        // Whoever wants a delta looks for its index, and not for a list of all in here.
+        // Clients find deltas through their indexes, not through a list of all deltas in the summary.
         put("ostree.summary.indexed-deltas", &[1], "b");
         if let Some(id) = self.collection_id {
             put("ostree.summary.collection-id", &text(id), "s");
@@ -151,7 +151,7 @@ impl<'a> Summary<'a> {
     }
 }
 
-/// The type of what lists the refs of several collections.
+/// The type of the map from collections to refs.
 const COLLECTION_MAP: &str = "a{sa(s(taya{sv}))}";
 
 fn parse_refs(bytes: &[u8]) -> Result<SummaryRefs<'_>, Malformed> {
@@ -173,7 +173,7 @@ fn encode_refs(refs: &SummaryRefs<'_>) -> Vec<u8> {
     array.array()
 }
 
-/// Returns a text, and a container that begins at a multiple of eight bytes.
+/// Returns a pair of a text and a container, which is aligned to eight bytes.
 fn named(name: &str, container: &[u8]) -> Vec<u8> {
     let mut pair = Writer::default();
     pair.put_text(name);
@@ -222,7 +222,7 @@ mod tests {
         }
     }
 
-    /// What `ostree create-usb` writes of two refs of a collection.
+    /// The summary that `ostree create-usb` writes for two refs of a collection.
     #[test]
     fn of_a_medium() {
         let mut summary = summary(0x6b01_f502);
@@ -230,13 +230,13 @@ mod tests {
         assert_eq!(hex(&summary.encode()), MEDIUM);
     }
 
-    /// What `ostree summary --update` writes of an empty repository.
+    /// The summary that `ostree summary --update` writes for an empty repository.
     #[test]
     fn of_nothing() {
         assert_eq!(hex(&summary(0x6b01_f576).encode()), EMPTY);
     }
 
-    /// What `ostree summary --update` writes of a repository of a collection that has refs of another.
+    /// The summary that `ostree summary --update` writes for a repository with a collection id that has refs of another collection.
     #[test]
     fn of_a_collection() {
         let mut summary = summary(0x6b01_f576);

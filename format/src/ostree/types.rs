@@ -5,27 +5,27 @@ use alloc::vec::Vec;
 use super::Malformed;
 use super::framing::Shape;
 
-/// Containers within containers, as type strings and variants nest them. GLib takes 128.
+/// The deepest nesting of containers in type strings and variants. GLib allows 128.
 pub(super) const DEPTH_MAX: u32 = 64;
 
-/// Longest type string, in bytes. GLib takes any; those of OSTree have a few dozen.
+/// The length in bytes of the longest type string. GLib has no limit; those of OSTree have a few dozen bytes.
 const LEN_MAX: usize = 4096;
 
 const WRONG: Malformed = Malformed::new("a type string is not that of one type");
 
-/// One complete type, in the order of its string.
+/// A complete type, as the list of the types in it, in the order of its type string.
 #[derive(Debug)]
 pub(super) struct Type {
     nodes: Vec<Node>,
 }
 
-/// A type in a type.
+/// A type within a type.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Node {
     /// Its first character.
     pub(super) code: u8,
     pub(super) shape: Shape,
-    /// One past the last of the types in it.
+    /// One past the position of the last type in it.
     end: usize,
 }
 
@@ -33,7 +33,7 @@ impl Type {
     /// Parses a type string.
     ///
     /// # Errors
-    /// Returns an error if it is not one complete definite type, longer than 4096 bytes, or nests deeper than `depth`.
+    /// Returns an error if it is not one complete definite type, is longer than 4096 bytes, or nests deeper than `depth`.
     pub(super) fn parse(text: &[u8], depth: u32) -> Result<Self, Malformed> {
         if text.len() > LEN_MAX {
             return Err(Malformed::new("a type string has more than 4096 bytes"));
@@ -51,7 +51,7 @@ impl Type {
                 return false;
             }
         }
-        // As D-Bus has it.
+        // The limit of D-Bus.
         text.len() <= 255
     }
 
@@ -59,7 +59,7 @@ impl Type {
         self.nodes.get(at).copied().ok_or(WRONG)
     }
 
-    /// Returns the types of which the one at `at` is made, by their places.
+    /// Returns the member types of the type at `at`, with their positions.
     pub(super) fn parts(&self, at: usize) -> impl Iterator<Item = (usize, Node)> + Clone + '_ {
         let end = self.nodes.get(at).map_or(0, |node| node.end);
         let mut next = at + 1;
@@ -134,7 +134,7 @@ fn basic(code: u8) -> Option<Shape> {
     }
 }
 
-/// Returns the shape of a tuple. Its size cannot overflow: a character of a type string stands for at most 8 bytes and 7 of padding.
+/// Returns the shape of a tuple. Its size cannot overflow: each character of a type string adds at most 8 bytes and 7 bytes of padding.
 fn joined(members: &[Shape]) -> Shape {
     let align = members.iter().map(|shape| shape.align).max().unwrap_or(1);
     let end = members.iter().try_fold(0, |at: usize, shape| Some(at.next_multiple_of(shape.align) + shape.size?));

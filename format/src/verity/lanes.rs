@@ -1,5 +1,5 @@
-//! SHA-256 of four blocks at once (FIPS 180-4, section 6.2), in the four lanes of WebAssembly's vectors: a browser has no instruction for a
-//! round, and sha2 hashes one message at a time.
+//! SHA-256 of four blocks at once (FIPS 180-4, section 6.2), in the four lanes of WebAssembly's vectors: WebAssembly has no instructions for
+//! SHA-256, and the crate sha2 hashes one message at a time.
 
 use alloc::vec::Vec;
 use core::arch::wasm32::{
@@ -10,10 +10,10 @@ use core::arch::wasm32::{
 use super::{BLOCK, ZEROS};
 use crate::num::wide;
 
-/// Messages that are hashed side by side.
+/// The number of messages that are hashed in parallel.
 const LANES: usize = 4;
 
-/// Bytes that one compression takes of each message.
+/// Bytes of each message that one compression takes.
 const PART: usize = 64;
 
 const INITIAL: [u32; 8] =
@@ -31,7 +31,7 @@ const ROUNDS: [u32; 64] = [
     0x748f_82ee, 0x78a5_636f, 0x84c8_7814, 0x8cc7_0208, 0x90be_fffa, 0xa450_6ceb, 0xbef9_a3f7, 0xc671_78f2,
 ];
 
-/// Returns the hashes of messages of `len` bytes, a multiple of [`PART`] and at most [`BLOCK`]: zeros fill up those that are shorter.
+/// Returns the hashes of messages of `len` bytes, a multiple of [`PART`] and at most [`BLOCK`]. Shorter messages are padded with zeros.
 pub(super) fn hash_each(messages: &[&[u8]], len: usize) -> Vec<[u8; 32]> {
     let mut hashes = Vec::with_capacity(messages.len() + LANES);
     let mut filled = [[0; BLOCK]; LANES];
@@ -52,14 +52,14 @@ pub(super) fn hash_each(messages: &[&[u8]], len: usize) -> Vec<[u8; 32]> {
     hashes
 }
 
-/// Returns the hash of each of four messages of one length, a multiple of [`PART`].
+/// Returns the hash of each of four messages of the same length, a multiple of [`PART`].
 fn hash_four(messages: [&[u8]; LANES]) -> [[u8; 32]; LANES] {
     let mut state = INITIAL.map(|word| u32x4_splat(word));
     let [one, two, three, four] = messages.map(|message| message.as_chunks::<PART>().0);
     for (((one, two), three), four) in one.iter().zip(two).zip(three).zip(four) {
         compress(&mut state, [one, two, three, four]);
     }
-    // What follows a message: a bit, zeros, and its length in bits.
+    // The padding after a message: a one bit, zeros, and the message's length in bits.
     let mut end = [0; PART];
     end[0] = 0x80;
     end[PART - 8..].copy_from_slice(&(8 * wide(messages[0].len())).to_be_bytes());
@@ -91,7 +91,7 @@ fn compress(state: &mut [v128; 8], parts: [&[u8; PART]; LANES]) {
             schedule(&mut words);
         }
         for (constants, words) in constants.as_chunks::<8>().0.iter().zip(words.as_chunks::<8>().0) {
-            // Eight rounds, after which each name stands for what it stood for before.
+            // Eight rounds, after which the variables have rotated back to their names.
             round(a, b, c, &mut d, e, f, g, &mut h, constants[0], words[0]);
             round(h, a, b, &mut c, d, e, f, &mut g, constants[1], words[1]);
             round(g, h, a, &mut b, c, d, e, &mut f, constants[2], words[2]);
@@ -108,14 +108,14 @@ fn compress(state: &mut [v128; 8], parts: [&[u8; PART]; LANES]) {
     }
 }
 
-/// Returns the word at this place of each of the four messages.
+/// Returns the word at this position of each of the four messages.
 #[inline(always)]
 fn word(parts: [&[u8; PART]; LANES], at: usize) -> v128 {
     let word = |part: &[u8; PART]| u32::from_le_bytes(part.as_chunks::<4>().0[at]);
     swap_bytes(u32x4(word(parts[0]), word(parts[1]), word(parts[2]), word(parts[3])))
 }
 
-/// The next sixteen words of the schedule. Written out, since this crate's loops stay loops where the module is made small.
+/// Computes the next sixteen words of the schedule. Written out, since loops are not unrolled when the module is optimised for size.
 fn schedule(words: &mut [v128; 16]) {
     extend::<0>(words);
     extend::<1>(words);
@@ -143,7 +143,7 @@ fn extend<const AT: usize>(words: &mut [v128; 16]) {
     words[AT] = u32x4_add(u32x4_add(words[AT], early), u32x4_add(words[(AT + 9) % 16], late));
 }
 
-/// One round, which changes two of the eight: the others move on by a letter.
+/// Computes one round, which changes two of the eight variables. Callers rename the others.
 #[inline(always)]
 #[expect(clippy::too_many_arguments, reason = "the standard's eight letters")]
 fn round(a: v128, b: v128, c: v128, d: &mut v128, e: v128, f: v128, g: v128, h: &mut v128, constant: u32, word: v128) {

@@ -1,7 +1,7 @@
-//! The fs-verity digest of bytes (kernel documentation, "fs-verity file digest").
+//! fs-verity digests (kernel documentation, "fs-verity file digest").
 //!
-//! Objects and the index have that of SHA-256, 4096-byte blocks and no salt, which [`digest`] and [`VerityHasher`] compute;
-//! [`FileHasher`] computes that of any [`Parameters`].
+//! Objects and the index use SHA-256, 4096-byte blocks and no salt, for which [`digest`] and [`VerityHasher`] compute digests;
+//! [`FileHasher`] does so for any [`Parameters`].
 
 #[cfg(target_arch = "wasm32")]
 mod lanes;
@@ -23,17 +23,17 @@ pub use parameters::{Algorithm, FileDigest, FileHasher, Parameters, ParametersEr
 pub use side_by_side::{block_hashes, digest, digests};
 use tree::Tree;
 
-/// Bytes of a data block and of a block of the Merkle tree.
+/// The length in bytes of a data block and of a block of the Merkle tree.
 const BLOCK: usize = 4096;
 
-/// The most bytes whose tree has one block.
+/// The length in bytes of the longest file whose Merkle tree has only one block.
 const LOW: usize = BLOCK / 32 * BLOCK;
 
 static ZEROS: [u8; BLOCK] = [0; BLOCK];
 
 /// Computes digests piece by piece.
 ///
-/// Updates may be of any lengths: what does not fill a block is kept until it does.
+/// Updates may have any length: bytes that do not fill a block are kept until they do.
 #[derive(Clone, Debug)]
 pub struct VerityHasher(Tree<Sha256>);
 
@@ -44,7 +44,7 @@ impl Default for VerityHasher {
 }
 
 impl VerityHasher {
-    /// Returns a hasher that has seen nothing.
+    /// Returns a hasher that has taken no bytes.
     #[must_use]
     pub fn new() -> Self {
         Self(Tree::new(Sha256::new(), BLOCK))
@@ -55,24 +55,24 @@ impl VerityHasher {
         self.0.update(bytes);
     }
 
-    /// Takes the next `len` bytes by the hashes of their blocks, as [`block_hashes`] gives them: for callers that hash parts of a file in
-    /// parallel. What came before is to have filled its last block.
+    /// Takes the next `len` bytes in the form of the hashes of their blocks, as [`block_hashes`] returns them: for callers that hash parts of a file
+    /// in parallel. The bytes before must fill their last block.
     pub fn update_hashed(&mut self, len: u64, hashes: &[[u8; 32]]) {
         self.0.update_hashed(len, hashes.iter().map(<[u8; 32]>::as_slice));
     }
 
-    /// Takes the bytes that another hasher took with [`Self::update_hashed`], at most 2^n blocks of them. What came before is to have
-    /// been a multiple of 2^n blocks. So the pieces of a file are hashed in any order, and what is kept of each is short.
+    /// Takes the bytes that another hasher took with [`Self::update_hashed`], at most 2^n blocks. The bytes before must be a multiple of 2^n blocks.
+    /// In this way, the pieces of a file can be hashed in any order, with little memory for each.
     pub fn append(&mut self, next: &Self) {
         self.0.append(&next.0);
     }
 
-    /// Appends what is known to `out`, for another instance of this program: threads share memory, and a browser's workers do not.
+    /// Appends the state to `out`, for another instance of this program: a browser's workers do not share memory.
     pub fn save(&self, out: &mut Vec<u8>) {
         self.0.save(out);
     }
 
-    /// Returns what [`Self::save`] wrote, and the bytes behind it.
+    /// Returns the state that [`Self::save`] wrote, and the bytes after it.
     #[must_use]
     pub fn restore(bytes: &[u8]) -> Option<(Self, &[u8])> {
         let (tree, rest) = Tree::new(Sha256::new(), BLOCK).restored(bytes)?;
@@ -87,7 +87,7 @@ impl VerityHasher {
     }
 }
 
-/// Returns the digest of a file of `len` bytes whose Merkle tree has this root hash of 32 bytes. It is asked for each object: without memory.
+/// Returns the digest of a file of `len` bytes whose Merkle tree has this root hash of 32 bytes. Called for each object, it allocates nothing.
 fn file_digest(len: u64, root: &[u8]) -> [u8; 32] {
     Sha256::digest(descriptor(len, root)).into()
 }
@@ -147,7 +147,7 @@ mod tests {
         }
     }
 
-    /// Returns the hasher as another worker gets it.
+    /// Returns the hasher as another worker receives it.
     fn passed_on(hasher: &VerityHasher) -> VerityHasher {
         let mut saved = Vec::new();
         hasher.save(&mut saved);

@@ -1,4 +1,4 @@
-//! Digests where the CPU may have instructions for SHA-256, which leave nothing to share between blocks.
+//! Digests for CPUs that may have instructions for SHA-256, with which hashing blocks in parallel gains nothing.
 
 use alloc::vec;
 use alloc::vec::Vec;
@@ -8,7 +8,7 @@ use sha2::{Digest as _, Sha256};
 use super::{BLOCK, LOW, VerityHasher, ZEROS, file_digest, tree};
 use crate::num::wide;
 
-/// Returns the hash of each block of `bytes`, the last filled up with zeros.
+/// Returns the hash of each block of `bytes`. The last block is padded with zeros.
 #[must_use]
 pub fn block_hashes(bytes: &[u8]) -> Vec<[u8; 32]> {
     let mut hashes = vec![[0; 32]; bytes.len().div_ceil(BLOCK)];
@@ -16,7 +16,7 @@ pub fn block_hashes(bytes: &[u8]) -> Vec<[u8; 32]> {
     hashes
 }
 
-/// Returns the fs-verity digest of each of these.
+/// Returns the fs-verity digest of each content.
 #[must_use]
 pub fn digests(contents: &[&[u8]]) -> Vec<[u8; 32]> {
     contents.iter().map(|content| digest(content)).collect()
@@ -25,7 +25,7 @@ pub fn digests(contents: &[&[u8]]) -> Vec<[u8; 32]> {
 /// Returns the fs-verity digest of `bytes`.
 #[must_use]
 pub fn digest(bytes: &[u8]) -> [u8; 32] {
-    // Most files have a tree of one block at most, which needs no memory.
+    // Most files have a tree of at most one block, for which nothing is allocated.
     let root = match bytes.len() {
         0 => [0; 32],
         1..=BLOCK => block_hash(bytes),
@@ -43,16 +43,16 @@ pub fn digest(bytes: &[u8]) -> [u8; 32] {
     file_digest(wide(bytes.len()), &root)
 }
 
-/// Hashes each block of `bytes` into its place.
+/// Writes the hash of each block of `bytes` to `hashes`.
 fn hash_blocks(bytes: &[u8], hashes: &mut [[u8; 32]]) {
     let zero = block_hash(&[]);
     for (hash, block) in hashes.iter_mut().zip(bytes.chunks(BLOCK)) {
-        // Sparse files are long: comparing a block with zeros costs a tenth of hashing it.
+        // Sparse files can be long, and comparing a block with zeros takes a tenth of the time of hashing it.
         *hash = if block == &ZEROS[..block.len()] { zero } else { block_hash(block) };
     }
 }
 
-/// SHA-256 of a block that zeros fill up.
+/// Returns the SHA-256 of a block, which is padded with zeros.
 fn block_hash(bytes: &[u8]) -> [u8; 32] {
     tree::block_hash(Sha256::new(), BLOCK, bytes).into()
 }

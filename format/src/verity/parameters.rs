@@ -1,4 +1,4 @@
-//! Digests with any parameters that the kernel knows: another hash, other blocks, a salt.
+//! Digests with any parameters of fs-verity: hash algorithm, block size and salt.
 
 use alloc::vec::Vec;
 use core::fmt;
@@ -9,18 +9,18 @@ use super::tree::Tree;
 use crate::hex;
 use crate::num;
 
-/// A hash that fs-verity knows.
+/// A hash algorithm of fs-verity.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 #[allow(clippy::exhaustive_enums, reason = "the kernel knows no other")]
 pub enum Algorithm {
-    /// What Sealift uses for files and for its index.
+    /// SHA-256, which Sealift uses for files and for its index.
     #[default]
     Sha256,
-    /// For stores that ask for it.
+    /// SHA-512, for stores that use it.
     Sha512,
 }
 
-/// How a file is sealed.
+/// The parameters with which a file is sealed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Parameters {
     algorithm: Algorithm,
@@ -28,36 +28,36 @@ pub struct Parameters {
     salt: Vec<u8>,
 }
 
-/// Why there is no file that is sealed so.
+/// Why no file can be sealed with these parameters.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum ParametersError {
-    /// A block is no power of two, or holds fewer than two hashes.
+    /// The block length is not a power of two, or a block holds fewer than two hashes.
     #[error("blocks of {block_len} bytes: their length is a power of two from {min}, such as 4096")]
     BlockLen {
-        /// Bytes of a block that was asked for.
+        /// The requested length of a block in bytes.
         block_len: u32,
-        /// The smallest block for this hash.
+        /// The length of the smallest block for this hash algorithm.
         min: u32,
     },
-    /// The salt is longer than its place.
+    /// The salt is too long.
     #[error("a salt of {len} bytes: {max} are the most")]
     Salt {
-        /// Bytes of the salt.
+        /// The length of the salt in bytes.
         len: usize,
-        /// The longest salt.
+        /// The length of the longest salt.
         max: usize,
     },
 }
 
-/// An fs-verity digest, and the hash that made it.
+/// An fs-verity digest, with its hash algorithm.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct FileDigest {
     algorithm: Algorithm,
     bytes: Vec<u8>,
 }
 
-/// Computes digests piece by piece, with any parameters. Updates may be of any lengths.
+/// Computes digests piece by piece, with any parameters. Updates may have any length.
 ///
 /// ```
 /// use sealift_format::verity::{Algorithm, FileHasher, Parameters};
@@ -83,7 +83,7 @@ enum AnyTree {
 }
 
 impl Algorithm {
-    /// Both, as the kernel numbers them.
+    /// All algorithms, in the order of the kernel's numbers.
     pub const ALL: [Self; 2] = [Self::Sha256, Self::Sha512];
 
     /// Returns the kernel's number for it.
@@ -95,13 +95,13 @@ impl Algorithm {
         }
     }
 
-    /// Returns the algorithm of that number.
+    /// Returns the algorithm with this number.
     #[must_use]
     pub fn from_number(number: u16) -> Option<Self> {
         Self::ALL.into_iter().find(|algorithm| u16::from(algorithm.number()) == number)
     }
 
-    /// Bytes of a hash.
+    /// Returns the length of a hash in bytes.
     #[must_use]
     pub fn digest_len(self) -> u8 {
         match self {
@@ -110,7 +110,7 @@ impl Algorithm {
         }
     }
 
-    /// Returns the name that the kernel and `fsverity` have for it.
+    /// Returns the name that the kernel and `fsverity` use.
     #[must_use]
     pub fn name(self) -> &'static str {
         match self {
@@ -134,22 +134,22 @@ impl fmt::Display for Algorithm {
 }
 
 impl Default for Parameters {
-    /// SHA-256, blocks of 4096 bytes, no salt.
+    /// Returns SHA-256, blocks of 4096 bytes and no salt.
     fn default() -> Self {
         Self { algorithm: Algorithm::Sha256, block_len: 4096, salt: Vec::new() }
     }
 }
 
 impl Parameters {
-    /// Bytes of the longest salt.
+    /// The length in bytes of the longest salt.
     pub const SALT_LEN_MAX: usize = 32;
-    /// Bytes of a descriptor.
+    /// The length in bytes of a descriptor.
     pub const DESCRIPTOR_LEN: usize = 256;
 
-    /// Checks what was asked for. Which blocks a kernel takes is for it to say: 4096 bytes everywhere.
+    /// Checks the parameters. Which of these block lengths are supported depends on the kernel; 4096 bytes always are.
     ///
     /// # Errors
-    /// Returns an error if the salt is too long; a block is no power of two, or is too small.
+    /// Returns an error if the salt is too long, or if the block length is not a power of two or is too small.
     pub fn new(algorithm: Algorithm, block_len: u32, salt: &[u8]) -> Result<Self, ParametersError> {
         let min = 2 * u32::from(algorithm.digest_len());
         if !block_len.is_power_of_two() || block_len < min {
@@ -161,26 +161,26 @@ impl Parameters {
         Ok(Self { algorithm, block_len, salt: salt.to_vec() })
     }
 
-    /// Returns the hash.
+    /// Returns the hash algorithm.
     #[must_use]
     pub fn algorithm(&self) -> Algorithm {
         self.algorithm
     }
 
-    /// Bytes of a block of data and of the tree.
+    /// Returns the length in bytes of a data block and of a block of the tree.
     #[must_use]
     pub fn block_len(&self) -> u32 {
         self.block_len
     }
 
-    /// Returns what each block's hash begins with, before zeros fill it up.
+    /// Returns the salt, without padding. It is hashed before each block.
     #[must_use]
     pub fn salt(&self) -> &[u8] {
         &self.salt
     }
 
-    /// Returns the digest of the file that has this descriptor, and its parameters; `None` where there is no such file. A signature's
-    /// length is not part of the digest.
+    /// Returns the parameters and the digest of a file with this descriptor; `None` if the descriptor is not valid. The length of a signature is not
+    /// part of the digest.
     #[must_use]
     pub fn of_descriptor(descriptor: &[u8; Self::DESCRIPTOR_LEN]) -> Option<(Self, FileDigest)> {
         let [version, number, log_block_len, salt_len, ..] = *descriptor;
@@ -198,7 +198,7 @@ impl Parameters {
         FileDigest { algorithm: self.algorithm, bytes: self.algorithm.hash(&descriptor) }
     }
 
-    /// Returns what comes before each block: the salt, filled up to what the hash takes at a time. Nothing if there is none.
+    /// Returns the bytes that are hashed before each block: the salt, padded to the input block of the hash algorithm, or nothing without a salt.
     fn padded_salt(&self) -> Vec<u8> {
         let mut padded = self.salt.clone();
         if !padded.is_empty() {
@@ -209,25 +209,25 @@ impl Parameters {
 }
 
 impl FileDigest {
-    /// Returns a digest that somebody else made; `None` where it has not the length of that hash.
+    /// Returns a digest from its bytes; `None` if they do not have the length of this hash algorithm.
     #[must_use]
     pub fn new(algorithm: Algorithm, bytes: &[u8]) -> Option<Self> {
         (bytes.len() == usize::from(algorithm.digest_len())).then(|| Self { algorithm, bytes: bytes.to_vec() })
     }
 
-    /// Returns the hash that made it.
+    /// Returns the hash algorithm.
     #[must_use]
     pub fn algorithm(&self) -> Algorithm {
         self.algorithm
     }
 
-    /// Its bytes.
+    /// Returns its bytes.
     #[must_use]
     pub fn as_bytes(&self) -> &[u8] {
         &self.bytes
     }
 
-    /// Returns what a built-in signature is over: the kernel's `fsverity_formatted_digest`.
+    /// Returns the bytes that a built-in signature signs: the kernel's `fsverity_formatted_digest`.
     #[must_use]
     pub fn formatted(&self) -> Vec<u8> {
         let len = u16::from(self.algorithm.digest_len());
@@ -239,7 +239,7 @@ impl FileDigest {
     }
 }
 
-/// As `fsverity` prints it: the hash, a colon, and hexadecimal digits.
+/// The form that `fsverity` prints: the hash algorithm, a colon, and hexadecimal digits.
 impl fmt::Display for FileDigest {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}:{}", self.algorithm, hex(&self.bytes))
@@ -254,7 +254,7 @@ impl From<[u8; 32]> for FileDigest {
 }
 
 impl FileHasher {
-    /// Returns a hasher that has seen nothing.
+    /// Returns a hasher that has taken no bytes.
     #[must_use]
     pub fn new(parameters: &Parameters) -> Self {
         let salt = parameters.padded_salt();
@@ -274,9 +274,8 @@ impl FileHasher {
         }
     }
 
-    /// Takes the bytes that another hasher with the same parameters took, at most 2^n blocks of them. What came before is to have been a
-    /// multiple of 2^n blocks, and only the last bytes of the file may leave a block unfilled. So the pieces of a file are hashed in any
-    /// order, and what is kept of each is short.
+    /// Takes the bytes that another hasher with the same parameters took, at most 2^n blocks. The bytes before must be a multiple of 2^n blocks, and
+    /// only the last block of the file may be incomplete. In this way, the pieces of a file can be hashed in any order, with little memory for each.
     pub fn append(&mut self, next: &Self) {
         match (&mut self.tree, &next.tree) {
             (AnyTree::Sha256(tree), AnyTree::Sha256(next)) => tree.append(next),
@@ -375,7 +374,7 @@ mod tests {
     }
 
     proptest! {
-        /// Whatever the lengths of the parts in which content comes, even of one byte or none, its digest is the same.
+        /// The digest does not depend on the lengths of the parts in which content is passed, even if they have one byte or none.
         #[test]
         fn parts_of_any_lengths_give_the_same(
             parameters in parameters(),
@@ -397,7 +396,7 @@ mod tests {
             prop_assert_eq!(&digest(&parameters, uneven.into_iter().chain([missing])), &whole);
         }
 
-        /// Pieces of 2^n blocks that were hashed by themselves give the same.
+        /// Pieces of 2^n blocks that were hashed separately give the same digest.
         #[test]
         fn pieces_give_the_same(
             parameters in parameters(),
@@ -415,7 +414,7 @@ mod tests {
             prop_assert_eq!(hasher.finish(), whole);
         }
 
-        /// A descriptor says again what it was made of, and any other bytes are no reason to panic.
+        /// Parsing a descriptor returns what it was made from, and no other bytes cause a panic.
         #[test]
         fn descriptors_are_read_as_they_were_made(
             parameters in parameters(),

@@ -1,11 +1,11 @@
-//! Digests where blocks are hashed in lanes, which those of several files share: most files have fewer blocks than there are lanes.
+//! Digests by hashing blocks in parallel lanes, which the blocks of several files share: most files have fewer blocks than there are lanes.
 
 use alloc::vec::Vec;
 
 use super::{BLOCK, LOW, VerityHasher, descriptor, lanes};
 use crate::num::wide;
 
-/// Returns the hash of each block of `bytes`, the last filled up with zeros.
+/// Returns the hash of each block of `bytes`. The last block is padded with zeros.
 #[must_use]
 pub fn block_hashes(bytes: &[u8]) -> Vec<[u8; 32]> {
     let blocks: Vec<&[u8]> = bytes.chunks(BLOCK).collect();
@@ -20,7 +20,7 @@ pub fn digest(bytes: &[u8]) -> [u8; 32] {
     hasher.finish()
 }
 
-/// Returns the fs-verity digest of each of these.
+/// Returns the fs-verity digest of each content.
 #[must_use]
 pub fn digests(contents: &[&[u8]]) -> Vec<[u8; 32]> {
     let low: Vec<&[u8]> = contents.iter().copied().filter(|content| content.len() <= LOW).collect();
@@ -30,7 +30,7 @@ pub fn digests(contents: &[&[u8]]) -> Vec<[u8; 32]> {
     contents.iter().map(digest_of).collect()
 }
 
-/// The same for files whose tree has one block at most.
+/// The same for files whose tree has at most one block.
 fn low_digests(contents: &[&[u8]]) -> Vec<[u8; 32]> {
     let blocks: Vec<&[u8]> = contents.iter().flat_map(|content| content.chunks(BLOCK)).collect();
     let hashes = lanes::hash_each(&blocks, BLOCK);

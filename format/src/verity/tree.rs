@@ -1,4 +1,4 @@
-//! The Merkle tree of a file, piece by piece, for any hash, size of blocks and salt.
+//! Computes the Merkle tree of a file, piece by piece, for any hash algorithm, block length and salt.
 
 use alloc::vec;
 use alloc::vec::Vec;
@@ -8,15 +8,15 @@ use sha2::digest::Output;
 
 use crate::num::wide;
 
-/// The most that zeros fill up at a time.
+/// Zeros for padding, which is hashed in parts of at most this length.
 static ZEROS: [u8; 4096] = [0; 4096];
 
-/// What of a tree is not part of a full block yet.
+/// The parts of a tree that do not fill a block yet.
 #[derive(Clone, Debug)]
 pub(super) struct Tree<D> {
-    /// Has taken what comes before each block: the padded salt, or nothing.
+    /// A hasher that has taken the bytes before each block: the padded salt, or nothing.
     salted: D,
-    /// Bytes of a data block and of a block of the tree, at least two hashes.
+    /// The length in bytes of a data block and of a block of the tree, which holds at least two hashes.
     block_len: usize,
     len: u64,
     /// Bytes that do not fill a data block yet.
@@ -30,7 +30,7 @@ impl<D: Digest + Clone> Tree<D> {
         Self { salted, block_len, len: 0, partial: Vec::new(), levels: Vec::new() }
     }
 
-    /// Bytes that were taken.
+    /// Returns the number of bytes that were taken.
     pub(super) fn len(&self) -> u64 {
         self.len
     }
@@ -56,16 +56,16 @@ impl<D: Digest + Clone> Tree<D> {
         self.partial.extend(blocks.remainder());
     }
 
-    /// Takes the next `len` bytes by the hashes of their blocks.
+    /// Takes the next `len` bytes in the form of the hashes of their blocks.
     pub(super) fn update_hashed<'a>(&mut self, len: u64, hashes: impl Iterator<Item = &'a [u8]>) {
         self.len = self.len.saturating_add(len);
         hashes.for_each(|hash| self.push(0, hash));
     }
 
-    /// Takes what another tree took, at most 2^n blocks, after a multiple of 2^n blocks. A last block that is not full ends the file.
+    /// Takes the bytes that another tree took, at most 2^n blocks, after a multiple of 2^n blocks. Nothing can follow a last block that is not full.
     pub(super) fn append(&mut self, next: &Self) {
         self.len = self.len.saturating_add(next.len);
-        // What a level lacks to its next full block is on the levels below it.
+        // The highest level comes first: its hashes are for the bytes before those of the lower levels.
         for (level, hashes) in next.levels.iter().enumerate().rev() {
             hashes.chunks_exact(<D as Digest>::output_size()).for_each(|hash| self.push(level, hash));
         }
@@ -75,7 +75,7 @@ impl<D: Digest + Clone> Tree<D> {
         }
     }
 
-    /// Appends what is known to `out`, but for the salt and the size of blocks.
+    /// Appends the state to `out`, without the salt and the block length.
     pub(super) fn save(&self, out: &mut Vec<u8>) {
         out.extend(self.len.to_le_bytes());
         out.extend(wide(self.levels.len()).to_le_bytes());
@@ -85,7 +85,7 @@ impl<D: Digest + Clone> Tree<D> {
         }
     }
 
-    /// Returns what [`Self::save`] wrote of a tree with the same salt and blocks as this one, and the bytes behind it.
+    /// Returns the state that [`Self::save`] wrote for a tree with the same salt and block length as this one, and the bytes after it.
     pub(super) fn restored(self, bytes: &[u8]) -> Option<(Self, &[u8])> {
         let (len, bytes) = bytes.split_first_chunk()?;
         let (count, mut bytes) = bytes.split_first_chunk()?;
@@ -100,7 +100,7 @@ impl<D: Digest + Clone> Tree<D> {
         Some((Self { len: u64::from_le_bytes(*len), partial, levels: parts, ..self }, bytes))
     }
 
-    /// Returns the root hash, without what follows it; zeros for an empty file.
+    /// Returns the root hash, without padding; zeros for an empty file.
     pub(super) fn finish(mut self) -> Vec<u8> {
         let hash_len = <D as Digest>::output_size();
         if !self.partial.is_empty() {
@@ -122,7 +122,7 @@ impl<D: Digest + Clone> Tree<D> {
         vec![0; hash_len]
     }
 
-    /// Appends a hash to a level, and its block's hash to the one above when the block is full.
+    /// Appends a hash to a level and, once that fills a block, the block's hash to the level above.
     fn push(&mut self, level: usize, hash: &[u8]) {
         if self.levels.len() <= level {
             self.levels.resize_with(level + 1, Vec::new);
@@ -140,7 +140,7 @@ impl<D: Digest + Clone> Tree<D> {
     }
 }
 
-/// Returns the hash of a block that zeros fill up, by a hasher that has taken what comes before it.
+/// Returns the hash of a block, which is padded with zeros, by a hasher that has taken the bytes before it.
 pub(super) fn block_hash<D: Digest>(mut hasher: D, block_len: usize, bytes: &[u8]) -> Output<D> {
     hasher.update(bytes);
     let mut missing = block_len.saturating_sub(bytes.len());

@@ -1,27 +1,27 @@
-//! Why the kernel did not do what it was asked to.
+//! Errors of the kernel's calls.
 
 use std::io;
 
 use nix::errno::Errno;
 use sealift_format::verity::{FileDigest, Parameters};
 
-/// What the kernel said of a file.
+/// Why a call of the kernel failed for a file.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum KernelError {
     /// The file system, or the kernel, has no fs-verity.
     #[error("its file system does not support fs-verity")]
     Unsupported,
-    /// It is sealed already, as the kernel says of a second attempt.
+    /// It is sealed already: the kernel's answer to a second attempt.
     #[error("already sealed")]
     Sealed,
-    /// It is sealed with other parameters than were asked for, which cannot be changed.
+    /// It is sealed with other parameters than those requested, which cannot be changed.
     #[error("already sealed, with {found}")]
     OtherParameters {
-        /// What is known of how it is sealed.
+        /// Its parameters, as far as they are known.
         found: String,
     },
-    /// It is sealed, and its content is another than it should be.
+    /// It is sealed, and its digest is not the expected one.
     #[error("it is sealed, and its digest is {found}, not {expected}")]
     OtherDigest {
         /// The digest that it should have.
@@ -32,25 +32,25 @@ pub enum KernelError {
     /// It is not sealed.
     #[error("not sealed")]
     NotSealed,
-    /// Somebody may write to it.
+    /// It is open for writing.
     #[error("it is open for writing")]
     OpenForWriting,
-    /// Somebody else is sealing it.
+    /// Another program is sealing it.
     #[error("another program is sealing it")]
     Busy,
-    /// It is no regular file.
+    /// It is not a regular file.
     #[error("only regular files can be sealed")]
     NotRegular,
     /// It is too long for its file system to seal.
     #[error("it is too long to be sealed on this file system")]
     TooLong,
-    /// The parameters are beyond this kernel or file system.
+    /// This kernel or file system does not support the parameters.
     #[error(
         "this kernel does not support blocks of {block_len} bytes with {algorithm} on this file system: 4096 bytes and sha256 \
          work everywhere"
     )]
     Parameters {
-        /// Bytes of a block.
+        /// The length of a block in bytes.
         block_len: u32,
         /// The hash's name.
         algorithm: &'static str,
@@ -64,7 +64,7 @@ pub enum KernelError {
     /// The process may not write to the file.
     #[error("sealing a file requires write permission")]
     NotWritable,
-    /// The kernel's rules keep it from being sealed.
+    /// The file's flags or a setting of the kernel forbid sealing it.
     #[error(
         "it is immutable or append-only (lsattr shows it), or this kernel requires a built-in signature \
          (fs.verity.require_signatures)"
@@ -73,30 +73,30 @@ pub enum KernelError {
     /// The file system is mounted read-only.
     #[error("its file system is mounted read-only")]
     ReadOnly,
-    /// The built-in signature is no PKCS#7 message that the kernel takes.
+    /// The built-in signature is not a PKCS#7 message that the kernel accepts.
     #[error("the built-in signature is not a PKCS#7 message that this kernel accepts")]
     SignatureForm,
-    /// The built-in signature is longer than the kernel takes.
+    /// The built-in signature is longer than the kernel accepts.
     #[error("the built-in signature is too long: the kernel accepts at most 16128 bytes")]
     SignatureTooLong,
-    /// No certificate in the kernel's keyring fits the built-in signature.
+    /// No certificate in the kernel's keyring matches the built-in signature.
     #[error("no certificate in the kernel's keyring .fs-verity matches the built-in signature")]
     SignatureKey,
-    /// The built-in signature is of another file.
+    /// The built-in signature is for other content, or damaged.
     #[error("the built-in signature is for other content, or damaged")]
     SignatureOther,
-    /// The kernel lacks what the built-in signature was made with.
+    /// The kernel lacks an algorithm of the built-in signature.
     #[error(
         "this kernel cannot check the built-in signature: it lacks the hash or key algorithm, which modules such as ecdsa_generic and rsa_generic provide"
     )]
     SignatureAlgorithm,
-    /// Something else.
+    /// Another error.
     #[error(transparent)]
     System(#[from] io::Error),
 }
 
 impl KernelError {
-    /// Returns whether it is the built-in signature that the kernel does not take, so that the file might be sealed without.
+    /// Returns whether the kernel rejects the built-in signature, so that the file might be sealed without it.
     #[must_use]
     pub fn is_about_signature(&self) -> bool {
         matches!(
@@ -109,7 +109,7 @@ impl KernelError {
         )
     }
 
-    /// Returns what opening a sealed file says, where it is about its built-in signature.
+    /// Returns the error of opening a sealed file, if it is about its built-in signature.
     #[must_use]
     pub fn of_open(error: &io::Error) -> Option<Self> {
         match error.raw_os_error().map(Errno::from_raw)? {
@@ -119,7 +119,7 @@ impl KernelError {
         }
     }
 
-    /// Returns what FS_IOC_ENABLE_VERITY says.
+    /// Returns the error of FS_IOC_ENABLE_VERITY.
     pub(super) fn of_enable(errno: Errno, parameters: &Parameters, is_signed: bool) -> Self {
         let algorithm = parameters.algorithm().name();
         match errno {
@@ -143,7 +143,7 @@ impl KernelError {
         }
     }
 
-    /// Returns what the calls say that read: FS_IOC_MEASURE_VERITY and FS_IOC_READ_VERITY_METADATA.
+    /// Returns the error of the calls that read: FS_IOC_MEASURE_VERITY and FS_IOC_READ_VERITY_METADATA.
     pub(super) fn of_read(errno: Errno) -> Self {
         match errno {
             Errno::ENOTTY | Errno::EOPNOTSUPP => Self::Unsupported,

@@ -1,7 +1,6 @@
-//! Asking the kernel: fs-verity of a file is enabled, and its digest is read, which the kernel enforces at every read from then on.
+//! Calls of the kernel: they enable fs-verity of a file, after which the kernel checks every read against a digest, and read that digest.
 //!
-//! A file is given as an open descriptor, for reading. What it is called, and whether it is to be sealed, others decide. The kernel's
-//! documentation of all this is `Documentation/filesystems/fsverity.rst`.
+//! A file is given as a descriptor that is open for reading. The kernel's documentation is in `Documentation/filesystems/fsverity.rst`.
 //!
 //! ```no_run
 //! use sealift_verify::kernel::{Sealed, measure, seal};
@@ -31,8 +30,8 @@ pub use error::KernelError;
 
 use crate::kernel_signature;
 
-/// How long [`seal`] waits for those who may still write to the file. A child that was forked while it was open for writing has it open
-/// until it begins its own program, which takes milliseconds.
+/// How long [`seal`] waits while the file is open for writing elsewhere. A child that was forked while it was open for writing has it open until it
+/// executes its own program, which takes milliseconds.
 const PATIENCE: Duration = Duration::from_secs(2);
 
 /// When a file was sealed.
@@ -45,7 +44,7 @@ pub enum Sealed {
     Before,
 }
 
-/// What the kernel keeps of a sealed file.
+/// What the kernel stores for a sealed file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum SealMetadata {
@@ -57,16 +56,16 @@ pub enum SealMetadata {
     Signature,
 }
 
-/// Gives memory that is free back to the kernel, where the C library keeps it: glibc does, several MiB for each thread. For a process that is idle.
+/// Returns free memory to the kernel, for a process that becomes idle: glibc keeps several MiB for each thread otherwise.
 pub fn give_back_memory() {
     sys::trim();
 }
 
 /// Returns where the first `len` bytes of a file lie on its device, in the order of the file (Documentation/filesystems/fiemap.rst);
-/// `None` if a part of it is not in plain blocks of its own: compressed, encrypted, within an inode, or shared with another file.
+/// `None` if a part of it is not in plain blocks of its own: for example compressed, encrypted, stored in the inode, or shared with another file.
 ///
 /// # Errors
-/// Returns an error if the file system cannot say.
+/// Returns an error if the file system does not report this.
 pub fn extents(file: impl AsFd, len: u64) -> io::Result<Option<Vec<Range<u64>>>> {
     /// `FIEMAP_EXTENT_LAST`, `_UNWRITTEN` and `_MERGED`
     const LAST: u32 = 1;
@@ -89,8 +88,8 @@ pub fn extents(file: impl AsFd, len: u64) -> io::Result<Option<Vec<Range<u64>>>>
     Ok(Some(found))
 }
 
-/// Exchanges the first `len` bytes of a file with those of `other` from the byte `from` on, with the blocks in which they lie. Both are open for
-/// reading and writing, on the same ext4 with blocks of `block_len` bytes; lengths and places are in whole blocks, and `from` in whole pages.
+/// Exchanges the blocks of the first `len` bytes of a file with those of `other` from the byte `from` on. Both are open for reading and writing, on
+/// the same ext4 with blocks of `block_len` bytes; `len` is in whole blocks, and `from` in whole blocks and pages.
 ///
 /// # Errors
 /// Returns an error if the file system cannot do this, or has exchanged only a part.
@@ -103,18 +102,18 @@ pub fn exchange_blocks(file: impl AsFd, other: impl AsFd, from: u64, len: u64, b
 /// Returns the size of the kernel's pages.
 ///
 /// # Errors
-/// Returns an error if the kernel does not say it.
+/// Returns an error if the kernel does not report it.
 pub fn page_len() -> io::Result<u64> {
     Ok(num::wide(sys::page_len()?))
 }
 
-/// Returns which parts of the first `len` bytes of a file are in the page cache, in whole pages, ascending and apart from each other. If this
-/// process neither owns the file nor may write to it, the kernel says that all is (mincore(2)).
+/// Returns which ranges of the first `len` bytes of a file are in the page cache, in whole pages, in ascending order and not adjacent. If this
+/// process neither owns the file nor may write to it, the kernel reports all of it as cached (mincore(2)).
 ///
 /// # Errors
-/// Returns an error if the file cannot be mapped, as on some file systems.
+/// Returns an error if the file cannot be mapped, which some file systems do not support.
 pub fn cached(file: impl AsFd, len: u64) -> io::Result<Vec<Range<u64>>> {
-    /// As much is asked for at once: a multiple of any page's size.
+    /// The most bytes that are mapped at once: a multiple of any page's size.
     const WINDOW: u64 = 256 << 20;
     let page = page_len()?;
     let (mut found, mut at) = (Vec::<Range<u64>>::new(), 0);
@@ -136,23 +135,23 @@ pub fn cached(file: impl AsFd, len: u64) -> io::Result<Vec<Range<u64>>> {
     Ok(found)
 }
 
-/// Returns whether files are sealed on the file system of this open file or directory. It asks for a digest, and changes nothing.
+/// Returns whether files can be sealed on the file system of this open file or directory. It only asks for a digest, and changes nothing.
 ///
 /// # Errors
-/// Returns an error if the kernel cannot say.
+/// Returns an error if the call fails.
 pub fn is_supported(file: impl AsFd) -> Result<bool, KernelError> {
     match measure(file) {
-        // Also of a directory, which is never sealed.
+        // Directories are never sealed, so this covers them as well.
         Ok(_) | Err(KernelError::NotSealed) => Ok(true),
         Err(KernelError::Unsupported) => Ok(false),
         Err(error) => Err(error),
     }
 }
 
-/// Enables fs-verity once, as the kernel does it. [`seal`] also waits for writers, and takes a file that is sealed already.
+/// Enables fs-verity with one call. [`seal`] also waits for writers, and accepts a file that is sealed already.
 ///
 /// # Errors
-/// Returns an error if the kernel did not.
+/// Returns an error if the kernel rejects this.
 pub fn enable(file: impl AsFd, parameters: &Parameters, signature: Option<&[u8]>) -> Result<(), KernelError> {
     let algorithm = parameters.algorithm().number().into();
     let signature = signature.unwrap_or_default();
@@ -160,12 +159,13 @@ pub fn enable(file: impl AsFd, parameters: &Parameters, signature: Option<&[u8]>
         .map_err(|errno| KernelError::of_enable(errno, parameters, !signature.is_empty()))
 }
 
-/// Seals a file that nobody writes to any more, and returns whether it was sealed before. It waits a moment for who still may.
+/// Seals a file to which nothing more is written, and returns whether it was sealed before. It waits a moment while the file is still open for
+/// writing.
 ///
-/// A built-in signature counts only where the file is sealed now.
+/// A built-in signature is stored only if the file is sealed by this call.
 ///
 /// # Errors
-/// Returns an error if the kernel did not, somebody has it open for writing, or it is sealed with other parameters.
+/// Returns an error if the kernel rejects this, the file stays open for writing, or it is sealed with other parameters.
 pub fn seal(file: impl AsFd, parameters: &Parameters, signature: Option<&[u8]>) -> Result<Sealed, KernelError> {
     let (start, mut pause) = (Instant::now(), Duration::from_millis(1));
     loop {
@@ -184,7 +184,7 @@ pub fn seal(file: impl AsFd, parameters: &Parameters, signature: Option<&[u8]>) 
 /// Returns the digest that the kernel enforces. No content is read.
 ///
 /// # Errors
-/// Returns an error if the file is not sealed, or the kernel cannot say.
+/// Returns an error if the file is not sealed, or the call fails.
 pub fn measure(file: impl AsFd) -> Result<FileDigest, KernelError> {
     let (number, bytes) = sys::measure(file.as_fd()).map_err(KernelError::of_read)?;
     let digest = Algorithm::from_number(number).and_then(|algorithm| FileDigest::new(algorithm, &bytes));
@@ -194,16 +194,17 @@ pub fn measure(file: impl AsFd) -> Result<FileDigest, KernelError> {
 /// Compares the digest that the kernel enforces with the one that the file should have.
 ///
 /// # Errors
-/// Returns an error if they differ, the file is not sealed, or the kernel cannot say.
+/// Returns an error if they differ, the file is not sealed, or the call fails.
 pub fn check(file: impl AsFd, expected: &FileDigest) -> Result<(), KernelError> {
     let found = measure(file)?;
     if found == *expected { Ok(()) } else { Err(KernelError::OtherDigest { expected: expected.clone(), found }) }
 }
 
-/// Reads from `offset` on what the kernel keeps of a sealed file, and returns how many bytes there were: fewer than fit at its end.
+/// Reads what the kernel stores for a sealed file, from `offset` on. Returns the number of bytes, which is less than the buffer's only at the end.
 ///
 /// # Errors
-/// Returns an error if the file is not sealed, has no signature, or its file system does not hand this out, as btrfs: [`KernelError::Unsupported`].
+/// Returns an error if the file is not sealed, has no signature, or its file system, such as btrfs, does not hand this out:
+/// [`KernelError::Unsupported`].
 pub fn read_metadata(
     file: impl AsFd,
     what: SealMetadata,
@@ -228,10 +229,10 @@ pub fn read_metadata(
     Ok(filled)
 }
 
-/// Returns how a file is sealed; `None` where its file system does not hand that out.
+/// Returns the parameters with which a file is sealed; `None` if its file system does not hand them out.
 ///
 /// # Errors
-/// Returns an error if the file is not sealed, or the kernel cannot say.
+/// Returns an error if the file is not sealed, or the call fails.
 pub fn parameters(file: impl AsFd) -> Result<Option<Parameters>, KernelError> {
     let mut descriptor = [0; Parameters::DESCRIPTOR_LEN];
     match read_metadata(file, SealMetadata::Descriptor, 0, &mut descriptor) {
@@ -241,10 +242,10 @@ pub fn parameters(file: impl AsFd) -> Result<Option<Parameters>, KernelError> {
     }
 }
 
-/// Returns the built-in signature of a file; `None` where it has none, or its file system does not hand it out.
+/// Returns the built-in signature of a file; `None` if it has none, or its file system does not hand it out.
 ///
 /// # Errors
-/// Returns an error if the kernel cannot say.
+/// Returns an error if the call fails.
 pub fn signature(file: impl AsFd) -> Result<Option<Vec<u8>>, KernelError> {
     let mut signature = vec![0; kernel_signature::LEN_MAX];
     match read_metadata(file, SealMetadata::Signature, 0, &mut signature) {
@@ -257,8 +258,8 @@ pub fn signature(file: impl AsFd) -> Result<Option<Vec<u8>>, KernelError> {
     }
 }
 
-/// Finds out whether a sealed file has these parameters: by its descriptor, and without one by the hash alone. Whoever knows the digest
-/// that the file should have knows better, and asks [`check`].
+/// Checks whether a sealed file has these parameters: by its descriptor or, if that is not available, by the hash algorithm alone. If the expected
+/// digest is known, [`check`] is exact.
 fn check_parameters(file: impl AsFd, wanted: &Parameters) -> Result<(), KernelError> {
     let found = match parameters(&file)? {
         Some(found) if found == *wanted => return Ok(()),
@@ -284,7 +285,7 @@ mod tests {
     use super::*;
     use nix::errno::Errno;
 
-    /// Each error of the kernel's documentation says something of its own, and none of them is the bare number.
+    /// Each error in the kernel's documentation has its own message, and none is only a number.
     #[test]
     fn each_error_says_what_to_do() {
         let known = [
@@ -322,7 +323,7 @@ mod tests {
         assert!(matches!(KernelError::of_read(Errno::ENODATA), KernelError::NotSealed));
     }
 
-    /// Of a file with holes, those that were written.
+    /// In a file with holes, only the pages that were written.
     #[test]
     fn pages_that_were_used_are_cached() {
         use std::os::unix::fs::FileExt as _;
@@ -332,7 +333,7 @@ mod tests {
         file.set_len(LEN).expect("a hole");
         assert_eq!(cached(&file, LEN).expect("the kernel says"), []);
         let page = num::wide(sys::page_len().expect("the kernel says"));
-        // On both sides of where it is asked again, and the end, which is no whole page.
+        // On both sides of the border of two windows, and at the end, which is not a whole page.
         let places = [(256 << 20) - 1, 256 << 20, 512 << 20, LEN];
         for place in places {
             file.write_all_at(b"x", place).expect("written");
@@ -342,7 +343,7 @@ mod tests {
         assert_eq!(cached(&file, 0).expect("nothing to say"), []);
     }
 
-    /// Whatever this file system has, an unsealed file is never taken for a sealed one.
+    /// Whether or not this file system supports fs-verity, an unsealed file is not taken for a sealed one.
     #[test]
     fn an_unsealed_file_has_no_digest() {
         let file = tempfile::tempfile().expect("a file");

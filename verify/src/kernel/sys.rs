@@ -1,5 +1,5 @@
-//! The kernel's interface as `linux/fsverity.h` (three calls), `linux/fiemap.h`, and ext4 have it, mincore(2), and one call of glibc: the
-//! only unsafe code that Sealift runs.
+//! The kernel's interfaces of `linux/fsverity.h` (three calls), `linux/fiemap.h` and ext4, mincore(2), and one call of glibc: the only unsafe code in
+//! Sealift besides the interface of nbdkit's plugin.
 #![allow(unsafe_code, reason = "ioctl(2) and mincore(2) take pointers")]
 
 use sealift_format::num;
@@ -25,7 +25,7 @@ struct EnableArg {
     reserved2: [u64; 11],
 }
 
-/// `struct fsverity_digest`, of which the number of its call counts only these fields: the digest follows them.
+/// `struct fsverity_digest` without the digest, which follows: the number of the ioctl contains the size of these fields only.
 #[repr(C)]
 struct DigestHeader {
     algorithm: u16,
@@ -49,7 +49,7 @@ struct ReadMetadataArg {
     reserved: u64,
 }
 
-/// `struct fiemap` (linux/fiemap.h), of which the number of its call counts only these fields: the extents follow them.
+/// `struct fiemap` (linux/fiemap.h) without the extents, which follow: the number of the ioctl contains the size of these fields only.
 #[repr(C)]
 struct MapHeader {
     start: u64,
@@ -90,7 +90,7 @@ struct MoveArg {
     moved_len: u64,
 }
 
-// The numbers of the calls have these sizes in them.
+// The numbers of the ioctls contain these sizes.
 const _: () = assert!(size_of::<MoveArg>() == 40);
 const _: () = assert!(size_of::<MapHeader>() == 32 && size_of::<MapExtent>() == 56);
 const _: () = assert!(size_of::<EnableArg>() == 128);
@@ -103,7 +103,7 @@ nix::ioctl_readwrite!(fs_ioc_read_verity_metadata, b'f', 135, ReadMetadataArg);
 nix::ioctl_readwrite!(fs_ioc_fiemap, b'f', 11, MapHeader);
 nix::ioctl_readwrite!(ext4_ioc_move_ext, b'f', 15, MoveArg);
 
-/// `FS_IOC_ENABLE_VERITY`. An empty salt or signature is none.
+/// `FS_IOC_ENABLE_VERITY`. An empty salt or signature means none.
 pub(super) fn enable(
     file: BorrowedFd<'_>,
     algorithm: u32,
@@ -122,22 +122,22 @@ pub(super) fn enable(
         sig_ptr: address(signature.as_ptr()),
         reserved2: [0; 11],
     };
-    // SAFETY: the kernel reads the argument, and the bytes that its pointers and sizes name, during the call alone; they are borrowed
-    // until it returns.
+    // SAFETY: the kernel reads the argument, and the bytes to which its pointers and sizes refer, only during the call; they are borrowed until
+    // it returns.
     unsafe { fs_ioc_enable_verity(file.as_raw_fd(), &raw const arg) }.map(drop)
 }
 
-/// `FS_IOC_MEASURE_VERITY`: the algorithm's number, and the digest.
+/// `FS_IOC_MEASURE_VERITY`. Returns the algorithm's number, and the digest.
 pub(super) fn measure(file: BorrowedFd<'_>) -> Result<(u16, Vec<u8>), Errno> {
     let mut arg = DigestArg { header: DigestHeader { algorithm: 0, size: 64 }, digest: [0; 64] };
-    // SAFETY: the kernel writes the header and at most `size` bytes behind it, which the whole argument has room for; the pointer was
+    // SAFETY: the kernel writes the header and at most `size` bytes after it, for which the whole argument has room; the pointer was
     // made from the whole argument.
     unsafe { fs_ioc_measure_verity(file.as_raw_fd(), (&raw mut arg).cast()) }?;
     let digest = arg.digest.get(..usize::from(arg.header.size)).ok_or(Errno::EOVERFLOW)?;
     Ok((arg.header.algorithm, digest.to_vec()))
 }
 
-/// `FS_IOC_READ_VERITY_METADATA`: how many bytes were read; none behind the end.
+/// `FS_IOC_READ_VERITY_METADATA`. Returns the number of bytes that were read; 0 at the end.
 pub(super) fn read_metadata(
     file: BorrowedFd<'_>,
     metadata_type: u64,
@@ -156,13 +156,13 @@ pub(super) fn read_metadata(
     usize::try_from(read).map(|read| read.min(buffer.len())).map_err(|_| Errno::EIO)
 }
 
-/// `FS_IOC_FIEMAP`: extents of a file from `start` on, as many as there is room for. The file is written to its device before.
+/// `FS_IOC_FIEMAP`. Returns the first extents of a file from `start` on, up to 32. The kernel first writes the file to its device.
 pub(super) fn map(file: BorrowedFd<'_>, start: u64, length: u64) -> Result<Vec<MapExtent>, Errno> {
     const SYNC: u32 = 1;
     let none = MapExtent { logical: 0, physical: 0, length: 0, reserved64: [0; 2], flags: 0, reserved: [0; 3] };
     let header = MapHeader { start, length, flags: SYNC, mapped_extents: 0, extent_count: 32, reserved: 0 };
     let mut arg = MapArg { header, extents: [none; 32] };
-    // SAFETY: the kernel writes the header and at most `extent_count` extents behind it, which the whole argument has room for; the
+    // SAFETY: the kernel writes the header and at most `extent_count` extents after it, for which the whole argument has room; the
     // pointer was made from the whole argument.
     unsafe { fs_ioc_fiemap(file.as_raw_fd(), (&raw mut arg).cast()) }?;
     Ok(arg.extents.into_iter().take(num::at(arg.header.mapped_extents)).collect())
@@ -184,25 +184,25 @@ pub(super) fn page_len() -> Result<usize, Errno> {
     len.filter(|len| *len > 0).ok_or(Errno::EINVAL)
 }
 
-/// mincore(2): which pages of a part of a file are in memory. It begins with a page.
+/// mincore(2). Returns for each page of a part of a file whether it is in memory. `offset` is in whole pages.
 pub(super) fn in_memory(file: BorrowedFd<'_>, offset: u64, len: NonZeroUsize) -> Result<Vec<bool>, Errno> {
     let offset = libc::off_t::try_from(offset).map_err(|_| Errno::EOVERFLOW)?;
     let mut pages = vec![0_u8; len.get().div_ceil(page_len()?)];
-    // SAFETY: a new mapping where the kernel has room for it. Nobody may read or write it, so that changes of the file do no harm.
+    // SAFETY: the kernel places a new mapping. It can be neither read nor written, so changes of the file do no harm.
     let place = unsafe { mmap(None, len, ProtFlags::PROT_NONE, MapFlags::MAP_SHARED, file, offset) }?;
-    // SAFETY: the kernel writes one byte for each page of the mapping, which the vector has.
+    // SAFETY: the kernel writes one byte for each page of the mapping, for which the vector has room.
     let asked = Errno::result(unsafe { libc::mincore(place.as_ptr(), len.get(), pages.as_mut_ptr()) });
-    // SAFETY: the whole mapping from above, of which nobody else knows.
+    // SAFETY: this is the whole mapping from above, which nothing else uses.
     unsafe { munmap(place, len.get()) }?;
     asked?;
     // The other bits are reserved.
     Ok(pages.into_iter().map(|page| page & 1 == 1).collect())
 }
 
-/// Gives free memory back to the kernel. Other C libraries than glibc do so whenever it is freed.
+/// Returns free memory to the kernel. C libraries other than glibc do so when memory is freed.
 pub(super) fn trim() {
     #[cfg(target_env = "gnu")]
-    // SAFETY: any thread may call it at any time, and it returns whether there was something to give back.
+    // SAFETY: any thread may call it at any time; it only returns whether memory was returned.
     let _ = unsafe { libc::malloc_trim(0) };
 }
 

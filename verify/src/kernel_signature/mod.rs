@@ -1,7 +1,7 @@
-//! Signatures for the kernel (kernel-signatures 3): PKCS#7 over the fs-verity digest of the index, which a kernel checks against certificates of its
-//! own when it seals the index. They never count for trust in a bundle.
+//! Signatures for the kernel (kernel-signatures 3): PKCS#7 over the fs-verity digest of the index. A kernel checks them against its own certificates
+//! when it seals the index. They never count for trust in a bundle.
 //!
-//! Here their form is judged, for which no key and no X.509 is needed. With the feature `kernel-sign`, `sign` makes them.
+//! This module checks their form, which needs neither keys nor X.509. With the feature `kernel-sign`, `sign` makes them.
 
 #[cfg(feature = "kernel-sign")]
 pub mod sign;
@@ -9,7 +9,7 @@ pub mod sign;
 use sealift_format::verity::FileDigest;
 use sealift_format::{Envelope, Head};
 
-/// Bytes of the longest signature that a kernel takes.
+/// The length in bytes of the longest signature that a kernel accepts.
 pub const LEN_MAX: usize = 16_128;
 
 /// The object identifier of signedData, 1.2.840.113549.1.7.2, with its tag and length.
@@ -18,28 +18,28 @@ const SEQUENCE: u8 = 0x30;
 /// `[0] EXPLICIT`
 const CONTENT: u8 = 0xa0;
 
-/// Why bytes are no signature for the kernel.
+/// Why bytes are not a signature for the kernel.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum FormError {
-    /// The kernel takes no signature of that length.
+    /// The kernel does not accept a signature of that length.
     #[error("it has {len} bytes, but the kernel accepts at most 16128")]
     Long {
-        /// Its bytes.
+        /// Its length in bytes.
         len: usize,
     },
-    /// It is not what is asked for, or is cut, or something follows.
+    /// It is something else, is truncated, or something follows it.
     #[error("not a PKCS#7 signature in DER")]
     Form,
-    /// The kernel takes one signature for a file.
+    /// The kernel accepts one signature for a file.
     #[error("there are several, but the kernel accepts only one")]
     Several,
 }
 
-/// Returns the signature for the kernel that a head has; `None` where it has none.
+/// Returns the signature for the kernel in a head; `None` if there is none.
 ///
 /// # Errors
-/// Returns an error if it has not its form, or there are several.
+/// Returns an error if its form is wrong, or there are several.
 pub fn of_head(head: &Head) -> Result<Option<&[u8]>, FormError> {
     let mut found = head.bodies(Envelope::KERNEL_SIGNATURE);
     let Some(body) = found.next() else { return Ok(None) };
@@ -47,16 +47,16 @@ pub fn of_head(head: &Head) -> Result<Option<&[u8]>, FormError> {
     if found.next().is_some() { Err(FormError::Several) } else { Ok(Some(body)) }
 }
 
-/// Returns the bytes that a signature for the kernel is over.
+/// Returns the bytes that a signature for the kernel signs.
 #[must_use]
 pub fn signed_bytes(head: &Head) -> Vec<u8> {
     FileDigest::from(head.root().contents.index_digest).formatted()
 }
 
-/// Checks the form of a signature for the kernel: its length and the outermost layers, as kernel-signatures 3 says.
+/// Checks the form of a signature for the kernel: its length and the outermost layers (kernel-signatures 3).
 ///
 /// # Errors
-/// Returns an error if it has another.
+/// Returns an error if its form is wrong.
 pub fn check(body: &[u8]) -> Result<(), FormError> {
     if body.len() > LEN_MAX {
         return Err(FormError::Long { len: body.len() });
@@ -68,7 +68,7 @@ pub fn check(body: &[u8]) -> Result<(), FormError> {
     signed_data.map(drop).ok_or(FormError::Form)
 }
 
-/// Returns what a value of this tag holds, if all of `bytes` is one, and its length is written in the shortest way. No length here takes more than
+/// Returns the content of a value with this tag, if it takes all of `bytes` and its length has the shortest encoding. No length here takes more than
 /// two bytes.
 fn whole(tag: u8, bytes: &[u8]) -> Option<&[u8]> {
     let (head, rest) = bytes.split_first_chunk::<2>()?;
@@ -118,7 +118,7 @@ mod tests {
         assert_eq!(check(&body(longest + 1)), Err(FormError::Long { len: LEN_MAX + 1 }));
     }
 
-    /// The layers that are looked at have one spelling.
+    /// The layers that are checked have only one encoding.
     #[test]
     fn every_flip_and_cut_of_the_layers_fails() {
         for len in [5, 100, 200, 300] {

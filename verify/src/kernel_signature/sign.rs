@@ -1,7 +1,7 @@
-//! Making signatures for the kernel, as `fsverity sign` does, and checking them against the certificate that the kernel is to have.
+//! Makes signatures for the kernel, as `fsverity sign` does, and checks them against the kernel's certificate.
 //!
-//! P-256 signs deterministically, and RSA with PKCS #1 v1.5 does: equal input gives an equal bundle. Keys in hardware sign elsewhere, by
-//! OpenSSL or `fsverity sign`, and what they made is checked here by [`KernelCertificate::verify`].
+//! Signatures by P-256 and by RSA with PKCS #1 v1.5 are deterministic here: equal input gives an equal bundle. Keys in hardware sign elsewhere, with
+//! OpenSSL or `fsverity sign`; [`KernelCertificate::verify`] checks these signatures.
 
 use cms::cert::IssuerAndSerialNumber;
 use cms::cert::x509::Certificate;
@@ -28,14 +28,14 @@ const EC: ObjectIdentifier = ObjectIdentifier::new_unwrap("1.2.840.10045.2.1");
 const P256: ObjectIdentifier = ObjectIdentifier::new_unwrap("1.2.840.10045.3.1.7");
 const ECDSA_WITH_SHA256: ObjectIdentifier = ObjectIdentifier::new_unwrap("1.2.840.10045.4.3.2");
 
-/// Bits of the RSA moduli that a kernel takes.
+/// Lengths in bits of the RSA keys that are accepted.
 const MODULI: [usize; 3] = [2048, 3072, 4096];
 
-/// Why no signature for the kernel was made or taken.
+/// Why a signature for the kernel was not made or not accepted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum KernelSignError {
-    /// The file is no private key in PEM.
+    /// The file is not a private key in PEM.
     #[error("not a private key in PEM (PKCS#8)")]
     NotAKey,
     /// The key has a passphrase.
@@ -44,31 +44,31 @@ pub enum KernelSignError {
     /// The key is of another kind.
     #[error("only RSA and P-256 keys can sign for the kernel")]
     KeyType,
-    /// The RSA key has a length that the kernel does not take.
+    /// The RSA key has a length that the kernel does not accept.
     #[error("the kernel accepts RSA keys of 2048, 3072 or 4096 bits, but this one has {bits}")]
     KeyBits {
-        /// Its bits.
+        /// Its length in bits.
         bits: usize,
     },
-    /// The numbers of the key do not fit each other.
+    /// The numbers in the key do not match each other.
     #[error("the private key is damaged")]
     DamagedKey,
-    /// The file is no certificate.
+    /// The file is not a certificate.
     #[error("not an X.509 certificate in PEM")]
     NotACertificate,
-    /// The key is another one than the certificate's.
+    /// The key is not the certificate's.
     #[error("the certificate belongs to another key")]
     OtherKey,
-    /// It is no signature that a kernel reads.
+    /// It does not have the form of a signature for the kernel.
     #[error(transparent)]
     Form(#[from] FormError),
-    /// It is another certificate's.
+    /// It is a signature of another certificate's key.
     #[error("none of its signers matches the certificate")]
     OtherSigner,
-    /// It signs more than the digest, or by other algorithms, which is not followed here.
+    /// It signs more than the digest or uses other algorithms, which cannot be checked here.
     #[error("not a signature as made by `fsverity sign`: SHA-256, without signed attributes (openssl cms -noattr)")]
     NotPlain,
-    /// It does not fit.
+    /// It does not match the index.
     #[error("it is a signature for another index, or damaged")]
     Mismatch,
     /// The system gave no random bytes, or the certificate cannot be encoded again.
@@ -76,12 +76,12 @@ pub enum KernelSignError {
     Failed,
 }
 
-/// Returns what a file in PEM holds, and what it calls that.
+/// Returns the content of a file in PEM, and its label.
 fn document(pem: &[u8]) -> Option<(&str, SecretDocument)> {
     SecretDocument::from_pem(std::str::from_utf8(pem).ok()?).ok()
 }
 
-/// A certificate that a kernel has, or is to have, in its keyring `.fs-verity`.
+/// A certificate for a kernel's keyring `.fs-verity`.
 #[derive(Clone, Debug)]
 pub struct KernelCertificate(Certificate);
 
@@ -89,7 +89,7 @@ impl KernelCertificate {
     /// Reads a certificate in PEM.
     ///
     /// # Errors
-    /// Returns an error if it is none.
+    /// Returns an error if it is not a certificate.
     pub fn from_pem(pem: &[u8]) -> Result<Self, KernelSignError> {
         let certificate = match document(pem) {
             Some(("CERTIFICATE", der)) => Certificate::from_der(der.as_bytes()).ok(),
@@ -98,11 +98,10 @@ impl KernelCertificate {
         certificate.map(Self).ok_or(KernelSignError::NotACertificate)
     }
 
-    /// Checks that a signature for the kernel is one of this certificate's key over `signed`, which
-    /// [`signed_bytes`](super::signed_bytes) gives.
+    /// Checks that a signature for the kernel is by this certificate's key, over `signed`, as returned by [`signed_bytes`](super::signed_bytes).
     ///
     /// # Errors
-    /// Returns an error if it is none, or is one of a kind that only a kernel checks.
+    /// Returns an error if it is not, or is of a kind that only a kernel can check.
     pub fn verify(&self, body: &[u8], signed: &[u8]) -> Result<(), KernelSignError> {
         check(body)?;
         let signed_data = ContentInfo::from_der(body).and_then(|info| info.content.decode_as::<SignedData>());
@@ -126,7 +125,7 @@ impl KernelCertificate {
         if fits { Ok(()) } else { Err(KernelSignError::Mismatch) }
     }
 
-    /// How a signature names it.
+    /// Returns how a signature names this certificate.
     fn signer(&self) -> SignerIdentifier {
         let certificate = self.0.tbs_certificate();
         SignerIdentifier::IssuerAndSerialNumber(IssuerAndSerialNumber {
@@ -155,10 +154,10 @@ impl std::fmt::Debug for KernelKey {
 }
 
 impl KernelKey {
-    /// Reads a private key of RSA or P-256, in PEM and PKCS#8.
+    /// Reads an RSA or P-256 private key, in PEM and PKCS#8.
     ///
     /// # Errors
-    /// Returns an error if it is no such key.
+    /// Returns an error if it is not such a key.
     pub fn from_pem(pem: &[u8]) -> Result<Self, KernelSignError> {
         match document(pem) {
             Some(("PRIVATE KEY", der)) => Self::from_pkcs8(der.as_bytes()),
@@ -186,10 +185,10 @@ impl KernelKey {
         }
     }
 
-    /// Signs `signed`, which [`signed_bytes`](super::signed_bytes) gives, as the key of `certificate`, and returns the envelope's body.
+    /// Signs `signed`, as returned by [`signed_bytes`](super::signed_bytes), with the key of `certificate`, and returns the envelope's body.
     ///
     /// # Errors
-    /// Returns an error if the certificate is of another key; what was made does not verify, which only broken hardware explains.
+    /// Returns an error if the certificate is for another key, or if the signature does not verify, which only broken hardware explains.
     pub fn sign(&self, certificate: &KernelCertificate, signed: &[u8]) -> Result<Vec<u8>, KernelSignError> {
         if self.public_key() != certificate.public_key() {
             return Err(KernelSignError::OtherKey);
@@ -198,7 +197,7 @@ impl KernelKey {
         certificate.verify(&body, signed).map(|()| body)
     }
 
-    /// As a certificate has it.
+    /// Returns the public key as a certificate contains it.
     fn public_key(&self) -> Vec<u8> {
         match &self.0 {
             Secret::EcdsaP256(key) => key.verifying_key().to_sec1_point(false).as_bytes().to_vec(),
@@ -207,7 +206,7 @@ impl KernelKey {
     }
 
     fn encode(&self, sid: SignerIdentifier, signed: &[u8]) -> Option<Vec<u8>> {
-        // SHA-256 and RSA have parameters that are null, ECDSA has none.
+        // The parameters of SHA-256 and RSA are null; ECDSA has none.
         let null = |oid| AlgorithmIdentifierOwned { oid, parameters: Some(Any::null()) };
         let (signature_algorithm, signature) = match &self.0 {
             Secret::EcdsaP256(key) => {
@@ -243,7 +242,7 @@ impl KernelKey {
     }
 }
 
-/// Bytes of the modulus of an RSAPrivateKey (RFC 8017, A.1.2), which begins with a version and the modulus.
+/// Returns the length in bytes of the modulus of an RSAPrivateKey (RFC 8017, A.1.2), which begins with a version and the modulus.
 fn modulus_len(key: &[u8]) -> Option<usize> {
     let mut reader = SliceReader::new(key).ok()?;
     Header::decode(&mut reader).ok()?;

@@ -1,5 +1,5 @@
-//! The administrator's list of keys: `allowed_signers` as in ssh-keygen(1),
-//! "ALLOWED SIGNERS", a little stricter.
+//! The administrator's list of keys: an `allowed_signers` file as in
+//! ssh-keygen(1), "ALLOWED SIGNERS", but stricter.
 
 use super::key_line::{self, KeyLine};
 use super::options::Options;
@@ -7,12 +7,12 @@ use super::pattern::PatternList;
 use super::word::word;
 use super::{KeyId, LineError, NAMESPACE, Now, PublicKey, Standing, TrustFileError};
 
-/// Whose signature counts, for which names, and when.
+/// Which keys may sign, for which names, and when.
 ///
-/// What differs from OpenSSH, each time to the safer side: a line without a
+/// It differs from OpenSSH in these ways, each of them safer: a line without a
 /// `namespaces` option that names `sealift` grants nothing; `cert-authority` is
 /// refused; times without `Z` are UTC; the whole file is checked, not only up
-/// to the first line that fits. An empty file trusts nobody.
+/// to the first line that matches. An empty file trusts no key.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct AllowedSigners {
     lines: Vec<SignerLine>,
@@ -26,15 +26,15 @@ pub struct SignerLine {
     pub line: usize,
     /// The names of bundles that it may sign.
     pub principals: PatternList,
-    /// The first second of its window, since 1970.
+    /// The first second in which it is valid, since 1970.
     pub valid_after: Option<i64>,
-    /// The last second of its window, since 1970.
+    /// The last second in which it is valid, since 1970.
     pub valid_before: Option<i64>,
-    /// The key.
+    /// The id of the key.
     pub key: KeyId,
-    /// The key itself; `None` where it is one that Sealift does not accept, and that is granted nothing of ours.
+    /// The key itself; `None` if Sealift does not accept it. The line then does not grant the namespace `sealift`.
     pub public_key: Option<PublicKey>,
-    /// What follows the key.
+    /// The comment after the key.
     pub comment: String,
     namespaces: Option<PatternList>,
 }
@@ -43,8 +43,8 @@ impl AllowedSigners {
     /// Parses the file.
     ///
     /// # Errors
-    /// When a line is malformed, names a certificate authority, or grants the
-    /// namespace `sealift` to a key that Sealift does not accept.
+    /// Returns an error if a line is malformed, names a certificate authority, or
+    /// grants the namespace `sealift` to a key that Sealift does not accept.
     pub fn parse(file: &[u8]) -> Result<Self, TrustFileError> {
         let lines = key_line::content_lines(file)
             .map(|(number, text)| {
@@ -55,7 +55,7 @@ impl AllowedSigners {
         Ok(Self { lines })
     }
 
-    /// Returns all lines, also those of other namespaces.
+    /// Returns all lines, including those for other namespaces.
     #[must_use]
     pub fn lines(&self) -> &[SignerLine] {
         &self.lines
@@ -66,7 +66,7 @@ impl AllowedSigners {
         self.lines.iter().filter(|line| line.grants_namespace())
     }
 
-    /// Says what the file grants to a key for a bundle's name at a moment. Of
+    /// Returns what the file grants to a key for a bundle's name at a time. Of
     /// several lines with the key, the one that grants most decides.
     #[must_use]
     pub fn standing(&self, key: KeyId, name: &str, now: Now) -> Standing {
@@ -80,7 +80,7 @@ impl AllowedSigners {
 }
 
 impl SignerLine {
-    /// `PRINCIPALS [OPTIONS] TYPE KEY [COMMENT]`.
+    /// Parses `PRINCIPALS [OPTIONS] TYPE KEY [COMMENT]`.
     fn parse(number: usize, text: &str) -> Result<Self, LineError> {
         let (principals, rest) = principals(text)?;
         let (options, rest) = Options::split_off(rest)?;
@@ -99,8 +99,8 @@ impl SignerLine {
             comment: key.comment.into(),
             namespaces: options.namespaces,
         };
-        // A file may serve git as well, so a key is our business only where it
-        // is granted something of ours.
+        // The file may also be used for git, so a key that is not accepted is an
+        // error only if the line grants it our namespace.
         match refusal {
             Some(error) if line.grants_namespace() => Err(error.into()),
             _ => Ok(line),
@@ -121,7 +121,7 @@ impl SignerLine {
             let principals = self.principals.as_str().into();
             return Standing::OtherName { line, principals };
         }
-        // Both ends belong to the window, as in OpenSSH.
+        // The period includes both ends, as in OpenSSH.
         if let Some(after) = self.valid_after.filter(|after| now.seconds() < *after) {
             return Standing::NotYet { line, after };
         }
@@ -132,7 +132,7 @@ impl SignerLine {
     }
 }
 
-/// Returns the first word, which may stand in quotation marks.
+/// Splits off the first word, which may be in quotation marks.
 fn principals(text: &str) -> Result<(&str, &str), LineError> {
     let Some(quoted) = text.strip_prefix('"') else {
         return Ok(word(text));

@@ -1,4 +1,4 @@
-//! The text around a signature: two marker lines and base64 between them.
+//! The text form of a signature: two marker lines with base64 between them.
 
 use base64ct::{Base64, Encoding};
 
@@ -8,7 +8,7 @@ const BEGIN: &[u8] = b"-----BEGIN SSH SIGNATURE-----";
 const END: &[u8] = b"-----END SSH SIGNATURE-----";
 
 /// Returns the bytes inside the armor. Lines may end with CR LF and be of any
-/// length; nothing but line ends may follow the footer.
+/// length; only line ends may follow the footer.
 pub(super) fn decode(text: &[u8]) -> Result<Vec<u8>, Malformed> {
     let mut lines = text.split(|byte| *byte == b'\n').map(|line| line.strip_suffix(b"\r").unwrap_or(line));
     if lines.next() != Some(BEGIN) {
@@ -28,7 +28,7 @@ pub(super) fn decode(text: &[u8]) -> Result<Vec<u8>, Malformed> {
     decode_base64(&base64)
 }
 
-/// Decodes base64 with its padding, in its one spelling.
+/// Decodes base64 with padding, in its canonical form.
 pub(super) fn decode_base64(base64: &[u8]) -> Result<Vec<u8>, Malformed> {
     core::str::from_utf8(base64)
         .ok()

@@ -1,4 +1,4 @@
-//! What fits this device.
+//! Which bundles are for this device.
 
 use sealift_format::name::is_bundle_name;
 
@@ -8,22 +8,22 @@ use super::{LineError, TrustFileError, key_line};
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Device {
-    /// The tags that the device answers to; `None` where nobody stated any.
+    /// The device's tags; `None` if none were stated.
     pub compatible: Option<Vec<String>>,
 }
 
 impl Device {
-    /// Returns a device that answers to these tags.
+    /// Returns a device with these tags.
     #[must_use]
     pub fn with_tags<T: Into<String>>(tags: impl IntoIterator<Item = T>) -> Self {
         Self { compatible: Some(tags.into_iter().map(Into::into).collect()) }
     }
 
-    /// Parses a file of tags, one a line, with `#` comments. A file without tags
+    /// Parses a file of tags, one per line, with `#` comments. A file without tags
     /// says that the device has none.
     ///
     /// # Errors
-    /// When a line is not a tag.
+    /// Returns an error if a line is not a tag.
     pub fn parse(file: &[u8]) -> Result<Self, TrustFileError> {
         let tags: Result<Vec<String>, _> = key_line::content_lines(file)
             .map(|(line, text)| text.and_then(tag).map_err(|problem| TrustFileError::Tags { line, problem }))
@@ -31,7 +31,7 @@ impl Device {
         Ok(Self::with_tags(tags?))
     }
 
-    /// Says whether a bundle with these tags fits. One without tags fits all.
+    /// Returns whether a bundle with these tags is for this device. One without tags is for all.
     #[must_use]
     pub fn fits(&self, tags: &[String]) -> bool {
         let own = self.compatible.as_deref().unwrap_or_default();

@@ -5,16 +5,15 @@ use sealift_format::Kind;
 use super::{KeyError, Now, Shortfall, SignatureError, Utc};
 use crate::kernel_signature::FormError;
 
-/// A fact about a bundle that speaks against using it. What is wrong with the
-/// administrator's own files is a
-/// [`TrustFileError`](super::TrustFileError) instead.
+/// Why a bundle must not be used. Errors in the administrator's own files are
+/// a [`TrustFileError`](super::TrustFileError) instead.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
-    /// A signature is malformed, not acceptable, or does not fit.
+    /// A signature is malformed, not accepted, or does not match.
     #[error("signature {number}: {problem}")]
     Signature {
-        /// Its place among the bundle's SSH signatures, counted from 1.
+        /// Its number among the bundle's SSH signatures, counted from 1.
         number: usize,
         /// What is wrong with it.
         problem: SignatureError,
@@ -31,22 +30,22 @@ pub enum Error {
     /// Enough keys signed, but some of them are revoked.
     #[error("{0}")]
     Revoked(Box<Shortfall>),
-    /// Its time is over.
+    /// It has expired.
     #[error("it expired at {}, and it is now {now}", Utc(*.expires))]
     Expired {
-        /// From when on it must not be used.
+        /// The time from which it must not be used.
         expires: i64,
-        /// The moment of the judgement.
+        /// The time of the judgement.
         now: Now,
     },
-    /// The device has committed a later version.
+    /// The device has installed a later version.
     #[error("version {version} of {name:?} is older than version {floor}, the lowest accepted here")]
     Downgrade {
         /// The bundle's name.
         name: String,
         /// The bundle's version.
         version: u64,
-        /// The lowest version that this device takes.
+        /// The lowest version that this device accepts.
         floor: u64,
     },
     /// It is for other devices.
@@ -57,7 +56,7 @@ pub enum Error {
         /// The device's tags.
         device: Vec<String>,
     },
-    /// It is for certain devices, and nobody said what this one is.
+    /// It is for certain devices, and no tags were stated for this one.
     #[error("it is for devices tagged {tags:?}, but this device has no tags")]
     DeviceUnknown {
         /// The bundle's tags.
@@ -66,7 +65,7 @@ pub enum Error {
 }
 
 impl Error {
-    /// Returns the one word for what is wrong.
+    /// Returns the kind of failure.
     #[must_use]
     pub fn kind(&self) -> Kind {
         match self {

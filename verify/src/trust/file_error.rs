@@ -1,13 +1,13 @@
-//! What can be wrong with the administrator's own files. None of it is about a
-//! bundle, so none of it has a [`Kind`](sealift_format::Kind).
+//! Errors in the administrator's own files. They are not about a bundle, so they
+//! have no [`Kind`](sealift_format::Kind).
 
 use super::KeyError;
 
-/// A trust file or setting that cannot be used as it is.
+/// A trust file or setting that cannot be used.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum TrustFileError {
-    /// A line of the allowed signers.
+    /// A line of the allowed signers is malformed.
     #[error("line {line} of the allowed signers: {problem}")]
     Signers {
         /// Counted from 1.
@@ -15,7 +15,7 @@ pub enum TrustFileError {
         /// What is wrong with it.
         problem: LineError,
     },
-    /// A line of a revocation list that is text.
+    /// A line of a revocation list in text form is malformed.
     #[error("line {line} of the revocation list: {problem}")]
     Revocations {
         /// Counted from 1.
@@ -23,10 +23,10 @@ pub enum TrustFileError {
         /// What is wrong with it.
         problem: LineError,
     },
-    /// A revocation list that is binary.
+    /// A revocation list in binary form is malformed.
     #[error("the key revocation list: {0}; recreate it with `ssh-keygen -k`")]
     Krl(&'static str),
-    /// A line of the device's tags.
+    /// A line of the device's tags is malformed.
     #[error("line {line} of the compatible tags: {problem}")]
     Tags {
         /// Counted from 1.
@@ -34,7 +34,7 @@ pub enum TrustFileError {
         /// What is wrong with it.
         problem: LineError,
     },
-    /// A line of the thresholds that is not text.
+    /// A line of the thresholds is not text.
     #[error("line {line} of the thresholds: {problem}")]
     Thresholds {
         /// Counted from 1.
@@ -42,7 +42,7 @@ pub enum TrustFileError {
         /// What is wrong with it.
         problem: LineError,
     },
-    /// A threshold.
+    /// A threshold is malformed.
     #[error("the threshold {0:?} is neither N nor PATTERN=N with N from 1")]
     Threshold(String),
 }
@@ -51,49 +51,49 @@ pub enum TrustFileError {
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum LineError {
-    /// Not text.
+    /// It is not text.
     #[error("it is not valid UTF-8, or contains a NUL byte")]
     NotText,
-    /// An editor's mark in front of the first line.
+    /// A byte order mark precedes the first line.
     #[error("it begins with a byte order mark; save the file as UTF-8 without one")]
     ByteOrderMark,
-    /// A quotation mark without its fellow.
+    /// A quotation mark is not closed.
     #[error("unclosed quotation mark")]
     Quote,
-    /// Nothing after the principals or the options.
+    /// Nothing follows the principals or the options.
     #[error("a key type and a key are missing")]
     NoKey,
-    /// The base64 of the key.
+    /// The key is not base64.
     #[error("the key is not base64")]
     Base64,
-    /// The word in front of the key is not the key's type.
+    /// The word before the key is not the key's type.
     #[error("the key is not of type {0:?}, the type given before it")]
     TypeMismatch(String),
     /// The key is refused.
     #[error(transparent)]
     Key(#[from] KeyError),
-    /// An option that does not exist.
+    /// There is no such option.
     #[error(
         "{0:?} is neither a key type nor an option; the options are namespaces=\"...\", \
          valid-after=\"...\" and valid-before=\"...\""
     )]
     UnknownOption(String),
-    /// An option's value.
+    /// An option has no value, or its value is not quoted.
     #[error("the option {0} needs one value in quotation marks")]
     OptionValue(&'static str),
-    /// An option twice.
+    /// An option is given twice.
     #[error("the option {0} is given twice")]
     OptionTwice(&'static str),
-    /// A time.
+    /// A time is malformed.
     #[error("{0:?} is not a time such as 20270131Z or 202701311200Z")]
     Time(String),
-    /// A window that never is.
+    /// The period of validity is empty.
     #[error("valid-before is not later than valid-after")]
     EmptyWindow,
-    /// A certificate authority.
+    /// It is for a certificate authority.
     #[error("cert-authority is not supported, only each signer's own key")]
     CertAuthority,
-    /// A tag.
+    /// A tag is malformed.
     #[error("{0:?} is not a tag: a letter or digit, then letters, digits, '.', '_', '+' and '-'")]
     Tag(String),
 }

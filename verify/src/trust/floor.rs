@@ -1,15 +1,15 @@
-//! What a device remembers of one name: the version below which it never goes again, and how late it is at least.
+//! What a device keeps of one name: the lowest version that it still accepts, and a time that has certainly passed.
 
 use std::collections::BTreeSet;
 
 use super::{Claims, KeyId, RevocationList, Verdict};
 
-/// How far beyond the device's clock a `created` may lie that one key alone signed: clocks differ, and so do time zones in them.
+/// How many seconds after the device's clock a `created` counts that only one key signed: clocks differ, and so do their time zones.
 pub const CREATED_MARGIN: i64 = 24 * 60 * 60;
 
-/// What one set of keys raised.
+/// What bundles signed by one set of keys raised.
 #[derive(Clone, Debug, PartialEq, Eq)]
-#[allow(clippy::exhaustive_structs, reason = "it is what a device writes down")]
+#[allow(clippy::exhaustive_structs, reason = "it is what a device stores")]
 pub struct FloorRecord {
     /// The highest version.
     pub version: u64,
@@ -19,11 +19,11 @@ pub struct FloorRecord {
     pub keys: BTreeSet<KeyId>,
 }
 
-/// What a device keeps of the versions that it committed for one name.
+/// What a device keeps of the versions that it installed of one name.
 ///
-/// Only trusted signatures raise a floor. A record falls when so many of its
-/// keys are revoked that the rest would not have sufficed: a stolen key that
-/// signed version 2^64 - 1 does not lock the device for ever.
+/// Only trusted signatures raise a floor. A record no longer counts once so many
+/// of its keys are revoked that the rest would not have sufficed: otherwise a
+/// stolen key could sign version 2^64 - 1 and block all updates for ever.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Floors {
     records: Vec<FloorRecord>,
@@ -42,30 +42,30 @@ impl Floors {
         &self.records
     }
 
-    /// Returns the lowest version that is not a downgrade, or `None` where
-    /// any is good. `threshold` is the number of keys that the name needs.
+    /// Returns the lowest version that is not a downgrade, or `None` if every
+    /// version is accepted. `threshold` is the number of keys that the name needs.
     #[must_use]
     pub fn effective(&self, revoked: &RevocationList, threshold: usize) -> Option<u64> {
         self.records.iter().filter(|record| record.stands(revoked, threshold)).map(|record| record.version).max()
     }
 
     /// Returns the newest `created` that counts toward *now* for this name. A
-    /// record of which one key is revoked counts for none: a thief's date
-    /// must not expire everything, and other records or the clock know better.
+    /// record with a revoked key does not count: the date of a thief must not
+    /// let everything expire, and other records or the clock are better sources.
     #[must_use]
     pub fn newest_created(&self, revoked: &RevocationList) -> Option<i64> {
         let stands = |record: &&FloorRecord| record.keys.iter().all(|key| !revoked.contains_id(*key));
         self.records.iter().filter(stands).map(|record| record.created).max()
     }
 
-    /// Returns the records after a bundle was committed. A version below the
-    /// floor that was let through lowers nothing.
+    /// Returns the records after a bundle was installed. A version below the
+    /// floor that was accepted lowers nothing.
     ///
     /// `threshold` is the number of keys that the name needs, and `clock` the
     /// later of the device's clock and the tool's build time. A `created`
-    /// counts in full where at least two keys signed it, and as many as the
-    /// name needs; else it counts up to [`CREATED_MARGIN`] after the clock:
-    /// one key alone must not move the time to where everything has expired.
+    /// counts in full if at least two keys signed it, and as many as the
+    /// name needs; otherwise it counts up to [`CREATED_MARGIN`] after the clock:
+    /// a single key must not move the time so far that everything has expired.
     #[must_use]
     pub fn after(&self, claims: &Claims, verdict: &Verdict, threshold: usize, clock: i64) -> Self {
         let mut floors = self.clone();
@@ -88,8 +88,9 @@ impl Floors {
 }
 
 impl FloorRecord {
-    /// Returns a threshold that was raised since withdraws nothing by itself: the
-    /// record was good when it was made, and an older bundle is still older.
+    /// Returns whether the record still counts. A higher threshold alone does not
+    /// withdraw it: it was valid when it was made, and an older bundle is still
+    /// older.
     fn stands(&self, revoked: &RevocationList, threshold: usize) -> bool {
         let good = self.keys.iter().filter(|key| !revoked.contains_id(**key)).count();
         good == self.keys.len() || good >= threshold

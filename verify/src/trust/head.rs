@@ -1,4 +1,4 @@
-//! What a bundle's head has to say to a policy.
+//! Judges a bundle by its head.
 
 use sealift_format::{Envelope, Head};
 
@@ -22,7 +22,7 @@ impl Claims {
 }
 
 impl Policy {
-    /// Judges a bundle by its head, as [`Policy::judge`]. A signature for the kernel is to have its form, and counts for nothing.
+    /// Judges a bundle by its head, as [`Policy::judge`]. A signature for the kernel must have the right form, but does not count.
     ///
     /// # Errors
     /// Returns an error if the bundle must not be used.
@@ -31,14 +31,14 @@ impl Policy {
         self.judge(&Claims::of(head), head.signed(), &signatures(head), &unknown_envelopes(head))
     }
 
-    /// Says of each signature what became of it, as [`Policy::inspect`].
+    /// Returns the state of each signature, as [`Policy::inspect`].
     #[must_use]
     pub fn inspect_head(&self, head: &Head) -> Vec<SignatureState> {
         self.inspect(&Claims::of(head), head.signed(), &signatures(head))
     }
 }
 
-/// Returns the kinds of a head's envelopes that this reader does not know. They count for nothing.
+/// Returns the kinds of a head's envelopes that this reader does not know. They do not count.
 #[must_use]
 pub fn unknown_envelopes(head: &Head) -> Vec<u32> {
     let is_known = |kind| matches!(kind, Envelope::SSH_SIGNATURE | Envelope::KERNEL_SIGNATURE);

@@ -1,4 +1,4 @@
-//! What names a key everywhere: in lists, in state, in messages.
+//! The id of a key, used in lists, in state and in messages.
 
 use core::fmt;
 use core::str::FromStr;
@@ -6,10 +6,10 @@ use core::str::FromStr;
 use base64ct::{Base64, Encoding};
 use sha2::{Digest, Sha256};
 
-/// SHA-256 of a public key's canonical blob, shown as `ssh-keygen -l` shows it.
+/// The SHA-256 of a public key's canonical blob, shown as `ssh-keygen -l` does.
 ///
-/// The parser refuses every second spelling of a key, so equal keys have equal
-/// ids and one key cannot count twice.
+/// The parser accepts only one encoding of each key, so equal keys have equal
+/// ids, and one key cannot count twice.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct KeyId([u8; 32]);
 
@@ -20,7 +20,7 @@ impl KeyId {
         Self(Sha256::digest(blob).into())
     }
 
-    /// Returns the id that has these 32 bytes.
+    /// Returns the id with these 32 bytes.
     #[must_use]
     pub fn from_bytes(bytes: [u8; 32]) -> Self {
         Self(bytes)

@@ -1,4 +1,4 @@
-//! `TYPE BASE64 [COMMENT]`, the end of a line in both kinds of text file.
+//! `TYPE BASE64 [COMMENT]`, the end of each line in allowed signers and in revocation lists.
 
 use super::wire::names_type;
 use super::word::word;
@@ -15,16 +15,16 @@ const KEY_TYPES: &[&str] = &[
     "sk-ecdsa-sha2-nistp256@openssh.com",
 ];
 
-/// A key as a line states it, accepted for signing or not.
+/// A key as a line states it, whether or not it is accepted for signing.
 #[derive(Debug)]
 pub(super) struct KeyLine<'a> {
     pub(super) id: KeyId,
-    /// The key, or why no signature of it could count.
+    /// The key, or why its signatures cannot count.
     pub(super) key: Result<PublicKey, KeyError>,
     pub(super) comment: &'a str,
 }
 
-/// Says whether a word names a key type, so that no options stand before it.
+/// Returns whether a word names a key type, so that no options precede it.
 pub(super) fn is_key_type(word: &str) -> bool {
     KEY_TYPES.contains(&word) || word.as_bytes().windows(10).any(|part| part == b"-cert-v01@")
 }
@@ -63,7 +63,7 @@ fn text(line: &[u8], number: usize) -> Result<&str, LineError> {
         return Err(LineError::ByteOrderMark);
     }
     let text = core::str::from_utf8(line).map_err(|_| LineError::NotText)?;
-    // OpenSSH would stop reading the line at a NUL, and see another line than we do.
+    // OpenSSH stops reading a line at a NUL, so it would read a different line.
     if text.contains('\0') {
         return Err(LineError::NotText);
     }

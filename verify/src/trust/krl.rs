@@ -1,5 +1,5 @@
 //! OpenSSH's binary key revocation list (PROTOCOL.krl). Bundles are signed by
-//! plain keys, so what it says about certificates is read and set aside.
+//! plain keys, so sections about certificates are parsed but ignored.
 
 use super::KeyId;
 use super::wire::{Malformed, Reader};
@@ -16,7 +16,7 @@ const EXTENSION: u8 = 255;
 
 const CERT_EXTENSION: u8 = 0x39;
 
-/// The keys that a list names.
+/// The keys in a list.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Listed {
     pub(super) ids: Vec<KeyId>,

@@ -1,4 +1,4 @@
-//! Whose signature counts, for which names, on which devices, and until when.
+//! Which signatures count, for which names, on which devices, and until when.
 //!
 //! Trust is the administrator's: an [`AllowedSigners`] file as OpenSSH and git
 //! use it, a [`RevocationList`], [`Thresholds`], a [`Device`] and the [`Floors`]

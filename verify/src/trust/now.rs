@@ -1,21 +1,21 @@
-//! The moment at which windows and expiry are judged.
+//! The time at which expiry and the validity of keys are judged.
 
 use core::fmt;
 
 use super::time::Utc;
 
-/// *Now*, and where it is from.
+/// *Now*, and its source.
 ///
-/// A device may have no clock, or one that stands at 1970; but it is never
+/// A device may have no clock, or one that starts at 1970; but *now* is never
 /// earlier than the newest bundle that it accepted, or than the build of the
-/// tool that runs.
+/// tool.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Now {
     seconds: i64,
     source: NowSource,
 }
 
-/// Where *now* is from.
+/// The source of *now*.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum NowSource {
@@ -25,12 +25,12 @@ pub enum NowSource {
     Clock,
     /// The newest `created` among the bundles that were accepted.
     NewestBundle,
-    /// When the tool was built.
+    /// The time at which the tool was built.
     Build,
 }
 
 impl Now {
-    /// Returns a moment that overrides every other (`--time`).
+    /// Returns a time that overrides every other source (`--time`).
     #[must_use]
     pub fn exactly(seconds: i64) -> Self {
         Self { seconds, source: NowSource::Given }
@@ -56,7 +56,7 @@ impl Now {
         self.seconds
     }
 
-    /// Returns where the moment is from.
+    /// Returns the source of the time.
     #[must_use]
     pub fn source(self) -> NowSource {
         self.source

@@ -1,12 +1,12 @@
-//! The options of an allowed signers line.
+//! The options in a line of the allowed signers.
 
 use super::key_line::is_key_type;
 use super::pattern::PatternList;
 use super::word::word;
 use super::{LineError, time};
 
-/// What the options narrow a key to; an absent one narrows nothing, except
-/// that without `namespaces` nothing is granted at all.
+/// What the options restrict a key to. An absent option restricts nothing, but
+/// without `namespaces` nothing is granted at all.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Options {
     pub(super) namespaces: Option<PatternList>,
@@ -41,7 +41,7 @@ impl Options {
         Ok((options, rest.trim_start_matches([' ', '\t'])))
     }
 
-    /// Takes one option off the front.
+    /// Parses one option, and returns what follows it.
     fn option<'a>(&mut self, text: &'a str) -> Result<&'a str, LineError> {
         let end = text.find(['=', ',', ' ', '\t']).unwrap_or(text.len());
         let (name, rest) = text.split_at(end);
@@ -67,7 +67,7 @@ fn unknown(text: &str) -> LineError {
 
 fn moment<'a>(name: &'static str, slot: &mut Option<i64>, text: &'a str) -> Result<&'a str, LineError> {
     let (value, rest) = value(name, text)?;
-    // OpenSSH refuses the year 1970's first second too: it is its "no time".
+    // OpenSSH refuses second 0 as well, which stands for "no time" there.
     let time = time::parse(&value).filter(|time| *time > 0);
     put(name, slot, time.ok_or(LineError::Time(value))?)?;
     Ok(rest)

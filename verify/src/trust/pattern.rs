@@ -6,13 +6,13 @@
 pub struct PatternList(String);
 
 impl PatternList {
-    /// Wraps the list; every text is one.
+    /// Wraps a list. Every text is valid.
     #[must_use]
     pub fn new(list: impl Into<String>) -> Self {
         Self(list.into())
     }
 
-    /// Says whether `name` matches. Case counts, as in OpenSSH.
+    /// Returns whether `name` matches. Case counts, as in OpenSSH.
     #[must_use]
     pub fn matches(&self, name: &str) -> bool {
         let mut matched = false;
@@ -34,7 +34,7 @@ impl PatternList {
 }
 
 /// Matches without recursion, in time at most the product of the lengths: the
-/// last `*` takes one byte more whenever what follows it does not fit.
+/// last `*` takes one more byte whenever what follows it does not match.
 fn glob(pattern: &[u8], name: &[u8]) -> bool {
     let (mut at, mut taken) = (0, 0);
     let mut star: Option<(usize, usize)> = None;

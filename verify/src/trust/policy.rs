@@ -1,4 +1,4 @@
-//! The judgement.
+//! Judges a bundle by the administrator's policy.
 
 use super::Error;
 use super::{
@@ -6,34 +6,34 @@ use super::{
     SignatureState, SshSignature, Standing, Thresholds, TrustedSigner, Verdict,
 };
 
-/// Signatures that a bundle may have: far more than any threshold asks for, and few enough to be checked in no time (trust 3).
+/// The most signatures that a bundle may have: far more than any threshold requires, and few enough to be checked quickly (trust 3).
 pub const SIGNATURES_MAX: usize = 64;
 
-/// Everything that the administrator and the device have to say about a
-/// bundle of one name.
+/// Everything that the administrator and the device contribute to the
+/// judgement of a bundle of one name.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct Policy {
-    /// Whose signatures count. `None` where there is no file, which trusts nobody.
+    /// The keys that are trusted. `None` if there is no file, which trusts no key.
     pub signers: Option<AllowedSigners>,
-    /// Whose signatures do not count any more.
+    /// The keys that are not trusted any more.
     pub revoked: RevocationList,
     /// How many keys must have signed.
     pub thresholds: Thresholds,
-    /// What the device answers to.
+    /// The device's tags.
     pub device: Device,
-    /// What the device committed for the bundle's name.
+    /// The versions that the device installed of the bundle's name.
     pub floors: Floors,
-    /// The moment of the judgement.
+    /// The time of the judgement.
     pub now: Now,
-    /// Waives the need for a trusted signature and nothing else.
+    /// Waives the need for a trusted signature, and nothing else.
     pub allow_unsigned: bool,
-    /// Lets a version below the floor pass, without lowering the floor.
+    /// Accepts a version below the floor, without lowering the floor.
     pub allow_downgrade: bool,
 }
 
 impl Policy {
-    /// Returns the strictest policy: nobody is trusted, nothing waived.
+    /// Returns the strictest policy: no key is trusted, and nothing is waived.
     #[must_use]
     pub fn at(now: Now) -> Self {
         Self {
@@ -48,14 +48,14 @@ impl Policy {
         }
     }
 
-    /// Judges a bundle: `claims` are what its root states, `signed_bytes` its
-    /// preamble and root, `signatures` the binary SSH signatures in their
-    /// envelopes, `unknown_envelopes` the unknown kinds among the envelopes.
+    /// Judges a bundle: `claims` is what its root states, `signed_bytes` are its
+    /// preamble and root, `signatures` the binary SSH signatures in its
+    /// envelopes, `unknown_envelopes` the unknown kinds of envelopes.
     ///
     /// # Errors
-    /// Returns the first that applies: a signature is malformed or wrong, whatever
-    /// others there are; too few trusted keys; no tag of this device; past its
-    /// expiry; a version below the floor.
+    /// Returns the first that applies: a signature is malformed or wrong, even if
+    /// others are valid; too few trusted keys signed; no tag of this device; the
+    /// bundle has expired; its version is below the floor.
     pub fn judge(
         &self,
         claims: &Claims,
@@ -69,11 +69,11 @@ impl Policy {
         }
         let mut states = Vec::new();
         for state in self.states(claims, signed_bytes, signatures) {
-            // The first one that is bad decides: nobody pays for checking the others.
+            // The first bad one decides: the others are not checked.
             refuse_bad(std::slice::from_ref(&state))?;
             states.push(state);
         }
-        // What the claims say matters only once they are somebody's.
+        // The claims matter only once it is known who made them.
         let unsigned = match self.count(claims, &states) {
             Ok(()) => false,
             Err(_) if self.allow_unsigned => true,
@@ -94,8 +94,8 @@ impl Policy {
         })
     }
 
-    /// Says of each signature what became of it, and fails on none: for
-    /// showing a bundle that may not be used.
+    /// Returns the state of each signature, without failing: for showing a
+    /// bundle that must not be used.
     #[must_use]
     pub fn inspect(&self, claims: &Claims, signed_bytes: &[u8], signatures: &[&[u8]]) -> Vec<SignatureState> {
         let mut states: Vec<_> = self.states(claims, signed_bytes, signatures).collect();
@@ -106,7 +106,7 @@ impl Policy {
         states
     }
 
-    /// Returns what became of each signature, as far as they are looked at, one by one.
+    /// Returns the state of each signature, up to the limit, each checked when it is requested.
     fn states<'s>(
         &'s self,
         claims: &'s Claims,
@@ -124,7 +124,7 @@ impl Policy {
         signatures.iter().take(SIGNATURES_MAX).zip(1..).map(state)
     }
 
-    /// Says what a key is to this device for a bundle's name.
+    /// Returns whether this device trusts a key for a bundle's name, or why not.
     #[must_use]
     pub fn standing(&self, key: &PublicKey, name: &str) -> Standing {
         let standing =
@@ -174,7 +174,7 @@ impl Policy {
         }
     }
 
-    /// Returns the floor that the version is below, where that is waived.
+    /// Returns the floor if the version is below it and that is waived.
     fn below_floor(&self, claims: &Claims) -> Result<Option<u64>, Error> {
         let threshold = self.thresholds.for_name(&claims.name);
         let floor = self.floors.effective(&self.revoked, threshold).filter(|floor| claims.version < *floor);
@@ -208,8 +208,8 @@ pub(super) fn refuse_bad(states: &[SignatureState]) -> Result<(), Error> {
     Ok(())
 }
 
-/// Counts keys, not signatures and not lines: one key that signed twice, or
-/// that several principals share, is one.
+/// Counts keys, not signatures or lines: a key that signed twice, or that
+/// several principals share, counts once.
 fn distinct(states: &[SignatureState], counts: impl Fn(&Standing) -> bool) -> usize {
     let mut keys: Vec<KeyId> = states
         .iter()
@@ -222,7 +222,7 @@ fn distinct(states: &[SignatureState], counts: impl Fn(&Standing) -> bool) -> us
 }
 
 pub(super) fn one_per_key(mut states: Vec<SignatureState>) -> Vec<SignatureState> {
-    // A signature area has room for few.
+    // There are at most 64 states, so a list is fast enough.
     let mut seen = Vec::new();
     states.retain(|state| {
         let id = state.key.as_ref().map(PublicKey::id);
@@ -438,7 +438,7 @@ mod tests {
         let unsigned = judge(&policy(), &claims(), &[]).expect_err("unsigned").to_string();
         assert!(unsigned.contains("it is not signed"), "{unsigned}");
 
-        // A hostile name stays on its line, and cannot turn the text around.
+        // A hostile name cannot leave its line, or change the direction of the text.
         for name in ["o\u{202e}s\u{1b}[2J\n", "*", "os,*", ""] {
             let name = name.into();
             let hostile = Claims { name, ..claims() };

@@ -1,8 +1,8 @@
-//! A number to a public power modulo an odd number: all that checking an RSA signature takes. Nothing here is secret, so the time that it takes
-//! may tell what the numbers are.
+//! Raises a number to a public power modulo an odd number, as checking an RSA signature requires. Nothing here is secret, so the time that it takes
+//! may depend on the numbers.
 //!
-//! Montgomery's multiplication, in the form CIOS of Koç, Acar and Kaliski (1996). Digits have 32 bits, in 64 for their products: WebAssembly has
-//! no wider ones, and a general library of such numbers would be a fifteenth of the browser's module.
+//! This is Montgomery multiplication, in the form CIOS of Koç, Acar and Kaliski (1996). Digits have 32 bits, and are stored in 64 for their
+//! products: WebAssembly has no wider integers. A general library for large integers would be a fifteenth of the browser's module.
 
 const DIGIT: u32 = 32;
 const MASK: u64 = 0xffff_ffff;
@@ -10,15 +10,15 @@ const MASK: u64 = 0xffff_ffff;
 /// Digits, the lowest first.
 type Number = Vec<u64>;
 
-/// An odd modulus, and what multiplying modulo it takes.
+/// An odd modulus, with what multiplication modulo it needs.
 struct Modulus {
     digits: Number,
-    /// What makes the lowest digit of a product with it -1.
+    /// The digit whose product with the modulus has -1 as its lowest digit.
     inverse: u64,
 }
 
-/// `base` to the power of `exponent` modulo `modulus`, all with the highest byte first, as long as the modulus. The base is below the modulus, which
-/// is odd.
+/// Returns `base` to the power of `exponent` modulo `modulus`; `None` if the modulus is even or empty, or the exponent is 0. Numbers have the highest
+/// byte first, and the result is as long as the modulus. The base must be less than the modulus.
 pub(super) fn power(base: &[u8], exponent: u32, modulus: &[u8]) -> Option<Vec<u8>> {
     let number = Modulus::new(modulus)?;
     let base = number.enter(&digits(base, number.digits.len()));
@@ -37,7 +37,7 @@ pub(super) fn power(base: &[u8], exponent: u32, modulus: &[u8]) -> Option<Vec<u8
     bytes.get(bytes.len().checked_sub(modulus.len())?..).map(<[u8]>::to_vec)
 }
 
-/// Returns the digits of bytes, filled up to `count`.
+/// Returns the digits of a number in bytes, padded to `count`.
 fn digits(bytes: &[u8], count: usize) -> Number {
     let digit = |part: &[u8]| part.iter().fold(0, |digit, byte| digit << 8 | u64::from(*byte));
     let mut digits: Number = bytes.rchunks(4).map(digit).collect();
@@ -52,14 +52,14 @@ impl Modulus {
         if lowest & 1 == 0 {
             return None;
         }
-        // Newton's: an odd digit is its own inverse in three bits, and each step doubles those.
+        // Newton's method: an odd digit is its own inverse modulo 2^3, and each step doubles the number of bits that are right.
         let inverse = (0..4).fold(lowest, |inverse: u64, _| {
             inverse.wrapping_mul(2_u64.wrapping_sub(lowest.wrapping_mul(inverse))) & MASK
         });
         Some(Self { digits, inverse: inverse.wrapping_neg() & MASK })
     }
 
-    /// `number` times 2 to the power of all bits of the modulus: the form that `product` takes.
+    /// Returns `number` times R, 2 to the power of all bits of the modulus' digits: the form that `product` takes.
     fn enter(&self, number: &Number) -> Number {
         let mut number = number.clone();
         for _ in 0..self.digits.len() {
@@ -80,7 +80,7 @@ impl Modulus {
         self.reduce(number, carry);
     }
 
-    /// Returns the product, divided by 2 to the power of all bits of the modulus.
+    /// Returns the product divided by R.
     fn product(&self, left: &Number, right: &Number) -> Number {
         let mut sum: Number = vec![0; self.digits.len()];
         let mut top = 0;
@@ -88,7 +88,7 @@ impl Modulus {
             let carry = add_multiple(&mut sum, *factor, right);
             top += carry;
             let lowest = sum.first().copied().unwrap_or(0);
-            // It makes the lowest digit 0, which then goes.
+            // This makes the lowest digit 0, which is then dropped.
             let multiple = lowest.wrapping_mul(self.inverse) & MASK;
             top += add_multiple(&mut sum, multiple, &self.digits);
             sum.rotate_left(1);
@@ -101,7 +101,7 @@ impl Modulus {
         sum
     }
 
-    /// Takes the modulus away once, if the number, with `top` as the digit above, is not below it.
+    /// Subtracts the modulus once, unless the number, with `top` as its highest digit, is less than it.
     fn reduce(&self, number: &mut Number, top: u64) {
         if top == 0 && number.iter().rev().lt(self.digits.iter().rev()) {
             return;
@@ -115,10 +115,10 @@ impl Modulus {
     }
 }
 
-/// Adds `factor * number`, and returns what goes beyond the sum's digits.
+/// Adds `factor * number`, and returns the carry beyond the sum's digits.
 fn add_multiple(sum: &mut Number, factor: u64, number: &Number) -> u64 {
     sum.iter_mut().zip(number).fold(0, |carry, (digit, other)| {
-        // The largest product with two largest digits is the largest number of 64 bits.
+        // This cannot overflow: with the largest digits, it is the largest number of 64 bits.
         let added = *digit + factor * other + carry;
         *digit = added & MASK;
         added >> DIGIT
@@ -133,7 +133,7 @@ mod tests {
 
     use super::power;
 
-    /// The same by a library of such numbers.
+    /// Returns the same as a library for large integers computes it.
     fn expected(base: &[u8], exponent: u32, modulus: &[u8]) -> Vec<u8> {
         let bits = u32::try_from(modulus.len() * 8).expect("few");
         let odd = Odd::new(BoxedUint::from_be_slice(modulus, bits).expect("it fits")).expect("it is odd");

@@ -1,4 +1,4 @@
-//! The signature proper inside an SSH signature, for each type of key.
+//! The cryptographic signature inside an SSH signature, for each type of key.
 
 use p256::ecdsa;
 use p256::ecdsa::signature::Verifier;
@@ -9,10 +9,10 @@ use super::rsa::RsaHash;
 use super::wire::{Malformed, Reader};
 use super::{KeyType, PublicKey, SignatureError};
 
-/// The authenticator saw its user touch it (PROTOCOL.u2f).
+/// The flag that the user touched the authenticator (PROTOCOL.u2f).
 const USER_PRESENT: u8 = 0x01;
 
-/// The signature proper, its shape checked against the key's type.
+/// The cryptographic signature. Its form matches the key's type.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Proof {
     Ed25519([u8; 64]),
@@ -23,7 +23,7 @@ pub(super) enum Proof {
     RsaSha512(Vec<u8>),
 }
 
-/// What an authenticator says beside its signature.
+/// What an authenticator adds to its signature.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Presence {
     flags: u8,
@@ -31,7 +31,7 @@ pub(super) struct Presence {
 }
 
 impl Proof {
-    /// Parses `string algorithm, string signature` and what an authenticator adds.
+    /// Parses `string algorithm, string signature`, and what an authenticator adds.
     pub(super) fn parse(blob: &[u8], key: &PublicKey) -> Result<Self, SignatureError> {
         let mut reader = Reader::new(blob);
         let algorithm = reader.string()?;
@@ -54,7 +54,7 @@ impl Proof {
         Ok(proof)
     }
 
-    /// Checks that the proof is `key`'s for `data`.
+    /// Checks that the signature is by `key` over `data`.
     pub(super) fn check(&self, key: &PublicKey, data: &[u8]) -> Result<(), SignatureError> {
         let fits = match (&key.material, self) {
             (Material::Ed25519(key), Self::Ed25519(signature)) => ed25519_verifies(key, data, signature),

@@ -1,4 +1,4 @@
-//! The public keys that may sign a bundle, and the one spelling of each
+//! The public keys that may sign a bundle, in their canonical encoding
 //! (RFC 4253, RFC 5656, RFC 8709, OpenSSH's PROTOCOL.u2f).
 
 use core::fmt;
@@ -12,7 +12,7 @@ use super::wire::{Malformed, Reader, names_type};
 use super::word::word;
 use super::{KeyError, KeyId, armor};
 
-/// What kind of key it is; shown by its OpenSSH name.
+/// The type of a key, shown by its OpenSSH name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum KeyType {
@@ -69,7 +69,7 @@ impl PublicKey {
     /// Parses the blob that is base64 in a `.pub` file.
     ///
     /// # Errors
-    /// When it is malformed, spelled in a second way, a certificate, or of a
+    /// Returns an error if it is malformed, not canonical, a certificate, or of a
     /// type or length that Sealift does not accept.
     pub fn parse(blob: &[u8]) -> Result<Self, KeyError> {
         let mut reader = Reader::new(blob);
@@ -94,7 +94,7 @@ impl PublicKey {
     /// Parses the line of a `.pub` file: type, base64 and a comment.
     ///
     /// # Errors
-    /// When it is not such a line, or the key is refused as by
+    /// Returns an error if it is not such a line, and the errors of
     /// [`PublicKey::parse`].
     pub fn from_openssh(line: &str) -> Result<Self, KeyError> {
         let (key_type, rest) = word(line.trim());
@@ -151,11 +151,11 @@ fn read_ed25519(reader: &mut Reader<'_>) -> Result<ed25519_dalek::VerifyingKey, 
     let bytes: [u8; 32] = reader.string()?.try_into().map_err(|_| Malformed("an Ed25519 key is not 32 bytes"))?;
     let key =
         ed25519_dalek::VerifyingKey::from_bytes(&bytes).map_err(|_| Malformed("an Ed25519 key is not a point"))?;
-    // With a point of small order, one signature would fit many messages.
+    // With a point of small order, one signature would match many messages.
     if key.is_weak() {
         return Err(KeyError::Malformed("an Ed25519 key is of small order"));
     }
-    // The decoder takes y and y + p alike; only one of them may name the key.
+    // The decoder accepts both y and y + p; only one may encode the key.
     if key.to_edwards().compress().to_bytes() != bytes {
         return Err(KeyError::Malformed("an Ed25519 key is not in its canonical form"));
     }
@@ -172,14 +172,14 @@ fn read_p256(reader: &mut Reader<'_>) -> Result<ecdsa::VerifyingKey, KeyError> {
         return Err(KeyError::Malformed("the curve is not nistp256"));
     }
     let point = reader.string()?;
-    // The compressed form would be a second spelling, which OpenSSH never writes.
+    // The compressed form would be a second encoding, which OpenSSH never writes.
     if point.len() != 65 || point.first() != Some(&4) {
         return Err(KeyError::Malformed("a P-256 key is not an uncompressed point"));
     }
     let off_curve = KeyError::Malformed("a P-256 key is not a point of the curve");
     let Some((x, y)) = point[1..].split_at_checked(32) else { return Err(off_curve) };
     let (Ok(x), Ok(y)) = (FieldBytes::try_from(x), FieldBytes::try_from(y)) else { return Err(off_curve) };
-    // Not by `from_sec1_bytes`, which computes square roots for the other form.
+    // Not with `from_sec1_bytes`, which brings in square roots for the compressed form.
     let point: Option<AffinePoint> = AffinePoint::from_coordinates(&x, &y).into();
     point.and_then(|point| ecdsa::VerifyingKey::from_affine(point).ok()).ok_or(off_curve)
 }

@@ -1,12 +1,12 @@
-//! The administrator's list of keys that no longer count, as `ssh-keygen -r`
-//! takes it: a binary KRL or public keys, one a line.
+//! The administrator's list of keys that no longer count, in the forms that
+//! OpenSSH accepts: a binary KRL, or public keys, one per line.
 
 use sha1::{Digest, Sha1};
 
 use super::key_line::{self, KeyLine};
 use super::{KeyError, KeyId, LineError, PublicKey, TrustFileError, krl};
 
-/// Keys that do not count whatever the allowed signers say.
+/// Keys that do not count, whatever the allowed signers say.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct RevocationList {
     pub(super) ids: Vec<KeyId>,
@@ -14,10 +14,10 @@ pub struct RevocationList {
 }
 
 impl RevocationList {
-    /// Parses the file; which of the two kinds it is, its first bytes say.
+    /// Parses the file, whose first bytes tell which of the two forms it has.
     ///
     /// # Errors
-    /// When it is malformed, or says something that this reader does not know.
+    /// Returns an error if it is malformed, or has a part that this reader does not know.
     pub fn parse(file: &[u8]) -> Result<Self, TrustFileError> {
         if file.starts_with(krl::MAGIC) {
             let krl::Listed { ids, sha1s } = krl::parse(file).map_err(|error| TrustFileError::Krl(error.0))?;
@@ -34,7 +34,7 @@ impl RevocationList {
         Ok(list)
     }
 
-    /// Each once, in order.
+    /// Sorts the keys, and removes duplicates.
     fn order(&mut self) {
         self.ids.sort_unstable();
         self.ids.dedup();
@@ -42,7 +42,7 @@ impl RevocationList {
         self.sha1s.dedup();
     }
 
-    /// Returns the ids of the keys, as far as the list gives more of them than
+    /// Returns the ids of the keys, except of those that the list gives only by
     /// their SHA-1.
     pub fn ids(&self) -> impl Iterator<Item = KeyId> {
         self.ids.iter().copied()
@@ -54,21 +54,21 @@ impl RevocationList {
         self.ids.len() + self.sha1s.len()
     }
 
-    /// Says whether no key is revoked.
+    /// Returns whether no key is revoked.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
 
-    /// Says whether the key is revoked.
+    /// Returns whether the key is revoked.
     #[must_use]
     pub fn contains(&self, key: &PublicKey) -> bool {
         self.contains_id(key.id()) || self.sha1s.contains(&Sha1::digest(key.blob()).0)
     }
 
-    /// Says whether a key of which only the id is known is revoked. An entry
-    /// made of SHA-1 alone (a `sha1:` line given to `ssh-keygen -k`) cannot be
-    /// recognised by an id, and says no.
+    /// Returns whether a key of which only the id is known is revoked. An entry
+    /// that is only a SHA-1 (from a `sha1:` line given to `ssh-keygen -k`) cannot
+    /// be compared with an id, and does not count.
     #[must_use]
     pub fn contains_id(&self, id: KeyId) -> bool {
         self.ids.contains(&id)

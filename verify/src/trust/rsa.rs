@@ -1,10 +1,10 @@
-//! RSA signatures, the public half only: RSASSA-PKCS1-v1_5 with SHA-2
+//! Verification of RSA signatures: RSASSA-PKCS1-v1_5 with SHA-2
 //! (RFC 8017, section 8.2.2; RFC 8332).
 //!
-//! The signature is raised to the public exponent and compared with the one
-//! encoding that this message may have; nothing is parsed out of it, which is
-//! how forgeries against PKCS #1 used to work. Private RSA keys stay in
-//! ssh-agent: the arithmetic here leaks nothing because it holds no secret.
+//! The signature is raised to the public exponent and compared with the only
+//! valid encoding of this message. Nothing in it is parsed: forgeries against
+//! PKCS #1 exploited that. Private RSA keys stay in ssh-agent: this code holds
+//! no secret that it could leak.
 
 use sha2::{Digest, Sha256, Sha512};
 
@@ -14,23 +14,23 @@ use super::wire::{Malformed, Reader};
 use sealift_format::num;
 
 const MIN_BITS: usize = 3072;
-/// OpenSSH's own limit; more is only a way to keep a reader busy.
+/// OpenSSH's own limit. Longer keys would only take a reader's time.
 const MAX_BITS: usize = 16384;
 
-/// DER of `DigestInfo` up to the hash (RFC 8017, section 9.2, note 1).
+/// The DER of `DigestInfo` before the hash (RFC 8017, section 9.2, note 1).
 const SHA256_INFO: [u8; 19] =
     [0x30, 0x31, 0x30, 0x0d, 0x06, 0x09, 0x60, 0x86, 0x48, 0x01, 0x65, 0x03, 0x04, 0x02, 0x01, 0x05, 0x00, 0x04, 0x20];
 const SHA512_INFO: [u8; 19] =
     [0x30, 0x51, 0x30, 0x0d, 0x06, 0x09, 0x60, 0x86, 0x48, 0x01, 0x65, 0x03, 0x04, 0x02, 0x03, 0x05, 0x00, 0x04, 0x40];
 
-/// An odd modulus of 3072 to 16384 bits and an odd exponent of at most 32.
+/// An odd modulus of 3072 to 16384 bits, and an odd exponent of at most 32 bits.
 #[derive(Clone, PartialEq, Eq)]
 pub(super) struct RsaPublicKey {
     modulus: Vec<u8>,
     exponent: u32,
 }
 
-/// The hash that an RSA signature covers.
+/// The hash algorithm of an RSA signature.
 #[derive(Clone, Copy)]
 pub(super) enum RsaHash {
     Sha256,
@@ -42,7 +42,7 @@ impl RsaPublicKey {
     pub(super) fn read(reader: &mut Reader<'_>) -> Result<Self, KeyError> {
         let exponent = reader.positive_mpint()?;
         let modulus = reader.positive_mpint()?;
-        // The form comes before the length: only a well-formed key is of an unsupported one.
+        // The form is checked before the length: only a well-formed key can have an unsupported length.
         if !reader.is_empty() {
             return Err(Malformed("bytes follow its end").into());
         }
@@ -63,13 +63,13 @@ impl RsaPublicKey {
         Ok(Self { modulus: modulus.to_vec(), exponent })
     }
 
-    /// Says whether `signature` is the one that fits `message`.
+    /// Returns whether `signature` is valid for `message`.
     pub(super) fn verifies(&self, hash: RsaHash, message: &[u8], signature: &[u8]) -> bool {
         self.encoding(hash, message)
             .is_some_and(|expected| self.raise(signature).is_some_and(|found| found == expected))
     }
 
-    /// EMSA-PKCS1-v1_5, with the leading zero.
+    /// Returns the encoding EMSA-PKCS1-v1_5, with the leading zero.
     fn encoding(&self, hash: RsaHash, message: &[u8]) -> Option<Vec<u8>> {
         let mut tail = vec![0];
         match hash {
@@ -89,9 +89,9 @@ impl RsaPublicKey {
         Some(encoding)
     }
 
-    /// Returns `signature` to the power of the exponent, as long as the modulus.
+    /// Returns `signature` to the power of the exponent, with the length of the modulus.
     fn raise(&self, signature: &[u8]) -> Option<Vec<u8>> {
-        // A number from the modulus on would be a second signature for the same message.
+        // A number that is not less than the modulus would be a second signature for the same message.
         if signature.len() != self.modulus.len() || signature >= self.modulus.as_slice() {
             return None;
         }

@@ -18,7 +18,7 @@ pub(super) fn key(number: u8) -> PublicKey {
     PublicKey::parse(&blob).expect("a good key")
 }
 
-/// That key as in a `.pub` file.
+/// Returns that key as in a `.pub` file.
 pub(super) fn line(number: u8) -> String {
     let blob = Base64::encode_string(key(number).blob());
     format!("{} {blob}", KeyType::Ed25519)
@@ -32,7 +32,7 @@ pub(super) fn signature(number: u8, message: &[u8]) -> Vec<u8> {
     envelope(key(number).blob(), &blob)
 }
 
-/// Fields, each with its length in front.
+/// Returns these fields, each preceded by its length.
 pub(super) fn strings(fields: &[&[u8]]) -> Vec<u8> {
     let mut out = Vec::new();
     for field in fields {

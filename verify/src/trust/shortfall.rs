@@ -1,4 +1,4 @@
-//! The message that matters most: why nobody who is trusted signed this.
+//! The message that users see most: why too few trusted keys signed a bundle.
 
 use core::fmt;
 
@@ -12,11 +12,11 @@ pub struct Shortfall {
     pub name: String,
     /// How many distinct trusted keys are needed.
     pub needed: usize,
-    /// How many signed.
+    /// How many trusted keys signed.
     pub counted: usize,
-    /// There is an allowed signers file.
+    /// Whether there is an allowed signers file.
     pub has_signers_file: bool,
-    /// Every good signature, each key once.
+    /// The valid signatures, each key once.
     pub states: Vec<SignatureState>,
 }
 

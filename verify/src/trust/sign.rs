@@ -1,12 +1,12 @@
-//! Making signatures: what a key signs, the envelope around its answer, and
+//! Makes signatures: the bytes that a key signs, the envelope around its answer, and
 //! OpenSSH private keys.
 //!
-//! Three ways lead to an envelope:
+//! There are three ways to make an envelope:
 //!
-//! - [`SigningKey::sign`], for Ed25519 and P-256 keys in a file; both are
+//! - [`SigningKey::sign`], for Ed25519 and P-256 keys in a file. Both are
 //!   deterministic, so that equal input gives an equal bundle.
-//! - ssh-agent, for those and for keys in hardware and RSA: let it sign
-//!   [`data_to_sign`] and give its answer to [`envelope`]. RSA keys need the
+//! - ssh-agent, for these, for keys in hardware and for RSA: let it sign
+//!   [`data_to_sign`] and pass its answer to [`envelope`]. RSA keys need the
 //!   agent's flag for rsa-sha2-512. No RSA secret is read here: the crate `rsa`
 //!   has no release without an advisory for its timing (RUSTSEC-2023-0071).
 //! - `ssh-keygen -Y sign -n sealift`, read by
@@ -22,14 +22,14 @@ use super::sshsig::{self, MessageHash};
 use super::wire::{put_mpint, put_string};
 use super::{KeyError, KeyType, PublicKey, SignatureError, SshSignature, armor};
 
-/// OpenSSH's own number of rounds for a new key.
+/// The number of rounds that OpenSSH uses for new keys.
 const BCRYPT_ROUNDS: u32 = 16;
 
 /// Why no signature was made.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum SignError {
-    /// The file is no private key that could be read.
+    /// The file is not a private key that can be read.
     #[error("it is not an OpenSSH private key")]
     NotAPrivateKey,
     /// The file is a public key.
@@ -44,18 +44,18 @@ pub enum SignError {
     /// The passphrase does not open the key.
     #[error("wrong passphrase")]
     WrongPassphrase,
-    /// The key signs through ssh-agent alone.
+    /// The key signs only through ssh-agent.
     #[error("keys of type {0} sign only through ssh-agent")]
     AgentOnly(KeyType),
     /// The key's public half is refused.
     #[error(transparent)]
     Key(#[from] KeyError),
-    /// What the signer answered is no signature of this key for this message.
+    /// The signer's answer is not a signature by this key for this message.
     #[error("the signer returned an invalid signature: {0}")]
     Answer(#[from] SignatureError),
 }
 
-/// Returns the bytes that a key, wherever it is, signs for `message`.
+/// Returns the bytes that a key, wherever it is stored, signs for `message`.
 #[must_use]
 pub fn data_to_sign(message: &[u8]) -> Vec<u8> {
     sshsig::data_to_sign(MessageHash::Sha512, message)
@@ -65,7 +65,7 @@ pub fn data_to_sign(message: &[u8]) -> Vec<u8> {
 /// its envelope.
 ///
 /// # Errors
-/// When the answer does not verify: a bundle that nobody could use is not written.
+/// Returns an error if the answer does not verify: no unusable bundle is written.
 pub fn envelope(key: &PublicKey, signature_blob: &[u8], message: &[u8]) -> Result<Vec<u8>, SignError> {
     let envelope = sshsig::envelope(key.blob(), signature_blob);
     SshSignature::parse(&envelope)?.verify(message)?;
@@ -78,11 +78,11 @@ pub fn armored(envelope: &[u8]) -> String {
     armor::encode(envelope)
 }
 
-/// Returns the binary blob that is in such a text; whether it is a signature is
-/// not looked at.
+/// Returns the binary blob in such a text, without checking that it is a
+/// signature.
 ///
 /// # Errors
-/// When the armor is malformed.
+/// Returns an error if the armor is malformed.
 pub fn unarmored(text: &[u8]) -> Result<Vec<u8>, SignatureError> {
     Ok(armor::decode(text)?)
 }
@@ -103,7 +103,7 @@ impl SigningKey {
     /// Makes an Ed25519 key from 32 random bytes.
     ///
     /// # Errors
-    /// Never for random bytes; the key is checked as any other is.
+    /// None for random bytes; the key is checked like any other.
     pub fn generate(random: &[u8; 32], comment: &str) -> Result<Self, SignError> {
         let pair = ed25519_dalek::SigningKey::from_bytes(random).to_keypair_bytes();
         let file = Ed25519Keypair::from_bytes(&Zeroizing::new(pair))
@@ -112,12 +112,13 @@ impl SigningKey {
         Self::new(file)
     }
 
-    /// Reads a private key file as `ssh-keygen` writes it.
+    /// Reads a private key file in the form that `ssh-keygen` writes.
     ///
     /// # Errors
-    /// [`SignError::PassphraseNeeded`] where the key has one and none is given;
-    /// else when the file is no such key, the passphrase does not fit, or the
-    /// key's type is not accepted or signs through ssh-agent only.
+    /// Returns [`SignError::PassphraseNeeded`] if the key has a passphrase and
+    /// none is given; other errors if the file is not such a key, the passphrase
+    /// is wrong, or the key's type is not accepted or signs only through
+    /// ssh-agent.
     pub fn from_openssh(file: &[u8], passphrase: Option<&[u8]>) -> Result<Self, SignError> {
         let key = read(file)?;
         let key = match passphrase {
@@ -131,24 +132,24 @@ impl SigningKey {
     /// Returns the private key file without a passphrase.
     ///
     /// # Errors
-    /// [`SignError::NotAPrivateKey`] when the key cannot be encoded, which no
-    /// key that was made or read here is.
+    /// Returns [`SignError::NotAPrivateKey`] if the key cannot be encoded, which
+    /// does not happen for keys that were made or read here.
     pub fn to_openssh(&self) -> Result<Zeroizing<String>, SignError> {
         write(&self.file)
     }
 
-    /// Returns the private key file under a passphrase, salted with 16 random
-    /// bytes.
+    /// Returns the private key file, encrypted with a passphrase and 16 random
+    /// bytes of salt.
     ///
     /// # Errors
-    /// As [`SigningKey::to_openssh`]; also if the passphrase is empty.
+    /// As for [`SigningKey::to_openssh`]; also if the passphrase is empty.
     pub fn to_openssh_encrypted(&self, passphrase: &[u8], salt: &[u8; 16]) -> Result<Zeroizing<String>, SignError> {
         if passphrase.is_empty() {
             return Err(SignError::EmptyPassphrase);
         }
         let kdf = Kdf::Bcrypt { salt: salt.to_vec(), rounds: BCRYPT_ROUNDS };
-        // The number only tells a right passphrase from a wrong one; it need
-        // not be secret, and must not be known to be the same in all files.
+        // This number only tells a right passphrase from a wrong one. It need
+        // not be secret, but must not be the same in all files.
         let [a, b, c, d, ..] = *salt;
         let check = u32::from_be_bytes([a, b, c, d]);
         let key =
@@ -172,7 +173,8 @@ impl SigningKey {
     /// give equal blobs.
     ///
     /// # Errors
-    /// When the signature does not verify, which only broken hardware explains.
+    /// Returns an error if the signature does not verify, which only broken
+    /// hardware explains.
     pub fn sign(&self, message: &[u8]) -> Result<Vec<u8>, SignError> {
         let data = data_to_sign(message);
         let signature = match &self.secret {
@@ -204,7 +206,7 @@ impl SigningKey {
             _ => return Err(SignError::AgentOnly(stated_public(&file)?.key_type())),
         };
         let public = secret.public()?;
-        // A file whose halves differ would sign for a key that nobody knows.
+        // If the halves in the file differed, it would sign for another key than it states.
         if public == stated_public(&file)? { Ok(Self { secret, public, file }) } else { Err(SignError::NotAPrivateKey) }
     }
 }
@@ -229,7 +231,7 @@ impl Secret {
 }
 
 impl core::fmt::Debug for SigningKey {
-    /// Shows the public half alone.
+    /// Shows only the public half.
     fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
         write!(f, "private half of {:?}", self.public)
     }

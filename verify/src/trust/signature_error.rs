@@ -7,19 +7,19 @@ use super::{KeyError, KeyType};
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum SignatureError {
-    /// Not an SSH signature in its one spelling.
+    /// It is not an SSH signature in its canonical form.
     #[error("the SSH signature is malformed: {0}")]
     Malformed(&'static str),
     /// The key in it is refused.
     #[error(transparent)]
     Key(#[from] KeyError),
-    /// Made for something else.
+    /// It was made for another namespace.
     #[error("it was made for the namespace {0:?}, not for \"sealift\"")]
     Namespace(String),
-    /// A hash or signature algorithm that does not belong to the key.
+    /// Its hash or signature algorithm is not accepted for the key.
     #[error("the algorithm {algorithm:?} is not accepted for a key of type {key_type}")]
     Algorithm {
-        /// What the signature names.
+        /// The algorithm that the signature names.
         algorithm: String,
         /// The key's type.
         key_type: KeyType,
@@ -27,13 +27,13 @@ pub enum SignatureError {
     /// An authenticator signed without being touched.
     #[error("the authenticator signed without a touch, as it does with a key made with no-touch-required")]
     NoTouch,
-    /// There are more than anybody needs, each of which would have to be checked.
+    /// There are more signatures than a bundle can have.
     #[error("there are {number} signatures, but a bundle can have at most 64")]
     TooMany {
-        /// As many.
+        /// How many there are.
         number: usize,
     },
-    /// The signature does not fit these bytes and this key.
+    /// The signature does not match these bytes and this key.
     #[error("it does not match the signed bytes; the bundle or the signature was changed")]
     Mismatch,
 }

@@ -4,30 +4,30 @@ use core::fmt;
 
 use super::{KeyId, Standing, time::Utc};
 
-/// What has changed since the bundle was installed; reported, but not counted as a difference.
+/// A change since the bundle was installed. It is reported, but does not count as a difference.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Since {
     /// The device installed a newer version of this name.
     Newer {
-        /// The newest.
+        /// The newest version.
         version: u64,
     },
-    /// Its expiry passed.
+    /// It has expired.
     Expired {
-        /// When.
+        /// When it expired.
         expires: i64,
     },
-    /// A key that signed it counts no more.
+    /// A key that signed it is no longer trusted.
     Key {
         /// The key.
         key: KeyId,
-        /// What it is now.
+        /// Its standing now.
         standing: Standing,
     },
-    /// More keys are needed now than have signed it.
+    /// More keys are now needed than have signed it.
     Threshold {
-        /// How many.
+        /// How many are needed.
         needed: usize,
     },
     /// The device has other tags now.

@@ -9,11 +9,11 @@ use super::{PublicKey, SignatureError, armor};
 const MAGIC: &[u8; 6] = b"SSHSIG";
 const VERSION: u32 = 1;
 
-/// What a bundle's signature is for; a signature for `file` or `git` is none.
+/// The namespace of bundles' signatures: one made for `file` or `git` does not count.
 pub const NAMESPACE: &str = "sealift";
 
 /// A well-formed signature for the namespace `sealift` that names an accepted
-/// key; whether it fits any bytes is for [`SshSignature::verify`] to say.
+/// key. [`SshSignature::verify`] checks whether it matches.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SshSignature {
     key: PublicKey,
@@ -21,7 +21,7 @@ pub struct SshSignature {
     proof: Proof,
 }
 
-/// The hash of the message that is signed in its stead.
+/// The hash algorithm for the message: the key signs the hash.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum MessageHash {
     Sha256,
@@ -32,8 +32,8 @@ impl SshSignature {
     /// Parses the binary blob, which is the base64 of an armored signature.
     ///
     /// # Errors
-    /// When it is malformed, made for another namespace, or names a key or an
-    /// algorithm that Sealift does not accept.
+    /// Returns an error if it is malformed, made for another namespace, or names a
+    /// key or an algorithm that Sealift does not accept.
     pub fn parse(blob: &[u8]) -> Result<Self, SignatureError> {
         let mut reader = Reader::new(blob);
         if reader.take(MAGIC.len())? != MAGIC {
@@ -49,7 +49,7 @@ impl SshSignature {
         let proof = reader.string()?;
         reader.finish()?;
 
-        // First, so that a signature for another purpose is told as such.
+        // Checked first, so that a signature for another purpose is reported as such.
         if namespace != NAMESPACE.as_bytes() {
             let found = String::from_utf8_lossy(namespace).into_owned();
             return Err(SignatureError::Namespace(found));
@@ -70,12 +70,13 @@ impl SshSignature {
     /// Parses the armored text that `ssh-keygen -Y sign` writes.
     ///
     /// # Errors
-    /// When the armor is malformed, and as [`SshSignature::parse`].
+    /// Returns an error if the armor is malformed, and the errors of
+    /// [`SshSignature::parse`].
     pub fn from_armor(text: &[u8]) -> Result<Self, SignatureError> {
         Self::parse(&armor::decode(text)?)
     }
 
-    /// Returns the key that the signature names; nothing is proven by that.
+    /// Returns the key that the signature names, which proves nothing by itself.
     #[must_use]
     pub fn key(&self) -> &PublicKey {
         &self.key
@@ -84,7 +85,8 @@ impl SshSignature {
     /// Verifies that the key signed exactly these bytes, and returns the key.
     ///
     /// # Errors
-    /// When the signature does not fit, or an authenticator was not touched.
+    /// Returns an error if the signature does not match, or an authenticator was not
+    /// touched.
     pub fn verify(&self, signed_bytes: &[u8]) -> Result<&PublicKey, SignatureError> {
         let data = data_to_sign(self.hash, signed_bytes);
         self.proof.check(&self.key, &data)?;
@@ -173,7 +175,7 @@ mod tests {
     #[test]
     fn the_reserved_field_is_empty() {
         let good = sample::signature(1, MESSAGE);
-        // The bytes behind the namespace are the reserved field's length.
+        // The bytes after the namespace are the reserved field's length.
         let at = good.windows(7).position(|seven| seven == b"sealift");
         let at = at.expect("it names its namespace") + 7;
         let mut bad = good;

@@ -1,37 +1,37 @@
-//! What a key that signed is to this device.
+//! Whether this device trusts a key that signed, or why not.
 
 use core::fmt;
 
 use super::time::Utc;
 
-/// What the administrator's files say about a key that made a good signature.
+/// What the administrator's files say about a key that made a valid signature.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Standing {
-    /// It counts.
+    /// It is trusted.
     Trusted {
-        /// The line of the allowed signers that says so.
+        /// The line of the allowed signers that lists it.
         line: usize,
         /// The comment on that line.
         comment: String,
     },
-    /// The revocation list names it.
+    /// It is revoked.
     Revoked {
-        /// The allowed signers would let it count.
+        /// Whether the allowed signers trust it otherwise.
         listed: bool,
     },
-    /// Its window ended.
+    /// Its period of validity has ended.
     NoLonger {
         /// The line of the allowed signers.
         line: usize,
-        /// The last second of the window.
+        /// The last second of the period.
         before: i64,
     },
-    /// Its window did not begin.
+    /// Its period of validity has not begun.
     NotYet {
         /// The line of the allowed signers.
         line: usize,
-        /// The first second of the window.
+        /// The first second of the period.
         after: i64,
     },
     /// It is listed for other names than the bundle's.
@@ -46,18 +46,18 @@ pub enum Standing {
         /// The line of the allowed signers.
         line: usize,
     },
-    /// No line has this key.
+    /// No line lists this key.
     NotListed,
 }
 
 impl Standing {
-    /// Says whether a signature by this key counts.
+    /// Returns whether a signature by this key counts.
     #[must_use]
     pub fn is_trusted(&self) -> bool {
         matches!(self, Self::Trusted { .. })
     }
 
-    /// Returns the higher, the nearer to being trusted.
+    /// Returns a number that is higher the closer the key is to being trusted.
     pub(super) fn rank(&self) -> u8 {
         match self {
             Self::NotListed => 0,

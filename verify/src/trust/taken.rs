@@ -1,4 +1,4 @@
-//! What is asked of a bundle that was installed already, or whose content is a base: its signature, not its freshness.
+//! Judges bundles that were installed already, or whose content is a base: their signatures must be valid, but they may be old.
 
 use sealift_format::Head;
 
@@ -8,12 +8,12 @@ use super::{Claims, Error, Policy, SignatureState, Since, Standing, TrustedSigne
 use crate::kernel_signature;
 
 impl Policy {
-    /// Judges a bundle that this device installed: whether it is one that it could have installed. A newer version, an expiry that passed, and
-    /// keys that ended, were revoked or were taken out of the allowed signers since are told as [`Verdict::since`]. Of keys that are not listed
-    /// any more, those count under which the device installed bundles of this name.
+    /// Judges a bundle that this device installed: whether it could have installed it. [`Verdict::since`] reports what has changed since: a newer
+    /// version, an expiry that has passed, and keys that have expired, were revoked or were removed from the allowed signers. Of keys that are not
+    /// listed any more, those count that raised a floor of this name.
     ///
     /// # Errors
-    /// Returns an error if a signature is malformed or wrong, or if none is by a key that counts.
+    /// Returns an error if a signature is malformed or wrong, or if no signature is by a key that counts or once counted.
     pub fn judge_installed(&self, head: &Head) -> Result<Verdict, Error> {
         kernel_signature::of_head(head)?;
         let claims = Claims::of(head);
@@ -22,7 +22,7 @@ impl Policy {
         let states = one_per_key(states);
         let counted = states.iter().filter_map(|state| self.once_trusted(state)).collect::<Vec<_>>();
         if counted.is_empty() && !self.allow_unsigned {
-            // It says what of each.
+            // Its error states the standing of each key.
             self.count(&claims, &states)?;
         }
         let mut since = Vec::new();
@@ -54,8 +54,8 @@ impl Policy {
         })
     }
 
-    /// Judges a bundle whose content is used as a base, each byte of which is checked again by whatever is made of it: as
-    /// [`Policy::judge_head`], whatever its version, expiry and tags.
+    /// Judges a bundle whose content is used as a base, like [`Policy::judge_head`] but regardless of version, expiry and tags: what is made from the
+    /// base is checked again.
     ///
     /// # Errors
     /// Returns an error if a signature is wrong, or too few trusted keys have signed it.
@@ -66,7 +66,7 @@ impl Policy {
         policy.judge(&claims, head.signed(), &signatures(head), &unknown_envelopes(head))
     }
 
-    /// Returns the signer of a good signature whose key counts, or counted.
+    /// Returns the signer of a valid signature whose key counts or once counted.
     fn once_trusted(&self, state: &SignatureState) -> Option<TrustedSigner> {
         let (Some(key), Ok(standing)) = (&state.key, &state.outcome) else { return None };
         if let Some(signer) = TrustedSigner::of(state) {

@@ -1,10 +1,11 @@
-//! How many distinct keys must have signed a bundle of a name.
+//! How many distinct keys must sign bundles of a name.
 
 use super::pattern::PatternList;
 use super::{TrustFileError, key_line};
 
-/// A default, which is 1, and rules for name patterns. Where several rules
-/// match a name, the largest number holds, so that their order cannot weaken it.
+/// A default, which is 1 unless a rule sets it, and rules for name patterns. If
+/// several rules match a name, the largest number applies, so that their order
+/// does not matter.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Thresholds {
     default: usize,
@@ -18,11 +19,11 @@ impl Default for Thresholds {
 }
 
 impl Thresholds {
-    /// Parses rules: `N` is the default, `PATTERN=N` holds for names that match.
+    /// Parses rules: `N` sets the default, `PATTERN=N` applies to names that match.
     ///
     /// # Errors
-    /// When a rule is neither, or N is 0 (to accept bundles without a trusted
-    /// signature is a decision for one call, not for a rule).
+    /// Returns an error if a rule is neither, or N is 0: accepting bundles without
+    /// a trusted signature is a decision for one call, not for a rule.
     pub fn parse<'a>(rules: impl IntoIterator<Item = &'a str>) -> Result<Self, TrustFileError> {
         let mut thresholds = Self::default();
         for rule in rules {
@@ -31,7 +32,7 @@ impl Thresholds {
                 Some((pattern, number)) => (Some(pattern), number),
                 None => (None, rule),
             };
-            // `parse` alone would take a sign as well.
+            // `parse` alone would accept a sign as well.
             if !number.bytes().all(|byte| byte.is_ascii_digit()) {
                 return Err(refuse());
             }
@@ -46,10 +47,10 @@ impl Thresholds {
         Ok(thresholds)
     }
 
-    /// Parses a file of rules, one a line, with `#` comments.
+    /// Parses a file of rules, one per line, with `#` comments.
     ///
     /// # Errors
-    /// As [`Thresholds::parse`]; also if a line is not text.
+    /// As for [`Thresholds::parse`]; also if a line is not text.
     pub fn parse_file(file: &[u8]) -> Result<Self, TrustFileError> {
         let rules: Result<Vec<&str>, _> = key_line::content_lines(file)
             .map(|(line, text)| text.map_err(|problem| TrustFileError::Thresholds { line, problem }))

@@ -1,14 +1,14 @@
-//! Seconds since 1970 and the calendar: OpenSSH's notation in, a readable one out.
+//! Converts between seconds since 1970 and dates: reads the notation of OpenSSH and RFC 3339, and writes a readable one.
 
 use core::fmt;
 
 const DAY: i64 = 86_400;
 
 /// Parses `YYYYMMDD`, `YYYYMMDDHHMM` or `YYYYMMDDHHMMSS`, each with or without
-/// `Z` or `UTC` behind it.
+/// a suffix `Z` or `UTC`.
 ///
-/// Without it OpenSSH means the local time zone. A device in the field may have
-/// another one than the desk where the file was written, so here it is UTC too.
+/// Without the suffix, OpenSSH uses the local time zone. A device may be in
+/// another zone than the author of the file, so this always uses UTC.
 pub(super) fn parse(text: &str) -> Option<i64> {
     let upper = text.to_ascii_uppercase();
     let digits = upper.strip_suffix('Z').or_else(|| upper.strip_suffix("UTC")).unwrap_or(&upper);
@@ -29,22 +29,22 @@ pub(super) fn parse(text: &str) -> Option<i64> {
 
 /// Seconds since 1970, shown as `2026-11-21 01:06:27 UTC`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-#[allow(clippy::exhaustive_structs, reason = "it is a number with a calendar")]
+#[allow(clippy::exhaustive_structs, reason = "it is only a number")]
 pub struct Utc(pub i64);
 
 impl Utc {
-    /// Reads a moment as people give it: `2026-11-21T01:06:27Z` and its other
-    /// forms in RFC 3339, a day `2026-11-21` (its first second, UTC), or
-    /// seconds since 1970. Fractions of a second are cut off.
+    /// Reads a time as users write it: `2026-11-21T01:06:27Z` and other forms of
+    /// RFC 3339, a day `2026-11-21` (its first second, UTC), or seconds since
+    /// 1970. Fractions of a second are dropped.
     ///
     /// # Errors
-    /// Returns an error if the text is none of these, or no day of the calendar.
+    /// Returns an error if the text is none of these, or there is no such day.
     pub fn parse(text: &str) -> Result<Self, TimeError> {
         rfc3339(text).or_else(|| seconds(text)).map(Self).ok_or_else(|| TimeError(text.into()))
     }
 }
 
-/// A text that is not a moment.
+/// A text that is not a time.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error(
     "{0:?} is not a time such as 2027-01-31, 2027-01-31T12:00:00Z or 1801396800, \
@@ -52,7 +52,7 @@ impl Utc {
 )]
 pub struct TimeError(String);
 
-/// Returns the decimal number in its one spelling: `+5` and `05` are more likely slips.
+/// Parses a decimal number in its canonical form: `+5` and `05` are probably mistakes.
 fn seconds(text: &str) -> Option<i64> {
     text.parse().ok().filter(|seconds: &i64| seconds.to_string() == text)
 }
@@ -81,7 +81,7 @@ fn rfc3339(text: &str) -> Option<i64> {
     Some(days * DAY + hour * 3600 + minute * 60 + second - offset(zone)?)
 }
 
-/// `Z`, or hours and minutes east (+) or west (-) of it.
+/// Returns the offset from UTC in seconds: `Z`, or hours and minutes east (+) or west (-) of it.
 fn offset(zone: &str) -> Option<i64> {
     let (sign, zone) = match zone.split_at_checked(1)? {
         ("Z" | "z", "") => return Some(0),
@@ -93,7 +93,7 @@ fn offset(zone: &str) -> Option<i64> {
     (hours <= 23 && minutes <= 59).then_some(sign * (hours * 3600 + minutes * 60))
 }
 
-/// Numbers of exactly these many digits, with `mark` between them.
+/// Parses numbers with exactly these numbers of digits, separated by `mark`.
 fn numbers<const N: usize>(text: &str, mark: char, lens: [usize; N]) -> Option<[i64; N]> {
     let mut parts = text.split(mark);
     let mut found = [0; N];
@@ -108,15 +108,15 @@ fn is_digits(text: &str) -> bool {
     !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit())
 }
 
-/// Days from 1970-01-01, where there is such a day. The 31st of June would be
-/// the first of July; we rather ask what was meant.
+/// Returns the days from 1970-01-01, or `None` if there is no such day: the 31st
+/// of June is an error, not the 1st of July.
 fn checked_days(year: i64, month: i64, day: i64) -> Option<i64> {
     let days = (1..=12).contains(&month).then(|| days_before(year, month, day))?;
     (civil(days) == (year, month, day)).then_some(days)
 }
 
 impl Utc {
-    /// Returns the moment as RFC 3339 writes it, with `Z`.
+    /// Returns the time in the form of RFC 3339, with `Z`.
     #[must_use]
     pub fn rfc3339(&self) -> String {
         let (year, month, day, hour, minute, second) = self.parts();
@@ -137,8 +137,8 @@ impl fmt::Display for Utc {
     }
 }
 
-/// Days from 1970-01-01 to a day of the Gregorian calendar. Years begin in
-/// March here, so that the leap day is the last one.
+/// Returns the days from 1970-01-01 to a day of the Gregorian calendar. Years
+/// begin in March here, so that the leap day is the last one.
 fn days_before(year: i64, month: i64, day: i64) -> i64 {
     let year = if month <= 2 { year - 1 } else { year };
     let month = (month + 9) % 12;
@@ -148,7 +148,7 @@ fn days_before(year: i64, month: i64, day: i64) -> i64 {
     era * 146_097 + year_of_era * 365 + year_of_era / 4 - year_of_era / 100 + day_of_year - 719_468
 }
 
-/// Returns the inverse of [`days_before`].
+/// The inverse of [`days_before`].
 fn civil(days: i64) -> (i64, i64, i64) {
     let days = days.saturating_add(719_468);
     let era = days.div_euclid(146_097);

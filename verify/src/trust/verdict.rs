@@ -1,21 +1,21 @@
-//! What a judgement found.
+//! The result of a judgement.
 
 use super::{KeyId, KeyType, PublicKey, SignatureError, Since, Standing};
 
-/// The bundle may be used; this is why.
+/// Why the bundle may be used.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Verdict {
     /// The trusted keys that signed, each once.
     pub signers: Vec<TrustedSigner>,
-    /// Signatures that are good but did not count, each key once.
+    /// Valid signatures that did not count, each key once.
     pub others: Vec<SignatureState>,
     /// Too few trusted keys signed, and the caller waived that. Such a bundle
-    /// raises no state, and every output says so.
+    /// raises no floor, and every output says so.
     pub unsigned: bool,
     /// The version is below this floor, and the caller waived that.
     pub below_floor: Option<u64>,
-    /// Kinds of envelopes that this reader does not know. They count for nothing.
+    /// Kinds of envelopes that this reader does not know. They do not count.
     pub unknown_envelopes: Vec<u32>,
     /// What has changed since the device installed the bundle.
     pub since: Vec<Since>,
@@ -34,14 +34,14 @@ pub struct TrustedSigner {
     pub comment: String,
 }
 
-/// One signature and what became of it.
+/// One signature and its state.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SignatureState {
-    /// Its place among the bundle's SSH signatures, counted from 1.
+    /// Its number among the bundle's SSH signatures, counted from 1.
     pub number: usize,
-    /// The key that it names, if it could be read. Where `outcome` is an error
-    /// this key did not sign.
+    /// The key that it names, if it could be read. If `outcome` is an error,
+    /// it is not known that this key signed.
     pub key: Option<PublicKey>,
-    /// What the key is to this device, or why the signature is bad.
+    /// Whether the device trusts the key, or why the signature is bad.
     pub outcome: Result<Standing, SignatureError>,
 }

@@ -1,11 +1,11 @@
-//! The few SSH wire types that keys, signatures and revocation lists consist of
-//! (RFC 4251, section 5). Reads consume the whole slice or fail.
+//! The SSH wire types of which keys, signatures and revocation lists consist
+//! (RFC 4251, section 5).
 
-/// The bytes are not what the format says; the words say where.
+/// The bytes do not follow the format; the text says where.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Malformed(pub(crate) &'static str);
 
-/// Takes fields off the front of a slice.
+/// Reads fields from the front of a slice.
 pub(crate) struct Reader<'a> {
     rest: &'a [u8],
 }
@@ -54,7 +54,7 @@ impl<'a> Reader<'a> {
         match self.string()? {
             [] => Err(Malformed("a number is zero")),
             [0, rest @ ..] if rest.first().is_some_and(|byte| byte & 0x80 != 0) => Ok(rest),
-            // A second spelling of a number would let one key have two ids.
+            // If a number had two encodings, one key could have two ids.
             [0, ..] => Err(Malformed("a number has needless leading zeros")),
             [first, ..] if first & 0x80 != 0 => Err(Malformed("a number is negative")),
             bytes => Ok(bytes),
@@ -66,15 +66,15 @@ impl<'a> Reader<'a> {
     }
 }
 
-/// Says whether a blob begins with this type.
+/// Returns whether a blob begins with the name of this type.
 pub(super) fn names_type(blob: &[u8], key_type: &str) -> bool {
     Reader::new(blob).string() == Ok(key_type.as_bytes())
 }
 
-/// Appends `bytes` with their length in front.
+/// Appends `bytes`, preceded by their length.
 ///
 /// # Panics
-/// When `bytes` is 4 GiB or longer; every caller writes fields of its own making.
+/// Panics if `bytes` is 4 GiB or longer; callers write only short fields of their own.
 pub(crate) fn put_string(out: &mut Vec<u8>, bytes: &[u8]) {
     let len = u32::try_from(bytes.len()).expect("fields that we write are short");
     out.extend_from_slice(&len.to_be_bytes());

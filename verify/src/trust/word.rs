@@ -1,6 +1,6 @@
-//! The words of a line in the files of OpenSSH.
+//! Words in the lines of OpenSSH's files.
 
-/// Splits at the first blank, and skips the blanks.
+/// Splits off the first word, and skips the blanks around it.
 pub(super) fn word(text: &str) -> (&str, &str) {
     let text = text.trim_start_matches([' ', '\t']);
     let end = text.find([' ', '\t']).unwrap_or(text.len());

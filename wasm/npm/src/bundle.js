@@ -11,13 +11,13 @@ import { until } from "./until.js";
 /** Memory for the readers of all workers. */
 const MEMORY_BYTES = 256 << 20;
 
-/** Objects in one chunk, on the average, of which the check takes so long that nothing else is to wait for it. */
+/** The average number of objects in a chunk above which checking one takes so long that queries must not wait for it. */
 const LONG_CHUNK = 1000;
 
 /** @typedef {{ bytes: Uint8Array, handle: import("./sources.js").Handle, digests: Uint8Array }} AsBase The bytes before the chunks, the file, and what the check found. */
 
 /**
- * Opens a bundle: head, layout and index, each of which is checked before it is read. Whether anybody vouches for it says its `verdict`.
+ * Opens a bundle: head, layout and index, each of which is checked before it is used. `verdict` says whether trusted keys signed it.
  * @param {import("../types.js").BundleSource} source
  * @param {import("../types.js").OpenOptions} [options]
  */
@@ -78,7 +78,7 @@ async function open(given, options, judged) {
 }
 
 /**
- * SHA-256 of a file of which nothing else is known, read by a worker of its own.
+ * Returns the SHA-256 of a file that is not an open bundle, computed by a worker of its own.
  * @param {Blob} blob
  * @param {import("./opening.js").Places} places
  * @param {AbortSignal} signal
@@ -98,13 +98,13 @@ const OPEN_OPTIONS = ["allowedSigners", "now", "threshold", "compatible", "revok
 const OTHER_OPTIONS = ["signal", "onHead", "deep", "base", "sha256", "onProgress", "jobs", "memory", "wasmUrl", "workerUrl"];
 
 /**
- * A name that is mistyped would be another policy.
+ * Rejects unknown options: ignoring a mistyped name would change the policy.
  * @param {import("../types.js").OpenOptions & import("../types.js").VerifyOptions} options
  */
 function known(options) {
   const all = [...OPEN_OPTIONS, ...OTHER_OPTIONS];
   for (const name of Object.keys(options)) {
-    if (!all.includes(name)) throw new TypeError(`there is no option ${JSON.stringify(name)}; there are ${all.join(", ")}`);
+    if (!all.includes(name)) throw new TypeError(`there is no option ${JSON.stringify(name)}; the options are ${all.join(", ")}`);
   }
   return options;
 }
@@ -128,17 +128,17 @@ export class Bundle {
   /** @type {Opening} */
   #opening;
   #places;
-  /** The policy as of the opening. */
+  /** The current policy: that of the opening, with what later judgements changed. */
   #policy;
   #memory;
   /** @type {Thread[]} */
   #others = [];
   #checking = false;
-  /** Files that were begun to be written. */
+  /** The number of writes begun so far. */
   #writes = 0;
-  /** In memory, where workers cannot open the source. @type {Promise<import("./sources.js").Handle> | undefined} */
+  /** A copy in memory, if workers cannot open the source. @type {Promise<import("./sources.js").Handle> | undefined} */
   #copy;
-  /** Of a delta bundle that was completed, by what a worker opens its bases. @type {AsBase[]} */
+  /** What a worker needs to open the bases, once this delta bundle is completed with them. @type {AsBase[]} */
   #bases = [];
 
   /**
@@ -164,7 +164,7 @@ export class Bundle {
   }
 
   /**
-   * Judges the bundle anew; what is left out is as of the opening.
+   * Judges the bundle again. Options that are left out keep their values.
    * @param {import("../types.js").Policy} options
    */
   async judge(options) {
@@ -174,7 +174,7 @@ export class Bundle {
   }
 
   /**
-   * Checks every byte, and if it is to be deep what the chunks hold as well.
+   * Checks every byte, and with `deep` also what the chunks hold.
    * @param {import("../types.js").VerifyOptions} [options]
    * @returns {Promise<import("../types.js").Verified>}
    */
@@ -182,7 +182,7 @@ export class Bundle {
     if (this.#checking) throw new TypeError("this bundle is being checked already");
     this.#checking = true;
     const { deep = false, sha256: isHashed = false, signal, onProgress } = options;
-    // There is no other class of them.
+    // This is the only class that implements the type.
     const given = /** @type {Bundle[]} */ (/** @type {unknown[]} */ ([options.base ?? []].flat()));
     const start = performance.now();
     const passed = () => (performance.now() - start) / 1000;
@@ -201,7 +201,7 @@ export class Bundle {
       if (bases.length > 0) await this.#complete(bases);
       const own = new Set(/** @type {Uint32Array} */ (await this.#keeper.call("begin", [depth])));
       const runs = runsOf(this.#places, own);
-      // A stream has one order, and so have those chunks that one worker has to see.
+      // The first worker must check some chunks itself, in order. If the source can only be read in order, it checks all of them.
       const inTurn = this.#opening.source.inOrder && own.size > 0;
       const isLong = depth === "objects" && own.size === 0 && this.head.objects > LONG_CHUNK * this.head.chunks;
       const state = isHashed ? await this.#keeper.call("hashFirst", [this.#opening.bytes()]) : undefined;
@@ -221,27 +221,27 @@ export class Bundle {
       throw error;
     } finally {
       this.#checking = false;
-      // They have nothing more to do, and memory.
+      // They have nothing more to do, and hold memory.
       for (const thread of this.#others) thread.close();
       this.#others = [];
       this.#keeper.call("rest").catch(() => {});
     }
   }
 
-  /** Whether this is a bundle whose files can be listed: a delta bundle is one once it was completed with its bases. */
+  /** Whether the bundle's files can be listed: those of a delta bundle can, once it is completed with its bases. */
   get isWhole() {
     return !this.head.delta || this.#bases.length > 0;
   }
 
   /**
-   * The bases that the root names, in its order. What else was given is not one.
+   * Returns the bases that the root names, in its order. Throws if one is missing, or if another bundle was given.
    * @param {Bundle[]} given
    */
   #inOrder(given) {
     const wanted = this.head.delta?.bases ?? [];
     const isWanted = (/** @type {Bundle} */ { head }) => wanted.some(({ indexDigest }) => indexDigest === head.indexDigest);
     const other = given.find((bundle) => !isWanted(bundle));
-    if (other) throw ofBase(new TypeError(`the bundle is no delta of ${other.head.name} version ${other.head.version}`));
+    if (other) throw ofBase(new TypeError(`the bundle is not a delta of ${other.head.name} version ${other.head.version}`));
     return wanted.map(({ name, version, indexDigest }) => {
       const found = given.find(({ head }) => !head.delta && head.indexDigest === indexDigest);
       if (!found) throw ofBase(new TypeError(`the bundle needs ${name ? `${name} version ${version}` : `a base with the index ${indexDigest}`} as well`));
@@ -250,7 +250,7 @@ export class Bundle {
   }
 
   /**
-   * Checks a base of a delta bundle. Whatever is wrong with it says nothing of this bundle.
+   * Checks a base of a delta bundle. Its errors have the code "base", since they say nothing about this bundle.
    * @param {Bundle} base
    * @param {import("../types.js").VerifyOptions} options
    */
@@ -265,25 +265,25 @@ export class Bundle {
   }
 
   /**
-   * Makes the full bundle that this one is with its bases, in the first worker.
+   * Completes this delta bundle with its bases, in the first worker.
    * @param {Bundle[]} bases
    */
   async #complete(bases) {
     const given = await Promise.all(bases.map(async (base) => ({ ...(await base.#asBase()), digests: await base.#keeper.call("digests") })));
     const places = await this.#keeper.call("rebase", [this.#opening.bytes(), given]);
-    // What a reader takes, bases included. Only the first one needs the digests.
+    // The memory of one reader, bases included. Only the first worker needs the digests.
     this.#places = { ...this.#places, memory: places.memory };
     this.#bases = given.map((base) => ({ ...base, digests: new Uint8Array(0) }));
   }
 
-  /** A base is not what it was: without it, this is a delta as before. */
+  /** Makes this a delta bundle without bases again, after a base failed. */
   async #leaveBases() {
     this.#bases = [];
     this.#places = await this.#keeper.call("rebase", [this.#opening.bytes(), []]);
   }
 
   /**
-   * SHA-256 of bytes, in hexadecimal digits.
+   * Returns the SHA-256 of bytes, in hexadecimal digits.
    * @param {Uint8Array} bytes
    * @returns {Promise<string>}
    */
@@ -291,16 +291,16 @@ export class Bundle {
     return this.#keeper.call("sha256", [bytes]);
   }
 
-  /** By what a worker of a delta bundle opens this one. */
+  /** Returns what a worker of a delta bundle needs to open this bundle as its base. */
   async #asBase() {
     const { source, handle = await (this.#copy ??= source.copy?.()) } = this.#opening;
-    if (!handle) throw new TypeError("a base is read by workers: it is a Blob, a Uint8Array, an address or a path, and no stream");
+    if (!handle) throw new TypeError("a base is read by workers: it must be a Blob, a Uint8Array, a URL, a path or a FileHandle, not a stream");
     return { bytes: this.#opening.bytes(), handle };
   }
 
   /**
-   * The files that damage hits.
-   * @param {import("../types.js").Place} place As an error of `verify` has it.
+   * Returns the files that damage affects.
+   * @param {import("../types.js").Place} place The `place` of an error of `verify`.
    * @param {number} [limit]
    * @returns {Promise<import("../types.js").Damage>}
    */
@@ -308,13 +308,13 @@ export class Bundle {
     return this.#keeper.call("hit", [chunk, object, limit]);
   }
 
-  /** The named trees. @returns {Promise<import("../types.js").Ref[]>} */
+  /** Returns the named trees. @returns {Promise<import("../types.js").Ref[]>} */
   refs() {
     return this.#keeper.call("refs");
   }
 
   /**
-   * Entries of a directory, by the number that a ref or an entry has for it.
+   * Returns entries of a directory, whose number is the `directory` of a ref or an entry.
    * @param {number} directory
    * @param {number} [from]
    * @param {number} [count]
@@ -325,7 +325,7 @@ export class Bundle {
   }
 
   /**
-   * Entries by their numbers.
+   * Returns the entries with these numbers.
    * @param {ArrayLike<number>} numbers
    * @returns {Promise<import("../types.js").Entry[]>}
    */
@@ -334,7 +334,7 @@ export class Bundle {
   }
 
   /**
-   * The numbers of the entries with this text in their names; where it has a slash, in their paths.
+   * Returns the numbers of the entries with this text in their names or, if it contains a slash, in their paths.
    * @param {string} text
    * @returns {Promise<Uint32Array>}
    */
@@ -342,18 +342,18 @@ export class Bundle {
     return this.#keeper.call("search", [text]);
   }
 
-  /** What a delta bundle says of names. @returns {Promise<import("../types.js").Edit[]>} */
+  /** Returns the names that a delta bundle lists, each with its change. @returns {Promise<import("../types.js").Edit[]>} */
   edits() {
     return this.#keeper.call("edits");
   }
 
-  /** What a delta bundle changes without naming it. @returns {Promise<import("../types.js").Unlisted | undefined>} */
+  /** Returns what a delta bundle changes without listing names. @returns {Promise<import("../types.js").Unlisted | undefined>} */
   unlisted() {
     return this.#keeper.call("unlisted");
   }
 
   /**
-   * What a delta bundle changes of its first base, once it was completed.
+   * Returns the changes from the first base to this delta bundle, once it is completed.
    * @param {number} [limit]
    * @returns {Promise<import("../types.js").Comparison>}
    */
@@ -362,7 +362,7 @@ export class Bundle {
   }
 
   /**
-   * What this bundle changes of an older one.
+   * Returns the changes from an older bundle to this one.
    * @param {Bundle} older
    * @param {number} [limit]
    * @returns {Promise<import("../types.js").Comparison>}
@@ -371,14 +371,15 @@ export class Bundle {
     return this.#keeper.call("compare", [older.#opening.bytes(), limit]);
   }
 
-  /** What lies where in the file. @param {number} columns @returns {Promise<import("../types.js").Picture>} */
+  /** Returns what the parts of the file hold. @param {number} columns @returns {Promise<import("../types.js").Picture>} */
   async picture(columns) {
     const { classes, saved, largest } = await this.#keeper.call("picture");
     return { ...shares(classes, this.chunkOffsets, columns), saved, largest };
   }
 
   /**
-   * Opens a file: the chunks that hold it are read, and no others. Only bytes that were checked come, and only of a bundle that may be used.
+   * Opens a file. Only the chunks that hold it are read, and only checked bytes are returned. If the bundle must not be used, throws the verdict's
+   * error.
    * @param {string | Uint8Array | import("../types.js").Entry} what `[REF:]PATH`, or an entry.
    * @returns {Promise<ReadableStream<Uint8Array>>}
    */
@@ -389,7 +390,7 @@ export class Bundle {
     return new ReadableStream({
       pull: async (controller) => {
         const part = parts[next];
-        // A base is read where its reader is.
+        // The worker itself reads bases.
         const given = part.base === undefined ? await source.read(part.offset, part.length) : undefined;
         const bytes = await this.#keeper.call("readPart", [part, given], given && [given.buffer]);
         next += 1;
@@ -400,7 +401,7 @@ export class Bundle {
   }
 
   /**
-   * Writes a file to where a handle leads, part by part and by a worker: what does not pass through the page takes no memory there.
+   * Writes a file to a handle, part by part, in a worker: bytes that do not pass through the page take no memory there.
    * @param {import("../types.js").Entry} entry
    * @param {import("../types.js").FileHandleOfPage} handle
    * @param {import("../types.js").WriteOptions} [options]
@@ -425,13 +426,13 @@ export class Bundle {
   }
 
   /**
-   * Where a file lies, of a bundle that may be used.
+   * Returns the places of a file's parts. If the bundle must not be used, throws the verdict's error.
    * @param {string | Uint8Array | import("../types.js").Entry} what
    * @returns {Promise<{ object: number, part: number, chunk?: number, base?: number, offset: number, length: number }[]>}
    */
   async #parts(what) {
     refuse(this.verdict);
-    if (this.#opening.source.inOrder) throw new TypeError("it came as a stream, from which nothing can be read again: open the file itself");
+    if (this.#opening.source.inOrder) throw new TypeError("the bundle came as a stream, which cannot be read again: open the file itself");
     const path = typeof what === "string" ? new TextEncoder().encode(what) : what;
     const entry = path instanceof Uint8Array ? await this.#keeper.call("find", [path]) : path.entry;
     /** @type {import("../pkg/sealift_wasm.js").Content} */
@@ -439,7 +440,7 @@ export class Bundle {
     return parts.map(([offset, length], part) => ({ object, part, chunk: chunks[part], base, offset, length }));
   }
 
-  /** Ends the workers. */
+  /** Ends the workers, and closes the source. */
   close() {
     for (const thread of [this.#keeper, ...this.#others]) thread.close();
     this.#others = [];
@@ -451,11 +452,11 @@ export class Bundle {
   }
 
   /**
-   * As many workers as there are cores, memory and work for: the first one and others, or where there is memory only others, so that the
-   * first one answers what it is asked meanwhile.
+   * Returns as many workers as cores, memory and work allow. If a chunk takes long and there is memory for one more worker, the first one is not
+   * among them, so that it can answer queries meanwhile.
    * @param {import("../types.js").VerifyOptions} options
    * @param {number} runs
-   * @param {boolean} isLong A chunk takes long.
+   * @param {boolean} isLong Whether a chunk takes long to check.
    * @param {string} depth
    */
   async #team({ jobs, memory = this.#memory ?? MEMORY_BYTES }, runs, isLong, depth) {
@@ -466,7 +467,7 @@ export class Bundle {
   }
 
   /**
-   * Starts another worker, which is to check this bundle.
+   * Starts another worker to check this bundle.
    * @param {string} depth
    */
   async #another(depth) {
@@ -480,7 +481,7 @@ export class Bundle {
   }
 
   /**
-   * Bytes of the file, or one more than there are to be.
+   * Returns the length of the file in bytes. If a stream goes on after the bundle, only one byte of that is read and counted.
    * @param {RunCheck} check
    * @param {AbortSignal} [signal]
    */

@@ -13,7 +13,7 @@ export class SealiftError extends Error {
     this.name = "SealiftError";
     this.code = code;
     this.place = place;
-    /** Whether the bytes do not begin as those of a bundle do. */
+    /** Whether the file does not begin like a bundle. */
     this.isForeign = false;
   }
 }
@@ -40,7 +40,7 @@ export function unpacked({ name, message, code, place }) {
 }
 
 /**
- * Returns the fault of a base, or of what was given as one: it must not make the delta bundle look damaged.
+ * Wraps an error of a base, or of a file given as one, so that the delta bundle does not look damaged.
  * @param {unknown} error
  */
 export function ofBase(error) {

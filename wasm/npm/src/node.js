@@ -19,7 +19,7 @@ export const isNode = typeof Worker === "undefined" && Boolean(/** @type {any} *
  */
 export function pathOf(given) {
   if (!isNode) return undefined;
-  // A letter and a colon is a drive, not a URL scheme.
+  // A single letter before the colon is a drive, not a URL scheme.
   const isUrl = given instanceof URL || /^[a-z][a-z0-9+.-]+:/i.test(given);
   if (!isUrl) return given;
   const url = new URL(given);
@@ -40,7 +40,7 @@ export async function openPath(path) {
 }
 
 /**
- * Returns the open file of a handle, or nothing if it has no size, as a pipe or device.
+ * Returns the open file of a handle, or `undefined` if it has no size, like a pipe or a device.
  * @param {{ fd: number, stat(): Promise<any> }} handle
  * @returns {Promise<OpenFile | undefined>}
  */

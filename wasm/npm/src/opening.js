@@ -3,16 +3,16 @@
 import { NotSent, Thread } from "./threads.js";
 import { until } from "./until.js";
 
-/** Bytes that are read at once at most. */
+/** The most bytes that are read at once. */
 const STEP_BYTES = 8 << 20;
 
-/** Bytes that are read beyond what opening asks for, so that the heads of most bundles come with one read. */
+/** The fewest bytes that are read at once from a random-access source: one read of them brings the head of most bundles. */
 const AHEAD_BYTES = 1 << 18;
 
 /** The first bytes of a bundle. */
 export const MAGIC = [0x89, 0x53, 0x4c, 0x46, 0x54, 0x0d, 0x0a, 0x1a];
 
-/** @typedef {{ wasmUrl?: string | URL, workerUrl?: string | URL }} Places Where the package's parts lie. */
+/** @typedef {{ wasmUrl?: string | URL, workerUrl?: string | URL }} Places The URLs of the package's parts. */
 
 /**
  * Whether these bytes are the beginning of a bundle.
@@ -23,7 +23,7 @@ export function startsAsBundle(first) {
 }
 
 /**
- * The worker that keeps the bundle. Not every Blob can be given to one: Node's that are files cannot.
+ * Starts the worker that keeps the bundle. Not every Blob can be sent to a worker: in Node, one that stands for a file cannot.
  * @param {import("./sources.js").Source} source
  * @param {Places} places
  * @param {number} [memory]
@@ -37,9 +37,9 @@ export async function startFirst(source, places, memory) {
   }
 }
 
-/** The parts before the chunks, on their way into the first worker. */
+/** Reads the parts before the chunks into the first worker. */
 export class Opening {
-  /** What the other workers get, too. @type {Uint8Array[]} */
+  /** The bytes read so far, which the other workers get as well. @type {Uint8Array[]} */
   #parts = [];
   /** @type {{ at: number, bytes: Uint8Array }} */
   #ahead = { at: 0, bytes: new Uint8Array(0) };
@@ -47,7 +47,7 @@ export class Opening {
   /**
    * @param {import("./sources.js").Source} source
    * @param {Thread} thread
-   * @param {import("./sources.js").Handle | undefined} handle By which workers read for themselves.
+   * @param {import("./sources.js").Handle | undefined} handle With which workers open the source themselves.
    * @param {Places} places
    * @param {AbortSignal} [signal]
    */
@@ -72,7 +72,7 @@ export class Opening {
     return this.thread.call("open");
   }
 
-  /** Gives the reader what it needs; false if that is nothing, or the file has ended. */
+  /** Gives the reader the next bytes that it needs. Returns false if it needs none, or if the file has ended. */
   async #step() {
     const { need } = await this.thread.call("next");
     if (!need) return false;
@@ -98,12 +98,12 @@ export class Opening {
     return this.#ahead.bytes.slice(start, start + length);
   }
 
-  /** Whether the file begins otherwise than a bundle. */
+  /** Whether the file does not begin like a bundle. */
   get isForeign() {
     return this.#parts.length > 0 && !startsAsBundle(this.#parts[0]);
   }
 
-  /** The bytes before the chunks. */
+  /** Returns the bytes before the chunks. */
   bytes() {
     const whole = new Uint8Array(this.#parts.reduce((sum, part) => sum + part.length, 0));
     let at = 0;

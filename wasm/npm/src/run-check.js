@@ -2,15 +2,15 @@
 
 import { until } from "./until.js";
 
-/** Bytes that a worker reads and checks at once, unless a chunk is longer: below, the cost of each read counts. */
+/** The most bytes that a worker reads and checks at once, unless a chunk is longer. With fewer, the cost of each read would matter. */
 const RUN_BYTES = 8 << 20;
 
-/** Runs that are with a worker at a time: it reads one while it checks the other. */
+/** Runs that each worker has at a time: it reads one while it checks the other. */
 const RUNS_AHEAD = 2;
 
 /**
  * @typedef {object} Run
- * @property {number} order Its place in the file.
+ * @property {number} order Its number, in the order of the file.
  * @property {number} first Its first chunk.
  * @property {Uint32Array} lengths The stored bytes of each chunk.
  * @property {number} offset
@@ -19,9 +19,9 @@ const RUNS_AHEAD = 2;
  */
 
 /**
- * The chunks in runs, each of which is read at once.
+ * Groups the chunks into runs, each of which is read at once.
  * @param {import("../pkg/sealift_wasm.js").Places} places
- * @param {Set<number>} own The chunks that the first worker is to check.
+ * @param {Set<number>} own The chunks that the first worker must check.
  * @returns {Run[]}
  */
 export function runsOf({ lengths, chunksAt }, own) {
@@ -39,27 +39,27 @@ export function runsOf({ lengths, chunksAt }, own) {
   return runs;
 }
 
-/** One check of all runs, by several workers. The failure that lies first in the file is the one that counts. */
+/** One check of all runs, by several workers. Of several failures, the one that lies first in the file is thrown. */
 export class RunCheck {
-  /** Where the file ended, before the last run did. @type {number | undefined} */
+  /** Where the file ended, if that is before the end of the last run. @type {number | undefined} */
   endsAt;
   /** @type {{ order: number, error: unknown } | undefined} */
   #failure;
   #done = 0;
-  /** What waits for the run of this place in the file to be hashed. @type {Map<number, () => void>} */
+  /** Wakes the run of each number when it is its turn to be hashed. @type {Map<number, () => void>} */
   #waiting = new Map();
   #hashed = 0;
-  /** What was read of runs that are not checked yet. @type {Map<Run, number>} */
+  /** Bytes that were read of runs that are not checked yet. @type {Map<Run, number>} */
   #coming = new Map();
   #turn = Promise.resolve();
 
   /**
    * @param {import("./opening.js").Opening} opening
-   * @param {Promise<import("./threads.js").Thread>[]} threads Each begins when it is ready.
+   * @param {Promise<import("./threads.js").Thread>[]} threads Each begins to check when it is ready.
    * @param {Run[]} runs
    * @param {AbortSignal | undefined} signal
    * @param {(bytes: number) => void} report
-   * @param {Uint8Array} [state] Of the file's SHA-256, where that is wanted: what is known of the bytes before the chunks.
+   * @param {Uint8Array} [state] The state of the file's SHA-256 after the bytes before the chunks, if the digest is wanted.
    */
   constructor(opening, threads, runs, signal, report, state) {
     this.opening = opening;
@@ -128,7 +128,7 @@ export class RunCheck {
   }
 
   /**
-   * Hashes a run where it was read, when its turn has come: SHA-256 has one order. Until then no other is read in its place.
+   * Hashes a run in the worker that read it, once all runs before it are hashed: SHA-256 is sequential. Until then, this lane reads no other run.
    * @param {import("./threads.js").Thread} thread
    * @param {Run} run
    */
@@ -143,7 +143,7 @@ export class RunCheck {
   }
 
   /**
-   * Begins the next run, and says what comes of it.
+   * Begins the next run, and returns it with the promise of its result.
    * @param {import("./threads.js").Thread} thread
    * @returns {Promise<{ run: Run, answer: Promise<any> } | undefined>}
    */
@@ -152,7 +152,7 @@ export class RunCheck {
       const run = this.#next(thread);
       return run && { run, answer: thread.call("check", [run.first, run.lengths, run.offset, run.length, undefined, Boolean(this.state)], [], (bytes) => this.#came(run, bytes)) };
     }
-    // This thread reads for all workers: one run after the other, as a stream gives them.
+    // This thread reads for all workers, one run after the other, since the source may be a stream.
     const before = this.#turn;
     let done = () => {};
     this.#turn = new Promise((resolve) => (done = resolve));
@@ -180,12 +180,12 @@ export class RunCheck {
   }
 
   /**
-   * The next run for a worker. Those that only the first one can check go before the others there.
+   * Returns the next run for a worker. The first worker takes those that only it can check before others.
    * @param {import("./threads.js").Thread} thread
    */
   #next(thread) {
     const isOwn = thread === this.opening.thread && this.own.length > 0;
-    // Where all are hashed in their order, one that is far behind would wait for those before it.
+    // If all runs are hashed in order, one that lies much later in the file would only wait for those before it.
     const isNear = !this.state || this.any.length === 0 || this.own[0]?.order < this.any[0].order;
     const queue = isOwn && isNear ? this.own : this.any;
     const [run] = queue;

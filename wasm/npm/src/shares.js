@@ -1,10 +1,10 @@
-// What the bytes of a bundle are for, as a picture of it shows.
+// What the chunks of a bundle hold, for a picture of the file.
 
-/** What a chunk holds, in the order of the numbers that the reader has for it. */
+/** What a chunk can hold, by the numbers that the reader uses for it. */
 const CLASSES = /** @type {const} */ (["hot", "small", "large", "shared"]);
 
 /**
- * The bytes of each class of chunks, and for each of `columns` equal parts of all bytes the class with the largest share.
+ * Returns the bytes in each class of chunks and, for each of `columns` equal parts of all bytes, the class with the largest share.
  * @param {Uint8Array} classes
  * @param {Float64Array} offsets
  * @param {number} columns

@@ -9,19 +9,19 @@ const FIRST_BYTES = 1 << 18;
 /** Bytes of a Blob requested from Node at once. */
 const PIECE_BYTES = 1 << 20;
 
-/** Bytes of a buffer that is used again; a read that needs less than half of one gets a buffer of its own. */
+/** The smallest size in bytes of buffers that are reused; a read that needs less than half of it gets a buffer of its own. */
 const BUFFER_BYTES = 8 << 20;
 
-/** Buffers that wait for the next reads, at most. */
+/** The most buffers that are kept for later reads. */
 const SPARE_BUFFERS = 3;
 
-/** Milliseconds of silence after which a server is given up. */
+/** Milliseconds without data after which a request counts as failed. */
 const SILENCE = 60_000;
 
 /** Milliseconds before each retry of a failed part: over half a minute in total. */
 const PAUSES = [250, 1000, 3000, 8000, 20_000];
 
-/** Those of the first request: whoever gave the address waits to hear whether it is one. */
+/** The same for the first request, which is given up sooner: the user waits to learn whether the address is right. */
 const FIRST_PAUSES = PAUSES.slice(0, 3);
 
 /** Status codes that suggest a later retry. */
@@ -153,7 +153,7 @@ function ofBlob(blob) {
 }
 
 /**
- * One whose bytes are given back.
+ * A Blob in a worker, which returns the bytes with `giveBack` after use.
  * @param {Blob} blob
  * @returns {Source}
  */
@@ -197,11 +197,11 @@ async function swept(blob) {
   return bytes;
 }
 
-/** What was given back. @type {ArrayBuffer[]} */
+/** Buffers that were given back. @type {ArrayBuffer[]} */
 const spare = [];
 
 /**
- * Reads a Blob into a buffer that was given back: the browser has to clear a new one, which takes it as long as the reading.
+ * Reads a Blob into a buffer that was given back: the browser has to clear a new one, which takes as long as the read.
  * @param {Blob} blob
  */
 async function intoSpare(blob) {
@@ -212,7 +212,7 @@ async function intoSpare(blob) {
   try {
     reader = stream.getReader({ mode: "byob" });
   } catch {
-    // The stream was not read: this browser does not fill buffers of others with it.
+    // This browser cannot read a Blob into a given buffer.
     return swept(blob);
   }
   const known = spare.pop();
@@ -231,7 +231,7 @@ async function intoSpare(blob) {
 }
 
 /**
- * Takes bytes back that a worker's source returned and that nobody needs any more. Returns whether the next read may use them.
+ * Takes back bytes that a worker's source returned and that are no longer needed. Returns whether their buffer is kept for a later read.
  * @param {Uint8Array} bytes
  */
 export function giveBack({ buffer }) {
@@ -240,7 +240,7 @@ export function giveBack({ buffer }) {
   return true;
 }
 
-/** Takes what was given back out of use. */
+/** Removes and returns the buffers that were given back. */
 export function takeSpare() {
   return spare.splice(0);
 }
@@ -270,9 +270,9 @@ function ofReader(reader) {
       let filled = 0;
       while (filled < bytes.length) {
         const part = await own(() => reader.read(offset + filled, bytes.length - filled, signal));
-        if (!(part instanceof Uint8Array)) throw new TypeError("read(offset, length) did not give a Uint8Array");
+        if (!(part instanceof Uint8Array)) throw new TypeError("read(offset, length) did not return a Uint8Array");
         if (part.length === 0) return bytes.slice(0, filled);
-        if (part.length > bytes.length - filled) throw new SealiftError("io", "read(offset, length) gave more than length bytes");
+        if (part.length > bytes.length - filled) throw new SealiftError("io", "read(offset, length) returned more than length bytes");
         bytes.set(part, filled);
         filled += part.length;
       }
@@ -303,14 +303,14 @@ function ofStream(reader) {
   return {
     inOrder: true,
     async read(offset, length) {
-      if (offset !== at) throw new TypeError("a stream is read once, and in its order");
+      if (offset !== at) throw new TypeError("a stream can be read only once, and in order");
       const bytes = new Uint8Array(length);
       let filled = 0;
       while (filled < length) {
         if (left.length === 0) {
           const { done, value } = await own(() => reader.read());
           if (done) break;
-          if (!(value instanceof Uint8Array)) throw new TypeError("the stream is not one of Uint8Arrays");
+          if (!(value instanceof Uint8Array)) throw new TypeError("the stream does not consist of Uint8Arrays");
           left = value;
         }
         const part = left.subarray(0, length - filled);
@@ -347,7 +347,7 @@ async function firstOf(url, signal) {
   if (response.status === 200 && response.body) return ofStream(response.body.getReader());
   if (response.status === 416) return ofRanges({ url, size: 0, validator: null });
   const range = rangeOf(response);
-  if (range.start !== 0 || range.end > FIRST_BYTES) throw new SealiftError("io", "the server sent other bytes than were asked for");
+  if (range.start !== 0 || range.end > FIRST_BYTES) throw new SealiftError("io", "the server sent other bytes than those requested");
   const first = await body(response, range.end);
   const handle = { url, size: range.size, validator: validatorOf(response) };
   const source = ofRanges(handle);
@@ -418,7 +418,7 @@ async function readRange({ url, size, validator }, offset, wanted, signal, came)
       throw new SealiftError("changed", "the file on the server was changed while it was read");
     }
     if (range.start !== offset || range.end !== offset + wanted) {
-      throw new SealiftError("io", `the server sent bytes ${range.start} to ${range.end} where ${offset} to ${offset + wanted} were asked for`);
+      throw new SealiftError("io", `the server sent bytes ${range.start} to ${range.end} where ${offset} to ${offset + wanted} were requested`);
     }
     return await body(response, wanted, silence, came);
   } finally {
@@ -450,11 +450,11 @@ async function request(url, offset, length, signal) {
 function rangeOf(response) {
   const header = response.headers.get("Content-Range");
   if (header === null) {
-    throw new SealiftError("io", "the server does not show Content-Range; from another origin this takes Access-Control-Expose-Headers: Content-Range, ETag");
+    throw new SealiftError("io", "the response shows no Content-Range; a server of another origin must send Access-Control-Expose-Headers: Content-Range, ETag");
   }
   const [start, last, size] = (/^bytes (\d+)-(\d+)\/(\d+)$/.exec(header) ?? []).slice(1).map(Number);
   if (size === undefined || start > last || last >= size || !Number.isSafeInteger(size)) {
-    throw new SealiftError("io", `the server's Content-Range makes no sense: ${header}`);
+    throw new SealiftError("io", `the server's Content-Range is malformed: ${header}`);
   }
   return { start, end: last + 1, size };
 }
@@ -475,7 +475,7 @@ async function body(response, length, silence, came) {
   let bytes = new Uint8Array(length);
   let filled = 0;
   const stream = response.body;
-  if (!stream) throw new SealiftError("io", "the server sent an answer without a body");
+  if (!stream) throw new SealiftError("io", "the server sent a response without a body");
   const { read, cancel } = filler(stream);
   /** @type {ReturnType<typeof setTimeout> | undefined} */
   let timer;
@@ -548,7 +548,7 @@ async function own(run, what, Kind) {
   } catch (error) {
     const { name, message } = /** @type {{ name?: string, message?: string }} */ (error ?? {});
     if (error instanceof SealiftError || name === "AbortError" || name === "TimeoutError") throw error;
-    const said = `${what ?? "the source fails"}: ${message ?? error}`;
+    const said = `${what ?? "the source failed"}: ${message ?? error}`;
     throw Kind ? new Kind(said, error) : new SealiftError("io", said, error);
   }
 }

@@ -43,7 +43,7 @@ export function codeDigest(wasmUrl) {
 /** @param {URL} url */
 async function load(url) {
   const failed = (/** @type {unknown} */ why) =>
-    new Error(`the reader's code at ${url} cannot be loaded: ${why}; the option wasmUrl says where it lies`);
+    new Error(`the reader's code at ${url} cannot be loaded: ${why}; the option wasmUrl sets its address`);
   let bytes;
   try {
     bytes = isNode && url.protocol === "file:" ? await (await node("fs/promises")).readFile(url) : await fetched(url);
@@ -51,7 +51,7 @@ async function load(url) {
     throw failed(/** @type {Error} */ (error).message);
   }
   // A server may answer a request for a missing file with a page.
-  if (new DataView(bytes.buffer, bytes.byteOffset).getUint32(0) !== MAGIC) throw failed("what lies there is something else");
+  if (new DataView(bytes.buffer, bytes.byteOffset).getUint32(0) !== MAGIC) throw failed("it is not a WebAssembly module");
   return { module: await WebAssembly.compile(/** @type {BufferSource} */ (bytes)), bytes };
 }
 
@@ -104,7 +104,7 @@ export class Thread {
   constructor({ worker, address }) {
     this.#worker = worker;
     const broken = (/** @type {any} */ event) => {
-      const why = event?.message ?? event?.error?.message ?? "its script cannot be loaded, or a policy of the page forbids it; the option workerUrl says where it lies";
+      const why = event?.message ?? event?.error?.message ?? "its script cannot be loaded, or a policy of the page forbids it; the option workerUrl sets its address";
       this.#end(new Error(`a worker of ${address} failed: ${why}`));
     };
     const answer = (/** @type {any} */ data) => this.#answer(data);
@@ -134,7 +134,7 @@ export class Thread {
       try {
         this.#worker.postMessage({ id, name, args }, moved);
       } catch (error) {
-        throw new NotSent("this cannot be given to a worker", { cause: error });
+        throw new NotSent("this cannot be sent to a worker", { cause: error });
       }
       this.#calls.set(id, { resolve, reject, came });
       this.#worker.ref?.();

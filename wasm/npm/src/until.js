@@ -1,7 +1,7 @@
-// Promises that are given up.
+// Promises that can be aborted.
 
 /**
- * A promise that ends with the signal at the latest.
+ * Returns a promise that is rejected when the signal aborts, unless it was settled before.
  * @template T
  * @param {AbortSignal | undefined} signal
  * @param {Promise<T>} promise

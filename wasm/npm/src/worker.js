@@ -27,7 +27,7 @@ const written = new Map();
 let stopped = new AbortController();
 /** Chunks are checked in the order of the requests, regardless of the order in which bytes arrive. */
 let turn = Promise.resolve();
-/** The reader has one prefix at a time: whoever needs it waits for those before. */
+/** The reader holds one prefix at a time: a chunk that needs one waits for those before it. */
 let prefixed = Promise.resolve();
 const { port1, port2 } = new MessageChannel();
 /** Messages to this port are discarded. */
@@ -117,7 +117,7 @@ const functions = {
     return reader.begin(/** @type {any} */ (depth));
   },
 
-  /** Reads and checks some of what OSTree files have of the bases under new checksums. Returns whether more may be left. */
+  /** Reads the next base chunk with contents of OSTree files whose checksums are new, and checks those. Returns whether more may be left. */
   async checkRenamed() {
     const { signal } = stopped;
     const next = reader.nextRenamed();
@@ -289,7 +289,7 @@ function direct(file) {
   const write = (/** @type {Uint8Array} */ bytes) => {
     for (let done = 0; done < bytes.length; ) {
       const count = file.write(bytes.subarray(done), { at });
-      if (count === 0) throw new Error("this browser gives the page no more space");
+      if (count === 0) throw new Error("the browser gives this page no more space");
       done += count;
       at += count;
     }

@@ -1,4 +1,4 @@
-//! Making the commits of the wanted index of those of the base.
+//! Makes the commits of the wanted index from those of the base.
 
 use alloc::collections::BTreeMap;
 use alloc::vec::Vec;
@@ -19,9 +19,9 @@ fn unreadable(malformed: Malformed) -> Error {
     row_fault(malformed.reason(), 0)
 }
 
-/// What the commits have made, in the order in which they came to it.
+/// The files of the commits, in the order in which they were first reached.
 pub(in crate::difference) struct Added<'a> {
-    /// For each ref of kind 1 the number of its commit's object, if a ref before it names that.
+    /// For each ref of kind 1, the number of its commit's object, if an earlier ref names it.
     pub(in crate::difference) known: Vec<Option<u32>>,
     files: Vec<FileOf<'a>>,
 }
@@ -33,7 +33,7 @@ enum FileOf<'a> {
     Base(&'a OsTreeFile),
 }
 
-/// A commit whose trees are built.
+/// A commit that was added.
 struct LaidCommit {
     checksum: Checksum,
     parent: Option<Checksum>,
@@ -118,8 +118,8 @@ impl OsTreeDifference {
         Ok(Added { known: self.known(&commits)?, files: walk.added })
     }
 
-    /// Returns for each ref the number of its commit's object, if a ref before it names that: a ref names its commit and
-    /// those parents that follow.
+    /// Returns for each ref the number of its commit's object, if an earlier ref names it: a ref names its commit, and the parents that
+    /// follow it.
     fn known(&self, commits: &[LaidCommit]) -> Result<Vec<Option<u32>>, Error> {
         let mut known = Vec::with_capacity(self.refs.len());
         let mut next = 0;
@@ -142,7 +142,7 @@ impl OsTreeDifference {
 }
 
 impl Added<'_> {
-    /// Adds the files to the builder, which has all inodes, and the files of the repository.
+    /// Adds the files to the builder, which must have all inodes, and the files of the repository.
     pub(in crate::difference) fn add_files(
         &self,
         whole: &Difference,
@@ -173,21 +173,21 @@ type Known = BTreeMap<(OsTreeKind, Checksum), u32>;
 /// A metadata object.
 struct Object<'w> {
     bytes: &'w [u8],
-    /// Its number if it is carried.
+    /// Its number, if it is carried.
     carried: Option<u32>,
     is_met: bool,
 }
 
-/// Goes through the wanted objects in the order of ostree 4.
+/// Visits the wanted objects in the order of ostree 4.
 struct Walk<'w, 'a> {
-    /// All of base and difference, but for carried commits and commitmetas.
+    /// All objects of base and difference, except for carried commits and commitmetas.
     known: Known,
     objects: Vec<Object<'w>>,
     dirtrees: &'w [Restored],
-    /// The dirtree and the dirmeta that are carried next.
+    /// The next carried dirtree and the next carried dirmeta.
     next: [u32; 2],
     base_files: &'a [OsTreeFile],
-    /// By checksum, the numbers of those of the base; `None` once one was reached, of the base or new.
+    /// For each checksum, the number of the base's file; `None` once a file with it was reached, of the base or new.
     files: BTreeMap<Checksum, Option<u32>>,
     new_files: core::ops::Range<u32>,
     added: Vec<FileOf<'a>>,
@@ -195,7 +195,7 @@ struct Walk<'w, 'a> {
 }
 
 impl<'w> Walk<'w, '_> {
-    /// Adds an object where it is first reached, and then returns its bytes.
+    /// Adds an object when it is first reached, and then returns its bytes; `None` if it was reached before.
     fn meet(&mut self, kind: OsTreeKind, checksum: &Checksum) -> Result<Option<&'w [u8]>, Error> {
         let own = self.known.get(&(kind, *checksum)).and_then(|own| self.objects.get_mut(at(*own)));
         let Some(Object { bytes, carried, is_met }) = own else {
@@ -218,7 +218,7 @@ impl<'w> Walk<'w, '_> {
         Ok(Some(*bytes))
     }
 
-    /// Adds a dirtree with all below it.
+    /// Adds a dirtree and everything below it.
     fn tree(&mut self, root: Checksum) -> Result<(), Error> {
         let mut pending = alloc::vec![root];
         while let Some(checksum) = pending.pop() {

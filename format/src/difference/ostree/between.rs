@@ -1,4 +1,4 @@
-//! Comparing the commits of two indexes.
+//! Compares the commits of two indexes.
 
 use alloc::collections::{BTreeMap, BTreeSet};
 use alloc::string::{String, ToString as _};
@@ -20,14 +20,13 @@ fn files(index: &Index) -> &[OsTreeFile] {
     index.ostree().map_or(&[], OsTree::files)
 }
 
-/// Returns the dirtree of that object. An index has been parsed, and its dirtrees with it.
+/// Returns the dirtree of an object. It was parsed with the index, so this does not fail.
 fn dirtree<'a>(index: &'a Index, object: &OsTreeObject) -> DirTree<'a> {
     DirTree::parse(index.ostree_bytes(object)).unwrap_or_default()
 }
 
-/// Returns what makes the commits of `wanted` of those of `base`, if it has commits, and the files that the base does not have:
-/// their content is left to the caller. `is_same` returns whether two files differ in nothing but their checksum, and `compress` makes a
-/// frame of bytes with a prefix.
+/// Returns the difference from the commits of `base` to those of `wanted`, if that has commits, and the files that the base does not have: the caller
+/// sets their content. `is_same` returns whether two files differ only in their checksum, and `compress` returns a frame of bytes with a prefix.
 pub(in crate::difference) fn between(
     base: &Index,
     wanted: &Index,
@@ -43,7 +42,7 @@ pub(in crate::difference) fn between(
         match base_files.get(&file.checksum) {
             None => new_files.push(*file),
             Some(known) if is_same(known, file) => {}
-            // Whoever reads an index need not know that a file's content has its checksum (ostree 5).
+            // An index can be read without checking that a file's content matches its checksum (ostree 5).
             Some(_) => return Err("an OSTree file of the base has another content than its checksum says".to_string()),
         }
     }
@@ -72,7 +71,7 @@ pub(in crate::difference) fn between(
     Ok(Some((difference, new_files)))
 }
 
-/// Returns those dirtrees of `wanted`, in its order, as a difference stores them.
+/// Returns the dirtrees of `wanted` that the base does not have, in the order of `wanted`, in the form in which a difference stores them.
 fn carried_dirtrees(
     wanted: &Index,
     carried: &[&OsTreeObject],
@@ -88,7 +87,7 @@ fn carried_dirtrees(
     };
     let (mut met, mut blanked) = (BTreeSet::new(), Vec::with_capacity(carried.len()));
     for (own, object) in (0..).zip(carried) {
-        // One that no other names is a commit's root.
+        // A dirtree that no other names is a commit's root.
         if !met.contains(&own) {
             blanked.extend(blank(own, &find, dirtree(wanted, object), &mut met));
         }
@@ -101,7 +100,7 @@ fn carried_dirtrees(
 }
 
 impl OsTreeDifference {
-    /// Adds the commits and their commitmetas. Returns the position of each commit by the number of its object.
+    /// Adds the commits and their commitmetas. Returns the position of each commit, by the number of its object.
     fn add_commits(
         &mut self,
         base: &Index,
@@ -121,7 +120,7 @@ impl OsTreeDifference {
                 OsTreeKind::CommitMeta => {
                     let is_known = known.is_some_and(|known| base.ostree_bytes(&objects(base)[at(known)]) == bytes);
                     if let Some(commit) = self.commits.last_mut() {
-                        // That of a carried commit is carried.
+                        // The commitmeta of a carried commit is carried as well.
                         let is_of_base = is_known && matches!(commit.commit, CommitObject::Base(_));
                         commit.beside = if is_of_base { Beside::OfBase } else { Beside::Carried(bytes.to_vec()) };
                     }
@@ -133,7 +132,7 @@ impl OsTreeDifference {
     }
 }
 
-/// Returns whether a file has the same attributes and target, or one of the objects that `is_same_object` takes for the same.
+/// Returns whether two files have the same attributes, and the same target or objects that are the same according to `is_same_object`.
 pub(in crate::difference) fn is_same_file(
     (base, old): (&Index, &OsTreeFile),
     (wanted, new): (&Index, &OsTreeFile),

@@ -1,4 +1,4 @@
-//! The dirtrees that a difference carries: one frame over those of the base.
+//! The dirtrees that a difference carries: one frame with the base's metadata objects as its prefix.
 
 use alloc::collections::BTreeSet;
 use alloc::vec::Vec;
@@ -10,32 +10,32 @@ use crate::num::at;
 use crate::ostree::{Checksum, DirTree};
 use crate::{Error, FrameDecoder, Part};
 
-/// The largest window of a frame that RFC 8878 and core 4.3 have: this frame's is bounded by its content.
+/// The largest window that RFC 8878 and core 4.3 allow: this frame's window is limited by its content.
 pub(super) const WINDOW_LOG: u8 = 31;
 
-/// What stands for the checksum of a carried dirtree where the commits first reach it: that of the next one.
+/// The placeholder for the checksum of a carried dirtree where it is first reached: there it is the next carried dirtree.
 const NEXT: Checksum = [0; 32];
 
-/// Dirtrees in the order in which the commits reach them, as they are stored.
+/// Dirtrees in the order in which the commits reach them, in their stored form.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct DirTrees {
     /// Their lengths.
     pub(super) lens: Vec<u32>,
-    /// One zstd frame of all, with the base's metadata objects as its prefix; empty where there are none.
+    /// One zstd frame of all dirtrees, with the base's metadata objects as its prefix; empty if there are no dirtrees.
     pub(super) frame: Vec<u8>,
 }
 
-/// A dirtree as the wanted index has it.
+/// A dirtree of the wanted index.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Restored {
     pub(super) bytes: Vec<u8>,
     pub(super) checksum: Checksum,
-    /// Whether no other carried one names it first.
+    /// Whether no other carried dirtree names it first.
     pub(super) is_root: bool,
 }
 
 impl DirTrees {
-    /// Returns the dirtrees as the wanted index has them, given the base's metadata objects.
+    /// Returns the dirtrees of the wanted index, given the base's metadata objects.
     pub(super) fn restore(&self, prefix: &[u8]) -> Result<Vec<Restored>, Error> {
         if self.lens.is_empty() {
             return Ok(Vec::new());
@@ -54,14 +54,14 @@ impl DirTrees {
     }
 }
 
-/// Puts the checksums in that [`NEXT`] stands for, from the bottom up.
+/// Replaces each [`NEXT`] by the checksum for which it stands, from the bottom up.
 fn fill(trees: Vec<DirTree<'_>>) -> Result<Vec<Restored>, Error> {
     let count = trees.len();
     let mut trees = trees.into_iter();
     let mut filled = alloc::vec![Restored::default(); count];
     let mut next = 0;
     while let Some(root) = trees.next() {
-        // Dirtrees whose directories are still to come: the number, how many have, and the checksums of those that were filled in.
+        // Dirtrees whose directories are not all visited: the number, the dirtree, how many are, and the checksums that replace placeholders.
         let mut open = alloc::vec![(next, root, 0, Vec::<Checksum>::new())];
         next += 1;
         while let Some((own, tree, done, sums)) = open.last_mut() {
@@ -96,8 +96,8 @@ fn fill(trees: Vec<DirTree<'_>>) -> Result<Vec<Restored>, Error> {
     Ok(filled)
 }
 
-/// Returns the bytes of carried dirtrees with [`NEXT`] in its places, and the number of each. `root` is one of them; `carried` returns
-/// the number and bytes of one that is carried; those in `met` were reached before.
+/// Returns the bytes of carried dirtrees with [`NEXT`] in place of checksums, and the number of each. `root` is the first of them; `carried` returns
+/// the number and the dirtree for a checksum, if it is carried; those in `met` were reached before.
 pub(super) fn blank<'a>(
     root: u32,
     carried: &impl Fn(&Checksum) -> Option<(u32, DirTree<'a>)>,

@@ -1,4 +1,4 @@
-//! Writing section 14.
+//! Writes section 14 of a difference.
 
 use alloc::vec::Vec;
 

@@ -20,7 +20,7 @@ use super::{NewContent, Reference, number, row};
 
 use dirtrees::DirTrees;
 
-/// The part of a difference that is about the refs of kind 1.
+/// The part of a difference for the refs of kind 1.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct OsTreeDifference {
     commits: Vec<EditedCommit>,
@@ -41,11 +41,11 @@ pub struct EditedCommit {
     pub beside: Beside,
 }
 
-/// Where a commit is.
+/// Where a commit comes from.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[allow(clippy::exhaustive_enums, reason = "ostree 8 lists them")]
 pub enum CommitObject {
-    /// The base has it: the number of the metadata object.
+    /// The base has it, as the metadata object with this number.
     Base(u32),
     /// The difference carries these bytes.
     Carried(Vec<u8>),
@@ -57,13 +57,13 @@ pub enum CommitObject {
 pub enum Beside {
     /// There is none.
     Nothing,
-    /// The one that the base has of this commit.
+    /// The one that the base has for this commit.
     OfBase,
-    /// These bytes.
+    /// The difference carries these bytes.
     Carried(Vec<u8>),
 }
 
-/// A file object that the base does not have. Its checksum stands in a dirtree.
+/// A file object that the base does not have. A dirtree contains its checksum.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct NewOsTreeFile {
     /// Its attributes, among [`super::Difference::attribute_rows`].
@@ -72,12 +72,12 @@ pub struct NewOsTreeFile {
     pub content: NewContent,
 }
 
-/// What a ref of kind 1 has beside its name.
+/// What a ref of kind 1 has besides its name.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct EditedCommitRef {
     /// The number of its commit among [`OsTreeDifference::commits`].
     pub commit: u32,
-    /// Its collection id; empty where it has none.
+    /// Its collection id; empty if it has none.
     pub collection: String,
 }
 
@@ -111,7 +111,7 @@ impl OsTreeDifference {
     }
 }
 
-/// Ways to break a difference, for tests that are of both kinds of refs.
+/// Ways to break a difference, for tests with both kinds of refs.
 #[cfg(test)]
 mod breaks {
     use super::*;
@@ -120,7 +120,7 @@ mod breaks {
     type Break = (fn(&mut OsTreeDifference), &'static str);
 
     impl OsTreeDifference {
-        /// Of a difference that carries a dirmeta, some dirtrees and files, to a base of one commit with a commitmeta.
+        /// For a difference that carries a dirmeta, some dirtrees and files, and whose base has one commit with a commitmeta.
         pub(in crate::difference) fn breaks() -> Vec<Break> {
             alloc::vec![
                 (|own| own.dirmetas[0].clear(), "index: "),
@@ -133,7 +133,7 @@ mod breaks {
             ]
         }
 
-        /// The same, where only the base tells.
+        /// The same, for errors that are found only with the base.
         pub(in crate::difference) fn misfits() -> Vec<Break> {
             alloc::vec![
                 (|own| own.commits[0].commit = CommitObject::Base(1), "has no commit of that number"),

@@ -1,4 +1,4 @@
-//! Reading section 14.
+//! Parses section 14 of a difference.
 
 use alloc::vec::Vec;
 
@@ -15,7 +15,7 @@ use super::{
     Beside, CommitObject, EditedCommit, EditedCommitRef, NewContent, NewOsTreeFile, OsTreeDifference, Reference,
 };
 
-/// Section 14, and what of it belongs to the tables of the whole difference.
+/// Section 14, and the parts of it that belong to tables of the whole difference.
 pub(in crate::difference) struct Section {
     pub(in crate::difference) difference: OsTreeDifference,
     /// The steps of the regular files' objects.
@@ -29,14 +29,14 @@ fn malformed(row: usize) -> impl Fn(Malformed) -> Error {
     move |malformed| row_fault(malformed.reason(), row)
 }
 
-/// Reads the lengths of byte strings and those.
+/// Reads the lengths of byte strings, and the strings.
 fn blobs(reader: &mut Reader<'_>, count: usize) -> Result<Vec<Vec<u8>>, Error> {
     let lens = reader.planes::<4>(count)?.u32s();
     lens.map(|len| reader.take(at(len)).map(<[u8]>::to_vec)).collect()
 }
 
 impl Section {
-    /// Reads the section of a difference with so many refs of kind 1, to a wanted index of `index_len` bytes.
+    /// Parses the section of a difference with `refs` refs of kind 1 and a wanted index of `index_len` bytes.
     pub(in crate::difference) fn parse(
         mut reader: Reader<'_>,
         attributes: &[Attributes],
@@ -90,10 +90,10 @@ fn parse_commits(reader: &mut Reader<'_>) -> Result<Vec<EditedCommit>, Error> {
     Ok(commits)
 }
 
-/// The steps of the regular files' objects, where each target lies, and the targets.
+/// The steps of the regular files' objects, the position of each target, and the targets.
 type Targets = (Vec<u32>, Vec<Symlink>, Vec<u8>);
 
-/// Reads the dirtrees, which decode to `index_len` bytes at most.
+/// Reads the dirtrees, which decode to at most `index_len` bytes.
 fn parse_dirtrees(reader: &mut Reader<'_>, index_len: u64) -> Result<DirTrees, Error> {
     let count = reader.count32()?;
     let lens: Vec<u32> = reader.planes::<4>(count)?.u32s().collect();
@@ -114,7 +114,7 @@ fn parse_dirtrees(reader: &mut Reader<'_>, index_len: u64) -> Result<DirTrees, E
 }
 
 impl OsTreeDifference {
-    /// Reads the files, but for their objects, of which it returns the steps.
+    /// Reads the files without their objects, and returns the steps of the objects.
     fn parse_files(&mut self, reader: &mut Reader<'_>, attributes: &[Attributes]) -> Result<Targets, Error> {
         let (rows, symlinks) = parse_file_rows(reader, attributes)?;
         let steps = reader.planes::<4>(rows.len() - symlinks)?.u32s().collect();
@@ -142,7 +142,7 @@ impl OsTreeDifference {
         Ok(())
     }
 
-    /// Gives the files their objects and the rows of their targets, of which so many come before.
+    /// Sets the objects of the files, and the rows of their targets.
     pub(in crate::difference) fn give_contents(
         &mut self,
         attributes: &[Attributes],

@@ -1,4 +1,4 @@
-//! OSTree commits, and what becomes of them.
+//! Differences of OSTree commits.
 
 use alloc::collections::BTreeSet;
 
@@ -10,7 +10,7 @@ use crate::index::OsTreeKind;
 use crate::ostree::file::FileObjectHasher;
 use crate::ostree::{Checksum, Commit, Dictionary, DirTree, dirmeta};
 
-/// A commit to be added to an index: its tree, and whether there is something beside it.
+/// A commit to be added to an index: its tree, and whether it has a commitmeta.
 type Version<'a> = (&'a Tree, bool);
 
 /// The objects of commits, each once.
@@ -25,7 +25,7 @@ fn sum(bytes: &[u8]) -> Checksum {
     Sha256::digest(bytes).into()
 }
 
-/// As a repository can have it: no other types.
+/// Replaces types that an OSTree repository cannot hold.
 fn plain(what: &What) -> What {
     match what {
         What::Regular(_) | What::Symlink(_) => what.clone(),
@@ -197,7 +197,7 @@ fn a_commit_changes() {
     assert_eq!(listed(&difference), [""; 0]);
 }
 
-/// The second of two equal directories is not stored as the first one is: the first stands for all that is carried below it.
+/// The second of two equal directories is not stored like the first one, which already covers everything carried below it.
 #[test]
 fn a_dirtree_at_two_places() {
     let base = mixed(&[("a", Err(vec![(&Tree::default(), false)]))], b"");
@@ -215,7 +215,7 @@ fn a_dirtree_at_two_places() {
     differ(&base, &mixed(&[("a", Err(vec![(&above, false), (&tree, false)]))], b""));
 }
 
-/// Returns a base, and the difference to a tree of which a directory, a file and a dirmeta are new.
+/// Returns a base, and the difference to a tree with a new directory, file and dirmeta.
 fn sample() -> (Index, Difference) {
     let mut tree = Tree::default();
     let below = tree.add_directory(0, b"d", META);
@@ -230,7 +230,7 @@ fn sample() -> (Index, Difference) {
     (base, difference)
 }
 
-/// Whoever reads an index need not know that a file's content has its checksum (ostree 5).
+/// An index can be read without checking that a file's content matches its checksum (ostree 5).
 #[test]
 fn a_file_of_one_checksum_and_another_object() {
     let mut tree = Tree::default();
@@ -277,7 +277,7 @@ fn rules_of_the_base() {
 /// Refs by name: a tree, or a history.
 fn some_pair() -> impl Strategy<Value = (Index, Index)> {
     let name = || prop::sample::select(&["a", "b", "c", "d"][..]);
-    // The steps of each version but the first change the one before.
+    // The steps of each version except the first change the version before it.
     let one = || (name(), some_steps(25), some_steps(6), some_steps(4), 0..6_u8, any::<[bool; 3]>(), 0..4_u8);
     (prop::collection::vec(one(), 1..4), 0..3_u8, 0..3_u8).prop_map(|(refs, old_summary, new_summary)| {
         let grown: Vec<_> = refs

@@ -1,4 +1,4 @@
-//! Trees, and what becomes of them.
+//! Differences of trees.
 
 mod commits;
 mod rules;
@@ -15,7 +15,7 @@ use crate::attributes::Xattr;
 use crate::index::{Index, IndexBuilder, Node};
 use crate::num::wide;
 
-/// Attributes and time, by small numbers.
+/// Attributes and time, derived from small numbers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Meta {
     permissions: u8,
@@ -104,7 +104,7 @@ impl Tree {
         added
     }
 
-    /// Directory and name of all that can be reached.
+    /// Returns directory, name and child of everything that can be reached.
     fn names(&self) -> Vec<(usize, Vec<u8>, Child)> {
         let mut found = Vec::new();
         let mut pending = vec![0];
@@ -194,7 +194,7 @@ fn compress(prefix: &[u8], bytes: &[u8]) -> Result<Vec<u8>, String> {
     Ok(out)
 }
 
-/// Takes the difference of two indexes through its bytes, and checks what it makes of the base.
+/// Encodes and parses the difference of two indexes, and checks that it makes the wanted index from the base.
 fn differ(base: &Index, wanted: &Index) -> Difference {
     let difference = between(base, wanted);
     let bytes = difference.encode().expect("it fits");
@@ -205,7 +205,7 @@ fn differ(base: &Index, wanted: &Index) -> Difference {
     difference
 }
 
-/// Each edit with its path, in a few words.
+/// Returns each edit with its path, as short text.
 fn listed(difference: &Difference) -> Vec<String> {
     let edits = difference.edits().iter().filter(|edit| edit.op != Op::Within);
     let words = edits.map(|edit| {
@@ -386,7 +386,7 @@ fn take(tree: &mut Tree, step: &Step) {
         Step::Move(pick, to, new_name) => {
             let (from, name, child) = pick.get(&names);
             tree.directories[*from].1.remove(name);
-            // A directory that were moved below itself would be out of reach: so are those below it by now.
+            // If a directory were moved below itself, it could not be reached any more; those below it cannot be reached now.
             let to = *to.get(&tree.reached());
             tree.directories[to].1.insert(new_name.clone(), *child);
         }
@@ -428,12 +428,12 @@ fn some_pair() -> impl Strategy<Value = (Index, Index)> {
     )
 }
 
-/// Places, and the bytes that come there: small ones, which are numbers that there are, more often than others.
+/// Positions, and the bytes to write there. Small bytes, which are valid numbers, are more frequent.
 fn some_flips() -> impl Strategy<Value = Vec<(Pick, u8)>> {
     prop::collection::vec((any::<Pick>(), prop_oneof![4 => 0..12_u8, 1 => any::<u8>()]), 1..3)
 }
 
-/// Goes through all that can be listed.
+/// Lists everything that can be listed.
 fn list_all(difference: &Difference) {
     for edit in difference.edits() {
         assert!(edit.parent.is_none() || !difference.path(edit).is_empty());
@@ -449,10 +449,10 @@ fn list_all(difference: &Difference) {
     }
 }
 
-/// The longest index that a damaged difference may make.
+/// The length in bytes of the longest index that a damaged difference may make.
 const INDEX_LEN: u64 = 1 << 20;
 
-/// Takes a difference of which some bytes were changed and the last may be missing; `entries` is how many of them an index may have.
+/// Parses and applies a difference of which some bytes were changed and the last may be missing. An index may have `entries` entries.
 fn take_damaged(
     base: &Index,
     mut bytes: Vec<u8>,
@@ -469,7 +469,7 @@ fn take_damaged(
         prop_assert_eq!(parsed.encode().expect("it fits"), bytes.as_slice());
         list_all(&parsed);
         if let Ok(made) = parsed.apply(&[base]) {
-            // Nothing is made that base and difference do not pay for.
+            // The result is not larger than base and difference allow.
             prop_assert!(
                 made.len()
                     <= base.bytes().len() + 16 * bytes.len() + at(u32::try_from(INDEX_LEN).expect("it is small"))
@@ -494,7 +494,7 @@ proptest! {
     #[test]
     fn another_base_gives_other_bytes_or_none((base, wanted) in some_pair(), (other, _) in some_pair()) {
         let mut difference = between(&base, &wanted);
-        // As if by chance it had as many objects and the same refs.
+        // As if the other base happened to have the same number of objects and the same refs.
         difference.base_objects = number(other.objects().len()).expect("they are few");
         difference.base_refs = between(&other, &other).base_refs;
         if let Ok(parsed) = Difference::parse(&difference.encode().expect("it fits"), u64::MAX, u64::MAX) {

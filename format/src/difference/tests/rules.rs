@@ -1,9 +1,9 @@
-//! Each rule, broken alone.
+//! Breaks each rule alone.
 
 use super::*;
 
-/// A difference with one of most things. Its edits: root, `a` link, `d` within, `n` new directory, `s` changed; then `d/f` named, `d/g` removed;
-/// then `n/x` new.
+/// A difference with an example of most edits. Its edits: root, `a` link, `d` within, `n` new directory, `s` changed; then `d/f` named, `d/g`
+/// removed; then `n/x` new.
 fn sample() -> (Index, Difference) {
     let mut tree = Tree::default();
     let directory = tree.add_directory(0, b"d", META);

@@ -1,8 +1,8 @@
-//! What is known of some of the metadata objects, by their numbers.
+//! A map from the numbers of metadata objects to values.
 
 use alloc::vec::Vec;
 
-/// In the order of the numbers, which is the one in which ostree 4 has the objects come: no map has to sort them.
+/// Pairs in ascending order of the numbers, in which objects are read anyway (ostree 4), so that nothing has to be sorted.
 #[derive(Debug)]
 pub(in crate::index) struct ByObject<T>(Vec<(u32, T)>);
 
@@ -11,7 +11,7 @@ impl<T> ByObject<T> {
         Self(Vec::new())
     }
 
-    /// Adds what is known of an object whose number is above all before.
+    /// Adds a value for an object whose number is higher than all before.
     pub(in crate::index) fn push(&mut self, object: u32, value: T) {
         debug_assert!(self.0.last().is_none_or(|(last, _)| *last < object));
         self.0.push((object, value));
@@ -37,7 +37,7 @@ impl<T> ByObject<T> {
 }
 
 impl<T> FromIterator<(u32, T)> for ByObject<T> {
-    /// Their numbers ascend.
+    /// The numbers must ascend.
     fn from_iter<I: IntoIterator<Item = (u32, T)>>(pairs: I) -> Self {
         Self(pairs.into_iter().collect())
     }

@@ -1,4 +1,4 @@
-//! Writing section 11.
+//! Writes section 11 of an index.
 
 use alloc::vec::Vec;
 
@@ -9,7 +9,7 @@ use crate::Row;
 use crate::attributes::Attributes;
 use crate::index::Object;
 
-/// The section's columns as they grow.
+/// The section's columns, as far as they are built.
 #[derive(Debug, Default)]
 pub(in crate::index) struct Columns {
     kinds: Vec<u8>,

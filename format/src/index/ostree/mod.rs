@@ -1,4 +1,4 @@
-//! OSTree commits in an index (ostree 2): their objects as they stand there, and what belongs to what.
+//! OSTree commits in an index (ostree 2): their objects, and how these refer to each other.
 
 mod by_object;
 mod columns;
@@ -18,7 +18,7 @@ pub(super) use columns::Columns;
 pub(super) use section::{Resolved, Section, Tree};
 pub(crate) use section::{parse_collection, parse_file_rows, parse_repository_file};
 
-/// What the refs of kind 1 are made of.
+/// The objects of the refs of kind 1, which are OSTree commits.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct OsTree {
     objects: Vec<OsTreeObject>,
@@ -31,7 +31,7 @@ pub struct OsTree {
 pub struct OsTreeObject {
     /// Its type.
     pub kind: OsTreeKind,
-    /// SHA-256 of its bytes; for a commitmeta the one of its commit.
+    /// The SHA-256 of its bytes; for a commitmeta, that of its commit.
     pub checksum: Checksum,
     at: u32,
     len: u32,
@@ -41,24 +41,24 @@ pub struct OsTreeObject {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[allow(clippy::exhaustive_enums, reason = "ostree 2 lists the types")]
 pub enum OsTreeKind {
-    /// Names of a directory.
+    /// The names in a directory.
     DirTree,
-    /// Attributes of a directory.
+    /// The attributes of a directory.
     DirMeta,
     /// A commit.
     Commit,
-    /// What is said of a commit beside it: its signatures.
+    /// Detached metadata of a commit, such as its signatures.
     CommitMeta,
 }
 
 /// A file object: a regular file or a symbolic link with its attributes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct OsTreeFile {
-    /// SHA-256 of its header and content.
+    /// The SHA-256 of its header and content.
     pub checksum: Checksum,
     /// Its attributes.
     pub attributes: Row<Attributes>,
-    /// The number of its object, or the row of its symbolic link.
+    /// Its object, or its row in the table of symbolic links.
     pub kind: InodeKind,
 }
 
@@ -76,22 +76,22 @@ pub enum RepositoryFile {
     SummaryIndexSignature,
 }
 
-/// What a ref of kind 1 says beyond its name.
+/// What a ref of kind 1 has besides its name.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct OsTreeRef {
     /// The number of its commit among [`OsTree::objects`].
     pub commit: u32,
-    /// Whether a ref before it names that commit.
+    /// Whether an earlier ref names that commit.
     pub is_known: bool,
-    /// Its collection id; empty where it has none.
+    /// Its collection id; empty if it has none.
     pub collection: String,
 }
 
 impl RepositoryFile {
-    /// All of them, in their order.
+    /// All of them, in ascending order.
     pub const ALL: [Self; 4] = [Self::Summary, Self::SummarySignature, Self::SummaryIndex, Self::SummaryIndexSignature];
 
-    /// Its name in a repository.
+    /// Returns its name in a repository.
     #[must_use]
     pub fn name(self) -> &'static str {
         match self {
@@ -115,7 +115,7 @@ impl RepositoryFile {
 impl OsTreeKind {
     const ALL: [Self; 4] = [Self::DirTree, Self::DirMeta, Self::Commit, Self::CommitMeta];
 
-    /// OSTree's number for it.
+    /// Returns OSTree's number for it.
     #[must_use]
     pub fn code(self) -> u8 {
         match self {

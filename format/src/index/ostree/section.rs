@@ -1,4 +1,4 @@
-//! Reading section 11: its fields, and then what belongs to what.
+//! Parses section 11 of an index: first its fields, and then how the objects refer to each other.
 
 use alloc::collections::BTreeMap;
 use alloc::string::String;
@@ -18,7 +18,7 @@ use crate::ostree::file::FileObjectHasher;
 use crate::ostree::{Checksum, Commit, Dictionary, DirTree, Malformed, dirmeta};
 use crate::{Error, Part, Row};
 
-/// Section 11 as it stands there, before anything is known of what belongs to what.
+/// The fields of section 11, before references are resolved.
 pub(in crate::index) struct Section<'a> {
     bytes: &'a [u8],
     objects: Vec<OsTreeObject>,
@@ -30,7 +30,7 @@ pub(in crate::index) struct Section<'a> {
     repository_files: Vec<(RepositoryFile, (u32, u32))>,
 }
 
-/// Reads the attribute rows of the files, and returns how many of those are symbolic links; the others are regular files.
+/// Reads the attribute rows of the files. Returns them, and how many of the files are symbolic links; the others are regular files.
 pub(crate) fn parse_file_rows(
     reader: &mut Reader<'_>,
     attributes: &[Attributes],
@@ -58,7 +58,7 @@ pub(crate) fn parse_collection(reader: &mut Reader<'_>) -> Result<String, Error>
     }
 }
 
-/// Reads a file of the repository itself, behind that of the kind `last`.
+/// Reads a file of the repository itself, whose kind must be higher than `last`.
 pub(crate) fn parse_repository_file<'a>(
     reader: &mut Reader<'a>,
     last: Option<RepositoryFile>,
@@ -92,7 +92,7 @@ impl<'a> Section<'a> {
             };
             let start = number(reader.position())?;
             let object = reader.take(at(len))?;
-            // A commitmeta gets its commit's.
+            // A commitmeta gets the checksum of its commit later.
             let checksum = if kind == OsTreeKind::CommitMeta { [0; 32] } else { Sha256::digest(object).into() };
             objects.push(OsTreeObject { kind, checksum, at: start, len });
         }
@@ -113,12 +113,12 @@ impl<'a> Section<'a> {
         Ok(Self { bytes, objects, file_rows, file_objects, targets, commits, collections, repository_files })
     }
 
-    /// Returns the attribute rows of the files, which the inodes' rows come before.
+    /// Returns the attribute rows of the files, which follow those of the inodes.
     pub(in crate::index) fn file_rows(&self) -> &[Row<Attributes>] {
         &self.file_rows
     }
 
-    /// Follows the commits, and finds each object in its place. `kinds` says of each file which object or link it has.
+    /// Follows the references from the commits, and checks that each object is in its place. `kinds` gives the object or link of each file.
     pub(in crate::index) fn resolve(self, kinds: &[InodeKind], attributes: &[Attributes]) -> Result<Resolved, Error> {
         let mut walk = Walk {
             section: &self,
@@ -196,36 +196,36 @@ fn malformed(object: u32) -> impl Fn(Malformed) -> Error {
     move |malformed| at_object(malformed.reason(), object)
 }
 
-/// A directory as its dirtree has it: places and lengths of names, with numbers of files, or of dirtrees and dirmetas.
+/// A parsed dirtree: positions and lengths of names, with the numbers of files, or of dirtrees and dirmetas.
 #[derive(Debug, Default)]
 pub(in crate::index) struct Tree {
     pub(in crate::index) files: Vec<((u32, u8), u32)>,
     pub(in crate::index) directories: Vec<((u32, u8), u32, u32)>,
 }
 
-/// Section 11, with everything in its place.
+/// Section 11, with references resolved.
 pub(in crate::index) struct Resolved {
     pub(in crate::index) refs: Vec<OsTreeRef>,
     pub(in crate::index) ostree: OsTree,
-    /// By number of a dirtree.
+    /// For each dirtree.
     pub(in crate::index) trees: ByObject<Tree>,
-    /// By number of a commit, its root's dirtree and dirmeta.
+    /// For each commit, its root's dirtree and dirmeta.
     pub(in crate::index) roots: ByObject<(u32, u32)>,
-    /// By number of a dirmeta.
+    /// For each dirmeta.
     pub(in crate::index) metas: ByObject<Attributes>,
 }
 
-/// Goes through the objects in the order of ostree 4.
+/// Visits the objects in the order of ostree 4.
 struct Walk<'s, 'a> {
     section: &'s Section<'a>,
-    /// The first object that nothing has reached yet.
+    /// The first object that was not reached yet.
     next: usize,
     known: BTreeMap<(OsTreeKind, Checksum), u32>,
     files: BTreeMap<Checksum, u32>,
     trees: ByObject<Tree>,
     metas: ByObject<Attributes>,
     roots: ByObject<(u32, u32)>,
-    /// By number of a commitmeta, its commit.
+    /// For each commitmeta, its commit.
     commit_of: ByObject<u32>,
 }
 
@@ -235,7 +235,7 @@ impl<'a> Walk<'_, 'a> {
         object.map_or(&[], |object| slice(self.section.bytes, (object.at, object.len)))
     }
 
-    /// Returns the object that comes next, if it is of that type and, where it is given, has that checksum.
+    /// Returns the next object, if it has this type and, if one is given, this checksum.
     fn take_next(&mut self, kind: OsTreeKind, checksum: Option<&Checksum>) -> Option<u32> {
         let object = self.section.objects.get(self.next)?;
         let fits = object.kind == kind && checksum.is_none_or(|checksum| object.checksum == *checksum);
@@ -250,7 +250,7 @@ impl<'a> Walk<'_, 'a> {
         Some(found)
     }
 
-    /// Returns the object of that checksum, and whether it is new.
+    /// Returns the object with this checksum, and whether it is new.
     fn take(&mut self, kind: OsTreeKind, checksum: &Checksum) -> Result<(u32, bool), Error> {
         if let Some(known) = self.known.get(&(kind, *checksum)) {
             return Ok((*known, false));
@@ -261,7 +261,7 @@ impl<'a> Walk<'_, 'a> {
         })
     }
 
-    /// Returns the commit that comes next, with what belongs to it and to the parents that are carried.
+    /// Visits the next commit, with everything that belongs to it and to those of its parents that are carried. Returns its number.
     fn next_commit(&mut self) -> Result<u32, Error> {
         let first = self.take_next(OsTreeKind::Commit, None);
         let first = first.ok_or_else(|| row_fault("a ref's commit is missing here, or stands twice", self.next))?;
@@ -291,10 +291,10 @@ impl<'a> Walk<'_, 'a> {
         Ok(object)
     }
 
-    /// Takes a dirtree with all below it.
+    /// Visits a dirtree and everything below it. Returns its number.
     fn dirtree(&mut self, checksum: &Checksum) -> Result<u32, Error> {
         let (root, is_new) = self.take(OsTreeKind::DirTree, checksum)?;
-        // Dirtrees whose directories are still to come: how many have, and the checksums of all.
+        // Dirtrees whose directories are not all visited: the dirtree, how many of its directories are, and the checksums of all.
         let mut open: Vec<(u32, usize, Vec<Checksum>)> = Vec::new();
         if is_new {
             open.push((root, 0, self.enter(root)?));
@@ -317,7 +317,7 @@ impl<'a> Walk<'_, 'a> {
         Ok(root)
     }
 
-    /// Numbers the files of a new dirtree and takes its directories' dirmetas. Returns the checksums of their dirtrees.
+    /// Numbers the files of a new dirtree, and visits the dirmetas of its directories. Returns the checksums of their dirtrees.
     fn enter(&mut self, object: u32) -> Result<Vec<Checksum>, Error> {
         let parsed = DirTree::parse(self.bytes(object)).map_err(malformed(object))?;
         let start = self.section.bytes.as_ptr().addr();

@@ -20,7 +20,7 @@ const NAMED = 10;
 /** Milliseconds after which a bundle is judged again at the latest: timers may be late, and pages asleep. */
 const LATEST = 60_000;
 
-/** Milliseconds between a moment and its timer, after which the clock has passed it even in whole seconds. */
+/** Milliseconds from the expiry to the next judgement, which is repeated for `LATE` milliseconds since judgements count whole seconds. */
 const SOON = 100;
 const LATE = 2000;
 
@@ -114,7 +114,7 @@ export class Check {
     return report(this.#finding, this.#facts, { name: this.name, bytes, seconds: this.#seconds, policy: this.#facts.verdict && this.#policy, forgets: forgets(), module, checked: this.#checked.toISOString() });
   }
 
-  /** The report when nothing is read any more: SHA-256 of a file is known after the verdict on it. */
+  /** The report once nothing is read any more: a file's SHA-256 is known only after the verdict. */
   get complete() {
     return this.#ended.then(() => this.report);
   }
@@ -169,7 +169,7 @@ export class Check {
     // SHA-256 is sequential and slow, so the verdict on a file does not wait for it. A network connection is slower anyway.
     const sha256 = !(this.source instanceof Blob);
     const onProgress = (/** @type {Progress} */ progress) => void (signal.aborted || this.listener.progressed(this, progress));
-    // Those that the user selected, or else those that the page demands.
+    // The bases that the user selected, or else those that the page demands.
     const isBaseRequired = this.#bases.length === 0;
     const given = bundle.head.delta && deep ? (isBaseRequired ? this.listener.bases() : this.#bases) : [];
     if (given.length > 0) {
@@ -189,7 +189,7 @@ export class Check {
   }
 
   /**
-   * Opens those of the given bundles that are bases of this one. If none is, all are opened, so that the check says which they are.
+   * Opens those of the given bundles that are bases of this one. If none is, all are opened, so that the check's error names one.
    * @param {Bundle} bundle
    * @param {Base[]} given
    * @param {AbortSignal} signal
@@ -237,7 +237,7 @@ export class Check {
   }
 
   /**
-   * Returns the meaning of a failure that does not explain itself.
+   * Returns the facts about a failure: the files that damage affects, or that the page's policy blocked the address.
    * @param {unknown} fault
    * @returns {Promise<Partial<Facts>>}
    */
@@ -284,7 +284,7 @@ export class Check {
     return this.#bundle;
   }
 
-  /** Judges by the current policy. Until that is done nothing is known. */
+  /** Judges by the current policy. Until that is done, there is no verdict. */
   async judge() {
     this.#judgement += 1;
     if (!this.#bundle) {
@@ -311,7 +311,7 @@ export class Check {
       ]);
       if (!isLast()) return;
       this.#policy = policy;
-      // What had expired before is not told again for the moment that stands in its words.
+      // A bundle that had expired before keeps its verdict: only the time in the message differs.
       const { verdict: known } = this.#facts;
       const verdict = known?.error?.code === "expired" && found.error?.code === "expired" ? known : found;
       this.#set({ head: bundle.head, verdict, floor: policy.floor, tags: policy.compatible, judged: judged.toISOString(), digests: { allowedSigners, revoked }, unjudged: undefined });
@@ -344,7 +344,7 @@ export class Check {
     if (seen !== undefined && seen !== floor && BigInt(seen) > BigInt(head.version)) this.judge();
   }
 
-  /** Judges again by the clock and the same policy, so that the facts stay until new ones are known. */
+  /** Judges again because time has passed. Unlike `judge`, this keeps the verdict until the new one is known. */
   look() {
     if (this.#bundle && this.#facts.verdict && !this.#isClosed) this.#judge();
   }
@@ -363,7 +363,7 @@ export class Check {
     return this.#isRead;
   }
 
-  /** Checks by other workers, since those that there were may be unavailable. */
+  /** Checks again from the start with new workers, since the URLs of the package's parts have changed. */
   restart() {
     const before = this.#bundle;
     this.#bundle = undefined;
@@ -409,7 +409,7 @@ export class Check {
 }
 
 /**
- * Opens what may be a base. If it cannot be opened, that says nothing of the delta.
+ * Opens a bundle that may be a base. Its errors have the code "base", since they say nothing about the delta.
  * @param {BundleSource} source
  * @param {string} name
  * @param {import("../../types.js").OpenOptions} options

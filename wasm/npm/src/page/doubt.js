@@ -1,4 +1,4 @@
-// The reason why nothing is known, when it is in the page itself.
+// The reason why there is no verdict, if it lies in the page itself.
 
 /** `code` is the reason, as in reports. */
 export class Doubt extends Error {

@@ -44,7 +44,7 @@ export class SealiftVerifier extends ElementBase {
   /** Only the latest selection counts. */
   #choice = 0;
   #isDisabled = false;
-  /** Whether it is in a document, or on its way to another place. */
+  /** Whether it is in a document, or is being moved to another place. */
   #isHere = false;
 
   constructor() {
@@ -77,7 +77,7 @@ export class SealiftVerifier extends ElementBase {
     window.addEventListener("storage", ({ key }) => isOurs(key) && this.#loadPolicy(), { signal });
     memory.addEventListener("seen", () => this.#items.forEach(({ check }) => check.compareVersions()), { signal });
     this.#update();
-    // It was only moved: what was checked stays, and so do listeners that a check has.
+    // It was only moved: its checks and their listeners stay.
     if (this.#isHere) return;
     this.#isHere = true;
     this.#chooser.deep = this.getAttribute("deep") !== "no";
@@ -309,7 +309,7 @@ export class SealiftVerifier extends ElementBase {
     const bad = this.#items.find(({ check }) => !check.finding.ok)?.check;
     const lost = this.name !== "" && this.#items.find(({ check }) => carried(check) === undefined)?.check;
     if (bad) this.#internals.setValidity({ customError: true }, this.#items.length > 1 ? `${bad.name}: ${bad.finding.title}` : bad.finding.title, anchor);
-    else if (lost) this.#internals.setValidity({ customError: true }, `${lost.name}: a form cannot carry this; choose a file.`, anchor);
+    else if (lost) this.#internals.setValidity({ customError: true }, `${lost.name}: a form cannot send this; choose a file.`, anchor);
     else if (this.#items.length === 0 && this.hasAttribute("required")) this.#internals.setValidity({ valueMissing: true }, "Choose a bundle.", anchor);
     else this.#internals.setValidity({});
     this.#internals.setFormValue(this.#value());
@@ -388,7 +388,7 @@ export class SealiftVerifier extends ElementBase {
     for (const { check } of this.#items) check.judge();
   }
 
-  /** Addresses with spaces between them. */
+  /** Returns the bases that `base-src` names, separated by spaces. */
   #bases() {
     const addresses = (this.getAttribute("base-src") ?? "").split(/\s+/).filter((address) => address !== "");
     return addresses.map((address) => ({ source: address, name: address }));

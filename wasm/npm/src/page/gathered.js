@@ -28,7 +28,7 @@ export async function gathered(files, left, settings, bundleName) {
     else if (isWithin || kind.kind === "other") others += 1;
     else notes.push(offered(file.name, kind.kind, kind.text, settings, bundleName));
   });
-  if (others > 0) notes.push(h("p", { class: "quiet" }, `${count(others, "other file was", "other files were")} not looked at.`));
+  if (others > 0) notes.push(h("p", { class: "quiet" }, `${count(others, "other file was", "other files were")} ignored.`));
   return { bundles, notes };
 }
 
@@ -58,12 +58,12 @@ function offered(name, kind, text, settings, bundleName) {
     kind === "keys" && canRevoke && button(`Revoke ${lines.length === 1 ? "this key" : "these keys"}`, () => lines.forEach((line) => settings.add("revoked", line.trim()))),
     kind === "revocations" && canRevoke && button("Use this revocation list", () => settings.set("revoked", text)),
   ].filter(Boolean);
-  const hint = buttons.length === 0 ? " This site says whom it trusts, and ignores it." : kind === "keys" && canTrust && !isPlain ? " Check a bundle first, to trust it for that bundle's name." : "";
+  const hint = buttons.length === 0 ? " This site sets this itself, so the file is ignored." : kind === "keys" && canTrust && !isPlain ? " To trust a key for the name of a bundle, check that bundle first." : "";
   return h("p", {}, h("bdi", {}, name), `: ${what}.${hint} `, buttons.flatMap((each) => [each, " "]), status);
 }
 
 /**
- * Returns the deltas among several bundles of which a base is among them, each with its bases.
+ * Returns the deltas whose bases, or some of them, are among the same files, each with these bases.
  * @param {File[]} files
  * @param {{ wasmUrl?: string, workerUrl?: string }} places
  * @returns {Promise<Map<File, import("./check.js").Base[]>>}

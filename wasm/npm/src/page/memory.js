@@ -6,7 +6,7 @@ import { Doubt } from "./doubt.js";
 export const NAMES = /** @type {const} */ (["allowedSigners", "revoked", "threshold", "compatible"]);
 const PREFIX = "sealift.";
 
-/** Emits "seen" when a higher version of a name was safe than any before. Other pages of the site hear of it by the event "storage". */
+/** Emits "seen" when a safe bundle has a higher version than any before of its name. Other pages of the site receive the event "storage". */
 export const memory = new EventTarget();
 
 /** @typedef {{ allowedSigners?: string, revoked?: string, threshold?: string, compatible?: string }} Settings */
@@ -96,7 +96,7 @@ function versions() {
   throw unreadable();
 }
 
-const unreadable = () => new Doubt("memory", "what this browser keeps of versions seen is malformed");
+const unreadable = () => new Doubt("memory", "this browser's record of versions is malformed");
 
 /** @param {string} name */
 function recall(name) {

@@ -2,7 +2,7 @@
 
 import { bytes, duration } from "./words.js";
 
-/** The minimum period for the rate in seconds, since data that arrives at once took longer to read. */
+/** The shortest period in seconds from which a rate is computed, since data arrives in bursts. */
 const WINDOW = 3;
 
 export class Pace {

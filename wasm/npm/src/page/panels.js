@@ -31,8 +31,8 @@ export function signers({ signers, error, kernelSignature, unknownEnvelopes }) {
     h("li", { class: trusted ? "good" : "bad" }, icon(trusted ? "good" : "bad"),
       h("div", {}, h("strong", {}, trusted ? "Trusted" : "Does not count"), comment ? h("bdi", {}, ` ${comment}`) : null,
         h("div", { class: "key" }, key ?? "a key that did not sign this"), h("div", { class: "quiet" }, keyType ? `${keyType}, ` : null, h("bdi", {}, status)))));
-  const unknown = unknownEnvelopes.length > 0 && h("p", { class: "quiet" }, `Beside these there are signatures of kinds that this page does not know (${unknownEnvelopes.join(", ")}). They count for nothing.`);
-  const kernel = kernelSignature && h("p", { class: "quiet" }, "Beside these there is a signature for the kernel of devices that have its certificate. It counts for nothing here.");
+  const unknown = unknownEnvelopes.length > 0 && h("p", { class: "quiet" }, `There are also signatures of kinds that this page does not know (${unknownEnvelopes.join(", ")}). They do not count.`);
+  const kernel = kernelSignature && h("p", { class: "quiet" }, "There is also a signature for the kernels of devices that have its certificate. It does not count here.");
   const why = error && h("p", { class: "quiet" }, h("bdi", {}, error.message));
   return panel("Who signed it", rows.length > 0 ? h("ul", { class: "signers" }, rows) : h("p", {}, "Nobody signed it."), why, kernel, unknown);
 }
@@ -43,8 +43,8 @@ export function signers({ signers, error, kernelSignature, unknownEnvelopes }) {
  */
 export function identity(head, seen) {
   const now = Date.now() / 1000;
-  const expires = head.expires === undefined ? "never" : `${moment(head.expires)}${head.expires <= now ? ", which is past" : ""}`;
-  const known = seen && (seen.version === undefined ? "This browser has seen no version of it as safe to install."
+  const expires = head.expires === undefined ? "never" : `${moment(head.expires)}${head.expires <= now ? ", which has passed" : ""}`;
+  const known = seen && (seen.version === undefined ? "This browser has found no version of it safe to install."
     : [seen.version === head.version ? "It is the highest that this browser has seen. " : `The highest that this browser has seen is ${seen.version}. `,
       h("button", { type: "button", class: "link", onclick: seen.forget }, "Forget it"), seen.forgets && " It is forgotten when the page is closed."]);
   const rows = /** @type {[string, any][]} */ ([
@@ -128,7 +128,7 @@ export async function layout(bundle) {
   const picture = await bundle.picture(COLUMNS);
   const { head } = bundle;
   const front = head.fileBytes - head.chunksBytes;
-  const bar = svg("svg", { viewBox: `0 0 ${COLUMNS} 10`, preserveAspectRatio: "none", class: "bar", role: "img", "aria-label": "What lies where in the file; the list below says it in words" });
+  const bar = svg("svg", { viewBox: `0 0 ${COLUMNS} 10`, preserveAspectRatio: "none", class: "bar", role: "img", "aria-label": "What each part of the file holds; the list below says the same in words" });
   for (let x = 0; x < picture.columns.length; ) {
     const start = x;
     while (picture.columns[x] === picture.columns[start]) x += 1;

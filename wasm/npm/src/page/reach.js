@@ -25,9 +25,9 @@ export function listen() {
  */
 export async function barrier(url) {
   if (location.protocol === "https:" && url.protocol === "http:") {
-    return new Doubt("blocked", `a page that came by https: reads nothing by http:, as from ${url.origin}`);
+    return new Doubt("blocked", `a page loaded over https: cannot read http: addresses, such as those of ${url.origin}`);
   }
   await new Promise((resolve) => setTimeout(resolve, LATER));
   if (!blocked.has(url.origin)) return undefined;
-  return new Doubt("blocked", `the page's security policy allows addresses of ${location.origin} or of those that its connect-src names, not ${url.origin}`);
+  return new Doubt("blocked", `the page's security policy allows addresses of ${location.origin} and of the origins that its connect-src names, but not of ${url.origin}`);
 }

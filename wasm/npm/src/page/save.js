@@ -98,7 +98,7 @@ async function chosen(bundle, entry) {
   }
   const folder = await privateFolder();
   if (!folder && size > LAST_BYTES) {
-    throw new Error(`this browser has no place for more than ${bytes(LAST_BYTES)} of a page like this; on a page by https, or with sealift cat, it can be saved`);
+    throw new Error(`this browser lets this page save files of at most ${bytes(LAST_BYTES)}; use a page loaded over https, or sealift cat`);
   }
   if (!folder) return inMemory;
   return async (onPart, signal) => {

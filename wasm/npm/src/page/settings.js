@@ -61,7 +61,7 @@ export class Settings {
     const canTrust = this.canChange("allowedSigners");
     fill(this.#help, canTrust
       ? "One line for each key: the names of the bundles that it may sign, namespaces=\"sealift\", and the key. Nothing is sent."
-      : "This site says whom it trusts.");
+      : "This site sets the trusted keys.");
     this.#load_.hidden = !canTrust;
     this.#forget.hidden = isReadonly;
     if (!canTrust) this.element.open = false;
@@ -117,7 +117,7 @@ export class Settings {
       return;
     }
     const bare = "These are public keys without names. Write the name of the bundles that each may sign, and namespaces=\"sealift\", before the key.";
-    fill(this.#problem, kind.kind === "private-key" ? PRIVATE : kind.kind === "keys" ? bare : file.size > MAX_BYTES ? "This file is too large for allowed signers." : "This file has no allowed signers.");
+    fill(this.#problem, kind.kind === "private-key" ? PRIVATE : kind.kind === "keys" ? bare : file.size > MAX_BYTES ? "This file is too large for allowed signers." : "This file contains no allowed signers.");
   }
 
   #forgetVersions() {
@@ -128,6 +128,6 @@ export class Settings {
   #sayForgets() {
     fill(this.#forgets, !this.#isReadonly && (forgets()
       ? "This browser keeps nothing for this page: what you enter, and the highest versions seen, are forgotten when the page is closed."
-      : "This browser remembers them, and the highest version of each name that was safe here."));
+      : "This browser stores these settings, and the highest version of each name that was safe here."));
   }
 }

@@ -280,7 +280,7 @@ function ofRefs(refs) {
 const LETTERS = { n: "\n", r: "\r", t: "\t", "\\": "\\" };
 
 /**
- * Returns a name whose displayed form has terminal controls escaped.
+ * Returns a name from its displayed form, in which terminal controls are escaped.
  * @param {string} shown
  */
 function unescaped(shown) {

@@ -15,7 +15,7 @@ const doubt = (title, text) => ({ tone: "doubt", title: `Not checked: ${title}`,
 
 /** The reasons why a policy rejects a bundle. @type {Record<string, (head: Head, verdict: Verdict, facts: Facts) => Words>} */
 const REFUSALS = {
-  signature: () => bad("Do not install: a signature is wrong", "It does not match the bundle: somebody changed the bundle after signing it, or never signed it properly."),
+  signature: () => bad("Do not install: a signature is wrong", "It does not match the bundle: the bundle was changed after it was signed, or was never signed properly."),
   untrusted: untrusted,
   revoked: () => bad("Do not install: signed with a revoked key", "Ask the publisher for a bundle that is signed with another key."),
   expired: () => bad("Do not install: it has expired", "Devices refuse it. Ask the publisher for a newer bundle."),
@@ -24,7 +24,7 @@ const REFUSALS = {
     const yours = tags.length > 0 ? `${tags.join(", ")}.` : "none. Enter your devices' tags under Trusted keys and devices.";
     return bad("Do not install: it is for other devices", `Needs: ${compatible.join(", ")}. Yours: ${yours}`);
   },
-  unsupported: () => doubt("a newer Sealift made this", "This page does not know everything that the bundle uses."),
+  unsupported: () => doubt("a newer Sealift made this", "The bundle uses features that this page does not know."),
 };
 
 /**
@@ -32,31 +32,31 @@ const REFUSALS = {
  * @param {Verdict} verdict
  */
 function untrusted({ name }, { signers, needed }) {
-  const claim = `It calls itself ${name}, which anybody can write.`;
+  const claim = `It calls itself ${name}, which anybody could claim.`;
   if (signers.length === 0) return bad("Do not install: nobody signed it", claim);
   const counted = new Set(signers.filter(({ trusted }) => trusted).map(({ key }) => key)).size;
   if (counted > 0) return bad(`Do not install yet: only ${counted} of ${needed} required keys signed`, "Ask the publisher for a bundle with all signatures.");
-  return bad("Do not install yet: unknown signer", `${claim} Ask the publisher for the key's fingerprint in a way that you trust, and compare.`);
+  return bad("Do not install yet: unknown signer", `${claim} Ask the publisher for the key's fingerprint over a channel that you trust, and compare it.`);
 }
 
 /** Faults of the bytes. @type {Record<string, () => Words>} */
 const FAULTS = {
-  truncated: () => bad("Do not install: the file is not complete", "It ends before the bundle does. Copy it again; if it stays so, the sender's copy is incomplete."),
+  truncated: () => bad("Do not install: the file is not complete", "The file ends before the bundle does. Copy it again; if that does not help, the sender's copy is incomplete."),
   trailing: () => bad("Do not install: something follows the bundle", "A bundle ends with its last chunk. Copy it again."),
   limit: () => bad("Do not install: it asks for too much", "It declares sizes above this page's limits."),
 };
 
 /** Reasons that say nothing about the bundle or its bytes. @type {Record<string, Words>} */
 const DOUBTS = {
-  stopped: doubt("you stopped it", "This page knows nothing of its bytes."),
-  changed: doubt("the file changed", "It became another one while it was read. Choose it again."),
+  stopped: doubt("you stopped it", "This page does not know whether its bytes are intact."),
+  changed: doubt("the file changed", "It was changed while it was read. Choose it again."),
   io: doubt("the file cannot be read", "The medium or the connection failed. Try again."),
   address: doubt("this is not an address", "Enter one such as /updates/os.sealift."),
   blocked: doubt("the page may not read from there", "Download the bundle and choose the file, or use an address of this site."),
-  "trust-file": doubt("your settings cannot be read", "Allowed signers, revoked keys, thresholds and tags are written as OpenSSH and Sealift have them. Correct them below, and the bundle is judged again."),
+  "trust-file": doubt("your settings cannot be read", "Allowed signers, revoked keys, thresholds and tags must have the form that OpenSSH and Sealift use. Correct them below, and the bundle is judged again."),
   policy: doubt("the rules to judge by cannot be loaded", "Without them, this page does not know whom to trust, what is revoked and which versions it has seen. Reload the page, or send the message below to the site's operator."),
   memory: doubt("this browser's record of versions cannot be read", "Without it, this page cannot tell an older version from a newer one. Forget all versions seen, under Trusted keys and devices, or clear this site's data."),
-  unsupported: doubt("a newer Sealift made this", "This page does not know everything that the bundle uses."),
+  unsupported: doubt("a newer Sealift made this", "The bundle uses features that this page does not know."),
 };
 
 /**
@@ -64,19 +64,19 @@ const DOUBTS = {
  * @returns {Words}
  */
 export function wordsOfFault({ code, isForeign }) {
-  if (code === "header" && isForeign) return bad("Not a Sealift bundle", "It does not begin as bundles do. Choose a file that sealift pack made.");
-  if (code === "header") return bad("Do not install: the signature area is damaged", "The part that says what it is and who signed it is damaged, or somebody changed it. Copy it again.");
-  return FAULTS[code]?.() ?? bad("Do not install: it is damaged, or was changed", "Its bytes are not those that it was made of. Copy it again; if it stays so, something changed it on its way.");
+  if (code === "header" && isForeign) return bad("Not a Sealift bundle", "It does not begin like a bundle. Choose a file that sealift pack made.");
+  if (code === "header") return bad("Do not install: the signature area is damaged", "The part that says what the bundle is and who signed it is damaged, or was changed. Copy it again.");
+  return FAULTS[code]?.() ?? bad("Do not install: it is damaged, or was changed", "Its bytes are not the ones that were packed. Copy it again; if that does not help, it was damaged or changed before it reached you.");
 }
 
-/** Returns the words for an address that gave another kind of file. It says nothing of the bundle. */
+/** Returns the words for an address that gave another kind of file, which says nothing about the bundle. */
 export function wordsOfOtherAnswer() {
-  return doubt("the address gave no bundle", "What the server sent begins as another kind of file does: perhaps a page to sign in, or one about an error. Open the address in another tab to see it.");
+  return doubt("the address gave no bundle", "The server sent another kind of file: perhaps a sign-in page, or an error page. Open the address in another tab to see it.");
 }
 
-/** Returns the words for a delta whose base is unavailable, although the page demands it. */
+/** Returns the words for a delta that could not be checked over its base, although the page demands it. */
 export function wordsOfMissingBase() {
-  return doubt("its base is not there", "This site has deltas checked over the base that it names, and this one could not be. Try again, or send the message below to the site's operator.");
+  return doubt("its base cannot be used", "This site requires deltas to be checked over the base that it names, which failed for this one. Try again, or send the message below to the site's operator.");
 }
 
 /**

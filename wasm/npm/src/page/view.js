@@ -15,7 +15,7 @@ import { strangers } from "./strangers.js";
 /** @typedef {import("../../types.js").BundleSource} BundleSource */
 
 /**
- * The user's options in this view, and its hidden parts.
+ * What the page provides to this view.
  * @typedef {object} Portal
  * @property {() => void} judge Judges all bundles again.
  * @property {(line: string) => void} trust Adds a line to the allowed signers.
@@ -30,7 +30,7 @@ export class View {
   #pace = new Pace();
   #words = h("div", { role: "status" });
   #strangers = h("div");
-  /** @type {string | undefined} What the unknown signers were shown for. */
+  /** @type {string | undefined} The facts for which the unknown signers are shown. */
   #asked;
   #damage = h("div");
   /** @type {Element} */
@@ -56,7 +56,7 @@ export class View {
   #preview;
   /** @type {Bundle | undefined} */
   #shown;
-  /** Whether the files of a delta are shown, which takes its bases. */
+  /** Whether the files of a delta are shown, which needs its bases. */
   #isShownWhole = false;
   /** @type {Bundle | undefined} */
   #older;
@@ -119,7 +119,7 @@ export class View {
     }
   }
 
-  /** Replaces the unknown signers only when they change: a copy under way reports beside its button, which keeps the focus. */
+  /** Replaces the unknown signers only when they change: the status of a copy is shown beside its button, which must keep the focus. */
   #showStrangers() {
     const { head, verdict } = this.#check.facts;
     const trust = this.#portal.canTrust() ? this.#portal.trust : undefined;
@@ -136,7 +136,7 @@ export class View {
     fill(this.#amount, this.#pace.take(bytes, bytesTotal, seconds));
   }
 
-  /** The hidden parts may have changed. */
+  /** Hides or shows parts, as the page demands. */
   update() {
     this.#layout.hidden = this.#portal.hides("layout");
   }
@@ -248,7 +248,7 @@ export class View {
       const isOther = now.name !== then.name;
       const isLater = !isOther && BigInt(then.version) > BigInt(now.version);
       fill(this.#comparison,
-        h("p", { class: "quiet" }, `${now.name} version ${now.version} against ${then.name} version ${then.version}, in ${name}. This comparison does not check its signature.`),
+        h("p", { class: "quiet" }, `${now.name} version ${now.version} compared with ${then.name} version ${then.version}, in ${name}. Its signature is not checked for this comparison.`),
         isOther && h("p", { class: "fault" }, `These are bundles of different names: ${then.name} and ${now.name}.`),
         isLater && h("p", { class: "fault" }, `The other bundle is the newer one: version ${then.version}.`),
         ...changes(result, result.rows));
@@ -259,11 +259,11 @@ export class View {
 }
 
 /**
- * Says what a delta changes without naming it.
+ * Says what a delta changes without listing names.
  * @param {import("../../types.js").Unlisted | undefined} unlisted
  */
 function hidden({ commits, times } = { commits: [], times: false }) {
-  const where = commits.length > 0 && h("p", { class: "quiet" }, "It updates OSTree commits: ", h("bdi", {}, commits.join(", ")), ". Which names change in them can only be told with the base: choose it, and they are listed here.");
-  const when = times && h("p", { class: "quiet" }, "It also sets the times of files that are not listed. With the base they are.");
+  const where = commits.length > 0 && h("p", { class: "quiet" }, "It updates OSTree commits: ", h("bdi", {}, commits.join(", ")), ". The names that change in them are known only with the base: choose it to list them here.");
+  const when = times && h("p", { class: "quiet" }, "It also changes the times of files that are not listed. With the base, they are listed.");
   return [where, when];
 }
