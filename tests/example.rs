@@ -4,7 +4,7 @@ use sealift_format::Opened;
 use sealift_tests::reader::open;
 use sealift_tests::vector::{Vector, folder, load};
 
-/// Returns the bytes of all lines `offset  bytes  meaning` in blocks of code, which are to begin at their offsets.
+/// Returns the bytes of all lines `offset  bytes  meaning` in code blocks, and checks that each begins at its offset.
 fn bytes_of(text: &str) -> Vec<u8> {
     let mut bytes = Vec::new();
     let mut is_dump = false;
@@ -39,7 +39,7 @@ fn the_dump_has_every_byte_of_the_vector() {
     assert_eq!(bytes_of(&text), vector.bytes);
 }
 
-/// Layout and index stand in the file as they are decoded, behind the headers of a frame and of a block.
+/// Layout and index are in the file in their decoded form, after the headers of a frame and a block.
 #[test]
 fn the_dump_shows_layout_and_index_decoded() {
     const HEADERS: usize = 4 + 1 + 4 + 3;

@@ -1,6 +1,6 @@
 #!/bin/sh
 # Ten months in the field: two slots, an OSTree repository and a Flatpak installation take each month's version from a stick, on which
-# wrong, old and damaged bundles lie beside deltas and full ones, in runs that are killed. All that a device does is `sealift unpack`.
+# there are wrong, old and damaged bundles besides deltas and full ones, in runs that are killed. A device only runs `sealift unpack`.
 #   field.sh FOLDER SEED        in an empty folder; needs sealift, ostree and flatpak, and no network
 set -eu
 cd "$1"; seed=$2 month=0 kills=0
@@ -18,7 +18,7 @@ pack() { # NAME VERSION SOURCE...: the full bundle, and deltas from the two vers
         [ $base -lt 1 ] || ends 0 sealift pack "$@" $bundle -o pub/$name-$base-to-$version.sealift --base pub/$name-$base.sealift $trust --state publisher
     done
 }
-publish() { # MONTH: files that come, change, move and go; a commit of them; an app
+publish() { # MONTH: files are added, changed, moved and removed; a commit of them; an app
     mkdir -p "os/lib/$1"; echo "VERSION_ID=$1" > os/etc/os-release; ln -sfn "$1" os/lib/current; rm -rf "os/lib/$(($1 - 3))"
     for file in 1 2 3 4 5; do chance 9; seq "$1$chance" $file 150000 > "os/bin/$chance"; seq "$1" 90 > "os/lib/$1/$file"; done
     cp -a os "pub/tree-$1"; echo "$1" > App/files/version
@@ -26,7 +26,7 @@ publish() { # MONTH: files that come, change, move and go; a commit of them; an 
     ends 0 flatpak build-export --disable-sandbox apps App stable
     pack os "$1" os --owner "$(id -u):$(id -g)"; pack host "$1" ostree:commits --ref os/stable; pack app "$1" ostree:apps --ref "$app"
 }
-fill() { # MONTH: its stick has deltas, most months full bundles too, and what nobody is to take
+fill() { # MONTH: its stick has deltas, in most months full bundles too, and bundles that must be refused
     mkdir "stick-$1"; [ "$1" -eq 1 ] || cp pub/*-to-"$1".sealift "stick-$1"
     for name in os host app; do
         chance 3; if [ "$1" -le 2 ] || [ $chance -gt 0 ]; then cp "pub/$name-$1.sealift" "stick-$1"; fi
@@ -36,7 +36,7 @@ fill() { # MONTH: its stick has deltas, most months full bundles too, and what n
         ends 0 sealift pack App -o "$junk-strange.sealift" --name $name --bundle-version 99 --key stranger
     done
 }
-take() { # BUNDLE... TARGET [OPTION...]: two runs are killed, if they last as long; the third ends well
+take() { # BUNDLE... TARGET [OPTION...]: two runs are killed, if they last long enough; the third must succeed
     for within in 300 40; do
         chance $within; got=0; timeout --foreground -s KILL "$(printf '0.%03d' "$chance")" sealift unpack "$@" $trust >> log 2>&1 || got=$?
         case $got in 0 | 124) ;; 137) kills=$((kills + 1)) ;; *) fail "status $got of: unpack $*" ;; esac
@@ -53,7 +53,7 @@ for month in 1 2 3 4 5 6 7 8 9 10; do
     publish $month; fill $month; slot=slot-$((month % 2)) stick=stick-$month from=$((month - 1))
     if [ $month -eq 1 ]; then ends 0 flatpak --user remote-add --no-gpg-verify publisher apps
         ends 0 flatpak --user install --no-deps --noninteractive publisher org.example.App; fi
-    if [ $month -le 2 ]; then take $stick/os*.sealift $slot --update --delete; else # what is named is judged, and refused it changes nothing
+    if [ $month -le 2 ]; then take $stick/os*.sealift $slot --update --delete; else # a bundle given by name is judged, and changes nothing if it is refused
         for try in "1 $stick/os-cut" "1 $stick/os-damaged" "1 $stick/os-text" "2 $stick/none" "3 $stick/os-strange" "3 pub/os-1" "3 pub/host-$month" "4 pub/os-$from-to-$month"
         do ends "${try%% *}" sealift unpack "${try#* }.sealift" $slot --update --delete $trust; done
         same pub/tree-$((month - 2)) $slot; take $stick $slot --update --delete; fi

@@ -1,4 +1,4 @@
-//! Runs the vectors through the Rust reader in various portions, and checks that every name in the specification has a vector.
+//! Runs the vectors through the Rust reader in various portions, and checks that checks.md lists every vector and cites existing sections.
 
 use std::collections::BTreeSet;
 
@@ -39,7 +39,7 @@ fn the_reader_gives_what_the_vectors_expect() {
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
 }
 
-/// What `verify --deep --base` does: the bases are files, in any order.
+/// Completes it as `verify --deep --base` does: the bases are files, in any order.
 #[test]
 fn the_tool_gives_what_the_vectors_expect_over_given_bases() {
     let folder = tempfile::tempdir().expect("a temporary folder");
@@ -145,7 +145,7 @@ fn the_walk_gives_what_the_vectors_expect() {
     }
 }
 
-/// Returns the kind and the names of each row of the first two tables of checks.md; what must be accepted has no kind there.
+/// Returns the kind and the vectors of each row of the first two tables of checks.md. The kind of vectors that must be accepted is `ok`.
 fn rows_of_checks() -> Vec<(String, Vec<String>)> {
     let text = std::fs::read_to_string(folder().join("../checks.md")).expect("the table is there");
     let (tables, _) = text.split_once("\n## What has no vector").expect("it ends with what has none");
@@ -179,7 +179,7 @@ fn each_vector_stands_in_the_table_of_checks_with_its_kind() {
     assert_eq!(found.len(), listed.len(), "a vector stands twice");
 }
 
-/// A row of any table of checks.md cites a part of the specification and sections of it: `core 4.3`, `core 1, 4.3`.
+/// Each row of checks.md cites a part of the specification and its sections: `core 4.3`, `core 1, 4.3`.
 #[test]
 fn the_table_of_checks_cites_sections_that_there_are() {
     let read = |name: &str| std::fs::read_to_string(folder().join(format!("../{name}.md"))).expect("the part is there");
@@ -202,7 +202,7 @@ fn the_table_of_checks_cites_sections_that_there_are() {
     }
 }
 
-/// Other projects copy the folder, so it says which version it is.
+/// Other projects copy the folder, so it states its version.
 #[test]
 fn the_folder_has_the_version_of_the_format() {
     let version = std::fs::read_to_string(folder().join("VERSION")).expect("it is there");

@@ -1,4 +1,4 @@
-//! Differences between trees: bundles, directories, and what was installed.
+//! Differences between trees: bundles, directories, and installed targets.
 
 use std::ffi::OsStr;
 use std::fs;
@@ -20,13 +20,13 @@ use sealift_format::Kind;
 use sealift_skipped::skipped;
 use tempfile::TempDir;
 
-/// Two trees that are alike, in a folder.
+/// Two similar trees in a folder.
 struct Desk {
     folder: TempDir,
 }
 
 impl Desk {
-    /// Fills `old`, makes `new` a copy of it, and changes that.
+    /// Fills `old`, copies it to `new`, and changes `new`.
     fn new(fill: impl Fn(&Path), change: impl Fn(&Path)) -> Self {
         let desk = Self { folder: tempfile::tempdir().expect("a folder") };
         for tree in ["old", "new"] {
@@ -71,7 +71,7 @@ impl Desk {
         open(&self.pack(&format!("{tree}.sealift"), &[("main", tree)]))
     }
 
-    /// The differences of the two trees, which are the same whatever form the trees have.
+    /// Returns the differences of the two trees, which are the same whatever form the trees have.
     fn compare(&self, options: &DiffOptions) -> Diff {
         let (old, new) = (self.bundle("old"), self.bundle("new"));
         let (old_tree, new_tree) = (list(&self.path("old")), list(&self.path("new")));
@@ -110,7 +110,7 @@ impl Desk {
     }
 }
 
-/// One who trusts nobody's signature, and may let pass what has none.
+/// Returns a guard that trusts no key, and accepts unsigned bundles if requested.
 fn guard(allow_unsigned: bool) -> Guard {
     let nowhere = PathBuf::from("/nonexistent");
     let places = Places { user_config: None, system_config: nowhere.clone(), state: Some(nowhere) };
@@ -138,7 +138,7 @@ fn open(path: &Path) -> Bundle {
     Input::open(path).and_then(|mut input| input.open_bundle(Limits::default())).expect("it opens")
 }
 
-/// A letter, the path, and where it was or what of it differs.
+/// Describes each difference: a letter, the path, and the old path or what differs.
 fn said(diff: &Diff) -> Vec<String> {
     let line = |difference: &sealift::diff::PathDifference| {
         let letter = match difference.change {
@@ -164,7 +164,7 @@ fn set_time(path: &Path, seconds: i64) {
     utimensat(CWD, path, &times, AtFlags::SYMLINK_NOFOLLOW).expect("the time is set");
 }
 
-/// One time for all, but for files whose name begins with `late`.
+/// Sets one time for all, except for files whose name begins with `late`.
 fn set_times(path: &Path) {
     if path.symlink_metadata().expect("it is there").is_dir() {
         for entry in fs::read_dir(path).expect("a folder") {
@@ -295,7 +295,7 @@ fn each_metadata_field_is_named_and_can_be_ignored() {
             chown(new.join("two"), Some(1234), Some(5678)).expect("given");
         }
     });
-    // Both trees got their times from the names.
+    // Both trees got their times from the names of the files.
     set_time(&desk.path("new/late"), 201);
     let found = desk.compare(&options());
     let mut expected = vec!["m late [Mtime]".to_owned(), "m mode [Mode]".into()];
@@ -417,7 +417,7 @@ fn what_was_just_unpacked_does_not_differ() {
         fs::hard_link(new.join("usr/bin/tool"), new.join("usr/bin/again")).expect("linked");
         write_bytes(new, b"\xff");
         fs::set_permissions(new.join("var"), fs::Permissions::from_mode(0o1777)).expect("set");
-        // A capability and an owner stay where root unpacks; elsewhere they are not packed in the first place.
+        // A capability and an owner stay if root unpacks; otherwise they are not packed in the first place.
         if is_root() {
             chown(new.join("etc/os-release"), Some(12), Some(34)).expect("given");
         }
@@ -436,7 +436,7 @@ fn an_audit_finds_what_happened_to_a_tree() {
     let desk = Desk::new(fill, |_| {});
     desk.unpack(&desk.pack("new.sealift", &[("main", "new")]), "target");
     let target = desk.path("target");
-    // The same size and time: only the content tells.
+    // Size and time are the same: only the content differs.
     write(&target, "etc/os-release", "version 9");
     set_time(&target.join("etc/os-release"), 100);
     fs::rename(target.join("usr/lib/libx.so.1"), target.join("usr/lib/libx.so.2")).expect("renamed");
@@ -489,7 +489,7 @@ fn what_only_root_can_set_is_told_apart() {
         return skipped("needs root: files of other owners");
     }
     let desk = Desk::new(fill, |new| {
-        // As a user's unpacking would leave it.
+        // As if a user had unpacked it.
         for name in ["", "etc", "etc/os-release", "usr", "usr/bin", "usr/lib", "usr/lib/libx.so.1", "var"] {
             chown(new.join(name), Some(1000), Some(1000)).expect("given");
         }

@@ -1,5 +1,5 @@
-//! The memory for a bundle never exceeds its root's declaration, as `sealift info` prints it, for any command: the program runs with a
-//! limited address space, and must succeed or exit with a regular error.
+//! The memory for a bundle never exceeds what its root declares, as `sealift info` prints it, for any command: the program runs with a limited
+//! address space, and must succeed or exit with a regular error.
 
 use std::cell::RefCell;
 use std::collections::BTreeMap;
@@ -24,8 +24,8 @@ fn program() -> &'static Path {
     static PROGRAM: OnceLock<PathBuf> = OnceLock::new();
     PROGRAM.get_or_init(|| {
         let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
-        // Uses the same features and environment as the command-line tests: otherwise the program would be compiled again, as it also would if
-        // build scripts saw cargo's variables for this package.
+        // Uses the same features and environment as the tests of the command line: otherwise the program would be compiled again, and also if build
+        // scripts saw cargo's variables for this package.
         let mut build = Command::new(cargo);
         let of_package = |name: &str| name.starts_with("CARGO_PKG_") || name.starts_with("CARGO_MANIFEST_");
         std::env::vars_os().filter(|(name, _)| name.to_str().is_some_and(of_package)).for_each(|(name, _)| {
@@ -130,7 +130,7 @@ impl Desk {
             (&["one", "other"], format!("pack target --base other -o delta {pack}")),
             (&["other", "delta"], "diff other delta".into()),
             (&["one", "other"], format!("unpack other target --update --delete {unpack}")),
-            // Commands that read over a delta. Its target keeps the other bundle.
+            // Commands that read a delta over its base, which is in the target.
             (&["delta"], "info delta".into()),
             (&["delta"], "ls delta".into()),
             (&["delta"], format!("verify --deep delta {unsigned}")),
@@ -230,7 +230,7 @@ fn reading_over_a_delta() {
     let version = |edit: usize| {
         for file in 0..12_u64 {
             let mut content = noise(file + 1, 5 << 20);
-            // One edit in each piece, and an insertion that shifts everything behind it.
+            // One edit in each piece, and an insertion that shifts everything after it.
             (edit..content.len()).step_by(1 << 18).for_each(|at| content[at] ^= 0xff);
             content.splice(100..100, std::iter::repeat_n(7, edit));
             std::fs::write(path(&format!("tree/{file}")), content).expect("it is written");

@@ -92,7 +92,7 @@ fn unpacked(input: Input, target: &Path) -> Result<u64, Error> {
     unpack(anyones(input)?, target, &options, &Progress::default()).map(|stats| stats.files)
 }
 
-/// Checks the minimal amount of work when reading a pipe, whose bytes arrive once.
+/// Checks that reading a pipe, whose bytes arrive only once, does no more work than necessary.
 fn read_once(bytes: &[u8], found: u64) {
     let len = u64::try_from(bytes.len()).expect("64 bits");
     let (input, read) = counted(bytes);
@@ -275,7 +275,7 @@ fn a_frame_is_refused_for_what_it_declares_before_it_is_decoded() {
     assert_eq!(decoded, b"small");
 }
 
-/// Hostile input 27: a file of 8 EiB that is all hole.
+/// Hostile input 27: a file of 8 EiB that is one hole.
 #[test]
 fn a_file_of_eight_exbibytes_is_refused_by_its_declaration() {
     let tree = dir([("hole", file(vec![0; 17 << 12])), ("other", file("other"))]);

@@ -82,14 +82,14 @@ fn an_added_byte_is_found() {
     let good = signed(false);
     for at in 0..=good.len() {
         let mut bad = good.clone();
-        // Inserting a byte equal to its neighbour still shifts everything behind it.
+        // Inserting a byte equal to its neighbour still shifts everything after it.
         bad.insert(at, good.get(at).copied().unwrap_or(0));
         assert!(!verifies_from_a_pipe(&bad), "a byte added at {at}, from a pipe");
     }
     assert!(!verifies(&[&good[..], &[0]].concat(), folder.path()));
 }
 
-/// Without bases or a signature: the BLAKE3 of the area covers the head.
+/// The bundle has no bases and no signature: the BLAKE3 of the area covers the head.
 #[test]
 fn every_changed_byte_of_a_delta_bundle_is_found() {
     let names = ["good-delta", "good-delta-suffix", "good-delta-ostree"];

@@ -1,4 +1,4 @@
-//! Bundles that mean harm: nothing is written outside the target, nothing half-written stays, and no memory is given for a claim.
+//! Malicious bundles: nothing is written outside the target, no unfinished file remains, and no memory is allocated because of a claim alone.
 
 use std::io::Read;
 use std::os::unix::fs::{FileTypeExt as _, MetadataExt as _};
@@ -50,7 +50,7 @@ impl Place {
         unpack(anyones(Input::open(&self.bundle)?)?, &self.target(), &options(), &Progress::default())
     }
 
-    /// What lies in the folder of the target, and beside it.
+    /// Returns the names in the folder of the target, and those beside that folder.
     fn found(&self) -> Vec<String> {
         let names = |folder: &Path| -> Vec<String> {
             let files = std::fs::read_dir(folder).expect("it can be listed");
@@ -69,13 +69,13 @@ fn one(tree: Node) -> Bundle {
 
 #[test]
 fn nothing_stays_of_a_bundle_that_is_refused() {
-    // Unpacking to a directory computes neither verity(T) nor the checksums of OSTree's files.
+    // Unpacking to a directory checks neither verity(T) nor the checksums of OSTree's files.
     let is_seen = |vector: &Vector| match vector.expect.as_str() {
         "ok" => false,
         "object" => !vector.name.starts_with("ostree-file-"),
         _ => vector.name != "verity-table",
     };
-    // Nor does it read the chunks of a delta bundle whose bases it does not find.
+    // Nor does it read the chunks of a delta bundle whose bases are missing.
     let is_delta = |vector: &Vector| matches!(open(&vector.bytes, &[usize::MAX]), Ok(Opened::Delta(_)));
     for vector in load().iter().filter(|vector| is_seen(vector) && !is_delta(vector)) {
         let Vector { name, trust, bytes, .. } = vector;
@@ -103,8 +103,8 @@ fn names_are_shown_without_control_characters() {
 
 #[test]
 fn links_are_made_and_not_followed() {
-    // A directory with a link's name cannot be: names are there once. What can be: links that lead out, by two steps, and a second
-    // name of a link.
+    // A directory cannot have the same name as a link, since names are unique. Links that lead outside, also in two steps, and a second name of a
+    // link are possible.
     let deep = dir([("out", symlink("../up")), ("x", file("x"))]);
     let tree = dir([("d", deep), ("l", symlink("../../outside")), ("m", link(2)), ("up", symlink(".."))]);
     let place = Place::new(&one(tree).encode());
@@ -119,7 +119,8 @@ fn links_are_made_and_not_followed() {
     assert!(metadata("d/out").is_symlink());
 }
 
-/// A pipe that looks at a folder before it gives each portion, as long as it has any: no content is known to be good then.
+/// A pipe that looks through a folder before each portion, as long as bytes are left: until all content has been read, no file may have set-id bits
+/// or be a device.
 struct Watched {
     pipe: Portions,
     left: usize,
@@ -164,7 +165,7 @@ fn set_id_bits_and_devices_come_after_the_content() {
     }
 }
 
-/// The same with the first of its last `back` bytes changed.
+/// The same bytes, with the first of the last `back` bytes changed.
 fn flipped(bytes: &[u8], back: usize) -> Vec<u8> {
     let mut bad = bytes.to_vec();
     let at = bad.len() - back;
@@ -205,7 +206,7 @@ fn a_file_that_shrinks_is_cut() {
     std::fs::write(&place.bundle, &good[..good.len() - 1]).expect("there is room");
     let done = unpack(bundle, &place.target(), &options(), &Progress::default());
     assert_eq!(done.expect_err("it is cut").kind(), Some(Kind::Truncated));
-    // A stick that was pulled comes back: what is there is gone on with.
+    // A stick that was pulled can return, so the stage is kept and resumed.
     assert_eq!(place.found(), [".target.sealift-partial"]);
     std::fs::write(&place.bundle, &good).expect("there is room");
     place.unpack().expect("it goes on");
@@ -214,7 +215,7 @@ fn a_file_that_shrinks_is_cut() {
 
 #[test]
 fn sums_are_held_against_the_free_space_before_the_first_write() {
-    // 100,000 files of one object of 16 MiB: 1.6 TB from a bundle of some kilobytes.
+    // 100,000 files that share one object of 16 MiB: 1.6 TB from a bundle of some kilobytes.
     let tree = dir([("a", file(vec![b'x'; 16 << 20]))]);
     let mut bundle = Bundle::new(&[("main", tree)], Packing { piece_log2: 24, ..Packing::default() });
     let count = 100_000;
@@ -233,7 +234,7 @@ fn sums_are_held_against_the_free_space_before_the_first_write() {
     assert_eq!(place.found(), [""; 0]);
 }
 
-/// A chain of directories, one in the other.
+/// A chain of directories, each inside the one before.
 fn chain(depth: usize) -> Bundle {
     let mut bundle = one(dir([]));
     bundle.index.names = vec![b"d".to_vec(); depth];
@@ -249,7 +250,7 @@ fn chain(depth: usize) -> Bundle {
 fn trees_may_be_deep_and_wide_up_to_a_limit() {
     let too_deep = chain(100_001).encode();
     assert_eq!(open(&too_deep, &[usize::MAX]).expect_err("it is too deep").kind(), Kind::Limit);
-    // One that hides its depth costs no stack either.
+    // A bundle that declares a smaller depth must not overflow the stack either.
     let mut hidden = chain(100_001);
     hidden.edits.maxima = Some(Box::new(|maxima| maxima.depth = 3));
     assert_eq!(open(&hidden.encode(), &[usize::MAX]).expect_err("it lies").kind(), Kind::Header);
@@ -283,7 +284,7 @@ fn commits_may_be_deep_up_to_a_limit() {
     assert_eq!(open(&hidden.encode(), &[usize::MAX]).expect_err("it lies").kind(), Kind::Header);
 }
 
-/// Numbers at the edges of what types hold.
+/// Numbers at the limits of the integer types.
 const EDGES: [u64; 8] = [0, (1 << 31) - 1, 1 << 31, (1 << 32) - 1, 1 << 32, (1 << 63) - 1, 1 << 63, u64::MAX];
 
 #[test]
@@ -320,7 +321,7 @@ fn numbers_at_the_edges_of_delta_bundles_are_no_panic() {
     }
 }
 
-/// Root, index and layout as a reader parses them.
+/// Returns root, index and layout, decoded as a reader parses them.
 fn decoded(file: &[u8]) -> (Vec<u8>, Vec<u8>, Vec<u8>) {
     let bundle = open_whole(file).expect("it is taken");
     let root = bundle.head.signed()[32..].to_vec();
@@ -340,7 +341,7 @@ fn each_edge(bytes: &mut [u8], parse: impl Fn(&[u8])) {
     }
 }
 
-/// Two objects of 50 MB in one chunk of a few kilobytes.
+/// Returns a bundle with two objects of 50 MB in one chunk of a few kilobytes.
 fn bomb() -> Vec<u8> {
     let tree = dir([("a", file(vec![b'x'; 50 << 20])), ("b", file(vec![b'y'; 50 << 20]))]);
     Bundle::new(&[("main", tree)], Packing { piece_log2: 26, ..Packing::default() }).encode()
@@ -348,7 +349,7 @@ fn bomb() -> Vec<u8> {
 
 const CHILD: &str = "SEALIFT_TESTS_BOMB";
 
-/// Not a test of its own: [`memory_stays_within_what_is_stated`] runs it in a process of its own.
+/// Not a test by itself: [`memory_stays_within_what_is_stated`] runs it in a separate process.
 #[test]
 #[ignore = "run by memory_stays_within_what_is_stated"]
 fn child_that_verifies() {
@@ -381,7 +382,7 @@ fn memory_stays_within_what_is_stated() {
 
 #[test]
 fn claims_cost_nothing() {
-    // An opener holds no more than it was given and the decoded parts, whatever the preamble and the root claim.
+    // An opener keeps no more than the bytes that it was given and the decoded parts, whatever preamble and root claim.
     let vectors = load();
     let claims = [
         "limit-index-len",
@@ -414,7 +415,7 @@ fn claims_cost_nothing() {
     }
 }
 
-/// A layout without bytes is there as soon as the head is, and still comes after the signatures.
+/// A layout without bytes is complete as soon as the head is, but is still judged after the signatures.
 #[test]
 fn signatures_are_judged_before_an_empty_layout() {
     for (envelope, kind) in [(b"no signature".to_vec(), Kind::Signature), (Vec::new(), Kind::Layout)] {

@@ -27,10 +27,10 @@ use sealift_tests::reader::{anyone, anyones, open, open_whole};
 use sealift_tests::targets;
 use sealift_tests::tree::paint;
 
-/// A file to be made.
+/// A file to create.
 #[derive(Clone, Debug)]
 struct Item {
-    /// Which of the directories before it, by its place among them.
+    /// Selects one of the directories before it.
     parent: prop::sample::Index,
     name: Vec<u8>,
     kind: What,
@@ -48,11 +48,11 @@ enum What {
     Fifo,
     Socket,
     CharDevice(u32, u32),
-    /// Another name of one of the files before it.
+    /// Another name for one of the files before it.
     Link(prop::sample::Index),
 }
 
-/// A stretch of a file's content.
+/// A part of a file's content.
 #[derive(Clone, Debug)]
 enum Run {
     Bytes(Vec<u8>),
@@ -103,14 +103,14 @@ fn item() -> impl Strategy<Value = Item> {
     )
 }
 
-/// A file that exists, with all of its names.
+/// A file of the tree, with all of its names.
 #[derive(Clone, Debug)]
 struct Made {
     item: Item,
     paths: Vec<PathBuf>,
 }
 
-/// Gives each item its path, and leaves out those whose name is taken.
+/// Gives each item its path, and drops those whose name is taken.
 fn arranged(items: &[Item]) -> Vec<Made> {
     let mut directories = vec![PathBuf::new()];
     let mut taken: Vec<PathBuf> = Vec::new();
@@ -144,7 +144,7 @@ fn is_root() -> bool {
     is_root
 }
 
-/// Makes the files, those of the list's end first where `backwards`; metadata comes when all are there.
+/// Creates the files, in reverse order if `backwards`, and then sets their metadata.
 fn make(root: &Path, files: &[Made], backwards: bool) {
     std::fs::create_dir(root).expect("it is new");
     let mut names: Vec<(&Made, &PathBuf)> =
@@ -179,7 +179,7 @@ fn make_file(path: &Path, kind: &What) {
             let mut at = 0;
             for run in runs {
                 let bytes = run.bytes();
-                // Zeros are left out, so that the source has holes.
+                // Zeros are not written, so that the source has holes.
                 if !matches!(run, Run::Zeros(_)) {
                     file.write_all_at(&bytes, at).expect("there is room");
                 }
@@ -205,13 +205,13 @@ fn set_metadata(path: &Path, item: &Item) {
         std::os::unix::fs::lchown(path, Some(item.owner.0), Some(item.owner.1)).expect("root may");
     }
     if let (Some((number, value)), What::Directory | What::Content(_)) = (&item.xattr, &item.kind) {
-        // Without them there are none to compare.
+        // Without extended attributes, there are none to compare.
         if let Err(error) = lsetxattr(path, format!("user.{number}"), value, XattrFlags::empty()) {
             sealift_skipped::skipped(&format!("needs extended attributes on this file system ({error})"));
         }
     }
     if !is_symlink {
-        // Its owner must be able to read it, without root.
+        // Without root, the owner must be able to read the file.
         let mode = if is_root() { item.mode } else { item.mode & 0o777 | 0o700 };
         rustix::fs::chmod(path, Mode::from_raw_mode(mode.into())).expect("it is ours");
     }
@@ -220,7 +220,7 @@ fn set_metadata(path: &Path, item: &Item) {
     utimensat(CWD, path, &times, AtFlags::SYMLINK_NOFOLLOW).expect("it is ours");
 }
 
-/// All that two trees are compared by.
+/// Everything by which two trees are compared.
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct Seen {
     mode: u32,
@@ -229,7 +229,7 @@ struct Seen {
     device: u64,
     content: Vec<u8>,
     xattrs: Vec<(Vec<u8>, Vec<u8>)>,
-    /// The first of its names.
+    /// The first name of the same file.
     first_name: PathBuf,
 }
 
@@ -318,7 +318,7 @@ fn pack_options(jobs: usize, chunk_len: u64, order: Option<OrderProfile>) -> Pac
     }
 }
 
-/// What a tree has and the bundle `base` lacks.
+/// Packs a delta of a tree over the bundle `base`, and returns its bytes.
 fn packed_delta(tree: &Path, base: &Path, bundle: &Path) -> Vec<u8> {
     let source = DirectorySource::list(tree, &DirectoryOptions::default(), 2).expect("it can be listed");
     let refs = [PackRef { name: "main", source: &Source::Directory(source) }];
@@ -330,7 +330,7 @@ fn packed_delta(tree: &Path, base: &Path, bundle: &Path) -> Vec<u8> {
     std::fs::read(bundle).expect("it was written")
 }
 
-/// The bytes that a file takes at most: its blocks without runs of at least 16 zero blocks.
+/// Returns the maximum space of a file in bytes: its blocks without runs of at least 16 zero blocks.
 fn most_blocks(content: &[u8]) -> u64 {
     let zero = |block: &[u8]| block.len() == 4096 && block.iter().all(|byte| *byte == 0);
     let runs: Vec<&[u8]> = content.chunks(4096).collect();
@@ -348,7 +348,7 @@ fn round_trip(items: &[Item], chunk_log2: u32, sizes: &[usize], hot: usize) {
     assert_eq!(seen(&path("backwards")), expected, "the two trees are equal");
 
     let chunk_len = 1 << chunk_log2;
-    // Of every other file, ranges of its third and fifth piece, and the last byte that a file may have.
+    // For every other file: ranges in its third and fifth piece, and the last byte that a file can have.
     let ranges = |at: u64| match at % 2 {
         0 => Vec::new(),
         _ => vec![2 * chunk_len + 5..2 * chunk_len + 6, 4 * chunk_len..5 * chunk_len, u64::MAX / 2 - 1..u64::MAX / 2],
@@ -390,7 +390,7 @@ fn round_trip(items: &[Item], chunk_log2: u32, sizes: &[usize], hot: usize) {
         unpack(input(), &path(target), &options, &progress).expect("it unpacks");
         let mut found = seen(&path(target));
         if hardlink_duplicates {
-            // Equal files are one there.
+            // Equal files have become one file there.
             for (path, file) in &mut found {
                 file.first_name.clone_from(&expected[path].first_name);
             }
@@ -419,7 +419,7 @@ proptest! {
     }
 }
 
-/// Brings `target`, which took one bundle, to another, and compares it with the tree of that.
+/// Updates `target`, which holds one bundle, to another bundle, and compares it with the tree of that.
 fn updated(folder: &Path, options: &InstallOptions, expected: &BTreeMap<PathBuf, Seen>) {
     let target = folder.join("target");
     let run = |options: &InstallOptions| {
@@ -443,7 +443,7 @@ fn updated(folder: &Path, options: &InstallOptions, expected: &BTreeMap<PathBuf,
     assert_eq!(ours, [".target.sealift-state"], "what is left beside the target");
 }
 
-/// A delta bundle from `old` makes the index of `new`, and brings what its objects need.
+/// Checks that a delta bundle from `old` makes the index of `new`, and carries the objects that it needs.
 fn delta(folder: &Path) {
     let path = |name: &str| folder.join(name);
     let [old, new] = ["old", "new"].map(|name| std::fs::read(path(name)).expect("it was written"));
@@ -464,7 +464,7 @@ fn delta(folder: &Path) {
 fn update(old: &[Item], new: &[Item], kept: &[bool]) {
     let folder = tempfile::tempdir().expect("a temporary folder");
     let path = |name: &str| folder.path().join(name);
-    // Names that both have, some with other content or of another type, some only in one of them.
+    // Names that are in both trees, some with other content or another type, and names that are only in one.
     let stays = old.iter().zip(kept.iter().cycle()).filter(|(_, kept)| **kept).map(|(item, _)| item);
     let renamed = new.iter().zip(old.iter().step_by(2)).map(|(item, old)| {
         let mut item = item.clone();
@@ -501,7 +501,7 @@ fn update(old: &[Item], new: &[Item], kept: &[bool]) {
     for options in [options.clone(), InstallOptions { rehash: true, ..options.clone() }] {
         fresh(&path("target"));
         if options.rehash {
-            // What it took last does not describe it any more.
+            // The record is removed, and no longer describes the target.
             std::fs::remove_dir_all(path(".target.sealift-state")).expect("it was kept");
             std::fs::write(path("target").join("not-in-the-bundle"), "extra").expect("a new file");
         }

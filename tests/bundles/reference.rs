@@ -1,4 +1,4 @@
-//! Runs the second reader and the description of the structures over all vectors, and the reader in JavaScript over those of the core.
+//! Runs the second reader and the description of the structures on all vectors, and the reader in JavaScript on those of the core.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -14,8 +14,8 @@ fn can_import(python: &Path) -> bool {
     tried.is_ok_and(|output| output.status.success())
 }
 
-/// Returns a Python with the modules that the second reader needs: from SEALIFT_PYTHON, the system's, or the one that `cargo xtask ci readers`
-/// creates. Tests download nothing.
+/// Returns a Python that has the modules which the second reader needs: the one that SEALIFT_PYTHON names, the system's, or the one that `cargo xtask
+/// ci readers` creates. Tests download nothing.
 pub(crate) fn python() -> Option<PathBuf> {
     let cache = std::env::var_os("XDG_CACHE_HOME").map(PathBuf::from);
     let cache = cache.or_else(|| Some(std::env::home_dir()?.join(".cache")));
@@ -28,7 +28,7 @@ fn vectors() -> Vec<PathBuf> {
     names().iter().map(|name| folder().join(format!("{name}.vec"))).collect()
 }
 
-/// Runs a script of the second reader over all vectors, and returns what it prints; nothing where its Python modules are missing.
+/// Runs a script of the second reader on all vectors, and returns what it prints; `None` if its Python modules are missing.
 fn run(script: &str) -> Option<String> {
     let Some(python) = python() else {
         sealift_skipped::skipped("needs the second reader's Python modules: cargo xtask ci readers");
@@ -47,33 +47,33 @@ fn the_second_reader_agrees() {
     assert!(said.ends_with(&format!("{0} of {0} vectors agree\n", vectors().len())), "{said}");
 }
 
-/// Of the vectors, those that are accepted, and all others whose form is not what is wrong with them.
+/// The description can parse the accepted vectors, and all others that are not malformed.
 #[test]
 fn the_structures_are_as_described() {
     let Some(said) = run("structures.py") else { return };
     assert!(said.ends_with(&format!(" of {} vectors are as described\n", vectors().len())), "{said}");
 }
 
-/// Returns how many lines these files of the readers have.
+/// Returns the number of lines in these files of the readers.
 fn lines(files: &[&str]) -> usize {
     let read = |file| std::fs::read_to_string(here().join("reference").join(file)).expect("it is there");
     files.iter().map(|file| read(file).lines().count()).sum()
 }
 
-/// What a reader of the core alone has to know is little, and so is what it has to do.
+/// The core must stay small, both to read about and to implement.
 #[test]
 fn the_core_is_small() {
     let core = std::fs::read_to_string(folder().join("../core.md")).expect("it is there");
     let words = core.split_whitespace().count();
     assert!(words < 3_500, "core.md has {words} words");
-    // These also have what concerns other parts in the structures of the core.
+    // These files also contain what the core's structures have for other parts.
     let python = lines(&["sealift.py", "index.py", "encoding.py", "hashes.py"]);
     assert!(python <= 1_000, "the second reader has {python} lines for the core");
     let javascript = lines(&["sealift.mjs"]);
     assert!(javascript <= 520, "the reader in JavaScript has {javascript} lines");
 }
 
-/// It leaves out what concerns deltas, OSTree, images, requests and trust.
+/// This reader leaves out deltas, OSTree, images, requests and trust.
 #[test]
 fn the_reader_in_javascript_agrees() {
     let (reader, vectors) = (here().join("reference"), vectors());
@@ -91,6 +91,6 @@ fn the_reader_in_javascript_agrees() {
     let numbers: Vec<usize> = sum.split(' ').filter_map(|word| word.parse().ok()).collect();
     let [agree, ran, left_out] = numbers[..] else { panic!("{said}") };
     assert!(agree == ran && ran + left_out == vectors.len(), "{said}");
-    // Of the core there are about two hundred.
+    // There are about two hundred vectors for the core.
     assert!(ran >= 200, "{said}");
 }

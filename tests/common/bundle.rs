@@ -1,7 +1,7 @@
-//! Bundles from their parts, so that one part can be wrong while all around it is right.
+//! Builds bundles from their parts, so that one part can be wrong while everything around it is right.
 //!
-//! Nothing here uses the encoders of `format/`, which refuse what a vector is about. Edits are made to the columns of index and layout,
-//! or by a hook to a structure's sections or bytes; whatever is above an edit is computed after it.
+//! Nothing here uses the encoders of `format/`, which refuse the faults that vectors need. Columns of index and layout can be edited, and hooks edit
+//! a structure's sections or bytes; everything above an edit is computed after it.
 
 use sealift_format::{pieces, verity};
 
@@ -26,7 +26,7 @@ pub struct Index {
     pub rows: Vec<u32>,
     /// Times of the inodes.
     pub mtimes: Vec<i64>,
-    /// Their nanoseconds.
+    /// Nanoseconds of the inodes' times.
     pub mtime_ns: Vec<u32>,
     /// Children of the directories.
     pub children: Vec<u32>,
@@ -68,24 +68,24 @@ pub struct Layout {
     pub members: Vec<u32>,
     /// Chunk + 1 and chaining value.
     pub pieces: Vec<(u32, [u8; 32])>,
-    /// Objects and their extents.
+    /// Objects with holes, and their extents.
     pub holes: Vec<(u32, Vec<(u64, u64)>)>,
-    /// Section 5: the first chunk and their number.
+    /// Section 5: the first chunk of the landmark, and the number of chunks.
     pub landmark: Option<(u32, u32)>,
-    /// Section 6: for each chunk that has a prefix the ranges of it, each an object, an offset and a length.
+    /// Section 6: for each chunk with a prefix, its ranges, each with object, offset and length.
     pub prefixes: Vec<Vec<(u32, u64, u64)>>,
 }
 
 /// A row of section 1.
 #[derive(Clone, Debug, Default)]
 pub struct Chunk {
-    /// How it is stored.
+    /// The codec.
     pub codec: u8,
-    /// Stored bytes.
+    /// The number of stored bytes.
     pub stored_len: u32,
-    /// Decoded bytes.
+    /// The number of decoded bytes.
     pub len: u32,
-    /// Objects of a group; 0: a piece.
+    /// The number of objects in a group; 0 for a piece.
     pub objects: u32,
     /// BLAKE3 of the stored bytes.
     pub digest: [u8; 32],
@@ -94,28 +94,28 @@ pub struct Chunk {
 /// Section 1 of the root.
 #[derive(Clone, Debug)]
 pub struct Identity {
-    /// Rises.
+    /// The version of the bundle.
     pub version: u64,
     /// Seconds since 1970.
     pub created: i64,
-    /// Seconds since 1970, or 0.
+    /// Seconds since 1970, or 0 for never.
     pub expires: i64,
-    /// What it updates.
+    /// The name of the bundle.
     pub name: Vec<u8>,
     /// Compatible tags.
     pub tags: Vec<Vec<u8>>,
 }
 
-/// A row of section 7 of the root.
+/// A row of section 6 of the root.
 #[derive(Clone, Debug)]
 pub struct Image {
     /// The number of a ref.
     pub reference: u16,
-    /// The form.
+    /// The version of the image's form.
     pub version: u8,
-    /// The hash of fs-verity.
+    /// The hash algorithm of fs-verity.
     pub algorithm: u8,
-    /// With that hash.
+    /// The digest of the image, with that algorithm.
     pub digest: Vec<u8>,
 }
 
@@ -124,17 +124,17 @@ pub struct Image {
 pub struct Contents {
     /// verity(index).
     pub index_digest: [u8; 32],
-    /// Decoded bytes.
+    /// The number of decoded bytes.
     pub index_len: u64,
-    /// Stored bytes.
+    /// The number of stored bytes.
     pub index_stored: u64,
-    /// Of the stored bytes.
+    /// BLAKE3 of the stored bytes.
     pub index_blake3: [u8; 32],
-    /// Decoded bytes.
+    /// The number of decoded bytes.
     pub layout_len: u64,
-    /// Stored bytes.
+    /// The number of stored bytes.
     pub layout_stored: u64,
-    /// Of the stored bytes.
+    /// BLAKE3 of the stored bytes.
     pub layout_blake3: [u8; 32],
 }
 
@@ -157,30 +157,30 @@ pub struct Maxima {
     pub chunk_stored: u32,
 }
 
-/// An edit to a structure, where there is one.
+/// An edit to a structure, if any.
 pub type Edit<T> = Option<Box<dyn FnOnce(&mut T)>>;
 
-/// Makes an envelope from the signed bytes.
+/// Makes an envelope for the signed bytes.
 pub type MakeEnvelope = Box<dyn Fn(&[u8]) -> (u16, Vec<u8>)>;
 
-/// Edits to structures between their encoding and what is computed from it.
+/// Edits to structures after they were encoded, and before anything is computed from them.
 #[derive(Default)]
 pub struct Edits {
     /// The index's sections.
     pub index: Edit<Vec<Section>>,
-    /// The index as it is stored.
+    /// The stored bytes of the index.
     pub index_frame: Edit<Vec<u8>>,
     /// The layout's sections.
     pub layout: Edit<Vec<Section>>,
-    /// The layout as it is stored.
+    /// The stored bytes of the layout.
     pub layout_frame: Edit<Vec<u8>>,
     /// Digests and lengths in the root.
     pub contents: Edit<Contents>,
-    /// The numbers in the root.
+    /// The maxima in the root.
     pub maxima: Edit<Maxima>,
     /// The root's sections.
     pub root: Edit<Vec<Section>>,
-    /// The root as it is stored.
+    /// The root's bytes.
     pub root_bytes: Edit<Vec<u8>>,
     /// The preamble, before it is signed.
     pub preamble: Edit<Vec<u8>>,
@@ -192,31 +192,31 @@ pub struct Edits {
 
 /// A bundle in parts.
 pub struct Bundle {
-    /// Who it is.
+    /// Section 1 of the root.
     pub identity: Identity,
-    /// Keys and values.
+    /// The keys and values of annotations.
     pub annotations: Vec<(Vec<u8>, Vec<u8>)>,
-    /// Of its trees.
+    /// The images of its trees.
     pub images: Vec<Image>,
     /// log2 of the piece size.
     pub piece_log2: u8,
-    /// What is installed.
+    /// The index.
     pub index: Index,
-    /// Where it lies.
+    /// The layout.
     pub layout: Layout,
     /// The chunks' stored bytes.
     pub stored: Vec<Vec<u8>>,
-    /// Bytes for signatures.
+    /// The length of the signature area.
     pub area_len: u32,
-    /// Who signs it.
+    /// The keys that sign the bundle.
     pub signers: Vec<Key>,
-    /// Further envelopes, from the signed bytes.
+    /// Further envelopes, made for the signed bytes.
     pub envelopes: Vec<MakeEnvelope>,
-    /// What its objects are.
+    /// The contents of the objects.
     pub contents: Vec<Vec<u8>>,
-    /// What makes it a delta bundle; the layout has then the carried objects alone.
+    /// What makes it a delta bundle; its layout then has only the carried objects.
     pub delta: Option<Delta>,
-    /// What is done to the structures.
+    /// Edits to the structures.
     pub edits: Edits,
 }
 
@@ -225,9 +225,9 @@ pub struct Bundle {
 pub struct Packing {
     /// log2 of the piece size.
     pub piece_log2: u8,
-    /// Objects of a group at most.
+    /// The maximum number of objects in a group.
     pub group: usize,
-    /// Whether chunks are stored as they are.
+    /// Whether chunks are stored without compression.
     pub raw: bool,
 }
 
@@ -238,12 +238,12 @@ impl Default for Packing {
 }
 
 impl Bundle {
-    /// A sound bundle of these refs.
+    /// Returns a valid bundle of these refs.
     pub fn new(refs: &[(&str, Node)], packing: Packing) -> Self {
         Self::with_commits(refs, &[], packing)
     }
 
-    /// A sound bundle of these refs, and of OSTree commits with their parents.
+    /// Returns a valid bundle of these refs, and of OSTree commits with their parents.
     pub fn with_commits(refs: &[(&str, Node)], commits: &[(&str, Vec<Commit>)], packing: Packing) -> Self {
         let mut contents = Vec::new();
         let mut index = Index::default();
@@ -279,7 +279,7 @@ impl Bundle {
         }
     }
 
-    /// A sound bundle of the OSTree commit of a tree, but for the dirtrees, which are those of another tree of the same names.
+    /// Returns a valid bundle of the OSTree commit of a tree, except that its dirtrees are those of another tree with the same names.
     pub fn with_other_dirtrees(own: Node, other: Node, packing: Packing) -> Self {
         let [mut bundle, other] =
             [own, other].map(|tree| Self::with_commits(&[], &[("main", vec![commit(tree)])], packing));
@@ -289,21 +289,21 @@ impl Bundle {
         bundle
     }
 
-    /// Gives a chunk other stored bytes, and the layout what follows from them.
+    /// Replaces the stored bytes of a chunk, and its length and digest in the layout.
     pub fn store(&mut self, chunk: usize, stored: Vec<u8>) {
         self.layout.chunks[chunk].stored_len = narrow(stored.len());
         self.layout.chunks[chunk].digest = hash(&stored);
         self.stored[chunk] = stored;
     }
 
-    /// Signs with these keys, in an area with room for them.
+    /// Signs with these keys, in an area with room for the signatures.
     pub fn signed_by(mut self, keys: &[Key]) -> Self {
         self.signers = keys.to_vec();
         self.area_len = 512;
         self
     }
 
-    /// The file's bytes.
+    /// Returns the bytes of the file.
     pub fn encode(self) -> Vec<u8> {
         let Self {
             identity,
@@ -332,7 +332,7 @@ impl Bundle {
         let index_bytes = edited(index.sections(), edits.index);
         let index_bytes = join(&index_bytes);
         let layout_bytes = join(&edited(layout.sections(), edits.layout));
-        // A delta bundle has the difference in the index's place.
+        // A delta bundle has the difference in place of the index.
         let installed = delta.as_ref().map_or(&index_bytes, |(difference, _)| difference);
         let index_frame = edited(frame(installed), edits.index_frame);
         let layout_frame = edited(frame(&layout_bytes), edits.layout_frame);
@@ -390,7 +390,7 @@ fn edited<T>(mut value: T, edit: Edit<T>) -> T {
     value
 }
 
-/// Its length, envelopes, their end and the fill: the area without its BLAKE3.
+/// Returns the area without its BLAKE3: its length, the envelopes, their end and the fill.
 fn encode_envelopes(envelopes: &[(u16, Vec<u8>)], area_len: u32) -> Vec<u8> {
     let mut out = area_len.to_le_bytes().to_vec();
     for (kind, body) in envelopes {
@@ -416,7 +416,7 @@ pub fn encode_annotations(annotations: &[(Vec<u8>, Vec<u8>)]) -> Vec<u8> {
     out
 }
 
-/// Section 7 of the root.
+/// Section 6 of the root.
 pub fn encode_images(images: &[Image]) -> Vec<u8> {
     let mut out = short(images.len()).to_le_bytes().to_vec();
     for image in images {
@@ -513,7 +513,7 @@ impl Index {
         }
     }
 
-    /// The row of these attributes.
+    /// Returns the row of these attributes.
     pub fn attribute_row(&mut self, attributes: Attributes) -> u32 {
         let row = self.attributes.iter().position(|known| *known == attributes).unwrap_or_else(|| {
             self.attributes.push(attributes);
@@ -522,7 +522,7 @@ impl Index {
         narrow(row)
     }
 
-    /// What the column of objects has for a file of this content.
+    /// Returns the number in the column of objects for a file with this content.
     pub fn object_of(&mut self, content: &[u8], contents: &mut Vec<Vec<u8>>) -> u32 {
         if let Some(object) = contents.iter().position(|known| known == content) {
             return narrow(object) + 1;
@@ -637,7 +637,7 @@ fn verity_of(contents: &[Vec<u8>]) -> [u8; 32] {
     verity::digest(&digests)
 }
 
-/// The maximal runs of at least 16 zero blocks.
+/// Returns the maximal runs of at least 16 zero blocks.
 fn holes_of(content: &[u8]) -> Vec<(u64, u64)> {
     let mut holes: Vec<(u64, u64)> = Vec::new();
     for (block, bytes) in (0..).zip(content.as_chunks::<4096>().0) {
@@ -653,7 +653,7 @@ fn holes_of(content: &[u8]) -> Vec<(u64, u64)> {
     holes
 }
 
-/// The bytes of `content` from `start` that are in no hole, at most `len` of its bytes.
+/// Returns the bytes of `content` between `start` and `start + len` that are not in holes.
 fn data_of(content: &[u8], holes: &[(u64, u64)], start: usize, len: usize) -> Vec<u8> {
     let in_hole = |at: usize| {
         let block = wide(at / 4096);
@@ -668,7 +668,7 @@ fn data_of(content: &[u8], holes: &[(u64, u64)], start: usize, len: usize) -> Ve
     data
 }
 
-/// Chunks of the contents. `in_order`: the pieces of each are in chunks that do not descend.
+/// Packs the contents into chunks. With `in_order`, the chunks of the pieces of each object do not descend.
 pub(crate) fn lay_out(contents: &[Vec<u8>], packing: Packing, in_order: bool) -> (Layout, Vec<Vec<u8>>) {
     let piece_len = 1 << packing.piece_log2;
     let (mut layout, mut stored) = (Layout::default(), Vec::new());
@@ -726,11 +726,11 @@ pub(crate) fn lay_out(contents: &[Vec<u8>], packing: Packing, in_order: bool) ->
     (layout, stored)
 }
 
-/// The numbers of core 4.3, as far as columns that may be wrong give them. Of a delta bundle the layout has the `carried` objects.
+/// Computes the maxima of core 4.3, as far as possible with columns that may be wrong. In a delta bundle, the layout has only the `carried` objects.
 fn maxima(index: &Index, layout: &Layout, carried: Option<&[u32]>, (piece_log2, window_log): (u8, u8)) -> Maxima {
     let grown = index.ostree.as_ref().map(|ostree| ostree.grown.clone()).unwrap_or_default();
     let (depth, directories) = walk(index);
-    // Of each regular file, the object, its size, and what the inode takes beside the content.
+    // For each regular file: the object, its size, and the space that the inode takes besides the content.
     let files = of_type(index, |bits| bits == 0x8000).map(|row| disk::xattrs(&row.xattrs)).chain(std::iter::repeat(0));
     let files: Vec<(usize, u64, u64)> = objects_of(index)
         .into_iter()
@@ -776,7 +776,7 @@ fn maxima(index: &Index, layout: &Layout, carried: Option<&[u32]>, (piece_log2, 
     }
 }
 
-/// The object of each regular file.
+/// Returns the object of each regular file.
 fn objects_of(index: &Index) -> Vec<usize> {
     let mut fresh = 0;
     let at = |number: u32| usize::try_from(number).expect("32 bits");
@@ -790,13 +790,13 @@ fn objects_of(index: &Index) -> Vec<usize> {
     index.regulars.iter().map(object).collect()
 }
 
-/// The attributes of inodes by their type, as far as there are any.
+/// Returns the attributes of inodes with their types, as far as they exist.
 fn of_type(index: &Index, is_one: impl Fn(u16) -> bool) -> impl Iterator<Item = &Attributes> {
     let rows = index.rows.iter().filter_map(|row| index.attributes.get(usize::try_from(*row).ok()?));
     rows.filter(move |row| is_one(row.mode & 0xf000))
 }
 
-/// The largest number of components in a path, and what the directories take on a disk.
+/// Returns the largest number of components in a path, and the space that directories take on a disk.
 fn walk(index: &Index) -> (u32, u64) {
     let is_directory = |inode: usize| {
         let row = index.rows.get(inode).and_then(|row| usize::try_from(*row).ok());

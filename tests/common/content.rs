@@ -4,7 +4,7 @@ use sealift::Bundle;
 use sealift_format::{Device, Image, Index, Inode, InodeKind, Ref, Request, RootBase, Row};
 use sealift_verify::trust::unknown_envelopes;
 
-/// Returns the content of a bundle; of a delta bundle that which it makes with its bases.
+/// Returns the content of a bundle; for a delta bundle, that of what it makes with its bases.
 pub fn of_bundle(bundle: &Bundle) -> String {
     let root = bundle.head.root();
     let identity = &root.identity;
@@ -36,7 +36,7 @@ pub fn of_request(request: &Request, index: &Index) -> String {
     content.index(index)
 }
 
-/// One key a line, and one row a line of a list of objects.
+/// There is one key per line; in a list of objects, one row per line.
 #[derive(Default)]
 struct Content(Vec<String>);
 

@@ -1,6 +1,6 @@
-//! Delta bundles from their parts (delta 3, 5, 6 and 8), as [`crate::bundle`] makes others: nothing is refused.
+//! Builds delta bundles from their parts (delta 3, 5, 6 and 8), as [`crate::bundle`] builds full ones: nothing is refused.
 //!
-//! What is said of a tree is written down as [`Change`]s, and becomes the columns of a [`Difference`], which may be edited.
+//! The edits of a tree are written as [`Change`]s. They become the columns of a [`Difference`], which can be edited.
 
 use sealift_format::verity;
 
@@ -12,11 +12,11 @@ use crate::tree::{Node, What};
 /// What makes a bundle a delta bundle.
 #[derive(Default)]
 pub struct Delta {
-    /// What it is relative to.
+    /// The bases, of which the first is the one that the difference is relative to.
     pub bases: Vec<Base>,
-    /// What stands in the index's place.
+    /// The difference, which takes the place of the index.
     pub difference: Difference,
-    /// The numbers in the wanted index of the objects that are carried.
+    /// The numbers of the carried objects in the wanted index.
     pub carried: Vec<u32>,
     /// Edits to section 5 of the root.
     pub edit_bases: Edit<Bases>,
@@ -29,27 +29,27 @@ pub struct Delta {
 pub struct Bases {
     /// Decoded bytes of the difference.
     pub difference_len: u64,
-    /// The largest prefix.
+    /// The length of the longest prefix.
     pub prefix_len: u32,
-    /// The rows.
+    /// The rows of the table.
     pub bases: Vec<Base>,
 }
 
 /// A row of section 5 of the root.
 #[derive(Clone, Debug)]
 pub struct Base {
-    /// The version of the bundle that it was.
+    /// The version of the base's bundle.
     pub version: u64,
-    /// Its name.
+    /// The name of the base's bundle.
     pub name: Vec<u8>,
     /// The digest of its index.
     pub digest: [u8; 32],
-    /// The index's bytes.
+    /// The number of bytes of its index.
     pub len: u64,
 }
 
 impl Base {
-    /// What a whole bundle is as a base.
+    /// Returns the row for a full bundle as a base.
     pub fn of(bundle: &Bundle) -> Self {
         let (index, identity) = (join(&bundle.index.sections()), &bundle.identity);
         let (version, name) = (identity.version, identity.name.clone());
@@ -60,31 +60,31 @@ impl Base {
 /// The columns of a difference (delta 5).
 #[derive(Clone, Debug, Default)]
 pub struct Difference {
-    /// Objects of all bases.
+    /// The number of objects of all bases.
     pub base_objects: u32,
     /// Kind and name of the first base's refs.
     pub base_refs: Vec<(u8, Vec<u8>)>,
-    /// Kind and name of the wanted refs, and to which of the base's they are relative.
+    /// Kind and name of each wanted ref, and which ref of the base it is relative to.
     pub refs: Vec<(u8, Vec<u8>, u16)>,
     /// Ops of the edits.
     pub ops: Vec<u8>,
-    /// Their names.
+    /// The names of the edits.
     pub names: Vec<Vec<u8>>,
-    /// Types of files that change otherwise than in their attributes.
+    /// Types of files whose edits do not change their attributes.
     pub types: Vec<u8>,
     /// Attribute rows.
     pub rows: Vec<u32>,
     /// Seconds and nanoseconds.
     pub mtimes: Vec<(i64, u32)>,
-    /// Edits of the blocks.
+    /// The lengths of the blocks.
     pub blocks: Vec<u32>,
-    /// Objects of the regular files, as numbers of rows: the carried ones, and then those of the bases.
+    /// Objects of the regular files, by number: first the carried objects, then those of the bases.
     pub regulars: Vec<u32>,
     /// Targets of the symbolic links.
     pub targets: Vec<Vec<u8>>,
     /// Major and minor numbers.
     pub devices: Vec<(u32, u32)>,
-    /// The edits to which names are linked.
+    /// The edits that links name.
     pub links: Vec<u32>,
     /// Old and new times.
     pub times: Vec<((i64, u32), (i64, u32))>,
@@ -96,14 +96,14 @@ pub struct Difference {
     pub verity: [u8; 32],
     /// Section 14.
     pub ostree: Option<OsTreeDifference>,
-    /// The ids of the carried objects, and then those of the bases'.
+    /// The ids of the carried objects, followed by those of the base objects.
     pub known: Vec<[u8; 32]>,
 }
 
 /// The columns of section 14 (ostree 8).
 #[derive(Clone, Debug, Default)]
 pub struct OsTreeDifference {
-    /// For each commit where the base has it, and what is beside it.
+    /// For each commit, its number in the base (0 if it is carried), and its commitmeta (column `beside`).
     pub commits: Vec<(u32, u8)>,
     /// The carried commits.
     pub carried: Vec<Vec<u8>>,
@@ -111,30 +111,30 @@ pub struct OsTreeDifference {
     pub beside: Vec<Vec<u8>>,
     /// The carried dirmetas.
     pub dirmetas: Vec<Vec<u8>>,
-    /// The carried dirtrees, as they are stored.
+    /// The stored bytes of the carried dirtrees.
     pub trees: Vec<Vec<u8>>,
-    /// The base's metadata objects.
+    /// The metadata objects of the base, the prefix of the frame.
     pub prefix: Vec<u8>,
-    /// The frame of the dirtrees, where it is not what it should be.
+    /// A frame to use for the dirtrees in place of the right one.
     pub frame: Option<Vec<u8>>,
     /// Attribute rows of the carried files.
     pub files: Vec<u32>,
-    /// Objects of those that are regular.
+    /// Objects of the carried regular files.
     pub regulars: Vec<u32>,
-    /// Targets of those that are links.
+    /// Targets of the carried symbolic links.
     pub targets: Vec<Vec<u8>>,
-    /// For each ref its commit and its collection.
+    /// The commit and the collection of each ref.
     pub refs: Vec<(u32, Vec<u8>)>,
     /// Kinds and bytes of the repository's files.
     pub repository_files: Vec<(u8, Vec<u8>)>,
 }
 
-/// What is said of a name.
+/// An edit of a name.
 #[derive(Clone, Debug)]
 pub struct Change {
     name: Vec<u8>,
     op: u8,
-    /// What it is, as far as the op says it.
+    /// The file, as far as the op needs it.
     node: Option<Node>,
     link: Option<u32>,
     block: Option<Vec<Change>>,
@@ -144,22 +144,22 @@ fn change(name: &str, op: u8, node: Option<Node>) -> Change {
     Change { name: name.into(), op, node, link: None, block: None }
 }
 
-/// A directory that stays.
+/// A directory that stays, and in which something changes.
 pub fn within<const N: usize>(name: &str, block: [Change; N]) -> Change {
     Change { block: Some(block.to_vec()), ..change(name, 0, None) }
 }
 
-/// A file that stays, and to which others are linked.
+/// A file that stays, and that links name.
 pub fn named(name: &str) -> Change {
     change(name, 1, None)
 }
 
-/// A name that goes.
+/// A name that is removed.
 pub fn gone(name: &str) -> Change {
     change(name, 2, None)
 }
 
-/// A file that comes, a directory with all below it.
+/// A new file; for a directory, with everything below it.
 pub fn comes(name: &str, node: Node) -> Change {
     let block = if let What::Directory(names) = &node.what {
         Some(names.iter().map(|(name, node)| comes(&String::from_utf8_lossy(name), node.clone())).collect())
@@ -169,33 +169,33 @@ pub fn comes(name: &str, node: Node) -> Change {
     Change { block, ..change(name, 3, Some(node)) }
 }
 
-/// The same, in place of what had this name.
+/// The same, in place of what the base has under this name.
 pub fn replaces(name: &str, node: Node) -> Change {
     Change { op: 4, ..comes(name, node) }
 }
 
-/// Another name of the file of an edit.
+/// Another name for the file of an edit.
 pub fn linked(name: &str, edit: u32) -> Change {
     Change { link: Some(edit), ..change(name, 5, None) }
 }
 
-/// The same, in place of what had this name.
+/// The same, in place of what the base has under this name.
 pub fn relinked(name: &str, edit: u32) -> Change {
     Change { op: 6, ..linked(name, edit) }
 }
 
-/// A file that stays and gets of `node` what the bits of `new` say.
+/// A file that stays, and takes the parts of `node` that the bits of `new` select.
 pub fn changed(name: &str, new: u8, node: Node) -> Change {
     change(name, 8 + new, Some(node))
 }
 
 impl Change {
-    /// The same directory, in which there is something to say.
+    /// Returns the same edit of a directory, with a block of these edits.
     pub fn block<const N: usize>(self, block: [Self; N]) -> Self {
         self.with(block.to_vec())
     }
 
-    /// The same, of any number of edits.
+    /// The same, with any number of edits.
     pub fn with(mut self, block: Vec<Self>) -> Self {
         self.block = Some(block);
         self
@@ -242,7 +242,7 @@ impl Difference {
         }
     }
 
-    /// The row of a file's attributes.
+    /// Returns the row of a file's attributes.
     pub fn attribute_row(&mut self, node: &Node) -> u32 {
         let (uid, gid) = node.owner;
         let attributes = Attributes { mode: node.st_mode(), uid, gid, xattrs: node.xattrs.clone() };
@@ -253,7 +253,7 @@ impl Difference {
         }))
     }
 
-    /// The number by which an object of this content is referred to.
+    /// Returns the number that refers to the object with this content.
     pub fn object(&self, content: &[u8]) -> u32 {
         let id = hash(content);
         narrow(self.known.iter().position(|known| *known == id).expect("base or difference have it"))
@@ -385,8 +385,8 @@ impl Bases {
 }
 
 impl Bundle {
-    /// A sound delta bundle of what `self` is, but for section 14. `changes` has for each ref to which of the base's it is relative, and,
-    /// unless it is a commit, the edits of its tree.
+    /// Returns a valid delta bundle of the content of `self`, except for section 14. `changes` has for each ref the ref of the base that it is
+    /// relative to and, unless it is a commit, the edits of its tree.
     pub fn relative_to(mut self, bases: &[&Self], changes: &[(u16, Option<Change>)], packing: Packing) -> Self {
         let of_bases = || bases.iter().flat_map(|base| &base.index.objects);
         let carried = (0..).zip(&self.index.objects).filter(|(_, row)| of_bases().all(|known| known.1 != row.1));
@@ -414,24 +414,23 @@ impl Bundle {
         self
     }
 
-    /// What makes it a delta bundle.
+    /// Returns the parts that make it a delta bundle.
     ///
     /// # Panics
-    /// It is none.
+    /// Panics if it is a full bundle.
     pub fn delta(&mut self) -> &mut Delta {
         self.delta.as_mut().expect("it is a delta bundle")
     }
 
-    /// What stands in the index's place.
+    /// Returns the difference.
     ///
     /// # Panics
-    /// It is no delta bundle.
+    /// Panics if it is a full bundle.
     pub fn difference(&mut self) -> &mut Difference {
         &mut self.delta().difference
     }
 
-    /// Gives a chunk other stored bytes, of a codec that has a prefix, which is of these ranges. Chunks before it that have one are to have
-    /// been given theirs.
+    /// Replaces the stored bytes of a chunk, with a codec that uses a prefix of these ranges. Call it for the chunks with a prefix in order.
     pub fn store_with_prefix(&mut self, chunk: usize, codec: u8, stored: Vec<u8>, ranges: &[(u32, u64, u64)]) {
         self.store(chunk, stored);
         self.layout.chunks[chunk].codec = codec;
@@ -444,16 +443,16 @@ impl Bundle {
 pub struct ByteDifference {
     /// Add, copy and seek.
     pub runs: Vec<(u32, u32, i64)>,
-    /// The bytes that are added.
+    /// The bytes that are added to the prefix.
     pub added: Vec<u8>,
-    /// The bytes that are copied.
+    /// The bytes that are copied as they are.
     pub copied: Vec<u8>,
-    /// What follows the last frame.
+    /// Bytes after the last frame.
     pub tail: Vec<u8>,
 }
 
 impl ByteDifference {
-    /// The bytes.
+    /// Returns the stored bytes.
     pub fn encode(&self) -> Vec<u8> {
         let frame_of = |bytes: &[u8]| if bytes.is_empty() { Vec::new() } else { frame(bytes) };
         let mut control = planes32(self.runs.iter().map(|run| run.0));

@@ -17,7 +17,7 @@ use crate::ostree::sha256;
 use crate::reader::{read, walk};
 use crate::vector::Check;
 
-/// The second reader as a process that answers for one bundle after the other.
+/// The second reader as a process that checks one bundle after the other.
 #[derive(Debug)]
 pub struct SecondReader {
     child: Child,
@@ -25,7 +25,7 @@ pub struct SecondReader {
     answers: Receiver<String>,
 }
 
-/// An input that takes a reader longer than this is a fault of it: all of them are small.
+/// All inputs are small: if a reader takes longer than this for one, that is a fault.
 const PATIENCE: Duration = Duration::from_secs(20);
 
 impl SecondReader {
@@ -58,7 +58,7 @@ impl SecondReader {
         self.requests.flush()
     }
 
-    /// Returns nothing if there is no answer in time: the process is of no more use then.
+    /// Returns `None` if there is no answer in time: the process cannot be used any further then.
     fn answer(&mut self) -> std::io::Result<Option<String>> {
         match self.answers.recv_timeout(PATIENCE) {
             Ok(line) => Ok(Some(line)),
@@ -70,19 +70,19 @@ impl SecondReader {
 
 impl Drop for SecondReader {
     fn drop(&mut self) {
-        // It may have ended by itself.
+        // The process may have ended by itself.
         let _ = self.child.kill();
         let _ = self.child.wait();
     }
 }
 
-/// Returns the verdict of the Rust readers: `ok` and SHA-256 of the content, or the kind of failure. `file` is where the input may be written.
+/// Returns the verdict of the Rust readers: `ok` and SHA-256 of the content, or the kind of failure. `file` is a path where the input may be written.
 pub fn verdict(input: &Input, file: &Path) -> String {
     let verdict = catch_unwind(AssertUnwindSafe(|| {
         std::fs::write(file, &input.bytes).expect("there is room");
         let mut opened = read(sealift::Input::open(file).expect("it was written"), Check::Deep, None);
         let of_page = walk(&input.bytes, &[usize::MAX], Check::Deep);
-        // Of several faults of the content, threads may meet another first (core 11.2). The page's reader goes chunk by chunk.
+        // If the content has several faults, threads may meet a different one first (core 11.2). The page's reader goes chunk by chunk.
         let is_of_content = |result: &Result<Opened, Kind>| matches!(result, Err(Kind::Chunk | Kind::Object));
         if is_of_content(&opened) && is_of_content(&of_page) {
             opened.clone_from(&of_page);
@@ -115,11 +115,11 @@ pub fn verdict(input: &Input, file: &Path) -> String {
 pub struct Split {
     /// The number of the mutation.
     pub number: u64,
-    /// Of the Rust readers.
+    /// The verdict of the Rust readers.
     pub ours: String,
-    /// Of the second reader.
+    /// The verdict of the second reader.
     pub theirs: String,
-    /// What was read.
+    /// The input.
     pub input: Input,
 }
 
@@ -139,17 +139,17 @@ impl Split {
     }
 }
 
-/// What a run has seen.
+/// The results of a run.
 #[derive(Clone, Debug, Default)]
 pub struct Outcome {
-    /// How often each verdict came.
+    /// How often each verdict occurred.
     pub verdicts: std::collections::BTreeMap<String, u64>,
-    /// Where the readers differ.
+    /// The inputs on which the readers differ.
     pub splits: Vec<Split>,
 }
 
 impl Outcome {
-    /// Adds what another run has seen.
+    /// Adds the results of another run.
     pub fn add(&mut self, other: Self) {
         for (verdict, count) in other.verdicts {
             *self.verdicts.entry(verdict).or_default() += count;
@@ -158,7 +158,7 @@ impl Outcome {
     }
 }
 
-/// Compares the readers on these mutations of a seed, in as many processes. It stops after a hundred splits.
+/// Compares the readers on these mutations of a seed, with as many processes as given. Stops after a hundred differences.
 ///
 /// # Errors
 /// Returns an error if the second reader cannot be started, or ends.
@@ -181,7 +181,7 @@ pub fn run(python: &Path, seed: u64, numbers: std::ops::Range<u64>, processes: u
     })
 }
 
-/// Returns where files are kept in memory.
+/// Returns a folder whose files are in memory.
 fn memory() -> PathBuf {
     let memory = PathBuf::from("/dev/shm");
     if memory.is_dir() { memory } else { std::env::temp_dir() }

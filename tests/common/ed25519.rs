@@ -1,4 +1,4 @@
-//! Signatures of Ed25519 that satisfy its equation and are to be refused (trust 4).
+//! Signatures of Ed25519 that satisfy its equation but must be rejected (trust 4).
 
 use crypto_bigint::{BoxedUint, NonZero};
 use ed25519_dalek::SigningKey;
@@ -21,7 +21,7 @@ fn neutral(is_canonical: bool) -> [u8; 32] {
 /// The order of the group.
 const ORDER: &str = "1000000000000000000000000000000014def9dea2f79cd65812631a5cf5d3ed";
 
-/// Returns a product modulo the group's order, of numbers whose least significant byte is first.
+/// Returns a product modulo the group's order, of numbers with the least significant byte first.
 fn product(a: &[u8], b: &[u8]) -> Vec<u8> {
     let number = |bytes: &[u8]| BoxedUint::from_le_slice(bytes, 1024).expect("it has no more bits");
     let order = BoxedUint::from_be_slice(&unhex(ORDER), 1024).expect("it has no more bits");

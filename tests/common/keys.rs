@@ -105,7 +105,7 @@ impl Key {
         }
     }
 
-    /// Returns the key as in a `.pub` file.
+    /// Returns the key as it is written in a `.pub` file.
     pub fn line(self) -> String {
         format!("{} {}", self.type_name(), Base64::encode_string(&self.blob()))
     }
@@ -129,7 +129,7 @@ impl Key {
         out
     }
 
-    /// Returns the signature of these bytes, with the algorithm before it and what an authenticator adds.
+    /// Returns the signature of these bytes, preceded by the algorithm and followed by the fields of an authenticator.
     pub(crate) fn prove(self, data: &[u8], flags: u8) -> Vec<u8> {
         let name = self.type_name().as_bytes();
         match self {
@@ -175,7 +175,7 @@ fn p256_secret() -> ecdsa::SigningKey {
     ecdsa::SigningKey::from_slice(&[9; 32]).expect("it is below the order")
 }
 
-/// Returns the numbers r and s of an SSHSIG by the key of ECDSA, of which s is above half of the curve's order or not.
+/// Returns the numbers r and s of an SSHSIG by the ECDSA key, with s above half of the curve's order or not, as requested.
 pub fn ecdsa_numbers(message: &[u8], is_high: bool) -> [Vec<u8>; 2] {
     let low: ecdsa::Signature = p256_secret().sign(&data_to_sign(message, &SshSig::default()));
     let low = low.normalize_s();
@@ -184,7 +184,7 @@ pub fn ecdsa_numbers(message: &[u8], is_high: bool) -> [Vec<u8>; 2] {
     [mpint(&r), mpint(&s)]
 }
 
-/// Returns an SSHSIG of these numbers by the key of ECDSA.
+/// Returns an SSHSIG with these numbers by the ECDSA key.
 pub fn ecdsa_of(r: &[u8], s: &[u8]) -> Vec<u8> {
     sshsig(&Key::EcdsaP256.blob(), &strings(&[b"ecdsa-sha2-nistp256", &strings(&[r, s])]))
 }

@@ -1,5 +1,5 @@
-//! Shared test code: a builder of bundles with exactly one fault, the vectors that it makes, the Rust reader for a
-//! vector, and the bodies of the fuzz targets.
+//! Shared test code: a builder of bundles with exactly one fault, the vectors that it makes, the Rust reader for vectors, and the bodies of the fuzz
+//! targets.
 
 pub mod bundle;
 pub mod bytes;

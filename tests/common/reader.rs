@@ -219,7 +219,7 @@ pub fn judge(head: &Head, trust: Option<&Trust>) -> Result<Verdict, sealift_veri
         None => Policy::at(Now::exactly(0)),
     };
     if trust.is_none() {
-        // Accepts any claims of the bundle.
+        // Accepts everything that the bundle declares.
         policy.allow_unsigned = true;
         policy.device = Device::with_tags(head.root().identity.compatible.iter().cloned());
         kernel_signature::of_head(head)?;

@@ -1,4 +1,4 @@
-//! RSASSA-PKCS1-v1_5, also by keys of odd lengths and exponents (trust 4).
+//! RSASSA-PKCS1-v1_5, also with keys of unusual lengths and exponents (trust 4).
 
 use crypto_bigint::modular::{BoxedMontyForm, BoxedMontyParams};
 use crypto_bigint::{BoxedUint, CheckedAdd as _, Odd};
@@ -57,10 +57,10 @@ fn bits(bytes: usize) -> u32 {
 }
 
 impl Rsa {
-    /// Signs with a key of 3072 bits and the exponent 65537, 2^32+1, or 1: then the signature is the encoded message itself.
+    /// Signs with a key of 3072 bits and the exponent 65537, 2^32+1, or 1, with which the signature is the encoded message itself.
     ///
     /// # Panics
-    /// The exponent is another.
+    /// Panics if the exponent is another.
     pub fn of(message: &[u8], exponent: u64, algorithm: &'static str) -> Self {
         let numbers: Vec<Vec<u8>> = NUMBERS.lines().map(unhex).collect();
         let modulus = numbers[0].clone();
@@ -74,16 +74,16 @@ impl Rsa {
         Self { exponent: mpint(&exponent.to_be_bytes()), modulus, algorithm, signature }
     }
 
-    /// Signs with a key of `len` bits, with the exponent 2 or 3 and a modulus that is odd or even. The modulus is made for the message: a power of
-    /// the signature less the encoded message. So nobody has to know its factors.
+    /// Signs with a key of `len` bits, with the exponent 2 or 3 and an odd or even modulus. The modulus is computed from the message: a power of the
+    /// signature minus the encoded message. Its factors need not be known.
     ///
     /// # Panics
-    /// The length is too short.
+    /// Panics if the length is too short.
     pub fn made_for(message: &[u8], len: usize, exponent: u8, is_odd: bool) -> Self {
         let bytes = len.div_ceil(8);
         let algorithm = "rsa-sha2-512";
         let encoded = encoded(&data_to_sign(message, &SshSig::default()), algorithm, bytes);
-        // A factor whose power has as many bits more than a multiple of the exponent as the length.
+        // A factor whose power has `used` bits, so that the rest of the length is a multiple of the exponent.
         let (factor, used) = match (exponent, len % 3) {
             (2, _) => (3_u8, 4),
             (_, 0) => (7, 9),
@@ -105,10 +105,10 @@ impl Rsa {
         Self { exponent: vec![exponent], modulus: last(&modulus), algorithm, signature: last(&root) }
     }
 
-    /// Returns the same with the modulus added to the signature: another number of the same power.
+    /// Returns the same signature plus the modulus: another number with the same power.
     ///
     /// # Panics
-    /// The sum has more bytes than the modulus.
+    /// Panics if the sum has more bytes than the modulus.
     #[must_use]
     pub fn past_modulus(self) -> Self {
         let number = |bytes: &[u8]| BoxedUint::from_be_slice(bytes, bits(bytes.len())).expect("it has so many bits");
@@ -116,7 +116,7 @@ impl Rsa {
         Self { signature: sum.expect("it fits").to_be_bytes().to_vec(), ..self }
     }
 
-    /// Returns it as an SSHSIG.
+    /// Returns the signature as an SSHSIG.
     pub fn sshsig(&self) -> Vec<u8> {
         sshsig(
             &strings(&[b"ssh-rsa", &mpint(&self.exponent), &mpint(&self.modulus)]),

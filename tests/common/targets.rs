@@ -18,7 +18,7 @@ use crate::pkcs7::CERTIFICATE;
 use crate::reader::{Portions, open, read, walk};
 use crate::vector::Check;
 
-/// What an index that no root stands before may have of entries.
+/// The limit for entries of an index without a root.
 pub const ENTRIES_MAX: u64 = 1 << 20;
 
 /// A target's name and body.
@@ -43,7 +43,7 @@ pub const ALL: [Target; 15] = [
     ("request", request),
 ];
 
-/// Preamble and head encode to the bytes that they were parsed from, and a root to one that says the same.
+/// Preamble and head encode to the bytes that they were parsed from, and a root to bytes that parse to an equal root.
 pub fn preamble_head(data: &[u8]) {
     if let Some(start) = data.get(..32)
         && let Ok(preamble) = Preamble::parse(start)
@@ -62,7 +62,7 @@ pub fn preamble_head(data: &[u8]) {
     }
 }
 
-/// One content has one index: what the builder makes of a parsed index are its bytes.
+/// One content has one index: the builder makes the same bytes from a parsed index.
 pub fn index(data: &[u8]) {
     let Ok(index) = Index::parse(data.to_vec(), ENTRIES_MAX) else { return };
     assert_eq!(rebuilt(&index), data);
@@ -147,7 +147,7 @@ fn parsed_layout(data: &[u8]) -> Option<Parsed<'_>> {
     Some((piece_log2, index, layout, bytes, rest))
 }
 
-/// A layout encodes to the bytes that it was parsed from, unless they have sections that nobody knows; and it places each object once.
+/// A layout encodes to the bytes that it was parsed from, unless these have unknown sections; and it places each object once.
 pub fn layout(data: &[u8]) {
     let Some((piece_log2, index, layout, bytes, _)) = parsed_layout(data) else { return };
     let encoded = layout.encode().expect("it fits");
@@ -170,11 +170,11 @@ pub fn difference_input(base: &[u8], difference: &[u8]) -> Vec<u8> {
     [&narrow(base.len()).to_le_bytes(), base, difference].concat()
 }
 
-/// The longest index that a difference may say that it makes.
+/// The longest index that a difference may claim to make.
 pub const INDEX_LEN: u64 = 1 << 20;
 
-/// A difference encodes to the bytes that it was parsed from, and all of it can be listed; what it makes of a base is no larger than the
-/// two of them pay for, beside dirtrees of at most [`INDEX_LEN`] bytes. The input begins with a base's index, which may be none.
+/// A difference encodes to the bytes that it was parsed from, and can be listed completely. The index that it makes from a base is at most as large
+/// as both of them allow, besides dirtrees of at most [`INDEX_LEN`] bytes. The input begins with the index of the base, which may be invalid.
 pub fn difference(data: &[u8]) {
     let mut bytes = data;
     let Some(base) = part(&mut bytes) else { return };
@@ -188,7 +188,7 @@ pub fn difference(data: &[u8]) {
     }
 }
 
-/// A request encodes to what says the same. What it is completed to has the length that it says, and that index asks for it again.
+/// A request encodes to bytes that parse to an equal request. The completed index has the declared length, and its own request has the same outline.
 /// The input has no BLAKE3 at its end.
 pub fn request(data: &[u8]) {
     let limits = Limits { index_len: 1 << 20, entries: ENTRIES_MAX, ..Limits::default() };
@@ -201,7 +201,7 @@ pub fn request(data: &[u8]) {
     assert_eq!(of_index.expect("all ids differ in what was sent").outline(), request.outline());
 }
 
-/// Asks for all that a listing shows.
+/// Queries everything that a listing shows.
 fn list(difference: &Difference) {
     assert!(!difference.base_refs().is_empty() && !difference.refs().is_empty());
     for edit in difference.edits() {
@@ -240,8 +240,8 @@ pub fn suffix_input(len: u16, prefix: &[u8], stored: &[u8]) -> Vec<u8> {
     [&len.to_le_bytes()[..], &narrow(prefix.len()).to_le_bytes(), prefix, stored].concat()
 }
 
-/// A byte difference that fits the lengths of a chunk and of its prefix makes a chunk of that length, or does not decode; and it makes
-/// nothing of a prefix of another length.
+/// A byte difference that fits the lengths of a chunk and its prefix makes a chunk of that length, or does not decode. Applying it to a prefix of
+/// another length does not panic.
 pub fn suffix(data: &[u8]) {
     let Some((len, mut stored)) = data.split_first_chunk() else { return };
     let len = u16::from_le_bytes(*len);
@@ -255,7 +255,7 @@ pub fn suffix(data: &[u8]) {
     let _ = suffix.apply(&prefix[..prefix.len() / 2], &mut decoder, &mut out);
 }
 
-/// What the headers' check takes, zstd itself reads as one frame of that length; and what decodes was checked.
+/// A frame whose headers pass the check is one frame of that length for zstd too, and only such frames are decoded.
 pub fn frame(data: &[u8]) {
     let Some((&[window, a, b, c], stored)) = data.split_first_chunk() else { return };
     let (window_log, len) = (10 + window % 18, u32::from_le_bytes([a, b, c, 0]).into());
@@ -271,7 +271,7 @@ pub fn frame(data: &[u8]) {
     assert!(decoded.is_err() || wide(out.len()) == len);
 }
 
-/// The portions in which a file is read do not matter. The first four bytes are their sizes.
+/// The portions in which a file is read make no difference. The first four bytes are their sizes.
 pub fn opener(data: &[u8]) {
     let Some((sizes, input)) = data.split_first_chunk::<4>() else { return };
     let sizes = sizes.map(|size| usize::from(size) + 1);
@@ -283,7 +283,7 @@ pub fn opener(data: &[u8]) {
     let pipe = sealift::Input::pipe("pipe", Box::new(Portions::new(input, &sizes)));
     let piped = read(pipe, Check::Open, None);
     match whole {
-        // A pipe's end is nobody's business before the chunks are read, and signatures are the reader's.
+        // The end of a pipe is not checked before the chunks are read, and signatures are only checked by `read`.
         Ok(_) | Err(sealift_format::Error::Truncated { .. } | sealift_format::Error::Trailing { .. }) => {}
         Err(error) => assert!(piped.is_err_and(|kind| kind == error.kind() || is_about_signatures(kind))),
     }
@@ -293,8 +293,8 @@ fn is_about_signatures(kind: Kind) -> bool {
     matches!(kind, Kind::Signature | Kind::Unsupported)
 }
 
-/// Around an index, a layout and chunks that are as the input says, a head is made that fits: so the content is reached. Reading it
-/// gives a word about the content, or all of it.
+/// Makes a valid head around the index, layout and chunks of the input, so that the content is reached. Reading it fails with a fault of the content,
+/// or succeeds.
 pub fn bundle_deep(data: &[u8]) {
     let Some((piece_log2, index, mut layout, _, mut stored)) = parsed_layout(data) else { return };
     let chunks = stored;
@@ -306,7 +306,7 @@ pub fn bundle_deep(data: &[u8]) {
     }
     let chunks = &chunks[..chunks.len() - stored.len()];
     let Ok(maxima) = maxima(&index, &layout, piece_log2, 27) else { return };
-    // More than that is slow, and not new.
+    // Larger inputs are slow, and find nothing new.
     let data: u64 = layout.chunks.iter().map(|chunk| u64::from(chunk.len)).sum();
     if maxima.logical > 1 << 22 || data > 1 << 22 {
         return;
@@ -329,7 +329,7 @@ pub fn bundle_deep(data: &[u8]) {
     let input = |sizes: &[usize]| sealift::Input::pipe("pipe", Box::new(Portions::new(&file, sizes)));
     let stored = read(input(&[usize::MAX]), Check::Verify, None);
     assert!(stored.as_ref().is_ok_and(|opened| *opened.head().encode() == head.encode()), "{stored:?}");
-    // Of several faults, threads may meet another first.
+    // If there are several faults, threads may meet a different one first.
     let walked = walk(&file, &[1000], Check::Deep);
     let deep = read(input(&[100]), Check::Deep, None);
     assert_eq!(walked.is_ok(), deep.is_ok());
@@ -338,7 +338,7 @@ pub fn bundle_deep(data: &[u8]) {
     }
 }
 
-/// A signature has one spelling: nothing is left after it and nothing missing; and it does not fit other bytes.
+/// A signature has one encoding, with no byte more or less, and does not verify for other bytes.
 pub fn sshsig(data: &[u8]) {
     if let Ok(signature) = SshSignature::parse(data) {
         assert!(SshSignature::parse(&[data, &[0]].concat()).is_err());
@@ -350,7 +350,7 @@ pub fn sshsig(data: &[u8]) {
     }
 }
 
-/// A signature for the kernel has one outermost layer, and does not fit other bytes, whoever's it is; a key is taken of one file alone.
+/// A signature for the kernel has one outermost layer, and does not verify for other bytes. Reading certificates and keys does not panic.
 pub fn kernel_signature(data: &[u8]) {
     let certificate = KernelCertificate::from_pem(CERTIFICATE).expect("it is one");
     if check(data).is_ok() {
@@ -365,7 +365,7 @@ pub fn kernel_signature(data: &[u8]) {
     let _ = KernelKey::from_pem(data);
 }
 
-/// A comment changes nothing, and a file grants nothing to a key that it does not list.
+/// A comment changes nothing, and a file grants nothing to keys that it does not list.
 pub fn allowed_signers(data: &[u8]) {
     let Ok(signers) = AllowedSigners::parse(data) else { return };
     let longer = AllowedSigners::parse(&[data, b"\n# comment\n\n"].concat());
@@ -383,14 +383,14 @@ pub fn allowed_signers(data: &[u8]) {
     assert!(!signers.standing(KeyId::from_bytes([0; 32]), "test", now).is_trusted());
 }
 
-/// A list that is taken is taken the same way again, and revokes no key that it does not name.
+/// Parsing a list twice gives equal lists, and a list revokes no key that it does not name.
 pub fn revocation(data: &[u8]) {
     let Ok(list) = RevocationList::parse(data) else { return };
     assert_eq!(RevocationList::parse(data).as_ref(), Ok(&list));
     assert!(!list.contains_id(KeyId::from_bytes([0; 32])));
 }
 
-/// A profile's last line may end or not.
+/// The last line of a profile may lack its line feed.
 pub fn order_profile(data: &[u8]) {
     let profile = OrderProfile::parse(data);
     assert_eq!(OrderProfile::parse(&[data, b"\n"].concat()), OrderProfile::parse(&[data, b"\n\n#"].concat()));
@@ -425,7 +425,7 @@ pub fn ostree_object(data: &[u8]) {
         assert_eq!(commit.encode(), data);
     }
     if let Ok(summary) = Summary::parse(data) {
-        // What it does not keep is not written again.
+        // Parsing drops parts of it, so values are compared instead of bytes.
         assert_eq!(Summary::parse(&summary.encode()).as_ref(), Ok(&summary));
     }
     if let Ok(dictionary) = Dictionary::parse(data) {

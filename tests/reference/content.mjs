@@ -1,7 +1,7 @@
-/** What a bundle contains, as the JSON that stands beside a vector (spec/vectors/README.md). */
+/** What a bundle contains, as the JSON beside a vector (spec/vectors/README.md). */
 import { hex, isUtf8, latin1, UTF8 } from "./sealift.mjs";
 
-/** The file's text: a key a line, and a row a line of a list of objects. */
+/** The file's text: one key per line; in a list of objects, one row per line. */
 export function content(bundle) {
   const { name, version, created, expires, compatible, annotations, index } = bundle.root;
   const unknown = bundle.envelopes.map(({ kind }) => kind).filter((kind) => kind > 2);
@@ -31,7 +31,7 @@ function* entries({ order, inodes, sizes, ids, object, target, device, mtime, mt
 
 const HIDDEN = /[%\u0000-\u001f\u007f-\u009f\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069]/;
 
-/** A name as text: `%` and two digits stand for each byte that is not UTF-8 or that a terminal or a page would act on. */
+/** A name as text: `%` and two digits replace each byte that is not UTF-8 or that a terminal or a page would interpret. */
 function shown(name) {
   const isPlain = (bytes) => isUtf8(bytes) && !HIDDEN.test(UTF8.decode(bytes));
   if (isPlain(name)) return UTF8.decode(name);

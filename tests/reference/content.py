@@ -1,8 +1,8 @@
-"""What an input contains, as the JSON that stands beside a vector (spec/vectors/README.md)."""
+"""What an input contains, as the JSON beside a vector (spec/vectors/README.md)."""
 import hashlib, json, re
 
 def of_bundle(bundle):
-    """The content of a bundle; of a delta bundle that which it makes with its bases."""
+    """The content of a bundle; for a delta bundle, that of what it makes with its bases."""
     root = bundle.root
     content = dict(name=root.name.decode(), version=root.version, created=root.created, expires=root.expires,
                    compatible=[tag.decode() for tag in root.tags],
@@ -65,7 +65,7 @@ def compact(value):
     return json.dumps(value, separators=(",", ":"), ensure_ascii=False)
 
 def document(content):
-    """The file's text: a key a line, and a row a line of a list of objects."""
+    """The file's text: one key per line; in a list of objects, one row per line."""
     def value(of):
         is_rows = isinstance(of, list) and of and isinstance(of[0], dict)
         return "[\n" + ",\n".join(f"    {compact(row)}" for row in of) + "\n  ]" if is_rows else compact(of)

@@ -54,7 +54,7 @@ function chunk(bytes, counter, flags) {
   return toBytes(chain);
 }
 
-/** The node over `count` leaves, at least one: the left subtree has the largest power of two that is less than their number. */
+/** The node over `count` leaves, at least one: the left subtree has the largest power of two below `count`. */
 function node(first, count, flags, leaf) {
   if (count === 1) return leaf(first, flags);
   const left = 2 ** (31 - Math.clz32(count - 1));
@@ -83,7 +83,7 @@ export const chainingValue = (bytes, start) => tree(bytes, start, 0);
 /** The hash of an object from the chaining values of its pieces, of which there are at least two. */
 export const merge = (values) => node(0, values.length, ROOT, (at) => values[at]);
 
-/** The SHA-256 of each block of 4096 bytes, the last of which is filled with zeros, one after the other. */
+/** The SHA-256 of each block of 4096 bytes, one after the other; the last block is padded with zeros. */
 export function blockHashes(bytes) {
   const hashes = new Uint8Array(Math.ceil(bytes.length / 4096) * 32);
   for (let at = 0; at < bytes.length; at += 4096) {

@@ -146,7 +146,7 @@ def parse_types(index, found, more):
     return numbers[len(files):]
 
 def commit_order(index, ostree, refs, rows, objects, entries):
-    """Build the trees that the dirtrees describe (ostree 6), behind the existing ones."""
+    """Build the trees that the dirtrees describe (ostree 6), after the existing ones."""
     regulars, links = iter(objects), iter(ostree.targets)
     contents = [next(regulars if row.mode >> 12 == 8 else links) for row in rows]
 

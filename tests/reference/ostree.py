@@ -80,7 +80,7 @@ def parse_repository(table):
     return files
 
 class OSTree:
-    """Section 11, followed from the commits in its order."""
+    """Section 11, walked from the commits in its order."""
 
     def __init__(self, table, attributes, refs, make_row):
         self.make_row = make_row

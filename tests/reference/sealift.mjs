@@ -20,7 +20,7 @@ const need = (holds, kind, message, beyond) => {
   if (!holds) throw new Rejected(kind, message, beyond);
 };
 
-// What this reader takes at most (4.3).
+// The limits of this reader (4.3).
 const [INDEX, CHUNK] = [2 ** 30, 2 ** 27];
 const LIMITS = { index_len: INDEX, layout_len: INDEX, index_stored: INDEX + 2 ** 20, layout_stored: INDEX + 2 ** 20, chunk_len: CHUNK,
   chunk_stored: CHUNK + 2 ** 20, window_log: 27, depth: 4096, entries: 2 ** 24, logical: 2 ** 42 };
@@ -79,7 +79,7 @@ class Cursor {
     return low.map((value, at) => BigInt(value) + (BigInt(high[at]) << 32n));
   }
 
-  /** As many values as `count` says, each of at least a byte. */
+  /** `count` values, each of at least one byte. */
   each(count, read) {
     need(count <= this.left, this.kind, "more rows than the bytes that follow can hold");
     return Array.from({ length: Number(count) }, read);
@@ -87,7 +87,7 @@ class Cursor {
 }
 
 /**
- * Gives `parse` the payloads of a section list by name (3.1), and sees that it reads each to its end. `names` has those that this reader
+ * Gives `parse` the payloads of a section list by name (3.1), and checks that it reads each to its end. `names` has those that this reader
  * knows, from id 1 on; one with a question mark is a hint and may be absent. `beyond` names, by id, those of other parts of the format.
  */
 function sections(bytes, kind, names, beyond, parse) {
@@ -113,7 +113,7 @@ function sections(bytes, kind, names, beyond, parse) {
   return parsed;
 }
 
-/** Who the bundle is, what belongs to it, and how large everything becomes (4). Fields have the names of the specification. */
+/** The root: identity, contents, maxima and the rest (4). Fields have the names of the specification. */
 function parseRoot(bytes) {
   const names = ["identity", "contents", "maxima", "annotations?"];
   return sections(bytes, "header", names, { 5: "a delta bundle" }, ({ identity, contents, maxima, annotations, ignored }) => {
@@ -139,7 +139,7 @@ function parseRoot(bytes) {
   });
 }
 
-/** The envelopes of the signature area (5): `before` is all of the file that stands before area_blake3. */
+/** The envelopes of the signature area (5): `before` is everything in the file before area_blake3. */
 function parseArea(area, before, digest) {
   const envelopes = [];
   for (let kind; (kind = area.u16()) !== 0;) envelopes.push({ kind, body: area.take(area.u32()) });
@@ -186,7 +186,7 @@ function unzstd(bytes, size, windowLog, kind) {
   return concat(parts);
 }
 
-/** What is installed (6): the tables' columns, what inodes of each type have, and the entries in tree order. */
+/** The index (6): the tables' columns, the fields of inodes by type, and the entries in tree order. */
 function parseIndex(bytes) {
   const names = ["refs", "entries", "inodes", "directories", "regulars", "symlinks", "devices", "attributes", "objects", "verity"];
   const index = sections(bytes, "index", names, { 11: "OSTree" }, (found) => {
@@ -203,7 +203,7 @@ function parseIndex(bytes) {
     const used = found.inodes.planes(4, inodes);
     index.mtime = found.inodes.planes64(inodes).map((time) => BigInt.asIntN(64, time));
     index.mtimeNs = found.inodes.planes(4, inodes);
-    const firsts = [...new Set(used)]; // in the order in which inodes come to them
+    const firsts = [...new Set(used)]; // in the order of their first use by inodes
     need(firsts.length === rows.length && firsts.every((row, at) => row === at), "index", "attribute rows are out of order or left");
     need(index.mtimeNs.every((nanoseconds) => nanoseconds < 10 ** 9), "index", "nanoseconds");
     index.inodes = used.map((row) => rows[row]);
@@ -252,7 +252,7 @@ function parseAttributes(table) {
   return rows;
 }
 
-/** By inode what its type has (6.3). */
+/** By inode, the fields of its type (6.3). */
 function parseTypes(index, found) {
   const inodes = (...types) => [...index.inodes.keys()].filter((inode) => types.includes(index.inodes[inode].type));
   const byInode = (numbers, values) => new Map(numbers.map((inode, at) => [inode, values[at]]));
@@ -280,7 +280,7 @@ function layDown({ refs, inodes, entries, children }) {
     const root = inode++;
     need(inodes[root]?.type === "dir", "index", "a ref's root is not a directory");
     order.push({ ref, depth: 0, above: undefined, name: new Uint8Array(), inode: root });
-    const waiting = [{ above: root, depth: 1 }]; // the directories whose blocks are missing, the next one last
+    const waiting = [{ above: root, depth: 1 }]; // the directories whose blocks are still to come, the next one last
     while (waiting.length > 0) {
       const { above, depth } = waiting.pop();
       const block = entries.slice(entry, entry + children.get(above));
@@ -303,7 +303,7 @@ function layDown({ refs, inodes, entries, children }) {
   return order;
 }
 
-/** The data between two offsets of an object, which is what its holes leave (7.1). */
+/** The data between two offsets of an object, without its holes (7.1). */
 function spans(holes, start, end) {
   const runs = [];
   for (const [hole, after] of holes) {
@@ -392,7 +392,7 @@ function parseLayout(bytes, sizes, ids, piece) {
   });
 }
 
-/** What the inodes take on a disk (4.4). */
+/** The space that the inodes take on a disk (4.4). */
 function diskLen({ order, inodes, sizes, object, target }, { data, holes }) {
   const names = new Map();
   for (const { above, name } of order) names.set(above, (names.get(above) ?? 0) + 8 + roundUp(name.length, 4));
@@ -408,7 +408,7 @@ function diskLen({ order, inodes, sizes, object, target }, { data, holes }) {
   }));
 }
 
-/** A bundle whose head, index and layout are good (2). `root.ignored` has the sections of the root that this reader passed over. */
+/** A bundle whose head, index and layout are good (2). `root.ignored` has the sections of the root that this reader ignored. */
 export class Bundle {
   #decoded = {};
 
@@ -440,7 +440,7 @@ export class Bundle {
     need(logical < 2n ** 64n, "limit", "a sum passes 2^64-1");
     this.#agree({ refs: this.index.refs.length, depth: largest(order.map(({ depth }) => depth)), entries: this.index.entries.length });
     this.#agree({ inodes: this.index.inodes.length, objects: sizes.length, logical });
-    this.index.sizes = sizes.map(Number); // none is above logical, which has its limit
+    this.index.sizes = sizes.map(Number); // none exceeds logical, which has a limit
     this.layout = parseLayout(storedLayout, this.index.sizes, this.index.ids, 2 ** maxima.piece_log2);
     const { lens, stored } = this.layout;
     this.#agree({ disk: diskLen(this.index, this.layout), chunks: lens.length, chunks_stored: sum(stored) });

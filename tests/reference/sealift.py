@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
-"""A second reader of Sealift bundles, written from spec/ alone, whose parts and sections are in brackets.
+"""A second reader of Sealift bundles, written only from spec/, whose parts and sections are given in brackets.
 
-Here is the file, from its first byte to its last; the other modules are what it needs on the way.
+This module reads the file from its first byte to its last, and uses the other modules for parts of it.
 """
 import argparse, hashlib, io, re, struct, sys
 from bisect import bisect_right
@@ -34,13 +34,13 @@ LIMITS = {"index_len": 1 << 30, "layout_len": 1 << 30, "chunk_len": 1 << 27, "in
           "logical": 1 << 42, "difference_len": 1 << 30, "prefix_len": 1 << 30, "base_index_len": 1 << 30}
 
 def base(fields):
-    """The version, name, digest and length of what a delta is relative to, as root and request have them (delta 3 and requests.md)."""
+    """The version, name, digest and length of a base, as in root and request (delta 3 and requests.md)."""
     version, name = fields.int("Q"), fields.string("B")
     need(NAME.fullmatch(name) or not name and not version, "header", "name and version of a base")
     return version, name, *fields.read("32sQ")
 
 def parse_root(data):
-    """Who the bundle is, what belongs to it and how large it becomes, as one record (core 4)."""
+    """The root's identity, contents and maxima, as one record (core 4)."""
     root, pairs = SimpleNamespace(), []
     with sections(data, "header", "identity contents maxima annotations? bases! images?") as found:
         for section, (codes, names) in ROOT_FIELDS.items():
@@ -65,7 +65,7 @@ def parse_root(data):
     need(all(text.decode(errors="ignore").encode() == text for _, text in pairs), "header", "not UTF-8")
     ranges = 12 <= root.piece_log2 <= 26 and 10 <= root.window_log <= 31
     need(ranges, "header", "piece_log2 or window_log is out of its range")
-    # Last: of all sections, only this one has numbers that a reader may not support.
+    # Last, since only this section has numbers that a reader may not support.
     root.images = parse_images(images, root.refs) if images else []
     return root
 
@@ -101,7 +101,7 @@ def parse_envelopes(cursor):
     return envelopes
 
 def parse_area(data, before):
-    """The envelopes; `before` is all that stands before the area (core 5)."""
+    """The envelopes; `before` is everything before the area (core 5)."""
     area = Cursor(data[4:-32], "header")
     envelopes = parse_envelopes(area)
     need(not any(area.rest), "header", "fill that is not zero")
@@ -109,7 +109,7 @@ def parse_area(data, before):
     return envelopes
 
 def spans(holes, start, end):
-    """The data between two offsets of an object, which is what its holes leave (core 7.1)."""
+    """The data between two offsets of an object, without its holes (core 7.1)."""
     for hole, after in holes[bisect_right(holes, start, key=lambda hole: hole[1]):]:
         if hole >= end:
             break
@@ -119,7 +119,7 @@ def spans(holes, start, end):
     if start < end:
         yield start, end
 
-# The bytes `start` to `end` of an object, whose data begins at `at` in a chunk; chunk -1 where there is none.
+# The bytes `start` to `end` of an object, whose data begins at `at` in a chunk; chunk -1 if there is none.
 Part = namedtuple("Part", "chunk at start end")
 
 def parse_holes(table, sizes):
@@ -196,7 +196,7 @@ def parse_layout(data, index, piece, base_objects=0):
         need(at == length, "layout", "a group of another length")
     need({0, *named} == lone.keys(), "layout", "a chunk that nothing names, or a piece in no chunk")
 
-    # Objects in pieces (core 7.3); one that is still without a part has no data.
+    # Objects in pieces (core 7.3); an object that still has no parts has no data.
     rows, files = zip(named, values), {number for *_, number in index.files}
     for number, size in enumerate(sizes):
         if size > piece:
@@ -218,22 +218,22 @@ def round_up(number, step):
     return -(-number // step) * step
 
 def directory_disk(entries):
-    """What a directory takes on a disk (core 4.4)."""
+    """The space that a directory takes on a disk (core 4.4)."""
     return 4096 if entries <= 4060 else 4096 + round_up(3 * entries // 2, 4096)
 
 def xattrs_len(row):
-    """How many bytes the extended attributes of an inode take (core 4.4)."""
+    """The space that the extended attributes of an inode take (core 4.4)."""
     named = ((name.partition(b".")[2] if b"." in name else name, value) for name, value in row.xattrs)
     return sum(16 + round_up(len(name), 4) + round_up(len(value), 4) for name, value in named)
 
 class Bundle:
-    """A bundle whose head, layout and index are good (core 2); `policy` says who is trusted, if anybody is."""
+    """A bundle whose head, layout and index are good (core 2); `policy` says who is trusted, if it is to be judged."""
 
     def __init__(self, file, policy):
         self.file, self.size = file, file.seek(0, io.SEEK_END)
         file.seek(0)
 
-        # The head (core 3 to 5), and whether it may be believed (trust).
+        # The head (core 3 to 5), and whether it is trusted (trust).
         signed = self.read(32)
         signed += self.read(parse_preamble(signed))
         area = self.read(4)
@@ -250,7 +250,7 @@ class Bundle:
         if policy:
             judge(root, signed, keys, policy)
 
-        # The order of core 11.2: the index is held against its maxima before the layout is parsed.
+        # The order of core 11.2: the index is compared with its maxima before the layout is parsed.
         layout, plain = self.decode_part("layout"), self.decode_part("index")
         self.contents = []
         if root.bases:
@@ -270,7 +270,7 @@ class Bundle:
         need(self.size == end, "trailing", "bytes after the last chunk")
 
     def open_index(self, plain):
-        """The index, held against its digest and its maxima."""
+        """The index, compared with its digest and its maxima."""
         root = self.root
         need(len(plain) == root.index_len, "index", "the index has another length")
         need(verity(plain) == root.index_digest, "index", "index_digest does not agree")
@@ -281,7 +281,7 @@ class Bundle:
                    logical=sum(index.sizes[number] for number in used))
 
     def agree_disk(self):
-        """What the inodes take on a disk (core 4.4); of a delta bundle, the files whose content it carries (delta 4)."""
+        """The space of the inodes on a disk (core 4.4); in a delta bundle, of the files whose content it carries (delta 4)."""
         index, layout = self.index, self.layout
         names = defaultdict(int)
         for _, _, directory, name, _ in index.order:
@@ -328,20 +328,20 @@ class Bundle:
         return stored
 
     def decode_part(self, kind):
-        """The layout and the index, or what stands in its place (core 4.2)."""
+        """The layout, or the index or what replaces it (core 4.2)."""
         stored, size, digest = (vars(self.root)[f"{kind}_{field}"] for field in ("stored", "len", "blake3"))
         if kind == "index" and self.root.bases:
             size = self.root.difference_len
         return unzstd(self.checked(stored, digest, kind), size, self.root.window_log, kind)
 
     def agree(self, **found):
-        """The root's maxima are exact (core 4.3)."""
+        """Check that the root's maxima are exact (core 4.3)."""
         need(max(found.values()) < 1 << 64, "limit", "a sum passes 2^64-1")
         for field, value in found.items():
             need(value == vars(self.root)[field], "header", f"{field} is {value}, the root says otherwise")
 
     def stored(self, chunk):
-        """A chunk's stored bytes, which are what its digest says (core 7.2)."""
+        """A chunk's stored bytes, compared with its digest (core 7.2)."""
         self.file.seek(self.starts[chunk])
         return self.checked(self.layout.stored[chunk], self.layout.digests[chunk], "chunk")
 
@@ -355,7 +355,7 @@ class Bundle:
         return unzstd(stored, length, window, "chunk", prefix) if codec else stored
 
     def held(self):
-        """By chunk the (object, piece, part) that it holds; -1 has what is in no chunk."""
+        """By chunk the (object, piece, part) that it holds; -1 has the parts that are in no chunk."""
         held = defaultdict(list)
         for number, parts in self.layout.parts.items():
             for piece, part in enumerate(parts):
@@ -368,7 +368,7 @@ class Bundle:
         need(found == (values[piece] if values else ids[number]), "object", f"object {number} is not what its id says")
 
     def check_shapes(self):
-        """What can be known of a delta bundle's content without its bases, chunk after chunk (delta 9.1)."""
+        """Check the content of a delta bundle without its bases, chunk after chunk (delta 9.1)."""
         held, layout, window = self.held(), self.layout, self.root.window_log
         for chunk, (codec, length) in enumerate(zip(layout.codecs, layout.lens)):
             if codec == 3:
@@ -444,7 +444,7 @@ class Bundle:
         return sha256s
 
     def listing(self, sha256s=None):
-        """One JSON object a line for each entry; `sha256s` are those of the objects."""
+        """One line with a JSON object for each entry; `sha256s` are those of the objects."""
         for row in entries(self.index):
             if sha256s and row["type"] == "file":
                 row["sha256"] = sha256s[self.index.object[row["inode"]]]

@@ -13,17 +13,17 @@ SPEC = Path(__file__).resolve().parents[2] / "spec"
 STRUCTURES = json.loads((SPEC / "structures.json").read_text("utf-8"))["structures"]
 NUMBERS = {"u8": 1, "u16": 2, "u32": 4, "u64": 8, "i64": 8, "u32be": 4}
 SEEN = set()  # the structures that a vector has
-# Failures that are not of the form, and names of vectors whose form alone is wrong.
+# Failures that do not concern the form, and names of vectors in which only the form is wrong.
 WELL_FORMED = "ok object path untrusted revoked expired downgrade incompatible".split()
 MALFORMED = re.compile("section|fields|preamble|ref-kind|repository-kind|images-(algorithm|version|digest|left)")
 
 class Values(list):
-    """Several of one thing; a name is that of each."""
+    """A list of elements; a name stands for the field of each."""
     def __getattr__(self, name):
         return Values(getattr(value, name) for value in self)
 
 class Structure:
-    """The fields of a structure by name. A part of known size is read when it is asked for, at the latest at the end."""
+    """The fields of a structure by name. A part of known size is read when it is needed, at the latest at the end."""
     def __init__(self, type_, cursor, around):
         SEEN.add(type_)
         self.of, self.own, self.cursor, self.around, self.found = type_, STRUCTURES[type_], cursor, around, {}
@@ -202,13 +202,13 @@ def compare_index(index, content):
     trees = [row["name"] for row in refs if row["kind"] == "tree"]
     names = [row["path"].split("/")[-1] for row in entries if row["ref"] in trees and row["path"] != "."]
     yield list(map(escape, index.entries.names)), names
-    # Behind the inodes of the section there are those of commits.
+    # The inodes of commits follow those of the section.
     rows, used = {row["inode"]: row for row in entries}, [index.attributes.rows[row] for row in index.inodes.attributes]
     wanted = [rows[inode] for inode in range(index.inodes.count)]
     yield [(row.mode & 0o7777, row.uid, row.gid) for row in used], [(row["mode"], row["uid"], row["gid"]) for row in wanted]
     yield table(index.inodes, "mtime mtime_ns"), [(row["mtime"], row["mtime_ns"]) for row in wanted]
     yield table(index.devices, "major minor"), [(row["major"], row["minor"]) for row in wanted if "major" in row]
-    # An object may belong to a commit's parent alone.
+    # An object may belong only to a commit's parent.
     ids = index.objects.start if index.of == "outline" else index.objects.id
     objects = {(row["size"], row["id"][:16]) for row in entries if "id" in row}
     yield {(size, id_[:8].hex()) for size, id_ in zip(index.objects.size, ids)} & objects, objects

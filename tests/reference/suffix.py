@@ -2,7 +2,7 @@
 from encoding import Cursor, check_frame, need, unzstd
 
 def parse_suffix(stored, size, prefix_len, window_log):
-    """Return the runs and the two frames behind them, checked against the lengths of chunk and prefix."""
+    """Return the runs and the two frames after them, checked against the lengths of chunk and prefix."""
     table = Cursor(stored, "chunk")
     count, added, *lens = table.read("IIII")
     need(0 < count <= -(-size // 16) and added <= size, "chunk", "no run, or more than the chunk may have")

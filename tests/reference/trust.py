@@ -21,7 +21,7 @@ def is_shortest(mpint):
     return mpint[:1] < b"\x80" and mpint[:1] != b"" and (mpint[0] > 0 or mpint[1:2] >= b"\x80")
 
 def check_point(data):
-    """Reject what is no point of Ed25519, or one that is of small order or not in its canonical form (trust 4)."""
+    """Reject bytes that are not a point of Ed25519 in its canonical form, or a point of small order (trust 4)."""
     y = int.from_bytes(data, "little") & 2**255 - 1
     need(len(data) == 32 and y < PRIME and y not in SMALL, "signature", "a point of small order or not canonical")
     # Its x is a root of (y^2 - 1) / (d y^2 + 1).
@@ -29,7 +29,7 @@ def check_point(data):
     need(root == 1, "signature", "no point of the curve")
 
 def check_p256_point(data):
-    """Reject what is no uncompressed point of NIST P-256 (trust 4)."""
+    """Reject bytes that are not an uncompressed point of NIST P-256 (trust 4)."""
     x, y = int.from_bytes(data[1:33]), int.from_bytes(data[33:])
     good = len(data) == 65 and data[0] == 4 and max(x, y) < P256_PRIME and (y * y - x**3 + 3 * x - P256_B) % P256_PRIME == 0
     need(good, "signature", "no uncompressed point of P-256")
@@ -44,7 +44,7 @@ def parse_sshsig(body):
     key, signature = Cursor(public, "signature", ">"), Cursor(signature, "signature", ">")
     kind = key.string("I")
     need(kind in ALGORITHMS, "unsupported", "the kind of key")
-    # All of it is judged before the algorithms are (trust 3).
+    # The whole key is judged before the algorithms (trust 3).
     if b"ssh-ed25519" in kind:
         point = key.string("I")
     elif kind != b"ssh-rsa":
@@ -57,7 +57,7 @@ def parse_sshsig(body):
     key.end()
     if kind == b"ssh-rsa":
         modulus = int.from_bytes(numbers[1], "big")
-        # ssh-keygen accepts zero bytes in front, with which one key would have several blobs.
+        # ssh-keygen accepts leading zero bytes, with which one key would have several blobs.
         need(all(map(is_shortest, numbers)), "signature", "a number that is not in its shortest form")
         need(3072 <= modulus.bit_length() <= 16384, "unsupported", "an RSA key of another length")
         exponent = int.from_bytes(numbers[0], "big")
@@ -67,7 +67,7 @@ def parse_sshsig(body):
     need(digest in (b"sha256", b"sha512"), "unsupported", "the kind of hash")
     need(signature.string("I") in ALGORITHMS[kind], "unsupported", "another signature algorithm")
     raw = signature.string("I")
-    # ssh-keygen accepts more forms of one signature, too.
+    # ssh-keygen also accepts other forms of a signature.
     if kind == b"ssh-rsa":
         need(len(raw) == -(-modulus.bit_length() // 8), "signature", "an RSA signature of another length")
     if b"ecdsa" in kind:

@@ -33,7 +33,7 @@ function read(input, check) {
   }
 }
 
-/** Runs one vector: why it is left out, or what does not agree, or nothing. */
+/** Runs one vector, and returns why it is left out, what does not match, or nothing. */
 function run(path) {
   const { keys, input } = split(path);
   const [expected, check] = [keys.get("expect"), keys.get("check") ?? "deep"];
@@ -42,7 +42,7 @@ function run(path) {
   if (TRUST.includes(expected) || isOfSignature) return { omitted: "signatures and trust" };
   const { found, content: own, beyond } = read(input, check);
   const wanted = expected === "ok" ? readFileSync(path.replace(/vec$/, "json"), "utf8") : undefined;
-  const isOfCore = wanted && !/"bases":|"kind":"ostree"/.test(wanted); // the core has images, of which it need not know
+  const isOfCore = wanted && !/"bases":|"kind":"ostree"/.test(wanted); // a core reader need not know images
   if (beyond && !isOfCore) return { omitted: beyond };
   if (found !== expected) return { wrong: `${path}: it is ${found}` };
   const images = /^  "images": \[\n(    .*\n)*  \],\n/m;

@@ -67,7 +67,7 @@ def read(path):
     return expected, *(read_request(data, bases) if depth == "request" else read_bundle(data, depth, policy, bases))
 
 def run_vector(path):
-    """Run one vector file; return what does not agree."""
+    """Run one vector file; return what does not match."""
     expected, found, content = read(path)
     if found != expected:
         return f"{path}: it is {found}"

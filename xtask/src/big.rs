@@ -67,6 +67,6 @@ pub(crate) fn main(args: lexopt::Parser) -> Result<()> {
     if let [_] = chosen[..] {
         return steps::run("big", &chosen);
     }
-    // Each in a process of its own: peak memory includes that of our own process before (getrusage(2), ru_maxrss).
+    // Each step runs in a process of its own: the peak memory of a child includes what this process used before (getrusage(2), ru_maxrss).
     chosen.iter().try_for_each(|step| run(Command::new("cargo").args(["xtask", "big", step.name])))
 }

@@ -18,7 +18,7 @@ use Action::{Beside, Call, Lines, Prepare};
 /// What the steps write into a target folder that is empty, and into the folder of temporary files.
 const BUILD_BYTES: u64 = 6 << 30;
 
-/// The steps in order. A step is listed from the day that the code it checks exists.
+/// The steps in order. A step is added as soon as the code that it checks exists.
 #[rustfmt::skip] // a table
 const STEPS: &[Step] = &[
     Step { name: "space", action: Prepare("that the disk holds what the steps write", space) },
@@ -26,7 +26,7 @@ const STEPS: &[Step] = &[
     Step { name: "toolchain", action: Prepare("what rust-toolchain.toml names", toolchain) },
     Step { name: "format", action: Lines(&["cargo fmt --all --check"]) },
     Step { name: "layers", action: Call("that modules form layers in each crate", layers::check) },
-    // The program embeds the page, so it comes first.
+    // The program embeds the page, so the page is built first.
     Step { name: "page", action: Prepare("cargo xtask web", web::build) },
     Step { name: "clippy", action: Lines(&["cargo lint -- -D warnings"]) },
     Step { name: "clippy-wasm", action: Lines(&[
@@ -78,8 +78,8 @@ fn run_all() -> Result<()> {
     Ok(())
 }
 
-/// Checks the free space. Beside what is built, OSTree writes nothing where less than 3 % of a disk would stay free
-/// (`core.min-free-space-percent` of ostree.repo-config(5)).
+/// Checks the free space. Besides the space for the build, OSTree refuses to write if less than 3 % of a disk would stay free
+/// (`core.min-free-space-percent` in ostree.repo-config(5)).
 fn space() -> Result<()> {
     let disk = rustix::fs::statvfs(".")?;
     let (free, needed) = (disk.f_bavail * disk.f_frsize, BUILD_BYTES + disk.f_blocks * disk.f_frsize / 100 * 3);
@@ -93,7 +93,7 @@ fn space() -> Result<()> {
     Ok(())
 }
 
-/// Installs the components of rust-toolchain.toml, where rustup is configured not to.
+/// Installs the components of rust-toolchain.toml, which rustup may be configured not to install.
 fn toolchain() -> Result<()> {
     for component in ["fmt", "clippy"] {
         if !succeeds(Command::new("cargo").args([component, "--version"])) {

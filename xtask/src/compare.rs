@@ -56,7 +56,7 @@ const OTHERS: [(&str, Add); 19] = [
     ("delta-linux",   |report, _, places| delta::add(report, &delta::LINUX, places)),
     ("delta-debian",  |report, _, places| delta::add(report, &delta::DEBIAN, places)),
     ("delta-ebuilds", |report, _, places| delta::add(report, &delta::EBUILDS, places)),
-    // A run takes minutes, and the targets are far from the peers' figures.
+    // A run takes minutes, and the figures are far from the targets.
     ("ostree",        |report, options, places| ostree::add(report, options.runs.min(2), places)),
     ("ostree-change", |report, options, places| ostree_change::add(report, options.runs, places)),
     ("static-delta",  |report, _, places| static_delta::add(report, places)),
@@ -70,10 +70,10 @@ const OTHERS: [(&str, Add); 19] = [
     ("reads",         |report, _, places| reads::add(report, places)),
     ("scaling",       |report, options, places| scaling::add(report, options.skip_large, options.runs, places)),
     ("profile",       |report, _, places| profile::add(report, places)),
-    // Last of all: peak memory of this process counts for its children (getrusage(2), ru_maxrss).
+    // Runs last: the peak memory of this process counts for its children (getrusage(2), ru_maxrss).
     ("floor",         |report, options, places| floor::add(report, options.runs, places)),
 ];
-/// Measures on Debian's kernel only.
+/// Measures that run only on Debian's kernel source.
 const OF_KERNEL: [&str; 6] = ["update", "delta-linux", "delta-debian", "delta-ebuilds", "composefs", "page"];
 const GIB: u64 = 1 << 30;
 
@@ -111,7 +111,7 @@ impl Options {
     }
 
     fn wanted_bytes(&self) -> u64 {
-        // The tree and two bundles, of 2 GiB and of 6 GiB, with the noise that they are made of.
+        // Space for the tree and two bundles, of 2 GiB and of 6 GiB, with the incompressible files that they are packed from.
         if self.skip_large { 5 * GIB } else { 17 * GIB }
     }
 }

@@ -10,7 +10,7 @@ use crate::shell::{output, run};
 
 pub(crate) const SUITE: &str = "bookworm";
 
-/// Creates a minimal fresh system in `to`, as of the last point release, from which alone it takes packages.
+/// Creates a minimal fresh system in `to`, as of the last point release. The system takes packages only from there.
 pub(crate) fn bootstrap(to: &Path) -> Result<()> {
     fs::create_dir_all(to)?;
     let log = fs::File::create(to.with_extension("log"))?;
@@ -42,7 +42,7 @@ pub(crate) fn apt(root: &Path, words: &[&str]) -> Result<()> {
     output(&mut command).map(|_| ())
 }
 
-/// Whether packages installed on this machine satisfy the dependencies of unpacked ones.
+/// Whether packages that are installed on this machine satisfy the dependencies of unpacked ones.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Installed {
     Counts,
@@ -52,8 +52,8 @@ pub(crate) enum Installed {
 
 const KEYS: &str = "/usr/share/keyrings/debian-archive-keyring.gpg";
 
-/// Downloads packages of the last of these suites and their dependencies, with an apt of our own that works in `dir`, and unpacks them in `root`.
-/// What is installed on this machine is not changed.
+/// Downloads packages of the last of these suites and their dependencies, with an apt of our own that works in `dir`, and unpacks them in `root`. The
+/// packages that are installed on this machine do not change.
 pub(crate) fn unpack(dir: &Path, root: &Path, suites: &[&str], packages: &[&str], installed: Installed) -> Result<()> {
     let apt = dir.join("apt");
     for folder in ["state/lists/partial", "cache/archives/partial", "etc"] {
@@ -93,7 +93,7 @@ pub(crate) fn unpack(dir: &Path, root: &Path, suites: &[&str], packages: &[&str]
             run(Command::new("dpkg").arg("--extract").arg(&package).arg(root))?;
         }
     }
-    // The packages are unpacked, and their archives would double the size.
+    // The packages are unpacked now, and their archives would double the size.
     fs::remove_dir_all(&apt).with_context(|| format!("cannot remove {}", apt.display()))
 }
 

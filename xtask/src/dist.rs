@@ -1,5 +1,5 @@
-//! `cargo xtask dist`: creates the release files in target/dist. For each machine a static program, an archive and a Debian
-//! package, both with the plugin of nbdkit.
+//! `cargo xtask dist`: creates the release files in target/dist. These are, for each machine, a static program, an archive and a Debian package, the
+//! last two with the plugin for nbdkit.
 
 mod archive;
 mod check;
@@ -30,7 +30,7 @@ struct Release {
     epoch: String,
     /// Where cargo builds, and where trees are staged.
     target: PathBuf,
-    /// Where the release files are, and nothing else.
+    /// The folder of the release files, which contains nothing else.
     out: PathBuf,
 }
 

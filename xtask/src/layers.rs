@@ -70,7 +70,7 @@ fn uses_of(source: &Path) -> Result<BTreeMap<Module, Uses>> {
             let (Some(own), Some(name)) = (module.get(common), used.get(common)) else { continue };
             let within = &module[..common];
             let home = handed.get(&within.to_vec()).and_then(|homes| homes.get(name)).unwrap_or(name);
-            // An item of the parent module itself is not a sibling.
+            // An item of the parent module itself is not in a sibling.
             let is_neighbour = files
                 .keys()
                 .any(|module| module.len() == common + 1 && module.starts_with(within) && module[common] == *home);
@@ -169,7 +169,7 @@ impl Names {
                 "super" if number == 0 || path[number - 1] == "super" || path[number - 1] == "self" => {
                     at.pop();
                 }
-                // Starts neither at the crate, nor at or above this module.
+                // The path begins neither at the crate, nor at this module or above it.
                 _ if number == 0 => return,
                 name => at.push(name.to_owned()),
             }

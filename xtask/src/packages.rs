@@ -44,7 +44,7 @@ const fn package(name: &'static str, probe: Probe, chores: &'static [Chore]) -> 
 const PACKAGES: &[Package] = &[
     // Tests sign and verify with OpenSSH itself.
     package("openssh-client", Program("ssh-keygen"),    &[Ci]),
-    // Compares a tree with the unpacked one independently, including ACLs and xattrs.
+    // Independently compares a tree with the unpacked one, including ACLs and xattrs.
     package("rsync",          Program("rsync"),         &[Big, Ci, Compare]),
     package("attr",           Program("setfattr"),      &[Big, Ci]),
     package("acl",            Program("setfacl"),       &[Big, Ci]),
@@ -98,7 +98,7 @@ const PACKAGES: &[Package] = &[
     package("squashfs-tools", Program("mksquashfs"),    &[Ci, Compare]),
     package("squashfuse",     Program("squashfuse_ll"), &[Compare]),
     package("erofs-utils",    Program("mkfs.erofs"),    &[Ci, Compare]),
-    // nbdkit loads our plugin, and serves disks that log what is read, or take their time; libnbd's programs read them.
+    // nbdkit loads our plugin, and serves disks that log reads or delay them; libnbd's programs read from it.
     package("nbdkit",         Program("nbdkit"),        &[Ci, Compare]),
     package("libnbd-bin",     Program("nbdcopy"),       &[Ci, Compare]),
     package("nbdkit-plugin-dev", File("/usr/include/nbdkit-plugin.h"), &[Compare]),
@@ -108,15 +108,15 @@ const PACKAGES: &[Package] = &[
     package("pkg-config",     Program("pkg-config"),    &[Ci, Compare, Quick, Vm]),
     // Keys and certificates for built-in signatures.
     package("openssl",        Program("openssl"),       &[Ci, Vm]),
-    // Configure OpenSSL's sources.
+    // These configure OpenSSL's sources.
     package("perl",           Program("perl"),          &[Dist, DistCheck]),
     package("make",           Program("make"),          &[Dist, DistCheck]),
-    // Compile the C code in static programs.
+    // These compile the C code in static programs.
     package("musl-tools",     Program("musl-gcc"),      &[Dist, DistCheck]),
     package("binutils",       Program("strip"),         &[Vm]),
     package("gcc-aarch64-linux-gnu", Program("aarch64-linux-gnu-gcc"), &[Dist, DistCheck]),
     package("libc6-dev-arm64-cross", File("/usr/aarch64-linux-gnu/include/limits.h"), &[Dist, DistCheck]),
-    // Run the programs, provide a Debian system to install them in, and shells that read our completions.
+    // These run the programs, provide a Debian system to install them in, and the shells that read our completions.
     package("qemu-user-static", Program("qemu-aarch64-static"), &[DistCheck]),
     package("fish",           Program("fish"),          &[DistCheck]),
     package("zsh",            Program("zsh"),           &[DistCheck]),

@@ -1,5 +1,5 @@
-//! `cargo xtask quick`: the checks that find most mistakes, between two edits. It takes a minute at most in a built tree; `ci` decides whether a
-//! change may be merged.
+//! `cargo xtask quick`: the checks that find most mistakes, for use between two edits. In a built tree it takes a minute at most; `ci` decides
+//! whether a change may be merged.
 
 use anyhow::Result;
 
@@ -20,7 +20,7 @@ const STEPS: &[Step] = &[
         web::ensure()
     }) },
     Step { name: "clippy", action: Lines(&["cargo lint -- -D warnings"]) },
-    // Killing a process at each of its calls takes longer than everything else, and so does OSTree's own program.
+    // Killing a process at each of its calls takes longer than all other tests, and so do the tests with OSTree's own program.
     Step { name: "test", action: Lines(&["cargo tests --quiet --lib --bins --test vectors -- --skip killed --skip ostree::tests"]) },
 ];
 

@@ -31,8 +31,8 @@ pub(crate) fn succeeds(command: &mut Command) -> bool {
     as_typed(command).output().is_ok_and(|output| output.status.success())
 }
 
-/// Removes the variables that `cargo run` set for this program: build scripts that watch them would run again, and their dependents would be
-/// recompiled, whenever a person types the same command.
+/// Removes the variables that `cargo run` set for this program. Otherwise, build scripts that watch them would run again, and their dependents would
+/// be recompiled, whenever a person types the same command.
 fn as_typed(command: &mut Command) -> &mut Command {
     let is_ours = |name: &str| name.starts_with("CARGO_PKG_") || name.starts_with("CARGO_MANIFEST_");
     env::vars_os().filter(|(name, _)| name.to_str().is_some_and(is_ours)).for_each(|(name, _)| {
@@ -68,8 +68,8 @@ pub(crate) fn renew(folder: &Path) -> Result<()> {
     fs::create_dir_all(folder).with_context(|| format!("cannot make {}", folder.display()))
 }
 
-/// Returns flags for rustc that keep this machine's paths out of the messages in a program. Paths of the standard library are written as where its
-/// sources are not installed.
+/// Returns flags for rustc that keep this machine's paths out of the messages in a program. Paths of the standard library become those that they have
+/// where its sources are not installed.
 pub(crate) fn remap_flags() -> Result<[String; 3]> {
     let home = env::var_os("CARGO_HOME").map(PathBuf::from);
     let home = home.or_else(|| Some(env::home_dir()?.join(".cargo"))).context("nothing says where cargo lives")?;

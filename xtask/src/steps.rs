@@ -18,17 +18,17 @@ pub(crate) struct Step {
 pub(crate) enum Action {
     /// Lines for `sh`, as a person would type them at the root.
     Lines(&'static [&'static str]),
-    /// What the step does, and the function for it.
+    /// A description of the step, and the function for it.
     Call(&'static str, fn() -> Result<()>),
     /// The same, for a step that later steps depend on.
     Prepare(&'static str, fn() -> Result<()>),
-    /// The same, while the previous step runs, which leaves a core to it.
+    /// The same, while the previous step still runs and leaves it a core.
     Beside(&'static str, fn() -> Result<()>),
 }
 
 /// What a command line requests.
 pub(crate) enum Chosen<'a> {
-    /// The steps were only listed.
+    /// The steps were only to be listed.
     Nothing,
     Some(Vec<&'a Step>),
     All,

@@ -18,7 +18,7 @@ pub(crate) struct Tool {
     optimised: bool,
 }
 
-/// Checks licences, sources and duplicates of our dependencies. Unoptimised it builds in a fifth of the time and runs as well.
+/// Checks licences, sources and duplicates of our dependencies. Without optimization it builds in a fifth of the time, and is fast enough.
 pub(crate) const CARGO_DENY: Tool = Tool { krate: "cargo-deny", version: "0.20.2", optimised: false };
 
 /// The peer of `verify`.
@@ -70,13 +70,13 @@ pub(crate) fn sealift() -> Result<PathBuf> {
     Ok(target_dir()?.join("release/sealift"))
 }
 
-/// Returns our plugin of nbdkit.
+/// Returns our plugin for nbdkit.
 pub(crate) fn nbdkit_plugin() -> Result<PathBuf> {
     run(Command::new("cargo").args(["build", "--locked", "--release", "--package", "nbdkit-sealift-plugin"]))?;
     Ok(target_dir()?.join("release/libnbdkit_sealift_plugin.so"))
 }
 
-/// Returns our program with composefs, in a folder of its own: it links more than the other.
+/// Returns our program with composefs, built in a folder of its own because it links more libraries.
 pub(crate) fn sealift_with_composefs() -> Result<PathBuf> {
     let dir = target_dir()?.join("composefs");
     let mut command = Command::new("cargo");
@@ -115,7 +115,7 @@ pub(crate) fn ensure_npm(folder: &str) -> Result<()> {
     fs::write(&stamp, pins).with_context(|| format!("cannot write {}", stamp.display()))
 }
 
-/// composefs's own programs: only Debian sid has them, where everything is newer than here. So they run with sid's C library.
+/// composefs's own programs are packaged only in Debian sid, where all libraries are newer than here. They therefore run with sid's C library.
 const COMPOSEFS_SUITE: &str = "sid";
 
 /// Returns the path of `mkcomposefs`, whether it exists or not.

@@ -19,12 +19,12 @@ use debian::Tools;
 use disks::{Disks, LARGE, SMALL};
 use machine::{Ended, Machine};
 
-/// A boot takes three seconds, and the longest suite a minute or two, on a machine under load.
+/// Even on a machine under load, a boot takes three seconds, and the longest suite a minute or two.
 const LIMIT: Duration = Duration::from_mins(8);
 /// For the suite with many files.
 const LONG: Duration = Duration::from_mins(40);
 
-/// The number of power cuts, and the least time that sealing takes.
+/// The number of power cuts, and the minimum time that sealing takes.
 const CUTS: usize = 2;
 const SEALING: Duration = Duration::from_millis(800);
 
@@ -62,11 +62,11 @@ fn ensure() -> Result<Tools> {
 
 /// The size of a guest with room for a whole system.
 pub(crate) const TIMED: &[&str] = &["-m", "2048", "-smp", "2"];
-/// The same with one processor that runs a thousand million instructions a second, by the clock of the guest, however loaded this machine is. Only what
-/// the guest waits for takes as long as here.
+/// The same with one processor, which runs a thousand million instructions per second of the guest's clock, whatever the load of this machine. Only
+/// the time that the guest waits is real time.
 pub(crate) const COUNTED: &[&str] = &["-m", "2048", "-icount", "shift=0"];
 
-/// A guest with an initramfs of a measure's own.
+/// A guest whose initramfs contains what a measure needs.
 pub(crate) struct Guest {
     tools: Tools,
     work: PathBuf,
@@ -86,8 +86,8 @@ impl Guest {
         Ok(Self { tools, work, image })
     }
 
-    /// Boots it with QEMU's options for its size, words on the kernel's command line, and disks, QEMU's options of -drive. Returns what the guest
-    /// says until the first line that ends with `last`.
+    /// Boots it with these QEMU options for its size, these words on the kernel's command line, and these disks, given as options of -drive. Returns
+    /// the guest's output up to the first line that ends with `last`.
     pub(crate) fn boot(
         &self,
         size: &'static [&'static str],

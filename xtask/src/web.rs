@@ -15,7 +15,7 @@ use crate::tools;
 /// The folder of the package's compiled part, which git ignores.
 const OUT: &str = "wasm/npm/pkg";
 
-/// What cargo is to build of the package, and the file that comes of it.
+/// The part of the package that cargo builds, and the resulting file.
 struct Module {
     part: &'static [&'static str],
     file: &'static str,
@@ -97,7 +97,7 @@ fn compile(module: &Module, out: &Path) -> Result<usize> {
 /// Optimizes the module with binaryen, and returns its compressed size.
 fn shrink(module: &Path) -> Result<usize> {
     let before = fs::metadata(module).with_context(|| format!("{} is missing", module.display()))?.len();
-    // Flattened first, blocks are put together anew: a smaller module that is as fast. What rustc left as a function stays one.
+    // Flattening the code first, so that blocks are built anew, makes a smaller module that is as fast. What rustc left as a function is not inlined.
     let inlining = [
         "--one-caller-inline-max-function-size=0",
         "--always-inline-max-function-size=4",

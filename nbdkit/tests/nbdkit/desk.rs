@@ -14,7 +14,7 @@ use sealift::{Error, Identity, Input, Limits, Progress};
 
 pub(crate) struct Desk(tempfile::TempDir);
 
-/// nbdkit in the foreground, which ends with it.
+/// nbdkit in the foreground, which ends when this value is dropped.
 pub(crate) struct Serving {
     child: Child,
     socket: PathBuf,
@@ -52,7 +52,7 @@ impl Desk {
         });
     }
 
-    /// Does the same for targets that have what a base has.
+    /// Packs a delta for targets that hold a base.
     pub(crate) fn pack_over(&self, base: &str, source: &str, bundle: &str) {
         let trust = TrustOptions { signers: Some(self.path("signers")), ..TrustOptions::default() };
         let guard = Guard::load(&TrustOptions { state: Some(self.path("state")), ..trust }).unwrap();
@@ -84,14 +84,14 @@ impl Desk {
         command
     }
 
-    /// nbdkit, to which options, the plugin and its parameters are added.
+    /// Returns a command of nbdkit, to which options, the plugin and its parameters are added.
     pub(crate) fn nbdkit(&self, options: &[&str], parameters: &[&str]) -> Command {
         let mut command = self.command("nbdkit");
         command.args(options).arg(plugin()).args(parameters);
         command
     }
 
-    /// nbdkit does not serve this, and says why.
+    /// Checks that nbdkit refuses to serve this, with a message that contains `why`.
     #[track_caller]
     pub(crate) fn refused(&self, parameters: &[&str], why: &str) {
         let done = self.nbdkit(&["--single"], parameters).output().unwrap();
@@ -115,14 +115,14 @@ impl Desk {
         serving
     }
 
-    /// Returns what a script of nbdsh writes. Of several Pythons, libnbd is the system's.
+    /// Returns the output of an nbdsh script. If there are several Pythons, the system's has libnbd.
     #[track_caller]
     pub(crate) fn nbdsh(&self, uri: &str, script: &str) -> String {
         let script = format!("import nbd\nh = nbd.NBD()\nh.connect_uri('{uri}')\n{script}");
         self.good("/usr/bin/python3", &["-c", &script])
     }
 
-    /// Returns what a program writes.
+    /// Returns the output of a program.
     #[track_caller]
     pub(crate) fn good(&self, program: &str, arguments: &[&str]) -> String {
         let done = self.command(program).args(arguments).output().unwrap();
@@ -144,7 +144,7 @@ impl Serving {
         fs::read_to_string(&self.log).unwrap()
     }
 
-    /// Ends it, and returns what it said.
+    /// Ends it, and returns its messages.
     #[track_caller]
     pub(crate) fn end(mut self) -> String {
         let pid = rustix::process::Pid::from_child(&self.child);
@@ -157,7 +157,7 @@ impl Serving {
 
 impl Drop for Serving {
     fn drop(&mut self) {
-        // It may have ended.
+        // It may have ended already.
         let _ = self.child.kill();
         let _ = self.child.wait();
         let _ = fs::remove_file(&self.socket);
@@ -174,7 +174,7 @@ pub(crate) fn said(done: &Done) -> String {
     String::from_utf8_lossy(&[&done.stderr[..], &done.stdout].concat()).into_owned()
 }
 
-/// Waits until it is so.
+/// Waits until a condition holds.
 #[track_caller]
 pub(crate) fn wait(mut is_so: impl FnMut() -> bool) {
     let start = Instant::now();
@@ -184,7 +184,7 @@ pub(crate) fn wait(mut is_so: impl FnMut() -> bool) {
     }
 }
 
-/// Whether these programs are installed; otherwise the test says that it was skipped.
+/// Returns whether these programs are installed; otherwise reports the test as skipped.
 pub(crate) fn has(programs: &[&str]) -> bool {
     let missing = programs.iter().find(|program| !Path::new("/usr/bin").join(program).exists());
     if let Some(missing) = missing {
@@ -193,7 +193,7 @@ pub(crate) fn has(programs: &[&str]) -> bool {
     missing.is_none()
 }
 
-/// Bytes that cannot be compressed.
+/// Returns incompressible bytes.
 pub(crate) fn noise(seed: u64, len: usize) -> Vec<u8> {
     let mut bytes = vec![0; len];
     blake3::Hasher::new().update(&seed.to_le_bytes()).finalize_xof().fill(&mut bytes);

@@ -1,4 +1,4 @@
-//! What is damaged gives an I/O error, and nothing else does.
+//! Damaged chunks give an I/O error, and nothing else does.
 
 use std::fs::File;
 use std::os::unix::fs::FileExt as _;
@@ -6,7 +6,7 @@ use std::os::unix::fs::FileExt as _;
 use crate::desk::{Desk, Serving, has, noise};
 
 const LEN: usize = 2 << 20;
-/// Bytes of one read.
+/// The number of bytes of one read.
 const PART: usize = 64 << 10;
 
 fn image() -> Desk {
@@ -16,7 +16,7 @@ fn image() -> Desk {
     desk
 }
 
-/// Reads all parts, in one connection, and returns those that failed. The others are what they should be.
+/// Reads all parts, in one connection, and returns those that failed. The others must have the right content.
 #[track_caller]
 fn failed_parts(desk: &Desk, serving: &Serving) -> Vec<usize> {
     let script = format!(

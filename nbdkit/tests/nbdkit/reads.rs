@@ -5,7 +5,7 @@ use std::os::unix::fs::FileExt as _;
 
 use crate::desk::{Desk, has, noise};
 
-/// An image with data, a hole, and an end that is no multiple of anything.
+/// Creates an image with data, a hole, and an odd size.
 fn sparse(desk: &Desk, name: &str) {
     desk.write(name, noise(1, 1 << 20));
     let file = File::options().write(true).open(desk.path(name)).unwrap();
@@ -23,7 +23,7 @@ fn an_image_is_read_whole_over_several_connections() {
     let serving = desk.serve(&[], &["os.sealift"]);
     desk.good("nbdcopy", &["--connections=4", &serving.uri(), "copy.img"]);
     assert!(desk.read("copy.img") == desk.read("disk.img"));
-    // Without what the server says of holes, all of it is read.
+    // Without the server's information about holes, all of it is read.
     desk.good("nbdcopy", &["--no-extents", &serving.uri(), "again.img"]);
     assert!(desk.read("again.img") == desk.read("disk.img"));
     assert_eq!(serving.end(), "");
@@ -128,7 +128,7 @@ fn it_serves_from_the_background() {
     let desk = Desk::new();
     sparse(&desk, "disk.img");
     desk.pack("disk.img", "os.sealift");
-    // nbdkit forks, and leaves the directory.
+    // nbdkit forks, and changes its directory.
     let options = ["--unix", "socket", "--pidfile", "pid", "--filter=exitlast"];
     let started = desk.nbdkit(&options, &["os.sealift", "trust=signers"]).output().unwrap();
     assert!(started.status.success(), "{}", crate::desk::said(&started));

@@ -7,7 +7,7 @@ use std::process::Command;
 
 use crate::desk::{Desk, has, noise, wait};
 
-/// Flushes that the test asks for.
+/// The number of flushes that the test requests.
 const FLUSHES: usize = 20;
 
 #[test]
@@ -19,7 +19,7 @@ fn what_is_written_over_an_image_leaves_the_bundle_as_it_is() {
     desk.write("disk.img", noise(1, 1 << 20));
     desk.pack("disk.img", "os.sealift");
     let bundle = desk.read("os.sealift");
-    // All that a client writes and asks for lies in a block that is partly another's.
+    // Writes and reads of the client begin and end inside blocks.
     let script = "
 before = open('disk.img', 'rb').read()
 assert h.pread(200000, 100000) == before[100000:300000]
@@ -31,7 +31,7 @@ assert h.pread(200000, 100000) == after[100000:300000]
 assert h.pread(1 << 19, 1 << 19) == before[1 << 19:]
 ";
     for _ in 0..2 {
-        // What was written is gone with nbdkit.
+        // The writes are gone with nbdkit.
         let serving = desk.serve(&["--filter=cow"], &["os.sealift"]);
         desk.nbdsh(&serving.uri(), script);
         assert_eq!(serving.end(), "");
@@ -39,7 +39,7 @@ assert h.pread(1 << 19, 1 << 19) == before[1 << 19:]
     assert!(desk.read("os.sealift") == bundle);
 }
 
-/// Loop-mounted file systems, unmounted in any case.
+/// Loop-mounted file systems, unmounted on drop.
 struct Mounts<'a> {
     desk: &'a Desk,
 }
@@ -47,7 +47,7 @@ struct Mounts<'a> {
 impl Drop for Mounts<'_> {
     fn drop(&mut self) {
         for (program, place) in [("umount", "root"), ("umount", "fuse")] {
-            // They may be unmounted, or never have been there.
+            // They may already be unmounted, or never have been mounted.
             let _ = Command::new(program).arg("--lazy").arg(self.desk.path(place)).output();
         }
     }
@@ -100,7 +100,7 @@ fn an_image_is_a_root_whose_flushes_reach_no_disk() {
     assert!(desk.read("os.sealift") == bundle);
 }
 
-/// The calls of nbdkit that write to a disk for good.
+/// The system calls by which nbdkit writes to a disk permanently.
 struct Calls {
     strace: std::process::Child,
     log: PathBuf,

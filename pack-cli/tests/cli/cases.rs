@@ -1,6 +1,6 @@
-//! The command line's cases: each file in tests/cmd is a session with its output and exit status, of the program with everything; those in
-//! tests/cmd/plain are of the plain one. After a change of wording, `TRYCMD=overwrite cargo tests --test cli` writes the new one, and `git diff`
-//! shows it.
+//! The command line's cases: each file in tests/cmd is a session with output and exit status, of a program with all features; those in
+//! tests/cmd/plain are of a program without features. After a change of wording, `TRYCMD=overwrite cargo tests --test cli` rewrites them, and `git
+//! diff` shows the changes.
 
 use std::fs::{self, File};
 use std::io::{BufRead as _, BufReader};
@@ -16,7 +16,7 @@ fn cases() {
     if cfg!(all(feature = "composefs", feature = "portal")) {
         cases.case("tests/cmd/*.md");
     } else {
-        // `cargo xtask big plain` looks at it.
+        // `cargo xtask big plain` runs these.
         cases.case("tests/cmd/plain/*.md");
         sealift_skipped::skipped("needs composefs and the page: run cargo tests, and not cargo test");
     }
@@ -28,7 +28,7 @@ fn sealift(folder: &Path) -> Command {
     command
 }
 
-/// A folder with a tree and its bundle.
+/// Returns a folder with a tree and its bundle.
 fn packed(fill: impl FnOnce(&Path)) -> tempfile::TempDir {
     let folder = tempfile::tempdir().expect("a temporary folder");
     let tree = folder.path().join("tree");
@@ -42,7 +42,7 @@ fn packed(fill: impl FnOnce(&Path)) -> tempfile::TempDir {
 #[test]
 fn a_reader_that_goes_away_is_no_error() {
     let folder = packed(|tree| {
-        // More than a pipe holds.
+        // The output exceeds the capacity of a pipe.
         for number in 0..3000 {
             File::create(tree.join(format!("a-name-of-some-length-so-that-they-are-many-bytes-{number}")))
                 .expect("a new file");
@@ -105,7 +105,7 @@ fn a_name_is_found_as_it_is_listed() {
         assert!(listed.lines().any(|line| line == name), "{name} in {listed}");
         assert_eq!(cat(name), (Some(0), content.to_owned()), "{name}");
     }
-    // What could mean two files means none; each has another form.
+    // A name that could mean two files is refused; each of the two has another form.
     assert_eq!(cat("two\nlines").1, "escaped");
     assert_eq!(cat("t\\tab").0, Some(2));
     assert_eq!(cat("t\tab").1, "tabulator");
@@ -206,14 +206,14 @@ fn equal_trees_make_equal_bundles() {
     let folder = packed(|tree| fs::write(tree.join("file"), "content").expect("a new file"));
     let out = sealift(folder.path()).args(["pack", "tree", "-o", "-", "--name", "b"]).output().expect("sealift runs");
     let b = fs::read(folder.path().join("b.sealift")).expect("it was packed");
-    // Only a file's head is put at a block's end.
+    // Only the head of a file is padded to the end of a block.
     assert!(out.status.success() && out.stdout.starts_with(&b[..8]));
     let again = sealift(folder.path()).args(["pack", "tree", "-o", "c.sealift", "--name", "b", "-q", "-j1"]).output();
     assert!(again.expect("sealift runs").status.success());
     assert_eq!(b, fs::read(folder.path().join("c.sealift")).expect("it was packed"));
 }
 
-/// Whoever runs it: root takes no other folder from the environment.
+/// The same for every user: root takes no folder other than this from the environment.
 #[test]
 fn the_environment_names_the_state() {
     let folder = tempfile::tempdir().expect("a folder");
@@ -227,7 +227,7 @@ fn the_environment_names_the_state() {
     assert_eq!(state_of(&["trust", "list", "--json", "--state", "/given"]), "/given");
 }
 
-/// Runs `line` on a terminal of its own, and returns what it shows there.
+/// Runs `line` on a terminal of its own, and returns what the terminal shows.
 fn on_a_terminal(folder: &Path, line: &str) -> String {
     let line = format!("{} {line}", env!("CARGO_BIN_EXE_sealift"));
     let done = Command::new("script")
@@ -259,7 +259,7 @@ fn a_terminal_has_a_bar_until_the_work_ends() {
 
 #[test]
 fn a_dry_run_of_pack_tells_the_size_and_writes_nothing() {
-    // 60 chunks, and more than are looked at.
+    // 60 chunks: more than the dry run samples.
     let folder = packed(|tree| {
         for file in 0..120_u32 {
             let noise = |at: u32| (at.wrapping_mul(2_654_435_761) >> (file % 7)).to_le_bytes()[0];
@@ -293,7 +293,7 @@ fn a_dry_run_of_pack_tells_the_size_and_writes_nothing() {
     assert_eq!(names, ["b.sealift", "tree"]);
 }
 
-/// Runs sealift without anybody's trust, and returns what it prints.
+/// Runs sealift without any trust settings, and returns what it prints.
 fn said(folder: &Path, line: &str) -> String {
     let done = sealift(folder).args(line.split(' ')).env("SEALIFT_STATE", folder.join("state")).output();
     let done = done.expect("sealift runs");

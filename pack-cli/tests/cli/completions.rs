@@ -1,4 +1,4 @@
-//! What bash offers after the words that somebody has typed.
+//! What bash offers to complete the words that were typed.
 
 use std::fs;
 use std::path::Path;
@@ -6,7 +6,7 @@ use std::process::{Command, Output};
 
 const SHELLS: [&str; 5] = ["bash", "elvish", "fish", "powershell", "zsh"];
 
-/// Calls what the script registered, as bash does when the tabulator is hit.
+/// Calls the completion function that the script registered, as bash does when Tab is pressed.
 const TAB: &str = r#"
 source "$1" && shift || exit
 registered=$(complete -p sealift) || exit
@@ -54,14 +54,14 @@ fn verbs_options_and_files_are_completed() {
         (&["sealift", "key", ""], &["generate"]),
         (&["sealift", "trust", "list", "--thr"], &["--threshold"]),
         (&["sealift", "completions", "po"], &["powershell"]),
-        // Files, whole with their spaces.
+        // Names of files are completed whole, including their spaces.
         (&["sealift", "verify", "--trust", "os"], &["os.sealift", "os two.sealift"]),
-        // Nothing of ours: bash itself offers files.
+        // No words of ours: bash itself completes files.
         (&["sealift", "verify", ""], &[]),
         (&["sealift", "verify", "--deep", "os"], &[]),
-        // A value that is no file.
+        // A value that is not a file.
         (&["sealift", "pack", "--name", "os"], &["os"]),
-        // Not for everybody, or not in this program.
+        // Hidden verbs, and verbs that this program does not have.
         (&["sealift", "man"], &[]),
         (&["sealift", "por"], if cfg!(feature = "portal") { &["portal"] } else { &[] }),
     ];
@@ -82,7 +82,7 @@ fn every_verb_is_offered_and_nothing_else() {
     assert_eq!(found, verbs);
 }
 
-/// The verb that a line of the help names.
+/// Returns the verb that a line of the help names.
 fn verb(line: &str) -> Option<&str> {
     let name = line.strip_prefix("  ")?.split(' ').next()?;
     name.starts_with(|first: char| first.is_ascii_lowercase()).then_some(name)

@@ -1,4 +1,4 @@
-//! tests/field.sh with the program under test: ten months of updates from sticks, in runs that are killed. `SEED=N` plays other months.
+//! tests/field.sh with the program under test: ten months of updates from sticks, with runs that are killed. `SEED=N` plays other months.
 
 use std::os::unix::fs::symlink;
 use std::path::Path;
@@ -28,6 +28,6 @@ fn ten_months() {
     let (said, complaint) = (String::from_utf8_lossy(&done.stdout), String::from_utf8_lossy(&done.stderr));
     assert!(done.status.success(), "seed {seed}: {said}{complaint}");
     let kills = said.strip_prefix("field: ten months, ").and_then(|rest| rest.split(' ').next()?.parse::<u32>().ok());
-    // On a fast machine some runs end before their moment comes.
+    // On a fast machine, some runs end before they would be killed.
     assert!(kills.is_some_and(|kills| kills > 5), "{said}");
 }

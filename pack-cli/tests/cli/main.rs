@@ -1,4 +1,4 @@
-//! The command line: what it prints, and how it ends.
+//! The command line: its output, and its exit status.
 #![allow(clippy::unwrap_used, reason = "tests")]
 
 mod cases;

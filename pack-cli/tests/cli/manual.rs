@@ -1,4 +1,4 @@
-//! The man pages: every verb has one, and man finds nothing wrong.
+//! The man pages: every verb has one, and man reports no problem in them.
 
 use std::fs;
 use std::path::Path;
@@ -38,7 +38,7 @@ fn every_verb_has_a_page() {
         assert!(headings.contains(&"EXIT STATUS") && headings.last() == Some(&"SEE ALSO"), "{verb}: {headings:?}");
     }
     assert!(!folder.path().join("sealift-manual.1").exists());
-    // What this program was built without has no page, and no page leads to it.
+    // Verbs that this program was built without have no page, and no page refers to them.
     let page = read(folder.path(), "sealift.1");
     let is_there = cfg!(feature = "portal");
     assert_eq!(folder.path().join("sealift-portal.1").exists(), is_there);
@@ -96,7 +96,7 @@ fn the_page_of_the_plugin_has_what_its_help_has() {
     assert!(of_help.len() > 10, "{of_help:?}");
 }
 
-/// As help says it: the program where `cargo install` puts it, and the pages where man looks for those of a program in PATH.
+/// As the help says: the program is where `cargo install` puts it, and the pages are where man looks for those of programs in PATH.
 #[test]
 fn man_finds_the_pages_beside_an_installed_program() {
     let root = tempfile::tempdir().expect("a temporary folder");

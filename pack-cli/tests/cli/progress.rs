@@ -1,4 +1,4 @@
-//! `--progress json`: every line of real output is as docs/progress.schema.json says, and the last one tells the outcome.
+//! `--progress json`: every line of real output conforms to docs/progress.schema.json, and the last one has the outcome.
 
 use std::fs;
 use std::io::{BufRead as _, BufReader};
@@ -9,7 +9,8 @@ use serde_json::Value;
 
 const SCHEMA: &str = include_str!("../../../docs/progress.schema.json");
 
-/// Says what of `value` is against `schema`. It knows the words that this schema needs; another one in it is an error.
+/// Checks `value` against `schema`, and returns the reason if it does not conform. Supports the keywords that this schema uses; any other is an
+/// error.
 fn check(schema: &Value, value: &Value) -> Result<(), String> {
     for (word, rule) in schema.as_object().ok_or("a schema is an object")? {
         let holds = match word.as_str() {
@@ -67,7 +68,7 @@ fn lines(folder: &Path, arguments: &[&str], success: bool) -> Vec<Value> {
     lines
 }
 
-/// What docs/progress.md says of how lines follow one another.
+/// Checks the rules of docs/progress.md about the order of lines.
 fn check_rules(lines: &[Value]) {
     const COUNTS: [&str; 5] = ["bytes", "bytes_total", "files", "files_total", "files_kept"];
     let first = |at: usize| at == 0 || lines[at - 1]["phase"] != lines[at]["phase"];
@@ -81,7 +82,7 @@ fn check_rules(lines: &[Value]) {
             assert!(line[count].as_u64() >= before[count].as_u64(), "{count} falls from {before} to {line}");
         }
         let pause = line["seconds"].as_f64().unwrap() - before["seconds"].as_f64().unwrap();
-        assert!(pause < 2.0, "{before}, {line}"); // half a second, on a machine that has time
+        assert!(pause < 2.0, "{before}, {line}"); // half a second, plus time for a busy machine
     }
 }
 
@@ -156,7 +157,7 @@ fn that_the_files_needed_first_are_written_is_told_when_they_are() {
     fs::write(folder.join("order"), "7\n3\n").unwrap();
     let trust = ["--allow-unsigned", "--state", "state", "--jobs", "1"];
     let with = |arguments: &[&'static str]| [arguments, &trust].concat();
-    // Where it is told, how many of the bytes are written.
+    // Returns how many bytes had been written when `first_written` first appeared.
     let told = |lines: &[Value]| {
         let told: Vec<bool> = lines.iter().map(|line| line.get("first_written").is_some()).collect();
         let first = told.iter().position(|told| *told)?;
@@ -174,19 +175,19 @@ fn that_the_files_needed_first_are_written_is_told_when_they_are() {
     lines(folder, &[&["pack", "tree", "-o", "d.sealift", "--name", "a"], &base[..]].concat(), true);
     let (written, all) = told(&lines(folder, &with(&["unpack", "d.sealift", "target", "--update"]), true)).unwrap();
     assert!((300_000..350_000).contains(&written) && all >= 600_000, "{written} of {all}");
-    // To a new directory, what the base has of it is copied before.
+    // In a new directory, the parts that the base has are copied before.
     let new = ["unpack", "d.sealift", "new", "--base", "a.sealift"];
     let seen = lines(folder, &with(&new), true);
     let (written, all) = told(&seen).unwrap();
     assert!((300_000..350_000).contains(&written) && all >= 600_000, "{written} of {all}");
     assert_eq!(phases(&seen), ["starting", "hashing", "copying", "unpacking", "copying", "syncing"]);
-    // A delta that changes nothing of it.
+    // A delta that changes nothing in the hot set.
     fs::write(folder.join("tree/9"), noise(49)).unwrap();
     let base = ["--base", "target", "--allow-unsigned"];
     lines(folder, &[&["pack", "tree", "-o", "e.sealift", "--name", "a"], &base[..]].concat(), true);
     let seen = lines(folder, &with(&["unpack", "e.sealift", "target", "--update"]), true);
     assert_eq!(told(&seen).unwrap().0, 0);
-    // At the end of a file, what is read first is still written first.
+    // With the hot set at the end of the file, it is still written first.
     let end = ["pack", "tree", "-o", "end.sealift", "--name", "a", "--order", "order", "--zone", "end"];
     lines(folder, &end, true);
     assert_eq!(told(&lines(folder, &with(&["unpack", "end.sealift", "third"]), true)), Some((600_000, 6_000_000)));

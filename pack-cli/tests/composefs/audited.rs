@@ -19,7 +19,7 @@ fn json(text: &str) -> Value {
     serde_json::from_str(text).unwrap()
 }
 
-/// The entries of an audit that finds something, without the digests that it names.
+/// Returns the entries of an audit that finds something, without the digests that it names.
 fn entries(desk: &Desk, options: &[&str]) -> Vec<(String, String, String)> {
     let said = desk.audit(&[options, &["--json"]].concat()).differs();
     let text = |entry: &Value, key: &str| entry[key].as_str().unwrap_or_default().to_owned();
@@ -42,7 +42,7 @@ fn a_sound_store() {
         assert_eq!(found["counts"]["hashed"].as_u64().unwrap() + found["counts"]["vouched"].as_u64().unwrap(), objects);
         assert_eq!((&found["sound"], &found["extra_known"]), (&Value::Bool(true), &Value::Bool(true)));
         assert_eq!(found["trees"], serde_json::json!(["os/main"]));
-        // With the bundle itself, which needs nothing that was kept.
+        // Comparing with the bundle itself needs nothing from the record.
         let bundle = ["audit", "composefs:store", "os.sealift", "--allow-unsigned"];
         desk.sealift(&bundle).good().has("compared with os.sealift");
         fs::remove_dir_all(desk.path("store/sealift")).unwrap();
@@ -57,7 +57,7 @@ fn each_kind_of_damage() {
     let objects = desk.objects();
     let [first, second, .., last] = &objects[..] else { panic!("there are several") };
     let name = |object: &str| object.strip_prefix("store/").unwrap().to_owned();
-    // The same size, another size, gone, and one that nobody brought.
+    // Changed with the same size, changed with another size, removed, and one that is not from a bundle.
     fs::File::options().write(true).open(desk.path(first)).unwrap().write_all_at(b"evil", 0).unwrap();
     fs::write(desk.path(second), "short").unwrap();
     fs::remove_file(desk.path(last)).unwrap();
@@ -71,13 +71,13 @@ fn each_kind_of_damage() {
     assert_eq!(kind_of(&name(second)), Some("changed"));
     assert_eq!(kind_of(&name(last)), Some("missing"));
     assert_eq!(kind_of(&extra), Some("extra"));
-    // Where the tree has it.
+    // The entry names the object's first path in the tree.
     let path = &found.iter().find(|(_, found, _)| *found == name(last)).unwrap().2;
     assert_eq!(path, "etc/sparse");
     desk.audit(&[]).differs().has("os/main:etc/sparse").has("1 missing, 1 extra, 2 changed");
     assert_eq!(entries(&desk, &["--allow-extra"]).len(), 3);
     desk.audit(&["--quiet"]).refused(1, "1 missing, 1 extra, 2 changed");
-    // Unpacking again mends all but what is not its own.
+    // Unpacking again repairs everything except objects that are not from the bundle.
     desk.unpack("os.sealift", &["--rehash"]).good();
     desk.audit(&["--allow-extra"]).good();
     assert_eq!(entries(&desk, &[]), [("extra".to_owned(), extra, String::new())]);
@@ -99,7 +99,7 @@ fn images_and_names() {
     symlink(&to, &link).unwrap();
     desk.audit(&[]).good();
 
-    // The image is gone, and what it names is looked at all the same.
+    // If the image is missing, the objects that it names are still checked.
     let object = desk.path("store/objects").join(&image[..2]).join(&image[2..]);
     let bytes = fs::read(&object).unwrap();
     fs::remove_file(&object).unwrap();
@@ -108,7 +108,7 @@ fn images_and_names() {
     let found = entries(&desk, &[]);
     let kinds: Vec<&str> = found.iter().map(|(kind, ..)| &**kind).collect();
     assert!(kinds.len() == 2 && kinds.contains(&"missing") && kinds.contains(&"changed"), "{found:?}");
-    // Another image in its place is not believed.
+    // A different image in its place is not trusted.
     let mut other = bytes;
     other[2000] ^= 1;
     fs::write(&object, other).unwrap();
@@ -116,7 +116,7 @@ fn images_and_names() {
     assert!(found.len() == 2 && found.iter().all(|(kind, ..)| kind == "changed"), "{found:?}");
 }
 
-/// Several bundles in one store, of which one may be chosen; what others have in it is theirs.
+/// With several bundles in a store, one can be chosen; the objects of the others are not reported.
 #[test]
 fn several_bundles() {
     let desk = taken();
@@ -130,7 +130,7 @@ fn several_bundles() {
     fs::remove_file(desk.path(&object)).unwrap();
     desk.audit(&["--name", "app"]).good();
     desk.audit(&["--name", "os"]).differs().has("1 missing");
-    // An update leaves the image before it, which may name anything.
+    // An update keeps the previous image, which may name any object.
     desk.unpack("os.sealift", &[]).good();
     fs::write(desk.path("os/etc/small"), "another\n").unwrap();
     desk.pack("os", "os-2.sealift", 2, &["--composefs"]);
@@ -150,7 +150,7 @@ fn what_is_refused() {
     desk.sealift(&["diff", "composefs:store", "os.sealift"]).refused(2, "use `sealift audit`");
     let pack = ["pack", "os", "-o", "no.sealift", "--name", "os", "--bundle-version", "9", "--base", "composefs:store"];
     desk.sealift(&pack).refused(2, "a store cannot be a base for pack");
-    // Of what is kept nothing is believed that is not as it was signed.
+    // A record is only trusted as far as it is signed.
     let kept = desk.path("store/sealift/state/os/index");
     let mut bytes = fs::read(&kept).unwrap();
     let at = bytes.len() / 3;

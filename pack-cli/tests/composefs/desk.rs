@@ -1,4 +1,4 @@
-//! A folder in which a tree is packed, taken into the store `store`, and mounted at `mnt`.
+//! A folder in which a tree is packed, imported into the store `store`, and mounted at `mnt`.
 
 use std::fs;
 use std::os::unix::fs::{FileTypeExt as _, PermissionsExt as _, symlink};
@@ -9,7 +9,7 @@ use rustix::fs::{CWD, FileType, Mode, XattrFlags, makedev, mknodat, setxattr};
 
 pub(crate) struct Desk(tempfile::TempDir);
 
-/// What a program said, and how it ended.
+/// The output and exit status of a program.
 pub(crate) struct Said {
     pub(crate) out: String,
     error: String,
@@ -29,21 +29,21 @@ impl Said {
         self
     }
 
-    /// It says this on standard error.
+    /// Checks that standard error contains this text.
     #[track_caller]
     pub(crate) fn said(self, text: &str) -> Self {
         assert!(self.error.contains(text), "{text:?} is not in:\n{}", self.error);
         self
     }
 
-    /// It ended with status 1, and says so of what it found.
+    /// Checks for exit status 1 and a report of what differs.
     #[track_caller]
     pub(crate) fn differs(self) -> Self {
         assert_eq!(self.status, Some(1), "{}{}", self.out, self.error);
         self
     }
 
-    /// Whether it was refused, with these words.
+    /// Returns whether it was refused with a message that contains these words.
     pub(crate) fn is_refused_with(&self, why: &str) -> bool {
         self.status.is_some_and(|status| status != 0) && self.error.contains(why)
     }
@@ -52,13 +52,13 @@ impl Said {
     pub(crate) fn refused(self, status: i32, why: &str) {
         let Self { out, error, .. } = &self;
         assert_eq!(self.status, Some(status), "{out}{error}");
-        // Messages are broken into lines.
+        // Messages are wrapped into lines.
         let words = error.split_whitespace().collect::<Vec<_>>().join(" ");
         assert!(words.contains(why), "{why:?} is not in:\n{error}");
     }
 }
 
-/// Unmounts, however a test ends.
+/// A mount point, unmounted on drop.
 struct Mounted(PathBuf);
 
 impl Drop for Mounted {
@@ -99,7 +99,7 @@ impl Desk {
         Self::said(&mut command)
     }
 
-    /// Runs sealift, with these arguments alone.
+    /// Runs sealift with only these arguments.
     pub(crate) fn run(&self, arguments: &[&str]) -> Said {
         Self::said(&mut self.command(arguments))
     }
@@ -133,12 +133,12 @@ impl Desk {
         self.sealift(&[&["unpack", bundle, "composefs:store", "--allow-unsigned"], options].concat())
     }
 
-    /// Audits the store, as far as `options` say.
+    /// Audits the store, with these options.
     pub(crate) fn audit(&self, options: &[&str]) -> Said {
         self.sealift(&[&["audit", "composefs:store", "--allow-unsigned"], options].concat())
     }
 
-    /// The files of the store's objects, but for the image's, the least first.
+    /// Returns the paths of the store's objects except the image, in ascending order of size.
     pub(crate) fn objects(&self) -> Vec<String> {
         let Ok(folders) = fs::read_dir(self.path("store/objects")) else { return Vec::new() };
         let images: Vec<String> = fs::read_dir(self.path("store/images"))
@@ -158,7 +158,7 @@ impl Desk {
         objects
     }
 
-    /// Mounts a tree, lets `look` look at it, and unmounts it.
+    /// Mounts a tree, calls `look`, and unmounts it.
     pub(crate) fn mounted(&self, name: &str, look: impl FnOnce(&Self)) {
         if !rustix::process::geteuid().is_root() {
             return sealift_skipped::skipped("needs root: mounts");
@@ -171,7 +171,7 @@ impl Desk {
         drop(mounted);
     }
 
-    /// Compares trees with rsync, which knows nothing of us.
+    /// Compares trees with rsync, which is independent of our code.
     #[track_caller]
     pub(crate) fn assert_same(&self, a: &str, b: &str) {
         let mut command = Command::new("rsync");
@@ -194,7 +194,7 @@ impl Desk {
         assert_eq!(kinds(a), kinds(b));
     }
 
-    /// A tree with all that an image can hold.
+    /// Creates a tree with everything that an image can hold.
     pub(crate) fn nasty_tree(&self, name: &str) {
         let at = |path: &str| self.path(name).join(path);
         for folder in ["bin", "etc", "dev", "a b/\u{fc}/c", "empty"] {
@@ -237,7 +237,7 @@ impl Desk {
         } else {
             sealift_skipped::skipped("needs root: device nodes, files of other owners");
         }
-        // Many names in one directory take blocks of their own.
+        // Many names in one directory take blocks of their own in the image.
         for number in 0..300 {
             fs::write(at("a b/\u{fc}").join(format!("a-name-of-some-length-{number}")), number.to_string()).unwrap();
         }

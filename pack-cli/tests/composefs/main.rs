@@ -1,5 +1,5 @@
-//! composefs stores, by the command line: what is taken, refused, replaced and mounted. Mounting takes root, erofs and overlayfs; a kernel with
-//! fs-verity is `cargo xtask vm`'s.
+//! composefs stores on the command line: what is imported, refused, replaced and mounted. Mounting needs root, erofs and overlayfs; `cargo xtask vm`
+//! tests kernels with fs-verity.
 #![allow(clippy::unwrap_used, reason = "tests")]
 
 mod audited;
@@ -20,7 +20,7 @@ use sealift::seal::{Algorithm, Parameters, digest};
 use sealift::{Head, Input, Limits, Progress};
 use sealift_skipped::skipped;
 
-/// Every kind of file that an image can hold, with contents around its edges, and a second version of it.
+/// Every kind of file that an image can hold, with contents around the size limits, and a second version of it.
 #[test]
 fn a_tree_comes_back_as_it_was() {
     for hash in ["sha256", "sha512"] {
@@ -40,7 +40,7 @@ fn a_tree_comes_back_as_it_was() {
     }
 }
 
-/// The image has the bytes that composefs's own program makes of the same files.
+/// The image has the same bytes as that of composefs's own program for the same files.
 #[test]
 fn images_are_those_of_mkcomposefs() {
     let Some(program) = std::env::var_os("SEALIFT_MKCOMPOSEFS") else {
@@ -48,7 +48,7 @@ fn images_are_those_of_mkcomposefs() {
     };
     let desk = Desk::new();
     desk.nasty_tree("os");
-    // Its walk through a directory takes a file of two names for two files.
+    // That program takes a file with two names for two files.
     fs::remove_file(desk.path("os/bin/linked")).unwrap();
     desk.pack("os", "os.sealift", 1, &["--composefs"]);
     desk.unpack("os.sealift", &[]).good();
@@ -58,7 +58,7 @@ fn images_are_those_of_mkcomposefs() {
     assert!(ours == fs::read(desk.path("os.img")).unwrap(), "the images differ");
 }
 
-/// The digests in the vector are those of the images that its trees make.
+/// The digests in the vector are those of the images of its trees.
 #[test]
 fn the_vectors_images_are_what_they_say() {
     let desk = Desk::new();
@@ -71,7 +71,7 @@ fn the_vectors_images_are_what_they_say() {
         .refused(2, "no ref app/none");
 }
 
-/// What the root states is compared before anything gets a name.
+/// The digest in the root is compared before anything gets a name.
 #[test]
 fn an_image_that_is_not_the_trees_is_refused() {
     let desk = Desk::new();
@@ -126,11 +126,11 @@ fn what_is_missing_or_wrong_is_said() {
     desk.pack("os", "other.sealift", 2, &["--composefs=sha512"]);
     desk.unpack("other.sealift", &[]).refused(2, "--composefs=sha256");
     desk.sealift(&["mount", "composefs:store", "app", "."]).refused(2, "installed: os");
-    // Nobody signed it.
+    // The bundle has no signature.
     desk.sealift(&["mount", "composefs:store", "os", "."]).refused(3, "trusted key");
 }
 
-/// Where the file system cannot seal, `require` writes nothing, and `try` says so.
+/// If the file system cannot seal, `require` writes nothing, and `try` says so.
 #[test]
 fn sealing_is_as_wished() {
     let desk = Desk::new();
@@ -144,7 +144,7 @@ fn sealing_is_as_wished() {
     desk.unpack("os.sealift", &["--seal", "try"]).good().has("not sealed");
 }
 
-/// An object with the right name and other content: a mount finds it, and unpacking again replaces it.
+/// An object with the right name but other content: mounting detects it, and unpacking again replaces it.
 #[test]
 fn an_object_that_was_changed_is_found_and_replaced() {
     let desk = Desk::new();
@@ -162,7 +162,7 @@ fn an_object_that_was_changed_is_found_and_replaced() {
     desk.unpack("os.sealift", &["--rehash"]).good().has("1 damaged object replaced");
     fs::write(desk.path(last), "short").unwrap();
     mount().refused(1, "fs-verity digest");
-    // Its length tells.
+    // Its length reveals the damage.
     desk.unpack("os.sealift", &[]).good().has("1 damaged object replaced");
     fs::remove_file(desk.path(last)).unwrap();
     mount().refused(2, "is missing");
@@ -171,7 +171,7 @@ fn an_object_that_was_changed_is_found_and_replaced() {
     desk.mounted("os", |desk| desk.assert_same("os", "mnt"));
 }
 
-/// A delta bundle brings what the store lacks; what is within images comes from what was kept.
+/// A delta bundle brings what the store lacks; contents that are inside images come from the record.
 #[test]
 fn a_delta_is_for_a_store_that_holds_its_base() {
     let desk = Desk::new();
@@ -187,7 +187,7 @@ fn a_delta_is_for_a_store_that_holds_its_base() {
     desk.unpack("os-2.sealift", &[]).good().has("1 object of ");
     desk.mounted("os", |desk| desk.assert_same("os", "mnt"));
     desk.unpack("os-2.sealift", &["--rehash"]).good().has("no new objects");
-    // What it needs of the base was changed.
+    // An object of the base that the delta needs was changed.
     let other = Desk::new();
     fs::copy(desk.path("os-1.sealift"), other.path("os-1.sealift")).unwrap();
     fs::copy(desk.path("os-2.sealift"), other.path("os-2.sealift")).unwrap();
@@ -197,13 +197,13 @@ fn a_delta_is_for_a_store_that_holds_its_base() {
         file.write_all_at(b"evil", 0).unwrap();
     }
     other.unpack("os-2.sealift", &[]).refused(4, "use the full bundle");
-    // It is the given base that lacks them, not the new store.
+    // The given base lacks the objects, not the new store.
     let line = ["unpack", "os-2.sealift", "composefs:new", "--base", "composefs:store", "--allow-unsigned"];
     other.sealift(&line).refused(4, "composefs:store: the delta needs files of its base");
     other.sealift(&line.map(|word| if word == "composefs:store" { "os-1.sealift" } else { word })).good();
 }
 
-/// Killed at any moment, a store has no object that is not what its name says, and another run completes it.
+/// If a run is killed at any moment, every object in the store matches its name, and another run completes the import.
 #[test]
 fn a_run_that_was_killed_is_completed() {
     let desk = Desk::new();
@@ -231,7 +231,7 @@ fn a_run_that_was_killed_is_completed() {
     desk.mounted("os", |desk| desk.assert_same("os", "mnt"));
 }
 
-/// Two bundles lie side by side, and share what both have.
+/// Two bundles are in one store, and share equal objects.
 #[test]
 fn bundles_share_a_store() {
     let desk = Desk::new();
@@ -246,7 +246,7 @@ fn bundles_share_a_store() {
     desk.mounted("app", |desk| desk.assert_same("os", "mnt"));
 }
 
-/// An image that was replaced is parsed by nobody, least of all by the kernel; unpacking again makes it anew.
+/// An image that was replaced is never parsed, neither by us nor by the kernel; unpacking again restores it.
 #[test]
 fn an_image_that_was_replaced_is_not_mounted() {
     let desk = Desk::new();
@@ -267,7 +267,7 @@ fn an_image_that_was_replaced_is_not_mounted() {
     assert!(fs::read(&image).unwrap() == sound);
 }
 
-/// composefs's own code, of which `cfsctl` is made, opens the store, misses nothing, would remove nothing, and finds what was changed.
+/// composefs's own code, on which `cfsctl` is built, opens the store, misses nothing, would remove nothing, and detects changed objects.
 #[test]
 fn composefs_finds_the_store_sound() {
     let desk = Desk::new();

@@ -1,4 +1,4 @@
-//! State before content, and a store's own record as a floor: what is refused changes no image, no name and no record.
+//! The state is written before content, and a store's own record acts as a floor: a refused bundle changes no image, no name and no record.
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt as _;
@@ -7,7 +7,7 @@ use std::process::Command;
 
 use crate::desk::Desk;
 
-/// Two versions, signed.
+/// Creates two signed versions.
 pub(crate) fn desk() -> Desk {
     let desk = Desk::new();
     desk.nasty_tree("os");
@@ -27,7 +27,7 @@ fn unpack(desk: &Desk, bundle: &str, options: &[&str]) -> crate::desk::Said {
     desk.run(&[&["unpack", bundle, "composefs:store", "--trust", "allowed"], options].concat())
 }
 
-/// Names, links and bytes below a folder.
+/// Returns names, links and bytes below a folder.
 fn listing(folder: &Path) -> Vec<(String, Vec<u8>)> {
     let mut found = Vec::new();
     let mut pending = vec![folder.to_owned()];
@@ -79,7 +79,7 @@ fn what_the_store_keeps_is_a_floor_and_is_its_own() {
     desk.run(&["audit", "composefs:store", "--trust", "allowed", "--state", "good"]).refused(1, "of another name");
 }
 
-/// The words say how objects were looked at.
+/// The message says how objects were checked.
 #[test]
 fn complete_means_looked_at() {
     let desk = desk();

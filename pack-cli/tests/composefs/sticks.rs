@@ -1,11 +1,11 @@
-//! `unpack DIR composefs:REPO` and `status`: of several bundles the newest that a store may take, and what it has then.
+//! `unpack DIR composefs:REPO` and `status`: the newest of several bundles that a store accepts is installed, and the store's bundles are listed.
 
 use std::fs;
 
 use crate::desk::{Desk, Said};
 use crate::state::desk;
 
-/// Versions 1 and 2 in full, version 3 in full and as a delta to 2, on a stick; one that nobody signed among them.
+/// Creates a stick with versions 1 and 2 as full bundles, and version 3 as a full bundle and as a delta to 2; one bundle is unsigned.
 fn stick() -> Desk {
     let desk = desk();
     fs::create_dir(desk.path("stick")).unwrap();
@@ -28,26 +28,26 @@ fn take(desk: &Desk, bundle: &str, store: &str) -> Said {
 #[test]
 fn the_newest_is_taken_by_delta_where_its_base_is() {
     let desk = stick();
-    // There is no store: the delta is tried, and the full bundle taken.
+    // There is no store yet: the delta is tried, and the full bundle is installed.
     let first = take(&desk, "stick", "store").good().has("composefs:store: imported stick/3.sealift");
     let first = first.said("passed over stick/delta.sealift: ");
     let first = first.said("passed over stick/unsigned.sealift: \"os\" needs the signature of 1 trusted key");
     first.said("passed over stick/2.sealift: stick/3.sealift is newer, version 3");
-    // One that has version 2 takes the delta.
+    // A store that has version 2 installs the delta.
     take(&desk, "os-2.sealift", "second").good();
     let second = take(&desk, "stick", "second").good().has("composefs:second: imported stick/delta.sealift");
     second.said("passed over stick/3.sealift: stick/delta.sealift is the same version");
-    // One that has version 1 takes the full bundle, and need not try.
+    // A store that has version 1 installs the full bundle without trying the delta.
     take(&desk, "os-1.sealift", "third").good();
     let third = take(&desk, "stick", "third").good().has("composefs:third: imported stick/3.sealift");
     third.said("passed over stick/delta.sealift: stick/3.sealift is the same version");
-    // Without it the delta over version 2, which lies beside it.
+    // Without the full bundle, the delta is installed over version 2, which is beside it.
     fs::remove_file(desk.path("stick/3.sealift")).unwrap();
     take(&desk, "os-1.sealift", "fourth").good();
     take(&desk, "stick", "fourth").good().has("composefs:fourth: imported stick/delta.sealift");
     take(&desk, "stick", "new").good().has("composefs:new: imported stick/delta.sealift");
     desk.run(&["audit", "composefs:new", "--trust", "allowed", "--state", "new-state"]).good();
-    // Without that too, the next best is what there is.
+    // Without version 2 too, the next best bundle is installed.
     fs::remove_file(desk.path("stick/2.sealift")).unwrap();
     take(&desk, "os-1.sealift", "fifth").good();
     let fifth = take(&desk, "stick", "fifth").good().has("composefs:fifth: ");

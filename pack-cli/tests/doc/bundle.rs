@@ -1,5 +1,5 @@
-// What the examples of the documentation begin with: a folder with `tree`, the bundle `os.sealift` of it, the key `release` that signed
-// it, and the file `allowed_signers` that names this key.
+// Set-up for the examples of the documentation: a folder with `tree`, its bundle `os.sealift`, the key `release` that signed it, and the file
+// `allowed_signers` that names this key.
 fn signed_bundle() -> Result<tempfile::TempDir, Box<dyn std::error::Error>> {
     use sealift::pack::{Output, PackOptions, PackRef, pack};
     use sealift::source::Source;

@@ -1,6 +1,6 @@
-//! Each field that `--json` prints stands in docs/json.md, in the section of its verb: as a key of an example, or as a word in the text.
+//! docs/json.md documents each field that `--json` prints, in the section of its verb: as a key in an example, or as a word in the text.
 //!
-//! The fields are read from the structures that are serialized, so that one which comes seldom is not forgotten.
+//! The fields are read from the structures that are serialized, so that rare ones are not forgotten.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 
 use super::machine::repository;
 
-/// Sources by the section that tells what they print, where that is not called as they are. Progress has a schema and a test of its own.
+/// The sections that document the output of a source, if their headings do not have the source's name. Progress has a schema and a test of its own.
 #[rustfmt::skip] // a table
 const SECTIONS: &[(&str, &str)] = &[
     ("audit_store", "audit"),
@@ -65,14 +65,14 @@ fn every_field_is_told() {
     assert!(count > 100, "{count} fields were found");
 }
 
-/// Returns the name of a source, or of its folder where a verb has several.
+/// Returns the name of a source, or of its folder if a verb has several.
 fn verb_of(source: &Path) -> &str {
     let (folder, file) = (source.parent().unwrap(), source.file_stem().unwrap());
     let is_of_folder = folder.join("mod.rs").exists() && ["args", "mod", "report"].contains(&file.to_str().unwrap());
     if is_of_folder { folder.file_name().unwrap().to_str().unwrap() } else { file.to_str().unwrap() }
 }
 
-/// The words for errors are the keys by which scripts tell them apart.
+/// The kinds of errors are the words by which scripts distinguish them.
 #[test]
 fn every_kind_of_error_is_told() {
     let page = super::read("docs/json.md");
@@ -92,7 +92,7 @@ fn every_kind_of_error_is_told() {
     assert!(count > 30, "{count} words were found");
 }
 
-/// The page's sections, by each verb of their headings.
+/// Returns the page's sections, by each verb of their headings.
 fn sections(page: &str) -> BTreeMap<&str, &str> {
     let blocks = page.split("\n## ").skip(1);
     let named = blocks.filter_map(|block| block.split_once('\n'));
@@ -111,7 +111,7 @@ fn sources(folder: &Path) -> Vec<PathBuf> {
     all
 }
 
-/// The names under which the fields of a source's serialized structures are printed.
+/// Returns the names under which the fields of a source's serialized structures are printed.
 fn fields(source: &str) -> Vec<String> {
     let mut found = Vec::new();
     let mut lines = source.lines().map(str::trim);

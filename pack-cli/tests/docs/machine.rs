@@ -1,4 +1,4 @@
-//! A machine on which nobody was before: a root directory of its own, with this one's programs, and one shell on it, of root or of a user.
+//! A fresh machine: a root directory of its own, with this machine's programs, and a shell on it, as root or as a user.
 
 use std::fs;
 use std::io::{BufRead as _, BufReader, Write as _};
@@ -8,7 +8,7 @@ use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
 
 use tempfile::TempDir;
 
-/// Who sits at it.
+/// The user of the machine.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Who {
     Root,
@@ -22,8 +22,8 @@ pub(crate) struct Machine {
     done: BufReader<ChildStdout>,
 }
 
-/// What `unshare` runs: makes the root directory `$1`, where `$2` is sealift and `$3` its pages, and a shell in it for `$4`.
-/// /usr is this machine's; /usr/local has only what sealift's archive brings, and all else is empty.
+/// The script that `unshare` runs: it makes the root directory `$1`, with sealift from `$2` and its pages from `$3`, and starts a shell in it for
+/// `$4`. /usr is this machine's; /usr/local contains only sealift's archive, and everything else is empty.
 const SET_UP: &str = r#"
 set -eu
 mount --bind "$1" "$1"
@@ -58,7 +58,7 @@ exec env -i HOME="$home" USER="${home##*/}" LC_ALL=C PATH=/usr/local/sbin:/usr/l
 "#;
 
 impl Machine {
-    /// Starts one, or says why none can be had here.
+    /// Starts a machine, or returns why that is impossible here.
     pub(crate) fn start(who: Who) -> Result<Self, String> {
         let root = tempfile::tempdir().unwrap();
         fs::set_permissions(root.path(), fs::Permissions::from_mode(0o755)).unwrap();
@@ -87,7 +87,7 @@ impl Machine {
         }
     }
 
-    /// Types a command, and returns its exit status and all that it printed.
+    /// Runs a command, and returns its exit status and all of its output.
     pub(crate) fn run(&mut self, command: &str) -> (i32, String) {
         self.try_run(command).unwrap_or_else(|| panic!("it ended the shell: {command}"))
     }
@@ -96,7 +96,7 @@ impl Machine {
         let session = self.root.path().join("session");
         fs::write(session.join("command"), command).unwrap();
         fs::set_permissions(session.join("command"), fs::Permissions::from_mode(0o644)).unwrap();
-        // What is sourced keeps its variables; standard input, which brings the commands, is not theirs to read.
+        // The command is sourced, so that its variables stay. It must not read standard input, from which the commands come.
         let line = ". /session/command </dev/null >/session/output 2>&1; echo $?\n";
         self.commands.as_mut()?.write_all(line.as_bytes()).ok()?;
         let mut status = String::new();
@@ -105,7 +105,7 @@ impl Machine {
         Some((status.trim().parse().ok()?, String::from_utf8_lossy(&output).into_owned()))
     }
 
-    /// Types a command that has to end well.
+    /// Runs a command that must succeed.
     pub(crate) fn good(&mut self, command: &str) -> String {
         let (status, said) = self.run(command);
         assert_eq!(status, 0, "{command}\n{said}");
@@ -115,18 +115,18 @@ impl Machine {
 
 impl Drop for Machine {
     fn drop(&mut self) {
-        // The shell ends with its input, and with it all that is mounted.
+        // The shell ends with its input, and all mounts end with the shell.
         drop(self.commands.take());
         let _ = self.shell.wait();
     }
 }
 
-/// A user's path often lacks the folder of pivot_root.
+/// A user's PATH often lacks the folder of pivot_root.
 fn path() -> String {
     format!("{}:/usr/sbin:/sbin", std::env::var("PATH").unwrap())
 }
 
-/// The pages, which the archive brings as well.
+/// The pages, which the archive also contains.
 const DOCS: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../docs");
 
 /// The repository's root.

@@ -1,10 +1,10 @@
-//! The commands in README.md and docs/*.md, run as they stand there.
+//! Runs the commands in README.md and docs/*.md as they are written.
 //!
-//! Each page is a session of its own on a machine on which nobody was before, once of a user and once of root: what the page needs, it
-//! makes. Blocks marked `console` show what their commands print, `[..]` standing for anything within a line and `...` for any lines; a line
-//! `? N` says the exit status where it is not 0. Of whom they show it is said below; of the other, exit statuses are compared. Blocks marked
-//! `sh` are commands alone. One that cannot run here says so in its first line, and stands in a list below.
-//! `DOCS=overwrite` writes what came out instead, for `git diff` to show.
+//! Each page is a session of its own on a fresh machine, once as a user and once as root: the page creates everything that it needs. Blocks marked
+//! `console` show the output of their commands, where `[..]` stands for anything within a line and `...` for any lines; a line `? N` gives the exit
+//! status if it is not 0. The table below says whose output a page shows; for the other user, only exit statuses are compared. Blocks marked `sh`
+//! have only commands. A block that cannot run here says so in its first line, and is in a list below. `DOCS=overwrite` writes the actual output into
+//! the pages, for `git diff` to show.
 #![allow(clippy::unwrap_used, reason = "tests")]
 
 mod fields;
@@ -35,7 +35,7 @@ const PAGES: &[(&str, Who)] = &[
 /// Pages that show no commands.
 const WITHOUT_COMMANDS: &[&str] = &["docs/architecture.md"];
 
-/// What no test here runs, by page.
+/// The blocks that no test runs, by page.
 #[rustfmt::skip] // a table
 const NOT_RUN: &[(&str, &str)] = &[
     ("README.md",          "the next section is, step by step."),
@@ -87,7 +87,7 @@ fn coming_from() {
     page("docs/coming-from.md");
 }
 
-/// A page that is not in the table, or a block that is passed over without being in the list, would be no promise.
+/// A page that is not in the table, or a block that is not run and not in the list, would be untested without notice.
 #[test]
 fn what_is_not_run_is_known() {
     let mut pages: Vec<String> = fs::read_dir(repository().join("docs"))
@@ -118,7 +118,7 @@ fn what_is_not_run_is_known() {
     assert_eq!(not_run, expected);
 }
 
-/// Runs a page, of a user and of root.
+/// Runs a page, as a user and as root.
 fn page(name: &str) {
     let (_, shown) = PAGES.iter().find(|(page, _)| *page == name).unwrap();
     for who in [Who::User, Who::Root] {
@@ -157,7 +157,7 @@ fn run_page(name: &str, mut machine: Machine, who: Who, is_shown: bool) {
     assert!(wrong.is_empty(), "{name}, {who:?}:\n{}", wrong.join("\n"));
 }
 
-/// What came out, with the old pattern of each line that still has one.
+/// Returns the actual output, with the old pattern for each line that still matches one.
 fn as_before(pattern: &str, got: &str) -> String {
     got.split_inclusive('\n')
         .map(|line| pattern.split_inclusive('\n').find(|old| *old != "...\n" && matches(old, line)).unwrap_or(line))
@@ -168,8 +168,7 @@ fn read(name: &str) -> String {
     fs::read_to_string(repository().join(name)).unwrap()
 }
 
-/// Each command in the tables of the page is understood, and one that is whole runs as it stands, with things that are called KEY, DIR,
-/// REPO or the like.
+/// Each command in the tables of the page is understood, and each complete one runs as it is written, with inputs named KEY, DIR, REPO and so on.
 #[test]
 fn the_tables_of_coming_from() {
     let mut machine = match Machine::start(Who::User) {
@@ -194,7 +193,7 @@ fn the_tables_of_coming_from() {
         let spans = line.split('`').skip(1).step_by(2).filter_map(|span| span.rsplit("| ").next());
         for command in spans.filter(|span| span.starts_with("sealift ")) {
             let ends_in_option = command.ends_with("--key");
-            // What is asked for help looks at all words before that, and does nothing.
+            // With `--help`, all words before it are parsed, and nothing is done.
             machine.good(&format!("{command}{} --help", if ends_in_option { " KEY" } else { "" }));
             understood += 1;
             if ends_in_option || command.split(' ').count() < 3 {
@@ -209,11 +208,11 @@ fn the_tables_of_coming_from() {
     assert!(understood > 20 && done > 16, "{understood}, {done}");
 }
 
-/// Makes anew what a command of the tables reads.
+/// Creates the inputs of a command in the tables.
 fn prepare(command: &str) -> String {
     let is_commit = ["ostree:", "--usb"].iter().any(|word| command.contains(word));
     let source = if is_commit { "ostree:REPO --ref REF" } else { "os" };
-    // What a command makes is not there yet.
+    // The output of the command must not exist yet.
     let made = if command.contains("sealift pack") { "rm -f *.sealift stick/*.sealift" } else { "true" };
     let dir = if command.contains("unpack") { "" } else { "; sealift unpack os.sealift DIR -q" };
     format!(
@@ -226,7 +225,7 @@ fn prepare(command: &str) -> String {
 
 const DEVICE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../docs/examples/device");
 
-/// What systemd and udev say of the files for a device.
+/// systemd and udev accept the files for a device.
 #[test]
 fn the_unit_and_the_rule_are_well_formed() {
     let unit = Path::new(DEVICE).join("sealift-stick@.service");
@@ -237,7 +236,7 @@ fn the_unit_and_the_rule_are_well_formed() {
     let rule = Path::new(DEVICE).join("99-sealift-stick.rules");
     match Command::new("udevadm").arg("--help").output() {
         Err(error) => skipped(&format!("needs udevadm ({error})")),
-        // Asked for a verb that it does not know, it fails as for a rule that is wrong, in words that change from release to release.
+        // For an unknown verb, udevadm fails as for an invalid rule, with words that change from release to release; hence the help.
         Ok(help) if !lists_verb(&String::from_utf8_lossy(&help.stdout), "verify") => {
             skipped("udevadm before 254 has no verify");
         }
@@ -254,7 +253,7 @@ fn assert_well_formed(program: &str, done: &Output) {
     assert!(done.status.success() && !said.contains("sealift-stick"), "{program}: {said}");
 }
 
-/// Whether a program's help has a line that begins with the verb.
+/// Returns whether a program's help has a line that begins with the verb.
 fn lists_verb(help: &str, verb: &str) -> bool {
     help.lines().any(|line| line.starts_with(' ') && line.split_whitespace().next() == Some(verb))
 }

@@ -1,19 +1,19 @@
-//! A page in Markdown, as the commands in it and the text between them.
+//! A page in Markdown, divided into commands and the text between them.
 
-/// What stands at the beginning of a block that no test runs, with the reason behind it, for readers as well.
+/// The beginning of a block that no test runs; the reason follows, for readers as well.
 pub(crate) const NOT_RUN: &str = "# Not run by the tests: ";
 
-/// Fences whose lines are no commands.
+/// The languages of blocks without commands.
 const NO_COMMANDS: [&str; 6] = ["", "text", "json", "html", "js", "toml"];
 
 pub(crate) enum Part<'a> {
-    /// Everything else.
+    /// All other text.
     Text(&'a str),
     Command {
         shown: &'a str,
         command: String,
         status: i32,
-        /// What it prints, where the page shows that.
+        /// The expected output, if the page shows it.
         output: Option<String>,
     },
     /// A block that is not run.
@@ -28,8 +28,8 @@ impl<'a> Part<'a> {
     }
 }
 
-/// Divides a page. In a block marked `console` lines that begin with `$ ` are commands, and the others what they print; in one marked
-/// `sh` all are commands.
+/// Divides a page. In a block marked `console`, lines that begin with `$ ` are commands, and the others are their output; in one marked `sh`, all
+/// lines are commands.
 pub(crate) fn parts(text: &str) -> Vec<Part<'_>> {
     let mut parts = Vec::new();
     let mut rest = text;
@@ -58,7 +58,7 @@ pub(crate) fn parts(text: &str) -> Vec<Part<'_>> {
     parts
 }
 
-/// Text in which a reader sees a block of code, and [`next_fence`] does not, would not be run.
+/// Checks that text has no code block which a reader sees but [`next_fence`] does not: it would not be run.
 fn has_no_commands(text: &str) {
     let is_code = |line: &&str| {
         let inner = line.trim_start_matches([' ', '\t', '>']);
@@ -67,7 +67,7 @@ fn has_no_commands(text: &str) {
     assert_eq!(text.lines().find(is_code), None, "a block of code that is not found");
 }
 
-/// The word behind the next opening fence, and what follows its line.
+/// Returns the word after the next opening fence, and the text after its line.
 fn next_fence(text: &str) -> Option<(&str, &str)> {
     let at = if text.starts_with("```") { 0 } else { text.find("\n```")? + 1 };
     text[at + 3..].split_once('\n')
@@ -117,7 +117,7 @@ fn shown_commands<'a>(block: &'a str, parts: &mut Vec<Part<'a>>) {
         }
         let (shown, behind) = rest.split_at(len);
         let output: String = behind.split_inclusive('\n').take_while(|line| !line.starts_with("$ ")).collect();
-        // An empty line before the next command is for the eye.
+        // An empty line before the next command only separates them.
         let gap = usize::from(output.ends_with("\n\n") || output == "\n");
         let printed = output.len() - gap;
         parts.push(Part::Command { shown, command, status, output: Some(output[..printed].to_owned()) });
@@ -130,7 +130,7 @@ fn line_len(text: &str) -> usize {
     text.find('\n').map_or(text.len(), |at| at + 1)
 }
 
-/// Whether `got` is as `pattern` says: `[..]` stands for anything within a line, and `...` for any lines.
+/// Returns whether `got` matches `pattern`, in which `[..]` stands for anything within a line, and `...` for any lines.
 pub(crate) fn matches(pattern: &str, got: &str) -> bool {
     let (pattern, got): (Vec<_>, Vec<_>) = (pattern.lines().collect(), got.lines().collect());
     lines_match(&pattern, &got)

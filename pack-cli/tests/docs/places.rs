@@ -1,10 +1,10 @@
-//! Each file and folder of the repository that a page for contributors names is there.
+//! Each file and folder of the repository that a page for contributors names exists.
 
 use std::path::Path;
 
 use super::machine::repository;
 
-/// The pages. Paths in them begin at the top, or at one of the folders beside the page's name.
+/// The pages. Paths in them are relative to the repository, or to one of the folders beside the page's name.
 const PAGES: &[(&str, &[&str])] = &[
     ("CONTRIBUTING.md", &[]),
     ("SECURITY.md", &[]),
@@ -15,14 +15,14 @@ const PAGES: &[(&str, &[&str])] = &[
     ("README.md", &[]),
 ];
 
-/// Whether a word in backquotes is a path that is to be there: a folder with its slash, or a file by its ending.
+/// Returns whether a word in backquotes is a path that must exist: a folder with its slash, or a file by its extension.
 fn is_path(word: &str) -> bool {
     let is_plain = word.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"/._-".contains(&byte));
     let endings = ["/", ".rs", ".js", ".md", ".toml"];
     is_plain && !word.starts_with('/') && endings.iter().any(|ending| word.ends_with(ending))
 }
 
-/// The words in backquotes, those of fenced blocks left out.
+/// Returns the words in backquotes, except those in fenced blocks.
 fn words(page: &str) -> Vec<&str> {
     let text = page.split("```").step_by(2);
     text.flat_map(|text| text.split('`').skip(1).step_by(2)).collect()

@@ -1,4 +1,4 @@
-//! A folder in which trees are packed and signed, and bundles mounted at `mnt`.
+//! A folder in which trees are packed and signed, and bundles are mounted at `mnt`.
 
 use std::fs;
 use std::io::{BufRead as _, BufReader, Read as _};
@@ -13,12 +13,12 @@ use std::time::{Duration, Instant};
 use parking_lot::Mutex;
 use rustix::process::{Pid, Signal, kill_process};
 
-/// Somebody who is not root.
+/// A user who is not root.
 pub(crate) const NOBODY: u32 = 65534;
 
 pub(crate) struct Desk(tempfile::TempDir);
 
-/// A mount that ends with it.
+/// A mount that ends when this value is dropped.
 pub(crate) struct Mounted {
     child: Child,
     mountpoint: PathBuf,
@@ -26,7 +26,7 @@ pub(crate) struct Mounted {
     listener: Option<JoinHandle<()>>,
 }
 
-/// Whether this machine mounts; otherwise the test says that it was skipped.
+/// Returns whether this machine can mount; otherwise reports the test as skipped.
 pub(crate) fn can_mount() -> bool {
     let can = rustix::process::geteuid().is_root() && Path::new("/dev/fuse").exists();
     if !can {
@@ -69,7 +69,7 @@ impl Desk {
         command
     }
 
-    /// Returns the status of a line, and what it said.
+    /// Returns the exit status of a line, and its output.
     pub(crate) fn run(&self, line: &str) -> (Option<i32>, String) {
         let done = self.command(line).output().unwrap();
         (done.status.code(), String::from_utf8_lossy(&[done.stderr, done.stdout].concat()).into_owned())
@@ -95,13 +95,13 @@ impl Desk {
         self.good(&line);
     }
 
-    /// Mounts at `mnt` what the arguments name.
+    /// Mounts the bundles that the arguments name at `mnt`.
     #[track_caller]
     pub(crate) fn mount(&self, arguments: &str) -> Mounted {
         self.mount_at("mnt", arguments)
     }
 
-    /// Mounts at `point`, a directory that is there.
+    /// Mounts at `point`, an existing directory.
     #[track_caller]
     pub(crate) fn mount_at(&self, point: &str, arguments: &str) -> Mounted {
         self.serve(self.command(&format!("mount {arguments} {point} --trust signers")), point)
@@ -139,7 +139,7 @@ impl Desk {
         is_mounted(&self.path("mnt"))
     }
 
-    /// Compares trees with rsync, which knows nothing of us.
+    /// Compares trees with rsync, which is independent of our code.
     #[track_caller]
     pub(crate) fn assert_same(&self, a: &str, b: &str) {
         let mut rsync = Command::new("rsync");
@@ -159,7 +159,7 @@ impl Mounted {
         self.said.lock().clone()
     }
 
-    /// Ends it, and returns the lines about what could not be read.
+    /// Ends the mount, and returns the lines about failed reads.
     #[track_caller]
     pub(crate) fn faults(self) -> Vec<String> {
         self.signal(Signal::TERM);
@@ -173,7 +173,7 @@ impl Mounted {
         assert!(faults.is_empty(), "{faults:?}");
     }
 
-    /// Bytes of memory that are its own, not those of its program's file.
+    /// Returns the process's own memory in bytes, without that of its program's file.
     pub(crate) fn memory(&self) -> u64 {
         let status = fs::read_to_string(format!("/proc/{}/status", self.child.id())).unwrap();
         let line = status.lines().find_map(|line| line.strip_prefix("RssAnon:")).unwrap();
@@ -184,7 +184,7 @@ impl Mounted {
         kill_process(Pid::from_child(&self.child), signal).unwrap();
     }
 
-    /// Waits for the end, which is a good one and leaves no mount. Returns what it wrote, and what it said on standard error.
+    /// Waits for the end, which must be successful and leave no mount. Returns its standard output and standard error.
     #[track_caller]
     pub(crate) fn ends_well(mut self) -> (String, String) {
         let start = Instant::now();
@@ -206,14 +206,14 @@ impl Mounted {
 
 impl Drop for Mounted {
     fn drop(&mut self) {
-        // It may have ended.
+        // It may have ended already.
         let _ = rustix::mount::unmount(&self.mountpoint, rustix::mount::UnmountFlags::DETACH);
         let _ = self.child.kill();
         let _ = self.child.wait();
     }
 }
 
-/// Bytes that cannot be compressed.
+/// Returns incompressible bytes.
 pub(crate) fn noise(seed: u64, len: usize) -> Vec<u8> {
     let mut bytes = vec![0; len];
     blake3::Hasher::new().update(&seed.to_le_bytes()).finalize_xof().fill(&mut bytes);

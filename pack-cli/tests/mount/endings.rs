@@ -1,4 +1,4 @@
-//! What may be mounted, and how a mount ends.
+//! What can be mounted, and how a mount ends.
 
 use std::fs::{self, File};
 use std::io::Read as _;
@@ -61,7 +61,7 @@ fn a_signal_unmounts_what_is_in_use() {
     let mut file = File::open(desk.path("mnt/file")).unwrap();
     mounted.signal(Signal::TERM);
     mounted.ends_well();
-    // It was never read: nobody is left who could.
+    // The file was not read before, and no process is left to serve it.
     assert!(file.read(&mut [0; 10]).is_err());
 }
 
@@ -126,7 +126,7 @@ fn a_user_mounts_for_themselves_alone() {
     let mounted = desk.mount_as_user("os.sealift");
     let read = Command::new("cat").arg(desk.path("mnt/file")).uid(NOBODY).gid(NOBODY).output().unwrap();
     assert_eq!(read.stdout, b"content", "{}", mounted.said());
-    // Not even root.
+    // Not even root may read it.
     let refused = desk.read("mnt/file").unwrap_err();
     assert_eq!(refused.kind(), std::io::ErrorKind::PermissionDenied);
     mounted.signal(Signal::TERM);
@@ -156,7 +156,7 @@ fn a_signal_unmounts_what_a_user_has_in_use() {
     mounted.signal(Signal::TERM);
     mounted.ends_well();
     assert_eq!(desk.read("kept/start.order").unwrap(), b"# sealift order 1\nread\n");
-    // It was never read: nobody is left who could.
+    // The file was not read before, and no process is left to serve it.
     let done = user.wait_with_output().unwrap();
     assert!(!done.status.success() && done.stdout.is_empty(), "{done:?}");
 }

@@ -1,4 +1,4 @@
-//! What is damaged gives an I/O error, and nothing else does.
+//! Damaged chunks give an I/O error, and nothing else does.
 
 use std::fs::{self, File};
 use std::io;
@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 
 use crate::desk::{Desk, can_mount, noise};
 
-/// A bundle of several chunks, the tree `tree` with files `0` to `19`.
+/// Packs a bundle of several chunks from the tree `tree` with files `0` to `19`.
 fn several_chunks() -> Desk {
     let desk = Desk::new();
     for number in 0..20 {
@@ -80,7 +80,7 @@ fn a_medium_that_comes_back_is_read_again() {
     assert!(faults[0].contains(&cut), "{faults:?}");
 }
 
-/// A start reads the hot set and nothing behind it: what was read ahead there would cost it time on a slow device.
+/// A start reads the hot set and nothing after it: reading ahead there would take time on a slow device.
 #[test]
 fn nothing_is_read_ahead_behind_the_hot_set() {
     if !can_mount() {
@@ -97,14 +97,14 @@ fn nothing_is_read_ahead_behind_the_hot_set() {
     for name in &names {
         assert!(desk.read(&format!("mnt/{name}")).unwrap() == desk.read(&format!("tree/{name}")).unwrap(), "{name}");
     }
-    // Whatever is read ahead has been by then.
+    // Read-ahead would have happened by now.
     std::thread::sleep(Duration::from_millis(300));
     assert!(!mounted.said().contains("chunk"), "{}", mounted.said());
     assert!(is_io_error(&desk.read("mnt/large")));
     assert_eq!(mounted.faults().len(), 1);
 }
 
-/// One step may be chance. Whoever takes two has what follows read ahead, which is missing here.
+/// One step may be accidental. After two, the following chunks are read ahead; here they are missing.
 #[test]
 fn what_follows_is_read_ahead_once_it_is_read_on() {
     if !can_mount() {
@@ -125,7 +125,7 @@ fn what_follows_is_read_ahead_once_it_is_read_on() {
             );
         }
     };
-    // Three chunks have the first 17, and what is missing begins with the fourth.
+    // The first 17 files are in three chunks, and the missing part begins with the fourth.
     read(&names[..10]);
     std::thread::sleep(Duration::from_millis(300));
     assert!(!mounted.said().contains("chunk"), "{}", mounted.said());
@@ -137,7 +137,7 @@ fn what_follows_is_read_ahead_once_it_is_read_on() {
     }
 }
 
-/// What was read is still there, and what must be read is an error until the stick is back, of which the first is told.
+/// Contents that were read are still available. Reads from the stick fail until it is back, and the first failure is reported.
 #[test]
 fn a_stick_that_is_pulled_and_comes_back_is_read_again() {
     if !can_mount() {
@@ -165,7 +165,7 @@ fn a_stick_that_is_pulled_and_comes_back_is_read_again() {
     stick.assert_no_faults();
 }
 
-/// The stick is a mount too: when it ends, what is open on it cannot be read any more.
+/// The stick itself is a mount: when it ends, files that are open on it cannot be read any more.
 #[test]
 fn a_base_whose_medium_comes_back_is_read_again() {
     if !can_mount() {

@@ -1,4 +1,4 @@
-//! The memory of a mount that nobody reads.
+//! The memory of a mount that is not read.
 
 use std::fs;
 use std::time::{Duration, Instant};
@@ -34,13 +34,13 @@ fn an_idle_mount_takes_little_besides_index_and_cache() {
         }
     });
     let start = Instant::now();
-    // It notices after two seconds that it is idle.
+    // After two seconds, it notices that it is idle.
     while mounted.memory() > index + CACHE + ROOM {
         assert!(start.elapsed() < Duration::from_secs(30), "{} bytes", mounted.memory());
         std::thread::sleep(Duration::from_millis(50));
     }
     assert!(mounted.memory() > CACHE, "the cache is in use");
-    // It goes on, with new buffers.
+    // It continues, with new buffers.
     fs::read(desk.path("mnt/95")).unwrap();
     mounted.assert_no_faults();
 }

@@ -1,4 +1,4 @@
-//! What is read of a mount becomes a profile.
+//! The reads of a mount become a profile.
 
 use std::fs::{self, File};
 use std::os::unix::fs::FileExt as _;
@@ -9,7 +9,7 @@ use rustix::process::Signal;
 
 use crate::desk::{Desk, NOBODY, can_mount, noise};
 
-/// Files of which the last one in the order of paths is the first in no other order.
+/// Creates files of which the last in path order is read first.
 fn several() -> Desk {
     let desk = Desk::new();
     for name in ["a", "b", "dir/c", "dir/d", "unread"] {
@@ -51,7 +51,7 @@ fn the_first_reads_in_order_and_the_ranges_of_large_files() {
     let (first, last): (u64, u64) = (first.parse().unwrap(), last.parse().unwrap());
     // The kernel reads ahead, but not much.
     assert!(first <= 5 << 20 && (5 << 20) + 10 <= last && last - first < 1 << 20, "{text}");
-    // That is what pack stores first.
+    // `pack` stores these ranges first.
     desk.pack("next.sealift", 8, "tree --order start.order");
     let (status, exported) = desk.run("order export next.sealift");
     assert!(status == Some(0) && exported.starts_with("# sealift order 1\ndir/c\nb\nlinked\na\nwhole\n"), "{exported}");
@@ -78,7 +78,7 @@ fn a_mount_that_is_in_use_keeps_what_was_read() {
     drop(desk.mount("os.sealift --record start.order --force"));
 }
 
-/// Without root there is no fanotify, and no tracer is needed.
+/// Recording needs neither root and fanotify, nor a tracer.
 #[test]
 fn a_user_records_what_a_program_reads() {
     if !can_mount() {

@@ -13,7 +13,7 @@ const ACL: &[u8] = b"\x02\0\0\0\
     \x01\0\x06\0\xff\xff\xff\xff\x02\0\x04\0\xd2\x04\0\0\x04\0\x04\0\xff\xff\xff\xff\
     \x10\0\x04\0\xff\xff\xff\xff\x20\0\0\0\xff\xff\xff\xff";
 
-/// A tree with all that a bundle can hold.
+/// Creates a tree with everything that a bundle can hold.
 fn everything(desk: &Desk) {
     let at = |path: &str| desk.path("tree").join(path);
     desk.write("tree/bin/big", noise(1, 5_000_000));
@@ -21,7 +21,7 @@ fn everything(desk: &Desk) {
         desk.write(&format!("tree/etc/len-{len}"), noise(2, len));
         desk.write(&format!("tree/a b/\u{fc}/same-{len}"), noise(2, len));
     }
-    // More names than one answer to the kernel holds.
+    // More names than fit into one answer to the kernel.
     for number in 0..2000 {
         desk.write(&format!("tree/many/a-name-of-some-length-{number}"), number.to_string());
     }
@@ -172,7 +172,7 @@ fn many_read_at_once() {
         desk.write(&format!("tree/{number}"), noise(number, 200_000));
     }
     desk.pack("os.sealift", 7, "tree --chunk-size 256KiB");
-    // Less than two chunks: blocks are decoded again and again.
+    // The cache holds less than two chunks: blocks are decoded again and again.
     let mounted = desk.mount("os.sealift --cache 300k --jobs 3");
     std::thread::scope(|scope| {
         for reader in 0..8 {

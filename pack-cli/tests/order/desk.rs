@@ -32,13 +32,13 @@ impl Desk {
         command
     }
 
-    /// Returns the status of a command, and what it said: standard output first.
+    /// Returns the exit status of a command, and its output: standard output first.
     pub(crate) fn run(&self, mut command: Command) -> (Option<i32>, String) {
         let done = command.output().unwrap();
         (done.status.code(), String::from_utf8_lossy(&[done.stdout, done.stderr].concat()).into_owned())
     }
 
-    /// Returns what a line printed that succeeds.
+    /// Returns the output of a line that must succeed.
     #[track_caller]
     pub(crate) fn good(&self, line: &str) -> String {
         let (status, said) = self.run(self.command(line));

@@ -1,4 +1,4 @@
-//! Reads of real images, as nbdkit logs them, and the files that they are of.
+//! Reads of real images, as nbdkit logs them, and the files that they belong to.
 
 use std::fmt::Write as _;
 use std::fs;
@@ -7,10 +7,10 @@ use std::process::Command;
 
 use crate::desk::Desk;
 
-/// A file that is large, does not compress, and of which a part can be read.
+/// The size of a file that is large, does not compress, and can be read in part.
 const LARGE: usize = 3 << 20;
 
-/// Returns bytes that do not compress, others for each seed.
+/// Returns incompressible bytes, different for each seed.
 fn noise(seed: u64, len: usize) -> Vec<u8> {
     let mut state = seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1;
     let mut word = || {
@@ -24,7 +24,8 @@ fn noise(seed: u64, len: usize) -> Vec<u8> {
     bytes
 }
 
-/// A tree: small files in directories, of which one is large enough for a hash tree, a hard link, a symbolic link, a hole, and text that compresses.
+/// Creates a tree: small files in directories, one of which is large enough for a hash tree, a hard link, a symbolic link, a hole, and text that
+/// compresses.
 fn tree(desk: &Desk) {
     for number in 0..400 {
         desk.write(&format!("tree/many/a-name-that-is-not-so-short-{number:03}"), noise(number, 5000));
@@ -42,7 +43,7 @@ fn tree(desk: &Desk) {
     std::os::unix::fs::symlink("tool", desk.path("tree/usr/bin/link")).unwrap();
 }
 
-/// Makes an image of the tree. Returns whether the program is there.
+/// Makes an image of the tree. Returns whether the program is installed.
 fn made(desk: &Desk, line: &str) -> bool {
     let (program, rest) = line.split_once(' ').unwrap();
     let Ok(done) = Command::new(program).args(rest.split(' ')).current_dir(desk.path(".")).output() else {
@@ -92,27 +93,28 @@ fn files_of_an_erofs_image() {
     }
 }
 
-/// Reads a part of the large file, and small ones in another order than they lie.
+/// Reads a part of the large file, and small ones in an order that is not that of the image.
 fn check_plain(desk: &Desk) {
     let image = fs::read(desk.path("img")).unwrap();
     let large = find(&image, &noise(1000, LARGE)[1 << 20..]);
     let (tool, last) = (find(&image, &noise(1001, 70_000)), find(&image, &noise(333, 5000)));
-    // The first read is of the superblock alone.
+    // The first read is only of the superblock.
     log(desk, &[(1024, 512), (large, 4096), (last, 100), (tool + 65_536, 512), (large + 4096, 4096), (last, 4096)]);
     let expected = "# sealift order 1\nusr/lib/large\t1048576-1056767\nmany/a-name-that-is-not-so-short-333\nusr/bin/tool\n  ignored 1 read outside file contents\n";
     assert_eq!(desk.good("order import nbdkit log --filesystem img"), expected);
-    // The same in a partition.
+    // The same image in a partition.
     desk.write("disk", [vec![0; 1 << 20], image].concat());
     let moved = [(1024, 512), (large, 4096), (last, 100), (tool + 65_536, 512), (large + 4096, 4096)];
     log(desk, &moved.map(|(offset, count)| (offset + (1 << 20), count)));
     assert_eq!(desk.good("order import nbdkit log --filesystem disk --offset 1048576"), expected);
-    // All of it.
+    // A read of the whole image.
     log(desk, &[(0, 1 << 30)]);
     let all = desk.good("order import nbdkit log --filesystem img --quiet");
     assert_eq!(all.lines().count() - 1, 404, "{all}");
 }
 
-/// Finds where the files of a compressed image lie by what the kernel reads, if it mounts it; else by what the image's own program says.
+/// Finds where the files of a compressed image are from what the kernel reads, if it mounts the image, and otherwise from the output of the image's
+/// own program.
 #[test]
 fn files_of_compressed_images() {
     let desk = Desk::new();
@@ -132,14 +134,14 @@ fn files_of_compressed_images() {
         if !made(&desk, line) {
             return;
         }
-        // All of it, in two halves: nothing is read that is not there, and all files with content are found.
+        // The whole image, in two halves: only existing files are listed, and all files with content.
         let image = fs::read(desk.path("img")).unwrap();
         log(&desk, &[(0, image.len() / 2), (image.len() / 2, image.len())]);
         let all = desk.good("order import nbdkit log --filesystem img --quiet");
         let packs_small_files = line.contains("fragments,ztail");
         assert!(packs_small_files || all.lines().count() - 1 == 404, "{line}: {all}");
         assert!(packs_small_files || !all.contains('\t') && all.contains("usr/share/text\n"), "{line}: {all}");
-        // What does not compress lies there as it is, or nearly: a read within it is one of this file alone.
+        // Incompressible content is stored as it is, or nearly: a read within it belongs to this file alone.
         let large = find_within(&image, &noise(1000, LARGE)[2_100_000..2_100_064]);
         log(&desk, &[(large, 64)]);
         let part = desk.good("order import nbdkit log --filesystem img --quiet");
@@ -182,7 +184,7 @@ fn a_real_log() {
     assert_eq!(profile, format!("# sealift order 1\n{}\n", names.join("\n")), "{}", desk.read("log"));
 }
 
-/// Damaged images are read or refused, within a limit of time.
+/// Damaged images are read or refused within a time limit.
 #[test]
 fn damaged_images_are_refused_or_read() {
     let desk = Desk::new();
@@ -202,14 +204,14 @@ fn damaged_images_are_refused_or_read() {
             return;
         }
         let whole = fs::read(desk.path(name)).unwrap();
-        // Tables: bytes that are not 0, in turn.
+        // The bytes that are not 0, of which one is changed at a time.
         let used: Vec<usize> = (0..whole.len()).filter(|at| whole[*at] != 0).collect();
         let mut refused = 0;
         for number in 0..150_u64 {
             let mut image = whole.clone();
             for byte in noise(number + 5000, 8).chunks(2) {
                 let at = usize::from(byte[0]) << 8 | usize::from(byte[1]);
-                // Half of them in the first part, where the superblock is.
+                // Half of the changes are in the first part, where the superblock is.
                 let at = if number % 2 == 0 { used[at % used.len().min(600)] } else { used[at % used.len()] };
                 image[at] = image[at].wrapping_add(byte[1] | 1);
             }

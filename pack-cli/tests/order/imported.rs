@@ -1,4 +1,4 @@
-//! What other programs recorded.
+//! Recordings of other programs.
 
 use std::process::Command;
 
@@ -8,7 +8,7 @@ use sealift::order::import::{Disk, Form, ImportOptions, import};
 
 use crate::desk::Desk;
 
-/// Pieces of what is imported, to be put together in any way.
+/// Pieces of files to import, which are combined at random.
 const PIECES: [&str; 22] = [
     "openat(",
     "AT_FDCWD</a>",
@@ -98,7 +98,7 @@ fn strace_of_a_real_command() {
     let root = desk.path("os").canonicalize().unwrap();
     let profile = desk.good(&format!("order import strace log --quiet --root {}", root.display()));
     assert_eq!(profile, "# sealift order 1\nb c\na\n\u{fc}\"<\n", "{done:?}: {}", desk.read("log"));
-    // The whole machine's: the program and its libraries too.
+    // With the whole machine as root, the program and its libraries are listed too.
     let profile = desk.good("order import strace log --quiet");
     assert!(profile.contains("libc.so.6") && !profile.contains("nowhere"), "{profile}");
 }
@@ -189,7 +189,7 @@ fn what_lists_no_file_is_refused() {
     desk.write("failed", "openat(AT_FDCWD</>, \"/a\", O_RDONLY) = -1 ENOENT (No such file or directory)\n");
     desk.refused("order import strace failed", "failed: it lists no file");
     assert!(!desk.path("profile").exists());
-    // These files were listed.
+    // These inputs list only files elsewhere.
     desk.write("elsewhere", "/srv/other/a\n/etc/b\n");
     let said = desk.good("order import paths elsewhere --root /srv/os");
     assert_eq!(said, "# sealift order 1\n  left out 2 paths outside the root\n");

@@ -1,11 +1,11 @@
-//! The order of a bundle, taken from it and kept by the next.
+//! The order of a bundle, exported and kept by the next one.
 
 use sealift::order::OrderProfile;
 use sealift::{Input, Limits, Opened};
 
 use crate::desk::Desk;
 
-/// A tree of twenty files that differ, packed by a profile of seven of them.
+/// Packs a tree of twenty different files by a profile of seven of them.
 fn packed() -> Desk {
     let desk = Desk::new();
     for file in 0..20 {
@@ -80,14 +80,14 @@ fn a_delta_has_the_order_of_its_base_with_the_places_of_what_it_brings() {
     desk.refused("order export p.sealift --base plain.sealift", "p.sealift has no order");
 }
 
-/// Bytes that cannot be compressed.
+/// Returns incompressible bytes.
 fn noise(seed: u8, len: usize) -> Vec<u8> {
     let mut bytes = vec![0; len];
     blake3::Hasher::new().update(&[seed]).finalize_xof().fill(&mut bytes);
     bytes
 }
 
-/// A tree with a file of sixteen pieces, of which the profile names three, and another one that it names whole.
+/// Creates a tree with a file of sixteen pieces, of which the profile names three, and another file that it names whole.
 fn with_ranges() -> Desk {
     let desk = Desk::new();
     desk.write("tree/a/large", noise(1, 1 << 20));
@@ -110,13 +110,13 @@ fn the_ranges_of_a_large_file_are_early_and_kept() {
     desk.write("tree/a/large", changed);
     desk.good("pack tree -o 2.sealift --name os --bundle-version 2 --chunk-size 64KiB --order-from 1.sealift");
     assert_eq!(desk.good("order export 2.sealift"), WHOLE_PIECES);
-    // Of other chunks, those that have the ranges.
+    // With other chunks, the ranges become those of the chunks that contain them.
     desk.good("pack tree -o 3.sealift --name os --bundle-version 3 --chunk-size 256KiB --order-from 1.sealift");
     let wide = WHOLE_PIECES.replace("589824-655359,0-65535,131072-196607", "524288-786431,0-262143");
     assert_eq!(desk.good("order export 3.sealift"), wide);
 }
 
-/// As in a disk image, of which the end is read before the beginning.
+/// As in a disk image whose end is read before its beginning.
 #[test]
 fn ranges_lie_in_the_order_of_their_first_use() {
     let desk = with_ranges();
@@ -183,12 +183,12 @@ fn a_file_of_a_new_version_has_the_place_of_the_old_one() {
     let said = desk.good("pack tree -o 2.sealift --name os --bundle-version 2 --order-from 1.sealift");
     assert!(said.contains("found 2 of the 3 paths"), "{said}");
     assert_eq!(desk.good("order export 2.sealift"), "# sealift order 1\nlib/libz.so.1.10\napp-1.1/main\n");
-    // A list by hand means the names that it has.
+    // A profile that is given by hand names exactly its paths.
     let said = desk.good("pack tree -o 3.sealift --name os --bundle-version 3 --order profile");
     assert!(said.contains("found 0 of the 3 paths"), "{said}");
 }
 
-/// Returns the order of what a delta brings before its landmark.
+/// Returns the order of the chunks before a delta's landmark.
 fn order_of(desk: &Desk, delta: &str, base: &str) -> String {
     let open = |name: &str| Input::open(&desk.path(name)).unwrap().open_any(Limits::default()).unwrap();
     let (Opened::Delta(delta), Opened::Whole(base)) = (open(delta), open(base)) else {
@@ -235,7 +235,7 @@ fn a_delta_has_early_ranges_first_and_is_applied_as_any_other() {
     assert_eq!(desk.read("target/c/small"), "changed");
 }
 
-/// What a delta brings first of a file is added to what was read first of it.
+/// The ranges that a delta brings are added to the earlier ranges of the file.
 #[test]
 fn ranges_are_kept_beside_those_that_a_delta_brings() {
     let desk = with_ranges();
@@ -253,7 +253,7 @@ fn ranges_are_kept_beside_those_that_a_delta_brings() {
     let united = "589824-655359,0-65535,131072-196607,262144-327679";
     let expected = WHOLE_PIECES.replace("589824-655359,0-65535,131072-196607", united);
     assert_eq!(packed(2, "# sealift order 1\na/large\t131072-131073,262144-262145\n", 1 << 20), expected);
-    // What is no longer there is not read.
+    // A range that no longer exists is dropped.
     let shorter = expected.replace("589824-655359", "589824-599999");
     assert_eq!(packed(3, "# sealift order 1\na/large\t262144-262145\n", 600_000), shorter);
     assert_eq!(packed(4, "a/large\n", 600_000), "# sealift order 1\nc/small\na/large\nb/other\n");
@@ -302,20 +302,20 @@ fn what_is_read_first_may_lie_at_the_end() {
         let report: serde_json::Value = serde_json::from_str(&desk.good(&line)).unwrap();
         report["orders"][0]["simulated_seconds"].as_f64().unwrap()
     };
-    // The end of a disc that the bundle just fills is faster, if one does not count the way to it.
+    // The end of a disc that the bundle just fills is faster, not counting the first seek.
     let size = std::fs::metadata(desk.path("2.sealift")).unwrap().len();
     let disc = format!(
         "capacity_bytes={size} --set short_seek_ms=0 --set third_seek_ms=0 --set full_seek_ms=0 --set turn_ms=0"
     );
     assert!(seconds("2.sealift", &disc) < seconds("1.sealift", &disc));
-    // A delta as well.
+    // A delta does the same.
     desk.write("tree/c/small", "changed");
     desk.write("tree/z", "changed too");
     desk.good("pack tree -o d.sealift --name os --bundle-version 3 --base 2.sealift --allow-unsigned --zone end");
     assert_eq!(order_of(&desk, "d.sealift", "2.sealift"), "# sealift order 1\nc/small\n");
     desk.good("unpack d.sealift target --update --allow-unsigned --state state");
     assert_eq!((desk.read("target/c/small"), desk.read("target/z")), ("changed".into(), "changed too".into()));
-    // Without an order there is nothing to move.
+    // Without an order, there is nothing to move.
     desk.good("pack tree -o plain --name os --bundle-version 3 --zone end");
     desk.refused("pack tree -o plain --zone middle --force", "invalid value");
 }
@@ -331,12 +331,12 @@ fn a_target_keeps_the_order_through_deltas_and_a_pack_from_it_goes_on() {
         let pack = format!("pack tree -o {version}.delta --name os --bundle-version {version} --base {base}");
         desk.good(&format!("{pack} --allow-unsigned"))
     };
-    // The delta brings one file of the order; the others have the places that they had.
+    // The delta brings one file of the order; the others keep their places.
     delta(2, "1.sealift");
     desk.good("unpack 2.delta target --allow-unsigned --state state");
     assert_eq!(desk.good("order export target"), PROFILE);
 
-    // A directory as the base has the order too, and what succeeds a file that is gone has its place.
+    // A directory as the base has the order too, and a file that replaces a removed one takes its place.
     std::fs::rename(desk.path("tree/dir1/file1"), desk.path("tree/dir1/file1.2")).unwrap();
     desk.write("tree/dir1/file1.2", "another version");
     desk.write("tree/dir2/file8", "changed as well");
@@ -350,7 +350,7 @@ fn a_target_keeps_the_order_through_deltas_and_a_pack_from_it_goes_on() {
     let said = desk.good("pack tree -o 4.sealift --name os --bundle-version 4 --order-from target");
     assert!(said.contains("found 7 of the 7 paths in the order of target"), "{said}");
     assert_eq!(desk.good("order export 4.sealift"), successor);
-    // A new target of a delta and its base has it as well, and a bundle without an order leaves none.
+    // A new target of a delta and its base has the order as well, and a bundle without an order leaves none.
     desk.good("unpack 2.delta new --base 1.sealift --allow-unsigned --state state");
     assert_eq!(desk.good("order export new"), PROFILE);
     desk.good("pack tree -o plain.sealift --name os --bundle-version 5");

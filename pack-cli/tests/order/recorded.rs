@@ -1,4 +1,4 @@
-//! What commands read, through fanotify.
+//! Reads of commands, recorded through fanotify.
 
 use std::fs::{self, File};
 use std::io::{self, Read as _};
@@ -15,7 +15,7 @@ use sealift_verify::kernel::cached;
 
 use crate::desk::Desk;
 
-/// Whether this machine records; otherwise the test says that it was skipped.
+/// Returns whether this machine can record; otherwise reports the test as skipped.
 fn can_record() -> bool {
     let can = rustix::process::geteuid().is_root();
     if !can {
@@ -24,7 +24,7 @@ fn can_record() -> bool {
     can
 }
 
-/// A tree with some files.
+/// Creates a tree with some files.
 fn a_tree() -> Desk {
     let desk = Desk::new();
     for name in ["a", "b", "c", "d", "dir/e", "other"] {
@@ -39,7 +39,7 @@ fn recording(desk: &Desk, line: &str, script: &str) -> Command {
     command
 }
 
-/// Reads a file again and again, as another process does.
+/// Runs `run` while another process reads a file again and again.
 fn with_others<T>(file: &Path, run: impl FnOnce() -> T) -> T {
     let is_done = AtomicBool::new(false);
     std::thread::scope(|scope| {
@@ -80,7 +80,7 @@ fn the_command_and_its_children_in_order_and_nobody_else() {
         return;
     }
     let desk = a_tree();
-    // The last one is adopted by another process than the shell.
+    // The last reader is orphaned, and adopted by a process other than the shell.
     let script = "cat os/b os/a > /dev/null; cat os/nowhere; cat os/c os/b; (sh -c 'cat os/dir/e; : > done' &); \
                   while [ ! -e done ]; do sleep 0.01; done; exit 7";
     let (status, said) = with_others(&desk.path("os/other"), || {
@@ -118,7 +118,8 @@ fn wait_for(desk: &Desk, file: &str) {
     }
 }
 
-/// Signals that the recorder gets, and they alone: the profile is kept, and the status says which was the first, unless the command has one.
+/// The recorder alone gets signals: the profile is kept, and the exit status is that of the first signal, unless the command exits with a status of
+/// its own.
 #[test]
 fn signals_end_the_command_and_keep_the_profile() {
     if !can_record() {
@@ -140,7 +141,7 @@ fn signals_end_the_command_and_keep_the_profile() {
         wait_for(&desk, "ready");
         for signal in signals {
             kill_process(Pid::from_child(&recorder), *signal).unwrap();
-            // Two that are pending at once are one; of different ones, the order would be lost.
+            // Two equal pending signals are merged, and the order of different ones is lost.
             std::thread::sleep(Duration::from_millis(5));
         }
         let done = recorder.wait_with_output().unwrap();
@@ -156,7 +157,7 @@ fn a_signal_ends_the_session() {
     }
     let desk = a_tree();
     let recorder = desk.command("order record -o session.order --mount os").spawn().unwrap();
-    // It does not say when it has begun: reading goes on until it has.
+    // It does not report when it has begun: the test reads until it has.
     let start = Instant::now();
     while !marks(recorder.id()) {
         assert!(start.elapsed() < Duration::from_secs(60));
@@ -193,7 +194,7 @@ fn what_is_only_written_is_not_read() {
         return;
     }
     let desk = a_tree();
-    // Written; appended to, and read later; changed in place; written while it is read; mapped, as grep does not do and Python does.
+    // Written; appended to, and read later; changed in place; written while it is read; mapped, as Python but not grep does.
     let script = "echo 1 > os/a; echo 2 >> os/b; cat os/dir/e os/b > /dev/null; dd of=os/c conv=notrunc if=/dev/zero count=1; \
                   exec 3< os/d; echo 4 >> os/d; exec 3<&-; \
                   python3 -c 'import mmap; f = open(\"os/other\"); mmap.mmap(f.fileno(), 0, prot=mmap.PROT_READ)[0]'";
@@ -205,7 +206,7 @@ fn what_is_only_written_is_not_read() {
     );
 }
 
-/// A tree with a file of 64 MiB, of which nothing is in the page cache any more. Otherwise the test says that it was skipped.
+/// Creates a tree with a file of 64 MiB of which nothing is in the page cache; `None` if that is impossible, and the test is reported as skipped.
 fn a_tree_with_a_cold_file() -> Option<Desk> {
     if !can_record() {
         return None;
@@ -224,13 +225,13 @@ fn a_tree_with_a_cold_file() -> Option<Desk> {
     is_cold.then_some(desk)
 }
 
-/// Reads 64 KiB of the large file.
+/// Returns a command that reads 64 KiB of the large file.
 fn reads(mebibyte: u64) -> String {
     format!("dd if=os/large of=/dev/null bs=64k count=1 skip={}", mebibyte * 16)
 }
 
-/// Checks the ranges of the large file, and that other lines of the profile are these: each range has the 64 KiB from a mebibyte on, and no more
-/// than the kernel reads ahead, some MiB before and behind at most.
+/// Checks the ranges of the large file, and that the other lines of the profile are these. Each range includes the 64 KiB at a mebibyte, and at most
+/// the read-ahead of the kernel, some MiB before and after it.
 #[track_caller]
 fn check_ranges(profile: &str, lines: [&str; 2], mebibytes: &[u64]) {
     let rest =
@@ -241,7 +242,7 @@ fn check_ranges(profile: &str, lines: [&str; 2], mebibytes: &[u64]) {
         .map(|range| range.split_once('-').unwrap())
         .map(|(first, last)| (first.parse().unwrap(), last.parse().unwrap()))
         .collect();
-    // On a busy machine, a look finds what two reads brought.
+    // On a busy machine, one look may find the result of two reads.
     ranges.sort_unstable();
     assert_eq!(ranges.len(), mebibytes.len(), "{profile}");
     for ((first, last), mebibyte) in ranges.into_iter().zip(mebibytes) {
@@ -253,7 +254,7 @@ fn check_ranges(profile: &str, lines: [&str; 2], mebibytes: &[u64]) {
 #[test]
 fn places_of_a_large_file_are_ranges_that_are_packed_first() {
     let Some(desk) = a_tree_with_a_cold_file() else { return };
-    // It is cached, and dropped again.
+    // The file is cached first, and dropped again.
     fs::read(desk.path("os/large")).unwrap();
     let script = format!("cat os/b; {}; cat os/a; {}", reads(48), reads(16));
     let (status, said) = desk.run(recording(&desk, "order record -o boot.order --root os --drop-cache", &script));
@@ -278,7 +279,7 @@ fn a_mapping_is_read_after_its_file_is_closed() {
 #[test]
 fn what_was_cached_before_is_not_lost() {
     let Some(desk) = a_tree_with_a_cold_file() else { return };
-    // A part of it, which is read again, and another that is not.
+    // Two parts are cached before, one of which is read again.
     let file = File::open(desk.path("os/large")).unwrap();
     for mebibyte in [16, 48] {
         file.read_exact_at(&mut vec![0; 65536], mebibyte << 20).unwrap();
@@ -287,7 +288,7 @@ fn what_was_cached_before_is_not_lost() {
     let (status, said) = desk.run(recording(&desk, "order record -o part.order --root os", &script));
     assert!(status == Some(0) && !said.contains("cached"), "{said}");
     check_ranges(&desk.read("part.order"), ["", ""], &[16, 32, 48]);
-    // All of it.
+    // All of it is cached.
     fs::read(desk.path("os/large")).unwrap();
     let (status, said) = desk.run(recording(&desk, "order record -o warm.order --root os", &script));
     assert_eq!((status, desk.read("warm.order")), (Some(0), "# sealift order 1\nlarge\n".into()), "{said}");
@@ -351,7 +352,7 @@ fn a_command_mounts_for_everybody_as_without_a_recorder() {
     }
 }
 
-/// Whether a process has a fanotify group that marks something.
+/// Returns whether a process has a fanotify group with a mark.
 fn marks(pid: u32) -> bool {
     let infos = fs::read_dir(format!("/proc/{pid}/fdinfo")).unwrap();
     infos.flatten().any(|info| fs::read_to_string(info.path()).unwrap_or_default().contains("fanotify sdev"))

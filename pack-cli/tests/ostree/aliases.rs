@@ -1,11 +1,11 @@
-//! Refs that are another name of a ref: links, which are read, replaced, and never written through.
+//! Aliases of refs: links, which are read, replaced, and never written through.
 
 use std::fs;
 use std::os::unix::fs::symlink;
 
 use crate::desk::{Desk, noise, write};
 
-/// Two repositories with the same commit as `os`, and a bundle of another as `alias`.
+/// Creates two repositories with the same commit as `os`, and a bundle of another commit as `alias`.
 fn desk() -> (Desk, String) {
     let desk = Desk::new();
     fs::create_dir(desk.path("tree")).expect("a folder");
@@ -47,7 +47,7 @@ fn they_are_replaced_as_by_libostree() {
     both(&|repo| drop(desk.ostree(repo, &["refs", "--alias", "--create=alias", "os"])));
     assert_eq!(kinds("target"), (Some(false), Some(false), format!("{next}\n{first}\n")));
     both(&|repo| symlink("nowhere", desk.path(repo).join("refs/heads/alias")).expect("a link"));
-    // One that names the commit already stays.
+    // An alias that already names the commit stays.
     both(&|repo| {
         desk.ostree(repo, &["refs", "--create=deep/er", &next]);
         desk.ostree(repo, &["refs", "--alias", "--create=alias", "deep/er"]);

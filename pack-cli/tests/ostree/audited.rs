@@ -1,4 +1,4 @@
-//! What an audit of a repository finds; `ostree fsck` finds damage too, and not who made a commit.
+//! The findings of an audit of a repository; `ostree fsck` finds damage too, but not who published a commit.
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt as _;
@@ -9,7 +9,7 @@ use serde_json::Value;
 
 use crate::desk::{Desk, MODES, copy, is_root, plain_tree, write};
 
-/// A bundle of a commit, in a repository of each mode that this user can make.
+/// Packs a bundle of a commit, and unpacks it into a repository of each mode that this user can create.
 fn desk() -> Desk {
     let desk = Desk::new();
     plain_tree(&desk.path("tree"));
@@ -23,7 +23,7 @@ fn modes() -> impl Iterator<Item = &'static str> {
     MODES.into_iter().filter(|mode| *mode != "bare" || is_root())
 }
 
-/// What the audit says, and whether it is sound.
+/// Returns the result of the audit, and checks that its exit status matches.
 fn audit(desk: &Desk, repo: &str, options: &str) -> Value {
     let line = format!("audit ostree:{repo} --allow-unsigned --json {options}");
     let output = desk.command(&line).output().expect("sealift runs");
@@ -34,7 +34,7 @@ fn audit(desk: &Desk, repo: &str, options: &str) -> Value {
     json
 }
 
-/// Its entries: kind, name and path.
+/// Returns its entries: kind, name and path.
 fn entries(found: &Value) -> Vec<(&str, &str, &str)> {
     fn text<'a>(entry: &'a Value, key: &str) -> &'a str {
         entry[key].as_str().unwrap_or_default()
@@ -62,10 +62,10 @@ fn a_sound_repository() {
         let said = desk.run(&format!("audit ostree:{mode} os.sealift --allow-unsigned"));
         assert!(said.contains("compared with os.sealift"), "{said}");
         desk.is_as(&before, mode, "an audit");
-        // What others bring is theirs.
+        // Commits that do not come from a bundle are not reported.
         desk.commit(mode, "own", "./tree/usr", &[]);
         assert_eq!(audit(&desk, mode, "")["sound"], true, "{mode}");
-        // Nobody signed it.
+        // The bundle has no signature.
         let refused = desk.refused(&format!("audit ostree:{mode}"));
         assert!(refused.contains("trusted key"), "{refused}");
     }
@@ -86,7 +86,7 @@ fn damaged_objects() {
             let name = path.strip_prefix(desk.path(mode)).expect("it is inside").to_str().expect("text").to_owned();
             fs::rename(&path, desk.path("aside")).expect("it can be moved");
             let found = audit(&desk, mode, "");
-            // A tree whose dirtree is gone is known by the index.
+            // If a dirtree is missing, its tree is known from the index.
             assert_eq!(entries(&found), [("missing", &*name, where_)], "{mode} {end}");
             for damage in [flip, truncate] {
                 copy(&desk.path("aside"), &path);
@@ -114,7 +114,7 @@ fn truncate(path: &Path) {
     fs::write(path, &bytes[..bytes.len() - 1]).expect("it is ours");
 }
 
-/// What belongs to a file beside its content is in its checksum.
+/// The checksum of a file also covers its attributes.
 #[test]
 fn other_attributes() {
     let desk = desk();
@@ -138,14 +138,14 @@ fn refs() {
     desk.init("target", "bare-user");
     desk.import("os.sealift", "target");
     let tip = desk.ostree("target", &["rev-parse", "os/main"]).trim().to_owned();
-    // Somebody goes on from there.
+    // A commit on top of it.
     write(&desk.path("tree/new"), 0o644, b"new\n");
     let next = desk.commit("target", "os/main", "./tree", &[]);
     let found = audit(&desk, "target", "");
     assert_eq!(entries(&found), [("changed", "refs/heads/os/main", "")]);
     let [entry] = &found["entries"].as_array().expect("a list")[..] else { panic!("{found}") };
     assert_eq!((&entry["expected"], &entry["found"]), (&Value::String(tip.clone()), &Value::String(next)));
-    // Its name is gone, and the commit is there.
+    // The ref is missing, but the commit is there.
     desk.ostree("target", &["refs", "--delete", "os/main"]);
     assert_eq!(entries(&audit(&desk, "target", "")), [("missing", "refs/heads/os/main", "")]);
     desk.ostree("target", &["refs", "--create=os/main", &tip]);
@@ -154,7 +154,7 @@ fn refs() {
     assert_eq!(entries(&audit(&desk, "target", "")), [("changed", "refs/heads/os/main", "")]);
 }
 
-/// Of a bundle with several refs those count that were taken, wherever they were put.
+/// Of a bundle with several refs, only the imported ones count, under whatever names.
 #[test]
 fn refs_that_were_not_taken() {
     let desk = desk();
@@ -169,14 +169,14 @@ fn refs_that_were_not_taken() {
     assert!(entries(&found).contains(&("missing", "refs/heads/os/main", "")), "{found}");
     let refused = desk.refused("audit ostree:target --allow-unsigned --ref none");
     assert!(refused.contains("none of the compared bundles has an OSTree ref none"), "{refused}");
-    // Pruned, with all that it had.
+    // Pruned, together with all of its objects.
     desk.ostree("target", &["refs", "--delete", "origin:app/main"]);
     desk.ostree("target", &["prune", "--refs-only"]);
     let found = audit(&desk, "target", "--name os");
     assert!(found["counts"]["missing"].as_u64().expect("a number") > 5, "{found}");
 }
 
-/// What is kept is believed as far as it is signed.
+/// A record is trusted as far as it is signed.
 #[test]
 fn a_record_that_was_changed() {
     let desk = desk();

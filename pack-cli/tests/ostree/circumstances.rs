@@ -1,4 +1,4 @@
-//! What a repository, and the process, may be like when a bundle comes.
+//! Unusual states of a repository and of the process when a bundle is unpacked.
 
 use std::fs::{self, File};
 use std::os::unix::fs::{PermissionsExt as _, chown};
@@ -8,7 +8,7 @@ use crate::desk::{Desk, MODES, full_tree, is_root, noise, plain_tree, text, writ
 
 const ROOT: &[&str] = &["--owner-uid=0", "--owner-gid=0"];
 
-/// A desk with a repository of small files, and its bundle.
+/// Creates a repository of small files, and its bundle.
 fn small() -> Desk {
     let desk = Desk::new();
     for number in 0..50 {
@@ -22,7 +22,7 @@ fn small() -> Desk {
     desk
 }
 
-/// Neither the mask nor the group of a directory is seen in what is made.
+/// Neither the umask nor the group of a directory affects what is created.
 #[test]
 fn masks_and_groups() {
     let desk = Desk::new();
@@ -65,7 +65,7 @@ fn masks_and_groups() {
     }
 }
 
-/// What an unfinished pull left is completed, and counts as whole then.
+/// The rest of an unfinished pull is completed, and the commit is no longer partial.
 #[test]
 fn partial_commits() {
     let desk = small();
@@ -117,7 +117,7 @@ fn several_at_once() {
     }
 }
 
-/// From a pipe, which cannot be gone back in, and beside a summary, which is the source's.
+/// From a pipe, in which nothing can be read again, and with the summary of the source.
 #[test]
 fn a_pipe_and_a_summary() {
     let desk = small();

@@ -1,6 +1,6 @@
-//! What stands beside a commit, written by hand.
+//! Detached metadata of commits, built by hand.
 
-/// Members one behind the other, and where each of the first `ends` ends: GVariant's form of what has no fixed size.
+/// Joins members, and appends where the first `ends` of them end: GVariant's form for values without a fixed size.
 fn framed(members: &[&[u8]], ends: usize) -> Vec<u8> {
     let mut bytes = members.concat();
     let width = if bytes.len() + ends < 1 << 8 { 1 } else { 2 };
@@ -13,7 +13,7 @@ fn framed(members: &[&[u8]], ends: usize) -> Vec<u8> {
     bytes
 }
 
-/// An `a{sv}` of one key, whose value is a list.
+/// Returns an `a{sv}` with one key, whose value is a list.
 pub(crate) fn commitmeta(key: &str, kind: &[u8], list: &[&[u8]]) -> Vec<u8> {
     let value = [&framed(list, list.len()), &b"\0"[..], kind].concat();
     let key = [key.as_bytes(), b"\0"].concat();

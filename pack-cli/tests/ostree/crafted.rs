@@ -1,4 +1,4 @@
-//! Bundles whose index is sound in itself and wrong in what it says of OSTree's objects: the vectors, through the program.
+//! Bundles with a sound index that is wrong about OSTree's objects: the vectors, read by the program.
 
 use std::fs::{self, File};
 use std::path::Path;
@@ -8,10 +8,10 @@ use crate::desk::{Desk, MODES, is_root, noise, plain_tree, text, write};
 
 const ROOT: &[&str] = &["--owner-uid=0", "--owner-gid=0"];
 
-/// A vector's name, the word that it expects, and the bundle.
+/// A vector's name, the expected kind of failure, and the bundle.
 type Crafted = (String, String, Vec<u8>);
 
-/// The vectors whose objects are to be read, by the start of their names.
+/// Returns the vectors whose objects must be read, by the beginnings of their names.
 fn vectors(starts: &[&str]) -> Vec<Crafted> {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../spec/vectors");
     let files = fs::read_dir(folder).expect("it can be listed").map(|file| file.expect("a file").path());
@@ -31,7 +31,7 @@ fn vectors(starts: &[&str]) -> Vec<Crafted> {
     found
 }
 
-/// A desk with a repository that has a commit under the names that the vectors' refs have.
+/// Creates a repository that has a commit under the names of the vectors' refs.
 fn desk(mode: &str) -> Desk {
     let desk = Desk::new();
     fs::create_dir(desk.path("tree")).expect("a folder");
@@ -42,7 +42,7 @@ fn desk(mode: &str) -> Desk {
     desk
 }
 
-/// Sealift refuses the line as the bundle's fault, by that word.
+/// Checks that sealift refuses the line because of a fault of this kind in the bundle.
 fn is_refused(desk: &Desk, line: &str, input: Stdio, kind: &str) -> String {
     let output = desk.command(line).stdin(input).output().expect("sealift runs");
     let said = text(&output.stderr);
@@ -92,7 +92,7 @@ fn what_is_right_is_sound_and_taken() {
     }
 }
 
-/// What [`large_files_are_hashed_in_order`] packs: seven pieces of two kinds, twice, and one of each.
+/// Writes the files for [`large_files_are_hashed_in_order`]: seven pieces of two kinds, twice, and one of each.
 fn write_pieces(tree: &Path) {
     let [a, b] = [noise(11, 65_536), noise(12, 65_536)];
     let apart: Vec<u8> = [&a, &a, &b, &a, &b, &b, &a].into_iter().flatten().copied().collect();
@@ -101,7 +101,7 @@ fn write_pieces(tree: &Path) {
     write(&tree.join("behind"), 0o644, &[&b[..], &a].concat());
 }
 
-/// Equal pieces are stored once; of a commit again where their order asks for it.
+/// Equal pieces are stored once, except that those of a commit are stored again if their order requires it.
 #[test]
 fn equal_pieces() {
     let desk = Desk::new();
@@ -117,7 +117,7 @@ fn equal_pieces() {
     }
 }
 
-/// Equal pieces far apart, holes, and contents that a directory has as well: whatever the threads do, their bytes come in order.
+/// With equal pieces that are far apart, holes, and contents that a directory has too, bytes arrive in order, whatever the threads do.
 #[test]
 fn large_files_are_hashed_in_order() {
     let desk = Desk::new();
@@ -139,7 +139,7 @@ fn large_files_are_hashed_in_order() {
     desk.fsck("target");
     assert_eq!(desk.listed("target", "os"), desk.listed("source", "os"));
 
-    // Nobody waits for a piece that was damaged.
+    // No thread waits for a damaged piece.
     let good = fs::read(desk.path("os.sealift")).expect("a bundle");
     for part in 2..8 {
         let mut bytes = good.clone();

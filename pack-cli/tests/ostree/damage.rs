@@ -1,4 +1,4 @@
-//! What is damaged, missing or not known is named, and leaves nothing behind.
+//! Errors name what is damaged, missing or unknown, and leave nothing behind.
 
 use std::collections::BTreeSet;
 use std::ffi::OsString;
@@ -24,7 +24,7 @@ fn damaged_objects() {
                 copy(&desk.path("aside"), &path);
                 damage(&path);
                 if end == ".filez" && number == 4 {
-                    // What follows compressed data nobody reads.
+                    // Bytes after the compressed data are not read.
                     desk.fsck("repo");
                 } else {
                     let said = desk.refused("pack --force ostree:repo --ref os -o os.sealift");
@@ -42,7 +42,7 @@ fn damaged_objects() {
     }
 }
 
-/// What is said beside a commit has no checksum, but a form.
+/// A commitmeta has no checksum, but it has a form.
 #[test]
 fn damaged_commitmeta() {
     let desk = Desk::new();
@@ -55,7 +55,7 @@ fn damaged_commitmeta() {
     assert!(said.contains(&format!("its object {commit}.commitmeta is invalid")), "{said}");
 }
 
-/// `CHECKSUM.file`, as libostree names an object of any mode.
+/// Returns `CHECKSUM.file`, the name that libostree uses for an object in any mode.
 fn name_of(inside: &Path, end: &str) -> String {
     let name = inside.to_str().expect("it is UTF-8").replace('/', "");
     if end == ".filez" { name.trim_end_matches('z').to_owned() } else { name }

@@ -8,16 +8,16 @@ use sealift::Head;
 
 use crate::desk::{Desk, MODES, copy, is_root, noise, plain_tree, write};
 
-/// The owner whom all modes hold.
+/// The only owner that all modes can hold.
 const ROOT: &[&str] = &["--owner-uid=0", "--owner-gid=0"];
 
-/// Text that is like another where the seed is near.
+/// Returns text that resembles other text with a similar seed.
 fn prose(seed: u32, lines: u32) -> String {
     let word = |line: u32| (u64::from(line) * 2_654_435 + u64::from(seed) * u64::from(line % 40 == 7)) % 9_973;
     (0..lines).map(|line| format!("{line}: {}\n", word(line))).collect()
 }
 
-/// The first version of a tree.
+/// Creates the first version of a tree.
 fn first_tree(root: &Path) {
     plain_tree(root);
     write(&root.join("usr/share/prose"), 0o644, prose(1, 5_000).as_bytes());
@@ -28,7 +28,7 @@ fn first_tree(root: &Path) {
     write(&root.join("usr/bin/program"), 0o755, &code);
 }
 
-/// Changes it: text, machine code, a large file, a name, and metadata alone. 1,000 bytes of it are new noise.
+/// Changes it: text, machine code, a large file, a name, and only metadata. 1,000 bytes of it are new noise.
 fn second_tree(root: &Path) {
     let share = root.join("usr/share");
     write(&share.join("prose"), 0o644, prose(2, 5_000).as_bytes());
@@ -77,13 +77,13 @@ impl Versions {
         self.desk.run(&line);
     }
 
-    /// A repository that took the first bundle.
+    /// Creates a repository into which the first bundle was unpacked.
     fn device(&self, name: &str, mode: &str) {
         self.desk.init(name, mode);
         self.desk.import("1.sealift", name);
     }
 
-    /// It has the second commit, as the source has it.
+    /// Checks that it has the second commit, as in the source.
     fn is_second(&self, repo: &str) {
         self.desk.fsck(repo);
         assert_eq!(self.desk.ostree(repo, &["rev-parse", "os"]).trim(), self.two, "{repo}");
@@ -91,7 +91,7 @@ impl Versions {
         assert_eq!(self.desk.listed(repo, &self.one), self.desk.listed("source", &self.one), "{repo}");
     }
 
-    /// It is refused, and the repository is as it was. Returns what is said.
+    /// Checks that the line is refused and the repository unchanged. Returns the message.
     fn refused(&self, line: &str, repo: &str) -> String {
         let before = self.desk.snapshot(repo);
         let said = self.desk.refused(line);
@@ -103,7 +103,7 @@ impl Versions {
         fs::metadata(self.desk.path(bundle)).expect("a bundle").len()
     }
 
-    /// The file object that has a path's content in a repository.
+    /// Returns the file object of a repository that has the content of a path.
     fn object(&self, repo: &str, commit: &str, path: &str) -> PathBuf {
         let line = self.desk.ostree(repo, &["ls", "-C", commit, path]);
         let checksum = line.split_whitespace().find(|word| word.len() == 64).expect("a checksum").to_owned();
@@ -116,10 +116,10 @@ fn modes() -> impl Iterator<Item = &'static str> {
     MODES.iter().copied().filter(|mode| *mode != "bare" || is_root())
 }
 
-/// What a repository keeps of the bundles called os.
+/// The record that a repository keeps of the bundles with the name os.
 const KEPT: &str = "extensions/sealift/os/head";
 
-/// The one index that it keeps.
+/// Returns the only index that it keeps.
 fn kept_index(repo: &Path) -> PathBuf {
     let folder = repo.join(KEPT).parent().expect("a folder").to_owned();
     let paths = fs::read_dir(folder).expect("it is kept").map(|entry| entry.expect("an entry").path());
@@ -146,7 +146,7 @@ fn onto_each_mode() {
             desk.is_as(&before, repo, "a dry run");
             let taken = desk.import("delta.sealift", repo);
             let dry: serde_json::Value = serde_json::from_str(&dry).expect("it is JSON");
-            // prose, program, large, new, link; noise, void and none have other permissions alone.
+            // prose, program, large, new and link; noise, void and none only have other permissions.
             for (what, number) in [("commits", 1), ("files", 8)] {
                 assert_eq!((&taken[what], &dry[what]), (&number.into(), &number.into()), "{repo}: {what}");
             }
@@ -157,12 +157,12 @@ fn onto_each_mode() {
                 assert_eq!(again[what], 0, "{repo}: {what} {again}");
             }
             desk.is_as(&before, repo, "a second run");
-            // A run that was killed when the refs were set had kept nothing yet.
+            // A run that was killed after it set the refs, before it wrote the record.
             let kept = fs::read(desk.path(repo).join(KEPT)).expect("it is kept");
             fs::remove_file(desk.path(repo).join(KEPT)).expect("it is kept");
             assert_eq!(desk.import("delta.sealift", repo)["files"], 0, "{repo}");
             assert!(fs::read(desk.path(repo).join(KEPT)).expect("it is kept") == kept, "{repo}");
-            // The full bundle finds all there, and says who it is from now on.
+            // The full bundle finds everything there, and from then on the record is its own.
             assert_eq!(desk.import("2.sealift", repo)["stored_bytes"], 0, "{repo}");
         }
     }
@@ -181,7 +181,7 @@ fn of_each_mode() {
             let bytes = fs::read(desk.path("of-commit.sealift")).expect("a bundle");
             assert!(behind_head(&bytes) == behind_head(&expected), "{mode}: {base}");
         }
-        // A device as base, by its ref.
+        // A device as the base, by its ref.
         own.device("device", "bare-user-only");
         own.delta("ostree:device:os", "of-device.sealift");
         let bytes = fs::read(desk.path("of-device.sealift")).expect("a bundle");
@@ -189,7 +189,7 @@ fn of_each_mode() {
     }
 }
 
-/// All but the head, which says the name and version of a bundle that is the base, and nothing of a commit.
+/// Returns everything but the head, which has the name and version of a base that is a bundle, but not of one that is a commit.
 fn behind_head(bundle: &[u8]) -> &[u8] {
     Head::parse_first(bundle).expect("a sound head").1
 }
@@ -215,7 +215,7 @@ fn metadata_alone() {
     assert_eq!(desk.listed("device", "os"), desk.listed("source", &three));
 }
 
-/// A repository's summary, and signatures beside commits, are no part of a base that is a commit: the device finds it all the same.
+/// The summary of a repository, and signatures of commits, are not part of a base that is a commit: the device finds the base anyway.
 #[test]
 fn with_a_summary_and_a_collection() {
     let desk = Desk::new();
@@ -251,7 +251,7 @@ fn with_a_summary_and_a_collection() {
                     take(delta);
                     continue;
                 }
-                // While it is kept what was taken, what does not change need not be looked at.
+                // With the record, unchanged objects need not be checked.
                 let same = desk.largest(&repo, ".file");
                 fs::rename(&same, desk.path("aside")).expect("it is there");
                 let line = format!("unpack {delta} ostree:{repo} --allow-unsigned {to}");
@@ -268,7 +268,7 @@ fn with_a_summary_and_a_collection() {
     }
 }
 
-/// What a delta needs and the repository has lost is named, before anything is written.
+/// If the repository has lost objects that a delta needs, they are named before anything is written.
 #[test]
 fn lost_objects() {
     for mode in modes() {
@@ -276,7 +276,7 @@ fn lost_objects() {
         let desk = &own.desk;
         own.device("device", mode);
         let line = "unpack delta.sealift ostree:device --allow-unsigned";
-        // One that is the prefix of another, one of which the metadata alone changes, and one that is large.
+        // One object is the prefix of another, one only changes its metadata, and one is large.
         for (path, name) in [
             ("usr/share/prose", "usr/share/prose"),
             ("usr/share/noise", "usr/share/noise"),
@@ -307,7 +307,7 @@ fn lost_objects() {
             }
             fs::remove_file(desk.path("aside")).expect("it is there");
         }
-        // Without what it kept, all of the base is read.
+        // Without the record, the whole base is read.
         fs::remove_file(desk.path("device").join(KEPT)).expect("it is kept");
         let object = own.object("device", &own.one, "usr/bin/run");
         fs::rename(&object, desk.path("aside")).expect("it is there");
@@ -316,14 +316,14 @@ fn lost_objects() {
         fs::rename(desk.path("aside"), &object).expect("it is there");
         desk.import("delta.sealift", "device");
         own.is_second("device");
-        // What the delta brought is lost, and the base is still there: it is brought again.
+        // An object that the delta brought is lost, but the base is still there: the delta brings it again.
         let commit = desk.path(&format!("device/objects/{}/{}.commit", &own.two[..2], &own.two[2..]));
         fs::remove_file(own.object("device", &own.two, "usr/bin/program")).expect("it is there");
         fs::remove_file(&commit).expect("it is there");
         copy(&desk.path("device"), &desk.path("lacking"));
         desk.import("delta.sealift", "device");
         own.is_second("device");
-        // Where the base is lost too, the full bundle helps.
+        // If the base is lost too, the full bundle helps.
         fs::remove_file(own.object("lacking", &own.one, "usr/bin/program")).expect("it is there");
         let said = own.refused(&line.replace("device", "lacking"), "lacking");
         assert!(said.contains("cannot be read") && said.contains("full bundle"), "{mode}: {said}");
@@ -331,7 +331,7 @@ fn lost_objects() {
         assert_eq!(desk.listed("lacking", "os"), desk.listed("source", &own.two));
         assert!(own.object("lacking", &own.two, "usr/bin/program").exists(), "it is there again");
         fs::remove_dir_all(desk.path("lacking")).expect("it is there");
-        // An update that was taken back is taken again.
+        // An update that was undone can be installed again.
         desk.ostree("device", &["reset", "os", &own.one]);
         desk.ostree("device", &["prune", "--refs-only", "--depth=0"]);
         assert!(desk.try_ostree("device", &["ls", &own.two]).is_err(), "it is pruned");
@@ -340,7 +340,7 @@ fn lost_objects() {
     }
 }
 
-/// What a repository lacks as a whole is said, and what it has instead.
+/// If a repository lacks the whole base, the message says so, and what it has instead.
 #[test]
 fn another_base() {
     let own = Versions::new("archive");
@@ -360,7 +360,7 @@ fn another_base() {
     let said = own.refused(line, "device");
     assert!(said.contains("the commits of its refs") && !said.contains("imported bundle was"), "{said}");
 
-    // What is kept and damaged counts as not there.
+    // A damaged record counts as missing.
     own.device("damaged", "archive");
     let kept = fs::read(desk.path("damaged").join(KEPT)).expect("it is kept");
     for damaged in [Vec::new(), kept[..100].to_vec(), kept[..kept.len() - 1].to_vec(), b"nothing".repeat(100)] {
@@ -380,7 +380,7 @@ fn another_base() {
         }
         desk.import("delta.sealift", "copy");
         own.is_second("copy");
-        // The index before goes.
+        // The previous index is removed.
         kept_index(&desk.path("copy"));
         fs::remove_dir_all(desk.path("copy")).expect("it is there");
     }
@@ -404,7 +404,7 @@ fn another_base() {
     assert!(said.contains("it has no object") && !desk.path("no.sealift").exists(), "{said}");
 }
 
-/// Who may bring a delta, and which version, is judged as of any bundle.
+/// Signatures and versions of a delta are judged like those of any bundle.
 #[test]
 fn signatures_and_versions() {
     let own = Versions::new("archive");
@@ -418,7 +418,7 @@ fn signatures_and_versions() {
         ));
     };
     pack("os", 2, &own.two, "1.sealift", "up.sealift");
-    // A base that is a bundle says its version, below which nobody packs by mistake.
+    // A base that is a bundle states its version, so that nobody packs a lower one by mistake.
     pack("os", 1, &own.one, &format!("os=ostree:source:{}", own.two), "down.sealift");
     pack("app", 3, &own.one, "2.sealift", "other.sealift");
     own.device("device", "bare-user-only");
@@ -434,7 +434,7 @@ fn signatures_and_versions() {
     assert_eq!(desk.ostree("device", &["rev-parse", "os"]).trim(), own.one);
 }
 
-/// A base with commits before its newest one is found by what is kept alone.
+/// A base with commits before its newest one is found only through the record.
 #[test]
 fn history() {
     let own = Versions::new("archive");
@@ -457,7 +457,7 @@ fn history() {
     }
 }
 
-/// Refs of one bundle, together and one by one.
+/// The refs of one bundle, together and one by one.
 #[test]
 fn several_refs() {
     let desk = Desk::new();
@@ -491,7 +491,7 @@ fn several_refs() {
         let before = desk.snapshot("one");
         desk.run("unpack delta.sealift ostree:one --ref app --allow-unsigned");
         desk.is_as(&before, "one", "a second run");
-        // The other one, whose base is what the first one was before.
+        // The other ref, whose base is the previous state of the first one.
         desk.run("unpack delta.sealift ostree:one --allow-unsigned");
         desk.fsck("one");
         assert_eq!(desk.listed("one", "os"), desk.listed("source", "os"));
@@ -504,7 +504,7 @@ fn several_refs() {
     }
 }
 
-/// A delta made of two bundles, onto a repository that took both.
+/// A delta over two bundles, for a repository that imported both.
 #[test]
 fn of_several_bases() {
     let desk = Desk::new();
@@ -526,7 +526,7 @@ fn of_several_bases() {
         to
     };
     let bundles = [pack("os", 1, ""), pack("app", 1, "")];
-    // A file that the app brought becomes one of the system's.
+    // A file of the app becomes a file of the system.
     commit("os", &[("own", 2), ("library", 1_001)]);
     fs::rename(desk.path(&pack("os", 2, "")), desk.path("full.sealift")).expect("it is there");
     let delta = pack("os", 2, "--base os-1.sealift --base app-1.sealift --allow-unsigned");
@@ -549,7 +549,7 @@ fn of_several_bases() {
         let content = desk.run(&format!("cat {delta} library {bases} --allow-unsigned"));
         assert_eq!(content, desk.run("cat full.sealift library --allow-unsigned"), "{bases}");
     };
-    // Without records the commits of its refs are read.
+    // Without records, the commits of its refs are read.
     for forgotten in ["os", "app", ""] {
         copy(&desk.path("device"), &desk.path("forgot"));
         fs::remove_dir_all(desk.path("forgot/extensions/sealift").join(forgotten)).expect("it is kept");
@@ -559,7 +559,7 @@ fn of_several_bases() {
         assert_eq!(desk.listed("forgot", "os"), desk.listed("source", "os"), "{forgotten}");
         fs::remove_dir_all(desk.path("forgot")).expect("it is there");
     }
-    // Each is named by a ref or by its checksum, beside other places, in any order.
+    // Each base is given by a ref or a checksum, with other bases, in any order.
     let commit = |name: &str| desk.ostree("device", &["rev-parse", name]).trim().to_owned();
     for bases in [
         "--base ostree:device:os --base ostree:device:app".to_owned(),
@@ -581,7 +581,7 @@ fn of_several_bases() {
     desk.is_as(&before, "device", "a second run");
 }
 
-/// A medium that holds the base gets what `unpack --usb` of the full bundle gives it, and keeps nothing of ours.
+/// A medium that holds the base gets the same as with `unpack --usb` of the full bundle, and no files of ours.
 #[test]
 fn onto_a_medium() {
     let desk = Desk::new();
@@ -614,7 +614,7 @@ fn onto_a_medium() {
 fn it_is_listed_verified_and_compared() {
     let own = Versions::new("archive");
     let desk = &own.desk;
-    // Names in a commit are known with the base.
+    // With the base, names in a commit are known.
     assert_eq!(desk.run("ls delta.sealift"), "");
     let hint = "os is an OSTree commit; to list what changes in it: sealift diff BASE delta.sealift";
     for (line, hint) in [
@@ -658,12 +658,12 @@ fn for_a_request() {
     desk.run("pack --force ostree:source --ref os -o asked.sealift --name os --bundle-version 2 --for device.request");
     desk.import("asked.sealift", "device");
     versions.is_second("device");
-    // Nothing of the old contents was at hand.
+    // None of the old contents were available.
     assert!(versions.len("delta.sealift") < versions.len("asked.sealift"));
     assert!(versions.len("asked.sealift") < versions.len("2.sealift"));
 }
 
-/// What takes a full bundle takes a delta over a base that is elsewhere: its bundle, or a repository that holds it.
+/// Where a full bundle can be used, a delta can be used with a base that is elsewhere: its bundle, or a repository that holds it.
 #[test]
 fn over_a_given_base() {
     let own = Versions::new("archive");
@@ -681,14 +681,14 @@ fn over_a_given_base() {
             desk.fsck(&repo);
             assert_eq!(desk.ostree(&repo, &["rev-parse", "os"]).trim(), own.two, "{mode}");
             assert_eq!(desk.listed(&repo, "os"), desk.listed("source", &own.two), "{mode}");
-            // It is installed as the full bundle would be.
+            // It is installed as from the full bundle.
             desk.run(&format!("audit ostree:{repo} --allow-unsigned"));
             desk.run(&format!("audit ostree:{repo} 2.sealift --allow-unsigned"));
             desk.run(&format!("audit ostree:{repo} delta.sealift --base {base} --allow-unsigned"));
             fs::remove_dir_all(desk.path(&repo)).expect("it can be removed");
         }
     }
-    // Whatever a base has is compared with its ids.
+    // All objects of a base are compared with their ids.
     let object = own.object("holder", &own.one, "/usr/share/large");
     fs::write(&object, noise(9, 100)).expect("it can be written");
     desk.init("new", "archive");
@@ -698,7 +698,7 @@ fn over_a_given_base() {
     assert_eq!(fs::read(desk.path("new-tree/new")).expect("a file"), fs::read(desk.path("tree/new")).expect("a file"));
 }
 
-/// A repository that no bundle was imported into has the base as well: its commits are read.
+/// A repository into which no bundle was imported has the base as well: its commits are read.
 #[test]
 fn over_a_repository_without_a_record() {
     let own = Versions::new("archive");
@@ -709,7 +709,7 @@ fn over_a_repository_without_a_record() {
     desk.init("mirror", "bare-user");
     desk.ostree("mirror", &["pull-local", "--remote=origin", "source", one]);
     desk.ostree("mirror", &["refs", "--create=origin:os", one]);
-    // In the source, the ref is at the commit that the delta brings, after the base's.
+    // In the source, the ref is at the delta's commit, which follows that of the base.
     let bases = ["holder", "mirror", "source", &format!("source:{one}"), "mirror:origin:os"];
     for base in bases {
         desk.run(&format!("verify delta.sealift --deep --base ostree:{base} --allow-unsigned"));
@@ -724,7 +724,7 @@ fn over_a_repository_without_a_record() {
     desk.init("empty", "archive");
     let said = refused("empty");
     assert!(said.contains("the repository has no ref os"), "{said}");
-    // A record of something else does not hide the commits.
+    // A record of another bundle does not hide the commits.
     desk.run("unpack 2.sealift ostree:mirror --allow-unsigned");
     desk.run("verify delta.sealift --deep --base ostree:mirror --allow-unsigned");
     fs::remove_file(own.object("mirror", one, "/usr/bin/program")).expect("it is there");

@@ -22,14 +22,14 @@ impl Desk {
         self.0.path().join(name)
     }
 
-    /// Makes a repository, which does not wait for the medium, and keeps nothing free on a disk that is nearly full.
+    /// Creates a repository that does not sync, and does not keep space free on a disk that is nearly full.
     pub(crate) fn init(&self, repo: &str, mode: &str) {
         self.ostree(repo, &["init", &format!("--mode={mode}")]);
         self.ostree(repo, &["config", "set", "core.fsync", "false"]);
         self.ostree(repo, &["config", "set", "core.min-free-space-percent", "0"]);
     }
 
-    /// Commits a tree, and returns the commit.
+    /// Commits a tree, and returns the commit's checksum.
     pub(crate) fn commit(&self, repo: &str, reference: &str, tree: &str, more: &[&str]) -> String {
         let branch = format!("--branch={reference}");
         let mut args = vec!["commit", &branch, "--subject=subject", "--timestamp=@1700000000"];
@@ -38,12 +38,12 @@ impl Desk {
         self.ostree(repo, &args).trim().to_owned()
     }
 
-    /// Runs `ostree` on a repository; it ends well.
+    /// Runs `ostree` on a repository, which must succeed.
     pub(crate) fn ostree(&self, repo: &str, args: &[&str]) -> String {
         self.try_ostree(repo, args).unwrap_or_else(|error| panic!("ostree {args:?} of {repo}: {error}"))
     }
 
-    /// Runs `ostree` on a repository, and returns what it prints; `Err` is what it says of a failure.
+    /// Runs `ostree` on a repository, and returns its output; `Err` is the error message.
     pub(crate) fn try_ostree(&self, repo: &str, args: &[&str]) -> Result<String, String> {
         let mut command = Command::new("ostree");
         command.arg(args[0]).arg(format!("--repo={repo}")).args(&args[1..]).current_dir(self.0.path());
@@ -52,12 +52,12 @@ impl Desk {
         if output.status.success() { Ok(text(&output.stdout)) } else { Err(text(&output.stderr)) }
     }
 
-    /// The repository is sound.
+    /// Checks that the repository is sound.
     pub(crate) fn fsck(&self, repo: &str) {
         self.ostree(repo, &["fsck", "--quiet"]);
     }
 
-    /// All of a commit's tree, with checksums and extended attributes.
+    /// Lists a commit's whole tree, with checksums and extended attributes.
     pub(crate) fn listed(&self, repo: &str, commit: &str) -> String {
         self.ostree(repo, &["ls", "-R", "-C", "-X", commit])
     }
@@ -75,19 +75,19 @@ impl Desk {
         self.command(line).output().expect("sealift runs")
     }
 
-    /// Runs sealift; it ends well. Returns what it prints.
+    /// Runs sealift, which must succeed, and returns its output.
     pub(crate) fn run(&self, line: &str) -> String {
         let output = self.output(line);
         assert!(output.status.success(), "{line}: {}", text(&output.stderr));
         text(&output.stdout)
     }
 
-    /// Runs sealift, which refuses. Returns what it says.
+    /// Runs sealift, which must refuse, and returns its message.
     pub(crate) fn refused(&self, line: &str) -> String {
         let output = self.output(line);
         let said = text(&output.stderr);
         assert!(matches!(output.status.code(), Some(1..=4)), "{line}: {:?} {said}", output.status);
-        // What the repository's own policy refuses, a delta whose base is elsewhere, and a remote that nobody has set up.
+        // These refusals have their own exit statuses: by the remote's policy, because a base is missing, and because the remote does not exist.
         for (words, status) in [("refused commit", 3), ("use the full bundle", 4), ("it has no remote", 2)] {
             assert!(
                 !said.contains(words) || output.status.code() == Some(status),
@@ -98,7 +98,7 @@ impl Desk {
         said
     }
 
-    /// Unpacks a bundle that nobody signed into a repository, and returns its summary.
+    /// Unpacks an unsigned bundle into a repository, and returns the line of `--json`.
     pub(crate) fn import(&self, bundle: &str, target: &str) -> serde_json::Value {
         self.import_with(bundle, target, "")
     }
@@ -109,7 +109,7 @@ impl Desk {
         serde_json::from_str(&json).expect("it is JSON")
     }
 
-    /// Names, inodes and, of files, moments of change of all in a repository but its lock.
+    /// Returns the names and inodes of everything in a repository except its lock, with the change times of files.
     pub(crate) fn snapshot(&self, repo: &str) -> Snapshot {
         let mut found = Snapshot::new();
         let mut pending = vec![self.path(repo)];
@@ -130,14 +130,14 @@ impl Desk {
         found
     }
 
-    /// The names of all in a repository but its lock.
+    /// Returns the names of everything in a repository except its lock.
     pub(crate) fn names(&self, repo: &str) -> BTreeSet<PathBuf> {
         let root = self.path(repo);
         let paths = self.snapshot(repo).into_keys();
         paths.map(|path| path.strip_prefix(&root).expect("it is inside").to_owned()).collect()
     }
 
-    /// Nothing in the repository changed since a snapshot.
+    /// Checks that nothing in the repository changed since a snapshot.
     pub(crate) fn is_as(&self, before: &Snapshot, repo: &str, what: &str) {
         let after = self.snapshot(repo);
         let all: BTreeSet<_> = before.keys().chain(after.keys()).collect();
@@ -145,7 +145,7 @@ impl Desk {
         assert!(different.is_empty(), "{what}: {repo} changed at {different:?}");
     }
 
-    /// The largest regular file of a repository whose name ends so.
+    /// Returns the largest regular file of a repository whose name has this ending.
     pub(crate) fn largest(&self, repo: &str, end: &str) -> PathBuf {
         let found = self.snapshot(repo).into_keys().filter(|path| path.to_string_lossy().ends_with(end));
         let size = |path: &PathBuf| fs::symlink_metadata(path).expect("it is there").len();
@@ -173,7 +173,7 @@ pub(crate) fn noise(seed: usize, len: usize) -> Vec<u8> {
     bytes
 }
 
-/// Copies a file or directory with all that it has.
+/// Copies a file or directory with all of its attributes.
 pub(crate) fn copy(from: &Path, to: &Path) {
     assert!(Command::new("cp").arg("-a").arg(from).arg(to).status().expect("cp runs").success());
 }
@@ -183,7 +183,7 @@ pub(crate) fn write(path: &Path, mode: u32, bytes: &[u8]) {
     fs::set_permissions(path, fs::Permissions::from_mode(mode)).expect("it is ours");
 }
 
-/// A tree that every mode can hold, if root makes it.
+/// Creates a tree that every mode can hold, if root creates it.
 pub(crate) fn plain_tree(root: &Path) {
     for directory in ["", "empty", "usr", "usr/bin", "usr/share"] {
         fs::create_dir_all(root.join(directory)).expect("a folder");
@@ -206,7 +206,7 @@ pub(crate) fn plain_tree(root: &Path) {
     symlink("../nowhere", root.join("usr/dangling")).expect("a link");
 }
 
-/// What bare-user-only does not hold, besides; `bare` needs root to make it.
+/// Adds what bare-user-only cannot hold; for `bare`, root must create it.
 pub(crate) fn full_tree(root: &Path) {
     plain_tree(root);
     let xattr = |name: &str, xattr: &str, value: &[u8]| {

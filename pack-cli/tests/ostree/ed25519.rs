@@ -1,5 +1,5 @@
-//! Commits that a remote asks to be signed by Ed25519 keys. libostree's program is often built without them: it shows that what is written
-//! beside a commit is what it reads.
+//! Commits for remotes that require Ed25519 signatures. libostree's program is often built without them: where it has them, it shows that it reads
+//! what we write.
 
 use std::fs;
 
@@ -107,7 +107,7 @@ fn signatures() {
     case.is_refused("keys-of-the-desk\" cannot be read");
 }
 
-/// Where a remote asks for both kinds, one does not stand for the other.
+/// If a remote requires both kinds, one does not replace the other.
 #[test]
 fn beside_openpgp() {
     let case = Case::new();
@@ -122,7 +122,7 @@ fn beside_openpgp() {
     desk.ostree("target", &["remote", "gpg-import", "--keyring=right.gpg", "origin"]);
     case.signed.sign("os", &["right"]);
     case.is_refused("the remote requires an Ed25519 signature and the commit has none");
-    // The summary does not count where commits do.
+    // If commits are signed, the summary need not be.
     case.set("gpg-verify", "false");
     case.set("gpg-verify-summary", "true");
     desk.ostree("source", &["refs", "--force", "--create=os", &case.commit]);

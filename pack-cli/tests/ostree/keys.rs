@@ -1,4 +1,4 @@
-//! Where the keys of a remote lie: libostree's program takes what sealift takes, and refuses what it refuses.
+//! Where the keys of a remote are found: libostree's program accepts and refuses the same commits as sealift.
 
 use std::fs;
 use std::os::unix::fs::symlink;
@@ -90,7 +90,7 @@ fn key_paths() {
     }
 }
 
-/// Keys that a path names count beside those of the remote's keyring; keyrings for all remotes only where it has none.
+/// Keys that a path names count in addition to those of the remote's keyring; the shared keyrings count only if the remote has none.
 #[test]
 fn key_paths_and_keyrings() {
     let signed = Signed::new();
@@ -146,7 +146,7 @@ fn key_paths_and_keyrings() {
     }
 }
 
-/// Several signatures are judged together, and so is what is none.
+/// Several signatures are judged together, and so are invalid ones.
 #[test]
 fn lists_of_signatures() {
     let signed = Signed::new();

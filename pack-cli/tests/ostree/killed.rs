@@ -1,4 +1,4 @@
-//! Killed at any moment, a run leaves a repository that is sound, and the same command completes it and leaves nothing else.
+//! If a run is killed at any moment, the repository is sound, and the same command completes the import and leaves nothing else.
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt as _;
@@ -7,7 +7,7 @@ use std::time::Instant;
 
 use crate::desk::{Desk, copy, is_root, noise, write};
 
-/// Of each of three bundles in each of three modes: a hundred in all.
+/// For each of three bundles in each of three modes: a hundred in all.
 const KILLS: u32 = 12;
 
 #[test]
@@ -40,7 +40,7 @@ fn kill(mode: &str) {
     let old = commit();
     desk.run("pack --force ostree:source -o old.sealift --name os --bundle-version 1");
     (0..120).step_by(2).for_each(|number| make(number, number + 1000));
-    // The content of these is not carried by the delta.
+    // The delta does not carry the content of these files.
     for number in (0..120).filter(|number| number % 6 == 3) {
         let path = desk.path(&format!("tree/d{}/f{number}", number % 7));
         fs::set_permissions(path, fs::Permissions::from_mode(0o600)).expect("it is ours");

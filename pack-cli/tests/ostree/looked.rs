@@ -1,4 +1,4 @@
-//! "Complete" means looked at: objects that are damaged are taken again, and the words say how they were looked at.
+//! "Complete" means checked: damaged objects are imported again, and the message says how objects were checked.
 
 use std::fs;
 use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _};
@@ -26,7 +26,7 @@ fn cut(path: &Path) {
     keep(path, &stat);
 }
 
-/// Changes a byte, and leaves the size, and the times but that of the change of the inode.
+/// Changes a byte, but not the size, and no time except that of the inode's change.
 fn flip(path: &Path) {
     let stat = fs::symlink_metadata(path).expect("it is there");
     let mut bytes = fs::read(path).expect("it can be read");
@@ -50,7 +50,7 @@ fn ends(mode: &str) -> [&'static str; 4] {
     [if mode == "archive" { ".filez" } else { ".file" }, ".commit", ".dirtree", ".dirmeta"]
 }
 
-/// Of any object, whatever its time.
+/// The size is checked for any object, whatever its time.
 #[test]
 fn a_wrong_size_is_found_and_repaired() {
     for mode in modes() {
@@ -75,7 +75,7 @@ fn a_wrong_size_is_found_and_repaired() {
     }
 }
 
-/// What keeps its size and its time is found by reading alone.
+/// Damage that keeps size and time is only found by reading.
 #[test]
 fn a_rehash_reads_and_repairs_all() {
     for mode in modes() {
@@ -96,7 +96,7 @@ fn a_rehash_reads_and_repairs_all() {
     }
 }
 
-/// What was written to since the repository took the bundle is read, and not again when it was right.
+/// Objects that were modified since the import are read, and not again if they were right.
 #[test]
 fn what_was_written_since_is_read() {
     for mode in modes() {
@@ -124,7 +124,7 @@ fn what_was_written_since_is_read() {
     }
 }
 
-/// Owner and permissions of a file of a bare repository are part of what it is.
+/// Owner and permissions of a file in a bare repository are part of the object.
 #[test]
 fn a_set_id_bit_is_found() {
     if !is_root() {
@@ -138,7 +138,7 @@ fn a_set_id_bit_is_found() {
     desk.fsck("target");
 }
 
-/// An update looks at what both versions have, and a delta says that it cannot bring what it does not carry.
+/// An update checks the objects that both versions have, and a delta reports that it cannot bring what it does not carry.
 #[test]
 fn an_update_repairs_and_a_delta_asks_for_all() {
     let desk = desk("bare-user");

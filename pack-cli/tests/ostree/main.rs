@@ -1,4 +1,4 @@
-//! Bundles between OSTree repositories, which libostree's own program makes and judges.
+//! Bundles between OSTree repositories, which libostree's own program creates and checks.
 
 mod aliases;
 mod audited;

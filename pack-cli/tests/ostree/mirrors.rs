@@ -4,7 +4,7 @@ use std::fs;
 
 use crate::desk::{Desk, write};
 
-/// An archive with two refs and a summary, packed whole.
+/// Creates an archive with two refs and a summary, packed whole.
 fn source() -> Desk {
     let desk = Desk::new();
     for (reference, text) in [("a", "one\n"), ("b/c", "two\n")] {
@@ -41,14 +41,14 @@ fn a_mirror_is_what_pull_makes() {
     let before = desk.snapshot("target");
     desk.run("unpack all.sealift ostree:target --mirror --allow-unsigned");
     desk.is_as(&before, "target", "a second run");
-    // An older signature does not stay beside a newer summary.
+    // An older signature does not stay with a newer summary.
     fs::remove_file(desk.path("source/summary.sig")).expect("it is there");
     desk.run("pack --force ostree:source -o unsigned.sealift");
     desk.run("unpack unsigned.sealift ostree:target --mirror --allow-unsigned");
     assert!(!desk.path("target/summary.sig").exists());
 }
 
-/// A summary that names what is not there, or another mode, would mislead clients.
+/// A summary that names missing commits, or another mode, would mislead clients.
 #[test]
 fn a_summary_of_more_than_that_stays_away() {
     let desk = source();

@@ -1,4 +1,4 @@
-//! From each mode into each: the same commit arrives, and arrives once.
+//! From each mode into each: the same commit arrives, and only once.
 
 use std::fs;
 use std::os::unix::fs::symlink;
@@ -7,7 +7,7 @@ use rustix::fs::{XattrFlags, lsetxattr};
 
 use crate::desk::{Desk, MODES, full_tree, is_root, plain_tree, write};
 
-/// The owner whom all modes hold.
+/// The only owner that all modes can hold.
 const ROOT: &[&str] = &["--owner-uid=0", "--owner-gid=0"];
 
 #[test]
@@ -77,7 +77,7 @@ fn arrives(desk: &Desk, name: &str, mode: &str, commit: &str, owners: &[&str]) {
     desk.is_as(&before, &target, "a second run");
 }
 
-/// Each thing that bare-user-only does not keep is refused, by its name.
+/// Everything that bare-user-only cannot hold is refused, by name.
 #[test]
 fn what_bare_user_only_lacks() {
     let desk = Desk::new();

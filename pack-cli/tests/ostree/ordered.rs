@@ -10,7 +10,7 @@ use crate::desk::{Desk, noise, text, write};
 const ROOT: &[&str] = &["--owner-uid=0", "--owner-gid=0"];
 const SMALL: &str = "--chunk-size 64KiB --delta-memory 256KiB";
 
-/// A commit with a file of eight pieces, of which the profile names the third one, and another file.
+/// Creates a commit with a file of eight pieces, of which the profile names the third, and another file.
 fn ordered() -> (Desk, Vec<u8>) {
     let desk = Desk::new();
     desk.init("source", "archive");
@@ -25,7 +25,7 @@ fn ordered() -> (Desk, Vec<u8>) {
     (desk, content)
 }
 
-/// What precedes a range of a file in a commit lies before it: OSTree hashes the file from its start.
+/// In a commit, everything before a range of a file is stored before it: OSTree hashes the file from its start.
 #[test]
 fn a_file_is_early_from_its_start_to_the_last_range() {
     let (desk, _) = ordered();
@@ -55,13 +55,13 @@ fn a_delta_keeps_the_order_too() {
     assert!(said.contains("found 2 of the 2 paths in the order of the base"), "{said}");
     desk.import("d.sealift", "target");
     desk.fsck("target");
-    // The repository has it from then on.
+    // From then on, the repository has the order.
     let kept = "# sealift order 1\nsmall\nlarge\t0-196607\n";
     assert_eq!(desk.run("order export ostree:target"), kept);
     let said = desk.run(&format!("pack ostree:source -o 2.sealift --name os --order-from ostree:target {SMALL}"));
     assert!(said.contains("found 2 of the 2 paths in the order of ostree:target"), "{said}");
     assert_eq!(desk.run("order export 2.sealift"), kept);
-    // Beside it, that of another bundle; places are by path, as in a merged profile.
+    // In addition, the order of another bundle; positions are by path, as in a merged profile.
     fs::write(desk.path("order"), "unread\nsmall\n").expect("there is room");
     desk.commit("source", "app", "./tree", ROOT);
     desk.run("pack ostree:source --ref app -o app.sealift --name app --order order");

@@ -1,4 +1,4 @@
-//! Which refs a repository takes, and from whom.
+//! Which refs a repository accepts, and by whom they must be signed.
 
 use std::fs;
 
@@ -41,7 +41,7 @@ fn signatures() {
     signed.is_taken("--remote origin", "remotes/origin/os", &both);
     assert!(signed.does_libostree_take(&both));
 
-    // A signature of another commit, and one that is damaged.
+    // A signature of another commit, and a damaged one.
     let transplanted = signed.commit("os", &[]);
     let beside = |commit: &str| desk.path(&format!("source/objects/{}/{}.commitmeta", &commit[..2], &commit[2..]));
     let good = fs::read(beside(&first)).expect("it is signed");
@@ -58,7 +58,7 @@ fn signatures() {
     signed.is_refused("--remote origin", "no key of the remote signed it");
     assert!(!signed.does_libostree_take(&first));
 
-    // Keys that count for all remotes count for those that have none of their own.
+    // The shared keyrings count for remotes that have no keys of their own.
     fs::write(beside(&first), good).expect("there is room");
     desk.run("pack --force ostree:source -o os.sealift");
     fs::create_dir(desk.path("shared")).expect("a folder");
@@ -93,7 +93,7 @@ fn signatures() {
     signed.is_taken("", "heads/os", &transplanted);
 }
 
-/// Whom the remote trusted once it may trust no more.
+/// Keys that the remote used to trust, and does not trust any more.
 #[test]
 fn keys_that_ended() {
     let signed = Signed::new();
@@ -148,30 +148,30 @@ fn bindings() {
     for destination in ["", "--remote same", "--mirror"] {
         signed.is_refused(destination, "its commit is bound to os");
     }
-    // Bound to no ref, it may have any name; but not of a collection.
+    // A commit that is not bound to a ref may have any name, but not any collection.
     let free = signed.commit("free", &["--no-bindings"]);
     signed.is_taken("", "heads/free", &free);
     signed.is_refused("--remote same", "its collection is none, not org.example.Os");
     signed.is_refused("--mirror", "its collection is none, not org.example.Os");
-    // A commit that was made for no ref is bound to none.
+    // A commit that was made without a ref has no bindings.
     let orphan =
         desk.ostree("source", &["commit", "--orphan", "--owner-uid=0", "--owner-gid=0", "--subject=orphan", "./tree"]);
     desk.ostree("source", &["refs", "--create=orphan", orphan.trim()]);
     desk.run("pack --force ostree:source --ref orphan -o os.sealift");
     signed.is_refused("", "its commit is bound to no ref");
     assert!(desk.try_ostree("target", &["pull-local", "source", "orphan"]).is_err());
-    // A collection counts beside refs alone.
+    // A collection binding counts only together with ref bindings.
     let collection = "--add-metadata-string=ostree.collection-binding=org.example.Os";
     signed.commit("loose", &["--no-bindings", collection]);
     signed.is_refused("--remote same", "its collection is none, not org.example.Os");
     assert!(desk.try_ostree("target", &["pull-local", "source", "loose"]).is_err());
-    // A mirror's collection is the bundle's word, which the commit has to agree with.
+    // The collection of a mirror is that of the bundle, and the commit must have the same.
     desk.ostree("source", &["config", "set", "core.collection-id", "org.example.Other"]);
     desk.run("pack --force ostree:source --ref os -o os.sealift");
     signed.is_refused("--mirror", "its collection is org.example.Os, not org.example.Other");
 }
 
-/// Several refs in one bundle: all, or those that are asked for; none if one is refused.
+/// Several refs in one bundle: all are imported, or those that are requested; none if one is refused.
 #[test]
 fn several() {
     let signed = Signed::new();
@@ -201,7 +201,7 @@ fn several() {
     }
     desk.fsck("target");
 
-    // One that is bound to another name keeps all of them out.
+    // A ref whose commit is bound to another name prevents the import of all.
     desk.ostree("source", &["refs", "--create=alias", "c"]);
     desk.run("pack --force ostree:source -o os.sealift");
     desk.init("fresh", "archive");
@@ -212,7 +212,7 @@ fn several() {
     desk.fsck("fresh");
 }
 
-/// A name that is a file cannot be a directory, and is not to be found out when other refs are written.
+/// A name that is a file cannot be a directory, and this must be found before other refs are written.
 #[test]
 fn names_in_the_way() {
     let signed = Signed::new();
@@ -241,7 +241,7 @@ fn names_in_the_way() {
     signed.is_refused("", "conflicts with \"refs/heads/os\"");
 }
 
-/// Each commit that comes needs its signature, not the last alone.
+/// Each new commit must be signed, not only the last one.
 #[test]
 fn what_came_before() {
     let signed = Signed::new();

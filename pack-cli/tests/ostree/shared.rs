@@ -1,11 +1,11 @@
-//! A commit is a tree as any other: shared with directories, listed, read, compared and unpacked.
+//! A commit is a tree like any other: it shares contents with directories, and is listed, read, compared and unpacked.
 
 use std::fs;
 use std::process::Command;
 
 use crate::desk::{Desk, plain_tree, text};
 
-/// A desk with a repository, and a bundle of its commit and of the directory that was committed.
+/// Creates a repository, and a bundle of its commit and of the directory that was committed.
 fn desk() -> Desk {
     let desk = Desk::new();
     plain_tree(&desk.path("tree"));
@@ -40,7 +40,7 @@ fn it_unpacks_as_it_checks_out() {
         let output = rsync.output().expect("rsync is installed");
         assert_eq!((text(&output.stdout).as_str(), output.status.success()), ("", true), "{reference}");
     }
-    // Another commit of it is the same: nothing is lost but times.
+    // A new commit of the unpacked tree is the same: only times are lost.
     let again = desk.commit("source", "again", "./from-commit", &["--owner-uid=0", "--owner-gid=0"]);
     assert_eq!(desk.ostree("source", &["diff", "os/main", &again]), "");
     let root = |commit: &str| desk.listed("source", commit);

@@ -1,11 +1,11 @@
-//! A desk with OpenPGP keys, on which libostree judges what sealift judges.
+//! A desk with OpenPGP keys, on which libostree's judgement is compared with sealift's.
 
 use std::fs;
 use std::process::Command;
 
 use crate::desk::{Desk, noise, write};
 
-/// A desk with keys, whose agent ends with it.
+/// A desk with keys, whose gpg-agent ends when this value is dropped.
 pub(crate) struct Signed {
     pub(crate) desk: Desk,
 }
@@ -35,9 +35,9 @@ impl Signed {
         assert!(output.status.success(), "gpg {line}: {}", String::from_utf8_lossy(&output.stderr));
     }
 
-    /// Makes a key, and a keyring of its name.
+    /// Makes a key, and a keyring with its name.
     pub(crate) fn make_key(&self, name: &str) {
-        // It is old enough to have expired.
+        // The key is old enough to have expired.
         self.gpg(&format!("--faked-system-time 20200101T000000 --quick-gen-key {name} ed25519 sign never"));
         self.gpg(&format!("--output {name}.gpg --export {name}"));
     }
@@ -49,7 +49,7 @@ impl Signed {
         line.trim_matches(':').rsplit(':').next().expect("it has one").to_owned()
     }
 
-    /// A commit that these keys sign is packed.
+    /// Packs a commit that is signed with these keys.
     pub(crate) fn sign(&self, reference: &str, keys: &[&str]) -> String {
         let keys: Vec<_> = keys.iter().map(|key| format!("--gpg-sign={}", self.fingerprint(key))).collect();
         let home = format!("--gpg-homedir={}", self.desk.path("keys").display());
@@ -64,7 +64,7 @@ impl Signed {
         commit
     }
 
-    /// The target refuses the bundle, and is as it was.
+    /// Checks that the target refuses the bundle and is unchanged.
     pub(crate) fn is_refused(&self, destination: &str, why: &str) {
         let before = self.desk.snapshot("target");
         for more in ["", " --dry-run"] {
@@ -83,7 +83,7 @@ impl Signed {
         self.desk.fsck("target");
     }
 
-    /// What libostree does with the same commit and keys.
+    /// Returns whether libostree accepts the same commit with the same keys.
     pub(crate) fn does_libostree_take(&self, commit: &str) -> bool {
         self.does_libostree_pull(&["--remote=origin", "--gpg-verify", "source", commit])
     }

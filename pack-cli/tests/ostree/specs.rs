@@ -1,4 +1,4 @@
-//! `ostree:REPO:REF` wherever a source, a base or a side of a comparison goes.
+//! `ostree:REPO:REF` as a source, as a base and in comparisons.
 
 use std::fs;
 

@@ -1,4 +1,4 @@
-//! State before content: what this device cannot remember changes nothing in a repository, refs included.
+//! The state is written before content: if this device cannot remember a bundle, nothing in a repository changes, refs included.
 
 use std::fs;
 use std::os::unix::fs::{PermissionsExt as _, chown};
@@ -6,7 +6,7 @@ use std::process::Command;
 
 use crate::desk::{Desk, is_root, noise, text, write};
 
-/// Three versions, signed, and the options that let them in.
+/// Creates three signed versions, and returns the options that accept them.
 pub(crate) fn desk() -> (Desk, &'static str) {
     let desk = Desk::new();
     fs::create_dir(desk.path("tree")).expect("a folder");
@@ -51,7 +51,7 @@ fn a_state_that_cannot_be_kept_changes_nothing() {
     assert_eq!(desk.ostree("target", &["rev-parse", "os"]).trim(), tip(&desk, "os-6.sealift"));
 }
 
-/// Where nobody says where home is, there is no state to keep.
+/// Without a home directory, there is no state to write.
 #[test]
 fn without_a_home_nothing_changes() {
     let (desk, trust) = desk();
@@ -61,7 +61,7 @@ fn without_a_home_nothing_changes() {
         command.env_remove(name);
     }
     if is_root() {
-        // Root's is in /var/lib.
+        // The state of root is in /var/lib.
         for name in ["allowed", "os-7.sealift", "tree", "source", "target"] {
             assert!(desk.path(name).exists());
         }
@@ -92,7 +92,7 @@ fn a_state_on_a_read_only_file_system_changes_nothing() {
     desk.is_as(&before, "target", "read-only");
 }
 
-/// What the repository itself keeps of its last bundle is a floor, wherever the device's own state went.
+/// The repository's own record of its last bundle is a floor, whatever happened to the device's state.
 #[test]
 fn an_older_version_than_the_repository_has_is_refused() {
     let (desk, trust) = desk();
@@ -106,7 +106,7 @@ fn an_older_version_than_the_repository_has_is_refused() {
     assert_eq!(desk.ostree("target", &["rev-parse", "os"]).trim(), tip(&desk, "os-6.sealift"));
 }
 
-/// What another user owns or may write to is not believed, and a record of another bundle is none.
+/// A record that another user owns or can write to is not trusted, and a record of another bundle does not count.
 #[test]
 fn a_record_of_somebody_else_is_refused() {
     let (desk, trust) = desk();

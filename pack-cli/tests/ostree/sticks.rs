@@ -1,11 +1,13 @@
-//! `unpack DIR ostree:REPO` and `status`: of several bundles the newest that a repository may take, and what it has then.
+//! `unpack DIR ostree:REPO` and `status`: the newest of several bundles that a repository accepts is installed, and the repository's bundles are
+//! listed.
 
 use std::fs;
 
 use crate::desk::{Desk, noise, text, write};
 use crate::state::desk;
 
-/// Versions 6 to 8 in full, and deltas from each to the next but one, on a stick; strangers among them.
+/// Creates a stick with versions 6 to 8 as full bundles, and deltas from 6 to 7 and from 7 to 8, besides an unsigned bundle and a file that is not a
+/// bundle.
 fn stick() -> Desk {
     let (desk, trust) = desk();
     fs::create_dir(desk.path("stick")).expect("a folder");
@@ -25,14 +27,14 @@ fn stick() -> Desk {
     desk
 }
 
-/// The commit of a version.
+/// Returns the commit of a version.
 fn tip(desk: &Desk, version: u64) -> String {
     let info = desk.run(&format!("info os-{version}.sealift --allow-unsigned --json"));
     let info: serde_json::Value = serde_json::from_str(&info).expect("it is JSON");
     info["refs"][0]["commit"].as_str().expect("a commit").to_owned()
 }
 
-/// What a line that ends well says on both.
+/// Returns the output on both streams of a line that must succeed.
 fn said(desk: &Desk, line: &str) -> String {
     let output = desk.command(line).output().expect("sealift runs");
     let said = text(&output.stdout) + &text(&output.stderr);
@@ -45,7 +47,7 @@ const TAKE: &str = "unpack stick ostree:target --trust allowed --name os";
 #[test]
 fn the_newest_is_taken_by_delta_where_its_base_is() {
     let desk = stick();
-    // Nothing is known of an empty repository: the delta is tried, and the full bundle taken.
+    // Nothing is known about an empty repository: the delta is tried, and the full bundle is installed.
     let first = said(&desk, TAKE);
     assert!(first.contains("ostree:target: imported stick/os-8.sealift"), "{first}");
     assert!(first.contains("passed over stick/delta-8.sealift: "), "{first}");
@@ -59,7 +61,7 @@ fn the_newest_is_taken_by_delta_where_its_base_is() {
     assert_eq!(desk.ostree("target", &["rev-parse", "os"]).trim(), tip(&desk, 8));
     desk.fsck("target");
 
-    // One that has version 7 takes the delta.
+    // A repository that has version 7 installs the delta.
     desk.init("second", "bare-user-only");
     desk.run("unpack os-7.sealift ostree:second --trust allowed --state other");
     let by_delta = said(&desk, "unpack stick ostree:second --trust allowed --state other");
@@ -71,14 +73,14 @@ fn the_newest_is_taken_by_delta_where_its_base_is() {
     assert_eq!(desk.ostree("second", &["rev-parse", "os"]).trim(), tip(&desk, 8));
     desk.fsck("second");
 
-    // One that has version 6 takes the full bundle, and need not try.
+    // A repository that has version 6 installs the full bundle without trying the delta.
     desk.init("third", "bare-user-only");
     desk.run("unpack os-6.sealift ostree:third --trust allowed --state third-state");
     let in_full = said(&desk, "unpack stick ostree:third --trust allowed --state third-state");
     assert!(in_full.contains("ostree:third: imported stick/os-8.sealift"), "{in_full}");
     let why = "passed over stick/delta-8.sealift: stick/os-8.sealift is the same version";
     assert!(in_full.contains(why), "{in_full}");
-    // Without the full one, the delta over version 7, which lies beside it.
+    // Without the full bundle, the delta is installed over version 7, which is beside it.
     fs::remove_file(desk.path("stick/os-8.sealift")).expect("it is there");
     let at = |repo: &str, version: u64| {
         desk.init(repo, "bare-user-only");
@@ -90,7 +92,7 @@ fn the_newest_is_taken_by_delta_where_its_base_is() {
         next
     };
     at("fourth", 8);
-    // Without that too, it is tried after all, and refused for want of its base; the next best is the delta to 7.
+    // Without that too, the delta is tried and refused because its base is missing; the next best is the delta to 7.
     fs::remove_file(desk.path("stick/os-7.sealift")).expect("it is there");
     assert!(at("fifth", 7).contains("passed over stick/delta-8.sealift: "));
 }
@@ -109,7 +111,7 @@ fn status_tells_of_repositories() {
         assert!(listed.contains(&format!("ostree:{}: {name} version {version}\n", repo.display())), "{listed}");
         assert!(listed.contains(&format!("{name}: accepts version {version} or newer\n")), "{listed}");
     }
-    // What it keeps of one name was removed.
+    // The record of one name was removed.
     fs::remove_dir_all(desk.path("target/extensions/sealift/app")).expect("it is there");
     let listed = desk.run("status --trust allowed");
     assert!(listed.contains("no install record of this bundle") && listed.contains("os version 7\n"), "{listed}");

@@ -1,5 +1,5 @@
-//! A repository that has a summary has one that is true after an import: the bytes that `ostree summary --update` writes, and clients of
-//! Flatpak find what came.
+//! A repository that has a summary has a correct one after an import: the bytes that `ostree summary --update` writes; and clients of Flatpak find
+//! the new commits.
 
 use std::fs;
 use std::process::Command;
@@ -8,7 +8,7 @@ use crate::desk::{Desk, noise, text, write};
 
 const KEY: &[u8] = b"ostree.summary.last-modified\0";
 
-/// A summary, but for the time when it was written.
+/// Returns a summary without the time when it was written.
 fn timeless(mut summary: Vec<u8>) -> Vec<u8> {
     let at = summary.windows(KEY.len()).position(|window| window == KEY).expect("it says when it was written");
     let at = (at + KEY.len()).next_multiple_of(8);
@@ -56,7 +56,7 @@ fn it_is_what_ostree_writes() {
     desk.ostree("target", &["summary", "--update"]);
     let theirs = fs::read(desk.path("target/summary")).expect("there is one");
     assert!(timeless(ours) == timeless(theirs), "the summaries differ");
-    // One that a killed run left behind, or that nobody can read.
+    // A summary that a killed run left, or that cannot be parsed.
     let sound = fs::read(desk.path("target/summary")).expect("there is one");
     desk.run("unpack os-1.sealift ostree:target --allow-unsigned --allow-downgrade");
     let old = fs::read(desk.path("target/summary")).expect("there is one");
@@ -68,7 +68,7 @@ fn it_is_what_ostree_writes() {
     }
 }
 
-/// `flatpak update` from a repository that took a new version finds it.
+/// `flatpak update` finds the new version in the repository.
 #[test]
 fn flatpak_finds_what_came() {
     let desk = Desk::new();

@@ -1,4 +1,4 @@
-//! An update reads and writes what is new.
+//! An update reads and writes only what is new.
 
 use std::fs;
 
@@ -46,14 +46,14 @@ fn only_what_changed() {
     assert_eq!(desk.listed("target", "os"), desk.listed("source", &new));
     assert_eq!(desk.listed("target", "os^"), desk.listed("source", &old));
 
-    // An older bundle takes the ref back; nothing is missing for it.
+    // An older bundle moves the ref back; no object is missing for that.
     let back = desk.import("old.sealift", "target");
     assert_eq!((&back["stored_bytes"], &back["files"]), (&0.into(), &0.into()));
     assert_eq!(desk.ostree("target", &["rev-parse", "os"]).trim(), old);
     desk.fsck("target");
 }
 
-/// The types of new objects; what was there is as it was.
+/// Returns the types of new objects, and checks that the existing ones are unchanged.
 fn added(before: &Snapshot, after: &Snapshot) -> Vec<String> {
     for (path, was) in before.iter().filter(|(path, _)| !path.ends_with("refs/heads/os")) {
         assert_eq!(after.get(path), Some(was), "{}", path.display());
@@ -64,7 +64,7 @@ fn added(before: &Snapshot, after: &Snapshot) -> Vec<String> {
     kinds
 }
 
-/// What lies between is missing, or comes with the bundle.
+/// The commits in between are missing, or come with the bundle.
 #[test]
 fn history() {
     let desk = Desk::new();
@@ -88,7 +88,7 @@ fn history() {
             assert_eq!(desk.try_ostree(&target, &["ls", commit]).is_ok(), is_there);
         }
     }
-    // What a repository lacks before its newest commit it gets from a bundle with more of it.
+    // Commits that a repository lacks before its newest one come from a bundle with more of the history.
     assert_eq!(desk.import("9.sealift", "target-1")["commits"], 2);
     desk.fsck("target-1");
     assert_eq!(desk.listed("target-1", &commits[0]), desk.listed("source", &commits[0]));

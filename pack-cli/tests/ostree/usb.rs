@@ -1,4 +1,4 @@
-//! A medium for devices that have OSTree alone: it is what `ostree create-usb` makes of the same refs, and its clients take it.
+//! A medium for devices that have only OSTree: it is the same as that of `ostree create-usb` for the same refs, and OSTree's clients accept it.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -14,7 +14,7 @@ const EPOCH: &str = "1700000000";
 const USB: &str = "unpack b.sealift --usb stick --allow-unsigned";
 const KILLS: u32 = 12;
 
-/// A folder with the repository `from` that has two refs of a collection, and the bundle of it.
+/// A folder with the repository `from`, which has two refs of a collection, and its bundle.
 struct Desk(tempfile::TempDir);
 
 impl Desk {
@@ -27,7 +27,7 @@ impl Desk {
         desk
     }
 
-    /// One without them, but a tree and an empty medium.
+    /// A desk without these, but with a tree and an empty medium.
     fn empty() -> Self {
         let desk = Self(tempfile::tempdir().expect("a temporary folder"));
         fs::create_dir(desk.path("stick")).expect("a new folder");
@@ -87,7 +87,7 @@ impl Desk {
         self.ostree(&["create-usb", "--repo=from", medium].into_iter().chain(refs).collect::<Vec<_>>());
     }
 
-    /// A new repository of a device, with this remote.
+    /// Creates the repository of a device, with this remote.
     fn device(&self, name: &str, url: &str) -> String {
         let repo = format!("--repo={name}");
         self.ostree(&["init", &repo, "--mode=bare-user-only"]);
@@ -100,7 +100,7 @@ impl Desk {
         self.ostree(&["rev-parse", "--repo=from", branch]).trim().to_owned()
     }
 
-    /// What is below a folder: kind, permissions and bytes.
+    /// Returns everything below a folder: type, permissions and bytes.
     fn listing(&self, name: &str) -> BTreeMap<PathBuf, (u32, Vec<u8>)> {
         let mut found = BTreeMap::new();
         walk(&self.path(name), Path::new(""), &mut found);
@@ -111,7 +111,7 @@ impl Desk {
         fs::read(self.path(medium).join(".ostree/repo/summary")).expect("there is a summary")
     }
 
-    /// What is told of the summary, but of the time when it was written.
+    /// Returns the description of the summary, except for the time when it was written.
     fn told(&self, medium: &str) -> Vec<String> {
         let text = self.ostree(&["summary", "-v", &format!("--repo={medium}/.ostree/repo")]);
         text.lines().filter(|line| !line.starts_with("Last-Modified")).map(str::to_owned).collect()
@@ -141,7 +141,7 @@ fn walk(root: &Path, below: &Path, found: &mut BTreeMap<PathBuf, (u32, Vec<u8>)>
     }
 }
 
-/// Objects by their inodes, and when these changed: an object that is written again is another.
+/// Returns objects with their inodes and change times: an object that is written again differs.
 fn objects(medium: &Path) -> BTreeMap<PathBuf, (u64, i64, i64)> {
     let mut found = BTreeMap::new();
     let root = medium.join(".ostree/repo/objects");
@@ -169,7 +169,7 @@ fn is_as_create_usb_makes_it() {
         listing.iter().map(|(path, (mode, _))| format!("{mode:o} {}", path.display())).collect::<Vec<_>>()
     };
     assert_eq!(names(&ours), names(&theirs));
-    // Deflate has many forms of a file; all else has one.
+    // Deflate has many encodings of a file; everything else has one.
     let is_same = |path: &Path| path.extension().is_none_or(|extension| extension != "filez");
     for (path, (_, bytes)) in ours.iter().filter(|(path, _)| is_same(path)) {
         assert_eq!(bytes, &theirs[path].1, "{}", path.display());
@@ -208,7 +208,7 @@ fn devices_take_commits_over_http() {
     desk.fsck(&repo);
 }
 
-/// A static server, for as long as the test runs. Returns its address.
+/// Starts a static server that runs until the test ends. Returns its address.
 fn serve(root: PathBuf) -> String {
     let listener = TcpListener::bind("127.0.0.1:0").expect("a free port");
     let url = format!("http://{}", listener.local_addr().expect("it has an address"));
@@ -234,7 +234,7 @@ fn answer(mut stream: TcpStream, root: &Path) {
     }
 }
 
-/// By the name of a ref, as an updater asks: it wants signatures.
+/// By the name of a ref, as an updater does: this requires signatures.
 #[test]
 fn devices_find_signed_refs() {
     let (desk, commit) = signed();
@@ -242,7 +242,7 @@ fn devices_find_signed_refs() {
     find_and_pull(&desk, "config", &desk.url("stick/.ostree/repo"), &commit);
 }
 
-/// As above, of a medium that is plugged in, which is found where it is mounted.
+/// The same with a medium that is plugged in, and found where it is mounted.
 #[test]
 fn devices_find_a_medium() {
     if !rustix::process::geteuid().is_root() {
@@ -257,7 +257,7 @@ fn devices_find_a_medium() {
     find_and_pull(&desk, "mount", "http://127.0.0.1:1/", &commit);
 }
 
-/// A medium, until it is dropped.
+/// A mounted medium, unmounted on drop.
 struct Mounted(PathBuf);
 
 impl Mounted {
@@ -280,7 +280,7 @@ fn run(command: &mut Command) {
     said(&command.output().expect("it runs"), &command).expect("it does it");
 }
 
-/// A bundle of a commit that is signed, which is returned, and the key beside it.
+/// Creates a bundle of a signed commit, whose checksum is returned, with the key beside it.
 fn signed() -> (Desk, String) {
     let desk = Desk::empty();
     fs::create_dir(desk.path("gnupg")).expect("a new folder");
@@ -349,7 +349,7 @@ fn a_medium_of_ostree_is_updated() {
     desk.create_usb("theirs", &["os/stable", "os/apps/editor"]);
     assert_eq!(desk.told("stick"), desk.told("theirs"));
     desk.fsck("--repo=stick/.ostree/repo");
-    // And the other way round.
+    // The other way round.
     desk.commit("os/stable", "1.1", &[]);
     desk.create_usb("stick", &["os/stable"]);
     desk.fsck("--repo=stick/.ostree/repo");
@@ -378,7 +378,7 @@ fn what_is_refused_writes_nothing() {
     desk.refused("unpack b.sealift --allow-unsigned");
     desk.refused("unpack b.sealift --usb nowhere --allow-unsigned");
     desk.sealift(&format!("{USB} --dry-run"));
-    // Damaged behind what is signed: the objects come to nothing.
+    // Damaged after the signed part: its objects are discarded.
     let mut bytes = fs::read(desk.path("b.sealift")).expect("a bundle");
     let last = bytes.len() - 10;
     bytes[last] ^= 1;

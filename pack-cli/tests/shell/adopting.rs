@@ -1,4 +1,4 @@
-//! `--adopt` on a terminal: it says what would be replaced and deleted, and asks.
+//! `--adopt` on a terminal: it shows what would be replaced and deleted, and asks.
 
 use std::fs;
 
@@ -8,7 +8,7 @@ use crate::terminal::Terminal;
 const ADOPT: &str = "unpack os.sealift home --update --delete --adopt --trust signers --progress none";
 const QUESTION: &str = "Continue? [y/N] ";
 
-/// Somebody's files, one of a name that the bundle has.
+/// Creates a user's files, one of which has a name that the bundle has.
 fn desk() -> Desk {
     let desk = Desk::new();
     desk.good("pack os -o os.sealift --name os --bundle-version 7 --key release");
@@ -20,11 +20,11 @@ fn desk() -> Desk {
     desk
 }
 
-/// Asks, and types `keys` behind the question.
+/// Starts the command, and types `keys` after the question.
 fn answer(desk: &Desk, keys: &str) -> (i32, String) {
     let mut terminal = Terminal::start(desk, &format!("sealift {ADOPT}"));
     terminal.until(QUESTION, 1);
-    // Nothing happens before there is an answer.
+    // Nothing happens before the answer.
     assert_untouched(desk);
     terminal.types(keys);
     terminal.end()
@@ -56,7 +56,7 @@ fn yes_takes_it_over() {
         }
         assert_eq!(fs::read(desk.path("home/hello")).unwrap(), b"hello");
         assert!(!desk.path("home/photos").exists());
-        // From then on it is a target, and nobody asks.
+        // From then on it is a target, and there is no question.
         desk.good(&format!("{ADOPT} --quiet"));
     }
 }
@@ -87,7 +87,7 @@ fn without_a_terminal_the_option_is_the_consent() {
         assert!(status == 0 && !said.contains(QUESTION.trim_end()), "{line}: {status}: {said}");
         assert!(!desk.path("home/photos").exists());
     }
-    // Nobody is asked about what is not done.
+    // There is no question about something that is not done.
     let desk = desk();
     let (status, said) = Terminal::start(&desk, &format!("sealift {ADOPT} --dry-run")).end();
     assert!(status == 0 && !said.contains("[y/N]"), "{status}: {said}");

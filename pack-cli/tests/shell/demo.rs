@@ -1,4 +1,4 @@
-//! examples/demo.sh, which shows the program beside tar and zstd.
+//! examples/demo.sh, which compares the program with tar and zstd.
 
 use std::fs;
 use std::io::{BufRead as _, BufReader, Read as _};
@@ -8,7 +8,7 @@ use crate::desk::{Desk, told};
 
 fn demo(desk: &Desk) -> Command {
     fs::create_dir(desk.path("scratch")).unwrap();
-    // A shell cannot trap what was ignored when it began, as SIGINT is for those that run in the background.
+    // A shell cannot trap signals that were ignored when it started, as SIGINT is for background jobs.
     let mut command = Command::new("env");
     command.args(["--default-signal=INT", concat!(env!("CARGO_MANIFEST_DIR"), "/examples/demo.sh")]);
     desk.prepare(&mut command);
@@ -33,7 +33,7 @@ fn it_compares_and_leaves_nothing() {
 #[test]
 fn it_cleans_up_when_it_is_stopped() {
     let desk = Desk::new();
-    // Takes seconds to compress, whatever else the machine does.
+    // Takes seconds to compress, whatever the load of the machine.
     let large: Vec<u8> =
         (0_u32..6_000_000).flat_map(|number| number.wrapping_mul(2_654_435_761).to_le_bytes()).collect();
     desk.write("os/large", large);

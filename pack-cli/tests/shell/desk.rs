@@ -4,7 +4,7 @@ use std::fs;
 use std::path::PathBuf;
 use std::process::{Command, Output, Stdio};
 
-/// A folder with a tree `os`, a key `release` and the signers who are trusted.
+/// A folder with a tree `os`, a key `release`, and its allowed signers.
 pub(crate) struct Desk {
     folder: tempfile::TempDir,
 }
@@ -28,7 +28,7 @@ impl Desk {
         fs::write(self.path(name), content).unwrap();
     }
 
-    /// The program, by nobody's configuration.
+    /// Returns a command of the program, without any user's configuration.
     pub(crate) fn command(&self, line: &str) -> Command {
         let mut command = Command::new(env!("CARGO_BIN_EXE_sealift"));
         self.prepare(&mut command);
@@ -36,7 +36,7 @@ impl Desk {
         command
     }
 
-    /// A line of a shell that knows the program as `sealift`.
+    /// Returns a shell command line that knows the program as `sealift`.
     pub(crate) fn shell(&self, line: &str) -> Command {
         let mut command = Command::new("bash");
         self.prepare(&mut command);
@@ -53,12 +53,12 @@ impl Desk {
         }
     }
 
-    /// Runs a line: its status, and what it said on standard error, or else on standard output.
+    /// Runs a line, and returns its exit status and its standard error, or else its standard output.
     pub(crate) fn run(&self, line: &str) -> (i32, String) {
         told(&self.command(line).output().unwrap())
     }
 
-    /// What a line says that ends well.
+    /// Returns the output of a line that must succeed.
     pub(crate) fn good(&self, line: &str) -> String {
         let (status, said) = self.run(line);
         assert_eq!(status, 0, "{line}: {said}");

@@ -5,7 +5,7 @@ use std::io::Write as _;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
-/// Where cargo puts examples: beside the folder of the tests.
+/// Returns where cargo puts examples: beside the folder of the tests.
 fn example(name: &str) -> PathBuf {
     let test = std::env::current_exe().unwrap();
     let program = test.parent().unwrap().with_file_name("examples").join(name);
@@ -18,7 +18,7 @@ fn run(folder: &Path, name: &str, arguments: &[&str], input: &str) -> (Option<i3
     let mut command = Command::new(example(name));
     command.current_dir(folder).args(arguments).env("SOURCE_DATE_EPOCH", "1700000000").env_remove("SSH_AUTH_SOCK");
     let mut child = command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
-    // One that wants no input may have ended.
+    // An example that reads no input may have ended.
     let _ = child.stdin.take().unwrap().write_all(input.as_bytes());
     let done = child.wait_with_output().unwrap();
     let text = if done.stdout.is_empty() { done.stderr } else { done.stdout };
@@ -79,7 +79,7 @@ fn updater_stops_and_goes_on() {
     let folder = folder.path();
     publish(folder, "7");
     let (status, text) = run(folder, "updater", UPDATE, "\n");
-    // The button may come too late.
+    // The request to stop may come too late.
     assert!(status == Some(130) && text.starts_with("stopped") && !folder.join("target").exists() || status == Some(0));
     let (status, text) = run(folder, "updater", UPDATE, "");
     assert_eq!(status, Some(0), "{text}");

@@ -1,4 +1,4 @@
-//! The program as a shell has it: pipes, files that are there, terminals.
+//! The program in a shell: pipes, existing files, terminals.
 #![allow(clippy::unwrap_used, reason = "tests")]
 
 mod adopting;

@@ -1,4 +1,4 @@
-//! `-o`: what is there is not replaced unasked, and what lies in the packed tree is not packed.
+//! `-o`: existing files are not replaced without being asked to, and output in the packed tree is not packed.
 
 use std::fs;
 
@@ -19,14 +19,14 @@ fn what_is_there_stays_without_force() {
     );
     desk.refused("request os -o os.sealift", 2, "already exists");
     assert_eq!(fs::read(desk.path("os.sealift")).unwrap(), before);
-    // A signed bundle of another content is one again, and nothing is to be said.
+    // A signed bundle is replaced by a signed one with other content: there is nothing to warn about.
     desk.write("os/hello", "changed");
     assert!(!desk.good(&format!("pack os -o os.sealift {RELEASE} --force")).contains("warning"));
     let said = desk.good("pack os -o os.sealift --force --quiet");
     assert!(said.contains("warning: replacing os.sealift, a signed bundle (os version 7), with an unsigned one"));
-    // What is not signed makes way without a word.
+    // An unsigned bundle is replaced without a warning.
     assert_eq!(desk.good("pack os -o os.sealift --force --quiet"), "");
-    // Nothing of what was refused lies around.
+    // Refused runs leave no files.
     let left = fs::read_dir(desk.path("")).unwrap().map(|entry| entry.unwrap().file_name().into_string().unwrap());
     assert_eq!(left.filter(|name| name.contains("partial")).count(), 0);
 }
@@ -60,11 +60,11 @@ fn a_bundle_in_the_packed_tree_is_not_packed() {
     let said = desk.good("pack os -o os/os-8.sealift --force --quiet");
     assert!(said.contains("excluded os-7.sealift and 1 more bundle"), "{said}");
     assert_eq!(desk.good("ls os/os-8.sealift"), "hello\n");
-    // By another name of the same folder, too.
+    // Also under another name of the same folder.
     std::os::unix::fs::symlink("os", desk.path("link")).unwrap();
     desk.good("pack os -o link/os-9.sealift");
     assert_eq!(desk.good("ls os/os-9.sealift"), "hello\n");
-    // Where the bundle goes elsewhere the tree is packed as it is.
+    // If the bundle is written elsewhere, the whole tree is packed.
     desk.good("pack os -o all.sealift");
     assert_eq!(desk.good("ls all.sealift"), "hello\nos-7.sealift\nos-8.sealift\nos-9.sealift\n");
 }
@@ -91,7 +91,7 @@ fn what_is_signed_says_what_it_is() {
     desk.refused("pack os -o b --key release --name os", 2, "a signed bundle needs --bundle-version N");
     desk.refused("pack os -o b --key release --bundle-version 7", 2, "a signed bundle needs --name NAME");
     desk.refused(&format!("pack os -o b {RELEASE} --key release"), 2, "is given twice");
-    // The clock of a build is no version.
+    // SOURCE_DATE_EPOCH does not count as a version.
     let done = desk.command("pack os -o trial.sealift --json").env("SOURCE_DATE_EPOCH", "1700000000").output().unwrap();
     let (status, said) = told(&done);
     assert!(status == 0 && said.contains(r#""name":"trial","version":0,"#), "{said}");
@@ -104,7 +104,7 @@ fn what_is_signed_says_what_it_is() {
     );
     desk.good("pack os -o os.sealift --name os --bundle-version 7");
     desk.good("sign os.sealift --key release --name os --bundle-version 7");
-    // Who signs after others need not repeat it.
+    // Later signers need not repeat name and version.
     desk.good("key generate -o second");
     desk.good("sign os.sealift --key second");
     desk.refused("sign os.sealift --key second --key second", 2, "is given twice");
@@ -132,7 +132,7 @@ fn a_delta_is_above_its_base() {
 fn what_has_expired_is_not_packed() {
     let desk = Desk::new();
     desk.refused("pack os -o b.sealift --expires 2020-01-01", 2, "--expires 2020-01-01T00:00:00Z is in the past");
-    // Whoever makes an old bundle again says when it was made.
+    // To rebuild an old bundle, its creation time is given.
     let mut again = desk.command("pack os -o b.sealift --expires 2020-01-01");
     assert!(again.env("SOURCE_DATE_EPOCH", "1500000000").output().unwrap().status.success());
 }
@@ -155,7 +155,7 @@ fn a_signed_copy_goes_where_it_is_wanted() {
     let done = desk.shell(&format!("cat plain.sealift | sealift sign - -o - {named} --key release")).output().unwrap();
     assert_eq!(done.status.code(), Some(0), "{}", told(&done).1);
     assert!(done.stdout == signed && String::from_utf8_lossy(&done.stderr).starts_with("-: has 1 signature"));
-    // More signatures than there is room for make the copy longer.
+    // If the signatures exceed the room, the copy is longer.
     let keys = "--key other --key other2 --key other3 --key other4 --key other5 --key other6 --key other7";
     for number in 2..8 {
         desk.good(&format!("key generate -o other{number}"));
@@ -164,7 +164,7 @@ fn a_signed_copy_goes_where_it_is_wanted() {
     desk.good(&format!("sign signed.sealift -o more.sealift {keys}"));
     desk.good("verify more.sealift --deep --trust signers");
 
-    // What is there stays, and so does what cannot be signed.
+    // Existing files stay, and so do bundles that cannot be signed.
     desk.refused(
         "sign plain.sealift -o signed.sealift --key release --name os --bundle-version 7",
         2,
@@ -185,7 +185,7 @@ fn a_signed_copy_goes_where_it_is_wanted() {
 #[test]
 fn what_readers_refuse_is_not_packed_unasked() {
     let desk = Desk::new();
-    // One archive of a file that lies 5000 names deep.
+    // An archive with one file that is 5000 names deep.
     let path = ["deeper"; 4999].join("/") + "/file";
     let mut archive = tar::Builder::new(fs::File::create(desk.path("deep.tar")).unwrap());
     let mut header = tar::Header::new_gnu();
@@ -203,7 +203,7 @@ fn what_readers_refuse_is_not_packed_unasked() {
     desk.refused("ls deep.sealift", 1, "which exceeds the limit of 4096: to accept it, use --limit depth=5000");
     assert!(desk.good("ls deep.sealift --limit depth=5000").ends_with("/file\n"));
 
-    // More bytes than usual, which take no room as they are holes; and more names.
+    // More bytes than usual, which take no space since they are holes; and more names.
     for number in 0..3 {
         fs::File::create(desk.path(&format!("os/hole-{number}"))).unwrap().set_len((1 << 41) + number).unwrap();
     }

@@ -6,7 +6,7 @@ use std::os::unix::fs::PermissionsExt as _;
 use crate::desk::{Desk, told};
 use crate::terminal::Terminal;
 
-/// A desk with a key `locked`, whose passphrase is `correct horse`, and a bundle that nobody signed.
+/// Creates a key `locked`, whose passphrase is `correct horse`, and an unsigned bundle.
 fn locked() -> Desk {
     let desk = Desk::new();
     desk.write("passphrase", "correct horse\n");
@@ -77,7 +77,7 @@ fn a_file_gives_a_passphrase() {
     desk.write("other", "battery staple\n");
     desk.refused("sign os.sealift --key locked --passphrase-file other", 2, "locked: wrong passphrase");
     desk.refused("sign os.sealift --key locked --passphrase-file nowhere", 2, "cannot read nowhere");
-    // A pipe can be read once.
+    // A pipe can only be read once.
     let line =
         "sealift pack os -o two.sealift --name os --bundle-version 9 --key locked --passphrase-file <(cat passphrase)";
     let (status, said) = told(&desk.shell(line).output().unwrap());

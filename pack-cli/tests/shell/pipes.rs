@@ -1,21 +1,21 @@
-//! A reader that goes away early: lists end quietly, content is not written, and a verdict stays what it is.
+//! A reader that closes the pipe early: lists end quietly, content fails to be written, and a verdict stays the same.
 
 use std::fs;
 
 use crate::desk::{Desk, told};
 
-/// The status of the first program of a pipeline, and what it said.
+/// Returns the exit status of the first program of a pipeline, and its standard error.
 fn first(desk: &Desk, line: &str) -> (i32, String) {
     told(&desk.shell(&format!("{line}; exit ${{PIPESTATUS[0]}}")).output().unwrap())
 }
 
-/// A tree that takes more than a pipe holds to be listed, and an unpacked one that differs in all of it.
+/// Creates a tree whose listing exceeds the capacity of a pipe, and a target in which all files differ.
 fn large() -> Desk {
     let desk = Desk::new();
     for number in 0..2000 {
         desk.write(&format!("os/a-name-of-some-length-so-that-they-are-many-bytes-in-all-{number}"), "content");
     }
-    // Nothing makes it smaller.
+    // Incompressible bytes.
     let mut seed = 7_u64;
     let noise = std::iter::repeat_with(|| {
         seed = seed.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
@@ -44,7 +44,7 @@ fn a_verdict_stays_what_it_is() {
             assert_eq!(status, 1, "{line} | {reader}: {said}");
         }
     }
-    // What is sound is no less so.
+    // The verdict of a sound bundle does not depend on its reader.
     assert_eq!(first(&desk, "sealift verify os.sealift --trust signers | true").0, 0);
     assert_ne!(first(&desk, "sealift verify os.sealift 2>&1 | true").0, 0);
     assert_eq!(first(&desk, "sealift diff os.sealift tree | head -1").0, 0);

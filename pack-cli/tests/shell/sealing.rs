@@ -1,5 +1,4 @@
-//! `digest`, `measure` and `seal` on any kernel: what they print, and what they refuse. What a kernel with fs-verity does with it,
-//! `cargo xtask vm` shows.
+//! `digest`, `measure` and `seal` on any kernel: their output, and what they refuse. `cargo xtask vm` tests kernels with fs-verity.
 
 use std::ffi::OsStr;
 use std::fs;
@@ -19,7 +18,7 @@ fn said(bytes: &[u8]) -> &str {
     std::str::from_utf8(bytes).unwrap()
 }
 
-/// A folder with files around the edges of blocks, and of levels of the tree.
+/// Creates files around the edges of blocks and of tree levels.
 fn files() -> (tempfile::TempDir, Vec<String>) {
     let folder = tempfile::tempdir().unwrap();
     let lens = [0, 1, 4095, 4096, 4097, 128 * 4096, 128 * 4096 + 1, 3_000_001];
@@ -31,7 +30,7 @@ fn files() -> (tempfile::TempDir, Vec<String>) {
     (folder, names.to_vec())
 }
 
-/// Debian's own program is the oracle, to the last byte of its output.
+/// Our output equals that of Debian's own program, byte for byte.
 #[test]
 fn digests_are_those_of_fsverity() {
     let (folder, names) = files();
@@ -78,7 +77,7 @@ fn what_fsverity_refuses_is_refused() {
     }
 }
 
-/// A name that a terminal would act on is escaped, and is what it is in JSON.
+/// A name that a terminal would interpret is escaped, and unchanged in JSON.
 #[test]
 fn names_are_escaped() {
     use std::os::unix::ffi::OsStrExt as _;
@@ -94,7 +93,7 @@ fn names_are_escaped() {
     assert_eq!(said(&ours(&["--json"])), line);
 }
 
-/// Where the kernel or the file system has no fs-verity, nothing is done, and it is said what would help.
+/// If the kernel or the file system has no fs-verity, nothing is done, and the message says what would help.
 #[test]
 fn what_cannot_be_sealed_is_said() {
     let (folder, names) = files();
@@ -110,7 +109,7 @@ fn what_cannot_be_sealed_is_said() {
     }
 }
 
-/// Nothing is written where what was asked for cannot be.
+/// Nothing is written if the requested sealing is impossible.
 #[test]
 fn what_cannot_be_sealed_is_not_unpacked() {
     let folder = tempfile::tempdir().unwrap();

@@ -1,4 +1,4 @@
-//! Several bundles, as they lie on a stick: the newest that the device may take, and why not the others.
+//! Several bundles on a stick: the newest that the device accepts is installed, and the reasons against the others are reported.
 
 use std::fs;
 
@@ -6,7 +6,7 @@ use crate::desk::Desk;
 
 const TAKE: &str = "unpack stick target --update --delete --trust signers";
 
-/// A target of version 7, and a folder for bundles.
+/// Creates a target of version 7, and a folder for bundles.
 fn device() -> Desk {
     let desk = Desk::new();
     fs::create_dir(desk.path("stick")).unwrap();
@@ -54,7 +54,7 @@ fn the_newest_is_taken_and_the_others_are_named() {
     assert!(!said.contains("note.txt"), "{said}");
     let json = desk.good(&format!("{TAKE} --json"));
     assert!(json.contains(r#"{"passed_over":{"bundle":"stick/app.sealift","kind":"other-name","message":"#), "{json}");
-    // Files do as well.
+    // Bundles can also be given as files.
     pack(&desk, 10, "");
     pack(&desk, 11, "");
     desk.good("unpack stick/10.sealift stick/11.sealift stick/8.sealift target --update --trust signers");
@@ -67,7 +67,7 @@ fn a_delta_goes_before_the_full_bundle_where_its_base_is() {
     pack(&desk, 8, "");
     pack(&desk, 9, "");
     pack(&desk, 9, "--base stick/8.sealift");
-    // The target holds 7: the delta is of no use to it.
+    // The target holds version 7, so the delta does not fit.
     let said = desk.good(TAKE);
     assert!(said.contains("passed over stick/delta-9.sealift") && said.contains("from stick/9.sealift"), "{said}");
     assert_eq!(has(&desk), "hello 9");
@@ -100,7 +100,7 @@ fn nothing_to_take_says_so() {
     desk.good("pack os -o stick/a.sealift --name os --bundle-version 9");
     desk.refused(TAKE, 3, "stick: no bundle that this device can install");
     assert_eq!(has(&desk), "hello 7");
-    // Where nothing says which name is meant, nothing is guessed.
+    // If nothing says which name is meant, it is not guessed.
     desk.write("all", fs::read_to_string(desk.path("signers")).unwrap().replacen("os ", "* ", 1));
     desk.good("pack os -o stick/os.sealift --name os --bundle-version 9 --key release");
     desk.good("pack os -o stick/app.sealift --name app --bundle-version 9 --key release");
@@ -148,11 +148,11 @@ fn words_of_other_programs_are_answered_with_ours() {
         desk.refused(line, 2, &format!("tip: {}", if ours.starts_with("sea") { "'" } else { "" }));
         desk.refused(line, 2, ours);
     }
-    // What is only misspelt gets what is near.
+    // For a misspelt word, a similar one is suggested.
     desk.refused("verfy os.sealift", 2, "'verify'");
 }
 
-/// A stick with one full bundle and one delta serves old devices and new ones.
+/// A stick with one full bundle and one delta serves both old and new devices.
 #[test]
 fn a_delta_is_taken_over_a_base_that_lies_beside_it() {
     let desk = device();
@@ -160,7 +160,7 @@ fn a_delta_is_taken_over_a_base_that_lies_beside_it() {
     let said = desk.good("unpack stick fresh --trust signers");
     assert!(said.contains("fresh: unpacked from stick/delta-8.sealift"), "{said}");
     assert_eq!(fs::read_to_string(desk.path("fresh/hello")).unwrap(), "hello 8");
-    // Who has the base needs nothing else of the stick.
+    // A device that has the base needs nothing else from the stick.
     fs::write(desk.path("stick/7.sealift"), "damaged").unwrap();
     desk.good(TAKE);
     assert_eq!(has(&desk), "hello 8");
@@ -168,7 +168,7 @@ fn a_delta_is_taken_over_a_base_that_lies_beside_it() {
     assert!(status == 4 && said.contains("it does not exist"), "{status} {said}");
 }
 
-/// Copies of a base that are damaged do not hide the one that is sound: one that nobody trusted signed is not even tried.
+/// Damaged copies of a base do not hide a sound one. A copy that is not signed by a trusted key is not even tried.
 #[test]
 fn a_sound_base_is_found_among_its_copies() {
     let desk = Desk::new();

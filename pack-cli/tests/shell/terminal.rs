@@ -1,4 +1,4 @@
-//! A terminal, and somebody who types.
+//! A terminal, and a user who types.
 
 use std::io::{Read as _, Write as _};
 use std::path::Path;
@@ -6,7 +6,7 @@ use std::process::{Child, ChildStdout, Command, Stdio};
 
 use crate::desk::Desk;
 
-/// A terminal on which a line of a shell runs, which knows the program as `sealift`.
+/// A terminal in which a line of a shell runs that knows the program as `sealift`.
 pub(crate) struct Terminal {
     child: Child,
     out: ChildStdout,
@@ -27,7 +27,7 @@ impl Terminal {
         Self { child, out, said: String::new() }
     }
 
-    /// Waits until `text` has been said so many times.
+    /// Waits until `text` has appeared this many times.
     pub(crate) fn until(&mut self, text: &str, times: usize) -> &mut Self {
         let mut byte = [0];
         while self.said.matches(text).count() < times {

@@ -2,7 +2,7 @@
 
 use crate::desk::{Desk, noise};
 
-/// A desk with a delta to `ordered.sealift`, in which one file is new and another is a little different.
+/// Creates a desk with a delta to `ordered.sealift`, in which one file is new and another differs a little.
 fn with_a_delta() -> Desk {
     let desk = Desk::scattered();
     desk.write("tree/dir00/file0000", noise(7777, 20_000));
@@ -26,10 +26,10 @@ fn what_a_base_bundle_has_is_read_behind_the_delta() {
     let [full, _, _, _] = desk.orders("ordered.sealift --profile profile --device hdd");
     let [own, path, hash, sweep] = desk.orders(&line);
     let len = std::fs::metadata(desk.path("delta.sealift")).unwrap().len();
-    // The old contents of both files are prefixes of the new ones, and other files may be.
+    // The prefixes of the new contents are the old contents of both files, and possibly other files.
     let more = own.bytes - full.bytes;
     assert!((8192..len + 200_000).contains(&more), "{} {}", own.bytes, full.bytes);
-    // From the delta to its base, and whenever a file of the delta is read.
+    // One seek from the delta to its base, and more whenever a file of the delta is read.
     assert!((1..=8).contains(&own.seeks), "{}", own.seeks);
     for order in [own, path, hash] {
         assert!(order.seconds >= sweep.seconds && order.bytes >= sweep.bytes, "{}", order.name);

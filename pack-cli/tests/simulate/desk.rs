@@ -6,10 +6,10 @@ use std::process::{Command, Stdio};
 
 pub(crate) struct Desk(tempfile::TempDir);
 
-/// How many small files `scattered` makes.
+/// The number of small files that `scattered` makes.
 pub(crate) const FILES: u64 = 600;
 
-/// An order of the report: its name, seconds, seeks and bytes.
+/// An order in the report: its name, seconds, seeks and bytes.
 pub(crate) struct Order {
     pub(crate) name: String,
     pub(crate) seconds: f64,
@@ -22,7 +22,8 @@ impl Desk {
         Self(tempfile::tempdir().unwrap())
     }
 
-    /// A desk with a tree of small files in many directories, and a profile that reads every fourth of them in no order of names.
+    /// Creates a desk with a tree of small files in many directories, and a profile that reads every fourth of them in an order unrelated to their
+    /// names.
     pub(crate) fn scattered() -> Self {
         let desk = Self::new();
         for file in 0..FILES {
@@ -48,7 +49,7 @@ impl Desk {
         fs::write(path, content).unwrap();
     }
 
-    /// Returns the status of a line, what it printed, and what it said on standard error.
+    /// Returns the exit status of a line, its standard output and its standard error.
     pub(crate) fn run(&self, line: &str) -> (Option<i32>, String, String) {
         let mut command = Command::new(env!("CARGO_BIN_EXE_sealift"));
         command.args(line.split(' ')).current_dir(self.0.path()).env("SOURCE_DATE_EPOCH", "1700000000");
@@ -102,7 +103,7 @@ fn name(file: u64, before: &str) -> String {
     format!("{before}dir{:02}/file{file:04}", file % 23)
 }
 
-/// Bytes that cannot be compressed.
+/// Returns incompressible bytes.
 pub(crate) fn noise(seed: u64, len: usize) -> Vec<u8> {
     let mut bytes = vec![0; len];
     blake3::Hasher::new().update(&seed.to_le_bytes()).finalize_xof().fill(&mut bytes);

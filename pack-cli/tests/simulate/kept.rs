@@ -1,4 +1,4 @@
-//! An order lasts: version after version is packed by the order of the one before.
+//! An order is kept: each version is packed by the order of the previous one.
 
 use std::fs;
 
@@ -18,7 +18,7 @@ fn write(desk: &Desk, file: u64, version: u64) {
     desk.write(&format!("tree/{}", name(file)), noise(file << 8 | version, len));
 }
 
-/// The files that change with a version: one in twenty, of those that are read first as of the others.
+/// Returns the files that change in a version: one in twenty, both of those that are read first and of the others.
 fn changed(version: u64) -> impl Iterator<Item = u64> {
     let chance = move |file: u64| blake3::hash(&[file.to_le_bytes(), version.to_le_bytes()].concat()).as_bytes()[0];
     (0..FILES).filter(move |file| chance(*file) < 13)
@@ -49,7 +49,7 @@ fn after_ten_updates_a_start_takes_as_long_as_from_a_fresh_layout() {
     let last = UPDATES + 1;
     desk.good(&format!("audit target {last}.sealift --ignore owner,mtime {taken}"));
     pack(last, "fresh.sealift", "--chunk-size 128KiB --order profile");
-    // With the order lost, for comparison.
+    // Without the order, for comparison.
     pack(last, "lost.sealift", "--chunk-size 128KiB");
     for device in ["dvd", "hdd"] {
         let [kept, fresh, lost] = [format!("{last}"), "fresh".to_owned(), "lost".to_owned()].map(|bundle| {

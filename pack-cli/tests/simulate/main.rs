@@ -1,4 +1,4 @@
-//! What reading a bundle in an order takes from a device, as it is computed.
+//! The simulated time to read files from a bundle on a device.
 #![allow(clippy::unwrap_used, reason = "tests")]
 
 mod deltas;

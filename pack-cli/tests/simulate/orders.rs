@@ -1,4 +1,4 @@
-//! The orders beside each other.
+//! The orders, compared with each other.
 
 use crate::desk::{Desk, FILES, noise};
 
@@ -39,7 +39,7 @@ fn nothing_surpasses_one_sweep() {
     }
 }
 
-/// Packing without a profile lays out by path: the computed layout agrees with a real one.
+/// Packing without a profile lays out by path: the computed layout matches a real one.
 #[test]
 fn the_order_by_path_is_as_packing_makes_it() {
     let desk = Desk::scattered();
@@ -49,12 +49,12 @@ fn the_order_by_path_is_as_packing_makes_it() {
         let seconds = plain.seconds / computed.seconds;
         assert!((0.99..1.01).contains(&seconds), "{} {}", plain.seconds, computed.seconds);
         assert_eq!(plain.seeks, computed.seeks);
-        // Each stroke has a block more or less.
+        // Each read may have one block more or less.
         assert!(plain.bytes.abs_diff(computed.bytes) <= plain.seeks * 4096, "{} {}", plain.bytes, computed.bytes);
     }
 }
 
-/// An order without a meaning has chunks as large as the others.
+/// The order by hash has chunks as large as those of the other orders.
 #[test]
 fn the_order_by_hash_reads_as_much_with_each_seek() {
     let desk = Desk::scattered();

@@ -26,7 +26,7 @@ fn the_page_is_well_formed_and_says_what_the_table_says() {
         assert!(page.contains(&format!(">{name}: {seconds} s<")), "{row}");
         assert!(page.contains(&format!(">{seeks} seeks, ")), "{row}");
     }
-    // A seek is a line from one read to the next.
+    // A seek is drawn as a line from one read to the next.
     for order in desk.orders("ordered.sealift --profile profile --device dvd") {
         let lines = |path: &&str| u64::try_from(path.matches('M').count()).unwrap() == order.seeks;
         let mut paths = page.split("<path class=\"seek\" d=\"").skip(1).map(|rest| rest.split('"').next().unwrap());
@@ -35,7 +35,7 @@ fn the_page_is_well_formed_and_says_what_the_table_says() {
     assert!(page.contains("prefers-color-scheme: dark") && !page.contains("http-equiv") && !page.contains("src="));
 }
 
-/// Returns the names of a page's elements, each of which is closed within the one that it is in.
+/// Returns the names of a page's elements, and checks that each is closed within its parent.
 fn elements(page: &str) -> Vec<String> {
     let rest = page.strip_prefix("<!DOCTYPE html>").unwrap();
     let (mut open, mut found) = (Vec::new(), Vec::new());
@@ -52,7 +52,7 @@ fn elements(page: &str) -> Vec<String> {
         }
         let (tag, is_empty) = tag.strip_suffix('/').map_or((tag, false), |tag| (tag, true));
         let (name, attributes) = tag.split_once(' ').unwrap_or((tag, ""));
-        // Names and values take turns.
+        // Names and values alternate.
         let quoted: Vec<&str> = attributes.split('"').collect();
         assert!(
             quoted.len() % 2 == 1 && quoted.iter().step_by(2).all(|name| name.trim().is_empty() || name.ends_with('=')),

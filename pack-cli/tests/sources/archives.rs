@@ -1,4 +1,4 @@
-//! Archives made by hand: what is odd, and what is refused.
+//! Archives built by hand: unusual ones, and ones that are refused.
 
 use std::fs::{self, File};
 use std::io::Write;
@@ -108,7 +108,7 @@ fn later_members_replace_earlier_ones() {
 
 #[test]
 fn records_say_where_the_next_member_begins() {
-    // Programs that take the header's size here read the hidden member.
+    // Programs that use the size in the header here read the hidden member.
     let hidden = member(b"hidden", b'0', b"");
     let size = hidden.len().to_string();
     for records in [
@@ -120,14 +120,14 @@ fn records_say_where_the_next_member_begins() {
         assert_eq!(items.keys().collect::<Vec<_>>(), [&b""[..], b"next", b"outer"]);
         assert_eq!(items[&b"outer"[..]].content.as_ref(), Some(&hidden));
     }
-    // Of an extended header itself, only its own size counts.
+    // For an extended header itself, only the size in its own header counts.
     let long = [member(b"././@LongLink", b'L', b"long\0"), header(b"short", b'0', 0), b"x".to_vec()].concat();
     let bytes = archive(&[pax(&[(b"size", b"1")]), padded(long)]);
     let items = items(&tar_bytes(&bytes, &options()).expect("a source"));
     assert_eq!(items[&b"long"[..]].content.as_deref(), Some(&b"x"[..]));
 }
 
-/// What is wrong, the archive, where, and whether this is what is said of it.
+/// A description, the archive, the offset of the fault, and whether the fault is the expected one.
 type Refused = (&'static str, Vec<u8>, u64, fn(&ArchiveFault) -> bool);
 
 #[test]
@@ -214,7 +214,7 @@ fn what_cannot_be_packed_is_refused() {
     for (what, bytes, offset, expected) in table {
         let (at, fault) = fault(&bytes);
         assert!(expected(&fault), "{what}: {fault:?}");
-        // Members are named by their first header, headers by themselves.
+        // For members, the offset is that of their first header; for headers, their own.
         assert!(at == offset || at == 0 && bytes.get(156) == Some(&b'x'), "{what}: {at}");
     }
 }
@@ -280,7 +280,7 @@ fn a_pipe_needs_a_place_and_can_be_left() {
     assert_eq!((progress.snapshot().bytes, progress.snapshot().files), (1536, 1));
     progress.cancel();
     assert!(matches!(tar_bytes(&bytes, &watched), Err(Error::Cancelled)));
-    // What is read through a name and is no file goes the same way.
+    // A named pipe, which is given by its path, is handled in the same way.
     let scratch = Scratch::new();
     let fifo = scratch.directory.path().join("fifo");
     mknodat(CWD, &fifo, FileType::Fifo, Mode::from_raw_mode(0o600), 0).expect("made");
@@ -301,7 +301,7 @@ fn an_archive_that_changes_is_an_error() {
     assert!(matches!(content.finish(), Err(Error::Changed { .. })));
 }
 
-/// A small archive with something of everything.
+/// Returns a small archive with a member of each kind.
 pub(crate) fn small_archive() -> Vec<u8> {
     let scratch = Scratch::new();
     fs::create_dir(scratch.tree()).expect("made");
@@ -329,11 +329,11 @@ fn a_cut_archive_is_refused_wherever_it_is_cut() {
             assert!(matches!(read, Err(Error::Archive { .. })), "{cut}: {read:?}");
         }
     }
-    // Half of the end will do, as for other programs.
+    // Half of the end marker suffices, as for other programs.
     tar_bytes(&bytes[..end + 512], &options()).expect("the end is told");
 }
 
-/// A header may say of a file of holes that it has any size: its archive is refused for that before anything is read.
+/// The header of a sparse file can state any size: the archive is refused because of that before content is read.
 #[test]
 fn a_sparse_file_of_any_size_is_refused_at_once() {
     let sizes: [&[u8]; 2] = [b"4611686018427387904", b"9223372036854775807"];
@@ -347,7 +347,7 @@ fn a_sparse_file_of_any_size_is_refused_at_once() {
         let run = |logical| {
             let limits = Limits { logical, ..Limits::default() };
             let options = PackOptions { limits, ..PackOptions::new(identity.clone()) };
-            // A run that begins to hash comes to its first wish to stop.
+            // If it began to hash, the run would notice the request to stop.
             progress.cancel();
             let refs = [PackRef { name: "main", source: &source }];
             pack(&refs, &Output::File(output.clone()), &options, &|_| Ok(vec![]), &progress)

@@ -1,4 +1,4 @@
-//! cpio archives, as GNU cpio and libarchive write them, and what is refused of others.
+//! cpio archives, as GNU cpio and libarchive write them, and archives that are refused.
 
 use std::fs;
 use std::path::Path;
@@ -20,7 +20,7 @@ pub(crate) fn read(bytes: &[u8]) -> Result<Source, Error> {
     .map(Source::Archive)
 }
 
-/// What a line of a shell writes, in the tree.
+/// Returns the output of a shell command in the tree.
 fn written(tree: &Path, line: &str) -> Vec<u8> {
     let done = Command::new("sh").args(["-c", line]).current_dir(tree).stdin(Stdio::null()).output().expect("sh runs");
     assert!(done.status.success(), "{line}: {}", String::from_utf8_lossy(&done.stderr));
@@ -31,7 +31,7 @@ fn written(tree: &Path, line: &str) -> Vec<u8> {
 fn what_programs_write_is_the_directory() {
     let scratch = Scratch::new();
     make_plain(&scratch.tree());
-    // Two names of a symbolic link are two links in an archive.
+    // In an archive, two names of a symbolic link are two links.
     fs::remove_file(scratch.tree().join("dangling-too")).expect("removed");
     make_special(&scratch.tree());
     let expected = reduced(items(&directory(&scratch.tree())), false, false);
@@ -66,7 +66,7 @@ fn archives_that_follow_one_another_are_one_source() {
     assert!(said.contains(&format!("offset {offset}")) && said.contains("compressed with zstd"), "{said}");
 }
 
-/// A member by its mode, inode, links, content and name; the form's other fields are 0.
+/// Returns a member with this mode, inode, number of links, content and name; its other fields are 0.
 fn member(mode: u32, inode: u32, links: u32, content: &[u8], name: &[u8]) -> Vec<u8> {
     let fields = [
         inode,
@@ -98,7 +98,7 @@ fn archive(members: &[Vec<u8>]) -> Vec<u8> {
     [members.concat(), member(0, 0, 1, b"", b"TRAILER!!!")].concat()
 }
 
-/// Of each kind one.
+/// Returns an archive with a member of each kind.
 pub(crate) fn small_archive() -> Vec<u8> {
     let file = |name: &[u8], content: &[u8]| member(FILE, 7, 2, content, name);
     let special = [(0o040_755, &b"d"[..], &b""[..]), (0o120_777, b"d/link", b"target"), (0o020_600, b"null", b"")];
@@ -160,7 +160,7 @@ fn what_cannot_be_packed_is_refused() {
             other => panic!("{what}: {other:?}"),
         }
     }
-    // The last three bytes are the fill behind the name.
+    // The last three bytes are the padding after the name.
     for cut in 1..whole.len() - 3 {
         let read = read(&whole[..cut]);
         assert!(matches!(&read, Err(Error::Archive { .. })), "{cut}: {read:?}");

@@ -1,4 +1,4 @@
-//! Trees to be packed, and what a source says of them.
+//! Trees to pack, and what a source reports about them.
 
 use std::collections::{BTreeMap, HashMap};
 use std::ffi::OsStr;
@@ -15,11 +15,11 @@ use sealift::source::{
 use sealift::{Error, Metadata, NewNode};
 use sealift_skipped::skipped;
 
-/// All that a source says of a path.
+/// Everything that a source reports about a path.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Item {
     pub(crate) metadata: Metadata,
-    /// Without the number of its content, which is another source's own.
+    /// The node, without the number of its content, which differs between sources.
     pub(crate) file: NewNode,
     /// The first path of the same node.
     pub(crate) first: Vec<u8>,
@@ -53,7 +53,7 @@ pub(crate) fn items(source: &Source) -> Items {
     items
 }
 
-/// Reads a content in pieces that fit nothing.
+/// Reads a content in pieces of an odd size.
 pub(crate) fn read(source: &Source, number: u32, cache: &mut OpenCache) -> (Vec<u8>, Vec<sealift_format::Xattr>) {
     let content = source.open(number, cache).expect("the content opens");
     let mut bytes = vec![0xee; usize::try_from(source.content_len(number)).expect("a small file")];
@@ -82,7 +82,7 @@ pub(crate) fn options() -> SourceOptions {
     SourceOptions { directory: everything(), ..SourceOptions::default() }
 }
 
-/// Options under which nothing can be copied.
+/// Returns options with which nothing can be copied to a spool.
 pub(crate) fn without_spool() -> SourceOptions {
     SourceOptions { spool_dir: "/nowhere".into(), ..options() }
 }
@@ -124,7 +124,7 @@ pub(crate) fn set_mtime(path: &Path, seconds: i64, nanoseconds: i64) {
     rustix::fs::utimensat(CWD, path, &times, AtFlags::SYMLINK_NOFOLLOW).expect("the time is set");
 }
 
-/// What every form of tar can hold.
+/// Creates what every form of tar can hold.
 pub(crate) fn make_plain(root: &Path) {
     fs::create_dir_all(root.join("d/e")).expect("made");
     fs::create_dir(root.join("empty")).expect("made");
@@ -157,7 +157,7 @@ pub(crate) fn make_plain(root: &Path) {
     set_mtime(root, 1_234_567_892, 500_000_000);
 }
 
-/// What came with ustar.
+/// Creates what ustar introduced.
 pub(crate) fn make_special(root: &Path) {
     let special = root.join("special");
     fs::create_dir(&special).expect("made");
@@ -175,7 +175,7 @@ pub(crate) fn make_special(root: &Path) {
     set_mtime(&special, 1_500_000_000, 0);
 }
 
-/// What only the extended forms can hold.
+/// Creates what only the extended forms can hold.
 pub(crate) fn make_extended(root: &Path) {
     let extended = root.join("extended");
     let mut deep = extended.clone();
@@ -213,7 +213,7 @@ pub(crate) fn make_sparse(path: &Path, segments: &[(u64, u16)], len: u64) {
 
 pub(crate) fn make_xattrs(root: &Path) {
     let set = |path: &str, name: &str, value: &[u8]| lsetxattr(root.join(path), name, value, XattrFlags::empty());
-    // Rights 1 and 3 give a newline in the value.
+    // With the rights 1 and 3, the value contains a newline.
     let capability = *b"\x01\0\0\x02\x0a\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0";
     if let Err(error) = set("one", "user.note", b"line\n12 size=99\n\0\xff") {
         return skipped(&format!("needs extended attributes ({error})"));
@@ -238,7 +238,7 @@ pub(crate) fn run(program: &str, arguments: &[&str], tree: &Path, archive: &Path
     assert!(output.status.success(), "{program} {arguments:?}: {}", String::from_utf8_lossy(&output.stderr));
 }
 
-/// Takes away what a form of tar does not hold.
+/// Removes what a form of tar cannot hold.
 pub(crate) fn reduced(mut items: Items, nanoseconds: bool, xattrs: bool) -> Items {
     for item in items.values_mut() {
         if !nanoseconds {
@@ -268,7 +268,7 @@ impl Scratch {
         self.directory.path().join("archive.tar")
     }
 
-    /// Makes an archive and reads it, from the file and through a pipe.
+    /// Makes an archive, and reads it from the file and through a pipe.
     pub(crate) fn packed(&self, program: &str, arguments: &[&str]) -> Items {
         run(program, arguments, &self.tree(), &self.archive());
         let source = open_tar(&self.archive(), &without_spool());

@@ -1,4 +1,4 @@
-//! Sources of every kind against each other: what GNU tar and bsdtar make of a directory is the directory.
+//! Sources of each kind, compared with each other: an archive that GNU tar or bsdtar makes of a directory equals the directory.
 
 mod archives;
 mod cpio;

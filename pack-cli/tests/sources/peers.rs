@@ -1,4 +1,4 @@
-//! What GNU tar and bsdtar make of a directory.
+//! Archives that GNU tar and bsdtar make of a directory.
 
 use std::ffi::{OsStr, OsString};
 use std::fs::{self, File};
@@ -53,7 +53,7 @@ fn bsdtar_of_a_directory_is_the_directory() {
         compare(&reduced(expected.clone(), false, false), &found, format);
     }
     make_extended(&scratch.tree());
-    // libarchive writes a fraction before 1970 as -2.5 where GNU tar writes -1.5.
+    // libarchive writes a fraction before 1970 as -2.5, where GNU tar writes -1.5.
     set_mtime(&scratch.tree().join("extended/early"), -2, 0);
     make_xattrs(&scratch.tree());
     let expected = items(&directory(&scratch.tree()));
@@ -82,7 +82,7 @@ fn options_hold_for_every_kind() {
     spec.push(scratch.archive());
     compare(&of_directory, &open(&spec), "tar:");
     assert!(!of_directory.contains_key(&b"a-first"[..]) && !of_directory.contains_key(&b"d/e"[..]));
-    // The name that stays has what the one that was left out had.
+    // The remaining name has the content of the one that was left out.
     assert_eq!(of_directory[&b"d/another"[..]].content.as_deref(), Some(&[0][..]));
     for item in of_directory.values() {
         assert!(item.metadata.uid == 5 || (is_root() && item.metadata.uid == 0));
@@ -117,7 +117,7 @@ fn large_sizes_are_told_by_binary_numbers_and_by_records() {
         assert_eq!(&bytes, b"\0\0end");
         assert_eq!(read(&source, 1, &mut OpenCache::default()).0, b"content");
     }
-    // A sparse file of this size, as GNU tar writes it.
+    // Returns a sparse file of this size, as GNU tar writes it.
     fs::create_dir(scratch.tree()).expect("made");
     make_sparse(&scratch.tree().join("large"), &[(len - 8192, 4096)], len);
     for format in ["--format=gnu", "--format=posix"] {

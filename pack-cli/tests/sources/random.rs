@@ -1,4 +1,4 @@
-//! Trees and archives by chance.
+//! Random trees and archives.
 
 use std::ffi::{OsStr, OsString};
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
@@ -15,7 +15,7 @@ use super::desk::*;
 proptest! {
     #![proptest_config(ProptestConfig { cases: 300, failure_persistence: None, ..ProptestConfig::default() })]
 
-    /// Whatever a damaged archive holds, reading it ends, and what is read can be read again.
+    /// Reading a damaged archive always ends, and content that was read can be read again.
     #[test]
     fn damage_never_panics(changes in prop::collection::vec((any::<prop::sample::Index>(), any::<u8>()), 1..6), sum: bool) {
         thread_local! { static BYTES: Vec<u8> = small_archive(); }
@@ -24,7 +24,7 @@ proptest! {
             let at = at.index(bytes.len());
             bytes[at] = value;
             if sum {
-                // A header that is right about itself leads further.
+                // With a correct checksum in the header, parsing gets further.
                 let block = at / 512 * 512;
                 let mut header = tar::Header::from_byte_slice(&bytes[block..block + 512]).clone();
                 header.set_cksum();
@@ -36,7 +36,7 @@ proptest! {
         }
     }
 
-    /// The same of a cpio archive.
+    /// The same for a cpio archive.
     #[test]
     fn a_damaged_cpio_archive_never_panics(changes in prop::collection::vec((any::<prop::sample::Index>(), any::<u8>()), 1..6)) {
         let mut bytes = super::cpio::small_archive();
@@ -49,7 +49,7 @@ proptest! {
         }
     }
 
-    /// An archive by another writer, its members in any order, is the tree that it was made from.
+    /// An archive by another writer, with its members in any order, gives the tree that it was made from.
     #[test]
     fn any_tree_comes_back(tree in any_tree(), order: Vec<prop::sample::Index>) {
         let mut members: Vec<_> = tree.iter().collect();
@@ -85,7 +85,7 @@ fn any_tree() -> impl Strategy<Value = Items> {
     ];
     let path = prop::collection::vec(name, 1..4).prop_map(|names| names.join(&b'/'));
     prop::collection::btree_map(path, any_item(), 0..20).prop_map(|mut items| {
-        // What has something below it is a directory.
+        // A path with something below it is a directory.
         let paths: Vec<Vec<u8>> = items.keys().cloned().collect();
         for path in &paths {
             for (at, _) in path.iter().enumerate().filter(|(_, byte)| **byte == b'/') {
@@ -136,7 +136,7 @@ fn append(builder: &mut tar::Builder<Vec<u8>>, path: &[u8], item: &Item) {
     if by_record {
         data.extend(record(b"path", path));
     }
-    // It also makes other targets of `a//b` and `a/.`.
+    // It also changes targets such as `a//b` and `a/.`.
     let target_by_record = |target: &[u8]| target.contains(&b'/');
     if let NewNode::Symlink(target) = &item.file
         && target_by_record(target)
@@ -187,7 +187,7 @@ fn append(builder: &mut tar::Builder<Vec<u8>>, path: &[u8], item: &Item) {
     }
 }
 
-/// Seconds with a fraction, as POSIX writes them.
+/// Returns seconds with a fraction, as POSIX writes them.
 fn decimal_time(metadata: &Metadata) -> String {
     let (seconds, nanoseconds) = (metadata.mtime, metadata.mtime_ns);
     if seconds >= 0 || nanoseconds == 0 {
@@ -219,7 +219,7 @@ fn a_tree_is_visited_in_its_order() {
     assert_eq!(paths, expected.map(|(path, file)| (path.to_vec(), file)));
 }
 
-/// Reads what a source holds, unless it is long.
+/// Reads the contents of a source, except long ones.
 fn read_again(source: &Source) {
     if source.contents().all(|content| source.content_len(content) < 1 << 24) {
         items(source);

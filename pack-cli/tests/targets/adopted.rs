@@ -1,4 +1,4 @@
-//! A directory that Sealift did not make is taken over only where that is asked for.
+//! A directory that Sealift did not create is taken over only with `--adopt`.
 
 use std::cell::Cell;
 use std::fs;
@@ -12,7 +12,7 @@ use sealift::{InstallOptions, TreeOptions};
 
 use crate::desk::{Desk, anyones, said};
 
-/// Somebody's photos, and a file of the bundle's name.
+/// Creates a user's photos, and a file with a name that the bundle has.
 fn home() -> Desk {
     let desk = Desk::new();
     desk.pack(7);
@@ -26,7 +26,7 @@ fn home() -> Desk {
     desk
 }
 
-/// All names below a directory.
+/// Returns all names below a directory.
 fn names(dir: &Path) -> Vec<PathBuf> {
     let mut names = Vec::new();
     let mut pending = vec![dir.to_owned()];
@@ -86,7 +86,7 @@ fn where_it_is_told_it_is_a_target_from_then_on() {
     let told = said(&desk.run(&line));
     assert!(told.contains("took over: replaced 1 file\n"), "{told}");
     assert!(told.contains("  deleted 20 files, 3 directories and 1 symlink\n"), "{told}");
-    // It says so first, with the first names; all of them are for -v.
+    // The message names the first paths; `-v` lists all of them.
     let first = "home was not unpacked by sealift; taking it over replaces 1 file and deletes 20 files, 3 directories and 1 symlink: photos/";
     assert!(told.contains(first) && told.contains(", ...\n"), "{told}");
     assert!(!told.contains("07.jpg"), "{told}");
@@ -98,7 +98,7 @@ fn where_it_is_told_it_is_a_target_from_then_on() {
 #[test]
 fn it_is_compared_once() {
     let desk = home();
-    // What the bundle has as well is hashed.
+    // Files that the bundle has too are hashed.
     fs::copy(desk.path("tree/etc/motd"), desk.path("home/etc/motd")).unwrap();
     let line = ["unpack", "7.sealift", "home", "--update", "--delete", "--adopt", "--allow-unsigned"];
     let done = desk.command(&line).env("SEALIFT_LOG", "debug").output().unwrap();
@@ -127,7 +127,7 @@ fn a_caller_may_refuse_when_it_is_told_what_would_go() {
         told.set(told.get() + 1);
         assert!(stats.was_adopted && stats.replaced.files == 1 && stats.deleted.files == 20, "{stats:?}");
         assert!(stats.deletions.contains(&PathBuf::from("photos/2019/07.jpg")));
-        // Nothing is there of it yet, and no other run comes between.
+        // No part of the new tree is there yet, and no other run can begin.
         assert_eq!(names(&desk.path("")), before);
         let other = desk.command(&["unpack", "7.sealift", "home", "--update", "--adopt", "--allow-unsigned"]);
         assert_eq!({ other }.output().unwrap().status.code(), Some(2));
@@ -135,13 +135,13 @@ fn a_caller_may_refuse_when_it_is_told_what_would_go() {
     });
     assert!(matches!(refused, Err(Error::Usage(why)) if why == "no"));
     assert_eq!((names(&desk.path("")), told.get()), (before, 1));
-    // What came while somebody thought is another's change, and found by the next update.
+    // A file that appears while the caller decides counts as a later change, which the next update finds.
     asking(&|_| {
         desk.write("home/etc/hosts", "came meanwhile\n");
         Ok(())
     })
     .unwrap();
-    // From then on nobody is asked.
+    // From then on, there is no question.
     asking(&|_| panic!("it is a target")).unwrap();
     desk.assert_same("home", "tree");
 }
@@ -189,7 +189,7 @@ fn a_record_of_another_directory_makes_none_ours() {
 fn what_a_backup_brought_back_is_taken_over_as_it_is() {
     let desk = home();
     desk.unpack(7, "target");
-    // As a backup has it, with its record. What it was stays, so that no number of an inode comes again.
+    // As restored from a backup, with its record. The originals stay, so that no inode number is used again.
     for name in ["target", ".target.sealift-state"] {
         let saved = desk.path(&format!("saved{name}"));
         fs::rename(desk.path(name), &saved).unwrap();
@@ -206,7 +206,7 @@ fn what_a_backup_brought_back_is_taken_over_as_it_is() {
         "{told}"
     );
     assert!(told.contains("To update it anyway, use --adopt"), "{told}");
-    // All of it is as it was, and is kept.
+    // Everything is unchanged, and is kept.
     let told = said(&desk.run(&[&line[..], &["--adopt", "--delete"]].concat()));
     assert!(told.contains("replaced nothing") || told.contains("3 files unchanged"), "{told}");
     desk.assert_same("target", "tree");
@@ -219,7 +219,7 @@ fn deletions_of_an_update_are_counted_and_listed() {
     let desk = home();
     desk.unpack(7, "target");
     fs::rename(desk.path("home/photos"), desk.path("target/photos")).unwrap();
-    // A directory with files stands where a file is to be.
+    // A directory with files takes the place of a file.
     fs::remove_file(desk.path("target/etc/issue")).unwrap();
     fs::create_dir(desk.path("target/etc/issue")).unwrap();
     desk.write("target/etc/issue/inner", "in the way");

@@ -1,4 +1,4 @@
-//! Trees that are written as archives, as other programs and this one read them.
+//! Trees that are written as archives, read by other programs and by this one.
 
 use std::fs;
 use std::io::{Seek as _, SeekFrom, Write as _};
@@ -11,7 +11,7 @@ use std::process::Command;
 use crate::deltas::versions;
 use crate::desk::{Desk, is_root, noise};
 
-/// A tree of every kind, of which `cpio` holds all but attributes and nanoseconds.
+/// Creates a tree of every kind, which `cpio` can hold except for attributes and nanoseconds.
 fn special(desk: &Desk) {
     let tree = |name: &str| desk.path("tree").join(name);
     fs::hard_link(tree("lib/lib.so"), tree("etc/hard")).unwrap();
@@ -40,15 +40,15 @@ fn special(desk: &Desk) {
     }
 }
 
-/// What is compared of times.
+/// Which times are compared.
 #[derive(Clone, Copy)]
 enum Times {
     All,
-    /// In seconds, and those of files alone: GNU cpio sets a directory's before it extracts what is in it, and no symbolic link's.
+    /// Only those of files, in seconds: GNU cpio sets the time of a directory before it extracts its files, and not that of symbolic links.
     OfFiles,
 }
 
-/// What find prints of a tree: types, modes, owners, sizes, links and times.
+/// Returns what find prints about a tree: types, modes, owners, sizes, links and times.
 fn listed(tree: &Path, times: Times) -> Vec<String> {
     let (of_files, of_others) = match times {
         Times::All => ("%T@", "%T@"),
@@ -66,7 +66,7 @@ fn listed(tree: &Path, times: Times) -> Vec<String> {
     lines
 }
 
-/// Extracts with a program into a directory, and compares that with what is unpacked.
+/// Extracts with a program into a directory, and compares that with the unpacked tree.
 fn extracts(desk: &Desk, program: &str, times: Times) {
     let out = program.split(' ').next().unwrap();
     fs::create_dir(desk.path(out)).unwrap();
@@ -92,7 +92,7 @@ fn programs_extract_a_cpio_archive_as_it_is_unpacked() {
     assert!(String::from_utf8_lossy(&done.stdout).contains("cpio:os.cpio: written from 1.sealift"));
     extracts(&desk, "cpio --quiet -idm --no-absolute-filenames < ../os.cpio", Times::OfFiles);
     extracts(&desk, "bsdtar -xpf ../os.cpio", Times::OfFiles);
-    // It is a source of the same tree.
+    // As a source, the archive gives the same tree.
     let (status, said) = desk.tell("diff cpio:os.cpio 1.sealift --exit-code -q --ignore mtime");
     assert_eq!(status, Some(0), "{said}");
 }
@@ -113,14 +113,14 @@ fn programs_extract_a_tar_archive_as_it_is_unpacked() {
     desk.run(&["unpack", "1.sealift", "tar:os.tar", "--allow-unsigned"]);
     extracts(&desk, "tar -xpf ../os.tar", Times::All);
     extracts(&desk, "bsdtar -xpf ../os.tar", Times::All);
-    // Attributes included, it is a source of the same tree: the bundle of one is that of the other.
+    // As a source, the archive gives the same tree, attributes included: both bundles are equal.
     let (status, said) = desk.tell("diff tar:os.tar 1.sealift --exit-code");
     assert_eq!(status, Some(0), "{said}");
     desk.run(&["pack", "tar:os.tar", "-o", "again.sealift", "--name", "os", "--bundle-version", "1"]);
     assert!(fs::read(desk.path("again.sealift")).unwrap() == fs::read(desk.path("1.sealift")).unwrap());
 }
 
-/// sbuild makes a root so, as a user who cannot create the devices.
+/// sbuild creates a root in this way, as a user who cannot create the devices.
 #[test]
 fn what_is_left_out_of_a_root_by_name_is_left_out_of_a_tar_archive() {
     let desk = Desk::new();
@@ -209,7 +209,7 @@ fn a_file_is_not_replaced_and_nothing_half_written() {
     let (status, said) = desk.tell("unpack 1.sealift cpio:new.cpio --allow-unsigned --dry-run");
     assert!(status == Some(0) && said.contains("would be written"), "{said}");
     assert!(!desk.path("new.cpio").exists());
-    // The policy is that of all content: without trust nothing is written.
+    // The policy is the same as for all content: without trust, nothing is written.
     let (status, said) = desk.tell("unpack 1.sealift cpio:new.cpio");
     assert!(status == Some(3) && !desk.path("new.cpio").exists(), "{said}");
     let mut bytes = fs::read(desk.path("1.sealift")).unwrap();
@@ -217,7 +217,7 @@ fn a_file_is_not_replaced_and_nothing_half_written() {
     desk.write("flipped.sealift", bytes);
     let (status, said) = desk.tell("unpack flipped.sealift cpio:new.cpio --allow-unsigned");
     assert!(status == Some(1) && !desk.path("new.cpio").exists(), "{said}");
-    // What a killed run left goes with the next one, and with clean.
+    // The next run removes what a killed run left, and so does `clean`.
     desk.write(".new.cpio.1.sealift-partial", "left");
     desk.run(&["unpack", "1.sealift", "cpio:new.cpio", "--allow-unsigned", "--quiet"]);
     assert!(!desk.path(".new.cpio.1.sealift-partial").exists());

@@ -1,4 +1,4 @@
-//! `sealift clean`: what killed runs leave is found, and what a living one needs is left alone.
+//! `sealift clean`: finds what killed runs left, and leaves alone what a running one needs.
 
 use std::fs::{self, File, Permissions};
 use std::io::Write as _;
@@ -30,7 +30,7 @@ impl Desk {
         command
     }
 
-    /// Returns the exit status, and what was said.
+    /// Returns the exit status, and the output.
     fn run(&self, line: &str) -> (i32, String) {
         let done = self.command(line).output().expect("sealift runs");
         let said = [done.stdout, done.stderr].concat();
@@ -48,7 +48,7 @@ impl Desk {
         assert!(found == status && said.contains(why), "{line}: {found}: {said}");
     }
 
-    /// A stage as a run leaves it whose pipe broke.
+    /// Leaves a stage, as does a run whose pipe breaks.
     fn begin_unpacking(&self, target: &str) {
         let cut = self.path("cut.sealift");
         let bytes = fs::read(self.path("b.sealift")).expect("it was packed");
@@ -84,7 +84,7 @@ fn signing_removes_what_a_killed_signing_left() {
     let desk = Desk::new();
     let partial = desk.path(".b.sealift.sealift-sign-partial");
     desk.good("key generate -o key --quiet");
-    // The second time there is nothing to write.
+    // The second time, nothing has to be written.
     for _ in 0..2 {
         fs::write(&partial, "a copy").expect("there is room");
         desk.good("sign b.sealift --name os --bundle-version 1 --key key");
@@ -100,7 +100,7 @@ fn a_bundle_that_is_being_packed_is_left_alone() {
     desk.refused("clean b.sealift", 2, "another sealift run is using .b.sealift.123.sealift-partial");
     desk.refused("clean b.sealift --json", 2, r#"{"error":{"kind":"busy","#);
     drop(spool);
-    // A child of another test has it for as long as it takes to become another program.
+    // A child of another test keeps it open between fork and exec.
     File::open(desk.path(".b.sealift.123.sealift-partial")).expect("it is there").lock().expect("it is left soon");
     assert!(desk.good("clean b.sealift").contains("removed 1 unfinished bundle"));
 }
@@ -145,13 +145,13 @@ fn two_runs_at_once() {
 fn a_state_without_a_tree_goes() {
     let desk = Desk::new();
     let state = desk.path(".target.sealift-state");
-    // As a run leaves it whose last rename failed.
+    // As after a run whose last rename failed.
     desk.begin_unpacking("target");
     fs::create_dir(&state).expect("a new folder");
     fs::create_dir(desk.path("target")).expect("a new folder");
     desk.good("clean target");
     assert!(!exists(&state) && exists(&desk.path("target")));
-    // As somebody leaves it who removes the tree.
+    // As after a user has removed the tree.
     desk.good("unpack b.sealift target --allow-unsigned");
     fs::remove_dir_all(desk.path("target")).expect("it is ours");
     assert!(exists(&state));
@@ -218,7 +218,7 @@ fn what_others_put_in_our_place() {
     desk.refused(unpack, 2, "is writable by other users");
 }
 
-/// In a namespace of its own, where anybody may mount.
+/// Runs in a namespace of its own, where any user can mount.
 #[test]
 fn a_mount_point_is_refused_before_anything_is_built() {
     let desk = Desk::new();

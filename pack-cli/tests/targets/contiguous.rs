@@ -1,4 +1,4 @@
-//! Where the files that are read first lie on ext4, as the kernel says (FIEMAP, by filefrag), after updates as well.
+//! Where ext4 stores the files that are read first, as the kernel reports (FIEMAP, by filefrag), also after updates.
 
 use std::fs;
 use std::ops::Range;
@@ -15,13 +15,13 @@ use crate::mounted::Bound;
 
 const FILES: u64 = 1500;
 const UPDATES: u64 = 10;
-/// What lies closer is one place: a disk reads ahead as far.
+/// Files that are closer than this are in one place: a disk reads ahead as far.
 const NEAR: u64 = 128 << 10;
 
-/// The most places of the hot set: ext4 reserves 2 MiB for each processor, from which small files take their blocks.
+/// The maximum number of places of the hot set: ext4 reserves 2 MiB for each processor, from which small files take their blocks.
 const PLACES: usize = 6;
 
-/// An ext4 in an image, until it is dropped.
+/// An ext4 in an image, unmounted on drop.
 struct Ext4 {
     image: PathBuf,
     point: PathBuf,
@@ -39,7 +39,7 @@ impl Ext4 {
 
     fn mount(&self) {
         run(Command::new("mount").args(["-o", "loop"]).args([&self.image, &self.point]));
-        // As a disk with a moving head, whatever the image lies on.
+        // As a disk with a moving head, whatever the image is stored on.
         let device = run(Command::new("findmnt").args(["-no", "SOURCE"]).arg(&self.point));
         let name = Path::new(device.trim()).file_name().unwrap();
         fs::write(Path::new("/sys/block").join(name).join("queue/rotational"), "1").unwrap();
@@ -77,13 +77,13 @@ fn write_up_to(desk: &Desk, file: u64, version: u64, len_max: u64) {
     fs::write(path, noise(file << 8 | version, usize::try_from(len).unwrap())).unwrap();
 }
 
-/// The files that change with a version: one in twenty.
+/// Returns the files that change in a version: one in twenty.
 fn changed(version: u64) -> Vec<u64> {
     let chance = |file: u64| blake3::hash(&[file.to_le_bytes(), version.to_le_bytes()].concat()).as_bytes()[0];
     (0..FILES).filter(|file| chance(*file) < 13).collect()
 }
 
-/// The extents of files, in the order of the files.
+/// Returns the extents of files, in the order of the files.
 fn extents_in_turn(root: &Path, files: &[u64]) -> Vec<Range<u64>> {
     let paths = files.iter().map(|file| root.join(name(*file)));
     let said = run(Command::new("filefrag").args(["-v", "-b1"]).args(paths));
@@ -99,14 +99,14 @@ fn extents_in_turn(root: &Path, files: &[u64]) -> Vec<Range<u64>> {
     extents
 }
 
-/// The same by their places.
+/// Returns the extents in the order of their places on the disk.
 fn extents(root: &Path, files: &[u64]) -> Vec<Range<u64>> {
     let mut extents = extents_in_turn(root, files);
     extents.sort_by_key(|extent| extent.start);
     extents
 }
 
-/// The places of files on the disk: how many that are apart, the distance from the first byte to the last, and the bytes.
+/// Returns the number of places on the disk that are apart, the distance from the first byte to the last, and the number of bytes.
 fn places(root: &Path, files: &[u64]) -> (usize, u64, u64) {
     let extents = extents(root, files);
     let apart = extents.windows(2).filter(|pair| pair[1].start > pair[0].end + NEAR).count();
@@ -114,7 +114,7 @@ fn places(root: &Path, files: &[u64]) -> (usize, u64, u64) {
     (apart + 1, extents.last().unwrap().end - extents[0].start, bytes)
 }
 
-/// How often a disk goes to another place when it reads files in turn.
+/// Returns how often a disk seeks when it reads these files in turn.
 fn seeks(root: &Path, files: &[u64]) -> usize {
     let extents = extents_in_turn(root, files);
     extents.windows(2).filter(|pair| pair[1].start.abs_diff(pair[0].end) > NEAR).count()
@@ -137,7 +137,7 @@ fn what_is_read_first_lies_together_and_still_does_after_updates() {
     desk.run(&["unpack", "1.sealift", "disk/target", "--allow-unsigned"]);
     let (apart, span, bytes) = places(&target, &hot);
     assert!(apart <= PLACES && span < bytes * 2, "{apart} places, {bytes} bytes over {span}");
-    // Of all files, as many lie as far apart as there is.
+    // The same number of files from the whole tree is spread over the whole target.
     let (_, far, _) = places(&target, &(1..FILES).step_by(10).collect::<Vec<_>>());
     assert!(far > span * 3, "{far} {span}");
 
@@ -151,7 +151,7 @@ fn what_is_read_first_lies_together_and_still_does_after_updates() {
         let said: Value = serde_json::from_slice(&said.stdout).unwrap();
         let moved = said["gathered_files"].as_u64().unwrap();
         rewritten += u64::from(moved > 0);
-        // What stays is moved to what is new, with no other.
+        // Unchanged files of the hot set are moved to the new ones, and no others.
         let new = hot.iter().filter(|file| changed(version).contains(file)).count();
         assert!(new > 3 && (moved == 0 || moved == u64::try_from(hot.len() - new).unwrap()), "{said}");
         assert_eq!((&said["files"], &said["copied_files"]), (&changed(version).len().into(), &0.into()), "{said}");
@@ -159,7 +159,7 @@ fn what_is_read_first_lies_together_and_still_does_after_updates() {
         assert!(apart <= PLACES, "{apart} places, {bytes} bytes over {span}");
     }
     assert!(rewritten >= UPDATES / 3, "{rewritten}");
-    // Nothing of it is new: it lies as well as it can.
+    // The hot set has no new files: its places stay as they are.
     let last = UPDATES + 2;
     write(&desk, 1, last);
     desk.run(
@@ -177,7 +177,7 @@ fn what_is_written_again_stays_what_it_was() {
     }
     let desk = Desk::new();
     (0..100).for_each(|file| write(&desk, file, 1));
-    // Two names, and one that gets a further name beside the target.
+    // A file with two names, and one that gets another name beside the target.
     fs::hard_link(desk.path("tree").join(name(2)), desk.path("tree/second")).unwrap();
     desk.write("profile", (0..30).map(name).collect::<Vec<_>>().join("\n"));
     let disk = Ext4::create(&desk, "4096");
@@ -186,7 +186,7 @@ fn what_is_written_again_stays_what_it_was() {
     desk.run(&[&pack[..], &["1", "-o", "1.sealift", "--order", "profile"]].concat());
     desk.run(&["unpack", "1.sealift", "disk/target", "--allow-unsigned"]);
     fs::hard_link(target.join(name(4)), disk.point.join("elsewhere")).unwrap();
-    // A byte rots on the disk: nothing but reading it shows that, and a delta does not bring what it was.
+    // A byte is damaged on the disk: only reading reveals that, and the delta does not bring the content.
     let rotten = extents(&target, &[6])[0].start;
     disk.unmount();
     let image = fs::File::options().read(true).write(true).open(&disk.image).unwrap();
@@ -203,7 +203,7 @@ fn what_is_written_again_stays_what_it_was() {
     desk.run(&[&pack[..], &["2", "-o", "2.sealift", "--order-from", "1.sealift"]].concat());
     let update = ["unpack", "delta.sealift", "disk/target", "--update", "--allow-unsigned", "--json"];
     let said: Value = serde_json::from_slice(&desk.run(&update).stdout).unwrap();
-    // All but the six new ones, the one with a name elsewhere, the one with new metadata, the rotten and the immutable one.
+    // All except the six new ones, the one with a name elsewhere, the one with new metadata, the damaged and the immutable one.
     assert_eq!(said["gathered_files"], 20, "{said}");
     assert_eq!((&said["files"], &said["copied_files"]), (&7.into(), &1.into()), "{said}");
     let inode = |path: &Path| fs::metadata(path).unwrap().ino();
@@ -217,21 +217,21 @@ fn what_is_written_again_stays_what_it_was() {
     let found = String::from_utf8(found.stdout).unwrap();
     assert!(found.contains(&name(6)) && !found.contains(&name(5)), "{found}");
     run(Command::new("chattr").arg("-i").arg(target.join(name(8))));
-    // It still can be mended.
+    // It can still be repaired.
     desk.run(&["unpack", "2.sealift", "disk/target", "--update", "--rehash", "--allow-unsigned"]);
     desk.run(&audit);
 }
 
 const PACK: [&str; 7] = ["pack", "tree", "--name", "os", "--allow-unsigned", "--force", "--bundle-version"];
 
-/// Packs the delta to a version as `delta.sealift`, and all of it.
+/// Packs the delta to a version as `delta.sealift`, and its full bundle.
 fn pack_next(desk: &Desk, version: u64) {
     let (base, number) = (format!("{}.sealift", version - 1), version.to_string());
     desk.run(&[&PACK[..], &[&number, "-o", "delta.sealift", "--base", &base]].concat());
     desk.run(&[&PACK[..], &[&number, "-o", &format!("{number}.sealift"), "--order-from", &base]].concat());
 }
 
-/// Small files and others lie in places of their own as ext4 allocates them, and what is small depends on its blocks.
+/// ext4 allocates small files and others in separate places, and which files are small depends on the block size.
 #[test]
 fn what_is_read_first_lies_in_its_order_whatever_its_length() {
     if !is_root() {
@@ -258,7 +258,7 @@ fn what_is_read_first_lies_in_its_order_whatever_its_length() {
         (0..10).for_each(|changed| write_up_to(&desk, hot[changed * 10], 2, len_max));
         assert_eq!(update(2), 90, "{block_len}");
         assert!(seeks() <= 2, "blocks of {block_len}: {} seeks", seeks());
-        // One that is elsewhere is not worth writing all of them again.
+        // One file elsewhere is not worth writing all of them again.
         for version in 3..5 {
             write_up_to(&desk, hot[usize::try_from(version).unwrap() * 20], version, len_max);
             assert_eq!(update(version), 0, "{block_len}");
@@ -269,7 +269,7 @@ fn what_is_read_first_lies_in_its_order_whatever_its_length() {
     }
 }
 
-/// The space for the hot set is reserved beforehand, but not for what has holes, nor for nothing.
+/// Space for the hot set is reserved beforehand, but not for files with holes, and not for empty ones.
 #[test]
 fn sparse_and_empty_files_that_are_read_first_get_no_space() {
     if !is_root() {
@@ -306,7 +306,7 @@ fn sparse_and_empty_files_that_are_read_first_get_no_space() {
     assert_eq!(said["gathered_files"], 30 - 6 - 2, "{said}");
     check("target");
 
-    // A delta does not say where the files that its base has are sparse.
+    // A delta does not say which files of its base are sparse.
     desk.run(&["unpack", "delta.sealift", "disk/new", "--base", "1.sealift", "--allow-unsigned"]);
     check("new");
     for target in ["disk/target", "disk/new"] {
@@ -316,7 +316,7 @@ fn sparse_and_empty_files_that_are_read_first_get_no_space() {
     run(Command::new("e2fsck").arg("-fn").arg(&disk.image));
 }
 
-/// Where free space is in pieces, nothing brings it together: it is written again once, and then not before that would help.
+/// If free space is fragmented, the hot set is written again once, and then not before that would help.
 #[test]
 fn what_cannot_lie_together_is_not_written_again_with_each_update() {
     if !is_root() {
@@ -349,13 +349,13 @@ fn what_cannot_lie_together_is_not_written_again_with_each_update() {
     assert_eq!(update(2), 90);
     let left = seeks(&disk.point.join("target"), &hot);
     assert!(left > 100, "{left}");
-    // Updates that do not write it go on knowing that.
+    // Updates that do not write it again keep this knowledge.
     for version in 3..6 {
         assert_eq!(update(version), 0, "version {version}");
     }
     let text = fs::read_to_string(disk.point.join(".target.sealift-state/seeks")).unwrap();
     assert_eq!(text, format!("{left}\n"));
-    // With all of the space it helps.
+    // With all of the free space, it helps.
     drop(filler);
     fs::remove_file(disk.point.join("filler")).unwrap();
     fs::remove_file(disk.point.join(".target.sealift-state/seeks")).unwrap();
@@ -366,7 +366,7 @@ fn what_cannot_lie_together_is_not_written_again_with_each_update() {
     assert!(after < left / 4, "{after} of {left}");
 }
 
-/// A tree of 100 files in a bundle, of which some are read first.
+/// Packs a tree of 100 files, of which some are read first.
 fn pack_hot(desk: &Desk, hot: u64) {
     (0..100).for_each(|file| write_up_to(desk, file, 1, 200_000));
     desk.write("profile", (0..hot).map(name).collect::<Vec<_>>().join("\n"));
@@ -389,7 +389,7 @@ fn what_just_fits_still_does_where_space_is_reserved() {
         let needed = fs::metadata(desk.path("1.sealift")).unwrap().len();
         let mut len = space.f_bavail * space.f_frsize - needed;
         rustix::fs::fallocate(&filler, rustix::fs::FallocateFlags::empty(), 0, len).unwrap();
-        // Directories of the stage and of the record are not in the estimate.
+        // The estimate does not include directories of the stage and of the record.
         let beside = 32 << 10;
         while !desk.command(&[&unpack[..], &["--dry-run"]].concat()).output().unwrap().status.success() {
             len -= 16 << 10;
@@ -413,7 +413,7 @@ fn what_is_damaged_leaves_nothing_of_the_space_reserved() {
     rustix::fs::syncfs(fs::File::open(&disk.point).unwrap()).unwrap();
     let (before, len) = (free(), fs::metadata(desk.path("1.sealift")).unwrap().len());
     let bundle = fs::File::options().read(true).write(true).open(desk.path("1.sealift")).unwrap();
-    // Among what is read first, and in the last chunk.
+    // One byte in the hot set, and one in the last chunk.
     for at in [len / 3, len - 5000] {
         let mut byte = [0];
         bundle.read_exact_at(&mut byte, at).unwrap();
@@ -429,7 +429,7 @@ fn what_is_damaged_leaves_nothing_of_the_space_reserved() {
     desk.run(&["unpack", "1.sealift", "disk/target", "--allow-unsigned"]);
 }
 
-/// A target of 100 files, of which 30 are read first and six of those have changed, with the delta to that. Returns the path of one that has not.
+/// Creates a target of 100 files, of which 30 are read first, and a delta in which six of those change. Returns the path of one that does not.
 fn thirty_hot(desk: &Desk, unpack: impl Fn(&str)) -> PathBuf {
     (0..100).for_each(|file| write(desk, file, 1));
     desk.write("profile", (0..30).map(name).collect::<Vec<_>>().join("\n"));
@@ -462,7 +462,7 @@ fn a_mount_point_is_not_written_again() {
     desk.run(&["audit", "disk/target", "2.sealift", "--allow-unsigned"]);
 }
 
-/// An update that has begun to move its files ends, whatever forbids to replace what stays; and nothing is lost that only what stays has.
+/// An update that has begun to move its files succeeds even if unchanged files cannot be replaced, and nothing is lost that only those files have.
 #[test]
 fn what_cannot_be_replaced_is_not_written_again() {
     if !is_root() {
@@ -477,13 +477,13 @@ fn what_cannot_be_replaced_is_not_written_again() {
         run(Command::new("chattr").arg(mode).arg(target.join(name(file)).parent().unwrap()));
     };
     thirty_hot(&desk, |bundle| drop(desk.run(&["unpack", bundle, "disk/target", "--allow-unsigned"])));
-    // A label that a security module gave it.
+    // A label as set by a security module.
     let labelled = target.join(name(16));
     setxattr(&labelled, "trusted.label", b"kept", XattrFlags::empty()).unwrap();
     let inodes = || [8, 12, 14, 16].map(|file| fs::metadata(target.join(name(file))).unwrap().ino());
     let before = inodes();
     {
-        // The other name of its file.
+        // This is the other name of the file.
         let _bound = Bound::new(target.join(name(14)));
         chattr("+i", 8);
         chattr("+a", 12);
@@ -502,7 +502,7 @@ fn what_cannot_be_replaced_is_not_written_again() {
     desk.run(&["audit", "disk/target", "2.sealift", "--allow-unsigned"]);
 }
 
-/// A user who may rename another's file in a directory of their own could not give the new one to that user.
+/// Users can rename another user's file in a directory of their own, but cannot give the new file to that user.
 #[test]
 fn a_file_of_another_user_is_not_written_again_without_root() {
     if !is_root() {
@@ -521,7 +521,7 @@ fn a_file_of_another_user_is_not_written_again_without_root() {
     let file = thirty_hot(&desk, |bundle| drop(as_user(&format!("unpack {bundle} disk/target --allow-unsigned"))));
     let file = disk.point.join("target").join(file);
     chown(&file, Some(1000), None).unwrap();
-    // Nor may that user change another's directory.
+    // Nor can they change a directory of another user.
     chown(disk.point.join("target").join(name(5)).parent().unwrap(), Some(1000), None).unwrap();
     let before = fs::metadata(&file).unwrap();
     let done = as_user("unpack delta.sealift disk/target --update --allow-unsigned --json");

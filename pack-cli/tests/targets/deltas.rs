@@ -1,4 +1,4 @@
-//! Delta bundles onto directories: what they bring, what they need, and what becomes of a target that lacks it.
+//! Delta bundles for directories: what they bring, what they need, and what happens if a target lacks it.
 
 use std::fs;
 use std::process::Command;
@@ -6,13 +6,13 @@ use std::time::{Duration, UNIX_EPOCH};
 
 use crate::desk::{Desk, noise, said};
 
-/// Text that is like another where the seed is near.
+/// Returns text that resembles other text with a similar seed.
 fn text(seed: u32, lines: u32) -> String {
     let word = |line: u32| (u64::from(line) * 2_654_435 + u64::from(seed) * u64::from(line % 40 == 7)) % 9_973;
     (0..lines).map(|line| format!("{line}: {}\n", word(line))).collect()
 }
 
-/// Versions 1 and 2 of a tree, and the delta between them; `one` and `two` are what they unpack to.
+/// Creates versions 1 and 2 of a tree, and the delta between them; `one` and `two` are the unpacked trees.
 pub(crate) fn versions() -> Desk {
     let desk = Desk::new();
     for name in ["usr", "usr/share", "old"] {
@@ -25,7 +25,7 @@ pub(crate) fn versions() -> Desk {
     desk.write("tree/old/moved", text(5, 3_000));
     desk.write("tree/empty", "");
     desk.write("tree/gone", text(4, 100));
-    // Files that get another time in the next version may have had the same one as these otherwise.
+    // Files that get another time in the next version must not share their old time with others.
     for (name, seconds) in [("tree/usr/same", 1000), ("tree/lib/lib.so", 2000)] {
         let time = UNIX_EPOCH + Duration::from_secs(seconds);
         fs::File::open(desk.path(name)).unwrap().set_modified(time).unwrap();
@@ -71,13 +71,13 @@ impl Desk {
 fn it_brings_what_the_base_lacks() {
     let desk = versions();
     let (delta, full) = (desk.len("delta.sealift"), desk.len("2.sealift"));
-    // 1,000 new bytes of noise are the most of it.
+    // 1,000 new bytes of noise are most of it.
     assert!(delta < 6_000, "{delta} bytes beside {full}");
     let (status, said) = desk.tell("unpack delta.sealift one --delete --allow-unsigned");
     assert_eq!(status, Some(0), "{said}");
     desk.assert_same("one", "tree");
 
-    // A file of it that is lost takes the base, which is not there any more.
+    // If a file of it is lost, the base is needed, which is gone.
     fs::remove_file(desk.path("one/usr/changed")).unwrap();
     let (status, said) = desk.tell("unpack delta.sealift one --delete --allow-unsigned");
     assert!(status == Some(4) && said.contains("one: ") && said.contains("such as usr/changed"), "{said}");
@@ -85,7 +85,7 @@ fn it_brings_what_the_base_lacks() {
     assert_eq!(status, Some(0), "{said}");
     desk.assert_same("one", "tree");
 
-    // The same once more, and the full bundle after it, find nothing to do.
+    // Running it again, and then with the full bundle, finds nothing to do.
     let (status, said) = desk.tell("unpack delta.sealift one --delete --allow-unsigned");
     assert!(status == Some(0) && said.contains("updated from") && said.contains("10 files unchanged"), "{said}");
     let (status, said) = desk.tell("unpack 2.sealift one --update --delete --allow-unsigned");
@@ -131,7 +131,7 @@ fn what_the_base_lacks_is_named_and_nothing_is_written() {
     desk.unpack(3, "three");
     refused("unpack delta.sealift three --allow-unsigned", "; the target is os version 3 (");
 
-    // A file that stands for a prefix, and one that is only named, were changed by somebody.
+    // A file that is needed as a prefix, and one that is only named, were modified.
     for name in ["usr/changed", "old/moved"] {
         let kept = fs::read(desk.path("one").join(name)).unwrap();
         let mut changed = kept.clone();
@@ -179,7 +179,7 @@ fn it_says_that_it_sets_times_of_files_that_it_does_not_list() {
     assert_eq!(String::from_utf8_lossy(&listed.stdout), "M  etc/motd\n");
 }
 
-/// People are told which bundle a delta needs; a tree that was only read has no name.
+/// Messages say which bundle a delta needs; a tree that was only read has no name.
 #[test]
 fn it_says_the_name_and_version_of_its_base() {
     let desk = versions();
@@ -204,14 +204,14 @@ fn it_says_the_name_and_version_of_its_base() {
     assert_eq!(bases("info delta.sealift --allow-unsigned --json"), named);
     let pack = "pack tree -o again.sealift --name os --bundle-version 2 --allow-unsigned --json --quiet";
     assert_eq!(bases(&format!("{pack} --base 1.sealift")), named);
-    // The installed tree tells as much as its bundle did.
+    // The installed tree gives the same information as its bundle.
     assert_eq!(bases(&format!("{pack} --force --base one")), named);
     fs::remove_dir_all(desk.path(".one.sealift-state")).unwrap();
     assert_eq!(bases(&format!("{pack} --force --base one")), serde_json::json!([{"index_digest": digest}]));
     let (_, info) = desk.tell("info again.sealift --allow-unsigned");
     assert!(info.contains(&format!("  Base          content {}\n", &digest[..12])), "{info}");
 
-    // What is there instead is named as well.
+    // The message also says what is there instead.
     let (status, said) = desk.tell("unpack delta.sealift two --allow-unsigned");
     assert_eq!(status, Some(0), "it has all of that: {said}");
     desk.write("tree/new", "three");
@@ -270,7 +270,7 @@ fn large_files_machine_code_and_holes_come_back() {
     desk.write("tree/disk", &disk);
     desk.write("tree/sparse", [&disk[..], &[0; 400_000]].concat());
     desk.pack(1);
-    // Addresses all over it are others, and something comes in between.
+    // Addresses change throughout, and something is inserted.
     code.iter_mut().skip(100).step_by(16).for_each(|byte| *byte = byte.wrapping_add(4));
     code.splice(50_000..50_000, noise(13, 100));
     desk.write("tree/program", &code);
@@ -283,7 +283,7 @@ fn large_files_machine_code_and_holes_come_back() {
         let base = ["pack", "tree", "-o", "delta.sealift", "--force", "--name", "os", "--bundle-version", "2"];
         let delta = ["--allow-unsigned", "--base", "1.sealift", "--delta-memory", memory];
         desk.run(&[&base[..], &delta].concat());
-        // Sums that are zeros but for one in sixteen, and a hundred new bytes.
+        // Differences that are zero except for one byte in sixteen, and a hundred new bytes.
         assert!(memory == "64KiB" || desk.len("delta.sealift") < 12_000, "{memory}: {}", desk.len("delta.sealift"));
         let (status, said) = desk.tell("unpack delta.sealift one --delete --allow-unsigned");
         assert_eq!(status, Some(0), "{memory}: {said}");
@@ -303,7 +303,7 @@ fn several_refs_and_a_run_that_was_stopped() {
     desk.write("tree/lib/copy", text(1, 60_000));
     let refs = ["pack", "a=tree/lib", "b=tree/etc", "-o", "delta.sealift", "--name", "os", "--bundle-version", "2"];
     desk.run(&[&refs[..], &["--base", "1.sealift", "--allow-unsigned"]].concat());
-    // What a run left that was killed while it built: one file whole, one cut, and one that nobody knows.
+    // The rest of a run that was killed while it built: one complete file, one truncated, and one with an unknown name.
     let stage = desk.path(".one.sealift-partial/files");
     fs::create_dir_all(&stage).unwrap();
     fs::set_permissions(desk.path(".one.sealift-partial"), std::os::unix::fs::PermissionsExt::from_mode(0o700))

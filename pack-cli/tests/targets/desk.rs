@@ -1,4 +1,4 @@
-//! A folder with bundles and a target, and the verbs on them.
+//! A folder with bundles and a target, and the operations on them.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -17,7 +17,7 @@ use sealift_store::Record;
 
 pub(crate) struct Desk(tempfile::TempDir);
 
-/// Who runs the command line where this is root, and what is to be shown is a user's.
+/// The user who runs the command line in tests of users, if the test itself runs as root.
 const NOBODY: u32 = 65534;
 
 pub(crate) fn is_root() -> bool {
@@ -25,7 +25,7 @@ pub(crate) fn is_root() -> bool {
 }
 
 impl Desk {
-    /// A desk with the tree `tree`, which stays the user's.
+    /// Creates a desk with the tree `tree`, which belongs to the user.
     pub(crate) fn new() -> Self {
         let desk = Self(tempfile::tempdir().unwrap());
         fs::set_permissions(desk.path(""), fs::Permissions::from_mode(0o755)).unwrap();
@@ -109,13 +109,13 @@ impl Desk {
         unpack(anyones(input)?, &self.path(to), &options, progress)
     }
 
-    /// The bundle of a version as a pipe; `spring` runs when no more than `left` bytes of it are left to be read.
+    /// Returns the bundle of a version as a pipe. `spring` runs when at most `left` bytes are still to be read.
     pub(crate) fn trapped(&self, version: u64, left: usize, spring: impl FnOnce() + Send + 'static) -> Input {
         let bytes = std::io::Cursor::new(fs::read(self.path(&format!("{version}.sealift"))).unwrap());
         Input::pipe("pipe", Box::new(Trap { bytes, at_left: left, spring: Some(spring) }))
     }
 
-    /// What follows the head of the bundle of a version.
+    /// Returns the length of a version's bundle without its head.
     pub(crate) fn len_behind_head(&self, version: u64) -> usize {
         let head =
             Input::open(&self.path(&format!("{version}.sealift"))).unwrap().read_head(Limits::default()).unwrap();
@@ -147,7 +147,7 @@ impl Desk {
         command.output().unwrap()
     }
 
-    /// Runs a line of the shell where it may mount; `None` where nobody may.
+    /// Runs a shell line where it can mount; `None` if that is impossible.
     pub(crate) fn in_namespace(&self, line: &str) -> Option<String> {
         let mut unshare = Command::new("unshare");
         unshare.args(["--user", "--map-root-user", "--mount", "sh", "-c", &format!("exec 2>&1; {line}")]);
@@ -156,7 +156,7 @@ impl Desk {
         if done.status.success() { Some(said) } else { None }
     }
 
-    /// Makes `home`, and gives it to the user.
+    /// Creates `home`, and gives it to the user.
     pub(crate) fn make_home(&self) {
         fs::create_dir(self.path("home")).unwrap();
         if is_root() {
@@ -164,8 +164,8 @@ impl Desk {
         }
     }
 
-    /// Leaves beside `target` what a run leaves that is killed when the mark of its update stands, and nothing is moved yet: what `whole`
-    /// has otherwise lies in the stage.
+    /// Leaves beside `target` what an update leaves that is killed after it wrote its mark, before anything was moved: the files in which `whole`
+    /// differs are in the stage.
     pub(crate) fn leave_update(&self, target: &str, whole: &str) {
         let (folder, name) = target.rsplit_once('/').map_or(("", target), |(folder, name)| (folder, name));
         let stage = self.path(folder).join(format!(".{name}.sealift-partial"));
@@ -211,14 +211,14 @@ pub(crate) fn said(done: &Output) -> String {
     format!("{}{}", String::from_utf8_lossy(&done.stdout), String::from_utf8_lossy(&done.stderr))
 }
 
-/// Bytes that cannot be compressed.
+/// Returns incompressible bytes.
 pub(crate) fn noise(seed: u64, len: usize) -> Vec<u8> {
     let mut bytes = vec![0; len];
     blake3::Hasher::new().update(&seed.to_le_bytes()).finalize_xof().fill(&mut bytes);
     bytes
 }
 
-/// Each path below a directory with what it is, its mode and its time.
+/// Each path below a directory with its content, its mode and its time.
 type Listing = BTreeMap<PathBuf, (Vec<u8>, u32, i64)>;
 
 fn listing(dir: &Path) -> Listing {
@@ -242,7 +242,7 @@ fn listing(dir: &Path) -> Listing {
     listing
 }
 
-/// A pipe during which something happens: when no more than so many bytes are left.
+/// A pipe during which something happens: when at most so many bytes are left.
 struct Trap<F> {
     bytes: std::io::Cursor<Vec<u8>>,
     at_left: usize,
@@ -261,12 +261,12 @@ impl<F: FnOnce() + Send> Read for Trap<F> {
     }
 }
 
-/// A bundle that nobody has to have signed.
+/// Admits a bundle without requiring a signature.
 pub(crate) fn anyones(input: Input) -> Result<Trusted, Error> {
     anyone().admit(input, Limits::default())
 }
 
-/// Lets pass what nobody signed, of which nothing is remembered, wherever this runs.
+/// Returns a guard that accepts unsigned bundles and remembers nothing, for any user.
 pub(crate) fn anyone() -> Guard {
     let nowhere = PathBuf::from("/nonexistent");
     let places = Places { user_config: None, system_config: nowhere.clone(), state: Some(nowhere) };

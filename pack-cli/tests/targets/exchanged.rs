@@ -1,4 +1,4 @@
-//! A target's surroundings belong to somebody who exchanges what is in them while root updates: nothing elsewhere is written or removed.
+//! The surroundings of a target belong to a user who exchanges files in them while root updates: nothing elsewhere may be written or removed.
 
 use std::fs;
 use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _, chown, symlink};
@@ -11,7 +11,8 @@ use sealift_skipped::skipped;
 
 use crate::desk::{Desk, anyones, is_root, noise, said};
 
-/// Bundles 7 and 8 that differ in all files, `target` with version 7, and `secret`, which nobody may touch, with all the names that a run uses.
+/// Creates bundles 7 and 8 that differ in all files, `target` with version 7, and `secret`, which must not be touched and contains all names that a
+/// run uses.
 fn desk() -> Desk {
     let desk = Desk::new();
     desk.write("tree/lib/lib.so", noise(7, 3_000_000));
@@ -32,13 +33,13 @@ fn desk() -> Desk {
     desk
 }
 
-/// All that `secret` holds, by path.
+/// Returns everything in `secret`, by path.
 fn listing(desk: &Desk, of: &str) -> Vec<u8> {
     let find = "find . -mindepth 1 -printf '%p %y %m %U %s %T@\\n' | sort; find . -type f | sort | xargs cat";
     Command::new("sh").args(["-c", find]).current_dir(desk.path(of)).output().unwrap().stdout
 }
 
-/// Updates `target` to version 8, or unpacks that there; `spring` runs when all of its content but a byte has been read.
+/// Updates `to` to version 8, or unpacks it there; `spring` runs when all of its content except one byte has been read.
 fn sprung(desk: &Desk, to: &str, spring: impl FnOnce() + Send + 'static) -> Result<UnpackStats, Error> {
     take(desk, desk.trapped(8, 1, spring), to)
 }
@@ -52,7 +53,7 @@ fn take(desk: &Desk, input: Input, to: &str) -> Result<UnpackStats, Error> {
     unpack(anyones(input)?, &desk.path(to), &options, &Progress::default())
 }
 
-/// The names that may be exchanged, whether for a link to `secret` or for that directory itself.
+/// The names that may be exchanged, for a link to `secret` or for that directory itself.
 const NAMES: [&str; 4] = ["target", ".target.sealift-partial", ".target.sealift-state", "new"];
 
 #[test]
@@ -63,7 +64,7 @@ fn what_is_exchanged_while_content_is_read_ends_the_run() {
             let (was, old) = (listing(&desk, "secret"), listing(&desk, "target"));
             let (root, to) = (desk.path(""), if name == "new" { "new" } else { "target" });
             let done = sprung(&desk, to, move || {
-                let _ = fs::rename(root.join(name), root.join("moved")); // what is new is not there yet
+                let _ = fs::rename(root.join(name), root.join("moved")); // the new tree is not there yet
                 match is_link {
                     true => symlink("secret", root.join(name)).unwrap(),
                     false => fs::rename(root.join("secret"), root.join(name)).unwrap(),
@@ -114,7 +115,7 @@ fn a_journal_is_of_the_directory_that_it_was_written_for() {
         assert_eq!(done.status.code(), Some(2), "{}", said(&done));
         assert!(listing(&desk, "target") == was, "{verb:?}: {}", said(&done));
     }
-    // Where it is back, the update ends as it began.
+    // Once it is back, the update completes.
     fs::rename(desk.path("target"), desk.path("secret")).unwrap();
     fs::rename(desk.path("moved"), desk.path("target")).unwrap();
     desk.run(&["clean", "target"]);
@@ -134,7 +135,7 @@ fn links_that_lie_where_a_run_keeps_its_own_are_not_followed() {
             &["audit", "target", "--allow-unsigned"],
         ] {
             let done = desk.command(verb).output().unwrap();
-            // Cleaning needs no record, and an audit no stage.
+            // Cleaning uses no record, and an audit no stage.
             let is_used = match verb[0] {
                 "clean" => name.ends_with("partial"),
                 "audit" => name.ends_with("state"),
@@ -157,7 +158,7 @@ fn all_names_of_a_target_are_one() {
         assert!(said(&done).contains("\"os\"") && said(&done).contains("\"app\""), "{spelling}: {}", said(&done));
         assert!(!done.status.success(), "{spelling}");
     }
-    // One lock: while a run holds the target by its name, none goes by another.
+    // There is one lock: while a run holds the target by one name, no other can begin by another name.
     let (link, slash) = (desk.path("link"), desk.path("link/"));
     let bundle = desk.path("8.sealift");
     sprung(&desk, "target", move || {

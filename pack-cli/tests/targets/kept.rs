@@ -1,4 +1,4 @@
-//! What is kept beside a target, where it is damaged, or tells of an update that did not end.
+//! The record beside a target, if it is damaged, or belongs to an update that did not end.
 
 use std::sync::Arc;
 use std::thread::sleep;
@@ -51,8 +51,8 @@ fn an_update_that_came_between_counts() {
         tree: TreeOptions { update: true, durability: Durability::None, ..TreeOptions::default() },
         ..InstallOptions::default()
     };
-    // What the target keeps is read while the bundle's index is. Another program brings version 2 then: of what version 1 was, the
-    // target has no longer what version 3 has as well.
+    // The record is read while the index of the bundle is read. Another program installs version 2 meanwhile: files that versions 1 and 3 share are
+    // then gone from the target.
     let other = Arc::clone(&desk);
     let input = desk.trapped(3, desk.len_behind_head(3), move || {
         sleep(Duration::from_millis(300));
@@ -62,7 +62,7 @@ fn an_update_that_came_between_counts() {
     desk.assert_same("target", "tree");
 }
 
-/// Who raised a limit once to take a bundle need not do so to have what came of it looked at.
+/// A limit that was raised to install a bundle need not be raised to inspect the installed tree.
 #[test]
 fn a_record_is_read_whatever_limits_let_its_bundle_in() {
     const DEPTH: u32 = 4200;

@@ -1,5 +1,5 @@
-//! Killed at any moment, a run leaves what was there before or what is to be, and the same command makes it whole and leaves nothing
-//! else. `cargo xtask big kills` does so at hundreds of moments, over a real tree.
+//! If a run is killed at any moment, the target has its old or its new files, and the same command completes it and leaves nothing else. `cargo xtask
+//! big kills` does this at hundreds of moments, with a real tree.
 
 use std::collections::BTreeMap;
 use std::fs::{self, File, Permissions};
@@ -48,7 +48,7 @@ impl Desk {
         assert!(done.status.success(), "{line}: {}", String::from_utf8_lossy(&done.stderr));
     }
 
-    /// Starts anew, from nothing or with the old tree.
+    /// Starts over, with no target or with the old tree.
     fn begin(&self, with_target: bool) {
         let work = self.path("work");
         if work.exists() {
@@ -61,7 +61,7 @@ impl Desk {
         }
     }
 
-    /// Kills a run at some moments of those that it takes, and calls `check` after each with the number of the run.
+    /// Kills a run at several moments, and calls `check` after each with the number of the run.
     fn kill(&self, line: &str, with_target: bool, check: impl Fn(u32)) {
         self.begin(with_target);
         let start = Instant::now();
@@ -125,7 +125,7 @@ fn change(dir: &Path) {
     fs::write(dir.join("d3"), "a file now\n").expect("there is room");
 }
 
-/// Who is not root cannot remove what is in a read-only directory.
+/// Without root, files in a read-only directory cannot be removed.
 fn open_up(dir: &Path) {
     let _ = fs::set_permissions(dir, Permissions::from_mode(0o755));
     for entry in fs::read_dir(dir).expect("it can be listed").flatten() {
@@ -172,7 +172,7 @@ fn assert_same(found: &Listing, wanted: &Listing, number: u32) {
     }
 }
 
-/// Each path is as in one of the trees, and is there unless one of them lacks it or has another kind of file there.
+/// Checks that each path is as in one of the trees, and exists unless one of them lacks it or has another type there.
 fn assert_each_is_old_or_new(found: &Listing, old: &Listing, new: &Listing) {
     for (path, (content, ..)) in found {
         let known = [old.get(path), new.get(path)];

@@ -1,4 +1,4 @@
-//! What running again does not change, and what a dry run finds before.
+//! Errors that running again does not resolve, and that a dry run finds beforehand.
 
 use std::fs;
 use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _};
@@ -13,7 +13,7 @@ use sealift_skipped::skipped;
 
 use crate::desk::{Desk, is_root, noise, said};
 
-/// A file system without room or extended attributes while it lives.
+/// A file system without space or extended attributes, unmounted on drop.
 struct Mounted(PathBuf);
 
 impl Mounted {
@@ -79,10 +79,10 @@ fn only_what_may_get_further_is_to_be_repeated() {
         assert!(may_go_on(&target, &failed(passing)), "{passing}");
         assert!(!may_go_on(&desk.path("other"), &failed(passing)), "nothing is there to go on from");
     }
-    // What has begun to change the target goes on whatever happened.
+    // A run that has begun to change the target is always resumed.
     desk.write(".target.sealift-partial/journal", "keep\n");
     assert!(may_go_on(&target, &failed(Errno::ACCESS)));
-    // But where that is being done by another run, nothing is to be resumed, and least of all given up.
+    // But if another run is doing that, there is nothing to resume, and nothing to discard.
     assert!(!may_go_on(&target, &Error::Busy { path: target.clone() }));
 }
 
@@ -131,7 +131,7 @@ fn a_dry_run_finds_that_nothing_can_be_written() {
             assert!(said(&dry).contains(&format!("cannot write to {folder}")), "{line}: {}", said(&dry));
         }
     };
-    // To a user it is closed.
+    // A user cannot write to it.
     desk.set_mode("home/closed", 0o555);
     refused("home/closed", &|line| desk.run_as_user(line));
     desk.set_mode("home/closed", 0o755);
@@ -139,7 +139,7 @@ fn a_dry_run_finds_that_nothing_can_be_written() {
         return skipped("needs root: mounts");
     }
     let mounted = Mounted::new(desk.path("still"), "tmpfs", c"");
-    // In a process of its own: what this one has open for writing, a process that another test starts has too until it is another program.
+    // In a process of its own: files that are open for writing here are also open in processes that other tests start, until these call exec.
     desk.run(&["unpack", "7.sealift", "still/target", "--allow-unsigned"]);
     rustix::mount::mount_remount(&mounted.0, rustix::mount::MountFlags::RDONLY, c"").unwrap();
     refused("still", &|line| desk.command(&line.split(' ').collect::<Vec<_>>()).output().unwrap());

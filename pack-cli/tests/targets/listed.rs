@@ -1,11 +1,11 @@
-//! `status` without a target: what is installed where on this device, as each target itself says.
+//! `status` without a target: what is installed where on this device, as each target's record says.
 
 use std::fs;
 
 use crate::desk::Desk;
 use crate::versions::{run, signed};
 
-/// What `status` says, which ends so.
+/// Returns the output of `status`, which must end with this exit status.
 fn status(desk: &Desk, ends: i32) -> String {
     let (ended, said) = run(desk, "status");
     assert_eq!(ended, Some(ends), "{said}");
@@ -33,7 +33,7 @@ fn each_target_is_listed_once_by_whatever_path() {
     }
     assert_eq!((said.matches("os version").count(), files(&desk)), (2, 2), "{said}");
     assert!(said.ends_with("os: accepts version 2 or newer\n"), "{said}");
-    // The target says what it has, and the list only where to look.
+    // The target says what it holds; the list only says where to look.
     let (_, json) = run(&desk, "status --json");
     assert!(
         json.contains(&format!(r#"{{"target":"{}/b","name":"os","version":2,"created""#, slots.display())),
@@ -88,7 +88,7 @@ fn what_is_gone_is_said_until_it_is_cleaned() {
         let said = crate::desk::said(&told);
         assert!(said.contains("removed from the list"), "{said}");
     }
-    // A second time there is nothing.
+    // The second time, there is nothing to clean.
     let again = desk.command(&["clean", "disk/os"]).output().unwrap();
     assert_eq!(again.status.code(), Some(2));
     assert_eq!(fs::read(desk.path("taken/mine")).unwrap(), b"mine");
@@ -96,7 +96,7 @@ fn what_is_gone_is_said_until_it_is_cleaned() {
     assert!(said.contains("nothing to clean"), "{said}");
     let said = status(&desk, 0);
     assert_eq!((said.matches("os version 1").count(), files(&desk)), (1, 1), "{said}");
-    // Who forgets versions has the targets still, and who forgets targets the versions.
+    // Forgetting versions keeps the targets, and forgetting targets keeps the versions.
     assert!(said.contains("os: accepts version 1 or newer"), "{said}");
     desk.run(&["trust", "reset", "os"]);
     let said = status(&desk, 0);
@@ -119,7 +119,7 @@ fn another_directory_in_its_place_is_said() {
 fn what_did_not_end_is_no_target_yet() {
     let desk = signed();
     assert_eq!(run(&desk, "unpack 1.sealift a").0, Some(0));
-    // As where it is killed when the state knows of it and it has no name yet.
+    // As after a kill when the state lists the target, but the tree has no name yet.
     fs::rename(desk.path("a"), desk.path("tree-of-a")).unwrap();
     fs::create_dir(desk.path(".a.sealift-partial")).unwrap();
     let said = status(&desk, 0);
@@ -144,7 +144,7 @@ fn what_is_damaged_hides_nothing_else() {
     let said = status(&desk, 2);
     assert!(said.contains("/c: os version 1\n") && said.contains("os: accepts version 1 or newer"), "{said}");
     assert!(said.contains("head is damaged") && said.contains(of_b.file_name().unwrap().to_str().unwrap()), "{said}");
-    // The next bundle writes it anew: it guards nothing.
+    // The next bundle writes it again, since nothing depends on it.
     assert_eq!(run(&desk, "unpack 1.sealift b --update").0, Some(0));
     assert_eq!(fs::read(&of_b).unwrap().len(), whole.len());
 }
@@ -177,10 +177,10 @@ fn what_nobody_signed_leaves_no_trace() {
     desk.run(&["unpack", "unsigned.sealift", "trial", "--allow-unsigned"]);
     assert!(!desk.path("state").exists());
     assert_eq!(status(&desk, 0), "no bundles installed: state is empty\n");
-    // It is told of where it is asked for.
+    // It is only reported on request.
     let (_, said) = run(&desk, "status trial --allow-unsigned");
     assert!(said.contains("trial: os version 9, UNSIGNED"), "{said}");
-    // A target that is listed shows what it has now.
+    // For a listed target, its present bundle is shown.
     assert_eq!(run(&desk, "unpack 1.sealift a").0, Some(0));
     desk.run(&["unpack", "unsigned.sealift", "a", "--update", "--allow-unsigned"]);
     let said = status(&desk, 0);
@@ -200,7 +200,7 @@ fn a_list_that_cannot_be_kept_leaves_the_target_as_it_was() {
     assert_eq!(fs::read(desk.path("a/etc/issue")).unwrap(), b"1");
     assert!(!desk.path("b").exists());
     fs::remove_file(desk.path("state/targets")).unwrap();
-    // Of another user's making, it is not believed.
+    // If another user could write it, it is not trusted.
     fs::rename(desk.path("targets"), desk.path("state/targets")).unwrap();
     desk.set_mode("state/targets", 0o777);
     assert_eq!(run(&desk, "status").0, Some(2));

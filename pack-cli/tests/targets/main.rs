@@ -1,4 +1,4 @@
-//! Targets as devices have them: changed by somebody, left by a run that did not end, short of room.
+//! Targets as on real devices: modified by users, left by a run that did not end, short of space.
 #![allow(clippy::unwrap_used, reason = "tests")]
 
 mod adopted;

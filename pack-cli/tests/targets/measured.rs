@@ -1,4 +1,4 @@
-//! What `info` says that unpacking takes on a disk, and what it takes.
+//! The disk space that `info` states for unpacking, and the actual space.
 
 use std::fs;
 use std::os::unix::fs::symlink;
@@ -8,7 +8,7 @@ use sealift_skipped::skipped;
 
 use crate::desk::{Desk, noise};
 
-/// Whether the desk lies on a file system of the kind of which a bundle states what it takes.
+/// Returns whether the desk is on a file system for which bundles state the space.
 fn is_as_stated(desk: &Desk) -> bool {
     const EXT4: i64 = 0xef53;
     let found = rustix::fs::statfs(desk.path("").as_path()).unwrap();
@@ -28,12 +28,12 @@ fn stated(desk: &Desk, bundle: &str) -> u64 {
     json["cost"]["disk_bytes"].as_u64().unwrap()
 }
 
-/// Within 5 %.
+/// Checks that they are within 5 %.
 fn assert_near(stated: u64, found: u64, what: &str) {
     assert!(stated.abs_diff(found) * 20 <= found, "{what}: {stated} bytes are stated, {found} are taken");
 }
 
-/// Many names in one directory, and in many.
+/// Creates many names in one directory, and in many.
 fn tiny(desk: &Desk) {
     for folder in 0..200 {
         fs::create_dir(desk.path(&format!("tree/{folder}"))).unwrap();
@@ -48,7 +48,7 @@ fn large(desk: &Desk) {
     }
 }
 
-/// Links, holes, empty files and attributes: most of what it takes is not content.
+/// Creates links, holes, empty files and attributes: most of its space is not for content.
 fn odd(desk: &Desk) {
     for number in 0..300_usize {
         desk.write(&format!("tree/etc/empty-{number}"), "");

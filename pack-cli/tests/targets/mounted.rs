@@ -9,7 +9,7 @@ use sealift_skipped::skipped;
 use crate::desk::is_root;
 use crate::unlike::updatable;
 
-/// Mounts `what` of the desk on itself while it lives.
+/// Mounts a file or folder of the desk on itself, until dropped.
 pub(crate) struct Bound(std::path::PathBuf);
 
 impl Bound {
@@ -30,7 +30,7 @@ fn what_is_mounted_in_a_target_is_found_before_anything_is_changed() {
     if !is_root() {
         return skipped("needs root: mounts");
     }
-    // The target itself, a file that is replaced, a directory that is new, what is removed.
+    // The target itself, a file that is replaced, a directory that is new, a name that is removed.
     for mounted in ["target", "target/etc", "target/etc/issue", "target/new", "target/mine"] {
         let desk = updatable();
         desk.unpack(8, "whole");
@@ -59,7 +59,7 @@ fn what_must_not_be_changed_is_found_before_anything_is_changed() {
     if !is_root() {
         return skipped("needs root: attributes of chattr(1)");
     }
-    // A file that is replaced, its directory, that of a new one, what is removed.
+    // A file that is replaced, its directory, the directory of a new file, a name that is removed.
     let fixed = [
         ("i", "target/etc/issue"),
         ("a", "target/etc/issue"),

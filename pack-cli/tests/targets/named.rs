@@ -1,4 +1,4 @@
-//! Names that are no plain ASCII: what `ls` and `ls --json` print of them, every verb that asks for a path takes back.
+//! Names that are not plain ASCII: every verb that expects a path accepts what `ls` and `ls --json` print.
 
 use std::ffi::OsStr;
 use std::fs;
@@ -6,7 +6,7 @@ use std::os::unix::ffi::OsStrExt as _;
 
 use crate::desk::{Desk, said};
 
-/// Names, what `ls` prints of them, and what JSON has.
+/// Names, with the output of `ls` and of `ls --json`.
 const NAMES: [(&[u8], &str, &str); 8] = [
     (b"plain", "plain", "plain"),
     ("gr\u{fc}n \u{4e2d}".as_bytes(), "gr\u{fc}n \u{4e2d}", "gr\u{fc}n \u{4e2d}"),
@@ -74,7 +74,7 @@ fn every_verb_takes_what_a_list_prints() {
     assert!(status == Some(2) && errors.contains("the bundle has no file gr\u{fc}n/no"), "{errors}");
 }
 
-/// No file is handed out for another: where a path could mean two, it says so, and each has a form that means it alone.
+/// No file is mistaken for another: a path that could mean two is refused, and each of these has an unambiguous form.
 #[test]
 fn a_path_that_could_mean_two_files_is_refused() {
     let desk = tree();

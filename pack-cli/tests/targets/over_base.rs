@@ -1,11 +1,11 @@
-//! Delta bundles that are read over a given base, wherever a full bundle is read.
+//! Delta bundles that are read over a given base, wherever a full bundle can be read.
 
 use std::fs;
 
 use crate::deltas::versions;
 use crate::desk::{Desk, noise};
 
-/// What holds the base: its bundle, and a directory that has it.
+/// Holders of the base: its bundle, and a directory that was unpacked from it.
 const BASES: [&str; 2] = ["1.sealift", "one"];
 
 impl Desk {
@@ -20,7 +20,7 @@ impl Desk {
         assert!(found == Some(status) && said.contains(why), "{line}: {found:?} {said}");
     }
 
-    /// What a verb prints of version 2's full bundle, and of the delta over each base, is the same.
+    /// Checks that a verb prints the same about the full bundle of version 2 and about the delta over each base.
     fn says_the_same(&self, line: &str) {
         let full = self.ok(&line.replace("BUNDLE", "2.sealift"));
         for base in BASES {
@@ -56,7 +56,7 @@ fn all_of_its_content_is_verified() {
         let said = desk.ok(&format!("verify delta.sealift --deep --base {base} --allow-unsigned"));
         assert!(said.contains("every byte and the content of 10 objects"), "{said}");
     }
-    // A file that the delta leaves as it is, and one that it needs to make another.
+    // A file that the delta keeps, and one that it needs as a prefix.
     for name in ["usr/same", "usr/changed"] {
         let path = desk.path("one").join(name);
         let kept = fs::read(&path).unwrap();
@@ -81,12 +81,12 @@ fn a_new_target_is_made_of_both() {
             desk.ok(&format!("unpack delta.sealift {target} --base {base} --allow-unsigned"))
                 .contains("already unpacked")
         );
-        // The record is that of the version: its full bundle finds all there.
+        // The record is that of the version: its full bundle finds nothing to do.
         let said = desk.ok(&format!("unpack 2.sealift {target} --update --allow-unsigned"));
         assert!(said.contains("10 files unchanged"), "{said}");
         desk.ok(&format!("audit {target} --allow-unsigned"));
     }
-    // A part of it, and a target that holds something else.
+    // A part of it, and a target that holds another bundle.
     desk.ok("unpack delta.sealift part --path usr --base 1.sealift --allow-unsigned");
     assert_eq!(fs::read(desk.path("part/usr/same")).unwrap(), fs::read(desk.path("tree/usr/same")).unwrap());
     desk.write("tree/elsewhere", noise(8, 5_000));
@@ -97,7 +97,7 @@ fn a_new_target_is_made_of_both() {
     desk.assert_same("four", "two");
     desk.ok("unpack delta.sealift five --dry-run --base 1.sealift --allow-unsigned");
     assert!(!desk.path("five").exists());
-    // Who holds the result needs no base, not even the one that it was.
+    // A target that already holds the result needs no base; the given one may even be this target.
     desk.ok("unpack delta.sealift one --update --delete --base one --allow-unsigned");
     desk.ok("unpack delta.sealift one --update --delete --base one --allow-unsigned");
 }
@@ -132,7 +132,7 @@ fn what_is_no_base_of_it_is_refused() {
     desk.no("ls 2.sealift --base 1.sealift", 2, "2.sealift is a full bundle, which has no base");
     desk.no("ls delta.sealift --base ostree:one", 2, "one");
     desk.no("unpack delta.sealift 2.sealift six --base one --allow-unsigned", 2, "--base is for a single delta");
-    // Of several, each is needed.
+    // Each of several bases is needed.
     fs::create_dir(desk.path("etc")).unwrap();
     desk.write("etc/hosts", noise(4, 20_000));
     desk.run(&["pack", "etc", "-o", "etc.sealift", "--name", "etc", "--bundle-version", "1"]);
@@ -142,7 +142,7 @@ fn what_is_no_base_of_it_is_refused() {
     desk.ok("verify both.sealift --deep --base etc.sealift --base one --allow-unsigned");
     desk.ok("unpack both.sealift both --base etc.sealift --base one --allow-unsigned");
     desk.assert_same("both", "tree");
-    // A directory that no bundle made is hashed; its ref may be called as its bundle.
+    // A directory without a record is hashed; its ref may have the name of its bundle.
     desk.ok("verify both.sealift --deep --base etc --base one --allow-unsigned");
     desk.run(&["pack", "--force", "etc=etc", "-o", "etc.sealift", "--name", "etc", "--bundle-version", "1"]);
     desk.delta(&["1.sealift", "etc.sealift"], "named.sealift");
@@ -150,7 +150,7 @@ fn what_is_no_base_of_it_is_refused() {
     desk.no("ls named.sealift --base one --base tree", 4, "tree: wrong base: this delta needs os version 1 (");
 }
 
-/// Each delta uses those bases that are its own.
+/// Each delta uses its own bases.
 #[test]
 fn several_bundles_share_the_given_bases() {
     let desk = versions();
@@ -160,12 +160,12 @@ fn several_bundles_share_the_given_bases() {
     desk.run(&[&line[..], &["--allow-unsigned"]].concat());
 
     let bases = "--base 1.sealift --base 2.sealift";
-    // They differ in what is to transfer.
+    // They differ only in what has to be transferred.
     let differences = |line: &str| desk.ok(line).split_once("\ndelta.sealift -> ").unwrap().0.to_owned();
     let said = differences(&format!("diff delta.sealift next.sealift {bases}"));
     assert!(said.ends_with("A  1.00 kB  newer"), "{said}");
     assert_eq!(differences("diff delta.sealift 3.sealift --base 1.sealift"), said);
-    // What the old side makes is the base of the new one, whether it is also given or not.
+    // The index that the old side makes is the base of the new side, whether it is also given or not.
     for bases in [bases, "--base 1.sealift"] {
         desk.no(&format!("diff delta.sealift next.sealift {bases} --exit-code"), 1, "newer");
     }
@@ -189,7 +189,7 @@ fn several_bundles_share_the_given_bases() {
     desk.no("verify 2.sealift --base 1.sealift --allow-unsigned", 2, "2.sealift is a full bundle, which has no base");
 }
 
-/// What a base lacks is found before anything is written, and the base is named.
+/// Missing parts of a base are found before anything is written, and the message names the base.
 #[test]
 fn a_part_of_the_base_is_not_enough() {
     let desk = versions();
@@ -203,13 +203,13 @@ fn a_part_of_the_base_is_not_enough() {
     fs::remove_dir_all(desk.path(".one.sealift-state")).unwrap();
     desk.ok("unpack delta.sealift new --base one --allow-unsigned");
     desk.assert_same("new", "tree");
-    // A damaged record is the base's fault.
+    // The error names the base whose record is damaged.
     desk.write(".part.sealift-state/index", "no index");
     desk.no("verify delta.sealift --deep --base part --allow-unsigned", 1, "part: ");
     desk.no("audit new --base 1.sealift --allow-unsigned", 2, "a delta given as BUNDLE");
 }
 
-/// A run that was killed is resumed, whatever of the base it had copied.
+/// A killed run is resumed, whatever it had copied from the base.
 #[test]
 fn a_killed_run_is_resumed() {
     let desk = Desk::new();

@@ -1,4 +1,4 @@
-//! What raises privilege is given to new inodes alone, whose content was checked.
+//! Privileges are given only to new inodes, whose content was checked.
 
 use std::fs;
 use std::io::Write as _;
@@ -9,12 +9,11 @@ use sealift_skipped::skipped;
 
 use crate::desk::{Desk, is_root, noise};
 
-/// Who owns the tool before.
+/// The first owner of the tool.
 const USER: u32 = 1000;
 const TOOL: &str = "target/d/tool";
 
-/// Version 1 has a tool that is the user's, and version 2 gives it to root, with mode 4755. The target has version 1. `None` where this is
-/// not root.
+/// Creates a target with version 1, in which a tool belongs to the user, and version 2, which gives it to root with mode 4755. `None` without root.
 fn raised() -> Option<Desk> {
     if !is_root() {
         skipped("needs root: gives files away");
@@ -34,7 +33,7 @@ fn raised() -> Option<Desk> {
     Some(desk)
 }
 
-/// The tool is what version 2 says.
+/// Checks that the tool is that of version 2.
 fn assert_right(desk: &Desk) {
     let stat = fs::metadata(desk.path(TOOL)).unwrap();
     assert_eq!(stat.mode() & 0o7777, 0o4755);
@@ -48,7 +47,7 @@ fn stand_in(desk: &Desk) {
     chown(desk.path(TOOL), Some(USER), Some(USER)).unwrap();
 }
 
-/// A file that is root's, and a hard link to it in the tool's place. Returns what it was.
+/// Puts a hard link to a file of root in the tool's place. Returns the state of that file.
 fn link_outside(desk: &Desk) -> (u32, u32, i64) {
     desk.write("outside", "root's own\n");
     desk.set_mode("outside", 0o600);

@@ -9,10 +9,10 @@ use sealift::{InstallOptions, TreeOptions};
 
 use crate::desk::{Desk, is_root, noise, said};
 
-/// What somebody does to a target, and how it is called.
+/// A change to a target, and its description.
 type Tampering = (&'static str, fn(&Desk));
 
-/// A target with all kinds of entries, as its bundle has them.
+/// Creates a target with all kinds of entries, as in its bundle.
 fn installed() -> Desk {
     let desk = Desk::new();
     fs::create_dir_all(desk.path("tree/usr/bin")).unwrap();
@@ -31,14 +31,14 @@ fn update(desk: &Desk, options: &InstallOptions) -> UnpackStats {
     desk.take(7, "target", &options, &Progress::default()).unwrap()
 }
 
-/// What an update that has nothing to do says.
+/// Checks the message of an update that has nothing to do.
 fn assert_clean(desk: &Desk) {
     let stats = update(desk, &InstallOptions::default());
     assert!(stats.was_complete);
     assert_eq!((stats.files, stats.hashed_files, stats.changed_files, stats.checked_files), (0, 0, 0, 7));
 }
 
-/// The time of the file as it was before `change` was done to it.
+/// Runs `change`, and restores the modification time of the file.
 fn without_a_trace(desk: &Desk, name: &str, change: impl FnOnce()) {
     let modified = fs::metadata(desk.path(name)).unwrap().modified().unwrap();
     change();
@@ -49,7 +49,7 @@ fn without_a_trace(desk: &Desk, name: &str, change: impl FnOnce()) {
 fn what_is_complete_is_looked_at_and_not_read() {
     let desk = installed();
     assert_clean(&desk);
-    // A repeated unpacking without --update is the same.
+    // Unpacking again without --update does the same.
     let done = desk.run(&["unpack", "7.sealift", "target", "--allow-unsigned"]);
     let said = said(&done);
     assert!(said.contains("target: already unpacked"), "{said}");
@@ -60,7 +60,7 @@ fn what_is_complete_is_looked_at_and_not_read() {
 fn what_was_just_made_is_not_read() {
     for hardlink_duplicates in [false, true] {
         let desk = installed();
-        // Equal content and metadata, of a small file and of a large one.
+        // Files with equal content and metadata, one small and one large.
         for name in ["etc/motd", "large"] {
             let (from, to) = (desk.path("tree").join(name), desk.path("tree").join(format!("{name}-2")));
             fs::copy(&from, &to).unwrap();
@@ -79,7 +79,7 @@ fn what_was_just_made_is_not_read() {
                 false => desk.update(8, to).unwrap(),
             };
             assert!(first.files > 0, "{to}: {first:?}");
-            // It is written again if anything, a directory or a link as well, had to be compared more closely.
+            // The record is written again only if some file, directory or link had to be compared more closely.
             let record = || fs::read(desk.path(&format!(".{to}.sealift-state/stats"))).unwrap();
             let recorded = record();
             let stats = desk.update(8, to).unwrap();
@@ -89,7 +89,7 @@ fn what_was_just_made_is_not_read() {
         }
         let links = || fs::metadata(desk.path("new/etc/motd")).unwrap().nlink();
         assert_eq!(links(), if hardlink_duplicates { 2 } else { 1 });
-        // One that stays loses its other name.
+        // A file that stays loses its other name.
         desk.write("tree/etc/motd-2", "changed\n");
         desk.pack(9);
         assert_eq!(desk.update(9, "new").unwrap().files, 1);
@@ -123,7 +123,7 @@ fn what_came_into_a_directory_is_found_when_a_file_in_it_is_replaced() {
 fn what_lies_beside_a_deep_directory_is_found_on_the_way_back() {
     const DEPTH: usize = 30;
     let desk = Desk::new();
-    // On the way back from the deepest: one level at a time, and then many at once.
+    // On the way back from the deepest directory: one level at a time, and then many at once.
     let levels: Vec<String> = (0..DEPTH).map(|level| format!("tree/deep{}", "/d".repeat(level))).collect();
     for level in &levels {
         fs::create_dir_all(desk.path(level).join("e")).unwrap();
@@ -186,7 +186,7 @@ fn each_change_is_found_and_repaired() {
         assert_eq!(fs::metadata(desk.path(a)).unwrap().ino(), fs::metadata(desk.path(b)).unwrap().ino(), "{what}");
         assert_clean(&desk);
 
-        // The same by the command that made it.
+        // The command that created the target does the same.
         change(&desk);
         desk.run(&["unpack", "7.sealift", "target", "--allow-unsigned"]);
         desk.assert_same("target", "tree");
@@ -205,7 +205,7 @@ fn what_was_only_touched_is_read_once() {
     assert_eq!((stats.hashed_files, stats.changed_files, stats.files), (1, 0, 0));
     assert_clean(&desk);
 
-    // One whose time alone is another gets it back.
+    // A file in which only the time differs gets it back.
     fs::File::open(desk.path("target/large")).unwrap().set_modified(std::time::UNIX_EPOCH).unwrap();
     let stats = update(&desk, &InstallOptions::default());
     assert_eq!((stats.hashed_files, stats.changed_files, stats.files, stats.metadata_files), (1, 1, 0, 1));
@@ -268,7 +268,7 @@ fn a_record_that_is_trusted_is_not_compared() {
     assert_eq!(fs::read(desk.path("target/etc/motd")).unwrap(), b"edited\n");
     let line = ["unpack", "7.sealift", "target", "--update", "--allow-unsigned", "--trust-record"];
     assert!(said(&desk.run(&line)).contains("existing files were not checked (--trust-record)"));
-    // An update to another bundle does not make it known by the way.
+    // An update to another bundle does not make it known as a side effect.
     desk.write("tree/etc/issue", "second\n");
     desk.pack(8);
     desk.take(
@@ -308,7 +308,7 @@ fn an_update_repairs_what_it_does_not_change() {
 #[test]
 fn names_elsewhere_keep_what_they_have() {
     let desk = installed();
-    // A copy by hard links, as some backups are.
+    // A copy by hard links, as some backups make it.
     fs::hard_link(desk.path("target/large"), desk.path("backup")).unwrap();
     let was = fs::metadata(desk.path("backup")).unwrap();
     fs::File::open(desk.path("tree/large")).unwrap().set_modified(std::time::UNIX_EPOCH).unwrap();
@@ -332,16 +332,16 @@ fn names_that_are_not_the_bundles_are_removed_whenever_they_came() {
     desk.pack(2);
     desk.unpack(1, "target");
 
-    // The bundle lacks it now, in a directory that is as it was.
+    // A name that the new bundle lacks, in a directory that did not change.
     assert_eq!(desk.replace(2, "target").unwrap().deleted.files, 1);
     desk.assert_same("target", "tree");
 
-    // It came since, and left no other trace than a change time.
+    // A name that was added, with no trace but a change time.
     without_a_trace(&desk, "target/usr/share", || desk.write("target/usr/share/came", "came\n"));
     assert_eq!(desk.replace(2, "target").unwrap().deleted.files, 1);
     desk.assert_same("target", "tree");
 
-    // It came, and an update without --delete left it there.
+    // A name that was added, and that an update without --delete kept.
     desk.write("target/etc/came", "came\n");
     assert_eq!(desk.update(2, "target").unwrap().deleted.files, 0);
     assert_eq!(desk.update(2, "target").unwrap().deleted.files, 0);

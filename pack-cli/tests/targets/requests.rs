@@ -1,4 +1,4 @@
-//! What a target says that it holds, and bundles that are packed for it.
+//! Requests that describe what a target holds, and bundles that are packed for them.
 
 use std::fs;
 
@@ -20,7 +20,7 @@ fn who_knows_no_history_packs_what_a_target_lacks() {
     let desk = versions();
     let said = desk.done("request one -o one.request");
     assert!(said.contains("one holds os version 1 ("), "{said}");
-    // Names and metadata, and 8 bytes for each object.
+    // Names and metadata, and 8 bytes per object.
     assert!(desk.len("one.request") < 1_000);
 
     desk.done(&format!("{PACK} --for one.request -o asked.sealift"));
@@ -36,10 +36,10 @@ fn a_base_at_hand_makes_it_smaller() {
     let desk = versions();
     desk.done("request one -o one.request");
     desk.done(&format!("{PACK} --for one.request --base 1.sealift -o asked.sealift"));
-    // The base is what the target holds.
+    // The given base is exactly what the target holds.
     assert_eq!(fs::read(desk.path("asked.sealift")).unwrap(), fs::read(desk.path("delta.sealift")).unwrap());
 
-    // The target is not what any base here is, but has some of its files.
+    // The target is none of the given bases, but has some of their files.
     desk.write("one/own", "nobody else has this");
     fs::remove_dir_all(desk.path(".one.sealift-state")).unwrap();
     let said = desk.done("request one -o read.request");
@@ -70,7 +70,7 @@ fn what_could_not_be_taken_is_not_packed() {
     refused(&format!("{PACK} --for absent -o x"), "absent");
     refused("request absent -o x", "absent");
     refused("info two.request", "two.request: this is a request");
-    // An update that did not end: what is kept is of the bundle before it.
+    // An update that did not end: the record is that of the previous bundle.
     fs::create_dir_all(desk.path(".one.sealift-partial")).unwrap();
     desk.write(".one.sealift-partial/journal", "");
     refused("request one -o x", "because an update was interrupted");
@@ -106,7 +106,7 @@ fn a_delta_is_estimated() {
     let full = desk.command(&format!("{PACK} -o full.sealift --json").split(' ').collect::<Vec<_>>()).output().unwrap();
     let full: serde_json::Value = serde_json::from_slice(&full.stdout).unwrap();
     assert_eq!(expected["logical_bytes"], full["logical_bytes"]);
-    // A delta that is all holes but for a little.
+    // A delta that consists almost entirely of holes.
     fs::File::create(desk.path("tree/sparse")).unwrap().set_len(900 << 20).unwrap();
     let sparse = desk.command(&format!("{line} --dry-run --json").split(' ').collect::<Vec<_>>()).output().unwrap();
     let sparse: serde_json::Value = serde_json::from_slice(&sparse.stdout).unwrap();

@@ -1,4 +1,4 @@
-//! A run goes on where there is just enough room for what it lacks.
+//! A run continues if there is just enough space for what it still lacks.
 
 use std::fs;
 use std::path::PathBuf;
@@ -10,7 +10,7 @@ use sealift_skipped::skipped;
 
 use crate::desk::{Desk, anyones, is_root, noise};
 
-/// A file system of 60 MB while it lives.
+/// A file system of 60 MB, unmounted on drop.
 struct Small(PathBuf);
 
 impl Small {
@@ -27,7 +27,7 @@ impl Drop for Small {
     }
 }
 
-/// Version 7 is small, and 8 has 41 MB more, in many files or in one.
+/// Creates version 7, which is small, and version 8, which has 41 MB more, in many files or in one.
 fn growing(files: u64) -> Desk {
     let desk = Desk::new();
     desk.pack(7);

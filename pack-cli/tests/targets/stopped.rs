@@ -1,4 +1,4 @@
-//! Stopped half-way, a run is gone on with by the next, and an update that has begun to change its target ends well.
+//! A run that is stopped half-way is resumed by the next one, and an update that has begun to change its target completes.
 
 use std::fs;
 use std::io::{Read, Write as _};
@@ -16,7 +16,7 @@ use sealift::{InstallOptions, TreeOptions};
 
 use crate::desk::{Desk, anyone, anyones, noise, said};
 
-/// A bundle that comes through a pipe, and a caller who wishes to stop when half of it was read.
+/// A bundle that comes through a pipe, and a caller who requests a stop after half of it was read.
 struct Half {
     bytes: Vec<u8>,
     at: usize,
@@ -46,7 +46,7 @@ fn stop(desk: &Desk, version: u64, options: &InstallOptions) -> Result<UnpackSta
     unpack(anyones(input)?, &desk.path("target"), options, &progress)
 }
 
-/// Versions 7 and 8 of a tree, between which all content differs.
+/// Creates versions 7 and 8 of a tree, between which all content differs.
 fn large() -> Desk {
     let desk = Desk::new();
     for version in [7, 8] {
@@ -68,7 +68,7 @@ fn an_unpacking_goes_on() {
     assert!(stats.resumed_files > 0, "{stats:?}");
     desk.assert_same("target", "tree");
     assert!(!desk.path(".target.sealift-partial").exists());
-    // What the stopped run made is known as well.
+    // The files that the stopped run built are recorded too.
     assert_eq!(desk.update(8, "target").unwrap().hashed_files, 0);
 }
 
@@ -96,7 +96,7 @@ fn a_signal_stops_the_command_line_and_it_goes_on() {
     let mut stdin = child.stdin.take().unwrap();
     stdin.write_all(&bytes[..bytes.len() / 2]).unwrap();
     assert!(Command::new("kill").args(["-INT", &child.id().to_string()]).status().unwrap().success());
-    // It reads on until it sees the signal.
+    // It continues to read until it notices the signal.
     for piece in bytes[bytes.len() / 2..].chunks(50_000) {
         thread::sleep(Duration::from_millis(10));
         if stdin.write_all(piece).is_err() {

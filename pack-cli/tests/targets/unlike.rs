@@ -1,4 +1,4 @@
-//! Somebody changed the target since it took its last bundle.
+//! Targets that were modified since they were last updated.
 
 use std::fs;
 use std::os::unix::fs::symlink;
@@ -10,7 +10,7 @@ use sealift::{InstallOptions, TreeOptions};
 
 use crate::desk::{Desk, is_root, said};
 
-/// Something that stands in place of a file, and how it is made.
+/// Something that takes the place of a file: its description, and how to create it.
 type StandIn = (&'static str, fn(&Path));
 
 fn stand_ins() -> [StandIn; 3] {
@@ -21,7 +21,7 @@ fn stand_ins() -> [StandIn; 3] {
     ]
 }
 
-/// A target with version 7, where 8 changes the mode of one file, and the content of another one.
+/// Creates a target with version 7; version 8 changes the mode of one file, and the content of another.
 pub(crate) fn updatable() -> Desk {
     let desk = Desk::new();
     desk.pack(7);
@@ -158,7 +158,7 @@ fn a_part_of_a_bundle_is_looked_at_as_a_part() {
     }
 }
 
-/// A file of the same size and time, and another content.
+/// Replaces the content of a file, but keeps its size and time.
 fn falsify(path: &Path) {
     let metadata = fs::metadata(path).unwrap();
     fs::write(path, vec![b'x'; usize::try_from(metadata.len()).unwrap()]).unwrap();

@@ -1,4 +1,4 @@
-//! A target and its device remember what they took, also where the run that took it did not come to its end.
+//! A target and its device remember what was installed, even if the run did not end.
 
 use std::process::Command;
 
@@ -6,7 +6,7 @@ use sealift_skipped::skipped;
 
 use crate::desk::{Desk, is_root, said};
 
-/// Versions 1 and 2, signed by a key that `signers` names.
+/// Creates versions 1 and 2, signed by a key that `signers` names.
 pub(crate) fn signed() -> Desk {
     let desk = Desk::new();
     let mut keygen = Command::new("ssh-keygen");
@@ -23,7 +23,7 @@ pub(crate) fn signed() -> Desk {
     desk
 }
 
-/// Runs the line with the device's trust and memory, and returns its exit status and what it said.
+/// Runs the line with the device's trust and state, and returns its exit status and its output.
 pub(crate) fn run(desk: &Desk, line: &str) -> (Option<i32>, String) {
     let line = format!("{line} --trust signers --state state");
     let done = desk.command(&line.split(' ').collect::<Vec<_>>()).output().unwrap();
@@ -48,7 +48,7 @@ fn what_clean_finished_is_not_undone_by_an_older_bundle() {
 #[test]
 fn the_same_command_ends_well_where_the_tree_has_its_name() {
     let desk = signed();
-    // As where it is killed when all is done but to remember it.
+    // As after a kill when everything is done except that the device remembers it.
     desk.unpack(2, "target");
     let (status, said) = run(&desk, "unpack 2.sealift target");
     assert_eq!(status, Some(0), "{said}");
@@ -75,14 +75,14 @@ fn an_older_slot_is_sound_and_an_older_bundle_a_base() {
     let (status, said) = run(&desk, "pack tree -o delta.sealift --name os --bundle-version 3 --base 1.sealift");
     assert_eq!(status, Some(0), "{said}");
     assert_eq!(run(&desk, "verify 1.sealift").0, Some(3));
-    // Revoking the key is said, and changes no file of the tree; a base is as good as its signature.
+    // A revoked key is reported, but is not a difference in the tree. A base, however, needs a valid signature.
     let revoked = "--revoked release.pub";
     let (status, said) = run(&desk, &format!("audit slot-a {revoked}"));
     assert_eq!(status, Some(0), "{said}");
     assert!(said.contains("is now revoked"), "{said}");
     let pack = "pack tree -o no.sealift --name os --bundle-version 3 --base 1.sealift";
     assert_eq!(run(&desk, &format!("{pack} {revoked}")).0, Some(3));
-    // A key that is not listed any more is one under which the device took the tree; a stranger's is none.
+    // A key that is no longer listed was trusted when the device installed the tree, so the audit passes. Without the state it is unknown.
     desk.write("signers", "");
     let (status, said) = run(&desk, "audit slot-a");
     assert_eq!(status, Some(0), "{said}");
@@ -134,7 +134,7 @@ fn a_tree_and_its_record_that_were_copied_over_another_are_found() {
     assert_eq!(run(&desk, "audit target --quiet").0, Some(1));
 }
 
-/// Who may rename what is in its folder needs no copy, and the record goes with its directory.
+/// A user who can rename files in the folder needs no copy: the record moves together with its directory.
 #[test]
 fn a_tree_and_its_record_that_were_moved_over_another_are_found() {
     let desk = signed();
@@ -152,7 +152,7 @@ fn a_tree_and_its_record_that_were_moved_over_another_are_found() {
             std::fs::rename(desk.path(from), desk.path(to)).unwrap();
         }
     };
-    // A slot of the same name may take another's place.
+    // A target of the same name may be moved there.
     put("slot", "target");
     assert_eq!(run(&desk, "audit target").0, Some(0));
     put("app", "target");
@@ -165,7 +165,7 @@ fn a_tree_and_its_record_that_were_moved_over_another_are_found() {
     let (_, listed) = run(&desk, "status");
     assert!(listed.contains("/target: app version 1\n"), "{listed}");
     assert!(listed.contains("its install record belongs to another directory"), "{listed}");
-    // Asked for by name, or where the device is told that it is meant, it is what it says.
+    // With `--name`, or once the target is removed from the list, the tree is what it says.
     assert_eq!(run(&desk, "audit target --name app").0, Some(0));
     let done = desk.run(&["clean", "target"]);
     assert!(crate::desk::said(&done).contains("removed from the list"));
@@ -236,12 +236,12 @@ fn status_says_what_is_installed_where() {
         let told = String::from_utf8(done.stderr).unwrap();
         assert!(done.status.code() == Some(2) && told.contains(why), "{line}: {told}");
     }
-    // A record that was damaged is said.
+    // A damaged record is reported.
     desk.write(".slot-a.sealift-state/head", "damaged");
     assert_eq!(run(&desk, "status slot-a").0, Some(2));
 }
 
-/// Of a tree that root unpacked, and of one that a user did, a capability that came later is told, whatever is passed over.
+/// A capability that was added later is reported, whether root or a user unpacked the tree, and whatever is ignored.
 #[test]
 fn capabilities_that_came_later_are_never_passed_over() {
     let desk = signed();
@@ -274,7 +274,7 @@ fn capabilities_that_came_later_are_never_passed_over() {
             assert_eq!(done.status.code(), Some(1), "{line}: {told}");
             assert!(told.contains("lib/tool") && told.contains("security.capability"), "{line}: {told}");
         }
-        // An update takes it away again, since it makes the file anew.
+        // An update removes it, since it creates the file anew.
         good(&format!("unpack 3.sealift {target} --update --allow-unsigned"));
         let left = Command::new("getcap").arg(&tool).output().unwrap();
         assert!(left.status.success() && left.stdout.is_empty(), "{}", said(&left));

@@ -16,7 +16,7 @@ use tempfile::TempDir;
 
 pub(crate) struct Desk(TempDir);
 
-/// The moment of all judgements that do not say another.
+/// The time of all judgements that do not state another.
 pub(crate) const NOW: i64 = 1_800_000_000;
 
 impl Desk {
@@ -43,7 +43,7 @@ impl Desk {
         Places { user_config: None, system_config: self.path("config"), state: Some(self.path("state")) }
     }
 
-    /// Runs a program in the folder, and says whether it ended well.
+    /// Runs a program in the folder, and returns whether it succeeded.
     pub(crate) fn run(&self, program: &str, arguments: &[&str]) -> bool {
         self.run_with(program, arguments, Stdio::null())
     }
@@ -73,7 +73,7 @@ impl Desk {
         self.ssh_keygen(&arguments);
     }
 
-    /// Makes ed25519 keys, and lets them sign `os` by the allowed signers of the configuration.
+    /// Makes ed25519 keys, and lets them sign `os` in the allowed signers of the configuration.
     pub(crate) fn trust(&self, keys: &[&str]) {
         let mut file = String::new();
         for key in keys {
@@ -134,7 +134,7 @@ impl Desk {
         self.guard(options)?.judge(&head_of(bundle))
     }
 
-    /// The word and the exit status of a refusal.
+    /// Returns the kind and the exit status of a refusal.
     pub(crate) fn refusal(&self, options: &TrustOptions, bundle: &Path) -> (Option<Kind>, u8) {
         refusal(self.judge(options, bundle))
     }
@@ -143,13 +143,13 @@ impl Desk {
         self.guard(options)?.admit(Input::open(bundle)?, Limits::default())
     }
 
-    /// Judges, and takes to a target of its own what was accepted.
+    /// Judges a bundle, and unpacks it to a target of its own if it is accepted.
     pub(crate) fn take(&self, options: &TrustOptions, bundle: &Path) -> Result<(), Error> {
         let folder = tempfile::tempdir().expect("a temporary folder");
         self.take_to(&folder.path().join("target"), self.admit(options, bundle)?)
     }
 
-    /// Makes the target, or updates it.
+    /// Creates the target, or updates it.
     pub(crate) fn take_to(&self, target: &Path, bundle: Trusted) -> Result<(), Error> {
         let options = InstallOptions {
             tree: TreeOptions { update: true, durability: Durability::None, ..TreeOptions::default() },
@@ -159,7 +159,7 @@ impl Desk {
     }
 }
 
-/// Options at the usual moment.
+/// Returns options with the usual time.
 pub(crate) fn options() -> TrustOptions {
     TrustOptions { time: Some(NOW), ..TrustOptions::default() }
 }

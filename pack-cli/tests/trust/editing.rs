@@ -1,4 +1,4 @@
-//! Changing whom this device trusts: `trust add`, `trust revoke` and `trust export`.
+//! Changes to this device's trust: `trust add`, `trust revoke` and `trust export`.
 
 use std::fs;
 use std::io::Write as _;
@@ -26,7 +26,7 @@ impl Desk {
         String::from_utf8(done.stdout).expect("text")
     }
 
-    /// What is said by a run that ends with status 2.
+    /// Returns the message of a run that must end with exit status 2.
     fn refused(&self, arguments: &[&str]) -> String {
         let done = self.edit(arguments, b"");
         assert_eq!(done.status.code(), Some(2), "{arguments:?}");
@@ -43,7 +43,7 @@ impl Desk {
     }
 }
 
-/// Keys that nobody trusts yet.
+/// Makes keys that are not trusted yet.
 fn desk(keys: &[&str]) -> Desk {
     let desk = Desk::new();
     for key in keys {
@@ -97,7 +97,7 @@ fn a_bundle_is_taken_until_its_key_is_revoked() {
 #[test]
 fn what_stood_in_a_file_stays() {
     let desk = desk(&["one", "two", "three"]);
-    // With another's lines, odd spaces, and without an end of the last line.
+    // With lines for other purposes, unusual spaces, and a last line without its line feed.
     let before = format!("# ours\r\n\n\tme  namespaces=\"git\"   {}# the end", desk.text("one.pub"));
     let real = desk.write("real", &before);
     fs::set_permissions(&real, fs::Permissions::from_mode(0o640)).expect("it is ours");
@@ -155,7 +155,7 @@ fn what_would_change_nothing_or_too_much_is_refused() {
     }
     assert_eq!(before, [desk.text("signers"), desk.text("revoked")]);
 
-    // A file that is malformed is not made more so, and one that was named is not made by another verb.
+    // A malformed file is not changed, and refused or reading runs do not create missing files that options name.
     let broken = desk.write("broken", "os\n");
     assert!(desk.refused(&["add", "os", "one.pub", "--trust", "broken"]).contains("line 1 of the allowed signers"));
     assert_eq!(fs::read(broken).expect("it is there"), b"os\n");
@@ -193,14 +193,14 @@ fn the_folder_that_decides_is_changed() {
         system_config: desk.path("etc/sealift"),
         state: None,
     };
-    // Nobody has a file: a user begins with their own.
+    // No file exists: a user's first line goes into a file of their own.
     fs::create_dir_all(desk.path("etc")).expect("a folder");
     let added = add_signer(&usual, &places, "os", &one).expect("the folder is made");
     assert_eq!(added.path, desk.path("home/.config/sealift/allowed_signers"));
     let mode = |path: &str| fs::metadata(desk.path(path)).expect("it is there").permissions().mode() & 0o777;
     assert_eq!(mode("home/.config/sealift/allowed_signers"), 0o644);
     assert_eq!(mode("home/.config/sealift") & 0o022, 0, "nobody else may write there");
-    // With a file of the system, of whichever kind, the user's own would put that out of force.
+    // If the system has any of the files, a file of the user's own would make them ineffective, so the line goes there.
     fs::remove_dir_all(desk.path("home")).expect("it is ours");
     fs::create_dir_all(desk.path("etc/sealift")).expect("a folder");
     desk.write("etc/sealift/revoked", "");

@@ -1,4 +1,4 @@
-//! What is accepted, and with which word and status the rest is refused.
+//! Which bundles are accepted, and with which kind and exit status the others are refused.
 
 use std::fs;
 use std::os::unix::fs::symlink;
@@ -41,7 +41,7 @@ fn an_empty_file_trusts_nobody_and_a_malformed_one_is_told() {
     assert_eq!(refusal(desk.guard(&given)), (None, 2));
     given.signers = Some(desk.path("nowhere"));
     assert_eq!(refusal(desk.guard(&given)), (None, 2));
-    // The usual file may be absent.
+    // The usual file may be missing.
     fs::remove_file(desk.path("config/allowed_signers")).expect("it is there");
     assert_eq!(desk.refusal(&options(), &bundle), (Some(Kind::Untrusted), 3));
     for name in ["allowed_signers", "revoked", "thresholds", "compatible"] {
@@ -63,7 +63,7 @@ fn thresholds_count_keys() {
     desk.write("config/thresholds", "# two people\n2\n");
     assert_eq!(desk.refusal(&options(), &one), (Some(Kind::Untrusted), 3));
     assert!(desk.judge(&options(), &both).is_ok());
-    // A flag takes the file's place.
+    // The option replaces the file.
     let other = TrustOptions { thresholds: vec!["app-*=3".to_owned()], ..options() };
     assert!(desk.judge(&other, &one).is_ok());
     let bad = TrustOptions { thresholds: vec!["0".to_owned()], ..options() };
@@ -110,12 +110,12 @@ fn unsigned_is_for_one_call_and_waives_nothing_else() {
     desk.take(&unsigned, &bundle).expect("it is taken");
     assert!(!desk.path("state").exists(), "an unsigned bundle raises no state");
 
-    // A signature that does not fit fails the bundle all the same.
+    // A signature that does not match still fails the bundle.
     let other = head_of(&desk.signed(8, &["a"]));
     let head = head_of(&bundle).with_envelopes(other.envelopes().to_vec()).expect("there is room");
     let guard = desk.guard(&unsigned).expect("good files");
     assert_eq!(refusal(guard.judge(&head)), (Some(Kind::Signature), 1));
-    // What nobody knows is reported and does not count.
+    // An unknown envelope is reported and does not count.
     let strange = vec![Envelope { kind: 3, body: vec![1] }];
     let head = head_of(&bundle).with_envelopes(strange).expect("there is room");
     assert!(guard.judge(&head).is_ok_and(|verdict| verdict.unknown_envelopes == [3]));
@@ -131,7 +131,7 @@ fn a_target_is_bound_to_its_version() {
     let (old, new) = (desk.signed(7, &["a"]), desk.signed(8, &["a"]));
     let target = desk.path("target");
     desk.take_to(&target, desk.admit(&options(), &new).expect("it is trusted")).expect("a new tree");
-    // The device forgot that it took it, and the target did not.
+    // The device forgot that it installed the bundle, but the target did not.
     let check = |options: &TrustOptions, bundle: &Path| {
         let options = TrustOptions { state: Some(desk.path("lost")), ..options.clone() };
         let how = InstallOptions {
@@ -144,7 +144,7 @@ fn a_target_is_bound_to_its_version() {
     assert_eq!(refusal(check(&options(), &old)), (Some(Kind::Downgrade), 3));
     assert!(check(&TrustOptions { allow_downgrade: true, ..options() }, &old).is_ok());
 
-    // What a stolen key signed is replaced by whoever has the others.
+    // A bundle signed by a stolen key can be replaced by the owners of the other keys.
     desk.trust(&["b", "c"]);
     let line = [desk.signer_line("os", "a"), desk.signer_line("os", "b")].concat();
     desk.write("config/allowed_signers", line);
@@ -171,7 +171,7 @@ fn a_target_is_bound_to_its_first_name() {
     assert!(check_bound(&target, &bundle).is_ok());
     desk.take_to(&target, desk.admit(&unsigned, &bundle).expect("it is waived")).expect("a new tree");
     assert_eq!(bound_name(&target).expect("sound state").as_deref(), Some("os"));
-    // However it is written, it is one target.
+    // However its path is written, it is the same target.
     symlink("target", desk.path("link")).expect("a link");
     for written in ["target", "target/", "link", "link/", "./link/", "link//", "target/."].map(|name| desk.path(name)) {
         assert!(check_bound(&written, &bundle).is_ok(), "{}", written.display());

@@ -1,4 +1,4 @@
-//! Signatures for the kernel, beside what fsverity and OpenSSL make and take. What a kernel does with them, `cargo xtask vm` shows.
+//! Signatures for the kernel, compared with those that fsverity and OpenSSL make and accept. `cargo xtask vm` tests what a kernel does with them.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -35,7 +35,7 @@ impl Desk {
         change(bundle, &SignChange { kernel: Some(&kernel), ..SignChange::default() }).expect("it is signed")
     }
 
-    /// What `fsverity sign` makes of the bundle's index.
+    /// Returns the file that `fsverity sign` makes for the bundle's index.
     fn fsverity_sign(&self, bundle: &Path, name: &str) -> PathBuf {
         let opened = Input::open(bundle).expect("a bundle").open_bundle(Limits::default()).expect("it is sound");
         self.write("index", opened.index.bytes());
@@ -73,14 +73,14 @@ fn it_is_what_fsverity_makes() {
         let ours = signature_of(&bundle);
         let theirs = || fs::read(desk.fsverity_sign(&bundle, name)).expect("a signature");
         if name == "ec" {
-            // OpenSSL's numbers, which stand at the end, are other ones each time, and not always as long.
+            // OpenSSL's ECDSA numbers, which are at the end, differ each time, and vary in length.
             let theirs = (0..200).map(|_| theirs()).find(|theirs| theirs.len() == ours.len()).expect("some are");
             let proof = ours.len() - 72;
             assert_eq!((&ours[..proof], ours.len()), (&theirs[..proof], theirs.len()), "{name}");
         } else {
             assert_eq!(ours, theirs(), "{name}");
         }
-        // The same again, of which nothing is written.
+        // Signing again writes nothing.
         assert!(!desk.sign_for_kernel(&bundle, name).written, "{name}");
 
         desk.write("signature", &ours);
@@ -111,7 +111,7 @@ fn what_others_made_is_attached() {
         let stats = attach(&bundle, &file, Some(&own)).expect("it fits");
         assert!(matches!(stats.kernel, KernelChange::Added | KernelChange::Replaced));
         assert_eq!(signature_of(&bundle), fs::read(&file).expect("a signature"));
-        // Of another index it is not taken where that can be known.
+        // A signature of another index is refused if the certificate is given.
         let refused = attach(&other, &file, Some(&own));
         assert!(matches!(&refused, Err(Error::AttachKernel { source: KernelSignError::Mismatch, .. })), "{refused:?}");
         assert_eq!(refusal(refused), (Some(Kind::Signature), 1));
@@ -120,7 +120,7 @@ fn what_others_made_is_attached() {
     let refused = attach(&bundle, &of_rsa, Some(&certificate("ec")));
     assert!(matches!(refused, Err(Error::AttachKernel { source: KernelSignError::OtherSigner, .. })), "{refused:?}");
 
-    // By OpenSSL alone, as the help of `root` says; with attributes it is for the kernel alone to check.
+    // Made by OpenSSL alone, as the help of `root` says. If it has attributes, only the kernel can check it.
     desk.write("digest", signed_bytes(&head_of(&bundle)));
     let sign = ["cms", "-sign", "-binary", "-nocerts", "-nosmimecap", "-md", "sha256", "-outform", "DER"];
     let by = ["-signer", "rsa.crt", "-inkey", "rsa.key", "-in", "digest", "-out", "made.p7s"];
@@ -131,7 +131,7 @@ fn what_others_made_is_attached() {
     assert!(matches!(refused, Err(Error::AttachKernel { source: KernelSignError::NotPlain, .. })), "{refused:?}");
     attach(&bundle, &desk.path("made.p7s"), None).expect("it has the form");
 
-    // What is none is none, and there is one.
+    // A malformed signature is refused, and so is a second one.
     let before = fs::read(&bundle).expect("a bundle");
     let mut cut = fs::read(&of_rsa).expect("a signature");
     cut.pop();
@@ -164,7 +164,7 @@ fn it_counts_for_nothing_and_stays() {
     change(&bundle, &SignChange { remove: &remove, ..SignChange::default() }).expect("it is there");
     assert_eq!(signature_of(&bundle), signature);
 
-    // One that is no signature fails the bundle, and is replaced or removed.
+    // An envelope that is not a signature fails the bundle, and can be replaced or removed.
     let head = head_of(&bundle).with_envelopes(vec![Envelope { kind: Envelope::KERNEL_SIGNATURE, body: vec![1] }]);
     let mut bytes = fs::read(&bundle).expect("a bundle");
     let head = head.expect("there is room").encode();
@@ -214,7 +214,7 @@ fn what_does_not_fit_is_told() {
     assert!(refused.to_string().contains("an X.509 certificate"), "{refused}");
     assert_eq!(fs::read(&bundle).expect("a bundle"), before);
 
-    // What others signed with leaves no room in any bundle.
+    // Envelopes of other kinds leave no room in the bundle.
     let bundle = desk.pack_as(identity(9), 64);
     let old = head_of(&bundle);
     let foreign = Envelope { kind: 700, body: vec![7; (1 << 20) - 38 - 6 - 100] };

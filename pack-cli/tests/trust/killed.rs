@@ -1,4 +1,4 @@
-//! Killed while it signs, a bundle has its old signatures or its new ones.
+//! If signing is killed, the bundle has its old signatures or its new ones.
 
 use std::io::{BufRead as _, BufReader};
 use std::path::{Path, PathBuf};
@@ -12,13 +12,13 @@ use sealift_format::Limits;
 
 use crate::desk::{Desk, head_of, options};
 
-/// Where the child finds the folder.
+/// The variable that tells the child where the folder is.
 const FOLDER: &str = "SEALIFT_TEST_FOLDER";
 
 #[test]
 fn it_always_verifies() {
     let desk = Desk::new();
-    // Enough to be met in the middle of copying it, and not to be compressed.
+    // Large enough to be killed while it is copied, and incompressible.
     let mut noise = vec![0; 8 << 20];
     blake3::Hasher::new().finalize_xof().fill(&mut noise);
     desk.write("tree/noise", noise);
@@ -52,7 +52,7 @@ fn it_always_verifies() {
     assert_eq!(left.filter(|entry| partial(&entry.file_name())).count(), 0, "a killed run's rest is cleared");
 }
 
-/// Reads the whole bundle, and returns who signed it.
+/// Reads the whole bundle, and returns the keys that signed it.
 fn verify(desk: &Desk, bundle: &Path) -> Vec<KeyId> {
     let guard = desk.guard(&options()).expect("good files");
     let mut input = Input::open(bundle).expect("a bundle");

@@ -1,4 +1,4 @@
-//! Trust as a device and a publisher meet it, with the real ssh-keygen and ssh-agent.
+//! Trust from the view of a device and a publisher, with the real ssh-keygen and ssh-agent.
 
 mod desk;
 mod editing;

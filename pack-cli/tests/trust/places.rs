@@ -19,20 +19,20 @@ fn one_folder_decides() {
         guard.judge(&head_of(&desk.signed(7, &[key])))
     };
     let untrusted = (Some(Kind::Untrusted), 3);
-    // What lies in the user's folder without allowed signers counts for nothing, and is told.
+    // Files in the user's folder are ignored without allowed signers, and that is reported.
     fs::copy(desk.path("system.pub"), desk.path("mine/revoked")).expect("a list");
     assert!(judge(&options(), "system").is_ok());
     assert_eq!(refusal(judge(&options(), "user")), untrusted);
     let report = Guard::load_from(&options(), places.clone()).and_then(|guard| guard.describe());
     assert_eq!(report.expect("good files").passed_over, [desk.path("mine/revoked")]);
 
-    // With them it counts alone.
+    // With allowed signers, only the user's folder counts.
     desk.write("mine/allowed_signers", desk.signer_line("os", "user"));
     desk.write("config/thresholds", "2\n");
     assert!(judge(&options(), "user").is_ok());
     assert_eq!(refusal(judge(&options(), "system")), untrusted);
 
-    // A flag takes the place of its one file: the user's revocations still hold.
+    // The option replaces only its own file: the user's revocations still apply.
     let given = TrustOptions { signers: Some(desk.path("config/allowed_signers")), ..options() };
     assert_eq!(refusal(judge(&given, "system")), (Some(Kind::Revoked), 3));
 }

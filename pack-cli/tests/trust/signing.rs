@@ -1,4 +1,4 @@
-//! Signatures into a bundle that exists.
+//! Adding signatures to existing bundles.
 
 use std::fs;
 use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _, symlink};
@@ -25,13 +25,13 @@ fn remove(bundle: &Path, key: KeyId) -> Result<SignStats, Error> {
     change(bundle, &SignChange { remove: &[key], ..SignChange::default() })
 }
 
-/// Everything behind the head, which no signing may change.
+/// Returns everything after the head, which signing must not change.
 fn behind_head(bundle: &Path) -> Vec<u8> {
     let len = usize::try_from(head_of(bundle).head_len()).expect("a short head");
     fs::read(bundle).expect("a bundle").split_off(len)
 }
 
-/// `ssh-keygen -Y sign` over the signed bytes.
+/// Runs `ssh-keygen -Y sign` on the signed bytes.
 fn sign_elsewhere(desk: &Desk, bundle: &Path, key: &str, namespace: &str) -> PathBuf {
     desk.write("root", head_of(bundle).signed());
     let _ = fs::remove_file(desk.path("root.sig"));
@@ -65,7 +65,7 @@ fn a_key_file_signs_what_ssh_keygen_verifies() {
         assert!(desk.run_with("ssh-keygen", &verify, root.into()));
     }
 
-    // Deterministic keys give the same bytes, and then nothing is written.
+    // Keys with deterministic signatures give the same bytes, and then nothing is written.
     let again = change(&bundle, &SignChange { keys: &keys, ..SignChange::default() }).expect("it is signed");
     assert_eq!((again.replaced.len(), again.written), (2, false));
 }
@@ -115,7 +115,7 @@ fn a_bad_signature_that_is_there_already_is_told() {
         change(&bundle, &SignChange { keys: &keys, ..SignChange::default() })
     };
     assert_eq!(refusal(by("b")), (Some(Kind::Signature), 1));
-    // Its own key mends it.
+    // The same key repairs it.
     assert!(by("a").is_ok_and(|stats| stats.replaced.len() == 1));
     assert!(desk.judge(&options(), &bundle).is_ok());
 }
@@ -125,7 +125,7 @@ fn a_signature_is_replaced_and_removed() {
     let desk = Desk::new();
     desk.trust(&["a", "b"]);
     let bundle = desk.signed(7, &["a", "b"]);
-    // Another signature of the same key: ssh-keygen can hash with SHA-256.
+    // A different signature by the same key: ssh-keygen can hash with SHA-256.
     desk.write("root", head_of(&bundle).signed());
     desk.ssh_keygen(&["-Y", "sign", "-q", "-O", "hashalg=sha256", "-n", "sealift", "-f", "a", "root"]);
     let stats = attach(&bundle, &desk.path("root.sig")).expect("it fits");
@@ -139,7 +139,7 @@ fn a_signature_is_replaced_and_removed() {
     assert_eq!(fs::read(&bundle).expect("a bundle"), fs::read(desk.pack(7)).expect("a bundle"));
 }
 
-/// A bundle that ran out of room is copied with a longer area: old signatures stay, and what follows the head is as it was.
+/// A bundle without room is copied with a longer area: old signatures stay, and everything after the head is unchanged.
 #[test]
 fn the_area_grows_where_it_has_no_room() {
     let desk = Desk::new();
@@ -201,7 +201,7 @@ fn signers_at_once_lose_nothing() {
     assert_eq!(desk.judge(&options(), &bundle).expect("it is trusted").signers.len(), 4);
 }
 
-/// An agent of its own, which ends with the test.
+/// An ssh-agent of its own, which ends with the test.
 struct Agent {
     child: Child,
     socket: PathBuf,

@@ -1,4 +1,4 @@
-//! What a device keeps between bundles.
+//! What a device remembers between bundles.
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt as _;
@@ -42,7 +42,7 @@ fn a_floor_only_rises_until_it_is_reset() {
     assert!(store.reset_floor("os").expect("nothing is there").is_none());
     assert!(store.reset_floor("../os").is_err());
     desk.take(&options(), &older).expect("nothing forbids it");
-    // Other names have floors of their own.
+    // Other names have their own floors.
     assert_eq!(store.names().expect("sound state"), ["os"]);
 }
 
@@ -78,7 +78,7 @@ fn revoking_a_key_withdraws_what_it_raised() {
     assert_eq!(floor(&desk), Some(7));
     assert_eq!(desk.refusal(&options(), &desk.signed(6, &["a"])), DOWNGRADE);
 
-    // The same by a binary list, which a flag names.
+    // The same with a binary list, given by an option.
     desk.ssh_keygen(&["-k", "-q", "-f", "krl", "thief.pub"]);
     fs::remove_file(desk.path("config/revoked")).expect("it is there");
     assert_eq!(desk.refusal(&options(), &next), DOWNGRADE);
@@ -86,7 +86,7 @@ fn revoking_a_key_withdraws_what_it_raised() {
     assert!(desk.judge(&given, &next).is_ok());
 }
 
-/// A bundle of this name, signed by these keys, with dates of its own.
+/// Packs a bundle of this name with dates of its own, signed by these keys.
 fn dated(desk: &Desk, (name, version): (&str, u64), created: i64, expires: Option<i64>, keys: &[&str]) -> PathBuf {
     let bundle = desk.pack_as(Identity { name: name.into(), created, expires, ..identity(version) }, 1024);
     let named = bundle.with_file_name(format!("{name}-{version}-{created}.sealift"));
@@ -105,7 +105,7 @@ fn a_date_of_one_key_does_not_move_the_time_beyond_the_clock() {
     let next = dated(&desk, ("os", 8), NOW, Some(FAR), &["a"]);
     desk.take(&by_clock, &dated(&desk, ("os", 7), FAR, None, &["a"])).expect("a date to come is no fault");
     assert!(desk.judge(&by_clock, &next).is_ok());
-    // Where two keys say so, it is so late.
+    // A date that two keys signed is believed.
     desk.take(&by_clock, &dated(&desk, ("os", 7), FAR, None, &["a", "b"])).expect("a date to come is no fault");
     assert_eq!(desk.refusal(&by_clock, &next), EXPIRED);
     assert!(desk.judge(&options(), &next).is_ok(), "--time overrides it");
@@ -146,7 +146,7 @@ fn what_was_judged_before_another_run_took_a_newer_one_is_refused() {
 fn a_state_that_cannot_be_kept_is_known_before_anything_is_installed() {
     let desk = Desk::new();
     desk.trust(&["a"]);
-    // Not even root can make a directory in /proc, or in a file.
+    // Not even root can create a directory in /proc, or in a file.
     desk.write("state-file", "");
     for state in [desk.path("state-file/state"), PathBuf::from("/proc/self/fdinfo/state")] {
         let there = TrustOptions { state: Some(state), ..options() };
@@ -160,7 +160,7 @@ fn a_state_that_cannot_be_kept_is_known_before_anything_is_installed() {
         assert!(!desk.path(".target.sealift-partial").exists(), "it did not begin");
         let unsigned = TrustOptions { allow_unsigned: true, ..there };
         assert_eq!(refusal(take(&unsigned, &signed)), (None, 2));
-        // What is not remembered needs no state.
+        // If nothing is to be remembered, no state is needed.
         take(&unsigned, &desk.pack(7)).expect("it is waived");
         fs::remove_dir_all(desk.path("target")).expect("it was made");
     }
@@ -189,7 +189,7 @@ fn a_state_of_others_is_refused() {
         assert_eq!(desk.refusal(&options(), &bundle), (None, 2), "{name}");
         fs::set_permissions(&path, before).expect("it is ours");
     }
-    // What another user planted is not written through.
+    // A link that another user planted is not followed for writing.
     let precious = desk.write("precious", "kept");
     std::os::unix::fs::symlink(&precious, desk.path("state/floors/.os.new")).expect("a link");
     std::os::unix::fs::symlink(&precious, desk.path("state/floors/.partial")).expect("a link");
@@ -212,7 +212,7 @@ fn every_flipped_bit_of_a_floor_is_said() {
             assert!(matches!(store.floors("os"), Err(Error::Floor { .. })), "bit {bit} of byte {at}");
         }
     }
-    // A sound file in another's place is not read as its own.
+    // A sound file in the place of another name's is not accepted.
     fs::write(desk.path("state/floors/app"), &good).expect("it can be written");
     assert!(matches!(store.floors("app"), Err(Error::Floor { .. })));
 }
@@ -235,7 +235,7 @@ fn damaged_state_is_never_passed_over() {
         damage("state/floors/os", content, &refused);
     }
     assert!(desk.judge(&options(), &bundle).is_ok());
-    // `trust reset` is the way out.
+    // `trust reset` resolves it.
     damage("state/floors/os", b"", &|| {
         let store = DeviceState::at(desk.path("state"));
         assert!(store.reset_floor("os").is_ok_and(|floors| floors.is_some()));
@@ -245,7 +245,7 @@ fn damaged_state_is_never_passed_over() {
     desk.write("state/floors/not a name", "");
     let guard = desk.guard(&options()).expect("good files");
     assert!(matches!(guard.describe(), Err(Error::State { .. })));
-    // A state that is no folder is not the empty one.
+    // A state that is not a folder does not count as empty.
     let elsewhere = TrustOptions { state: Some(desk.write("file", "")), ..options() };
     assert_eq!(refusal(desk.guard(&elsewhere)), (None, 2));
 }
@@ -257,7 +257,7 @@ fn runs_at_once_lose_nothing() {
     desk.trust(&keys);
     let bundles: Vec<_> = keys.iter().zip(1..).map(|(key, version)| desk.signed(version, &[key])).collect();
     let take = |bundle: &Path| {
-        // Which of them comes first nobody knows, so that the order is not judged here.
+        // Which of them comes first is not defined, so the order is not checked here.
         let waived = TrustOptions { allow_downgrade: true, ..options() };
         for _ in 0..5 {
             desk.take(&waived, bundle).expect("it is trusted");

@@ -1,12 +1,12 @@
-//! Compares the readers on a million mutated bundles: `differential PYTHON FOLDER`. The folder gets the bundles on which they differ. The environment
-//! may have SEED, COUNT, FIRST (the number of the first mutation) and PROCESSES.
+//! Compares the readers on a million mutated bundles: `differential PYTHON FOLDER`. The bundles on which they differ are written into the folder. The
+//! environment may set SEED, COUNT, FIRST (the number of the first mutation) and PROCESSES.
 
 use std::path::PathBuf;
 use std::time::{Instant, SystemTime, UNIX_EPOCH};
 
 use sealift_tests::differential::{Outcome, run};
 
-/// Bundles between two lines of progress.
+/// The number of bundles between two lines of progress.
 const STEP: u64 = 20_000;
 
 fn number(name: &str, default: u64) -> u64 {

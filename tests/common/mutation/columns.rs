@@ -1,4 +1,4 @@
-//! Reads payloads into the columns that [`crate::bundle`] and [`crate::delta`] write: no more is judged than whether a field is there.
+//! Reads payloads into the columns that [`crate::bundle`] and [`crate::delta`] write, and checks only whether each field is there.
 
 use std::cell::RefCell;
 use std::collections::HashMap;
@@ -14,7 +14,7 @@ use crate::reader::open_whole;
 
 use super::parts::payload;
 
-/// Bytes that are left of a payload.
+/// The remaining bytes of a payload.
 struct Fields<'a>(&'a [u8]);
 
 impl<'a> Fields<'a> {
@@ -48,7 +48,7 @@ impl<'a> Fields<'a> {
         self.array().map(i64::from_le_bytes)
     }
 
-    /// A count of rows, of which each has a byte at least.
+    /// Reads a count of rows, each of which has at least one byte.
     fn count(&mut self) -> Option<usize> {
         let count = usize::try_from(self.u32()?).ok()?;
         (count <= self.0.len()).then_some(count)
@@ -88,7 +88,7 @@ impl<'a> Fields<'a> {
         lens.into_iter().map(|len| Some(self.take(usize::try_from(len.into()).ok()?)?.to_vec())).collect()
     }
 
-    /// Bytes after their length in one byte.
+    /// Reads bytes that are preceded by their length in one byte.
     fn string(&mut self) -> Option<Vec<u8>> {
         let len = self.u8()?;
         Some(self.take(len.into())?.to_vec())
@@ -103,7 +103,7 @@ impl<'a> Fields<'a> {
         self.blobs(lens)
     }
 
-    /// Values of the form `references`.
+    /// Reads values of the form `references`.
     fn references(&mut self, count: usize) -> Option<Vec<u32>> {
         let mut last = u32::MAX;
         let steps = self.u32s(count)?.into_iter();
@@ -114,7 +114,7 @@ impl<'a> Fields<'a> {
         Some(rows.collect())
     }
 
-    /// Names with a zero byte after each.
+    /// Reads names, each followed by a zero byte.
     fn names(&mut self, count: usize) -> Option<Vec<Vec<u8>>> {
         let name = |_| {
             let len = self.0.iter().position(|byte| *byte == 0)?;
@@ -125,7 +125,7 @@ impl<'a> Fields<'a> {
         (0..count).map(name).collect()
     }
 
-    /// A structure that has nothing after it.
+    /// Reads a structure that must end after its last field.
     fn end<T>(&self, value: T) -> Option<T> {
         self.0.is_empty().then_some(value)
     }
@@ -139,7 +139,7 @@ pub(super) fn identity(bytes: &[u8]) -> Option<Identity> {
     fields.end(Identity { version, created, expires, name, tags })
 }
 
-/// Section 2.
+/// Section 2 of the root.
 pub(super) fn contents(bytes: &[u8]) -> Option<Contents> {
     let mut fields = Fields(bytes);
     let contents = Contents {
@@ -154,7 +154,7 @@ pub(super) fn contents(bytes: &[u8]) -> Option<Contents> {
     fields.end(contents)
 }
 
-/// Section 3.
+/// Section 3 of the root.
 pub(super) fn maxima(bytes: &[u8]) -> Option<Maxima> {
     let mut fields = Fields(bytes);
     let maxima = Maxima {
@@ -175,7 +175,7 @@ pub(super) fn maxima(bytes: &[u8]) -> Option<Maxima> {
     fields.end(maxima)
 }
 
-/// Section 4.
+/// Section 4 of the root.
 pub(super) fn annotations(bytes: &[u8]) -> Option<Vec<(Vec<u8>, Vec<u8>)>> {
     let mut fields = Fields(bytes);
     let count = fields.u16()?;
@@ -188,7 +188,7 @@ pub(super) fn annotations(bytes: &[u8]) -> Option<Vec<(Vec<u8>, Vec<u8>)>> {
     fields.end(rows)
 }
 
-/// Section 5.
+/// Section 5 of the root.
 pub(super) fn bases(bytes: &[u8]) -> Option<Bases> {
     let mut fields = Fields(bytes);
     let (difference_len, prefix_len, count) = (fields.u64()?, fields.u32()?, fields.u16()?);
@@ -200,7 +200,7 @@ pub(super) fn bases(bytes: &[u8]) -> Option<Bases> {
     fields.end(Bases { difference_len, prefix_len, bases })
 }
 
-/// Section 6.
+/// Section 6 of the root.
 pub(super) fn images(bytes: &[u8]) -> Option<Vec<Image>> {
     let mut fields = Fields(bytes);
     let count = fields.u16()?;
@@ -213,7 +213,7 @@ pub(super) fn images(bytes: &[u8]) -> Option<Vec<Image>> {
     fields.end(images)
 }
 
-/// Envelopes, without what follows them.
+/// Reads the envelopes, without what follows them.
 pub(super) fn envelopes(area: &[u8]) -> Option<Vec<(u16, Vec<u8>)>> {
     let (mut fields, mut envelopes) = (Fields(area), Vec::new());
     loop {
@@ -379,7 +379,7 @@ fn ostree(bytes: &[u8], attributes: &[Attributes], refs: usize) -> Option<OsTree
     table.end(OsTree { objects, rows, regulars, targets, commits, collections, repository_files, ..OsTree::default() })
 }
 
-/// A difference, but for its section 14.
+/// A difference, except for its section 14.
 pub(super) fn difference(sections: &[Section]) -> Option<Difference> {
     let part = |id| payload(sections, id).map(Fields);
     let mut table = part(1)?;
@@ -450,7 +450,7 @@ thread_local! {
     static INDEXES: RefCell<HashMap<[u8; 32], Rc<Option<Parsed>>>> = RefCell::default();
 }
 
-/// Returns the index of a bundle that is a base; a few hundred are kept.
+/// Returns the index of a bundle that is a base. A few hundred are cached.
 pub(super) fn index_of(file: &[u8]) -> Rc<Option<Parsed>> {
     let key = crate::bytes::hash(file);
     INDEXES.with_borrow_mut(|known| {

@@ -1,4 +1,4 @@
-//! The edits of a mutation, each to one field or column, with its structure decoded.
+//! The edits of a mutation: each changes one field or column of a decoded structure.
 
 use super::columns;
 use super::parts::{Left, Parts, payload, set_payload};
@@ -9,12 +9,12 @@ use crate::delta::Difference;
 use crate::frame::{RawFrame, frame, frame_with_prefix};
 use crate::ostree::{OsTree, sha256};
 
-/// The largest of a name or another string with a length in one byte.
+/// The maximum length of a name, or of another string with a length in one byte.
 const NAME_MAX: usize = 255;
-/// The largest of a target or value.
+/// The maximum length of a target or value.
 const VALUE_MAX: usize = 5000;
 
-/// Makes one edit. `donor` is another bundle.
+/// Makes one edit. `donor` is another bundle, from which the edit may take parts.
 pub(super) fn edit(parts: &mut Parts, donor: &Parts, left: &mut Left, random: &mut Random) {
     match random.below(100) {
         0..45 => {
@@ -73,7 +73,7 @@ fn edit_layout_of(parts: &mut Parts, donor: &Parts, random: &mut Random) -> Opti
     Some(())
 }
 
-/// Gives sections their new payloads; those that are not among `new` stay as they are.
+/// Gives sections their new payloads; sections without one stay as they are.
 fn replace(sections: &mut Vec<Section>, new: Vec<Section>) {
     for section in new {
         match sections.iter_mut().find(|known| known.id == section.id) {
@@ -113,7 +113,7 @@ fn edit_index(index: &mut Index, donor: &Index, random: &mut Random) {
     }
 }
 
-/// Adds a name to the first directory, of a link or of a file whose row and object are there: such a change may be sound.
+/// Adds a name to the first directory: of a link, or of a file whose row and object exist, so that the result may be valid.
 fn add_entry(index: &mut Index, random: &mut Random) {
     let Some(children) = index.children.first_mut() else { return };
     let at = random.below(usize::try_from(*children).unwrap_or(0).min(index.names.len()) + 1);
@@ -128,7 +128,7 @@ fn add_entry(index: &mut Index, random: &mut Random) {
         return;
     }
     index.links.insert(at.min(index.links.len()), 0);
-    // The inode of the entry follows those of the entries before it, which all belong to this block.
+    // The entry's inode follows those of the preceding entries, which all belong to this block.
     let inode =
         (1 + index.links[..at.min(index.links.len())].iter().filter(|link| **link == 0).count()).min(index.rows.len());
     let row = random.of(&index.rows).copied().unwrap_or(0);
@@ -235,10 +235,10 @@ fn edit_ostree(ostree: &mut OsTree, donor: &OsTree, random: &mut Random) {
     }
 }
 
-/// Makes all objects that name one by its checksum name it by another, and so on for those that are changed by that.
+/// Makes all objects that name one object by its checksum name another instead, and likewise for the objects whose checksums change because of that.
 fn rename(objects: &mut [(u8, Vec<u8>)], old: [u8; 32], new: [u8; 32]) {
     let mut pending = vec![(old, new)];
-    // A checksum could be made to name itself only on purpose.
+    // Only a deliberately made object could name its own checksum.
     for _ in 0..100 {
         let Some((old, new)) = pending.pop() else { return };
         if old == new {
@@ -305,7 +305,7 @@ fn edit_layout(layout: &mut Layout, stored: &mut Vec<Vec<u8>>, donor: &Layout, o
             let at = random.below(layout.chunks.len());
             let is_last_row = layout.chunks.is_empty() || random.once_in(5);
             if is_last_row {
-                // A chunk that comes or goes with its bytes.
+                // Adds or removes a chunk with its bytes.
                 if random.once_in(2) && !layout.chunks.is_empty() && at < stored.len() {
                     layout.chunks.remove(at);
                     stored.remove(at);
@@ -516,14 +516,14 @@ fn edit_chunks(parts: &mut Parts, donor: &Parts, random: &mut Random) {
     set_payload(&mut parts.layout, 1, bundle::encode_chunks(&rows));
 }
 
-/// Returns a frame of these bytes in one of the many forms that RFC 8878 has, most of which core 8.1 takes.
+/// Returns a frame of these bytes in one of the many forms of RFC 8878, most of which core 8.1 allows.
 pub(super) fn odd_frame(content: &[u8], random: &mut Random) -> Vec<u8> {
     let mut raw = RawFrame::of(content);
     match random.below(12) {
         0..=2 => return frame(content),
         3 => raw = raw.with_window(u8::try_from(10 + random.below(12)).unwrap_or(10)),
         4 => {
-            // Several blocks, one of them repeated bytes or empty.
+            // Several blocks, one of which has repeated bytes or is empty.
             let (first, second) = content.split_at(random.below(content.len() + 1));
             let block = |bytes: &[u8]| (0, u32::try_from(bytes.len()).unwrap_or(0), bytes.to_vec());
             raw.blocks = vec![block(first), block(&[]), block(second)];
@@ -586,7 +586,7 @@ fn edit_area(parts: &mut Parts, donor: &Parts, random: &mut Random) {
     parts.area = area;
 }
 
-/// Changes a section list itself.
+/// Changes the section list itself.
 fn edit_sections(sections: &mut Vec<Section>, donor: &[Section], random: &mut Random) {
     random.change_rows(sections, donor, |random, section| match random.below(4) {
         0 => section.id = u16::try_from(random.below(18)).unwrap_or(0),
@@ -599,19 +599,19 @@ fn edit_sections(sections: &mut Vec<Section>, donor: &[Section], random: &mut Ra
     }
 }
 
-/// Changes the bytes of a payload, or takes that of another bundle.
+/// Changes the bytes of a payload, or takes the payload of another bundle.
 fn edit_payload(sections: &mut [Section], donor: &[Section], random: &mut Random) {
     let at = random.below(sections.len());
     let Some(section) = sections.get_mut(at) else { return };
     match payload(donor, section.id) {
         Some(other) if random.once_in(4) => section.payload = other.to_vec(),
-        // The commits of a difference are taken from other bundles alone.
+        // In a difference, the section of commits is only replaced by that of another bundle.
         _ if section.id == 14 => {}
         _ => edit_bytes(&mut section.payload, random),
     }
 }
 
-/// Changes bytes of which nothing is known.
+/// Changes bytes of unknown meaning.
 pub(super) fn edit_bytes(bytes: &mut Vec<u8>, random: &mut Random) {
     let at = random.below(bytes.len());
     match random.below(8) {

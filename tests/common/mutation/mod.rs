@@ -1,5 +1,5 @@
-//! Mutated bundles. A bundle is decoded down to its fields, some of them are changed, and everything above a change is made consistent with it
-//! again: hashes, lengths and maxima. So it is the change that readers judge, not a hash.
+//! Mutated bundles. A bundle is decoded down to its fields, some of these are changed, and everything above a change is made consistent again:
+//! hashes, lengths and maxima. Readers therefore judge the change, and not a hash.
 
 mod columns;
 mod edits;
@@ -16,18 +16,18 @@ use crate::frame::{RawFrame, frame};
 /// A bundle, and the bundles that are its bases.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Input {
-    /// The file.
+    /// The bytes of the file.
     pub bytes: Vec<u8>,
-    /// The bases' files.
+    /// The bytes of the bases.
     pub bases: Vec<Vec<u8>>,
 }
 
-/// Random bundles among the seeds of each kind.
+/// The number of random bundles of each kind among the seeds.
 const GROWN: usize = 250;
-/// After this many mutations there are other random bundles.
+/// The number of mutations after which new random bundles are made.
 const GENERATION: u64 = 20_000;
 
-/// What mutations begin with.
+/// The bundles that mutations begin with.
 #[derive(Clone, Debug)]
 pub struct Seeds {
     vectors: Vec<Parts>,
@@ -38,7 +38,7 @@ pub struct Seeds {
 }
 
 impl Seeds {
-    /// Returns those of the mutations of this seed.
+    /// Returns the seeds for the mutations of this random seed.
     pub fn new(seed: u64) -> Self {
         let mut seeds =
             Self { vectors: seeds::vectors(), grown: Vec::new(), deltas: Vec::new(), seed, generation: u64::MAX };
@@ -80,7 +80,7 @@ impl Seeds {
         let mut bytes = parts.assemble(left, |content| match random.below(4) {
             _ if is_odd => edits::odd_frame(content, &mut random),
             0 => frame(content),
-            // Faster, and as good.
+            // Faster, and just as good for this.
             _ => RawFrame::of(content).encode(),
         });
         if random.once_in(40) {
@@ -96,14 +96,14 @@ mod tests {
     use crate::bytes::join;
     use crate::vector::load;
 
-    /// What is taken apart and not edited is put together to the same bytes, columns included.
+    /// Taking a bundle apart and putting it together without edits gives the same bytes, columns included.
     #[test]
     fn nothing_is_lost() {
         let mut parted = 0;
         for vector in load().iter().filter(|vector| vector.expect == "ok") {
             let parts = Parts::of(&vector.bytes, &[]).expect("it is sound");
             let left = Left { maxima: true, ..Left::default() };
-            // The frames of the example have raw blocks, to be read by people.
+            // The frames of the example have raw blocks, so that people can read them.
             let raw = |content: &[u8]| RawFrame::of(content).encode();
             let bytes = parts.assemble(left, if vector.name == "good-example" { raw } else { frame });
             assert_eq!(bytes, vector.bytes, "{}", vector.name);

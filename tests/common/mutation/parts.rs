@@ -1,4 +1,4 @@
-//! A bundle in parts whose payloads are bytes: it is taken apart without judging it, and put together again so that a change is judged by itself.
+//! A bundle in parts whose payloads are bytes. It is taken apart without checks, and put together again so that readers judge only the change.
 
 use sealift_format::{Difference, Index, Layout, Objects, maxima, verity};
 
@@ -19,17 +19,17 @@ pub struct Parts {
     pub area: Vec<u8>,
     /// The layout's sections.
     pub layout: Vec<Section>,
-    /// Those of the index, or of the difference.
+    /// The sections of the index or the difference.
     pub index: Vec<Section>,
     /// The chunks' stored bytes.
     pub chunks: Vec<Vec<u8>>,
-    /// The bundles' bytes that are the bases of a delta bundle.
+    /// The bytes of the bundles that are the bases of a delta bundle.
     pub bases: Vec<Vec<u8>>,
-    /// What the root says, as it was.
+    /// The statements of the root, as they were.
     was: Was,
 }
 
-/// What a file said of itself.
+/// The statements of a file about itself.
 #[derive(Clone, Debug, Default)]
 struct Was {
     area_blake3: [u8; 32],
@@ -37,14 +37,14 @@ struct Was {
     index_frame: Vec<u8>,
 }
 
-/// What is not made consistent again: once in a while each is left as it was, so that readers are compared there as well.
+/// What is not made consistent again: in a few mutations, each of these is left as it was, so that readers are compared on such inputs too.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Left {
     /// Digests and stored lengths of the chunks.
     pub chunks: bool,
-    /// Lengths and hashes in the root, and the stored layout and index with them.
+    /// Lengths and hashes in the root, together with the stored layout and index.
     pub contents: bool,
-    /// Lengths and hashes in the root alone.
+    /// Lengths and hashes in the root only.
     pub hashes: bool,
     /// The maxima.
     pub maxima: bool,
@@ -55,7 +55,7 @@ pub struct Left {
 }
 
 impl Left {
-    /// Nothing is left in most files.
+    /// In most files, all of them are made consistent.
     pub fn random(random: &mut Random) -> Self {
         if !random.once_in(8) {
             return Self::default();
@@ -65,7 +65,7 @@ impl Left {
     }
 }
 
-/// Returns the sections of a section list; what is after them is lost.
+/// Returns the sections of a section list; bytes after them are dropped.
 pub(super) fn split(bytes: &[u8]) -> Option<Vec<Section>> {
     let (mut sections, mut rest) = (Vec::new(), bytes);
     while !rest.is_empty() {
@@ -92,7 +92,7 @@ pub(super) fn payload(sections: &[Section], id: u16) -> Option<&[u8]> {
     sections.iter().find(|section| section.id == id).map(|section| &section.payload[..])
 }
 
-/// Gives a section another payload, where it is there.
+/// Gives a section another payload, if it exists.
 pub(super) fn set_payload(sections: &mut [Section], id: u16, payload: Vec<u8>) {
     if let Some(section) = sections.iter_mut().find(|section| section.id == id) {
         section.payload = payload;
@@ -134,12 +134,12 @@ impl Parts {
         })
     }
 
-    /// Puts a sound bundle together that has other parts in the layout and the index's place than `head`.
+    /// Assembles a valid bundle that has other parts in place of the layout and the index of `head`.
     pub fn sound(head: &Self, layout: Vec<Section>, index: Vec<Section>, chunks: Vec<Vec<u8>>) -> Self {
         Self { layout, index, chunks, ..head.clone() }
     }
 
-    /// Returns the file. `frame` makes the stored bytes of layout and index.
+    /// Returns the bytes of the file. `frame` makes the stored bytes of layout and index.
     pub fn assemble(&self, left: Left, mut frame: impl FnMut(&[u8]) -> Vec<u8>) -> Vec<u8> {
         let (mut root, mut layout) = (self.root.clone(), self.layout.clone());
         if !left.chunks
@@ -192,7 +192,7 @@ impl Parts {
         file
     }
 
-    /// Makes the root say what layout and index give, as far as they can be read.
+    /// Sets the root's numbers to those of layout and index, as far as these can be read.
     fn agree(&self, root: &mut [Section], layout: &[u8], index: &[u8]) -> Option<()> {
         let mut own = columns::maxima(payload(root, 3)?)?;
         let entries = 1 << 16;

@@ -5,7 +5,7 @@
 pub struct Random(u64);
 
 impl Random {
-    /// Returns the generator of one of the numbered inputs of a run.
+    /// Returns the generator for one of the numbered inputs of a run.
     pub fn new(seed: u64, number: u64) -> Self {
         let mut random = Self(seed);
         Self(random.next() ^ number.wrapping_mul(0x9e37_79b9_7f4a_7c15))
@@ -27,12 +27,12 @@ impl Random {
         usize::try_from(self.next() % end).expect("it is below a usize")
     }
 
-    /// Returns true once in `times`.
+    /// Returns true once in `times`, on average.
     pub fn once_in(&mut self, times: usize) -> bool {
         self.below(times) == 0
     }
 
-    /// Returns one of them.
+    /// Returns one of the values.
     pub fn of<'a, T>(&mut self, items: &'a [T]) -> Option<&'a T> {
         items.get(self.below(items.len()))
     }
@@ -42,7 +42,7 @@ impl Random {
         self.next().to_le_bytes()[0]
     }
 
-    /// Returns a number near `value`, or one with which readers are known to have trouble: small ones, powers of two, the largest.
+    /// Returns a number near `value`, or one that is known to cause trouble in readers: small ones, powers of two, the largest.
     pub fn number(&mut self, value: u64) -> u64 {
         let power = 1_u64 << self.below(64);
         match self.below(10) {
@@ -74,7 +74,7 @@ impl Random {
         *value = i64::from_le_bytes(self.number(u64::from_le_bytes(value.to_le_bytes())).to_le_bytes());
     }
 
-    /// Changes a byte string, which has at most `max` bytes afterwards.
+    /// Changes a byte string, which then has at most `max` bytes.
     pub fn change_bytes(&mut self, bytes: &mut Vec<u8>, max: usize) {
         const NAMES: [&[u8]; 12] =
             [b"", b".", b"..", b"...", b"a/b", b"\0", b"/", b"a", b"\xff", b"security.x", "\u{202e}".as_bytes(), b"%"];
@@ -100,7 +100,7 @@ impl Random {
         }
     }
 
-    /// Changes a column: one of its rows, or which rows there are. `donor` is the same column of another bundle.
+    /// Changes a column: one of its rows, or the set of its rows. `donor` is the same column of another bundle.
     pub fn change_rows<T: Clone>(&mut self, rows: &mut Vec<T>, donor: &[T], change: impl FnOnce(&mut Self, &mut T)) {
         let (at, other) = (self.below(rows.len()), self.below(rows.len()));
         match self.below(10) {

@@ -1,4 +1,4 @@
-//! What mutations begin with: the vectors, and sound bundles of random trees.
+//! The bundles that mutations begin with: the vectors, and valid bundles of random trees.
 
 use sealift_format::{Difference, Index};
 
@@ -14,21 +14,21 @@ use crate::reader::open_whole;
 use crate::tree::{Node, What, block_device, char_device, dir, fifo, file, link, paint, socket, symlink};
 use crate::vector::{Vector, load};
 
-/// Returns the vectors that have a bundle's form. Where signatures are what a vector is about, they stay.
+/// Returns the vectors that have a bundle's form. Signatures are kept only in vectors that test signatures.
 pub(super) fn vectors() -> Vec<Parts> {
     let all = load();
     let base = |name: &String| all.iter().find(|vector| vector.name == *name).map(|vector| vector.bytes.clone());
     let bases = |vector: &Vector| vector.bases.iter().filter_map(base).collect::<Vec<_>>();
-    // Of the differences between commits, sound ones are enough: nothing is changed within their section.
+    // For differences between commits, valid vectors suffice, since their section is not edited.
     let is_of_commits = |vector: &&Vector| vector.name.starts_with("difference-ostree");
-    // Each signature is checked by a process of its own in the second reader: a few of them are enough.
+    // The second reader checks each signature with a separate process, so a few of these vectors suffice.
     let is_signed = |vector: &&Vector| vector.name.starts_with("signature-") || vector.name.starts_with("trust-");
     let (signed, others): (Vec<_>, Vec<_>) = all.iter().filter(|vector| !is_of_commits(vector)).partition(is_signed);
     let chosen = others.into_iter().chain(signed.into_iter().take(3));
     chosen.filter_map(|vector| Parts::of(&vector.bytes, &bases(vector))).collect()
 }
 
-/// Names that ascend.
+/// Returns names in ascending order.
 const NAMES: [&[u8]; 12] = [
     b"%",
     b".x",
@@ -44,7 +44,7 @@ const NAMES: [&[u8]; 12] = [
     "\u{e9}\u{202e}".as_bytes(),
 ];
 
-/// A tree, with as much in it as second readers take a millisecond for.
+/// Returns a tree of a size that a second reader can check in a millisecond.
 fn tree(random: &mut Random, depth: usize, inodes: &mut u32, is_commit: bool) -> Node {
     let mut own = dir([]).mode([0o755, 0o700, 0o1777][random.below(3)]);
     let mut files = Vec::new();
@@ -76,7 +76,7 @@ fn tree(random: &mut Random, depth: usize, inodes: &mut u32, is_commit: bool) ->
         }
         own = own.with(name, node);
     }
-    // Directories after all that is in this block, as inodes are numbered.
+    // Directories come after everything else in this block, as inodes are numbered.
     if let What::Directory(names) = &mut own.what {
         for (_, node) in names.iter_mut() {
             if let What::Directory(below) = &mut node.what
@@ -106,7 +106,7 @@ fn with_metadata(mut node: Node, random: &mut Random, is_commit: bool) -> Node {
     node
 }
 
-/// Contents repeat, so that objects and chunks are shared, and that the second reader need not hash each anew.
+/// Contents repeat, so that objects and chunks are shared, and the second reader need not hash each one again.
 fn content(random: &mut Random) -> Vec<u8> {
     let seed = u8::try_from(random.below(3)).unwrap_or(0);
     match random.below(12) {
@@ -153,17 +153,17 @@ fn bundle(random: &mut Random) -> Bundle {
     bundle
 }
 
-/// Returns a sound bundle of a random tree.
+/// Returns a valid bundle of a random tree.
 pub(super) fn whole(random: &mut Random) -> Option<Parts> {
     Parts::of(&bundle(random).encode(), &[])
 }
 
-/// Returns a sound delta bundle between random trees, which share contents.
+/// Returns a valid delta bundle between random trees that share contents.
 pub(super) fn delta(random: &mut Random) -> Option<Parts> {
     let count = if random.once_in(3) { 2 } else { 1 };
     let bases: Vec<Bundle> = (0..count).map(|_| bundle(random)).collect();
     let mut wanted = bundle(random);
-    // All of these trees choose from the same names and contents, so that there is always something to keep. Half of them have no commits.
+    // All of these trees use the same names and contents, so that some are always kept. Half of them have no commits.
     if random.once_in(2) {
         wanted = of_one_tree(random);
     }
@@ -226,7 +226,7 @@ fn of_one_tree(random: &mut Random) -> Bundle {
     Bundle::new(&[("main", tree)], packing(random))
 }
 
-/// Returns a prefix of objects of the bases, and its ranges.
+/// Returns a prefix made of objects of the bases, and its ranges.
 fn prefix(contents: &[Vec<u8>], random: &mut Random) -> (Vec<u8>, Vec<(u32, u64, u64)>) {
     let (mut prefix, mut ranges) = (Vec::new(), Vec::new());
     for (object, content) in (0..).zip(contents) {

@@ -44,7 +44,7 @@ pub(super) fn vectors() -> Vec<Vector> {
     ]
 }
 
-/// Returns the bundle that example.md explains. Its frames have raw blocks, so that layout and index stand in the file as they are.
+/// Returns the bundle that example.md explains. Its frames have raw blocks, so that the file shows layout and index in their decoded form.
 fn example() -> Bundle {
     let tree = dir([("hello", file("Hello, offline world\n"))]);
     let mut bundle = Bundle::new(&[("main", tree)], Packing { raw: true, ..MIB });
@@ -112,10 +112,10 @@ fn pieces() -> Node {
 
 fn holes() -> Node {
     let zeros = |blocks: usize| vec![0; blocks * 4096];
-    // 16 pieces without data and a byte; data at both ends; a hole that begins in the middle of the object's pieces.
+    // A file with 16 pieces without data and one more byte; one with data at both ends; one with a hole that begins in the middle of its pieces.
     let tail = [&zeros(16)[..], b"x"].concat();
     let ends = [&paint(1, 5000)[..], &zeros(40), &paint(2, 5000)].concat();
-    // 15 blocks are not a hole.
+    // 15 blocks are too few for a hole.
     let short = [&paint(3, 4096)[..], &zeros(15), &paint(4, 4096)].concat();
     // The hole ends with the last whole block; a partial block of zeros is data.
     let partial = [&zeros(16)[..], &[0; 100]].concat();
@@ -173,7 +173,7 @@ fn pieces_apart() -> Bundle {
     let content: Vec<u8> = (1..5).flat_map(|seed| paint(seed, 4096)).collect();
     let tree = dir([("large", file(content)), ("small", file("small\n"))]);
     let mut bundle = Bundle::new(&[("main", tree)], Packing::default());
-    // Of chunk 0, the group, and 1 to 4, the pieces, 3 becomes the first.
+    // Of the chunks (0 is the group, 1 to 4 are pieces), chunk 3 becomes the first of the landmark.
     bundle.layout.chunks[..4].rotate_right(1);
     bundle.stored[..4].rotate_right(1);
     for (chunk, _) in &mut bundle.layout.pieces {

@@ -159,7 +159,7 @@ fn attributes() -> Vec<Vector> {
         reject("index-xattr-nul", "index", "an attribute's name has a NUL byte", xattrs(&[(b"user.\0", b"")])),
         reject("index-xattr-long", "index", "an attribute of 65537 bytes", xattrs(&[(b"user.a", &[0; 65_537])])),
         reject("index-attributes-twice", "index", "the rows of a and d/f are equal", |b| {
-            // Gives d/f a separate row behind the others.
+            // Gives d/f a separate row after the others.
             let row = b.index.attributes[1].clone();
             b.index.attributes.push(row);
             b.index.rows[5] = 3;

@@ -10,7 +10,7 @@ pub(super) fn vectors() -> Vec<Vector> {
     [holes(), chunks(), groups(), pieces(), landmark()].into_iter().flatten().collect()
 }
 
-/// Returns object 0 with 40 blocks, of which 4 to 23 are a hole (in a group, since pieces have 1 MiB), and object 1 without a hole.
+/// Returns object 0 with 40 blocks, of which blocks 4 to 23 are a hole (in a group, since pieces have 1 MiB), and object 1 without a hole.
 pub(super) fn sparse() -> Bundle {
     let mut content = paint(1, 40 * 4096);
     content[4 * 4096..24 * 4096].fill(0);

@@ -13,7 +13,7 @@ pub(super) fn vectors() -> Vec<Vector> {
     [key_types(), envelopes(), judgement()].into_iter().flatten().collect()
 }
 
-/// Returns trust in these lines, at the current time.
+/// Returns trust settings with these lines of allowed signers, at the current time.
 fn trust<const N: usize>(signers: [String; N]) -> Trust {
     Trust { signers: signers.to_vec(), now: Some(NOW), ..Trust::default() }
 }

@@ -1,4 +1,4 @@
-//! Compares the readers on mutated bundles. COUNT, SEED and FIRST choose which; those on which the readers differ are kept.
+//! Compares the readers on mutated bundles. COUNT, SEED and FIRST choose the bundles; those on which the readers differ are kept.
 
 use std::process::Command;
 

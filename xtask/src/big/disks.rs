@@ -20,11 +20,11 @@ pub(crate) struct Disk {
     pub(crate) name: &'static str,
     mebibytes: u64,
     make: &'static str,
-    /// Whether it can be cut off as in a power loss.
+    /// Whether its power can be cut.
     pub(crate) can_stop: bool,
 }
 
-/// Each of the smallest size that its file system supports.
+/// Each has the smallest size that its file system supports.
 pub(crate) const DISKS: [Disk; 3] = [
     Disk { name: "ext4", mebibytes: 192, make: "mkfs.ext4 -q", can_stop: true },
     Disk { name: "btrfs", mebibytes: 256, make: "mkfs.btrfs -q", can_stop: false },
@@ -84,7 +84,7 @@ pub(crate) fn make(ground: &Ground, disk: &Disk) -> Result<()> {
     ground.run("mount -o loop image work")
 }
 
-/// Prepares the disk: what a run starts from, and little more room than the run needs.
+/// Prepares the disk: it contains what a run starts from, and has little more free space than the run needs.
 pub(crate) fn start(ground: &Ground, trial: &dyn Trial) -> Result<()> {
     for name in ["out", "state", "ballast"] {
         super::ground::remove(&ground.path("work").join(name))?;

@@ -1,4 +1,4 @@
-//! A case-insensitive file system: no file is lost because of it, and conflicts are reported.
+//! A case-insensitive file system: no file may be lost because of it, and conflicts must be reported.
 
 use std::fs;
 

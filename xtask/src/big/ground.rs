@@ -33,7 +33,7 @@ impl Ground {
         self.dir.join(name)
     }
 
-    /// Returns a command as a person would type it in the folder. `TRUST` stands for the options that make our key trusted.
+    /// Returns a command as a person would type it in the folder. `TRUST` stands for the options that make our key a trusted one.
     pub(crate) fn command(&self, line: &str) -> Command {
         let line = line.replace("TRUST", "--trust signers --state work/state");
         let mut words = line.split_whitespace().map(|word| match word {
@@ -96,7 +96,7 @@ impl Ground {
     }
 }
 
-/// A program, and the one that writes to its pipe.
+/// A running program, and the program that writes to its pipe.
 pub(crate) struct Running {
     pub(crate) program: Child,
     feeder: Option<Child>,
@@ -115,7 +115,7 @@ impl Running {
 impl Drop for Running {
     fn drop(&mut self) {
         if let Some(feeder) = &mut self.feeder {
-            // It ends by itself once the reader is gone; this only reaps it.
+            // This program ends by itself once its reader is gone; it only has to be reaped.
             let _ = feeder.kill();
             let _ = feeder.wait();
         }

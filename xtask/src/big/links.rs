@@ -18,7 +18,7 @@ use super::verbs::{VERBS, Verb, prepare};
 use crate::random::Random;
 
 const RACES: u32 = 100;
-/// Longer than any of these runs takes.
+/// A time limit that none of these runs reaches.
 const PATIENCE: &str = "timeout --signal=KILL 20";
 
 /// An object that the other user plants.

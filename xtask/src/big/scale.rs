@@ -20,7 +20,7 @@ use crate::shell::output;
 
 struct Case {
     name: &'static str,
-    /// A tenth, and the full size.
+    /// A tenth of the full size, and the full size.
     sizes: [u32; 2],
     make: fn(&Path, u32) -> Result<()>,
 }
@@ -37,7 +37,7 @@ const DEEP: &str = "directories, each in the last";
 
 const AGAIN: &str = "pack again";
 
-/// Run in this order, each measured. The second `pack` packs one more file.
+/// The commands run in this order, and each is measured. The second `pack` packs one more file.
 const LINES: [(&str, &str); 7] = [
     ("pack", "sealift pack --force tree -o tree.sealift --name tree --bundle-version 1 --key key --quiet"),
     ("verify --deep", "sealift verify --deep tree.sealift TRUST --quiet"),
@@ -48,20 +48,20 @@ const LINES: [(&str, &str); 7] = [
     ("update", "sealift unpack more.sealift work/target --update --delete TRUST --quiet"),
 ];
 
-/// More than readers accept by default.
+/// Higher limits than readers accept by default.
 const LIMIT: &str = "--limit depth=20000";
-/// How much longer than ten times the duration ten times the size may take.
+/// How much longer than ten times as long the full size may take.
 const TOLERANCE: f64 = 1.5;
-/// Shorter durations say little.
+/// Shorter durations are not precise enough.
 const MOMENT: Duration = Duration::from_millis(500);
 /// How often a case is measured at most, unless it passes earlier.
 const ROUNDS: u32 = 3;
-/// The program itself and its allocator overhead: `info` declares the memory for the bundle alone.
+/// The memory of the program itself and of its allocator: `info` declares only what the bundle needs.
 const PROGRAM_BYTES: u64 = 24 << 20;
 
 struct Measure {
     wall: Duration,
-    /// The measure that counts: wall time also depends on cold caches and on other load.
+    /// The time that is compared: wall time also depends on cold caches and on other load.
     cpu: Duration,
     peak_bytes: u64,
 }

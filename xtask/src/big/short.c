@@ -1,5 +1,5 @@
-/* Runs a command whose every read and write moves half of what it asks for, as the kernel may do at any time.
-   strace can make a call fail; it cannot make one do less. x86-64 alone. */
+/* Runs a command with each read and write transferring only half of the requested bytes, as the kernel may do at any time.
+   strace can make a call fail, but not transfer less. Only for x86-64. */
 
 #include <errno.h>
 #include <signal.h>
@@ -29,7 +29,7 @@ static long length_register(long call)
 	}
 }
 
-/* What is to be put back when the call returns: programs rely on it that the kernel keeps their registers. */
+/* Registers to restore when the call returns: programs rely on the kernel to keep them. */
 static struct {
 	pid_t thread;
 	long at;
@@ -38,7 +38,7 @@ static struct {
 
 static void shorten(pid_t thread)
 {
-	/* The loader takes a short read for a broken library; this is the first call after it has them all. */
+	/* For the loader, a short read means a broken library; this is the first call after it has read all libraries. */
 	static int is_loaded;
 	long call = ptrace(PTRACE_PEEKUSER, thread, offsetof(struct user_regs_struct, orig_rax), 0);
 	is_loaded |= call == SYS_rseq;
@@ -46,7 +46,7 @@ static void shorten(pid_t thread)
 	if (at < 0 || !is_loaded)
 		return;
 	long length = ptrace(PTRACE_PEEKUSER, thread, at, 0);
-	/* eventfd and its kin take eight bytes or none. */
+	/* eventfd and similar files transfer eight bytes or none. */
 	if (length <= 8)
 		return;
 	for (int i = 0; i < 256; i++) {

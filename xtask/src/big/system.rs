@@ -12,7 +12,7 @@ use super::ground::{Ground, difference, names, remove};
 use crate::debian::{SUITE, apt, bootstrap, connect};
 use crate::shell::{output, run as run_command, target_dir};
 
-/// Each changes the tree in its own way: a capability, set-id files, many small files, and removed names.
+/// Each package changes the tree in its own way: a capability, set-id files, many small files, and removed names.
 const CHANGES: [&[&str]; 3] =
     [&["dist-upgrade"], &["install", "less", "cron", "iputils-ping", "python3-minimal"], &["purge", "cron", "tzdata"]];
 

@@ -117,7 +117,7 @@ pub(crate) fn change(dir: &Path, random: &mut Random) -> Result<()> {
             _ => {}
         }
     }
-    // Replaces one below a read-only directory, replaces another with a link, and adds one.
+    // Replaces a file below a read-only directory, replaces another with a link, and adds one.
     fs::remove_dir_all(dir.join("read-only/below"))?;
     fs::write(dir.join("read-only/below"), "a file now\n")?;
     fs::remove_dir_all(dir.join("names"))?;

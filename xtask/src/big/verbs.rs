@@ -127,7 +127,7 @@ impl Trial for Disturbed<'_> {
         if left != wanted && !(cleans && !is_there && left.is_empty()) {
             return Ok(Some(format!("in its folder is {}", left.join(" "))));
         }
-        // A disk of its own contains more.
+        // A disk of its own contains more than the target, such as lost+found.
         let known = ["out", "state", "lost+found"];
         for (folder, known) in [("work", &known[..]), ("tmp", &[])] {
             if let Some(left) = names(&ground.path(folder))?.iter().find(|name| !known.contains(&name.as_str())) {

@@ -1,5 +1,5 @@
-//! A Debian system booted in QEMU from its bundle, which lies on a disc with a moving head and is mounted in place: packed in the order that the boot
-//! was recorded in, by path, and by the hashes of the contents.
+//! A Debian system booted in QEMU from its bundle, which is on a disc with a moving head and is mounted in place. The bundle is packed in the order
+//! that was recorded during a boot, by path, and by the hashes of the contents.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -33,24 +33,24 @@ const DRIVERS: [&str; 4] = ["virtio_blk", "erofs", "overlay", "autofs4"];
 const PACK: &str = "sealift pack --force ROOT -o SCRATCH/boot-files/boot.sealift --exclude /proc --name boot --level 3 --bundle-version 1 --key SCRATCH/key --progress none";
 const SIMULATE: &str =
     "sealift simulate SCRATCH/boot-files/boot.sealift --profile SCRATCH/boot.order --device dvd --json";
-/// The file system of the disc: it stores a file in one piece.
+/// The file system of the disc, which stores a file in one piece.
 const DISC: &str = "mkfs.erofs SCRATCH/boot.disc SCRATCH/boot-files";
-/// Each with what orders it.
+/// The layouts, each with the option that orders it.
 const LAYOUTS: [(&str, &str); 3] =
     [("profile", " --order SCRATCH/boot.order"), ("path", ""), ("hash", " --order SCRATCH/boot-hash.order")];
 const REACHED: &str = "multi-user";
 const PATIENCE: Duration = Duration::from_secs(10);
 
-/// What a boot took.
+/// What a boot needed.
 struct Boot {
-    /// Seconds since the kernel started: when the bundle was asked for, when it was mounted, and when multi-user.target was reached.
+    /// Seconds since the kernel started until the bundle was requested, until it was mounted, and until multi-user.target was reached.
     at: [f64; 3],
-    /// The time of the disc in seconds, its requests and its seeks.
+    /// The disc's time in seconds, and its numbers of requests and seeks.
     disc: (f64, usize, usize),
 }
 
 impl Boot {
-    /// Seconds from asking for the bundle: the kernel does not come from the disc.
+    /// Seconds since the bundle was requested: the kernel does not come from the disc.
     fn seconds(&self) -> f64 {
         self.at[2] - self.at[0]
     }
@@ -107,14 +107,14 @@ pub(super) fn root() -> Result<PathBuf> {
         apt(&unfinished, &["update"])?;
         apt(&unfinished, &[&["install"], &PACKAGES[..]].concat())?;
         apt(&unfinished, &["clean"])?;
-        // Without one, a first boot asks questions.
+        // Without this file, a first boot asks questions.
         fs::write(unfinished.join("etc/machine-id"), "0123456789abcdef0123456789abcdef\n")?;
         fs::rename(&unfinished, &root)?;
     }
     Ok(root)
 }
 
-/// Returns a guest with one of our programs as `sealift`, that begins with a script.
+/// Returns a guest whose `sealift` is one of our programs, and which runs a script first.
 pub(super) fn guest(places: &Places, program: &str, script: &str, drivers: &[&str]) -> Result<Guest> {
     let read = |path: &Path| fs::read(path).with_context(|| format!("cannot read {}", path.display()));
     let files = [
@@ -126,7 +126,7 @@ pub(super) fn guest(places: &Places, program: &str, script: &str, drivers: &[&st
     Guest::new(places.path("SCRATCH/boot-guest"), drivers, &[program], &files)
 }
 
-/// nbdkit with the disc. It ends with this value.
+/// The nbdkit that serves the disc. It ends when this value is dropped.
 struct Disc(Child);
 
 impl Drop for Disc {
@@ -156,7 +156,7 @@ fn boot(guest: &Guest, simulated: &Simulated, places: &Places) -> Result<Boot> {
     Ok(Boot { at: [at("init")?, at("mounted")?, at(REACHED)?], disc: time_of_disc(&log)? })
 }
 
-/// Returns the numbers that a guest said with a word: when, in seconds since the kernel started, and others.
+/// Returns the numbers that a guest printed after a word: the time, in seconds since the kernel started, and others.
 pub(super) fn numbers<const N: usize>(said: &[String], word: &str) -> Result<[f64; N]> {
     let of = |line: &String| {
         let numbers = line.strip_prefix("boot: ")?.strip_suffix(word)?.trim_end().split(' ');

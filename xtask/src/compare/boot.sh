@@ -3,7 +3,7 @@
 # With `record` on the kernel's command line, it records what the boot reads, and prints the profile.
 mount -t erofs -o ro /dev/vda /disc || fail "no disc"
 say "init"
-# The mount goes on when the initramfs is gone.
+# The mount continues after the initramfs is gone.
 sealift mount /disc/*.sealift /lower --dev-suid --trust /data/allowed_signers --state /tmp/state --progress none --json > /tmp/said 2> /dev/ttyS1 &
 wait_for test -s /tmp/said
 say "mounted"

@@ -1,4 +1,4 @@
-//! A Debian system booted in QEMU from a composefs store, from squashfs and from ext4; and its next version, in which a hundredth of the files is
+//! A Debian system booted in QEMU from a composefs store, from squashfs and from ext4; then its next version, in which a hundredth of the files are
 //! changed, booted on the same kernel.
 
 use std::fs::File;
@@ -19,7 +19,7 @@ const DRIVERS: [&str; 6] = ["virtio_blk", "erofs", "overlay", "squashfs", "autof
 const PACK: &str = "sealift-composefs pack --force FROM -o SCRATCH/boot-bundles/VERSION.sealift --exclude /proc --name bootVERSION --level 3 --bundle-version VERSION --composefs --key SCRATCH/key --progress none";
 const BUNDLES: &str = "mkfs.erofs --quiet SCRATCH/boot-2.disk SCRATCH/boot-bundles";
 const STORE: &str = "truncate -s 2G SCRATCH/boot-1.disk && mkfs.ext4 -q -F -b 4096 -O verity SCRATCH/boot-1.disk";
-/// Peers, each with what makes a version's disk.
+/// The peers, each with the command that creates a version's disk.
 const PEERS: [(&str, &str); 2] = [
     (
         "squashfs",
@@ -28,14 +28,14 @@ const PEERS: [(&str, &str); 2] = [
     ("ext4", "truncate -s 2G SCRATCH/boot-VERSION.disk && mkfs.ext4 -q -F -b 4096 -d FROM SCRATCH/boot-VERSION.disk"),
 ];
 const DISKS: [&str; 2] = ["SCRATCH/boot-1.disk", "SCRATCH/boot-2.disk"];
-/// One file of so many is changed.
+/// One in this many files is changed.
 const CHANGED: usize = 100;
 
-/// What a boot took.
+/// What a boot needed.
 struct Boot {
     seconds: f64,
     mounting: f64,
-    /// What was read from the disks until multi-user.target: requests, and megabytes.
+    /// What was read from the disks until multi-user.target was reached: requests, and megabytes.
     requests: f64,
     megabytes: f64,
 }

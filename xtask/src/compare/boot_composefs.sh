@@ -1,6 +1,6 @@
 
-# `cargo xtask compare --only boot-composefs`: starts the systemd of a Debian root, and then that of its next version, from what `boot=` on the
-# kernel's command line says: a composefs store on the first disk, or squashfs or ext4 on one disk for each version.
+# `cargo xtask compare --only boot-composefs`: starts the systemd of a Debian root, and then that of its next version, from the source that
+# `boot=` on the kernel's command line names: a composefs store on the first disk, or squashfs or ext4 on one disk for each version.
 # With `boot=unpack` it only unpacks the bundles on the second disk to a store on the first.
 trust="--trust /data/allowed_signers --state /tmp/state --progress none"
 kind=$(sed 's/.*boot=\([a-z0-9]*\).*/\1/' /proc/cmdline)
@@ -18,12 +18,12 @@ if [ "$kind" = unpack ]; then
 	poweroff -f
 fi
 
-# reads: the requests to the disks so far, and the sectors that were read
+# reads: prints the number of read requests to the disks so far, and of sectors read
 reads() {
 	cat /sys/block/vd*/stat | awk '{ requests += $1; sectors += $3 } END { print requests, sectors }'
 }
 
-# mount_version VERSION: at /lower
+# mount_version VERSION: mounts it at /lower
 mount_version() {
 	if [ "$kind" = composefs ]; then
 		[ "$1" = 2 ] || mount -t ext4 /dev/vda /disc || fail "no disk"

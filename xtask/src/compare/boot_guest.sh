@@ -1,6 +1,6 @@
 #!/bin/busybox sh
 # The beginning of the first process of a guest that boots a Debian root; boot.sh or boot_composefs.sh follows.
-# What it reports goes to the second serial line; a time is in seconds since the kernel started.
+# It reports on the second serial line, with times in seconds since the kernel started.
 
 export PATH=/bin
 /bin/busybox --install -s /bin
@@ -20,7 +20,7 @@ fail() {
 	poweroff -f
 }
 
-# wait_for CONDITION...: for five minutes
+# wait_for CONDITION...: waits for at most five minutes
 wait_for() {
 	tries=6000
 	until "$@"; do
@@ -30,7 +30,7 @@ wait_for() {
 	done
 }
 
-# mount_root: mounts /lower at /new; what the system writes stays in memory. It runs /etc/boot-reached when it has started.
+# mount_root: mounts /lower at /new, with writes kept in memory. The system runs /etc/boot-reached when it has started.
 mount_root() {
 	mount -t tmpfs upper /upper
 	mkdir /upper/files /upper/work

@@ -1,4 +1,4 @@
-//! The time of an update by the size of the change: an unchanged file costs its line of the index, and no more.
+//! The time of an update by the size of the change: an unchanged file must only cost its row of the index.
 
 use std::fs::{self, File};
 use std::io::Write as _;
@@ -16,10 +16,10 @@ const FIRST: &str = "sealift unpack SCRATCH/1.sealift SCRATCH/new --trust SCRATC
 const UPDATE: &str = "sealift unpack SCRATCH/N.sealift SCRATCH/new --update --delete --trust SCRATCH/allowed_signers --state SCRATCH/next-state --json --progress none";
 const CHECK: &str = "rsync -aHAXnci --modify-window=-1 --delete SCRATCH/changed/ SCRATCH/new/";
 
-/// Numbers of files that get an extra line at the end, ten times as many each time. The first shows the time to read the index.
+/// Numbers of files that get an extra line at the end, ten times as many each time. With the first number, the update only reads the index.
 const COUNTS: [usize; 5] = [0, 10, 100, 1_000, 10_000];
 
-/// How much more a changed file may cost with ten times as many.
+/// How much more one changed file may cost if ten times as many change.
 const TOLERANCE: f64 = 1.25;
 
 /// A choice of the files to change.

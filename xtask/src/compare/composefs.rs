@@ -21,7 +21,7 @@ const STORE: &str = "sealift-composefs unpack SCRATCH/images.sealift composefs:D
 struct Way {
     name: &'static str,
     make: &'static [&'static str],
-    /// Contains names, attributes and, except for composefs, all contents.
+    /// The image: names, attributes and, except for composefs, all contents.
     image: &'static str,
     mount: &'static [&'static str],
 }
@@ -61,7 +61,7 @@ const WAYS: [Way; 4] = [
 const OURS: &str = "sealift mount";
 const PEER: &str = "mkcomposefs";
 const IMAGE: &str = "DISK/store1/images/refs/tree/main";
-/// Read-only, so it needs two layers.
+/// The overlay is read-only, so it needs two layers.
 const OVERLAY: &str = "mount -t overlay -o ro,lowerdir=DISK/empty:DISK/lower overlay DISK/mounted";
 const LIST: &str = "ls -lR DISK/mounted";
 
@@ -69,7 +69,7 @@ const LIST: &str = "ls -lR DISK/mounted";
 const LISTINGS: usize = 2 * WAYS.len();
 
 impl Way {
-    /// Returns a line or word with the way's own folders.
+    /// Returns a line or word with the folders of this way.
     fn at(&self, line: &str) -> String {
         let own = self.name.replace(' ', "-");
         ["lower", "mounted"]
@@ -162,7 +162,8 @@ fn list(tree: &Path, places: &Places) -> Result<Vec<Sample>> {
         for sample in from.iter_mut().chain(before) {
             let list = Job::new(&sample.way.at(LIST), places);
             rustix::fs::sync();
-            // Twice: an overlay's entries pin those of the file systems below, which are freed only after them, and the next way may share these.
+            // Dropped twice: an overlay's entries pin those of the file systems below it, which are freed only afterwards, and the next way may share
+            // these.
             for _ in 0..2 {
                 fs::write("/proc/sys/vm/drop_caches", "3").context("cannot drop caches")?;
             }

@@ -1,5 +1,5 @@
-//! From one version of a tree to the next in as few bytes as possible: delta bundles beside the peers, on pairs of trees. Each way runs once, since
-//! the peers take minutes.
+//! From one version of a tree to the next with a small file: delta bundles beside the peers, on pairs of trees. Each way runs once, since the peers
+//! take minutes.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -15,7 +15,7 @@ use super::{desktop, ebuilds, tree};
 /// The command that creates the delta file, and the one that builds the new version from it and the old one. `OLD` and `NEW` are the trees.
 struct Way {
     name: &'static str,
-    /// The pairs to run it on: on others some take hours, or more memory than there is.
+    /// The pairs to run it on: on the others, it takes hours, or more memory than this machine has.
     pairs: &'static [&'static str],
     /// Commands that run before the clock starts.
     before: &'static [&'static str],
@@ -33,7 +33,7 @@ const BASE: &str = "sealift pack --force OLD -o SCRATCH/base.sealift --name tree
 const INSTALL: &str = "sealift unpack SCRATCH/base.sealift SCRATCH/target --trust SCRATCH/allowed_signers --state SCRATCH/delta-state --progress none";
 const APPLY: &str = "sealift unpack SCRATCH/out.sealift SCRATCH/target --delete --trust SCRATCH/allowed_signers --state SCRATCH/delta-state --progress none";
 const CHECK: &str = "rsync -aHAXnci --modify-window=-1 --delete NEW/ SCRATCH/target/";
-/// It fails if something is wrong, and prints its progress.
+/// The check fails if something is wrong, and prints its progress.
 const FSCK: &str = "ostree --repo=SCRATCH/device fsck --quiet";
 const TARS: [&str; 2] =
     ["tar --sort=name -C OLD -cf SCRATCH/old.tar .", "tar --sort=name -C NEW -cf SCRATCH/new.tar ."];
@@ -47,7 +47,7 @@ const COMMITS: [&str; 6] = [
     "ostree --repo=SCRATCH/device pull-local SCRATCH/delta-repo old",
 ];
 
-/// What ours have in common, and the peers that use tars.
+/// What our ways have in common, and the peers that use tars.
 const OURS: Way = Way {
     name: BEST,
     pairs: ALL,
@@ -135,7 +135,7 @@ pub(crate) struct Pair {
     wanted: &'static [Wanted],
 }
 
-/// A figure of one way, at most so much of another's.
+/// A ratio of one way's figure to another's, and its maximum.
 struct Wanted {
     way: &'static str,
     of: Measure,
@@ -147,9 +147,9 @@ struct Wanted {
 enum Measure {
     Bytes,
     MakeTime,
-    /// Bytes, against the full bundle's instead of a peer's.
+    /// Bytes, compared with the full bundle instead of a peer.
     Share,
-    /// Seconds to apply it, against those of only writing the changed files.
+    /// Seconds to apply it, compared with only writing the changed files.
     ApplyTime,
 }
 
@@ -197,15 +197,15 @@ pub(crate) const EBUILDS: Pair = Pair {
     ],
 };
 
-/// Figures without a delta.
+/// Figures that do not come from a delta.
 struct Bare {
-    /// Bytes of the old tree's full bundle.
+    /// The size of the old tree's full bundle in bytes.
     full: u64,
-    /// The time of writing the changed files alone.
+    /// The time that only writing the changed files takes.
     writing: Duration,
 }
 
-/// The costs of a way.
+/// The costs of one way.
 struct Sample {
     way: &'static str,
     make: Usage,
@@ -230,7 +230,7 @@ pub(crate) fn add(report: &mut Report, pair: &Pair, places: &Places) -> Result<(
     if new == places.tree { Ok(()) } else { remove(&new) }
 }
 
-/// Returns the old and the new tree of a pair; `None` where they cannot be made.
+/// Returns the old and the new tree of a pair; `None` if they cannot be created here.
 fn trees(pair: &Pair, places: &Places) -> Result<Option<(PathBuf, PathBuf)>> {
     let (old, new) = (places.path("SCRATCH/delta-old"), places.path("SCRATCH/delta-new"));
     Ok(Some(match pair.name {

@@ -1,6 +1,6 @@
-/* An nbdkit plugin: a file on a disc with one head, which takes the time that the head would need. The parameters are those of
-   `sealift simulate --device`, by the same names; the formulas are written down again here. The log has a line for each request:
-   its offset and length, the milliseconds that it took, and whether the head moved. */
+/* An nbdkit plugin: serves a file as from a disc with one head, with the delays of such a disc. The parameters have the names of
+   `sealift simulate --device`; the formulas are implemented here independently. The log has a line for each request: its offset
+   and length, the milliseconds that it took, and whether the head moved. */
 
 #define NBDKIT_API_VERSION 2
 #include <nbdkit-plugin.h>
@@ -40,7 +40,7 @@ static char *file, *log_file;
 static int descriptor = -1;
 static int64_t size;
 static FILE *log_stream;
-/* Where the head is, and the time that it still has to take. */
+/* The position of the head, and the delay that is still to come, in milliseconds. */
 static double head, debt;
 
 static int disc_config(const char *key, const char *value)
@@ -95,7 +95,7 @@ static int64_t disc_get_size(void *handle)
 	return size;
 }
 
-/* Bytes in a second. At constant angular velocity the rate grows with the radius, and what lies within a radius with its square. */
+/* Bytes per second. At constant angular velocity, the rate grows with the radius, and the bytes within a radius with its square. */
 static double rate(double at)
 {
 	double part = fmin(at / capacity, 1);
@@ -123,7 +123,7 @@ static void take(double milliseconds)
 {
 	struct timespec time, before, after;
 
-	/* A sleep is never exact: what it takes too much is taken off the next. */
+	/* A sleep is never exact: if it is too long, the next one is shorter. */
 	debt += milliseconds;
 	if (debt < 1)
 		return;
@@ -141,13 +141,13 @@ static int disc_pread(void *handle, void *buffer, uint32_t count, uint64_t offse
 	double milliseconds = request;
 	int moved = 0;
 
-	/* The block that was read last is still there. */
+	/* The block that was read last is still cached. */
 	if (start < head && head - start <= block)
 		start = head;
 	if (start < end) {
 		double gap = start - head, moving = gap == 0 ? 0 : seek(head, start);
 
-		/* The head waits until a small gap has passed. */
+		/* For a small gap, the head waits until the gap has passed. */
 		if (gap > 0 && gap <= read_ahead && transfer(head, gap) <= moving) {
 			moving = transfer(head, gap);
 		} else {

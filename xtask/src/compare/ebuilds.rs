@@ -72,8 +72,8 @@ fn set_time(path: &Path, week: u64) -> Result<()> {
     Ok(File::open(path)?.set_modified(time)?)
 }
 
-/// Returns a word of two to four syllables. With a small vocabulary, a file of two kilobytes would cost a hundred bytes in a bundle; in Gentoo's tree
-/// of 153,000 files it costs 600.
+/// Returns a word of two to four syllables. Words from a small vocabulary would make a file of two kilobytes cost only a hundred bytes in a bundle;
+/// in Gentoo's tree of 153,000 files it costs 600.
 fn word(random: &mut Random) -> String {
     let syllable = |number: u64| {
         let letter = |letters: &str, at: u64| letters.chars().nth(usize::try_from(at).unwrap_or(0)).unwrap_or('x');

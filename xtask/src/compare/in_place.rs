@@ -20,9 +20,9 @@ const FUSE: &str = "squashfuse_ll DISK/in-place.squashfs DISK/by-squashfuse";
 const ARCHIVE: &str = "tar -cf - -C FOLDER . | cat";
 const LIST: &str = "ls -lR FOLDER";
 
-/// The folders of the ways, ours first.
+/// The mount points of the ways, ours first.
 const FOLDERS: [&str; 3] = ["DISK/by-sealift", "DISK/by-kernel", "DISK/by-squashfuse"];
-/// What is done, in this order after caches were dropped.
+/// The commands, which run in this order after caches were dropped.
 const STEPS: [(&str, &str); 4] =
     [("tar c, cold", ARCHIVE), ("tar c, warm", ARCHIVE), ("ls -lR, cold", LIST), ("ls -lR, warm", LIST)];
 
@@ -40,7 +40,7 @@ pub(crate) fn add(report: &mut Report, runs: usize, places: &Places) -> Result<(
         let mut mounts = Mounts(Vec::new());
         for (step, (what, line)) in STEPS.iter().enumerate() {
             if what.ends_with("cold") {
-                // Mounted anew: what a file system keeps by itself is no page cache.
+                // Each is mounted again, since caches inside a file system's server are not dropped with the page cache.
                 drop((mounted.take(), std::mem::replace(&mut mounts, Mounts(Vec::new()))));
                 rustix::fs::sync();
                 fs::write("/proc/sys/vm/drop_caches", "3").context("cannot drop caches")?;

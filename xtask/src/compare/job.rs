@@ -13,7 +13,7 @@ use crate::shell::output;
 /// A line such as `zstd -dc FILE | tar -xf - && sync`, with its words resolved. No shell runs between the clock and the programs.
 pub(crate) struct Job {
     text: String,
-    /// Run one after the other.
+    /// The stages of a sequence, which run one after the other.
     pipelines: Vec<Pipeline>,
 }
 
@@ -94,7 +94,7 @@ fn run_pipeline(stages: &[Vec<String>]) -> Result<Vec<ResUse>> {
     let mut children: Vec<Child> = Vec::new();
     for (index, stage) in stages.iter().enumerate() {
         let mut command = command(stage);
-        // The command, and with it our end of the pipe, is dropped in each iteration: else a writer would never notice that its reader died.
+        // The command, and with it our end of the pipe, is dropped in each iteration: otherwise a writer would never notice that its reader died.
         command.stdin(children.last_mut().and_then(|child| child.stdout.take()).map_or_else(Stdio::null, Stdio::from));
         command.stdout(if index + 1 < stages.len() { Stdio::piped() } else { Stdio::null() });
         children.push(command.spawn().with_context(|| format!("cannot start {}", stage.join(" ")))?);

@@ -8,9 +8,9 @@ pub(crate) struct Measure {
     pub(crate) title: &'static str,
     pub(crate) ours: &'static Contender,
     pub(crate) peers: &'static [&'static Contender],
-    /// Made first, and not measured.
+    /// Inputs that are created first, and not measured.
     pub(crate) needs: &'static [&'static Contender],
-    /// Read into the page cache before each run.
+    /// Files that are read into the page cache before each run.
     pub(crate) reads: &'static [&'static str],
     pub(crate) state: State,
     /// A command that prints nothing if our result is right.
@@ -19,21 +19,21 @@ pub(crate) struct Measure {
     pub(crate) wanted: &'static [Wanted],
 }
 
-/// Conditions before each run.
+/// Conditions that must hold before each run.
 #[derive(PartialEq, Eq)]
 pub(crate) enum State {
     Warm,
-    /// No writes are pending, and nothing was removed recently: ext4 skips the inodes freed within the last minutes one by one, so that creating
-    /// files after `rm -r` takes ten times as long.
+    /// No writes are pending, and nothing was removed recently: ext4 skips inodes freed in the last few minutes one by one, so that creating files
+    /// after `rm -r` takes ten times as long.
     Untouched,
     /// This file is not in the page cache.
     Cold(&'static str),
 }
 
 pub(crate) enum Wanted {
-    /// Our time is at most this much of the best of these peers'.
+    /// Our time is at most this multiple of that of the best of these peers.
     Seconds(f64, &'static [&'static str]),
-    /// Our size is at most this much of this peer's.
+    /// Our size is at most this multiple of that of this peer.
     Bytes(f64, &'static str),
     PeakMib(f64),
     Milliseconds(f64),
@@ -110,7 +110,7 @@ pub(crate) const MEASURES: &[Measure] = &[
         state: State::Warm,
         check: None,
         is_large: true,
-        // At least 0.9 of the peer's speed.
+        // That is, at least 0.9 of the peer's speed.
         wanted: &[Wanted::Seconds(1.11, &["fsverity digest"])],
     },
     Measure {

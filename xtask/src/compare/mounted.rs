@@ -9,7 +9,7 @@ use rustix::process::{Pid, Signal, kill_process};
 
 use super::places::Places;
 
-/// A program that serves a mount. It ends with it.
+/// A program that serves a mount. It ends when this value is dropped.
 pub(super) struct Mounted {
     child: Child,
     mountpoint: PathBuf,
@@ -21,7 +21,7 @@ impl Mounted {
         Ok(Self { child, mountpoint })
     }
 
-    /// Runs a line that is `sealift mount` with `--json`, until it says that it is mounted.
+    /// Runs a `sealift mount` command with `--json`, and returns once it reports that the bundle is mounted.
     pub(super) fn of_bundle(line: &str, mountpoint: PathBuf, places: &Places) -> Result<Self> {
         let words: Vec<String> = line.split_whitespace().map(|word| places.resolve(word)).collect();
         let mut command = Command::new(&words[0]);
@@ -40,7 +40,7 @@ impl Mounted {
         Ok(())
     }
 
-    /// These programs end when they are unmounted.
+    /// These programs end when their file system is unmounted.
     fn unmount(&self) {
         let unmounted = Command::new("fusermount3").args(["-u", "-q"]).arg(&self.mountpoint).status();
         if !unmounted.is_ok_and(|status| status.success())

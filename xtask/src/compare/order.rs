@@ -1,5 +1,5 @@
-//! A program's start from a disc: simulated, and really read through `sealift mount` from a slow disc that nbdkit serves. The bundle is laid out
-//! by a recorded profile, by path, and by the hashes of the contents, as a store of objects has them. And what recording costs.
+//! A program's start from a disc: simulated, and really read through `sealift mount` from a slow disc that nbdkit serves. The bundle is laid out by a
+//! recorded profile, by path, and by the hashes of the contents, like a store of objects. Also measures what recording costs.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -19,9 +19,9 @@ use crate::shell::{output, renew, run, target_dir};
 /// A Python program of many modules, each a small file, in a system with larger programs.
 const PACKAGES: [&str; 3] = ["python3-sympy", "libreoffice-writer-nogui", "mercurial"];
 const START: &str = "chroot ROOT python3 -c __import__('sympy')";
-/// The start and some work.
+/// The start, followed by some work.
 const WORK: &str = "chroot ROOT python3 -c __import__('sympy').sympify('integrate(exp(x)*sin(x)**3*x,x),integrate(exp(x)*sin(x)**4*x**2,x),integrate(exp(x)*cos(x)**5*x,x)')";
-/// Nothing but opening and reading: the most that recording can cost.
+/// A command that only opens and reads files: recording cannot cost more than here.
 const BARE: &str = "find ROOT/usr/lib ROOT/usr/share -xdev -type f -exec cat {} +";
 const RECORD: &str = "sealift order record --force --quiet -o SCRATCH/PROFILE.order --root ROOT -- ";
 const PACK: &str = "sealift pack --force ROOT -o SCRATCH/NAME.sealift --exclude /proc --name start --level 3 --bundle-version 1 --key SCRATCH/key --progress none";
@@ -29,12 +29,12 @@ const SIMULATE: &str = "sealift simulate SCRATCH/NAME.sealift --profile SCRATCH/
 const MOUNT: &str =
     "sealift mount SCRATCH/disc/nbd SCRATCH/mounted --trust SCRATCH/allowed_signers --state SCRATCH/order-state --json";
 pub(super) const PLUGIN: &str = "xtask/src/compare/disc.c";
-/// How often a command runs with a recorder and without, in turn.
+/// How often a command runs with and without a recorder, in turn.
 const RECORDINGS: usize = 9;
 /// How long a mount may take to appear.
 const PATIENCE: Duration = Duration::from_secs(20);
 
-/// A bundle, as it is packed.
+/// A bundle, with the options that it is packed with.
 struct Layout {
     name: &'static str,
     more: &'static str,
@@ -53,7 +53,7 @@ pub(super) struct Simulated {
 }
 
 impl Simulated {
-    /// The device, as arguments of the disc.
+    /// Returns the parameters of the device as arguments of the disc.
     pub(super) fn of_device(&self) -> impl Iterator<Item = String> {
         self.parameters.iter().map(|Parameter { name, value }| format!("{name}={value}"))
     }
@@ -72,10 +72,10 @@ struct Order {
     read_bytes: u64,
 }
 
-/// What really reading took.
+/// The results of really reading.
 struct Read {
     wall: Duration,
-    /// The time of the disc.
+    /// The disc's own time.
     busy: f64,
     requests: usize,
     seeks: usize,
@@ -140,8 +140,8 @@ fn root() -> Result<PathBuf> {
     Ok(root)
 }
 
-/// Returns a list of all files in the order of their contents' hashes, read from their ends: pack chooses by their beginnings where chunks end, so that
-/// in their order chunks would be short.
+/// Returns a list of all files in the order of their contents' hashes, compared from the last byte on. In the order of the first bytes, chunks would
+/// be too short, because pack chooses their ends by these.
 pub(super) fn by_hash(root: &Path) -> Result<String> {
     let paths = output(Command::new("find").arg(root).args(["-xdev", "-type", "f", "-printf", "%P\\n"]))?;
     let mut hashed = Vec::new();
@@ -155,7 +155,7 @@ pub(super) fn by_hash(root: &Path) -> Result<String> {
     Ok(hashed.into_iter().map(|(_, path)| format!("{path}\n")).collect())
 }
 
-/// Reads files from a bundle that lies on a disc, through a mount, whose opening counts.
+/// Reads files through a mount of a bundle that is on a disc. The time includes opening the bundle.
 fn read(bundle: &str, simulated: &Simulated, files: &[&str], places: &Places) -> Result<Read> {
     for word in ["SCRATCH/disc", "SCRATCH/mounted"] {
         renew(&places.path(word))?;
@@ -184,7 +184,7 @@ fn read(bundle: &str, simulated: &Simulated, files: &[&str], places: &Places) ->
     Ok(Read { wall, busy, requests, seeks })
 }
 
-/// Returns the seconds that the disc took by its log, its requests and its seeks.
+/// Returns the disc's time in seconds, and its numbers of requests and seeks, from its log.
 pub(super) fn time_of_disc(log: &Path) -> Result<(f64, usize, usize)> {
     let log = fs::read_to_string(log).with_context(|| format!("cannot read {}", log.display()))?;
     let (mut busy, mut requests, mut seeks) = (0.0, 0, 0);
@@ -238,7 +238,7 @@ fn judge(report: &mut Report, found: &[(&Layout, Simulated, Read)], files: usize
     Ok(())
 }
 
-/// Returns what a command takes, and what it takes with a recorder.
+/// Returns the time of a command without a recorder, and with one.
 fn recording(line: &str, root: &Path, places: &Places) -> Result<(Usage, Usage)> {
     let recorded = format!("{}{line}", RECORD.replace("PROFILE", "again"));
     let jobs = [job(line, root, places), job(&recorded, root, places)];

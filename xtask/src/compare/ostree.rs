@@ -12,7 +12,7 @@ use crate::shell::output;
 
 const COLLECTION: &str = "org.example.Tree";
 
-/// Two steps, and their targets.
+/// The two steps of a transfer, and the targets for their figures.
 struct Way {
     name: &'static str,
     mode: &'static str,
@@ -60,7 +60,7 @@ pub(crate) fn add(report: &mut Report, runs: usize, places: &Places) -> Result<(
     let mut all: Vec<Samples> = WAYS.iter().map(|_| Samples::default()).collect();
     for number in 1..=runs {
         for (way_number, (way, samples)) in WAYS.iter().zip(&mut all).enumerate() {
-            // Removing files from ext4 slows down what follows: there each run uses names of its own, and all are removed at the end.
+            // Removing files from ext4 slows down later runs: there, each run uses names of its own, and all are removed at the end.
             let [medium, to] = ["medium", "to"].map(|name| format!("{}/{name}-{way_number}-{number}", way.place));
             fs::create_dir(places.path(&medium))?;
             run(&format!("ostree --repo={to} init --mode={}", way.mode))?;
@@ -135,7 +135,7 @@ fn table(all: &[Samples]) -> String {
     text
 }
 
-/// Counts system calls per object with strace; its overhead is in no measured time.
+/// Counts system calls per object with strace, in runs whose time is not measured.
 fn calls_of(places: &Places, line: &dyn Fn(&str, &str, &str) -> String) -> Result<String> {
     let mut text = "\n| `strace -c -f` | calls | an object |\n| --- | --: | --: |\n".to_owned();
     let objects =

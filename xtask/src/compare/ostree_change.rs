@@ -31,7 +31,7 @@ pub(crate) fn add(report: &mut Report, runs: usize, places: &Places) -> Result<(
         run(COMMIT)?;
         let mut usages: Vec<Usage> = Vec::new();
         let files = tree::files(&places.path("SCRATCH/changed"))?;
-        // The base is packed before there is another commit, which it would name as well.
+        // The base is packed before there is another commit, since it would contain that one as well.
         remove(&places.path("SCRATCH/base"))?;
         run("ostree --repo=SCRATCH/to init --mode=bare-user")?;
         run(BASE)?;

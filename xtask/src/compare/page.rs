@@ -1,5 +1,5 @@
-//! The package and the page in Chromium: against bare loops that only read the same bytes, against the program, and in what an administrator waits
-//! for.
+//! The package and the page in Chromium: compared with bare loops that only read the same bytes, and with the program; and the times that an
+//! administrator waits.
 
 use std::collections::BTreeMap;
 use std::process::Command;
@@ -91,7 +91,7 @@ fn judge(report: &mut Report, found: &Found) {
     ratio("speed of checking a URL, to only reading it", ratio_of("bareUrl", "url"), 0.8);
     ratio("speed of a deep check by one worker, to verify --deep --jobs 1", ratio_of("nativeOne", "deepOne"), 0.3);
     ratio("speed of a deep check by two workers, to verify --deep --jobs 2", ratio_of("nativeTwo", "deepTwo"), 0.27);
-    // What this shows of the one before: the program has instructions for SHA-256, and WebAssembly has none.
+    // What this line explains about the one before: the program has instructions for SHA-256, and WebAssembly has none.
     let bound = ratio_of("nativeTwo", "sha256");
     let reused = ratio_of("reusedFile", "file");
     ratio("speed of a deep check by two workers, to one", ratio_of("deepOne", "deepTwo"), 1.5);
@@ -127,7 +127,7 @@ fn judge(report: &mut Report, found: &Found) {
         1000.0,
         " ms",
     );
-    // The browser reports tasks from 50 ms on.
+    // The browser reports only tasks of 50 ms or more.
     most("longest task while that tree comes".to_owned(), middle(&found.tasks), 50.0, " ms");
     most("from a stop to idle workers".to_owned(), middle(&found.stop), 200.0, " ms");
     let listed = |name: &str| each(name).iter().map(|time| format!("{time:.2}")).collect::<Vec<_>>().join(" ");

@@ -72,12 +72,12 @@ impl Places {
     pub(crate) fn file_system(&self, word: &str) -> Result<String> {
         let mut command = process::Command::new("findmnt");
         let types = output(command.args(["-no", "FSTYPE", "-T"]).arg(self.path(word)))?;
-        // A folder with two mounts has two lines; the last counts.
+        // A folder with two mounts on it has two lines, of which the last counts.
         Ok(types.lines().last().unwrap_or("unknown").to_owned())
     }
 }
 
-/// A folder that is removed on drop.
+/// A folder that is removed when this value is dropped.
 struct Scratch(PathBuf);
 
 impl Scratch {

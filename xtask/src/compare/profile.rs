@@ -1,4 +1,4 @@
-//! Profiles the rest of our time: system calls, and functions.
+//! Profiles our program: which system calls and which functions take its time.
 
 use std::fs;
 
@@ -38,7 +38,7 @@ fn under(watcher: &str, contender: &Contender, places: &Places) -> Result<super:
     Job::new(format!("{watcher} {}", contender.line).trim_start(), places).run()
 }
 
-/// Counts system calls exactly; their times are of a run that strace slows down.
+/// Counts system calls exactly; the times are those of a run that strace slows down.
 fn system_calls(contender: &Contender, places: &Places) -> Result<String> {
     under("strace -c -f -o SCRATCH/strace", contender, places)?;
     let table = fs::read_to_string(places.path("SCRATCH/strace")).context("cannot read the counts")?;

@@ -83,7 +83,7 @@ fn prepare(measure: &Measure, contender: &Contender, places: &Places) -> Result<
     Ok(())
 }
 
-/// Removes the output of an earlier run, or sets it aside where the removal would slow down what follows.
+/// Removes the output of an earlier run, or renames it if removing it would slow down later runs.
 fn make_way(measure: &Measure, contender: &Contender, places: &Places) -> Result<()> {
     if measure.state == State::Untouched {
         return set_aside(contender, places);

@@ -1,4 +1,4 @@
-//! The reads of the bundle that extracting one small file takes.
+//! The reads from the bundle that extracting one small file takes.
 
 use std::fs;
 
@@ -36,7 +36,7 @@ struct Read<'a> {
     result: &'a str,
 }
 
-/// Returns the read in a line of strace's, if it is one of that file.
+/// Returns the read in a line of strace's output, if it is one from that file.
 fn read_of<'a>(line: &'a str, file: &str) -> Option<Read<'a>> {
     let (before, after) = line.split_once(file)?;
     let call = before.split_once('(')?.0.rsplit(' ').next()?;

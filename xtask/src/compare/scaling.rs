@@ -8,7 +8,7 @@ use super::places::{Places, remove};
 use super::report::{Report, grouped, seconds};
 use super::tree;
 
-/// How much more a file may cost with ten times as many.
+/// How much more one file may cost if there are ten times as many.
 const TOLERANCE: f64 = 1.25;
 
 /// The cost of a file on average, or of one more file.
@@ -69,7 +69,7 @@ fn measure(contender: &Contender, runs: usize, places: &Places) -> Result<(Usage
 }
 
 impl Costs {
-    /// Compares the last step with the one before.
+    /// Compares the last number of files with the one before.
     fn judge(&self, report: &mut Report) {
         let [.., middle, last] = self.points.as_slice() else { return };
         let time = last.1 / middle.1;

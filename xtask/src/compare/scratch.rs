@@ -18,7 +18,7 @@ use crate::shell::{renew, run, target_dir};
 use crate::tools;
 
 const PACKAGE: &str = "hello";
-/// Installs what the package needs, which lies in apt's cache, and builds it.
+/// Installs the build dependencies, which are in apt's cache, and builds the package.
 const BUILD: &str = "#!/bin/sh -e
 export PATH=/usr/sbin:/usr/bin:/sbin:/bin DEBIAN_FRONTEND=noninteractive LC_ALL=C.UTF-8
 exec > /build.log 2>&1
@@ -63,19 +63,19 @@ const KINDS: [(Kind, &str); 5] = [
     (Kind::Memory, "tmpfs"),
 ];
 
-/// A mounted root. It is unmounted before what serves it ends.
+/// A mounted root. It is unmounted before the programs that serve it end.
 struct Root {
     _mounts: Mounts,
     _servers: Vec<Mounted>,
 }
 
-/// What building took in one kind of root.
+/// The results in one kind of root.
 #[derive(Default)]
 struct Found {
     usages: Vec<Usage>,
-    /// What making the root and building took together, in each run.
+    /// The time to create the root and to build, together, in each run.
     with_root: Vec<Duration>,
-    /// Flushes of the disk in each run, those of other programs too.
+    /// How often the disk was flushed in each run, including by other programs.
     reached: Vec<u64>,
     called: u64,
 }
@@ -93,7 +93,7 @@ pub(crate) fn add(report: &mut Report, runs: usize, places: &Places) -> Result<(
     job(IMAGE)?;
     job(&format!("sealift pack DISK/root.img -o DISK/image.sealift {PACK} {CHUNKS}"))?;
     let mut found = KINDS.map(|_| Found::default());
-    // The first round counts calls, which takes time.
+    // The first round counts calls, which takes time, and is not measured.
     for round in 0..=runs {
         for ((kind, name), found) in KINDS.iter().zip(&mut found) {
             let since = Instant::now();
@@ -118,7 +118,7 @@ pub(crate) fn add(report: &mut Report, runs: usize, places: &Places) -> Result<(
         .try_for_each(|file| remove(&places.path(file)))
 }
 
-/// Returns a system that can build packages, with all that this one needs. It is created once and kept.
+/// Returns a system that can build packages, with all build dependencies of this one. It is created once and kept.
 fn tree() -> Result<PathBuf> {
     let kept = target_dir()?.join("compare-kept");
     let root = kept.join("scratch");
@@ -168,7 +168,7 @@ fn mount(kind: Kind, line: &dyn Fn(&str) -> String, places: &Places) -> Result<R
     Ok(Root { _mounts: Mounts(mounts), _servers: servers })
 }
 
-/// Starts a program that serves, and waits for what it shows.
+/// Starts a program that serves files, and waits until they appear.
 fn serve(line: &str, mountpoint: &str, shown: &str, places: &Places) -> Result<Mounted> {
     let words: Vec<String> = line.split_whitespace().map(|word| places.resolve(word)).collect();
     let mut command = Command::new(&words[0]);

@@ -49,7 +49,7 @@ pub(crate) fn add(report: &mut Report, runs: usize, places: &Places) -> Result<(
 
     let mut samples = Samples::default();
     for number in 1..=runs {
-        // Removing files from ext4 slows down what follows: each run uses names of its own, and all are removed at the end.
+        // Removing files from ext4 slows down later runs: each run uses names of its own, and all are removed at the end.
         let to = |name: &str| format!("DISK/{name}{number}");
         let timed = |line: &str, name: &str| -> Result<Usage> {
             tree::read_all(&places.path("SCRATCH/next.sealift"))?;
@@ -74,7 +74,7 @@ pub(crate) fn add(report: &mut Report, runs: usize, places: &Places) -> Result<(
         tree::read_all(&places.tree)?;
         samples.rsync.push(timed(RSYNC, "rsync")?);
 
-        // The speed of the medium varies: half of the shortest time, so that it does not end before.
+        // The speed of the medium varies: the run is killed after half of the shortest time, so that it cannot end before.
         let half = samples.fresh.iter().map(|usage| usage.wall).min().context("it was run")? / 2;
         kill_after(&FRESH.replace("TO", &to("resumed")), half, places)?;
         ensure!(

@@ -61,7 +61,7 @@ fn round_trip(release: &Release, machine: &Machine, program: &Path) -> Result<()
         let done = output(machine.command(program).args(arguments).current_dir(&folder));
         done.with_context(|| format!("sealift {}", arguments.join(" ")))
     };
-    // Trees of some size, with names, links and modes.
+    // Trees of some size, with various names, links and modes.
     run(Command::new("cp").args(["-a", "spec", "xtask"]).arg(renewed(&folder.join("tree"))?))?;
     std::os::unix::fs::symlink("spec/core.md", folder.join("tree/link"))?;
     sealift(&["key", "generate", "-q", "-o", "key"])?;
@@ -72,7 +72,7 @@ fn round_trip(release: &Release, machine: &Machine, program: &Path) -> Result<()
     sealift(&[&["verify", "--deep", "os.sealift"], &trust[..]].concat())?;
     sealift(&[&["unpack", "os.sealift", "back"], &trust[..]].concat())?;
     run(Command::new("diff").args(["--recursive", "--no-dereference", "tree", "back"]).current_dir(&folder))?;
-    // Changes a byte of content, which only the chunks' digests protect.
+    // Changes a byte of content, which only the digests of chunks protect.
     let mut bytes = fs::read(folder.join("os.sealift"))?;
     let last = bytes.last_mut().context("a bundle has bytes")?;
     *last ^= 1;

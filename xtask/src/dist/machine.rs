@@ -10,10 +10,10 @@ use crate::shell::{output, remap_flags, run};
 
 pub(super) struct Machine {
     pub(super) name: &'static str,
-    /// The target's name in rustc. With musl a program needs nothing of the system that it runs on.
+    /// The target's name in rustc. With musl, a program needs nothing from the system that it runs on.
     pub(super) target: &'static str,
     pub(super) debian: &'static str,
-    /// The target of what a program of the system loads, which brings the system's C library, and its linker.
+    /// The target, and the linker, for the plugin, which a program of the system loads and which therefore uses the system's C library.
     of_system: (&'static str, &'static str),
     /// Debian's name for both.
     pub(super) multiarch: &'static str,
@@ -24,10 +24,10 @@ pub(super) struct Machine {
     emulator: Option<&'static str>,
 }
 
-/// The plugin of nbdkit.
+/// The plugin for nbdkit.
 pub(super) const PLUGIN: &str = "nbdkit-sealift-plugin";
 
-/// The libraries that every Debian has.
+/// The libraries that every Debian system has.
 const OF_C: [&str; 3] = ["[libc.so.6]", "[libgcc_s.so.1]", "[ld-linux-"];
 
 /// What is built for one machine.
@@ -39,7 +39,7 @@ pub(super) struct Built {
 /// Features of the release that a plain build leaves out.
 pub(super) const FEATURES: &str = "portal,composefs-static";
 
-/// The first is the machine that this runs on.
+/// The first machine is the one that this runs on.
 pub(super) const MACHINES: [Machine; 2] = [
     Machine {
         name: "x86_64",
@@ -58,7 +58,7 @@ pub(super) const MACHINES: [Machine; 2] = [
         debian: "arm64",
         of_system: ("aarch64-unknown-linux-gnu", "aarch64-linux-gnu-gcc"),
         multiarch: "aarch64-linux-gnu",
-        // Debian has no musl compiler for this target. The headers of the GNU library suffice: the C code needs little.
+        // Debian has no musl compiler for this target. The headers of the GNU library suffice, since the C code needs little.
         compiler: "aarch64-linux-gnu-gcc",
         linker: "aarch64-linux-gnu-gcc",
         emulator: Some("qemu-aarch64-static"),
@@ -74,7 +74,7 @@ impl Machine {
         command
     }
 
-    /// The targets of rustc that it takes.
+    /// The rustc targets that it needs.
     pub(super) fn targets(&self) -> [&'static str; 2] {
         [self.target, self.of_system.0]
     }
@@ -87,7 +87,7 @@ impl Machine {
 
     fn build_program(&self, release: &Release) -> Result<PathBuf> {
         let mut command = cargo_build(release, (self.target, self.compiler, self.linker))?;
-        // The C library that is linked lacks these checks.
+        // The musl that rustc links lacks these checks.
         command.env(format!("CFLAGS_{}", self.target), "-U_FORTIFY_SOURCE");
         run(command.args(["--package", "sealift", "--features", FEATURES]))?;
         let program = release.target.join(self.target).join("shipped/sealift");

@@ -19,11 +19,11 @@ pub(super) struct Shared {
     pub(super) third_party: String,
 }
 
-/// The folders that differ from one system to another.
+/// Folders whose place differs between systems.
 pub(super) struct Places<'a> {
-    /// In share: what zsh searches.
+    /// The folder below share that zsh searches.
     pub(super) zsh: &'a str,
-    /// What nbdkit searches.
+    /// The folder that nbdkit searches.
     pub(super) plugins: &'a str,
 }
 
@@ -61,9 +61,9 @@ impl Shared {
             put(share.join(place), script)?;
         }
         put(share.join("mime/packages/sealift.xml"), include_str!("../../dist/sealift.xml"))?;
-        // `file` itself searches no such folder; its README.Debian names this one.
+        // `file` searches no drop-in folder; README.Debian of the package names this file.
         put(share.join("file/sealift"), include_str!("../../dist/magic"))?;
-        // The targets of its links.
+        // The files that its links point to.
         let texts = fs::read_dir("spec")?.map(|entry| Ok(entry?.path())).collect::<Result<Vec<_>>>()?;
         let texts = texts.into_iter().filter(|path| path.extension().is_some_and(|extension| extension == "md"));
         ["README.md", "CHANGELOG.md", "CONTRIBUTING.md", "SECURITY.md", "docs", "bench/RESULTS.md"]

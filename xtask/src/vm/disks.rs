@@ -14,12 +14,12 @@ pub(super) struct Disks([PathBuf; 2]);
 /// The file system of each disk, the size of its sparse file in bytes, and the command that creates it.
 type Kinds = [(&'static str, u64, &'static [&'static str]); 2];
 
-/// Small, since tests search them completely for a page.
+/// The disks are small, since tests search them completely for a page.
 pub(super) const SMALL: Kinds = [
     ("ext4", 96 << 20, &["mkfs.ext4", "-q", "-F", "-b", "4096", "-O", "verity"]),
     ("btrfs", 128 << 20, &["mkfs.btrfs", "-q", "-f"]),
 ];
-/// The first has room for the inodes of two hundred thousand files, and some more.
+/// The first disk has room for a little more than the inodes of two hundred thousand files.
 pub(super) const LARGE: Kinds = [
     ("ext4", 2 << 30, &["mkfs.ext4", "-q", "-F", "-b", "4096", "-O", "verity", "-N", "250000"]),
     ("btrfs", 128 << 20, &["mkfs.btrfs", "-q", "-f"]),
@@ -40,13 +40,13 @@ impl Disks {
         Ok(Self(disks))
     }
 
-    /// Returns QEMU's options. Flushed data is in this machine's memory: it survives the end of QEMU, which is enough.
+    /// Returns QEMU's options. Flushed data is only in this machine's memory, which is enough: it survives the end of QEMU.
     pub(super) fn drives(&self) -> Vec<String> {
         self.0.iter().map(|disk| format!("file={},cache=unsafe", disk.display())).collect()
     }
 }
 
-/// Returns a PATH with the system folders, which a user's often lacks: mkfs programs are there.
+/// Returns a PATH with the system folders, which a user's often lacks: the mkfs programs are in them.
 fn with_system_folders() -> String {
     format!("{}:/usr/sbin:/sbin", std::env::var("PATH").unwrap_or_default())
 }

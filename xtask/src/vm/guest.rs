@@ -12,7 +12,7 @@ use super::debian::Tools;
 use crate::random::Random;
 use crate::shell::{output, renew, run, target_dir};
 
-/// Drivers for disks and file systems, and for composefs's file systems, that are not built into the kernel.
+/// Drivers for disks, for file systems and for what composefs mounts, if the kernel has them as modules.
 const DRIVERS: [&str; 4] = ["virtio_blk", "btrfs", "erofs", "overlay"];
 
 /// Creates the archive that the kernel boots with, and returns its path.
@@ -28,7 +28,7 @@ pub(super) fn image(tools: &Tools, work: &Path) -> Result<PathBuf> {
     archive(work)
 }
 
-/// Creates such an archive of these drivers, programs and other files, each with its name in the guest.
+/// Creates such an archive from these drivers, programs and other files, each with its name in the guest.
 pub(super) fn image_of(
     (tools, work): (&Tools, &Path),
     drivers: &[&str],
@@ -94,7 +94,7 @@ fn add_drivers(root: &Path, tools: &Tools, names: &[&str]) -> Result<()> {
     list.arg("--dirname").arg(&tools.root).arg("--set-version").arg(version).args(["--show-depends", "--all"]);
     let list = output(list.args(names))?;
     let mut added: Vec<&Path> = Vec::new();
-    // A missing driver is built into the kernel.
+    // A driver that is missing is built into the kernel.
     for path in list.lines().filter_map(|line| line.strip_prefix("insmod ")).map(|path| Path::new(path.trim())) {
         if added.contains(&path) {
             continue;
@@ -126,7 +126,7 @@ fn add_with_libraries(root: &Path, tools: &Tools, programs: &[(PathBuf, &str)]) 
     libraries.iter().try_for_each(|(to, path)| copy(path, &root.join(to)))
 }
 
-/// Returns a file, signatures over it by keys that the guest will trust and by one that it will not, and a file that is no signature of it.
+/// Returns a file; signatures over it by keys that the guest will trust, and by one that it will not; and a file that is not a signature of it.
 fn signed(work: &Path) -> Result<Vec<(&'static str, Vec<u8>)>> {
     let at = |name: &str| work.join(name);
     for (name, kind) in [("good", "rsa:2048"), ("foreign", "rsa:2048"), ("ec", "ec")] {
@@ -136,7 +136,7 @@ fn signed(work: &Path) -> Result<Vec<(&'static str, Vec<u8>)>> {
             command.args(["-pkeyopt", "ec_paramgen_curve:P-256"]);
         }
         command.args(["-subj", &format!("/CN={name}"), "-keyout"]).arg(at(name).with_extension("key"));
-        // It prints its progress on standard error.
+        // The program prints its progress on standard error.
         output(command.arg("-out").arg(at(name).with_extension("crt")))?;
         let certificate = at(name).with_extension("crt");
         run(Command::new("openssl")
@@ -160,7 +160,7 @@ fn signed(work: &Path) -> Result<Vec<(&'static str, Vec<u8>)>> {
     }
     fs::write(at("junk.sig"), Random::fixed().bytes(100))?;
     let signatures = ["signed", "good.sig", "ec.sig", "foreign.sig", "other.sig", "junk.sig", "good.der", "ec.der"];
-    // The guest itself signs with these.
+    // The guest itself signs with these keys.
     let keys = ["good.key", "good.crt", "ec.key", "ec.crt", "foreign.key", "foreign.crt"];
     signatures.into_iter().chain(keys).map(|name| Ok((name, fs::read(at(name))?))).collect()
 }

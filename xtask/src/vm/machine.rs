@@ -40,11 +40,11 @@ impl<'a> Machine<'a> {
     }
 
     /// Boots it with these words on the kernel's command line and these options of QEMU's -drive, and passes each line of the guest's output to
-    /// `stop`. It is killed, as in a power loss, at the first line for which that returns true.
+    /// `stop`. At the first line for which that returns true, it is killed, as in a power loss.
     pub(super) fn boot(&self, words: &str, drives: &[String], mut stop: impl FnMut(&str) -> bool) -> Result<Ended> {
         let mut qemu = self.qemu(words, drives).spawn().context("cannot start QEMU")?;
         let ended = watch(&mut qemu, self.limit, &mut stop);
-        // It is never left running.
+        // The process is never left running.
         let _ = qemu.kill();
         qemu.wait()?;
         ended.with_context(|| format!("the boot with {words}; what the kernel said is in {}", self.log.display()))
@@ -72,7 +72,7 @@ impl<'a> Machine<'a> {
 fn watch(qemu: &mut Child, limit: Duration, stop: &mut dyn FnMut(&str) -> bool) -> Result<Ended> {
     let (sender, lines) = channel();
     let said = BufReader::new(qemu.stdout.take().context("QEMU's output is ours")?);
-    // Ends with QEMU, which closes its output.
+    // The output ends with QEMU, which closes it.
     std::thread::spawn(move || said.lines().map_while(Result::ok).try_for_each(|line| sender.send(line)));
     let end = Instant::now() + limit;
     let mut failed = None;

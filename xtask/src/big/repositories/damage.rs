@@ -12,9 +12,9 @@ use crate::big::ground::{Ground, remove};
 use crate::random::Random;
 
 const MODES: [&str; 4] = ["archive", "bare-user", "bare", "bare-user-only"];
-/// For each mode.
+/// The number of runs for each mode.
 const DAMAGES: u32 = 240;
-/// Longer than any of these runs takes.
+/// A time limit that none of these runs reaches.
 const PATIENCE: &str = "timeout --signal=KILL 30";
 
 #[derive(Clone, Copy, Debug)]

@@ -13,10 +13,10 @@ use crate::big::ground::{Ground, remove};
 use crate::big::trial::Trial;
 use crate::random::Random;
 
-/// xfs, the largest of the disks, shows nothing that ext4 does not.
+/// xfs, the largest of the disks, finds nothing that ext4 does not.
 const USED: [&str; 2] = ["ext4", "btrfs"];
 const ROUNDS: u32 = 4;
-/// Power cuts for each kind of call.
+/// How often the power is cut at each kind of call.
 const CUTS: u32 = 3;
 const MEBIBYTES: usize = 12;
 
@@ -88,7 +88,7 @@ fn cut(
     let ended = run_patiently(ground, &line)?;
     let ended_well = matches!(ended, Some((Status::Ended(0), _)));
     ensure!(ended_well || matches!(ended, Some((Status::Killed, _))), "{label}: it ends with {ended:?}");
-    // The disk has only what it was told to write by now.
+    // From now on, the disk has only the data that it was told to write.
     ground.run("cp --sparse=always image kept")?;
     ground.run("umount work")?;
     ground.run("mv kept image")?;

@@ -16,7 +16,7 @@ pub(super) const VERB: Verb = Verb {
     piped: false,
 };
 
-/// Makes the expected bundle.
+/// The command that makes the expected bundle.
 pub(super) fn prepare(ground: &Ground) -> Result<Known> {
     fs::create_dir_all(ground.path(VERB.start).join("out"))?;
     fs::create_dir(ground.path(VERB.start).join("state"))?;

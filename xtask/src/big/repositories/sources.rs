@@ -27,7 +27,7 @@ pub(super) struct Commit {
 }
 
 impl Commit {
-    /// Returns its file beneath `objects`.
+    /// Returns the path of its file below `objects`.
     pub(super) fn object(&self) -> String {
         let (folder, name) = self.checksum.split_at(2);
         format!("{folder}/{name}.commit")

@@ -13,7 +13,7 @@ use crate::shell::output;
 const SUITE: &str = "bookworm";
 /// Programs of a desktop or server that read the package's files.
 const INCLUDE: &str = "bash-completion,file,fish,libglib2.0-bin,man-db,nbdkit,shared-mime-info,zsh";
-/// What Debian itself writes on every installation. The package's own records are checked separately.
+/// Files that Debian itself writes on every installation. The package's own records are checked separately.
 const ITS_OWN: [&str; 4] = ["./var/cache", "./var/lib/apt", "./var/lib/dpkg", "./var/log"];
 
 /// A Debian in a folder.
