@@ -122,6 +122,8 @@ fn files_of_compressed_images() {
     let images = [
         "mksquashfs tree img -noappend -quiet -no-progress -comp gzip",
         "mksquashfs tree img -noappend -quiet -no-progress -comp zstd -b 1M",
+        "mksquashfs tree img -noappend -quiet -no-progress -comp xz -Xbcj x86",
+        "mksquashfs tree img -noappend -quiet -no-progress -comp lz4 -Xhc",
         "mksquashfs tree img -noappend -quiet -no-progress -comp gzip -no-fragments",
         "mksquashfs tree img -noappend -quiet -no-progress -noI -noD -noF",
         "mkfs.erofs -zlz4 img tree",

@@ -1,8 +1,10 @@
 //! Where files lie in a squashfs file system, version 4.0 (Linux: fs/squashfs/squashfs_fs.h).
 
 use std::collections::HashMap;
+use std::io::Read as _;
 use std::rc::Rc;
 
+use lzma_rust2::XzReader;
 use sealift_format::num::{at, wide};
 use sealift_store::OrderFault;
 
@@ -12,6 +14,8 @@ use crate::order::import::Fault;
 const MAGIC: &[u8] = b"hsqs";
 /// The bytes of a block of inodes, names or tables.
 const BLOCK_LEN: usize = 8192;
+/// What decoding a block of xz may take, in KiB. Its dictionary is no longer than a block of data.
+const XZ_MEMORY: u32 = 4096;
 const NO_FRAGMENT: u32 = u32::MAX;
 /// Blocks that are kept decoded: 32 MiB.
 const KEPT: usize = 4096;
@@ -35,7 +39,28 @@ pub(super) struct Squashfs<'a> {
 #[derive(Clone, Copy)]
 enum Codec {
     Gzip,
+    Xz,
+    Lz4,
     Zstd,
+}
+
+impl Codec {
+    /// Returns what a block of metadata decodes to, if it does.
+    fn decoded(self, stored: &[u8]) -> Option<Vec<u8>> {
+        let mut decoded = vec![0; BLOCK_LEN];
+        let len = match self {
+            Self::Gzip => libdeflater::Decompressor::new().zlib_decompress(stored, &mut decoded).ok()?,
+            Self::Xz => {
+                let mut reader = XzReader::new_mem_limit(stored, false, XZ_MEMORY).take(wide(BLOCK_LEN));
+                decoded.clear();
+                reader.read_to_end(&mut decoded).ok()?
+            }
+            Self::Lz4 => lz4_flex::block::decompress_into(stored, &mut decoded).ok()?,
+            Self::Zstd => zstd_safe::decompress(&mut decoded[..], stored).ok()?,
+        };
+        decoded.truncate(len);
+        Some(decoded)
+    }
 }
 
 /// A decoded block, and where the next one lies.
@@ -64,8 +89,10 @@ impl<'a> Squashfs<'a> {
         }
         let codec = match le16(head, 20) {
             1 => Codec::Gzip,
+            4 => Codec::Xz,
+            5 => Codec::Lz4,
             6 => Codec::Zstd,
-            _ => return Err(refused("a squashfs file system whose compressor is neither gzip nor zstd")),
+            _ => return Err(refused("a squashfs file system whose compressor is none of gzip, xz, lz4 and zstd")),
         };
         let block_len = u64::from(le32(head, 12));
         if !(4096..=1 << 20).contains(&block_len) || !block_len.is_power_of_two() {
@@ -96,14 +123,8 @@ impl<'a> Squashfs<'a> {
         let bytes = if header & 0x8000 != 0 {
             stored
         } else {
-            let mut decoded = vec![0; BLOCK_LEN];
             self.image.pay(wide(BLOCK_LEN))?;
-            let len = match self.codec {
-                Codec::Gzip => libdeflater::Decompressor::new().zlib_decompress(&stored, &mut decoded).ok(),
-                Codec::Zstd => zstd_safe::decompress(&mut decoded[..], &stored).ok(),
-            };
-            decoded.truncate(len.ok_or_else(damaged)?);
-            decoded
+            self.codec.decoded(&stored).ok_or_else(damaged)?
         };
         if bytes.is_empty() || bytes.len() > BLOCK_LEN {
             return Err(damaged());
