@@ -79,10 +79,12 @@ impl KeptOrder {
         let mut known = HashSet::new();
         for part in &self.parts {
             for &object in successors.get(&part.object).into_iter().flatten() {
-                if !has_lost(object) && known.insert(object) {
-                    let size = bundle.index.object(object).size;
-                    let ranges = part.ranges.iter().map(|range| range.start..range.end.min(size));
-                    let ranges = ranges.filter(|range| !range.is_empty()).collect();
+                let size = bundle.index.object(object).size;
+                let ranges = part.ranges.iter().map(|range| range.start..range.end.min(size));
+                let ranges: Vec<_> = ranges.filter(|range| !range.is_empty()).collect();
+                // A file that became shorter than all of its ranges has none that is read first.
+                let is_used = part.ranges.is_empty() || !ranges.is_empty();
+                if is_used && !has_lost(object) && known.insert(object) {
                     order.push(KeptPart { object, ranges });
                 }
             }

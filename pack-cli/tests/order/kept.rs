@@ -260,6 +260,22 @@ fn ranges_are_kept_beside_those_that_a_delta_brings() {
 }
 
 #[test]
+fn a_file_shorter_than_its_ranges_leaves_the_order() {
+    let desk = with_ranges();
+    desk.write("profile", "# sealift order 1\nc/small\na/large\t600000-600001\n");
+    desk.good("pack tree -o 1.sealift --name os --bundle-version 1 --chunk-size 64KiB --order profile --force");
+    desk.good("unpack 1.sealift target --allow-unsigned --state state");
+    desk.write("tree/a/large", noise(1, 100_000));
+    let left = "# sealift order 1\nc/small\n";
+    desk.good("pack tree -o 2.sealift --name os --bundle-version 2 --order-from 1.sealift");
+    assert_eq!(desk.good("order export 2.sealift"), left);
+    desk.good("pack tree -o d.sealift --name os --bundle-version 2 --base 1.sealift --allow-unsigned");
+    assert_eq!(desk.good("order export d.sealift --base 1.sealift"), left);
+    desk.good("unpack d.sealift target --update --allow-unsigned --state state");
+    assert_eq!(desk.good("order export target"), left);
+}
+
+#[test]
 fn what_is_read_first_lies_in_smaller_chunks() {
     let desk = Desk::new();
     for file in 0..40 {

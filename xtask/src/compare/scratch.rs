@@ -37,7 +37,7 @@ const NBDKIT_ALONE: &str =
     "nbdkit --foreground --exit-with-parent --unix SCRATCH/root.sock --filter=cow file DISK/root.img";
 const NBDKIT: &str = "nbdkit --foreground --exit-with-parent --unix SCRATCH/root.sock --filter=cow PLUGIN DISK/image.sealift trust=SCRATCH/allowed_signers state=SCRATCH/root-state";
 const NBDFUSE: &str = "nbdfuse SCRATCH/fuse/disk nbd+unix:///?socket=SCRATCH/root.sock";
-const LOOP_OVER_FUSE: &str = "mount -o loop SCRATCH/fuse/disk SCRATCH/root";
+const LOOP_OVER_FUSE: &str = "mount -o loop,nobarrier,noatime SCRATCH/fuse/disk SCRATCH/root";
 const MOUNT: &str =
     "sealift mount DISK/root.sealift SCRATCH/lower --trust SCRATCH/allowed_signers --state SCRATCH/root-state --json";
 const OVERLAY: &str = "mount -t tmpfs tmpfs SCRATCH/upper && mkdir SCRATCH/upper/upper SCRATCH/upper/work && mount -t overlay overlay -o lowerdir=SCRATCH/lower,upperdir=SCRATCH/upper/upper,workdir=SCRATCH/upper/work,volatile SCRATCH/root";
