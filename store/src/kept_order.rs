@@ -75,6 +75,7 @@ impl KeptOrder {
             bundle.layout.is_carried(object) && is_first.as_ref().is_some_and(|first| !first.contains(&object))
         };
         let successors = successors(self, base, &bundle.index);
+        let piece_len = bundle.head.root().maxima.piece_len();
         let mut order: Vec<KeptPart> = Vec::new();
         let mut known = HashSet::new();
         for part in &self.parts {
@@ -82,8 +83,8 @@ impl KeptOrder {
                 let size = bundle.index.object(object).size;
                 let ranges = part.ranges.iter().map(|range| range.start..range.end.min(size));
                 let ranges: Vec<_> = ranges.filter(|range| !range.is_empty()).collect();
-                // A file that became shorter than all of its ranges has none that is read first.
-                let is_used = part.ranges.is_empty() || !ranges.is_empty();
+                // A file that became shorter than all of its ranges leaves the order, unless it is one piece: pack stores that one whole.
+                let is_used = part.ranges.is_empty() || !ranges.is_empty() || size <= piece_len;
                 if is_used && !has_lost(object) && known.insert(object) {
                     order.push(KeptPart { object, ranges });
                 }

@@ -265,11 +265,12 @@ fn a_file_shorter_than_its_ranges_leaves_the_order() {
     desk.write("profile", "# sealift order 1\nc/small\na/large\t600000-600001\n");
     desk.good("pack tree -o 1.sealift --name os --bundle-version 1 --chunk-size 64KiB --order profile --force");
     desk.good("unpack 1.sealift target --allow-unsigned --state state");
-    desk.write("tree/a/large", noise(1, 100_000));
+    desk.write("tree/a/large", noise(1, 300_000));
     let left = "# sealift order 1\nc/small\n";
-    desk.good("pack tree -o 2.sealift --name os --bundle-version 2 --order-from 1.sealift");
+    let options = "--name os --bundle-version 2 --chunk-size 64KiB";
+    desk.good(&format!("pack tree -o 2.sealift {options} --order-from 1.sealift"));
     assert_eq!(desk.good("order export 2.sealift"), left);
-    desk.good("pack tree -o d.sealift --name os --bundle-version 2 --base 1.sealift --allow-unsigned");
+    desk.good(&format!("pack tree -o d.sealift {options} --delta-memory 256KiB --base 1.sealift --allow-unsigned"));
     assert_eq!(desk.good("order export d.sealift --base 1.sealift"), left);
     desk.good("unpack d.sealift target --update --allow-unsigned --state state");
     assert_eq!(desk.good("order export target"), left);
