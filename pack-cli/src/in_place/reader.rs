@@ -227,6 +227,7 @@ impl Shared {
                 self.make(&mut maker, key);
             }
             drop(maker);
+            self.faults.rest();
             self.blocks.free.clear();
             give_back_memory();
         }
@@ -254,9 +255,7 @@ impl Shared {
         let _guard = OnPanic(|| self.cache.finish(key, None));
         match maker.make(key) {
             Ok(block) => {
-                if matches!(key, Key::Chunk(_)) {
-                    self.faults.read();
-                }
+                self.faults.read(key);
                 let cost = block.cost();
                 self.cache.finish(key, Some((block, cost)));
             }
