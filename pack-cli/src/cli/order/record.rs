@@ -25,8 +25,8 @@ use crate::show::Show;
 /// process reads meanwhile, nor what a service reads on the command's behalf, nor what happens in a container, which has mounts of its own; use
 /// --mount for these. The exit status is that of the command. COMMAND may write to standard output, so that -o must name a file.
 ///
-/// SIGINT and SIGTERM end the command, with SIGTERM, and keep what was recorded; the exit status is then 130 or 143, unless the command has one
-/// of its own.
+/// SIGINT, SIGTERM and SIGHUP end the command, with SIGTERM, and keep what was recorded; the exit status is then 130, 143 or 129, unless the
+/// command has one of its own.
 ///
 /// Requires root (CAP_SYS_ADMIN), for fanotify. Without it, run the command on a bundle that is mounted with `sealift mount --record`, or trace it
 /// and use `sealift order import strace`.
@@ -47,7 +47,8 @@ pub(crate) struct Record {
     /// Write paths relative to DIR, and ignore files outside it [default: DIR of --mount, else /]
     #[arg(long, value_name = "DIR", value_hint = ValueHint::DirPath)]
     root: Option<PathBuf>,
-    /// Record everything that is read on the file system that DIR is on, below --root: until the command ends, or without one until SIGINT or SIGTERM
+    /// Record everything that is read on the file system that DIR is on, below --root: until the command ends, or without one until SIGINT, SIGTERM or
+    /// SIGHUP
     #[arg(long, value_name = "DIR", value_hint = ValueHint::DirPath)]
     mount: Option<PathBuf>,
     /// Drop files over 1 MiB below --root from the page cache first, so that their ranges have only what is read
