@@ -226,10 +226,11 @@ impl Shared {
             while let Some(key) = self.next(Some(IDLE)) {
                 self.make(&mut maker, key);
             }
-            drop(maker);
+            give_back_memory(|| {
+                drop(maker);
+                self.blocks.free.clear();
+            });
             self.faults.rest();
-            self.blocks.free.clear();
-            give_back_memory();
         }
     }
 

@@ -57,9 +57,10 @@ pub enum SealMetadata {
     Signature,
 }
 
-/// Gives memory that is free back to the kernel, where the C library keeps it: glibc does, several MiB for each thread. For a process that is idle.
-pub fn give_back_memory() {
-    sys::trim();
+/// Calls `free`, and gives memory that is free then back to the kernel, where the C library keeps it: glibc does, many MiB for each thread. For a
+/// thread that becomes idle.
+pub fn give_back_memory(free: impl FnOnce()) {
+    sys::trim_after(free);
 }
 
 /// Returns where the first `len` bytes of a file lie on its device, in the order of the file (Documentation/filesystems/fiemap.rst);
