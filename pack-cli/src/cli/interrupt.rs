@@ -1,19 +1,21 @@
 //! Ctrl-C and SIGTERM: the first cancels and cleans up, or ends what is served or recorded; the second exits at once, unless that would lose a
-//! recording. The exit status is 128 plus the signal's number, unless something was served. Ctrl-\ restores the terminal and ends the process at
-//! once.
+//! recording. The exit status is 128 plus the signal's number, unless something was served. SIGHUP, sent when a terminal is closed, also ends what is
+//! served or recorded. Ctrl-\ restores the terminal and ends the process at once.
 
 use std::io::{IsTerminal as _, Write as _};
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU8, Ordering};
+use std::sync::{Arc, OnceLock};
 
 use parking_lot::Mutex;
 use sealift::{Phase, Progress};
-use signal_hook::consts::{SIGINT, SIGQUIT, SIGTERM};
-use signal_hook::iterator::Signals;
+use signal_hook::consts::{SIGHUP, SIGINT, SIGQUIT, SIGTERM};
+use signal_hook::iterator::{Handle, Signals};
 use signal_hook::low_level::emulate_default_handler;
 
 use super::hidden;
 
+/// What receives signals.
+static LISTENER: OnceLock<Handle> = OnceLock::new();
 /// The first signal received, or 0.
 static SIGNAL: AtomicU8 = AtomicU8::new(0);
 /// The running operation.
@@ -26,6 +28,7 @@ static SERVING: Mutex<Option<Box<dyn FnOnce() + Send>>> = Mutex::new(None);
 /// Installs the handlers. If that fails, the default remains: a signal ends the process.
 pub(crate) fn listen() {
     let Ok(mut signals) = Signals::new([SIGINT, SIGTERM, SIGQUIT]) else { return };
+    let _ = LISTENER.set(signals.handle());
     std::thread::spawn(move || {
         for signal in signals.forever() {
             if signal == SIGQUIT {
@@ -55,12 +58,25 @@ fn clear_line() {
 /// Has the first signal call `stop`, which makes the process end.
 pub(crate) fn serve(stop: impl FnOnce() + Send + 'static) {
     *SERVING.lock() = Some(Box::new(stop));
+    if let Some(listener) = LISTENER.get()
+        && !ignores_hangups()
+    {
+        // If that fails, a hangup ends the process.
+        let _ = listener.add_signal(SIGHUP);
+    }
     if pending() {
         end();
     }
 }
 
-/// Does the same, and ignores further signals, which would lose a result: `timeout` sends two, to the process and to its group.
+/// Returns whether SIGHUP was ignored when the process started, as by nohup(1) (proc_pid_status(5)).
+fn ignores_hangups() -> bool {
+    let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
+    let ignored = status.lines().find_map(|line| line.strip_prefix("SigIgn:"));
+    ignored.and_then(|mask| u64::from_str_radix(mask.trim(), 16).ok()).is_some_and(|mask| mask & 1 != 0)
+}
+
+/// Does the same as [`serve`], and ignores further signals, which would lose a result: `timeout` sends two, to the process and to its group.
 pub(crate) fn serve_patiently(stop: impl FnOnce() + Send + 'static) {
     IS_PATIENT.store(true, Ordering::Relaxed);
     serve(stop);

@@ -40,8 +40,12 @@ pub type Report = Box<dyn Fn(&Fault) + Send + Sync>;
 /// Reports damage once for each block, and a failing medium once until it can be read again.
 pub(super) struct Faults {
     report: Report,
-    told: Mutex<HashSet<Key>>,
+    /// Damage, in the words in which it was reported: many files may lie in a chunk of a base.
+    told: Mutex<HashSet<String>>,
     has_failed: AtomicBool,
+    base_has_failed: AtomicBool,
+    /// Whether something of a base was read since. It may have been in memory, until [`Self::rest`].
+    base_was_read: AtomicBool,
 }
 
 impl fmt::Debug for Faults {
@@ -52,22 +56,43 @@ impl fmt::Debug for Faults {
 
 impl Faults {
     pub(super) fn new(report: Report) -> Self {
-        Self { report, told: Mutex::default(), has_failed: AtomicBool::new(false) }
+        let [has_failed, base_has_failed, base_was_read] = [false; 3].map(AtomicBool::new);
+        Self { report, told: Mutex::default(), has_failed, base_has_failed, base_was_read }
     }
 
     /// Reports an error in a block, and for a chunk also its number and its offset in the file.
     pub(super) fn add(&self, key: Key, chunk: Option<(Row<Chunk>, u64)>, error: Error) {
-        let is_new = match error.kind() {
-            None | Some(Kind::Truncated) => !self.has_failed.swap(true, Ordering::Relaxed),
-            Some(_) => self.told.lock().insert(key),
+        let is_of_medium = match &error {
+            Error::Io { .. } => true,
+            error => error.kind() == Some(Kind::Truncated),
+        };
+        let fault = Fault { chunk, error };
+        let is_new = match (is_of_medium, key) {
+            (true, Key::Base(..)) => {
+                self.base_was_read.store(false, Ordering::Relaxed);
+                !self.base_has_failed.swap(true, Ordering::Relaxed)
+            }
+            (true, _) => !self.has_failed.swap(true, Ordering::Relaxed),
+            (false, _) => self.told.lock().insert(fault.to_string()),
         };
         if is_new {
-            (self.report)(&Fault { chunk, error });
+            (self.report)(&fault);
         }
     }
 
-    /// Records that the medium could be read.
-    pub(super) fn read(&self) {
-        self.has_failed.store(false, Ordering::Relaxed);
+    /// Records that a block could be read.
+    pub(super) fn read(&self, key: Key) {
+        match key {
+            Key::Chunk(_) => self.has_failed.store(false, Ordering::Relaxed),
+            Key::Base(..) => self.base_was_read.store(true, Ordering::Relaxed),
+            Key::Hole(..) => {}
+        }
+    }
+
+    /// Must be called when a thread rests: what is read next of a base comes from its medium again.
+    pub(super) fn rest(&self) {
+        if self.base_was_read.swap(false, Ordering::Relaxed) {
+            self.base_has_failed.store(false, Ordering::Relaxed);
+        }
     }
 }

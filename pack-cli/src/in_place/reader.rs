@@ -227,9 +227,11 @@ impl Shared {
             while let Some(key) = self.next(Some(IDLE)) {
                 self.make(&mut maker, key);
             }
-            drop(maker);
-            self.blocks.free.clear();
-            give_back_memory();
+            give_back_memory(|| {
+                drop(maker);
+                self.blocks.free.clear();
+            });
+            self.faults.rest();
         }
     }
 
@@ -255,9 +257,7 @@ impl Shared {
         let _guard = OnPanic(|| self.cache.finish(key, None));
         match maker.make(key) {
             Ok(block) => {
-                if matches!(key, Key::Chunk(_)) {
-                    self.faults.read();
-                }
+                self.faults.read(key);
                 let cost = block.cost();
                 self.cache.finish(key, Some((block, cost)));
             }

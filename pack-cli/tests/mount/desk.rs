@@ -107,6 +107,17 @@ impl Desk {
         self.serve(self.command(&format!("mount {arguments} {point} --trust signers")), point)
     }
 
+    /// Does the same below nohup(1).
+    #[track_caller]
+    pub(crate) fn mount_ignoring_hangups(&self, arguments: &str) -> Mounted {
+        let plain = self.command(&format!("mount {arguments} mnt --trust signers"));
+        let mut command = Command::new("nohup");
+        command.arg(plain.get_program()).args(plain.get_args()).current_dir(self.0.path());
+        command.envs(plain.get_envs().filter_map(|(name, value)| Some((name, value?))));
+        command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
+        self.serve(command, "mnt")
+    }
+
     /// Does the same as a user who is not root.
     #[track_caller]
     pub(crate) fn mount_as_user(&self, arguments: &str) -> Mounted {

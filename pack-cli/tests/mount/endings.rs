@@ -42,13 +42,27 @@ fn a_signal_unmounts() {
         return;
     }
     let desk = small();
-    for signal in [Signal::TERM, Signal::INT] {
+    // A hangup: the terminal is closed.
+    for signal in [Signal::TERM, Signal::INT, Signal::HUP] {
         let mounted = desk.mount("os.sealift");
         assert_eq!(desk.read("mnt/file").unwrap(), b"content");
         mounted.signal(signal);
         mounted.ends_well();
         assert_eq!(fs::read_dir(desk.path("mnt")).unwrap().count(), 0);
     }
+}
+
+#[test]
+fn what_ignores_hangups_stays() {
+    if !can_mount() {
+        return;
+    }
+    let desk = small();
+    let mounted = desk.mount_ignoring_hangups("os.sealift");
+    mounted.signal(Signal::HUP);
+    std::thread::sleep(std::time::Duration::from_millis(300));
+    assert_eq!(desk.read("mnt/file").unwrap(), b"content");
+    mounted.assert_no_faults();
 }
 
 #[test]

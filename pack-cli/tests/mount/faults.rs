@@ -194,6 +194,59 @@ fn a_base_whose_medium_comes_back_is_read_again() {
     stick.assert_no_faults();
 }
 
+/// A base that is a directory belongs to others, who go on using it.
+#[test]
+fn what_changes_in_a_base_is_an_error() {
+    if !can_mount() {
+        return;
+    }
+    let desk = several_chunks();
+    desk.write("tree/huge", noise(21, 3_000_000));
+    desk.write("tree/other", noise(22, 3_000_000));
+    desk.pack("os.sealift", 7, "tree");
+    desk.good("unpack os.sealift base --trust signers");
+    desk.write("tree/new", "new");
+    desk.pack("next.sealift", 8, "tree --base os.sealift --trust signers");
+    let mounted = desk.mount("next.sealift --base base");
+    let change = |name: &str| {
+        let mut start = [0; 10];
+        File::open(desk.path(&format!("mnt/{name}"))).unwrap().read_exact_at(&mut start, 0).unwrap();
+        assert_eq!(start[..], desk.read(&format!("tree/{name}")).unwrap()[..10]);
+        let file = File::options().write(true).open(desk.path(&format!("base/{name}"))).unwrap();
+        file.write_all_at(b"changed", 2_500_000).unwrap();
+        let mut changed = [0; 7];
+        let read = File::open(desk.path(&format!("mnt/{name}"))).unwrap().read_exact_at(&mut changed, 2_500_000);
+        assert!(is_io_error(&read.map(|()| changed.to_vec())), "{name}: {changed:?}");
+    };
+    change("huge");
+    change("other");
+    assert!(desk.read("mnt/large").unwrap() == desk.read("tree/large").unwrap());
+    let faults = mounted.faults();
+    let is_of = |fault: &String, name| fault.contains(&format!("base/{name}")) && fault.contains("it was changed");
+    assert!(faults.len() == 2 && is_of(&faults[0], "huge") && is_of(&faults[1], "other"), "{faults:?}");
+}
+
+#[test]
+fn damage_in_a_base_is_told_once_for_its_chunk() {
+    if !can_mount() {
+        return;
+    }
+    let desk = several_chunks();
+    desk.write("tree/new", "new");
+    desk.pack("next.sealift", 8, "tree --base os.sealift --trust signers");
+    let bytes = desk.read("os.sealift").unwrap();
+    // In files of 30,000 bytes, of which a chunk has several.
+    let place = bytes.len() - 1_000_000;
+    let file = File::options().write(true).open(desk.path("os.sealift")).unwrap();
+    file.write_all_at(&[bytes[place] ^ 1], u64::try_from(place).unwrap()).unwrap();
+    let mounted = desk.mount("os.sealift next.sealift");
+    let names = (0..20).map(|number| number.to_string()).chain(["large".into()]);
+    let damaged = names.filter(|name| is_io_error(&desk.read(&format!("mnt/{name}")))).count();
+    assert!((2..20).contains(&damaged), "{damaged}");
+    let faults = mounted.faults();
+    assert!(faults.len() == 1 && faults[0].contains("the bytes do not match their digest"), "{faults:?}");
+}
+
 #[test]
 fn a_bundle_that_is_replaced_is_still_the_one_that_was_opened() {
     if !can_mount() {

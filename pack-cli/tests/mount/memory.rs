@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 
 use sealift::{Input, Limits};
 
-use crate::desk::{Desk, can_mount, noise};
+use crate::desk::{Desk, Mounted, can_mount, noise};
 
 const CACHE: u64 = 16 << 20;
 const ROOM: u64 = 40 << 20;
@@ -33,14 +33,41 @@ fn an_idle_mount_takes_little_besides_index_and_cache() {
             });
         }
     });
-    let start = Instant::now();
-    // After two seconds, it notices that it is idle.
-    while mounted.memory() > index + CACHE + ROOM {
-        assert!(start.elapsed() < Duration::from_secs(30), "{} bytes", mounted.memory());
-        std::thread::sleep(Duration::from_millis(50));
-    }
+    becomes_small(&mounted, index);
     assert!(mounted.memory() > CACHE, "the cache is in use");
     // It continues, with new buffers.
     fs::read(desk.path("mnt/95")).unwrap();
     mounted.assert_no_faults();
+}
+
+/// Each thread keeps chunks of the base while it reads.
+#[test]
+fn an_idle_delta_takes_as_little() {
+    if !can_mount() {
+        return;
+    }
+    let desk = Desk::new();
+    for number in 0..1500 {
+        let content = noise(number, 20_000).iter().map(|byte| byte & 15).collect::<Vec<_>>();
+        desk.write(&format!("tree/{number}"), content);
+    }
+    desk.pack("os.sealift", 7, "tree --level 3");
+    desk.write("tree/new", "new");
+    desk.pack("next.sealift", 8, "tree --level 3 --base os.sealift --trust signers");
+    let mounted = desk.mount(&format!("os.sealift next.sealift --cache {CACHE} --jobs 8"));
+    for number in 0..1500 {
+        assert_eq!(desk.read(&format!("mnt/{number}")).unwrap().len(), 20_000);
+    }
+    becomes_small(&mounted, 1 << 20);
+    mounted.assert_no_faults();
+}
+
+/// Waits until it has noticed that it is idle, after two seconds.
+#[track_caller]
+fn becomes_small(mounted: &Mounted, index: u64) {
+    let start = Instant::now();
+    while mounted.memory() > index + CACHE + ROOM {
+        assert!(start.elapsed() < Duration::from_secs(30), "{} bytes", mounted.memory());
+        std::thread::sleep(Duration::from_millis(50));
+    }
 }

@@ -127,9 +127,10 @@ fn signals_end_the_command_and_keep_the_profile() {
     }
     const WAITS: &str = "cat os/d; : > ready; exec sleep 60";
     const ENDS: &str = "trap 'cat os/a; kill $!; exit 7' TERM; cat os/d; sleep 60 & : > ready; wait";
-    let cases: [(&[Signal], &str, i32, &str); 5] = [
+    let cases: [(&[Signal], &str, i32, &str); 6] = [
         (&[Signal::INT], WAITS, 130, "d\n"),
         (&[Signal::TERM], WAITS, 143, "d\n"),
+        (&[Signal::HUP], WAITS, 129, "d\n"),
         // As `timeout` sends them.
         (&[Signal::INT, Signal::INT], WAITS, 130, "d\n"),
         (&[Signal::TERM, Signal::TERM, Signal::TERM], WAITS, 143, "d\n"),

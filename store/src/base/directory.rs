@@ -1,17 +1,18 @@
 //! The base objects in the files of a directory.
 
 use std::fs::File;
+use std::io::{self, ErrorKind};
 use std::ops::Range;
 use std::os::unix::fs::FileExt as _;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
 
 use rustix::fs::{FileType, Mode, OFlags, fstat};
 use rustix::io::Errno;
 use sealift_format::num::size;
 use sealift_format::{Directory, Entry, Index, Object, Row};
 
+use super::parts::KnownParts;
 use super::{Base, Holder, ObjectReader};
 use crate::Site;
 use crate::contents::index_by_reading;
@@ -27,8 +28,8 @@ pub(super) struct DirectoryBase {
     site: Arc<Site>,
     /// For each object, a directory of the index and an entry in it.
     places: Vec<Option<(Row<Directory>, Row<Entry>)>>,
-    /// The objects that have been compared with their ids.
-    checked: Vec<AtomicBool>,
+    /// Those of the objects whose files have been compared.
+    known: KnownParts,
 }
 
 #[derive(Debug)]
@@ -67,8 +68,8 @@ impl Base {
                 places[object.at()].get_or_insert((directory, entry));
             }
         }
-        let checked = places.iter().map(|_| AtomicBool::new(false)).collect();
-        Self { index, holder: Box::new(DirectoryBase { site, places, checked }), identity: None, order: None }
+        let holder = Box::new(DirectoryBase { site, places, known: KnownParts::default() });
+        Self { index, holder, identity: None, order: None }
     }
 }
 
@@ -113,7 +114,7 @@ impl<'a> DirectoryReader<'a> {
         self.base.site.path().join(crate::error::path_of(&below.unwrap_or_default()))
     }
 
-    fn failed(&self, object: Row<Object>, error: std::io::Error) -> Error {
+    fn failed(&self, object: Row<Object>, error: io::Error) -> Error {
         Error::io("read", self.path_of(object), error)
     }
 
@@ -124,34 +125,39 @@ impl<'a> DirectoryReader<'a> {
 
 impl ObjectReader for DirectoryReader<'_> {
     fn holds(&mut self, object: Row<Object>) -> Result<bool, Error> {
-        let checked = &self.base.checked[object.at()];
-        if checked.load(Ordering::Acquire) {
+        if self.base.known.has(object) {
             return Ok(true);
         }
         let Some(file) = self.open(object)? else { return Ok(false) };
-        let mut hasher = blake3::Hasher::new();
-        hasher.update_reader(file).map_err(|error| self.failed(object, error))?;
-        let is_right = hasher.finalize().as_bytes() == &self.index.object(object).id;
-        checked.store(is_right, Ordering::Release);
-        Ok(is_right)
+        let mut comparison = self.base.known.compare(object, self.index.object(object));
+        comparison.take_all(file).map_err(|error| self.failed(object, error))?;
+        Ok(comparison.finish())
     }
 
     fn read(&mut self, object: Row<Object>, range: Range<u64>, out: &mut Vec<u8>) -> Result<(), Error> {
-        let missing = |reader: &Self| reader.missing(object);
-        let is_whole = range.start == 0 && range.end == self.index.object(object).size;
+        let row = self.index.object(object);
+        let is_whole = range.start == 0 && range.end == row.size;
         if !is_whole && !self.holds(object)? {
-            return Err(missing(self));
+            return Err(self.missing(object));
         }
-        let Some(file) = self.open(object)? else { return Err(missing(self)) };
-        let start = out.len();
-        out.resize(start + size(range.end.saturating_sub(range.start)), 0);
-        match file.read_exact_at(&mut out[start..], range.start) {
-            Err(error) if error.kind() == std::io::ErrorKind::UnexpectedEof => return Err(missing(self)),
-            read => read.map_err(|error| self.failed(object, error))?,
+        let Some(file) = self.open(object)? else { return Err(self.missing(object)) };
+        let is_right = match is_whole {
+            true => read_whole(&file, row, out),
+            false => self.base.known.read((object, row), &file, &range, out),
+        };
+        match is_right.map_err(|error| self.failed(object, error))? {
+            true => Ok(()),
+            false => Err(self.missing(object)),
         }
-        if is_whole && blake3::hash(&out[start..]).as_bytes() != &self.index.object(object).id {
-            return Err(missing(self));
-        }
-        Ok(())
+    }
+}
+
+/// Appends a file to `out`. Returns whether it is an object.
+fn read_whole(file: &File, object: &Object, out: &mut Vec<u8>) -> io::Result<bool> {
+    let start = out.len();
+    out.resize(start + size(object.size), 0);
+    match file.read_exact_at(&mut out[start..], 0) {
+        Err(error) if error.kind() == ErrorKind::UnexpectedEof => Ok(false),
+        read => read.map(|()| blake3::hash(&out[start..]).as_bytes() == &object.id),
     }
 }

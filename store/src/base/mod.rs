@@ -10,6 +10,7 @@ mod directory;
 mod given;
 mod kept;
 mod ostree;
+mod parts;
 mod requested;
 mod shared;
 #[cfg_attr(not(feature = "composefs"), path = "no_store.rs")]

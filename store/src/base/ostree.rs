@@ -3,15 +3,15 @@
 use std::ffi::OsStr;
 use std::io::{ErrorKind, Read};
 use std::ops::Range;
-use std::os::unix::fs::FileExt as _;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 
-use sealift_format::num::{self, at, size};
+use sealift_format::num::{self, at};
 use sealift_format::ostree::Checksum;
 use sealift_format::{Index, InodeKind, Object, OsTree, OsTreeFile, Row};
 use sealift_verify::content::overlap;
 
+use super::parts::KnownParts;
 use super::{Base, Holder, ObjectReader, path_of_object};
 use crate::contents::{CommitRef, HashedCommits};
 use crate::ostree::records::order_of;
@@ -27,6 +27,8 @@ pub(super) struct OstreeBase {
     files: Vec<(Row<Object>, u32)>,
     /// For each object, one more than the number of the file that was compared with its id; 0 if none was.
     found: Vec<AtomicU32>,
+    /// The parts of those.
+    known: KnownParts,
 }
 
 /// The state of one thread.
@@ -100,7 +102,8 @@ impl Base {
         files.sort_unstable();
         let found = index.objects().iter().map(|_| AtomicU32::new(0)).collect();
         let order = order_of(repo, &index);
-        Self { index, holder: Box::new(OstreeBase { repo: Arc::clone(repo), files, found }), identity: None, order }
+        let holder = Box::new(OstreeBase { repo: Arc::clone(repo), files, found, known: KnownParts::default() });
+        Self { index, holder, identity: None, order }
     }
 }
 
@@ -155,7 +158,7 @@ impl<'a> CommitReader<'a> {
     fn read_file(&mut self, number: u32, object: Row<Object>, mut take: impl FnMut(&[u8])) -> Result<bool, Error> {
         let Some(file) = self.file(number) else { return Ok(false) };
         let Some(mut content) = self.open_file(file, object)? else { return Ok(false) };
-        let mut hasher = blake3::Hasher::new();
+        let mut comparison = self.base.known.compare(object, self.index.object(object));
         self.buffer.resize(READ_LEN, 0);
         loop {
             let len = match content.read(&mut self.buffer) {
@@ -166,26 +169,22 @@ impl<'a> CommitReader<'a> {
                 Err(error) if error.kind() == ErrorKind::UnexpectedEof => return Ok(false),
                 read => read.map_err(|error| self.base.repo.unread(&file.checksum, error))?,
             };
-            hasher.update(&self.buffer[..len]);
+            comparison.take(&self.buffer[..len]);
             take(&self.buffer[..len]);
         }
-        let is_right = hasher.finalize().as_bytes() == &self.index.object(object).id;
+        let is_right = comparison.finish();
         if is_right {
             self.base.found[object.at()].store(number + 1, Ordering::Release);
         }
         Ok(is_right)
     }
 
-    /// Reads a part of a file object that is stored uncompressed and was verified before. Returns whether it exists.
+    /// Reads a part of a file object that is stored uncompressed and was verified before. Returns whether it is still what it was.
     fn read_part(&self, file: u32, object: Row<Object>, range: &Range<u64>, out: &mut Vec<u8>) -> Result<bool, Error> {
         let Some(file) = self.file(file) else { return Ok(false) };
         let Some(plain) = self.open_file(file, object)?.and_then(FileBytes::into_plain) else { return Ok(false) };
-        let start = out.len();
-        out.resize(start + size(range.end.saturating_sub(range.start)), 0);
-        match plain.read_exact_at(&mut out[start..], range.start) {
-            Err(error) if error.kind() == ErrorKind::UnexpectedEof => Ok(false),
-            read => read.map(|()| true).map_err(|error| self.base.repo.unread(&file.checksum, error)),
-        }
+        let read = self.base.known.read((object, self.index.object(object)), &plain, range, out);
+        read.map_err(|error| self.base.repo.unread(&file.checksum, error))
     }
 
     fn missing(&self, object: Row<Object>) -> Error {

@@ -1,14 +1,14 @@
 //! The base objects in a composefs store, or inside its images.
 
+use std::io;
 use std::ops::Range;
-use std::os::unix::fs::FileExt as _;
 use std::path::Path;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
 
 use sealift_format::num::size;
 use sealift_format::{Index, Object, Row};
 
+use super::parts::KnownParts;
 use super::{Base, Holder, ObjectReader, path_of_object};
 use crate::Error;
 use crate::composefs::records::{StoreRecord, records};
@@ -20,8 +20,8 @@ use crate::install_record::InstallRecord;
 pub(super) struct StoreBase {
     repo: Arc<Repo>,
     found: KnownObjects,
-    /// The objects that have been compared with their ids.
-    checked: Vec<AtomicBool>,
+    /// Those of the objects whose files have been compared.
+    known: KnownParts,
 }
 
 /// The state of one thread.
@@ -50,8 +50,8 @@ impl Base {
     /// Uses a store as a base, with what it recorded of a bundle.
     pub(crate) fn of_store(repo: &Arc<Repo>, kept: StoreRecord) -> Self {
         let StoreRecord { index, found, order, .. } = kept;
-        let checked = index.objects().iter().map(|_| AtomicBool::new(false)).collect();
-        Self { index, holder: Box::new(StoreBase { repo: Arc::clone(repo), found, checked }), identity: None, order }
+        let holder = Box::new(StoreBase { repo: Arc::clone(repo), found, known: KnownParts::default() });
+        Self { index, holder, identity: None, order }
     }
 }
 
@@ -70,6 +70,10 @@ impl<'a> StoreReader<'a> {
         Self { base, index }
     }
 
+    fn failed(&self, error: io::Error) -> Error {
+        Error::io("read", self.base.repo.path(), error)
+    }
+
     fn missing(&self, object: Row<Object>) -> Error {
         let path = path_of_object(self.index, object);
         Error::missing_base(self.base.repo.path(), format!("the content of {path} was changed or removed"))
@@ -79,16 +83,14 @@ impl<'a> StoreReader<'a> {
 impl ObjectReader for StoreReader<'_> {
     fn holds(&mut self, object: Row<Object>) -> Result<bool, Error> {
         // A content within an image was compared with its id when the record was read.
-        if self.base.found.within.contains_key(&object) || self.base.checked[object.at()].load(Ordering::Acquire) {
+        if self.base.found.within.contains_key(&object) || self.base.known.has(object) {
             return Ok(true);
         }
         let Some(digest) = self.base.found.digests.get(&object) else { return Ok(false) };
         let Some((file, _)) = self.base.repo.open_object(digest)? else { return Ok(false) };
-        let mut hasher = blake3::Hasher::new();
-        hasher.update_reader(file).map_err(|error| Error::io("read", self.base.repo.path(), error))?;
-        let is_right = hasher.finalize().as_bytes() == &self.index.object(object).id;
-        self.base.checked[object.at()].store(is_right, Ordering::Release);
-        Ok(is_right)
+        let mut comparison = self.base.known.compare(object, self.index.object(object));
+        comparison.take_all(file).map_err(|error| self.failed(error))?;
+        Ok(comparison.finish())
     }
 
     fn read(&mut self, object: Row<Object>, range: Range<u64>, out: &mut Vec<u8>) -> Result<(), Error> {
@@ -103,9 +105,10 @@ impl ObjectReader for StoreReader<'_> {
         }
         let Some(digest) = self.base.found.digests.get(&object) else { return Err(self.missing(object)) };
         let Some((file, _)) = self.base.repo.open_object(digest)? else { return Err(self.missing(object)) };
-        let start = out.len();
-        out.resize(start + size(range.end.saturating_sub(range.start)), 0);
-        let read = file.read_exact_at(&mut out[start..], range.start);
-        read.map_err(|error| Error::io("read", self.base.repo.path(), error))
+        let row = self.index.object(object);
+        match self.base.known.read((object, row), &file, &range, out).map_err(|error| self.failed(error))? {
+            true => Ok(()),
+            false => Err(self.missing(object)),
+        }
     }
 }

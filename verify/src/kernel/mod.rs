@@ -56,9 +56,9 @@ pub enum SealMetadata {
     Signature,
 }
 
-/// Returns free memory to the kernel, for a process that becomes idle: glibc keeps several MiB for each thread otherwise.
-pub fn give_back_memory() {
-    sys::trim();
+/// Calls `free`, then returns free memory to the kernel, for a thread that becomes idle: glibc keeps many MiB for each thread otherwise.
+pub fn give_back_memory(free: impl FnOnce()) {
+    sys::trim_after(free);
 }
 
 /// Returns where the first `len` bytes of a file lie on its device, in the order of the file (Documentation/filesystems/fiemap.rst);

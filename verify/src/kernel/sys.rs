@@ -1,10 +1,14 @@
-//! The kernel's interfaces of `linux/fsverity.h` (three calls), `linux/fiemap.h` and ext4, mincore(2), and one call of glibc: the only unsafe code in
+//! The kernel's interfaces of `linux/fsverity.h` (three calls), `linux/fiemap.h` and ext4, mincore(2), and two calls of glibc: the only unsafe code in
 //! Sealift besides the interface of nbdkit's plugin.
 #![allow(unsafe_code, reason = "ioctl(2) and mincore(2) take pointers")]
 
 use sealift_format::num;
+#[cfg(target_env = "gnu")]
+use std::ffi::c_int;
 use std::num::NonZeroUsize;
 use std::os::fd::{AsRawFd as _, BorrowedFd};
+#[cfg(target_env = "gnu")]
+use std::sync::{Mutex, PoisonError};
 
 use nix::errno::Errno;
 use nix::libc;
@@ -199,11 +203,33 @@ pub(super) fn in_memory(file: BorrowedFd<'_>, offset: u64, len: NonZeroUsize) ->
     Ok(pages.into_iter().map(|page| page & 1 == 1).collect())
 }
 
-/// Returns free memory to the kernel. C libraries other than glibc do so when memory is freed.
-pub(super) fn trim() {
-    #[cfg(target_env = "gnu")]
-    // SAFETY: any thread may call it at any time; it only returns whether memory was returned.
-    let _ = unsafe { libc::malloc_trim(0) };
+/// Calls `free`, then returns free memory to the kernel. C libraries other than glibc do so whenever memory is freed.
+///
+/// Each thread allocates from one of several heaps. malloc_trim(3) does not return free memory at the end of a heap; glibc returns that if memory is freed
+/// in the heap while more is free there than `M_TRIM_THRESHOLD` of mallopt(3), which grows by itself to 64 MiB.
+#[cfg(target_env = "gnu")]
+pub(super) fn trim_after(free: impl FnOnce()) {
+    /// One thread at a time: the threshold is that of all.
+    static TURN: Mutex<()> = Mutex::new(());
+    const LOW: c_int = 128 << 10;
+    const HIGH: c_int = 64 << 20;
+    /// glibc looks at a heap's end only if so much is freed together.
+    const LEAST: usize = 64 << 10;
+    let _turn = TURN.lock().unwrap_or_else(PoisonError::into_inner);
+    // SAFETY: any thread may call it at any time, with any threshold.
+    unsafe { libc::mallopt(libc::M_TRIM_THRESHOLD, LOW) };
+    free();
+    drop(std::hint::black_box(Vec::<u8>::with_capacity(LEAST)));
+    // SAFETY: as above; any thread may call malloc_trim(3) at any time too.
+    unsafe {
+        libc::mallopt(libc::M_TRIM_THRESHOLD, HIGH);
+        libc::malloc_trim(0);
+    }
+}
+
+#[cfg(not(target_env = "gnu"))]
+pub(super) fn trim_after(free: impl FnOnce()) {
+    free();
 }
 
 fn address(pointer: *const u8) -> u64 {

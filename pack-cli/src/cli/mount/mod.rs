@@ -24,8 +24,8 @@ use super::trust_args::TrustArgs;
 /// --ref, becomes the root of the mount; several refs become directories in it.
 ///
 /// The mount is read-only, and follows the owners and modes in the bundle. mount stays in the foreground until the directory is unmounted
-/// with umount or fusermount3 -u, or until SIGINT or SIGTERM, which unmounts it. Without root it needs fusermount3, and shows the mount to
-/// this user only.
+/// with umount or fusermount3 -u, or until SIGINT, SIGTERM or SIGHUP, which unmounts it. Without root it needs fusermount3, and shows the
+/// mount to this user only.
 ///
 /// With composefs:REPO and the NAME of a bundle, mount has the kernel mount an installed tree of that store, and exits. NAME/REF chooses one
 /// of several trees. In a sealed store (unpack --seal), the kernel checks each byte on every read: an object that is missing or does not

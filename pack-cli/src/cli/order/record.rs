@@ -25,8 +25,8 @@ use crate::show::Show;
 /// processes read, even services that act on the command's behalf, or what is read in a container, which has its own mounts; use --mount for
 /// these. The exit status is that of the command. COMMAND may write to standard output, so -o must name a file.
 ///
-/// On SIGINT or SIGTERM, sends SIGTERM to the command and keeps what was recorded; the exit status is then 130 or 143, unless the command
-/// exits with a status of its own.
+/// On SIGINT, SIGTERM or SIGHUP, sends SIGTERM to the command and keeps what was recorded; the exit status is then 130, 143 or 129, unless
+/// the command exits with a status of its own.
 ///
 /// Requires root (CAP_SYS_ADMIN), for fanotify. Without it, run the command on a bundle that is mounted with `sealift mount --record`, or
 /// trace it and use `sealift order import strace`.
@@ -47,7 +47,8 @@ pub(crate) struct Record {
     /// Write paths relative to DIR, and ignore files outside it [default: DIR of --mount, else /]
     #[arg(long, value_name = "DIR", value_hint = ValueHint::DirPath)]
     root: Option<PathBuf>,
-    /// Record what all processes read on the file system of DIR, below --root, until COMMAND ends, or without COMMAND until SIGINT or SIGTERM
+    /// Record what all processes read on the file system of DIR, below --root, until COMMAND ends, or without COMMAND until SIGINT, SIGTERM or
+    /// SIGHUP
     #[arg(long, value_name = "DIR", value_hint = ValueHint::DirPath)]
     mount: Option<PathBuf>,
     /// First drop files over 1 MiB below --root from the page cache, so that their ranges contain only what is read during the recording

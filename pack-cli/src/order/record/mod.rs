@@ -321,23 +321,20 @@ impl Recorder {
     }
 }
 
-/// Returns the mount points of the file systems that a tree spans: that of its root, and those below.
+/// Returns one directory of each file system that a tree spans: its root, and the mount points below.
 fn mounts_below(root: &Path) -> Result<Vec<PathBuf>, Error> {
     // Of this thread: another one may be in another namespace.
     let list = Path::new("/proc/thread-self/mountinfo");
     let text = fs::read(list).map_err(|error| Error::io("read", list, error))?;
-    let mounts = text.split(|byte| *byte == b'\n').filter_map(|line| {
+    let below = text.split(|byte| *byte == b'\n').filter_map(|line| {
         let mut words = line.split(|byte| *byte == b' ');
         let place = unescaped(words.nth(4)?);
         let kind = words.skip_while(|word| *word != b"-").nth(1)?;
         let is_real = !OF_THE_KERNEL.iter().any(|name| name.as_bytes() == kind);
-        Some((place, is_real))
+        (is_real && place.starts_with(root)).then_some(place)
     });
-    let mounts: Vec<(PathBuf, bool)> = mounts.collect();
-    let of_root =
-        mounts.iter().filter(|(place, _)| root.starts_with(place)).max_by_key(|(place, _)| place.components().count());
-    let below = mounts.iter().filter(|(place, is_real)| *is_real && place.starts_with(root));
-    let mut found: Vec<PathBuf> = of_root.into_iter().chain(below).map(|(place, _)| place.clone()).collect();
+    // Where the root's own is mounted need not be there: not within chroot(2).
+    let mut found: Vec<PathBuf> = std::iter::once(root.to_owned()).chain(below).collect();
     found.sort();
     found.dedup();
     Ok(found)
@@ -363,6 +360,13 @@ fn unescaped(text: &[u8]) -> PathBuf {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_root_that_is_no_mount_point_is_watched_itself() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let root = directory(folder.path()).expect("a directory");
+        assert_eq!(mounts_below(&root).expect("listed"), [root]);
+    }
 
     #[test]
     fn mountinfo_escapes_what_ends_words() {
