@@ -11,7 +11,9 @@ fn wrong_arguments_are_refused() {
     desk.refused(&format!("{simulate} dvd --set speed=3"), 2, "no parameter speed");
     desk.refused(&format!("{simulate} dvd --set turn_ms=fast"), 2, "fast is not a number");
     desk.refused(&format!("{simulate} dvd --set turn_ms=NaN"), 2, "turn_ms cannot be NaN");
-    desk.refused(&format!("{simulate} dvd --set capacity_bytes=1000"), 2, "does not fit on a device");
+    let len = std::fs::metadata(desk.path("plain.sealift")).unwrap().len();
+    let why = format!("the bundle, {len} bytes, does not fit on a device");
+    desk.refused(&format!("{simulate} dvd --set capacity_bytes=1000"), 2, &why);
     desk.write("page.html", "mine");
     desk.refused(&format!("{simulate} dvd --svg page.html"), 2, "page.html");
     assert_eq!(std::fs::read(desk.path("page.html")).unwrap(), b"mine");
