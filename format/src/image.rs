@@ -22,6 +22,9 @@ impl Image {
     /// The latest version.
     pub const VERSION_MAX: u8 = 1;
 
+    /// Contents of at most this many bytes are stored inside the image (images 3).
+    pub const WITHIN_LEN_MAX: u64 = 64;
+
     fn key(&self) -> (u16, u8, u8) {
         (self.reference, self.version, self.digest.algorithm().number())
     }

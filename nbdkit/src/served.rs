@@ -1,5 +1,6 @@
 //! The file that is served.
 
+use std::collections::HashSet;
 use std::ffi::OsStr;
 use std::ops::Range;
 use std::os::unix::ffi::OsStrExt as _;
@@ -82,17 +83,20 @@ fn named(bundle: &Bundle, path: &OsStr) -> Result<Row<Object>, String> {
     object(&found).ok_or_else(|| format!("{} is not a regular file", path.display()))
 }
 
-/// Returns the only file of a bundle, counting each name of a hard link.
+/// Returns the only file of a bundle. Hard links and equal files count once, in all refs.
 fn only(bundle: &Bundle) -> Result<Row<Object>, String> {
     let mut files = entries(bundle).filter_map(|entry| Some((object(&entry)?, entry)));
     let (first, entry) = files.next().ok_or("the bundle has no file")?;
-    match files.count() {
-        0 => Ok(first),
-        others => {
-            let path = String::from_utf8_lossy(&entry.path()).into_owned();
-            Err(format!("the bundle has {} files: choose one, as in path={}:{path}", others + 1, entry.reference.name))
-        }
+    let others: HashSet<_> = files.map(|(object, _)| object).filter(|object| *object != first).collect();
+    if others.is_empty() {
+        return Ok(first);
     }
+    Err(format!(
+        "the bundle has {} different files: choose one, as in path={}:{}",
+        others.len() + 1,
+        entry.reference.name,
+        String::from_utf8_lossy(&entry.path())
+    ))
 }
 
 fn object(entry: &Listed<'_>) -> Option<Row<Object>> {

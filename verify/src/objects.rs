@@ -158,7 +158,7 @@ impl VerityTable {
         if digest(digests.as_flattened()) == *bundle.index.verity() {
             return Ok(digests);
         }
-        let what = "its digest of the objects' fs-verity digests is not theirs";
+        let what = "its digest of the objects' fs-verity digests does not match them";
         Err(FormatError::Malformed { part: Part::Index, what, at: 0 }.into())
     }
 }

@@ -18,6 +18,7 @@ pub(crate) struct Desk(tempfile::TempDir);
 pub(crate) struct Serving {
     child: Child,
     socket: PathBuf,
+    ready: PathBuf,
     log: PathBuf,
 }
 
@@ -102,15 +103,16 @@ impl Desk {
     /// Serves until it is dropped.
     #[track_caller]
     pub(crate) fn serve(&self, options: &[&str], parameters: &[&str]) -> Serving {
-        let (socket, log) = (self.path("socket"), self.path("log"));
-        let listen = ["--foreground", "--unix", socket.to_str().unwrap()];
+        let (socket, ready, log) = (self.path("socket"), self.path("pid"), self.path("log"));
+        // nbdkit writes its process id once it accepts connections; the socket exists before that.
+        let listen = ["--foreground", "--unix", socket.to_str().unwrap(), "--pidfile", ready.to_str().unwrap()];
         let mut command = self.nbdkit(&[&listen, options].concat(), parameters);
         let child = command.arg("trust=signers").stderr(fs::File::create(&log).unwrap()).spawn().unwrap();
-        let mut serving = Serving { child, socket, log };
+        let mut serving = Serving { child, socket, ready, log };
         wait(|| {
             let ended = serving.child.try_wait().unwrap();
             assert!(ended.is_none(), "{ended:?}: {}", serving.said());
-            serving.socket.exists()
+            serving.ready.exists()
         });
         serving
     }
@@ -161,6 +163,7 @@ impl Drop for Serving {
         let _ = self.child.kill();
         let _ = self.child.wait();
         let _ = fs::remove_file(&self.socket);
+        let _ = fs::remove_file(&self.ready);
     }
 }
 

@@ -30,6 +30,21 @@ fn an_image_is_read_whole_over_several_connections() {
 }
 
 #[test]
+fn one_content_is_served_whatever_its_names() {
+    if !has(&["nbdkit", "nbdcopy"]) {
+        return;
+    }
+    let desk = Desk::new();
+    desk.write("tree/disk.img", noise(1, 100_000));
+    std::fs::hard_link(desk.path("tree/disk.img"), desk.path("tree/linked.img")).unwrap();
+    desk.write("tree/same/disk.img", noise(1, 100_000));
+    desk.pack("tree", "os.sealift");
+    let serving = desk.serve(&[], &["os.sealift"]);
+    desk.good("nbdcopy", &[&serving.uri(), "copy.img"]);
+    assert!(desk.read("copy.img") == desk.read("tree/disk.img"));
+}
+
+#[test]
 fn clients_are_told_what_the_export_is() {
     if !has(&["nbdkit", "nbdinfo"]) {
         return;

@@ -33,13 +33,14 @@ fn what_cannot_be_served_is_told() {
     let desk = Desk::new();
     desk.write("tree/a", "a");
     desk.write("tree/b", "b");
+    desk.write("tree/c", "a");
     desk.pack("tree", "os.sealift");
     let served = |more: &'static str| ["os.sealift", "trust=signers", more];
     desk.refused(&["trust=signers"], "give the bundle");
     desk.refused(&["none.sealift", "trust=signers"], "none.sealift: ");
     desk.refused(&["tree/a", "trust=signers"], "a: ");
-    desk.refused(&["os.sealift", "trust=signers"], "the bundle has 2 files: choose one, as in path=main:a");
-    desk.refused(&served("path=c"), "os.sealift: the bundle has no file c");
+    desk.refused(&["os.sealift", "trust=signers"], "the bundle has 2 different files: choose one, as in path=main:a");
+    desk.refused(&served("path=d"), "os.sealift: the bundle has no file d");
     desk.refused(&served("path=/"), "os.sealift: / is not a regular file");
     desk.refused(&served("chunks=3"), "unknown parameter chunks");
     desk.refused(&served("jobs=0"), "jobs: give a number from 1 to 1024");

@@ -135,12 +135,13 @@ impl Failure {
         Self { printed: true, ..self }
     }
 
-    /// Ranks failures: damage above a refusal by policy, and that above an undetermined result.
+    /// Ranks failures: damage above a refusal by policy, that above an undetermined result, and that above a missing base.
     pub(crate) fn gravity(&self) -> u8 {
         match self.error.exit_status() {
-            1 => 3,
-            3 => 2,
-            _ => 1,
+            1 => 4,
+            3 => 3,
+            4 => 1,
+            _ => 2,
         }
     }
 

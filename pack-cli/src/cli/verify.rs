@@ -34,7 +34,7 @@ Examples:
   sealift verify /media/stick/*.sealift
   ssh nas cat os.sealift | sealift verify -")]
 pub(crate) struct Verify {
-    /// The bundles; - reads one from standard input. With several, the exit status is that of the most severe failure: 1, then 3, then 2
+    /// The bundles; - reads one from standard input. With several, the exit status is that of the most severe failure: 1, then 3, then 2, then 4
     #[arg(value_name = "BUNDLE", required = true, value_hint = ValueHint::FilePath)]
     bundles: Vec<PathBuf>,
     #[arg(skip)]

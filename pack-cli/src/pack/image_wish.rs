@@ -1,6 +1,7 @@
 //! Collects what composefs images need of contents while they are read (images 2).
 
 use sealift_format::verity::{Algorithm, FileDigest, FileHasher, Parameters};
+use sealift_format::{Image, num};
 
 use super::PackOptions;
 
@@ -20,9 +21,6 @@ pub(super) struct ForImages {
     pub(super) sha512: Option<FileDigest>,
 }
 
-/// Files up to this size are inside the image (images 3).
-const WITHIN_LEN_MAX: usize = 64;
-
 /// Blocks of 4096 bytes, no salt.
 pub(super) fn parameters(algorithm: Algorithm) -> Parameters {
     Parameters::new(algorithm, 4096, &[]).unwrap_or_default() // both hashes support this block size
@@ -35,7 +33,7 @@ impl ImageWish {
 
     /// Collects the data of a content that is read whole.
     pub(super) fn find(self, bytes: &[u8]) -> ForImages {
-        let is_within = self.is_on && bytes.len() <= WITHIN_LEN_MAX;
+        let is_within = self.is_on && num::wide(bytes.len()) <= Image::WITHIN_LEN_MAX;
         let within = if is_within { Box::from(bytes) } else { Box::default() };
         let hash = || {
             let mut hasher = FileHasher::new(&parameters(Algorithm::Sha512));

@@ -4,7 +4,7 @@ use std::collections::HashMap;
 
 use sealift_format::verity::{Algorithm, FileDigest, FileHasher};
 use sealift_format::{Image, Index, Object, Row};
-use sealift_store::composefs::{ImageContent, WITHIN_LEN_MAX, make_image};
+use sealift_store::composefs::{ImageContent, make_image};
 
 use super::PackOptions;
 use super::image_wish::parameters;
@@ -36,7 +36,7 @@ pub(super) fn state(index: &Index, packed: &Sequenced, options: &PackOptions) ->
         for &algorithm in &algorithms {
             let image = make_image(index, tree, Image::VERSION_MAX, algorithm, &|object| {
                 let found = packed_of(object)?;
-                if index.object(object).size <= WITHIN_LEN_MAX {
+                if index.object(object).size <= Image::WITHIN_LEN_MAX {
                     return Some(ImageContent::Within(&found.images.within));
                 }
                 let digest = match algorithm {

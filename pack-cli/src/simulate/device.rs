@@ -33,6 +33,9 @@ const NAMES: [(&str, &str); COUNT] = [
     ("block_bytes", "bytes"),
 ];
 
+/// The maximum of each parameter, 2^53: above it, a float does not hold every whole number.
+const MOST: f64 = 9_007_199_254_740_992.0;
+
 const TYPICAL: &str = "typical";
 const AT_THE_START: (f64, &str) = (0.0, "the bundle lies at the start of the device");
 const READ_AHEAD: (f64, &str) = (131_072.0, "Linux: /sys/block/*/queue/read_ahead_kb is 128 by default");
@@ -173,15 +176,15 @@ impl SimulatedDevice {
             let names = NAMES.map(|(name, _)| name).join(", ");
             return Err(Error::Usage(format!("a device has no parameter {name}: it has {names}")));
         };
-        // Lengths and rates cannot be 0, but times and places can. Above 2^53, a float does not hold every whole number.
+        // Lengths and rates cannot be 0, but times and places can.
         let least = match parameter.unit {
             "ms" => 0.0,
             _ if name == "place_bytes" => 0.0,
             _ => 1.0,
         };
-        if !(least..=9_007_199_254_740_992.0).contains(&value) {
+        if !(least..=MOST).contains(&value) {
             return Err(Error::Usage(format!(
-                "{name} cannot be {value}: it is at least {least}, in {}",
+                "{name} cannot be {value}: it must be from {least} to {MOST}, in {}",
                 parameter.unit
             )));
         }

@@ -89,8 +89,9 @@ pub fn simulate(
     let bundles = Placed::all(std::iter::once(bundle).chain(bases.bundles().flatten()));
     let (model, file_bytes) = (device.model(), end_of(&bundles));
     if model.place + run::real(file_bytes) > model.capacity {
+        let files = if bundles.len() > 1 { "the bundle with its bases" } else { "the bundle" };
         return Err(Error::Usage(format!(
-            "the bundle, {file_bytes} bytes, does not fit on a device with capacity_bytes={} and place_bytes={}",
+            "{files}, {file_bytes} bytes, does not fit on a device with capacity_bytes={} and place_bytes={}",
             model.capacity, model.place
         )));
     }

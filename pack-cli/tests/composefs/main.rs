@@ -118,7 +118,7 @@ fn what_is_missing_or_wrong_is_said() {
     desk.pack("os", "os.sealift", 1, &["--composefs"]);
     desk.unpack("os.sealift", &["--update"]).refused(2, "for directories");
     fs::create_dir_all(desk.path("full/thing")).unwrap();
-    desk.sealift(&["unpack", "os.sealift", "composefs:full", "--allow-unsigned"]).refused(2, "no composefs store");
+    desk.sealift(&["unpack", "os.sealift", "composefs:full", "--allow-unsigned"]).refused(2, "not a composefs store");
     desk.sealift(&["mount", "composefs:store", "os", "."]).refused(2, "unpack a bundle to it first");
     desk.unpack("os.sealift", &["--dry-run"]).good().has("nothing was written");
     assert!(!desk.path("store").exists());

@@ -40,7 +40,7 @@ const WITHOUT_COMMANDS: &[&str] = &["docs/architecture.md"];
 const NOT_RUN: &[(&str, &str)] = &[
     ("README.md",          "the next section is, step by step."),
     ("README.md",          "the last line runs the tests."),
-    ("README.md",          "`cargo xtask dist --check` installs what it made, on a Debian of its own."),
+    ("README.md",          "`cargo xtask dist --check` installs the results in a fresh Debian system."),
     ("docs/publish.md",    "it records what a real machine reads, as root."),
     ("docs/administer.md", "it serves until it is stopped. Programs made by `cargo xtask dist` or `cargo xtask portal` include the page."),
     ("docs/device.md",     "it takes a file system with fs-verity, which `cargo xtask vm` has."),

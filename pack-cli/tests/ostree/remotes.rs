@@ -76,8 +76,8 @@ fn signatures() {
     signed.is_taken("--remote origin", "remotes/origin/os", &transplanted);
     for (key, value, why) in [
         ("sign-verify", "nosuch", "sign-verify = \"nosuch\" is not a known kind of signature"),
-        ("sign-verify-summary", "true", "which a bundle does not have"),
-        ("gpg-verify-summary", "true", "which a bundle does not have"),
+        ("sign-verify-summary", "true", "which a bundle need not have"),
+        ("gpg-verify-summary", "true", "which a bundle need not have"),
         ("gpg-verify", "maybe", "gpg-verify = \"maybe\" is not a valid value"),
         ("unconfigured-state", "register first", "not configured: register first"),
     ] {

@@ -66,7 +66,7 @@ fn what_fsverity_refuses_is_refused() {
         (&["--salt=zz"], "two hexadecimal digits"),
         (&["--salt=000102030405060708090a0b0c0d0e0f101112131415161718191a1b1c1d1e1f20"], "33 bytes"),
         (&["--hash-alg=md5"], "sha256"),
-        (&["."], "no regular file"),
+        (&["."], "not a regular file"),
         (&["missing"], "No such file"),
     ] {
         let arguments = [&["digest"], options, &[&*names[0]]].concat();

@@ -39,7 +39,8 @@ fn what_a_base_bundle_has_is_read_behind_the_delta() {
     let small = format!("simulate {line} --set capacity_bytes=");
     let all = len + std::fs::metadata(desk.path("ordered.sealift")).unwrap().len();
     desk.good(&format!("{small}{all}"));
-    desk.refused(&format!("{small}{}", all - 1), 2, "does not fit on a device");
+    let why = format!("the bundle with its bases, {all} bytes, does not fit on a device");
+    desk.refused(&format!("{small}{}", all - 1), 2, &why);
 }
 
 #[test]

@@ -10,8 +10,13 @@ fn wrong_arguments_are_refused() {
     desk.refused("simulate plain.sealift --profile nowhere --device dvd", 2, "cannot read nowhere");
     desk.refused(&format!("{simulate} dvd --set speed=3"), 2, "no parameter speed");
     desk.refused(&format!("{simulate} dvd --set turn_ms=fast"), 2, "fast is not a number");
-    desk.refused(&format!("{simulate} dvd --set turn_ms=NaN"), 2, "turn_ms cannot be NaN");
-    desk.refused(&format!("{simulate} dvd --set capacity_bytes=1000"), 2, "does not fit on a device");
+    let range = "it must be from 0 to 9007199254740992, in ms";
+    desk.refused(&format!("{simulate} dvd --set turn_ms=NaN"), 2, &format!("turn_ms cannot be NaN: {range}"));
+    let range = "it must be from 1 to 9007199254740992, in bytes";
+    desk.refused(&format!("{simulate} dvd --set block_bytes=1e16"), 2, range);
+    let len = std::fs::metadata(desk.path("plain.sealift")).unwrap().len();
+    let why = format!("the bundle, {len} bytes, does not fit on a device");
+    desk.refused(&format!("{simulate} dvd --set capacity_bytes=1000"), 2, &why);
     desk.write("page.html", "mine");
     desk.refused(&format!("{simulate} dvd --svg page.html"), 2, "page.html");
     assert_eq!(std::fs::read(desk.path("page.html")).unwrap(), b"mine");

@@ -184,6 +184,9 @@ fn several_bundles_share_the_given_bases() {
     }
     desk.ok(&format!("{all} --base 2.sealift --base one"));
     desk.no(&format!("{all} --base 1.sealift"), 4, "next.sealift: it needs os version 2 (");
+    for both in ["next.sealift nowhere", "nowhere next.sealift"] {
+        desk.no(&format!("verify {both} --allow-unsigned --base 1.sealift"), 2, "this delta needs os version 2 (");
+    }
     desk.no(&format!("{all} {bases} --base 3.sealift"), 2, "3.sealift is not a base of any bundle here");
     desk.no("verify 2.sealift 3.sealift --base 1.sealift --allow-unsigned", 2, unused);
     desk.no("verify 2.sealift --base 1.sealift --allow-unsigned", 2, "2.sealift is a full bundle, which has no base");

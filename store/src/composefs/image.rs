@@ -11,10 +11,10 @@ use composefs::erofs::writer::{ValidatedFileSystem, mkfs_erofs_versioned};
 use composefs::fsverity::{FsVerityHashValue, Sha256HashValue, Sha512HashValue};
 use composefs::generic_tree::LeafId;
 use composefs::tree::{Directory, FileSystem, Inode, LeafContent, RegularFile, Stat};
-use sealift_format::hex;
 use sealift_format::verity::{Algorithm, FileDigest};
 use sealift_format::{
-    Attributes, Device, Directory as IndexDirectory, Index, Inode as IndexInode, InodeKind, Object, Ref, Row, Rows,
+    Attributes, Device, Directory as IndexDirectory, Image, Index, Inode as IndexInode, InodeKind, Object, Ref, Row,
+    Rows, hex, num,
 };
 
 use crate::Error;
@@ -28,11 +28,7 @@ pub enum ImageContent<'a> {
     Named(&'a FileDigest),
 }
 
-/// Contents of at most this many bytes are stored inside the image.
-pub const WITHIN_LEN_MAX: u64 = {
-    assert!(INLINE_CONTENT_MAX_V0 == 64, "the specification says 64");
-    64
-};
+const _: () = assert!(num::wide(INLINE_CONTENT_MAX_V0) == Image::WITHIN_LEN_MAX, "the specification says 64");
 
 /// Components of the longest path in an image. Building recurses into each directory.
 const DEPTH_MAX: u32 = 4096;

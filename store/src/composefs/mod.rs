@@ -9,6 +9,6 @@ pub(crate) mod records;
 pub(crate) mod repo;
 pub(crate) mod transaction;
 
-pub use image::{ImageContent, WITHIN_LEN_MAX, make as make_image};
+pub use image::{ImageContent, make as make_image};
 pub(crate) use records::KnownObjects;
 pub(crate) use repo::Repo;

@@ -8,9 +8,8 @@ use std::collections::HashMap;
 
 use sealift_format::num;
 use sealift_format::verity::{self, Algorithm, FileDigest};
-use sealift_format::{Bundle, Error as FormatError, Head, Index, Object, Part, Row};
+use sealift_format::{Bundle, Error as FormatError, Head, Image, Index, Object, Part, Row};
 
-use super::image::WITHIN_LEN_MAX;
 use super::repo::Repo;
 use super::transaction::Transaction;
 use crate::install_record::{InstallRecord, NewRecord, Records, read_file};
@@ -87,7 +86,7 @@ impl KnownObjects {
             }
         }
         for (number, object) in Row::all(index.objects()) {
-            if object.size <= WITHIN_LEN_MAX && found.digests.contains_key(&number) {
+            if object.size <= Image::WITHIN_LEN_MAX && found.digests.contains_key(&number) {
                 let content = take(usize::try_from(object.size).ok()?)?;
                 if *blake3::hash(content).as_bytes() != object.id {
                     return None;
@@ -133,7 +132,8 @@ impl StoreRecord {
     fn with_objects(repo: &Repo, dir: &OwnDir, record: InstallRecord) -> Result<Self, Error> {
         let InstallRecord { head, index, order } = record;
         // A digest takes at most 64 bytes, and so does a content within an image.
-        let bytes = read_file(dir, OBJECTS, num::wide(index.objects().len()).saturating_mul(64 + WITHIN_LEN_MAX))?;
+        let bytes =
+            read_file(dir, OBJECTS, num::wide(index.objects().len()).saturating_mul(64 + Image::WITHIN_LEN_MAX))?;
         let found = KnownObjects::parse(&bytes, &index, repo.algorithm());
         let what = "the record of its objects is malformed";
         let found = found.ok_or(FormatError::Malformed { part: Part::Index, what, at: 0 })?;

@@ -1,4 +1,4 @@
-//! Files that appear by one rename when they are complete, and what killed runs left of such files.
+//! Files that appear in a single rename once they are complete, and what killed runs left of such files.
 
 use std::fs::{File, TryLockError};
 use std::os::unix::ffi::OsStrExt as _;

@@ -29,7 +29,8 @@ const PARAMETERS: &[(&str, &str, &str)] = &[
     (
         "path=",
         "[REF:]PATH",
-        "The file in the bundle to serve. Not needed if the bundle has only one, as a bundle packed from an image does.",
+        "The file in the bundle to serve. Not needed if the bundle has only one, as a bundle packed from an image does; equal files \
+         count as one.",
     ),
     (
         "base=",

@@ -15,7 +15,7 @@ use super::delta;
 use super::link::{link_image, link_ref};
 use super::objects::{Plan, Work};
 use super::stats::ComposefsStats;
-use crate::composefs::image::{self, ImageContent, WITHIN_LEN_MAX};
+use crate::composefs::image::{self, ImageContent};
 use crate::composefs::records::{self, KnownObjects, StoreRecord};
 use crate::composefs::repo::{Repo, object_name, parameters};
 use crate::composefs::transaction::{Transaction, hash_with};
@@ -86,7 +86,7 @@ pub fn import(
     };
     let mut stats = ComposefsStats {
         is_new: there.is_none(),
-        new_objects: count(plan.objects().filter(|object| bundle.index.object(*object).size > WITHIN_LEN_MAX)),
+        new_objects: count(plan.objects().filter(|object| bundle.index.object(*object).size > Image::WITHIN_LEN_MAX)),
         import: ImportStats {
             refs: chosen.iter().filter_map(set).collect(),
             install: InstallStats {
@@ -225,7 +225,7 @@ fn sort_out(
     for ((number, object), wanted) in Row::all(index.objects()).zip(&mut sorted.wanted) {
         let Some(of_kept) = by_id.get(&object.id).filter(|_| *wanted) else { continue };
         let Some(digest) = kept.found.digests.get(of_kept) else { continue };
-        if object.size > WITHIN_LEN_MAX {
+        if object.size > Image::WITHIN_LEN_MAX {
             named.push((number, digest, object));
         } else if let Some(content) = kept.found.within.get(of_kept) {
             sorted.known.within.insert(number, content.clone());

@@ -11,13 +11,12 @@ use parking_lot::Mutex;
 use rustix::fs::{AtFlags, unlinkat};
 use sealift_format::num;
 use sealift_format::verity::{self, Algorithm, FileDigest, FileHasher};
-use sealift_format::{Bundle, Object, Row, data_len};
+use sealift_format::{Bundle, Image, Object, Row, data_len};
 use sealift_verify::content::{Content, Portion};
 use sealift_verify::read_plan::ReadPlan;
 
 use crate::base::{self, Bases};
 use crate::composefs::KnownObjects;
-use crate::composefs::image::WITHIN_LEN_MAX;
 use crate::composefs::repo::parameters;
 use crate::composefs::transaction::Transaction;
 use crate::delivery::{Delivery, from_bases, write_content, write_sparse};
@@ -60,7 +59,7 @@ impl<'a> Plan<'a> {
     pub(super) fn disk_bytes(&self) -> u64 {
         let sizes = self.objects().map(|object| {
             let data = data_len(self.bundle.layout.holes_of(object), 0..self.size(object));
-            if self.size(object) <= WITHIN_LEN_MAX { 0 } else { data.div_ceil(4096).saturating_mul(4096) }
+            if self.size(object) <= Image::WITHIN_LEN_MAX { 0 } else { data.div_ceil(4096).saturating_mul(4096) }
         });
         sizes.fold(0, u64::saturating_add)
     }
@@ -178,7 +177,7 @@ impl<'a> Work<'a> {
             let mut tree = FileHasher::new(&parameters(self.algorithm));
             let size = self.plan.size(object);
             self.progress.add(size, 0);
-            if size <= WITHIN_LEN_MAX {
+            if size <= Image::WITHIN_LEN_MAX {
                 let mut content = Vec::new();
                 reader.read_in_parts(of_base, |_, part| {
                     content.extend(part);
@@ -209,7 +208,7 @@ impl<'a> Work<'a> {
         } else {
             self.tree(content).finish()
         };
-        if size <= WITHIN_LEN_MAX {
+        if size <= Image::WITHIN_LEN_MAX {
             self.note(object, digest, Some(content.data));
             return Ok(());
         }

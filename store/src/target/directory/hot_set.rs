@@ -113,7 +113,7 @@ impl Job<'_> {
         if !is_scattered || !has_new || is_large {
             return Ok(Gathered::default());
         }
-        tracing::info!(seeks, files = files.len(), "what is read first is scattered: writing it again, in its order");
+        tracing::info!(seeks, files = files.len(), "the hot set is scattered: writing it again, in its order");
         let mut gathered = Gathered::default();
         for HotFile { place, at } in files {
             if matches!(at, Lies::Here(_)) {

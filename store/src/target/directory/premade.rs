@@ -40,7 +40,7 @@ impl Job<'_> {
                 break;
             }
         }
-        tracing::debug!(files = made.len(), bytes, "reserved space for what is read first");
+        tracing::debug!(files = made.len(), bytes, "reserved space for the hot set");
         Ok(made)
     }
 

@@ -87,7 +87,7 @@ impl Asked {
         // cannot prove that: it need not carry that summary.
         if is_summary && !is_openpgp && ed25519.is_none() {
             return Err(fault(remote.fault(
-                "it verifies only the summary, which a bundle does not have: neither gpg-verify nor sign-verify is set".into(),
+                "it verifies only the summary, which a bundle need not have: neither gpg-verify nor sign-verify is set".into(),
             )));
         }
         let openpgp = if is_openpgp { Some(OpenPgp::of(repo, remote)?) } else { None };
