@@ -105,7 +105,7 @@ export interface VerifyOptions {
   sha256?: boolean;
   signal?: AbortSignal;
   onProgress?(progress: Progress): void;
-  /** The number of workers. Default: one per core. */
+  /** The number of workers, at most six for a URL. Default: one per core. */
   jobs?: number;
   /**
    * Bytes of memory for the readers of all workers, of which there are fewer if they do not fit; the reader of the open bundle stays in any case.

@@ -13,6 +13,7 @@ import { site } from "./site.mjs";
 import { visitors } from "./visitors.mjs";
 
 import { Pace } from "../npm/src/page/pace.js";
+import { RunCheck, runsOf } from "../npm/src/run-check.js";
 
 /** Bytes per second of the slow line. */
 const RATE = 4_000_000;
@@ -78,6 +79,22 @@ test("what stays broken is told, and can be checked again", async () => {
   await page.getByRole("button", { name: "Check again" }).click();
   await verdict("Safe to install");
   await leave(/503/);
+});
+
+test("no more is asked of a server at once than a browser has connections to it", async () => {
+  const runs = runsOf({ lengths: new Uint32Array(40).fill(8 << 20), chunksAt: 0 }, new Set());
+  for (const [handle, expected] of [[{ url: "https://example.org/os.sealift", size: 40 << 23, validator: null }, 6], [{ blob: new Blob() }, 10]]) {
+    let [now, most] = [0, 0];
+    const call = async () => {
+      most = Math.max(most, (now += 1));
+      await new Promise((resolve) => setTimeout(resolve, 5));
+      now -= 1;
+      return { found: [], read: 8 << 20 };
+    };
+    const threads = Array.from({ length: 5 }, () => Promise.resolve({ call }));
+    await new RunCheck({ handle, thread: await threads[0] }, threads, runs, undefined, () => {}).run();
+    assert.equal(most, expected);
+  }
 });
 
 test("a slow line shows its rate and what is left, from the beginning", async () => {
