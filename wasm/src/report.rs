@@ -195,7 +195,7 @@ fn bases_list(bases: &[RootBase]) -> JsValue {
     bases.iter().map(of).collect::<Array>().into()
 }
 
-/// Counts the changes that a delta bundle lists.
+/// Counts the changes that a delta bundle lists. As over its bases, a new or removed directory counts once, with everything below it.
 fn changes(delta: &Delta) -> JsValue {
     let mut counts = [0; 4];
     for name in delta.difference.edited_names() {
@@ -204,7 +204,7 @@ fn changes(delta: &Delta) -> JsValue {
             Becomes::Changed => 1,
             Becomes::Metadata => 2,
             Becomes::Removed => 3,
-        }] += 1;
+        }] += u32::from(!name.is_below_new);
     }
     compare::counts(counts)
 }
