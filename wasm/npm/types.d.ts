@@ -105,7 +105,7 @@ export interface VerifyOptions {
   sha256?: boolean;
   signal?: AbortSignal;
   onProgress?(progress: Progress): void;
-  /** The number of workers. Default: one per core. */
+  /** The number of workers, at most six for a URL. Default: one per core. */
   jobs?: number;
   /**
    * Bytes of memory for the readers of all workers, of which there are fewer if they do not fit; the reader of the open bundle stays in any case.
@@ -204,7 +204,10 @@ export interface Summary {
   delta?: {
     /** The bases that a target must have. */
     bases: Base[];
-    /** Names that are new, that get another content or type, of which only metadata changes, and that are removed. */
+    /**
+     * Names that are new, that get another content or type, of which only metadata changes, and that are removed. A new or removed directory
+     * counts once, with everything below it.
+     */
     added: number;
     changed: number;
     metadata: number;
@@ -271,6 +274,8 @@ export interface Edit {
   name: string;
   path: string;
   kind: "added" | "changed" | "metadata" | "removed";
+  /** Whether the directory that contains it is new. In `Summary`, that counts once, with everything below it. */
+  belowNew: boolean;
   type?: FileType;
   size?: number;
 }

@@ -102,6 +102,7 @@ pub(crate) fn edits(opened: &Opened) -> JsValue {
             ("name", escape::bytes(path).into()),
             ("path", escape::percent(path).into()),
             ("kind", kind.into()),
+            ("belowNew", edit.is_below_new.into()),
             ("type", edit.file_type.map_or(JsValue::UNDEFINED, |file_type| file_type.word().into())),
             ("size", edit.size.map_or(JsValue::UNDEFINED, |size| rounded(size).into())),
         ])

@@ -402,11 +402,11 @@ impl Reader {
         listing::find(&self.opened()?.opened, path)
     }
 
-    /// Returns what a delta bundle changes without listing names, which are known only with its bases.
+    /// Returns what a delta bundle changes without listing names, which are known only with its bases; `undefined` for other bundles.
     ///
     /// # Errors
     /// Returns an error if the bundle is not open.
-    #[wasm_bindgen(unchecked_return_type = "string[]")]
+    #[wasm_bindgen(unchecked_return_type = "Unlisted | undefined")]
     pub fn unlisted(&self) -> Result<JsValue, JsValue> {
         Ok(listing::unlisted(&self.opened()?.opened))
     }

@@ -18,7 +18,7 @@ use crate::object::{object, strings};
 
 #[wasm_bindgen(typescript_custom_section)]
 const TYPES: &str = r#"
-import type { Comparison, Damage, Edit, Entry, Head, JudgeOptions, Ref, Summary, Verdict } from "../types.js";
+import type { Comparison, Damage, Edit, Entry, Head, JudgeOptions, Ref, Summary, Unlisted, Verdict } from "../types.js";
 
 /** The bytes of the file that are needed, of which any leading part is accepted; or `done`. */
 export type Step = { need: [offset: number, length: number]; done?: undefined } | { done: true; need?: undefined };
@@ -195,7 +195,7 @@ fn bases_list(bases: &[RootBase]) -> JsValue {
     bases.iter().map(of).collect::<Array>().into()
 }
 
-/// Counts the changes that a delta bundle lists.
+/// Counts the changes that a delta bundle lists. As over its bases, a new or removed directory counts once, with everything below it.
 fn changes(delta: &Delta) -> JsValue {
     let mut counts = [0; 4];
     for name in delta.difference.edited_names() {
@@ -204,7 +204,7 @@ fn changes(delta: &Delta) -> JsValue {
             Becomes::Changed => 1,
             Becomes::Metadata => 2,
             Becomes::Removed => 3,
-        }] += 1;
+        }] += u32::from(!name.is_below_new);
     }
     compare::counts(counts)
 }

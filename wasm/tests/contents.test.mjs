@@ -172,3 +172,46 @@ test("who may not set whom to trust is not asked to", async () => {
   assert.equal(await page.getByRole("button", { name: /Trust this key/ }).count(), 0);
   await leave();
 });
+
+test("entries that could not be loaded are requested again when the user moves", async () => {
+  const { page, leave } = await people.visit();
+  const seen = await page.evaluate(async () => {
+    const { Tree } = await import("/sealift/src/page/tree.js");
+    const frames = async () => {
+      for (let frame = 0; frame < 5; frame += 1) await new Promise((resolve) => setTimeout(resolve, 20));
+    };
+    let isBroken = false;
+    const asked = [];
+    const children = async (directory, from, count) => {
+      asked.push(from);
+      if (isBroken) throw new Error("a worker failed");
+      return Array.from({ length: count }, (_, at) => ({ name: `f-${from + at}`, type: "file", mode: 0o644, size: 1 }));
+    };
+    const tree = new Tree({ head: { entries: 2048, logicalBytes: 2048 }, refs: async () => [{ name: "main", directory: 0, children: 2048 }], children });
+    Object.assign(tree.body.style, { height: "280px", overflow: "auto" });
+    tree.space.style.position = "relative";
+    document.body.append(tree.element);
+    await tree.show();
+    await frames();
+    isBroken = true;
+    const scroll = async (row) => {
+      asked.length = 0;
+      tree.body.scrollTop = row * 28;
+      await frames();
+      return [[...asked], tree.body.textContent.includes(`f-${row}`)];
+    };
+    const found = [await scroll(1100), await scroll(1101)];
+    // Nor does a search by typing ask for one page after the other.
+    asked.length = 0;
+    tree.body.dispatchEvent(new KeyboardEvent("keydown", { key: "x" }));
+    await frames();
+    found.push([...asked]);
+    isBroken = false;
+    found.push(await scroll(1102));
+    tree.close();
+    tree.element.remove();
+    return found;
+  });
+  assert.deepEqual(seen, [[[1024], false], [[1024], false], [256], [[1024], true]]);
+  await leave();
+});

@@ -2,9 +2,9 @@
 
 import assert from "node:assert/strict";
 import { execFileSync } from "node:child_process";
-import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
-import { join } from "node:path";
+import { dirname, join } from "node:path";
 import { after, before, test } from "node:test";
 
 import { sealift, vectors } from "./bundle.mjs";
@@ -94,6 +94,34 @@ for (const name of GOOD) {
     await leave();
   });
 }
+
+test("what is added and removed is counted the same with and without the base", async () => {
+  const write = (path) => (mkdirSync(dirname(join(folder, path)), { recursive: true }), writeFileSync(join(folder, path), "text"));
+  for (const path of ["old/kept/a", "old/gone/a", "old/gone/deep/b", "old/replaced"]) write(path);
+  for (const path of ["new/kept/a", "new/kept/b", "new/fresh/a", "new/fresh/deep/b", "new/fresh/deep/c", "new/replaced/a"]) write(path);
+  execFileSync("find", [join(folder, "old"), join(folder, "new"), "-exec", "touch", "--date=@1700000000", "{}", "+"]);
+  const pack = (tree, name, ...more) => run("pack", join(folder, tree), "-o", at(name), "--name", "os", "--key", join(folder, "release"), ...more);
+  pack("old", "before", "--bundle-version", "1");
+  pack("new", "after", "--bundle-version", "2", "--base", at("before"), "--allow-unsigned");
+  const { page, banner, leave } = await chosen("after");
+  const counts = () => page.locator("sealift-verifier").evaluate(({ reports }) => {
+    const { added, changed, removed, metadata } = reports[0].summary.delta;
+    return [added, changed, removed, metadata];
+  });
+  const sum = page.getByText("2 added, 1 changed, 1 removed, 0 metadata only.", { exact: true });
+  const row = page.getByRole("cell", { name: "fresh/deep/c", exact: true });
+  const once = page.getByText("A new directory counts once, with everything below it.", { exact: true });
+  assert.deepEqual(await counts(), [2, 1, 1, 0]);
+  await sum.waitFor();
+  assert.deepEqual([await row.count(), await once.count()], [1, 1]);
+  await page.locator("#base").setInputFiles(at("before"));
+  await banner(WHOLE);
+  assert.deepEqual(await counts(), [2, 1, 1, 0]);
+  await row.waitFor({ state: "detached" });
+  await sum.waitFor();
+  assert.equal(await once.count(), 0);
+  await leave();
+});
 
 test("one of two bases is not enough, and the other one is named", async () => {
   const { page, banner, verdict, leave } = await chosen("good-delta-two-bases");

@@ -13,6 +13,7 @@ import { site } from "./site.mjs";
 import { visitors } from "./visitors.mjs";
 
 import { Pace } from "../npm/src/page/pace.js";
+import { RunCheck, runsOf } from "../npm/src/run-check.js";
 
 /** Bytes per second of the slow line. */
 const RATE = 4_000_000;
@@ -31,11 +32,15 @@ before(async () => {
   let free = 0;
   const line = async (request, response) => {
     const how = manner((asked += 1));
+    if (how === "whole") return response.writeHead(200, { "Content-Length": bytes.length }).write(bytes.subarray(0, 1 << 20));
     if (how === "busy") return response.writeHead(503).end();
     if (how === "cut") return request.socket.destroy();
+    // Never an answer.
+    if (how === "mute") return;
     const [, start, last] = /^bytes=(\d+)-(\d+)$/.exec(request.headers.range).map(Number);
     const end = Math.min(last + 1, bytes.length);
     response.writeHead(206, { "Content-Range": `bytes ${start}-${end - 1}/${bytes.length}`, "Content-Length": end - start, ETag: '"one"' });
+    if (how === "stalled") return response.write(bytes.subarray(start, start + 1000));
     if (how === "broken") return response.write(bytes.subarray(start, start + 1000), () => request.socket.destroy());
     if (how !== "slow") return response.end(bytes.subarray(start, end));
     // All requests share the line.
@@ -55,9 +60,15 @@ after(async () => {
   bundles?.remove();
 });
 
-const visit = async (how) => {
+/** Run in a page: its long timers end soon. */
+function hurry() {
+  const { setTimeout: real } = window;
+  window.setTimeout = (run, milliseconds, ...rest) => real(run, milliseconds >= 60_000 ? 500 : milliseconds, ...rest);
+}
+
+const visit = async (how, options = {}) => {
   [manner, asked] = [how, 0];
-  const visitor = await people.visit({ signers: bundles.signers });
+  const visitor = await people.visit({ signers: bundles.signers, ...options });
   await visitor.page.getByLabel("Address of a bundle").fill("/line/os.sealift");
   await visitor.page.getByLabel("Address of a bundle").press("Enter");
   return visitor;
@@ -78,6 +89,43 @@ test("what stays broken is told, and can be checked again", async () => {
   await page.getByRole("button", { name: "Check again" }).click();
   await verdict("Safe to install");
   await leave(/503/);
+});
+
+test("a server that is silent is asked again, and not for ever", async () => {
+  const { page, verdict, leave } = await visit((number) => ({ 1: "mute", 2: "stalled" })[number] ?? "good", { init: hurry });
+  await verdict("Safe to install: os, version 7");
+  // Of a part in the middle, too.
+  [manner, asked] = [(number) => ({ 2: "mute", 3: "stalled" })[number] ?? "good", 0];
+  const length = await page.evaluate(async () => {
+    const { openSource } = await import("/sealift/src/sources.js");
+    const source = await openSource(new URL("/line/os.sealift", location.href));
+    return (await source.read(1 << 20, 1 << 20)).length;
+  });
+  assert.deepEqual([length, asked], [1 << 20, 4]);
+  await leave(/ERR_|aborted/);
+  // One that never answers is given up in the end, and one that stops in the middle of the whole file at once.
+  for (const how of ["mute", "whole"]) {
+    const { page, verdict, leave } = await visit(() => how, { init: hurry });
+    await verdict("Not checked: the address cannot be read");
+    await page.locator(".banner", { hasText: "the server has stopped sending" }).waitFor();
+    await leave(/ERR_|aborted/);
+  }
+});
+
+test("no more is asked of a server at once than a browser has connections to it", async () => {
+  const runs = runsOf({ lengths: new Uint32Array(40).fill(8 << 20), chunksAt: 0 }, new Set());
+  for (const [handle, expected] of [[{ url: "https://example.org/os.sealift", size: 40 << 23, validator: null }, 6], [{ blob: new Blob() }, 10]]) {
+    let [now, most] = [0, 0];
+    const call = async () => {
+      most = Math.max(most, (now += 1));
+      await new Promise((resolve) => setTimeout(resolve, 5));
+      now -= 1;
+      return { found: [], read: 8 << 20 };
+    };
+    const threads = Array.from({ length: 5 }, () => Promise.resolve({ call }));
+    await new RunCheck({ handle, thread: await threads[0] }, threads, runs, undefined, () => {}).run();
+    assert.equal(most, expected);
+  }
 });
 
 test("a slow line shows its rate and what is left, from the beginning", async () => {

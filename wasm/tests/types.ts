@@ -1,9 +1,13 @@
 // For the compiler alone: that the package is what types.d.ts says, and how a program in TypeScript uses it.
 
+import type { Reader } from "../npm/pkg/sealift_wasm.js";
 import * as code from "../npm/src/index.js";
 import type * as types from "../npm/types.js";
 
 code satisfies { openBundle: typeof types.openBundle; verify: typeof types.verify };
+declare const reader: Reader;
+reader.unlisted() satisfies types.Unlisted | undefined;
+reader.edits() satisfies types.Edit[];
 new code.SealiftError("chunk", "") satisfies types.SealiftError;
 
 export async function example(file: File, { openBundle, verify }: typeof types): Promise<string> {

@@ -31,6 +31,8 @@ pub struct EditedName<'a> {
     pub path: Vec<u8>,
     /// How it changes.
     pub becomes: Becomes,
+    /// Whether the directory that contains it is new.
+    pub is_below_new: bool,
     /// The type of the file that it names afterwards, if the difference states it.
     pub file_type: Option<FileType>,
     /// The size of its content, if that is carried.
@@ -52,6 +54,7 @@ impl Difference {
             reference: &gone.name,
             path: Vec::new(),
             becomes: Becomes::Removed,
+            is_below_new: false,
             file_type: None,
             size: None,
             carried: None,
@@ -95,6 +98,7 @@ fn in_tree<'a>(
             reference,
             path: difference.path(edit),
             becomes,
+            is_below_new: edit.parent.is_some_and(|parent| difference.edit(parent).op.new_file().is_some()),
             file_type: difference.file_type(edit),
             size: size_of(difference, carried),
             carried,

@@ -2,7 +2,7 @@
 
 import { ofBase, SealiftError } from "./errors.js";
 import { Opening, startFirst } from "./opening.js";
-import { RunCheck, runsOf } from "./run-check.js";
+import { mostReads, RunCheck, runsOf } from "./run-check.js";
 import { shares } from "./shares.js";
 import { kindOf, openSource } from "./sources.js";
 import { cores, Thread } from "./threads.js";
@@ -461,7 +461,7 @@ export class Bundle {
    */
   async #team({ jobs, memory = this.#memory ?? MEMORY_BYTES }, runs, isLong, depth) {
     const room = Math.floor(memory / this.#places.memory);
-    const wanted = Math.max(1, Math.min(jobs ?? (await cores()), room, runs));
+    const wanted = Math.max(1, Math.min(jobs ?? (await cores()), room, runs, mostReads(this.#opening.handle)));
     const first = isLong && runs > 0 && room > wanted ? [] : [Promise.resolve(this.#keeper)];
     return [...first, ...Array.from({ length: wanted - first.length }, () => this.#another(depth))];
   }

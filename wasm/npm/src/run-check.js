@@ -8,6 +8,9 @@ const RUN_BYTES = 8 << 20;
 /** Runs that each worker has at a time: it reads one while it checks the other. */
 const RUNS_AHEAD = 2;
 
+/** The most requests to a server at once. Browsers open no more connections to it: another request would wait for one, as if the server were silent. */
+const REQUESTS = 6;
+
 /**
  * @typedef {object} Run
  * @property {number} order Its number, in the order of the file.
@@ -37,6 +40,14 @@ export function runsOf({ lengths, chunksAt }, own) {
     first = end;
   }
   return runs;
+}
+
+/**
+ * Returns how many runs may be read at once.
+ * @param {import("./sources.js").Handle | undefined} handle
+ */
+export function mostReads(handle) {
+  return handle && "url" in handle ? REQUESTS : Infinity;
 }
 
 /** One check of all runs, by several workers. Of several failures, the one that lies first in the file is thrown. */
@@ -78,7 +89,8 @@ export class RunCheck {
     };
     this.signal?.addEventListener("abort", stop);
     try {
-      await Promise.all(this.threads.flatMap((thread) => Array.from({ length: RUNS_AHEAD }, () => this.#lane(thread))));
+      const lanes = Array.from({ length: RUNS_AHEAD }, () => this.threads).flat();
+      await Promise.all(lanes.slice(0, mostReads(this.opening.handle)).map((thread) => this.#lane(thread)));
     } finally {
       this.signal?.removeEventListener("abort", stop);
     }

@@ -2,6 +2,7 @@
 
 import { SealiftError } from "./errors.js";
 import { fileOf, isNode, openPath, pathOf, readFile } from "./node.js";
+import { until } from "./until.js";
 
 /** Bytes of the first request of a URL: for most bundles the whole head. */
 const FIRST_BYTES = 1 << 18;
@@ -15,7 +16,7 @@ const BUFFER_BYTES = 8 << 20;
 /** The most buffers that are kept for later reads. */
 const SPARE_BUFFERS = 3;
 
-/** Milliseconds without data after which a request counts as failed. */
+/** Milliseconds without data, or without an answer, after which a request counts as failed. */
 const SILENCE = 60_000;
 
 /** Milliseconds before each retry of a failed part: over half a minute in total. */
@@ -35,6 +36,44 @@ class Passing extends SealiftError {
    */
   constructor(message, cause) {
     super("io", message, cause);
+  }
+}
+
+/** The wait for a server: it ends with the caller's signal, and if nothing comes for too long. */
+class Wait {
+  #controller = new AbortController();
+  #caller;
+  #stop = () => this.#controller.abort(this.#caller?.reason);
+
+  /** @param {AbortSignal} [caller] */
+  constructor(caller) {
+    this.#caller = caller;
+    caller?.addEventListener("abort", this.#stop);
+    if (caller?.aborted) this.#stop();
+  }
+
+  /** Aborts the request. */
+  get signal() {
+    return this.#controller.signal;
+  }
+
+  /**
+   * Waits for what comes next.
+   * @template T
+   * @param {() => Promise<T>} run
+   */
+  async next(run) {
+    const timer = setTimeout(() => this.#controller.abort(new Passing("the server has stopped sending")), SILENCE);
+    try {
+      return await until(this.signal, run());
+    } finally {
+      clearTimeout(timer);
+    }
+  }
+
+  /** Leaves the caller's signal, which may outlive many requests. */
+  end() {
+    this.#caller?.removeEventListener("abort", this.#stop);
   }
 }
 
@@ -342,13 +381,30 @@ async function ofUrl(url, signal) {
  * @returns {Promise<Source>}
  */
 async function firstOf(url, signal) {
-  const response = await request(url, 0, FIRST_BYTES, signal);
+  const wait = new Wait(signal);
+  try {
+    return await answered(url, wait);
+  } finally {
+    wait.end();
+  }
+}
+
+/**
+ * @param {string} url
+ * @param {Wait} wait
+ * @returns {Promise<Source>}
+ */
+async function answered(url, wait) {
+  const response = await request(url, 0, FIRST_BYTES, wait);
   // A server without range support sends the file.
-  if (response.status === 200 && response.body) return ofStream(response.body.getReader());
+  if (response.status === 200 && response.body) {
+    const reader = response.body.getReader();
+    return ofStream({ read: () => wait.next(() => reader.read()), cancel: () => reader.cancel() });
+  }
   if (response.status === 416) return ofRanges({ url, size: 0, validator: null });
   const range = rangeOf(response);
   if (range.start !== 0 || range.end > FIRST_BYTES) throw new SealiftError("io", "the server sent other bytes than those requested");
-  const first = await body(response, range.end);
+  const first = await body(response, range.end, wait);
   const handle = { url, size: range.size, validator: validatorOf(response) };
   const source = ofRanges(handle);
   return {
@@ -407,11 +463,9 @@ async function again(signal, run, pauses = PAUSES) {
  * @param {(bytes: number) => void} [came]
  */
 async function readRange({ url, size, validator }, offset, wanted, signal, came) {
-  const silence = new AbortController();
-  const end = () => silence.abort(signal?.reason);
-  signal?.addEventListener("abort", end);
+  const wait = new Wait(signal);
   try {
-    const response = await request(url, offset, wanted, silence.signal);
+    const response = await request(url, offset, wanted, wait);
     const range = rangeOf(response);
     if (range.size !== size || validatorOf(response) !== validator) {
       await response.body?.cancel();
@@ -420,9 +474,9 @@ async function readRange({ url, size, validator }, offset, wanted, signal, came)
     if (range.start !== offset || range.end !== offset + wanted) {
       throw new SealiftError("io", `the server sent bytes ${range.start} to ${range.end} where ${offset} to ${offset + wanted} were requested`);
     }
-    return await body(response, wanted, silence, came);
+    return await body(response, wanted, wait, came);
   } finally {
-    signal?.removeEventListener("abort", end);
+    wait.end();
   }
 }
 
@@ -430,11 +484,11 @@ async function readRange({ url, size, validator }, offset, wanted, signal, came)
  * @param {string} url
  * @param {number} offset
  * @param {number} length
- * @param {AbortSignal} [signal]
+ * @param {Wait} wait
  */
-async function request(url, offset, length, signal) {
+async function request(url, offset, length, wait) {
   const headers = { Range: `bytes=${offset}-${offset + length - 1}` };
-  const response = await own(() => fetch(url, { headers, signal, cache: "no-store" }), "the server cannot be reached", Passing);
+  const response = await own(() => wait.next(() => fetch(url, { headers, signal: wait.signal, cache: "no-store" })), "the server cannot be reached", Passing);
   const { status } = response;
   if (status === 206 || (offset === 0 && (status === 200 || status === 416))) return response;
   await response.body?.cancel();
@@ -468,30 +522,24 @@ function validatorOf(response) {
  * Reads the body, which must be `length` bytes long.
  * @param {Response} response
  * @param {number} length
- * @param {AbortController} [silence]
+ * @param {Wait} wait
  * @param {(bytes: number) => void} [came]
  */
-async function body(response, length, silence, came) {
+async function body(response, length, wait, came) {
   let bytes = new Uint8Array(length);
   let filled = 0;
   const stream = response.body;
   if (!stream) throw new SealiftError("io", "the server sent a response without a body");
   const { read, cancel } = filler(stream);
-  /** @type {ReturnType<typeof setTimeout> | undefined} */
-  let timer;
-  const wait = () => silence && (timer = setTimeout(() => silence.abort(new Passing("the server has stopped sending")), SILENCE));
   try {
     for (;;) {
-      wait();
-      const { bytes: next, count, done } = await own(() => read(bytes, filled), "the connection broke", Passing);
-      clearTimeout(timer);
+      const { bytes: next, count, done } = await own(() => wait.next(() => read(bytes, filled)), "the connection broke", Passing);
       bytes = next;
       filled += count;
       if (done) break;
       came?.(filled);
     }
   } finally {
-    clearTimeout(timer);
     if (filled < length) cancel();
   }
   if (filled !== length) throw new Passing(`the server announced ${length} bytes and sent ${filled}`);

@@ -281,6 +281,32 @@ fn what_is_listed() {
 }
 
 #[test]
+fn what_is_below_a_new_directory() {
+    let mut tree = Tree::default();
+    let kept = tree.add_directory(0, b"kept", META);
+    tree.add_file(0, b"file", META, What::Regular(1));
+    let base = index(&[("a", &tree)]);
+
+    tree.add_file(kept, b"f", META, What::Regular(2));
+    let new = tree.add_directory(0, b"new", META);
+    let deep = tree.add_directory(new, b"deep", META);
+    tree.add_file(deep, b"g", META, What::Regular(3));
+    let replaced = tree.add_directory(0, b"file", META);
+    tree.add_file(replaced, b"h", META, What::Regular(4));
+    let difference = differ(&base, &index(&[("a", &tree), ("b", &tree)]));
+    let names = difference.edited_names();
+    let (below, other): (Vec<_>, Vec<_>) = names.partition(|name| name.is_below_new);
+    let of = |names: &[EditedName<'_>], reference: &str| {
+        let own = names.iter().filter(|name| name.reference == reference);
+        own.map(|name| String::from_utf8(name.path.clone()).expect("it is text")).collect::<Vec<_>>()
+    };
+    assert_eq!(of(&other, "a"), ["file", "new", "kept/f"]);
+    assert_eq!(of(&below, "a"), ["file/h", "new/deep", "new/deep/g"]);
+    assert_eq!(of(&other, "b"), [""]);
+    assert_eq!(of(&below, "b").len(), 7);
+}
+
+#[test]
 fn refs_come_and_go() {
     let mut one = Tree::default();
     one.add_file(0, b"f", META, What::Regular(1));

@@ -115,7 +115,8 @@ export function changes(counts, rows) {
   const table = all > 0 && h("div", { class: "scroll", tabIndex: 0, role: "region", "aria-label": "Changes" }, h("table", {},
     h("thead", {}, h("tr", {}, ["What", "Name", "Size"].map((title) => h("th", { scope: "col" }, title)))),
     h("tbody", {}, shown.map((row) => h("tr", { class: row.kind }, h("td", {}, row.kind), h("td", {}, h("bdi", {}, row.name)), h("td", { class: "size" }, size(row)))))));
-  return [h("p", {}, sum), table, all > shown.length && h("p", { class: "quiet" }, `The first ${shown.length} are shown. sealift diff lists all.`)];
+  const once = rows.length > all && h("p", { class: "quiet" }, "A new directory counts once, with everything below it.");
+  return [h("p", {}, sum), once, table, Math.max(all, rows.length) > shown.length && h("p", { class: "quiet" }, `The first ${shown.length} are shown. sealift diff lists all.`)];
 }
 
 const CLASSES = /** @type {const} */ ({ hot: "read first", small: "files in one chunk", large: "files in several chunks", shared: "pieces of several files" });

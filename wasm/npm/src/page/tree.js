@@ -140,17 +140,25 @@ export class Tree {
   }
 
   /**
+   * Requests the page of entries with this one, if it was not requested yet. Returns false if that failed.
    * @param {Level} level
    * @param {number} place
    */
   async #load(level, place) {
     const from = Math.floor(place / PAGE) * PAGE;
-    if (level.known.has(-1 - from)) return;
+    if (level.known.has(-1 - from)) return true;
     // Marks that the page was requested; positions of entries are never negative.
     level.known.set(-1 - from, /** @type {any} */ (null));
-    const entries = await level.load(from, PAGE).catch(() => []);
-    entries.forEach((entry, at) => level.known.set(from + at, entry));
+    try {
+      const entries = await level.load(from, PAGE);
+      entries.forEach((entry, at) => level.known.set(from + at, entry));
+    } catch {
+      // Its rows stay empty until the user moves: drawing them now would request it over and over.
+      level.known.delete(-1 - from);
+      return false;
+    }
     this.#draw();
+    return true;
   }
 
   /** @param {number} at */
@@ -229,7 +237,7 @@ export class Tree {
     const wanted = isSame ? text[0] : text;
     for (let step = isSame ? 1 : 0; step <= level.count; step += 1) {
       const at = (place + step) % level.count;
-      if (!level.known.has(at)) await this.#load(level, at);
+      if (!level.known.has(at) && !(await this.#load(level, at))) return;
       if (this.#typed.text !== text) return;
       const entry = level.known.get(at);
       if (entry && (this.#byPath ? entry.shown : entry.name).toLowerCase().startsWith(wanted)) return this.#move(this.#focus + rowsBetween(level, place, at));

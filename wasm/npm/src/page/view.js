@@ -198,7 +198,7 @@ export class View {
       fill(this.#files);
       const [edits, unlisted] = [await bundle.edits(), await bundle.unlisted()];
       const counts = { added: 0, changed: 0, metadata: 0, removed: 0 };
-      for (const { kind } of edits) counts[kind] += 1;
+      for (const { kind, belowNew } of edits) if (!belowNew) counts[kind] += 1;
       fill(this.#changes, panel("What it changes", ...changes(counts, edits), ...hidden(unlisted), this.#chooseBases(bundle)));
     }
     this.update();
