@@ -27,15 +27,12 @@ struct State<K, V> {
 #[derive(Debug)]
 enum Slot<V> {
     /// A value, its size, and its last use; `None` if the value is above the limit.
-    Ready {
-        value: Arc<V>,
-        bytes: u64,
-        used: Option<u64>,
-    },
-    Coming(Arc<Coming<V>>),
+    Ready { value: Arc<V>, bytes: u64, used: Option<u64> },
+    /// A value that was asked for, and whether a thread makes it.
+    Coming(Arc<Coming<V>>, bool),
 }
 
-/// A value that is being made.
+/// A value that was asked for.
 #[derive(Debug)]
 pub(super) struct Coming<V> {
     /// The value, or none if it could not be made.
@@ -86,7 +83,7 @@ impl<K: Copy + Eq + Hash, V> Cache<K, V> {
                 }
                 Lookup::Ready(Arc::clone(value))
             }
-            Some(Slot::Coming(coming)) => Lookup::Coming(Arc::clone(coming)),
+            Some(Slot::Coming(coming, _)) => Lookup::Coming(Arc::clone(coming)),
             None => Lookup::Missing(state.expect(key)),
         }
     }
@@ -101,6 +98,14 @@ impl<K: Copy + Eq + Hash, V> Cache<K, V> {
         is_new
     }
 
+    /// Returns whether the caller is to make a value that was asked for: nobody else does. It must call [`Self::finish`] then.
+    pub(super) fn claim(&self, key: K) -> bool {
+        match self.state.lock().slots.get_mut(&key) {
+            Some(Slot::Coming(_, is_claimed)) => !std::mem::replace(is_claimed, true),
+            _ => false,
+        }
+    }
+
     /// Keeps a value with its size in bytes, and passes it to the threads that wait. A value that could not be made is forgotten: the next lookup
     /// tries again.
     pub(super) fn finish(&self, key: K, made: Option<(V, u64)>) {
@@ -111,7 +116,7 @@ impl<K: Copy + Eq + Hash, V> Cache<K, V> {
             state.keep(key, Arc::clone(value), *bytes, self.limit);
         }
         drop(state);
-        if let Some(Slot::Coming(coming)) = before {
+        if let Some(Slot::Coming(coming, _)) = before {
             *coming.made.lock() = Some(made.map(|(value, _)| value));
             coming.changed.notify_all();
         }
@@ -121,7 +126,7 @@ impl<K: Copy + Eq + Hash, V> Cache<K, V> {
 impl<K: Copy + Eq + Hash, V> State<K, V> {
     fn expect(&mut self, key: K) -> Arc<Coming<V>> {
         let coming = Arc::new(Coming { made: Mutex::new(None), changed: Condvar::new() });
-        self.slots.insert(key, Slot::Coming(Arc::clone(&coming)));
+        self.slots.insert(key, Slot::Coming(Arc::clone(&coming), false));
         coming
     }
 
@@ -199,6 +204,18 @@ mod tests {
                 assert_eq!(thread.join().expect("it does not panic").as_deref(), Some(&7));
             }
         });
+    }
+
+    #[test]
+    fn only_one_claims_a_value() {
+        let cache = Cache::<u32, u32>::new(30);
+        assert!(!cache.claim(1), "nobody asked for it");
+        assert!(cache.begin(1));
+        assert!(cache.claim(1));
+        assert!(!cache.claim(1));
+        assert!(matches!(cache.find(1), Lookup::Coming(_)));
+        cache.finish(1, Some((7, 10)));
+        assert!(!cache.claim(1), "it is there");
     }
 
     #[test]
