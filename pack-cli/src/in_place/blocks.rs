@@ -2,9 +2,9 @@
 //! out, the stored bytes of its chunk are compared with their digest, and its object or piece with the index or layout.
 
 use std::borrow::Cow;
-use std::collections::BTreeSet;
 use std::ops::Range;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use parking_lot::Mutex;
 use sealift_format::num::{self, size};
@@ -58,8 +58,10 @@ pub(super) struct Block {
     data: Pages,
     /// Where the objects of a chunk lie in the data.
     places: Places,
-    /// The objects and pieces that have been checked.
-    checked: Mutex<BTreeSet<(Row<Object>, Option<u64>)>>,
+    /// Which of these objects have been checked.
+    checked: Vec<AtomicBool>,
+    /// What was checked last of all else: several equal pieces have the same data.
+    checked_last: Mutex<Option<Portion>>,
 }
 
 /// A part of an object, with the block that holds it.
@@ -101,7 +103,21 @@ pub(super) struct Maker<'a> {
 impl Block {
     /// Returns roughly how many bytes of memory it takes.
     pub(super) fn cost(&self) -> u64 {
-        self.data.cost() + num::wide(BLOCK_COST + self.places.cost())
+        self.data.cost() + num::wide(BLOCK_COST + self.places.cost() + self.checked.len())
+    }
+
+    fn is_checked(&self, portion: Portion) -> bool {
+        match self.places.number(portion) {
+            Some(number) => self.checked[number].load(Ordering::Relaxed),
+            None => *self.checked_last.lock() == Some(portion),
+        }
+    }
+
+    fn set_checked(&self, portion: Portion) {
+        match self.places.number(portion) {
+            Some(number) => self.checked[number].store(true, Ordering::Relaxed),
+            None => *self.checked_last.lock() = Some(portion),
+        }
     }
 
     /// Returns a range of its data.
@@ -205,9 +221,9 @@ impl Blocks {
         if let Some((source, portion)) = span.portion {
             let bundle = &self.source(source).bundle;
             data = block.places.find(portion);
-            if !block.checked.lock().contains(&(portion.object, portion.piece)) {
+            if !block.is_checked(portion) {
                 Content::check(bundle.into(), portion, &block.data(data.clone()))?;
-                block.checked.lock().insert((portion.object, portion.piece));
+                block.set_checked(portion);
             }
             if !bundle.layout.holes_of(portion.object).is_empty() {
                 let mut out = Vec::new();
@@ -307,6 +323,7 @@ impl<'a> Maker<'a> {
             }
         };
         let data = Pages::copy(decoded, free);
-        Ok(Block { data, places, checked: Mutex::default() })
+        let checked = (0..places.count()).map(|_| AtomicBool::new(false)).collect();
+        Ok(Block { data, places, checked, checked_last: Mutex::default() })
     }
 }
