@@ -1,12 +1,16 @@
 //! A cache with a limit in bytes, in which each value is made once, however many threads wait for it.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, HashMap, VecDeque};
 use std::hash::Hash;
 use std::sync::Arc;
 
 use parking_lot::{Condvar, Mutex};
 
-/// Values by key. The least recently used are dropped first. A value above the limit is kept beside the others, until the next such value.
+/// Values above the limit that are kept: a chunk of a delta, and the one of its base that is read by turns with it.
+const LARGE: usize = 2;
+
+/// Values by key. The least recently used are dropped first. A value above the limit is kept beside the others, until [`LARGE`] more such values
+/// follow.
 #[derive(Debug)]
 pub(super) struct Cache<K, V> {
     state: Mutex<State<K, V>>,
@@ -20,8 +24,8 @@ struct State<K, V> {
     order: BTreeMap<u64, K>,
     clock: u64,
     bytes: u64,
-    /// The key of the value that is above the limit.
-    large: Option<K>,
+    /// The keys of the values that are above the limit.
+    large: VecDeque<K>,
 }
 
 #[derive(Debug)]
@@ -65,7 +69,7 @@ impl<V> Coming<V> {
 
 impl<K: Copy + Eq + Hash, V> Cache<K, V> {
     pub(super) fn new(limit: u64) -> Self {
-        let state = State { slots: HashMap::new(), order: BTreeMap::new(), clock: 0, bytes: 0, large: None };
+        let state = State { slots: HashMap::new(), order: BTreeMap::new(), clock: 0, bytes: 0, large: VecDeque::new() };
         Self { state: Mutex::new(state), limit }
     }
 
@@ -132,9 +136,12 @@ impl<K: Copy + Eq + Hash, V> State<K, V> {
 
     fn keep(&mut self, key: K, value: Arc<V>, bytes: u64, limit: u64) {
         if bytes > limit {
-            if let Some(before) = self.large.replace(key) {
+            if self.large.len() == LARGE
+                && let Some(before) = self.large.pop_front()
+            {
                 self.slots.remove(&before);
             }
+            self.large.push_back(key);
             self.slots.insert(key, Slot::Ready { value, bytes, used: None });
             return;
         }
@@ -175,7 +182,7 @@ mod tests {
     }
 
     #[test]
-    fn a_value_above_the_limit_stays_beside_the_others_until_the_next_such_one() {
+    fn values_above_the_limit_stay_beside_the_others_until_more_of_them_follow() {
         let cache = Cache::new(25);
         let keep_large = |key| {
             assert!(cache.begin(key), "{key} is new");
@@ -187,7 +194,9 @@ mod tests {
         (2..=3).for_each(|key| keep(&cache, key));
         assert_eq!([1, 2, 3, 10].map(|key| has(&cache, key)), [false, true, true, true]);
         keep_large(11);
-        assert_eq!([2, 3, 10, 11].map(|key| has(&cache, key)), [true, true, false, true]);
+        assert_eq!([2, 3, 10, 11].map(|key| has(&cache, key)), [true; 4]);
+        keep_large(12);
+        assert_eq!([2, 3, 10, 11, 12].map(|key| has(&cache, key)), [true, true, false, true, true]);
         assert_eq!(cache.state.lock().bytes, 20);
     }
 
