@@ -38,7 +38,7 @@ pub use fs::{
     check_owner, inode_id,
 };
 pub use input::{Input, Unopened};
-pub use medium::Medium;
+pub use medium::{Medium, OpenBundle};
 pub use ostree::CommitSpec;
 pub use progress::{Phase, Progress, Snapshot};
 pub use sealift_format::{Bundle, Head, Kind, Limits, Request};

@@ -9,7 +9,7 @@ use std::sync::Arc;
 use parking_lot::RwLock;
 use rustix::fs::{Advice, Mode, OFlags};
 use sealift_format::num;
-use sealift_format::{Chunk, Error as FormatError, Head};
+use sealift_format::{Bundle, Chunk, Error as FormatError, Head, Row};
 
 use crate::{Error, Input};
 
@@ -24,6 +24,29 @@ pub struct Medium {
     head: Vec<u8>,
     chunks_at: u64,
     len: u64,
+}
+
+/// An open bundle with its file, and the locations of its objects.
+#[derive(Debug)]
+#[non_exhaustive]
+pub struct OpenBundle {
+    /// The file.
+    pub medium: Medium,
+    /// The bundle.
+    pub bundle: Bundle,
+    /// For each object, the chunk of its group.
+    pub homes: Vec<Option<Row<Chunk>>>,
+}
+
+impl OpenBundle {
+    /// Keeps the file of a bundle open, with what was opened from it, as [`Medium::new`] does.
+    ///
+    /// # Errors
+    /// Returns an error if the input is a pipe, or cannot be read.
+    pub fn new(input: &Input, bundle: Bundle, advice: Advice) -> Result<Self, Error> {
+        let medium = Medium::new(input, &bundle.head, advice)?;
+        Ok(Self { medium, homes: bundle.homes(), bundle })
+    }
 }
 
 impl Medium {

@@ -177,8 +177,9 @@ impl Places {
     /// # Errors
     /// Returns an error if they are longer than a chunk can be.
     pub fn of(bundle: &Bundle, number: Row<Chunk>, decoded: &[u8]) -> Result<Self, FormatError> {
-        let (mut objects, mut start) = (Vec::new(), 0);
-        for (object, data) in ObjectRows::from(bundle).group(group_of_chunk(&bundle.layout, number), decoded) {
+        let group = group_of_chunk(&bundle.layout, number);
+        let (mut objects, mut start) = (Vec::with_capacity(group.len()), 0);
+        for (object, data) in ObjectRows::from(bundle).group(group, decoded) {
             let end = fit(at(start) + data.len(), "a chunk's length")?;
             objects.push((object, start..end));
             start = end;
@@ -190,11 +191,24 @@ impl Places {
     /// Returns the place of a portion; an empty one if the chunk does not hold it.
     #[must_use]
     pub fn find(&self, portion: Portion) -> Range<usize> {
-        let found = || self.objects.binary_search_by_key(&portion.object, |(object, _)| *object);
-        match portion.piece {
-            Some(_) => 0..self.len,
-            None => found().map_or(0..0, |found| at(self.objects[found].1.start)..at(self.objects[found].1.end)),
+        match (portion.piece, self.number(portion)) {
+            (Some(_), _) => 0..self.len,
+            (None, None) => 0..0,
+            (None, Some(found)) => at(self.objects[found].1.start)..at(self.objects[found].1.end),
         }
+    }
+
+    /// Returns the number of a portion among those that have places of their own, which are whole objects.
+    #[must_use]
+    pub fn number(&self, portion: Portion) -> Option<usize> {
+        let found = || self.objects.binary_search_by_key(&portion.object, |(object, _)| *object).ok();
+        portion.piece.is_none().then(found).flatten()
+    }
+
+    /// Returns how many portions have places of their own.
+    #[must_use]
+    pub fn count(&self) -> usize {
+        self.objects.len()
     }
 
     /// Returns the bytes of heap memory that this takes.

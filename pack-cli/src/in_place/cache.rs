@@ -1,12 +1,16 @@
 //! A cache with a limit in bytes, in which each value is made once, however many threads wait for it.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, HashMap, VecDeque};
 use std::hash::Hash;
 use std::sync::Arc;
 
 use parking_lot::{Condvar, Mutex};
 
-/// Values by key. The least recently used are dropped first. A value above the limit is kept beside the others, until the next such value.
+/// Values above the limit that are kept: a chunk of a delta, and the one of its base that is read by turns with it.
+const LARGE: usize = 2;
+
+/// Values by key. The least recently used are dropped first. A value above the limit is kept beside the others, until [`LARGE`] more such values
+/// follow.
 #[derive(Debug)]
 pub(super) struct Cache<K, V> {
     state: Mutex<State<K, V>>,
@@ -20,22 +24,19 @@ struct State<K, V> {
     order: BTreeMap<u64, K>,
     clock: u64,
     bytes: u64,
-    /// The key of the value that is above the limit.
-    large: Option<K>,
+    /// The keys of the values that are above the limit.
+    large: VecDeque<K>,
 }
 
 #[derive(Debug)]
 enum Slot<V> {
     /// A value, its size, and its last use; `None` if the value is above the limit.
-    Ready {
-        value: Arc<V>,
-        bytes: u64,
-        used: Option<u64>,
-    },
-    Coming(Arc<Coming<V>>),
+    Ready { value: Arc<V>, bytes: u64, used: Option<u64> },
+    /// A value that was asked for, and whether a thread makes it.
+    Coming(Arc<Coming<V>>, bool),
 }
 
-/// A value that is being made.
+/// A value that was asked for.
 #[derive(Debug)]
 pub(super) struct Coming<V> {
     /// The value, or none if it could not be made.
@@ -68,7 +69,7 @@ impl<V> Coming<V> {
 
 impl<K: Copy + Eq + Hash, V> Cache<K, V> {
     pub(super) fn new(limit: u64) -> Self {
-        let state = State { slots: HashMap::new(), order: BTreeMap::new(), clock: 0, bytes: 0, large: None };
+        let state = State { slots: HashMap::new(), order: BTreeMap::new(), clock: 0, bytes: 0, large: VecDeque::new() };
         Self { state: Mutex::new(state), limit }
     }
 
@@ -86,7 +87,7 @@ impl<K: Copy + Eq + Hash, V> Cache<K, V> {
                 }
                 Lookup::Ready(Arc::clone(value))
             }
-            Some(Slot::Coming(coming)) => Lookup::Coming(Arc::clone(coming)),
+            Some(Slot::Coming(coming, _)) => Lookup::Coming(Arc::clone(coming)),
             None => Lookup::Missing(state.expect(key)),
         }
     }
@@ -101,6 +102,14 @@ impl<K: Copy + Eq + Hash, V> Cache<K, V> {
         is_new
     }
 
+    /// Returns whether the caller is to make a value that was asked for: nobody else does. It must call [`Self::finish`] then.
+    pub(super) fn claim(&self, key: K) -> bool {
+        match self.state.lock().slots.get_mut(&key) {
+            Some(Slot::Coming(_, is_claimed)) => !std::mem::replace(is_claimed, true),
+            _ => false,
+        }
+    }
+
     /// Keeps a value with its size in bytes, and passes it to the threads that wait. A value that could not be made is forgotten: the next lookup
     /// tries again.
     pub(super) fn finish(&self, key: K, made: Option<(V, u64)>) {
@@ -111,7 +120,7 @@ impl<K: Copy + Eq + Hash, V> Cache<K, V> {
             state.keep(key, Arc::clone(value), *bytes, self.limit);
         }
         drop(state);
-        if let Some(Slot::Coming(coming)) = before {
+        if let Some(Slot::Coming(coming, _)) = before {
             *coming.made.lock() = Some(made.map(|(value, _)| value));
             coming.changed.notify_all();
         }
@@ -121,15 +130,18 @@ impl<K: Copy + Eq + Hash, V> Cache<K, V> {
 impl<K: Copy + Eq + Hash, V> State<K, V> {
     fn expect(&mut self, key: K) -> Arc<Coming<V>> {
         let coming = Arc::new(Coming { made: Mutex::new(None), changed: Condvar::new() });
-        self.slots.insert(key, Slot::Coming(Arc::clone(&coming)));
+        self.slots.insert(key, Slot::Coming(Arc::clone(&coming), false));
         coming
     }
 
     fn keep(&mut self, key: K, value: Arc<V>, bytes: u64, limit: u64) {
         if bytes > limit {
-            if let Some(before) = self.large.replace(key) {
+            if self.large.len() == LARGE
+                && let Some(before) = self.large.pop_front()
+            {
                 self.slots.remove(&before);
             }
+            self.large.push_back(key);
             self.slots.insert(key, Slot::Ready { value, bytes, used: None });
             return;
         }
@@ -170,7 +182,7 @@ mod tests {
     }
 
     #[test]
-    fn a_value_above_the_limit_stays_beside_the_others_until_the_next_such_one() {
+    fn values_above_the_limit_stay_beside_the_others_until_more_of_them_follow() {
         let cache = Cache::new(25);
         let keep_large = |key| {
             assert!(cache.begin(key), "{key} is new");
@@ -182,7 +194,9 @@ mod tests {
         (2..=3).for_each(|key| keep(&cache, key));
         assert_eq!([1, 2, 3, 10].map(|key| has(&cache, key)), [false, true, true, true]);
         keep_large(11);
-        assert_eq!([2, 3, 10, 11].map(|key| has(&cache, key)), [true, true, false, true]);
+        assert_eq!([2, 3, 10, 11].map(|key| has(&cache, key)), [true; 4]);
+        keep_large(12);
+        assert_eq!([2, 3, 10, 11, 12].map(|key| has(&cache, key)), [true, true, false, true, true]);
         assert_eq!(cache.state.lock().bytes, 20);
     }
 
@@ -199,6 +213,18 @@ mod tests {
                 assert_eq!(thread.join().expect("it does not panic").as_deref(), Some(&7));
             }
         });
+    }
+
+    #[test]
+    fn only_one_claims_a_value() {
+        let cache = Cache::<u32, u32>::new(30);
+        assert!(!cache.claim(1), "nobody asked for it");
+        assert!(cache.begin(1));
+        assert!(cache.claim(1));
+        assert!(!cache.claim(1));
+        assert!(matches!(cache.find(1), Lookup::Coming(_)));
+        cache.finish(1, Some((7, 10)));
+        assert!(!cache.claim(1), "it is there");
     }
 
     #[test]

@@ -2,6 +2,7 @@
 
 use std::collections::HashSet;
 use std::fmt;
+use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use parking_lot::Mutex;
@@ -14,7 +15,9 @@ use crate::{Chunk, Error, Kind};
 #[derive(Debug)]
 #[non_exhaustive]
 pub struct Fault {
-    /// The chunk, with its offset in the file; `None` if the fault is in a base, or in content without data.
+    /// The base in which the fault is, if it is a bundle.
+    pub base: Option<PathBuf>,
+    /// The chunk, with its offset in the file; `None` if the fault is in a base that is not a bundle, or in content without data.
     pub chunk: Option<(Row<Chunk>, u64)>,
     /// Why.
     pub error: Error,
@@ -22,6 +25,9 @@ pub struct Fault {
 
 impl fmt::Display for Fault {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if let Some(base) = &self.base {
+            write!(f, "{}: ", base.display())?;
+        }
         match self.chunk {
             Some((chunk, place)) => {
                 // Errors in a chunk's bytes begin with its number, without the offset.
@@ -60,19 +66,18 @@ impl Faults {
         Self { report, told: Mutex::default(), has_failed, base_has_failed, base_was_read }
     }
 
-    /// Reports an error in a block, and for a chunk also its number and its offset in the file.
-    pub(super) fn add(&self, key: Key, chunk: Option<(Row<Chunk>, u64)>, error: Error) {
-        let is_of_medium = match &error {
+    /// Reports a fault in a block.
+    pub(super) fn add(&self, key: Key, fault: Fault) {
+        let is_of_medium = match &fault.error {
             Error::Io { .. } => true,
             error => error.kind() == Some(Kind::Truncated),
         };
-        let fault = Fault { chunk, error };
-        let is_new = match (is_of_medium, key) {
-            (true, Key::Base(..)) => {
+        let is_new = match (is_of_medium, key.is_of_base()) {
+            (true, true) => {
                 self.base_was_read.store(false, Ordering::Relaxed);
                 !self.base_has_failed.swap(true, Ordering::Relaxed)
             }
-            (true, _) => !self.has_failed.swap(true, Ordering::Relaxed),
+            (true, false) => !self.has_failed.swap(true, Ordering::Relaxed),
             (false, _) => self.told.lock().insert(fault.to_string()),
         };
         if is_new {
@@ -83,9 +88,9 @@ impl Faults {
     /// Records that a block could be read.
     pub(super) fn read(&self, key: Key) {
         match key {
-            Key::Chunk(_) => self.has_failed.store(false, Ordering::Relaxed),
-            Key::Base(..) => self.base_was_read.store(true, Ordering::Relaxed),
             Key::Hole(..) => {}
+            key if key.is_of_base() => self.base_was_read.store(true, Ordering::Relaxed),
+            _ => self.has_failed.store(false, Ordering::Relaxed),
         }
     }
 

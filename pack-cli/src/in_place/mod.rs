@@ -39,7 +39,7 @@ use std::path::Path;
 
 use rustix::fs::Advice;
 use sealift_format::Bundle;
-use sealift_store::Medium;
+use sealift_store::OpenBundle;
 use sealift_store::base::GivenBases;
 
 use crate::trust::Trusted;
@@ -82,20 +82,20 @@ impl InPlace {
     pub fn open(bundle: Trusted, bases: &GivenBases, progress: &Progress) -> Result<Self, Error> {
         let (input, bundle, bases) = bases.open(bundle.into_unopened(), progress)?;
         // The reader itself decides what to read ahead.
-        let medium = Medium::new(&input, &bundle.head, Advice::Random)?;
-        Blocks::new(medium, bundle, bases).map(Self)
+        let own = OpenBundle::new(&input, bundle, Advice::Random)?;
+        Blocks::new(own, bases).map(Self)
     }
 
     /// Returns the bundle.
     #[must_use]
     pub fn bundle(&self) -> &Bundle {
-        &self.0.bundle
+        &self.0.own().bundle
     }
 
     /// Returns the path of its file.
     #[must_use]
     pub fn path(&self) -> &Path {
-        self.0.medium.path()
+        self.0.own().medium.path()
     }
 
     /// Starts the threads that read. What cannot be read is passed to `report`: damage once for each place, and a failing medium once until it can be

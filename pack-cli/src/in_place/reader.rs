@@ -9,12 +9,13 @@ use std::time::Duration;
 
 use parking_lot::{Condvar, Mutex};
 use sealift_format::{Bundle, Object, Row, num};
+use sealift_store::OpenBundle;
 use sealift_store::threads::panic_guard::OnPanic;
 use sealift_verify::kernel::give_back_memory;
 
-use super::blocks::{Block, BlockPart, Blocks, Key, Maker};
+use super::blocks::{Block, BlockPart, Blocks, Key, Maker, Span};
 use super::cache::{Cache, Lookup};
-use super::faults::Faults;
+use super::faults::{Fault, Faults};
 use crate::Error;
 
 /// How long a thread waits for work before it frees its buffers.
@@ -100,7 +101,7 @@ impl Reader {
     /// Returns the bundle.
     #[must_use]
     pub fn bundle(&self) -> &Bundle {
-        &self.blocks().bundle
+        &self.blocks().own().bundle
     }
 
     /// Reads a range within an object. Returns `None` if it cannot be read, after reporting why.
@@ -112,16 +113,7 @@ impl Reader {
             let span = self.blocks().span(object, place);
             let wanted = place..range.end.min(span.within.end);
             place = wanted.end;
-            let block = self.block(span.key)?;
-            let found = self.blocks().find(&block, (object, &span), wanted.clone());
-            let bytes = match found {
-                Ok(BlockPart::Data(at)) => Bytes(Held::Shared(block, at)),
-                Ok(BlockPart::Filled(bytes)) => Bytes(Held::Owned(bytes)),
-                Err(error) => {
-                    self.shared.report(span.key, error.into());
-                    return None;
-                }
-            };
+            let bytes = self.shared.find(self.block(span.key)?, &span, wanted.clone())?;
             if wanted == range {
                 return Some(bytes);
             }
@@ -158,7 +150,9 @@ impl Reader {
             return;
         }
         let is_near = |used: &&Key| match (**used, key) {
-            (Key::Chunk(used), Key::Chunk(now)) => (1..=NEAR).contains(&now.at().wrapping_sub(used.at())),
+            (Key::Chunk(of, used), Key::Chunk(source, now)) => {
+                of == source && (1..=NEAR).contains(&now.at().wrapping_sub(used.at()))
+            }
             (Key::Base(of, used), Key::Base(object, part)) => {
                 of == object && (1..=NEAR).contains(&num::size(part.wrapping_sub(used)))
             }
@@ -223,9 +217,9 @@ impl Shared {
         loop {
             let Some(first) = self.next(None) else { return };
             let mut maker = Maker::new(&self.blocks);
-            self.make(&mut maker, first);
+            self.make_queued(&mut maker, first);
             while let Some(key) = self.next(Some(IDLE)) {
-                self.make(&mut maker, key);
+                self.make_queued(&mut maker, key);
             }
             give_back_memory(|| {
                 drop(maker);
@@ -253,27 +247,86 @@ impl Shared {
         }
     }
 
+    /// Makes a block that was queued, unless another thread needed it earlier.
+    fn make_queued(&self, maker: &mut Maker<'_>, key: Key) {
+        if self.cache.claim(key) {
+            self.make(maker, key);
+        }
+    }
+
+    /// Makes a block that this thread has claimed.
     fn make(&self, maker: &mut Maker<'_>, key: Key) {
         let _guard = OnPanic(|| self.cache.finish(key, None));
-        match maker.make(key) {
-            Ok(block) => {
-                self.faults.read(key);
-                let cost = block.cost();
-                self.cache.finish(key, Some((block, cost)));
+        let mut prefix = std::mem::take(&mut maker.prefix);
+        let made = self.read_prefix(maker, key, &mut prefix).and_then(|()| {
+            let made = maker.make(key, &prefix);
+            made.map_err(|error| self.report(key, error)).ok()
+        });
+        maker.prefix = prefix;
+        if made.is_some() {
+            self.faults.read(key);
+        }
+        let made = made.map(|block| {
+            let cost = block.cost();
+            (block, cost)
+        });
+        self.cache.finish(key, made);
+    }
+
+    /// Fills `prefix` with the prefix of a chunk. Returns `None` if it cannot be read, after reporting why.
+    fn read_prefix(&self, maker: &mut Maker<'_>, key: Key, prefix: &mut Vec<u8>) -> Option<()> {
+        prefix.clear();
+        for range in self.blocks.prefix_of(key) {
+            let (mut place, end) = (range.offset, range.offset.saturating_add(range.len));
+            while place < end {
+                let Some(span) = self.blocks.span_of_base(range.object, place) else {
+                    let read = maker.read_base(range.object, place..end, prefix);
+                    read.map_err(|error| self.report(key, error)).ok()?;
+                    break;
+                };
+                let wanted = place..end.min(span.within.end);
+                place = wanted.end;
+                let block = self.base_block(maker, span.key)?;
+                prefix.extend_from_slice(&self.find(block, &span, wanted)?.get());
             }
+        }
+        Some(())
+    }
+
+    /// Returns a block of a base for another one that this thread makes. It waits only for a thread that makes this block, which waits for no other:
+    /// chunks of a base have no prefix.
+    fn base_block(&self, maker: &mut Maker<'_>, key: Key) -> Option<Arc<Block>> {
+        match self.cache.find(key) {
+            Lookup::Ready(block) => Some(block),
+            Lookup::Coming(coming) | Lookup::Missing(coming) => {
+                self.make_queued(maker, key);
+                coming.wait()
+            }
+        }
+    }
+
+    /// Returns the bytes `wanted` of an object from the block of a span of it. Returns `None` if they are damaged, after reporting that.
+    fn find(&self, block: Arc<Block>, span: &Span, wanted: Range<u64>) -> Option<Bytes> {
+        match self.blocks.find(&block, span, wanted) {
+            Ok(BlockPart::Data(at)) => Some(Bytes(Held::Shared(block, at))),
+            Ok(BlockPart::Filled(bytes)) => Some(Bytes(Held::Owned(bytes))),
             Err(error) => {
-                self.report(key, error);
-                self.cache.finish(key, None);
+                self.report(span.key, error.into());
+                None
             }
         }
     }
 
     fn report(&self, key: Key, error: Error) {
-        let chunk = match key {
-            Key::Chunk(number) => self.blocks.chunk(number).map(|chunk| (number, self.blocks.medium.place(chunk))),
+        let of = key.source().map(|source| self.blocks.source(source));
+        let base = of.filter(|_| key.is_of_base()).map(|of| of.medium.path().to_owned());
+        let chunk = match (key, of) {
+            (Key::Chunk(_, number), Some(OpenBundle { medium, bundle, .. })) => {
+                number.get(&bundle.layout.chunks).map(|chunk| (number, medium.place(chunk)))
+            }
             _ => None,
         };
-        self.faults.add(key, chunk, error);
+        self.faults.add(key, Fault { base, chunk, error });
     }
 
     /// Ends the threads, and wakes the reads that still wait.

@@ -86,7 +86,7 @@ pub fn simulate(
     profile: &OrderProfile,
     device: &SimulatedDevice,
 ) -> Result<Simulation, Error> {
-    let bundles = Placed::all(std::iter::once(bundle).chain(bases.bundles().flatten()));
+    let bundles = Placed::all(std::iter::once(bundle).chain(bases.bundles().flatten().map(|base| &base.bundle)));
     let (model, file_bytes) = (device.model(), end_of(&bundles));
     if model.place + run::real(file_bytes) > model.capacity {
         let files = if bundles.len() > 1 { "the bundle with its bases" } else { "the bundle" };

@@ -33,11 +33,11 @@ impl Trace {
         let (own, by_id) = (Arrangement::of(bundle), bases.by_id());
         // The number of each base that is a bundle; 0 is the bundle itself.
         let mut count = 0;
-        let number = |base: Option<&Bundle>| {
-            count += usize::from(base.is_some());
-            base.map(|_| count)
+        let mut next = || {
+            count += 1;
+            count
         };
-        let numbers: Vec<Option<usize>> = bases.bundles().map(number).collect();
+        let numbers: Vec<Option<usize>> = bases.bundles().map(|base| base.map(|_| next())).collect();
         let in_base = |object: Row<BaseObject>, ranges| {
             let (base, object) = bases.locate(object)?;
             numbers[base].map(|bundle| Wanted { bundle, object, ranges })

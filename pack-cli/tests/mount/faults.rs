@@ -243,8 +243,54 @@ fn damage_in_a_base_is_told_once_for_its_chunk() {
     let names = (0..20).map(|number| number.to_string()).chain(["large".into()]);
     let damaged = names.filter(|name| is_io_error(&desk.read(&format!("mnt/{name}")))).count();
     assert!((2..20).contains(&damaged), "{damaged}");
-    let faults = mounted.faults();
-    assert!(faults.len() == 1 && faults[0].contains("the bytes do not match their digest"), "{faults:?}");
+    assert_chunk_of_base(&mounted.faults(), place);
+}
+
+/// The prefix of a chunk is read from a base, by any thread.
+#[test]
+fn damage_in_a_prefix_is_told_once_for_the_chunk_of_the_base() {
+    if !can_mount() {
+        return;
+    }
+    let desk = several_chunks();
+    for number in 0..5 {
+        let mut changed = noise(number, 30_000);
+        changed[15_000] ^= 1;
+        desk.write(&format!("tree/{number}"), changed);
+    }
+    desk.pack("next.sealift", 8, "tree --base os.sealift --trust signers");
+    assert!(desk.read("next.sealift").unwrap().len() < 20_000);
+    let bytes = desk.read("os.sealift").unwrap();
+    // Noise is stored as it is.
+    let content = noise(2, 30_000);
+    let place = bytes.windows(100).position(|at| at == &content[..100]).unwrap();
+    for jobs in [1, 8] {
+        let mounted = desk.mount(&format!("os.sealift next.sealift --jobs {jobs}"));
+        assert!((0..20).all(
+            |number| desk.read(&format!("mnt/{number}")).unwrap() == desk.read(&format!("tree/{number}")).unwrap()
+        ));
+        mounted.assert_no_faults();
+    }
+    let file = File::options().write(true).open(desk.path("os.sealift")).unwrap();
+    file.write_all_at(&[bytes[place] ^ 1], u64::try_from(place).unwrap()).unwrap();
+    for jobs in [1, 8] {
+        let mounted = desk.mount(&format!("os.sealift next.sealift --jobs {jobs}"));
+        assert!((0..3).all(|_| is_io_error(&desk.read("mnt/2"))));
+        assert!(desk.read("mnt/large").unwrap() == desk.read("tree/large").unwrap());
+        assert_chunk_of_base(&mounted.faults(), place);
+    }
+}
+
+/// Asserts that there is one fault: damage at this place of the base os.sealift.
+#[track_caller]
+fn assert_chunk_of_base(faults: &[String], place: usize) {
+    let [fault] = faults else { panic!("{faults:?}") };
+    assert!(fault.starts_with("sealift: next.sealift: os.sealift: chunk "), "{fault}");
+    let (_, rest) = fault.split_once(", at byte ").unwrap();
+    let (at, why) = rest.split_once(": ").unwrap();
+    let at: usize = at.parse().unwrap();
+    assert!(at <= place && place < at + (256 << 10), "{fault}");
+    assert!(why.starts_with("the bytes do not match their digest"), "{fault}");
 }
 
 #[test]

@@ -1,24 +1,16 @@
 //! The base objects in a bundle.
 
 use std::ops::Range;
+use std::sync::Arc;
 
 use rustix::fs::Advice;
-use sealift_format::{Bundle, Chunk, Index, Limits, Object, Row};
+use sealift_format::{Chunk, Index, Limits, Object, Row};
 use sealift_verify::content::{ChunkDecoder, Content, Places, Portion, copy_wanted, portions_of, range_of};
 
 use super::{Base, Holder, ObjectReader};
 use crate::kept_order::KeptOrder;
 use crate::trust::Guard;
-use crate::{Error, Input, Medium, Unopened};
-
-/// A bundle, and the locations of its objects.
-#[derive(Debug)]
-pub(super) struct BundleBase {
-    medium: Medium,
-    bundle: Bundle,
-    /// For each object, the chunk of its group.
-    homes: Vec<Option<Row<Chunk>>>,
-}
+use crate::{Error, Input, OpenBundle, Unopened};
 
 /// Chunks that a thread caches: successive reads are mostly close together.
 const KEPT: usize = 6;
@@ -28,7 +20,7 @@ const KEPT_LEN: usize = 64 << 20;
 /// Reads the objects of a bundle in one thread.
 #[derive(Debug)]
 pub(super) struct BundleReader<'a> {
-    base: &'a BundleBase,
+    base: &'a OpenBundle,
     decoder: ChunkDecoder,
     stored: Vec<u8>,
     /// Cached chunks, the most recent first.
@@ -55,31 +47,23 @@ impl Base {
         let identity = &bundle.head.root().identity;
         let identity = (identity.name.clone(), identity.version);
         let order = KeptOrder::of_bundle(&bundle);
-        let holder = BundleBase::new(&input, bundle)?;
+        let holder = Arc::new(OpenBundle::new(&input, bundle, Advice::Normal)?);
         Ok(Self { index, holder: Box::new(holder), identity: Some(identity), order })
     }
 }
 
-impl BundleBase {
-    /// Wraps the bundle that was opened from `input`, which must be a file.
-    fn new(input: &Input, bundle: Bundle) -> Result<Self, Error> {
-        let medium = Medium::new(input, &bundle.head, Advice::Normal)?;
-        Ok(Self { medium, homes: bundle.homes(), bundle })
-    }
-}
-
-impl Holder for BundleBase {
+impl Holder for Arc<OpenBundle> {
     fn reader<'a>(&'a self, _index: &'a Index) -> Box<dyn ObjectReader + 'a> {
         Box::new(BundleReader::new(self))
     }
 
-    fn bundle(&self) -> Option<&Bundle> {
-        Some(&self.bundle)
+    fn bundle(&self) -> Option<&Arc<OpenBundle>> {
+        Some(self)
     }
 }
 
 impl<'a> BundleReader<'a> {
-    pub(super) fn new(base: &'a BundleBase) -> Self {
+    pub(super) fn new(base: &'a OpenBundle) -> Self {
         Self { base, decoder: ChunkDecoder::default(), stored: Vec::new(), kept: Vec::new(), checked: None }
     }
 
@@ -111,7 +95,7 @@ impl<'a> BundleReader<'a> {
         if let Some(known) = self.kept.iter().position(|(kept, ..)| *kept == number) {
             self.kept[..=known].rotate_right(1);
         } else {
-            let BundleBase { medium, bundle, .. } = self.base;
+            let OpenBundle { medium, bundle, .. } = self.base;
             medium.read_chunk(&bundle.layout.chunks[number.at()], &mut self.stored)?;
             let decoded = self.decoder.decode(bundle, number, &self.stored, &[])?;
             let mut buffer = Vec::new();

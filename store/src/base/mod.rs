@@ -19,12 +19,13 @@ mod store;
 use std::fmt::Debug;
 use std::io::{self, Cursor, Read};
 use std::ops::Range;
+use std::sync::Arc;
 
 use sealift_format::num;
 use sealift_format::{BaseObject, BaseRange, Bundle, Index, Object, RootBase, Row, verity};
 
-use crate::Error;
 use crate::kept_order::KeptOrder;
+use crate::{Error, OpenBundle};
 pub use check::{check, is_the_only, needed, number_of, short};
 pub(crate) use commits::{Reading, Tip};
 pub use given::GivenBases;
@@ -59,7 +60,7 @@ pub(crate) trait Holder: Debug + Send + Sync {
     }
 
     /// Returns the bundle, if the holder is one.
-    fn bundle(&self) -> Option<&Bundle> {
+    fn bundle(&self) -> Option<&Arc<OpenBundle>> {
         None
     }
 }
@@ -209,7 +210,7 @@ impl Bases {
     }
 
     /// Returns the bundle of each base; `None` if the base is something else.
-    pub fn bundles(&self) -> impl Iterator<Item = Option<&Bundle>> {
+    pub fn bundles(&self) -> impl Iterator<Item = Option<&Arc<OpenBundle>>> {
         self.list.iter().map(|base| base.holder.bundle())
     }
 
