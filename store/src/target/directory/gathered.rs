@@ -1,101 +1,211 @@
 //! Writes the hot set again during an update, in the order of access. The kernel allocates space when it writes back, in the order of writing.
 //! Reserving space file by file would not bring the files together; where possible, it is reserved for all of them at once.
+//!
+//! The update does without this step if it takes too much space, which is certain only once it is written: quotas are not part of what the system
+//! says is free. Therefore everything that the update needs is built first.
 
-use std::collections::HashMap;
+use std::io::{self, ErrorKind};
 use std::ops::Range;
 use std::os::fd::{AsFd as _, OwnedFd};
 
-use rustix::fs::{Mode, OFlags, fstat, fsync, ftruncate, renameat};
+use rustix::fs::{AtFlags, FallocateFlags, Mode, OFlags, fallocate, fstat, fsync, ftruncate, renameat, unlinkat};
 use rustix::io::{Errno, pread, retry_on_intr};
-use sealift_format::{Entry, Index, Row, num};
+use sealift_format::{Index, num};
 use sealift_verify::kernel::extents;
 
-use super::changes::Depth;
 use super::files::Builder;
+use super::job::Job;
 use super::metadata::Privilege;
-use super::plan::PlannedName;
+use super::plan::{Link, PlannedName};
 use super::seeks::seeks;
 use super::stretch::Stretch;
 use crate::Error;
 use crate::delivery::write_sparse;
 use crate::directory::TreeStage;
+use crate::directory::target::{Target, TargetWalk};
 use crate::directory::walk::Walk;
 use crate::fs::confined::open_name;
+use crate::fs::unnamed::unnamed_in;
 use crate::progress::Phase;
 use crate::target::options::Durability;
 
-/// The hot set of an update that rewrites every file of it that can be moved; empty if it is not rewritten.
+/// The name of a copy in the stage until it is complete.
+const COPY: &str = "copy";
+
+/// The hot set of an update that is to write it again; otherwise empty.
 #[derive(Debug, Default)]
-pub(super) struct Gathered {
-    /// Its files in the order of access; those that stay in their places with their extents.
-    pub(super) files: Vec<(PlannedName, Option<Vec<Range<u64>>>)>,
-    /// Unchanged files that are rewritten only to move them, with the metadata that would otherwise have been set in place.
-    pub(super) moved: HashMap<Row<Entry>, Option<Depth>>,
+pub(super) struct Gathered<'a> {
+    /// Its files in the order of access.
+    pub(super) files: Vec<HotFile<'a>>,
 }
 
-impl Gathered {
+/// A file that is read first.
+#[derive(Debug)]
+pub(super) struct HotFile<'a> {
+    pub(super) place: PlannedName,
+    /// Its further names.
+    pub(super) links: Vec<&'a Link>,
+    pub(super) at: Lies,
+}
+
+/// Where a file lies.
+#[derive(Debug)]
+pub(super) enum Lies {
+    /// Not yet: this update builds it.
+    New,
+    /// In these extents, which it shares with no other file: it can be moved.
+    Here(Vec<Range<u64>>),
+    /// In these extents, or in unknown ones if there are none here; it must stay.
+    Stays(Vec<Range<u64>>),
+}
+
+/// The unchanged files that were written again only to move them; `None` if the hot set was not written again.
+pub(super) type Moved<'g> = Option<Vec<&'g HotFile<'g>>>;
+
+impl<'a> Gathered<'a> {
     pub(super) fn is_empty(&self) -> bool {
         self.files.is_empty()
     }
 
+    /// Returns the files that are written again.
+    fn written(&self) -> impl Iterator<Item = &HotFile<'a>> + Clone {
+        self.files.iter().filter(|file| !matches!(file.at, Lies::Stays(_)))
+    }
+
     /// Returns the number of seeks that reading the hot set takes. The stage must have been written to the disk.
     pub(super) fn seeks_left(&self, stage: &TreeStage, index: &Index) -> u64 {
-        let extents_of = |(place, stays): &(PlannedName, Option<Vec<Range<u64>>>)| match stays {
-            Some(extents) => extents.clone(),
-            None => {
-                // A file that was left in its place after all is not in the stage.
-                let name = TreeStage::file_name(place.entry);
-                let file = open_name(stage.root(), &name, OFlags::RDONLY, Mode::empty()).ok();
-                let found = file.and_then(|file| extents(file, index.object(place.object).size).ok().flatten());
-                found.unwrap_or_default()
+        let extents_of = |file: &HotFile<'_>| {
+            let name = TreeStage::file_name(file.place.entry);
+            let staged = open_name(stage.root(), &name, OFlags::RDONLY, Mode::empty()).ok();
+            let found = staged.and_then(|staged| extents(staged, index.object(file.place.object).size).ok().flatten());
+            match &file.at {
+                Lies::New => found.unwrap_or_default(),
+                Lies::Here(extents) | Lies::Stays(extents) => found.unwrap_or_else(|| extents.clone()),
             }
         };
         let all: Vec<Vec<Range<u64>>> = self.files.iter().map(extents_of).collect();
         seeks(all.iter().map(|extents| Some(&extents[..])))
     }
+}
 
-    /// Writes those files of the hot set that are in the stage again, in the order of access.
-    pub(super) fn write_in_order(&self, builder: &Builder<'_>) -> Result<(), Error> {
-        let (mut walk, root) = (Walk::default(), builder.stage.root());
-        // Not the builder's: a `Privilege` counts what it cannot set, and these files were counted when they were built.
+impl Job<'_> {
+    /// Writes the hot set again: its new files, which are in the stage, and those that can be moved. Beside them, the stage takes `beside` more bytes.
+    /// If there is too little space, no file is moved.
+    pub(super) fn write_hot_set<'g>(
+        &self,
+        builder: &Builder<'_>,
+        gathered: &'g Gathered<'_>,
+        beside: u64,
+    ) -> Result<Moved<'g>, Error> {
+        let mut moved = Vec::new();
+        let written = self.try_room(builder, gathered, beside);
+        match written.and_then(|()| self.write_in_order(builder, gathered, &mut moved)) {
+            Ok(()) => Ok(Some(moved)),
+            Err(error) if is_full(&error) => {
+                tracing::info!(%error, "the hot set stays scattered");
+                let mut walk = Walk::default();
+                for HotFile { place, links, .. } in moved {
+                    let links = links.iter().map(|link| PlannedName { entry: link.entry, ..*place });
+                    links.chain([*place]).try_for_each(|name| builder.remove(&mut walk, name))?;
+                }
+                Ok(None)
+            }
+            Err(error) => Err(error),
+        }
+    }
+
+    /// Tries to reserve the space that the rest of the update takes at most.
+    fn try_room(&self, builder: &Builder<'_>, gathered: &Gathered<'_>, beside: u64) -> Result<(), Error> {
+        let places: Vec<PlannedName> = gathered.written().map(|file| file.place).collect();
+        let sizes = places.iter().map(|place| self.blocks.file(&[], self.bundle.index.object(place.object).size));
+        let len = sizes.fold(beside, u64::saturating_add);
+        let len = len.saturating_add(self.sealing.room(&self.bundle.index, &places));
+        let reserve = |file| fallocate(file, FallocateFlags::empty(), 0, len);
+        match unnamed_in(builder.stage.root()).and_then(reserve) {
+            Err(error @ (Errno::NOSPC | Errno::DQUOT)) => Err(Error::io("write", builder.stage.target(), error)),
+            // Not every file system can tell.
+            _ => Ok(()),
+        }
+    }
+
+    fn write_in_order<'g>(
+        &self,
+        builder: &Builder<'_>,
+        gathered: &'g Gathered<'_>,
+        moved: &mut Vec<&'g HotFile<'g>>,
+    ) -> Result<(), Error> {
+        let (mut walk, mut other, root) = (Walk::default(), Walk::default(), builder.stage.root());
+        let (target, mut installed) = (Target::open(self.site, &self.bundle.index)?, TargetWalk::default());
+        // Not the builder's: a `Privilege` counts what it cannot set, and new files were counted when they were built.
         let privilege =
             Privilege::of_process(root).map_err(|error| Error::io("look at", builder.stage.target(), error))?;
-        let built = self.files.iter().filter(|(_, stays)| stays.is_none()).map(|(place, _)| *place);
-        let lens = built.clone().map(|place| builder.bundle.index.object(place.object).size);
+        let lens = gathered.written().map(|file| self.bundle.index.object(file.place.object).size);
         builder.progress.enter(Phase::Copying, lens.clone().sum(), 0);
         let mut stretch = Stretch::reserve(root, lens);
-        for place in built {
-            let Ok(file) = builder.open(&mut walk, place, OFlags::RDONLY, Mode::empty())? else { continue };
-            write_again(builder, &privilege, (&file, place), &mut stretch)?;
+        for file in gathered.written() {
+            let is_new = matches!(file.at, Lies::New);
+            let opened = match is_new {
+                true => builder.open(&mut walk, file.place, OFlags::RDONLY, Mode::empty())?.ok(),
+                false => self.open_installed(&target, &mut installed, file.place).map(|(opened, _)| opened),
+            };
+            let Some(opened) = opened else { continue };
+            match (write_again(builder, &privilege, (&opened, file.place), &mut stretch)?, is_new) {
+                (true, true) => {}
+                (true, false) => {
+                    moved.push(file);
+                    file.links.iter().try_for_each(|link| builder.link(&mut walk, &mut other, link))?;
+                }
+                (false, true) => return Err(builder.failed("write", file.place)(Errno::IO)),
+                // It has changed unnoticed.
+                (false, false) => {}
+            }
         }
         Ok(())
     }
 }
 
-/// Replaces a file of the stage by a fresh copy.
+/// Returns whether a file could not be written for lack of space, or inodes, on the file system or within a quota.
+fn is_full(error: &Error) -> bool {
+    let is_full = |error: &io::Error| matches!(error.kind(), ErrorKind::StorageFull | ErrorKind::QuotaExceeded);
+    matches!(error, Error::Io { source, .. } if is_full(source))
+}
+
+/// Puts a fresh copy of a file into the stage. Returns `false`, and leaves no copy, if the content cannot be read or is not as expected.
 fn write_again(
     builder: &Builder<'_>,
     privilege: &Privilege,
     (file, place): (&OwnedFd, PlannedName),
     stretch: &mut Option<Stretch>,
-) -> Result<(), Error> {
-    const COPY: &str = "copy";
+) -> Result<bool, Error> {
+    let written = copy(builder, privilege, (file, place), stretch);
+    if !matches!(written, Ok(true)) {
+        let _ = unlinkat(builder.stage.root(), COPY, AtFlags::empty());
+    }
+    written
+}
+
+fn copy(
+    builder: &Builder<'_>,
+    privilege: &Privilege,
+    (file, place): (&OwnedFd, PlannedName),
+    stretch: &mut Option<Stretch>,
+) -> Result<bool, Error> {
     let (stage, failed) = (builder.stage.root(), builder.failed("write", place));
     let flags = OFlags::RDWR | OFlags::CREATE | OFlags::EXCL;
     let (inode, attributes) = builder.inode_of(place);
     let mode = privilege.creation_mode(attributes);
     let copy = open_name(stage, COPY.as_bytes(), flags, mode).map_err(&failed)?;
     let blocks = u64::try_from(fstat(file).map_err(&failed)?.st_blocks).unwrap_or_default();
-    let len = builder.bundle.index.object(place.object).size;
+    let object = builder.bundle.index.object(place.object);
     // Holes stay holes.
-    if (1..=blocks.saturating_mul(512)).contains(&len) {
-        *stretch = stretch.take().and_then(|mut stretch| stretch.give(&copy, len).then_some(stretch));
+    if (1..=blocks.saturating_mul(512)).contains(&object.size) {
+        *stretch = stretch.take().and_then(|mut stretch| stretch.give(&copy, object.size).then_some(stretch));
     }
     let (mut hasher, mut buffer, mut at) = (blake3::Hasher::new(), vec![0; 256 << 10], 0);
-    loop {
+    while at <= object.size {
         builder.progress.check()?;
         // Not copy_file_range(2), which may share the blocks.
-        let len = retry_on_intr(|| pread(file, &mut *buffer, at)).map_err(&failed)?;
+        let Ok(len) = retry_on_intr(|| pread(file, &mut *buffer, at)) else { return Ok(false) };
         if len == 0 {
             break;
         }
@@ -104,13 +214,14 @@ fn write_again(
         builder.progress.add(num::wide(len), 0);
         at += num::wide(len);
     }
-    if hasher.finalize().as_bytes() != &builder.bundle.index.object(place.object).id {
-        return Err(failed(Errno::IO));
+    if hasher.finalize().as_bytes() != &object.id {
+        return Ok(false);
     }
     ftruncate(&copy, at).map_err(&failed)?;
     privilege.apply(copy.as_fd(), attributes, inode, Some(mode)).map_err(&failed)?;
     if builder.options.tree.durability == Durability::Each {
         fsync(&copy).map_err(&failed)?;
     }
-    renameat(stage, COPY, stage, TreeStage::file_name(place.entry)).map_err(&failed)
+    renameat(stage, COPY, stage, TreeStage::file_name(place.entry)).map_err(&failed)?;
+    Ok(true)
 }
