@@ -22,13 +22,14 @@
 
 mod filesystem;
 mod nodes;
+mod place;
 mod recording;
 
 use std::ffi::OsStr;
 use std::io;
 use std::os::fd::{AsFd as _, OwnedFd};
 use std::os::unix::ffi::OsStrExt as _;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::{Arc, Weak};
 
 use fuser::{Config, MountOption, Session, SessionACL, SessionUnmounter};
@@ -42,6 +43,7 @@ use crate::trust::Trusted;
 use crate::{Error, Progress};
 use filesystem::Served;
 use nodes::Nodes;
+use place::{Place, Top};
 use recording::Recorder;
 pub use recording::Recording;
 
@@ -67,7 +69,7 @@ pub struct Mount {
     session: Session<Served>,
     /// The FUSE device, from which the kernel's requests are read.
     device: Arc<OwnedFd>,
-    mountpoint: PathBuf,
+    place: Place,
     refs: Vec<String>,
 }
 
@@ -77,7 +79,7 @@ pub struct Unmounter {
     session: SessionUnmounter,
     /// Weak, so that this does not keep the device open: processes that wait for an answer would then go on waiting when serving has ended.
     device: Weak<OwnedFd>,
-    mountpoint: PathBuf,
+    place: Place,
 }
 
 impl Mount {
@@ -112,7 +114,7 @@ impl Mount {
         let session = Session::new(served, &mountpoint, &config(options, name));
         let session = session.map_err(|error| Error::io("mount on", &mountpoint, one_line(error)))?;
         let device = Arc::new(session.as_fd().try_clone_to_owned().map_err(failed)?);
-        Ok(Self { session, device, mountpoint, refs })
+        Ok(Self { session, device, place: Place::of(mountpoint), refs })
     }
 
     /// Returns the refs that are mounted: one is the root, several are directories.
@@ -125,7 +127,7 @@ impl Mount {
     #[must_use]
     pub fn unmounter(&mut self) -> Unmounter {
         let (session, device) = (self.session.unmount_callable(), Arc::downgrade(&self.device));
-        Unmounter { session, device, mountpoint: self.mountpoint.clone() }
+        Unmounter { session, device, place: self.place.clone() }
     }
 
     /// Serves until it is unmounted, by an [`Unmounter`] or by others.
@@ -134,8 +136,8 @@ impl Mount {
     /// Returns an error if the kernel cannot be talked to.
     pub fn serve(self) -> Result<(), Error> {
         // The device stays open until then.
-        let Self { session, mountpoint, device: _device, .. } = self;
-        session.run().map_err(|error| Error::io("serve", mountpoint, error))
+        let Self { session, place, device: _device, .. } = self;
+        session.run().map_err(|error| Error::io("serve", place.path, error))
     }
 }
 
@@ -144,14 +146,25 @@ impl Unmounter {
     /// [`Mount::serve`] goes on until the last user is done, and a caller that does not want to wait has to end the process.
     ///
     /// # Errors
-    /// Returns an error if it cannot be unmounted.
+    /// Returns an error if it cannot be unmounted, such as when something else is mounted over it.
     pub fn unmount(&mut self) -> Result<bool, Error> {
-        let failed = |error| Error::io("unmount", &self.mountpoint, error);
+        let failed = |error| Error::io("unmount", &self.place.path, error);
+        if self.is_gone() {
+            return Ok(true);
+        }
+        match self.place.top().map_err(failed)? {
+            Top::Itself => {}
+            Top::Gone => return Ok(false),
+            Top::Other(other) => {
+                let hidden = format!("{other} is mounted over it");
+                return Err(failed(io::Error::new(io::ErrorKind::ResourceBusy, hidden)));
+            }
+        }
         match self.session.unmount() {
             // Without root, fusermount3 unmounts, and succeeds even if the mount is in use and has only left the tree.
             Ok(()) => Ok(self.is_gone()),
             Err(error) if error.raw_os_error() == Some(Errno::BUSY.raw_os_error()) => {
-                unmount(&self.mountpoint, UnmountFlags::DETACH).map_err(|error| failed(error.into()))?;
+                unmount(&self.place.path, UnmountFlags::DETACH).map_err(|error| failed(error.into()))?;
                 Ok(false)
             }
             Err(error) => Err(failed(error)),

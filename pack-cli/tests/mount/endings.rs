@@ -112,6 +112,20 @@ fn umount_ends_it() {
 }
 
 #[test]
+fn a_signal_ends_what_others_have_unmounted() {
+    if !can_mount() {
+        return;
+    }
+    let desk = small();
+    let mounted = desk.mount("os.sealift --record start.order");
+    let mut file = File::open(desk.path("mnt/file")).unwrap();
+    assert!(Command::new("umount").arg("-l").arg(desk.path("mnt")).status().unwrap().success());
+    mounted.signal(Signal::TERM);
+    mounted.ends_well();
+    assert!(file.read(&mut [0; 10]).is_err());
+}
+
+#[test]
 fn nobody_writes_and_others_are_kept_out_as_modes_say() {
     if !can_mount() {
         return;
