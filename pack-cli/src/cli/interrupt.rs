@@ -82,6 +82,11 @@ pub(crate) fn serve_patiently(stop: impl FnOnce() + Send + 'static) {
     serve(stop);
 }
 
+/// Has the next signal end the process, since there is nothing left to wait for.
+pub(crate) fn end_patience() {
+    IS_PATIENT.store(false, Ordering::Relaxed);
+}
+
 /// Ends what is being served. Returns whether there was anything.
 fn end() -> bool {
     let stop = SERVING.lock().take();

@@ -198,6 +198,16 @@ impl Mounted {
     /// Waits for the end, which must be successful and leave no mount. Returns its standard output and standard error.
     #[track_caller]
     pub(crate) fn ends_well(mut self) -> (String, String) {
+        assert_eq!(self.ends(), Some(0), "{}", self.said());
+        assert!(!is_mounted(&self.mountpoint));
+        let mut out = String::new();
+        self.child.stdout.take().unwrap().read_to_string(&mut out).unwrap();
+        (out, self.said())
+    }
+
+    /// Waits for the end. Returns the exit status.
+    #[track_caller]
+    pub(crate) fn ends(&mut self) -> Option<i32> {
         let start = Instant::now();
         let status = loop {
             if let Some(status) = self.child.try_wait().unwrap() {
@@ -207,11 +217,17 @@ impl Mounted {
             std::thread::sleep(Duration::from_millis(5));
         };
         self.listener.take().into_iter().for_each(|listener| listener.join().unwrap());
-        assert_eq!(status.code(), Some(0), "{}", self.said());
-        assert!(!is_mounted(&self.mountpoint));
-        let mut out = String::new();
-        self.child.stdout.take().unwrap().read_to_string(&mut out).unwrap();
-        (out, self.said())
+        status.code()
+    }
+
+    /// Waits until it has said something.
+    #[track_caller]
+    pub(crate) fn says(&self, what: &str) {
+        let start = Instant::now();
+        while !self.said().contains(what) {
+            assert!(start.elapsed() < Duration::from_secs(60), "it does not say {what:?}: {}", self.said());
+            std::thread::sleep(Duration::from_millis(5));
+        }
     }
 }
 

@@ -111,6 +111,29 @@ fn umount_ends_it() {
     mounted.ends_well();
 }
 
+/// A signal unmounts what it was meant for, or nothing. A second one ends the process, and what was recorded is kept.
+#[test]
+fn what_is_mounted_over_it_stays() {
+    if !can_mount() {
+        return;
+    }
+    let desk = small();
+    let mut mounted = desk.mount("os.sealift --record start.order");
+    assert_eq!(desk.read("mnt/file").unwrap(), b"content");
+    let mnt = desk.path("mnt");
+    assert!(Command::new("mount").args(["-t", "tmpfs", "over"]).arg(&mnt).status().unwrap().success());
+    desk.write("mnt/other", "other");
+    mounted.signal(Signal::TERM);
+    mounted.says("start.order: 1 file");
+    assert!(mounted.said().contains("mnt: tmpfs (over) is mounted over it"), "{}", mounted.said());
+    assert_eq!(desk.read("mnt/other").unwrap(), b"other");
+    assert!(Command::new("umount").arg(&mnt).status().unwrap().success());
+    assert_eq!(desk.read("mnt/file").unwrap(), b"content");
+    assert_eq!(desk.read("start.order").unwrap(), b"# sealift order 1\nfile\n");
+    mounted.signal(Signal::TERM);
+    assert_eq!(mounted.ends(), Some(128 + Signal::TERM.as_raw()));
+}
+
 #[test]
 fn a_signal_ends_what_others_have_unmounted() {
     if !can_mount() {

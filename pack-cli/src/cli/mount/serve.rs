@@ -132,15 +132,22 @@ impl Serving {
                     2
                 }
             }),
-            Err(error) => Failure::from(error).tell(self.show.json),
+            Err(error) => {
+                Failure::from(error).tell(self.show.json);
+                // It goes on. The next signal ends the process, and must not lose the recording.
+                if let Err(failure) = self.keep() {
+                    failure.tell(self.show.json);
+                }
+                interrupt::end_patience();
+            }
         }
     }
 
-    /// Writes what was recorded.
-    fn keep(&self) -> Result<(), Failure> {
-        let Some(Record { path, output, recording }) = &self.record else { return Ok(()) };
+    /// Writes what was recorded, once.
+    fn keep(&mut self) -> Result<(), Failure> {
+        let Some(Record { path, output, recording }) = self.record.take() else { return Ok(()) };
         let profile = recording.profile();
         output.write(profile.to_text().as_bytes())?;
-        Ok(print_profile(self.show, path, &profile)?)
+        Ok(print_profile(self.show, &path, &profile)?)
     }
 }
