@@ -46,15 +46,21 @@ pub(super) struct Nodes {
 }
 
 impl Nodes {
-    /// Makes the tree of the refs of these names, or of all: one is the root itself, several are directories in it.
+    /// Makes the tree of the refs of these names, or of all: one is the root itself, several are directories in it. A name counts once.
     ///
     /// # Errors
     /// Returns an error if the bundle has no such ref, or if one ref would lie inside another.
     pub(super) fn new(index: &Index, names: &[String]) -> Result<Self, Error> {
-        let refs: Vec<&Ref> = match names {
-            [] => index.refs().iter().collect(),
-            names => names.iter().map(|name| choose_ref(index, Some(name))).collect::<Result<_, _>>()?,
-        };
+        let mut refs: Vec<&Ref> = Vec::new();
+        for name in names {
+            let chosen = choose_ref(index, Some(name))?;
+            if refs.iter().all(|of| of.name != chosen.name) {
+                refs.push(chosen);
+            }
+        }
+        if names.is_empty() {
+            refs = index.refs().iter().collect();
+        }
         let mut links = BTreeMap::new();
         for entry in index.entries().iter().filter(|entry| !entry.is_first_name()) {
             *links.entry(entry.inode).or_insert(1) += 1;
@@ -277,8 +283,27 @@ fn time(seconds: i64, nanoseconds: u32) -> SystemTime {
     whole.and_then(|whole| whole.checked_add(Duration::from_nanos(nanoseconds.into()))).unwrap_or(UNIX_EPOCH)
 }
 
-/// Encodes a device number as the kernel's interface does: 12 bits of the major number, between the low 8 and the high 12 bits of the minor one.
+/// Encodes a device number as the kernel's interface does: 12 bits of the major number, between the low 8 and the high 12 bits of the minor one. A
+/// number that does not fit becomes the highest one, which no device has: opening the node fails.
 fn encode(device: Device) -> u32 {
     let Device { major, minor } = device;
-    (minor & 0xff) | (major & 0xfff) << 8 | (minor & 0xf_ff00) << 12
+    if major > 0xfff || minor > 0xf_ffff {
+        return u32::MAX;
+    }
+    (minor & 0xff) | major << 8 | (minor & 0xf_ff00) << 12
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn no_device_number_becomes_that_of_another_device() {
+        let encode = |major, minor| encode(Device { major, minor });
+        assert_eq!(encode(7, 300), 0x0010_072c);
+        assert_eq!(encode(0xfff, 0xf_ffff), u32::MAX);
+        for (major, minor) in [(4104, 0), (0x1000, 3), (1, 0x10_0003), (u32::MAX, u32::MAX)] {
+            assert_eq!(encode(major, minor), u32::MAX, "{major}:{minor}");
+        }
+    }
 }

@@ -136,7 +136,38 @@ fn one_ref_is_the_root_and_several_are_directories() {
     assert_eq!(names("mnt"), ["app", "os"]);
     assert_eq!(names("mnt/app"), ["main"]);
     drop(mounted);
+    let mounted = desk.mount("os.sealift --ref os --ref os");
+    desk.assert_same("c", "mnt");
+    drop(mounted);
     desk.refused("mount os.sealift mnt --trust signers --ref none", 2, "the bundle has no ref none");
+}
+
+/// The kernel has 12 bits for a major number: 4104 must not become 8, which would be a disk.
+#[test]
+fn a_device_that_linux_cannot_have_is_no_other_one() {
+    if !can_mount() {
+        return;
+    }
+    let desk = Desk::new();
+    let mut archive = tar::Builder::new(Vec::new());
+    for (name, major) in [("disk", 8), ("none", 4104)] {
+        let mut header = tar::Header::new_gnu();
+        header.set_entry_type(tar::EntryType::Block);
+        header.set_device_major(major).unwrap();
+        header.set_device_minor(0).unwrap();
+        header.set_mode(0o600);
+        header.set_size(0);
+        archive.append_data(&mut header, name, &[][..]).unwrap();
+    }
+    desk.write("tree.tar", archive.into_inner().unwrap());
+    desk.pack("os.sealift", 7, "tar:tree.tar");
+    for options in ["", " --dev-suid"] {
+        let mounted = desk.mount(&format!("os.sealift{options}"));
+        let device = |name: &str| fs::symlink_metadata(desk.path("mnt").join(name)).unwrap().rdev();
+        assert_eq!((device("disk"), device("none")), (makedev(8, 0), makedev(0xfff, 0xf_ffff)));
+        assert!(File::open(desk.path("mnt/none")).is_err());
+        drop(mounted);
+    }
 }
 
 #[test]
