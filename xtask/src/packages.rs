@@ -77,7 +77,7 @@ const PACKAGES: &[Package] = &[
     package("e2fsprogs",      Program("mkfs.ext4"),     &[Big, Ci, Compare, Vm]),
     package("busybox-static", Program("busybox"),       &[Compare]),
     package("kmod",           Program("depmod"),        &[Vm]),
-    package("btrfs-progs",    Program("mkfs.btrfs"),    &[Big, Vm]),
+    package("btrfs-progs",    Program("mkfs.btrfs"),    &[Big, Ci, Vm]),
     package("xfsprogs",       Program("mkfs.xfs"),      &[Big]),
     package("ntfs-3g",        Program("lowntfs-3g"),    &[Big]),
     // Creates a whole system as a tree.

@@ -29,10 +29,15 @@ struct Ext4 {
 
 impl Ext4 {
     fn create(desk: &Desk, block_len: &str) -> Self {
+        Self::made_by(desk, Command::new("mkfs.ext4").args(["-q", "-m", "0", "-b", block_len]))
+    }
+
+    /// Creates another file system.
+    fn made_by(desk: &Desk, mkfs: &mut Command) -> Self {
         let disk = Self { image: desk.path("image"), point: desk.path("disk") };
         fs::File::create_new(&disk.image).unwrap().set_len(512 << 20).unwrap();
         fs::create_dir(&disk.point).unwrap();
-        run(Command::new("mkfs.ext4").args(["-q", "-m", "0", "-b", block_len]).arg(&disk.image));
+        run(mkfs.arg(&disk.image));
         disk.mount();
         disk
     }
@@ -227,8 +232,9 @@ const PACK: [&str; 7] = ["pack", "tree", "--name", "os", "--allow-unsigned", "--
 /// Packs the delta to a version as `delta.sealift`, and its full bundle.
 fn pack_next(desk: &Desk, version: u64) {
     let (base, number) = (format!("{}.sealift", version - 1), version.to_string());
+    let full = format!("{number}.sealift");
     desk.run(&[&PACK[..], &[&number, "-o", "delta.sealift", "--base", &base]].concat());
-    desk.run(&[&PACK[..], &[&number, "-o", &format!("{number}.sealift"), "--order-from", &base]].concat());
+    desk.run(&[&PACK[..], &[&number, "-o", &full, "--order-from", &base]].concat());
 }
 
 /// ext4 allocates small files and others in separate places, and which files are small depends on the block size.
@@ -500,6 +506,76 @@ fn what_cannot_be_replaced_is_not_written_again() {
     assert_eq!(inodes(), before);
     assert_eq!(getxattr(&labelled, "trusted.label", &mut [0; 8]), Ok(4));
     desk.run(&["audit", "disk/target", "2.sealift", "--allow-unsigned"]);
+}
+
+/// A file that only moves needs an inode, as do the new files, and the record that is written after them.
+#[test]
+fn the_hot_set_is_not_written_again_where_that_takes_too_many_inodes() {
+    if !is_root() {
+        return skipped("needs root: an ext4");
+    }
+    let desk = Desk::new();
+    let disk = Ext4::create(&desk, "4096");
+    let target = disk.point.join("target");
+    thirty_hot(&desk, |bundle| drop(desk.run(&["unpack", bundle, "disk/target", "--allow-unsigned"])));
+    let inodes = || [4, 16, 29].map(|file| fs::metadata(target.join(name(file))).unwrap().ino());
+    let before = inodes();
+    let left = || rustix::fs::statvfs(&disk.point).unwrap().f_favail;
+    let update = || {
+        let said = desk.run(&["unpack", "delta.sealift", "disk/target", "--update", "--allow-unsigned", "--json"]);
+        let said: Value = serde_json::from_slice(&said.stdout).unwrap();
+        said["gathered_files"].as_u64().unwrap()
+    };
+    fs::create_dir(disk.point.join("fillers")).unwrap();
+    for filler in 28..left() {
+        fs::File::create(disk.point.join("fillers").join(filler.to_string())).unwrap();
+    }
+    assert_eq!((left(), update(), inodes()), (28, 0, before));
+    desk.run(&["audit", "disk/target", "2.sealift", "--allow-unsigned"]);
+    assert_eq!(left(), 28, "nothing is left of the copies");
+
+    // The next update has room.
+    fs::remove_dir_all(disk.point.join("fillers")).unwrap();
+    [2, 6, 10, 14, 18, 22].into_iter().for_each(|file| write(&desk, file, 3));
+    pack_next(&desk, 3);
+    assert_eq!(update(), 24);
+    desk.run(&["audit", "disk/target", "3.sealift", "--allow-unsigned"]);
+}
+
+/// The system does not include quotas in what it says is free.
+#[test]
+fn the_hot_set_is_not_written_again_where_that_exceeds_a_quota() {
+    if !is_root() {
+        return skipped("needs root: a btrfs");
+    }
+    let desk = Desk::new();
+    // This file system counts as one on flash, so it takes many seeks.
+    (0..FILES).for_each(|file| write(&desk, file, 1));
+    let hot: Vec<u64> = (0..FILES).step_by(3).collect();
+    desk.write("profile", hot.iter().rev().map(|file| name(*file)).collect::<Vec<_>>().join("\n"));
+    desk.run(&[&PACK[..], &["1", "-o", "1.sealift"]].concat());
+    desk.run(&[&PACK[..], &["1", "-o", "ordered.sealift", "--order", "profile"]].concat());
+    let disk = Ext4::made_by(&desk, Command::new("mkfs.btrfs").arg("-q"));
+    let own = disk.point.join("own");
+    run(Command::new("btrfs").args(["quota", "enable"]).arg(&disk.point));
+    run(Command::new("btrfs").args(["subvolume", "create"]).arg(&own));
+    desk.run(&["unpack", "1.sealift", "disk/own/target", "--allow-unsigned"]);
+    hot.iter().step_by(50).for_each(|file| write(&desk, *file, 2));
+    desk.run(&[&PACK[..], &["2", "-o", "2.sealift", "--order-from", "ordered.sealift"]].concat());
+    let tree: u64 = (0..FILES).map(|file| fs::metadata(own.join("target").join(name(file))).unwrap().len()).sum();
+    for (mebibytes, moved) in [(10, 0), (100, 490)] {
+        let limit = (tree + (mebibytes << 20)).to_string();
+        run(Command::new("btrfs").args(["qgroup", "limit", &limit]).arg(&own));
+        let said = desk.run(&["unpack", "2.sealift", "disk/own/target", "--update", "--allow-unsigned", "--json"]);
+        let said: Value = serde_json::from_slice(&said.stdout).unwrap();
+        assert_eq!(said["gathered_files"], moved, "{said}");
+        desk.run(&["audit", "disk/own/target", "2.sealift", "--allow-unsigned"]);
+        // Once more, from the first version.
+        run(Command::new("btrfs").args(["qgroup", "limit", "none"]).arg(&own));
+        fs::remove_dir_all(own.join("target")).unwrap();
+        fs::remove_dir_all(own.join(".target.sealift-state")).unwrap();
+        desk.run(&["unpack", "1.sealift", "disk/own/target", "--allow-unsigned"]);
+    }
 }
 
 /// Users can rename another user's file in a directory of their own, but cannot give the new file to that user.

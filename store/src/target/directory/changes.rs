@@ -139,23 +139,16 @@ impl Changes {
         }
     }
 
-    /// Plans to rebuild a file that would otherwise stay, with its further names. Returns the metadata that would have been set in place.
-    pub(super) fn build_anew<'l>(
-        &mut self,
-        place: PlannedName,
-        links: impl Iterator<Item = &'l Link>,
-    ) -> Option<Depth> {
-        let links = links.map(|link| (link.directory, link.entry));
+    /// Plans to rebuild a file that would otherwise stay, with its further names.
+    pub(super) fn build_anew(&mut self, place: PlannedName, links: &[&Link]) {
+        let links = links.iter().map(|link| (link.directory, link.entry));
         for (directory, entry) in std::iter::once((place.directory, place.entry)).chain(links) {
             self.build.insert(entry);
             self.touch(directory);
         }
         match self.metadata.binary_search_by_key(&place.entry, |(place, _)| place.entry) {
-            Ok(at) => Some(self.metadata.remove(at).1),
-            Err(_) => {
-                self.kept -= 1;
-                None
-            }
+            Ok(at) => drop(self.metadata.remove(at)),
+            Err(_) => self.kept -= 1,
         }
     }
 

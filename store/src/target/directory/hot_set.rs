@@ -1,24 +1,23 @@
 //! Keeps the hot set together on the device. Unchanged files stay where earlier updates put them, so updates scatter the hot set over time; when
 //! it has become too scattered, an update writes all of it again.
 
-use std::collections::{HashMap, HashSet};
-use std::ops::Range;
+use std::collections::HashMap;
 use std::os::fd::{AsFd as _, OwnedFd};
 
 use rustix::fs::{FileType, IFlags, Mode, OFlags, Stat, fstat, ioctl_getflags, major, minor};
 use rustix::io::Errno;
 use rustix::process::geteuid;
-use sealift_format::{Directory, Entry, Row, num};
+use sealift_format::{Directory, Entry, Row};
 use sealift_verify::kernel::extents;
 
 use super::apply::Update;
-use super::gathered::Gathered;
+use super::gathered::{Gathered, HotFile, Lies};
 use super::job::Job;
-use super::plan::{Link, PlannedName, Selection};
+use super::plan::{Link, PlannedName};
 use super::seeks::seeks;
 use crate::Error;
 use crate::directory::TreeStage;
-use crate::directory::target::TargetWalk;
+use crate::directory::target::{Target, TargetWalk};
 use crate::fs::confined::open_on_same_device;
 use crate::xattrs::XattrFilter;
 
@@ -39,34 +38,18 @@ const FLASH: Seeks = Seeks { bytes: 64 << 10, min: 256 };
 /// The attributes (linux/fs.h) that the file system or sealing sets by itself: extents, a huge file, fs-verity. A rewrite need not keep them.
 const OWN_FLAGS: u32 = 0x0008_0000 | 0x0004_0000 | 0x0010_0000;
 
-/// A file that is read first.
-struct HotFile {
-    place: PlannedName,
-    at: Lies,
-}
-
-/// Where a file lies.
-enum Lies {
-    /// Not yet: this update builds it.
-    New,
-    /// In these extents, which it shares with no other file: it can be moved.
-    Here(Vec<Range<u64>>),
-    /// In these extents, or in unknown ones if there are none here; it must stay.
-    Stays(Vec<Range<u64>>),
-}
-
 impl Job<'_> {
     /// Plans to write the whole hot set again if it would otherwise be scattered. `free_bytes` is the space that the rest of the update leaves free
     /// on the file system, and `reached` the number of seeks that were left after the last rewrite.
     ///
     /// # Errors
     /// Returns an error if the run was cancelled.
-    pub(super) fn gather_hot_set(
+    pub(super) fn gather_hot_set<'s>(
         &self,
         stage: &TreeStage,
-        update: &mut Update<'_>,
+        update: &Update<'s>,
         (free_bytes, reached): (u64, Option<u64>),
-    ) -> Result<Gathered, Error> {
+    ) -> Result<Gathered<'s>, Error> {
         // A resumed run leaves this to the next update, and one that trusts the record reads no file that stays.
         let is_possible = !stage.is_resumed() && !self.options.trust_record && !self.options.tree.hardlink_duplicates;
         let Some(order) = self.order.filter(|_| is_possible) else { return Ok(Gathered::default()) };
@@ -83,17 +66,18 @@ impl Job<'_> {
                 if !holes.is_empty() || self.bundle.index.object(place.object).size == 0 {
                     continue;
                 }
+                let links = links.get(&place.entry).map_or_else(Vec::new, Clone::clone);
                 let mut at = Lies::New;
                 if !update.changes.build.contains(&place.entry) {
-                    let links = links.get(&place.entry).into_iter().flatten().map(|link| (link.directory, link.entry));
-                    let names: Vec<_> = std::iter::once((place.directory, place.entry)).chain(links).collect();
-                    let Some((file, stat)) = self.open_installed(update, &mut walk, place) else { continue };
+                    let further = links.iter().map(|link| (link.directory, link.entry));
+                    let names: Vec<_> = std::iter::once((place.directory, place.entry)).chain(further).collect();
+                    let Some((file, stat)) = self.open_installed(&update.target, &mut walk, place) else { continue };
                     cost.get_or_insert_with(|| cost_of_seeks(&stat));
                     let is_free = usize::try_from(stat.st_nlink) == Ok(names.len())
                         && names.iter().all(|name| is_free(update, &mut walk, *name).unwrap_or(false));
                     at = self.lies(update, place, (&file, &stat), is_free);
                 }
-                files.push(HotFile { place, at });
+                files.push(HotFile { place, links, at });
             }
         }
         let cost = cost.unwrap_or(FLASH);
@@ -114,27 +98,18 @@ impl Job<'_> {
             return Ok(Gathered::default());
         }
         tracing::info!(seeks, files = files.len(), "the hot set is scattered: writing it again, in its order");
-        let mut gathered = Gathered::default();
-        for HotFile { place, at } in files {
-            if matches!(at, Lies::Here(_)) {
-                let links = links.get(&place.entry).into_iter().flatten();
-                let depth = update.changes.build_anew(place, links.copied());
-                gathered.moved.insert(place.entry, depth);
-            }
-            let stays = if let Lies::Stays(extents) = at { Some(extents) } else { None };
-            gathered.files.push((place, stays));
-        }
-        Ok(gathered)
+        Ok(Gathered { files })
     }
 
-    fn open_installed(
+    /// Opens an installed file, if it may have its expected content.
+    pub(super) fn open_installed(
         &self,
-        update: &Update<'_>,
+        target: &Target<'_>,
         walk: &mut TargetWalk,
         place: PlannedName,
     ) -> Option<(OwnedFd, Stat)> {
-        let name = update.target.index.name(update.target.index.entry(place.entry));
-        let directory = walk.go(&update.target, place.directory).ok()?;
+        let name = target.index.name(target.index.entry(place.entry));
+        let directory = walk.go(target, place.directory).ok()?;
         let file = open_on_same_device(directory, name, OFlags::RDONLY | OFlags::NONBLOCK, Mode::empty()).ok()?;
         let stat = fstat(&file).ok()?;
         let is_regular = FileType::from_raw_mode(stat.st_mode) == FileType::RegularFile;
@@ -163,34 +138,6 @@ impl Job<'_> {
         let mut filter = XattrFilter::default();
         filter.add(b"*");
         filter.read(file.as_fd()).is_ok_and(|found| found.iter().all(|xattr| wanted.get(&xattr.name).is_some()))
-    }
-
-    /// Drops from the plan those files to be moved whose content has changed unnoticed, if the bundle does not bring it: they stay in their places.
-    /// Returns how many files are still moved.
-    pub(super) fn leave_unlike(
-        &self,
-        update: &mut Update<'_>,
-        gathered: &Gathered,
-        (pending, built): (&mut Selection, &mut Vec<PlannedName>),
-    ) -> u64 {
-        let lacks = |place: &PlannedName| !self.bundle.layout.is_carried(place.object);
-        let mut left = HashSet::new();
-        for place in pending.regulars.iter().filter(|place| lacks(place)) {
-            if let Some(depth) = gathered.moved.get(&place.entry) {
-                let links = update.selection.links.iter().filter(|link| link.from == *place).map(|link| link.entry);
-                left.extend(std::iter::once(place.entry).chain(links));
-                update.changes.metadata.extend(depth.map(|depth| (*place, depth)));
-                update.changes.kept += u64::from(depth.is_none());
-            }
-        }
-        if !left.is_empty() {
-            update.changes.metadata.sort_unstable_by_key(|(place, _)| place.entry);
-            update.changes.build.retain(|entry| !left.contains(entry));
-            built.retain(|place| !left.contains(&place.entry));
-            pending.retain(self.bundle, |entry| !left.contains(&entry), |_| true);
-        }
-        let moved = gathered.moved.keys().filter(|entry| !left.contains(entry));
-        num::wide(moved.count())
     }
 }
 

@@ -9,7 +9,7 @@ use super::files::{Builder, has_reflinks};
 use super::finished::Finished;
 use super::from_base;
 use super::gather::gather_new;
-use super::gathered::Gathered;
+use super::gathered::{Gathered, Moved};
 use super::installed::Installed;
 use super::metadata::Privilege;
 use super::plan::{PlannedName, Selection};
@@ -70,16 +70,16 @@ impl Job<'_> {
         Ok(installed.filter(|installed| installed.is_of(&self.bundle.head, self.reference)))
     }
 
-    /// Builds the selection in the stage; `all` are the regular files that it then holds, some of which may exist already. The files in `gathered`
-    /// are then written again, in their order.
-    pub(super) fn build(
+    /// Builds the selection in the stage; `all` are the regular files that it then holds, some of which may exist already. Then writes
+    /// the hot set again, if it is `gathered`.
+    pub(super) fn build<'g>(
         &self,
         input: &mut Input,
         stage: &TreeStage,
         mut selection: Selection,
-        (all, gathered): (&[PlannedName], &Gathered),
+        (all, gathered): (&[PlannedName], &'g Gathered<'_>),
         stats: &mut UnpackStats,
-    ) -> Result<(), Error> {
+    ) -> Result<Moved<'g>, Error> {
         let failed = |error| Error::io("look at", stage.target(), error);
         let privilege = Privilege::of_process(stage.root()).map_err(failed)?;
         // An update does this before it copies from the target.
@@ -89,16 +89,18 @@ impl Job<'_> {
         }
         let mut builder = self.builder(&selection, stage, &privilege);
         let mut build = || {
-            self.fill(&mut builder, input, gathered)?;
+            let moved = self.fill(&mut builder, input, (all, gathered))?;
             if self.sealing.is_on {
-                self.sealing.seal_staged(&builder, all, self.options.jobs)?;
+                let moved = moved.iter().flatten().map(|file| file.place);
+                let all: Vec<PlannedName> = all.iter().copied().chain(moved).collect();
+                self.sealing.seal_staged(&builder, &all, self.options.jobs)?;
             }
-            builder.finish_directories(&mut Walk::default())
+            builder.finish_directories(&mut Walk::default()).map(|()| moved)
         };
-        match self.options.tree.durability {
+        let moved = match self.options.tree.durability {
             Durability::End => with_writeback(|| stage.sync(), build)?,
             Durability::None | Durability::Each => build()?,
-        }
+        };
         input.finish(&self.bundle.head)?;
         stats.shared_bytes = builder.duplicate_bytes.load(Ordering::Relaxed);
         let skipped = privilege.skipped();
@@ -106,7 +108,7 @@ impl Job<'_> {
         stats.set_ids_skipped = skipped.set_ids.load(Ordering::Relaxed);
         stats.xattrs_skipped = skipped.xattrs.load(Ordering::Relaxed);
         stats.devices_skipped = skipped.devices.load(Ordering::Relaxed);
-        Ok(())
+        Ok(moved)
     }
 
     pub(super) fn builder<'b>(
@@ -210,7 +212,12 @@ impl Job<'_> {
         state::replace(stage, self.site).map(|()| kernel_signature)
     }
 
-    fn fill(&self, builder: &mut Builder<'_>, input: &mut Input, gathered: &Gathered) -> Result<(), Error> {
+    fn fill<'g>(
+        &self,
+        builder: &mut Builder<'_>,
+        input: &mut Input,
+        (all, gathered): (&[PlannedName], &'g Gathered<'_>),
+    ) -> Result<Moved<'g>, Error> {
         let (bundle, bases, jobs) = (self.bundle, self.bases, self.options.jobs);
         let (selection, mut hand) = (builder.selection, Walk::default());
         builder.make_directories(&mut hand)?;
@@ -233,8 +240,10 @@ impl Job<'_> {
             |hand, object| builder.finish_large(hand, object),
         )?;
         from_base::copy(builder, bases, &rest, jobs)?;
+        let mut moved = None;
         if is_gathered {
-            gathered.write_in_order(builder)?;
+            let beside = self.state_len().saturating_add(self.sealing.room(&bundle.index, all));
+            moved = self.write_hot_set(builder, gathered, beside)?;
             self.progress.first_is_written();
         }
         for &place in &selection.others {
@@ -244,6 +253,6 @@ impl Job<'_> {
         for link in &selection.links {
             builder.link(&mut from, &mut hand, link)?;
         }
-        Ok(())
+        Ok(moved)
     }
 }

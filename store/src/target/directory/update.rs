@@ -143,13 +143,10 @@ impl Job<'_> {
             true => Gathered::default(),
             false => {
                 let spare = free_bytes.saturating_sub(self.disk(&pending));
-                self.gather_hot_set(stage, &mut compared.update, (spare, reached))?
+                self.gather_hot_set(stage, &compared.update, (spare, reached))?
             }
         };
-        if !gathered.is_empty() {
-            pending = self.to_build(selection, &compared.update);
-        }
-        let mut built = pending.regulars.clone();
+        let built = pending.regulars.clone();
         self.progress.keep(compared.update.changes.kept);
         stats.free_bytes = free_bytes;
         if stage.is_resumed() {
@@ -161,26 +158,28 @@ impl Job<'_> {
             let builder = self.builder(&pending, stage, &privilege);
             let copied = copy_local(&builder, &Target::open(self.site, index)?, tree)?;
             pending.take_away(self.bundle, |entry| copied.contains(&entry), Default::default());
-            let building = (&mut pending, &mut built);
-            stats.gathered_files = self.leave_unlike(&mut compared.update, &gathered, building);
-            stats.copied_files = num::wide(copied.len()).saturating_sub(stats.gathered_files);
+            stats.copied_files = num::wide(copied.len());
         }
-        let Compared { installed, update, .. } = &compared;
         delta::check_brought(self, target, &pending)?;
         stats.install.stored_bytes = pending.reads.stored_bytes();
         let durable = self.options.tree.durability != Durability::None;
         // If files are built, the stage is synced as a whole.
-        let sync_stage = durable && !update.changes.build.is_empty();
+        let sync_stage = durable && !compared.update.changes.build.is_empty();
         if !is_done {
             self.try_signature(stage)?;
         }
-        self.build(input, stage, pending, (&built, &gathered), &mut stats)?;
+        let moved = self.build(input, stage, pending, (&built, &gathered), &mut stats)?;
+        for file in moved.iter().flatten() {
+            compared.update.changes.build_anew(file.place, &file.links);
+        }
+        stats.gathered_files = moved.as_ref().map_or(0, |moved| num::wide(moved.len()));
         if is_done {
             self.commit()?;
             self.refresh(&compared, begun)?;
             stats.was_complete = true;
             return Ok(stats);
         }
+        let Compared { installed, update, .. } = &compared;
         self.seal_kept(update, installed)?;
         stats.sealed_files = self.sealing.files();
         stats.install.kernel_signature = self.write_state(stage, self.site.inode_id()?.1, durable && !sync_stage)?;
@@ -188,9 +187,9 @@ impl Job<'_> {
             self.progress.enter(Phase::Syncing, 0, 0);
             stage.sync()?;
         }
-        let reached = match gathered.is_empty() {
-            true => reached,
-            false => Some(gathered.seeks_left(stage, &self.bundle.index)),
+        let reached = match moved {
+            None => reached,
+            Some(_) => Some(gathered.seeks_left(stage, &self.bundle.index)),
         };
         if let (Some(seeks), Some(state)) = (reached, stage.state()?) {
             state::write_seeks(&state, seeks);
