@@ -126,7 +126,14 @@ impl NewRecord<'_> {
     /// Writes the record to an empty directory, and returns what happened to the signature for the kernel.
     pub(crate) fn write(&self, dir: &OwnDir) -> Result<KernelSignature, Error> {
         let head = self.bundle.head.encode();
-        let order = self.order.and_then(|order| order.encode(&self.bundle.head.root().contents.index_digest));
+        let order = self.order.and_then(|order| {
+            let encoded = order.encode(&self.bundle.head.root().contents.index_digest);
+            if encoded.is_none() {
+                let (contents, len_max) = (order.parts().len(), KeptOrder::LEN_MAX);
+                tracing::warn!(contents, len_max, "the order of access is too long to be kept");
+            }
+            encoded
+        });
         let others = || {
             let files = self.files.iter().map(|(name, bytes)| (*name, bytes));
             [(HEAD, &head)].into_iter().chain(order.iter().map(|order| (KeptOrder::FILE, order))).chain(files)

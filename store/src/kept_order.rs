@@ -302,6 +302,17 @@ mod tests {
     }
 
     #[test]
+    fn an_order_that_is_too_long_has_no_encoding() {
+        let part = KeptPart { object: Row::FIRST, ranges: vec![1_000_000_000_000..2_000_000_000_000] };
+        let encode = |count| KeptOrder { parts: vec![part.clone(); count] }.encode(&[0; 32]);
+        let len = |count| encode(count).map(|bytes| bytes.len());
+        let (empty, line) = (len(0).expect("it is short"), len(1).expect("it is short") - len(0).expect("it is short"));
+        let fits = (16 << 20) - empty;
+        assert_eq!(len(fits / line), Some(empty + fits / line * line));
+        assert_eq!(len(fits / line + 1), None);
+    }
+
+    #[test]
     fn pieces_lie_in_the_order_of_ranges() {
         assert_eq!(pieces_of(&[420..560, 50..51], 100, 10), [4..6, 0..1]);
         assert_eq!(pieces_of(&[900..901, 10..450], 100, 3), [0..3]);

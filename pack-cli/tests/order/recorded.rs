@@ -175,6 +175,42 @@ fn a_signal_ends_the_session() {
     );
 }
 
+/// Files that are opened but not read cause events again and again.
+#[test]
+fn a_signal_ends_the_session_of_a_busy_machine() {
+    if !can_record() {
+        return;
+    }
+    let desk = a_tree();
+    (0..1000).for_each(|file| desk.write(&format!("os/busy/{file}"), ""));
+    let is_done = AtomicBool::new(false);
+    let (root, is_done) = (desk.path("os"), &is_done);
+    let opens = |folder: &Path| {
+        let start = Instant::now();
+        while !is_done.load(Ordering::Relaxed) && start.elapsed() < Duration::from_secs(30) {
+            (0..1000).for_each(|file| drop(File::options().append(true).open(folder.join(file.to_string())).unwrap()));
+        }
+    };
+    std::thread::scope(|scope| {
+        let mut recorder = desk.command("order record -o session.order --mount os").spawn().unwrap();
+        while !marks(recorder.id()) {
+            std::thread::sleep(Duration::from_millis(10));
+        }
+        for _ in 0..4 {
+            scope.spawn(|| opens(&root.join("busy")));
+        }
+        std::thread::sleep(Duration::from_millis(500));
+        fs::read(root.join("c")).unwrap();
+        let start = Instant::now();
+        kill_process(Pid::from_child(&recorder), Signal::INT).unwrap();
+        let status = recorder.wait().unwrap();
+        let took = start.elapsed();
+        is_done.store(true, Ordering::Relaxed);
+        assert!(status.success() && took < Duration::from_secs(8), "{status}, {took:?}");
+    });
+    assert!(desk.read("session.order").contains("\nc\n"));
+}
+
 #[test]
 fn whole_file_systems_are_recorded_for_containers() {
     if !can_record() {

@@ -231,10 +231,14 @@ const PACK: [&str; 7] = ["pack", "tree", "--name", "os", "--allow-unsigned", "--
 
 /// Packs the delta to a version as `delta.sealift`, and its full bundle.
 fn pack_next(desk: &Desk, version: u64) {
+    pack_next_with(desk, version, &[]);
+}
+
+fn pack_next_with(desk: &Desk, version: u64, options: &[&str]) {
     let (base, number) = (format!("{}.sealift", version - 1), version.to_string());
     let full = format!("{number}.sealift");
-    desk.run(&[&PACK[..], &[&number, "-o", "delta.sealift", "--base", &base]].concat());
-    desk.run(&[&PACK[..], &[&number, "-o", &full, "--order-from", &base]].concat());
+    desk.run(&[&PACK[..], &[&number, "-o", "delta.sealift", "--base", &base], options].concat());
+    desk.run(&[&PACK[..], &[&number, "-o", &full, "--order-from", &base], options].concat());
 }
 
 /// ext4 allocates small files and others in separate places, and which files are small depends on the block size.
@@ -437,12 +441,17 @@ fn what_is_damaged_leaves_nothing_of_the_space_reserved() {
 
 /// Creates a target of 100 files, of which 30 are read first, and a delta in which six of those change. Returns the path of one that does not.
 fn thirty_hot(desk: &Desk, unpack: impl Fn(&str)) -> PathBuf {
+    thirty_hot_with(desk, &[], unpack)
+}
+
+/// As [`thirty_hot`], packed with further options.
+fn thirty_hot_with(desk: &Desk, options: &[&str], unpack: impl Fn(&str)) -> PathBuf {
     (0..100).for_each(|file| write(desk, file, 1));
     desk.write("profile", (0..30).map(name).collect::<Vec<_>>().join("\n"));
-    desk.run(&[&PACK[..], &["1", "-o", "1.sealift", "--order", "profile"]].concat());
+    desk.run(&[&PACK[..], &["1", "-o", "1.sealift", "--order", "profile"], options].concat());
     unpack("1.sealift");
     [3, 7, 11, 15, 19, 23].into_iter().for_each(|file| write(desk, file, 2));
-    pack_next(desk, 2);
+    pack_next_with(desk, 2, options);
     PathBuf::from(name(4))
 }
 
@@ -576,6 +585,39 @@ fn the_hot_set_is_not_written_again_where_that_exceeds_a_quota() {
         fs::remove_dir_all(own.join(".target.sealift-state")).unwrap();
         desk.run(&["unpack", "1.sealift", "disk/own/target", "--allow-unsigned"]);
     }
+}
+
+/// Not even if the bundle has it too: only root can give it to the new file.
+#[test]
+fn a_label_is_not_lost_without_root() {
+    if !is_root() {
+        return skipped("needs root: an ext4, and sets a label");
+    }
+    const LABEL: &str = "security.label";
+    let label = |path: &Path| setxattr(path, LABEL, b"kept", XattrFlags::empty()).unwrap();
+    let desk = Desk::new();
+    desk.make_home();
+    let disk = Ext4::create(&desk, "4096");
+    let user = fs::metadata(desk.path("home")).unwrap().uid();
+    chown(&disk.point, Some(user), Some(user)).unwrap();
+    let as_user = |line: &str| {
+        let done = desk.run_as_user(line);
+        assert!(done.status.success(), "{line}: {}", said(&done));
+        done
+    };
+    write(&desk, 16, 1);
+    label(&desk.path("tree").join(name(16)));
+    thirty_hot_with(&desk, &["--xattrs", LABEL], |bundle| {
+        drop(as_user(&format!("unpack {bundle} disk/target --allow-unsigned")));
+    });
+    let file = disk.point.join("target").join(name(16));
+    label(&file);
+    let before = fs::metadata(&file).unwrap().ino();
+    let done = as_user("unpack delta.sealift disk/target --update --allow-unsigned --json");
+    let done: Value = serde_json::from_slice(&done.stdout).unwrap();
+    assert_eq!((&done["gathered_files"], &done["xattrs_skipped"]), (&23.into(), &0.into()), "{done}");
+    assert_eq!(fs::metadata(&file).unwrap().ino(), before);
+    assert_eq!(getxattr(&file, LABEL, &mut [0; 8]), Ok(4));
 }
 
 /// Users can rename another user's file in a directory of their own, but cannot give the new file to that user.

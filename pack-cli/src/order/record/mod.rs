@@ -24,7 +24,9 @@ use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use nix::sched::{CloneFlags, unshare};
 use nix::sys::fanotify::{EventFFlags, Fanotify, FanotifyEvent, InitFlags, MarkFlags, MaskFlags};
 use rustix::fs::{CWD, FileType, Stat, fstat};
+use rustix::io::ioctl_fionread;
 use rustix::process::{Pid, PidfdFlags, Signal, kill_process, pidfd_open};
+use sealift_format::num;
 
 use super::profile::{OrderEntry, OrderProfile};
 use crate::Error;
@@ -48,6 +50,9 @@ const ONCE: MarkFlags = MarkFlags::FAN_MARK_ADD
     .union(MarkFlags::FAN_MARK_EVICTABLE)
     .union(MarkFlags::FAN_MARK_IGNORED_MASK)
     .union(MarkFlags::FAN_MARK_IGNORED_SURV_MODIFY);
+
+/// The length of an event in the kernel's queue, as it states it (fanotify(7)).
+const EVENT_LEN: u64 = 24;
 
 /// Errors of reading events that are this program's own. All others concern the file of one event.
 const FATAL: [Errno; 6] = [Errno::EBADF, Errno::EFAULT, Errno::EINVAL, Errno::EMFILE, Errno::ENFILE, Errno::ENOMEM];
@@ -123,9 +128,9 @@ pub fn record_session(options: &Options, stop: &AtomicBool) -> Result<Recorded, 
         let mut recorder = Recorder::start(options, stop)?;
         while !stop.load(Ordering::Relaxed) {
             recorder.wait(None)?;
-            recorder.take()?;
+            recorder.take_some()?;
         }
-        recorder.take()?;
+        recorder.take_queued()?;
         Ok(recorder.finish())
     })
 }
@@ -215,7 +220,7 @@ impl Recorder {
         }
         let status = child.wait().map_err(|error| Error::io("wait for", command.get_program(), error))?;
         watched?;
-        self.take()?;
+        self.take_queued()?;
         Ok((status, self.finish()))
     }
 
@@ -225,7 +230,7 @@ impl Recorder {
         let end = pidfd_open(pid, PidfdFlags::empty()).map_err(|error| self.failed(error.into()))?;
         let mut was_told = false;
         while !self.wait(Some(end.as_fd()))? {
-            self.take()?;
+            self.take_some()?;
             if stop.load(Ordering::Relaxed) && !was_told {
                 was_told = true;
                 // It may have ended just now.
@@ -245,16 +250,30 @@ impl Recorder {
         }
     }
 
-    /// Takes all events that have happened.
-    fn take(&mut self) -> Result<(), Error> {
-        loop {
-            match self.events.read_events() {
-                Ok(events) => events.iter().for_each(|event| self.note(event)),
-                Err(Errno::EAGAIN) => return Ok(()),
-                Err(error) if FATAL.contains(&error) => return Err(self.failed(error.into())),
-                // A file of an event could not be opened, so that the event is lost. The next ones follow.
-                Err(_) => {}
+    /// Takes all events that have happened until now, but not those that happen meanwhile: on a busy machine, there is no end to them.
+    fn take_queued(&mut self) -> Result<(), Error> {
+        let len = ioctl_fionread(&self.events).map_err(|error| self.failed(error.into()))?;
+        let mut left = len / EVENT_LEN;
+        while left > 0 {
+            match self.take_some()? {
+                0 => break,
+                taken => left = left.saturating_sub(taken),
             }
+        }
+        Ok(())
+    }
+
+    /// Takes events that have happened, at most as many as fit into one read. Returns how many, including lost ones.
+    fn take_some(&mut self) -> Result<u64, Error> {
+        match self.events.read_events() {
+            Ok(events) => {
+                events.iter().for_each(|event| self.note(event));
+                Ok(num::wide(events.len()))
+            }
+            Err(Errno::EAGAIN) => Ok(0),
+            Err(error) if FATAL.contains(&error) => Err(self.failed(error.into())),
+            // A file of an event could not be opened, so that the event is lost. The next ones follow.
+            Err(_) => Ok(1),
         }
     }
 

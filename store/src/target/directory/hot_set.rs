@@ -7,12 +7,13 @@ use std::os::fd::{AsFd as _, OwnedFd};
 use rustix::fs::{FileType, IFlags, Mode, OFlags, Stat, fstat, ioctl_getflags, major, minor};
 use rustix::io::Errno;
 use rustix::process::geteuid;
-use sealift_format::{Directory, Entry, Row};
+use sealift_format::{Directory, Entry, Row, Xattr};
 use sealift_verify::kernel::extents;
 
 use super::apply::Update;
 use super::gathered::{Gathered, HotFile, Lies};
 use super::job::Job;
+use super::metadata::Privilege;
 use super::plan::{Link, PlannedName};
 use super::seeks::seeks;
 use crate::Error;
@@ -125,19 +126,21 @@ impl Job<'_> {
         let flags = ioctl_getflags(file).unwrap_or(IFlags::empty());
         let own = IFlags::from_bits_retain(OWN_FLAGS);
         let is_ours = (flags - own).is_empty() && (update.privilege.is_root() || stat.st_uid == geteuid().as_raw());
-        match is_free && !is_sparse && is_ours && self.has_only_wanted_xattrs(file, place) {
+        match is_free && !is_sparse && is_ours && self.keeps_xattrs(update.privilege, file, place) {
             true => Lies::Here(extents),
             false => Lies::Stays(extents),
         }
     }
 
-    /// Returns whether a file has only extended attributes that the bundle gives it. Others, such as the system's labels, would be lost.
-    fn has_only_wanted_xattrs(&self, file: &OwnedFd, place: PlannedName) -> bool {
+    /// Returns whether the bundle gives a new file all extended attributes that this one has, and this process may set them. Others, such as the
+    /// system's labels, would be lost.
+    fn keeps_xattrs(&self, privilege: &Privilege, file: &OwnedFd, place: PlannedName) -> bool {
         let index = &self.bundle.index;
         let wanted = &index.attributes(index.inode(index.entry(place.entry).inode)).xattrs;
         let mut filter = XattrFilter::default();
         filter.add(b"*");
-        filter.read(file.as_fd()).is_ok_and(|found| found.iter().all(|xattr| wanted.get(&xattr.name).is_some()))
+        let keeps = |xattr: &Xattr| privilege.may_set(&xattr.name) && wanted.get(&xattr.name).is_some();
+        filter.read(file.as_fd()).is_ok_and(|found| found.iter().all(keeps))
     }
 }
 

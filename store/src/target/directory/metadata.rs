@@ -72,6 +72,11 @@ impl Privilege {
         self.root
     }
 
+    /// Returns whether this process may set an extended attribute of its files.
+    pub(super) fn may_set(&self, xattr: &[u8]) -> bool {
+        self.root || is_own_xattr(xattr)
+    }
+
     pub(super) fn skipped(&self) -> &Skipped {
         &self.skipped
     }
@@ -158,7 +163,7 @@ impl Privilege {
         let set_ids = if self.root { 0 } else { SET_IDS };
         // A symbolic link's own mode is never set.
         let is_link = attributes.file_type() == FileType::Symlink;
-        let is_own = |xattr: &XattrRef<'_>| self.root || is_own_xattr(xattr.name);
+        let is_own = |xattr: &XattrRef<'_>| self.may_set(xattr.name);
         let found = xattrs.iter().map(|xattr| XattrRef { name: &xattr.name, value: &xattr.value });
         // Only root sets or removes capabilities: an unexpected one was added later, and is lost when the file is rebuilt.
         let is_counted = |xattr: &XattrRef<'_>| is_own(xattr) || xattr.name == b"security.capability";

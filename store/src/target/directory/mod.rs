@@ -25,6 +25,7 @@ mod premade;
 mod recheck;
 mod release;
 mod resume;
+mod rewrite;
 mod room;
 mod sealing;
 mod seeks;
