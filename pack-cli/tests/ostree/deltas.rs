@@ -4,7 +4,9 @@ use std::fs;
 use std::os::unix::fs::{PermissionsExt as _, symlink};
 use std::path::{Path, PathBuf};
 
-use sealift::Head;
+use sealift::{Head, Progress};
+use sealift_format::Row;
+use sealift_store::base::{Base, BaseReader, Bases};
 
 use crate::desk::{Desk, MODES, copy, is_root, noise, plain_tree, write};
 
@@ -730,4 +732,41 @@ fn over_a_repository_without_a_record() {
     fs::remove_file(own.object("mirror", one, "/usr/bin/program")).expect("it is there");
     let said = refused("mirror");
     assert!(said.contains("; it has content ") && said.contains("its commits cannot be read"), "{said}");
+}
+
+/// In an archive, a part can only be reached through what precedes it. Two threads read parts by turns.
+#[test]
+fn parts_of_a_commit_are_read_in_any_order() {
+    for mode in ["archive", "bare-user"] {
+        let desk = Desk::new();
+        desk.init("repo", mode);
+        fs::create_dir(desk.path("tree")).expect("a folder");
+        let content = noise(1, 3_000_000);
+        write(&desk.path("tree/large"), 0o644, &content);
+        desk.commit("repo", "os", "./tree", ROOT);
+        let spec = format!("ostree:{}:os", desk.path("repo").display());
+        let base = Base::of_commit(spec.as_ref(), None, &[], 1, &Progress::default()).expect("it is a commit");
+        let bases = Bases::new(vec![base]);
+        let (mut one, mut two) = (BaseReader::new(&bases), BaseReader::new(&bases));
+        let mut read = |range: std::ops::Range<usize>, is_one| {
+            let mut out = vec![7];
+            let reader = if is_one { &mut one } else { &mut two };
+            let range_read = u64::try_from(range.start).expect("it fits")..u64::try_from(range.end).expect("it fits");
+            reader.read(Row::FIRST, range_read, &mut out).map(|()| {
+                assert!(out[0] == 7 && out[1..] == content[range.clone()], "{mode}: {range:?}");
+            })
+        };
+        let ends = [0, 1, 262_143, 262_145, 1_000_000, 2_000_000, 2_999_999, 3_000_000];
+        for order in [[0, 1, 2, 3, 4, 5, 6], [1, 0, 3, 2, 5, 4, 6], [6, 5, 4, 3, 2, 1, 0]] {
+            for number in order {
+                read(ends[number]..ends[number + 1], number % 2 == 0).expect("it is there");
+                read(ends[number]..ends[number], true).expect("it is there");
+            }
+        }
+        let object = desk.largest("repo", if mode == "archive" { ".filez" } else { ".file" });
+        let bytes = fs::read(&object).expect("it is there");
+        fs::write(&object, &bytes[..2_500_000]).expect("it is ours");
+        let error = read(2_600_000..2_700_000, true).expect_err("it is cut").to_string();
+        assert!(error.contains("is missing or damaged"), "{error}");
+    }
 }

@@ -1,11 +1,13 @@
 //! The base objects in the file objects of an OSTree repository.
 
 use std::ffi::OsStr;
-use std::io::{ErrorKind, Read};
+use std::io::{self, ErrorKind, Read};
 use std::ops::Range;
+use std::os::unix::fs::FileExt as _;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 
+use parking_lot::Mutex;
 use sealift_format::num::{self, at};
 use sealift_format::ostree::Checksum;
 use sealift_format::{Index, InodeKind, Object, OsTree, OsTreeFile, Row};
@@ -29,6 +31,17 @@ pub(super) struct OstreeBase {
     found: Vec<AtomicU32>,
     /// The parts of those.
     known: KnownParts,
+    /// Compressed files that were read up to some place, the most recent last. Several threads read parts of one file by turns.
+    streams: Mutex<Vec<Stream>>,
+}
+
+/// A compressed file that was verified before, and is read from its start.
+#[derive(Debug)]
+struct Stream {
+    file: u32,
+    content: FileBytes,
+    /// The bytes that were read.
+    place: u64,
 }
 
 /// The state of one thread.
@@ -41,6 +54,8 @@ pub(super) struct CommitReader<'a> {
 
 /// Bytes per read.
 const READ_LEN: usize = 256 << 10;
+/// Compressed files that stay open, each with its place.
+const STREAMS: usize = 8;
 
 impl Base {
     /// Opens a commit of an OSTree repository as a base: `ostree:REPO:REF`, where REF may be the checksum of a commit; without REF, the ref with the
@@ -102,7 +117,8 @@ impl Base {
         files.sort_unstable();
         let found = index.objects().iter().map(|_| AtomicU32::new(0)).collect();
         let order = order_of(repo, &index);
-        let holder = Box::new(OstreeBase { repo: Arc::clone(repo), files, found, known: KnownParts::default() });
+        let (known, streams) = (KnownParts::default(), Mutex::default());
+        let holder = Box::new(OstreeBase { repo: Arc::clone(repo), files, found, known, streams });
         Self { index, holder, identity: None, order }
     }
 }
@@ -123,10 +139,43 @@ impl OstreeBase {
         self.found[object.at()].load(Ordering::Acquire).checked_sub(1)
     }
 
+    /// Takes the stream of a file that has come nearest to `place`, and not beyond.
+    fn stream(&self, file: u32, place: u64) -> Option<Stream> {
+        let mut streams = self.streams.lock();
+        let fit = (0..).zip(&*streams).filter(|(_, stream)| stream.file == file && stream.place <= place);
+        let (at, _): (usize, _) = fit.max_by_key(|(_, stream)| stream.place)?;
+        Some(streams.remove(at))
+    }
+
+    fn keep(&self, stream: Stream) {
+        let mut streams = self.streams.lock();
+        if streams.len() == STREAMS {
+            streams.remove(0);
+        }
+        streams.push(stream);
+    }
+
     /// Returns the files that should have an object.
     fn files_of(&self, object: Row<Object>) -> impl Iterator<Item = u32> {
         let start = self.files.partition_point(|(of, _)| *of < object);
         self.files[start..].iter().take_while(move |(of, _)| *of == object).map(|(_, file)| *file)
+    }
+}
+
+impl Stream {
+    /// Fills a buffer from an offset that was not passed yet. Damage is reported as an end that comes too early.
+    fn read_at(&mut self, part: &mut [u8], at: u64) -> io::Result<()> {
+        let mut read = || {
+            let skipped = at.saturating_sub(self.place);
+            self.place += io::copy(&mut (&mut self.content).take(skipped), &mut io::sink())?;
+            self.content.read_exact(part)?;
+            self.place += num::wide(part.len());
+            Ok(())
+        };
+        read().map_err(|error: io::Error| match error.kind() {
+            ErrorKind::InvalidData | ErrorKind::InvalidInput => ErrorKind::UnexpectedEof.into(),
+            _ => error,
+        })
     }
 }
 
@@ -179,12 +228,36 @@ impl<'a> CommitReader<'a> {
         Ok(is_right)
     }
 
-    /// Reads a part of a file object that is stored uncompressed and was verified before. Returns whether it is still what it was.
-    fn read_part(&self, file: u32, object: Row<Object>, range: &Range<u64>, out: &mut Vec<u8>) -> Result<bool, Error> {
-        let Some(file) = self.file(file) else { return Ok(false) };
-        let Some(plain) = self.open_file(file, object)?.and_then(FileBytes::into_plain) else { return Ok(false) };
-        let read = self.base.known.read((object, self.index.object(object)), &plain, range, out);
-        read.map_err(|error| self.base.repo.unread(&file.checksum, error))
+    /// Reads a part of a file object that was verified before. Returns whether it is still what it was.
+    fn read_part(
+        &self,
+        number: u32,
+        object: Row<Object>,
+        range: &Range<u64>,
+        out: &mut Vec<u8>,
+    ) -> Result<bool, Error> {
+        let (base, row) = (self.base, self.index.object(object));
+        let Some(file) = self.file(number) else { return Ok(false) };
+        let failed = |error| base.repo.unread(&file.checksum, error);
+        let mut stream = match base.stream(number, KnownParts::start_of(range)) {
+            Some(stream) => stream,
+            None => match self.open_file(file, object)? {
+                None => return Ok(false),
+                Some(content) => match content.plain() {
+                    Some(plain) => {
+                        let read = |part: &mut [u8], at| plain.read_exact_at(part, at);
+                        return base.known.read((object, row), read, range, out).map_err(failed);
+                    }
+                    None => Stream { file: number, content, place: 0 },
+                },
+            },
+        };
+        let is_right = base.known.read((object, row), |part, at| stream.read_at(part, at), range, out);
+        let is_right = is_right.map_err(failed)?;
+        if is_right && stream.place < row.size {
+            base.keep(stream);
+        }
+        Ok(is_right)
     }
 
     fn missing(&self, object: Row<Object>) -> Error {

@@ -2,10 +2,8 @@
 //! were then is kept, and each part is compared with that whenever it is read.
 
 use std::collections::HashMap;
-use std::fs::File;
 use std::io::{self, ErrorKind, Read};
 use std::ops::Range;
-use std::os::unix::fs::FileExt as _;
 use std::sync::Arc;
 
 use blake3::Hasher;
@@ -41,20 +39,25 @@ impl KnownParts {
         self.0.read().contains_key(&object)
     }
 
+    /// Returns where the first part begins that has bytes of a range.
+    pub(super) fn start_of(range: &Range<u64>) -> u64 {
+        range.start - range.start % PART_LEN
+    }
+
     /// Begins to compare content with an object.
     pub(super) fn compare<'a>(&'a self, number: Row<Object>, object: &'a Object) -> Comparison<'a> {
         Comparison { known: self, number, object, hasher: Hasher::new(), at: 0, values: Vec::new() }
     }
 
-    /// Appends a range of an object that [`Self::has`] to `out`, from a file that should have it. Returns whether the parts in which the range lies
-    /// are those of the object; nothing is appended otherwise.
+    /// Appends a range of an object that [`Self::has`] to `out`. `read` fills a buffer from an offset of a file that should have the object; the
+    /// offsets ascend. Returns whether the parts in which the range lies are those of the object; nothing is appended otherwise.
     ///
     /// # Errors
-    /// Returns an error if the file cannot be read.
+    /// Returns an error of `read`, except [`ErrorKind::UnexpectedEof`].
     pub(super) fn read(
         &self,
         (number, object): (Row<Object>, &Object),
-        file: &File,
+        mut read: impl FnMut(&mut [u8], u64) -> io::Result<()>,
         range: &Range<u64>,
         out: &mut Vec<u8>,
     ) -> io::Result<bool> {
@@ -63,7 +66,7 @@ impl KnownParts {
         for number in range.start / PART_LEN..range.end.div_ceil(PART_LEN) {
             let at = number * PART_LEN;
             part.resize(size(PART_LEN.min(object.size.saturating_sub(at))), 0);
-            let is_right = match file.read_exact_at(&mut part, at) {
+            let is_right = match read(&mut part, at) {
                 Err(error) if error.kind() == ErrorKind::UnexpectedEof => false,
                 read => read.map(|()| match values.get(size(number)) {
                     Some(value) => pieces::chaining_value(at, std::iter::once(&part[..])) == *value,
@@ -134,6 +137,8 @@ impl Comparison<'_> {
 
 #[cfg(test)]
 mod tests {
+    use std::os::unix::fs::FileExt as _;
+
     use super::*;
 
     #[test]
@@ -145,7 +150,9 @@ mod tests {
             io::Write::write_all(&mut file, &content).expect("written");
             let read = |range: Range<u64>| {
                 let mut out = vec![7];
-                let is_right = known.read((Row::FIRST, &object), &file, &range, &mut out).expect("it is read");
+                let is_right = known
+                    .read((Row::FIRST, &object), |part, at| file.read_exact_at(part, at), &range, &mut out)
+                    .expect("it is read");
                 (is_right, out)
             };
             assert_eq!(read(0..len.min(1)), (false, vec![7]), "{len}: it is not known yet");
