@@ -1,25 +1,25 @@
-//! A cache with a limit in bytes, in which each value is made once, however many threads wait for it.
+//! A cache with a limit in bytes, in which each value is made once, however many wait for it.
 
 use std::collections::{BTreeMap, HashMap, VecDeque};
 use std::hash::Hash;
 use std::sync::Arc;
 
-use parking_lot::{Condvar, Mutex};
+use parking_lot::Mutex;
 
 /// Values above the limit that are kept: a chunk of a delta, and the one of its base that is read by turns with it.
 const LARGE: usize = 2;
 
-/// Values by key. The least recently used are dropped first. A value above the limit is kept beside the others, until [`LARGE`] more such values
-/// follow.
+/// Values by key, and what waits for those that were asked for. The least recently used are dropped first. A value above the limit is kept beside the
+/// others, until [`LARGE`] more such values follow.
 #[derive(Debug)]
-pub(super) struct Cache<K, V> {
-    state: Mutex<State<K, V>>,
+pub(super) struct Cache<K, V, W> {
+    state: Mutex<State<K, V, W>>,
     limit: u64,
 }
 
 #[derive(Debug)]
-struct State<K, V> {
-    slots: HashMap<K, Slot<V>>,
+struct State<K, V, W> {
+    slots: HashMap<K, Slot<V, W>>,
     /// The keys of ready values by their last use.
     order: BTreeMap<u64, K>,
     clock: u64,
@@ -29,52 +29,33 @@ struct State<K, V> {
 }
 
 #[derive(Debug)]
-enum Slot<V> {
+enum Slot<V, W> {
     /// A value, its size, and its last use; `None` if the value is above the limit.
     Ready { value: Arc<V>, bytes: u64, used: Option<u64> },
-    /// A value that was asked for, and whether a thread makes it.
-    Coming(Arc<Coming<V>>, bool),
-}
-
-/// A value that was asked for.
-#[derive(Debug)]
-pub(super) struct Coming<V> {
-    /// The value, or none if it could not be made.
-    made: Mutex<Option<Option<Arc<V>>>>,
-    changed: Condvar,
+    /// A value that was asked for: what waits for it, and whether a thread makes it.
+    Coming(Vec<W>, bool),
 }
 
 /// What the cache knows of a key.
 #[derive(Debug)]
-pub(super) enum Lookup<V> {
-    Ready(Arc<V>),
-    /// Another thread asked first.
-    Coming(Arc<Coming<V>>),
+pub(super) enum Lookup<V, W> {
+    /// The value, and what need not wait for it.
+    Ready(Arc<V>, W),
+    /// Another one asked first.
+    Coming,
     /// The caller has to have it made.
-    Missing(Arc<Coming<V>>),
+    Missing,
 }
 
-impl<V> Coming<V> {
-    /// Waits for the value. Returns none if it could not be made.
-    pub(super) fn wait(&self) -> Option<Arc<V>> {
-        let mut made = self.made.lock();
-        loop {
-            if let Some(made) = &*made {
-                return made.clone();
-            }
-            self.changed.wait(&mut made);
-        }
-    }
-}
-
-impl<K: Copy + Eq + Hash, V> Cache<K, V> {
+impl<K: Copy + Eq + Hash, V, W> Cache<K, V, W> {
     pub(super) fn new(limit: u64) -> Self {
         let state = State { slots: HashMap::new(), order: BTreeMap::new(), clock: 0, bytes: 0, large: VecDeque::new() };
         Self { state: Mutex::new(state), limit }
     }
 
-    /// Looks up a key that is about to be used. After [`Lookup::Missing`], the caller must have [`Self::finish`] called.
-    pub(super) fn find(&self, key: K) -> Lookup<V> {
+    /// Looks up a key that is about to be used. If there is no value yet, `waiter` waits for it, and [`Self::finish`] returns it. After
+    /// [`Lookup::Missing`], the caller must have [`Self::finish`] called.
+    pub(super) fn find(&self, key: K, waiter: W) -> Lookup<V, W> {
         let mut state = self.state.lock();
         let State { slots, order, clock, .. } = &mut *state;
         match slots.get_mut(&key) {
@@ -85,10 +66,16 @@ impl<K: Copy + Eq + Hash, V> Cache<K, V> {
                     *used = *clock;
                     order.insert(*used, key);
                 }
-                Lookup::Ready(Arc::clone(value))
+                Lookup::Ready(Arc::clone(value), waiter)
             }
-            Some(Slot::Coming(coming, _)) => Lookup::Coming(Arc::clone(coming)),
-            None => Lookup::Missing(state.expect(key)),
+            Some(Slot::Coming(waiting, _)) => {
+                waiting.push(waiter);
+                Lookup::Coming
+            }
+            None => {
+                slots.insert(key, Slot::Coming(vec![waiter], false));
+                Lookup::Missing
+            }
         }
     }
 
@@ -97,7 +84,7 @@ impl<K: Copy + Eq + Hash, V> Cache<K, V> {
         let mut state = self.state.lock();
         let is_new = !state.slots.contains_key(&key);
         if is_new {
-            state.expect(key);
+            state.slots.insert(key, Slot::Coming(Vec::new(), false));
         }
         is_new
     }
@@ -110,30 +97,25 @@ impl<K: Copy + Eq + Hash, V> Cache<K, V> {
         }
     }
 
-    /// Keeps a value with its size in bytes, and passes it to the threads that wait. A value that could not be made is forgotten: the next lookup
+    /// Keeps a value with its size in bytes, and returns it with what waits for it. A value that could not be made is forgotten: the next lookup
     /// tries again.
-    pub(super) fn finish(&self, key: K, made: Option<(V, u64)>) {
+    #[must_use]
+    pub(super) fn finish(&self, key: K, made: Option<(V, u64)>) -> (Option<Arc<V>>, Vec<W>) {
         let made = made.map(|(value, bytes)| (Arc::new(value), bytes));
         let mut state = self.state.lock();
         let before = state.slots.remove(&key);
         if let Some((value, bytes)) = &made {
             state.keep(key, Arc::clone(value), *bytes, self.limit);
         }
-        drop(state);
-        if let Some(Slot::Coming(coming, _)) = before {
-            *coming.made.lock() = Some(made.map(|(value, _)| value));
-            coming.changed.notify_all();
-        }
+        let waiting = match before {
+            Some(Slot::Coming(waiting, _)) => waiting,
+            _ => Vec::new(),
+        };
+        (made.map(|(value, _)| value), waiting)
     }
 }
 
-impl<K: Copy + Eq + Hash, V> State<K, V> {
-    fn expect(&mut self, key: K) -> Arc<Coming<V>> {
-        let coming = Arc::new(Coming { made: Mutex::new(None), changed: Condvar::new() });
-        self.slots.insert(key, Slot::Coming(Arc::clone(&coming), false));
-        coming
-    }
-
+impl<K: Copy + Eq + Hash, V, W> State<K, V, W> {
     fn keep(&mut self, key: K, value: Arc<V>, bytes: u64, limit: u64) {
         if bytes > limit {
             if self.large.len() == LARGE
@@ -162,12 +144,12 @@ impl<K: Copy + Eq + Hash, V> State<K, V> {
 mod tests {
     use super::*;
 
-    fn keep(cache: &Cache<u32, u32>, key: u32) {
+    fn keep(cache: &Cache<u32, u32, &str>, key: u32) {
         assert!(cache.begin(key), "{key} is new");
-        cache.finish(key, Some((key, 10)));
+        assert_eq!(cache.finish(key, Some((key, 10))), (Some(Arc::new(key)), Vec::new()));
     }
 
-    fn has(cache: &Cache<u32, u32>, key: u32) -> bool {
+    fn has(cache: &Cache<u32, u32, &str>, key: u32) -> bool {
         cache.state.lock().slots.contains_key(&key)
     }
 
@@ -175,7 +157,7 @@ mod tests {
     fn the_least_recently_used_goes_first() {
         let cache = Cache::new(30);
         (1..=3).for_each(|key| keep(&cache, key));
-        assert!(matches!(cache.find(1), Lookup::Ready(value) if *value == 1));
+        assert!(matches!(cache.find(1, "reader"), Lookup::Ready(value, "reader") if *value == 1));
         keep(&cache, 4);
         assert_eq!([1, 2, 3, 4].map(|key| has(&cache, key)), [true, false, true, true]);
         assert_eq!(cache.state.lock().bytes, 30);
@@ -186,11 +168,11 @@ mod tests {
         let cache = Cache::new(25);
         let keep_large = |key| {
             assert!(cache.begin(key), "{key} is new");
-            cache.finish(key, Some((key, 26)));
+            assert!(cache.finish(key, Some((key, 26))).1.is_empty());
         };
         keep(&cache, 1);
         keep_large(10);
-        assert!(matches!(cache.find(10), Lookup::Ready(value) if *value == 10));
+        assert!(matches!(cache.find(10, "reader"), Lookup::Ready(value, _) if *value == 10));
         (2..=3).for_each(|key| keep(&cache, key));
         assert_eq!([1, 2, 3, 10].map(|key| has(&cache, key)), [false, true, true, true]);
         keep_large(11);
@@ -202,37 +184,30 @@ mod tests {
 
     #[test]
     fn all_who_wait_get_what_one_makes() {
-        let cache = Cache::<u32, u32>::new(30);
-        let Lookup::Missing(first) = cache.find(1) else { panic!("nobody has asked before") };
-        let Lookup::Coming(second) = cache.find(1) else { panic!("it was asked for") };
+        let cache = Cache::<u32, u32, &str>::new(30);
+        assert!(matches!(cache.find(1, "first"), Lookup::Missing));
+        assert!(matches!(cache.find(1, "second"), Lookup::Coming));
         assert!(!cache.begin(1));
-        std::thread::scope(|scope| {
-            let waiting = [first, second].map(|coming| scope.spawn(move || coming.wait()));
-            cache.finish(1, Some((7, 10)));
-            for thread in waiting {
-                assert_eq!(thread.join().expect("it does not panic").as_deref(), Some(&7));
-            }
-        });
+        assert_eq!(cache.finish(1, Some((7, 10))), (Some(Arc::new(7)), vec!["first", "second"]));
     }
 
     #[test]
     fn only_one_claims_a_value() {
-        let cache = Cache::<u32, u32>::new(30);
+        let cache = Cache::<u32, u32, &str>::new(30);
         assert!(!cache.claim(1), "nobody asked for it");
         assert!(cache.begin(1));
         assert!(cache.claim(1));
         assert!(!cache.claim(1));
-        assert!(matches!(cache.find(1), Lookup::Coming(_)));
-        cache.finish(1, Some((7, 10)));
+        assert!(matches!(cache.find(1, "reader"), Lookup::Coming));
+        assert_eq!(cache.finish(1, Some((7, 10))).1, ["reader"]);
         assert!(!cache.claim(1), "it is there");
     }
 
     #[test]
     fn what_could_not_be_made_is_tried_again() {
-        let cache = Cache::<u32, u32>::new(30);
-        let Lookup::Missing(coming) = cache.find(1) else { panic!("nobody has asked before") };
-        cache.finish(1, None);
-        assert_eq!(coming.wait(), None);
-        assert!(matches!(cache.find(1), Lookup::Missing(_)));
+        let cache = Cache::<u32, u32, &str>::new(30);
+        assert!(matches!(cache.find(1, "first"), Lookup::Missing));
+        assert_eq!(cache.finish(1, None), (None, vec!["first"]));
+        assert!(matches!(cache.find(1, "second"), Lookup::Missing));
     }
 }

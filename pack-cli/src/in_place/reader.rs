@@ -2,8 +2,10 @@
 
 use std::borrow::Cow;
 use std::collections::VecDeque;
+use std::fmt;
 use std::ops::Range;
 use std::sync::Arc;
+use std::sync::mpsc::{SyncSender, sync_channel};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
@@ -30,21 +32,21 @@ const NEAR: usize = 3;
 #[derive(Debug)]
 pub struct Reader {
     shared: Arc<Shared>,
-    /// The blocks that were used most recently.
-    recent: Mutex<VecDeque<Key>>,
-    jobs: usize,
-    /// The most bytes that are read ahead.
-    ahead: u64,
     threads: Vec<JoinHandle<()>>,
 }
 
 #[derive(Debug)]
 struct Shared {
     blocks: Blocks,
-    cache: Cache<Key, Block>,
+    cache: Cache<Key, Block, Waiter>,
     faults: Faults,
     queue: Mutex<Queue>,
     changed: Condvar,
+    /// The blocks that were used most recently.
+    recent: Mutex<VecDeque<Key>>,
+    jobs: usize,
+    /// The most bytes that are read ahead.
+    ahead: u64,
 }
 
 #[derive(Debug, Default)]
@@ -53,6 +55,27 @@ struct Queue {
     wanted: VecDeque<Key>,
     ahead: VecDeque<Key>,
     is_closed: bool,
+}
+
+/// What waits for a block.
+#[derive(Debug)]
+enum Waiter {
+    /// A read.
+    Read(Pending),
+    /// A thread, which needs it for another block.
+    Maker(SyncSender<Option<Arc<Block>>>),
+}
+
+/// Takes the bytes that were read, or none if they cannot be read.
+type Done = Box<dyn FnOnce(&Bundle, Option<Bytes>) + Send>;
+
+/// A read that has not been answered yet.
+struct Pending {
+    object: Row<Object>,
+    range: Range<u64>,
+    /// Its first bytes, from the blocks before the one that it waits for.
+    read: Vec<u8>,
+    done: Done,
 }
 
 /// Bytes of a file.
@@ -76,16 +99,30 @@ impl Bytes {
     }
 }
 
+impl fmt::Debug for Pending {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Pending").field("object", &self.object).field("range", &self.range).finish_non_exhaustive()
+    }
+}
+
+impl Pending {
+    /// Returns the offset of the first byte that it lacks.
+    fn place(&self) -> u64 {
+        self.range.start + num::wide(self.read.len())
+    }
+}
+
 impl Reader {
     /// Starts `jobs` threads. Decoded blocks take `cache_bytes` of memory.
     ///
     /// # Errors
     /// Returns an error if no thread can be started.
     pub(super) fn start(blocks: Blocks, faults: Faults, jobs: usize, cache_bytes: u64) -> std::io::Result<Self> {
-        let (cache, queue) = (Cache::new(cache_bytes), Mutex::default());
-        let shared = Arc::new(Shared { blocks, cache, faults, queue, changed: Condvar::new() });
-        let (recent, jobs) = (Mutex::default(), jobs.max(1));
-        let mut reader = Self { shared, recent, jobs, ahead: cache_bytes / 2, threads: Vec::new() };
+        let (jobs, ahead) = (jobs.max(1), cache_bytes / 2);
+        let (cache, queue, changed, recent) =
+            (Cache::new(cache_bytes), Mutex::default(), Condvar::new(), Mutex::default());
+        let shared = Arc::new(Shared { blocks, cache, faults, queue, changed, recent, jobs, ahead });
+        let mut reader = Self { shared, threads: Vec::new() };
         for _ in 0..jobs {
             let shared = Arc::clone(&reader.shared);
             let thread = std::thread::Builder::new().name("sealift-blocks".into());
@@ -94,51 +131,118 @@ impl Reader {
         Ok(reader)
     }
 
-    fn blocks(&self) -> &Blocks {
-        &self.shared.blocks
-    }
-
     /// Returns the bundle.
     #[must_use]
     pub fn bundle(&self) -> &Bundle {
-        &self.blocks().own().bundle
+        &self.shared.blocks.own().bundle
     }
 
     /// Reads a range within an object. Returns `None` if it cannot be read, after reporting why.
     #[must_use]
     pub fn read(&self, object: Row<Object>, range: Range<u64>) -> Option<Bytes> {
-        let mut all = Vec::new();
-        let mut place = range.start;
-        while place < range.end {
-            let span = self.blocks().span(object, place);
-            let wanted = place..range.end.min(span.within.end);
-            place = wanted.end;
-            let bytes = self.shared.find(self.block(span.key)?, &span, wanted.clone())?;
-            if wanted == range {
-                return Some(bytes);
-            }
-            all.extend_from_slice(&bytes.get());
-        }
-        Some(Bytes(Held::Owned(all)))
+        let (sender, receiver) = sync_channel(1);
+        self.read_then(object, range, move |_, bytes| {
+            // The receiver waits below.
+            let _ = sender.send(bytes);
+        });
+        receiver.recv().ok().flatten()
     }
 
-    fn block(&self, key: Key) -> Option<Arc<Block>> {
-        let found = self.shared.cache.find(key);
-        // The next blocks are requested before waiting, so that other threads already work on them.
-        match found {
-            Lookup::Ready(block) => {
-                self.read_on(key);
-                Some(block)
+    /// Does the same without waiting, and passes the bundle and the bytes to `done`: at once if the bytes are in memory, and otherwise on the thread
+    /// that decodes them, which `done` should not keep for long.
+    pub fn read_then(
+        &self,
+        object: Row<Object>,
+        range: Range<u64>,
+        done: impl FnOnce(&Bundle, Option<Bytes>) + Send + 'static,
+    ) {
+        if range.is_empty() {
+            return done(self.bundle(), Some(Bytes(Held::Owned(Vec::new()))));
+        }
+        self.shared.go_on(Pending { object, range, read: Vec::new(), done: Box::new(done) });
+    }
+}
+
+impl Drop for Reader {
+    fn drop(&mut self) {
+        self.shared.close();
+        for thread in self.threads.drain(..) {
+            // If it panicked, that was printed.
+            let _ = thread.join();
+        }
+    }
+}
+
+impl Shared {
+    /// Goes on with a read until it is answered, or has to wait for a block.
+    fn go_on(&self, mut pending: Pending) {
+        loop {
+            let key = self.blocks.span(pending.object, pending.place()).key;
+            // The next blocks are requested before waiting, so that other threads already work on them.
+            let (block, waiter) = match self.cache.find(key, Waiter::Read(pending)) {
+                Lookup::Ready(block, waiter) => {
+                    self.read_on(key);
+                    (block, waiter)
+                }
+                Lookup::Coming => {
+                    self.hurry(key);
+                    return self.read_on(key);
+                }
+                Lookup::Missing => {
+                    self.submit(key, |queue| &mut queue.wanted);
+                    return self.read_on(key);
+                }
+            };
+            match self.answer(waiter, Some(block)) {
+                Some(rest) => pending = rest,
+                None => return,
             }
-            Lookup::Coming(coming) => {
-                self.shared.hurry(key);
-                self.read_on(key);
-                coming.wait()
+        }
+    }
+
+    /// Gives a block to what waits for it, or none if it could not be made. Returns a read that needs more.
+    fn answer(&self, waiter: Waiter, block: Option<Arc<Block>>) -> Option<Pending> {
+        match waiter {
+            Waiter::Read(pending) => self.add(pending, block),
+            Waiter::Maker(sender) => {
+                // It waits for one block.
+                let _ = sender.send(block);
+                None
             }
-            Lookup::Missing(coming) => {
-                self.shared.submit(key, |queue| &mut queue.wanted);
-                self.read_on(key);
-                coming.wait()
+        }
+    }
+
+    /// Adds its next block to a read, or none if that could not be made. Returns the read if it needs more, and otherwise answers it.
+    fn add(&self, mut pending: Pending, block: Option<Arc<Block>>) -> Option<Pending> {
+        let bundle = &self.blocks.own().bundle;
+        let Some(block) = block else {
+            (pending.done)(bundle, None);
+            return None;
+        };
+        let span = self.blocks.span(pending.object, pending.place());
+        let wanted = pending.place()..pending.range.end.min(span.within.end);
+        let Some(bytes) = self.find(block, &span, wanted.clone()) else {
+            (pending.done)(bundle, None);
+            return None;
+        };
+        if wanted == pending.range {
+            (pending.done)(bundle, Some(bytes));
+            return None;
+        }
+        pending.read.extend_from_slice(&bytes.get());
+        if wanted.end < pending.range.end {
+            return Some(pending);
+        }
+        (pending.done)(bundle, Some(Bytes(Held::Owned(pending.read))));
+        None
+    }
+
+    /// Keeps a block, and goes on with the reads that wait for it.
+    fn finish(&self, key: Key, made: Option<(Block, u64)>) {
+        let (block, waiting) = self.cache.finish(key, made);
+        for waiter in waiting {
+            if let Some(rest) = self.answer(waiter, block.clone()) {
+                self.go_on(rest);
             }
         }
     }
@@ -164,37 +268,25 @@ impl Reader {
         }
         recent.push_back(key);
         drop(recent);
-        let following = std::iter::successors(self.blocks().next(key), |key| self.blocks().next(*key));
+        let following = std::iter::successors(self.blocks.next(key), |key| self.blocks.next(*key));
         // A single preceding block may be chance. The more of them were used, the more of the following ones are requested.
         let ahead = self.jobs * near.saturating_sub(1) / (NEAR - 1);
         let mut left = self.ahead;
         for next in following.take(ahead) {
-            let Some(rest) = left.checked_sub(self.blocks().len(next)) else { return };
+            let Some(rest) = left.checked_sub(self.blocks.len(next)) else { return };
             left = rest;
-            if self.shared.cache.begin(next) {
-                self.shared.submit(next, |queue| &mut queue.ahead);
+            if self.cache.begin(next) {
+                self.submit(next, |queue| &mut queue.ahead);
             }
         }
     }
-}
 
-impl Drop for Reader {
-    fn drop(&mut self) {
-        self.shared.close();
-        for thread in self.threads.drain(..) {
-            // If it panicked, that was printed.
-            let _ = thread.join();
-        }
-    }
-}
-
-impl Shared {
     /// Queues a block for the threads.
     fn submit(&self, key: Key, which: impl FnOnce(&mut Queue) -> &mut VecDeque<Key>) {
         let mut queue = self.queue.lock();
         if queue.is_closed {
             drop(queue);
-            return self.cache.finish(key, None);
+            return self.finish(key, None);
         }
         which(&mut queue).push_back(key);
         drop(queue);
@@ -256,7 +348,7 @@ impl Shared {
 
     /// Makes a block that this thread has claimed.
     fn make(&self, maker: &mut Maker<'_>, key: Key) {
-        let _guard = OnPanic(|| self.cache.finish(key, None));
+        let _guard = OnPanic(|| self.finish(key, None));
         let mut prefix = std::mem::take(&mut maker.prefix);
         let made = self.read_prefix(maker, key, &mut prefix).and_then(|()| {
             let made = maker.make(key, &prefix);
@@ -270,7 +362,7 @@ impl Shared {
             let cost = block.cost();
             (block, cost)
         });
-        self.cache.finish(key, made);
+        self.finish(key, made);
     }
 
     /// Fills `prefix` with the prefix of a chunk. Returns `None` if it cannot be read, after reporting why.
@@ -296,11 +388,12 @@ impl Shared {
     /// Returns a block of a base for another one that this thread makes. It waits only for a thread that makes this block, which waits for no other:
     /// chunks of a base have no prefix.
     fn base_block(&self, maker: &mut Maker<'_>, key: Key) -> Option<Arc<Block>> {
-        match self.cache.find(key) {
-            Lookup::Ready(block) => Some(block),
-            Lookup::Coming(coming) | Lookup::Missing(coming) => {
+        let (sender, receiver) = sync_channel(1);
+        match self.cache.find(key, Waiter::Maker(sender)) {
+            Lookup::Ready(block, _) => Some(block),
+            Lookup::Coming | Lookup::Missing => {
                 self.make_queued(maker, key);
-                coming.wait()
+                receiver.recv().ok().flatten()
             }
         }
     }
@@ -337,6 +430,6 @@ impl Shared {
         let ahead: Vec<Key> = queue.ahead.drain(..).collect();
         drop(queue);
         self.changed.notify_all();
-        left.into_iter().chain(ahead).for_each(|key| self.cache.finish(key, None));
+        left.into_iter().chain(ahead).for_each(|key| self.finish(key, None));
     }
 }

@@ -3,6 +3,7 @@
 use std::ffi::OsStr;
 use std::io;
 use std::os::unix::ffi::OsStrExt as _;
+use std::sync::Arc;
 use std::time::Duration;
 
 use fuser::{
@@ -31,7 +32,7 @@ const SEEK_HOLE: i32 = 4;
 pub(super) struct Served {
     reader: Reader,
     nodes: Nodes,
-    recorder: Option<Recorder>,
+    recorder: Option<Arc<Recorder>>,
     has_xattrs: bool,
     /// Whether the kernel opens files by itself, once the first request to open one was answered with `ENOSYS`; and the same for directories.
     opens_itself: bool,
@@ -42,6 +43,7 @@ impl Served {
     pub(super) fn new(reader: Reader, nodes: Nodes, recorder: Option<Recorder>) -> Self {
         let rows = reader.bundle().index.attribute_rows();
         let has_xattrs = rows.iter().any(|row| !row.xattrs.is_empty());
+        let recorder = recorder.map(Arc::new);
         Self { reader, nodes, recorder, has_xattrs, opens_itself: false, opens_directories_itself: false }
     }
 
@@ -188,15 +190,20 @@ impl Filesystem for Served {
         if offset >= end {
             return reply.data(&[]);
         }
-        match self.reader.read(object, offset..end) {
+        let recorded = match (&self.recorder, self.node(ino)) {
+            (Some(recorder), Ok(Node::Inode(inode))) => Some((Arc::clone(recorder), inode)),
+            _ => None,
+        };
+        // Only the threads that decode wait for the medium. The kernel has no more requests than threads that wait for their answers.
+        self.reader.read_then(object, offset..end, move |bundle, bytes| match bytes {
             Some(bytes) => {
-                if let (Some(recorder), Ok(Node::Inode(inode))) = (&self.recorder, self.node(ino)) {
-                    recorder.note(self.index(), inode, offset..end);
+                if let Some((recorder, inode)) = recorded {
+                    recorder.note(&bundle.index, inode, offset..end);
                 }
                 reply.data(&bytes.get());
             }
             None => reply.error(Errno::EIO),
-        }
+        });
     }
 
     fn readdir(&self, _req: &Request, ino: INodeNo, _fh: FileHandle, offset: u64, mut reply: ReplyDirectory) {

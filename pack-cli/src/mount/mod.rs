@@ -197,7 +197,7 @@ fn config(options: &MountOptions, name: String) -> Config {
     let mut config = Config::default();
     config.mount_options = mount_options;
     config.acl = if options.allow_other { SessionACL::All } else { SessionACL::Owner };
-    // Besides the threads that wait for content, two more answer requests that need only the index.
+    // None of them waits for content: other threads read and decode it.
     config.n_threads = Some(options.read.jobs.max(1) + 2);
     config.clone_fd = true;
     config

@@ -3,9 +3,12 @@
 use std::fs::{self, File};
 use std::io;
 use std::os::unix::fs::FileExt as _;
+use std::sync::mpsc;
 use std::time::{Duration, Instant};
 
-use crate::desk::{Desk, can_mount, noise};
+use rustix::process::Signal;
+
+use crate::desk::{Desk, Mounted, can_mount, noise};
 
 /// Packs a bundle of several chunks from the tree `tree` with files `0` to `19`.
 fn several_chunks() -> Desk {
@@ -163,6 +166,68 @@ fn a_stick_that_is_pulled_and_comes_back_is_read_again() {
     let faults = mounted.faults();
     assert!(faults.len() == 1 && faults[0].starts_with("sealift: stick/os.sealift: chunk "), "{faults:?}");
     stick.assert_no_faults();
+}
+
+/// Mounts a bundle on a stick that stops answering once it is mounted.
+fn on_a_stick_that_hangs(desk: &Desk) -> (Mounted, Mounted) {
+    desk.write("files/os.sealift", desk.read("os.sealift").unwrap());
+    desk.pack("stick.sealift", 1, "files");
+    fs::create_dir(desk.path("stick")).unwrap();
+    let stick = desk.mount_at("stick", "stick.sealift");
+    let mounted = desk.mount("stick/os.sealift --jobs 1");
+    stick.signal(Signal::STOP);
+    (stick, mounted)
+}
+
+/// However many reads wait for the medium, names and attributes come from the index.
+#[test]
+fn a_medium_that_hangs_keeps_only_reads_waiting() {
+    if !can_mount() {
+        return;
+    }
+    let desk = several_chunks();
+    let (stick, mounted) = on_a_stick_that_hangs(&desk);
+    std::thread::scope(|scope| {
+        let readers: Vec<_> = (0..10)
+            .map(|number| {
+                let desk = &desk;
+                scope.spawn(move || desk.read(&format!("mnt/{number}")).unwrap() == noise(number, 30_000))
+            })
+            .collect();
+        std::thread::sleep(Duration::from_millis(300));
+        let (sender, looked) = mpsc::channel();
+        let path = desk.path("mnt/15");
+        scope.spawn(move || sender.send(fs::metadata(path).unwrap().len()));
+        let looked = looked.recv_timeout(Duration::from_secs(10));
+        // Some of the first chunks were read together with the index.
+        let waiting = readers.iter().filter(|reader| !reader.is_finished()).count();
+        stick.signal(Signal::CONT);
+        assert_eq!(looked, Ok(30_000));
+        assert!(waiting > 3, "{waiting}");
+        assert!(readers.into_iter().all(|reader| reader.join().unwrap()));
+    });
+    mounted.assert_no_faults();
+}
+
+#[test]
+fn a_mount_ends_while_reads_wait_for_its_medium() {
+    if !can_mount() {
+        return;
+    }
+    let desk = several_chunks();
+    let (_stick, mounted) = on_a_stick_that_hangs(&desk);
+    std::thread::scope(|scope| {
+        let readers: Vec<_> = (0..10)
+            .map(|number| {
+                let desk = &desk;
+                scope.spawn(move || desk.read(&format!("mnt/{number}")))
+            })
+            .collect();
+        std::thread::sleep(Duration::from_millis(300));
+        mounted.signal(Signal::TERM);
+        mounted.ends_well();
+        assert!(readers.into_iter().all(|reader| reader.join().unwrap().is_err()));
+    });
 }
 
 /// The stick itself is a mount: when it ends, files that are open on it cannot be read any more.
