@@ -161,6 +161,12 @@ impl Reader {
         }
         self.shared.go_on(Pending { object, range, read: Vec::new(), done: Box::new(done) });
     }
+
+    /// Tells the threads to end, and waits for none of them: one may wait for a medium that does not answer.
+    pub(crate) fn abandon(&mut self) {
+        self.shared.close();
+        self.threads.clear();
+    }
 }
 
 impl Drop for Reader {

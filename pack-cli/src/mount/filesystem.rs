@@ -108,6 +108,13 @@ impl Served {
     }
 }
 
+impl Drop for Served {
+    fn drop(&mut self) {
+        // Nobody reads any more.
+        self.reader.abandon();
+    }
+}
+
 impl Filesystem for Served {
     fn init(&mut self, _req: &Request, config: &mut KernelConfig) -> io::Result<()> {
         let offered = config.capabilities();

@@ -6,6 +6,7 @@ use std::os::unix::fs::FileExt as _;
 use std::sync::mpsc;
 use std::time::{Duration, Instant};
 
+use rustix::fs::{Advice, fadvise};
 use rustix::process::Signal;
 
 use crate::desk::{Desk, Mounted, can_mount, noise};
@@ -169,12 +170,12 @@ fn a_stick_that_is_pulled_and_comes_back_is_read_again() {
 }
 
 /// Mounts a bundle on a stick that stops answering once it is mounted.
-fn on_a_stick_that_hangs(desk: &Desk) -> (Mounted, Mounted) {
+fn on_a_stick_that_hangs(desk: &Desk, options: &str) -> (Mounted, Mounted) {
     desk.write("files/os.sealift", desk.read("os.sealift").unwrap());
     desk.pack("stick.sealift", 1, "files");
     fs::create_dir(desk.path("stick")).unwrap();
     let stick = desk.mount_at("stick", "stick.sealift");
-    let mounted = desk.mount("stick/os.sealift --jobs 1");
+    let mounted = desk.mount(&format!("stick/os.sealift --jobs 1{options}"));
     stick.signal(Signal::STOP);
     (stick, mounted)
 }
@@ -186,7 +187,7 @@ fn a_medium_that_hangs_keeps_only_reads_waiting() {
         return;
     }
     let desk = several_chunks();
-    let (stick, mounted) = on_a_stick_that_hangs(&desk);
+    let (stick, mounted) = on_a_stick_that_hangs(&desk, "");
     std::thread::scope(|scope| {
         let readers: Vec<_> = (0..10)
             .map(|number| {
@@ -215,7 +216,7 @@ fn a_mount_ends_while_reads_wait_for_its_medium() {
         return;
     }
     let desk = several_chunks();
-    let (_stick, mounted) = on_a_stick_that_hangs(&desk);
+    let (_stick, mounted) = on_a_stick_that_hangs(&desk, "");
     std::thread::scope(|scope| {
         let readers: Vec<_> = (0..10)
             .map(|number| {
@@ -228,6 +229,23 @@ fn a_mount_ends_while_reads_wait_for_its_medium() {
         mounted.ends_well();
         assert!(readers.into_iter().all(|reader| reader.join().unwrap().is_err()));
     });
+}
+
+/// Nobody uses the mount any more, but the kernel has asked it to read ahead.
+#[test]
+fn a_mount_ends_while_it_reads_ahead_from_a_medium_that_hangs() {
+    if !can_mount() {
+        return;
+    }
+    let desk = several_chunks();
+    let (_stick, mounted) = on_a_stick_that_hangs(&desk, " --record start.order");
+    let large = File::open(desk.path("mnt/large")).unwrap();
+    fadvise(&large, 0, None, Advice::WillNeed).unwrap();
+    drop(large);
+    std::thread::sleep(Duration::from_millis(300));
+    mounted.signal(Signal::TERM);
+    mounted.ends_well();
+    assert_eq!(desk.read("start.order").unwrap(), b"# sealift order 1\n");
 }
 
 /// The stick itself is a mount: when it ends, files that are open on it cannot be read any more.
