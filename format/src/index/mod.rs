@@ -154,6 +154,14 @@ pub struct Device {
     pub minor: u32,
 }
 
+impl Device {
+    /// Returns whether the numbers fit into Linux's 12 bits for the major and 20 for the minor one (linux/kdev_t.h), which drops further bits.
+    #[must_use]
+    pub fn fits_linux(self) -> bool {
+        self.major <= 0xfff && self.minor <= 0xf_ffff
+    }
+}
+
 /// An immutable byte string (core 6.5).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Object {

@@ -286,10 +286,10 @@ fn time(seconds: i64, nanoseconds: u32) -> SystemTime {
 /// Encodes a device number as the kernel's interface does: 12 bits of the major number, between the low 8 and the high 12 bits of the minor one. A
 /// number that does not fit becomes the highest one, which no device has: opening the node fails.
 fn encode(device: Device) -> u32 {
-    let Device { major, minor } = device;
-    if major > 0xfff || minor > 0xf_ffff {
+    if !device.fits_linux() {
         return u32::MAX;
     }
+    let Device { major, minor } = device;
     (minor & 0xff) | major << 8 | (minor & 0xf_ff00) << 12
 }
 

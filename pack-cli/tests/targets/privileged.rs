@@ -7,7 +7,7 @@ use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _, chown};
 use rustix::fs::{XattrFlags, lgetxattr, lsetxattr};
 use sealift_skipped::skipped;
 
-use crate::desk::{Desk, is_root, noise};
+use crate::desk::{Desk, is_root, noise, said};
 
 /// The first owner of the tool.
 const USER: u32 = 1000;
@@ -136,4 +136,29 @@ fn capabilities_come_on_new_files_and_go_with_the_old() {
     assert!(fs::read(desk.path(TOOL)).unwrap() == noise(9, 30_000));
     let mode = fs::metadata(desk.path(TOOL)).unwrap().permissions().mode();
     assert_eq!(mode & 0o7777, 0o755);
+}
+
+/// The kernel would drop the upper bits, and 4104:0 would be the disk 8:0.
+#[test]
+fn a_device_number_that_does_not_fit_is_refused() {
+    if !is_root() {
+        return skipped("needs root: creates devices");
+    }
+    let desk = Desk::new();
+    for (major, minor, fits) in [(4104, 0, false), (1, 0x10_0003, false), (1, 3, true)] {
+        let mut header = tar::Header::new_gnu();
+        header.set_entry_type(tar::EntryType::Char);
+        header.set_size(0);
+        header.set_mode(0o600);
+        header.set_device_major(major).unwrap();
+        header.set_device_minor(minor).unwrap();
+        let mut archive = tar::Builder::new(Vec::new());
+        archive.append_data(&mut header, "dev/node", &[][..]).unwrap();
+        desk.write("dev.tar", archive.into_inner().unwrap());
+        desk.run(&["pack", "tar:dev.tar", "-o", "dev.sealift", "--force", "--name", "dev", "--bundle-version", "1"]);
+        let done = desk.command(&["unpack", "dev.sealift", "new", "--allow-unsigned"]).output().unwrap();
+        assert_eq!(done.status.success(), fits, "{major}:{minor}: {}", said(&done));
+        assert_eq!(desk.path("new/dev/node").exists(), fits, "{major}:{minor}");
+        assert!(fits || said(&done).contains("cannot create new/dev/node: Invalid argument"), "{}", said(&done));
+    }
 }

@@ -353,17 +353,17 @@ impl Builder<'_> {
         }
         let (directory, name) = self.spot(hand, place)?;
         let name = &*name;
-        let device = |number| -> Dev {
+        let device = |number| -> Result<Dev, Error> {
             let device = index.device(number);
-            makedev(device.major, device.minor)
+            if device.fits_linux() { Ok(makedev(device.major, device.minor)) } else { Err(failed(Errno::INVAL)) }
         };
         let (kind, device) = match inode.kind {
             InodeKind::Symlink(target) => {
                 symlinkat(index.symlink_target(target), directory, name).map_err(&failed)?;
                 (None, 0)
             }
-            InodeKind::CharDevice(number) => (Some(UnixType::CharacterDevice), device(number)),
-            InodeKind::BlockDevice(number) => (Some(UnixType::BlockDevice), device(number)),
+            InodeKind::CharDevice(number) => (Some(UnixType::CharacterDevice), device(number)?),
+            InodeKind::BlockDevice(number) => (Some(UnixType::BlockDevice), device(number)?),
             InodeKind::Fifo => (Some(UnixType::Fifo), 0),
             InodeKind::Socket => (Some(UnixType::Socket), 0),
             InodeKind::Directory(_) | InodeKind::Regular(_) => return Ok(()),
