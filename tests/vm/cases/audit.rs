@@ -60,7 +60,7 @@ pub(crate) fn damage(desk: &Desk) {
     bytes[0] ^= 1;
     fs::remove_file(&digests).expect("nobody can write to them, and their name can go");
     fs::write(&digests, bytes).expect("others are written");
-    desk.bad(&format!("audit audited {ANYBODY}"), 2, "not what the index says");
+    desk.bad(&format!("audit audited {ANYBODY}"), 2, "does not match the index");
 }
 
 /// No content is read: the kernel detects a damaged page when it is read.

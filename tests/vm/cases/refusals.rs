@@ -7,7 +7,7 @@ use crate::desk::Desk;
 pub(crate) fn refusals(desk: &Desk) {
     desk.write_noise("refused", 1, 5000);
     desk.bad("seal --block-size 128 refused", 2, "does not support blocks of 128 bytes");
-    desk.bad("measure .", 2, "no regular file");
+    desk.bad("measure .", 2, "not a regular file");
     // A file system without fs-verity is detected before anything is sealed.
     fs::write("/tmp/file", "content").expect("a file");
     let line = format!("seal {} /tmp", desk.path("refused").display());

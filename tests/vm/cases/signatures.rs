@@ -53,7 +53,7 @@ pub(crate) fn signatures(desk: &Desk) {
     desk.bad(&format!("seal --signature /data/other.sig {}", copy()), 2, "for other content, or damaged");
     desk.bad(&format!("seal --signature /data/junk.sig {}", copy()), 2, "not a PKCS#7 message");
     let (one, two) = (copy(), copy());
-    desk.bad(&format!("seal --signature /data/good.sig {one} {two}"), 2, "is for one file");
+    desk.bad(&format!("seal --signature /data/good.sig {one} {two}"), 2, "is for a single file");
     desk.bad(&format!("measure {one}"), 1, "not sealed");
 
     desk.good(&format!("seal {one}"));
