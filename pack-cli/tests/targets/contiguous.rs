@@ -21,18 +21,18 @@ const NEAR: u64 = 128 << 10;
 /// The maximum number of places of the hot set: ext4 reserves 2 MiB for each processor, from which small files take their blocks.
 const PLACES: usize = 6;
 
-/// An ext4 in an image, unmounted on drop.
-struct Ext4 {
+/// A file system in an image, unmounted on drop.
+struct Disk {
     image: PathBuf,
     point: PathBuf,
 }
 
-impl Ext4 {
-    fn create(desk: &Desk, block_len: &str) -> Self {
+impl Disk {
+    fn ext4(desk: &Desk, block_len: &str) -> Self {
         Self::made_by(desk, Command::new("mkfs.ext4").args(["-q", "-m", "0", "-b", block_len]))
     }
 
-    /// Creates another file system.
+    /// Creates the file system that a program makes.
     fn made_by(desk: &Desk, mkfs: &mut Command) -> Self {
         let disk = Self { image: desk.path("image"), point: desk.path("disk") };
         fs::File::create_new(&disk.image).unwrap().set_len(512 << 20).unwrap();
@@ -55,7 +55,7 @@ impl Ext4 {
     }
 }
 
-impl Drop for Ext4 {
+impl Drop for Disk {
     fn drop(&mut self) {
         let _ = Command::new("umount").arg(&self.point).status();
     }
@@ -135,7 +135,7 @@ fn what_is_read_first_lies_together_and_still_does_after_updates() {
     let mut hot: Vec<u64> = (0..FILES).step_by(10).collect();
     hot.sort_by_key(|file| blake3::hash(&file.to_le_bytes()).to_hex());
     desk.write("profile", hot.iter().map(|file| name(*file)).collect::<Vec<_>>().join("\n"));
-    let disk = Ext4::create(&desk, "4096");
+    let disk = Disk::ext4(&desk, "4096");
     let target = disk.point.join("target");
     let pack = ["pack", "tree", "--name", "os", "--allow-unsigned", "--force", "--bundle-version"];
     desk.run(&[&pack[..], &["1", "-o", "1.sealift", "--order", "profile"]].concat());
@@ -185,7 +185,7 @@ fn what_is_written_again_stays_what_it_was() {
     // A file with two names, and one that gets another name beside the target.
     fs::hard_link(desk.path("tree").join(name(2)), desk.path("tree/second")).unwrap();
     desk.write("profile", (0..30).map(name).collect::<Vec<_>>().join("\n"));
-    let disk = Ext4::create(&desk, "4096");
+    let disk = Disk::ext4(&desk, "4096");
     let target = disk.point.join("target");
     let pack = ["pack", "tree", "--name", "os", "--allow-unsigned", "--force", "--bundle-version"];
     desk.run(&[&pack[..], &["1", "-o", "1.sealift", "--order", "profile"]].concat());
@@ -253,7 +253,7 @@ fn what_is_read_first_lies_in_its_order_whatever_its_length() {
         let mut hot: Vec<u64> = (0..400).step_by(4).collect();
         hot.sort_by_key(|file| blake3::hash(&file.to_le_bytes()).to_hex());
         desk.write("profile", hot.iter().map(|file| name(*file)).collect::<Vec<_>>().join("\n"));
-        let disk = Ext4::create(&desk, block_len);
+        let disk = Disk::ext4(&desk, block_len);
         let target = disk.point.join("target");
         desk.run(&[&PACK[..], &["1", "-o", "1.sealift", "--order", "profile"]].concat());
         desk.run(&["unpack", "1.sealift", "disk/target", "--allow-unsigned"]);
@@ -295,7 +295,7 @@ fn sparse_and_empty_files_that_are_read_first_get_no_space() {
     fs::write(desk.path("tree").join(name(empty)), "").unwrap();
     let hot: Vec<u64> = (0..30).collect();
     desk.write("profile", hot.iter().map(|file| name(*file)).collect::<Vec<_>>().join("\n"));
-    let disk = Ext4::create(&desk, "4096");
+    let disk = Disk::ext4(&desk, "4096");
     let check = |target: &str| {
         let root = disk.point.join(target);
         let [sparse_one, empty_one] = [sparse, empty].map(|file| fs::metadata(root.join(name(file))).unwrap());
@@ -336,7 +336,7 @@ fn what_cannot_lie_together_is_not_written_again_with_each_update() {
     (0..400).for_each(|file| write_up_to(&desk, file, 1, 200_000));
     let hot: Vec<u64> = (0..400).step_by(4).collect();
     desk.write("profile", hot.iter().map(|file| name(*file)).collect::<Vec<_>>().join("\n"));
-    let disk = Ext4::create(&desk, "4096");
+    let disk = Disk::ext4(&desk, "4096");
     let filler = fs::File::create(disk.point.join("filler")).unwrap();
     let space = rustix::fs::statvfs(&disk.point).unwrap();
     let len = (space.f_bavail - 64) * space.f_frsize;
@@ -392,7 +392,7 @@ fn what_just_fits_still_does_where_space_is_reserved() {
     for hot in [10, 45, 55, 100] {
         let desk = Desk::new();
         pack_hot(&desk, hot);
-        let disk = Ext4::create(&desk, "4096");
+        let disk = Disk::ext4(&desk, "4096");
         let unpack = ["unpack", "1.sealift", "disk/target", "--allow-unsigned"];
         let filler = fs::File::create(disk.point.join("filler")).unwrap();
         let space = rustix::fs::statvfs(&disk.point).unwrap();
@@ -418,7 +418,7 @@ fn what_is_damaged_leaves_nothing_of_the_space_reserved() {
     }
     let desk = Desk::new();
     pack_hot(&desk, 50);
-    let disk = Ext4::create(&desk, "4096");
+    let disk = Disk::ext4(&desk, "4096");
     let free = || rustix::fs::statvfs(&disk.point).unwrap().f_bfree;
     rustix::fs::syncfs(fs::File::open(&disk.point).unwrap()).unwrap();
     let (before, len) = (free(), fs::metadata(desk.path("1.sealift")).unwrap().len());
@@ -461,7 +461,7 @@ fn a_mount_point_is_not_written_again() {
         return skipped("needs root: an ext4 and mounts");
     }
     let desk = Desk::new();
-    let disk = Ext4::create(&desk, "4096");
+    let disk = Disk::ext4(&desk, "4096");
     let file = thirty_hot(&desk, |bundle| drop(desk.run(&["unpack", bundle, "disk/target", "--allow-unsigned"])));
     let file = disk.point.join("target").join(file);
     let inode = || fs::metadata(&file).unwrap().ino();
@@ -484,7 +484,7 @@ fn what_cannot_be_replaced_is_not_written_again() {
         return skipped("needs root: an ext4 and mounts");
     }
     let desk = Desk::new();
-    let disk = Ext4::create(&desk, "4096");
+    let disk = Disk::ext4(&desk, "4096");
     let target = disk.point.join("target");
     write(&desk, 14, 1);
     fs::hard_link(desk.path("tree").join(name(14)), desk.path("tree/second")).unwrap();
@@ -524,7 +524,7 @@ fn the_hot_set_is_not_written_again_where_that_takes_too_many_inodes() {
         return skipped("needs root: an ext4");
     }
     let desk = Desk::new();
-    let disk = Ext4::create(&desk, "4096");
+    let disk = Disk::ext4(&desk, "4096");
     let target = disk.point.join("target");
     thirty_hot(&desk, |bundle| drop(desk.run(&["unpack", bundle, "disk/target", "--allow-unsigned"])));
     let inodes = || [4, 16, 29].map(|file| fs::metadata(target.join(name(file))).unwrap().ino());
@@ -564,7 +564,7 @@ fn the_hot_set_is_not_written_again_where_that_exceeds_a_quota() {
     desk.write("profile", hot.iter().rev().map(|file| name(*file)).collect::<Vec<_>>().join("\n"));
     desk.run(&[&PACK[..], &["1", "-o", "1.sealift"]].concat());
     desk.run(&[&PACK[..], &["1", "-o", "ordered.sealift", "--order", "profile"]].concat());
-    let disk = Ext4::made_by(&desk, Command::new("mkfs.btrfs").arg("-q"));
+    let disk = Disk::made_by(&desk, Command::new("mkfs.btrfs").arg("-q"));
     let own = disk.point.join("own");
     run(Command::new("btrfs").args(["quota", "enable"]).arg(&disk.point));
     run(Command::new("btrfs").args(["subvolume", "create"]).arg(&own));
@@ -597,7 +597,7 @@ fn a_label_is_not_lost_without_root() {
     let label = |path: &Path| setxattr(path, LABEL, b"kept", XattrFlags::empty()).unwrap();
     let desk = Desk::new();
     desk.make_home();
-    let disk = Ext4::create(&desk, "4096");
+    let disk = Disk::ext4(&desk, "4096");
     let user = fs::metadata(desk.path("home")).unwrap().uid();
     chown(&disk.point, Some(user), Some(user)).unwrap();
     let as_user = |line: &str| {
@@ -628,7 +628,7 @@ fn a_file_of_another_user_is_not_written_again_without_root() {
     }
     let desk = Desk::new();
     desk.make_home();
-    let disk = Ext4::create(&desk, "4096");
+    let disk = Disk::ext4(&desk, "4096");
     let user = fs::metadata(desk.path("home")).unwrap().uid();
     chown(&disk.point, Some(user), Some(user)).unwrap();
     let as_user = |line: &str| {
