@@ -6,6 +6,7 @@ mod disks;
 mod faults;
 mod findings;
 mod folding;
+mod fresh;
 mod ground;
 mod kills;
 mod links;
@@ -43,6 +44,7 @@ const STEPS: &[Step] = &[
     Step { name: "folding", action: Call("a file system that takes names for the same which differ in case", folding::run) },
     Step { name: "links", action: Call("links and fifos that somebody plants or swaps meanwhile", links::run) },
     Step { name: "system", action: Call("a Debian is packed, unpacked, changed by apt, and updated", system::run) },
+    Step { name: "fresh", action: Call("the README's two commands on systems that have nothing else", fresh::all) },
     Step { name: "scale", action: Call("a million files, 20 GB of holes, 10,000 directories deep", scale::run) },
     Step { name: "sealed", action: Call("a hundred thousand sealed files are audited, on a kernel with fs-verity", vm::many) },
     Step { name: "dist", action: Call("static programs and packages, made twice, installed and purged", || dist::make(true)) },
@@ -54,19 +56,28 @@ const STEPS: &[Step] = &[
     Step { name: "differential", action: Call("the readers agree on a million mutated bundles", differential::run) },
 ];
 
-/// Runs the steps named in the arguments, or all of them.
+/// Runs the steps named in the arguments, or all of them. `fresh` has options of its own.
 pub(crate) fn main(args: lexopt::Parser) -> Result<()> {
+    let mut rest = args.clone();
+    if matches!(rest.next()?, Some(lexopt::Arg::Value(name)) if name == "fresh") {
+        prepare()?;
+        return fresh::main(rest);
+    }
     let chosen = match steps::choose("big", STEPS, args)? {
         Chosen::Nothing => return Ok(()),
         Chosen::Some(steps) => steps,
         Chosen::All => STEPS.iter().collect(),
     };
-    // Owners, devices and mounts need root.
-    ensure!(rustix::process::geteuid().is_root(), "big runs as root, on a machine that may be thrown away");
-    packages::ensure(Chore::Big)?;
+    prepare()?;
     if let [_] = chosen[..] {
         return steps::run("big", &chosen);
     }
     // Each step runs in a process of its own: the peak memory of a child includes what this process used before (getrusage(2), ru_maxrss).
     chosen.iter().try_for_each(|step| run(Command::new("cargo").args(["xtask", "big", step.name])))
+}
+
+/// Owners, devices and mounts need root.
+fn prepare() -> Result<()> {
+    ensure!(rustix::process::geteuid().is_root(), "big runs as root, on a machine that may be thrown away");
+    packages::ensure(Chore::Big)
 }

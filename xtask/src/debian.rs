@@ -12,9 +12,19 @@ pub(crate) const SUITE: &str = "bookworm";
 
 /// Creates a minimal fresh system in `to`, as of the last point release. The system takes packages only from there.
 pub(crate) fn bootstrap(to: &Path) -> Result<()> {
+    bootstrap_with(SUITE, &[], to)
+}
+
+/// Creates a minimal fresh system of a suite in `to`, with more packages.
+pub(crate) fn bootstrap_with(suite: &str, packages: &[&str], to: &Path) -> Result<()> {
     fs::create_dir_all(to)?;
     let log = fs::File::create(to.with_extension("log"))?;
-    run(Command::new("debootstrap").arg("--variant=minbase").arg(SUITE).arg(to).stdout(log))?;
+    let mut command = Command::new("debootstrap");
+    command.arg("--variant=minbase");
+    if !packages.is_empty() {
+        command.arg(format!("--include={}", packages.join(",")));
+    }
+    run(command.arg(suite).arg(to).arg(mirror()?).stdout(log))?;
     fs::copy("/etc/resolv.conf", to.join("etc/resolv.conf"))?;
     // Keeps packages from starting services.
     fs::write(to.join("usr/sbin/policy-rc.d"), "#!/bin/sh\nexit 101\n")?;
@@ -97,8 +107,15 @@ pub(crate) fn unpack(dir: &Path, root: &Path, suites: &[&str], packages: &[&str]
     fs::remove_dir_all(&apt).with_context(|| format!("cannot remove {}", apt.display()))
 }
 
+/// Returns the suite of this machine's Debian, such as `bookworm`.
+pub(crate) fn this_suite() -> Result<String> {
+    let release = fs::read_to_string("/etc/os-release").context("cannot read /etc/os-release")?;
+    let suite = release.lines().find_map(|line| line.strip_prefix("VERSION_CODENAME="));
+    Ok(suite.context("/etc/os-release names no suite of Debian")?.to_owned())
+}
+
 /// Returns Debian's archive as configured in this machine's apt.
-fn mirror() -> Result<String> {
+pub(crate) fn mirror() -> Result<String> {
     let sites = output(Command::new("apt-get").args(["indextargets", "--format", "$(SITE)"]))?;
     // A site with only security updates is a sibling of the archive itself.
     let archive = sites.lines().find_map(|site| site.rfind("/debian").map(|at| &site[..at]));
