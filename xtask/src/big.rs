@@ -70,7 +70,7 @@ pub(crate) fn main(args: lexopt::Parser) -> Result<()> {
     };
     prepare()?;
     if let [_] = chosen[..] {
-        return steps::run("big", &chosen);
+        return steps::run(Chore::Big, &chosen);
     }
     // Each step runs in a process of its own: the peak memory of a child includes what this process used before (getrusage(2), ru_maxrss).
     chosen.iter().try_for_each(|step| run(Command::new("cargo").args(["xtask", "big", step.name])))

@@ -7,6 +7,7 @@ use anyhow::{Result, ensure};
 
 use crate::layers;
 use crate::packages::{self, Chore};
+use crate::programs;
 use crate::shell::{output, run, succeeds};
 use crate::steps::{self, Action, Chosen, Step};
 use crate::tools;
@@ -36,9 +37,11 @@ const STEPS: &[Step] = &[
         "cargo clippy --locked -p sealift -- -D warnings", "cargo clippy --locked -p sealift --no-default-features --lib -- -D warnings",
     ]) },
     Step { name: "docs", action: Lines(&["RUSTDOCFLAGS='-D warnings' cargo doc --locked --workspace --no-deps --features sealift/composefs,sealift/portal"]) },
-    Step { name: "readers", action: Call("what the readers in Python and JavaScript import, and composefs's own mkcomposefs", || {
+    Step { name: "programs", action: Call("that a package of the list brings each program that is called", programs::check) },
+    Step { name: "readers", action: Call("what the readers in Python and JavaScript import, and tools of later Debian systems", || {
         tools::ensure_python()?;
         tools::ensure_npm("tests/reference")?;
+        tools::ensure_udevadm()?;
         tools::ensure_mkcomposefs().map(|_| ())
     }) },
     Step { name: "test", action: Lines(&["cargo tests --no-fail-fast", "cargo test --locked -p xtask"]) },
@@ -62,7 +65,7 @@ const STEPS: &[Step] = &[
 pub(crate) fn main(args: lexopt::Parser) -> Result<()> {
     match steps::choose("ci", STEPS, args)? {
         Chosen::Nothing => Ok(()),
-        Chosen::Some(steps) => steps::run("ci", &steps),
+        Chosen::Some(steps) => steps::run(Chore::Ci, &steps),
         Chosen::All => run_all(),
     }
 }
@@ -71,7 +74,7 @@ pub(crate) fn main(args: lexopt::Parser) -> Result<()> {
 fn run_all() -> Result<()> {
     let start = Instant::now();
     let before = tree_state()?;
-    steps::run("ci", &STEPS.iter().collect::<Vec<_>>())?;
+    steps::run(Chore::Ci, &STEPS.iter().collect::<Vec<_>>())?;
     let after = tree_state()?;
     ensure!(before == after, "ci changed the working tree; before:\n{before}\nafter:\n{after}");
     println!("ci: all {} steps hold, working tree as before, {:.1} s", STEPS.len(), start.elapsed().as_secs_f64());

@@ -8,6 +8,7 @@ mod dist;
 mod layers;
 mod packages;
 mod portal;
+mod programs;
 mod quick;
 mod random;
 mod shell;
@@ -31,6 +32,8 @@ Usage: cargo xtask COMMAND
   ci --list         name the steps
   big [STEP]...     run what must hold and takes more than a few minutes, as root; SEED=N repeats a run's chances
   big --list        name the steps
+  big fresh         only: run the README's two commands on systems that have nothing else; prints what they installed
+    --only NAME     only bookworm or trixie, only demo or ci
   compare [TREE]    run Sealift and its peers in turn over a tree (default: Debian's linux-source-6.1)
                     and write bench/RESULTS.md
     --runs N        of each contender; the median counts (default 3)

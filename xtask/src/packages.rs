@@ -1,4 +1,5 @@
-//! The Debian packages that chores need beyond cargo: detected by their programs, and installed if permitted.
+//! The Debian packages that chores need beyond cargo: detected by their programs, and installed if permitted. This list is the only one: steps and
+//! tests find no other program than what it brings (`programs.rs`).
 
 use std::path::Path;
 use std::process::Command;
@@ -20,15 +21,31 @@ pub(crate) enum Chore {
     Web,
 }
 
+impl Chore {
+    /// Returns the name, as on the command line of `cargo xtask`.
+    pub(crate) fn name(self) -> &'static str {
+        match self {
+            Self::Big => "big",
+            Self::Ci => "ci",
+            Self::Compare => "compare",
+            Self::Dist | Self::DistCheck => "dist",
+            Self::Quick => "quick",
+            Self::Vm => "vm",
+            Self::Web => "web",
+        }
+    }
+}
+
 use Chore::{Big, Ci, Compare, Dist, DistCheck, Quick, Vm, Web};
 
 enum Probe {
-    Program(&'static str),
+    /// Every program of the package that we call.
+    Programs(&'static [&'static str]),
     PythonModule(&'static str),
     File(&'static str),
 }
 
-use Probe::{File, Program, PythonModule};
+use Probe::{File, Programs, PythonModule};
 
 struct Package {
     name: &'static str,
@@ -43,84 +60,101 @@ const fn package(name: &'static str, probe: Probe, chores: &'static [Chore]) -> 
 #[rustfmt::skip] // a table
 const PACKAGES: &[Package] = &[
     // Tests sign and verify with OpenSSH itself.
-    package("openssh-client", Program("ssh-keygen"),    &[Ci]),
+    package("openssh-client",      Programs(&["ssh-keygen", "ssh-agent", "ssh-add"]), &[Ci]),
+    // A test takes a capability from a file, and gives it one.
+    package("libcap2-bin",         Programs(&["setcap", "getcap"]),       &[Ci]),
+    // Tests end programs from a shell, and look at what runs.
+    package("procps",              Programs(&["kill"]),                   &[Ci]),
     // Independently compares a tree with the unpacked one, including ACLs and xattrs.
-    package("rsync",          Program("rsync"),         &[Big, Ci, Compare]),
-    package("attr",           Program("setfattr"),      &[Big, Ci]),
-    package("acl",            Program("setfacl"),       &[Big, Ci]),
+    package("rsync",               Programs(&["rsync"]),                  &[Big, Ci, Compare]),
+    package("attr",                Programs(&["setfattr", "getfattr"]),   &[Big, Ci]),
+    package("acl",                 Programs(&["setfacl", "getfacl"]),     &[Big, Ci]),
     // A documentation page uses it to read our output.
-    package("jq",             Program("jq"),            &[Ci]),
+    package("jq",                  Programs(&["jq"]),                     &[Ci]),
     // OSTree's own program reads what we write for it.
-    package("ostree",         Program("ostree"),        &[Big, Ci, Compare]),
+    package("ostree",              Programs(&["ostree"]),                 &[Big, Ci, Compare]),
     // Commits are signed, and gpgv, which sealift runs, verifies them.
-    package("gnupg",          Program("gpg"),           &[Ci]),
-    package("gpgv",           Program("gpgv"),          &[Ci]),
+    package("gnupg",               Programs(&["gpg", "gpgconf"]),         &[Ci]),
+    package("gpgv",                Programs(&["gpgv"]),                   &[Ci]),
     // Flatpak itself installs apps.
-    package("flatpak",        Program("flatpak"),       &[Ci]),
+    package("flatpak",             Programs(&["flatpak"]),                &[Ci]),
     // A second program that writes archives.
-    package("libarchive-tools", Program("bsdtar"),      &[Ci, Vm]),
-    package("cpio",           Program("cpio"),          &[Ci]),
+    package("libarchive-tools",    Programs(&["bsdtar"]),                 &[Ci, Vm]),
+    package("cpio",                Programs(&["cpio"]),                   &[Ci]),
     // They check the files released for systemd and udev.
-    package("systemd",        Program("systemd-analyze"), &[Ci]),
-    package("udev",           Program("udevadm"),       &[Ci]),
+    package("systemd",             Programs(&["systemd-analyze"]),        &[Ci]),
+    package("udev",                Programs(&["udevadm"]),                &[Ci]),
     // A user who is not root mounts a bundle with it.
-    package("fuse3",          Program("fusermount3"),   &[Ci, Compare]),
+    package("fuse3",               Programs(&["fusermount3"]),            &[Ci, Compare]),
     // It reads single ranges of what the plugin serves.
-    package("python3-libnbd", Program("nbdsh"),         &[Ci]),
+    package("python3-libnbd",      Programs(&["nbdsh"]),                  &[Ci]),
     // man itself renders the man pages.
-    package("man-db",         Program("man"),           &[Ci]),
-    // The second reader.
-    package("python3",        Program("python3"),       &[Big, Ci]),
-    package("python3-venv",   PythonModule("ensurepip"), &[Big, Ci]),
+    package("man-db",              Programs(&["man"]),                    &[Ci]),
+    // The second reader, and pip, which brings Node to a machine whose own is older.
+    package("python3",             Programs(&["python3"]),                &[Big, Ci, Compare, Web]),
+    package("python3-venv",        PythonModule("ensurepip"),             &[Big, Ci, Compare, Web]),
     // The reference for every fs-verity digest, and a file system that supports it.
-    package("fsverity",       Program("fsverity"),      &[Ci, Compare, Vm]),
-    package("e2fsprogs",      Program("mkfs.ext4"),     &[Big, Ci, Compare, Vm]),
-    package("busybox-static", Program("busybox"),       &[Compare]),
-    package("kmod",           Program("depmod"),        &[Vm]),
-    package("btrfs-progs",    Program("mkfs.btrfs"),    &[Big, Ci, Vm]),
-    package("xfsprogs",       Program("mkfs.xfs"),      &[Big]),
-    package("ntfs-3g",        Program("lowntfs-3g"),    &[Big]),
+    package("fsverity",            Programs(&["fsverity"]),               &[Ci, Compare, Vm]),
+    package("e2fsprogs",           Programs(&["mkfs.ext4", "e2fsck", "chattr", "lsattr", "filefrag", "debugfs"]), &[Big, Ci, Compare, Vm]),
+    package("busybox-static",      Programs(&["busybox"]),                &[Compare]),
+    package("kmod",                Programs(&["depmod"]),                 &[Vm]),
+    package("btrfs-progs",         Programs(&["mkfs.btrfs", "btrfs"]),    &[Big, Ci, Vm]),
+    package("xfsprogs",            Programs(&["mkfs.xfs"]),               &[Big]),
+    package("ntfs-3g",             Programs(&["lowntfs-3g"]),             &[Big]),
     // Creates a whole system as a tree.
-    package("debootstrap",    Program("debootstrap"),   &[Big, Compare, DistCheck]),
-    // The core in WebAssembly, and the tools that build its package.
-    package("nodejs",         Program("node"),          &[Ci, Compare, Web]),
-    package("npm",            Program("npm"),           &[Ci, Compare, Web]),
+    package("debootstrap",         Programs(&["debootstrap"]),            &[Big, Compare, DistCheck]),
     // Browsers run the administrator's page.
-    package("chromium",       Program("chromium"),      &[Ci, Compare]),
-    package("firefox-esr",    Program("firefox-esr"),   &[Ci]),
+    package("chromium",            Programs(&["chromium"]),               &[Ci, Compare]),
+    package("firefox-esr",         Programs(&["firefox-esr"]),            &[Ci]),
     // Counts reads, and divides time by system call.
-    package("strace",         Program("strace"),        &[Big, Ci, Compare]),
-    package("linux-perf",     Program("perf"),          &[Compare]),
+    package("strace",              Programs(&["strace"]),                 &[Big, Ci, Compare]),
+    package("linux-perf",          Programs(&["perf"]),                   &[Compare]),
     // The peers.
-    package("zstd",           Program("zstd"),          &[Ci, Compare, Vm]),
-    package("xdelta3",        Program("xdelta3"),       &[Compare]),
-    package("bsdiff",         Program("bsdiff"),        &[Compare]),
-    package("squashfs-tools", Program("mksquashfs"),    &[Ci, Compare]),
-    package("squashfuse",     Program("squashfuse_ll"), &[Compare]),
-    package("erofs-utils",    Program("mkfs.erofs"),    &[Ci, Compare]),
+    package("zstd",                Programs(&["zstd"]),                   &[Ci, Compare, Vm]),
+    package("xdelta3",             Programs(&["xdelta3"]),                &[Compare]),
+    package("bsdiff",              Programs(&["bsdiff"]),                 &[Compare]),
+    package("squashfs-tools",      Programs(&["mksquashfs"]),             &[Ci, Compare]),
+    package("squashfuse",          Programs(&["squashfuse_ll"]),          &[Compare]),
+    package("erofs-utils",         Programs(&["mkfs.erofs"]),             &[Ci, Compare]),
     // nbdkit loads our plugin, and serves disks that log reads or delay them; libnbd's programs read from it.
-    package("nbdkit",         Program("nbdkit"),        &[Ci, Compare]),
-    package("libnbd-bin",     Program("nbdcopy"),       &[Ci, Compare]),
-    package("nbdkit-plugin-dev", File("/usr/include/nbdkit-plugin.h"), &[Compare]),
-    package("xz-utils",       Program("xz"),            &[Big, Compare, Vm]),
+    package("nbdkit",              Programs(&["nbdkit"]),                 &[Ci, Compare]),
+    package("libnbd-bin",          Programs(&["nbdcopy", "nbdfuse"]),     &[Ci, Compare]),
+    package("nbdkit-plugin-dev",   File("/usr/include/nbdkit-plugin.h"),  &[Compare]),
+    package("xz-utils",            Programs(&["xz"]),                     &[Big, Compare, Vm]),
     // What the composefs crate links.
-    package("libssl-dev",     File("/usr/include/openssl/ssl.h"), &[Ci, Compare, Quick, Vm]),
-    package("pkg-config",     Program("pkg-config"),    &[Ci, Compare, Quick, Vm]),
+    package("libssl-dev",          File("/usr/include/openssl/ssl.h"),    &[Ci, Compare, Quick, Vm]),
+    package("pkg-config",          Programs(&["pkg-config"]),             &[Ci, Compare, Quick, Vm]),
     // Keys and certificates for built-in signatures.
-    package("openssl",        Program("openssl"),       &[Ci, Vm]),
+    package("openssl",             Programs(&["openssl"]),                &[Ci, Vm]),
     // These configure OpenSSL's sources.
-    package("perl",           Program("perl"),          &[Dist, DistCheck]),
-    package("make",           Program("make"),          &[Dist, DistCheck]),
+    package("perl",                Programs(&["perl"]),                   &[Dist, DistCheck]),
+    package("make",                Programs(&["make"]),                   &[Dist, DistCheck]),
     // These compile the C code in static programs.
-    package("musl-tools",     Program("musl-gcc"),      &[Dist, DistCheck]),
-    package("binutils",       Program("strip"),         &[Vm]),
-    package("gcc-aarch64-linux-gnu", Program("aarch64-linux-gnu-gcc"), &[Dist, DistCheck]),
+    package("musl-tools",          Programs(&["musl-gcc"]),               &[Dist, DistCheck]),
+    package("binutils",            Programs(&["strip", "readelf"]),       &[Vm]),
+    package("gcc-aarch64-linux-gnu", Programs(&["aarch64-linux-gnu-gcc"]),  &[Dist, DistCheck]),
     package("libc6-dev-arm64-cross", File("/usr/aarch64-linux-gnu/include/limits.h"), &[Dist, DistCheck]),
     // These run the programs, provide a Debian system to install them in, and the shells that read our completions.
-    package("qemu-user-static", Program("qemu-aarch64-static"), &[DistCheck]),
-    package("fish",           Program("fish"),          &[DistCheck]),
-    package("zsh",            Program("zsh"),           &[DistCheck]),
+    package("qemu-user-static",    Programs(&["qemu-aarch64-static"]),    &[DistCheck]),
+    package("fish",                Programs(&["fish"]),                   &[DistCheck]),
+    package("zsh",                 Programs(&["zsh"]),                    &[DistCheck]),
 ];
+
+/// Returns the names of the packages that a chore needs.
+pub(crate) fn of(chore: Chore) -> impl Iterator<Item = &'static str> {
+    PACKAGES.iter().filter(move |package| package.chores.contains(&chore)).map(|package| package.name)
+}
+
+/// Returns the programs that the packages of any chore bring.
+pub(crate) fn programs() -> impl Iterator<Item = &'static str> {
+    PACKAGES
+        .iter()
+        .flat_map(|package| match package.probe {
+            Programs(names) => names,
+            PythonModule(_) | File(_) => &[],
+        })
+        .copied()
+}
 
 /// Installs what a chore needs and this machine lacks; prints the command to run if not permitted to.
 ///
@@ -159,7 +193,7 @@ pub(crate) fn install(names: &[&str]) -> Result<()> {
 impl Probe {
     fn found(&self) -> bool {
         match self {
-            Self::Program(name) => has_program(name),
+            Self::Programs(names) => names.iter().all(|name| has_program(name)),
             Self::File(path) => Path::new(path).is_file(),
             Self::PythonModule(name) => succeeds(Command::new("python3").args(["-c", &format!("import {name}")])),
         }

@@ -5,6 +5,7 @@ use anyhow::Result;
 
 use crate::layers;
 use crate::packages::{self, Chore};
+use crate::programs;
 use crate::steps::{self, Action, Chosen, Step};
 use crate::web;
 
@@ -15,6 +16,7 @@ use Action::{Call, Lines, Prepare};
 const STEPS: &[Step] = &[
     Step { name: "format", action: Lines(&["cargo fmt --all --check"]) },
     Step { name: "layers", action: Call("that modules form layers in each crate", layers::check) },
+    Step { name: "programs", action: Call("that a package of the list brings each program that is called", programs::check) },
     Step { name: "needs", action: Prepare("OpenSSL's headers and the page, which the program is built with", || {
         packages::ensure(Chore::Quick)?;
         web::ensure()
@@ -28,7 +30,7 @@ const STEPS: &[Step] = &[
 pub(crate) fn main(args: lexopt::Parser) -> Result<()> {
     match steps::choose("quick", STEPS, args)? {
         Chosen::Nothing => Ok(()),
-        Chosen::Some(steps) => steps::run("quick", &steps),
-        Chosen::All => steps::run("quick", &STEPS.iter().collect::<Vec<_>>()),
+        Chosen::Some(steps) => steps::run(Chore::Quick, &steps),
+        Chosen::All => steps::run(Chore::Quick, &STEPS.iter().collect::<Vec<_>>()),
     }
 }

@@ -15,7 +15,6 @@ pub(crate) const VARIABLE: &str = "SEALIFT_SKIPPED";
 #[rustfmt::skip] // a table
 const ALLOWED: &[(&str, &str)] = &[
     ("fs-verity is here", "the messages of a file system without it; the step vm has one with it"),
-    ("udevadm before 254", "Debian 12's udev cannot check rules"),
 ];
 
 /// Returns the file in which tests report skipped checks.

