@@ -42,7 +42,8 @@ const CERTIFICATES: &str = "usr/local/share/ca-certificates";
 /// The clone of HEAD in the new system.
 const CLONE: &str = "root/sealift";
 
-/// Enters the root `$1` and runs the command line `$2` there. A bind mount makes the root a mount point, as in a system that was started.
+/// Enters the root `$1` and runs the command line `$2` there. The root is a mount point and that of its namespace, as in a system that was started:
+/// below a chroot, the kernel makes no user namespace.
 const ENTER: &str = r#"
 set -eu
 hostname fresh
@@ -54,7 +55,9 @@ mount --rbind /sys sys
 mount -t tmpfs -o mode=0755 run run
 line=$2
 shift 2
-exec chroot . /usr/bin/env -i HOME=/root USER=root TERM=dumb LANG=C.UTF-8 \
+pivot_root . mnt
+umount -l mnt
+exec /usr/bin/env -i HOME=/root USER=root TERM=dumb LANG=C.UTF-8 \
     PATH=/root/.cargo/bin:/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin "$@" \
     sh -euc "cd /root/sealift && $line"
 "#;

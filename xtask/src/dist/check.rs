@@ -5,7 +5,7 @@ mod install;
 use std::fs;
 use std::io::{BufRead as _, BufReader, Read as _, Write as _};
 use std::net::TcpStream;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::time::Instant;
 
@@ -22,7 +22,10 @@ pub(super) fn all(release: &Release) -> Result<()> {
         let root = release.work(&format!("{}-unpacked", machine.name))?;
         run(Command::new("dpkg-deb").arg("--extract").arg(release.out.join(release.deb(machine))).arg(&root))?;
         is_static(&root.join("usr/bin/sealift"))?;
-        round_trip(release, machine, &root.join("usr/bin/sealift"))?;
+        let folder = round_trip(release, machine, &root.join("usr/bin/sealift"))?;
+        if machine.name == MACHINES[0].name {
+            install::run_alone(release, &folder)?;
+        }
         serves_the_page(machine, &root.join("usr/bin/sealift"))?;
         println!("dist: {}: static, and what was packed comes back", machine.name);
     }
@@ -54,8 +57,8 @@ fn is_static(program: &Path) -> Result<()> {
     Ok(())
 }
 
-/// Creates a key, packs, verifies and unpacks, and compares the result.
-fn round_trip(release: &Release, machine: &Machine, program: &Path) -> Result<()> {
+/// Creates a key, packs, verifies and unpacks, and compares the result. Returns the folder with the bundle and the list of signers.
+fn round_trip(release: &Release, machine: &Machine, program: &Path) -> Result<PathBuf> {
     let folder = release.work(&format!("{}-run", machine.name))?;
     let sealift = |arguments: &[&str]| {
         let done = output(machine.command(program).args(arguments).current_dir(&folder));
@@ -79,7 +82,7 @@ fn round_trip(release: &Release, machine: &Machine, program: &Path) -> Result<()
     fs::write(folder.join("bad.sealift"), bytes)?;
     let refused = sealift(&[&["verify", "bad.sealift"], &trust[..]].concat());
     ensure!(refused.is_err(), "{}: a changed byte was not seen", machine.name);
-    Ok(())
+    Ok(folder)
 }
 
 /// Checks that the served page is the one that was built.

@@ -1,8 +1,8 @@
-//! Installs, uses and purges the package in a separate Debian system.
+//! Installs, uses and purges the package in separate Debian systems, and runs the static program in a root that holds nothing else.
 
 use std::collections::BTreeSet;
 use std::fs;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use anyhow::{Context, Result, ensure};
@@ -10,7 +10,7 @@ use anyhow::{Context, Result, ensure};
 use super::super::{MACHINES, Release, renew};
 use crate::shell::output;
 
-const SUITE: &str = "bookworm";
+const SUITES: [&str; 2] = ["bookworm", "trixie"];
 /// Programs of a desktop or server that read the package's files.
 const INCLUDE: &str = "bash-completion,file,fish,libglib2.0-bin,man-db,nbdkit,shared-mime-info,zsh";
 /// Files that Debian itself writes on every installation. The package's own records are checked separately.
@@ -22,7 +22,11 @@ struct Debian {
 }
 
 pub(super) fn install_and_purge(release: &Release) -> Result<()> {
-    let debian = Debian::ensure(release.target.join("dist-debian"))?;
+    SUITES.iter().try_for_each(|suite| install_and_purge_on(suite, release))
+}
+
+fn install_and_purge_on(suite: &str, release: &Release) -> Result<()> {
+    let debian = Debian::ensure(suite, release.target.join("dist-debian").join(suite))?;
     // Removes what an interrupted run left.
     debian.run(&["dpkg", "--purge", "sealift"])?;
     renew(&debian.root.join("try"))?;
@@ -32,6 +36,7 @@ pub(super) fn install_and_purge(release: &Release) -> Result<()> {
     fs::copy(release.out.join(&package), debian.root.join("try").join(&package))?;
     debian.run(&["apt-get", "-qq", "install", "--yes", &format!("/try/{package}")])?;
     debian.use_it(release.version)?;
+    debian.use_without_package(release)?;
 
     debian.run(&["apt-get", "-qq", "purge", "--yes", "sealift"])?;
     renew(&debian.root.join("try"))?;
@@ -41,23 +46,25 @@ pub(super) fn install_and_purge(release: &Release) -> Result<()> {
     let records =
         debian.say("ls /var/lib/dpkg/info | grep ^sealift || grep -A3 sealift /var/lib/dpkg/status || true")?;
     ensure!(records.is_empty(), "dpkg still knows of the package:\n{records}");
-    println!("dist: installed, used and purged in a Debian {SUITE}, nothing left");
+    println!(
+        "dist: Debian {suite}: the package was installed, used and purged, nothing left; the static program and the archive run"
+    );
     Ok(())
 }
 
 impl Debian {
     /// Creates the system if it does not exist.
-    fn ensure(root: PathBuf) -> Result<Self> {
+    fn ensure(suite: &str, root: PathBuf) -> Result<Self> {
         let stamp = root.with_extension("stamp");
-        let wanted = format!("{SUITE} {INCLUDE}");
+        let wanted = format!("{suite} {INCLUDE}");
         if fs::read_to_string(&stamp).is_ok_and(|made| made == wanted) {
             return Ok(Self { root });
         }
-        println!("dist: making a Debian {SUITE}, once");
+        println!("dist: making a Debian {suite}, once");
         renew(&root)?;
         output(
             Command::new("debootstrap")
-                .args(["--variant=minbase", &format!("--include={INCLUDE}"), SUITE])
+                .args(["--variant=minbase", &format!("--include={INCLUDE}"), suite])
                 .arg(&root)
                 .env("DEBIAN_FRONTEND", "noninteractive"),
         )?;
@@ -135,4 +142,35 @@ impl Debian {
         }
         Ok(())
     }
+    /// Runs the static program, and the one in the archive, which needs the package's files as little.
+    fn use_without_package(&self, release: &Release) -> Result<()> {
+        let name = release.name(&MACHINES[0]);
+        let archive = format!("{name}.tar.gz");
+        for file in [&name, &archive] {
+            fs::copy(release.out.join(file), self.root.join("try").join(file))?;
+        }
+        self.say(&format!("mkdir /try/unpacked && tar -xf /try/{archive} -C /try/unpacked --strip-components=1"))?;
+        for program in [format!("/try/{name}"), "/try/unpacked/bin/sealift".to_owned()] {
+            let said = self.say(&format!("{program} verify /try/etc.sealift --allow-unsigned 2>&1"))?;
+            ensure!(said.contains("sound"), "{program}: {said}");
+        }
+        Ok(())
+    }
+}
+
+/// Runs the static program in a root that contains nothing else: no library, no shell, no /proc, no /dev. A system of any other kind has more.
+pub(super) fn run_alone(release: &Release, run: &Path) -> Result<()> {
+    let root = release.work("alone")?;
+    fs::copy(release.out.join(release.name(&MACHINES[0])), root.join("sealift"))?;
+    for file in ["os.sealift", "allowed_signers"] {
+        fs::copy(run.join(file), root.join(file))?;
+    }
+    let trust = ["--trust", "/allowed_signers", "--state", "/state"];
+    for words in [&["verify", "--deep", "/os.sealift"][..], &["unpack", "/os.sealift", "/back"], &["audit", "/back"]] {
+        let mut command = Command::new("chroot");
+        command.arg(&root).arg("/sealift").args(words).args(trust).env_clear().env("PATH", "/");
+        output(&mut command).with_context(|| format!("alone in its root: sealift {}", words.join(" ")))?;
+    }
+    println!("dist: alone in a root, without /proc and /dev: verifies, unpacks and audits");
+    Ok(())
 }
