@@ -1,11 +1,13 @@
-//! Reports tests that cannot run here, completely or in part.
+//! Reports tests that cannot run here, completely or in part, and lets tests run a program as another user.
 //!
 //! The output of a passing test is hidden, so a message on standard error would be lost. `cargo xtask ci` names a file in `SEALIFT_SKIPPED`,
 //! prints its contents at the end, and fails on any reason that it does not expect on the machine.
 
 use std::env;
-use std::fs::OpenOptions;
+use std::fs::{self, OpenOptions};
 use std::io::Write as _;
+use std::os::unix::fs::PermissionsExt as _;
+use std::path::{Path, PathBuf};
 use std::thread;
 
 /// Reports that the calling test does not check everything, and why.
@@ -21,6 +23,26 @@ pub fn skipped(why: &str) {
     let written =
         OpenOptions::new().append(true).create(true).open(&file).and_then(|mut file| file.write_all(line.as_bytes()));
     assert!(written.is_ok(), "cannot write {}: {written:?}", file.display());
+}
+
+/// Returns a path by which every user can run a program: its own, or that of a copy in `folder` if it lies below a directory that others cannot
+/// enter, such as root's home.
+///
+/// # Panics
+///
+/// Panics if the copy cannot be written.
+#[must_use]
+pub fn for_every_user(program: &str, folder: &Path) -> PathBuf {
+    let is_open = |dir: &Path| dir.metadata().is_ok_and(|of| of.permissions().mode() & 0o001 != 0);
+    if Path::new(program).ancestors().skip(1).all(is_open) {
+        return program.into();
+    }
+    let copy = folder.join("for-every-user");
+    if !copy.exists() {
+        let copied = fs::copy(program, &copy);
+        assert!(copied.is_ok(), "cannot copy {program}: {copied:?}");
+    }
+    copy
 }
 
 /// Returns the program's name without the hash that cargo appends.
@@ -58,6 +80,23 @@ mod tests {
         let lines = std::fs::read_to_string(&file).expect("the child wrote it");
         std::fs::remove_file(&file).expect("it is ours");
         assert_eq!(lines, "sealift_skipped::tests::skips\tneeds a tab and two lines\n".repeat(2));
+    }
+
+    #[test]
+    fn a_program_below_a_closed_directory_is_copied() {
+        let folder = env::temp_dir().join(format!("sealift-closed.{}", std::process::id()));
+        fs::create_dir(&folder).expect("nobody else has this name");
+        let program = folder.join("program");
+        fs::write(&program, "echo").expect("it is ours");
+        let run = |mode| {
+            fs::set_permissions(&folder, fs::Permissions::from_mode(mode)).expect("it is ours");
+            for_every_user(program.to_str().expect("it is text"), &folder)
+        };
+        let found = [run(0o755), run(0o700)];
+        let copied = fs::read(&found[1]).expect("it was copied");
+        fs::remove_dir_all(&folder).expect("it is ours");
+        assert_eq!(found, [program, folder.join("for-every-user")]);
+        assert_eq!(copied, b"echo");
     }
 
     #[test]

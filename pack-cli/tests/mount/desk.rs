@@ -15,6 +15,7 @@ use rustix::process::{Pid, Signal, kill_process};
 
 /// A user who is not root.
 pub(crate) const NOBODY: u32 = 65534;
+const PROGRAM: &str = env!("CARGO_BIN_EXE_sealift");
 
 pub(crate) struct Desk(tempfile::TempDir);
 
@@ -61,7 +62,11 @@ impl Desk {
     }
 
     pub(crate) fn command(&self, line: &str) -> Command {
-        let mut command = Command::new(env!("CARGO_BIN_EXE_sealift"));
+        self.command_of(PROGRAM.as_ref(), line)
+    }
+
+    fn command_of(&self, program: &Path, line: &str) -> Command {
+        let mut command = Command::new(program);
         command.args(line.split(' ')).current_dir(self.0.path()).env("SOURCE_DATE_EPOCH", "1700000000");
         command.env("HOME", self.path("home")).env("XDG_CONFIG_HOME", self.path("config"));
         command.env("SEALIFT_STATE", self.path("state"));
@@ -123,7 +128,8 @@ impl Desk {
     pub(crate) fn mount_as_user(&self, arguments: &str) -> Mounted {
         fs::set_permissions(self.path(""), fs::Permissions::from_mode(0o755)).unwrap();
         std::os::unix::fs::chown(self.path("mnt"), Some(NOBODY), Some(NOBODY)).unwrap();
-        let mut command = self.command(&format!("mount {arguments} mnt --trust signers"));
+        let program = sealift_skipped::for_every_user(PROGRAM, self.path("").as_ref());
+        let mut command = self.command_of(&program, &format!("mount {arguments} mnt --trust signers"));
         command.uid(NOBODY).gid(NOBODY);
         self.serve(command, "mnt")
     }

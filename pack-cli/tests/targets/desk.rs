@@ -19,6 +19,7 @@ pub(crate) struct Desk(tempfile::TempDir);
 
 /// The user who runs the command line in tests of users, if the test itself runs as root.
 const NOBODY: u32 = 65534;
+const PROGRAM: &str = env!("CARGO_BIN_EXE_sealift");
 
 pub(crate) fn is_root() -> bool {
     rustix::process::geteuid().is_root()
@@ -123,7 +124,11 @@ impl Desk {
     }
 
     pub(crate) fn command(&self, arguments: &[&str]) -> Command {
-        let mut command = Command::new(env!("CARGO_BIN_EXE_sealift"));
+        self.command_of(PROGRAM.as_ref(), arguments)
+    }
+
+    fn command_of(&self, program: &Path, arguments: &[&str]) -> Command {
+        let mut command = Command::new(program);
         command.args(arguments).current_dir(self.path("")).env("SOURCE_DATE_EPOCH", "1700000000");
         command.env("SEALIFT_STATE", self.path("state")).env("XDG_CONFIG_HOME", "/nonexistent");
         command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
@@ -139,7 +144,8 @@ impl Desk {
     /// Runs the command line as a user who is not root, on a target in `home`.
     pub(crate) fn run_as_user(&self, line: &str) -> Output {
         let arguments: Vec<&str> = line.split(' ').collect();
-        let mut command = self.command(&arguments);
+        let program = sealift_skipped::for_every_user(PROGRAM, self.path("").as_ref());
+        let mut command = self.command_of(&program, &arguments);
         command.env("SEALIFT_STATE", self.path("home/state"));
         if is_root() {
             command.uid(NOBODY).gid(NOBODY);
