@@ -80,11 +80,12 @@ pub(crate) fn unpack(dir: &Path, root: &Path, suites: &[&str], packages: &[&str]
         Installed::Counts => "/var/lib/dpkg/status".to_owned(),
         Installed::Ignored => format!("{at}/etc/status"),
     };
+    // A mirror may be behind, so that a list is past its date. What matters here is whose signature it has.
     let configuration = format!(
         "Dir::State \"{at}/state\";\nDir::Cache \"{at}/cache\";\nDir::State::status \"{status}\";\n\
          Dir::Etc::sourcelist \"{at}/etc/sources.list\";\nDir::Etc::sourceparts \"/dev/null\";\n\
          Dir::Etc::preferences \"/dev/null\";\nDir::Etc::preferencesparts \"/dev/null\";\n\
-         Acquire::Languages \"none\";\nAPT::Sandbox::User \"\";\nAPT::Architecture \"amd64\";\n"
+         Acquire::Languages \"none\";\nAcquire::Check-Valid-Until \"false\";\nAPT::Sandbox::User \"\";\nAPT::Architecture \"amd64\";\n"
     );
     fs::write(apt.join("apt.conf"), configuration)?;
     let command = |program: &str| {
