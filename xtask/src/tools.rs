@@ -236,7 +236,7 @@ mod tests {
     #[test]
     fn a_release_of_node_has_two_numbers() {
         assert_eq!(release("v20.19.2"), Some((20, 19)));
-        assert!(release("v18.20.4").unwrap() < NODE_LEAST && release("v24.0.0").unwrap() >= NODE_LEAST);
+        assert!(release("v18.20.4") < Some(NODE_LEAST) && release("v24.0.0") >= Some(NODE_LEAST));
         assert_eq!(release("node"), None);
     }
 }
