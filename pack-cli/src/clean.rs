@@ -8,7 +8,7 @@ use crate::{Error, Progress};
 use rustix::fs::FileType;
 use sealift_store::directory::{TreeStage, state};
 use sealift_store::fs::partial::remove_stale;
-use sealift_store::target::directory::{Interrupted, complete};
+use sealift_store::target::directory::{Interrupted, complete, give_up};
 use sealift_store::{Place, Site};
 use serde::Serialize;
 
@@ -30,8 +30,8 @@ pub struct CleanStats {
 /// its stage. If the bundle that `state` lists is then not installed there, its entry is removed.
 ///
 /// # Errors
-/// Returns an error if another run is working on the target, if something cannot be removed, or if the stage is damaged: then the target holds files
-/// of both bundles, and an update repairs it.
+/// Returns an error if another run is working on the target, if something cannot be removed, or if the update cannot be completed, such as from a
+/// damaged stage: then the target holds files of both bundles, nothing is in the way of the next update, and that repairs it.
 pub fn clean(
     target: &Path,
     state: Option<&DeviceState>,
@@ -98,8 +98,20 @@ fn clean_site(site: &Site, jobs: usize, progress: &Progress, cleaned: &mut Clean
         cleaned.was_removed = site.root().is_none() && state::remove(site)?;
         return Ok(());
     };
-    let found = complete(&stage, site, jobs, progress)?;
-    stage.remove()?;
+    let found = match complete(&stage, site, jobs, progress) {
+        // Whatever is in the way: this verb must not be stuck as well.
+        Err(why @ (Error::Io { .. } | Error::Unexpected { .. })) => {
+            let is_unchanged = give_up(&stage, site, jobs, progress)?;
+            stage.remove(site)?;
+            cleaned.was_removed = is_unchanged;
+            return match is_unchanged {
+                true => Ok(()),
+                false => Err(Error::GivenUp { target: target.to_owned(), why: Box::new(why) }),
+            };
+        }
+        found => found?,
+    };
+    stage.remove(site)?;
     let is_taken = site.is_nonempty_dir()?;
     if !is_taken {
         // A new tree has its state before it is renamed into place.

@@ -4,8 +4,8 @@ use std::io::{self, Read as _};
 use std::path::Path;
 
 use sealift_format::Head;
+use sealift_store::Site;
 use sealift_store::fs::confined::open_own_file;
-use sealift_store::{Site, Stage};
 
 use crate::trust::{KnownTarget, TargetKind};
 use crate::{Error, RepoFault};
@@ -67,7 +67,7 @@ pub fn look(known: &KnownTarget) -> Result<Present, Error> {
         Ok(None) | Err(Error::Unusable { .. }) => Ok(Present::Other),
         Err(error) if is_missing(&error) => {
             let site = Site::resolve(path);
-            let is_unfinished = site.is_ok_and(|site| Stage::is_left(site.place()).is_ok_and(|left| left));
+            let is_unfinished = site.is_ok_and(|site| site.has_stage().is_ok_and(|left| left));
             Ok(if is_unfinished { Present::Unfinished } else { Present::Missing })
         }
         // A component of the path is a file now.

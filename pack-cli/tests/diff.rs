@@ -119,7 +119,7 @@ fn guard(allow_unsigned: bool) -> Guard {
 }
 
 fn options() -> DiffOptions {
-    DiffOptions { reference: None, prefix: vec![], ignore: Ignore::default(), exclude: None, moves: true, jobs: 2 }
+    DiffOptions { moves: true, jobs: 2, ..DiffOptions::default() }
 }
 
 fn audit_options() -> AuditOptions {

@@ -12,7 +12,7 @@ use std::os::fd::{AsFd as _, BorrowedFd, OwnedFd};
 use std::path::{Path, PathBuf};
 
 use rustix::fs::{
-    RenameFlags, Stat, Timespec, Timestamps, UTIME_OMIT, fstat, fsync, futimens, renameat, renameat_with,
+    Mode, RenameFlags, Stat, Timespec, Timestamps, UTIME_OMIT, fstat, fsync, futimens, mkdirat, renameat, renameat_with,
 };
 use rustix::io::Errno;
 use sealift_format::num;
@@ -20,6 +20,7 @@ use sealift_format::{Bundle, Error as FormatError, Head, Index, Limits, Part, ve
 use sealift_verify::kernel::{self, KernelError};
 
 use crate::fs::confined::names_below;
+use crate::fs::rename::{lacks_flag, moves_no_directory};
 use crate::kept_order::KeptOrder;
 use crate::seal::{KernelSignature, WantedSignature, has_signature, seal_index};
 use crate::{Error, OwnDir};
@@ -370,15 +371,21 @@ impl<'a> Records<'a> {
             match renameat_with(stage, STAGED, folder, name, RenameFlags::EXCHANGE) {
                 Err(Errno::NOENT) => renameat(stage, STAGED, folder, name)?,
                 // A file system without this kind of rename: a run that is killed in between leaves no record.
-                Err(Errno::INVAL | Errno::NOSYS) => {
-                    renameat(folder, name, stage, format!("{STAGED}-before"))?;
+                Err(error) if lacks_flag(error) => {
+                    match renameat(folder, name, stage, format!("{STAGED}-before")) {
+                        Err(Errno::NOENT) => {}
+                        moved => moved?,
+                    }
                     renameat(stage, STAGED, folder, name)?;
                 }
                 renamed => renamed?,
             }
             if new.durable { fsync(folder) } else { Ok(()) }
         };
-        rename().map_err(|error| Error::io("write", path, error))?;
+        match rename() {
+            Err(error) if moves_no_directory(error) => replace_files(&dir, folder, name, new.durable)?,
+            renamed => renamed.map_err(|error| Error::io("write", path, error))?,
+        }
         Ok(outcome)
     }
 
@@ -398,6 +405,18 @@ impl<'a> Records<'a> {
         let stage = stage.ok_or_else(|| Error::io("open", &self.path, Errno::NOENT))?;
         Ok(stage.new_directory(STAGED)?.shown_as(self.path.join(name)))
     }
+}
+
+/// Gives the record of a name in `folder` the files of the staged one. A run that is killed in between leaves a record that counts as damaged.
+fn replace_files(staged: &OwnDir, folder: &OwnedFd, name: &str, durable: bool) -> Result<(), Error> {
+    let failed = |error| Error::io("write", staged.path(), error);
+    match mkdirat(folder, name, Mode::from_raw_mode(0o755)) {
+        Err(Errno::EXIST) => {}
+        made => made.map_err(failed)?,
+    }
+    let record = OwnDir::beneath(folder.as_fd(), name, staged.path())?.ok_or_else(|| failed(Errno::NOENT))?;
+    record.take_files(staged, durable)?;
+    if durable { fsync(folder).map_err(failed) } else { Ok(()) }
 }
 
 /// Reads the recorded head of a name. A head of another name, such as one copied from another record, counts as damage.

@@ -51,6 +51,7 @@ pub struct Progress {
     files_kept: AtomicU64,
     first_written: AtomicBool,
     cancelled: AtomicBool,
+    is_changing: AtomicBool,
 }
 
 /// The current phase, and those that ended since the last call of [`Progress::moments`]. No phase changes while the lock is held.
@@ -165,6 +166,21 @@ impl Progress {
     #[must_use]
     pub fn is_cancelled(&self) -> bool {
         self.cancelled.load(Ordering::Relaxed)
+    }
+
+    /// Returns whether an update is changing its target: until it ends, the target has files of both versions, and whoever ends the process leaves it
+    /// so until the update is completed.
+    #[must_use]
+    pub fn is_changing_target(&self) -> bool {
+        self.is_changing.load(Ordering::Relaxed)
+    }
+
+    /// Runs the part of an update that changes its target.
+    pub(crate) fn while_changing<T>(&self, change: impl FnOnce() -> T) -> T {
+        self.is_changing.store(true, Ordering::Relaxed);
+        let changed = change();
+        self.is_changing.store(false, Ordering::Relaxed);
+        changed
     }
 
     /// Returns the current state.

@@ -86,6 +86,8 @@ const PACKAGES: &[Package] = &[
     package("udev",                Programs(&["udevadm"]),                &[Ci]),
     // A user who is not root mounts a bundle with it.
     package("fuse3",               Programs(&["fusermount3"]),            &[Ci, Compare]),
+    // A file system without the flags of renameat2(2), and one with one mode for everything.
+    package("bindfs",              Programs(&["bindfs"]),                 &[Ci]),
     // It reads single ranges of what the plugin serves.
     package("python3-libnbd",      Programs(&["nbdsh"]),                  &[Ci]),
     // man itself renders the man pages.

@@ -85,8 +85,12 @@ pub fn audit(
     let mut diff_options = DiffOptions { moves: false, ..options.diff.clone() };
     let mut is_of_another = false;
     // Root could set owners, set-id bits and the rest: if they differ now, missing privilege is not the cause.
-    let as_root = state::kept_record(&site).is_ok_and(|record| record.is_some_and(|record| record.as_root));
+    let record = state::kept_record(&site).ok().flatten();
+    let as_root = record.as_ref().is_some_and(|record| record.as_root);
+    diff_options.linked_duplicates |= record.is_some_and(|record| record.links_duplicates);
     diff_options.ignore.privileged &= !as_root;
+    // What was unpacked lies on one file system: what is mounted over it is something else.
+    let is_recorded = bundle.is_none();
     let (judged, index, digests) = match bundle {
         Some(input) => {
             let unopened = input.begin(limits)?;
@@ -112,9 +116,13 @@ pub fn audit(
             (judged, state.installed.index, digests)
         }
     };
-    let source = list(&site, &index, options, progress)?;
+    let source = list(&site, &index, (options, is_recorded), progress)?;
+    if let Source::Directory(listed) = &source {
+        diff_options.left_out = listed.mounts().to_vec();
+    }
     let side = digests.as_ref().map_or(Side::Source(&source), |digests| Side::Sealed(&source, digests));
     let mut found = diff::diff(Side::Index(&index), side, &diff_options, progress)?;
+    found.mounts = std::mem::take(&mut diff_options.left_out);
     found.is_sealed = digests.is_some();
     // When a bundle is given, the record beside the target may be damaged.
     found.is_index_signed = found.is_sealed && state::is_index_signed(&site).unwrap_or_default();
@@ -144,7 +152,12 @@ fn no_state(target: &Path) -> Error {
     Error::NoRecord { path: target.to_owned() }
 }
 
-fn list(site: &Site, index: &Index, options: &AuditOptions, progress: &Arc<Progress>) -> Result<Source, Error> {
+fn list(
+    site: &Site,
+    index: &Index,
+    (options, leave_mounts): (&AuditOptions, bool),
+    progress: &Arc<Progress>,
+) -> Result<Source, Error> {
     let mut xattrs = options.xattrs.clone();
     diff::take_xattrs_of(index, &mut xattrs);
     let listing = DirectoryOptions {
@@ -152,8 +165,11 @@ fn list(site: &Site, index: &Index, options: &AuditOptions, progress: &Arc<Progr
         one_file_system: options.one_file_system,
         exclude: options.diff.exclude.clone(),
         omit_output: None,
+        omit_lost_and_found: false,
+        leave_mounts,
         progress: Some(Arc::clone(progress)),
     };
+    let listing = listing.unless_in(index);
     progress.enter(Phase::Listing, 0, 0);
     Ok(Source::Directory(DirectorySource::list_open(site.reopen()?, site.path(), &listing, options.diff.jobs)?))
 }

@@ -38,7 +38,7 @@ pub(crate) fn advice(error: &Error) -> Option<String> {
         }
         Error::FoldedName { .. } => ": unpack to a file system that does",
         Error::Changing { .. } => ": repeat the update when it has finished",
-        Error::HalfUpdated { .. } => ": repair it by unpacking either bundle with --update",
+        Error::HalfUpdated { .. } | Error::GivenUp { .. } => ": repair it by unpacking either bundle with --update",
         Error::State { .. } => {
             "; restore it from a backup, or remove it, which also removes the protection it provides"
         }

@@ -24,7 +24,7 @@ use super::failure::{About as _, Failure, shown, verdict_printed};
 use super::human;
 use super::limits::limits;
 use super::progress_args::ProgressArgs;
-use super::show::{BAD, BOLD, GOOD, Show, json_line};
+use super::show::{BAD, BOLD, GOOD, Show, WARN, json_line};
 use super::trust_args::{Judge, TrustArgs};
 
 /// Check that an installed tree or repository still matches its signed bundle
@@ -223,6 +223,10 @@ impl Audit {
                     "  {BAD}its install record belongs to another directory{BAD:#}: the directory or the record was copied or moved here"
                 )?;
             }
+            for mount in &diff.mounts {
+                let mount = escape::bytes(mount);
+                writeln!(out, "  {WARN}not compared{WARN:#}: {mount} is a mount point or a subvolume")?;
+            }
             if !diff.differences.is_empty() {
                 writeln!(out, "  {}", differences::counts(diff, WORDS))?;
             }
@@ -255,6 +259,9 @@ struct JsonAudit<'a> {
     since: Vec<String>,
     /// Whether its install record belongs to another directory.
     of_another: bool,
+    /// What was not compared, since something is mounted there.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    mounts: Vec<String>,
     sound: bool,
     sealed: bool,
     kernel_signature: bool,
@@ -295,6 +302,7 @@ impl<'a> JsonAudit<'a> {
             signers: judge.signers(),
             since: judge.since(),
             of_another: diff.is_of_another,
+            mounts: diff.mounts.iter().map(|mount| escape::bytes(mount).to_string()).collect(),
             sound: is_sound,
             sealed: diff.is_sealed,
             kernel_signature: diff.is_index_signed,

@@ -17,8 +17,8 @@ use super::show::{BOLD, Show};
 /// Discard what an interrupted run left beside TARGET
 ///
 /// Repeating an interrupted unpack resumes it; clean discards it instead. If an update had already begun to change TARGET, clean finishes
-/// it from the staged files. If those are damaged, TARGET is left with files of two bundles: the exit status is 1, and another update
-/// repairs it.
+/// it from the staged files. If that is impossible, clean gives the update up: TARGET is as it was if nothing had been moved yet; else it
+/// is left with files of two bundles, the exit status is 1, and another update repairs it.
 ///
 /// If TARGET is gone, or is no longer an installed tree, clean removes it from the list of `sealift status`. The device still refuses older
 /// versions of its bundle; `sealift trust reset` lifts that.

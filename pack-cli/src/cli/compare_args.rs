@@ -65,6 +65,8 @@ impl CompareArgs {
             prefix: self.path.as_deref().map(OsStr::as_bytes).unwrap_or_default().to_vec(),
             ignore: self.ignore(),
             exclude,
+            left_out: Vec::new(),
+            linked_duplicates: false,
             moves: true,
             jobs: self.jobs.count(),
         })
@@ -121,6 +123,8 @@ impl CompareArgs {
                 one_file_system: self.one_file_system,
                 exclude: options.exclude.clone(),
                 omit_output: None,
+                omit_lost_and_found: false,
+                leave_mounts: false,
                 progress: None,
             },
             spool_dir: std::env::temp_dir(),

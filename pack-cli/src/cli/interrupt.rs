@@ -1,5 +1,5 @@
 //! Ctrl-C and SIGTERM: the first cancels and cleans up, or ends what is served or recorded; the second exits at once, unless that would lose a
-//! recording. The exit status is 128 plus the signal's number, unless something was served. SIGHUP, sent when a terminal is closed, also ends what is
+//! recording, or leave a target half updated: then it says so. The exit status is 128 plus the signal's number, unless something was served. SIGHUP, sent when a terminal is closed, also ends what is
 //! served or recorded. Ctrl-\ restores the terminal and ends the process at once.
 
 use std::io::{IsTerminal as _, Write as _};
@@ -38,7 +38,7 @@ pub(crate) fn listen() {
             let number = u8::try_from(signal).unwrap_or(2);
             let first = SIGNAL.compare_exchange(0, number, Ordering::Relaxed, Ordering::Relaxed).is_ok();
             let is_ending = first && (end() | cancel()) || IS_PATIENT.load(Ordering::Relaxed);
-            if !is_ending {
+            if !is_ending && !is_saved_by_waiting() {
                 hidden::show_typing();
                 clear_line();
                 std::process::exit(128 + signal);
@@ -102,6 +102,18 @@ fn cancel() -> bool {
     progress.cancel();
     // Before its first phase, an operation has written nothing.
     progress.snapshot().phase != Phase::Starting
+}
+
+/// Returns whether the process has to go on, since the update that it is completing would leave its target half changed, and says so.
+fn is_saved_by_waiting() -> bool {
+    let is_changing = RUNNING.lock().as_ref().is_some_and(|progress| progress.is_changing_target());
+    if is_changing {
+        clear_line();
+        let text = "the files of the update are being moved into the target: wait for the end. It would have files of both versions, and need the same \
+                    command once more to complete it, if it were ended now (Ctrl-\\ does)";
+        let _ = writeln!(std::io::stderr(), "sealift: {text}");
+    }
+    is_changing
 }
 
 /// Makes signals cancel this operation until [`leave`].

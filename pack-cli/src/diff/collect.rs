@@ -17,6 +17,8 @@ pub(super) struct Collector<'a> {
     new: Names<'a>,
     rules: Rules,
     links: bool,
+    /// Whether equal files of the old side may be one on the new side.
+    links_duplicates: bool,
     counts: Counts,
     differences: Vec<PathDifference>,
     /// The nodes on either side of each difference.
@@ -28,7 +30,8 @@ impl<'a> Collector<'a> {
         let on_disk = old.view.is_source() || new.view.is_source();
         let rules = Rules { ignore: options.ignore, on_disk };
         let (counts, differences, nodes) = Default::default();
-        Self { old, new, rules, links: !options.ignore.links, counts, differences, nodes }
+        let (links, links_duplicates) = (!options.ignore.links, options.linked_duplicates);
+        Self { old, new, rules, links, links_duplicates, counts, differences, nodes }
     }
 
     pub(super) fn meet(&mut self, start: &Start, met: &Pair) {
@@ -78,9 +81,10 @@ impl<'a> Collector<'a> {
             && old.file_type == new.file_type
             && (self.old.is_linked(a) || self.new.is_linked(b))
         {
-            let of_old = self.old.pairs_with(a, b);
-            let of_new = self.new.pairs_with(b, a);
-            if self.links && !(of_old && of_new) {
+            let is_one = self.old.partner(a, b) == b;
+            let first = self.new.partner(b, a);
+            let may_be_one = first == a || self.links_duplicates && self.old.view.are_alike(first, a);
+            if self.links && !(is_one && may_be_one) {
                 fields.push(Field::Links);
             }
         }

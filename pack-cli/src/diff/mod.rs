@@ -62,6 +62,10 @@ pub struct DiffOptions {
     pub ignore: Ignore,
     /// Paths to exclude from both sides. The listing of a directory must have excluded them too.
     pub exclude: Option<Exclude>,
+    /// Paths that are left out of both sides, with what lies below them.
+    pub left_out: Vec<Vec<u8>>,
+    /// Whether equal files of the old side may be hard links of one file on the new side.
+    pub linked_duplicates: bool,
     /// Whether a file removed from one path and added at another is reported as moved.
     pub moves: bool,
     /// Threads that read the files of a directory.
@@ -104,7 +108,13 @@ pub fn take_xattrs_of(index: &Index, filter: &mut XattrFilter) {
 /// Returns an error if there is no such ref or path, if a file of a directory cannot be read or has changed since it was listed, or if the caller
 /// cancelled.
 pub fn diff(old: Side<'_>, new: Side<'_>, options: &DiffOptions, progress: &Progress) -> Result<Diff, Error> {
-    let walk = Walk { old: old.view(), new: new.view(), exclude: options.exclude.as_ref(), progress };
+    let walk = Walk {
+        old: old.view(),
+        new: new.view(),
+        exclude: options.exclude.as_ref(),
+        left_out: &options.left_out,
+        progress,
+    };
     let (starts, prefix) = start::starts(walk.old, walk.new, options)?;
     let takes = matches!(new, Side::Bundle(_));
     let mut wishes = ReadWishes::new(walk.old, walk.new, options, takes);

@@ -71,12 +71,12 @@ impl<'a> Names<'a> {
         ids
     }
 
-    /// Returns whether all visited names of this node were names of that node of the other side.
-    pub(super) fn pairs_with(&mut self, node: u32, other: u32) -> bool {
+    /// Returns the node of the other side that had the first visited name of this node, given one that has another.
+    pub(super) fn partner(&mut self, node: u32, other: u32) -> u32 {
         if self.linked.contains(&node) {
             self.kept.insert(node);
         }
-        *self.partner.entry(node).or_insert(other) == other
+        *self.partner.entry(node).or_insert(other)
     }
 
     /// Returns whether this is the name under which the bytes of a file that only this side has are counted.

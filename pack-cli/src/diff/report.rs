@@ -24,6 +24,8 @@ pub struct Diff {
     pub is_index_signed: bool,
     /// Whether the record beside an audited directory belongs to another directory, from which it was copied or moved. That is a difference.
     pub is_of_another: bool,
+    /// Paths of an audited directory at which another file system is mounted, or which are subvolumes: neither they nor what lies below was compared.
+    pub mounts: Vec<Vec<u8>>,
     /// What a holder of the old side must transfer to get the new one, if that is a bundle.
     pub take: Option<Take>,
 }

@@ -156,6 +156,14 @@ impl<'a> View<'a> {
         }
     }
 
+    /// Returns whether two regular files of an index have the same content and metadata.
+    pub(super) fn are_alike(self, a: u32, b: u32) -> bool {
+        let Self::Index(index) = self else { return false };
+        let [a, b] = [a, b].map(|node| &index.inodes()[at(node)]);
+        let is_regular = matches!(a.kind, InodeKind::Regular(_));
+        is_regular && (a.kind, a.attributes, a.mtime, a.mtime_ns) == (b.kind, b.attributes, b.mtime, b.mtime_ns)
+    }
+
     /// Returns a file with everything known about it; `found` is what was read of a source's contents.
     pub(super) fn file(self, number: u32, found: &[ContentInfo]) -> File {
         let Node { attributes, mtime, what } = self.node(number);

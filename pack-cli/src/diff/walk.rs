@@ -30,6 +30,7 @@ pub(super) struct Walk<'a> {
     pub(super) old: View<'a>,
     pub(super) new: View<'a>,
     pub(super) exclude: Option<&'a Exclude>,
+    pub(super) left_out: &'a [Vec<u8>],
     pub(super) progress: &'a Progress,
 }
 
@@ -47,7 +48,8 @@ impl<'a> Walk<'a> {
             };
             let met = Pair { path: path.join(name), old, new };
             let below = self.names(&met);
-            if self.exclude.is_some_and(|exclude| exclude.takes(&met.path.to_vec(), below.is_some())) {
+            let is_excluded = || self.exclude.is_some_and(|exclude| exclude.takes(&met.path.to_vec(), below.is_some()));
+            if !self.left_out.is_empty() && self.left_out.contains(&met.path.to_vec()) || is_excluded() {
                 continue;
             }
             meet(&met);

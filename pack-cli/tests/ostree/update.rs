@@ -2,6 +2,8 @@
 
 use std::fs;
 
+use sealift_skipped::skipped;
+
 use crate::desk::{Desk, Snapshot, noise, write};
 
 const FILES: usize = 300;
@@ -92,4 +94,53 @@ fn history() {
     assert_eq!(desk.import("9.sealift", "target-1")["commits"], 2);
     desk.fsck("target-1");
     assert_eq!(desk.listed("target-1", &commits[0]), desk.listed("source", &commits[0]));
+}
+
+/// What is mounted there is unmounted on drop.
+struct Mounted(std::path::PathBuf);
+
+impl Drop for Mounted {
+    fn drop(&mut self) {
+        let _ = rustix::mount::unmount(&self.0, rustix::mount::UnmountFlags::DETACH);
+    }
+}
+
+#[test]
+fn a_repository_of_a_lower_layer_takes_updates() {
+    if !rustix::process::geteuid().is_root() {
+        return skipped("needs root: mounts");
+    }
+    let desk = Desk::new();
+    fs::create_dir_all(desk.path("tree")).expect("a folder");
+    desk.init("source", "archive");
+    for version in [1, 2, 3] {
+        write(&desk.path("tree/file"), 0o644, format!("version {version}\n").as_bytes());
+        desk.commit("source", "os", "./tree", &[]);
+        desk.run(&format!("pack ostree:source -o {version}.sealift --name os --bundle-version {version}"));
+    }
+    for name in ["disk", "merged"] {
+        fs::create_dir(desk.path(name)).expect("a folder");
+    }
+    let flags = rustix::mount::MountFlags::empty();
+    rustix::mount::mount("tmpfs", desk.path("disk"), "tmpfs", flags, c"").expect("it is root's");
+    let _disk = Mounted(desk.path("disk"));
+    for name in ["disk/lower", "disk/upper", "disk/work"] {
+        fs::create_dir(desk.path(name)).expect("a folder");
+    }
+    desk.init("disk/lower/repo", "bare-user");
+    desk.import("1.sealift", "disk/lower/repo");
+    let [lower, upper, work] =
+        ["lower", "upper", "work"].map(|name| desk.path("disk").join(name).display().to_string());
+    let options = format!("lowerdir={lower},upperdir={upper},workdir={work}");
+    let options = std::ffi::CString::new(options).expect("it has no NUL");
+    rustix::mount::mount("overlay", desk.path("merged"), "overlay", flags, &*options).expect("it is root's");
+    let _merged = Mounted(desk.path("merged"));
+    // The record is in a directory of the lower layer at first, and then has files of both.
+    for version in ["2", "3"] {
+        desk.import(&format!("{version}.sealift"), "merged/repo");
+        let status = desk.run("status ostree:merged/repo");
+        assert!(status.contains(&format!("version {version}")), "{status}");
+        desk.run("audit ostree:merged/repo --allow-unsigned");
+    }
+    desk.fsck("merged/repo");
 }

@@ -31,23 +31,27 @@ impl Drop for Mounted {
 }
 
 #[test]
-fn a_tree_whose_root_is_read_only_is_unpacked_without_root() {
-    let desk = Desk::new();
-    desk.make_home();
-    desk.set_mode("tree/etc", 0o555);
-    desk.set_mode("tree", 0o555);
-    desk.pack(7);
-    let done = desk.run_as_user("unpack 7.sealift home/target --allow-unsigned");
-    assert!(done.status.success(), "{}", said(&done));
-    if is_root() {
-        desk.assert_same("home/target", "tree");
-    } else {
-        skipped("needs root: compares owners");
-    }
-    let (new, tree) = (fs::metadata(desk.path("home/target")).unwrap(), fs::metadata(desk.path("tree")).unwrap());
-    assert_eq!((new.mode(), new.mtime()), (tree.mode(), tree.mtime()));
-    for name in ["tree", "tree/etc", "home/target", "home/target/etc"] {
-        desk.set_mode(name, 0o755); // so that it can be removed
+fn a_tree_whose_root_is_closed_is_unpacked_without_root() {
+    for mode in [0o555, 0o444, 0o333, 0o222, 0o111, 0] {
+        let desk = Desk::new();
+        desk.make_home();
+        desk.set_mode("tree/etc", 0o555);
+        desk.set_mode("tree", mode);
+        if !is_root() && mode & 0o500 != 0o500 {
+            skipped("needs root: packs what its owner may not read");
+            continue;
+        }
+        desk.pack(7);
+        let done = desk.run_as_user("unpack 7.sealift home/target --allow-unsigned");
+        assert!(done.status.success(), "{mode:o}: {}", said(&done));
+        if is_root() {
+            desk.assert_same("home/target", "tree");
+        }
+        let (new, tree) = (fs::metadata(desk.path("home/target")).unwrap(), fs::metadata(desk.path("tree")).unwrap());
+        assert_eq!((new.mode(), new.mtime()), (tree.mode(), tree.mtime()));
+        for name in ["tree", "tree/etc", "home/target", "home/target/etc"] {
+            desk.set_mode(name, 0o755); // so that it can be removed
+        }
     }
 }
 

@@ -1,12 +1,14 @@
 //! Another mount in a target, or an attribute of chattr(1) that forbids a change, is found before anything is changed.
 
 use std::fs;
+use std::os::unix::fs::MetadataExt as _;
 use std::process::Command;
 
 use sealift::{InstallOptions, Progress, TreeOptions};
 use sealift_skipped::skipped;
 
-use crate::desk::is_root;
+use crate::desk::{Desk, is_root, said};
+use crate::layered::Mounted;
 use crate::unlike::updatable;
 
 /// Mounts a file or folder of the desk on itself, until dropped.
@@ -30,8 +32,8 @@ fn what_is_mounted_in_a_target_is_found_before_anything_is_changed() {
     if !is_root() {
         return skipped("needs root: mounts");
     }
-    // The target itself, a file that is replaced, a directory that is new, a name that is removed.
-    for mounted in ["target", "target/etc", "target/etc/issue", "target/new", "target/mine"] {
+    // The target itself, a file that is replaced, its directory, a directory that is new.
+    for mounted in ["target", "target/etc", "target/etc/issue", "target/new"] {
         let desk = updatable();
         desk.unpack(8, "whole");
         fs::create_dir(desk.path("tree/new")).unwrap();
@@ -52,6 +54,74 @@ fn what_is_mounted_in_a_target_is_found_before_anything_is_changed() {
         desk.replace(9, "target").unwrap();
         desk.assert_same("target", "tree");
     }
+}
+
+/// Returns what `audit` says, and its status.
+fn audit(desk: &Desk) -> (Option<i32>, String) {
+    let done = desk.command(&["audit", "target", "--allow-unsigned"]).output().unwrap();
+    (done.status.code(), said(&done))
+}
+
+#[test]
+fn what_is_mounted_below_a_target_stays_and_is_said() {
+    if !is_root() {
+        return skipped("needs root: mounts");
+    }
+    let desk = Desk::new();
+    for name in ["data/deep", "proc"] {
+        fs::create_dir_all(desk.path("tree").join(name)).unwrap();
+    }
+    desk.write("tree/data/file", "hidden\n");
+    desk.pack(7);
+    desk.unpack(7, "target");
+    let names = ["target/data", "target/proc", "target/own/deep"];
+    fs::create_dir_all(desk.path("target/own/deep")).unwrap();
+    desk.write("target/gone", "extra\n");
+    let mounts = names.map(|name| Mounted::tmpfs(&desk, name));
+    let _bound = Bound::new(desk.path("target/etc/motd"));
+    for name in names {
+        desk.write(&format!("{name}/mine"), "mine\n");
+        desk.set_mode(name, 0o711);
+    }
+    let seen = || names.map(|name| fs::metadata(desk.path(name)).map(|found| (found.mode(), found.mtime())).unwrap());
+    let before = seen();
+    desk.write("tree/etc/issue", "second\n");
+    desk.set_mode("tree/proc", 0o555);
+    desk.pack(8);
+    for options in [&["--dry-run"][..], &[], &[]] {
+        let line = [&["unpack", "8.sealift", "target", "--allow-unsigned", "--update", "--delete"], options].concat();
+        let said = said(&desk.run(&line));
+        for mount in ["data", "proc", "own", "etc/motd"] {
+            assert!(said.contains(&format!("left alone: {mount} is a mount point")), "{mount}: {said}");
+        }
+        assert!(said.contains("2 entries of the bundle under"), "{said}");
+    }
+    assert_eq!(seen(), before);
+    assert!(names.iter().all(|name| fs::read(desk.path(name).join("mine")).unwrap() == b"mine\n"));
+    assert!(fs::read(desk.path("target/etc/issue")).unwrap() == b"second\n" && !desk.path("target/gone").exists());
+    // A directory of another's own in which something is mounted is left as a whole.
+    let (code, text) = audit(&desk);
+    assert!(code == Some(1) && text.contains("own") && text.contains("not compared: data is a mount point"), "{text}");
+    // A change under a mount is refused before anything is changed, and so is a file in the place of one.
+    for change in ["data/file", "data/deep/new", "own"] {
+        let kept = fs::read(desk.path("tree").join(change)).ok();
+        desk.write(&format!("tree/{change}"), "another\n");
+        desk.write("tree/etc/issue", change);
+        desk.pack(9);
+        let error = desk.replace(9, "target").expect_err(change).to_string();
+        assert!(error.contains(change.rsplit_once('/').map_or(change, |(folder, _)| folder)), "{change}: {error}");
+        assert!(error.contains("mount"), "{change}: {error}");
+        assert_eq!(fs::read(desk.path("target/etc/issue")).unwrap(), b"second\n", "{change}");
+        match kept {
+            Some(kept) => desk.write(&format!("tree/{change}"), kept),
+            None => fs::remove_file(desk.path("tree").join(change)).unwrap(),
+        }
+    }
+    drop((mounts, _bound));
+    fs::remove_dir_all(desk.path("target/own")).unwrap();
+    desk.replace(9, "target").unwrap();
+    let (code, text) = audit(&desk);
+    assert_eq!(code, Some(0), "{text}");
 }
 
 #[test]

@@ -14,6 +14,8 @@ use sealift::verify::{Depth, verify};
 use sealift::{Error, Input, Limits, Phase, Progress};
 use sealift::{InstallOptions, TreeOptions};
 
+use sealift_skipped::skipped;
+
 use crate::desk::{Desk, anyone, anyones, noise, said};
 
 /// A bundle that comes through a pipe, and a caller who requests a stop after half of it was read.
@@ -139,6 +141,35 @@ fn an_update_that_changes_its_target_ends_well() {
     progress.cancel();
     update.join().unwrap().unwrap();
     desk.assert_same("target", "tree");
+}
+
+#[test]
+fn more_signals_do_not_end_an_update_that_changes_its_target() {
+    let desk = large();
+    desk.unpack(7, "target");
+    let mut strace = Command::new("strace");
+    // -D: the process that is started is the program itself.
+    strace.args(["-D", "-f", "-o", "/dev/null", "-e", "trace=renameat,renameat2"]);
+    strace.args(["-e", "inject=renameat,renameat2:delay_enter=20000", env!("CARGO_BIN_EXE_sealift")]);
+    strace.args(["unpack", "8.sealift", "target", "--allow-unsigned", "--update"]).current_dir(desk.path(""));
+    strace.env("SEALIFT_STATE", desk.path("state")).env("XDG_CONFIG_HOME", "/nonexistent");
+    let Ok(mut child) = strace.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::piped()).spawn() else {
+        return skipped("needs strace: delays system calls");
+    };
+    let journal = desk.path(".target.sealift-partial/journal");
+    while !journal.exists() && child.try_wait().unwrap().is_none() {
+        thread::sleep(Duration::from_millis(1));
+    }
+    for _ in 0..3 {
+        assert!(Command::new("kill").args(["-INT", &child.id().to_string()]).status().unwrap().success());
+        thread::sleep(Duration::from_millis(50));
+    }
+    let done = child.wait_with_output().unwrap();
+    let said = said(&done);
+    assert_eq!(said.matches("It would have files of both versions").count(), 2, "{said}");
+    assert_eq!(done.status.code(), Some(0), "{said}");
+    desk.assert_same("target", "tree");
+    assert!(!desk.path(".target.sealift-partial").exists());
 }
 
 #[test]

@@ -1,12 +1,14 @@
 //! Targets that were modified since they were last updated.
 
 use std::fs;
-use std::os::unix::fs::symlink;
+use std::os::unix::fs::{chown, symlink};
 use std::os::unix::net::UnixListener;
 use std::path::Path;
+use std::process::Command;
 
 use sealift::Progress;
 use sealift::{InstallOptions, TreeOptions};
+use sealift_skipped::skipped;
 
 use crate::desk::{Desk, is_root, said};
 
@@ -98,7 +100,7 @@ fn a_closed_file_is_updated_by_its_owner() {
     if is_root() {
         desk.assert_same("home/target", "tree");
     } else {
-        sealift_skipped::skipped("needs root: reads what is closed");
+        skipped("needs root: reads what is closed");
     }
 
     run("unpack 7.sealift home/other --allow-unsigned");
@@ -107,7 +109,7 @@ fn a_closed_file_is_updated_by_its_owner() {
     if is_root() {
         desk.assert_same("home/other", "tree");
     } else {
-        sealift_skipped::skipped("needs root: reads what is closed");
+        skipped("needs root: reads what is closed");
     }
 }
 
@@ -188,5 +190,80 @@ fn times_are_believed_only_where_that_is_asked_for() {
             assert_eq!(motd, if trust_mtime { b"xxxxxx" } else { b"hello\n" });
             assert_eq!(fs::read(desk.path("target/etc/issue")).unwrap(), b"second\n");
         }
+    }
+}
+
+#[test]
+fn what_another_user_owns_is_found_before_anything_is_changed() {
+    if !is_root() {
+        return skipped("needs root: gives files away");
+    }
+    // A directory that gets a new file, one whose time changes, a file whose time changes.
+    for name in ["etc", "lib", "etc/motd"] {
+        let desk = Desk::new();
+        desk.make_home();
+        desk.pack(7);
+        let update = "unpack 8.sealift home/target --allow-unsigned --update --delete";
+        let done = desk.run_as_user("unpack 7.sealift home/target --allow-unsigned");
+        assert!(done.status.success(), "{}", said(&done));
+        desk.write("tree/etc/issue", "second\n");
+        for file in ["lib", "etc/motd"] {
+            let touched = Command::new("touch").args(["-d", "2001-02-03"]).arg(desk.path("tree").join(file)).status();
+            assert!(touched.unwrap().success());
+        }
+        desk.pack(8);
+        chown(desk.path("home/target").join(name), Some(0), None).unwrap();
+        for line in [update, &format!("{update} --dry-run")] {
+            let done = desk.run_as_user(line);
+            let text = said(&done);
+            assert_eq!(done.status.code(), Some(2), "{name}: {text}");
+            assert!(text.contains(&format!("target/{name} belongs to user 0")), "{name}: {text}");
+            assert!(!text.contains("partly updated"), "{name}: {text}");
+            assert_eq!(fs::read(desk.path("home/target/etc/issue")).unwrap(), b"first\n", "{name}");
+            assert!(!desk.path("home/.target.sealift-partial").exists(), "{name}");
+        }
+        chown(desk.path("home/target").join(name), Some(65534), None).unwrap();
+        let done = desk.run_as_user(update);
+        assert!(done.status.success(), "{name}: {}", said(&done));
+    }
+}
+
+#[test]
+fn cleaning_gives_up_an_update_that_cannot_be_completed() {
+    if !is_root() {
+        return skipped("needs root: attributes of chattr(1)");
+    }
+    // Nothing was moved yet, or something was.
+    for (fixed, code, end) in [("etc", 0, "discarded an unfinished run"), ("lib", 1, "target has files of two bundles")]
+    {
+        let desk = Desk::new();
+        desk.pack(7);
+        desk.unpack(7, "target");
+        desk.write("tree/etc/issue", "second\n");
+        desk.write("tree/lib/lib.so", "another");
+        desk.pack(8);
+        desk.unpack(8, "whole");
+        desk.leave_update("target", "whole");
+        // It deletes nothing, so that nothing is looked at beforehand.
+        let journal = desk.path(".target.sealift-partial/journal");
+        fs::write(&journal, fs::read_to_string(&journal).unwrap().replace("delete", "keep")).unwrap();
+        let before = fs::read(desk.path("target/etc/issue")).unwrap();
+        let chattr = |sign| Command::new("chattr").arg(sign).arg(desk.path("target").join(fixed)).status().unwrap();
+        if !chattr("+i").success() {
+            return skipped("needs a folder for temporary files whose file system has attributes of chattr(1)");
+        }
+        let stuck = desk.command(&["unpack", "8.sealift", "target", "--allow-unsigned", "--update"]).output().unwrap();
+        let done = desk.command(&["clean", "target"]).output().unwrap();
+        chattr("-i");
+        assert_eq!(stuck.status.code(), Some(2), "{}", said(&stuck));
+        assert!(said(&stuck).contains("sealift clean target"), "{}", said(&stuck));
+        assert_eq!(done.status.code(), Some(code), "{fixed}: {}", said(&done));
+        assert!(said(&done).contains(end), "{fixed}: {}", said(&done));
+        assert!(!desk.path(".target.sealift-partial").exists());
+        assert_eq!(fs::read(desk.path("target/etc/issue")).unwrap() == before, code == 0, "{fixed}");
+        let audit = desk.command(&["audit", "target", "--allow-unsigned"]).output().unwrap();
+        assert_eq!(audit.status.code(), Some(code), "{fixed}: {}", said(&audit));
+        desk.replace(8, "target").unwrap();
+        desk.assert_same("target", "tree");
     }
 }

@@ -11,7 +11,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use parking_lot::{Mutex, MutexGuard};
 
-use rustix::fs::{AtFlags, Mode as Permissions, OFlags, RenameFlags, renameat, renameat_with, syncfs, unlinkat};
+use rustix::fs::{AtFlags, Mode as Permissions, OFlags, renameat, syncfs, unlinkat};
 use rustix::io::Errno;
 use sealift_format::hex;
 use sealift_format::num;
@@ -20,6 +20,7 @@ use sealift_verify::kernel::{self, KernelError, Sealed};
 
 use super::repo::{Repo, make_directory, object_name};
 use crate::fs::confined::{names_in, open_name};
+use crate::fs::rename::{moves_no_directory, rename_new};
 use crate::ostree::{Folders, ObjectStage};
 use crate::progress::Phase;
 use crate::seal::seal_open;
@@ -234,14 +235,12 @@ impl<'a> Transaction<'a> {
     fn place_folder(&self, folder: &str, name: &str) -> Result<(), Error> {
         let failed = |error: Errno| Error::io("create", self.repo.path().join("objects").join(name), error);
         let (stage, objects) = (self.stage(), self.repo.objects());
-        match renameat_with(stage, folder, objects, name, RenameFlags::NOREPLACE) {
+        match rename_new(stage, folder, objects, name) {
             Ok(()) => return Ok(()),
             Err(Errno::EXIST | Errno::NOTEMPTY) => {}
-            Err(Errno::INVAL | Errno::NOSYS) => match renameat(stage, folder, objects, name) {
-                Ok(()) => return Ok(()),
-                Err(Errno::EXIST | Errno::NOTEMPTY) => {}
-                Err(error) => return Err(failed(error)),
-            },
+            Err(error) if moves_no_directory(error) => {
+                make_directory(objects, name, 0o755).map_err(failed)?;
+            }
             Err(error) => return Err(failed(error)),
         }
         let open = |at, name: &str| open_name(at, name.as_bytes(), DIRECTORY, Permissions::empty()).map_err(failed);

@@ -5,15 +5,14 @@ use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use rustix::fs::{
-    AtFlags, FileType, Mode, OFlags, RenameFlags, fchmod, fstat, mkdirat, renameat, renameat_with, statat,
-};
+use rustix::fs::{AtFlags, FileType, Mode, fchmod, fstat, mkdirat, renameat, statat};
 use rustix::io::Errno;
 use sealift_format::{Directory, Entry, Index, Row};
 
 use super::walk::Walk;
 use crate::Error;
-use crate::fs::confined::{known_type, names_in, open_name, open_to_empty};
+use crate::fs::confined::{known_type, names_in, open_to_empty, remove_tree};
+use crate::fs::rename::{moves_no_directory, rename_new};
 use crate::{OwnDir, Site};
 
 /// The stage of a directory target. It holds `tree` or `files`, the target's next `state`, and, once an update may no longer be aborted, a `journal`.
@@ -97,15 +96,14 @@ impl TreeStage {
     /// Returns an error if another run is working on the target, or if the directory cannot be created.
     pub fn open(site: &Site, layout: StageKind) -> Result<Self, Error> {
         site.lock()?;
-        let dir = crate::Stage::open(site.place())?;
+        let dir = crate::Stage::open(site.make_stage_place()?)?;
         let failed = |error| Error::io("create", dir.path(), error);
         dir.own().remove(layout.other().name())?;
         let is_resumed = match mkdirat(dir.own().fd(), layout.name(), Mode::RWXU) {
             Err(Errno::EXIST) => true,
             other => other.map(|()| false).map_err(failed)?,
         };
-        let flags = OFlags::RDONLY | OFlags::DIRECTORY;
-        let root = open_name(dir.own().fd(), layout.name().as_bytes(), flags, Mode::empty()).map_err(failed)?;
+        let root = open_to_empty(dir.own().fd(), layout.name().as_bytes()).map_err(failed)?;
         fchmod(&root, Mode::RWXU).map_err(failed)?;
         let target = site.path().to_owned();
         Ok(Self { dir, target, layout, root, is_resumed, taken_away: AtomicU64::new(0) })
@@ -113,20 +111,21 @@ impl TreeStage {
 
     /// Opens a leftover stage, which may hold an update; `None` if there is none.
     pub fn find(site: &Site) -> Result<Option<Self>, Error> {
-        let is_left = crate::Stage::is_left(site.place())?;
-        if is_left { Self::open(site, StageKind::Files).map(Some) } else { Ok(None) }
+        if site.has_stage()? { Self::open(site, StageKind::Files).map(Some) } else { Ok(None) }
     }
 
     /// Removes the stage of a run that was killed after its tree had become the target.
     pub fn remove_finished(site: &Site) -> Result<(), Error> {
-        if !crate::Stage::is_left(site.place())? {
+        if !site.has_stage()? {
             return Ok(());
         }
-        let dir = crate::Stage::open(site.place())?;
+        let dir = crate::Stage::open(site.make_stage_place()?)?;
         if dir.own().has(StageKind::Tree.name())? || dir.own().has(StageKind::Files.name())? {
             return Ok(());
         }
-        dir.remove()
+        dir.remove()?;
+        site.remove_empty_folder();
+        Ok(())
     }
 
     /// Returns the stage's directory, which holds everything else.
@@ -227,7 +226,8 @@ impl TreeStage {
         Ok(held)
     }
 
-    /// Moves a directory with everything in it out of the target: it is removed with the stage. Its place in the target is free at once.
+    /// Moves a directory with everything in it out of the target: it is removed with the stage. Its place in the target is free at once, unless the
+    /// file system does not rename it: then it is removed where it is.
     pub fn take_away(&self, directory: BorrowedFd<'_>, name: &[u8]) -> Result<(), Errno> {
         match mkdirat(self.own().fd(), "removed", Mode::RWXU) {
             Err(Errno::EXIST) => {}
@@ -236,13 +236,13 @@ impl TreeStage {
         loop {
             let number = self.taken_away.fetch_add(1, Ordering::Relaxed);
             let to = format!("removed/{number}");
-            match renameat_with(directory, name, self.own().fd(), &*to, RenameFlags::NOREPLACE) {
+            let rename = || rename_new(directory, name, self.own().fd(), to.as_bytes());
+            match rename() {
                 // Left by a killed run.
                 Err(Errno::EXIST) => {}
                 // A non-root user may move only a writable directory.
-                Err(Errno::ACCESS) if open_to_empty(directory, name).is_ok() => {
-                    return renameat_with(directory, name, self.own().fd(), &*to, RenameFlags::NOREPLACE);
-                }
+                Err(Errno::ACCESS) if open_to_empty(directory, name).is_ok() => return rename(),
+                Err(error) if moves_no_directory(error) => return remove_tree(directory, name),
                 renamed => return renamed,
             }
         }
@@ -263,23 +263,31 @@ impl TreeStage {
         let (own, place) = (self.own().fd(), site.place());
         let failed = |error| Error::io("create", place.path(), error);
         let (from, to) = (StageKind::Tree.name(), place.name());
-        let rename = || match renameat_with(own, from, place.parent(), to, RenameFlags::NOREPLACE) {
+        let rename = || match rename_new(own, from, place.parent(), to) {
             // An empty directory that existed before is replaced: a rename over a non-empty directory or a link fails.
-            Err(Errno::EXIST | Errno::INVAL | Errno::NOSYS) => renameat(own, from, place.parent(), to),
+            Err(Errno::EXIST) => renameat(own, from, place.parent(), to),
             renamed => renamed,
         };
         match rename() {
             // A non-root user may move only a writable directory, since its `..` changes.
-            Err(Errno::ACCESS) => {
-                let mode = Mode::from_raw_mode(fstat(&self.root).map_err(failed)?.st_mode);
-                fchmod(&self.root, mode | Mode::RWXU).map_err(failed)?;
-                rename().map_err(failed)?;
-                fchmod(&self.root, mode).map_err(failed)?;
-            }
+            Err(Errno::ACCESS) => self.while_open(|| rename().map_err(failed))?,
             renamed => renamed.map_err(failed)?,
         }
-        self.remove()?;
+        self.remove(site)?;
         if durable { Ok(place.sync_parent()?) } else { Ok(()) }
+    }
+
+    /// Runs something while the tree's root is open to its owner, whatever its mode.
+    pub(crate) fn while_open<T>(&self, run: impl FnOnce() -> Result<T, Error>) -> Result<T, Error> {
+        let failed = |error| Error::io("set the metadata of", &self.target, error);
+        let mode = Mode::from_raw_mode(fstat(&self.root).map_err(failed)?.st_mode);
+        if mode.contains(Mode::RWXU) {
+            return run();
+        }
+        fchmod(&self.root, mode | Mode::RWXU).map_err(failed)?;
+        let result = run();
+        fchmod(&self.root, mode).map_err(failed)?;
+        result
     }
 
     /// The name of an entry's file in a stage of `StageKind::Files`.
@@ -288,8 +296,10 @@ impl TreeStage {
     }
 
     /// Removes the stage and everything in it.
-    pub fn remove(self) -> Result<(), Error> {
-        self.dir.remove()
+    pub fn remove(self, site: &Site) -> Result<(), Error> {
+        self.dir.remove()?;
+        site.remove_empty_folder();
+        Ok(())
     }
 }
 
@@ -298,9 +308,6 @@ pub(crate) fn check_replaceable(site: &Site, given: &Path) -> Result<(), Error> 
     let unusable = |path: &Path, problem| Error::Unusable { path: path.to_owned(), problem };
     if site.root().is_none() {
         return Ok(());
-    }
-    if site.is_mount_point()? {
-        return Err(unusable(site.path(), "is a mount point, and cannot be replaced"));
     }
     if given.file_name().is_none() {
         return Err(unusable(given, "is the working directory, and cannot be replaced"));

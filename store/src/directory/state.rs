@@ -2,14 +2,15 @@
 
 use std::path::{Path, PathBuf};
 
-use crate::{OwnDir, Record, Site, StatCache};
-use rustix::fs::{AtFlags, RenameFlags, renameat, renameat_with, statat};
+use crate::{OwnDir, Place, Record, Site, StatCache};
+use rustix::fs::{AtFlags, renameat, statat};
 use rustix::io::Errno;
 use sealift_format::num;
 use sealift_format::{Head, Index, Limits, Ref, verity};
 
 use super::stage::TreeStage;
 use crate::Error;
+use crate::fs::rename::{moves_no_directory, rename_new};
 use crate::install_record::{self, HEAD, InstallRecord, read_file};
 
 /// What is installed in a target.
@@ -212,32 +213,38 @@ pub fn is_index_signed(site: &Site) -> Result<bool, Error> {
 /// # Errors
 /// Returns an error if it cannot be renamed, or if another user placed something where the record was, which is left there.
 pub fn replace(stage: &TreeStage, site: &Site) -> Result<(), Error> {
-    let (place, own) = (site.record_place()?, stage.own());
+    let (place, own) = (record_place(site)?, stage.own());
     let failed = |error| Error::io("rename to", place.path(), error);
     own.remove(TreeStage::OLD_STATE)?;
     if let Some(before) = site.record()? {
-        renameat(place.parent(), place.name(), own.fd(), TreeStage::OLD_STATE).map_err(failed)?;
+        match renameat(place.parent(), place.name(), own.fd(), TreeStage::OLD_STATE) {
+            Err(error) if moves_no_directory(error) => return replace_files(stage, &before),
+            moved => moved.map_err(failed)?,
+        }
         let moved = statat(own.fd(), TreeStage::OLD_STATE, AtFlags::SYMLINK_NOFOLLOW).map_err(failed)?;
         if (moved.st_dev, moved.st_ino) != before.inode_id()? {
             // Anything that appeared under the name in between is not ours to remove.
-            renameat_with(own.fd(), TreeStage::OLD_STATE, place.parent(), place.name(), RenameFlags::NOREPLACE)
-                .map_err(failed)?;
+            rename_new(own.fd(), TreeStage::OLD_STATE, place.parent(), place.name()).map_err(failed)?;
             return Err(Error::Exchanged { path: place.path().to_owned() });
         }
     }
-    match renameat_with(own.fd(), TreeStage::STATE, place.parent(), place.name(), RenameFlags::NOREPLACE) {
-        // A file system without this kind of rename: a rename over a non-empty directory fails.
-        Err(Errno::INVAL | Errno::NOSYS) => {
-            renameat(own.fd(), TreeStage::STATE, place.parent(), place.name()).map_err(failed)
-        }
+    match rename_new(own.fd(), TreeStage::STATE, place.parent(), place.name()) {
+        Err(error) if moves_no_directory(error) => replace_files(stage, &OwnDir::create_public(&place)?),
         renamed => renamed.map_err(failed),
     }
+}
+
+/// Gives the target's record the files of the one in the stage, which is complete until all of them have their names.
+fn replace_files(stage: &TreeStage, record: &OwnDir) -> Result<(), Error> {
+    let missing = || Error::io("open", stage.own().path().join(TreeStage::STATE), Errno::NOENT);
+    record.take_files(&stage.state()?.ok_or_else(missing)?, true)?;
+    stage.own().remove(TreeStage::STATE)
 }
 
 /// Removes the record of the target at `site`. Returns whether there was one.
 pub fn remove(site: &Site) -> Result<bool, Error> {
     let Some(dir) = site.record()? else { return Ok(false) };
-    dir.remove_from(&site.record_place()?)?;
+    dir.remove_from(&record_place(site)?)?;
     Ok(true)
 }
 
@@ -246,5 +253,10 @@ pub fn remove(site: &Site) -> Result<bool, Error> {
 /// # Errors
 /// Returns an error if the target cannot be resolved.
 pub fn path_of(target: &Path) -> Result<PathBuf, Error> {
-    Ok(Site::resolve(target)?.record_place()?.path().to_owned())
+    Ok(Site::resolve(target)?.record_path())
+}
+
+/// Returns the place of the record of the target at `site`, whose stage or record exists.
+fn record_place(site: &Site) -> Result<Place, Error> {
+    site.record_place()?.ok_or_else(|| Error::io("open", site.record_path(), Errno::NOENT))
 }

@@ -5,12 +5,13 @@ use std::collections::VecDeque;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::path::{Path, PathBuf};
 
-use rustix::fs::{AtFlags, Mode, OFlags, StatxAttributes, StatxFlags, fstat, statx};
-use rustix::io::{Errno, retry_on_intr};
+use rustix::fs::{FileType, Mode, OFlags, Statx, StatxAttributes, fstat};
+use rustix::io::Errno;
 use sealift_format::num;
 use sealift_format::{Directory, Index, Row};
 
 use crate::fs::confined::{open_on_same_device, open_within};
+use crate::fs::mount::{holds_mount, is_elsewhere, look, may_hold_mounts, mount_of};
 use crate::{Error, InodeId, Site, inode_id};
 
 /// An installed tree that an index describes.
@@ -21,6 +22,10 @@ pub(crate) struct Target<'a> {
     root: OwnedFd,
     device: u64,
     mount: Option<u64>,
+    /// Whether something may be mounted inside.
+    may_hold_mounts: bool,
+    /// The place of an installed tree, which is none in a stage.
+    site: Option<&'a Site>,
 }
 
 /// A thread's position in the tree.
@@ -40,25 +45,9 @@ fn device_of(fd: BorrowedFd<'_>) -> Result<u64, Errno> {
     fstat(fd).map(|stat| stat.st_dev)
 }
 
-/// Returns the mount and the attributes of a name in a directory, or of the directory itself for an empty name. The device does not suffice, since a
-/// file system may be mounted in many places. The mount is `None` on kernels before 5.8, and in sandboxes that block the call.
-fn look(directory: BorrowedFd<'_>, name: &[u8]) -> Result<(Option<u64>, StatxAttributes), Errno> {
-    let flags = AtFlags::SYMLINK_NOFOLLOW | AtFlags::EMPTY_PATH | AtFlags::NO_AUTOMOUNT;
-    match retry_on_intr(|| statx(directory, name, flags, StatxFlags::MNT_ID)) {
-        Err(Errno::NOSYS | Errno::PERM) => Ok((None, StatxAttributes::empty())),
-        Err(error) => Err(error),
-        Ok(found) => {
-            let says = StatxFlags::from_bits_retain(found.stx_mask).contains(StatxFlags::MNT_ID);
-            Ok((says.then_some(found.stx_mnt_id), found.stx_attributes))
-        }
-    }
-}
-
-fn mount_of(directory: BorrowedFd<'_>) -> Result<Option<u64>, Errno> {
-    look(directory, b"").map(|(mount, _)| mount)
-}
-
-const MOUNTED: &str = "or a directory above it is a mount point, which an update does not enter";
+const MOUNTED: &str =
+    "or a directory above it is a mount point or a subvolume, and the bundle changes what lies under it";
+const HOLDS_MOUNT: &str = "is a directory in which something is mounted, and the bundle has another kind of file there";
 const FIXED: &str = "is immutable or append-only (chattr(1)), and the update would have to change it";
 
 impl<'a> Target<'a> {
@@ -67,7 +56,7 @@ impl<'a> Target<'a> {
         let failed = |error| Error::io("look at", path, error);
         let device = device_of(root.as_fd()).map_err(failed)?;
         let mount = mount_of(root.as_fd()).map_err(failed)?;
-        Ok(Self { path, index, root, device, mount })
+        Ok(Self { path, index, root, device, mount, may_hold_mounts: may_hold_mounts(mount), site: Some(site) })
     }
 
     /// As [`Self::open`], for a tree in a stage, open as `root`.
@@ -75,7 +64,7 @@ impl<'a> Target<'a> {
         let failed = |error| Error::io("look at", path, error);
         let root = open_within(root, b".", OFlags::RDONLY | OFlags::DIRECTORY, Mode::empty()).map_err(failed)?;
         let (device, mount) = (device_of(root.as_fd()).map_err(failed)?, mount_of(root.as_fd()).map_err(failed)?);
-        Ok(Self { path, index, root, device, mount })
+        Ok(Self { path, index, root, device, mount, may_hold_mounts: false, site: None })
     }
 
     /// Returns whether files can be renamed from this directory into it.
@@ -96,12 +85,45 @@ impl<'a> Target<'a> {
         })
     }
 
+    /// Returns whether a name with this stat is on another mount or subvolume.
+    pub(crate) fn is_elsewhere(&self, found: &Statx) -> bool {
+        is_elsewhere(found, self.mount, self.device)
+    }
+
+    /// Returns whether something may be mounted inside.
+    pub(crate) fn may_hold_mounts(&self) -> bool {
+        self.may_hold_mounts
+    }
+
+    /// Returns whether something is mounted at a name in a directory, or below.
+    pub(crate) fn holds_mount(&self, directory: BorrowedFd<'_>, name: &[u8]) -> Result<bool, Errno> {
+        if self.may_hold_mounts { holds_mount(directory, name, self.mount) } else { Ok(false) }
+    }
+
+    /// Checks that a directory that a file replaces can be moved away.
+    pub(crate) fn check_movable(
+        &self,
+        directory: Row<Directory>,
+        here: BorrowedFd<'_>,
+        name: &[u8],
+    ) -> Result<(), Error> {
+        match self.holds_mount(here, name).map_err(self.failed("look at", directory, name))? {
+            true => Err(Error::unexpected(self.path_in(directory, name), HOLDS_MOUNT)),
+            false => Ok(()),
+        }
+    }
+
     /// Checks that a name in a directory can be replaced or moved; for an empty name, that names in the directory can be.
     pub(crate) fn check_free(&self, directory: Row<Directory>, here: BorrowedFd<'_>, name: &[u8]) -> Result<(), Error> {
         match self.obstacle(here, name).map_err(self.failed("look at", directory, name))? {
             Some(problem) => Err(Error::unexpected(self.path_in(directory, name), problem)),
             None => Ok(()),
         }
+    }
+
+    /// Returns whether a name in a directory is no part of the tree ([`Site::leaves_alone`]).
+    pub(crate) fn leaves_alone(&self, directory: Row<Directory>, name: &[u8], kind: impl FnOnce() -> FileType) -> bool {
+        self.index.directory(directory).parent.is_none() && self.site.is_some_and(|site| site.leaves_alone(name, kind))
     }
 
     /// Returns which of these directories, parents first, are missing.
@@ -117,7 +139,7 @@ impl<'a> Target<'a> {
         self.root.as_fd()
     }
 
-    /// Returns the error for another file system: an update does not cross mount points.
+    /// Returns the error for a change on another mount or subvolume: an update does not enter it.
     pub(crate) fn is_mounted(&self, directory: Row<Directory>) -> Error {
         Error::unexpected(self.path_in(directory, b""), MOUNTED)
     }

@@ -142,6 +142,14 @@ pub enum Error {
         /// The target.
         target: PathBuf,
     },
+    /// An update that had begun to change its target could not be completed, and was given up.
+    #[error("{} has files of two bundles, because an interrupted update was given up: {why}", target.display())]
+    GivenUp {
+        /// The target.
+        target: PathBuf,
+        /// Why it could not be completed.
+        why: Box<Self>,
+    },
     /// An administrator's file is invalid.
     #[error("{}: {source}", path.display())]
     TrustFile {
@@ -549,7 +557,7 @@ impl Error {
             Self::OtherName { .. } => "other-name",
             Self::NotOurs { .. } => "not-ours",
             Self::FoldedName { .. } => "folded-name",
-            Self::HalfUpdated { .. } => "half-updated",
+            Self::HalfUpdated { .. } | Self::GivenUp { .. } => "half-updated",
             Self::TrustFile { .. } => "trust-file",
             Self::State { .. } | Self::Floor { .. } => "state",
             Self::Repository { .. } | Self::NoStore { .. } | Self::Store { .. } | Self::DamagedStore { .. } => {
@@ -588,7 +596,7 @@ impl Error {
             Self::MissingBase { .. } | Self::IsDelta { .. } => 4,
             Self::OtherName { .. } => 3,
             Self::Repository { fault, .. } if matches!(**fault, RepoFault::Refused { .. }) => 3,
-            Self::HalfUpdated { .. } | Self::StoreObject { .. } => 1,
+            Self::HalfUpdated { .. } | Self::GivenUp { .. } | Self::StoreObject { .. } => 1,
             Self::Kernel { source, .. }
                 if matches!(**source, KernelError::NotSealed | KernelError::OtherDigest { .. }) =>
             {

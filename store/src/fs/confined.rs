@@ -9,6 +9,8 @@ use rustix::fs::{
 };
 use rustix::io::{Errno, retry_on_intr};
 
+use crate::fs::rename::moves_no_directory;
+
 /// Longest path given to one system call, below PATH_MAX of 4096.
 pub const STEP_LEN: usize = 4000;
 
@@ -101,7 +103,7 @@ pub fn open_name(from: BorrowedFd<'_>, name: &[u8], flags: OFlags, mode: Mode) -
 pub fn open_own(flags: OFlags, open: impl Fn(OFlags) -> Result<OwnedFd, Errno>) -> Result<OwnedFd, Errno> {
     match open(flags) {
         Err(Errno::ACCESS) => {
-            let closed = open(flags | OFlags::PATH)?;
+            let closed = open(flags & OFlags::DIRECTORY | OFlags::PATH)?;
             let path = format!("/proc/self/fd/{}", closed.as_raw_fd());
             chmod(&*path, Mode::RWXU)?;
             retry_on_intr(|| openat(CWD, &*path, flags | OFlags::CLOEXEC, Mode::empty()))
@@ -128,7 +130,7 @@ pub fn open_user_dir(path: &std::path::Path) -> Result<OwnedFd, Errno> {
 /// Names, in the directory being removed, for directories from deeper levels.
 const MOVED: &str = ".sealift-removed-";
 
-/// Removes a file, or a directory with everything in it, without following a link. It need not exist.
+/// Removes a file, or a directory with everything in it, without following a link or entering another file system. It need not exist.
 ///
 /// Deep directories are first moved up to `name`, so that neither depth nor open files limit it.
 ///
@@ -170,19 +172,7 @@ const LEVELS: u32 = 64;
 
 /// Removes what `directory` holds; a non-empty directory in it is moved to `top` if it lies too deep.
 fn empty(top: BorrowedFd<'_>, directory: BorrowedFd<'_>, level: u32, moved: &mut u64) -> Result<(), Errno> {
-    for (name, _) in names_in(directory)? {
-        match unlinkat(directory, &*name, AtFlags::empty()) {
-            Ok(()) | Err(Errno::NOENT) => continue,
-            Err(Errno::ISDIR | Errno::PERM) => {}
-            Err(error) => return Err(error),
-        }
-        match unlinkat(directory, &*name, AtFlags::REMOVEDIR) {
-            Err(Errno::NOTEMPTY | Errno::EXIST | Errno::ACCESS) => {}
-            other => {
-                other?;
-                continue;
-            }
-        }
+    for name in remove_names(directory)? {
         let below = open_to_empty(directory, &name)?;
         if level < LEVELS {
             empty(top, below.as_fd(), level + 1, moved)?;
@@ -195,6 +185,10 @@ fn empty(top: BorrowedFd<'_>, directory: BorrowedFd<'_>, level: u32, moved: &mut
             match done {
                 // A killed run left a directory of this name, which is counted with ours.
                 Err(Errno::NOTEMPTY | Errno::EXIST) => {}
+                Err(error) if moves_no_directory(error) => {
+                    empty_in_place(below)?;
+                    break unlinkat(directory, &*name, AtFlags::REMOVEDIR)?;
+                }
                 other => break other?,
             }
         }
@@ -202,13 +196,58 @@ fn empty(top: BorrowedFd<'_>, directory: BorrowedFd<'_>, level: u32, moved: &mut
     Ok(())
 }
 
-/// Opens a directory so that its owner can empty it.
+/// Removes the files and empty directories in a directory, and returns the names of the other directories.
+fn remove_names(directory: BorrowedFd<'_>) -> Result<Vec<Vec<u8>>, Errno> {
+    let mut left = Vec::new();
+    for (name, _) in names_in(directory)? {
+        match unlinkat(directory, &*name, AtFlags::empty()) {
+            Ok(()) | Err(Errno::NOENT) => continue,
+            Err(Errno::ISDIR | Errno::PERM) => {}
+            Err(error) => return Err(error),
+        }
+        match unlinkat(directory, &*name, AtFlags::REMOVEDIR) {
+            Err(Errno::NOTEMPTY | Errno::EXIST | Errno::ACCESS) => left.push(name),
+            other => other?,
+        }
+    }
+    Ok(left)
+}
+
+fn identity(directory: &OwnedFd) -> Result<(u64, u64), Errno> {
+    fstat(directory).map(|stat| (stat.st_dev, stat.st_ino))
+}
+
+/// Removes what a directory holds, at any depth and with one open file: it goes up through `..`.
+fn empty_in_place(mut at: OwnedFd) -> Result<(), Errno> {
+    let mut left = remove_names(at.as_fd())?;
+    // The directories above `at`, each with the name that leads down and those that are still to be emptied.
+    let mut trail = Vec::new();
+    loop {
+        let Some(name) = left.pop() else {
+            let Some((id, name, rest)) = trail.pop() else { return Ok(()) };
+            at = open_within(at.as_fd(), b"..", OFlags::RDONLY | OFlags::DIRECTORY, Mode::empty())?;
+            if identity(&at)? != id {
+                return Err(Errno::STALE); // it was moved meanwhile
+            }
+            let name: Vec<u8> = name;
+            unlinkat(&at, &*name, AtFlags::REMOVEDIR)?;
+            left = rest;
+            continue;
+        };
+        let below = open_to_empty(at.as_fd(), &name)?;
+        let rest = std::mem::replace(&mut left, remove_names(below.as_fd())?);
+        trail.push((identity(&at)?, name, rest));
+        at = below;
+    }
+}
+
+/// Opens a directory so that its owner can empty it. What is mounted there is not entered.
 pub fn open_to_empty(parent: BorrowedFd<'_>, name: &[u8]) -> Result<OwnedFd, Errno> {
     let flags = OFlags::RDONLY | OFlags::DIRECTORY;
-    let open = || open_within(parent, name, flags, Mode::empty());
+    let open = || open_on_same_device(parent, name, flags, Mode::empty());
     match open() {
         Err(Errno::ACCESS) => {
-            let path = open_within(parent, name, OFlags::PATH | OFlags::DIRECTORY, Mode::empty())?;
+            let path = open_on_same_device(parent, name, OFlags::PATH | OFlags::DIRECTORY, Mode::empty())?;
             chmod(format!("/proc/self/fd/{}", path.as_raw_fd()), Mode::RWXU)?;
             open()
         }
@@ -259,6 +298,20 @@ pub fn known_type(directory: BorrowedFd<'_>, name: &[u8], listed: FileType) -> F
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_tree_is_emptied_where_it_is() {
+        let scratch = tempfile::tempdir().expect("a temporary folder");
+        let deep = scratch.path().join("top").join(["d"; 300].join("/"));
+        std::fs::create_dir_all(&deep).expect("directories");
+        for above in deep.ancestors().take(300).step_by(7) {
+            std::fs::create_dir_all(above.join("side/below")).expect("directories");
+            std::fs::write(above.join("side/below/file"), "gone").expect("a file");
+        }
+        let top = open_user_dir(&scratch.path().join("top")).expect("it can be opened");
+        empty_in_place(top).expect("it can be emptied");
+        std::fs::remove_dir(scratch.path().join("top")).expect("it is empty");
+    }
 
     #[test]
     fn a_deep_tree_is_removed_and_what_links_name_stays() {

@@ -1,10 +1,12 @@
 //! The file system, through descriptors: opening without following links, staging, durable renames, records and state.
 
 pub mod confined;
+pub(crate) mod mount;
 mod own_dir;
 pub mod partial;
 mod place;
 mod record;
+pub(crate) mod rename;
 mod site;
 pub mod stage;
 pub mod stat_cache;

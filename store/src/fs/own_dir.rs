@@ -5,15 +5,19 @@ use std::io::{self, Read as _, Write as _};
 use std::os::fd::{AsFd as _, BorrowedFd, OwnedFd};
 use std::path::{Path, PathBuf};
 
-use rustix::fs::{AtFlags, Mode, OFlags, fstat, fsync, mkdirat, renameat, unlinkat};
+use rustix::fs::{
+    AtFlags, FsWord, Mode, OFlags, Stat, Uid, fchmod, fchown, fstat, fstatfs, fsync, linkat, mkdirat, renameat,
+    unlinkat,
+};
 use rustix::io::Errno;
 use sealift_format::num;
 
-use crate::fs::confined::{open_beneath, open_name, remove_contents, remove_tree};
+use crate::error::path_of;
+use crate::fs::confined::{names_in, open_beneath, open_name, remove_contents, remove_tree};
 use crate::{Error, InodeId, Place, inode_id};
 
 /// A directory of this program. Its owner is this user or root, and no other user may write to it: its contents are as trustworthy as this user and
-/// root.
+/// root. Where the mount decides for all files of a file system who owns and writes them, it is as trustworthy as whom the mount admits.
 #[derive(Debug)]
 pub struct OwnDir {
     fd: OwnedFd,
@@ -40,11 +44,38 @@ impl OwnDir {
     /// # Errors
     /// As [`OwnDir::open`]; also returns an error if it cannot be created.
     pub fn create(place: &Place) -> Result<Self, Error> {
-        match mkdirat(place.parent(), place.name(), Mode::RWXU) {
-            Err(Errno::EXIST) => {}
-            made => made.map_err(|error| Error::io("create", place.path(), error))?,
+        Self::create_with(place, Mode::RWXU)
+    }
+
+    /// As [`OwnDir::create`], for everybody to read.
+    ///
+    /// # Errors
+    /// As [`OwnDir::create`].
+    pub(crate) fn create_public(place: &Place) -> Result<Self, Error> {
+        Self::create_with(place, PUBLIC)
+    }
+
+    fn create_with(place: &Place, mode: Mode) -> Result<Self, Error> {
+        let is_new = match mkdirat(place.parent(), place.name(), mode) {
+            Err(Errno::EXIST) => false,
+            made => made.map(|()| true).map_err(|error| Error::io("create", place.path(), error))?,
+        };
+        let opened = Self::open(place)
+            .and_then(|opened| opened.ok_or_else(|| Error::Exchanged { path: place.path().to_owned() }));
+        if is_new && opened.is_err() {
+            // Nobody can use it, and it is empty, if it is still ours.
+            let _ = unlinkat(place.parent(), place.name(), AtFlags::REMOVEDIR);
         }
-        Self::open(place)?.ok_or_else(|| Error::Exchanged { path: place.path().to_owned() })
+        opened
+    }
+
+    /// Refuses a directory on a file system whose mount lets other users write everywhere: what it holds must not be theirs.
+    ///
+    /// # Errors
+    /// Returns [`Error::Foreign`].
+    pub(crate) fn check_owner(&self) -> Result<(), Error> {
+        let stat = fstat(&self.fd).map_err(|error| Error::io("look at", &self.path, error))?;
+        check_owner(stat.st_uid, stat.st_mode, &self.path)
     }
 
     /// Opens the directory at `below` in an open directory, without following links; `None` if there is none. `path` is for messages.
@@ -65,8 +96,12 @@ impl OwnDir {
     }
 
     fn checked(fd: OwnedFd, path: PathBuf) -> Result<Self, Error> {
-        let stat = fstat(&fd).map_err(|error| Error::io("look at", &path, error))?;
-        check_owner(stat.st_uid, stat.st_mode, &path)?;
+        let failed = |error| Error::io("look at", &path, error);
+        let stat = fstat(&fd).map_err(failed)?;
+        match check_owner(stat.st_uid, stat.st_mode, &path) {
+            Err(_) if has_one_owner_and_mode(&fd, &stat).map_err(failed)? => {}
+            checked => checked?,
+        }
         Ok(Self { fd, path })
     }
 
@@ -184,6 +219,38 @@ impl OwnDir {
         if durable { self.sync() } else { Ok(()) }
     }
 
+    /// Gives it the files of `new`, each by one rename, and removes those that `new` does not have: for a directory that cannot be renamed itself.
+    /// `new` keeps its files, so that this can be repeated after a kill in between.
+    ///
+    /// # Errors
+    /// Returns an error if a file cannot be linked or copied, renamed or removed.
+    pub(crate) fn take_files(&self, new: &Self, durable: bool) -> Result<(), Error> {
+        let names = |dir: &Self| names_in(dir.fd()).map_err(|error| Error::io("read", &dir.path, error));
+        let wanted = names(new)?;
+        for (name, _) in &wanted {
+            let partial = [b".", &name[..], b".new"].concat();
+            let failed = |error: Errno| Error::io("write", self.path.join(path_of(name)), error);
+            remove_tree(self.fd(), &partial).map_err(failed)?;
+            match linkat(new.fd(), &name[..], self.fd(), &partial[..], AtFlags::empty()) {
+                Err(Errno::PERM | Errno::OPNOTSUPP | Errno::NOSYS | Errno::XDEV | Errno::MLINK | Errno::ACCESS) => {
+                    copy((new.fd(), name), (self.fd(), &partial), durable)
+                        .map_err(|error| Error::io("write", self.path.join(path_of(name)), error))?;
+                }
+                linked => linked.map_err(failed)?,
+            }
+            renameat(&self.fd, &partial[..], &self.fd, &name[..]).map_err(failed)?;
+            // A rename does nothing if both are names of one file: an earlier run was killed in between.
+            remove_tree(self.fd(), &partial).map_err(failed)?;
+        }
+        for (name, _) in names(self)? {
+            if !wanted.iter().any(|(wanted, _)| *wanted == name) {
+                let failed = |error| Error::io("remove", self.path.join(path_of(&name)), error);
+                remove_tree(self.fd(), &name).map_err(failed)?;
+            }
+        }
+        if durable { self.sync() } else { Ok(()) }
+    }
+
     /// Waits until the names in it are durable.
     ///
     /// # Errors
@@ -211,6 +278,67 @@ impl OwnDir {
         // Anything that appears under the name in between is removed only if it is an empty directory.
         unlinkat(place.parent(), place.name(), AtFlags::REMOVEDIR).map_err(failed)
     }
+}
+
+/// Copies a file to a new one.
+fn copy(
+    (from, name): (BorrowedFd<'_>, &[u8]),
+    (to, new): (BorrowedFd<'_>, &[u8]),
+    durable: bool,
+) -> Result<(), io::Error> {
+    let mut from = File::from(open_name(from, name, OFlags::RDONLY, Mode::empty())?);
+    let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL;
+    let mut to = File::from(open_name(to, new, flags, Mode::from_raw_mode(0o644))?);
+    io::copy(&mut from, &mut to)?;
+    if durable { to.sync_all() } else { Ok(()) }
+}
+
+/// The magic numbers of FAT, exFAT and FUSE (statfs(2), linux/magic.h).
+const FAT: FsWord = 0x4d44;
+const EXFAT: FsWord = 0x2011_bab0;
+const FUSE: FsWord = 0x6573_5546;
+
+/// Returns whether a directory is on a file system that has one owner and one mode for all directories, as its mount says. One in user space may be
+/// any: there it is tried whether a change has an effect.
+fn has_one_owner_and_mode(fd: &OwnedFd, stat: &Stat) -> Result<bool, Errno> {
+    let is_writable = stat.st_mode & 0o022 != 0;
+    match fstatfs(fd)?.f_type {
+        FAT | EXFAT => Ok(true),
+        FUSE => Ok((!is_writable || !can_change_mode(fd, stat)?) && !can_change_owner(fd, stat)?),
+        _ => Ok(false),
+    }
+}
+
+/// Tries to take the rights of others from a directory, and gives them back. A user who may not is told nothing by that: then it is decisive
+/// whether the directory above has the same owner and mode.
+fn can_change_mode(fd: &OwnedFd, stat: &Stat) -> Result<bool, Errno> {
+    let bits = |mode: u32| Mode::from_raw_mode(mode & 0o7777);
+    let user = rustix::process::geteuid();
+    if !user.is_root() && user.as_raw() != stat.st_uid {
+        let above = fstat(open_name(fd.as_fd(), b"..", OFlags::PATH | OFlags::DIRECTORY, Mode::empty())?)?;
+        return Ok((above.st_uid, above.st_mode) != (stat.st_uid, stat.st_mode));
+    }
+    if fchmod(fd, bits(stat.st_mode & !0o022)).is_err() || fstat(fd)?.st_mode == stat.st_mode {
+        return Ok(false);
+    }
+    fchmod(fd, bits(stat.st_mode))?;
+    Ok(true)
+}
+
+/// Tries to take a directory over from another user, and gives it back.
+fn can_change_owner(fd: &OwnedFd, stat: &Stat) -> Result<bool, Errno> {
+    let user = rustix::process::geteuid();
+    if stat.st_uid == 0 || stat.st_uid == user.as_raw() {
+        return Ok(false); // it need not be changed
+    }
+    if !user.is_root() {
+        return Ok(true);
+    }
+    if fchown(fd, Some(Uid::ROOT), None).is_err() || fstat(fd)?.st_uid == stat.st_uid {
+        return Ok(false);
+    }
+    fchown(fd, Some(Uid::from_raw(stat.st_uid)), None)?;
+    Ok(true)
 }
 
 /// Refuses what another user owns or may write to.

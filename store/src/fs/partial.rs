@@ -4,11 +4,12 @@ use std::fs::{File, TryLockError};
 use std::os::unix::ffi::OsStrExt as _;
 use std::path::{Path, PathBuf};
 
-use rustix::fs::{CWD, RenameFlags, renameat_with};
+use rustix::fs::CWD;
 use rustix::io::Errno;
 
 use crate::Error;
 use crate::fs::confined::open_own_file;
+use crate::fs::rename::rename_new;
 
 /// A file that appears under its name when it is complete, and is removed if it never is.
 #[derive(Debug)]
@@ -105,13 +106,8 @@ pub fn refuse_existing(target: &Path) -> Result<(), Error> {
 /// # Errors
 /// Returns an error if the name was taken, or the file cannot be renamed.
 pub fn rename_to_new(partial: &Path, target: &Path) -> Result<(), Error> {
-    match renameat_with(CWD, partial, CWD, target, RenameFlags::NOREPLACE) {
+    match rename_new(CWD, partial, CWD, target) {
         Err(Errno::EXIST) => Err(Error::Exists { path: target.to_owned() }),
-        // Some file systems, such as network ones, do not support this.
-        Err(Errno::INVAL | Errno::NOSYS) => {
-            refuse_existing(target)?;
-            std::fs::rename(partial, target).map_err(|error| Error::io("rename to", target, error))
-        }
         renamed => renamed.map_err(|error| Error::io("rename to", target, error)),
     }
 }

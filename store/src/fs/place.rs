@@ -47,6 +47,12 @@ impl Place {
         Resolver::new(path)?.run()
     }
 
+    /// Returns the place of a name in an open directory, whose path is for messages.
+    pub(crate) fn within(directory: BorrowedFd<'_>, name: &str, path: &Path) -> Result<Self, Error> {
+        let parent = directory.try_clone_to_owned().map_err(|error| Error::io("open", path, error))?;
+        Ok(Self { parent, name: name.into(), path: path.join(name) })
+    }
+
     /// Returns the directory that holds the name.
     #[must_use]
     pub fn parent(&self) -> BorrowedFd<'_> {
@@ -160,8 +166,7 @@ impl Place {
     /// # Errors
     /// As faccessat(2).
     pub fn check_writable(&self) -> Result<(), Error> {
-        accessat(&self.parent, ".", Access::WRITE_OK | Access::EXEC_OK, AtFlags::EACCESS)
-            .map_err(|error| Error::io("write to", self.parent_path(), error))
+        check_writable(self.parent(), self.parent_path())
     }
 
     /// Waits until the names in the parent directory are durable.
@@ -174,6 +179,15 @@ impl Place {
             .and_then(fsync)
             .map_err(|error| Error::io("sync", self.parent_path(), error))
     }
+}
+
+/// Checks that this process may create names in a directory, as far as that can be told without creating one.
+///
+/// # Errors
+/// As faccessat(2).
+pub(crate) fn check_writable(directory: BorrowedFd<'_>, path: &Path) -> Result<(), Error> {
+    accessat(directory, ".", Access::WRITE_OK | Access::EXEC_OK, AtFlags::EACCESS)
+        .map_err(|error| Error::io("write to", path, error))
 }
 
 /// Walks a path name by name.

@@ -6,6 +6,7 @@
 //! prefix HEX
 //! inode NUMBER
 //! root yes|no
+//! duplicates apart|linked
 //! check BLAKE3
 //! ```
 
@@ -25,6 +26,8 @@ pub struct Record {
     pub inode: u64,
     /// Whether root unpacked it: otherwise owners, set-id bits and some extended attributes were left out.
     pub as_root: bool,
+    /// Whether equal files may be hard links of each other, as `--hardlink-duplicates` makes them.
+    pub links_duplicates: bool,
 }
 
 const TITLE: &str = "sealift record 1";
@@ -38,10 +41,12 @@ impl Record {
     /// Returns the file's bytes.
     #[must_use]
     pub fn encode(&self) -> Vec<u8> {
-        let Self { reference, prefix, inode, as_root } = self;
+        let Self { reference, prefix, inode, as_root, links_duplicates } = self;
         let prefix = hex(prefix);
         let root = if *as_root { "yes" } else { "no" };
-        let text = format!("{TITLE}\nref {reference}\nprefix {prefix}\ninode {inode}\nroot {root}\n");
+        let duplicates = if *links_duplicates { "linked" } else { "apart" };
+        let text =
+            format!("{TITLE}\nref {reference}\nprefix {prefix}\ninode {inode}\nroot {root}\nduplicates {duplicates}\n");
         let check = blake3::hash(text.as_bytes()).to_hex();
         format!("{text}check {check}\n").into_bytes()
     }
@@ -65,7 +70,8 @@ impl Record {
         let prefix = unhex(field("prefix")?).ok_or("its prefix is not hexadecimal")?;
         let inode = field("inode")?.parse().map_err(|_| "its inode is not a number")?;
         let as_root = field("root")? == "yes";
-        let record = Self { reference, prefix, inode, as_root };
+        let links_duplicates = field("duplicates")? == "linked";
+        let record = Self { reference, prefix, inode, as_root, links_duplicates };
         // Only the exact encoding is accepted, so a flipped bit does not yield another record.
         if !is_ref_name(&record.reference) || record.encode() != bytes {
             return Err("its check does not match its lines".to_owned());
@@ -80,8 +86,15 @@ mod tests {
 
     #[test]
     fn what_is_written_is_read_and_no_flipped_bit_is() {
-        let record = Record { reference: "os/stable".into(), prefix: b"usr/\n\xff".to_vec(), inode: 77, as_root: true };
-        for record in [record.clone(), Record { prefix: Vec::new(), as_root: false, ..record }] {
+        let record = Record {
+            reference: "os/stable".into(),
+            prefix: b"usr/\n\xff".to_vec(),
+            inode: 77,
+            as_root: true,
+            links_duplicates: true,
+        };
+        for record in [record.clone(), Record { prefix: Vec::new(), as_root: false, links_duplicates: false, ..record }]
+        {
             let bytes = record.encode();
             assert_eq!(Record::parse(&bytes), Ok(record));
             for at in 0..bytes.len() {

@@ -1,25 +1,44 @@
 //! The place of a target directory, and what is there.
 
 use std::os::fd::{AsFd as _, BorrowedFd, OwnedFd};
-use std::path::Path;
+use std::path::{Path, PathBuf};
+use std::sync::OnceLock;
 
-use rustix::fs::{Mode, OFlags, fstat, openat};
+use rustix::fs::{AtFlags, FileType, Mode, OFlags, fstat, openat, statat, unlinkat};
 use rustix::io::{Errno, retry_on_intr};
 
-use super::{InodeId, OwnDir, Place, inode_id, stage};
+use super::{InodeId, OwnDir, Place, Stage, inode_id, stage};
 use crate::Error;
-use crate::fs::confined::names_in;
+use crate::fs::confined::{known_type, names_in};
+use crate::fs::mount::are_apart;
+use crate::fs::place::check_writable;
 
 /// The place of a target directory, and the directory held open, if it exists.
 #[derive(Debug)]
 pub struct Site {
     place: Place,
     root: Option<OwnedFd>,
+    keeping: Keeping,
+}
+
+/// Where the stage and the install record of a target are.
+#[derive(Debug)]
+enum Keeping {
+    /// Beside it, and named after it.
+    Beside,
+    /// In a folder at its root, once that exists: it is a mount point or a subvolume, so that nothing beside it can be renamed into it.
+    Within(OnceLock<OwnDir>),
 }
 
 impl Site {
     /// The suffix of the install record's name, after the target's.
     pub const RECORD_SUFFIX: &str = ".sealift-state";
+    /// The folder at the root of a mount point that has the stage and the install record. It is no part of the tree.
+    pub const FOLDER: &str = ".sealift";
+    /// What ext4 creates at the root of a file system for the files that fsck(8) finds. It is no part of the tree either.
+    pub(crate) const LOST_AND_FOUND: &str = "lost+found";
+    const RECORD_WITHIN: &str = "state";
+    const STAGE_WITHIN: &str = "partial";
 
     /// Resolves a path that the user gave, and opens the directory there.
     ///
@@ -35,7 +54,25 @@ impl Site {
     /// Returns an error if it is not a directory or cannot be opened.
     pub fn of(place: Place) -> Result<Self, Error> {
         let root = place.open_directory()?;
-        Ok(Self { place, root })
+        let mut site = Self { place, root, keeping: Keeping::Beside };
+        // What is mounted over itself has its record beside it.
+        if site.is_apart()? && !site.has_record_beside()? {
+            site.keeping = Keeping::Within(OnceLock::new());
+        }
+        Ok(site)
+    }
+
+    /// Returns whether nothing beside the directory can be renamed into it.
+    fn is_apart(&self) -> Result<bool, Error> {
+        let Some(root) = self.root() else { return Ok(false) };
+        are_apart(root, self.place.parent()).map_err(|error| Error::io("look at", self.path(), error))
+    }
+
+    /// Returns whether there is a record beside the directory, on the same file system.
+    fn has_record_beside(&self) -> Result<bool, Error> {
+        let beside = self.place.sibling(Self::RECORD_SUFFIX)?.stat()?;
+        let root = self.root().and_then(|root| fstat(root).ok());
+        Ok(beside.zip(root).is_some_and(|(beside, root)| beside.st_dev == root.st_dev))
     }
 
     /// Returns its place.
@@ -62,7 +99,17 @@ impl Site {
     /// Returns an error if it cannot be read.
     pub fn is_nonempty_dir(&self) -> Result<bool, Error> {
         let Some(root) = self.root() else { return Ok(false) };
-        names_in(root).map(|names| !names.is_empty()).map_err(|error| Error::io("read", self.path(), error))
+        let names = names_in(root).map_err(|error| Error::io("read", self.path(), error))?;
+        let of_tree =
+            |(name, listed): &(Vec<u8>, FileType)| !self.leaves_alone(name, || known_type(root, name, *listed));
+        Ok(names.iter().any(of_tree))
+    }
+
+    /// Returns whether a name at the root of the directory is no part of its tree: it is this program's, or the file system's.
+    pub(crate) fn leaves_alone(&self, name: &[u8], kind: impl FnOnce() -> FileType) -> bool {
+        self.is_mount_point()
+            && (name == Self::FOLDER.as_bytes()
+                || name == Self::LOST_AND_FOUND.as_bytes() && kind() == FileType::Directory)
     }
 
     /// Returns the directory's inode_id, which no other directory has.
@@ -74,15 +121,106 @@ impl Site {
         root.and_then(inode_id).map_err(|error| Error::io("look at", self.path(), error))
     }
 
-    /// Returns whether the directory is a mount point, which cannot be replaced by a rename.
+    /// Returns whether the directory is a mount point or a subvolume, which cannot be replaced by a rename: its stage and its record are inside.
+    #[must_use]
+    pub fn is_mount_point(&self) -> bool {
+        matches!(self.keeping, Keeping::Within(_))
+    }
+
+    /// Returns the directory in which the stage and the record are, or the one in which their folder is: it is on the target's file system.
+    #[must_use]
+    pub fn ground(&self) -> BorrowedFd<'_> {
+        match self.root() {
+            Some(root) if self.is_mount_point() => root,
+            _ => self.place.parent(),
+        }
+    }
+
+    /// Returns the path of [`Site::ground`], for messages.
+    #[must_use]
+    pub fn ground_path(&self) -> &Path {
+        if self.is_mount_point() { self.path() } else { self.place.parent_path() }
+    }
+
+    /// Checks that this process may create a stage, as far as that can be told without creating one.
     ///
     /// # Errors
-    /// Returns an error if it cannot be examined.
-    pub fn is_mount_point(&self) -> Result<bool, Error> {
-        let Some(root) = self.root() else { return Ok(false) };
-        let failed = |error| Error::io("look at", self.path(), error);
-        let (here, above) = (fstat(root).map_err(failed)?, fstat(self.place.parent()).map_err(failed)?);
-        Ok(here.st_dev != above.st_dev)
+    /// As faccessat(2).
+    pub fn check_writable(&self) -> Result<(), Error> {
+        check_writable(self.ground(), self.ground_path())
+    }
+
+    /// Returns the folder of a mount point; `None` if it does not exist.
+    fn folder(&self) -> Result<Option<&OwnDir>, Error> {
+        let (Keeping::Within(folder), Some(root)) = (&self.keeping, self.root()) else { return Ok(None) };
+        if folder.get().is_none()
+            && let Some(opened) = OwnDir::beneath(root, Self::FOLDER, &self.path().join(Self::FOLDER))?
+        {
+            let _ = folder.set(opened); // another thread opened it as well
+        }
+        Ok(folder.get())
+    }
+
+    fn kept_place(&self, suffix: &str, within: &str) -> Result<Option<Place>, Error> {
+        if !self.is_mount_point() {
+            return self.place.sibling(suffix).map(Some);
+        }
+        self.folder()?.map(|folder| Place::within(folder.fd(), within, folder.path())).transpose()
+    }
+
+    /// Returns whether this is the name of a folder at the root of a mount point that has a stage or a record.
+    pub(crate) fn holds_record(root: BorrowedFd<'_>, name: &[u8]) -> bool {
+        let has = |within| statat(root, format!("{}/{within}", Self::FOLDER), AtFlags::SYMLINK_NOFOLLOW).is_ok();
+        name == Self::FOLDER.as_bytes() && (has(Self::RECORD_WITHIN) || has(Self::STAGE_WITHIN))
+    }
+
+    /// Returns the place of the stage; `None` if there is not even a folder for it.
+    ///
+    /// # Errors
+    /// As [`Place::sibling`] and [`OwnDir::open`].
+    pub fn stage_place(&self) -> Result<Option<Place>, Error> {
+        self.kept_place(Stage::SUFFIX, Self::STAGE_WITHIN)
+    }
+
+    /// As [`Site::stage_place`], but creates the folder of a mount point.
+    ///
+    /// # Errors
+    /// Returns an error if it cannot be created.
+    pub fn make_stage_place(&self) -> Result<Place, Error> {
+        if let (true, Some(root)) = (self.is_mount_point(), self.root()) {
+            OwnDir::create_public(&Place::within(root, Self::FOLDER, self.path())?)?;
+        }
+        let missing = || Error::io("open", self.path().join(Self::FOLDER), Errno::NOENT);
+        self.stage_place()?.ok_or_else(missing)
+    }
+
+    /// Removes the folder of a mount point if it is empty.
+    pub(crate) fn remove_empty_folder(&self) {
+        if let (true, Some(root)) = (self.is_mount_point(), self.root()) {
+            let _ = unlinkat(root, Self::FOLDER, AtFlags::REMOVEDIR); // what has a record stays
+        }
+    }
+
+    /// Returns whether a run left a stage.
+    ///
+    /// # Errors
+    /// Returns an error if this cannot be determined.
+    pub fn has_stage(&self) -> Result<bool, Error> {
+        match self.stage_place()? {
+            Some(place) => Ok(!place.is_missing()?),
+            None => Ok(false),
+        }
+    }
+
+    /// Waits until the names of the stage and the record are durable.
+    ///
+    /// # Errors
+    /// As fsync(2).
+    pub fn sync_names(&self) -> Result<(), Error> {
+        match self.folder()? {
+            Some(folder) => folder.sync(),
+            None => self.place.sync_parent(),
+        }
     }
 
     /// Locks out other runs from the directory, by whatever name they know it.
@@ -108,12 +246,12 @@ impl Site {
         }
     }
 
-    /// Returns the install record beside the target; `None` if there is none.
+    /// Returns the target's install record; `None` if there is none.
     ///
     /// # Errors
     /// As [`OwnDir::open`].
     pub fn record(&self) -> Result<Option<OwnDir>, Error> {
-        OwnDir::open(&self.record_place()?)
+        self.record_place()?.map_or(Ok(None), |place| OwnDir::open(&place))
     }
 
     /// Checks that the install record is still the one that was opened before.
@@ -121,20 +259,33 @@ impl Site {
     /// # Errors
     /// Returns [`Error::Exchanged`] if it is not.
     pub fn check_record(&self, before: Option<&OwnDir>) -> Result<(), Error> {
-        let place = self.record_place()?;
-        match before {
-            Some(before) => place.check_same(before.fd()),
-            None if place.is_missing()? => Ok(()),
-            None => Err(Error::Exchanged { path: place.path().to_owned() }),
+        let exchanged = || Error::Exchanged { path: self.record_path() };
+        match (before, self.record_place()?) {
+            (Some(before), Some(place)) => place.check_same(before.fd()),
+            (Some(_), None) => Err(exchanged()),
+            (None, Some(place)) if !place.is_missing()? => Err(exchanged()),
+            (None, _) => Ok(()),
         }
     }
 
-    /// Returns the place of the install record.
+    /// Returns the place of the install record; `None` if there is not even a folder for it.
     ///
     /// # Errors
-    /// As [`Place::sibling`].
-    pub fn record_place(&self) -> Result<Place, Error> {
-        self.place.sibling(Self::RECORD_SUFFIX)
+    /// As [`Place::sibling`] and [`OwnDir::open`].
+    pub fn record_place(&self) -> Result<Option<Place>, Error> {
+        self.kept_place(Self::RECORD_SUFFIX, Self::RECORD_WITHIN)
+    }
+
+    /// Returns the path of the install record, for messages.
+    #[must_use]
+    pub fn record_path(&self) -> PathBuf {
+        if self.is_mount_point() {
+            return self.path().join(Self::FOLDER).join(Self::RECORD_WITHIN);
+        }
+        let mut name = std::ffi::OsString::from(".");
+        name.push(self.place.name());
+        name.push(Self::RECORD_SUFFIX);
+        self.path().with_file_name(name)
     }
 
     /// Opens the directory again, so that its names can be listed from the start.

@@ -1,4 +1,4 @@
-//! The directory beside a target in which new files are built until they are complete.
+//! The directory beside a target, or in a mount point, in which new files are built until they are complete.
 
 use std::os::fd::BorrowedFd;
 use std::path::Path;
@@ -9,7 +9,7 @@ use rustix::io::Errno;
 
 use crate::{Error, OwnDir, Place};
 
-/// `.NAME.sealift-partial` beside a target: no other user accesses it, and one run at a time holds it.
+/// `.NAME.sealift-partial` beside a target, or `.sealift/partial` in a mount point: no other user accesses it, and one run at a time holds it.
 #[derive(Debug)]
 pub struct Stage {
     place: Place,
@@ -21,12 +21,11 @@ impl Stage {
     /// The suffix of the stage's name, after the target's.
     pub const SUFFIX: &str = ".sealift-partial";
 
-    /// Creates the stage of `target`, or opens the one that an interrupted run left.
+    /// Creates the stage at `place`, or opens the one that an interrupted run left.
     ///
     /// # Errors
     /// Returns an error if another run holds it, if it is not this user's alone, or if it cannot be created.
-    pub fn open(target: &Place) -> Result<Self, Error> {
-        let place = target.sibling(Self::SUFFIX)?;
+    pub fn open(place: Place) -> Result<Self, Error> {
         let own = OwnDir::create(&place)?;
         lock(own.fd(), own.path())?;
         // A run that ended in between removed the name.
@@ -34,14 +33,6 @@ impl Stage {
             Err(Error::Exchanged { path }) => Err(Error::Busy { path }),
             checked => checked.map(|()| Self { place, own }),
         }
-    }
-
-    /// Returns whether a run left a stage of `target`.
-    ///
-    /// # Errors
-    /// Returns an error if this cannot be determined.
-    pub fn is_left(target: &Place) -> Result<bool, Error> {
-        target.sibling(Self::SUFFIX)?.is_missing().map(|missing| !missing)
     }
 
     /// Returns the directory.

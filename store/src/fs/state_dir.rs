@@ -42,7 +42,9 @@ impl StateDir {
             Err(Error::Io { source, .. }) if source.kind() == std::io::ErrorKind::NotFound => return Ok(None),
             place => place?,
         };
-        Ok(OwnDir::open(&place)?.map(|own| Self { own, place: Some(place) }))
+        let own = OwnDir::open(&place)?;
+        own.as_ref().map_or(Ok(()), OwnDir::check_owner)?;
+        Ok(own.map(|own| Self { own, place: Some(place) }))
     }
 
     /// Opens the directory, or creates it with its parents, inaccessible to other users.
@@ -70,7 +72,9 @@ impl StateDir {
     /// # Errors
     /// As [`StateDir::open`]; a link is not accepted.
     pub fn folder(&self, name: &str) -> Result<Option<Self>, Error> {
-        Ok(self.own.directory(name)?.map(|own| Self { own, place: None }))
+        let own = self.own.directory(name)?;
+        own.as_ref().map_or(Ok(()), OwnDir::check_owner)?;
+        Ok(own.map(|own| Self { own, place: None }))
     }
 
     /// Opens a directory in it, or creates it.

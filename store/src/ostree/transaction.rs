@@ -12,11 +12,10 @@ use std::os::fd::{AsFd as _, BorrowedFd, OwnedFd};
 use parking_lot::{Mutex, MutexGuard};
 
 use rustix::fs::{
-    AtFlags, Mode as Permissions, OFlags, RenameFlags, Timespec, Timestamps, UTIME_NOW, fdatasync, fsync, mkdirat,
-    renameat, renameat_with, syncfs, unlinkat, utimensat,
+    AtFlags, Mode as Permissions, OFlags, Timespec, Timestamps, UTIME_NOW, fdatasync, fsync, mkdirat, renameat, syncfs,
+    unlinkat, utimensat,
 };
 use rustix::io::Errno;
-use rustix::path::Arg;
 use sealift_format::hex;
 use sealift_format::num;
 use sealift_format::ostree::{Checksum, METADATA_LEN_MAX};
@@ -33,6 +32,7 @@ use super::stage::ObjectStage;
 use crate::Error;
 use crate::error::RepoFault;
 use crate::fs::confined::{names_in, open_beneath, open_name, open_within, remove_tree};
+use crate::fs::rename::{moves_no_directory, rename_new};
 use crate::fs::unnamed::unnamed_in;
 use crate::threads::parallel::for_each;
 
@@ -373,6 +373,7 @@ impl<'a> Transaction<'a> {
         match rename_new(stage, folder, objects, name) {
             Ok(()) => return Ok(()),
             Err(Errno::EXIST | Errno::NOTEMPTY) => {}
+            Err(error) if moves_no_directory(error) => open_folder(self.repo, name).map(drop).map_err(failed)?,
             Err(error) => return Err(failed(error)),
         }
         let open = |at, name: &str| open_name(at, name.as_bytes(), DIRECTORY, Permissions::empty()).map_err(failed);
@@ -461,13 +462,17 @@ pub(crate) fn make_directory(repo: &Repo, path: &str) -> Result<OwnedFd, Errno> 
 }
 
 fn open_prefix(repo: &Repo, checksum: &Checksum) -> Result<OwnedFd, Errno> {
-    let name = prefix(checksum);
+    open_folder(repo, &prefix(checksum))
+}
+
+/// Opens a directory of `objects`, and creates it if missing.
+fn open_folder(repo: &Repo, name: &str) -> Result<OwnedFd, Errno> {
     let open = || open_name(repo.objects(), name.as_bytes(), DIRECTORY, Permissions::empty());
     match open() {
         Err(Errno::NOENT) => {}
         opened => return opened,
     }
-    match mkdirat(repo.objects(), &*name, Permissions::from_raw_mode(0o777)) {
+    match mkdirat(repo.objects(), name, Permissions::from_raw_mode(0o777)) {
         Ok(()) | Err(Errno::EXIST) => open(),
         Err(error) => Err(error),
     }
@@ -488,20 +493,6 @@ fn place_over(stage: BorrowedFd<'_>, from: &str, directory: BorrowedFd<'_>, to: 
 fn place_new(stage: BorrowedFd<'_>, from: &[u8], directory: BorrowedFd<'_>, to: &[u8]) -> Result<(), Errno> {
     match rename_new(stage, from, directory, to) {
         Err(Errno::EXIST) => Ok(()),
-        renamed => renamed,
-    }
-}
-
-/// Renames to a name that does not exist; on a file system that cannot check this, replaces a file or an empty directory: equal objects may replace
-/// each other.
-fn rename_new(
-    from: BorrowedFd<'_>,
-    name: impl Arg + Copy,
-    to: BorrowedFd<'_>,
-    new: impl Arg + Copy,
-) -> Result<(), Errno> {
-    match renameat_with(from, name, to, new, RenameFlags::NOREPLACE) {
-        Err(Errno::INVAL | Errno::NOSYS) => renameat(from, name, to, new),
         renamed => renamed,
     }
 }

@@ -1,10 +1,10 @@
 //! A local directory as a source.
 
 use std::collections::HashMap;
-use std::ffi::CString;
+use std::ffi::{CStr, CString};
 use std::fs::File;
 use std::io::ErrorKind;
-use std::os::fd::{AsFd, AsRawFd, OwnedFd, RawFd};
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd, RawFd};
 use std::os::unix::fs::FileExt as _;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -16,12 +16,14 @@ use sealift_format::name::join;
 use sealift_format::num;
 use sealift_format::verity::FileDigest;
 use sealift_format::walk::TreeOrder;
-use sealift_format::{Device, FileType, Xattr, Xattrs};
+use sealift_format::{Device, FileType, Index, Ref, Xattr, Xattrs};
 use sealift_verify::kernel::{self, KernelError};
 
 use super::{Exclude, OmitOutput, XattrFilter, content_number};
+use crate::Site;
 use crate::error::path_of;
 use crate::fs::confined::{open_beneath, open_user_dir};
+use crate::fs::mount::{are_apart, look, may_hold_mounts, mount_of};
 use crate::threads::panic_guard::OnPanic;
 use crate::threads::team::team;
 use crate::{DirId, Error, Metadata, NewNode, NodeId, Progress, Tree};
@@ -37,6 +39,10 @@ pub struct DirectoryOptions {
     pub exclude: Option<Exclude>,
     /// The output being packed into, which is left out as well.
     pub omit_output: Option<OmitOutput>,
+    /// Leave out, at the root of a mount point, the directory that the file system created there for fsck(8).
+    pub omit_lost_and_found: bool,
+    /// Do not enter what is mounted inside, nor subvolumes, and list it as [`DirectorySource::mounts`].
+    pub leave_mounts: bool,
     /// Receives the files as they are listed; may request a stop.
     pub progress: Option<Arc<Progress>>,
 }
@@ -49,6 +55,7 @@ pub struct DirectorySource {
     root: OwnedFd,
     files: Vec<ListedFile>,
     xattrs: XattrFilter,
+    mounts: Vec<Vec<u8>>,
 }
 
 /// A regular file that the user named.
@@ -106,17 +113,24 @@ impl DirectorySource {
     /// Lists an open directory; `path` is its name, for messages.
     pub fn list_open(root: OwnedFd, path: &Path, options: &DirectoryOptions, jobs: usize) -> Result<Self, Error> {
         let stat = fstat(&root).map_err(|error| Error::io("read", path, error))?;
-        let listings = Lister::new(path, options, stat.st_dev).run(&root, jobs)?;
+        let (listings, mounts) = Lister::new(path, options, &root, stat.st_dev).run(&root, jobs)?;
         let mut source = Self {
             tree: Tree::new(metadata_of(&stat, Xattrs::default())),
             path: path.to_owned(),
             root,
             files: Vec::new(),
             xattrs: options.xattrs.clone(),
+            mounts,
         };
         source.assemble(listings)?;
         source.tree.sort();
         Ok(source)
+    }
+
+    /// Returns the paths at which something is mounted, or which are subvolumes, as far as these were to be left.
+    #[must_use]
+    pub fn mounts(&self) -> &[Vec<u8>] {
+        &self.mounts
     }
 
     /// Returns a directory that holds one file, which is read in place.
@@ -128,6 +142,7 @@ impl DirectorySource {
             root: directory.1,
             files: Vec::new(),
             xattrs,
+            mounts: Vec::new(),
         };
         let content = source.push_file(0, &real_name, &stat)?;
         let added = source.tree.add(0, &name, metadata_of(&stat, Xattrs::default()), NewNode::Regular { content });
@@ -284,7 +299,7 @@ pub struct OpenCache {
 }
 
 impl OpenCache {
-    fn open(&mut self, source: &DirectorySource, directory: DirId) -> Result<std::os::fd::BorrowedFd<'_>, Errno> {
+    fn open(&mut self, source: &DirectorySource, directory: DirId) -> Result<BorrowedFd<'_>, Errno> {
         let key = (source.root.as_raw_fd(), directory);
         let hit = self.last.as_ref().is_some_and(|(source, directory, _)| (*source, *directory) == key);
         if !hit {
@@ -326,6 +341,8 @@ struct Lister<'a> {
     path: &'a Path,
     options: &'a DirectoryOptions,
     device: u64,
+    /// The mount of the root, if what is mounted inside is left and there may be any.
+    mount: Option<u64>,
     state: Mutex<ListerState>,
     changed: Condvar,
 }
@@ -335,6 +352,7 @@ struct ListerState {
     pending: Vec<ListTask>,
     busy: usize,
     listings: Vec<Listing>,
+    mounts: Vec<Vec<u8>>,
     failed: Option<Error>,
     /// Whether a thread panicked, which ends the run: no thread waits for it.
     is_over: bool,
@@ -350,11 +368,14 @@ struct ListTask {
 }
 
 impl<'a> Lister<'a> {
-    fn new(path: &'a Path, options: &'a DirectoryOptions, device: u64) -> Self {
-        Self { path, options, device, state: Mutex::default(), changed: Condvar::new() }
+    fn new(path: &'a Path, options: &'a DirectoryOptions, root: &OwnedFd, device: u64) -> Self {
+        let mount = if options.leave_mounts { mount_of(root.as_fd()).unwrap_or_default() } else { None };
+        let mount = mount.filter(|mount| may_hold_mounts(Some(*mount)));
+        Self { path, options, device, mount, state: Mutex::default(), changed: Condvar::new() }
     }
 
-    fn run(self, root: &OwnedFd, jobs: usize) -> Result<Vec<Listing>, Error> {
+    /// Returns the listings, and the paths at which something is mounted.
+    fn run(self, root: &OwnedFd, jobs: usize) -> Result<(Vec<Listing>, Vec<Vec<u8>>), Error> {
         let parent = root.try_clone().map_err(|error| Error::io("read", self.path, error))?;
         {
             let mut state = self.lock();
@@ -362,8 +383,9 @@ impl<'a> Lister<'a> {
             state.listings.push(Listing::default());
         }
         team(jobs, || self.work());
-        let state = self.state.into_inner();
-        state.failed.map_or(Ok(state.listings), Err)
+        let mut state = self.state.into_inner();
+        state.mounts.sort_unstable();
+        state.failed.map_or(Ok((state.listings, state.mounts)), Err)
     }
 
     fn lock(&self) -> MutexGuard<'_, ListerState> {
@@ -414,6 +436,10 @@ impl<'a> Lister<'a> {
 
     fn take_listing(&self, state: &mut ListerState, job: &ListTask, fd: Arc<OwnedFd>, mut listing: Listing) {
         for entry in &mut listing.entries {
+            if self.is_left(fd.as_fd(), entry) {
+                state.mounts.push(join(&job.path, entry.name.to_bytes()));
+                continue;
+            }
             let EntryKind::Directory(slot) = &mut entry.found else { continue };
             if self.options.one_file_system && entry.stat.st_dev != self.device {
                 let path = join(&job.path, entry.name.to_bytes());
@@ -442,6 +468,7 @@ impl<'a> Lister<'a> {
             xattrs: self.options.xattrs.read(fd.as_fd()).map_err(|error| failed(&job.path, error))?,
         };
         let omit = self.options.omit_output.as_ref().filter(|omit| omit.is_in(fd.as_fd()));
+        let is_mount_point = job.path.is_empty() && is_mount_point(fd.as_fd());
         let names = retry_on_intr(|| rustix::fs::Dir::read_from(&fd)).map_err(|error| failed(&job.path, error))?;
         for name in names {
             let name = name.map_err(|error| failed(&job.path, error))?.file_name().to_owned();
@@ -457,6 +484,9 @@ impl<'a> Lister<'a> {
                 continue;
             }
             if omit.is_some_and(|omit| omit.takes(fd.as_fd(), &name, &stat, &path())) {
+                continue;
+            }
+            if is_directory && is_mount_point && self.is_no_part(fd.as_fd(), &name) {
                 continue;
             }
             let found = match file_type {
@@ -479,7 +509,39 @@ impl<'a> Lister<'a> {
     }
 }
 
+impl Lister<'_> {
+    /// Returns whether an entry is left, with what lies below, since it is on another mount or subvolume.
+    fn is_left(&self, directory: BorrowedFd<'_>, entry: &Listed) -> bool {
+        let is_subvolume = || matches!(entry.found, EntryKind::Directory(_)) && entry.stat.st_dev != self.device;
+        let is_mounted = || look(directory, entry.name.to_bytes()).is_ok_and(|(mount, _)| mount != self.mount);
+        self.options.leave_mounts && (is_subvolume() || self.mount.is_some() && is_mounted())
+    }
+
+    /// Returns whether a directory at the root of a mount point is no part of the tree there.
+    fn is_no_part(&self, root: BorrowedFd<'_>, name: &CStr) -> bool {
+        Site::holds_record(root, name.to_bytes())
+            || self.options.omit_lost_and_found && name.to_bytes() == Site::LOST_AND_FOUND.as_bytes()
+    }
+}
+
+/// Returns whether nothing beside a directory can be renamed into it.
+fn is_mount_point(directory: BorrowedFd<'_>) -> bool {
+    let above = openat(directory, "..", OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC, Mode::empty());
+    above.and_then(|above| are_apart(directory, above.as_fd())).unwrap_or(false)
+}
+
 impl DirectoryOptions {
+    /// Leaves out `lost+found` at the root of a mount point, unless a tree of the index has that name.
+    #[must_use]
+    pub fn unless_in(self, index: &Index) -> Self {
+        let is_root = |tree: &&Ref| tree.ostree.is_none();
+        let has = |tree: &Ref| {
+            let root = index.directory(tree.directory);
+            index.find_entry(root, Site::LOST_AND_FOUND.as_bytes()).is_some()
+        };
+        Self { omit_lost_and_found: !index.refs().iter().filter(is_root).any(has), ..self }
+    }
+
     pub(super) fn excludes(&self, path: impl Fn() -> Vec<u8>, is_directory: bool) -> bool {
         self.exclude.as_ref().is_some_and(|exclude| exclude.takes(&path(), is_directory))
     }
@@ -508,7 +570,7 @@ mod tests {
             let flags = OFlags::RDONLY | OFlags::DIRECTORY;
             let parent = Arc::new(rustix::fs::open(folder.path(), flags, Mode::empty()).expect("it is there"));
             let options = DirectoryOptions::default();
-            let lister = Lister::new(folder.path(), &options, 0);
+            let lister = Lister::new(folder.path(), &options, &parent, 0);
             // There is no such slot for the listing.
             lister.lock().pending.push(ListTask { slot: 7, parent, name: c".".into(), path: Vec::new() });
             team(2, || lister.work());

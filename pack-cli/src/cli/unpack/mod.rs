@@ -115,7 +115,9 @@ impl Unpack {
                 if !failure.is_stop() {
                     let shown = target.display();
                     self.show.warn(&match is_half_updated(target) {
-                        true => format!("{shown} is partly updated: repeat the command to complete the update"),
+                        true => format!(
+                            "{shown} is partly updated: repeat the command to complete the update, or get out of it: sealift clean {shown}"
+                        ),
                         false => format!(
                             "progress was saved: repeat the command to resume, or discard it: sealift clean {shown}"
                         ),

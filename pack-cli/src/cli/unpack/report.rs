@@ -1,6 +1,7 @@
 //! What `sealift unpack` prints of a directory.
 
 use std::io::Write;
+use std::os::unix::ffi::OsStrExt as _;
 use std::path::Path;
 use std::time::Duration;
 
@@ -57,6 +58,13 @@ impl Unpack {
             writeln!(out, "  {verb} {}", updated::kinds(&stats.replaced))?;
         }
         updated::print_deletions(&mut out, stats, self.dry_run)?;
+        for mount in &stats.mounts {
+            let mount = escape::bytes(mount.as_os_str().as_bytes());
+            writeln!(out, "  {WARN}left alone{WARN:#}: {mount} is a mount point or a subvolume")?;
+        }
+        if stats.under_mounts > 0 {
+            writeln!(out, "  {} of the bundle under it, unchanged and unseen", count(stats.under_mounts, "entry"))?;
+        }
         if stats.resumed_files > 0 {
             writeln!(out, "  reused {} from the interrupted run", count(stats.resumed_files, "file"))?;
         }

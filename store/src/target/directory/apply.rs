@@ -6,19 +6,23 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use parking_lot::Mutex;
 
-use rustix::fs::{AtFlags, FileType, Mode, OFlags, chmod, fstat, mkdirat, renameat, statat, unlinkat, utimensat};
+use rustix::fs::{
+    AtFlags, FileType, Mode, OFlags, Statx, chmod, fstat, mkdirat, renameat, statat, unlinkat, utimensat,
+};
 use rustix::io::Errno;
 
 use super::census::Census;
 use super::changes::{Changes, Depth};
 use super::metadata::{Privilege, times};
 use super::plan::{PlannedName, Selection};
+use super::recheck::stat_of;
 use super::release::Release;
 use crate::directory::stage::TreeStage;
 use crate::directory::target::{Target, TargetWalk};
-use crate::fs::confined::{known_type, names_in, open_name, open_on_same_device, open_own, open_within};
+use crate::fs::confined::{known_type, names_in, open_on_same_device, open_own, open_within};
 use crate::threads::parallel::for_each_with;
 use crate::{Error, Progress};
+use sealift_format::name::join;
 use sealift_format::num;
 use sealift_format::num::at;
 
@@ -39,6 +43,8 @@ pub(super) struct Update<'a> {
     pub(super) present: Census,
     /// Directories, with their parents, that occupy the places of files.
     pub(super) displaced: Vec<(Row<Directory>, Vec<u8>)>,
+    /// Directories and names at which another file system is mounted, or in which one is: they stay as they are.
+    pub(super) mounted: Vec<Vec<u8>>,
     /// The digest of the wanted index.
     pub(super) of: [u8; 32],
     /// The error of the first entry that was skipped because it was not as expected.
@@ -62,14 +68,7 @@ fn take_away(stage: &TreeStage, directory: BorrowedFd<'_>, name: &[u8]) -> Resul
 fn is_unlike(error: Errno) -> bool {
     matches!(
         error,
-        Errno::NOENT
-            | Errno::LOOP
-            | Errno::NOTDIR
-            | Errno::NXIO
-            | Errno::XDEV
-            | Errno::STALE
-            | Errno::ACCESS
-            | Errno::PERM
+        Errno::NOENT | Errno::LOOP | Errno::NOTDIR | Errno::NXIO | Errno::STALE | Errno::ACCESS | Errno::PERM
     )
 }
 
@@ -85,6 +84,8 @@ struct Seen {
     displaced: Vec<Vec<u8>>,
     /// What else occupies the places of entries that are rebuilt.
     present: Census,
+    /// Paths that stay because of what is mounted there.
+    mounted: Vec<Vec<u8>>,
     /// Whether everything that stays is present, each name with its expected kind of file.
     has_all: bool,
 }
@@ -100,7 +101,7 @@ impl Update<'_> {
     /// with its expected kind of file. If the tree `was_compared` with its record, directories whose contents are as expected are skipped.
     ///
     /// # Errors
-    /// Returns an error if another file system is mounted inside, or if a name that is to be replaced or removed cannot be.
+    /// Returns an error if a name that is to be replaced or removed cannot be, such as one under a mount.
     pub(super) fn look(&mut self, prefix: &[u8], was_compared: bool) -> Result<bool, Error> {
         let whole = prefix.split(|byte| *byte == b'/').filter(|name| !name.is_empty()).count();
         let directories = self.selection.directories.iter().copied();
@@ -109,7 +110,8 @@ impl Update<'_> {
             .collect();
         let stays = self.entries_that_stay(&stay);
         let batches: Vec<&[Row<Directory>]> = stay.chunks(BATCH).collect();
-        let (is_whole, all) = (AtomicBool::new(true), Mutex::new((Vec::new(), Vec::new(), Census::default())));
+        let (is_whole, all) =
+            (AtomicBool::new(true), Mutex::new((Vec::new(), Vec::new(), Census::default(), Vec::new())));
         for_each_with(self.jobs, &batches, TargetWalk::default, |walk, batch| {
             for &directory in *batch {
                 self.progress.check()?;
@@ -120,10 +122,11 @@ impl Update<'_> {
                 all.0.extend(seen.extras.into_iter().map(|name| (directory, name)));
                 all.1.extend(seen.displaced.into_iter().map(|name| (directory, name)));
                 all.2 = all.2.plus(seen.present);
+                all.3.extend(seen.mounted);
             }
             Ok(())
         })?;
-        (self.extras, self.displaced, self.present) = all.into_inner();
+        (self.extras, self.displaced, self.present, self.mounted) = all.into_inner();
         self.extras.sort_unstable();
         self.extras.iter().for_each(|(directory, _)| self.changes.touch(*directory));
         Ok(is_whole.into_inner())
@@ -159,7 +162,7 @@ impl Update<'_> {
         let here = match walk.go(target, directory) {
             Ok(here) => here,
             Err(Errno::NOENT | Errno::LOOP | Errno::NOTDIR) => return Ok(Seen::default()),
-            Err(Errno::XDEV) => return Err(target.is_mounted(directory)),
+            Err(Errno::XDEV) => return self.look_under_mount(directory),
             Err(error) => return Err(failed(error)),
         };
         let row = target.index.directory(directory);
@@ -174,6 +177,12 @@ impl Update<'_> {
         let (mut seen, mut found) = (Seen::default(), 0);
         for (name, listed) in names {
             match target.index.find_entry(row, &name) {
+                None if target.leaves_alone(directory, &name, || known_type(here, &name, listed)) => {}
+                None if deletes
+                    && target.holds_mount(here, &name).map_err(target.failed("read", directory, &name))? =>
+                {
+                    seen.mounted.push(self.path_of(directory, &name));
+                }
                 None if deletes => {
                     target.check_free(directory, here, &name)?;
                     seen.extras.push(name);
@@ -188,6 +197,7 @@ impl Update<'_> {
                     let mode = target.index.attributes(target.index.inode(entry.inode)).mode;
                     match kind {
                         FileType::Directory if FileType::from_raw_mode(mode.into()) != FileType::Directory => {
+                            target.check_movable(directory, here, &name)?;
                             seen.displaced.push(name);
                         }
                         kind => seen.present.add(kind),
@@ -203,6 +213,77 @@ impl Update<'_> {
         Ok(seen)
     }
 
+    /// Checks that nothing changes in a directory that a mount hides.
+    fn look_under_mount(&self, directory: Row<Directory>) -> Result<Seen, Error> {
+        let mut entries = self.target.index.directory(directory).entries();
+        let shrinks = self.may_delete && self.changes.shrinking.contains(&directory);
+        if shrinks || entries.any(|entry| self.may_be_missing(entry)) {
+            return Err(self.target.is_mounted(directory));
+        }
+        let mounted = vec![self.target.index.directory_path(directory)];
+        Ok(Seen { has_all: true, mounted, ..Seen::default() })
+    }
+
+    /// Checks that no metadata changes of files that a mount hides.
+    fn check_metadata(&self) -> Result<(), Error> {
+        let (target, mut walk) = (&self.target, TargetWalk::default());
+        for places in self.changes.metadata.chunk_by(|(a, _), (b, _)| a.directory == b.directory) {
+            let Some((PlannedName { directory, .. }, _)) = places.first() else { continue };
+            let here = match walk.go(target, *directory) {
+                Err(Errno::XDEV) => return Err(target.is_mounted(*directory)),
+                Err(_) => continue, // it is found where it is set
+                Ok(here) => here,
+            };
+            if target.may_hold_mounts() {
+                for (place, _) in places {
+                    target.check_free(*directory, here, target.index.name(target.index.entry(place.entry)))?;
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Checks that what is changed in place belongs to this user, who could not change it otherwise. Root may change anything.
+    fn check_owners(&self) -> Result<(), Error> {
+        if self.privilege.is_root() {
+            return Ok(());
+        }
+        let (target, mut walk) = (&self.target, TargetWalk::default());
+        let changed = self.selection.directories.iter().filter(|number| self.changes.directories.contains_key(number));
+        for &directory in changed.filter(|number| !self.is_new(**number)) {
+            match walk.go(target, directory).and_then(|here| stat_of(here, b"")) {
+                // A mount hides it, or it makes way for a new one.
+                Err(Errno::XDEV | Errno::NOENT | Errno::NOTDIR | Errno::LOOP) => {}
+                found => self.check_owner(&found.map_err(target.failed("look at", directory, b""))?, directory, b"")?,
+            }
+        }
+        for (place, _) in &self.changes.metadata {
+            let name = target.index.name(target.index.entry(place.entry));
+            match walk.go(target, place.directory).and_then(|here| stat_of(here, name)) {
+                Err(Errno::NOENT) => {}
+                found => {
+                    let found = found.map_err(target.failed("look at", place.directory, name))?;
+                    self.check_owner(&found, place.directory, name)?;
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn check_owner(&self, found: &Statx, directory: Row<Directory>, name: &[u8]) -> Result<(), Error> {
+        if self.privilege.may_change(found.stx_uid) {
+            return Ok(());
+        }
+        let problem = format!("belongs to user {}, and the update has to change it", found.stx_uid);
+        Err(Error::unexpected(self.target.path_of(&self.path_of(directory, name)), problem))
+    }
+
+    /// Returns the path of a name in a directory, or of the directory for an empty name.
+    fn path_of(&self, directory: Row<Directory>, name: &[u8]) -> Vec<u8> {
+        let path = self.target.index.directory_path(directory);
+        if name.is_empty() { path } else { join(&path, name) }
+    }
+
     /// Returns the existing names in a directory, with their types, that will be replaced by what is built.
     fn in_the_way(&self, here: BorrowedFd<'_>, row: &Directory) -> Vec<(Vec<u8>, FileType)> {
         let index = self.target.index;
@@ -215,8 +296,10 @@ impl Update<'_> {
     /// Checks whether what was built can take its places in the target. Nothing is changed.
     ///
     /// # Errors
-    /// Returns an error if a non-empty directory would have to be replaced.
+    /// Returns an error if a non-empty directory would have to be replaced, a file that a mount hides, or the metadata of what another user owns.
     pub(super) fn fits(&self) -> Result<(), Error> {
+        self.check_metadata()?;
+        self.check_owners()?;
         let target = &self.target;
         let mut walk = TargetWalk::default();
         for (directory, entry) in self.built() {
@@ -382,7 +465,11 @@ impl Update<'_> {
         let (inode, name) = (index.inode(entry.inode), index.name(entry));
         let set = walk.go(&self.target, place.directory).and_then(|at| match depth {
             Depth::Time => {
-                let kind = FileType::from_raw_mode(statat(at, name, AtFlags::SYMLINK_NOFOLLOW)?.st_mode);
+                let found = stat_of(at, name)?;
+                if self.target.is_elsewhere(&found) {
+                    return Err(Errno::XDEV);
+                }
+                let kind = FileType::from_raw_mode(found.stx_mode.into());
                 if kind != FileType::from_raw_mode(index.attributes(inode).mode.into()) {
                     return Err(Errno::NXIO);
                 }
@@ -390,7 +477,7 @@ impl Update<'_> {
             }
             Depth::All => {
                 let flags = OFlags::RDONLY | OFlags::NONBLOCK;
-                let file = open_own(flags, |flags| open_name(at, name, flags, Mode::empty()))?;
+                let file = open_own(flags, |flags| open_on_same_device(at, name, flags, Mode::empty()))?;
                 if FileType::from_raw_mode(fstat(&file)?.st_mode) != FileType::RegularFile {
                     return Err(Errno::NXIO);
                 }
@@ -403,6 +490,8 @@ impl Update<'_> {
     fn pass_over_unlike(&self, set: Result<(), Errno>, directory: Row<Directory>, name: &[u8]) -> Result<(), Error> {
         let failed = self.target.failed("set the metadata of", directory, name);
         match set {
+            // A mount hides it, and stays as it is.
+            Err(Errno::XDEV) => Ok(()),
             Err(error) if is_unlike(error) => {
                 self.unlike.lock().get_or_insert_with(|| failed(error));
                 Ok(())

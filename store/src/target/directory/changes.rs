@@ -22,6 +22,8 @@ pub(super) struct Changes {
     pub(super) directories: HashMap<Row<Directory>, Depth>,
     /// Directories that hold only wanted names.
     pub(super) exact: HashSet<Row<Directory>>,
+    /// Directories of which the installed tree has names that are not wanted.
+    pub(super) shrinking: HashSet<Row<Directory>>,
     /// The number of regular files that stay unchanged.
     pub(super) kept: u64,
     /// For each entry of the wanted index, the installed entry of the same path.
@@ -63,6 +65,9 @@ impl Changes {
         }
         for &directory in &selection.directories {
             let are_all_wanted = pairing.pair(directory, &is_selected);
+            if !are_all_wanted {
+                changes.shrinking.insert(directory);
+            }
             match pairing.directory_of[directory.at()] {
                 None => {
                     changes.new_directories.push(directory);
@@ -134,6 +139,7 @@ impl Changes {
             directories: selection.directories.iter().map(|directory| (*directory, Depth::All)).collect(),
             build: staged,
             exact: HashSet::new(),
+            shrinking: HashSet::new(),
             kept: 0,
             installed: Vec::new(),
         }

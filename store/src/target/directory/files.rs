@@ -44,6 +44,15 @@ pub(super) struct Builder<'a> {
     pub(super) duplicate_bytes: AtomicU64,
 }
 
+/// The result of making a duplicate a hard link.
+enum Duplicate {
+    Linked,
+    /// It is not linked: that was not requested, or its metadata differs.
+    Other,
+    /// The file has as many names as its file system allows: the duplicate becomes a file of its own, to which the next ones are linked.
+    Full,
+}
+
 const PRIVATE: Mode = Mode::from_raw_mode(0o600);
 
 /// Returns where a file of `size` bytes has data, according to its file system.
@@ -128,9 +137,12 @@ impl Builder<'_> {
         let file = self.create(hand, first)?;
         write_content(&file, content).map_err(self.failed("write", first))?;
         self.finish_file(&file, first)?;
+        let mut linked = first;
         for &place in duplicates {
-            if self.link_duplicate(hand, first, place)? {
-                continue;
+            match self.link_duplicate(hand, linked, place)? {
+                Duplicate::Linked => continue,
+                Duplicate::Full => linked = place,
+                Duplicate::Other => {}
             }
             let copy = self.create(hand, place)?;
             if !(self.reflinks && !content.data.is_empty() && self.clone_file(&file, &copy, first)?) {
@@ -145,26 +157,30 @@ impl Builder<'_> {
     pub(super) fn finish_large(&self, hand: &mut Walk, object: Row<Object>) -> Result<(), Error> {
         let Some((&first, duplicates)) = self.selection.places_of(object).split_first() else { return Ok(()) };
         let file = self.open(hand, first, OFlags::RDWR, Mode::empty())?.map_err(self.failed("write", first))?;
-        for &place in duplicates {
-            self.copy_file(hand, &file, first, place)?;
-        }
+        self.copy_file(hand, &file, first, duplicates)?;
         self.finish_file(&file, first)
     }
 
-    /// Creates the file at `place` from the complete one at `first`.
+    /// Creates the files at `places` from the complete one at `first`.
     pub(super) fn copy_file(
         &self,
         hand: &mut Walk,
         file: &OwnedFd,
         first: PlannedName,
-        place: PlannedName,
+        places: &[PlannedName],
     ) -> Result<(), Error> {
-        if self.link_duplicate(hand, first, place)? {
-            return Ok(());
+        let mut linked = first;
+        for &place in places {
+            match self.link_duplicate(hand, linked, place)? {
+                Duplicate::Linked => continue,
+                Duplicate::Full => linked = place,
+                Duplicate::Other => {}
+            }
+            let copy = self.create(hand, place)?;
+            self.copy_content(file, &copy, place)?;
+            self.finish_file(&copy, place)?;
         }
-        let copy = self.create(hand, place)?;
-        self.copy_content(file, &copy, place)?;
-        self.finish_file(&copy, place)
+        Ok(())
     }
 
     /// Gives `copy` the content of `file`, sharing blocks if the file system can.
@@ -225,19 +241,25 @@ impl Builder<'_> {
     }
 
     /// Turns a duplicate into a hard link if requested and if all of its metadata is equal.
-    fn link_duplicate(&self, hand: &mut Walk, first: PlannedName, place: PlannedName) -> Result<bool, Error> {
+    fn link_duplicate(&self, hand: &mut Walk, first: PlannedName, place: PlannedName) -> Result<Duplicate, Error> {
         let inode = |place: PlannedName| self.bundle.index.inode(self.bundle.index.entry(place.entry).inode);
         let (a, b) = (inode(first), inode(place));
         let equal = (a.attributes, a.mtime, a.mtime_ns) == (b.attributes, b.mtime, b.mtime_ns);
         if !self.options.tree.hardlink_duplicates || !equal {
-            return Ok(false);
+            return Ok(Duplicate::Other);
         }
-        let link = Link { from: first, entry: place.entry, directory: place.directory };
-        self.link(&mut Walk::default(), hand, &link)?;
+        let ((from, old), mut walk) = (self.spot(hand, first)?, Walk::default());
+        let (to, new) = self.spot(&mut walk, place)?;
+        // A further name changes the file's stat.
+        self.forget(first);
+        match linkat(from, &*old, to, &*new, AtFlags::empty()) {
+            Err(Errno::MLINK) => return Ok(Duplicate::Full),
+            linked => linked.map_err(self.failed("link", place))?,
+        }
         let size = self.bundle.index.object(place.object).size;
         self.duplicate_bytes.fetch_add(size, Ordering::Relaxed);
         self.progress.add(0, 1);
-        Ok(true)
+        Ok(Duplicate::Linked)
     }
 
     pub(super) fn create(&self, hand: &mut Walk, place: PlannedName) -> Result<OwnedFd, Error> {

@@ -50,9 +50,7 @@ pub(super) fn copy(builder: &Builder<'_>, bases: &Bases, tasks: &[Files<'_>], jo
         })?;
         ftruncate(&file, row.size).map_err(&failed)?;
         builder.keep_holes(&file, *first);
-        for &place in others {
-            builder.copy_file(hand, &file, *first, place)?;
-        }
+        builder.copy_file(hand, &file, *first, others)?;
         builder.finish_file(&file, *first)?;
         progress.add(row.size, 0);
         Ok(())

@@ -36,6 +36,8 @@ pub(super) struct Installed {
     order: Option<KeptOrder>,
     /// Whether root unpacked it.
     as_root: bool,
+    /// Whether equal files of it may be hard links of each other.
+    links_duplicates: bool,
     /// Files that were hashed to determine it.
     pub(super) hashed_files: u64,
 }
@@ -66,6 +68,11 @@ impl Installed {
     /// Returns the installed bundle as a delta bundle names its base.
     pub(super) fn as_base(&self) -> Option<RootBase> {
         self.kept.as_ref().map(|head| head.root().as_base())
+    }
+
+    /// Returns whether equal files of it may be hard links of each other, according to the record.
+    pub(super) fn has_linked_duplicates(&self) -> bool {
+        self.links_duplicates
     }
 
     /// Returns whether its files were sealed.
@@ -140,6 +147,7 @@ impl Installed {
             stats,
             order,
             as_root: part.as_root,
+            links_duplicates: part.links_duplicates,
             hashed_files: 0,
         }))
     }
@@ -155,7 +163,7 @@ impl Installed {
         let mut xattrs = XattrFilter::default();
         xattrs.add_names_of(wanted);
         progress.enter(Phase::Listing, 0, 0);
-        let listing = DirectoryOptions { xattrs, ..DirectoryOptions::default() };
+        let listing = DirectoryOptions { xattrs, leave_mounts: true, ..DirectoryOptions::default() }.unless_in(wanted);
         let source =
             Source::Directory(DirectorySource::list_open(site.reopen()?, site.path(), &listing, options.jobs)?);
         let sizes: HashSet<u64> = selection.regulars.iter().map(|place| wanted.object(place.object).size).collect();
@@ -182,6 +190,7 @@ impl Installed {
             stats: None,
             order: None,
             as_root: false,
+            links_duplicates: false,
             hashed_files: num::wide(wants.iter().filter(|want| **want == Want::Id).count()),
         })
     }
@@ -219,8 +228,8 @@ fn by_time(source: &Source, wanted: &Index, selection: &Selection) -> Vec<Option
 /// # Errors
 /// Returns [`Error::NotOurs`], or an error if its record cannot be read.
 pub(super) fn check_ours(site: &Site, options: &InstallOptions) -> Result<bool, Error> {
-    // While an update replaces the record, there is none beside the target for a moment: it is in the stage.
-    if journal::is_left(site.place())? || !state::is_foreign(site)? {
+    // While an update replaces the record, there is none for a moment: it is in the stage. A file system that is still empty is nobody's.
+    if !site.is_nonempty_dir()? || journal::is_left(site)? || !state::is_foreign(site)? {
         return Ok(false);
     }
     if options.tree.adopt {

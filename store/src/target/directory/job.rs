@@ -153,12 +153,18 @@ impl Job<'_> {
     ///
     /// # Errors
     /// Returns an error if what was sealed does not match the index.
-    pub(super) fn write_state(&self, stage: &TreeStage, inode: u64, durable: bool) -> Result<KernelSignature, Error> {
+    pub(super) fn write_state(
+        &self,
+        stage: &TreeStage,
+        (inode, had_linked_duplicates): (u64, bool),
+        durable: bool,
+    ) -> Result<KernelSignature, Error> {
         let part = Record {
             reference: self.reference.to_owned(),
             prefix: self.options.tree.prefix.clone(),
             inode,
             as_root: rustix::process::geteuid().is_root(),
+            links_duplicates: self.options.tree.hardlink_duplicates || had_linked_duplicates,
         };
         let sealed = self.sealing.table(&self.bundle.index)?;
         let new = NewRecord {
@@ -194,12 +200,15 @@ impl Job<'_> {
         let durable = self.options.tree.durability != Durability::None;
         let failed = |error| Error::io("look at", stage.target(), error);
         let tree = inode_id(stage.root()).map_err(failed)?;
-        let kernel_signature = self.write_state(stage, tree.1, false)?;
+        let kernel_signature = self.write_state(stage, (tree.1, false), false)?;
         if let Some(state) = stage.state()? {
             let since = next_moment(stage.own().fd()).map_err(failed)?;
-            let built = Target::staged(stage.target(), stage.root(), &self.bundle.index)?;
-            let of = self.bundle.head.root().contents.index_digest;
-            let stats = gather_new(&built, of, selection, (&self.finished.take(), since), self.options.jobs)?;
+            // The root may be closed to its own user by now.
+            let stats = stage.while_open(|| {
+                let built = Target::staged(stage.target(), stage.root(), &self.bundle.index)?;
+                let of = self.bundle.head.root().contents.index_digest;
+                gather_new(&built, of, selection, (&self.finished.take(), since), self.options.jobs)
+            })?;
             state::write_stats(&state, &stats)?;
         }
         self.progress.enter(Phase::Syncing, 0, 0);

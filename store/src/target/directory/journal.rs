@@ -27,7 +27,7 @@ use crate::fs::stat_cache::next_moment;
 use crate::install_record::is_damage;
 use crate::progress::Phase;
 use crate::{Error, Progress};
-use crate::{OwnDir, Place, Site};
+use crate::{OwnDir, Site};
 
 /// The result of handling a stage that an earlier run left.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -63,12 +63,10 @@ pub(super) fn is_set(stage: &TreeStage) -> bool {
     stage.own().has(JOURNAL).unwrap_or(true)
 }
 
-/// Returns whether the stage left of the target at `place` has the mark.
-pub(super) fn is_left(place: &Place) -> Result<bool, Error> {
-    match OwnDir::open(&place.sibling(crate::Stage::SUFFIX)?)? {
-        Some(stage) => Ok(stage.has(JOURNAL)?),
-        None => Ok(false),
-    }
+/// Returns whether the stage left of the target at `site` has the mark.
+pub(super) fn is_left(site: &Site) -> Result<bool, Error> {
+    let Some(place) = site.stage_place()? else { return Ok(false) };
+    OwnDir::open(&place)?.map_or(Ok(false), |stage| stage.has(JOURNAL))
 }
 
 /// Sets the mark.
@@ -102,19 +100,20 @@ pub(super) fn commit_update(
     site.check()?;
     state::replace(stage, site)?;
     if durable {
-        site.place().sync_parent()?;
+        site.sync_names()?;
     }
     Ok(unlike)
 }
 
 /// Removes the target's new record and the mark. The target stays bound to its name; the next run reads its files.
-fn give_up_state(stage: &TreeStage, site: &Site) -> Result<(), Error> {
+pub(super) fn give_up_state(stage: &TreeStage, site: &Site) -> Result<(), Error> {
     state::forget_stats(site)?;
     stage.own().remove(TreeStage::STATE)?;
     remove_mark(stage)
 }
 
-fn remove_mark(stage: &TreeStage) -> Result<(), Error> {
+/// Removes the mark.
+pub(super) fn remove_mark(stage: &TreeStage) -> Result<(), Error> {
     stage.own().remove(JOURNAL)
 }
 
@@ -159,7 +158,8 @@ fn finish(
     progress: &Progress,
 ) -> Result<bool, Error> {
     let Some(tree) = state.tree() else { return Ok(false) };
-    if !site.is_nonempty_dir()? {
+    // A mount point is filled where it is: nothing may have been moved yet.
+    if !site.is_mount_point() && !site.is_nonempty_dir()? {
         return Ok(false);
     }
     let index = &state.installed.index;
@@ -185,13 +185,14 @@ fn finish(
         unlike: Mutex::default(),
         present: Census::default(),
         displaced: Vec::new(),
+        mounted: Vec::new(),
         of: state.installed.head.root().contents.index_digest,
     };
     if may_delete {
         // This lists what the update deletes. Whether entries are missing does not matter here: that shows when the target is examined again.
         update.look(&state.part.prefix, false)?;
     }
-    let unlike = commit_update(stage, site, &update, None, true)?;
+    let unlike = progress.while_changing(|| commit_update(stage, site, &update, None, true))?;
     if let Some(error) = &unlike {
         tracing::warn!(%error, "the target has unexpected changes: the next update compares all of it");
     }

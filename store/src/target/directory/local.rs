@@ -137,9 +137,7 @@ fn copy(
         }
         Err(error) => return Err(error),
     }
-    for &place in others {
-        builder.copy_file(&mut copier.hand, &file, first, place)?;
-    }
+    builder.copy_file(&mut copier.hand, &file, first, others)?;
     builder.finish_file(&file, first)?;
     Ok(true)
 }

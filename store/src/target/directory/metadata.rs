@@ -72,6 +72,11 @@ impl Privilege {
         self.root
     }
 
+    /// Returns whether this process may change the metadata of a file of this user.
+    pub(super) fn may_change(&self, user: u32) -> bool {
+        self.root || user == self.own.0
+    }
+
     /// Returns whether this process may set an extended attribute of its files.
     pub(super) fn may_set(&self, xattr: &[u8]) -> bool {
         self.root || is_own_xattr(xattr)

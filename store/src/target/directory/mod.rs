@@ -1,7 +1,7 @@
 //! Unpacks a bundle into a new directory, or onto an existing one.
 //!
 //! A new directory appears by one rename when it is complete. An update first builds beside the target what it lacks, and then moves
-//! it there. The next run resumes one that was stopped or killed, and `sealift clean` discards what is left of it. What a target holds is recorded
+//! it there; so does filling an empty mount point, whose stage and record are inside. The next run resumes one that was stopped or killed, and `sealift clean` discards what is left of it. What a target holds is recorded
 //! beside it, as [`TreeRecord`](crate::directory::TreeRecord).
 
 mod apply;
@@ -14,6 +14,7 @@ mod finished;
 mod from_base;
 mod gather;
 mod gathered;
+mod give_up;
 mod hot_set;
 mod installed;
 mod job;
@@ -38,7 +39,7 @@ use std::path::Path;
 use std::sync::Arc;
 use std::thread::Builder;
 
-use sealift_format::Opened;
+use sealift_format::{Index, Opened, Ref};
 
 use crate::address::{choose_ref, has_path, reading};
 use crate::base::GivenBases;
@@ -51,6 +52,7 @@ use crate::{Error, Progress, Site};
 pub use census::Census;
 use finished::Finished;
 use gathered::Gathered;
+pub use give_up::give_up;
 use installed::Installed;
 use job::Job;
 pub use journal::{Interrupted, complete};
@@ -148,6 +150,7 @@ fn unpack_with(
         return Err(Error::NoFile { path: options.tree.prefix });
     };
     options.tree.prefix = prefix;
+    check_root(site, &bundle.index, tree)?;
     let selection = Selection::new(&bundle, tree, &options.tree.prefix);
     let job = Job {
         site,
@@ -172,13 +175,19 @@ fn unpack_with(
         if let Some(kept) = job.complete()? {
             return job.update(input, selection, Some(kept));
         }
+        if site.is_mount_point() && site.record()?.is_none() && journal::is_left(site)? {
+            return job.update(input, selection, None); // a killed run had begun to fill it
+        }
         return Err(Error::NotEmpty { path: site.path().to_owned() });
+    }
+    if site.is_mount_point() {
+        return job.update(input, selection, None);
     }
     stage::check_replaceable(site, given)?;
     let mut stats = job.expected(&selection);
     delta::check_bases(&job, site.path(), &selection)?;
     if options.dry_run {
-        site.place().check_writable()?;
+        site.check_writable()?;
         stats.free_bytes = job.expect_room(&selection, job.state_len())?;
         return Ok(stats);
     }
@@ -194,10 +203,20 @@ fn unpack_with(
     });
     match built.and_then(|()| job.write_record(&stage, &all_selected)) {
         Ok(kernel_signature) => stats.install.kernel_signature = kernel_signature,
-        Err(error) => return Err(abandon(stage, error)),
+        Err(error) => return Err(abandon(stage, site, error)),
     }
     stage.finish(site, options.tree.durability != Durability::None)?;
     Ok(stats)
+}
+
+/// Refuses a tree whose root has the name of the folder in which a mount point keeps its stage and its record.
+fn check_root(site: &Site, index: &Index, tree: &Ref) -> Result<(), Error> {
+    let root = index.directory(tree.directory);
+    if site.is_mount_point() && index.find_entry(root, Site::FOLDER.as_bytes()).is_some() {
+        let problem = "is in the bundle, and is where a mount point keeps its install record";
+        return Err(Error::unexpected(site.path().join(Site::FOLDER), problem));
+    }
+    Ok(())
 }
 
 /// Refuses options that exclude each other.

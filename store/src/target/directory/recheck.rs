@@ -36,6 +36,8 @@ pub(super) struct Recheck {
     pub(super) missing_directories: HashSet<Row<Directory>>,
     /// Directories whose own metadata differs.
     pub(super) unlike_directories: HashSet<Row<Directory>>,
+    /// Entries at which another file system is mounted, or which are subvolumes: they and what lies under them are taken for unchanged.
+    pub(super) mounted: Vec<(Row<Directory>, Row<Entry>)>,
     /// Directories that hold no names beyond those in the record: nothing was added or removed since.
     pub(super) exact_directories: HashSet<Row<Directory>>,
     /// The stats of the unchanged entries.
@@ -62,8 +64,9 @@ struct LookedAt {
     missing: Vec<Row<Inode>>,
     missing_directories: Vec<Row<Directory>>,
     unlike_directories: Vec<Row<Directory>>,
-    /// Entries whose stats are as recorded.
+    /// Entries whose stats are as recorded, or hidden by a mount.
     same: Vec<Row<Entry>>,
+    mounted: Vec<(Row<Directory>, Row<Entry>)>,
     /// Names of files that are present.
     files: u64,
     /// Inodes that have or should have several names, each with the link count and the inode number on the file system.
@@ -77,22 +80,23 @@ enum Verdict {
     Unlike,
 }
 
-const FIELDS: StatxFlags = StatxFlags::BASIC_STATS;
+const FIELDS: StatxFlags = StatxFlags::BASIC_STATS.union(StatxFlags::MNT_ID);
 /// Directories per batch of a thread.
 const BATCH: usize = 64;
 /// Suspects per batch of a thread.
 const SUSPECTS: usize = 16;
 
-/// Returns the stats of a name without following a link.
+/// Returns the stats of a name without following a link, or of the directory for an empty name.
 pub(super) fn stat_of(directory: BorrowedFd<'_>, name: &[u8]) -> Result<Statx, Errno> {
-    retry_on_intr(|| statx(directory, name, AtFlags::SYMLINK_NOFOLLOW | AtFlags::NO_AUTOMOUNT, FIELDS))
+    let flags = AtFlags::SYMLINK_NOFOLLOW | AtFlags::NO_AUTOMOUNT | AtFlags::EMPTY_PATH;
+    retry_on_intr(|| statx(directory, name, flags, FIELDS))
 }
 
 impl Recheck {
     /// Compares the selection with the tree. `begun` is a time before any of this was examined.
     ///
     /// # Errors
-    /// Returns an error if another file system is mounted inside, or if something cannot be examined.
+    /// Returns an error if something cannot be examined.
     pub(super) fn of(
         checker: &Checker<'_>,
         selection: &Selection,
@@ -118,6 +122,7 @@ impl Recheck {
                 recheck.stats[entry.at()] = checker.cache.and_then(|cache| cache.get(entry.at()));
                 recheck.exact_directories.extend(checker.exact_directory(entry));
             }
+            recheck.mounted.extend(found.mounted);
             recheck.unlike.extend(found.missing);
             recheck.missing_directories.extend(found.missing_directories);
             recheck.unlike_directories.extend(found.unlike_directories);
@@ -198,6 +203,12 @@ impl Recheck {
         self.stats.get(entry.at()).copied().flatten()
     }
 
+    /// Returns whether the tree is as recorded.
+    pub(super) fn is_same(&self) -> bool {
+        let sets = [self.missing_directories.is_empty(), self.unlike_directories.is_empty()];
+        self.changed() == 0 && sets == [true, true]
+    }
+
     /// Returns the number of changed inodes.
     pub(super) fn changed(&self) -> u64 {
         num::wide(self.unlike.len() + self.retimed.len())
@@ -264,7 +275,11 @@ impl<'a> Checker<'a> {
             }
             // A non-root user may lack access to a directory of their own, and cannot change what is in it either.
             Err(Errno::ACCESS) if !self.privilege.is_root() => return Ok(()),
-            Err(Errno::XDEV) => return Err(self.target.is_mounted(directory)),
+            // A mount hides it.
+            Err(Errno::XDEV) => {
+                found.same.extend(row.entries().filter(|entry| self.is_selected[entry.at()]));
+                return Ok(());
+            }
             Err(error) => return Err(self.target.failed("look at", directory, b"")(error)),
         };
         if row.parent.is_none() {
@@ -287,6 +302,11 @@ impl<'a> Checker<'a> {
                 Err(Errno::ACCESS) if !self.privilege.is_root() => return Ok(()),
                 Err(error) => return Err(self.target.failed("look at", directory, name)(error)),
             };
+            if self.target.is_elsewhere(&stat) {
+                found.mounted.push((directory, entry));
+                found.same.push(entry);
+                continue;
+            }
             if let Some(inode) = self.file_of(entry) {
                 found.files += 1;
                 if stat.stx_nlink != 1 || self.names[inode.at()] != 1 {

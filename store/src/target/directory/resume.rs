@@ -7,11 +7,11 @@ use rustix::io::Errno;
 use sealift_format::Kind;
 
 use super::journal;
-use crate::Error;
 use crate::directory::TreeStage;
+use crate::{Error, Site};
 
 /// Keeps the stage after an error if a new run may resume from it.
-pub(super) fn abandon(stage: TreeStage, error: Error) -> Error {
+pub(super) fn abandon(stage: TreeStage, site: &Site, error: Error) -> Error {
     let keeps = journal::is_set(&stage)
         || match &error {
             // Nothing was added.
@@ -20,7 +20,7 @@ pub(super) fn abandon(stage: TreeStage, error: Error) -> Error {
         };
     if !keeps {
         // What cannot be removed is named as a leftover, and the next run removes it.
-        let _ = stage.remove();
+        let _ = stage.remove(site);
     }
     error
 }
@@ -75,11 +75,11 @@ pub fn may_go_on(target: &Path, error: &Error) -> bool {
 /// Returns whether a run left something beside `target` that the next one can resume.
 #[must_use]
 pub fn is_unfinished(target: &Path) -> bool {
-    crate::Place::resolve(target).is_ok_and(|place| crate::Stage::is_left(&place).unwrap_or(true))
+    Site::resolve(target).is_ok_and(|site| site.has_stage().unwrap_or(true))
 }
 
 /// Returns whether an update began to change `target` and did not end: some of its files are old, and some new.
 #[must_use]
 pub fn is_half_updated(target: &Path) -> bool {
-    crate::Place::resolve(target).is_ok_and(|place| journal::is_left(&place).unwrap_or(false))
+    Site::resolve(target).is_ok_and(|site| journal::is_left(&site).unwrap_or(false))
 }

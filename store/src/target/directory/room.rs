@@ -24,12 +24,12 @@ pub(super) struct Room {
 
 /// Returns the free space of the file system of a target.
 pub(super) fn room(site: &Site) -> Result<Room, Error> {
-    let failed = |error| Error::io("look at", site.place().parent_path(), error);
-    let room = rustix::fs::fstatvfs(site.place().parent()).map_err(failed)?;
+    let failed = |error| Error::io("look at", site.ground_path(), error);
+    let room = rustix::fs::fstatvfs(site.ground()).map_err(failed)?;
     // A file system without blocks, such as ramfs, has no limit either.
     let bytes = if room.f_blocks == 0 { u64::MAX } else { room.f_bavail.saturating_mul(room.f_frsize) };
     let inodes = (room.f_files > 0).then_some(room.f_favail);
-    let kind = rustix::fs::fstatfs(site.place().parent()).map_err(failed)?.f_type;
+    let kind = rustix::fs::fstatfs(site.ground()).map_err(failed)?.f_type;
     // xfs counts as free the inodes that it could make from free blocks.
     let inode_len = if kind == XFS { 512 } else { 0 };
     Ok(Room { bytes, inodes, inode_len, blocks: Blocks::new(room.f_frsize) })
@@ -58,7 +58,7 @@ impl Job<'_> {
 
     /// As [`Self::check_room`], before a stage is made.
     pub(super) fn expect_room(&self, selection: &Selection, beside: u64) -> Result<u64, Error> {
-        match crate::Stage::is_left(self.site.place())? {
+        match self.site.has_stage()? {
             // What an interrupted run left there is not examined, and already covers some of the need.
             true => room(self.site).map(|room| room.bytes),
             false => self.compare_room(selection, beside, &Leftovers::default()),
@@ -68,7 +68,7 @@ impl Job<'_> {
     pub(super) fn compare_room(&self, selection: &Selection, beside: u64, held: &Leftovers) -> Result<u64, Error> {
         let room = room(self.site)?;
         let needed = selection.inodes().saturating_sub(held.inodes);
-        let path = self.site.place().parent_path();
+        let path = self.site.ground_path();
         if let Some(free) = room.inodes.filter(|free| *free < needed) {
             return Err(Error::NoInodes { path: path.to_owned(), needed, free });
         }

@@ -243,11 +243,11 @@ fn complete(builder: &Builder<'_>, reused: &mut Reused) -> Result<(), Error> {
         }
         let opened = builder.open(&mut from, first, OFlags::RDONLY, Mode::empty())?;
         let file = opened.map_err(builder.failed("read", first))?;
-        for place in pending {
+        for &place in &pending {
             builder.remove(&mut hand, place)?;
-            builder.copy_file(&mut hand, &file, first, place)?;
-            reused.entries.insert(place.entry);
         }
+        builder.copy_file(&mut hand, &file, first, &pending)?;
+        reused.entries.extend(pending.iter().map(|place| place.entry));
         reused.pieces.retain(|(object, _)| *object != first.object);
     }
     Ok(())

@@ -81,11 +81,22 @@ pub struct UnpackStats {
     pub xattrs_skipped: u64,
     /// Devices that were not made, for lack of privilege.
     pub devices_skipped: u64,
+    /// Paths in the target at which another file system is mounted, or which are subvolumes: an update leaves them as they are.
+    #[serde(skip_serializing_if = "Vec::is_empty", serialize_with = "paths")]
+    pub mounts: Vec<PathBuf>,
+    /// Names of the bundle that lie under these, unchanged and unseen.
+    #[serde(skip_serializing_if = "is_zero")]
+    pub under_mounts: u64,
 }
 
 /// Decides whether an update may adopt a directory that this program did not make. It receives what would be replaced and deleted, with the names
 /// of all deletions. If it returns an error, the directory stays unchanged.
 pub type Consent<'a> = dyn Fn(&UnpackStats) -> Result<(), Error> + 'a;
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde calls it")]
+fn is_zero(number: &u64) -> bool {
+    *number == 0
+}
 
 /// Serializes paths as JSON names (docs/json.md).
 fn paths<S: Serializer>(paths: &[PathBuf], serializer: S) -> Result<S::Ok, S::Error> {

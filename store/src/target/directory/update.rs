@@ -27,10 +27,10 @@ use crate::fs::stat_cache::{FileTime, now};
 use crate::input::Input;
 use crate::progress::Phase;
 use crate::target::options::Durability;
-use sealift_format::num;
+use sealift_format::{Directory, Row, num};
 
 impl Job<'_> {
-    /// Brings the target, a non-empty directory, to the selection.
+    /// Brings the target, a non-empty directory or an empty mount point, to the selection.
     pub(super) fn update(
         &self,
         input: &mut Input,
@@ -38,7 +38,7 @@ impl Job<'_> {
         kept: Option<Installed>,
     ) -> Result<UnpackStats, Error> {
         if self.options.dry_run {
-            self.site.place().check_writable()?;
+            self.site.check_writable()?;
             let was_adopted = check_ours(self.site, self.options)?;
             let privilege = Privilege::of_this_process();
             let kept = kept.map_or_else(|| Installed::kept(self.site, self.options), |kept| Ok(Some(kept)))?;
@@ -60,12 +60,12 @@ impl Job<'_> {
         self.admission.hold()?;
         let stage = TreeStage::open(self.site, StageKind::Files)?;
         let found = match journal::complete(&stage, self.site, self.options.jobs, self.progress) {
-            Err(error) => return Err(abandon(stage, error)),
+            Err(error) => return Err(abandon(stage, self.site, error)),
             Ok(found) => found,
         };
         match self.update_in(input, &stage, &selection, found, (kept, asked)) {
-            Err(error) => Err(abandon(stage, error)),
-            Ok(stats) => stage.remove().map(|()| stats),
+            Err(error) => Err(abandon(stage, self.site, error)),
+            Ok(stats) => stage.remove(self.site).map(|()| stats),
         }
     }
 
@@ -76,8 +76,8 @@ impl Job<'_> {
             return Ok(None);
         }
         self.site.lock()?;
-        let parent = self.site.place();
-        let begun = now(parent.parent()).map_err(|error| Error::io("create a file in", parent.parent_path(), error))?;
+        let (ground, path) = (self.site.ground(), self.site.ground_path());
+        let begun = now(ground).map_err(|error| Error::io("create a file in", path, error))?;
         let kept = Installed::kept(self.site, self.options)?;
         let compared = self.compare(selection, privilege, kept, begun)?;
         let (_, stats) = self.foresee(selection, &compared, true)?;
@@ -92,7 +92,7 @@ impl Job<'_> {
         compared: &Compared<'_>,
         list_deletions: bool,
     ) -> Result<(Selection, UnpackStats), Error> {
-        self.check_beside(&compared.update.target, self.site.place().parent())?;
+        self.check_beside(&compared.update.target, self.site.ground())?;
         let pending = self.to_build(selection, &compared.update);
         let stats = self.stats_of(compared, &pending, list_deletions)?;
         let free_bytes = self.expect_room(&pending, 0)?;
@@ -122,10 +122,6 @@ impl Job<'_> {
             Interrupted::Nothing if is_current => kept,
             Interrupted::Nothing | Interrupted::Finished => Installed::kept(self.site, self.options)?,
         };
-        if stage.folds_names() {
-            let problem = "is on a file system that ignores case, so an update could replace the wrong file";
-            return Err(Error::Unusable { path: target.to_owned(), problem });
-        }
         let privilege = Privilege::of_process(stage.root()).map_err(|error| Error::io("look at", target, error))?;
         let Asked { mut compared, begun } = match asked {
             Some(asked) => asked,
@@ -138,6 +134,10 @@ impl Job<'_> {
         let mut stats =
             UnpackStats { was_adopted, ..self.stats_of(&compared, &pending, self.options.tree.list_deletions)? };
         let is_done = self.is_done(&compared, &privilege);
+        if !is_done && stage.folds_names() {
+            let problem = "is on a file system that ignores case, so an update could replace the wrong file";
+            return Err(Error::Unusable { path: target.to_owned(), problem });
+        }
         let reached = record.as_ref().and_then(state::kept_seeks);
         let gathered = match is_done {
             true => Gathered::default(),
@@ -182,7 +182,10 @@ impl Job<'_> {
         let Compared { installed, update, .. } = &compared;
         self.seal_kept(update, installed)?;
         stats.sealed_files = self.sealing.files();
-        stats.install.kernel_signature = self.write_state(stage, self.site.inode_id()?.1, durable && !sync_stage)?;
+        stats.install.kernel_signature = {
+            let about = (self.site.inode_id()?.1, installed.has_linked_duplicates());
+            self.write_state(stage, about, durable && !sync_stage)?
+        };
         if sync_stage {
             self.progress.enter(Phase::Syncing, 0, 0);
             stage.sync()?;
@@ -198,8 +201,11 @@ impl Job<'_> {
         self.site.check_record(record.as_ref())?;
         // All new content is complete and checked. From here on the device remembers this version.
         self.commit()?;
-        journal::write(stage, self.site, update.may_delete, durable)?;
-        match journal::commit_update(stage, self.site, update, Some(&compared.kept(begun)), durable)? {
+        let unlike = self.progress.while_changing(|| {
+            journal::write(stage, self.site, update.may_delete, durable)?;
+            journal::commit_update(stage, self.site, update, Some(&compared.kept(begun)), durable)
+        })?;
+        match unlike {
             None => Ok(stats),
             // Another process changed it since it was examined.
             Some(unlike) => Err(unlike),
@@ -306,6 +312,7 @@ impl Job<'_> {
             jobs: self.options.jobs,
             present: Census::default(),
             displaced: Vec::new(),
+            mounted: Vec::new(),
             of: self.bundle.head.root().contents.index_digest,
             unlike: Mutex::default(),
         };
@@ -334,8 +341,11 @@ impl Job<'_> {
         let deletions = Deletions::of(update, list_deletions)?;
         let checked = recheck.as_ref();
         let was_read = checked.is_some() && installed.stats().is_none();
+        let mounts = mounts(compared);
         Ok(UnpackStats {
-            is_update: true,
+            under_mounts: under(&mounts, update),
+            mounts: mounts.iter().map(|path| crate::error::path_of(path).to_owned()).collect(),
+            is_update: self.site.is_nonempty_dir()?,
             directories: num::wide(update.changes.new_directories.len()),
             kept_files: update.changes.kept,
             metadata_files: num::wide(update.changes.metadata.len()),
@@ -349,6 +359,35 @@ impl Job<'_> {
             ..self.expected(pending)
         })
     }
+}
+
+/// Returns the paths at which something is mounted, without those below others.
+fn mounts(Compared { installed, update, recheck }: &Compared<'_>) -> Vec<Vec<u8>> {
+    let in_record = recheck.iter().flat_map(|recheck| &recheck.mounted);
+    let in_record = in_record.map(|(directory, entry)| installed.index().path(*directory, *entry));
+    let mut paths: Vec<Vec<u8>> = in_record.chain(update.mounted.iter().cloned()).collect();
+    paths.sort_unstable();
+    paths.dedup_by(|path, before| lies_at(path, before));
+    paths
+}
+
+/// Returns whether a path is another one, or lies below it.
+fn lies_at(path: &[u8], above: &[u8]) -> bool {
+    path.strip_prefix(above).is_some_and(|rest| rest.first().is_none_or(|byte| *byte == b'/'))
+}
+
+/// Returns how many names of the wanted tree lie below these paths.
+fn under(mounts: &[Vec<u8>], update: &Update<'_>) -> u64 {
+    if mounts.is_empty() {
+        return 0;
+    }
+    let index = update.target.index;
+    let is_under = |directory: &&Row<Directory>| {
+        let path = index.directory_path(**directory);
+        mounts.iter().any(|mount| lies_at(&path, mount))
+    };
+    let directories = update.selection.directories.iter().filter(is_under);
+    directories.map(|directory| num::wide(index.directory(*directory).entries().count())).sum()
 }
 
 /// What the target has, and what to do.

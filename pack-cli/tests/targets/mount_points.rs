@@ -1,0 +1,169 @@
+//! Mount points and subvolumes as targets: a slot, a disk of its own.
+
+use std::fs;
+use std::os::unix::fs::MetadataExt as _;
+use std::process::{Command, Stdio};
+
+use sealift_skipped::skipped;
+
+use crate::desk::{Desk, is_root, noise, said};
+use crate::layered::Mounted;
+
+/// The names in a directory.
+fn names(desk: &Desk, name: &str) -> Vec<String> {
+    let entries = fs::read_dir(desk.path(name)).unwrap();
+    let mut names: Vec<String> = entries.map(|entry| entry.unwrap().file_name().into_string().unwrap()).collect();
+    names.sort();
+    names
+}
+
+/// Returns what `audit` says, and its status.
+fn audit(desk: &Desk, target: &str) -> (Option<i32>, String) {
+    let done = desk.command(&["audit", target, "--allow-unsigned"]).output().unwrap();
+    (done.status.code(), said(&done))
+}
+
+/// Checks that the mount point has the tree and nothing else but what belongs there.
+fn assert_filled(desk: &Desk, slot: &str) {
+    let (code, said) = audit(desk, slot);
+    assert_eq!(code, Some(0), "{said}");
+    let mut expected = names(desk, "tree");
+    expected.extend([".sealift", "lost+found"].map(str::to_owned));
+    expected.sort();
+    assert_eq!(names(desk, slot), expected);
+    assert_eq!(names(desk, &format!("{slot}/.sealift")), ["state"]);
+    assert_eq!(fs::read(desk.path(slot).join("lost+found/found")).unwrap(), b"mine");
+    let (new, tree) = (fs::metadata(desk.path(slot)).unwrap(), fs::metadata(desk.path("tree")).unwrap());
+    assert_eq!((new.mode(), new.mtime_nsec()), (tree.mode(), tree.mtime_nsec()));
+}
+
+fn run(command: &mut Command) {
+    assert!(command.stdout(Stdio::null()).status().unwrap().success(), "{command:?}");
+}
+
+fn make_slot(desk: &Desk) -> Mounted {
+    let slot = Mounted::tmpfs(desk, "slot");
+    fs::create_dir(desk.path("slot/lost+found")).unwrap();
+    desk.write("slot/lost+found/found", "mine");
+    slot
+}
+
+#[test]
+fn a_slot_is_filled_and_updated_in_place() {
+    if !is_root() {
+        return skipped("needs root: mounts");
+    }
+    let desk = Desk::new();
+    desk.pack(7);
+    let _slot = make_slot(&desk);
+    let dry = desk.run(&["unpack", "7.sealift", "slot", "--allow-unsigned", "--dry-run"]);
+    assert!(said(&dry).contains("would be unpacked") && names(&desk, "slot") == ["lost+found"], "{}", said(&dry));
+    let done = desk.run(&["unpack", "7.sealift", "slot", "--allow-unsigned"]);
+    assert!(said(&done).contains("slot: unpacked from 7.sealift"), "{}", said(&done));
+    assert_filled(&desk, "slot");
+    fs::remove_dir_all(desk.path("tree/lib")).unwrap();
+    desk.write("tree/etc/issue", "second\n");
+    fs::write(desk.path("slot/mine"), "extra").unwrap();
+    desk.pack(8);
+    desk.run(&["unpack", "8.sealift", "slot", "--allow-unsigned", "--update", "--delete"]);
+    assert_filled(&desk, "slot");
+    let status = said(&desk.run(&["status", "slot"]));
+    assert!(status.contains("version 8"), "{status}");
+    // Packing the slot packs the tree.
+    desk.run(&[
+        "pack",
+        "slot",
+        "--exclude",
+        "/lost+found/",
+        "-o",
+        "slot.sealift",
+        "--name",
+        "os",
+        "--bundle-version",
+        "8",
+    ]);
+    desk.run(&["diff", "8.sealift", "slot.sealift", "--exit-code"]);
+    assert!(!names(&desk, "").iter().any(|name| name.contains("slot.sealift-") || name.starts_with(".slot")));
+}
+
+#[test]
+fn what_is_in_a_mount_point_is_not_taken_over() {
+    if !is_root() {
+        return skipped("needs root: mounts");
+    }
+    let desk = Desk::new();
+    desk.pack(7);
+    let _slot = make_slot(&desk);
+    desk.write("slot/mine", "mine\n");
+    for options in [&[][..], &["--update"]] {
+        let line = [&["unpack", "7.sealift", "slot", "--allow-unsigned"], options].concat();
+        let done = desk.command(&line).output().unwrap();
+        assert_eq!(done.status.code(), Some(2), "{}", said(&done));
+        assert_eq!(names(&desk, "slot"), ["lost+found", "mine"]);
+    }
+    let adopted = desk.run(&["unpack", "7.sealift", "slot", "--allow-unsigned", "--update", "--adopt"]);
+    assert!(said(&adopted).contains("took over"), "{}", said(&adopted));
+    // A bundle that has a name of ours.
+    fs::create_dir(desk.path("tree/.sealift")).unwrap();
+    desk.pack(8);
+    let done = desk.command(&["unpack", "8.sealift", "slot", "--allow-unsigned", "--update"]).output().unwrap();
+    assert!(done.status.code() == Some(2) && said(&done).contains("slot/.sealift"), "{}", said(&done));
+}
+
+#[test]
+fn a_slot_that_was_being_filled_is_filled_or_left() {
+    if !is_root() {
+        return skipped("needs root: mounts");
+    }
+    let desk = Desk::new();
+    for number in 0..60 {
+        fs::create_dir_all(desk.path(&format!("tree/d{}", number % 6))).unwrap();
+        desk.write(&format!("tree/d{}/f{number}", number % 6), noise(number, 2000));
+    }
+    desk.pack(7);
+    desk.unpack(7, "whole");
+    if Command::new("strace").arg("-V").stdout(Stdio::null()).status().is_err() {
+        return skipped("needs strace: kills at each system call");
+    }
+    let mut was_half = 0;
+    for at in (1..).step_by(9) {
+        let _slot = make_slot(&desk);
+        let mut line = vec!["-f", "-o", "/dev/null", "-e", "trace=renameat,renameat2,unlinkat,mkdirat"];
+        let inject = format!("inject=renameat,renameat2,unlinkat,mkdirat:signal=KILL:when={at}");
+        let (program, jobs) = (env!("CARGO_BIN_EXE_sealift"), "-j1");
+        line.extend(["-e", &inject, program, "unpack", "7.sealift", "slot", "--allow-unsigned", jobs]);
+        let mut strace = Command::new("strace");
+        strace.args(&line).current_dir(desk.path("")).env("SEALIFT_STATE", desk.path("state"));
+        let done = strace.stdout(Stdio::null()).stderr(Stdio::null()).status().unwrap();
+        if done.success() {
+            assert!(at > 60 && was_half > 0, "{at}");
+            return;
+        }
+        was_half += u32::from(desk.path("slot/.sealift/partial/journal").exists());
+        if at % 2 == 0 {
+            desk.run(&["clean", "slot"]);
+            if names(&desk, "slot") == ["lost+found"] {
+                continue; // it was left
+            }
+        } else {
+            desk.run(&["unpack", "7.sealift", "slot", "--allow-unsigned"]);
+        }
+        assert_filled(&desk, "slot");
+    }
+}
+
+#[test]
+fn a_subvolume_is_filled_in_place() {
+    let has_btrfs = Command::new("mkfs.btrfs").arg("--version").stdout(Stdio::null()).status().is_ok();
+    if !is_root() || !has_btrfs {
+        return skipped("needs root, and mkfs.btrfs: mounts");
+    }
+    let desk = Desk::new();
+    desk.pack(7);
+    let _disk = Mounted::btrfs(&desk, &[]);
+    run(Command::new("btrfs").args(["subvolume", "create"]).arg(desk.path("disk/slot")));
+    fs::create_dir(desk.path("disk/slot/lost+found")).unwrap();
+    desk.write("disk/slot/lost+found/found", "mine");
+    desk.unpack(7, "disk/slot");
+    assert_filled(&desk, "disk/slot");
+}
