@@ -4,15 +4,15 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::env;
 use std::ffi::OsString;
-use std::fs;
-use std::os::unix::fs::symlink;
+use std::fs::{self, Permissions};
+use std::os::unix::fs::{PermissionsExt as _, symlink};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use anyhow::{Context, Result, ensure};
 
 use crate::packages::{self, Chore};
-use crate::shell::{has_program, output, renew, target_dir};
+use crate::shell::{has_program, output, program};
 use crate::tools;
 
 /// What a person installs before anything of ours runs, beside rustup.
@@ -23,28 +23,56 @@ const FOLDERS: [&str; 2] = ["/usr/bin", "/usr/sbin"];
 /// Scripts that run in systems of their own.
 const GUESTS: &str = ":!xtask/src/compare/*.sh";
 
-/// Programs of no package: cargo's, our own, and Node's, which [`tools::node`] finds.
-const OTHERS: [&str; 9] = ["cargo", "rustc", "rustup", "sealift", "vectors", "node", "npm", "npx", "apt-get"];
+/// This machine's own Node, if it is new enough, whatever brought it.
+const NODE: [&str; 3] = ["node", "npm", "npx"];
 
-/// Returns a PATH with the programs of a chore's packages only, in a folder that is made anew. Where dpkg is missing, it is this process's own PATH.
-pub(crate) fn path(chore: Chore) -> Result<OsString> {
-    let usual = env::var_os("PATH").unwrap_or_default();
-    if !has_program("dpkg-query") {
-        return Ok(usual);
+/// Other programs of no package: cargo's, and our own.
+const OTHERS: [&str; 5] = ["cargo", "rustc", "rustup", "sealift", "vectors"];
+
+/// A folder with links to programs, which is removed in the end. It lies where every user can enter: tests run programs as others too.
+pub(crate) struct Programs {
+    folder: Option<PathBuf>,
+}
+
+impl Programs {
+    /// Links the programs of a chore's packages. Where dpkg is missing, nothing is linked, and all that is installed is found.
+    pub(crate) fn of(chore: Chore) -> Result<Self> {
+        if !has_program("dpkg-query") {
+            return Ok(Self { folder: None });
+        }
+        // What the quick steps call, ci installs; a machine that has it runs those tests.
+        let chore = if chore == Chore::Quick { Chore::Ci } else { chore };
+        let folder = env::temp_dir().join(format!("sealift-programs.{}", std::process::id()));
+        fs::create_dir(&folder).with_context(|| format!("cannot make {}", folder.display()))?;
+        let programs = Self { folder: Some(folder.clone()) };
+        let of_node =
+            if tools::node()?.is_none() { NODE.iter().filter_map(|name| program(name)).collect() } else { vec![] };
+        for program in installed_by(packages::of(chore))?.into_iter().chain(of_node) {
+            let name = program.file_name().context("a program has a name")?;
+            symlink(&program, folder.join(name)).with_context(|| format!("cannot link {}", program.display()))?;
+        }
+        fs::set_permissions(&folder, Permissions::from_mode(0o755))?;
+        Ok(programs)
     }
-    let folder = target_dir()?.join("programs");
-    renew(&folder)?;
-    for program in of(packages::of(chore))? {
-        let name = program.file_name().context("a program has a name")?;
-        symlink(&program, folder.join(name)).with_context(|| format!("cannot link {}", program.display()))?;
+
+    /// Returns a PATH with these programs, Node and cargo.
+    pub(crate) fn path(&self) -> Result<OsString> {
+        let usual = env::var_os("PATH").unwrap_or_default();
+        let Some(folder) = &self.folder else { return Ok(usual) };
+        let cargo = env::split_paths(&usual).filter(|dir| dir.join("cargo").is_file());
+        Ok(env::join_paths(tools::node()?.into_iter().chain([folder.clone()]).chain(cargo))?)
     }
-    let node = tools::node()?;
-    let cargo = env::split_paths(&usual).filter(|dir| dir.join("cargo").is_file());
-    Ok(env::join_paths(node.into_iter().chain([folder]).chain(cargo))?)
+}
+
+impl Drop for Programs {
+    fn drop(&mut self) {
+        // What stays is a folder of links.
+        let _ = self.folder.take().map(fs::remove_dir_all);
+    }
 }
 
 /// Returns the programs of Debian's minimal system, of [`ASKED_FOR`], and of more packages, with those of all that they depend on.
-fn of(packages: impl Iterator<Item = &'static str>) -> Result<Vec<PathBuf>> {
+fn installed_by(packages: impl Iterator<Item = &'static str>) -> Result<Vec<PathBuf>> {
     let installed = Installed::read()?;
     let owned = installed.files(&installed.closure(ASKED_FOR.into_iter().chain(packages)))?;
     let mut programs = BTreeMap::new();
@@ -139,11 +167,11 @@ fn alternatives(text: &str) -> Vec<String> {
 pub(crate) fn check() -> Result<()> {
     let is_debian = has_program("dpkg-query");
     let base: BTreeSet<_> = if is_debian {
-        of(std::iter::empty())?.iter().filter_map(|path| name_of(path)).collect()
+        installed_by(std::iter::empty())?.iter().filter_map(|path| name_of(path)).collect()
     } else {
         BTreeSet::new()
     };
-    let listed: BTreeSet<_> = packages::programs().chain(OTHERS).collect();
+    let listed: BTreeSet<_> = packages::programs().chain(NODE).chain(OTHERS).collect();
     let mut unknown = Vec::new();
     let files = output(Command::new("git").args(["ls-files", "*.rs", "*.mjs", "*.sh", "*.md", GUESTS]))?;
     for file in files.lines() {

@@ -41,10 +41,16 @@ fn as_typed(command: &mut Command) -> &mut Command {
     command
 }
 
-/// Returns whether a program is installed. System folders are searched too: a user's PATH often lacks them.
+/// Returns whether a program is installed.
 pub(crate) fn has_program(name: &str) -> bool {
+    program(name).is_some()
+}
+
+/// Returns the path of an installed program. System folders are searched too: a user's PATH often lacks them.
+pub(crate) fn program(name: &str) -> Option<PathBuf> {
     let path = env::var_os("PATH").unwrap_or_default();
-    env::split_paths(&path).chain(["/usr/sbin", "/sbin"].map(PathBuf::from)).any(|dir| dir.join(name).is_file())
+    let folders = env::split_paths(&path).chain(["/usr/sbin", "/sbin"].map(PathBuf::from));
+    folders.map(|dir| dir.join(name)).find(|path| path.is_file())
 }
 
 /// Returns cargo's build folder.

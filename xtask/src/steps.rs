@@ -8,7 +8,7 @@ use std::time::Instant;
 use anyhow::{Result, bail};
 
 use crate::packages::Chore;
-use crate::programs;
+use crate::programs::Programs;
 use crate::shell::run as run_command;
 use crate::skips;
 use crate::tools;
@@ -109,7 +109,8 @@ impl Action {
     fn run(&self, chore: Chore) -> Result<()> {
         match self {
             Self::Lines(lines) => {
-                let path = programs::path(chore)?;
+                let programs = Programs::of(chore)?;
+                let path = programs.path()?;
                 lines.iter().try_for_each(|line| run_line(line, &path))
             }
             Self::Call(_, function) | Self::Prepare(_, function) | Self::Beside(_, function) => function(),

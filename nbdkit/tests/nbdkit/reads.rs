@@ -53,7 +53,8 @@ fn clients_are_told_what_the_export_is() {
     sparse(&desk, "disk.img");
     desk.pack("disk.img", "os.sealift");
     let serving = desk.serve(&[], &["file=os.sealift"]);
-    let info = desk.good("nbdinfo", &["--json", &serving.uri()]);
+    // What the content is like, nbdinfo asks file(1), which may be missing.
+    let info = desk.good("nbdinfo", &["--json", "--no-content", &serving.uri()]);
     for fact in [
         "\"export-size\": 3445729,",
         "\"is_read_only\": true,",

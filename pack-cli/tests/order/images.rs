@@ -173,7 +173,7 @@ fn a_real_log() {
     let image = fs::read(desk.path("img")).unwrap();
     for content in [noise(7, 5000), noise(1001, 70_000), noise(3, 5000)] {
         let line = format!(
-            "--filter=offset --filter=log file img logfile=log logappend=1 range=512 offset={} --run",
+            "--unix - --filter=offset --filter=log file img logfile=log logappend=1 range=512 offset={} --run",
             find(&image, &content)
         );
         let mut nbdkit = Command::new("nbdkit");
