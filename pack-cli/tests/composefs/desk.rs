@@ -59,7 +59,17 @@ impl Said {
 }
 
 /// A mount point, unmounted on drop.
-struct Mounted(PathBuf);
+pub(crate) struct Mounted(PathBuf);
+
+impl Mounted {
+    /// Mounts a file system in memory, or an overlay, at a new directory.
+    pub(crate) fn new(path: PathBuf, kind: &str, options: &str) -> Self {
+        fs::create_dir(&path).unwrap();
+        let options = std::ffi::CString::new(options).unwrap();
+        rustix::mount::mount(kind, &path, kind, rustix::mount::MountFlags::empty(), &*options).unwrap();
+        Self(path)
+    }
+}
 
 impl Drop for Mounted {
     fn drop(&mut self) {

@@ -5,7 +5,7 @@ use std::os::unix::fs::PermissionsExt as _;
 use std::path::Path;
 use std::process::Command;
 
-use crate::desk::Desk;
+use crate::desk::{Desk, Mounted};
 
 /// Creates two signed versions.
 pub(crate) fn desk() -> Desk {
@@ -99,4 +99,24 @@ fn complete_means_looked_at() {
     desk.audit(&[]).differs();
     unpack(&["--rehash"]).good().has("objects hashed").has("1 damaged object replaced");
     desk.audit(&[]).good();
+}
+
+#[test]
+fn a_store_of_a_lower_layer_takes_updates() {
+    if !rustix::process::geteuid().is_root() {
+        return sealift_skipped::skipped("needs root: mounts");
+    }
+    let desk = desk();
+    let unpack = |bundle: &str, store: &str| desk.run(&["unpack", bundle, store, "--trust", "allowed"]).good();
+    let _disk = Mounted::new(desk.path("disk"), "tmpfs", "");
+    let [lower, upper, work] = ["lower", "upper", "work"].map(|name| desk.path("disk").join(name));
+    for folder in [&lower, &upper, &work] {
+        fs::create_dir(folder).unwrap();
+    }
+    unpack("os-1.sealift", "composefs:disk/lower/store");
+    let options = format!("lowerdir={},upperdir={},workdir={}", lower.display(), upper.display(), work.display());
+    let _merged = Mounted::new(desk.path("merged"), "overlay", &options);
+    unpack("os-2.sealift", "composefs:merged/store");
+    // Its record, a directory of the lower layer, has the files of the new one.
+    desk.run(&["audit", "composefs:merged/store", "--trust", "allowed"]).good();
 }

@@ -50,6 +50,7 @@ const NOT_RUN: &[(&str, &str)] = &[
     ("docs/device.md",     "it takes root, overlayfs and a whole system as a bundle."),
     ("docs/device.md",     "it takes root, FUSE and loop devices. nbdkit/tests tests it."),
     ("docs/device.md",     "it takes Debian's sbuild (0.85 was used), and debootstrap as root."),
+    ("docs/device.md",     "it takes root, and a disk. pack-cli/tests/targets tests it."),
 ];
 
 #[test]

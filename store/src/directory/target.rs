@@ -5,7 +5,7 @@ use std::collections::VecDeque;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::path::{Path, PathBuf};
 
-use rustix::fs::{FileType, Mode, OFlags, Statx, StatxAttributes, fstat};
+use rustix::fs::{FileType, IFlags, Mode, OFlags, Statx, StatxAttributes, fstat, ioctl_getflags};
 use rustix::io::Errno;
 use sealift_format::num;
 use sealift_format::{Directory, Index, Row};
@@ -47,8 +47,17 @@ fn device_of(fd: BorrowedFd<'_>) -> Result<u64, Errno> {
 
 const MOUNTED: &str =
     "or a directory above it is a mount point or a subvolume, and the bundle changes what lies under it";
+const FOLDS: &str = "ignores case (chattr(1), +F), so that the update could replace the wrong file";
 const HOLDS_MOUNT: &str = "is a directory in which something is mounted, and the bundle has another kind of file there";
 const FIXED: &str = "is immutable or append-only (chattr(1)), and the update would have to change it";
+
+/// Returns whether a directory treats names that differ only in case as equal, as chattr(1) makes some. File systems without flags have no such ones.
+fn folds_names(directory: BorrowedFd<'_>) -> bool {
+    // FS_CASEFOLD_FL (linux/fs.h)
+    let folds = IFlags::from_bits_retain(0x4000_0000);
+    let opened = open_within(directory, b".", OFlags::RDONLY | OFlags::DIRECTORY, Mode::empty());
+    opened.and_then(ioctl_getflags).is_ok_and(|flags| flags.contains(folds))
+}
 
 impl<'a> Target<'a> {
     pub(crate) fn open(site: &'a Site, index: &'a Index) -> Result<Self, Error> {
@@ -115,7 +124,11 @@ impl<'a> Target<'a> {
 
     /// Checks that a name in a directory can be replaced or moved; for an empty name, that names in the directory can be.
     pub(crate) fn check_free(&self, directory: Row<Directory>, here: BorrowedFd<'_>, name: &[u8]) -> Result<(), Error> {
-        match self.obstacle(here, name).map_err(self.failed("look at", directory, name))? {
+        let obstacle = match self.obstacle(here, name).map_err(self.failed("look at", directory, name))? {
+            None if name.is_empty() && folds_names(here) => Some(FOLDS),
+            obstacle => obstacle,
+        };
+        match obstacle {
             Some(problem) => Err(Error::unexpected(self.path_in(directory, name), problem)),
             None => Ok(()),
         }
