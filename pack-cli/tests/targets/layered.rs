@@ -10,7 +10,7 @@ use rustix::mount::{MountFlags, UnmountFlags, mount, unmount};
 use sealift::unpack::UnpackStats;
 use sealift_skipped::skipped;
 
-use crate::desk::{Desk, is_root};
+use crate::desk::{Desk, is_root, said};
 
 /// A mounted file system, unmounted on drop.
 pub(crate) struct Mounted(PathBuf);
@@ -187,4 +187,34 @@ fn duplicates_beyond_what_a_file_system_links_are_files_of_their_own() {
     fs::remove_file(desk.path("disk/os/etc/motd")).unwrap();
     fs::hard_link(desk.path("disk/os/etc/issue"), desk.path("disk/os/etc/motd")).unwrap();
     assert_eq!(desk.command(&audit).output().unwrap().status.code(), Some(1));
+}
+
+/// A file system that renames no directory at all; other calls that rename are for files.
+#[test]
+fn a_new_tree_is_made_where_no_directory_is_renamed() {
+    let desk = desk_with_directories();
+    let run = |line: &str| {
+        let mut strace = Command::new("strace");
+        strace.args(["-f", "-o", "/dev/null", "-e", "trace=renameat2", "-e", "inject=renameat2:error=EXDEV"]);
+        strace.arg(env!("CARGO_BIN_EXE_sealift")).args(line.split(' ')).current_dir(desk.path(""));
+        strace.env("SEALIFT_STATE", desk.path("state")).env("XDG_CONFIG_HOME", "/nonexistent");
+        let done = strace.output().unwrap();
+        assert!(done.status.success(), "{line}: {}", said(&done));
+        said(&done)
+    };
+    if Command::new("strace").arg("-V").output().is_err() {
+        return skipped("needs strace: makes system calls fail");
+    }
+    let said = run("unpack 7.sealift os --allow-unsigned");
+    assert!(said.contains("os: unpacked from 7.sealift"), "{said}");
+    desk.assert_same("os", "tree");
+    run("audit os --allow-unsigned");
+    change(&desk);
+    desk.pack(8);
+    run("unpack 8.sealift os --allow-unsigned --update --delete");
+    desk.assert_same("os", "tree");
+    run("audit os --allow-unsigned");
+    let names = fs::read_dir(desk.path("")).unwrap().map(|entry| entry.unwrap().file_name().into_string().unwrap());
+    let ours: Vec<String> = names.filter(|name| name.starts_with('.')).collect();
+    assert_eq!(ours, [".os.sealift-state"]);
 }

@@ -2,10 +2,11 @@
 
 use std::collections::HashSet;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::os::unix::ffi::OsStrExt as _;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use rustix::fs::{AtFlags, FileType, Mode, fchmod, fstat, mkdirat, renameat, statat};
+use rustix::fs::{AtFlags, FileType, Mode, fchmod, fstat, mkdirat, renameat, statat, unlinkat};
 use rustix::io::Errno;
 use sealift_format::{Directory, Entry, Index, Row};
 
@@ -256,6 +257,33 @@ impl TreeStage {
     /// Waits until everything is durable.
     pub fn sync(&self) -> Result<(), Error> {
         self.dir.sync()
+    }
+
+    /// Tries whether the tree can become the target by a rename: an empty directory moves out of the stage.
+    ///
+    /// # Errors
+    /// Returns an error if it cannot be created or removed.
+    pub fn moves_directories(&self, site: &Site) -> Result<bool, Error> {
+        const TRIAL: &str = "trial";
+        let (own, to) = (self.own(), site.place().sibling(".sealift-trial")?);
+        let failed = |error| Error::io("create", to.path(), error);
+        for (at, name) in [(own.fd(), TRIAL.as_bytes()), (to.parent(), to.name().as_bytes())] {
+            match unlinkat(at, name, AtFlags::REMOVEDIR) {
+                Ok(()) | Err(Errno::NOENT) => {} // left by a killed run
+                Err(error) => return Err(failed(error)),
+            }
+        }
+        mkdirat(own.fd(), TRIAL, Mode::RWXU).map_err(failed)?;
+        let moved = rename_new(own.fd(), TRIAL.as_bytes(), to.parent(), to.name().as_bytes());
+        let (at, name) = match moved {
+            Ok(()) => (to.parent(), to.name().as_bytes()),
+            Err(_) => (own.fd(), TRIAL.as_bytes()),
+        };
+        unlinkat(at, name, AtFlags::REMOVEDIR).map_err(failed)?;
+        match moved {
+            Err(error) if moves_no_directory(error) => Ok(false),
+            moved => moved.map(|()| true).map_err(failed),
+        }
     }
 
     /// Makes the tree the target, which does not exist or is an empty directory, and removes the stage.

@@ -111,6 +111,12 @@ impl Place {
         Ok(Self { parent, name, path })
     }
 
+    /// Returns the same place once more.
+    pub(crate) fn again(&self) -> Result<Self, Error> {
+        let parent = self.parent.try_clone().map_err(|error| Error::io("open", self.parent_path(), error))?;
+        Ok(Self { parent, name: self.name.clone(), path: self.path.clone() })
+    }
+
     /// Returns the stat of the name, without following a link; `None` if nothing is there.
     ///
     /// # Errors

@@ -4,7 +4,7 @@ use std::os::fd::{AsFd as _, BorrowedFd, OwnedFd};
 use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
 
-use rustix::fs::{AtFlags, FileType, Mode, OFlags, fstat, openat, statat, unlinkat};
+use rustix::fs::{AtFlags, FileType, Mode, OFlags, fstat, mkdirat, openat, statat, unlinkat};
 use rustix::io::{Errno, retry_on_intr};
 
 use super::{InodeId, OwnDir, Place, Stage, inode_id, stage};
@@ -60,6 +60,20 @@ impl Site {
             site.keeping = Keeping::Within(OnceLock::new());
         }
         Ok(site)
+    }
+
+    /// Returns the site with its directory, which is created for this user alone if it does not exist.
+    pub(crate) fn with_directory(&self) -> Result<Self, Error> {
+        match mkdirat(self.place.parent(), self.place.name(), Mode::RWXU) {
+            Err(Errno::EXIST) => {}
+            made => made.map_err(|error| Error::io("create", self.path(), error))?,
+        }
+        Self::of(self.place.again()?)
+    }
+
+    /// Removes the directory if it is empty.
+    pub(crate) fn remove_empty(&self) {
+        let _ = unlinkat(self.place.parent(), self.place.name(), AtFlags::REMOVEDIR); // what is in use stays
     }
 
     /// Returns whether nothing beside the directory can be renamed into it.

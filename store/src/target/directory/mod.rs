@@ -175,7 +175,7 @@ fn unpack_with(
         if let Some(kept) = job.complete()? {
             return job.update(input, selection, Some(kept));
         }
-        if site.is_mount_point() && site.record()?.is_none() && journal::is_left(site)? {
+        if site.record()?.is_none() && journal::is_left(site)? {
             return job.update(input, selection, None); // a killed run had begun to fill it
         }
         return Err(Error::NotEmpty { path: site.path().to_owned() });
@@ -192,6 +192,10 @@ fn unpack_with(
         return Ok(stats);
     }
     let stage = TreeStage::open(site, StageKind::Tree)?;
+    if !stage.moves_directories(site)? {
+        stage.remove(site)?;
+        return job.make_in_place(input, selection);
+    }
     let all_selected = selection.clone();
     let built = job.check_room(&stage, &selection, job.state_len()).and_then(|free| {
         stats.free_bytes = free;

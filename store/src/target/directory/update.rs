@@ -30,6 +30,16 @@ use crate::target::options::Durability;
 use sealift_format::{Directory, Row, num};
 
 impl Job<'_> {
+    /// Makes a new target where it is, as an update of an empty directory: no directory can be renamed to its name.
+    pub(super) fn make_in_place(self, input: &mut Input, selection: Selection) -> Result<UnpackStats, Error> {
+        let site = self.site.with_directory()?;
+        let filled = Job { site: &site, ..self }.update(input, selection, None);
+        if filled.is_err() {
+            site.remove_empty();
+        }
+        filled
+    }
+
     /// Brings the target, a non-empty directory or an empty mount point, to the selection.
     pub(super) fn update(
         &self,
