@@ -77,8 +77,8 @@ mod tests {
             child.args(["--exact", "tests::skips", "--ignored"]).env("SEALIFT_SKIPPED", &file);
             assert!(child.output().expect("it starts").status.success());
         }
-        let lines = std::fs::read_to_string(&file).expect("the child wrote it");
-        std::fs::remove_file(&file).expect("it is ours");
+        let lines = fs::read_to_string(&file).expect("the child wrote it");
+        fs::remove_file(&file).expect("it is ours");
         assert_eq!(lines, "sealift_skipped::tests::skips\tneeds a tab and two lines\n".repeat(2));
     }
 
