@@ -10,11 +10,10 @@ const DAY: i64 = 86_400;
 /// Without the suffix, OpenSSH uses the local time zone. A device may be in
 /// another zone than the author of the file, so this always uses UTC.
 pub(super) fn parse(text: &str) -> Option<i64> {
-    let upper = text.to_ascii_uppercase();
-    let digits = upper.strip_suffix('Z').or_else(|| upper.strip_suffix("UTC")).unwrap_or(&upper);
-    if !matches!(digits.len(), 8 | 12 | 14) || !digits.bytes().all(|byte| byte.is_ascii_digit()) {
+    if !is_date(text) {
         return None;
     }
+    let digits = without_zone(text);
     let field = |start: usize, len: usize| -> Option<i64> {
         digits.get(start..start + len).map_or(Some(0), |field| field.parse().ok())
     };
@@ -27,6 +26,21 @@ pub(super) fn parse(text: &str) -> Option<i64> {
     Some(days * DAY + hour * 3600 + minute * 60 + second)
 }
 
+/// Returns whether a text has the form of a date in digits alone. As seconds since 1970, 8 digits would
+/// mean a day before 1974, and 12 or 14 one after the year 5000: nobody means these.
+fn is_date(text: &str) -> bool {
+    let digits = without_zone(text);
+    matches!(digits.len(), 8 | 12 | 14) && is_digits(digits)
+}
+
+fn without_zone(text: &str) -> &str {
+    let zone_at = text.find(|character: char| !character.is_ascii_digit()).unwrap_or(text.len());
+    match text.split_at(zone_at) {
+        (digits, zone) if zone.eq_ignore_ascii_case("z") || zone.eq_ignore_ascii_case("utc") => digits,
+        _ => text,
+    }
+}
+
 /// Seconds since 1970, shown as `2026-11-21 01:06:27 UTC`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 #[allow(clippy::exhaustive_structs, reason = "it is only a number")]
@@ -34,20 +48,22 @@ pub struct Utc(pub i64);
 
 impl Utc {
     /// Reads a time as users write it: `2026-11-21T01:06:27Z` and other forms of
-    /// RFC 3339, a day `2026-11-21` (its first second, UTC), or seconds since
-    /// 1970. Fractions of a second are dropped.
+    /// RFC 3339, a day `2026-11-21` (its first second, UTC), the digits that
+    /// `valid-before` takes in a file of allowed signers, such as `20261121`, or
+    /// seconds since 1970. Fractions of a second are dropped.
     ///
     /// # Errors
     /// Returns an error if the text is none of these, or there is no such day.
     pub fn parse(text: &str) -> Result<Self, TimeError> {
-        rfc3339(text).or_else(|| seconds(text)).map(Self).ok_or_else(|| TimeError(text.into()))
+        let moment = if is_date(text) { parse(text) } else { rfc3339(text).or_else(|| seconds(text)) };
+        moment.map(Self).ok_or_else(|| TimeError(text.into()))
     }
 }
 
 /// A text that is not a time.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error(
-    "{0:?} is not a time such as 2027-01-31, 2027-01-31T12:00:00Z or 1801396800, \
+    "{0:?} is not a time such as 2027-01-31, 20270131, 2027-01-31T12:00:00Z or 1801396800, \
      the seconds since 1970"
 )]
 pub struct TimeError(String);
@@ -206,6 +222,16 @@ mod tests {
             ("2026-11-20T23:36:27-01:30", Some(1_795_223_187)),
             ("1969-12-31T23:59:59Z", Some(-1)),
             ("1795223187", Some(1_795_223_187)),
+            ("20261121", Some(1_795_219_200)),
+            ("20261121Z", Some(1_795_219_200)),
+            ("202611210106", Some(1_795_223_160)),
+            ("20261121010627utc", Some(1_795_223_187)),
+            ("99999999", None),
+            ("20260631", None),
+            ("100000000000", None),
+            ("17952231870000", None),
+            ("1795223187Z", None),
+            ("-20261121", Some(-20_261_121)),
             ("-1", Some(-1)),
             ("0", Some(0)),
             ("9223372036854775807", Some(i64::MAX)),
