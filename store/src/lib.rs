@@ -8,6 +8,7 @@
 //! needs; [`delivery`], the path of content out of a bundle; and [`target`], what bundles are installed into.
 #![deny(missing_docs)]
 
+mod acl;
 pub mod address;
 pub mod audit;
 pub mod base;

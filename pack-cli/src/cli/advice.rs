@@ -2,6 +2,7 @@
 
 use std::path::Path;
 
+use rustix::io::Errno;
 use sealift::seal::KernelError;
 use sealift::trust::sign::{KernelSignError, SignError};
 use sealift::trust::{Shortfall, SignatureError, Standing};
@@ -15,6 +16,9 @@ pub(crate) const ADD_CERTIFICATE: &str =
 pub(crate) fn advice(error: &Error) -> Option<String> {
     let fixed = match error {
         Error::Bundle { source, .. } => return advice(source),
+        Error::Io { source, .. } if source.raw_os_error() == Some(Errno::NOTCONN.raw_os_error()) => {
+            ": the program behind this mount has ended; unmount it with `umount`"
+        }
         Error::Format(FormatError::Limit { what, declared, .. }) => return limit(what, *declared),
         Error::Format(FormatError::IsRequest) => ": pack a bundle for it with `sealift pack --for`",
         Error::Trust(TrustError::Untrusted(why) | TrustError::Revoked(why)) => return Some(signer(why)),
@@ -93,8 +97,11 @@ pub(crate) fn advice(error: &Error) -> Option<String> {
     Some(fixed.to_owned())
 }
 
-/// Returns the advice for an error of a verb that writes to `target`: the user has to create a missing repository.
+/// Returns the advice for an error of a verb that writes to `target`: the user has to create a missing repository, and to remove an archive.
 pub(crate) fn advice_for_target(error: &Error, target: &Path) -> Option<&'static str> {
+    if matches!(error, Error::Exists { path } if path == target) {
+        return Some(": remove it, or give another name");
+    }
     let Error::Repository { path, fault } = error else { return None };
     let is_lacking = matches!(**fault, RepoFault::NoDirectory | RepoFault::NotARepository { .. });
     (is_lacking && path == target).then_some("; create one with `ostree init`")

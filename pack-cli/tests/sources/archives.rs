@@ -3,6 +3,7 @@
 use std::fs::{self, File};
 use std::io::Write;
 use std::os::unix::fs::symlink;
+use std::process::Command;
 use std::sync::Arc;
 
 use rustix::fs::{CWD, FileType, Mode, mknodat};
@@ -140,7 +141,7 @@ fn what_cannot_be_packed_is_refused() {
             [(b"GNU.sparse.major", b"1"), (b"GNU.sparse.minor", b"0"), (b"GNU.sparse.realsize", b"512")];
         archive(&[pax(&records), member(b"f", b'0', data)])
     };
-    let sized = |type_flag| archive(&[file(), header(b"a", type_flag, 512), vec![0; 512]]);
+    let sized = |type_flag| archive(&[file(), header(b"a", type_flag, 512), vec![b'x'; 512]]);
     let mut damaged = archive(&[file(), file()]);
     damaged[1024] ^= 1;
     let table: Vec<Refused> = vec![
@@ -216,6 +217,39 @@ fn what_cannot_be_packed_is_refused() {
         assert!(expected(&fault), "{what}: {fault:?}");
         // For members, the offset is that of their first header; for headers, their own.
         assert!(at == offset || at == 0 && bytes.get(156) == Some(&b'x'), "{what}: {at}");
+    }
+}
+
+/// What has no content has none, whatever its header says, as GNU tar unpacks it.
+#[test]
+fn the_size_of_what_has_no_content_is_ignored() {
+    let sized = |name: &[u8], type_flag, target: &[u8]| linked_header(name, type_flag, 512, target);
+    let bytes = archive(&[
+        member(b"f", b'0', b"content"),
+        sized(b"d/", b'5', b""),
+        sized(b"hard", b'1', b"f"),
+        pax(&[(b"mtime", b"7.5")]),
+        sized(b"harder", b'1', b"f"),
+        sized(b"soft", b'2', b"f"),
+        sized(b"null", b'3', b""),
+        sized(b"pipe", b'6', b""),
+        member(b"next", b'0', b"next"),
+        sized(b"last", b'1', b"f"),
+    ]);
+    let items = items(&tar_bytes(&bytes, &options()).expect("a source"));
+    for name in [&b"hard"[..], b"harder", b"last"] {
+        assert_eq!(items[name].content.as_deref(), Some(&b"content"[..]));
+    }
+    assert_eq!(items[&b"next"[..]].content.as_deref(), Some(&b"next"[..]));
+    assert_eq!(items.len(), 10);
+    let scratch = Scratch::new();
+    fs::create_dir(scratch.tree()).expect("made");
+    fs::write(scratch.archive(), &bytes).expect("written");
+    let extract = ["-x", "--exclude", "null", "-f", "../archive.tar"];
+    let done = Command::new("tar").args(extract).current_dir(scratch.tree()).output().expect("tar runs");
+    assert!(done.status.success() && done.stderr.is_empty(), "{}", String::from_utf8_lossy(&done.stderr));
+    for name in ["hard", "harder", "last", "soft"] {
+        assert_eq!(fs::read_to_string(scratch.tree().join(name)).expect("unpacked"), "content", "{name}");
     }
 }
 

@@ -122,6 +122,31 @@ fn the_content_comes_with_any_name() {
     assert!(matches!(found[&b"other"[..]].file, NewNode::CharDevice(_)) && found[&b"other"[..]].first == b"null");
 }
 
+/// As the kernel's gen_init_cpio does (with --data-align for the names), and pax -x sv4cpio.
+#[test]
+fn padding_and_repeated_contents_are_read() {
+    let padded = [&b"file"[..], &[0; 3000]].concat();
+    let link = |name: &[u8]| member(FILE, 7, 3, b"content", name);
+    let members = [
+        member(FILE, 1, 1, b"aligned", &padded),
+        member(0o120_777, 2, 1, b"usr/bin/sh\0", b"init"),
+        member(0o120_777, 3, 1, b"usr/lib\0\0\0", b"lib"),
+        link(b"a"),
+        link(b"b"),
+        member(FILE, 7, 3, b"", b"c"),
+    ];
+    let found = items(&read(&archive(&members)).expect("a source"));
+    assert_eq!(found[&b"file"[..]].content.as_deref(), Some(&b"aligned"[..]));
+    assert_eq!(found[&b"init"[..]].file, NewNode::Symlink(b"usr/bin/sh".to_vec().into()));
+    assert_eq!(found[&b"lib"[..]].file, NewNode::Symlink(b"usr/lib".to_vec().into()));
+    for name in [b"a", b"b", b"c"] {
+        assert_eq!(
+            (found[&name[..]].first.as_slice(), found[&name[..]].content.as_deref()),
+            (&b"a"[..], Some(&b"content"[..]))
+        );
+    }
+}
+
 #[test]
 fn what_cannot_be_packed_is_refused() {
     let file = || member(FILE, 1, 1, b"content", b"file");
@@ -138,7 +163,7 @@ fn what_cannot_be_packed_is_refused() {
         bytes
     };
     let whole = archive(&[file()]);
-    let cases: [(&str, Vec<u8>, &str); 14] = [
+    let cases: [(&str, Vec<u8>, &str); 18] = [
         ("nothing", Vec::new(), "is truncated"),
         ("no trailer", file(), "TRAILER!!!"),
         ("another form", b"070707".iter().chain(&[b'0'; 200]).copied().collect(), "cpio -o -H newc"),
@@ -146,12 +171,24 @@ fn what_cannot_be_packed_is_refused() {
         ("a sum", summed(b"000002FC"), "does not match the checksum"),
         ("no name", name_len(b"00000000"), "name length"),
         ("a long name", name_len(b"00001001"), "name length"),
-        ("a name without its end", name_len(b"00000004"), "NUL byte"),
+        ("a name without its end", name_len(b"00000004"), "does not end with a NUL byte"),
+        ("a name with more after its end", archive(&[member(FILE, 1, 1, b"", b"a\0b")]), "a: a name goes on after"),
+        ("nothing but NUL bytes", archive(&[member(FILE, 1, 1, b"", b"\0\0")]), "a name is empty"),
         ("a name beyond the end", name_len(b"00000FFF"), "truncated"),
         ("a parent", archive(&[member(FILE, 1, 1, b"", b"../up")]), "../up"),
         ("a type", archive(&[member(0o010, 1, 1, b"", b"odd")]), "cannot be packed"),
         ("a device with content", archive(&[member(0o020_600, 1, 1, b"x", b"null")]), "cannot have content"),
-        ("content twice", archive(&[member(FILE, 1, 2, b"x", b"a"), member(FILE, 1, 2, b"y", b"b")]), "b has content"),
+        (
+            "two contents",
+            archive(&[member(FILE, 1, 2, b"x", b"a"), member(FILE, 1, 2, b"y", b"b")]),
+            "b is a hard link",
+        ),
+        (
+            "two lengths",
+            archive(&[member(FILE, 1, 2, b"x", b"a"), member(FILE, 1, 2, b"xx", b"b")]),
+            "b is a hard link",
+        ),
+        ("a target with NUL", archive(&[member(0o120_777, 1, 1, b"a\0b", b"link")]), "contains a NUL byte"),
         ("bytes behind", [&whole[..], b"more"].concat(), "not a cpio archive in newc format"),
     ];
     for (what, bytes, why) in cases {

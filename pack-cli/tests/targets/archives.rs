@@ -106,7 +106,7 @@ fn programs_extract_a_tar_archive_as_it_is_unpacked() {
     };
     note("tree/etc/motd", b"bytes \n = \xff");
     note("tree/lib", &noise(3, 2000));
-    let line = "touch -d '1960-01-02 03:04:05' tree/lib/same";
+    let line = "touch -d '1960-01-02 03:04:05' tree/lib/same; touch -d '2300-01-02 03:04:05' tree/etc/empty";
     assert!(Command::new("sh").args(["-c", line]).current_dir(desk.path("")).status().unwrap().success());
     desk.pack(1);
     desk.unpack(1, "unpacked");
@@ -118,6 +118,55 @@ fn programs_extract_a_tar_archive_as_it_is_unpacked() {
     assert_eq!(status, Some(0), "{said}");
     desk.run(&["pack", "tar:os.tar", "-o", "again.sealift", "--name", "os", "--bundle-version", "1"]);
     assert!(fs::read(desk.path("again.sealift")).unwrap() == fs::read(desk.path("1.sealift")).unwrap());
+}
+
+/// As `tar --acls` and bsdtar read them, and others as attributes.
+#[test]
+fn access_lists_are_kept_by_programs_that_extract_a_tar_archive() {
+    let desk = Desk::new();
+    let line = "setfacl -m u:1:r,g:2000:rw tree/etc/motd && setfacl -d -m u:12:rwx tree/lib";
+    assert!(Command::new("sh").args(["-c", line]).current_dir(desk.path("")).status().unwrap().success());
+    desk.pack(1);
+    desk.run(&["unpack", "1.sealift", "tar:os.tar", "--allow-unsigned"]);
+    let access = |folder: &str| {
+        let line = "getfacl -n -p etc/motd lib | grep -v '^# owner\\|^# group'";
+        let done = Command::new("sh").args(["-c", line]).current_dir(desk.path(folder)).output().unwrap();
+        String::from_utf8_lossy(&done.stdout).into_owned()
+    };
+    let expected = access("tree");
+    assert!(expected.contains("user:1:r--") && expected.contains("default:user:12:rwx"), "{expected}");
+    for program in ["tar --acls -xpf", "tar --acls --xattrs --xattrs-include=* -xpf", "bsdtar -xpf"] {
+        fs::create_dir(desk.path("out")).unwrap();
+        let line = format!("{program} ../os.tar");
+        let done = Command::new("sh").args(["-c", &line]).current_dir(desk.path("out")).output().unwrap();
+        assert!(done.status.success(), "{program}: {}", String::from_utf8_lossy(&done.stderr));
+        assert_eq!(access("out"), expected, "{program}");
+        fs::remove_dir_all(desk.path("out")).unwrap();
+    }
+}
+
+#[test]
+fn an_archive_goes_to_standard_output() {
+    let desk = Desk::new();
+    special(&desk);
+    desk.pack(1);
+    for format in ["tar", "cpio"] {
+        desk.run(&["unpack", "1.sealift", &format!("{format}:file"), "--allow-unsigned"]);
+        let done = desk.run(&["unpack", "1.sealift", &format!("{format}:-"), "--allow-unsigned"]);
+        assert!(done.stdout == fs::read(desk.path("file")).unwrap(), "{format}");
+        let said = String::from_utf8_lossy(&done.stderr);
+        assert!(said.contains(&format!("{format}:-: written from 1.sealift")), "{said}");
+        fs::remove_file(desk.path("file")).unwrap();
+    }
+    assert!(!desk.path("-").exists());
+    let done = desk.run(&["unpack", "1.sealift", "tar:-", "--allow-unsigned", "--json"]);
+    assert!(String::from_utf8_lossy(&done.stderr).lines().last().unwrap().starts_with("{\"dry_run\":false,"));
+    // Nothing is written of what turns out to be damaged.
+    let mut bytes = fs::read(desk.path("1.sealift")).unwrap();
+    *bytes.last_mut().unwrap() ^= 1;
+    desk.write("flipped.sealift", bytes);
+    let done = desk.command(&["unpack", "flipped.sealift", "tar:-", "--allow-unsigned"]).output().unwrap();
+    assert_eq!((done.status.code(), done.stdout.len()), (Some(1), 0));
 }
 
 /// sbuild creates a root in this way, as a user who cannot create the devices.
@@ -204,7 +253,7 @@ fn a_file_is_not_replaced_and_nothing_half_written() {
     desk.pack(1);
     desk.write("os.cpio", "mine");
     let (status, said) = desk.tell("unpack 1.sealift cpio:os.cpio --allow-unsigned");
-    assert!(status == Some(2) && said.contains("exists"), "{said}");
+    assert!(status == Some(2) && said.contains("os.cpio already exists: remove it, or give another name"), "{said}");
     assert_eq!(fs::read(desk.path("os.cpio")).unwrap(), b"mine");
     let (status, said) = desk.tell("unpack 1.sealift cpio:new.cpio --allow-unsigned --dry-run");
     assert!(status == Some(0) && said.contains("would be written"), "{said}");

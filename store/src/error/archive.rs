@@ -79,7 +79,7 @@ pub enum ArchiveFault {
     /// An unknown version of the sparse formats.
     #[error("unknown sparse file format")]
     SparseVersion,
-    /// A size for a member without content: some programs skip as many bytes, some none.
+    /// Content after a member that cannot have any: some programs skip it, and some read it as headers.
     #[error("{path} cannot have content, but its header has a size of {size}")]
     SizeWithoutContent {
         /// The member.

@@ -154,7 +154,7 @@ fn read_some(archive: &Archive, at: u64, len: usize) -> Result<Vec<u8>, Error> {
     Ok(bytes)
 }
 
-/// Returns a member's name without its terminating NUL.
+/// Returns a member's name without its terminating NUL. Programs that align contents write several.
 fn name(archive: &Archive, at: u64, header: &Header, bytes: &[u8]) -> Result<Vec<u8>, Error> {
     let field = ArchiveFault::Number { field: "name length" };
     let len = usize::try_from(header.name_len()).ok().filter(|len| *len > 0 && header.name_len() <= NAME_LEN_MAX);
@@ -167,13 +167,21 @@ fn name(archive: &Archive, at: u64, header: &Header, bytes: &[u8]) -> Result<Vec
             longer.get(HEADER_LEN..HEADER_LEN + len).ok_or_else(|| archive.fault(at, ArchiveFault::Truncated))?
         }
     };
-    match held.split_last() {
-        Some((0, name)) if !name.contains(&0) => Ok(name.to_vec()),
-        _ => {
-            Err(archive
-                .fault(at, ArchiveFault::Name { path: shown(held), fault: "does not end with its only NUL byte" }))
+    let name = without_nuls(held);
+    match name.iter().position(|byte| *byte == 0) {
+        None if name.len() < held.len() => Ok(name.to_vec()),
+        None => Err(archive.fault(at, ArchiveFault::Name { path: shown(name), fault: "does not end with a NUL byte" })),
+        Some(end) => {
+            let fault = "goes on after a NUL byte";
+            Err(archive.fault(at, ArchiveFault::Name { path: shown(&name[..end]), fault }))
         }
     }
+}
+
+/// Returns a text without the NUL bytes at its end.
+fn without_nuls(bytes: &[u8]) -> &[u8] {
+    let end = bytes.iter().rposition(|byte| *byte != 0).map_or(0, |last| last + 1);
+    &bytes[..end]
 }
 
 /// Returns where the next header begins, if the content is complete.
@@ -228,12 +236,12 @@ impl Members<'_> {
         }
         let added = draft.add(Member { offset: at, path, metadata: header.metadata(), kind });
         let file = added.map_err(|fault| self.archive.fault(at, fault))?;
-        // The content comes with one of the names, in most programs the last.
-        if linked.is_some() && header.size() > 0 && !draft.fill(file, stored) {
+        // The content comes with one of the names, in most programs the last; in those that write the older formats as well, with each.
+        if linked.is_some() && header.size() > 0 && !self.fill(draft, file, stored)? {
             return Err(self.archive.fault(
                 at,
                 ArchiveFault::Form(format!(
-                    "{shown_path} has content, but is a hard link to a file that already has content"
+                    "{shown_path} is a hard link, but its content differs from that of the file's other names"
                 )),
             ));
         }
@@ -243,10 +251,21 @@ impl Members<'_> {
         Ok(())
     }
 
+    /// Gives a file its content, unless it has the same already. Programs differ in which of two contents they keep.
+    fn fill(&self, draft: &mut Draft, file: FileId, content: Stored) -> Result<bool, Error> {
+        let Some(known) = draft.content(file) else { return Ok(false) };
+        if known.len() == 0 {
+            *known = content;
+            return Ok(true);
+        }
+        self.archive.have_equal_bytes(known, &content)
+    }
+
+    /// Returns a symbolic link's target. Like the kernel's gen_init_cpio, some programs count the NUL byte that ends it.
     fn target(&self, at: u64, header: &Header) -> Result<Vec<u8>, Error> {
         let len = usize::try_from(header.size()).ok().filter(|_| header.size() <= TARGET_LEN_MAX);
         let len = len.ok_or_else(|| self.archive.fault(at, ArchiveFault::Number { field: "link target length" }))?;
-        read_some(self.archive, header.content_at(at), len)
+        read_some(self.archive, header.content_at(at), len).map(|target| without_nuls(&target).to_vec())
     }
 
     /// Returns the sum of a file's bytes, which the 070702 format stores.

@@ -9,22 +9,36 @@ use super::Unpack;
 use crate::escape;
 use crate::failure::{Failure, shown};
 use crate::human::{self, Bytes, count};
+use crate::output;
 use crate::show::{BOLD, WARN};
 use crate::taken;
 
 impl Unpack {
-    /// Writes the tree to an archive. Nothing is installed, so nothing is remembered.
+    /// Writes the tree to an archive, or to standard output. Nothing is installed, so nothing is remembered.
     pub(super) fn write_archive(&self, encoder: &ArchiveEncoder, file: &Path) -> Result<(), Failure> {
-        if self.delete || self.rehash || self.trust_record || self.seal.is_some() {
-            return Err(Failure::usage("--delete, --rehash, --trust-record and --seal are not for archives"));
+        if self.delete || self.rehash || self.no_check || self.seal.is_some() {
+            return Err(Failure::usage("--delete, --rehash, --no-check and --seal are not for archives"));
         }
         if self.references.len() > 1 {
             return Err(Failure::usage("an archive can hold only one --ref"));
         }
         let options = self.options();
-        let (stats, judge, elapsed) =
-            self.take(|bundle, progress| archive::write(bundle, encoder, file, &options, progress))?;
-        let mut out = self.show.out();
+        let to_stdout = file == Path::new("-");
+        if to_stdout && !self.dry_run {
+            output::check_stdout()?;
+        }
+        let taken = self.take(|bundle, progress| match to_stdout {
+            true => archive::stream(
+                bundle,
+                encoder,
+                (&mut std::io::stdout().lock(), Path::new("standard output")),
+                &options,
+                progress,
+            ),
+            false => archive::write(bundle, encoder, file, &options, progress),
+        });
+        let (stats, judge, elapsed) = taken.map_err(|failure| failure.of_target(file))?;
+        let mut out = self.show.summary(to_stdout && !self.dry_run);
         if self.show.is_told(&mut out, &taken::line(&stats, &judge, self.dry_run, elapsed))? {
             return Ok(());
         }

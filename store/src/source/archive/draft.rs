@@ -149,14 +149,11 @@ impl Draft {
         Ok(file)
     }
 
-    /// Gives a regular file its content, if it has none yet.
-    pub(in crate::source) fn fill(&mut self, file: FileId, content: Stored) -> bool {
+    /// Returns the content of a regular file.
+    pub(in crate::source) fn content(&mut self, file: FileId) -> Option<&mut Stored> {
         match &mut self.files[file].kind {
-            Kind::Regular(stored) if stored.len() == 0 => {
-                *stored = content;
-                true
-            }
-            _ => false,
+            Kind::Regular(stored) => Some(stored),
+            _ => None,
         }
     }
 

@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 
 use rustix::fs::fstat;
 
-use super::{ArchiveFault, ArchiveFormat};
+use super::{ArchiveFault, ArchiveFormat, Stored};
 use crate::Error;
 use crate::fs::unnamed::unnamed_file;
 use crate::source::SourceOptions;
@@ -16,6 +16,8 @@ use crate::source::directory::ListedIdentity;
 
 /// Bytes per read of a pipe.
 const PIPE_BUFFER_LEN: usize = 256 * 1024;
+/// Bytes per read when two contents are compared.
+const COMPARED_LEN: usize = 64 * 1024;
 
 /// A file that is read at offsets.
 #[derive(Debug)]
@@ -91,6 +93,26 @@ impl Archive {
             ErrorKind::UnexpectedEof => self.changed(),
             _ => Error::io("read", &self.path, error),
         })
+    }
+
+    /// Returns whether two contents that are stored whole have equal bytes.
+    pub(in crate::source) fn have_equal_bytes(&self, one: &Stored, other: &Stored) -> Result<bool, Error> {
+        let (Stored::Whole { offset, len }, Stored::Whole { offset: other, len: other_len }) = (one, other) else {
+            return Ok(false);
+        };
+        let mut buffers = [vec![0; COMPARED_LEN], vec![0; COMPARED_LEN]];
+        let mut at = 0;
+        while at < *len && len == other_len {
+            let part = num::up_to(len - at, COMPARED_LEN);
+            let [mine, others] = &mut buffers;
+            self.read_at(&mut mine[..part], offset + at)?;
+            self.read_at(&mut others[..part], other + at)?;
+            if mine[..part] != others[..part] {
+                return Ok(false);
+            }
+            at += num::wide(part);
+        }
+        Ok(len == other_len)
     }
 
     /// Checks that the file is still the one that was opened.

@@ -3,10 +3,10 @@
 use sealift_format::Device;
 use sealift_format::num;
 
-use super::acl;
 use super::header::{BLOCK_LEN, Extent, Header, decimal, more_sparse, until_nul};
 use super::pax::{PATH_LEN_MAX, Pax};
 use super::window::Window;
+use crate::acl;
 use crate::source::XattrFilter;
 use crate::source::archive::{Archive, ArchiveFault, Member, MemberKind, Segment, Stored, shown};
 use crate::{Error, Metadata};
@@ -154,12 +154,19 @@ impl<'a> Members<'a> {
         };
         if header.type_flag() == b'D' {
             self.skip(at, size)?; // the names in it, for `tar --incremental`
-        } else if size != 0 {
+        } else if size != 0 && !self.is_header_next()? {
             return Err(fault(ArchiveFault::SizeWithoutContent { path: shown(&path), size }));
         } else if pax.sparse.is_used() {
             return Err(fault(ArchiveFault::SparseMap));
         }
         self.finish(header, pax, at, path, kind)
+    }
+
+    /// Returns whether a header follows, or the archive's end, but no content. Whatever the size in the header of a link, a directory or a device
+    /// says, no content follows it (POSIX); some programs write there the length of the file that a link names.
+    fn is_header_next(&mut self) -> Result<bool, Error> {
+        let block = self.window.block(self.archive, self.next)?;
+        Ok(block.is_none_or(|block| block.iter().all(|byte| *byte == 0) || Header::parse(&block).is_ok()))
     }
 
     fn finish(&self, header: &Header, pax: Pax, at: u64, path: Vec<u8>, kind: MemberKind) -> Result<Member, Error> {

@@ -8,8 +8,8 @@ use std::collections::BTreeMap;
 use base64ct::{Base64Unpadded, Encoding};
 use sealift_format::{Attributes, Xattr, Xattrs};
 
-use super::acl;
 use super::header::{Extent, decimal};
+use crate::acl;
 use crate::source::XattrFilter;
 use crate::source::archive::{ArchiveFault, shown};
 

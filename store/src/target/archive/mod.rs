@@ -10,6 +10,7 @@ mod stats;
 mod tar;
 
 use std::fs::File;
+use std::io::{Read as _, Seek as _, Write};
 use std::os::unix::fs::FileExt as _;
 use std::path::Path;
 
@@ -21,6 +22,7 @@ use crate::address::choose_ref;
 use crate::base::{Bases, needed};
 use crate::delivery::{Delivery, from_bases, write_all_at};
 use crate::fs::partial::PartialFile;
+use crate::fs::unnamed::unnamed_file;
 use crate::input::Input;
 use crate::progress::Phase;
 use crate::target::options::InstallOptions;
@@ -29,6 +31,9 @@ use crate::{Error, Progress};
 pub use encoder::ArchiveEncoder;
 use layout::{Layout, lay_out};
 pub use stats::ArchiveStats;
+
+/// Bytes per write to a stream.
+const STREAM_LEN: usize = 1 << 20;
 
 /// Writes the tree of a ref to a new file, which appears when it is complete and durable.
 ///
@@ -42,32 +47,106 @@ pub fn write(
     options: &InstallOptions,
     progress: &Progress,
 ) -> Result<ArchiveStats, Error> {
-    let (mut input, bundle, bases) = options.bases.open(bundle.into_unopened(), progress)?;
-    let only = match &options.refs[..] {
-        [] => None,
-        [only] => Some(only.as_str()),
-        _ => return Err(Error::Usage("an archive can hold only one ref".to_owned())),
-    };
-    let tree = choose_ref(&bundle.index, only)?;
-    let plan = ReadPlan::new((&bundle).into(), wanted(&bundle, tree), &|_, _| false);
-    let mut stats = ArchiveStats::default();
-    stats.install.stored_bytes = plan.stored_bytes();
+    let mut opened = Opened::new(bundle, options, progress)?;
     if options.dry_run {
-        lay_out(&bundle, tree, encoder, &mut stats, &mut |_, _| Ok(()))?;
-        return Ok(stats);
+        return opened.foresee(encoder);
     }
     let partial = PartialFile::create_new(target)?;
-    let failed = |error| Error::io("write", target, error);
-    let file = partial.file();
-    let layout = lay_out(&bundle, tree, encoder, &mut stats, &mut |offset, header| {
-        progress.check()?;
-        file.write_all_at(header, offset).map_err(failed)
-    })?;
-    let work = Work { bundle: &bundle, bases: &bases, plan: &plan, layout: &layout, file, target };
-    work.run(&mut input, options.jobs.max(1), progress)?;
+    let stats = opened.fill(encoder, (partial.file(), target), options.jobs, progress)?;
     progress.enter(Phase::Syncing, 0, 0);
     partial.finish()?;
     Ok(stats)
+}
+
+/// Writes the tree of a ref to a stream, such as a pipe, after all of it was checked: until then, it is in a file without a name in the directory
+/// for temporary files.
+///
+/// # Errors
+/// As [`write`]; also returns an error if that directory has too little space. Only if the stream fails was part of the archive written.
+pub fn stream(
+    bundle: Trusted,
+    encoder: &ArchiveEncoder,
+    (out, name): (&mut dyn Write, &Path),
+    options: &InstallOptions,
+    progress: &Progress,
+) -> Result<ArchiveStats, Error> {
+    let mut opened = Opened::new(bundle, options, progress)?;
+    if options.dry_run {
+        return opened.foresee(encoder);
+    }
+    let folder = std::env::temp_dir();
+    let mut file = unnamed_file(&folder).map_err(|error| Error::io("create a file in", &folder, error))?;
+    let stats = opened.fill(encoder, (&file, &folder), options.jobs, progress)?;
+    let failed = |error| Error::io("read", &folder, error);
+    file.rewind().map_err(failed)?;
+    let mut buffer = vec![0; STREAM_LEN];
+    loop {
+        progress.check()?;
+        let len = file.read(&mut buffer).map_err(failed)?;
+        let written = if len == 0 { out.flush() } else { out.write_all(&buffer[..len]) };
+        written.map_err(|error| Error::io("write", name, error))?;
+        if len == 0 {
+            return Ok(stats);
+        }
+    }
+}
+
+/// A bundle of which one tree is written.
+struct Opened {
+    input: Input,
+    bundle: Bundle,
+    bases: Bases,
+    reference: Option<String>,
+}
+
+impl Opened {
+    fn new(bundle: Trusted, options: &InstallOptions, progress: &Progress) -> Result<Self, Error> {
+        let (input, bundle, bases) = options.bases.open(bundle.into_unopened(), progress)?;
+        let reference = match &options.refs[..] {
+            [] => None,
+            [only] => Some(only.clone()),
+            _ => return Err(Error::Usage("an archive can hold only one ref".to_owned())),
+        };
+        Ok(Self { input, bundle, bases, reference })
+    }
+
+    fn tree(&self) -> Result<&Ref, Error> {
+        choose_ref(&self.bundle.index, self.reference.as_deref())
+    }
+
+    fn plan(&self, tree: &Ref) -> (ReadPlan, ArchiveStats) {
+        let plan = ReadPlan::new((&self.bundle).into(), wanted(&self.bundle, tree), &|_, _| false);
+        let mut stats = ArchiveStats::default();
+        stats.install.stored_bytes = plan.stored_bytes();
+        (plan, stats)
+    }
+
+    /// Returns what writing the archive would do.
+    fn foresee(&self, encoder: &ArchiveEncoder) -> Result<ArchiveStats, Error> {
+        let tree = self.tree()?;
+        let (_, mut stats) = self.plan(tree);
+        lay_out(&self.bundle, tree, encoder, &mut stats, &mut |_, _| Ok(()))?;
+        Ok(stats)
+    }
+
+    /// Writes the archive to an empty file; `target` is its name in messages.
+    fn fill(
+        &mut self,
+        encoder: &ArchiveEncoder,
+        (file, target): (&File, &Path),
+        jobs: usize,
+        progress: &Progress,
+    ) -> Result<ArchiveStats, Error> {
+        let tree = self.tree()?;
+        let (plan, mut stats) = self.plan(tree);
+        let layout = lay_out(&self.bundle, tree, encoder, &mut stats, &mut |offset, header| {
+            progress.check()?;
+            file.write_all_at(header, offset).map_err(|error| Error::io("write", target, error))
+        })?;
+        let Self { input, bundle, bases, .. } = self;
+        Work { bundle, bases, plan: &plan, layout: &layout, file, target }.run(input, jobs.max(1), progress)?;
+        Ok(stats)
+    }
 }
 
 /// Returns which objects are contents of a tree.

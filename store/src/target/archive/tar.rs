@@ -1,5 +1,6 @@
 //! tar archives in the pax format (POSIX.1-2001, pax(1)): a ustar header, preceded by records for what does not fit it. Extended attributes are
-//! records `SCHILY.xattr.NAME`, as in GNU tar, bsdtar and star. Names begin with `./`, as those of `tar -c .` and mmdebstrap do: programs that unpack
+//! records `SCHILY.xattr.NAME`, as in GNU tar, bsdtar and star; an ACL is a record `SCHILY.acl.access` or `SCHILY.acl.default` as well, since
+//! `tar --acls` and bsdtar read only these. Names begin with `./`, as those of `tar -c .` and mmdebstrap do: programs that unpack
 //! a root file system leave out parts of it by such names, as Debian's sbuild does with `--exclude=./dev/null`.
 
 use std::io::Write as _;
@@ -8,6 +9,7 @@ use sealift_format::num;
 use sealift_format::{Device, FileType};
 
 use super::encoder::{ArchiveEncoder, Member, Unfit};
+use crate::acl;
 
 const BLOCK_LEN: usize = 512;
 const NAME_LEN: usize = 100;
@@ -85,7 +87,7 @@ fn records(member: &Member<'_>, name: &[u8], target: &[u8], size: u64) -> Result
             add(key, id.to_string().as_bytes());
         }
     }
-    if member.inode.mtime_ns != 0 || u64::try_from(member.inode.mtime).is_err() {
+    if member.inode.mtime_ns != 0 || u64::try_from(member.inode.mtime).map_or(true, |time| time > ELEVEN_DIGITS) {
         add(b"mtime", time(member.inode.mtime, member.inode.mtime_ns).as_bytes());
     }
     // Extended attributes come with the file's first name.
@@ -95,6 +97,14 @@ fn records(member: &Member<'_>, name: &[u8], target: &[u8], size: u64) -> Result
                 return Err(Unfit("an extended attribute with an equals sign in its name"));
             }
             add(&[&b"SCHILY.xattr."[..], xattr.name].concat(), xattr.value);
+            let key = match xattr.name {
+                acl::ACCESS => &b"SCHILY.acl.access"[..],
+                acl::DEFAULT => b"SCHILY.acl.default",
+                _ => continue,
+            };
+            if let Some(text) = acl::to_text(xattr.value) {
+                add(key, text.as_bytes());
+            }
         }
     }
     Ok(records)

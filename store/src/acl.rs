@@ -1,12 +1,13 @@
-//! POSIX ACLs: from the text in archives to the attribute that Linux stores.
+//! POSIX ACLs: from the text in archives to the attribute that Linux stores, and back.
 
-use super::header::decimal;
-use crate::source::archive::{ArchiveFault, shown};
+use std::fmt::Write as _;
+
+use crate::error::{ArchiveFault, shown};
 
 /// The attribute of an access ACL.
-pub(super) const ACCESS: &[u8] = b"system.posix_acl_access";
+pub(crate) const ACCESS: &[u8] = b"system.posix_acl_access";
 /// The attribute of a directory's default ACL.
-pub(super) const DEFAULT: &[u8] = b"system.posix_acl_default";
+pub(crate) const DEFAULT: &[u8] = b"system.posix_acl_default";
 
 /// The version of the attribute's format.
 const VERSION: u32 = 2;
@@ -14,7 +15,7 @@ const VERSION: u32 = 2;
 const NOBODY: u32 = u32::MAX;
 
 /// Converts `user::rwx,user:1000:r--,mask::rwx...`, separated by newlines or commas. Returns `None` if it adds nothing to the permission bits.
-pub(super) fn from_text(text: &[u8], attribute: &[u8]) -> Result<Option<Vec<u8>>, ArchiveFault> {
+pub(crate) fn from_text(text: &[u8], attribute: &[u8]) -> Result<Option<Vec<u8>>, ArchiveFault> {
     let mut entries: Vec<(u16, u32, u16)> = Vec::new();
     for line in text.split(|byte| matches!(byte, b'\n' | b',')) {
         let line = line.split(|byte| *byte == b'#').next().unwrap_or_default().trim_ascii();
@@ -36,8 +37,32 @@ pub(super) fn from_text(text: &[u8], attribute: &[u8]) -> Result<Option<Vec<u8>>
     Ok(Some(value))
 }
 
+/// Converts the attribute to text with numeric ids, one entry per line; `None` if it is not as Linux stores it.
+pub(crate) fn to_text(value: &[u8]) -> Option<String> {
+    let entries = value.strip_prefix(&VERSION.to_le_bytes())?;
+    let (entries, rest) = entries.as_chunks::<8>();
+    let mut text = String::new();
+    for entry in entries {
+        let [tag, 0, permissions @ 0..=7, 0, id @ ..] = entry else { return None };
+        let (tag, has_id) = match tag {
+            0x01 => ("user", false),
+            0x02 => ("user", true),
+            0x04 => ("group", false),
+            0x08 => ("group", true),
+            0x10 => ("mask", false),
+            0x20 => ("other", false),
+            _ => return None,
+        };
+        let who = if has_id { u32::from_le_bytes(*id).to_string() } else { String::new() };
+        let letter = |bit, letter| if permissions & bit == 0 { '-' } else { letter };
+        let (read, write, execute) = (letter(4, 'r'), letter(2, 'w'), letter(1, 'x'));
+        let _ = writeln!(text, "{tag}:{who}:{read}{write}{execute}"); // a String takes everything
+    }
+    rest.is_empty().then_some(text)
+}
+
 /// Returns the permissions of a file with an access ACL: Linux stores the ACL's mask in the group bits, where libarchive writes the group's own.
-pub(super) fn permissions(permissions: u16, acl: &[u8]) -> u16 {
+pub(crate) fn permissions(permissions: u16, acl: &[u8]) -> u16 {
     let Some(entries) = acl.strip_prefix(&VERSION.to_le_bytes()) else { return permissions };
     let bits = |wanted: u8| {
         let mut entries = entries.chunks_exact(8);
@@ -70,7 +95,7 @@ fn entry(line: &[u8], attribute: &[u8]) -> Result<(u16, u32, u16), ArchiveFault>
         (b"other" | b"o", true) => 0x20,
         _ => return Err(wrong()),
     };
-    let id = match decimal(number).and_then(|id| u32::try_from(id).ok()) {
+    let id = match number_of(number) {
         _ if who.is_empty() => NOBODY,
         Some(id) => id,
         None => return Err(ArchiveFault::AclName { who: shown(who) }),
@@ -85,6 +110,12 @@ fn entry(line: &[u8], attribute: &[u8]) -> Result<(u16, u32, u16), ArchiveFault>
     Ok((tag, id, permissions))
 }
 
+/// Parses an id of decimal digits and nothing else.
+fn number_of(digits: &[u8]) -> Option<u32> {
+    let digits = std::str::from_utf8(digits).ok()?;
+    digits.bytes().all(|byte| byte.is_ascii_digit()).then(|| digits.parse().ok())?
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -97,6 +128,12 @@ mod tests {
         let stored = "0200000001000600ffffffff020006000100000002000400e803000004000400ffffffff10000600ffffffff\
                       20000400ffffffff";
         assert_eq!(value.iter().map(|byte| format!("{byte:02x}")).collect::<String>(), stored);
+        let numbers = "user::rw-\nuser:1:rw-\nuser:1000:r--\ngroup::r--\nmask::rw-\nother::r--\n";
+        assert_eq!(to_text(&value).as_deref(), Some(numbers));
+        assert_eq!(from_text(numbers.as_bytes(), ACCESS), Ok(Some(value.clone())));
+        for bad in [&value[1..], &value[..value.len() - 1], b"", &[value.as_slice(), &[3; 8]].concat()] {
+            assert_eq!(to_text(bad), None);
+        }
     }
 
     #[test]
