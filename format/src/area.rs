@@ -64,7 +64,7 @@ pub fn parse_area(signed: &[u8], area: &[u8]) -> Result<Vec<Envelope>, Error> {
     }
     let mut reader = Reader::new(Part::SignatureArea, body);
     if num::at(parse_area_len(reader.array()?)?) != area.len() {
-        return Err(reader.malformed("its length is another than it says"));
+        return Err(reader.malformed("its length does not match its header"));
     }
     let mut envelopes: Vec<Envelope> = Vec::new();
     loop {

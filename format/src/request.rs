@@ -131,7 +131,7 @@ impl Request {
         section.finish()?;
         let len = wide(self.outline.len()).saturating_add(24 * wide(count));
         let Some(len) = usize::try_from(len).ok().filter(|_| len == self.base.index_len) else {
-            return Err(Reader::new(Part::Request, &[]).malformed("the index is not as long as is said"));
+            return Err(Reader::new(Part::Request, &[]).malformed("the index has the wrong length"));
         };
         let mut bytes = Vec::with_capacity(len);
         bytes.extend(&self.outline[..start - 8]);

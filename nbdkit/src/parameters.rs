@@ -20,7 +20,7 @@ jobs=N                 Number of threads (default: the available CPUs).
 trust=FILE             Allowed signers file (default: /etc/sealift/allowed_signers, or the user's own).
 revoked=FILE           Revoked keys.
 threshold=[NAME=]N     Require signatures by N trusted keys. Can be repeated.
-state=DIR              Directory for rollback protection.
+state=DIR              Directory that records the highest version installed.
 time=TIME              Check keys and expiry as of this time.
 compatible=TAG         A tag of this device. Can be repeated.
 allow-unsigned=BOOL    Accept a bundle that no trusted key signed (default: false).

@@ -39,7 +39,7 @@ def complete(request, objects):
             payload = with_ids(payload, known)
         parts.append(struct.pack("<HHQ", number, flags, len(payload)) + payload)
     index = b"".join(parts)
-    need(len(index) == request.index_len, "header", "the index is not as long as is said")
+    need(len(index) == request.index_len, "header", "the index has the wrong length")
     return index
 
 def with_ids(payload, known):

@@ -128,7 +128,7 @@ impl Difference {
             }
         }
         match self.edits.iter().zip(is_linked).position(|(edit, is_linked)| edit.op == Op::Named && !is_linked) {
-            Some(own) => Err(row_fault("a file is named that stays and that no name is linked to", own)),
+            Some(own) => Err(row_fault("the delta lists an unchanged file without a reason", own)),
             None => Ok(()),
         }
     }

@@ -446,7 +446,7 @@ fn read_name(reader: &mut Reader<'_>) -> Result<String, Error> {
     let bytes = reader.take(len.into())?;
     match core::str::from_utf8(bytes) {
         Ok(name) if is_bundle_name(name) => Ok(name.into()),
-        _ => Err(reader.malformed("a name, tag or annotation key has another form than allowed")),
+        _ => Err(reader.malformed("invalid name, tag or annotation key")),
     }
 }
 

@@ -364,7 +364,7 @@ fn tree_of(trees: usize, inodes: &[Inode], links: &[Link], children: &[u32]) -> 
                     let fits = (ref_start..next_inode).contains(&linked.at())
                         && !matches!(linked.get(inodes), Some(Inode { kind: InodeKind::Directory(_), .. }));
                     if !fits {
-                        return Err(row_fault("a hard link is not to a file before it in its ref", at));
+                        return Err(row_fault("a hard link must name an earlier file of the same ref", at));
                     }
                     tree.inodes.push((linked, false));
                     continue;

@@ -30,7 +30,7 @@ pub(crate) fn parse_ref(reader: &mut Reader<'_>, last: Option<&String>) -> Resul
     let len = reader.u8()?;
     let name = match core::str::from_utf8(reader.take(len.into())?) {
         Ok(name) if is_ref_name(name) => String::from(name),
-        _ => return Err(reader.malformed("a ref's name has another form than allowed")),
+        _ => return Err(reader.malformed("invalid name of a ref")),
     };
     if last.is_some_and(|last| *last >= name) {
         return Err(reader.malformed("refs do not ascend"));

@@ -54,7 +54,7 @@ pub(crate) fn parse_collection(reader: &mut Reader<'_>) -> Result<String, Error>
     let len = reader.u8()?;
     match core::str::from_utf8(reader.take(len.into())?) {
         Ok(id) if id.is_empty() || is_collection_id(id) => Ok(String::from(id)),
-        _ => Err(reader.malformed("a collection id has another form than allowed")),
+        _ => Err(reader.malformed("invalid collection id")),
     }
 }
 
