@@ -124,23 +124,26 @@ fn what_stood_in_a_file_stays() {
 }
 
 #[test]
-fn what_would_change_nothing_or_too_much_is_refused() {
+fn what_would_change_nothing_changes_nothing_and_too_much_is_refused() {
     let desk = desk(&["one", "two"]);
     let lists = ["--trust", "signers", "--revoked", "revoked"];
     let refused = |arguments: &[&str]| desk.refused(&[arguments, &lists[..]].concat());
     desk.edited(&["add", "os,app-*", "one.pub", "--trust", "signers"]);
     desk.edited(&[&["revoke", "two.pub"], &lists[..]].concat());
     let before = [desk.text("signers"), desk.text("revoked")];
+    let again = |arguments: &[&str]| desk.edited(&[arguments, &lists[..]].concat());
     for names in ["os,app-*", "os", "app-x"] {
-        let said = refused(&["add", names, "one.pub"]);
-        assert!(said.contains("line 1 of signers already allows this key to sign"), "{said}");
+        let said = again(&["add", names, "one.pub"]);
+        assert!(said.starts_with("signers: already has line 1\n"), "{said}");
     }
+    assert!(again(&["add", "os", "one.pub", "--json"]).contains("\"line\":1,\"principals\":\"os\""));
+    assert!(again(&["add", "os", "one.pub", "--json"]).ends_with("\"unchanged\":true}\n"));
+    assert!(again(&["revoke", "two.pub"]).contains(" is already revoked\n"));
+    assert!(again(&["revoke", &desk.fingerprint("two"), "--json"]).ends_with("\"unchanged\":true}\n"));
     let said = refused(&["add", "os", "one"]);
     assert!(said.contains("one is a private key: give the public key, as in one.pub"), "{said}");
     assert!(refused(&["revoke", "one"]).contains("is a private key"));
     assert!(refused(&["add", "os", "two.pub"]).contains("is revoked by revoked"));
-    assert!(refused(&["revoke", "two.pub"]).contains("revoked already revokes SHA256:"));
-    assert!(refused(&["revoke", &desk.fingerprint("two")]).contains("revoked already revokes SHA256:"));
     let unknown = refused(&["revoke", "SHA256:n4bQgYhMfWWaL+qgxVrQFaO/TxsrC4Is0V1sFbDwCgg"]);
     assert!(unknown.contains("give the public key"), "{unknown}");
     for names in ["", "o s", "os namespaces=\"*\"", "#os", "\"os\"", "os,", "!os", "os\nx"] {
@@ -154,6 +157,13 @@ fn what_would_change_nothing_or_too_much_is_refused() {
         refused(&["add", "os", file]);
     }
     assert_eq!(before, [desk.text("signers"), desk.text("revoked")]);
+
+    // A line that ends some day is not what is asked for.
+    let timed = desk.text("signers").replace("namespaces=", "valid-before=\"20990101\",namespaces=");
+    desk.write("timed", &timed);
+    let said = desk.refused(&["add", "os", "one.pub", "--trust", "timed"]);
+    assert!(said.contains("line 1 of timed already allows this key to sign \"os\", for a limited time"), "{said}");
+    assert_eq!(desk.text("timed"), timed);
 
     // A malformed file is not changed, and refused or reading runs do not create missing files that options name.
     let broken = desk.write("broken", "os\n");
@@ -179,8 +189,9 @@ fn a_binary_list_stays_one() {
     for (key, counts) in [("one", false), ("two", false), ("three", false), ("four", true)] {
         assert_eq!(desk.run("ssh-keygen", &["-Q", "-f", "krl", &format!("{key}.pub")]), counts, "{key}");
     }
-    let said = desk.refused(&[&["revoke", "three.pub"], &lists[..]].concat());
-    assert!(said.contains("krl already revokes SHA256:"), "{said}");
+    let before = fs::read(desk.path("krl")).expect("it is there");
+    assert!(desk.edited(&[&["revoke", "three.pub"], &lists[..]].concat()).contains(" is already revoked"));
+    assert_eq!(fs::read(desk.path("krl")).expect("it is there"), before);
 }
 
 #[test]

@@ -13,7 +13,7 @@ use crate::show::BOLD;
 
 /// Allow a key to sign bundles of a name
 ///
-/// Adds a line to the allowed signers, and creates the file if needed. Compare the fingerprint with the key's owner first. If the machine
+/// Adds a line to the allowed signers, unless one already says so, and creates the file if needed. Compare the fingerprint with the key's owner first. If the machine
 /// has no /etc/sealift/allowed_signers and the user no such file either, uses ~/.config/sealift/allowed_signers.
 #[derive(Args, Debug)]
 #[command(after_long_help = "\
@@ -38,11 +38,13 @@ impl Add {
         let mut out = self.change.show.out();
         let (key, path) = (given.key.id().to_string(), added.path.display().to_string());
         let (principals, comment) = (&self.name, &given.comment);
-        let summary = JsonAdded { path: &path, line: added.line, principals, key: &key, comment };
+        let summary =
+            JsonAdded { path: &path, line: added.line, principals, key: &key, comment, unchanged: added.unchanged };
         if self.change.show.is_told(&mut out, &summary)? {
             return Ok(());
         }
-        writeln!(out, "{BOLD}{}{BOLD:#}: added line {}", escape::text(&path), added.line)?;
+        let had = if added.unchanged { "already has" } else { "added" };
+        writeln!(out, "{BOLD}{}{BOLD:#}: {had} line {}", escape::text(&path), added.line)?;
         writeln!(out, "  {}", format!("{key} {}", escape::text(&given.comment)).trim_end())?;
         Ok(writeln!(out, "  may sign {}", self.name)?)
     }
@@ -55,4 +57,5 @@ struct JsonAdded<'a> {
     principals: &'a str,
     key: &'a str,
     comment: &'a str,
+    unchanged: bool,
 }

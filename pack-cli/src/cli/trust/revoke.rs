@@ -3,7 +3,7 @@
 use std::io::Write as _;
 
 use clap::{Args, ValueHint};
-use sealift::trust::{Places, Withdrawn, revoke_key};
+use sealift::trust::{Places, Revoked, Withdrawn, revoke_key};
 use serde::Serialize;
 
 use super::{ChangeArgs, given_key};
@@ -38,11 +38,13 @@ impl Revoke {
         let revoked = revoke_key(&self.change.files.options(), &Places::of_this_process(), &withdrawn)?;
         let mut out = self.change.show.out();
         let (key, path) = (revoked.key.to_string(), revoked.path.display().to_string());
-        if self.change.show.is_told(&mut out, &JsonRevoked { path: &path, key: &key, lines: &revoked.lines })? {
+        let Revoked { lines, unchanged, .. } = &revoked;
+        if self.change.show.is_told(&mut out, &JsonRevoked { path: &path, key: &key, lines, unchanged: *unchanged })? {
             return Ok(());
         }
-        writeln!(out, "{BOLD}{}{BOLD:#}: {key} is revoked", escape::text(&path))?;
-        match &revoked.lines[..] {
+        let already = if *unchanged { "already " } else { "" };
+        writeln!(out, "{BOLD}{}{BOLD:#}: {key} is {already}revoked", escape::text(&path))?;
+        match &lines[..] {
             [] => Ok(writeln!(out, "  not in the allowed signers")?),
             [line] => Ok(writeln!(out, "  line {line} of the allowed signers no longer counts")?),
             lines => {
@@ -58,4 +60,5 @@ struct JsonRevoked<'a> {
     path: &'a str,
     key: &'a str,
     lines: &'a [usize],
+    unchanged: bool,
 }

@@ -35,12 +35,14 @@ pub struct Revoked {
     pub key: KeyId,
     /// The lines of the allowed signers that are no longer valid. They may stay.
     pub lines: Vec<usize>,
+    /// Whether the key was revoked before, so that the list is unchanged.
+    pub unchanged: bool,
 }
 
 /// Revokes a key: adds it to the revocation list in use, binary or text, or creates a text list.
 ///
 /// # Errors
-/// Returns an error if the key is already revoked; if only its fingerprint is given, the list is text, which cannot hold fingerprints, and the
+/// Returns an error if only its fingerprint is given, the list is text, which cannot hold fingerprints, and the
 /// allowed signers do not contain the key; or if a file is malformed or cannot be read or written.
 pub fn revoke_key(options: &TrustOptions, places: &Places, withdrawn: &Withdrawn) -> Result<Revoked, Error> {
     let files = Files::of(options, places)?;
@@ -51,8 +53,9 @@ pub fn revoke_key(options: &TrustOptions, places: &Places, withdrawn: &Withdrawn
         Withdrawn::Key(given) => (given.key.id(), Some(given.clone())),
         Withdrawn::Id(id) => (*id, listed(&signers, *id)),
     };
+    let lines = signers.granting().filter(|line| line.key == id).map(|line| line.line).collect();
     if list.contains_id(id) || key.as_ref().is_some_and(|given| list.contains(&given.key)) {
-        return Err(Error::unexpected(&files.revoked, format!("already revokes {id}")));
+        return Ok(Revoked { path: files.revoked, key: id, lines, unchanged: true });
     }
     let bytes = match key {
         Some(given) if editing.bytes().starts_with(KRL) => with_section(&editing, EXPLICIT_KEY, given.key.blob())?,
@@ -64,8 +67,7 @@ pub fn revoke_key(options: &TrustOptions, places: &Places, withdrawn: &Withdrawn
     };
     parse_revoked(&files.revoked, &bytes)?;
     editing.replace(&bytes)?;
-    let lines = signers.granting().filter(|line| line.key == id).map(|line| line.line).collect();
-    Ok(Revoked { path: files.revoked, key: id, lines })
+    Ok(Revoked { path: files.revoked, key: id, lines, unchanged: false })
 }
 
 /// Returns the key with a fingerprint, if a line of the allowed signers contains it.
