@@ -116,6 +116,7 @@ const PACKAGES: &[Package] = &[
     package("xdelta3",             Programs(&["xdelta3"]),                &[Compare]),
     package("bsdiff",              Programs(&["bsdiff"]),                 &[Compare]),
     package("squashfs-tools",      Programs(&["mksquashfs"]),             &[Ci, Compare]),
+    package("xorriso",             Programs(&["xorrisofs"]),              &[Ci]),
     package("squashfuse",          Programs(&["squashfuse_ll"]),          &[Compare]),
     package("erofs-utils",         Programs(&["mkfs.erofs"]),             &[Ci, Compare]),
     // nbdkit loads our plugin, and serves disks that log reads or delay them; libnbd's programs read from it.

@@ -108,7 +108,7 @@ fn print(out: &mut dyn Write, title: &str, device: &SimulatedDevice, found: &Sim
     let contents = count(wide(found.objects), "content");
     writeln!(out, "{BOLD}{title}{BOLD:#}: {contents} from {}", device.kind())?;
     let (matched, paths) = (Grouped(wide(found.matched)), count(wide(found.paths), "path"));
-    writeln!(out, "  found {matched} of the {paths} in the order profile")?;
+    writeln!(out, "  found {matched} of {paths} in the order profile")?;
     if found.of_base > 0 {
         writeln!(out, "  and {} from the base, which lies behind the delta", count(wide(found.of_base), "content"))?;
     }

@@ -1,4 +1,4 @@
-//! Merges profiles.
+//! Profiles of several.
 
 use super::profile::{OrderEntry, OrderProfile};
 
@@ -11,4 +11,10 @@ pub fn merge(profiles: &[OrderProfile]) -> OrderProfile {
     // Stable: equal positions stay in the order of the profiles.
     placed.sort_by_key(|(position, _)| *position);
     OrderProfile::new(placed.into_iter().map(|(_, entry)| entry.clone()).collect())
+}
+
+/// Puts profiles one after another, for programs that start in turn: each path keeps its first place, and ranges are united as by [`merge`].
+#[must_use]
+pub fn one_after_another(profiles: &[OrderProfile]) -> OrderProfile {
+    OrderProfile::new(profiles.iter().flat_map(|profile| profile.entries().iter().cloned()).collect())
 }

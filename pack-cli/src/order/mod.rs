@@ -6,8 +6,10 @@ pub mod import;
 mod kept;
 mod merge;
 mod profile;
+mod ranked;
 pub mod record;
 
-pub use merge::merge;
+pub use merge::{merge, one_after_another};
 pub use profile::{OrderEntry, OrderProfile};
+pub use ranked::{Ranked, Ranking, ranked};
 pub use sealift_store::OrderFault;

@@ -77,7 +77,13 @@ impl OrderProfile {
     /// # Errors
     /// Returns an error with the line's number if a path leaves the root, a range is malformed, or the line is not UTF-8.
     pub fn parse(text: &[u8]) -> Result<Self, OrderFault> {
-        let (entries, is_list) = entries(text, &mut |path| relative(path).map(Some))?;
+        let mut entries = Vec::new();
+        let is_list = each_entry(text, &mut |entry, line| {
+            let OrderEntry { path, ranges } = entry?;
+            let path = relative(&path).map_err(|what| OrderFault::Line { line, what })?;
+            entries.push(OrderEntry { path, ranges });
+            Ok(())
+        })?;
         Ok(Self { is_list, ..Self::new(entries) })
     }
 
@@ -130,17 +136,13 @@ impl OrderProfile {
     }
 }
 
-/// A path below the root, if it is there; or what is wrong with it.
-pub(crate) type Below = Result<Option<Vec<u8>>, &'static str>;
+/// Takes the entry in a line, with the path as it is written, or what is wrong with the line, and the line's number.
+pub(crate) type Visit<'a> = dyn FnMut(Result<OrderEntry, OrderFault>, u64) -> Result<(), OrderFault> + 'a;
 
-/// Parses the lines of a profile or list, with `path` converting the paths in it. Also returns whether it is a list.
-pub(crate) fn entries(
-    text: &[u8],
-    path: &mut dyn FnMut(&[u8]) -> Below,
-) -> Result<(Vec<OrderEntry>, bool), OrderFault> {
+/// Parses the lines of a profile or list, and passes each that is not a comment to `visit`. Returns whether it is a list.
+pub(crate) fn each_entry(text: &[u8], visit: &mut Visit<'_>) -> Result<bool, OrderFault> {
     let lines = text.split(|byte| *byte == b'\n').map(|line| line.strip_suffix(b"\r").unwrap_or(line));
     let mut is_list = true;
-    let mut entries = Vec::new();
     for (line, number) in lines.zip(1..) {
         let fault = |what| OrderFault::Line { line: number, what };
         if number == 1 && line.starts_with(ANY_HEADER) {
@@ -153,12 +155,12 @@ pub(crate) fn entries(
                 Some(tab) => (&line[..tab], Some(&line[tab + 1..])),
                 None => (line, None),
             };
-            let path = named(written, is_list).and_then(|named| path(&named)).map_err(fault)?;
-            let ranges = ranges.map_or(Ok(Vec::new()), |ranges| parse_ranges(ranges, number))?;
-            entries.extend(path.map(|path| OrderEntry { path, ranges }));
+            let ranges = ranges.map_or(Ok(Vec::new()), |ranges| parse_ranges(ranges, number));
+            let path = named(written, is_list).map_err(fault);
+            visit(path.and_then(|path| Ok(OrderEntry { path, ranges: ranges? })), number)?;
         }
     }
-    Ok((entries, is_list))
+    Ok(is_list)
 }
 
 /// Returns the path that is written in a line.

@@ -1,6 +1,7 @@
 //! Profiles as text, merged and compared.
 
 use std::ops::Range;
+use std::process::Command;
 
 use proptest::prelude::{ProptestConfig, Strategy, any, prop, proptest};
 use sealift::order::{OrderEntry, OrderProfile, merge};
@@ -72,6 +73,60 @@ fn the_earliest_use_counts() {
 }
 
 #[test]
+fn programs_that_start_in_turn_have_their_profiles_in_turn() {
+    let desk = Desk::new();
+    desk.write("a", "# sealift order 1\nboot\nlibc\t0-9\nlate\n");
+    desk.write("b", "libc\t20-29\neditor\nboot\n");
+    let merged = desk.good("order merge --one-after-another a b");
+    assert_eq!(merged, "# sealift order 1\nboot\nlibc\t0-9,20-29\nlate\neditor\n");
+}
+
+/// mksquashfs and xorriso lay files out by a list that was made from a profile.
+#[test]
+fn other_programs_lay_out_by_a_profile() {
+    let desk = Desk::new();
+    let names = ["late", "usual", "b c", "a\\d", "first", "#hash"];
+    for (number, name) in (1_u8..).zip(names) {
+        desk.write(&format!("os/dir/{name}"), vec![number; 3000]);
+    }
+    desk.write("order", "dir/first\ndir/gone\ndir/a\\d\ndir/b c\ndir/#hash\ndir/late\n");
+    desk.good("pack os -o os.sealift --order order");
+    desk.good("order export os.sealift --format sort -o exported.sort");
+    desk.good("order merge order --format sort -o merged.sort");
+    // xorriso refuses a list of which a file is missing.
+    desk.good("order export os.sealift --format weights -o weights");
+    assert_eq!(desk.read("exported.sort"), "dir/first 5\ndir/a\\\\d 4\ndir/b\\ c 3\ndir/#hash 2\ndir/late 1\n");
+    assert!(desk.good("order import sort exported.sort").starts_with("# sealift order 1\ndir/first\ndir/a"));
+    let order = ["first", "a\\d", "b c", "#hash", "late", "usual"];
+    for line in [
+        "mksquashfs os image -noappend -noD -noF -no-fragments -sort exported.sort",
+        "mksquashfs os image -noappend -noD -noF -no-fragments -sort merged.sort",
+        "xorrisofs -quiet -R -o image --sort-weight-list weights os",
+    ] {
+        let _ = std::fs::remove_file(desk.path("image"));
+        let done = Command::new("sh").args(["-c", line]).current_dir(desk.path("")).output().unwrap();
+        assert!(done.status.success(), "{line}: {}", String::from_utf8_lossy(&done.stderr));
+        let bytes = std::fs::read(desk.path("image")).unwrap();
+        let place = |name: &str| {
+            let number = (1_u8..).zip(names).find(|(_, other)| *other == name).unwrap().0;
+            bytes.windows(3000).position(|part| part.iter().all(|byte| *byte == number)).unwrap()
+        };
+        assert!(order.map(place).is_sorted(), "{line}: {:?}", order.map(place));
+    }
+}
+
+#[test]
+fn a_profile_that_names_nothing_is_told() {
+    let desk = Desk::new();
+    desk.write("os/a", "a");
+    desk.write("other", "srv/os/a\nsrv/os/b\n");
+    let said = desk.good("pack os -o os.sealift --order other --quiet");
+    assert!(said.contains("warning: none of the 2 paths in the order other is a file here"), "{said}");
+    desk.write("own", "a\nb\n");
+    assert_eq!(desk.good("pack os -o os.sealift --order own --quiet --force"), "");
+}
+
+#[test]
 fn options_that_would_do_nothing_are_refused() {
     let desk = Desk::new();
     desk.write("a", "one\n");
@@ -132,7 +187,7 @@ fn faults_name_file_and_line() {
     desk.write("os/a", "a");
     desk.write("leaves", "a\n../../etc/shadow\n");
     desk.write("junk", b"a\n\x7fELF\x02\x01\x01\0\0\n");
-    for line in ["order merge", "order diff leaves", "order import paths", "pack os -o os.sealift --order"] {
+    for line in ["order merge", "order diff leaves", "pack os -o os.sealift --order"] {
         desk.refused(&format!("{line} leaves"), "leaves: line 2: a path with .. may leave the root");
     }
     desk.refused("order merge junk", "junk: line 2: control characters in a path");

@@ -331,7 +331,11 @@ fn what_was_cached_before_is_not_lost() {
     assert_eq!((status, desk.read("warm.order")), (Some(0), "# sealift order 1\nlarge\n".into()), "{said}");
     assert!(said.contains("  1 large file cached before, recorded whole: see --drop-cache\n"), "{said}");
     let (_, said) = desk.run(recording(&desk, "order record -o json.order --root os --json", &script));
-    assert_eq!(said.lines().last(), Some(r#"{"files":1,"ranges":0,"outside":0,"elsewhere":0,"cached":1}"#), "{said}");
+    assert_eq!(
+        said.lines().last(),
+        Some(r#"{"files":1,"ranges":0,"outside":0,"malformed":0,"elsewhere":0,"cached":1}"#),
+        "{said}"
+    );
 }
 
 #[test]

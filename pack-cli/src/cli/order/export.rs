@@ -26,6 +26,10 @@ use crate::show::Show;
 Examples:
   sealift order export os-7.sealift -o os.order
   sealift order export ostree:/srv/repo
+  sealift order export os-7.sealift --format sort -o os.sort
+  mksquashfs /srv/os os.squashfs -sort os.sort
+  sealift order export os-7.sealift --format weights -o os.weights
+  xorrisofs -o os.iso --sort-weight-list os.weights /srv/os
   sealift order export os-7-to-8.sealift --base os-7.sealift
   sealift pack /srv/os -o os-8.sealift --order-from os-7.sealift")]
 pub(crate) struct Export {

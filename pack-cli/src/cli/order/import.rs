@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 
 use clap::{Args, ValueHint};
 use sealift::Error;
-use sealift::order::import::{Disk, Form, ImportOptions, import};
+use sealift::order::import::{Disk, Form, ImportOptions, Imported, import};
 
 use super::{OutputArgs, Remarks};
 use crate::failure::Failure;
@@ -88,12 +88,12 @@ impl Import {
         if disk.is_some() != (self.form == Form::Nbdkit) {
             return Err(Failure::usage("nbdkit needs --filesystem or --image; other forms take neither"));
         }
-        if !self.root.is_absolute() {
-            return Err(Failure::usage("--root is compared with absolute paths: give an absolute one"));
-        }
         let place = self.output.place()?;
         let mut options = ImportOptions::default();
-        options.root.clone_from(&self.root);
+        options.root = match self.root.is_absolute() {
+            true => self.root.clone(),
+            false => self.root.canonicalize().map_err(|error| Error::io("find", &self.root, error))?,
+        };
         options.disk = disk;
         let (mut input, name): (Box<dyn BufRead>, &Path) = match self.file == Path::new("-") {
             true => (Box::new(std::io::stdin().lock()), Path::new("standard input")),
@@ -103,7 +103,8 @@ impl Import {
             }
         };
         let imported = import(self.form, &mut input, name, &options)?;
-        let remarks = Remarks { outside: imported.outside, elsewhere: imported.elsewhere, ..Remarks::default() };
-        self.output.write(&place, (&imported.profile, remarks), (self.show, false))
+        let Imported { profile, outside, malformed, elsewhere, .. } = imported;
+        let remarks = Remarks { outside, malformed, elsewhere, ..Remarks::default() };
+        self.output.write(&place, (&profile, remarks), (self.show, false))
     }
 }

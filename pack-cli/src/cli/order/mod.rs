@@ -12,13 +12,15 @@ use std::path::{Path, PathBuf};
 
 use clap::{Args, Subcommand, ValueHint};
 use sealift::Error;
-use sealift::order::OrderProfile;
+use sealift::order::{OrderProfile, Ranking, ranked};
 use sealift::pack::Output;
 use sealift_format::num::wide;
 
+use super::closed;
 use super::escape;
 use super::failure::Failure;
 use super::human::count;
+use super::one_of::one_of;
 use super::output;
 use super::show::{BOLD, Show};
 pub(crate) use export::order_of;
@@ -84,14 +86,30 @@ struct OutputArgs {
     /// Replace the file if it exists
     #[arg(long, requires = "output")]
     force: bool,
+    /// profile; sort, a list for mksquashfs -sort or genisoimage -sort; or weights, one for xorrisofs --sort-weight-list [default: profile]
+    #[arg(
+        long,
+        value_name = "FORMAT",
+        value_parser = one_of(FORMATS),
+        default_value = "profile",
+        hide_default_value = true,
+        hide_possible_values = true
+    )]
+    format: Format,
 }
+
+/// How a profile is written: for pack, or for another program.
+type Format = Option<Ranking>;
+
+const FORMATS: [(&str, Format); 3] =
+    [("profile", None), ("sort", Some(Ranking::Priorities)), ("weights", Some(Ranking::Weights))];
 
 impl OutputArgs {
     /// Returns where the profile goes: being text, it may go to a terminal too.
     fn place(&self) -> Result<Output, Failure> {
         match &self.output {
             Some(path) if path != Path::new("-") => output::of(path, self.force),
-            _ => Ok(Output::Stdout),
+            _ => closed::check_stdout().map(|()| Output::Stdout),
         }
     }
 
@@ -102,14 +120,24 @@ impl OutputArgs {
         (profile, remarks): (&OrderProfile, Remarks),
         (show, stdout_taken): (Show, bool),
     ) -> Result<(), Failure> {
-        let text = profile.to_text();
+        let text = self.text(profile, show);
         let Some(path) = self.output.as_deref().filter(|_| *place != Output::Stdout) else {
             let mut out = std::io::stdout().lock();
-            out.write_all(text.as_bytes()).and_then(|()| out.flush())?;
+            out.write_all(&text).and_then(|()| out.flush())?;
             return Ok(print(show, None, (profile, remarks), true)?);
         };
-        place.write(text.as_bytes())?;
+        place.write(&text)?;
         Ok(print(show, Some(path), (profile, remarks), stdout_taken)?)
+    }
+
+    fn text(&self, profile: &OrderProfile, show: Show) -> Vec<u8> {
+        let Some(ranking) = self.format else { return profile.to_text().into_bytes() };
+        let list = ranked(profile, ranking);
+        if list.left_out > 0 {
+            let paths = count(list.left_out, "path");
+            show.warn(&format!("left out {paths} with a newline, which such a list cannot hold"));
+        }
+        list.text
     }
 }
 
@@ -130,7 +158,7 @@ fn print(
     if show.is_told(&mut out, &Made { files, ranges, remarks })? {
         return Ok(());
     }
-    let Remarks { outside, elsewhere, cached } = remarks;
+    let Remarks { outside, malformed, elsewhere, cached } = remarks;
     if let Some(path) = path {
         let ranges = if ranges > 0 { format!(", {}", count(ranges, "range")) } else { String::new() };
         let path = escape::text(&path.display().to_string());
@@ -138,6 +166,9 @@ fn print(
     }
     if outside > 0 {
         writeln!(out, "  left out {} outside the root", count(outside, "path"))?;
+    }
+    if malformed > 0 {
+        writeln!(out, "  skipped {} without a path", count(malformed, "line"))?;
     }
     if elsewhere > 0 {
         writeln!(out, "  ignored {} outside file contents", count(elsewhere, "read"))?;

@@ -11,6 +11,8 @@ use crate::escape;
 pub(super) struct Remarks {
     /// Paths outside the root, which an import left out.
     pub(super) outside: u64,
+    /// Lines that are no paths, which an import left out.
+    pub(super) malformed: u64,
     /// Reads outside file contents, which an import left out.
     pub(super) elsewhere: u64,
     /// Large files that were cached before a recording.

@@ -17,7 +17,7 @@ pub(super) fn read(input: &mut dyn BufRead, rooted: &mut Rooted) -> Result<Vec<O
     let mut entries = Vec::new();
     let mut follows_number = false;
     let mut programs = 0_u64;
-    lines::each(input, |line, number| {
+    lines::each(input, |line, _| {
         let path = line.strip_prefix(b":").filter(|_| follows_number);
         follows_number = !line.is_empty() && line.iter().all(u8::is_ascii_digit);
         let Some(path) = path.filter(|path| path.starts_with(b"/")) else { return Ok(()) };
@@ -25,8 +25,7 @@ pub(super) fn read(input: &mut dyn BufRead, rooted: &mut Rooted) -> Result<Vec<O
         if path.ends_with(GONE) {
             return Ok(());
         }
-        let below = rooted.below(path).map_err(|what| OrderFault::Line { line: number, what })?;
-        entries.extend(below.map(|path| OrderEntry { path, ranges: Vec::new() }));
+        entries.extend(rooted.below(path).map(|path| OrderEntry { path, ranges: Vec::new() }));
         Ok(())
     })?;
     if programs == 0 {

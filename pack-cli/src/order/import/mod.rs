@@ -68,6 +68,8 @@ pub struct Imported {
     pub profile: OrderProfile,
     /// How often a path outside the root was named.
     pub outside: u64,
+    /// How many lines were skipped that are no paths.
+    pub malformed: u64,
     /// For a file system image: how many reads were not of any file's content, but of directories and other tables.
     pub elsewhere: u64,
 }
@@ -108,7 +110,7 @@ impl From<OrderFault> for Fault {
 /// Imports `input`, which errors call `name`.
 ///
 /// # Errors
-/// Returns an error if the input cannot be read, is not of that form or lists no file, or if a path leaves the root. For [`Form::Nbdkit`], also
+/// Returns an error if the input cannot be read, is not of that form, as most of its lines show, or lists no file. For [`Form::Nbdkit`], also
 /// returns an error if no image is given, or if the image cannot be read, or its file system is unknown or damaged.
 pub fn import(form: Form, input: &mut dyn BufRead, name: &Path, options: &ImportOptions) -> Result<Imported, Error> {
     let none = || Fault::from(OrderFault::Whole("it lists no file")).of(name);
@@ -116,7 +118,7 @@ pub fn import(form: Form, input: &mut dyn BufRead, name: &Path, options: &Import
         return Err(none());
     }
     let imported = import_some(form, input, name, options)?;
-    let Imported { profile, outside, elsewhere } = &imported;
+    let Imported { profile, outside, elsewhere, .. } = &imported;
     if profile.entries().is_empty() && outside + elsewhere == 0 { Err(none()) } else { Ok(imported) }
 }
 
@@ -131,8 +133,9 @@ fn import_some(form: Form, input: &mut dyn BufRead, name: &Path, options: &Impor
         Form::Sort => sort::read(input, &mut rooted),
         Form::Nbdkit => return import_reads(input, name, options),
     };
-    let entries = read.map_err(|fault| fault.of(name))?;
-    Ok(Imported { profile: OrderProfile::new(entries), outside: rooted.outside, elsewhere: 0 })
+    let entries = read.and_then(|entries| rooted.check().map(|()| entries)).map_err(|fault| fault.of(name))?;
+    let Rooted { outside, malformed, .. } = rooted;
+    Ok(Imported { profile: OrderProfile::new(entries), outside, malformed, elsewhere: 0 })
 }
 
 /// Imports the reads of a disk image.
@@ -152,5 +155,5 @@ fn import_reads(input: &mut dyn BufRead, name: &Path, options: &ImportOptions) -
             (found.entries, found.elsewhere)
         }
     };
-    Ok(Imported { profile: OrderProfile::new(entries), outside: 0, elsewhere })
+    Ok(Imported { profile: OrderProfile::new(entries), outside: 0, malformed: 0, elsewhere })
 }

@@ -6,7 +6,7 @@ use sealift_store::OrderFault;
 
 use super::Fault;
 use super::root::Rooted;
-use crate::order::profile::{OrderEntry, entries};
+use crate::order::profile::{OrderEntry, each_entry};
 
 /// The longest name of a file, and the longest path with its terminating zero byte, on Linux.
 const NAME_MAX: usize = 255;
@@ -14,16 +14,23 @@ const PATH_MAX: usize = 4096;
 
 /// Reads a list: literal paths that each end with a zero byte; or, if there is no zero byte, lines of paths as in a profile.
 pub(super) fn read(input: &mut dyn BufRead, rooted: &mut Rooted) -> Result<Vec<OrderEntry>, Fault> {
-    let mut text = Vec::new();
+    let (mut text, mut entries) = (Vec::new(), Vec::new());
     input.read_to_end(&mut text)?;
     if !text.contains(&0) {
-        return Ok(entries(&text, &mut |path| rooted.below(path))?.0);
+        each_entry(&text, &mut |entry, _| {
+            match entry {
+                Ok(OrderEntry { path, ranges }) => {
+                    entries.extend(rooted.below(&path).map(|path| OrderEntry { path, ranges }));
+                }
+                Err(fault) => rooted.skip(fault),
+            }
+            Ok(())
+        })?;
+        return Ok(entries);
     }
-    let mut entries = Vec::new();
     for (path, number) in text.split_inclusive(|byte| *byte == 0).zip(1..) {
-        let below = ended(path).and_then(|path| rooted.below(path));
-        let below = below.map_err(|what| OrderFault::Record { number, what })?;
-        entries.extend(below.map(|path| OrderEntry { path, ranges: Vec::new() }));
+        let path = ended(path).map_err(|what| OrderFault::Record { number, what })?;
+        entries.extend(rooted.below(path).map(|path| OrderEntry { path, ranges: Vec::new() }));
     }
     Ok(entries)
 }

@@ -30,8 +30,7 @@ pub(super) fn read(input: &mut dyn BufRead, rooted: &mut Rooted) -> Result<Vec<O
         let offset = sealift_format::num::wide(bytes.len() - rest.len());
         let fault = |what| OrderFault::Offset { offset, what };
         let (path, ranges) = record(&mut rest).map_err(fault)?;
-        let below = rooted.below(path).map_err(fault)?;
-        entries.extend(below.map(|path| OrderEntry { path, ranges }));
+        entries.extend(rooted.below(path).map(|path| OrderEntry { path, ranges }));
     }
     Ok(entries)
 }

@@ -14,14 +14,20 @@ use crate::order::profile::OrderEntry;
 pub(super) fn read(input: &mut dyn BufRead, rooted: &mut Rooted) -> Result<Vec<OrderEntry>, Fault> {
     let mut found = Vec::new();
     lines::each(input, |line, number| {
-        let fault = |what| OrderFault::Line { line: number, what };
         let line = line.trim_ascii();
         if line.is_empty() || line.starts_with(b"#") {
             return Ok(());
         }
-        let (path, priority) = entry(line).ok_or(fault("expected a path and a priority from -32768 to 32767"))?;
-        let below = rooted.below(&path).map_err(fault)?;
-        found.extend(below.filter(|_| priority > 0).map(|path| (priority, path)));
+        match entry(line) {
+            Some((path, priority)) => {
+                let below = rooted.below(&path);
+                found.extend(below.filter(|_| priority > 0).map(|path| (priority, path)));
+            }
+            None => {
+                let what = "expected a path and a priority from -32768 to 32767";
+                rooted.skip(OrderFault::Line { line: number, what });
+            }
+        }
         Ok(())
     })?;
     // Stable: equal priorities stay in the order of the list.

@@ -1,12 +1,15 @@
 //! The output of `strace -f -y -e trace=open,openat,execve,mmap,read,pread64`, to a terminal or by `-o`.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
+use std::ffi::OsStr;
 use std::io::BufRead;
 use std::ops::Range;
+use std::os::unix::ffi::OsStrExt as _;
+use std::path::Path;
 
 use sealift_store::OrderFault;
 
-use super::root::Rooted;
+use super::root::{Rooted, without_parents};
 use super::{Fault, lines};
 use crate::order::profile::OrderEntry;
 
@@ -18,14 +21,26 @@ struct Use {
     ranges: Vec<Range<u64>>,
 }
 
+impl Use {
+    fn add(&mut self, read: Read) {
+        match read {
+            Read::Nothing => {}
+            Read::Whole => self.is_whole = true,
+            Read::Range(range) => self.ranges.push(range),
+        }
+    }
+}
+
+/// The directories of a root system that a system in use fills: what is in them is not of the tree.
+const OF_A_RUNNING_SYSTEM: [&[u8]; 6] = [b"proc/", b"sys/", b"dev/", b"run/", b"tmp/", b"var/tmp/"];
+
 /// Reads the log: each file takes its place at its first successful call. A large file gets ranges if all calls that read from it name an offset.
 pub(super) fn read(input: &mut dyn BufRead, rooted: &mut Rooted) -> Result<Vec<OrderEntry>, Fault> {
-    let mut used: Vec<(Vec<u8>, Use)> = Vec::new();
-    let mut places: HashMap<Vec<u8>, usize> = HashMap::new();
+    let mut trace = Trace::new(rooted);
     // The beginnings of calls that other threads' lines interrupt, by thread.
     let mut begun: HashMap<Vec<u8>, Vec<u8>> = HashMap::new();
     let mut calls = 0_u64;
-    lines::each(input, |line, number| {
+    lines::each(input, |line, _| {
         let (thread, rest) = split_thread(line);
         let joined;
         let call = if let Some(begin) = rest.strip_suffix(b"<unfinished ...>") {
@@ -41,28 +56,167 @@ pub(super) fn read(input: &mut dyn BufRead, rooted: &mut Rooted) -> Result<Vec<O
         };
         let Some(call) = call else { return Ok(()) };
         calls += 1;
-        let Some((path, range)) = call.uses() else { return Ok(()) };
-        let below = rooted.below(&without_parents(&path));
-        let below = below.map_err(|what| OrderFault::Line { line: number, what })?;
-        let Some(path) = below else { return Ok(()) };
-        let place = *places.entry(path).or_insert_with_key(|path| {
-            used.push((path.clone(), Use::default()));
-            used.len() - 1
-        });
-        match range {
-            Read::Nothing => {}
-            Read::Whole => used[place].1.is_whole = true,
-            Read::Range(range) => used[place].1.ranges.push(range),
-        }
+        trace.take(thread, &call);
         Ok(())
     })?;
     if calls == 0 {
         return Err(OrderFault::Whole("not the output of strace").into());
     }
-    let entries = used.into_iter().map(|(path, Use { is_whole, ranges })| {
-        OrderEntry::of_reads(path, if is_whole { Vec::new() } else { ranges }, None)
-    });
-    Ok(entries.collect())
+    Ok(trace.finish())
+}
+
+/// What the calls so far used.
+///
+/// A program in a chroot names files by paths below that directory, but the paths of its descriptors, which `-y` shows, are those of the machine.
+/// Whether a program is in the root shows when it opens a file by an absolute path, as its loader does at once.
+struct Trace<'a> {
+    rooted: &'a mut Rooted,
+    /// Files in the order of their first use; `None` for a program of which it does not show yet whether it is in the root, or that is not.
+    used: Vec<(Option<Vec<u8>>, Use)>,
+    places: HashMap<Vec<u8>, usize>,
+    /// Files that were made while the log was written.
+    made: HashSet<Vec<u8>>,
+    /// Whether a thread is in the root.
+    is_inside: HashMap<Vec<u8>, bool>,
+    /// By thread, the programs that it became since that showed last.
+    pending: HashMap<Vec<u8>, Vec<Program>>,
+    /// Whether the root is that of a system in use.
+    is_system: bool,
+}
+
+/// A program of which it does not show yet whether it is in the root.
+struct Program {
+    place: usize,
+    /// Its path as the thread named it.
+    named: Vec<u8>,
+    /// Whether the thread was in the root when it became this program.
+    was_inside: bool,
+}
+
+impl<'a> Trace<'a> {
+    fn new(rooted: &'a mut Rooted) -> Self {
+        let is_system = rooted.root().is_empty();
+        Self {
+            rooted,
+            used: Vec::new(),
+            places: HashMap::new(),
+            made: HashSet::new(),
+            is_inside: HashMap::new(),
+            pending: HashMap::new(),
+            is_system,
+        }
+    }
+
+    fn take(&mut self, thread: &[u8], call: &Call<'_>) {
+        if let Some(root) = call.new_root() {
+            let is_it = absolute(&root) == self.root_path();
+            self.is_inside.insert(thread.to_vec(), is_it);
+            return;
+        }
+        let Some(Used { named, described, read, is_new, is_program }) = call.uses() else { return };
+        if let (Some(named), Some(described)) = (&named, &described) {
+            self.learn(thread, named, described);
+        }
+        let path = match (described, named) {
+            (Some(path), _) => path,
+            (None, Some(named)) if self.needs_root(&named) => match self.is_inside.get(thread) {
+                _ if is_program => return self.start(thread, named),
+                Some(true) => [&self.root_path()[..], &named].concat(),
+                _ => named,
+            },
+            (None, Some(named)) => named,
+            (None, None) => return,
+        };
+        self.place(&path, read, is_new);
+    }
+
+    /// Keeps a place for a program until it shows whether the thread is in the root: it may have entered the root just before.
+    fn start(&mut self, thread: &[u8], named: Vec<u8>) {
+        let was_inside = self.is_inside.get(thread).is_some_and(|inside| *inside);
+        let programs = self.pending.entry(thread.to_vec()).or_default();
+        programs.push(Program { place: self.used.len(), named, was_inside });
+        self.used.push((None, Use { is_whole: true, ranges: Vec::new() }));
+    }
+
+    /// Returns whether a path may be one in the root, rather than one of the machine.
+    fn needs_root(&self, named: &[u8]) -> bool {
+        let root = self.root_path();
+        !(root.len() == 1 || named.starts_with(&root))
+    }
+
+    /// Returns the absolute path of the root.
+    fn root_path(&self) -> Vec<u8> {
+        [b"/", self.rooted.root()].concat()
+    }
+
+    /// Learns from the two paths of one file whether a thread is in the root.
+    fn learn(&mut self, thread: &[u8], named: &[u8], described: &[u8]) {
+        let named = absolute(named);
+        let is_inside = match described.strip_suffix(&named[..]) {
+            Some(b"") => false,
+            Some(root) if root == self.root_path() => true,
+            _ => return, // through a symbolic link
+        };
+        self.is_system |= is_inside;
+        self.is_inside.insert(thread.to_vec(), is_inside);
+        for program in self.pending.remove(thread).unwrap_or_default() {
+            self.resolve(program, is_inside);
+        }
+    }
+
+    /// Gives a program its path, unless the file has an earlier place.
+    fn resolve(&mut self, Program { place, named, .. }: Program, is_inside: bool) {
+        let path = if is_inside { [&self.root_path()[..], &named].concat() } else { named };
+        let Some(path) = self.rooted.below(&path) else { return };
+        match self.places.get(&path).copied() {
+            Some(earlier) if earlier < place => self.used[earlier].1.is_whole = true,
+            later => {
+                if let Some(later) = later {
+                    self.used[later].0 = None;
+                }
+                self.places.insert(path.clone(), place);
+                self.used[place].0 = Some(path);
+            }
+        }
+    }
+
+    fn place(&mut self, path: &[u8], read: Read, is_new: bool) {
+        let Some(path) = self.rooted.below(path) else { return };
+        if is_new && !self.places.contains_key(&path) {
+            self.made.insert(path);
+            return;
+        }
+        if self.made.contains(&path) {
+            return;
+        }
+        let place = *self.places.entry(path).or_insert_with_key(|path| {
+            self.used.push((Some(path.clone()), Use::default()));
+            self.used.len() - 1
+        });
+        self.used[place].1.add(read);
+    }
+
+    /// Returns the files, without directories and what else is no file of the tree.
+    fn finish(mut self) -> Vec<OrderEntry> {
+        for program in std::mem::take(&mut self.pending).into_values().flatten() {
+            let was_inside = program.was_inside;
+            self.resolve(program, was_inside);
+        }
+        let Self { rooted, used, is_system, .. } = self;
+        let root = [b"/", rooted.root()].concat();
+        let is_file = |path: &[u8]| {
+            let found = Path::new(OsStr::from_bytes(&[&root[..], b"/", path].concat())).symlink_metadata();
+            // A file that is not here may be in another version of the tree.
+            found.map_or(true, |found| found.is_file() || found.is_symlink())
+        };
+        let is_foreign = |path: &[u8]| is_system && OF_A_RUNNING_SYSTEM.iter().any(|folder| path.starts_with(folder));
+        let named = used.into_iter().filter_map(|(path, read)| Some((path?, read)));
+        let kept = named.filter(|(path, _)| !is_foreign(path) && is_file(path));
+        kept.map(|(path, Use { is_whole, ranges })| {
+            OrderEntry::of_reads(path, if is_whole { Vec::new() } else { ranges }, None)
+        })
+        .collect()
+    }
 }
 
 /// A call that has returned.
@@ -70,6 +224,19 @@ struct Call<'a> {
     name: &'a [u8],
     arguments: &'a [u8],
     result: &'a [u8],
+}
+
+/// A file that a call uses.
+struct Used {
+    /// The absolute path by which the call names it.
+    named: Option<Vec<u8>>,
+    /// Its path on the machine, as -y shows it.
+    described: Option<Vec<u8>>,
+    read: Read,
+    /// Whether the call may have made it.
+    is_new: bool,
+    /// Whether the thread becomes this program.
+    is_program: bool,
 }
 
 /// What a call reads.
@@ -93,31 +260,48 @@ impl<'a> Call<'a> {
         is_name.then_some(Self { name, arguments: arguments.get(1..)?, result: &line[at + 3..] })
     }
 
-    /// Returns the absolute path of a file that a successful call uses, and what it reads of it.
-    fn uses(&self) -> Option<(Vec<u8>, Read)> {
+    /// Returns the result's first number, if the call succeeded.
+    fn number(&self) -> Option<&'a [u8]> {
         let number = self.result.split(|byte| !byte.is_ascii_hexdigit() && *byte != b'x').next()?;
-        if number.is_empty() {
-            return None; // -1, or ?
-        }
+        (!number.is_empty()).then_some(number) // otherwise -1, or ?
+    }
+
+    /// Returns the directory to which a successful call confined the thread.
+    fn new_root(&self) -> Option<Vec<u8>> {
+        (self.name == b"chroot" && self.number().is_some()).then(|| quoted(self.arguments))?.map(|(path, _)| path)
+    }
+
+    /// Returns the file that a successful call uses, and what it reads of it.
+    fn uses(&self) -> Option<Used> {
+        let number = self.number()?;
+        let of_descriptor = |described: Vec<u8>, read| {
+            Some(Used { named: None, described: Some(described), read, is_new: false, is_program: false })
+        };
         match self.name {
             b"open" | b"openat" | b"openat2" => {
                 let (quoted, flags) = quoted(self.arguments)?;
+                let has = |wanted: &[&[u8]]| wanted.iter().any(|flag| find(flags, flag).is_some());
                 // A file that is only open for writing is not read.
-                if [&b"O_DIRECTORY"[..], b"O_PATH", b"O_WRONLY"].iter().any(|flag| find(flags, flag).is_some()) {
+                if has(&[b"O_DIRECTORY", b"O_PATH", b"O_WRONLY"]) {
                     return None;
                 }
-                // With -y, the descriptor's path, in which links are resolved; without, the argument.
-                let path = described(self.result).unwrap_or(quoted);
-                path.starts_with(b"/").then_some((path, Read::Nothing))
+                Some(Used {
+                    named: Some(quoted).filter(|path| path.starts_with(b"/")),
+                    described: described(self.result),
+                    read: Read::Nothing,
+                    is_new: has(&[b"O_CREAT"]) && has(&[b"O_EXCL", b"O_TRUNC"]),
+                    is_program: false,
+                })
             }
             b"execve" => {
-                quoted(self.arguments).filter(|(path, _)| path.starts_with(b"/")).map(|(path, _)| (path, Read::Whole))
+                let (path, _) = quoted(self.arguments).filter(|(path, _)| path.starts_with(b"/"))?;
+                Some(Used { named: Some(path), described: None, read: Read::Whole, is_new: false, is_program: true })
             }
-            b"read" => Some((described(self.arguments)?, Read::Whole)),
+            b"read" => of_descriptor(described(self.arguments)?, Read::Whole),
             b"pread64" => {
                 let offset = decimal(self.arguments.rsplit(|byte| *byte == b',').next()?)?;
                 let end = offset.checked_add(decimal(number)?)?;
-                Some((described(self.arguments)?, Read::Range(offset..end)))
+                of_descriptor(described(self.arguments)?, Read::Range(offset..end))
             }
             b"mmap" => {
                 let mut parts = self.arguments.splitn(5, |byte| *byte == b',').skip(1);
@@ -128,11 +312,11 @@ impl<'a> Call<'a> {
                     None => decimal(digits)?,
                 };
                 let end = offset.checked_add(decimal(len)?)?;
-                Some((described(descriptor)?, Read::Range(offset..end)))
+                of_descriptor(described(descriptor)?, Read::Range(offset..end))
             }
             _ => None,
         }
-        .filter(|(_, read)| !matches!(read, Read::Range(range) if i64::try_from(range.end).is_err()))
+        .filter(|used| !matches!(&used.read, Read::Range(range) if i64::try_from(range.end).is_err()))
     }
 }
 
@@ -165,18 +349,9 @@ fn described(text: &[u8]) -> Option<Vec<u8>> {
     (path.starts_with(b"/") && !is_gone).then_some(path)
 }
 
-/// Returns an absolute path without `..`, which programs use to name a sibling of their folder. If the name before `..` is a symbolic link, the
-/// result is the path of another file, or of none.
-fn without_parents(path: &[u8]) -> Vec<u8> {
-    let mut names: Vec<&[u8]> = Vec::new();
-    for name in path.split(|byte| *byte == b'/') {
-        match name {
-            b"" | b"." => {}
-            b".." => drop(names.pop()),
-            name => names.push(name),
-        }
-    }
-    [b"/", &names.join(&b'/')[..]].concat()
+/// Returns an absolute path in its shortest form.
+fn absolute(path: &[u8]) -> Vec<u8> {
+    [b"/", &without_parents(path, true).unwrap_or_default()[..]].concat()
 }
 
 /// Returns the first string of the arguments, and what follows it.
@@ -275,6 +450,52 @@ openat(AT_FDCWD, "/../../etc/a", O_RDONLY) = 3
 openat(AT_FDCWD, "/usr/../proc/cpuinfo", O_RDONLY) = 3
 "#;
         assert_eq!(text(log, "/"), "# sealift order 1\nusr/lib/bin/as\nopt/x/lib/libx.so\netc/a\n");
+    }
+
+    /// The strings of a chroot's programs are paths in it, and the paths of descriptors are those of the machine. `/lib` is a link to `/usr/lib`.
+    #[test]
+    fn paths_in_a_chroot_are_those_of_its_tree() {
+        let log = br#"7 execve("/usr/sbin/chroot", ["chroot", "/srv/os", "sh"], 0x7ffc /* 39 vars */) = 0
+7 openat(AT_FDCWD</>, "/lib/x86_64-linux-gnu/libc.so.6", O_RDONLY|O_CLOEXEC) = 3</usr/lib/x86_64-linux-gnu/libc.so.6>
+7 openat(AT_FDCWD</>, "/etc/ld.so.cache", O_RDONLY|O_CLOEXEC) = 3</etc/ld.so.cache>
+7 execve("/bin/sh", ["sh"], 0x7ffc /* 39 vars */) = 0
+7 openat(AT_FDCWD</srv/os>, "/lib/x86_64-linux-gnu/libc.so.6", O_RDONLY|O_CLOEXEC) = 3</srv/os/usr/lib/x86_64-linux-gnu/libc.so.6>
+8 execve("/bin/lost", ["lost"], 0x7ffc /* 39 vars */) = -1 ENOENT (No such file or directory)
+7 openat(AT_FDCWD</srv/os>, "/etc/ld.so.cache", O_RDONLY|O_CLOEXEC) = 3</srv/os/etc/ld.so.cache>
+8 execve("/usr/bin/cat", ["cat"], 0x7ffc /* 39 vars */) = 0
+8 openat(AT_FDCWD</srv/os>, "/etc/ld.so.cache", O_RDONLY|O_CLOEXEC) = 3</srv/os/etc/ld.so.cache>
+8 openat(AT_FDCWD</srv/os>, "/proc/self/maps", O_RDONLY) = 4</srv/os/proc/8/maps>
+8 openat(AT_FDCWD</srv/os>, "/tmp/x", O_RDONLY) = 4</srv/os/tmp/x>
+9 chroot("/srv/os/.") = 0
+9 execve("/sbin/static", ["static"], 0x7ffc /* 39 vars */) = 0
+10 execve("/usr/bin/date", ["date"], 0x7ffc /* 39 vars */) = 0
+"#;
+        let expected = "# sealift order 1\nbin/sh\nusr/lib/x86_64-linux-gnu/libc.so.6\netc/ld.so.cache\nusr/bin/cat\nsbin/static\n";
+        assert_eq!(text(log, "/srv/os"), expected);
+        // The tree of an application has folders of its own with these names.
+        let log = b"openat(AT_FDCWD</>, \"/srv/app/tmp/x\", O_RDONLY) = 4</srv/app/tmp/x>\n";
+        assert_eq!(text(log, "/srv/app"), "# sealift order 1\ntmp/x\n");
+    }
+
+    #[test]
+    fn directories_and_files_made_meanwhile_are_no_files_of_the_tree() {
+        let folder = tempfile::tempdir().expect("a folder");
+        std::fs::create_dir(folder.path().join("etc")).expect("made");
+        std::fs::write(folder.path().join("etc/here"), "").expect("written");
+        let root = folder.path().canonicalize().expect("it is there").to_str().expect("UTF-8").to_owned();
+        let lines = [
+            ("etc", "O_RDONLY"),
+            ("etc/here", "O_RDONLY"),
+            ("etc/gone", "O_RDONLY"),
+            ("etc/lock", "O_RDWR|O_CREAT|O_EXCL, 0600"),
+            ("etc/lock", "O_RDONLY"),
+            ("etc/new", "O_RDWR|O_CREAT|O_TRUNC, 0666"),
+            ("etc/read", "O_RDONLY"),
+            ("etc/read", "O_RDWR|O_CREAT|O_TRUNC, 0666"),
+        ];
+        let line = |(path, flags)| format!("openat(AT_FDCWD</>, \"{root}/{path}\", {flags}) = 3<{root}/{path}>\n");
+        let log: String = lines.into_iter().map(line).collect();
+        assert_eq!(text(log.as_bytes(), &root), "# sealift order 1\netc/here\netc/gone\netc/read\n");
     }
 
     #[test]
