@@ -54,7 +54,7 @@ pub struct Choice {
     pub passed_over: Vec<PassedOver>,
 }
 
-/// Examines bundles: files, and the files named `*.sealift` in directories. With `name`, only bundles of that name are candidates. `held` lists the
+/// Examines bundles: files, and the files named `*.sealift`, in any case, in directories. With `name`, only bundles of that name are candidates. `held` lists the
 /// digests of the indexes that the target has installed: of one version, a delta whose base is among them comes first, then the full bundle, then a
 /// delta whose base is among the examined bundles, and last one whose base is neither. If nothing is known of the target, a delta whose base is not
 /// among the examined bundles ranks as if it were installed.
@@ -168,7 +168,7 @@ fn files(paths: &[PathBuf]) -> Result<Vec<PathBuf>, Error> {
         let mut found = Vec::new();
         for entry in std::fs::read_dir(path).map_err(failed)? {
             let entry = entry.map_err(failed)?.path();
-            if entry.extension().is_some_and(|extension| extension == "sealift") && is_file(&entry) {
+            if entry.extension().is_some_and(|extension| extension.eq_ignore_ascii_case("sealift")) && is_file(&entry) {
                 found.push(entry);
             }
         }

@@ -108,7 +108,7 @@ impl Mount {
         let served = Served::new(reader, nodes, recorder);
         // For unmounting, the path must stay valid even if the process changes its working directory.
         let mountpoint = std::fs::canonicalize(mountpoint).map_err(failed)?;
-        if !mountpoint.is_dir() {
+        if !mountpoint.metadata().map_err(failed)?.is_dir() {
             return Err(failed(io::ErrorKind::NotADirectory.into()));
         }
         let session = Session::new(served, &mountpoint, &config(options, name));

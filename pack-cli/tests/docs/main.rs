@@ -47,6 +47,7 @@ const NOT_RUN: &[(&str, &str)] = &[
     ("docs/device.md",     "it takes a kernel with built-in signatures, which `cargo xtask vm` has."),
     ("docs/device.md",     "it takes a build with composefs, which `cargo xtask ci test` tests."),
     ("docs/device.md",     "it serves until it is unmounted. pack-cli/tests/mount tests it."),
+    ("docs/device.md",     "it takes systemd."),
     ("docs/device.md",     "it takes root, overlayfs and a whole system as a bundle."),
     ("docs/device.md",     "it takes root, FUSE and loop devices. nbdkit/tests tests it."),
     ("docs/device.md",     "it takes Debian's sbuild (0.85 was used), and debootstrap as root."),
@@ -228,11 +229,17 @@ const DEVICE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../docs/examples/devi
 
 /// systemd and udev accept the files for a device.
 #[test]
-fn the_unit_and_the_rule_are_well_formed() {
-    let unit = Path::new(DEVICE).join("sealift-stick@.service");
-    match Command::new("systemd-analyze").arg("verify").arg(&unit).output() {
-        Err(error) => skipped(&format!("needs systemd-analyze ({error})")),
-        Ok(done) => assert_well_formed("systemd-analyze verify", &done),
+fn the_units_and_the_rule_are_well_formed() {
+    let folder = tempfile::tempdir().unwrap();
+    for name in ["sealift-stick@.service", "sealift-mount@.service"] {
+        // systemd looks for the programs, too.
+        let unit = fs::read_to_string(Path::new(DEVICE).join(name)).unwrap();
+        let unit = unit.replace("/usr/local/bin/sealift ", concat!(env!("CARGO_BIN_EXE_sealift"), " "));
+        fs::write(folder.path().join(name), unit).unwrap();
+        match Command::new("systemd-analyze").arg("verify").arg(folder.path().join(name)).output() {
+            Err(error) => skipped(&format!("needs systemd-analyze ({error})")),
+            Ok(done) => assert_well_formed("systemd-analyze verify", &done),
+        }
     }
     let rule = Path::new(DEVICE).join("99-sealift-stick.rules");
     let udevadm = std::env::var_os("SEALIFT_UDEVADM").unwrap_or("udevadm".into());
@@ -249,10 +256,63 @@ fn the_unit_and_the_rule_are_well_formed() {
     }
 }
 
+/// A machine whose only device is a file system on a USB device: udev itself reads the rule, and prints what the device gets.
+const USB: &str = r#"
+set -e
+mount -t tmpfs none /sys && mount -t tmpfs none /run && mount -t tmpfs none /etc/udev
+usb=/sys/devices/pci0000:00/usb2/2-1 disk=$usb/2-1:1.0/host4/target4:0:0/4:0:0:0/block/sdb
+mkdir -p $disk/sdb1 /sys/class/block /sys/bus/usb /etc/udev/rules.d
+echo DEVTYPE=usb_device > $usb/uevent; ln -s /sys/bus/usb $usb/subsystem
+[ -z "$NO_USB" ] || rm $usb/subsystem
+for device in $disk $disk/sdb1; do echo DEVNAME=${device##*/} > $device/uevent; ln -s /sys/class/block $device/subsystem; done
+echo "ENV{ID_FS_USAGE}=\"$USAGE\", ENV{ID_BUS}=\"$BUS\"" > /etc/udev/rules.d/10-given.rules
+cp "$RULE" /etc/udev/rules.d
+udevadm test --action="$ACTION" $disk/sdb1 2>&1
+"#;
+
+/// Sticks say that their bus is usb, disks in enclosures ata; what is in a card reader appears by a change of the reader.
+#[test]
+fn the_rule_starts_the_unit_for_what_is_on_usb() {
+    if !rustix::process::geteuid().is_root() {
+        return skipped("needs root: a mount namespace");
+    }
+    let wants = |action: &str, bus: &str, usage: &str, no_usb: &str| {
+        let mut udev = Command::new("unshare");
+        udev.args(["--mount", "sh", "-c", USB]).env("RULE", Path::new(DEVICE).join("99-sealift-stick.rules"));
+        udev.env("SYSTEMD_DEVICE_VERIFY_SYSFS", "0").env("ACTION", action).env("BUS", bus);
+        let done = udev.env("USAGE", usage).env("NO_USB", no_usb).output().unwrap();
+        let said = String::from_utf8_lossy(&done.stdout).into_owned();
+        assert!(done.status.success() && said.contains("DEVNAME=/dev/sdb1"), "{said}");
+        said.contains("\nSYSTEMD_WANTS=sealift-stick@sdb1.service\n")
+    };
+    for (action, bus, usage, no_usb, expected) in [
+        ("add", "usb", "filesystem", "", true),
+        ("add", "ata", "filesystem", "", true),
+        ("change", "usb", "filesystem", "", true),
+        ("remove", "usb", "filesystem", "", false),
+        ("add", "usb", "raid", "", false),
+        ("add", "ata", "filesystem", "1", false),
+    ] {
+        assert_eq!(wants(action, bus, usage, no_usb), expected, "{action} {bus} {usage} {no_usb}");
+    }
+}
+
+/// What a service writes to is mounted when it starts.
+#[test]
+fn the_unit_waits_for_the_mounts_that_it_writes_to() {
+    let unit = fs::read_to_string(Path::new(DEVICE).join("sealift-stick@.service")).unwrap();
+    let value = |key: &str| unit.lines().find_map(|line| line.strip_prefix(key)?.strip_prefix('=')).unwrap();
+    let mounts: Vec<&Path> = value("RequiresMountsFor").split(' ').map(Path::new).collect();
+    let state = Path::new("/var/lib").join(value("StateDirectory"));
+    assert!(mounts.contains(&&*state));
+    let writable = value("ReadWritePaths");
+    assert!(mounts.iter().any(|mount| mount.starts_with(writable)) && value("ExecStart").contains(" /srv/os'"));
+}
+
 fn assert_well_formed(program: &str, done: &Output) {
     let said = [&done.stdout[..], &done.stderr].concat();
     let said = String::from_utf8_lossy(&said);
-    assert!(done.status.success() && !said.contains("sealift-stick"), "{program}: {said}");
+    assert!(done.status.success() && !said.contains("sealift-"), "{program}: {said}");
 }
 
 /// Returns whether a program's help has a line that begins with the verb.

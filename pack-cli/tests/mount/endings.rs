@@ -2,8 +2,10 @@
 
 use std::fs::{self, File};
 use std::io::Read as _;
+use std::os::unix::net::UnixDatagram;
 use std::os::unix::process::CommandExt as _;
 use std::process::{Command, Stdio};
+use std::time::Duration;
 
 use rustix::process::Signal;
 
@@ -36,6 +38,45 @@ fn what_cannot_be_mounted_is_refused() {
     desk.refused("mount cut.sealift mnt --trust signers", 1, "cut.sealift");
 }
 
+/// As systemd does with Type=notify.
+#[test]
+fn a_service_manager_is_told_when_the_mount_is_there() {
+    if !can_mount() {
+        return;
+    }
+    let desk = small();
+    let manager = UnixDatagram::bind(desk.path("notify")).unwrap();
+    let mut command = desk.command("mount os.sealift mnt --trust signers --quiet");
+    let mut mounted = command.env("NOTIFY_SOCKET", desk.path("notify")).spawn().unwrap();
+    let mut told = [0; 64];
+    manager.set_read_timeout(Some(Duration::from_secs(60))).unwrap();
+    let len = manager.recv(&mut told).unwrap();
+    assert_eq!(&told[..len], b"READY=1\n");
+    assert_eq!(desk.read("mnt/file").unwrap(), b"content");
+    assert!(Command::new("umount").arg(desk.path("mnt")).status().unwrap().success());
+    assert!(mounted.wait().unwrap().success());
+}
+
+#[test]
+fn over_a_dead_mount_it_is_said_what_is_there() {
+    if !can_mount() {
+        return;
+    }
+    let desk = small();
+    let mut mounted = desk.command("mount os.sealift mnt --trust signers --quiet").spawn().unwrap();
+    while desk.read("mnt/file").is_err() {
+        assert!(mounted.try_wait().unwrap().is_none());
+    }
+    mounted.kill().unwrap();
+    mounted.wait().unwrap();
+    let why = "Transport endpoint is not connected (os error 107): the program behind this mount has ended; unmount it";
+    for line in ["mount os.sealift mnt --trust signers", "pack mnt -o new.sealift", "unpack mnt new --trust signers"] {
+        let (status, said) = desk.run(line);
+        assert!(status == Some(2) && said.contains(why), "{line}: {said}");
+    }
+    assert!(Command::new("umount").arg(desk.path("mnt")).status().unwrap().success());
+}
+
 #[test]
 fn a_signal_unmounts() {
     if !can_mount() {
@@ -60,7 +101,7 @@ fn what_ignores_hangups_stays() {
     let desk = small();
     let mounted = desk.mount_ignoring_hangups("os.sealift");
     mounted.signal(Signal::HUP);
-    std::thread::sleep(std::time::Duration::from_millis(300));
+    std::thread::sleep(Duration::from_millis(300));
     assert_eq!(desk.read("mnt/file").unwrap(), b"content");
     mounted.assert_no_faults();
 }

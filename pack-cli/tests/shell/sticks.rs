@@ -1,6 +1,7 @@
 //! Several bundles on a stick: the newest that the device accepts is installed, and the reasons against the others are reported.
 
 use std::fs;
+use std::process::{Command, Stdio};
 
 use crate::desk::Desk;
 
@@ -59,6 +60,41 @@ fn the_newest_is_taken_and_the_others_are_named() {
     pack(&desk, 11, "");
     desk.good("unpack stick/10.sealift stick/11.sealift stick/8.sealift target --update --trust signers");
     assert_eq!(has(&desk), "hello 11");
+}
+
+/// Two sticks are plugged in at once: the unit of the second waits until the first has been read.
+#[test]
+fn a_second_stick_waits_for_the_first() {
+    let desk = device();
+    pack(&desk, 8, "");
+    let script = concat!(env!("CARGO_MANIFEST_DIR"), "/../docs/examples/device/sealift-stick");
+    let first = fs::File::open(script).unwrap();
+    first.lock().unwrap();
+    let program = std::path::Path::new(env!("CARGO_BIN_EXE_sealift")).parent().unwrap();
+    let mut second = Command::new("sh");
+    desk.prepare(&mut second);
+    second.env("PATH", format!("{}:{}", program.display(), std::env::var("PATH").unwrap()));
+    second.args([script, "os", "stick", "target", "--trust", "signers"]).stdout(Stdio::null());
+    let mut second = second.spawn().unwrap();
+    let waiting = format!("/proc/{}/fd/9", second.id());
+    while fs::read_link(&waiting).is_err() {
+        assert!(second.try_wait().unwrap().is_none(), "it did not wait");
+        std::thread::yield_now();
+    }
+    assert_eq!(has(&desk), "hello 7");
+    first.unlock().unwrap();
+    assert!(second.wait().unwrap().success());
+    assert_eq!(has(&desk), "hello 8");
+}
+
+/// Some file systems and cameras write every name in capital letters.
+#[test]
+fn a_bundle_is_found_whatever_the_case_of_its_name() {
+    let desk = device();
+    pack(&desk, 8, "");
+    fs::rename(desk.path("stick/8.sealift"), desk.path("stick/OS-8.SEALIFT")).unwrap();
+    let said = desk.good(TAKE);
+    assert!(has(&desk) == "hello 8" && said.contains("target: updated from stick/OS-8.SEALIFT"), "{said}");
 }
 
 #[test]

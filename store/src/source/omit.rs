@@ -73,7 +73,8 @@ impl OmitOutput {
 
 /// Returns whether a file is a bundle by its name and its first bytes.
 fn is_bundle(directory: BorrowedFd<'_>, name: &CStr) -> bool {
-    if !name.to_bytes().ends_with(b".sealift") {
+    let ending = name.to_bytes().last_chunk::<8>();
+    if !ending.is_some_and(|ending| ending.eq_ignore_ascii_case(b".sealift")) {
         return false;
     }
     let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
@@ -95,7 +96,8 @@ mod tests {
         let at = |name: &str| scratch.path().join(name);
         fs::create_dir(at("sub")).expect("made");
         let bundle = [&Preamble::MAGIC[..], b"rest"].concat();
-        let files: [(&str, &[u8]); 7] = [
+        let files: [(&str, &[u8]); 8] = [
+            ("OS-6.SEALIFT", &bundle),
             ("os-8.sealift", b"whatever it is"),
             ("os-7.sealift", &bundle),
             (".os-8.sealift.17.sealift-partial", b"half"),
@@ -115,6 +117,6 @@ mod tests {
         source.tree().visit(|visited| paths.push(String::from_utf8_lossy(&visited.path).into_owned()));
         paths.sort();
         assert_eq!(paths, ["", "bundle", "page.sealift", "sub", "sub/os-7.sealift", "sub/os-8.sealift"]);
-        assert_eq!(omit.left_out(), [Path::new("os-7.sealift"), Path::new("os-8.sealift")]);
+        assert_eq!(omit.left_out(), ["OS-6.SEALIFT", "os-7.sealift", "os-8.sealift"].map(Path::new));
     }
 }

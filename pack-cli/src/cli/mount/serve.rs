@@ -90,6 +90,8 @@ impl Mount {
                 serving.stop();
             }
         }
+        // A service manager starts what needs the mount. Whoever else started it sets no address to tell it to.
+        let _ = sd_notify::notify(&[sd_notify::NotifyState::Ready]);
         let served = mounted.serve().about(bundle);
         serving.lock().keep()?;
         served?;
