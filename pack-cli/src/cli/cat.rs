@@ -10,6 +10,7 @@ use sealift::cat::Contents;
 
 use super::base_args::BaseArgs;
 use super::bundle::BundleArg;
+use super::closed;
 use super::failure::{About as _, Failure};
 use super::jobs_arg::JobsArg;
 use super::show::ErrorForm;
@@ -39,6 +40,7 @@ pub(crate) struct Cat {
 
 impl Cat {
     pub(crate) fn run(self) -> Result<(), Failure> {
+        closed::check_stdout()?;
         let judge = self.trust.load()?;
         let input = self.bundle.open()?;
         let mut out = BufWriter::with_capacity(1 << 20, std::io::stdout().lock());

@@ -14,7 +14,7 @@ use super::jobs_arg::JobsArg;
 use super::progress_args::ProgressArgs;
 use super::show::{BOLD, Show};
 
-/// Discard what an interrupted run left beside TARGET
+/// Remove the leftovers of an interrupted run
 ///
 /// Repeating an interrupted unpack resumes it; clean discards it instead. If an update had already begun to change TARGET, clean finishes
 /// it from the staged files. If that is impossible, clean gives the update up: TARGET is as it was if nothing had been moved yet; else it

@@ -46,6 +46,7 @@ pub(crate) fn print(show: Show, bundle: &str, identity: &Identity, estimate: &Es
 #[derive(Serialize)]
 struct JsonEstimate<'a> {
     dry_run: bool,
+    unchanged: bool,
     name: &'a str,
     version: u64,
     files: u64,
@@ -62,6 +63,7 @@ impl<'a> JsonEstimate<'a> {
     fn new(identity: &'a Identity, estimate: &Estimate) -> Self {
         Self {
             dry_run: true,
+            unchanged: false,
             name: &identity.name,
             version: identity.version,
             files: estimate.files,

@@ -1,6 +1,8 @@
 //! `sealift --help`: the verbs grouped by their users.
 
-use clap::error::{ContextKind, ContextValue};
+use std::ffi::OsString;
+
+use clap::error::{ContextKind, ContextValue, ErrorKind};
 use clap::{Arg, Command, CommandFactory as _, Error};
 
 use super::Cli;
@@ -77,7 +79,39 @@ pub(crate) fn command() -> Command {
         {BOLD}Exit status{BOLD:#}\n{statuses}\nBUNDLE may be -, for standard input.\n\
         Man pages after `cargo install`: sealift manual ~/.cargo/share/man/man1\n"
     );
-    command.help_template(template)
+    worded(command).help_template(template)
+}
+
+/// Returns the arguments with `help` as an option: `sealift help pack` is `sealift pack --help`.
+pub(crate) fn arguments() -> Vec<OsString> {
+    let mut arguments: Vec<OsString> = std::env::args_os().collect();
+    if arguments.get(1).is_some_and(|first| first == "help") {
+        arguments.remove(1);
+        arguments.push("--help".into());
+    }
+    arguments
+}
+
+/// Returns the command line with our word for its subcommands.
+fn worded(command: Command) -> Command {
+    let command = match command.has_subcommands() {
+        true => command.subcommand_value_name("VERB").subcommand_help_heading("Verbs"),
+        false => command,
+    };
+    command.mut_subcommands(worded)
+}
+
+/// Returns the text of a usage error, with our word for subcommands, and our name in place of `error`.
+pub(crate) fn text_of(error: &Error) -> String {
+    let text = error.render().ansi().to_string().replacen("error:", "sealift:", 1);
+    match error.kind() {
+        ErrorKind::InvalidSubcommand => text.replacen("unrecognized subcommand", "unrecognized verb", 1).replacen(
+            "similar subcommand",
+            "similar verb",
+            1,
+        ),
+        _ => text,
+    }
 }
 
 /// Returns the command line in which the verbs that read no bundle do not list `--limit`, and refuse it.
@@ -141,7 +175,6 @@ fn tip_of_verb(verb: &str) -> Option<&'static str> {
         "keygen" | "genkey" | "generate-key" => "'sealift key generate' makes a key",
         "show" | "inspect" | "dump" => "'sealift info' describes a bundle, and 'sealift ls' lists its files",
         "delta" | "static-delta" => "'sealift pack --base' makes a delta bundle",
-        "help" => "'sealift --help' and 'sealift VERB --help' print help",
         "man" => "'sealift manual DIR' writes the man pages",
         _ => return None,
     })

@@ -74,7 +74,7 @@ pub(crate) fn print_check(
 ) -> std::io::Result<()> {
     let (checked, hashed, repaired) = (stats.checked_objects, stats.hashed_objects, stats.repaired_objects);
     match (checked, hashed) {
-        _ if trust_record => writeln!(out, "  existing objects were not checked (--trust-record)")?,
+        _ if trust_record => writeln!(out, "  existing objects were not checked (--no-check)")?,
         (0, _) => {}
         (_, 0) => writeln!(out, "  {} checked by size and time, not by content", count(checked, "object"))?,
         _ if hashed < checked => {

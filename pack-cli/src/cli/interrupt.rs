@@ -1,21 +1,19 @@
-//! Ctrl-C and SIGTERM: the first cancels and cleans up, or ends what is served or recorded; the second exits at once, unless that would lose a
-//! recording, or leave a target half updated: then it says so. The exit status is 128 plus the signal's number, unless something was served. SIGHUP, sent when a terminal is closed, also ends what is
-//! served or recorded. Ctrl-\ restores the terminal and ends the process at once.
+//! Ctrl-C, SIGTERM, and SIGHUP, which is sent when a terminal is closed: the first cancels and cleans up, or ends what is served or recorded; the
+//! second exits at once, unless that would lose a recording, or leave a target half updated: then it says so. The exit status is 128 plus the signal's
+//! number, unless something was served. Ctrl-\ restores the terminal and ends the process at once.
 
 use std::io::{IsTerminal as _, Write as _};
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU8, Ordering};
-use std::sync::{Arc, OnceLock};
 
 use parking_lot::Mutex;
 use sealift::{Phase, Progress};
 use signal_hook::consts::{SIGHUP, SIGINT, SIGQUIT, SIGTERM};
-use signal_hook::iterator::{Handle, Signals};
+use signal_hook::iterator::Signals;
 use signal_hook::low_level::emulate_default_handler;
 
 use super::hidden;
 
-/// What receives signals.
-static LISTENER: OnceLock<Handle> = OnceLock::new();
 /// The first signal received, or 0.
 static SIGNAL: AtomicU8 = AtomicU8::new(0);
 /// The running operation.
@@ -28,7 +26,10 @@ static SERVING: Mutex<Option<Box<dyn FnOnce() + Send>>> = Mutex::new(None);
 /// Installs the handlers. If that fails, the default remains: a signal ends the process.
 pub(crate) fn listen() {
     let Ok(mut signals) = Signals::new([SIGINT, SIGTERM, SIGQUIT]) else { return };
-    let _ = LISTENER.set(signals.handle());
+    if !ignores_hangups() {
+        // If that fails, a hangup ends the process.
+        let _ = signals.add_signal(SIGHUP);
+    }
     std::thread::spawn(move || {
         for signal in signals.forever() {
             if signal == SIGQUIT {
@@ -58,12 +59,6 @@ fn clear_line() {
 /// Has the first signal call `stop`, which makes the process end.
 pub(crate) fn serve(stop: impl FnOnce() + Send + 'static) {
     *SERVING.lock() = Some(Box::new(stop));
-    if let Some(listener) = LISTENER.get()
-        && !ignores_hangups()
-    {
-        // If that fails, a hangup ends the process.
-        let _ = listener.add_signal(SIGHUP);
-    }
     if pending() {
         end();
     }

@@ -8,6 +8,7 @@ mod base_args;
 mod bundle;
 mod cat;
 mod clean;
+mod closed;
 mod compare_args;
 mod completions;
 mod diff;
@@ -65,7 +66,7 @@ use sealift_verify::escape;
 
 use failure::Failure;
 
-/// Whole updates in one signed file, for machines without a network
+/// Deliver updates to offline machines in one signed file
 #[derive(Debug, Parser)]
 #[command(name = "sealift", version, disable_help_subcommand = true, arg_required_else_help = true)]
 struct Cli {
@@ -74,7 +75,7 @@ struct Cli {
     /// Print more, and log to standard error; -vv logs each step
     #[arg(long, short, global = true, action = clap::ArgAction::Count, help_heading = "Output")]
     verbose: u8,
-    /// Refuse bundles that declare more than this: entries=N, depth=N, size=SIZE, memory=SIZE
+    /// Refuse bundles over these limits: entries=N, depth=N, size=SIZE, memory=SIZE
     ///
     /// A bundle declares how large its content is. sealift refuses a bundle over a limit before it reads or allocates anything, and refuses to
     /// pack one. The defaults are entries=16777216 (file names), depth=4096 (nested directories), size=4T (total size of all files, holes
@@ -120,7 +121,8 @@ fn main() -> ExitCode {
     interrupt::listen();
     // --json applies to usage errors too, when clap has parsed nothing.
     let json = std::env::args_os().any(|argument| argument == "--json");
-    let parsed = help::command().try_get_matches().and_then(|matches| Cli::from_arg_matches(&matches));
+    let parsed =
+        help::command().try_get_matches_from(help::arguments()).and_then(|matches| Cli::from_arg_matches(&matches));
     let cli = match parsed {
         Ok(cli) => cli,
         Err(error) => return refuse_arguments(&help::with_tips(error), json),
@@ -182,8 +184,7 @@ fn refuse_arguments(error: &clap::Error, json: bool) -> ExitCode {
         return ExitCode::SUCCESS;
     }
     // All errors begin with the program's name.
-    let text = error.render().ansi().to_string().replacen("error:", "sealift:", 1);
-    let _ = write!(anstream::stderr(), "{text}");
+    let _ = write!(anstream::stderr(), "{}", help::text_of(error));
     ExitCode::from(2)
 }
 

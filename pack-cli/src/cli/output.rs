@@ -7,6 +7,7 @@ use rustix::fs::{Access, AtFlags, CWD, accessat};
 use sealift::pack::Output;
 use sealift::{Envelope, Error, Input};
 
+use super::closed;
 use super::failure::Failure;
 use super::limits::limits;
 use super::show::Show;
@@ -14,9 +15,7 @@ use super::show::Show;
 /// Returns where `-o` writes. An existing file is replaced only with --force.
 pub(crate) fn of(path: &Path, force: bool) -> Result<Output, Failure> {
     if path == Path::new("-") {
-        if std::io::stdout().is_terminal() {
-            return Err(Failure::usage("refusing to write binary data to a terminal: write to a file or a pipe"));
-        }
+        check_stdout()?;
         return Ok(Output::Stdout);
     }
     match path.symlink_metadata() {
@@ -26,9 +25,18 @@ pub(crate) fn of(path: &Path, force: bool) -> Result<Output, Failure> {
             path.display()
         ))),
         Ok(_) if !force => Err(Error::Exists { path: path.to_owned() }.into()),
-        Ok(_) => Ok(Output::File(path.to_owned())),
-        Err(_) => Ok(Output::New(path.to_owned())),
+        // With --force, whatever another run writes there meanwhile is replaced too.
+        _ if force => Ok(Output::File(path.to_owned())),
+        _ => Ok(Output::New(path.to_owned())),
     }
+}
+
+/// Refuses to write binary data to a terminal, or to nowhere.
+pub(crate) fn check_stdout() -> Result<(), Failure> {
+    if std::io::stdout().is_terminal() {
+        return Err(Failure::usage("refusing to write binary data to a terminal: write to a file or a pipe"));
+    }
+    closed::check_stdout()
 }
 
 /// Checks the same for a dry run, as far as possible without writing.

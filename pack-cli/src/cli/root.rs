@@ -1,6 +1,6 @@
 //! `sealift root`: prints the bytes that signatures cover.
 
-use std::io::{IsTerminal as _, Write as _};
+use std::io::Write as _;
 
 use clap::Args;
 use sealift::trust::sign::signed_bytes;
@@ -8,6 +8,7 @@ use sealift::trust::sign::signed_bytes;
 use super::bundle::BundleArg;
 use super::failure::Failure;
 use super::show::ErrorForm;
+use super::{output, time};
 
 /// Print the bytes to sign, for another signing tool
 ///
@@ -36,11 +37,10 @@ pub(crate) struct Root {
 
 impl Root {
     pub(crate) fn run(self) -> Result<(), Failure> {
-        let mut out = std::io::stdout().lock();
-        if out.is_terminal() {
-            return Err(Failure::usage("refusing to write binary data to a terminal: redirect it to a file with >"));
-        }
+        output::check_stdout()?;
         let head = self.bundle.read_head()?;
+        time::warn_if_ahead(self.form.show(), &head.root().identity);
+        let mut out = std::io::stdout().lock();
         let written = match self.kernel {
             true => out.write_all(&signed_bytes(&head)),
             false => out.write_all(head.signed()),

@@ -16,7 +16,7 @@ use super::limits::limits;
 use super::pack::parse_version;
 use super::progress_args::ProgressArgs;
 use super::show::{BOLD, Show};
-use super::{escape, keys, output};
+use super::{escape, keys, output, time};
 use sealift_format::num;
 
 /// Add signatures to a bundle, or remove them
@@ -103,6 +103,9 @@ impl Sign {
         let mut input = self.bundle.open()?;
         let head = input.read_head(limits()).about(&self.bundle.bundle)?;
         self.check_identity(&head)?;
+        if !(self.key.is_empty() && self.attach.is_empty()) {
+            time::warn_if_ahead(self.show, &head.root().identity);
+        }
         let signers = keys::open(&self.key, self.passphrase_file.as_deref())?;
         let kernel = self.kernel_signer()?;
         let remove = self.removed_keys();

@@ -3,10 +3,15 @@
 use std::fmt;
 use std::time::{SystemTime, UNIX_EPOCH};
 
+use sealift::Identity;
 use sealift::trust::Utc;
 
 use super::failure::Failure;
 use super::human;
+use super::show::Show;
+
+/// Seconds of a day.
+const DAY: i64 = 86_400;
 
 /// Seconds since 1970-01-01 UTC, shown as `2026-11-21T01:06:27Z`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -43,6 +48,20 @@ pub(crate) fn source_date_epoch() -> Result<Option<i64>, Failure> {
     seconds
         .map(Some)
         .ok_or_else(|| Failure::usage(format!("SOURCE_DATE_EPOCH is {}, not a number of seconds", value.display())))
+}
+
+/// Warns before a signature if a bundle is dated a day or more ahead of this machine's clock: devices that take it keep that date as the earliest
+/// that it can be.
+pub(crate) fn warn_if_ahead(show: Show, identity: &Identity) {
+    let ahead = identity.created.saturating_sub(Moment::now().0);
+    if ahead >= DAY {
+        let (created, span) = (Moment(identity.created), human::span(ahead.unsigned_abs()));
+        show.warn(&format!(
+            "the bundle is dated {created}, {span} ahead of this machine's clock: a device that takes it will refuse bundles of {} that expire \
+             before then; check the clock and SOURCE_DATE_EPOCH, and pack it again",
+            identity.name
+        ));
+    }
 }
 
 #[cfg(test)]

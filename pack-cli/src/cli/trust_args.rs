@@ -42,7 +42,7 @@ pub(crate) struct PolicyArgs {
     /// Require signatures by N trusted keys; NAME=N applies to bundles named NAME
     #[arg(long, value_name = "N")]
     threshold: Vec<String>,
-    /// Directory for rollback protection (highest version seen)
+    /// Directory that records the highest version installed
     #[arg(long, value_name = "DIR", value_hint = ValueHint::DirPath)]
     state: Option<PathBuf>,
     /// Check keys and expiry as of this time, such as 2027-01-31

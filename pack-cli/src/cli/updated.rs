@@ -76,7 +76,7 @@ pub(crate) fn checked(stats: &UnpackStats, asked: &Asked, dry_run: bool) -> Vec<
         }
         () if stats.was_hashed && stats.was_adopted => lines.push(format!("hashed its {hashed}")),
         () if stats.was_hashed => lines.push(format!("no usable install record: hashed all {hashed}")),
-        () if asked.trust_record => lines.push("existing files were not checked (--trust-record)".to_owned()),
+        () if asked.trust_record => lines.push("existing files were not checked (--no-check)".to_owned()),
         () => {
             let checked = count(stats.checked_files, "file");
             let read = match stats.hashed_files {

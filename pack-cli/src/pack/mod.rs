@@ -182,7 +182,7 @@ pub fn pack(
     let (layout, spool) = contents::build_layout(&packed, writer, &numbers, hot_end > 0)?;
     let images = images::state(&index, &packed, options)?;
     let front = Prologue { index: &index, layout: &layout, bases: None, images };
-    let (head, behind) = front.make_head(options, sign, spool.wants_aligned_head())?;
+    let (head, behind) = front.make_head(options, sign, true)?;
     let root = head.root().clone();
     let file_bytes = head.file_len();
     let mut front = head.encode();
@@ -271,7 +271,8 @@ struct PrologueBases<'a> {
 }
 
 impl Prologue<'_> {
-    /// Builds the head, and the stored bytes of the layout and the index, or difference, that follow it.
+    /// Builds the head, and the stored bytes of the layout and the index, or difference, that follow it. If it is to `align`, they end at a multiple
+    /// of 4096 bytes, so that a file system can put them before the chunks without copying these; also for a pipe, so that the bytes are the same.
     fn make_head(&self, options: &PackOptions, sign: &SigningFn<'_>, align: bool) -> Result<(Head, Vec<u8>), Error> {
         let wide = |len: usize| num::wide(len);
         let layout_bytes = self.layout.encode()?;
@@ -329,6 +330,16 @@ impl Prologue<'_> {
         let prefix_len = u32::try_from(prefix_len).map_err(|_| too_large)?;
         Ok(RootBases { difference_len, prefix_len, bases: bases.named.to_vec() })
     }
+}
+
+/// The result of packing what a target lacks.
+#[derive(Clone, Debug)]
+#[allow(clippy::exhaustive_enums, reason = "there is something new or there is not")]
+pub enum Outcome<T> {
+    /// The target lacks something.
+    New(T),
+    /// This base already has exactly what would be packed, so nothing is written.
+    Unchanged(RootBase),
 }
 
 /// Signs the root, in an area with at least `room` bytes for signatures. `behind` bytes lie between the head and the chunks, which `align` aligns.

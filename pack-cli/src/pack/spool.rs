@@ -126,11 +126,6 @@ impl Spool {
         copied.map(drop).map_err(|error| self.failed(error))
     }
 
-    /// Returns whether a head of a multiple of 4096 bytes can be put before the chunks without copying them.
-    pub(super) fn wants_aligned_head(&self) -> bool {
-        self.output != Output::Stdout
-    }
-
     /// Reserves room for a head of known length, before the first chunk is written.
     pub(crate) fn leave_room(&mut self, len: u64) -> Result<(), Error> {
         self.room = len;

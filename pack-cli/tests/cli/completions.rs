@@ -49,7 +49,7 @@ fn verbs_options_and_files_are_completed() {
     let cases: [(&[&str], &[&str]); 13] = [
         (&["sealift", "ver"], &["verify"]),
         (&["sealift", "pack", "--one"], &["--one-file-system"]),
-        (&["sealift", "pack", "--mtime", ""], &["clamp"]),
+        (&["sealift", "pack", "--clamp"], &["--clamp-mtime"]),
         (&["sealift", "verify", "--progress", "j"], &["json"]),
         (&["sealift", "key", ""], &["generate"]),
         (&["sealift", "trust", "list", "--thr"], &["--threshold"]),

@@ -88,7 +88,7 @@ fn complete_means_looked_at() {
     let objects = desk.objects();
     let path = desk.path(objects.last().unwrap());
     fs::write(&path, "short").unwrap();
-    unpack(&["--trust-record"]).good().has("were not checked");
+    unpack(&["--no-check"]).good().has("were not checked");
     desk.audit(&[]).differs();
     unpack(&[]).good().has("1 damaged object replaced");
     desk.audit(&[]).good();

@@ -1,6 +1,7 @@
 //! `-o`: existing files are not replaced without being asked to, and output in the packed tree is not packed.
 
 use std::fs;
+use std::process::{Command, Stdio};
 
 use crate::desk::{Desk, told};
 
@@ -29,6 +30,87 @@ fn what_is_there_stays_without_force() {
     // Refused runs leave no files.
     let left = fs::read_dir(desk.path("")).unwrap().map(|entry| entry.unwrap().file_name().into_string().unwrap());
     assert_eq!(left.filter(|name| name.contains("partial")).count(), 0);
+}
+
+/// Several jobs write the same file with --force: it may appear while one of them is packing.
+#[test]
+fn force_replaces_what_appears_meanwhile() {
+    let desk = Desk::new();
+    let done = Command::new("mkfifo").arg(desk.path("pipe")).status().unwrap();
+    assert!(done.success());
+    let mut pack = desk.command("pack tar:pipe -o os.sealift --name os --bundle-version 7 --force --quiet");
+    let pack = pack.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    let pipe = fs::File::create(desk.path("pipe")).unwrap(); // waits until it is read
+    desk.good("pack os -o os.sealift --quiet");
+    tar::Builder::new(pipe).into_inner().unwrap();
+    let (status, said) = told(&pack.wait_with_output().unwrap());
+    assert_eq!((status, said.as_str()), (0, ""));
+    assert!(desk.good("info os.sealift --json").contains(r#""version":7"#));
+}
+
+#[test]
+fn a_pipe_gets_the_bytes_of_a_file() {
+    let desk = Desk::new();
+    let fixed = |line: &str| {
+        let done = desk.command(line).env("SOURCE_DATE_EPOCH", "1700000000").output().unwrap();
+        assert_eq!(done.status.code(), Some(0), "{}", told(&done).1);
+        done.stdout
+    };
+    let how = format!("{RELEASE} --clamp-mtime --quiet");
+    fixed(&format!("pack os -o file.sealift {how}"));
+    assert!(fixed(&format!("pack os -o - {how}")) == fs::read(desk.path("file.sealift")).unwrap());
+    desk.write("os/large", [7; 100_000]);
+    let how = how.replace("--bundle-version 7", "--bundle-version 8 --base file.sealift --trust signers");
+    fixed(&format!("pack os -o delta.sealift {how}"));
+    assert!(fixed(&format!("pack os -o - {how}")) == fs::read(desk.path("delta.sealift")).unwrap());
+}
+
+/// A job is cancelled, or a terminal is closed.
+#[test]
+fn a_hangup_leaves_no_partial_output() {
+    let desk = Desk::new();
+    let mut bytes = vec![0; 30_000_000];
+    blake3::Hasher::new().finalize_xof().fill(&mut bytes);
+    desk.write("os/large", bytes);
+    let partials = || {
+        let names = fs::read_dir(desk.path("")).unwrap().map(|entry| entry.unwrap().file_name().into_string().unwrap());
+        names.filter(|name| name.ends_with("partial")).count()
+    };
+    for (signal, status) in [("TERM", 143), ("HUP", 129)] {
+        let mut pack = desk.command("pack os -o os.sealift --level 19 --quiet");
+        let pack = pack.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+        while partials() == 0 {
+            std::thread::sleep(std::time::Duration::from_millis(10));
+        }
+        let sent = Command::new("kill").args([&format!("-{signal}"), &pack.id().to_string()]).status().unwrap();
+        assert!(sent.success());
+        let (found, said) = told(&pack.wait_with_output().unwrap());
+        assert!(found == status && said.contains("no partial output was left"), "{signal}: {found}: {said}");
+        assert_eq!(partials(), 0, "{signal}");
+    }
+}
+
+#[test]
+fn content_is_not_written_to_a_closed_standard_output() {
+    let desk = Desk::new();
+    desk.good(&format!("pack os -o os.sealift {RELEASE}"));
+    desk.write("a.order", "hello");
+    desk.good("pack os -o ordered.sealift --order a.order");
+    for line in [
+        "pack os -o - --name os",
+        "sign os.sealift -o - --key release",
+        "request os -o -",
+        "root os.sealift",
+        "cat os.sealift hello --trust signers",
+        "order export ordered.sealift",
+        "unpack os.sealift tar:- --trust signers",
+    ] {
+        let (status, said) = told(&desk.shell(&format!("sealift {line} >&-")).output().unwrap());
+        assert!(status == 2 && said.contains("standard output is closed"), "{line}: {status}: {said}");
+        // Whoever wants to lose the content may.
+        let (status, said) = told(&desk.shell(&format!("sealift {line} > /dev/null")).output().unwrap());
+        assert_eq!(status, 0, "{line}: {said}");
+    }
 }
 
 #[test]
@@ -74,7 +156,7 @@ fn a_terminal_gets_no_bundle() {
     let desk = Desk::new();
     for line in ["pack os -o - --name os", "request os -o -", "root os.sealift"] {
         let line = format!("{} {line}", env!("CARGO_BIN_EXE_sealift"));
-        let mut command = std::process::Command::new("script");
+        let mut command = Command::new("script");
         desk.prepare(&mut command);
         let (status, said) = told(&command.args(["-qec", &line, "/dev/null"]).output().unwrap());
         assert!(
@@ -128,10 +210,86 @@ fn a_delta_is_above_its_base() {
     desk.good("pack os -o d.sealift --name os --bundle-version 8 --base 7.sealift --trust signers");
 }
 
+/// A nightly job packs whatever is there.
+#[test]
+fn a_base_that_already_has_everything_ends_well() {
+    let desk = Desk::new();
+    desk.good(&format!("pack os -o 7.sealift {RELEASE}"));
+    desk.good("unpack 7.sealift seven --trust signers");
+    desk.good("request seven -o seven.request");
+    for base in ["--base 7.sealift --trust signers", "--base seven", "--for seven.request"] {
+        let line = format!("pack os -o d.sealift --name os --bundle-version 8 --key release {base}");
+        let said = desk.good(&line);
+        assert!(said.starts_with("d.sealift: not written, since nothing has changed since os version 7 ("), "{said}");
+        for more in ["--json", "--json --dry-run"] {
+            let said = desk.good(&format!("{line} {more}"));
+            let dry = more.contains("dry");
+            let start = format!(r#"{{"dry_run":{dry},"unchanged":true,"name":"os","version":8,"#);
+            assert!(said.starts_with(&start), "{said}");
+        }
+        assert_eq!(desk.command(&line.replace("d.sealift", "-")).output().unwrap().stdout, b"");
+        assert!(!desk.path("d.sealift").exists());
+    }
+    desk.write("os/hello", "changed");
+    let line = "pack os -o d.sealift --name os --bundle-version 8 --key release --base seven --json";
+    assert!(desk.good(line).starts_with(r#"{"dry_run":false,"unchanged":false,"name":"os","version":8,"#));
+}
+
+#[test]
+fn a_delta_is_for_the_devices_of_its_base() {
+    let desk = Desk::new();
+    desk.good(&format!("pack os -o 7.sealift {RELEASE} --compatible b --compatible a"));
+    desk.good("unpack 7.sealift seven --trust signers --compatible a");
+    desk.good("pack os -o other.sealift --name os --bundle-version 7 --compatible c --key release --owner 7:7");
+    desk.write("os/hello", "changed");
+    let tags = |more: &str| {
+        desk.good(&format!(
+            "pack os -o d.sealift --name os --bundle-version 8 --key release --trust signers --force {more}"
+        ));
+        let info = desk.good("info d.sealift --json --trust signers");
+        let (_, tags) = info.split_once(r#""compatible":"#).unwrap();
+        tags.split_once(']').unwrap().0.to_owned() + "]"
+    };
+    for base in ["--base 7.sealift", "--base seven"] {
+        assert_eq!(tags(base), r#"["a","b"]"#, "{base}");
+        assert_eq!(tags(&format!("{base} --compatible c")), r#"["c"]"#, "{base}");
+        assert_eq!(tags(&format!("{base} --any-device")), "[]", "{base}");
+    }
+    assert_eq!(tags(""), "[]");
+    let two = "pack os -o x.sealift --name os --bundle-version 8 --trust signers --base 7.sealift --base other.sealift";
+    desk.refused(two, 2, "the bases are for different devices");
+    desk.good(&format!("{two} --any-device"));
+}
+
+#[test]
+fn a_date_ahead_of_the_clock_is_said_before_it_is_signed() {
+    let desk = Desk::new();
+    let now = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap().as_secs();
+    let at = |line: &str, ahead: u64| {
+        let (status, said) =
+            told(&desk.command(line).env("SOURCE_DATE_EPOCH", (now + ahead).to_string()).output().unwrap());
+        assert_eq!(status, 0, "{line}: {said}");
+        said
+    };
+    let ahead = "ahead of this machine's clock";
+    assert!(!at(&format!("pack os -o soon.sealift {RELEASE}"), 80_000).contains(ahead));
+    let said = at(&format!("pack os -o late.sealift {RELEASE}"), 3 * 86_400 + 60);
+    assert!(said.contains("warning: the bundle is dated ") && said.contains("3 days ahead of this"), "{said}");
+    assert!(!at("pack os -o later.sealift --name os --bundle-version 8", 500 * 86_400).contains(ahead), "unsigned");
+    for line in ["sign later.sealift --key release --name os --bundle-version 8 -q", "root later.sealift"] {
+        let said = String::from_utf8_lossy(&desk.command(line).output().unwrap().stderr).into_owned();
+        assert!(said.contains("1 year ahead of this machine's clock"), "{line}: {said}");
+    }
+}
+
 #[test]
 fn what_has_expired_is_not_packed() {
     let desk = Desk::new();
     desk.refused("pack os -o b.sealift --expires 2020-01-01", 2, "--expires 2020-01-01T00:00:00Z is in the past");
+    // A date in digits is the date that valid-before would take, not a number of seconds.
+    desk.refused("pack os -o b.sealift --expires 20200101", 2, "--expires 2020-01-01T00:00:00Z is in the past");
+    desk.refused("pack os -o b.sealift --expires 202001311259", 2, "--expires 2020-01-31T12:59:00Z is in the past");
+    desk.refused("pack os -o b.sealift --expires 20201301", 2, "\"20201301\" is not a time such as");
     // To rebuild an old bundle, its creation time is given.
     let mut again = desk.command("pack os -o b.sealift --expires 2020-01-01");
     assert!(again.env("SOURCE_DATE_EPOCH", "1500000000").output().unwrap().status.success());

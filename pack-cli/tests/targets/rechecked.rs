@@ -266,8 +266,8 @@ fn a_record_that_is_trusted_is_not_compared() {
     let stats = update(&desk, &trusting);
     assert_eq!((stats.checked_files, stats.hashed_files, stats.changed_files), (0, 0, 0));
     assert_eq!(fs::read(desk.path("target/etc/motd")).unwrap(), b"edited\n");
-    let line = ["unpack", "7.sealift", "target", "--update", "--allow-unsigned", "--trust-record"];
-    assert!(said(&desk.run(&line)).contains("existing files were not checked (--trust-record)"));
+    let line = ["unpack", "7.sealift", "target", "--update", "--allow-unsigned", "--no-check"];
+    assert!(said(&desk.run(&line)).contains("existing files were not checked (--no-check)"));
     // An update to another bundle does not make it known as a side effect.
     desk.write("tree/etc/issue", "second\n");
     desk.pack(8);

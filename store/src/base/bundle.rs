@@ -44,11 +44,16 @@ impl Base {
     pub(crate) fn of_known(unopened: Unopened) -> Result<Self, Error> {
         let (input, bundle) = unopened.open_bundle()?;
         let index = bundle.index.clone();
-        let identity = &bundle.head.root().identity;
-        let identity = (identity.name.clone(), identity.version);
+        let identity = bundle.head.root().identity.clone();
         let order = KeptOrder::of_bundle(&bundle);
         let holder = Arc::new(OpenBundle::new(&input, bundle, Advice::Normal)?);
-        Ok(Self { index, holder: Box::new(holder), identity: Some(identity), order })
+        Ok(Self {
+            index,
+            holder: Box::new(holder),
+            identity: Some((identity.name, identity.version)),
+            compatible: Some(identity.compatible),
+            order,
+        })
     }
 }
 

@@ -48,11 +48,11 @@ impl Base {
     pub fn of_installed(path: &Path, reference: &str, jobs: usize, progress: &Progress) -> Result<Self, Error> {
         let site = Arc::new(Site::resolve(path)?);
         if let Some(state) = TreeRecord::of(&site, Limits::NONE)? {
-            let identity = &state.installed.head.root().identity;
-            let identity = Some((identity.name.clone(), identity.version));
+            let identity = state.installed.head.root().identity.clone();
             let InstallRecord { index, order, .. } = state.installed;
             let base = Self::of_directory(site, index, &state.part.reference).read_by(order);
-            return Ok(Self { identity, ..base });
+            let (named, compatible) = (Some((identity.name, identity.version)), Some(identity.compatible));
+            return Ok(Self { identity: named, compatible, ..base });
         }
         let listed = DirectorySource::list_open(site.reopen()?, site.path(), &DirectoryOptions::default(), jobs)?;
         let source = Source::Directory(listed);
@@ -69,7 +69,7 @@ impl Base {
             }
         }
         let holder = Box::new(DirectoryBase { site, places, known: KnownParts::default() });
-        Self { index, holder, identity: None, order: None }
+        Self { index, holder, identity: None, compatible: None, order: None }
     }
 }
 

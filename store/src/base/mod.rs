@@ -40,6 +40,8 @@ pub struct Base {
     pub(crate) holder: Box<dyn Holder>,
     /// Name and version of the bundle it came from, if known.
     pub(crate) identity: Option<(String, u64)>,
+    /// The tags of that bundle, if known.
+    pub(crate) compatible: Option<Vec<String>>,
     /// The order in which its contents are read, if it is known.
     pub(crate) order: Option<KeptOrder>,
 }
@@ -134,6 +136,12 @@ impl Base {
     #[must_use]
     pub fn identity(&self) -> Option<(&str, u64)> {
         self.identity.as_ref().map(|(name, version)| (&name[..], *version))
+    }
+
+    /// Returns the compatible tags of the bundle it came from, if known; none if that fits every device.
+    #[must_use]
+    pub fn compatible(&self) -> Option<&[String]> {
+        self.compatible.as_deref()
     }
 
     /// Sets the order in which its contents are read.

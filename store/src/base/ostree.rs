@@ -119,7 +119,7 @@ impl Base {
         let order = order_of(repo, &index);
         let (known, streams) = (KnownParts::default(), Mutex::default());
         let holder = Box::new(OstreeBase { repo: Arc::clone(repo), files, found, known, streams });
-        Self { index, holder, identity: None, order }
+        Self { index, holder, identity: None, compatible: None, order }
     }
 }
 

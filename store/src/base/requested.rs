@@ -52,7 +52,13 @@ impl Base {
         let places = index.objects().iter().map(|object| known.get(&start(object)).and_then(|(_, place)| *place));
         let places = places.collect();
         let holder = RequestedBase { named: request.base.clone(), at_hand, places };
-        Ok(Self { index, holder: Box::new(holder), identity: request.base.identity.clone(), order: None })
+        Ok(Self {
+            index,
+            holder: Box::new(holder),
+            identity: request.base.identity.clone(),
+            compatible: None,
+            order: None,
+        })
     }
 }
 
@@ -86,7 +92,7 @@ impl ObjectReader for RequestedReader<'_> {
     fn read(&mut self, object: Row<Object>, range: Range<u64>, out: &mut Vec<u8>) -> Result<(), Error> {
         match self.base.place(object) {
             Some(place) => self.at_hand.read(place, range, out),
-            None => Err(Error::Usage(format!("object {object} of the request's target is not at hand"))),
+            None => Err(Error::Usage(format!("no base has object {object}, which the request lists"))),
         }
     }
 

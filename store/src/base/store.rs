@@ -52,7 +52,7 @@ impl Base {
     pub(crate) fn of_store(repo: &Arc<Repo>, kept: StoreRecord) -> Self {
         let StoreRecord { index, found, order, .. } = kept;
         let holder = Box::new(StoreBase { repo: Arc::clone(repo), found, known: KnownParts::default() });
-        Self { index, holder, identity: None, order }
+        Self { index, holder, identity: None, compatible: None, order }
     }
 }
 

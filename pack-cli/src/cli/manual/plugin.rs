@@ -50,7 +50,7 @@ const PARAMETERS: &[(&str, &str, &str)] = &[
         "[NAME=]N",
         "Require signatures by N trusted keys; NAME=N applies to bundles named NAME. Repeatable.",
     ),
-    ("state=", "DIR", "Directory for rollback protection (highest version seen), which is only read."),
+    ("state=", "DIR", "Directory that records the highest version installed, which is only read."),
     ("time=", "TIME", "Check keys and expiry as of this time, such as 2027-01-31."),
     ("compatible=", "TAG", "A tag of this device, for bundles restricted to certain devices. Repeatable."),
     ("allow-unsigned=", "BOOL", "Accept a bundle that no trusted key signed; all other checks remain."),

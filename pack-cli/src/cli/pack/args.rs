@@ -4,7 +4,7 @@ use std::ffi::{OsStr, OsString};
 use std::os::unix::ffi::OsStrExt as _;
 use std::path::{Path, PathBuf};
 
-use clap::{Args, ValueEnum, ValueHint};
+use clap::{Args, ValueHint};
 use sealift::order::OrderProfile;
 use sealift::pack::{PackOptions, Zone};
 use sealift::seal::Algorithm;
@@ -73,9 +73,12 @@ pub(crate) struct Pack {
     /// When the bundle expires; devices refuse it from then on
     #[arg(long, value_name = "TIME", help_heading = "Identity", value_parser = parse_time)]
     pub(super) expires: Option<i64>,
-    /// Restrict the bundle to devices with this tag [default: any]
+    /// Restrict the bundle to devices with this tag [default: those of the base, otherwise any device]
     #[arg(long, value_name = "TAG", help_heading = "Identity")]
     pub(super) compatible: Vec<String>,
+    /// Make the bundle for any device, although its base is restricted to some
+    #[arg(long, conflicts_with = "compatible", help_heading = "Identity")]
+    pub(super) any_device: bool,
     /// Add an annotation, such as url=https://example.org
     #[arg(long, value_name = "KEY=VALUE", help_heading = "Identity")]
     pub(super) annotate: Vec<String>,
@@ -116,9 +119,12 @@ pub(crate) struct Pack {
     /// Map an owner or group to another, as in uid:1000=0
     #[arg(long, value_name = "RULE", help_heading = "Files", value_parser = parse_rule)]
     pub(super) owner_map: Vec<OwnerRule>,
-    /// clamp: limit modification times to the creation time of the bundle
-    #[arg(long, value_name = "HOW", value_enum, hide_possible_values = true, help_heading = "Files")]
-    pub(super) mtime: Option<Mtime>,
+    /// Limit modification times to the creation time of the bundle
+    #[arg(long, help_heading = "Files")]
+    pub(super) clamp_mtime: bool,
+    /// The former name of --clamp-mtime
+    #[arg(long, value_name = "HOW", value_parser = ["clamp"], hide = true)]
+    pub(super) mtime: Option<String>,
 
     /// Store these files first, in that order: a profile of `sealift order`, or a list of paths
     #[arg(long, value_name = "PROFILE", help_heading = "Storage")]
@@ -138,7 +144,7 @@ pub(crate) struct Pack {
     #[arg(long, value_name = "SIZE", help_heading = "Storage", value_parser = human::parse_size)]
     pub(super) order_chunk_size: Option<u64>,
     /// Where to store the files that are read first: at the start of the bundle, or at its end, the fastest part of a disc that the bundle
-    /// fills; from a pipe, they are then unpacked last [default: start]
+    /// fills; at the end, a pipe delivers them last [default: start]
     #[arg(
         long,
         value_name = "start|end",
@@ -162,7 +168,7 @@ pub(crate) struct Pack {
     /// Make a delta against this base: a bundle, an installed directory, or a commit, [REF=]ostree:REPO[:REF]
     #[arg(long, value_name = "BASE", help_heading = "Delta", value_hint = ValueHint::AnyPath)]
     pub(super) base: Vec<OsString>,
-    /// Make a delta for the target described by this request; with --base, rely only on what both have
+    /// Make a delta for the target described by this request; with --base, use only objects that both provide
     #[arg(long = "for", value_name = "REQUEST", help_heading = "Delta", value_hint = ValueHint::FilePath)]
     pub(super) request: Option<PathBuf>,
     /// Most memory that a device may need to decode a chunk
@@ -175,12 +181,6 @@ pub(crate) struct Pack {
     pub(super) show: Show,
     #[command(flatten)]
     pub(super) progress: ProgressArgs,
-}
-
-/// The value of `--mtime`.
-#[derive(Clone, Copy, Debug, ValueEnum)]
-pub(super) enum Mtime {
-    Clamp,
 }
 
 impl Pack {
@@ -264,7 +264,10 @@ impl Pack {
             }
             None => {
                 let file = self.output.file_name().unwrap_or_default().to_string_lossy();
-                file.strip_suffix(".sealift").unwrap_or(&file).to_owned()
+                match file.rsplit_once('.') {
+                    Some((stem, ending)) if ending.eq_ignore_ascii_case("sealift") => stem.to_owned(),
+                    _ => file.into_owned(),
+                }
             }
         };
         if sealift::name::is_bundle_name(&name) {
@@ -330,7 +333,7 @@ impl Pack {
             metadata: MetadataOptions {
                 owner: self.owner,
                 owner_map: self.owner_map.clone(),
-                mtime_max: self.mtime.map(|Mtime::Clamp| created),
+                mtime_max: (self.clamp_mtime || self.mtime.is_some()).then_some(created),
             },
             spool_dir: spool_dir.unwrap_or_else(|| ".".into()),
             progress: None,

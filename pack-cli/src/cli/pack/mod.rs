@@ -11,12 +11,13 @@ use std::time::Instant;
 
 use sealift::base::Base;
 use sealift::pack::{
-    DeltaFor, Estimate, Output, PackOptions, PackRef, PackStats, estimate, estimate_delta, pack, pack_delta,
+    DeltaFor, Estimate, Outcome, Output, PackOptions, PackRef, PackStats, estimate, estimate_delta, pack, pack_delta,
 };
 use sealift::source::{OstreeOptions, Source, SourceOptions};
 use sealift::trust::sign::sign_root;
 use sealift::trust::{Guard, TargetKind};
 use sealift::{Error, Identity, Input, Progress, Request};
+use sealift_format::RootBase;
 
 use super::escape;
 use super::failure::{About as _, Failure};
@@ -31,6 +32,17 @@ use args::{read, split_ref};
 enum Done {
     Packed(Box<PackStats>),
     Expected(Estimate),
+    /// A base already has all of it.
+    Unchanged(RootBase),
+}
+
+impl Done {
+    fn of<T>(outcome: Outcome<T>, done: impl FnOnce(T) -> Self) -> Self {
+        match outcome {
+            Outcome::New(new) => done(new),
+            Outcome::Unchanged(base) => Self::Unchanged(base),
+        }
+    }
 }
 
 impl Pack {
@@ -38,7 +50,7 @@ impl Pack {
         let epoch = time::source_date_epoch()?;
         let specs = self.specs()?;
         self.check_signed_identity()?;
-        let options = self.options(epoch)?;
+        let mut options = self.options(epoch)?;
         let output = match self.dry_run {
             true => output::foreseen(&self.output, self.force)?,
             false => output::of(&self.output, self.force)?,
@@ -48,6 +60,8 @@ impl Pack {
         let signers = keys::open(&self.key, self.passphrase_file.as_deref())?;
         if signers.is_empty() {
             output::warn_of_signed(&output, "an unsigned one", self.show);
+        } else {
+            time::warn_if_ahead(self.show, &options.identity);
         }
         let omitted = source_options.directory.omit_output.clone();
         let start = Instant::now(); // without the time to type passphrases
@@ -70,14 +84,19 @@ impl Pack {
             let bases = self.base.iter().map(|base| self.open_base(base, &refs, &options, progress));
             let bases = bases.collect::<Result<Vec<_>, _>>()?;
             bases.iter().try_for_each(|base| self.check_above(base, &options.identity))?;
+            if self.compatible.is_empty() && !self.any_device {
+                options.identity.compatible = tags_of(&bases)?;
+            }
             let target = match request {
                 Some(request) => DeltaFor::Request(request, bases),
                 None => DeltaFor::Bases(bases),
             };
             match self.dry_run {
-                true => estimate_delta(&refs, target, &options, progress).map(Done::Expected),
+                true => {
+                    estimate_delta(&refs, target, &options, progress).map(|outcome| Done::of(outcome, Done::Expected))
+                }
                 false => pack_delta(&refs, target, &output, &options, &sign, progress)
-                    .map(|stats| Done::Packed(stats.into())),
+                    .map(|outcome| Done::of(outcome, |stats| Done::Packed(stats.into()))),
             }
         })?;
         self.warn_of_omitted(&omitted.map(|omitted| omitted.left_out()).unwrap_or_default());
@@ -85,6 +104,9 @@ impl Pack {
         let printed = match done {
             Done::Expected(expected) => super::estimate::print(self.show, &bundle, &options.identity, &expected),
             Done::Packed(stats) => self.print(&stats, &signers, output == Output::Stdout, start.elapsed()),
+            Done::Unchanged(base) => {
+                self.print_unchanged(&options.identity, &base, output == Output::Stdout, start.elapsed())
+            }
         };
         Ok(printed?)
     }
@@ -144,4 +166,17 @@ impl Pack {
         let guard = Guard::load(&self.policy.options(&self.compatible))?;
         Base::of_bundle(Input::open(path)?, limits(), &guard)
     }
+}
+
+/// Returns the tags of the bundles that the bases came from, so that a delta fits the devices that its base fits.
+fn tags_of(bases: &[Base]) -> Result<Vec<String>, Error> {
+    let mut tags = bases.iter().filter_map(Base::compatible);
+    let Some(first) = tags.next() else { return Ok(Vec::new()) };
+    if tags.any(|other| other != first) {
+        return Err(Error::Usage(
+            "the bases are for different devices: give the tags of this bundle with --compatible, or use --any-device"
+                .into(),
+        ));
+    }
+    Ok(first.to_vec())
 }

@@ -4,10 +4,11 @@ use std::io::Write;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use sealift::pack::{DeltaStats, PackStats};
+use sealift::Identity;
+use sealift::pack::{DeltaStats, OrderStats, PackStats};
 use sealift::trust::sign::Signer;
-use sealift_format::hex;
 use sealift_format::num::wide;
+use sealift_format::{RootBase, hex};
 use serde::Serialize;
 
 use super::Pack;
@@ -32,6 +33,7 @@ impl Pack {
         stdout_taken: bool,
         elapsed: Duration,
     ) -> std::io::Result<()> {
+        self.warn_of_order(&stats.order);
         let mut out = self.show.summary(stdout_taken);
         if self.show.is_told(&mut out, &JsonPack::new(stats, signers, elapsed))? {
             return Ok(());
@@ -88,6 +90,33 @@ impl Pack {
         self.print_order(&mut out, stats)
     }
 
+    /// Warns about a profile that names no file: a wrong root in it, or the profile of another tree.
+    fn warn_of_order(&self, found: &OrderStats) {
+        if let Some(order) = self.order.as_ref().or(self.order_from.as_ref())
+            && found.matched == 0
+        {
+            let (order, paths) = (order.display(), plural(found.paths, "path"));
+            self.show
+                .warn(&format!("none of the {paths} in the order {order} is a file here: nothing is stored first"));
+        }
+    }
+
+    /// Says that the base already has what was to be packed.
+    pub(super) fn print_unchanged(
+        &self,
+        identity: &Identity,
+        base: &RootBase,
+        stdout_taken: bool,
+        elapsed: Duration,
+    ) -> std::io::Result<()> {
+        let mut out = self.show.summary(stdout_taken);
+        if self.show.is_told(&mut out, &JsonUnchanged::new(self.dry_run, identity, base, elapsed))? {
+            return Ok(());
+        }
+        let bundle = escape::text(&self.output.display().to_string());
+        writeln!(out, "{BOLD}{bundle}{BOLD:#}: not written, since nothing has changed since {base}")
+    }
+
     /// Says how much of a profile, or of the order of another bundle, was found.
     fn print_order(&self, out: &mut dyn Write, stats: &PackStats) -> std::io::Result<()> {
         let (matched, paths) = (stats.order.matched, stats.order.paths);
@@ -97,7 +126,7 @@ impl Pack {
             (None, None) if paths > 0 => "of the base".to_owned(),
             (None, None) => return Ok(()),
         };
-        writeln!(out, "  found {} of the {} in the order {of}", grouped(matched), plural(paths, "path"))
+        writeln!(out, "  found {} of {} in the order {of}", grouped(matched), plural(paths, "path"))
     }
 
     fn print_delta(
@@ -134,9 +163,36 @@ fn plural(number: usize, noun: &str) -> String {
     count(wide(number), noun)
 }
 
+/// What is printed if the base already has what was to be packed.
+#[derive(Serialize)]
+struct JsonUnchanged<'a> {
+    dry_run: bool,
+    unchanged: bool,
+    name: &'a str,
+    version: u64,
+    created: i64,
+    index_digest: String,
+    seconds: f64,
+}
+
+impl<'a> JsonUnchanged<'a> {
+    fn new(dry_run: bool, identity: &'a Identity, base: &RootBase, elapsed: Duration) -> Self {
+        Self {
+            dry_run,
+            unchanged: true,
+            name: &identity.name,
+            version: identity.version,
+            created: identity.created,
+            index_digest: hex(&base.index_digest),
+            seconds: human::seconds(elapsed),
+        }
+    }
+}
+
 #[derive(Serialize)]
 struct JsonPack<'a> {
     dry_run: bool,
+    unchanged: bool,
     name: &'a str,
     version: u64,
     created: i64,
@@ -168,6 +224,7 @@ impl<'a> JsonPack<'a> {
         let root = &stats.root;
         Self {
             dry_run: false,
+            unchanged: false,
             name: &root.identity.name,
             version: root.identity.version,
             created: root.identity.created,

@@ -36,8 +36,8 @@ use crate::trust_args::TrustArgs;
 /// With ostree:REPO as TARGET, unpack imports the bundle's OSTree commits into that repository and then sets its refs. With --usb DIR, it
 /// imports them into DIR/.ostree/repo, where OSTree itself looks for updates on removable media.
 ///
-/// With tar:FILE or cpio:FILE, unpack writes the tree of one ref as a new archive, for programs that read no bundles. This installs nothing, and
-/// the device does not remember the version. Names in tar:FILE begin with ./, as `tar -c .` writes them.
+/// With tar:FILE or cpio:FILE, unpack writes the tree of one ref as a new archive, for programs that read no bundles; with - as FILE, to standard
+/// output, once all of it was checked. This installs nothing, and the device does not remember the version. Names in tar:FILE begin with ./, as `tar -c .` writes them.
 ///
 /// With composefs:REPO, unpack imports the trees for which the bundle records images (pack --composefs) into that store, and creates it
 /// if needed. Each content is stored once, named by its fs-verity digest. `sealift mount` mounts the trees.
@@ -57,6 +57,7 @@ Examples:
   sealift unpack os-2-to-3.sealift ostree:/ostree/repo
   sealift unpack os-2-to-3.sealift /srv/new --base os-2.sealift
   sealift unpack os.sealift tar:os.tar
+  sealift unpack os.sealift tar:- | docker import - os
   sealift unpack os.sealift /srv/os --dry-run")]
 pub(crate) struct Unpack {
     /// The bundle, several bundles, or directories of bundles; - reads one from standard input
@@ -106,14 +107,14 @@ pub(crate) struct Unpack {
     #[arg(long)]
     pub(super) adopt: bool,
     /// Read and hash existing files, instead of comparing sizes and times with the install record
-    #[arg(long, conflicts_with = "trust_record")]
+    #[arg(long, conflicts_with = "no_check")]
     pub(super) rehash: bool,
     /// Do not check existing files: rely on the install record alone
     #[arg(long)]
-    pub(super) trust_record: bool,
-    /// With --update, without an install record: do not read files whose size and time match
+    pub(super) no_check: bool,
+    /// With --update, without an install record: assume that files whose size and time match are right, and do not read them
     #[arg(long)]
-    pub(super) trust_mtime: bool,
+    pub(super) assume_mtime: bool,
     /// Protect files with fs-verity: require, try (if the file system supports it) or off [default: as before]
     ///
     /// A sealed file can be read, replaced and removed, but not written to; if its bytes change on the disk, reading it fails. Unpack seals
@@ -156,7 +157,7 @@ impl Unpack {
             bases: self.base.given(self.jobs),
             seal: self.seal.unwrap_or_default(),
             rehash: self.rehash,
-            trust_record: self.trust_record,
+            trust_record: self.no_check,
             dry_run: self.dry_run,
             jobs: self.jobs.count(),
             tree: TreeOptions {
@@ -164,7 +165,7 @@ impl Unpack {
                 update: self.update,
                 adopt: self.adopt,
                 delete: self.delete,
-                trust_mtime: self.trust_mtime,
+                trust_mtime: self.assume_mtime,
                 durability: self.durability,
                 hardlink_duplicates: self.hardlink_duplicates,
                 list_deletions: self.dry_run || log::is_on(),

@@ -159,7 +159,7 @@ impl Unpack {
         self.warn_of_signature(&stats.import.install);
         import::warn_of_summary(self.show, &stats, shown_target);
         let between = (shown_target, self.bundle.bundle.as_path());
-        let how = (self.dry_run, self.trust_record);
+        let how = (self.dry_run, self.no_check);
         Ok(import::print(self.show, &stats, &judge, between, how, elapsed)?)
     }
 
@@ -169,7 +169,7 @@ impl Unpack {
         let (stats, judge, elapsed) =
             self.take(|bundle, progress| sealift::composefs::import(bundle, store, &options, progress))?;
         let between = (self.target.as_deref().unwrap_or(store), self.bundle.bundle.as_path());
-        let how = (self.dry_run, self.seal == Some(sealift::seal::Seal::Try), self.trust_record);
+        let how = (self.dry_run, self.seal == Some(sealift::seal::Seal::Try), self.no_check);
         Ok(super::store::print(self.show, &stats, &judge, between, how, elapsed)?)
     }
 

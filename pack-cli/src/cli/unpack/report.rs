@@ -49,7 +49,7 @@ impl Unpack {
             let files = count(stats.gathered_files, "file");
             writeln!(out, "  {files} of the hot set rewritten, to keep it together on the disk")?;
         }
-        let asked = Asked { rehash: self.rehash, trust_mtime: self.trust_mtime, trust_record: self.trust_record };
+        let asked = Asked { rehash: self.rehash, trust_mtime: self.assume_mtime, trust_record: self.no_check };
         for line in updated::checked(stats, &asked, self.dry_run) {
             writeln!(out, "  {line}")?;
         }

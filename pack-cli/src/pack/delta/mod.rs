@@ -22,8 +22,8 @@ use super::estimate::{DeltaEstimate, Estimate, nanos, scaled, spread};
 use super::sequence::{PackedObject, Sequenced};
 use super::writer::ChunkWriter;
 use super::{
-    AccessOrder, DeltaStats, OrderStats, Ordered, Output, PackOptions, PackRef, PackStats, Prologue, PrologueBases,
-    SigningFn, Spool, Zone, images, order, pipeline,
+    AccessOrder, DeltaStats, OrderStats, Ordered, Outcome, Output, PackOptions, PackRef, PackStats, Prologue,
+    PrologueBases, SigningFn, Spool, Zone, images, order, pipeline,
 };
 use crate::Phase;
 use crate::order::OrderProfile;
@@ -83,7 +83,12 @@ struct Prepared<'a> {
 
 impl<'a> Prepared<'a> {
     /// Reads all of the sources, and chooses the prefix of each chunk from the bases.
-    fn new(refs: &[PackRef<'a>], target: DeltaFor, options: &PackOptions, progress: &Progress) -> Result<Self, Error> {
+    fn new(
+        refs: &[PackRef<'a>],
+        target: DeltaFor,
+        options: &PackOptions,
+        progress: &Progress,
+    ) -> Result<Outcome<Self>, Error> {
         let ordered = Ordered::new(refs, options, target.order().as_ref())?;
         let read = ordered.size();
         let Ordered { refs, sources, order: AccessOrder { parts, hot_end, stats: order } } = ordered;
@@ -104,8 +109,8 @@ impl<'a> Prepared<'a> {
         };
         let wanted = verity::digest(index.bytes());
         let named = bases.named();
-        if named.iter().any(|base| base.index_digest == wanted) {
-            return Err(Error::Usage("nothing has changed since the base: there is nothing to pack".into()));
+        if let Some(base) = named.iter().find(|base| base.index_digest == wanted) {
+            return Ok(Outcome::Unchanged(base.clone()));
         }
         let level = options.level.max(DIRTREES_LEVEL);
         let compress = |prefix: &[u8], bytes: &[u8]| over_prefix::compress(level, bytes, prefix);
@@ -115,7 +120,8 @@ impl<'a> Prepared<'a> {
         let limits = Limits::new(options);
         let wishes = carried.in_order(&hot, &packed, options.chunk_len);
         let planned = plan::plan(&packed, &wishes, (&carried.objects, &choice), &bases, &limits);
-        Ok(Self { sources, packed, order, read, index, bases, named, difference, carried, limits, planned })
+        let prepared = Self { sources, packed, order, read, index, bases, named, difference, carried, limits, planned };
+        Ok(Outcome::New(prepared))
     }
 
     /// Encodes `planned`: all or some of the chunks, in their order.
@@ -132,10 +138,10 @@ impl<'a> Prepared<'a> {
     }
 }
 
-/// Packs what `refs` have and a target lacks into a delta bundle.
+/// Packs what `refs` have and a target lacks into a delta bundle; writes nothing if the target already holds exactly what would be packed.
 ///
 /// # Errors
-/// Returns an error as [`super::pack`] does; also if the target already holds exactly what is packed or declares what no index can contain.
+/// Returns an error as [`super::pack`] does; also if the target declares what no index can contain.
 pub fn pack_delta(
     refs: &[PackRef<'_>],
     target: DeltaFor,
@@ -143,8 +149,11 @@ pub fn pack_delta(
     options: &PackOptions,
     sign: &SigningFn<'_>,
     progress: &Progress,
-) -> Result<PackStats, Error> {
-    let prepared = Prepared::new(refs, target, options, progress)?;
+) -> Result<Outcome<PackStats>, Error> {
+    let prepared = match Prepared::new(refs, target, options, progress)? {
+        Outcome::New(prepared) => prepared,
+        Outcome::Unchanged(base) => return Ok(Outcome::Unchanged(base)),
+    };
     let in_order = order::are_pieces_in_order(&prepared.sources);
     let mut writer = ChunkWriter::new(output, in_order, options.zone)?;
     let places = prepared.encode(&prepared.planned, &mut writer, options, progress)?;
@@ -157,15 +166,14 @@ pub fn pack_delta(
     let front = Prologue { index, layout: &layout, bases: Some(relative), images };
     // Copying a few chunks costs less than the padding that aligns them.
     let stored: u64 = layout.chunks.iter().map(|chunk| u64::from(chunk.stored_len)).sum();
-    let align = stored > WORTH_ALIGNING && spool.wants_aligned_head();
-    let (head, behind) = front.make_head(options, sign, align)?;
+    let (head, behind) = front.make_head(options, sign, stored > WORTH_ALIGNING)?;
     let root = head.root().clone();
     let file_bytes = head.file_len();
     let mut front = head.encode();
     front.extend(behind);
     let copied = spool.finish(&front)?;
     let delta = Some(delta_stats(difference, &layout));
-    Ok(PackStats { root, file_bytes, order: *order, delta, copied })
+    Ok(Outcome::New(PackStats { root, file_bytes, order: *order, delta, copied }))
 }
 
 /// Estimates the result of [`pack_delta`]: reads all of the sources, and encodes some of the carried objects.
@@ -177,9 +185,12 @@ pub fn estimate_delta(
     target: DeltaFor,
     options: &PackOptions,
     progress: &Progress,
-) -> Result<Estimate, Error> {
+) -> Result<Outcome<Estimate>, Error> {
     let start = Instant::now();
-    let prepared = Prepared::new(refs, target, options, progress)?;
+    let prepared = match Prepared::new(refs, target, options, progress)? {
+        Outcome::New(prepared) => prepared,
+        Outcome::Unchanged(base) => return Ok(Outcome::Unchanged(base)),
+    };
     let objects = prepared.difference.objects();
     let front = Compressor::for_front(options.level)?.compress(&prepared.difference.encode()?)?.len();
     let reading = start.elapsed();
@@ -198,7 +209,7 @@ pub fn estimate_delta(
     let threads = |chunks: usize| wide(options.jobs.clamp(1, chunks.max(1)));
     let spent = encoding.saturating_mul(threads(sample.len())) / threads(chunks.len());
     let (files, bytes) = prepared.read;
-    Ok(Estimate {
+    Ok(Outcome::New(Estimate {
         files,
         bytes,
         chunks: wide(chunks.len()),
@@ -212,7 +223,7 @@ pub fn estimate_delta(
             objects: wide(objects.len()),
             bytes: objects.iter().map(|object| object.size).fold(0, u64::saturating_add),
         }),
-    })
+    }))
 }
 
 fn delta_stats(difference: &Difference, layout: &Layout) -> DeltaStats {

@@ -225,14 +225,18 @@ fn check_root(site: &Site, index: &Index, tree: &Ref) -> Result<(), Error> {
 
 /// Refuses options that exclude each other.
 fn check_options(InstallOptions { rehash, trust_record, tree, .. }: &InstallOptions) -> Result<(), Error> {
-    let for_updates = tree.delete || *rehash || tree.trust_mtime || *trust_record || tree.adopt;
-    if !tree.update && for_updates {
-        return Err(Error::Usage(
-            "adopt, delete, rehash, trust-record and trust-mtime are for updates of a target".into(),
-        ));
+    let for_updates = [
+        (tree.adopt, "--adopt"),
+        (tree.delete, "--delete"),
+        (*rehash, "--rehash"),
+        (*trust_record, "--no-check"),
+        (tree.trust_mtime, "--assume-mtime"),
+    ];
+    if let Some((_, option)) = for_updates.iter().find(|(is_set, _)| *is_set && !tree.update) {
+        return Err(Error::Usage(format!("{option} requires --update")));
     }
     if *trust_record && *rehash {
-        return Err(Error::Usage("rehash and trust-record cannot be combined".into()));
+        return Err(Error::Usage("--rehash and --no-check cannot be combined".into()));
     }
     Ok(())
 }
