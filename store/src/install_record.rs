@@ -407,7 +407,8 @@ impl<'a> Records<'a> {
     }
 }
 
-/// Gives the record of a name in `folder` the files of the staged one. A run that is killed in between leaves a record that counts as damaged.
+/// Gives the record of a name in `folder` the files of the staged one. Its head goes first and comes last: a run that is killed
+/// in between leaves no record.
 fn replace_files(staged: &OwnDir, folder: &OwnedFd, name: &str, durable: bool) -> Result<(), Error> {
     let failed = |error| Error::io("write", staged.path(), error);
     match mkdirat(folder, name, Mode::from_raw_mode(0o755)) {
@@ -415,7 +416,8 @@ fn replace_files(staged: &OwnDir, folder: &OwnedFd, name: &str, durable: bool) -
         made => made.map_err(failed)?,
     }
     let record = OwnDir::beneath(folder.as_fd(), name, staged.path())?.ok_or_else(|| failed(Errno::NOENT))?;
-    record.take_files(staged, durable)?;
+    record.remove(HEAD)?;
+    record.take_files(staged, HEAD, durable)?;
     if durable { fsync(folder).map_err(failed) } else { Ok(()) }
 }
 

@@ -237,7 +237,7 @@ pub fn replace(stage: &TreeStage, site: &Site) -> Result<(), Error> {
 /// Gives the target's record the files of the one in the stage, which is complete until all of them have their names.
 fn replace_files(stage: &TreeStage, record: &OwnDir) -> Result<(), Error> {
     let missing = || Error::io("open", stage.own().path().join(TreeStage::STATE), Errno::NOENT);
-    record.take_files(&stage.state()?.ok_or_else(missing)?, true)?;
+    record.take_files(&stage.state()?.ok_or_else(missing)?, HEAD, true)?;
     stage.own().remove(TreeStage::STATE)
 }
 

@@ -220,13 +220,14 @@ impl OwnDir {
     }
 
     /// Gives it the files of `new`, each by one rename, and removes those that `new` does not have: for a directory that cannot be renamed itself.
-    /// `new` keeps its files, so that this can be repeated after a kill in between.
+    /// The file `last` is taken last. `new` keeps its files, so that this can be repeated after a kill in between.
     ///
     /// # Errors
     /// Returns an error if a file cannot be linked or copied, renamed or removed.
-    pub(crate) fn take_files(&self, new: &Self, durable: bool) -> Result<(), Error> {
+    pub(crate) fn take_files(&self, new: &Self, last: &str, durable: bool) -> Result<(), Error> {
         let names = |dir: &Self| names_in(dir.fd()).map_err(|error| Error::io("read", &dir.path, error));
-        let wanted = names(new)?;
+        let mut wanted = names(new)?;
+        wanted.sort_by_key(|(name, _)| name == last.as_bytes());
         for (name, _) in &wanted {
             let partial = [b".", &name[..], b".new"].concat();
             let failed = |error: Errno| Error::io("write", self.path.join(path_of(name)), error);
@@ -384,6 +385,29 @@ mod tests {
         assert!(own.read("link", 100).is_err(), "links are not followed");
         OwnDir::create(&place).expect("it can be opened again").remove_from(&place).expect("it can be removed");
         assert!(place.is_missing().expect("it can be looked at"));
+    }
+
+    #[test]
+    fn files_are_taken_one_by_one_and_again() {
+        let (scratch, place) = place();
+        let old = OwnDir::create(&place).expect("it can be made");
+        for (name, bytes) in [("head", "old"), ("gone", "old"), (".head.new", "what a killed run left")] {
+            std::fs::write(old.path().join(name), bytes).expect("it is ours");
+        }
+        let new = OwnDir::create(&Place::resolve(&scratch.path().join("new")).expect("its parent is there"));
+        let new = new.expect("it can be made");
+        for name in ["head", "index"] {
+            new.write_new(name, b"new", false).expect("it can be written");
+        }
+        for _ in 0..2 {
+            old.take_files(&new, "head", true).expect("they can be taken");
+            let mut names: Vec<_> =
+                names_in(old.fd()).expect("it can be listed").into_iter().map(|(name, _)| name).collect();
+            names.sort();
+            assert_eq!(names, [&b"head"[..], b"index"]);
+            assert_eq!(old.read("head", 10).expect("it can be read").as_deref(), Some(&b"new"[..]));
+        }
+        assert!(new.has("head").expect("it can be looked at"), "the new directory keeps its files");
     }
 
     #[test]
