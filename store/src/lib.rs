@@ -35,8 +35,8 @@ mod xattrs;
 
 pub use error::{ArchiveFault, Error, OrderFault, RepoFault};
 pub use fs::{
-    FileStat, InodeId, OwnDir, Place, Record, Site, Stage, StatCache, StateDir, StateLock, check_may_create,
-    check_owner, inode_id,
+    FileStat, InodeId, OwnDir, Place, Record, Site, Stage, StatCache, StateDir, StateLock, check_may_create, check_own,
+    inode_id,
 };
 pub use input::{Input, Unopened};
 pub use medium::{Medium, OpenBundle};

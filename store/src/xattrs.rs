@@ -58,6 +58,13 @@ impl Default for XattrFilter {
 }
 
 impl XattrFilter {
+    /// The default, and all that a file of `index` has.
+    pub(crate) fn of(index: &Index) -> Self {
+        let mut filter = Self::default();
+        filter.add_names_of(index);
+        filter
+    }
+
     /// Also packs those that match `pattern`.
     pub fn add(&mut self, pattern: &[u8]) {
         self.patterns.push(pattern.to_vec());

@@ -66,7 +66,11 @@ pub(crate) fn advice(error: &Error) -> Option<String> {
         }
         Error::Attach { source: SignatureError::Namespace(_), .. } => "; sign with `ssh-keygen -Y sign -n sealift`",
         Error::NoRoom { .. } => "; remove one with `sign --remove`",
-        Error::Foreign { .. } => ": remove it, or correct its owner and mode",
+        Error::Foreign { .. } => ": correct its owner and mode, or remove it",
+        Error::OtherDirectory { .. } => {
+            ", so it does not get the owner and the mode of that name: move it away, or use --delete to replace it"
+        }
+        Error::Needed { .. } => ": move it out of the target, or leave out --delete",
         Error::Exchanged { .. } => "; find out who replaced it, then repeat the command",
         Error::Unusable { .. } => "; choose another target",
         Error::Busy { .. } => ": wait until it has finished",

@@ -120,3 +120,36 @@ fn a_store_of_a_lower_layer_takes_updates() {
     // Its record, a directory of the lower layer, has the files of the new one.
     desk.run(&["audit", "composefs:merged/store", "--trust", "allowed"]).good();
 }
+
+/// A store whose owner is another user, or that another user can write to, is refused: its folders may lead anywhere.
+#[test]
+fn a_store_of_another_user_is_refused() {
+    let desk = desk();
+    unpack(&desk, "os-1.sealift", &["--state", "good"]).good();
+    fs::create_dir(desk.path("elsewhere")).unwrap();
+    let objects = || fs::read_dir(desk.path("store/objects")).unwrap().map(|entry| entry.unwrap().path());
+    let first = objects().next().unwrap();
+    let before = listing(&desk.path("store"));
+    for path in [desk.path("store"), desk.path("store/objects"), desk.path("store/images"), first.clone()] {
+        let mode = fs::metadata(&path).unwrap().permissions();
+        fs::set_permissions(&path, fs::Permissions::from_mode(0o777)).unwrap();
+        for dry_run in [&[][..], &["--dry-run"]] {
+            let options = [&["--state", "good"][..], dry_run].concat();
+            unpack(&desk, "os-2.sealift", &options).refused(2, "is writable by other users");
+        }
+        fs::set_permissions(&path, mode).unwrap();
+        if rustix::process::geteuid().is_root() {
+            std::os::unix::fs::chown(&path, Some(12345), None).unwrap();
+            unpack(&desk, "os-2.sealift", &["--state", "good"]).refused(2, "belongs to user 12345");
+            std::os::unix::fs::chown(&path, Some(0), None).unwrap();
+        }
+        assert!(before == listing(&desk.path("store")), "{}", path.display());
+    }
+    // A link is followed by nobody, whoever owns it.
+    for folder in objects().collect::<Vec<_>>() {
+        fs::remove_dir_all(&folder).unwrap();
+        std::os::unix::fs::symlink(desk.path("elsewhere"), &folder).unwrap();
+    }
+    unpack(&desk, "os-2.sealift", &["--state", "good"]).refused(2, "is not a directory");
+    assert_eq!(fs::read_dir(desk.path("elsewhere")).unwrap().count(), 0);
+}

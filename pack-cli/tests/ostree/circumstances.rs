@@ -43,7 +43,7 @@ fn masks_and_groups() {
             let tmp = desk.path(&target).join("tmp");
             if is_root() {
                 chown(&tmp, None, Some(5)).expect("root may");
-                fs::set_permissions(&tmp, fs::Permissions::from_mode(0o2777)).expect("root may");
+                fs::set_permissions(&tmp, fs::Permissions::from_mode(0o2755)).expect("root may");
             }
             let line = format!(
                 "umask {mask}; exec {} unpack {reference}.sealift ostree:{target} --allow-unsigned --quiet",
@@ -61,6 +61,28 @@ fn masks_and_groups() {
                     assert_eq!(found.mode() & 0o7777, 0o644, "{target} {end}");
                 }
             }
+        }
+    }
+}
+
+/// Files of a bare repository have the access lists that were signed, and no others, whatever a folder passes on.
+#[test]
+fn access_lists_are_not_inherited() {
+    let desk = small();
+    for mode in MODES.iter().filter(|mode| **mode != "bare" || is_root()) {
+        desk.init(mode, mode);
+        for folder in ["", "objects", "tmp"] {
+            let folder = desk.path(mode).join(folder);
+            let done = Command::new("setfacl").args(["-d", "-m", "u:33:rwx"]).arg(folder).status();
+            if !done.is_ok_and(|status| status.success()) {
+                return sealift_skipped::skipped("needs setfacl, and a file system with ACLs");
+            }
+        }
+        desk.import("os.sealift", mode);
+        desk.fsck(mode);
+        for end in [".commit", ".dirtree", if *mode == "archive" { ".filez" } else { ".file" }] {
+            let listed = Command::new("getfacl").arg("-cn").arg(desk.largest(mode, end)).output().expect("it runs");
+            assert!(!text(&listed.stdout).contains("user:33"), "{mode} {end}: {}", text(&listed.stdout));
         }
     }
 }

@@ -132,3 +132,34 @@ fn a_record_of_somebody_else_is_refused() {
     assert!(said.contains("of another name"), "{said}");
     desk.run(&line);
 }
+
+/// Whoever owns a repository, or can write to it, can replace what was imported, and lead its folders elsewhere.
+#[test]
+fn a_repository_of_somebody_else_is_refused() {
+    let (desk, trust) = desk();
+    desk.run(&format!("unpack os-7.sealift ostree:target {trust}"));
+    let line = format!("unpack os-8.sealift ostree:target {trust}");
+    let objects = fs::read_dir(desk.path("target/objects")).expect("it is there");
+    let first = objects.map(|entry| entry.expect("it is there").file_name()).next().expect("an object");
+    let first = format!("target/objects/{}", first.to_string_lossy());
+    for path in ["target", "target/objects", &first, "target/refs", "target/refs/heads", "target/tmp", "target/state"] {
+        let path = desk.path(path);
+        let mode = fs::metadata(&path).expect("it is there").permissions();
+        fs::set_permissions(&path, fs::Permissions::from_mode(0o777)).expect("it is ours");
+        let before = desk.snapshot("target");
+        for dry_run in ["", " --dry-run"] {
+            let said = desk.refused(&format!("{line}{dry_run}"));
+            assert!(said.contains("is writable by other users"), "{said}");
+        }
+        desk.is_as(&before, "target", "others may write to it");
+        fs::set_permissions(&path, mode).expect("it is ours");
+        if is_root() {
+            chown(&path, Some(12345), None).expect("root may");
+            let said = desk.refused(&line);
+            assert!(said.contains("belongs to user 12345"), "{said}");
+            chown(&path, Some(0), None).expect("root may");
+        }
+    }
+    desk.run(&line);
+    desk.fsck("target");
+}

@@ -1,7 +1,9 @@
 //! Which files decide.
 
 use std::fs;
+use std::os::unix::fs::PermissionsExt as _;
 
+use sealift::Error;
 use sealift::trust::{Guard, Places, TrustOptions};
 use sealift_format::Kind;
 
@@ -63,4 +65,48 @@ fn without_a_place_for_state_nothing_is_judged() {
     assert_eq!(refusal(Guard::load_from(&options(), nowhere.clone())), (None, 2));
     let given = TrustOptions { state: Some(desk.path("here")), ..options() };
     assert!(Guard::load_from(&given, nowhere).is_ok());
+}
+
+/// As the state, the administrator's files count only if nobody else can change them.
+#[test]
+fn files_that_others_can_change_are_refused() {
+    let desk = Desk::new();
+    desk.trust(&["a"]);
+    fs::copy(desk.path("a.pub"), desk.path("list")).expect("a list");
+    let set_mode = |path: &str, mode| {
+        fs::set_permissions(desk.path(path), fs::Permissions::from_mode(mode)).expect("it is ours");
+    };
+    let is_refused = |options: &TrustOptions| matches!(desk.guard(options), Err(Error::Foreign { .. }));
+    for (name, content) in [("revoked", ""), ("thresholds", "1\n"), ("compatible", "board-a\n")] {
+        desk.write(&format!("config/{name}"), content);
+    }
+    for name in ["allowed_signers", "revoked", "thresholds", "compatible"] {
+        set_mode(&format!("config/{name}"), 0o666);
+        assert!(is_refused(&options()), "{name}");
+        set_mode(&format!("config/{name}"), 0o644);
+        assert!(!is_refused(&options()), "{name}");
+    }
+    set_mode("config", 0o777);
+    assert!(is_refused(&options()), "they can be replaced");
+    set_mode("config", 0o755);
+    let given = TrustOptions { revoked: Some(desk.path("list")), ..options() };
+    set_mode("list", 0o646);
+    assert!(is_refused(&given));
+    set_mode("list", 0o644);
+    assert!(!is_refused(&given));
+}
+
+/// Opening one for reading would wait for a writer.
+#[test]
+fn a_fifo_is_no_file_of_the_administrator() {
+    let desk = Desk::new();
+    desk.trust(&["a"]);
+    assert!(desk.run("mkfifo", &["fifo"]));
+    let fifo = Some(desk.path("fifo"));
+    for given in
+        [TrustOptions { signers: fifo.clone(), ..options() }, TrustOptions { revoked: fifo.clone(), ..options() }]
+    {
+        let error = desk.guard(&given).expect_err("it is no file").to_string();
+        assert!(error.contains("is not a regular file"), "{error}");
+    }
 }

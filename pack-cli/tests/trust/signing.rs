@@ -280,3 +280,23 @@ fn what_an_agent_cannot_do_is_told() {
         assert_eq!((error.kind(), error.exit_status()), (None, 2));
     }
 }
+
+/// As in ssh, a private key that others can read is no secret.
+#[test]
+fn a_key_that_others_can_read_or_change_does_not_sign() {
+    let desk = Desk::new();
+    desk.make_key("a", &["-t", "ed25519"]);
+    let bundle = desk.pack(7);
+    for mode in [0o644, 0o660, 0o602, 0o666] {
+        fs::set_permissions(desk.path("a"), fs::Permissions::from_mode(mode)).expect("it is ours");
+        let opened = Signer::open_with(&desk.path("a"), None, &no_passphrase);
+        assert!(matches!(opened, Err(Error::Foreign { .. })), "{mode:o}");
+    }
+    fs::set_permissions(desk.path("a"), fs::Permissions::from_mode(0o400)).expect("it is ours");
+    desk.sign(&bundle, &["a"]);
+    if !rustix::process::geteuid().is_root() {
+        return sealift_skipped::skipped("needs root: gives files away");
+    }
+    std::os::unix::fs::chown(desk.path("a"), Some(12345), None).expect("root may");
+    assert!(matches!(Signer::open_with(&desk.path("a"), None, &no_passphrase), Err(Error::Foreign { .. })));
+}

@@ -17,9 +17,10 @@ use sealift_format::hex;
 use sealift_format::verity::{Algorithm, FileDigest, Parameters};
 use sealift_verify::kernel;
 
-use crate::Error;
 use crate::fs::confined::{names_in, open_beneath, open_name, open_user_dir};
+use crate::fs::own_store::check_own_store;
 use crate::seal::seal_open;
+use crate::{Error, check_own};
 
 /// An open store. Nothing is removed from it while it is open.
 #[derive(Debug)]
@@ -106,8 +107,7 @@ impl Repo {
 
     fn of_parts(path: &Path, root: OwnedFd, parameters: Parameters, is_sealed: bool) -> Result<Self, Error> {
         let failed = |error: Errno| Error::io("open", path.join("objects"), error);
-        make_directory(root.as_fd(), "objects", 0o755).map_err(failed)?;
-        let objects = open_name(root.as_fd(), b"objects", DIRECTORY, Permissions::empty()).map_err(failed)?;
+        let objects = make_directory(root.as_fd(), "objects", 0o755).map_err(failed)?;
         Ok(Self { path: path.to_owned(), root, objects, parameters, is_sealed })
     }
 
@@ -122,6 +122,7 @@ impl Repo {
             Err(error) => return Err(failed(error)),
         }
         let root = open_user_dir(path).map_err(failed)?;
+        check_own(root.as_fd(), path)?;
         let (own, all) = (store_algorithm(algorithm), FormatConfig::single(FormatVersion::V1));
         let meta = RepoMetadata::new_with_formats(own, &all).to_json();
         let meta = meta.map_err(|error| Error::Store { path: path.to_owned(), problem: format!("{error:#}") })?;
@@ -143,7 +144,8 @@ impl Repo {
         let named = renameat(&root, META_STAGED, &root, REPO_METADATA_FILENAME).and_then(|()| fsync(&root));
         named.map_err(|error| failed(error.into()))?;
         drop(root);
-        Self::open(path)?.ok_or_else(|| failed(Errno::NOENT.into()))
+        let made = Self::open(path)?.ok_or_else(|| failed(Errno::NOENT.into()))?;
+        made.check_own().map(|()| made)
     }
 
     pub(crate) fn path(&self) -> &Path {
@@ -199,20 +201,28 @@ impl Repo {
     pub(crate) fn make_directories(&self, path: &str, mode: u32) -> Result<OwnedFd, Errno> {
         let mut at = open_beneath(self.root(), b"", DIRECTORY, Permissions::empty())?;
         for name in path.split('/') {
-            make_directory(at.as_fd(), name, mode)?;
-            at = open_name(at.as_fd(), name.as_bytes(), DIRECTORY, Permissions::empty())?;
+            at = make_directory(at.as_fd(), name, mode)?;
         }
         Ok(at)
     }
+
+    /// Checks that no other user owns the store or can write to it.
+    ///
+    /// # Errors
+    /// As [`check_own_store`].
+    pub(crate) fn check_own(&self) -> Result<(), Error> {
+        check_own_store(self.root(), &["images", "images/refs", "sealift", "sealift/state", "sealift/tmp"], &self.path)
+    }
 }
 
-/// Creates a directory unless it exists. A new one is durable on return.
-pub(crate) fn make_directory(at: BorrowedFd<'_>, name: &str, mode: u32) -> Result<(), Errno> {
+/// Opens a directory without following a link, and creates it unless it exists. A new one is durable on return.
+pub(crate) fn make_directory(at: BorrowedFd<'_>, name: &str, mode: u32) -> Result<OwnedFd, Errno> {
     match mkdirat(at, name, Permissions::from_raw_mode(mode)) {
-        Ok(()) => fsync(at),
-        Err(Errno::EXIST) => Ok(()),
-        Err(error) => Err(error),
+        Ok(()) => fsync(at)?,
+        Err(Errno::EXIST) => {}
+        Err(error) => return Err(error),
     }
+    open_name(at, name.as_bytes(), DIRECTORY, Permissions::empty())
 }
 
 /// Returns the path of an object below `objects`.

@@ -55,10 +55,11 @@ impl<'a> Transaction<'a> {
     pub(crate) fn begin(repo: &'a Repo, seals: bool) -> Result<Self, Error> {
         let failed = |error: Errno| Error::io("write to", repo.path(), error);
         let tmp = repo.make_directories(TMP, 0o700).map_err(failed)?;
-        let folders = Folders::of(repo.objects(), tmp.as_fd()).map_err(failed)?;
+        let stage = ObjectStage::create(tmp).map_err(failed)?;
+        let folders = Folders::of(repo.objects(), stage.directory()).map_err(failed)?;
         Ok(Self {
             repo,
-            stage: ObjectStage::create(tmp).map_err(failed)?,
+            stage,
             folders,
             seals,
             staged: Mutex::default(),
@@ -211,10 +212,10 @@ impl<'a> Transaction<'a> {
         for digest in &staged {
             let failed = |error: Errno| Error::io("create", self.repo.object_path(digest), error);
             let name = object_name(digest);
-            let (folder, _) = name.split_once('/').unwrap_or((&name, ""));
-            make_directory(self.repo.objects(), folder, 0o755).map_err(failed)?;
+            let (folder, rest) = name.split_once('/').unwrap_or((&name, ""));
+            let folder = make_directory(self.repo.objects(), folder, 0o755).map_err(failed)?;
             // An existing object of this name is damaged, or was written meanwhile and is as good.
-            renameat(self.stage(), staged_name(digest, None), self.repo.objects(), name).map_err(failed)?;
+            renameat(self.stage(), staged_name(digest, None), &folder, rest).map_err(failed)?;
         }
         let written = self.list().len();
         self.sync()?;

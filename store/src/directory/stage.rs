@@ -13,6 +13,7 @@ use sealift_format::{Directory, Entry, Index, Row};
 use super::walk::Walk;
 use crate::Error;
 use crate::fs::confined::{known_type, names_in, open_to_empty, remove_tree};
+use crate::fs::heritage::disinherit;
 use crate::fs::rename::{moves_no_directory, rename_new};
 use crate::{OwnDir, Site};
 
@@ -88,6 +89,8 @@ impl StageKind {
 impl TreeStage {
     /// The target's next state.
     pub const STATE: &str = "state";
+    /// The new directories of an update, each named by its number.
+    const DIRECTORIES: &str = "directories";
     /// Where the target's previous state is moved when the next one replaces it.
     pub const OLD_STATE: &str = "old-state";
 
@@ -105,7 +108,7 @@ impl TreeStage {
             other => other.map(|()| false).map_err(failed)?,
         };
         let root = open_to_empty(dir.own().fd(), layout.name().as_bytes()).map_err(failed)?;
-        fchmod(&root, Mode::RWXU).map_err(failed)?;
+        disinherit(root.as_fd()).map_err(failed)?;
         let target = site.path().to_owned();
         Ok(Self { dir, target, layout, root, is_resumed, taken_away: AtomicU64::new(0) })
     }
@@ -215,6 +218,24 @@ impl TreeStage {
             present.insert(number);
         }
         Ok(())
+    }
+
+    /// Returns the folder of an update's new directories, empty.
+    pub fn new_directories(&self) -> Result<OwnDir, Error> {
+        self.own().new_directory(Self::DIRECTORIES)
+    }
+
+    /// Returns the folder of an update's new directories, if there is one.
+    pub fn directories(&self) -> Result<Option<OwnDir>, Error> {
+        self.own().directory(Self::DIRECTORIES)
+    }
+
+    /// Returns the numbers of the new directories that the stage still holds.
+    pub fn waiting_directories(&self) -> Result<Vec<Row<Directory>>, Error> {
+        let Some(folder) = self.directories()? else { return Ok(Vec::new()) };
+        let names = names_in(folder.fd()).map_err(|error| Error::io("read", folder.path(), error))?;
+        let number = |name: Vec<u8>| String::from_utf8(name).ok()?.parse().ok();
+        Ok(names.into_iter().filter_map(|(name, _)| number(name)).filter_map(Row::new).collect())
     }
 
     /// Returns the space of its files, as far as this index knows them: it counts as available, since this run reuses or frees it.

@@ -11,7 +11,9 @@ use sealift_format::num;
 use sealift_format::{Directory, Index, Row};
 
 use crate::fs::confined::{open_on_same_device, open_within};
-use crate::fs::mount::{holds_mount, is_elsewhere, look, may_hold_mounts, mount_of};
+use crate::fs::mount::{holds_mount, is_elsewhere, look, may_hold_mounts};
+use crate::fs::mount_id::mount_id;
+use crate::fs::own_dir::is_own;
 use crate::{Error, InodeId, Site, inode_id};
 
 /// An installed tree that an index describes.
@@ -21,7 +23,7 @@ pub(crate) struct Target<'a> {
     pub(crate) index: &'a Index,
     root: OwnedFd,
     device: u64,
-    mount: Option<u64>,
+    mount: u64,
     /// Whether something may be mounted inside.
     may_hold_mounts: bool,
     /// The place of an installed tree, which is none in a stage.
@@ -31,10 +33,19 @@ pub(crate) struct Target<'a> {
 /// A thread's position in the tree.
 #[derive(Debug, Default)]
 pub(crate) struct TargetWalk {
-    /// The directories from the root down to the position, with their identities.
-    trail: Vec<(Row<Directory>, InodeId)>,
+    /// The directories from the root down to the position.
+    trail: Vec<Step>,
     /// The last of them, kept open: going back to one of these needs no look-up.
     open: VecDeque<OwnedFd>,
+}
+
+/// A directory of a trail.
+#[derive(Debug)]
+struct Step {
+    number: Row<Directory>,
+    inode_id: InodeId,
+    /// Whether only this user and root can rename in it and in all directories above it.
+    is_safe: bool,
 }
 
 /// The most directories of a trail that stay open.
@@ -64,7 +75,7 @@ impl<'a> Target<'a> {
         let (path, root) = (site.path(), site.reopen()?);
         let failed = |error| Error::io("look at", path, error);
         let device = device_of(root.as_fd()).map_err(failed)?;
-        let mount = mount_of(root.as_fd()).map_err(failed)?;
+        let mount = mount_id(&root).map_err(failed)?;
         Ok(Self { path, index, root, device, mount, may_hold_mounts: may_hold_mounts(mount), site: Some(site) })
     }
 
@@ -72,13 +83,13 @@ impl<'a> Target<'a> {
     pub(crate) fn staged(path: &'a Path, root: BorrowedFd<'_>, index: &'a Index) -> Result<Self, Error> {
         let failed = |error| Error::io("look at", path, error);
         let root = open_within(root, b".", OFlags::RDONLY | OFlags::DIRECTORY, Mode::empty()).map_err(failed)?;
-        let (device, mount) = (device_of(root.as_fd()).map_err(failed)?, mount_of(root.as_fd()).map_err(failed)?);
+        let (device, mount) = (device_of(root.as_fd()).map_err(failed)?, mount_id(&root).map_err(failed)?);
         Ok(Self { path, index, root, device, mount, may_hold_mounts: false, site: None })
     }
 
     /// Returns whether files can be renamed from this directory into it.
     pub(crate) fn is_beside(&self, directory: BorrowedFd<'_>) -> Result<bool, Errno> {
-        Ok(device_of(directory)? == self.device && mount_of(directory)? == self.mount)
+        Ok(device_of(directory)? == self.device && mount_id(directory)? == self.mount)
     }
 
     /// Returns why a name in a directory cannot be replaced or moved; for an empty name, why names in the directory cannot be.
@@ -88,7 +99,7 @@ impl<'a> Target<'a> {
             found => found?,
         };
         Ok(match attributes.intersects(StatxAttributes::IMMUTABLE | StatxAttributes::APPEND) {
-            _ if self.mount.is_some() && mount != self.mount => Some(MOUNTED),
+            _ if mount != self.mount => Some(MOUNTED),
             true => Some(FIXED),
             false => None,
         })
@@ -158,7 +169,7 @@ impl<'a> Target<'a> {
     }
 
     /// Returns the path of a name in a directory, or of the directory for an empty name.
-    fn path_in(&self, directory: Row<Directory>, name: &[u8]) -> PathBuf {
+    pub(crate) fn path_in(&self, directory: Row<Directory>, name: &[u8]) -> PathBuf {
         let mut path = self.path_of(&self.index.directory_path(directory));
         if !name.is_empty() {
             path.push(crate::error::path_of(name));
@@ -187,13 +198,27 @@ impl TargetWalk {
     /// Returns ENOENT if it does not exist, ELOOP or ENOTDIR if something else is on the way, EXDEV if another file system is, and ESTALE if a
     /// directory was moved meanwhile.
     pub(crate) fn go(&mut self, target: &Target<'_>, to: Row<Directory>) -> Result<BorrowedFd<'_>, Errno> {
-        if self.trail.last().is_none_or(|(number, _)| *number != to)
+        if self.trail.last().is_none_or(|step| step.number != to)
             && let Err(error) = self.walk(target, to)
         {
             *self = Self::default();
             return Err(error);
         }
         self.open.back().map(AsFd::as_fd).ok_or(Errno::BADF)
+    }
+
+    /// As [`Self::go`], and returns whether only this user and root can have put a directory there.
+    ///
+    /// # Errors
+    /// As [`Self::go`].
+    pub(crate) fn go_seeing(
+        &mut self,
+        target: &Target<'_>,
+        to: Row<Directory>,
+    ) -> Result<(BorrowedFd<'_>, bool), Errno> {
+        self.go(target, to)?;
+        let is_safe = self.trail.last().is_some_and(|step| step.is_safe);
+        self.go(target, to).map(|at| (at, is_safe))
     }
 
     /// Returns the directories to go through, the last first, and how much of the trail stays.
@@ -204,7 +229,7 @@ impl TargetWalk {
             let row = target.index.directory(number);
             // A directory's depth is its position in the trail.
             let depth = num::at(row.depth);
-            if self.trail.get(depth).is_some_and(|(known, _)| *known == number) {
+            if self.trail.get(depth).is_some_and(|step| step.number == number) {
                 return (way, depth + 1);
             }
             way.push(number);
@@ -226,11 +251,12 @@ impl TargetWalk {
                     open_on_same_device(above.as_fd(), name, OFlags::PATH | OFlags::DIRECTORY, Mode::empty())?
                 }
             };
-            let inode_id = inode_id(at.as_fd())?;
-            if inode_id.0 != target.device {
+            let stat = fstat(&at)?;
+            if stat.st_dev != target.device {
                 return Err(Errno::XDEV); // a subvolume, which is not a mount
             }
-            self.trail.push((number, inode_id));
+            let is_safe = is_own(&stat) && self.trail.last().is_none_or(|above| above.is_safe);
+            self.trail.push(Step { number, inode_id: (stat.st_dev, stat.st_ino), is_safe });
             self.open.push_back(at);
             if self.open.len() > OPEN_MAX {
                 self.open.pop_front();
@@ -247,8 +273,8 @@ impl TargetWalk {
         } else {
             let first = self.open.pop_front();
             self.open.clear();
-            if let (Some(from), Some((_, known))) = (first, self.trail[..left].last()) {
-                self.open.push_back(back(from, closed + 1 - left, *known)?);
+            if let (Some(from), Some(step)) = (first, self.trail[..left].last()) {
+                self.open.push_back(back(from, closed + 1 - left, step.inode_id)?);
             }
         }
         self.trail.truncate(left);

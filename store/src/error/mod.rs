@@ -409,6 +409,27 @@ pub enum Error {
         /// The owner, worded as the end of a sentence.
         problem: String,
     },
+    /// An update would give its rights to a directory that was not installed there, with what it holds.
+    #[error(
+        "{} is not the directory that was installed there: it belongs to user {owner}, has mode {mode:04o}, and holds what the bundle does not",
+        path.display()
+    )]
+    OtherDirectory {
+        /// The directory.
+        path: PathBuf,
+        /// Its owner.
+        owner: u32,
+        /// Its permissions.
+        mode: u16,
+    },
+    /// An update would delete what the run itself needs.
+    #[error("{} would be deleted, and {} is in use by this very run", path.display(), needed.display())]
+    Needed {
+        /// What would be deleted.
+        path: PathBuf,
+        /// What is in use: the same, or something in it.
+        needed: PathBuf,
+    },
     /// A name no longer leads to what was opened under it.
     #[error("{} was replaced while sealift was running; no other path was written to", path.display())]
     Exchanged {
@@ -544,13 +565,14 @@ impl Error {
             | Self::NoRecord { .. }
             | Self::NotEmpty { .. }
             | Self::DirectoryInPlace { .. }
+            | Self::Needed { .. }
             | Self::NoImages
             | Self::NoImage { .. }
             | Self::OverLimit { .. }
             | Self::NoStateDirectory => "usage",
             Self::Exists { .. } => "exists",
             Self::Busy { .. } => "busy",
-            Self::Foreign { .. } => "foreign",
+            Self::Foreign { .. } | Self::OtherDirectory { .. } => "foreign",
             Self::NoSpace { .. } | Self::NoInodes { .. } => "space",
             Self::NoRoom { .. } => "room",
             Self::Changed { .. } | Self::Changing { .. } | Self::Exchanged { .. } => "changed",

@@ -9,6 +9,7 @@ use rustix::fs::{
 };
 use rustix::io::{Errno, retry_on_intr};
 
+use crate::fs::mount_id::mount_id;
 use crate::fs::rename::moves_no_directory;
 
 /// Longest path given to one system call, below PATH_MAX of 4096.
@@ -68,14 +69,21 @@ fn open_step(
             Err(error @ (Errno::NOSYS | Errno::PERM)) => {
                 static ONCE: std::sync::Once = std::sync::Once::new();
                 ONCE.call_once(|| tracing::info!(%error, "openat2 is missing: paths are opened name by name"));
-                open_by_component(from, path, flags, mode)
+                open_by_component(from, path, flags, mode, resolve)
             }
             other => other,
         };
     }
 }
 
-fn open_by_component(from: BorrowedFd<'_>, path: &[u8], flags: OFlags, mode: Mode) -> Result<OwnedFd, Errno> {
+/// Opens a path as openat2(2) does: no symbolic link is followed, and with `NO_XDEV` no mount is entered.
+fn open_by_component(
+    from: BorrowedFd<'_>,
+    path: &[u8],
+    flags: OFlags,
+    mode: Mode,
+    resolve: ResolveFlags,
+) -> Result<OwnedFd, Errno> {
     let mut names: Vec<&[u8]> = path.split(|byte| *byte == b'/').collect();
     let last = names.pop().unwrap_or(b".");
     let mut at: Option<OwnedFd> = None;
@@ -85,7 +93,12 @@ fn open_by_component(from: BorrowedFd<'_>, path: &[u8], flags: OFlags, mode: Mod
         at = Some(retry_on_intr(|| openat(here, name, step, Mode::empty()))?);
     }
     let here = at.as_ref().map_or(from, AsFd::as_fd);
-    retry_on_intr(|| openat(here, last, flags | OFlags::NOFOLLOW, mode))
+    let opened = retry_on_intr(|| openat(here, last, flags | OFlags::NOFOLLOW, mode))?;
+    // Nothing on the way to another mount leads back to this one.
+    if resolve.contains(ResolveFlags::NO_XDEV) && mount_id(&opened)? != mount_id(from)? {
+        return Err(Errno::XDEV);
+    }
+    Ok(opened)
 }
 
 /// Opens one name in a directory, as openat(2), and retries after a signal. A symbolic link is not followed.
@@ -311,6 +324,20 @@ mod tests {
         let top = open_user_dir(&scratch.path().join("top")).expect("it can be opened");
         empty_in_place(top).expect("it can be emptied");
         std::fs::remove_dir(scratch.path().join("top")).expect("it is empty");
+    }
+
+    #[test]
+    fn without_openat2_no_mount_is_entered_and_no_link_followed() {
+        let root = open_user_dir("/".as_ref()).expect("it is there");
+        let (flags, resolve) = (OFlags::PATH | OFlags::DIRECTORY, ResolveFlags::BENEATH | ResolveFlags::NO_XDEV);
+        let open = |path: &str, resolve| {
+            open_by_component(root.as_fd(), path.as_bytes(), flags, Mode::empty(), resolve).map(drop)
+        };
+        assert_eq!(open("proc", ResolveFlags::BENEATH), Ok(()));
+        assert_eq!(open("proc", resolve), Err(Errno::XDEV));
+        assert_eq!(open("proc/sys", resolve), Err(Errno::XDEV));
+        assert_eq!(open("usr/bin", resolve), Ok(()));
+        assert!(open("proc/self", ResolveFlags::BENEATH).is_err(), "a link");
     }
 
     #[test]

@@ -1,8 +1,12 @@
 //! The file system, through descriptors: opening without following links, staging, durable renames, records and state.
 
 pub mod confined;
+pub(crate) mod heritage;
 pub(crate) mod mount;
-mod own_dir;
+pub(crate) mod mount_id;
+pub(crate) mod own_dir;
+mod own_file;
+pub(crate) mod own_store;
 pub mod partial;
 mod place;
 mod record;
@@ -14,7 +18,8 @@ mod state_dir;
 pub mod unnamed;
 pub mod writeback;
 
-pub use own_dir::{OwnDir, check_owner};
+pub use own_dir::{OwnDir, check_own};
+pub use own_file::{check_secret, read_own_file};
 pub use place::{InodeId, Place, inode_id};
 pub use record::Record;
 pub use site::Site;

@@ -5,44 +5,41 @@ use std::os::fd::{AsFd as _, BorrowedFd, OwnedFd};
 use rustix::fs::{AtFlags, FileType, Mode, OFlags, Statx, StatxAttributes, StatxFlags, fstat, makedev, statx};
 use rustix::io::{Errno, retry_on_intr};
 
-use crate::fs::confined::{known_type, names_in, open_on_same_device};
+use crate::fs::confined::{known_type, names_in, open_name, open_on_same_device};
+use crate::fs::mount_id::mount_id;
 
-/// Returns the mount and the attributes of a name in a directory, or of the directory itself for an empty name. The mount is `None` on kernels
-/// before 5.8, and in sandboxes that block the call.
-pub(crate) fn look(directory: BorrowedFd<'_>, name: &[u8]) -> Result<(Option<u64>, StatxAttributes), Errno> {
+/// Returns the mount and the attributes of a name in a directory, or of the directory itself for an empty name.
+pub(crate) fn look(directory: BorrowedFd<'_>, name: &[u8]) -> Result<(u64, StatxAttributes), Errno> {
     let flags = AtFlags::SYMLINK_NOFOLLOW | AtFlags::EMPTY_PATH | AtFlags::NO_AUTOMOUNT;
-    match retry_on_intr(|| statx(directory, name, flags, StatxFlags::MNT_ID)) {
-        Err(Errno::NOSYS | Errno::PERM) => Ok((None, StatxAttributes::empty())),
-        Err(error) => Err(error),
-        Ok(found) => {
-            let says = StatxFlags::from_bits_retain(found.stx_mask).contains(StatxFlags::MNT_ID);
-            Ok((says.then_some(found.stx_mnt_id), found.stx_attributes))
-        }
-    }
-}
-
-/// Returns the mount of an open directory.
-pub(crate) fn mount_of(directory: BorrowedFd<'_>) -> Result<Option<u64>, Errno> {
-    look(directory, b"").map(|(mount, _)| mount)
+    let found = match retry_on_intr(|| statx(directory, name, flags, StatxFlags::MNT_ID)) {
+        Err(Errno::NOSYS | Errno::PERM) => None,
+        found => Some(found?),
+    };
+    let attributes = found.as_ref().map_or(StatxAttributes::empty(), |found| found.stx_attributes);
+    let mount = match found {
+        Some(found) if StatxFlags::from_bits_retain(found.stx_mask).contains(StatxFlags::MNT_ID) => found.stx_mnt_id,
+        _ if name.is_empty() => mount_id(directory)?,
+        _ => mount_id(open_name(directory, name, OFlags::PATH, Mode::empty())?)?,
+    };
+    Ok((mount, attributes))
 }
 
 /// Returns whether nothing can be renamed from one directory to the other: they are on two mounts, or on two subvolumes of one.
 pub(crate) fn are_apart(a: BorrowedFd<'_>, b: BorrowedFd<'_>) -> Result<bool, Errno> {
-    Ok(fstat(a)?.st_dev != fstat(b)?.st_dev || mount_of(a)? != mount_of(b)?)
+    Ok(fstat(a)?.st_dev != fstat(b)?.st_dev || mount_id(a)? != mount_id(b)?)
 }
 
 /// Returns whether a name with this stat is on another mount or subvolume than its directory. The stat must be one that asked for the mount.
-pub(crate) fn is_elsewhere(found: &Statx, mount: Option<u64>, device: u64) -> bool {
+pub(crate) fn is_elsewhere(found: &Statx, mount: u64, device: u64) -> bool {
     let says = StatxFlags::from_bits_retain(found.stx_mask).contains(StatxFlags::MNT_ID);
     let is_directory = FileType::from_raw_mode(found.stx_mode.into()) == FileType::Directory;
     // A file has a device of its own in some layers of overlayfs.
-    mount.is_some_and(|mount| says && found.stx_mnt_id != mount)
-        || is_directory && makedev(found.stx_dev_major, found.stx_dev_minor) != device
+    says && found.stx_mnt_id != mount || is_directory && makedev(found.stx_dev_major, found.stx_dev_minor) != device
 }
 
 /// Returns whether something may be mounted below a directory of this mount: whether any mount lies on it (proc_pid_mountinfo(5)).
-pub(crate) fn may_hold_mounts(mount: Option<u64>) -> bool {
-    let (Some(mount), Ok(mounts)) = (mount, std::fs::read("/proc/self/mountinfo")) else { return true };
+pub(crate) fn may_hold_mounts(mount: u64) -> bool {
+    let Ok(mounts) = std::fs::read("/proc/self/mountinfo") else { return true };
     let lies_on = |line: &[u8]| line.split(|byte| *byte == b' ').nth(1) == Some(mount.to_string().as_bytes());
     mounts.split(|byte| *byte == b'\n').any(lies_on)
 }
@@ -54,10 +51,10 @@ const LEVELS: usize = 256;
 
 /// Returns whether something is mounted at a name in a directory of this mount, or below. A directory that cannot be examined to its end counts as
 /// such: it must not be moved away with what is mounted in it.
-pub(crate) fn holds_mount(directory: BorrowedFd<'_>, name: &[u8], mount: Option<u64>) -> Result<bool, Errno> {
+pub(crate) fn holds_mount(directory: BorrowedFd<'_>, name: &[u8], mount: u64) -> Result<bool, Errno> {
     let is_mounted = |at: BorrowedFd<'_>, name: &[u8]| match look(at, name) {
         Err(Errno::NOENT) => Ok(false),
-        found => found.map(|(found, _)| mount.is_some() && found != mount),
+        found => found.map(|(found, _)| found != mount),
     };
     if is_mounted(directory, name)? {
         return Ok(true);

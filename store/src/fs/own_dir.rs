@@ -74,8 +74,7 @@ impl OwnDir {
     /// # Errors
     /// Returns [`Error::Foreign`].
     pub(crate) fn check_owner(&self) -> Result<(), Error> {
-        let stat = fstat(&self.fd).map_err(|error| Error::io("look at", &self.path, error))?;
-        check_owner(stat.st_uid, stat.st_mode, &self.path)
+        check_own(self.fd(), &self.path)
     }
 
     /// Opens the directory at `below` in an open directory, without following links; `None` if there is none. `path` is for messages.
@@ -97,9 +96,9 @@ impl OwnDir {
 
     fn checked(fd: OwnedFd, path: PathBuf) -> Result<Self, Error> {
         let failed = |error| Error::io("look at", &path, error);
-        let stat = fstat(&fd).map_err(failed)?;
-        match check_owner(stat.st_uid, stat.st_mode, &path) {
-            Err(_) if has_one_owner_and_mode(&fd, &stat).map_err(failed)? => {}
+        match check_own(fd.as_fd(), &path) {
+            Err(Error::Foreign { .. })
+                if has_one_owner_and_mode(&fd, &fstat(&fd).map_err(failed)?).map_err(failed)? => {}
             checked => checked?,
         }
         Ok(Self { fd, path })
@@ -342,19 +341,40 @@ fn can_change_owner(fd: &OwnedFd, stat: &Stat) -> Result<bool, Errno> {
     Ok(true)
 }
 
-/// Refuses what another user owns or may write to.
+/// Checks that an open file or directory belongs to this user or root, and that no other user may write to it.
 ///
 /// # Errors
 /// Returns [`Error::Foreign`].
-pub fn check_owner(owner: u32, mode: u32, path: &Path) -> Result<(), Error> {
-    if owner != 0 && owner != rustix::process::geteuid().as_raw() {
-        return Err(Error::foreign(path, format!("belongs to user {owner}, who can change anything in it")));
-    }
-    if mode & 0o022 != 0 {
-        let mode = mode & 0o7777;
+pub fn check_own(fd: BorrowedFd<'_>, path: &Path) -> Result<(), Error> {
+    let stat = fstat(fd).map_err(|error| Error::io("look at", path, error))?;
+    check_owner(stat.st_uid, path)?;
+    let mode = stat.st_mode & 0o7777;
+    if mode & write_bits(stat.st_gid) != 0 {
         return Err(Error::foreign(path, format!("is writable by other users (mode {mode:04o})")));
     }
     Ok(())
+}
+
+/// Returns whether this user and root alone can change what has these permissions.
+pub(crate) fn is_own(stat: &Stat) -> bool {
+    let owners = [0, rustix::process::geteuid().as_raw()];
+    owners.contains(&stat.st_uid) && stat.st_mode & write_bits(stat.st_gid) == 0
+}
+
+/// Refuses what belongs to another user than this one or root.
+pub(super) fn check_owner(owner: u32, path: &Path) -> Result<(), Error> {
+    if owner == 0 || owner == rustix::process::geteuid().as_raw() {
+        return Ok(());
+    }
+    Err(Error::foreign(path, format!("belongs to user {owner}, who can change anything in it")))
+}
+
+/// Returns the permission bits by which other users may write to a file of this group. A user's private group, which has the user's number, has no
+/// other members.
+fn write_bits(group: u32) -> u32 {
+    let (user, own) = (rustix::process::geteuid().as_raw(), rustix::process::getegid().as_raw());
+    let is_private = user != 0 && (user, user) == (own, group);
+    if is_private { 0o002 } else { 0o022 }
 }
 
 #[cfg(test)]
@@ -414,13 +434,14 @@ mod tests {
     fn what_others_may_write_to_is_refused() {
         let (_scratch, place) = place();
         OwnDir::create(&place).expect("it can be made");
-        for mode in [0o777, 0o770, 0o702] {
+        let is_root = rustix::process::geteuid().is_root();
+        for mode in [0o777, 0o702].into_iter().chain(is_root.then_some(0o770)) {
             std::fs::set_permissions(place.path(), PermissionsExt::from_mode(mode)).expect("it is ours");
             assert!(matches!(OwnDir::open(&place), Err(Error::Foreign { .. })), "{mode:o}");
         }
         std::fs::set_permissions(place.path(), PermissionsExt::from_mode(0o755)).expect("it is ours");
         OwnDir::open(&place).expect("others may read");
-        if rustix::process::geteuid().is_root() {
+        if is_root {
             std::os::unix::fs::chown(place.path(), Some(12345), None).expect("root may");
             assert!(matches!(OwnDir::open(&place), Err(Error::Foreign { .. })));
         } else {

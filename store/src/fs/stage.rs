@@ -7,6 +7,7 @@ use std::time::Duration;
 use rustix::fs::{FlockOperation, flock, syncfs};
 use rustix::io::Errno;
 
+use super::heritage::disinherit;
 use crate::{Error, OwnDir, Place};
 
 /// `.NAME.sealift-partial` beside a target, or `.sealift/partial` in a mount point: no other user accesses it, and one run at a time holds it.
@@ -27,6 +28,7 @@ impl Stage {
     /// Returns an error if another run holds it, if it is not this user's alone, or if it cannot be created.
     pub fn open(place: Place) -> Result<Self, Error> {
         let own = OwnDir::create(&place)?;
+        disinherit(own.fd()).map_err(|error| Error::io("change the mode of", own.path(), error))?;
         lock(own.fd(), own.path())?;
         // A run that ended in between removed the name.
         match place.check_same(own.fd()) {

@@ -9,11 +9,11 @@ use std::os::fd::{AsFd as _, BorrowedFd};
 use std::os::unix::fs::DirBuilderExt as _;
 use std::path::Path;
 
-use rustix::fs::{Access, AtFlags, FlockOperation, Mode, OFlags, fstat};
+use rustix::fs::{Access, AtFlags, FlockOperation, Mode, OFlags};
 use rustix::io::{Errno, retry_on_intr};
 
 use crate::fs::confined::{names_in, open_name, open_user_dir};
-use crate::{Error, OwnDir, Place, check_owner};
+use crate::{Error, OwnDir, Place, check_own};
 
 /// Far more than any state needs: a longer file was not written by this program.
 const FILE_MAX: u64 = 1 << 24;
@@ -191,12 +191,6 @@ impl StateDir {
         names.sort();
         Ok(names)
     }
-}
-
-/// Checks that a file belongs to this user or root, and that no other user can change it.
-fn check_own(fd: BorrowedFd<'_>, path: &Path) -> Result<(), Error> {
-    let stat = fstat(fd).map_err(|error| Error::io("look at", path, error))?;
-    check_owner(stat.st_uid, stat.st_mode, path)
 }
 
 /// Checks, as far as possible without writing, that a state could be kept or created at `path`.

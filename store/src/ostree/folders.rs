@@ -9,6 +9,7 @@ use rustix::io::Errno;
 
 use super::read::XATTR_LEN_MAX;
 use crate::fs::confined::names_in;
+use crate::fs::own_store::FOLDER_MODE;
 
 /// For each first byte of a checksum, whether the repository has the directory, and whether the stage does.
 #[derive(Debug)]
@@ -20,8 +21,8 @@ pub(crate) struct Folders {
 }
 
 impl Folders {
-    /// Examines a repository's `objects`. The stage will be below `tmp`.
-    pub(crate) fn of(objects: BorrowedFd<'_>, tmp: BorrowedFd<'_>) -> Result<Self, Errno> {
+    /// Examines a repository's `objects`, and the stage.
+    pub(crate) fn of(objects: BorrowedFd<'_>, stage: BorrowedFd<'_>) -> Result<Self, Errno> {
         let names = names_in(objects)?;
         let is_there = std::array::from_fn(|byte| {
             let name = name_of(byte);
@@ -30,7 +31,7 @@ impl Folders {
         Ok(Self {
             is_there,
             is_staged: [const { AtomicBool::new(false) }; 256],
-            are_alike: heritage(objects)? == heritage(tmp)?,
+            are_alike: heritage(objects)? == heritage(stage)?,
         })
     }
 
@@ -44,7 +45,7 @@ impl Folders {
         let Some(folder) = self.folder_of(first) else { return Ok(None) };
         let is_staged = &self.is_staged[usize::from(first)];
         if !is_staged.load(Ordering::Acquire) {
-            match mkdirat(stage, &*folder, Permissions::from_raw_mode(0o777)) {
+            match mkdirat(stage, &*folder, Permissions::from_raw_mode(FOLDER_MODE)) {
                 // Another thread was first.
                 Ok(()) | Err(Errno::EXIST) => is_staged.store(true, Ordering::Release),
                 Err(error) => return Err(error),

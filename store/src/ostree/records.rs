@@ -4,7 +4,7 @@
 use std::os::fd::{AsFd as _, OwnedFd};
 use std::time::{SystemTime, UNIX_EPOCH};
 
-use rustix::fs::{Mode as Permissions, OFlags, Timespec, mkdirat};
+use rustix::fs::Timespec;
 use rustix::io::Errno;
 use sealift_format::{Bundle, Index, IndexBuilder, Object};
 
@@ -12,7 +12,7 @@ use super::repo::Repo;
 use super::stage::ObjectStage;
 use super::transaction::{make_directory, take_lock};
 use crate::Error;
-use crate::fs::confined::open_name;
+use crate::fs::own_store::{FOLDER_MODE, make_folder};
 use crate::install_record::{NewRecord, Records};
 use crate::kept_order::KeptOrder;
 use crate::seal::{KernelSignature, WantedSignature};
@@ -99,7 +99,7 @@ pub(crate) fn write(
         return Ok(KernelSignature::None);
     }
     let _lock = if repo.config().locking { Some(take_lock(repo)?) } else { None };
-    let folder = make_folder(repo).map_err(|error| Error::io("write", records.head_path(name), error))?;
+    let folder = records_folder(repo).map_err(|error| Error::io("write", records.head_path(name), error))?;
     records.put(stage(repo)?.directory(), &folder, &new)
 }
 
@@ -109,11 +109,7 @@ fn stage(repo: &Repo) -> Result<ObjectStage, Error> {
 }
 
 /// Creates the folder of records, which no other user may write to.
-fn make_folder(repo: &Repo) -> Result<OwnedFd, Errno> {
+fn records_folder(repo: &Repo) -> Result<OwnedFd, Errno> {
     let extensions = make_directory(repo, "extensions")?;
-    match mkdirat(&extensions, "sealift", Permissions::from_raw_mode(0o755)) {
-        Ok(()) | Err(Errno::EXIST) => {}
-        Err(error) => return Err(error),
-    }
-    open_name(extensions.as_fd(), b"sealift", OFlags::RDONLY | OFlags::DIRECTORY, Permissions::empty())
+    make_folder(extensions.as_fd(), "sealift", FOLDER_MODE)
 }

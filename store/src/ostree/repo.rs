@@ -20,6 +20,7 @@ use super::system::{System, is_missing};
 use crate::Error;
 use crate::error::RepoFault;
 use crate::fs::confined::{open_beneath, open_user_dir};
+use crate::fs::own_store::check_own_store;
 
 /// A repository of a known mode.
 #[derive(Debug)]
@@ -32,9 +33,9 @@ pub(crate) struct Repo {
     remotes: Option<PathBuf>,
 }
 
-/// Returns the path of the mark for a partial commit.
+/// Returns the name in `state` of the mark for a partial commit.
 pub(crate) fn partial_mark(commit: &Checksum) -> String {
-    format!("state/{}.commitpartial", hex(commit))
+    format!("{}.commitpartial", hex(commit))
 }
 
 /// The maximum bytes read of `config`.
@@ -89,6 +90,15 @@ impl Repo {
         let objects = open_beneath(root.as_fd(), b"objects", flags, Permissions::empty());
         let objects = objects.map_err(missing("objects"))?;
         Ok(Self { path: path.to_owned(), root, objects, config, system, remotes })
+    }
+
+    /// Checks that no other user owns the repository or can write to it.
+    ///
+    /// # Errors
+    /// As [`check_own_store`].
+    pub(crate) fn check_own(&self) -> Result<(), Error> {
+        let folders = ["extensions", "refs", "refs/heads", "refs/mirrors", "refs/remotes", "state", "tmp"];
+        check_own_store(self.root(), &folders, &self.path)
     }
 
     pub(crate) fn config(&self) -> &Config {
@@ -167,8 +177,8 @@ impl Repo {
     /// # Errors
     /// Returns an error if this cannot be determined.
     pub(crate) fn is_partial(&self, commit: &Checksum) -> Result<bool, Error> {
-        let mark = partial_mark(commit);
-        match statat(&self.root, &*mark, AtFlags::SYMLINK_NOFOLLOW) {
+        let mark = format!("state/{}", partial_mark(commit));
+        match open_beneath(self.root(), mark.as_bytes(), OFlags::PATH, Permissions::empty()) {
             Ok(_) => Ok(true),
             Err(Errno::NOENT) => Ok(false),
             Err(error) => Err(Error::io("look at", self.path.join(mark), error)),

@@ -9,6 +9,7 @@ use rustix::io::Errno;
 
 use super::lock::{LockKind, try_lock};
 use crate::fs::confined::{names_in, open_name, open_to_empty, remove_tree};
+use crate::fs::heritage::disinherit;
 use sealift_format::hex;
 
 /// A stage, which is removed when dropped.
@@ -58,6 +59,7 @@ impl ObjectStage {
         let name = Name { tmp, name, _lock: lock };
         mkdirat(&name.tmp, &*name.name, Permissions::RWXU)?;
         let directory = open_to_empty(name.tmp.as_fd(), name.name.as_bytes())?;
+        disinherit(directory.as_fd())?;
         let made = Made::in_directory(directory.as_fd())?;
         Ok(Self { directory, made, _name: name })
     }
@@ -81,7 +83,7 @@ impl Drop for Name {
 }
 
 impl Made {
-    /// Creates a file to find them out: they depend on the process, the directory's set-group-ID bit and its default ACL.
+    /// Creates a file to find them out: they depend on the process and, on some file systems, on the directory's group.
     fn in_directory(directory: BorrowedFd<'_>) -> Result<Self, Errno> {
         let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL;
         let all = Permissions::RWXU | Permissions::RWXG | Permissions::RWXO;

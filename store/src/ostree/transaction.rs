@@ -12,7 +12,7 @@ use std::os::fd::{AsFd as _, BorrowedFd, OwnedFd};
 use parking_lot::{Mutex, MutexGuard};
 
 use rustix::fs::{
-    AtFlags, Mode as Permissions, OFlags, Timespec, Timestamps, UTIME_NOW, fdatasync, fsync, mkdirat, renameat, syncfs,
+    AtFlags, Mode as Permissions, OFlags, Timespec, Timestamps, UTIME_NOW, fdatasync, fsync, renameat, syncfs,
     unlinkat, utimensat,
 };
 use rustix::io::Errno;
@@ -32,6 +32,7 @@ use super::stage::ObjectStage;
 use crate::Error;
 use crate::error::RepoFault;
 use crate::fs::confined::{names_in, open_beneath, open_name, open_within, remove_tree};
+use crate::fs::own_store::{FOLDER_MODE, make_folder};
 use crate::fs::rename::{moves_no_directory, rename_new};
 use crate::fs::unnamed::unnamed_in;
 use crate::threads::parallel::for_each;
@@ -83,10 +84,11 @@ impl<'a> Transaction<'a> {
         let lock = if repo.config().locking { Some(take_lock(repo)?) } else { None };
         let tmp = make_directory(repo, "tmp").map_err(failed)?;
         let room = Room::of(repo.root(), repo.config().min_free).map_err(failed)?;
-        let folders = Folders::of(repo.objects(), tmp.as_fd()).map_err(failed)?;
+        let stage = ObjectStage::create(tmp).map_err(failed)?;
+        let folders = Folders::of(repo.objects(), stage.directory()).map_err(failed)?;
         Ok(Self {
             repo,
-            stage: ObjectStage::create(tmp).map_err(failed)?,
+            stage,
             deflate: Deflate::new(repo.config().zlib_level),
             room,
             folders,
@@ -331,8 +333,7 @@ impl<'a> Transaction<'a> {
             let mark = partial_mark(commit);
             if list.staged.contains(&(*commit, ObjectType::Commit)) {
                 let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL;
-                let name = mark.strip_prefix("state/").unwrap_or(&mark);
-                match open_name(state.as_fd(), name.as_bytes(), flags, Permissions::from_raw_mode(0o644)) {
+                match open_name(state.as_fd(), mark.as_bytes(), flags, Permissions::from_raw_mode(0o644)) {
                     Ok(_) => marks.new.push(mark.clone()),
                     Err(Errno::EXIST) => {}
                     Err(error) => return Err(failed(error)),
@@ -347,18 +348,19 @@ impl<'a> Transaction<'a> {
 
     /// Removes marks durably: from here on commits are complete, even after a power loss.
     fn remove_marks(&self, marks: &[String]) -> Result<(), Error> {
-        for mark in marks {
-            match unlinkat(self.repo.root(), &**mark, AtFlags::empty()) {
-                // Another run has completed the same commit.
-                Ok(()) | Err(Errno::NOENT) => {}
-                Err(error) => return Err(Error::io("remove", self.repo.path().join(mark), error)),
-            }
-        }
-        if marks.is_empty() || !self.repo.config().fsync {
+        if marks.is_empty() {
             return Ok(());
         }
-        let state = make_directory(self.repo, "state").and_then(fsync);
-        state.map_err(|error| Error::io("write to", self.repo.path().join("state"), error))
+        let failed = |error: Errno| Error::io("write to", self.repo.path().join("state"), error);
+        let state = make_directory(self.repo, "state").map_err(failed)?;
+        for mark in marks {
+            match unlinkat(&state, &**mark, AtFlags::empty()) {
+                // Another run has completed the same commit.
+                Ok(()) | Err(Errno::NOENT) => {}
+                Err(error) => return Err(Error::io("remove", self.repo.path().join("state").join(mark), error)),
+            }
+        }
+        if self.repo.config().fsync { fsync(state).map_err(failed) } else { Ok(()) }
     }
 
     /// Returns whether an object waits in the stage itself, not in a directory for its first byte.
@@ -452,11 +454,7 @@ pub(crate) fn make_directory(repo: &Repo, path: &str) -> Result<OwnedFd, Errno> 
     }
     let mut at = open_within(repo.root(), b".", DIRECTORY, Permissions::empty())?;
     for name in path.split('/') {
-        match mkdirat(&at, name, Permissions::from_raw_mode(0o777)) {
-            Ok(()) | Err(Errno::EXIST) => {}
-            Err(error) => return Err(error),
-        }
-        at = open_name(at.as_fd(), name.as_bytes(), DIRECTORY, Permissions::empty())?;
+        at = make_folder(at.as_fd(), name, FOLDER_MODE)?;
     }
     Ok(at)
 }
@@ -467,15 +465,7 @@ fn open_prefix(repo: &Repo, checksum: &Checksum) -> Result<OwnedFd, Errno> {
 
 /// Opens a directory of `objects`, and creates it if missing.
 fn open_folder(repo: &Repo, name: &str) -> Result<OwnedFd, Errno> {
-    let open = || open_name(repo.objects(), name.as_bytes(), DIRECTORY, Permissions::empty());
-    match open() {
-        Err(Errno::NOENT) => {}
-        opened => return opened,
-    }
-    match mkdirat(repo.objects(), name, Permissions::from_raw_mode(0o777)) {
-        Ok(()) | Err(Errno::EXIST) => open(),
-        Err(error) => Err(error),
-    }
+    make_folder(repo.objects(), name, FOLDER_MODE)
 }
 
 /// Gives a staged object its name, replacing any.

@@ -23,7 +23,8 @@ use super::{Exclude, OmitOutput, XattrFilter, content_number};
 use crate::Site;
 use crate::error::path_of;
 use crate::fs::confined::{open_beneath, open_user_dir};
-use crate::fs::mount::{are_apart, look, may_hold_mounts, mount_of};
+use crate::fs::mount::{are_apart, look, may_hold_mounts};
+use crate::fs::mount_id::mount_id;
 use crate::threads::panic_guard::OnPanic;
 use crate::threads::team::team;
 use crate::{DirId, Error, Metadata, NewNode, NodeId, Progress, Tree};
@@ -369,8 +370,7 @@ struct ListTask {
 
 impl<'a> Lister<'a> {
     fn new(path: &'a Path, options: &'a DirectoryOptions, root: &OwnedFd, device: u64) -> Self {
-        let mount = if options.leave_mounts { mount_of(root.as_fd()).unwrap_or_default() } else { None };
-        let mount = mount.filter(|mount| may_hold_mounts(Some(*mount)));
+        let mount = options.leave_mounts.then(|| mount_id(root).ok()).flatten().filter(|mount| may_hold_mounts(*mount));
         Self { path, options, device, mount, state: Mutex::default(), changed: Condvar::new() }
     }
 
@@ -513,7 +513,7 @@ impl Lister<'_> {
     /// Returns whether an entry is left, with what lies below, since it is on another mount or subvolume.
     fn is_left(&self, directory: BorrowedFd<'_>, entry: &Listed) -> bool {
         let is_subvolume = || matches!(entry.found, EntryKind::Directory(_)) && entry.stat.st_dev != self.device;
-        let is_mounted = || look(directory, entry.name.to_bytes()).is_ok_and(|(mount, _)| mount != self.mount);
+        let is_mounted = || look(directory, entry.name.to_bytes()).is_ok_and(|(mount, _)| Some(mount) != self.mount);
         self.options.leave_mounts && (is_subvolume() || self.mount.is_some() && is_mounted())
     }
 

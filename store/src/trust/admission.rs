@@ -1,6 +1,6 @@
 //! Admits a bundle to this device: its version is remembered before any of its content can be reached.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
 
 use crate::Site;
@@ -33,6 +33,11 @@ impl Admission {
     /// As [`Admission::hold`].
     pub(super) fn check_may_hold(&self) -> Result<(), Error> {
         if self.is_remembered { self.guard.state().check_may_hold() } else { Ok(()) }
+    }
+
+    /// Returns the files and folders by which the bundle was judged.
+    pub(crate) fn paths(&self) -> Vec<PathBuf> {
+        self.guard.paths()
     }
 
     /// Opens the state and proves that it can be written. Call it before anything of a target is changed.

@@ -1,5 +1,7 @@
 //! The one judge that every command asks before it extracts content.
 
+use std::path::PathBuf;
+
 use sealift_format::Head;
 use sealift_verify::trust::{Claims, Floors, Now, Policy, SignatureState, Verdict};
 
@@ -139,6 +141,14 @@ impl Guard {
         }
         tracing::debug!(state = ?self.state.dir(), version = claims.version, "remembered as taken");
         Ok(())
+    }
+
+    /// Returns the files and folders that this guard judges by, whether or not they exist.
+    #[must_use]
+    pub fn paths(&self) -> Vec<PathBuf> {
+        let Settings { signers, revoked, thresholds, device } = &self.settings;
+        let files = [&signers.path, &revoked.path, &thresholds.path, &device.path];
+        files.into_iter().flatten().cloned().chain([self.state.dir().to_owned()]).collect()
     }
 
     /// Returns the state that this guard judges by.

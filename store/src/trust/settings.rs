@@ -1,14 +1,15 @@
 //! The administrator's files, read and parsed.
 
-use std::io;
 use std::path::{Path, PathBuf};
 
+use rustix::io::Errno;
 use sealift_format::name::is_bundle_name;
 use sealift_verify::trust::{AllowedSigners, Device, RevocationList, Thresholds, TrustFileError};
 
 use super::places::{COMPATIBLE, REVOKED, SIGNERS, THRESHOLDS};
 use super::{Places, TrustOptions};
 use crate::Error;
+use crate::fs::read_own_file;
 
 /// The administrator's settings, and the files they came from.
 #[derive(Clone, Debug)]
@@ -59,18 +60,17 @@ impl<T> Setting<T> {
         parse: impl FnOnce(&[u8]) -> Result<T, TrustFileError>,
     ) -> Result<Self, Error> {
         let Some(path) = given else { return Self::optional(usual, parse) };
-        let bytes = std::fs::read(path).map_err(|error| Error::io("read", path, error))?;
+        let bytes = read_own_file(path)?.ok_or_else(|| Error::io("read", path, Errno::NOENT))?;
         Self::parsed(path.to_owned(), &bytes, parse)
     }
 
     fn optional(path: PathBuf, parse: impl FnOnce(&[u8]) -> Result<T, TrustFileError>) -> Result<Self, Error> {
-        match std::fs::read(&path) {
-            Ok(bytes) => Self::parsed(path, &bytes, parse),
-            Err(error) if matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::NotADirectory) => {
+        match read_own_file(&path)? {
+            Some(bytes) => Self::parsed(path, &bytes, parse),
+            None => {
                 tracing::debug!(?path, "absent");
                 Ok(Self { value: None, path: Some(path) })
             }
-            Err(error) => Err(Error::io("read", path, error)),
         }
     }
 

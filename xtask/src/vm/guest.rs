@@ -23,7 +23,11 @@ pub(super) fn image(tools: &Tools, work: &Path) -> Result<PathBuf> {
     add_with_libraries(root, tools, &programs.collect::<Vec<_>>())?;
     add_drivers(root, tools, &DRIVERS)?;
     for (name, content) in signed(work)? {
-        put(&root.join("data").join(name), &content)?;
+        let to = root.join("data").join(name);
+        put(&to, &content)?;
+        if name.ends_with(".key") {
+            fs::set_permissions(&to, Permissions::from_mode(0o600))?;
+        }
     }
     archive(work)
 }

@@ -19,6 +19,7 @@ use sealift_verify::trust::{AllowedSigners, RevocationList};
 
 use super::{Places, TrustOptions};
 use crate::Error;
+use sealift_store::fs::read_own_file;
 use sealift_store::trust::{REVOKED, SIGNERS};
 
 /// The two files that decide which keys are trusted.
@@ -54,11 +55,9 @@ impl Files {
 }
 
 fn read(path: &Path, must_exist: bool) -> Result<Vec<u8>, Error> {
-    match std::fs::read(path) {
-        Err(error) if !must_exist && matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::NotADirectory) => {
-            Ok(Vec::new())
-        }
-        read => read.map_err(|error| Error::io("read", path, error)),
+    match read_own_file(path)? {
+        None if must_exist => Err(Error::io("read", path, io::Error::from(io::ErrorKind::NotFound))),
+        read => Ok(read.unwrap_or_default()),
     }
 }
 

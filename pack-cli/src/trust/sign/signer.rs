@@ -1,8 +1,12 @@
 //! `--key K`: a key that signs, from its file or through ssh-agent.
 
+use std::fs::File;
+use std::io::Read as _;
+use std::os::fd::AsFd as _;
 use std::path::{Path, PathBuf};
 
 use sealift_format::{Envelope, Head};
+use sealift_store::fs::check_secret;
 use sealift_verify::trust::PublicKey;
 use sealift_verify::trust::sign::{SignError, SigningKey, data_to_sign, envelope};
 use zeroize::Zeroizing;
@@ -32,7 +36,7 @@ impl Signer {
     /// not its name. The agent is the one that `SSH_AUTH_SOCK` names.
     ///
     /// # Errors
-    /// Returns an error if the file cannot be read or is no such key, if the passphrase is wrong, or if no agent is named.
+    /// Returns an error if the file cannot be read or is no such key, if other users can read or change a private key, if the passphrase is wrong, or if no agent is named.
     pub fn open(path: &Path, ask: &AskPassphrase<'_>) -> Result<Self, Error> {
         let socket = std::env::var_os("SSH_AUTH_SOCK").filter(|socket| !socket.is_empty()).map(PathBuf::from);
         Self::open_with(path, socket.as_deref(), ask)
@@ -43,11 +47,14 @@ impl Signer {
     /// # Errors
     /// As [`Signer::open`].
     pub fn open_with(path: &Path, agent: Option<&Path>, ask: &AskPassphrase<'_>) -> Result<Self, Error> {
-        let file = std::fs::read(path).map(Zeroizing::new).map_err(|error| Error::io("read", path, error))?;
+        let failed = |error| Error::io("read", path, error);
+        let mut opened = File::open(path).map_err(failed)?;
+        let mut file = Zeroizing::new(Vec::new());
+        opened.read_to_end(&mut file).map_err(failed)?;
         let (key, secret) = match public_key(&file).map_err(|source| refused(path, source))? {
             Some(key) => (key, Secret::Agent { socket: needed(path, agent)? }),
             None => {
-                let key = private_key(path, &file, ask)?;
+                let key = private_key(path, (&opened, &file), ask)?;
                 (key.public_key().clone(), Secret::File(Box::new(key)))
             }
         };
@@ -113,12 +120,16 @@ fn public_key(file: &[u8]) -> Result<Option<PublicKey>, SignError> {
     Ok(Some(PublicKey::from_openssh(line.lines().next().unwrap_or_default())?))
 }
 
-fn private_key(path: &Path, file: &[u8], ask: &AskPassphrase<'_>) -> Result<SigningKey, Error> {
-    match SigningKey::from_openssh(file, None) {
-        Err(SignError::PassphraseNeeded) => SigningKey::from_openssh(file, Some(ask(path)?.as_bytes())),
-        other => other,
+fn private_key(path: &Path, (file, bytes): (&File, &[u8]), ask: &AskPassphrase<'_>) -> Result<SigningKey, Error> {
+    let parsed = match SigningKey::from_openssh(bytes, None) {
+        Err(SignError::PassphraseNeeded) => None,
+        parsed => Some(parsed.map_err(|source| refused(path, source))?),
+    };
+    check_secret(file.as_fd(), path)?;
+    match parsed {
+        Some(key) => Ok(key),
+        None => SigningKey::from_openssh(bytes, Some(ask(path)?.as_bytes())).map_err(|source| refused(path, source)),
     }
-    .map_err(|source| refused(path, source))
 }
 
 fn needed(path: &Path, agent: Option<&Path>) -> Result<PathBuf, Error> {

@@ -62,6 +62,7 @@ pub fn import(
         return Err(Error::NoImages);
     };
     let there = Repo::open(target)?.map(Arc::new);
+    there.as_ref().map_or(Ok(()), |repo| repo.check_own())?;
     let algorithm = there.as_ref().map_or(first.digest.algorithm(), |repo| repo.algorithm());
     let seals = plan_seal(there.as_deref(), target, options.seal)?;
     let kept = match &there {

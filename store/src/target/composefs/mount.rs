@@ -47,6 +47,7 @@ pub fn mount(
     let Some(repo) = Repo::open(store)? else {
         return Err(Error::NoStore { path: store.to_owned() });
     };
+    repo.check_own()?;
     let (bundle, reference) =
         name.split_once('/').map_or((name, None), |(bundle, reference)| (bundle, Some(reference)));
     let Some(kept) = StoreRecord::load(&repo, bundle)? else {

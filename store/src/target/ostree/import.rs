@@ -52,6 +52,7 @@ pub fn import(
     let (unopened, admission) = bundle.install(options.dry_run)?;
     let (mut input, opened) = unopened.open_any()?;
     let repo = Arc::new(Repo::open(target)?);
+    repo.check_own()?;
     let name = &opened.head().root().identity.name;
     if let Some(kept) = records(&repo).head(name)? {
         admission.check_kept(target, &kept)?;

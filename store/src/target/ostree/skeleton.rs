@@ -65,7 +65,10 @@ impl Skeleton {
 
     /// Removes what [`Self::make`] created, if it is still empty. What cannot be removed is an empty repository, and does no harm.
     pub(super) fn remove(self) {
-        let remove = |path: String, flags| unlinkat(&self.medium, path, flags).is_ok();
+        let remove = |path: String, flags| {
+            let (above, name) = split(&path);
+            self.below(above).and_then(|above| unlinkat(above, name, flags)).is_ok()
+        };
         for path in self.made.iter().rev() {
             // Without `objects`, the remaining files belong to no repository.
             if !remove(path.clone(), AtFlags::REMOVEDIR) {
@@ -81,8 +84,12 @@ impl Skeleton {
     }
 
     fn root(&self) -> Result<OwnedFd, Errno> {
+        self.below(PATH)
+    }
+
+    fn below(&self, path: &str) -> Result<OwnedFd, Errno> {
         let flags = OFlags::RDONLY | OFlags::DIRECTORY;
-        open_beneath(self.medium.as_fd(), PATH.as_bytes(), flags, Permissions::empty())
+        open_beneath(self.medium.as_fd(), path.as_bytes(), flags, Permissions::empty())
     }
 
     fn fill(&mut self) -> Result<(), Errno> {
@@ -106,10 +113,8 @@ impl Skeleton {
     }
 
     fn directory(&mut self, path: String, bits: u32) -> Result<(), Errno> {
-        let (above, name) = path.rsplit_once('/').unwrap_or((".", &path));
-        let flags = OFlags::RDONLY | OFlags::DIRECTORY;
-        let above = open_beneath(self.medium.as_fd(), above.as_bytes(), flags, Permissions::empty())?;
-        match mkdirat(&above, name, Permissions::from_raw_mode(bits)) {
+        let (above, name) = split(&path);
+        match mkdirat(self.below(above)?, name, Permissions::from_raw_mode(bits)) {
             Err(Errno::EXIST) => Ok(()),
             made => {
                 made?;
@@ -118,6 +123,11 @@ impl Skeleton {
             }
         }
     }
+}
+
+/// Returns the path of the folder that holds a name, and the name.
+fn split(path: &str) -> (&str, &str) {
+    path.rsplit_once('/').unwrap_or((".", path))
 }
 
 fn exists(root: &OwnedFd, name: &str) -> Result<bool, Errno> {
