@@ -1,27 +1,35 @@
 //! The end of an update: each file that was built moves to its place in the target by one rename.
 
-use sealift_format::{Directory, Entry, Row};
+use sealift_format::{Directory, Entry, InodeKind, Row};
+use std::collections::{HashMap, HashSet};
+use std::ffi::CString;
 use std::os::fd::{AsFd as _, AsRawFd as _, BorrowedFd};
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use parking_lot::Mutex;
 
 use rustix::fs::{
-    AtFlags, FileType, Mode, OFlags, Statx, chmod, fstat, mkdirat, renameat, statat, unlinkat, utimensat,
+    AtFlags, FileType, Mode, OFlags, Stat, Statx, chmod, fchmod, fstat, futimens, mkdirat, renameat, statat, unlinkat,
+    utimensat,
 };
 use rustix::io::Errno;
 
 use super::census::Census;
 use super::changes::{Changes, Depth};
 use super::metadata::{Privilege, times};
+use super::needed::Needed;
 use super::plan::{PlannedName, Selection};
 use super::recheck::stat_of;
 use super::release::Release;
+use super::standing::Recorded;
 use crate::directory::stage::TreeStage;
 use crate::directory::target::{Target, TargetWalk};
-use crate::fs::confined::{known_type, names_in, open_on_same_device, open_own, open_within};
+use crate::fs::confined::{known_type, names_in, open_name, open_on_same_device, open_own, open_within};
+use crate::fs::rename::{moves_no_directory, rename_new};
 use crate::threads::parallel::for_each_with;
-use crate::{Error, Progress};
+use crate::xattrs::XattrFilter;
+use crate::{Error, InodeId, OwnDir, Progress, inode_id};
 use sealift_format::name::join;
 use sealift_format::num;
 use sealift_format::num::at;
@@ -41,10 +49,19 @@ pub(super) struct Update<'a> {
     pub(super) jobs: usize,
     /// What occupies the places of entries that are rebuilt.
     pub(super) present: Census,
-    /// Directories, with their parents, that occupy the places of files.
+    /// Directories, with their parents, that occupy the places of files, or of directories that are made anew.
     pub(super) displaced: Vec<(Row<Directory>, Vec<u8>)>,
     /// Directories and names at which another file system is mounted, or in which one is: they stay as they are.
     pub(super) mounted: Vec<Vec<u8>>,
+    /// New directories that are made, parents first. In the places of the others are directories that stay.
+    pub(super) made: Vec<Row<Directory>>,
+    pub(super) recorded: Arc<Recorded>,
+    /// The inodes of directories whose metadata was set.
+    pub(super) finished: Mutex<HashMap<Row<Directory>, u64>>,
+    /// What may not be deleted.
+    pub(super) needed: Needed,
+    /// The extended attributes that are compared.
+    pub(super) xattrs: XattrFilter,
     /// The digest of the wanted index.
     pub(super) of: [u8; 32],
     /// The error of the first entry that was skipped because it was not as expected.
@@ -72,6 +89,13 @@ fn is_unlike(error: Errno) -> bool {
     )
 }
 
+/// Makes a directory where it will be. While it is empty, and its user's alone, nothing is given away with another one that takes its name.
+fn make_empty(at: BorrowedFd<'_>, name: &[u8]) -> Result<Stat, Errno> {
+    mkdirat(at, name, Mode::RWXU)?;
+    let made = open_on_same_device(at, name, OFlags::RDONLY | OFlags::DIRECTORY, Mode::empty())?;
+    if names_in(made.as_fd())?.is_empty() { fstat(&made) } else { Err(Errno::NOTEMPTY) }
+}
+
 /// Names or directories per batch of a thread.
 const BATCH: usize = 256;
 
@@ -93,7 +117,7 @@ struct Seen {
 /// A step of applying an update.
 enum Step<'a> {
     Move,
-    Metadata(&'a [(PlannedName, Depth)]),
+    Times(&'a [PlannedName]),
 }
 
 impl Update<'_> {
@@ -185,6 +209,7 @@ impl Update<'_> {
                 }
                 None if deletes => {
                     target.check_free(directory, here, &name)?;
+                    self.check_needed(directory, here, &name)?;
                     seen.extras.push(name);
                 }
                 Some((number, entry)) if stays[number.at()] => {
@@ -198,6 +223,7 @@ impl Update<'_> {
                     match kind {
                         FileType::Directory if FileType::from_raw_mode(mode.into()) != FileType::Directory => {
                             target.check_movable(directory, here, &name)?;
+                            self.check_needed(directory, here, &name)?;
                             seen.displaced.push(name);
                         }
                         kind => seen.present.add(kind),
@@ -227,15 +253,15 @@ impl Update<'_> {
     /// Checks that no metadata changes of files that a mount hides.
     fn check_metadata(&self) -> Result<(), Error> {
         let (target, mut walk) = (&self.target, TargetWalk::default());
-        for places in self.changes.metadata.chunk_by(|(a, _), (b, _)| a.directory == b.directory) {
-            let Some((PlannedName { directory, .. }, _)) = places.first() else { continue };
+        for places in self.changes.metadata.chunk_by(|a, b| a.directory == b.directory) {
+            let Some(PlannedName { directory, .. }) = places.first() else { continue };
             let here = match walk.go(target, *directory) {
                 Err(Errno::XDEV) => return Err(target.is_mounted(*directory)),
                 Err(_) => continue, // it is found where it is set
                 Ok(here) => here,
             };
             if target.may_hold_mounts() {
-                for (place, _) in places {
+                for place in places {
                     target.check_free(*directory, here, target.index.name(target.index.entry(place.entry)))?;
                 }
             }
@@ -257,7 +283,7 @@ impl Update<'_> {
                 found => self.check_owner(&found.map_err(target.failed("look at", directory, b""))?, directory, b"")?,
             }
         }
-        for (place, _) in &self.changes.metadata {
+        for place in &self.changes.metadata {
             let name = target.index.name(target.index.entry(place.entry));
             match walk.go(target, place.directory).and_then(|here| stat_of(here, name)) {
                 Err(Errno::NOENT) => {}
@@ -282,6 +308,10 @@ impl Update<'_> {
     fn path_of(&self, directory: Row<Directory>, name: &[u8]) -> Vec<u8> {
         let path = self.target.index.directory_path(directory);
         if name.is_empty() { path } else { join(&path, name) }
+    }
+
+    fn check_needed(&self, directory: Row<Directory>, here: BorrowedFd<'_>, name: &[u8]) -> Result<(), Error> {
+        self.needed.check(here, name, || self.target.path_in(directory, name))
     }
 
     /// Returns the existing names in a directory, with their types, that will be replaced by what is built.
@@ -355,44 +385,63 @@ impl Update<'_> {
     /// new one.
     pub(super) fn apply(&self, stage: &TreeStage, release: &Release) -> Result<Option<Error>, Error> {
         let mut walk = TargetWalk::default();
-        self.make_directories(&mut walk)?;
-        let directories = self.directories_of(Depth::Time);
-        let directories: Vec<_> =
-            directories.filter_map(|number| Some((self.place_of(number)?, Depth::Time))).collect();
-        let metadata = self.changes.metadata.chunks(BATCH).chain(directories.chunks(BATCH)).map(Step::Metadata);
+        let placed = self.place_directories(stage, &mut walk)?;
+        let directories: Vec<_> = self.directories_of(Depth::Time).filter_map(|number| self.place_of(number)).collect();
+        let times = self.changes.metadata.chunks(BATCH).chain(directories.chunks(BATCH)).map(Step::Times);
         // One thread does all renames: the kernel serializes them in any case.
-        let steps: Vec<Step<'_>> = std::iter::once(Step::Move).chain(metadata).collect();
+        let steps: Vec<Step<'_>> = std::iter::once(Step::Move).chain(times).collect();
         for_each_with(self.jobs, &steps, TargetWalk::default, |walk, step| match step {
             Step::Move => self.move_files(stage, release, walk),
-            Step::Metadata(places) => {
-                places.iter().try_for_each(|(place, depth)| self.set_metadata(walk, *place, *depth))
-            }
+            Step::Times(places) => places.iter().try_for_each(|place| self.set_time(walk, *place)),
         })?;
-        self.finish_directories(&mut walk)?;
+        self.finish_directories(&mut walk, &placed)?;
         Ok(self.unlike.lock().take())
     }
 
-    fn make_directories(&self, walk: &mut TargetWalk) -> Result<(), Error> {
-        let index = self.target.index;
-        for &number in &self.changes.new_directories {
+    /// Moves new directories into the target, and returns their identities.
+    fn place_directories(
+        &self,
+        stage: &TreeStage,
+        walk: &mut TargetWalk,
+    ) -> Result<HashMap<Row<Directory>, InodeId>, Error> {
+        let (index, mut placed) = (self.target.index, HashMap::new());
+        let Some(from) = stage.directories()? else { return Ok(placed) };
+        for &number in &self.made {
             let row = index.directory(number);
             let Some(parent) = row.parent else { continue };
             let name = index.name(index.entry(row.entry));
             let failed = self.target.failed("create", parent, name);
             let at = walk.go(&self.target, parent).map_err(&failed)?;
             self.open_up(at).map_err(&failed)?;
-            match mkdirat(at, name, Mode::RWXU) {
-                Err(Errno::EXIST) if known_type(at, name, FileType::Unknown) == FileType::Directory => {}
-                Err(Errno::EXIST) => {
-                    // A directory replaces the file.
-                    unlinkat(at, name, AtFlags::empty())
-                        .and_then(|()| mkdirat(at, name, Mode::RWXU))
-                        .map_err(&failed)?;
-                }
+            let source = number.to_string();
+            let made = match statat(from.fd(), &*source, AtFlags::SYMLINK_NOFOLLOW) {
+                // A killed run moved it.
+                Err(Errno::NOENT) => continue,
                 made => made.map_err(&failed)?,
-            }
+            };
+            let place = || match rename_new(from.fd(), &source, at, name) {
+                Err(error) if moves_no_directory(error) => make_empty(at, name),
+                moved => moved.map(|()| made),
+            };
+            let made = match place() {
+                Err(Errno::EXIST | Errno::NOTDIR | Errno::NOTEMPTY) => {
+                    let is_directory = known_type(at, name, FileType::Unknown) == FileType::Directory;
+                    if is_directory && !self.is_displaced(parent, name) {
+                        // It came since this was examined. It stays, with the rights that it has.
+                        continue;
+                    }
+                    take_away(stage, at, name).and_then(|()| place())
+                }
+                made => made,
+            };
+            let made = made.map_err(&failed)?;
+            placed.insert(number, (made.st_dev, made.st_ino));
         }
-        Ok(())
+        Ok(placed)
+    }
+
+    fn is_displaced(&self, parent: Row<Directory>, name: &[u8]) -> bool {
+        self.displaced.iter().any(|(directory, displaced)| (*directory, &**displaced) == (parent, name))
     }
 
     /// Moves what was built into the target, and what is not wanted out of it.
@@ -459,30 +508,20 @@ impl Update<'_> {
         Some(PlannedName { object: Row::FIRST, entry: row.entry, directory: row.parent? })
     }
 
-    fn set_metadata(&self, walk: &mut TargetWalk, place: PlannedName, depth: Depth) -> Result<(), Error> {
+    fn set_time(&self, walk: &mut TargetWalk, place: PlannedName) -> Result<(), Error> {
         let index = self.target.index;
         let entry = index.entry(place.entry);
         let (inode, name) = (index.inode(entry.inode), index.name(entry));
-        let set = walk.go(&self.target, place.directory).and_then(|at| match depth {
-            Depth::Time => {
-                let found = stat_of(at, name)?;
-                if self.target.is_elsewhere(&found) {
-                    return Err(Errno::XDEV);
-                }
-                let kind = FileType::from_raw_mode(found.stx_mode.into());
-                if kind != FileType::from_raw_mode(index.attributes(inode).mode.into()) {
-                    return Err(Errno::NXIO);
-                }
-                utimensat(at, name, &times(inode), AtFlags::SYMLINK_NOFOLLOW)
+        let set = walk.go(&self.target, place.directory).and_then(|at| {
+            let found = stat_of(at, name)?;
+            if self.target.is_elsewhere(&found) {
+                return Err(Errno::XDEV);
             }
-            Depth::All => {
-                let flags = OFlags::RDONLY | OFlags::NONBLOCK;
-                let file = open_own(flags, |flags| open_on_same_device(at, name, flags, Mode::empty()))?;
-                if FileType::from_raw_mode(fstat(&file)?.st_mode) != FileType::RegularFile {
-                    return Err(Errno::NXIO);
-                }
-                self.privilege.apply_again(file.as_fd(), index.attributes(inode), inode)
+            let kind = FileType::from_raw_mode(found.stx_mode.into());
+            if kind != FileType::from_raw_mode(index.attributes(inode).mode.into()) {
+                return Err(Errno::NXIO);
             }
+            utimensat(at, name, &times(inode), AtFlags::SYMLINK_NOFOLLOW)
         });
         self.pass_over_unlike(set, place.directory, name)
     }
@@ -501,22 +540,209 @@ impl Update<'_> {
     }
 
     /// Sets the metadata of directories, from the deepest up: a parent may end up read-only.
-    fn finish_directories(&self, walk: &mut TargetWalk) -> Result<(), Error> {
+    fn finish_directories(
+        &self,
+        walk: &mut TargetWalk,
+        placed: &HashMap<Row<Directory>, InodeId>,
+    ) -> Result<(), Error> {
         let index = self.target.index;
         for number in self.directories_of(Depth::All).rev() {
             let row = index.directory(number);
-            let inode = index.inode(row.inode);
             let flags = OFlags::RDONLY | OFlags::DIRECTORY;
             let opened = match row.parent {
-                None => open_within(self.target.root(), b".", flags, Mode::empty()),
-                Some(parent) => walk.go(&self.target, parent).and_then(|at| {
+                None => open_within(self.target.root(), b".", flags, Mode::empty()).map(|at| (at, true)),
+                Some(parent) => walk.go_seeing(&self.target, parent).and_then(|(at, is_safe)| {
                     let name = index.name(index.entry(row.entry));
-                    open_own(flags, |flags| open_on_same_device(at, name, flags, Mode::empty()))
+                    open_own(flags, |flags| open_on_same_device(at, name, flags, Mode::empty())).map(|at| (at, is_safe))
                 }),
             };
-            let set = opened.and_then(|at| self.privilege.apply_again(at.as_fd(), index.attributes(inode), inode));
+            let set = opened.and_then(|(at, is_safe)| self.finish_directory(number, at.as_fd(), is_safe, placed));
             self.pass_over_unlike(set, number, b"")?;
         }
         Ok(())
     }
+
+    /// Sets the metadata of a directory, unless it only lacks its time, or is not ours to give rights to.
+    fn finish_directory(
+        &self,
+        number: Row<Directory>,
+        at: BorrowedFd<'_>,
+        is_safe: bool,
+        placed: &HashMap<Row<Directory>, InodeId>,
+    ) -> Result<(), Errno> {
+        let index = self.target.index;
+        let (row, inode) = (index.directory(number), index.inode(index.directory(number).inode));
+        let attributes = index.attributes(inode);
+        let found = stat_of(at, b".")?;
+        if self.privilege.is_as_set(&found, &self.xattrs.read(at)?, attributes) {
+            self.finished.lock().insert(number, found.stx_ino);
+            return futimens(at, &times(inode));
+        }
+        let is_ours = row.parent.is_none()
+            || placed.get(&number).is_some_and(|placed| inode_id(at).is_ok_and(|id| id == *placed))
+            || self.recorded.may_give(number, &found, is_safe);
+        if is_ours {
+            self.finished.lock().insert(number, found.stx_ino);
+            return self.privilege.apply_again(at, attributes, inode);
+        }
+        self.unlike.lock().get_or_insert_with(|| self.stranger(number, (&found).into()));
+        Ok(())
+    }
+
+    /// Returns whether this inode is the directory of that number, as made or set by this run, or as recorded before.
+    pub(super) fn is_own_directory(&self, number: Row<Directory>, inode: u64) -> bool {
+        self.finished.lock().get(&number) == Some(&inode) || self.recorded.is_known(number, inode)
+    }
+
+    /// Returns the error for a directory that is not the installed one.
+    fn stranger(&self, number: Row<Directory>, Rights { owner, mode }: Rights) -> Error {
+        let path = self.target.path_of(&self.target.index.directory_path(number));
+        Error::OtherDirectory { path, owner, mode }
+    }
+
+    /// Returns the directories that would get other rights, and are not those that were installed: they are made anew.
+    ///
+    /// # Errors
+    /// Returns an error if one cannot be examined.
+    pub(super) fn strangers(&self) -> Result<Vec<Row<Directory>>, Error> {
+        let (mut strangers, mut walk) = (Vec::new(), TargetWalk::default());
+        for number in self.directories_of(Depth::All).filter(|number| !self.is_new(*number)) {
+            if let Occupant::Stranger(_) = self.occupant(&mut walk, number)? {
+                strangers.push(number);
+            }
+        }
+        Ok(strangers)
+    }
+
+    /// Decides which new directories are made. A directory that already has the name of a new one stays if it needs no other rights, or may be given
+    /// them; otherwise it makes way with what it holds, which must be known to the bundle unless the update deletes everything else. Returns the
+    /// error for the first that neither stays nor makes way.
+    ///
+    /// # Errors
+    /// Returns an error if one cannot be examined.
+    pub(super) fn settle(&mut self) -> Result<Option<Error>, Error> {
+        let (mut stays, mut walk, mut refused) = (HashSet::new(), TargetWalk::default(), None);
+        let wanted: HashSet<Row<Entry>> = self.selection.entries().collect();
+        for number in self.changes.new_directories.clone() {
+            let Some(parent) = self.target.index.directory(number).parent else { continue };
+            let is_there = !self.is_new(parent) || stays.contains(&parent);
+            let occupant = if is_there { self.occupant(&mut walk, number)? } else { Occupant::Nothing };
+            match occupant {
+                Occupant::Nothing => self.made.push(number),
+                Occupant::Right => _ = stays.insert(number),
+                Occupant::Stranger(found) if !self.may_delete && self.holds_others(&mut walk, number, &wanted) => {
+                    refused.get_or_insert_with(|| self.stranger(number, found));
+                    stays.insert(number);
+                }
+                Occupant::Stranger(_) => {
+                    let index = self.target.index;
+                    let name = index.name(index.entry(index.directory(number).entry)).to_vec();
+                    let here = walk.go(&self.target, parent).map_err(self.target.failed("look at", parent, &name))?;
+                    self.target.check_free(parent, here, &name)?;
+                    self.target.check_movable(parent, here, &name)?;
+                    self.check_needed(parent, here, &name)?;
+                    self.displaced.push((parent, name));
+                    self.made.push(number);
+                }
+            }
+        }
+        Ok(refused)
+    }
+
+    /// Returns what is in the place of a directory.
+    fn occupant(&self, walk: &mut TargetWalk, number: Row<Directory>) -> Result<Occupant, Error> {
+        let index = self.target.index;
+        let row = index.directory(number);
+        let Some(parent) = row.parent else { return Ok(Occupant::Right) };
+        let name = index.name(index.entry(row.entry));
+        let mut look = || {
+            let (here, is_safe) = walk.go_seeing(&self.target, parent)?;
+            let found = stat_of(here, name)?;
+            if FileType::from_raw_mode(found.stx_mode.into()) != FileType::Directory {
+                return Ok(Occupant::Nothing);
+            }
+            if self.target.is_elsewhere(&found) {
+                return Ok(Occupant::Right);
+            }
+            let name = CString::new(name).map_err(|_| Errno::INVAL)?;
+            let xattrs = self.xattrs.read_link(here, &name)?;
+            let is_right = self.privilege.is_as_set(&found, &xattrs, index.attributes(index.inode(row.inode)));
+            let stays = is_right || self.recorded.may_give(number, &found, is_safe);
+            Ok(if stays { Occupant::Right } else { Occupant::Stranger((&found).into()) })
+        };
+        match look() {
+            Err(Errno::NOENT | Errno::LOOP | Errno::NOTDIR) => Ok(Occupant::Nothing),
+            // A mount hides it, and stays as it is.
+            Err(Errno::XDEV) => Ok(Occupant::Right),
+            // A non-root user cannot change it either.
+            Err(Errno::ACCESS) if !self.privilege.is_root() => Ok(Occupant::Right),
+            found => found.map_err(self.target.failed("look at", parent, name)),
+        }
+    }
+
+    /// Returns whether a directory holds anything that the bundle does not bring.
+    fn holds_others(&self, walk: &mut TargetWalk, number: Row<Directory>, wanted: &HashSet<Row<Entry>>) -> bool {
+        let index = self.target.index;
+        let names = walk.go(&self.target, number).and_then(|at| {
+            let names = names_in(at)?.into_iter();
+            Ok(names.map(|(name, listed)| (known_type(at, &name, listed), name)).collect::<Vec<_>>())
+        });
+        let Ok(names) = names else { return true };
+        names.into_iter().any(|(kind, name)| {
+            let Some((entry, row)) = index.find_entry(index.directory(number), &name) else { return true };
+            match index.inode(row.inode).kind {
+                InodeKind::Directory(below) if kind == FileType::Directory => self.holds_others(walk, below, wanted),
+                _ => kind == FileType::Directory || !wanted.contains(&entry),
+            }
+        })
+    }
+
+    /// Makes the new directories in the stage, with their rights: only they and what the record names get any.
+    ///
+    /// # Errors
+    /// Returns an error if one cannot be made.
+    pub(super) fn stage_directories(&self, folder: &OwnDir) -> Result<(), Error> {
+        let index = self.target.index;
+        for &number in &self.made {
+            let failed = self.target.failed("create", number, b"");
+            let (name, inode) = (number.to_string(), index.inode(index.directory(number).inode));
+            match mkdirat(folder.fd(), &*name, Mode::RWXU) {
+                // Left by a killed run, with its rights.
+                Err(Errno::EXIST) => continue,
+                made => made.map_err(&failed)?,
+            }
+            let flags = OFlags::RDONLY | OFlags::DIRECTORY;
+            let made = open_name(folder.fd(), name.as_bytes(), flags, Mode::empty()).map_err(&failed)?;
+            let attributes = index.attributes(inode);
+            self.privilege.apply(made.as_fd(), attributes, inode, Some(Mode::RWXU)).map_err(&failed)?;
+            if !self.privilege.is_root() {
+                // Files are moved into it first.
+                fchmod(&made, self.privilege.mode(attributes) | Mode::RWXU).map_err(&failed)?;
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Owner and permissions that were found.
+#[derive(Clone, Copy)]
+struct Rights {
+    owner: u32,
+    mode: u16,
+}
+
+impl From<&Statx> for Rights {
+    fn from(found: &Statx) -> Self {
+        Self { owner: found.stx_uid, mode: found.stx_mode & 0o7777 }
+    }
+}
+
+/// What is in the place of a directory.
+enum Occupant {
+    /// Nothing, or something else, which makes way.
+    Nothing,
+    /// A directory that stays.
+    Right,
+    /// A directory that may not be given the rights which it lacks.
+    Stranger(Rights),
 }

@@ -14,8 +14,8 @@ use super::recheck::Recheck;
 pub(super) struct Changes {
     /// Entries, except directories, whose files are rebuilt.
     pub(super) build: HashSet<Row<Entry>>,
-    /// Regular files whose content stays, in tree order.
-    pub(super) metadata: Vec<(PlannedName, Depth)>,
+    /// Regular files that get another time, in tree order.
+    pub(super) metadata: Vec<PlannedName>,
     /// Directories, in tree order, that the installed tree lacks.
     pub(super) new_directories: Vec<Row<Directory>>,
     /// Directories whose metadata is set, because it differs or because changes inside alter it.
@@ -49,16 +49,16 @@ enum Fate {
 }
 
 impl Changes {
-    /// Compares the selection of `wanted` with an installed tree.
+    /// Compares the selection of `wanted` with an installed tree. The directories of `strangers` are not those that were installed, and are made anew.
     pub(super) fn between(
         (installed, tree): (&Index, &Ref),
         wanted: &Index,
         selection: &Selection,
         privilege: &Privilege,
-        recheck: &Recheck,
+        (recheck, strangers): (&Recheck, &HashSet<Row<Directory>>),
     ) -> Self {
         let mut changes = Self::default();
-        let mut pairing = Pairing::new(installed, tree, wanted, recheck);
+        let mut pairing = Pairing::new(installed, tree, wanted, (recheck, strangers));
         let mut is_selected = vec![false; wanted.entries().len()];
         for entry in selection.entries() {
             is_selected[entry.at()] = true;
@@ -106,12 +106,11 @@ impl Changes {
                 continue;
             }
             match difference((installed, installed.inode(old)), (wanted, wanted.inode(inode)), privilege) {
-                Some(depth) => changes.metadata.push((place, depth)),
-                None if recheck.retimed.contains(&old) => changes.metadata.push((place, Depth::Time)),
-                None => changes.kept += 1,
+                None if !recheck.retimed.contains(&old) => changes.kept += 1,
+                _ => changes.metadata.push(place),
             }
         }
-        changes.metadata.sort_unstable_by_key(|(place, _)| place.entry);
+        changes.metadata.sort_unstable_by_key(|place| place.entry);
         changes.installed = pairing.entry_of;
         changes
     }
@@ -127,12 +126,10 @@ impl Changes {
         selection: &Selection,
         new_directories: Vec<Row<Directory>>,
         staged: HashSet<Row<Entry>>,
-        privilege: &Privilege,
     ) -> Self {
         let rest = selection.regulars.iter().filter(|place| !staged.contains(&place.entry));
-        let depth = if privilege.is_root() { Depth::Time } else { Depth::All };
-        let mut metadata: Vec<_> = rest.map(|place| (*place, depth)).collect();
-        metadata.sort_unstable_by_key(|(place, _)| place.entry);
+        let mut metadata: Vec<_> = rest.copied().collect();
+        metadata.sort_unstable_by_key(|place| place.entry);
         Self {
             metadata,
             new_directories,
@@ -152,7 +149,7 @@ impl Changes {
             self.build.insert(entry);
             self.touch(directory);
         }
-        match self.metadata.binary_search_by_key(&place.entry, |(place, _)| place.entry) {
+        match self.metadata.binary_search_by_key(&place.entry, |place| place.entry) {
             Ok(at) => drop(self.metadata.remove(at)),
             Err(_) => self.kept -= 1,
         }
@@ -177,6 +174,7 @@ struct Pairing<'a> {
     installed: &'a Index,
     wanted: &'a Index,
     recheck: &'a Recheck,
+    strangers: &'a HashSet<Row<Directory>>,
     /// The installed entry of each wanted one.
     entry_of: Vec<Option<Row<Entry>>>,
     /// The installed directory of each wanted one.
@@ -189,7 +187,12 @@ struct Pairing<'a> {
 }
 
 impl<'a> Pairing<'a> {
-    fn new(installed: &'a Index, tree: &Ref, wanted: &'a Index, recheck: &'a Recheck) -> Self {
+    fn new(
+        installed: &'a Index,
+        tree: &Ref,
+        wanted: &'a Index,
+        (recheck, strangers): (&'a Recheck, &'a HashSet<Row<Directory>>),
+    ) -> Self {
         let mut installed_names = vec![0; installed.inodes().len()];
         for directory in tree.directories() {
             for entry in installed.directory(directory).entries() {
@@ -200,6 +203,7 @@ impl<'a> Pairing<'a> {
             installed,
             wanted,
             recheck,
+            strangers,
             entry_of: vec![None; wanted.entries().len()],
             directory_of: vec![None; wanted.directories().len()],
             root: tree.directory,
@@ -232,6 +236,7 @@ impl<'a> Pairing<'a> {
                 (InodeKind::Directory(below), Some(found)) => {
                     if let InodeKind::Directory(old) = self.installed.inode(found).kind
                         && !self.recheck.missing_directories.contains(&old)
+                        && !self.strangers.contains(&below)
                     {
                         self.directory_of[below.at()] = Some(old);
                     }

@@ -31,7 +31,7 @@ pub(super) fn gather(update: &Update<'_>, kept: &Kept<'_>, since: FileTime) -> R
     let index = update.target.index;
     let changes = &update.changes;
     let mut is_made = vec![false; index.entries().len()];
-    let made = changes.build.iter().copied().chain(changes.metadata.iter().map(|(place, _)| place.entry));
+    let made = changes.build.iter().copied().chain(changes.metadata.iter().map(|place| place.entry));
     for entry in made {
         is_made[entry.at()] = true;
     }
@@ -44,9 +44,18 @@ pub(super) fn gather(update: &Update<'_>, kept: &Kept<'_>, since: FileTime) -> R
             (is_made[entry], is_to_be_listed[entry]) = (true, update.may_delete);
         }
     }
+    // Another directory may have its name by now, and must not be taken for it by the next update.
+    let is_own = |entry: Row<Entry>, stat: &FileStat| match index.inode(index.entry(entry).inode).kind {
+        InodeKind::Directory(directory) => update.is_own_directory(directory, stat.inode),
+        _ => true,
+    };
     let stat_of = |entry: Row<Entry>, look: Look<'_>| match kept {
-        _ if is_to_be_listed[entry.at()] => (None, None),
-        _ if is_made[entry.at()] => (look(), Some(since)),
+        // Its inode is recorded with an impossible time: it is ours, and what it holds is unknown.
+        _ if is_to_be_listed[entry.at()] => {
+            let found = look().filter(|stat| is_own(entry, stat));
+            (found.map(|stat| FileStat { ctime: FileTime::default(), ..stat }), Some(since))
+        }
+        _ if is_made[entry.at()] => (look().filter(|stat| is_own(entry, stat)), Some(since)),
         Kept::Read(begun) => (look(), Some(*begun)),
         Kept::Rechecked(recheck, installed) => {
             let Some(old) = changes.installed(entry) else { return (None, None) };

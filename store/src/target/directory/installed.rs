@@ -10,6 +10,7 @@ use sealift_verify::escape::readings;
 use super::journal;
 use super::metadata::Privilege;
 use super::plan::Selection;
+use super::standing::Recorded;
 use crate::contents::index_of;
 use crate::contents::{Want, hash_contents};
 use crate::directory::state::{self, TreeRecord};
@@ -46,6 +47,11 @@ pub(super) struct Installed {
 const LOOKED_AT: &str = "installed";
 
 impl Installed {
+    /// Returns the directories of the wanted index that are recorded; `None` if there is no tree.
+    pub(super) fn recorded(&self, wanted: &Index, selection: &Selection) -> Option<Recorded> {
+        Some(Recorded::new(self.tree()?, self.stats(), self.as_root, (wanted, selection)))
+    }
+
     /// Returns the tree, and the index that holds it.
     pub(super) fn tree(&self) -> Option<(&Index, &Ref)> {
         self.index.find_ref(&self.reference).map(|tree| (&self.index, tree))

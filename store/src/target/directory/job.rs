@@ -1,6 +1,7 @@
 //! The steps that a new tree and an update have in common.
 
 use std::collections::HashSet;
+use std::path::PathBuf;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use sealift_format::{Blocks, Bundle, num};
@@ -49,6 +50,8 @@ pub(super) struct Job<'a> {
     pub(super) finished: Finished,
     pub(super) options: &'a InstallOptions,
     pub(super) progress: &'a Progress,
+    /// The files and folders that this run needs.
+    pub(super) needed: Vec<PathBuf>,
     /// Asked before a directory is adopted.
     pub(super) consent: Option<&'a Consent<'a>>,
 }

@@ -8,6 +8,7 @@ use std::collections::HashSet;
 use std::fs::File;
 use std::io;
 use std::os::fd::BorrowedFd;
+use std::sync::Arc;
 
 use rustix::fs::{Mode, OFlags, fchmod, fstat, syncfs};
 use sealift_format::{Entry, Index, InodeKind, Limits, Object, Row};
@@ -17,8 +18,10 @@ use super::census::Census;
 use super::changes::Changes;
 use super::gather::{Kept, gather};
 use super::metadata::Privilege;
+use super::needed::Needed;
 use super::plan::Selection;
 use super::release::Release;
+use super::standing::Recorded;
 use crate::directory::stage::{StagedFile, TreeStage};
 use crate::directory::state::{self, TreeRecord};
 use crate::directory::target::Target;
@@ -26,6 +29,7 @@ use crate::fs::confined::{open_name, open_own};
 use crate::fs::stat_cache::next_moment;
 use crate::install_record::is_damage;
 use crate::progress::Phase;
+use crate::xattrs::XattrFilter;
 use crate::{Error, Progress};
 use crate::{OwnDir, Site};
 
@@ -172,7 +176,12 @@ fn finish(
     }
     let privilege = Privilege::of_process(target.root()).map_err(failed)?;
     let Some(staged) = staged(stage, index, &selection, &privilege, progress)? else { return Ok(false) };
-    let changes = Changes::all(&selection, target.missing(&selection.directories), staged, &privilege);
+    let mut new = stage.waiting_directories()?;
+    new.extend(target.missing(&selection.directories));
+    new.sort_unstable();
+    new.dedup();
+    new.retain(|number| selection.directories.binary_search(number).is_ok());
+    let changes = Changes::all(&selection, new, staged);
     let mut update = Update {
         target,
         selection: &selection,
@@ -182,16 +191,25 @@ fn finish(
         privilege: &privilege,
         progress,
         jobs,
+        finished: Mutex::default(),
         unlike: Mutex::default(),
         present: Census::default(),
         displaced: Vec::new(),
         mounted: Vec::new(),
+        made: Vec::new(),
+        recorded: Arc::new(Recorded::of(site, index, &selection)?.of_killed_run()),
+        xattrs: XattrFilter::of(index),
+        needed: Needed::default(),
         of: state.installed.head.root().contents.index_digest,
     };
     if may_delete {
         // This lists what the update deletes. Whether entries are missing does not matter here: that shows when the target is examined again.
         update.look(&state.part.prefix, false)?;
     }
+    // What came into the place of a new directory since stays, and the next update compares it.
+    *update.unlike.lock() = update.settle()?;
+    let folder = stage.directories()?.map_or_else(|| stage.new_directories(), Ok)?;
+    update.stage_directories(&folder)?;
     let unlike = progress.while_changing(|| commit_update(stage, site, &update, None, true))?;
     if let Some(error) = &unlike {
         tracing::warn!(%error, "the target has unexpected changes: the next update compares all of it");

@@ -95,10 +95,10 @@ impl Privilege {
         a.mode & !SET_IDS == b.mode & !SET_IDS && a.xattrs.iter().filter(is_own).eq(b.xattrs.iter().filter(is_own))
     }
 
-    /// Returns whether a file with the attributes `a` gets `b` as a new inode, from verified content. Root grants nothing to an existing file: its
-    /// owner may have replaced it, may hold it open, or may have linked it from elsewhere.
+    /// Returns whether a file with the attributes `a` gets `b` as a new inode, from verified content. An existing file is granted nothing: its owner
+    /// may have replaced it, may hold it open, or may have linked it from elsewhere.
     pub(super) fn makes_anew(&self, a: &Attributes, b: &Attributes) -> bool {
-        self.root && a != b
+        !self.would_be_equal(a, b)
     }
 
     /// Sets all metadata of an open file or directory of an installed tree, and removes unwanted extended attributes.

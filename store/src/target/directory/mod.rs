@@ -21,6 +21,7 @@ mod job;
 mod journal;
 mod local;
 mod metadata;
+mod needed;
 mod plan;
 mod premade;
 mod recheck;
@@ -31,23 +32,24 @@ mod room;
 mod sealing;
 mod seeks;
 mod staged;
+mod standing;
 mod stats;
 mod stretch;
 mod update;
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::thread::Builder;
 
 use sealift_format::{Index, Opened, Ref};
 
-use crate::address::{choose_ref, has_path, reading};
+use crate::address::{TargetKind, choose_ref, has_path, reading};
 use crate::base::GivenBases;
 use crate::directory::stage::StageKind;
 use crate::directory::{TreeStage, stage};
 use crate::target::options::{Durability, InstallOptions};
-use crate::trust::Trusted;
-use crate::{Error, Progress, Site};
+use crate::trust::{Admission, Trusted};
+use crate::{Error, Input, Progress, Site};
 
 pub use census::Census;
 use finished::Finished;
@@ -164,6 +166,7 @@ fn unpack_with(
         finished: Finished::default(),
         options: &options,
         progress,
+        needed: needed(&admission, &input, &options),
         consent,
     };
     let input = &mut input;
@@ -221,6 +224,12 @@ fn check_root(site: &Site, index: &Index, tree: &Ref) -> Result<(), Error> {
         return Err(Error::unexpected(site.path().join(Site::FOLDER), problem));
     }
     Ok(())
+}
+
+/// Returns the files and folders that the run needs: those by which the bundle was judged, the bundle, and what its bases are read from.
+fn needed(admission: &Admission, input: &Input, options: &InstallOptions) -> Vec<PathBuf> {
+    let bases = options.bases.places.iter().map(|place| TargetKind::of(place).1.to_owned());
+    admission.paths().into_iter().chain([input.path().to_owned()]).chain(bases).collect()
 }
 
 /// Refuses options that exclude each other.

@@ -1,7 +1,9 @@
 //! Updates an installed tree: only what it lacks is read and built, and then moved into it.
 
 use parking_lot::Mutex;
+use std::collections::HashSet;
 use std::os::fd::BorrowedFd;
+use std::sync::Arc;
 
 use super::apply::Update;
 use super::census::Census;
@@ -15,9 +17,11 @@ use super::job::Job;
 use super::journal::{self, Interrupted};
 use super::local::{copy_local, local_entries};
 use super::metadata::Privilege;
+use super::needed::Needed;
 use super::plan::{PlannedName, Selection};
 use super::recheck::{Checker, Recheck};
 use super::resume::abandon;
+use super::standing::Recorded;
 use super::stats::UnpackStats;
 use crate::Error;
 use crate::directory::stage::{StageKind, TreeStage};
@@ -27,6 +31,7 @@ use crate::fs::stat_cache::{FileTime, now};
 use crate::input::Input;
 use crate::progress::Phase;
 use crate::target::options::Durability;
+use crate::xattrs::XattrFilter;
 use sealift_format::{Directory, Row, num};
 
 impl Job<'_> {
@@ -174,7 +179,7 @@ impl Job<'_> {
         stats.install.stored_bytes = pending.reads.stored_bytes();
         let durable = self.options.tree.durability != Durability::None;
         // If files are built, the stage is synced as a whole.
-        let sync_stage = durable && !compared.update.changes.build.is_empty();
+        let sync_stage = durable && !(compared.update.changes.build.is_empty() && compared.update.made.is_empty());
         if !is_done {
             self.try_signature(stage)?;
         }
@@ -191,6 +196,7 @@ impl Job<'_> {
         }
         let Compared { installed, update, .. } = &compared;
         self.seal_kept(update, installed)?;
+        update.stage_directories(&stage.new_directories()?)?;
         stats.sealed_files = self.sealing.files();
         stats.install.kernel_signature = {
             let about = (self.site.inode_id()?.1, installed.has_linked_duplicates());
@@ -275,9 +281,13 @@ impl Job<'_> {
         kept: Option<Installed>,
         begun: FileTime,
     ) -> Result<Compared<'s>, Error> {
+        let recorded = Arc::new(match kept.as_ref().and_then(|kept| kept.recorded(&self.bundle.index, selection)) {
+            Some(recorded) => recorded,
+            None => Recorded::of(self.site, &self.bundle.index, selection)?,
+        });
         if let Some(installed) = kept {
             let recheck = self.recheck(&installed, privilege, begun)?;
-            if let Some(update) = self.changes(selection, privilege, &installed, recheck.as_ref())? {
+            if let Some(update) = self.changes(selection, privilege, (&installed, &recorded), recheck.as_ref())? {
                 tracing::info!("using the install record");
                 return Ok(Compared { installed, update, recheck });
             }
@@ -285,7 +295,7 @@ impl Job<'_> {
         tracing::info!("no usable install record: comparing the files of the target");
         let index = &self.bundle.index;
         let installed = Installed::by_looking(self.site, index, selection, self.options, self.progress)?;
-        match self.changes(selection, privilege, &installed, None)? {
+        match self.changes(selection, privilege, (&installed, &recorded), None)? {
             Some(update) => Ok(Compared { installed, update, recheck: None }),
             None => Err(Error::Changing { target: self.site.path().to_owned() }),
         }
@@ -305,32 +315,47 @@ impl Job<'_> {
         &'s self,
         selection: &'s Selection,
         privilege: &'s Privilege,
-        installed: &Installed,
+        (installed, recorded): (&Installed, &Arc<Recorded>),
         recheck: Option<&Recheck>,
     ) -> Result<Option<Update<'s>>, Error> {
         let Some(tree) = installed.tree() else { return Ok(None) };
         let index = &self.bundle.index;
-        let nothing = Recheck::default();
-        let mut update = Update {
-            target: Target::open(self.site, index)?,
-            selection,
-            changes: Changes::between(tree, index, selection, privilege, recheck.unwrap_or(&nothing)),
-            extras: Vec::new(),
-            may_delete: self.options.tree.delete,
-            privilege,
-            progress: self.progress,
-            jobs: self.options.jobs,
-            present: Census::default(),
-            displaced: Vec::new(),
-            mounted: Vec::new(),
-            of: self.bundle.head.root().contents.index_digest,
-            unlike: Mutex::default(),
-        };
-        if !update.look(&self.options.tree.prefix, recheck.is_some())? {
-            return Ok(None);
+        let (nothing, mut strangers) = (Recheck::default(), HashSet::new());
+        let recheck_or = recheck.unwrap_or(&nothing);
+        loop {
+            let mut update = Update {
+                target: Target::open(self.site, index)?,
+                selection,
+                changes: Changes::between(tree, index, selection, privilege, (recheck_or, &strangers)),
+                extras: Vec::new(),
+                may_delete: self.options.tree.delete,
+                privilege,
+                progress: self.progress,
+                jobs: self.options.jobs,
+                present: Census::default(),
+                displaced: Vec::new(),
+                mounted: Vec::new(),
+                made: Vec::new(),
+                recorded: Arc::clone(recorded),
+                xattrs: XattrFilter::of(index),
+                needed: Needed::within(self.site, &self.needed)?,
+                of: self.bundle.head.root().contents.index_digest,
+                finished: Mutex::default(),
+                unlike: Mutex::default(),
+            };
+            if !update.look(&self.options.tree.prefix, recheck.is_some())? {
+                return Ok(None);
+            }
+            let found = update.strangers()?;
+            if found.is_empty() {
+                if let Some(stranger) = update.settle()? {
+                    return Err(stranger);
+                }
+                update.fits()?;
+                return Ok(Some(update));
+            }
+            strangers.extend(found);
         }
-        update.fits()?;
-        Ok(Some(update))
     }
 
     /// Returns the part of the selection that is rebuilt.
