@@ -1,6 +1,7 @@
 //! `sealift audit`: compares an installed tree or store with its signed bundle.
 
 use std::io::{BufWriter, Write};
+use std::os::unix::ffi::OsStrExt as _;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -204,7 +205,16 @@ impl Audit {
         let target = self.target.display().to_string();
         let (name, version) = judge.identity();
         if self.show.json {
-            json_line(&mut out, &JsonAudit::new(&target, (name, version), judge, (diff, is_sound), elapsed))?;
+            json_line(
+                &mut out,
+                &JsonAudit::new(
+                    &escape::percent(self.target.as_os_str().as_bytes()),
+                    (name, version),
+                    judge,
+                    (diff, is_sound),
+                    elapsed,
+                ),
+            )?;
         } else if !self.show.quiet {
             differences::print_table(&mut out, diff)?;
             let (target, mark) = (escape::text(&target), judge.mark());

@@ -1,6 +1,7 @@
 //! `sealift audit ostree:REPO` and `sealift audit composefs:REPO`.
 
 use std::io::{BufWriter, Write};
+use std::os::unix::ffi::OsStrExt as _;
 use std::path::Path;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -82,7 +83,10 @@ impl Run<'_> {
         let mut out = BufWriter::with_capacity(1 << 16, self.show.out());
         let target = self.target.display().to_string();
         if self.show.json {
-            json_line(&mut out, &JsonStoreAudit::new(&target, audit, judges, elapsed))?;
+            json_line(
+                &mut out,
+                &JsonStoreAudit::new(&escape::percent(self.target.as_os_str().as_bytes()), audit, judges, elapsed),
+            )?;
         } else if !self.show.quiet {
             for finding in &audit.findings {
                 print_finding(&mut out, finding)?;

@@ -149,7 +149,7 @@ struct JsonInfo<'a> {
     signatures: Vec<JsonSignature>,
     kernel_signature: bool,
     identity: JsonIdentity<'a>,
-    annotations: BTreeMap<&'a str, &'a str>,
+    annotations: BTreeMap<&'a str, String>,
     #[serde(skip_serializing_if = "Option::is_none")]
     delta: Option<JsonDelta<'a>>,
     #[serde(skip_serializing_if = "Vec::is_empty")]
@@ -272,7 +272,7 @@ impl<'a> JsonInfo<'a> {
                 compatible: &identity.compatible,
                 index_digest: hex(&contents.index_digest),
             },
-            annotations: annotations.iter().map(|(key, value)| (&key[..], &value[..])).collect(),
+            annotations: annotations.iter().map(|(key, value)| (&key[..], escape::percent(value.as_bytes()))).collect(),
             delta: bases
                 .as_ref()
                 .map(|bases| JsonDelta { bases: JsonBase::all(head.root()), largest_prefix_bytes: bases.prefix_len }),

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeSet;
 use std::io::{self, Write};
+use std::os::unix::ffi::OsStrExt as _;
 use std::path::{Path, PathBuf};
 
 use clap::Args;
@@ -145,10 +146,11 @@ impl Status {
         json: bool,
     ) -> Result<(), Failure> {
         let identity = &installed.head.root().identity;
+        let shown_target = escape::percent(target.as_os_str().as_bytes());
         let target = target.display().to_string();
         if json {
             let line = Line {
-                target: &target,
+                target: &shown_target,
                 name: &identity.name,
                 version: identity.version,
                 created: identity.created,
@@ -201,10 +203,11 @@ pub(crate) fn installed(target: &Path) -> Result<Vec<Installed>, Error> {
 /// Prints why a listed target is missing.
 fn print_missing(out: &mut dyn Write, known: &KnownTarget, missing: &'static str, json: bool) -> io::Result<()> {
     let KnownTarget { name, version, taken, .. } = known;
-    let target = known.place.argument().display().to_string();
+    let argument = known.place.argument();
+    let (shown_target, target) = (escape::percent(argument.as_os_str().as_bytes()), argument.display().to_string());
     let signers: Vec<String> = known.keys.iter().map(ToString::to_string).collect();
     if json {
-        let line = MissingLine { target: &target, name, version: *version, taken: *taken, signers, missing };
+        let line = MissingLine { target: &shown_target, name, version: *version, taken: *taken, signers, missing };
         return json_line(out, &line);
     }
     let (target, name) = (escape::text(&target), escape::text(name));

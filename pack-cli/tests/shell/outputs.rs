@@ -1,6 +1,7 @@
 //! `-o`: existing files are not replaced without being asked to, and output in the packed tree is not packed.
 
 use std::fs;
+use std::os::unix::ffi::OsStrExt as _;
 use std::process::{Command, Stdio};
 
 use crate::desk::{Desk, told};
@@ -279,6 +280,28 @@ fn a_date_ahead_of_the_clock_is_said_before_it_is_signed() {
     for line in ["sign later.sealift --key release --name os --bundle-version 8 -q", "root later.sealift"] {
         let said = String::from_utf8_lossy(&desk.command(line).output().unwrap().stderr).into_owned();
         assert!(said.contains("1 year ahead of this machine's clock"), "{line}: {said}");
+    }
+}
+
+/// As docs/json.md says, `%` and two digits stand for a byte that JSON cannot hold, or that would change what is shown.
+#[test]
+fn json_has_names_that_can_be_read_back() {
+    let desk = Desk::new();
+    let annotation = "--annotate note=a\u{202e}b";
+    desk.good(&format!("pack os -o os.sealift {RELEASE} {annotation}"));
+    assert!(desk.good("info os.sealift --trust signers --json").contains(r#""note":"a%E2%80%AEb""#));
+    let name = std::ffi::OsStr::from_bytes(b"t\xff\nx");
+    let run = |before: &[&str], after: &[&str]| {
+        let mut command = desk.command(before[0]);
+        let done = command.args(&before[1..]).arg(name).args(after).output().unwrap();
+        let (status, said) = told(&done);
+        assert_eq!(status, 0, "{said}");
+        said
+    };
+    run(&["unpack", "os.sealift"], &["--trust", "signers", "-q"]);
+    for verb in ["audit", "status"] {
+        let said = run(&[verb], &["--trust", "signers", "--json"]);
+        assert!(said.contains(r#""target":"t%FF%0Ax""#), "{said}");
     }
 }
 
