@@ -82,7 +82,7 @@ const PACKAGES: &[Package] = &[
     package("libarchive-tools",    Programs(&["bsdtar"]),                 &[Ci, Vm]),
     package("cpio",                Programs(&["cpio"]),                   &[Ci]),
     // They check the files released for systemd and udev.
-    package("systemd",             Programs(&["systemd-analyze"]),        &[Ci]),
+    package("systemd",             Programs(&["systemd-analyze", "systemctl"]),        &[Ci]),
     package("udev",                Programs(&["udevadm"]),                &[Ci]),
     // A user who is not root mounts a bundle with it.
     package("fuse3",               Programs(&["fusermount3"]),            &[Ci, Compare]),
