@@ -2,7 +2,9 @@
 
 use alloc::sync::Arc;
 use alloc::vec::Vec;
+use core::cmp::Ordering;
 use core::fmt;
+use core::hash::{Hash, Hasher};
 
 use crate::Error;
 use crate::bytes::Reader;
@@ -113,10 +115,18 @@ impl XattrRef<'_> {
     }
 }
 
-/// Extended attributes in ascending order of their names, in the encoding of an index, which begins with their number: one allocation, shared by all
-/// copies, since a few bytes in a bundle can stand for the attributes of thousands of files.
-#[derive(Clone, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct Xattrs(Option<Arc<[u8]>>);
+/// Extended attributes in ascending order of their names, in the encoding of an index, which begins with their number: a range of the index's own
+/// bytes, or of others, shared by all copies. A few bytes in a bundle can stand for the attributes of thousands of files.
+#[derive(Clone, Default)]
+pub struct Xattrs(Option<Encoded>);
+
+/// A range of shared bytes.
+#[derive(Clone)]
+struct Encoded {
+    bytes: Arc<Vec<u8>>,
+    start: u32,
+    len: u32,
+}
 
 impl Xattrs {
     pub(crate) fn builder() -> XattrsBuilder {
@@ -126,7 +136,14 @@ impl Xattrs {
     /// Returns the attributes in the order of their names.
     #[must_use]
     pub fn iter(&self) -> XattrIter<'_> {
-        XattrIter(self.0.as_deref().and_then(|bytes| bytes.get(2..)).unwrap_or_default())
+        XattrIter(self.encoded().get(2..).unwrap_or_default())
+    }
+
+    /// Returns the encoding in an index, or nothing if there are none.
+    fn encoded(&self) -> &[u8] {
+        let Some(Encoded { bytes, start, len }) = &self.0 else { return &[] };
+        let start = num::at(*start);
+        bytes.get(start..start.saturating_add(num::at(*len))).unwrap_or_default()
     }
 
     /// Returns whether there are none.
@@ -145,6 +162,32 @@ impl Xattrs {
     #[must_use]
     pub fn get(&self, name: &[u8]) -> Option<&[u8]> {
         self.iter().find(|xattr| xattr.name == name).map(|xattr| xattr.value)
+    }
+}
+
+impl PartialEq for Xattrs {
+    fn eq(&self, other: &Self) -> bool {
+        self.encoded() == other.encoded()
+    }
+}
+
+impl Eq for Xattrs {}
+
+impl PartialOrd for Xattrs {
+    fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
+        Some(self.cmp(other))
+    }
+}
+
+impl Ord for Xattrs {
+    fn cmp(&self, other: &Self) -> Ordering {
+        self.encoded().cmp(other.encoded())
+    }
+}
+
+impl Hash for Xattrs {
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        self.encoded().hash(state);
     }
 }
 
@@ -187,7 +230,7 @@ impl TryFrom<Vec<Xattr>> for Xattrs {
         for Xattr { name, value } in &list {
             builder.push(XattrRef { name, value })?;
         }
-        Ok(builder.finish())
+        builder.finish()
     }
 }
 
@@ -215,9 +258,15 @@ impl XattrsBuilder {
         Ok(())
     }
 
-    pub(crate) fn finish(self) -> Xattrs {
-        let all = || [&self.count.to_le_bytes(), &self.bytes[..]].concat().into();
-        Xattrs((self.count > 0).then(all))
+    /// # Errors
+    /// Returns an error if they have more bytes than an index.
+    pub(crate) fn finish(self) -> Result<Xattrs, Error> {
+        if self.count == 0 {
+            return Ok(Xattrs::default());
+        }
+        let all = [&self.count.to_le_bytes(), &self.bytes[..]].concat();
+        let len = fit(all.len(), "the length of the extended attributes of a file")?;
+        Ok(Xattrs(Some(Encoded { bytes: Arc::new(all), start: 0, len })))
     }
 }
 
@@ -231,13 +280,14 @@ impl Attributes {
     /// The length in bytes of the longest value of an extended attribute: Linux's XATTR_SIZE_MAX.
     pub const XATTR_LEN_MAX: u32 = 65_536;
 
-    pub(crate) fn parse(reader: &mut Reader<'_>) -> Result<Self, Error> {
+    /// `shared` has the bytes that the reader reads, of which `first` is the position of the first.
+    pub(crate) fn parse(reader: &mut Reader<'_>, shared: &Arc<Vec<u8>>, first: usize) -> Result<Self, Error> {
         let mode = reader.u16()?;
         if FileType::of_mode(mode).is_none() {
             return Err(reader.malformed("a mode has no file type"));
         }
         let (uid, gid) = (reader.u32()?, reader.u32()?);
-        let start = reader.rest();
+        let start = reader.position();
         let count = reader.u16()?;
         // For chown(2), 2^32-1 means that the owner or group stays as it is.
         if uid == u32::MAX || gid == u32::MAX {
@@ -260,15 +310,17 @@ impl Attributes {
             reader.take(num::at(value_len))?;
             last = name;
         }
-        let xattrs = &start[..start.len() - reader.rest().len()];
-        Ok(Self { mode, uid, gid, xattrs: Xattrs((count > 0).then(|| xattrs.into())) })
+        let what = "the length of an index";
+        let (start, len) = (fit(start - first, what)?, fit(reader.position() - start, what)?);
+        let encoded = || Encoded { bytes: Arc::clone(shared), start, len };
+        Ok(Self { mode, uid, gid, xattrs: Xattrs((count > 0).then(encoded)) })
     }
 
     pub(crate) fn encode(&self, out: &mut Vec<u8>) {
         out.extend(self.mode.to_le_bytes());
         out.extend(self.uid.to_le_bytes());
         out.extend(self.gid.to_le_bytes());
-        out.extend(self.xattrs.0.as_deref().unwrap_or(&[0, 0]));
+        out.extend(if self.xattrs.is_empty() { &[0, 0] } else { self.xattrs.encoded() });
     }
 
     /// Returns the type. A row that was parsed has one.

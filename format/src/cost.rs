@@ -21,6 +21,8 @@ pub struct Cost {
 const ENTRY_LEN: u64 = 384;
 const INODE_LEN: u64 = 256;
 const OBJECT_LEN: u64 = 320;
+/// The same for a ref, which can be a commit with objects of its own.
+const REF_LEN: u64 = 768;
 /// Bytes of memory that a process has before it reads anything.
 const BASE_LEN: u64 = 12 << 20;
 
@@ -33,7 +35,12 @@ impl Cost {
         // The stored and the decoded index are briefly in memory together, and likewise the layout.
         let layout = sum(&[contents.layout_len, contents.layout_len, contents.layout_stored]);
         let parts = sum(&[contents.index_len, contents.index_stored, layout]);
-        let rows = [(maxima.entries, ENTRY_LEN), (maxima.inodes, INODE_LEN), (maxima.objects, OBJECT_LEN)];
+        let rows = [
+            (maxima.entries, ENTRY_LEN),
+            (maxima.inodes, INODE_LEN),
+            (maxima.objects, OBJECT_LEN),
+            (maxima.refs.into(), REF_LEN),
+        ];
         let rows = sum(&rows.map(|(rows, len)| rows.saturating_mul(len)));
         let window = 1 << maxima.window_log;
         let (mut parts, mut prefix) = (parts, 0_u64);

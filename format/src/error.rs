@@ -125,6 +125,12 @@ pub enum Error {
         /// The limit.
         limit: u64,
     },
+    /// The system has no memory for the trees of the refs.
+    #[error("there is not enough memory for its {entries} entries")]
+    OutOfMemory {
+        /// How many there are.
+        entries: u64,
+    },
     /// A value to be written does not fit into its field.
     #[error("{what}: {len} is more than the format can store, which is {max}")]
     TooLarge {
@@ -173,7 +179,7 @@ impl Error {
             | Self::Digest { part }
             | Self::Frame { part, .. } => part.kind(),
             Self::Path { .. } => Kind::Path,
-            Self::Limit { .. } | Self::TooLarge { .. } => Kind::Limit,
+            Self::Limit { .. } | Self::OutOfMemory { .. } | Self::TooLarge { .. } => Kind::Limit,
             Self::Truncated { .. } => Kind::Truncated,
             Self::Trailing { .. } => Kind::Trailing,
         }

@@ -52,8 +52,8 @@ pub use head::{Contents, Head, Identity, Maxima, Root, RootBase, RootBases};
 pub use hex::{hex, unhex};
 pub use image::Image;
 pub use index::{
-    Device, Directory, Entry, Index, IndexBuilder, Inode, InodeKind, Node, Object, OsTree, OsTreeFile, OsTreeKind,
-    OsTreeObject, OsTreeRef, Ref, RepositoryFile, Symlink,
+    Device, Directory, Entry, Index, IndexBuilder, Inode, InodeKind, Node, Object, OfParents, OsTree, OsTreeFile,
+    OsTreeKind, OsTreeObject, OsTreeRef, Ref, RepositoryFile, Symlink,
 };
 pub use kind::Kind;
 pub use layout::{

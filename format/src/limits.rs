@@ -21,10 +21,16 @@ pub struct Limits {
     pub prefix_len: u32,
     /// Entries of all trees: an OSTree dirtree that occurs at many places takes no bytes for the others.
     pub entries: u64,
+    /// Bytes of all paths: a few long names above many others take no bytes for the others.
+    pub paths: u64,
     /// Bytes of all files: holes take no bytes in the bundle, but time to hash.
     pub logical: u64,
-    /// Bytes of memory that the bundle takes at most on one thread, according to [`Cost`].
+    /// Bytes of memory that the bundle takes at most, according to [`Cost`], together with `cache`.
     pub memory: u64,
+    /// The threads for which `memory` is compared.
+    pub jobs: u64,
+    /// Bytes of memory for what is kept between reads.
+    pub cache: u64,
 }
 
 impl Default for Limits {
@@ -37,8 +43,11 @@ impl Default for Limits {
             depth: 4096,
             prefix_len: 1 << 30,
             entries: 1 << 24,
+            paths: 1 << 31,
             logical: 1 << 42,
             memory: u64::MAX,
+            jobs: 1,
+            cache: 0,
         }
     }
 }
@@ -53,8 +62,11 @@ impl Limits {
         depth: u32::MAX,
         prefix_len: u32::MAX,
         entries: u64::MAX,
+        paths: u64::MAX,
         logical: u64::MAX,
         memory: u64::MAX,
+        jobs: 1,
+        cache: 0,
     };
 
     /// Compares the root's declared sizes with these limits.
@@ -73,8 +85,9 @@ impl Limits {
             ("window_log", root.maxima.window_log.into(), self.window_log.into()),
             ("depth", root.maxima.depth.into(), self.depth.into()),
             ("entries", root.maxima.entries, self.entries),
+            ("paths", root.maxima.paths, self.paths),
             ("size", root.maxima.logical, self.logical),
-            ("memory", Cost::of(root, 1).memory, self.memory),
+            ("memory", Cost::of(root, self.jobs).memory.saturating_add(self.cache), self.memory),
         ];
         let bases = root.bases.iter().flat_map(|bases| {
             let lens = bases.bases.iter().map(|base| ("index_len of a base", base.index_len, self.index_len));

@@ -11,6 +11,7 @@ use sealift_tests::bundle::Bundle;
 use sealift_tests::large::{
     self, deep, directories, doubling, files, hard_links, one_of_xattrs, pipes, symlinks, xattrs,
 };
+use sealift_tests::ostree::{deep_parent, long_history};
 use tempfile::TempDir;
 
 /// The program's mappings that do not depend on the input, counting untouched pages: code and libraries, and the heap's
@@ -112,6 +113,27 @@ impl Desk {
         assert!(failed.is_empty(), "{}", failed.join("\n"));
     }
 
+    /// Runs every command that creates or compares a repository or a store.
+    fn keep(&self, good: &[i32]) {
+        let unsigned = "--allow-unsigned";
+        let unpack = format!("--durability none {unsigned}");
+        let mut failed = Vec::new();
+        for (target, good) in [("ostree:repo", good), ("composefs:store", &[0, 1, 2])] {
+            for arguments in [
+                format!("unpack one {target} {unpack}"),
+                format!("unpack one {target} {unpack}"),
+                format!("unpack one {target} --rehash {unpack}"),
+                format!("audit {target} {unsigned}"),
+            ] {
+                failed.extend(self.run(&["one"], &arguments, good));
+            }
+        }
+        // Everything that the repository had is missing.
+        let _ = std::fs::remove_dir_all(self.0.path().join("repo/objects"));
+        failed.extend(self.run(&["one"], &format!("audit ostree:repo {unsigned}"), &[1, 2]));
+        assert!(failed.is_empty(), "{}", failed.join("\n"));
+    }
+
     /// Runs every command that creates or compares a target, or packs one. Unsupported files are a regular error.
     fn write(&self, good: &[i32]) {
         let unsigned = "--allow-unsigned";
@@ -197,6 +219,47 @@ fn many_xattrs() {
 fn deep_names() {
     pair(|letter| deep(500, letter)).read();
     pair(|letter| deep(300, letter)).write(&[0, 1]);
+}
+
+#[test]
+fn long_xattrs() {
+    pair(|letter| large::long_xattrs(1000, letter)).read();
+    Desk::new(vec![("one", large::long_xattrs(1000, 'a'))]).keep(&[0, 1]);
+}
+
+#[test]
+fn deep_commits() {
+    let desk = pair(|letter| large::deep_commit(2000, letter));
+    desk.read();
+    desk.keep(&[0]);
+}
+
+#[test]
+fn parents_of_commits() {
+    for bundle in [deep_parent(4000, &[b'p'; 255]), long_history(16_000)] {
+        let desk = Desk::new(vec![("one", bundle)]);
+        desk.keep(&[0]);
+        let failed = desk.run(&["one"], "ls one", &[0]);
+        assert!(failed.is_empty(), "{}", failed.join("\n"));
+    }
+}
+
+#[test]
+fn many_refs() {
+    let desk = Desk::new(vec![("one", large::refs(65_535)), ("other", large::refs(65_534))]);
+    desk.read();
+}
+
+/// A listing writes each path in full.
+#[test]
+fn paths_that_are_long_together_are_refused() {
+    let desk = Desk::new(vec![("one", large::comb(4000, 10_000))]);
+    for arguments in ["info one", "ls one", "diff one one", "verify one --allow-unsigned"] {
+        let output = desk.command(Command::new(program()).args(arguments.split(' ')));
+        let said = String::from_utf8_lossy(&output.stderr).into_owned();
+        assert_eq!(output.status.code(), Some(1), "{arguments}: {said}");
+        assert!(said.contains("--limit paths="), "{said}");
+    }
 }
 
 #[test]
@@ -309,6 +372,79 @@ fn limits_are_lowered_by_an_option() {
     let said = String::from_utf8_lossy(&output.stderr);
     assert!(said.contains("declares size = 3890, which exceeds the limit of 3072"), "{said}");
     assert!(said.contains("to accept it, use --limit size=3890"), "{said}");
+}
+
+/// Runs the program in a shell after `first`, and returns its exit status and what it said.
+fn after(desk: &Desk, first: &str, arguments: &str) -> (Option<i32>, String) {
+    let mut shell = Command::new("sh");
+    shell.args(["-c", &format!("{first}; exec \"$@\""), "sh"]).arg(program());
+    let output = desk.command(shell.args(arguments.split(' ')));
+    (output.status.code(), String::from_utf8_lossy(&output.stderr).into_owned())
+}
+
+#[test]
+fn threads_and_cache_count_as_memory() {
+    let desk = Desk::new(vec![("one", files(1000, 'a'))]);
+    let number = |arguments: &str, field: &str| -> u64 {
+        let output = desk.command(Command::new(program()).args(arguments.split(' ')));
+        let text = String::from_utf8(output.stdout).expect("JSON");
+        let rest = text.split(&format!("\"{field}\":")).nth(1).unwrap_or_else(|| panic!("{text}"));
+        rest.chars().take_while(char::is_ascii_digit).collect::<String>().parse().expect("a number")
+    };
+    let [one, eight] = ["1", "8"].map(|jobs| number(&format!("info --json one -j {jobs}"), "memory_bytes"));
+    assert!(eight > one + (7 << 20), "{one}, {eight}");
+    assert_eq!(number("info --json one -j 1", "mount_memory_bytes"), one + (64 << 20));
+    let verify = format!("verify one --allow-unsigned --limit memory={one}");
+    assert_eq!(after(&desk, ":", &format!("{verify} -j 1")).0, Some(0));
+    let (status, said) = after(&desk, ":", &format!("{verify} -j 8"));
+    assert!(status == Some(1) && said.contains(&format!("--limit memory={eight}, or fewer threads")), "{said}");
+    let mount = format!("mount one empty --allow-unsigned -j 1 --limit memory={}", one + (8 << 20));
+    let (status, said) = after(&desk, ":", &mount);
+    assert!(status == Some(1) && said.contains(&format!("memory = {}", one + (64 << 20))), "{said}");
+    let (status, said) = after(&desk, ":", &format!("{mount} --cache 9MiB"));
+    assert!(status == Some(1) && said.contains(&format!("memory = {}", one + (9 << 20))), "{said}");
+}
+
+#[test]
+fn limits_of_the_process_are_errors() {
+    let desk = Desk::new(vec![("one", large::long_xattrs(1000, 'a'))]);
+    let (status, said) = after(&desk, "ulimit -v 100000", "ls one");
+    assert!(status == Some(2) && said.contains("memory allocation of"), "{status:?} {said}");
+    std::fs::create_dir(desk.0.path().join("tree")).expect("it is made");
+    std::fs::write(desk.0.path().join("tree/file"), noise(1, 1 << 20)).expect("it is written");
+    let pack = "pack tree -o packed --name test --bundle-version 1 --allow-unsigned";
+    let (status, said) = after(&desk, "ulimit -f 64", pack);
+    assert!(status == Some(2) && said.contains("File too large"), "{status:?} {said}");
+    assert_eq!(after(&desk, ":", pack).0, Some(0));
+    let (status, said) = after(&desk, "ulimit -f 64", "unpack packed made --allow-unsigned");
+    assert!(status == Some(2) && said.contains("File too large"), "{status:?} {said}");
+}
+
+/// What a file system says of holes only saves reading: the bytes that a process and its children read are counted.
+#[test]
+fn holes_are_not_read() {
+    let desk = Desk::new(Vec::new());
+    let path = |name: &str| desk.0.path().join(name);
+    std::fs::create_dir(path("tree")).expect("it is made");
+    let disk = std::fs::File::create_new(path("tree/disk")).expect("it is made");
+    disk.set_len(1 << 30).expect("it is sparse");
+    std::os::unix::fs::FileExt::write_all_at(&disk, b"x", 1 << 29).expect("it is written");
+    let unsigned = "--allow-unsigned --name test";
+    for arguments in [
+        format!("pack tree -o one --bundle-version 1 {unsigned}"),
+        "unpack one target --allow-unsigned".into(),
+        "audit target --allow-unsigned".into(),
+        "unpack one target --update --rehash --allow-unsigned".into(),
+        "diff one tree".into(),
+        format!("pack tree -o two --base one --bundle-version 2 {unsigned}"),
+    ] {
+        let mut shell = Command::new("sh");
+        shell.args(["-c", "\"$@\" >/dev/null || exit; grep rchar /proc/$$/io", "sh"]).arg(program());
+        let output = desk.command(shell.args(arguments.split(' ')));
+        let said = String::from_utf8_lossy(&output.stdout).into_owned();
+        let read: u64 = said.trim().rsplit(' ').next().and_then(|count| count.parse().ok()).unwrap_or(u64::MAX);
+        assert!(read < 64 << 20, "{arguments}: {said}{}", String::from_utf8_lossy(&output.stderr));
+    }
 }
 
 #[test]

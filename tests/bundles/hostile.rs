@@ -273,7 +273,8 @@ fn commits_may_be_deep_up_to_a_limit() {
         let mut bundle = nested(usize::try_from(depth).expect("32 bits"), &[b"d"]);
         let ostree = bundle.index.ostree.as_mut().expect("it has a commit");
         let inodes = u64::from(depth) + 1;
-        ostree.grown = Grown { entries: depth.into(), inodes, depth, disk: 4096 * inodes, ..Grown::default() };
+        let (entries, paths) = (u64::from(depth), u64::from(depth).pow(2));
+        ostree.grown = Grown { entries, paths, inodes, depth, disk: 4096 * inodes, ..Grown::default() };
         bundle
     };
     let bundle = open_whole(&chain(4096).encode()).expect("it is deep, and sound");

@@ -147,6 +147,7 @@ pub struct Maxima {
     pub refs: u16,
     pub depth: u32,
     pub entries: u64,
+    pub paths: u64,
     pub inodes: u64,
     pub objects: u64,
     pub logical: u64,
@@ -461,7 +462,7 @@ impl Maxima {
         let mut out = vec![self.piece_log2, self.window_log];
         out.extend(self.refs.to_le_bytes());
         out.extend(self.depth.to_le_bytes());
-        for number in [self.entries, self.inodes, self.objects, self.logical, self.disk, self.chunks] {
+        for number in [self.entries, self.paths, self.inodes, self.objects, self.logical, self.disk, self.chunks] {
             out.extend(number.to_le_bytes());
         }
         out.extend(self.chunks_stored.to_le_bytes());
@@ -729,13 +730,15 @@ pub(crate) fn lay_out(contents: &[Vec<u8>], packing: Packing, in_order: bool) ->
 /// Computes the maxima of core 4.3, as far as possible with columns that may be wrong. In a delta bundle, the layout has only the `carried` objects.
 fn maxima(index: &Index, layout: &Layout, carried: Option<&[u32]>, (piece_log2, window_log): (u8, u8)) -> Maxima {
     let grown = index.ostree.as_ref().map(|ostree| ostree.grown.clone()).unwrap_or_default();
-    let (depth, directories) = walk(index);
+    let brought: Vec<_> = index.ostree.iter().flat_map(|ostree| ostree.brought()).cloned().collect();
+    let (depth, directories, paths) = walk(index);
     // For each regular file: the object, its size, and the space that the inode takes besides the content.
     let files = of_type(index, |bits| bits == 0x8000).map(|row| disk::xattrs(&row.xattrs)).chain(std::iter::repeat(0));
     let files: Vec<(usize, u64, u64)> = objects_of(index)
         .into_iter()
         .zip(files)
         .chain(grown.objects.iter().copied())
+        .chain(brought.iter().filter_map(|brought| Some((brought.object?, brought.disk))))
         .map(|(object, beside)| (object, index.objects.get(object).map_or(0, |row| row.0), beside))
         .collect();
     let placed = |object: usize| match carried {
@@ -757,15 +760,17 @@ fn maxima(index: &Index, layout: &Layout, carried: Option<&[u32]>, (piece_log2, 
     let contents = contents.fold(0, u64::wrapping_add);
     let others = of_type(index, |bits| bits != 0x8000).map(|row| disk::xattrs(&row.xattrs));
     let others = others.chain(index.targets.iter().map(|target| disk::symlink(target))).sum::<u64>();
-    let others = if carried.is_some() { 0 } else { others + directories + grown.disk };
     let sum = |values: &mut dyn Iterator<Item = u64>| values.fold(0, u64::wrapping_add);
+    let kept = sum(&mut brought.iter().filter(|brought| brought.object.is_none()).map(|brought| brought.disk));
+    let others = if carried.is_some() { 0 } else { others + directories + grown.disk + kept };
     Maxima {
         piece_log2,
         window_log,
         refs: short(index.refs.len()),
         depth: depth.max(grown.depth),
-        entries: wide(index.names.len()) + grown.entries,
-        inodes: wide(index.rows.len()) + grown.inodes,
+        entries: wide(index.names.len()) + grown.entries + sum(&mut brought.iter().map(|brought| brought.entries)),
+        paths: paths + grown.paths,
+        inodes: wide(index.rows.len()) + grown.inodes + wide(brought.len()),
         objects: wide(index.objects.len()),
         logical: sum(&mut files.iter().map(|(_, size, _)| *size)),
         disk: contents.wrapping_add(others),
@@ -796,25 +801,27 @@ fn of_type(index: &Index, is_one: impl Fn(u16) -> bool) -> impl Iterator<Item = 
     rows.filter(move |row| is_one(row.mode & 0xf000))
 }
 
-/// Returns the largest number of components in a path, and the space that directories take on a disk.
-fn walk(index: &Index) -> (u32, u64) {
+/// Returns the largest number of components in a path, the space that directories take on a disk, and the bytes of all paths.
+fn walk(index: &Index) -> (u32, u64, u64) {
     let is_directory = |inode: usize| {
         let row = index.rows.get(inode).and_then(|row| usize::try_from(*row).ok());
         row.and_then(|row| index.attributes.get(row)).is_some_and(|row| row.mode & 0xf000 == 0x4000)
     };
-    let (mut deepest, mut len, mut entry, mut inode) = (0, 0, 0, 0);
+    let (mut deepest, mut len, mut paths, mut entry, mut inode) = (0, 0, 0, 0, 0);
     let children = (0..index.rows.len()).filter(|inode| is_directory(*inode)).zip(index.children.iter().copied());
     let children: std::collections::BTreeMap<usize, u32> = children.collect();
     for _ in index.refs.iter().filter(|(kind, _)| *kind == 0) {
-        let mut pending = vec![(inode, 1)];
+        let mut pending = vec![(inode, 1, 0)];
         inode += 1;
-        while let Some((directory, depth)) = pending.pop() {
+        while let Some((directory, depth, above)) = pending.pop() {
             let (below, first) = (pending.len(), entry);
             for _ in 0..children.get(&directory).copied().unwrap_or(0).min(narrow(index.links.len())) {
                 deepest = deepest.max(depth);
+                let path = above + index.names.get(entry).map_or(0, |name| wide(name.len()));
+                paths += path;
                 if index.links.get(entry).is_some_and(|link| *link == 0) {
                     if is_directory(inode) {
-                        pending.push((inode, depth + 1));
+                        pending.push((inode, depth + 1, path + 1));
                     }
                     inode += 1;
                 }
@@ -824,5 +831,5 @@ fn walk(index: &Index) -> (u32, u64) {
             pending[below..].reverse();
         }
     }
-    (deepest, len)
+    (deepest, len, paths)
 }

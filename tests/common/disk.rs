@@ -17,6 +17,11 @@ pub(crate) fn directory<'a>(names: impl Iterator<Item = &'a [u8]>) -> u64 {
     if sum <= 4060 { BLOCK } else { BLOCK + (sum * 3 / 2).next_multiple_of(BLOCK) }
 }
 
+/// Returns the disk usage of a metadata object of OSTree.
+pub(crate) fn metadata(len: usize) -> u64 {
+    wide(len).next_multiple_of(BLOCK)
+}
+
 /// Returns the disk usage of a symbolic link.
 pub(crate) fn symlink(target: &[u8]) -> u64 {
     if target.len() > 59 { BLOCK } else { 0 }

@@ -115,9 +115,58 @@ pub fn deep(levels: usize, letter: char) -> Bundle {
 pub fn doubling(levels: u32, names: [&[u8]; 2]) -> Bundle {
     let mut bundle = nested(usize::try_from(levels).expect("32 bits"), &names);
     let entries = (2 << u64::from(levels)) - 2;
+    // At each level, a path has one byte more for its name and one for a slash.
+    let paths = (1..=u64::from(levels)).map(|level| (2 * level - 1) << level).sum();
     let ostree = bundle.index.ostree.as_mut().expect("it has a commit");
     ostree.grown =
-        Grown { entries, inodes: entries + 1, depth: levels, disk: 4096 * (entries + 1), ..Grown::default() };
+        Grown { entries, paths, inodes: entries + 1, depth: levels, disk: 4096 * (entries + 1), ..Grown::default() };
+    bundle
+}
+
+/// Returns a commit of nested directories with names of maximum length.
+pub fn deep_commit(levels: u32, letter: char) -> Bundle {
+    let name = letter.to_string().repeat(255);
+    let mut bundle = nested(usize::try_from(levels).expect("32 bits"), &[name.as_bytes()]);
+    let ostree = bundle.index.ostree.as_mut().expect("it has a commit");
+    let (entries, inodes) = (u64::from(levels), u64::from(levels) + 1);
+    let paths = (1..=entries).map(|level| 256 * level - 1).sum();
+    ostree.grown = Grown { entries, paths, inodes, depth: levels, disk: 4096 * inodes, ..Grown::default() };
+    bundle
+}
+
+/// Returns nested directories with names of maximum length, and many names in the last of them.
+pub fn comb(levels: usize, names: usize) -> Bundle {
+    let mut bundle = deep(levels, 'd');
+    let index = &mut bundle.index;
+    index.names.extend((0..names).map(|number| format!("{number:07}").into_bytes()));
+    index.links.resize(levels + names, 0);
+    index.rows.extend(std::iter::repeat_n(1, names));
+    index.mtimes.resize(levels + names + 1, 0);
+    index.mtime_ns.resize(levels + names + 1, 0);
+    *index.children.last_mut().expect("there is one") = narrow(names);
+    index.attributes.push(of_mode(PIPE));
+    bundle
+}
+
+/// Returns one empty tree under very many names.
+pub fn refs(count: usize) -> Bundle {
+    let mut bundle = empty();
+    let index = &mut bundle.index;
+    index.refs = (0..count).map(|number| (0, format!("r{number:05}").into_bytes())).collect();
+    index.rows.resize(count, 0);
+    index.mtimes.resize(count, 0);
+    index.mtime_ns.resize(count, 0);
+    index.children.resize(count, 0);
+    bundle
+}
+
+/// Returns named pipes with long extended attributes.
+pub fn long_xattrs(count: usize, letter: char) -> Bundle {
+    let mut bundle = xattrs(count, letter);
+    for (number, row) in bundle.index.attributes.iter_mut().enumerate().skip(1) {
+        let value = format!("{number:08}").into_bytes().repeat(60_000 / 8);
+        row.xattrs.push((b"user.b".to_vec(), value));
+    }
     bundle
 }
 

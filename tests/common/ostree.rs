@@ -1,9 +1,11 @@
 //! Encodes OSTree objects without rejecting anything, and section 11 of an index around them (ostree 2).
 
+use std::collections::{BTreeMap, BTreeSet};
+
 use sha2::{Digest as _, Sha256};
 
 use crate::bundle::{Attributes, Bundle, Index, Packing};
-use crate::bytes::{byte, narrow, planes16, planes32};
+use crate::bytes::{byte, narrow, planes16, planes32, wide};
 use crate::disk;
 use crate::tree::{Node, What, dir};
 
@@ -29,8 +31,24 @@ pub struct OsTree {
     pub repository_files: Vec<(u8, Vec<u8>)>,
     /// The size of the commits' trees: entries, inodes, components, and the objects of their files.
     pub grown: Grown,
+    /// The objects of refs, and what those of their parents add to the maxima if no ref has them (ostree 6.1).
+    pub(crate) of_refs: BTreeSet<Named>,
+    pub(crate) of_parents: BTreeMap<Named, Brought>,
     pub(crate) checksums: Vec<Checksum>,
     pub(crate) files: Vec<Checksum>,
+}
+
+/// The type and checksum of an object; 1 is a file.
+type Named = (u8, Checksum);
+
+/// What an object of a parent adds to the maxima.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Brought {
+    pub(crate) entries: u64,
+    /// The object of a regular file.
+    pub(crate) object: Option<usize>,
+    /// The disk usage of all but the object.
+    pub(crate) disk: u64,
 }
 
 /// The trees' contribution to the maxima.
@@ -38,6 +56,8 @@ pub struct OsTree {
 pub struct Grown {
     /// Entries.
     pub entries: u64,
+    /// Bytes of their paths.
+    pub paths: u64,
     /// Inodes.
     pub inodes: u64,
     /// Components of the longest path.
@@ -80,12 +100,28 @@ impl OsTree {
             }
             own.push(3, dirmeta(&commit.tree));
             own.add_tree(index, contents, &commit.tree);
+            own.grown.depth = own.grown.depth.max(levels(&commit.tree));
+        }
+        for (at, (commit, checksum)) in commits.iter().zip(checksums.iter().rev().flatten()).enumerate() {
+            let mut named = BTreeMap::new();
+            let len = own.objects.iter().find(|(kind, bytes)| *kind == 4 && sha256(bytes) == *checksum);
+            let of = |len: usize| Brought { disk: disk::metadata(len), ..Brought::default() };
+            named.insert((4, *checksum), Brought { entries: 1, ..of(len.map_or(0, |(_, bytes)| bytes.len())) });
+            if let Some(beside) = &commit.beside {
+                named.insert((6, *checksum), of(beside.len()));
+            }
+            objects_of(&commit.tree, contents, &mut named);
+            if at == 0 {
+                own.of_refs.extend(named.into_keys());
+            } else {
+                own.of_parents.extend(named);
+            }
         }
         own.commits.push(0);
         own.collections.push(Vec::new());
         if let Some(tip) = commits.first() {
             own.grown.inodes += 1;
-            own.grow(&tip.tree, 1, contents);
+            own.grow(&tip.tree, (1, 0), contents);
         }
         index.ostree = Some(own);
     }
@@ -137,7 +173,12 @@ impl OsTree {
         }
     }
 
-    fn grow(&mut self, node: &Node, depth: u32, contents: &[Vec<u8>]) {
+    /// Returns what belongs to no ref.
+    pub(crate) fn brought(&self) -> impl Iterator<Item = &Brought> {
+        self.of_parents.iter().filter(|(named, _)| !self.of_refs.contains(named)).map(|(_, brought)| brought)
+    }
+
+    fn grow(&mut self, node: &Node, (depth, above): (u32, usize), contents: &[Vec<u8>]) {
         let beside = disk::xattrs(&node.xattrs);
         let names = match &node.what {
             What::Directory(names) => names,
@@ -153,11 +194,12 @@ impl OsTree {
             _ => return,
         };
         self.grown.disk += disk::directory(names.iter().map(|(name, _)| &name[..])) + beside;
-        for (_, node) in names {
+        for (name, node) in names {
             self.grown.entries += 1;
+            self.grown.paths += wide(above + name.len());
             self.grown.inodes += 1;
             self.grown.depth = self.grown.depth.max(depth);
-            self.grow(node, depth + 1, contents);
+            self.grow(node, (depth + 1, above + name.len() + 1), contents);
         }
     }
 
@@ -184,6 +226,35 @@ impl OsTree {
             out.extend(bytes);
         }
         out
+    }
+}
+
+/// Returns the components of the longest path.
+fn levels(node: &Node) -> u32 {
+    let What::Directory(names) = &node.what else { return 0 };
+    names.iter().map(|(_, node)| levels(node) + 1).max().unwrap_or(0)
+}
+
+/// Adds the objects of a commit's tree.
+fn objects_of(node: &Node, contents: &[Vec<u8>], all: &mut BTreeMap<Named, Brought>) {
+    let beside = disk::xattrs(&node.xattrs);
+    match &node.what {
+        What::Directory(names) => {
+            let (tree, meta) = (dirtree(node), dirmeta(node));
+            let of = |bytes: &[u8]| Brought { disk: disk::metadata(bytes.len()), ..Brought::default() };
+            all.insert((2, sha256(&tree)), Brought { entries: wide(names.len()), ..of(&tree) });
+            all.insert((3, sha256(&meta)), of(&meta));
+            names.iter().for_each(|(_, node)| objects_of(node, contents, all));
+        }
+        What::Regular(content) => {
+            let object = contents.iter().position(|known| known == content);
+            all.insert((1, file_checksum(node)), Brought { object, disk: beside, ..Brought::default() });
+        }
+        What::Symlink(target) => {
+            let disk = disk::symlink(target) + beside;
+            all.insert((1, file_checksum(node)), Brought { disk, ..Brought::default() });
+        }
+        _ => {}
     }
 }
 
@@ -328,11 +399,15 @@ pub fn of_root(dirtree: Vec<u8>, dirmeta: Vec<u8>) -> Bundle {
 
 /// Returns a commit that names these objects.
 fn naming(tree: &[u8], meta: &[u8]) -> Vec<u8> {
+    naming_parent(tree, meta, None)
+}
+
+fn naming_parent(tree: &[u8], meta: &[u8], parent: Option<Checksum>) -> Vec<u8> {
     let replace = |bytes: &mut Vec<u8>, from: Checksum, to: Checksum| {
         let at = bytes.windows(32).position(|window| window == from).expect("the commit names it");
         bytes[at..at + 32].copy_from_slice(&to);
     };
-    let mut bytes = commit_bytes(&dir([]), None, "main");
+    let mut bytes = commit_bytes(&dir([]), parent, "main");
     replace(&mut bytes, sha256(&dirtree(&dir([]))), sha256(tree));
     replace(&mut bytes, sha256(&dirmeta(&dir([]))), sha256(meta));
     bytes
@@ -356,4 +431,58 @@ pub fn nested(levels: usize, names: &[&[u8]]) -> Bundle {
     ostree.objects.truncate(2);
     ostree.objects.extend(trees.into_iter().rev().map(|tree| (2, tree)));
     bundle
+}
+
+/// A commit of a history: its root's dirtree and dirmeta, and the dirtrees below, in the order in which they are met.
+struct Past {
+    tree: Vec<u8>,
+    meta: Vec<u8>,
+    below: Vec<Vec<u8>>,
+}
+
+/// Returns a commit of an empty directory whose ancestors have these trees, in which each dirtree has one name. Each object is in one commit only, but
+/// for those of the empty directory.
+fn with_past(past: Vec<Past>, depth: u32) -> Bundle {
+    let (tree, meta) = (dirtree(&dir([])), dirmeta(&dir([])));
+    let mut bundle = of_root(tree.clone(), meta.clone());
+    let ostree = bundle.index.ostree.as_mut().expect("it has a commit");
+    let (mut parent, mut commits) = (None, Vec::new());
+    for past in past.into_iter().rev() {
+        let commit = naming_parent(&past.tree, &past.meta, parent);
+        parent = Some(sha256(&commit));
+        commits.push((commit, past));
+    }
+    ostree.objects = vec![(4, naming_parent(&tree, &meta, parent)), (3, meta.clone()), (2, tree)];
+    for (commit, Past { tree, meta: own, below }) in commits.into_iter().rev() {
+        let own = (own != meta).then_some((3, own));
+        let all =
+            [(4, commit)].into_iter().chain(own).chain([(2, tree)]).chain(below.into_iter().map(|tree| (2, tree)));
+        for (kind, bytes) in all {
+            let brought =
+                Brought { entries: u64::from(kind != 3), disk: disk::metadata(bytes.len()), ..Brought::default() };
+            ostree.of_parents.insert((kind, sha256(&bytes)), brought);
+            ostree.objects.push((kind, bytes));
+        }
+    }
+    ostree.grown.depth = depth;
+    bundle
+}
+
+/// Returns a commit whose parent has nested directories with this name.
+pub fn deep_parent(levels: usize, name: &[u8]) -> Bundle {
+    let whole = nested(levels, &[name]).index.ostree.expect("it has a commit");
+    let mut trees = whole.objects.into_iter().filter(|(kind, _)| *kind == 2).map(|(_, tree)| tree).take(levels);
+    let tree = trees.next().expect("it has levels");
+    let past = Past { tree, meta: dirmeta(&dir([])), below: trees.collect() };
+    with_past(vec![past], narrow(levels))
+}
+
+/// Returns a commit with this many ancestors, each with a tree of one empty directory and a root of its own owner.
+pub fn long_history(count: u32) -> Bundle {
+    let past = |number: u32| {
+        let name = number.to_string();
+        let root = dir([(&*name, dir([]))]).owner(number, 0);
+        Past { tree: dirtree(&root), meta: dirmeta(&root), below: Vec::new() }
+    };
+    with_past((1..=count).map(past).collect(), 1)
 }

@@ -187,3 +187,36 @@ class OSTree:
         below = [entry for entry in tree if entry.file is None]
         tree.sort(key=lambda entry: entry.name)
         return iter(below)
+
+    def of_parents(self):
+        """What belongs to no ref (ostree 6.1): the numbers of its metadata objects and of its files, and how many entries it adds."""
+        own, files = set(), set()
+        for commit in self.commits:
+            tree, meta = self.roots[commit]
+            own |= {commit, meta}
+            if commit + 1 < len(self.objects) and self.objects[commit + 1][0] == "commitmeta":
+                own.add(commit + 1)
+            waiting = [tree]
+            while waiting:
+                tree = waiting.pop()
+                if tree not in own:
+                    own.add(tree)
+                    files |= {entry.file for entry in self.trees[tree] if entry.file is not None}
+                    below = [entry for entry in self.trees[tree] if entry.file is None]
+                    own |= {entry.meta for entry in below}
+                    waiting += [entry.dirtree for entry in below]
+        objects = [number for number in range(len(self.objects)) if number not in own]
+        entries = sum(1 if number in self.roots else len(self.trees.get(number, ())) for number in objects)
+        return objects, [number for number in range(len(self.rows)) if number not in files], entries
+
+    def depth(self):
+        """The components of the longest path in the trees of all commits, each dirtree after those in it."""
+        depths, waiting = {}, [tree for tree, _ in self.roots.values()]
+        while waiting:
+            entries = self.trees[waiting[-1]]
+            missing = [entry.dirtree for entry in entries if entry.file is None and entry.dirtree not in depths]
+            if not missing:
+                below = [depths[entry.dirtree] for entry in entries if entry.file is None]
+                depths[waiting.pop()] = max(below, default=0) + 1 if entries else 0
+            waiting += missing
+        return max(depths[tree] for tree, _ in self.roots.values())

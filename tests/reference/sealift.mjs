@@ -23,7 +23,7 @@ const need = (holds, kind, message, beyond) => {
 // The limits of this reader (4.3).
 const [INDEX, CHUNK] = [2 ** 30, 2 ** 27];
 const LIMITS = { index_len: INDEX, layout_len: INDEX, index_stored: INDEX + 2 ** 20, layout_stored: INDEX + 2 ** 20, chunk_len: CHUNK,
-  chunk_stored: CHUNK + 2 ** 20, window_log: 27, depth: 4096, entries: 2 ** 24, logical: 2 ** 42 };
+  chunk_stored: CHUNK + 2 ** 20, window_log: 27, depth: 4096, entries: 2 ** 24, paths: 2 ** 31, logical: 2 ** 42 };
 const NAME = /^[A-Za-z0-9][A-Za-z0-9._+-]{0,127}$/;
 const REF = /^[A-Za-z0-9_][A-Za-z0-9_.-]*(\/[A-Za-z0-9_][A-Za-z0-9_.-]*)*$/;
 const COMPONENT = /^(?!\.{0,2}$)[^\0/]+$/;
@@ -123,7 +123,7 @@ function parseRoot(bytes) {
     root.index = { digest: contents.take(32), len: contents.u64(), stored: contents.u64(), blake3: contents.take(32) };
     root.layout = { len: contents.u64(), stored: contents.u64(), blake3: contents.take(32) };
     root.maxima = { piece_log2: maxima.u8(), window_log: maxima.u8(), refs: maxima.u16(), depth: maxima.u32() };
-    for (const name of ["entries", "inodes", "objects", "logical", "disk", "chunks", "chunks_stored"]) root.maxima[name] = maxima.u64();
+    for (const name of ["entries", "paths", "inodes", "objects", "logical", "disk", "chunks", "chunks_stored"]) root.maxima[name] = maxima.u64();
     Object.assign(root.maxima, { chunk_len: maxima.u32(), chunk_stored: maxima.u32() });
     const pair = () => [latin1(annotations.take(annotations.u8())), annotations.take(annotations.u16())];
     const pairs = annotations ? annotations.each(annotations.u16(), pair) : [];
@@ -270,6 +270,18 @@ function parseTypes(index, found) {
   });
   need(next === index.ids.length, "index", "objects are left over or missing");
   index.object = byInode(files, numbers);
+}
+
+/** The bytes of all paths (4.3). An entry is after that of its directory. */
+function pathsLen(order) {
+  const [lens, isRoot] = [new Map(), ({ above }) => above === undefined];
+  let total = 0;
+  for (const entry of order) {
+    const len = isRoot(entry) ? 0 : lens.get(entry.above) + entry.name.length;
+    lens.set(entry.inode, isRoot(entry) ? 0 : len + 1);
+    total += len;
+  }
+  return total;
 }
 
 /** Each root and entry in tree order (6.1), with the inode of the directory above it. */
@@ -439,6 +451,7 @@ export class Bundle {
     const logical = [...this.index.object.values()].reduce((total, object) => total + sizes[object], 0n);
     need(logical < 2n ** 64n, "limit", "a sum passes 2^64-1");
     this.#agree({ refs: this.index.refs.length, depth: largest(order.map(({ depth }) => depth)), entries: this.index.entries.length });
+    this.#agree({ paths: pathsLen(order) });
     this.#agree({ inodes: this.index.inodes.length, objects: sizes.length, logical });
     this.index.sizes = sizes.map(Number); // none exceeds logical, which has a limit
     this.layout = parseLayout(storedLayout, this.index.sizes, this.index.ids, 2 ** maxima.piece_log2);

@@ -26,12 +26,12 @@ ROOT_FIELDS = {
     "identity": ("Qqq", "version created expires"),
     "contents": ("32sQQ32sQQ32s", "index_digest index_len index_stored index_blake3 "
                  "layout_len layout_stored layout_blake3"),
-    "maxima": ("BBHIQQQQQQQII", "piece_log2 window_log refs depth entries inodes objects logical disk "
+    "maxima": ("BBHIQQQQQQQQII", "piece_log2 window_log refs depth entries paths inodes objects logical disk "
                "chunks chunks_stored chunk_len chunk_stored")}
 DIGEST_LEN = {1: 32, 2: 64}
 LIMITS = {"index_len": 1 << 30, "layout_len": 1 << 30, "chunk_len": 1 << 27, "index_stored": (1 << 30) + (1 << 20),
           "layout_stored": (1 << 30) + (1 << 20), "chunk_stored": (1 << 27) + (1 << 20), "window_log": 27, "depth": 4096, "entries": 1 << 24,
-          "logical": 1 << 42, "difference_len": 1 << 30, "prefix_len": 1 << 30, "base_index_len": 1 << 30}
+          "paths": 1 << 31, "logical": 1 << 42, "difference_len": 1 << 30, "prefix_len": 1 << 30, "base_index_len": 1 << 30}
 
 def base(fields):
     """The version, name, digest and length of a base, as in root and request (delta 3 and requests.md)."""
@@ -275,9 +275,17 @@ class Bundle:
         need(len(plain) == root.index_len, "index", "the index has another length")
         need(verity(plain) == root.index_digest, "index", "index_digest does not agree")
         self.index = index = parse_index(plain, root.entries)
-        used = index.object.values()
-        self.agree(refs=len(index.refs), depth=max(depth for _, depth, *_ in index.order),
-                   entries=len(index.names), inodes=len(index.inodes), objects=len(index.ids),
+        depth, paths, lens = max(depth for _, depth, *_ in index.order), 0, {}
+        for _, _, directory, name, inode in index.order:  # the entry of a directory is before those in it
+            own = len(name) if directory is None else lens[directory] + len(name)
+            paths, lens[inode] = paths + own, own + (directory is not None)
+        entries, inodes, used = len(index.names), len(index.inodes), list(index.object.values())
+        if index.ostree:
+            objects, files, more = index.ostree.of_parents()
+            index.of_parents = [index.ostree.objects[number][1] for number in objects], [index.ostree_files[number] for number in files]
+            depth, entries, inodes = max(depth, index.ostree.depth()), entries + more, inodes + len(objects) + len(files)
+            used += [content for _, row, content in index.of_parents[1] if row.mode >> 12 == 8]
+        self.agree(refs=len(index.refs), depth=depth, entries=entries, paths=paths, inodes=inodes, objects=len(index.ids),
                    logical=sum(index.sizes[number] for number in used))
 
     def agree_disk(self):
@@ -291,7 +299,14 @@ class Bundle:
             own |= {inode: 4096 * (len(target) > 59) for inode, target in index.target.items()}
             own |= {inode: directory_disk(names[inode]) for inode, kind in enumerate(index.types) if kind == "dir"}
             own = {inode: own.get(inode, 0) for inode in range(len(index.inodes))}
-        self.agree(disk=sum(own.values()) + sum(4096 * (xattrs_len(index.inodes[inode]) > 88) for inode in own))
+        disk = sum(own.values()) + sum(4096 * (xattrs_len(index.inodes[inode]) > 88) for inode in own)
+        objects, files = index.of_parents if index.ostree else ((), ())
+        for _, row, content in files:
+            is_regular = row.mode >> 12 == 8
+            if content in layout.parts if is_regular else not self.root.bases:
+                disk += layout.disk[content] if is_regular else 4096 * (len(content) > 59)
+                disk += 4096 * (xattrs_len(row) > 88)
+        self.agree(disk=disk + (0 if self.root.bases else sum(round_up(len(data), 4096) for data in objects)))
 
     def agree_layout(self):
         layout = self.layout

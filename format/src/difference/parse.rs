@@ -1,6 +1,7 @@
 //! Parses a difference strictly, without its base (delta 5).
 
 use alloc::string::String;
+use alloc::sync::Arc;
 use alloc::vec::Vec;
 
 use crate::bytes::{Reader, SectionRule, read_sections};
@@ -58,7 +59,9 @@ impl Difference {
         let refs = parse_refs(refs, &base_refs)?;
         let objects = parse_objects(objects)?;
         let rows = EditRows::parse(edits)?;
-        let attributes = parse_attributes(attributes)?;
+        let shared = Arc::new(attributes.rest().to_vec());
+        let first = attributes.position();
+        let attributes = parse_attributes(attributes, &shared, first)?;
         let mut verity = verity;
         let verity_digest = verity.array()?;
         verity.finish()?;

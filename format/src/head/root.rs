@@ -97,6 +97,8 @@ pub struct Maxima {
     pub depth: u32,
     /// Tree entries of all refs.
     pub entries: u64,
+    /// Bytes of the paths of all entries.
+    pub paths: u64,
     /// Inode records.
     pub inodes: u64,
     /// Rows of the object table.
@@ -320,6 +322,7 @@ impl Maxima {
             refs: reader.u16()?,
             depth: reader.u32()?,
             entries: reader.u64()?,
+            paths: reader.u64()?,
             inodes: reader.u64()?,
             objects: reader.u64()?,
             logical: reader.u64()?,
@@ -343,7 +346,8 @@ impl Maxima {
         let mut out = alloc::vec![self.piece_log2, self.window_log];
         out.extend(self.refs.to_le_bytes());
         out.extend(self.depth.to_le_bytes());
-        let wide = [self.entries, self.inodes, self.objects, self.logical, self.disk, self.chunks, self.chunks_stored];
+        let Self { entries, paths, inodes, objects, logical, disk, chunks, chunks_stored, .. } = *self;
+        let wide = [entries, paths, inodes, objects, logical, disk, chunks, chunks_stored];
         out.extend(wide.iter().flat_map(|n| n.to_le_bytes()));
         out.extend(self.chunk_len.to_le_bytes());
         out.extend(self.chunk_stored.to_le_bytes());
@@ -370,6 +374,7 @@ impl Maxima {
             ("refs", self.refs.into(), found.refs.into()),
             ("depth", self.depth.into(), found.depth.into()),
             ("entries", self.entries, found.entries),
+            ("paths", self.paths, found.paths),
             ("inodes", self.inodes, found.inodes),
             ("objects", self.objects, found.objects),
             ("logical", self.logical, found.logical),

@@ -5,7 +5,7 @@ use alloc::vec::Vec;
 use crate::num::{self, at, wide};
 use crate::{Error, Row};
 
-use super::ostree::{ByObject, Resolved, Tree};
+use super::ostree::{OfRefs, Resolved, Tree};
 use super::rows::number;
 use super::{Directory, Entry, Inode, InodeKind};
 use crate::attributes::Attributes;
@@ -30,31 +30,37 @@ enum Child {
 }
 
 impl Grown {
-    /// Adds the tree of each ref, and the attributes of its directories to `attributes`. Returns the range of each tree's directories.
+    /// Adds the tree of each ref, the attributes of its directories to `attributes`, and its objects to `of_refs`. Returns the range of each tree's
+    /// directories.
     pub(super) fn add_trees(
         &mut self,
         bytes: &[u8],
         resolved: &Resolved,
+        sizes: &Sizes,
         attributes: &mut Vec<Attributes>,
+        of_refs: &mut OfRefs,
     ) -> Result<Vec<(Row<Directory>, u32)>, Error> {
-        let mut rows = ByObject::new();
-        for (meta, own) in resolved.metas.iter() {
-            rows.push(meta, Row::after(attributes.len())?);
+        // By the number of the metadata object; of others they are never used.
+        let objects = resolved.ostree.objects().len();
+        let mut rows = alloc::vec![Row::FIRST; objects];
+        for (meta, own) in &resolved.metas {
+            rows[at(*meta)] = Row::after(attributes.len())?;
             attributes.push(own.clone());
         }
-        let blocks: ByObject<Block> =
-            resolved.trees.iter().map(|(dirtree, tree)| (dirtree, block(bytes, tree))).collect();
+        let blocks: Vec<Block> = resolved.trees.iter().map(|tree| block(bytes, tree)).collect();
         let mut ranges = Vec::with_capacity(resolved.refs.len());
-        self.make_room(resolved)?;
+        self.make_room(resolved, &sizes.of_refs)?;
         for commit in resolved.refs.iter().map(|commit| commit.commit) {
-            let Some((dirtree, dirmeta)) = resolved.roots.get(commit).copied() else { continue };
+            let Some((dirtree, dirmeta)) = resolved.roots[at(commit)] else { continue };
             let start = Row::after(self.directories.len())?;
             let root =
                 Directory { inode: Row::FIRST, parent: None, entry: Row::FIRST, depth: 0, first_entry: 0, children: 0 };
-            let root = self.directory(root, rows.get(dirmeta).copied().unwrap_or(Row::FIRST))?;
+            let root = self.directory(root, rows[at(dirmeta)])?;
+            of_refs.add_metadata(dirmeta);
             let mut order = TreeOrder::new((root, dirtree));
             while let Some((mut directory, dirtree)) = order.pop() {
-                let names = blocks.get(dirtree).map_or(&[][..], Vec::as_slice);
+                let names = &blocks[at(dirtree)];
+                of_refs.add_metadata(dirtree);
                 let own = Row::after(self.directories.len())?;
                 directory.first_entry = number(self.entries.len())?;
                 directory.children = number(names.len())?;
@@ -72,14 +78,16 @@ impl Grown {
                     self.entries.push(Entry { name_at, name_len, first: true, inode });
                     match child {
                         Child::File(file) => {
+                            of_refs.add_file(file);
                             let file = &resolved.ostree.files()[at(file)];
                             let (attributes, kind) = (file.attributes, file.kind);
                             self.inodes.push(Inode { attributes, mtime: 0, mtime_ns: 0, kind });
                         }
                         Child::Directory { dirtree, dirmeta } => {
+                            of_refs.add_metadata(dirmeta);
                             let (parent, depth) = (Some(own), directory.depth + 1);
                             let new = Directory { inode, parent, entry, depth, first_entry: 0, children: 0 };
-                            let new = self.directory(new, rows.get(dirmeta).copied().unwrap_or(Row::FIRST))?;
+                            let new = self.directory(new, rows[at(dirmeta)])?;
                             order.push((new, dirtree));
                         }
                     }
@@ -97,15 +105,10 @@ impl Grown {
         Ok(Directory { inode, ..directory })
     }
 
-    /// Counts the entries and directories of all refs' trees before the first tree is built, and allocates exactly that: a few dirtrees, each of
-    /// which contains the next one twice, can have more entries than fit into any memory.
-    fn make_room(&mut self, resolved: &Resolved) -> Result<(), Error> {
-        let mut sizes: ByObject<Option<Grows>> = resolved.trees.iter().map(|(dirtree, _)| (dirtree, None)).collect();
-        let mut all = Grows { entries: wide(self.entries.len()), directories: 0 };
-        for commit in resolved.refs.iter().map(|commit| commit.commit) {
-            let Some((root, _)) = resolved.roots.get(commit).copied() else { continue };
-            all = all.and(grows(resolved, root, &mut sizes));
-        }
+    /// Compares the entries of all refs' trees with what is allowed before the first tree is built, and allocates exactly that: a few dirtrees,
+    /// each of which contains the next one twice, can have more entries than fit into any memory.
+    fn make_room(&mut self, resolved: &Resolved, of_refs: &Grows) -> Result<(), Error> {
+        let all = of_refs.and(Grows { entries: wide(self.entries.len()), ..Grows::default() });
         if all.entries > self.entries_max {
             return Err(Error::Maximum { what: "entries", declared: self.entries_max, found: all.entries });
         }
@@ -121,16 +124,37 @@ impl Grown {
         let room = self.entries.try_reserve_exact(new);
         let room = room.and_then(|()| self.inodes.try_reserve_exact(inodes));
         let room = room.and_then(|()| self.directories.try_reserve_exact(at(directories)));
-        // Memory is a limit as well: no more entries than there are already.
-        room.map_err(|_| Error::Limit { what: "entries", declared: all.entries, limit: wide(self.entries.len()) })
+        room.map_err(|_| Error::OutOfMemory { entries: all.entries })
     }
 }
 
-/// The entries and directories of a dirtree and of everything below it, counted once for each place.
+/// The sizes of trees, known before one is built.
+pub(super) struct Sizes {
+    of_refs: Grows,
+    /// The components of the longest path in the trees of all commits, parents included.
+    pub(super) depth: u32,
+}
+
+impl Sizes {
+    pub(super) fn of(resolved: &Resolved) -> Self {
+        let mut known = alloc::vec![Grows::default(); resolved.ostree.objects().len()];
+        let mut depth = 0;
+        for (root, _) in resolved.roots.iter().flatten() {
+            grows(resolved, *root, &mut known);
+            depth = known[at(*root)].depth.max(depth);
+        }
+        let roots = resolved.refs.iter().filter_map(|own| resolved.roots[at(own.commit)]);
+        let of_refs = roots.fold(Grows::default(), |sum, (root, _)| sum.and(known[at(root)]));
+        Self { of_refs, depth }
+    }
+}
+
+/// The entries and directories of a dirtree and of everything below it, counted once for each place, and the components of the longest path.
 #[derive(Clone, Copy, Default)]
 struct Grows {
     entries: u64,
     directories: u64,
+    depth: u32,
 }
 
 impl Grows {
@@ -138,35 +162,32 @@ impl Grows {
         Self {
             entries: self.entries.saturating_add(other.entries),
             directories: self.directories.saturating_add(other.directories),
+            depth: self.depth.max(other.depth),
         }
     }
 }
 
-/// Counts a dirtree, without recursion, after those in it. `sizes` caches the results.
-fn grows(resolved: &Resolved, root: u32, sizes: &mut ByObject<Option<Grows>>) -> Grows {
-    let below = |dirtree: u32| resolved.trees.get(dirtree).map_or(&[][..], |tree| &tree.directories);
+/// Counts a dirtree, without recursion, after those in it. `known` has the sizes of those that were counted before; no other has a directory.
+fn grows(resolved: &Resolved, root: u32, known: &mut [Grows]) {
     let mut pending = alloc::vec![(root, 0)];
     while let Some((dirtree, next)) = pending.last_mut() {
-        let dirtree = *dirtree;
-        if let Some((_, child, _)) = below(dirtree).get(*next) {
+        let (dirtree, tree) = (*dirtree, &resolved.trees[at(*dirtree)]);
+        let is_known = known[at(dirtree)].directories > 0;
+        if let Some((_, child, _)) = tree.directories.get(*next).filter(|_| !is_known) {
             *next += 1;
-            // A dirtree that was begun counts as empty until it is done, which is never used: no dirtree contains itself.
-            if let Some(size @ None) = sizes.get_mut(*child) {
-                *size = Some(Grows::default());
-                pending.push((*child, 0));
-            }
+            pending.push((*child, 0));
             continue;
         }
         pending.pop();
-        let Some(tree) = resolved.trees.get(dirtree) else { continue };
-        let own = Grows { entries: wide(tree.files.len() + tree.directories.len()), directories: 1 };
-        let below = tree.directories.iter().filter_map(|(_, child, _)| sizes.get(*child).copied().flatten());
-        let sum = below.fold(own, Grows::and);
-        if let Some(size) = sizes.get_mut(dirtree) {
-            *size = Some(sum);
+        let mut sum = Grows { entries: wide(tree.len()), directories: 1, depth: u32::from(tree.len() > 0) };
+        for (_, child, _) in tree.directories.iter().filter(|_| !is_known) {
+            let child = known[at(*child)];
+            sum = sum.and(Grows { depth: child.depth.saturating_add(1), ..child });
+        }
+        if !is_known {
+            known[at(dirtree)] = sum;
         }
     }
-    sizes.get(root).copied().flatten().unwrap_or_default()
 }
 
 /// Returns the names of a dirtree in byte order, files and directories together.

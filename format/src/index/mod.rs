@@ -7,6 +7,7 @@ mod parse;
 mod rows;
 
 use alloc::string::String;
+use alloc::sync::Arc;
 use alloc::vec::Vec;
 
 use crate::attributes::Attributes;
@@ -15,7 +16,7 @@ use crate::num;
 use crate::row::{Row, Rows, Table};
 
 pub use builder::{IndexBuilder, Node};
-pub use ostree::{OsTree, OsTreeFile, OsTreeKind, OsTreeObject, OsTreeRef, RepositoryFile};
+pub use ostree::{OfParents, OsTree, OsTreeFile, OsTreeKind, OsTreeObject, OsTreeRef, RepositoryFile};
 pub(crate) use ostree::{parse_collection, parse_file_rows, parse_repository_file};
 pub(crate) use parse::{objects_section, parse_attributes, parse_objects};
 pub(crate) use rows::{column, number, parse_devices, parse_ref, parse_targets, row_fault, use_attributes};
@@ -24,7 +25,8 @@ pub(crate) use rows::{column, number, parse_devices, parse_ref, parse_targets, r
 /// valid row number in its table.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Index {
-    bytes: Vec<u8>,
+    /// Shared with the extended attributes.
+    bytes: Arc<Vec<u8>>,
     refs: Vec<Ref>,
     entries: Vec<Entry>,
     inodes: Vec<Inode>,
@@ -364,7 +366,8 @@ impl Index {
     /// Returns a ref by its name.
     #[must_use]
     pub fn find_ref(&self, name: &str) -> Option<&Ref> {
-        self.refs.iter().find(|r| r.name == name)
+        let at = self.refs.binary_search_by(|known| known.name.as_str().cmp(name)).ok()?;
+        self.refs.get(at)
     }
 
     /// Returns the entry with this name in a directory, and its number.

@@ -1,6 +1,7 @@
 //! Parses an index strictly: every row is checked before it is used (core 6).
 
 use alloc::string::String;
+use alloc::sync::Arc;
 use alloc::vec::Vec;
 
 use crate::bytes::{Reader, SectionRule, read_sections};
@@ -8,8 +9,8 @@ use crate::name::component_fault;
 use crate::num::{self, wide};
 use crate::{Error, Part, Row, Table};
 
-use super::grown::Grown;
-use super::ostree::Section;
+use super::grown::{Grown, Sizes};
+use super::ostree::{OfParents, OfRefs, Section};
 use super::rows::{column, number, parse_devices, parse_ref, parse_symlinks, row_fault, use_attributes};
 use super::{Directory, Entry, Index, Inode, InodeKind, Object, Ref, Symlink};
 use crate::attributes::{Attributes, FileType};
@@ -36,6 +37,7 @@ impl Index {
         if u32::try_from(bytes.len()).is_err() {
             return Err(Error::Limit { what: "index_len", declared: wide(bytes.len()), limit: u32::MAX.into() });
         }
+        let bytes = Arc::new(bytes);
         let sections = read_sections(Part::Index, &bytes, &RULES)?;
         let has_ostree = sections[10].is_some();
         let empty = || Reader::new(Part::Index, &[]);
@@ -48,7 +50,7 @@ impl Index {
             return Err(row_fault("the OSTree section is there without a commit, or a commit without it", 0));
         }
         let objects = parse_objects(objects)?;
-        let mut attributes = parse_attributes(attributes)?;
+        let mut attributes = parse_attributes(attributes, &bytes, 0)?;
         let ostree = if has_ostree { Some(Section::parse(ostree, &bytes, &attributes, commits)?) } else { None };
         let file_rows = ostree.as_ref().map_or(&[][..], Section::file_rows);
         let inode_rows = parse_inodes(inodes, file_rows, &attributes)?;
@@ -91,8 +93,11 @@ impl Index {
         check_names(&bytes, &name_spans)?;
         let (mut roots, mut commits, ostree) = match resolved {
             None => (tree.roots, Vec::new(), None),
-            Some(resolved) => {
-                let roots = grown.add_trees(&bytes, &resolved, &mut attributes)?;
+            Some(mut resolved) => {
+                let sizes = Sizes::of(&resolved);
+                let mut of_refs = OfRefs::new(&resolved.ostree);
+                let roots = grown.add_trees(&bytes, &resolved, &sizes, &mut attributes, &mut of_refs)?;
+                resolved.ostree.of_parents = OfParents::find(&resolved, of_refs, sizes.depth);
                 (tree.roots.into_iter().chain(roots).collect(), resolved.refs, Some(resolved.ostree))
             }
         };
@@ -136,12 +141,17 @@ fn parse_refs(mut reader: Reader<'_>) -> Result<Vec<(bool, String)>, Error> {
     Ok(refs)
 }
 
-pub(crate) fn parse_attributes(mut reader: Reader<'_>) -> Result<Vec<Attributes>, Error> {
+/// `shared` has the bytes that the reader reads, of which `first` is the position of the first.
+pub(crate) fn parse_attributes(
+    mut reader: Reader<'_>,
+    shared: &Arc<Vec<u8>>,
+    first: usize,
+) -> Result<Vec<Attributes>, Error> {
     let count = reader.count32()?;
     // A row has at least twelve bytes.
     let mut rows = Vec::with_capacity(count.min(reader.rest().len() / 12));
     for _ in 0..count {
-        rows.push(Attributes::parse(&mut reader)?);
+        rows.push(Attributes::parse(&mut reader, shared, first)?);
     }
     reader.finish()?;
     let mut order: Vec<&Attributes> = rows.iter().collect();

@@ -3,7 +3,7 @@
 use alloc::vec::Vec;
 
 use crate::bytes::{put_planes, put_section};
-use crate::index::{Index, Inode, InodeKind, Object};
+use crate::index::{Index, Inode, InodeKind};
 use crate::num::{fit, wide};
 use crate::{Error, Maxima, Row, Table as _};
 
@@ -86,10 +86,42 @@ pub(crate) fn index_maxima(index: &Index) -> Result<Maxima, Error> {
     };
     let occupied = index.directories().iter().filter(|directory| directory.children > 0);
     maxima.depth = occupied.map(|directory| directory.depth + 1).max().unwrap_or(0);
-    for object in regular_objects(index) {
-        add("logical", &mut maxima.logical, index.object(object).size)?;
+    maxima.paths = paths_len(index);
+    if let Some(ostree) = index.ostree() {
+        let parents = ostree.of_parents();
+        maxima.entries = maxima.entries.saturating_add(parents.entries);
+        maxima.inodes = maxima.inodes.saturating_add(parents.objects);
+        maxima.depth = maxima.depth.max(parents.depth);
+    }
+    for inode in kept_inodes(index) {
+        if let InodeKind::Regular(object) = inode.kind {
+            add("logical", &mut maxima.logical, index.object(object).size)?;
+        }
     }
     Ok(maxima)
+}
+
+/// Returns the inodes, and an inode for each file object that belongs to no ref.
+fn kept_inodes(index: &Index) -> impl Iterator<Item = &Inode> {
+    let of_parents = index.ostree().map_or(&[][..], |ostree| &ostree.of_parents().inodes);
+    [index.inodes(), of_parents].into_iter().flatten()
+}
+
+/// Returns the bytes of the paths of all entries.
+fn paths_len(index: &Index) -> u64 {
+    // A directory comes after the one that contains it.
+    let mut lens: Vec<u64> = Vec::with_capacity(index.directories().len());
+    let mut sum = 0_u64;
+    for directory in index.directories() {
+        let own = directory.parent.map_or(0, |parent| {
+            let above = lens.get(parent.at()).copied().unwrap_or_default();
+            above + wide(index.name(index.entry(directory.entry)).len()) + 1
+        });
+        lens.push(own);
+        let names = directory.entries().map(|entry| wide(index.name(index.entry(entry)).len()));
+        sum = names.fold(sum, |sum, len| sum.saturating_add(own).saturating_add(len));
+    }
+    sum
 }
 
 pub(super) fn maxima(index: &Index, layout: &Layout, piece_log2: u8, window_log: u8) -> Result<Maxima, Error> {
@@ -98,12 +130,18 @@ pub(super) fn maxima(index: &Index, layout: &Layout, piece_log2: u8, window_log:
     add_layout(&mut maxima, layout)?;
     let disk = DiskUse::new(index, layout, Blocks::OF_SPEC);
     // For a delta bundle, only files with carried content count.
-    let counts = |inode: &&Inode| match inode.kind {
-        InodeKind::Regular(object) => layout.is_carried(object),
-        _ => layout.carried.is_none(),
-    };
-    for inode in index.inodes().iter().filter(counts) {
-        add("disk", &mut maxima.disk, disk.of(inode))?;
+    let is_delta = layout.carried.is_some();
+    for inode in kept_inodes(index) {
+        let counts = match inode.kind {
+            InodeKind::Regular(object) => layout.is_carried(object),
+            _ => !is_delta,
+        };
+        if counts {
+            add("disk", &mut maxima.disk, disk.of(inode))?;
+        }
+    }
+    if let Some(ostree) = index.ostree().filter(|_| !is_delta) {
+        add("disk", &mut maxima.disk, ostree.of_parents().metadata_disk)?;
     }
     Ok(maxima)
 }
@@ -123,14 +161,6 @@ fn add_layout(maxima: &mut Maxima, layout: &Layout) -> Result<(), Error> {
         maxima.chunk_stored = maxima.chunk_stored.max(chunk.stored_len);
     }
     Ok(())
-}
-
-/// Returns the object of each regular inode.
-fn regular_objects(index: &Index) -> impl Iterator<Item = Row<Object>> {
-    index.inodes().iter().filter_map(|inode| match inode.kind {
-        InodeKind::Regular(object) => Some(object),
-        _ => None,
-    })
 }
 
 fn add(what: &'static str, sum: &mut u64, value: u64) -> Result<(), Error> {

@@ -77,5 +77,5 @@ fn parse_xattrs(bytes: &[u8]) -> Result<Xattrs, Malformed> {
         })?;
         last = name;
     }
-    Ok(xattrs.finish())
+    xattrs.finish().map_err(|_| Malformed::new("the extended attributes of a file are longer than an index"))
 }

@@ -163,6 +163,7 @@ pub(super) fn maxima(bytes: &[u8]) -> Option<Maxima> {
         refs: fields.u16()?,
         depth: fields.u32()?,
         entries: fields.u64()?,
+        paths: fields.u64()?,
         inodes: fields.u64()?,
         objects: fields.u64()?,
         logical: fields.u64()?,

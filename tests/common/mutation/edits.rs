@@ -465,7 +465,7 @@ fn edit_part<T>(
 }
 
 fn edit_maxima(own: &mut bundle::Maxima, random: &mut Random) {
-    match random.below(13) {
+    match random.below(14) {
         0 => own.piece_log2 = [11, 12, 13, 14, 26, 27, 0, 64, 255][random.below(9)],
         1 => own.window_log = [9, 10, 11, 12, 27, 28, 31, 32, 255][random.below(9)],
         2 => own.refs ^= 1 << random.below(16),
@@ -477,7 +477,8 @@ fn edit_maxima(own: &mut bundle::Maxima, random: &mut Random) {
         8 => random.change64(&mut own.disk),
         9 => random.change64(&mut own.chunks),
         10 => random.change64(&mut own.chunks_stored),
-        11 => random.change32(&mut own.chunk_len),
+        11 => random.change64(&mut own.paths),
+        12 => random.change32(&mut own.chunk_len),
         _ => random.change32(&mut own.chunk_stored),
     }
 }

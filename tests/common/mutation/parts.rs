@@ -246,6 +246,7 @@ impl bundle::Maxima {
             refs: found.refs,
             depth: found.depth,
             entries: found.entries,
+            paths: found.paths,
             inodes: found.inodes,
             objects: found.objects,
             logical: found.logical,

@@ -128,6 +128,7 @@ fn of_history() -> Bundle {
         ostree.collections.push(collection.clone());
         let grown = ostree.grown.clone();
         ostree.grown.entries += grown.entries;
+        ostree.grown.paths += grown.paths;
         ostree.grown.inodes += grown.inodes;
         ostree.grown.objects.extend(grown.objects);
         ostree.grown.disk += grown.disk;

@@ -114,7 +114,7 @@ fn sections() -> Vec<Vector> {
         reject("fields-short", "layout", "the holes' count has three bytes", layout(|s| s[3].payload.truncate(3))),
         reject("fields-section-len", "header", "the last section's length passes the root's end by one byte", |b| {
             b.edits.root_bytes = edit(|root: &mut Vec<u8>| {
-                let maxima_len = 72;
+                let maxima_len = 80;
                 let len_at = root.len() - maxima_len - 8;
                 root[len_at] += 1;
             });
@@ -172,6 +172,7 @@ fn maxima() -> Vec<Vector> {
         reject("maxima-refs", "header", "one ref more than there is", set(|m| m.refs += 1)),
         reject("maxima-depth", "header", "one component more than there is", set(|m| m.depth += 1)),
         reject("maxima-entries", "header", "one entry less than there is", set(|m| m.entries -= 1)),
+        reject("maxima-paths", "header", "one byte of paths more than there is", set(|m| m.paths += 1)),
         reject("maxima-inodes", "header", "one inode less than there is", set(|m| m.inodes -= 1)),
         reject("maxima-objects", "header", "one object more than there is", set(|m| m.objects += 1)),
         reject("maxima-logical", "header", "one byte more than there is", set(|m| m.logical += 1)),

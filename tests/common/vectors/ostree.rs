@@ -271,7 +271,21 @@ fn order() -> Vec<Vector> {
 }
 
 fn counts() -> Vec<Vector> {
+    let of_parents = |name: &str, comment: &str, change: fn(&mut crate::bundle::Maxima)| {
+        reject_from(with_history(), name, "header", comment, |b| b.edits.maxima = edit(change))
+    };
     vec![
+        of_parents("maxima-parent-entries", "a commit that no ref names is not counted", |m| m.entries -= 1),
+        of_parents("maxima-parent-inodes", "a file object that only a parent has is not counted", |m| m.inodes -= 1),
+        of_parents("maxima-parent-logical", "a file that only a parent has is not counted", |m| m.logical -= 7),
+        of_parents("maxima-parent-disk", "a metadata object that only a parent has is not counted", |m| m.disk -= 4096),
+        reject_from(
+            Bundle::with_commits(&[], &[("main", vec![commit(dir([])), commit(nested_once())])], Packing::default()),
+            "maxima-parent-depth",
+            "header",
+            "the tree of a parent is deeper than the root says",
+            |b| b.edits.maxima = edit(|maxima: &mut crate::bundle::Maxima| maxima.depth = 0),
+        ),
         reject_from(
             nested(40, &[b"a", b"b"]),
             "ostree-entries",
@@ -284,6 +298,9 @@ fn counts() -> Vec<Vector> {
         reject("limit-entries", "limit", "more entries than the readers of these vectors take", |b| {
             b.edits.maxima = edit(|maxima: &mut crate::bundle::Maxima| maxima.entries = (1 << 24) + 1);
         }),
+        reject("limit-paths", "limit", "longer paths than the readers of these vectors take", |b| {
+            b.edits.maxima = edit(|maxima: &mut crate::bundle::Maxima| maxima.paths = (1 << 31) + 1);
+        }),
         reject("limit-depth", "limit", "more directories in each other than the readers of these vectors take", |b| {
             b.edits.maxima = edit(|maxima: &mut crate::bundle::Maxima| maxima.depth = 4097);
         }),
@@ -291,6 +308,10 @@ fn counts() -> Vec<Vector> {
             b.edits.maxima = edit(|maxima: &mut crate::bundle::Maxima| maxima.logical = (1 << 42) + 1);
         }),
     ]
+}
+
+fn nested_once() -> Node {
+    dir([("a", dir([("b", dir([]))]))])
 }
 
 /// Returns files that do not match their dirtree.

@@ -1,7 +1,7 @@
 //! OSTree commits in an index (ostree 2): their objects, and how these refer to each other.
 
-mod by_object;
 mod columns;
+mod parents;
 mod section;
 
 use alloc::string::String;
@@ -13,8 +13,9 @@ use crate::ostree::Checksum;
 
 use super::InodeKind;
 
-pub(super) use by_object::ByObject;
 pub(super) use columns::Columns;
+pub use parents::OfParents;
+pub(super) use parents::OfRefs;
 pub(super) use section::{Resolved, Section, Tree};
 pub(crate) use section::{parse_collection, parse_file_rows, parse_repository_file};
 
@@ -24,6 +25,7 @@ pub struct OsTree {
     objects: Vec<OsTreeObject>,
     files: Vec<OsTreeFile>,
     repository_files: Vec<(RepositoryFile, (u32, u32))>,
+    pub(super) of_parents: OfParents,
 }
 
 /// A metadata object.
@@ -138,6 +140,12 @@ impl OsTree {
     #[must_use]
     pub fn files(&self) -> &[OsTreeFile] {
         &self.files
+    }
+
+    /// Returns what belongs to no ref (ostree 6.1).
+    #[must_use]
+    pub fn of_parents(&self) -> &OfParents {
+        &self.of_parents
     }
 
     pub(super) fn span(object: &OsTreeObject) -> (u32, u32) {

@@ -6,8 +6,7 @@ use alloc::vec::Vec;
 
 use sha2::{Digest as _, Sha256};
 
-use super::by_object::ByObject;
-use super::{OsTree, OsTreeFile, OsTreeKind, OsTreeObject, OsTreeRef, RepositoryFile};
+use super::{OfParents, OsTree, OsTreeFile, OsTreeKind, OsTreeObject, OsTreeRef, RepositoryFile};
 use crate::attributes::{Attributes, FileType};
 use crate::bytes::Reader;
 use crate::index::rows::{number, parse_symlinks, row_fault};
@@ -125,16 +124,16 @@ impl<'a> Section<'a> {
             next: 0,
             known: BTreeMap::new(),
             files: BTreeMap::new(),
-            trees: ByObject::new(),
-            metas: ByObject::new(),
-            roots: ByObject::new(),
-            commit_of: ByObject::new(),
+            trees: self.objects.iter().map(|_| Tree::default()).collect(),
+            metas: Vec::new(),
+            roots: alloc::vec![None; self.objects.len()],
+            commit_of: Vec::new(),
         };
         let mut commits = Vec::with_capacity(self.commits.len());
         for column in &self.commits {
             let commit = match column.checked_sub(1) {
                 None => walk.next_commit()?,
-                Some(known) if walk.roots.get(known).is_some() => known,
+                Some(known) if walk.roots.get(at(known)).is_some_and(Option::is_some) => known,
                 Some(known) => return Err(at_object("a ref names no commit that came before", known)),
             };
             commits.push(commit);
@@ -166,8 +165,8 @@ impl<'a> Section<'a> {
         }
         let (trees, roots, metas, commit_of) = (walk.trees, walk.roots, walk.metas, walk.commit_of);
         let mut objects = self.objects;
-        for (meta, commit) in commit_of.iter() {
-            let checksum = objects.get(at(*commit)).map(|commit| commit.checksum);
+        for (meta, commit) in commit_of {
+            let checksum = objects.get(at(commit)).map(|commit| commit.checksum);
             if let (Some(object), Some(checksum)) = (objects.get_mut(at(meta)), checksum) {
                 object.checksum = checksum;
             }
@@ -176,7 +175,12 @@ impl<'a> Section<'a> {
         let refs = refs.map(|((commit, column), collection)| OsTreeRef { commit, is_known: *column > 0, collection });
         Ok(Resolved {
             refs: refs.collect(),
-            ostree: OsTree { objects, files, repository_files: self.repository_files },
+            ostree: OsTree {
+                objects,
+                files,
+                repository_files: self.repository_files,
+                of_parents: OfParents::default(),
+            },
             trees,
             roots,
             metas,
@@ -203,16 +207,23 @@ pub(in crate::index) struct Tree {
     pub(in crate::index) directories: Vec<((u32, u8), u32, u32)>,
 }
 
+impl Tree {
+    /// Returns how many names it has.
+    pub(in crate::index) fn len(&self) -> usize {
+        self.files.len() + self.directories.len()
+    }
+}
+
 /// Section 11, with references resolved.
 pub(in crate::index) struct Resolved {
     pub(in crate::index) refs: Vec<OsTreeRef>,
     pub(in crate::index) ostree: OsTree,
-    /// For each dirtree.
-    pub(in crate::index) trees: ByObject<Tree>,
-    /// For each commit, its root's dirtree and dirmeta.
-    pub(in crate::index) roots: ByObject<(u32, u32)>,
-    /// For each dirmeta.
-    pub(in crate::index) metas: ByObject<Attributes>,
+    /// For each object, its names if it is a dirtree.
+    pub(in crate::index) trees: Vec<Tree>,
+    /// For each object, the dirtree and the dirmeta of its root if it is a commit.
+    pub(in crate::index) roots: Vec<Option<(u32, u32)>>,
+    /// For each dirmeta, its number and attributes.
+    pub(in crate::index) metas: Vec<(u32, Attributes)>,
 }
 
 /// Visits the objects in the order of ostree 4.
@@ -222,11 +233,11 @@ struct Walk<'s, 'a> {
     next: usize,
     known: BTreeMap<(OsTreeKind, Checksum), u32>,
     files: BTreeMap<Checksum, u32>,
-    trees: ByObject<Tree>,
-    metas: ByObject<Attributes>,
-    roots: ByObject<(u32, u32)>,
+    trees: Vec<Tree>,
+    metas: Vec<(u32, Attributes)>,
+    roots: Vec<Option<(u32, u32)>>,
     /// For each commitmeta, its commit.
-    commit_of: ByObject<u32>,
+    commit_of: Vec<(u32, u32)>,
 }
 
 impl<'a> Walk<'_, 'a> {
@@ -270,11 +281,11 @@ impl<'a> Walk<'_, 'a> {
             let commit = Commit::parse(self.bytes(number)).map_err(malformed(number))?;
             if let Some(meta) = self.take_next(OsTreeKind::CommitMeta, None) {
                 Dictionary::parse(self.bytes(meta)).map_err(malformed(meta))?;
-                self.commit_of.push(meta, number);
+                self.commit_of.push((meta, number));
             }
             let meta = self.dirmeta(commit.root_meta)?;
             let tree = self.dirtree(commit.root_tree)?;
-            self.roots.push(number, (tree, meta));
+            self.roots[at(number)] = Some((tree, meta));
             let parent = commit.parent.and_then(|parent| self.take_next(OsTreeKind::Commit, Some(parent)));
             match parent {
                 Some(parent) => number = parent,
@@ -286,7 +297,7 @@ impl<'a> Walk<'_, 'a> {
     fn dirmeta(&mut self, checksum: &Checksum) -> Result<u32, Error> {
         let (object, is_new) = self.take(OsTreeKind::DirMeta, checksum)?;
         if is_new {
-            self.metas.push(object, dirmeta::parse(self.bytes(object)).map_err(malformed(object))?);
+            self.metas.push((object, dirmeta::parse(self.bytes(object)).map_err(malformed(object))?));
         }
         Ok(object)
     }
@@ -307,7 +318,7 @@ impl<'a> Walk<'_, 'a> {
             let (own, index) = (*tree, *done);
             *done += 1;
             let (child, is_new) = self.take(OsTreeKind::DirTree, &checksum)?;
-            if let Some(directory) = self.trees.get_mut(own).and_then(|tree| tree.directories.get_mut(index)) {
+            if let Some(directory) = self.trees.get_mut(at(own)).and_then(|tree| tree.directories.get_mut(index)) {
                 directory.1 = child;
             }
             if is_new {
@@ -339,7 +350,7 @@ impl<'a> Walk<'_, 'a> {
             tree.directories.push((span(name)?, 0, meta));
             below.push(**dirtree);
         }
-        self.trees.push(object, tree);
+        self.trees[at(object)] = tree;
         Ok(below)
     }
 }
