@@ -13,7 +13,7 @@ use sealift_format::ostree::{Checksum, Commit};
 use sealift_format::{Index, Limits, OsTree, Ref};
 
 use super::look::{ObjectCheck, ObjectState};
-use super::wanted::{Walk, Wanted, WantedContent};
+use super::wanted::{Walk, Wanted, WantedContent, WantedObjects};
 use crate::audit::{Finding, FindingKind, StoreAudit, StoreAuditOptions, kept_names};
 use crate::input::Input;
 use crate::install_record::InstallRecord;
@@ -198,25 +198,33 @@ impl<'a> BundleAudit<'a, '_> {
         let wanted = self.wanted(trees)?;
         let look = ObjectCheck::new(self.repo, self.index, self.progress, self.options.jobs.max(1));
         let (mut metadata, mut files) = (Vec::new(), Vec::new());
-        for (at, wanted) in wanted.iter().enumerate() {
+        for (at, wanted) in wanted.objects.iter().enumerate() {
             match wanted.what {
                 WantedContent::Metadata(bytes) => metadata.push((at, bytes)),
                 WantedContent::File(file) => files.push((at, file)),
             }
         }
-        self.progress.enter(Phase::Verifying, 0, num::wide(wanted.len()));
+        self.progress.enter(Phase::Verifying, 0, num::wide(wanted.objects.len()));
         let mut results = map(self.options.jobs.max(1), &metadata, |(at, bytes)| {
-            Ok((*at, look.metadata(wanted[*at].kind, &wanted[*at].checksum, bytes)?))
+            let Wanted { kind, checksum, .. } = &wanted.objects[*at];
+            Ok((*at, look.metadata(*kind, checksum, bytes)?))
         })?;
         results.extend(look.files(&files)?);
-        self.audit.counts.objects += num::wide(wanted.len());
+        self.audit.counts.objects += num::wide(wanted.objects.len());
         for (at, looked) in results {
-            self.report_object(&wanted[at], looked, &look)?;
+            let object = &wanted.objects[at];
+            self.report_object(object, || wanted.path(object), looked, &look)?;
         }
         Ok(())
     }
 
-    fn report_object(&mut self, wanted: &Wanted<'_>, looked: ObjectState, look: &ObjectCheck<'_>) -> Result<(), Error> {
+    fn report_object(
+        &mut self,
+        wanted: &Wanted<'_>,
+        path: impl FnOnce() -> Option<Vec<u8>>,
+        looked: ObjectState,
+        look: &ObjectCheck<'_>,
+    ) -> Result<(), Error> {
         let counts = &mut self.audit.counts;
         let kind = match looked {
             ObjectState::Vouched => {
@@ -234,17 +242,17 @@ impl<'a> BundleAudit<'a, '_> {
             ObjectState::Missing => FindingKind::Missing,
             ObjectState::Changed => FindingKind::Changed,
         };
-        let path = loose_path(wanted.kind, &wanted.checksum, self.repo.config().mode);
+        let name = loose_path(wanted.kind, &wanted.checksum, self.repo.config().mode);
         self.audit.findings.push(Finding {
             tree: Some(wanted.tree.name.clone()),
-            path: wanted.path.clone(),
-            ..Finding::new(kind, format!("objects/{path}"))
+            path: path(),
+            ..Finding::new(kind, format!("objects/{name}"))
         });
         Ok(())
     }
 
     /// Returns all objects of the trees, and of their parent commits that the bundle carries.
-    fn wanted(&self, trees: &[&'a Ref]) -> Result<Vec<Wanted<'a>>, Error> {
+    fn wanted(&self, trees: &[&'a Ref]) -> Result<WantedObjects<'a>, Error> {
         let mut walk = Walk::new(self.repo, self.index, self.ostree);
         for tree in trees {
             let mut next = self.tip(tree);
@@ -252,6 +260,6 @@ impl<'a> BundleAudit<'a, '_> {
                 next = walk.add_commit(tree, commit)?;
             }
         }
-        Ok(walk.wanted)
+        Ok(walk.finish())
     }
 }

@@ -78,7 +78,7 @@ pub(super) fn of<'a>(repo: &'a Repo, carried: &Carried<'a>, refs: &[&'a Ref]) ->
             next = walk.add_commit(from, commit)?;
         }
     }
-    Ok(walk.wanted)
+    Ok(walk.finish().objects)
 }
 
 /// Checks objects.

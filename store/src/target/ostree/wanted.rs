@@ -2,7 +2,7 @@
 
 use std::collections::{HashMap, HashSet};
 
-use sealift_format::name::join;
+use sealift_format::num::at;
 use sealift_format::ostree::{Checksum, Commit, DirTree};
 use sealift_format::{Index, OsTree, OsTreeFile, OsTreeKind, Ref};
 
@@ -16,8 +16,16 @@ pub(super) struct Wanted<'a> {
     pub(super) checksum: Checksum,
     pub(super) what: WantedContent<'a>,
     pub(super) tree: &'a Ref,
-    /// Its first path in the tree; `None` for a commit.
-    pub(super) path: Option<Vec<u8>>,
+    /// Its first place in the tree; `None` for a commit.
+    place: Option<Place<'a>>,
+}
+
+/// A name in a directory of which the number is known, or a root. Paths are only made of them where they are shown: the paths of nested directories
+/// together grow with the square of the depth.
+#[derive(Clone, Copy)]
+struct Place<'a> {
+    folder: Option<u32>,
+    name: &'a [u8],
 }
 
 /// What the object should be.
@@ -27,13 +35,40 @@ pub(super) enum WantedContent<'a> {
     File(&'a OsTreeFile),
 }
 
+/// The objects that commits need.
+pub(super) struct WantedObjects<'a> {
+    pub(super) objects: Vec<Wanted<'a>>,
+    /// The places of dirtrees.
+    folders: Vec<Place<'a>>,
+}
+
+impl WantedObjects<'_> {
+    /// Returns the first path of an object in its tree, unless it is a commit or the path is longer than any that Linux takes at once.
+    pub(super) fn path(&self, wanted: &Wanted<'_>) -> Option<Vec<u8>> {
+        const LONGEST: usize = 4095;
+        let (mut names, mut len, mut next) = (Vec::new(), 0, Some(wanted.place?));
+        while let Some(place) = next {
+            if !place.name.is_empty() {
+                len += place.name.len() + 1;
+                names.push(place.name);
+            }
+            next = place.folder.and_then(|folder| self.folders.get(at(folder)).copied());
+            if len > LONGEST + 1 {
+                return None;
+            }
+        }
+        names.reverse();
+        Some(names.join(&b'/'))
+    }
+}
+
 /// Traverses what commits name, and lists each object once.
 pub(super) struct Walk<'a> {
     repo: &'a Repo,
     metadata: HashMap<(OsTreeKind, Checksum), &'a [u8]>,
     files: HashMap<Checksum, &'a OsTreeFile>,
     seen: HashSet<(ObjectType, Checksum)>,
-    pub(super) wanted: Vec<Wanted<'a>>,
+    wanted: WantedObjects<'a>,
 }
 
 impl<'a> Walk<'a> {
@@ -44,8 +79,13 @@ impl<'a> Walk<'a> {
             metadata: objects.map(|object| ((object.kind, object.checksum), index.ostree_bytes(object))).collect(),
             files: ostree.files().iter().map(|file| (file.checksum, file)).collect(),
             seen: HashSet::new(),
-            wanted: Vec::new(),
+            wanted: WantedObjects { objects: Vec::new(), folders: Vec::new() },
         }
+    }
+
+    /// Returns the objects that were listed.
+    pub(super) fn finish(self) -> WantedObjects<'a> {
+        self.wanted
     }
 
     /// Lists a commit of a ref with everything that it names. Returns its parent, unless the commit is already listed or not in the index.
@@ -53,19 +93,23 @@ impl<'a> Walk<'a> {
         let Some(bytes) = self.add_metadata(OsTreeKind::Commit, commit, tree, None) else { return Ok(None) };
         let fault = |fault| self.repo.wrong(ObjectType::Commit, &commit, fault);
         let parsed = Commit::parse(bytes).map_err(fault)?;
-        self.add_metadata(OsTreeKind::DirMeta, *parsed.root_meta, tree, Some(b""));
-        let mut pending = vec![(*parsed.root_tree, Vec::new())];
-        while let Some((dirtree, path)) = pending.pop() {
-            let Some(bytes) = self.add_metadata(OsTreeKind::DirTree, dirtree, tree, Some(&path)) else { continue };
+        let root = Place { folder: None, name: b"" };
+        self.add_metadata(OsTreeKind::DirMeta, *parsed.root_meta, tree, Some(root));
+        let mut pending = vec![(*parsed.root_tree, root)];
+        while let Some((dirtree, place)) = pending.pop() {
+            let Some(bytes) = self.add_metadata(OsTreeKind::DirTree, dirtree, tree, Some(place)) else { continue };
             let named = DirTree::parse(bytes);
             let named = named.map_err(|fault| self.repo.wrong(ObjectType::DirTree, &dirtree, fault))?;
+            // There are no more dirtrees than objects in an index.
+            let folder = u32::try_from(self.wanted.folders.len()).ok();
+            self.wanted.folders.push(place);
             for (name, file) in named.files {
-                self.add_file(*file, tree, &path, name);
+                self.add_file(*file, tree, Place { folder, name });
             }
             for (name, below, meta) in named.directories {
-                let path = join(&path, name);
-                self.add_metadata(OsTreeKind::DirMeta, *meta, tree, Some(&path));
-                pending.push((*below, path));
+                let place = Place { folder, name };
+                self.add_metadata(OsTreeKind::DirMeta, *meta, tree, Some(place));
+                pending.push((*below, place));
             }
         }
         Ok(parsed.parent.copied())
@@ -77,7 +121,7 @@ impl<'a> Walk<'a> {
         kind: OsTreeKind,
         checksum: Checksum,
         tree: &'a Ref,
-        path: Option<&[u8]>,
+        place: Option<Place<'a>>,
     ) -> Option<&'a [u8]> {
         let bytes = *self.metadata.get(&(kind, checksum))?;
         let kind = match kind {
@@ -87,18 +131,17 @@ impl<'a> Walk<'a> {
             OsTreeKind::DirMeta => ObjectType::DirMeta,
         };
         self.seen.insert((kind, checksum)).then(|| {
-            let path = path.map(<[u8]>::to_vec);
-            self.wanted.push(Wanted { kind, checksum, what: WantedContent::Metadata(bytes), tree, path });
+            self.wanted.objects.push(Wanted { kind, checksum, what: WantedContent::Metadata(bytes), tree, place });
             bytes
         })
     }
 
-    fn add_file(&mut self, checksum: Checksum, tree: &'a Ref, folder: &[u8], name: &[u8]) {
+    fn add_file(&mut self, checksum: Checksum, tree: &'a Ref, place: Place<'a>) {
         if let Some(file) = self.files.get(&checksum)
             && self.seen.insert((ObjectType::File, checksum))
         {
-            let (what, path) = (WantedContent::File(file), Some(join(folder, name)));
-            self.wanted.push(Wanted { kind: ObjectType::File, checksum, what, tree, path });
+            let what = WantedContent::File(file);
+            self.wanted.objects.push(Wanted { kind: ObjectType::File, checksum, what, tree, place: Some(place) });
         }
     }
 }
