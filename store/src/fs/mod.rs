@@ -12,6 +12,7 @@ mod place;
 mod record;
 pub(crate) mod rename;
 mod site;
+pub mod sparse;
 pub mod stage;
 pub mod stat_cache;
 mod state_dir;

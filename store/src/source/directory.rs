@@ -5,7 +5,6 @@ use std::ffi::{CStr, CString};
 use std::fs::File;
 use std::io::ErrorKind;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd, RawFd};
-use std::os::unix::fs::FileExt as _;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -25,6 +24,7 @@ use crate::error::path_of;
 use crate::fs::confined::{open_beneath, open_user_dir};
 use crate::fs::mount::{are_apart, look, may_hold_mounts};
 use crate::fs::mount_id::mount_id;
+use crate::fs::sparse;
 use crate::threads::panic_guard::OnPanic;
 use crate::threads::team::team;
 use crate::{DirId, Error, Metadata, NewNode, NodeId, Progress, Tree};
@@ -265,7 +265,7 @@ impl FileContent<'_> {
     }
 
     pub(super) fn read_at(&self, buffer: &mut [u8], offset: u64) -> Result<(), Error> {
-        match self.file.read_exact_at(buffer, offset) {
+        match sparse::read_exact_at(&self.file, buffer, offset) {
             Err(error) if error.kind() == ErrorKind::UnexpectedEof => Err(self.changed()),
             read => read.map_err(|error| self.io(error)),
         }
