@@ -148,6 +148,12 @@ impl Blocks {
         Ok(Self { sources, source_of, bases, turn: Mutex::default(), of_base, free: Arc::default() })
     }
 
+    /// Frees what is only needed while blocks are made.
+    pub(super) fn rest(&self) {
+        self.free.clear();
+        self.bases.rest();
+    }
+
     /// Returns the bundle that is read.
     pub(super) fn own(&self) -> &OpenBundle {
         &self.sources[OWN]

@@ -10,7 +10,7 @@ use parking_lot::Mutex;
 const LARGE: usize = 2;
 
 /// Values by key, and what waits for those that were asked for. The least recently used are dropped first. A value above the limit is kept beside the
-/// others, until [`LARGE`] more such values follow.
+/// others, until [`LARGE`] more such values follow or nothing has been read for a while.
 #[derive(Debug)]
 pub(super) struct Cache<K, V, W> {
     state: Mutex<State<K, V, W>>,
@@ -76,6 +76,14 @@ impl<K: Copy + Eq + Hash, V, W> Cache<K, V, W> {
                 slots.insert(key, Slot::Coming(vec![waiter], false));
                 Lookup::Missing
             }
+        }
+    }
+
+    /// Drops the values above the limit.
+    pub(super) fn drop_large(&self) {
+        let mut state = self.state.lock();
+        while let Some(key) = state.large.pop_front() {
+            state.slots.remove(&key);
         }
     }
 
@@ -180,6 +188,8 @@ mod tests {
         keep_large(12);
         assert_eq!([2, 3, 10, 11, 12].map(|key| has(&cache, key)), [true, true, false, true, true]);
         assert_eq!(cache.state.lock().bytes, 20);
+        cache.drop_large();
+        assert_eq!([2, 3, 11, 12].map(|key| has(&cache, key)), [true, true, false, false]);
     }
 
     #[test]

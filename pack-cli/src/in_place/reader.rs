@@ -321,7 +321,8 @@ impl Shared {
             }
             give_back_memory(|| {
                 drop(maker);
-                self.blocks.free.clear();
+                self.cache.drop_large();
+                self.blocks.rest();
             });
             self.faults.rest();
         }

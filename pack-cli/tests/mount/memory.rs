@@ -63,6 +63,26 @@ fn a_delta_takes_as_little() {
     mounted.assert_no_faults();
 }
 
+/// Two of them are kept while somebody reads, since each holds what is read next.
+#[test]
+fn chunks_above_the_cache_are_dropped_when_nobody_reads() {
+    if !can_mount() {
+        return;
+    }
+    let desk = Desk::new();
+    for number in 0..3 {
+        desk.write(&format!("tree/{number}"), noise(number, 32 << 20));
+    }
+    desk.pack("os.sealift", 7, "tree --level 1 --chunk-size 32MiB");
+    let mounted = desk.mount("os.sealift --cache 8MiB --jobs 1");
+    for number in 0..3 {
+        assert_eq!(desk.read(&format!("mnt/{number}")).unwrap().len(), 32 << 20);
+    }
+    becomes_small(&mounted, 1 << 20);
+    assert_eq!(desk.read("mnt/0").unwrap().len(), 32 << 20);
+    mounted.assert_no_faults();
+}
+
 /// Waits until it has noticed that it is idle, after two seconds.
 #[track_caller]
 fn becomes_small(mounted: &Mounted, index: u64) {

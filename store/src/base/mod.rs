@@ -51,6 +51,9 @@ pub(crate) trait Holder: Debug + Send + Sync {
     /// Returns a reader of the objects of `index` for one thread.
     fn reader<'a>(&'a self, index: &'a Index) -> Box<dyn ObjectReader + 'a>;
 
+    /// Closes what is open between reads, since none has come for a while.
+    fn rest(&self) {}
+
     /// Returns whether an object is expected to be readable, without checking: a missing one is noticed when it is read.
     fn has_place(&self, _object: Row<Object>) -> bool {
         true
@@ -178,6 +181,11 @@ impl Bases {
     #[must_use]
     pub fn new(list: Vec<Base>) -> Self {
         Self { list }
+    }
+
+    /// Closes what is open between reads, since none has come for a while.
+    pub fn rest(&self) {
+        self.list.iter().for_each(|base| base.holder.rest());
     }
 
     /// Returns whether there are no bases.

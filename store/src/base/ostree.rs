@@ -183,6 +183,10 @@ impl Holder for OstreeBase {
     fn reader<'a>(&'a self, index: &'a Index) -> Box<dyn ObjectReader + 'a> {
         Box::new(CommitReader::new(self, index))
     }
+
+    fn rest(&self) {
+        self.streams.lock().clear();
+    }
 }
 
 impl<'a> CommitReader<'a> {
