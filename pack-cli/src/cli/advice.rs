@@ -113,8 +113,9 @@ pub(crate) fn advice_for_target(error: &Error, target: &Path) -> Option<&'static
 
 /// Returns the option that accepts a bundle over a limit, if there is one.
 fn limit(what: &str, declared: u64) -> Option<String> {
-    let has_option = matches!(what, "entries" | "depth" | "memory" | "size");
-    has_option.then(|| format!(": to accept it, use --limit {what}={declared}"))
+    let has_option = matches!(what, "entries" | "depth" | "paths" | "memory" | "size");
+    let fewer = if what == "memory" { ", or fewer threads with --jobs" } else { "" };
+    has_option.then(|| format!(": to accept it, use --limit {what}={declared}{fewer}"))
 }
 
 /// Returns how to trust a signer: a line to copy after comparing the key's id, which precedes it. There is no line for a key that is listed but

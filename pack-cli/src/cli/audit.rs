@@ -86,6 +86,10 @@ pub(crate) struct Audit {
 const WORDS: Words = Words { added: "extra", removed: "missing" };
 
 impl Audit {
+    pub(crate) fn uses(&self) -> crate::limits::Uses {
+        crate::limits::Uses::of(self.compare.jobs)
+    }
+
     pub(crate) fn run(self) -> Result<(), Failure> {
         if self.base.is_given() && self.bundle.is_none() {
             return Err(Failure::usage("--base is only for a delta given as BUNDLE"));

@@ -83,6 +83,10 @@ impl Opened {
 }
 
 impl Diff {
+    pub(crate) fn uses(&self) -> crate::limits::Uses {
+        crate::limits::Uses::of(self.compare.jobs)
+    }
+
     pub(crate) fn run(self) -> Result<(), Failure> {
         let start = Instant::now();
         if self.old == "-" && self.new == "-" {

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::io::{self, Write};
 
 use clap::Args;
+use sealift::in_place::ReadOptions;
 use sealift::inspect::Cost;
 use sealift::{Head, Image, Opened, Root, RootBase};
 use sealift_format::hex;
@@ -37,10 +38,16 @@ pub(crate) struct Info {
     #[command(flatten)]
     trust: TrustArgs,
     #[command(flatten)]
+    jobs: JobsArg,
+    #[command(flatten)]
     form: Form,
 }
 
 impl Info {
+    pub(crate) fn uses(&self) -> crate::limits::Uses {
+        crate::limits::Uses::of(self.jobs)
+    }
+
     pub(crate) fn run(self) -> Result<(), Failure> {
         // Without a head there is nothing to show.
         let unopened = self.bundle.open()?.begin(limits()).about(&self.bundle.bundle)?;
@@ -55,27 +62,24 @@ impl Info {
         let show = self.form.show();
         let mut out = show.out();
         if show.json {
-            return json_line(&mut out, &JsonInfo { refs: opened.map(JsonRef::all), ..JsonInfo::of(head, seen) });
+            return json_line(
+                &mut out,
+                &JsonInfo { refs: opened.map(JsonRef::all), ..JsonInfo::of(head, seen, self.jobs) },
+            );
         }
-        print(&mut out, &shown(&self.bundle.bundle), head, seen, opened)
+        print(&mut out, &shown(&self.bundle.bundle), head, seen, opened)?;
+        print_cost(&mut out, head, self.jobs)
     }
 }
 
 /// Prints everything in the head, and the refs if they could be read.
-pub(crate) fn print(
-    out: &mut dyn Write,
-    bundle: &str,
-    head: &Head,
-    seen: &Seen,
-    opened: Option<&Opened>,
-) -> io::Result<()> {
+fn print(out: &mut dyn Write, bundle: &str, head: &Head, seen: &Seen, opened: Option<&Opened>) -> io::Result<()> {
     let root = head.root();
     writeln!(out, "{BOLD}{}{BOLD:#}: {}", escape::text(bundle), seen.headline())?;
     print_identity(out, root)?;
     writeln!(out, "\n{BOLD}Signatures{BOLD:#}")?;
     seen.print(out)?;
-    print_contents(out, head, opened)?;
-    print_cost(out, head)
+    print_contents(out, head, opened)
 }
 
 fn print_identity(out: &mut dyn Write, root: &Root) -> io::Result<()> {
@@ -125,14 +129,20 @@ fn print_contents(out: &mut dyn Write, head: &Head, opened: Option<&Opened>) -> 
     fact(out, "Chunks", format!("{chunks}, at most {largest} each"))
 }
 
-fn print_cost(out: &mut dyn Write, head: &Head) -> io::Result<()> {
-    let threads = wide(JobsArg::default().count());
+fn print_cost(out: &mut dyn Write, head: &Head, jobs: JobsArg) -> io::Result<()> {
+    let threads = wide(jobs.count());
     let cost = Cost::of(head.root(), threads);
     let more = if head.root().bases.is_some() { " more than its base" } else { "" };
     writeln!(out, "\n{BOLD}Unpacking takes{BOLD:#}")?;
     fact(out, "Disk", format!("about {}{more}", exact(cost.disk)))?;
     fact(out, "Inodes", format!("at most {}", Grouped(cost.inodes)))?;
-    fact(out, "Memory", format!("at most {} on {}", exact(cost.memory), count(threads, "thread")))
+    fact(out, "Memory", format!("at most {} on {}", exact(cost.memory), count(threads, "thread")))?;
+    let mounted = cost.memory.saturating_add(ReadOptions::CACHE_BYTES);
+    fact(
+        out,
+        "Mounted",
+        format!("at most {} of memory, {} of it as cache", exact(mounted), Bytes(ReadOptions::CACHE_BYTES)),
+    )
 }
 
 /// Returns a size, rounded and exact.
@@ -238,6 +248,7 @@ struct JsonContents {
     refs: u16,
     depth: u32,
     entries: u64,
+    path_bytes: u64,
     inodes: u64,
     objects: u64,
     chunks: u64,
@@ -249,15 +260,16 @@ struct JsonContents {
 #[derive(Serialize)]
 struct JsonCost {
     memory_bytes: u64,
+    mount_memory_bytes: u64,
     disk_bytes: u64,
     inodes: u64,
     threads: u64,
 }
 
 impl<'a> JsonInfo<'a> {
-    fn of(head: &'a Head, seen: &Seen) -> Self {
+    fn of(head: &'a Head, seen: &Seen, jobs: JobsArg) -> Self {
         let Root { identity, contents, maxima, annotations, bases, images } = head.root();
-        let threads = wide(JobsArg::default().count());
+        let threads = wide(jobs.count());
         let cost = Cost::of(head.root(), threads);
         Self {
             trust: seen.word(),
@@ -287,6 +299,7 @@ impl<'a> JsonInfo<'a> {
                 refs: maxima.refs,
                 depth: maxima.depth,
                 entries: maxima.entries,
+                path_bytes: maxima.paths,
                 inodes: maxima.inodes,
                 objects: maxima.objects,
                 chunks: maxima.chunks,
@@ -294,7 +307,13 @@ impl<'a> JsonInfo<'a> {
                 largest_chunk_bytes: maxima.chunk_len,
                 piece_bytes: maxima.piece_len(),
             },
-            cost: JsonCost { memory_bytes: cost.memory, disk_bytes: cost.disk, inodes: cost.inodes, threads },
+            cost: JsonCost {
+                memory_bytes: cost.memory,
+                mount_memory_bytes: cost.memory.saturating_add(ReadOptions::CACHE_BYTES),
+                disk_bytes: cost.disk,
+                inodes: cost.inodes,
+                threads,
+            },
         }
     }
 }

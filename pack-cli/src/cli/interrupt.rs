@@ -8,7 +8,8 @@ use std::sync::atomic::{AtomicBool, AtomicU8, Ordering};
 
 use parking_lot::Mutex;
 use sealift::{Phase, Progress};
-use signal_hook::consts::{SIGHUP, SIGINT, SIGQUIT, SIGTERM};
+use signal_hook::consts::{SIGABRT, SIGHUP, SIGINT, SIGQUIT, SIGTERM, SIGXFSZ};
+use signal_hook::flag;
 use signal_hook::iterator::Signals;
 use signal_hook::low_level::emulate_default_handler;
 
@@ -46,6 +47,21 @@ pub(crate) fn listen() {
             }
         }
     });
+}
+
+/// Has limits of the process end it as other errors do. A file that may not grow is a failed write, instead of the end without a word. Where the
+/// system refuses memory, the runtime says how much, and aborts: that is exit status 2. A panic that aborts is a bug, and stays one.
+pub(crate) fn survive_limits() {
+    // If that fails, the default remains.
+    let _ = flag::register(SIGXFSZ, Arc::default());
+    let no_panic = Arc::new(AtomicBool::new(true));
+    if flag::register_conditional_shutdown(SIGABRT, 2, Arc::clone(&no_panic)).is_ok() {
+        let print = std::panic::take_hook();
+        std::panic::set_hook(Box::new(move |info| {
+            no_panic.store(false, Ordering::Relaxed);
+            print(info);
+        }));
+    }
 }
 
 /// Clears a progress bar from the terminal.

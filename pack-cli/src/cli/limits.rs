@@ -3,8 +3,10 @@
 use std::sync::OnceLock;
 
 use sealift::Limits;
+use sealift_format::num::wide;
 
 use super::human::parse_size;
+use super::jobs_arg::JobsArg;
 
 static CHOSEN: OnceLock<Limits> = OnceLock::new();
 
@@ -13,11 +15,12 @@ static CHOSEN: OnceLock<Limits> = OnceLock::new();
 pub(crate) enum Limit {
     Entries(u64),
     Depth(u32),
+    Paths(u64),
     Size(u64),
     Memory(u64),
 }
 
-const FORM: &str = "write entries=N, depth=N, size=SIZE or memory=SIZE, as in entries=1000000,memory=512M";
+const FORM: &str = "write entries=N, depth=N, paths=SIZE, size=SIZE or memory=SIZE, as in entries=1000000,memory=512M";
 
 /// Parses `entries=1000000` and the like.
 pub(crate) fn parse_limit(text: &str) -> Result<Limit, String> {
@@ -26,19 +29,34 @@ pub(crate) fn parse_limit(text: &str) -> Result<Limit, String> {
     match what {
         "entries" => number.parse().map(Limit::Entries).map_err(wrong),
         "depth" => number.parse().map(Limit::Depth).map_err(wrong),
+        "paths" => parse_size(number).map(Limit::Paths),
         "size" => parse_size(number).map(Limit::Size),
         "memory" => parse_size(number).map(Limit::Memory),
         _ => Err(FORM.into()),
     }
 }
 
-/// Sets the limits given; the last of a kind wins.
-pub(crate) fn choose(asked: &[Limit]) {
-    let mut limits = Limits::default();
+/// What a run takes memory for besides the bundle.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Uses {
+    pub(crate) jobs: usize,
+    pub(crate) cache: u64,
+}
+
+impl Uses {
+    pub(crate) fn of(jobs: JobsArg) -> Self {
+        Self { jobs: jobs.count(), cache: 0 }
+    }
+}
+
+/// Sets the limits given, of which the last of a kind wins, for a run that uses this.
+pub(crate) fn choose(asked: &[Limit], uses: Uses) {
+    let mut limits = Limits { jobs: wide(uses.jobs), cache: uses.cache, ..Limits::default() };
     for limit in asked {
         match *limit {
             Limit::Entries(most) => limits.entries = most,
             Limit::Depth(most) => limits.depth = most,
+            Limit::Paths(most) => limits.paths = most,
             Limit::Size(most) => limits.logical = most,
             Limit::Memory(most) => limits.memory = most,
         }

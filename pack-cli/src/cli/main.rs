@@ -75,11 +75,12 @@ struct Cli {
     /// Print more, and log to standard error; -vv logs each step
     #[arg(long, short, global = true, action = clap::ArgAction::Count, help_heading = "Output")]
     verbose: u8,
-    /// Refuse bundles over these limits: entries=N, depth=N, size=SIZE, memory=SIZE
+    /// Refuse bundles over these limits: entries=N, depth=N, paths=SIZE, size=SIZE, memory=SIZE
     ///
     /// A bundle declares how large its content is. sealift refuses a bundle over a limit before it reads or allocates anything, and refuses to
-    /// pack one. The defaults are entries=16777216 (file names), depth=4096 (nested directories), size=4T (total size of all files, holes
-    /// included) and unlimited memory. `sealift info` shows the most memory that unpacking a bundle takes.
+    /// pack one. The defaults are entries=16777216 (file names), depth=4096 (nested directories), paths=2G (total length of all paths),
+    /// size=4T (total size of all files, holes included) and unlimited memory, which counts --jobs and the cache of mount. `sealift info` shows the
+    /// most memory that unpacking a bundle takes.
     #[arg(
         long = "limit", value_name = "WHAT=N", global = true, value_delimiter = ',', hide_short_help = true,
         value_parser = limits::parse_limit, help_heading = "Limits"
@@ -117,7 +118,24 @@ enum Verb {
     Manual(manual::Manual),
 }
 
+impl Verb {
+    /// Returns what the verb takes memory for besides the bundles that it reads.
+    fn uses(&self) -> limits::Uses {
+        match self {
+            Self::Pack(pack) => pack.uses(),
+            Self::Verify(verify) => verify.uses(),
+            Self::Info(info) => info.uses(),
+            Self::Diff(diff) => diff.uses(),
+            Self::Unpack(unpack) => unpack.uses(),
+            Self::Mount(mount) => mount.uses(),
+            Self::Audit(audit) => audit.uses(),
+            _ => limits::Uses { jobs: 1, cache: 0 },
+        }
+    }
+}
+
 fn main() -> ExitCode {
+    interrupt::survive_limits();
     interrupt::listen();
     // --json applies to usage errors too, when clap has parsed nothing.
     let json = std::env::args_os().any(|argument| argument == "--json");
@@ -131,7 +149,7 @@ fn main() -> ExitCode {
     if !matches!(cli.verb, Verb::Order(_)) {
         raise_file_limit();
     }
-    limits::choose(&cli.limits);
+    limits::choose(&cli.limits, cli.verb.uses());
     let done = log::start(cli.verbose, json).and_then(|()| run(cli.verb));
     // Flushing the buffer fails if the reader of a pipe has exited.
     match done.and_then(|()| Ok(std::io::stdout().flush()?)) {

@@ -55,6 +55,10 @@ pub(crate) struct Verify {
 }
 
 impl Verify {
+    pub(crate) fn uses(&self) -> crate::limits::Uses {
+        crate::limits::Uses::of(self.jobs)
+    }
+
     pub(crate) fn run(mut self) -> Result<(), Failure> {
         let bundles = std::mem::take(&mut self.bundles);
         if let [bundle] = &bundles[..] {

@@ -63,6 +63,9 @@ pub struct MountOptions {
     pub recording: Option<Recording>,
 }
 
+/// What the kernel's requests come through. Where it is missing, mounting fails with an error about another file.
+const FUSE_DEVICE: &str = "/dev/fuse";
+
 /// A mounted bundle.
 #[derive(Debug)]
 pub struct Mount {
@@ -111,6 +114,7 @@ impl Mount {
         if !mountpoint.metadata().map_err(failed)?.is_dir() {
             return Err(failed(io::ErrorKind::NotADirectory.into()));
         }
+        std::fs::metadata(FUSE_DEVICE).map_err(|error| Error::io("open", FUSE_DEVICE, error))?;
         let session = Session::new(served, &mountpoint, &config(options, name));
         let session = session.map_err(|error| Error::io("mount on", &mountpoint, one_line(error)))?;
         let device = Arc::new(session.as_fd().try_clone_to_owned().map_err(failed)?);

@@ -48,7 +48,7 @@ fn largest(refs: &[PackRef<'_>]) -> String {
 pub(super) fn check_root(root: &Root, limits: &Limits) -> Result<(), Error> {
     match limits.check(root) {
         Err(FormatError::Limit { what, declared, limit }) => match what {
-            "entries" | "depth" | "memory" | "size" => {
+            "entries" | "depth" | "paths" | "memory" | "size" => {
                 Err(over(&format!("its {what} would be {declared}"), what, declared, limit))
             }
             _ => Err(Error::Usage(format!("its {what} would be {declared}, and no reader accepts more than {limit}"))),

@@ -78,6 +78,21 @@ fn over_a_dead_mount_it_is_said_what_is_there() {
 }
 
 #[test]
+fn a_missing_device_is_named() {
+    if !can_mount() {
+        return;
+    }
+    let desk = small();
+    let mut hidden = Command::new("unshare");
+    hidden.args(["--mount", "sh", "-c", "mount -t tmpfs none /dev && exec \"$@\"", "sh"]);
+    hidden.arg(env!("CARGO_BIN_EXE_sealift")).args(["mount", "os.sealift", "mnt", "--trust", "signers"]);
+    let output = hidden.current_dir(desk.path("")).output().unwrap();
+    let said = String::from_utf8_lossy(&output.stderr);
+    assert_eq!(output.status.code(), Some(2), "{said}");
+    assert!(said.contains("cannot open /dev/fuse"), "{said}");
+}
+
+#[test]
 fn a_signal_unmounts() {
     if !can_mount() {
         return;

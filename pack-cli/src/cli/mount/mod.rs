@@ -6,12 +6,14 @@ mod serve;
 use std::path::PathBuf;
 
 use clap::{Args, ValueHint};
+use sealift::in_place::ReadOptions;
 use sealift::trust::TargetKind;
 
 use super::base_args::BaseArgs;
 use super::failure::Failure;
 use super::human;
 use super::jobs_arg::JobsArg;
+use super::limits::Uses;
 use super::progress_args::ProgressArgs;
 use super::show::Show;
 use super::trust_args::TrustArgs;
@@ -84,6 +86,14 @@ pub(crate) struct Mount {
 }
 
 impl Mount {
+    pub(crate) fn uses(&self) -> Uses {
+        Uses { jobs: self.jobs.count(), cache: self.cache_bytes() }
+    }
+
+    fn cache_bytes(&self) -> u64 {
+        self.cache.unwrap_or(ReadOptions::CACHE_BYTES)
+    }
+
     pub(crate) fn run(self) -> Result<(), Failure> {
         let [before @ .., last, mountpoint] = &self.paths[..] else {
             return Err(Failure::usage("give the directory to mount on after the bundle"));

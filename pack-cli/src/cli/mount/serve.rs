@@ -55,7 +55,7 @@ impl Mount {
         bases.places.extend(before.iter().map(|path| path.as_os_str().to_owned()));
         let options = MountOptions {
             refs: self.references.clone(),
-            read: ReadOptions { jobs: self.jobs.count(), cache_bytes: self.cache.unwrap_or(ReadOptions::CACHE_BYTES) },
+            read: ReadOptions { jobs: self.jobs.count(), cache_bytes: self.cache_bytes() },
             allow_other: self.allow_other || rustix::process::geteuid().is_root(),
             dev_suid: self.dev_suid,
             recording: self.record.is_some().then(Recording::default),

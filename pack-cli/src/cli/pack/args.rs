@@ -184,6 +184,10 @@ pub(crate) struct Pack {
 }
 
 impl Pack {
+    pub(crate) fn uses(&self) -> crate::limits::Uses {
+        crate::limits::Uses::of(self.jobs)
+    }
+
     /// Requires name and version of a signed bundle to be explicit, not derived from a file name or left at a default.
     pub(super) fn check_signed_identity(&self) -> Result<(), Failure> {
         let missing = match (&self.name, self.bundle_version) {

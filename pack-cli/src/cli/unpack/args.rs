@@ -151,6 +151,10 @@ const MOMENTS: [(&str, Durability); 3] =
 const SEALS: [(&str, Seal); 3] = [("require", Seal::Require), ("try", Seal::Try), ("off", Seal::Off)];
 
 impl Unpack {
+    pub(crate) fn uses(&self) -> crate::limits::Uses {
+        crate::limits::Uses::of(self.jobs)
+    }
+
     pub(super) fn options(&self) -> InstallOptions {
         InstallOptions {
             refs: self.references.clone(),
