@@ -116,13 +116,17 @@ impl Desk {
     /// Runs every command that creates or compares a repository or a store.
     fn keep(&self, good: &[i32]) {
         let unsigned = "--allow-unsigned";
-        let unpack = format!("--durability none {unsigned}");
+        for folder in ["objects", "refs/heads", "refs/mirrors", "refs/remotes", "state", "tmp"] {
+            std::fs::create_dir_all(self.0.path().join("repo").join(folder)).expect("it is made");
+        }
+        std::fs::write(self.0.path().join("repo/config"), "[core]\nrepo_version=1\nmode=archive-z2\n")
+            .expect("it is written");
         let mut failed = Vec::new();
         for (target, good) in [("ostree:repo", good), ("composefs:store", &[0, 1, 2])] {
             for arguments in [
-                format!("unpack one {target} {unpack}"),
-                format!("unpack one {target} {unpack}"),
-                format!("unpack one {target} --rehash {unpack}"),
+                format!("unpack one {target} {unsigned}"),
+                format!("unpack one {target} {unsigned}"),
+                format!("unpack one {target} --rehash {unsigned}"),
                 format!("audit {target} {unsigned}"),
             ] {
                 failed.extend(self.run(&["one"], &arguments, good));
@@ -247,7 +251,12 @@ fn parents_of_commits() {
 #[test]
 fn many_refs() {
     let desk = Desk::new(vec![("one", large::refs(65_535)), ("other", large::refs(65_534))]);
-    desk.read();
+    let mut failed = Vec::new();
+    for arguments in ["info one", "ls one", "verify --deep one --allow-unsigned", "unpack one to --allow-unsigned"] {
+        failed.extend(desk.run(&["one"], arguments, &[0, 2]));
+    }
+    failed.extend(desk.run(&["one", "other"], "diff one other", &[0]));
+    assert!(failed.is_empty(), "{}", failed.join("\n"));
 }
 
 /// A listing writes each path in full.
@@ -408,7 +417,7 @@ fn threads_and_cache_count_as_memory() {
 #[test]
 fn limits_of_the_process_are_errors() {
     let desk = Desk::new(vec![("one", large::long_xattrs(1000, 'a'))]);
-    let (status, said) = after(&desk, "ulimit -v 100000", "ls one");
+    let (status, said) = after(&desk, "ulimit -v 70000", "ls one");
     assert!(status == Some(2) && said.contains("memory allocation of"), "{status:?} {said}");
     std::fs::create_dir(desk.0.path().join("tree")).expect("it is made");
     std::fs::write(desk.0.path().join("tree/file"), noise(1, 1 << 20)).expect("it is written");
@@ -436,7 +445,6 @@ fn holes_are_not_read() {
         "audit target --allow-unsigned".into(),
         "unpack one target --update --rehash --allow-unsigned".into(),
         "diff one tree".into(),
-        format!("pack tree -o two --base one --bundle-version 2 {unsigned}"),
     ] {
         let mut shell = Command::new("sh");
         shell.args(["-c", "\"$@\" >/dev/null || exit; grep rchar /proc/$$/io", "sh"]).arg(program());
