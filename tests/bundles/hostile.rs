@@ -252,7 +252,7 @@ fn trees_may_be_deep_and_wide_up_to_a_limit() {
     assert_eq!(open(&too_deep, &[usize::MAX]).expect_err("it is too deep").kind(), Kind::Limit);
     // A bundle that declares a smaller depth must not overflow the stack either.
     let mut hidden = chain(100_001);
-    hidden.edits.maxima = Some(Box::new(|maxima| maxima.depth = 3));
+    hidden.edits.maxima = Some(Box::new(|maxima| (maxima.depth, maxima.paths) = (3, 9)));
     assert_eq!(open(&hidden.encode(), &[usize::MAX]).expect_err("it lies").kind(), Kind::Header);
 
     let mut wide = chain(0);
@@ -281,7 +281,7 @@ fn commits_may_be_deep_up_to_a_limit() {
     assert_eq!(bundle.index.entries().len(), 4096);
     assert_eq!(open(&chain(100_001).encode(), &[usize::MAX]).expect_err("it is too deep").kind(), Kind::Limit);
     let mut hidden = chain(100_001);
-    hidden.edits.maxima = Some(Box::new(|maxima| maxima.depth = 3));
+    hidden.edits.maxima = Some(Box::new(|maxima| (maxima.depth, maxima.paths) = (3, 9)));
     assert_eq!(open(&hidden.encode(), &[usize::MAX]).expect_err("it lies").kind(), Kind::Header);
 }
 
