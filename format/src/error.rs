@@ -1,5 +1,7 @@
 //! Errors in the bytes of a bundle.
 
+use alloc::format;
+use alloc::string::String;
 use core::fmt;
 
 use crate::Kind;
@@ -152,12 +154,12 @@ pub enum Error {
         found: u64,
     },
     /// The input ends too early.
-    #[error("the bundle is truncated: {len} of {expected} bytes")]
+    #[error("{}", ends_early(*len, *expected))]
     Truncated {
         /// The input's length in bytes.
         len: u64,
-        /// The least length in bytes that is needed, as far as is known.
-        expected: u64,
+        /// The bundle's length in bytes; `None` if the input ends inside the head, which states it.
+        expected: Option<u64>,
     },
     /// The input continues after the end of the bundle.
     #[error("the file continues after the end of the bundle, at byte {expected}")]
@@ -165,6 +167,15 @@ pub enum Error {
         /// The bundle's length.
         expected: u64,
     },
+}
+
+/// Returns where the input ends.
+fn ends_early(len: u64, expected: Option<u64>) -> String {
+    match (len, expected) {
+        (0, _) => "the file is empty".into(),
+        (_, None) => format!("the file ends at byte {len}, inside the bundle's head"),
+        (_, Some(expected)) => format!("the bundle is truncated: {len} of {expected} bytes"),
+    }
 }
 
 impl Error {

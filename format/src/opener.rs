@@ -137,6 +137,10 @@ impl Opener {
         // If the range is longer than memory can be, all bytes are wanted.
         let wanted = usize::try_from(range.end - range.start).ok().and_then(|wanted| bytes.get(..wanted));
         self.part.extend(wanted.unwrap_or(bytes));
+        if matches!(self.state, State::Preamble) {
+            // A short file of another kind is no truncated bundle.
+            Preamble::check_start(&self.part)?;
+        }
         self.advance_as_far_as_it_goes()
     }
 
@@ -171,7 +175,7 @@ impl Opener {
             }),
             (_, head) => Err(Error::Truncated {
                 len: self.part_at.saturating_add(wide(self.part.len())),
-                expected: head.map_or(self.part_at.saturating_add(self.part_len), |head| head.file_len()),
+                expected: head.map(|head| head.file_len()),
             }),
         }
     }
@@ -242,7 +246,7 @@ impl Opener {
         // Checked last: if the root states a wrong length, that is a failure of the root.
         let expected = head.file_len();
         match self.file_len {
-            Some(len) if len < expected => return Err(Error::Truncated { len, expected }),
+            Some(len) if len < expected => return Err(Error::Truncated { len, expected: Some(expected) }),
             Some(len) if len > expected => return Err(Error::Trailing { expected }),
             _ => {}
         }

@@ -22,17 +22,26 @@ impl Preamble {
     /// The length in bytes of the longest root.
     pub const ROOT_LEN_MAX: u32 = 65_536;
 
+    /// Compares the first bytes of a file, as many as there are, with the magic.
+    ///
+    /// # Errors
+    /// Returns an error if they are not the beginning of a bundle.
+    pub(crate) fn check_start(bytes: &[u8]) -> Result<(), Error> {
+        let start = bytes.get(..Self::MAGIC.len()).unwrap_or(bytes);
+        match () {
+            () if Self::MAGIC.starts_with(start) => Ok(()),
+            () if start == Self::REQUEST_MAGIC => Err(Error::IsRequest),
+            () => Err(Error::Magic),
+        }
+    }
+
     /// Parses exactly 32 bytes.
     ///
     /// # Errors
     /// Returns an error if magic, version, lengths or reserved bytes do not conform to core 3.
     pub fn parse(bytes: &[u8]) -> Result<Self, Error> {
         let mut reader = Reader::new(Part::Preamble, bytes);
-        match reader.array()? {
-            Self::MAGIC => {}
-            Self::REQUEST_MAGIC => return Err(Error::IsRequest),
-            _ => return Err(Error::Magic),
-        }
+        Self::check_start(&reader.array::<8>()?)?;
         let version = reader.u32()?;
         if version != Self::VERSION {
             return Err(Error::Unsupported { part: Part::Preamble, what: "format version", found: version.into() });

@@ -3,8 +3,8 @@
 use std::io;
 use std::path::Path;
 
-use crate::trust::{DeviceState, TargetKind, TargetPlace, sign};
-use crate::{Error, Progress};
+use crate::trust::{DeviceState, Survey, TargetKind, TargetPlace, sign};
+use crate::{Error, Progress, RecordFault};
 use rustix::fs::FileType;
 use sealift_store::directory::{TreeStage, state};
 use sealift_store::fs::partial::remove_stale;
@@ -20,6 +20,8 @@ pub struct CleanStats {
     pub was_removed: bool,
     /// An update had begun to change the target, and was completed.
     pub was_finished: bool,
+    /// The install record of a tree that is gone was removed.
+    pub was_record_removed: bool,
     /// Unfinished files of interrupted `pack` and `sign` runs that were removed.
     pub spools: u64,
     /// The state listed a target there that is missing or has no record of its bundle; it no longer lists it.
@@ -59,7 +61,7 @@ pub fn clean(
         return Ok(cleaned); // the target is a bundle
     }
     let site = Site::of(place)?;
-    clean_site(&site, jobs, progress, &mut cleaned)?;
+    clean_site(&site, state, jobs, progress, &mut cleaned)?;
     if let Some(state) = state
         && holds_another(&site, state)?
     {
@@ -71,31 +73,47 @@ pub fn clean(
 /// Returns whether the listed bundle is no longer installed there: the directory or its record is gone, or the record is of another name.
 fn holds_another(site: &Site, state: &DeviceState) -> Result<bool, Error> {
     // A record that is not ours is not examined further: nothing in it is needed here.
-    if site.root().is_none() || site.record().is_ok_and(|record| record.is_none()) {
-        return Ok(true);
+    if site.record().is_err() {
+        return Ok(false);
     }
-    let held = state::kept_head(site).ok().flatten();
-    let known = state.taken_at(site)?;
-    Ok(held.zip(known).is_some_and(|(head, known)| head.root().identity.name != known.name))
+    let survey = Survey::of_directory(site, Some(state))?;
+    let is_missing = matches!(survey.fault, Some(RecordFault::Missing { .. }));
+    let names = survey.head.as_ref().zip(survey.listed.as_ref());
+    Ok(is_missing || names.is_some_and(|(head, listed)| head.root().identity.name != listed.name))
 }
 
-/// Does the same for a repository or store, which cleans itself on each write: if it no longer exists, its entry in `state` is removed.
+/// Does the same for a repository or store, which cleans itself on each write: removes from the list what is no longer there.
 ///
 /// # Errors
-/// Returns an error if the list cannot be read or written.
+/// Returns an error if the list cannot be read or written, or if a record cannot be read.
 pub fn clean_store(kind: TargetKind, path: &Path, state: Option<&DeviceState>) -> Result<CleanStats, Error> {
     let mut cleaned = CleanStats::default();
-    if let Some(state) = state.filter(|_| !path.exists()) {
+    let Some(state) = state else { return Ok(cleaned) };
+    if !path.exists() {
         cleaned.was_forgotten = state.forget_target(&TargetPlace::of_missing(kind, path)?)?;
+        return Ok(cleaned);
+    }
+    for (_, survey) in Survey::of_store(kind, path, Some(state))?.unwrap_or_default() {
+        // An interrupted import has none yet, and is repeated.
+        let is_gone = matches!(survey.fault, Some(RecordFault::Missing { .. })) && survey.run.is_none();
+        if let Some(listed) = survey.listed.filter(|_| is_gone) {
+            cleaned.was_forgotten |= state.forget(&listed)?;
+        }
     }
     Ok(cleaned)
 }
 
-fn clean_site(site: &Site, jobs: usize, progress: &Progress, cleaned: &mut CleanStats) -> Result<(), Error> {
+fn clean_site(
+    site: &Site,
+    known: Option<&DeviceState>,
+    jobs: usize,
+    progress: &Progress,
+    cleaned: &mut CleanStats,
+) -> Result<(), Error> {
     let target = site.path();
     let Some(stage) = TreeStage::find(site)? else {
         // The tree was removed, but not the record beside it.
-        cleaned.was_removed = site.root().is_none() && state::remove(site)?;
+        cleaned.was_record_removed = site.root().is_none() && state::remove(site)?;
         return Ok(());
     };
     let found = match complete(&stage, site, jobs, progress) {
@@ -118,7 +136,12 @@ fn clean_site(site: &Site, jobs: usize, progress: &Progress, cleaned: &mut Clean
         state::remove(site)?;
     }
     match found {
-        Interrupted::Finished => cleaned.was_finished = true,
+        Interrupted::Finished => {
+            cleaned.was_finished = true;
+            if let Some((known, head)) = known.zip(state::kept_head(site)?) {
+                known.settle(site, &head)?;
+            }
+        }
         Interrupted::Damaged if is_taken => return Err(Error::HalfUpdated { target: target.to_owned() }),
         Interrupted::Nothing | Interrupted::Damaged => cleaned.was_removed = true,
     }

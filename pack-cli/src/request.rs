@@ -10,9 +10,9 @@ use crate::pack::compress::Compressor;
 use crate::pack::{Output, PackOptions};
 use crate::trust::TargetKind;
 use crate::{Error, Limits, Progress};
+use sealift_store::Site;
 use sealift_store::base::Base;
 use sealift_store::directory::TreeRecord;
-use sealift_store::target::directory::is_half_updated;
 
 /// The result of writing a request.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -41,8 +41,8 @@ pub fn request(target: &OsStr, output: &Output, jobs: usize, progress: &Progress
         return Err(Error::unexpected(Path::new(target), problem));
     }
     let is_commit = kind == TargetKind::Ostree;
-    if !is_commit && is_half_updated(Path::new(target)) {
-        return Err(Error::HalfUpdated { target: target.into() });
+    if !is_commit {
+        Site::resolve(Path::new(target))?.check_at_rest()?;
     }
     let kept = if is_commit { None } else { TreeRecord::load(Path::new(target), Limits::NONE)? };
     if kept.as_ref().is_some_and(|kept| !kept.part.prefix.is_empty() || kept.installed.index.refs().len() > 1) {

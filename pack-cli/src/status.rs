@@ -1,19 +1,14 @@
 //! What is installed where: the install records of targets, and the list of targets in the state.
 
-use std::io::{self, Read as _};
+use std::io;
 use std::path::Path;
 
 use sealift_format::Head;
-use sealift_store::Site;
-use sealift_store::fs::confined::open_own_file;
+use sealift_store::{LeftRun, Site};
 
-use crate::trust::{KnownTarget, TargetKind};
-use crate::{Error, RepoFault};
+use crate::trust::{DeviceState, KnownTarget, Survey, TargetKind};
+use crate::{Error, RecordFault, RepoFault};
 use sealift_store::directory::state;
-
-/// Where stores keep their install records.
-const OSTREE: &str = "extensions/sealift";
-const COMPOSEFS: &str = "sealift/state";
 
 /// The last installed bundle of a name in a target.
 #[derive(Clone, Debug)]
@@ -29,14 +24,22 @@ pub struct Installed {
     pub as_root: Option<bool>,
     /// Whether the record belongs to another directory, from which this one was copied or moved.
     pub is_of_another: bool,
+    /// What a run does there, or left. After [`LeftRun::HalfUpdated`], some files are those of another version.
+    pub run: Option<LeftRun>,
+    /// Name and version that an interrupted update brings.
+    pub next: Option<(String, u64)>,
+    /// The version that this device installed there, if the target has gone back to this older one together with its record.
+    pub gone_back_from: Option<u64>,
 }
 
-/// The state of a path that the state lists.
+/// The state of a target.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub enum Present {
-    /// The install record of the target: of a directory the last one, of a store the one for the listed name.
+    /// The install record of the target: of a directory the last one, of a store the one for a name.
     Holds(Box<Installed>),
+    /// An update was interrupted while it changed the files, and there is no record: name and version that it brings, if they can be read.
+    HalfUpdated(Option<(String, u64)>),
     /// Unpacking to it was interrupted, and can be resumed.
     Unfinished,
     /// Something without a record of the bundle.
@@ -45,112 +48,141 @@ pub enum Present {
     Missing,
 }
 
-/// Checks a target that the state lists. The target's own record is authoritative; the list only says where to look.
-///
-/// # Errors
-/// Returns an error if the record cannot be read, is damaged, or belongs to another user.
-pub fn look(known: &KnownTarget) -> Result<Present, Error> {
-    let path = known.place.path();
-    let held = match known.place.kind() {
-        TargetKind::Directory => directory(path).map(|held| {
-            // A tree of another name was moved there together with its record.
-            held.map(|held| Installed {
-                is_of_another: held.is_of_another || held.head.root().identity.name != known.name,
-                ..held
-            })
-        }),
-        TargetKind::Ostree => ostree(path).map(|all| named(all, &known.name)),
-        TargetKind::Composefs => composefs(path).map(|all| named(all, &known.name)),
-    };
-    match held {
-        Ok(Some(installed)) => Ok(Present::Holds(Box::new(installed))),
-        Ok(None) | Err(Error::Unusable { .. }) => Ok(Present::Other),
-        Err(error) if is_missing(&error) => {
-            let site = Site::resolve(path);
-            let is_unfinished = site.is_ok_and(|site| site.has_stage().is_ok_and(|left| left));
-            Ok(if is_unfinished { Present::Unfinished } else { Present::Missing })
+impl Present {
+    /// Returns whether an update was interrupted while it changed the files, so that they are of two versions.
+    #[must_use]
+    pub fn is_half_updated(&self) -> bool {
+        match self {
+            Self::Holds(installed) => installed.run == Some(LeftRun::HalfUpdated),
+            present => matches!(present, Self::HalfUpdated(_)),
         }
-        // A component of the path is a file now.
-        Err(Error::Io { source, .. }) if source.kind() == io::ErrorKind::NotADirectory => Ok(Present::Missing),
-        Err(error) => Err(error),
     }
 }
 
+/// A target, or what a repository or store has of a bundle's name.
+#[derive(Clone, Debug)]
+#[non_exhaustive]
+pub struct Target {
+    /// What this device last installed there, according to its list of targets.
+    pub listed: Option<KnownTarget>,
+    /// What is there.
+    pub present: Present,
+}
+
+/// Checks a target that the state lists. The target's own record is authoritative; the list says where to look, and what was there last.
+///
+/// # Errors
+/// Returns an error if the record cannot be read, is damaged, or belongs to another user.
+pub fn look(known: &KnownTarget, state: &DeviceState) -> Result<Present, Error> {
+    let (kind, path) = (known.place.kind(), known.place.path());
+    let looked = match kind {
+        TargetKind::Directory => directory(path, state).map(|target| target.present),
+        _ => store(kind, path, state).map(|mut all| {
+            let at = all.iter().position(|target| target.listed.as_ref() == Some(known));
+            at.map_or(Present::Other, |at| all.swap_remove(at).present)
+        }),
+    };
+    match looked {
+        // A tree of another name was moved there together with its record.
+        Ok(Present::Holds(held)) if held.head.root().identity.name != known.name => {
+            Ok(Present::Holds(Box::new(Installed { is_of_another: true, ..*held })))
+        }
+        Err(Error::Unusable { .. }) => Ok(Present::Other),
+        Err(error) if is_missing(&error) => Ok(Present::Missing),
+        looked => looked,
+    }
+}
+
+/// Returns whether the error says that the target, or a directory on the way to it, is missing.
 fn is_missing(error: &Error) -> bool {
     match error {
-        Error::Io { source, .. } => source.kind() == io::ErrorKind::NotFound,
+        // A component of the path may be a file now.
+        Error::Io { source, .. } => {
+            matches!(source.kind(), io::ErrorKind::NotFound | io::ErrorKind::NotADirectory)
+        }
         Error::Repository { fault, .. } => matches!(**fault, RepoFault::NoDirectory),
         error => matches!(error, Error::NoStore { .. }),
     }
 }
 
-fn named(all: Vec<Installed>, name: &str) -> Option<Installed> {
-    all.into_iter().find(|installed| installed.head.root().identity.name == name)
-}
-
-/// Returns the bundle installed in the directory `target`; `None` if it has no record.
+/// Checks a target as the user names it: a directory, or each bundle's name in `ostree:REPO` or `composefs:REPO`.
 ///
 /// # Errors
-/// Returns an error if there is no such directory, or if the record cannot be read, is damaged, or belongs to another user.
-pub fn directory(target: &Path) -> Result<Option<Installed>, Error> {
-    let site = Site::resolve(target)?;
-    if site.root().is_none() {
-        return Err(Error::io("read", target, rustix::io::Errno::NOENT));
+/// Returns an error if there is no such target, and none is listed there; if a record cannot be read, is damaged, or belongs to another user.
+pub fn targets(target: &Path, state: &DeviceState) -> Result<Vec<Target>, Error> {
+    match TargetKind::of(target) {
+        (TargetKind::Directory, path) => match directory(path, state)? {
+            Target { listed: None, present: Present::Missing } => {
+                Err(Error::io("read", path, rustix::io::Errno::NOENT))
+            }
+            target => Ok(vec![target]),
+        },
+        (kind, path) => store(kind, path, state),
     }
-    let Some(head) = state::kept_head(&site)? else { return Ok(None) };
-    let record = state::kept_record(&site)?;
-    let path = state::path_of(target)?.join("head");
-    Ok(Some(Installed {
-        head,
-        taken: time_of(&path)?,
-        is_sealed: Some(state::is_sealed(&site)?),
-        as_root: record.as_ref().map(|record| record.as_root),
-        is_of_another: record.is_some_and(|record| site.inode_id().is_ok_and(|(_, inode)| inode != record.inode)),
-    }))
 }
 
-/// Returns the bundles installed in an OSTree repository, the last of each name.
+/// Returns the bundles installed in a target, the last of each name.
 ///
 /// # Errors
-/// Returns an error if the repository does not exist, or if its records cannot be read or are damaged.
-pub fn ostree(repo: &Path) -> Result<Vec<Installed>, Error> {
-    let missing = || Error::Repository { path: repo.to_owned(), fault: Box::new(RepoFault::NoDirectory) };
-    store(repo, OSTREE)?.ok_or_else(missing)
-}
-
-/// Returns the same for a composefs store.
-///
-/// # Errors
-/// As [`ostree`].
-pub fn composefs(repo: &Path) -> Result<Vec<Installed>, Error> {
-    store(repo, COMPOSEFS)?.ok_or_else(|| Error::NoStore { path: repo.to_owned() })
-}
-
-/// Returns the bundles with a record in `folder` of a store, sorted by name; `None` if it does not exist.
-fn store(repo: &Path, folder: &str) -> Result<Option<Vec<Installed>>, Error> {
-    let folder = repo.join(folder);
-    let entries = match std::fs::read_dir(&folder) {
-        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(repo.is_dir().then(Vec::new)),
-        entries => entries.map_err(|error| Error::io("read", &folder, error))?,
+/// As [`targets`].
+pub fn installed(target: &Path, state: &DeviceState) -> Result<Vec<Installed>, Error> {
+    let held = |target: Target| match target.present {
+        Present::Holds(installed) => Some(*installed),
+        _ => None,
     };
-    let mut found = Vec::new();
-    for entry in entries {
-        let path = entry.map_err(|error| Error::io("read", &folder, error))?.path().join("head");
-        let head = open_own_file(&path).and_then(|file| {
-            let mut bytes = Vec::new();
-            file.take(u64::from(Head::LEN_MAX) + 1).read_to_end(&mut bytes)?;
-            Ok(bytes)
-        });
-        let bytes = match head {
-            Err(error) if error.kind() == io::ErrorKind::NotFound => continue,
-            read => read.map_err(|error| Error::io("read", &path, error))?,
-        };
-        let head =
-            Head::parse(&bytes).map_err(|error| Error::State { path: path.clone(), problem: error.to_string() })?;
-        found.push(Installed { head, taken: time_of(&path)?, is_sealed: None, as_root: None, is_of_another: false });
+    Ok(targets(target, state)?.into_iter().filter_map(held).collect())
+}
+
+fn directory(target: &Path, state: &DeviceState) -> Result<Target, Error> {
+    let site = Site::resolve(target)?;
+    let mut survey = Survey::of_directory(&site, Some(state))?;
+    survey.read_whole(&site)?;
+    let listed = survey.listed.clone();
+    if site.root().is_none() {
+        let present = if survey.run.is_some() { Present::Unfinished } else { Present::Missing };
+        return Ok(Target { listed, present });
     }
-    found.sort_by(|a, b| a.head.root().identity.name.cmp(&b.head.root().identity.name));
-    Ok(Some(found))
+    let (sealed, record) = match survey.fault {
+        None | Some(RecordFault::OfAnother) => (state::is_sealed(&site)?, state::kept_record(&site)?),
+        _ => (false, None),
+    };
+    let more = |held| Installed { is_sealed: Some(sealed), as_root: record.map(|record| record.as_root), ..held };
+    Ok(Target { listed, present: present(survey, more)? })
+}
+
+fn store(kind: TargetKind, path: &Path, state: &DeviceState) -> Result<Vec<Target>, Error> {
+    let Some(surveys) = Survey::of_store(kind, path, Some(state))? else {
+        return Err(match kind {
+            TargetKind::Composefs => Error::NoStore { path: path.to_owned() },
+            _ => Error::Repository { path: path.to_owned(), fault: Box::new(RepoFault::NoDirectory) },
+        });
+    };
+    let target = |(_, survey): (String, Survey)| {
+        Ok(Target { listed: survey.listed.clone(), present: present(survey, |held| held)? })
+    };
+    surveys.into_iter().map(target).collect()
+}
+
+/// Returns what is there; `more` adds what this kind of target has recorded.
+fn present(survey: Survey, more: impl FnOnce(Installed) -> Installed) -> Result<Present, Error> {
+    let (gone_back_from, next) = (survey.gone_back_from(), survey.next.as_ref().map(identity));
+    let is_of_another = survey.fault == Some(RecordFault::OfAnother);
+    match (survey.head, survey.fault, survey.run) {
+        (Some(head), None | Some(RecordFault::OfAnother), run) => {
+            let taken = time_of(&survey.head_path)?;
+            let held =
+                Installed { head, taken, is_sealed: None, as_root: None, is_of_another, run, next, gone_back_from };
+            Ok(Present::Holds(Box::new(more(held))))
+        }
+        (_, _, Some(LeftRun::HalfUpdated)) => Ok(Present::HalfUpdated(next)),
+        (_, Some(RecordFault::Damaged { path, problem }), _) => Err(Error::State { path, problem }),
+        (.., Some(_)) => Ok(Present::Unfinished),
+        (.., None) => Ok(Present::Other),
+    }
+}
+
+fn identity(head: &Head) -> (String, u64) {
+    (head.root().identity.name.clone(), head.root().identity.version)
 }
 
 fn time_of(path: &Path) -> Result<i64, Error> {

@@ -4,8 +4,9 @@ use std::path::Path;
 
 use serde::Serialize;
 
-use crate::Error;
 use crate::base::GivenBases;
+use crate::trust::Survey;
+use crate::{Error, LeftRun};
 use sealift_format::num;
 
 /// Options of auditing a store.
@@ -32,6 +33,10 @@ pub struct StoreAudit {
     pub trees: Vec<String>,
     /// The findings, sorted by name.
     pub findings: Vec<Finding>,
+    /// What a run does there, or left.
+    pub run: Option<LeftRun>,
+    /// The names of bundles that have gone back to an older version together with their records, and the versions that this device installed.
+    pub gone_back: Vec<(String, u64)>,
     /// Counts of objects and findings.
     pub counts: StoreCounts,
     /// Whether the store is marked as sealed. The kernel is then asked, and an unsealed object is a finding.
@@ -106,7 +111,13 @@ impl StoreAudit {
     /// Returns whether nothing differs.
     #[must_use]
     pub fn is_empty(&self) -> bool {
-        self.findings.is_empty()
+        self.findings.is_empty() && self.gone_back.is_empty()
+    }
+
+    /// Takes what is known of the target besides its objects.
+    pub(crate) fn take(&mut self, name: &str, survey: &Survey) {
+        self.run = self.run.or(survey.run);
+        self.gone_back.extend(survey.gone_back_from().map(|version| (name.to_owned(), version)));
     }
 
     /// Sorts and counts the findings.

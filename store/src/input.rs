@@ -166,7 +166,7 @@ impl Input {
         while !buffer.is_empty() {
             let got = self.read_some(buffer, offset)?;
             if got == 0 {
-                return Err(FormatError::Truncated { len: offset, expected: head.file_len() }.into());
+                return Err(FormatError::Truncated { len: offset, expected: Some(head.file_len()) }.into());
             }
             buffer = &mut buffer[got..];
             offset += num::wide(got);

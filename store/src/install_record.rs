@@ -23,7 +23,7 @@ use crate::fs::confined::names_below;
 use crate::fs::rename::{lacks_flag, moves_no_directory};
 use crate::kept_order::KeptOrder;
 use crate::seal::{KernelSignature, WantedSignature, has_signature, seal_index};
-use crate::{Error, OwnDir};
+use crate::{Error, OwnDir, RecordFault};
 
 /// The last installed bundle.
 #[derive(Clone, Debug)]
@@ -106,6 +106,39 @@ pub(crate) fn is_index_signed(dir: &OwnDir) -> Result<bool, Error> {
 /// Returns whether the error says that a record is damaged: it is then rebuilt.
 pub(crate) fn is_damage(error: &Error) -> bool {
     matches!(error, Error::State { .. } | Error::Format(_))
+}
+
+/// Returns what is wrong with the record at `path`, if the error says that it is damaged.
+///
+/// # Errors
+/// Returns any other error.
+pub(crate) fn damage_of(error: Error, path: &Path) -> Result<RecordFault, Error> {
+    match error {
+        Error::State { path, problem } => Ok(RecordFault::Damaged { path, problem }),
+        Error::Format(error) => Ok(RecordFault::Damaged { path: path.to_owned(), problem: error.to_string() }),
+        error => Err(error),
+    }
+}
+
+/// A record, as far as it can be used.
+#[derive(Debug)]
+pub(crate) enum Kept<T> {
+    /// There is none.
+    None,
+    /// It is damaged.
+    Damaged(RecordFault),
+    /// It is sound.
+    Whole(T),
+}
+
+impl<T> Kept<T> {
+    /// Returns the record if it is sound.
+    pub(crate) fn whole(self) -> Option<T> {
+        match self {
+            Self::Whole(record) => Some(record),
+            Self::None | Self::Damaged(_) => None,
+        }
+    }
 }
 
 /// What to write into a new record.
@@ -210,6 +243,11 @@ pub(crate) struct Records<'a> {
 const STAGED: &str = "record";
 
 impl<'a> Records<'a> {
+    /// The folder in an OSTree repository: libostree leaves `extensions` to other programs.
+    pub(crate) const OSTREE: &'static str = "extensions/sealift";
+    /// The folder in a composefs store.
+    pub(crate) const COMPOSEFS: &'static str = "sealift/state";
+
     /// Returns the records in this folder of an open place.
     pub(crate) fn new(root: BorrowedFd<'a>, place: &Path, folder: &'static str) -> Self {
         Self { root, folder, path: place.join(folder) }
@@ -236,14 +274,13 @@ impl<'a> Records<'a> {
         self.names()?.iter().filter_map(|name| self.load(name).transpose()).collect()
     }
 
-    /// Opens the record of a name; `None` if it has no head.
+    /// Opens the record of a name; `None` if there is none.
     ///
     /// # Errors
     /// Returns an error if it is another user's, who may have put anything into it, or if it cannot be opened.
     pub(crate) fn open(&self, name: &str) -> Result<Option<OwnDir>, Error> {
         let Some(folder) = OwnDir::beneath(self.root, self.folder, &self.path)? else { return Ok(None) };
-        let Some(dir) = folder.directory(name)? else { return Ok(None) };
-        Ok(dir.has(HEAD)?.then_some(dir))
+        folder.directory(name)
     }
 
     /// Reads the record of a name. A damaged one counts as missing: it is rebuilt.
@@ -260,14 +297,38 @@ impl<'a> Records<'a> {
         name: &str,
         more: impl FnOnce(&OwnDir, InstallRecord) -> Result<T, Error>,
     ) -> Result<Option<T>, Error> {
-        let Some(dir) = self.open(name)? else { return Ok(None) };
-        let read = || more(&dir, InstallRecord::read_index(&dir, read_head_of(&dir, name)?)?);
-        match read() {
-            Err(error) if is_damage(&error) => {
-                tracing::warn!(%error, path = %dir.path().display(), "ignored the damaged install record");
-                Ok(None)
-            }
-            read => read.map(Some),
+        let kept = self.look(name, more)?;
+        if let Kept::Damaged(fault) = &kept {
+            tracing::warn!(%fault, name, "ignored the damaged install record");
+        }
+        Ok(kept.whole())
+    }
+
+    /// Reads the record of a name, and tells a damaged one from a missing one.
+    ///
+    /// # Errors
+    /// Returns an error if it cannot be read.
+    pub(crate) fn look<T>(
+        &self,
+        name: &str,
+        more: impl FnOnce(&OwnDir, InstallRecord) -> Result<T, Error>,
+    ) -> Result<Kept<T>, Error> {
+        self.look_with(name, |dir| more(dir, InstallRecord::read_index(dir, read_head_of(dir, name)?)?))
+    }
+
+    /// As [`Records::look`], but reads only the head.
+    ///
+    /// # Errors
+    /// As [`Records::look`].
+    pub(crate) fn look_at_head(&self, name: &str) -> Result<Kept<Head>, Error> {
+        self.look_with(name, |dir| read_head_of(dir, name))
+    }
+
+    fn look_with<T>(&self, name: &str, read: impl FnOnce(&OwnDir) -> Result<T, Error>) -> Result<Kept<T>, Error> {
+        let Some(dir) = self.open(name)? else { return Ok(Kept::None) };
+        match read(&dir) {
+            Ok(record) => Ok(Kept::Whole(record)),
+            Err(error) => damage_of(error, dir.path()).map(Kept::Damaged),
         }
     }
 
@@ -288,18 +349,6 @@ impl<'a> Records<'a> {
             Ok((judged, more(&dir, InstallRecord::read_index(&dir, head)?)?))
         };
         read().map(Some).map_err(|error: Error| error.of_bundle(&self.head_path(name)))
-    }
-
-    /// Returns the recorded head of a name; `None` if it is missing or damaged.
-    ///
-    /// # Errors
-    /// Returns an error if it is another user's or cannot be read.
-    pub(crate) fn head(&self, name: &str) -> Result<Option<Head>, Error> {
-        let Some(dir) = self.open(name)? else { return Ok(None) };
-        match read_head_of(&dir, name) {
-            Err(error) if is_damage(&error) => Ok(None),
-            read => read.map(Some),
-        }
     }
 
     /// Returns whether the record of a name is sealed, as its objects then are.

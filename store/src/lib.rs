@@ -33,10 +33,10 @@ mod tree;
 pub mod trust;
 mod xattrs;
 
-pub use error::{ArchiveFault, Error, OrderFault, RepoFault};
+pub use error::{ArchiveFault, Error, OrderFault, RecordFault, RepoFault};
 pub use fs::{
-    FileStat, InodeId, OwnDir, Place, Record, Site, Stage, StatCache, StateDir, StateLock, check_may_create, check_own,
-    inode_id,
+    FileStat, InodeId, LeftRun, OwnDir, Place, Record, Site, Stage, StatCache, StateDir, StateLock, check_may_create,
+    check_own, inode_id,
 };
 pub use input::{Input, Unopened};
 pub use medium::{Medium, OpenBundle};

@@ -104,7 +104,7 @@ impl Medium {
         read.map_err(|error| match error.kind() {
             ErrorKind::UnexpectedEof => {
                 let len = self.file.read().metadata().map_or(place, |found| found.len());
-                FormatError::Truncated { len, expected: self.len }.into()
+                FormatError::Truncated { len, expected: Some(self.len) }.into()
             }
             _ => Error::io("read", &self.path, error),
         })

@@ -336,7 +336,7 @@ fn reading_over_a_delta() {
         (&["delta"], format!("unpack delta target --rehash {unpack}")),
         // If the target has no record, it is hashed.
         (&["one"], format!("unpack one bare {unpack}")),
-        (&["delta"], format!("unpack delta bare --adopt --delete {unpack}")),
+        (&["delta"], format!("unpack delta bare --adopt --yes --delete {unpack}")),
         (&["other"], format!("unpack other bare --update --delete {unpack}")),
     ];
     let mut failed = Vec::new();

@@ -426,9 +426,9 @@ export class Bundle {
 
   constructor(bytes) {
     const file = new Cursor(bytes, "truncated");
+    need("89534c46540d0a1a".startsWith(hex(bytes.subarray(0, 8))), "header", "not a Sealift bundle"); // (11.2)
     const preamble = new Cursor(file.take(32), "header"); // (3)
-    const [magic, version, rootLen, reserved] = [preamble.take(8), preamble.u32(), preamble.u32(), preamble.take(16)];
-    need(hex(magic) === "89534c46540d0a1a", "header", "not a Sealift bundle");
+    const [, version, rootLen, reserved] = [preamble.take(8), preamble.u32(), preamble.u32(), preamble.take(16)];
     need(version === 0, "unsupported", `version ${version} of the format`);
     need(rootLen >= 1 && rootLen <= 65536 && reserved.every((byte) => byte === 0), "header", "root_len or reserved bytes");
     const [root, areaLen] = [file.take(rootLen), file.u32()];

@@ -21,6 +21,7 @@ from index import parse_index
 from suffix import parse_suffix, unsuffix
 from trust import POLICY, check_signatures, judge
 
+MAGIC = b"\x89SLFT\r\n\x1a"
 NAME = re.compile(rb"[A-Za-z0-9][A-Za-z0-9._+-]{0,127}")
 ROOT_FIELDS = {
     "identity": ("Qqq", "version created expires"),
@@ -71,8 +72,7 @@ def parse_root(data):
 
 def parse_preamble(data):
     """The length of the root (core 3)."""
-    magic, version, root_len, reserved = struct.unpack("<8sII16s", data)
-    need(magic == b"\x89SLFT\r\n\x1a", "header", "not a Sealift bundle")
+    _, version, root_len, reserved = struct.unpack("<8sII16s", data)
     need(version == 0, "unsupported", f"format version {version}")
     ranges = 1 <= root_len <= 1 << 16 and reserved == bytes(16)
     need(ranges, "header", "root_len or reserved bytes are out of their ranges")
@@ -234,6 +234,8 @@ class Bundle:
         file.seek(0)
 
         # The head (core 3 to 5), and whether it is trusted (trust).
+        need(MAGIC.startswith(file.read(8)), "header", "not a Sealift bundle")
+        file.seek(0)
         signed = self.read(32)
         signed += self.read(parse_preamble(signed))
         area = self.read(4)

@@ -223,7 +223,7 @@ impl Reader {
         let open = self.opened_mut()?;
         let expected = open.opened.head().file_len();
         if len < expected {
-            return Err(content_error(&FormatError::Truncated { len, expected }.into()));
+            return Err(content_error(&FormatError::Truncated { len, expected: Some(expected) }.into()));
         }
         if len > expected {
             return Err(content_error(&FormatError::Trailing { expected }.into()));

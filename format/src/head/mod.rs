@@ -50,7 +50,7 @@ impl Head {
     pub fn parse(bytes: &[u8]) -> Result<Self, Error> {
         let expected = Self::len_from(bytes)?;
         if bytes.len() < at(expected) {
-            return Err(Error::Truncated { len: wide(bytes.len()), expected: expected.into() });
+            return Err(Error::Truncated { len: wide(bytes.len()), expected: None });
         }
         if bytes.len() > at(expected) {
             return Err(Error::Trailing { expected: expected.into() });

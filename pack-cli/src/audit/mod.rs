@@ -39,10 +39,10 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use sealift_format::{FileType, Index, Limits};
-use sealift_store::Site;
+use sealift_store::{LeftRun, Site};
 
 use crate::diff::{self, Change, Diff, DiffOptions, Field, PathDifference, Side};
-use crate::trust::{Guard, Judged};
+use crate::trust::{Guard, Judged, Survey};
 use crate::{Bundle, Error, Input, Phase, Progress};
 pub use sealift_store::audit::{Finding, FindingKind, StoreAudit, StoreAuditOptions, StoreCounts};
 use sealift_store::base::GivenBases;
@@ -83,7 +83,8 @@ pub fn audit(
 ) -> Result<(Diff, Judged), Error> {
     let site = Site::resolve(target)?;
     let mut diff_options = DiffOptions { moves: false, ..options.diff.clone() };
-    let mut is_of_another = false;
+    let (mut is_of_another, mut gone_back_from) = (false, None);
+    let run = site.run()?;
     // Root could set owners, set-id bits and the rest: if they differ now, missing privilege is not the cause.
     let record = state::kept_record(&site).ok().flatten();
     let as_root = record.as_ref().is_some_and(|record| record.as_root);
@@ -101,7 +102,9 @@ pub fn audit(
             (judged, index, digests)
         }
         None => {
-            let dir = site.record()?.ok_or_else(|| no_state(target))?;
+            let survey = Survey::of_directory(&site, Some(guard.state()))?;
+            gone_back_from = survey.gone_back_from();
+            let dir = site.record()?.ok_or_else(|| no_state(target, run))?;
             let judged = guard.judge_installed(&InstallRecord::read_head(&dir, limits)?)?;
             let state = TreeRecord::read_behind(&dir, judged.head.clone())?;
             is_of_another = !state.is_of(&site)?;
@@ -126,7 +129,7 @@ pub fn audit(
     found.is_sealed = digests.is_some();
     // When a bundle is given, the record beside the target may be damaged.
     found.is_index_signed = found.is_sealed && state::is_index_signed(&site).unwrap_or_default();
-    found.is_of_another = is_of_another;
+    (found.is_of_another, found.run, found.gone_back_from) = (is_of_another, run, gone_back_from);
     if as_root {
         found.counts.privileged = 0;
         found.differences.iter_mut().for_each(|difference| difference.privileged = false);
@@ -145,7 +148,10 @@ pub fn state_path(target: &Path) -> Result<PathBuf, Error> {
     state::path_of(target)
 }
 
-fn no_state(target: &Path) -> Error {
+fn no_state(target: &Path, run: Option<LeftRun>) -> Error {
+    if run == Some(LeftRun::HalfUpdated) {
+        return Error::HalfUpdated { target: target.to_owned() };
+    }
     if let Err(error) = target.metadata() {
         return Error::io("read", target, error);
     }

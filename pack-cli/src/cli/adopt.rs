@@ -1,11 +1,12 @@
 //! The confirmation before an update takes over a directory that Sealift did not create.
 
-use std::io::{self, BufRead as _, IsTerminal as _, Write as _};
+use std::fs::File;
+use std::io::{BufRead as _, BufReader, Write as _};
 use std::os::unix::ffi::OsStrExt as _;
 use std::path::Path;
 
-use sealift::Error;
 use sealift::unpack::UnpackStats;
+use sealift::{Error, RecordFault};
 
 use super::escape;
 use super::show::Show;
@@ -14,16 +15,43 @@ use super::updated::kinds;
 /// How many of the paths to delete are shown.
 const SHOWN: usize = 5;
 
-/// Shows what taking over `target` replaces and deletes, and asks for confirmation on a terminal; without one, the option itself is the consent.
+/// What taking over a directory needs besides `--adopt`.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Consent {
+    /// `--yes`: nobody is asked.
+    pub(crate) is_given: bool,
+    /// `--delete`: what would be lost is not in the bundle.
+    pub(crate) deletes: bool,
+}
+
+/// Shows what taking over `target` replaces and deletes, and asks for confirmation on the terminal, wherever standard input and output lead. Without
+/// one, `--adopt` itself is the consent, but not to deletions.
 ///
 /// # Errors
-/// Returns an error if the user declines.
-pub(crate) fn agree(show: Show, target: &Path, stats: &UnpackStats) -> Result<(), Error> {
-    if io::stdin().is_terminal() && io::stderr().is_terminal() {
-        return ask(target, stats);
+/// Returns an error if the user declines, or cannot be asked.
+pub(crate) fn agree(show: Show, target: &Path, stats: &UnpackStats, consent: Consent) -> Result<(), Error> {
+    if consent.is_given {
+        tell(show, target, stats);
+        return Ok(());
     }
-    tell(show, target, stats);
-    Ok(())
+    match File::options().read(true).write(true).open("/dev/tty") {
+        Ok(terminal) => ask(&terminal, target, stats),
+        Err(_) if consent.deletes => Err(unasked(target, stats)),
+        Err(_) => {
+            tell(show, target, stats);
+            Ok(())
+        }
+    }
+}
+
+fn unasked(target: &Path, stats: &UnpackStats) -> Error {
+    let (replaced, deleted, names) = (kinds(&stats.replaced), kinds(&stats.deleted), first_names(stats));
+    Error::Usage(format!(
+        "{} {}; taking it over would replace {replaced} and delete {deleted}{names}; \
+         there is no terminal to ask on: --adopt --delete needs --yes",
+        target.display(),
+        why(stats)
+    ))
 }
 
 /// Returns the first paths that would be deleted, after a colon.
@@ -34,30 +62,37 @@ fn first_names(stats: &UnpackStats) -> String {
     if names.is_empty() { String::new() } else { format!(": {}{more}", names.join(", ")) }
 }
 
+/// Returns why the target is not shown to be this program's.
+fn why(stats: &UnpackStats) -> String {
+    match &stats.adopted {
+        None | Some(RecordFault::Missing { listed: None }) => "was not unpacked by sealift".into(),
+        Some(why) => why.to_string(),
+    }
+}
+
 fn tell(show: Show, target: &Path, stats: &UnpackStats) {
     show.warn(&format!(
-        "{} was not unpacked by sealift; taking it over replaces {} and deletes {}{}",
+        "{} {}; taking it over replaces {} and deletes {}{}",
         target.display(),
+        why(stats),
         kinds(&stats.replaced),
         kinds(&stats.deleted),
         first_names(stats),
     ));
 }
 
-fn ask(target: &Path, stats: &UnpackStats) -> Result<(), Error> {
+fn ask(terminal: &File, target: &Path, stats: &UnpackStats) -> Result<(), Error> {
     let name = escape::text(&target.display().to_string());
     let (replaced, deleted, names) = (kinds(&stats.replaced), kinds(&stats.deleted), first_names(stats));
-    // If standard error is closed, nobody can confirm. It is not locked while the user decides, so that Ctrl-C can clear the line.
-    let mut err = anstream::stderr();
-    let _ = write!(
-        err,
-        "{name} was not unpacked by sealift. Taking it over would\n  replace {replaced}\n  delete {deleted}{names}\nContinue? [y/N] "
-    )
-    .and_then(|()| err.flush());
-    let mut answer = String::new();
-    let _ = io::stdin().lock().read_line(&mut answer);
-    match answer.trim().to_ascii_lowercase().as_str() {
-        "y" | "yes" => Ok(()),
+    let why = escape::text(&why(stats));
+    let question = format!(
+        "{name} {why}. Taking it over would\n  replace {replaced}\n  delete {deleted}{names}\nContinue? [y/N] "
+    );
+    let (mut answer, mut out) = (String::new(), terminal);
+    // A question that cannot be shown, or an answer that cannot be read, is no consent.
+    let asked = out.write_all(question.as_bytes()).and_then(|()| BufReader::new(terminal).read_line(&mut answer));
+    match (asked, answer.trim().to_ascii_lowercase().as_str()) {
+        (Ok(_), "y" | "yes") => Ok(()),
         _ => Err(Error::Usage(format!("{} was left unchanged", target.display()))),
     }
 }

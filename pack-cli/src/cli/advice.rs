@@ -6,7 +6,7 @@ use rustix::io::Errno;
 use sealift::seal::KernelError;
 use sealift::trust::sign::{KernelSignError, SignError};
 use sealift::trust::{Shortfall, SignatureError, Standing};
-use sealift::{ArchiveFault, Error, FormatError, RepoFault, TrustError};
+use sealift::{ArchiveFault, Error, FormatError, RecordFault, RepoFault, TrustError};
 
 /// The advice if the kernel has no certificate for a signature.
 pub(crate) const ADD_CERTIFICATE: &str =
@@ -34,7 +34,7 @@ pub(crate) fn advice(error: &Error) -> Option<String> {
         Error::IsDelta { .. } => ": unpack it onto a target that holds its base, or give the base with --base",
         Error::MissingBase { .. } => "; use the full bundle",
         Error::OtherName { .. } => ": unpack elsewhere, or remove the target",
-        Error::NotOurs { is_of_another: true, .. } => {
+        Error::NotOurs { why, .. } if **why == RecordFault::OfAnother => {
             ". To update it anyway, use --adopt; --adopt --dry-run shows what that would replace and delete"
         }
         Error::NotOurs { .. } => {

@@ -8,11 +8,10 @@ use std::time::{Duration, Instant};
 
 use clap::Args;
 use sealift::CommitSpec;
-use sealift::Progress;
 use sealift::audit::{AuditOptions, StoreAuditOptions, audit, state_path};
 use sealift::diff::Diff;
 use sealift::trust::{Guard, Judged, TargetKind};
-use sealift::unpack::is_half_updated;
+use sealift::{LeftRun, Progress};
 use serde::Serialize;
 
 use super::audit_store::{self, Store};
@@ -35,7 +34,8 @@ use super::trust_args::{Judge, TrustArgs};
 /// (with the expected and the actual size), U no longer sealed, m metadata only. The exit status is 1 if anything differs.
 ///
 /// Compares TARGET with what was installed there. Also reports, but does not count as differences, a newer version elsewhere on this
-/// device, an expiry date that has passed, and keys revoked since. On a tree that root unpacked, --ignore privileged has no effect.
+/// device, an expiry date that has passed, and keys revoked since. A TARGET that has gone back to an older version than this device installed
+/// there is a difference, even if its install record went back with it. On a tree that root unpacked, --ignore privileged has no effect.
 ///
 /// For ostree:REPO, compares the refs and objects that the installed bundles brought: each object with its checksum, or through the kernel
 /// if it is sealed. Other objects are not differences.
@@ -45,12 +45,13 @@ use super::trust_args::{Judge, TrustArgs};
 #[command(after_long_help = "\
 With --json, prints one object: target, name, version, path (if only a part is
 compared), signers, since (what has changed since the installation), of_another
-(the install record belongs to another directory), sound, sealed,
-kernel_signature, counts, seconds and entries. An entry has kind (missing,
-extra, changed, unsealed, metadata), path, fields, old (the file in the index)
-and new (the file in TARGET). For a repository or store: target, bundles, trees,
-sound, sealed, extra_known, counts, seconds and entries with kind, name, tree,
-path, expected and found.
+(the install record belongs to another directory), run (running, unfinished,
+half-updated or hidden), gone_back_from (the version that this device installed
+there, if TARGET is older), sound, sealed, kernel_signature, counts, seconds and
+entries. An entry has kind (missing, extra, changed, unsealed, metadata), path,
+fields, old (the file in the index) and new (the file in TARGET). For a
+repository or store: target, bundles, trees, run, sound, sealed, extra_known,
+counts, seconds and entries with kind, name, tree, path, expected and found.
 
 Examples:
   sealift audit /srv/os --trust /etc/sealift/allowed_signers
@@ -118,11 +119,8 @@ impl Audit {
             self.progress.watch(self.show, "Opening", |progress| self.audit(&options, judge.guard(), progress))?;
         judge.saw(judged);
         judge.warn(self.show);
-        if is_half_updated(&self.target) {
-            let target = self.target.display();
-            self.show.warn(&format!(
-                "an update of {target} was interrupted: repeat it, or finish it with  sealift clean {target}"
-            ));
+        if let Some(run) = diff.run {
+            self.show.warn(&of_run(run, &self.target.display().to_string()));
         }
         let wrong = self.wrong_name(&judge)?;
         verdict_printed(self.print(&diff, &judge, wrong.is_some(), start.elapsed()))?;
@@ -133,9 +131,11 @@ impl Audit {
             true => Ok(()),
             // --quiet does not hide this error.
             false if self.show.quiet && !self.show.json => {
-                let counts = match diff.differences.is_empty() {
-                    true => "its install record belongs to another directory".to_owned(),
-                    false => differences::counts(&diff, WORDS),
+                let counts = match (diff.differences.is_empty(), diff.gone_back_from) {
+                    (false, _) => differences::counts(&diff, WORDS),
+                    (true, Some(version)) => gone_back_from(version),
+                    (true, None) if diff.is_of_another => "its install record belongs to another directory".to_owned(),
+                    (true, None) => "an update was interrupted".to_owned(),
                 };
                 Err(Failure::differs(format!("{}: {counts}", self.target.display())))
             }
@@ -241,6 +241,9 @@ impl Audit {
                 let mount = escape::bytes(mount);
                 writeln!(out, "  {WARN}not compared{WARN:#}: {mount} is a mount point or a subvolume")?;
             }
+            if let Some(version) = diff.gone_back_from {
+                writeln!(out, "  {BAD}{}{BAD:#}", gone_back_from(version))?;
+            }
             if !diff.differences.is_empty() {
                 writeln!(out, "  {}", differences::counts(diff, WORDS))?;
             }
@@ -255,6 +258,25 @@ impl Audit {
         }
         out.flush()
     }
+}
+
+/// Returns what is to be known about a run beside the target before its differences are believed.
+pub(super) fn of_run(run: LeftRun, target: &str) -> String {
+    match run {
+        LeftRun::Running => format!("another sealift run is working on {target}: differences may be its work"),
+        LeftRun::Unfinished => {
+            format!("a run on {target} was interrupted before it changed anything: repeat it to resume")
+        }
+        LeftRun::HalfUpdated => {
+            format!("an update of {target} was interrupted: repeat it, or finish it with  sealift clean {target}")
+        }
+        LeftRun::Hidden => format!("another user's run is working on {target}, or was interrupted"),
+    }
+}
+
+/// Returns the words for a target that is older than what was installed there.
+pub(super) fn gone_back_from(version: u64) -> String {
+    format!("it has gone back together with its install record: this device installed version {version} there")
 }
 
 fn with(bundle: &Path) -> String {
@@ -276,6 +298,10 @@ struct JsonAudit<'a> {
     /// What was not compared, since something is mounted there.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     mounts: Vec<String>,
+    /// What a run does there, or left.
+    run: Option<LeftRun>,
+    /// The version that was there before, if the target has gone back.
+    gone_back_from: Option<u64>,
     sound: bool,
     sealed: bool,
     kernel_signature: bool,
@@ -317,6 +343,8 @@ impl<'a> JsonAudit<'a> {
             since: judge.since(),
             of_another: diff.is_of_another,
             mounts: diff.mounts.iter().map(|mount| escape::bytes(mount).to_string()).collect(),
+            run: diff.run,
+            gone_back_from: diff.gone_back_from,
             sound: is_sound,
             sealed: diff.is_sealed,
             kernel_signature: diff.is_index_signed,

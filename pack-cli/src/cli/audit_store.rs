@@ -10,9 +10,10 @@ use anstyle::Style;
 use sealift::audit::{Finding, FindingKind, StoreAudit, StoreAuditOptions, StoreCounts};
 use sealift::diff::Change;
 use sealift::trust::{Guard, Judged};
-use sealift::{Input, Progress};
+use sealift::{Input, LeftRun, Progress};
 use serde::Serialize;
 
+use super::audit::{gone_back_from, of_run};
 use super::bundle::BundleArg;
 use super::differences;
 use super::escape;
@@ -54,6 +55,9 @@ impl Run<'_> {
         let (audit, judged) = self.progress.watch(self.show, "Opening", run)?;
         let judges: Vec<Judge> = judged.into_iter().map(|judged| judge.of(judged)).collect();
         judges.iter().for_each(|judge| judge.warn(self.show));
+        if let Some(run) = audit.run {
+            self.show.warn(&of_run(run, &self.target.display().to_string()));
+        }
         verdict_printed(self.print(&audit, &judges, start.elapsed()))?;
         match audit.is_empty() {
             true => Ok(()),
@@ -101,7 +105,10 @@ impl Run<'_> {
                 judge.print_signers(&mut out)?;
                 judge.print_since(&mut out)?;
             }
-            if !audit.is_empty() {
+            for (name, version) in &audit.gone_back {
+                writeln!(out, "  {BAD}{name}{BAD:#}: {}", gone_back_from(*version))?;
+            }
+            if !audit.findings.is_empty() {
                 writeln!(out, "  {}", counts(audit))?;
             }
             self.print_work(&mut out, audit, elapsed)?;
@@ -119,7 +126,11 @@ impl Run<'_> {
             writeln!(out, "  {} hashed, {}", count(counts.hashed, "object"), Bytes(counts.hashed_bytes))?;
         }
         if !audit.is_extra_known && !matches!(self.store, Store::Ostree(_)) && !self.options.allow_extra {
-            writeln!(out, "  extra objects not checked: the store has other images, which may use them")?;
+            let why = match audit.run {
+                Some(_) => "an import is not complete, and no image names its objects yet",
+                None => "the store has other images, which may use them",
+            };
+            writeln!(out, "  extra objects not checked: {why}")?;
         }
         Ok(())
     }
@@ -157,6 +168,9 @@ fn print_finding(out: &mut dyn Write, finding: &Finding) -> std::io::Result<()> 
 
 /// Returns the counts in words, without those that are 0.
 fn counts(audit: &StoreAudit) -> String {
+    if let (true, Some((_, version))) = (audit.findings.is_empty(), audit.gone_back.first()) {
+        return gone_back_from(*version);
+    }
     let counts = &audit.counts;
     let parts = [
         (counts.missing, "missing"),
@@ -173,6 +187,8 @@ struct JsonStoreAudit<'a> {
     target: &'a str,
     bundles: Vec<JsonBundle<'a>>,
     trees: &'a [String],
+    /// What a run does there, or left.
+    run: Option<LeftRun>,
     sound: bool,
     sealed: bool,
     extra_known: bool,
@@ -188,6 +204,9 @@ struct JsonBundle<'a> {
     signers: Vec<String>,
     #[serde(skip_serializing_if = "Vec::is_empty")]
     since: Vec<String>,
+    /// The version that was there before, if the bundle has gone back to this one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    gone_back_from: Option<u64>,
 }
 
 #[derive(Serialize)]
@@ -208,12 +227,15 @@ impl<'a> JsonStoreAudit<'a> {
     fn new(target: &'a str, audit: &'a StoreAudit, judges: &'a [Judge], elapsed: Duration) -> Self {
         let bundle = |judge: &'a Judge| {
             let (name, version) = judge.identity();
-            JsonBundle { name, version, signers: judge.signers(), since: judge.since() }
+            let gone_back = audit.gone_back.iter().find(|(gone, _)| gone == name);
+            let gone_back_from = gone_back.map(|(_, version)| *version);
+            JsonBundle { name, version, signers: judge.signers(), since: judge.since(), gone_back_from }
         };
         Self {
             target,
             bundles: judges.iter().map(bundle).collect(),
             trees: &audit.trees,
+            run: audit.run,
             sound: audit.is_empty(),
             sealed: audit.is_sealed,
             extra_known: audit.is_extra_known,

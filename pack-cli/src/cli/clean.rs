@@ -13,6 +13,7 @@ use super::human::count;
 use super::jobs_arg::JobsArg;
 use super::progress_args::ProgressArgs;
 use super::show::{BOLD, Show};
+use super::trust_args::tell_waiting;
 
 /// Remove the leftovers of an interrupted run
 ///
@@ -24,14 +25,14 @@ use super::show::{BOLD, Show};
 /// versions of its bundle; `sealift trust reset` lifts that.
 ///
 /// In an OSTree repository or a composefs store, the next run that writes there removes what an interrupted one left. The install records
-/// there, in extensions/sealift or sealift/state, may be removed by hand.
+/// there, in extensions/sealift or sealift/state, may be removed by hand; clean then removes their bundles from the list.
 #[derive(Args, Debug)]
 #[command(after_long_help = "\
 Examples:
   sealift clean /srv/os
   sealift clean os.sealift")]
 pub(crate) struct Clean {
-    /// An installed directory, a bundle that was being packed or signed, or a repository that is gone, as ostree:REPO
+    /// An installed directory, a bundle that was being packed or signed, or a repository, as ostree:REPO
     #[arg(value_name = "TARGET")]
     target: PathBuf,
     /// Directory with the list of targets
@@ -48,7 +49,8 @@ impl Clean {
         if self.target == Path::new("-") {
             return Err(Failure::usage("cannot clean standard input: name a directory or a bundle"));
         }
-        let options = TrustOptions { state: self.state.clone(), ..TrustOptions::default() };
+        let options =
+            TrustOptions { state: self.state.clone(), waiting: Some(tell_waiting), ..TrustOptions::default() };
         // Without a state directory there is no list.
         let state = DeviceState::of_this_process(&options).ok();
         if let (kind @ (TargetKind::Ostree | TargetKind::Composefs), path) = TargetKind::of(&self.target) {
@@ -84,6 +86,9 @@ impl Clean {
         }
         if cleaned.was_removed {
             done.push("discarded an unfinished run".to_owned());
+        }
+        if cleaned.was_record_removed {
+            done.push("removed the install record of a tree that is gone".to_owned());
         }
         if cleaned.spools > 0 {
             done.push(format!("removed {}", count(cleaned.spools, "unfinished bundle")));

@@ -56,7 +56,7 @@ pub(crate) struct Diff {
     base: BaseArgs,
     #[command(flatten)]
     compare: CompareArgs,
-    /// Exit with status 1 if there are differences
+    /// Exit with status 1 if there are differences, and with 2 if nothing can be compared
     #[arg(long)]
     exit_code: bool,
     #[command(flatten)]
@@ -93,7 +93,11 @@ impl Diff {
             return Err(Failure::usage("only one side can be standard input: give a file for the other"));
         }
         let options = self.compare.options()?;
-        let diff = self.progress.watch(self.show, "Opening", |progress| self.compare(&options, progress))?;
+        let compared = self.progress.watch(self.show, "Opening", |progress| self.compare(&options, progress));
+        let diff = match compared {
+            Err(failure) if self.exit_code => return Err(failure.uncompared()),
+            compared => compared?,
+        };
         verdict_printed(self.print(&diff, start))?;
         if self.exit_code && !diff.is_empty() { Err(Failure::printed()) } else { Ok(()) }
     }

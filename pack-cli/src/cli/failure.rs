@@ -28,6 +28,8 @@ pub(crate) struct Failure {
     unfinished: Option<Box<Path>>,
     /// The exit status of a command that was run, which has printed its own error.
     status: Option<u8>,
+    /// Nothing could be compared, and exit status 1 would say that two trees differ.
+    uncompared: bool,
     /// What the user of this verb can do about it.
     advice: Option<&'static str>,
 }
@@ -44,6 +46,7 @@ impl From<Error> for Failure {
             places: None,
             unfinished: None,
             status: None,
+            uncompared: false,
             advice: None,
         }
     }
@@ -125,6 +128,19 @@ impl Failure {
         Self { status: Some(status), ..Self::usage(String::new()) }
     }
 
+    /// The trees could not be compared, in a verb whose exit status 1 says that they differ.
+    pub(crate) fn uncompared(self) -> Self {
+        Self { uncompared: true, ..self }
+    }
+
+    /// Returns the exit status of the error.
+    fn exit_code(&self) -> ExitCode {
+        ExitCode::from(match self.error.exit_status() {
+            1 if self.uncompared => 2,
+            status => status,
+        })
+    }
+
     /// Prints the failure and continues.
     pub(crate) fn tell(&self, json: bool) {
         self.report(json);
@@ -156,7 +172,7 @@ impl Failure {
             return ExitCode::from(status);
         }
         if self.printed {
-            return if self.differs { ExitCode::FAILURE } else { ExitCode::from(self.error.exit_status()) };
+            return if self.differs { ExitCode::FAILURE } else { self.exit_code() };
         }
         if self.unread {
             return ExitCode::SUCCESS; // the reader has seen enough
@@ -164,7 +180,7 @@ impl Failure {
         let message = self.message();
         if let Some(places) = &self.places {
             complain(self.kind(), &format!("{places}: no bundle that this device can install"), json);
-            return ExitCode::from(self.error.exit_status());
+            return self.exit_code();
         }
         if self.is_stop() {
             let message = match &self.unfinished {
@@ -180,7 +196,7 @@ impl Failure {
             return ExitCode::from(interrupt::status());
         }
         complain(self.kind(), &message, json);
-        if self.differs { ExitCode::FAILURE } else { ExitCode::from(self.error.exit_status()) }
+        if self.differs { ExitCode::FAILURE } else { self.exit_code() }
     }
 
     /// Returns the message, one sentence.
@@ -200,7 +216,7 @@ impl Failure {
         match &*self.error {
             // A read error, as from a worn medium.
             Error::Io { path, .. } => path == bundle,
-            error => matches!(error.exit_status(), 1 | 3 | 4),
+            error => error.kind().is_some() || matches!(error.exit_status(), 1 | 3 | 4),
         }
     }
 

@@ -85,17 +85,6 @@ pub(crate) fn per_second(bytes: u64, duration: Duration) -> u64 {
     u64::try_from(rate).unwrap_or(u64::MAX) // after almost no time
 }
 
-/// Returns an estimated rate, with three digits as in [`rate`].
-pub(crate) fn rate_of(bytes_a_second: f64) -> String {
-    const UNITS: [&str; 4] = ["kB", "MB", "GB", "TB"];
-    let (mut rate, mut unit) = (bytes_a_second / 1000.0, 0);
-    while rate >= 999.5 && unit + 1 < UNITS.len() {
-        (rate, unit) = (rate / 1000.0, unit + 1);
-    }
-    let places = if rate < 9.995 { 2 } else { usize::from(rate < 99.95) };
-    format!("{rate:.places$} {}/s", UNITS[unit])
-}
-
 /// Returns seconds to three places, for JSON.
 pub(crate) fn seconds(duration: Duration) -> f64 {
     f64::from(u32::try_from(duration.as_millis()).unwrap_or(u32::MAX)) / 1000.0

@@ -25,7 +25,8 @@ use super::trust_args::{JsonSignature, Seen, TrustArgs};
 /// Show a bundle's identity, signatures and contents, and what unpacking it takes
 ///
 /// Reads only what precedes the content. Shows any bundle, and marks one that this device would refuse. For a damaged bundle, shows what
-/// the head states. Does not check the content; `sealift verify` does.
+/// the head states. Does not check the content; `sealift verify` does. The exit status is 1 if a part that it reads is damaged, or a signature is
+/// invalid.
 #[derive(Args, Debug)]
 #[command(after_long_help = "\
 Examples:
@@ -55,7 +56,8 @@ impl Info {
         let opened = unopened.open_any().map(|(_, opened)| opened).about(&self.bundle.bundle);
         let seen = self.trust.load()?.inspect(&head)?;
         self.show(&head, &seen, opened.as_ref().ok())?;
-        opened.map(drop)
+        opened?;
+        seen.wrong_signature().map_or(Ok(()), Err).about(&self.bundle.bundle)
     }
 
     fn show(&self, head: &Head, seen: &Seen, opened: Option<&Opened>) -> io::Result<()> {

@@ -1,6 +1,7 @@
 //! `-o FILE`: where a file is written, and what it replaces.
 
 use std::io::IsTerminal as _;
+use std::os::unix::ffi::OsStrExt as _;
 use std::path::Path;
 
 use rustix::fs::{Access, AtFlags, CWD, accessat};
@@ -17,6 +18,9 @@ pub(crate) fn of(path: &Path, force: bool) -> Result<Output, Failure> {
     if path == Path::new("-") {
         check_stdout()?;
         return Ok(Output::Stdout);
+    }
+    if path.as_os_str().as_bytes().ends_with(b"/") {
+        return Err(Failure::usage(format!("{} names a directory: give the name of a file in it", path.display())));
     }
     match path.symlink_metadata() {
         // The rename would replace it with a file; as root, even /dev/null.

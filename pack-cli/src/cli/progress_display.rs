@@ -1,5 +1,6 @@
 //! Shows an operation's progress while it runs.
 
+use std::collections::VecDeque;
 use std::fmt::Write as _;
 use std::io::{IsTerminal as _, Write as _};
 use std::sync::Arc;
@@ -244,17 +245,58 @@ struct Bar {
     bar: ProgressBar,
     phase: Option<Phase>,
     known: bool,
+    pace: Pace,
+}
+
+/// How fast a phase goes on, by what was seen of it in the last seconds: what was done before it was first seen took an unknown time.
+#[derive(Debug, Default)]
+struct Pace {
+    seen: VecDeque<(Duration, u64)>,
+}
+
+impl Pace {
+    /// The least time after which a rate is known.
+    const LEAST: Duration = Duration::from_millis(500);
+    /// The time that a rate is the mean of.
+    const SPAN: Duration = Duration::from_secs(15);
+
+    /// Takes the bytes that are done at a moment.
+    fn note(&mut self, at: Duration, bytes: u64) {
+        self.seen.push_back((at, bytes));
+        while self.seen.get(1).is_some_and(|(second, _)| at.saturating_sub(*second) >= Self::SPAN) {
+            self.seen.pop_front();
+        }
+    }
+
+    /// Returns the bytes per second; `None` while they are unknown.
+    fn rate(&self) -> Option<u64> {
+        let ((from, before), (to, after)) = (self.seen.front()?, self.seen.back()?);
+        let span = to.saturating_sub(*from);
+        (span >= Self::LEAST).then(|| human::per_second(after.saturating_sub(*before), span))
+    }
+
+    /// Returns the rate, and how long `left` bytes take, as the end of a line.
+    fn line(&self, left: u64) -> String {
+        let Some(rate) = self.rate() else { return String::new() };
+        let time = match left.div_ceil(rate.max(1)).max(1) {
+            _ if rate == 0 => String::new(),
+            seconds @ 0..60 => format!("{seconds} s left"),
+            seconds @ 60..3600 => format!("{} min left", seconds.div_ceil(60)),
+            seconds => format!("{} h left", seconds.div_ceil(3600)),
+        };
+        format!("{:>9} {time:>10}", format!("{}/s", Bytes(rate)))
+    }
 }
 
 impl Bar {
     fn new(starting: &'static str) -> Self {
         let bar = ProgressBar::with_draw_target(None, ProgressDrawTarget::stderr_with_hz(12));
-        Self { starting, bar, phase: None, known: false }
+        Self { starting, bar, phase: None, known: false, pace: Pace::default() }
     }
 
     /// Begins a phase, with a rate of its own.
     fn begin(&mut self, now: Snapshot) {
-        (self.phase, self.known) = (Some(now.phase), now.bytes_total > 0);
+        (self.phase, self.known, self.pace) = (Some(now.phase), now.bytes_total > 0, Pace::default());
         self.bar.finish_and_clear();
         let target = ProgressDrawTarget::stderr_with_hz(12);
         self.bar = if self.known {
@@ -278,8 +320,10 @@ impl View for Bar {
             return; // the next phase is about to begin
         }
         if self.known {
+            self.pace.note(elapsed, now.bytes);
             self.bar.set_position(now.bytes);
             self.bar.set_message(label);
+            self.bar.set_prefix(self.pace.line(now.bytes_total.saturating_sub(now.bytes)));
         } else {
             let files = if now.files > 0 { format!("{} files  ", Grouped(now.files)) } else { String::new() };
             self.bar.set_message(format!("{label:<10} {files}{}", human::duration(self.bar.elapsed())));
@@ -293,25 +337,14 @@ impl View for Bar {
 }
 
 fn known_style() -> ProgressStyle {
-    let template = "{msg:<10} {wide_bar} {share} {rate:>9} {left:>10}";
+    let template = "{msg:<10} {wide_bar} {share} {prefix:>20}";
     let style = ProgressStyle::with_template(template).unwrap_or_else(|_| ProgressStyle::default_bar());
-    style
-        .progress_chars(if speaks_utf8() { "━╸─" } else { "=>-" })
-        .with_key("share", |state: &ProgressState, out: &mut dyn std::fmt::Write| {
+    style.progress_chars(if speaks_utf8() { "━╸─" } else { "=>-" }).with_key(
+        "share",
+        |state: &ProgressState, out: &mut dyn std::fmt::Write| {
             let _ = write!(out, "{:>7} of {}", Bytes(state.pos()).to_string(), Bytes(state.len().unwrap_or(0)));
-        })
-        .with_key("rate", |state: &ProgressState, out: &mut dyn std::fmt::Write| {
-            let _ = write!(out, "{}", human::rate_of(state.per_sec()));
-        })
-        .with_key("left", |state: &ProgressState, out: &mut dyn std::fmt::Write| {
-            let seconds = state.eta().as_secs().max(1);
-            let _ = match (state.pos(), seconds) {
-                (0, _) => Ok(()),
-                (_, 0..60) => write!(out, "{seconds} s left"),
-                (_, 60..3600) => write!(out, "{} min left", seconds.div_ceil(60)),
-                _ => write!(out, "{} h left", seconds.div_ceil(3600)),
-            };
-        })
+        },
+    )
 }
 
 fn unknown_style() -> ProgressStyle {
@@ -325,4 +358,27 @@ pub(crate) fn speaks_utf8() -> bool {
     let locale = set("LC_ALL").or_else(|| set("LC_CTYPE")).or_else(|| set("LANG")).unwrap_or_default();
     let locale = locale.to_ascii_lowercase();
     locale.contains("utf-8") || locale.contains("utf8")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_was_done_before_a_phase_was_seen_is_no_rate() {
+        let mut pace = Pace::default();
+        let at = Duration::from_millis;
+        pace.note(at(250), 1_360_000_000);
+        pace.note(at(251), 1_360_000_100);
+        assert_eq!((pace.rate(), pace.line(1)), (None, String::new()));
+        pace.note(at(1250), 1_380_000_000);
+        assert_eq!(pace.line(100_000_000), "20.0 MB/s   5 s left");
+        // The mean of the last seconds, in which it may have slowed down.
+        for second in 2..40 {
+            pace.note(at(1250 + second * 1000), 1_400_000_000 + second * 1_000_000);
+        }
+        assert_eq!(pace.rate(), Some(1_000_000));
+        pace.note(at(60_000), 1_439_000_000);
+        assert_eq!((pace.rate(), pace.line(5)), (Some(0), format!("0 bytes/s{:11}", "")));
+    }
 }

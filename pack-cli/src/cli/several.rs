@@ -1,14 +1,18 @@
 //! `unpack` of several bundles: installs the newest that this device accepts, and reports on the others.
 
+use std::cell::Cell;
 use std::path::{Path, PathBuf};
 
 use sealift::Error;
 use sealift::choose::{Candidate, choose};
+use sealift_format::num;
 use serde::Serialize;
 
 use super::escape;
 use super::failure::{Failure, shown};
+use super::human::Grouped;
 use super::limits::limits;
+use super::log;
 use super::show::{BOLD, Show};
 use super::trust_args::TrustArgs;
 
@@ -21,11 +25,22 @@ pub(crate) struct Several<'a> {
     pub(crate) held: Vec<[u8; 32]>,
     pub(crate) trust: &'a TrustArgs,
     pub(crate) show: Show,
+    /// How many were passed over.
+    pub(crate) passed: Cell<usize>,
 }
+
+/// How many of those passed over are named without `--verbose`: a stick may be full of other files.
+const NAMED: usize = 20;
 
 impl Several<'_> {
     /// Installs the best bundle with `take`, or the next one if the bundle itself is at fault.
-    pub(crate) fn take(&self, mut take: impl FnMut(&Candidate) -> Result<(), Failure>) -> Result<(), Failure> {
+    pub(crate) fn take(&self, take: impl FnMut(&Candidate) -> Result<(), Failure>) -> Result<(), Failure> {
+        let taken = self.take_best(take);
+        self.say_how_many_more();
+        taken
+    }
+
+    fn take_best(&self, mut take: impl FnMut(&Candidate) -> Result<(), Failure>) -> Result<(), Failure> {
         let judge = self.trust.load()?;
         let choice = choose(self.paths, self.name.as_deref(), &self.held, judge.guard(), limits())?;
         let mut refusal = None;
@@ -76,6 +91,10 @@ impl Several<'_> {
         if self.show.quiet {
             return;
         }
+        self.passed.update(|passed| passed + 1);
+        if self.passed.get() > NAMED && !log::is_on() {
+            return;
+        }
         // `verify` prints the line to add to the allowed signers.
         let why = why.split(": ").skip_while(|part| *part == shown(bundle)).collect::<Vec<_>>().join(": ");
         let why = why.split("; ").next().unwrap_or_default();
@@ -87,6 +106,32 @@ impl Several<'_> {
             anstream::eprintln!("{BOLD}sealift:{BOLD:#} passed over {bundle}: {}", escape::text(why));
         }
     }
+
+    /// Prints how many were passed over without being named.
+    fn say_how_many_more(&self) {
+        let more = num::wide(self.passed.get().saturating_sub(NAMED));
+        if more == 0 || log::is_on() {
+            return;
+        }
+        let files = if more == 1 { "file" } else { "files" };
+        if self.show.json {
+            let line = MoreLine { passed_over: More { more } };
+            anstream::eprintln!("{}", serde_json::to_string(&line).unwrap_or_default());
+        } else {
+            anstream::eprintln!("{BOLD}sealift:{BOLD:#} passed over {} more {files}: -v names them", Grouped(more));
+        }
+    }
+}
+
+#[derive(Serialize)]
+struct MoreLine {
+    passed_over: More,
+}
+
+/// How many more were passed over, without their names.
+#[derive(Serialize)]
+struct More {
+    more: u64,
 }
 
 /// Refuses bundles of different names: the choice is the user's.

@@ -6,9 +6,9 @@ use std::os::unix::ffi::OsStrExt as _;
 use std::path::{Path, PathBuf};
 
 use clap::Args;
-use sealift::Error;
-use sealift::status::{Installed, Present, composefs, directory, look, ostree};
-use sealift::trust::{Guard, KnownTarget, TargetKind, TrustReport};
+use sealift::status::{Installed, Present, Target, look, targets};
+use sealift::trust::{Guard, KnownTarget, TrustReport};
+use sealift::{Error, LeftRun};
 use serde::Serialize;
 
 use super::escape;
@@ -24,6 +24,8 @@ use super::trust_args::{Judge, TrustArgs};
 ///
 /// The list contains the directories, repositories and stores to which signed bundles were unpacked. It does not contain targets unpacked
 /// with --allow-unsigned, or media written with --usb. `sealift clean TARGET` removes from the list a target that is gone.
+///
+/// The exit status is 1 if an update of a target was interrupted while it changed the files.
 #[derive(Args, Debug)]
 #[command(after_long_help = "\
 Examples:
@@ -54,17 +56,28 @@ struct Line<'a> {
     sealed: Option<bool>,
     as_root: Option<bool>,
     of_another: bool,
+    /// What a run does there, or left.
+    run: Option<&'static str>,
+    /// The version that an interrupted update brings.
+    next_version: Option<u64>,
+    /// The version that was there before, if the target has gone back to this one.
+    gone_back_from: Option<u64>,
 }
 
-/// A listed target that is missing or was replaced.
+/// A target that is missing, was replaced, or is not complete; with what the list has of it.
 #[derive(Serialize)]
 struct MissingLine<'a> {
     target: &'a str,
-    name: &'a str,
-    version: u64,
-    taken: i64,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    name: Option<&'a str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    version: Option<u64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    taken: Option<i64>,
     signers: Vec<String>,
     missing: &'static str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    next_version: Option<u64>,
 }
 
 #[derive(Serialize)]
@@ -77,44 +90,41 @@ impl Status {
     pub(crate) fn run(self) -> Result<(), Failure> {
         let show = self.form.show();
         let mut out = show.out();
+        let guard = Guard::load(&self.trust.options())?;
         if self.targets.is_empty() {
-            return self.all(&mut out, show.json);
+            return self.all(&mut out, &guard, show.json);
         }
+        let mut halves = Vec::new();
         for target in &self.targets {
-            let found = installed(target)?;
-            if found.is_empty() && !show.json {
-                let target = escape::text(&target.display().to_string());
-                writeln!(out, "{BOLD}{target}{BOLD:#}: {WARN}no install record{WARN:#}")?;
+            let found = targets(target, guard.state())?;
+            if found.is_empty() {
+                print_unrecorded(&mut out, target, show.json)?;
             }
-            for installed in &found {
-                let judged = self.judged(installed)?;
-                self.print(&mut out, target, installed, judged, show.json)?;
+            for Target { listed, present, .. } in found {
+                let judged = self.judged_of(&present)?;
+                halves.extend(present.is_half_updated().then(|| target.clone()));
+                self.print(&mut out, target, (listed.as_ref(), present), judged, show.json)?;
             }
         }
-        Ok(())
+        half_updated(halves)
     }
 
     /// Prints everything listed. An error of one target or floor does not hide the others.
-    fn all(&self, out: &mut dyn Write, json: bool) -> Result<(), Failure> {
-        let guard = Guard::load(&self.trust.options())?;
-        let mut untold: Vec<Failure> = Vec::new();
+    fn all(&self, out: &mut dyn Write, guard: &Guard, json: bool) -> Result<(), Failure> {
+        let (mut untold, mut halves): (Vec<Failure>, Vec<PathBuf>) = (Vec::new(), Vec::new());
         for known in guard.state().targets()? {
             let looked = known.and_then(|known| {
-                let present = look(&known)?;
-                let judged = match &present {
-                    Present::Holds(installed) => Some(self.judged(installed)?),
-                    _ => None,
-                };
+                let present = look(&known, guard.state())?;
+                let judged = self.judged_of(&present)?;
                 Ok((known, present, judged))
             });
             match looked {
                 Err(error) => untold.push(error.into()),
-                Ok((known, Present::Holds(installed), Some(judged))) => {
-                    self.print(out, &known.place.argument(), &installed, judged, json)?;
+                Ok((known, present, judged)) => {
+                    let target = known.place.argument();
+                    halves.extend(present.is_half_updated().then(|| target.clone()));
+                    self.print(out, &target, (Some(&known), present), judged, json)?;
                 }
-                Ok((known, Present::Unfinished, _)) => print_missing(out, &known, "unfinished", json)?,
-                Ok((known, Present::Other, _)) => print_missing(out, &known, "other", json)?,
-                Ok((known, ..)) => print_missing(out, &known, "gone", json)?,
             }
         }
         match guard.describe() {
@@ -124,7 +134,14 @@ impl Status {
         // A damaged floor causes the same error for each target of its name.
         let mut told = BTreeSet::new();
         untold.iter().filter(|failure| told.insert(failure.message())).for_each(|failure| failure.tell(json));
-        untold.pop().map_or(Ok(()), |failure| Err(failure.told()))
+        untold.pop().map_or_else(|| half_updated(halves), |failure| Err(failure.told()))
+    }
+
+    fn judged_of(&self, present: &Present) -> Result<Option<(Judge, Option<String>)>, Error> {
+        match present {
+            Present::Holds(installed) => self.judged(installed).map(Some),
+            _ => Ok(None),
+        }
     }
 
     /// Returns the signers of an installed bundle, and why it is not trusted, if so.
@@ -138,6 +155,20 @@ impl Status {
     }
 
     fn print(
+        &self,
+        out: &mut dyn Write,
+        target: &Path,
+        (listed, present): (Option<&KnownTarget>, Present),
+        judged: Option<(Judge, Option<String>)>,
+        json: bool,
+    ) -> Result<(), Failure> {
+        match (present, judged) {
+            (Present::Holds(installed), Some(judged)) => self.print_installed(out, target, &installed, judged, json),
+            (present, _) => Ok(print_missing(out, target, listed, &present, json)?),
+        }
+    }
+
+    fn print_installed(
         &self,
         out: &mut dyn Write,
         target: &Path,
@@ -162,12 +193,23 @@ impl Status {
                 sealed: installed.is_sealed,
                 as_root: installed.as_root,
                 of_another: installed.is_of_another,
+                run: installed.run.map(LeftRun::word),
+                next_version: installed.next.as_ref().map(|(_, version)| *version),
+                gone_back_from: installed.gone_back_from,
             };
             return Ok(json_line(out, &line)?);
         }
         let (name, version) = (escape::text(&identity.name), identity.version);
         let mark = judge.mark();
-        writeln!(out, "{BOLD}{}{BOLD:#}: {name} version {version}{mark}", escape::text(&target))?;
+        let target = escape::text(&target);
+        match (installed.run, &installed.next) {
+            (Some(LeftRun::HalfUpdated), next) => {
+                let to = next.as_ref().map_or(String::new(), |(_, version)| format!(" to version {version}"));
+                let half = format!("partly updated from {name} version {version}{to}");
+                writeln!(out, "{BOLD}{target}{BOLD:#}: {BAD}{half}{BAD:#}{mark}: {TO_FINISH}  sealift clean {target}")?;
+            }
+            _ => writeln!(out, "{BOLD}{target}{BOLD:#}: {name} version {version}{mark}")?,
+        }
         writeln!(out, "  unpacked {}, made {}", Moment(installed.taken), Moment(identity.created))?;
         judge.print_signers(out)?;
         judge.print_since(out)?;
@@ -187,37 +229,79 @@ impl Status {
         if installed.is_of_another {
             writeln!(out, "  {BAD}its install record belongs to another directory{BAD:#}")?;
         }
-        Ok(())
+        if let Some(version) = installed.gone_back_from {
+            writeln!(out, "  {BAD}it has gone back{BAD:#}: this device installed version {version} here")?;
+        }
+        match installed.run {
+            Some(LeftRun::Running) => writeln!(out, "  {WARN}another sealift run is working on it{WARN:#}"),
+            Some(LeftRun::Unfinished) => {
+                writeln!(
+                    out,
+                    "  {WARN}a run was interrupted{WARN:#} before it changed anything: repeat the command to resume"
+                )
+            }
+            Some(LeftRun::Hidden) => {
+                writeln!(out, "  {WARN}another user's run is working on it, or was interrupted{WARN:#}")
+            }
+            Some(LeftRun::HalfUpdated) | None => Ok(()),
+        }
     }
 }
 
-/// Returns the bundles installed in a target, the last of each name.
-pub(crate) fn installed(target: &Path) -> Result<Vec<Installed>, Error> {
-    match TargetKind::of(target) {
-        (TargetKind::Ostree, repo) => ostree(repo),
-        (TargetKind::Composefs, store) => composefs(store),
-        (TargetKind::Directory, target) => Ok(directory(target)?.into_iter().collect()),
-    }
+/// How to end an update that was interrupted while it changed the target.
+const TO_FINISH: &str = "repeat the update, or finish it with";
+
+/// Fails if a target has files of two versions: there is none that it holds.
+fn half_updated(mut targets: Vec<PathBuf>) -> Result<(), Failure> {
+    targets.pop().map_or(Ok(()), |target| Err(Failure::from(Error::HalfUpdated { target }).told()))
 }
 
-/// Prints why a listed target is missing.
-fn print_missing(out: &mut dyn Write, known: &KnownTarget, missing: &'static str, json: bool) -> io::Result<()> {
-    let KnownTarget { name, version, taken, .. } = known;
-    let argument = known.place.argument();
-    let (shown_target, target) = (escape::percent(argument.as_os_str().as_bytes()), argument.display().to_string());
-    let signers: Vec<String> = known.keys.iter().map(ToString::to_string).collect();
-    if json {
-        let line = MissingLine { target: &shown_target, name, version: *version, taken: *taken, signers, missing };
-        return json_line(out, &line);
-    }
-    let (target, name) = (escape::text(&target), escape::text(name));
-    let what = match missing {
-        "unfinished" => "incomplete: repeat the command to resume, or discard it with",
-        "other" => "no install record of this bundle; remove it from the list with",
-        _ => "gone; remove it from the list with",
+fn print_unrecorded(out: &mut dyn Write, target: &Path, json: bool) -> io::Result<()> {
+    let target = escape::text(&target.display().to_string());
+    if json { Ok(()) } else { writeln!(out, "{BOLD}{target}{BOLD:#}: {WARN}no install record{WARN:#}") }
+}
+
+/// Prints why a target shows no bundle.
+fn print_missing(
+    out: &mut dyn Write,
+    target: &Path,
+    listed: Option<&KnownTarget>,
+    present: &Present,
+    json: bool,
+) -> io::Result<()> {
+    let (missing, what) = match (present, listed) {
+        (Present::HalfUpdated(_), _) => ("half-updated", format!("partly updated: {TO_FINISH}")),
+        (Present::Unfinished, _) => {
+            ("unfinished", "incomplete: repeat the command to resume, or discard it with".to_owned())
+        }
+        (Present::Other, None) => return print_unrecorded(out, target, json),
+        (Present::Other, Some(_)) => {
+            ("other", "no install record of this bundle; remove it from the list with".to_owned())
+        }
+        _ => ("gone", "gone; remove it from the list with".to_owned()),
     };
+    let next = match present {
+        Present::HalfUpdated(next) => next.as_ref(),
+        _ => None,
+    };
+    let (shown_target, target) = (escape::percent(target.as_os_str().as_bytes()), target.display().to_string());
+    let signers: Vec<String> = listed.iter().flat_map(|known| &known.keys).map(ToString::to_string).collect();
+    if json {
+        let (name, version) = listed.map_or((None, None), |known| (Some(&*known.name), Some(known.version)));
+        let (taken, next_version) = (listed.map(|known| known.taken), next.map(|(_, version)| *version));
+        return json_line(
+            out,
+            &MissingLine { target: &shown_target, name, version, taken, signers, missing, next_version },
+        );
+    }
+    let target = escape::text(&target);
     writeln!(out, "{BOLD}{target}{BOLD:#}: {WARN}{what}{WARN:#}  sealift clean {target}")?;
-    writeln!(out, "  {name} version {version}, unpacked {}", Moment(*taken))?;
+    if let Some((name, version)) = next {
+        writeln!(out, "  the update brings {} version {version}", escape::text(name))?;
+    }
+    if let Some(KnownTarget { name, version, taken, .. }) = listed {
+        writeln!(out, "  {} version {version}, unpacked {}", escape::text(name), Moment(*taken))?;
+    }
     signers.iter().try_for_each(|key| writeln!(out, "  signed by {key}"))
 }
 

@@ -84,8 +84,16 @@ impl PolicyArgs {
             allow_unsigned: self.allow_unsigned,
             allow_downgrade: self.allow_downgrade,
             time: self.time,
+            waiting: Some(tell_waiting),
         }
     }
+}
+
+/// Says that another run holds the state's lock.
+pub(crate) fn tell_waiting(lock: &Path) {
+    let json = std::env::args_os().any(|argument| argument == "--json");
+    let message = format!("waiting for another sealift run, which holds {}", lock.display());
+    Show { json, quiet: false }.warn(&message);
 }
 
 /// Judges one bundle, and keeps the result.
@@ -329,6 +337,11 @@ impl Seen {
     /// Returns whether there is a kernel signature.
     pub(crate) fn has_kernel_signature(&self) -> bool {
         !self.kernel.is_empty()
+    }
+
+    /// Returns the error of a bundle with an invalid signature, which is damaged or was changed, whoever is trusted.
+    pub(crate) fn wrong_signature(self) -> Option<Error> {
+        self.verdict.err().filter(|error| error.kind() == Some(Kind::Signature))
     }
 
     /// Returns the reason for a refusal, for JSON.

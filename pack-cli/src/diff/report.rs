@@ -6,7 +6,7 @@ use serde::Serialize;
 use std::sync::Arc;
 
 use super::TreePath;
-use crate::Metadata;
+use crate::{LeftRun, Metadata};
 
 /// All differences between two sides.
 #[derive(Clone, Debug, Default)]
@@ -26,6 +26,11 @@ pub struct Diff {
     pub is_of_another: bool,
     /// Paths of an audited directory at which another file system is mounted, or which are subvolumes: neither they nor what lies below was compared.
     pub mounts: Vec<Vec<u8>>,
+    /// What a run does beside an audited directory, or left there. A half-done update is a difference.
+    pub run: Option<LeftRun>,
+    /// The version that this device installed in an audited directory, if that has gone back to an older one together with its record. That is a
+    /// difference.
+    pub gone_back_from: Option<u64>,
     /// What a holder of the old side must transfer to get the new one, if that is a bundle.
     pub take: Option<Take>,
 }
@@ -169,6 +174,7 @@ impl Diff {
     /// Returns whether there is no difference.
     #[must_use]
     pub fn is_empty(&self) -> bool {
-        self.differences.is_empty() && !self.is_of_another
+        let is_as_installed = !self.is_of_another && self.gone_back_from.is_none();
+        self.differences.is_empty() && is_as_installed && self.run != Some(LeftRun::HalfUpdated)
     }
 }

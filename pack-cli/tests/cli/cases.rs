@@ -309,9 +309,9 @@ fn an_update_says_why_it_hashed() {
     assert!(!run("").contains("hashed"));
     assert!(run(" --rehash").contains("  hashed 1 file\n"));
     fs::remove_dir_all(folder.path().join(".target.sealift-state")).expect("it is ours");
-    assert!(run(" --adopt --assume-mtime").contains("hashed 0 files, trusted size and time of the others"));
+    assert!(run(" --adopt --yes --assume-mtime").contains("hashed 0 files, trusted size and time of the others"));
     fs::remove_dir_all(folder.path().join(".target.sealift-state")).expect("it is ours");
-    assert!(run(" --adopt").contains("hashed its 1 file"));
+    assert!(run(" --adopt --yes").contains("hashed its 1 file"));
 }
 
 #[test]

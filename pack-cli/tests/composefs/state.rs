@@ -153,3 +153,76 @@ fn a_store_of_another_user_is_refused() {
     unpack(&desk, "os-2.sealift", &["--state", "good"]).refused(2, "is not a directory");
     assert_eq!(fs::read_dir(desk.path("elsewhere")).unwrap().count(), 0);
 }
+
+/// A damaged record is no consent, and neither is a lost one.
+#[test]
+fn a_record_that_is_damaged_or_lost_is_adopted_on_request() {
+    let desk = desk();
+    for part in ["head", "index", "objects", ""] {
+        let state = ["--state", "good"];
+        unpack(&desk, "os-1.sealift", &[&state[..], &["--allow-downgrade", "--adopt"]].concat()).good();
+        let record = desk.path("store/sealift/state/os");
+        match part {
+            "" => fs::remove_dir_all(record).unwrap(),
+            part => fs::write(record.join(part), "torn").unwrap(),
+        }
+        let before = listing(&desk.path("store"));
+        for more in [&[][..], &["--dry-run"], &["--rehash"]] {
+            unpack(&desk, "os-2.sealift", &[&state[..], more].concat()).refused(2, "install record");
+        }
+        assert!(before == listing(&desk.path("store")), "{part}");
+        unpack(&desk, "os-2.sealift", &[&state[..], &["--adopt"]].concat()).good();
+        unpack(&desk, "os-2.sealift", &state).good();
+        let audit = ["audit", "composefs:store", "--trust", "allowed", "--allow-extra"];
+        desk.run(&[&audit[..], &state].concat()).good().has("sound, os version 2");
+    }
+}
+
+#[test]
+fn a_store_that_went_back_with_its_record_is_not_sound() {
+    let desk = desk();
+    let state = ["--state", "good"];
+    let audit =
+        |more: &[&str]| desk.run(&[&["audit", "composefs:store", "--trust", "allowed"], &state[..], more].concat());
+    unpack(&desk, "os-1.sealift", &state).good();
+    assert!(Command::new("cp").arg("-a").args([desk.path("store"), desk.path("old")]).status().unwrap().success());
+    unpack(&desk, "os-2.sealift", &state).good();
+    audit(&["--allow-extra"]).good().has("sound");
+    fs::rename(desk.path("store"), desk.path("new")).unwrap();
+    fs::rename(desk.path("old"), desk.path("store")).unwrap();
+    audit(&[]).differs().has("this device installed version 2 there");
+    audit(&["--json"]).differs().has(r#""gone_back_from":2"#);
+    let status = ["status", "composefs:store", "--trust", "allowed", "--state", "good"];
+    desk.run(&status).good().has("it has gone back");
+    unpack(&desk, "os-2.sealift", &state).good();
+    audit(&["--allow-extra"]).good().has("sound");
+}
+
+/// An import that was killed has left objects that no image names yet: they are no findings.
+#[test]
+fn an_import_that_did_not_end_is_said() {
+    let desk = desk();
+    let state = ["--state", "good"];
+    let audit =
+        |more: &[&str]| desk.run(&[&["audit", "composefs:store", "--trust", "allowed"], &state[..], more].concat());
+    unpack(&desk, "os-1.sealift", &state).good();
+    audit(&[]).good();
+    fs::create_dir_all(desk.path("store/objects/ff")).unwrap();
+    fs::write(desk.path("store/objects/ff/another"), "of version 2").unwrap();
+    audit(&[]).differs();
+    let stage = desk.path("store/sealift/tmp/staging-boot-sealift-0123456789ab");
+    fs::create_dir(&stage).unwrap();
+    let lock = fs::File::create(stage.with_file_name("staging-boot-sealift-0123456789ab-lock")).unwrap();
+    audit(&[]).good().has("extra objects not checked: an import is not complete").said("was interrupted");
+    audit(&["--json"]).good().has(r#""run":"unfinished""#);
+    let status = ["status", "composefs:store", "--trust", "allowed", "--state", "good"];
+    desk.run(&status).good().has("a run was interrupted");
+    rustix::fs::fcntl_lock(&lock, rustix::fs::FlockOperation::NonBlockingLockExclusive).unwrap();
+    audit(&[]).good().said("another sealift run is working on composefs:store");
+    desk.run(&status).good().has("another sealift run is working on it");
+    drop(lock);
+    fs::remove_file(desk.path("store/objects/ff/another")).unwrap();
+    // The next import removes what the killed one left.
+    unpack(&desk, "os-2.sealift", &state).good();
+    assert!(!stage.exists());
+}

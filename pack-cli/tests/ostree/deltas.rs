@@ -121,6 +121,12 @@ fn modes() -> impl Iterator<Item = &'static str> {
 /// The record that a repository keeps of the bundles with the name os.
 const KEPT: &str = "extensions/sealift/os/head";
 
+/// Removes the record.
+fn forget(desk: &Desk, repo: &str) {
+    let head = desk.path(repo).join(KEPT);
+    fs::remove_dir_all(head.parent().expect("a folder")).expect("it is kept");
+}
+
 /// Returns the only index that it keeps.
 fn kept_index(repo: &Path) -> PathBuf {
     let folder = repo.join(KEPT).parent().expect("a folder").to_owned();
@@ -140,7 +146,7 @@ fn onto_each_mode() {
             let repo = &format!("{mode}-{keeps}");
             own.device(repo, mode);
             if !keeps {
-                fs::remove_file(desk.path(repo).join(KEPT)).expect("it is kept");
+                forget(&desk, repo);
             }
             let line = format!("unpack delta.sealift ostree:{repo} --allow-unsigned");
             let before = desk.snapshot(repo);
@@ -161,7 +167,7 @@ fn onto_each_mode() {
             desk.is_as(&before, repo, "a second run");
             // A run that was killed after it set the refs, before it wrote the record.
             let kept = fs::read(desk.path(repo).join(KEPT)).expect("it is kept");
-            fs::remove_file(desk.path(repo).join(KEPT)).expect("it is kept");
+            forget(&desk, repo);
             assert_eq!(desk.import("delta.sealift", repo)["files"], 0, "{repo}");
             assert!(fs::read(desk.path(repo).join(KEPT)).expect("it is kept") == kept, "{repo}");
             // The full bundle finds everything there, and from then on the record is its own.
@@ -249,7 +255,7 @@ fn with_a_summary_and_a_collection() {
             take("1.sealift");
             for delta in ["to-2.sealift", "to-3.sealift"] {
                 if !keeps {
-                    fs::remove_file(desk.path(&repo).join(KEPT)).expect("it is kept");
+                    forget(&desk, &repo);
                     take(delta);
                     continue;
                 }
@@ -310,7 +316,7 @@ fn lost_objects() {
             fs::remove_file(desk.path("aside")).expect("it is there");
         }
         // Without the record, the whole base is read.
-        fs::remove_file(desk.path("device").join(KEPT)).expect("it is kept");
+        forget(&desk, "device");
         let object = own.object("device", &own.one, "usr/bin/run");
         fs::rename(&object, desk.path("aside")).expect("it is there");
         let said = own.refused(line, "device");
@@ -358,17 +364,18 @@ fn another_base() {
     desk.import("3.sealift", "device");
     let said = own.refused(line, "device");
     assert!(said.contains("the last imported bundle was os version 3 (") && said.contains("full bundle"), "{said}");
-    fs::remove_file(desk.path("device").join(KEPT)).expect("it is kept");
+    forget(&desk, "device");
     let said = own.refused(line, "device");
     assert!(said.contains("the commits of its refs") && !said.contains("imported bundle was"), "{said}");
 
-    // A damaged record counts as missing.
+    // A damaged record is rebuilt on request.
     own.device("damaged", "archive");
     let kept = fs::read(desk.path("damaged").join(KEPT)).expect("it is kept");
     for damaged in [Vec::new(), kept[..100].to_vec(), kept[..kept.len() - 1].to_vec(), b"nothing".repeat(100)] {
         copy(&desk.path("damaged"), &desk.path("copy"));
         fs::write(desk.path("copy").join(KEPT), damaged).expect("there is room");
-        desk.import("delta.sealift", "copy");
+        own.refused("unpack delta.sealift ostree:copy --allow-unsigned", "copy");
+        desk.import_with("delta.sealift", "copy", "--adopt");
         own.is_second("copy");
         fs::remove_dir_all(desk.path("copy")).expect("it is there");
     }
@@ -380,7 +387,8 @@ fn another_base() {
             None => fs::remove_file(index).expect("it is kept"),
             Some(damaged) => fs::write(index, damaged).expect("there is room"),
         }
-        desk.import("delta.sealift", "copy");
+        own.refused("unpack delta.sealift ostree:copy --allow-unsigned", "copy");
+        desk.import_with("delta.sealift", "copy", "--adopt");
         own.is_second("copy");
         // The previous index is removed.
         kept_index(&desk.path("copy"));
@@ -448,7 +456,7 @@ fn history() {
     desk.init("device", "archive");
     desk.import("2-and-1.sealift", "device");
     copy(&desk.path("device"), &desk.path("forgot"));
-    fs::remove_file(desk.path("forgot").join(KEPT)).expect("it is kept");
+    forget(&desk, "forgot");
     let said = own.refused("unpack to-3.sealift ostree:forgot --allow-unsigned", "forgot");
     assert!(said.contains("a base that includes parent commits"), "{said}");
     desk.import("to-3.sealift", "device");
@@ -706,7 +714,7 @@ fn over_a_repository_without_a_record() {
     let desk = &own.desk;
     let (one, two) = (&own.one, &own.two);
     own.device("holder", "bare-user-only");
-    fs::remove_file(desk.path("holder").join(KEPT)).expect("it is kept");
+    forget(&desk, "holder");
     desk.init("mirror", "bare-user");
     desk.ostree("mirror", &["pull-local", "--remote=origin", "source", one]);
     desk.ostree("mirror", &["refs", "--create=origin:os", one]);

@@ -4,7 +4,7 @@ use std::fs;
 use std::os::unix::fs::{PermissionsExt as _, chown};
 use std::process::Command;
 
-use crate::desk::{Desk, is_root, noise, text, write};
+use crate::desk::{Desk, copy, is_root, noise, text, write};
 
 /// Creates three signed versions, and returns the options that accept them.
 pub(crate) fn desk() -> (Desk, &'static str) {
@@ -130,7 +130,78 @@ fn a_record_of_somebody_else_is_refused() {
     fs::rename(desk.path("target/extensions/sealift/os"), desk.path("target/extensions/sealift/app")).expect("ours");
     let said = desk.refused(&format!("audit ostree:target {trust}"));
     assert!(said.contains("of another name"), "{said}");
-    desk.run(&line);
+    // The list of targets knows that there was one.
+    let said = desk.refused(&line);
+    assert!(said.contains("has lost its install record: this device installed os version 7 there"), "{said}");
+    desk.run(&format!("{line} --adopt"));
+}
+
+/// A damaged record is no consent, and neither is a lost one.
+#[test]
+fn a_record_that_is_damaged_or_lost_is_adopted_on_request() {
+    for part in ["head", "index", ""] {
+        let (desk, trust) = desk();
+        desk.run(&format!("unpack os-7.sealift ostree:target {trust}"));
+        let record = desk.path("target/extensions/sealift/os");
+        match part {
+            "" => fs::remove_dir_all(record).expect("it is ours"),
+            part => fs::write(record.join(part), "torn").expect("it is ours"),
+        }
+        let before = desk.snapshot("target");
+        let line = format!("unpack os-8.sealift ostree:target {trust}");
+        for more in ["", " --dry-run", " --rehash"] {
+            let output = desk.command(&format!("{line}{more}")).output().expect("sealift runs");
+            let said = text(&output.stderr);
+            assert!(output.status.code() == Some(2) && said.contains("install record"), "{part}{more}: {said}");
+            assert!(said.contains("use --adopt"), "{said}");
+        }
+        assert_eq!(desk.ostree("target", &["rev-parse", "os"]).trim(), tip(&desk, "os-7.sealift"), "{part}");
+        if !part.is_empty() {
+            let status = desk.command(&format!("status ostree:target {trust}")).output().expect("sealift runs");
+            assert_eq!(status.status.code(), Some(2), "{part}: {}", text(&status.stderr));
+            desk.is_as(&before, "target", part);
+            // With the state gone too, nothing but the request lets an older version in.
+            fs::remove_dir_all(desk.path("state")).expect("it is ours");
+            desk.refused(&format!("unpack os-6.sealift ostree:target {trust}"));
+        } else {
+            let status = desk.run(&format!("status ostree:target {trust}"));
+            assert!(status.contains("no install record of this bundle"), "{status}");
+        }
+        desk.run(&format!("{line} --adopt --dry-run"));
+        desk.run(&format!("{line} --adopt"));
+        desk.run(&line);
+        assert!(desk.run(&format!("audit ostree:target {trust}")).contains("sound, os version 8"));
+    }
+    // Records that were removed by hand are forgotten on request, too.
+    let (desk, trust) = desk();
+    desk.run(&format!("unpack os-7.sealift ostree:target {trust}"));
+    fs::remove_dir_all(desk.path("target/extensions/sealift")).expect("it is ours");
+    assert!(desk.run("clean ostree:target").contains("removed from the list"));
+    desk.run(&format!("unpack os-8.sealift ostree:target {trust}"));
+    // A repository that was made anew has lost nothing.
+    fs::remove_dir_all(desk.path("target")).expect("it is ours");
+    desk.init("target", "bare-user-only");
+    desk.run(&format!("unpack os-8.sealift ostree:target {trust}"));
+}
+
+#[test]
+fn a_repository_that_went_back_with_its_record_is_not_sound() {
+    let (desk, trust) = desk();
+    desk.run(&format!("unpack os-6.sealift ostree:target {trust}"));
+    copy(&desk.path("target"), &desk.path("old"));
+    desk.run(&format!("unpack os-7.sealift ostree:target {trust}"));
+    assert!(desk.run(&format!("audit ostree:target {trust}")).contains("sound"));
+    fs::rename(desk.path("target"), desk.path("new")).expect("it is ours");
+    fs::rename(desk.path("old"), desk.path("target")).expect("it is ours");
+    for more in ["", " --json", " --quiet"] {
+        let output = desk.command(&format!("audit ostree:target {trust}{more}")).output().expect("sealift runs");
+        let said = text(&[&output.stdout[..], &output.stderr].concat());
+        let why = if more == " --json" { r#""gone_back_from":7"# } else { "this device installed version 7 there" };
+        assert!(output.status.code() == Some(1) && said.contains(why), "{more}: {said}");
+    }
+    assert!(desk.run(&format!("status ostree:target {trust}")).contains("it has gone back"));
+    desk.run(&format!("unpack os-7.sealift ostree:target {trust}"));
+    assert!(desk.run(&format!("audit ostree:target {trust}")).contains("sound"));
 }
 
 /// Whoever owns a repository, or can write to it, can replace what was imported, and lead its folders elsewhere.

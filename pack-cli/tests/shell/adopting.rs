@@ -6,6 +6,7 @@ use crate::desk::{Desk, told};
 use crate::terminal::Terminal;
 
 const ADOPT: &str = "unpack os.sealift home --update --delete --adopt --trust signers --progress none";
+const PROGRAM: &str = env!("CARGO_BIN_EXE_sealift");
 const QUESTION: &str = "Continue? [y/N] ";
 
 /// Creates a user's files, one of which has a name that the bundle has.
@@ -79,16 +80,59 @@ fn ctrl_c_leaves_it_as_it_is() {
     assert_untouched(&desk);
 }
 
+/// Whatever standard input, output and error are: the person sits at the terminal.
 #[test]
-fn without_a_terminal_the_option_is_the_consent() {
-    for line in [format!("sealift {ADOPT} < /dev/null"), format!("echo n | sealift {ADOPT}")] {
-        let desk = desk();
-        let (status, said) = told(&desk.shell(&line).output().unwrap());
-        assert!(status == 0 && !said.contains(QUESTION.trim_end()), "{line}: {status}: {said}");
-        assert!(!desk.path("home/photos").exists());
+fn pipes_and_files_hide_no_question() {
+    for line in [
+        "cat os.sealift | sealift unpack - home --update --delete --adopt --trust signers",
+        &format!("sealift {ADOPT} 2>log"),
+        &format!("sealift {ADOPT} < /dev/null > log 2>&1"),
+    ] {
+        for (keys, status) in [("n\r", 2), ("y\r", 0)] {
+            let desk = desk();
+            let mut terminal = Terminal::start(&desk, line);
+            terminal.until(QUESTION, 1);
+            assert_untouched(&desk);
+            let (ended, said) = {
+                terminal.types(keys);
+                terminal.end()
+            };
+            assert_eq!(ended, status, "{line}: {said}");
+            assert_eq!(desk.path("home/photos").exists(), status == 2);
+        }
     }
-    // There is no question about something that is not done.
+}
+
+#[test]
+fn yes_asks_nobody() {
     let desk = desk();
+    let (status, said) = Terminal::start(&desk, &format!("sealift {ADOPT} --yes")).end();
+    assert!(status == 0 && !said.contains("[y/N]"), "{status}: {said}");
+    assert!(!desk.path("home/photos").exists());
+    desk.refused("unpack os.sealift home --update --yes --trust signers", 2, "--adopt");
+}
+
+#[test]
+fn without_a_terminal_a_deletion_needs_yes() {
+    // In a session of its own, as a service has.
+    let alone = |desk: &Desk, line: &str| told(&desk.shell(&format!("setsid -w {PROGRAM} {line}")).output().unwrap());
+    let desk = desk();
+    for line in [ADOPT.to_owned(), format!("{ADOPT} --json")] {
+        let (status, said) = alone(&desk, &line);
+        assert!(status == 2 && said.contains("--adopt --delete needs --yes"), "{line}: {status}: {said}");
+        assert!(said.contains("replace 1 file and delete 7 files and 1 directory: photos/"), "{said}");
+        assert_untouched(&desk);
+    }
+    // What only replaces loses nothing that the bundle does not have.
+    let (status, said) = alone(&desk, &ADOPT.replace(" --delete", ""));
+    assert!(status == 0 && said.contains("taking it over replaces 1 file"), "{status}: {said}");
+    assert!(desk.path("home/photos").exists());
+    let desk = self::desk();
+    let (status, said) = alone(&desk, &format!("{ADOPT} --yes"));
+    assert!(status == 0 && !said.contains(QUESTION.trim_end()), "{status}: {said}");
+    assert!(!desk.path("home/photos").exists());
+    // There is no question about something that is not done.
+    let desk = self::desk();
     let (status, said) = Terminal::start(&desk, &format!("sealift {ADOPT} --dry-run")).end();
     assert!(status == 0 && !said.contains("[y/N]"), "{status}: {said}");
     assert_untouched(&desk);

@@ -11,3 +11,4 @@ mod pipes;
 mod sealing;
 mod sticks;
 mod terminal;
+mod verdicts;

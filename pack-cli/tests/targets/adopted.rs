@@ -82,7 +82,7 @@ fn a_dry_run_lists_all_that_would_go() {
 #[test]
 fn where_it_is_told_it_is_a_target_from_then_on() {
     let desk = home();
-    let line = ["unpack", "7.sealift", "home", "--update", "--delete", "--adopt", "--allow-unsigned"];
+    let line = ["unpack", "7.sealift", "home", "--update", "--delete", "--adopt", "--yes", "--allow-unsigned"];
     let told = said(&desk.run(&line));
     assert!(told.contains("took over: replaced 1 file\n"), "{told}");
     assert!(told.contains("  deleted 20 files, 3 directories and 1 symlink\n"), "{told}");
@@ -100,7 +100,7 @@ fn it_is_compared_once() {
     let desk = home();
     // Files that the bundle has too are hashed.
     fs::copy(desk.path("tree/etc/motd"), desk.path("home/etc/motd")).unwrap();
-    let line = ["unpack", "7.sealift", "home", "--update", "--delete", "--adopt", "--allow-unsigned"];
+    let line = ["unpack", "7.sealift", "home", "--update", "--delete", "--adopt", "--yes", "--allow-unsigned"];
     let done = desk.command(&line).env("SEALIFT_LOG", "debug").output().unwrap();
     let told = said(&done);
     assert!(done.status.success() && told.contains("took over"), "{told}");
@@ -115,7 +115,8 @@ fn a_caller_may_refuse_when_it_is_told_what_would_go() {
     let desk = home();
     let before = names(&desk.path(""));
     let options = InstallOptions {
-        tree: TreeOptions { update: true, delete: true, adopt: true, ..TreeOptions::default() },
+        adopt: true,
+        tree: TreeOptions { update: true, delete: true, ..TreeOptions::default() },
         ..InstallOptions::default()
     };
     let asking = |consent: &Consent<'_>| {
@@ -129,7 +130,7 @@ fn a_caller_may_refuse_when_it_is_told_what_would_go() {
         assert!(stats.deletions.contains(&PathBuf::from("photos/2019/07.jpg")));
         // No part of the new tree is there yet, and no other run can begin.
         assert_eq!(names(&desk.path("")), before);
-        let other = desk.command(&["unpack", "7.sealift", "home", "--update", "--adopt", "--allow-unsigned"]);
+        let other = desk.command(&["unpack", "7.sealift", "home", "--update", "--adopt", "--yes", "--allow-unsigned"]);
         assert_eq!({ other }.output().unwrap().status.code(), Some(2));
         Err(Error::Usage("no".into()))
     });
@@ -150,7 +151,7 @@ fn a_caller_may_refuse_when_it_is_told_what_would_go() {
 fn from_a_pipe_it_is_said_first_as_well() {
     let desk = home();
     let bundle = fs::File::open(desk.path("7.sealift")).unwrap();
-    let line = ["unpack", "/dev/stdin", "home", "--update", "--delete", "--adopt", "--allow-unsigned"];
+    let line = ["unpack", "/dev/stdin", "home", "--update", "--delete", "--adopt", "--yes", "--allow-unsigned"];
     let (read, write) = std::io::pipe().unwrap();
     let copy = std::thread::spawn(move || std::io::copy(&mut &bundle, &mut &write));
     let done = desk.command(&line).stdin(read).output().unwrap();
@@ -165,7 +166,8 @@ fn from_a_pipe_it_is_said_first_as_well() {
 fn without_delete_the_rest_stays() {
     let desk = home();
     let options = InstallOptions {
-        tree: TreeOptions { update: true, adopt: true, ..TreeOptions::default() },
+        adopt: true,
+        tree: TreeOptions { update: true, ..TreeOptions::default() },
         ..InstallOptions::default()
     };
     let stats = desk.take(7, "home", &options, &Progress::default()).unwrap();
@@ -207,7 +209,7 @@ fn what_a_backup_brought_back_is_taken_over_as_it_is() {
     );
     assert!(told.contains("To update it anyway, use --adopt"), "{told}");
     // Everything is unchanged, and is kept.
-    let told = said(&desk.run(&[&line[..], &["--adopt", "--delete"]].concat()));
+    let told = said(&desk.run(&[&line[..], &["--adopt", "--delete", "--yes"]].concat()));
     assert!(told.contains("replaced nothing") || told.contains("3 files unchanged"), "{told}");
     desk.assert_same("target", "tree");
     let told = said(&desk.run(&line));

@@ -155,7 +155,11 @@ fn a_state_without_a_tree_goes() {
     desk.good("unpack b.sealift target --allow-unsigned");
     fs::remove_dir_all(desk.path("target")).expect("it is ours");
     assert!(exists(&state));
-    desk.good("clean target");
+    let said = desk.good("clean target");
+    assert!(
+        said.contains("removed the install record of a tree that is gone") && !said.contains("unfinished"),
+        "{said}"
+    );
     assert!(!exists(&state));
     assert!(desk.good("clean target").contains("nothing to clean"));
 }

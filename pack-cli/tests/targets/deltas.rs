@@ -98,7 +98,7 @@ fn a_target_that_kept_nothing_is_hashed() {
     fs::remove_dir_all(desk.path(".one.sealift-state")).unwrap();
     let (status, said) = desk.tell("unpack delta.sealift one --delete --allow-unsigned");
     assert!(status == Some(2) && said.contains("to take it over, use --adopt"), "{said}");
-    let (status, said) = desk.tell("unpack delta.sealift one --delete --adopt --allow-unsigned");
+    let (status, said) = desk.tell("unpack delta.sealift one --delete --adopt --yes --allow-unsigned");
     assert_eq!(status, Some(0), "{said}");
     desk.assert_same("one", "tree");
 }
@@ -123,7 +123,7 @@ fn what_the_base_lacks_is_named_and_nothing_is_written() {
     fs::remove_dir_all(desk.path(".none.sealift-state")).unwrap();
     fs::remove_file(desk.path("none/empty")).unwrap();
     refused(
-        "unpack delta.sealift none --adopt --allow-unsigned",
+        "unpack delta.sealift none --adopt --yes --allow-unsigned",
         "the target has no install record, and its content is ",
     );
     desk.write("tree/gone", "other");

@@ -1,5 +1,6 @@
 //! The record beside a target, if it is damaged, or belongs to an update that did not end.
 
+use std::process::Command;
 use std::sync::Arc;
 use std::thread::sleep;
 use std::time::Duration;
@@ -13,15 +14,33 @@ use crate::desk::{Desk, anyone, anyones, said};
 use crate::unlike::updatable;
 
 #[test]
-fn a_damaged_state_is_as_good_as_none() {
+fn a_damaged_record_is_no_consent() {
     for part in ["head", "index", "record"] {
         for content in [&b""[..], b"torn"] {
             let desk = updatable();
             desk.write(&format!(".target.sealift-state/{part}"), content);
-            let done = desk.run(&["unpack", "8.sealift", "target", "--update", "--delete", "--allow-unsigned"]);
-            assert!(said(&done).contains("no usable install record: hashed all"), "{part}: {}", said(&done));
-            assert_eq!(said(&done).contains("ignored the damaged record"), part == "head", "{part}: {}", said(&done));
+            desk.write("target/mine", "precious");
+            let line = ["unpack", "8.sealift", "target", "--update", "--delete", "--allow-unsigned"];
+            for more in [&[][..], &["--dry-run"], &["--rehash"], &["--adopt"]] {
+                // Without a terminal, even the option alone is no consent to deletions.
+                let mut command = Command::new("setsid");
+                let done = desk.command(&[&line[..], more].concat());
+                command.arg("-w").arg(done.get_program()).args(done.get_args()).current_dir(desk.path(""));
+                command.envs(done.get_envs().filter_map(|(name, value)| Some((name, value?))));
+                let done = command.output().unwrap();
+                assert_eq!(done.status.code(), Some(2), "{part} {more:?}: {}", said(&done));
+                assert!(said(&done).contains("has a damaged install record"), "{part} {more:?}: {}", said(&done));
+            }
+            assert!(desk.path("target/mine").exists());
+            let done = desk.run(&[&line[..], &["--adopt", "--yes"]].concat());
+            assert!(
+                said(&done).contains("hashed its ") && said(&done).contains("took over"),
+                "{part}: {}",
+                said(&done)
+            );
             desk.assert_same("target", "tree");
+            // It has a record again.
+            desk.run(&line);
         }
     }
 }

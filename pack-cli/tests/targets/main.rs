@@ -18,6 +18,7 @@ mod mount_points;
 mod mounted;
 mod named;
 mod needed;
+mod one_truth;
 mod over_base;
 mod privileged;
 mod rechecked;

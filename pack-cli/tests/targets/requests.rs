@@ -48,7 +48,7 @@ fn a_base_at_hand_makes_it_smaller() {
     desk.done(&format!("{PACK} --for read.request --base 1.sealift -o helped.sealift"));
     let (alone, helped) = (desk.len("alone.sealift"), desk.len("helped.sealift"));
     assert!(helped < alone / 2, "{helped} of {alone}");
-    desk.done("unpack helped.sealift one --delete --adopt --allow-unsigned");
+    desk.done("unpack helped.sealift one --delete --adopt --yes --allow-unsigned");
     desk.assert_same("one", "tree");
 }
 

@@ -83,3 +83,56 @@ fn too_little_room_leaves_what_was_made_before() {
     let stats = desk.take(8, "small/target", &InstallOptions::default(), &Progress::default()).unwrap();
     assert!(stats.resumed_files > 0);
 }
+
+/// Runs a line, and returns its exit status and what it says.
+fn ends(desk: &Desk, line: &str) -> (Option<i32>, String) {
+    let done = desk.command(&line.split(' ').collect::<Vec<_>>()).output().unwrap();
+    (done.status.code(), crate::desk::said(&done))
+}
+
+/// A file system without blocks has no limit: neither for the target nor for the state.
+#[test]
+fn a_file_system_without_blocks_is_not_full() {
+    if !is_root() {
+        return skipped("needs root: a small file system");
+    }
+    let desk = crate::versions::signed();
+    fs::create_dir(desk.path("small")).unwrap();
+    rustix::mount::mount("ramfs", desk.path("small"), "ramfs", rustix::mount::MountFlags::empty(), None).unwrap();
+    let _small = Small(desk.path("small"));
+    for more in ["", " --update"] {
+        let bundle = if more.is_empty() { 1 } else { 2 };
+        let line = format!("unpack {bundle}.sealift small/target --trust signers --state small/state{more}");
+        for more in [" --dry-run", ""] {
+            let (status, said) = ends(&desk, &format!("{line}{more}"));
+            assert_eq!(status, Some(0), "{line}{more}: {said}");
+        }
+    }
+}
+
+/// What an interrupted run left counts in a dry run as it does in the run.
+#[test]
+fn a_dry_run_and_the_run_agree() {
+    if !is_root() {
+        return skipped("needs root: a small file system");
+    }
+    let desk = growing(40);
+    let _small = Small::mount(desk.path("small"));
+    let cut = fs::read(desk.path("8.sealift")).unwrap()[..30_000_000].to_vec();
+    let input = Input::pipe("pipe", Box::new(std::io::Cursor::new(cut)));
+    let target = desk.path("small/target");
+    unpack(anyones(input).unwrap(), &target, &InstallOptions::default(), &Progress::default())
+        .expect_err("the bundle is cut");
+    let line = "unpack 8.sealift small/target --allow-unsigned";
+    for (other, status) in [(Some(25_000_000), 2), (None, 0)] {
+        match other {
+            Some(len) => desk.write("small/other", vec![1; len]),
+            None => fs::remove_file(desk.path("small/other")).unwrap(),
+        }
+        for more in [" --dry-run", ""] {
+            let (ended, said) = ends(&desk, &format!("{line}{more}"));
+            assert_eq!(ended, Some(status), "{more}: {said}");
+            assert_eq!(said.contains("not enough disk space at"), status == 2, "{said}");
+        }
+    }
+}

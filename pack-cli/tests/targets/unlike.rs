@@ -180,7 +180,8 @@ fn times_are_believed_only_where_that_is_asked_for() {
             let adopt = !keeps_state;
             let options = InstallOptions {
                 rehash,
-                tree: TreeOptions { update: true, adopt, trust_mtime, ..TreeOptions::default() },
+                adopt,
+                tree: TreeOptions { update: true, trust_mtime, ..TreeOptions::default() },
                 ..InstallOptions::default()
             };
             let stats = desk.take(8, "target", &options, &Progress::default()).unwrap();

@@ -47,6 +47,7 @@ impl Base {
     /// Returns an error if it cannot be read or changes meanwhile.
     pub fn of_installed(path: &Path, reference: &str, jobs: usize, progress: &Progress) -> Result<Self, Error> {
         let site = Arc::new(Site::resolve(path)?);
+        site.check_at_rest()?;
         if let Some(state) = TreeRecord::of(&site, Limits::NONE)? {
             let identity = state.installed.head.root().identity.clone();
             let InstallRecord { index, order, .. } = state.installed;

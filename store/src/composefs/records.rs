@@ -12,7 +12,7 @@ use sealift_format::{Bundle, Error as FormatError, Head, Image, Index, Object, P
 
 use super::repo::Repo;
 use super::transaction::Transaction;
-use crate::install_record::{InstallRecord, NewRecord, Records, read_file};
+use crate::install_record::{InstallRecord, Kept, NewRecord, Records, read_file};
 use crate::kept_order::KeptOrder;
 use crate::{Error, OwnDir};
 
@@ -34,8 +34,6 @@ pub(crate) struct KnownObjects {
     pub(crate) within: HashMap<Row<Object>, Vec<u8>>,
 }
 
-/// The folder of records in a store.
-const FOLDER: &str = "sealift/state";
 /// The file in a record that has its [`KnownObjects`].
 const OBJECTS: &str = "objects";
 
@@ -108,6 +106,14 @@ impl StoreRecord {
         records(repo).load_with(name, |dir, record| Self::with_objects(repo, dir, record))
     }
 
+    /// Reads the record of a name, and tells a damaged one from a missing one.
+    ///
+    /// # Errors
+    /// Returns an error if it cannot be read.
+    pub(crate) fn look(repo: &Repo, name: &str) -> Result<Kept<Self>, Error> {
+        records(repo).look(name, |dir, record| Self::with_objects(repo, dir, record))
+    }
+
     /// Reads the record of a name if `judge` accepts its head, with what that returned; `None` if there is none.
     ///
     /// # Errors
@@ -147,7 +153,7 @@ impl StoreRecord {
 
 /// Returns the records of a store.
 pub(crate) fn records(repo: &Repo) -> Records<'_> {
-    Records::new(repo.root(), repo.path(), FOLDER)
+    Records::new(repo.root(), repo.path(), Records::COMPOSEFS)
 }
 
 /// Writes the record of an imported bundle, unless it is unchanged. It is sealed if the objects are.
@@ -166,7 +172,7 @@ pub(crate) fn write(
     if records.has(&new)? {
         return Ok(());
     }
-    let folder = repo.make_directories(FOLDER, 0o700);
-    let folder = folder.map_err(|error| Error::io("write", repo.path().join(FOLDER), error))?;
+    let folder = repo.make_directories(Records::COMPOSEFS, 0o700);
+    let folder = folder.map_err(|error| Error::io("write", repo.path().join(Records::COMPOSEFS), error))?;
     records.put(transaction.stage(), &folder, &new).map(drop)
 }

@@ -146,7 +146,7 @@ impl<'a> ChunkScheduler<'a> {
         let at = self.head.chunks_at() + chunk.offset;
         file.read_exact_at(stored, at).map_err(|error| match error.kind() {
             std::io::ErrorKind::UnexpectedEof => {
-                FormatError::Truncated { len: at, expected: self.head.file_len() }.into()
+                FormatError::Truncated { len: at, expected: Some(self.head.file_len()) }.into()
             }
             _ => Error::io("read", &self.path, error),
         })?;

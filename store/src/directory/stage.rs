@@ -6,13 +6,13 @@ use std::os::unix::ffi::OsStrExt as _;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use rustix::fs::{AtFlags, FileType, Mode, fchmod, fstat, mkdirat, renameat, statat, unlinkat};
+use rustix::fs::{AtFlags, FileType, Mode, OFlags, fchmod, fstat, mkdirat, renameat, statat, unlinkat};
 use rustix::io::Errno;
 use sealift_format::{Directory, Entry, Index, Row};
 
 use super::walk::Walk;
 use crate::Error;
-use crate::fs::confined::{known_type, names_in, open_to_empty, remove_tree};
+use crate::fs::confined::{known_type, names_in, open_name, open_to_empty, remove_tree};
 use crate::fs::heritage::disinherit;
 use crate::fs::rename::{moves_no_directory, rename_new};
 use crate::{OwnDir, Site};
@@ -57,6 +57,27 @@ pub struct Leftovers {
 }
 
 impl Leftovers {
+    /// Returns what the stage beside a target has, without opening it for work. What cannot be read is left out.
+    pub(crate) fn beside(site: &Site) -> Result<Self, Error> {
+        let mut left = Self::default();
+        let Some(place) = site.stage_place()? else { return Ok(left) };
+        let Some(stage) = place.open_directory()? else { return Ok(left) };
+        let flags = OFlags::RDONLY | OFlags::DIRECTORY;
+        let mut pending: Vec<OwnedFd> = [StageKind::Tree, StageKind::Files]
+            .into_iter()
+            .filter_map(|kind| open_name(stage.as_fd(), kind.name().as_bytes(), flags, Mode::empty()).ok())
+            .collect();
+        while let Some(directory) = pending.pop() {
+            left.add(directory.as_fd(), site.path())?;
+            for (name, listed) in names_in(directory.as_fd()).unwrap_or_default() {
+                if known_type(directory.as_fd(), &name, listed) == FileType::Directory {
+                    pending.extend(open_name(directory.as_fd(), &name, flags, Mode::empty()));
+                }
+            }
+        }
+        Ok(left)
+    }
+
     fn add(&mut self, directory: BorrowedFd<'_>, target: &Path) -> Result<(), Error> {
         for (name, _) in names_in(directory).map_err(|error| Error::io("read", target, error))? {
             let Ok(stat) = statat(directory, &*name, AtFlags::SYMLINK_NOFOLLOW) else { continue };
@@ -88,7 +109,7 @@ impl StageKind {
 
 impl TreeStage {
     /// The target's next state.
-    pub const STATE: &str = "state";
+    pub const STATE: &str = crate::Stage::STATE;
     /// The new directories of an update, each named by its number.
     const DIRECTORIES: &str = "directories";
     /// Where the target's previous state is moved when the next one replaces it.

@@ -2,6 +2,7 @@
 
 mod archive;
 mod order;
+mod record;
 mod repository;
 
 use std::ffi::OsStr;
@@ -20,6 +21,7 @@ use sealift_verify::trust::{KeyId, SignatureError, TrustFileError};
 pub use archive::ArchiveFault;
 pub(crate) use archive::shown;
 pub use order::OrderFault;
+pub use record::RecordFault;
 pub use repository::RepoFault;
 
 /// The reason why an operation failed.
@@ -113,13 +115,13 @@ pub enum Error {
         /// The bundle's name.
         name: String,
     },
-    /// The target is a directory that this program did not make.
-    #[error("{} {}", target.display(), whose(*is_of_another))]
+    /// The target is not shown to be this program's.
+    #[error("{} {why}", target.display())]
     NotOurs {
         /// The target.
         target: PathBuf,
-        /// Whether there is an install record, of another directory.
-        is_of_another: bool,
+        /// What is wrong with its record.
+        why: Box<RecordFault>,
     },
     /// The target's file system treats two names as equal.
     #[error(
@@ -608,7 +610,7 @@ impl Error {
     /// | status | meaning |
     /// | --- | --- |
     /// | 1 | the bundle or the target is damaged, or not as expected |
-    /// | 2 | undetermined or failed: a wrong option, input or output, a full disk, a malformed trust file, a state that cannot be kept |
+    /// | 2 | undetermined or failed: a wrong option, a limit exceeded, input or output, a full disk, a malformed trust file, a state that cannot be kept |
     /// | 3 | refused by policy: the signer, the name, the version, the expiry, a tag, a repository's requirements |
     /// | 4 | a delta bundle's base is missing |
     #[must_use]
@@ -626,6 +628,8 @@ impl Error {
             }
             _ => match self.kind() {
                 Some(Kind::Untrusted | Kind::Revoked | Kind::Incompatible | Kind::Expired | Kind::Downgrade) => 3,
+                // The bundle may be sound: this reader was told to take no more.
+                Some(Kind::Limit) => 2,
                 Some(_) => 1,
                 None => 2,
             },
@@ -639,17 +643,6 @@ fn beyond(reserved: u64) -> String {
         String::new()
     } else {
         format!(" beyond the {reserved} that the repository's configuration reserves")
-    }
-}
-
-/// Returns why a target is not this program's.
-fn whose(is_of_another: bool) -> &'static str {
-    match is_of_another {
-        true => {
-            "is not the directory that sealift unpacked: it was copied, moved or restored from a backup, \
-             and its install record belongs to another directory"
-        }
-        false => "was not unpacked by sealift, or has lost its install record",
     }
 }
 

@@ -1,6 +1,7 @@
 //! The file system, through descriptors: opening without following links, staging, durable renames, records and state.
 
 pub mod confined;
+mod free_space;
 pub(crate) mod heritage;
 pub(crate) mod mount;
 pub(crate) mod mount_id;
@@ -19,11 +20,12 @@ mod state_dir;
 pub mod unnamed;
 pub mod writeback;
 
+pub use free_space::FreeSpace;
 pub use own_dir::{OwnDir, check_own};
 pub use own_file::{check_secret, read_own_file};
 pub use place::{InodeId, Place, inode_id};
 pub use record::Record;
 pub use site::Site;
-pub use stage::Stage;
+pub use stage::{LeftRun, Stage};
 pub use stat_cache::{FileStat, StatCache};
 pub use state_dir::{StateDir, StateLock, check_may_create};

@@ -7,7 +7,7 @@ use std::sync::OnceLock;
 use rustix::fs::{AtFlags, FileType, Mode, OFlags, fstat, mkdirat, openat, statat, unlinkat};
 use rustix::io::{Errno, retry_on_intr};
 
-use super::{InodeId, OwnDir, Place, Stage, inode_id, stage};
+use super::{InodeId, LeftRun, OwnDir, Place, Stage, inode_id, stage};
 use crate::Error;
 use crate::fs::confined::{known_type, names_in};
 use crate::fs::mount::are_apart;
@@ -224,6 +224,41 @@ impl Site {
             Some(place) => Ok(!place.is_missing()?),
             None => Ok(false),
         }
+    }
+
+    /// Returns what a run does there, or left in its stage.
+    ///
+    /// # Errors
+    /// As [`Stage::look`].
+    pub fn run(&self) -> Result<Option<LeftRun>, Error> {
+        self.stage_place()?.map_or(Ok(None), |place| Stage::look(&place))
+    }
+
+    /// Checks that no run is changing the directory, and that none has left it with files of two bundles.
+    ///
+    /// # Errors
+    /// Returns [`Error::Busy`] or [`Error::HalfUpdated`].
+    pub fn check_at_rest(&self) -> Result<(), Error> {
+        match self.run()? {
+            Some(LeftRun::Running) => Err(self.busy()?),
+            Some(LeftRun::HalfUpdated) => Err(Error::HalfUpdated { target: self.path().to_owned() }),
+            Some(LeftRun::Unfinished | LeftRun::Hidden) | None => Ok(()),
+        }
+    }
+
+    /// Returns the error for a run that finds another one at work.
+    pub(crate) fn busy(&self) -> Result<Error, Error> {
+        let place = self.stage_place()?;
+        Ok(Error::Busy { path: place.as_ref().map_or(self.path(), Place::path).to_owned() })
+    }
+
+    /// Opens the next record in the stage that a run left; `None` if there is none.
+    ///
+    /// # Errors
+    /// As [`OwnDir::open`].
+    pub fn next_record(&self) -> Result<Option<OwnDir>, Error> {
+        let Some(place) = self.stage_place()? else { return Ok(None) };
+        OwnDir::open(&place)?.map_or(Ok(None), |own| own.directory(Stage::STATE))
     }
 
     /// Waits until the names of the stage and the record are durable.

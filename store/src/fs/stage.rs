@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use rustix::fs::{FlockOperation, flock, syncfs};
 use rustix::io::Errno;
+use serde::Serialize;
 
 use super::heritage::disinherit;
 use crate::{Error, OwnDir, Place};
@@ -18,7 +19,39 @@ pub struct Stage {
     own: OwnDir,
 }
 
+/// What a run does beside a target, or left there.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "kebab-case")]
+#[allow(clippy::exhaustive_enums, reason = "callers have to word each")]
+pub enum LeftRun {
+    /// A run is working on the target.
+    Running,
+    /// A run ended before it changed the target.
+    Unfinished,
+    /// An update ended while it changed the target: some files are old, and some new.
+    HalfUpdated,
+    /// There is a stage that this user may not open.
+    Hidden,
+}
+
+impl LeftRun {
+    /// Returns its word in JSON.
+    #[must_use]
+    pub fn word(self) -> &'static str {
+        match self {
+            Self::Running => "running",
+            Self::Unfinished => "unfinished",
+            Self::HalfUpdated => "half-updated",
+            Self::Hidden => "hidden",
+        }
+    }
+}
+
 impl Stage {
+    /// The file in it that says that an update has begun to change the target.
+    pub const MARK: &str = "journal";
+    /// The target's next record in it.
+    pub const STATE: &str = "state";
     /// The suffix of the stage's name, after the target's.
     pub const SUFFIX: &str = ".sealift-partial";
 
@@ -35,6 +68,30 @@ impl Stage {
             Err(Error::Exchanged { path }) => Err(Error::Busy { path }),
             checked => checked.map(|()| Self { place, own }),
         }
+    }
+
+    /// Returns what a run does in the stage at `place`, or left there; `None` if there is no stage.
+    ///
+    /// # Errors
+    /// Returns an error if it cannot be examined.
+    pub fn look(place: &Place) -> Result<Option<LeftRun>, Error> {
+        let own = match OwnDir::open(place) {
+            Ok(None) => return Ok(None),
+            Ok(Some(own)) => own,
+            Err(Error::Io { source, .. }) if source.kind() == std::io::ErrorKind::PermissionDenied => {
+                return Ok(Some(LeftRun::Hidden));
+            }
+            // What another user put there is no stage. A run that needs one refuses it.
+            Err(Error::Unusable { .. } | Error::Foreign { .. }) => return Ok(None),
+            Err(error) => return Err(error),
+        };
+        // A file system without locks does not tell.
+        let is_held = flock(own.fd(), FlockOperation::NonBlockingLockShared) == Err(Errno::WOULDBLOCK);
+        Ok(Some(match () {
+            () if is_held => LeftRun::Running,
+            () if own.has(Self::MARK)? => LeftRun::HalfUpdated,
+            () => LeftRun::Unfinished,
+        }))
     }
 
     /// Returns the directory.

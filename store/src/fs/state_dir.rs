@@ -8,10 +8,12 @@ use std::io::Read as _;
 use std::os::fd::{AsFd as _, BorrowedFd};
 use std::os::unix::fs::DirBuilderExt as _;
 use std::path::Path;
+use std::time::Duration;
 
 use rustix::fs::{Access, AtFlags, FlockOperation, Mode, OFlags};
 use rustix::io::{Errno, retry_on_intr};
 
+use crate::fs::FreeSpace;
 use crate::fs::confined::{names_in, open_name, open_user_dir};
 use crate::{Error, OwnDir, Place, check_own};
 
@@ -99,16 +101,26 @@ impl StateDir {
         self.own.path()
     }
 
-    /// Waits for other runs that hold the lock, and takes it.
+    /// Waits for other runs that hold the lock, and takes it. If that takes longer than such a run needs it, `waiting` is called with its path.
     ///
     /// # Errors
     /// Returns an error if the lock file cannot be created or is not this user's.
-    pub fn lock(&self) -> Result<StateLock, Error> {
+    pub fn lock(&self, waiting: Option<fn(&Path)>) -> Result<StateLock, Error> {
         let path = self.path().join("lock");
         let flags = OFlags::RDWR | OFlags::CREATE | OFlags::NONBLOCK;
         let file = open_name(self.own.fd(), b"lock", flags, Mode::RUSR | Mode::WUSR)
             .map_err(|error| Error::io("create", &path, error))?;
         check_own(file.as_fd(), &path)?;
+        for _ in 0..20 {
+            match rustix::fs::flock(&file, FlockOperation::NonBlockingLockExclusive) {
+                Err(Errno::WOULDBLOCK) => std::thread::sleep(Duration::from_millis(50)),
+                Err(error) => return Err(Error::io("lock", path, error)),
+                Ok(()) => return Ok(StateLock { _file: file }),
+            }
+        }
+        if let Some(waiting) = waiting {
+            waiting(&path);
+        }
         retry_on_intr(|| rustix::fs::flock(&file, FlockOperation::LockExclusive))
             .map_err(|error| Error::io("lock", path, error))?;
         Ok(StateLock { _file: file })
@@ -210,10 +222,7 @@ pub fn check_may_create(path: &Path) -> Result<(), Error> {
 fn may_write(directory: BorrowedFd<'_>, path: &Path) -> Result<(), Error> {
     let failed = |error: Errno| Error::io("write to", path, error);
     rustix::fs::accessat(directory, ".", Access::WRITE_OK | Access::EXEC_OK, AtFlags::EACCESS).map_err(failed)?;
-    let room = rustix::fs::fstatvfs(directory).map_err(failed)?;
-    // Some file systems do not count inodes.
-    let is_full = room.f_bavail == 0 || room.f_files > 0 && room.f_favail == 0;
-    if is_full { Err(failed(Errno::NOSPC)) } else { Ok(()) }
+    if FreeSpace::of(directory).map_err(failed)?.is_full() { Err(failed(Errno::NOSPC)) } else { Ok(()) }
 }
 
 /// Returns the last line of a file.
@@ -298,7 +307,7 @@ mod tests {
         }
         dir.replace("x", "text\n").expect("it can be written");
         dir.check_writable().expect("it can be written to");
-        assert!(dir.lock().is_err());
+        assert!(dir.lock(None).is_err());
         assert!(dir.folder_or_create("folder").is_err());
         assert_eq!(std::fs::read(&outside).expect("it is there"), b"kept");
     }

@@ -32,6 +32,8 @@ pub(crate) use object::{ObjectType, object_name};
 pub(crate) use read::{FileBytes, FileContent};
 pub(crate) use refs::{RefName, RefPlace};
 pub(crate) use repo::Repo;
+pub(crate) use room::Room;
 pub use spec::CommitSpec;
 #[cfg(feature = "composefs")]
 pub(crate) use stage::ObjectStage;
+pub(crate) use stage::look_for_stages;

@@ -19,7 +19,7 @@ use crate::seal::{KernelSignature, WantedSignature};
 
 /// Returns the records of a repository.
 pub(crate) fn records(repo: &Repo) -> Records<'_> {
-    Records::new(repo.root(), repo.path(), "extensions/sealift")
+    Records::new(repo.root(), repo.path(), Records::OSTREE)
 }
 
 /// Returns the indexes of all records; for each that has files of the source repository, also the index without these.
@@ -103,7 +103,8 @@ pub(crate) fn write(
     records.put(stage(repo)?.directory(), &folder, &new)
 }
 
-fn stage(repo: &Repo) -> Result<ObjectStage, Error> {
+/// Creates a stage, by which a run that was killed is recognized.
+pub(crate) fn stage(repo: &Repo) -> Result<ObjectStage, Error> {
     let stage = make_directory(repo, "tmp").and_then(ObjectStage::create);
     stage.map_err(|error| Error::io("write to", repo.path().join("tmp"), error))
 }

@@ -3,10 +3,10 @@
 use std::os::fd::BorrowedFd;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use rustix::fs::fstatvfs;
 use rustix::io::Errno;
 
 use super::config::MinFree;
+use crate::fs::FreeSpace;
 
 /// The bytes that may still be written.
 #[derive(Debug)]
@@ -21,13 +21,12 @@ const BLOCK_LEN: u64 = 4096;
 impl Room {
     /// Returns the space of the file system beyond `min_free`.
     pub(crate) fn of(directory: BorrowedFd<'_>, min_free: MinFree) -> Result<Self, Errno> {
-        let stat = fstatvfs(directory)?;
-        let bytes = |blocks: u64| blocks.saturating_mul(stat.f_frsize);
+        let free = FreeSpace::of(directory)?;
         let reserved = match min_free {
             MinFree::Bytes(bytes) => bytes,
-            MinFree::Percent(percent) => bytes(stat.f_blocks / 100 * percent),
+            MinFree::Percent(percent) => free.size / free.block_len.max(1) / 100 * percent * free.block_len,
         };
-        Ok(Self { left: AtomicU64::new(bytes(stat.f_bavail).saturating_sub(reserved)), reserved })
+        Ok(Self { left: AtomicU64::new(free.bytes.saturating_sub(reserved)), reserved })
     }
 
     /// Returns the bytes that stay free.
@@ -41,9 +40,14 @@ impl Room {
         if len <= left { Ok(()) } else { Err(left) }
     }
 
+    /// Returns the space of a file of this many bytes.
+    pub(crate) fn of_file(len: u64) -> u64 {
+        len.div_ceil(BLOCK_LEN).saturating_mul(BLOCK_LEN)
+    }
+
     /// Reserves the space of a file of this many bytes; the error is the space that is left.
     pub(crate) fn take(&self, len: u64) -> Result<(), u64> {
-        let needed = len.div_ceil(BLOCK_LEN).saturating_mul(BLOCK_LEN);
+        let needed = Self::of_file(len);
         let take = |left: u64| left.checked_sub(needed);
         self.left.fetch_update(Ordering::Relaxed, Ordering::Relaxed, take).map(drop)
     }

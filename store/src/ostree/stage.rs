@@ -8,7 +8,8 @@ use rustix::fs::{AtFlags, FileType, Mode as Permissions, OFlags, fstat, mkdirat,
 use rustix::io::Errno;
 
 use super::lock::{LockKind, try_lock};
-use crate::fs::confined::{names_in, open_name, open_to_empty, remove_tree};
+use crate::fs::LeftRun;
+use crate::fs::confined::{names_in, open_beneath, open_name, open_to_empty, remove_tree};
 use crate::fs::heritage::disinherit;
 use sealift_format::hex;
 
@@ -102,9 +103,9 @@ fn create_lock(tmp: BorrowedFd<'_>, name: &str) -> Result<OwnedFd, Errno> {
     if is_ours { Ok(lock) } else { Err(Errno::AGAIN) }
 }
 
-/// Removes our stages whose lock is free.
-fn remove_abandoned(tmp: BorrowedFd<'_>) -> Result<(), Errno> {
-    // After a power loss, either of them may exist alone.
+/// Returns the names of our stages.
+fn stages_in(tmp: BorrowedFd<'_>) -> Result<BTreeSet<String>, Errno> {
+    // After a power loss, a stage or its lock may exist alone.
     let mut stages = BTreeSet::new();
     for (name, _) in names_in(tmp)? {
         let Ok(name) = String::from_utf8(name) else { continue };
@@ -112,7 +113,33 @@ fn remove_abandoned(tmp: BorrowedFd<'_>) -> Result<(), Errno> {
             stages.insert(name.strip_suffix("-lock").unwrap_or(&name).to_owned());
         }
     }
-    stages.iter().try_for_each(|stage| remove_if_abandoned(tmp, stage))
+    Ok(stages)
+}
+
+/// Returns what our runs do in the stages in the folder `tmp` of an open repository or store, or left there; `None` if there is no stage.
+pub(crate) fn look_for_stages(root: BorrowedFd<'_>, tmp: &str) -> Result<Option<LeftRun>, Errno> {
+    let tmp = match open_beneath(root, tmp.as_bytes(), OFlags::RDONLY | OFlags::DIRECTORY, Permissions::empty()) {
+        // Who may not list it does not know.
+        Err(Errno::NOENT | Errno::NOTDIR | Errno::ACCESS) => return Ok(None),
+        tmp => tmp?,
+    };
+    let mut found = None;
+    for stage in stages_in(tmp.as_fd())? {
+        let name = format!("{stage}-lock");
+        found = Some(match open_name(tmp.as_fd(), name.as_bytes(), OFlags::RDONLY, Permissions::empty()) {
+            Err(Errno::NOENT) => LeftRun::Unfinished,
+            Err(Errno::ACCESS) => LeftRun::Hidden,
+            Err(error) => return Err(error),
+            Ok(lock) if try_lock(&lock, LockKind::Shared)? => LeftRun::Unfinished,
+            Ok(_) => return Ok(Some(LeftRun::Running)),
+        });
+    }
+    Ok(found)
+}
+
+/// Removes our stages whose lock is free.
+fn remove_abandoned(tmp: BorrowedFd<'_>) -> Result<(), Errno> {
+    stages_in(tmp)?.iter().try_for_each(|stage| remove_if_abandoned(tmp, stage))
 }
 
 fn remove_if_abandoned(tmp: BorrowedFd<'_>, stage: &str) -> Result<(), Errno> {

@@ -19,6 +19,9 @@ pub struct InstallOptions {
     pub rehash: bool,
     /// Rely on the install record alone. Of an existing directory, only the names and kinds of files are checked.
     pub trust_record: bool,
+    /// Take over a target that is not shown to be this program's: a directory that an update finds without a record of its own, or a target whose
+    /// record is lost or damaged.
+    pub adopt: bool,
     /// Report what would be done, and do nothing.
     pub dry_run: bool,
     /// Threads; 0 counts as 1.
@@ -38,8 +41,6 @@ pub struct TreeOptions {
     /// Update an existing target: it becomes the unpacked tree, and only what it lacks is read. Its files are compared with its install record by
     /// size, times and inode number; those that differ are read, and rebuilt if their content differs.
     pub update: bool,
-    /// Let an update adopt a directory that this program did not make.
-    pub adopt: bool,
     /// Let an update remove what the bundle does not have.
     pub delete: bool,
     /// If an update has to examine the target's files, decide by size and time whether they are the bundle's.

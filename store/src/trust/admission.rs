@@ -3,12 +3,11 @@
 use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
 
-use crate::Site;
 use sealift_format::Head;
 
 use super::state::Held;
-use super::{Guard, Judged, TargetPlace, bound};
-use crate::Error;
+use super::{DeviceState, Guard, Judged, KnownTarget, Survey, TargetPlace, bound};
+use crate::{Error, RecordFault};
 
 /// The right to install a judged bundle. It must be used to remember the version on this device before the first byte of the bundle can be reached
 /// under its name.
@@ -19,12 +18,14 @@ pub(crate) struct Admission {
     is_remembered: bool,
     /// The state, once it is open.
     held: OnceLock<Held>,
+    /// How to list the target, once it holds the bundle.
+    taken: OnceLock<KnownTarget>,
 }
 
 impl Admission {
     /// Leaves the state alone for a bundle that passed only as unsigned: it is not remembered.
     pub(super) fn new(guard: Guard, Judged { head, verdict }: Judged) -> Self {
-        Self { guard, head, is_remembered: !verdict.unsigned, held: OnceLock::new() }
+        Self { guard, head, is_remembered: !verdict.unsigned, held: OnceLock::new(), taken: OnceLock::new() }
     }
 
     /// Checks that the state can be written, as far as that can be told without writing.
@@ -56,12 +57,23 @@ impl Admission {
         Ok(self.held.get())
     }
 
-    /// Checks whether the bundle may replace what the target at `site` holds.
+    /// Returns the state that the bundle was judged by.
+    pub(crate) fn state(&self) -> &DeviceState {
+        self.guard.state()
+    }
+
+    /// Checks whether the bundle may replace what a target holds: what the target's record says or, if that is damaged, the list of targets.
     ///
     /// # Errors
-    /// As [`Admission::check_kept`]; also returns an error if the recorded head cannot be read.
-    pub(crate) fn check_bound(&self, site: &Site) -> Result<(), Error> {
-        bound::kept(site)?.map_or(Ok(()), |kept| self.check_kept(site.path(), &kept))
+    /// As [`Admission::check_kept`].
+    pub(crate) fn check_bound(&self, survey: &Survey, target: &Path) -> Result<(), Error> {
+        match (&survey.head, &survey.listed, &survey.fault) {
+            (Some(kept), ..) => self.check_kept(target, kept),
+            (None, Some(listed), Some(RecordFault::Damaged { .. })) => {
+                bound::check_name(target, &listed.name, &self.head)
+            }
+            _ => Ok(()),
+        }
     }
 
     /// Refuses a bundle whose name differs from `kept`, the head in the target's record. Also refuses a lower version than that, as
@@ -70,7 +82,7 @@ impl Admission {
     /// # Errors
     /// Returns [`Error::OtherName`] for another name, and [`Error::Trust`] for a lower version.
     pub(crate) fn check_kept(&self, target: &Path, kept: &Head) -> Result<(), Error> {
-        bound::check_name(target, kept, &self.head)?;
+        bound::check_name(target, &kept.root().identity.name, &self.head)?;
         self.guard.policy(bound::floor_of(&self.guard, kept)).judge_head(&self.head)?;
         Ok(())
     }
@@ -84,8 +96,24 @@ impl Admission {
     /// Returns an error if the bundle must no longer be used, or if the state cannot be written: the operation then ends and its target is unchanged.
     pub(crate) fn commit(&self, target: Option<&TargetPlace>) -> Result<(), Error> {
         match self.held()? {
-            Some(held) => self.guard.remember(held, &self.head, target),
+            Some(held) => {
+                let known = self.guard.remember(held, &self.head, target)?;
+                // Only the first time counts: it is the same bundle.
+                known.into_iter().for_each(|known| drop(self.taken.set(known)));
+                Ok(())
+            }
             None => self.guard.judge(&self.head).map(drop),
         }
+    }
+
+    /// Lists the target as holding the bundle. An operation calls this when all of it is in its place, with its record: before that, the list would
+    /// claim a version that the target, if the run were killed, never had.
+    ///
+    /// # Errors
+    /// Returns an error if the list cannot be written. The target holds the bundle nevertheless.
+    pub(crate) fn settle(&self) -> Result<(), Error> {
+        let (Some(held), Some(known)) = (self.held.get(), self.taken.get()) else { return Ok(()) };
+        let _lock = held.lock()?;
+        held.list(known)
     }
 }

@@ -19,31 +19,17 @@ pub fn bound_name(target: &Path) -> Result<Option<String>, Error> {
     Ok(kept_head(&Site::resolve(target)?)?.map(|head| head.root().identity.name.clone()))
 }
 
-/// Refuses a bundle whose name is not that in `kept`, the head of the bundle that the target holds: a key that may sign an app must not replace the
-/// system because an administrator mistyped.
+/// Refuses a bundle whose name is not `bound`, that of the bundle that the target holds: a key that may sign an app must not replace the system
+/// because an administrator mistyped.
 ///
 /// # Errors
 /// Returns [`Error::OtherName`].
-pub(super) fn check_name(target: &Path, kept: &Head, head: &Head) -> Result<(), Error> {
-    let (bound, name) = (&kept.root().identity.name, &head.root().identity.name);
+pub(super) fn check_name(target: &Path, bound: &str, head: &Head) -> Result<(), Error> {
+    let name = &head.root().identity.name;
     if bound != name {
-        return Err(Error::OtherName { target: target.to_owned(), bound: bound.clone(), name: name.clone() });
+        return Err(Error::OtherName { target: target.to_owned(), bound: bound.to_owned(), name: name.clone() });
     }
     Ok(())
-}
-
-/// Returns the head that is recorded beside a target. A damaged one binds to nothing.
-///
-/// # Errors
-/// Returns an error if it cannot be read or belongs to another user.
-pub(super) fn kept(site: &Site) -> Result<Option<Head>, Error> {
-    match kept_head(site) {
-        Err(error @ Error::State { .. }) => {
-            tracing::warn!(%error, "the target is not bound to a name");
-            Ok(None)
-        }
-        kept => kept,
-    }
 }
 
 /// Returns the floor as if the bundle of the head `kept` had been committed. A bundle that nobody trusted does not raise it.

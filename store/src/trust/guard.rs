@@ -46,7 +46,7 @@ impl Guard {
     /// As [`Guard::load`].
     pub fn load_from(options: &TrustOptions, places: Places) -> Result<Self, Error> {
         let settings = Settings::load(options, &places)?;
-        let state = DeviceState::at(places.state(options)?);
+        let state = DeviceState::at(places.state(options)?).telling(options.waiting);
         state.check()?; // report an unreadable state at once
         Ok(Self {
             settings,
@@ -114,12 +114,17 @@ impl Guard {
         self.policy(floors).inspect_head(head)
     }
 
-    /// Remembers that the device installs the bundle, after judging it again: lists the target if it is one of the device's own, and raises the
-    /// floor of the bundle's name and the newest `created`.
+    /// Remembers that the device installs the bundle, after judging it again: raises the floor of the bundle's name and the newest `created`, and
+    /// lists the target, if it is one of the device's own and not listed yet. Returns how to list it once the bundle is there.
     ///
     /// # Errors
     /// Returns an error if the bundle must no longer be used, or if the state cannot be read or written.
-    pub(super) fn remember(&self, held: &Held, head: &Head, target: Option<&TargetPlace>) -> Result<(), Error> {
+    pub(super) fn remember(
+        &self,
+        held: &Held,
+        head: &Head,
+        target: Option<&TargetPlace>,
+    ) -> Result<Option<KnownTarget>, Error> {
         let claims = Claims::of(head);
         let _lock = held.lock()?;
         // Read again under the lock: another run may have raised it since this one judged.
@@ -127,20 +132,21 @@ impl Guard {
         let verdict = self.judge_above(before.clone(), head)?;
         let threshold = self.settings.thresholds.value.as_ref().map_or(1, |rules| rules.for_name(&claims.name));
         let after = before.after(&claims, &verdict, threshold, now::own_time());
-        if let Some(place) = target {
-            held.list(&KnownTarget {
-                place: place.clone(),
-                name: claims.name.clone(),
-                version: claims.version,
-                taken: now::clock_time(),
-                keys: verdict.signers.iter().map(|signer| signer.key).collect(),
-            })?;
+        let known = target.map(|place| KnownTarget {
+            place: place.clone(),
+            name: claims.name.clone(),
+            version: claims.version,
+            taken: now::clock_time(),
+            keys: verdict.signers.iter().map(|signer| signer.key).collect(),
+        });
+        if let Some(known) = &known {
+            held.announce(known)?;
         }
         if after != before {
             held.replace(&claims.name, &after)?;
         }
         tracing::debug!(state = ?self.state.dir(), version = claims.version, "remembered as taken");
-        Ok(())
+        Ok(known)
     }
 
     /// Returns the files and folders that this guard judges by, whether or not they exist.

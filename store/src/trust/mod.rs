@@ -13,6 +13,7 @@ mod records;
 mod report;
 mod settings;
 mod state;
+mod survey;
 mod targets;
 mod trusted;
 
@@ -29,5 +30,6 @@ pub use sealift_verify::trust::{
     Utc, Verdict,
 };
 pub use state::{DeviceState, reset_floor};
+pub use survey::Survey;
 pub use targets::{KnownTarget, TargetPlace};
 pub use trusted::Trusted;

@@ -1,12 +1,12 @@
 //! The caller's trust options.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 /// The flags of every command that extracts content. None of them is read from the environment.
 ///
 /// Each flag that names a file or a value replaces the one file of its kind. The files of the other kinds are still those of
 /// [`Places`](super::Places): `--trust FILE` does not drop the revocation list.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default)]
 pub struct TrustOptions {
     /// `--trust FILE`: the signers whose signatures count. The file must exist.
     pub signers: Option<PathBuf>,
@@ -24,4 +24,6 @@ pub struct TrustOptions {
     pub allow_downgrade: bool,
     /// `--time T`: *now*, in seconds since 1970, regardless of the clock.
     pub time: Option<i64>,
+    /// Called with the path of the state's lock, if another run holds it for so long that a user would wonder.
+    pub waiting: Option<fn(&Path)>,
 }

@@ -11,24 +11,28 @@
 use std::path::{Path, PathBuf};
 
 use crate::{Site, StateDir, StateLock, check_may_create};
+use sealift_format::Head;
 use sealift_format::name::is_bundle_name;
 use sealift_verify::trust::Floors;
 
-use super::{KnownTarget, Places, TargetPlace, TrustOptions, records};
+use super::{KnownTarget, Places, TargetPlace, TrustOptions, now, records};
 use crate::Error;
 
 const FLOORS: &str = "floors";
 const TARGETS: &str = "targets";
 
 /// The state's folder. A missing folder is the empty state.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug)]
 pub struct DeviceState {
     dir: PathBuf,
+    /// Called with the path of a lock that has to be waited for.
+    waiting: Option<fn(&Path)>,
 }
 
 /// The state, open and known to be writable.
 #[derive(Debug)]
 pub(super) struct Held {
+    waiting: Option<fn(&Path)>,
     dir: StateDir,
     floors: StateDir,
     targets: StateDir,
@@ -38,7 +42,13 @@ impl DeviceState {
     /// Returns the state in `dir`.
     #[must_use]
     pub fn at(dir: impl Into<PathBuf>) -> Self {
-        Self { dir: dir.into() }
+        Self { dir: dir.into(), waiting: None }
+    }
+
+    /// Has `waiting` called with the path of a lock of another run, before that is waited for.
+    #[must_use]
+    pub fn telling(self, waiting: Option<fn(&Path)>) -> Self {
+        Self { waiting, ..self }
     }
 
     /// Returns the current user's state, or the one that the options give.
@@ -46,7 +56,7 @@ impl DeviceState {
     /// # Errors
     /// Returns an error if its location is unknown.
     pub fn of_this_process(options: &TrustOptions) -> Result<Self, Error> {
-        Ok(Self::at(Places::of_this_process().state(options)?))
+        Ok(Self::at(Places::of_this_process().state(options)?).telling(options.waiting))
     }
 
     /// Returns the folder.
@@ -92,7 +102,7 @@ impl DeviceState {
         check_name(name)?;
         let Some(dir) = StateDir::open(&self.dir)? else { return Ok(None) };
         let Some(folder) = dir.folder(FLOORS)? else { return Ok(None) };
-        let _lock = dir.lock()?;
+        let _lock = dir.lock(self.waiting)?;
         let before = match read(&folder, name) {
             Err(Error::Floor { .. }) => Floors::default(),
             other => other?,
@@ -126,10 +136,37 @@ impl DeviceState {
     /// # Errors
     /// Returns an error if the list cannot be read or is damaged.
     pub fn taken_at(&self, site: &Site) -> Result<Option<KnownTarget>, Error> {
+        self.listed_at(&TargetPlace::of_directory(site)?, "")
+    }
+
+    /// Returns the list's entry for a place; in a repository or store, that for this name of a bundle. A damaged entry counts as missing.
+    ///
+    /// # Errors
+    /// Returns an error if the list cannot be read, or if another user could change it.
+    pub(super) fn listed_at(&self, place: &TargetPlace, name: &str) -> Result<Option<KnownTarget>, Error> {
         let Some(folder) = self.folder(TARGETS)? else { return Ok(None) };
-        let place = TargetPlace::of_directory(site)?;
-        let known = read_target(&folder, &place.file_name("")).ok().flatten();
-        Ok(known.filter(|known| known.place == place))
+        let known = read_target(&folder, &place.file_name(name)).ok().flatten();
+        Ok(known.filter(|known| known.place == *place))
+    }
+
+    /// Lists the bundle of `head` as what the directory at `site` holds, if a run that the device remembers had begun to install it there. Whoever
+    /// completes an update in its place calls this.
+    ///
+    /// # Errors
+    /// Returns an error if the list cannot be read or written.
+    pub fn settle(&self, site: &Site, head: &Head) -> Result<(), Error> {
+        let identity = &head.root().identity;
+        let listed = self.taken_at(site)?.filter(|listed| listed.name == identity.name);
+        let floors = self.floors(&identity.name)?;
+        let raised = floors.records().iter().find(|record| record.version == identity.version);
+        let (Some(listed), Some(raised), Some(dir)) = (listed, raised, StateDir::open(&self.dir)?) else {
+            return Ok(());
+        };
+        let Some(targets) = dir.folder(TARGETS)? else { return Ok(()) };
+        let known =
+            KnownTarget { version: identity.version, keys: raised.keys.clone(), taken: now::clock_time(), ..listed };
+        let _lock = dir.lock(self.waiting)?;
+        targets.replace(&known.file_name(), &known.encode())
     }
 
     /// Forgets that bundles were installed to a place, and returns whether the list had any. Floors stay.
@@ -139,12 +176,23 @@ impl DeviceState {
     pub fn forget_target(&self, place: &TargetPlace) -> Result<bool, Error> {
         let Some(dir) = StateDir::open(&self.dir)? else { return Ok(false) };
         let Some(folder) = dir.folder(TARGETS)? else { return Ok(false) };
-        let _lock = dir.lock()?;
+        let _lock = dir.lock(self.waiting)?;
         let mut forgotten = false;
         for known in self.targets()?.into_iter().flatten().filter(|known| known.place == *place) {
             forgotten |= folder.remove(&known.file_name())?;
         }
         Ok(forgotten)
+    }
+
+    /// Forgets one entry of the list, and returns whether it was there. Floors stay.
+    ///
+    /// # Errors
+    /// Returns an error if the list cannot be read or written.
+    pub fn forget(&self, known: &KnownTarget) -> Result<bool, Error> {
+        let Some(dir) = StateDir::open(&self.dir)? else { return Ok(false) };
+        let Some(folder) = dir.folder(TARGETS)? else { return Ok(false) };
+        let _lock = dir.lock(self.waiting)?;
+        folder.remove(&known.file_name())
     }
 
     /// Checks that no other user could change the state.
@@ -162,9 +210,9 @@ impl DeviceState {
     pub(super) fn hold(&self) -> Result<Held, Error> {
         let dir = StateDir::open_or_create(&self.dir)?;
         let (floors, targets) = (dir.folder_or_create(FLOORS)?, dir.folder_or_create(TARGETS)?);
-        let _lock = dir.lock()?;
+        let _lock = dir.lock(self.waiting)?;
         floors.check_writable()?;
-        Ok(Held { dir, floors, targets })
+        Ok(Held { waiting: self.waiting, dir, floors, targets })
     }
 
     /// Checks the same as [`Self::hold`], as far as that can be told without writing.
@@ -187,7 +235,7 @@ impl DeviceState {
 impl Held {
     /// Waits for other runs, which may raise floors until then.
     pub(super) fn lock(&self) -> Result<StateLock, Error> {
-        let lock = self.dir.lock()?;
+        let lock = self.dir.lock(self.waiting)?;
         self.dir.check_same()?;
         Ok(lock)
     }
@@ -199,6 +247,15 @@ impl Held {
     /// Replaces what was committed for `name`, durably. Call it under the lock.
     pub(super) fn replace(&self, name: &str, floors: &Floors) -> Result<(), Error> {
         self.floors.replace(name, &records::encode(name, floors.records()))
+    }
+
+    /// Lists a target whose bundle is about to be installed, unless another version of it is listed there: until the new one is in its place, the
+    /// target holds the old one. Call it under the lock.
+    pub(super) fn announce(&self, target: &KnownTarget) -> Result<(), Error> {
+        match read_target(&self.targets, &target.file_name()) {
+            Ok(Some(listed)) if listed.name == target.name && listed.version <= target.version => Ok(()),
+            _ => self.list(target),
+        }
     }
 
     /// Lists a target durably, unless it is already listed so. Call it under the lock.

@@ -4,7 +4,7 @@ use std::path::Path;
 
 use sealift_format::{Bundle, Limits, Opened};
 
-use super::{Admission, Guard, Judged};
+use super::{Admission, DeviceState, Guard, Judged};
 use crate::Error;
 use crate::input::{Input, Unopened};
 
@@ -34,6 +34,11 @@ impl Trusted {
     #[must_use]
     pub fn judged(&self) -> &Judged {
         &self.judged
+    }
+
+    /// Returns the state that the bundle was judged by.
+    pub(crate) fn state(&self) -> &DeviceState {
+        self.guard.state()
     }
 
     /// Returns the input's name for messages.

@@ -35,6 +35,12 @@ fn file_len() -> Vec<Vector> {
         reject("file-cut-in-head", "truncated", "the file ends within the root", |b| {
             b.edits.file = edit(|file: &mut Vec<u8>| file.truncate(100));
         }),
+        reject("file-cut-in-magic", "truncated", "the file ends within the magic", |b| {
+            b.edits.file = edit(|file: &mut Vec<u8>| file.truncate(3));
+        }),
+        reject("file-short-other", "header", "a text of two bytes", |b| {
+            b.edits.file = edit(|file: &mut Vec<u8>| *file = b"hi".to_vec());
+        }),
         reject("file-empty", "truncated", "no byte at all", |b| {
             b.edits.file = edit(|file: &mut Vec<u8>| file.clear());
         }),

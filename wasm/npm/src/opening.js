@@ -100,7 +100,8 @@ export class Opening {
 
   /** Whether the file does not begin like a bundle. */
   get isForeign() {
-    return this.#parts.length > 0 && !startsAsBundle(this.#parts[0]);
+    const first = this.#parts.at(0)?.subarray(0, MAGIC.length) ?? [];
+    return first.some((byte, at) => byte !== MAGIC[at]);
   }
 
   /** Returns the bytes before the chunks. */

@@ -83,7 +83,7 @@ impl Ground {
         if !self.path("work/out/.target.sealift-state").exists() {
             return Ok(());
         }
-        let line = "sealift unpack old.sealift work/out/target --update --adopt TRUST --quiet";
+        let line = "sealift unpack old.sealift work/out/target --update --adopt --yes TRUST --quiet";
         let done = self.command(line).output()?;
         ensure!(done.status.success(), "{line} fails: {}", String::from_utf8_lossy(&done.stderr));
         Ok(())

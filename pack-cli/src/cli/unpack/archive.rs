@@ -16,8 +16,8 @@ use crate::taken;
 impl Unpack {
     /// Writes the tree to an archive, or to standard output. Nothing is installed, so nothing is remembered.
     pub(super) fn write_archive(&self, encoder: &ArchiveEncoder, file: &Path) -> Result<(), Failure> {
-        if self.delete || self.rehash || self.no_check || self.seal.is_some() {
-            return Err(Failure::usage("--delete, --rehash, --no-check and --seal are not for archives"));
+        if self.delete || self.adopt || self.rehash || self.no_check || self.seal.is_some() {
+            return Err(Failure::usage("--delete, --adopt, --rehash, --no-check and --seal are not for archives"));
         }
         if self.references.len() > 1 {
             return Err(Failure::usage("an archive can hold only one --ref"));

@@ -100,12 +100,16 @@ pub(crate) struct Unpack {
     /// With --update: delete files that the bundle does not have; --dry-run and -v list them
     #[arg(long)]
     pub(super) delete: bool,
-    /// With --update: take over a directory that sealift did not create; asks first on a terminal
+    /// Take over a target that sealift did not create, or whose install record is lost or damaged; asks first
     ///
-    /// Replaces existing files with those of the bundle, and with --delete deletes all others. On a terminal, shows what would be affected
-    /// and asks for confirmation; otherwise, proceeds without asking. With --dry-run, only reports it.
+    /// Replaces existing files with those of the bundle, and with --delete deletes all others. Shows on the terminal what would be affected
+    /// and asks for confirmation, even if standard input and output are pipes. Without a terminal, as in a service, proceeds without asking,
+    /// except that --adopt --delete then needs --yes. With --dry-run, only reports it.
     #[arg(long)]
     pub(super) adopt: bool,
+    /// With --adopt: do not ask
+    #[arg(long, requires = "adopt")]
+    pub(super) yes: bool,
     /// Read and hash existing files, instead of comparing sizes and times with the install record
     #[arg(long, conflicts_with = "no_check")]
     pub(super) rehash: bool,
@@ -160,6 +164,7 @@ impl Unpack {
             refs: self.references.clone(),
             bases: self.base.given(self.jobs),
             seal: self.seal.unwrap_or_default(),
+            adopt: self.adopt,
             rehash: self.rehash,
             trust_record: self.no_check,
             dry_run: self.dry_run,
@@ -167,7 +172,6 @@ impl Unpack {
             tree: TreeOptions {
                 prefix: prefix(self.path.clone().unwrap_or_default()),
                 update: self.update,
-                adopt: self.adopt,
                 delete: self.delete,
                 trust_mtime: self.assume_mtime,
                 durability: self.durability,
@@ -190,8 +194,8 @@ impl Unpack {
 
     /// Refuses options that are for directories only.
     pub(super) fn check_of_repository(&self) -> Result<(), Failure> {
-        if self.update || self.adopt || self.path.is_some() || self.hardlink_duplicates {
-            return Err(Failure::usage("--update, --adopt, --path and --hardlink-duplicates are for directories"));
+        if self.update || self.path.is_some() || self.hardlink_duplicates {
+            return Err(Failure::usage("--update, --path and --hardlink-duplicates are for directories"));
         }
         if self.durability != Durability::End {
             return Err(Failure::usage("--durability is for directories: a repository is always flushed at the end"));

@@ -4,13 +4,14 @@ mod archive;
 mod args;
 mod report;
 
+use std::cell::Cell;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
 use sealift::archive::ArchiveEncoder;
 use sealift::ostree::OsTreeStats;
 use sealift::seal::KernelSignature;
-use sealift::status::Installed;
+use sealift::status::{Installed, installed};
 use sealift::trust::{TargetKind, Trusted};
 use sealift::unpack::{UnpackStats, is_half_updated, may_go_on};
 use sealift::{Error, InstallStats, Progress};
@@ -23,7 +24,6 @@ use super::failure::{About as _, Failure};
 use super::import;
 use super::progress_display;
 use super::several::Several;
-use super::status::installed;
 use super::trust_args::Judge;
 pub(crate) use args::Unpack;
 
@@ -52,10 +52,14 @@ impl Unpack {
                 "standard input can only be read once: give files when you give several bundles",
             ));
         }
+        let judge = self.trust.load()?;
+        // A damaged record binds to no name; other faults show when unpacking.
+        let held = |target: &Path| installed(target, judge.guard().state()).unwrap_or_default();
         let held = self.target.as_deref().map_or_else(Vec::new, held);
         let name = self.wanted_name(&held);
         let held = held.iter().map(|installed| installed.head.root().contents.index_digest).collect();
-        let several = Several { paths: &paths, name, held, trust: &self.trust.clone(), show: self.show };
+        let trust = &self.trust.clone();
+        let several = Several { paths: &paths, name, held, trust, show: self.show, passed: Cell::new(0) };
         several.take(|candidate| {
             self.bundle = BundleArg { bundle: candidate.path.clone() };
             self.base = BaseArgs::of(&candidate.bases);
@@ -101,11 +105,8 @@ impl Unpack {
         let options = self.options();
         let judge = self.trust.load()?;
         let input = self.bundle.open()?;
-        if let Err(Error::State { path, .. }) = sealift::trust::bound_name(target) {
-            let path = path.display();
-            self.show.warn(&format!("ignored the damaged record {path}: comparing all files instead"));
-        }
-        let consent = |stats: &UnpackStats| progress_display::aside(|| adopt::agree(self.show, target, stats));
+        let given = adopt::Consent { is_given: self.yes, deletes: self.delete };
+        let consent = |stats: &UnpackStats| progress_display::aside(|| adopt::agree(self.show, target, stats, given));
         let stats = self.progress.watch(self.show, "Opening", |progress| {
             sealift::unpack::unpack_asking(judge.admit(input)?, target, &options, progress, &consent)
         });
@@ -195,9 +196,4 @@ impl Unpack {
             self.show.warn(&format!("sealed the index without the bundle's kernel signature: {why}{advice}"));
         }
     }
-}
-
-/// Returns what is installed in a target. A damaged record binds to no name; other faults show when unpacking.
-fn held(target: &Path) -> Vec<Installed> {
-    installed(target).unwrap_or_default()
 }

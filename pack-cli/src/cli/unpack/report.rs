@@ -5,6 +5,7 @@ use std::os::unix::ffi::OsStrExt as _;
 use std::path::Path;
 use std::time::Duration;
 
+use sealift::LeftRun;
 use sealift::seal::{KernelSignature, Seal};
 use sealift::unpack::UnpackStats;
 
@@ -41,6 +42,14 @@ impl Unpack {
         let mark = judge.mark();
         writeln!(out, "{BOLD}{}{BOLD:#}: {verb} from {}{mark}", escape::text(&target), escape::text(&bundle))?;
         judge.print_signers(&mut out)?;
+        if stats.found == Some(LeftRun::HalfUpdated) {
+            let verb = if self.dry_run {
+                "an interrupted update would first be finished"
+            } else {
+                "finished an interrupted update first"
+            };
+            writeln!(out, "  {WARN}{verb}{WARN:#}")?;
+        }
         writeln!(out, "  {}", updated::made(stats))?;
         if stats.copied_files > 0 {
             writeln!(out, "  {} copied from existing ones", count(stats.copied_files, "file"))?;

@@ -171,6 +171,8 @@ fn partial_of(bundle: &Path) -> PathBuf {
 fn remove_partial(path: &Path) -> Result<bool, Error> {
     match std::fs::remove_file(path) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(false),
+        // A read-only file system says so before it looks for the name.
+        Err(_) if path.symlink_metadata().is_err() => Ok(false),
         removed => removed.map(|()| true).map_err(|error| Error::io("remove", path, error)),
     }
 }
@@ -211,7 +213,7 @@ impl Locked {
         let (head, _) = Head::parse_first(&self.read(Head::LEN_MAX.into())?)?;
         let (len, expected) = (self.metadata.len(), head.file_len());
         match len.cmp(&expected) {
-            std::cmp::Ordering::Less => Err(FormatError::Truncated { len, expected }.into()),
+            std::cmp::Ordering::Less => Err(FormatError::Truncated { len, expected: Some(expected) }.into()),
             std::cmp::Ordering::Greater => Err(FormatError::Trailing { expected }.into()),
             std::cmp::Ordering::Equal => Ok(head),
         }
@@ -240,7 +242,7 @@ impl Locked {
         // The lock excludes only other signers: a bundle truncated meanwhile must not replace the original.
         let (len, expected) = (partial.file.metadata().map_err(failed)?.len(), head.file_len());
         if len != expected {
-            return Err(FormatError::Truncated { len, expected }.into());
+            return Err(FormatError::Truncated { len, expected: Some(expected) }.into());
         }
         partial.file.write_all_at(&head.encode(), 0).map_err(failed)?;
         let owner_kept = give_owner(&partial.file, &self.metadata).map_err(failed)?;
@@ -280,7 +282,11 @@ struct Partial {
 impl Partial {
     fn create(path: PathBuf) -> Result<Self, Error> {
         let file = OpenOptions::new().write(true).create_new(true).mode(0o600).open(&path);
-        let file = file.map_err(|error| Error::io("create", &path, error))?;
+        let folder = path.parent().unwrap_or(Path::new("/"));
+        let file = file.map_err(|error| match error.kind() {
+            io::ErrorKind::ReadOnlyFilesystem => Error::io("write to", folder, error),
+            _ => Error::io("create", &path, error),
+        })?;
         Ok(Self { path, file, kept: false })
     }
 

@@ -24,7 +24,7 @@ use crate::composefs::records::{KnownObjects, StoreRecord, records};
 use crate::composefs::repo::{Repo, object_name};
 use crate::fs::confined::names_below;
 use crate::input::Input;
-use crate::trust::{Guard, Judged};
+use crate::trust::{Guard, Judged, Survey, TargetKind};
 use crate::{Error, Progress};
 
 /// Compares a store with a bundle, or with its record of the bundles installed into it.
@@ -45,12 +45,23 @@ pub fn audit(
     let Some(repo) = Repo::open(store)? else {
         return Err(Error::NoStore { path: store.to_owned() });
     };
+    let mut audit = StoreAudit::default();
+    let survey =
+        |name: &str| Survey::of_name(TargetKind::Composefs, (repo.root(), repo.path()), name, Some(guard.state()));
     let mut held = match bundle {
-        Some(input) => vec![Held::of_bundle(input, &repo, (&options.bases, limits), guard, progress)?],
-        None => kept_names(repo.path(), records(&repo).names()?, &options.names)?
-            .iter()
-            .filter_map(|name| Held::of_kept(&repo, name, guard).transpose())
-            .collect::<Result<_, _>>()?,
+        Some(input) => {
+            let held = Held::of_bundle(input, &repo, (&options.bases, limits), guard, progress)?;
+            audit.run = survey(&held.judged.head.root().identity.name)?.run;
+            vec![held]
+        }
+        None => {
+            let names = kept_names(repo.path(), records(&repo).names()?, &options.names)?;
+            for name in &names {
+                audit.take(name, &survey(name)?);
+            }
+            let held = names.iter().filter_map(|name| Held::of_kept(&repo, name, guard).transpose());
+            held.collect::<Result<_, _>>()?
+        }
     };
     let judged = held.iter().map(|held| held.judged.clone()).collect();
     // Sealed bundles come first: the first tree that has an object decides whether it should be sealed.
@@ -62,17 +73,12 @@ pub fn audit(
         Ok(())
     };
     let check = Check { repo: &repo, progress, jobs: options.jobs.max(1), note: &note };
-    let mut job = AuditRun {
-        repo: &repo,
-        trees: &trees,
-        audit: StoreAudit::default(),
-        owners: HashMap::new(),
-        unsealed: Vec::new(),
-    };
+    let mut job = AuditRun { repo: &repo, trees: &trees, audit, owners: HashMap::new(), unsealed: Vec::new() };
     let known = job.check_images(&check)?;
     job.check_objects(&check, known.objects)?;
     job.report(&faults.into_inner());
-    if known.are_all && job.is_all_ours()? {
+    // An import that is running or was interrupted has put objects there which no image names yet.
+    if known.are_all && job.audit.run.is_none() && job.is_all_ours()? {
         job.audit.is_extra_known = true;
         if !options.allow_extra {
             job.find_extra()?;

@@ -2,10 +2,10 @@
 //! last.
 
 use std::collections::HashMap;
+use std::os::fd::AsFd as _;
 use std::path::Path;
 use std::sync::Arc;
 
-use rustix::fs::fstatvfs;
 use sealift_format::num;
 use sealift_format::verity::{Algorithm, FileDigest, FileHasher};
 use sealift_format::{Bundle, Error as FormatError, Image, Object, Opened, Part, Ref, Row};
@@ -19,6 +19,7 @@ use crate::composefs::image::{self, ImageContent};
 use crate::composefs::records::{self, KnownObjects, StoreRecord};
 use crate::composefs::repo::{Repo, object_name, parameters};
 use crate::composefs::transaction::{Transaction, hash_with};
+use crate::fs::FreeSpace;
 use crate::fs::confined::open_user_dir;
 use crate::fs::writeback::with_writeback;
 use crate::input::Input;
@@ -28,7 +29,7 @@ use crate::seal::Seal;
 use crate::target::options::InstallOptions;
 use crate::target::stats::{ImportStats, InstallStats, RefValue, SetRef};
 use crate::threads::parallel::{for_each, map};
-use crate::trust::{Admission, TargetKind, TargetPlace, Trusted};
+use crate::trust::{Admission, Survey, TargetKind, TargetPlace, Trusted};
 use crate::{Error, Progress};
 
 /// A selected ref.
@@ -66,12 +67,16 @@ pub fn import(
     let algorithm = there.as_ref().map_or(first.digest.algorithm(), |repo| repo.algorithm());
     let seals = plan_seal(there.as_deref(), target, options.seal)?;
     let kept = match &there {
-        Some(repo) => StoreRecord::load(repo, &root.identity.name)?,
+        Some(repo) => {
+            let (place, name) = ((repo.root(), repo.path()), &*root.identity.name);
+            let survey = Survey::of_name(TargetKind::Composefs, place, name, Some(admission.state()))?;
+            admission.check_bound(&survey, target)?;
+            let kept = StoreRecord::look(repo, name)?;
+            survey.with(&kept).claim(options.adopt)?;
+            kept.whole()
+        }
         None => None,
     };
-    if let Some(kept) = &kept {
-        admission.check_kept(target, &kept.head)?;
-    }
     let (bundle, bases) = match options.bases.complete(opened, input.path(), progress)? {
         (Opened::Whole(bundle), bases) => (bundle, bases),
         (Opened::Delta(delta), _) => delta::complete(delta, there.as_ref(), target, kept.as_ref())?,
@@ -108,7 +113,7 @@ pub fn import(
     stats.objects =
         stats.new_objects + count(known.digests.keys().filter(|object| !known.within.contains_key(*object)));
     if there.is_none() || kept.is_some() {
-        check_room(target, plan.disk_bytes())?;
+        check_room(target, &plan)?;
     }
     plan.check_bases(target, options, progress)?;
     if options.dry_run {
@@ -293,12 +298,11 @@ fn standing(target: &Path) -> &Path {
     }
 }
 
-fn check_room(target: &Path, needed: u64) -> Result<(), Error> {
+fn check_room(target: &Path, plan: &Plan<'_>) -> Result<(), Error> {
     let folder = standing(target);
     let opened = open_user_dir(folder).map_err(|error| Error::io("open", folder, error))?;
-    let room = fstatvfs(&opened).map_err(|error| Error::io("look at", folder, error))?;
-    let free = room.f_bavail.saturating_mul(room.f_frsize);
-    if free < needed { Err(Error::NoSpace { path: target.to_owned(), needed, free, reserved: 0 }) } else { Ok(()) }
+    let free = FreeSpace::of(opened.as_fd()).map_err(|error| Error::io("look at", folder, error))?;
+    free.check(target, plan.disk_bytes(), count(plan.objects()))
 }
 
 fn count(items: impl Iterator) -> u64 {
@@ -362,7 +366,8 @@ impl ImportRun<'_> {
         stats.import.install.logical_bytes = bytes;
         stats.import.repaired_objects = transaction.replaced();
         stats.import.sealed_objects = transaction.sealed();
-        Ok(())
+        drop(transaction);
+        self.admission.settle()
     }
 
     /// Seals objects that the store has, after reading them: only content that was signed may be frozen by the kernel.

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use crate::Site;
 use sealift_format::{Bundle, Chunk, Delta, Object, Row, verity};
 
-use super::installed::Installed;
+use super::installed::{Installed, check_ours};
 use super::job::Job;
 use super::journal::{self, Interrupted};
 use super::plan::Selection;
@@ -16,6 +16,7 @@ use crate::directory::stage::TreeStage;
 use crate::progress::Phase;
 use crate::source::{DirectoryOptions, DirectorySource, Source};
 use crate::target::options::InstallOptions;
+use crate::trust::Admission;
 use crate::{Error, Progress};
 
 /// Completes a delta to a whole bundle with what the target at `site` holds; `kept` is its record, if it was read already. Returns it with its bases
@@ -24,7 +25,7 @@ pub(super) fn complete(
     delta: Delta,
     kept: Option<Installed>,
     site: &Arc<Site>,
-    options: &InstallOptions,
+    (admission, options): (&Admission, &InstallOptions),
     progress: &Progress,
 ) -> Result<(Bundle, Bases, Option<Installed>), Error> {
     let target = site.path();
@@ -37,11 +38,11 @@ pub(super) fn complete(
         Some(stage) => journal::complete(&stage, site, options.jobs, progress)?,
         None => Interrupted::Nothing,
     };
-    super::installed::check_ours(site, options)?;
     let kept = match kept {
         Some(kept) if found == Interrupted::Nothing && kept.is_current(site, options)? => Some(kept),
         _ => Installed::kept(site, options)?,
     };
+    check_ours(site, admission.state(), options, kept.as_ref())?;
     let (wanted, bases) = (delta.head.root().contents.index_digest, delta.bases().to_vec());
     if let Some(kept) = kept {
         let digest = kept.digest();

@@ -7,7 +7,6 @@ use crate::{Site, StatCache};
 use sealift_format::{Head, Index, InodeKind, Limits, Ref, RootBase};
 use sealift_verify::escape::readings;
 
-use super::journal;
 use super::metadata::Privilege;
 use super::plan::Selection;
 use super::standing::Recorded;
@@ -20,7 +19,8 @@ use crate::progress::Phase;
 use crate::source::{DirectoryOptions, DirectorySource, Source, XattrFilter};
 use crate::target::options::InstallOptions;
 use crate::tree::NodeKind;
-use crate::{Error, Progress};
+use crate::trust::{DeviceState, Survey};
+use crate::{Error, Progress, RecordFault};
 
 /// An installed tree as an index.
 #[derive(Debug)]
@@ -229,17 +229,20 @@ fn by_time(source: &Source, wanted: &Index, selection: &Selection) -> Vec<Option
     ids
 }
 
-/// Refuses a directory that this program did not make, unless it is to be adopted. Returns whether it is such a directory.
+/// Refuses a directory that is not shown to be this program's, unless it is to be adopted; `kept` is its record, if that has been read and is sound.
+/// Returns the reason for which it is adopted.
 ///
 /// # Errors
 /// Returns [`Error::NotOurs`], or an error if its record cannot be read.
-pub(super) fn check_ours(site: &Site, options: &InstallOptions) -> Result<bool, Error> {
-    // While an update replaces the record, there is none for a moment: it is in the stage. A file system that is still empty is nobody's.
-    if !site.is_nonempty_dir()? || journal::is_left(site)? || !state::is_foreign(site)? {
-        return Ok(false);
+pub(super) fn check_ours(
+    site: &Site,
+    state: &DeviceState,
+    options: &InstallOptions,
+    kept: Option<&Installed>,
+) -> Result<Option<RecordFault>, Error> {
+    let mut survey = Survey::of_directory(site, Some(state))?;
+    if kept.is_none() {
+        survey.read_whole(site)?;
     }
-    if options.tree.adopt {
-        return Ok(true);
-    }
-    Err(Error::NotOurs { target: site.path().to_owned(), is_of_another: site.record()?.is_some() })
+    survey.claim(options.adopt)
 }

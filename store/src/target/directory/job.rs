@@ -31,7 +31,7 @@ use crate::progress::Phase;
 use crate::seal::KernelSignature;
 use crate::target::options::{Durability, InstallOptions};
 use crate::trust::{Admission, TargetPlace};
-use crate::{Error, Progress, Record, Site, inode_id};
+use crate::{Error, LeftRun, Progress, Record, Site, inode_id};
 
 /// The settings common to all steps of unpacking.
 pub(super) struct Job<'a> {
@@ -54,12 +54,15 @@ pub(super) struct Job<'a> {
     pub(super) needed: Vec<PathBuf>,
     /// Asked before a directory is adopted.
     pub(super) consent: Option<&'a Consent<'a>>,
+    /// What another run had left.
+    pub(super) found: Option<LeftRun>,
 }
 
 impl Job<'_> {
     /// Returns the expected stats of making the selection.
     pub(super) fn expected(&self, selection: &Selection) -> UnpackStats {
-        let mut stats = UnpackStats { disk_bytes: self.disk(selection), ..expected(self.bundle, selection) };
+        let mut stats =
+            UnpackStats { disk_bytes: self.disk(selection), found: self.found, ..expected(self.bundle, selection) };
         stats.install.is_sealed = self.sealing.is_on;
         stats
     }

@@ -31,7 +31,7 @@ use crate::install_record::is_damage;
 use crate::progress::Phase;
 use crate::xattrs::XattrFilter;
 use crate::{Error, Progress};
-use crate::{OwnDir, Site};
+use crate::{OwnDir, Site, Stage};
 
 /// The result of handling a stage that an earlier run left.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -45,7 +45,7 @@ pub enum Interrupted {
 }
 
 /// The mark in the stage.
-const JOURNAL: &str = "journal";
+const JOURNAL: &str = Stage::MARK;
 /// The content of a journal: whether the update removes what the bundle does not have, and the inode of the target.
 const DELETE: &str = "delete";
 const KEEP: &str = "keep";

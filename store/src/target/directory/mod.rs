@@ -41,21 +41,21 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::thread::Builder;
 
-use sealift_format::{Index, Opened, Ref};
+use sealift_format::{Blocks, Index, Opened, Ref};
 
 use crate::address::{TargetKind, choose_ref, has_path, reading};
 use crate::base::GivenBases;
 use crate::directory::stage::StageKind;
 use crate::directory::{TreeStage, stage};
 use crate::target::options::{Durability, InstallOptions};
-use crate::trust::{Admission, Trusted};
-use crate::{Error, Input, Progress, Site};
+use crate::trust::{Admission, Survey, Trusted};
+use crate::{Error, Input, LeftRun, Progress, Site};
 
 pub use census::Census;
 use finished::Finished;
 use gathered::Gathered;
 pub use give_up::give_up;
-use installed::Installed;
+use installed::{Installed, check_ours};
 use job::Job;
 pub use journal::{Interrupted, complete};
 pub(crate) use plan::Selection;
@@ -82,7 +82,7 @@ pub fn unpack(
     unpack_with(bundle, target, options, progress, None)
 }
 
-/// As [`unpack`], but if a directory would be adopted ([`TreeOptions::adopt`](crate::target::TreeOptions::adopt)), `consent` is called after the
+/// As [`unpack`], but if a directory would be adopted ([`InstallOptions::adopt`]), `consent` is called after the
 /// comparison and before anything is written.
 ///
 /// # Errors
@@ -105,12 +105,16 @@ fn unpack_with(
     consent: Option<&Consent<'_>>,
 ) -> Result<UnpackStats, Error> {
     let (given, site) = (target, &Arc::new(Site::resolve(target)?));
-    let consent = consent.filter(|_| options.tree.adopt && !options.dry_run);
+    let consent = consent.filter(|_| options.adopt && !options.dry_run);
+    let survey = Survey::of_directory(site, Some(bundle.state()))?;
     // Consent is asked for before anything is written.
-    let is_asked = consent.is_some() && site.is_nonempty_dir()? && installed::check_ours(site, options)?;
+    let is_asked = consent.is_some() && check_ours(site, bundle.state(), options, None)?.is_some();
     let (unopened, admission) = bundle.install(options.dry_run || is_asked)?;
     let sealing = Sealing::plan(options.seal, site)?;
-    admission.check_bound(site)?;
+    admission.check_bound(&survey, site.path())?;
+    if options.dry_run && survey.run == Some(LeftRun::Running) {
+        return Err(site.busy()?);
+    }
     // The target's record is read meanwhile.
     let (opened, kept) = std::thread::scope(|scope| {
         let read = || Installed::kept(site, options);
@@ -132,7 +136,7 @@ fn unpack_with(
     let (bundle, bases, kept) = match from.complete(opened, input.path(), progress)? {
         (Opened::Whole(bundle), bases) => (bundle, bases, kept),
         // Its base is the existing target.
-        (Opened::Delta(delta), _) => delta::complete(delta, kept, site, options, progress)?,
+        (Opened::Delta(delta), _) => delta::complete(delta, kept, site, (&admission, options), progress)?,
     };
     let same = kept.as_ref().filter(|kept| kept.digest() == wanted);
     let order = bases.order_of(&bundle, same.and_then(Installed::order));
@@ -162,12 +166,13 @@ fn unpack_with(
         order: order.as_ref(),
         reference: &tree.name,
         sealing: &sealing,
-        blocks: room(site)?.blocks,
+        blocks: Blocks::new(room(site)?.block_len),
         finished: Finished::default(),
         options: &options,
         progress,
         needed: needed(&admission, &input, &options),
         consent,
+        found: survey.run,
     };
     let input = &mut input;
     if options.tree.update && site.is_nonempty_dir()? {
@@ -213,6 +218,7 @@ fn unpack_with(
         Err(error) => return Err(abandon(stage, site, error)),
     }
     stage.finish(site, options.tree.durability != Durability::None)?;
+    admission.settle()?;
     Ok(stats)
 }
 
@@ -233,9 +239,9 @@ fn needed(admission: &Admission, input: &Input, options: &InstallOptions) -> Vec
 }
 
 /// Refuses options that exclude each other.
-fn check_options(InstallOptions { rehash, trust_record, tree, .. }: &InstallOptions) -> Result<(), Error> {
+fn check_options(InstallOptions { rehash, trust_record, tree, adopt, .. }: &InstallOptions) -> Result<(), Error> {
     let for_updates = [
-        (tree.adopt, "--adopt"),
+        (*adopt, "--adopt"),
         (tree.delete, "--delete"),
         (*rehash, "--rehash"),
         (*trust_record, "--no-check"),

@@ -8,7 +8,7 @@ use sealift_format::Kind;
 
 use super::journal;
 use crate::directory::TreeStage;
-use crate::{Error, Site};
+use crate::{Error, LeftRun, Site};
 
 /// Keeps the stage after an error if a new run may resume from it.
 pub(super) fn abandon(stage: TreeStage, site: &Site, error: Error) -> Error {
@@ -81,5 +81,5 @@ pub fn is_unfinished(target: &Path) -> bool {
 /// Returns whether an update began to change `target` and did not end: some of its files are old, and some new.
 #[must_use]
 pub fn is_half_updated(target: &Path) -> bool {
-    Site::resolve(target).is_ok_and(|site| journal::is_left(&site).unwrap_or(false))
+    Site::resolve(target).is_ok_and(|site| site.run().is_ok_and(|run| run == Some(LeftRun::HalfUpdated)))
 }

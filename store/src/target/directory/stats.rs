@@ -9,8 +9,8 @@ use serde::{Serialize, Serializer};
 
 use super::census::Census;
 use super::plan::{PlannedName, Selection};
-use crate::Error;
 use crate::target::stats::InstallStats;
+use crate::{Error, LeftRun, RecordFault};
 
 /// What was unpacked, or would be.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
@@ -57,6 +57,12 @@ pub struct UnpackStats {
     /// Whether the target was a directory that this program had not made.
     #[serde(rename = "adopted")]
     pub was_adopted: bool,
+    /// Why it was not shown to be this program's, if it was adopted.
+    #[serde(skip)]
+    pub adopted: Option<RecordFault>,
+    /// What another run was found to have left there, which this one resumes or completes first.
+    #[serde(rename = "run", skip_serializing_if = "Option::is_none")]
+    pub found: Option<LeftRun>,
     /// Files that an update compared with their record: by size, times and inode number, or by reading them.
     pub checked_files: u64,
     /// Those of them that did not match their record, or were missing.

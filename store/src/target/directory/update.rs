@@ -54,13 +54,13 @@ impl Job<'_> {
     ) -> Result<UnpackStats, Error> {
         if self.options.dry_run {
             self.site.check_writable()?;
-            let was_adopted = check_ours(self.site, self.options)?;
+            let adopted = check_ours(self.site, self.admission.state(), self.options, kept.as_ref())?;
             let privilege = Privilege::of_this_process();
             let kept = kept.map_or_else(|| Installed::kept(self.site, self.options), |kept| Ok(Some(kept)))?;
             let compared = self.compare(&selection, &privilege, kept, FileTime::default())?;
             let (mut pending, stats) = self.foresee(&selection, &compared, self.options.tree.list_deletions)?;
             let was_complete = self.is_done(&compared, &privilege);
-            let stats = UnpackStats { was_adopted, was_complete, ..stats };
+            let stats = UnpackStats { was_adopted: adopted.is_some(), adopted, was_complete, ..stats };
             self.progress.keep(stats.kept_files);
             delta::check_bases(self, self.site.path(), &pending)?;
             if let Some((index, tree)) = compared.installed.tree() {
@@ -80,14 +80,19 @@ impl Job<'_> {
         };
         match self.update_in(input, &stage, &selection, found, (kept, asked)) {
             Err(error) => Err(abandon(stage, self.site, error)),
-            Ok(stats) => stage.remove(self.site).map(|()| stats),
+            Ok(stats) => {
+                stage.remove(self.site)?;
+                self.admission.settle()?;
+                Ok(stats)
+            }
         }
     }
 
     /// Compares a directory that would be adopted, and asks for consent. Nothing is written, and no other run can interfere.
     fn ask<'s>(&'s self, selection: &'s Selection, privilege: &'s Privilege) -> Result<Option<Asked<'s>>, Error> {
         let Some(consent) = self.consent else { return Ok(None) };
-        if !check_ours(self.site, self.options)? {
+        let adopted = check_ours(self.site, self.admission.state(), self.options, None)?;
+        if adopted.is_none() {
             return Ok(None);
         }
         self.site.lock()?;
@@ -96,7 +101,7 @@ impl Job<'_> {
         let kept = Installed::kept(self.site, self.options)?;
         let compared = self.compare(selection, privilege, kept, begun)?;
         let (_, stats) = self.foresee(selection, &compared, true)?;
-        consent(&UnpackStats { was_adopted: true, ..stats })?;
+        consent(&UnpackStats { was_adopted: true, adopted, ..stats })?;
         Ok(Some(Asked { compared, begun }))
     }
 
@@ -123,7 +128,8 @@ impl Job<'_> {
         (kept, asked): (Option<Installed>, Option<Asked<'_>>),
     ) -> Result<UnpackStats, Error> {
         let (target, record) = (self.site.path(), self.site.record()?);
-        let was_adopted = check_ours(self.site, self.options)?;
+        let adopted = check_ours(self.site, self.admission.state(), self.options, kept.as_ref())?;
+        let was_adopted = adopted.is_some();
         if was_adopted && self.consent.is_some() && asked.is_none() {
             // It became foreign since it was examined, and consent was not asked for.
             return Err(Error::Changing { target: target.to_owned() });
@@ -146,8 +152,11 @@ impl Job<'_> {
         let mut pending = self.to_build(selection, &compared.update);
         let free_bytes = self.check_room(stage, &pending, 0)?;
         delta::check_bases(self, target, &pending)?;
-        let mut stats =
-            UnpackStats { was_adopted, ..self.stats_of(&compared, &pending, self.options.tree.list_deletions)? };
+        let mut stats = UnpackStats {
+            was_adopted,
+            adopted,
+            ..self.stats_of(&compared, &pending, self.options.tree.list_deletions)?
+        };
         let is_done = self.is_done(&compared, &privilege);
         if !is_done && stage.folds_names() {
             let problem = "is on a file system that ignores case, so an update could replace the wrong file";

@@ -22,7 +22,7 @@ use crate::ostree::records::records;
 use crate::ostree::refs::{RefName, RefPlace};
 use crate::ostree::repo::Repo;
 use crate::threads::parallel::map;
-use crate::trust::{Guard, Judged};
+use crate::trust::{Guard, Judged, Survey, TargetKind};
 use crate::{Error, Phase, Progress};
 
 /// Compares a repository with a bundle, or with its record of the bundles installed into it. Other commits and objects are ignored.
@@ -42,7 +42,7 @@ pub fn audit(
     progress: &Progress,
 ) -> Result<(StoreAudit, Vec<Judged>), Error> {
     let repo = Repo::open(target)?;
-    let (mut judged, mut held) = (Vec::new(), Vec::new());
+    let (mut judged, mut held, mut audit) = (Vec::new(), Vec::new(), StoreAudit::default());
     if let Some(input) = bundle {
         let unopened = input.begin(limits)?;
         judged.push(guard.judge_installed(unopened.head())?);
@@ -50,6 +50,8 @@ pub fn audit(
         held.push((bundle.head, bundle.index));
     } else {
         for name in kept_names(repo.path(), records(&repo).names()?, &options.names)? {
+            let place = (repo.root(), repo.path());
+            audit.take(&name, &Survey::of_name(TargetKind::Ostree, place, &name, Some(guard.state()))?);
             let loaded =
                 records(&repo).load_judged(&name, |head| guard.judge_installed(head), |_, record| Ok(record))?;
             let Some((bundle, InstallRecord { head, index, .. })) = loaded else { continue };
@@ -57,7 +59,6 @@ pub fn audit(
             held.push((head, index));
         }
     }
-    let mut audit = StoreAudit::default();
     for (head, index) in &held {
         let is_sealed = records(&repo).is_sealed(&head.root().identity.name);
         audit.is_sealed |= is_sealed;

@@ -18,6 +18,7 @@ use super::plan::Plan;
 use crate::base::{self, Bases, GivenBases};
 use crate::delivery::{Delivery, from_bases, write_content};
 use crate::input::Input;
+use crate::ostree::Room;
 use crate::ostree::create::NewFile;
 use crate::ostree::transaction::Transaction;
 use crate::progress::Phase;
@@ -117,8 +118,11 @@ impl<'a> Work<'a> {
             for file in files {
                 let (checksum, attributes, kind) = self.attributes(*file);
                 self.transaction.check_file(checksum, attributes, matches!(kind, InodeKind::Symlink(_)))?;
-                len = len.saturating_add(size);
+                len = len.saturating_add(Room::of_file(size));
             }
+        }
+        for (_, object) in &self.plan.metadata {
+            len = len.saturating_add(Room::of_file(num::wide(self.bundle.index.ostree_bytes(object).len())));
         }
         self.transaction.check_room(len)
     }

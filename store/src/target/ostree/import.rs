@@ -28,7 +28,7 @@ use crate::seal::Seal;
 use crate::target::options::{Destination, InstallOptions};
 use crate::target::stats::{RefValue, SetRef};
 use crate::threads::parallel::for_each;
-use crate::trust::{Admission, TargetKind, TargetPlace, Trusted};
+use crate::trust::{Admission, Survey, TargetKind, TargetPlace, Trusted};
 use crate::{Error, Progress};
 
 /// Imports the commits of a bundle into the repository at `target`. A delta bundle requires its base: one that is given, or a repository that holds
@@ -54,9 +54,10 @@ pub fn import(
     let repo = Arc::new(Repo::open(target)?);
     repo.check_own()?;
     let name = &opened.head().root().identity.name;
-    if let Some(kept) = records(&repo).head(name)? {
-        admission.check_kept(target, &kept)?;
-    }
+    let survey = Survey::of_name(TargetKind::Ostree, (repo.root(), repo.path()), name, Some(admission.state()))?;
+    admission.check_bound(&survey, target)?;
+    let survey = survey.with(&records(&repo).look(name, |_, record| Ok(record))?);
+    survey.claim(options.adopt)?;
     let is_sealed = sealing::plan(&repo, name, options.seal)?;
     let (bundle, bases) = whole((opened, input.path()), &repo, options, progress)?;
     let signature = sealing::signature(&repo, &bundle.head, options.seal).filter(|_| is_sealed);
@@ -65,6 +66,8 @@ pub fn import(
     }
     let options = &InstallOptions { seal: if is_sealed { Seal::Require } else { Seal::Off }, ..options.clone() };
     let started = records::now();
+    // As long as it is there, the import is not complete.
+    let running = if options.dry_run { None } else { Some(records::stage(&repo)?) };
     let place = TargetPlace::of_store(TargetKind::Ostree, repo.path())?;
     let mut stats = take(&mut input, (&bundle, &bases), &repo, (options, &admission, Some(&place)), progress)?;
     if options.dry_run {
@@ -82,6 +85,8 @@ pub fn import(
     let kept = records::order_of(&repo, &bundle.index);
     let order = bases.order_of(&bundle, kept.as_ref());
     stats.import.install.kernel_signature = records::write(&repo, &bundle, order.as_ref(), is_sealed, signature)?;
+    drop(running);
+    admission.settle()?;
     if stats.import.hashed_objects > 0 && stats.import.repaired_objects == 0 {
         records(&repo).touch(&bundle.head.root().identity.name, started)?;
     }

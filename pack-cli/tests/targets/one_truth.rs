@@ -1,0 +1,247 @@
+//! What is known of a target is its record, the list of targets, what a run left beside it, and what is there: no verb says what another denies.
+
+use std::fs::{self, File};
+use std::process::Command;
+
+use crate::desk::Desk;
+use crate::versions::{run, signed};
+
+/// Runs a line, which must end with this exit status, and returns its output.
+fn ends(desk: &Desk, line: &str, status: i32) -> String {
+    let (ended, said) = run(desk, line);
+    assert_eq!(ended, Some(status), "{line}: {said}");
+    said
+}
+
+/// Copies a target with its record. Inode numbers stay, as in a snapshot of the file system: the originals are moved there and back.
+fn exchange(desk: &Desk, target: &str, with: &str) {
+    for (a, b) in [(target.to_owned(), with.to_owned()), (state_of(target), state_of(with))] {
+        let (a, b, between) = (desk.path(&a), desk.path(&b), desk.path("between"));
+        fs::rename(&a, &between).unwrap();
+        fs::rename(&b, &a).unwrap();
+        fs::rename(&between, &b).unwrap();
+    }
+}
+
+fn state_of(target: &str) -> String {
+    format!(".{target}.sealift-state")
+}
+
+#[test]
+fn an_empty_record_directory_makes_nothing_ours() {
+    let desk = signed();
+    for folder in ["photos", ".photos.sealift-state"] {
+        fs::create_dir(desk.path(folder)).unwrap();
+    }
+    desk.write("photos/1.jpg", "a photo");
+    for more in ["", " --dry-run", " --rehash"] {
+        let said = ends(&desk, &format!("unpack 1.sealift photos --update --delete{more}"), 2);
+        assert!(said.contains("photos has a damaged install record") && said.contains("use --adopt"), "{said}");
+    }
+    assert_eq!(fs::read(desk.path("photos/1.jpg")).unwrap(), b"a photo");
+}
+
+/// A key that may sign an app must not replace the system because its record is damaged.
+#[test]
+fn a_damaged_head_gives_up_neither_name_nor_version() {
+    let desk = signed();
+    let key = fs::read_to_string(desk.path("release.pub")).unwrap();
+    desk.write("signers", format!("* namespaces=\"sealift\" {key}"));
+    desk.run(&["pack", "tree", "-o", "app.sealift", "--name", "app", "--bundle-version", "1", "--key", "release"]);
+    ends(&desk, "unpack 2.sealift t", 0);
+    desk.write(".t.sealift-state/head", "");
+    ends(&desk, "unpack app.sealift t --update", 3);
+    ends(&desk, "unpack 2.sealift t --update", 2);
+    ends(&desk, "unpack app.sealift t --update --adopt --yes", 3);
+    ends(&desk, "unpack app.sealift t --update --adopt --yes --dry-run", 3);
+    // Without the state, nothing knows what was there: it is taken over only on request.
+    fs::remove_dir_all(desk.path("state")).unwrap();
+    ends(&desk, "unpack 1.sealift t --update", 2);
+    ends(&desk, "unpack 1.sealift t --update --dry-run", 2);
+    assert_eq!(fs::read(desk.path("t/etc/issue")).unwrap(), b"2");
+    ends(&desk, "unpack 1.sealift t --update --adopt --yes", 0);
+}
+
+#[test]
+fn a_lost_record_is_said_to_be_lost() {
+    let desk = signed();
+    ends(&desk, "unpack 2.sealift t", 0);
+    fs::remove_dir_all(desk.path(".t.sealift-state")).unwrap();
+    let said = ends(&desk, "unpack 2.sealift t --update", 2);
+    assert!(said.contains("t has lost its install record: this device installed os version 2 there"), "{said}");
+    ends(&desk, "unpack 2.sealift t --update --adopt --yes", 0);
+    assert!(ends(&desk, "audit t", 0).contains("sound, os version 2"));
+}
+
+#[test]
+fn every_verb_says_that_a_record_is_damaged() {
+    for part in ["head", "index", "record"] {
+        let desk = signed();
+        ends(&desk, "unpack 1.sealift t", 0);
+        desk.write(&format!(".t.sealift-state/{part}"), "torn");
+        for (line, status) in [
+            ("status t", 2),
+            ("status", 2),
+            ("unpack 2.sealift t --update", 2),
+            ("unpack 2.sealift t --update --dry-run", 2),
+        ] {
+            let said = ends(&desk, line, status);
+            assert!(said.contains("damaged") && said.contains(".t.sealift-state"), "{part}: {line}: {said}");
+        }
+        let (status, said) = run(&desk, "audit t");
+        assert!(matches!(status, Some(1 | 2)) && said.contains("sealift:"), "{part}: {said}");
+        let done = desk.command(&["request", "t", "-o", "x.request"]).output().unwrap();
+        assert!(!done.status.success() && !desk.path("x.request").exists(), "{part}");
+    }
+}
+
+#[test]
+fn what_went_back_with_its_record_is_not_sound() {
+    let desk = signed();
+    for line in ["unpack 1.sealift t", "unpack 1.sealift slot", "unpack 2.sealift other"] {
+        ends(&desk, line, 0);
+    }
+    // A slot that was never newer, whatever was installed elsewhere.
+    for slot in ["t", "slot"] {
+        assert!(ends(&desk, &format!("audit {slot}"), 0).contains("sound, os version 1"));
+        assert!(!ends(&desk, &format!("status {slot}"), 0).contains("gone back"));
+    }
+    // The other slot comes in its place after the update, as the old tree does from a snapshot.
+    ends(&desk, "unpack 2.sealift t --update", 0);
+    assert!(ends(&desk, "audit t", 0).contains("sound, os version 2"));
+    exchange(&desk, "t", "slot");
+    let why = "this device installed version 2";
+    for line in ["audit t", "audit t --quiet"] {
+        let said = ends(&desk, line, 1);
+        assert!(said.contains("it has gone back") && said.contains(why) && !said.contains("sound,"), "{line}: {said}");
+    }
+    let json = ends(&desk, "audit t --json", 1);
+    assert!(json.contains(r#""gone_back_from":2,"sound":false"#), "{json}");
+    for line in ["status", "status t"] {
+        let said = ends(&desk, line, 0);
+        assert_eq!(said.matches("it has gone back").count(), 1, "{line}: {said}");
+        assert!(ends(&desk, &format!("{line} --json"), 0).contains(r#""gone_back_from":2"#));
+    }
+    // An update heals it, and what is gone does not come back by itself.
+    ends(&desk, "unpack 2.sealift t --update", 0);
+    assert!(ends(&desk, "audit t", 0).contains("sound, os version 2"));
+    // A downgrade that was asked for is no relapse.
+    ends(&desk, "unpack 1.sealift t --update --allow-downgrade", 0);
+    assert!(ends(&desk, "audit t", 0).contains("sound, os version 1"));
+}
+
+/// A run that was killed after the device remembered the version, and before it changed anything, installed nothing.
+#[test]
+fn an_update_that_never_began_is_no_relapse() {
+    let desk = signed();
+    ends(&desk, "unpack 1.sealift t", 0);
+    // The move is refused right after the state is written.
+    let update = "unpack 2.sealift t --update --trust signers --state state";
+    let strace = Command::new("strace")
+        .args(["-f", "-qq", "-o", "/dev/null", "-e", "trace=renameat"])
+        .args(["-e", "inject=renameat:signal=KILL:when=2", env!("CARGO_BIN_EXE_sealift")])
+        .args(update.split(' '))
+        .current_dir(desk.path(""))
+        .output();
+    let Ok(_) = strace else { return sealift_skipped::skipped("needs strace") };
+    let (_, said) = run(&desk, "audit t");
+    assert!(!said.contains("gone back"), "{said}");
+    desk.run(&["clean", "t", "--state", "state"]);
+    let said = ends(&desk, "audit t", 0);
+    assert!(said.contains("sound, os version"), "{said}");
+}
+
+#[test]
+fn a_half_done_move_is_said_by_every_verb() {
+    let desk = signed();
+    ends(&desk, "unpack 1.sealift t", 0);
+    desk.unpack(2, "whole");
+    desk.leave_update("t", "whole");
+    for line in ["status", "status t"] {
+        let said = ends(&desk, line, 1);
+        assert!(said.contains("partly updated from os version 1 to version 2"), "{line}: {said}");
+        let json = ends(&desk, &format!("{line} --json"), 1);
+        assert!(json.contains(r#""run":"half-updated","next_version":2"#), "{json}");
+    }
+    let said = ends(&desk, "audit t", 1);
+    assert!(said.contains("an update of t was interrupted"), "{said}");
+    assert!(ends(&desk, "audit t --json", 1).contains(r#""run":"half-updated""#));
+    let said = ends(&desk, "unpack 2.sealift t --update --dry-run", 0);
+    assert!(said.contains("an interrupted update would first be finished"), "{said}");
+    assert!(ends(&desk, "unpack 2.sealift t --update --dry-run --json", 0).contains(r#""run":"half-updated""#));
+    for line in [
+        &["request", "t", "-o", "x"][..],
+        &["pack", "tree", "-o", "x", "--name", "os", "--bundle-version", "3", "--base", "t", "--allow-unsigned"],
+    ] {
+        let done = desk.command(line).output().unwrap();
+        let said = crate::desk::said(&done);
+        assert!(
+            done.status.code() == Some(1) && said.contains("because an update was interrupted"),
+            "{line:?}: {said}"
+        );
+    }
+    // Even while its record is between two places.
+    fs::rename(desk.path(".t.sealift-state"), desk.path(".t.sealift-partial/old-state")).unwrap();
+    for line in ["status", "status t"] {
+        let said = ends(&desk, line, 1);
+        assert!(said.contains("partly updated") && said.contains("the update brings os version 2"), "{line}: {said}");
+    }
+    assert!(ends(&desk, "audit t", 1).contains("because an update was interrupted"));
+    fs::rename(desk.path(".t.sealift-partial/old-state"), desk.path(".t.sealift-state")).unwrap();
+    let said = ends(&desk, "unpack 2.sealift t --update", 0);
+    assert!(said.contains("finished an interrupted update first"), "{said}");
+    assert!(ends(&desk, "audit t", 0).contains("sound, os version 2"));
+    assert!(!ends(&desk, "status t", 0).contains("partly"));
+}
+
+#[test]
+fn a_running_update_is_not_called_interrupted() {
+    let desk = signed();
+    ends(&desk, "unpack 1.sealift t", 0);
+    desk.unpack(2, "whole");
+    desk.leave_update("t", "whole");
+    let stage = File::open(desk.path(".t.sealift-partial")).unwrap();
+    stage.lock().unwrap();
+    let said = ends(&desk, "audit t", 0);
+    assert!(said.contains("another sealift run is working on t") && !said.contains("interrupted"), "{said}");
+    assert!(ends(&desk, "audit t --json", 0).contains(r#""run":"running""#));
+    let said = ends(&desk, "status t", 0);
+    assert!(said.contains("another sealift run is working on it") && !said.contains("partly"), "{said}");
+    assert!(ends(&desk, "status t --json", 0).contains(r#""run":"running""#));
+    for line in ["unpack 2.sealift t --update", "unpack 2.sealift t --update --dry-run"] {
+        let said = ends(&desk, line, 2);
+        assert!(said.contains("another sealift run is using .t.sealift-partial"), "{line}: {said}");
+    }
+    let done = desk.command(&["request", "t", "-o", "x"]).output().unwrap();
+    assert_eq!(done.status.code(), Some(2), "{}", crate::desk::said(&done));
+}
+
+#[test]
+fn a_stage_that_changed_nothing_is_said_and_is_no_difference() {
+    let desk = signed();
+    ends(&desk, "unpack 1.sealift t", 0);
+    fs::create_dir(desk.path(".t.sealift-partial")).unwrap();
+    for (line, why) in
+        [("audit t", "was interrupted before it changed anything"), ("status t", "a run was interrupted")]
+    {
+        let said = ends(&desk, line, 0);
+        assert!(said.contains(why) && said.contains("os version 1"), "{line}: {said}");
+        assert!(ends(&desk, &format!("{line} --json"), 0).contains(r#""run":"unfinished""#));
+    }
+}
+
+#[test]
+fn whoever_waits_for_the_state_says_so() {
+    let desk = signed();
+    ends(&desk, "unpack 1.sealift a", 0);
+    let lock = File::open(desk.path("state/lock")).unwrap();
+    lock.lock().unwrap();
+    let holder = std::thread::spawn(move || {
+        std::thread::sleep(std::time::Duration::from_millis(2500));
+        drop(lock);
+    });
+    let said = ends(&desk, "unpack 2.sealift b", 0);
+    assert!(said.contains("waiting for another sealift run, which holds state/lock"), "{said}");
+    holder.join().unwrap();
+    assert!(!ends(&desk, "unpack 2.sealift c", 0).contains("waiting"));
+}

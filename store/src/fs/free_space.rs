@@ -1,0 +1,89 @@
+//! The free space of a file system. All kinds of targets and the state ask here, and so do a run and its dry run.
+
+use std::os::fd::BorrowedFd;
+use std::path::Path;
+
+use rustix::fs::{fstatfs, fstatvfs};
+use rustix::io::Errno;
+
+use crate::Error;
+
+/// The magic number of xfs (statfs(2)).
+const XFS: rustix::fs::FsWord = 0x5846_5342;
+
+/// What is free on a file system for this user.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct FreeSpace {
+    /// Free bytes; `u64::MAX` on a file system without blocks, such as ramfs, which has no limit.
+    pub bytes: u64,
+    /// Free inodes; `None` if they are allocated on demand.
+    pub inodes: Option<u64>,
+    /// Bytes that a new inode needs.
+    pub inode_len: u64,
+    /// Bytes of a block.
+    pub block_len: u64,
+    /// Bytes of the whole file system.
+    pub size: u64,
+}
+
+impl FreeSpace {
+    /// Returns what is free on the file system of an open directory.
+    ///
+    /// # Errors
+    /// As fstatvfs(3).
+    pub fn of(directory: BorrowedFd<'_>) -> Result<Self, Errno> {
+        let stat = fstatvfs(directory)?;
+        let bytes = |blocks: u64| blocks.saturating_mul(stat.f_frsize);
+        // xfs counts as free the inodes that it could make from free blocks.
+        let inode_len = if fstatfs(directory)?.f_type == XFS { 512 } else { 0 };
+        Ok(Self {
+            bytes: if stat.f_blocks == 0 { u64::MAX } else { bytes(stat.f_bavail) },
+            // Some file systems do not count inodes.
+            inodes: (stat.f_files > 0).then_some(stat.f_favail),
+            inode_len,
+            block_len: stat.f_frsize,
+            size: bytes(stat.f_blocks),
+        })
+    }
+
+    /// Returns whether not even an empty file can be made.
+    #[must_use]
+    pub fn is_full(&self) -> bool {
+        self.bytes == 0 || self.inodes == Some(0)
+    }
+
+    /// Checks that there is space for that many bytes and inodes at `path`.
+    ///
+    /// # Errors
+    /// Returns [`Error::NoInodes`] or [`Error::NoSpace`].
+    pub fn check(&self, path: &Path, bytes: u64, inodes: u64) -> Result<(), Error> {
+        if let Some(free) = self.inodes.filter(|free| *free < inodes) {
+            return Err(Error::NoInodes { path: path.to_owned(), needed: inodes, free });
+        }
+        let needed = bytes.saturating_add(inodes.saturating_mul(self.inode_len));
+        if self.bytes < needed {
+            return Err(Error::NoSpace { path: path.to_owned(), needed, free: self.bytes, reserved: 0 });
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const ROOMY: FreeSpace =
+        FreeSpace { bytes: 100_000, inodes: Some(9), inode_len: 0, block_len: 4096, size: 200_000 };
+
+    #[test]
+    fn bytes_and_inodes_both_have_to_suffice() {
+        let check = |free: FreeSpace, bytes, inodes| free.check(Path::new("here"), bytes, inodes);
+        check(ROOMY, 100_000, 9).expect("it just fits");
+        assert!(matches!(check(ROOMY, 100_001, 1), Err(Error::NoSpace { needed: 100_001, free: 100_000, .. })));
+        assert!(matches!(check(ROOMY, 1, 10), Err(Error::NoInodes { needed: 10, free: 9, .. })));
+        let uncounted = FreeSpace { inodes: None, inode_len: 512, ..ROOMY };
+        check(uncounted, 0, 195).expect("they are made of blocks");
+        assert!(matches!(check(uncounted, 0, 196), Err(Error::NoSpace { .. })));
+        assert!(FreeSpace { bytes: 0, ..ROOMY }.is_full() && FreeSpace { inodes: Some(0), ..ROOMY }.is_full());
+    }
+}
