@@ -489,10 +489,10 @@ fn update(old: &[Item], new: &[Item], kept: &[bool]) {
     };
     let options = InstallOptions {
         jobs: 2,
+        adopt: true,
         tree: TreeOptions {
             update: true,
             delete: true,
-            adopt: true,
             durability: Durability::None,
             ..TreeOptions::default()
         },
