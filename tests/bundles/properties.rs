@@ -490,12 +490,7 @@ fn update(old: &[Item], new: &[Item], kept: &[bool]) {
     let options = InstallOptions {
         jobs: 2,
         adopt: true,
-        tree: TreeOptions {
-            update: true,
-            delete: true,
-            durability: Durability::None,
-            ..TreeOptions::default()
-        },
+        tree: TreeOptions { update: true, delete: true, durability: Durability::None, ..TreeOptions::default() },
         ..InstallOptions::default()
     };
     for options in [options.clone(), InstallOptions { rehash: true, ..options.clone() }] {

@@ -101,7 +101,7 @@ fn what_is_in_a_mount_point_is_not_taken_over() {
         assert_eq!(done.status.code(), Some(2), "{}", said(&done));
         assert_eq!(names(&desk, "slot"), ["lost+found", "mine"]);
     }
-    let adopted = desk.run(&["unpack", "7.sealift", "slot", "--allow-unsigned", "--update", "--adopt"]);
+    let adopted = desk.run(&["unpack", "7.sealift", "slot", "--allow-unsigned", "--update", "--adopt", "--yes"]);
     assert!(said(&adopted).contains("took over"), "{}", said(&adopted));
     // A bundle that has a name of ours.
     fs::create_dir(desk.path("tree/.sealift")).unwrap();

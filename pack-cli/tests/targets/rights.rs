@@ -144,9 +144,8 @@ fn a_directory_that_waits_in_the_place_of_a_new_one_gets_no_other_rights() {
 fn an_adopted_directory_of_a_user_is_made_anew() {
     let Some(desk) = desk() else { return };
     let adopt = |desk: &Desk| {
-        let options = options(false, false, false);
-        let tree = TreeOptions { adopt: true, ..options.tree.clone() };
-        desk.take(2, "target", &InstallOptions { tree, ..options }, &Progress::default())
+        let options = InstallOptions { adopt: true, ..options(false, false, false) };
+        desk.take(2, "target", &options, &Progress::default())
     };
     fs::remove_dir_all(desk.path(".target.sealift-state")).unwrap();
     put_secret(&desk, "pub", &["s"]);
