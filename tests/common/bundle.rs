@@ -730,7 +730,7 @@ pub(crate) fn lay_out(contents: &[Vec<u8>], packing: Packing, in_order: bool) ->
 /// Computes the maxima of core 4.3, as far as possible with columns that may be wrong. In a delta bundle, the layout has only the `carried` objects.
 fn maxima(index: &Index, layout: &Layout, carried: Option<&[u32]>, (piece_log2, window_log): (u8, u8)) -> Maxima {
     let grown = index.ostree.as_ref().map(|ostree| ostree.grown.clone()).unwrap_or_default();
-    let brought: Vec<_> = index.ostree.iter().flat_map(|ostree| ostree.brought()).cloned().collect();
+    let brought: Vec<_> = index.ostree.iter().flat_map(OsTree::brought).cloned().collect();
     let (depth, directories, paths) = walk(index);
     // For each regular file: the object, its size, and the space that the inode takes besides the content.
     let files = of_type(index, |bits| bits == 0x8000).map(|row| disk::xattrs(&row.xattrs)).chain(std::iter::repeat(0));
