@@ -15,6 +15,7 @@ use sealift::{LeftRun, Progress};
 use serde::Serialize;
 
 use super::audit_store::{self, Store};
+use super::audit_words::{gone_back_from, of_run};
 use super::base_args::BaseArgs;
 use super::bundle::BundleArg;
 use super::compare_args::CompareArgs;
@@ -258,25 +259,6 @@ impl Audit {
         }
         out.flush()
     }
-}
-
-/// Returns what is to be known about a run beside the target before its differences are believed.
-pub(super) fn of_run(run: LeftRun, target: &str) -> String {
-    match run {
-        LeftRun::Running => format!("another sealift run is working on {target}: differences may be its work"),
-        LeftRun::Unfinished => {
-            format!("a run on {target} was interrupted before it changed anything: repeat it to resume")
-        }
-        LeftRun::HalfUpdated => {
-            format!("an update of {target} was interrupted: repeat it, or finish it with  sealift clean {target}")
-        }
-        LeftRun::Hidden => format!("another user's run is working on {target}, or was interrupted"),
-    }
-}
-
-/// Returns the words for a target that is older than what was installed there.
-pub(super) fn gone_back_from(version: u64) -> String {
-    format!("it has gone back together with its install record: this device installed version {version} there")
 }
 
 fn with(bundle: &Path) -> String {

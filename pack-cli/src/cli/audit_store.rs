@@ -13,7 +13,7 @@ use sealift::trust::{Guard, Judged};
 use sealift::{Input, LeftRun, Progress};
 use serde::Serialize;
 
-use super::audit::{gone_back_from, of_run};
+use super::audit_words::{gone_back_from, of_run};
 use super::bundle::BundleArg;
 use super::differences;
 use super::escape;

@@ -4,6 +4,7 @@ mod adopt;
 mod advice;
 mod audit;
 mod audit_store;
+mod audit_words;
 mod base_args;
 mod bundle;
 mod cat;

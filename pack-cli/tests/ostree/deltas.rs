@@ -146,7 +146,7 @@ fn onto_each_mode() {
             let repo = &format!("{mode}-{keeps}");
             own.device(repo, mode);
             if !keeps {
-                forget(&desk, repo);
+                forget(desk, repo);
             }
             let line = format!("unpack delta.sealift ostree:{repo} --allow-unsigned");
             let before = desk.snapshot(repo);
@@ -167,7 +167,7 @@ fn onto_each_mode() {
             desk.is_as(&before, repo, "a second run");
             // A run that was killed after it set the refs, before it wrote the record.
             let kept = fs::read(desk.path(repo).join(KEPT)).expect("it is kept");
-            forget(&desk, repo);
+            forget(desk, repo);
             assert_eq!(desk.import("delta.sealift", repo)["files"], 0, "{repo}");
             assert!(fs::read(desk.path(repo).join(KEPT)).expect("it is kept") == kept, "{repo}");
             // The full bundle finds everything there, and from then on the record is its own.
@@ -316,7 +316,7 @@ fn lost_objects() {
             fs::remove_file(desk.path("aside")).expect("it is there");
         }
         // Without the record, the whole base is read.
-        forget(&desk, "device");
+        forget(desk, "device");
         let object = own.object("device", &own.one, "usr/bin/run");
         fs::rename(&object, desk.path("aside")).expect("it is there");
         let said = own.refused(line, "device");
@@ -364,7 +364,7 @@ fn another_base() {
     desk.import("3.sealift", "device");
     let said = own.refused(line, "device");
     assert!(said.contains("the last imported bundle was os version 3 (") && said.contains("full bundle"), "{said}");
-    forget(&desk, "device");
+    forget(desk, "device");
     let said = own.refused(line, "device");
     assert!(said.contains("the commits of its refs") && !said.contains("imported bundle was"), "{said}");
 
@@ -456,7 +456,7 @@ fn history() {
     desk.init("device", "archive");
     desk.import("2-and-1.sealift", "device");
     copy(&desk.path("device"), &desk.path("forgot"));
-    forget(&desk, "forgot");
+    forget(desk, "forgot");
     let said = own.refused("unpack to-3.sealift ostree:forgot --allow-unsigned", "forgot");
     assert!(said.contains("a base that includes parent commits"), "{said}");
     desk.import("to-3.sealift", "device");
@@ -714,7 +714,7 @@ fn over_a_repository_without_a_record() {
     let desk = &own.desk;
     let (one, two) = (&own.one, &own.two);
     own.device("holder", "bare-user-only");
-    forget(&desk, "holder");
+    forget(desk, "holder");
     desk.init("mirror", "bare-user");
     desk.ostree("mirror", &["pull-local", "--remote=origin", "source", one]);
     desk.ostree("mirror", &["refs", "--create=origin:os", one]);

@@ -125,7 +125,7 @@ mod breaks {
             alloc::vec![
                 (|own| own.dirmetas[0].clear(), "index: "),
                 (|own| own.refs[0].commit = 1, "a ref names no commit"),
-                (|own| own.refs[0].collection.push('.'), "a collection id"),
+                (|own| own.refs[0].collection.push('.'), "collection id"),
                 (|own| own.commits[0].beside = Beside::OfBase, "unknown kind of commitmeta"),
                 (|own| own.dirtrees.frame.truncate(4), "the zstd frame"),
                 (|own| own.dirtrees.lens[0] += 1, "another content size"),

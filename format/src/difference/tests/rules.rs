@@ -60,7 +60,7 @@ fn rules_of_the_bytes() {
     refused(|d| d.refs[1].from = Some(7), "relative to one that the base does not have");
     refused(|d| d.refs[0].name = "c".into(), "refs do not ascend");
     refused(|d| d.refs[0].from = None, "a ref's root");
-    refused(set(b"d/g", Op::Named), "no name is linked to");
+    refused(set(b"d/g", Op::Named), "lists an unchanged file without a reason");
     refused(
         |d| {
             let own = find(d, b"n/x");
@@ -68,8 +68,8 @@ fn rules_of_the_bytes() {
         },
         "is below a new directory",
     );
-    refused(set(b"a", Op::Linked(Row::FIRST)), "a hard link is not to a file");
-    refused(set(b"a", Op::Linked(Row::new(u32::MAX - 1).expect("a row"))), "a hard link is not to a file");
+    refused(set(b"a", Op::Linked(Row::FIRST)), "a hard link is not to a file of its ref");
+    refused(set(b"a", Op::Linked(Row::new(u32::MAX - 1).expect("a row"))), "a hard link is not to a file of its ref");
     refused(set(b"d/g", Op::Within), "of which nothing changes");
     refused(|d| d.attributes.push(META.attributes(FileType::Fifo)), "unreferenced attributes");
     refused(|d| d.attributes.swap(0, 1), "");

@@ -6,7 +6,7 @@ use alloc::vec::Vec;
 
 use sha2::{Digest as _, Sha256};
 
-use super::{OfParents, OsTree, OsTreeFile, OsTreeKind, OsTreeObject, OsTreeRef, RepositoryFile};
+use super::{OsTree, OsTreeFile, OsTreeKind, OsTreeObject, OsTreeRef, RepositoryFile};
 use crate::attributes::{Attributes, FileType};
 use crate::bytes::Reader;
 use crate::index::rows::{number, parse_symlinks, row_fault};
@@ -175,12 +175,7 @@ impl<'a> Section<'a> {
         let refs = refs.map(|((commit, column), collection)| OsTreeRef { commit, is_known: *column > 0, collection });
         Ok(Resolved {
             refs: refs.collect(),
-            ostree: OsTree {
-                objects,
-                files,
-                repository_files: self.repository_files,
-                of_parents: OfParents::default(),
-            },
+            ostree: OsTree { objects, files, repository_files: self.repository_files, of_parents: Default::default() },
             trees,
             roots,
             metas,
