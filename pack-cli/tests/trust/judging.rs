@@ -182,7 +182,7 @@ fn a_target_is_bound_to_its_first_name() {
 
     desk.write(".target.sealift-state/head", "not a head");
     assert_eq!(refusal(bound_name(&target)), (None, 2));
-    assert!(check_bound(&target, &other).is_ok(), "what is damaged binds to nothing");
+    assert_eq!(refusal(check_bound(&target, &other)).1, 2, "what is damaged is no consent");
     fs::remove_dir_all(&target).expect("it is there");
     assert_eq!(bound_name(&target).expect("nothing is there"), None);
 }
