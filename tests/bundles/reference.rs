@@ -65,12 +65,12 @@ fn lines(files: &[&str]) -> usize {
 fn the_core_is_small() {
     let core = std::fs::read_to_string(folder().join("../core.md")).expect("it is there");
     let words = core.split_whitespace().count();
-    assert!(words < 3_500, "core.md has {words} words");
+    assert!(words < 3_600, "core.md has {words} words");
     // These files also contain what the core's structures have for other parts.
     let python = lines(&["sealift.py", "index.py", "encoding.py", "hashes.py"]);
     assert!(python <= 1_000, "the second reader has {python} lines for the core");
     let javascript = lines(&["sealift.mjs"]);
-    assert!(javascript <= 520, "the reader in JavaScript has {javascript} lines");
+    assert!(javascript <= 540, "the reader in JavaScript has {javascript} lines");
 }
 
 /// This reader leaves out deltas, OSTree, images, requests and trust.
