@@ -415,7 +415,7 @@ fn threads_and_cache_count_as_memory() {
 
 #[test]
 fn limits_of_the_process_are_errors() {
-    let desk = Desk::new(vec![("one", large::long_xattrs(200, 'a'))]);
+    let desk = Desk::new(vec![("one", large::long_xattrs(1000, 'a'))]);
     let (status, said) = after(&desk, "ulimit -v 70000", "ls one");
     assert!(status == Some(2) && said.contains("memory allocation of"), "{status:?} {said}");
     std::fs::create_dir(desk.0.path().join("tree")).expect("it is made");
