@@ -50,11 +50,12 @@ case "$4 $5" in
     "user root") home=/home/user; chown 1000:1000 home/user session; set -- setpriv --reuid=1000 --regid=1000 --clear-groups ;;
     *) home=/home/user; set -- unshare --user --map-user=1000 --map-group=1000 ;;
 esac
+# What was found before may lie outside of the new root.
+PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin
 # Not by chroot: below one, the kernel makes no user namespace.
 pivot_root . mnt
 umount -l mnt
-exec env -i HOME="$home" USER="${home##*/}" LC_ALL=C PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin \
-    "$@" sh -c 'cd; umask 022; exec sh'
+exec env -i HOME="$home" USER="${home##*/}" LC_ALL=C PATH="$PATH" "$@" sh -c 'cd; umask 022; exec sh'
 "#;
 
 impl Machine {
