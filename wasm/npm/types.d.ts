@@ -237,6 +237,13 @@ export interface Ref {
   children: number;
 }
 
+/** What the trees have; the head also counts what only parents of OSTree commits bring. */
+export interface Listed {
+  entries: number;
+  /** Bytes of the files. */
+  bytes: number;
+}
+
 export type FileType = "file" | "dir" | "symlink" | "char" | "block" | "fifo" | "socket";
 
 export interface Entry {
@@ -362,6 +369,7 @@ export interface Bundle {
   hit(place: Place, limit?: number): Promise<Damage>;
   /** Returns the SHA-256 of bytes, in hexadecimal digits. */
   sha256(bytes: Uint8Array): Promise<string>;
+  listed(): Promise<Listed>;
   refs(): Promise<Ref[]>;
   /** Returns `count` entries of a directory from `from` on; all by default. */
   children(directory: number, from?: number, count?: number): Promise<Entry[]>;

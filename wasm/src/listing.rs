@@ -2,7 +2,7 @@
 
 use js_sys::Array;
 use sealift_format::difference::{Becomes, EditedKind};
-use sealift_format::{Directory, Entry, Index, InodeKind, Opened, Ref, Row};
+use sealift_format::{Directory, Entry, Index, InodeKind, Opened, Ref, Row, num};
 use sealift_verify::escape;
 use wasm_bindgen::JsValue;
 
@@ -21,6 +21,17 @@ pub(crate) fn refs(opened: &Opened) -> JsValue {
         ])
     });
     list.collect::<Array>().into()
+}
+
+/// Returns how many entries the trees have, and the bytes of their files. What only parents of a commit bring is not in them.
+pub(crate) fn listed(opened: &Opened) -> Result<JsValue, JsValue> {
+    let index = index(opened)?;
+    let size = |entry: &Entry| match index.inode(entry.inode).kind {
+        InodeKind::Regular(object) if entry.is_first_name() => index.object(object).size,
+        _ => 0,
+    };
+    let bytes = index.entries().iter().map(size).fold(0, u64::saturating_add);
+    Ok(object(&[("entries", rounded(num::wide(index.entries().len())).into()), ("bytes", rounded(bytes).into())]))
 }
 
 pub(crate) fn children(opened: &Opened, directory: u32, from: u32, count: u32) -> Result<JsValue, JsValue> {

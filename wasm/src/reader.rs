@@ -367,6 +367,15 @@ impl Reader {
         Ok(listing::refs(&self.opened()?.opened))
     }
 
+    /// Returns how many entries the trees have, and the bytes of their files.
+    ///
+    /// # Errors
+    /// Returns an error if the bundle is not open, or is a delta bundle.
+    #[wasm_bindgen(unchecked_return_type = "Listed")]
+    pub fn listed(&self) -> Result<JsValue, JsValue> {
+        listing::listed(&self.opened()?.opened)
+    }
+
     /// Returns `count` entries of a directory, by its number, from `from` on.
     ///
     /// # Errors

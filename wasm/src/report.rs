@@ -18,7 +18,7 @@ use crate::object::{object, strings};
 
 #[wasm_bindgen(typescript_custom_section)]
 const TYPES: &str = r#"
-import type { Comparison, Damage, Edit, Entry, Head, JudgeOptions, Ref, Summary, Unlisted, Verdict } from "../types.js";
+import type { Comparison, Damage, Edit, Entry, Head, JudgeOptions, Listed, Ref, Summary, Unlisted, Verdict } from "../types.js";
 
 /** The bytes of the file that are needed, of which any leading part is accepted; or `done`. */
 export type Step = { need: [offset: number, length: number]; done?: undefined } | { done: true; need?: undefined };

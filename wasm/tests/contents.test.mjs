@@ -187,7 +187,7 @@ test("entries that could not be loaded are requested again when the user moves",
       if (isBroken) throw new Error("a worker failed");
       return Array.from({ length: count }, (_, at) => ({ name: `f-${from + at}`, type: "file", mode: 0o644, size: 1 }));
     };
-    const tree = new Tree({ head: { entries: 2048, logicalBytes: 2048 }, refs: async () => [{ name: "main", directory: 0, children: 2048 }], children });
+    const tree = new Tree({ listed: async () => ({ entries: 2048, bytes: 2048 }), refs: async () => [{ name: "main", directory: 0, children: 2048 }], children });
     Object.assign(tree.body.style, { height: "280px", overflow: "auto" });
     tree.space.style.position = "relative";
     document.body.append(tree.element);

@@ -13,11 +13,12 @@ new code.SealiftError("chunk", "") satisfies types.SealiftError;
 export async function example(file: File, { openBundle, verify }: typeof types): Promise<string> {
   const { head, verdict, summary } = await verify(file, { allowedSigners: "", deep: true, onProgress: ({ bytes }) => void bytes });
   const bundle = await openBundle(new URL("https://example.org/os.sealift"), { signal: AbortSignal.timeout(1000) });
+  const { entries: listed } = await bundle.listed();
   const [main] = await bundle.refs();
   const [first] = await bundle.children(main.directory, 0, 1);
   const text = await new Response(await bundle.open(first)).text();
   bundle.close();
   // @ts-expect-error: a policy that is mistyped would be another one
   await verify(file, { allowUnsinged: true });
-  return `${head.name} ${head.version} ${verdict.trusted} ${summary.entries} ${text}`;
+  return `${head.name} ${head.version} ${verdict.trusted} ${summary.entries} ${listed} ${text}`;
 }

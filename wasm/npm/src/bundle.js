@@ -308,6 +308,11 @@ export class Bundle {
     return this.#keeper.call("hit", [chunk, object, limit]);
   }
 
+  /** Returns how many entries the trees have. @returns {Promise<import("../types.js").Listed>} */
+  listed() {
+    return this.#keeper.call("listed");
+  }
+
   /** Returns the named trees. @returns {Promise<import("../types.js").Ref[]>} */
   refs() {
     return this.#keeper.call("refs");

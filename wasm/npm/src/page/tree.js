@@ -66,8 +66,8 @@ export class Tree {
     const refs = await this.bundle.refs();
     if (refs.length === 1) this.#set(this.#directory(1, refs[0].directory, refs[0].children));
     else this.#set(ofRefs(refs));
-    const { head } = this.bundle;
-    fill(this.found, `${count(head.entries, "entry", "entries")}, ${bytes(head.logicalBytes)}`);
+    const listed = await this.bundle.listed();
+    fill(this.found, `${count(listed.entries, "entry", "entries")}, ${bytes(listed.bytes)}`);
   }
 
   /** @param {Level} root */
