@@ -62,7 +62,7 @@ pub fn write(
 /// for temporary files.
 ///
 /// # Errors
-/// As [`write`]; also returns an error if that directory has too little space. Only if the stream fails was part of the archive written.
+/// As [`write()`]; also returns an error if that directory has too little space. Only if the stream fails was part of the archive written.
 pub fn stream(
     bundle: Trusted,
     encoder: &ArchiveEncoder,
