@@ -89,7 +89,8 @@ fn holds_another(site: &Site, state: &DeviceState) -> Result<bool, Error> {
 pub fn clean_store(kind: TargetKind, path: &Path, state: Option<&DeviceState>) -> Result<CleanStats, Error> {
     let mut cleaned = CleanStats::default();
     let Some(state) = state else { return Ok(cleaned) };
-    if !path.exists() {
+    // The place may merely be out of reach, behind a mount that has died.
+    if !path.try_exists().map_err(|error| Error::io("read", path, error))? {
         cleaned.was_forgotten = state.forget_target(&TargetPlace::of_missing(kind, path)?)?;
         return Ok(cleaned);
     }

@@ -191,7 +191,7 @@ pub use sealift_store::target::{Destination, Durability, InstallOptions, OsTreeO
 pub use sealift_store::target::{ImportStats, InstallStats, RefValue, SetRef};
 pub use sealift_store::target::{archive, composefs, directory as unpack, ostree};
 pub use sealift_store::{
-    ArchiveFault, CommitSpec, DirId, Error, Input, LeftRun, Metadata, NewNode, NodeId, Phase, Progress, RecordFault,
-    RepoFault, Snapshot, Tree, Unopened, Visited, base, contents, seal, source,
+    ArchiveFault, Aspect, CommitSpec, DirId, Error, Input, Keeps, LeftRun, Metadata, NewNode, NodeId, Phase, Progress,
+    RecordFault, RepoFault, Snapshot, Times, Tree, Unopened, Visited, base, contents, seal, source,
 };
 pub use sealift_verify::Error as TrustError;

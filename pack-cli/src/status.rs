@@ -7,7 +7,7 @@ use sealift_format::Head;
 use sealift_store::{LeftRun, Site};
 
 use crate::trust::{DeviceState, KnownTarget, Survey, TargetKind};
-use crate::{Error, RecordFault, RepoFault};
+use crate::{Error, Keeps, RecordFault, RepoFault};
 use sealift_store::directory::state;
 
 /// The last installed bundle of a name in a target.
@@ -20,8 +20,8 @@ pub struct Installed {
     pub taken: i64,
     /// Whether its files were sealed; `None` for a store, whose audit tells.
     pub is_sealed: Option<bool>,
-    /// Whether it was unpacked by root.
-    pub as_root: Option<bool>,
+    /// What the target keeps of the metadata of the bundle; `None` for a store, which keeps everything.
+    pub keeps: Option<Keeps>,
     /// Whether the record belongs to another directory, from which this one was copied or moved.
     pub is_of_another: bool,
     /// What a run does there, or left. After [`LeftRun::HalfUpdated`], some files are those of another version.
@@ -146,7 +146,7 @@ fn directory(target: &Path, state: &DeviceState) -> Result<Target, Error> {
         None | Some(RecordFault::OfAnother) => (state::is_sealed(&site)?, state::kept_record(&site)?),
         _ => (false, None),
     };
-    let more = |held| Installed { is_sealed: Some(sealed), as_root: record.map(|record| record.as_root), ..held };
+    let more = |held| Installed { is_sealed: Some(sealed), keeps: record.map(|record| record.keeps), ..held };
     Ok(Target { listed, present: present(survey, more)? })
 }
 
@@ -171,7 +171,7 @@ fn present(survey: Survey, more: impl FnOnce(Installed) -> Installed) -> Result<
         (Some(head), None | Some(RecordFault::OfAnother), run) => {
             let taken = time_of(&survey.head_path)?;
             let held =
-                Installed { head, taken, is_sealed: None, as_root: None, is_of_another, run, next, gone_back_from };
+                Installed { head, taken, is_sealed: None, keeps: None, is_of_another, run, next, gone_back_from };
             Ok(Present::Holds(Box::new(more(held))))
         }
         (_, _, Some(LeftRun::HalfUpdated)) => Ok(Present::HalfUpdated(next)),

@@ -35,8 +35,8 @@ mod xattrs;
 
 pub use error::{ArchiveFault, Error, OrderFault, RecordFault, RepoFault};
 pub use fs::{
-    FileStat, InodeId, LeftRun, OwnDir, Place, Record, Site, Stage, StatCache, StateDir, StateLock, check_may_create,
-    check_own, inode_id,
+    Aspect, FileStat, InodeId, Keeps, LeftRun, OwnDir, Place, Record, Site, Stage, StatCache, StateDir, StateLock,
+    Times, check_may_create, check_own, inode_id,
 };
 pub use input::{Input, Unopened};
 pub use medium::{Medium, OpenBundle};

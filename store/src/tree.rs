@@ -225,11 +225,11 @@ impl Tree {
     }
 
     /// Changes the metadata of every file.
-    pub fn map_metadata(&mut self, mut change: impl FnMut(&mut Metadata)) {
+    pub fn map_metadata(&mut self, mut change: impl FnMut(FileType, &mut Metadata)) {
         for node in 0..self.nodes.len() {
             let mut metadata = self.metadata(node);
             let file_type = self.attributes[self.nodes[node].attributes].file_type();
-            change(&mut metadata);
+            change(file_type, &mut metadata);
             let (mtime, mtime_ns) = (metadata.mtime, metadata.mtime_ns);
             let row = self.attribute_row(metadata.attributes(file_type));
             let node = &mut self.nodes[node];
@@ -242,11 +242,13 @@ impl Tree {
         Metadata::of(&self.attributes[node.attributes], (node.mtime, node.mtime_ns))
     }
 
-    /// Sets a node's extended attributes.
+    /// Sets a node's extended attributes, and the permission bits to those of an access control list among them, as Linux shows them.
     pub fn set_xattrs(&mut self, node: NodeId, xattrs: Xattrs) {
         let node = at(node);
         let file_type = self.attributes[self.nodes[node].attributes].file_type();
-        let metadata = Metadata { xattrs, ..self.metadata(node) };
+        let mut metadata = self.metadata(node);
+        metadata.permissions = mode_beside(metadata.permissions, &xattrs);
+        metadata.xattrs = xattrs;
         self.nodes[node].attributes = self.attribute_row(metadata.attributes(file_type));
     }
 
@@ -370,6 +372,19 @@ impl Tree {
         }
         names.reverse();
         names.join(&b'/')
+    }
+}
+
+/// Returns a mode as Linux shows it beside these attributes: an access control list decides what its owner, its mask and others may do.
+pub(crate) fn mode_beside(mode: u16, xattrs: &Xattrs) -> u16 {
+    let list = xattrs.get(b"system.posix_acl_access").and_then(|list| list.get(4..)).unwrap_or_default();
+    let bits = |tag: u8| {
+        let entry = list.as_chunks::<8>().0.iter().find(|entry| entry[..2] == [tag, 0]);
+        entry.map(|entry| u16::from(entry[2] & 7))
+    };
+    match (bits(0x01), bits(0x10), bits(0x20)) {
+        (Some(user), Some(mask), Some(other)) => mode & !0o777 | user << 6 | mask << 3 | other,
+        _ => mode,
     }
 }
 

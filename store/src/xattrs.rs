@@ -3,10 +3,12 @@
 use std::ffi::CStr;
 use std::os::fd::{AsRawFd, BorrowedFd};
 
-use rustix::fs::{fgetxattr, flistxattr, lgetxattr, llistxattr};
+use nix::sched::{CloneFlags, unshare};
+use rustix::fs::{Access, XattrFlags, access, fgetxattr, flistxattr, lgetxattr, llistxattr, lsetxattr};
 use rustix::io::Errno;
+use rustix::process::fchdir;
 use sealift_format::num;
-use sealift_format::{Index, Xattr};
+use sealift_format::{Index, Xattr, XattrRef};
 
 /// The maximum length of a list of names in Linux (linux/limits.h).
 const XATTR_LIST_MAX: usize = 65_536;
@@ -92,9 +94,9 @@ impl XattrFilter {
 
     /// Reads the attributes of a file that must not be opened: a symbolic link, a device, a fifo.
     pub(crate) fn read_link(&self, directory: BorrowedFd<'_>, name: &CStr) -> Result<Vec<Xattr>, Errno> {
-        let mut path = format!("/proc/self/fd/{}/", directory.as_raw_fd()).into_bytes();
-        path.extend(name.to_bytes());
-        self.read_by(|names| llistxattr(&*path, names), |name, value| lgetxattr(&*path, name, value))
+        at_path(directory, name.to_bytes(), |path| {
+            self.read_by(|names| llistxattr(path, names), |name, value| lgetxattr(path, name, value))
+        })
     }
 
     fn read_by(
@@ -127,6 +129,46 @@ impl XattrFilter {
         }
         Ok(xattrs)
     }
+}
+
+/// Sets an extended attribute of a file that must not be opened.
+pub(crate) fn set_link(directory: BorrowedFd<'_>, name: &[u8], xattr: XattrRef<'_>) -> Result<(), Errno> {
+    at_path(directory, name, |path| lsetxattr(path, xattr.name, xattr.value, XattrFlags::empty()))
+}
+
+/// Calls `call` with a path to a name in an open directory: until Linux 6.13, no call reaches the attributes of a link by a descriptor.
+fn at_path<T: Send>(
+    directory: BorrowedFd<'_>,
+    name: &[u8],
+    call: impl Fn(&[u8]) -> Result<T, Errno> + Sync,
+) -> Result<T, Errno> {
+    let mut path = format!("/proc/self/fd/{}/", directory.as_raw_fd()).into_bytes();
+    path.extend(name);
+    match call(&path) {
+        // Without /proc.
+        Err(Errno::NOENT) if access("/proc/self/fd", Access::EXISTS).is_err() => {
+            in_directory(directory, || call(&[b"./", name].concat()))
+        }
+        called => called,
+    }
+}
+
+/// Runs `call` on a thread that has `directory` as its own current directory.
+fn in_directory<T: Send>(
+    directory: BorrowedFd<'_>,
+    call: impl FnOnce() -> Result<T, Errno> + Send,
+) -> Result<T, Errno> {
+    let run = || {
+        unshare(CloneFlags::CLONE_FS)
+            .map_err(std::io::Error::from)
+            .map_err(|error| Errno::from_io_error(&error).unwrap_or(Errno::IO))?;
+        fchdir(directory)?;
+        call()
+    };
+    std::thread::scope(|scope| match std::thread::Builder::new().spawn_scoped(scope, run) {
+        Ok(thread) => thread.join().unwrap_or(Err(Errno::IO)),
+        Err(_) => Err(Errno::AGAIN),
+    })
 }
 
 /// Returns whether `name` matches a pattern in which `*` stands for any bytes.
@@ -167,7 +209,7 @@ mod tests {
     #[test]
     fn what_a_file_has_is_read() {
         let file = tempfile::tempfile_in(env!("CARGO_MANIFEST_DIR")).expect("a file can be made");
-        let set = |name: &str, value: &[u8]| rustix::fs::fsetxattr(&file, name, value, rustix::fs::XattrFlags::empty());
+        let set = |name: &str, value: &[u8]| rustix::fs::fsetxattr(&file, name, value, XattrFlags::empty());
         if set("user.note", b"yes").is_err() {
             return sealift_skipped::skipped("needs extended attributes on this file system");
         }
@@ -177,6 +219,17 @@ mod tests {
         let read = XattrFilter::default().read(std::os::fd::AsFd::as_fd(&file)).expect("they can be read");
         assert_eq!(read.len(), 51);
         assert!(read.contains(&Xattr { name: b"user.note".to_vec(), value: b"yes".to_vec() }));
+    }
+
+    #[test]
+    fn a_link_is_reached_from_its_directory_without_its_path() {
+        let scratch = tempfile::tempdir().expect("a temporary folder");
+        std::os::unix::fs::symlink("nowhere", scratch.path().join("-link")).expect("a link");
+        let directory = crate::fs::confined::open_user_dir(scratch.path()).expect("it is there");
+        let before = std::env::current_dir().expect("it is known");
+        let found = in_directory(std::os::fd::AsFd::as_fd(&directory), || llistxattr("./-link", &mut [0_u8; 1024][..]));
+        found.expect("it is there");
+        assert_eq!(std::env::current_dir().expect("it is known"), before, "only that thread moved");
     }
 
     #[test]

@@ -101,8 +101,12 @@ const PACKAGES: &[Package] = &[
     package("busybox-static",      Programs(&["busybox"]),                &[Compare]),
     package("kmod",                Programs(&["depmod"]),                 &[Vm]),
     package("btrfs-progs",         Programs(&["mkfs.btrfs", "btrfs"]),    &[Big, Ci, Vm]),
-    package("xfsprogs",            Programs(&["mkfs.xfs"]),               &[Big]),
-    package("ntfs-3g",             Programs(&["lowntfs-3g"]),             &[Big]),
+    package("xfsprogs",            Programs(&["mkfs.xfs"]),               &[Big, Ci]),
+    package("ntfs-3g",             Programs(&["lowntfs-3g", "ntfs-3g", "mkntfs"]), &[Big, Ci]),
+    package("exfat-fuse",          Programs(&["mount.exfat-fuse"]),       &[Ci]),
+    package("exfatprogs",          Programs(&["mkfs.exfat"]),             &[Ci]),
+    // It serves a directory through FUSE.
+    package("bindfs",              Programs(&["bindfs"]),                 &[Ci]),
     // Creates a whole system as a tree.
     package("debootstrap",         Programs(&["debootstrap"]),            &[Big, Compare, DistCheck]),
     // Browsers run the administrator's page.

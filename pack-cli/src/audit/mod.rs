@@ -85,11 +85,12 @@ pub fn audit(
     let mut diff_options = DiffOptions { moves: false, ..options.diff.clone() };
     let (mut is_of_another, mut gone_back_from) = (false, None);
     let run = site.run()?;
-    // Root could set owners, set-id bits and the rest: if they differ now, missing privilege is not the cause.
+    // What the target keeps was kept when it was unpacked: if it differs now, missing privilege is not the cause.
     let record = state::kept_record(&site).ok().flatten();
-    let as_root = record.as_ref().is_some_and(|record| record.as_root);
+    let record = record.filter(|record| site.inode_id().is_ok_and(|id| id.1 == record.inode));
+    diff_options.keeps = record.as_ref().map(|record| record.keeps);
+    diff_options.ignore.privileged &= diff_options.keeps.is_none();
     diff_options.linked_duplicates |= record.is_some_and(|record| record.links_duplicates);
-    diff_options.ignore.privileged &= !as_root;
     // What was unpacked lies on one file system: what is mounted over it is something else.
     let is_recorded = bundle.is_none();
     let (judged, index, digests) = match bundle {
@@ -130,7 +131,8 @@ pub fn audit(
     // When a bundle is given, the record beside the target may be damaged.
     found.is_index_signed = found.is_sealed && state::is_index_signed(&site).unwrap_or_default();
     (found.is_of_another, found.run, found.gone_back_from) = (is_of_another, run, gone_back_from);
-    if as_root {
+    if let Some(keeps) = diff_options.keeps {
+        found.lacks = keeps.lacks().collect();
         found.counts.privileged = 0;
         found.differences.iter_mut().for_each(|difference| difference.privileged = false);
     }

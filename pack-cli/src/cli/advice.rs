@@ -94,6 +94,13 @@ pub(crate) fn advice(error: &Error) -> Option<String> {
         Error::OverLimit { name, number, .. } => {
             return Some(format!(": to pack it anyway, use --limit {name}={number}; readers need the same option"));
         }
+        Error::Io { source, .. } if source.kind() == std::io::ErrorKind::NotConnected => {
+            "; the program that served this mount has ended: unmount it with `umount`"
+        }
+        Error::Unstorable { .. } => "; unpack to another file system, or pack the tree without it",
+        Error::Xattr { .. } => "; pack the tree without it if devices do not need it",
+        Error::NotKept { what: "owners", .. } => "; use --no-same-owner to leave files to the user who unpacks them",
+        Error::NotKept { .. } => "; use --no-devices to leave devices out",
         Error::NoStateDirectory => ": set HOME, or use --state DIR",
         Error::UnlistedKey { .. } => ": give the public key; `sealift info` prints it for a bundle that it signed",
         _ => return None,
@@ -173,6 +180,7 @@ fn repository(fault: &RepoFault) -> Option<&'static str> {
         RepoFault::RefLink { .. } => ": remove it",
         RepoFault::SeveralRefs { .. } => "; name one, as in ostree:REPO:REF, or a commit by its checksum",
         RepoFault::NoRemote { .. } => ": name one that `ostree remote list` shows, or add it with `ostree remote add`",
+        RepoFault::Owner { .. } => "; a repository made with `ostree init --mode=bare-user` records owners instead",
         RepoFault::Locked { .. } => ": try again later",
         _ => return None,
     })

@@ -19,7 +19,7 @@ use super::audit_words::{gone_back_from, of_run};
 use super::base_args::BaseArgs;
 use super::bundle::BundleArg;
 use super::compare_args::CompareArgs;
-use super::differences::{self, JsonDifferences, Words};
+use super::differences::{self, JsonDifferences, Words, lacking};
 use super::escape;
 use super::failure::{About as _, Failure, shown, verdict_printed};
 use super::human;
@@ -252,6 +252,13 @@ impl Audit {
             let paths = differences::compared(diff);
             let asked = if diff.is_sealed { ", asking the kernel" } else { "" };
             writeln!(out, "  {paths} compared with {with}{asked} in {}", human::duration(elapsed))?;
+            if !diff.lacks.is_empty() {
+                writeln!(
+                    out,
+                    "  not compared, since it was unpacked without them: {}",
+                    lacking(diff.lacks.iter().copied())
+                )?;
+            }
             if diff.is_index_signed {
                 writeln!(out, "  the index is sealed with a kernel signature")?;
             }
@@ -284,6 +291,8 @@ struct JsonAudit<'a> {
     run: Option<LeftRun>,
     /// The version that was there before, if the target has gone back.
     gone_back_from: Option<u64>,
+    /// What the target does not keep, in one word each.
+    lacks: Vec<&'static str>,
     sound: bool,
     sealed: bool,
     kernel_signature: bool,
@@ -327,6 +336,7 @@ impl<'a> JsonAudit<'a> {
             mounts: diff.mounts.iter().map(|mount| escape::bytes(mount).to_string()).collect(),
             run: diff.run,
             gone_back_from: diff.gone_back_from,
+            lacks: diff.lacks.iter().map(|aspect| aspect.word()).collect(),
             sound: is_sound,
             sealed: diff.is_sealed,
             kernel_signature: diff.is_index_signed,

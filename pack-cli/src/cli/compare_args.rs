@@ -64,6 +64,7 @@ impl CompareArgs {
             reference: self.reference.clone(),
             prefix: self.path.as_deref().map(OsStr::as_bytes).unwrap_or_default().to_vec(),
             ignore: self.ignore(),
+            keeps: None,
             exclude,
             left_out: Vec::new(),
             linked_duplicates: false,

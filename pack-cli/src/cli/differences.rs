@@ -4,6 +4,7 @@ use std::io::{self, Write};
 use std::sync::Arc;
 
 use anstyle::Style;
+use sealift::Aspect;
 use sealift::diff::{Change, Diff, Field, File, PathDifference, TreePath};
 use sealift::inspect::{FileType, Xattrs};
 use sealift_format::hex;
@@ -91,6 +92,25 @@ pub(crate) fn counts(diff: &Diff, words: Words) -> String {
     ];
     let some = parts.into_iter().filter(|(number, ..)| *number > 0);
     some.map(|(number, word, bytes)| format!("{} {word}{bytes}", Grouped(number))).collect::<Vec<_>>().join(", ")
+}
+
+/// Returns the aspects that a target does not keep, in words.
+pub(crate) fn lacking(aspects: impl IntoIterator<Item = Aspect>) -> String {
+    aspects.into_iter().map(named).collect::<Vec<_>>().join(", ")
+}
+
+/// Returns the name of an aspect.
+pub(crate) fn named(aspect: Aspect) -> &'static str {
+    match aspect {
+        Aspect::Owners => "owners",
+        Aspect::Devices => "devices",
+        Aspect::Modes => "permission bits",
+        Aspect::Acls => "access control lists",
+        Aspect::UserXattrs => "user attributes",
+        Aspect::Capabilities => "capabilities",
+        Aspect::Times => "times",
+        _ => "other extended attributes",
+    }
 }
 
 /// Prints how many of the differences come from unpacking without root.

@@ -8,9 +8,10 @@ use std::path::{Path, PathBuf};
 use clap::Args;
 use sealift::status::{Installed, Present, Target, look, targets};
 use sealift::trust::{Guard, KnownTarget, TrustReport};
-use sealift::{Error, LeftRun};
+use sealift::{Aspect, Error, LeftRun};
 use serde::Serialize;
 
+use super::differences::lacking;
 use super::escape;
 use super::failure::Failure;
 use super::show::{BAD, BOLD, DIM, Form, WARN, json_line};
@@ -54,7 +55,7 @@ struct Line<'a> {
     since: Vec<String>,
     refusal: Option<String>,
     sealed: Option<bool>,
-    as_root: Option<bool>,
+    lacks: Option<Vec<&'static str>>,
     of_another: bool,
     /// What a run does there, or left.
     run: Option<&'static str>,
@@ -191,7 +192,7 @@ impl Status {
                 since: judge.since(),
                 refusal,
                 sealed: installed.is_sealed,
-                as_root: installed.as_root,
+                lacks: installed.keeps.map(|keeps| keeps.lacks().map(Aspect::word).collect()),
                 of_another: installed.is_of_another,
                 run: installed.run.map(LeftRun::word),
                 next_version: installed.next.as_ref().map(|(_, version)| *version),
@@ -223,8 +224,9 @@ impl Status {
         if installed.is_sealed == Some(true) {
             writeln!(out, "  sealed: the kernel protects its files from changes")?;
         }
-        if installed.as_root == Some(false) {
-            writeln!(out, "  {DIM}unpacked without root{DIM:#}")?;
+        let lacks = installed.keeps.map(|keeps| lacking(keeps.lacks()));
+        if let Some(lacks) = lacks.filter(|lacks| !lacks.is_empty()) {
+            writeln!(out, "  {DIM}unpacked without {lacks}{DIM:#}")?;
         }
         if installed.is_of_another {
             writeln!(out, "  {BAD}its install record belongs to another directory{BAD:#}")?;

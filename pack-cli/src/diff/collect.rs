@@ -9,6 +9,8 @@ use super::moves::find_moves;
 use super::names::Names;
 use super::side::View;
 use super::walk::{Pair, Start};
+use crate::{Aspect, Keeps};
+
 use super::{Change, Counts, Diff, DiffOptions, Field, File, PathDifference};
 
 /// Collects the differences.
@@ -28,7 +30,7 @@ pub(super) struct Collector<'a> {
 impl<'a> Collector<'a> {
     pub(super) fn new(old: Names<'a>, new: Names<'a>, options: &DiffOptions) -> Self {
         let on_disk = old.view.is_source() || new.view.is_source();
-        let rules = Rules { ignore: options.ignore, on_disk };
+        let rules = Rules { ignore: options.ignore, keeps: options.keeps.unwrap_or(Keeps::ALL), on_disk };
         let (counts, differences, nodes) = Default::default();
         let (links, links_duplicates) = (!options.ignore.links, options.linked_duplicates);
         Self { old, new, rules, links, links_duplicates, counts, differences, nodes }
@@ -40,6 +42,7 @@ impl<'a> Collector<'a> {
         let new = met.new.map(|node| self.new.file(node, &met.path));
         let (change, fields) = match (&old, &new) {
             (None, None) => return,
+            (Some(file), None) if is_device(file) && !self.rules.keeps.has(Aspect::Devices) => return,
             (Some(_), None) => (Change::Removed, Vec::new()),
             (None, Some(_)) => (Change::Added, Vec::new()),
             (Some(a), Some(b)) => {
@@ -99,7 +102,7 @@ impl<'a> Collector<'a> {
             _ => return false,
         };
         match (expected, there) {
-            (Some(expected), None) => matches!(expected.file_type, FileType::CharDevice | FileType::BlockDevice),
+            (Some(expected), None) => is_device(expected),
             (Some(expected), Some(there)) => {
                 difference.change == Change::Metadata
                     && there.metadata.uid != 0
@@ -182,6 +185,10 @@ impl<'a> Collector<'a> {
             Change::Metadata => counts.metadata += 1,
         }
     }
+}
+
+fn is_device(file: &File) -> bool {
+    matches!(file.file_type, FileType::CharDevice | FileType::BlockDevice)
 }
 
 /// Returns the kind of change: a difference in anything but metadata makes it `Changed`.

@@ -3,6 +3,7 @@
 use sealift_format::{FileType, XattrRef, Xattrs};
 
 use super::{Field, File, Ignore};
+use crate::{Aspect, Keeps};
 
 /// The set-user-id and set-group-id bits.
 const SET_IDS: u16 = 0o6000;
@@ -14,6 +15,8 @@ const CAPABILITY: &[u8] = b"security.capability";
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Rules {
     pub(super) ignore: Ignore,
+    /// What the new side keeps of the old side's metadata.
+    pub(super) keeps: Keeps,
     /// One side is a file system, which has no permissions for symbolic links.
     pub(super) on_disk: bool,
 }
@@ -21,7 +24,7 @@ pub(super) struct Rules {
 impl Rules {
     /// Returns the same rules, including what only root can set.
     pub(super) fn with_privileged(self) -> Self {
-        Self { ignore: Ignore { privileged: false, ..self.ignore }, ..self }
+        Self { ignore: Ignore { privileged: false, ..self.ignore }, keeps: Keeps::ALL, ..self }
     }
 
     /// Returns the same rules, without what only root can set.
@@ -34,18 +37,21 @@ impl Rules {
         if old.file_type != new.file_type {
             return vec![Field::Type];
         }
-        let (ignore, a, b) = (self.ignore, &old.metadata, &new.metadata);
+        let (ignore, keeps, a, b) = (self.ignore, self.keeps, &old.metadata, &new.metadata);
         let mode_mask = if ignore.privileged { !SET_IDS } else { u16::MAX };
         let no_mode = ignore.mode || (self.on_disk && old.file_type == FileType::Symlink);
+        let permissions = keeps.permissions(a.permissions, &a.xattrs);
+        let has_owner = !ignore.owner && keeps.has(Aspect::Owners);
+        let mtime = keeps.time((a.mtime, a.mtime_ns));
         let fields = [
             // A content that was not read differs in size, which is enough.
             (Field::Content, old.size != new.size || old.id != new.id),
             (Field::Seal, [old, new].into_iter().any(|file| file.is_sealed == Some(false))),
             (Field::Target, old.target != new.target),
             (Field::Device, old.device != new.device),
-            (Field::Mode, !no_mode && (a.permissions ^ b.permissions) & mode_mask != 0),
-            (Field::Owner, !ignore.owner && !ignore.privileged && (a.uid, a.gid) != (b.uid, b.gid)),
-            (Field::Mtime, !ignore.mtime && (a.mtime, a.mtime_ns) != (b.mtime, b.mtime_ns)),
+            (Field::Mode, !no_mode && permissions.is_some_and(|kept| (kept ^ b.permissions) & mode_mask != 0)),
+            (Field::Owner, has_owner && !ignore.privileged && (a.uid, a.gid) != (b.uid, b.gid)),
+            (Field::Mtime, !ignore.mtime && mtime.is_some_and(|kept| kept != (b.mtime, b.mtime_ns))),
             (Field::Xattrs, !ignore.xattrs && !self.same_xattrs(&a.xattrs, &b.xattrs)),
         ];
         fields.into_iter().filter(|(_, differs)| *differs).map(|(field, _)| field).collect()
@@ -62,7 +68,9 @@ impl Rules {
     }
 
     fn same_xattrs(self, old: &Xattrs, new: &Xattrs) -> bool {
-        let counts = |xattr: &XattrRef<'_>| !self.ignore.privileged || !is_privileged(xattr.name);
+        let counts = |xattr: &XattrRef<'_>| {
+            self.keeps.has_xattr(xattr.name) && (!self.ignore.privileged || !is_privileged(xattr.name))
+        };
         old.iter().filter(counts).eq(new.iter().filter(counts))
     }
 }

@@ -37,7 +37,7 @@ mod wishes;
 
 use sealift_format::Index;
 
-use crate::{Error, Progress};
+use crate::{Error, Keeps, Progress};
 use sealift_store::contents::{self, ContentInfo, Want};
 use sealift_store::seal::Digests;
 use sealift_store::source::{Exclude, XattrFilter};
@@ -60,6 +60,8 @@ pub struct DiffOptions {
     pub prefix: Vec<u8>,
     /// Differences to ignore.
     pub ignore: Ignore,
+    /// What the new side, a directory, can keep of the old side's metadata; the rest is not expected. `None` for everything.
+    pub keeps: Option<Keeps>,
     /// Paths to exclude from both sides. The listing of a directory must have excluded them too.
     pub exclude: Option<Exclude>,
     /// Paths that are left out of both sides, with what lies below them.

@@ -6,7 +6,7 @@ use serde::Serialize;
 use std::sync::Arc;
 
 use super::TreePath;
-use crate::{LeftRun, Metadata};
+use crate::{Aspect, LeftRun, Metadata};
 
 /// All differences between two sides.
 #[derive(Clone, Debug, Default)]
@@ -31,6 +31,8 @@ pub struct Diff {
     /// The version that this device installed in an audited directory, if that has gone back to an older one together with its record. That is a
     /// difference.
     pub gone_back_from: Option<u64>,
+    /// What the audited directory does not keep of the metadata of the bundle, which was therefore not compared.
+    pub lacks: Vec<Aspect>,
     /// What a holder of the old side must transfer to get the new one, if that is a bundle.
     pub take: Option<Take>,
 }

@@ -3,5 +3,6 @@
 mod archives;
 mod cpio;
 mod desk;
+mod modes;
 mod peers;
 mod random;

@@ -5,7 +5,9 @@ use std::fs::{self, File};
 use std::os::unix::fs::FileExt;
 use std::process::{Command, Stdio};
 
-use sealift::source::{DirectoryOptions, Exclude, MetadataOptions, OpenCache, OwnerRule, Source, SourceOptions};
+use sealift::source::{
+    DirectoryOptions, Exclude, MetadataOptions, ModeRules, OpenCache, OwnerRule, Source, SourceOptions,
+};
 
 use super::archives::*;
 use super::desk::*;
@@ -73,6 +75,7 @@ fn options_hold_for_every_kind() {
     let metadata = MetadataOptions {
         owner: Some((5, 6)),
         owner_map: vec![OwnerRule::Uid { from: 1234, to: 0 }],
+        modes: ModeRules::default(),
         mtime_max: Some(1_000_000_000),
     };
     let options = SourceOptions { directory, metadata, ..without_spool() };

@@ -8,6 +8,7 @@ mod contiguous;
 mod deltas;
 mod desk;
 mod exchanged;
+mod held;
 mod kept;
 mod killed;
 mod lasting;

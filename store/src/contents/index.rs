@@ -8,7 +8,7 @@ use sealift_format::{Attributes, Error as FormatError, Index, IndexBuilder, Inod
 
 use super::{ContentInfo, Want, hash_contents};
 use crate::source::Source;
-use crate::tree::{NodeKind, Tree};
+use crate::tree::{NodeKind, Tree, mode_beside};
 use crate::{Error, Progress};
 
 /// Builds the index of a source, as a tree of the ref `name`, by reading all of it.
@@ -105,7 +105,8 @@ fn add_inode<'a>(
         NodeKind::Regular { content: number } => {
             let (object, xattrs) = content(number);
             if let Some(xattrs) = xattrs.filter(|xattrs| !xattrs.is_empty()) {
-                let attributes = Attributes { xattrs: xattrs.clone(), ..attributes.clone() };
+                let mode = mode_beside(attributes.mode, xattrs);
+                let attributes = Attributes { mode, xattrs: xattrs.clone(), ..attributes.clone() };
                 return Ok(builder.inode(&attributes, mtime, Node::Regular { content: object }));
             }
             Node::Regular { content: object }

@@ -474,6 +474,36 @@ pub enum Error {
         /// Bytes that an OSTree repository keeps free (`core.min-free-space-percent` and `core.min-free-space-size` of ostree.repo-config(5)).
         reserved: u64,
     },
+    /// A file system cannot hold something of the bundle.
+    #[error("{}: {system} cannot hold {what}", path.display())]
+    Unstorable {
+        /// The file.
+        path: PathBuf,
+        /// What it cannot hold.
+        what: String,
+        /// The file system.
+        system: String,
+    },
+    /// An extended attribute cannot be set.
+    #[error("{}: cannot set {what}: {source}", path.display())]
+    Xattr {
+        /// The file.
+        path: PathBuf,
+        /// The attribute, with its size.
+        what: String,
+        /// The system's reason.
+        source: io::Error,
+    },
+    /// A target cannot keep what the options require.
+    #[error("{} cannot keep {what}: {why}", path.display())]
+    NotKept {
+        /// The target.
+        path: PathBuf,
+        /// What it cannot keep.
+        what: &'static str,
+        /// Why.
+        why: String,
+    },
     /// The caller requested a stop.
     #[error("cancelled")]
     Cancelled,
@@ -576,6 +606,11 @@ impl Error {
             Self::Busy { .. } => "busy",
             Self::Foreign { .. } | Self::OtherDirectory { .. } => "foreign",
             Self::NoSpace { .. } | Self::NoInodes { .. } => "space",
+            Self::Io { source, .. }
+                if matches!(source.kind(), io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded) =>
+            {
+                "space"
+            }
             Self::NoRoom { .. } => "room",
             Self::Changed { .. } | Self::Changing { .. } | Self::Exchanged { .. } => "changed",
             Self::OtherName { .. } => "other-name",
@@ -597,7 +632,7 @@ impl Error {
             Self::Key { .. } | Self::KernelKey { .. } | Self::Agent { .. } => "key",
             Self::Archive { .. } => "archive",
             Self::Order { .. } => "order",
-            Self::Unfit { .. } => "unfit",
+            Self::Unfit { .. } | Self::Unstorable { .. } | Self::NotKept { .. } => "unfit",
             Self::IsDelta { .. } => "delta",
             Self::MissingBase { .. } => "base",
             Self::Cancelled => "cancelled",

@@ -37,6 +37,16 @@ pub enum RepoFault {
         /// The line number, from 1.
         line: usize,
     },
+    /// An object cannot get its owner.
+    #[error("its mode \"bare\" keeps owners, and an object cannot be given to {uid}:{gid}: {source}")]
+    Owner {
+        /// The user.
+        uid: u32,
+        /// The group.
+        gid: u32,
+        /// The system's reason.
+        source: std::io::Error,
+    },
     /// An object is missing.
     #[error("it has no object {object}")]
     Missing {

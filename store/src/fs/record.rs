@@ -1,17 +1,21 @@
-//! What an install record states about its target: which part of a bundle was unpacked, into which directory, and by which user.
+//! What an install record states about its target: which part of a bundle was unpacked, into which directory, and how much of its metadata the
+//! target keeps.
 //!
 //! ```text
-//! sealift record 1
+//! sealift record 2
 //! ref NAME
 //! prefix HEX
 //! inode NUMBER
-//! root yes|no
+//! lacks nothing|WORD,...
+//! times STEP FIRST LAST
 //! duplicates apart|linked
 //! check BLAKE3
 //! ```
 
 use sealift_format::name::is_ref_name;
 use sealift_format::{hex, unhex};
+
+use super::keeps::Keeps;
 
 /// What was unpacked, and where.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -24,13 +28,13 @@ pub struct Record {
     /// The inode number of the target, on the record's file system: a copy of the tree, or another tree under its name, has a different one. The
     /// device number is not recorded, since it changes between boots.
     pub inode: u64,
-    /// Whether root unpacked it: otherwise owners, set-id bits and some extended attributes were left out.
-    pub as_root: bool,
+    /// What the target keeps of the metadata in the index; the rest was left out.
+    pub keeps: Keeps,
     /// Whether equal files may be hard links of each other, as `--hardlink-duplicates` makes them.
     pub links_duplicates: bool,
 }
 
-const TITLE: &str = "sealift record 1";
+const TITLE: &str = "sealift record 2";
 
 impl Record {
     /// The name of the file in an install record.
@@ -41,12 +45,11 @@ impl Record {
     /// Returns the file's bytes.
     #[must_use]
     pub fn encode(&self) -> Vec<u8> {
-        let Self { reference, prefix, inode, as_root, links_duplicates } = self;
-        let prefix = hex(prefix);
-        let root = if *as_root { "yes" } else { "no" };
+        let Self { reference, prefix, inode, keeps, links_duplicates } = self;
+        let (prefix, keeps) = (hex(prefix), keeps.encode());
         let duplicates = if *links_duplicates { "linked" } else { "apart" };
         let text =
-            format!("{TITLE}\nref {reference}\nprefix {prefix}\ninode {inode}\nroot {root}\nduplicates {duplicates}\n");
+            format!("{TITLE}\nref {reference}\nprefix {prefix}\ninode {inode}\n{keeps}duplicates {duplicates}\n");
         let check = blake3::hash(text.as_bytes()).to_hex();
         format!("{text}check {check}\n").into_bytes()
     }
@@ -69,9 +72,9 @@ impl Record {
         let reference = field("ref")?.to_owned();
         let prefix = unhex(field("prefix")?).ok_or("its prefix is not hexadecimal")?;
         let inode = field("inode")?.parse().map_err(|_| "its inode is not a number")?;
-        let as_root = field("root")? == "yes";
+        let keeps = Keeps::parse(field("lacks")?, field("times")?).ok_or("what its target keeps is not known")?;
         let links_duplicates = field("duplicates")? == "linked";
-        let record = Self { reference, prefix, inode, as_root, links_duplicates };
+        let record = Self { reference, prefix, inode, keeps, links_duplicates };
         // Only the exact encoding is accepted, so a flipped bit does not yield another record.
         if !is_ref_name(&record.reference) || record.encode() != bytes {
             return Err("its check does not match its lines".to_owned());
@@ -83,17 +86,21 @@ impl Record {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::fs::keeps::{Aspect, Times};
 
     #[test]
     fn what_is_written_is_read_and_no_flipped_bit_is() {
+        let mut lacking = Keeps::ALL;
+        lacking.times = Times { step: 100, first: -5, last: 5 };
+        lacking.set(Aspect::Owners, false);
         let record = Record {
             reference: "os/stable".into(),
             prefix: b"usr/\n\xff".to_vec(),
             inode: 77,
-            as_root: true,
+            keeps: Keeps::ALL,
             links_duplicates: true,
         };
-        for record in [record.clone(), Record { prefix: Vec::new(), as_root: false, links_duplicates: false, ..record }]
+        for record in [record.clone(), Record { prefix: Vec::new(), keeps: lacking, links_duplicates: false, ..record }]
         {
             let bytes = record.encode();
             assert_eq!(Record::parse(&bytes), Ok(record));

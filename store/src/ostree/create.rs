@@ -4,24 +4,25 @@
 
 use std::fs::File;
 use std::io::{self, BufWriter, Read, Write as _};
-use std::os::fd::{AsFd as _, AsRawFd as _};
+use std::os::fd::AsFd as _;
 
 use rustix::fs::{
     AtFlags, Gid, Mode as Permissions, Timespec, Timestamps, UTIME_OMIT, Uid, XattrFlags, chownat, fchmod, fchown,
-    fsetxattr, futimens, lsetxattr, symlinkat,
+    fsetxattr, futimens, symlinkat,
 };
 use rustix::io::Errno;
 use sealift_format::num;
 use sealift_format::ostree::file::FileObjectHasher;
 use sealift_format::ostree::{Checksum, file, ostreemeta};
-use sealift_format::{Attributes, FileType};
+use sealift_format::{Attributes, FileType, XattrRef};
 use sealift_verify::content::ContentError;
 
 use super::config::Mode;
 use super::object::{ObjectType, object_name};
 use super::transaction::Transaction;
-use crate::Error;
 use crate::error::RepoFault;
+use crate::fs::Unset;
+use crate::{Error, xattrs};
 
 /// The content of a new file object.
 pub(crate) enum NewFile<'a> {
@@ -102,6 +103,18 @@ impl Creation<'_> {
         object_name(ObjectType::File, self.checksum)
     }
 
+    fn unset(&self, unset: Unset) -> Error {
+        let path = self.transaction.repo.object_path(ObjectType::File, self.checksum);
+        unset.into_error(&path, self.transaction.stage.directory(), |error| match error {
+            // Of the calls, only a change of the owner fails in these ways.
+            Errno::PERM | Errno::INVAL if self.mode == Mode::Bare => {
+                let &Attributes { uid, gid, .. } = self.attributes;
+                self.transaction.repo.fault(RepoFault::Owner { uid, gid, source: error.into() })
+            }
+            error => self.io(error),
+        })
+    }
+
     fn io(&self, error: impl Into<io::Error>) -> Error {
         Error::io("write", self.transaction.repo.object_path(ObjectType::File, self.checksum), error)
     }
@@ -148,10 +161,10 @@ impl Creation<'_> {
     fn symlink(&self, name: &str, target: &str) -> Result<(), Error> {
         self.check(FileObjectHasher::new(self.attributes, target))?;
         match self.mode {
-            Mode::Bare | Mode::BareUserOnly => self.link(name, target).map_err(|error| self.io(error)),
+            Mode::Bare | Mode::BareUserOnly => self.link(name, target).map_err(|unset| self.unset(unset)),
             Mode::BareUser => {
                 let file = self.store(name, 0o644, &[target.as_bytes(), &[0]].concat())?;
-                self.set(&file, 0o644, 0o644).map_err(|error| self.io(error))
+                self.set(&file, 0o644, 0o644).map_err(|unset| self.unset(unset))
             }
             Mode::Archive => {
                 let header = file::encode_archive_header(0, self.attributes, target);
@@ -163,7 +176,7 @@ impl Creation<'_> {
     }
 
     /// Creates a plain symbolic link.
-    fn link(&self, name: &str, target: &str) -> Result<(), Errno> {
+    fn link(&self, name: &str, target: &str) -> Result<(), Unset> {
         let stage = &self.transaction.stage;
         symlinkat(target, stage.directory(), name)?;
         if self.mode == Mode::BareUserOnly {
@@ -175,9 +188,8 @@ impl Creation<'_> {
             let (uid, gid) = (Uid::from_raw(uid), Gid::from_raw(gid));
             chownat(stage.directory(), name, Some(uid), Some(gid), AtFlags::SYMLINK_NOFOLLOW)?;
         }
-        let path = format!("/proc/self/fd/{}/{name}", stage.directory().as_raw_fd());
         for xattr in xattrs {
-            lsetxattr(&*path, xattr.name, xattr.value, XattrFlags::empty())?;
+            xattrs::set_link(stage.directory(), name.as_bytes(), xattr).map_err(Unset::xattr(xattr))?;
         }
         Ok(())
     }
@@ -190,7 +202,7 @@ impl Creation<'_> {
         } else {
             self.large(hasher, name, size, content)?
         };
-        self.set(&file, made, bits).map_err(|error| self.io(error))
+        self.set(&file, made, bits).map_err(|unset| self.unset(unset))
     }
 
     /// Returns the file's permission bits, which differ from the object's if the mode stores those elsewhere.
@@ -297,7 +309,7 @@ impl Creation<'_> {
     }
 
     /// Sets a regular file's attributes. `made` are its current permissions, `bits` the final ones.
-    fn set(&self, file: &File, made: u16, bits: u16) -> Result<(), Errno> {
+    fn set(&self, file: &File, made: u16, bits: u16) -> Result<(), Unset> {
         let mut is_changed = made != bits;
         match self.mode {
             Mode::Bare => {
@@ -307,13 +319,17 @@ impl Creation<'_> {
                     fchown(file, Some(Uid::from_raw(uid)), Some(Gid::from_raw(gid)))?;
                 }
                 for xattr in xattrs {
-                    fsetxattr(file, xattr.name, xattr.value, XattrFlags::empty())?;
+                    let set = fsetxattr(file, xattr.name, xattr.value, XattrFlags::empty());
+                    set.map_err(Unset::xattr(xattr))?;
                 }
                 // An access ACL changes the group bits.
                 is_changed |= !xattrs.is_empty();
             }
             Mode::BareUser => {
-                fsetxattr(file, ostreemeta::NAME, &ostreemeta::encode(self.attributes), XattrFlags::empty())?;
+                let value = &*ostreemeta::encode(self.attributes);
+                let xattr = XattrRef { name: ostreemeta::NAME.as_bytes(), value };
+                let set = fsetxattr(file, ostreemeta::NAME, value, XattrFlags::empty());
+                set.map_err(Unset::xattr(xattr))?;
             }
             Mode::BareUserOnly | Mode::Archive => {}
         }
@@ -325,7 +341,7 @@ impl Creation<'_> {
         }
         let omit = Timespec { tv_sec: 0, tv_nsec: UTIME_OMIT };
         let zero = Timespec { tv_sec: 0, tv_nsec: 0 };
-        futimens(file.as_fd(), &Timestamps { last_access: omit, last_modification: zero })
+        Ok(futimens(file.as_fd(), &Timestamps { last_access: omit, last_modification: zero })?)
     }
 }
 

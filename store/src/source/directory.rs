@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use parking_lot::{Condvar, Mutex, MutexGuard};
-use rustix::fs::{AtFlags, Mode, OFlags, Stat, fstat, openat, readlinkat, statat};
+use rustix::fs::{AtFlags, Mode, OFlags, Stat, StatxFlags, fstat, openat, readlinkat, statat, statx};
 use rustix::io::{Errno, retry_on_intr};
 use sealift_format::name::join;
 use sealift_format::num;
@@ -22,6 +22,7 @@ use super::{Exclude, OmitOutput, XattrFilter, content_number};
 use crate::Site;
 use crate::error::path_of;
 use crate::fs::confined::{open_beneath, open_user_dir};
+use crate::fs::kind_of;
 use crate::fs::mount::{are_apart, look, may_hold_mounts};
 use crate::fs::mount_id::mount_id;
 use crate::fs::sparse;
@@ -344,6 +345,8 @@ struct Lister<'a> {
     device: u64,
     /// The mount of the root, if what is mounted inside is left and there may be any.
     mount: Option<u64>,
+    /// Whether stats are asked of the file system itself: FUSE may give those from before the last change for a while.
+    is_cached: bool,
     state: Mutex<ListerState>,
     changed: Condvar,
 }
@@ -371,7 +374,8 @@ struct ListTask {
 impl<'a> Lister<'a> {
     fn new(path: &'a Path, options: &'a DirectoryOptions, root: &OwnedFd, device: u64) -> Self {
         let mount = options.leave_mounts.then(|| mount_id(root).ok()).flatten().filter(|mount| may_hold_mounts(*mount));
-        Self { path, options, device, mount, state: Mutex::default(), changed: Condvar::new() }
+        let is_cached = kind_of(root.as_fd()) == "FUSE";
+        Self { path, options, device, mount, is_cached, state: Mutex::default(), changed: Condvar::new() }
     }
 
     /// Returns the listings, and the paths at which something is mounted.
@@ -476,6 +480,10 @@ impl<'a> Lister<'a> {
                 continue;
             }
             let path = || join(&job.path, name.to_bytes());
+            if self.is_cached {
+                let flags = AtFlags::SYMLINK_NOFOLLOW | AtFlags::STATX_FORCE_SYNC;
+                let _ = statx(&fd, &name, flags, StatxFlags::BASIC_STATS);
+            }
             let stat = statat(&fd, &name, AtFlags::SYMLINK_NOFOLLOW).map_err(|error| failed(&path(), error))?;
             let file_type = u16::try_from(stat.st_mode).ok().and_then(FileType::of_mode);
             let is_directory = file_type == Some(FileType::Directory);

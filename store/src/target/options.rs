@@ -49,6 +49,11 @@ pub struct TreeOptions {
     pub durability: Durability,
     /// Turn equal files with equal metadata into hard links.
     pub hardlink_duplicates: bool,
+    /// Whether files get their owners, groups and set-id bits: `None` as before in an existing target, and elsewhere if this process can set all of
+    /// them.
+    pub owners: Option<bool>,
+    /// Whether devices are created; `None` as for owners.
+    pub devices: Option<bool>,
     /// List all deletions in the stats, not only their number.
     pub list_deletions: bool,
 }

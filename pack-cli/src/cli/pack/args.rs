@@ -8,7 +8,9 @@ use clap::{Args, ValueHint};
 use sealift::order::OrderProfile;
 use sealift::pack::{PackOptions, Zone};
 use sealift::seal::Algorithm;
-use sealift::source::{DirectoryOptions, Exclude, MetadataOptions, OmitOutput, OwnerRule, SourceOptions, XattrFilter};
+use sealift::source::{
+    DirectoryOptions, Exclude, MetadataOptions, ModeRules, OmitOutput, OwnerRule, SourceOptions, XattrFilter,
+};
 use sealift::trust::TargetKind;
 use sealift::{Error, Identity};
 
@@ -119,6 +121,9 @@ pub(crate) struct Pack {
     /// Map an owner or group to another, as in uid:1000=0
     #[arg(long, value_name = "RULE", help_heading = "Files", value_parser = parse_rule)]
     pub(super) owner_map: Vec<OwnerRule>,
+    /// Change permission bits, written as for chmod: go-w, or u=rwX,go=rX for a checkout made under any umask
+    #[arg(long, value_name = "CHANGES", help_heading = "Files")]
+    pub(super) mode: Option<ModeRules>,
     /// Limit modification times to the creation time of the bundle
     #[arg(long, help_heading = "Files")]
     pub(super) clamp_mtime: bool,
@@ -337,6 +342,7 @@ impl Pack {
             metadata: MetadataOptions {
                 owner: self.owner,
                 owner_map: self.owner_map.clone(),
+                modes: self.mode.clone().unwrap_or_default(),
                 mtime_max: (self.clamp_mtime || self.mtime.is_some()).then_some(created),
             },
             spool_dir: spool_dir.unwrap_or_else(|| ".".into()),

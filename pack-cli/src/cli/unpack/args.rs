@@ -23,8 +23,8 @@ use crate::trust_args::TrustArgs;
 ///
 /// A new directory appears in one rename, once it is complete, checked and flushed to disk; until then it is staged beside TARGET. With
 /// --update, unpack stages what TARGET lacks, then moves it in file by file. It compares the existing files with the install record by
-/// size, times and inode number, and reads and repairs those that differ. Repeat the command to resume an interrupted run. Without root,
-/// unpack does not set owners or create devices, and reports how many it skipped.
+/// size, times and inode number, and reads and repairs those that differ. Repeat the command to resume an interrupted run. What this process
+/// may not set, or the file system cannot store, such as owners without root, is left out and reported; later updates and audits do not expect it.
 ///
 /// A delta bundle updates a TARGET that holds its base; unpack checks the parts of the base that it needs before it writes anything. With
 /// --base it makes or updates any TARGET, as the full bundle does.
@@ -133,6 +133,21 @@ pub(crate) struct Unpack {
     /// Hard-link files that have the same content and metadata
     #[arg(long)]
     pub(super) hardlink_duplicates: bool,
+    /// Leave all files to the user who unpacks, without set-id bits; later updates and audits of TARGET do the same
+    ///
+    /// Without this option or --same-owner, files get their owners if this process can set all of them: it needs the capabilities CAP_CHOWN,
+    /// CAP_FOWNER, CAP_FSETID and CAP_DAC_OVERRIDE, and in a user namespace, all ids have to exist there.
+    #[arg(long, overrides_with = "same_owner")]
+    pub(super) no_same_owner: bool,
+    /// Set owners and set-id bits, or refuse [default: in an update as before, otherwise if possible]
+    #[arg(long)]
+    pub(super) same_owner: bool,
+    /// Do not create devices; later updates and audits of TARGET do the same
+    #[arg(long, overrides_with = "devices")]
+    pub(super) no_devices: bool,
+    /// Create devices, or refuse [default: in an update as before, otherwise if possible]
+    #[arg(long)]
+    pub(super) devices: bool,
     /// Only print what would be written and deleted; the exit status is that of the real run, except that damaged content is not detected
     #[arg(long)]
     pub(super) dry_run: bool,
@@ -176,6 +191,8 @@ impl Unpack {
                 trust_mtime: self.assume_mtime,
                 durability: self.durability,
                 hardlink_duplicates: self.hardlink_duplicates,
+                owners: choice(self.same_owner, self.no_same_owner),
+                devices: choice(self.devices, self.no_devices),
                 list_deletions: self.dry_run || log::is_on(),
             },
             ostree: OsTreeOptions::default(),
@@ -197,11 +214,19 @@ impl Unpack {
         if self.update || self.path.is_some() || self.hardlink_duplicates {
             return Err(Failure::usage("--update, --path and --hardlink-duplicates are for directories"));
         }
+        if self.options().tree.owners.is_some() || self.options().tree.devices.is_some() {
+            return Err(Failure::usage("--same-owner, --devices and their opposites are for directories"));
+        }
         if self.durability != Durability::End {
             return Err(Failure::usage("--durability is for directories: a repository is always flushed at the end"));
         }
         Ok(())
     }
+}
+
+/// Returns what two opposite options say; the last one given counts.
+fn choice(is_on: bool, is_off: bool) -> Option<bool> {
+    (is_on || is_off).then_some(is_on)
 }
 
 /// Returns the time to record for what is written now, in seconds since 1970.

@@ -1,13 +1,14 @@
 //! What `sealift unpack` prints of a directory.
 
+use std::collections::BTreeSet;
 use std::io::Write;
 use std::os::unix::ffi::OsStrExt as _;
 use std::path::Path;
 use std::time::Duration;
 
-use sealift::LeftRun;
 use sealift::seal::{KernelSignature, Seal};
 use sealift::unpack::UnpackStats;
+use sealift::{Aspect, LeftRun};
 
 use super::Unpack;
 use crate::escape;
@@ -120,14 +121,29 @@ impl Unpack {
     }
 }
 
-/// Returns what was skipped for lack of privilege.
+/// Returns what was left out, and why.
 fn skipped(stats: &UnpackStats) -> Vec<String> {
+    let xattrs = [Aspect::Acls, Aspect::UserXattrs, Aspect::Capabilities, Aspect::OtherXattrs];
     let lines = [
-        (stats.owners_skipped, "entry", "owned by you instead of the recorded owner"),
-        (stats.set_ids_skipped, "set-id file", "unpacked without set-id bits"),
-        (stats.xattrs_skipped, "extended attribute", "not set"),
-        (stats.devices_skipped, "device", "not created"),
+        (stats.owners_skipped, "entry", "owned by you instead of the recorded owner", &[Aspect::Owners][..]),
+        (stats.set_ids_skipped, "set-id file", "unpacked without set-id bits", &[Aspect::Owners]),
+        (stats.xattrs_skipped, "extended attribute", "not set", &xattrs),
+        (stats.devices_skipped, "device", "not created", &[Aspect::Devices]),
     ];
+    let why = |aspects: &[Aspect]| {
+        let of = stats.not_kept.iter().filter(|left_out| aspects.contains(&left_out.what));
+        let reasons: BTreeSet<&str> = of.map(|left_out| &*left_out.why).collect();
+        reasons.into_iter().collect::<Vec<_>>().join("; ")
+    };
     let some = lines.into_iter().filter(|(number, ..)| *number > 0);
-    some.map(|(number, noun, what)| format!("{}: {what} (not running as root)", count(number, noun))).collect()
+    let counted = some.map(|(number, noun, what, of)| format!("{}: {what} ({})", count(number, noun), why(of)));
+    let of_files = stats.not_kept.iter().filter_map(|left_out| {
+        let what = match left_out.what {
+            Aspect::Modes => "permission bits not set",
+            Aspect::Times => "times not stored exactly",
+            _ => return None,
+        };
+        Some(format!("{}: {what} ({})", count(left_out.files, "file"), left_out.why))
+    });
+    counted.chain(of_files).collect()
 }

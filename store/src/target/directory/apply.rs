@@ -25,6 +25,7 @@ use super::release::Release;
 use super::standing::Recorded;
 use crate::directory::stage::TreeStage;
 use crate::directory::target::{Target, TargetWalk};
+use crate::fs::Unset;
 use crate::fs::confined::{known_type, names_in, open_name, open_on_same_device, open_own, open_within};
 use crate::fs::rename::{moves_no_directory, rename_new};
 use crate::threads::parallel::for_each_with;
@@ -269,9 +270,9 @@ impl Update<'_> {
         Ok(())
     }
 
-    /// Checks that what is changed in place belongs to this user, who could not change it otherwise. Root may change anything.
+    /// Checks that what is changed in place belongs to this user, who could not change it otherwise, unless this process may change anything.
     fn check_owners(&self) -> Result<(), Error> {
-        if self.privilege.is_root() {
+        if self.privilege.may_change_all() {
             return Ok(());
         }
         let (target, mut walk) = (&self.target, TargetWalk::default());
@@ -354,7 +355,7 @@ impl Update<'_> {
 
     fn may_be_missing(&self, entry: Row<Entry>) -> bool {
         use sealift_format::InodeKind::{BlockDevice, CharDevice, Directory};
-        let is_skipped = |kind| matches!(kind, CharDevice(_) | BlockDevice(_)) && !self.privilege.is_root();
+        let is_skipped = |kind| matches!(kind, CharDevice(_) | BlockDevice(_)) && !self.privilege.makes_devices();
         let kind = self.target.index.inode(self.target.index.entry(entry).inode).kind;
         self.changes.build.contains(&entry)
             || is_skipped(kind)
@@ -490,7 +491,7 @@ impl Update<'_> {
 
     /// Makes a read-only directory writable for non-root users; its mode is set again at the end.
     fn open_up(&self, directory: BorrowedFd<'_>) -> Result<(), Errno> {
-        if self.privilege.is_root() || fstat(directory)?.st_mode & 0o300 == 0o300 {
+        if self.privilege.overrides_modes() || fstat(directory)?.st_mode & 0o300 == 0o300 {
             return Ok(());
         }
         chmod(format!("/proc/self/fd/{}", directory.as_raw_fd()), Mode::RWXU)
@@ -523,19 +524,21 @@ impl Update<'_> {
             }
             utimensat(at, name, &times(inode), AtFlags::SYMLINK_NOFOLLOW)
         });
-        self.pass_over_unlike(set, place.directory, name)
+        self.pass_over_unlike(set.map_err(Unset::Call), place.directory, name)
     }
 
-    fn pass_over_unlike(&self, set: Result<(), Errno>, directory: Row<Directory>, name: &[u8]) -> Result<(), Error> {
+    fn pass_over_unlike(&self, set: Result<(), Unset>, directory: Row<Directory>, name: &[u8]) -> Result<(), Error> {
         let failed = self.target.failed("set the metadata of", directory, name);
         match set {
             // A mount hides it, and stays as it is.
-            Err(Errno::XDEV) => Ok(()),
-            Err(error) if is_unlike(error) => {
-                self.unlike.lock().get_or_insert_with(|| failed(error));
+            Err(unset) if unset.errno() == Errno::XDEV => Ok(()),
+            Err(unset) if is_unlike(unset.errno()) => {
+                self.unlike.lock().get_or_insert_with(|| failed(unset.errno()));
                 Ok(())
             }
-            set => set.map_err(failed),
+            set => {
+                set.map_err(|unset| unset.into_error(&self.target.path_in(directory, name), self.target.root(), failed))
+            }
         }
     }
 
@@ -556,7 +559,9 @@ impl Update<'_> {
                     open_own(flags, |flags| open_on_same_device(at, name, flags, Mode::empty())).map(|at| (at, is_safe))
                 }),
             };
-            let set = opened.and_then(|(at, is_safe)| self.finish_directory(number, at.as_fd(), is_safe, placed));
+            let set = opened
+                .map_err(Unset::Call)
+                .and_then(|(at, is_safe)| self.finish_directory(number, at.as_fd(), is_safe, placed));
             self.pass_over_unlike(set, number, b"")?;
         }
         Ok(())
@@ -569,14 +574,14 @@ impl Update<'_> {
         at: BorrowedFd<'_>,
         is_safe: bool,
         placed: &HashMap<Row<Directory>, InodeId>,
-    ) -> Result<(), Errno> {
+    ) -> Result<(), Unset> {
         let index = self.target.index;
         let (row, inode) = (index.directory(number), index.inode(index.directory(number).inode));
         let attributes = index.attributes(inode);
         let found = stat_of(at, b".")?;
         if self.privilege.is_as_set(&found, &self.xattrs.read(at)?, attributes) {
             self.finished.lock().insert(number, found.stx_ino);
-            return futimens(at, &times(inode));
+            return self.privilege.set_time(futimens(at, &times(inode)));
         }
         let is_ours = row.parent.is_none()
             || placed.get(&number).is_some_and(|placed| inode_id(at).is_ok_and(|id| id == *placed))
@@ -675,7 +680,7 @@ impl Update<'_> {
             // A mount hides it, and stays as it is.
             Err(Errno::XDEV) => Ok(Occupant::Right),
             // A non-root user cannot change it either.
-            Err(Errno::ACCESS) if !self.privilege.is_root() => Ok(Occupant::Right),
+            Err(Errno::ACCESS) if !self.privilege.overrides_modes() => Ok(Occupant::Right),
             found => found.map_err(self.target.failed("look at", parent, name)),
         }
     }
@@ -714,10 +719,15 @@ impl Update<'_> {
             let flags = OFlags::RDONLY | OFlags::DIRECTORY;
             let made = open_name(folder.fd(), name.as_bytes(), flags, Mode::empty()).map_err(&failed)?;
             let attributes = index.attributes(inode);
-            self.privilege.apply(made.as_fd(), attributes, inode, Some(Mode::RWXU)).map_err(&failed)?;
-            if !self.privilege.is_root() {
+            self.privilege.apply(made.as_fd(), attributes, inode, Some(Mode::RWXU)).map_err(|unset| {
+                let path = self.target.path_of(&index.directory_path(number));
+                unset.into_error(&path, folder.fd(), &failed)
+            })?;
+            if !self.privilege.overrides_modes()
+                && let Some(mode) = self.privilege.mode(attributes)
+            {
                 // Files are moved into it first.
-                fchmod(&made, self.privilege.mode(attributes) | Mode::RWXU).map_err(&failed)?;
+                fchmod(&made, mode | Mode::RWXU).map_err(&failed)?;
             }
         }
         Ok(())

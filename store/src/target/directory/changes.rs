@@ -291,7 +291,7 @@ fn difference(
     let (a, b): (&Attributes, &Attributes) = (installed.attributes(old), wanted.attributes(new));
     if !privilege.would_be_equal(a, b) {
         Some(Depth::All)
-    } else if (old.mtime, old.mtime_ns) != (new.mtime, new.mtime_ns) {
+    } else if privilege.keeps().time((old.mtime, old.mtime_ns)) != privilege.keeps().time((new.mtime, new.mtime_ns)) {
         Some(Depth::Time)
     } else {
         None

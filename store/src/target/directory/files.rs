@@ -3,13 +3,12 @@
 use std::borrow::Cow;
 use std::collections::HashSet;
 use std::ops::Range;
-use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use rustix::fs::{
-    AtFlags, Dev, FallocateFlags, FileType as UnixType, Mode, OFlags, SeekFrom, XattrFlags, chmodat, copy_file_range,
-    fallocate, fstat, fsync, ftruncate, ioctl_ficlone, linkat, lsetxattr, makedev, mkdirat, mknodat, openat, seek,
-    symlinkat, unlinkat,
+    AtFlags, Dev, FallocateFlags, FileType as UnixType, Mode, OFlags, SeekFrom, chmodat, copy_file_range, fallocate,
+    fstat, fsync, ftruncate, ioctl_ficlone, linkat, makedev, mkdirat, mknodat, openat, seek, symlinkat, unlinkat,
 };
 use rustix::io::Errno;
 use sealift_format::num;
@@ -25,8 +24,9 @@ use crate::delivery::write_content;
 use crate::directory::stage::{StageKind, TreeStage};
 use crate::directory::walk::Walk;
 use crate::fs::confined::{open_name, open_within};
+use crate::fs::{Unset, kind_of};
 use crate::target::options::{Durability, InstallOptions};
-use crate::{Error, Progress};
+use crate::{Error, Progress, xattrs};
 
 /// The state shared by all threads that unpack.
 pub(super) struct Builder<'a> {
@@ -79,12 +79,26 @@ impl Builder<'_> {
         Error::FoldedName { path: self.stage.path_of(path) }
     }
 
+    /// Returns the error for a name that the file system does not allow.
+    fn unnameable(&self, path: &[u8]) -> Error {
+        let (path, system) = (self.stage.path_of(path), kind_of(self.stage.root()).to_owned());
+        Error::Unstorable { path, what: "such a name".to_owned(), system }
+    }
+
     pub(super) fn path(&self, place: PlannedName) -> Vec<u8> {
         self.bundle.index.path(place.directory, place.entry)
     }
 
     pub(super) fn failed(&self, doing: &'static str, place: PlannedName) -> impl Fn(Errno) -> Error {
         move |error| Error::io(doing, self.stage.path_of(&self.path(place)), error)
+    }
+
+    /// Returns the error for metadata that was not set.
+    pub(super) fn unset(&self, place: PlannedName) -> impl Fn(Unset) -> Error {
+        move |unset| {
+            let path = self.stage.path_of(&self.path(place));
+            unset.into_error(&path, self.stage.root(), self.failed("set the metadata of", place))
+        }
     }
 
     fn name(&self, entry: Row<Entry>) -> &[u8] {
@@ -104,6 +118,9 @@ impl Builder<'_> {
                 // Left by an interrupted run.
                 Err(Errno::EXIST) if self.stage.is_resumed() => {}
                 Err(Errno::EXIST) => return Err(self.folded(&self.bundle.index.directory_path(number))),
+                Err(Errno::INVAL | Errno::ILSEQ | Errno::NAMETOOLONG) => {
+                    return Err(self.unnameable(&self.bundle.index.directory_path(number)));
+                }
                 made => made.map_err(self.failed_directory("create", number))?,
             }
         }
@@ -273,6 +290,7 @@ impl Builder<'_> {
         let mode = self.privilege.creation_mode(self.bundle.index.attributes(inode));
         match self.open(hand, place, flags, mode)? {
             Err(Errno::EXIST) => Err(self.folded(&self.path(place))),
+            Err(Errno::INVAL | Errno::ILSEQ | Errno::NAMETOOLONG) => Err(self.unnameable(&self.path(place))),
             opened => opened.map_err(self.failed("create", place)),
         }
     }
@@ -300,7 +318,7 @@ impl Builder<'_> {
         self.privilege.count_owner(attributes);
         let made = self.privilege.creation_mode(attributes);
         let applied = self.privilege.apply(file.as_fd(), attributes, inode, Some(made));
-        applied.map_err(self.failed("set the metadata of", place))?;
+        applied.map_err(self.unset(place))?;
         if self.options.tree.durability == Durability::Each {
             fsync(file).map_err(self.failed("sync", place))?;
         }
@@ -369,7 +387,7 @@ impl Builder<'_> {
         let attributes = index.attributes(inode);
         let failed = self.failed("create", place);
         let is_device = matches!(inode.kind, InodeKind::CharDevice(_) | InodeKind::BlockDevice(_));
-        if is_device && !self.privilege.is_root() {
+        if is_device && !self.privilege.makes_devices() {
             self.privilege.skipped().devices.fetch_add(1, Ordering::Relaxed);
             return Ok(());
         }
@@ -394,20 +412,16 @@ impl Builder<'_> {
             mknodat(directory, name, kind, PRIVATE, device).map_err(&failed)?;
         }
         self.privilege.count_owner(attributes);
-        self.privilege.apply_at(directory, name, attributes, inode).map_err(&failed)?;
-        if attributes.file_type() != FileType::Symlink {
+        self.privilege.apply_at(directory, name, attributes, inode).map_err(self.unset(place))?;
+        if attributes.file_type() != FileType::Symlink
+            && let Some(mode) = self.privilege.mode(attributes)
+        {
             // The mode is set after the owner, since changing the owner clears set-id bits; the time comes last.
-            chmodat(directory, name, self.privilege.mode(attributes), AtFlags::empty()).map_err(&failed)?;
+            chmodat(directory, name, mode, AtFlags::empty()).map_err(&failed)?;
         }
-        for xattr in &attributes.xattrs {
-            let mut path = format!("/proc/self/fd/{}/", directory.as_raw_fd()).into_bytes();
-            path.extend(name);
-            match lsetxattr(&*path, xattr.name, xattr.value, XattrFlags::empty()) {
-                Err(Errno::PERM | Errno::NOTSUP) if !self.privilege.is_root() => {
-                    self.privilege.skipped().xattrs.fetch_add(1, Ordering::Relaxed);
-                }
-                other => other.map_err(&failed)?,
-            }
+        for xattr in self.privilege.counted(attributes) {
+            let set = xattrs::set_link(directory, name, xattr);
+            set.map_err(Unset::xattr(xattr)).map_err(self.unset(place))?;
         }
         self.progress.add(0, 1);
         Ok(())
@@ -420,7 +434,12 @@ impl Builder<'_> {
         // A further name changes the file's stat.
         self.forget(link.from);
         match linkat(from, &*old, to, &*new, AtFlags::empty()) {
-            Err(Errno::NOENT) if !self.privilege.is_root() => Ok(()),
+            Err(Errno::NOENT) if !self.privilege.makes_devices() => Ok(()),
+            Err(Errno::MLINK) => Err(Error::Unstorable {
+                path: self.stage.path_of(&self.path(place)),
+                what: "so many names of one file".to_owned(),
+                system: kind_of(self.stage.root()).to_owned(),
+            }),
             other => other.map_err(self.failed("link", place)),
         }
     }
@@ -445,7 +464,10 @@ impl Builder<'_> {
             let inode = self.bundle.index.inode(row.inode);
             let attributes = self.bundle.index.attributes(inode);
             self.privilege.count_owner(attributes);
-            self.privilege.apply(directory.as_fd(), attributes, inode, Some(Mode::RWXU)).map_err(&failed)?;
+            self.privilege.apply(directory.as_fd(), attributes, inode, Some(Mode::RWXU)).map_err(|unset| {
+                let path = self.stage.path_of(&self.bundle.index.directory_path(number));
+                unset.into_error(&path, self.stage.root(), &failed)
+            })?;
             if row.parent.is_some() {
                 self.note(row.entry, directory.as_fd());
             }

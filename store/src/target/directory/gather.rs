@@ -8,9 +8,9 @@ use sealift_format::{Directory, Entry, Index, InodeKind, Row};
 use super::apply::Update;
 use super::plan::Selection;
 use super::recheck::{self, Recheck};
-use crate::Error;
 use crate::directory::target::{Target, TargetWalk};
 use crate::threads::parallel::for_each_with;
+use crate::{Error, Keeps};
 
 /// What is already known of the files that an update leaves unchanged.
 #[derive(Debug)]
@@ -71,7 +71,8 @@ pub(super) fn gather(update: &Update<'_>, kept: &Kept<'_>, since: FileTime) -> R
             (changes.installed(entry).and_then(|entry| cache.and_then(|cache| cache.get(entry.at()))), None)
         }
     };
-    let mut cache = of_tree(&update.target, update.of, update.selection, stat_of, update.jobs)?;
+    let mut cache =
+        of_tree(&update.target, update.of, (update.selection, update.privilege.keeps()), stat_of, update.jobs)?;
     cache.is_exact = update.may_delete;
     Ok(cache)
 }
@@ -81,12 +82,12 @@ pub(super) fn gather_new(
     target: &Target<'_>,
     of: [u8; 32],
     selection: &Selection,
-    (finished, since): (&[Option<FileStat>], FileTime),
+    (finished, since, keeps): (&[Option<FileStat>], FileTime, &Keeps),
     jobs: usize,
 ) -> Result<StatCache, Error> {
     let stat_of =
         |entry: Row<Entry>, look: Look<'_>| (finished.get(entry.at()).copied().flatten().or_else(look), Some(since));
-    let mut cache = of_tree(target, of, selection, stat_of, jobs)?;
+    let mut cache = of_tree(target, of, (selection, keeps), stat_of, jobs)?;
     cache.is_exact = true;
     Ok(cache)
 }
@@ -98,7 +99,7 @@ type Look<'l> = &'l mut dyn FnMut() -> Option<FileStat>;
 fn of_tree(
     target: &Target<'_>,
     of: [u8; 32],
-    selection: &Selection,
+    (selection, keeps): (&Selection, &Keeps),
     stat_of: impl Fn(Row<Entry>, Look<'_>) -> (Option<FileStat>, Option<FileTime>) + Sync,
     jobs: usize,
 ) -> Result<StatCache, Error> {
@@ -123,7 +124,9 @@ fn of_tree(
         let mut cache = cache.lock();
         for (entry, stat, since) in found {
             match (stat, since) {
-                (Some(stat), Some(since)) if is_as_made(index, entry, &stat) => cache.set(entry.at(), stat, since),
+                (Some(stat), Some(since)) if is_as_made(index, entry, &stat, keeps) => {
+                    cache.set(entry.at(), stat, since);
+                }
                 (_, Some(_)) => {}
                 (stat, None) => cache.copy(entry.at(), stat),
             }
@@ -150,11 +153,12 @@ fn look(
 
 /// Returns whether an entry has the size and time that were set. The owner could have written to it since and reset its time: detecting that takes
 /// reading its content.
-fn is_as_made(index: &Index, entry: Row<Entry>, stat: &FileStat) -> bool {
+fn is_as_made(index: &Index, entry: Row<Entry>, stat: &FileStat, keeps: &Keeps) -> bool {
     let inode = index.inode(index.entry(entry).inode);
     match inode.kind {
         InodeKind::Regular(object) => {
-            stat.size == index.object(object).size && stat.mtime == (inode.mtime, inode.mtime_ns)
+            let time = keeps.time((inode.mtime, inode.mtime_ns));
+            stat.size == index.object(object).size && time.is_none_or(|time| time == stat.mtime)
         }
         _ => true,
     }

@@ -31,7 +31,7 @@ fn is_as_recorded(site: &Site, jobs: usize, progress: &Progress) -> Result<bool,
     let Some(kept) = Installed::kept(site, &InstallOptions::default())? else { return Ok(false) };
     let (Some((index, tree)), Some(record)) = (kept.tree(), state::kept_record(site)?) else { return Ok(false) };
     let target = Target::open(site, index)?;
-    let privilege = Privilege::of_this_process();
+    let privilege = Privilege::new(record.keeps);
     let selection = Selection::list(index, tree, &record.prefix);
     let checker = Checker::new(&target, &selection, kept.stats(), &privilege, progress);
     let found = Recheck::of(&checker.sealed(kept.is_sealed()), &selection, FileTime::default(), jobs)?;

@@ -125,7 +125,8 @@ impl Job<'_> {
         // Attributes of chattr(1) would be lost, or forbid replacing the file. Without root, the same goes for the owner if it is another user.
         let flags = ioctl_getflags(file).unwrap_or(IFlags::empty());
         let own = IFlags::from_bits_retain(OWN_FLAGS);
-        let is_ours = (flags - own).is_empty() && (update.privilege.is_root() || stat.st_uid == geteuid().as_raw());
+        let is_ours =
+            (flags - own).is_empty() && (update.privilege.is_privileged() || stat.st_uid == geteuid().as_raw());
         match is_free && !is_sparse && is_ours && self.keeps_xattrs(update.privilege, file, place) {
             true => Lies::Here(extents),
             false => Lies::Stays(extents),
@@ -139,7 +140,7 @@ impl Job<'_> {
         let wanted = &index.attributes(index.inode(index.entry(place.entry).inode)).xattrs;
         let mut filter = XattrFilter::default();
         filter.add(b"*");
-        let keeps = |xattr: &Xattr| privilege.may_set(&xattr.name) && wanted.get(&xattr.name).is_some();
+        let keeps = |xattr: &Xattr| privilege.keeps().has_xattr(&xattr.name) && wanted.get(&xattr.name).is_some();
         filter.read(file.as_fd()).is_ok_and(|found| found.iter().all(keeps))
     }
 }
@@ -152,7 +153,7 @@ fn is_free(
 ) -> Result<bool, Errno> {
     let target = &update.target;
     let here = walk.go(target, directory)?;
-    let is_ours = update.privilege.is_root() || fstat(here)?.st_uid == geteuid().as_raw();
+    let is_ours = update.privilege.is_privileged() || fstat(here)?.st_uid == geteuid().as_raw();
     let name = target.index.name(target.index.entry(entry));
     Ok(is_ours && target.obstacle(here, b"")?.is_none() && target.obstacle(here, name)?.is_none())
 }

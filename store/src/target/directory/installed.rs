@@ -20,7 +20,7 @@ use crate::source::{DirectoryOptions, DirectorySource, Source, XattrFilter};
 use crate::target::options::InstallOptions;
 use crate::tree::NodeKind;
 use crate::trust::{DeviceState, Survey};
-use crate::{Error, Progress, RecordFault};
+use crate::{Aspect, Error, Keeps, Progress, RecordFault};
 
 /// An installed tree as an index.
 #[derive(Debug)]
@@ -35,8 +35,8 @@ pub(super) struct Installed {
     stats: Option<StatCache>,
     /// The order in which its contents are read, if recorded.
     order: Option<KeptOrder>,
-    /// Whether root unpacked it.
-    as_root: bool,
+    /// What it keeps, if recorded.
+    keeps: Option<Keeps>,
     /// Whether equal files of it may be hard links of each other.
     links_duplicates: bool,
     /// Files that were hashed to determine it.
@@ -49,7 +49,8 @@ const LOOKED_AT: &str = "installed";
 impl Installed {
     /// Returns the directories of the wanted index that are recorded; `None` if there is no tree.
     pub(super) fn recorded(&self, wanted: &Index, selection: &Selection) -> Option<Recorded> {
-        Some(Recorded::new(self.tree()?, self.stats(), self.as_root, (wanted, selection)))
+        let keeps_owners = self.keeps.is_some_and(|keeps| keeps.has(Aspect::Owners));
+        Some(Recorded::new(self.tree()?, self.stats(), keeps_owners, (wanted, selection)))
     }
 
     /// Returns the tree, and the index that holds it.
@@ -117,9 +118,9 @@ impl Installed {
         self.kept.as_ref() == Some(head) && self.reference == reference
     }
 
-    /// Returns whether it was unpacked with the same privilege as this process has.
-    pub(super) fn is_by_this_user(&self, privilege: &Privilege) -> bool {
-        self.as_root == privilege.is_root()
+    /// Returns whether it is recorded to keep the same as a run with this privilege.
+    pub(super) fn keeps_the_same(&self, privilege: &Privilege) -> bool {
+        self.keeps.as_ref() == Some(privilege.keeps())
     }
 
     /// Returns the target's record; `None` if there is none, if it is damaged, of another directory or of another part of a bundle, or if the target
@@ -152,7 +153,7 @@ impl Installed {
             sealed,
             stats,
             order,
-            as_root: part.as_root,
+            keeps: Some(part.keeps),
             links_duplicates: part.links_duplicates,
             hashed_files: 0,
         }))
@@ -163,7 +164,7 @@ impl Installed {
         site: &Site,
         wanted: &Index,
         selection: &Selection,
-        options: &InstallOptions,
+        (options, keeps): (&InstallOptions, &Keeps),
         progress: &Progress,
     ) -> Result<Self, Error> {
         let mut xattrs = XattrFilter::default();
@@ -173,7 +174,7 @@ impl Installed {
         let source =
             Source::Directory(DirectorySource::list_open(site.reopen()?, site.path(), &listing, options.jobs)?);
         let sizes: HashSet<u64> = selection.regulars.iter().map(|place| wanted.object(place.object).size).collect();
-        let assumed = if options.tree.trust_mtime { by_time(&source, wanted, selection) } else { Vec::new() };
+        let assumed = if options.tree.trust_mtime { by_time(&source, wanted, selection, keeps) } else { Vec::new() };
         let known = |content: usize| assumed.get(content).copied().flatten();
         let wants: Vec<Want> = source
             .contents()
@@ -195,7 +196,7 @@ impl Installed {
             sealed: None,
             stats: None,
             order: None,
-            as_root: false,
+            keeps: None,
             links_duplicates: false,
             hashed_files: num::wide(wants.iter().filter(|want| **want == Want::Id).count()),
         })
@@ -203,7 +204,7 @@ impl Installed {
 }
 
 /// Returns for each content of the source the object that the wanted index has at its path, if size and time agree.
-fn by_time(source: &Source, wanted: &Index, selection: &Selection) -> Vec<Option<[u8; 32]>> {
+fn by_time(source: &Source, wanted: &Index, selection: &Selection, keeps: &Keeps) -> Vec<Option<[u8; 32]>> {
     let mut ids = vec![None; source.content_count()];
     let tree = source.tree();
     let Some(&root) = selection.directories.first() else { return ids };
@@ -219,7 +220,7 @@ fn by_time(source: &Source, wanted: &Index, selection: &Selection) -> Vec<Option
                 (NodeKind::Regular { content }, InodeKind::Regular(object)) => {
                     let object = wanted.object(object);
                     let is_same = object.size == source.content_len(content)
-                        && (node.mtime, node.mtime_ns) == (inode.mtime, inode.mtime_ns);
+                        && keeps.time((inode.mtime, inode.mtime_ns)) == Some((node.mtime, node.mtime_ns));
                     ids[num::at(content)] = is_same.then_some(object.id);
                 }
                 _ => {}

@@ -1,6 +1,7 @@
 //! The steps that a new tree and an update have in common.
 
 use std::collections::HashSet;
+use std::os::fd::BorrowedFd;
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -17,6 +18,7 @@ use super::plan::{PlannedName, Selection};
 use super::sealing::Sealing;
 use super::staged;
 use super::stats::{Consent, UnpackStats, expected};
+use super::trial::{Findings, Wanted};
 use crate::base::Bases;
 use crate::delivery::Delivery;
 use crate::directory::stage::StageKind;
@@ -31,7 +33,7 @@ use crate::progress::Phase;
 use crate::seal::KernelSignature;
 use crate::target::options::{Durability, InstallOptions};
 use crate::trust::{Admission, TargetPlace};
-use crate::{Error, LeftRun, Progress, Record, Site, inode_id};
+use crate::{Error, Keeps, LeftRun, Progress, Record, Site, inode_id};
 
 /// The settings common to all steps of unpacking.
 pub(super) struct Job<'a> {
@@ -84,16 +86,14 @@ impl Job<'_> {
         stage: &TreeStage,
         mut selection: Selection,
         (all, gathered): (&[PlannedName], &'g Gathered<'_>),
-        stats: &mut UnpackStats,
+        (privilege, stats): (&Privilege, &mut UnpackStats),
     ) -> Result<Moved<'g>, Error> {
-        let failed = |error| Error::io("look at", stage.target(), error);
-        let privilege = Privilege::of_process(stage.root()).map_err(failed)?;
         // An update does this before it copies from the target.
         if stage.is_resumed() && stage.layout() == StageKind::Tree {
-            self.reuse_staged(stage, &mut selection, &privilege, stats)?;
+            self.reuse_staged(stage, &mut selection, privilege, stats)?;
             stats.install.stored_bytes = selection.reads.stored_bytes();
         }
-        let mut builder = self.builder(&selection, stage, &privilege);
+        let mut builder = self.builder(&selection, stage, privilege);
         let mut build = || {
             let moved = self.fill(&mut builder, input, (all, gathered))?;
             if self.sealing.is_on {
@@ -137,6 +137,29 @@ impl Job<'_> {
         }
     }
 
+    /// Determines what the target will keep of the selection's metadata, by trying it in `directory`, which is on its file system.
+    ///
+    /// # Errors
+    /// As [`Wanted::try_in`].
+    pub(super) fn keeping(
+        &self,
+        directory: BorrowedFd<'_>,
+        selection: &Selection,
+        may_name: bool,
+    ) -> Result<Findings, Error> {
+        // A damaged record says nothing.
+        let record = state::kept_record(self.site).ok().flatten();
+        let inode = self.site.inode_id().ok().map(|id| id.1);
+        let before = record.filter(|record| inode == Some(record.inode)).map(|record| record.keeps);
+        let (target, index, options) = (self.site.path(), &self.bundle.index, &self.options.tree);
+        Wanted { target, index, selection, options, before }.try_in(directory, may_name)
+    }
+
+    /// As [`Self::keeping`], in the directory where a stage would be.
+    pub(super) fn keeping_beside(&self, selection: &Selection, may_name: bool) -> Result<Findings, Error> {
+        self.keeping(self.site.ground(), selection, may_name)
+    }
+
     /// Adopts what an interrupted run left in the stage.
     pub(super) fn reuse_staged(
         &self,
@@ -162,14 +185,14 @@ impl Job<'_> {
     pub(super) fn write_state(
         &self,
         stage: &TreeStage,
-        (inode, had_linked_duplicates): (u64, bool),
+        (inode, keeps, had_linked_duplicates): (u64, Keeps, bool),
         durable: bool,
     ) -> Result<KernelSignature, Error> {
         let part = Record {
             reference: self.reference.to_owned(),
             prefix: self.options.tree.prefix.clone(),
             inode,
-            as_root: rustix::process::geteuid().is_root(),
+            keeps,
             links_duplicates: self.options.tree.hardlink_duplicates || had_linked_duplicates,
         };
         let sealed = self.sealing.table(&self.bundle.index)?;
@@ -202,18 +225,24 @@ impl Job<'_> {
 
     /// Makes the built tree and its record durable. The record gets its name before the tree does: a tree without its record would be bound to no
     /// name. Returns what happened to the signature for the kernel.
-    pub(super) fn write_record(&self, stage: &TreeStage, selection: &Selection) -> Result<KernelSignature, Error> {
+    pub(super) fn write_record(
+        &self,
+        stage: &TreeStage,
+        selection: &Selection,
+        keeps: Keeps,
+    ) -> Result<KernelSignature, Error> {
         let durable = self.options.tree.durability != Durability::None;
         let failed = |error| Error::io("look at", stage.target(), error);
         let tree = inode_id(stage.root()).map_err(failed)?;
-        let kernel_signature = self.write_state(stage, (tree.1, false), false)?;
+        let kernel_signature = self.write_state(stage, (tree.1, keeps, false), false)?;
         if let Some(state) = stage.state()? {
             let since = next_moment(stage.own().fd()).map_err(failed)?;
             // The root may be closed to its own user by now.
             let stats = stage.while_open(|| {
                 let built = Target::staged(stage.target(), stage.root(), &self.bundle.index)?;
                 let of = self.bundle.head.root().contents.index_digest;
-                gather_new(&built, of, selection, (&self.finished.take(), since), self.options.jobs)
+                let finished = (&self.finished.take()[..], since, &keeps);
+                gather_new(&built, of, selection, finished, self.options.jobs)
             })?;
             state::write_stats(&state, &stats)?;
         }

@@ -174,7 +174,7 @@ fn finish(
     if !target.is_beside(stage.root()).map_err(failed)? {
         return Err(Error::Exchanged { path: site.path().to_owned() });
     }
-    let privilege = Privilege::of_process(target.root()).map_err(failed)?;
+    let privilege = Privilege::new(state.part.keeps).within(target.root()).map_err(failed)?;
     let Some(staged) = staged(stage, index, &selection, &privilege, progress)? else { return Ok(false) };
     let mut new = stage.waiting_directories()?;
     new.extend(target.missing(&selection.directories));
@@ -244,14 +244,14 @@ fn staged(
 }
 
 /// Returns whether a file of this name has an object's content, and sets its mode.
-fn holds(directory: BorrowedFd<'_>, name: &[u8], object: &Object, mode: Mode) -> io::Result<bool> {
+fn holds(directory: BorrowedFd<'_>, name: &[u8], object: &Object, mode: Option<Mode>) -> io::Result<bool> {
     let flags = OFlags::RDONLY | OFlags::NONBLOCK;
     let file = open_own(flags, |flags| open_name(directory, name, flags, Mode::empty()))?;
     let stat = fstat(&file)?;
     if u64::try_from(stat.st_size) != Ok(object.size) {
         return Ok(false);
     }
-    if Mode::from_raw_mode(stat.st_mode) != mode {
+    if let Some(mode) = mode.filter(|mode| Mode::from_raw_mode(stat.st_mode) != *mode) {
         fchmod(&file, mode)?;
     }
     Ok(blake3::Hasher::new().update_reader(File::from(file))?.finalize().as_bytes() == &object.id)

@@ -8,16 +8,19 @@ use rustix::fs::{
     fsetxattr, fstat, futimens, utimensat,
 };
 use rustix::io::Errno;
+use sealift_format::num;
 use sealift_format::{Attributes, FileType, Inode, Xattr, XattrRef};
 
+use crate::fs::stat_cache::{FileStat, FileTime};
+use crate::fs::{Aspect, Keeps, Rights, Unset};
 use crate::xattrs::XattrFilter;
 
-/// What this process may set, and the defaults of new files.
+/// What this process sets, and the defaults of new files.
 #[derive(Debug)]
 pub(super) struct Privilege {
-    root: bool,
-    /// Owner and group of this process.
-    own: (u32, u32),
+    /// What the target keeps.
+    keeps: Keeps,
+    rights: Rights,
     /// Whether new files in the stage get that group: not below a directory with the set-group-ID bit.
     group_is_own: bool,
     /// Permission bits that new files do not get.
@@ -38,18 +41,17 @@ pub(super) struct Skipped {
 const SET_IDS: u16 = 0o6000;
 
 impl Privilege {
-    /// Determines the privilege of this process: root is privileged, as owners and devices require.
-    pub(super) fn of_process(stage: BorrowedFd<'_>) -> Result<Self, Errno> {
-        let mut privilege = Self::of_this_process();
-        let stat = fstat(stage)?;
-        privilege.group_is_own = stat.st_gid == privilege.own.1 && stat.st_mode & 0o2000 == 0;
-        Ok(privilege)
+    /// Returns the privilege of this process in a target that keeps this much, wherever files are made.
+    pub(super) fn new(keeps: Keeps) -> Self {
+        let rights = Rights::of_process();
+        Self { keeps, rights, group_is_own: false, umask: umask(), skipped: Skipped::default() }
     }
 
-    /// As [`Self::of_process`], but regardless of where files are made.
-    pub(super) fn of_this_process() -> Self {
-        let own = (rustix::process::geteuid().as_raw(), rustix::process::getegid().as_raw());
-        Self { root: own.0 == 0, own, group_is_own: false, umask: umask(), skipped: Skipped::default() }
+    /// Returns the same for files that are made in `stage`, with nothing skipped yet.
+    pub(super) fn within(&self, stage: BorrowedFd<'_>) -> Result<Self, Errno> {
+        let stat = fstat(stage)?;
+        let group_is_own = stat.st_gid == self.rights.own.1 && stat.st_mode & 0o2000 == 0;
+        Ok(Self { group_is_own, ..Self::new(self.keeps) })
     }
 
     /// Returns the creation mode of a regular file, chosen so that most files need no further call for their mode. It never includes set-id bits:
@@ -65,34 +67,46 @@ impl Privilege {
     }
 
     fn has_own_owner(&self, attributes: &Attributes) -> bool {
-        self.group_is_own && (attributes.uid, attributes.gid) == self.own
+        self.group_is_own && (attributes.uid, attributes.gid) == self.rights.own
     }
 
-    pub(super) fn is_root(&self) -> bool {
-        self.root
+    /// Returns what the target keeps.
+    pub(super) fn keeps(&self) -> &Keeps {
+        &self.keeps
     }
 
     /// Returns whether this process may change the metadata of a file of this user.
     pub(super) fn may_change(&self, user: u32) -> bool {
-        self.root || user == self.own.0
+        self.rights.may_change(user)
     }
 
-    /// Returns whether this process may set an extended attribute of its files.
-    pub(super) fn may_set(&self, xattr: &[u8]) -> bool {
-        self.root || is_own_xattr(xattr)
+    /// Returns whether this process may change the metadata of any file.
+    pub(super) fn may_change_all(&self) -> bool {
+        self.rights.may_change_all()
+    }
+
+    /// Returns whether this process may do anything with the files of others.
+    pub(super) fn is_privileged(&self) -> bool {
+        self.rights.is_privileged()
+    }
+
+    /// Returns whether permission bits do not restrict this process.
+    pub(super) fn overrides_modes(&self) -> bool {
+        self.rights.overrides_modes()
+    }
+
+    /// Returns whether devices are created.
+    pub(super) fn makes_devices(&self) -> bool {
+        self.keeps.has(Aspect::Devices)
     }
 
     pub(super) fn skipped(&self) -> &Skipped {
         &self.skipped
     }
 
-    /// Returns whether a file with the attributes `a` needs no change to have `b`, as far as this process may set them.
+    /// Returns whether a file with the attributes `a` needs no change to have `b`, as far as the target keeps them.
     pub(super) fn would_be_equal(&self, a: &Attributes, b: &Attributes) -> bool {
-        if self.root {
-            return a == b;
-        }
-        let is_own = |xattr: &XattrRef<'_>| is_own_xattr(xattr.name);
-        a.mode & !SET_IDS == b.mode & !SET_IDS && a.xattrs.iter().filter(is_own).eq(b.xattrs.iter().filter(is_own))
+        self.keeps.are_alike(a, b)
     }
 
     /// Returns whether a file with the attributes `a` gets `b` as a new inode, from verified content. An existing file is granted nothing: its owner
@@ -107,16 +121,16 @@ impl Privilege {
         file: BorrowedFd<'_>,
         attributes: &Attributes,
         inode: &Inode,
-    ) -> Result<(), Errno> {
+    ) -> Result<(), Unset> {
         let present = XattrFilter::default().read(file)?;
-        if !(self.root || present.is_empty() && attributes.xattrs.is_empty()) {
+        if !(self.overrides_modes() || present.is_empty() && attributes.xattrs.is_empty()) {
             // A file that its owner may not write does not let the owner change its attributes either.
             fchmod(file, Mode::RWXU)?;
         }
         for xattr in present {
             if !attributes.xattrs.iter().any(|wanted| wanted.name == xattr.name) {
                 match fremovexattr(file, &*xattr.name) {
-                    Err(Errno::PERM) if !self.root => {}
+                    Err(Errno::PERM) if !self.keeps.has_xattr(&xattr.name) => {}
                     removed => removed?,
                 }
             }
@@ -132,51 +146,69 @@ impl Privilege {
         attributes: &Attributes,
         inode: &Inode,
         made: Option<Mode>,
-    ) -> Result<(), Errno> {
+    ) -> Result<(), Unset> {
         // A file that was just created has the process's own owner.
-        if self.root && (made.is_none() || !self.has_own_owner(attributes)) {
+        if self.keeps.has(Aspect::Owners) && (made.is_none() || !self.has_own_owner(attributes)) {
             fchown(file, Some(Uid::from_raw(attributes.uid)), Some(Gid::from_raw(attributes.gid)))?;
         }
-        for xattr in &attributes.xattrs {
-            match fsetxattr(file, xattr.name, xattr.value, XattrFlags::empty()) {
-                Err(Errno::PERM | Errno::NOTSUP) if !self.root => {
-                    self.skipped.xattrs.fetch_add(1, Ordering::Relaxed);
-                }
-                other => other?,
-            }
+        for xattr in self.counted(attributes) {
+            let set = fsetxattr(file, xattr.name, xattr.value, XattrFlags::empty());
+            set.map_err(Unset::xattr(xattr))?;
         }
-        let mode = self.mode(attributes);
         // Setting an access ACL changes the mode's group bits.
-        if made != Some(mode) || !attributes.xattrs.is_empty() {
+        if let Some(mode) = self.mode(attributes)
+            && (made != Some(mode) || !attributes.xattrs.is_empty())
+        {
             fchmod(file, mode)?;
         }
-        futimens(file, &times(inode))
+        self.set_time(futimens(file, &times(inode)))
+    }
+
+    /// Returns the extended attributes that are set, and counts the others.
+    pub(super) fn counted<'a>(&self, attributes: &'a Attributes) -> impl Iterator<Item = XattrRef<'a>> {
+        let left_out = attributes.xattrs.iter().filter(|xattr| !self.keeps.has_xattr(xattr.name)).count();
+        if left_out > 0 {
+            self.skipped.xattrs.fetch_add(num::wide(left_out), Ordering::Relaxed);
+        }
+        self.keeps.xattrs(&attributes.xattrs)
+    }
+
+    /// Passes over a time that was not set where times are not kept.
+    pub(super) fn set_time(&self, set: Result<(), Errno>) -> Result<(), Unset> {
+        if self.keeps.has(Aspect::Times) { set.map_err(Unset::Call) } else { Ok(()) }
     }
 
     /// Returns whether a file that was made here has everything that [`Self::apply`] sets, except extended attributes, which are not checked.
     pub(super) fn has_all(&self, stat: &Stat, attributes: &Attributes, inode: &Inode) -> bool {
         let owner = (attributes.uid, attributes.gid);
+        let permissions = self.keeps.permissions(attributes.mode, &attributes.xattrs);
         attributes.xattrs.is_empty()
-            && (!self.root || (stat.st_uid, stat.st_gid) == owner)
+            && (!self.keeps.has(Aspect::Owners) || (stat.st_uid, stat.st_gid) == owner)
             && attributes.mode & SET_IDS == 0
-            && stat.st_mode & 0o7777 == u32::from(attributes.mode & 0o7777)
-            && (stat.st_mtime, u32::try_from(stat.st_mtime_nsec)) == (inode.mtime, Ok(inode.mtime_ns))
+            && permissions.is_none_or(|permissions| stat.st_mode & 0o7777 == u32::from(permissions))
+            && self.has_time(FileStat::from(stat).mtime, inode)
     }
 
-    /// Returns whether a file of an installed tree has everything that this process sets, except its time.
+    /// Returns whether a file has the time that it should have, as precisely as the target keeps it.
+    pub(super) fn has_time(&self, found: FileTime, inode: &Inode) -> bool {
+        self.keeps.time((inode.mtime, inode.mtime_ns)).is_none_or(|time| time == found)
+    }
+
+    /// Returns whether a file of an installed tree has everything that the target keeps, except its time.
     pub(super) fn is_as_set(&self, stat: &Statx, xattrs: &[Xattr], attributes: &Attributes) -> bool {
-        let set_ids = if self.root { 0 } else { SET_IDS };
         // A symbolic link's own mode is never set.
         let is_link = attributes.file_type() == FileType::Symlink;
-        let is_own = |xattr: &XattrRef<'_>| self.may_set(xattr.name);
+        let permissions = self.keeps.permissions(attributes.mode, &attributes.xattrs).filter(|_| !is_link);
         let found = xattrs.iter().map(|xattr| XattrRef { name: &xattr.name, value: &xattr.value });
-        // Only root sets or removes capabilities: an unexpected one was added later, and is lost when the file is rebuilt.
-        let is_counted = |xattr: &XattrRef<'_>| is_own(xattr) || xattr.name == b"security.capability";
+        // An unexpected capability was added later, whatever the target keeps, and is lost when the file is rebuilt.
+        let is_counted = |xattr: &XattrRef<'_>| {
+            self.keeps.has_xattr(xattr.name) || Aspect::of_xattr(xattr.name) == Aspect::Capabilities
+        };
         let mut found: Vec<XattrRef<'_>> = found.filter(is_counted).collect();
         found.sort_unstable_by_key(|xattr| xattr.name);
-        (is_link || stat.stx_mode & 0o7777 == attributes.mode & 0o7777 & !set_ids)
-            && (!self.root || (stat.stx_uid, stat.stx_gid) == (attributes.uid, attributes.gid))
-            && found.into_iter().eq(attributes.xattrs.iter().filter(is_own))
+        permissions.is_none_or(|permissions| stat.stx_mode & 0o7777 == permissions)
+            && (!self.keeps.has(Aspect::Owners) || (stat.stx_uid, stat.stx_gid) == (attributes.uid, attributes.gid))
+            && found.into_iter().eq(self.keeps.xattrs(&attributes.xattrs))
     }
 
     /// Sets the metadata of a symbolic link, device, fifo or socket, which is not opened.
@@ -186,27 +218,26 @@ impl Privilege {
         name: &[u8],
         attributes: &Attributes,
         inode: &Inode,
-    ) -> Result<(), Errno> {
-        if self.root {
+    ) -> Result<(), Unset> {
+        if self.keeps.has(Aspect::Owners) {
             let (uid, gid) = (Uid::from_raw(attributes.uid), Gid::from_raw(attributes.gid));
             chownat(directory, name, Some(uid), Some(gid), AtFlags::SYMLINK_NOFOLLOW)?;
         }
-        utimensat(directory, name, &times(inode), AtFlags::SYMLINK_NOFOLLOW)
+        self.set_time(utimensat(directory, name, &times(inode), AtFlags::SYMLINK_NOFOLLOW))
     }
 
-    /// Returns the permission bits to set: without owners, set-id bits would grant the unpacking user's rights, and are left out.
-    pub(super) fn mode(&self, attributes: &Attributes) -> Mode {
-        let mut bits = attributes.mode & 0o7777;
-        if !self.root && bits & SET_IDS != 0 {
-            bits &= !SET_IDS;
+    /// Returns the permission bits to set, and counts set-id bits that are left out; `None` if the target keeps no modes.
+    pub(super) fn mode(&self, attributes: &Attributes) -> Option<Mode> {
+        if attributes.mode & SET_IDS != 0 && !self.keeps.has(Aspect::Owners) {
             self.skipped.set_ids.fetch_add(1, Ordering::Relaxed);
         }
-        Mode::from_raw_mode(bits.into())
+        let bits = self.keeps.permissions(attributes.mode, &attributes.xattrs)?;
+        Some(Mode::from_raw_mode(bits.into()))
     }
 
     /// Counts a file that did not get its owner.
     pub(super) fn count_owner(&self, attributes: &Attributes) {
-        if !self.root && (attributes.uid, attributes.gid) != self.own {
+        if !self.keeps.has(Aspect::Owners) && (attributes.uid, attributes.gid) != self.rights.own {
             self.skipped.owners.fetch_add(1, Ordering::Relaxed);
         }
     }
@@ -217,11 +248,6 @@ fn umask() -> u16 {
     let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
     let line = status.lines().find_map(|line| line.strip_prefix("Umask:"));
     line.and_then(|octal| u16::from_str_radix(octal.trim(), 8).ok()).unwrap_or(0o777)
-}
-
-/// Returns whether every owner of a file may set this extended attribute.
-fn is_own_xattr(name: &[u8]) -> bool {
-    name.starts_with(b"user.") || name.starts_with(b"system.posix_acl_")
 }
 
 pub(super) fn times(inode: &Inode) -> Timestamps {

@@ -35,6 +35,7 @@ mod staged;
 mod standing;
 mod stats;
 mod stretch;
+mod trial;
 mod update;
 
 use std::path::{Path, PathBuf};
@@ -58,12 +59,14 @@ pub use give_up::give_up;
 use installed::{Installed, check_ours};
 use job::Job;
 pub use journal::{Interrupted, complete};
+use metadata::Privilege;
 pub(crate) use plan::Selection;
 use resume::abandon;
 pub use resume::{is_half_updated, is_unfinished, may_go_on};
 use room::room;
 use sealing::Sealing;
 pub use stats::{Consent, UnpackStats};
+pub use trial::NotKept;
 
 /// Unpacks a bundle into `target`, which is new and appears by one rename when it is complete.
 ///
@@ -196,6 +199,7 @@ fn unpack_with(
     delta::check_bases(&job, site.path(), &selection)?;
     if options.dry_run {
         site.check_writable()?;
+        stats.not_kept = job.keeping_beside(&selection, false)?.not_kept;
         stats.free_bytes = job.expect_room(&selection, job.state_len())?;
         return Ok(stats);
     }
@@ -208,12 +212,16 @@ fn unpack_with(
     let built = job.check_room(&stage, &selection, job.state_len()).and_then(|free| {
         stats.free_bytes = free;
         job.try_signature(&stage)?;
+        let findings = job.keeping(stage.own().fd(), &selection, true)?;
+        stats.not_kept = findings.not_kept;
+        let privilege = Privilege::new(findings.keeps).within(stage.root());
+        let privilege = privilege.map_err(|error| Error::io("look at", site.path(), error))?;
         let all = selection.regulars.clone();
-        job.build(input, &stage, selection, (&all, &Gathered::default()), &mut stats)?;
+        job.build(input, &stage, selection, (&all, &Gathered::default()), (&privilege, &mut stats))?;
         stats.sealed_files = sealing.files();
-        Ok(())
+        Ok(findings.keeps)
     });
-    match built.and_then(|()| job.write_record(&stage, &all_selected)) {
+    match built.and_then(|keeps| job.write_record(&stage, &all_selected, keeps)) {
         Ok(kernel_signature) => stats.install.kernel_signature = kernel_signature,
         Err(error) => return Err(abandon(stage, site, error)),
     }

@@ -8,9 +8,7 @@ use std::os::fd::{AsFd as _, BorrowedFd};
 
 use crate::fs::confined::open_name;
 use crate::fs::stat_cache::{FileStat, FileTime, StatCache};
-use rustix::fs::{
-    AtFlags, FileType, Mode, OFlags, Statx, StatxAttributes, StatxFlags, StatxTimestamp, fstat, readlinkat, statx,
-};
+use rustix::fs::{AtFlags, FileType, Mode, OFlags, Statx, StatxAttributes, StatxFlags, fstat, readlinkat, statx};
 use rustix::io::{Errno, retry_on_intr};
 use sealift_format::num;
 use sealift_format::{Directory, Entry, Inode, InodeKind, Row};
@@ -274,7 +272,7 @@ impl<'a> Checker<'a> {
                 return Ok(());
             }
             // A non-root user may lack access to a directory of their own, and cannot change what is in it either.
-            Err(Errno::ACCESS) if !self.privilege.is_root() => return Ok(()),
+            Err(Errno::ACCESS) if !self.privilege.overrides_modes() => return Ok(()),
             // A mount hides it.
             Err(Errno::XDEV) => {
                 found.same.extend(row.entries().filter(|entry| self.is_selected[entry.at()]));
@@ -299,7 +297,7 @@ impl<'a> Checker<'a> {
                     found.missing.extend(self.file_of(entry));
                     continue;
                 }
-                Err(Errno::ACCESS) if !self.privilege.is_root() => return Ok(()),
+                Err(Errno::ACCESS) if !self.privilege.overrides_modes() => return Ok(()),
                 Err(error) => return Err(self.target.failed("look at", directory, name)(error)),
             };
             if self.target.is_elsewhere(&stat) {
@@ -339,7 +337,7 @@ impl<'a> Checker<'a> {
     /// Returns whether an entry was not made for lack of privilege.
     fn is_left_out(&self, entry: Row<Entry>) -> bool {
         let kind = self.target.index.inode(self.target.index.entry(entry).inode).kind;
-        matches!(kind, InodeKind::CharDevice(_) | InodeKind::BlockDevice(_)) && !self.privilege.is_root()
+        matches!(kind, InodeKind::CharDevice(_) | InodeKind::BlockDevice(_)) && !self.privilege.makes_devices()
     }
 
     /// Returns the id and size of a suspect's expected object, if it is a regular file of that size.
@@ -360,7 +358,7 @@ impl<'a> Checker<'a> {
             return Verdict::Unlike;
         }
         let Ok(here) = walk.go(self.target, suspect.directory) else { return Verdict::Unlike };
-        let is_timed = is_time(&suspect.found.stx_mtime, inode);
+        let is_timed = self.is_time(&suspect.found, inode);
         let is_same = match inode.kind {
             InodeKind::Directory(_) => self.is_directory_right(here, name, inode, &suspect.found),
             InodeKind::Regular(_) => self.is_file_right(here, name, suspect),
@@ -377,7 +375,11 @@ impl<'a> Checker<'a> {
 
     /// Returns whether a directory has its expected metadata.
     fn is_directory_right(&self, here: BorrowedFd<'_>, name: &[u8], inode: &Inode, stat: &Statx) -> bool {
-        is_time(&stat.stx_mtime, inode) && self.has_metadata(here, name, inode, stat)
+        self.is_time(stat, inode) && self.has_metadata(here, name, inode, stat)
+    }
+
+    fn is_time(&self, found: &Statx, inode: &Inode) -> bool {
+        self.privilege.has_time(FileStat::from(found).mtime, inode)
     }
 
     /// Returns whether a regular file has its content and metadata, except its time. An unreadable file does not count as such.
@@ -425,8 +427,4 @@ impl<'a> Checker<'a> {
 
 fn kind_of(stat: &Statx) -> FileType {
     FileType::from_raw_mode(stat.stx_mode.into())
-}
-
-fn is_time(found: &StatxTimestamp, inode: &Inode) -> bool {
-    (found.tv_sec, found.tv_nsec) == (inode.mtime, inode.mtime_ns)
 }

@@ -12,6 +12,13 @@ use crate::{Error, LeftRun, Site};
 
 /// Keeps the stage after an error if a new run may resume from it.
 pub(super) fn abandon(stage: TreeStage, site: &Site, error: Error) -> Error {
+    let error = match error {
+        // The files of the stage are named by their places in the target, where they do not exist yet.
+        Error::Io { source, .. } | Error::Xattr { source, .. } if is_full(&source) => {
+            Error::io("write to", stage.own().path(), source)
+        }
+        error => error,
+    };
     let keeps = journal::is_set(&stage)
         || match &error {
             // Nothing was added.
@@ -39,8 +46,13 @@ fn may_get_further(error: &Error) -> bool {
     }
 }
 
+/// Returns whether an error means that the disk, or a quota, is full.
+fn is_full(error: &io::Error) -> bool {
+    matches!(error.kind(), io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded)
+}
+
 /// Returns whether a system call fails in the same way each time: the file system does not support it or has reached a limit, or it is not
-/// permitted. A full disk counts too: the stage would keep it full.
+/// permitted. A full disk does not count: space may be freed.
 fn is_lasting(error: &io::Error) -> bool {
     let lasting = [
         Errno::MLINK,
@@ -58,8 +70,7 @@ fn is_lasting(error: &io::Error) -> bool {
         Errno::ACCESS,
         Errno::ROFS,
     ];
-    matches!(error.kind(), io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded)
-        || Errno::from_io_error(error).is_some_and(|errno| lasting.contains(&errno))
+    Errno::from_io_error(error).is_some_and(|errno| lasting.contains(&errno))
 }
 
 /// Returns whether a run that ended with `error` left something beside `target` that the next one can resume.

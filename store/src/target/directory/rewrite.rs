@@ -80,7 +80,7 @@ impl Job<'_> {
         let (target, mut installed) = (Target::open(self.site, &self.bundle.index)?, TargetWalk::default());
         // Not the builder's: a `Privilege` counts what it cannot set, and new files were counted when they were built.
         let privilege =
-            Privilege::of_process(root).map_err(|error| Error::io("look at", builder.stage.target(), error))?;
+            builder.privilege.within(root).map_err(|error| Error::io("look at", builder.stage.target(), error))?;
         let lens = gathered.written().map(|file| self.bundle.index.object(file.place.object).size);
         builder.progress.enter(Phase::Copying, lens.clone().sum(), 0);
         let mut stretch = Stretch::reserve(root, lens);
@@ -160,7 +160,8 @@ fn copy(
         return Ok(false);
     }
     ftruncate(&copy, at).map_err(&failed)?;
-    privilege.apply(copy.as_fd(), attributes, inode, Some(mode)).map_err(&failed)?;
+    let applied = privilege.apply(copy.as_fd(), attributes, inode, Some(mode));
+    applied.map_err(builder.unset(place))?;
     if builder.options.tree.durability == Durability::Each {
         fsync(&copy).map_err(&failed)?;
     }

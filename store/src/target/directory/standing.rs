@@ -9,6 +9,7 @@ use sealift_format::{Directory, Index, InodeKind, Limits, Ref, Row};
 
 use super::plan::Selection;
 use crate::directory::state::{self, TreeRecord};
+use crate::fs::Aspect;
 use crate::install_record::is_damage;
 use crate::{Error, Site, StatCache};
 
@@ -42,14 +43,14 @@ impl Recorded {
         let index = &record.installed.index;
         let of = record.installed.head.root().contents.index_digest;
         let stats = state::kept_stats(site, of, index.entries().len())?;
-        Ok(Self::new((index, tree), stats.as_ref(), record.part.as_root, (wanted, selection)))
+        Ok(Self::new((index, tree), stats.as_ref(), record.part.keeps.has(Aspect::Owners), (wanted, selection)))
     }
 
     /// Matches the directories of the selection with those of the installed tree.
     pub(super) fn new(
         (index, tree): (&Index, &Ref),
         stats: Option<&StatCache>,
-        as_root: bool,
+        keeps_owners: bool,
         (wanted, selection): (&Index, &Selection),
     ) -> Self {
         let mut directories = HashMap::new();
@@ -71,7 +72,7 @@ impl Recorded {
             installed.insert(number, old);
             let row = index.directory(old);
             let known = stats.and_then(|stats| {
-                let owner = if as_root { index.attributes(index.inode(row.inode)).uid } else { stats.user };
+                let owner = if keeps_owners { index.attributes(index.inode(row.inode)).uid } else { stats.user };
                 stats.get(row.entry.at()).map(|stat| Known { inode: stat.inode, owner })
             });
             directories.insert(number, known);

@@ -9,6 +9,7 @@ use serde::{Serialize, Serializer};
 
 use super::census::Census;
 use super::plan::{PlannedName, Selection};
+use super::trial::NotKept;
 use crate::target::stats::InstallStats;
 use crate::{Error, LeftRun, RecordFault};
 
@@ -79,6 +80,8 @@ pub struct UnpackStats {
     pub shared_bytes: u64,
     /// Files that were sealed by this run.
     pub sealed_files: u64,
+    /// What the target does not keep of the metadata of the bundle, or not exactly.
+    pub not_kept: Vec<NotKept>,
     /// Files that did not get their owner, for lack of privilege.
     pub owners_skipped: u64,
     /// Files that did not get their set-id bits, because they did not get their owner.

@@ -23,6 +23,7 @@ use super::recheck::{Checker, Recheck};
 use super::resume::abandon;
 use super::standing::Recorded;
 use super::stats::UnpackStats;
+use super::trial::Findings;
 use crate::Error;
 use crate::directory::stage::{StageKind, TreeStage};
 use crate::directory::state;
@@ -55,12 +56,13 @@ impl Job<'_> {
         if self.options.dry_run {
             self.site.check_writable()?;
             let adopted = check_ours(self.site, self.admission.state(), self.options, kept.as_ref())?;
-            let privilege = Privilege::of_this_process();
+            let Findings { keeps, not_kept } = self.keeping_beside(&selection, false)?;
+            let privilege = Privilege::new(keeps);
             let kept = kept.map_or_else(|| Installed::kept(self.site, self.options), |kept| Ok(Some(kept)))?;
             let compared = self.compare(&selection, &privilege, kept, FileTime::default())?;
             let (mut pending, stats) = self.foresee(&selection, &compared, self.options.tree.list_deletions)?;
             let was_complete = self.is_done(&compared, &privilege);
-            let stats = UnpackStats { was_adopted: adopted.is_some(), adopted, was_complete, ..stats };
+            let stats = UnpackStats { was_adopted: adopted.is_some(), adopted, was_complete, not_kept, ..stats };
             self.progress.keep(stats.kept_files);
             delta::check_bases(self, self.site.path(), &pending)?;
             if let Some((index, tree)) = compared.installed.tree() {
@@ -70,15 +72,17 @@ impl Job<'_> {
             delta::check_brought(self, self.site.path(), &pending)?;
             return Ok(stats);
         }
-        let privilege = Privilege::of_this_process();
-        let asked = self.ask(&selection, &privilege)?;
+        // Consent is asked for before there is a stage.
+        let findings = self.consent.map(|_| self.keeping_beside(&selection, true)).transpose()?;
+        let privilege = findings.as_ref().map(|findings| Privilege::new(findings.keeps));
+        let asked = privilege.as_ref().map_or(Ok(None), |privilege| self.ask(&selection, privilege))?;
         self.admission.hold()?;
         let stage = TreeStage::open(self.site, StageKind::Files)?;
         let found = match journal::complete(&stage, self.site, self.options.jobs, self.progress) {
             Err(error) => return Err(abandon(stage, self.site, error)),
             Ok(found) => found,
         };
-        match self.update_in(input, &stage, &selection, found, (kept, asked)) {
+        match self.update_in(input, &stage, &selection, found, (kept, asked, findings)) {
             Err(error) => Err(abandon(stage, self.site, error)),
             Ok(stats) => {
                 stage.remove(self.site)?;
@@ -125,7 +129,7 @@ impl Job<'_> {
         stage: &TreeStage,
         selection: &Selection,
         found: Interrupted,
-        (kept, asked): (Option<Installed>, Option<Asked<'_>>),
+        (kept, asked, findings): (Option<Installed>, Option<Asked<'_>>, Option<Findings>),
     ) -> Result<UnpackStats, Error> {
         let (target, record) = (self.site.path(), self.site.record()?);
         let adopted = check_ours(self.site, self.admission.state(), self.options, kept.as_ref())?;
@@ -143,7 +147,9 @@ impl Job<'_> {
             Interrupted::Nothing if is_current => kept,
             Interrupted::Nothing | Interrupted::Finished => Installed::kept(self.site, self.options)?,
         };
-        let privilege = Privilege::of_process(stage.root()).map_err(|error| Error::io("look at", target, error))?;
+        let findings = findings.map_or_else(|| self.keeping(stage.own().fd(), selection, true), Ok)?;
+        let privilege = Privilege::new(findings.keeps).within(stage.root());
+        let privilege = privilege.map_err(|error| Error::io("look at", target, error))?;
         let Asked { mut compared, begun } = match asked {
             Some(asked) => asked,
             None => Asked { compared: self.compare(selection, &privilege, kept, begun)?, begun },
@@ -172,7 +178,7 @@ impl Job<'_> {
         };
         let built = pending.regulars.clone();
         self.progress.keep(compared.update.changes.kept);
-        stats.free_bytes = free_bytes;
+        (stats.free_bytes, stats.not_kept) = (free_bytes, findings.not_kept);
         if stage.is_resumed() {
             self.reuse_staged(stage, &mut pending, &privilege, &mut stats)?;
         }
@@ -192,7 +198,7 @@ impl Job<'_> {
         if !is_done {
             self.try_signature(stage)?;
         }
-        let moved = self.build(input, stage, pending, (&built, &gathered), &mut stats)?;
+        let moved = self.build(input, stage, pending, (&built, &gathered), (&privilege, &mut stats))?;
         for file in moved.iter().flatten() {
             compared.update.changes.build_anew(file.place, &file.links);
         }
@@ -208,7 +214,7 @@ impl Job<'_> {
         update.stage_directories(&stage.new_directories()?)?;
         stats.sealed_files = self.sealing.files();
         stats.install.kernel_signature = {
-            let about = (self.site.inode_id()?.1, installed.has_linked_duplicates());
+            let about = (self.site.inode_id()?.1, findings.keeps, installed.has_linked_duplicates());
             self.write_state(stage, about, durable && !sync_stage)?
         };
         if sync_stage {
@@ -256,7 +262,7 @@ impl Job<'_> {
             && update.extras.is_empty()
             && self.sealing.is_done(&self.bundle.head)
             && installed.is_of(&self.bundle.head, self.reference)
-            && installed.is_by_this_user(privilege)
+            && installed.keeps_the_same(privilege)
     }
 
     /// Records the new stats of files that were merely touched.
@@ -303,7 +309,8 @@ impl Job<'_> {
         }
         tracing::info!("no usable install record: comparing the files of the target");
         let index = &self.bundle.index;
-        let installed = Installed::by_looking(self.site, index, selection, self.options, self.progress)?;
+        let how = (self.options, privilege.keeps());
+        let installed = Installed::by_looking(self.site, index, selection, how, self.progress)?;
         match self.changes(selection, privilege, (&installed, &recorded), None)? {
             Some(update) => Ok(Compared { installed, update, recheck: None }),
             None => Err(Error::Changing { target: self.site.path().to_owned() }),
@@ -312,10 +319,14 @@ impl Job<'_> {
 
     /// Compares the target with its record.
     fn recheck(&self, installed: &Installed, privilege: &Privilege, begun: FileTime) -> Result<Option<Recheck>, Error> {
-        let Some((index, tree)) = installed.tree().filter(|_| !self.options.trust_record) else { return Ok(None) };
+        // If more or less is kept than before, the record does not tell which files are as they should be.
+        let is_the_same = installed.keeps_the_same(privilege);
+        let is_trusted = self.options.trust_record && is_the_same;
+        let Some((index, tree)) = installed.tree().filter(|_| !is_trusted) else { return Ok(None) };
         let target = Target::open(self.site, index)?;
         let selection = Selection::list(index, tree, &self.options.tree.prefix);
-        let by = Checker::new(&target, &selection, installed.stats(), privilege, self.progress);
+        let stats = installed.stats().filter(|_| is_the_same);
+        let by = Checker::new(&target, &selection, stats, privilege, self.progress);
         Recheck::of(&by.sealed(installed.is_sealed()), &selection, begun, self.options.jobs).map(Some)
     }
 
