@@ -34,7 +34,8 @@ fn key_paths() {
         ("headers.asc", right.replacen('\n', "\nVersion: 1\nComment: of the desk\n", 1)),
         ("no-sum.asc", right.replace(&format!("{sum}\n"), "")),
         ("wrong-sum.asc", right.replace(&sum, "=AAAA")),
-        ("damaged.asc", right.replace(&sum, "")[..right.len() / 2].to_owned()),
+        // Cut within the key: what lacks only its end, GnuPG 2.4 takes.
+        ("damaged.asc", right[..80].to_owned()),
         ("empty", String::new()),
         ("junk", "junk\n".into()),
         ("mixed/junk", "junk\n".into()),

@@ -11,7 +11,7 @@ use sealift_skipped::skipped;
 /// Creates a checkout as git does under this umask.
 fn checkout(at: &Path, umask: u32) {
     let set = |path: &Path, mode: u32| {
-        fs::set_permissions(path, fs::Permissions::from_mode(mode & !umask)).expect("it is ours")
+        fs::set_permissions(path, fs::Permissions::from_mode(mode & !umask)).expect("it is ours");
     };
     for (name, mode) in [("run", 0o777), ("notes", 0o666)] {
         fs::create_dir_all(at.join("d")).expect("it is ours");

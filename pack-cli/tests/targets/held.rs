@@ -312,6 +312,28 @@ fn an_attribute_that_is_too_large_is_named_before_anything_is_unpacked() {
     assert_eq!(left, ["lost+found"]);
 }
 
+/// ext4 gives a file at most 65,000 names.
+#[test]
+fn a_file_with_more_names_than_the_file_system_allows_is_named() {
+    let desk = Desk::new();
+    if !is_root() {
+        return skipped("needs root: mounts");
+    }
+    let Some(_tree) = in_memory(&desk) else { return skipped("needs tmpfs") };
+    for number in 1..=65_000 {
+        fs::hard_link(desk.path("tree/etc/motd"), desk.path(&format!("tree/lib/{number:05}"))).unwrap();
+    }
+    desk.pack(1);
+    let make = "truncate -s 60M image && mkfs.ext4 -q image";
+    let Some(_disk) = Disk::new(&desk, make, "mount -o loop image disk") else { return };
+    let done = desk.command(&["unpack", "1.sealift", "disk/target", "--allow-unsigned"]).output().unwrap();
+    assert_eq!(done.status.code(), Some(2), "{}", said(&done));
+    let fault = "/lib/65000: ext4 cannot hold so many names of one file";
+    assert!(said(&done).contains(fault), "{}", said(&done));
+    let left: Vec<_> = fs::read_dir(desk.path("disk")).unwrap().map(|entry| entry.unwrap().file_name()).collect();
+    assert_eq!(left, ["lost+found"]);
+}
+
 /// Creates a desk with the rich tree, on a file system with everything.
 fn complete() -> Option<Desk> {
     if !is_root() {

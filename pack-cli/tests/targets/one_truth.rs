@@ -116,7 +116,7 @@ fn what_went_back_with_its_record_is_not_sound() {
         assert!(said.contains("it has gone back") && said.contains(why) && !said.contains("sound,"), "{line}: {said}");
     }
     let json = ends(&desk, "audit t --json", 1);
-    assert!(json.contains(r#""gone_back_from":2,"sound":false"#), "{json}");
+    assert!(json.contains(r#""gone_back_from":2,"lacks":[],"sound":false"#), "{json}");
     for line in ["status", "status t"] {
         let said = ends(&desk, line, 0);
         assert_eq!(said.matches("it has gone back").count(), 1, "{line}: {said}");

@@ -43,7 +43,7 @@ const CERTIFICATES: &str = "usr/local/share/ca-certificates";
 const CLONE: &str = "root/sealift";
 
 /// Enters the root `$1` and runs the command line `$2` there. The root is a mount point and that of its namespace, as in a system that was started:
-/// below a chroot, the kernel makes no user namespace.
+/// below a chroot, the kernel makes no user namespace. No signal is ignored, as one may be that nohup(1) started: tests send them.
 const ENTER: &str = r#"
 set -eu
 hostname fresh
@@ -57,7 +57,7 @@ line=$2
 shift 2
 pivot_root . mnt
 umount -l mnt
-exec /usr/bin/env -i HOME=/root USER=root TERM=dumb LANG=C.UTF-8 \
+exec /usr/bin/env -i --default-signal HOME=/root USER=root TERM=dumb LANG=C.UTF-8 \
     PATH=/root/.cargo/bin:/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin "$@" \
     sh -euc "cd /root/sealift && $line"
 "#;
