@@ -1,4 +1,4 @@
-//! What the audits of all kinds of target say about the target as a whole.
+//! What audits, and runs that change a target, say about the target as a whole.
 
 use sealift::LeftRun;
 
@@ -14,6 +14,11 @@ pub(super) fn of_run(run: LeftRun, target: &str) -> String {
         }
         LeftRun::Hidden => format!("another user's run is working on {target}, or was interrupted"),
     }
+}
+
+/// Returns the words for a target that was older before this run.
+pub(super) fn had_gone_back_from(version: u64) -> String {
+    format!("it had gone back together with its install record: this device had installed version {version} there")
 }
 
 /// Returns the words for a target that is older than what was installed there.

@@ -9,6 +9,7 @@ use sealift::seal::KernelSignature;
 use sealift::trust::TargetKind;
 use sealift::{ImportStats, SetRef};
 
+use super::audit_words::had_gone_back_from;
 use super::escape;
 use super::human::{self, Bytes, Grouped, count};
 use super::show::{Show, WARN};
@@ -72,6 +73,9 @@ pub(crate) fn print_check(
     stats: &ImportStats,
     (dry_run, trust_record): (bool, bool),
 ) -> std::io::Result<()> {
+    if let Some(version) = stats.install.gone_back_from {
+        writeln!(out, "  {WARN}before{WARN:#}: {}", had_gone_back_from(version))?;
+    }
     let (checked, hashed, repaired) = (stats.checked_objects, stats.hashed_objects, stats.repaired_objects);
     match (checked, hashed) {
         _ if trust_record => writeln!(out, "  existing objects were not checked (--no-check)")?,

@@ -122,8 +122,12 @@ fn what_went_back_with_its_record_is_not_sound() {
         assert_eq!(said.matches("it has gone back").count(), 1, "{line}: {said}");
         assert!(ends(&desk, &format!("{line} --json"), 0).contains(r#""gone_back_from":2"#));
     }
-    // An update heals it, and what is gone does not come back by itself.
-    ends(&desk, "unpack 2.sealift t --update", 0);
+    // An update heals it and says so, and what is gone does not come back by itself.
+    for line in ["unpack 2.sealift t --update --dry-run", "unpack 2.sealift t --update"] {
+        let said = ends(&desk, line, 0);
+        assert!(said.contains("before: it had gone back") && said.contains("had installed version 2"), "{said}");
+    }
+    assert!(!ends(&desk, "unpack 2.sealift t --update", 0).contains("gone back"));
     assert!(ends(&desk, "audit t", 0).contains("sound, os version 2"));
     // A downgrade that was asked for is no relapse.
     ends(&desk, "unpack 1.sealift t --update --allow-downgrade", 0);

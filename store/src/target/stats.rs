@@ -17,6 +17,8 @@ pub struct InstallStats {
     pub is_sealed: bool,
     /// What happened to the bundle's signature for the kernel when the recorded index was sealed.
     pub kernel_signature: KernelSignature,
+    /// The version that this device had installed there, if the target had gone back to an older one together with its record.
+    pub gone_back_from: Option<u64>,
 }
 
 /// What repositories and stores report.

@@ -11,6 +11,7 @@ use sealift::unpack::UnpackStats;
 use sealift::{Aspect, LeftRun};
 
 use super::Unpack;
+use crate::audit_words::had_gone_back_from;
 use crate::escape;
 use crate::failure::shown;
 use crate::human::{self, Bytes, count};
@@ -62,6 +63,9 @@ impl Unpack {
         let asked = Asked { rehash: self.rehash, trust_mtime: self.assume_mtime, trust_record: self.no_check };
         for line in updated::checked(stats, &asked, self.dry_run) {
             writeln!(out, "  {line}")?;
+        }
+        if let Some(version) = stats.install.gone_back_from {
+            writeln!(out, "  {WARN}before{WARN:#}: {}", had_gone_back_from(version))?;
         }
         if stats.was_adopted {
             let verb = if self.dry_run { "would replace" } else { "took over: replaced" };

@@ -66,13 +66,16 @@ pub fn import(
     there.as_ref().map_or(Ok(()), |repo| repo.check_own())?;
     let algorithm = there.as_ref().map_or(first.digest.algorithm(), |repo| repo.algorithm());
     let seals = plan_seal(there.as_deref(), target, options.seal)?;
+    let mut gone_back_from = None;
     let kept = match &there {
         Some(repo) => {
             let (place, name) = ((repo.root(), repo.path()), &*root.identity.name);
             let survey = Survey::of_name(TargetKind::Composefs, place, name, Some(admission.state()))?;
             admission.check_bound(&survey, target)?;
             let kept = StoreRecord::look(repo, name)?;
-            survey.with(&kept).claim(options.adopt)?;
+            let survey = survey.with(&kept);
+            survey.claim(options.adopt)?;
+            gone_back_from = survey.gone_back_from();
             kept.whole()
         }
         None => None,
@@ -102,6 +105,7 @@ pub fn import(
                     .fold(0, u64::saturating_add),
                 stored_bytes: plan.stored_bytes(),
                 is_sealed: seals,
+                gone_back_from,
                 ..InstallStats::default()
             },
             checked_objects: checked,

@@ -32,8 +32,8 @@ use crate::kept_order::KeptOrder;
 use crate::progress::Phase;
 use crate::seal::KernelSignature;
 use crate::target::options::{Durability, InstallOptions};
-use crate::trust::{Admission, TargetPlace};
-use crate::{Error, Keeps, LeftRun, Progress, Record, Site, inode_id};
+use crate::trust::{Admission, Survey, TargetPlace};
+use crate::{Error, Keeps, Progress, Record, Site, inode_id};
 
 /// The settings common to all steps of unpacking.
 pub(super) struct Job<'a> {
@@ -56,16 +56,20 @@ pub(super) struct Job<'a> {
     pub(super) needed: Vec<PathBuf>,
     /// Asked before a directory is adopted.
     pub(super) consent: Option<&'a Consent<'a>>,
-    /// What another run had left.
-    pub(super) found: Option<LeftRun>,
+    /// What was known of the target before this run.
+    pub(super) survey: &'a Survey,
 }
 
 impl Job<'_> {
     /// Returns the expected stats of making the selection.
     pub(super) fn expected(&self, selection: &Selection) -> UnpackStats {
-        let mut stats =
-            UnpackStats { disk_bytes: self.disk(selection), found: self.found, ..expected(self.bundle, selection) };
+        let mut stats = UnpackStats {
+            disk_bytes: self.disk(selection),
+            found: self.survey.run,
+            ..expected(self.bundle, selection)
+        };
         stats.install.is_sealed = self.sealing.is_on;
+        stats.install.gone_back_from = self.survey.gone_back_from();
         stats
     }
 

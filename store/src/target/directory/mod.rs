@@ -175,7 +175,7 @@ fn unpack_with(
         progress,
         needed: needed(&admission, &input, &options),
         consent,
-        found: survey.run,
+        survey: &survey,
     };
     let input = &mut input;
     if options.tree.update && site.is_nonempty_dir()? {

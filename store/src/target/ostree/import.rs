@@ -70,6 +70,7 @@ pub fn import(
     let running = if options.dry_run { None } else { Some(records::stage(&repo)?) };
     let place = TargetPlace::of_store(TargetKind::Ostree, repo.path())?;
     let mut stats = take(&mut input, (&bundle, &bases), &repo, (options, &admission, Some(&place)), progress)?;
+    stats.import.install.gone_back_from = survey.gone_back_from();
     if options.dry_run {
         return Ok(stats);
     }
