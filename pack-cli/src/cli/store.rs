@@ -34,6 +34,7 @@ pub(crate) fn print(
     let (new, all) = (count(stats.new_objects, "object"), Grouped(stats.objects));
     if dry_run {
         writeln!(out, "  {new} of {all} would be added, {} of content", Bytes(stats.import.install.logical_bytes))?;
+        import::print_check(&mut out, &stats.import, (true, trust_record))?;
         return writeln!(out, "  {} would be read; nothing was written", Bytes(stats.import.install.stored_bytes));
     }
     match stats.new_objects {

@@ -194,7 +194,7 @@ fn a_store_that_went_back_with_its_record_is_not_sound() {
     audit(&["--json"]).differs().has(r#""gone_back_from":2"#);
     let status = ["status", "composefs:store", "--trust", "allowed", "--state", "good"];
     desk.run(&status).good().has("it has gone back");
-    unpack(&desk, "os-2.sealift", &state).good();
+    unpack(&desk, "os-2.sealift", &state).good().has("before: it had gone back");
     audit(&["--allow-extra"]).good().has("sound");
 }
 

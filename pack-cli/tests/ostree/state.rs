@@ -201,7 +201,7 @@ fn a_repository_that_went_back_with_its_record_is_not_sound() {
         assert!(output.status.code() == Some(1) && said.contains(why), "{more}: {said}");
     }
     assert!(desk.run(&format!("status ostree:target {trust}")).contains("it has gone back"));
-    desk.run(&format!("unpack os-7.sealift ostree:target {trust}"));
+    assert!(desk.run(&format!("unpack os-7.sealift ostree:target {trust}")).contains("before: it had gone back"));
     assert!(desk.run(&format!("audit ostree:target {trust}")).contains("sound"));
 }
 
