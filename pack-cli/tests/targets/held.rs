@@ -224,6 +224,24 @@ fn on_ext4_with_small_inodes() {
 }
 
 #[test]
+fn times_that_are_not_stored_exactly_are_said() {
+    let desk = Desk::new();
+    if !is_root() {
+        return skipped("needs root: mounts");
+    }
+    plain(&desk);
+    let make = "truncate -s 60M image && mkfs.ext4 -q -I 128 image";
+    let Some(_disk) = Disk::new(&desk, make, "mount -o loop image disk") else { return };
+    for (more, words) in [(&["--dry-run"][..], "times would not be stored exactly"), (&[], "times not stored exactly")]
+    {
+        let line = [&["unpack", "1.sealift", "disk/target", "--allow-unsigned"], more].concat();
+        let done = desk.command(&line).output().unwrap();
+        assert_eq!(done.status.code(), Some(0), "{}", said(&done));
+        assert_eq!(said(&done).matches(words).count(), 1, "{}", said(&done));
+    }
+}
+
+#[test]
 fn on_xfs() {
     check("xfs", "truncate -s 320M image && mkfs.xfs -q -m bigtime=1 image", "mount -o loop image disk");
 }

@@ -7,7 +7,7 @@ use std::path::Path;
 use std::time::Duration;
 
 use sealift::seal::{KernelSignature, Seal};
-use sealift::unpack::UnpackStats;
+use sealift::unpack::{NotKept, UnpackStats};
 use sealift::{Aspect, LeftRun};
 
 use super::Unpack;
@@ -90,6 +90,10 @@ impl Unpack {
                 Bytes(stats.install.logical_bytes),
                 count(stats.inodes, "inode")
             )?;
+            for NotKept { what, files, why, .. } in &stats.not_kept {
+                let (files, lost) = (count(*files, "file"), would_be_lost(*what));
+                writeln!(out, "  {WARN}{files}: {lost} ({why}){WARN:#}")?;
+            }
             return writeln!(out, "  {} would be read; nothing was written", Bytes(stats.install.stored_bytes));
         }
         if stats.install.logical_bytes == 0 {
@@ -122,6 +126,19 @@ impl Unpack {
             writeln!(out, "  {objects}, {inodes}, {} on the target", Bytes(stats.disk_bytes))?;
         }
         Ok(())
+    }
+}
+
+/// Returns what of a file the target would not keep.
+fn would_be_lost(aspect: Aspect) -> &'static str {
+    match aspect {
+        Aspect::Owners => "would be owned by you, without set-id bits",
+        Aspect::Devices => "devices would not be created",
+        Aspect::Modes => "permission bits would not be set",
+        Aspect::Acls => "access control lists would not be set",
+        Aspect::Capabilities => "capabilities would not be set",
+        Aspect::Times => "times would not be stored exactly",
+        _ => "extended attributes would not be set",
     }
 }
 
