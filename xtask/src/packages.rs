@@ -76,8 +76,9 @@ const PACKAGES: &[Package] = &[
     // Commits are signed, and gpgv, which sealift runs, verifies them.
     package("gnupg",               Programs(&["gpg", "gpgconf"]),         &[Ci]),
     package("gpgv",                Programs(&["gpgv"]),                   &[Ci]),
-    // Flatpak itself installs apps.
+    // Flatpak itself installs apps. As a user, it asks D-Bus about parental controls.
     package("flatpak",             Programs(&["flatpak"]),                &[Ci]),
+    package("dbus-daemon",         Programs(&["dbus-daemon"]),            &[Ci]),
     // A second program that writes archives.
     package("libarchive-tools",    Programs(&["bsdtar"]),                 &[Ci, Vm]),
     package("cpio",                Programs(&["cpio"]),                   &[Ci]),

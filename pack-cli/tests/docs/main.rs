@@ -30,6 +30,7 @@ const PAGES: &[(&str, Who)] = &[
     ("docs/administer.md",  Who::Root),
     ("docs/device.md",      Who::Root),
     ("docs/coming-from.md", Who::User),
+    ("docs/repositories.md", Who::User),
 ];
 
 /// Pages that show no commands.
@@ -87,6 +88,11 @@ fn device() {
 #[test]
 fn coming_from() {
     page("docs/coming-from.md");
+}
+
+#[test]
+fn repositories() {
+    page("docs/repositories.md");
 }
 
 /// A page that is not in the table, or a block that is not run and not in the list, would be untested without notice.
