@@ -53,12 +53,12 @@ pub use hex::{hex, unhex};
 pub use image::Image;
 pub use index::{
     Device, Directory, Entry, Index, IndexBuilder, Inode, InodeKind, Node, Object, OfParents, OsTree, OsTreeFile,
-    OsTreeKind, OsTreeObject, OsTreeRef, Ref, RepositoryFile, Symlink,
+    OsTreeKind, OsTreeObject, OsTreeRef, Ref, Symlink,
 };
 pub use kind::Kind;
 pub use layout::{
     BLOCK_LEN, BaseObject, BaseRange, Blocks, Chunk, Codec, DiskUse, Extent, HOLE_BLOCKS, Holds, Holes, Large, Layout,
-    Objects, Piece, data_len, data_ranges, maxima,
+    Objects, Piece, RepositoryFile, data_len, data_ranges, maxima,
 };
 pub use limits::Limits;
 pub use opener::{Opened, Opener, Step};

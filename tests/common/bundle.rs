@@ -74,6 +74,8 @@ pub struct Layout {
     pub landmark: Option<(u32, u32)>,
     /// Section 6: for each chunk with a prefix, its ranges, each with object, offset and length.
     pub prefixes: Vec<Vec<(u32, u64, u64)>>,
+    /// Section 7: kinds and bytes of the repository's files.
+    pub repository: Option<Vec<(u8, Vec<u8>)>>,
 }
 
 /// A row of section 1.
@@ -617,6 +619,15 @@ impl Layout {
             prefixes.extend(planes64(ranges.iter().map(|range| range.2)));
             sections.push(Section::critical(6, prefixes));
         }
+        sections.extend(self.repository.as_ref().map(|files| {
+            let mut repository = vec![byte(files.len())];
+            for (kind, bytes) in files {
+                repository.push(*kind);
+                repository.extend(narrow(bytes.len()).to_le_bytes());
+                repository.extend(bytes);
+            }
+            Section::ignorable(7, repository)
+        }));
         sections
     }
 }

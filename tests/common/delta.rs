@@ -125,8 +125,6 @@ pub struct OsTreeDifference {
     pub targets: Vec<Vec<u8>>,
     /// The commit and the collection of each ref.
     pub refs: Vec<(u32, Vec<u8>)>,
-    /// Kinds and bytes of the repository's files.
-    pub repository_files: Vec<(u8, Vec<u8>)>,
 }
 
 /// An edit of a name.
@@ -357,12 +355,6 @@ impl OsTreeDifference {
         for (_, collection) in &self.refs {
             out.push(byte(collection.len()));
             out.extend(collection);
-        }
-        out.push(byte(self.repository_files.len()));
-        for (kind, bytes) in &self.repository_files {
-            out.push(*kind);
-            out.extend(narrow(bytes.len()).to_le_bytes());
-            out.extend(bytes);
         }
         out
     }

@@ -27,8 +27,6 @@ pub struct OsTree {
     pub commits: Vec<u32>,
     /// Collection ids.
     pub collections: Vec<Vec<u8>>,
-    /// Kinds and bytes of the repository's files.
-    pub repository_files: Vec<(u8, Vec<u8>)>,
     /// The size of the commits' trees: entries, inodes, components, and the objects of their files.
     pub grown: Grown,
     /// The objects of refs, and what those of their parents add to the maxima if no ref has them (ostree 6.1).
@@ -218,12 +216,6 @@ impl OsTree {
         for collection in &self.collections {
             out.push(byte(collection.len()));
             out.extend(collection);
-        }
-        out.push(byte(self.repository_files.len()));
-        for (kind, bytes) in &self.repository_files {
-            out.push(*kind);
-            out.extend(narrow(bytes.len()).to_le_bytes());
-            out.extend(bytes);
         }
         out
     }

@@ -114,9 +114,6 @@ fn rebuilt(index: &Index) -> Vec<u8> {
         );
         builder.ostree_file(index.ostree_attributes(file), index.node(file.kind));
     }
-    for (file, bytes) in index.repository_files() {
-        builder.repository_file(file, bytes);
-    }
     builder.finish(index.objects().iter().copied(), index.verity()).expect("it fits")
 }
 

@@ -244,4 +244,4 @@ def lay_commits(whole, base, table, writer):
             while come < len(commits) and commits[come - 1][2] == commits[come][1]:
                 come += 1
     need(come == len(commits), "index", "a commit is left that no ref takes")
-    return metas, rows, regulars, links, column, own.collections, own.repository
+    return metas, rows, regulars, links, column, own.collections

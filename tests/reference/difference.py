@@ -5,7 +5,7 @@ from types import SimpleNamespace
 import gvariant
 from encoding import ascends, check_prefixed, need, sections
 from index import COMPONENT, REF, TYPES, Attributes, parse_attributes, parse_objects
-from ostree import parse_collection, parse_commit, parse_dirmeta, parse_repository, parse_targets
+from ostree import parse_collection, parse_commit, parse_dirmeta, parse_targets
 
 NAMES = ("base refs edits changes directories regulars symlinks devices links times attributes objects verity "
          "ostree!")
@@ -227,5 +227,4 @@ def parse_ostree(table, whole, refs, index_len):
     [own.refs] = table.planes("I", refs)
     need(all(ref < len(own.commits) for ref in own.refs), "index", "a ref names no commit")
     own.collections = [parse_collection(table) for _ in range(refs)]
-    own.repository = parse_repository(table)
     return own

@@ -90,13 +90,12 @@ def write_index(refs, names, links, inodes, attributes, objects, verity, ostree)
         verity,
     ]
     if ostree:
-        metas, files, regulars, links, commits, collections, repository = ostree
+        metas, files, regulars, links, commits, collections = ostree
         payloads.append(
             struct.pack("<I", len(metas)) + bytes(kind for kind, _ in metas) + column("I", [len(data) for _, data in metas])
             + b"".join(data for _, data in metas) + struct.pack("<I", len(files)) + column("I", files) + column("I", regulars)
             + column("H", map(len, links)) + b"".join(links) + column("I", commits)
-            + b"".join(bytes([len(name)]) + name for name in collections) + bytes([len(repository)])
-            + b"".join(bytes([kind]) + struct.pack("<I", len(data)) + data for kind, data in repository))
+            + b"".join(bytes([len(name)]) + name for name in collections))
     parts = (struct.pack("<HHQ", number, 1, len(payload)) + payload for number, payload in enumerate(payloads, 1))
     return b"".join(parts)
 

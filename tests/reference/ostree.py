@@ -73,10 +73,10 @@ def parse_collection(table):
     return name
 
 def parse_repository(table):
-    """Kinds and bytes of the repository's files."""
+    """Kinds and bytes of the repository's files (ostree 2.1)."""
     files = [(table.int("B"), table.string("I")) for _ in range(table.int("B"))]
     kinds = [kind for kind, _ in files]
-    need(ascends(kinds) and set(kinds) <= {1, 2, 3, 4}, "index", "the repository's files")
+    need(kinds and ascends(kinds) and set(kinds) <= {1, 2, 3, 4}, "layout", "the repository's files")
     return files
 
 class OSTree:
@@ -97,7 +97,6 @@ class OSTree:
         self.targets = parse_targets(table, self.kinds.count(10))
         [commits] = table.planes("I", refs)
         self.collections = [parse_collection(table) for _ in range(refs)]
-        self.repository = parse_repository(table)
 
         self.next, self.known, self.files, self.trees, self.metas, self.roots = 0, {}, {}, {}, {}, {}
         self.commits = []

@@ -109,7 +109,7 @@ function sections(bytes, kind, names, beyond, parse) {
   }
   need(names.every((name) => name.endsWith("?") || found[name]), kind, "a section is missing");
   const parsed = parse(found);
-  for (const name of names) found[name.replace("?", "")]?.end();
+  for (const name of names) found[name?.replace("?", "")]?.end();
   return parsed;
 }
 
@@ -348,7 +348,7 @@ function parseHoles(table, sizes) {
 
 /** How the file stores the objects (7): its chunks, and by object its parts, each with the chunk that holds its data. */
 function parseLayout(bytes, sizes, ids, piece) {
-  return sections(bytes, "layout", ["chunks", "groups", "pieces", "holes", "landmark?"], { 6: "prefixes" }, (found) => {
+  return sections(bytes, "layout", ["chunks", "groups", "pieces", "holes", "landmark?", , "repository?"], { 6: "prefixes" }, (found) => {
     const { chunks, groups, pieces } = found;
     const count = chunks.u32();
     const [codecs, stored, lens, objects] = [chunks.take(count), ...[0, 1, 2].map(() => chunks.planes(4, count))];
@@ -362,6 +362,7 @@ function parseLayout(bytes, sizes, ids, piece) {
     const [named, values] = [pieces.planes(4, rows), pieces.each(rows, () => pieces.take(32))];
     const holes = parseHoles(found.holes, sizes);
     need(found.landmark === undefined || found.landmark.u32() + found.landmark.u32() <= count, "layout", "the landmark is beyond the chunks");
+    need(!found.repository, "layout", "the files of a repository, and no commit of it");
     const layout = { codecs, stored, lens, digests, holes, parts: new Map() };
     const dataLen = (object, start, end) => sum(spans(holes.get(object) ?? [], start, end).map(([from, to]) => to - from));
     layout.data = sizes.map((size, object) => dataLen(object, 0, size));

@@ -18,6 +18,7 @@ from difference import parse_difference
 from encoding import Cursor, Reject, ascends, check_frame, check_prefixed, need, sections, unzstd
 from hashes import blocks, chaining_value, merge, verity, verity_of_blocks
 from index import parse_index
+from ostree import parse_repository
 from suffix import parse_suffix, unsuffix
 from trust import POLICY, check_signatures, judge
 
@@ -156,7 +157,7 @@ def parse_prefixes(table, layout, base_objects):
 def parse_layout(data, index, piece, base_objects=0):
     """How the file stores the objects (core 7): columns by chunk, and each object's holes, data length and parts."""
     layout, sizes = SimpleNamespace(parts={}, values={}), index.sizes
-    with sections(data, "layout", "chunks groups pieces holes landmark? prefixes!") as found:
+    with sections(data, "layout", "chunks groups pieces holes landmark? prefixes! repository?") as found:
         count = found.chunks.int("I")
         layout.codecs = found.chunks.take(count)
         layout.stored, layout.lens, counts = found.chunks.planes("III", count)
@@ -169,6 +170,8 @@ def parse_layout(data, index, piece, base_objects=0):
         layout.holes = parse_holes(found.holes, sizes)
         landmark = sum(found.landmark.read("II")) if found.landmark else 0
         parse_prefixes(found.prefixes, layout, base_objects)
+        need(index.ostree or not found.repository, "layout", "the files of a repository, and no commit of it")
+        layout.repository = parse_repository(found.repository) if found.repository else []
     for codec, stored, length in zip(layout.codecs, layout.stored, layout.lens):
         need(stored and length and (codec or stored == length), "layout", "the lengths of a chunk")
     need(landmark <= len(layout.lens), "layout", "the landmark is beyond the chunks")

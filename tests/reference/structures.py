@@ -182,6 +182,7 @@ def compare_bundle(file, data, content):
     extents = [(4096 * start, 4096 * (start + size)) for start, size in table(layout.holes, "start len")]
     yield [layout.holes.object, extents], [list(parts.holes), sum(parts.holes.values(), [])]
     yield table(layout.prefixes, "object offset len") if layout.prefixes else [], sum(parts.prefixes.values(), [])
+    yield table(layout.repository.files, "kind bytes") if layout.repository else [], parts.repository
     if bases:
         own, there = file.difference, reader.difference
         yield [root.bases.prefix_len, *table(own.refs.rows, "kind name from")], [reader.root.prefix_len, *there.refs]

@@ -10,7 +10,7 @@ use crate::num::{self, wide};
 use crate::{Error, Row};
 
 use super::ostree::Columns;
-use super::{Device, Inode, Object, OsTreeKind, RepositoryFile};
+use super::{Device, Inode, Object, OsTreeKind};
 use crate::attributes::Attributes;
 
 /// The type of a new inode, and what depends on it, for [`IndexBuilder::inode`].
@@ -88,11 +88,6 @@ impl IndexBuilder {
             Node::Symlink(target) => self.ostree.add_symlink(row, target, &mut self.widths),
             Node::Directory { .. } | Node::Device(_) | Node::Plain => {}
         }
-    }
-
-    /// Adds a file of the OSTree repository itself. They must be added in ascending order.
-    pub fn repository_file(&mut self, file: RepositoryFile, bytes: &[u8]) {
-        self.ostree.add_repository_file(file, bytes, &mut self.widths);
     }
 
     fn add_ref(&mut self, kind: u8, name: &str) {

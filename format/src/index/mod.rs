@@ -16,8 +16,8 @@ use crate::num;
 use crate::row::{Row, Rows, Table};
 
 pub use builder::{IndexBuilder, Node};
-pub use ostree::{OfParents, OsTree, OsTreeFile, OsTreeKind, OsTreeObject, OsTreeRef, RepositoryFile};
-pub(crate) use ostree::{parse_collection, parse_file_rows, parse_repository_file};
+pub use ostree::{OfParents, OsTree, OsTreeFile, OsTreeKind, OsTreeObject, OsTreeRef};
+pub(crate) use ostree::{parse_collection, parse_file_rows};
 pub(crate) use parse::{objects_section, parse_attributes, parse_objects};
 pub(crate) use rows::{column, number, parse_devices, parse_ref, parse_targets, row_fault, use_attributes};
 
@@ -272,12 +272,6 @@ impl Index {
     #[must_use]
     pub fn ostree_attributes(&self, file: &OsTreeFile) -> &Attributes {
         &self.attributes[file.attributes.at()]
-    }
-
-    /// Returns the files of the OSTree repository itself that travel with its commits.
-    pub fn repository_files(&self) -> impl Iterator<Item = (RepositoryFile, &[u8])> {
-        let files = self.ostree.as_ref().map_or(&[][..], OsTree::repository_files);
-        files.iter().map(|(file, (at, len))| (*file, self.slice(*at, *len)))
     }
 
     /// Returns the name of an entry.

@@ -9,6 +9,7 @@ use crate::{Error, Maxima, Row, Table as _};
 
 use super::disk::{Blocks, DiskUse};
 use super::prefixes::encode_prefixes;
+use super::repository::encode_repository;
 use super::rows::put_steps;
 use super::{Chunk, Codec, Holds, Layout};
 
@@ -16,7 +17,7 @@ impl Layout {
     /// Returns the layout's bytes. Offsets of chunks are not stored, since they follow from the lengths.
     ///
     /// # Errors
-    /// Returns an error if there are more chunks or holes than the format can store.
+    /// Returns an error if there are more chunks or holes than the format can store, or a file of the repository is longer than that.
     pub fn encode(&self) -> Result<Vec<u8>, Error> {
         let le = u32::to_le_bytes;
         let mut out = Vec::new();
@@ -50,6 +51,9 @@ impl Layout {
         }
         if let Some(prefixes) = encode_prefixes(&self.chunks, &self.ranges) {
             put_section(&mut out, 6, true, &prefixes);
+        }
+        if !self.repository.is_empty() {
+            put_section(&mut out, 7, false, &encode_repository(&self.repository)?);
         }
         Ok(out)
     }

@@ -5,6 +5,7 @@ mod encode;
 mod objects;
 mod parse;
 mod prefixes;
+mod repository;
 mod rows;
 
 use alloc::vec::Vec;
@@ -19,6 +20,7 @@ pub(crate) use encode::{index_maxima, layout_maxima};
 pub use objects::Objects;
 pub(crate) use prefixes::check_ranges;
 pub use prefixes::{BaseObject, BaseRange};
+pub use repository::RepositoryFile;
 
 /// The length in bytes of a block, the unit of holes (core 7.1).
 pub const BLOCK_LEN: u64 = 4096;
@@ -45,6 +47,8 @@ pub struct Layout {
     pub landmark: Option<Range<u32>>,
     /// The ranges of all prefixes, chunk after chunk (delta 6).
     pub ranges: Vec<BaseRange>,
+    /// The files of the OSTree repository itself that travel with its commits, in ascending order (ostree 2.1).
+    pub repository: Vec<(RepositoryFile, Vec<u8>)>,
     /// The objects that a delta bundle carries, in ascending order, once it is completed with its bases; `None` if all objects are carried.
     pub carried: Option<Vec<Row<Object>>>,
 }

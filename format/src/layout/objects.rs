@@ -12,6 +12,8 @@ pub struct Objects<'a> {
     pub(crate) hashed: Vec<bool>,
     /// The number of objects of the bases.
     pub(crate) base: u32,
+    /// Whether a ref is an OSTree commit, so that files of its repository may be there.
+    pub(crate) has_commits: bool,
 }
 
 impl<'a> From<&'a Index> for Objects<'a> {
@@ -22,6 +24,6 @@ impl<'a> From<&'a Index> for Objects<'a> {
                 hashed[object.at()] = true;
             }
         }
-        Self { rows: index.objects(), hashed, base: 0 }
+        Self { rows: index.objects(), hashed, base: 0, has_commits: index.ostree().is_some() }
     }
 }

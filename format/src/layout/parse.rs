@@ -9,16 +9,18 @@ use crate::num::at;
 use crate::{Error, Part, Row, pieces};
 
 use super::prefixes::parse_prefixes;
+use super::repository::parse_repository;
 use super::rows::{parse_steps, row_fault};
 use super::{BLOCK_LEN, Chunk, Codec, Extent, HOLE_BLOCKS, Holds, Holes, Large, Layout, Objects, Piece, data_len};
 
-const RULES: [SectionRule; 6] = [
+const RULES: [SectionRule; 7] = [
     SectionRule::Required,
     SectionRule::Required,
     SectionRule::Required,
     SectionRule::Required,
     SectionRule::Ignorable,
     SectionRule::Optional,
+    SectionRule::Ignorable,
 ];
 
 const UNKNOWN_OBJECT: &str = "a group has an object that the index does not have";
@@ -32,14 +34,22 @@ impl Layout {
         let piece_len = 1_u64 << piece_log2.min(63);
         let sections = read_sections(Part::Layout, bytes, &RULES)?;
         let empty = || Reader::new(Part::Layout, &[]);
-        let [chunks, groups, pieces, holes, landmark, prefixes] = sections;
+        let [chunks, groups, pieces, holes, landmark, prefixes, repository] = sections;
         let (mut chunks, grouped_len) = parse_chunks(chunks.unwrap_or_else(empty))?;
         let grouped = parse_groups(groups.unwrap_or_else(empty), grouped_len)?;
         let (holes, extents) = parse_holes(holes.unwrap_or_else(empty), objects.rows)?;
         let (pieces, large) = parse_pieces(pieces.unwrap_or_else(empty), objects.rows, piece_len)?;
         let landmark = landmark.map(|section| parse_landmark(section, chunks.len())).transpose()?;
         let ranges = parse_prefixes(prefixes, &mut chunks, objects.base)?;
-        let layout = Self { chunks, grouped, pieces, large, holes, extents, landmark, ranges, carried: None };
+        let repository = match repository {
+            Some(section) if !objects.has_commits => {
+                return Err(section.malformed("files of a repository without a commit"));
+            }
+            Some(section) => parse_repository(section)?,
+            None => Vec::new(),
+        };
+        let layout =
+            Self { chunks, grouped, pieces, large, holes, extents, landmark, ranges, repository, carried: None };
         layout.check_groups(objects.rows, piece_len)?;
         layout.check_pieces(objects.rows, piece_len)?;
         layout.check_order(&objects.hashed)?;

@@ -179,6 +179,7 @@ fn repository(fault: &RepoFault) -> Option<&'static str> {
         }
         RepoFault::RefLink { .. } => ": remove it",
         RepoFault::SeveralRefs { .. } => "; name one, as in ostree:REPO:REF, or a commit by its checksum",
+        RepoFault::Unnamed { .. } => ": put its ref's name before it, as in NAME=ostree:REPO:CHECKSUM",
         RepoFault::NoRemote { .. } => ": name one that `ostree remote list` shows, or add it with `ostree remote add`",
         RepoFault::Owner { .. } => "; a repository made with `ostree init --mode=bare-user` records owners instead",
         RepoFault::Locked { .. } => ": try again later",

@@ -32,7 +32,7 @@ use sealift_format::{
 use crate::Phase;
 use crate::order::OrderProfile;
 use crate::{Error, Progress};
-use sealift_store::contents::tasks;
+use sealift_store::contents::{CommonFiles, tasks};
 pub use sealift_store::source::PackRef;
 use sealift_store::source::Source;
 
@@ -128,6 +128,8 @@ pub struct PackStats {
     pub order: OrderStats,
     /// For a delta bundle: what it carries.
     pub delta: Option<DeltaStats>,
+    /// Whether the bundle carries no summary because those of the packed repositories differ.
+    pub do_summaries_differ: bool,
     /// Whether the chunks were copied to make room for the head: peak disk use was then twice the file.
     pub copied: bool,
 }
@@ -179,7 +181,9 @@ pub fn pack(
 
     progress.enter(Phase::Finishing, 0, 0);
     let (index, numbers) = contents::build_index(&refs, &packed)?;
-    let (layout, spool) = contents::build_layout(&packed, writer, &numbers, hot_end > 0)?;
+    let (mut layout, spool) = contents::build_layout(&packed, writer, &numbers, hot_end > 0)?;
+    let common = CommonFiles::of(sources.iter().copied());
+    layout.repository = common.files;
     let images = images::state(&index, &packed, options)?;
     let front = Prologue { index: &index, layout: &layout, bases: None, images };
     let (head, behind) = front.make_head(options, sign, true)?;
@@ -191,7 +195,8 @@ pub fn pack(
     if copied {
         tracing::info!("copied the chunks to put the head before them: this file system cannot insert blocks");
     }
-    Ok(PackStats { root, file_bytes, order, delta: None, copied })
+    let do_summaries_differ = common.do_summaries_differ;
+    Ok(PackStats { root, file_bytes, order, delta: None, do_summaries_differ, copied })
 }
 
 /// What is packed, in packing order.

@@ -2,6 +2,7 @@
 
 mod aliases;
 mod audited;
+mod beside;
 mod circumstances;
 mod commitmeta;
 mod crafted;

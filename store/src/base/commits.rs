@@ -1,14 +1,14 @@
 //! The base of a delta bundle among the commits of a repository that has no record of it.
 //!
-//! Detached metadata and the source repository's files may differ between this repository and the one that the base was packed from: the index is
-//! built in each way in which it may have been built there.
+//! Detached metadata and collections may differ between this repository and the one that the base was packed from: the index is built in each way in
+//! which it may have been built there.
 
 use std::sync::Arc;
 
 use sealift_format::difference::{CommitObject, EditedCommitRef, EditedKind, OsTreeDifference};
 use sealift_format::num;
 use sealift_format::ostree::{Checksum, Commit};
-use sealift_format::{Delta, Index, RepositoryFile, verity};
+use sealift_format::{Delta, Index, verity};
 use sha2::{Digest as _, Sha256};
 
 use crate::contents::{CommitRef, HashedCommits};
@@ -33,9 +33,6 @@ pub(crate) struct Tip<'a> {
     pub(crate) collection: &'a str,
     pub(crate) commit: Checksum,
 }
-
-/// Collections of refs, and files of a repository.
-type Way = (Vec<String>, Vec<(RepositoryFile, Vec<u8>)>);
 
 /// The sources of commits, and what was read of them.
 type ReadCommits = (Vec<OstreeSource>, HashedCommits);
@@ -208,7 +205,7 @@ impl<'a> Reading<'a> {
         let wanted = u64::from(self.delta.difference.base_objects());
         // `wanted` counts the objects of all bases together.
         let is_possible = |objects| if self.delta.bases().len() > 1 { objects <= wanted } else { objects == wanted };
-        for (collections, files) in self.ways(tips)? {
+        for collections in self.collections(tips) {
             let refs: Vec<CommitRef<'_>> = tips
                 .iter()
                 .zip(&collections)
@@ -217,7 +214,7 @@ impl<'a> Reading<'a> {
                 .collect();
             for with_commitmeta in [true, false] {
                 self.progress.check()?;
-                let index = hashed.index(&refs, with_commitmeta, &files)?;
+                let index = hashed.index(&refs, with_commitmeta)?;
                 if let Some(role) = role(&verity::digest(index.bytes())) {
                     return Ok(Ok((index, role)));
                 }
@@ -238,8 +235,8 @@ impl<'a> Reading<'a> {
         }))
     }
 
-    /// Returns the ways in which an index may have been built: the collections of its refs, and the files of its source repository.
-    fn ways(&self, tips: &[Tip<'_>]) -> Result<Vec<Way>, Error> {
+    /// Returns the collections that the refs may have had where the base was packed, each as a list.
+    fn collections(&self, tips: &[Tip<'_>]) -> Vec<Vec<String>> {
         let own = self.repo.config().collection_id.clone().unwrap_or_default();
         let told = tips.iter().map(|tip| tip.collection.to_owned()).collect();
         let mut collections: Vec<Vec<String>> = vec![told];
@@ -249,24 +246,6 @@ impl<'a> Reading<'a> {
                 collections.push(all);
             }
         }
-        let mut files = vec![Vec::new()];
-        for some in [
-            top_files(self.repo)?,
-            self.delta.difference.ostree().map_or(&[][..], |own| own.repository_files()).to_vec(),
-        ] {
-            if !files.contains(&some) {
-                files.push(some);
-            }
-        }
-        Ok(collections.iter().flat_map(|ids| files.iter().map(|files| (ids.clone(), files.clone()))).collect())
+        collections
     }
-}
-
-/// Returns the files of a repository that travel with its commits.
-fn top_files(repo: &Repo) -> Result<Vec<(RepositoryFile, Vec<u8>)>, Error> {
-    let mut files = Vec::new();
-    for kind in RepositoryFile::ALL {
-        files.extend(repo.top_file(kind.name())?.map(|bytes| (kind, bytes)));
-    }
-    Ok(files)
 }

@@ -60,7 +60,7 @@ const STREAMS: usize = 8;
 impl Base {
     /// Opens a commit of an OSTree repository as a base: `ostree:REPO:REF`, where REF may be the checksum of a commit; without REF, the ref with the
     /// name `name` or else that of the only commit of `packed`, or else the repository's only ref. The index is the one that packing it would make,
-    /// with detached metadata, and without parents and the repository's own files. Its ref has the name `name`, or else that of REF, or for a
+    /// with detached metadata and without parents. Its ref has the name `name`, or else that of REF, or for a
     /// checksum that of the only commit of `packed`. The commit in `packed` with the same name, or else its only one, determines the collection.
     ///
     /// # Errors
@@ -102,7 +102,7 @@ impl Base {
         let source = OstreeSource::of_commit(&repo, tip, 0, &SourceOptions::default(), jobs)?;
         let hashed = HashedCommits::read(std::slice::from_ref(&source), jobs, progress)?;
         let refs = [CommitRef { name: own, collection: &collection, source: &source }];
-        Ok(Self::of_repository(&repo, hashed.index(&refs, true, &[])?))
+        Ok(Self::of_repository(&repo, hashed.index(&refs, true)?))
     }
 
     /// Uses a repository, which holds the commits of `index`, as a base.

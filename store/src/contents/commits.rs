@@ -5,7 +5,7 @@ use std::collections::{HashMap, HashSet};
 use sealift_format::num;
 use sealift_format::ostree::Checksum;
 use sealift_format::verity::{self, VerityHasher};
-use sealift_format::{Index, IndexBuilder, Object, RepositoryFile, Row};
+use sealift_format::{Index, IndexBuilder, Object, Row};
 
 use super::index::row;
 use super::ostree::Commits;
@@ -80,19 +80,13 @@ impl HashedCommits {
         Ok(own)
     }
 
-    /// Builds the index of these refs, which ascend by name and whose contents were all read: with or without the commits' detached metadata, and
-    /// with these files of the repository.
+    /// Builds the index of these refs, which ascend by name and whose contents were all read: with or without the commits' detached metadata.
     ///
     /// # Errors
     /// Returns an error if the result is not a valid index.
-    pub fn index(
-        &self,
-        refs: &[CommitRef<'_>],
-        with_commitmeta: bool,
-        files: &[(RepositoryFile, Vec<u8>)],
-    ) -> Result<Index, Error> {
+    pub fn index(&self, refs: &[CommitRef<'_>], with_commitmeta: bool) -> Result<Index, Error> {
         let mut builder = IndexBuilder::default();
-        let mut commits = Commits::of_base(with_commitmeta, files);
+        let mut commits = Commits::of_base(with_commitmeta);
         for (number, from) in refs.iter().enumerate() {
             let known = commits.add(number, from.source)?;
             builder.commit_ref(from.name, known, from.collection);

@@ -3,6 +3,7 @@
 mod commits;
 mod index;
 mod ostree;
+mod repository;
 pub mod tasks;
 
 use parking_lot::{Mutex, MutexGuard};
@@ -19,6 +20,7 @@ pub use commits::{CommitRef, HashedCommits};
 pub(crate) use index::index_of;
 pub use index::{add_to_index, index_by_reading, row};
 pub use ostree::Commits;
+pub use repository::CommonFiles;
 use tasks::{Item, Part, Plan, Task};
 
 /// What to read of a content.

@@ -4,7 +4,7 @@ use std::collections::HashMap;
 
 use sealift_format::num;
 use sealift_format::ostree::{Checksum, Commit, DirTree, Malformed};
-use sealift_format::{Attributes, IndexBuilder, Node, OsTreeKind, RepositoryFile};
+use sealift_format::{Attributes, IndexBuilder, Node, OsTreeKind};
 
 use crate::Error;
 use crate::source::{FileKind, OstreeSource};
@@ -16,31 +16,18 @@ pub struct Commits<'a> {
     known: HashMap<(OsTreeKind, Checksum), usize>,
     files: Vec<(usize, &'a Attributes, &'a FileKind)>,
     file_of: HashMap<Checksum, usize>,
-    repository_files: Vec<(RepositoryFile, Vec<u8>)>,
     /// Whether detached metadata is left out.
     is_bare: bool,
 }
 
 impl<'a> Commits<'a> {
-    /// Creates an empty list for a base, with these files of the repository. Detached metadata is left out unless wanted.
-    pub fn of_base(with_commitmeta: bool, files: &[(RepositoryFile, Vec<u8>)]) -> Self {
-        Self { repository_files: files.to_vec(), is_bare: !with_commitmeta, ..Self::default() }
+    /// Creates an empty list for a base. Detached metadata is left out unless wanted.
+    pub fn of_base(with_commitmeta: bool) -> Self {
+        Self { is_bare: !with_commitmeta, ..Self::default() }
     }
 
     /// Adds a ref's commits; `number` is that of its source. Returns the number of its newest commit if an earlier ref has it too.
     pub fn add(&mut self, number: usize, source: &'a OstreeSource) -> Result<Option<u32>, Error> {
-        for (kind, bytes) in &source.repository_files {
-            match self.repository_files.iter().find(|(known, _)| known == kind) {
-                Some((_, known)) if known != bytes => {
-                    return Err(Error::Usage(format!(
-                        "the {} files of two repositories differ, and a bundle carries only one",
-                        kind.name()
-                    )));
-                }
-                Some(_) => {}
-                None => self.repository_files.push((*kind, bytes.clone())),
-            }
-        }
         let tip = source.commits.first().map(|commit| (OsTreeKind::Commit, commit.checksum));
         let known = tip.and_then(|tip| self.known.get(&tip).copied());
         for commit in &source.commits {
@@ -109,11 +96,6 @@ impl<'a> Commits<'a> {
                 FileKind::Symlink(target) => Node::Symlink(target),
             };
             builder.ostree_file(attributes, node);
-        }
-        let mut files: Vec<_> = self.repository_files.iter().collect();
-        files.sort_unstable();
-        for (file, bytes) in files {
-            builder.repository_file(*file, bytes);
         }
     }
 }

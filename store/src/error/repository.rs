@@ -114,6 +114,12 @@ pub enum RepoFault {
         /// The name as it was given.
         name: String,
     },
+    /// A commit is named by its checksum, where its ref is needed.
+    #[error("{commit} is a commit and not a ref, and a bundle has its commits by the names of refs")]
+    Unnamed {
+        /// The checksum as it was given.
+        commit: String,
+    },
     /// A ref's file conflicts with a directory of other refs, or the other way round.
     #[error("the ref {name:?} conflicts with {other:?}")]
     RefConflict {

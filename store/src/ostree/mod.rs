@@ -28,7 +28,7 @@ mod tests;
 
 #[cfg(feature = "composefs")]
 pub(crate) use folders::Folders;
-pub(crate) use object::{ObjectType, object_name};
+pub(crate) use object::{ObjectType, object_name, parse_checksum};
 pub(crate) use read::{FileBytes, FileContent};
 pub(crate) use refs::{RefName, RefPlace};
 pub(crate) use repo::Repo;

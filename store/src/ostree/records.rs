@@ -6,7 +6,7 @@ use std::time::{SystemTime, UNIX_EPOCH};
 
 use rustix::fs::Timespec;
 use rustix::io::Errno;
-use sealift_format::{Bundle, Index, IndexBuilder, Object};
+use sealift_format::{Bundle, Index};
 
 use super::repo::Repo;
 use super::stage::ObjectStage;
@@ -22,7 +22,7 @@ pub(crate) fn records(repo: &Repo) -> Records<'_> {
     Records::new(repo.root(), repo.path(), Records::OSTREE)
 }
 
-/// Returns the indexes of all records; for each that has files of the source repository, also the index without these.
+/// Returns the indexes of all records.
 ///
 /// # Errors
 /// Returns an error if one cannot be read.
@@ -30,7 +30,6 @@ pub(crate) fn indexes(repo: &Repo) -> Result<Vec<Index>, Error> {
     let (records, mut indexes) = (records(repo), Vec::new());
     for name in records.names()? {
         let Some(record) = records.load(&name)? else { continue };
-        indexes.extend(without_repository_files(&record.index)?);
         indexes.push(record.index);
     }
     Ok(indexes)
@@ -42,28 +41,6 @@ pub(crate) fn order_of(repo: &Repo, index: &Index) -> Option<KeptOrder> {
     let names = records.names().ok()?.into_iter();
     let mut found = names.filter_map(|name| records.load(&name).ok()?);
     found.find(|record| record.index.bytes() == index.bytes())?.order
-}
-
-/// Returns the index without files of the source repository; `None` if it has none, or has trees that are not commits.
-pub(crate) fn without_repository_files(index: &Index) -> Result<Option<Index>, Error> {
-    let are_commits = index.refs().iter().all(|from| from.ostree.is_some());
-    let Some(ostree) = index.ostree().filter(|_| are_commits && index.repository_files().next().is_some()) else {
-        return Ok(None);
-    };
-    let mut builder = IndexBuilder::default();
-    for from in index.refs() {
-        let Some(own) = &from.ostree else { continue };
-        builder.commit_ref(&from.name, own.is_known.then_some(own.commit), &own.collection);
-    }
-    for object in ostree.objects() {
-        builder.ostree_object(object.kind, index.ostree_bytes(object));
-    }
-    for file in ostree.files() {
-        builder.ostree_file(index.ostree_attributes(file), index.node(file.kind));
-    }
-    let rows: Vec<Object> =
-        builder.contents().iter().map(|object| index.objects()[sealift_format::num::at(*object)]).collect();
-    Ok(Some(Index::parse(builder.finish(rows.into_iter(), index.verity())?, u64::MAX)?))
 }
 
 /// Returns a moment before all writes from now on. It is a second or two in the past, since file times lag behind the clock.

@@ -7,9 +7,9 @@ use std::path::{Path, PathBuf};
 
 use rustix::fs::{AtFlags, FileType, Mode as Permissions, OFlags, fstat, statat};
 use rustix::io::Errno;
-use sealift_format::hex;
 use sealift_format::num;
 use sealift_format::ostree::{Checksum, METADATA_LEN_MAX, Malformed};
+use sealift_format::{RepositoryFile, hex};
 use sha2::{Digest as _, Sha256};
 
 use super::config::{Config, Mode};
@@ -141,6 +141,15 @@ impl Repo {
         let mut bytes = Vec::new();
         file.take(METADATA_LEN_MAX).read_to_end(&mut bytes).map_err(failed)?;
         Ok(Some(bytes))
+    }
+
+    /// Reads the files of the repository itself that travel with its commits, in ascending order.
+    ///
+    /// # Errors
+    /// As [`Self::top_file`].
+    pub(crate) fn top_files(&self) -> Result<Vec<(RepositoryFile, Vec<u8>)>, Error> {
+        let read = |kind: RepositoryFile| Ok(self.top_file(kind.name())?.map(|bytes| (kind, bytes)));
+        RepositoryFile::ALL.into_iter().filter_map(|kind| read(kind).transpose()).collect()
     }
 
     pub(crate) fn root(&self) -> BorrowedFd<'_> {

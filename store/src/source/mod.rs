@@ -43,7 +43,7 @@ use sealift_format::verity::FileDigest;
 
 use crate::address::{TargetKind, scheme};
 use crate::error::path_of;
-use crate::ostree::{CommitSpec, Repo};
+use crate::ostree::{CommitSpec, Repo, parse_checksum};
 use crate::{Error, Phase, Progress, RepoFault, Tree};
 
 pub use crate::xattrs::XattrFilter;
@@ -145,7 +145,7 @@ impl Source {
     /// only one.
     ///
     /// # Errors
-    /// As [`Self::open_spec`] and [`Self::open_ostree`].
+    /// As [`Self::open_spec`] and [`Self::open_ostree`]; also if a commit is named by its checksum and there is no `name`.
     pub fn open_refs(
         spec: &OsStr,
         name: Option<&str>,
@@ -155,6 +155,9 @@ impl Source {
     ) -> Result<Vec<(String, Self)>, Error> {
         if TargetKind::of(spec).0 != TargetKind::Ostree {
             return Ok(vec![(name.unwrap_or("main").to_owned(), Self::open_spec(spec, options, jobs)?)]);
+        }
+        if name.is_none() {
+            check_named(&CommitSpec::parse(spec)?, &ostree.refs)?;
         }
         let mut sources = Self::open_ostree(spec, ostree, options, jobs)?;
         if let Some(name) = name {
@@ -198,8 +201,10 @@ impl Source {
         if refs.is_empty() {
             return Err(repo.fault(RepoFault::NoRefs));
         }
+        let files: Arc<[_]> = repo.top_files()?.into();
         let open = |name: String| {
-            let source = OstreeSource::open(&repo, &name, ostree, options, jobs)?;
+            let mut source = OstreeSource::open(&repo, &name, ostree, options, jobs)?;
+            source.repository_files = Arc::clone(&files);
             let name = name.rsplit_once(':').map_or(name.clone(), |(_, name)| name.to_owned());
             Ok((name, Self::Ostree(Box::new(source))))
         };
@@ -308,6 +313,18 @@ impl OpenContent<'_> {
             Self::Archive(member) => member.finish(),
             // It was compared with its checksum when it was opened.
             Self::Ostree(_) => Ok(()),
+        }
+    }
+}
+
+/// Checks that no commit is named by its checksum alone: it has no name in a bundle then.
+fn check_named(spec: &CommitSpec<'_>, refs: &[String]) -> Result<(), Error> {
+    let mut asked = spec.reference.into_iter().chain(refs.iter().map(String::as_str));
+    match asked.find(|text| parse_checksum(text).is_some()) {
+        None => Ok(()),
+        Some(text) => {
+            let fault = Box::new(RepoFault::Unnamed { commit: text.to_owned() });
+            Err(Error::Repository { path: spec.repo.to_owned(), fault })
         }
     }
 }

@@ -43,7 +43,7 @@ pub struct OstreeSource {
     /// The collection of the ref; empty if none.
     pub collection: String,
     /// The files of the repository itself that are packed with it.
-    pub(crate) repository_files: Vec<(RepositoryFile, Vec<u8>)>,
+    pub(crate) repository_files: Arc<[(RepositoryFile, Vec<u8>)]>,
     contents: Vec<ContentObject>,
     spool_dir: PathBuf,
 }
@@ -115,9 +115,6 @@ impl OstreeSource {
         };
         let mut source = Self::of_commit(repo, tip, ostree.depth, options, jobs)?;
         source.collection = collection.unwrap_or_default();
-        for kind in RepositoryFile::ALL {
-            source.repository_files.extend(repo.top_file(kind.name())?.map(|bytes| (kind, bytes)));
-        }
         Ok(source)
     }
 
@@ -141,7 +138,7 @@ impl OstreeSource {
             files: Vec::new(),
             file_of: HashMap::new(),
             collection: String::new(),
-            repository_files: Vec::new(),
+            repository_files: Arc::new([]),
             contents: Vec::new(),
             spool_dir: match options.spool_dir.as_os_str().is_empty() {
                 true => std::env::temp_dir(),

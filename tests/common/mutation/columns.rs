@@ -277,7 +277,22 @@ pub(super) fn layout(sections: &[Section]) -> Option<Layout> {
             prefixes.push(rows.by_ref().take(of(count)?).collect());
         }
     }
-    Some(Layout { chunks, members, pieces, holes, landmark, prefixes })
+    let repository = match payload(sections, 7) {
+        Some(bytes) => Some(repository(bytes)?),
+        None => None,
+    };
+    Some(Layout { chunks, members, pieces, holes, landmark, prefixes, repository })
+}
+
+fn repository(bytes: &[u8]) -> Option<Vec<(u8, Vec<u8>)>> {
+    let mut table = Fields(bytes);
+    let mut files = Vec::new();
+    for _ in 0..table.u8()? {
+        let kind = table.u8()?;
+        let len = table.count()?;
+        files.push((kind, table.take(len)?.to_vec()));
+    }
+    table.end(files)
 }
 
 fn attributes(bytes: &[u8]) -> Option<Vec<Attributes>> {
@@ -371,13 +386,7 @@ fn ostree(bytes: &[u8], attributes: &[Attributes], refs: usize) -> Option<OsTree
     let targets = table.targets(of_type(10))?;
     let commits = table.u32s(refs)?;
     let collections = (0..refs).map(|_| table.string()).collect::<Option<_>>()?;
-    let mut repository_files = Vec::new();
-    for _ in 0..table.u8()? {
-        let kind = table.u8()?;
-        let len = table.count()?;
-        repository_files.push((kind, table.take(len)?.to_vec()));
-    }
-    table.end(OsTree { objects, rows, regulars, targets, commits, collections, repository_files, ..OsTree::default() })
+    table.end(OsTree { objects, rows, regulars, targets, commits, collections, ..OsTree::default() })
 }
 
 /// A difference, except for its section 14.

@@ -189,7 +189,7 @@ fn edit_object(random: &mut Random, row: &mut (u64, [u8; 32])) {
 }
 
 fn edit_ostree(ostree: &mut OsTree, donor: &OsTree, random: &mut Random) {
-    match random.below(12) {
+    match random.below(11) {
         0..=4 => {
             let at = random.below(ostree.objects.len());
             if let Some((kind, bytes)) = ostree.objects.get_mut(at) {
@@ -221,17 +221,10 @@ fn edit_ostree(ostree: &mut OsTree, donor: &OsTree, random: &mut Random) {
         8 => random
             .change_rows(&mut ostree.targets, &donor.targets, |random, target| random.change_bytes(target, VALUE_MAX)),
         9 => random.change_rows(&mut ostree.commits, &donor.commits, Random::change32),
-        10 => random.change_rows(&mut ostree.collections, &donor.collections, |random, name| match random.below(3) {
+        _ => random.change_rows(&mut ostree.collections, &donor.collections, |random, name| match random.below(3) {
             0 => *name = b"org.example.Os".to_vec(),
             _ => random.change_bytes(name, NAME_MAX),
         }),
-        _ => random.change_rows(
-            &mut ostree.repository_files,
-            &[(1, b"s".to_vec()), (2, b"t".to_vec())],
-            |random, file| {
-                file.0 = random.byte() % 6;
-            },
-        ),
     }
 }
 
@@ -356,6 +349,13 @@ fn edit_layout(layout: &mut Layout, stored: &mut Vec<Vec<u8>>, donor: &Layout, o
             let which = if random.once_in(2) { &mut landmark.0 } else { &mut landmark.1 };
             random.change32(which);
             layout.landmark = (!random.once_in(4)).then_some(landmark);
+        }
+        13 => {
+            let mut files = layout.repository.take().unwrap_or_default();
+            random.change_rows(&mut files, &[(1, b"s".to_vec()), (2, b"t".to_vec())], |random, file| {
+                file.0 = random.byte() % 6;
+            });
+            layout.repository = (!random.once_in(4)).then_some(files);
         }
         _ => random.change_rows(&mut layout.prefixes, &donor.prefixes, |random, ranges| match random.below(6) {
             0 => drop(ranges.pop()),

@@ -109,7 +109,7 @@ mod tests {
             assert_eq!(bytes, vector.bytes, "{}", vector.name);
             let is_delta = parts::payload(&parts.root, 5).is_some();
             let mut layout = columns::layout(&parts.layout).expect("it is sound").sections();
-            layout.extend(parts.layout.iter().filter(|section| section.id > 6).cloned());
+            layout.extend(parts.layout.iter().filter(|section| section.id > 7).cloned());
             assert_eq!(join(&layout), join(&parts.layout), "{}", vector.name);
             let mut index = if is_delta {
                 columns::difference(&parts.index).expect("it is sound").sections()

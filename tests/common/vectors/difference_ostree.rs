@@ -82,11 +82,7 @@ fn newer() -> Bundle {
     let base = with_commit();
     let commits = vec![commit(new_tree()), commit(tree())];
     let newest = newest(&commits);
-    let mut wanted = Bundle::with_commits(&[], &[("os/stable", commits)], Packing::default());
-    let summary = vec![(1, b"a summary".to_vec())];
-    if let Some(ostree) = &mut wanted.index.ostree {
-        ostree.repository_files = summary.clone();
-    }
+    let wanted = Bundle::with_commits(&[], &[("os/stable", commits)], Packing::default());
     let mut delta = wanted.relative_to(&[&base], &[(1, None)], Packing::default());
     let difference = delta.difference();
     let files = [file(""), symlink("b"), file("")].map(|node| difference.attribute_row(&node)).to_vec();
@@ -100,17 +96,15 @@ fn newer() -> Bundle {
         regulars: vec![0, 1],
         targets: vec![b"b".to_vec()],
         refs: vec![(0, Vec::new())],
-        repository_files: summary,
         ..OsTreeDifference::default()
     });
+    delta.layout.repository = Some(vec![(1, b"a summary".to_vec())]);
     delta
 }
 
 fn with_repository_files() -> Bundle {
-    let files: Vec<(u8, Vec<u8>)> = (1..5).map(|kind| (kind, vec![kind; 3])).collect();
     let mut delta = newer();
-    delta.index.ostree.as_mut().expect("it has a commit").repository_files.clone_from(&files);
-    delta.difference().ostree.as_mut().expect("it has a commit").repository_files = files;
+    delta.layout.repository = Some((1..5).map(|kind| (kind, vec![kind; 3])).collect());
     delta
 }
 
@@ -187,6 +181,12 @@ fn sections() -> Vec<Vector> {
         reject_from(newer(), "difference-ostree-missing", "index", "a ref of kind 1, and no section 14", |b| {
             b.difference().ostree = None;
         }),
+        reject_delta(
+            "difference-ostree-repository-left",
+            "layout",
+            "section 7 of the layout, and no wanted ref of kind 1",
+            |b| b.layout.repository = Some(vec![(1, b"a summary".to_vec())]),
+        ),
         reject_delta("difference-ostree-left", "index", "section 14 without a ref of kind 1", |b| {
             b.difference().ostree = Some(OsTreeDifference::default());
         }),
@@ -268,10 +268,9 @@ fn refs() -> Vec<Vector> {
         index("difference-ostree-collection", "a collection id of one element", |o| {
             o.refs[0].1 = b"example".to_vec();
         }),
-        index("difference-ostree-repository-order", "summary.sig stands before summary", |o| {
-            o.repository_files.insert(0, (2, Vec::new()));
+        reject_from(newer(), "difference-ostree-repository-kind", "layout", "a file of kind 5", |b| {
+            b.layout.repository = Some(vec![(5, Vec::new())]);
         }),
-        index("difference-ostree-repository-kind", "a file of kind 5", |o| o.repository_files.push((5, Vec::new()))),
     ]
 }
 

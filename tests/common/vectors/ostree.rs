@@ -7,7 +7,7 @@ use crate::ostree::{
 use crate::tree::{Node, paint};
 
 pub(super) fn vectors() -> Vec<Vector> {
-    [good(), fields(), forms(), order(), counts(), checksums()].into_iter().flatten().collect()
+    [good(), fields(), repository(), forms(), order(), counts(), checksums()].into_iter().flatten().collect()
 }
 
 /// Returns a commit's tree. Objects 0 to 5 are the commit, the dirmeta of all directories, and the dirtrees of the root, `b`, and `b/c`; its files
@@ -48,8 +48,8 @@ pub(super) fn with_history() -> Bundle {
     let mut bundle = Bundle::with_commits(&refs, &commits, Packing::default());
     if let Some(ostree) = &mut bundle.index.ostree {
         ostree.collections[1] = b"org.example.Os".to_vec();
-        ostree.repository_files = vec![(1, b"a summary".to_vec()), (2, b"its signatures".to_vec())];
     }
+    bundle.layout.repository = Some(vec![(1, b"a summary".to_vec()), (2, b"its signatures".to_vec())]);
     bundle
 }
 
@@ -64,8 +64,7 @@ fn good() -> Vec<Vector> {
         accept("good-ostree-repository", "all four files of a repository", {
             let mut bundle = with_commit();
             let files = [&b"a summary"[..], b"its signatures", b"an index of summaries", b""];
-            let files = (1..).zip(files.map(<[u8]>::to_vec)).collect();
-            bundle.index.ostree.as_mut().expect("it has a commit").repository_files = files;
+            bundle.layout.repository = Some((1..).zip(files.map(<[u8]>::to_vec)).collect());
             bundle
         }),
         accept("good-ostree-depth", "a commitmeta with 64 containers within one another", {
@@ -129,12 +128,6 @@ fn fields() -> Vec<Vector> {
         reject_commit("ostree-collection", "index", "a collection id of one element", |o| {
             o.collections[0] = b"example".to_vec();
         }),
-        reject_commit("ostree-repository-order", "index", "summary.sig stands before summary", |o| {
-            o.repository_files = vec![(2, vec![]), (1, vec![])];
-        }),
-        reject_commit("ostree-repository-twice", "index", "summary.idx stands twice", |o| {
-            o.repository_files = vec![(3, vec![]), (3, vec![])];
-        }),
         reject_from(
             Bundle::with_commits(&[], &[("a", vec![commit(tree())]), ("b", Vec::new())], Packing::default()),
             "ostree-commit-column",
@@ -142,11 +135,24 @@ fn fields() -> Vec<Vector> {
             "the second ref names the dirmeta as its commit",
             |b| b.index.ostree.as_mut().expect("it has a commit").commits[1] = 2,
         ),
-        reject_commit("ostree-repository-kind", "index", "a file of kind 5", |o| {
-            o.repository_files = vec![(5, vec![])];
-        }),
         reject_commit("ostree-symlink-checksum", "index", "another target than the one that was hashed", |o| {
             o.targets[0] = b"b".to_vec();
+        }),
+    ]
+}
+
+fn repository() -> Vec<Vector> {
+    let of = |name, comment, files: &[u8]| {
+        let files = files.iter().map(|kind| (*kind, Vec::new())).collect();
+        reject_from(with_commit(), name, "layout", comment, |b| b.layout.repository = Some(files))
+    };
+    vec![
+        of("ostree-repository-none", "section 7 of the layout has no file", &[]),
+        of("ostree-repository-kind", "a file of kind 5", &[5]),
+        of("ostree-repository-order", "summary.sig stands before summary", &[2, 1]),
+        of("ostree-repository-twice", "summary.idx stands twice", &[3, 3]),
+        reject("ostree-repository-left", "layout", "section 7 of the layout without a ref of kind 1", |b| {
+            b.layout.repository = Some(vec![(1, b"a summary".to_vec())]);
         }),
     ]
 }

@@ -142,7 +142,7 @@ impl OsTreeDifference {
 }
 
 impl Added<'_> {
-    /// Adds the files to the builder, which must have all inodes, and the files of the repository.
+    /// Adds the files to the builder, which must have all inodes.
     pub(in crate::difference) fn add_files(
         &self,
         whole: &Difference,
@@ -163,7 +163,6 @@ impl Added<'_> {
                 }
             }
         }
-        own.repository_files.iter().for_each(|(file, bytes)| builder.repository_file(*file, bytes));
     }
 }
 

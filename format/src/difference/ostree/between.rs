@@ -67,7 +67,6 @@ pub(in crate::difference) fn between(
             collection: own.collection.clone(),
         })
         .collect();
-    difference.repository_files = wanted.repository_files().map(|(file, bytes)| (file, bytes.to_vec())).collect();
     Ok(Some((difference, new_files)))
 }
 

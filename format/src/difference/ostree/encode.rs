@@ -74,11 +74,5 @@ impl OsTreeDifference {
             out.push(widths.fit(own.collection.len(), "the length of a collection"));
             out.extend(own.collection.as_bytes());
         }
-        out.push(widths.fit(self.repository_files.len(), "the number of files of the repository"));
-        for (file, bytes) in &self.repository_files {
-            out.push(file.code());
-            out.extend(le(bytes.len(), widths));
-            out.extend(bytes);
-        }
     }
 }

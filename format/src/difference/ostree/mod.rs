@@ -14,7 +14,6 @@ use alloc::vec::Vec;
 
 use crate::Row;
 use crate::attributes::Attributes;
-use crate::index::RepositoryFile;
 
 use super::{NewContent, Reference, number, row};
 
@@ -28,7 +27,6 @@ pub struct OsTreeDifference {
     dirtrees: DirTrees,
     files: Vec<NewOsTreeFile>,
     refs: Vec<EditedCommitRef>,
-    repository_files: Vec<(RepositoryFile, Vec<u8>)>,
 }
 
 /// A commit of the wanted index.
@@ -98,12 +96,6 @@ impl OsTreeDifference {
     #[must_use]
     pub fn refs(&self) -> &[EditedCommitRef] {
         &self.refs
-    }
-
-    /// Returns the files of the OSTree repository itself that travel with the commits.
-    #[must_use]
-    pub fn repository_files(&self) -> &[(RepositoryFile, Vec<u8>)] {
-        &self.repository_files
     }
 
     pub(super) fn add_file(&mut self, attributes: Row<Attributes>, content: NewContent) {

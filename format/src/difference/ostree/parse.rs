@@ -5,7 +5,7 @@ use alloc::vec::Vec;
 use crate::attributes::{Attributes, FileType};
 use crate::bytes::Reader;
 use crate::frame::check_frame_with_prefix;
-use crate::index::{Symlink, parse_collection, parse_file_rows, parse_repository_file, parse_targets, row_fault};
+use crate::index::{Symlink, parse_collection, parse_file_rows, parse_targets, row_fault};
 use crate::num::at;
 use crate::ostree::{Commit, Dictionary, Malformed, dirmeta};
 use crate::{Error, Part, Row, Rows};
@@ -52,7 +52,6 @@ impl Section {
         difference.dirtrees = parse_dirtrees(&mut reader, index_len)?;
         let (object_steps, symlinks, targets) = difference.parse_files(&mut reader, attributes)?;
         difference.parse_refs(&mut reader, refs)?;
-        difference.parse_repository_files(&mut reader)?;
         reader.finish()?;
         Ok(Self { difference, object_steps, symlinks, targets })
     }
@@ -130,14 +129,6 @@ impl OsTreeDifference {
                 return Err(row_fault("a ref names no commit", own));
             }
             self.refs.push(EditedCommitRef { commit, collection: parse_collection(reader)? });
-        }
-        Ok(())
-    }
-
-    fn parse_repository_files(&mut self, reader: &mut Reader<'_>) -> Result<(), Error> {
-        for _ in 0..reader.u8()? {
-            let (kind, file) = parse_repository_file(reader, self.repository_files.last().map(|(last, _)| *last))?;
-            self.repository_files.push((kind, file.to_vec()));
         }
         Ok(())
     }

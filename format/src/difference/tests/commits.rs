@@ -5,7 +5,6 @@ use alloc::collections::BTreeSet;
 use sha2::{Digest as _, Sha256};
 
 use super::*;
-use crate::RepositoryFile;
 use crate::index::OsTreeKind;
 use crate::ostree::file::FileObjectHasher;
 use crate::ostree::{Checksum, Commit, Dictionary, DirTree, dirmeta};
@@ -146,7 +145,7 @@ fn dirtree(tree: &Tree, directory: usize) -> Vec<u8> {
 }
 
 /// Returns an index of refs, each a tree or a history.
-fn mixed(refs: &[(&str, Result<&Tree, Vec<Version<'_>>>)], summary: &[u8]) -> Index {
+fn mixed(refs: &[(&str, Result<&Tree, Vec<Version<'_>>>)]) -> Index {
     let mut builder = IndexBuilder::default();
     let mut commits = Commits::default();
     for (name, what) in refs {
@@ -161,9 +160,6 @@ fn mixed(refs: &[(&str, Result<&Tree, Vec<Version<'_>>>)], summary: &[u8]) -> In
     for (attributes, what) in &commits.files {
         builder.ostree_file(attributes, what.node());
     }
-    if refs.iter().any(|(_, what)| what.is_err()) && !summary.is_empty() {
-        builder.repository_file(RepositoryFile::Summary, summary);
-    }
     finished(builder)
 }
 
@@ -176,7 +172,7 @@ fn a_commit_changes() {
     tree.add_file(edited, b"f", META, What::Regular(1));
     tree.add_file(edited, b"g", META, What::Regular(2));
     let before = tree.clone();
-    let base = mixed(&[("a", Err(vec![(&before, true)]))], b"1");
+    let base = mixed(&[("a", Err(vec![(&before, true)]))]);
     let unchanged = differ(&base, &base);
     assert!(unchanged.ostree().is_some_and(|ostree| ostree.files().is_empty()));
 
@@ -184,7 +180,7 @@ fn a_commit_changes() {
     tree.directories[0].1.remove(&b"kept"[..]);
     let moved = tree.add_directory(0, b"moved", META);
     tree.add_file(moved, b"f", META, What::Regular(1));
-    let wanted = mixed(&[("a", Err(vec![(&before, true), (&tree, true)]))], b"2");
+    let wanted = mixed(&[("a", Err(vec![(&before, true), (&tree, true)]))]);
     let difference = differ(&base, &wanted);
     assert_eq!(difference.objects(), [object(9)]);
     let ostree = difference.ostree().expect("there is a commit");
@@ -200,19 +196,19 @@ fn a_commit_changes() {
 /// The second of two equal directories is not stored like the first one, which already covers everything carried below it.
 #[test]
 fn a_dirtree_at_two_places() {
-    let base = mixed(&[("a", Err(vec![(&Tree::default(), false)]))], b"");
+    let base = mixed(&[("a", Err(vec![(&Tree::default(), false)]))]);
     let mut tree = Tree::default();
     for name in [&b"d"[..], b"e"] {
         let below = tree.add_directory(0, name, META);
         let deeper = tree.add_directory(below, b"x", META);
         tree.add_file(deeper, b"f", META, What::Regular(1));
     }
-    differ(&base, &mixed(&[("a", Err(vec![(&tree, false)]))], b""));
+    differ(&base, &mixed(&[("a", Err(vec![(&tree, false)]))]));
     // The root of the parent is below the root of its child.
     let mut above = Tree::default();
     let below = above.add_directory(0, b"x", META);
     above.add_file(below, b"f", META, What::Regular(1));
-    differ(&base, &mixed(&[("a", Err(vec![(&above, false), (&tree, false)]))], b""));
+    differ(&base, &mixed(&[("a", Err(vec![(&above, false), (&tree, false)]))]));
 }
 
 /// Returns a base, and the difference to a tree with a new directory, file and dirmeta.
@@ -221,12 +217,12 @@ fn sample() -> (Index, Difference) {
     let below = tree.add_directory(0, b"d", META);
     tree.add_file(below, b"f", META, What::Regular(1));
     tree.add_file(0, b"f", META, What::Regular(1));
-    let base = mixed(&[("a", Err(vec![(&tree, true)]))], b"1");
+    let base = mixed(&[("a", Err(vec![(&tree, true)]))]);
     tree.files[0].1 = What::Regular(2);
     tree.files[1].1 = What::Symlink(b"d".to_vec());
     let new = tree.add_directory(0, b"n", Meta { permissions: 1, ..META });
     tree.add_file(new, b"g", META, What::Regular(3));
-    let difference = differ(&base, &mixed(&[("a", Err(vec![(&tree, true)]))], b"2"));
+    let difference = differ(&base, &mixed(&[("a", Err(vec![(&tree, true)]))]));
     (base, difference)
 }
 
@@ -279,7 +275,7 @@ fn some_pair() -> impl Strategy<Value = (Index, Index)> {
     let name = || prop::sample::select(&["a", "b", "c", "d"][..]);
     // The steps of each version except the first change the version before it.
     let one = || (name(), some_steps(25), some_steps(6), some_steps(4), 0..6_u8, any::<[bool; 3]>(), 0..4_u8);
-    (prop::collection::vec(one(), 1..4), 0..3_u8, 0..3_u8).prop_map(|(refs, old_summary, new_summary)| {
+    prop::collection::vec(one(), 1..4).prop_map(|refs| {
         let grown: Vec<_> = refs
             .iter()
             .map(|(_, first, second, third, ..)| {
@@ -309,14 +305,14 @@ fn some_pair() -> impl Strategy<Value = (Index, Index)> {
             }
         }
         let nothing = Tree::default();
-        let index_of = |refs: &mut BTreeMap<&'static str, Result<_, _>>, summary: u8| {
+        let index_of = |refs: &mut BTreeMap<&'static str, Result<_, _>>| {
             if refs.is_empty() {
                 refs.insert("z", Ok(&nothing));
             }
             let refs: Vec<_> = refs.iter().map(|(name, what)| (*name, what.clone())).collect();
-            mixed(&refs, &[7; 2][..usize::from(summary)])
+            mixed(&refs)
         };
-        (index_of(&mut base, old_summary), index_of(&mut wanted, new_summary))
+        (index_of(&mut base), index_of(&mut wanted))
     })
 }
 

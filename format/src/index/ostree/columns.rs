@@ -4,7 +4,7 @@ use alloc::vec::Vec;
 
 use crate::bytes::{Widths, put_planes, put_u32s};
 
-use super::{OsTreeKind, RepositoryFile};
+use super::OsTreeKind;
 use crate::Row;
 use crate::attributes::Attributes;
 use crate::index::Object;
@@ -21,8 +21,6 @@ pub(in crate::index) struct Columns {
     targets: Vec<u8>,
     commits: Vec<u32>,
     collections: Vec<u8>,
-    repository_files: Vec<u8>,
-    repository_count: usize,
 }
 
 impl Columns {
@@ -55,14 +53,6 @@ impl Columns {
         self.targets.extend(target);
     }
 
-    pub(in crate::index) fn add_repository_file(&mut self, file: RepositoryFile, bytes: &[u8], widths: &mut Widths) {
-        self.repository_count += 1;
-        self.repository_files.push(file.code());
-        let len: u32 = widths.fit(bytes.len(), "the length of a file of the repository");
-        self.repository_files.extend(len.to_le_bytes());
-        self.repository_files.extend(bytes);
-    }
-
     pub(in crate::index) fn encode(&self, out: &mut Vec<u8>, widths: &mut Widths) {
         let mut count = |len: usize| widths.fit::<u32>(len, "the number of OSTree objects").to_le_bytes();
         out.extend(count(self.kinds.len()));
@@ -76,7 +66,5 @@ impl Columns {
         out.extend(&self.targets);
         put_u32s(out, self.commits.iter().copied());
         out.extend(&self.collections);
-        out.push(widths.fit(self.repository_count, "the number of files of the repository"));
-        out.extend(&self.repository_files);
     }
 }

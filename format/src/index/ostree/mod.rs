@@ -17,14 +17,13 @@ pub(super) use columns::Columns;
 pub use parents::OfParents;
 pub(super) use parents::OfRefs;
 pub(super) use section::{Resolved, Section, Tree};
-pub(crate) use section::{parse_collection, parse_file_rows, parse_repository_file};
+pub(crate) use section::{parse_collection, parse_file_rows};
 
 /// The objects of the refs of kind 1, which are OSTree commits.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct OsTree {
     objects: Vec<OsTreeObject>,
     files: Vec<OsTreeFile>,
-    repository_files: Vec<(RepositoryFile, (u32, u32))>,
     pub(super) of_parents: OfParents,
 }
 
@@ -64,20 +63,6 @@ pub struct OsTreeFile {
     pub kind: InodeKind,
 }
 
-/// A file of the repository itself.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-#[allow(clippy::exhaustive_enums, reason = "ostree 2 lists them")]
-pub enum RepositoryFile {
-    /// `summary`
-    Summary,
-    /// `summary.sig`
-    SummarySignature,
-    /// `summary.idx`
-    SummaryIndex,
-    /// `summary.idx.sig`
-    SummaryIndexSignature,
-}
-
 /// What a ref of kind 1 has besides its name.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct OsTreeRef {
@@ -87,31 +72,6 @@ pub struct OsTreeRef {
     pub is_known: bool,
     /// Its collection id; empty if it has none.
     pub collection: String,
-}
-
-impl RepositoryFile {
-    /// All of them, in ascending order.
-    pub const ALL: [Self; 4] = [Self::Summary, Self::SummarySignature, Self::SummaryIndex, Self::SummaryIndexSignature];
-
-    /// Returns its name in a repository.
-    #[must_use]
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::Summary => "summary",
-            Self::SummarySignature => "summary.sig",
-            Self::SummaryIndex => "summary.idx",
-            Self::SummaryIndexSignature => "summary.idx.sig",
-        }
-    }
-
-    pub(crate) fn code(self) -> u8 {
-        match self {
-            Self::Summary => 1,
-            Self::SummarySignature => 2,
-            Self::SummaryIndex => 3,
-            Self::SummaryIndexSignature => 4,
-        }
-    }
 }
 
 impl OsTreeKind {
@@ -150,9 +110,5 @@ impl OsTree {
 
     pub(super) fn span(object: &OsTreeObject) -> (u32, u32) {
         (object.at, object.len)
-    }
-
-    pub(super) fn repository_files(&self) -> &[(RepositoryFile, (u32, u32))] {
-        &self.repository_files
     }
 }

@@ -6,7 +6,7 @@ use alloc::vec::Vec;
 
 use sha2::{Digest as _, Sha256};
 
-use super::{OsTree, OsTreeFile, OsTreeKind, OsTreeObject, OsTreeRef, RepositoryFile};
+use super::{OsTree, OsTreeFile, OsTreeKind, OsTreeObject, OsTreeRef};
 use crate::attributes::{Attributes, FileType};
 use crate::bytes::Reader;
 use crate::index::rows::{number, parse_symlinks, row_fault};
@@ -26,7 +26,6 @@ pub(in crate::index) struct Section<'a> {
     pub(in crate::index) targets: Vec<Symlink>,
     commits: Vec<u32>,
     collections: Vec<String>,
-    repository_files: Vec<(RepositoryFile, (u32, u32))>,
 }
 
 /// Reads the attribute rows of the files. Returns them, and how many of the files are symbolic links; the others are regular files.
@@ -55,22 +54,6 @@ pub(crate) fn parse_collection(reader: &mut Reader<'_>) -> Result<String, Error>
         Ok(id) if id.is_empty() || is_collection_id(id) => Ok(String::from(id)),
         _ => Err(reader.malformed("invalid collection id")),
     }
-}
-
-/// Reads a file of the repository itself, whose kind must be higher than `last`.
-pub(crate) fn parse_repository_file<'a>(
-    reader: &mut Reader<'a>,
-    last: Option<RepositoryFile>,
-) -> Result<(RepositoryFile, &'a [u8]), Error> {
-    let code = reader.u8()?;
-    let Some(kind) = RepositoryFile::ALL.into_iter().find(|kind| kind.code() == code) else {
-        return Err(reader.malformed("a repository has no file of that kind"));
-    };
-    if last.is_some_and(|last| last >= kind) {
-        return Err(reader.malformed("the repository's files do not ascend"));
-    }
-    let len = reader.u32()?;
-    Ok((kind, reader.take(at(len))?))
 }
 
 impl<'a> Section<'a> {
@@ -103,13 +86,8 @@ impl<'a> Section<'a> {
         for _ in 0..refs {
             collections.push(parse_collection(&mut reader)?);
         }
-        let mut repository_files: Vec<(RepositoryFile, (u32, u32))> = Vec::new();
-        for _ in 0..reader.u8()? {
-            let (kind, file) = parse_repository_file(&mut reader, repository_files.last().map(|(last, _)| *last))?;
-            repository_files.push((kind, (number(reader.position() - file.len())?, number(file.len())?)));
-        }
         reader.finish()?;
-        Ok(Self { bytes, objects, file_rows, file_objects, targets, commits, collections, repository_files })
+        Ok(Self { bytes, objects, file_rows, file_objects, targets, commits, collections })
     }
 
     /// Returns the attribute rows of the files, which follow those of the inodes.
@@ -175,7 +153,7 @@ impl<'a> Section<'a> {
         let refs = refs.map(|((commit, column), collection)| OsTreeRef { commit, is_known: *column > 0, collection });
         Ok(Resolved {
             refs: refs.collect(),
-            ostree: OsTree { objects, files, repository_files: self.repository_files, of_parents: Default::default() },
+            ostree: OsTree { objects, files, of_parents: Default::default() },
             trees,
             roots,
             metas,

@@ -33,8 +33,9 @@ use crate::verity_args::HASHES;
 /// with - as FILE, pack reads the archive from standard input. Several sources become the refs of one bundle and share identical files: name
 /// each, as in os=/srv/os. A single source becomes the ref main.
 ///
-/// ostree:REPO packs all refs of an OSTree repository, and ostree:REPO:REF one of them, with their names, commits and signatures. If REPO
-/// contains a colon, the longest prefix that names a directory is taken as REPO.
+/// ostree:REPO packs all refs of an OSTree repository, and ostree:REPO:REF one of them, with their names, commits and signatures.
+/// NAME=ostree:REPO:CHECKSUM packs a commit as the ref NAME. If REPO contains a colon, the longest prefix that names a directory is taken as
+/// REPO.
 ///
 /// With --base, pack makes a delta: it carries only what the base lacks, and updates targets that hold the base. The bundle appears in one
 /// rename, once it is complete. With SOURCE_DATE_EPOCH set, the same trees and options give the same bytes.

@@ -34,6 +34,9 @@ impl Pack {
         elapsed: Duration,
     ) -> std::io::Result<()> {
         self.warn_of_order(&stats.order);
+        if stats.do_summaries_differ {
+            self.show.warn("the repositories have different summaries: the bundle carries none");
+        }
         let mut out = self.show.summary(stdout_taken);
         if self.show.is_told(&mut out, &JsonPack::new(stats, signers, elapsed))? {
             return Ok(());

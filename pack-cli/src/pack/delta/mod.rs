@@ -31,6 +31,7 @@ use crate::{Error, Progress};
 use encode::{Encoder, PiecePlace};
 use plan::{Limits, Planned, Wish};
 use sealift_store::base::{Base, Bases};
+use sealift_store::contents::CommonFiles;
 use sealift_store::contents::tasks::{Part, Plan};
 use sealift_store::source::Source;
 
@@ -159,8 +160,10 @@ pub fn pack_delta(
     let places = prepared.encode(&prepared.planned, &mut writer, options, progress)?;
 
     progress.enter(Phase::Finishing, 0, 0);
-    let Prepared { packed, order, index, named, difference, carried, limits, planned, .. } = &prepared;
-    let (layout, spool) = build_layout(packed, carried, planned, &places, writer)?;
+    let Prepared { sources, packed, order, index, named, difference, carried, limits, planned, .. } = &prepared;
+    let (mut layout, spool) = build_layout(packed, carried, planned, &places, writer)?;
+    let common = CommonFiles::of(sources.iter().copied());
+    layout.repository = common.files;
     let relative = PrologueBases { difference, named, piece_log2: limits.piece_log2 };
     let images = images::state(index, packed, options)?;
     let front = Prologue { index, layout: &layout, bases: Some(relative), images };
@@ -173,7 +176,8 @@ pub fn pack_delta(
     front.extend(behind);
     let copied = spool.finish(&front)?;
     let delta = Some(delta_stats(difference, &layout));
-    Ok(Outcome::New(PackStats { root, file_bytes, order: *order, delta, copied }))
+    let do_summaries_differ = common.do_summaries_differ;
+    Ok(Outcome::New(PackStats { root, file_bytes, order: *order, delta, do_summaries_differ, copied }))
 }
 
 /// Estimates the result of [`pack_delta`]: reads all of the sources, and encodes some of the carried objects.

@@ -9,7 +9,7 @@ use sealift_format::{Bundle, Delta, Index, OsTree, Ref, verity};
 
 use super::destination::destination;
 use crate::base::{Base, Bases, Reading, Tip};
-use crate::ostree::records::{indexes, records, without_repository_files};
+use crate::ostree::records::{indexes, records};
 use crate::ostree::repo::Repo;
 use crate::target::options::InstallOptions;
 use crate::{Error, Progress};
@@ -64,11 +64,6 @@ impl Finder<'_> {
             held = format!("; the last imported bundle was {}", kept.head.root().as_base());
             if let Some(role) = self.role_of_kept(&kept.index)? {
                 return self.found(kept.index, role);
-            }
-            if let Some(index) = without_repository_files(&kept.index)?
-                && let Some(role) = self.role_of_kept(&index)?
-            {
-                return self.found(index, role);
             }
         }
         // Of several bases, the first may have come with another bundle.

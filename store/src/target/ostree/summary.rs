@@ -81,7 +81,7 @@ fn listed(summary: &Summary<'_>, names: &[RefName]) -> Vec<(String, String, Chec
 /// Returns an error if the repository cannot be written to.
 pub(super) fn mirror_summary(repo: &Repo, carried: &Carried<'_>) -> Result<bool, Error> {
     let file =
-        |wanted| carried.bundle.index.repository_files().find(|(kind, _)| *kind == wanted).map(|(_, bytes)| bytes);
+        |wanted| carried.bundle.layout.repository.iter().find(|(kind, _)| *kind == wanted).map(|(_, bytes)| &bytes[..]);
     let Some(bytes) = file(RepositoryFile::Summary) else { return Ok(false) };
     let Some(summary) = Summary::parse(bytes).ok().filter(|summary| summary.mode == repo.config().mode.name()) else {
         return Ok(false);
