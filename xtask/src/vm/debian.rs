@@ -4,6 +4,7 @@
 //! On bookworm, QEMU comes from its backports: bookworm's 7.2 computes wrong flags after cmpxchg16b, which crashes every third boot of a 6.12 kernel.
 
 use std::fs;
+use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
@@ -39,19 +40,19 @@ pub(super) fn ensure() -> Result<Tools> {
         debian::unpack(&dir, &root, &suites, &PACKAGES, Installed::Counts)?;
         let compressed = only(&root.join("boot"), "vmlinuz-")?;
         write_elf(&fs::read(&compressed)?, &kernel).with_context(|| compressed.display().to_string())?;
+        // Since trixie, packages have all files in /usr, and links lead there, which a package of the system brings.
+        for name in ["bin", "sbin", "lib"].map(Path::new) {
+            if !root.join(name).exists() {
+                symlink(Path::new("usr").join(name), root.join(name))?;
+            }
+        }
         fs::write(&stamp, wanted).with_context(|| format!("cannot write {}", stamp.display()))?;
     }
     let config = fs::read_to_string(only(&root.join("boot"), "config-")?)?;
     for option in ["CONFIG_FS_VERITY=y", "CONFIG_FS_VERITY_BUILTIN_SIGNATURES=y", "CONFIG_PVH=y"] {
         ensure!(config.lines().any(|line| line == option), "Debian's kernel has no {option}");
     }
-    let modules = only(
-        &[root.join("lib/modules"), root.join("usr/lib/modules")]
-            .into_iter()
-            .find(|dir| dir.is_dir())
-            .context("the kernel has no drivers")?,
-        "",
-    )?;
+    let modules = only(&root.join("lib/modules"), "")?;
     Ok(Tools { root, kernel, modules })
 }
 

@@ -19,11 +19,7 @@ const DRIVERS: [&str; 4] = ["virtio_blk", "btrfs", "erofs", "overlay"];
 pub(super) fn image(tools: &Tools, work: &Path) -> Result<PathBuf> {
     let root = &work.join("root");
     renew(root)?;
-    // Since trixie, it is in /usr alone.
-    let keyctl =
-        ["bin/keyctl", "usr/bin/keyctl"].map(|path| tools.root.join(path)).into_iter().find(|path| path.exists());
-    let keyctl = (keyctl.context("keyutils has no keyctl")?, "bin/keyctl");
-    let programs = programs(work)?.into_iter().chain([keyctl]);
+    let programs = programs(work)?.into_iter().chain([(tools.root.join("bin/keyctl"), "bin/keyctl")]);
     add_with_libraries(root, tools, &programs.collect::<Vec<_>>())?;
     add_drivers(root, tools, &DRIVERS)?;
     for (name, content) in signed(work)? {
