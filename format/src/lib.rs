@@ -39,7 +39,7 @@ mod row;
 pub mod verity;
 pub mod walk;
 
-pub use area::{Envelope, area_len_for, parse_area};
+pub use area::{Envelope, area_len_for};
 pub use attributes::{Attributes, FileType, Xattr, XattrIter, XattrRef, Xattrs};
 pub use bundle::Bundle;
 pub use byte_difference::{ByteDifference, Run, encode_byte_difference};

@@ -7,11 +7,12 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
 use std::sync::OnceLock;
 
-use sealift_tests::bundle::Bundle;
+use sealift_tests::bundle::{Bundle, Packing};
 use sealift_tests::large::{
     self, deep, directories, doubling, files, hard_links, one_of_xattrs, pipes, symlinks, xattrs,
 };
-use sealift_tests::ostree::{deep_parent, long_history};
+use sealift_tests::ostree::{Commit, deep_parent, dictionary, long_history};
+use sealift_tests::tree::dir;
 use tempfile::TempDir;
 
 /// The program's mappings that do not depend on the input, counting untouched pages: code and libraries, and the heap's
@@ -245,6 +246,36 @@ fn parents_of_commits() {
         let failed = desk.run(&["one"], "ls one", &[0]);
         assert!(failed.is_empty(), "{}", failed.join("\n"));
     }
+}
+
+/// A commitmeta of 300,000 keys, of which the root states only the length.
+#[test]
+fn many_keys_in_metadata() {
+    let desk = pair(|letter| {
+        let keys: Vec<String> = (0..300_000).map(|number| format!("{letter}{number}")).collect();
+        let entries: Vec<(&str, &str, &[u8])> = keys.iter().map(|key| (&**key, "y", &[0][..])).collect();
+        let commit = Commit { tree: dir([]), beside: Some(dictionary(&entries)) };
+        Bundle::with_commits(&[], &[("os", vec![commit])], Packing::default())
+    });
+    desk.read();
+    desk.keep(&[0]);
+}
+
+/// Envelopes that nobody knows are not counted by the root.
+#[test]
+fn many_envelopes() {
+    let desk = pair(|letter| {
+        let mut bundle = pipes(10, letter);
+        // Two of each kind, one of them empty.
+        for kind in 3..45_003 {
+            bundle.envelopes.push(Box::new(move |_| (kind, Vec::new())));
+            bundle.envelopes.push(Box::new(move |_| (kind, vec![1])));
+        }
+        bundle.area_len = 600_000;
+        bundle
+    });
+    desk.read();
+    desk.write(&[0, 1]);
 }
 
 #[test]

@@ -105,7 +105,6 @@ fn ostree_objects() -> Vec<Seed> {
     let metadata = b"ostree.ref-binding\0\0\0\0\0\0main\0\x05\0as\x13\0\0\0\0\0\0ostree.collection-binding\0\0\0\0\0\0\0a.b\0\0s\x1a\x22\x4f";
     let commit = Commit {
         metadata: Dictionary::parse(metadata).expect("it is in normal form"),
-        ref_bindings: Vec::new(),
         collection_binding: None,
         parent: Some(&[5; 32]),
         related: &[],

@@ -427,7 +427,7 @@ pub fn ostree_object(data: &[u8]) {
     }
     if let Ok(dictionary) = Dictionary::parse(data) {
         for (_, value) in dictionary.entries() {
-            let _ = (value.text(), value.texts(), value.byte_strings());
+            let _ = (value.text(), value.texts().map(Iterator::count), value.byte_strings());
         }
     }
 }

@@ -17,7 +17,6 @@ pub use root::{Contents, Identity, Maxima, Root, RootBase, RootBases};
 pub struct Head {
     signed: Vec<u8>,
     root: Root,
-    envelopes: Vec<Envelope>,
     area_len: u32,
     /// The signature area's bytes.
     area: Vec<u8>,
@@ -57,9 +56,9 @@ impl Head {
         }
         let (signed, area) = bytes.split_at(at(Preamble::parse(&bytes[..32])?.signed_len()));
         let root = Root::parse(&signed[32..])?;
-        let envelopes = area::parse_area(signed, area)?;
+        area::check_area(signed, area)?;
         let area_len = fit(area.len(), "the length of the signature area")?;
-        Ok(Self { signed: signed.to_vec(), root, envelopes, area_len, area: area.to_vec() })
+        Ok(Self { signed: signed.to_vec(), root, area_len, area: area.to_vec() })
     }
 
     /// Parses the head with which `bytes` begin, and returns what follows it.
@@ -86,7 +85,7 @@ impl Head {
         signed.extend(encoded);
         let area_len = area_len.max(area::area_len_for(&[])?);
         area::parse_area_len(area_len.to_le_bytes())?;
-        Self { signed, root, envelopes: Vec::new(), area_len, area: Vec::new() }.with_envelopes(envelopes)
+        Self { signed, root, area_len, area: Vec::new() }.with_envelopes(envelopes)
     }
 
     /// Returns the same head with other envelopes, which are put in order. If the signature area has no room for them, it grows.
@@ -100,7 +99,6 @@ impl Head {
         let lacking = needed.saturating_sub(self.area_len);
         self.area_len = (self.area_len + lacking.next_multiple_of(GROWTH)).min(area::LEN_MAX);
         self.area = area::encode_area(&self.signed, &envelopes, self.area_len)?;
-        self.envelopes = envelopes;
         Ok(self)
     }
 
@@ -134,15 +132,14 @@ impl Head {
         &self.root
     }
 
-    /// Returns the envelopes of the signature area, in their order.
-    #[must_use]
-    pub fn envelopes(&self) -> &[Envelope] {
-        &self.envelopes
+    /// Returns kind and body of each envelope of the signature area, in their order.
+    pub fn envelopes(&self) -> impl Iterator<Item = (u16, &[u8])> {
+        area::envelopes(&self.area)
     }
 
     /// Returns the bodies of the envelopes of one kind, in their order.
     pub fn bodies(&self, kind: u16) -> impl Iterator<Item = &[u8]> {
-        self.envelopes.iter().filter(move |envelope| envelope.kind == kind).map(|envelope| &envelope.body[..])
+        self.envelopes().filter(move |(own, _)| *own == kind).map(|(_, body)| body)
     }
 
     /// Returns where the first chunk begins, in bytes from the file's start.

@@ -12,8 +12,6 @@ use super::{Checksum, Dictionary, Malformed};
 pub struct Commit<'a> {
     /// Other metadata.
     pub metadata: Dictionary<'a>,
-    /// The refs for which it was made (`ostree.ref-binding`).
-    pub ref_bindings: Vec<&'a str>,
     /// The collection for which it was made (`ostree.collection-binding`).
     pub collection_binding: Option<&'a str>,
     /// The commit before it.
@@ -32,6 +30,8 @@ pub struct Commit<'a> {
     pub root_meta: &'a Checksum,
 }
 
+const REF_BINDING: &str = "ostree.ref-binding";
+
 const SHAPES: [Shape; 8] =
     [Shape::VARIANT, Shape::BYTES, Shape::BYTES, Shape::BYTES, Shape::BYTES, Shape::U64, Shape::BYTES, Shape::BYTES];
 
@@ -46,10 +46,11 @@ impl<'a> Commit<'a> {
         let metadata = Dictionary::parse(metadata)?;
         check(b"a(say)", related)?;
         let binding = Malformed::new("a binding to refs or to a collection is not of its type");
-        let refs = metadata.value("ostree.ref-binding").map(|value| value.texts().ok_or(binding)).transpose()?;
+        if metadata.value(REF_BINDING).is_some_and(|refs| refs.texts().is_none()) {
+            return Err(binding);
+        }
         let collection = metadata.value("ostree.collection-binding");
         Ok(Self {
-            ref_bindings: refs.unwrap_or_default(),
             collection_binding: collection.map(|value| value.text().ok_or(binding)).transpose()?,
             metadata,
             parent: if parent.is_empty() { None } else { Some(checksum(parent)?) },
@@ -63,6 +64,12 @@ impl<'a> Commit<'a> {
             root_tree: checksum(root_tree)?,
             root_meta: checksum(root_meta)?,
         })
+    }
+
+    /// Returns the refs for which it was made; `None` if it does not say.
+    #[must_use]
+    pub fn ref_bindings(&self) -> Option<impl Iterator<Item = &'a str> + use<'a>> {
+        self.metadata.value(REF_BINDING)?.texts()
     }
 
     /// Encodes the commit object, with the metadata as it was parsed.
@@ -98,7 +105,6 @@ mod tests {
         let metadata = metadata.array();
         let commit = Commit {
             metadata: Dictionary::parse(&metadata).expect("it is in normal form"),
-            ref_bindings: Vec::new(),
             collection_binding: None,
             parent: None,
             related: &[],
@@ -118,7 +124,7 @@ mod tests {
         assert_eq!(hex(&bytes[120..]), "582e2d282828");
         assert_eq!(sum(&bytes), "3c9200b0587f0cfa1852b3129ec4eb9161684ec38d2055e42ac14752fb006dbe");
         let commit = Commit::parse(&bytes).expect("ostree wrote it");
-        assert_eq!(commit.ref_bindings, ["test/main"]);
+        assert_eq!(commit.ref_bindings().map(Vec::from_iter), Some(["test/main"].to_vec()));
         assert_eq!((commit.subject, commit.body, commit.timestamp), ("subj", "", 1_700_000_000));
         assert_eq!((commit.parent, commit.collection_binding), (None, None));
         assert_eq!(commit.encode(), bytes);
@@ -155,8 +161,7 @@ mod tests {
         ) {
             let commit = Commit {
                 metadata: Dictionary::parse(&[]).expect("it is empty"),
-                ref_bindings: Vec::new(),
-                collection_binding: None,
+                    collection_binding: None,
                 parent: parent.as_ref(),
                 related: &[],
                 subject: &subject,

@@ -5,12 +5,12 @@ use alloc::vec::Vec;
 use super::Malformed;
 use super::framing::{Elements, Shape, members, text};
 use super::normal::{check, split_variant};
+use crate::num;
 
-/// Named values of any type, in normal form.
-#[derive(Clone, Debug, PartialEq, Eq)]
+/// Named values of any type, in normal form. Its bytes are all that it keeps: a list of a hundred thousand short entries would take more.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Dictionary<'a> {
     bytes: &'a [u8],
-    entries: Vec<(&'a str, Value<'a>)>,
 }
 
 /// A value in normal form, of any type.
@@ -26,19 +26,21 @@ impl<'a> Dictionary<'a> {
     /// # Errors
     /// Returns an error if it or a value in it is not in normal form, or if a key is repeated: readers would disagree on its value.
     pub fn parse(bytes: &'a [u8]) -> Result<Self, Malformed> {
-        let mut entries = Vec::new();
-        for entry in Elements::of(bytes, 8)? {
-            let [key, variant] = members(entry?, [Shape::BYTES, Shape::VARIANT])?;
+        let mut elements = Elements::of(bytes, 8)?;
+        let mut places: Vec<u32> = Vec::with_capacity(elements.len());
+        while let Some(entry) = elements.next() {
+            let entry = entry?;
+            let [key, variant] = members(entry, [Shape::BYTES, Shape::VARIANT])?;
+            text(key)?;
             check(b"v", variant)?;
-            let (type_string, value) = split_variant(variant)?;
-            entries.push((text(key)?, Value { type_string, bytes: value }));
+            places.push(u32::try_from(elements.place() - entry.len()).map_err(|_| Malformed::new("it is too long"))?);
         }
-        let mut keys: Vec<&str> = entries.iter().map(|(key, _)| *key).collect();
-        keys.sort_unstable();
-        if keys.windows(2).any(|pair| pair[0] == pair[1]) {
+        let key = |place: &u32| bytes[num::at(*place)..].split(|byte| *byte == 0).next();
+        places.sort_unstable_by(|one, other| key(one).cmp(&key(other)));
+        if places.windows(2).any(|pair| key(&pair[0]) == key(&pair[1])) {
             return Err(Malformed::new("a key is in a dictionary twice"));
         }
-        Ok(Self { bytes, entries })
+        Ok(Self { bytes })
     }
 
     /// Returns the bytes that were parsed.
@@ -48,15 +50,19 @@ impl<'a> Dictionary<'a> {
     }
 
     /// Returns keys and values, in their order.
-    #[must_use]
-    pub fn entries(&self) -> &[(&'a str, Value<'a>)] {
-        &self.entries
+    pub fn entries(&self) -> impl Iterator<Item = (&'a str, Value<'a>)> + use<'a> {
+        let entries = Elements::of(self.bytes, 8).into_iter().flatten().flatten();
+        entries.filter_map(|entry| {
+            let [key, variant] = members(entry, [Shape::BYTES, Shape::VARIANT]).ok()?;
+            let (type_string, bytes) = split_variant(variant).ok()?;
+            Some((text(key).ok()?, Value { type_string, bytes }))
+        })
     }
 
     /// Returns the value of `key`, if there is one.
     #[must_use]
     pub fn value(&self, key: &str) -> Option<Value<'a>> {
-        self.entries.iter().find(|(name, _)| *name == key).map(|(_, value)| *value)
+        self.entries().find(|(name, _)| *name == key).map(|(_, value)| value)
     }
 }
 
@@ -87,19 +93,16 @@ impl<'a> Value<'a> {
 
     /// Returns the texts, if the type is `as`.
     #[must_use]
-    pub fn texts(&self) -> Option<Vec<&'a str>> {
-        if self.type_string == b"as" { self.elements(text) } else { None }
+    pub fn texts(&self) -> Option<impl Iterator<Item = &'a str> + use<'a>> {
+        let elements = Elements::of(self.bytes, 1).ok().filter(|_| self.type_string == b"as")?;
+        Some(elements.flatten().filter_map(|element| text(element).ok()))
     }
 
     /// Returns the byte strings, if the type is `aay`, like that of a list of signatures.
     #[must_use]
     pub fn byte_strings(&self) -> Option<Vec<&'a [u8]>> {
-        if self.type_string == b"aay" { self.elements(Ok) } else { None }
-    }
-
-    fn elements<T>(&self, parse: impl Fn(&'a [u8]) -> Result<T, Malformed>) -> Option<Vec<T>> {
-        let elements = Elements::of(self.bytes, 1).ok()?;
-        elements.map(|element| parse(element?)).collect::<Result<_, _>>().ok()
+        let elements = Elements::of(self.bytes, 1).ok().filter(|_| self.type_string == b"aay")?;
+        elements.collect::<Result<_, _>>().ok()
     }
 }
 
@@ -126,11 +129,12 @@ mod tests {
         let bytes = dictionary(&[("b", b"text\0\0s"), ("a", b"x\0y\0\x02\x04\0as"), ("c", b"\x01\x02\x01\x02\0aay")]);
         let parsed = Dictionary::parse(&bytes).expect("it is in normal form");
         assert_eq!(parsed.value("b").and_then(|value| value.text()), Some("text"));
-        assert_eq!(parsed.value("b").and_then(|value| value.texts()), None);
-        assert_eq!(parsed.value("a").and_then(|value| value.texts()), Some(["x", "y"].to_vec()));
+        assert_eq!(parsed.value("b").and_then(|value| value.texts().map(Vec::from_iter)), None);
+        let texts = parsed.value("a").and_then(|value| value.texts().map(Vec::from_iter));
+        assert_eq!(texts, Some(["x", "y"].to_vec()));
         assert_eq!(parsed.value("c").and_then(|value| value.byte_strings()), Some([&b"\x01"[..], b"\x02"].to_vec()));
         assert_eq!(parsed.value("d"), None);
-        assert_eq!(parsed.entries().len(), 3);
+        assert_eq!(parsed.entries().count(), 3);
     }
 
     #[test]
@@ -146,7 +150,7 @@ mod tests {
         fn arbitrary_bytes_do_not_panic(bytes in prop::collection::vec(prop_oneof![Just(0), 0..40_u8, any::<u8>()], 0..80)) {
             if let Ok(parsed) = Dictionary::parse(&bytes) {
                 for (_, value) in parsed.entries() {
-                    let _ = (value.text(), value.texts(), value.byte_strings());
+                    let _ = (value.text(), value.texts().map(Iterator::count), value.byte_strings());
                 }
             }
         }

@@ -140,6 +140,16 @@ impl<'a> Elements<'a> {
         Ok(Self { body, ends, align, at: 0 })
     }
 
+    /// Returns how many elements are left.
+    pub(super) fn len(&self) -> usize {
+        self.ends.len()
+    }
+
+    /// Returns where the last element ended.
+    pub(super) fn place(&self) -> usize {
+        self.at
+    }
+
     fn element(&mut self, end: &[u8]) -> Result<&'a [u8], Malformed> {
         let start = padded(self.body, self.at, self.align)?;
         self.at = offset(end)?;

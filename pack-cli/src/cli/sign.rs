@@ -172,7 +172,7 @@ impl Sign {
         let replaced = shown(&stats.replaced, KernelChange::Replaced);
         let removed = shown(&self.removed_keys(), KernelChange::Removed);
         let for_kernel = stats.head.bodies(Envelope::KERNEL_SIGNATURE).count();
-        let (signatures, kernel_signature) = (stats.head.envelopes().len() - for_kernel, for_kernel > 0);
+        let (signatures, kernel_signature) = (stats.head.envelopes().count() - for_kernel, for_kernel > 0);
         let summary = JsonSigning { added, replaced, removed, signatures, kernel_signature };
         if self.show.is_told(&mut out, &summary)? {
             return Ok(());

@@ -262,7 +262,7 @@ pub(crate) struct Seen {
 impl Seen {
     fn new(verdict: Result<Verdict, Error>, states: Vec<SignatureState>, head: &Head) -> Self {
         let kernel: Vec<usize> = head.bodies(Envelope::KERNEL_SIGNATURE).map(<[u8]>::len).collect();
-        Self { verdict, states, envelopes: head.envelopes().len() - kernel.len(), kernel }
+        Self { verdict, states, envelopes: head.envelopes().count() - kernel.len(), kernel }
     }
 
     /// Returns the verdict in words, not by colour alone.

@@ -2,7 +2,7 @@
 
 use std::fs;
 
-use sealift::Head;
+use sealift::{Envelope, Head};
 
 use crate::desk::Desk;
 
@@ -64,7 +64,7 @@ fn a_wrong_signature_is_damage_for_whoever_looks() {
     let desk = desk();
     let bytes = fs::read(desk.path("1.sealift")).unwrap();
     let (head, rest) = Head::parse_first(&bytes).unwrap();
-    let mut envelopes = head.envelopes().to_vec();
+    let mut envelopes: Vec<Envelope> = head.envelopes().map(Envelope::from).collect();
     *envelopes[0].body.last_mut().unwrap() ^= 1;
     let head = head.with_envelopes(envelopes).unwrap();
     desk.write("wrong.sealift", [&head.encode(), rest].concat());

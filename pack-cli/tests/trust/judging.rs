@@ -112,7 +112,7 @@ fn unsigned_is_for_one_call_and_waives_nothing_else() {
 
     // A signature that does not match still fails the bundle.
     let other = head_of(&desk.signed(8, &["a"]));
-    let head = head_of(&bundle).with_envelopes(other.envelopes().to_vec()).expect("there is room");
+    let head = head_of(&bundle).with_envelopes(other.envelopes().map(Envelope::from).collect()).expect("there is room");
     let guard = desk.guard(&unsigned).expect("good files");
     assert_eq!(refusal(guard.judge(&head)), (Some(Kind::Signature), 1));
     // An unknown envelope is reported and does not count.

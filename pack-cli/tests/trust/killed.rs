@@ -75,7 +75,7 @@ fn signs_until_it_is_killed() {
         let (bundle, id) = (folder.join("bundle"), key.public_key().id());
         let keys = [key];
         loop {
-            let has_it = head_of(&bundle).envelopes().len() > 1;
+            let has_it = head_of(&bundle).envelopes().count() > 1;
             println!("signing");
             let change = match has_it {
                 true => SignChange { remove: &[id], ..SignChange::default() },

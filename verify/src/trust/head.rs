@@ -42,8 +42,7 @@ impl Policy {
 #[must_use]
 pub fn unknown_envelopes(head: &Head) -> Vec<u32> {
     let is_known = |kind| matches!(kind, Envelope::SSH_SIGNATURE | Envelope::KERNEL_SIGNATURE);
-    let unknown = head.envelopes().iter().filter(|envelope| !is_known(envelope.kind));
-    unknown.map(|envelope| envelope.kind.into()).collect()
+    head.envelopes().map(|(kind, _)| kind).filter(|kind| !is_known(*kind)).map(u32::from).collect()
 }
 
 pub(super) fn signatures(head: &Head) -> Vec<&[u8]> {

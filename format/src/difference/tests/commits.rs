@@ -64,7 +64,6 @@ impl Commits {
             let parent = commits.last().map(|parent| sum(parent));
             let commit = Commit {
                 metadata: Dictionary::parse(&[]).expect("it is empty"),
-                ref_bindings: Vec::new(),
                 collection_binding: None,
                 parent: parent.as_ref(),
                 related: &[],

@@ -46,7 +46,7 @@ pub(super) struct Removals<'a> {
 /// Returns an error if a key of `remove` did not sign, if a remaining signature is invalid, if there are several for the kernel, or if there is no
 /// room.
 pub(super) fn change(head: &Head, add: Vec<Envelope>, remove: Removals<'_>, path: &Path) -> Result<Changed, Error> {
-    let mut envelopes = head.envelopes().to_vec();
+    let mut envelopes: Vec<Envelope> = head.envelopes().map(Envelope::from).collect();
     for key in remove.keys {
         if !take_out(&mut envelopes, *key) {
             return Err(Error::unexpected(path, format!("has no signature of {key}")));

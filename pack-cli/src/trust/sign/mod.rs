@@ -15,7 +15,7 @@
 //! let keys = [Signer::open(&folder.join("second"), &|_| unreachable!("the key has no passphrase"))?];
 //! let change = SignChange { keys: &keys, ..SignChange::default() };
 //! let stats = sign_bundle(&folder.join("os.sealift"), &change, &Progress::default())?;
-//! assert_eq!((stats.added.len(), stats.head.envelopes().len()), (1, 2));
+//! assert_eq!((stats.added.len(), stats.head.envelopes().count()), (1, 2));
 //! # Ok(())
 //! # }
 //! ```

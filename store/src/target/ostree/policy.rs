@@ -43,6 +43,9 @@ pub(super) fn check(repo: &Repo, name: &RefName, carried: &Carried<'_>, from: &R
     Ok(())
 }
 
+/// The refs of a binding that a message names.
+const NAMED: usize = 16;
+
 fn refused(repo: &Repo, name: &RefName, tip: &Tip<'_>, why: String) -> Error {
     repo.fault(RepoFault::Refused { commit: hex(&tip.checksum), name: name.to_string(), why })
 }
@@ -50,14 +53,14 @@ fn refused(repo: &Repo, name: &RefName, tip: &Tip<'_>, why: String) -> Error {
 /// Checks ref bindings: a commit bound to some refs may have no others, and one bound to none may have none; one without bindings may have any
 /// name, but belongs to no collection.
 fn check_bindings(commit: &Commit<'_>, reference: Option<&str>, collection: Option<&str>) -> Result<(), String> {
-    let is_bound = commit.metadata.value("ostree.ref-binding").is_some();
-    if let Some(reference) = reference.filter(|_| is_bound)
-        && !commit.ref_bindings.contains(&reference)
+    if let (Some(reference), Some(mut refs)) = (reference, commit.ref_bindings())
+        && !refs.any(|bound| bound == reference)
     {
-        let bound = if commit.ref_bindings.is_empty() { "no ref".into() } else { commit.ref_bindings.join(", ") };
+        let bound: Vec<&str> = commit.ref_bindings().into_iter().flatten().take(NAMED).collect();
+        let bound = if bound.is_empty() { "no ref".into() } else { bound.join(", ") };
         return Err(format!("its commit is bound to {bound}"));
     }
-    let found = commit.collection_binding.filter(|_| is_bound);
+    let found = commit.collection_binding.filter(|_| commit.ref_bindings().is_some());
     match collection {
         Some(wanted) if found != Some(wanted) => {
             let found = found.unwrap_or("none");
