@@ -228,7 +228,7 @@ fn deep_names() {
 
 #[test]
 fn long_xattrs() {
-    pair(|letter| large::long_xattrs(200, letter)).read();
+    pair(|letter| large::long_xattrs(700, letter)).read();
 }
 
 #[test]

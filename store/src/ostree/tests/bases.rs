@@ -116,3 +116,31 @@ fn either_of_two_files() {
     BaseReader::new(&bases).read(Row::FIRST, 2..5, &mut out).expect("the other has it");
     assert_eq!(out, b"nte");
 }
+
+/// A compressed object stays open where its last reader stopped, until no read has come for a while.
+#[test]
+fn idle_streams_are_closed() {
+    let folder = TempDir::new().expect("a folder");
+    let content: Vec<u8> = (0..300_000_u32).flat_map(u32::to_le_bytes).collect();
+    let repo = committed(folder.path(), "archive", |root| {
+        std::fs::create_dir_all(root).expect("a folder");
+        std::fs::write(root.join("large"), &content).expect("a file");
+    });
+    let bases = base_of(&repo);
+    let open = || {
+        let all = std::fs::read_dir("/proc/self/fd").expect("Linux has it").flatten();
+        let paths = all.filter_map(|entry| std::fs::read_link(entry.path()).ok());
+        paths
+            .filter(|path| path.starts_with(folder.path()) && path.extension().is_some_and(|end| end == "filez"))
+            .count()
+    };
+    // The first read verifies the whole file.
+    for are_open in [0, 1] {
+        let mut out = Vec::new();
+        BaseReader::new(&bases).read(Row::FIRST, 1000..2000, &mut out).expect("it has it");
+        assert!(out == content[1000..2000]);
+        assert_eq!(open(), are_open);
+    }
+    bases.rest();
+    assert_eq!(open(), 0);
+}
