@@ -20,7 +20,7 @@ use disks::{Disks, LARGE, SMALL};
 use machine::{Ended, Machine};
 
 /// Even on a machine under load, a boot takes three seconds, and the longest suite a minute or two.
-const LIMIT: Duration = Duration::from_mins(8);
+const LIMIT: Duration = Duration::from_mins(15);
 /// For the suite with many files.
 const LONG: Duration = Duration::from_mins(40);
 
