@@ -130,7 +130,7 @@ fn add_verbs(roff: &mut Roff, command: &Command) {
     if !command.has_subcommands() {
         return;
     }
-    roff.control("SH", ["COMMANDS"]);
+    roff.control("SH", ["VERBS"]);
     if !is_root(command) {
         return command.get_subcommands().for_each(|verb| add_verb(roff, verb));
     }

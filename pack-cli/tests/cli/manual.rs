@@ -49,11 +49,11 @@ fn every_verb_has_a_page() {
 fn pages_say_what_belongs_to_their_verb() {
     let folder = manual();
     let expected = [
-        ("sealift.1", "COMMANDS, EXIT STATUS, ENVIRONMENT, FILES, EXAMPLES, SEE ALSO"),
+        ("sealift.1", "VERBS, EXIT STATUS, ENVIRONMENT, FILES, EXAMPLES, SEE ALSO"),
         ("sealift-pack.1", "EXIT STATUS, ENVIRONMENT, FILES, EXAMPLES, SEE ALSO"),
         ("sealift-verify.1", "EXIT STATUS, ENVIRONMENT, FILES, EXAMPLES, SEE ALSO"),
         ("sealift-ls.1", "EXIT STATUS, EXAMPLES, SEE ALSO"),
-        ("sealift-trust.1", "COMMANDS, EXIT STATUS, SEE ALSO"),
+        ("sealift-trust.1", "VERBS, EXIT STATUS, SEE ALSO"),
         ("sealift-trust-add.1", "EXIT STATUS, ENVIRONMENT, FILES, EXAMPLES, SEE ALSO"),
         ("sealift-trust-reset.1", "EXIT STATUS, ENVIRONMENT, FILES, EXAMPLES, SEE ALSO"),
     ];

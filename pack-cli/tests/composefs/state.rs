@@ -121,6 +121,20 @@ fn a_store_of_a_lower_layer_takes_updates() {
     desk.run(&["audit", "composefs:merged/store", "--trust", "allowed"]).good();
 }
 
+/// A file system without blocks has no limit.
+#[test]
+fn a_store_in_ramfs_has_room() {
+    if !rustix::process::geteuid().is_root() {
+        return sealift_skipped::skipped("needs root: mounts");
+    }
+    let desk = desk();
+    let _disk = Mounted::new(desk.path("disk"), "ramfs", "");
+    for more in [&["--dry-run"][..], &[]] {
+        desk.run(&[&["unpack", "os-1.sealift", "composefs:disk/store", "--trust", "allowed"], more].concat()).good();
+    }
+    desk.run(&["unpack", "os-2.sealift", "composefs:disk/store", "--trust", "allowed"]).good();
+}
+
 /// A store whose owner is another user, or that another user can write to, is refused: its folders may lead anywhere.
 #[test]
 fn a_store_of_another_user_is_refused() {

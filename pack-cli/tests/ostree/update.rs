@@ -144,3 +144,26 @@ fn a_repository_of_a_lower_layer_takes_updates() {
     }
     desk.fsck("merged/repo");
 }
+
+/// A file system without blocks has no limit.
+#[test]
+fn a_repository_in_ramfs_has_room() {
+    if !rustix::process::geteuid().is_root() {
+        return skipped("needs root: mounts");
+    }
+    let desk = Desk::new();
+    fs::create_dir(desk.path("tree")).expect("a folder");
+    write(&desk.path("tree/file"), 0o644, b"version 1\n");
+    desk.init("source", "archive");
+    desk.commit("source", "os", "./tree", &[]);
+    desk.run("pack ostree:source -o 1.sealift --name os --bundle-version 1");
+    fs::create_dir(desk.path("disk")).expect("a folder");
+    rustix::mount::mount("ramfs", desk.path("disk"), "ramfs", rustix::mount::MountFlags::empty(), c"")
+        .expect("it is root's");
+    let _disk = Mounted(desk.path("disk"));
+    desk.init("disk/repo", "bare-user-only");
+    for more in [" --dry-run", ""] {
+        desk.run(&format!("unpack 1.sealift ostree:disk/repo --allow-unsigned{more}"));
+    }
+    desk.fsck("disk/repo");
+}
