@@ -167,7 +167,7 @@ test("nothing is wider than 320 pixels, and the bar's colours are in its legend"
   await page.locator("#older").setInputFiles(bundles.files.older);
   await page.getByText("os version 7 compared with os version 6").waitFor();
   await page.getByLabel("Filter files").fill("libhello.so.1");
-  await page.getByRole("treeitem").first().click();
+  await page.getByRole("treeitem", { name: "libhello.so.1" }).first().click();
   await page.locator("pre.bytes").waitFor();
   const cut = await page.locator("pre.bytes, .scroll").evaluateAll((boxes) => boxes.filter(({ scrollWidth, clientWidth }) => scrollWidth > clientWidth).map(({ className, scrollWidth, clientWidth }) => `${className}: ${scrollWidth} in ${clientWidth}`));
   assert.deepEqual(cut, []);

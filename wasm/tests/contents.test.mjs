@@ -44,7 +44,7 @@ test("of bytes that are no text it says how many are shown", async () => {
   await choose(bundles.files.good);
   await verdict("Safe to install");
   await page.getByLabel("Filter files").fill("libhello.so.1");
-  await page.getByRole("treeitem").first().click();
+  await page.getByRole("treeitem", { name: "libhello.so.1" }).first().click();
   await page.locator(".preview pre.bytes").waitFor();
   assert.equal((await page.locator(".preview pre").textContent()).split("\n").length, 4096 / 8);
   await page.getByText("The first 4.10 kB of 3.00 MB.").waitFor();
@@ -103,7 +103,7 @@ test("of a server that knows no ranges, why no file can be seen is said", async 
   await page.getByLabel("Address of a bundle").press("Enter");
   await verdict("Safe to install");
   await page.getByLabel("Filter files").fill("os-release");
-  await page.getByRole("treeitem").first().click();
+  await page.getByRole("treeitem", { name: "os-release" }).first().click();
   await page.getByText("The server sends the file only as a whole.").waitFor();
   await leave();
 });
@@ -153,7 +153,7 @@ test("an unknown signer's line is copied, and makes the bundle safe where it is 
   await box.getByText("Copied.").waitFor();
   assert.equal(await page.evaluate(() => window.copied), `os namespaces="sealift" ${type} ${blob}`);
   // Another check shows the same signer: it replaces neither the answer nor the button that has the focus.
-  await page.locator(".progress button").evaluate((button) => button.click());
+  await page.locator(".progress button", { hasText: "Check again" }).evaluate((button) => button.click());
   assert.equal(await box.getByRole("status").textContent(), "Copied.");
   assert.equal(await page.locator("sealift-verifier").evaluate((element) => element.shadowRoot.activeElement?.textContent), "Copy this line");
   await verdict("unknown signer");

@@ -104,7 +104,7 @@ for (const [name, [attribute, value, state, words]] of Object.entries(SHUTS)) {
     const { element, set, all, settled } = await gate(page, bundles.files, { "trust-src": "/bundles/signers.txt", settings: "readonly", src: "/bundles/good.sealift" });
     await settled("safe");
     await page.getByLabel("Filter files").fill("os-release");
-    await page.getByRole("treeitem").first().click();
+    await page.getByRole("treeitem", { name: "os-release" }).first().click();
     await page.getByText("VERSION_ID=7").waitFor();
     await set(attribute, value);
     // At once, and not when it is known why.

@@ -157,7 +157,7 @@ test("files are browsed, found, looked at and saved", async () => {
   assert.equal(name, "os-release");
   assert.equal(readFileSync(path, "utf8"), "ID=example\nVERSION_ID=7\n");
   await page.getByLabel("Filter files").fill("libhello.so.1");
-  await page.getByRole("treeitem").first().click();
+  await page.getByRole("treeitem", { name: "libhello.so.1" }).first().click();
   await page.locator(".preview pre.bytes").waitFor();
   await leave();
 });
@@ -167,7 +167,7 @@ test("the content of what nobody trusts is not shown", async () => {
   await choose(bundles.files.untrusted);
   await verdict("unknown signer");
   await page.getByLabel("Filter files").fill("os-release");
-  await page.getByRole("treeitem").first().click();
+  await page.getByRole("treeitem", { name: "os-release" }).first().click();
   await page.getByText("Its content is shown when the bundle is safe to install.").waitFor();
   await leave();
 });
@@ -273,7 +273,7 @@ test("a file that changes while it is read", async () => {
   await hashed(page);
   writeFileSync(file, whole.subarray(1));
   await page.getByLabel("Filter files").fill("libhello.so.1");
-  await page.getByRole("treeitem").first().click();
+  await page.getByRole("treeitem", { name: "libhello.so.1" }).first().click();
   // Firefox reads on in the file that is there now, whose chunk is another one.
   const seen = kind === "firefox" ? /is damaged|does not match|digest/ : "it was changed or removed since it was chosen";
   await page.locator(".preview", { hasText: seen }).waitFor();

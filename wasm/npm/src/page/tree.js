@@ -63,10 +63,12 @@ export class Tree {
   }
 
   async show() {
-    const refs = await this.bundle.refs();
+    const asked = ++this.#asked;
+    const [refs, listed] = await Promise.all([this.bundle.refs(), this.bundle.listed()]);
+    // Somebody may have searched meanwhile.
+    if (asked !== this.#asked) return;
     if (refs.length === 1) this.#set(this.#directory(1, refs[0].directory, refs[0].children));
     else this.#set(ofRefs(refs));
-    const listed = await this.bundle.listed();
     fill(this.found, `${count(listed.entries, "entry", "entries")}, ${bytes(listed.bytes)}`);
   }
 
