@@ -5,6 +5,7 @@ mod ci;
 mod compare;
 mod debian;
 mod dist;
+mod failures;
 mod layers;
 mod packages;
 mod portal;

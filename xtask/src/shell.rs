@@ -33,7 +33,7 @@ pub(crate) fn succeeds(command: &mut Command) -> bool {
 
 /// Removes the variables that `cargo run` set for this program. Otherwise, build scripts that watch them would run again, and their dependents would
 /// be recompiled, whenever a person types the same command.
-fn as_typed(command: &mut Command) -> &mut Command {
+pub(crate) fn as_typed(command: &mut Command) -> &mut Command {
     let is_ours = |name: &str| name.starts_with("CARGO_PKG_") || name.starts_with("CARGO_MANIFEST_");
     env::vars_os().filter(|(name, _)| name.to_str().is_some_and(is_ours)).for_each(|(name, _)| {
         command.env_remove(name);

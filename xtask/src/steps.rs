@@ -7,9 +7,9 @@ use std::time::Instant;
 
 use anyhow::{Result, bail};
 
+use crate::failures;
 use crate::packages::Chore;
 use crate::programs::Programs;
-use crate::shell::run as run_command;
 use crate::skips;
 use crate::tools;
 
@@ -56,46 +56,67 @@ pub(crate) fn choose<'a>(chore: &str, steps: &'a [Step], mut args: lexopt::Parse
     Ok(if chosen.is_empty() { Chosen::All } else { Chosen::Some(chosen) })
 }
 
-/// Runs one step after the other. After a failed step the others still run, unless they depend on it. All failed steps are listed at the end, as are
-/// the checks that tests skipped.
+/// A step that failed.
+struct Failure {
+    step: &'static str,
+    /// What it printed, as far as it was run by a shell.
+    output: String,
+}
+
+/// Runs one step after the other. After a failed step the others still run, unless they depend on it. At the end stands what tests skipped, what
+/// failed in each step, and the list of failed steps.
 pub(crate) fn run(chore: Chore, steps: &[&Step]) -> Result<()> {
     let name = chore.name();
     skips::begin()?;
-    let mut failed = Vec::new();
+    let mut failed: Vec<Failure> = Vec::new();
     for group in steps.chunk_by(|_, next| matches!(next.action, Action::Beside(..))) {
-        let held: Vec<bool> = thread::scope(|scope| {
-            let runs: Vec<_> = group.iter().map(|step| scope.spawn(|| holds(chore, step))).collect();
-            runs.into_iter().map(|run| run.join().unwrap_or(false)).collect()
-        });
-        let of_group = group.iter().zip(held).filter(|(_, held)| !held).map(|(step, _)| step);
         let before = failed.len();
-        failed.extend(of_group.map(|step| step.name));
+        thread::scope(|scope| {
+            let runs: Vec<_> = group.iter().map(|step| (step, scope.spawn(|| fails(chore, step)))).collect();
+            failed.extend(runs.into_iter().filter_map(|(step, run)| {
+                run.join()
+                    .unwrap_or_else(|_| Some(Failure { step: step.name, output: "a panic; see above".to_owned() }))
+            }));
+        });
         if failed.len() > before && matches!(group[0].action, Action::Prepare(..)) {
             println!("{name}: the steps behind it are not run");
             break;
         }
     }
     let skipped = skips::report(name);
+    for Failure { step, output } in &failed {
+        failures::excerpt(output).iter().for_each(|line| println!("{name}: {step}: {line}"));
+    }
     if !failed.is_empty() {
-        bail!("{} of {} steps failed: {}", failed.len(), steps.len(), failed.join(", "));
+        let names: Vec<_> = failed.iter().map(|failure| failure.step).collect();
+        bail!("{} of {} steps failed: {}", failed.len(), steps.len(), names.join(", "));
     }
     skipped
 }
 
 /// Runs a step, and prints its result.
-fn holds(chore: Chore, step: &Step) -> bool {
+fn fails(chore: Chore, step: &Step) -> Option<Failure> {
     let (chore_name, name) = (chore.name(), step.name);
     println!("{chore_name}: {name}: {}", step.action.describe());
     let start = Instant::now();
-    let result = step.action.run(chore);
+    let mut output = String::new();
+    let result = step.action.run(chore, &mut output);
     let seconds = start.elapsed().as_secs_f64();
-    match &result {
-        Ok(()) => println!("{chore_name}: {name} holds, {seconds:.1} s"),
-        Err(error) => println!(
-            "{chore_name}: step {name} FAILED after {seconds:.1} s: {error:#}\nrun it alone: cargo xtask {chore_name} {name}"
-        ),
+    match result {
+        Ok(()) => {
+            println!("{chore_name}: {name} holds, {seconds:.1} s");
+            None
+        }
+        Err(error) => {
+            println!(
+                "{chore_name}: step {name} FAILED after {seconds:.1} s: {error:#}\nrun it alone: cargo xtask {chore_name} {name}"
+            );
+            if output.is_empty() {
+                output = format!("{error:#}");
+            }
+            Some(Failure { step: name, output })
+        }
     }
-    result.is_ok()
 }
 
 impl Action {
@@ -106,12 +127,12 @@ impl Action {
         }
     }
 
-    fn run(&self, chore: Chore) -> Result<()> {
+    fn run(&self, chore: Chore, output: &mut String) -> Result<()> {
         match self {
             Self::Lines(lines) => {
                 let programs = Programs::of(chore)?;
                 let path = programs.path()?;
-                lines.iter().try_for_each(|line| run_line(line, &path))
+                lines.iter().try_for_each(|line| run_line(line, &path, output))
             }
             Self::Call(_, function) | Self::Prepare(_, function) | Self::Beside(_, function) => function(),
         }
@@ -120,7 +141,7 @@ impl Action {
 
 /// Runs one command line with its output passed through, and with no other programs than those in `path`. Tests find the downloaded tools by
 /// `SEALIFT_PYTHON`, `SEALIFT_MKCOMPOSEFS` and `SEALIFT_UDEVADM`, and report skipped checks in the file that `SEALIFT_SKIPPED` names.
-fn run_line(line: &str, path: &OsStr) -> Result<()> {
+fn run_line(line: &str, path: &OsStr, output: &mut String) -> Result<()> {
     let mut shell = Command::new("sh");
     shell.args(["-eu", "-c", line]).env("PATH", path).env(skips::VARIABLE, skips::file()?);
     let tools = [
@@ -128,5 +149,5 @@ fn run_line(line: &str, path: &OsStr) -> Result<()> {
         ("SEALIFT_MKCOMPOSEFS", tools::mkcomposefs()?),
         ("SEALIFT_UDEVADM", tools::udevadm()?),
     ];
-    run_command(shell.envs(tools.into_iter().filter(|(_, program)| program.exists())))
+    failures::run(shell.envs(tools.into_iter().filter(|(_, program)| program.exists())), output)
 }
