@@ -105,9 +105,9 @@ mod tests {
     #[test]
     fn the_output_of_a_command_is_kept_and_its_status_told() {
         let mut seen = String::new();
-        run(Command::new("sh").args(["-c", "echo out; echo err >&2"]), &mut seen).unwrap();
+        run(Command::new("sh").args(["-c", "echo out; echo err >&2"]), &mut seen).expect("it ends well");
         assert_eq!(seen, "out\nerr\n");
-        let error = run(Command::new("sh").args(["-c", "echo last; exit 3"]), &mut seen).unwrap_err();
+        let error = run(Command::new("sh").args(["-c", "echo last; exit 3"]), &mut seen).expect_err("it fails");
         assert_eq!((seen.as_str(), error.to_string().as_str()), ("out\nerr\nlast\n", "sh ended with exit status: 3"));
     }
 }
