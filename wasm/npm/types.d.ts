@@ -135,6 +135,8 @@ export interface Head {
   compatible: string[];
   /** The identity of the content, in hexadecimal digits. */
   indexDigest: string;
+  /** BLAKE3 of the signed bytes, in hex: it names this bundle, whoever signs it. */
+  rootDigest: string;
   /** The publisher's notes: keys and values, escaped for display. */
   annotations: [key: string, value: string][];
   /** Of a delta bundle: the bases that a target must have. */

@@ -86,6 +86,7 @@ pub(crate) fn head(head: &Head) -> JsValue {
         ("entries", rounded(maxima.entries).into()),
         ("objects", rounded(maxima.objects).into()),
         ("chunks", rounded(maxima.chunks).into()),
+        ("rootDigest", hex(&head.root_digest()).into()),
         ("signed", Uint8Array::from(head.signed()).into()),
     ])
 }

@@ -126,6 +126,12 @@ impl Head {
         &self.signed
     }
 
+    /// Returns the BLAKE3 digest of the signed bytes (trust 2), which names the bundle whoever signs it.
+    #[must_use]
+    pub fn root_digest(&self) -> [u8; 32] {
+        *blake3::hash(&self.signed).as_bytes()
+    }
+
     /// Returns the root.
     #[must_use]
     pub fn root(&self) -> &Root {

@@ -20,6 +20,7 @@ use super::base_args::BaseArgs;
 use super::bundle::BundleArg;
 use super::compare_args::CompareArgs;
 use super::differences::{self, JsonDifferences, Words, lacking};
+use super::digests::Digests;
 use super::escape;
 use super::failure::{About as _, Failure, shown, verdict_printed};
 use super::human;
@@ -277,6 +278,8 @@ struct JsonAudit<'a> {
     target: &'a str,
     name: &'a str,
     version: u64,
+    #[serde(flatten)]
+    digests: Option<Digests>,
     #[serde(skip_serializing_if = "String::is_empty")]
     path: String,
     signers: Vec<String>,
@@ -329,6 +332,7 @@ impl<'a> JsonAudit<'a> {
             target,
             name,
             version,
+            digests: judge.digests(),
             path: escape::percent(&diff.prefix),
             signers: judge.signers(),
             since: judge.since(),

@@ -16,6 +16,7 @@ use serde::Serialize;
 use super::audit_words::{gone_back_from, of_run};
 use super::bundle::BundleArg;
 use super::differences;
+use super::digests::Digests;
 use super::escape;
 use super::failure::{About as _, Failure, shown, verdict_printed};
 use super::human::{self, Bytes, Grouped, count};
@@ -201,6 +202,8 @@ struct JsonStoreAudit<'a> {
 struct JsonBundle<'a> {
     name: &'a str,
     version: u64,
+    #[serde(flatten)]
+    digests: Option<Digests>,
     signers: Vec<String>,
     #[serde(skip_serializing_if = "Vec::is_empty")]
     since: Vec<String>,
@@ -229,7 +232,14 @@ impl<'a> JsonStoreAudit<'a> {
             let (name, version) = judge.identity();
             let gone_back = audit.gone_back.iter().find(|(gone, _)| gone == name);
             let gone_back_from = gone_back.map(|(_, version)| *version);
-            JsonBundle { name, version, signers: judge.signers(), since: judge.since(), gone_back_from }
+            JsonBundle {
+                name,
+                version,
+                digests: judge.digests(),
+                signers: judge.signers(),
+                since: judge.since(),
+                gone_back_from,
+            }
         };
         Self {
             target,

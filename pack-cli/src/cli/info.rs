@@ -12,6 +12,7 @@ use sealift_format::num::wide;
 use serde::Serialize;
 
 use super::bundle::BundleArg;
+use super::digests::Digests;
 use super::escape;
 use super::failure::{About as _, Failure, shown};
 use super::human::{Bytes, Grouped, count, percentage};
@@ -76,15 +77,15 @@ impl Info {
 
 /// Prints everything in the head, and the refs if they could be read.
 fn print(out: &mut dyn Write, bundle: &str, head: &Head, seen: &Seen, opened: Option<&Opened>) -> io::Result<()> {
-    let root = head.root();
     writeln!(out, "{BOLD}{}{BOLD:#}: {}", escape::text(bundle), seen.headline())?;
-    print_identity(out, root)?;
+    print_identity(out, head)?;
     writeln!(out, "\n{BOLD}Signatures{BOLD:#}")?;
     seen.print(out)?;
     print_contents(out, head, opened)
 }
 
-fn print_identity(out: &mut dyn Write, root: &Root) -> io::Result<()> {
+fn print_identity(out: &mut dyn Write, head: &Head) -> io::Result<()> {
+    let root = head.root();
     let identity = &root.identity;
     fact(out, "Name", &identity.name)?;
     fact(out, "Version", identity.version)?;
@@ -93,6 +94,7 @@ fn print_identity(out: &mut dyn Write, root: &Root) -> io::Result<()> {
     fact(out, "Expires", expires)?;
     let compatible = if identity.compatible.is_empty() { "any device".into() } else { identity.compatible.join(", ") };
     fact(out, "Compatible", compatible)?;
+    fact(out, "Root digest", hex(&head.root_digest()))?;
     fact(out, "Content", hex(&root.contents.index_digest))?;
     for base in root.bases.iter().flat_map(|bases| &bases.bases) {
         fact(out, "Base", base)?;
@@ -179,7 +181,8 @@ struct JsonIdentity<'a> {
     created: i64,
     expires: Option<i64>,
     compatible: &'a [String],
-    index_digest: String,
+    #[serde(flatten)]
+    digests: Digests,
 }
 
 /// For a delta bundle.
@@ -284,7 +287,7 @@ impl<'a> JsonInfo<'a> {
                 created: identity.created,
                 expires: identity.expires,
                 compatible: &identity.compatible,
-                index_digest: hex(&contents.index_digest),
+                digests: Digests::of(head),
             },
             annotations: annotations.iter().map(|(key, value)| (&key[..], escape::percent(value.as_bytes()))).collect(),
             delta: bases

@@ -15,6 +15,7 @@ mod completions;
 mod diff;
 mod differences;
 mod digest;
+mod digests;
 mod estimate;
 mod failure;
 mod help;

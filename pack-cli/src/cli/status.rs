@@ -12,6 +12,7 @@ use sealift::{Aspect, Error, LeftRun};
 use serde::Serialize;
 
 use super::differences::lacking;
+use super::digests::Digests;
 use super::escape;
 use super::failure::Failure;
 use super::show::{BAD, BOLD, DIM, Form, WARN, json_line};
@@ -48,6 +49,8 @@ struct Line<'a> {
     target: &'a str,
     name: &'a str,
     version: u64,
+    #[serde(flatten)]
+    digests: Digests,
     created: i64,
     expires: Option<i64>,
     taken: i64,
@@ -185,6 +188,7 @@ impl Status {
                 target: &shown_target,
                 name: &identity.name,
                 version: identity.version,
+                digests: Digests::of(&installed.head),
                 created: identity.created,
                 expires: identity.expires,
                 taken: installed.taken,

@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use serde::Serialize;
 
+use super::digests::Digests;
 use super::human;
 use super::trust_args::Judge;
 
@@ -12,6 +13,8 @@ struct Line<'a, S: Serialize> {
     dry_run: bool,
     name: &'a str,
     version: u64,
+    #[serde(flatten)]
+    digests: Option<Digests>,
     signers: Vec<String>,
     #[serde(flatten)]
     stats: &'a S,
@@ -26,5 +29,13 @@ pub(crate) fn line<'a, S: Serialize>(
     elapsed: Duration,
 ) -> impl Serialize + use<'a, S> {
     let (name, version) = judge.identity();
-    Line { dry_run, name, version, signers: judge.signers(), stats, seconds: human::seconds(elapsed) }
+    Line {
+        dry_run,
+        name,
+        version,
+        digests: judge.digests(),
+        signers: judge.signers(),
+        stats,
+        seconds: human::seconds(elapsed),
+    }
 }

@@ -11,6 +11,7 @@ use sealift::{Envelope, Error, Head, Input, Kind};
 use serde::Serialize;
 
 use super::advice::advice;
+use super::digests::Digests;
 use super::escape;
 use super::failure::{Failure, shown};
 use super::human::count;
@@ -161,6 +162,11 @@ impl Judge {
     pub(crate) fn mark(&self) -> String {
         let unsigned = self.judged.get().is_some_and(|judged| judged.verdict.unsigned);
         if unsigned { format!(", {WARN}UNSIGNED{WARN:#}") } else { String::new() }
+    }
+
+    /// Returns the digests of the judged bundle.
+    pub(crate) fn digests(&self) -> Option<Digests> {
+        self.judged.get().map(|Judged { head, .. }| Digests::of(head))
     }
 
     /// Returns name and version of the judged bundle.

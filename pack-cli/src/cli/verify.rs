@@ -12,6 +12,7 @@ use serde::Serialize;
 
 use super::base_args::BaseArgs;
 use super::bundle::BundleArg;
+use super::digests::Digests;
 use super::escape;
 use super::failure::{About as _, Failure, shown, verdict_printed};
 use super::human::{self, Bytes, count};
@@ -115,6 +116,7 @@ impl Verify {
         let summary = JsonVerified {
             name: &identity.name,
             version: identity.version,
+            digests: Digests::of(verified.opened.head()),
             signers: judge.signers(),
             kernel_signature: judge.has_kernel_signature(),
             deep: self.deep,
@@ -159,6 +161,8 @@ impl Verify {
 struct JsonVerified<'a> {
     name: &'a str,
     version: u64,
+    #[serde(flatten)]
+    digests: Digests,
     signers: Vec<String>,
     kernel_signature: bool,
     deep: bool,

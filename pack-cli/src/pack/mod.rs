@@ -122,6 +122,8 @@ pub enum Zone {
 pub struct PackStats {
     /// The root that was written.
     pub root: Root,
+    /// The digest that names the bundle (trust 2).
+    pub root_digest: [u8; 32],
     /// Size of the whole file in bytes.
     pub file_bytes: u64,
     /// How much of the order profile matched.
@@ -187,7 +189,7 @@ pub fn pack(
     let images = images::state(&index, &packed, options)?;
     let front = Prologue { index: &index, layout: &layout, bases: None, images };
     let (head, behind) = front.make_head(options, sign, true)?;
-    let root = head.root().clone();
+    let (root, root_digest) = (head.root().clone(), head.root_digest());
     let file_bytes = head.file_len();
     let mut front = head.encode();
     front.extend(behind);
@@ -196,7 +198,7 @@ pub fn pack(
         tracing::info!("copied the chunks to put the head before them: this file system cannot insert blocks");
     }
     let do_summaries_differ = common.do_summaries_differ;
-    Ok(PackStats { root, file_bytes, order, delta: None, do_summaries_differ, copied })
+    Ok(PackStats { root, root_digest, file_bytes, order, delta: None, do_summaries_differ, copied })
 }
 
 /// What is packed, in packing order.

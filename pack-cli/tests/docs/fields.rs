@@ -14,6 +14,7 @@ const SECTIONS: &[(&str, &str)] = &[
     ("audit_store", "audit"),
     ("composefs",   "mount"),
     ("differences", "diff"),
+    ("digests",     "info"),
     ("estimate",    "pack"),
     ("failure",     "Errors and warnings"),
     ("json_file",   "ls"),

@@ -401,3 +401,32 @@ fn what_readers_refuse_is_not_packed_unasked() {
     );
     assert!(!desk.path("b.sealift").exists());
 }
+
+/// A report of the page is matched with a device by these digests: no command may have others, and a further signature changes none.
+#[test]
+fn every_line_about_a_bundle_has_the_same_digests() {
+    let desk = Desk::new();
+    let digests = |line: &str| {
+        let said = desk.good(line);
+        let start = said.find(r#""root_digest":""#).unwrap_or_else(|| panic!("{line}: {said}"));
+        let digests = &said[start..start + 2 * 64 + 34];
+        assert!(digests.contains(r#"","index_digest":""#) && digests.ends_with('"'), "{line}: {digests}");
+        digests.to_owned()
+    };
+    let packed = digests(&format!("pack os -o os.sealift {RELEASE} --composefs --json"));
+    desk.good("key generate -o other");
+    desk.good("sign os.sealift --key other");
+    for line in [
+        "info os.sealift --trust signers --json",
+        "verify os.sealift --trust signers --json",
+        "unpack os.sealift target --trust signers --json --dry-run",
+        "unpack os.sealift target --trust signers --json",
+        "status target --trust signers --json",
+        "audit target --trust signers --json",
+        "unpack os.sealift composefs:store --trust signers --json",
+        "status composefs:store --trust signers --json",
+        "audit composefs:store --trust signers --json",
+    ] {
+        assert_eq!(digests(line), packed, "{line}");
+    }
+}

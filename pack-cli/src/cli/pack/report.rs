@@ -11,6 +11,7 @@ use sealift_format::num::wide;
 use sealift_format::{RootBase, hex};
 use serde::Serialize;
 
+use super::super::digests::Digests;
 use super::Pack;
 use crate::escape;
 use crate::human::{self, Bytes, Grouped, count};
@@ -81,6 +82,7 @@ impl Pack {
         )?;
         if log::is_on() {
             let (chunks, largest) = (count(maxima.chunks, "chunk"), Bytes(maxima.chunk_len.into()));
+            writeln!(out, "  root digest {}", hex(&stats.root_digest))?;
             writeln!(out, "  content {}", hex(&root.contents.index_digest))?;
             writeln!(out, "  {chunks} of at most {largest}")?;
             if stats.copied {
@@ -200,7 +202,8 @@ struct JsonPack<'a> {
     version: u64,
     created: i64,
     signers: Vec<String>,
-    index_digest: String,
+    #[serde(flatten)]
+    digests: Digests,
     file_bytes: u64,
     logical_bytes: u64,
     entries: u64,
@@ -232,7 +235,7 @@ impl<'a> JsonPack<'a> {
             version: root.identity.version,
             created: root.identity.created,
             signers: signers.iter().map(|signer| signer.public_key().id().to_string()).collect(),
-            index_digest: hex(&root.contents.index_digest),
+            digests: Digests::new(&stats.root_digest, root),
             file_bytes: stats.file_bytes,
             logical_bytes: root.maxima.logical,
             entries: root.maxima.entries,

@@ -170,14 +170,14 @@ pub fn pack_delta(
     // Copying a few chunks costs less than the padding that aligns them.
     let stored: u64 = layout.chunks.iter().map(|chunk| u64::from(chunk.stored_len)).sum();
     let (head, behind) = front.make_head(options, sign, stored > WORTH_ALIGNING)?;
-    let root = head.root().clone();
+    let (root, root_digest) = (head.root().clone(), head.root_digest());
     let file_bytes = head.file_len();
     let mut front = head.encode();
     front.extend(behind);
     let copied = spool.finish(&front)?;
     let delta = Some(delta_stats(difference, &layout));
     let do_summaries_differ = common.do_summaries_differ;
-    Ok(Outcome::New(PackStats { root, file_bytes, order: *order, delta, do_summaries_differ, copied }))
+    Ok(Outcome::New(PackStats { root, root_digest, file_bytes, order: *order, delta, do_summaries_differ, copied }))
 }
 
 /// Estimates the result of [`pack_delta`]: reads all of the sources, and encodes some of the carried objects.
