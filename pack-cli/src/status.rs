@@ -139,7 +139,7 @@ fn directory(target: &Path, state: &DeviceState) -> Result<Target, Error> {
     survey.read_whole(&site)?;
     let listed = survey.listed.clone();
     if site.root().is_none() {
-        let present = if survey.run.is_some() { Present::Unfinished } else { Present::Missing };
+        let present = if is_unfinished(&survey) { Present::Unfinished } else { Present::Missing };
         return Ok(Target { listed, present });
     }
     let (sealed, record) = match survey.fault {
@@ -167,6 +167,7 @@ fn store(kind: TargetKind, path: &Path, state: &DeviceState) -> Result<Vec<Targe
 fn present(survey: Survey, more: impl FnOnce(Installed) -> Installed) -> Result<Present, Error> {
     let (gone_back_from, next) = (survey.gone_back_from(), survey.next.as_ref().map(identity));
     let is_of_another = survey.fault == Some(RecordFault::OfAnother);
+    let is_unfinished = is_unfinished(&survey);
     match (survey.head, survey.fault, survey.run) {
         (Some(head), None | Some(RecordFault::OfAnother), run) => {
             let taken = time_of(&survey.head_path)?;
@@ -176,9 +177,14 @@ fn present(survey: Survey, more: impl FnOnce(Installed) -> Installed) -> Result<
         }
         (_, _, Some(LeftRun::HalfUpdated)) => Ok(Present::HalfUpdated(next)),
         (_, Some(RecordFault::Damaged { path, problem }), _) => Err(Error::State { path, problem }),
-        (.., Some(_)) => Ok(Present::Unfinished),
-        (.., None) => Ok(Present::Other),
+        _ if is_unfinished => Ok(Present::Unfinished),
+        _ => Ok(Present::Other),
     }
+}
+
+/// Returns whether a run began to fill the target, and has not ended or failed.
+fn is_unfinished(survey: &Survey) -> bool {
+    survey.run.is_some() || survey.listed.as_ref().is_some_and(|known| known.is_begun)
 }
 
 fn identity(head: &Head) -> (String, u64) {

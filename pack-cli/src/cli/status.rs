@@ -294,7 +294,8 @@ fn print_missing(
     let signers: Vec<String> = listed.iter().flat_map(|known| &known.keys).map(ToString::to_string).collect();
     if json {
         let (name, version) = listed.map_or((None, None), |known| (Some(&*known.name), Some(known.version)));
-        let (taken, next_version) = (listed.map(|known| known.taken), next.map(|(_, version)| *version));
+        let taken = listed.filter(|known| !known.is_begun).map(|known| known.taken);
+        let next_version = next.map(|(_, version)| *version);
         return json_line(
             out,
             &MissingLine { target: &shown_target, name, version, taken, signers, missing, next_version },
@@ -305,8 +306,9 @@ fn print_missing(
     if let Some((name, version)) = next {
         writeln!(out, "  the update brings {} version {version}", escape::text(name))?;
     }
-    if let Some(KnownTarget { name, version, taken, .. }) = listed {
-        writeln!(out, "  {} version {version}, unpacked {}", escape::text(name), Moment(*taken))?;
+    if let Some(KnownTarget { name, version, taken, is_begun, .. }) = listed {
+        let what = if *is_begun { "begun" } else { "unpacked" };
+        writeln!(out, "  {} version {version}, {what} {}", escape::text(name), Moment(*taken))?;
     }
     signers.iter().try_for_each(|key| writeln!(out, "  signed by {key}"))
 }

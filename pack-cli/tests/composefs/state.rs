@@ -240,3 +240,23 @@ fn an_import_that_did_not_end_is_said() {
     unpack(&desk, "os-2.sealift", &state).good();
     assert!(!stage.exists());
 }
+
+/// The first bundle of a name fails after the device has remembered it: it was never installed, so no record is lost.
+#[test]
+fn an_import_that_did_not_end_is_repeated_without_consent() {
+    let desk = desk();
+    desk.pack("os", "app.sealift", 1, &["--composefs", "--key", "key", "--expires", "2090-01-01"]);
+    desk.run(&["sign", "app.sealift", "--name", "app", "--bundle-version", "1", "--key", "key"]).good();
+    unpack(&desk, "app.sealift", &[]).good();
+    let fail = ["-f", "-qq", "-o", "/dev/null", "-e", "trace=symlinkat", "-e", "inject=symlinkat:error=ENOSPC"];
+    let failed = Command::new("strace")
+        .args(fail)
+        .args([env!("CARGO_BIN_EXE_sealift"), "unpack", "os-1.sealift", "composefs:store", "--trust", "allowed"])
+        .current_dir(desk.root())
+        .env("SEALIFT_STATE", desk.path("home/state"))
+        .output();
+    let Ok(failed) = failed else { return sealift_skipped::skipped("needs strace: makes system calls fail") };
+    assert_eq!(failed.status.code(), Some(2), "{}", String::from_utf8_lossy(&failed.stderr));
+    desk.run(&["status"]).good().has("incomplete: repeat the command");
+    unpack(&desk, "os-1.sealift", &[]).good();
+}

@@ -235,3 +235,28 @@ fn a_repository_of_somebody_else_is_refused() {
     desk.run(&line);
     desk.fsck("target");
 }
+
+/// The first bundle of a name fails after the device has remembered it, or is killed there and another program removes its stage: it was never
+/// installed, so no record is lost.
+#[test]
+fn an_import_that_did_not_end_is_repeated_without_consent() {
+    let (desk, trust) = desk();
+    let other =
+        desk.commit("target", "other", "./tree", &["--owner-uid=0", "--owner-gid=0", "--canonical-permissions"]);
+    desk.ostree("target", &["summary", "-u"]);
+    let commit = desk.path(&format!("target/objects/{}/{}.commit", &other[..2], &other[2..]));
+    fs::rename(&commit, desk.path("commit")).expect("it is there");
+    let line = format!("unpack os-7.sealift ostree:target {trust}");
+    desk.refused(&line);
+    fs::rename(desk.path("commit"), &commit).expect("it was there");
+    let said = desk.run("status");
+    assert!(said.contains("ostree:") && said.contains("incomplete: repeat the command"), "{said}");
+    assert!(said.contains("  os version 7, begun ") && !said.contains("unpacked"), "{said}");
+    assert!(desk.run("status --json").contains(r#""version":7,"signers":["#));
+    desk.run(&line);
+    assert!(desk.run("status").contains("os version 7"));
+    // What was installed and lost its record still needs consent.
+    fs::remove_dir_all(desk.path("target/extensions")).expect("it is ours");
+    let said = desk.refused(&line);
+    assert!(said.contains("has lost its install record"), "{said}");
+}

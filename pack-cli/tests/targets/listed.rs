@@ -50,7 +50,7 @@ fn a_repeated_unpacking_leaves_the_list_as_it_is() {
     let before = fs::read_to_string(&entry).unwrap();
     let key = before.lines().find(|line| line.starts_with("keys SHA256:")).unwrap();
     let lines = before.lines().map(|line| line.split(' ').next().unwrap()).collect::<Vec<_>>();
-    assert_eq!(lines, ["sealift", "kind", "path", "name", "version", "taken", "keys", "check"], "{key}");
+    assert_eq!(lines, ["sealift", "kind", "path", "name", "version", "taken", "state", "keys", "check"], "{key}");
     std::thread::sleep(std::time::Duration::from_millis(1100));
     assert_eq!(run(&desk, "unpack 1.sealift a --update").0, Some(0));
     assert_eq!(fs::read_to_string(&entry).unwrap(), before);

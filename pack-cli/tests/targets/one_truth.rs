@@ -155,6 +155,29 @@ fn an_update_that_never_began_is_no_relapse() {
     assert!(said.contains("sound, os version"), "{said}");
 }
 
+/// A directory was to be taken over, and the run failed before it changed anything: it has no record to lose.
+#[test]
+fn what_was_never_taken_over_has_lost_no_record() {
+    let desk = signed();
+    fs::create_dir(desk.path("t")).unwrap();
+    desk.write("t/mine", "mine");
+    let line = "unpack 2.sealift t --update --adopt --yes --trust signers --state state";
+    let strace = Command::new("strace")
+        .args(["-f", "-qq", "-o", "/dev/null", "-e", "trace=renameat"])
+        .args(["-e", "inject=renameat:error=ENOSPC:when=3+", env!("CARGO_BIN_EXE_sealift")])
+        .args(line.split(' '))
+        .current_dir(desk.path(""))
+        .output();
+    let Ok(done) = strace else { return sealift_skipped::skipped("needs strace") };
+    assert_eq!(done.status.code(), Some(2), "{}", crate::desk::said(&done));
+    let said = ends(&desk, "unpack 2.sealift t --update", 2);
+    assert!(said.contains("was not unpacked by sealift") && !said.contains("this device installed"), "{said}");
+    assert!(ends(&desk, "status", 0).contains("/t: incomplete"));
+    desk.run(&["clean", "t", "--quiet"]);
+    assert!(!ends(&desk, "status", 0).contains("/t"));
+    assert_eq!(fs::read(desk.path("t/mine")).unwrap(), b"mine");
+}
+
 #[test]
 fn a_half_done_move_is_said_by_every_verb() {
     let desk = signed();

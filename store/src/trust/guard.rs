@@ -137,6 +137,7 @@ impl Guard {
             name: claims.name.clone(),
             version: claims.version,
             taken: now::clock_time(),
+            is_begun: false,
             keys: verdict.signers.iter().map(|signer| signer.key).collect(),
         });
         if let Some(known) = &known {

@@ -163,8 +163,13 @@ impl DeviceState {
             return Ok(());
         };
         let Some(targets) = dir.folder(TARGETS)? else { return Ok(()) };
-        let known =
-            KnownTarget { version: identity.version, keys: raised.keys.clone(), taken: now::clock_time(), ..listed };
+        let known = KnownTarget {
+            version: identity.version,
+            keys: raised.keys.clone(),
+            taken: now::clock_time(),
+            is_begun: false,
+            ..listed
+        };
         let _lock = dir.lock(self.waiting)?;
         targets.replace(&known.file_name(), &known.encode())
     }
@@ -249,12 +254,14 @@ impl Held {
         self.floors.replace(name, &records::encode(name, floors.records()))
     }
 
-    /// Lists a target whose bundle is about to be installed, unless another version of it is listed there: until the new one is in its place, the
-    /// target holds the old one. Call it under the lock.
+    /// Lists a target whose bundle is about to be installed as begun, unless another version of it is listed there: until the new one is in its place,
+    /// the target holds the old one. Call it under the lock.
     pub(super) fn announce(&self, target: &KnownTarget) -> Result<(), Error> {
         match read_target(&self.targets, &target.file_name()) {
-            Ok(Some(listed)) if listed.name == target.name && listed.version <= target.version => Ok(()),
-            _ => self.list(target),
+            Ok(Some(listed)) if !listed.is_begun && listed.name == target.name && listed.version <= target.version => {
+                Ok(())
+            }
+            _ => self.list(&KnownTarget { is_begun: true, ..target.clone() }),
         }
     }
 

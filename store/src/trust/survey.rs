@@ -29,7 +29,7 @@ pub struct Survey {
     pub head: Option<Head>,
     /// Why the record does not show what the target holds; `None` if it does.
     pub fault: Option<RecordFault>,
-    /// What this device last installed there, according to its list of targets.
+    /// What this device last installed there, or began to install, according to its list of targets.
     pub listed: Option<KnownTarget>,
     /// What a run does there, or left.
     pub run: Option<LeftRun>,
@@ -188,9 +188,14 @@ impl Survey {
         self
     }
 
-    /// Returns name and version in the list.
+    /// Returns what the list says that the target holds.
+    fn held(&self) -> Option<&KnownTarget> {
+        self.listed.as_ref().filter(|known| !known.is_begun)
+    }
+
+    /// Returns name and version of what the list says that the target holds.
     fn listed(&self) -> Option<(String, u64)> {
-        self.listed.as_ref().map(|known| (known.name.clone(), known.version))
+        self.held().map(|known| (known.name.clone(), known.version))
     }
 
     /// Returns why the target may only be taken over on request; `None` if it is new, or shown to be this program's.
@@ -224,7 +229,7 @@ impl Survey {
     /// a bundle that the device installs is listed.
     #[must_use]
     pub fn gone_back_from(&self) -> Option<u64> {
-        let (head, listed) = (self.head.as_ref()?, self.listed.as_ref()?);
+        let (head, listed) = (self.head.as_ref()?, self.held()?);
         let identity = &head.root().identity;
         (listed.name == identity.name && listed.version > identity.version).then_some(listed.version)
     }

@@ -8,6 +8,7 @@
 //! name NAME
 //! version NUMBER
 //! taken SECONDS           since 1970, by the clock at that time
+//! state begun|whole       begun: no run that installed it has ended, and what the target holds is not known
 //! keys KEY...
 //! ```
 
@@ -43,11 +44,15 @@ pub struct KnownTarget {
     pub version: u64,
     /// When it was installed, in seconds since 1970, by the clock at that time.
     pub taken: i64,
+    /// Whether its installation began and has not ended: the target may hold nothing of it.
+    pub is_begun: bool,
     /// The keys that counted.
     pub keys: BTreeSet<KeyId>,
 }
 
 const TITLE: &str = "sealift target 1";
+const BEGUN: &str = "begun";
+const WHOLE: &str = "whole";
 
 impl TargetPlace {
     /// Returns the place of the directory at a site.
@@ -120,11 +125,13 @@ impl KnownTarget {
 
     /// Encodes the file's text.
     pub(super) fn encode(&self) -> String {
-        let Self { place, name, version, taken, keys } = self;
+        let Self { place, name, version, taken, is_begun, keys } = self;
         let path = escape::bytes(place.path.as_os_str().as_bytes());
         let keys: Vec<String> = keys.iter().map(ToString::to_string).collect();
         let (kind, keys) = (place.kind.word(), keys.join(" "));
-        format!("{TITLE}\nkind {kind}\npath {path}\nname {name}\nversion {version}\ntaken {taken}\nkeys {keys}\n")
+        let state = if *is_begun { BEGUN } else { WHOLE };
+        let what = format!("name {name}\nversion {version}\ntaken {taken}\nstate {state}");
+        format!("{TITLE}\nkind {kind}\npath {path}\n{what}\nkeys {keys}\n")
     }
 
     /// Parses what [`KnownTarget::encode`] wrote, and nothing else.
@@ -149,9 +156,10 @@ impl KnownTarget {
         let name = field("name")?.to_owned();
         let version = field("version")?.parse().map_err(|_| "its version is not a number")?;
         let taken = field("taken")?.parse().map_err(|_| "its time is not a number")?;
+        let is_begun = field("state")? == BEGUN;
         let keys = field("keys")?.split(' ').map(str::parse).collect::<Result<BTreeSet<KeyId>, _>>();
         let keys = keys.map_err(|error| error.to_string())?;
-        let known = Self { place: TargetPlace { kind, path }, name, version, taken, keys };
+        let known = Self { place: TargetPlace { kind, path }, name, version, taken, is_begun, keys };
         // Only the exact encoding is accepted, so that a partial edit is noticed.
         if !is_bundle_name(&known.name) || !known.place.path.is_absolute() || known.encode() != text {
             return Err("its lines are not exactly as sealift writes them".to_owned());
@@ -167,15 +175,24 @@ mod tests {
     fn known(kind: TargetKind, path: &[u8], name: &str) -> KnownTarget {
         let path = PathBuf::from(OsString::from_vec(path.to_vec()));
         let keys = [KeyId::from_bytes([2; 32]), KeyId::from_bytes([1; 32])].into();
-        KnownTarget { place: TargetPlace { kind, path }, name: name.to_owned(), version: 7, taken: -5, keys }
+        KnownTarget {
+            place: TargetPlace { kind, path },
+            name: name.to_owned(),
+            version: 7,
+            taken: -5,
+            is_begun: false,
+            keys,
+        }
     }
 
     #[test]
     fn what_is_written_is_read() {
         for kind in TargetKind::ALL {
             for path in [&b"/srv/os"[..], b"/", b"/a b\\c\n\xff\x1b[m", "/\u{202e}é".as_bytes(), b"/\\x41"] {
-                let known = known(kind, path, "os");
-                assert_eq!(KnownTarget::parse(&known.encode()), Ok(known));
+                for is_begun in [false, true] {
+                    let known = KnownTarget { is_begun, ..known(kind, path, "os") };
+                    assert_eq!(KnownTarget::parse(&known.encode()), Ok(known));
+                }
             }
         }
     }
@@ -192,6 +209,7 @@ mod tests {
             ("name os", "name ../os"),
             ("version 7", "version 07"),
             ("taken -5", "taken soon"),
+            ("state whole", "state half"),
             ("keys ", "keys  "),
             ("\n", "\r\n"),
         ] {
