@@ -40,7 +40,9 @@ pub enum Present {
     Holds(Box<Installed>),
     /// An update was interrupted while it changed the files, and there is no record: name and version that it brings, if they can be read.
     HalfUpdated(Option<(String, u64)>),
-    /// Unpacking to it was interrupted, and can be resumed.
+    /// A run is unpacking to it, for the first time.
+    Running,
+    /// Unpacking to it was interrupted or failed, and can be repeated.
     Unfinished,
     /// Something without a record of the bundle.
     Other,
@@ -53,7 +55,7 @@ impl Present {
     #[must_use]
     pub fn is_half_updated(&self) -> bool {
         match self {
-            Self::Holds(installed) => installed.run == Some(LeftRun::HalfUpdated),
+            Self::Holds(installed) => installed.run.is_some_and(LeftRun::is_half),
             present => matches!(present, Self::HalfUpdated(_)),
         }
     }
@@ -139,8 +141,7 @@ fn directory(target: &Path, state: &DeviceState) -> Result<Target, Error> {
     survey.read_whole(&site)?;
     let listed = survey.listed.clone();
     if site.root().is_none() {
-        let present = if is_unfinished(&survey) { Present::Unfinished } else { Present::Missing };
-        return Ok(Target { listed, present });
+        return Ok(Target { listed, present: begun(&survey).unwrap_or(Present::Missing) });
     }
     let (sealed, record) = match survey.fault {
         None | Some(RecordFault::OfAnother) => (state::is_sealed(&site)?, state::kept_record(&site)?),
@@ -167,7 +168,7 @@ fn store(kind: TargetKind, path: &Path, state: &DeviceState) -> Result<Vec<Targe
 fn present(survey: Survey, more: impl FnOnce(Installed) -> Installed) -> Result<Present, Error> {
     let (gone_back_from, next) = (survey.gone_back_from(), survey.next.as_ref().map(identity));
     let is_of_another = survey.fault == Some(RecordFault::OfAnother);
-    let is_unfinished = is_unfinished(&survey);
+    let begun = begun(&survey);
     match (survey.head, survey.fault, survey.run) {
         (Some(head), None | Some(RecordFault::OfAnother), run) => {
             let taken = time_of(&survey.head_path)?;
@@ -177,14 +178,17 @@ fn present(survey: Survey, more: impl FnOnce(Installed) -> Installed) -> Result<
         }
         (_, _, Some(LeftRun::HalfUpdated)) => Ok(Present::HalfUpdated(next)),
         (_, Some(RecordFault::Damaged { path, problem }), _) => Err(Error::State { path, problem }),
-        _ if is_unfinished => Ok(Present::Unfinished),
-        _ => Ok(Present::Other),
+        _ => Ok(begun.unwrap_or(Present::Other)),
     }
 }
 
-/// Returns whether a run began to fill the target, and has not ended or failed.
-fn is_unfinished(survey: &Survey) -> bool {
-    survey.run.is_some() || survey.listed.as_ref().is_some_and(|known| known.is_begun)
+/// Returns the state of a target without a record that a run has begun to fill.
+fn begun(survey: &Survey) -> Option<Present> {
+    match survey.run {
+        Some(LeftRun::Running) => Some(Present::Running),
+        None if survey.listed.as_ref().is_none_or(|known| !known.is_begun) => None,
+        _ => Some(Present::Unfinished),
+    }
 }
 
 fn identity(head: &Head) -> (String, u64) {

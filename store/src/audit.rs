@@ -111,12 +111,15 @@ impl StoreAudit {
     /// Returns whether nothing differs.
     #[must_use]
     pub fn is_empty(&self) -> bool {
-        self.findings.is_empty() && self.gone_back.is_empty()
+        let is_half = self.run.is_some_and(LeftRun::is_half);
+        self.findings.is_empty() && self.gone_back.is_empty() && !is_half
     }
 
     /// Takes what is known of the target besides its objects.
     pub(crate) fn take(&mut self, name: &str, survey: &Survey) {
-        self.run = self.run.or(survey.run);
+        if !self.run.is_some_and(LeftRun::is_half) {
+            self.run = survey.run.or(self.run);
+        }
         self.gone_back.extend(survey.gone_back_from().map(|version| (name.to_owned(), version)));
     }
 

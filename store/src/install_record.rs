@@ -23,7 +23,7 @@ use crate::fs::confined::names_below;
 use crate::fs::rename::{lacks_flag, moves_no_directory};
 use crate::kept_order::KeptOrder;
 use crate::seal::{KernelSignature, WantedSignature, has_signature, seal_index};
-use crate::{Error, OwnDir, RecordFault};
+use crate::{Error, OwnDir, Record, RecordFault};
 
 /// The last installed bundle.
 #[derive(Clone, Debug)]
@@ -380,6 +380,26 @@ impl<'a> Records<'a> {
         }
         let omit = Timespec { tv_sec: 0, tv_nsec: UTIME_OMIT };
         futimens(file, &Timestamps { last_access: omit, last_modification: then }).map_err(failed)
+    }
+
+    /// Notes in the record of a bundle's name, durably, that another bundle of this name begins to change the place; [`Records::put`] then replaces
+    /// it.
+    ///
+    /// # Errors
+    /// Returns an error if the record is another user's or cannot be written.
+    pub(crate) fn begin(&self, head: &Head) -> Result<(), Error> {
+        match self.open(&head.root().identity.name)? {
+            Some(dir) if !is_of(&dir, head) => dir.replace(Record::MIXED, b"", true),
+            _ => Ok(()),
+        }
+    }
+
+    /// Removes that note: the place holds just the recorded bundle.
+    ///
+    /// # Errors
+    /// As [`Records::begin`].
+    pub(crate) fn end(&self, name: &str) -> Result<(), Error> {
+        self.open(name)?.map_or(Ok(()), |dir| dir.remove(Record::MIXED))
     }
 
     fn open_head(&self, name: &str) -> Option<File> {

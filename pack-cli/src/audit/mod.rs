@@ -151,7 +151,7 @@ pub fn state_path(target: &Path) -> Result<PathBuf, Error> {
 }
 
 fn no_state(target: &Path, run: Option<LeftRun>) -> Error {
-    if run == Some(LeftRun::HalfUpdated) {
+    if run.is_some_and(LeftRun::is_half) {
         return Error::HalfUpdated { target: target.to_owned() };
     }
     if let Err(error) = target.metadata() {

@@ -12,6 +12,9 @@ pub(super) fn of_run(run: LeftRun, target: &str) -> String {
         LeftRun::HalfUpdated => {
             format!("an update of {target} was interrupted: repeat it, or finish it with  sealift clean {target}")
         }
+        LeftRun::Mixed => {
+            format!("an update of {target} did not end: unpack either bundle again, so that it has all of one")
+        }
         LeftRun::Hidden => format!("another user's run is working on {target}, or was interrupted"),
     }
 }

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 
 use clap::Args;
 use sealift::status::{Installed, Present, Target, look, targets};
-use sealift::trust::{Guard, KnownTarget, TrustReport};
+use sealift::trust::{Guard, KnownTarget, TargetKind, TrustReport};
 use sealift::{Aspect, Error, LeftRun};
 use serde::Serialize;
 
@@ -27,7 +27,7 @@ use super::trust_args::{Judge, TrustArgs};
 /// The list contains the directories, repositories and stores to which signed bundles were unpacked. It does not contain targets unpacked
 /// with --allow-unsigned, or media written with --usb. `sealift clean TARGET` removes from the list a target that is gone.
 ///
-/// The exit status is 1 if an update of a target was interrupted while it changed the files.
+/// The exit status is 1 if an update of a target was interrupted while it changed the files, or failed there.
 #[derive(Args, Debug)]
 #[command(after_long_help = "\
 Examples:
@@ -208,6 +208,10 @@ impl Status {
         let mark = judge.mark();
         let target = escape::text(&target);
         match (installed.run, &installed.next) {
+            (Some(LeftRun::Mixed), _) => {
+                let half = format!("partly updated from {name} version {version}");
+                writeln!(out, "{BOLD}{target}{BOLD:#}: {BAD}{half}{BAD:#}{mark}: unpack either bundle again")?;
+            }
             (Some(LeftRun::HalfUpdated), next) => {
                 let to = next.as_ref().map_or(String::new(), |(_, version)| format!(" to version {version}"));
                 let half = format!("partly updated from {name} version {version}{to}");
@@ -249,7 +253,7 @@ impl Status {
             Some(LeftRun::Hidden) => {
                 writeln!(out, "  {WARN}another user's run is working on it, or was interrupted{WARN:#}")
             }
-            Some(LeftRun::HalfUpdated) | None => Ok(()),
+            Some(LeftRun::HalfUpdated | LeftRun::Mixed) | None => Ok(()),
         }
     }
 }
@@ -277,6 +281,10 @@ fn print_missing(
 ) -> io::Result<()> {
     let (missing, what) = match (present, listed) {
         (Present::HalfUpdated(_), _) => ("half-updated", format!("partly updated: {TO_FINISH}")),
+        (Present::Running, _) => ("running", "another sealift run is working on it".to_owned()),
+        (Present::Unfinished, _) if TargetKind::of(target).0 != TargetKind::Directory => {
+            ("unfinished", "incomplete: repeat the command".to_owned())
+        }
         (Present::Unfinished, _) => {
             ("unfinished", "incomplete: repeat the command to resume, or discard it with".to_owned())
         }
@@ -302,7 +310,8 @@ fn print_missing(
         );
     }
     let target = escape::text(&target);
-    writeln!(out, "{BOLD}{target}{BOLD:#}: {WARN}{what}{WARN:#}  sealift clean {target}")?;
+    let clean = if what.ends_with("with") { format!("  sealift clean {target}") } else { String::new() };
+    writeln!(out, "{BOLD}{target}{BOLD:#}: {WARN}{what}{WARN:#}{clean}")?;
     if let Some((name, version)) = next {
         writeln!(out, "  the update brings {} version {version}", escape::text(name))?;
     }

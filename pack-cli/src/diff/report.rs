@@ -177,6 +177,6 @@ impl Diff {
     #[must_use]
     pub fn is_empty(&self) -> bool {
         let is_as_installed = !self.is_of_another && self.gone_back_from.is_none();
-        self.differences.is_empty() && is_as_installed && self.run != Some(LeftRun::HalfUpdated)
+        self.differences.is_empty() && is_as_installed && !self.run.is_some_and(LeftRun::is_half)
     }
 }

@@ -248,15 +248,46 @@ fn an_import_that_did_not_end_is_repeated_without_consent() {
     desk.pack("os", "app.sealift", 1, &["--composefs", "--key", "key", "--expires", "2090-01-01"]);
     desk.run(&["sign", "app.sealift", "--name", "app", "--bundle-version", "1", "--key", "key"]).good();
     unpack(&desk, "app.sealift", &[]).good();
-    let fail = ["-f", "-qq", "-o", "/dev/null", "-e", "trace=symlinkat", "-e", "inject=symlinkat:error=ENOSPC"];
+    if !without_links(&desk, "os-1.sealift", 1) {
+        return;
+    }
+    desk.run(&["status"]).good().has("incomplete: repeat the command");
+    unpack(&desk, "os-1.sealift", &[]).good();
+}
+
+/// Unpacks a bundle, but a link is not created: the one of this number. Returns whether that could be tried.
+fn without_links(desk: &Desk, bundle: &str, number: usize) -> bool {
+    let fail = format!("inject=symlinkat:error=ENOSPC:when={number}");
     let failed = Command::new("strace")
-        .args(fail)
-        .args([env!("CARGO_BIN_EXE_sealift"), "unpack", "os-1.sealift", "composefs:store", "--trust", "allowed"])
+        .args(["-f", "-qq", "-o", "/dev/null", "-e", "trace=symlinkat", "-e", &fail, env!("CARGO_BIN_EXE_sealift")])
+        .args(["unpack", bundle, "composefs:store", "--trust", "allowed"])
         .current_dir(desk.root())
         .env("SEALIFT_STATE", desk.path("home/state"))
         .output();
-    let Ok(failed) = failed else { return sealift_skipped::skipped("needs strace: makes system calls fail") };
+    let Ok(failed) = failed else {
+        sealift_skipped::skipped("needs strace: makes system calls fail");
+        return false;
+    };
     assert_eq!(failed.status.code(), Some(2), "{}", String::from_utf8_lossy(&failed.stderr));
-    desk.run(&["status"]).good().has("incomplete: repeat the command");
-    unpack(&desk, "os-1.sealift", &[]).good();
+    true
+}
+
+/// An import failed before the name led to the new image, with the old record in its place or the new one.
+#[test]
+fn a_half_done_import_is_said_by_every_verb() {
+    for number in 1..=2 {
+        let desk = desk();
+        unpack(&desk, "os-1.sealift", &[]).good();
+        if !without_links(&desk, "os-2.sealift", number) {
+            return;
+        }
+        for target in [&["status"][..], &["status", "composefs:store"]] {
+            let said = desk.run(&[target, &["--trust", "allowed"]].concat()).differs();
+            said.has(&format!("partly updated from os version {number}: unpack either bundle again"));
+        }
+        desk.run(&["audit", "composefs:store", "--trust", "allowed"]).differs();
+        unpack(&desk, "os-2.sealift", &[]).good();
+        desk.run(&["status", "--trust", "allowed"]).good().has("os version 2");
+        desk.run(&["audit", "composefs:store", "--trust", "allowed"]).good();
+    }
 }

@@ -260,3 +260,35 @@ fn an_import_that_did_not_end_is_repeated_without_consent() {
     let said = desk.refused(&line);
     assert!(said.contains("has lost its install record"), "{said}");
 }
+
+/// An import moved the refs, and failed before its record took the place of the old one.
+#[test]
+fn a_half_done_import_is_said_by_every_verb() {
+    let (desk, trust) = desk();
+    let other =
+        desk.commit("target", "other", "./tree", &["--owner-uid=0", "--owner-gid=0", "--canonical-permissions"]);
+    desk.run(&format!("unpack os-7.sealift ostree:target {trust}"));
+    desk.ostree("target", &["summary", "-u"]);
+    let commit = desk.path(&format!("target/objects/{}/{}.commit", &other[..2], &other[2..]));
+    fs::rename(&commit, desk.path("commit")).expect("it is there");
+    let line = format!("unpack os-8.sealift ostree:target {trust}");
+    desk.refused(&line);
+    let failed = |line: &str| {
+        let output = desk.command(&format!("{line} {trust}")).output().expect("sealift runs");
+        assert_eq!(output.status.code(), Some(1), "{line}: {}", text(&output.stderr));
+        text(&[output.stdout, output.stderr].concat())
+    };
+    for status in ["status", "status ostree:target"] {
+        let said = failed(status);
+        assert!(said.contains("partly updated from os version 7: unpack either bundle again\n"), "{said}");
+        assert!(failed(&format!("{status} --json")).contains(r#""run":"half-updated""#));
+    }
+    assert!(failed("audit ostree:target").contains("an update of ostree:target did not end"));
+    fs::rename(desk.path("commit"), &commit).expect("it was there");
+    // Either bundle ends it.
+    desk.run(&format!("unpack os-7.sealift ostree:target {trust} --allow-downgrade"));
+    assert!(!desk.run(&format!("status ostree:target {trust}")).contains("partly"));
+    desk.run(&format!("audit ostree:target {trust}"));
+    desk.run(&line);
+    assert!(desk.run(&format!("audit ostree:target {trust}")).contains("sound, os version 8"));
+}

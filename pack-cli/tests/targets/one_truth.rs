@@ -221,6 +221,39 @@ fn a_half_done_move_is_said_by_every_verb() {
     assert!(!ends(&desk, "status t", 0).contains("partly"));
 }
 
+/// What was begun could not be finished: until the next update, the target is not what its record says.
+#[test]
+fn a_mixed_tree_is_said_by_every_verb() {
+    for repaired_by in ["1.sealift", "2.sealift"] {
+        let desk = signed();
+        ends(&desk, "unpack 1.sealift t", 0);
+        desk.unpack(2, "whole");
+        desk.leave_update("t", "whole");
+        let staged = fs::read_dir(desk.path(".t.sealift-partial/files")).unwrap().next().unwrap().unwrap().path();
+        fs::write(&staged, "torn").unwrap();
+        let cleaned = desk.command(&["clean", "t"]).output().unwrap();
+        assert_eq!(cleaned.status.code(), Some(1), "{}", crate::desk::said(&cleaned));
+        for line in ["status", "status t"] {
+            let said = ends(&desk, line, 1);
+            assert!(said.contains("partly updated from os version 1: unpack either bundle again"), "{line}: {said}");
+            assert!(ends(&desk, &format!("{line} --json"), 1).contains(r#""run":"half-updated""#));
+        }
+        assert!(ends(&desk, "audit t", 1).contains("an update of t did not end"));
+        assert!(ends(&desk, "audit t --json", 1).contains(r#""sound":false"#));
+        for line in [
+            &["request", "t", "-o", "x"][..],
+            &["pack", "tree", "-o", "x", "--name", "os", "--bundle-version", "3", "--base", "t", "--allow-unsigned"],
+        ] {
+            let done = desk.command(line).output().unwrap();
+            assert_eq!(done.status.code(), Some(1), "{line:?}: {}", crate::desk::said(&done));
+        }
+        let said = ends(&desk, &format!("unpack {repaired_by} t --update --allow-downgrade"), 0);
+        assert!(!said.contains("finished an interrupted update"), "{said}");
+        assert!(ends(&desk, "audit t", 0).contains("sound"));
+        assert!(!ends(&desk, "status t", 0).contains("partly"));
+    }
+}
+
 #[test]
 fn a_running_update_is_not_called_interrupted() {
     let desk = signed();

@@ -14,7 +14,7 @@ use super::repo::Repo;
 use super::transaction::Transaction;
 use crate::install_record::{InstallRecord, Kept, NewRecord, Records, read_file};
 use crate::kept_order::KeptOrder;
-use crate::{Error, OwnDir};
+use crate::{Error, OwnDir, Record};
 
 /// The record of the last imported bundle of a name.
 #[derive(Debug)]
@@ -156,7 +156,8 @@ pub(crate) fn records(repo: &Repo) -> Records<'_> {
     Records::new(repo.root(), repo.path(), Records::COMPOSEFS)
 }
 
-/// Writes the record of an imported bundle, unless it is unchanged. It is sealed if the objects are.
+/// Writes the record of an imported bundle, unless it is unchanged, with a note that the names do not lead to its trees yet ([`Records::end`]). It is
+/// sealed if the objects are.
 ///
 /// # Errors
 /// Returns an error if the store cannot be written to.
@@ -168,10 +169,11 @@ pub(crate) fn write(
     is_sealed: bool,
 ) -> Result<(), Error> {
     let (records, files) = (records(repo), vec![(OBJECTS, found.encode(&bundle.index, repo.algorithm()))]);
-    let new = NewRecord { bundle, files, order, is_sealed, signature: None, durable: true };
+    let mut new = NewRecord { bundle, files, order, is_sealed, signature: None, durable: true };
     if records.has(&new)? {
         return Ok(());
     }
+    new.files.push((Record::MIXED, Vec::new()));
     let folder = repo.make_directories(Records::COMPOSEFS, 0o700);
     let folder = folder.map_err(|error| Error::io("write", repo.path().join(Records::COMPOSEFS), error))?;
     records.put(transaction.stage(), &folder, &new).map(drop)

@@ -130,26 +130,11 @@ pub(crate) fn write_seeks(dir: &OwnDir, seeks: u64) {
     }
 }
 
-/// Removes the recorded stats of the files of the target at `site`: the next run reads the files.
-pub fn forget_stats(site: &Site) -> Result<(), Error> {
-    match site.record()? {
-        Some(dir) => Ok(dir.remove(STATS)?),
-        None => Ok(()),
-    }
-}
-
-/// Returns whether the directory at `site` has no record of this program, or one of another directory.
-///
-/// # Errors
-/// Returns an error if the record cannot be read, or is another user's.
-pub fn is_foreign(site: &Site) -> Result<bool, Error> {
-    let Some(dir) = site.record()? else { return Ok(true) };
-    match read_part(&dir) {
-        Ok(record) => Ok(record.inode != site.inode_id()?.1),
-        // It is damaged, but ours.
-        Err(Error::State { .. }) => Ok(false),
-        Err(error) => Err(error),
-    }
+/// Notes in the record of the target at `site` that its files are of two bundles, and removes their stats: the next run reads the files.
+pub fn note_mixed(site: &Site) -> Result<(), Error> {
+    let Some(dir) = site.record()? else { return Ok(()) };
+    dir.replace(Record::MIXED, b"", true)?;
+    dir.remove(STATS)
 }
 
 /// Returns whether this part of the bundle of this head is what was last installed in the target at `site`.

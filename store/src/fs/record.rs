@@ -39,6 +39,9 @@ const TITLE: &str = "sealift record 2";
 impl Record {
     /// The name of the file in an install record.
     pub const FILE: &str = "record";
+    /// The file in an install record by whose presence an update to another bundle began to change the target, and did not end. It is gone with the
+    /// record, once another one takes its place.
+    pub const MIXED: &str = "mixed";
     /// The maximum length of the file: a path takes two digits per byte.
     pub const LEN_MAX: u64 = 1 << 20;
 

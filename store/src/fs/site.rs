@@ -226,12 +226,14 @@ impl Site {
         }
     }
 
-    /// Returns what a run does there, or left in its stage.
+    /// Returns what a run does there, or left in its stage or its record.
     ///
     /// # Errors
     /// As [`Stage::look`].
     pub fn run(&self) -> Result<Option<LeftRun>, Error> {
-        self.stage_place()?.map_or(Ok(None), |place| Stage::look(&place))
+        let found = self.stage_place()?.map_or(Ok(None), |place| Stage::look(&place))?;
+        // A record that is another user's says nothing; whoever reads it refuses it.
+        Ok(LeftRun::or_mixed(found, self.record().ok().flatten().as_ref()))
     }
 
     /// Checks that no run is changing the directory, and that none has left it with files of two bundles.
@@ -241,7 +243,7 @@ impl Site {
     pub fn check_at_rest(&self) -> Result<(), Error> {
         match self.run()? {
             Some(LeftRun::Running) => Err(self.busy()?),
-            Some(LeftRun::HalfUpdated) => Err(Error::HalfUpdated { target: self.path().to_owned() }),
+            Some(LeftRun::HalfUpdated | LeftRun::Mixed) => Err(Error::HalfUpdated { target: self.path().to_owned() }),
             Some(LeftRun::Unfinished | LeftRun::Hidden) | None => Ok(()),
         }
     }

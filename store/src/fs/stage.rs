@@ -9,7 +9,7 @@ use rustix::io::Errno;
 use serde::Serialize;
 
 use super::heritage::disinherit;
-use crate::{Error, OwnDir, Place};
+use crate::{Error, OwnDir, Place, Record};
 
 /// `.NAME.sealift-partial` beside a target, or `.sealift/partial` in a mount point: no other user accesses it, and one run at a time holds it.
 #[derive(Debug)]
@@ -28,8 +28,11 @@ pub enum LeftRun {
     Running,
     /// A run ended before it changed the target.
     Unfinished,
-    /// An update ended while it changed the target: some files are old, and some new.
+    /// An update ended while it changed the target: some files are old, and some new. Its stage has what is needed to finish it.
     HalfUpdated,
+    /// The same, without a stage: the record says so.
+    #[serde(rename = "half-updated")]
+    Mixed,
     /// There is a stage that this user may not open.
     Hidden,
 }
@@ -41,8 +44,23 @@ impl LeftRun {
         match self {
             Self::Running => "running",
             Self::Unfinished => "unfinished",
-            Self::HalfUpdated => "half-updated",
+            Self::HalfUpdated | Self::Mixed => "half-updated",
             Self::Hidden => "hidden",
+        }
+    }
+
+    /// Returns whether the target has parts of two bundles.
+    #[must_use]
+    pub fn is_half(self) -> bool {
+        matches!(self, Self::HalfUpdated | Self::Mixed)
+    }
+
+    /// Adds what the record says to what was found in place of a stage.
+    pub(crate) fn or_mixed(found: Option<Self>, record: Option<&OwnDir>) -> Option<Self> {
+        let is_mixed = record.is_some_and(|record| record.has(Record::MIXED).unwrap_or(false));
+        match found {
+            None | Some(Self::Unfinished) if is_mixed => Some(Self::Mixed),
+            found => found,
         }
     }
 }

@@ -73,6 +73,7 @@ pub(crate) fn write(
     let is_signature_missing = signature.is_some_and(|signature| signature.is_required) && !records.is_signed(name);
     let new = NewRecord { bundle, files: Vec::new(), order, is_sealed, signature, durable: repo.config().fsync };
     if !is_signature_missing && records.has(&new)? {
+        records.end(name)?;
         return Ok(KernelSignature::None);
     }
     let _lock = if repo.config().locking { Some(take_lock(repo)?) } else { None };

@@ -171,6 +171,7 @@ impl Survey {
         survey.run = look_for_stages(root, layout.stages).map_err(failed)?;
         survey.is_filled = has_files(root, layout.names).map_err(failed)?;
         let records = Records::new(root, path, layout.records);
+        survey.run = LeftRun::or_mixed(survey.run, records.open(name)?.as_ref());
         survey.head_path = records.head_path(name);
         match records.look_at_head(name)? {
             Kept::None => survey.fault = Some(RecordFault::Missing { listed: survey.listed() }),

@@ -356,7 +356,11 @@ impl ImportRun<'_> {
         transaction.seal(self.jobs, self.progress)?;
         self.progress.enter(Phase::Syncing, 0, 0);
         let place = TargetPlace::of_store(TargetKind::Composefs, repo.path())?;
-        transaction.finish(|| self.admission.commit(Some(&place)))?;
+        let records = records::records(repo);
+        transaction.finish(|| {
+            self.admission.commit(Some(&place))?;
+            records.begin(&self.bundle.head)
+        })?;
         for image in self.chosen.iter().flat_map(|chosen| &chosen.images) {
             link_image(&transaction, repo, &image.digest)?;
         }
@@ -366,6 +370,7 @@ impl ImportRun<'_> {
                 link_ref(&transaction, repo, name, &image.digest)?;
             }
         }
+        records.end(&self.bundle.head.root().identity.name)?;
         stats.new_objects = objects;
         stats.import.install.logical_bytes = bytes;
         stats.import.repaired_objects = transaction.replaced();

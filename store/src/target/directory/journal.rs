@@ -109,9 +109,10 @@ pub(super) fn commit_update(
     Ok(unlike)
 }
 
-/// Removes the target's new record and the mark. The target stays bound to its name; the next run reads its files.
+/// Removes the target's new record and the mark, and notes in the old one that files are of two bundles. The target stays bound to its name; the next
+/// run reads its files.
 pub(super) fn give_up_state(stage: &TreeStage, site: &Site) -> Result<(), Error> {
-    state::forget_stats(site)?;
+    state::note_mixed(site)?;
     stage.own().remove(TreeStage::STATE)?;
     remove_mark(stage)
 }

@@ -24,7 +24,6 @@ use super::resume::abandon;
 use super::standing::Recorded;
 use super::stats::UnpackStats;
 use super::trial::Findings;
-use crate::Error;
 use crate::directory::stage::{StageKind, TreeStage};
 use crate::directory::state;
 use crate::directory::target::Target;
@@ -33,6 +32,7 @@ use crate::input::Input;
 use crate::progress::Phase;
 use crate::target::options::Durability;
 use crate::xattrs::XattrFilter;
+use crate::{Error, Record};
 use sealift_format::{Directory, Row, num};
 
 impl Job<'_> {
@@ -265,10 +265,11 @@ impl Job<'_> {
             && installed.keeps_the_same(privilege)
     }
 
-    /// Records the new stats of files that were merely touched.
+    /// Records the new stats of files that were merely touched, and that all of them are of one bundle.
     fn refresh(&self, compared: &Compared<'_>, begun: FileTime) -> Result<(), Error> {
-        let Some(recheck) = &compared.recheck else { return Ok(()) };
-        if let (true, Some(record)) = (recheck.is_refreshed, self.site.record()?) {
+        let (Some(recheck), Some(record)) = (&compared.recheck, self.site.record()?) else { return Ok(()) };
+        record.remove(Record::MIXED)?;
+        if recheck.is_refreshed {
             state::write_stats(&record, &gather(&compared.update, &compared.kept(begun), begun)?)?;
         }
         Ok(())

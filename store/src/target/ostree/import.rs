@@ -193,7 +193,10 @@ pub(super) fn take(
         stats.import.sealed_objects = transaction.seal(jobs, progress)?;
     }
     progress.enter(Phase::Syncing, 0, 0);
-    transaction.finish(jobs, || admission.commit(place))?;
+    transaction.finish(jobs, || {
+        admission.commit(place)?;
+        if place.is_some() { records(repo).begin(&bundle.head) } else { Ok(()) }
+    })?;
     Ok(stats)
 }
 
