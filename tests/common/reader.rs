@@ -242,8 +242,7 @@ impl Trust {
         let threshold = self.threshold.unwrap_or(1).to_string();
         policy.thresholds = Thresholds::parse([threshold.as_str()]).expect("a number");
         policy.device = Device::with_tags(self.compatible.iter().cloned());
-        let record =
-            self.floor.map(|version| FloorRecord { version, created: 0, keys: std::collections::BTreeSet::new() });
+        let record = self.floor.map(|version| FloorRecord { version, created: 0, keys: Vec::new() });
         policy.floors = Floors::new(record.into_iter().collect());
         policy.allow_unsigned = self.allow_unsigned;
         policy

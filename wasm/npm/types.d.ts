@@ -69,21 +69,36 @@ export interface JudgeOptions {
   compatible?: string[];
   /** A revocation list: text, or a KRL of `ssh-keygen -k`. */
   revoked?: string | Uint8Array;
-  /** The lowest version that is accepted. */
-  floor?: string;
+  /** The lowest version that is accepted, or several floors, of which the highest counts. */
+  floor?: string | Floor | (string | Floor)[];
   /** Waives the need for a trusted signature, and nothing else. */
   allowUnsigned?: boolean;
   allowDowngrade?: boolean;
 }
 
-export interface OpenOptions extends Policy {
-  signal?: AbortSignal;
-  /** Called once the signatures are judged, before the layout and the index are read. */
-  onHead?(head: Head, verdict: Verdict): void;
+/** A floor that a bundle raised. */
+export interface Floor {
+  /** The bundle's version, as its decimal digits. */
+  version: string;
+  /**
+   * The fingerprints of the trusted keys that had signed the bundle, as in `Signer.key`: `SHA256:...`. If some of them are revoked, the floor counts
+   * only while the others are as many as the threshold: a version that a stolen key signed must not block updates for ever.
+   */
+  keys: string[];
+}
+
+/** The URLs of the package's parts. */
+export interface Places {
   /** The URL of pkg/sealift_wasm_bg.wasm, if it was moved. Default: where a bundler puts it, or beside the package's scripts. */
   wasmUrl?: string | URL;
   /** The URL of src/worker.js, or of the module that a bundler makes from it. Default: the same. */
   workerUrl?: string | URL;
+}
+
+export interface OpenOptions extends Policy, Places {
+  signal?: AbortSignal;
+  /** Called once the signatures are judged, before the layout and the index are read. */
+  onHead?(head: Head, verdict: Verdict): void;
   /**
    * Bytes of memory that the bundle may take. One that declares more is refused with the code `limit`, once its head is read. Default and maximum:
    * 1 GiB, since a worker's memory ends at 4 GiB.
@@ -399,3 +414,9 @@ export function openBundle(source: BundleSource, options?: OpenOptions): Promise
 
 /** Checks signatures and every byte, as `sealift verify` does. Rejects with a SealiftError; if the verdict is an error, before the rest is read. */
 export function verify(source: BundleSource, options?: OpenOptions & VerifyOptions): Promise<Verified>;
+
+/**
+ * Checks that a policy can be used, without a bundle. Rejects with the code "trust-file" if the allowed signers, the revocation list, a threshold or
+ * a tag is malformed: the message says which, and in which line. The options `wasmUrl` and `workerUrl` are those of `openBundle`.
+ */
+export function checkPolicy(policy: Policy, places?: Places): Promise<void>;

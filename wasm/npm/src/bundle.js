@@ -78,6 +78,22 @@ async function open(given, options, judged) {
 }
 
 /**
+ * Checks that a policy can be used, as `judge` does, but without a bundle.
+ * @param {import("../types.js").Policy} policy
+ * @param {import("./opening.js").Places} [places]
+ * @returns {Promise<void>}
+ */
+export async function checkPolicy(policy, places) {
+  const given = judgement(known(policy));
+  const thread = await Thread.start(undefined, undefined, places);
+  try {
+    await thread.call("checkPolicy", given);
+  } finally {
+    thread.close();
+  }
+}
+
+/**
  * Returns the SHA-256 of a file that is not an open bundle, computed by a worker of its own.
  * @param {Blob} blob
  * @param {import("./opening.js").Places} places

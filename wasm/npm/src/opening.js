@@ -12,7 +12,7 @@ const AHEAD_BYTES = 1 << 18;
 /** The first bytes of a bundle. */
 export const MAGIC = [0x89, 0x53, 0x4c, 0x46, 0x54, 0x0d, 0x0a, 0x1a];
 
-/** @typedef {{ wasmUrl?: string | URL, workerUrl?: string | URL }} Places The URLs of the package's parts. */
+/** @typedef {import("../types.js").Places} Places */
 
 /**
  * Whether these bytes are the beginning of a bundle.

@@ -1,6 +1,6 @@
 // The code of each worker: a reader whose functions are called by messages.
 
-import { initSync, Reader, sha256 as sha256Of } from "../pkg/sealift_wasm.js";
+import { checkPolicy, initSync, Reader, sha256 as sha256Of } from "../pkg/sealift_wasm.js";
 import { ofBase, packed } from "./errors.js";
 import { fromHandle, giveBack, litter, takeSpare } from "./sources.js";
 
@@ -56,6 +56,8 @@ const functions = {
     made = { size, memory };
     source = handle && fromHandle(handle);
   },
+
+  checkPolicy,
 
   /**
    * Opens the same bundle as another worker, from the same bytes.

@@ -314,7 +314,7 @@ export class Check {
       // A bundle that had expired before keeps its verdict: only the time in the message differs.
       const { verdict: known } = this.#facts;
       const verdict = known?.error?.code === "expired" && found.error?.code === "expired" ? known : found;
-      this.#set({ head: bundle.head, verdict, floor: policy.floor, tags: policy.compatible, judged: judged.toISOString(), digests: { allowedSigners, revoked }, unjudged: undefined });
+      this.#set({ head: bundle.head, verdict, floor: /** @type {string | undefined} */ (policy.floor), tags: policy.compatible, judged: judged.toISOString(), digests: { allowedSigners, revoked }, unjudged: undefined });
       this.#wait(bundle.head.expires);
     } catch (unjudged) {
       if (isLast()) this.#set({ unjudged });
