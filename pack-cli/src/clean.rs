@@ -94,11 +94,11 @@ pub fn clean_store(kind: TargetKind, path: &Path, state: Option<&DeviceState>) -
         cleaned.was_forgotten = state.forget_target(&TargetPlace::of_missing(kind, path)?)?;
         return Ok(cleaned);
     }
-    for (_, survey) in Survey::of_store(kind, path, Some(state))?.unwrap_or_default() {
+    let place = TargetPlace::of_store(kind, path)?;
+    for (name, survey) in Survey::of_store(kind, path, None, Some(state))?.unwrap_or_default() {
         // An interrupted import has none yet, and is repeated.
-        let is_gone = matches!(survey.fault, Some(RecordFault::Missing { .. })) && survey.run.is_none();
-        if let Some(listed) = survey.listed.filter(|_| is_gone) {
-            cleaned.was_forgotten |= state.forget(&listed)?;
+        if matches!(survey.fault, Some(RecordFault::Missing { .. })) && survey.run.is_none() {
+            cleaned.was_forgotten |= state.forget(&place, &name)?;
         }
     }
     Ok(cleaned)

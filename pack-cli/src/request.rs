@@ -2,14 +2,15 @@
 
 use std::ffi::OsStr;
 use std::path::Path;
+use std::sync::Arc;
 
 use sealift_format::num;
 use sealift_format::{Request, RootBase};
 
 use crate::pack::compress::Compressor;
 use crate::pack::{Output, PackOptions};
-use crate::trust::TargetKind;
-use crate::{Error, Limits, Progress};
+use crate::trust::{DeviceState, Survey, TargetKind};
+use crate::{Error, Limits, Progress, RecordFault};
 use sealift_store::Site;
 use sealift_store::base::Base;
 use sealift_store::directory::TreeRecord;
@@ -26,25 +27,39 @@ pub struct RequestStats {
     pub objects: u64,
     /// Size of the request in bytes.
     pub file_bytes: u64,
+    /// The version that this device installed there, if the target has gone back to an older one together with its record.
+    pub gone_back_from: Option<u64>,
 }
 
-/// Writes a description of `target` to `output`. A directory is described from its record of the installed bundle, or by reading all of it;
-/// `ostree:REPO:REF`, a commit in a repository, is read.
+/// Writes a description of `target` to `output`. A directory is described from its record of the installed bundle, or by reading all of it if it has
+/// none, or that of another directory; `ostree:REPO:REF`, a commit in a repository, is read. `state` is the device's, if its place is known.
 ///
 /// # Errors
 /// Returns an error if the target does not exist, cannot be read or changes meanwhile, if its record is damaged, or if the output cannot be written.
 /// Nothing is left at the output then.
-pub fn request(target: &OsStr, output: &Output, jobs: usize, progress: &Progress) -> Result<RequestStats, Error> {
+pub fn request(
+    target: &OsStr,
+    output: &Output,
+    state: Option<&DeviceState>,
+    jobs: usize,
+    progress: &Progress,
+) -> Result<RequestStats, Error> {
     let kind = TargetKind::of(target).0;
     if kind == TargetKind::Composefs {
         let problem = "is a composefs store, and a request needs a directory, or a commit as ostree:REPO:REF";
         return Err(Error::unexpected(Path::new(target), problem));
     }
-    let is_commit = kind == TargetKind::Ostree;
-    if !is_commit {
-        Site::resolve(Path::new(target))?.check_at_rest()?;
+    let site = if kind == TargetKind::Ostree { None } else { Some(Arc::new(Site::resolve(Path::new(target))?)) };
+    let (mut kept, mut gone_back_from) = (None, None);
+    if let Some(site) = &site {
+        site.check_at_rest()?;
+        let survey = Survey::of_directory(site, state)?;
+        gone_back_from = survey.gone_back_from();
+        kept = match survey.fault {
+            Some(RecordFault::OfAnother) => None,
+            _ => TreeRecord::of(site, Limits::NONE)?,
+        };
     }
-    let kept = if is_commit { None } else { TreeRecord::load(Path::new(target), Limits::NONE)? };
     if kept.as_ref().is_some_and(|kept| !kept.part.prefix.is_empty() || kept.installed.index.refs().len() > 1) {
         let problem = "holds only a part of its bundle, and a request needs a target with the whole bundle";
         return Err(Error::unexpected(Path::new(target), problem));
@@ -57,9 +72,9 @@ pub fn request(target: &OsStr, output: &Output, jobs: usize, progress: &Progress
             (kept.installed.index, digest, taken)
         }
         None => {
-            let base = match is_commit {
-                true => Base::of_commit(target, None, &[], jobs, progress)?,
-                false => Base::of_installed(Path::new(target), "main", jobs, progress)?,
+            let base = match site {
+                None => Base::of_commit(target, None, &[], jobs, progress)?,
+                Some(site) => Base::by_reading(site, "main", jobs, progress)?,
             };
             let named = base.named();
             (base.index, named.index_digest, None)
@@ -75,5 +90,6 @@ pub fn request(target: &OsStr, output: &Output, jobs: usize, progress: &Progress
         entries: wide(index.entries().len()),
         objects: wide(index.objects().len()),
         file_bytes: wide(bytes.len()),
+        gone_back_from,
     })
 }

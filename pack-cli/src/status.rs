@@ -79,10 +79,8 @@ pub fn look(known: &KnownTarget, state: &DeviceState) -> Result<Present, Error> 
     let (kind, path) = (known.place.kind(), known.place.path());
     let looked = match kind {
         TargetKind::Directory => directory(path, state).map(|target| target.present),
-        _ => store(kind, path, state).map(|mut all| {
-            let at = all.iter().position(|target| target.listed.as_ref() == Some(known));
-            at.map_or(Present::Other, |at| all.swap_remove(at).present)
-        }),
+        _ => store(kind, path, Some(&known.name), state)
+            .map(|mut found| found.pop().map_or(Present::Other, |target| target.present)),
     };
     match looked {
         // A tree of another name was moved there together with its record.
@@ -119,7 +117,7 @@ pub fn targets(target: &Path, state: &DeviceState) -> Result<Vec<Target>, Error>
             }
             target => Ok(vec![target]),
         },
-        (kind, path) => store(kind, path, state),
+        (kind, path) => store(kind, path, None, state),
     }
 }
 
@@ -151,8 +149,8 @@ fn directory(target: &Path, state: &DeviceState) -> Result<Target, Error> {
     Ok(Target { listed, present: present(survey, more)? })
 }
 
-fn store(kind: TargetKind, path: &Path, state: &DeviceState) -> Result<Vec<Target>, Error> {
-    let Some(surveys) = Survey::of_store(kind, path, Some(state))? else {
+fn store(kind: TargetKind, path: &Path, name: Option<&str>, state: &DeviceState) -> Result<Vec<Target>, Error> {
+    let Some(surveys) = Survey::of_store(kind, path, name, Some(state))? else {
         return Err(match kind {
             TargetKind::Composefs => Error::NoStore { path: path.to_owned() },
             _ => Error::Repository { path: path.to_owned(), fault: Box::new(RepoFault::NoDirectory) },

@@ -7,8 +7,10 @@ use std::path::PathBuf;
 use clap::{Args, ValueHint};
 use sealift::pack::Output;
 use sealift::request::{RequestStats, request};
+use sealift::trust::{DeviceState, TrustOptions};
 use serde::Serialize;
 
+use super::audit_words::gone_back_from;
 use super::escape;
 use super::failure::Failure;
 use super::human::{Bytes, count};
@@ -21,8 +23,8 @@ use super::show::{BOLD, Show};
 /// Describe a target, so that a publisher can pack a delta for it
 ///
 /// The request holds names, metadata and the first bytes of each file's hash, but no content. Carry it to the publisher: pack --for REQUEST
-/// makes a delta of what the target lacks, without knowing its history. Request uses the install record of TARGET; without one, it reads
-/// all of TARGET.
+/// makes a delta of what the target lacks, without knowing its history. Request uses the install record of TARGET; without one, or with that
+/// of another directory, it reads all of TARGET.
 #[derive(Args, Debug)]
 #[command(after_long_help = "\
 Examples:
@@ -39,6 +41,9 @@ pub(crate) struct Request {
     /// Replace the request if it exists
     #[arg(long)]
     force: bool,
+    /// Directory with the list of targets
+    #[arg(long, value_name = "DIR", value_hint = ValueHint::DirPath)]
+    state: Option<PathBuf>,
     #[command(flatten)]
     jobs: JobsArg,
     #[command(flatten)]
@@ -51,9 +56,16 @@ impl Request {
     pub(crate) fn run(self) -> Result<(), Failure> {
         let output = output::of(&self.output, self.force)?;
         output::warn_of_signed(&output, "a request", self.show);
-        let stats = self
-            .progress
-            .watch(self.show, "Listing", |progress| request(&self.target, &output, self.jobs.count(), progress))?;
+        // Without a state directory there is no list of targets.
+        let state =
+            DeviceState::of_this_process(&TrustOptions { state: self.state.clone(), ..TrustOptions::default() });
+        let state = state.ok();
+        let stats = self.progress.watch(self.show, "Listing", |progress| {
+            request(&self.target, &output, state.as_ref(), self.jobs.count(), progress)
+        })?;
+        if let Some(version) = stats.gone_back_from {
+            self.show.warn(&format!("{}: {}", self.target.display(), gone_back_from(version)));
+        }
         Ok(self.print(&stats, output == Output::Stdout)?)
     }
 
@@ -78,6 +90,8 @@ struct JsonRequest<'a> {
     entries: u64,
     objects: u64,
     file_bytes: u64,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    gone_back_from: Option<u64>,
 }
 
 impl<'a> JsonRequest<'a> {
@@ -87,6 +101,7 @@ impl<'a> JsonRequest<'a> {
             entries: stats.entries,
             objects: stats.objects,
             file_bytes: stats.file_bytes,
+            gone_back_from: stats.gone_back_from,
         }
     }
 }

@@ -16,6 +16,11 @@ use crate::desk::{Desk, is_root, said};
 pub(crate) struct Mounted(PathBuf);
 
 impl Mounted {
+    /// Takes over what is mounted at a path.
+    pub(crate) fn at(path: PathBuf) -> Self {
+        Self(path)
+    }
+
     pub(crate) fn tmpfs(desk: &Desk, name: &str) -> Self {
         let path = desk.path(name);
         fs::create_dir_all(&path).unwrap();

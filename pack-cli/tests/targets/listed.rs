@@ -36,7 +36,7 @@ fn each_target_is_listed_once_by_whatever_path() {
     // The target says what it holds; the list only says where to look.
     let (_, json) = run(&desk, "status --json");
     assert!(
-        json.contains(&format!(r#"{{"target":"{}/b","name":"os","version":2,"created""#, slots.display())),
+        json.contains(&format!(r#"{{"target":"{}/b","name":"os","version":2,"root_digest":"#, slots.display())),
         "{json}"
     );
     assert!(json.ends_with("{\"name\":\"os\",\"version\":2}\n"), "{json}");
@@ -50,12 +50,12 @@ fn a_repeated_unpacking_leaves_the_list_as_it_is() {
     let before = fs::read_to_string(&entry).unwrap();
     let key = before.lines().find(|line| line.starts_with("keys SHA256:")).unwrap();
     let lines = before.lines().map(|line| line.split(' ').next().unwrap()).collect::<Vec<_>>();
-    assert_eq!(lines, ["sealift", "kind", "path", "name", "version", "taken", "state", "keys", "check"], "{key}");
+    assert_eq!(lines, ["sealift", "kind", "path", "on", "name", "version", "taken", "state", "keys", "check"], "{key}");
     std::thread::sleep(std::time::Duration::from_millis(1100));
     assert_eq!(run(&desk, "unpack 1.sealift a --update").0, Some(0));
     assert_eq!(fs::read_to_string(&entry).unwrap(), before);
     assert_eq!(run(&desk, "unpack 2.sealift a --update").0, Some(0));
-    assert_eq!(fs::read_to_string(&entry).unwrap().lines().nth(4), Some("version 2"));
+    assert_eq!(fs::read_to_string(&entry).unwrap().lines().nth(5), Some("version 2"));
 }
 
 #[test]

@@ -8,6 +8,7 @@ use sealift_skipped::skipped;
 
 use crate::desk::{Desk, is_root, noise, said};
 use crate::layered::Mounted;
+use crate::versions;
 
 /// The names in a directory.
 fn names(desk: &Desk, name: &str) -> Vec<String> {
@@ -166,4 +167,58 @@ fn a_subvolume_is_filled_in_place() {
     desk.write("disk/slot/lost+found/found", "mine");
     desk.unpack(7, "disk/slot");
     assert_filled(&desk, "disk/slot");
+}
+
+/// Mounts what is at `slot` at `mnt`, where another slot was before.
+fn mount_at(desk: &Desk, slot: &str) -> Mounted {
+    fs::create_dir_all(desk.path("mnt")).unwrap();
+    run(Command::new("mount").arg("--bind").args([desk.path(slot), desk.path("mnt")]));
+    Mounted::at(desk.path("mnt"))
+}
+
+/// Two slots take turns at one path: the one that never held the newer version has not gone back.
+#[test]
+fn slots_that_take_turns_have_not_gone_back() {
+    if !is_root() {
+        return skipped("needs root: mounts");
+    }
+    let desk = versions::signed();
+    let ends = |line: &str, status: i32| {
+        let (ended, said) = versions::run(&desk, line);
+        assert_eq!(ended, Some(status), "{line}: {said}");
+        said
+    };
+    // Slots themselves, and directories on other disks.
+    for target in ["mnt", "mnt/os"] {
+        let (_one, _two) = (Mounted::tmpfs(&desk, "one"), Mounted::tmpfs(&desk, "two"));
+        for (slot, bundle) in [("one", "1.sealift"), ("two", "2.sealift")] {
+            let _mounted = mount_at(&desk, slot);
+            // What a slot has of others is not what was installed on another one.
+            if target == "mnt" {
+                desk.write("mnt/mine", "mine");
+                let said = ends(&format!("unpack {bundle} mnt --update"), 2);
+                assert!(!said.contains("this device installed"), "{said}");
+                fs::remove_file(desk.path("mnt/mine")).unwrap();
+            }
+            ends(&format!("unpack {bundle} {target} --allow-downgrade"), 0);
+        }
+        let _mounted = mount_at(&desk, "one");
+        assert!(ends(&format!("audit {target}"), 0).contains("sound, os version 1"));
+        for line in [format!("status {target}"), "status".to_owned()] {
+            let said = ends(&line, 0);
+            assert!(said.contains("os version 1\n") && !said.contains("gone back"), "{said}");
+        }
+        assert!(!ends(&format!("unpack 2.sealift {target} --update --dry-run"), 0).contains("gone back"));
+        if target == "mnt" {
+            // A snapshot that takes the place of the newer state is the same slot.
+            run(Command::new("cp").args(["-a", "mnt/.sealift/state", "state-of-1"]).current_dir(desk.path("")));
+            run(Command::new("cp").args(["-a", "mnt/etc", "etc"]).current_dir(desk.path("")));
+            ends("unpack 2.sealift mnt --update", 0);
+            run(Command::new("sh").current_dir(desk.path("")).args([
+                "-c",
+                "rm -r mnt/.sealift/state mnt/etc && cp -a state-of-1 mnt/.sealift/state && cp -a etc mnt",
+            ]));
+            assert!(ends("audit mnt", 1).contains("it has gone back"));
+        }
+    }
 }

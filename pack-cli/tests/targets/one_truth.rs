@@ -122,6 +122,8 @@ fn what_went_back_with_its_record_is_not_sound() {
         assert_eq!(said.matches("it has gone back").count(), 1, "{line}: {said}");
         assert!(ends(&desk, &format!("{line} --json"), 0).contains(r#""gone_back_from":2"#));
     }
+    let asked = crate::desk::said(&desk.run(&["request", "t", "-o", "t.request", "--state", "state"]));
+    assert!(asked.contains("holds os version 1") && asked.contains("it has gone back"), "{asked}");
     // An update heals it and says so, and what is gone does not come back by itself.
     for line in ["unpack 2.sealift t --update --dry-run", "unpack 2.sealift t --update"] {
         let said = ends(&desk, line, 0);

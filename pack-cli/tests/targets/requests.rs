@@ -52,6 +52,20 @@ fn a_base_at_hand_makes_it_smaller() {
     desk.assert_same("one", "tree");
 }
 
+/// The record tells of a directory that was moved away.
+#[test]
+fn another_directory_in_its_place_is_read() {
+    let desk = versions();
+    fs::rename(desk.path("one"), desk.path("old")).unwrap();
+    let copied = std::process::Command::new("cp").arg("-a").args([desk.path("two"), desk.path("one")]).status();
+    assert!(copied.unwrap().success());
+    let said = desk.done("request one -o one.request");
+    assert!(said.contains("one holds content "), "{said}");
+    fs::remove_dir_all(desk.path(".one.sealift-state")).unwrap();
+    desk.done("request one -o read.request");
+    assert_eq!(fs::read(desk.path("one.request")).unwrap(), fs::read(desk.path("read.request")).unwrap());
+}
+
 #[test]
 fn what_could_not_be_taken_is_not_packed() {
     let desk = versions();

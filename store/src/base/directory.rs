@@ -55,6 +55,14 @@ impl Base {
             let (named, compatible) = (Some((identity.name, identity.version)), Some(identity.compatible));
             return Ok(Self { identity: named, compatible, ..base });
         }
+        Self::by_reading(site, reference, jobs, progress)
+    }
+
+    /// Reads all of the directory at `site`, as the tree of the ref `reference`, whatever its record says.
+    ///
+    /// # Errors
+    /// Returns an error if it cannot be read or changes meanwhile.
+    pub fn by_reading(site: Arc<Site>, reference: &str, jobs: usize, progress: &Progress) -> Result<Self, Error> {
         let listed = DirectorySource::list_open(site.reopen()?, site.path(), &DirectoryOptions::default(), jobs)?;
         let source = Source::Directory(listed);
         let index = index_by_reading(reference, &source, jobs, progress)?;

@@ -3,6 +3,7 @@
 pub mod confined;
 mod free_space;
 pub(crate) mod heritage;
+pub(crate) mod identity;
 mod keeps;
 mod kind;
 pub(crate) mod mount;

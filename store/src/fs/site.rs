@@ -10,6 +10,7 @@ use rustix::io::{Errno, retry_on_intr};
 use super::{InodeId, LeftRun, OwnDir, Place, Stage, inode_id, stage};
 use crate::Error;
 use crate::fs::confined::{known_type, names_in};
+use crate::fs::identity::{birth_of, id_of_system};
 use crate::fs::mount::are_apart;
 use crate::fs::place::check_writable;
 
@@ -316,6 +317,17 @@ impl Site {
             (Some(_), None) => Err(exchanged()),
             (None, Some(place)) if !place.is_missing()? => Err(exchanged()),
             (None, _) => Ok(()),
+        }
+    }
+
+    /// Returns what tells the file system at this path from others that are mounted there at other times; `None` if that is unknown. A mount point
+    /// that never had a record is like no other.
+    #[must_use]
+    pub fn identity(&self) -> Option<String> {
+        match (self.is_mount_point(), self.folder().ok()?) {
+            (true, Some(folder)) => birth_of(folder.fd()).or_else(|| id_of_system(folder.fd())),
+            (true, None) => Some("new".to_owned()),
+            (false, _) => id_of_system(self.ground()),
         }
     }
 

@@ -139,14 +139,15 @@ impl DeviceState {
         self.listed_at(&TargetPlace::of_directory(site)?, "")
     }
 
-    /// Returns the list's entry for a place; in a repository or store, that for this name of a bundle. A damaged entry counts as missing.
+    /// Returns the list's entry for a place; in a repository or store, that for this name of a bundle. A damaged entry counts as missing, and so does
+    /// that of another file system, which is mounted there at other times.
     ///
     /// # Errors
     /// Returns an error if the list cannot be read, or if another user could change it.
     pub(super) fn listed_at(&self, place: &TargetPlace, name: &str) -> Result<Option<KnownTarget>, Error> {
         let Some(folder) = self.folder(TARGETS)? else { return Ok(None) };
         let known = read_target(&folder, &place.file_name(name)).ok().flatten();
-        Ok(known.filter(|known| known.place == *place))
+        Ok(known.filter(|known| known.place.is_same(place)))
     }
 
     /// Lists the bundle of `head` as what the directory at `site` holds, if a run that the device remembers had begun to install it there. Whoever
@@ -183,21 +184,21 @@ impl DeviceState {
         let Some(folder) = dir.folder(TARGETS)? else { return Ok(false) };
         let _lock = dir.lock(self.waiting)?;
         let mut forgotten = false;
-        for known in self.targets()?.into_iter().flatten().filter(|known| known.place == *place) {
+        for known in self.targets()?.into_iter().flatten().filter(|known| known.place.has_path_of(place)) {
             forgotten |= folder.remove(&known.file_name())?;
         }
         Ok(forgotten)
     }
 
-    /// Forgets one entry of the list, and returns whether it was there. Floors stay.
+    /// Forgets what the list has of a name at a place, and returns whether it was there. Floors stay.
     ///
     /// # Errors
     /// Returns an error if the list cannot be read or written.
-    pub fn forget(&self, known: &KnownTarget) -> Result<bool, Error> {
+    pub fn forget(&self, place: &TargetPlace, name: &str) -> Result<bool, Error> {
         let Some(dir) = StateDir::open(&self.dir)? else { return Ok(false) };
         let Some(folder) = dir.folder(TARGETS)? else { return Ok(false) };
         let _lock = dir.lock(self.waiting)?;
-        folder.remove(&known.file_name())
+        folder.remove(&place.file_name(name))
     }
 
     /// Checks that no other user could change the state.

@@ -111,13 +111,14 @@ impl Survey {
         Ok(())
     }
 
-    /// Examines a repository or store, for each name of which it has a record or which the list has there. Returns `None` if there is nothing.
+    /// Examines a repository or store, for one name, or each of which it has a record or which the list has there. Returns `None` if there is nothing.
     ///
     /// # Errors
     /// Returns an error if something cannot be read, or belongs to another user.
     pub fn of_store(
         kind: TargetKind,
         path: &Path,
+        name: Option<&str>,
         state: Option<&DeviceState>,
     ) -> Result<Option<Vec<(String, Self)>>, Error> {
         let Some(layout) = kind.layout() else { return Ok(None) };
@@ -125,12 +126,14 @@ impl Survey {
             Err(Errno::NOENT | Errno::NOTDIR) => return Ok(None),
             root => root.map_err(|error| Error::io("open", path, error))?,
         };
-        let place = TargetPlace::of_store(kind, path)?;
-        let mut names = Records::new(root.as_fd(), path, layout.records).names()?;
-        if let Some(state) = state {
-            names.extend(
-                state.targets()?.into_iter().flatten().filter(|known| known.place == place).map(|known| known.name),
-            );
+        let mut names = match name {
+            Some(name) => vec![name.to_owned()],
+            None => Records::new(root.as_fd(), path, layout.records).names()?,
+        };
+        if let (None, Some(state)) = (name, state) {
+            let (listed, place) = (state.targets()?, TargetPlace::of_store(kind, path)?);
+            let there = listed.into_iter().flatten().filter(|known| known.place.has_path_of(&place));
+            names.extend(there.map(|known| known.name));
         }
         names.sort();
         names.dedup();

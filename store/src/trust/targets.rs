@@ -5,6 +5,7 @@
 //! sealift target 1
 //! kind directory|ostree|composefs
 //! path PATH               absolute, without symlinks; unprintable characters are escaped
+//! on ID|unknown           the file system at that path
 //! name NAME
 //! version NUMBER
 //! taken SECONDS           since 1970, by the clock at that time
@@ -14,6 +15,7 @@
 
 use std::collections::BTreeSet;
 use std::ffi::OsString;
+use std::os::fd::AsFd as _;
 use std::os::unix::ffi::{OsStrExt as _, OsStringExt as _};
 use std::path::{Path, PathBuf};
 
@@ -24,12 +26,16 @@ use sealift_verify::trust::KeyId;
 
 use crate::Error;
 use crate::address::TargetKind;
+use crate::fs::confined::open_user_dir;
+use crate::fs::identity::id_of_system;
 
-/// The place of an installation: equal for all paths that lead to it.
+/// The place of an installation: its path, equal for all paths that lead to it, and what tells the file system there from others that are mounted
+/// there at other times.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct TargetPlace {
     kind: TargetKind,
     path: PathBuf,
+    on: Option<String>,
 }
 
 /// A bundle that was installed to a target, as the state lists it.
@@ -51,6 +57,7 @@ pub struct KnownTarget {
 }
 
 const TITLE: &str = "sealift target 1";
+const UNKNOWN: &str = "unknown";
 const BEGUN: &str = "begun";
 const WHOLE: &str = "whole";
 
@@ -60,16 +67,17 @@ impl TargetPlace {
     /// # Errors
     /// Returns an error if the current directory, which a relative path starts from, is unknown.
     pub fn of_directory(site: &Site) -> Result<Self, Error> {
-        Ok(Self { kind: TargetKind::Directory, path: site.place().absolute_path()? })
+        Ok(Self { kind: TargetKind::Directory, path: site.place().absolute_path()?, on: site.identity() })
     }
 
     /// Returns the place of an existing repository or store.
     ///
     /// # Errors
     /// Returns an error if it cannot be found.
-    pub(crate) fn of_store(kind: TargetKind, path: &Path) -> Result<Self, Error> {
+    pub fn of_store(kind: TargetKind, path: &Path) -> Result<Self, Error> {
         let path = std::fs::canonicalize(path).map_err(|error| Error::io("find", path, error))?;
-        Ok(Self { kind, path })
+        let on = open_user_dir(&path).ok().and_then(|root| id_of_system(root.as_fd()));
+        Ok(Self { kind, path, on })
     }
 
     /// Returns the place of a path that no longer resolves: the path itself.
@@ -78,7 +86,7 @@ impl TargetPlace {
     /// Returns an error if the path is empty, or if the current directory is unknown.
     pub fn of_missing(kind: TargetKind, path: &Path) -> Result<Self, Error> {
         let path = std::path::absolute(path).map_err(|error| Error::io("find", path, error))?;
-        Ok(Self { kind, path })
+        Ok(Self { kind, path, on: None })
     }
 
     /// Returns the kind.
@@ -93,10 +101,21 @@ impl TargetPlace {
         &self.path
     }
 
+    /// Returns whether both have the same path, whatever file system is there.
+    pub(super) fn has_path_of(&self, other: &Self) -> bool {
+        (self.kind, &self.path) == (other.kind, &other.path)
+    }
+
+    /// Returns whether both are the same, as far as is known.
+    pub(super) fn is_same(&self, other: &Self) -> bool {
+        let (on, other_on) = (self.on.as_ref(), other.on.as_ref());
+        self.has_path_of(other) && on.zip(other_on).is_none_or(|(on, other)| on == other)
+    }
+
     /// Returns the name of the file that lists the bundle of a name there. A directory holds one bundle at a time, of any name; a repository or
     /// store holds one of each name.
     pub(super) fn file_name(&self, name: &str) -> String {
-        let Self { kind, path } = self;
+        let Self { kind, path, .. } = self;
         let name = if *kind == TargetKind::Directory { "" } else { name };
         let mut hasher = blake3::Hasher::new();
         for part in [kind.word().as_bytes(), path.as_os_str().as_bytes(), name.as_bytes()] {
@@ -131,7 +150,8 @@ impl KnownTarget {
         let (kind, keys) = (place.kind.word(), keys.join(" "));
         let state = if *is_begun { BEGUN } else { WHOLE };
         let what = format!("name {name}\nversion {version}\ntaken {taken}\nstate {state}");
-        format!("{TITLE}\nkind {kind}\npath {path}\n{what}\nkeys {keys}\n")
+        let on = place.on.as_deref().unwrap_or(UNKNOWN);
+        format!("{TITLE}\nkind {kind}\npath {path}\non {on}\n{what}\nkeys {keys}\n")
     }
 
     /// Parses what [`KnownTarget::encode`] wrote, and nothing else.
@@ -153,13 +173,14 @@ impl KnownTarget {
         let kind = kind.ok_or_else(|| format!("{word:?} is not a kind of target"))?;
         let path = field("path")?.as_bytes();
         let path = PathBuf::from(OsString::from_vec(escape::unescaped(path).unwrap_or_else(|| path.to_vec())));
+        let on = Some(field("on")?.to_owned()).filter(|on| on != UNKNOWN);
         let name = field("name")?.to_owned();
         let version = field("version")?.parse().map_err(|_| "its version is not a number")?;
         let taken = field("taken")?.parse().map_err(|_| "its time is not a number")?;
         let is_begun = field("state")? == BEGUN;
         let keys = field("keys")?.split(' ').map(str::parse).collect::<Result<BTreeSet<KeyId>, _>>();
         let keys = keys.map_err(|error| error.to_string())?;
-        let known = Self { place: TargetPlace { kind, path }, name, version, taken, is_begun, keys };
+        let known = Self { place: TargetPlace { kind, path, on }, name, version, taken, is_begun, keys };
         // Only the exact encoding is accepted, so that a partial edit is noticed.
         if !is_bundle_name(&known.name) || !known.place.path.is_absolute() || known.encode() != text {
             return Err("its lines are not exactly as sealift writes them".to_owned());
@@ -176,7 +197,7 @@ mod tests {
         let path = PathBuf::from(OsString::from_vec(path.to_vec()));
         let keys = [KeyId::from_bytes([2; 32]), KeyId::from_bytes([1; 32])].into();
         KnownTarget {
-            place: TargetPlace { kind, path },
+            place: TargetPlace { kind, path, on: Some("filesystem-1f".to_owned()) },
             name: name.to_owned(),
             version: 7,
             taken: -5,
@@ -226,5 +247,16 @@ mod tests {
         assert_ne!(file(TargetKind::Directory, b"/a", "os"), file(TargetKind::Directory, b"/b", "os"));
         assert_ne!(file(TargetKind::Ostree, b"/a", "os"), file(TargetKind::Ostree, b"/a", "app"));
         assert_ne!(file(TargetKind::Ostree, b"/a", "os"), file(TargetKind::Composefs, b"/a", "os"));
+    }
+
+    #[test]
+    fn a_path_with_another_file_system_is_another_place() {
+        let on = |on: Option<&str>| TargetPlace {
+            on: on.map(str::to_owned),
+            ..known(TargetKind::Ostree, b"/a", "os").place
+        };
+        let (one, other, unknown) = (on(Some("filesystem-1")), on(Some("filesystem-2")), on(None));
+        assert!(one.is_same(&one) && !one.is_same(&other) && one.has_path_of(&other));
+        assert!(one.is_same(&unknown) && unknown.is_same(&one) && unknown.is_same(&unknown));
     }
 }
