@@ -100,10 +100,26 @@ export interface OpenOptions extends Policy, Places {
   /** Called once the signatures are judged, before the layout and the index are read. */
   onHead?(head: Head, verdict: Verdict): void;
   /**
+   * Called while a server is waited for: once nothing has come of this bundle for five seconds, and then each second; when a request failed and will be
+   * made again; and with `undefined` as soon as bytes come again, or the read ends. If several requests run at once, bytes of any of them end the wait.
+   */
+  onWait?(wait: Wait | undefined): void;
+  /**
    * Bytes of memory that the bundle may take. One that declares more is refused with the code `limit`, once its head is read. Default and maximum:
    * 1 GiB, since a worker's memory ends at 4 GiB.
    */
   memory?: number;
+}
+
+/** The wait for a server. */
+export interface Wait {
+  /** Whole seconds since the last byte came, or since the first request. */
+  seconds: number;
+  /** The number of the request that is made, or will be made after a pause, and the number after which it is given up. */
+  attempt: number;
+  attempts: number;
+  /** Why the last request failed, if one failed since the last byte came. */
+  reason?: string;
 }
 
 export interface VerifyOptions {

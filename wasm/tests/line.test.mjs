@@ -13,6 +13,7 @@ import { site } from "./site.mjs";
 import { visitors } from "./visitors.mjs";
 
 import { Pace } from "../npm/src/page/pace.js";
+import { openBundle } from "../npm/src/index.js";
 import { RunCheck, runsOf } from "../npm/src/run-check.js";
 
 /** Bytes per second of the slow line. */
@@ -22,6 +23,8 @@ let [server, bundles, people] = [];
 /** How requests are answered, by their number. */
 let manner = () => "good";
 let asked = 0;
+/** Each makes a paused answer go on. */
+const paused = [];
 before(async () => {
   bundles = shelf();
   mkdirSync(join(bundles.folder, "large"));
@@ -31,7 +34,7 @@ before(async () => {
   const bytes = readFileSync(large);
   let free = 0;
   const line = async (request, response) => {
-    const how = manner((asked += 1));
+    const how = /^\/line\/(mute|headless)\//.exec(request.url)?.[1] ?? manner((asked += 1));
     if (how === "whole") return response.writeHead(200, { "Content-Length": bytes.length }).write(bytes.subarray(0, 1 << 20));
     if (how === "busy") return response.writeHead(503).end();
     if (how === "cut") return request.socket.destroy();
@@ -40,6 +43,11 @@ before(async () => {
     const [, start, last] = /^bytes=(\d+)-(\d+)$/.exec(request.headers.range).map(Number);
     const end = Math.min(last + 1, bytes.length);
     response.writeHead(206, { "Content-Range": `bytes ${start}-${end - 1}/${bytes.length}`, "Content-Length": end - start, ETag: '"one"' });
+    if (how === "headless") return response.flushHeaders();
+    if (how === "paused") {
+      response.write(bytes.subarray(start, start + 1000));
+      return paused.push(() => response.end(bytes.subarray(start + 1000, end)));
+    }
     if (how === "stalled") return response.write(bytes.subarray(start, start + 1000));
     if (how === "broken") return response.write(bytes.subarray(start, start + 1000), () => request.socket.destroy());
     if (how !== "slow") return response.end(bytes.subarray(start, end));
@@ -63,7 +71,7 @@ after(async () => {
 /** Run in a page: its long timers end soon. */
 function hurry() {
   const { setTimeout: real } = window;
-  window.setTimeout = (run, milliseconds, ...rest) => real(run, milliseconds >= 60_000 ? 500 : milliseconds, ...rest);
+  window.setTimeout = (run, milliseconds, ...rest) => real(run, milliseconds >= 12_000 ? 500 : milliseconds, ...rest);
 }
 
 const visit = async (how, options = {}) => {
@@ -104,12 +112,57 @@ test("a server that is silent is asked again, and not for ever", async () => {
   assert.deepEqual([length, asked], [1 << 20, 4]);
   await leave(/ERR_|aborted/);
   // One that never answers is given up in the end, and one that stops in the middle of the whole file at once.
-  for (const how of ["mute", "whole"]) {
+  for (const [how, said] of [["mute", "the server sent nothing for 13 seconds, in the last of 4 attempts"], ["whole", "the server sent nothing for 60 seconds"]]) {
     const { page, verdict, leave } = await visit(() => how, { init: hurry });
     await verdict("Not checked: the address cannot be read");
-    await page.locator(".banner", { hasText: "the server has stopped sending" }).waitFor();
+    await page.locator(".banner", { hasText: said }).waitFor();
     await leave(/ERR_|aborted/);
   }
+});
+
+test("an address that never answers is given up within a minute", { timeout: 120_000 }, async () => {
+  await Promise.all(["mute", "headless"].map(async (how) => {
+    const start = performance.now();
+    await assert.rejects(openBundle(`${server.origin}/line/${how}/os.sealift`), { code: "io", message: /^the server sent nothing for 13 seconds, in the last of 4 attempts$/ });
+    const seconds = (performance.now() - start) / 1000;
+    assert(seconds < 60, `${seconds} s`);
+  }).concat(
+    assert.rejects(openBundle(readFileSync(bundles.files.good), { wasmUrl: `${server.origin}/line/mute/os.wasm` }), /os\.wasm cannot be loaded: the server sent nothing for 30 seconds; the option wasmUrl/),
+  ));
+});
+
+test("the wait for a server is told, by the time since the last byte", async () => {
+  const { page, leave } = await people.visit();
+  [manner, asked] = [(number) => (number === 1 ? "busy" : "good"), 0];
+  await page.evaluate((allowedSigners) => {
+    window.waits = [];
+    window.start = performance.now();
+    const onWait = (wait) => window.waits.push({ ...wait, isOver: wait === undefined, at: performance.now() - window.start });
+    window.done = import("/sealift/src/index.js").then(async ({ openBundle }) => {
+      const bundle = await openBundle("/line/os.sealift", { allowedSigners, onWait });
+      window.opened = bundle;
+    });
+    return window.done;
+  }, bundles.signers);
+  const [failed, over, ...none] = await page.evaluate(() => window.waits.splice(0));
+  assert.deepEqual([failed.reason, failed.attempt, failed.attempts], ["the server answers 503 Service Unavailable", 2, 4]);
+  assert.deepEqual([over.isOver, none], [true, []]);
+  // All requests stop after some bytes.
+  manner = () => "paused";
+  await page.evaluate(() => void (window.done = window.opened.verify({ deep: true }).then(() => (window.isDone = true)), window.start = performance.now()));
+  await page.waitForFunction(() => window.waits.length === 2);
+  const [first, second] = await page.evaluate(() => window.waits);
+  assert.deepEqual([first.seconds, first.attempt, first.attempts, first.reason], [5, 1, 6, undefined]);
+  assert(first.at < 7000, `told after ${first.at} ms`);
+  assert.equal(second.seconds, 6);
+  // Bytes of one of them end the wait.
+  paused.shift()();
+  await page.waitForFunction(() => window.waits.at(-1).isOver);
+  manner = () => "good";
+  for (const goOn of paused.splice(0)) goOn();
+  await page.waitForFunction(() => window.isDone);
+  assert.equal((await page.evaluate(() => window.waits)).at(-1).isOver, true);
+  await leave(/503/);
 });
 
 test("no more is asked of a server at once than a browser has connections to it", async () => {

@@ -1,6 +1,7 @@
 // A bundle that was opened, and its check by workers.
 
 import { ofBase, SealiftError } from "./errors.js";
+import { Line } from "./line.js";
 import { Opening, startFirst } from "./opening.js";
 import { mostReads, RunCheck, runsOf } from "./run-check.js";
 import { shares } from "./shares.js";
@@ -50,18 +51,19 @@ function refuse({ error }) {
  * @param {(verdict: import("../types.js").Verdict) => void} judged
  */
 async function open(given, options, judged) {
-  const { signal, onHead, wasmUrl, workerUrl, memory, ...policy } = known(options);
+  const { signal, onHead, onWait, wasmUrl, workerUrl, memory, ...policy } = known(options);
   const places = { wasmUrl, workerUrl };
+  const line = new Line(onWait);
   signal?.throwIfAborted();
-  const source = await until(signal, openSource(given, signal));
+  const source = await until(signal, openSource(given, signal, line));
   /** @type {Thread | undefined} */
   let thread;
   /** @type {Opening | undefined} */
   let opening;
   try {
-    const { worker, handle } = await startFirst(source, places, memory);
+    const { worker, handle } = await startFirst(source, places, memory, line);
     thread = worker;
-    opening = new Opening(source, thread, handle, places, signal);
+    opening = new Opening(source, thread, handle, places, line, signal);
     const head = await opening.readHead();
     const verdict = await thread.call("judge", judgement(policy));
     onHead?.(head, verdict);
@@ -111,7 +113,7 @@ export async function digestOf(blob, places, signal) {
 }
 
 const OPEN_OPTIONS = ["allowedSigners", "now", "threshold", "compatible", "revoked", "floor", "allowUnsigned", "allowDowngrade"];
-const OTHER_OPTIONS = ["signal", "onHead", "deep", "base", "sha256", "onProgress", "jobs", "memory", "wasmUrl", "workerUrl"];
+const OTHER_OPTIONS = ["signal", "onHead", "onWait", "deep", "base", "sha256", "onProgress", "jobs", "memory", "wasmUrl", "workerUrl"];
 
 /**
  * Rejects unknown options: ignoring a mistyped name would change the policy.
@@ -492,8 +494,8 @@ export class Bundle {
    * @param {string} depth
    */
   async #another(depth) {
-    const { handle, source, places } = this.#opening;
-    const thread = await Thread.start(handle, source.size, places, this.#memory);
+    const { handle, source, places, line } = this.#opening;
+    const thread = await Thread.start(handle, source.size, places, this.#memory, line);
     this.#others.push(thread);
     await thread.call("follow", [this.#opening.bytes()]);
     if (this.#bases.length > 0 && depth === "objects") await thread.call("rebase", [this.#opening.bytes(), this.#bases]);

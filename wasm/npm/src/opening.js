@@ -27,10 +27,11 @@ export function startsAsBundle(first) {
  * @param {import("./sources.js").Source} source
  * @param {Places} places
  * @param {number} [memory]
+ * @param {import("./line.js").Line} [line]
  */
-export async function startFirst(source, places, memory) {
+export async function startFirst(source, places, memory, line) {
   try {
-    return { worker: await Thread.start(source.handle, source.size, places, memory), handle: source.handle };
+    return { worker: await Thread.start(source.handle, source.size, places, memory, line), handle: source.handle };
   } catch (error) {
     if (!source.handle || !(error instanceof NotSent)) throw error;
     return { worker: await Thread.start(undefined, source.size, places, memory), handle: undefined };
@@ -49,13 +50,15 @@ export class Opening {
    * @param {Thread} thread
    * @param {import("./sources.js").Handle | undefined} handle With which workers open the source themselves.
    * @param {Places} places
+   * @param {import("./line.js").Line} line
    * @param {AbortSignal} [signal]
    */
-  constructor(source, thread, handle, places, signal) {
+  constructor(source, thread, handle, places, line, signal) {
     this.source = source;
     this.thread = thread;
     this.handle = handle;
     this.places = places;
+    this.line = line;
     this.signal = signal;
   }
 

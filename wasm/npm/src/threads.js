@@ -1,11 +1,15 @@
 // Workers in browsers and in Node.
 
 import { unpacked } from "./errors.js";
+import { Wait } from "./line.js";
 import { isNode, node } from "./node.js";
 import { absolute, browserWorker } from "./worker-script.js";
 
 /** The first bytes of a module: a zero byte, and "asm". */
 const MAGIC = 0x0061736d;
+
+/** Milliseconds without a byte of the reader's code after which it counts as missing. */
+const SILENCE = 30_000;
 
 /** @type {Map<string, Promise<{ module: WebAssembly.Module, bytes: Uint8Array }>>} */
 const compiled = new Map();
@@ -57,9 +61,16 @@ async function load(url) {
 
 /** @param {URL} url */
 async function fetched(url) {
-  const response = await fetch(url);
-  if (!response.ok) throw new Error(`the server answers ${response.status}`);
-  return new Uint8Array(await response.arrayBuffer());
+  const wait = new Wait(SILENCE);
+  const response = await wait.next(() => fetch(url, { signal: wait.signal }));
+  if (!response.ok || !response.body) throw new Error(`the server answers ${response.status}`);
+  const reader = response.body.getReader();
+  const parts = [];
+  for (let { done, value } = await wait.next(() => reader.read()); !done; { done, value } = await wait.next(() => reader.read())) {
+    wait.came();
+    parts.push(/** @type {Uint8Array<ArrayBuffer>} */ (value));
+  }
+  return new Uint8Array(await new Blob(parts).arrayBuffer());
 }
 
 /** Returns the number of workers that the cores allow. */
@@ -76,6 +87,9 @@ export class Thread {
   #calls = new Map();
   #last = 0;
   #worker;
+  #line;
+  /** Reads of the worker that the line was told of. */
+  #reads = 0;
   /** @type {Error | undefined} */
   #broken;
 
@@ -84,10 +98,11 @@ export class Thread {
    * @param {number} [size] Bytes of the file.
    * @param {{ wasmUrl?: string | URL, workerUrl?: string | URL }} [places]
    * @param {number} [memory] The memory limit for the bundle in bytes.
+   * @param {import("./line.js").Teller} [line] Told of the requests to a URL.
    */
-  static async start(handle, size, { wasmUrl, workerUrl } = {}, memory) {
+  static async start(handle, size, { wasmUrl, workerUrl } = {}, memory, line) {
     const { module, bytes } = await code(wasmUrl);
-    const thread = new Thread(isNode ? await nodeWorker(workerUrl) : browserWorker(workerUrl));
+    const thread = new Thread(isNode ? await nodeWorker(workerUrl) : browserWorker(workerUrl), line);
     try {
       await thread.call("start", [module, size, handle, memory]);
       const { href } = place(wasmUrl);
@@ -100,9 +115,13 @@ export class Thread {
     }
   }
 
-  /** @param {{ worker: any, address: string }} started */
-  constructor({ worker, address }) {
+  /**
+   * @param {{ worker: any, address: string }} started
+   * @param {import("./line.js").Teller} [line]
+   */
+  constructor({ worker, address }, line) {
     this.#worker = worker;
+    this.#line = line;
     const broken = (/** @type {any} */ event) => {
       const why = event?.message ?? event?.error?.message ?? "its script cannot be loaded, or a policy of the page forbids it; the option workerUrl sets its address";
       this.#end(new Error(`a worker of ${address} failed: ${why}`));
@@ -146,8 +165,9 @@ export class Thread {
     this.#worker.terminate();
   }
 
-  /** @param {{ id: number, result?: unknown, error?: any, came?: number }} data */
-  #answer({ id, result, error, came }) {
+  /** @param {{ id: number, result?: unknown, error?: any, came?: number, line?: [keyof import("./line.js").Teller, ...any] }} data */
+  #answer({ id, result, error, came, line }) {
+    if (line) return this.#tell(...line);
     const call = this.#calls.get(id);
     if (came !== undefined) return call?.came?.(came);
     this.#calls.delete(id);
@@ -156,8 +176,19 @@ export class Thread {
     else call?.resolve(result);
   }
 
+  /**
+   * @param {keyof import("./line.js").Teller} what
+   * @param {any[]} args
+   */
+  #tell(what, ...args) {
+    if (this.#broken) return;
+    this.#reads += what === "asked" ? 1 : what === "ended" ? -1 : 0;
+    /** @type {any} */ (this.#line)?.[what](...args);
+  }
+
   /** @param {Error} error */
   #end(error) {
+    for (; this.#reads > 0; this.#reads -= 1) this.#line?.ended();
     this.#broken ??= error;
     for (const { reject } of this.#calls.values()) reject(this.#broken);
     this.#calls.clear();

@@ -1,8 +1,9 @@
 // The code of each worker: a reader whose functions are called by messages.
 
 import { checkPolicy, initSync, Reader, sha256 as sha256Of } from "../pkg/sealift_wasm.js";
+import { giveBack, litter, takeSpare } from "./blobs.js";
 import { ofBase, packed } from "./errors.js";
-import { fromHandle, giveBack, litter, takeSpare } from "./sources.js";
+import { fromHandle } from "./sources.js";
 
 /** Bytes checked before others get a turn: queries of the bundle, and reads for the next run. */
 const TURN_BYTES = 1 << 20;
@@ -33,6 +34,8 @@ const { port1, port2 } = new MessageChannel();
 /** Messages to this port are discarded. */
 const { port1: nowhere, port2: closed } = new MessageChannel();
 closed.close();
+/** Sends a message to the other thread. @type {(data: unknown, moved?: any[]) => void} */
+let post;
 /** Callbacks that yield to other work, in order. @type {((event: unknown) => void)[]} */
 const patient = [];
 /** Yields to other work of this thread. */
@@ -41,6 +44,14 @@ const others = () => new Promise((resolve) => {
   patient.push(resolve);
   port2.postMessage(undefined);
 });
+
+/** Tells the other thread of the requests to servers. @type {import("./line.js").Teller} */
+const line = {
+  asked: (attempts) => post({ line: ["asked", attempts] }),
+  came: paced(() => post({ line: ["came"] })),
+  failed: (...failure) => post({ line: ["failed", ...failure] }),
+  ended: () => post({ line: ["ended"] }),
+};
 
 /** @type {Record<string, (...args: any[]) => any>} */
 const functions = {
@@ -54,7 +65,7 @@ const functions = {
     initSync({ module });
     reader = new Reader(size, memory);
     made = { size, memory };
-    source = handle && fromHandle(handle);
+    source = handle && fromHandle(handle, line);
   },
 
   checkPolicy,
@@ -101,7 +112,7 @@ const functions = {
         }
       }
       const places = given.length > 0 ? whole.complete() : whole.open();
-      bases = given.map(({ handle }) => fromHandle(handle));
+      bases = given.map(({ handle }) => fromHandle(handle, line));
       reader.free();
       reader = whole;
       return places;
@@ -431,24 +442,22 @@ function joined(found) {
 
 /**
  * Limits reports to the rate at which anyone looks at them.
- * @param {(bytes: number) => void} tell
- * @returns {(bytes: number) => void}
+ * @template {unknown[]} Args
+ * @param {(...args: Args) => void} tell
+ * @returns {(...args: Args) => void}
  */
 function paced(tell) {
   let last = performance.now();
-  return (bytes) => {
+  return (...args) => {
     const now = performance.now();
     if (now - last < TELL) return;
     last = now;
-    tell(bytes);
+    tell(...args);
   };
 }
 
-/**
- * @param {{ id: number, name: string, args: any[] }} message
- * @param {(data: unknown, moved?: any) => void} post
- */
-async function serve({ id, name, args }, post) {
+/** @param {{ id: number, name: string, args: any[] }} message */
+async function serve({ id, name, args }) {
   try {
     const own = functions[name];
     const result = await (own ? own(...args, paced((came) => post({ id, came }))) : /** @type {any} */ (reader)[name](...args));
@@ -462,8 +471,10 @@ async function serve({ id, name, args }, post) {
 if (typeof self === "undefined") {
   const name = "node:worker_threads";
   import(/* @vite-ignore */ /* webpackIgnore: true */ name).then(({ parentPort }) => {
-    parentPort.on("message", (/** @type {any} */ data) => serve(data, (answer, moved) => parentPort.postMessage(answer, moved)));
+    post = (data, moved) => parentPort.postMessage(data, moved);
+    parentPort.on("message", serve);
   });
 } else {
-  self.onmessage = ({ data }) => serve(data, (answer, moved) => self.postMessage(answer, { transfer: moved ?? [] }));
+  post = (data, moved = []) => self.postMessage(data, { transfer: moved });
+  self.onmessage = ({ data }) => void serve(data);
 }
