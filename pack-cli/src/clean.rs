@@ -6,9 +6,10 @@ use std::path::Path;
 use crate::trust::{DeviceState, Survey, TargetKind, TargetPlace, sign};
 use crate::{Error, Progress, RecordFault};
 use rustix::fs::FileType;
+use rustix::io::Errno;
 use sealift_store::directory::{TreeStage, state};
 use sealift_store::fs::partial::remove_stale;
-use sealift_store::target::directory::{Interrupted, complete, give_up};
+use sealift_store::target::directory::{Interrupted, complete, give_up, is_of_another};
 use sealift_store::{Place, Site};
 use serde::Serialize;
 
@@ -117,9 +118,15 @@ fn clean_site(
         cleaned.was_record_removed = site.root().is_none() && state::remove(site)?;
         return Ok(());
     };
+    if is_of_another(&stage, site)? {
+        // So was the record. What is in its place has nothing of the update.
+        state::remove(site)?;
+        cleaned.was_removed = true;
+        return stage.remove(site);
+    }
     let found = match complete(&stage, site, jobs, progress) {
-        // Whatever is in the way: this verb must not be stuck as well.
-        Err(why @ (Error::Io { .. } | Error::Unexpected { .. })) => {
+        // Whatever else is in the way: this verb must not be stuck as well.
+        Err(why) if !may_be_repeated(&why) => {
             let is_unchanged = give_up(&stage, site, jobs, progress)?;
             stage.remove(site)?;
             cleaned.was_removed = is_unchanged;
@@ -147,4 +154,16 @@ fn clean_site(
         Interrupted::Nothing | Interrupted::Damaged => cleaned.was_removed = true,
     }
     Ok(())
+}
+
+/// Returns whether the same may succeed later: the run was stopped, or something has run out, of which there may be more then.
+fn may_be_repeated(error: &Error) -> bool {
+    match error {
+        Error::Cancelled | Error::Busy { .. } | Error::NoSpace { .. } | Error::NoInodes { .. } => true,
+        Error::Io { source, .. } | Error::Xattr { source, .. } => {
+            let lacks = [Errno::NOSPC, Errno::DQUOT, Errno::MFILE, Errno::NFILE, Errno::NOMEM];
+            Errno::from_io_error(source).is_some_and(|errno| lacks.contains(&errno))
+        }
+        _ => false,
+    }
 }

@@ -94,9 +94,6 @@ pub(crate) fn advice(error: &Error) -> Option<String> {
         Error::OverLimit { name, number, .. } => {
             return Some(format!(": to pack it anyway, use --limit {name}={number}; readers need the same option"));
         }
-        Error::Io { source, .. } if source.kind() == std::io::ErrorKind::NotConnected => {
-            "; the program that served this mount has ended: unmount it with `umount`"
-        }
         Error::Unstorable { .. } => "; unpack to another file system, or pack the tree without it",
         Error::Xattr { .. } => "; pack the tree without it if devices do not need it",
         Error::NotKept { what: "owners", .. } => "; use --no-same-owner to leave files to the user who unpacks them",

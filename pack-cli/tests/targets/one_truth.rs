@@ -307,3 +307,68 @@ fn whoever_waits_for_the_state_says_so() {
     holder.join().unwrap();
     assert!(!ends(&desk, "unpack 2.sealift c", 0).contains("waiting"));
 }
+
+/// Runs `clean t` so that system calls of this kind fail; `None` without strace.
+fn clean_without(desk: &Desk, calls: &str, error: &str) -> Option<(Option<i32>, String)> {
+    let done = Command::new("strace")
+        .args(["-f", "-qq", "-o", "/dev/null", "-e", &format!("trace={calls}")])
+        .args(["-e", &format!("inject={calls}:error={error}"), env!("CARGO_BIN_EXE_sealift"), "clean", "t"])
+        .args(["--state", "state"])
+        .current_dir(desk.path(""))
+        .output();
+    if done.is_err() {
+        sealift_skipped::skipped("needs strace: makes system calls fail");
+    }
+    done.ok().map(|done| (done.status.code(), crate::desk::said(&done)))
+}
+
+#[test]
+fn an_update_of_a_directory_that_was_replaced_is_discarded() {
+    let desk = signed();
+    ends(&desk, "unpack 1.sealift t", 0);
+    desk.unpack(2, "whole");
+    desk.leave_update("t", "whole");
+    let copy = |from: &str, to: &str| {
+        let copied = Command::new("cp").arg("-a").args([desk.path(from), desk.path(to)]).status();
+        assert!(copied.unwrap().success());
+    };
+    copy("t", "backup");
+    fs::rename(desk.path("t"), desk.path("half")).unwrap();
+    copy("backup", "t");
+    let said = ends(&desk, "unpack 2.sealift t --update", 2);
+    assert!(said.contains("t is another directory than the one whose update was interrupted"), "{said}");
+    assert!(said.contains("sealift clean t"), "{said}");
+    let said = crate::desk::said(&desk.run(&["clean", "t", "--state", "state"]));
+    assert!(said.contains("discarded an unfinished run"), "{said}");
+    desk.assert_same("t", "backup");
+    assert!(ends(&desk, "status t", 0).contains("no install record"));
+    ends(&desk, "unpack 2.sealift t --update --adopt --yes", 0);
+}
+
+#[test]
+fn clean_gives_up_what_cannot_be_finished_and_nothing_else() {
+    let desk = signed();
+    fs::create_dir(desk.path("tree/new")).unwrap();
+    rustix::fs::setxattr(desk.path("tree/new"), "user.note", b"x", rustix::fs::XattrFlags::empty()).unwrap();
+    desk.run(&["pack", "tree", "-o", "3.sealift", "--name", "os", "--bundle-version", "3", "--key", "release"]);
+    for (calls, error, status) in
+        [("renameat", "ENOSPC", 2), ("renameat", "EDQUOT", 2), ("fsetxattr,setxattr,lsetxattr", "EPERM", 0)]
+    {
+        ends(&desk, "unpack 1.sealift t --allow-downgrade", 0);
+        desk.unpack(3, "whole");
+        desk.leave_update("t", "whole");
+        let Some((ended, said)) = clean_without(&desk, calls, error) else { return };
+        assert_eq!(ended, Some(status), "{calls} {error}: {said}");
+        let is_left = desk.path(".t.sealift-partial/journal").exists();
+        assert_eq!(is_left, status == 2, "{calls} {error}: {said}");
+        if !is_left {
+            assert!(ends(&desk, "audit t", 0).contains("sound, os version 1"), "{calls} {error}");
+        } else {
+            assert!(crate::desk::said(&desk.run(&["clean", "t", "--state", "state"])).contains("finished"));
+            assert!(ends(&desk, "audit t", 0).contains("sound, os version 3"), "{calls} {error}");
+        }
+        for name in ["t", ".t.sealift-state", "whole", ".whole.sealift-state"] {
+            fs::remove_dir_all(desk.path(name)).unwrap();
+        }
+    }
+}

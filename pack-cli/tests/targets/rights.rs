@@ -266,3 +266,33 @@ fn an_access_list_that_was_not_signed_is_a_difference() {
         desk.run(&["audit", "target", "--allow-unsigned"]);
     }
 }
+
+/// A directory of another user takes CAP_DAC_OVERRIDE to change, also for user 0: without it, nothing is begun that cannot end.
+#[test]
+fn what_cannot_be_written_to_is_named_before_anything_moves() {
+    let Some(desk) = desk() else { return };
+    let has_setpriv = Command::new("setpriv").arg("--version").output().is_ok();
+    if !has_setpriv {
+        return skipped("needs setpriv: drops capabilities");
+    }
+    desk.write("tree/home/pub/x", noise(5, 5000));
+    desk.write("tree/etc/motd", "hello once more\n");
+    give(&desk, &["tree/home/pub/x"]);
+    desk.pack(4);
+    desk.set_mode("target/home/pub", 0o755);
+    desk.set_mode("tree/home/pub", 0o755);
+    let without = |line: &str| {
+        let mut setpriv = Command::new("setpriv");
+        let drop = ["--inh-caps=-dac_override", "--bounding-set=-dac_override", env!("CARGO_BIN_EXE_sealift")];
+        setpriv.args(drop).args(line.split(' ')).current_dir(desk.path("")).env("SEALIFT_STATE", desk.path("state"));
+        let done = setpriv.output().unwrap();
+        (done.status.code(), said(&done))
+    };
+    for line in ["--dry-run", "--delete", ""] {
+        let (status, said) = without(format!("unpack 4.sealift target --allow-unsigned --update {line}").trim());
+        assert!(status == Some(2) && said.contains("target/home is not writable for this process"), "{said}");
+        assert_eq!(fs::read(desk.path("target/etc/motd")).unwrap(), b"hello\n");
+        assert!(!desk.path(".target.sealift-partial/journal").exists());
+    }
+    desk.run(&["unpack", "4.sealift", "target", "--allow-unsigned", "--update"]);
+}

@@ -12,7 +12,7 @@ pub(crate) mod own_dir;
 mod own_file;
 pub(crate) mod own_store;
 pub mod partial;
-mod place;
+pub(crate) mod place;
 mod record;
 pub(crate) mod rename;
 mod rights;

@@ -192,8 +192,19 @@ impl Place {
 /// # Errors
 /// As faccessat(2).
 pub(crate) fn check_writable(directory: BorrowedFd<'_>, path: &Path) -> Result<(), Error> {
-    accessat(directory, ".", Access::WRITE_OK | Access::EXEC_OK, AtFlags::EACCESS)
-        .map_err(|error| Error::io("write to", path, error))
+    let failed = |error| Error::io("write to", path, error);
+    if is_writable(directory).map_err(failed)? { Ok(()) } else { Err(failed(Errno::ACCESS)) }
+}
+
+/// Returns whether this process may create names in a directory, as far as its permissions tell.
+///
+/// # Errors
+/// As faccessat(2), but for missing permissions.
+pub(crate) fn is_writable(directory: BorrowedFd<'_>) -> Result<bool, Errno> {
+    match accessat(directory, ".", Access::WRITE_OK | Access::EXEC_OK, AtFlags::EACCESS) {
+        Err(Errno::ACCESS) => Ok(false),
+        asked => asked.map(|()| true),
+    }
 }
 
 /// Walks a path name by name.

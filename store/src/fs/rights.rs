@@ -33,11 +33,11 @@ impl Rights {
         lacking.iter_names().next().map(|(name, _)| format!("CAP_{name}"))
     }
 
-    /// Returns whether it may do anything with files that other users own.
+    /// Returns whether it may do anything with the files and directories of this user.
     #[must_use]
-    pub fn is_privileged(&self) -> bool {
+    pub fn commands(&self, user: u32) -> bool {
         let powers = CapabilitySet::CHOWN | CapabilitySet::FOWNER | CapabilitySet::DAC_OVERRIDE;
-        self.own.0 == 0 || self.effective.intersects(powers)
+        user == self.own.0 || self.effective.contains(powers) && self.users.has(user)
     }
 
     /// Returns whether it may change the metadata of a file of this user. One whose id does not exist here is another one's for sure.
@@ -117,5 +117,15 @@ mod tests {
         rights.effective = CapabilitySet::CHOWN;
         assert_eq!(rights.lacks(CapabilitySet::CHOWN), None);
         assert_eq!(rights.lacks(CapabilitySet::CHOWN | CapabilitySet::MKNOD).as_deref(), Some("CAP_MKNOD"));
+    }
+
+    #[test]
+    fn user_0_commands_others_by_its_capabilities_alone() {
+        let users = IdMap(vec![(0, 200)]);
+        let mut rights = Rights { own: (0, 0), users, ..Rights::of_process() };
+        rights.effective = CapabilitySet::CHOWN | CapabilitySet::FOWNER;
+        assert!(rights.commands(0) && !rights.commands(105));
+        rights.effective |= CapabilitySet::DAC_OVERRIDE;
+        assert!(rights.commands(105) && !rights.commands(1000));
     }
 }

@@ -27,6 +27,7 @@ use crate::directory::stage::TreeStage;
 use crate::directory::target::{Target, TargetWalk};
 use crate::fs::Unset;
 use crate::fs::confined::{known_type, names_in, open_name, open_on_same_device, open_own, open_within};
+use crate::fs::place::is_writable;
 use crate::fs::rename::{moves_no_directory, rename_new};
 use crate::threads::parallel::for_each_with;
 use crate::xattrs::XattrFilter;
@@ -305,6 +306,30 @@ impl Update<'_> {
         Err(Error::unexpected(self.target.path_of(&self.path_of(directory, name)), problem))
     }
 
+    /// Checks that names can be created and removed in the directories that stay.
+    fn check_writable(&self) -> Result<(), Error> {
+        let (target, mut walk) = (&self.target, TargetWalk::default());
+        let parents = self.made.iter().filter_map(|number| target.index.directory(*number).parent);
+        let removed = self.extras.iter().chain(&self.displaced).map(|(directory, _)| *directory);
+        let built = self.built().into_iter().map(|(directory, _)| directory);
+        let mut changed: Vec<_> = built.chain(parents).chain(removed).filter(|number| !self.is_new(*number)).collect();
+        changed.sort_unstable();
+        changed.dedup();
+        for directory in changed {
+            let failed = target.failed("open", directory, b"");
+            let here = match walk.go(target, directory) {
+                // A mount hides it, or it makes way for a new one.
+                Err(Errno::XDEV | Errno::NOENT | Errno::NOTDIR | Errno::LOOP) => continue,
+                here => here.map_err(&failed)?,
+            };
+            if !self.privilege.may_write_in(here).map_err(&failed)? {
+                let problem = "is not writable for this process, and the update has to change what is in it";
+                return Err(Error::unexpected(target.path_in(directory, b""), problem));
+            }
+        }
+        Ok(())
+    }
+
     /// Returns the path of a name in a directory, or of the directory for an empty name.
     fn path_of(&self, directory: Row<Directory>, name: &[u8]) -> Vec<u8> {
         let path = self.target.index.directory_path(directory);
@@ -331,6 +356,7 @@ impl Update<'_> {
     pub(super) fn fits(&self) -> Result<(), Error> {
         self.check_metadata()?;
         self.check_owners()?;
+        self.check_writable()?;
         let target = &self.target;
         let mut walk = TargetWalk::default();
         for (directory, entry) in self.built() {
@@ -491,7 +517,7 @@ impl Update<'_> {
 
     /// Makes a read-only directory writable for non-root users; its mode is set again at the end.
     fn open_up(&self, directory: BorrowedFd<'_>) -> Result<(), Errno> {
-        if self.privilege.overrides_modes() || fstat(directory)?.st_mode & 0o300 == 0o300 {
+        if self.privilege.overrides_modes() || is_writable(directory)? {
             return Ok(());
         }
         chmod(format!("/proc/self/fd/{}", directory.as_raw_fd()), Mode::RWXU)

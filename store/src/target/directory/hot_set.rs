@@ -6,7 +6,6 @@ use std::os::fd::{AsFd as _, OwnedFd};
 
 use rustix::fs::{FileType, IFlags, Mode, OFlags, Stat, fstat, ioctl_getflags, major, minor};
 use rustix::io::Errno;
-use rustix::process::geteuid;
 use sealift_format::{Directory, Entry, Row, Xattr};
 use sealift_verify::kernel::extents;
 
@@ -125,8 +124,7 @@ impl Job<'_> {
         // Attributes of chattr(1) would be lost, or forbid replacing the file. Without root, the same goes for the owner if it is another user.
         let flags = ioctl_getflags(file).unwrap_or(IFlags::empty());
         let own = IFlags::from_bits_retain(OWN_FLAGS);
-        let is_ours =
-            (flags - own).is_empty() && (update.privilege.is_privileged() || stat.st_uid == geteuid().as_raw());
+        let is_ours = (flags - own).is_empty() && update.privilege.commands(stat.st_uid);
         match is_free && !is_sparse && is_ours && self.keeps_xattrs(update.privilege, file, place) {
             true => Lies::Here(extents),
             false => Lies::Stays(extents),
@@ -153,7 +151,7 @@ fn is_free(
 ) -> Result<bool, Errno> {
     let target = &update.target;
     let here = walk.go(target, directory)?;
-    let is_ours = update.privilege.is_privileged() || fstat(here)?.st_uid == geteuid().as_raw();
+    let is_ours = update.privilege.commands(fstat(here)?.st_uid);
     let name = target.index.name(target.index.entry(entry));
     Ok(is_ours && target.obstacle(here, b"")?.is_none() && target.obstacle(here, name)?.is_none())
 }

@@ -122,6 +122,20 @@ pub(super) fn remove_mark(stage: &TreeStage) -> Result<(), Error> {
     stage.own().remove(JOURNAL)
 }
 
+/// Returns whether the update whose journal is in the stage was begun on another directory, which has been moved away or removed: it cannot be
+/// finished.
+///
+/// # Errors
+/// Returns an error if the journal cannot be read.
+pub fn is_of_another(stage: &TreeStage, site: &Site) -> Result<bool, Error> {
+    let journal = stage.own().read(JOURNAL, 64)?;
+    journal.and_then(|bytes| parse(&bytes)).map_or(Ok(false), |(_, inode)| is_another(site, inode))
+}
+
+fn is_another(site: &Site, inode: u64) -> Result<bool, Error> {
+    Ok(site.root().is_some() && site.inode_id()?.1 != inode)
+}
+
 /// Finishes the update whose journal is in the stage.
 ///
 /// # Errors
@@ -129,9 +143,9 @@ pub(super) fn remove_mark(stage: &TreeStage) -> Result<(), Error> {
 pub fn complete(stage: &TreeStage, site: &Site, jobs: usize, progress: &Progress) -> Result<Interrupted, Error> {
     let Some(bytes) = stage.own().read(JOURNAL, 64)? else { return Ok(Interrupted::Nothing) };
     let Some((may_delete, inode)) = parse(&bytes) else { return Ok(Interrupted::Nothing) };
-    // It was begun on another directory, which has been moved away: this one is not touched.
-    if site.root().is_some() && site.inode_id()?.1 != inode {
-        return Err(Error::Exchanged { path: site.path().to_owned() });
+    if is_another(site, inode)? {
+        let problem = "is another directory than the one whose update was interrupted";
+        return Err(Error::unexpected(site.path(), problem));
     }
     let state = match stage.state() {
         Ok(dir) => dir.map(|dir| TreeRecord::read(&dir, Limits::NONE)).transpose(),

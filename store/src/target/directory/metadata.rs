@@ -11,6 +11,7 @@ use rustix::io::Errno;
 use sealift_format::num;
 use sealift_format::{Attributes, FileType, Inode, Xattr, XattrRef};
 
+use crate::fs::place::is_writable;
 use crate::fs::stat_cache::{FileStat, FileTime};
 use crate::fs::{Aspect, Keeps, Rights, Unset};
 use crate::xattrs::XattrFilter;
@@ -85,9 +86,17 @@ impl Privilege {
         self.rights.may_change_all()
     }
 
-    /// Returns whether this process may do anything with the files of others.
-    pub(super) fn is_privileged(&self) -> bool {
-        self.rights.is_privileged()
+    /// Returns whether this process may do anything with the files and directories of this user.
+    pub(super) fn commands(&self, user: u32) -> bool {
+        self.rights.commands(user)
+    }
+
+    /// Returns whether this process may create and remove names in an open directory, or may give itself the right to.
+    pub(super) fn may_write_in(&self, directory: BorrowedFd<'_>) -> Result<bool, Errno> {
+        if self.overrides_modes() || fstat(directory)?.st_uid == self.rights.own.0 {
+            return Ok(true);
+        }
+        is_writable(directory)
     }
 
     /// Returns whether permission bits do not restrict this process.

@@ -58,7 +58,7 @@ use gathered::Gathered;
 pub use give_up::give_up;
 use installed::{Installed, check_ours};
 use job::Job;
-pub use journal::{Interrupted, complete};
+pub use journal::{Interrupted, complete, is_of_another};
 use metadata::Privilege;
 pub(crate) use plan::Selection;
 use resume::abandon;
