@@ -68,10 +68,10 @@ impl Rules {
     }
 
     fn same_xattrs(self, old: &Xattrs, new: &Xattrs) -> bool {
-        let counts = |xattr: &XattrRef<'_>| {
-            self.keeps.has_xattr(xattr.name) && (!self.ignore.privileged || !is_privileged(xattr.name))
-        };
-        old.iter().filter(counts).eq(new.iter().filter(counts))
+        let counts = |xattr: &XattrRef<'_>| !self.ignore.privileged || !is_privileged(xattr.name);
+        let expected = old.iter().filter(|xattr| self.keeps.has_xattr(xattr.name));
+        let found = new.iter().filter(|xattr| self.keeps.counts_xattr(xattr.name));
+        expected.filter(counts).eq(found.filter(counts))
     }
 }
 

@@ -66,6 +66,10 @@ fn set_time(path: &Path, seconds: i64, nanoseconds: i64) {
     utimensat(CWD, path, &times, AtFlags::SYMLINK_NOFOLLOW).unwrap();
 }
 
+fn capability() -> Vec<u8> {
+    [[0, 0, 0, 2], [0, 32, 0, 0], [0; 4], [0; 4], [0; 4]].concat()
+}
+
 /// A list that grants user 42 to read: user::rw-, user:42:r--, group::r--, mask::r--, other::---.
 fn list() -> Vec<u8> {
     let entries: [(u16, u16, u32); 5] =
@@ -107,9 +111,8 @@ fn rich(desk: &Desk) -> bool {
     mknodat(CWD, desk.path("tree/null"), FileType::CharacterDevice, Mode::from_raw_mode(0o666), makedev(1, 3)).unwrap();
     mknodat(CWD, desk.path("tree/pipe"), FileType::Fifo, Mode::from_raw_mode(0o600), 0).unwrap();
     let set = |name, value: &[u8]| lsetxattr(desk.path("tree/lib/lib.so"), name, value, XattrFlags::empty());
-    let capability = [[0, 0, 0, 2], [0, 32, 0, 0], [0; 4], [0; 4], [0; 4]].concat();
     let attributes: [(_, &[u8]); 3] =
-        [("user.note", b"x"), ("system.posix_acl_access", &list()), ("security.capability", &capability)];
+        [("user.note", b"x"), ("system.posix_acl_access", &list()), ("security.capability", &capability())];
     let are_set = attributes.map(|(name, value)| set(name, value).is_ok());
     plain(desk);
     has_all && are_set == [true; 3]
@@ -388,6 +391,16 @@ fn root_of_a_user_namespace_unpacks_what_it_can() {
     // A set-id bit that nobody signed for this owner is a difference, whatever the target lacks.
     desk.set_mode("target/etc/issue", 0o4751);
     assert_differs(&desk, "target");
+    // So are rights of other kinds, and an update takes them back.
+    for (name, value) in [("security.capability", capability()), ("system.posix_acl_access", list())] {
+        let done = line("unpack 2.sealift target --update --allow-unsigned");
+        assert!(done.status.success(), "{}", said(&done));
+        assert_sound(&desk, "target");
+        lsetxattr(desk.path("target/etc/issue"), name, &value, XattrFlags::empty()).unwrap();
+        assert_differs(&desk, "target");
+    }
+    assert!(line("unpack 2.sealift target --update --allow-unsigned").status.success());
+    assert_sound(&desk, "target");
 }
 
 #[test]

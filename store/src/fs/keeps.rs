@@ -142,6 +142,12 @@ impl Keeps {
         self.has(Aspect::of_xattr(name))
     }
 
+    /// Returns whether an extended attribute that is there counts. What grants rights was added later if it is not kept.
+    #[must_use]
+    pub fn counts_xattr(&self, name: &[u8]) -> bool {
+        self.has_xattr(name) || matches!(Aspect::of_xattr(name), Aspect::Capabilities | Aspect::Acls)
+    }
+
     /// Returns the extended attributes that are kept.
     pub fn xattrs<'a>(&self, all: &'a Xattrs) -> impl Iterator<Item = XattrRef<'a>> {
         let keeps = *self;

@@ -209,11 +209,7 @@ impl Privilege {
         let is_link = attributes.file_type() == FileType::Symlink;
         let permissions = self.keeps.permissions(attributes.mode, &attributes.xattrs).filter(|_| !is_link);
         let found = xattrs.iter().map(|xattr| XattrRef { name: &xattr.name, value: &xattr.value });
-        // An unexpected capability was added later, whatever the target keeps, and is lost when the file is rebuilt.
-        let is_counted = |xattr: &XattrRef<'_>| {
-            self.keeps.has_xattr(xattr.name) || Aspect::of_xattr(xattr.name) == Aspect::Capabilities
-        };
-        let mut found: Vec<XattrRef<'_>> = found.filter(is_counted).collect();
+        let mut found: Vec<XattrRef<'_>> = found.filter(|xattr| self.keeps.counts_xattr(xattr.name)).collect();
         found.sort_unstable_by_key(|xattr| xattr.name);
         permissions.is_none_or(|permissions| stat.stx_mode & 0o7777 == permissions)
             && (!self.keeps.has(Aspect::Owners) || (stat.stx_uid, stat.stx_gid) == (attributes.uid, attributes.gid))
