@@ -1,7 +1,7 @@
 //! Removes what interrupted runs left.
 
 use std::io;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use crate::trust::{DeviceState, Survey, TargetKind, TargetPlace, sign};
 use crate::{Error, Progress, RecordFault};
@@ -124,7 +124,8 @@ fn clean_site(
         cleaned.was_removed = true;
         return stage.remove(site);
     }
-    let found = match complete(&stage, site, jobs, progress) {
+    let needed: Vec<PathBuf> = known.iter().map(|state| state.dir().to_owned()).collect();
+    let found = match complete(&stage, site, &needed, jobs, progress) {
         // Whatever else is in the way: this verb must not be stuck as well.
         Err(why) if !may_be_repeated(&why) => {
             let is_unchanged = give_up(&stage, site, jobs, progress)?;

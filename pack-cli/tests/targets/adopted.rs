@@ -244,3 +244,25 @@ fn deletions_of_an_update_are_counted_and_listed() {
     let looked_at = (json["was_complete"].as_bool(), json["was_hashed"].as_bool(), json["checked_files"].as_u64());
     assert_eq!(looked_at, (Some(true), Some(false), Some(3)), "{json}");
 }
+
+/// What a target keeps is tried beside it, where others may have put anything under the names that a run uses.
+#[test]
+fn what_others_put_beside_a_target_is_left_alone() {
+    let desk = Desk::new();
+    fs::hard_link(desk.path("tree/etc/motd"), desk.path("tree/etc/second")).unwrap();
+    symlink("motd", desk.path("tree/etc/link")).unwrap();
+    desk.pack(7);
+    fs::create_dir(desk.path("target")).unwrap();
+    desk.write("target/mine", "mine");
+    let script = "mkfifo .sealift-$$.trial; for what in kind link device; do echo mine > .sealift-$$.$what; done; \
+        exec \"$0\" unpack 7.sealift target --update --adopt --yes --allow-unsigned";
+    let mut shell = Command::new("timeout");
+    shell.args(["60", "sh", "-c", script, env!("CARGO_BIN_EXE_sealift")]).current_dir(desk.path(""));
+    let done = shell.env("SEALIFT_STATE", desk.path("state")).output().unwrap();
+    assert!(done.status.success(), "{}", said(&done));
+    let names = fs::read_dir(desk.path("")).unwrap().map(|entry| entry.unwrap().file_name().into_string().unwrap());
+    let mut left: Vec<String> = names.filter(|name| name.starts_with(".sealift-")).collect();
+    left.sort();
+    let ends: Vec<&str> = left.iter().map(|name| name.rsplit('.').next().unwrap()).collect();
+    assert_eq!(ends, ["device", "kind", "link", "trial"]);
+}

@@ -58,3 +58,28 @@ fn a_deletion_of_what_the_run_needs_is_refused_before_anything_changes() {
     good(unpack(&desk, "2.sealift", "allowed", &[&delete[..], &["--state", "other"]].concat()));
     assert!(!desk.path("target/var").exists());
 }
+
+/// An update was interrupted while it deleted, and what the next run needs was put into the target since.
+#[test]
+fn what_finishes_an_update_leaves_what_the_run_needs() {
+    for verb in ["unpack", "clean"] {
+        let desk = desk();
+        let good = |done: Output| assert!(done.status.success(), "{}", said(&done));
+        good(unpack(&desk, "1.sealift", "allowed", &["--state", "state"]));
+        good(desk.command(&["unpack", "2.sealift", "whole", "--trust", "allowed"]).output().unwrap());
+        desk.leave_update("target", "whole");
+        fs::create_dir(desk.path("target/root")).unwrap();
+        fs::copy(desk.path("2.sealift"), desk.path("target/root/2.sealift")).unwrap();
+        fs::rename(desk.path("state"), desk.path("target/state")).unwrap();
+        desk.write("target/extra", "extra");
+        let kept = ["target/root/2.sealift", "target/state/floors"];
+        if verb == "unpack" {
+            good(unpack(&desk, "target/root/2.sealift", "allowed", &["--update", "--state", "target/state"]));
+            assert!(desk.path(kept[0]).exists());
+        } else {
+            good(desk.command(&["clean", "target", "--state", "target/state"]).output().unwrap());
+        }
+        assert!(desk.path(kept[1]).exists() && !desk.path("target/extra").exists(), "{verb}");
+        assert_eq!(fs::read(desk.path("target/etc/motd")).unwrap(), b"2");
+    }
+}

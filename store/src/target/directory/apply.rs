@@ -62,6 +62,8 @@ pub(super) struct Update<'a> {
     pub(super) finished: Mutex<HashMap<Row<Directory>, u64>>,
     /// What may not be deleted.
     pub(super) needed: Needed,
+    /// Whether an interrupted update is finished: it leaves what may not be deleted, since it can no longer be refused.
+    pub(super) finishes: bool,
     /// The extended attributes that are compared.
     pub(super) xattrs: XattrFilter,
     /// The digest of the wanted index.
@@ -204,6 +206,7 @@ impl Update<'_> {
         for (name, listed) in names {
             match target.index.find_entry(row, &name) {
                 None if target.leaves_alone(directory, &name, || known_type(here, &name, listed)) => {}
+                None if self.finishes && self.needed.has(here, &name) => {}
                 None if deletes
                     && target.holds_mount(here, &name).map_err(target.failed("read", directory, &name))? =>
                 {

@@ -1,6 +1,6 @@
 //! Installs delta bundles onto a directory that holds their base: its record, or its files, supply the index and the objects.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use crate::Site;
@@ -25,7 +25,7 @@ pub(super) fn complete(
     delta: Delta,
     kept: Option<Installed>,
     site: &Arc<Site>,
-    (admission, options): (&Admission, &InstallOptions),
+    (admission, options, needed): (&Admission, &InstallOptions, &[PathBuf]),
     progress: &Progress,
 ) -> Result<(Bundle, Bases, Option<Installed>), Error> {
     let target = site.path();
@@ -35,7 +35,7 @@ pub(super) fn complete(
     // An unfinished update is completed first: only then is it known what the target holds.
     let stage = if options.dry_run { None } else { TreeStage::find(site)? };
     let found = match stage {
-        Some(stage) => journal::complete(&stage, site, options.jobs, progress)?,
+        Some(stage) => journal::complete(&stage, site, needed, options.jobs, progress)?,
         None => Interrupted::Nothing,
     };
     let kept = match kept {

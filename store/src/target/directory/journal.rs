@@ -8,6 +8,7 @@ use std::collections::HashSet;
 use std::fs::File;
 use std::io;
 use std::os::fd::BorrowedFd;
+use std::path::PathBuf;
 use std::sync::Arc;
 
 use rustix::fs::{Mode, OFlags, fchmod, fstat, syncfs};
@@ -136,11 +137,17 @@ fn is_another(site: &Site, inode: u64) -> Result<bool, Error> {
     Ok(site.root().is_some() && site.inode_id()?.1 != inode)
 }
 
-/// Finishes the update whose journal is in the stage.
+/// Finishes the update whose journal is in the stage. It deletes none of the files and folders at the paths that are `needed`.
 ///
 /// # Errors
 /// Returns an error if the target cannot be changed. Another run resumes from there.
-pub fn complete(stage: &TreeStage, site: &Site, jobs: usize, progress: &Progress) -> Result<Interrupted, Error> {
+pub fn complete(
+    stage: &TreeStage,
+    site: &Site,
+    needed: &[PathBuf],
+    jobs: usize,
+    progress: &Progress,
+) -> Result<Interrupted, Error> {
     let Some(bytes) = stage.own().read(JOURNAL, 64)? else { return Ok(Interrupted::Nothing) };
     let Some((may_delete, inode)) = parse(&bytes) else { return Ok(Interrupted::Nothing) };
     if is_another(site, inode)? {
@@ -154,7 +161,7 @@ pub fn complete(stage: &TreeStage, site: &Site, jobs: usize, progress: &Progress
     let is_whole = match state {
         // All was done except removing the stage.
         Ok(None) => true,
-        Ok(Some(state)) => finish(stage, site, &state, may_delete, jobs, progress)?,
+        Ok(Some(state)) => finish(stage, site, &state, (may_delete, needed), jobs, progress)?,
         Err(error) if is_damage(&error) => false,
         Err(error) => return Err(error),
     };
@@ -172,7 +179,7 @@ fn finish(
     stage: &TreeStage,
     site: &Site,
     state: &TreeRecord,
-    may_delete: bool,
+    (may_delete, needed): (bool, &[PathBuf]),
     jobs: usize,
     progress: &Progress,
 ) -> Result<bool, Error> {
@@ -214,7 +221,8 @@ fn finish(
         made: Vec::new(),
         recorded: Arc::new(Recorded::of(site, index, &selection)?.of_killed_run()),
         xattrs: XattrFilter::of(index),
-        needed: Needed::default(),
+        needed: Needed::within(site, needed)?,
+        finishes: true,
         of: state.installed.head.root().contents.index_digest,
     };
     if may_delete {

@@ -135,11 +135,12 @@ fn unpack_with(
     let wanted = opened.head().root().contents.index_digest;
     // A target that holds the result needs no base.
     let is_done = kept.as_ref().is_some_and(|kept| kept.digest() == wanted);
+    let needed = needed(&admission, &input, options);
     let from = if is_done { &GivenBases::default() } else { &options.bases };
     let (bundle, bases, kept) = match from.complete(opened, input.path(), progress)? {
         (Opened::Whole(bundle), bases) => (bundle, bases, kept),
         // Its base is the existing target.
-        (Opened::Delta(delta), _) => delta::complete(delta, kept, site, (&admission, options), progress)?,
+        (Opened::Delta(delta), _) => delta::complete(delta, kept, site, (&admission, options, &needed), progress)?,
     };
     let same = kept.as_ref().filter(|kept| kept.digest() == wanted);
     let order = bases.order_of(&bundle, same.and_then(Installed::order));
@@ -173,7 +174,7 @@ fn unpack_with(
         finished: Finished::default(),
         options: &options,
         progress,
-        needed: needed(&admission, &input, &options),
+        needed,
         consent,
         survey: &survey,
     };

@@ -47,16 +47,25 @@ impl Needed {
         }
     }
 
+    /// Returns whether a name in an open directory is one of these files, or holds one.
+    pub(super) fn has(&self, here: BorrowedFd<'_>, name: &[u8]) -> bool {
+        self.at(here, name).is_some()
+    }
+
+    fn at(&self, here: BorrowedFd<'_>, name: &[u8]) -> Option<&PathBuf> {
+        if self.0.is_empty() {
+            return None;
+        }
+        let found = statat(here, name, AtFlags::SYMLINK_NOFOLLOW).ok()?;
+        self.0.get(&(found.st_dev, found.st_ino))
+    }
+
     /// Refuses the deletion of a name in an open directory; `path` is that of the name, for messages.
     ///
     /// # Errors
     /// Returns [`Error::Needed`] if it is one of these files, or holds one.
     pub(super) fn check(&self, here: BorrowedFd<'_>, name: &[u8], path: impl FnOnce() -> PathBuf) -> Result<(), Error> {
-        if self.0.is_empty() {
-            return Ok(());
-        }
-        let found = statat(here, name, AtFlags::SYMLINK_NOFOLLOW).ok();
-        match found.and_then(|stat| self.0.get(&(stat.st_dev, stat.st_ino))) {
+        match self.at(here, name) {
             Some(needed) => Err(Error::Needed { path: path(), needed: needed.clone() }),
             None => Ok(()),
         }

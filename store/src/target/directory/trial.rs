@@ -21,6 +21,7 @@ use super::plan::Selection;
 use crate::Error;
 use crate::fs::confined::open_name;
 use crate::fs::stat_cache::{FileStat, FileTime};
+use crate::fs::unnamed::with_new_name;
 use crate::fs::unset::{described, is_too_large};
 use crate::fs::{Aspect, Keeps, Rights, Times, kind_of};
 use crate::target::options::TreeOptions;
@@ -108,8 +109,8 @@ impl<'a> Trial<'a> {
             Err(Errno::NOTSUP | Errno::ISDIR | Errno::INVAL | Errno::NOENT) if may_name => {}
             opened => return opened.map(|file| Self { file, directory, name: None }),
         }
-        let name = format!(".sealift-{}.trial", std::process::id());
-        let file = open_name(directory, name.as_bytes(), flags | OFlags::CREATE, PRIVATE)?;
+        let create = |name: &str| open_name(directory, name.as_bytes(), flags | OFlags::CREATE | OFlags::EXCL, PRIVATE);
+        let (file, name) = with_new_name(create)?;
         Ok(Self { file, directory, name: Some(name) })
     }
 
@@ -201,7 +202,6 @@ impl Wanted<'_> {
     /// Tries each kind of file that not every file system has, and a hard link.
     fn kinds(&self, directory: BorrowedFd<'_>, system: &str) -> Result<(), Error> {
         let (index, selection) = (self.index, self.selection);
-        let name = |what: &str| format!(".sealift-{}.{what}", std::process::id());
         let mut tried: Vec<&str> = Vec::new();
         let others = selection.others.iter().map(|place| {
             let spot = Spot { directory: place.directory, entry: Some(place.entry) };
@@ -218,22 +218,20 @@ impl Wanted<'_> {
                 continue;
             }
             tried.push(what);
-            let name = name("kind");
-            let made = match kind {
-                FileType::Symlink => symlinkat("x", directory, &*name),
-                kind => mknodat(directory, &*name, kind, PRIVATE, 0),
-            };
-            let _ = unlinkat(directory, &*name, AtFlags::empty());
+            let made = try_new(directory, |name| match kind {
+                FileType::Symlink => symlinkat("x", directory, name),
+                kind => mknodat(directory, name, kind, PRIVATE, 0),
+            });
             self.check(made, what, spot, system)?;
         }
         if let Some(link) = selection.links.first() {
-            let (old, new) = (name("trial"), name("link"));
-            let flags = OFlags::WRONLY | OFlags::CREATE;
-            let linked = open_name(directory, old.as_bytes(), flags, PRIVATE)
-                .and_then(|_| linkat(directory, &*old, directory, &*new, AtFlags::empty()));
-            for name in [old, new] {
-                let _ = unlinkat(directory, &*name, AtFlags::empty());
-            }
+            let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL;
+            let linked =
+                with_new_name(|old| open_name(directory, old.as_bytes(), flags, PRIVATE)).and_then(|(_, old)| {
+                    let linked = try_new(directory, |new| linkat(directory, &*old, directory, new, AtFlags::empty()));
+                    let _ = unlinkat(directory, &*old, AtFlags::empty());
+                    linked
+                });
             let spot = Spot { directory: link.directory, entry: Some(link.entry) };
             self.check(linked, "hard links", spot, system)?;
         }
@@ -376,10 +374,9 @@ impl Wanted<'_> {
             None if !may_name => return None,
             None => {}
         }
-        let name = format!(".sealift-{}.device", std::process::id());
-        let made = mknodat(directory, &*name, FileType::CharacterDevice, PRIVATE, makedev(1, 3));
-        let _ = unlinkat(directory, &*name, AtFlags::empty());
-        made.err().filter(|error| *error != Errno::EXIST).map(|error| error.to_string())
+        let made =
+            try_new(directory, |name| mknodat(directory, name, FileType::CharacterDevice, PRIVATE, makedev(1, 3)));
+        made.err().map(|error| error.to_string())
     }
 
     /// Notes whether something is kept that depends on the options, given what prevents it.
@@ -455,6 +452,13 @@ impl Findings {
             self.not_kept.push(NotKept { what, files, why });
         }
     }
+}
+
+/// Makes something that nobody opens under a new name, and removes that name.
+fn try_new(directory: BorrowedFd<'_>, make: impl Fn(&str) -> Result<(), Errno>) -> Result<(), Errno> {
+    let ((), name) = with_new_name(make)?;
+    let _ = unlinkat(directory, &*name, AtFlags::empty());
+    Ok(())
 }
 
 fn is_unsupported(error: Errno) -> bool {

@@ -78,7 +78,7 @@ impl Job<'_> {
         let asked = privilege.as_ref().map_or(Ok(None), |privilege| self.ask(&selection, privilege))?;
         self.admission.hold()?;
         let stage = TreeStage::open(self.site, StageKind::Files)?;
-        let found = match journal::complete(&stage, self.site, self.options.jobs, self.progress) {
+        let found = match journal::complete(&stage, self.site, &self.needed, self.options.jobs, self.progress) {
             Err(error) => return Err(abandon(stage, self.site, error)),
             Ok(found) => found,
         };
@@ -360,6 +360,7 @@ impl Job<'_> {
                 recorded: Arc::clone(recorded),
                 xattrs: XattrFilter::of(index),
                 needed: Needed::within(self.site, &self.needed)?,
+                finishes: false,
                 of: self.bundle.head.root().contents.index_digest,
                 finished: Mutex::default(),
                 unlike: Mutex::default(),

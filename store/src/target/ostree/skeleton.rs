@@ -139,8 +139,12 @@ fn exists(root: &OwnedFd, name: &str) -> Result<bool, Errno> {
 }
 
 fn write_config(root: &OwnedFd) -> Result<(), Errno> {
-    let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::TRUNC;
+    let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL;
     let mode = Permissions::from_raw_mode(0o644);
+    match unlinkat(root, NEW_CONFIG, AtFlags::empty()) {
+        Ok(()) | Err(Errno::NOENT) => {} // left by a killed run
+        Err(error) => return Err(error),
+    }
     let mut file = File::from(open_name(root.as_fd(), NEW_CONFIG.as_bytes(), flags, mode)?);
     file.write_all(CONFIG).map_err(|error| Errno::from_io_error(&error).unwrap_or(Errno::IO))?;
     fchmod(&file, mode)?;
