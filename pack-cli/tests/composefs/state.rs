@@ -291,3 +291,22 @@ fn a_half_done_import_is_said_by_every_verb() {
         desk.run(&["audit", "composefs:store", "--trust", "allowed"]).good();
     }
 }
+
+/// A folder that a name lies in.
+#[test]
+fn a_folder_of_names_of_somebody_else_is_refused() {
+    let desk = desk();
+    unpack(&desk, "os-1.sealift", &[]).good();
+    let folder = desk.path("store/images/refs/os");
+    fs::set_permissions(&folder, fs::Permissions::from_mode(0o777)).unwrap();
+    let before = listing(&desk.path("store"));
+    unpack(&desk, "os-2.sealift", &[]).refused(2, "is writable by other users");
+    assert!(before == listing(&desk.path("store")));
+    fs::set_permissions(&folder, fs::Permissions::from_mode(0o755)).unwrap();
+    // A store that others could change is not changed by looking at it.
+    unpack(&desk, "os-2.sealift", &[]).good();
+    fs::rename(desk.path("store/objects"), desk.path("objects")).unwrap();
+    fs::set_permissions(desk.path("store"), fs::Permissions::from_mode(0o777)).unwrap();
+    desk.run(&["audit", "composefs:store", "--trust", "allowed"]).refused(2, "is writable by other users");
+    assert!(!desk.path("store/objects").exists());
+}

@@ -292,3 +292,24 @@ fn a_half_done_import_is_said_by_every_verb() {
     desk.run(&line);
     assert!(desk.run(&format!("audit ostree:target {trust}")).contains("sound, os version 8"));
 }
+
+/// A folder that a ref lies in, however deep.
+#[test]
+fn a_folder_of_refs_of_somebody_else_is_refused() {
+    let (desk, trust) = desk();
+    desk.init("nested", "archive");
+    desk.commit("nested", "app/x/os", "./tree", &["--owner-uid=0", "--owner-gid=0"]);
+    desk.run("pack ostree:nested -o nested.sealift --name nested --bundle-version 1 --key key");
+    let folder = desk.path("target/refs/heads/app/x");
+    fs::create_dir_all(&folder).expect("a folder");
+    let line = format!("unpack nested.sealift ostree:target {trust}");
+    for folder in ["target/refs/heads/app", "target/refs/heads/app/x"] {
+        fs::set_permissions(desk.path(folder), fs::Permissions::from_mode(0o777)).expect("it is ours");
+        let before = desk.snapshot("target");
+        let said = desk.refused(&line);
+        assert!(said.contains(folder) && said.contains("is writable by other users"), "{said}");
+        desk.is_as(&before, "target", folder);
+        fs::set_permissions(desk.path(folder), fs::Permissions::from_mode(0o755)).expect("it is ours");
+    }
+    desk.run(&line);
+}

@@ -18,7 +18,7 @@ use sealift_store::Record;
 pub(crate) struct Desk(tempfile::TempDir);
 
 /// The user who runs the command line in tests of users, if the test itself runs as root.
-const NOBODY: u32 = 65534;
+pub(crate) const NOBODY: u32 = 65534;
 const PROGRAM: &str = env!("CARGO_BIN_EXE_sealift");
 
 pub(crate) fn is_root() -> bool {

@@ -2,7 +2,7 @@
 //! renameat2(2).
 
 use std::fs;
-use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _, symlink};
+use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _, chown, symlink};
 use std::path::PathBuf;
 use std::process::Command;
 
@@ -10,7 +10,7 @@ use rustix::mount::{MountFlags, UnmountFlags, mount, unmount};
 use sealift::unpack::UnpackStats;
 use sealift_skipped::skipped;
 
-use crate::desk::{Desk, is_root, said};
+use crate::desk::{Desk, NOBODY, is_root, said};
 
 /// A mounted file system, unmounted on drop.
 pub(crate) struct Mounted(PathBuf);
@@ -120,6 +120,36 @@ fn a_tree_of_a_lower_layer_is_updated() {
     assert!(!desk.path("merged/half/gone").exists(), "it was completed");
     desk.replace(8, "merged/half").unwrap();
     desk.assert_same("merged/half", "tree");
+}
+
+/// Without root, a read-only directory has to be opened before it turns out that it cannot be moved.
+#[test]
+fn a_closed_directory_of_a_lower_layer_is_removed_by_its_owner() {
+    if !is_root() {
+        return skipped("needs root: mounts");
+    }
+    let desk = Desk::new();
+    fs::create_dir(desk.path("tree/closed")).unwrap();
+    desk.write("tree/closed/file", "closed");
+    desk.set_mode("tree/closed", 0o555);
+    desk.pack(7);
+    desk.make_home();
+    let _disk = Mounted::tmpfs(&desk, "disk");
+    fs::create_dir(desk.path("disk/lower")).unwrap();
+    let own = |name: &str| chown(desk.path(name), Some(NOBODY), Some(NOBODY)).unwrap();
+    own("disk/lower");
+    let run = |line: &str| {
+        let done = desk.run_as_user(line);
+        assert!(done.status.success(), "{line}: {}", said(&done));
+    };
+    run("unpack 7.sealift disk/lower/os --allow-unsigned");
+    fs::remove_dir_all(desk.path("tree/closed")).unwrap();
+    desk.pack(8);
+    let _merged = Mounted::overlay(&desk);
+    own("merged");
+    run("unpack 8.sealift merged/os --allow-unsigned --update --delete");
+    run("audit merged/os --allow-unsigned");
+    assert!(!desk.path("merged/os/closed").exists());
 }
 
 #[test]

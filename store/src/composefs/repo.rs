@@ -18,7 +18,7 @@ use sealift_format::verity::{Algorithm, FileDigest, Parameters};
 use sealift_verify::kernel;
 
 use crate::fs::confined::{names_in, open_beneath, open_name, open_user_dir};
-use crate::fs::own_store::check_own_store;
+use crate::fs::own_store::{check_own_folders, check_own_store};
 use crate::seal::seal_open;
 use crate::{Error, check_own};
 
@@ -107,7 +107,15 @@ impl Repo {
 
     fn of_parts(path: &Path, root: OwnedFd, parameters: Parameters, is_sealed: bool) -> Result<Self, Error> {
         let failed = |error: Errno| Error::io("open", path.join("objects"), error);
-        let objects = make_directory(root.as_fd(), "objects", 0o755).map_err(failed)?;
+        let objects = match open_name(root.as_fd(), b"objects", DIRECTORY, Permissions::empty()) {
+            // A new store. What is another user's is refused first.
+            Err(Errno::NOENT) => {
+                check_own(root.as_fd(), path)?;
+                make_directory(root.as_fd(), "objects", 0o755)
+            }
+            opened => opened,
+        };
+        let objects = objects.map_err(failed)?;
         Ok(Self { path: path.to_owned(), root, objects, parameters, is_sealed })
     }
 
@@ -204,6 +212,15 @@ impl Repo {
             at = make_directory(at.as_fd(), name, mode)?;
         }
         Ok(at)
+    }
+
+    /// Checks that no other user owns the folders of names in the store, or can write to them.
+    ///
+    /// # Errors
+    /// As [`check_own_store`].
+    pub(crate) fn check_own_names(&self, names: &[String]) -> Result<(), Error> {
+        let paths: Vec<String> = names.iter().map(|name| format!("images/refs/{name}")).collect();
+        check_own_folders(self.root(), &paths, &self.path)
     }
 
     /// Checks that no other user owns the store or can write to it.

@@ -276,15 +276,15 @@ impl TreeStage {
             Err(Errno::EXIST) => {}
             made => made?,
         }
+        let mut is_opened = false;
         loop {
             let number = self.taken_away.fetch_add(1, Ordering::Relaxed);
             let to = format!("removed/{number}");
-            let rename = || rename_new(directory, name, self.own().fd(), to.as_bytes());
-            match rename() {
+            match rename_new(directory, name, self.own().fd(), to.as_bytes()) {
                 // Left by a killed run.
                 Err(Errno::EXIST) => {}
                 // A non-root user may move only a writable directory.
-                Err(Errno::ACCESS) if open_to_empty(directory, name).is_ok() => return rename(),
+                Err(Errno::ACCESS) if !is_opened && open_to_empty(directory, name).is_ok() => is_opened = true,
                 Err(error) if moves_no_directory(error) => return remove_tree(directory, name),
                 renamed => return renamed,
             }

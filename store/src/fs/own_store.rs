@@ -1,6 +1,7 @@
 //! Repositories and stores: folders of objects, in which root must not write what another user could then change, or what another user has led
 //! elsewhere.
 
+use std::collections::BTreeSet;
 use std::os::fd::{AsFd as _, BorrowedFd, OwnedFd};
 use std::path::Path;
 
@@ -32,6 +33,16 @@ pub(crate) fn check_own_store(root: BorrowedFd<'_>, folders: &[&str], path: &Pat
         }
     }
     Ok(())
+}
+
+/// As [`check_own_store`], of the folders in which the files at these paths are, as far as they exist.
+///
+/// # Errors
+/// As [`check_own_store`].
+pub(crate) fn check_own_folders(root: BorrowedFd<'_>, paths: &[String], path: &Path) -> Result<(), Error> {
+    let folders = paths.iter().flat_map(|file| file.match_indices('/').map(|(at, _)| &file[..at]));
+    let folders: BTreeSet<&str> = folders.collect();
+    folders.into_iter().try_for_each(|folder| check_folder(root, folder, path))
 }
 
 fn check_folder(root: BorrowedFd<'_>, name: &str, path: &Path) -> Result<(), Error> {

@@ -85,6 +85,8 @@ pub fn import(
         (Opened::Delta(delta), _) => delta::complete(delta, there.as_ref(), target, kept.as_ref())?,
     };
     let chosen = choose(&bundle, algorithm, &options.refs)?;
+    let names: Vec<String> = chosen.iter().map(|chosen| chosen.name.clone()).collect();
+    there.as_ref().map_or(Ok(()), |repo| repo.check_own_names(&names))?;
     let held = kept.as_ref().zip(there.as_deref());
     let Sorted { wanted, known, unsealed, checked, hashed } =
         sort_out(&bundle, &chosen, held, seals, options, progress)?;

@@ -137,6 +137,8 @@ pub(super) fn take(
     });
     let names = names.collect::<Result<Vec<_>, _>>()?;
     repo.check_places(&names)?;
+    // A medium has no owners of its own.
+    place.map_or(Ok(()), |_| repo.check_own_refs(&names))?;
     for (from, name) in refs.iter().zip(&names) {
         policy::check(repo, name, &carried, from)?;
     }
