@@ -174,7 +174,21 @@ fn a_file_system_with_one_mode_for_everything_is_a_target() {
     desk.pack(7);
     let fixed = ["--perms=0777", "--chmod-ignore", "--chown-ignore"];
     let mirror = Mounted::bindfs(&desk, &fixed);
-    desk.unpack(7, "mirror/os");
+    // A dry run says what is lost, and leaves nothing.
+    let line = ["unpack", "7.sealift", "mirror/os", "--allow-unsigned"];
+    let lost = |done: std::process::Output| -> Vec<String> {
+        said(&done)
+            .lines()
+            .filter(|line| line.contains("FUSE"))
+            .map(|line| line.replace("would not be", "not"))
+            .collect()
+    };
+    let before = fs::metadata(desk.path("real")).unwrap().modified().unwrap();
+    let foreseen = lost(desk.run(&[&line[..], &["--dry-run"]].concat()));
+    assert_eq!(fs::metadata(desk.path("real")).unwrap().modified().unwrap(), before);
+    assert_eq!(fs::read_dir(desk.path("real")).unwrap().count(), 0);
+    assert!(!foreseen.is_empty());
+    assert_eq!(foreseen, lost(desk.run(&line)));
     desk.write("tree/etc/issue", "second\n");
     desk.pack(8);
     desk.update(8, "mirror/os").unwrap();

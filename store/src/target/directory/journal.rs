@@ -113,7 +113,10 @@ pub(super) fn commit_update(
 /// Removes the target's new record and the mark, and notes in the old one that files are of two bundles. The target stays bound to its name; the next
 /// run reads its files.
 pub(super) fn give_up_state(stage: &TreeStage, site: &Site) -> Result<(), Error> {
-    state::note_mixed(site)?;
+    // If the new record is in its place, all has moved, and only what was changed meanwhile differs.
+    if !matches!(stage.state(), Ok(None)) {
+        state::note_mixed(site)?;
+    }
     stage.own().remove(TreeStage::STATE)?;
     remove_mark(stage)
 }

@@ -7,7 +7,7 @@ use std::path::Path;
 
 use rustix::fs::{
     AtFlags, FileType, Gid, Mode, OFlags, Timespec, Timestamps, Uid, XattrFlags, fchmod, fchown, fsetxattr, fstat,
-    futimens, linkat, makedev, mknodat, openat, symlinkat, unlinkat,
+    futimens, linkat, makedev, mknodat, openat, symlinkat, unlinkat, utimensat,
 };
 use rustix::io::Errno;
 use rustix::thread::CapabilitySet;
@@ -102,11 +102,11 @@ const OWNERS: CapabilitySet =
     CapabilitySet::CHOWN.union(CapabilitySet::FOWNER).union(CapabilitySet::FSETID).union(CapabilitySet::DAC_OVERRIDE);
 
 impl<'a> Trial<'a> {
-    /// Creates the file, if `may_name` also where a name is needed.
-    fn new(directory: BorrowedFd<'a>, may_name: bool) -> Result<Self, Errno> {
+    /// Creates the file.
+    fn new(directory: BorrowedFd<'a>) -> Result<Self, Errno> {
         let flags = OFlags::RDWR | OFlags::CLOEXEC;
         match openat(directory, ".", flags | OFlags::TMPFILE, PRIVATE) {
-            Err(Errno::NOTSUP | Errno::ISDIR | Errno::INVAL | Errno::NOENT) if may_name => {}
+            Err(Errno::NOTSUP | Errno::ISDIR | Errno::INVAL | Errno::NOENT) => {}
             opened => return opened.map(|file| Self { file, directory, name: None }),
         }
         let create = |name: &str| open_name(directory, name.as_bytes(), flags | OFlags::CREATE | OFlags::EXCL, PRIVATE);
@@ -165,19 +165,40 @@ impl<'a> Trial<'a> {
 }
 
 impl Wanted<'_> {
-    /// Tries what a file system keeps, in a directory on it. A trial that takes a name is left out unless `may_name`.
+    /// Tries what a file system keeps, in a directory on it. Unless `may_name`, names are used for the trial only on a file system that has no unnamed
+    /// files, which may lack other things too; the directory then gets its time back.
     ///
     /// # Errors
     /// Returns an error if a file has more than the file system can hold, or if what the options require cannot be kept.
     pub(super) fn try_in(&self, directory: BorrowedFd<'_>, may_name: bool) -> Result<Findings, Error> {
-        let rights = Rights::of_process();
-        let spots = self.spots();
-        let mut findings = Findings { keeps: Keeps::ALL, not_kept: Vec::new() };
-        let trial = match Trial::new(directory, may_name) {
+        let (rights, spots) = (&Rights::of_process(), &self.spots());
+        let before = fstat(directory).ok().filter(|_| !may_name);
+        let trial = match Trial::new(directory) {
             Ok(trial) => Some(trial),
             Err(error) if may_name => return Err(Error::io("create a file beside", self.target, error)),
             Err(_) => None,
         };
+        let may_name = may_name || trial.as_ref().is_some_and(|trial| trial.name.is_some());
+        let tried = self.try_with(trial, directory, may_name, rights, spots);
+        if let Some(before) = before.filter(|_| may_name) {
+            let times = Timestamps {
+                last_access: Timespec { tv_sec: before.st_atime, tv_nsec: before.st_atime_nsec.cast_signed() },
+                last_modification: Timespec { tv_sec: before.st_mtime, tv_nsec: before.st_mtime_nsec.cast_signed() },
+            };
+            let _ = utimensat(directory, ".", &times, AtFlags::empty());
+        }
+        tried
+    }
+
+    fn try_with(
+        &self,
+        trial: Option<Trial<'_>>,
+        directory: BorrowedFd<'_>,
+        may_name: bool,
+        rights: &Rights,
+        spots: &Spots<'_>,
+    ) -> Result<Findings, Error> {
+        let mut findings = Findings { keeps: Keeps::ALL, not_kept: Vec::new() };
         let system = kind_of(directory);
         if let Some(trial) = &trial {
             if !trial.keeps_modes() {
@@ -185,17 +206,17 @@ impl Wanted<'_> {
                 findings.lack(Aspect::Modes, files, format!("{system} does not store them"));
             }
             self.times(trial, system, &mut findings);
-            self.xattrs(trial, system, &spots, &rights, &mut findings);
+            self.xattrs(trial, system, spots, rights, &mut findings);
         }
-        let users = self.owners(trial.as_ref(), system, &spots, &rights);
-        self.decide(Aspect::Owners, self.options.owners, users, &spots, &mut findings)?;
-        let devices = self.devices(directory, may_name, &rights);
-        self.decide(Aspect::Devices, self.options.devices, devices, &spots, &mut findings)?;
+        let users = self.owners(trial.as_ref(), system, spots, rights);
+        self.decide(Aspect::Owners, self.options.owners, users, spots, &mut findings)?;
+        let devices = self.devices(directory, may_name, rights);
+        self.decide(Aspect::Devices, self.options.devices, devices, spots, &mut findings)?;
         drop(trial);
         if may_name {
             self.kinds(directory, system)?;
         }
-        self.fit(directory, may_name, system, &spots, &findings.keeps)?;
+        self.fit(directory, system, spots, &findings.keeps)?;
         Ok(findings)
     }
 
@@ -412,14 +433,7 @@ impl Wanted<'_> {
     }
 
     /// Tries the largest extended attributes.
-    fn fit(
-        &self,
-        directory: BorrowedFd<'_>,
-        may_name: bool,
-        system: &str,
-        spots: &Spots<'_>,
-        keeps: &Keeps,
-    ) -> Result<(), Error> {
+    fn fit(&self, directory: BorrowedFd<'_>, system: &str, spots: &Spots<'_>, keeps: &Keeps) -> Result<(), Error> {
         // A default list exists on directories alone.
         let is_tried = |xattr: &XattrRef<'_>| xattr.name != b"system.posix_acl_default";
         let len = |xattr: XattrRef<'_>| xattr.name.len() + xattr.value.len();
@@ -430,7 +444,7 @@ impl Wanted<'_> {
         let most = large().max_by_key(|(attributes, ..)| all(attributes));
         let longest = large().max_by_key(|(attributes, ..)| one(attributes));
         for (attributes, _, spot) in most.into_iter().chain(longest) {
-            let Ok(trial) = Trial::new(directory, may_name) else { return Ok(()) };
+            let Ok(trial) = Trial::new(directory) else { return Ok(()) };
             for xattr in keeps.xattrs(&attributes.xattrs).filter(is_tried) {
                 if let Err(error) = trial.set(xattr)
                     && is_too_large(error, directory)

@@ -84,10 +84,11 @@ impl Job<'_> {
         };
         match self.update_in(input, &stage, &selection, found, (kept, asked, findings)) {
             Err(error) => Err(abandon(stage, self.site, error)),
-            Ok(stats) => {
+            Ok((stats, unlike)) => {
                 stage.remove(self.site)?;
                 self.admission.settle()?;
-                Ok(stats)
+                // The target holds the bundle, but for what another process changed since it was examined.
+                unlike.map_or(Ok(stats), Err)
             }
         }
     }
@@ -123,6 +124,7 @@ impl Job<'_> {
         Ok((pending, UnpackStats { free_bytes, ..stats }))
     }
 
+    /// Updates the target from the stage. Also returns the error of the first file that was changed meanwhile, and left so.
     fn update_in(
         &self,
         input: &mut Input,
@@ -130,7 +132,7 @@ impl Job<'_> {
         selection: &Selection,
         found: Interrupted,
         (kept, asked, findings): (Option<Installed>, Option<Asked<'_>>, Option<Findings>),
-    ) -> Result<UnpackStats, Error> {
+    ) -> Result<(UnpackStats, Option<Error>), Error> {
         let (target, record) = (self.site.path(), self.site.record()?);
         let adopted = check_ours(self.site, self.admission.state(), self.options, kept.as_ref())?;
         let was_adopted = adopted.is_some();
@@ -207,7 +209,7 @@ impl Job<'_> {
             self.commit()?;
             self.refresh(&compared, begun)?;
             stats.was_complete = true;
-            return Ok(stats);
+            return Ok((stats, None));
         }
         let Compared { installed, update, .. } = &compared;
         self.seal_kept(update, installed)?;
@@ -236,11 +238,7 @@ impl Job<'_> {
             journal::write(stage, self.site, update.may_delete, durable)?;
             journal::commit_update(stage, self.site, update, Some(&compared.kept(begun)), durable)
         })?;
-        match unlike {
-            None => Ok(stats),
-            // Another process changed it since it was examined.
-            Some(unlike) => Err(unlike),
-        }
+        Ok((stats, unlike))
     }
 
     /// Checks that files can be renamed from `directory` into the target.
