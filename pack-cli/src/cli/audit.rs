@@ -337,7 +337,7 @@ impl<'a> JsonAudit<'a> {
             signers: judge.signers(),
             since: judge.since(),
             of_another: diff.is_of_another,
-            mounts: diff.mounts.iter().map(|mount| escape::bytes(mount).to_string()).collect(),
+            mounts: diff.mounts.iter().map(|mount| escape::percent(mount)).collect(),
             run: diff.run,
             gone_back_from: diff.gone_back_from,
             lacks: diff.lacks.iter().map(|aspect| aspect.word()).collect(),

@@ -267,8 +267,13 @@ fn half_updated(mut targets: Vec<PathBuf>) -> Result<(), Failure> {
 }
 
 fn print_unrecorded(out: &mut dyn Write, target: &Path, json: bool) -> io::Result<()> {
+    if json {
+        let target = &escape::percent(target.as_os_str().as_bytes());
+        let (name, version, taken, signers, next_version) = (None, None, None, Vec::new(), None);
+        return json_line(out, &MissingLine { target, name, version, taken, signers, missing: "other", next_version });
+    }
     let target = escape::text(&target.display().to_string());
-    if json { Ok(()) } else { writeln!(out, "{BOLD}{target}{BOLD:#}: {WARN}no install record{WARN:#}") }
+    writeln!(out, "{BOLD}{target}{BOLD:#}: {WARN}no install record{WARN:#}")
 }
 
 /// Prints why a target shows no bundle.

@@ -343,6 +343,9 @@ fn an_update_of_a_directory_that_was_replaced_is_discarded() {
     desk.assert_same("t", "backup");
     assert!(ends(&desk, "status t", 0).contains("no install record"));
     ends(&desk, "unpack 2.sealift t --update --adopt --yes", 0);
+    fs::create_dir(desk.path("mine\n")).unwrap();
+    let json = desk.run(&["status", "mine\n", "--json", "--state", "state"]).stdout;
+    assert_eq!(String::from_utf8(json).unwrap(), "{\"target\":\"mine%0A\",\"signers\":[],\"missing\":\"other\"}\n");
 }
 
 #[test]
@@ -371,4 +374,45 @@ fn clean_gives_up_what_cannot_be_finished_and_nothing_else() {
             fs::remove_dir_all(desk.path(name)).unwrap();
         }
     }
+}
+
+/// The administrator put an unsigned bundle of an older version in the place of a signed one.
+#[test]
+fn an_unsigned_older_bundle_that_was_asked_for_is_no_relapse() {
+    let desk = signed();
+    desk.run(&["pack", "tree", "-o", "unsigned.sealift", "--name", "os", "--bundle-version", "1"]);
+    ends(&desk, "unpack 2.sealift t", 0);
+    ends(&desk, "unpack unsigned.sealift t --update --allow-unsigned --allow-downgrade", 0);
+    let said = ends(&desk, "audit t --allow-unsigned", 0);
+    assert!(said.contains("sound, os version 1") && !said.contains("gone back"), "{said}");
+    assert!(ends(&desk, "status", 0).contains("os: accepts version 2 or newer"));
+}
+
+/// Nothing of a part of a bundle was moved: it is as it was.
+#[test]
+fn an_update_of_a_part_is_given_up_like_others() {
+    let desk = signed();
+    ends(&desk, "unpack 1.sealift t --path etc", 0);
+    ends(&desk, "unpack 2.sealift whole --path etc", 0);
+    desk.leave_update("t", "whole");
+    let Some((ended, said)) = clean_without(&desk, "renameat", "EIO") else { return };
+    assert!(ended == Some(0) && said.contains("discarded an unfinished run"), "{said}");
+    assert!(ends(&desk, "audit t", 0).contains("sound, os version 1"));
+}
+
+/// The disk of the state is full, not that of the target.
+#[test]
+fn a_full_disk_is_named_by_what_could_not_be_written() {
+    let desk = signed();
+    ends(&desk, "unpack 1.sealift t", 0);
+    let line = "unpack 2.sealift t --update --trust signers --state state";
+    let done = Command::new("strace")
+        .args(["-f", "-qq", "-o", "/dev/null", "-e", "trace=renameat"])
+        .args(["-e", "inject=renameat:error=ENOSPC:when=1", env!("CARGO_BIN_EXE_sealift")])
+        .args(line.split(' '))
+        .current_dir(desk.path(""))
+        .output();
+    let Ok(done) = done else { return sealift_skipped::skipped("needs strace: makes system calls fail") };
+    let said = crate::desk::said(&done);
+    assert!(done.status.code() == Some(2) && said.contains("state/floors/os"), "{said}");
 }

@@ -88,7 +88,8 @@ impl Admission {
     }
 
     /// Remembers the bundle durably. An operation calls this when all the content that it installs is present and checked, right before the first
-    /// of it gets its name. `target` is listed as holding the bundle if it stays on this device.
+    /// of it gets its name. `target` is listed as holding the bundle if it stays on this device; after a bundle that is not remembered, it is not listed
+    /// as holding a newer one.
     ///
     /// The bundle is judged again under the state's lock: another run may have installed a newer one since.
     ///
@@ -102,7 +103,11 @@ impl Admission {
                 known.into_iter().for_each(|known| drop(self.taken.set(known)));
                 Ok(())
             }
-            None => self.guard.judge(&self.head).map(drop),
+            None => {
+                self.guard.judge(&self.head)?;
+                let identity = &self.head.root().identity;
+                target.map_or(Ok(()), |place| self.state().forget_newer(place, &identity.name, identity.version))
+            }
         }
     }
 

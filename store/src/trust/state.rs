@@ -201,6 +201,17 @@ impl DeviceState {
         folder.remove(&place.file_name(name))
     }
 
+    /// Forgets that a newer version of a name was installed to a place.
+    ///
+    /// # Errors
+    /// Returns an error if the list cannot be read or written.
+    pub(super) fn forget_newer(&self, place: &TargetPlace, name: &str, version: u64) -> Result<(), Error> {
+        match self.listed_at(place, name)? {
+            Some(listed) if listed.name == name && listed.version > version => self.forget(place, name).map(drop),
+            _ => Ok(()),
+        }
+    }
+
     /// Checks that no other user could change the state.
     ///
     /// # Errors

@@ -28,8 +28,11 @@ pub fn give_up(stage: &TreeStage, site: &Site, jobs: usize, progress: &Progress)
 
 /// Returns whether all files of the target have the stats in its record.
 fn is_as_recorded(site: &Site, jobs: usize, progress: &Progress) -> Result<bool, Error> {
-    let Some(kept) = Installed::kept(site, &InstallOptions::default())? else { return Ok(false) };
-    let (Some((index, tree)), Some(record)) = (kept.tree(), state::kept_record(site)?) else { return Ok(false) };
+    let Some(record) = state::kept_record(site)? else { return Ok(false) };
+    let mut options = InstallOptions::default();
+    options.tree.prefix.clone_from(&record.prefix);
+    let Some(kept) = Installed::kept(site, &options)? else { return Ok(false) };
+    let Some((index, tree)) = kept.tree() else { return Ok(false) };
     let target = Target::open(site, index)?;
     let privilege = Privilege::new(record.keeps);
     let selection = Selection::list(index, tree, &record.prefix);

@@ -14,7 +14,9 @@ use crate::{Error, LeftRun, Site};
 pub(super) fn abandon(stage: TreeStage, site: &Site, error: Error) -> Error {
     let error = match error {
         // The files of the stage are named by their places in the target, where they do not exist yet.
-        Error::Io { source, .. } | Error::Xattr { source, .. } if is_full(&source) => {
+        Error::Io { path, source, .. } | Error::Xattr { path, source, .. }
+            if is_full(&source) && path.starts_with(site.path()) =>
+        {
             Error::io("write to", stage.own().path(), source)
         }
         error => error,

@@ -109,7 +109,7 @@ fn is_zero(number: &u64) -> bool {
 
 /// Serializes paths as JSON names (docs/json.md).
 fn paths<S: Serializer>(paths: &[PathBuf], serializer: S) -> Result<S::Ok, S::Error> {
-    serializer.collect_seq(paths.iter().map(|path| escape::bytes(path.as_os_str().as_bytes()).to_string()))
+    serializer.collect_seq(paths.iter().map(|path| escape::percent(path.as_os_str().as_bytes())))
 }
 
 /// Returns the stats of a new tree with this selection, as far as they are known beforehand.
