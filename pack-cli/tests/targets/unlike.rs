@@ -268,3 +268,21 @@ fn cleaning_gives_up_an_update_that_cannot_be_completed() {
         desk.assert_same("target", "tree");
     }
 }
+
+/// The administrator changed a file while an interrupted update waited to be finished: its time stays that of the change.
+#[test]
+fn what_finishes_an_update_leaves_the_time_of_what_was_changed_since() {
+    let desk = Desk::new();
+    desk.pack(7);
+    desk.unpack(7, "target");
+    desk.write("tree/etc/motd", "hello again\n");
+    desk.pack(8);
+    desk.unpack(8, "whole");
+    desk.leave_update("target", "whole");
+    desk.write("target/etc/issue", "changed by hand\n");
+    let time = |name: &str| fs::metadata(desk.path(name)).unwrap().modified().unwrap();
+    let before = time("target/etc/issue");
+    desk.run(&["clean", "target"]);
+    assert_eq!(time("target/etc/issue"), before);
+    assert_eq!(time("target/etc/motd"), time("whole/etc/motd"));
+}

@@ -50,7 +50,8 @@ fn check_own_folder(folder: BorrowedFd<'_>, path: &Path) -> Result<(), Error> {
     if stat.st_mode & STICKY == 0 { check_own(folder, path) } else { check_owner(stat.st_uid, path) }
 }
 
-/// Checks that a private key in an open file is its owner's secret, as ssh does: this user or root owns it, and no other user can read it.
+/// Checks that a private key in an open file is its owner's secret: this user or root owns it, and no other user can read it. ssh, too, refuses a
+/// key of one's own that others can read.
 ///
 /// # Errors
 /// Returns [`Error::Foreign`] otherwise.

@@ -12,7 +12,7 @@ use crate::fs::confined::{names_in, open_beneath, open_name};
 use crate::{Error, check_own};
 
 const DIRECTORY: OFlags = OFlags::RDONLY.union(OFlags::DIRECTORY);
-/// The mode of a repository's new folders, whatever the umask: everybody may read, and nobody else may write.
+/// The mode of a repository's new folders, of which the umask may take more: everybody may read, and nobody else may write.
 pub(crate) const FOLDER_MODE: u32 = 0o755;
 
 /// Checks that a store at `path` belongs to this user or root, and that no other user can write to it: the store itself, `folders` below it, and

@@ -128,9 +128,6 @@ pub(crate) struct Pack {
     /// Limit modification times to the creation time of the bundle
     #[arg(long, help_heading = "Files")]
     pub(super) clamp_mtime: bool,
-    /// The former name of --clamp-mtime
-    #[arg(long, value_name = "HOW", value_parser = ["clamp"], hide = true)]
-    pub(super) mtime: Option<String>,
 
     /// Store these files first, in that order: a profile of `sealift order`, or a list of paths
     #[arg(long, value_name = "PROFILE", help_heading = "Storage")]
@@ -344,7 +341,7 @@ impl Pack {
                 owner: self.owner,
                 owner_map: self.owner_map.clone(),
                 modes: self.mode.clone().unwrap_or_default(),
-                mtime_max: (self.clamp_mtime || self.mtime.is_some()).then_some(created),
+                mtime_max: self.clamp_mtime.then_some(created),
             },
             spool_dir: spool_dir.unwrap_or_else(|| ".".into()),
             progress: None,

@@ -436,6 +436,8 @@ impl Update<'_> {
     ) -> Result<HashMap<Row<Directory>, InodeId>, Error> {
         let (index, mut placed) = (self.target.index, HashMap::new());
         let Some(from) = stage.directories()? else { return Ok(placed) };
+        let displaced: HashSet<(Row<Directory>, &[u8])> =
+            self.displaced.iter().map(|(parent, name)| (*parent, &**name)).collect();
         for &number in &self.made {
             let row = index.directory(number);
             let Some(parent) = row.parent else { continue };
@@ -456,7 +458,7 @@ impl Update<'_> {
             let made = match place() {
                 Err(Errno::EXIST | Errno::NOTDIR | Errno::NOTEMPTY) => {
                     let is_directory = known_type(at, name, FileType::Unknown) == FileType::Directory;
-                    if is_directory && !self.is_displaced(parent, name) {
+                    if is_directory && !displaced.contains(&(parent, name)) {
                         // It came since this was examined. It stays, with the rights that it has.
                         continue;
                     }
@@ -468,10 +470,6 @@ impl Update<'_> {
             placed.insert(number, (made.st_dev, made.st_ino));
         }
         Ok(placed)
-    }
-
-    fn is_displaced(&self, parent: Row<Directory>, name: &[u8]) -> bool {
-        self.displaced.iter().any(|(directory, displaced)| (*directory, &**displaced) == (parent, name))
     }
 
     /// Moves what was built into the target, and what is not wanted out of it.
@@ -550,6 +548,11 @@ impl Update<'_> {
             let kind = FileType::from_raw_mode(found.stx_mode.into());
             if kind != FileType::from_raw_mode(index.attributes(inode).mode.into()) {
                 return Err(Errno::NXIO);
+            }
+            // What an interrupted update left to be finished may have been changed since, and then keeps the time of that.
+            let is_changed = |object| found.stx_size != index.object(object).size;
+            if self.finishes && matches!(inode.kind, InodeKind::Regular(object) if is_changed(object)) {
+                return Ok(());
             }
             utimensat(at, name, &times(inode), AtFlags::SYMLINK_NOFOLLOW)
         });
