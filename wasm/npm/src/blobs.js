@@ -73,6 +73,9 @@ async function swept(blob) {
   return bytes;
 }
 
+/** Readers that wait for bytes: Chromium collects those that only the wait refers to, and the bytes never come. */
+const reading = new Set();
+
 /** Buffers that were given back. @type {ArrayBuffer[]} */
 const spare = [];
 
@@ -91,19 +94,33 @@ async function intoSpare(blob) {
     // This browser cannot read a Blob into a given buffer.
     return swept(blob);
   }
-  const known = spare.pop();
-  let buffer = known && known.byteLength >= blob.size ? known : new ArrayBuffer(Math.max(blob.size, BUFFER_BYTES));
+  reading.add(reader);
+  let buffer = bufferFor(blob.size);
   let filled = 0;
-  while (filled < blob.size) {
-    /** @type {ReadableStreamReadResult<Uint8Array<ArrayBuffer>>} */
-    const { done, value } = await reader.read(new Uint8Array(buffer, filled, blob.size - filled));
-    // The buffer was transferred to the stream, and returned as another.
-    if (value) buffer = value.buffer;
-    if (done) break;
-    filled += value.length;
+  try {
+    while (filled < blob.size) {
+      /** @type {ReadableStreamReadResult<Uint8Array<ArrayBuffer>>} */
+      const { done, value } = await reader.read(new Uint8Array(buffer, filled, blob.size - filled));
+      // The buffer was transferred to the stream, and returned as another.
+      if (value) buffer = value.buffer;
+      if (done) break;
+      filled += value.length;
+    }
+  } finally {
+    reading.delete(reader);
   }
   reader.cancel().catch(() => {});
   return new Uint8Array(buffer, 0, filled);
+}
+
+/**
+ * Returns a buffer with room for so many bytes: one that was given back, if there is one and the bytes fill enough of it.
+ * @param {number} length
+ */
+export function bufferFor(length) {
+  if (isNode || length < BUFFER_BYTES / 2) return new ArrayBuffer(length);
+  const known = spare.pop();
+  return known && known.byteLength >= length ? known : new ArrayBuffer(Math.max(length, BUFFER_BYTES));
 }
 
 /**

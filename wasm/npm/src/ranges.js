@@ -1,5 +1,6 @@
 // Files on servers as sources, read by requests for ranges of bytes.
 
+import { bufferFor, litter } from "./blobs.js";
 import { SealiftError } from "./errors.js";
 import { Passing, Wait } from "./line.js";
 import { ofStream, own } from "./streams.js";
@@ -201,17 +202,18 @@ function validatorOf(response) {
  * @param {(bytes: number) => void} [came]
  */
 async function body(response, length, wait, came) {
-  let bytes = new Uint8Array(length);
-  let filled = 0;
   const stream = response.body;
   if (!stream) throw new SealiftError("io", "the server sent a response without a body");
   const { read, cancel } = filler(stream);
+  let buffer = bufferFor(length);
+  let filled = 0;
   try {
     for (;;) {
-      const { bytes: next, count, done } = await own(() => wait.next(() => read(bytes, filled)), "the connection broke", Passing);
-      bytes = next;
+      const { buffer: next, count, done } = await own(() => wait.next(() => read(buffer, filled, length)), "the connection broke", Passing);
+      buffer = next;
       filled += count;
       if (done) break;
+      litter(count);
       wait.came();
       came?.(filled);
     }
@@ -219,14 +221,14 @@ async function body(response, length, wait, came) {
     if (filled < length) cancel();
   }
   if (filled !== length) throw new Passing(`the server announced ${length} bytes and sent ${filled}`);
-  return bytes;
+  return new Uint8Array(buffer, 0, length);
 }
 
 /**
  * Fills buffers from a body. Mode "byob" fills them directly, which is twice as fast where supported.
  * @param {ReadableStream<Uint8Array>} stream
  * @returns {{
- *   read(bytes: Uint8Array<ArrayBuffer>, filled: number): Promise<{ bytes: Uint8Array<ArrayBuffer>, count: number, done: boolean }>,
+ *   read(buffer: ArrayBuffer, filled: number, length: number): Promise<{ buffer: ArrayBuffer, count: number, done: boolean }>,
  *   cancel(): void,
  * }}
  */
@@ -234,24 +236,23 @@ function filler(stream) {
   try {
     const reader = stream.getReader({ mode: "byob" });
     return {
-      async read(bytes, filled) {
+      async read(buffer, filled, length) {
         // There must be nothing after the last byte.
-        const isFull = filled === bytes.length;
-        const { done, value } = await reader.read(isFull ? new Uint8Array(1) : new Uint8Array(bytes.buffer, filled));
+        const isFull = filled === length;
+        const { done, value } = await reader.read(isFull ? new Uint8Array(1) : new Uint8Array(buffer, filled, length - filled));
         const count = value?.length ?? 0;
         // The buffer was transferred to the stream, and returned as another.
-        const buffer = isFull ? bytes.buffer : (value?.buffer ?? new ArrayBuffer(0));
-        return { bytes: new Uint8Array(/** @type {ArrayBuffer} */ (buffer)), count, done };
+        return { buffer: isFull ? buffer : (value?.buffer ?? new ArrayBuffer(0)), count, done };
       },
       cancel: () => void reader.cancel().catch(() => {}),
     };
   } catch {
     const reader = stream.getReader();
     return {
-      async read(bytes, filled) {
+      async read(buffer, filled, length) {
         const { done, value } = await reader.read();
-        if (value) bytes.set(value.subarray(0, bytes.length - filled), filled);
-        return { bytes, count: value?.length ?? 0, done };
+        if (value) new Uint8Array(buffer, filled).set(value.subarray(0, length - filled));
+        return { buffer, count: value?.length ?? 0, done };
       },
       cancel: () => void reader.cancel().catch(() => {}),
     };
