@@ -48,7 +48,32 @@ pub(crate) fn build() -> Result<()> {
     prepare()?;
     let gzipped = compile(&READER, Path::new(OUT))?;
     ensure!(gzipped <= MAX_GZIPPED, "it is to be at most {MAX_GZIPPED} bytes gzipped");
+    allow_instances(&Path::new(OUT).join("sealift_wasm"))?;
     pack()
+}
+
+/// Rewrites what wasm-bindgen wrote, which keeps one instance of the module for all, into a function that makes one: each has its own memory.
+fn allow_instances(stem: &Path) -> Result<()> {
+    let (script, types) = (stem.with_extension("js"), stem.with_extension("d.ts"));
+    let text = fs::read_to_string(&script)?;
+    let (text, _) = text.split_once("export { initSync,").context("wasm-bindgen exports other functions")?;
+    let exported = |line: &str| {
+        let item = line.strip_prefix("export class ").or_else(|| line.strip_prefix("export function "))?;
+        item.split([' ', '(']).next().map(str::to_owned)
+    };
+    let names: Vec<String> = text.lines().filter_map(exported).collect();
+    let text = text.replace("\nexport ", "\n");
+    let made = names.join(", ");
+    fs::write(
+        &script,
+        format!("export function instantiate(module) {{\n{text}\ninitSync({{ module }});\nreturn {{ {made} }};\n}}\n"),
+    )?;
+    let text = fs::read_to_string(&types)?;
+    let (text, _) = text.split_once("export type InitInput").context("wasm-bindgen declares other functions")?;
+    let made: String = names.iter().map(|name| format!(" {name}: typeof {name};")).collect();
+    let doc = "/** Returns the functions of a new instance, with a memory of its own. */";
+    fs::write(&types, format!("{text}{doc}\nexport function instantiate(module: WebAssembly.Module): {{{made} }};\n"))?;
+    Ok(())
 }
 
 /// Builds the steps of a deep check one by one as the page's module is built, for its benchmark, and returns their folder.

@@ -87,7 +87,7 @@ async function open(given, options, judged) {
  */
 export async function checkPolicy(policy, places) {
   const given = judgement(known(policy));
-  const thread = await Thread.start(undefined, undefined, places);
+  const thread = await Thread.start(places);
   try {
     await thread.call("checkPolicy", given);
   } finally {
@@ -96,7 +96,7 @@ export async function checkPolicy(policy, places) {
 }
 
 /**
- * Returns the SHA-256 of a file that is not an open bundle, computed by a worker of its own.
+ * Returns the SHA-256 of a file that is not an open bundle.
  * @param {Blob} blob
  * @param {import("./opening.js").Places} places
  * @param {AbortSignal} signal
@@ -104,7 +104,7 @@ export async function checkPolicy(policy, places) {
  */
 export async function digestOf(blob, places, signal) {
   const { handle, size } = await openSource(blob);
-  const thread = await Thread.start(handle, size, places);
+  const thread = await Thread.start(places, { handle, size });
   try {
     return await until(signal, thread.call("sha256", [undefined]));
   } finally {
@@ -486,16 +486,18 @@ export class Bundle {
     const room = Math.floor(memory / this.#places.memory);
     const wanted = Math.max(1, Math.min(jobs ?? (await cores()), room, runs, mostReads(this.#opening.handle)));
     const first = isLong && runs > 0 && room > wanted ? [] : [Promise.resolve(this.#keeper)];
-    return [...first, ...Array.from({ length: wanted - first.length }, () => this.#another(depth))];
+    const apart = new Set([this.#keeper.host]);
+    return [...first, ...Array.from({ length: wanted - first.length }, () => this.#another(depth, apart))];
   }
 
   /**
-   * Starts another worker to check this bundle.
+   * Starts a reader in another worker to check this bundle.
    * @param {string} depth
+   * @param {Set<unknown>} apart The workers that check this bundle already.
    */
-  async #another(depth) {
+  async #another(depth, apart) {
     const { handle, source, places, line } = this.#opening;
-    const thread = await Thread.start(handle, source.size, places, this.#memory, line);
+    const thread = await Thread.start(places, { handle, size: source.size, memory: this.#memory, line, apart });
     this.#others.push(thread);
     await thread.call("follow", [this.#opening.bytes()]);
     if (this.#bases.length > 0 && depth === "objects") await thread.call("rebase", [this.#opening.bytes(), this.#bases]);

@@ -31,10 +31,10 @@ export function startsAsBundle(first) {
  */
 export async function startFirst(source, places, memory, line) {
   try {
-    return { worker: await Thread.start(source.handle, source.size, places, memory, line), handle: source.handle };
+    return { worker: await Thread.start(places, { handle: source.handle, size: source.size, memory, line }), handle: source.handle };
   } catch (error) {
     if (!source.handle || !(error instanceof NotSent)) throw error;
-    return { worker: await Thread.start(undefined, source.size, places, memory), handle: undefined };
+    return { worker: await Thread.start(places, { size: source.size, memory }), handle: undefined };
   }
 }
 

@@ -81,47 +81,30 @@ export async function cores() {
 /** Thrown for a value that cannot be copied to another thread. */
 export class NotSent extends Error {}
 
-/** A worker with its own reader. */
-export class Thread {
-  /** @type {Map<number, { resolve(value: any): void, reject(error: Error): void, came?: (bytes: number) => void }>} */
+const CLOSED = "the bundle was closed";
+
+/** Workers by the addresses of their parts; each ends when its last reader is closed. @type {Map<string, Set<Host>>} */
+const pools = new Map();
+
+/** A worker, which holds readers of several bundles. */
+class Host {
+  /** @type {Map<number, Thread>} */
+  #readers = new Map();
+  /** @type {Map<number, { reader: number, resolve(value: any): void, reject(error: Error): void, came?: (bytes: number) => void }>} */
   #calls = new Map();
   #last = 0;
   #worker;
-  #line;
-  /** Reads of the worker that the line was told of. */
-  #reads = 0;
+  #ended;
   /** @type {Error | undefined} */
   #broken;
 
   /**
-   * @param {import("./sources.js").Handle | undefined} handle
-   * @param {number} [size] Bytes of the file.
-   * @param {{ wasmUrl?: string | URL, workerUrl?: string | URL }} [places]
-   * @param {number} [memory] The memory limit for the bundle in bytes.
-   * @param {import("./line.js").Teller} [line] Told of the requests to a URL.
-   */
-  static async start(handle, size, { wasmUrl, workerUrl } = {}, memory, line) {
-    const { module, bytes } = await code(wasmUrl);
-    const thread = new Thread(isNode ? await nodeWorker(workerUrl) : browserWorker(workerUrl), line);
-    try {
-      await thread.call("start", [module, size, handle, memory]);
-      const { href } = place(wasmUrl);
-      // Nothing waits for the digest: it is ready long before a check ends.
-      if (!digests.has(href)) thread.call("sha256", [bytes]).then((digest) => digests.set(href, digest)).catch(() => {});
-      return thread;
-    } catch (error) {
-      thread.close();
-      throw error;
-    }
-  }
-
-  /**
    * @param {{ worker: any, address: string }} started
-   * @param {import("./line.js").Teller} [line]
+   * @param {() => void} ended
    */
-  constructor({ worker, address }, line) {
+  constructor({ worker, address }, ended) {
     this.#worker = worker;
-    this.#line = line;
+    this.#ended = ended;
     const broken = (/** @type {any} */ event) => {
       const why = event?.message ?? event?.error?.message ?? "its script cannot be loaded, or a policy of the page forbids it; the option workerUrl sets its address";
       this.#end(new Error(`a worker of ${address} failed: ${why}`));
@@ -138,36 +121,60 @@ export class Thread {
     }
   }
 
+  /** The number of its readers. */
+  get count() {
+    return this.#readers.size;
+  }
+
   /**
-   * Calls a function of the worker.
+   * Returns the number of another reader.
+   * @param {Thread} thread
+   */
+  add(thread) {
+    const reader = ++this.#last;
+    this.#readers.set(reader, thread);
+    return reader;
+  }
+
+  /** Closes a reader, and ends the worker with the last one: its memory is free at once. @param {number} reader */
+  remove(reader) {
+    if (!this.#readers.delete(reader)) return;
+    for (const [id, call] of this.#calls) {
+      if (call.reader !== reader) continue;
+      this.#calls.delete(id);
+      call.reject(new Error(CLOSED));
+    }
+    if (this.#readers.size === 0) this.#end(new Error(CLOSED));
+    else this.#worker.postMessage({ id: ++this.#last, reader, name: "close", args: [] });
+  }
+
+  /**
+   * Calls a function of a reader.
+   * @param {number} reader
    * @param {string} name
-   * @param {unknown[]} [args]
-   * @param {ArrayBufferLike[]} [moved] Buffers among them that are transferred to the worker.
-   * @param {(bytes: number) => void} [came] Called with the bytes that the worker has read so far.
+   * @param {unknown[]} args
+   * @param {ArrayBufferLike[]} moved
+   * @param {((bytes: number) => void) | undefined} came
    * @returns {Promise<any>}
    */
-  call(name, args = [], moved = [], came) {
+  call(reader, name, args, moved, came) {
     if (this.#broken) return Promise.reject(this.#broken);
+    if (!this.#readers.has(reader)) return Promise.reject(new Error(CLOSED));
     const id = ++this.#last;
     return new Promise((resolve, reject) => {
       try {
-        this.#worker.postMessage({ id, name, args }, moved);
+        this.#worker.postMessage({ id, reader, name, args }, moved);
       } catch (error) {
         throw new NotSent("this cannot be sent to a worker", { cause: error });
       }
-      this.#calls.set(id, { resolve, reject, came });
+      this.#calls.set(id, { reader, resolve, reject, came });
       this.#worker.ref?.();
     });
   }
 
-  close() {
-    this.#end(new Error("the bundle was closed"));
-    this.#worker.terminate();
-  }
-
-  /** @param {{ id: number, result?: unknown, error?: any, came?: number, line?: [keyof import("./line.js").Teller, ...any] }} data */
-  #answer({ id, result, error, came, line }) {
-    if (line) return this.#tell(...line);
+  /** @param {{ id: number, result?: unknown, error?: any, came?: number, reader: number, line?: [keyof import("./line.js").Teller, ...any] }} data */
+  #answer({ id, result, error, came, reader, line }) {
+    if (line) return this.#readers.get(reader)?.tell(...line);
     const call = this.#calls.get(id);
     if (came !== undefined) return call?.came?.(came);
     this.#calls.delete(id);
@@ -176,31 +183,106 @@ export class Thread {
     else call?.resolve(result);
   }
 
+  /** @param {Error} error */
+  #end(error) {
+    if (this.#broken) return;
+    this.#broken = error;
+    this.#ended();
+    for (const { reject } of this.#calls.values()) reject(error);
+    this.#calls.clear();
+    for (const thread of this.#readers.values()) thread.close();
+    this.#worker.terminate();
+  }
+}
+
+/** A reader in a worker, with memory of its own. */
+export class Thread {
+  /** Its worker. */
+  host;
+  #number;
+  #line;
+  /** Reads of the reader that the line was told of. */
+  #reads = 0;
+
   /**
+   * Starts a reader, in a new worker or, if there are as many as cores, in the one with the fewest readers.
+   * @param {import("./opening.js").Places} [places]
+   * @param {object} [of]
+   * @param {import("./sources.js").Handle} [of.handle]
+   * @param {number} [of.size] Bytes of the file.
+   * @param {number} [of.memory] The memory limit for the bundle in bytes.
+   * @param {import("./line.js").Teller} [of.line] Told of the requests to a URL.
+   * @param {Set<unknown>} [of.apart] Workers that the reader must not share, to which its own is added.
+   */
+  static async start({ wasmUrl, workerUrl } = {}, { handle, size, memory, line, apart = new Set() } = {}) {
+    const [{ module, bytes }, most, begin] = await Promise.all([code(wasmUrl), cores(), starter()]);
+    const { href } = place(wasmUrl);
+    const key = `${href} ${workerUrl ?? ""}`;
+    const pool = pools.get(key) ?? new Set();
+    pools.set(key, pool);
+    const [least] = [...pool].filter((host) => !apart.has(host)).sort((one, other) => one.count - other.count);
+    /** @type {Host} */
+    const host = least && pool.size >= most ? least : new Host(begin(workerUrl), () => void pool.delete(host));
+    pool.add(host);
+    apart.add(host);
+    const thread = new Thread(host, line);
+    try {
+      await thread.call("start", [module, size, handle, memory]);
+      // Nothing waits for the digest: it is ready long before a check ends.
+      if (!digests.has(href)) thread.call("sha256", [bytes]).then((digest) => digests.set(href, digest)).catch(() => {});
+      return thread;
+    } catch (error) {
+      thread.close();
+      throw error;
+    }
+  }
+
+  /**
+   * @param {Host} host
+   * @param {import("./line.js").Teller} [line]
+   */
+  constructor(host, line) {
+    this.host = host;
+    this.#line = line;
+    this.#number = host.add(this);
+  }
+
+  /**
+   * Calls a function of the reader.
+   * @param {string} name
+   * @param {unknown[]} [args]
+   * @param {ArrayBufferLike[]} [moved] Buffers among them that are transferred to the worker.
+   * @param {(bytes: number) => void} [came] Called with the bytes that the reader has read so far.
+   * @returns {Promise<any>}
+   */
+  async call(name, args = [], moved = [], came) {
+    return this.host.call(this.#number, name, args, moved, came);
+  }
+
+  /**
+   * Passes on what the reader tells of its requests.
    * @param {keyof import("./line.js").Teller} what
    * @param {any[]} args
    */
-  #tell(what, ...args) {
-    if (this.#broken) return;
+  tell(what, ...args) {
     this.#reads += what === "asked" ? 1 : what === "ended" ? -1 : 0;
     /** @type {any} */ (this.#line)?.[what](...args);
   }
 
-  /** @param {Error} error */
-  #end(error) {
+  close() {
     for (; this.#reads > 0; this.#reads -= 1) this.#line?.ended();
-    this.#broken ??= error;
-    for (const { reject } of this.#calls.values()) reject(this.#broken);
-    this.#calls.clear();
-    this.#worker.unref?.();
+    this.host.remove(this.#number);
   }
 }
 
-/** @param {string | URL} [workerUrl] */
-async function nodeWorker(workerUrl) {
+/** Returns the function that starts a worker. */
+async function starter() {
+  if (!isNode) return browserWorker;
   const { Worker } = await node("worker_threads");
-  // Computed separately: otherwise Vite would copy this file into its output, for browsers too.
-  const here = import.meta.url;
-  const url = workerUrl === undefined ? new URL("./worker.js", here) : absolute(workerUrl);
-  return { worker: new Worker(url), address: url.href };
+  return (/** @type {string | URL | undefined} */ workerUrl) => {
+    // Computed separately: otherwise Vite would copy this file into its output, for browsers too.
+    const here = import.meta.url;
+    const url = workerUrl === undefined ? new URL("./worker.js", here) : absolute(workerUrl);
+    return { worker: new Worker(url), address: url.href };
+  };
 }
