@@ -436,3 +436,9 @@ export function verify(source: BundleSource, options?: OpenOptions & VerifyOptio
  * a tag is malformed: the message says which, and in which line. The options `wasmUrl` and `workerUrl` are those of `openBundle`.
  */
 export function checkPolicy(policy: Policy, places?: Places): Promise<void>;
+
+/**
+ * Loads the package's parts as `openBundle` does, without a bundle. Rejects if the code or the worker cannot be loaded, with a sentence that names the
+ * option and the attribute to set: call it when the page starts, so that a build without them fails at once.
+ */
+export function ready(places?: Places): Promise<void>;

@@ -79,6 +79,19 @@ export const bundlers = {
   },
 };
 
+/** A page made by esbuild that says what `ready` finds, of which neither the code nor the worker was built; then of which the code lies elsewhere. */
+export async function alone(folder) {
+  write(folder, "page.js", `
+import wasmUrl from "sealift/sealift_wasm_bg.wasm";
+import { ready } from "sealift";
+const said = (places) => ready(places).then(() => "it is ready", ({ message }) => message);
+window.heard = [await said({}), await said({ wasmUrl })];
+`);
+  await esbuild.build({ absWorkingDir: folder, entryPoints: ["page.js"], outdir: "dist", bundle: true, format: "esm", loader: { ".wasm": "file" }, logLevel: "silent" });
+  write(join(folder, "dist"), "index.html", markup("/page.js"));
+  return join(folder, "dist");
+}
+
 /** All files below a folder, by their names. */
 export const filesOf = (folder) => readdirSync(folder, { recursive: true, withFileTypes: true }).filter((entry) => entry.isFile()).map(({ name }) => name);
 

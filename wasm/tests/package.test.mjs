@@ -10,7 +10,7 @@ import { Readable } from "node:stream";
 import { after, before, test } from "node:test";
 import { pathToFileURL } from "node:url";
 
-import { checkPolicy, openBundle, verify } from "../npm/src/index.js";
+import { checkPolicy, openBundle, ready, verify } from "../npm/src/index.js";
 import { packed, sealift, vectors } from "./bundle.mjs";
 import { expectationOf, wordOf } from "./policy.mjs";
 import { serve } from "./server.mjs";
@@ -248,9 +248,13 @@ test("what does not begin like a bundle is another kind of file, however short i
 test("parts of the package that lie elsewhere", async () => {
   const here = (path) => new URL(`../npm/${path}`, import.meta.url);
   await verify(bytes, { ...trust, wasmUrl: here("pkg/sealift_wasm_bg.wasm"), workerUrl: here("src/worker.js").href });
-  await assert.rejects(verify(bytes, { ...trust, wasmUrl: here("pkg/none.wasm") }), { name: "Error", message: /none\.wasm cannot be loaded: ENOENT.*the option wasmUrl sets its address/ });
+  await assert.rejects(verify(bytes, { ...trust, wasmUrl: here("pkg/none.wasm") }), { name: "Error", message: /none\.wasm cannot be loaded: ENOENT.*the option wasmUrl or the attribute wasm-url sets its address/ });
   await assert.rejects(verify(bytes, { ...trust, wasmUrl: here("package.json") }), { message: /package\.json cannot be loaded: it is not a WebAssembly module/ });
-  await assert.rejects(verify(bytes, { ...trust, workerUrl: here("src/none.js") }), { name: "Error", message: /a worker of file:.*none\.js failed/ });
+  await assert.rejects(verify(bytes, { ...trust, workerUrl: here("src/none.js") }), { name: "Error", message: /a worker of file:.*none\.js failed: .*the option workerUrl or the attribute worker-url sets its address$/ });
+  assert.equal(await ready({ wasmUrl: here("pkg/sealift_wasm_bg.wasm") }), undefined);
+  await assert.rejects(ready({ wasmUrl: here("pkg/none.wasm") }), /the option wasmUrl or the attribute wasm-url sets its address$/);
+  writeFileSync(join(folder, "empty"), "");
+  await assert.rejects(ready({ wasmUrl: pathToFileURL(join(folder, "empty")) }), /it is not a WebAssembly module/);
 });
 
 test("the element is imported where there are no elements", async () => {

@@ -8,7 +8,7 @@ import { fileURLToPath } from "node:url";
 
 import { launch } from "./browser.mjs";
 import { packed } from "./bundle.mjs";
-import { bundlers, filesOf, viteServer } from "./bundlers.mjs";
+import { alone, bundlers, filesOf, viteServer } from "./bundlers.mjs";
 import { project } from "./project.mjs";
 import { site } from "./site.mjs";
 
@@ -104,6 +104,26 @@ test("a page in Vite's own server", async () => {
   }
 });
 
+test("a page built without the parts fails when it starts, with the sentence that mends it", async () => {
+  const { folder, remove } = project({});
+  const browser = await launch();
+  let server;
+  try {
+    const dist = await alone(folder);
+    server = await site({}, dist);
+    const page = await browser.newPage();
+    await page.goto(server.origin);
+    await page.waitForFunction(() => window.heard);
+    const [code, worker] = await page.evaluate(() => window.heard);
+    assert.match(code, /sealift_wasm_bg\.wasm cannot be loaded: the server answers 404; the option wasmUrl or the attribute wasm-url sets its address$/);
+    assert.match(worker, /^a worker of .*worker\.js failed: .*; the option workerUrl or the attribute worker-url sets its address$/);
+  } finally {
+    await server?.close();
+    await browser.close();
+    remove();
+  }
+});
+
 test("a build that lacks the parts says where to put them", async () => {
   const { folder, remove } = project({ "os.sealift": bytes });
   const browser = await launch();
@@ -114,7 +134,7 @@ test("a build that lacks the parts says where to put them", async () => {
     const page = await browser.newPage();
     writeFileSync(join(dist, "index.html"), "<!doctype html><title>x</title>");
     await page.goto(server.origin);
-    for (const [option, message] of [["wasmUrl", /none cannot be loaded: the server answers 404; the option wasmUrl sets its address/], ["workerUrl", /a worker of .*none failed: .*the option workerUrl sets/]]) {
+    for (const [option, message] of [["wasmUrl", /none cannot be loaded: the server answers 404; the option wasmUrl or the attribute wasm-url sets its address/], ["workerUrl", /a worker of .*none failed: .*the option workerUrl or the attribute worker-url sets/]]) {
       const said = await page.evaluate(async (option) => {
         const { verify } = await import("/sealift/src/index.js");
         return verify(new Blob(["x"]), { [option]: "/none" }).then(() => "nothing", (error) => `${error.name} ${error.code}: ${error.message}`);

@@ -4,7 +4,7 @@ import type { Reader } from "../npm/pkg/sealift_wasm.js";
 import * as code from "../npm/src/index.js";
 import type * as types from "../npm/types.js";
 
-code satisfies { checkPolicy: typeof types.checkPolicy; openBundle: typeof types.openBundle; verify: typeof types.verify };
+code satisfies { checkPolicy: typeof types.checkPolicy; openBundle: typeof types.openBundle; ready: typeof types.ready; verify: typeof types.verify };
 declare const reader: Reader;
 reader.unlisted() satisfies types.Unlisted | undefined;
 reader.edits() satisfies types.Edit[];

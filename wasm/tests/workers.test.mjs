@@ -79,6 +79,10 @@ test("a worker that cannot start fails those who wait for it, and the next one i
   const workerUrl = pathToFileURL(join(folder, "worker.mjs"));
   const failures = await Promise.allSettled(Array.from({ length: 20 }, () => openBundle(bytes, { ...trust, workerUrl })));
   for (const { reason } of failures) assert.match(reason.message, /^a worker of file:.*worker\.mjs failed: /);
+  // One that starts but is another program.
+  writeFileSync(join(folder, "other.mjs"), "setInterval(() => {}, 1000)");
+  const silent = openBundle(bytes, { ...trust, workerUrl: pathToFileURL(join(folder, "other.mjs")) });
+  await assert.rejects(silent, /other\.mjs failed: its script gave no answer for 30 seconds; the option workerUrl or the attribute worker-url sets/);
   writeFileSync(join(folder, "worker.mjs"), `import ${JSON.stringify(new URL("../npm/src/worker.js", import.meta.url).href)};`);
   const bundle = await openBundle(bytes, { ...trust, workerUrl });
   assert.equal((await bundle.verify()).summary.entries, 6);

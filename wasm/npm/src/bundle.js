@@ -80,6 +80,15 @@ async function open(given, options, judged) {
 }
 
 /**
+ * Loads the reader's code and starts a worker with it, to find out whether both can be.
+ * @param {import("./opening.js").Places} [places]
+ */
+export async function ready(places) {
+  const thread = await Thread.start(places);
+  thread.close();
+}
+
+/**
  * Checks that a policy can be used, as `judge` does, but without a bundle.
  * @param {import("../types.js").Policy} policy
  * @param {import("./opening.js").Places} [places]

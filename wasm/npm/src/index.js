@@ -1,4 +1,4 @@
 // Checks signed offline updates in browsers and Node. The types are in ../types.d.ts.
 
-export { checkPolicy, openBundle, verify } from "./bundle.js";
+export { checkPolicy, openBundle, ready, verify } from "./bundle.js";
 export { SealiftError } from "./errors.js";

@@ -3,13 +3,16 @@
 import { unpacked } from "./errors.js";
 import { Wait } from "./line.js";
 import { isNode, node } from "./node.js";
-import { absolute, browserWorker } from "./worker-script.js";
+import { WHERE, absolute, browserWorker } from "./worker-script.js";
 
 /** The first bytes of a module: a zero byte, and "asm". */
 const MAGIC = 0x0061736d;
 
 /** Milliseconds without a byte of the reader's code after which it counts as missing. */
 const SILENCE = 30_000;
+
+/** Milliseconds after which a worker that has not begun is not one of this package. */
+const START = 30_000;
 
 /** @type {Map<string, Promise<{ module: WebAssembly.Module, bytes: Uint8Array }>>} */
 const compiled = new Map();
@@ -47,7 +50,7 @@ export function codeDigest(wasmUrl) {
 /** @param {URL} url */
 async function load(url) {
   const failed = (/** @type {unknown} */ why) =>
-    new Error(`the reader's code at ${url} cannot be loaded: ${why}; the option wasmUrl sets its address`);
+    new Error(`the reader's code at ${url} cannot be loaded: ${why}; the option wasmUrl or the attribute wasm-url sets its address`);
   let bytes;
   try {
     bytes = isNode && url.protocol === "file:" ? await (await node("fs/promises")).readFile(url) : await fetched(url);
@@ -55,7 +58,7 @@ async function load(url) {
     throw failed(/** @type {Error} */ (error).message);
   }
   // A server may answer a request for a missing file with a page.
-  if (new DataView(bytes.buffer, bytes.byteOffset).getUint32(0) !== MAGIC) throw failed("it is not a WebAssembly module");
+  if (bytes.length < 4 || new DataView(bytes.buffer, bytes.byteOffset).getUint32(0) !== MAGIC) throw failed("it is not a WebAssembly module");
   return { module: await WebAssembly.compile(/** @type {BufferSource} */ (bytes)), bytes };
 }
 
@@ -86,6 +89,15 @@ const CLOSED = "the bundle was closed";
 /** Workers by the addresses of their parts; each ends when its last reader is closed. @type {Map<string, Set<Host>>} */
 const pools = new Map();
 
+/**
+ * Returns the error of a worker that cannot be used, with what mends it.
+ * @param {string} address
+ * @param {string} why
+ */
+function ofWorker(address, why) {
+  return new Error(`a worker of ${address} failed: ${why}; ${WHERE}`);
+}
+
 /** A worker, which holds readers of several bundles. */
 class Host {
   /** @type {Map<number, Thread>} */
@@ -94,6 +106,7 @@ class Host {
   #calls = new Map();
   #last = 0;
   #worker;
+  #address;
   #ended;
   /** @type {Error | undefined} */
   #broken;
@@ -104,10 +117,11 @@ class Host {
    */
   constructor({ worker, address }, ended) {
     this.#worker = worker;
+    this.#address = address;
     this.#ended = ended;
     const broken = (/** @type {any} */ event) => {
-      const why = event?.message ?? event?.error?.message ?? "its script cannot be loaded, or a policy of the page forbids it; the option workerUrl sets its address";
-      this.#end(new Error(`a worker of ${address} failed: ${why}`));
+      const why = event?.message ?? event?.error?.message ?? "its script cannot be loaded, or a policy of the page forbids it";
+      this.#end(ofWorker(address, why));
     };
     const answer = (/** @type {any} */ data) => this.#answer(data);
     if (isNode) {
@@ -119,6 +133,12 @@ class Host {
       worker.onmessage = (/** @type {MessageEvent} */ { data }) => answer(data);
       worker.onerror = broken;
     }
+  }
+
+  /** Ends the worker and all its readers unless what they wait for comes in time. @param {Promise<unknown>} begun */
+  async expect(begun) {
+    const timer = setTimeout(() => this.#end(ofWorker(this.#address, `its script gave no answer for ${START / 1000} seconds`)), START);
+    await begun.finally(() => clearTimeout(timer));
   }
 
   /** The number of its readers. */
@@ -227,7 +247,7 @@ export class Thread {
     apart.add(host);
     const thread = new Thread(host, line);
     try {
-      await thread.call("start", [module, size, handle, memory]);
+      await host.expect(thread.call("start", [module, size, handle, memory]));
       // Nothing waits for the digest: it is ready long before a check ends.
       if (!digests.has(href)) thread.call("sha256", [bytes]).then((digest) => digests.set(href, digest)).catch(() => {});
       return thread;

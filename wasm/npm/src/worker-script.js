@@ -1,5 +1,8 @@
 // The script of browser workers, wherever it is hosted and whatever the page's policy.
 
+/** What mends a worker that does not start. */
+export const WHERE = "the option workerUrl or the attribute worker-url sets its address";
+
 /** @typedef {{ url: string | URL, options: WorkerOptions }} Script */
 
 /** @type {{ createScriptURL(url: string): string } | undefined} */
@@ -17,7 +20,7 @@ export function browserWorker(workerUrl) {
   } catch (error) {
     const { name, message } = /** @type {Error} */ (error);
     // The code of a DOMException is a number, not a kind of failure.
-    throw new Error(`a worker of ${address} cannot be started: ${name}: ${message}`);
+    throw new Error(`a worker of ${address} cannot be started: ${name}: ${message}; ${WHERE}`);
   }
 }
 
