@@ -11,28 +11,40 @@ import type { BundleSource, Damage, Doubt, Head, Kind, Place, Policy, Progress, 
  *
  * The browser's verdict helps the person who uploads; a server must check again what it receives.
  *
+ * For each safe bundle, a form takes `NAME`, the file, and what was checked of it: `NAME.sha256` of the file and `NAME.digest` of its content in hex,
+ * `NAME.size` in bytes and `NAME.time`, when the file was last modified, in ISO 8601 or empty; with several bundles, all in the same order. Of a bundle
+ * that `src` names, `NAME` is the address as text: the server reads it itself, and compares the SHA-256.
+ *
+ * A form that is submitted waits until the rules, and files that the browser might not notice to be replaced, were read once more. A script that takes
+ * `new FormData(form)` without an event "submit" awaits `recheck()` first: by rules that were read more than a minute ago, a form takes nothing.
+ *
  * Attributes. All are optional, and may change at any time; the bundles are then judged again:
  * - `src`: a bundle to check at once.
- * - `trust-src`, `revoked-src`: the addresses of the allowed signers and the revoked keys. If one cannot be loaded, no bundle is safe.
+ * - `trust-src`, `revoked-src`: the addresses of the allowed signers and the revoked keys. If one cannot be loaded, no bundle is safe. They and
+ *   `floor-src` are read again for every bundle that is chosen, when the page is seen again, every 45 seconds while a bundle is safe, and before a form
+ *   is submitted.
  * - `floor-src`: the address of the lowest versions that are accepted, as JSON: `{"os": "7"}`. Versions that this browser has seen count as well.
  * - `threshold`: the number of keys that must have signed, as in `2` or `os=2 app-*=1`. `compatible`: the devices' tags.
  * - `base-src`: the address of an older bundle to compare with; for a delta bundle, the addresses of its bases, separated by spaces: it is safe only
  *   if it could be checked over them. `deep="no"`: only stored bytes are checked, not what they unpack to.
- * - `settings="readonly"`: the user cannot change settings, and settings stored in this browser do not count.
+ * - `settings="readonly"`: the user sees and changes no settings, trusts no key, forgets no version; settings stored in this browser do not count.
+ * - `variant`: `compact` shows one row for each bundle and folds the rest, `full` shows all; the default is `compact` in a form, and `full` elsewhere.
  * - `hide`: any of `chooser address settings layout`.
  * - `wasm-url`, `worker-url`: the URLs of the package's parts, for bundlers that do not find them: see the README.
- * - `multiple`: accepts several bundles, each with its own verdict.
+ * - `multiple`: accepts several bundles, each with its own verdict. A delta and its bases are one: the bases are only read. One that is older than
+ *   another of the same name is left aside.
  * - `name`, `required`, `disabled`, `form`: as for any form field.
  */
 export class SealiftVerifier extends HTMLElement {
   static readonly formAssociated: true;
-  /** Whether there are bundles, and all are safe to install. */
+  /** Whether there are bundles, and all are safe to install; older ones beside a newer one do not count. */
   readonly ok: boolean;
   /** The facts about the bundle that is shown. */
   readonly finding: Finding;
   readonly reports: Report[];
   readonly form: HTMLFormElement | null;
   name: string;
+  readonly variant: string;
   readonly type: "sealift-verifier";
   readonly validity: ValidityState;
   readonly validationMessage: string;
@@ -41,6 +53,10 @@ export class SealiftVerifier extends HTMLElement {
   reportValidity(): boolean;
   /** Checks a bundle, and shows the result. Previous bundles are dropped. Resolves when the check ends. */
   check(source: BundleSource, name?: string): Promise<void>;
+  /**
+   * Reads the rules again, and files that the browser might not notice to be replaced. Resolves to `ok` by what was found.
+   */
+  recheck(): Promise<boolean>;
   /** Stops checking. A bundle whose check was not finished is then "unknown", unless it is refused already. */
   stop(): void;
   /** Restores the state before anything was chosen. */
@@ -48,10 +64,11 @@ export class SealiftVerifier extends HTMLElement {
 }
 
 /**
- * In this order: nothing was chosen; the bundle is being checked or judged again; the result is undetermined; it must not be used; it may be used.
+ * In this order: nothing was chosen; the bundle is being checked or judged again; the result is undetermined; it must not be used; it is older than
+ * another one in the same choice, and left aside; it may be used.
  * "unknown" also covers what could not be read, loaded or stored, and checks that were stopped.
  */
-export type State = "empty" | "checking" | "unknown" | "refused" | "safe";
+export type State = "empty" | "checking" | "unknown" | "refused" | "older" | "safe";
 
 /** Why the result is undetermined, if the reason lies in the page. "page": the page failed, as the message says. */
 export type PageDoubt = "stopped" | "policy" | "memory" | "address" | "blocked" | "page";
@@ -69,7 +86,7 @@ export interface Finding {
   /** The verdict in words, and the reason. */
   readonly title: string;
   readonly text: string;
-  readonly tone: "good" | "bad" | "doubt" | "work";
+  readonly tone: "good" | "bad" | "doubt" | "work" | "old";
   readonly error?: Problem;
 }
 
@@ -121,20 +138,25 @@ export interface Checked {
   name: string;
 }
 
-export interface VerdictDetail extends Checked {
+/** A change of the finding on one bundle; without `source` and what follows it, only `ok` changed, since a bundle was dropped or chosen. */
+export interface VerdictDetail extends Partial<Checked> {
+  /** The element's `ok`: whether all bundles are safe. The bundle's own is in its report. */
   ok: boolean;
   state: State;
   /** The report as of this event. */
-  report: Report;
+  report?: Report;
   /** Resolves once nothing is read any more, to the report with the file's SHA-256, unless the check was stopped or the file cannot be read. */
-  complete: Promise<Report>;
+  complete?: Promise<Report>;
 }
 
 export interface SealiftEventMap {
   /** The check of a bundle begins, or begins again. */
   "sealift-start": CustomEvent<Checked>;
   "sealift-progress": CustomEvent<Checked & Progress>;
-  /** The finding changed: at the end of a check, when the bundle is judged again, and when a safe bundle is no longer known to be safe. */
+  /**
+   * The finding on a bundle changed: at the end of a check, when the bundle is judged again, and when a safe bundle is no longer known to be safe. It
+   * tells every change of `ok`, also to false when a bundle is dropped; after the element was removed, to listeners above the place where it was, which is its target then.
+   */
   "sealift-verdict": CustomEvent<VerdictDetail>;
   /** No bundle is chosen any more, for example after the element was removed from its document. */
   "sealift-reset": CustomEvent<undefined>;

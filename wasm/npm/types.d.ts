@@ -203,6 +203,8 @@ export interface Verdict {
   trusted: boolean;
   /** The number of distinct trusted keys that must have signed. */
   needed: number;
+  /** The lowest version that is accepted, of the floors that count. */
+  floor?: string;
   /** Each signature; `key` is missing if the signature is not valid. */
   signers: Signer[];
   /** Whether there is a signature for the kernel, which does not count here: only a kernel that has the certificate checks it. */

@@ -121,10 +121,13 @@ pub(crate) fn verdict(head: &Head, policy: &Policy) -> JsValue {
     let error = verdict.err().map_or(JsValue::UNDEFINED, |error| {
         object(&[("code", error.kind().word().into()), ("message", error.to_string().into())])
     });
+    let needed = policy.thresholds.for_name(&head.root().identity.name);
+    let floor = policy.floors.effective(&policy.revoked, needed);
     let unknown: Array = unknown_envelopes(head).into_iter().map(JsValue::from).collect();
     object(&[
         ("trusted", trusted.into()),
-        ("needed", count(policy.thresholds.for_name(&head.root().identity.name))),
+        ("needed", count(needed)),
+        ("floor", floor.map_or(JsValue::UNDEFINED, |floor| floor.to_string().into())),
         ("signers", signers.into()),
         ("kernelSignature", head.bodies(Envelope::KERNEL_SIGNATURE).next().is_some().into()),
         ("unknownEnvelopes", unknown.into()),

@@ -139,14 +139,32 @@ test("a portal names the bundle to compare with", async () => {
   await leave();
 });
 
-test("an unknown signer's line is copied, and makes the bundle safe where it is entered", async () => {
+test("an unknown signer is trusted only by whoever has the fingerprint from elsewhere", async () => {
   const { page, choose, verdict, leave } = await people.visit({ signers: bundles.signers });
   await choose(bundles.files.untrusted);
   await verdict("unknown signer");
   const box = page.locator(".banner .stranger");
-  const key = execFileSync("ssh-keygen", ["-l", "-f", join(bundles.folder, "stranger.pub")], { encoding: "utf8" }).split(" ")[1];
-  await box.getByText(`Fingerprint: ${key}`).waitFor();
+  const listed = execFileSync("ssh-keygen", ["-l", "-f", join(bundles.folder, "stranger.pub")], { encoding: "utf8" });
+  const other = execFileSync("ssh-keygen", ["-l", "-f", join(bundles.folder, "release.pub")], { encoding: "utf8" }).split(" ")[1];
+  const key = listed.split(" ")[1];
   const [type, blob] = bundles.stranger.split(" ");
+  const offers = box.getByRole("button", { name: "Trust this key for os" });
+  const compare = async (given) => {
+    await box.getByRole("textbox").fill(given);
+    await box.getByRole("button", { name: "Compare" }).click();
+  };
+  assert.equal(await offers.count(), 0);
+  for (const [given, words] of [["", "Enter at least the first 12 characters"], [key.slice(0, 15), "Enter at least the first 12 characters"], [other, "This is not the key that signed the bundle."], [key.toLowerCase(), "This is not the key"]]) {
+    await compare(given);
+    await box.getByText(words).waitFor();
+    assert.equal(await offers.count(), 0, given);
+  }
+  for (const given of [key, listed, key.slice(0, 19), key.slice(7), key.slice(7, 19), `${type} ${blob}`, bundles.stranger]) {
+    await compare(other);
+    await offers.waitFor({ state: "detached" });
+    await compare(given);
+    await offers.waitFor();
+  }
   assert.equal(await box.locator(".line").textContent(), `os namespaces="sealift" ${type} ${blob}`);
   await page.evaluate(() => Object.defineProperty(navigator, "clipboard", { value: { writeText: async (text) => (window.copied = text) } }));
   await box.getByRole("button", { name: "Copy this line" }).click();
@@ -154,10 +172,10 @@ test("an unknown signer's line is copied, and makes the bundle safe where it is 
   assert.equal(await page.evaluate(() => window.copied), `os namespaces="sealift" ${type} ${blob}`);
   // Another check shows the same signer: it replaces neither the answer nor the button that has the focus.
   await page.locator(".progress button", { hasText: "Check again" }).evaluate((button) => button.click());
-  assert.equal(await box.getByRole("status").textContent(), "Copied.");
+  await box.getByText("Copied.").waitFor();
   assert.equal(await page.locator("sealift-verifier").evaluate((element) => element.shadowRoot.activeElement?.textContent), "Copy this line");
   await verdict("unknown signer");
-  await box.getByRole("button", { name: "Trust this key for os" }).click();
+  await offers.click();
   await verdict("Safe to install: os, version 8");
   assert.equal(await page.getByLabel("Allowed signers", { exact: true }).inputValue(), `${bundles.signers}\nos namespaces="sealift" ${type} ${blob}\n`);
   await leave();
@@ -168,8 +186,8 @@ test("who may not set whom to trust is not asked to", async () => {
   await page.locator("sealift-verifier").evaluate((element) => element.setAttribute("settings", "readonly"));
   await choose(bundles.files.good);
   await verdict("unknown signer");
-  await page.getByRole("button", { name: "Copy this line" }).waitFor();
-  assert.equal(await page.getByRole("button", { name: /Trust this key/ }).count(), 0);
+  assert.equal(await page.locator(".stranger").count(), 0);
+  assert.equal(await page.getByRole("button", { name: /Trust this key|Compare$/ }).count(), 0);
   await leave();
 });
 

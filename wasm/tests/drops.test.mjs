@@ -2,6 +2,7 @@
 
 import assert from "node:assert/strict";
 import { execFileSync } from "node:child_process";
+import { generateKeyPairSync } from "node:crypto";
 import { mkdirSync, readFileSync, writeFileSync } from "node:fs";
 import { basename, join } from "node:path";
 import { after, before, test } from "node:test";
@@ -126,11 +127,57 @@ test("a private key is neither taken nor stored", async () => {
   await page.locator("#signers-file").setInputFiles(at("release"));
   await page.getByText("This is a private key. This page has not stored it").waitFor();
   const field = page.getByLabel("Allowed signers", { exact: true });
-  await enter(field, `os ${secret}`);
-  await page.getByText("This is a private key. This page has not stored it").waitFor();
-  assert.equal(await field.inputValue(), "");
+  const stored = () => page.evaluate(() => localStorage.getItem("sealift.allowedSigners"));
+  await enter(field, bundles.signers);
+  await page.waitForFunction(() => localStorage.getItem("sealift.allowedSigners") !== null);
+  const body = (text) => text.split("\n").filter((line) => line !== "" && !line.startsWith("-----")).join("\n");
+  for (const [name, text] of Object.entries({ "OpenSSH's": secret, ...secrets() })) {
+    const parts = /^-----/m.test(text) ? [text, body(text), body(text).replaceAll("\n", " ")] : [text];
+    for (const part of parts) {
+      for (const given of [part, `${bundles.signers}\n${part}`]) {
+        await enter(field, given);
+        assert.equal(await field.inputValue(), bundles.signers, name);
+      }
+    }
+  }
+  await page.getByText("This is a private key. This page has not stored it, and left what was there before.").waitFor();
+  assert.equal(await stored(), bundles.signers);
   for (const name of ["threshold", "revoked"]) await enter(page.locator(`#${name}`), secret);
-  assert.deepEqual(await page.evaluate(() => Object.values(localStorage).filter((value) => /PRIVATE|OPENSSH/.test(value))), []);
+  assert.deepEqual(await page.evaluate(() => Object.keys(localStorage).sort()), ["sealift.allowedSigners"]);
+  await leave();
+});
+
+/** Private keys as programs write them. */
+function secrets() {
+  const run = (...args) => execFileSync(args[0], args.slice(1), { encoding: "utf8", stdio: ["ignore", "pipe", "ignore"] });
+  const keys = { "age's": "# created: 2026-01-01\nAGE-SECRET-KEY-1QQQQQQQQQQQQQQQQQQQQQQQQQQQQQQQQQQQQQQQQQQQQQQQQQQQQQQQQQQQQ\n" };
+  for (const [name, type, format] of [["PEM's RSA", "rsa", "PEM"], ["PKCS #8's RSA", "rsa", "PKCS8"], ["PEM's ECDSA", "ecdsa", "PEM"], ["PKCS #8's ECDSA", "ecdsa", "PKCS8"]]) {
+    const file = at(`${type}-${format}`);
+    run("ssh-keygen", "-q", "-t", type, "-N", "", "-m", format, "-f", file);
+    keys[name] = readFileSync(file, "utf8");
+  }
+  keys["PKCS #8's Ed25519"] = generateKeyPairSync("ed25519").privateKey.export({ type: "pkcs8", format: "pem" });
+  // An armour's beginning: the packet of a secret key of version 4, RFC 9580, 5.5.3.
+  keys["PGP's"] = `-----BEGIN PGP PRIVATE KEY BLOCK-----\n\n${Buffer.from([0x95, 0x01, 0x98, 0x04, ...Buffer.alloc(44, 7)]).toString("base64")}\n-----END PGP PRIVATE KEY BLOCK-----\n`;
+  return keys;
+}
+
+test("only what can be read is stored, and the rest says why not", async () => {
+  const { page, choose, verdict, leave } = await people.visit({ signers: bundles.signers });
+  await page.waitForFunction(() => localStorage.getItem("sealift.allowedSigners") !== null);
+  for (const [label, text, words] of [["Allowed signers", "os nonsense", /This was not stored: line 1 of the allowed signers/], ["Revoked keys", "nonsense", /This was not stored: line 1 of the revocation list/], ["Required keys", "none", /This was not stored: /]]) {
+    const field = page.getByLabel(label, { exact: true });
+    const before = await field.inputValue();
+    await enter(field, text);
+    await page.getByText(words).waitFor();
+    // It is shown for correction, and nothing is safe by it.
+    assert.equal(await field.inputValue(), text);
+    await choose(bundles.files.good);
+    await verdict("your settings cannot be read");
+    await enter(field, before);
+    await verdict("Safe to install");
+  }
+  assert.deepEqual(await page.evaluate(() => Object.entries(localStorage).filter(([, value]) => /non/.test(value))), []);
   await leave();
 });
 

@@ -84,13 +84,13 @@ const SHUTS = {
   "the allowed signers are others": ["trust-src", "/bundles/stranger.txt", "refused", "unknown signer"],
   "nobody is allowed": ["trust-src", "/bundles/nobody.txt", "refused", "unknown signer"],
   "the allowed signers cannot be loaded": ["trust-src", "/bundles/missing.txt", "unknown", "the rules to judge by cannot be loaded"],
-  "the allowed signers cannot be read": ["trust-src", "/bundles/malformed.txt", "unknown", "cannot be read"],
+  "the allowed signers cannot be read": ["trust-src", "/bundles/malformed.txt", "unknown", "this site's rules are malformed"],
   "the allowed signers' address is none": ["trust-src", "http://", "unknown", "the rules to judge by cannot be loaded"],
   "the key is revoked": ["revoked-src", "/bundles/revoked.txt", "refused", "revoked key"],
   "the revocation list cannot be loaded": ["revoked-src", "/bundles/missing.txt", "unknown", "the rules to judge by cannot be loaded"],
-  "the revocation list cannot be read": ["revoked-src", "/bundles/malformed.txt", "unknown", "cannot be read"],
+  "the revocation list cannot be read": ["revoked-src", "/bundles/malformed.txt", "unknown", "this site's rules are malformed"],
   "more keys are needed": ["threshold", "2", "refused", "only 1 of 2 required keys signed"],
-  "the threshold is none": ["threshold", "many", "unknown", "cannot be read"],
+  "the threshold is none": ["threshold", "many", "unknown", "this site's rules are malformed"],
   "a later version is the floor": ["floor-src", "/bundles/floors.json", "refused", "older than version 8, already checked here"],
   "the floors cannot be read": ["floor-src", "/bundles/signers.txt", "unknown", "the rules to judge by cannot be loaded"],
   "the settings count no more": ["trust-src", null, "refused", "unknown signer"],
@@ -230,11 +230,11 @@ test("parts of it are hidden, and a disabled one takes nothing", async () => {
   const { page, leave } = await visit();
   const { element, set, settled, all } = await gate(page, bundles.files, { "trust-src": "/bundles/signers.txt", settings: "readonly", src: "/bundles/good.sealift", hide: "chooser address settings layout" });
   await settled("safe");
-  for (const text of ["Choose a bundle", "Trusted keys and devices", "Layout"]) assert.equal(await page.getByText(text, { exact: true }).isVisible(), false, text);
+  for (const text of ["Choose another", "Trusted keys and devices", "Layout"]) assert.equal(await page.getByText(text, { exact: true }).isVisible(), false, text);
   assert.equal(await page.getByLabel("Address of a bundle").isVisible(), false);
   assert.equal((await all()).carried, `${server.origin}/bundles/good.sealift`);
   await set("hide", "layout");
-  assert.equal(await page.getByText("Choose a bundle", { exact: true }).isVisible(), true);
+  assert.equal(await page.getByText("Choose another", { exact: true }).isVisible(), true);
   await set("disabled", "");
   assert.equal(await page.locator("#file").isDisabled(), true);
   assert.equal(await element.evaluate((element) => new FormData(element.form).get("bundle")), null);

@@ -165,6 +165,22 @@ test("the wait for a server is told, by the time since the last byte", async () 
   await leave(/503/);
 });
 
+test("the page says for how long nothing has come, and tries again when it is asked to", async () => {
+  const { page, verdict, leave } = await visit((number) => (number > 1 ? "stalled" : "good"));
+  const said = page.locator(".progress .wait");
+  await page.getByText(/^The server has sent nothing for [5-7] s\.$/).waitFor({ timeout: 9000 });
+  // A clock, and neither a rate nor a time left that would not be true.
+  await page.getByText(/^The server has sent nothing for (8|9) s\.$/).waitFor({ timeout: 5000 });
+  assert.equal(await page.getByText(/ left$/).filter({ visible: true }).count(), 0);
+  assert.equal(await page.locator("sealift-verifier").evaluate(({ finding }) => finding.state), "checking");
+  manner = () => "good";
+  await page.getByRole("button", { name: "Try again" }).click();
+  await verdict("Safe to install: os, version 7");
+  assert.equal(await said.textContent(), "");
+  assert.equal(await page.getByRole("button", { name: "Try again" }).isVisible(), false);
+  await leave(/ERR_|aborted/);
+});
+
 test("no more is asked of a server at once than a browser has connections to it", async () => {
   const runs = runsOf({ lengths: new Uint32Array(40).fill(8 << 20), chunksAt: 0 }, new Set());
   for (const [handle, expected] of [[{ url: "https://example.org/os.sealift", size: 40 << 23, validator: null }, 6], [{ blob: new Blob() }, 10]]) {

@@ -2,7 +2,7 @@
 
 import assert from "node:assert/strict";
 import { execFileSync } from "node:child_process";
-import { existsSync, readFileSync, writeFileSync } from "node:fs";
+import { existsSync, readFileSync, symlinkSync, writeFileSync } from "node:fs";
 import { delimiter, join } from "node:path";
 import { after, before, test } from "node:test";
 import { fileURLToPath } from "node:url";
@@ -36,10 +36,10 @@ before(() => {
 after(() => bundles?.remove());
 
 test("all kinds of blocks are known", () => {
-  assert.deepEqual([...new Set(blocks.map(({ language }) => language))].sort(), ["html", "http", "js", "sh"]);
-  assert.deepEqual(["sh", "html", "http", "js"].map((language) => of(language).length), [2, 1, 1, 3]);
-  // It begins with how to install it, the element, and the headers.
-  assert.deepEqual(blocks.slice(0, 3).map(({ language }) => language), ["sh", "html", "http"]);
+  assert.deepEqual([...new Set(blocks.map(({ language }) => language))].sort(), ["html", "http", "js", "sh", "tsx"]);
+  assert.deepEqual(["sh", "html", "tsx", "http", "js"].map((language) => of(language).length), [2, 2, 1, 1, 3]);
+  // It begins with how to install it, the element, a gate in a form, and the headers.
+  assert.deepEqual(blocks.slice(0, 5).map(({ language }) => language), ["sh", "html", "html", "tsx", "http"]);
   assert(existsSync(join(folder, "node_modules/sealift/src/index.js")));
 });
 
@@ -80,6 +80,55 @@ test("the element, under the policy", async () => {
     await server.close();
   }
 });
+
+for (const [name, make] of Object.entries({
+  "plain HTML": () => ({ body: of("html")[1], scripts: {} }),
+  React: () => {
+    writeFileSync(join(folder, "upload.tsx"), of("tsx")[0]);
+    writeFileSync(join(folder, "main.tsx"), 'import { createRoot } from "react-dom/client";\nimport { Upload } from "./upload";\ncreateRoot(document.querySelector("main")!).render(<Upload />);\n');
+    for (const part of ["react", "react-dom", "scheduler", "@types", "csstype"]) if (!existsSync(join(folder, "node_modules", part))) symlinkSync(here(`../node_modules/${part}`), join(folder, "node_modules", part));
+    sh("tsc --noEmit --strict --jsx react-jsx --module esnext --moduleResolution bundler --target es2022 --lib esnext,dom,dom.iterable --types react main.tsx");
+    sh("esbuild main.tsx --bundle --format=esm --jsx=automatic --external:sealift/element --outfile=main.js");
+    const script = readFileSync(join(folder, "main.js"), "utf8").replaceAll('"sealift/element"', '"/node_modules/sealift/src/element.js"');
+    return { body: '<main></main><script type="module" src="/main.js"></script>', scripts: { "main.js": script } };
+  },
+})) {
+  test(`a gate in ${name}`, async () => {
+    const { body, scripts } = make();
+    const answer = (type, text) => (request, response) => response.writeHead(200, { "Content-Type": type }).end(text);
+    const posts = [];
+    const server = await site({
+      node_modules: join(folder, "node_modules"),
+      allowed_signers: answer("text/plain", bundles.signers), revoked: answer("text/plain", "# none\n"), "floors.json": answer("application/json", "{}"),
+      "favicon.ico": (request, response) => response.writeHead(204).end(),
+      "page.html": answer("text/html", `<!doctype html><html lang="en"><title>x</title>${body}`),
+      ...Object.fromEntries(Object.entries(scripts).map(([path, text]) => [path, answer("text/javascript", text)])),
+      upload: async (request, response) => {
+        posts.push([...(await new Response(request, { headers: request.headers, duplex: "half" }).formData()).keys()].sort());
+        response.writeHead(200, { "Content-Type": "text/plain" }).end("thanks");
+      },
+    });
+    const browser = await launch();
+    try {
+      const page = await browser.newPage();
+      await page.goto(`${server.origin}/page.html`);
+      const send = page.getByRole("button", { name: "Upload" });
+      for (const [file, safe] of [["flipped", false], ["good", true]]) {
+        await page.locator("sealift-verifier #file").setInputFiles(bundles.files[file]);
+        await page.waitForFunction((safe) => document.querySelector("sealift-verifier").finding.state === (safe ? "safe" : "refused"), safe);
+        if (safe) await page.waitForFunction(() => document.querySelector("sealift-verifier").checkValidity());
+        if (await send.isEnabled()) await send.click();
+        else assert.equal(safe, false);
+        if (!safe) assert.deepEqual(posts, []);
+      }
+      await page.getByText("thanks").waitFor();
+      assert.deepEqual(posts, [["bundle", "bundle.digest", "bundle.sha256", "bundle.size", "bundle.time"]]);
+    } finally {
+      await browser.close();
+      await server.close();
+    }
+  });
+}
 
 test("the bundler's lines", () => {
   const page = of("js")[2];

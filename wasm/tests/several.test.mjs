@@ -8,7 +8,7 @@ import { mkdirSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { after, before, test } from "node:test";
 
-import { countCalls, kind } from "./browser.mjs";
+import { countCalls, enter, kind } from "./browser.mjs";
 import { sealift } from "./bundle.mjs";
 import { shelf } from "./shelf.mjs";
 import { site } from "./site.mjs";
@@ -36,12 +36,53 @@ const rows = (page) => page.getByRole("list", { name: "Bundles" }).getByRole("bu
 const all = (...names) => names.map((name) => bundles.files[name]);
 const states = (page) => page.locator("sealift-verifier").evaluate(({ reports }) => reports.map(({ state }) => state));
 
-test("a later version in the same list makes an earlier one old", async () => {
-  const { page, choose, leave } = await visit();
-  await choose(all("older", "good"));
-  await rows(page).nth(1).filter({ hasText: "Safe to install: os, version 7" }).waitFor();
-  await rows(page).nth(0).filter({ hasText: "older than version 7, already checked here" }).waitFor();
-  assert.deepEqual(await states(page), ["refused", "safe"]);
+test("an older version beside a newer one is left aside, in either order, and is no failure", async () => {
+  for (const [names, expected] of [[["older", "good"], ["older", "safe"]], [["good", "older"], ["safe", "older"]]]) {
+    const { page, choose, leave } = await visit();
+    await choose(all(...names));
+    await page.getByText("1 of 1 bundle safe to install; 1 older one is left aside.").waitFor();
+    const old = rows(page).nth(expected.indexOf("older"));
+    await old.filter({ hasText: "Older than version 7, which you chose with it" }).waitFor();
+    assert.equal(await old.getAttribute("class"), "old");
+    assert.deepEqual(await states(page), expected);
+    assert.deepEqual(await page.locator("sealift-verifier").evaluate(({ ok, validity }) => [ok, validity.valid]), [true, true]);
+    // Alone it is refused as before.
+    await choose(all("older"));
+    await page.locator(".banner h2", { hasText: "Do not install: older than version 7" }).waitFor();
+    await leave();
+  }
+});
+
+test("a delta and its base are one row, in either order, and the base has a verdict, too", async () => {
+  for (const names of [["older", "delta"], ["delta", "older"]]) {
+    const { page, choose, verdict, leave } = await visit();
+    await choose(all(...names));
+    await verdict("Safe to install: os, version 7");
+    await page.getByText("so is every file that results with os version 6").waitFor();
+    assert.deepEqual(await states(page), ["safe"]);
+    // The base is not one that nobody trusts.
+    await enter(page.getByLabel("Revoked keys", { exact: true }), bundles.signers.split('" ')[1]);
+    await verdict("signed with a revoked key");
+    await leave();
+  }
+  const { page, choose, verdict, leave } = await visit();
+  const strange = join(bundles.folder, "strange.sealift");
+  execFileSync(sealift, ["pack", join(bundles.folder, "old"), "-o", strange, "--name", "os", "--bundle-version", "6", "--owner", "0:0", "--key", join(bundles.folder, "stranger")], { stdio: "pipe" });
+  await choose([strange, bundles.files.delta]);
+  await verdict("Do not install: its base is not trusted");
+  await page.locator(".banner", { hasText: "The base is strange.sealift, and no key that you trust signed it." }).waitFor();
+  await leave();
+});
+
+test("a version that a key raised which is revoked now does not block", async () => {
+  const { page, choose, verdict, leave } = await visit();
+  await enter(page.getByLabel("Allowed signers", { exact: true }), `${bundles.signers}\nos namespaces="sealift" ${bundles.stranger}`);
+  await choose(bundles.files.untrusted);
+  await verdict("Safe to install: os, version 8");
+  await choose(bundles.files.good);
+  await verdict("older than version 8, already checked here");
+  await enter(page.getByLabel("Revoked keys", { exact: true }), bundles.stranger);
+  await verdict("Safe to install: os, version 7");
   await leave();
 });
 

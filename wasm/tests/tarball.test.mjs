@@ -25,7 +25,7 @@ test("it is installed and used", () => {
   const { bytes, key } = packed();
   const { folder, run, remove } = project({ "program.js": PROGRAM, "os.sealift": bytes });
   try {
-    for (const file of ["README.md", "LICENSE-MIT", "LICENSE-APACHE", "types.d.ts", "element.d.ts", "src/element.js"]) {
+    for (const file of ["README.md", "LICENSE-MIT", "LICENSE-APACHE", "types.d.ts", "element.d.ts", "react.d.ts", "src/element.js"]) {
       assert(existsSync(join(folder, "node_modules/sealift", file)), file);
     }
     assert.equal(run(process.execPath, "program.js", "os.sealift", `os namespaces="sealift" ${key}`), "os 7 5\n");

@@ -20,7 +20,12 @@ export function visitors(server) {
     page.on("dialog", (dialog) => (faults.push(`a dialog: ${dialog.message()}`), dialog.dismiss()));
     page.on("request", (request) => request.url().startsWith(server.origin) || request.url().startsWith("blob:") || faults.push(`a request: ${request.url()}`));
     await page.goto(server.origin + path);
-    if (signers) await enter(page.getByLabel("Allowed signers", { exact: true }), signers);
+    if (signers) {
+      await enter(page.getByLabel("Allowed signers", { exact: true }), signers);
+      // They are stored once they were read, where the browser stores anything.
+      const isStored = () => localStorage.getItem("sealift.allowedSigners") !== null;
+      if (!init) await page.waitForFunction(isStored);
+    }
     const choose = (file) => page.locator("#file").setInputFiles(file);
     const verdict = (text) => page.locator(".view:not([hidden]) .banner h2", { hasText: text }).waitFor({ timeout: 20_000 });
     /** Ends the visit; complaints other than those that are expected are faults. */

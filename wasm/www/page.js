@@ -3,7 +3,7 @@
 const title = document.title;
 const said = { safe: "Safe to install", refused: "Do not install", unknown: "Not checked", checking: "Checking …" };
 
-function show({ target: { reports } }) {
+function show({ target: { reports = [] } }) {
   const safe = reports.filter(({ ok }) => ok).length;
   const isChecking = reports.some(({ state }) => state === "checking");
   if (reports.length === 0) document.title = title;

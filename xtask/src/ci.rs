@@ -54,7 +54,7 @@ const STEPS: &[Step] = &[
         "cargo tests --quiet --no-run --test cli",
         "wasm/node_modules/.bin/tsc --project wasm",
         "node --test --test-concurrency=2 wasm/tests/*.test.mjs",
-        "SEALIFT_BROWSER=firefox node --test --test-concurrency=2 wasm/tests/page*.test.mjs wasm/tests/embedding.test.mjs wasm/tests/gate.test.mjs wasm/tests/accessibility.test.mjs wasm/tests/upload.test.mjs wasm/tests/report.test.mjs wasm/tests/delta.test.mjs wasm/tests/drops.test.mjs wasm/tests/line.test.mjs wasm/tests/contents.test.mjs wasm/tests/stop.test.mjs wasm/tests/several.test.mjs",
+        "SEALIFT_BROWSER=firefox node --test --test-concurrency=2 wasm/tests/page*.test.mjs wasm/tests/embedding.test.mjs wasm/tests/gate.test.mjs wasm/tests/accessibility.test.mjs wasm/tests/upload.test.mjs wasm/tests/report.test.mjs wasm/tests/delta.test.mjs wasm/tests/drops.test.mjs wasm/tests/line.test.mjs wasm/tests/contents.test.mjs wasm/tests/stop.test.mjs wasm/tests/several.test.mjs wasm/tests/leaving.test.mjs wasm/tests/form.test.mjs",
     ]) },
     Step { name: "vm", action: Beside("what only a kernel with fs-verity shows, in Debian's under QEMU", vm::run) },
     Step { name: "fuzz", action: Lines(&["cargo check --locked --manifest-path fuzz/Cargo.toml --target-dir ${CARGO_TARGET_DIR:-target}"]) },

@@ -143,7 +143,7 @@ fn pack() -> Result<()> {
     let out = target_dir()?.join("web");
     let stage = out.join("package");
     renew(&stage)?;
-    let files = ["package.json", "README.md", "types.d.ts", "element.d.ts", "src", "pkg"]
+    let files = ["package.json", "README.md", "types.d.ts", "element.d.ts", "react.d.ts", "src", "pkg"]
         .map(|name| Path::new("wasm/npm").join(name));
     let licences = ["LICENSE-APACHE", "LICENSE-MIT"].map(Into::into);
     run(Command::new("cp").arg("-r").args(files.iter().chain(&licences)).arg(&stage))?;

@@ -9,9 +9,9 @@ element satisfies SealiftVerifier;
 
 element.addEventListener("sealift-verdict", (event) => {
   const { ok, report, complete } = event.detail;
-  void complete.then(({ sha256 }) => console.log(sha256?.length));
+  void complete?.then(({ sha256 }) => console.log(sha256?.length));
   ok satisfies boolean;
-  console.log(report.head?.name, report.error?.kind, report.verdict?.signers[0]?.status);
+  console.log(report?.head?.name, report?.error?.kind, report?.verdict?.signers[0]?.status);
   // @ts-expect-error: it has no such field
   console.log(event.detail.fine);
 });

@@ -26,6 +26,9 @@ const LATE = 2000;
 
 /** @typedef {{ source: BundleSource, name: string }} Base A bundle that may be a base, and its name. */
 
+/** Whether the browser reads a file that was replaced by another of the same length as if nothing had happened: Firefox does, others fail to read it. */
+const MISSES_REPLACED = globalThis.CSS?.supports("-moz-appearance", "none") ?? false;
+
 /** The results of checks, forgotten before the bytes are read again. */
 const UNCHECKED = /** @satisfies {Partial<Facts>} */ ({
   isStopped: false, verified: undefined, fault: undefined, sha256: undefined, damage: undefined, baseFault: undefined, isBaseRequired: false,
@@ -40,6 +43,8 @@ const UNCHECKED = /** @satisfies {Partial<Facts>} */ ({
  * @property {(check: Check) => void} started Bytes are read from now on.
  * @property {(check: Check) => void} changed The facts about the bundle changed.
  * @property {(check: Check, progress: Progress) => void} progressed
+ * @property {(check: Check, wait: import("../../types.js").Wait | undefined) => void} waits The server sends nothing, or sends again.
+ * @property {() => boolean} isLocked Whether the site alone sets the policy.
  */
 
 export class Check {
@@ -82,7 +87,7 @@ export class Check {
     this.listener = listener;
     this.noSource = noSource;
     this.#bases = bases;
-    this.#facts = { deep, isStopped: false, isAddress: source instanceof URL };
+    this.#facts = { deep, isStopped: false, isAddress: source instanceof URL, isLocked: listener.isLocked() };
     this.#finding = finding(this.#facts);
   }
 
@@ -231,6 +236,41 @@ export class Check {
     return this.run();
   }
 
+  /**
+   * Looks whether the file that was checked is still there. Where the browser would not notice that it was replaced, all of it is read again; a file
+   * that has no SHA-256 yet, since hashing was stopped, gets one.
+   */
+  async reread() {
+    const { source } = this;
+    const { sha256 } = this.#facts;
+    await this.#ended;
+    if (!(source instanceof Blob) || !this.#finding.ok || this.#isClosed) return;
+    const { signal } = this.#work;
+    try {
+      if (sha256 === undefined || MISSES_REPLACED) {
+        const now = await digestOf(source, this.places, signal);
+        if (sha256 !== undefined && now !== sha256) throw new SealiftError("changed", "the file was replaced by another since it was checked");
+        this.#set({ sha256: now });
+      } else {
+        await source.slice(-1).arrayBuffer();
+      }
+    } catch (error) {
+      if (signal.aborted || this.#isClosed) return;
+      const fault = error instanceof SealiftError ? error : new SealiftError("changed", "the file cannot be read any more: it was changed or removed since it was chosen", error);
+      this.#set({ fault });
+    }
+  }
+
+  /**
+   * Tells which other versions of this name are safe in the same choice: if one of them makes this bundle old, it is left aside.
+   * @param {string[]} versions
+   */
+  besides(versions) {
+    const { verdict, floor, isBesideNewer } = this.#facts;
+    const isOlder = verdict?.error?.code === "downgrade" && floor !== undefined && versions.includes(floor);
+    if (isOlder !== (isBesideNewer ?? false)) this.#set({ isBesideNewer: isOlder });
+  }
+
   /** Checks over the bases that the page now names. */
   rebase() {
     if (this.#bundle?.head.delta && this.#bases.length === 0) this.run();
@@ -259,13 +299,16 @@ export class Check {
     try {
       policy = await this.listener.policy(undefined);
     } catch (unjudged) {
-      if (!signal.aborted) this.#set({ unjudged });
+      if (signal.aborted) return undefined;
+      // What went wrong may be right by now.
+      if (judgement !== this.#judgement) return this.#open(signal);
+      this.#set({ unjudged });
       return undefined;
     }
     signal.throwIfAborted();
     try {
       const bundle = await openBundle(this.source, {
-        ...policy, ...this.places, signal,
+        ...policy, ...this.places, signal, onWait: (wait) => this.listener.waits(this, wait),
         // The highest version seen of this name is looked up when the bundle is open.
         onHead: (head, verdict) => signal.aborted || this.#set({ head, verdict: judgement === this.#judgement && verdict.error ? verdict : undefined, tags: policy.compatible }),
       });
@@ -277,6 +320,7 @@ export class Check {
     } catch (error) {
       if (signal.aborted) throw error;
       if (!(error instanceof SealiftError && error.code === "trust-file")) throw error;
+      if (judgement !== this.#judgement) return this.#open(signal);
       this.#set({ unjudged: error });
       return undefined;
     }
@@ -289,7 +333,7 @@ export class Check {
     this.#judgement += 1;
     if (!this.#bundle) {
       // A bundle that could not be opened for lack of a policy is opened again.
-      if (this.#facts.unjudged && !this.#facts.isStopped) this.run();
+      if (this.#facts.unjudged && !this.#facts.isStopped) await this.run();
       else this.#set({ verdict: undefined });
       return;
     }
@@ -305,20 +349,41 @@ export class Check {
     try {
       const policy = await this.listener.policy(bundle.head.name);
       const judged = new Date();
-      const [found, allowedSigners, revoked] = await Promise.all([
+      const [found, baseRefusal, allowedSigners, revoked] = await Promise.all([
         bundle.judge(policy),
-        ...[policy.allowedSigners, policy.revoked].map((text) => (text === undefined ? undefined : bundle.sha256(utf8(text)))),
+        this.#judgeBases(policy),
+        ...[policy.allowedSigners, policy.revoked].map((text) => (text === undefined || text.length === 0 ? undefined : bundle.sha256(utf8(text)))),
       ]);
       if (!isLast()) return;
       this.#policy = policy;
       // A bundle that had expired before keeps its verdict: only the time in the message differs.
       const { verdict: known } = this.#facts;
       const verdict = known?.error?.code === "expired" && found.error?.code === "expired" ? known : found;
-      this.#set({ head: bundle.head, verdict, floor: /** @type {string | undefined} */ (policy.floor), tags: policy.compatible, judged: judged.toISOString(), digests: { allowedSigners, revoked }, unjudged: undefined });
+      this.#set({ head: bundle.head, verdict, floor: found.floor, tags: policy.compatible, baseRefusal, isLocked: this.listener.isLocked(), judged: judged.toISOString(), digests: { allowedSigners, revoked }, unjudged: undefined });
       this.#wait(bundle.head.expires);
     } catch (unjudged) {
       if (isLast()) this.#set({ unjudged });
     }
+  }
+
+  /**
+   * Judges the signatures of the bases that the user selected. Their versions and expiry say nothing about the delta.
+   * @param {Policy} policy
+   * @returns {Promise<import("./finding.js").BaseRefusal | undefined>}
+   */
+  async #judgeBases(policy) {
+    for (const { source, name } of this.#bases) {
+      let base;
+      try {
+        base = await openBundle(source, { ...policy, floor: undefined, ...this.places, signal: this.#work.signal });
+      } catch {
+        continue; // the check of the delta reports it
+      }
+      const { verdict } = base;
+      base.close();
+      if (verdict.error && ["signature", "untrusted", "revoked"].includes(verdict.error.code)) return { name, verdict };
+    }
+    return undefined;
   }
 
   /**
@@ -396,7 +461,7 @@ export class Check {
     if (next.ok && facts.head) {
       // It only counts as safe once its version is stored: otherwise an older bundle would not be detected later.
       try {
-        sawVersion(facts.head.name, facts.head.version);
+        sawVersion(facts.head.name, facts.head.version, keysOf(facts.verdict));
       } catch (unjudged) {
         facts.unjudged = unjudged;
         next = finding(facts);
@@ -406,6 +471,15 @@ export class Check {
     this.#finding = next;
     this.listener.changed(this);
   }
+}
+
+/**
+ * Returns the keys whose signatures count.
+ * @param {import("../../types.js").Verdict | undefined} verdict
+ */
+function keysOf(verdict) {
+  const keys = (verdict?.signers ?? []).filter(({ trusted }) => trusted).map(({ key }) => key ?? "");
+  return [...new Set(keys)].sort();
 }
 
 /**

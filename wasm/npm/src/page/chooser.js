@@ -12,12 +12,17 @@ export class Chooser {
   #submit = h("button", { type: "submit" }, "Check");
   #deep = h("input", { type: "checkbox", id: "deep", checked: true });
   #form = h("form", { onsubmit: (/** @type {Event} */ event) => this.#go(event) }, this.#address, this.#submit);
-  #place = h("div", { class: "choose" }, h("label", { htmlFor: "file", class: "button" }, "Choose a bundle"), this.#file, h("span", { class: "quiet wide" }, "or drop one on this page. It stays on this computer."));
+  #label = h("label", { htmlFor: "file", class: "button" });
+  #hint = h("span", { class: "quiet wide" });
+  #place = h("div", { class: "choose" }, this.#label, this.#file, this.#hint);
   #depth = h("div", {}, this.#deep, h("label", { htmlFor: "deep" }, " Check the contents of all files, too"));
   /** Notes about files that are not bundles. */
   notes = h("div", { class: "notes", role: "status" });
-  element = h("section", { class: "drop", "aria-label": "Choose a bundle" }, this.#place, this.#form, this.#depth);
+  #warning = h("p", { class: "fault", role: "alert" });
+  element = h("section", { class: "drop", "aria-label": "Choose a bundle" }, this.#warning, this.#place, this.#form, this.#depth);
   #isDisabled = false;
+  #isMultiple = false;
+  #hasBundles = false;
 
   /** The control that receives the focus of the element. */
   get input() {
@@ -33,17 +38,33 @@ export class Chooser {
   }
 
   /**
-   * @param {{ hides: (part: string) => boolean, isDisabled: boolean, isReadonly: boolean, isMultiple: boolean }} options
+   * @param {{ hides: (part: string) => boolean, isDisabled: boolean, isReadonly: boolean, isMultiple: boolean, isCompact: boolean, isGate: boolean }} options
+   *   In a gate, a form sends what is chosen: a file, and not an address.
    */
-  update({ hides, isDisabled, isReadonly, isMultiple }) {
+  update({ hides, isDisabled, isReadonly, isMultiple, isCompact, isGate }) {
     this.#isDisabled = isDisabled;
-    this.#file.multiple = isMultiple;
+    this.#file.multiple = this.#isMultiple = isMultiple;
     for (const field of [this.#file, this.#address, this.#submit]) field.disabled = isDisabled;
-    this.#deep.disabled = isDisabled || isReadonly;
+    this.#deep.disabled = isDisabled;
     this.#place.hidden = hides("chooser");
-    this.#form.hidden = hides("address");
-    this.#depth.hidden = hides("settings");
-    this.element.hidden = ["chooser", "address", "settings"].every(hides);
+    this.#form.hidden = hides("address") || isGate;
+    this.#depth.hidden = hides("settings") || isReadonly || isCompact;
+    this.#hint.textContent = isGate ? "or drop one on this page." : "or drop one on this page. It stays on this computer.";
+    this.element.classList.toggle("compact", isCompact);
+    this.element.hidden = [this.#place, this.#form, this.#depth].every(({ hidden }) => hidden);
+    this.hasBundles(this.#hasBundles);
+  }
+
+  /** @param {boolean} hasBundles Whether bundles were chosen, so that others replace them. */
+  hasBundles(hasBundles) {
+    this.#hasBundles = hasBundles;
+    const words = hasBundles ? (this.#isMultiple ? "Choose others" : "Choose another") : this.#isMultiple ? "Choose bundles" : "Choose a bundle";
+    if (this.#label.textContent !== words) this.#label.textContent = words;
+  }
+
+  /** Says what is wrong with the page before anything was chosen. @param {string} [words] */
+  warn(words) {
+    fill(this.#warning, words);
   }
 
   /** @param {boolean} isOver */

@@ -1,22 +1,28 @@
 // <sealift-verifier>: a drop area for bundles, their results, and a form field that is valid when the bundles are safe.
 
-import { code } from "../threads.js";
+import { ready } from "../bundle.js";
 import { Check } from "./check.js";
 import { Chooser } from "./chooser.js";
 import { Doubt } from "./doubt.js";
-import { ElementBase, fill, h, icon } from "./dom.js";
+import { ElementBase, fill, h } from "./dom.js";
 import { NOTHING } from "./finding.js";
+import { attend, hindrance, valueOf } from "./gate.js";
 import { basesAmong, gathered } from "./gathered.js";
 import { isOurs, memory } from "./memory.js";
-import { POLICY_ATTRIBUTES, policyFor, readFixed } from "./policy.js";
+import { POLICY_ATTRIBUTES, policyFor } from "./policy.js";
 import { listen } from "./reach.js";
+import { Rows } from "./rows.js";
+import { OLD, Rules } from "./rules.js";
 import { Settings } from "./settings.js";
 import { sheet } from "./style.js";
 import { View } from "./view.js";
-import { count, number } from "./words.js";
+import { count } from "./words.js";
 
 /** @typedef {import("../../types.js").BundleSource} BundleSource */
 /** @typedef {{ check: Check, view: View, said: string, wasOk: boolean }} Item */
+
+/** Milliseconds between two readings of the rules while a bundle is safe by them, so that a form never takes it by old ones. */
+const AGAIN = OLD * 0.75;
 
 /** The elements in a document; one of them receives dropped files. @type {Set<SealiftVerifier>} */
 const present = new Set();
@@ -24,63 +30,74 @@ const present = new Set();
 /** Its attributes, events and functions are documented in ../../element.d.ts. */
 export class SealiftVerifier extends ElementBase {
   static formAssociated = true;
-  static observedAttributes = ["src", "base-src", "deep", "hide", "multiple", "required", "name", "wasm-url", "worker-url", ...POLICY_ATTRIBUTES];
+  static observedAttributes = ["src", "base-src", "deep", "hide", "multiple", "required", "name", "variant", "wasm-url", "worker-url", ...POLICY_ATTRIBUTES];
 
   #internals = this.attachInternals();
-  #root = this.attachShadow({ mode: "open" });
+  #root = this.attachShadow({ mode: "open", delegatesFocus: true });
   #chooser = new Chooser();
-  #settings = new Settings();
-  #sum = h("p", { class: "sum", role: "status" });
-  #list = h("ul", { class: "list", "aria-label": "Bundles", tabIndex: -1 });
+  #settings = new Settings(() => this.#places());
+  #rows = new Rows((at) => this.#select(this.#items[at]));
   #views = h("div");
   /** @type {Item[]} */
   #items = [];
   /** @type {Item | undefined} */
   #selected;
-  /** The settings fixed by attributes; rejects if they are not available. @type {Promise<import("./policy.js").Fixed>} */
-  #fixed = Promise.resolve({});
-  #loading = new AbortController();
+  #rules = new Rules(this);
+  /** @type {Promise<void> | undefined} */
+  #refreshing;
   #connected = new AbortController();
+  #attended = new AbortController();
   /** Only the latest selection counts. */
   #choice = 0;
   #isDisabled = false;
   /** Whether it is in a document, or is being moved to another place. */
   #isHere = false;
+  /** Attributes that changed while it was being moved. @type {Set<string>} */
+  #missed = new Set();
+  /** The nodes above it, from which events are told once it is removed. @type {EventTarget[]} */
+  #above = [];
+  /** The value of `ok` that was told last. */
+  #toldOk = false;
 
   constructor() {
     super();
     this.#root.adoptedStyleSheets = [sheet()];
-    fill(this.#root, this.#chooser.element, this.#chooser.notes, this.#sum, this.#list, this.#views, this.#settings.element);
-    this.#list.hidden = true;
+    fill(this.#root, this.#chooser.element, this.#chooser.notes, this.#rows.sum, this.#rows.list, this.#views, this.#settings.element);
     this.#settings.element.addEventListener("settings", () => this.#judge());
     this.#chooser.element.addEventListener("files", (event) => this.#take(/** @type {CustomEvent} */ (event).detail));
     this.#chooser.element.addEventListener("address", (event) => this.#checkAddress(/** @type {CustomEvent} */ (event).detail, true));
   }
 
   connectedCallback() {
-    // Preloads the module. If this fails, the check fails too and reports the reason.
-    code(this.#places().wasmUrl).catch(() => {});
+    // A wrong address of the module or of the worker shows at once, and not with the first bundle.
+    ready(this.#places()).catch((error) => this.#chooser.warn(/** @type {Error} */ (error).message));
     listen();
-    // Firefox highlights a required field only if it is focusable.
-    if (!this.hasAttribute("tabindex")) this.tabIndex = -1;
     this.#connected = new AbortController();
     const { signal } = this.#connected;
     present.add(this);
+    this.#above = pathAbove(this);
     document.addEventListener("dragover", (event) => this.#dragOver(event), { signal });
     document.addEventListener("drop", (event) => this.#drop(event), { signal });
     document.addEventListener("dragleave", () => this.#chooser.highlight(false), { signal });
-    // Timers do not fire while a page is asleep.
-    const look = () => document.visibilityState === "visible" && this.#items.forEach(({ check }) => check.look());
-    document.addEventListener("visibilitychange", look, { signal });
-    window.addEventListener("pageshow", look, { signal });
+    document.addEventListener("visibilitychange", () => this.#look(), { signal });
+    window.addEventListener("pageshow", () => this.#look(), { signal });
+    const timer = setInterval(() => document.visibilityState === "visible" && this.#items.some(({ check }) => check.finding.ok) && this.#refresh(), AGAIN);
+    signal.addEventListener("abort", () => clearInterval(timer));
     // Another page of this site has seen a later version, or changed the trusted keys.
     window.addEventListener("storage", ({ key }) => isOurs(key) && this.#loadPolicy(), { signal });
     memory.addEventListener("seen", () => this.#items.forEach(({ check }) => check.compareVersions()), { signal });
-    this.#update();
+    this.#attend();
+    const missed = [...this.#missed];
+    this.#missed.clear();
     // It was only moved: its checks and their listeners stay.
-    if (this.#isHere) return;
+    if (this.#isHere) {
+      missed.forEach((name) => this.#attributeChanged(name));
+      this.#update();
+      return;
+    }
     this.#isHere = true;
     this.#chooser.deep = this.getAttribute("deep") !== "no";
+    this.#update();
     this.#loadPolicy();
     this.#checkSrc();
   }
@@ -88,11 +105,12 @@ export class SealiftVerifier extends ElementBase {
   disconnectedCallback() {
     present.delete(this);
     this.#connected.abort();
+    this.#attended.abort();
     // An element that is moved is back at once.
     queueMicrotask(() => {
       if (this.isConnected || !this.#isHere) return;
       this.#isHere = false;
-      this.#loading.abort();
+      this.#rules.stop();
       if (this.#items.length > 0) this.reset();
     });
   }
@@ -103,17 +121,44 @@ export class SealiftVerifier extends ElementBase {
    * @param {string | null} after
    */
   attributeChangedCallback(name, before, after) {
-    if (!this.isConnected || before === after) return;
+    if (before === after) return;
+    if (this.isConnected) this.#attributeChanged(name);
+    else if (this.#isHere) this.#missed.add(name);
+  }
+
+  /** @param {string} name */
+  #attributeChanged(name) {
     if (name === "settings") this.#update();
     if (POLICY_ATTRIBUTES.includes(name)) return this.#loadPolicy();
     if (name === "src") return this.#checkSrc();
     if (name === "base-src") return this.#items.forEach(({ check, view }) => (check.rebase(), view.compareWithBase()));
-    if (name === "wasm-url" || name === "worker-url") return this.#items.forEach(({ check }) => void check.restart());
+    if (name === "wasm-url" || name === "worker-url") {
+      this.#chooser.warn();
+      return this.#items.forEach(({ check }) => void check.restart());
+    }
     if (name === "deep") {
-      this.#chooser.deep = after !== "no";
+      this.#chooser.deep = this.getAttribute("deep") !== "no";
       if (this.#chooser.deep) this.#items.forEach(({ check }) => check.deepen());
     }
     this.#update();
+  }
+
+  formAssociatedCallback() {
+    if (this.isConnected) this.#attend();
+    this.#update();
+  }
+
+  #attend() {
+    this.#attended.abort();
+    this.#attended = new AbortController();
+    if (this.form) attend(this, this.form, this.#attended.signal);
+  }
+
+  /** Timers do not fire while a page is asleep. */
+  #look() {
+    if (document.visibilityState !== "visible") return;
+    for (const { check } of this.#items) check.look();
+    if (this.#rules.isOld) this.#refresh();
   }
 
   /** @param {boolean} isDisabled */
@@ -167,9 +212,28 @@ export class SealiftVerifier extends ElementBase {
     return this.#internals.reportValidity();
   }
 
-  /** Whether there are bundles, and all are safe to install. */
+  /** Whether there are bundles, and all are safe to install. Older ones beside a newer one are left aside. */
   get ok() {
-    return this.#items.length > 0 && this.#items.every(({ check }) => check.finding.ok);
+    const findings = this.#items.map(({ check }) => check.finding);
+    return findings.some(({ ok }) => ok) && findings.every(({ ok, state }) => ok || state === "older");
+  }
+
+  /** Whether a form takes a bundle from it. */
+  get carries() {
+    return this.ok && this.name !== "" && !this.#isDisabled;
+  }
+
+  /** Whether the rules were read so long ago that a form takes nothing by them. */
+  get isOld() {
+    return this.#rules.isOld;
+  }
+
+  get variant() {
+    return this.getAttribute("variant") ?? (this.form ? "compact" : "full");
+  }
+
+  get #isCompact() {
+    return this.variant === "compact";
   }
 
   /** The facts about the displayed bundle. */
@@ -190,6 +254,16 @@ export class SealiftVerifier extends ElementBase {
     return this.#start([{ source, name }]);
   }
 
+  /**
+   * Reads the rules again, and files that may have been replaced unnoticed. Resolves to whether all bundles are safe by what was found; a form that
+   * is submitted waits for it.
+   */
+  async recheck() {
+    await this.#refresh();
+    await Promise.all(this.#items.map(({ check }) => check.reread()));
+    return this.ok;
+  }
+
   stop() {
     for (const { check } of this.#items) check.stop();
   }
@@ -197,6 +271,8 @@ export class SealiftVerifier extends ElementBase {
   /** Restores the state before anything was selected. */
   reset() {
     this.#clear();
+    this.#publish();
+    this.#tell();
     this.#emit("sealift-reset", undefined);
   }
 
@@ -206,15 +282,26 @@ export class SealiftVerifier extends ElementBase {
 
   #clear() {
     this.#choice += 1;
-    for (const { check, view } of this.#items) {
-      check.close();
-      view.close();
-    }
+    for (const item of this.#items) close(item);
     this.#items = [];
     this.#selected = undefined;
     fill(this.#views);
     this.#chooser.say();
+  }
+
+  /** Drops one bundle of several. The focus goes to the next one. @param {Check} check */
+  #remove(check) {
+    const at = this.#items.findIndex((item) => item.check === check);
+    const [item] = this.#items.splice(at, 1);
+    close(item);
+    item.view.element.remove();
+    const next = this.#items[at] ?? this.#items.at(-1);
+    if (!next) this.reset();
+    this.#compareItems();
+    if (this.#selected === item) this.#select(next);
     this.#publish();
+    this.#tell();
+    (next?.view.banner ?? this.#chooser.input).focus();
   }
 
   /**
@@ -224,6 +311,8 @@ export class SealiftVerifier extends ElementBase {
    */
   async #start(sources, isAsked = false) {
     this.#clear();
+    // What the rules were for the bundle before may not be what they are now.
+    if (!this.#rules.isNew) this.#loadPolicy();
     const listener = {
       policy: (/** @type {string | undefined} */ name) => this.#policy(name),
       bases: () => this.#bases(),
@@ -231,6 +320,8 @@ export class SealiftVerifier extends ElementBase {
       started: (/** @type {Check} */ check) => this.#emit("sealift-start", { source: check.source, name: check.name }),
       changed: (/** @type {Check} */ check) => this.#changed(check, isAsked),
       progressed: (/** @type {Check} */ check, /** @type {import("../../types.js").Progress} */ progress) => this.#progressed(check, progress),
+      waits: (/** @type {Check} */ check, /** @type {import("../../types.js").Wait | undefined} */ wait) => this.#items.find((each) => each.check === check)?.view.wait(wait),
+      isLocked: () => this.#isReadonly,
     };
     const portal = {
       judge: () => this.#judge(),
@@ -238,6 +329,9 @@ export class SealiftVerifier extends ElementBase {
       bases: () => this.#bases(),
       trust: (/** @type {string} */ line) => this.#settings.add("allowedSigners", line),
       canTrust: () => this.#settings.canChange("allowedSigners"),
+      isLocked: () => this.#isReadonly,
+      isCompact: () => this.#isCompact,
+      remove: (/** @type {Check} */ check) => this.#remove(check),
     };
     this.#items = sources.map(({ source, name, fault, bases }) => {
       const check = new Check(source, name, this.#chooser.deep, listener, fault, bases);
@@ -246,6 +340,7 @@ export class SealiftVerifier extends ElementBase {
     const items = this.#items;
     fill(this.#views, items.map(({ view }) => view.element));
     this.#select(items[0]);
+    this.#tell();
     if (isAsked) items[0]?.view.banner.scrollIntoView({ block: "nearest" });
     for (const item of items) {
       if (this.#items !== items) return;
@@ -256,7 +351,6 @@ export class SealiftVerifier extends ElementBase {
   /** @param {Item | undefined} item */
   #select(item) {
     this.#selected = item;
-    for (const each of this.#items) each.view.element.hidden = each !== item;
     this.#publish();
   }
 
@@ -268,16 +362,33 @@ export class SealiftVerifier extends ElementBase {
     const item = this.#items.find((each) => each.check === check);
     if (!item) return;
     item.view.show();
+    this.#compareItems();
     this.#publish();
     const { state, ok, title, error } = check.finding;
     const said = JSON.stringify([state, title, error]);
     // Work in progress is only announced if a bundle was safe before and is no longer known to be.
-    if (said === item.said || (state === "checking" && !item.wasOk)) return;
+    if (said === item.said || (state === "checking" && !item.wasOk)) return this.#tell();
     item.said = said;
     item.wasOk = ok;
     const isEnd = this.#items.every(({ check }) => check.finding.state !== "checking");
-    if (isAsked && isEnd && this.#hasIdleFocus()) (this.#items.length > 1 ? this.#list : item.view.banner).focus();
-    this.#emit("sealift-verdict", { ok, state, source: check.source, name: check.name, report: check.report, complete: check.complete });
+    if (isAsked && isEnd && this.#hasIdleFocus()) (this.#items.length > 1 && !this.#isCompact ? this.#rows.list : item.view.banner).focus();
+    this.#toldOk = this.ok;
+    this.#emit("sealift-verdict", { ok: this.ok, state, source: check.source, name: check.name, report: check.report, complete: check.complete });
+  }
+
+  /** Tells a change of `ok` that is no bundle's: one was dropped, or another was chosen. */
+  #tell() {
+    if (this.ok === this.#toldOk) return;
+    this.#toldOk = this.ok;
+    this.#emit("sealift-verdict", { ok: this.ok, state: this.finding.state });
+  }
+
+  /** Finds the bundles that are older than another one that is safe. */
+  #compareItems() {
+    for (const { check } of this.#items) {
+      const others = this.#items.filter((other) => other.check !== check && other.check.finding.ok && other.check.facts.head?.name === check.facts.head?.name);
+      check.besides(others.map((other) => other.check.facts.head?.version ?? "0"));
+    }
   }
 
   /** Whether the user is not using another control. */
@@ -300,44 +411,29 @@ export class SealiftVerifier extends ElementBase {
    * @param {unknown} detail
    */
   #emit(type, detail) {
-    this.dispatchEvent(new CustomEvent(type, { detail, bubbles: true, composed: true }));
+    const event = () => new CustomEvent(type, { detail, bubbles: true, composed: true });
+    this.dispatchEvent(event());
+    if (this.isConnected) return;
+    // Listeners above the place from which it was removed hear of it, too.
+    this.#above.find((node) => !(node instanceof Node) || node.isConnected)?.dispatchEvent(event());
   }
 
   /** Updates the form's value, and shows the list. */
   #publish() {
+    const checks = this.#items.map(({ check }) => check);
+    const safe = checks.filter(({ finding }) => finding.ok);
+    const bad = !this.ok && checks.find(({ finding }) => !finding.ok && finding.state !== "older");
+    const lack = this.name === "" ? undefined : safe.map(hindrance).find((words) => words !== undefined);
     const anchor = this.#chooser.isOpen ? this.#chooser.input : this.#selected?.view.banner;
-    const bad = this.#items.find(({ check }) => !check.finding.ok)?.check;
-    const lost = this.name !== "" && this.#items.find(({ check }) => carried(check) === undefined)?.check;
-    if (bad) this.#internals.setValidity({ customError: true }, this.#items.length > 1 ? `${bad.name}: ${bad.finding.title}` : bad.finding.title, anchor);
-    else if (lost) this.#internals.setValidity({ customError: true }, `${lost.name}: a form cannot send this; choose a file.`, anchor);
-    else if (this.#items.length === 0 && this.hasAttribute("required")) this.#internals.setValidity({ valueMissing: true }, "Choose a bundle.", anchor);
+    if (bad) this.#internals.setValidity({ customError: true }, checks.length > 1 ? `${bad.name}: ${bad.finding.title}` : bad.finding.title, anchor);
+    else if (lack) this.#internals.setValidity({ customError: true }, lack, anchor);
+    else if (checks.length === 0 && this.hasAttribute("required")) this.#internals.setValidity({ valueMissing: true }, "Choose a bundle.", anchor);
     else this.#internals.setValidity({});
-    this.#internals.setFormValue(this.#value());
-    const rows = this.#items.length < 2 ? [] : this.#items;
-    this.#list.hidden = this.#sum.hidden = rows.length === 0;
-    const findings = rows.map(({ check }) => check.finding);
-    const isEnd = findings.every(({ state }) => state !== "checking");
-    const sum = rows.length === 0 ? "" : isEnd ? `${number(findings.filter(({ ok }) => ok).length)} of ${count(rows.length, "bundle")} safe to install.` : `Checking ${count(rows.length, "bundle")} …`;
-    if (this.#sum.textContent !== sum) this.#sum.textContent = sum;
-    // Rows are updated in place, so that they keep the focus.
-    while (this.#list.children.length > rows.length) this.#list.lastElementChild?.remove();
-    rows.forEach((item, at) => {
-      const { finding, name } = item.check;
-      const button = this.#list.children[at]?.querySelector("button") ?? h("button", { type: "button", onclick: () => this.#select(this.#items[at]) });
-      if (!button.isConnected) this.#list.append(h("li", {}, button));
-      button.className = finding.tone;
-      button.setAttribute("aria-current", String(item === this.#selected));
-      fill(button, icon(finding.tone), h("span", {}, h("bdi", {}, name), h("span", { class: "quiet" }, finding.title)));
-    });
-  }
-
-  /** Returns the form's value, which contains safe bundles only. */
-  #value() {
-    if (!this.ok || this.name === "") return null;
-    const values = this.#items.map(({ check }) => carried(check));
-    const data = new FormData();
-    for (const value of values) if (value !== undefined) data.append(this.name, value);
-    return data;
+    this.#internals.setFormValue(this.carries && !lack ? valueOf(this.name, safe) : null);
+    const isCompact = this.#isCompact;
+    for (const item of this.#items) item.view.element.hidden = !isCompact && item !== this.#selected;
+    this.#rows.show(checks, this.#items.findIndex((item) => item === this.#selected), isCompact);
+    this.#chooser.hasBundles(checks.length > 0);
   }
 
   /** An attribute "readonly" would exempt the element from form validation. */
@@ -352,40 +448,50 @@ export class SealiftVerifier extends ElementBase {
 
   #update() {
     const hides = (/** @type {string} */ part) => this.#hides(part);
-    this.#chooser.update({ hides, isDisabled: this.#isDisabled, isReadonly: this.#isReadonly, isMultiple: this.hasAttribute("multiple") });
-    this.#settings.element.hidden = hides("settings");
+    this.#chooser.update({
+      hides, isDisabled: this.#isDisabled, isReadonly: this.#isReadonly, isMultiple: this.hasAttribute("multiple"), isCompact: this.#isCompact,
+      isGate: this.form !== null && this.name !== "",
+    });
+    this.#settings.element.hidden = hides("settings") || this.#isReadonly;
     for (const { view } of this.#items) view.update();
     this.#publish();
   }
 
   #loadPolicy() {
-    this.#loading.abort();
-    this.#loading = new AbortController();
-    const { signal } = this.#loading;
-    const isReadonly = this.#isReadonly;
     const comes = (/** @type {string} */ name) => (this.hasAttribute(name) ? "" : undefined);
     // If settings fixed by the portal are unavailable, those stored in this browser must not replace them.
     this.#settings.update({
       allowedSigners: comes("trust-src"), revoked: comes("revoked-src"),
       threshold: this.getAttribute("threshold") ?? undefined, compatible: this.getAttribute("compatible") ?? undefined,
-    }, isReadonly);
-    this.#fixed = readFixed(this, signal).then((fixed) => {
-      signal.throwIfAborted();
-      this.#settings.update(fixed, isReadonly);
-      return fixed;
-    });
-    this.#fixed.catch(() => {});
+    }, this.#isReadonly);
+    this.#rules.load();
+    this.#showRules();
     this.#judge();
+  }
+
+  /** Shows the settings that the site fixes, once they are known. */
+  async #showRules() {
+    const fixed = await this.#rules.current().catch(() => undefined);
+    if (fixed) this.#settings.update(fixed, this.#isReadonly);
+  }
+
+  /** Reads the rules again, and judges by them if they have changed. */
+  #refresh() {
+    this.#refreshing ??= (async () => {
+      if (!(await this.#rules.refresh())) return;
+      await this.#showRules();
+      await this.#judge();
+    })().finally(() => (this.#refreshing = undefined));
+    return this.#refreshing;
   }
 
   /** @param {string | undefined} name */
   async #policy(name) {
-    const fixed = await this.#fixed;
-    return policyFor(fixed, this.#settings.entered, name);
+    return policyFor(await this.#rules.current(), this.#settings.entered, name);
   }
 
-  #judge() {
-    for (const { check } of this.#items) check.judge();
+  async #judge() {
+    await Promise.all(this.#items.map(({ check }) => check.judge()));
   }
 
   /** Returns the bases that `base-src` names, separated by spaces. */
@@ -423,9 +529,9 @@ export class SealiftVerifier extends ElementBase {
     if (choice !== this.#choice) return;
     if (bundles.length > 0) this.#chooser.clearAddress();
     const isMultiple = this.hasAttribute("multiple");
-    // If all others are bases of one, they are checked as one bundle.
-    const [[delta, own = []] = []] = bases;
-    const chosen = !isMultiple && delta && bases.size === 1 && own.length === bundles.length - 1 ? [delta] : bundles;
+    // A delta and its bases are one row: the bases are only read.
+    const read = new Set([...bases.values()].flat().map(({ source }) => source));
+    const chosen = bundles.filter((file) => bases.has(file) || !read.has(file));
     const isTooMany = chosen.length > 1 && !isMultiple;
     if (isTooMany) this.reset();
     else if (chosen.length > 0) this.#start(chosen.map((file) => ({ source: file, name: file.name, bases: bases.get(file) })), true);
@@ -457,14 +563,17 @@ export class SealiftVerifier extends ElementBase {
   }
 }
 
-/**
- * Returns what a form sends of a bundle: the file or the address. A stream was read already.
- * @param {Check} check
- */
-function carried({ source, name }) {
-  if (source instanceof File) return source;
-  if (source instanceof Blob || source instanceof Uint8Array) return new File([/** @type {BlobPart} */ (source)], name);
-  return source instanceof URL || typeof source === "string" ? String(source) : undefined;
+/** @param {Item} item */
+function close({ check, view }) {
+  check.close();
+  view.close();
+}
+
+/** Returns the nodes above an element, from its parent to the document. @param {Node} element */
+function pathAbove(element) {
+  const above = [];
+  for (let node = element.parentNode; node; node = node instanceof ShadowRoot ? node.host : node.parentNode) above.push(node);
+  return above;
 }
 
 /** @param {BundleSource} source */

@@ -4,7 +4,7 @@
 import { SealiftError } from "../errors.js";
 import { VERSION } from "../version.js";
 import { Doubt } from "./doubt.js";
-import { wordsOfDoubt, wordsOfFault, wordsOfMissingBase, wordsOfOtherAnswer, wordsOfRefusal, wordsOfSafe, wordsOfWork } from "./verdict.js";
+import { wordsOfBase, wordsOfDoubt, wordsOfFault, wordsOfMissingBase, wordsOfOlder, wordsOfOtherAnswer, wordsOfRefusal, wordsOfSafe, wordsOfWork } from "./verdict.js";
 
 /** @typedef {import("../../types.js").Head} Head */
 /** @typedef {import("../../types.js").Verdict} Verdict */
@@ -18,7 +18,7 @@ import { wordsOfDoubt, wordsOfFault, wordsOfMissingBase, wordsOfOtherAnswer, wor
  * @property {boolean} isStopped Whether the user stopped the check.
  * @property {Head} [head]
  * @property {Verdict} [verdict] By the current policy. Missing while the policy is being read or unavailable.
- * @property {string} [floor] The highest version seen, as used by the verdict.
+ * @property {string} [floor] The lowest version that is accepted, as used by the verdict.
  * @property {string[]} [tags] The device's tags, as used by the verdict.
  * @property {Verified} [verified]
  * @property {unknown} [fault] The error of opening or checking.
@@ -30,7 +30,12 @@ import { wordsOfDoubt, wordsOfFault, wordsOfMissingBase, wordsOfOtherAnswer, wor
  * @property {{ allowedSigners?: string, revoked?: string }} [digests] SHA-256 of the trust files used.
  * @property {boolean} [isBaseRequired] Whether the page demands that a delta be checked over its base.
  * @property {boolean} isAddress Whether the bytes come from an address.
+ * @property {boolean} isLocked Whether the site alone sets the policy.
+ * @property {boolean} [isBesideNewer] Whether the verdict only says that a newer one in the same choice is safe.
+ * @property {BaseRefusal} [baseRefusal]
  */
+
+/** @typedef {{ name: string, verdict: Verdict }} BaseRefusal The base that the user chose for a delta, and that must not be trusted. */
 
 /** Errors that prove the bundle bad. All others (of the page, its environment, the connection) mean that nothing is known. */
 const OF_BUNDLE = new Set(["header", "layout", "index", "path", "chunk", "object", "truncated", "trailing", "limit"]);
@@ -48,10 +53,11 @@ export function finding(facts) {
   if (fault instanceof SealiftError && OF_BUNDLE.has(fault.code)) return found("refused", wordsOfFault(fault), fault);
   if (unjudged) return found("unknown", wordsOfDoubt(unjudged, facts), unjudged);
   if (fault) return found("unknown", wordsOfDoubt(fault, facts), fault);
-  const refusal = head && verdict && wordsOfRefusal(head, verdict, facts);
-  if (refusal && (verified || isStopped)) return found(refusal.tone === "bad" ? "refused" : "unknown", refusal, verdict.error);
+  if (facts.isBesideNewer) return found("older", wordsOfOlder(facts), verdict?.error);
+  const refusal = head && verdict && (wordsOfRefusal(head, verdict, facts) ?? wordsOfBase(facts));
+  if (refusal && (verified || isStopped)) return found(refusal.tone === "bad" ? "refused" : "unknown", refusal, verdict.error ?? facts.baseRefusal?.verdict.error);
   if (isStopped) return found("unknown", wordsOfDoubt(STOPPED, facts), STOPPED);
-  if (!head || !verdict || !verified) return found("checking", refusal ?? wordsOfWork(head, verdict), verdict?.error);
+  if (!head || !verdict || !verified) return found("checking", refusal ?? wordsOfWork(head, verdict), verdict?.error ?? (refusal && facts.baseRefusal?.verdict.error));
   if (baseFault && isBaseRequired) return found("unknown", wordsOfMissingBase(), baseFault);
   return found("safe", wordsOfSafe(verified, verdict, facts));
 }

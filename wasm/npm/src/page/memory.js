@@ -52,25 +52,49 @@ export function isOurs(key) {
 }
 
 /**
+ * What bundles signed by one set of keys raised. A record whose keys are revoked no longer counts: a stolen key must not block every later bundle.
+ * @typedef {{ version: string, keys: string[] }} Seen
+ */
+
+/**
+ * Returns what was safe here of a name.
+ * @param {string} name
+ * @returns {Seen[]}
+ * @throws {Doubt} The stored record is unreadable.
+ */
+export function seen(name) {
+  const all = versions()[name] ?? [];
+  // Before keys were stored, a record was the version alone.
+  const records = typeof all === "string" ? [{ version: all, keys: [] }] : all;
+  if (!Array.isArray(records) || !records.every(isSeen)) throw unreadable();
+  return records;
+}
+
+/** @param {any} record */
+function isSeen(record) {
+  return typeof record?.version === "string" && /^\d{1,20}$/.test(record.version) && Array.isArray(record.keys) && record.keys.every((/** @type {unknown} */ key) => typeof key === "string");
+}
+
+/**
  * Returns the highest version of a name that was safe here.
  * @param {string} name
  * @throws {Doubt} The stored record is unreadable.
  */
 export function highest(name) {
-  const version = versions()[name];
-  if (version === undefined) return undefined;
-  if (typeof version === "string" && /^\d{1,20}$/.test(version)) return version;
-  throw unreadable();
+  return seen(name).map(({ version }) => version).reduce((/** @type {string | undefined} */ one, other) => (one !== undefined && BigInt(one) >= BigInt(other) ? one : other), undefined);
 }
 
 /**
  * @param {string} name
  * @param {string} version
+ * @param {string[]} keys Of those that signed it and are trusted, sorted.
  */
-export function sawVersion(name, version) {
-  const before = highest(name);
-  if (before !== undefined && BigInt(version) <= BigInt(before)) return;
-  keep("versions", JSON.stringify({ ...versions(), [name]: version }));
+export function sawVersion(name, version, keys) {
+  const records = seen(name);
+  const isOf = (/** @type {Seen} */ record) => record.keys.length === keys.length && record.keys.every((key, at) => key === keys[at]);
+  const before = records.find(isOf);
+  if (before && BigInt(version) <= BigInt(before.version)) return;
+  keep("versions", JSON.stringify({ ...versions(), [name]: [...records.filter((record) => !isOf(record)), { version, keys }] }));
   memory.dispatchEvent(new Event("seen"));
 }
 

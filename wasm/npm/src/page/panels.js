@@ -44,7 +44,7 @@ export function signers({ signers, error, kernelSignature, unknownEnvelopes }) {
 export function identity(head, seen) {
   const now = Date.now() / 1000;
   const expires = head.expires === undefined ? "never" : `${moment(head.expires)}${head.expires <= now ? ", which has passed" : ""}`;
-  const known = seen && (seen.version === undefined ? "This browser has found no version of it safe to install."
+  const known = seen && (seen.version === undefined ? "No version of it was safe to install in this browser before."
     : [seen.version === head.version ? "It is the highest that this browser has seen. " : `The highest that this browser has seen is ${seen.version}. `,
       h("button", { type: "button", class: "link", onclick: seen.forget }, "Forget it"), seen.forgets && " It is forgotten when the page is closed."]);
   const rows = /** @type {[string, any][]} */ ([
@@ -54,6 +54,7 @@ export function identity(head, seen) {
     ["Expires", expires],
     ["Compatible with", head.compatible.length === 0 ? "any device" : h("bdi", {}, head.compatible.join(", "))],
     ["Content", h("span", { class: "key" }, head.indexDigest)],
+    ["Root digest", h("span", { class: "key" }, head.rootDigest)],
     ...(head.delta?.bases ?? []).map((base) => ["Needs", h("span", {}, base.name && `${base.name} version ${base.version}, `, h("span", { class: "key" }, base.indexDigest))]),
     ...head.images.map(({ ref, digest }) => ["Image", h("span", {}, `of ref ${ref + 1}: `, h("span", { class: "key" }, digest))]),
     ["Holds", `${count(head.entries, "entry", "entries")}, ${bytes(head.logicalBytes)} unpacked`],

@@ -1,13 +1,19 @@
 // The policy for bundles: settings fixed by the portal's attributes, and otherwise those entered by the administrator.
 
 import { Doubt } from "./doubt.js";
-import { highest } from "./memory.js";
+import { seen } from "./memory.js";
 
 /** The maximum size of a key file in bytes. */
 export const MAX_BYTES = 4 << 20;
 
 /** The start of a revocation list made by `ssh-keygen -k`, in base64. */
 const KRL = "U1NIS1JM";
+
+/** Milliseconds within which a server must have sent a file of the rules. */
+const PATIENCE = 15_000;
+
+/** The attributes that name files of the rules. */
+const ADDRESSES = /** @type {const} */ (["trust-src", "revoked-src", "floor-src"]);
 
 /**
  * Settings fixed by attributes.
@@ -35,7 +41,7 @@ export async function readFixed(element, signal) {
     const address = element.getAttribute(name);
     return address === null ? undefined : loaded(name, address, signal);
   };
-  const [signers, revoked, floors] = await Promise.all(["trust-src", "revoked-src", "floor-src"].map(load));
+  const [signers, revoked, floors] = await Promise.all(ADDRESSES.map(load));
   return {
     allowedSigners: signers && textOf(signers),
     revoked: revoked && (isKrl(revoked) ? base64(revoked) : textOf(revoked)),
@@ -51,17 +57,25 @@ export async function readFixed(element, signal) {
  * @param {AbortSignal} signal
  */
 async function loaded(name, address, signal) {
+  const limit = AbortSignal.timeout(PATIENCE);
   try {
-    // A stale cached list of revoked keys must not be used.
-    const response = await fetch(new URL(address, document.baseURI), { signal, cache: "no-cache" });
-    if (!response.ok) throw new Error(`the server answers ${response.status}`);
+    // Neither a stale list of revoked keys nor one that a cache in between keeps may be used.
+    const response = await fetch(new URL(address, document.baseURI), { signal: AbortSignal.any([signal, limit]), cache: "no-store" });
+    // 204 and its like have no body: that nothing is revoked must be said by a file.
+    if (response.status !== 200) throw new Error(`the server answers ${response.status}`);
     const bytes = new Uint8Array(await response.arrayBuffer());
     if (bytes.length > MAX_BYTES) throw new Error(`it is larger than ${MAX_BYTES} bytes`);
     return bytes;
   } catch (error) {
     signal.throwIfAborted();
-    throw new Doubt("policy", `${name}="${address}": ${/** @type {Error} */ (error).message}`, error);
+    const why = limit.aborted ? `the server has not sent it within ${PATIENCE / 1000} s` : /** @type {Error} */ (error).message;
+    throw new Doubt("policy", `${name}="${address}": ${why}`, error);
   }
+}
+
+/** Whether attributes name files of the rules, which may change. @param {Element} element */
+export function hasAddresses(element) {
+  return ADDRESSES.some((name) => element.hasAttribute(name));
 }
 
 /** @param {Uint8Array} bytes */
@@ -120,7 +134,7 @@ export function policyFor(fixed, entered, name) {
     revoked: revoked.trim() === "" ? undefined : bytesOf(revoked) ?? revoked,
     threshold: threshold.length > 0 ? threshold : undefined,
     compatible: words(of("compatible")),
-    floor: name === undefined ? undefined : higher(highest(name), Object.hasOwn(fixed.floors ?? {}, name) ? fixed.floors?.[name] : undefined),
+    floor: name === undefined ? undefined : floorsFor(fixed.floors ?? {}, name),
     now: undefined,
     allowUnsigned: undefined,
     allowDowngrade: undefined,
@@ -138,10 +152,10 @@ function bytesOf(revoked) {
 }
 
 /**
- * @param {string | undefined} one
- * @param {string | undefined} other
+ * Returns what this browser has seen of a name, and the floor that the site sets, which no key raised.
+ * @param {Record<string, string>} fixed
+ * @param {string} name
  */
-function higher(one, other) {
-  if (one === undefined || other === undefined) return one ?? other;
-  return BigInt(one) > BigInt(other) ? one : other;
+function floorsFor(fixed, name) {
+  return [...seen(name), ...(Object.hasOwn(fixed, name) ? [{ version: fixed[name], keys: [] }] : [])];
 }

@@ -1,19 +1,23 @@
 // The administrator's settings: trusted keys and device tags. Settings fixed by a portal are read-only.
 
+import { checkPolicy } from "../bundle.js";
 import { fill, h } from "./dom.js";
 import { isPrivateKey, kindOf } from "./kinds.js";
 import { NAMES, forgets, forgetVersions, remember, settings } from "./memory.js";
-import { MAX_BYTES } from "./policy.js";
+import { MAX_BYTES, policyFor } from "./policy.js";
 
 /** @typedef {import("./policy.js").Entered} Entered */
 /** @typedef {import("./policy.js").Fixed} Fixed */
 /** @typedef {HTMLInputElement | HTMLTextAreaElement} Field */
 
-const PRIVATE = "This is a private key. This page has not stored it; keep it secret, and choose the .pub file beside it.";
+const PRIVATE = "This is a private key. This page has not stored it, and left what was there before. Keep it secret, and take the .pub file beside it.";
+
+const FIRST = "This page trusts nobody yet. Ask the publisher for the file allowed_signers, or for a public key and its fingerprint, over another channel than the bundle's, and load it here.";
 
 /** A form that stores its values. It emits an event "settings" for each change. */
 export class Settings {
   #problem = h("p", { class: "fault", role: "alert" });
+  #first = h("p", { class: "first" });
   #forgets = h("p", { class: "quiet" });
   #help = h("p", { class: "quiet", id: "signers-help" });
   /** @type {Record<keyof Entered, Field>} */
@@ -24,18 +28,23 @@ export class Settings {
     compatible: h("input", { id: "compatible", placeholder: "board-a, board-b", spellcheck: false }),
   };
   #file = h("input", { type: "file", id: "signers-file", onchange: () => this.#load() });
-  #load_ = h("p", {}, h("label", { htmlFor: "signers-file" }, "Load a file: "), this.#file);
+  #load_ = h("p", { class: "choose" }, h("label", { htmlFor: "signers-file", class: "button" }, "Load a file"), this.#file);
   #forget = h("button", { type: "button", onclick: () => this.#forgetVersions() }, "Forget all versions seen");
   /** @type {Fixed} */
   #fixed = {};
+  /** What was entered and is not stored: it is being read, or cannot be. @type {Partial<Entered>} */
+  #unstored = {};
   #isReadonly = false;
+  #places;
 
-  constructor() {
+  /** @param {() => { wasmUrl?: string, workerUrl?: string }} places The URLs of the package's parts. */
+  constructor(places) {
+    this.#places = places;
     const { allowedSigners, revoked, threshold, compatible } = this.#fields;
     for (const name of NAMES) this.#fields[name].addEventListener("change", () => this.#entered(name));
     this.element = h("details", { class: "panel settings" },
       h("summary", {}, h("h2", {}, "Trusted keys and devices")),
-      h("label", { htmlFor: "signers" }, "Allowed signers"), this.#help, allowedSigners, this.#load_, this.#problem, this.#forgets,
+      h("label", { htmlFor: "signers" }, "Allowed signers"), this.#first, this.#help, allowedSigners, this.#load_, this.#problem, this.#forgets,
       h("div", { class: "fields" },
         h("div", {}, h("label", { htmlFor: "compatible" }, "The devices' tags"), compatible),
         h("div", {}, h("label", { htmlFor: "threshold" }, "Required keys"), threshold)),
@@ -55,7 +64,7 @@ export class Settings {
     this.#isReadonly = isReadonly;
     const now = isReadonly ? {} : settings();
     for (const name of NAMES) {
-      this.#fields[name].value = fixed[name] ?? now[name] ?? "";
+      this.#fields[name].value = fixed[name] ?? (isReadonly ? undefined : this.#unstored[name]) ?? now[name] ?? "";
       this.#fields[name].readOnly = !this.canChange(name);
     }
     const canTrust = this.canChange("allowedSigners");
@@ -65,6 +74,7 @@ export class Settings {
     this.#load_.hidden = !canTrust;
     this.#forget.hidden = isReadonly;
     if (!canTrust) this.element.open = false;
+    this.#sayFirst();
     this.#sayForgets();
   }
 
@@ -96,15 +106,32 @@ export class Settings {
     this.set(name, before === "" ? `${line}\n` : `${before}\n${line}\n`);
   }
 
-  /** @param {keyof Entered} name */
-  #entered(name) {
+  /**
+   * Judges by what was entered at once, and stores it if it can be read. A private key is forgotten.
+   * @param {keyof Entered} name
+   */
+  async #entered(name) {
     const field = this.#fields[name];
-    const isSecret = isPrivateKey(field.value);
-    if (isSecret) field.value = "";
-    fill(this.#problem, isSecret && PRIVATE);
-    remember(name, field.value);
-    this.#sayForgets();
+    if (isPrivateKey(field.value)) {
+      field.value = this.#unstored[name] ?? settings()[name] ?? "";
+      fill(this.#problem, PRIVATE);
+      return;
+    }
+    const { value } = field;
+    this.#unstored[name] = value;
+    fill(this.#problem);
+    this.#sayFirst();
     this.element.dispatchEvent(new CustomEvent("settings"));
+    try {
+      await checkPolicy(policyFor({}, { allowedSigners: "", revoked: "", threshold: "", compatible: "", [name]: value }, undefined), this.#places());
+    } catch (error) {
+      if (field.value === value) fill(this.#problem, `This was not stored: ${/** @type {Error} */ (error).message}.`);
+      return;
+    }
+    if (field.value !== value) return;
+    delete this.#unstored[name];
+    remember(name, value);
+    this.#sayForgets();
   }
 
   async #load() {
@@ -123,6 +150,10 @@ export class Settings {
   #forgetVersions() {
     forgetVersions();
     this.element.dispatchEvent(new CustomEvent("settings"));
+  }
+
+  #sayFirst() {
+    fill(this.#first, this.canChange("allowedSigners") && this.#fields.allowedSigners.value.trim() === "" && FIRST);
   }
 
   #sayForgets() {

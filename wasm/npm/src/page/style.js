@@ -41,10 +41,11 @@ bdi { overflow-wrap: anywhere; }
 
 button, .button { font: inherit; color: var(--text); background: var(--page); border: 1px solid var(--quiet); border-radius: 6px; padding: .35rem .8rem; cursor: pointer; display: inline-block; }
 button:hover, .button:hover { border-color: var(--text); }
-button.link { border: 0; padding: 0; color: var(--link); text-decoration: underline; background: none; font-size: inherit; }
+button.link { border: 0; padding: 0; min-height: 24px; color: var(--link); text-decoration: underline; background: none; font-size: inherit; }
 input, textarea { font: inherit; color: var(--text); background: var(--page); border: 1px solid var(--quiet); border-radius: 6px; padding: .35rem .6rem; max-width: 100%; }
 textarea { width: 100%; font: .85rem/1.4 ui-monospace, monospace; resize: vertical; }
 input[type=file] { border: 0; padding: 0; }
+.choose { position: relative; }
 .choose input[type=file], .panel #older, .panel #base { position: absolute; opacity: 0; width: 1px; height: 1px; }
 .choose input[type=file]:focus-visible, #older:focus-visible, #base:focus-visible { outline: none; }
 .choose:focus-within .button, p:focus-within > .button { outline: 3px solid var(--link); outline-offset: 2px; }
@@ -67,6 +68,19 @@ input[type=file] { border: 0; padding: 0; }
 .banner > div { flex: 1; }
 .stranger { border-top: 1px solid var(--tone); margin-top: .6rem; padding-top: .4rem; }
 .stranger .line { background: var(--page); border: 1px solid var(--line); border-radius: 6px; padding: .4rem .6rem; user-select: all; }
+.stranger .fields input { flex: 1 1 16rem; min-width: 0; }
+.remove { align-self: flex-start; flex: none; }
+.more > summary { margin-top: .4rem; color: var(--link); width: max-content; max-width: 100%; min-height: 24px; }
+.first { border-inline-start: 4px solid var(--link); padding-inline-start: .8rem; }
+.first:empty { display: none; }
+.drop.compact { padding: .6rem .8rem; border-radius: 8px; }
+.compact .banner { padding: .5rem .8rem; margin-top: .5rem; gap: .7rem; border-radius: 8px; }
+.compact .banner .icon { width: 1.5rem; height: 1.5rem; }
+.compact .banner h2 { font-size: 1.05rem; }
+.compact .banner p { margin: .15rem 0; }
+.compact .banner.good .why { display: none; }
+.compact .more > summary { margin-top: .2rem; font-size: .9rem; }
+.compact .progress { margin-top: .4rem; }
 .notes:empty { display: none; }
 .notes, .sum { margin-top: 1rem; }
 .stranger button, .notes button, .panel p > .button { margin-block: .2rem; }
@@ -75,6 +89,7 @@ input[type=file] { border: 0; padding: 0; }
 .list button[aria-current=true] { border-color: var(--tone); box-shadow: inset 4px 0 var(--tone); }
 .list .icon { color: var(--tone); }
 .list button span { display: grid; min-width: 0; overflow-wrap: anywhere; }
+.old { --tone: var(--quiet); --tone-page: var(--panel); }
 .good { --tone: var(--good); --tone-page: var(--good-page); }
 .bad { --tone: var(--bad); --tone-page: var(--bad-page); }
 .doubt { --tone: var(--doubt); --tone-page: var(--doubt-page); }
@@ -82,6 +97,7 @@ input[type=file] { border: 0; padding: 0; }
 .banner { color: var(--text); background: var(--tone-page); border-color: var(--tone); }
 .banner .icon, .banner h2 { color: var(--tone); }
 
+.wait:empty { display: none; }
 .progress { display: flex; align-items: center; gap: .8rem; margin-top: .8rem; flex-wrap: wrap; }
 progress { flex: 1 1 12rem; height: .8rem; accent-color: var(--link); }
 
@@ -135,8 +151,9 @@ td:nth-child(2) { width: 100%; }
   .banner { border-width: 3px; }
 }
 @media print {
-  .drop, .notes, .progress, .settings, .preview, .tree input, .rows, .panel p:has(#older, #base), .panel:has(#older):has(> [role=status]:empty), button { display: none !important; }
+  .drop, .notes, .progress, .settings, .stranger, .more > summary, .preview, .tree input, .rows, .panel p:has(#older, #base), .panel:has(#older):has(> [role=status]:empty), button { display: none !important; }
   .view[hidden] { display: block !important; }
+  .more::details-content { content-visibility: visible; display: block; }
   .view:not(:first-child) { break-before: page; }
   .list button { display: flex !important; }
   .files { display: block; }

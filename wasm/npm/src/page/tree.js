@@ -51,7 +51,7 @@ export class Tree {
     this.found = h("p", { class: "quiet", role: "status" });
     this.filter = h("input", {
       type: "search", placeholder: "Filter by name, or by path with a /", "aria-label": "Filter files", autocomplete: "off", spellcheck: false,
-      oninput: () => this.#search(),
+      oninput: () => this.#search(), onkeydown: (/** @type {KeyboardEvent} */ event) => event.key === "Escape" && this.#clear(event),
     });
     this.element = h("div", { class: "tree" }, this.filter, this.found, this.body);
     this.resized = new ResizeObserver(() => this.#draw());
@@ -102,6 +102,14 @@ export class Tree {
     this.#byPath = true;
     this.#set(level(1, numbers.length, (from, count) => this.bundle.entries(numbers.subarray(from, from + count))));
     fill(this.found, `${count(numbers.length, "entry has", "entries have")} ${text} in the ${text.includes("/") ? "path" : "name"}`);
+  }
+
+  /** Shows all files again. @param {KeyboardEvent} event */
+  #clear(event) {
+    if (this.filter.value === "") return;
+    event.preventDefault();
+    this.filter.value = "";
+    this.#search();
   }
 
   #draw() {
@@ -213,6 +221,7 @@ export class Tree {
       ArrowLeft: () => (isOpen ? this.#toggle(this.#focus) : above.length > 0 && this.#move(this.#parent())),
       Enter: () => this.#choose(),
       " ": () => this.#choose(),
+      Escape: () => this.#clear(event),
     };
     const isLetter = [...event.key].length === 1 && (event.key !== " " || this.#isTyping(event));
     const run = isLetter ? () => this.#type(event) : keys[event.key];

@@ -1,7 +1,7 @@
 // The verdict in words: first what to do, then why.
 
 /**
- * @typedef {"good" | "bad" | "doubt" | "work"} Tone
+ * @typedef {"good" | "bad" | "doubt" | "work" | "old"} Tone
  * @typedef {{ tone: Tone, title: string, text: string }} Words
  * @typedef {import("./finding.js").Facts} Facts
  * @typedef {import("../../types.js").Head} Head
@@ -20,8 +20,9 @@ const REFUSALS = {
   revoked: () => bad("Do not install: signed with a revoked key", "Ask the publisher for a bundle that is signed with another key."),
   expired: () => bad("Do not install: it has expired", "Devices refuse it. Ask the publisher for a newer bundle."),
   downgrade: (_, __, { floor }) => bad(`Do not install: older than version ${floor ?? "?"}, already checked here`, "Devices that have the newer version refuse this one."),
-  incompatible: ({ compatible }, _, { tags = [] }) => {
-    const yours = tags.length > 0 ? `${tags.join(", ")}.` : "none. Enter your devices' tags under Trusted keys and devices.";
+  incompatible: ({ compatible }, _, { tags = [], isLocked }) => {
+    const none = isLocked ? "none, by the rules of this site." : "none. Enter your devices' tags under Trusted keys and devices.";
+    const yours = tags.length > 0 ? `${tags.join(", ")}.` : none;
     return bad("Do not install: it is for other devices", `Needs: ${compatible.join(", ")}. Yours: ${yours}`);
   },
   unsupported: () => doubt("a newer Sealift made this", "The bundle uses features that this page does not know."),
@@ -53,10 +54,16 @@ const DOUBTS = {
   io: doubt("the file cannot be read", "The medium or the connection failed. Try again."),
   address: doubt("this is not an address", "Enter one such as /updates/os.sealift."),
   blocked: doubt("the page may not read from there", "Download the bundle and choose the file, or use an address of this site."),
-  "trust-file": doubt("your settings cannot be read", "Allowed signers, revoked keys, thresholds and tags must have the form that OpenSSH and Sealift use. Correct them below, and the bundle is judged again."),
+  "trust-file": doubt("your settings cannot be read", "Allowed signers, revoked keys, thresholds and tags must have the form that OpenSSH and Sealift use. Correct them under Trusted keys and devices, and the bundle is judged again."),
   policy: doubt("the rules to judge by cannot be loaded", "Without them, this page does not know whom to trust, what is revoked and which versions it has seen. Reload the page, or send the message below to the site's operator."),
   memory: doubt("this browser's record of versions cannot be read", "Without it, this page cannot tell an older version from a newer one. Forget all versions seen, under Trusted keys and devices, or clear this site's data."),
   unsupported: doubt("a newer Sealift made this", "The bundle uses features that this page does not know."),
+};
+
+/** The reasons where a person cannot change anything, since the site alone sets the policy. @type {Record<string, Words>} */
+const LOCKED_DOUBTS = {
+  "trust-file": doubt("this site's rules are malformed", "You can do nothing about it here, and it says nothing about the bundle: the site's own allowed signers, revoked keys, thresholds or tags are wrong. Send the message below to the site's operator."),
+  memory: doubt("this browser's record of versions cannot be read", "Without it, this page cannot tell an older version from a newer one. Clear this site's data in the browser, and choose the bundle again."),
 };
 
 /**
@@ -64,7 +71,7 @@ const DOUBTS = {
  * @returns {Words}
  */
 export function wordsOfFault({ code, isForeign }) {
-  if (code === "header" && isForeign) return bad("Not a Sealift bundle", "It does not begin like a bundle. Choose a file that sealift pack made.");
+  if (isForeign) return bad("Not a Sealift bundle", "It does not begin like a bundle. Choose a file that sealift pack made.");
   if (code === "header") return bad("Do not install: the signature area is damaged", "The part that says what the bundle is and who signed it is damaged, or was changed. Copy it again.");
   return FAULTS[code]?.() ?? bad("Do not install: it is damaged, or was changed", "Its bytes are not the ones that were packed. Copy it again; if that does not help, it was damaged or changed before it reached you.");
 }
@@ -84,10 +91,10 @@ export function wordsOfMissingBase() {
  * @param {Facts} facts
  * @returns {Words}
  */
-export function wordsOfDoubt(error, { isAddress }) {
+export function wordsOfDoubt(error, { isAddress, isLocked }) {
   const { code } = /** @type {{ code?: unknown }} */ (error);
   if (code === "io" && isAddress) return doubt("the address cannot be read", "The server did not send the bundle, or the connection failed. Check the address, and try again.");
-  const words = typeof code === "string" ? DOUBTS[code] : undefined;
+  const words = typeof code === "string" ? (isLocked && LOCKED_DOUBTS[code]) || DOUBTS[code] : undefined;
   return words ?? doubt("this page failed", "Reload it. If it fails again, send the message below to the site's operator.");
 }
 
@@ -103,6 +110,29 @@ export function wordsOfRefusal(head, verdict, facts) {
   const words = (REFUSALS[verdict.error?.code ?? "untrusted"] ?? REFUSALS.untrusted)(head, verdict, facts);
   const bytes = facts.verified ? "Its bytes are undamaged." : facts.isStopped ? "You stopped the check of its bytes." : "Its bytes are still being checked.";
   return { ...words, text: `${words.text} ${bytes}` };
+}
+
+/**
+ * Returns why the base that the user chose must not be trusted, if so.
+ * @param {Facts} facts
+ * @returns {Words | undefined}
+ */
+export function wordsOfBase({ baseRefusal }) {
+  if (!baseRefusal) return undefined;
+  const { name, verdict } = baseRefusal;
+  /** @type {Record<string, string>} */
+  const reasons = { signature: "a signature of it is wrong", revoked: "it is signed with a revoked key" };
+  const why = reasons[verdict.error?.code ?? ""] ?? "no key that you trust signed it";
+  return bad("Do not install: its base is not trusted", `The base is ${name}, and ${why}. Choose the base that the publisher signed, or check the delta alone.`);
+}
+
+/**
+ * Returns the words for a bundle that is older than another one in the same choice.
+ * @param {Facts} facts
+ * @returns {Words}
+ */
+export function wordsOfOlder({ floor }) {
+  return { tone: "old", title: `Older than version ${floor}, which you chose with it`, text: "It is left aside: the newer one is safe to install, and a device that has it refuses this one." };
 }
 
 /**

@@ -20,6 +20,9 @@ import { strangers } from "./strangers.js";
  * @property {() => void} judge Judges all bundles again.
  * @property {(line: string) => void} trust Adds a line to the allowed signers.
  * @property {() => boolean} canTrust
+ * @property {() => boolean} isLocked Whether the site alone sets the policy.
+ * @property {() => boolean} isCompact Whether all but the verdict is folded.
+ * @property {(check: Check) => void} remove Drops the bundle.
  * @property {(part: string) => boolean} hides
  * @property {() => { source: BundleSource, name: string }[]} bases The bundles to compare with, or over which deltas are checked.
  */
@@ -35,18 +38,24 @@ export class View {
   #damage = h("div");
   /** @type {Element} */
   #icon = h("span");
-  #banner = h("div", { class: "banner work", tabIndex: -1 }, this.#icon, h("div", {}, this.#words, this.#damage, this.#strangers));
+  #remove = h("button", { type: "button", class: "remove", onclick: () => this.#portal.remove(this.#check) }, "Remove");
+  #banner = h("div", { class: "banner work", tabIndex: -1 }, this.#icon, h("div", {}, this.#words, this.#damage, this.#strangers), this.#remove);
   #bar = h("progress", { "aria-label": "Bytes checked" });
   #amount = h("span", { class: "quiet" });
   // A single button, so that it receives every click and keeps the focus.
   #button = h("button", { type: "button", onclick: () => this.#press() });
-  #progress = h("div", { class: "progress" }, this.#bar, this.#amount, this.#button);
+  #retry = h("button", { type: "button", hidden: true, onclick: () => this.#restart() }, "Try again");
+  #wait = h("span", { class: "wait", role: "status" });
+  #progress = h("div", { class: "progress" }, this.#bar, this.#amount, this.#wait, this.#button, this.#retry);
   #signers = h("div");
   #identity = h("div");
   #files = h("div");
   #changes = h("div");
   #layout = h("div");
   #proof = h("div");
+  #summary = h("summary", {}, "Who signed it, what is in it, and the report");
+  /** Everything but the verdict, which a form folds. */
+  #more;
   #report = h("p", {}, h("button", { type: "button", onclick: () => this.#save() }, "Save the report"));
   /** @type {string | undefined} */
   #said;
@@ -70,8 +79,10 @@ export class View {
   constructor(check, portal) {
     this.#check = check;
     this.#portal = portal;
-    this.element = h("div", { class: "view" }, this.#banner, this.#progress, this.#signers, this.#identity, this.#files, this.#changes, this.#layout, this.#proof, this.#report);
+    this.#more = h("details", { class: "more" }, this.#summary, this.#signers, this.#identity, this.#files, this.#changes, this.#layout, this.#proof, this.#report);
+    this.element = h("div", { class: "view" }, this.#banner, this.#progress, this.#more);
     this.#report.hidden = true;
+    this.update();
     this.show();
   }
 
@@ -89,13 +100,14 @@ export class View {
   /** Updates the view with the current facts. */
   show() {
     const { finding, facts, bundle, isBusy, name } = this.#check;
-    const said = JSON.stringify([finding.state, finding.title, finding.text, finding.error?.message]);
+    const signed = finding.ok ? signedBy(facts.verdict) : "";
+    const said = JSON.stringify([finding.state, finding.title, finding.text, finding.error?.message, signed]);
     if (said !== this.#said) {
       this.#said = said;
       this.#banner.className = `banner ${finding.tone}`;
       // The signers' panel explains why signatures do not count.
       const message = finding.error && finding.error.message !== facts.verdict?.error?.message && h("p", { class: "quiet" }, h("bdi", {}, finding.error.message));
-      fill(this.#words, h("h2", {}, finding.title), finding.text !== "" && h("p", {}, finding.text), message, h("p", { class: "quiet" }, h("bdi", {}, name)));
+      fill(this.#words, h("h2", {}, finding.title), finding.text !== "" && h("p", { class: "why" }, finding.text), message, h("p", { class: "quiet" }, h("bdi", {}, name), signed && [", signed by ", h("bdi", {}, signed)]));
       // Only the icon is replaced: a button beside it that has the focus keeps it.
       const shown = icon(finding.tone);
       this.#icon.replaceWith(shown);
@@ -107,6 +119,7 @@ export class View {
     fill(this.#signers, verdict && signers(verdict));
     if (head) fill(this.#identity, this.#identityOf(head));
     this.#bar.hidden = this.#amount.hidden = !isBusy;
+    if (!isBusy) this.wait(undefined);
     this.#button.textContent = isBusy ? "Stop" : "Check again";
     this.#progress.hidden = !isBusy && finding.state !== "unknown";
     this.#report.hidden = isBusy || finding.state === "checking";
@@ -136,9 +149,27 @@ export class View {
     fill(this.#amount, this.#pace.take(bytes, bytesTotal, seconds));
   }
 
+  /**
+   * Says that the server sends nothing, since when, and how often it was tried.
+   * @param {import("../../types.js").Wait | undefined} wait
+   */
+  wait(wait) {
+    this.#retry.hidden = wait === undefined;
+    this.#amount.hidden = wait !== undefined || !this.#check.isBusy;
+    if (wait === undefined) return void fill(this.#wait);
+    const { seconds, attempt, attempts, reason } = wait;
+    const tried = attempt > 1 ? ` This is attempt ${attempt} of ${attempts}.` : "";
+    const text = `The server has sent nothing for ${seconds} s.${tried}${reason ? ` Before: ${reason}.` : ""}`;
+    if (this.#wait.textContent !== text) this.#wait.textContent = text;
+  }
+
   /** Hides or shows parts, as the page demands. */
   update() {
     this.#layout.hidden = this.#portal.hides("layout");
+    const isCompact = this.#portal.isCompact();
+    this.element.classList.toggle("compact", isCompact);
+    if (this.#summary.hidden === isCompact) this.#more.open = !isCompact;
+    this.#summary.hidden = !isCompact;
   }
 
   /** Compares with the bundle that the portal names, if any. */
@@ -149,6 +180,10 @@ export class View {
 
   #press() {
     if (this.#check.isBusy) return this.#check.stop();
+    this.#restart();
+  }
+
+  #restart() {
     this.#pace = new Pace();
     fill(this.#amount);
     this.#bar.removeAttribute("value");
@@ -168,7 +203,11 @@ export class View {
     };
     let seen;
     try {
-      seen = { version: highest(head.name), forget, forgets: forgets() };
+      const { floor, verdict } = this.#check.facts;
+      const version = highest(head.name);
+      // A version that only revoked keys raised does not count any more.
+      const isVoid = version !== undefined && verdict !== undefined && !this.#check.finding.ok && BigInt(version) > BigInt(floor ?? -1);
+      seen = this.#portal.isLocked() ? undefined : { version: isVoid ? floor : version, forget, forgets: forgets() };
     } catch {
       // The verdict reports it.
     }
@@ -256,6 +295,15 @@ export class View {
       if (!signal.aborted) fill(this.#comparison, h("p", { class: "fault" }, `This page cannot compare them: ${/** @type {Error} */ (error).message}`));
     }
   }
+}
+
+/**
+ * Returns the signers whose signatures count, by their comments or keys.
+ * @param {import("../../types.js").Verdict | undefined} verdict
+ */
+function signedBy(verdict) {
+  const names = (verdict?.signers ?? []).filter(({ trusted }) => trusted).map(({ comment, key }) => comment || key || "");
+  return new Intl.ListFormat("en").format([...new Set(names)]);
 }
 
 /**
