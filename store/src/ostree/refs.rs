@@ -15,6 +15,7 @@ use super::repo::Repo;
 use crate::Error;
 use crate::error::RepoFault;
 use crate::fs::confined::{known_type, names_in, open_beneath};
+use crate::fs::own_store::check_own_folders;
 
 /// The owner of a ref.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -92,6 +93,15 @@ fn is_remote_name(name: &str) -> bool {
 }
 
 impl Repo {
+    /// Checks that the folders on the way to these refs belong to the user that owns the repository, and that nobody else can write to them.
+    ///
+    /// # Errors
+    /// As [`check_own_folders`].
+    pub(crate) fn check_own_refs(&self, names: &[RefName]) -> Result<(), Error> {
+        let paths: Vec<String> = names.iter().map(RefName::path).collect();
+        check_own_folders(self.root(), &paths, &self.path())
+    }
+
     /// Returns all refs, in order. Links, which libostree uses for aliases, are left out.
     ///
     /// # Errors

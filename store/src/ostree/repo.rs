@@ -15,13 +15,12 @@ use sha2::{Digest as _, Sha256};
 use super::config::{Config, Mode};
 use super::keyfile::KeyFile;
 use super::object::{ObjectType, loose_path, object_name};
-use super::refs::RefName;
 use super::remote::Remote;
 use super::system::{System, is_missing};
 use crate::Error;
 use crate::error::RepoFault;
 use crate::fs::confined::{open_beneath, open_user_dir};
-use crate::fs::own_store::{check_own_folders, check_own_store};
+use crate::fs::own_store::check_own_store;
 
 /// A repository of a known mode.
 #[derive(Debug)]
@@ -100,15 +99,6 @@ impl Repo {
     pub(crate) fn check_own(&self) -> Result<(), Error> {
         let folders = ["extensions", "refs", "refs/heads", "refs/mirrors", "refs/remotes", "state", "tmp"];
         check_own_store(self.root(), &folders, &self.path)
-    }
-
-    /// Checks the same of the folders of refs.
-    ///
-    /// # Errors
-    /// As [`check_own_store`].
-    pub(crate) fn check_own_refs(&self, names: &[RefName]) -> Result<(), Error> {
-        let paths: Vec<String> = names.iter().map(RefName::path).collect();
-        check_own_folders(self.root(), &paths, &self.path)
     }
 
     pub(crate) fn config(&self) -> &Config {
