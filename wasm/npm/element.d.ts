@@ -29,6 +29,7 @@ import type { BundleSource, Damage, Doubt, Head, Kind, Place, Policy, Progress, 
  *   if it could be checked over them. `deep="no"`: only stored bytes are checked, not what they unpack to.
  * - `settings="readonly"`: the user sees and changes no settings, trusts no key, forgets no version; settings stored in this browser do not count.
  * - `variant`: `compact` shows one row for each bundle and folds the rest, `full` shows all; the default is `compact` in a form, and `full` elsewhere.
+ * - It is dark where the page is: set `color-scheme: light dark` in the page's style, or in its `<meta name="color-scheme">`.
  * - `hide`: any of `chooser address settings layout`.
  * - `wasm-url`, `worker-url`: the URLs of the package's parts, for bundlers that do not find them: see the README.
  * - `multiple`: accepts several bundles, each with its own verdict. A delta and its bases are one: the bases are only read. One that is older than
@@ -120,7 +121,9 @@ export interface Report {
   verdict?: Verdict;
   summary?: Summary;
   /** The policy by which it was judged. `forgets`: the browser forgets settings and versions when the page is closed. */
-  policy?: Pick<Policy, "allowedSigners" | "threshold" | "compatible" | "floor"> & {
+  policy?: Pick<Policy, "allowedSigners" | "threshold" | "compatible"> & {
+    /** The lowest version that was accepted. */
+    floor?: string;
     revoked?: string;
     /** SHA-256 of these files or texts. */
     allowedSignersSha256?: string;

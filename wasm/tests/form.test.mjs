@@ -162,6 +162,23 @@ test("a page by script gives the focus to what can be used", async () => {
   await leave();
 });
 
+test("it is dark where the page is, and not by what the person prefers", async () => {
+  const { page, element, leave } = await form({}, { colorScheme: "dark" });
+  const shade = () => element.evaluate((element) => getComputedStyle(element).backgroundColor);
+  assert.equal(await shade(), "rgb(13, 17, 23)");
+  await page.evaluate(() => (document.documentElement.style.colorScheme = "light"));
+  assert.equal(await shade(), "rgb(255, 255, 255)");
+  await leave();
+});
+
+test("an address at which nothing is shows before anything is chosen", async () => {
+  const { page, set, leave } = await form({ "wasm-url": "/missing.wasm" });
+  await page.locator(".drop .fault", { hasText: "the attribute wasm-url sets its address" }).waitFor();
+  await set("wasm-url", null);
+  assert.equal(await page.locator(".drop .fault").textContent(), "");
+  await leave(/404/);
+});
+
 test("someone without keys is told first how to get them", async () => {
   const { page, choose, verdict, leave } = await people.visit();
   await page.getByText("This page trusts nobody yet. Ask the publisher for the file allowed_signers").waitFor();

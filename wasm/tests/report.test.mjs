@@ -94,6 +94,30 @@ test("which file it was, by what it was judged, and by which page", async () => 
   await leave();
 });
 
+test("a report is matched with what a device has", async () => {
+  const { page, check, leave } = await visit();
+  const at = (name) => join(bundles.folder, name);
+  writeFileSync(at("allowed"), `${bundles.signers}\n`);
+  const run = (...args) => JSON.parse(execFileSync(sealift, [...args, "--json", "--trust", at("allowed"), "--state", at("state")], { encoding: "utf8", stdio: ["ignore", "pipe", "ignore"] }).split("\n")[0]);
+  run("unpack", bundles.files.full, at("target"));
+  // Another signature makes another file of the same bundle.
+  const again = at("again.sealift");
+  execFileSync(sealift, ["key", "generate", "-o", at("second")], { stdio: "ignore" });
+  execFileSync(sealift, ["sign", bundles.files.full, "-o", again, "--key", at("second")], { stdio: "ignore" });
+  bundles.files.again = again;
+  for (const name of ["full", "again"]) {
+    await check(name, "Safe to install: os, version 7");
+    const { head, policy, sha256 } = await hashed(page);
+    assert.equal(sha256, digestOf(bundles.files[name]));
+    for (const { root_digest, index_digest } of [run("status", at("target")), run("audit", at("target"), "--ignore", "privileged")]) {
+      assert.deepEqual([head.rootDigest, head.indexDigest], [root_digest, index_digest], name);
+    }
+    assert.equal(policy.floor, name === "full" ? undefined : "7");
+  }
+  await page.locator(".panel", { hasText: "How it was checked" }).locator("dd", { hasText: /^7$/ }).waitFor();
+  await leave();
+});
+
 test("the file's digest, however it is read", async () => {
   const { page, check, verdict, leave } = await visit();
   await page.getByLabel("Address of a bundle").fill("/bundles/large.sealift");
@@ -154,7 +178,7 @@ test("a delta is checked over its base: dropped with it, chosen after it, or nam
   // They are one row, whether several may be chosen or not.
   await drop("base.sealift", "delta.sealift");
   await page.locator(".view:not([hidden]) .banner", { hasText: OVER }).waitFor();
-  await page.locator("sealift-verifier").evaluate((element) => element.removeAttribute("multiple"));
+  await page.locator("sealift-verifier").evaluate((element) => (element.removeAttribute("multiple"), element.reset()));
   await drop("base.sealift", "delta.sealift");
   await page.waitForFunction(() => document.querySelector("sealift-verifier").reports.length === 1);
   await page.locator(".banner", { hasText: OVER }).waitFor();

@@ -1,5 +1,6 @@
 // Makes www/screenshots anew. Run by: node wasm/tests/screenshots.mjs
 
+import { execFileSync } from "node:child_process";
 import { mkdirSync, rmSync } from "node:fs";
 import { fileURLToPath } from "node:url";
 
@@ -11,7 +12,7 @@ const out = fileURLToPath(new URL("../www/screenshots", import.meta.url));
 const states = ["good", "unsigned", "untrusted", "expired", "older", "flipped", "truncated", "delta", "hostile"];
 
 const bundles = shelf();
-const server = await site({ bundles: bundles.folder, upload: fileURLToPath(new URL("../examples/upload", import.meta.url)) });
+const server = await site({ bundles: bundles.folder, upload: fileURLToPath(new URL("../examples/upload", import.meta.url)), allowed_signers: (request, response) => response.end(bundles.signers) });
 const browser = await launch();
 rmSync(out, { recursive: true, force: true });
 mkdirSync(out, { recursive: true });
@@ -27,19 +28,26 @@ for (const colorScheme of ["light", "dark"]) {
     await page.screenshot({ path: `${out}/${name}-${colorScheme}.png` });
     await page.setViewportSize({ width, height });
   };
+  const choose = async (name) => {
+    await page.locator("#file").setInputFiles(bundles.files[name]);
+    // The view before has a report, too.
+    await page.waitForFunction((file) => {
+      const [report] = document.querySelector("sealift-verifier").reports;
+      return report.file === file && report.state !== "checking";
+    }, `${name}.sealift`);
+    await page.getByRole("button", { name: "Save the report" }).waitFor();
+  };
   await page.goto(server.origin);
   await shoot("start");
   await page.getByLabel("Allowed signers", { exact: true }).fill(bundles.signers);
   await page.getByLabel("Allowed signers", { exact: true }).blur();
   await page.getByText("Trusted keys and devices").click();
   for (const state of states) {
-    await page.locator("#file").setInputFiles(bundles.files[state]);
-    await page.getByRole("button", { name: "Save the report" }).waitFor();
+    await choose(state);
     await page.waitForTimeout(300);
     await shoot(state, state === "hostile");
   }
-  await page.locator("#file").setInputFiles(bundles.files.good);
-  await page.getByRole("button", { name: "Save the report" }).waitFor();
+  await choose("good");
   await page.locator("#older").setInputFiles(bundles.files.older);
   await page.getByText("os version 7 compared with os version 6").waitFor();
   await page.getByLabel("Filter files").fill("os-rel");
@@ -57,12 +65,13 @@ for (const colorScheme of ["light", "dark"]) {
     await page.setViewportSize({ width, height: 800 });
     await shoot(name, true);
   }
-  await page.locator("#file").setInputFiles(bundles.files.untrusted);
-  await page.locator(".banner.bad h2", { hasText: "unknown signer" }).waitFor();
+  await choose("untrusted");
+  await page.getByRole("textbox", { name: /^The fingerprint/ }).fill(execFileSync("ssh-keygen", ["-l", "-f", `${bundles.folder}/stranger.pub`], { encoding: "utf8" }));
+  await page.getByRole("button", { name: "Compare", exact: true }).click();
+  await page.getByText("It is this key.").waitFor();
   await shoot("narrow-untrusted");
   await page.setViewportSize({ width: 1000, height: 800 });
-  await page.locator("#file").setInputFiles(bundles.files.good);
-  await page.locator(".banner.good").waitFor();
+  await choose("good");
   await page.emulateMedia({ forcedColors: "active" });
   await shoot("forced-colours");
   await page.emulateMedia({ forcedColors: null });
@@ -86,6 +95,14 @@ for (const colorScheme of ["light", "dark"]) {
   await form.goto(`${server.origin}/upload/index.html`);
   await form.getByText("Choose a bundle").waitFor();
   await form.screenshot({ path: `${out}/form-${colorScheme}.png` });
+  await form.locator("#file").setInputFiles(bundles.files.good);
+  await form.locator(".banner.good").waitFor();
+  await form.screenshot({ path: `${out}/form-good-${colorScheme}.png` });
+  await form.locator("sealift-verifier").evaluate((element) => element.setAttribute("multiple", ""));
+  await form.locator("#file").setInputFiles(["good", "older", "flipped", "untrusted"].map((name) => bundles.files[name]));
+  await form.locator(".banner.bad h2", { hasText: "unknown signer" }).waitFor();
+  await form.getByText("1 of 3 bundles safe to install").waitFor();
+  await form.screenshot({ path: `${out}/form-several-${colorScheme}.png` });
   await form.close();
 }
 await browser.close();

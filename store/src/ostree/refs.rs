@@ -99,7 +99,7 @@ impl Repo {
     /// As [`check_own_folders`].
     pub(crate) fn check_own_refs(&self, names: &[RefName]) -> Result<(), Error> {
         let paths: Vec<String> = names.iter().map(RefName::path).collect();
-        check_own_folders(self.root(), &paths, &self.path())
+        check_own_folders(self.root(), &paths, self.path())
     }
 
     /// Returns all refs, in order. Links, which libostree uses for aliases, are left out.

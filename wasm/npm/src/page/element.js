@@ -371,7 +371,8 @@ export class SealiftVerifier extends ElementBase {
     item.said = said;
     item.wasOk = ok;
     const isEnd = this.#items.every(({ check }) => check.finding.state !== "checking");
-    if (isAsked && isEnd && this.#hasIdleFocus()) (this.#items.length > 1 && !this.#isCompact ? this.#rows.list : item.view.banner).focus();
+    const isList = this.#items.length > 1 && !this.#isCompact;
+    if (isAsked && isEnd && this.#hasIdleFocus()) (isList ? this.#rows.list : this.#items[0].view.banner).focus();
     this.#toldOk = this.ok;
     this.#emit("sealift-verdict", { ok: this.ok, state, source: check.source, name: check.name, report: check.report, complete: check.complete });
   }

@@ -92,7 +92,7 @@ function described(error) {
  */
 export function report(finding, facts, { name, bytes, seconds, policy, forgets, module, checked }) {
   const { signed: _, ...head } = facts.head ?? { signed: undefined };
-  const { allowedSigners, revoked, threshold, compatible, floor } = policy ?? {};
+  const { allowedSigners, revoked, threshold, compatible } = policy ?? {};
   return {
     file: name,
     fileBytes: bytes,
@@ -111,7 +111,7 @@ export function report(finding, facts, { name, bytes, seconds, policy, forgets, 
     head: facts.head && /** @type {any} */ (head),
     verdict: facts.verdict,
     summary: facts.verified?.summary,
-    policy: policy && { allowedSigners, revoked: revoked instanceof Uint8Array ? `${revoked.length} bytes` : revoked, threshold, compatible, floor, forgets,
+    policy: policy && { allowedSigners, revoked: revoked instanceof Uint8Array ? `${revoked.length} bytes` : revoked, threshold, compatible, floor: facts.floor, forgets,
       allowedSignersSha256: facts.digests?.allowedSigners, revokedSha256: facts.digests?.revoked, judged: facts.judged ?? "" },
     page: { version: VERSION, module },
   };

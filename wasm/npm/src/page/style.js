@@ -1,4 +1,5 @@
-// The element's style. A constructed style sheet needs no exception in a page's security policy.
+// The element's style. A constructed style sheet needs no exception in a page's security policy. It is dark where the page is: by the page's own
+// color-scheme, and not by what the person prefers elsewhere.
 
 /** @type {CSSStyleSheet | undefined} */
 let made;
@@ -13,19 +14,12 @@ export function sheet() {
 
 const STYLE = `
 :host {
-  color-scheme: light dark;
-  --text: #1b1f24; --quiet: #57606a; --page: #ffffff; --panel: #f6f8fa; --line: #d0d7de; --link: #0a56b8;
-  --good: #116329; --good-page: #dafbe1; --bad: #a40e26; --bad-page: #ffebe9; --doubt: #7d4e00; --doubt-page: #fff4ce; --work: #0a56b8; --work-page: #ddf0ff;
-  --hot: #c2410c; --small: #2563eb; --large: #6d28d9; --shared: #0f766e;
+  --text: light-dark(#1b1f24, #e6edf3); --quiet: light-dark(#57606a, #9da7b1); --page: light-dark(#ffffff, #0d1117); --panel: light-dark(#f6f8fa, #161b22); --line: light-dark(#d0d7de, #3d444d); --link: light-dark(#0a56b8, #79b8ff);
+  --good: light-dark(#116329, #56d364); --good-page: light-dark(#dafbe1, #0f2a17); --bad: light-dark(#a40e26, #ff8f87); --bad-page: light-dark(#ffebe9, #3a1214); --doubt: light-dark(#7d4e00, #e3b341); --doubt-page: light-dark(#fff4ce, #2e2408); --work: light-dark(#0a56b8, #79b8ff); --work-page: light-dark(#ddf0ff, #0c2440);
+  --hot: light-dark(#c2410c, #fb923c); --small: light-dark(#2563eb, #60a5fa); --large: light-dark(#6d28d9, #a78bfa); --shared: light-dark(#0f766e, #2dd4bf);
   display: block; color: var(--text); background: var(--page); font: 16px/1.5 system-ui, sans-serif; container-type: inline-size;
 }
-@media screen and (prefers-color-scheme: dark) {
-  :host {
-    --text: #e6edf3; --quiet: #9da7b1; --page: #0d1117; --panel: #161b22; --line: #3d444d; --link: #79b8ff;
-    --good: #56d364; --good-page: #0f2a17; --bad: #ff8f87; --bad-page: #3a1214; --doubt: #e3b341; --doubt-page: #2e2408; --work: #79b8ff; --work-page: #0c2440;
-    --hot: #fb923c; --small: #60a5fa; --large: #a78bfa; --shared: #2dd4bf;
-  }
-}
+@media print { :host { color-scheme: light; } }
 * { box-sizing: border-box; }
 [hidden] { display: none !important; }
 h2 { font-size: 1.125rem; margin: 0; line-height: 1.3; }
@@ -167,6 +161,9 @@ td:nth-child(2) { width: 100%; }
   .row .mode { display: none; }
   .drop, .panel, .banner { padding: .9rem; }
   .wide { flex-basis: 100%; }
+  .banner { flex-wrap: wrap; }
+  .banner > div { flex-basis: 70%; }
+  .remove { margin-inline-start: auto; }
   td.size { white-space: normal; }
   td:nth-child(2) { min-width: 6rem; overflow-wrap: anywhere; }
   th, td { padding: .25rem .3rem; }
