@@ -109,6 +109,8 @@ test("the browser remembers whom to trust, and judges anew when that changes", a
   await verdict("your settings cannot be read");
   await enter(field, bundles.signers);
   await verdict("Safe to install");
+  // They are stored once they were read.
+  await page.waitForFunction((signers) => localStorage.getItem("sealift.allowedSigners") === signers, bundles.signers);
   await page.reload();
   await choose(bundles.files.good);
   await verdict("Safe to install");
