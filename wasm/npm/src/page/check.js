@@ -359,7 +359,7 @@ export class Check {
       // A bundle that had expired before keeps its verdict: only the time in the message differs.
       const { verdict: known } = this.#facts;
       const verdict = known?.error?.code === "expired" && found.error?.code === "expired" ? known : found;
-      this.#set({ head: bundle.head, verdict, floor: found.floor, tags: policy.compatible, baseRefusal, isLocked: this.listener.isLocked(), judged: judged.toISOString(), digests: { allowedSigners, revoked }, unjudged: undefined });
+      this.#set({ head: bundle.head, verdict, floor: found.floor, tags: policy.compatible, baseRefusal, judged: judged.toISOString(), digests: { allowedSigners, revoked }, unjudged: undefined });
       this.#wait(bundle.head.expires);
     } catch (unjudged) {
       if (isLast()) this.#set({ unjudged });
@@ -454,7 +454,7 @@ export class Check {
   /** @param {Partial<Facts>} more */
   #set(more) {
     if (this.#isClosed) return;
-    const facts = { ...this.#facts, ...more };
+    const facts = { ...this.#facts, ...more, isLocked: this.listener.isLocked() };
     if (facts.verified && !this.#facts.verified) this.#seconds = (performance.now() - this.#start) / 1000;
     if (more.verified || more.fault) this.#checked = new Date();
     let next = finding(facts);

@@ -49,13 +49,15 @@ export function svg(name, attributes, ...children) {
   return element;
 }
 
+const CLOCK = "M12 3a9 9 0 1 0 0 18a9 9 0 1 0 0-18M12 7.5V12l3.5 2";
+
 /** @type {Record<string, string>} */
 const PATHS = {
   good: "M4 12.5l5 5L20 6.5",
   bad: "M6 6l12 12M18 6L6 18",
   doubt: "M12 4v10M12 18.5v1",
-  work: "M12 3a9 9 0 1 0 0 18a9 9 0 1 0 0-18M12 7.5V12l3.5 2",
-  old: "M12 3a9 9 0 1 0 0 18a9 9 0 1 0 0-18M12 7.5V12l3.5 2",
+  work: CLOCK,
+  old: CLOCK,
   closed: "M9 6l6 6-6 6",
   open: "M6 9l6 6 6-6",
 };
