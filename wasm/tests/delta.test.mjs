@@ -46,7 +46,7 @@ async function chosen(name) {
   const visitor = await people.visit({ signers });
   await visitor.choose(at(name));
   await visitor.verdict("Safe to install");
-  const banner = (text) => visitor.page.locator(".view:not([hidden]) .banner", { hasText: text }).waitFor({ timeout: 20_000 });
+  const banner = (text) => visitor.page.locator(".view:not([hidden]) .banner", { hasText: text }).waitFor({ timeout: 60_000 });
   return { ...visitor, banner };
 }
 

@@ -48,7 +48,7 @@ async function said({ from = "", policy, options = "", frame, faults = [] }) {
     page.on("console", (message) => message.type() === "error" && !/favicon/.test(message.location().url) && faults.push(message.text()));
     await page.goto(`${own.origin}/page.html`);
     const paragraph = (frame ? page.frameLocator("iframe") : page).locator("p", { hasText: /./ });
-    await paragraph.waitFor({ timeout: 20_000 });
+    await paragraph.waitFor({ timeout: 60_000 });
     return await paragraph.textContent();
   } finally {
     await page.close();

@@ -32,7 +32,7 @@ async function shown(init) {
   const { page, choose, leave } = await people.visit({ signers: `os namespaces="sealift" ${key}`, init });
   await enter(page.getByLabel("The devices' tags"), "board");
   await choose(join(folder, "os.sealift"));
-  await page.locator(".banner.good").waitFor({ timeout: 30_000 });
+  await page.locator(".banner.good").waitFor({ timeout: 60_000 });
   await page.getByLabel("Filter files").fill("more");
   await page.getByRole("treeitem", { name: "more" }).click();
   const button = page.getByRole("button", { name: "Save this file" });
@@ -99,7 +99,7 @@ test("a file that is read by the page, and one that is not safe any more while i
     const read = async (offset, length) => new Uint8Array(await file.slice(offset, offset + length).arrayBuffer());
     document.querySelector("sealift-verifier").check({ size: file.size, read }, "by the page");
   });
-  await page.locator(".banner.good", { hasText: "by the page" }).waitFor({ timeout: 30_000 });
+  await page.locator(".banner.good", { hasText: "by the page" }).waitFor({ timeout: 60_000 });
   await page.getByLabel("Filter files").fill("more");
   await page.getByRole("treeitem", { name: "more" }).click();
   const { path } = await saved(page, () => page.getByRole("button", { name: "Save this file" }).click());

@@ -36,7 +36,7 @@ test("it checks a bundle", async () => {
     await field.blur();
     for (const [name, words] of [["good", "Safe to install: os, version 7"], ["flipped", "it is damaged, or was changed"]]) {
       await page.locator("#file").setInputFiles(bundles.files[name]);
-      await page.locator(".banner h2", { hasText: words }).waitFor({ timeout: 20_000 });
+      await page.locator(".banner h2", { hasText: words }).waitFor({ timeout: 60_000 });
     }
     assert.deepEqual(faults, []);
   } finally {

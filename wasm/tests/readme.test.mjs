@@ -73,7 +73,7 @@ test("the element, under the policy", async () => {
     page.on("pageerror", (error) => faults.push(String(error)));
     page.on("console", (message) => message.type() === "error" && faults.push(message.text()));
     await page.goto(`${server.origin}/page.html`);
-    await page.locator("sealift-verifier .banner.good").waitFor({ timeout: 20_000 });
+    await page.locator("sealift-verifier .banner.good").waitFor({ timeout: 60_000 });
     assert.deepEqual(faults, []);
   } finally {
     await browser.close();

@@ -58,7 +58,7 @@ before(async () => {
     /** Chooses a bundle, and waits for what is known of that one. */
     const check = async (name, words) => {
       await visitor.choose(bundles.files[name]);
-      await visitor.page.locator(".banner h2", { hasText: words }).and(visitor.page.locator(".banner", { hasText: `${name}.sealift` }).locator("h2")).waitFor({ timeout: 20_000 });
+      await visitor.page.locator(".banner h2", { hasText: words }).and(visitor.page.locator(".banner", { hasText: `${name}.sealift` }).locator("h2")).waitFor({ timeout: 60_000 });
     };
     return { ...visitor, check };
   };

@@ -64,7 +64,7 @@ async function look(url, file) {
     await page.route("**/signers", (route) => route.fulfill({ body: `os namespaces="sealift" ${key}` }));
     await page.goto(url);
     await page.locator("body > input").setInputFiles(file);
-    await page.locator("#said", { hasText: "os 7 5" }).waitFor({ timeout: 20_000 });
+    await page.locator("#said", { hasText: "os 7 5" }).waitFor({ timeout: 60_000 });
     await page.locator("sealift-verifier .banner h2", { hasText: "for other devices" }).waitFor();
     assert.deepEqual(faults, []);
   } finally {

@@ -27,7 +27,7 @@ export function visitors(server) {
       if (!init) await page.waitForFunction(isStored);
     }
     const choose = (file) => page.locator("#file").setInputFiles(file);
-    const verdict = (text) => page.locator(".view:not([hidden]) .banner h2", { hasText: text }).waitFor({ timeout: 20_000 });
+    const verdict = (text) => page.locator(".view:not([hidden]) .banner h2", { hasText: text }).waitFor({ timeout: 60_000 });
     /** Ends the visit; complaints other than those that are expected are faults. */
     const leave = async (expected) => {
       await context.close();

@@ -122,5 +122,5 @@ test("open bundles do not keep a program from ending", () => {
     console.log((await bundles[1].verify()).summary.entries);
   `;
   writeFileSync(join(folder, "program.mjs"), program);
-  assert.equal(execFileSync(process.execPath, [join(folder, "program.mjs")], { timeout: 20_000, encoding: "utf8" }), "6\n");
+  assert.equal(execFileSync(process.execPath, [join(folder, "program.mjs")], { timeout: 60_000, encoding: "utf8" }), "6\n");
 });
