@@ -45,7 +45,8 @@ impl Arrangement {
         Self { places: chunks.iter().map(place).collect(), group_of, piece_at: (0..chunks.len()).collect() }
     }
 
-    /// Returns the objects in another order, in chunks that end where packing would end them, each object compressed as well as in the bundle.
+    /// Returns the objects in another order, in chunks that end where packing would end them, each object compressed as well as in the bundle. Chunks of
+    /// a delta that are decoded with a prefix stay as they are: the prefix is chosen for what they hold.
     fn in_order(bundle: &Bundle, order: &[Row<Object>], shares: &[u64]) -> Self {
         let chunks = &bundle.layout.chunks;
         // Packing aims at groups of the length of a piece.
@@ -59,7 +60,10 @@ impl Arrangement {
             for chunk in pieces(bundle, object) {
                 piece_at[chunk.at()].get_or_insert_with(|| placed.put(chunks[chunk.at()].stored_len.into()));
             }
-            if own.group_of[object.at()].is_none() {
+            let Some(chunk) = own.group_of[object.at()] else { continue };
+            if chunks[chunk].codec.has_prefix() {
+                let place = piece_at[chunk].get_or_insert_with(|| placed.put(chunks[chunk].stored_len.into()));
+                group_of[object.at()] = Some(*place);
                 continue;
             }
             let len = len_of(bundle, object);
@@ -70,7 +74,7 @@ impl Arrangement {
             }
         }
         open.close(open.objects.len(), shares, (&mut placed, &mut group_of));
-        // Only chunks that hold pieces are looked up.
+        // Only the places of pieces are looked up.
         let piece_at = piece_at.into_iter().map(Option::unwrap_or_default).collect();
         Self { places: placed.places, group_of, piece_at }
     }

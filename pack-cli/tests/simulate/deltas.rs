@@ -1,6 +1,6 @@
 //! Deltas over their bases.
 
-use crate::desk::{Desk, noise};
+use crate::desk::{Desk, FILES, Order, name, noise};
 
 /// Creates a desk with a delta to `ordered.sealift`, in which one file is new and another differs a little.
 fn with_a_delta() -> Desk {
@@ -71,4 +71,26 @@ fn what_another_base_has_is_not_on_the_device() {
     assert!(own.bytes <= len + 8192, "{} {len}", own.bytes);
     let said = desk.good(&format!("simulate {line}"));
     assert!(said.contains("not read from hdd: 148 contents of the base"), "{said}");
+}
+
+/// What decides the order is what differs: the chunks that were made with a prefix hold in every order what they hold in the delta.
+#[test]
+fn an_ordered_delta_is_no_slower_than_by_path() {
+    let desk = Desk::scattered();
+    for file in (0..FILES).step_by(4) {
+        let path = name(file, "tree/");
+        let mut content = std::fs::read(desk.path(&path)).unwrap();
+        for at in (0..content.len()).step_by(50) {
+            content[at] ^= 0x55;
+        }
+        desk.write(&path, content);
+    }
+    desk.pack("delta.sealift", "--base ordered.sealift --allow-unsigned --chunk-size 64KiB --order profile");
+    for device in ["dvd", "hdd", "usb2"] {
+        let [own, path, hash, _] =
+            desk.orders(&format!("delta.sealift --profile profile --device {device} --base ordered.sealift"));
+        let said = |order: &Order| format!("{} s, {} seeks", order.seconds, order.seeks);
+        let all = [&own, &path, &hash].map(said).join("; ");
+        assert!(own.seconds <= path.seconds && own.seconds <= hash.seconds && own.seeks <= path.seeks, "{device}: {all}");
+    }
 }

@@ -99,7 +99,7 @@ impl Desk {
     }
 }
 
-fn name(file: u64, before: &str) -> String {
+pub(crate) fn name(file: u64, before: &str) -> String {
     format!("{before}dir{:02}/file{file:04}", file % 23)
 }
 
