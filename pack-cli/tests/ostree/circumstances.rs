@@ -4,6 +4,9 @@ use std::fs::{self, File};
 use std::os::unix::fs::{PermissionsExt as _, chown};
 use std::process::{Command, Stdio};
 
+use rustix::mount::{MountFlags, UnmountFlags, mount, unmount};
+use sealift_skipped::skipped;
+
 use crate::desk::{Desk, MODES, full_tree, is_root, noise, plain_tree, text, write};
 
 const ROOT: &[&str] = &["--owner-uid=0", "--owner-gid=0"];
@@ -75,7 +78,7 @@ fn access_lists_are_not_inherited() {
             let folder = desk.path(mode).join(folder);
             let done = Command::new("setfacl").args(["-d", "-m", "u:33:rwx"]).arg(folder).status();
             if !done.is_ok_and(|status| status.success()) {
-                return sealift_skipped::skipped("needs setfacl, and a file system with ACLs");
+                return skipped("needs setfacl, and a file system with ACLs");
             }
         }
         desk.import("os.sealift", mode);
@@ -117,6 +120,27 @@ fn no_room() {
         assert!(said.contains("target") && said.contains("that the repository's configuration reserves"), "{said}");
         desk.is_as(&before, "target", key);
         fs::remove_dir_all(desk.path("target")).expect("it can be removed");
+    }
+}
+
+/// Inodes are counted like bytes, before anything is written.
+#[test]
+fn no_inodes() {
+    if !is_root() {
+        return skipped("needs root: a small file system");
+    }
+    let desk = small();
+    let target = desk.path("target");
+    fs::create_dir(&target).expect("a folder");
+    mount("tmpfs", &target, "tmpfs", MountFlags::empty(), c"nr_inodes=40,mode=755").expect("a file system");
+    desk.init("target", "archive");
+    let before = desk.snapshot("target");
+    let said = desk.refused("unpack os.sealift ostree:target --allow-unsigned");
+    desk.is_as(&before, "target", "unpack");
+    let tried = desk.refused("unpack os.sealift ostree:target --allow-unsigned --dry-run");
+    unmount(&target, UnmountFlags::DETACH).expect("it is mounted");
+    for said in [said, tried] {
+        assert!(said.contains("inodes") && said.contains("target"), "{said}");
     }
 }
 

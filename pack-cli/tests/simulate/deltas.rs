@@ -91,6 +91,9 @@ fn an_ordered_delta_is_no_slower_than_by_path() {
             desk.orders(&format!("delta.sealift --profile profile --device {device} --base ordered.sealift"));
         let said = |order: &Order| format!("{} s, {} seeks", order.seconds, order.seeks);
         let all = [&own, &path, &hash].map(said).join("; ");
-        assert!(own.seconds <= path.seconds && own.seconds <= hash.seconds && own.seeks <= path.seeks, "{device}: {all}");
+        assert!(
+            own.seconds <= path.seconds && own.seconds <= hash.seconds && own.seeks <= path.seeks,
+            "{device}: {all}"
+        );
     }
 }

@@ -1,7 +1,10 @@
 //! What is known of a target is its record, the list of targets, what a run left beside it, and what is there: no verb says what another denies.
 
 use std::fs::{self, File};
-use std::process::Command;
+use std::io::Write as _;
+use std::process::{Command, Stdio};
+use std::thread::sleep;
+use std::time::{Duration, Instant};
 
 use crate::desk::Desk;
 use crate::versions::{run, signed};
@@ -279,6 +282,31 @@ fn a_running_update_is_not_called_interrupted() {
 }
 
 #[test]
+fn a_first_unpack_that_runs_is_not_called_interrupted() {
+    let desk = signed();
+    let bundle = fs::read(desk.path("1.sealift")).unwrap();
+    let mut unpack = desk.command(&["unpack", "-", "t", "--trust", "signers"]);
+    let mut unpack = unpack.stdin(Stdio::piped()).spawn().unwrap();
+    let mut pipe = unpack.stdin.take().unwrap();
+    pipe.write_all(&bundle[..bundle.len() - 10]).unwrap();
+    let start = Instant::now();
+    while !desk.path(".t.sealift-partial").exists() {
+        assert!(start.elapsed() < Duration::from_secs(60), "no stage");
+        sleep(Duration::from_millis(10));
+    }
+    assert!(ends(&desk, "status t", 0).contains("another sealift run is working on it"));
+    assert!(ends(&desk, "status t --json", 0).contains(r#""missing":"running""#));
+    let done = desk.command(&["clean", "t"]).output().unwrap();
+    let said = crate::desk::said(&done);
+    assert_eq!(done.status.code(), Some(2), "{said}");
+    assert!(said.contains("another sealift run is using .t.sealift-partial"), "{said}");
+    pipe.write_all(&bundle[bundle.len() - 10..]).unwrap();
+    drop(pipe);
+    assert!(unpack.wait().unwrap().success());
+    assert!(ends(&desk, "status t", 0).contains("os version 1"));
+}
+
+#[test]
 fn a_stage_that_changed_nothing_is_said_and_is_no_difference() {
     let desk = signed();
     ends(&desk, "unpack 1.sealift t", 0);
@@ -299,7 +327,7 @@ fn whoever_waits_for_the_state_says_so() {
     let lock = File::open(desk.path("state/lock")).unwrap();
     lock.lock().unwrap();
     let holder = std::thread::spawn(move || {
-        std::thread::sleep(std::time::Duration::from_millis(2500));
+        sleep(Duration::from_millis(2500));
         drop(lock);
     });
     let said = ends(&desk, "unpack 2.sealift b", 0);

@@ -8,10 +8,12 @@ use rustix::io::Errno;
 use super::config::MinFree;
 use crate::fs::FreeSpace;
 
-/// The bytes that may still be written.
+/// The bytes and the inodes that may still be taken.
 #[derive(Debug)]
 pub(crate) struct Room {
     left: AtomicU64,
+    /// Free inodes at the beginning; `None` where they are made on demand.
+    inodes: Option<u64>,
     reserved: u64,
 }
 
@@ -26,7 +28,7 @@ impl Room {
             MinFree::Bytes(bytes) => bytes,
             MinFree::Percent(percent) => free.size / free.block_len.max(1) / 100 * percent * free.block_len,
         };
-        Ok(Self { left: AtomicU64::new(free.bytes.saturating_sub(reserved)), reserved })
+        Ok(Self { left: AtomicU64::new(free.bytes.saturating_sub(reserved)), inodes: free.inodes, reserved })
     }
 
     /// Returns the bytes that stay free.
@@ -38,6 +40,11 @@ impl Room {
     pub(crate) fn check(&self, len: u64) -> Result<(), u64> {
         let left = self.left.load(Ordering::Relaxed);
         if len <= left { Ok(()) } else { Err(left) }
+    }
+
+    /// Checks that there are inodes for that many files; the error is the number that was free.
+    pub(crate) fn check_inodes(&self, files: u64) -> Result<(), u64> {
+        self.inodes.filter(|free| *free < files).map_or(Ok(()), Err)
     }
 
     /// Returns the space of a file of this many bytes.

@@ -239,11 +239,13 @@ impl<'a> Transaction<'a> {
         }
     }
 
-    /// Checks that there is space for that many bytes in addition to what has been written.
+    /// Checks that there is space for that many bytes, and that many files, in addition to what has been written.
     ///
     /// # Errors
     /// Returns an error if there is not.
-    pub(crate) fn check_room(&self, len: u64) -> Result<(), Error> {
+    pub(crate) fn check_room(&self, len: u64, files: u64) -> Result<(), Error> {
+        let path = || self.repo.path().to_owned();
+        self.room.check_inodes(files).map_err(|free| Error::NoInodes { path: path(), needed: files, free })?;
         self.room.check(len).map_err(|free| self.no_space(len, free))
     }
 

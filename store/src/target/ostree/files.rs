@@ -112,8 +112,9 @@ impl<'a> Work<'a> {
 
     /// Checks that the repository's mode can hold all files, and that there is space for them.
     pub(super) fn check(&self) -> Result<(), Error> {
-        let mut len = 0_u64;
+        let (mut len, mut count) = (0_u64, num::wide(self.plan.metadata.len()));
         for (object, files) in &self.plan.wanted {
+            count = count.saturating_add(num::wide(files.len()));
             let size = object.map_or(0, |object| self.bundle.index.object(object).size);
             for file in files {
                 let (checksum, attributes, kind) = self.attributes(*file);
@@ -124,7 +125,7 @@ impl<'a> Work<'a> {
         for (_, object) in &self.plan.metadata {
             len = len.saturating_add(Room::of_file(num::wide(self.bundle.index.ostree_bytes(object).len())));
         }
-        self.transaction.check_room(len)
+        self.transaction.check_room(len, count)
     }
 
     pub(super) fn run(&self, input: &mut Input, jobs: usize) -> Result<(), Error> {
