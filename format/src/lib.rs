@@ -57,8 +57,8 @@ pub use index::{
 };
 pub use kind::Kind;
 pub use layout::{
-    BLOCK_LEN, BaseObject, BaseRange, Blocks, Chunk, Codec, DiskUse, Extent, HOLE_BLOCKS, Holds, Holes, Large, Layout,
-    Objects, Piece, RepositoryFile, data_len, data_ranges, maxima,
+    BLOCK_LEN, BaseObject, BaseRange, Chunk, Codec, Extent, HOLE_BLOCKS, Holds, Holes, Large, Layout, Objects, Piece,
+    RepositoryFile, data_len, data_ranges, maxima,
 };
 pub use limits::Limits;
 pub use opener::{Opened, Opener, Step};

@@ -36,7 +36,6 @@ const equal = (a, b) => a.length === b.length && a.every((byte, at) => byte === 
 const sum = (values) => values.reduce((total, value) => total + value, 0);
 const largest = (values) => values.reduce((most, value) => (value > most ? value : most), 0);
 export const isUtf8 = (bytes) => equal(new TextEncoder().encode(UTF8.decode(bytes)), bytes);
-const roundUp = (number, step) => Math.ceil(number / step) * step;
 const ascends = (items, before) => items.every((item, at) => at === 0 || before(items[at - 1], item));
 
 function bytesBefore(a, b) {
@@ -406,18 +405,14 @@ function parseLayout(bytes, sizes, ids, piece) {
 }
 
 /** The space that the inodes take on a disk (4.4). */
-function diskLen({ order, inodes, sizes, object, target }, { data, holes }) {
+function diskLen({ order, inodes, sizes, object, target }, { holes }) {
   const names = new Map();
-  for (const { above, name } of order) names.set(above, (names.get(above) ?? 0) + 8 + roundUp(name.length, 4));
-  const ofObject = sizes.map((size, number) => {
-    const runs = spans(holes.get(number) ?? [], 0, size).length;
-    return roundUp(data[number], 4096) + (runs > 4 ? 4096 * Math.ceil(runs / 340) : 0);
-  });
-  const ofDirectory = (entries) => (entries <= 4060 ? 4096 : 4096 + roundUp(Math.floor((3 * entries) / 2), 4096));
-  return sum(inodes.map(({ type, xattrs }, inode) => {
-    const named = xattrs.map(({ name, value }) => 16 + roundUp(name.length - name.indexOf(0x2e) - 1, 4) + roundUp(value.length, 4));
-    const own = type === "file" ? ofObject[object.get(inode)] : type === "dir" ? ofDirectory(names.get(inode) ?? 0) : 0;
-    return own + (target.get(inode)?.length > 59 ? 4096 : 0) + (sum(named) > 88 ? 4096 : 0);
+  for (const { above, name } of order) names.set(above, (names.get(above) ?? 0) + 16 + name.length);
+  const ofObject = sizes.map((size, number) => Math.ceil(size / 4096) - sum((holes.get(number) ?? []).map(([start, end]) => (end - start) / 4096)));
+  return 4096 * sum(inodes.map(({ type, xattrs }, inode) => {
+    const own = type === "file" ? ofObject[object.get(inode)] : type === "dir" ? 1 + Math.floor((names.get(inode) ?? 0) / 4096) : 0;
+    const beside = sum(xattrs.map(({ name, value }) => name.length + value.length)) - 64;
+    return own + (target.get(inode)?.length > 59 ? 1 : 0) + Math.ceil(Math.max(0, beside) / 4096);
   }));
 }
 

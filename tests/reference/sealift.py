@@ -180,8 +180,7 @@ def parse_layout(data, index, piece, base_objects=0):
         return sum(b - a for a, b in spans(layout.holes.get(number, ()), start, end))
 
     layout.data = [data_len(number, 0, size) for number, size in enumerate(sizes)]
-    runs = (len(list(spans(layout.holes.get(number, ()), 0, size))) for number, size in enumerate(sizes))
-    layout.disk = [round_up(data, 4096) + 4096 * (-(-count // 340) if count > 4 else 0) for data, count in zip(layout.data, runs)]
+    layout.disk = [blocks(data) for data in layout.data]
 
     # Whole objects in groups (core 7.2).
     members = list(accumulate(steps, lambda last, step: (last + 1 + step) % 2**32, initial=-1))[1:]
@@ -217,17 +216,12 @@ def parse_layout(data, index, piece, base_objects=0):
         layout.parts.setdefault(number, [Part(-1, 0, 0, size)])
     return layout
 
-def round_up(number, step):
-    return -(-number // step) * step
+def blocks(size):
+    return -(-size // 4096)
 
-def directory_disk(entries):
-    """The space that a directory takes on a disk (core 4.4)."""
-    return 4096 if entries <= 4060 else 4096 + round_up(3 * entries // 2, 4096)
-
-def xattrs_len(row):
-    """The space that the extended attributes of an inode take (core 4.4)."""
-    named = ((name.partition(b".")[2] if b"." in name else name, value) for name, value in row.xattrs)
-    return sum(16 + round_up(len(name), 4) + round_up(len(value), 4) for name, value in named)
+def xattrs_disk(row):
+    """The blocks that the extended attributes of an inode take (core 4.4)."""
+    return blocks(max(0, sum(len(name) + len(value) for name, value in row.xattrs) - 64))
 
 class Bundle:
     """A bundle whose head, layout and index are good (core 2); `policy` says who is trusted, if it is to be judged."""
@@ -298,20 +292,19 @@ class Bundle:
         index, layout = self.index, self.layout
         names = defaultdict(int)
         for _, _, directory, name, _ in index.order:
-            names[directory] += 8 + round_up(len(name), 4)
+            names[directory] += 16 + len(name)
         own = {inode: layout.disk[number] for inode, number in index.object.items() if number in layout.parts}
         if not self.root.bases:
-            own |= {inode: 4096 * (len(target) > 59) for inode, target in index.target.items()}
-            own |= {inode: directory_disk(names[inode]) for inode, kind in enumerate(index.types) if kind == "dir"}
+            own |= {inode: len(target) > 59 for inode, target in index.target.items()}
+            own |= {inode: 1 + names[inode] // 4096 for inode, kind in enumerate(index.types) if kind == "dir"}
             own = {inode: own.get(inode, 0) for inode in range(len(index.inodes))}
-        disk = sum(own.values()) + sum(4096 * (xattrs_len(index.inodes[inode]) > 88) for inode in own)
+        disk = sum(own.values()) + sum(xattrs_disk(index.inodes[inode]) for inode in own)
         objects, files = index.of_parents if index.ostree else ((), ())
         for _, row, content in files:
             is_regular = row.mode >> 12 == 8
             if content in layout.parts if is_regular else not self.root.bases:
-                disk += layout.disk[content] if is_regular else 4096 * (len(content) > 59)
-                disk += 4096 * (xattrs_len(row) > 88)
-        self.agree(disk=disk + (0 if self.root.bases else sum(round_up(len(data), 4096) for data in objects)))
+                disk += (layout.disk[content] if is_regular else len(content) > 59) + xattrs_disk(row)
+        self.agree(disk=4096 * (disk + (0 if self.root.bases else sum(blocks(len(data)) for data in objects))))
 
     def agree_layout(self):
         layout = self.layout

@@ -1,136 +1,66 @@
-//! The disk space that files take on ext4 (core 4.3).
+//! The blocks that inodes take on a disk (core 4.4).
 
 use alloc::vec::Vec;
 
-use super::{BLOCK_LEN, Extent, Layout, data_ranges};
+use super::{BLOCK_LEN, Extent, Layout};
 use crate::num::wide;
 use crate::{Index, Inode, InodeKind, Row, Xattrs};
 
-/// A file system with blocks of one length. Results that exceed 2^64-1 bytes are 2^64-1.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Blocks {
-    len: u64,
-}
-
-/// Runs of data for which an inode has room.
-const RUNS_WITHIN: u64 = 4;
-/// Bytes of a run in a block of runs, and of such a block's header and checksum.
-const RUN_LEN: u64 = 12;
-const RUNS_FRAME_LEN: u64 = 16;
-/// Bytes of a directory's first block that are not available for names: `.`, `..` and a checksum.
-const DIRECTORY_FRAME_LEN: u64 = 36;
-/// Bytes of a directory entry without its name, and of an extended attribute without name and value.
-const ENTRY_LEN: u64 = 8;
-const XATTR_LEN: u64 = 16;
-/// Bytes of a symbolic link's target, and of extended attributes, for which an inode of 256 bytes has room.
+/// Bytes that a name takes in a directory beside its own.
+const NAME_FRAME_LEN: u64 = 16;
+/// Bytes of a symbolic link's target, and of extended attributes, for which an inode has room.
 const TARGET_WITHIN: usize = 59;
-const XATTRS_WITHIN: u64 = 88;
+const XATTRS_WITHIN: u64 = 64;
 
-fn padded(len: usize) -> u64 {
-    wide(len).next_multiple_of(4)
-}
-
-impl Default for Blocks {
-    fn default() -> Self {
-        Self::OF_SPEC
-    }
-}
-
-impl Blocks {
-    /// Blocks of 4096 bytes, for which the root states the disk space of a bundle.
-    pub const OF_SPEC: Self = Self { len: BLOCK_LEN };
-
-    /// Returns blocks of `len` bytes or, if that is not a usual length, of 4096: network file systems report other values.
-    #[must_use]
-    pub fn new(len: u64) -> Self {
-        let is_usual = len.is_power_of_two() && (512..=65_536).contains(&len);
-        if is_usual { Self { len } } else { Self::OF_SPEC }
-    }
-
-    fn round_up(self, len: u64) -> u64 {
-        len.checked_next_multiple_of(self.len).unwrap_or(u64::MAX)
-    }
-
-    /// Returns the bytes that the content of a regular file takes.
-    #[must_use]
-    pub fn file(self, holes: &[Extent], size: u64) -> u64 {
-        let (mut data, mut runs) = (0_u64, 0_u64);
-        for range in data_ranges(holes, 0..size) {
-            data = data.saturating_add(range.end - range.start);
-            runs += 1;
-        }
-        let of_runs = match runs {
-            0..=RUNS_WITHIN => 0,
-            more => more.div_ceil((self.len - RUNS_FRAME_LEN) / RUN_LEN).saturating_mul(self.len),
-        };
-        self.round_up(data).saturating_add(of_runs)
-    }
-
-    /// Returns the bytes that a directory with names of these lengths takes.
-    #[must_use]
-    pub fn directory(self, names: impl Iterator<Item = usize>) -> u64 {
-        let entries = names.fold(0_u64, |sum, len| sum.saturating_add(padded(len) + ENTRY_LEN));
-        if entries <= self.len - DIRECTORY_FRAME_LEN {
-            return self.len;
-        }
-        // A hash tree: a root block, and leaves that are two thirds full.
-        self.round_up(entries.saturating_add(entries / 2)).saturating_add(self.len)
-    }
-
-    /// Returns the bytes that a symbolic link takes.
-    #[must_use]
-    pub fn symlink(self, target: &[u8]) -> u64 {
-        if target.len() > TARGET_WITHIN { self.len } else { 0 }
-    }
-
-    /// Returns the bytes that the extended attributes of one inode take.
-    #[must_use]
-    pub fn xattrs(self, xattrs: &Xattrs) -> u64 {
-        let sum = xattrs.iter().fold(0_u64, |sum, xattr| {
-            // The namespace is stored as a number.
-            let name =
-                xattr.name.iter().position(|byte| *byte == b'.').map_or(xattr.name, |dot| &xattr.name[dot + 1..]);
-            sum.saturating_add(XATTR_LEN + padded(name.len()) + padded(xattr.value.len()))
-        });
-        if sum > XATTRS_WITHIN { self.len } else { 0 }
-    }
-}
-
-/// The disk space that each inode of a bundle takes.
-#[derive(Clone, Debug)]
-pub struct DiskUse<'a> {
+/// The bytes that each inode of a bundle takes on a disk.
+#[derive(Debug)]
+pub(super) struct Disk<'a> {
     index: &'a Index,
-    blocks: Blocks,
-    /// The bytes for each object and for each attribute row, computed once: otherwise the time would grow with the number of files times that of
-    /// their holes or attributes.
+    /// The blocks of each object and of each attribute row, counted once: otherwise the time would grow with the number of files times that of their
+    /// holes or attributes.
     contents: Vec<u64>,
     attributes: Vec<u64>,
 }
 
-impl<'a> DiskUse<'a> {
-    /// Computes the disk space for an index, given the layout of its objects.
-    #[must_use]
-    pub fn new(index: &'a Index, layout: &Layout, blocks: Blocks) -> Self {
+impl<'a> Disk<'a> {
+    pub(super) fn new(index: &'a Index, layout: &Layout) -> Self {
         let objects = Row::all(index.objects());
-        let contents = objects.map(|(number, object)| blocks.file(layout.holes_of(number), object.size)).collect();
-        let attributes = index.attribute_rows().iter().map(|row| blocks.xattrs(&row.xattrs)).collect();
-        Self { index, blocks, contents, attributes }
+        let contents = objects.map(|(number, object)| of_content(object.size, layout.holes_of(number))).collect();
+        let attributes = index.attribute_rows().iter().map(|row| of_xattrs(&row.xattrs)).collect();
+        Self { index, contents, attributes }
     }
 
     /// Returns the bytes that an inode of the index takes, however many names it has.
-    #[must_use]
-    pub fn of(&self, inode: &Inode) -> u64 {
+    pub(super) fn of(&self, inode: &Inode) -> u64 {
         let own = match inode.kind {
             InodeKind::Directory(directory) => {
                 let entries = self.index.directory(directory).entries();
-                self.blocks.directory(entries.map(|entry| self.index.name(self.index.entry(entry)).len()))
+                of_names(entries.map(|entry| self.index.name(self.index.entry(entry)).len()))
             }
             InodeKind::Regular(object) => self.contents[object.at()],
-            InodeKind::Symlink(symlink) => self.blocks.symlink(self.index.symlink_target(symlink)),
+            InodeKind::Symlink(symlink) => of_target(self.index.symlink_target(symlink).len()),
             InodeKind::CharDevice(_) | InodeKind::BlockDevice(_) | InodeKind::Fifo | InodeKind::Socket => 0,
         };
-        own.saturating_add(self.attributes[inode.attributes.at()])
+        (own + self.attributes[inode.attributes.at()]) * BLOCK_LEN
     }
+}
+
+fn of_content(size: u64, holes: &[Extent]) -> u64 {
+    let holes: u64 = holes.iter().map(|hole| hole.len).sum();
+    size.div_ceil(BLOCK_LEN).saturating_sub(holes)
+}
+
+fn of_names(lens: impl Iterator<Item = usize>) -> u64 {
+    1 + lens.map(|len| wide(len) + NAME_FRAME_LEN).sum::<u64>() / BLOCK_LEN
+}
+
+fn of_target(len: usize) -> u64 {
+    u64::from(len > TARGET_WITHIN)
+}
+
+fn of_xattrs(xattrs: &Xattrs) -> u64 {
+    let len: u64 = xattrs.iter().map(|xattr| wide(xattr.name.len() + xattr.value.len())).sum();
+    len.saturating_sub(XATTRS_WITHIN).div_ceil(BLOCK_LEN)
 }
 
 #[cfg(test)]
@@ -138,66 +68,36 @@ mod tests {
     use super::*;
     use crate::Xattr;
 
-    const BLOCK: u64 = 4096;
-
     #[test]
-    fn a_file_takes_whole_blocks_of_data() {
-        let holes = |count: u64| (0..count).map(|hole| Extent { start: 1 + hole * 17, len: 16 }).collect::<Vec<_>>();
-        for (holes, size, blocks) in [
-            (holes(0), 0, 0),
-            (holes(0), 1, 1),
-            (holes(0), BLOCK, 1),
-            (holes(0), BLOCK + 1, 2),
-            (alloc::vec![Extent { start: 0, len: 100 }], 100 * BLOCK, 0),
-            // The inode has room for four runs.
-            (holes(3), (3 * 17 + 1) * BLOCK, 4),
-            (holes(4), 4 * 17 * BLOCK, 4),
-            (holes(4), (4 * 17 + 1) * BLOCK, 5 + 1),
-            (holes(339), (339 * 17 + 1) * BLOCK, 340 + 1),
-            (holes(340), (340 * 17 + 1) * BLOCK, 341 + 2),
+    fn a_file_takes_the_blocks_outside_of_its_holes() {
+        let hole = |start, len| Extent { start, len };
+        for (size, holes, blocks) in [
+            (0, &[][..], 0),
+            (1, &[], 1),
+            (4096, &[], 1),
+            (4097, &[], 2),
+            (100 * 4096, &[hole(0, 100)], 0),
+            (100 * 4096 + 1, &[hole(0, 16), hole(17, 83)], 2),
+            ((1 << 63) - 1, &[], 1 << 51),
         ] {
-            assert_eq!(Blocks::OF_SPEC.file(&holes, size), blocks * BLOCK, "{size} bytes, {} holes", holes.len());
+            assert_eq!(of_content(size, holes), blocks, "{size} bytes, {} holes", holes.len());
         }
-        assert_eq!(Blocks::OF_SPEC.file(&[], u64::MAX), u64::MAX);
     }
 
     #[test]
-    fn a_directory_takes_what_its_names_need() {
-        let of = |count, len| Blocks::OF_SPEC.directory(core::iter::repeat_n(len, count)) / BLOCK;
-        assert_eq!([of(0, 0), of(1, 255), of(203, 10), of(338, 1), of(339, 4)], [1, 1, 1, 1, 3]);
-        // One block has room for 4060 bytes of entries.
-        assert_eq!([of(145, 20), of(146, 20)], [1, 3]);
-        assert_eq!(of(100_000, 10), 734);
+    fn names_take_their_length_and_sixteen_bytes() {
+        let of = |count, len| of_names(core::iter::repeat_n(len, count));
+        assert_eq!([of(0, 0), of(1, 255), of(255, 0), of(256, 0), of(128, 15), of(128, 16)], [1, 1, 1, 2, 1, 2]);
     }
 
     #[test]
-    fn links_and_attributes_take_blocks_where_an_inode_is_too_small() {
-        assert_eq!([59, 60].map(|len| Blocks::OF_SPEC.symlink(&[b'x'; 60][..len])), [0, BLOCK]);
-        let xattrs = |list: &[(&[u8], usize)]| {
-            let xattr = |(name, len): &(&[u8], usize)| Xattr { name: name.to_vec(), value: alloc::vec![1; *len] };
-            Blocks::OF_SPEC.xattrs(&list.iter().map(xattr).collect::<Vec<_>>().try_into().expect("they fit"))
+    fn long_targets_and_attributes_take_blocks() {
+        assert_eq!([59, 60, 4095].map(of_target), [0, 1, 1]);
+        let of = |lens: &[usize]| {
+            let xattr = |len: &usize| Xattr { name: b"user.n".to_vec(), value: alloc::vec![1; *len] };
+            of_xattrs(&lens.iter().map(xattr).collect::<Vec<_>>().try_into().expect("they fit"))
         };
-        let selinux: (&[u8], usize) = (b"security.selinux", 37);
-        for (list, len) in [
-            (&[][..], 0),
-            (&[selinux], 0),
-            (&[(b"security.capability", 20), (b"user.x", 17)], 0),
-            (&[(b"security.capability", 20), (b"user.x", 21)], BLOCK),
-            (&[(b"security.ima", 64)], 0),
-            (&[(b"security.ima", 65), selinux], BLOCK),
-            (&[(b"nodot", 64)], 0),
-            (&[(b"nodot", 65)], BLOCK),
-        ] {
-            assert_eq!(xattrs(list), len, "{list:?}");
-        }
-    }
-
-    #[test]
-    fn blocks_have_a_usual_length() {
-        assert_eq!(Blocks::new(1024).file(&[], 1), 1024);
-        assert_eq!(Blocks::new(65_536).directory(core::iter::empty()), 65_536);
-        for len in [0, 1, 256, 1000, 131_072, 1 << 20, u64::MAX] {
-            assert_eq!(Blocks::new(len), Blocks::OF_SPEC, "{len}");
-        }
+        assert_eq!([of(&[]), of(&[58]), of(&[59]), of(&[4154]), of(&[4155])], [0, 0, 1, 1, 2]);
+        assert_eq!([of(&[26, 26]), of(&[26, 27])], [0, 1]);
     }
 }

@@ -7,7 +7,7 @@ use crate::index::{Index, Inode, InodeKind};
 use crate::num::{fit, wide};
 use crate::{Error, Maxima, Row, Table as _};
 
-use super::disk::{Blocks, DiskUse};
+use super::disk::Disk;
 use super::prefixes::encode_prefixes;
 use super::repository::encode_repository;
 use super::rows::put_steps;
@@ -132,7 +132,7 @@ pub(super) fn maxima(index: &Index, layout: &Layout, piece_log2: u8, window_log:
     let mut maxima = index_maxima(index)?;
     (maxima.piece_log2, maxima.window_log) = (piece_log2, window_log);
     add_layout(&mut maxima, layout)?;
-    let disk = DiskUse::new(index, layout, Blocks::OF_SPEC);
+    let disk = Disk::new(index, layout);
     // For a delta bundle, only files with carried content count.
     let is_delta = layout.carried.is_some();
     for inode in kept_inodes(index) {

@@ -15,7 +15,6 @@ use crate::index::{Index, Object};
 use crate::num;
 use crate::row::{Row, Table};
 
-pub use disk::{Blocks, DiskUse};
 pub(crate) use encode::{index_maxima, layout_maxima};
 pub use objects::Objects;
 pub(crate) use prefixes::check_ranges;

@@ -31,7 +31,7 @@ pub(super) fn vectors() -> Vec<Vector> {
             "good-disk",
             "each kind of inode as it takes a block and as it takes one more",
             one(
-                dir([("few", many_names(145)), ("many", many_names(146)), ("runs", runs()), ("small", small_inodes())]),
+                dir([("few", many_names(113)), ("many", many_names(114)), ("runs", runs()), ("small", small_inodes())]),
                 MIB,
             ),
         ),
@@ -134,24 +134,24 @@ pub(super) fn many_names(count: usize) -> Node {
     (0..count).fold(dir([]), |all, number| all.with(&name(number), file("")))
 }
 
-/// Returns contents in four runs and in five.
+/// Returns contents with holes between their blocks.
 pub(super) fn runs() -> Node {
     let runs = |count: usize| [&paint(1, 4096)[..], &vec![0; 16 * 4096]].concat().repeat(count);
-    dir([("five", file([&runs(4)[..], b"x"].concat())), ("four", file(runs(4))), ("two", file(runs(2)))])
+    dir([("five", file([&runs(4)[..], b"x"].concat())), ("two", file(runs(2)))])
 }
 
-/// Returns links and extended attributes that just fit into an inode, and ones that are a byte too long.
+/// Returns links and extended attributes that take no block or one, and ones that are a byte longer.
 pub(super) fn small_inodes() -> Node {
     let capability = |value: usize| file("").xattr("security.capability", &[1; 20]).xattr("user.x", &vec![2; value]);
     let link = |len: usize| symlink(&"l".repeat(len));
     dir([
-        ("capability", capability(17)),
-        ("capability-over", capability(21)),
+        ("capability", capability(19)),
+        ("capability-over", capability(20)),
         ("dir-over", dir([]).xattr("user.note", &[3; 100])),
         ("link-59", link(59)),
         ("link-60", link(60)),
-        ("no-dot", file("").xattr("nodot", &[4; 64])),
-        ("no-dot-over", file("").xattr("nodot", &[5; 65])),
+        ("note", file("").xattr("user.note", &[4; 4151])),
+        ("note-over", file("").xattr("user.note", &[5; 4152])),
     ])
 }
 

@@ -183,11 +183,11 @@ fn maxima() -> Vec<Vector> {
         reject("maxima-objects", "header", "one object more than there is", set(|m| m.objects += 1)),
         reject("maxima-logical", "header", "one byte more than there is", set(|m| m.logical += 1)),
         reject("maxima-disk", "header", "one block less than there is", set(|m| m.disk -= 4096)),
-        disk("runs", "four runs of data take a block more", runs(), |m| m.disk += 4096),
-        disk("directory", "a directory of 4060 bytes takes a root and two leaves", many_names(145), |m| m.disk += 8192),
-        disk("wide-directory", "a directory of 4088 bytes takes one block", many_names(146), |m| m.disk -= 8192),
+        disk("holes", "a hole of 16 blocks counts", runs(), |m| m.disk += 65_536),
+        disk("directory", "113 names of 20 bytes take a block more", many_names(113), |m| m.disk += 4096),
+        disk("wide-directory", "114 names of 20 bytes take one block", many_names(114), |m| m.disk -= 4096),
         disk("symlink", "a link of 59 bytes takes a block", small_inodes(), |m| m.disk += 4096),
-        disk("xattrs", "extended attributes of 92 bytes in all are counted as nothing", small_inodes(), |m| {
+        disk("xattrs", "extended attributes of 65 bytes in all are counted as nothing", small_inodes(), |m| {
             m.disk -= 4096;
         }),
         reject("maxima-chunks", "header", "one chunk more than there is", set(|m| m.chunks += 1)),

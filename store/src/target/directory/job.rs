@@ -5,8 +5,9 @@ use std::os::fd::BorrowedFd;
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use sealift_format::{Blocks, Bundle, num};
+use sealift_format::{Bundle, num};
 
+use super::disk::Blocks;
 use super::files::{Builder, has_reflinks};
 use super::finished::Finished;
 use super::from_base;

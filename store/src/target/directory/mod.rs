@@ -9,6 +9,7 @@ mod census;
 mod changes;
 mod deletions;
 mod delta;
+mod disk;
 mod files;
 mod finished;
 mod from_base;
@@ -42,7 +43,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::thread::Builder;
 
-use sealift_format::{Blocks, Index, Opened, Ref};
+use sealift_format::{Index, Opened, Ref};
 
 use crate::address::{TargetKind, choose_ref, has_path, reading};
 use crate::base::GivenBases;
@@ -53,6 +54,7 @@ use crate::trust::{Admission, Survey, Trusted};
 use crate::{Error, Input, LeftRun, Progress, Site};
 
 pub use census::Census;
+use disk::Blocks;
 use finished::Finished;
 use gathered::Gathered;
 pub use give_up::give_up;

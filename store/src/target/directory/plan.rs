@@ -3,8 +3,10 @@
 use std::collections::BTreeSet;
 
 use sealift_format::num::wide;
-use sealift_format::{Blocks, Bundle, Directory, DiskUse, Entry, Index, InodeKind, Object, Ref, Row};
+use sealift_format::{Bundle, Directory, Entry, Index, InodeKind, Object, Ref, Row};
 use sealift_verify::read_plan::ReadPlan;
+
+use super::disk::{Blocks, DiskUse};
 
 /// The wanted files, by the work they need.
 #[derive(Clone, Debug, Default)]
