@@ -759,12 +759,7 @@ fn maxima(index: &Index, layout: &Layout, carried: Option<&[u32]>, (piece_log2, 
     let on_disk = |object: usize, size: u64| {
         let extents = || layout.holes.iter().filter(|holes| holes.0 == narrow(object)).flat_map(|holes| &holes.1);
         let holes = extents().map(|extent| extent.1.wrapping_mul(disk::BLOCK)).fold(0, u64::wrapping_add);
-        let ends = [0, size].map(|end| {
-            let is_at = |(start, len): &&(u64, u64)| [*start, start.wrapping_add(*len)].contains(&(end / disk::BLOCK));
-            u64::from(end % disk::BLOCK == 0 && extents().any(|extent| is_at(&extent)))
-        });
-        let runs = (wide(extents().count()) + 1).saturating_sub(ends[0] + ends[1]);
-        disk::content(size.wrapping_sub(holes), runs)
+        disk::content(size.wrapping_sub(holes))
     };
     let contents = files.iter().filter_map(|(object, size, beside)| Some((placed(*object)?, size, beside)));
     let contents = contents.map(|(placed, size, beside)| on_disk(placed, *size).wrapping_add(*beside));
