@@ -34,7 +34,8 @@ impl Part {
         match self {
             Self::Preamble | Self::Root | Self::SignatureArea | Self::Request => Kind::Header,
             Self::Layout => Kind::Layout,
-            Self::Index | Self::Base => Kind::Index,
+            Self::Index => Kind::Index,
+            Self::Base => Kind::Base,
             Self::Chunk(_) => Kind::Chunk,
         }
     }

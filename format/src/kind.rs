@@ -17,6 +17,8 @@ pub enum Kind {
     Chunk,
     /// An object does not match its id.
     Object,
+    /// A base of a delta bundle is missing, or is another one.
+    Base,
     /// The input ends before the bundle does.
     Truncated,
     /// The input continues after the bundle's end.
@@ -50,6 +52,7 @@ impl Kind {
             Self::Path => "path",
             Self::Chunk => "chunk",
             Self::Object => "object",
+            Self::Base => "base",
             Self::Truncated => "truncated",
             Self::Trailing => "trailing",
             Self::Unsupported => "unsupported",

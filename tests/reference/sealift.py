@@ -315,7 +315,7 @@ class Bundle:
         """Make the wanted index and give the carried objects their numbers in it (delta 9.2). `bases` are whole bundles."""
         root, own, layout = self.root, self.difference, self.layout
         given = [(base.root.index_digest, base.root.index_len) for base in bases]
-        need(given == [base[2:] for base in root.bases], "index", "these are not the bases")
+        need(given == [base[2:] for base in root.bases], "base", "these are not the bases")
         self.contents = [b"".join(base.content(number)) for base in bases for number in sorted(base.layout.parts)]
         for number, start, size in (part for ranges in layout.prefixes.values() for part in ranges):
             good = number < len(self.contents) and start + size <= len(self.contents[number])

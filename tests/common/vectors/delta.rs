@@ -365,7 +365,8 @@ fn bases() -> Vec<Vector> {
         }),
         reject("bases-name", "header", "a name that no bundle has", |bases| bases.bases[0].name = b"a b".to_vec()),
         reject("bases-version-alone", "header", "a version without a name", |bases| bases.bases[0].name.clear()),
-        misfit("bases-index-len", "index", "the base's index_len is a byte more than the base has", |b| {
+        on(&["good-tree"], reject_delta("bases-other", "base", "another bundle is there than its base", |_| {})),
+        misfit("bases-index-len", "base", "the base's index_len is a byte more than the base has", |b| {
             b.delta().bases[0].len += 1;
         }),
         reject("maxima-prefix-len", "header", "a prefix of a byte where there is none", |bases| bases.prefix_len = 1),
