@@ -9,6 +9,8 @@ pub struct Vector {
     pub name: String,
     /// `ok` or a kind of failure.
     pub expect: String,
+    /// The classes of readers that it is for, separated by spaces.
+    pub needs: String,
     /// How thoroughly a reader checks it.
     pub check: Check,
     /// The vectors that are the bases of a delta bundle, in the order of the root.
@@ -62,7 +64,7 @@ pub struct Trust {
 impl Vector {
     /// Returns the bytes of the file with the input.
     pub fn encode(&self) -> Vec<u8> {
-        let mut lines = vec![("expect", self.expect.clone())];
+        let mut lines = vec![("expect", self.expect.clone()), ("needs", self.needs.clone())];
         match self.check {
             Check::Open => lines.push(("check", "open".into())),
             Check::Verify => lines.push(("check", "verify".into())),
@@ -105,6 +107,7 @@ impl Vector {
         let number = || value.parse().map_err(|_| bad());
         match (key, value) {
             ("expect", _) => self.expect = value.into(),
+            ("needs", _) => self.needs = value.into(),
             ("check", "open") => self.check = Check::Open,
             ("check", "verify") => self.check = Check::Verify,
             ("check", "deep") => self.check = Check::Deep,
@@ -192,6 +195,7 @@ mod tests {
         let vector = Vector {
             name: "x".into(),
             expect: "untrusted".into(),
+            needs: "core delta trust".into(),
             check: Check::Apply,
             bases: vec!["y".into(), "z".into()],
             comment: "a: b".into(),

@@ -11,13 +11,13 @@ import { Decompress } from "fzstd";
 import { blake3, blockHashes, chainingValue, merge, verity, verityOf } from "./hashes.mjs";
 import { hasEndlessWeights } from "./zstd.mjs";
 
-/** A bundle is rejected: `kind` is a word of 11.1; `beyond` names the part of the format that this reader lacks, if that is why. */
+/** A bundle is rejected: `kind` is a word of 11.1. */
 export class Rejected extends Error {
-  constructor(kind, message, beyond) { Object.assign(super(message), { kind, beyond }); }
+  constructor(kind, message) { Object.assign(super(message), { kind }); }
 }
 
-const need = (holds, kind, message, beyond) => {
-  if (!holds) throw new Rejected(kind, message, beyond);
+const need = (holds, kind, message) => {
+  if (!holds) throw new Rejected(kind, message);
 };
 
 // The limits of this reader (4.3).
@@ -90,7 +90,7 @@ class Cursor {
  * knows, from id 1 on; one with a question mark is a hint and may be absent. `beyond` names, by id, those of other parts of the format.
  */
 function sections(bytes, kind, names, beyond, parse) {
-  const [cursor, found] = [new Cursor(bytes, kind), { ignored: [] }];
+  const [cursor, found] = [new Cursor(bytes, kind), {}];
   for (let last = -1, id; cursor.left > 0; last = id) {
     id = cursor.u16();
     const flags = cursor.u16();
@@ -101,9 +101,8 @@ function sections(bytes, kind, names, beyond, parse) {
       need(flags === (name.endsWith("?") ? 0 : 1), kind, `the flags of section ${id}`);
       found[name.replace("?", "")] = payload;
     } else {
-      need(flags === 0, "unsupported", beyond[id] ?? `section ${id} of the ${kind} is not known`, beyond[id]);
+      need(flags === 0, "unsupported", beyond[id] ?? `section ${id} of the ${kind} is not known`);
       need(kind !== "index" && !beyond[id], kind, `the flags of section ${id}, or an index has none`);
-      found.ignored.push(id);
     }
   }
   need(names.every((name) => name.endsWith("?") || found[name]), kind, "a section is missing");
@@ -115,8 +114,8 @@ function sections(bytes, kind, names, beyond, parse) {
 /** The root: identity, contents, maxima and the rest (4). Fields have the names of the specification. */
 function parseRoot(bytes) {
   const names = ["identity", "contents", "maxima", "annotations?"];
-  return sections(bytes, "header", names, { 5: "a delta bundle" }, ({ identity, contents, maxima, annotations, ignored }) => {
-    const root = { version: identity.u64(), created: identity.i64(), expires: identity.i64(), ignored };
+  return sections(bytes, "header", names, { 5: "a delta bundle" }, ({ identity, contents, maxima, annotations }) => {
+    const root = { version: identity.u64(), created: identity.i64(), expires: identity.i64() };
     root.name = latin1(identity.take(identity.u8()));
     root.compatible = identity.each(identity.u16(), () => latin1(identity.take(identity.u8())));
     root.index = { digest: contents.take(32), len: contents.u64(), stored: contents.u64(), blake3: contents.take(32) };
@@ -222,7 +221,7 @@ function parseRefs(table) {
   const refs = [];
   for (let count = table.u16(); count > 0; count -= 1) {
     const kind = table.u8();
-    need(kind === 0, "unsupported", `a ref of kind ${kind}`, kind === 1 ? "OSTree" : undefined);
+    need(kind === 0, "unsupported", `a ref of kind ${kind}`);
     const name = latin1(table.take(table.u8()));
     need(REF.test(name) && (refs.at(-1) ?? "") < name, "index", "the form of a ref's name, or they do not ascend");
     refs.push(name);
@@ -416,7 +415,7 @@ function diskLen({ order, inodes, sizes, object, target }, { holes }) {
   }));
 }
 
-/** A bundle whose head, index and layout are good (2). `root.ignored` has the sections of the root that this reader ignored. */
+/** A bundle whose head, index and layout are good (2). */
 export class Bundle {
   #decoded = {};
 

@@ -180,7 +180,7 @@ def parse_layout(data, index, piece, base_objects=0):
         return sum(b - a for a, b in spans(layout.holes.get(number, ()), start, end))
 
     layout.data = [data_len(number, 0, size) for number, size in enumerate(sizes)]
-    layout.disk = [blocks(data) for data in layout.data]
+    layout.disk = [block_count(data) for data in layout.data]
 
     # Whole objects in groups (core 7.2).
     members = list(accumulate(steps, lambda last, step: (last + 1 + step) % 2**32, initial=-1))[1:]
@@ -216,12 +216,12 @@ def parse_layout(data, index, piece, base_objects=0):
         layout.parts.setdefault(number, [Part(-1, 0, 0, size)])
     return layout
 
-def blocks(size):
+def block_count(size):
     return -(-size // 4096)
 
 def xattrs_disk(row):
     """The blocks that the extended attributes of an inode take (core 4.4)."""
-    return blocks(max(0, sum(len(name) + len(value) for name, value in row.xattrs) - 64))
+    return block_count(max(0, sum(len(name) + len(value) for name, value in row.xattrs) - 64))
 
 class Bundle:
     """A bundle whose head, layout and index are good (core 2); `policy` says who is trusted, if it is to be judged."""
@@ -304,7 +304,7 @@ class Bundle:
             is_regular = row.mode >> 12 == 8
             if content in layout.parts if is_regular else not self.root.bases:
                 disk += (layout.disk[content] if is_regular else len(content) > 59) + xattrs_disk(row)
-        self.agree(disk=4096 * (disk + (0 if self.root.bases else sum(blocks(len(data)) for data in objects))))
+        self.agree(disk=4096 * (disk + (0 if self.root.bases else sum(block_count(len(data)) for data in objects))))
 
     def agree_layout(self):
         layout = self.layout

@@ -61,7 +61,8 @@ def read(path):
         key, value = line.split(": ", 1)
         keys[key].append(value)
     policy = {key: keys.pop(key) for key in POLICY if key in keys}
-    [expected], [depth], _ = keys.pop("expect"), keys.pop("check", ["deep"]), keys.pop("comment", None)
+    [expected], [depth] = keys.pop("expect"), keys.pop("check", ["deep"])
+    _ = keys.pop("needs"), keys.pop("comment", None)
     bases = [split(os.path.join(os.path.dirname(path), base + ".vec"))[1] for base in keys.pop("base", ())]
     assert not keys, f"{path}: {keys}"
     return expected, *(read_request(data, bases) if depth == "request" else read_bundle(data, depth, policy, bases))

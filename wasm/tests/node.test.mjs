@@ -318,7 +318,7 @@ test("what is misread would be another policy", () => {
 });
 
 test("the vectors", async (context) => {
-  const known = ["expect", "comment", "check", "base", "trust", "revoked", "threshold", "now", "compatible", "floor", "allow-unsigned"];
+  const known = ["expect", "needs", "comment", "check", "base", "trust", "revoked", "threshold", "now", "compatible", "floor", "allow-unsigned"];
   // Requests are for who packs.
   const all = vectors().filter(({ keys }) => keys.check?.[0] !== "request");
   assert(all.length > 0);

@@ -211,7 +211,7 @@ pub(super) fn accept_delta(name: &str, comment: &str, from: Bundle, bases: &[&st
 
 fn good() -> Vec<Vector> {
     vec![
-        accept("good-base", "to which most delta bundles here are relative", base()),
+        accept("good-base", "to which most delta bundles here are relative", base()).needs("core"),
         accept_delta("good-delta", "edits of all kinds, and a new ref", delta(), &["good-base"]),
         accept_delta("good-delta-suffix", "a byte difference to an object of the base", with_prefix(3), &["good-base"]),
         accept_delta(

@@ -85,7 +85,8 @@ fn refs() -> Vec<Vector> {
         index("difference-ref-name", "the name of a ref has a space", |d| d.refs[1].1 = b"n w".to_vec()),
         unknown("difference-ref-kind", "a ref of kind 2", |d| d.refs[1].0 = 2),
         index("difference-ref-from", "a ref is relative to the third of two", |d| d.refs[0].2 = 3),
-        index("difference-ref-from-kind", "a tree is relative to a commit", |d| d.base_refs[0].0 = 1),
+        index("difference-ref-from-kind", "a tree is relative to a commit", |d| d.base_refs[0].0 = 1)
+            .needs("core delta ostree"),
         saying(
             "difference-ref-from-twice",
             "two refs are relative to the same one",

@@ -39,7 +39,8 @@ fn good() -> Vec<Vector> {
     relative.images = vec![Image { reference: 0, version: 1, algorithm: 1, digest: vec![7; 32] }];
     vec![
         accept("good-images", "images of two refs, of both forms, with both hashes", stated()),
-        accept_delta("good-delta-images", "an image, which nobody makes", relative, &["good-base"]),
+        accept_delta("good-delta-images", "an image, which nobody makes", relative, &["good-base"])
+            .needs("core delta images"),
     ]
 }
 

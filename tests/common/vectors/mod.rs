@@ -22,22 +22,22 @@ use crate::vector::{Check, Trust, Vector};
 /// Returns all vectors.
 pub fn all() -> Vec<Vector> {
     let mut vectors: Vec<Vector> = [
-        head::vectors(),
-        index::vectors(),
-        ostree::vectors(),
-        layout::vectors(),
-        content::vectors(),
-        delta::vectors(),
-        difference::vectors(),
-        difference_ostree::vectors(),
-        images::vectors(),
-        request::vectors(),
-        signed::vectors(),
-        kernel_signature::vectors(),
-        good::vectors(),
+        ("core", head::vectors()),
+        ("core", index::vectors()),
+        ("core ostree", ostree::vectors()),
+        ("core", layout::vectors()),
+        ("core", content::vectors()),
+        ("core delta", delta::vectors()),
+        ("core delta", difference::vectors()),
+        ("core delta ostree", difference_ostree::vectors()),
+        ("core images", images::vectors()),
+        ("core delta requests", request::vectors()),
+        ("core trust", signed::vectors()),
+        ("core kernel-signatures trust", kernel_signature::vectors()),
+        ("core", good::vectors()),
     ]
     .into_iter()
-    .flatten()
+    .flat_map(|(needs, vectors)| vectors.into_iter().map(move |vector| with_needs(needs, vector)))
     .collect();
     vectors.sort_by(|a, b| a.name.cmp(&b.name));
     let contents: Vec<Option<String>> = vectors
@@ -51,6 +51,14 @@ pub fn all() -> Vec<Vector> {
         vector.content = content;
     }
     vectors
+}
+
+/// States the classes of readers that a vector is for, unless it does so itself.
+fn with_needs(needs: &str, mut vector: Vector) -> Vector {
+    if vector.needs.is_empty() {
+        vector.needs = needs.into();
+    }
+    vector
 }
 
 /// Returns the bundle that most vectors edit. Entries 0 to 4 are `a`, `b`, `d`, `e` and `l`, 5 and 6 are `d/f` and `d/g`; inodes 0 to 6 are the
@@ -82,6 +90,12 @@ fn accept(name: &str, comment: &str, from: Bundle) -> Vector {
 }
 
 impl Vector {
+    /// States the classes of readers that it is for.
+    fn needs(mut self, needs: &str) -> Self {
+        self.needs = needs.into();
+        self
+    }
+
     fn check(mut self, check: Check) -> Self {
         self.check = check;
         self

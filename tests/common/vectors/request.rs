@@ -110,7 +110,7 @@ pub(super) fn vectors() -> Vec<Vector> {
     vec![
         good("good-request", "of a target that holds a bundle that is at hand", &base(), &["good-base"]),
         unknown,
-        good("good-request-ostree", "of a repository", &commits, &[]),
+        good("good-request-ostree", "of a repository", &commits, &[]).needs("core delta ostree requests"),
         bad("request-magic", "header", "a bundle's magic", |it| it.magic = *b"\x89SLFT\r\n\x1a"),
         bad("request-version", "unsupported", "version 1", |it| it.version = 1),
         bad("request-version-alone", "header", "a version without a name", |it| it.name.clear()),
