@@ -89,7 +89,7 @@ pub fn verdict(input: &Input, file: &Path) -> String {
         }
         let kind = |result: &Result<Opened, Kind>| result.as_ref().err().copied();
         // The page's reader does not check envelopes.
-        let is_of_envelopes = matches!(opened, Err(Kind::Signature | Kind::Unsupported));
+        let is_of_envelopes = matches!(opened, Err(Kind::Signature));
         if kind(&opened) != kind(&of_page) && !is_of_envelopes {
             return format!("split within: {opened:?} and {of_page:?}");
         }

@@ -75,8 +75,13 @@ pub fn data_to_sign(message: &[u8], fields: &SshSig) -> Vec<u8> {
 
 /// Returns an SSHSIG of this key and this signature, made with the default fields.
 pub fn sshsig(key: &[u8], proof: &[u8]) -> Vec<u8> {
+    sshsig_as(key, "sha512", proof)
+}
+
+/// Returns an SSHSIG of this key, this hash algorithm and this signature.
+pub fn sshsig_as(key: &[u8], hash: &str, proof: &[u8]) -> Vec<u8> {
     let mut body = b"SSHSIG\0\0\0\x01".to_vec();
-    body.extend(strings(&[key, b"sealift", b"", b"sha512", proof]));
+    body.extend(strings(&[key, b"sealift", b"", hash.as_bytes(), proof]));
     body
 }
 

@@ -35,16 +35,17 @@ def check_p256_point(data):
     need(good, "signature", "no uncompressed point of P-256")
 
 def parse_sshsig(body):
-    """Return the public key of an SSHSIG, after rejecting what ssh-keygen would accept or is *unsupported* (trust 4)."""
+    """Return the public key of an SSHSIG, after rejecting what ssh-keygen would accept, or None if it is unknown (trust 3)."""
     sshsig = Cursor(body, "signature", ">")
     need(sshsig.read("6sI") == (b"SSHSIG", 1), "signature", "not an SSHSIG of version 1")
     public, namespace, reserved, digest, signature = (sshsig.string("I") for _ in range(5))
     sshsig.end()
     need((namespace, reserved) == (b"sealift", b""), "signature", "another namespace, or reserved is used")
     key, signature = Cursor(public, "signature", ">"), Cursor(signature, "signature", ">")
-    kind = key.string("I")
-    need(kind in ALGORITHMS, "unsupported", "the kind of key")
-    # The whole key is judged before the algorithms (trust 3).
+    kind, algorithm, raw = key.string("I"), signature.string("I"), signature.string("I")
+    if kind not in ALGORITHMS:
+        return None
+    # A key of a known type is judged, whatever the algorithms are.
     if b"ssh-ed25519" in kind:
         point = key.string("I")
     elif kind != b"ssh-rsa":
@@ -59,14 +60,14 @@ def parse_sshsig(body):
         modulus = int.from_bytes(numbers[1], "big")
         # ssh-keygen accepts leading zero bytes, with which one key would have several blobs.
         need(all(map(is_shortest, numbers)), "signature", "a number that is not in its shortest form")
-        need(3072 <= modulus.bit_length() <= 16384, "unsupported", "an RSA key of another length")
+        if not 3072 <= modulus.bit_length() <= 16384:
+            return None
         exponent = int.from_bytes(numbers[0], "big")
         need(2 < exponent < 1 << 32 and exponent & modulus & 1, "signature", "an exponent or modulus that is even or out of its range")
     else:
         (check_point if b"ssh-ed25519" in kind else check_p256_point)(point)
-    need(digest in (b"sha256", b"sha512"), "unsupported", "the kind of hash")
-    need(signature.string("I") in ALGORITHMS[kind], "unsupported", "another signature algorithm")
-    raw = signature.string("I")
+    if digest not in (b"sha256", b"sha512") or algorithm not in ALGORITHMS[kind]:
+        return None
     # ssh-keygen also accepts other forms of a signature.
     if kind == b"ssh-rsa":
         need(len(raw) == -(-modulus.bit_length() // 8), "signature", "an RSA signature of another length")
@@ -118,12 +119,15 @@ def check_kernel_signatures(bodies):
         print("note: a signature for the kernel, which counts for nothing here", file=sys.stderr)
 
 def check_signatures(signed, envelopes):
-    """Return the (public key, body) of each signature, all of which verify: 1 of the list in trust 7."""
+    """Return the (public key, body) of each signature that is not unknown, all of which verify: 1 of the list in trust 7."""
     check_kernel_signatures([body for kind, body in envelopes if kind == 2])
     need(sum(kind == 1 for kind, _ in envelopes) <= 64, "signature", "more than 64 signatures")
     keys = []
     for body in (body for kind, body in envelopes if kind == 1):
-        keys.append((parse_sshsig(body), body))
+        if (key := parse_sshsig(body)) is None:
+            print("note: a signature of an unknown kind, which does not count", file=sys.stderr)
+            continue
+        keys.append((key, body))
         need(ssh_keygen(signed, body, "check-novalidate"), "signature", "a signature does not verify")
     for kind, _ in envelopes:
         if kind not in (1, 2):

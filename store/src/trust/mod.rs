@@ -27,7 +27,7 @@ pub use places::{Places, REVOKED, SIGNERS};
 pub use report::{FloorReport, TrustReport};
 pub use sealift_verify::trust::{
     FloorRecord, Now, NowSource, Shortfall, SignatureError, SignatureState, SignerLine, Since, Standing, TimeError,
-    Utc, Verdict,
+    Unaccepted, UnknownSignature, Utc, Verdict,
 };
 pub use state::{DeviceState, reset_floor};
 pub use survey::Survey;

@@ -1,8 +1,10 @@
 //! Signatures and trust (trust).
 
+use base64ct::{Base64, Encoding as _};
+
 use super::*;
 use crate::ed25519;
-use crate::keys::{Key, SshSig, data_to_sign, ecdsa_numbers, ecdsa_of, sshsig, strings};
+use crate::keys::{Key, SshSig, data_to_sign, ecdsa_numbers, ecdsa_of, sshsig, sshsig_as, strings};
 use crate::rsa::Rsa;
 
 pub(super) const ONE: Key = Key::Ed25519(1);
@@ -10,7 +12,7 @@ const TWO: Key = Key::Ed25519(2);
 pub(super) const NOW: i64 = 1_800_000_000;
 
 pub(super) fn vectors() -> Vec<Vector> {
-    [key_types(), envelopes(), judgement()].into_iter().flatten().collect()
+    [key_types(), envelopes(), unknown(), judgement(), lines()].into_iter().flatten().collect()
 }
 
 /// Returns trust settings with these lines of allowed signers, at the current time.
@@ -68,7 +70,7 @@ fn with_envelope(make: impl Fn(&[u8]) -> Vec<u8> + 'static) -> Bundle {
 }
 
 fn envelopes() -> Vec<Vector> {
-    let made = |name: &str, kind, comment: &str, make: fn(&[u8]) -> Vec<u8>| {
+    let made = |name: &str, kind, comment: &str, make: MakeSignature| {
         vector(name, kind, comment, with_envelope(make).encode()).trust(trust([ONE.allowed("test")]))
     };
     let as_fields = |name, kind, comment, fields: SshSig| {
@@ -84,13 +86,39 @@ fn envelopes() -> Vec<Vector> {
         made("signature-broken-rsa", "signature", "an RSA signature of other bytes", |signed| {
             Key::Rsa3072.sign(&[signed, b"x"].concat())
         }),
-        made("signature-algorithm", "unsupported", "an Ed25519 key, and the algorithm of an RSA key", |signed| {
-            let raw = ONE.sign(signed).split_off(ONE.sign(signed).len() - 64);
-            sshsig(&ONE.blob(), &strings(&[b"rsa-sha2-512", &raw]))
+        made(
+            "signature-algorithm-alone",
+            "signature",
+            "the algorithm of other keys, and no signature behind it",
+            |_| sshsig(&ONE.blob(), &strings(&[b"rsa-sha2-512"])),
+        ),
+        made("signature-key-empty", "signature", "a key without a type", |signed| {
+            sshsig(b"", &ONE.prove(&data_to_sign(signed, &SshSig::default()), 0))
         }),
-        made("signature-algorithm-alone", "unsupported", "the same, and no signature behind it", |_| {
-            sshsig(&ONE.blob(), &strings(&[b"rsa-sha2-512"]))
+        made(
+            "signature-key-type-trailing",
+            "signature",
+            "a byte follows the signature by a key of type ssh-later",
+            |_| [&later()[..], &[0]].concat(),
+        ),
+        made(
+            "signature-key-type-alone",
+            "signature",
+            "a key of type ssh-later, and no signature behind the algorithm",
+            |_| sshsig(&strings(&[b"ssh-later", b"key"]), &strings(&[b"ssh-later"])),
+        ),
+        made("signature-key-type-none", "signature", "a key of type ssh-later, and an empty signature", |_| {
+            sshsig(&strings(&[b"ssh-later", b"key"]), b"")
         }),
+        made("signature-hash-key", "signature", "a hash that is not known, and a key that is malformed", |_| {
+            sshsig_as(&strings(&[b"ssh-ed25519", &[0; 31]]), "blake3", &strings(&[b"ssh-ed25519", &[0; 64]]))
+        }),
+        made(
+            "signature-algorithm-key",
+            "signature",
+            "an algorithm that is not known, and a key of small order",
+            |_| sshsig(&strings(&[b"ssh-ed25519", &[0; 32]]), &strings(&[b"ssh-later", b"signature"])),
+        ),
         made("signature-mpint", "signature", "an RSA key whose exponent has a zero byte at its front", |signed| {
             let (body, own) = (Key::Rsa3072.sign(signed), Key::Rsa3072.blob());
             let exponent = strings(&[&[1, 0, 1]]);
@@ -98,15 +126,6 @@ fn envelopes() -> Vec<Vector> {
             let key = [&own[..at], &strings(&[&[0, 1, 0, 1]]), &own[at + 7..]].concat();
             [&body[..10], &strings(&[&key]), &body[14 + own.len()..]].concat()
         }),
-        made("signature-rsa-under", "unsupported", "an RSA key of 3071 bits", |signed| {
-            Rsa::made_for(signed, 3071, 3, true).sshsig()
-        }),
-        {
-            let mut over = with_envelope(|signed| Rsa::made_for(signed, 16385, 3, true).sshsig());
-            over.area_len = 1 << 13;
-            vector("signature-rsa-over", "unsupported", "an RSA key of 16385 bits", over.encode())
-                .trust(trust([ONE.allowed("test")]))
-        },
         made("signature-rsa-modulus-even", "signature", "an RSA modulus that is even", |signed| {
             Rsa::made_for(signed, 3072, 3, false).sshsig()
         }),
@@ -173,32 +192,8 @@ fn envelopes() -> Vec<Vector> {
             "a good signature whose reserved field is not empty",
             SshSig { reserved: b"x".to_vec(), ..SshSig::default() },
         ),
-        as_fields(
-            "signature-hash",
-            "unsupported",
-            "a signature over a hash that nobody knows",
-            SshSig { hash: "sha1", ..SshSig::default() },
-        ),
         made("signature-no-touch", "signature", "an authenticator signed without a touch", |signed| {
             Key::SkEd25519.sign_as(signed, &SshSig { flags: 0, ..SshSig::default() })
-        }),
-        made("signature-rsa-short", "unsupported", "an RSA key of 2048 bits", |signed| Key::Rsa2048.sign(signed)),
-        made("signature-rsa-sha1", "unsupported", "an RSA signature that names SHA-1", |signed| {
-            let body = Key::Rsa3072.sign(signed);
-            let (name, other) = (strings(&[b"rsa-sha2-512"]), strings(&[b"ssh-rsa"]));
-            replace(&body, &name, &other, 5)
-        }),
-        made("signature-key-type", "unsupported", "a key of type ssh-ed448", |signed| {
-            let mut body = ONE.sign(signed);
-            let at = body.windows(11).position(|name| name == b"ssh-ed25519").expect("the key's type");
-            body[at..at + 11].copy_from_slice(b"ssh-ed448\0\0");
-            body
-        }),
-        made("signature-certificate", "unsupported", "a certificate as key", |signed| {
-            let body = ONE.sign(signed);
-            let key = [strings(&[b"ssh-ed25519-cert-v01@openssh.com", &[0; 32]]), ONE.blob()[15..].to_vec()].concat();
-            let at = 10 + 4 + ONE.blob().len();
-            [&body[..10], &strings(&[&key]), &body[at..]].concat()
         }),
         made("signature-small-order", "signature", "a key of small order, under which every message is signed", |_| {
             // The neutral element as key and as R, with S = 0.
@@ -232,6 +227,76 @@ fn envelopes() -> Vec<Vector> {
                 .trust(trust([ONE.allowed("test"), TWO.allowed("test")]))
         },
     ]
+}
+
+/// Returns an SSHSIG by a key of a type that no version knows.
+fn later() -> Vec<u8> {
+    sshsig(&strings(&[b"ssh-later", b"key"]), &strings(&[b"ssh-later", b"signature"]))
+}
+
+/// Makes an SSHSIG for the signed bytes.
+type MakeSignature = fn(&[u8]) -> Vec<u8>;
+
+/// Signatures that this version cannot check: each alone, and beside a good one.
+fn unknown() -> Vec<Vector> {
+    let made: [(&str, u32, &str, MakeSignature); 12] = [
+        ("signature-key-type", 1024, "a key of type ssh-later", |_| later()),
+        ("signature-key-type-more", 1024, "a key of type ssh-later, with more behind all that is known of it", |_| {
+            let [key, proof] = [&b"key"[..], b"signature"].map(|field| strings(&[b"ssh-later", field, b"more"]));
+            sshsig_as(&key, "blake3", &[&proof[..], &[0]].concat())
+        }),
+        (
+            "signature-key-type-bare",
+            1024,
+            "a key of type ssh-later that is nothing but its type, and empty strings",
+            |_| sshsig_as(&strings(&[b"ssh-later"]), "", &strings(&[b"", b""])),
+        ),
+        ("signature-key-type-odd", 1024, "the key's type has bytes that no name has", |_| {
+            sshsig(&strings(&["x\n\u{202e}; \"\u{1b}[2J".repeat(9).as_bytes()]), &strings(&[b"\xff", b"signature"]))
+        }),
+        ("signature-certificate", 1024, "a certificate as key", |signed| {
+            let body = ONE.sign(signed);
+            let key = [strings(&[b"ssh-ed25519-cert-v01@openssh.com", &[0; 32]]), ONE.blob()[15..].to_vec()].concat();
+            let at = 10 + 4 + ONE.blob().len();
+            [&body[..10], &strings(&[&key]), &body[at..]].concat()
+        }),
+        ("signature-rsa-short", 1024, "an RSA key of 2048 bits", |signed| Key::Rsa2048.sign(signed)),
+        ("signature-rsa-under", 2048, "an RSA key of 3071 bits", |signed| {
+            Rsa::made_for(signed, 3071, 3, true).sshsig()
+        }),
+        ("signature-rsa-over", 8192, "an RSA key of 16385 bits", |signed| {
+            Rsa::made_for(signed, 16385, 3, true).sshsig()
+        }),
+        ("signature-rsa-short-even", 1024, "an RSA key of 2047 bits whose numbers are even", |_| {
+            sshsig(&strings(&[b"ssh-rsa", &[2], &[0x7e; 256]]), &strings(&[b"rsa-sha2-512", b"signature"]))
+        }),
+        ("signature-rsa-sha1", 2048, "an RSA signature that names SHA-1", |signed| {
+            let body = Key::Rsa3072.sign(signed);
+            let (name, other) = (strings(&[b"rsa-sha2-512"]), strings(&[b"ssh-rsa"]));
+            replace(&body, &name, &other, 5)
+        }),
+        ("signature-hash", 1024, "a hash that is not known", |signed| {
+            ONE.sign_as(signed, &SshSig { hash: "blake3", ..SshSig::default() })
+        }),
+        ("signature-algorithm", 1024, "an Ed25519 key, and the algorithm of an RSA key", |signed| {
+            let raw = ONE.sign(signed).split_off(ONE.sign(signed).len() - 64);
+            sshsig(&ONE.blob(), &strings(&[b"rsa-sha2-512", &raw]))
+        }),
+    ];
+    let vectors = made.into_iter().flat_map(|(name, area_len, comment, make)| {
+        let [alone, beside] = [vec![], vec![TWO]].map(|signers| {
+            let mut bundle = with_envelope(make);
+            bundle.area_len = area_len;
+            bundle.signers = signers;
+            bundle
+        });
+        let listed = || trust([Key::Rsa3072.allowed("test"), ONE.allowed("test"), TWO.allowed("test")]);
+        [
+            vector(name, "untrusted", comment, alone.encode()).trust(listed()),
+            accept(&format!("{name}-beside"), &format!("{comment}, beside a good signature"), beside).trust(listed()),
+        ]
+    });
+    vectors.collect()
 }
 
 /// Replaces the name of an algorithm, and reduces the length of the signature blob that contains it by `shorter`.
@@ -319,6 +384,24 @@ fn judgement() -> Vec<Vector> {
         accept("trust-threshold-met", "both keys have signed", small().signed_by(&[ONE, TWO]))
             .trust(two(both().to_vec())),
         {
+            let mut bundle =
+                with_envelope(|signed| TWO.sign_as(signed, &SshSig { hash: "blake3", ..SshSig::default() }));
+            bundle.signers = vec![ONE];
+            judged(
+                "trust-threshold-unknown",
+                "untrusted",
+                "one key of two has signed, and the other one over a hash that is not known",
+                bundle,
+                two(both().to_vec()),
+            )
+        },
+        accept(
+            "trust-allow-unsigned-unknown",
+            "the only signature cannot be checked, and unsigned is allowed",
+            with_envelope(|_| later()),
+        )
+        .trust(Trust { allow_unsigned: true, ..trusted() }),
+        {
             let mut bundle = small().signed_by(&[ONE]);
             bundle
                 .envelopes
@@ -358,5 +441,54 @@ fn judgement() -> Vec<Vector> {
         .trust(Trust { compatible: vec!["board-b".into(), "board-c".into()], ..trusted() }),
         judged("trust-downgrade", "downgrade", "version 1 after 2", signed(), Trust { floor: Some(2), ..trusted() }),
         accept("trust-same-version", "version 1 after 1", signed()).trust(Trust { floor: Some(1), ..trusted() }),
+    ]
+}
+
+/// Allowed signers in the forms that they may have.
+fn lines() -> Vec<Vector> {
+    let accepted = |name, comment, signers: Vec<String>| {
+        accept(name, comment, small().signed_by(&[ONE])).trust(Trust { signers, now: Some(NOW), ..Trust::default() })
+    };
+    let line = |options: &str| format!("test {options} {}", ONE.line());
+    let other = |options: &str, fields: &[&[u8]]| {
+        let key_type = std::str::from_utf8(fields[0]).expect("text");
+        format!("test {options}{key_type} {}", Base64::encode_string(&strings(fields)))
+    };
+    let granting = || ONE.allowed("test");
+    vec![
+        accepted(
+            "trust-line-zone",
+            "the letters of the time zones are small",
+            vec![line("namespaces=\"sealift\",valid-after=\"20270115z\",valid-before=\"202701150800utc\"")],
+        ),
+        accepted(
+            "trust-line-zone-mixed",
+            "a time zone is written uTc, and the names of options in capitals",
+            vec![line("NAMESPACES=\"sealift\",Valid-After=\"20270115080000uTc\"")],
+        ),
+        accepted(
+            "trust-line-second",
+            "the key counted from second 59 of a minute",
+            vec![line("namespaces=\"sealift\",valid-after=\"20270115075959\"")],
+        ),
+        accepted(
+            "trust-line-type",
+            "lines that do not grant sealift have keys of a type that is not known",
+            vec![granting(), other("", &[b"ssh-later", b"key"]), other("namespaces=\"git\" ", &[b"ssh-later", b"key"])],
+        ),
+        accepted(
+            "trust-line-certificate",
+            "a line that does not grant sealift has a certificate",
+            vec![granting(), other("", &[b"ssh-ed25519-cert-v01@openssh.com", b"key"])],
+        ),
+        accepted(
+            "trust-line-rsa-short",
+            "lines that do not grant sealift have short RSA keys, one of them with even numbers",
+            vec![
+                granting(),
+                format!("test {}", Key::Rsa2048.line()),
+                other("namespaces=\"git\" ", &[b"ssh-rsa", &[2], &[0x7e; 256]]),
+            ],
+        ),
     ]
 }

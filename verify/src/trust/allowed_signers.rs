@@ -147,6 +147,9 @@ fn principals(text: &str) -> Result<(&str, &str), LineError> {
 
 #[cfg(test)]
 mod tests {
+    use base64ct::Encoding as _;
+
+    use super::super::sample;
     use super::*;
 
     const KEY: &str = "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIOpKbGPIrqNoUjz5UjhyUTZvMqMZMdMBP3Bu3TaHCYVu";
@@ -238,5 +241,56 @@ mod tests {
         assert_eq!(keys, [None, Some(key())]);
         let granted = problem(&format!("me namespaces=\"*\" {SHORT_DSA}"));
         assert!(granted.to_string().contains("ssh-dss"), "{granted}");
+    }
+
+    fn line_of(options: &str, fields: &[&[u8]]) -> String {
+        let blob = sample::strings(fields);
+        let key_type = core::str::from_utf8(fields[0]).expect("text");
+        format!("me {options}{key_type} {}", base64ct::Base64::encode_string(&blob))
+    }
+
+    #[test]
+    fn a_line_that_grants_nothing_may_have_any_key_in_its_form() {
+        let [exponent, modulus] = [&[1, 0, 1][..], &[0x7f; 256]];
+        for options in ["", "namespaces=\"git\" "] {
+            for fields in [
+                &[&b"ssh-later"[..], b"anything"][..],
+                &[b"ssh-later"],
+                &[b"ssh-ed25519-cert-v01@openssh.com", b""],
+                &[b"ssh-rsa", exponent, modulus],
+                &[b"ssh-rsa", &[1], modulus],
+            ] {
+                let line = line_of(options, fields);
+                assert!(AllowedSigners::parse(line.as_bytes()).is_ok(), "{line}");
+                let granting = line_of("namespaces=\"sealift\" ", fields);
+                assert!(matches!(problem(&granting), LineError::Key(_)), "{granting}");
+            }
+            // A key of a known type has its form, whatever it is granted.
+            for fields in [
+                &[&b"ssh-ed25519"[..], &[0; 31]][..],
+                &[b"ssh-ed25519", &[0; 32]],
+                &[b"ssh-rsa", exponent],
+                &[b"ssh-rsa", exponent, modulus, b""],
+                &[b"ssh-rsa", &[0, 1, 0, 1], modulus],
+                &[b"ssh-rsa", exponent, &[0x7e; 400]],
+            ] {
+                assert!(matches!(problem(&line_of(options, fields)), LineError::Key(_)), "{fields:?}");
+            }
+        }
+    }
+
+    #[test]
+    fn a_line_that_grants_nothing_is_checked_like_any_other() {
+        for options in [
+            "zone=\"a\"",
+            "cert-authority",
+            "namespaces=\"git\",namespaces=\"git\"",
+            "valid-after=\"20260101000060Z\"",
+            "valid-after=\"19700101Z\"",
+            "valid-after=\"20260101\",valid-before=\"20260101\"",
+        ] {
+            let refused = AllowedSigners::parse(format!("me {options} {KEY}").as_bytes());
+            assert!(refused.is_err(), "{options}");
+        }
     }
 }

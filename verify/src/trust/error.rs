@@ -2,7 +2,7 @@
 
 use sealift_format::Kind;
 
-use super::{KeyError, Now, Shortfall, SignatureError, Utc};
+use super::{Now, Shortfall, SignatureError, Utc};
 use crate::kernel_signature::FormError;
 
 /// Why a bundle must not be used. Errors in the administrator's own files are
@@ -69,14 +69,7 @@ impl Error {
     #[must_use]
     pub fn kind(&self) -> Kind {
         match self {
-            Self::Signature { problem, .. } => match problem {
-                SignatureError::Algorithm { .. }
-                | SignatureError::Key(KeyError::Unsupported(_) | KeyError::Certificate(_) | KeyError::RsaBits { .. }) => {
-                    Kind::Unsupported
-                }
-                _ => Kind::Signature,
-            },
-            Self::KernelSignature { .. } => Kind::Signature,
+            Self::Signature { .. } | Self::KernelSignature { .. } => Kind::Signature,
             Self::Untrusted(_) => Kind::Untrusted,
             Self::Revoked(_) => Kind::Revoked,
             Self::Expired { .. } => Kind::Expired,

@@ -24,9 +24,14 @@ pub(super) struct KeyLine<'a> {
     pub(super) comment: &'a str,
 }
 
-/// Returns whether a word names a key type, so that no options precede it.
-pub(super) fn is_key_type(word: &str) -> bool {
-    KEY_TYPES.contains(&word) || word.as_bytes().windows(10).any(|part| part == b"-cert-v01@")
+/// Returns whether a text begins with a key, and not with options: its first word is a key type, or the type that the second begins with.
+pub(super) fn begins_with_key(text: &str) -> bool {
+    let (key_type, rest) = word(text);
+    let is_type_of =
+        |base64: &str| armor::decode_base64(base64.as_bytes()).is_ok_and(|blob| names_type(&blob, key_type));
+    KEY_TYPES.contains(&key_type)
+        || key_type.as_bytes().windows(10).any(|part| part == b"-cert-v01@")
+        || is_type_of(word(rest).0)
 }
 
 impl<'a> KeyLine<'a> {

@@ -1,8 +1,7 @@
 //! The options in a line of the allowed signers.
 
-use super::key_line::is_key_type;
+use super::key_line::begins_with_key;
 use super::pattern::PatternList;
-use super::word::word;
 use super::{LineError, time};
 
 /// What the options restrict a key to. An absent option restricts nothing, but
@@ -21,7 +20,7 @@ impl Options {
         if text.is_empty() {
             return Err(LineError::NoKey);
         }
-        if is_key_type(word(text).0) {
+        if begins_with_key(text) {
             return Ok((options, text));
         }
         let mut rest = text;

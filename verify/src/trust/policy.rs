@@ -54,7 +54,7 @@ impl Policy {
     ///
     /// # Errors
     /// Returns the first that applies: a signature is malformed or wrong, even if
-    /// others are valid; too few trusted keys signed; no tag of this device; the
+    /// others are valid, unless it is an [`UnknownSignature`](super::UnknownSignature); too few trusted keys signed; no tag of this device; the
     /// bundle has expired; its version is below the floor.
     pub fn judge(
         &self,
@@ -199,9 +199,12 @@ impl TrustedSigner {
     }
 }
 
+/// Refuses a wrong signature. One that this version cannot check is only reported.
 pub(super) fn refuse_bad(states: &[SignatureState]) -> Result<(), Error> {
     for SignatureState { number, outcome, .. } in states {
-        if let Err(problem) = outcome {
+        if let Err(problem) = outcome
+            && problem.unknown().is_none()
+        {
             return Err(Error::Signature { number: *number, problem: problem.clone() });
         }
     }
@@ -237,6 +240,7 @@ pub(super) fn one_per_key(mut states: Vec<SignatureState>) -> Vec<SignatureState
 mod tests {
     use sealift_format::Kind;
 
+    use super::super::sshsig::envelope;
     use super::super::{FloorRecord, sample};
     use super::*;
 
@@ -415,6 +419,35 @@ mod tests {
         let good = sample::signature(1, SIGNED);
         let verdict = policy().judge(&claims(), SIGNED, &[&good], &[7, 8]);
         assert!(verdict.is_ok_and(|verdict| verdict.unknown_envelopes == [7, 8]));
+    }
+
+    /// Returns a signature by a key of a type that is not known.
+    fn later_signature(key_type: &[u8]) -> Vec<u8> {
+        envelope(&sample::strings(&[key_type, b"x"]), &sample::strings(&[b"ssh-later", b"y"]))
+    }
+
+    #[test]
+    fn a_signature_of_a_later_algorithm_is_reported_and_not_counted() {
+        let (good, later) = (sample::signature(1, SIGNED), later_signature(b"ssh-later"));
+        for signatures in [[&good[..], &later], [&later, &good]] {
+            let verdict = policy().judge(&claims(), SIGNED, &signatures, &[]).expect("trusted");
+            assert_eq!((verdict.signers.len(), verdict.others.len(), verdict.unsigned), (1, 1, false));
+            assert!(verdict.others[0].unknown().is_some_and(|unknown| unknown.key_type == "ssh-later"));
+        }
+        let alone = policy().judge(&claims(), SIGNED, &[&later], &[]).expect_err("nobody signed");
+        assert_eq!(alone.kind(), Kind::Untrusted);
+        assert!(alone.to_string().contains("not counted: this version does not accept keys of type \"ssh-later\""));
+        let two = threshold("2").judge(&claims(), SIGNED, &[&good, &later], &[]);
+        assert!(two.is_err_and(|error| error.kind() == Kind::Untrusted));
+        let mut lax = policy();
+        lax.allow_unsigned = true;
+        assert!(lax.judge(&claims(), SIGNED, &[&later], &[]).is_ok_and(|verdict| verdict.unsigned));
+
+        // A hostile name is short, and stays within its quotation marks.
+        let hostile = later_signature("x; \u{202e}\"\x1b\n".repeat(99).as_bytes());
+        let shown = policy().judge(&claims(), SIGNED, &[&hostile], &[]).expect_err("nobody signed").to_string();
+        assert!(shown.len() < 600 && !shown.contains(['\u{202e}', '\u{1b}', '\n']), "{shown}");
+        assert!(!shown.contains("x; "), "{shown}");
     }
 
     #[test]

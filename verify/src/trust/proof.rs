@@ -31,11 +31,10 @@ pub(super) struct Presence {
 }
 
 impl Proof {
-    /// Parses `string algorithm, string signature`, and what an authenticator adds.
-    pub(super) fn parse(blob: &[u8], key: &PublicKey) -> Result<Self, SignatureError> {
+    /// Parses `string algorithm, string signature`, and what an authenticator adds. Returns `None` if the algorithm is not accepted for the key.
+    pub(super) fn parse(blob: &[u8], key: &PublicKey) -> Result<Option<Self>, SignatureError> {
         let mut reader = Reader::new(blob);
         let algorithm = reader.string()?;
-        // The algorithm is judged before the form of what follows it (trust 3).
         let proof = match (key.key_type(), algorithm) {
             (KeyType::Ed25519, b"ssh-ed25519") => Self::Ed25519(ed25519_signature(reader.string()?)?),
             (KeyType::EcdsaP256, b"ecdsa-sha2-nistp256") => Self::EcdsaP256(ecdsa_signature(reader.string()?)?),
@@ -48,10 +47,10 @@ impl Proof {
             (KeyType::Rsa, b"rsa-sha2-256") => Self::RsaSha256(reader.string()?.to_vec()),
             (KeyType::Rsa, b"rsa-sha2-512") => Self::RsaSha512(reader.string()?.to_vec()),
             // `ssh-rsa` as an algorithm is RSA with SHA-1.
-            (_, other) => return Err(refuse_algorithm(other, key)),
+            _ => return Ok(None),
         };
         reader.finish()?;
-        Ok(proof)
+        Ok(Some(proof))
     }
 
     /// Checks that the signature is by `key` over `data`.
@@ -122,18 +121,14 @@ fn scalar(number: &[u8]) -> Result<[u8; 32], SignatureError> {
     Ok(out)
 }
 
-pub(super) fn refuse_algorithm(name: &[u8], key: &PublicKey) -> SignatureError {
-    SignatureError::Algorithm { algorithm: String::from_utf8_lossy(name).into_owned(), key_type: key.key_type() }
-}
-
 #[cfg(test)]
 mod tests {
     use ed25519_dalek::Signer;
 
-    use super::super::SshSignature;
     use super::super::sample::{self, strings};
     use super::super::sshsig::{MessageHash, data_to_sign, envelope};
     use super::super::wire::put_mpint;
+    use super::super::{SshSignature, Unaccepted};
     use super::*;
 
     const MESSAGE: &[u8] = b"preamble and root";
@@ -241,8 +236,15 @@ mod tests {
     fn algorithms_belong_to_their_keys() {
         let key = sample::key(1);
         for algorithm in [&b"ssh-rsa"[..], b"rsa-sha2-512", b"", b"none", b"ssh-ed448"] {
-            let blob = envelope(key.blob(), &strings(&[algorithm, &[0; 64]]));
-            assert!(matches!(judge(&blob), Err(SignatureError::Algorithm { .. })));
+            for more in [&[][..], &[0]] {
+                let blob = envelope(key.blob(), &[&strings(&[algorithm, &[0; 64]]), more].concat());
+                let unknown = judge(&blob).expect_err("an algorithm of other keys").unknown().cloned();
+                assert!(unknown.is_some_and(|unknown| {
+                    unknown.key == key.id() && matches!(unknown.what, Unaccepted::Algorithm { .. })
+                }));
+            }
+            let alone = judge(&envelope(key.blob(), &strings(&[algorithm])));
+            assert!(matches!(alone, Err(SignatureError::Malformed(_))), "{alone:?}");
         }
         for signature in [&[][..], &[0; 63], &[0; 65]] {
             let blob = envelope(key.blob(), &strings(&[b"ssh-ed25519", signature]));

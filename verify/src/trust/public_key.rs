@@ -8,7 +8,7 @@ use p256::elliptic_curve::point::AffineCoordinates as _;
 use p256::{AffinePoint, FieldBytes, ecdsa};
 
 use super::rsa::RsaPublicKey;
-use super::wire::{Malformed, Reader, names_type};
+use super::wire::{Malformed, Reader, names_type, shown};
 use super::word::word;
 use super::{KeyError, KeyId, armor};
 
@@ -143,8 +143,7 @@ impl fmt::Debug for PublicKey {
 }
 
 fn refuse_type(name: &[u8]) -> KeyError {
-    let name = String::from_utf8_lossy(name).into_owned();
-    if is_certificate(&name) { KeyError::Certificate(name) } else { KeyError::Unsupported(name) }
+    if is_certificate(name) { KeyError::Certificate(shown(name)) } else { KeyError::Unsupported(shown(name)) }
 }
 
 fn read_ed25519(reader: &mut Reader<'_>) -> Result<ed25519_dalek::VerifyingKey, KeyError> {
@@ -163,8 +162,8 @@ fn read_ed25519(reader: &mut Reader<'_>) -> Result<ed25519_dalek::VerifyingKey, 
 }
 
 /// Returns whether a key type is that of a certificate.
-fn is_certificate(key_type: &str) -> bool {
-    key_type.as_bytes().windows(7).any(|part| part == b"-cert-v")
+fn is_certificate(key_type: &[u8]) -> bool {
+    key_type.windows(7).any(|part| part == b"-cert-v")
 }
 
 fn read_p256(reader: &mut Reader<'_>) -> Result<ecdsa::VerifyingKey, KeyError> {

@@ -16,7 +16,7 @@ pub struct Shortfall {
     pub counted: usize,
     /// Whether there is an allowed signers file.
     pub has_signers_file: bool,
-    /// The valid signatures, each key once.
+    /// The valid signatures, each key once, and those that this version cannot check.
     pub states: Vec<SignatureState>,
 }
 
@@ -28,9 +28,12 @@ impl fmt::Display for Shortfall {
         if self.states.is_empty() {
             f.write_str("; it is not signed")?;
         }
-        for SignatureState { key, outcome, .. } in &self.states {
-            if let (Some(key), Ok(standing)) = (key, outcome) {
+        for state in &self.states {
+            if let SignatureState { key: Some(key), outcome: Ok(standing), .. } = state {
                 write!(f, "; {} ({}) is {standing}", key.id(), key.key_type())?;
+            }
+            if let Some(unknown) = state.unknown() {
+                write!(f, "; {} is not counted: {unknown}", unknown.key)?;
             }
         }
         Ok(())

@@ -1,7 +1,7 @@
 //! Why a signature is refused.
 
 use super::wire::Malformed;
-use super::{KeyError, KeyType};
+use super::{KeyError, UnknownSignature};
 
 /// Why a signature is refused.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -16,14 +16,9 @@ pub enum SignatureError {
     /// It was made for another namespace.
     #[error("it was made for the namespace {0:?}, not for \"sealift\"")]
     Namespace(String),
-    /// Its hash or signature algorithm is not accepted for the key.
-    #[error("the algorithm {algorithm:?} is not accepted for a key of type {key_type}")]
-    Algorithm {
-        /// The algorithm that the signature names.
-        algorithm: String,
-        /// The key's type.
-        key_type: KeyType,
-    },
+    /// This version cannot check it. Beside other signatures, it does not fail a bundle.
+    #[error(transparent)]
+    Unknown(Box<UnknownSignature>),
     /// An authenticator signed without being touched.
     #[error("the authenticator signed without a touch, as it does with a key made with no-touch-required")]
     NoTouch,
@@ -36,6 +31,17 @@ pub enum SignatureError {
     /// The signature does not match these bytes and this key.
     #[error("it does not match the signed bytes; the bundle or the signature was changed")]
     Mismatch,
+}
+
+impl SignatureError {
+    /// Returns the signature, if all that is wrong is that this version cannot check it.
+    #[must_use]
+    pub fn unknown(&self) -> Option<&UnknownSignature> {
+        match self {
+            Self::Unknown(unknown) => Some(unknown),
+            _ => None,
+        }
+    }
 }
 
 impl From<Malformed> for SignatureError {

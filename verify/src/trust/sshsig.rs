@@ -2,9 +2,9 @@
 
 use sha2::{Digest, Sha256, Sha512};
 
-use super::proof::{Proof, refuse_algorithm};
-use super::wire::{Reader, put_string};
-use super::{PublicKey, SignatureError, armor};
+use super::proof::Proof;
+use super::wire::{Reader, put_string, shown};
+use super::{KeyError, KeyId, PublicKey, SignatureError, Unaccepted, UnknownSignature, armor};
 
 const MAGIC: &[u8; 6] = b"SSHSIG";
 const VERSION: u32 = 1;
@@ -32,8 +32,9 @@ impl SshSignature {
     /// Parses the binary blob, which is the base64 of an armored signature.
     ///
     /// # Errors
-    /// Returns an error if it is malformed, made for another namespace, or names a
-    /// key or an algorithm that Sealift does not accept.
+    /// Returns [`SignatureError::Unknown`] if it is well-formed and names a key or an
+    /// algorithm that Sealift does not accept. Returns another error if it is
+    /// malformed, has a malformed key, or was made for another namespace.
     pub fn parse(blob: &[u8]) -> Result<Self, SignatureError> {
         let mut reader = Reader::new(blob);
         if reader.take(MAGIC.len())? != MAGIC {
@@ -51,19 +52,33 @@ impl SshSignature {
 
         // Checked first, so that a signature for another purpose is reported as such.
         if namespace != NAMESPACE.as_bytes() {
-            let found = String::from_utf8_lossy(namespace).into_owned();
-            return Err(SignatureError::Namespace(found));
+            return Err(SignatureError::Namespace(shown(namespace)));
         }
         if !reserved.is_empty() {
             return Err(SignatureError::Malformed("its reserved field is not empty"));
         }
-        let key = PublicKey::parse(key)?;
+        let key_type = Reader::new(key).string()?;
+        let mut strings = Reader::new(proof);
+        let algorithm = strings.string()?;
+        strings.string()?;
+
+        let unknown = |what| {
+            let unknown = UnknownSignature { key: KeyId::of_blob(key), key_type: shown(key_type), what };
+            SignatureError::Unknown(Box::new(unknown))
+        };
+        let key = PublicKey::parse(key).map_err(|error| match error {
+            KeyError::Malformed(_) => error.into(),
+            KeyError::Certificate(name) => unknown(Unaccepted::Certificate(name)),
+            KeyError::Unsupported(name) => unknown(Unaccepted::KeyType(name)),
+            KeyError::RsaBits { bits } => unknown(Unaccepted::RsaBits(bits)),
+        })?;
         let hash = match hash {
             b"sha256" => MessageHash::Sha256,
             b"sha512" => MessageHash::Sha512,
-            other => return Err(refuse_algorithm(other, &key)),
+            other => return Err(unknown(Unaccepted::Hash(shown(other)))),
         };
-        let proof = Proof::parse(proof, &key)?;
+        let proof = Proof::parse(proof, &key)?
+            .ok_or_else(|| unknown(Unaccepted::Algorithm { algorithm: shown(algorithm), key_type: key.key_type() }))?;
         Ok(Self { key, hash, proof })
     }
 
@@ -169,6 +184,34 @@ mod tests {
             let at = at.expect("it names its namespace");
             other[at..at + 7].copy_from_slice(namespace);
             assert!(matches!(judge(&other), Err(SignatureError::Namespace(_))));
+        }
+    }
+
+    #[test]
+    fn a_well_formed_signature_of_something_unknown_is_told_from_a_malformed_one() {
+        let with = |key: &[u8], hash: &[u8], proof: &[u8]| {
+            let mut out = [&MAGIC[..], &VERSION.to_be_bytes()].concat();
+            out.extend(sample::strings(&[key, NAMESPACE.as_bytes(), b"", hash, proof]));
+            judge(&out).expect_err("it is not good")
+        };
+        let key = sample::key(1);
+        let proof = sample::strings(&[b"ssh-later", b"numbers"]);
+        let later = sample::strings(&[b"ssh-later"]);
+        for more in [&b""[..], b"anything"] {
+            let unknown = with(&[&later, more].concat(), b"blake3", &[&proof, more].concat());
+            let id = KeyId::of_blob(&[&later, more].concat());
+            let what = Unaccepted::KeyType("ssh-later".into());
+            let expected = UnknownSignature { key: id, key_type: "ssh-later".into(), what };
+            assert_eq!(unknown.unknown(), Some(&expected));
+        }
+        let hash = with(key.blob(), b"blake3", &proof);
+        assert!(hash.unknown().is_some_and(|unknown| unknown.what == Unaccepted::Hash("blake3".into())));
+
+        for bad in [&b""[..], b"\0\0\0\x02x", &sample::strings(&[b"ssh-later"])] {
+            assert!(with(&later, b"sha512", bad).unknown().is_none(), "{bad:?}");
+        }
+        for bad in [&b""[..], b"\0\0\0\x02x", &key.blob()[..20]] {
+            assert!(with(bad, b"blake3", &proof).unknown().is_none(), "{bad:?}");
         }
     }
 

@@ -1,6 +1,6 @@
 //! The result of a judgement.
 
-use super::{KeyId, KeyType, PublicKey, SignatureError, Since, Standing};
+use super::{KeyId, KeyType, PublicKey, SignatureError, Since, Standing, UnknownSignature};
 
 /// Why the bundle may be used.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -8,7 +8,8 @@ use super::{KeyId, KeyType, PublicKey, SignatureError, Since, Standing};
 pub struct Verdict {
     /// The trusted keys that signed, each once.
     pub signers: Vec<TrustedSigner>,
-    /// Valid signatures that did not count, each key once.
+    /// Valid signatures that did not count, each key once, and those that this
+    /// version cannot check.
     pub others: Vec<SignatureState>,
     /// Too few trusted keys signed, and the caller waived that. Such a bundle
     /// raises no floor, and every output says so.
@@ -42,6 +43,15 @@ pub struct SignatureState {
     /// The key that it names, if it could be read. If `outcome` is an error,
     /// it is not known that this key signed.
     pub key: Option<PublicKey>,
-    /// Whether the device trusts the key, or why the signature is bad.
+    /// Whether the device trusts the key, or why the signature is bad or cannot
+    /// be checked.
     pub outcome: Result<Standing, SignatureError>,
+}
+
+impl SignatureState {
+    /// Returns the signature, if this version cannot check it.
+    #[must_use]
+    pub fn unknown(&self) -> Option<&UnknownSignature> {
+        self.outcome.as_ref().err().and_then(SignatureError::unknown)
+    }
 }

@@ -71,6 +71,17 @@ pub(super) fn names_type(blob: &[u8], key_type: &str) -> bool {
     Reader::new(blob).string() == Ok(key_type.as_bytes())
 }
 
+/// Returns a name from a bundle for messages. Names in SSH are at most 64 printable ASCII characters without spaces (RFC
+/// 4251, section 6); what is not is replaced or cut, so that none passes for another part of the message.
+pub(super) fn shown(name: &[u8]) -> String {
+    let printable = |byte: &u8| if byte.is_ascii_graphic() { char::from(*byte) } else { char::REPLACEMENT_CHARACTER };
+    let mut shown: String = name.iter().take(64).map(printable).collect();
+    if name.len() > 64 {
+        shown.push_str("...");
+    }
+    shown
+}
+
 /// Appends `bytes`, preceded by their length.
 ///
 /// # Panics
@@ -123,6 +134,13 @@ mod tests {
             let trimmed: Vec<u8> = number.iter().copied().skip_while(|byte| *byte == 0).collect();
             assert_eq!(read, Ok(trimmed));
         }
+    }
+
+    #[test]
+    fn a_name_is_shown_as_ssh_has_them() {
+        assert_eq!(shown(b"ssh-\xff a\n"), "ssh-\u{fffd}\u{fffd}a\u{fffd}");
+        assert_eq!(shown(&[b'x'; 64]), "x".repeat(64));
+        assert_eq!(shown(&[b'x'; 65]), format!("{}...", "x".repeat(64)));
     }
 
     #[test]
