@@ -27,6 +27,7 @@ use super::human;
 use super::limits::limits;
 use super::progress_args::ProgressArgs;
 use super::show::{BAD, BOLD, GOOD, Show, WARN, json_line};
+use super::signers::Signers;
 use super::trust_args::{Judge, TrustArgs};
 
 /// Check that an installed tree or repository still matches its signed bundle
@@ -282,7 +283,8 @@ struct JsonAudit<'a> {
     digests: Option<Digests>,
     #[serde(skip_serializing_if = "String::is_empty")]
     path: String,
-    signers: Vec<String>,
+    #[serde(flatten)]
+    signers: Signers,
     /// What has changed since the installation.
     since: Vec<String>,
     /// Whether its install record belongs to another directory.

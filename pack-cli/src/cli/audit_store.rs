@@ -23,6 +23,7 @@ use super::human::{self, Bytes, Grouped, count};
 use super::limits::limits;
 use super::progress_args::ProgressArgs;
 use super::show::{BAD, BOLD, DIM, GOOD, Show, json_line};
+use super::signers::Signers;
 use super::trust_args::{Judge, TrustArgs};
 
 /// A repository or store, as TARGET names it.
@@ -204,7 +205,8 @@ struct JsonBundle<'a> {
     version: u64,
     #[serde(flatten)]
     digests: Option<Digests>,
-    signers: Vec<String>,
+    #[serde(flatten)]
+    signers: Signers,
     #[serde(skip_serializing_if = "Vec::is_empty")]
     since: Vec<String>,
     /// The version that was there before, if the bundle has gone back to this one.

@@ -20,8 +20,9 @@ use super::jobs_arg::JobsArg;
 use super::limits::limits;
 use super::refs::{self, JsonRef};
 use super::show::{BOLD, Form, fact, json_line};
+use super::signature::JsonSignature;
 use super::time::Moment;
-use super::trust_args::{JsonSignature, Seen, TrustArgs};
+use super::trust_args::{Seen, TrustArgs};
 
 /// Show a bundle's identity, signatures and contents, and what unpacking it takes
 ///

@@ -48,6 +48,8 @@ mod seal;
 mod several;
 mod show;
 mod sign;
+mod signature;
+mod signers;
 mod simulate;
 mod status;
 mod store;

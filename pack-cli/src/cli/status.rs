@@ -16,6 +16,7 @@ use super::digests::Digests;
 use super::escape;
 use super::failure::Failure;
 use super::show::{BAD, BOLD, DIM, Form, WARN, json_line};
+use super::signers::Signers;
 use super::time::Moment;
 use super::trust_args::{Judge, TrustArgs};
 
@@ -54,7 +55,8 @@ struct Line<'a> {
     created: i64,
     expires: Option<i64>,
     taken: i64,
-    signers: Vec<String>,
+    #[serde(flatten)]
+    signers: Signers,
     since: Vec<String>,
     refusal: Option<String>,
     sealed: Option<bool>,

@@ -6,6 +6,7 @@ use serde::Serialize;
 
 use super::digests::Digests;
 use super::human;
+use super::signers::Signers;
 use super::trust_args::Judge;
 
 #[derive(Serialize)]
@@ -15,7 +16,8 @@ struct Line<'a, S: Serialize> {
     version: u64,
     #[serde(flatten)]
     digests: Option<Digests>,
-    signers: Vec<String>,
+    #[serde(flatten)]
+    signers: Signers,
     #[serde(flatten)]
     stats: &'a S,
     seconds: f64,

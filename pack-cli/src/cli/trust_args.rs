@@ -4,11 +4,9 @@ use std::cell::OnceCell;
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
-use anstyle::Style;
 use clap::{Args, ValueHint};
-use sealift::trust::{Guard, Judged, SignatureState, Standing, TrustOptions, Trusted, Utc, Verdict};
+use sealift::trust::{Guard, Judged, SignatureState, TrustOptions, Trusted, Utc, Verdict};
 use sealift::{Envelope, Error, Head, Input, Kind};
-use serde::Serialize;
 
 use super::advice::advice;
 use super::digests::Digests;
@@ -17,6 +15,8 @@ use super::failure::{Failure, shown};
 use super::human::count;
 use super::limits::limits;
 use super::show::{BAD, BOLD, DIM, GOOD, Show, WARN};
+use super::signature::{JsonSignature, key_of, outcome};
+use super::signers::Signers;
 use sealift_format::num;
 
 /// The trust options, with this device's tags.
@@ -189,11 +189,15 @@ impl Judge {
         self.print_signers(out)
     }
 
-    /// Prints a line for each trusted signer.
+    /// Prints a line for each trusted signer, and for each signature that this version cannot check.
     pub(crate) fn print_signers(&self, out: &mut dyn Write) -> io::Result<()> {
-        let signers = self.judged.get().map(|judged| &judged.verdict.signers[..]).unwrap_or_default();
-        for signer in signers {
+        let Some(Judged { verdict, .. }) = self.judged.get() else { return Ok(()) };
+        for signer in &verdict.signers {
             writeln!(out, "{}", format!("  signed by {} {}", signer.key, escape::text(&signer.comment)).trim_end())?;
+        }
+        for unknown in verdict.others.iter().filter_map(SignatureState::unknown) {
+            let why = format!("{DIM}signature by {} not counted:{DIM:#} {unknown}", unknown.key);
+            super::show::paragraph(out, 2, &why)?;
         }
         Ok(())
     }
@@ -217,10 +221,9 @@ impl Judge {
         since.iter().map(ToString::to_string).collect()
     }
 
-    /// Returns the trusted signers, for JSON.
-    pub(crate) fn signers(&self) -> Vec<String> {
-        let verdict = self.judged.get().map(|judged| &judged.verdict);
-        verdict.map_or(Vec::new(), |verdict| verdict.signers.iter().map(|signer| signer.key.to_string()).collect())
+    /// Returns who signed, for JSON.
+    pub(crate) fn signers(&self) -> Signers {
+        Signers::of(self.judged.get().map(|judged| &judged.verdict))
     }
 
     /// Prints the result of each signature of the judged bundle.
@@ -311,8 +314,7 @@ impl Seen {
         }
         for state in &self.states {
             let (word, style, why) = outcome(state);
-            let key =
-                state.key.as_ref().map_or("no readable key".into(), |key| format!("{} {}", key.id(), key.key_type()));
+            let key = key_of(state).map_or("no readable key".into(), |(id, key_type)| format!("{id} {key_type}"));
             writeln!(out, "  {style}{}{style:#} {key}", word.to_uppercase())?;
             writeln!(out, "          {}", escape::text(&why))?;
         }
@@ -353,38 +355,5 @@ impl Seen {
     /// Returns the reason for a refusal, for JSON.
     pub(crate) fn refusal(&self) -> Option<String> {
         self.verdict.as_ref().err().map(ToString::to_string)
-    }
-}
-
-/// Returns the result of a signature's check: a word, its style, and the reason.
-fn outcome(state: &SignatureState) -> (&'static str, Style, String) {
-    match &state.outcome {
-        Ok(standing @ Standing::Trusted { .. }) => ("trusted", GOOD, standing.to_string()),
-        Ok(standing @ Standing::Revoked { .. }) => ("revoked", BAD, standing.to_string()),
-        Ok(standing) => ("unknown", WARN, standing.to_string()),
-        Err(error) => ("invalid", BAD, error.to_string()),
-    }
-}
-
-/// A signature in JSON.
-#[derive(Debug, Serialize)]
-pub(crate) struct JsonSignature {
-    state: &'static str,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    key: Option<String>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    key_type: Option<String>,
-    why: String,
-}
-
-impl JsonSignature {
-    fn of(state: &SignatureState) -> Self {
-        let (word, _, why) = outcome(state);
-        Self {
-            state: word,
-            key: state.key.as_ref().map(|key| key.id().to_string()),
-            key_type: state.key.as_ref().map(|key| key.key_type().to_string()),
-            why,
-        }
     }
 }

@@ -21,6 +21,7 @@ use super::jobs_arg::JobsArg;
 use super::log;
 use super::progress_args::ProgressArgs;
 use super::show::{BOLD, GOOD, Show};
+use super::signers::Signers;
 use super::trust_args::{Judge, TrustArgs};
 
 /// Check signatures and every byte of a bundle
@@ -163,7 +164,8 @@ struct JsonVerified<'a> {
     version: u64,
     #[serde(flatten)]
     digests: Digests,
-    signers: Vec<String>,
+    #[serde(flatten)]
+    signers: Signers,
     kernel_signature: bool,
     deep: bool,
     file_bytes: u64,

@@ -80,6 +80,52 @@ fn a_wrong_signature_is_damage_for_whoever_looks() {
     assert_eq!(desk.run("info 1.sealift").0, 0);
 }
 
+/// A publisher signs with a later algorithm beside the old one, until the last device knows it.
+#[test]
+fn a_signature_by_a_later_algorithm_is_told_and_stops_nobody() {
+    let desk = desk();
+    let bytes = fs::read(desk.path("1.sealift")).unwrap();
+    let (head, rest) = Head::parse_first(&bytes).unwrap();
+    let good: Envelope = head.envelopes().map(Envelope::from).next().unwrap();
+    let at = good.body.windows(11).position(|name| name == b"ssh-ed25519").unwrap();
+    let mut later = good.clone();
+    later.body[at..at + 11].copy_from_slice(b"ssh-later01");
+    for (name, envelopes) in [("both.sealift", vec![good, later.clone()]), ("later.sealift", vec![later])] {
+        let head = head.clone().with_envelopes(envelopes).unwrap();
+        desk.write(name, [&head.encode(), rest].concat());
+    }
+    let words = |said: &str| said.split_whitespace().collect::<Vec<_>>().join(" ");
+    let why = r#"this version does not accept keys of type "ssh-later01""#;
+    for verb in ["verify both.sealift", "unpack both.sealift new", "status new", "audit new"] {
+        let said = words(&desk.good(&format!("{verb} --trust signers")));
+        assert!(said.contains(&format!(" not counted: {why}")), "{verb}: {said}");
+    }
+    for verb in ["verify both.sealift", "unpack both.sealift other", "status other", "audit other", "info both.sealift"]
+    {
+        let said = desk.good(&format!("{verb} --trust signers --json"));
+        let told = r#"{"state":"unsupported","key":"SHA256:"#;
+        assert!(
+            said.contains(told) && said.contains(r#""key_type":"ssh-later01","why":"not counted: "#),
+            "{verb}: {said}"
+        );
+    }
+    let said = words(&desk.good("info both.sealift --trust signers"));
+    assert!(said.contains("TRUSTED") && said.contains(&format!("ssh-later01 not counted: {why}")), "{said}");
+
+    // Alone, it is no signature at all.
+    let (status, said) = desk.run("verify later.sealift --trust signers");
+    assert!(status == 3 && said.contains(&format!(" is not counted: {why}")), "{status}: {said}");
+    let (status, said) = desk.run("info later.sealift --trust signers");
+    assert!(status == 0 && said.contains("UNTRUSTED") && said.contains("UNSUPPORTED SHA256:"), "{status}: {said}");
+
+    // It stays when others are added, and its key's id removes it.
+    desk.good("sign both.sealift --key release");
+    let said = desk.good("info both.sealift --trust signers --json");
+    let (_, key) = said.split_once(r#""state":"unsupported","key":""#).unwrap();
+    desk.good(&format!("sign both.sealift --remove {}", key.split('"').next().unwrap()));
+    assert!(!desk.good("info both.sealift --json").contains("unsupported"));
+}
+
 #[test]
 fn short_files_are_named_for_what_they_are() {
     let desk = desk();

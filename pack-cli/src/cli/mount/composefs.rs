@@ -12,6 +12,7 @@ use crate::escape;
 use crate::failure::{About as _, Failure};
 use crate::human::{self, Bytes, count};
 use crate::show::{BOLD, WARN};
+use crate::signers::Signers;
 use crate::trust_args::Judge;
 
 impl Mount {
@@ -71,7 +72,8 @@ impl Mount {
 struct JsonImageMount<'a> {
     name: &'a str,
     version: u64,
-    signers: Vec<String>,
+    #[serde(flatten)]
+    signers: Signers,
     tree: &'a str,
     image: &'a str,
     objects: u64,

@@ -18,6 +18,7 @@ use crate::interrupt;
 use crate::order::print_profile;
 use crate::output;
 use crate::show::{BOLD, Show, json_line};
+use crate::signers::Signers;
 use crate::trust_args::Judge;
 
 /// What a signal ends: the mount, once it exists.
@@ -39,7 +40,8 @@ struct Record {
 struct JsonMount<'a> {
     name: &'a str,
     version: u64,
-    signers: Vec<String>,
+    #[serde(flatten)]
+    signers: Signers,
     mountpoint: &'a str,
     refs: Vec<String>,
 }

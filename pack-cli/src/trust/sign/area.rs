@@ -4,7 +4,7 @@ use std::path::Path;
 
 use sealift_format::{Envelope, Error as FormatError, Head};
 use sealift_verify::kernel_signature;
-use sealift_verify::trust::{KeyId, SshSignature};
+use sealift_verify::trust::{KeyId, SignatureError, SshSignature};
 
 use crate::Error;
 
@@ -85,13 +85,15 @@ pub(super) fn change(head: &Head, add: Vec<Envelope>, remove: Removals<'_>, path
     Ok(Changed { head, added, replaced, kernel })
 }
 
-/// Checks all SSH signatures. Every reader refuses a bundle with an invalid one, even beside valid ones, so the signer should learn of it now.
+/// Checks all SSH signatures. Every reader refuses a bundle with an invalid one, even beside valid ones, so the signer should learn of it now. One
+/// that this version cannot check stays: it may be for newer readers.
 fn check_all(head: &Head, envelopes: &[Envelope]) -> Result<(), Error> {
     let signatures = envelopes.iter().filter(|envelope| envelope.kind == Envelope::SSH_SIGNATURE);
     for (envelope, number) in signatures.zip(1..) {
-        SshSignature::parse(&envelope.body)
-            .and_then(|signature| signature.verify(head.signed()).map(|_| ()))
-            .map_err(|problem| sealift_verify::Error::Signature { number, problem })?;
+        match SshSignature::parse(&envelope.body).and_then(|signature| signature.verify(head.signed()).map(|_| ())) {
+            Ok(()) | Err(SignatureError::Unknown(_)) => {}
+            Err(problem) => return Err(sealift_verify::Error::Signature { number, problem }.into()),
+        }
     }
     Ok(())
 }
@@ -110,6 +112,11 @@ fn take_out_kernel(envelopes: &mut Vec<Envelope>) -> bool {
 }
 
 fn key_of(envelope: &Envelope) -> Option<KeyId> {
-    let is_ours = envelope.kind == Envelope::SSH_SIGNATURE;
-    is_ours.then(|| SshSignature::parse(&envelope.body).ok()).flatten().map(|signature| signature.key().id())
+    if envelope.kind != Envelope::SSH_SIGNATURE {
+        return None;
+    }
+    match SshSignature::parse(&envelope.body) {
+        Ok(signature) => Some(signature.key().id()),
+        Err(error) => error.unknown().map(|unknown| unknown.key),
+    }
 }
