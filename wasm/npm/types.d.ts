@@ -205,7 +205,7 @@ export interface Verdict {
   needed: number;
   /** The lowest version that is accepted, of the floors that count. */
   floor?: string;
-  /** Each signature; `key` is missing if the signature is not valid. */
+  /** Each signature; `key` is missing if the signature is not valid. One that is `unsupported` does not count and is no error. */
   signers: Signer[];
   /** Whether there is a signature for the kernel, which does not count here: only a kernel that has the certificate checks it. */
   kernelSignature: boolean;
@@ -225,6 +225,8 @@ export interface Signer {
   comment?: string;
   /** The signature is valid, but the allowed signers do not list its key. */
   unknown: boolean;
+  /** The signature is by a key or an algorithm that this version does not accept, so that it was not checked. Nothing shows that `key` signed. */
+  unsupported: boolean;
   trusted: boolean;
   status: string;
 }

@@ -7,7 +7,7 @@ use sealift_format::num;
 use sealift_format::{Delta, Envelope, Error as FormatError, Head, Index, InodeKind, Opened, Part, Root, RootBase};
 use sealift_verify::content::ContentError;
 use sealift_verify::escape;
-use sealift_verify::trust::{Policy, SignatureState, Standing, unknown_envelopes};
+use sealift_verify::trust::{Policy, PublicKey, SignatureState, Standing, unknown_envelopes};
 use wasm_bindgen::JsValue;
 use wasm_bindgen::prelude::wasm_bindgen;
 
@@ -137,6 +137,9 @@ pub(crate) fn verdict(head: &Head, policy: &Policy) -> JsValue {
 
 fn signer(state: &SignatureState) -> JsValue {
     let key = state.key.as_ref().filter(|_| state.outcome.is_ok());
+    let unknown = state.unknown();
+    let id = key.map(PublicKey::id).or(unknown.map(|unknown| unknown.key));
+    let key_type = key.map(|key| key.key_type().name()).or(unknown.map(|unknown| &unknown.key_type[..]));
     let status = match &state.outcome {
         Ok(standing) => standing.to_string(),
         Err(problem) => problem.to_string(),
@@ -146,11 +149,12 @@ fn signer(state: &SignatureState) -> JsValue {
         _ => JsValue::UNDEFINED,
     };
     object(&[
-        ("key", key.map_or(JsValue::UNDEFINED, |key| key.id().to_string().into())),
-        ("keyType", key.map_or(JsValue::UNDEFINED, |key| key.key_type().to_string().into())),
+        ("key", id.map_or(JsValue::UNDEFINED, |id| id.to_string().into())),
+        ("keyType", key_type.map_or(JsValue::UNDEFINED, JsValue::from)),
         ("publicKey", key.map_or(JsValue::UNDEFINED, |key| key.to_openssh().into())),
         ("comment", comment),
         ("unknown", matches!(state.outcome, Ok(Standing::NotListed)).into()),
+        ("unsupported", unknown.is_some().into()),
         ("trusted", state.outcome.as_ref().is_ok_and(Standing::is_trusted).into()),
         ("status", status.into()),
     ])

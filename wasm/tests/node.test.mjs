@@ -338,6 +338,23 @@ test("the vectors", async (context) => {
   }
 });
 
+test("a signature that cannot be checked is shown by its key, and offers no key to trust", () => {
+  const { keys, bytes } = vectors().find(({ name }) => name === "signature-key-type-odd-beside.vec");
+  let verdict;
+  const judge = (reader) => {
+    const { allowedSigners, ...options } = policyOf(keys, reader.head());
+    verdict = reader.judge(allowedSigners, options);
+  };
+  feed(new Reader(bytes.length), bytes, { judge });
+  assert.equal(verdict.trusted, true);
+  const [unsupported, ...others] = verdict.signers.filter((signer) => signer.unsupported);
+  assert.deepEqual([others.length, unsupported.trusted, unsupported.unknown, unsupported.publicKey], [0, false, false, undefined]);
+  assert.match(unsupported.key, /^SHA256:/);
+  assert.match(unsupported.status, /^this version does not accept keys of type "/);
+  // The bundle chose the type's name: more than 64 bytes, control characters and text from right to left.
+  assert.match(unsupported.keyType, /^[!-~\ufffd]{64}\.\.\.$/);
+});
+
 /** Throws as the reader does if a vector's policy refuses. */
 function judgeVector(reader, keys, content) {
   const { allowedSigners = "", ...options } = policyOf(keys, reader.head());

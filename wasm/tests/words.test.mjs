@@ -26,6 +26,8 @@ test("what is refused", () => {
   const cases = [
     [refused("untrusted", { signers: stranger }), "Do not install yet: unknown signer", /fingerprint/],
     [refused("untrusted", { signers: [] }), "Do not install: nobody signed it", /It calls itself os/],
+    [refused("untrusted", { signers: [{ key: "SHA256:b", trusted: false, unsupported: true }] }), "Do not install yet: signed in a way that this page does not know", /A newer version/],
+    [refused("untrusted", { signers: [...stranger, { key: "SHA256:b", trusted: false, unsupported: true }] }), "Do not install yet: unknown signer", /fingerprint/],
     [refused("untrusted", { needed: 2, signers: [...good.signers, ...stranger] }), "Do not install yet: only 1 of 2 required keys signed", /all signatures/],
     [refused("expired"), "Do not install: it has expired", /newer bundle/],
     [{ ...refused("downgrade"), floor: "8" }, "Do not install: older than version 8, already checked here", /newer version/],

@@ -27,10 +27,12 @@ function facts(rows) {
 
 /** @param {import("../../types.js").Verdict} verdict */
 export function signers({ signers, error, kernelSignature, unknownEnvelopes }) {
-  const rows = signers.map(({ key, keyType, comment, trusted, status }) =>
-    h("li", { class: trusted ? "good" : "bad" }, icon(trusted ? "good" : "bad"),
+  const rows = signers.map(({ key, keyType, comment, trusted, unsupported, status }) => {
+    const tone = trusted ? "good" : unsupported ? "doubt" : "bad";
+    return h("li", { class: tone }, icon(tone),
       h("div", {}, h("strong", {}, trusted ? "Trusted" : "Does not count"), comment ? h("bdi", {}, ` ${comment}`) : null,
-        h("div", { class: "key" }, key ?? "a key that did not sign this"), h("div", { class: "quiet" }, keyType ? `${keyType}, ` : null, h("bdi", {}, status)))));
+        h("div", { class: "key" }, key ?? "a key that did not sign this"), h("div", { class: "quiet" }, keyType ? `${keyType}, ` : null, h("bdi", {}, status))));
+  });
   const unknown = unknownEnvelopes.length > 0 && h("p", { class: "quiet" }, `There are also signatures of kinds that this page does not know (${unknownEnvelopes.join(", ")}). They do not count.`);
   const kernel = kernelSignature && h("p", { class: "quiet" }, "There is also a signature for the kernels of devices that have its certificate. It does not count here.");
   const why = error && h("p", { class: "quiet" }, h("bdi", {}, error.message));

@@ -35,6 +35,7 @@ const REFUSALS = {
 function untrusted({ name }, { signers, needed }) {
   const claim = `It calls itself ${name}, which anybody could claim.`;
   if (signers.length === 0) return bad("Do not install: nobody signed it", claim);
+  if (signers.every(({ unsupported }) => unsupported)) return bad("Do not install yet: signed in a way that this page does not know", `${claim} A newer version of this page may know it.`);
   const counted = new Set(signers.filter(({ trusted }) => trusted).map(({ key }) => key)).size;
   if (counted > 0) return bad(`Do not install yet: only ${counted} of ${needed} required keys signed`, "Ask the publisher for a bundle with all signatures.");
   return bad("Do not install yet: unknown signer", `${claim} Ask the publisher for the key's fingerprint over a channel that you trust, and compare it.`);
