@@ -59,7 +59,6 @@ def parse_refs(table, base=None):
         taken.add(number)
         refs.append((kind, name, number))
     need(refs, "index", "no refs")
-    table.end()
     return refs
 
 def follow(steps, carried, base):
@@ -87,7 +86,6 @@ def parse_names(table):
     """Section 3: the edits."""
     ops = table.take(table.int("Q"))
     edits = [SimpleNamespace(name=take_name(table), op=op, parent=None, block=[]) for op in ops]
-    table.end()
     return edits
 
 def parse_changes(table, edits, attributes):

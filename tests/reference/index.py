@@ -60,7 +60,6 @@ def parse_refs(table):
         need(REF.fullmatch(name) and last < name, "index", "the form of a ref's name, or they do not ascend")
         last = name
         yield name, kind
-    table.end()
 
 def write_index(refs, names, links, inodes, attributes, objects, verity, ostree):
     """The bytes of an index (core 6). An inode has an attribute row, a time, and fields by its type."""
@@ -103,7 +102,6 @@ def parse_objects(table):
     """Sizes and ids (core 6.5)."""
     count = table.int("Q")
     [sizes], ids = table.planes("Q", count), [table.take(32) for _ in range(count)]
-    table.end()
     need(max(sizes, default=0) < 1 << 63, "limit", "an object of more than 2^63-1 bytes")
     need(len(set(ids)) == count, "index", "an object id stands twice")
     return sizes, ids

@@ -363,6 +363,7 @@ fn bases() -> Vec<Vector> {
             let wanted = Base::of(b);
             b.delta().bases.push(wanted);
         }),
+        reject_delta("bases-left", "header", "a byte follows the last base", |b| b.edits.root = longer(5)),
         reject("bases-name", "header", "a name that no bundle has", |bases| bases.bases[0].name = b"a b".to_vec()),
         reject("bases-version-alone", "header", "a version without a name", |bases| bases.bases[0].name.clear()),
         on(&["good-tree"], reject_delta("bases-other", "base", "another bundle is there than its base", |_| {})),
@@ -400,6 +401,15 @@ fn prefixes() -> Vec<Vector> {
         reject_delta("prefix-section-left", "layout", "a section of prefixes without a chunk that has one", |b| {
             b.edits.layout = edit(|s: &mut Vec<Section>| s.push(Section::critical(6, Vec::new())));
         }),
+        reject_from(
+            of_two_chunks(),
+            "prefix-fields-left",
+            "layout",
+            "a byte follows the last field of section 6",
+            |b| {
+                b.edits.layout = longer(6);
+            },
+        ),
         reject("prefix-none", "a chunk of codec 2 whose prefix has no range", &[]),
         reject("prefix-object-twice", "the two halves of one object", &[(1, 0, 1500), (1, 1500, 1500)]),
         reject("prefix-empty", "a range of no bytes follows", &[(1, 0, 3000), (0, 0, 0)]),

@@ -8,7 +8,7 @@ use crate::delta::{Change, Difference, changed, comes, gone, linked, named, with
 use crate::tree::{block_device, fifo};
 
 pub(super) fn vectors() -> Vec<Vector> {
-    [sections(), refs(), tables(), edits(), links(), misfits()].into_iter().flatten().collect()
+    [sections(), left(), refs(), tables(), edits(), links(), misfits()].into_iter().flatten().collect()
 }
 
 fn index(name: &str, comment: &str, change: impl FnOnce(&mut Difference)) -> Vector {
@@ -46,7 +46,6 @@ fn sections() -> Vec<Vector> {
         reject("difference-section-critical", "unsupported", "a section 15, which must be understood", |s| {
             s.push(Section::critical(15, b"later".to_vec()));
         }),
-        reject("difference-fields-left", "index", "a byte follows the last ref of the base", |s| s[0].payload.push(0)),
         reject("difference-edits-count", "index", "2^40 edits", |s| {
             s[2].payload[..8].copy_from_slice(&(1_u64 << 40).to_le_bytes());
         }),
@@ -54,6 +53,30 @@ fn sections() -> Vec<Vector> {
             s[2].payload.pop();
         }),
     ]
+}
+
+/// Returns for each section a delta bundle in which a byte follows its last field.
+fn left() -> Vec<Vector> {
+    const NAMES: [&str; 13] = [
+        "base",
+        "refs",
+        "edits",
+        "changes",
+        "directories",
+        "regulars",
+        "symlinks",
+        "devices",
+        "links",
+        "times",
+        "attributes",
+        "objects",
+        "verity",
+    ];
+    let of = |(id, name): (u16, &&str)| {
+        let comment = format!("a byte follows the last field of section {id}");
+        reject_delta(&format!("difference-left-{name}"), "index", &comment, |b| b.delta().edit = longer(id))
+    };
+    (1..).zip(&NAMES).map(of).collect()
 }
 
 fn refs() -> Vec<Vector> {

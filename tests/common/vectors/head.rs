@@ -6,7 +6,7 @@ use crate::bundle::{Contents, Maxima};
 use crate::bytes::{Section, narrow};
 
 pub(super) fn vectors() -> Vec<Vector> {
-    [file_len(), preamble(), sections(), root(), area()].into_iter().flatten().collect()
+    [file_len(), preamble(), sections(), left(), root(), area()].into_iter().flatten().collect()
 }
 
 /// Removes the last `len` bytes of the file.
@@ -116,7 +116,6 @@ fn sections() -> Vec<Vector> {
             "the index has an twelfth section, which must be understood",
             index(|s| s.push(Section::critical(12, b"later".to_vec()))),
         ),
-        reject("fields-left", "index", "a byte follows the last ref", index(|s| s[0].payload.push(0))),
         reject("fields-short", "layout", "the holes' count has three bytes", layout(|s| s[3].payload.truncate(3))),
         reject("fields-section-len", "header", "the last section's length passes the root's end by one byte", |b| {
             b.edits.root_bytes = edit(|root: &mut Vec<u8>| {
@@ -126,6 +125,40 @@ fn sections() -> Vec<Vector> {
             });
         }),
     ]
+}
+
+/// Returns for each section a bundle in which a byte follows its last field.
+fn left() -> Vec<Vector> {
+    const ROOT: [&str; 4] = ["identity", "contents", "maxima", "annotations"];
+    const INDEX: [&str; 10] = [
+        "refs",
+        "entries",
+        "inodes",
+        "directories",
+        "regulars",
+        "symlinks",
+        "devices",
+        "attributes",
+        "objects",
+        "verity",
+    ];
+    const LAYOUT: [&str; 5] = ["chunks", "groups", "pieces", "holes", "landmark"];
+    let bundle = || {
+        let mut bundle = small();
+        bundle.annotations = vec![(b"a".to_vec(), Vec::new())];
+        bundle.layout.landmark = Some((0, 1));
+        bundle
+    };
+    let of = |kind: &'static str, names: &'static [&str], change: fn(&mut Bundle, u16)| {
+        (1..).zip(names).map(move |(id, name)| {
+            let comment = format!("a byte follows the last field of section {id}");
+            reject_from(bundle(), &format!("fields-left-{name}"), kind, &comment, |b| change(b, id))
+        })
+    };
+    let root = of("header", &ROOT, |b, id| b.edits.root = longer(id));
+    let index = of("index", &INDEX, |b, id| b.edits.index = longer(id));
+    let layout = of("layout", &LAYOUT, |b, id| b.edits.layout = longer(id));
+    root.chain(index).chain(layout).collect()
 }
 
 fn root() -> Vec<Vector> {

@@ -15,6 +15,7 @@ mod request;
 mod signed;
 
 use crate::bundle::{Bundle, Edit, Packing};
+use crate::bytes::Section;
 use crate::reader::content;
 use crate::tree::{dir, file, link, symlink};
 use crate::vector::{Check, Trust, Vector};
@@ -105,6 +106,14 @@ impl Vector {
         self.trust = Some(trust);
         self
     }
+}
+
+/// Returns an edit that puts a zero byte after the last field of a section.
+fn longer(id: u16) -> Edit<Vec<Section>> {
+    edit(move |sections: &mut Vec<Section>| {
+        let section = sections.iter_mut().find(|section| section.id == id);
+        section.expect("the section is there").payload.push(0);
+    })
 }
 
 /// Returns an edit for a bundle's `edits`.

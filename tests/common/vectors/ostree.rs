@@ -151,6 +151,13 @@ fn repository() -> Vec<Vector> {
         of("ostree-repository-kind", "a file of kind 5", &[5]),
         of("ostree-repository-order", "summary.sig stands before summary", &[2, 1]),
         of("ostree-repository-twice", "summary.idx stands twice", &[3, 3]),
+        reject_from(with_commit(), "ostree-repository-long", "layout", "a byte follows the last file", |b| {
+            b.layout.repository = Some(vec![(1, b"a summary".to_vec())]);
+            b.edits.layout = longer(7);
+        }),
+        reject_from(with_commit(), "ostree-fields-left", "index", "a byte follows the last field of section 11", |b| {
+            b.edits.index = longer(11);
+        }),
         reject("ostree-repository-left", "layout", "section 7 of the layout without a ref of kind 1", |b| {
             b.layout.repository = Some(vec![(1, b"a summary".to_vec())]);
         }),
