@@ -14,6 +14,7 @@ mod listing;
 mod repositories;
 mod scale;
 mod snapshot;
+mod survivors;
 mod system;
 mod trees;
 mod trial;
@@ -53,6 +54,7 @@ const STEPS: &[Step] = &[
         "cargo install --debug --locked --quiet --path pack-cli --root ${CARGO_TARGET_DIR:-target}/installed",
     ]) },
     Step { name: "listing", action: Call("the second reader lists a gigabyte as sealift ls does", listing::run) },
+    Step { name: "survivors", action: Call("rejections of the second reader that no vector notices", survivors::run) },
     Step { name: "differential", action: Call("the readers agree on a million mutated bundles", differential::run) },
 ];
 
