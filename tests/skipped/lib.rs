@@ -4,10 +4,11 @@
 //! prints its contents at the end, and fails on any reason that it does not expect on the machine.
 
 use std::env;
-use std::fs::{self, OpenOptions};
+use std::fs::OpenOptions;
 use std::io::Write as _;
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
+use std::process::{Command, ExitStatus};
 use std::thread;
 
 /// Reports that the calling test does not check everything, and why.
@@ -39,8 +40,9 @@ pub fn for_every_user(program: &str, folder: &Path) -> PathBuf {
     }
     let copy = folder.join("for-every-user");
     if !copy.exists() {
-        let copied = fs::copy(program, &copy);
-        assert!(copied.is_ok(), "cannot copy {program}: {copied:?}");
+        // By another process: what another thread of this one starts meanwhile would hold the copy open for writing, and it could not be run.
+        let copied = Command::new("cp").arg(program).arg(&copy).status();
+        assert!(copied.as_ref().is_ok_and(ExitStatus::success), "cannot copy {program}: {copied:?}");
     }
     copy
 }
@@ -59,6 +61,8 @@ fn line(program: &str, test: &str, why: &str) -> String {
 #[cfg(test)]
 mod tests {
     use std::process::Command;
+
+    use std::fs;
 
     use super::*;
 

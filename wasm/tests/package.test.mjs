@@ -379,7 +379,7 @@ async function withBases(all, { keys }, run) {
 test("the vectors of delta bundles, over their bases", async (context) => {
   const all = new Map(vectors().map((vector) => [vector.name, vector]));
   const applied = [...all.values()].filter(({ keys }) => keys.check?.[0] === "apply");
-  assert.deepEqual(new Set(applied.map(({ keys }) => keys.expect[0])), new Set(["ok", "index", "header", "layout", "chunk", "object"]));
+  assert.deepEqual(new Set(applied.map(({ keys }) => keys.expect[0])), new Set(["ok", "base", "index", "header", "layout", "chunk", "object"]));
   assert(applied.some(({ keys }) => keys.base.length > 1));
   for (const vector of applied) {
     await context.test(vector.name, () => withBases(all, vector, async (bases) => {

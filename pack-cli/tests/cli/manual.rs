@@ -102,7 +102,9 @@ fn man_finds_the_pages_beside_an_installed_program() {
     let root = tempfile::tempdir().expect("a temporary folder");
     let bin = root.path().join("bin");
     fs::create_dir(&bin).expect("a new folder");
-    fs::copy(env!("CARGO_BIN_EXE_sealift"), bin.join("sealift")).expect("there is room");
+    // By another process: what another thread of this one starts meanwhile would hold it open for writing.
+    let copied = Command::new("cp").args([env!("CARGO_BIN_EXE_sealift")]).arg(&bin).status();
+    assert!(copied.expect("cp runs").success());
     let pages = root.path().join("share/man/man1");
     let done = Command::new(bin.join("sealift")).arg("manual").arg(&pages).output().expect("it is installed");
     assert!(done.status.success(), "{}", String::from_utf8_lossy(&done.stderr));
