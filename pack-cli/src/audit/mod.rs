@@ -122,11 +122,11 @@ pub fn audit(
     };
     let source = list(&site, &index, (options, is_recorded), progress)?;
     if let Source::Directory(listed) = &source {
-        diff_options.left_out = listed.mounts().to_vec();
+        diff_options.left_out = listed.mounts().iter().cloned().collect();
     }
     let side = digests.as_ref().map_or(Side::Source(&source), |digests| Side::Sealed(&source, digests));
     let mut found = diff::diff(Side::Index(&index), side, &diff_options, progress)?;
-    found.mounts = std::mem::take(&mut diff_options.left_out);
+    found.mounts = std::mem::take(&mut diff_options.left_out).into_iter().collect();
     found.is_sealed = digests.is_some();
     // When a bundle is given, the record beside the target may be damaged.
     found.is_index_signed = found.is_sealed && state::is_index_signed(&site).unwrap_or_default();

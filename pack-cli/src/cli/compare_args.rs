@@ -1,5 +1,6 @@
 //! The options that select which parts of two trees are compared, and how.
 
+use std::collections::BTreeSet;
 use std::ffi::{OsStr, OsString};
 use std::os::unix::ffi::OsStrExt as _;
 use std::path::Path;
@@ -66,7 +67,7 @@ impl CompareArgs {
             ignore: self.ignore(),
             keeps: None,
             exclude,
-            left_out: Vec::new(),
+            left_out: BTreeSet::new(),
             linked_duplicates: false,
             moves: true,
             jobs: self.jobs.count(),

@@ -35,6 +35,8 @@ mod take;
 mod walk;
 mod wishes;
 
+use std::collections::BTreeSet;
+
 use sealift_format::Index;
 
 use crate::{Error, Keeps, Progress};
@@ -65,7 +67,7 @@ pub struct DiffOptions {
     /// Paths to exclude from both sides. The listing of a directory must have excluded them too.
     pub exclude: Option<Exclude>,
     /// Paths that are left out of both sides, with what lies below them.
-    pub left_out: Vec<Vec<u8>>,
+    pub left_out: BTreeSet<Vec<u8>>,
     /// Whether equal files of the old side may be hard links of one file on the new side.
     pub linked_duplicates: bool,
     /// Whether a file removed from one path and added at another is reported as moved.

@@ -1,5 +1,6 @@
 //! Walks two trees at once, name by name, sorted by path component.
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use sealift_format::walk::pairs;
@@ -30,7 +31,7 @@ pub(super) struct Walk<'a> {
     pub(super) old: View<'a>,
     pub(super) new: View<'a>,
     pub(super) exclude: Option<&'a Exclude>,
-    pub(super) left_out: &'a [Vec<u8>],
+    pub(super) left_out: &'a BTreeSet<Vec<u8>>,
     pub(super) progress: &'a Progress,
 }
 

@@ -27,7 +27,8 @@ use crate::{Error, check_own};
 pub(crate) struct Repo {
     path: PathBuf,
     root: OwnedFd,
-    objects: OwnedFd,
+    /// The folder of its objects, if it has one.
+    objects: Option<OwnedFd>,
     parameters: Parameters,
     is_sealed: bool,
 }
@@ -108,14 +109,9 @@ impl Repo {
     fn of_parts(path: &Path, root: OwnedFd, parameters: Parameters, is_sealed: bool) -> Result<Self, Error> {
         let failed = |error: Errno| Error::io("open", path.join("objects"), error);
         let objects = match open_name(root.as_fd(), b"objects", DIRECTORY, Permissions::empty()) {
-            // A new store. What is another user's is refused first.
-            Err(Errno::NOENT) => {
-                check_own(root.as_fd(), path)?;
-                make_directory(root.as_fd(), "objects", 0o755)
-            }
-            opened => opened,
+            Err(Errno::NOENT) => None,
+            opened => Some(opened.map_err(failed)?),
         };
-        let objects = objects.map_err(failed)?;
         Ok(Self { path: path.to_owned(), root, objects, parameters, is_sealed })
     }
 
@@ -164,8 +160,9 @@ impl Repo {
         self.root.as_fd()
     }
 
-    pub(crate) fn objects(&self) -> BorrowedFd<'_> {
-        self.objects.as_fd()
+    /// Returns the folder of the objects; `None` if nothing was imported yet.
+    pub(crate) fn objects(&self) -> Option<BorrowedFd<'_>> {
+        self.objects.as_ref().map(|objects| objects.as_fd())
     }
 
     pub(crate) fn algorithm(&self) -> Algorithm {
@@ -192,7 +189,8 @@ impl Repo {
     pub(crate) fn open_object(&self, digest: &FileDigest) -> Result<Option<(File, u64)>, Error> {
         let flags = OFlags::RDONLY | OFlags::NONBLOCK;
         let failed = |error: Errno| Error::io("open", self.object_path(digest), error);
-        let file = match open_beneath(self.objects(), object_name(digest).as_bytes(), flags, Permissions::empty()) {
+        let Some(objects) = self.objects() else { return Ok(None) };
+        let file = match open_beneath(objects, object_name(digest).as_bytes(), flags, Permissions::empty()) {
             Err(Errno::NOENT | Errno::NOTDIR | Errno::LOOP) => return Ok(None),
             opened => opened.map_err(failed)?,
         };

@@ -6,7 +6,7 @@
 use std::collections::HashSet;
 use std::fs::File;
 use std::io::{self, Read as _, Seek as _};
-use std::os::fd::{AsFd as _, BorrowedFd};
+use std::os::fd::{AsFd as _, BorrowedFd, OwnedFd};
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use parking_lot::{Mutex, MutexGuard};
@@ -37,6 +37,7 @@ const DIRECTORY: OFlags = OFlags::RDONLY.union(OFlags::DIRECTORY);
 #[derive(Debug)]
 pub(crate) struct Transaction<'a> {
     repo: &'a Repo,
+    objects: OwnedFd,
     stage: ObjectStage,
     folders: Folders,
     /// Whether to seal objects.
@@ -56,9 +57,11 @@ impl<'a> Transaction<'a> {
         let failed = |error: Errno| Error::io("write to", repo.path(), error);
         let tmp = repo.make_directories(TMP, 0o700).map_err(failed)?;
         let stage = ObjectStage::create(tmp).map_err(failed)?;
-        let folders = Folders::of(repo.objects(), stage.directory()).map_err(failed)?;
+        let objects = make_directory(repo.root(), "objects", 0o755).map_err(failed)?;
+        let folders = Folders::of(objects.as_fd(), stage.directory()).map_err(failed)?;
         Ok(Self {
             repo,
+            objects,
             stage,
             folders,
             seals,
@@ -213,7 +216,7 @@ impl<'a> Transaction<'a> {
             let failed = |error: Errno| Error::io("create", self.repo.object_path(digest), error);
             let name = object_name(digest);
             let (folder, rest) = name.split_once('/').unwrap_or((&name, ""));
-            let folder = make_directory(self.repo.objects(), folder, 0o755).map_err(failed)?;
+            let folder = make_directory(self.objects.as_fd(), folder, 0o755).map_err(failed)?;
             // An existing object of this name is damaged, or was written meanwhile and is as good.
             renameat(self.stage(), staged_name(digest, None), &folder, rest).map_err(failed)?;
         }
@@ -229,13 +232,13 @@ impl<'a> Transaction<'a> {
 
     /// Waits until everything is durable.
     pub(crate) fn sync(&self) -> Result<(), Error> {
-        syncfs(self.repo.objects()).map_err(|error| Error::io("sync", self.repo.path(), error))
+        syncfs(&self.objects).map_err(|error| Error::io("sync", self.repo.path(), error))
     }
 
     /// Moves a directory of the stage to its place, or its contents if that directory exists by now.
     fn place_folder(&self, folder: &str, name: &str) -> Result<(), Error> {
         let failed = |error: Errno| Error::io("create", self.repo.path().join("objects").join(name), error);
-        let (stage, objects) = (self.stage(), self.repo.objects());
+        let (stage, objects) = (self.stage(), self.objects.as_fd());
         match rename_new(stage, folder, objects, name) {
             Ok(()) => return Ok(()),
             Err(Errno::EXIST | Errno::NOTEMPTY) => {}

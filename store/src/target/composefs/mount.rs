@@ -140,8 +140,8 @@ fn make_mount(image: &File, repo: &Repo, stats: &MountStats) -> Result<OwnedFd, 
     if stats.checked == ImageChecked::Kernel {
         system.string("verity", "require")?;
     }
-    let objects =
-        openat(repo.objects(), ".", OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC, Permissions::empty())?;
+    let objects = repo.objects().ok_or(Errno::NOENT)?;
+    let objects = openat(objects, ".", OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC, Permissions::empty())?;
     // As one string: kernels from 6.5 on accept it, and so do those that accept descriptors.
     system.string("lowerdir", &format!("{}::{}", fd_path(&attached.root), fd_path(&objects)))?;
     system.mount()

@@ -1,7 +1,7 @@
 //! Updates an installed tree: only what it lacks is read and built, and then moved into it.
 
 use parking_lot::Mutex;
-use std::collections::HashSet;
+use std::collections::{BTreeSet, HashSet};
 use std::os::fd::BorrowedFd;
 use std::sync::Arc;
 
@@ -417,30 +417,31 @@ impl Job<'_> {
 }
 
 /// Returns the paths at which something is mounted, without those below others.
-fn mounts(Compared { installed, update, recheck }: &Compared<'_>) -> Vec<Vec<u8>> {
+fn mounts(Compared { installed, update, recheck }: &Compared<'_>) -> BTreeSet<Vec<u8>> {
     let in_record = recheck.iter().flat_map(|recheck| &recheck.mounted);
     let in_record = in_record.map(|(directory, entry)| installed.index().path(*directory, *entry));
-    let mut paths: Vec<Vec<u8>> = in_record.chain(update.mounted.iter().cloned()).collect();
-    paths.sort_unstable();
-    paths.dedup_by(|path, before| lies_at(path, before));
-    paths
+    let all: BTreeSet<Vec<u8>> = in_record.chain(update.mounted.iter().cloned()).collect();
+    let lies_below = |path: &&Vec<u8>| path.iter().rposition(is_slash).is_some_and(|end| lies_at(&path[..end], &all));
+    all.iter().filter(|path| !lies_below(path)).cloned().collect()
 }
 
-/// Returns whether a path is another one, or lies below it.
-fn lies_at(path: &[u8], above: &[u8]) -> bool {
-    path.strip_prefix(above).is_some_and(|rest| rest.first().is_none_or(|byte| *byte == b'/'))
+fn is_slash(byte: &u8) -> bool {
+    *byte == b'/'
+}
+
+/// Returns whether a path is one of these, or lies below one.
+fn lies_at(path: &[u8], mounts: &BTreeSet<Vec<u8>>) -> bool {
+    let mut above = std::iter::successors(Some(path), |path| Some(&path[..path.iter().rposition(is_slash)?]));
+    above.any(|path| mounts.contains(path))
 }
 
 /// Returns how many names of the wanted tree lie below these paths.
-fn under(mounts: &[Vec<u8>], update: &Update<'_>) -> u64 {
+fn under(mounts: &BTreeSet<Vec<u8>>, update: &Update<'_>) -> u64 {
     if mounts.is_empty() {
         return 0;
     }
     let index = update.target.index;
-    let is_under = |directory: &&Row<Directory>| {
-        let path = index.directory_path(**directory);
-        mounts.iter().any(|mount| lies_at(&path, mount))
-    };
+    let is_under = |directory: &&Row<Directory>| lies_at(&index.directory_path(**directory), mounts);
     let directories = update.selection.directories.iter().filter(is_under);
     directories.map(|directory| num::wide(index.directory(*directory).entries().count())).sum()
 }
