@@ -158,3 +158,13 @@ fn what_is_refused() {
     fs::write(&kept, bytes).unwrap();
     desk.audit(&[]).refused(1, "the file is damaged");
 }
+
+#[test]
+fn a_store_without_its_objects() {
+    let desk = taken();
+    fs::remove_dir_all(desk.path("store/objects")).unwrap();
+    desk.audit(&[]).differs().has("missing");
+    assert!(!desk.path("store/objects").exists(), "reading a store changes nothing in it");
+    desk.unpack("os.sealift", &[]).good();
+    desk.audit(&[]).good();
+}

@@ -161,7 +161,7 @@ fn plan_seal(repo: Option<&Repo>, target: &Path, wish: Seal) -> Result<bool, Err
     };
     wish.decide(is_kept, target, || {
         let supported = match repo {
-            Some(repo) => kernel::is_supported(repo.objects()),
+            Some(repo) => kernel::is_supported(repo.objects().unwrap_or(repo.root())),
             None => {
                 let opened = open_user_dir(standing(target)).map_err(|error| Error::io("open", target, error))?;
                 kernel::is_supported(opened)
