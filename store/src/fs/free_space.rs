@@ -3,13 +3,19 @@
 use std::os::fd::BorrowedFd;
 use std::path::Path;
 
-use rustix::fs::{fstatfs, fstatvfs};
+use rustix::fs::{FsWord, fstatfs, fstatvfs};
 use rustix::io::Errno;
+use sealift_format::BLOCK_LEN;
 
 use crate::Error;
 
 /// The magic number of xfs (statfs(2)).
-const XFS: rustix::fs::FsWord = 0x5846_5342;
+const XFS: FsWord = 0x5846_5342;
+/// File systems whose clusters may be larger than any block of others: exFAT and ntfs3 (linux/magic.h and fs/ntfs3/super.c of the kernel).
+const IN_CLUSTERS: [FsWord; 2] = [0x2011_BAB0, 0x7366_746E];
+/// The largest block of a file system, and the largest cluster (exFAT 3.1.15).
+const BLOCK_LEN_MAX: u64 = 64 << 10;
+const CLUSTER_LEN_MAX: u64 = 32 << 20;
 
 /// What is free on a file system for this user.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -20,7 +26,7 @@ pub struct FreeSpace {
     pub inodes: Option<u64>,
     /// Bytes that a new inode needs.
     pub inode_len: u64,
-    /// Bytes of a block.
+    /// Bytes in which files are allocated: 4096 where the file system, such as one of the network, reports something else.
     pub block_len: u64,
     /// Bytes of the whole file system.
     pub size: u64,
@@ -35,13 +41,14 @@ impl FreeSpace {
         let stat = fstatvfs(directory)?;
         let bytes = |blocks: u64| blocks.saturating_mul(stat.f_frsize);
         // xfs counts as free the inodes that it could make from free blocks.
-        let inode_len = if fstatfs(directory)?.f_type == XFS { 512 } else { 0 };
+        let kind = fstatfs(directory)?.f_type;
+        let inode_len = if kind == XFS { 512 } else { 0 };
         Ok(Self {
             bytes: if stat.f_blocks == 0 { u64::MAX } else { bytes(stat.f_bavail) },
             // Some file systems do not count inodes.
             inodes: (stat.f_files > 0).then_some(stat.f_favail),
             inode_len,
-            block_len: stat.f_frsize,
+            block_len: block_len(kind, stat.f_frsize),
             size: bytes(stat.f_blocks),
         })
     }
@@ -68,9 +75,33 @@ impl FreeSpace {
     }
 }
 
+/// Returns the length in which a file system of this kind allocates, from what it reports.
+fn block_len(kind: FsWord, reported: u64) -> u64 {
+    let max = if IN_CLUSTERS.contains(&kind) { CLUSTER_LEN_MAX } else { BLOCK_LEN_MAX };
+    if reported.is_power_of_two() && (512..=max).contains(&reported) { reported } else { BLOCK_LEN }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn blocks_have_a_usual_length() {
+        const NFS: FsWord = 0x6969;
+        for (kind, reported, expected) in [
+            (XFS, 1024, 1024),
+            (XFS, 65_536, 65_536),
+            (NFS, 1 << 20, 4096),
+            (IN_CLUSTERS[0], 128 << 10, 128 << 10),
+            (IN_CLUSTERS[1], 2 << 20, 2 << 20),
+            (IN_CLUSTERS[0], 64 << 20, 4096),
+        ] {
+            assert_eq!(block_len(kind, reported), expected, "{kind:#x}, {reported}");
+        }
+        for reported in [0, 1, 256, 1000, u64::MAX] {
+            assert_eq!(block_len(XFS, reported), 4096, "{reported}");
+        }
+    }
 
     const ROOMY: FreeSpace =
         FreeSpace { bytes: 100_000, inodes: Some(9), inode_len: 0, block_len: 4096, size: 200_000 };

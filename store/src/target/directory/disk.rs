@@ -1,8 +1,9 @@
 //! The disk space that files take on a file system like ext4, with blocks of the length that it reports: more exact than the sum in the root
 //! (core 4.4), which knows neither that length nor the blocks of runs and of hash trees.
 
+use crate::fs::FreeSpace;
 use sealift_format::num::wide;
-use sealift_format::{BLOCK_LEN, Extent, Index, Inode, InodeKind, Layout, Row, Xattrs, data_ranges};
+use sealift_format::{Extent, Index, Inode, InodeKind, Layout, Row, Xattrs, data_ranges};
 
 /// A file system with blocks of one length. Results that exceed 2^64-1 bytes are 2^64-1.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -29,13 +30,9 @@ fn padded(len: usize) -> u64 {
 }
 
 impl Blocks {
-    /// Blocks of 4096 bytes.
-    const USUAL: Self = Self { len: BLOCK_LEN };
-
-    /// Returns blocks of `len` bytes or, if that is not a usual length, of 4096: network file systems report other values.
-    pub(crate) fn new(len: u64) -> Self {
-        let is_usual = len.is_power_of_two() && (512..=65_536).contains(&len);
-        if is_usual { Self { len } } else { Self::USUAL }
+    /// Returns the blocks of a file system.
+    pub(crate) fn of(free: &FreeSpace) -> Self {
+        Self { len: free.block_len }
     }
 
     fn round_up(self, len: u64) -> u64 {
@@ -124,6 +121,7 @@ mod tests {
     use sealift_format::Xattr;
 
     const BLOCK: u64 = 4096;
+    const USUAL: Blocks = Blocks { len: BLOCK };
 
     #[test]
     fn a_file_takes_whole_blocks_of_data() {
@@ -141,14 +139,14 @@ mod tests {
             (holes(339), (339 * 17 + 1) * BLOCK, 340 + 1),
             (holes(340), (340 * 17 + 1) * BLOCK, 341 + 2),
         ] {
-            assert_eq!(Blocks::USUAL.file(&holes, size), blocks * BLOCK, "{size} bytes, {} holes", holes.len());
+            assert_eq!(USUAL.file(&holes, size), blocks * BLOCK, "{size} bytes, {} holes", holes.len());
         }
-        assert_eq!(Blocks::USUAL.file(&[], u64::MAX), u64::MAX);
+        assert_eq!(USUAL.file(&[], u64::MAX), u64::MAX);
     }
 
     #[test]
     fn a_directory_takes_what_its_names_need() {
-        let of = |count, len| Blocks::USUAL.directory(std::iter::repeat_n(len, count)) / BLOCK;
+        let of = |count, len| USUAL.directory(std::iter::repeat_n(len, count)) / BLOCK;
         assert_eq!([of(0, 0), of(1, 255), of(203, 10), of(338, 1), of(339, 4)], [1, 1, 1, 1, 3]);
         // One block has room for 4060 bytes of entries.
         assert_eq!([of(145, 20), of(146, 20)], [1, 3]);
@@ -157,10 +155,10 @@ mod tests {
 
     #[test]
     fn links_and_attributes_take_blocks_where_an_inode_is_too_small() {
-        assert_eq!([59, 60].map(|len| Blocks::USUAL.symlink(&[b'x'; 60][..len])), [0, BLOCK]);
+        assert_eq!([59, 60].map(|len| USUAL.symlink(&[b'x'; 60][..len])), [0, BLOCK]);
         let xattrs = |list: &[(&[u8], usize)]| {
             let xattr = |(name, len): &(&[u8], usize)| Xattr { name: name.to_vec(), value: vec![1; *len] };
-            Blocks::USUAL.xattrs(&list.iter().map(xattr).collect::<Vec<_>>().try_into().expect("they fit"))
+            USUAL.xattrs(&list.iter().map(xattr).collect::<Vec<_>>().try_into().expect("they fit"))
         };
         let selinux: (&[u8], usize) = (b"security.selinux", 37);
         for (list, len) in [
@@ -178,11 +176,9 @@ mod tests {
     }
 
     #[test]
-    fn blocks_have_a_usual_length() {
-        assert_eq!(Blocks::new(1024).file(&[], 1), 1024);
-        assert_eq!(Blocks::new(65_536).directory(std::iter::empty()), 65_536);
-        for len in [0, 1, 256, 1000, 131_072, 1 << 20, u64::MAX] {
-            assert_eq!(Blocks::new(len), Blocks::USUAL, "{len}");
-        }
+    fn files_take_blocks_of_the_length_of_the_file_system() {
+        let of = |len| Blocks { len };
+        assert_eq!((of(1024).file(&[], 1), of(1 << 20).file(&[], 1)), (1024, 1 << 20));
+        assert_eq!(of(65_536).directory(std::iter::empty()), 65_536);
     }
 }

@@ -172,7 +172,7 @@ fn unpack_with(
         order: order.as_ref(),
         reference: &tree.name,
         sealing: &sealing,
-        blocks: Blocks::new(room(site)?.block_len),
+        blocks: Blocks::of(&room(site)?),
         finished: Finished::default(),
         options: &options,
         progress,
