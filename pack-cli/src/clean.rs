@@ -9,7 +9,7 @@ use rustix::fs::FileType;
 use rustix::io::Errno;
 use sealift_store::directory::{TreeStage, state};
 use sealift_store::fs::partial::remove_stale;
-use sealift_store::target::directory::{Interrupted, complete, give_up, is_of_another};
+use sealift_store::install::directory::{Interrupted, complete, give_up, is_of_another};
 use sealift_store::{Place, Site};
 use serde::Serialize;
 

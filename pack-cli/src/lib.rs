@@ -187,9 +187,9 @@ pub use sealift_format::{
 };
 pub use sealift_format::{Error as FormatError, RootBase};
 pub use sealift_store::base::{Bases, GivenBases, SharedBases};
-pub use sealift_store::target::{Destination, Durability, InstallOptions, OsTreeOptions, TreeOptions};
-pub use sealift_store::target::{ImportStats, InstallStats, RefValue, SetRef};
-pub use sealift_store::target::{archive, composefs, directory as unpack, ostree};
+pub use sealift_store::install::{Destination, Durability, InstallOptions, OsTreeOptions, TreeOptions};
+pub use sealift_store::install::{ImportStats, InstallStats, RefValue, SetRef};
+pub use sealift_store::install::{archive, composefs, directory as unpack, ostree};
 pub use sealift_store::{
     ArchiveFault, Aspect, CommitSpec, DirId, Error, Input, Keeps, LeftRun, Metadata, NewNode, NodeId, Phase, Progress,
     RecordFault, RepoFault, Snapshot, Times, Tree, Unopened, Visited, base, contents, seal, source,

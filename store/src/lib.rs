@@ -5,7 +5,7 @@
 //!
 //! From the bottom up: [`fs`] and [`threads`]; how each kind of place is read and what it records ([`directory`], [`ostree`], `composefs`);
 //! [`trust`], the device's state and the judge of bundles; [`source`], what can be packed; [`base`], the places that hold the objects which a delta
-//! needs; [`delivery`], the path of content out of a bundle; and [`target`], what bundles are installed into.
+//! needs; [`delivery`], the path of content out of a bundle; and [`install`], what bundles are installed into.
 #![deny(missing_docs)]
 
 mod acl;
@@ -27,7 +27,7 @@ pub mod ostree;
 mod progress;
 pub mod seal;
 pub mod source;
-pub mod target;
+pub mod install;
 pub mod threads;
 mod tree;
 pub mod trust;

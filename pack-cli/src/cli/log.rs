@@ -9,7 +9,7 @@ use tracing_subscriber::util::SubscriberInitExt as _;
 
 use super::failure::Failure;
 
-/// The variable that sets the level without a flag: a level, or levels of modules, such as `info,sealift_store::target=debug`.
+/// The variable that sets the level without a flag: a level, or levels of modules, such as `info,sealift_store::install=debug`.
 const VARIABLE: &str = "SEALIFT_LOG";
 
 /// Starts logging. Lines have no times and no colours; a logger in a pipe can add times.

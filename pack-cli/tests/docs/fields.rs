@@ -35,11 +35,11 @@ const SECTIONS: &[(&str, &str)] = &[
 /// Statistics of the library, and the verb that prints them.
 const STATISTICS: &[(&str, &str)] = &[
     ("pack-cli/src/clean.rs", "clean"),
-    ("store/src/target/stats.rs", "unpack"),
-    ("store/src/target/directory/stats.rs", "unpack"),
-    ("store/src/target/directory/census.rs", "unpack"),
-    ("store/src/target/ostree/stats.rs", "unpack"),
-    ("store/src/target/composefs/stats.rs", "unpack"),
+    ("store/src/install/stats.rs", "unpack"),
+    ("store/src/install/directory/stats.rs", "unpack"),
+    ("store/src/install/directory/census.rs", "unpack"),
+    ("store/src/install/ostree/stats.rs", "unpack"),
+    ("store/src/install/composefs/stats.rs", "unpack"),
 ];
 const NO_JSON: [&str; 2] = ["portal", "progress_display"];
 

@@ -2,7 +2,7 @@
 //!
 //! Stores are those of composefs-rs (`cfsctl`, bootc), in their documented form: `meta.json`, `objects`, `images`, and `images/refs`. What
 //! Sealift records of the installed bundles is in `sealift`, which composefs ignores.
-//! [`crate::target::composefs`] imports the trees of a bundle into a store.
+//! [`crate::install::composefs`] imports the trees of a bundle into a store.
 
 pub(crate) mod image;
 pub(crate) mod records;

@@ -3,7 +3,7 @@
 //! A repository may have been written by others: paths are opened beneath it without following links, an object counts only
 //! if its checksum is its name, and parsers accept only normal forms.
 //!
-//! [`crate::target::ostree`] imports the commits of a bundle into a repository, and [`crate::source::Source::open_ostree`] packs those of one.
+//! [`crate::install::ostree`] imports the commits of a bundle into a repository, and [`crate::source::Source::open_ostree`] packs those of one.
 
 pub(crate) mod config;
 pub(crate) mod create;

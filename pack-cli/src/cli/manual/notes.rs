@@ -52,7 +52,7 @@ pub(super) const ENVIRONMENT: &[Note] = &[
     Note { name: "TMPDIR", text: "The directory for temporary files.", of: &["sources", "delta"] },
     Note {
         name: "SEALIFT_LOG",
-        text: "What to log on standard error, like -v: a level such as debug, or levels of modules, as in sealift_store::target=debug.",
+        text: "What to log on standard error, like -v: a level such as debug, or levels of modules, as in sealift_store::install=debug.",
         of: &[],
     },
     Note { name: "NO_COLOR", text: "If set, output is not coloured.", of: &[] },

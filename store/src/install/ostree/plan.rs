@@ -14,7 +14,7 @@ use crate::Error;
 use crate::ostree::object::ObjectType;
 use crate::ostree::repo::Repo;
 use crate::ostree::transaction::Transaction;
-use crate::target::stats::{ImportStats, InstallStats};
+use crate::install::stats::{ImportStats, InstallStats};
 
 /// What the repository lacks.
 pub(super) struct Plan<'a> {

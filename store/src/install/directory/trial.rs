@@ -24,7 +24,7 @@ use crate::fs::stat_cache::{FileStat, FileTime};
 use crate::fs::unnamed::with_new_name;
 use crate::fs::unset::{described, is_too_large};
 use crate::fs::{Aspect, Keeps, Rights, Times, kind_of};
-use crate::target::options::TreeOptions;
+use crate::install::options::TreeOptions;
 use crate::xattrs::XattrFilter;
 
 /// An aspect of the metadata that a target does not keep, or not exactly.

@@ -15,7 +15,7 @@ use crate::contents::index_by_reading;
 use crate::directory::stage::TreeStage;
 use crate::progress::Phase;
 use crate::source::{DirectoryOptions, DirectorySource, Source};
-use crate::target::options::InstallOptions;
+use crate::install::options::InstallOptions;
 use crate::trust::Admission;
 use crate::{Error, Progress};
 

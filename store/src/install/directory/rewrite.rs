@@ -25,7 +25,7 @@ use crate::directory::walk::Walk;
 use crate::fs::confined::open_name;
 use crate::fs::unnamed::unnamed_in;
 use crate::progress::Phase;
-use crate::target::options::Durability;
+use crate::install::options::Durability;
 
 /// The name of a copy in the stage until it is complete.
 const COPY: &str = "copy";

@@ -25,7 +25,7 @@ use crate::directory::stage::{StageKind, TreeStage};
 use crate::directory::walk::Walk;
 use crate::fs::confined::{open_name, open_within};
 use crate::fs::{Unset, kind_of};
-use crate::target::options::{Durability, InstallOptions};
+use crate::install::options::{Durability, InstallOptions};
 use crate::{Error, Progress, xattrs};
 
 /// The state shared by all threads that unpack.

@@ -12,7 +12,7 @@ use super::summary::write_summary;
 use crate::input::Input;
 use crate::ostree::repo::Repo;
 use crate::seal::Seal;
-use crate::target::options::{Destination, InstallOptions, OsTreeOptions};
+use crate::install::options::{Destination, InstallOptions, OsTreeOptions};
 use crate::trust::{Admission, Trusted};
 use crate::{Error, Progress};
 

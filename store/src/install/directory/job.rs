@@ -32,7 +32,7 @@ use crate::install_record::{self, NewRecord};
 use crate::kept_order::KeptOrder;
 use crate::progress::Phase;
 use crate::seal::KernelSignature;
-use crate::target::options::{Durability, InstallOptions};
+use crate::install::options::{Durability, InstallOptions};
 use crate::trust::{Admission, Survey, TargetPlace};
 use crate::{Error, Keeps, Progress, Record, Site, inode_id};
 

@@ -3,7 +3,7 @@
 use crate::Error;
 use crate::ostree::refs::{RefName, RefPlace};
 use crate::ostree::repo::Repo;
-use crate::target::options::Destination;
+use crate::install::options::Destination;
 
 /// Returns the destination of a ref, by its name and its collection, which may be empty.
 pub(super) fn destination(

@@ -2,7 +2,7 @@
 
 use serde::Serialize;
 
-use crate::target::stats::InstallStats;
+use crate::install::stats::InstallStats;
 
 /// What was written, or would be.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]

@@ -8,7 +8,7 @@ use super::recheck::{Checker, Recheck};
 use crate::directory::target::Target;
 use crate::directory::{TreeStage, state};
 use crate::fs::stat_cache::FileTime;
-use crate::target::options::InstallOptions;
+use crate::install::options::InstallOptions;
 use crate::{Error, Progress, Site};
 
 /// Gives up the update whose journal is in the stage, and which cannot be completed. Returns whether it had changed nothing: then the target is still

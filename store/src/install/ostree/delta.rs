@@ -11,7 +11,7 @@ use super::destination::destination;
 use crate::base::{Base, Bases, Reading, Tip};
 use crate::ostree::records::{indexes, records};
 use crate::ostree::repo::Repo;
-use crate::target::options::InstallOptions;
+use crate::install::options::InstallOptions;
 use crate::{Error, Progress};
 
 /// Completes a delta to a whole bundle with what the repository holds, given the options of the import. Returns it with its bases: none if the

@@ -49,7 +49,7 @@ use crate::address::{TargetKind, choose_ref, has_path, reading};
 use crate::base::GivenBases;
 use crate::directory::stage::StageKind;
 use crate::directory::{TreeStage, stage};
-use crate::target::options::{Durability, InstallOptions};
+use crate::install::options::{Durability, InstallOptions};
 use crate::trust::{Admission, Survey, Trusted};
 use crate::{Error, Input, LeftRun, Progress, Site};
 

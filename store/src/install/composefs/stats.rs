@@ -2,7 +2,7 @@
 
 use serde::Serialize;
 
-use crate::target::stats::ImportStats;
+use crate::install::stats::ImportStats;
 
 /// What was imported, or would be.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]

@@ -17,7 +17,7 @@ use crate::install_record::{InstallRecord, is_damage};
 use crate::kept_order::KeptOrder;
 use crate::progress::Phase;
 use crate::source::{DirectoryOptions, DirectorySource, Source, XattrFilter};
-use crate::target::options::InstallOptions;
+use crate::install::options::InstallOptions;
 use crate::tree::NodeKind;
 use crate::trust::{DeviceState, Survey};
 use crate::{Aspect, Error, Keeps, Progress, RecordFault};

@@ -30,7 +30,7 @@ use crate::directory::target::Target;
 use crate::fs::stat_cache::{FileTime, now};
 use crate::input::Input;
 use crate::progress::Phase;
-use crate::target::options::Durability;
+use crate::install::options::Durability;
 use crate::xattrs::XattrFilter;
 use crate::{Error, Record};
 use sealift_format::{Directory, Row, num};

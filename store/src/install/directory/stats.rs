@@ -10,7 +10,7 @@ use serde::{Serialize, Serializer};
 use super::census::Census;
 use super::plan::{PlannedName, Selection};
 use super::trial::NotKept;
-use crate::target::stats::InstallStats;
+use crate::install::stats::InstallStats;
 use crate::{Error, LeftRun, RecordFault};
 
 /// What was unpacked, or would be.

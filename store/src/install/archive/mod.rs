@@ -25,7 +25,7 @@ use crate::fs::partial::PartialFile;
 use crate::fs::unnamed::unnamed_file;
 use crate::input::Input;
 use crate::progress::Phase;
-use crate::target::options::InstallOptions;
+use crate::install::options::InstallOptions;
 use crate::trust::Trusted;
 use crate::{Error, Progress};
 pub use encoder::ArchiveEncoder;
