@@ -189,9 +189,21 @@ pub use sealift_format::{Error as FormatError, RootBase};
 pub use sealift_store::base::{Bases, GivenBases, SharedBases};
 pub use sealift_store::install::{Destination, Durability, InstallOptions, OsTreeOptions, TreeOptions};
 pub use sealift_store::install::{ImportStats, InstallStats, RefValue, SetRef};
-pub use sealift_store::install::{archive, composefs, directory as unpack, ostree};
+pub use sealift_store::install::{archive, directory as unpack};
 pub use sealift_store::{
     ArchiveFault, Aspect, CommitSpec, DirId, Error, Input, Keeps, LeftRun, Metadata, NewNode, NodeId, Phase, Progress,
     RecordFault, RepoFault, Snapshot, Times, Tree, Unopened, Visited, base, contents, seal, source,
 };
 pub use sealift_verify::Error as TrustError;
+
+/// OSTree repositories: imports into them and onto media, and audits.
+pub mod ostree {
+    pub use sealift_store::audit::ostree::audit;
+    pub use sealift_store::install::ostree::{OsTreeStats, import, write_usb};
+}
+
+/// composefs stores: imports into them, audits, and mounts of what they hold.
+pub mod composefs {
+    pub use sealift_store::audit::composefs::{ImageChecked, MountStats, audit, mount};
+    pub use sealift_store::install::composefs::{ComposefsStats, import};
+}

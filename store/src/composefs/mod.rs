@@ -4,7 +4,9 @@
 //! Sealift records of the installed bundles is in `sealift`, which composefs ignores.
 //! [`crate::install::composefs`] imports the trees of a bundle into a store.
 
+pub(crate) mod check;
 pub(crate) mod image;
+pub(crate) mod link;
 pub(crate) mod records;
 pub(crate) mod repo;
 pub(crate) mod transaction;

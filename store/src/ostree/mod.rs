@@ -5,12 +5,14 @@
 //!
 //! [`crate::install::ostree`] imports the commits of a bundle into a repository, and [`crate::source::Source::open_ostree`] packs those of one.
 
+pub(crate) mod carried;
 pub(crate) mod config;
 pub(crate) mod create;
 mod deflate;
 pub(crate) mod folders;
 pub(crate) mod keyfile;
 mod lock;
+pub(crate) mod look;
 pub(crate) mod object;
 pub(crate) mod read;
 pub(crate) mod records;
@@ -18,10 +20,12 @@ pub(crate) mod refs;
 pub(crate) mod remote;
 pub(crate) mod repo;
 mod room;
+pub(crate) mod signatures;
 mod spec;
 pub(crate) mod stage;
 pub(crate) mod system;
 pub(crate) mod transaction;
+pub(crate) mod wanted;
 
 #[cfg(test)]
 mod tests;

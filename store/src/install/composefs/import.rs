@@ -12,10 +12,10 @@ use sealift_format::{Bundle, Error as FormatError, Image, Object, Opened, Part, 
 use sealift_verify::kernel::{self, KernelError};
 
 use super::delta;
-use super::link::{link_image, link_ref};
 use super::objects::{Plan, Work};
 use super::stats::ComposefsStats;
 use crate::composefs::image::{self, ImageContent};
+use crate::composefs::link::{link_image, link_ref};
 use crate::composefs::records::{self, KnownObjects, StoreRecord};
 use crate::composefs::repo::{Repo, object_name, parameters};
 use crate::composefs::transaction::{Transaction, hash_with};
@@ -23,11 +23,11 @@ use crate::fs::FreeSpace;
 use crate::fs::confined::open_user_dir;
 use crate::fs::writeback::with_writeback;
 use crate::input::Input;
+use crate::install::options::InstallOptions;
+use crate::install::stats::{ImportStats, InstallStats, RefValue, SetRef};
 use crate::kept_order::KeptOrder;
 use crate::progress::Phase;
 use crate::seal::Seal;
-use crate::install::options::InstallOptions;
-use crate::install::stats::{ImportStats, InstallStats, RefValue, SetRef};
 use crate::threads::parallel::{for_each, map};
 use crate::trust::{Admission, Survey, TargetKind, TargetPlace, Trusted};
 use crate::{Error, Progress};

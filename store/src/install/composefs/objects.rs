@@ -21,8 +21,8 @@ use crate::composefs::repo::parameters;
 use crate::composefs::transaction::Transaction;
 use crate::delivery::{Delivery, from_bases, write_content, write_sparse};
 use crate::input::Input;
-use crate::progress::Phase;
 use crate::install::options::InstallOptions;
+use crate::progress::Phase;
 use crate::{Error, Progress};
 
 /// What is wanted of a bundle, and where the bundle holds it.

@@ -13,9 +13,9 @@ use super::plan::Selection;
 use crate::base::{self, Base, Bases};
 use crate::contents::index_by_reading;
 use crate::directory::stage::TreeStage;
+use crate::install::options::InstallOptions;
 use crate::progress::Phase;
 use crate::source::{DirectoryOptions, DirectorySource, Source};
-use crate::install::options::InstallOptions;
 use crate::trust::Admission;
 use crate::{Error, Progress};
 

@@ -28,11 +28,11 @@ use crate::directory::{Target, TreeStage, state};
 use crate::fs::stat_cache::next_moment;
 use crate::fs::writeback::with_writeback;
 use crate::input::Input;
+use crate::install::options::{Durability, InstallOptions};
 use crate::install_record::{self, NewRecord};
 use crate::kept_order::KeptOrder;
 use crate::progress::Phase;
 use crate::seal::KernelSignature;
-use crate::install::options::{Durability, InstallOptions};
 use crate::trust::{Admission, Survey, TargetPlace};
 use crate::{Error, Keeps, Progress, Record, Site, inode_id};
 

@@ -24,8 +24,8 @@ use crate::directory::target::{Target, TargetWalk};
 use crate::directory::walk::Walk;
 use crate::fs::confined::open_name;
 use crate::fs::unnamed::unnamed_in;
-use crate::progress::Phase;
 use crate::install::options::Durability;
+use crate::progress::Phase;
 
 /// The name of a copy in the stage until it is complete.
 const COPY: &str = "copy";

@@ -12,15 +12,15 @@ use sealift_format::num;
 use sealift_format::ostree::file;
 use sealift_format::{Bundle, Index, InodeKind, OsTreeFile, Ref};
 
-use super::carried::Carried;
-use super::look::{ObjectCheck, ObjectState};
-use super::wanted::{Walk, Wanted, WantedContent};
 use crate::install_record::written_at;
+use crate::ostree::carried::Carried;
 use crate::ostree::config::Mode;
+use crate::ostree::look::{ObjectCheck, ObjectState};
 use crate::ostree::object::loose_path;
 use crate::ostree::records::records;
 use crate::ostree::repo::Repo;
 use crate::ostree::transaction::Object;
+use crate::ostree::wanted::{Walk, Wanted, WantedContent};
 use crate::progress::Phase;
 use crate::threads::parallel::map;
 use crate::{Error, Progress};

@@ -9,9 +9,9 @@ use sealift_format::{Bundle, Delta, Index, OsTree, Ref, verity};
 
 use super::destination::destination;
 use crate::base::{Base, Bases, Reading, Tip};
+use crate::install::options::InstallOptions;
 use crate::ostree::records::{indexes, records};
 use crate::ostree::repo::Repo;
-use crate::install::options::InstallOptions;
 use crate::{Error, Progress};
 
 /// Completes a delta to a whole bundle with what the repository holds, given the options of the import. Returns it with its bases: none if the

@@ -1,9 +1,9 @@
 //! The names that refs get in a repository.
 
 use crate::Error;
+use crate::install::options::Destination;
 use crate::ostree::refs::{RefName, RefPlace};
 use crate::ostree::repo::Repo;
-use crate::install::options::Destination;
 
 /// Returns the destination of a ref, by its name and its collection, which may be empty.
 pub(super) fn destination(

@@ -13,12 +13,12 @@ use sealift_format::{Attributes, Bundle, Chunk, Holds, InodeKind, Object, Row};
 use sealift_verify::content::Content;
 use sealift_verify::read_plan::ReadPlan;
 
-use super::carried::Carried;
 use super::plan::Plan;
 use crate::base::{self, Bases, GivenBases};
 use crate::delivery::{Delivery, from_bases, write_content};
 use crate::input::Input;
 use crate::ostree::Room;
+use crate::ostree::carried::Carried;
 use crate::ostree::create::NewFile;
 use crate::ostree::transaction::Transaction;
 use crate::progress::Phase;

@@ -6,27 +6,27 @@ use std::sync::Arc;
 use sealift_format::hex;
 use sealift_format::{Bundle, Opened, OsTreeKind, Ref};
 
-use super::carried::Carried;
 use super::closure::{self, Depth};
 use super::delta;
 use super::destination::destination;
 use super::files::Work;
 use super::plan::Plan;
-use super::policy;
 use super::sealing;
 use super::stats::OsTreeStats;
 use super::summary::{Renewed, mirror_summary, renew_summary};
 use crate::base::Bases;
 use crate::fs::writeback::with_writeback;
 use crate::input::Input;
+use crate::install::options::{Destination, InstallOptions};
+use crate::install::stats::{RefValue, SetRef};
+use crate::ostree::carried::Carried;
 use crate::ostree::object::ObjectType;
 use crate::ostree::records::{self, records};
 use crate::ostree::repo::Repo;
+use crate::ostree::signatures;
 use crate::ostree::transaction::Transaction;
 use crate::progress::Phase;
 use crate::seal::Seal;
-use crate::install::options::{Destination, InstallOptions};
-use crate::install::stats::{RefValue, SetRef};
 use crate::threads::parallel::for_each;
 use crate::trust::{Admission, Survey, TargetKind, TargetPlace, Trusted};
 use crate::{Error, Progress};
@@ -140,7 +140,7 @@ pub(super) fn take(
     // A medium has no owners of its own.
     place.map_or(Ok(()), |_| repo.check_own_refs(&names))?;
     for (from, name) in refs.iter().zip(&names) {
-        policy::check(repo, name, &carried, from)?;
+        signatures::check(repo, name, &carried, from)?;
     }
     // Report an unreadable ref before anything is written.
     let there = names.iter().map(|name| repo.read_ref(name)).collect::<Result<Vec<_>, _>>()?;

@@ -6,15 +6,15 @@ use sealift_format::num;
 use sealift_format::ostree::{Checksum, Commit, DirTree};
 use sealift_format::{InodeKind, Object, OsTreeKind, OsTreeObject, Ref, Row};
 
-use super::carried::Carried;
 use super::closure::Seen;
 use super::stats::OsTreeStats;
-use super::wanted::{Wanted, WantedContent};
 use crate::Error;
+use crate::install::stats::{ImportStats, InstallStats};
+use crate::ostree::carried::Carried;
 use crate::ostree::object::ObjectType;
 use crate::ostree::repo::Repo;
 use crate::ostree::transaction::Transaction;
-use crate::install::stats::{ImportStats, InstallStats};
+use crate::ostree::wanted::{Wanted, WantedContent};
 
 /// What the repository lacks.
 pub(super) struct Plan<'a> {

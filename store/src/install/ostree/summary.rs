@@ -11,9 +11,9 @@ use sealift_format::RepositoryFile;
 use sealift_format::name::is_collection_id;
 use sealift_format::ostree::{Checksum, Summary, SummaryRef, SummaryRefs};
 
-use super::carried::Carried;
 use crate::Error;
 use crate::fs::confined::open_name;
+use crate::ostree::carried::Carried;
 use crate::ostree::object::ObjectType;
 use crate::ostree::refs::{RefName, RefPlace};
 use crate::ostree::repo::Repo;

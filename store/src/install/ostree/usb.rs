@@ -10,9 +10,9 @@ use super::skeleton::Skeleton;
 use super::stats::OsTreeStats;
 use super::summary::write_summary;
 use crate::input::Input;
+use crate::install::options::{Destination, InstallOptions, OsTreeOptions};
 use crate::ostree::repo::Repo;
 use crate::seal::Seal;
-use crate::install::options::{Destination, InstallOptions, OsTreeOptions};
 use crate::trust::{Admission, Trusted};
 use crate::{Error, Progress};
 

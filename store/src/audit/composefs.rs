@@ -15,11 +15,13 @@ use sealift_format::num;
 use sealift_format::verity::FileDigest;
 use sealift_format::{Bundle, Image, Index, Limits, Object, Ref, Row};
 
-use super::check::{Check, Fault, RightImage, digest_of, objects_of};
-use super::link::{Link, Standing};
-use crate::audit::{Finding, FindingKind, StoreAudit, StoreAuditOptions, kept_names};
+pub use super::mount::mount;
+pub use super::mount_stats::{ImageChecked, MountStats};
+use super::{Finding, FindingKind, StoreAudit, StoreAuditOptions, kept_names};
 use crate::base::GivenBases;
+use crate::composefs::check::{Check, Fault, RightImage, digest_of, objects_of};
 use crate::composefs::image::{self, ImageContent};
+use crate::composefs::link::{Link, Standing};
 use crate::composefs::records::{KnownObjects, StoreRecord, records};
 use crate::composefs::repo::{Repo, object_name};
 use crate::fs::confined::names_below;

@@ -11,31 +11,31 @@ use crate::ostree::object::ObjectType;
 use crate::ostree::repo::Repo;
 
 /// The OSTree objects of a bundle, by their checksums.
-pub(super) struct Carried<'a> {
-    pub(super) bundle: &'a Bundle,
-    pub(super) ostree: &'a OsTree,
+pub(crate) struct Carried<'a> {
+    pub(crate) bundle: &'a Bundle,
+    pub(crate) ostree: &'a OsTree,
     objects: HashMap<(OsTreeKind, Checksum), &'a OsTreeObject>,
-    pub(super) files: HashMap<Checksum, u32>,
+    pub(crate) files: HashMap<Checksum, u32>,
 }
 
 /// A commit with its detached metadata.
 #[derive(Clone, Copy)]
-pub(super) struct Tip<'a> {
-    pub(super) checksum: Checksum,
-    pub(super) bytes: &'a [u8],
+pub(crate) struct Tip<'a> {
+    pub(crate) checksum: Checksum,
+    pub(crate) bytes: &'a [u8],
     /// The detached metadata, with its signatures.
-    pub(super) beside: Option<&'a [u8]>,
+    pub(crate) beside: Option<&'a [u8]>,
 }
 
 impl<'a> Carried<'a> {
-    pub(super) fn new(bundle: &'a Bundle) -> Result<Self, Error> {
+    pub(crate) fn new(bundle: &'a Bundle) -> Result<Self, Error> {
         let ostree = bundle.index.ostree().ok_or(Error::NoCommit)?;
         let objects = ostree.objects().iter().map(|object| ((object.kind, object.checksum), object)).collect();
         let files = (0..).zip(ostree.files()).map(|(number, file)| (file.checksum, number)).collect();
         Ok(Self { bundle, ostree, objects, files })
     }
 
-    pub(super) fn find(&self, kind: OsTreeKind, checksum: &Checksum) -> Option<&'a OsTreeObject> {
+    pub(crate) fn find(&self, kind: OsTreeKind, checksum: &Checksum) -> Option<&'a OsTreeObject> {
         self.objects.get(&(kind, *checksum)).copied()
     }
 
@@ -43,14 +43,14 @@ impl<'a> Carried<'a> {
         self.find(kind, checksum).map_or(&[], |object| self.bundle.index.ostree_bytes(object))
     }
 
-    pub(super) fn tip(&self, from: &'a Ref) -> Result<Tip<'a>, Error> {
+    pub(crate) fn tip(&self, from: &'a Ref) -> Result<Tip<'a>, Error> {
         let number = num::at(from.ostree.as_ref().ok_or(Error::NoCommit)?.commit);
         let object = self.ostree.objects().get(number).ok_or(Error::NoCommit)?;
         Ok(self.with_beside(object))
     }
 
     /// Returns the ancestors of a ref's commit, as far as they are carried.
-    pub(super) fn before(&self, repo: &Repo, from: &'a Ref) -> Result<Vec<Tip<'a>>, Error> {
+    pub(crate) fn before(&self, repo: &Repo, from: &'a Ref) -> Result<Vec<Tip<'a>>, Error> {
         let mut before = Vec::new();
         let mut at = self.tip(from)?;
         loop {
@@ -72,7 +72,7 @@ impl<'a> Carried<'a> {
         }
     }
 
-    pub(super) fn dirtree(&self, repo: &Repo, checksum: &Checksum) -> Result<DirTree<'a>, Error> {
+    pub(crate) fn dirtree(&self, repo: &Repo, checksum: &Checksum) -> Result<DirTree<'a>, Error> {
         DirTree::parse(self.bytes(OsTreeKind::DirTree, checksum))
             .map_err(|fault| repo.wrong(ObjectType::DirTree, checksum, fault))
     }

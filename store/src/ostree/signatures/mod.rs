@@ -1,24 +1,29 @@
 //! What a repository requires of a commit before a ref names it: its remotes' settings, as `ostree pull` honours them.
 
+mod armor;
+mod ed25519;
+mod key_list;
+mod openpgp;
+
 use sealift_format::Ref;
 use sealift_format::hex;
 use sealift_format::ostree::{Commit, Dictionary};
 
-use super::carried::{Carried, Tip};
-use super::ed25519::Ed25519;
-use super::openpgp::OpenPgp;
 use crate::Error;
 use crate::error::RepoFault;
+use crate::ostree::carried::{Carried, Tip};
 use crate::ostree::object::ObjectType;
 use crate::ostree::refs::{RefName, RefPlace};
 use crate::ostree::remote::Remote;
 use crate::ostree::repo::Repo;
+use ed25519::Ed25519;
+use openpgp::OpenPgp;
 
 /// Checks that `name` may refer to the commit of a ref and the parents that come with it.
 ///
 /// # Errors
 /// Returns an error if a commit names other refs or another collection, if the repository has no such remote, or if a required signature is missing.
-pub(super) fn check(repo: &Repo, name: &RefName, carried: &Carried<'_>, from: &Ref) -> Result<(), Error> {
+pub(crate) fn check(repo: &Repo, name: &RefName, carried: &Carried<'_>, from: &Ref) -> Result<(), Error> {
     let (first, before) = (carried.tip(from)?, carried.before(repo, from)?);
     let refused = |tip: &Tip<'_>, why| refused(repo, name, tip, why);
     let (collection, asked) = match name.place() {

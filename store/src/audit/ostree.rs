@@ -12,15 +12,15 @@ use sealift_format::num;
 use sealift_format::ostree::{Checksum, Commit};
 use sealift_format::{Index, Limits, OsTree, Ref};
 
-use super::look::{ObjectCheck, ObjectState};
-use super::wanted::{Walk, Wanted, WantedContent, WantedObjects};
-use crate::audit::{Finding, FindingKind, StoreAudit, StoreAuditOptions, kept_names};
+use super::{Finding, FindingKind, StoreAudit, StoreAuditOptions, kept_names};
 use crate::input::Input;
 use crate::install_record::InstallRecord;
+use crate::ostree::look::{ObjectCheck, ObjectState};
 use crate::ostree::object::{ObjectType, loose_path};
 use crate::ostree::records::records;
 use crate::ostree::refs::{RefName, RefPlace};
 use crate::ostree::repo::Repo;
+use crate::ostree::wanted::{Walk, Wanted, WantedContent, WantedObjects};
 use crate::threads::parallel::map;
 use crate::trust::{Guard, Judged, Survey, TargetKind};
 use crate::{Error, Phase, Progress};

@@ -18,16 +18,16 @@ const STAGED: &str = "link";
 
 /// The expected link.
 #[derive(Debug)]
-pub(super) struct Link {
+pub(crate) struct Link {
     /// The link's path in the store.
-    pub(super) path: String,
+    pub(crate) path: String,
     /// The link's target.
-    pub(super) to: String,
+    pub(crate) to: String,
 }
 
 /// What is found in the place of a link.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) enum Standing {
+pub(crate) enum Standing {
     /// The expected link.
     Right,
     Missing,
@@ -37,12 +37,12 @@ pub(super) enum Standing {
 
 impl Link {
     /// Returns the link that marks an object as an image.
-    pub(super) fn of_image(digest: &FileDigest) -> Self {
+    pub(crate) fn of_image(digest: &FileDigest) -> Self {
         Self { path: format!("images/{}", hex(digest.as_bytes())), to: format!("../objects/{}", object_name(digest)) }
     }
 
     /// Returns the link that gives an image a name.
-    pub(super) fn of_ref(name: &str, digest: &FileDigest) -> Self {
+    pub(crate) fn of_ref(name: &str, digest: &FileDigest) -> Self {
         let up = "../".repeat(name.split('/').count());
         Self { path: format!("images/refs/{name}"), to: format!("{up}{}", hex(digest.as_bytes())) }
     }
@@ -51,7 +51,7 @@ impl Link {
     ///
     /// # Errors
     /// Returns an error if this cannot be determined.
-    pub(super) fn look(&self, repo: &Repo) -> Result<Standing, Error> {
+    pub(crate) fn look(&self, repo: &Repo) -> Result<Standing, Error> {
         let (folder, name) = self.path.rsplit_once('/').unwrap_or(("", &self.path));
         let flags = OFlags::RDONLY | OFlags::DIRECTORY;
         let opened = open_beneath(repo.root(), folder.as_bytes(), flags, Permissions::empty());
@@ -69,7 +69,7 @@ impl Link {
 ///
 /// # Errors
 /// Returns an error if the store cannot be written to.
-pub(super) fn link_image(transaction: &Transaction<'_>, repo: &Repo, digest: &FileDigest) -> Result<(), Error> {
+pub(crate) fn link_image(transaction: &Transaction<'_>, repo: &Repo, digest: &FileDigest) -> Result<(), Error> {
     link(transaction, repo, &Link::of_image(digest))
 }
 
@@ -77,7 +77,7 @@ pub(super) fn link_image(transaction: &Transaction<'_>, repo: &Repo, digest: &Fi
 ///
 /// # Errors
 /// Returns an error if the store cannot be written to, or has names below this one.
-pub(super) fn link_ref(
+pub(crate) fn link_ref(
     transaction: &Transaction<'_>,
     repo: &Repo,
     name: &str,

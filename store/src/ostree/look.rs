@@ -21,7 +21,7 @@ use crate::{Error, Phase, Progress};
 
 /// The result of checking an object.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum ObjectState {
+pub(crate) enum ObjectState {
     /// The kernel vouches for it.
     Vouched,
     /// It was read, and is correct.
@@ -34,7 +34,7 @@ pub(super) enum ObjectState {
 }
 
 /// How objects of an index are checked.
-pub(super) struct ObjectCheck<'a> {
+pub(crate) struct ObjectCheck<'a> {
     repo: &'a Repo,
     index: &'a Index,
     progress: &'a Progress,
@@ -63,12 +63,12 @@ struct Asked<'a> {
 const READ_LEN: usize = 1 << 18;
 
 impl<'a> ObjectCheck<'a> {
-    pub(super) fn new(repo: &'a Repo, index: &'a Index, progress: &'a Progress, jobs: usize) -> Self {
+    pub(crate) fn new(repo: &'a Repo, index: &'a Index, progress: &'a Progress, jobs: usize) -> Self {
         Self { repo, index, progress, jobs }
     }
 
     /// Checks a commit, dirtree or dirmeta against its expected bytes.
-    pub(super) fn metadata(&self, kind: ObjectType, checksum: &Checksum, bytes: &[u8]) -> Result<ObjectState, Error> {
+    pub(crate) fn metadata(&self, kind: ObjectType, checksum: &Checksum, bytes: &[u8]) -> Result<ObjectState, Error> {
         self.progress.check()?;
         self.progress.add(0, 1);
         let file = match self.repo.open_object(kind, checksum) {
@@ -87,7 +87,7 @@ impl<'a> ObjectCheck<'a> {
     }
 
     /// Checks file objects.
-    pub(super) fn files(&self, files: &[Numbered<'a>]) -> Result<Vec<(usize, ObjectState)>, Error> {
+    pub(crate) fn files(&self, files: &[Numbered<'a>]) -> Result<Vec<(usize, ObjectState)>, Error> {
         let asked = Mutex::new(Asked::default());
         for_each(self.jobs, files, |file| self.ask(*file, &asked))?;
         let mut asked = asked.into_inner();
@@ -107,7 +107,7 @@ impl<'a> ObjectCheck<'a> {
     }
 
     /// Returns whether an object is an existing regular file that is not sealed.
-    pub(super) fn is_unsealed(&self, kind: ObjectType, checksum: &Checksum) -> Result<bool, Error> {
+    pub(crate) fn is_unsealed(&self, kind: ObjectType, checksum: &Checksum) -> Result<bool, Error> {
         match self.repo.open_object(kind, checksum) {
             Ok(Some(file)) => Ok(self.measure(&file, kind, checksum)?.is_none()),
             // A symbolic link has no content to seal.

@@ -20,7 +20,7 @@ use crate::{Error, Progress};
 
 /// A fault of an object.
 #[derive(Clone, Debug)]
-pub(super) enum Fault {
+pub(crate) enum Fault {
     /// The object is missing.
     Missing,
     /// The object's content has this digest.
@@ -31,7 +31,7 @@ pub(super) enum Fault {
 
 impl Fault {
     /// Returns the fault as an error, for callers that cannot continue.
-    pub(super) fn error(self, repo: &Repo, digest: &FileDigest) -> Error {
+    pub(crate) fn error(self, repo: &Repo, digest: &FileDigest) -> Error {
         match self {
             Self::Missing => {
                 let problem = format!("object {} is missing", object_name(digest));
@@ -50,33 +50,33 @@ impl Fault {
 }
 
 /// The settings common to all checks.
-pub(super) struct Check<'a> {
-    pub(super) repo: &'a Repo,
-    pub(super) progress: &'a Progress,
+pub(crate) struct Check<'a> {
+    pub(crate) repo: &'a Repo,
+    pub(crate) progress: &'a Progress,
     /// Threads, at least 1.
-    pub(super) jobs: usize,
+    pub(crate) jobs: usize,
     /// Receives each fault, and decides whether to continue.
-    pub(super) note: &'a (dyn Fn(&FileDigest, Fault) -> Result<(), Error> + Sync),
+    pub(crate) note: &'a (dyn Fn(&FileDigest, Fault) -> Result<(), Error> + Sync),
 }
 
 /// An image that matches its digest.
-pub(super) struct RightImage {
-    pub(super) file: File,
-    pub(super) bytes: Vec<u8>,
+pub(crate) struct RightImage {
+    pub(crate) file: File,
+    pub(crate) bytes: Vec<u8>,
     /// Whether the kernel vouches for it.
-    pub(super) is_sealed: bool,
+    pub(crate) is_sealed: bool,
 }
 
 /// The result of checking objects.
 #[derive(Debug, Default)]
-pub(super) struct Checked {
+pub(crate) struct Checked {
     /// Objects that the kernel vouches for.
-    pub(super) vouched: u64,
+    pub(crate) vouched: u64,
     /// Objects that were read, and their bytes.
-    pub(super) hashed: u64,
-    pub(super) hashed_bytes: u64,
+    pub(crate) hashed: u64,
+    pub(crate) hashed_bytes: u64,
     /// Objects that are correct but not sealed.
-    pub(super) unsealed: Vec<FileDigest>,
+    pub(crate) unsealed: Vec<FileDigest>,
 }
 
 /// The kernel's answer for an open file.
@@ -88,7 +88,7 @@ enum Answer {
 
 impl Check<'_> {
     /// Reads an image and compares it with its digest. Returns `None` after reporting a fault if it does not match.
-    pub(super) fn image(&self, digest: &FileDigest) -> Result<Option<RightImage>, Error> {
+    pub(crate) fn image(&self, digest: &FileDigest) -> Result<Option<RightImage>, Error> {
         let Some((mut file, size)) = self.repo.open_object(digest)? else {
             return (self.note)(digest, Fault::Missing).map(|()| None);
         };
@@ -109,7 +109,7 @@ impl Check<'_> {
     }
 
     /// Compares objects with their digests.
-    pub(super) fn objects(&self, objects: &[FileDigest]) -> Result<Checked, Error> {
+    pub(crate) fn objects(&self, objects: &[FileDigest]) -> Result<Checked, Error> {
         let (vouched, unsealed) = self.measure(objects)?;
         let checked = Mutex::new(Checked { vouched, ..Checked::default() });
         if !unsealed.is_empty() {
@@ -175,7 +175,7 @@ fn count<T>(items: &[T]) -> u64 {
 }
 
 /// Returns the digest that bytes have as an object of a store.
-pub(super) fn digest_of(bytes: &[u8], repo: &Repo) -> FileDigest {
+pub(crate) fn digest_of(bytes: &[u8], repo: &Repo) -> FileDigest {
     let mut hasher = FileHasher::new(repo.parameters());
     hasher.update(bytes);
     hasher.finish()
@@ -185,7 +185,7 @@ pub(super) fn digest_of(bytes: &[u8], repo: &Repo) -> FileDigest {
 ///
 /// # Errors
 /// Returns an error if it cannot be parsed as an image.
-pub(super) fn objects_of(image: &[u8], digest: &FileDigest, repo: &Repo) -> Result<Vec<FileDigest>, Error> {
+pub(crate) fn objects_of(image: &[u8], digest: &FileDigest, repo: &Repo) -> Result<Vec<FileDigest>, Error> {
     let objects = match repo.algorithm() {
         Algorithm::Sha256 => collect::<Sha256HashValue>(image, Algorithm::Sha256),
         Algorithm::Sha512 => collect::<Sha512HashValue>(image, Algorithm::Sha512),

@@ -11,11 +11,11 @@ use crate::ostree::object::ObjectType;
 use crate::ostree::repo::Repo;
 
 /// A required object.
-pub(super) struct Wanted<'a> {
-    pub(super) kind: ObjectType,
-    pub(super) checksum: Checksum,
-    pub(super) what: WantedContent<'a>,
-    pub(super) tree: &'a Ref,
+pub(crate) struct Wanted<'a> {
+    pub(crate) kind: ObjectType,
+    pub(crate) checksum: Checksum,
+    pub(crate) what: WantedContent<'a>,
+    pub(crate) tree: &'a Ref,
     /// Its first place in the tree; `None` for a commit.
     place: Option<Place<'a>>,
 }
@@ -29,22 +29,22 @@ struct Place<'a> {
 }
 
 /// What the object should be.
-pub(super) enum WantedContent<'a> {
+pub(crate) enum WantedContent<'a> {
     /// The bytes of a commit, dirtree or dirmeta.
     Metadata(&'a [u8]),
     File(&'a OsTreeFile),
 }
 
 /// The objects that commits need.
-pub(super) struct WantedObjects<'a> {
-    pub(super) objects: Vec<Wanted<'a>>,
+pub(crate) struct WantedObjects<'a> {
+    pub(crate) objects: Vec<Wanted<'a>>,
     /// The places of dirtrees.
     folders: Vec<Place<'a>>,
 }
 
 impl WantedObjects<'_> {
     /// Returns the first path of an object in its tree, unless it is a commit or the path is longer than any that Linux takes at once.
-    pub(super) fn path(&self, wanted: &Wanted<'_>) -> Option<Vec<u8>> {
+    pub(crate) fn path(&self, wanted: &Wanted<'_>) -> Option<Vec<u8>> {
         const LONGEST: usize = 4095;
         let (mut names, mut len, mut next) = (Vec::new(), 0, Some(wanted.place?));
         while let Some(place) = next {
@@ -63,7 +63,7 @@ impl WantedObjects<'_> {
 }
 
 /// Traverses what commits name, and lists each object once.
-pub(super) struct Walk<'a> {
+pub(crate) struct Walk<'a> {
     repo: &'a Repo,
     metadata: HashMap<(OsTreeKind, Checksum), &'a [u8]>,
     files: HashMap<Checksum, &'a OsTreeFile>,
@@ -72,7 +72,7 @@ pub(super) struct Walk<'a> {
 }
 
 impl<'a> Walk<'a> {
-    pub(super) fn new(repo: &'a Repo, index: &'a Index, ostree: &'a OsTree) -> Self {
+    pub(crate) fn new(repo: &'a Repo, index: &'a Index, ostree: &'a OsTree) -> Self {
         let objects = ostree.objects().iter();
         Self {
             repo,
@@ -84,12 +84,12 @@ impl<'a> Walk<'a> {
     }
 
     /// Returns the objects that were listed.
-    pub(super) fn finish(self) -> WantedObjects<'a> {
+    pub(crate) fn finish(self) -> WantedObjects<'a> {
         self.wanted
     }
 
     /// Lists a commit of a ref with everything that it names. Returns its parent, unless the commit is already listed or not in the index.
-    pub(super) fn add_commit(&mut self, tree: &'a Ref, commit: Checksum) -> Result<Option<Checksum>, Error> {
+    pub(crate) fn add_commit(&mut self, tree: &'a Ref, commit: Checksum) -> Result<Option<Checksum>, Error> {
         let Some(bytes) = self.add_metadata(OsTreeKind::Commit, commit, tree, None) else { return Ok(None) };
         let fault = |fault| self.repo.wrong(ObjectType::Commit, &commit, fault);
         let parsed = Commit::parse(bytes).map_err(fault)?;

@@ -1,4 +1,12 @@
-//! The result of auditing a store: an OSTree repository or a composefs store.
+//! What a store holds, compared with what was signed: audits of an OSTree repository and of a composefs store, and the check of a store's tree before it
+//! is mounted. This file has what all of them report.
+
+#[cfg_attr(not(feature = "composefs"), path = "no_composefs.rs")]
+pub mod composefs;
+#[cfg(feature = "composefs")]
+mod mount;
+mod mount_stats;
+pub mod ostree;
 
 use std::path::Path;
 

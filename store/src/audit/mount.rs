@@ -20,8 +20,8 @@ use sealift_format::num;
 use sealift_format::verity::FileDigest;
 use sealift_format::{Image, Ref};
 
-use super::check::{Check, Fault, objects_of};
-use super::stats::{ImageChecked, MountStats};
+use super::mount_stats::{ImageChecked, MountStats};
+use crate::composefs::check::{Check, Fault, objects_of};
 use crate::composefs::records::{StoreRecord, records};
 use crate::composefs::repo::Repo;
 use crate::trust::{Guard, Judged};
