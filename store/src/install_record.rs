@@ -17,7 +17,7 @@ use rustix::fs::{
 use rustix::io::Errno;
 use sealift_format::num;
 use sealift_format::{Bundle, Error as FormatError, Head, Index, Limits, Part, verity};
-use sealift_verify::kernel::{self, KernelError};
+use sealift_verify::fsverity::{self, KernelError};
 
 use crate::fs::confined::names_below;
 use crate::fs::rename::{lacks_flag, moves_no_directory};
@@ -353,7 +353,7 @@ impl<'a> Records<'a> {
 
     /// Returns whether the record of a name is sealed, as its objects then are.
     pub(crate) fn is_sealed(&self, name: &str) -> bool {
-        self.open_head(name).is_some_and(|file| kernel::measure(file).is_ok())
+        self.open_head(name).is_some_and(|file| fsverity::measure(file).is_ok())
     }
 
     /// Returns whether the index of the last bundle of a name is sealed with a signature for the kernel, according to the record.

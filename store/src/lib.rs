@@ -23,6 +23,7 @@ mod input;
 pub mod install;
 pub mod install_record;
 pub mod kept_order;
+pub mod kernel;
 mod medium;
 pub mod ostree;
 mod progress;

@@ -16,16 +16,16 @@
 //! # Ok::<(), sealift_verify::trust::TrustFileError>(())
 //! ```
 //!
-//! With the feature `kernel`, the module of that name asks Linux to seal files and for their digests (fs-verity): the only part that makes system calls.
+//! With the feature `fsverity`, the module of that name asks Linux to seal files and for their digests (fs-verity): the only part that makes system calls.
 #![deny(missing_docs)]
-#![cfg_attr(not(feature = "kernel"), forbid(unsafe_code))]
+#![cfg_attr(not(feature = "fsverity"), forbid(unsafe_code))]
 
 pub mod carried;
 pub mod checker;
 pub mod content;
 pub mod escape;
-#[cfg(all(feature = "kernel", target_os = "linux"))]
-pub mod kernel;
+#[cfg(all(feature = "fsverity", target_os = "linux"))]
+pub mod fsverity;
 pub mod kernel_signature;
 pub mod objects;
 pub mod ostree;

@@ -12,8 +12,8 @@ use std::time::Duration;
 use parking_lot::{Condvar, Mutex};
 use sealift_format::{Bundle, Object, Row, num};
 use sealift_store::OpenBundle;
+use sealift_store::kernel::give_back_memory;
 use sealift_store::threads::panic_guard::OnPanic;
-use sealift_verify::kernel::give_back_memory;
 
 use super::blocks::{Block, BlockPart, Blocks, Key, Maker, Span};
 use super::cache::{Cache, Lookup};

@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 use rustix::fs::{Advice, fadvise};
 use rustix::process::{Pid, Signal, kill_process};
 use sealift::order::record::{Options, Scope, record_command};
-use sealift_verify::kernel::cached;
+use sealift_store::kernel::cached;
 
 use crate::desk::Desk;
 

@@ -10,7 +10,7 @@ use ::composefs::fsverity::{FsVerityHashValue, Sha256HashValue, Sha512HashValue}
 use sealift_format::hex;
 use sealift_format::num;
 use sealift_format::verity::{Algorithm, FileDigest, FileHasher};
-use sealift_verify::kernel::{self, KernelError};
+use sealift_verify::fsverity::{self, KernelError};
 
 use crate::composefs::repo::{Repo, object_name};
 use crate::composefs::transaction::hash;
@@ -161,7 +161,7 @@ impl Check<'_> {
     }
 
     fn ask(&self, file: &File, digest: &FileDigest) -> Result<Answer, Error> {
-        match kernel::check(file, digest) {
+        match fsverity::check(file, digest) {
             Ok(()) => Ok(Answer::Vouched),
             Err(KernelError::NotSealed | KernelError::Unsupported) => Ok(Answer::NotSealed),
             Err(KernelError::OtherDigest { found, .. }) => Ok(Answer::Other(found)),

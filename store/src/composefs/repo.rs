@@ -15,7 +15,7 @@ use rustix::fs::{
 use rustix::io::Errno;
 use sealift_format::hex;
 use sealift_format::verity::{Algorithm, FileDigest, Parameters};
-use sealift_verify::kernel;
+use sealift_verify::fsverity;
 
 use crate::fs::confined::{names_in, open_beneath, open_name, open_user_dir};
 use crate::fs::own_store::{check_own_folders, check_own_store};
@@ -102,7 +102,7 @@ impl Repo {
             }
             Err(error) => return Err(unfit(error.to_string())),
         }
-        let is_sealed = kernel::measure(&meta).is_ok();
+        let is_sealed = fsverity::measure(&meta).is_ok();
         Self::of_parts(path, root, parameters(algorithm), is_sealed).map(Some)
     }
 

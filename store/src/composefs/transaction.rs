@@ -16,7 +16,7 @@ use rustix::io::Errno;
 use sealift_format::hex;
 use sealift_format::num;
 use sealift_format::verity::{FileDigest, FileHasher};
-use sealift_verify::kernel::{self, KernelError, Sealed};
+use sealift_verify::fsverity::{self, KernelError, Sealed};
 
 use super::repo::{Repo, make_directory, object_name};
 use crate::fs::confined::{names_in, open_name};
@@ -95,7 +95,7 @@ impl<'a> Transaction<'a> {
         let Some((mut file, found)) = self.repo.open_object(digest)? else { return Ok(false) };
         let path = || self.repo.object_path(digest);
         if found == size {
-            match kernel::check(&file, digest) {
+            match fsverity::check(&file, digest) {
                 Ok(()) => return Ok(true),
                 Err(KernelError::NotSealed | KernelError::Unsupported) => {
                     let hashed = hash(&mut file, self.repo).map_err(|error| Error::io("read", path(), error))?;
@@ -120,7 +120,7 @@ impl<'a> Transaction<'a> {
         if seal_open(file.as_fd(), self.repo.parameters(), None).map_err(failed)? == Sealed::Now {
             self.sealed.fetch_add(1, Ordering::Relaxed);
         }
-        kernel::check(file, digest).map_err(failed)
+        fsverity::check(file, digest).map_err(failed)
     }
 
     /// Creates a file in the stage that is not an object yet.

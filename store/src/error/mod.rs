@@ -13,7 +13,7 @@ use std::path::{Path, PathBuf};
 
 use sealift_format::verity::{Algorithm, FileDigest};
 use sealift_format::{Delta, Kind, Ref, RootBase};
-use sealift_verify::kernel::KernelError;
+use sealift_verify::fsverity::KernelError;
 use sealift_verify::kernel_signature::sign::KernelSignError;
 use sealift_verify::trust::sign::SignError;
 use sealift_verify::trust::{KeyId, SignatureError, TrustFileError};

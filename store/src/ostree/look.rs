@@ -11,7 +11,7 @@ use sealift_format::num;
 use sealift_format::ostree::Checksum;
 use sealift_format::verity::{self, Algorithm, FileDigest, FileHasher, Parameters};
 use sealift_format::{Index, InodeKind, Object, OsTreeFile, Row};
-use sealift_verify::kernel::{self, KernelError};
+use sealift_verify::fsverity::{self, KernelError};
 
 use crate::ostree::object::ObjectType;
 use crate::ostree::read::FileContent;
@@ -117,7 +117,7 @@ impl<'a> ObjectCheck<'a> {
     }
 
     fn measure(&self, file: impl AsFd, kind: ObjectType, checksum: &Checksum) -> Result<Option<FileDigest>, Error> {
-        match kernel::measure(file) {
+        match fsverity::measure(file) {
             Ok(digest) => Ok(Some(digest)),
             Err(KernelError::NotSealed | KernelError::Unsupported) => Ok(None),
             Err(error) => Err(Error::kernel(self.repo.object_path(kind, checksum), error)),

@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use sealift_verify::kernel::KernelError;
+use sealift_verify::fsverity::KernelError;
 
 use crate::Error;
 

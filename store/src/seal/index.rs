@@ -4,7 +4,7 @@ use std::os::fd::BorrowedFd;
 use std::path::Path;
 
 use sealift_format::{Envelope, Head};
-use sealift_verify::kernel::{self, KernelError};
+use sealift_verify::fsverity::{self, KernelError};
 
 use serde::{Serialize, Serializer};
 
@@ -84,14 +84,14 @@ pub(crate) fn seal_index(
             Err(source) => return Err(failed(source)),
         },
     };
-    kernel::check(file, &digest.into()).map_err(failed)?;
+    fsverity::check(file, &digest.into()).map_err(failed)?;
     Ok(outcome)
 }
 
 /// Returns whether an open file is sealed with a signature for the kernel; `None` if the file system cannot tell.
 pub(crate) fn has_signature(file: BorrowedFd<'_>) -> Result<Option<bool>, KernelError> {
     let mut byte = [0];
-    match kernel::read_metadata(file, kernel::SealMetadata::Signature, 0, &mut byte) {
+    match fsverity::read_metadata(file, fsverity::SealMetadata::Signature, 0, &mut byte) {
         Ok(_) => Ok(Some(true)),
         Err(KernelError::NotSealed) => Ok(Some(false)),
         Err(KernelError::Unsupported) => Ok(None),

@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 
 use rustix::fs::{FileType, Mode, OFlags, fstat};
 use sealift_format::name::join;
-use sealift_verify::kernel;
+use sealift_verify::fsverity;
 
 use crate::error::path_of;
 use crate::fs::confined::{known_type, names_in, open_beneath};
@@ -87,9 +87,9 @@ fn check_file_system(known: &mut HashSet<u64>, opened: impl AsFd, path: &Path) -
     if !known.insert(device) {
         return Ok(());
     }
-    match kernel::is_supported(opened) {
+    match fsverity::is_supported(opened) {
         Ok(true) => Ok(()),
-        Ok(false) => Err(Error::kernel(path, kernel::KernelError::Unsupported)),
+        Ok(false) => Err(Error::kernel(path, fsverity::KernelError::Unsupported)),
         Err(error) => Err(Error::kernel(path, error)),
     }
 }

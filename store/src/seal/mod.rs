@@ -36,8 +36,8 @@ use rustix::fs::{CWD, Mode, OFlags, Stat, Timespec, Timestamps, UTIME_OMIT, fchm
 use rustix::io::{Errno, retry_on_intr};
 use sealift_format::num;
 pub use sealift_format::verity::{Algorithm, FileDigest, FileHasher, Parameters, ParametersError};
-pub use sealift_verify::kernel::KernelError;
-use sealift_verify::kernel::{self, Sealed};
+pub use sealift_verify::fsverity::KernelError;
+use sealift_verify::fsverity::{self, Sealed};
 use serde::Serialize;
 
 use crate::threads::parallel::for_each;
@@ -112,7 +112,7 @@ fn digest_of(
 /// # Errors
 /// Returns an error if the file cannot be opened or is not sealed.
 pub fn measure(path: &Path) -> Result<FileDigest, Error> {
-    kernel::measure(open(path)?).map_err(|error| Error::kernel(path, error))
+    fsverity::measure(open(path)?).map_err(|error| Error::kernel(path, error))
 }
 
 /// Returns whether the file system of `path`, a file or a directory, supports sealing.
@@ -121,7 +121,7 @@ pub fn measure(path: &Path) -> Result<FileDigest, Error> {
 /// Returns an error if it cannot be opened, or if the kernel cannot tell.
 pub fn is_supported(path: &Path) -> Result<bool, Error> {
     let opened = open_any(path).map_err(|error| Error::io("open", path, error))?;
-    kernel::is_supported(opened).map_err(|error| Error::kernel(path, error))
+    fsverity::is_supported(opened).map_err(|error| Error::kernel(path, error))
 }
 
 /// As [`is_supported`], for an open directory; `path` is its name, for messages.
@@ -129,7 +129,7 @@ pub(crate) fn is_supported_in(directory: BorrowedFd<'_>, path: &Path) -> Result<
     let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
     let opened = retry_on_intr(|| openat(directory, ".", flags, Mode::empty()));
     let opened = opened.map_err(|error| Error::io("open", path, error))?;
-    kernel::is_supported(opened).map_err(|error| Error::kernel(path, error))
+    fsverity::is_supported(opened).map_err(|error| Error::kernel(path, error))
 }
 
 /// Seals files, and all regular files below directories. Links inside a directory are not followed.
@@ -180,14 +180,14 @@ pub fn seal(paths: &[PathBuf], options: &SealOptions, progress: &Progress) -> Re
 /// they write behind the content as a modification.
 ///
 /// # Errors
-/// As [`kernel::seal`].
+/// As [`fsverity::seal`].
 pub(crate) fn seal_open(
     file: BorrowedFd<'_>,
     parameters: &Parameters,
     signature: Option<&[u8]>,
 ) -> Result<Sealed, KernelError> {
     let before = fstat(file).map_err(io::Error::from)?;
-    let seal = || kernel::seal(file, parameters, signature);
+    let seal = || fsverity::seal(file, parameters, signature);
     let sealed = match seal() {
         // A read-only file is read-only to its owner too, except for root.
         Err(KernelError::NotWritable) => {

@@ -16,7 +16,7 @@ use sealift_format::num;
 use sealift_format::verity::FileDigest;
 use sealift_format::walk::TreeOrder;
 use sealift_format::{Device, FileType, Index, Ref, Xattr, Xattrs};
-use sealift_verify::kernel::{self, KernelError};
+use sealift_verify::fsverity::{self, KernelError};
 
 use super::{Exclude, OmitOutput, XattrFilter, content_number};
 use crate::Site;
@@ -278,7 +278,7 @@ impl FileContent<'_> {
 
     /// Returns the digest from the kernel; `None` if the file is not sealed.
     pub(super) fn measure(&self) -> Result<Option<FileDigest>, Error> {
-        match kernel::measure(&self.file) {
+        match fsverity::measure(&self.file) {
             Ok(digest) => Ok(Some(digest)),
             Err(KernelError::NotSealed | KernelError::Unsupported) => Ok(None),
             Err(error) => Err(Error::kernel(self.source.path_of(self.listed), error)),

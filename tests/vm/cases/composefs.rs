@@ -4,7 +4,7 @@ use std::fs::{self, File};
 use std::path::{Path, PathBuf};
 
 use rustix::mount::{UnmountFlags, unmount};
-use sealift_verify::kernel;
+use sealift_verify::fsverity;
 
 use super::unpack::{ANYBODY, Publisher, assert_sealed};
 use crate::desk::{Desk, PAGE, noise};
@@ -152,7 +152,7 @@ pub(crate) fn replaced(desk: &Desk) {
     // Unpacking again replaces wrong objects, and seals unsealed ones.
     replace(&noise(2006, 30_000), true);
     desk.good(&format!("unpack /tmp/store.sealift composefs:replaced-store --rehash {ANYBODY}"));
-    kernel::measure(File::open(&object).expect("it can be opened")).expect("it is sealed");
+    fsverity::measure(File::open(&object).expect("it can be opened")).expect("it is sealed");
     let mount = Mount::new(desk, "replaced-store", SEALED);
     assert!(Mount::read("usr/lib/object").expect("a file") == content);
     drop(mount);

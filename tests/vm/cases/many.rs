@@ -4,7 +4,7 @@ use std::fs::{self, File};
 use std::path::Path;
 use std::time::{Duration, Instant};
 
-use sealift_verify::kernel;
+use sealift_verify::fsverity;
 
 use super::unpack::ANYBODY;
 use crate::desk::{Desk, noise};
@@ -56,7 +56,7 @@ fn measured(folder: &Path) -> u64 {
     let of = |entry: fs::DirEntry| match entry.file_type().expect("it has one").is_dir() {
         true => measured(&entry.path()),
         false => {
-            kernel::measure(File::open(entry.path()).expect("it can be opened")).expect("it is sealed");
+            fsverity::measure(File::open(entry.path()).expect("it can be opened")).expect("it is sealed");
             1
         }
     };

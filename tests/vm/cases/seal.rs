@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 
 use rustix::io::{FdFlags, fcntl_setfd};
 use sealift::seal::{FileHasher, Parameters};
-use sealift_verify::kernel::{self, KernelError, SealMetadata};
+use sealift_verify::fsverity::{self, KernelError, SealMetadata};
 
 use crate::desk::Desk;
 
@@ -37,17 +37,17 @@ pub(crate) fn metadata(desk: &Desk) {
     let content = desk.write_noise("metadata", 1, 300_000);
     let salted = Parameters::new(Default::default(), 4096, b"salt").expect("they are good");
     let file = File::open(desk.path("metadata")).expect("it is there");
-    assert!(matches!(kernel::measure(&file), Err(KernelError::NotSealed)));
-    kernel::seal(&file, &salted, None).expect("it is sealed");
+    assert!(matches!(fsverity::measure(&file), Err(KernelError::NotSealed)));
+    fsverity::seal(&file, &salted, None).expect("it is sealed");
 
     let mut hasher = FileHasher::new(&salted);
     hasher.update(&content);
-    kernel::check(&file, &hasher.finish()).expect("it is the digest");
+    fsverity::check(&file, &hasher.finish()).expect("it is the digest");
     let other = [7; 32].into();
-    assert!(matches!(kernel::check(&file, &other), Err(KernelError::OtherDigest { .. })));
+    assert!(matches!(fsverity::check(&file, &other), Err(KernelError::OtherDigest { .. })));
 
     let mut tree = vec![0; 1 << 20];
-    match kernel::read_metadata(&file, SealMetadata::Tree, 0, &mut tree) {
+    match fsverity::read_metadata(&file, SealMetadata::Tree, 0, &mut tree) {
         // A block with the hashes of 74 blocks; it is the root.
         Ok(len) => assert_eq!(len, 4096),
         Err(error) => {
@@ -55,8 +55,8 @@ pub(crate) fn metadata(desk: &Desk) {
             return;
         }
     }
-    assert_eq!(kernel::parameters(&file).expect("the kernel says"), Some(salted));
-    assert_eq!(kernel::signature(&file).expect("the kernel says"), None);
+    assert_eq!(fsverity::parameters(&file).expect("the kernel says"), Some(salted));
+    assert_eq!(fsverity::signature(&file).expect("the kernel says"), None);
 }
 
 pub(crate) fn trees(desk: &Desk) {

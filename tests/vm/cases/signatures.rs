@@ -3,7 +3,7 @@
 use std::fs::{self, File};
 use std::process::{Command, Stdio};
 
-use sealift_verify::kernel;
+use sealift_verify::fsverity;
 
 use crate::desk::Desk;
 
@@ -44,7 +44,7 @@ pub(crate) fn signatures(desk: &Desk) {
         let name = copy();
         desk.good(&format!("seal --signature /data/{signature}.sig {name}"));
         let file = File::open(desk.path(&name)).expect("it is there");
-        match kernel::signature(&file).expect("the kernel says") {
+        match fsverity::signature(&file).expect("the kernel says") {
             Some(found) => assert_eq!(found, fs::read(format!("/data/{signature}.sig")).expect("a signature")),
             None => assert_eq!(desk.kind(), "btrfs"),
         }

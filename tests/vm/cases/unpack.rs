@@ -6,7 +6,7 @@ use std::path::Path;
 use sealift_tests::bundle::{Bundle, Packing};
 use sealift_tests::ostree::commit;
 use sealift_tests::tree::{Node, dir, file, symlink};
-use sealift_verify::kernel;
+use sealift_verify::fsverity;
 
 use crate::desk::{Desk, noise};
 
@@ -62,7 +62,7 @@ pub(crate) fn assert_sealed(folder: &Path, is_sealed: bool) {
         if metadata.is_dir() {
             assert_sealed(&path, is_sealed);
         } else if metadata.is_file() {
-            let measured = kernel::measure(File::open(&path).expect("it can be opened"));
+            let measured = fsverity::measure(File::open(&path).expect("it can be opened"));
             assert_eq!(measured.is_ok(), is_sealed, "{}", path.display());
         }
     }

@@ -6,7 +6,7 @@ use std::path::Path;
 use sealift_tests::bundle::{Bundle, Packing};
 use sealift_tests::ostree::commit;
 use sealift_tests::tree::{Node, dir, file};
-use sealift_verify::kernel;
+use sealift_verify::fsverity;
 
 use super::signatures::{clear_trust, trust};
 use super::unpack::{ANYBODY, Publisher, assert_sealed};
@@ -20,8 +20,8 @@ fn sign(desk: &Desk, bundle: &str, key: &str) {
 /// Checks that an index is sealed with this signature, if the file system reports it.
 fn assert_signed(desk: &Desk, index: &Path, signature: Option<&[u8]>) {
     let file = File::open(index).expect("it can be opened");
-    kernel::measure(&file).expect("it is sealed");
-    match kernel::signature(&file).expect("the kernel says") {
+    fsverity::measure(&file).expect("it is sealed");
+    match fsverity::signature(&file).expect("the kernel says") {
         None if desk.kind() == "btrfs" => {}
         found => assert_eq!(found.as_deref(), signature),
     }

@@ -9,7 +9,7 @@ use std::time::Instant;
 
 use rustix::fs::{CWD, FileType, Mode, OFlags, Stat, fstat, lstat, openat};
 use sealift_store::kept_order::united;
-use sealift_verify::kernel::cached;
+use sealift_store::kernel::cached;
 
 use crate::order::profile::LARGE;
 

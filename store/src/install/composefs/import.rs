@@ -9,7 +9,7 @@ use std::sync::Arc;
 use sealift_format::num;
 use sealift_format::verity::{Algorithm, FileDigest, FileHasher};
 use sealift_format::{Bundle, Error as FormatError, Image, Object, Opened, Part, Ref, Row};
-use sealift_verify::kernel::{self, KernelError};
+use sealift_verify::fsverity::{self, KernelError};
 
 use super::delta;
 use super::objects::{Plan, Work};
@@ -161,10 +161,10 @@ fn plan_seal(repo: Option<&Repo>, target: &Path, wish: Seal) -> Result<bool, Err
     };
     wish.decide(is_kept, target, || {
         let supported = match repo {
-            Some(repo) => kernel::is_supported(repo.objects().unwrap_or(repo.root())),
+            Some(repo) => fsverity::is_supported(repo.objects().unwrap_or(repo.root())),
             None => {
                 let opened = open_user_dir(standing(target)).map_err(|error| Error::io("open", target, error))?;
-                kernel::is_supported(opened)
+                fsverity::is_supported(opened)
             }
         };
         supported.map_err(|error| Error::kernel(target, error))
@@ -277,7 +277,7 @@ fn is_there(repo: &Repo, digest: &FileDigest, object: &Object, rehash: bool) -> 
     if found != object.size {
         return Ok(None);
     }
-    let is_sealed = match kernel::check(&file, digest) {
+    let is_sealed = match fsverity::check(&file, digest) {
         Ok(()) => true,
         Err(KernelError::NotSealed | KernelError::Unsupported) => false,
         Err(_) => return Ok(None),

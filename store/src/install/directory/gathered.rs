@@ -2,9 +2,9 @@
 
 use std::ops::Range;
 
+use crate::kernel::extents;
 use rustix::fs::{Mode, OFlags};
 use sealift_format::Index;
-use sealift_verify::kernel::extents;
 
 use super::plan::{Link, PlannedName};
 use super::seeks::seeks;

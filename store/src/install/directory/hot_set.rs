@@ -4,10 +4,10 @@
 use std::collections::HashMap;
 use std::os::fd::{AsFd as _, OwnedFd};
 
+use crate::kernel::extents;
 use rustix::fs::{FileType, IFlags, Mode, OFlags, Stat, fstat, ioctl_getflags, major, minor};
 use rustix::io::Errno;
 use sealift_format::{Directory, Entry, Row, Xattr};
-use sealift_verify::kernel::extents;
 
 use super::apply::Update;
 use super::gathered::{Gathered, HotFile, Lies};

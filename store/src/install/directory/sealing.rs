@@ -15,7 +15,7 @@ use rustix::io::Errno;
 use sealift_format::num;
 use sealift_format::verity::Parameters;
 use sealift_format::{BLOCK_LEN, Error as FormatError, Head, Index, Object, Part, Row, verity};
-use sealift_verify::kernel::{self, KernelError, Sealed};
+use sealift_verify::fsverity::{self, KernelError, Sealed};
 
 use super::files::Builder;
 use super::plan::PlannedName;
@@ -163,7 +163,7 @@ impl Sealing {
             Sealed::Now => self.files.fetch_add(1, Ordering::Relaxed),
             Sealed::Before => 0,
         };
-        let found = kernel::measure(&file).map_err(failed)?;
+        let found = fsverity::measure(&file).map_err(failed)?;
         let Some(digest) = found.as_bytes().first_chunk().copied() else { return Ok(()) };
         let mut digests = self.digests.lock();
         match digests.insert(object, digest) {

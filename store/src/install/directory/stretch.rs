@@ -4,8 +4,8 @@
 use std::fs::File;
 use std::os::fd::{BorrowedFd, OwnedFd};
 
+use crate::kernel::{exchange_blocks, page_len};
 use rustix::fs::{FallocateFlags, FsWord, fallocate, fstatfs, ftruncate};
-use sealift_verify::kernel::{exchange_blocks, page_len};
 
 use crate::fs::unnamed::unnamed_in;
 

@@ -8,7 +8,7 @@ use rustix::fs::{FileType, Mode as Permissions, OFlags, fstat};
 use rustix::io::Errno;
 use sealift_format::Head;
 use sealift_format::num;
-use sealift_verify::kernel::{self, Sealed};
+use sealift_verify::fsverity::{self, Sealed};
 
 use crate::fs::confined::open_name;
 use crate::ostree::object::ObjectType;
@@ -25,7 +25,7 @@ use crate::{Error, Progress};
 /// # Errors
 /// Returns an error if the repository's file system has no fs-verity, and that was required.
 pub(super) fn plan(repo: &Repo, name: &str, wish: Seal) -> Result<bool, Error> {
-    let is_supported = || kernel::is_supported(repo.objects()).map_err(|error| Error::kernel(repo.path(), error));
+    let is_supported = || fsverity::is_supported(repo.objects()).map_err(|error| Error::kernel(repo.path(), error));
     wish.decide(records(repo).is_sealed(name), repo.path(), is_supported)
 }
 
