@@ -5,8 +5,9 @@ use std::hint::black_box;
 use std::path::Path;
 
 use criterion::{BatchSize, Criterion, Throughput, criterion_group, criterion_main};
+use sealift::Output;
 use sealift::base::Base;
-use sealift::pack::{DeltaFor, Output, PackOptions, PackRef, pack, pack_delta};
+use sealift::pack::{DeltaFor, PackOptions, PackRef, pack, pack_delta};
 use sealift::source::{DirectoryOptions, DirectorySource, Source};
 use sealift::trust::{Guard, TrustOptions};
 use sealift::{Bundle, Identity, Input, Limits, Progress};

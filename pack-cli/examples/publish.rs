@@ -10,8 +10,9 @@ use std::error::Error;
 use std::path::Path;
 use std::process::ExitCode;
 
+use sealift::Output;
 use sealift::order::OrderProfile;
-use sealift::pack::{Output, PackOptions, PackRef, pack};
+use sealift::pack::{PackOptions, PackRef, pack};
 use sealift::source::{DirectoryOptions, Exclude, MetadataOptions, Source, SourceOptions};
 use sealift::trust::sign::{Signer, sign_root};
 use sealift::{Identity, Progress};

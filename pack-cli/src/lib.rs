@@ -12,7 +12,8 @@
 //! Opens sources, and packs them under the names of refs. The bundle appears in one rename, once it is complete.
 //!
 //! ```
-//! use sealift::pack::{Output, PackOptions, PackRef, pack};
+//! use sealift::Output;
+//! use sealift::pack::{PackOptions, PackRef, pack};
 //! use sealift::source::{Source, SourceOptions};
 //! use sealift::trust::sign::{Signer, generate_key, sign_root};
 //! use sealift::{Identity, Progress};
@@ -173,6 +174,7 @@ pub mod in_place;
 pub mod inspect;
 pub mod mount;
 pub mod order;
+mod output;
 pub mod pack;
 #[cfg(feature = "portal")]
 pub mod portal;
@@ -182,6 +184,7 @@ pub mod status;
 pub mod trust;
 pub mod verify;
 
+pub use output::Output;
 pub use sealift_format::{
     Bundle, Chunk, Envelope, Head, Identity, Image, Index, Kind, Limits, Opened, Request, Root, Row, name,
 };

@@ -7,8 +7,9 @@ use std::sync::Arc;
 use sealift_format::num;
 use sealift_format::{Request, RootBase};
 
+use crate::output::Output;
+use crate::pack::PackOptions;
 use crate::pack::compress::Compressor;
-use crate::pack::{Output, PackOptions};
 use crate::trust::{DeviceState, Survey, TargetKind};
 use crate::{Error, Limits, Progress, RecordFault};
 use sealift_store::Site;

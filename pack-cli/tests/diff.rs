@@ -8,9 +8,10 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use rustix::fs::{AtFlags, CWD, Timespec, Timestamps, XattrFlags, setxattr, utimensat};
+use sealift::Output;
 use sealift::audit::{AuditOptions, audit};
 use sealift::diff::{Change, Diff, DiffOptions, Ignore, Side, diff, take_xattrs_of};
-use sealift::pack::{Output, PackOptions, PackRef, pack};
+use sealift::pack::{PackOptions, PackRef, pack};
 use sealift::source::{DirectoryOptions, DirectorySource, Exclude, Source, XattrFilter};
 use sealift::trust::{Guard, Places, TrustOptions};
 use sealift::unpack::unpack;

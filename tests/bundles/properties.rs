@@ -13,9 +13,10 @@ use rustix::fs::{
     AtFlags, CWD, FileType, Mode, Timespec, Timestamps, XattrFlags, lgetxattr, llistxattr, lsetxattr, mknodat,
     utimensat,
 };
+use sealift::Output;
 use sealift::base::Base;
 use sealift::order::{OrderEntry, OrderProfile};
-use sealift::pack::{DeltaFor, Output, PackOptions, PackRef, Zone, pack, pack_delta};
+use sealift::pack::{DeltaFor, PackOptions, PackRef, Zone, pack, pack_delta};
 use sealift::source::{DirectoryOptions, DirectorySource, Source};
 use sealift::unpack::unpack;
 use sealift::verify::{Depth, verify};

@@ -5,8 +5,9 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output as Done, Stdio};
 use std::time::{Duration, Instant};
 
+use sealift::Output;
 use sealift::base::Base;
-use sealift::pack::{DeltaFor, Output, PackOptions, PackRef, pack, pack_delta};
+use sealift::pack::{DeltaFor, PackOptions, PackRef, pack, pack_delta};
 use sealift::source::Source;
 use sealift::trust::sign::{Signer, generate_key, sign_root};
 use sealift::trust::{Guard, TrustOptions};

@@ -5,7 +5,7 @@ use std::os::unix::ffi::OsStrExt as _;
 use std::path::Path;
 
 use rustix::fs::{Access, AtFlags, CWD, accessat};
-use sealift::pack::Output;
+use sealift::Output;
 use sealift::{Envelope, Error, Input};
 
 use super::closed;

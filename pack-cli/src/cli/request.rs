@@ -5,7 +5,7 @@ use std::io::Write as _;
 use std::path::PathBuf;
 
 use clap::{Args, ValueHint};
-use sealift::pack::Output;
+use sealift::Output;
 use sealift::request::{RequestStats, request};
 use sealift::trust::{DeviceState, TrustOptions};
 use serde::Serialize;

@@ -4,7 +4,7 @@ use std::io::Write as _;
 use std::path::{Path, PathBuf};
 
 use clap::{Args, ValueHint};
-use sealift::pack::Output;
+use sealift::Output;
 use sealift::trust::sign::{KernelChange, KernelSigner, KeyId, SignChange, SignStats, sign_bundle, sign_copy};
 use sealift::{Envelope, Error, Head};
 use serde::Serialize;

@@ -10,6 +10,7 @@ use super::PackRef;
 use super::sequence::{PackedObject, Sequenced};
 use super::writer::ChunkWriter;
 use crate::Error;
+use crate::output::Spool;
 use sealift_store::contents::{Commits, add_to_index};
 use sealift_store::source::Source;
 
@@ -52,7 +53,7 @@ pub(super) fn build_layout(
     mut writer: ChunkWriter,
     order: &[Row<PackedObject>],
     hot_set: bool,
-) -> Result<(Layout, super::Spool), Error> {
+) -> Result<(Layout, Spool), Error> {
     let mut row_of = vec![Row::FIRST; packed.objects.len()];
     for (row, object) in Rows::new(0..u32::MAX).zip(order) {
         row_of[object.at()] = row;

@@ -18,7 +18,6 @@ mod order;
 mod pipeline;
 pub(crate) mod scan;
 mod sequence;
-mod spool;
 mod writer;
 
 use sealift_format::num;
@@ -31,6 +30,7 @@ use sealift_format::{
 
 use crate::Phase;
 use crate::order::OrderProfile;
+use crate::output::Output;
 use crate::{Error, Progress};
 use sealift_store::contents::{CommonFiles, tasks};
 pub use sealift_store::source::PackRef;
@@ -42,8 +42,6 @@ pub use estimate::{DeltaEstimate, Estimate, estimate};
 use order::AccessOrder;
 pub use order::OrderStats;
 pub(crate) use sequence::choose_cut;
-pub use spool::Output;
-pub(crate) use spool::Spool;
 
 /// Options of packing.
 #[derive(Clone, Debug)]

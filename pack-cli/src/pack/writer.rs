@@ -10,8 +10,8 @@ use sealift_format::{BaseRange, Chunk, Codec, Holds, Object, Row, Table as _};
 
 use super::Zone;
 use super::sequence::PackedObject;
-use super::spool::{Output, Spool};
 use crate::Error;
+use crate::output::{Output, Spool};
 
 /// A chunk with its stored bytes.
 pub(super) struct StoredChunk {

@@ -6,7 +6,7 @@ use super::device::SimulatedDevice;
 use super::run::{Run, real};
 use super::{Simulation, Stroke};
 use crate::Error;
-use crate::pack::Output;
+use crate::output::Output;
 
 const WIDTH: f64 = 1180.0;
 /// Widths of the time axis and of a panel, and the distance between the left edges of two panels.

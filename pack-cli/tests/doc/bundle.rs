@@ -1,7 +1,8 @@
 // Set-up for the examples of the documentation: a folder with `tree`, its bundle `os.sealift`, the key `release` that signed it, and the file
 // `allowed_signers` that names this key.
 fn signed_bundle() -> Result<tempfile::TempDir, Box<dyn std::error::Error>> {
-    use sealift::pack::{Output, PackOptions, PackRef, pack};
+    use sealift::Output;
+    use sealift::pack::{PackOptions, PackRef, pack};
     use sealift::source::Source;
     use sealift::trust::sign::{Signer, generate_key, sign_root};
 

@@ -7,7 +7,8 @@ use std::process::Command;
 use std::sync::Arc;
 
 use rustix::fs::{CWD, FileType, Mode, mknodat};
-use sealift::pack::{Output, PackOptions, PackRef, pack};
+use sealift::Output;
+use sealift::pack::{PackOptions, PackRef, pack};
 use sealift::source::{ArchiveFault, OpenCache, SourceOptions};
 use sealift::{Error, Identity, Limits, Metadata, Progress};
 

@@ -4,7 +4,8 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
-use sealift::pack::{Output, PackOptions, PackRef, pack};
+use sealift::Output;
+use sealift::pack::{PackOptions, PackRef, pack};
 use sealift::source::{DirectoryOptions, DirectorySource, Source};
 use sealift::trust::sign::{PublicKey, SignChange, Signer, Zeroizing, sign_bundle};
 use sealift::trust::{Guard, Places, TrustOptions, Trusted, Verdict};

@@ -5,9 +5,9 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use parking_lot::Mutex;
+use sealift::Output;
 use sealift::in_place::{Fault, ReadOptions};
 use sealift::mount::{Mount as Mounted, MountOptions, Recording, Unmounter};
-use sealift::pack::Output;
 use sealift::{Input, Progress};
 use serde::Serialize;
 

@@ -12,8 +12,8 @@ use std::path::{Path, PathBuf};
 
 use clap::{Args, Subcommand, ValueHint};
 use sealift::Error;
+use sealift::Output;
 use sealift::order::{OrderProfile, Ranking, ranked};
-use sealift::pack::Output;
 use sealift_format::num::wide;
 
 use super::closed;

@@ -10,7 +10,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use clap::{Args, ValueHint};
 use sealift::order::record::{Options, RECORDING, Scope, record_command, record_session};
-use sealift::{Error, pack::Output};
+use sealift::{Error, Output};
 use signal_hook::consts::SIGTERM;
 
 use super::{OutputArgs, Remarks};

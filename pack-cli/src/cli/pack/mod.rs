@@ -9,9 +9,10 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Instant;
 
+use sealift::Output;
 use sealift::base::Base;
 use sealift::pack::{
-    DeltaFor, Estimate, Outcome, Output, PackOptions, PackRef, PackStats, estimate, estimate_delta, pack, pack_delta,
+    DeltaFor, Estimate, Outcome, PackOptions, PackRef, PackStats, estimate, estimate_delta, pack, pack_delta,
 };
 use sealift::source::{OstreeOptions, Source, SourceOptions};
 use sealift::trust::sign::sign_root;

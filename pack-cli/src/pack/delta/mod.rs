@@ -22,11 +22,12 @@ use super::estimate::{DeltaEstimate, Estimate, nanos, scaled, spread};
 use super::sequence::{PackedObject, Sequenced};
 use super::writer::ChunkWriter;
 use super::{
-    AccessOrder, DeltaStats, OrderStats, Ordered, Outcome, Output, PackOptions, PackRef, PackStats, Prologue,
-    PrologueBases, SigningFn, Spool, Zone, images, order, pipeline,
+    AccessOrder, DeltaStats, OrderStats, Ordered, Outcome, PackOptions, PackRef, PackStats, Prologue, PrologueBases,
+    SigningFn, Zone, images, order, pipeline,
 };
 use crate::Phase;
 use crate::order::OrderProfile;
+use crate::output::{Output, Spool};
 use crate::{Error, Progress};
 use encode::{Encoder, PiecePlace};
 use plan::{Limits, Planned, Wish};

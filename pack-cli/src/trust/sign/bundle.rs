@@ -23,7 +23,7 @@ use sealift_verify::trust::KeyId;
 
 use super::{KernelChange, KernelSigner, Signer, area, read_signature, sign_head};
 use crate::Phase;
-use crate::pack::{Output, Spool};
+use crate::output::{Output, Spool};
 use crate::{Error, Input, Progress};
 
 /// The changes to make to a bundle's signatures.

@@ -106,7 +106,7 @@ impl Spool {
     }
 
     /// Opens a file on the same file system, for what is appended later; it has no name.
-    pub(super) fn aside(&self) -> Result<File, Error> {
+    pub(crate) fn aside(&self) -> Result<File, Error> {
         let directory = match self.output.path().map(|path| path.parent().unwrap_or(path)) {
             None if self.output == Output::Nowhere => return self.file.try_clone().map_err(|error| self.failed(error)),
             None => std::env::temp_dir(),
@@ -117,7 +117,7 @@ impl Spool {
     }
 
     /// Appends such a file.
-    pub(super) fn append(&mut self, aside: &mut File) -> Result<(), Error> {
+    pub(crate) fn append(&mut self, aside: &mut File) -> Result<(), Error> {
         if self.output == Output::Nowhere {
             return Ok(());
         }
@@ -208,7 +208,7 @@ impl Spool {
         }
     }
 
-    pub(super) fn failed(&self, error: std::io::Error) -> Error {
+    pub(crate) fn failed(&self, error: std::io::Error) -> Error {
         Error::io("write", self.path.clone().unwrap_or_else(std::env::temp_dir), error)
     }
 }
