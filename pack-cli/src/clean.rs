@@ -3,7 +3,7 @@
 use std::io;
 use std::path::{Path, PathBuf};
 
-use crate::trust::{DeviceState, Survey, TargetKind, TargetPlace, sign};
+use crate::trust::{DeviceState, Survey, TargetId, TargetKind, sign};
 use crate::{Error, Progress, RecordFault};
 use rustix::fs::FileType;
 use rustix::io::Errno;
@@ -44,7 +44,7 @@ pub fn clean(
     let place = match Place::resolve(target) {
         // The folder that contained it is gone as well.
         Err(Error::Io { doing, path, source }) if source.kind() == io::ErrorKind::NotFound => {
-            let place = TargetPlace::of_missing(TargetKind::Directory, target)?;
+            let place = TargetId::of_missing(TargetKind::Directory, target)?;
             let was_forgotten = state.map_or(Ok(false), |state| state.forget_target(&place))?;
             let error = Error::Io { doing, path, source };
             return if was_forgotten { Ok(CleanStats { was_forgotten, ..CleanStats::default() }) } else { Err(error) };
@@ -66,7 +66,7 @@ pub fn clean(
     if let Some(state) = state
         && holds_another(&site, state)?
     {
-        cleaned.was_forgotten = state.forget_target(&TargetPlace::of_directory(&site)?)?;
+        cleaned.was_forgotten = state.forget_target(&TargetId::of_directory(&site)?)?;
     }
     Ok(cleaned)
 }
@@ -92,10 +92,10 @@ pub fn clean_store(kind: TargetKind, path: &Path, state: Option<&DeviceState>) -
     let Some(state) = state else { return Ok(cleaned) };
     // The place may merely be out of reach, behind a mount that has died.
     if !path.try_exists().map_err(|error| Error::io("read", path, error))? {
-        cleaned.was_forgotten = state.forget_target(&TargetPlace::of_missing(kind, path)?)?;
+        cleaned.was_forgotten = state.forget_target(&TargetId::of_missing(kind, path)?)?;
         return Ok(cleaned);
     }
-    let place = TargetPlace::of_store(kind, path)?;
+    let place = TargetId::of_store(kind, path)?;
     for (name, survey) in Survey::of_store(kind, path, None, Some(state))?.unwrap_or_default() {
         // An interrupted import has none yet, and is repeated.
         if matches!(survey.fault, Some(RecordFault::Missing { .. })) && survey.run.is_none() {

@@ -4,7 +4,7 @@
 //! receiver checks every byte before using it. The command line `sealift` is a thin layer over this library: a build script that publishes, a
 //! software centre, or an updater on a device can do everything it does.
 //!
-//! The library does not print, prompt or exit the process, and reads no configuration except the files that [`trust::Places`] names. The format is
+//! The library does not print, prompt or exit the process, and reads no configuration except the files that [`trust::TrustPaths`] names. The format is
 //! described in `spec/`.
 //!
 //! # Pack

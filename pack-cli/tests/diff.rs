@@ -13,7 +13,7 @@ use sealift::audit::{AuditOptions, audit};
 use sealift::diff::{Change, Diff, DiffOptions, Ignore, Side, diff, take_xattrs_of};
 use sealift::pack::{PackOptions, PackRef, pack};
 use sealift::source::{DirectoryOptions, DirectorySource, Exclude, Source, XattrFilter};
-use sealift::trust::{Guard, Places, TrustOptions};
+use sealift::trust::{Guard, TrustOptions, TrustPaths};
 use sealift::unpack::unpack;
 use sealift::{Bundle, Error, Identity, Input, Limits, Progress};
 use sealift::{Durability, InstallOptions, TreeOptions};
@@ -114,7 +114,7 @@ impl Desk {
 /// Returns a guard that trusts no key, and accepts unsigned bundles if requested.
 fn guard(allow_unsigned: bool) -> Guard {
     let nowhere = PathBuf::from("/nonexistent");
-    let places = Places { user_config: None, system_config: nowhere.clone(), state: Some(nowhere) };
+    let places = TrustPaths { user_config: None, system_config: nowhere.clone(), state: Some(nowhere) };
     let options = TrustOptions { allow_unsigned, ..TrustOptions::default() };
     Guard::load_from(&options, places).expect("there are no files")
 }

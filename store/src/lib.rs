@@ -1,4 +1,4 @@
-//! Places on a machine: where objects come from, and where bundles are installed.
+//! TrustPaths on a machine: where objects come from, and where bundles are installed.
 //!
 //! Everything that changes a place works through open descriptors, never through paths that another process could exchange meanwhile. A path that a
 //! user gives is resolved once, to a [`Place`]; after that, it is used only in messages.

@@ -28,12 +28,12 @@ fn options() -> InstallOptions {
 }
 
 /// A folder with the bundle, and beside it a folder in which only the target may appear.
-struct Place {
+struct Folder {
     folder: TempDir,
     bundle: PathBuf,
 }
 
-impl Place {
+impl Folder {
     fn new(bytes: &[u8]) -> Self {
         let folder = tempfile::tempdir().expect("a temporary folder");
         let bundle = folder.path().join("bundle");
@@ -79,7 +79,7 @@ fn nothing_stays_of_a_bundle_that_is_refused() {
     let is_delta = |vector: &Vector| matches!(open(&vector.bytes, &[usize::MAX]), Ok(Opened::Delta(_)));
     for vector in load().iter().filter(|vector| is_seen(vector) && !is_delta(vector)) {
         let Vector { name, trust, bytes, .. } = vector;
-        let place = Place::new(bytes);
+        let place = Folder::new(bytes);
         let take = || {
             let head = Input::open(&place.bundle)?.read_head(Limits::default())?;
             judge(&head, trust.as_ref())?;
@@ -107,7 +107,7 @@ fn links_are_made_and_not_followed() {
     // link are possible.
     let deep = dir([("out", symlink("../up")), ("x", file("x"))]);
     let tree = dir([("d", deep), ("l", symlink("../../outside")), ("m", link(2)), ("up", symlink(".."))]);
-    let place = Place::new(&one(tree).encode());
+    let place = Folder::new(&one(tree).encode());
     std::fs::create_dir(place.folder.path().join("outside")).expect("a folder");
     place.unpack().expect("links may lead anywhere");
     let outside = std::fs::read_dir(place.folder.path().join("outside")).expect("it is there");
@@ -154,7 +154,7 @@ fn set_id_bits_and_devices_come_after_the_content() {
     for tree in [pieces, group] {
         let good = one(tree).encode();
         for (bytes, is_good) in [(good.clone(), true), (flipped(&good, 1), false)] {
-            let place = Place::new(&bytes);
+            let place = Folder::new(&bytes);
             let folder = place.folder.path().join("out");
             let watched = Watched { pipe: Portions::new(&bytes, &[64]), left: bytes.len(), folder };
             let bundle = anyones(Input::pipe("pipe", Box::new(watched))).expect("it is admitted");
@@ -182,7 +182,7 @@ fn what_changes_after_the_head_was_judged_is_found() {
         32 + usize::try_from(u32::from_le_bytes([good[12], good[13], good[14], good[15]])).expect("small") + 64;
     let mixed = [&good[..head_len], &other[head_len..]].concat();
     for (bad, what) in [(&other, "another bundle"), (&mixed, "another body"), (&flipped(&good, 1), "one byte")] {
-        let place = Place::new(&good);
+        let place = Folder::new(&good);
         let input = || Input::open(&place.bundle).expect("it was written");
         let bundle = anyones(input()).expect("it is admitted");
         std::fs::write(&place.bundle, bad).expect("there is room");
@@ -201,7 +201,7 @@ fn what_changes_after_the_head_was_judged_is_found() {
 #[test]
 fn a_file_that_shrinks_is_cut() {
     let good = one(dir([("a", file(paint(1, 9000)))])).encode();
-    let place = Place::new(&good);
+    let place = Folder::new(&good);
     let bundle = anyones(Input::open(&place.bundle).expect("it was written")).expect("it is admitted");
     std::fs::write(&place.bundle, &good[..good.len() - 1]).expect("there is room");
     let done = unpack(bundle, &place.target(), &options(), &Progress::default());
@@ -228,7 +228,7 @@ fn sums_are_held_against_the_free_space_before_the_first_write() {
     bundle.index.regulars = [&[0][..], &vec![1; bundle.index.names.len() - 1]].concat();
     let bytes = bundle.encode();
     assert!(bytes.len() < 1 << 20);
-    let place = Place::new(&bytes);
+    let place = Folder::new(&bytes);
     let error = place.unpack().expect_err("there is no such room");
     assert!(matches!(error, Error::NoSpace { needed, .. } if needed > 1 << 40), "{error}");
     assert_eq!(place.found(), [""; 0]);
@@ -367,7 +367,7 @@ fn child_that_verifies() {
 fn memory_stays_within_what_is_stated() {
     let bytes = bomb();
     assert!(bytes.len() < 100_000);
-    let place = Place::new(&bytes);
+    let place = Folder::new(&bytes);
     let stated = Cost::of(open_whole(&bytes).expect("it is sound").head.root(), 1).memory;
     let test = std::env::current_exe().expect("this test");
     let output = std::process::Command::new(test)

@@ -3,7 +3,7 @@
 use std::io::Read;
 use std::path::PathBuf;
 
-use sealift::trust::{Guard, Places, TrustOptions, Trusted};
+use sealift::trust::{Guard, TrustPaths, TrustOptions, Trusted};
 use sealift::verify::{Depth, verify};
 use sealift::{Bundle, Error, Head, Input, Limits, Progress};
 use sealift_format::{Envelope, Index, Kind, Object, Opened, Opener, Part, Request, Row, Step, verity};
@@ -196,7 +196,7 @@ pub fn content(vector: &Vector, all: &[Vector]) -> Result<String, Kind> {
 /// Panics if files exist where there can be none.
 pub fn anyone() -> Guard {
     let nowhere = PathBuf::from("/nonexistent");
-    let places = Places { user_config: None, system_config: nowhere.clone(), state: Some(nowhere) };
+    let places = TrustPaths { user_config: None, system_config: nowhere.clone(), state: Some(nowhere) };
     let options = TrustOptions { allow_unsigned: true, time: Some(0), ..TrustOptions::default() };
     Guard::load_from(&options, places).expect("there are no files")
 }

@@ -155,7 +155,7 @@ impl ChunkDecoder {
         let data = match chunk {
             Some(chunk) => {
                 let decoded = self.decode(bundle, chunk, stored, prefix)?;
-                &decoded[Places::of(bundle, chunk, decoded)?.find(portion)]
+                &decoded[ObjectRanges::of(bundle, chunk, decoded)?.find(portion)]
             }
             None => &[],
         };
@@ -165,13 +165,13 @@ impl ChunkDecoder {
 
 /// Where the data of each portion lies in a chunk's decoded bytes.
 #[derive(Debug, Default)]
-pub struct Places {
+pub struct ObjectRanges {
     /// The objects of its group, in ascending order.
     objects: Vec<(Row<Object>, Range<u32>)>,
     len: usize,
 }
 
-impl Places {
+impl ObjectRanges {
     /// Returns the places in chunk `number`, given its decoded bytes.
     ///
     /// # Errors

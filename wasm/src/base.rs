@@ -7,7 +7,7 @@ use js_sys::Array;
 use sealift_format::num::at;
 use sealift_format::{BaseObject, BaseRange, Bundle, Chunk, Index, Object, Row, Rows};
 use sealift_verify::content::{
-    ChunkDecoder, Content, ContentError, Places, Portion, copy_wanted, portions_of, range_of,
+    ChunkDecoder, Content, ContentError, ObjectRanges, Portion, copy_wanted, portions_of, range_of,
 };
 use sealift_verify::objects::{Checked, VerityTable};
 use sealift_verify::ostree::{LargeFiles, OsTreeFiles};
@@ -58,7 +58,7 @@ struct Renamed {
 }
 
 /// The position of a range in its object and in the prefix.
-struct Place {
+struct PrefixPart {
     from: Origin,
     within: Range<u64>,
     at: u64,
@@ -155,7 +155,7 @@ impl Bases {
         let mut prefix = std::mem::take(&mut self.prefix);
         let bundle = self.bundle(base);
         let decoded = decoder.decode(bundle, number, stored, &[])?;
-        let places = Places::of(bundle, number, decoded)?;
+        let places = ObjectRanges::of(bundle, number, decoded)?;
         for place in self.places(ranges).filter(|place| place.from.base == base) {
             for (portion, _) in self.parts(place.from, &place.within).filter(|(_, own)| *own == Some(number)) {
                 let (part, mut bytes) = (range_of(bundle, portion), Vec::new());
@@ -177,10 +177,10 @@ impl Bases {
     }
 
     /// Returns the ranges of a chunk's prefix, and their positions.
-    fn places<'a>(&'a self, ranges: &'a [BaseRange]) -> impl Iterator<Item = Place> + use<'a> {
+    fn places<'a>(&'a self, ranges: &'a [BaseRange]) -> impl Iterator<Item = PrefixPart> + use<'a> {
         ranges.iter().scan(0, |next: &mut u64, range| {
             let within = range.offset..range.offset.saturating_add(range.len);
-            let place = Place { from: self.origin(range.object)?, within, at: *next };
+            let place = PrefixPart { from: self.origin(range.object)?, within, at: *next };
             *next = next.saturating_add(range.len);
             Some(place)
         })
@@ -237,9 +237,9 @@ impl Bases {
         let (decoded, places) = match chunk {
             Some(number) => {
                 let decoded = decoder.decode(held, number, stored, &[])?;
-                (decoded, Places::of(held, number, decoded)?)
+                (decoded, ObjectRanges::of(held, number, decoded)?)
             }
-            None => (&[][..], Places::default()),
+            None => (&[][..], ObjectRanges::default()),
         };
         while let Some((object, portion, own)) =
             parts.pop_if(|(object, _, own)| base_of(*object) == base && (own.is_none() || *own == chunk))

@@ -9,7 +9,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use parking_lot::Mutex;
 use sealift_format::num::{self, size};
 use sealift_format::{BaseObject, BaseRange, Chunk, Object, Row};
-use sealift_verify::content::{ChunkDecoder, Content, ContentError, Places, Portion, copy_wanted, range_of};
+use sealift_verify::content::{ChunkDecoder, Content, ContentError, ObjectRanges, Portion, copy_wanted, range_of};
 
 use super::pages::{FreePages, Pages};
 use crate::Error;
@@ -57,7 +57,7 @@ impl Key {
 pub(super) struct Block {
     data: Pages,
     /// Where the objects of a chunk lie in the data.
-    places: Places,
+    places: ObjectRanges,
     /// Which of these objects have been checked.
     checked: Vec<AtomicBool>,
     /// What was checked last of all else: several equal pieces have the same data.
@@ -310,7 +310,7 @@ impl<'a> Maker<'a> {
     pub(super) fn make(&mut self, key: Key, prefix: &[u8]) -> Result<Block, Error> {
         let Blocks { bases, turn, free, .. } = self.blocks;
         let (decoded, places): (&[u8], _) = match key {
-            Key::Hole(..) => (&[], Places::default()),
+            Key::Hole(..) => (&[], ObjectRanges::default()),
             Key::Chunk(source, number) => {
                 let OpenBundle { medium, bundle, .. } = self.blocks.source(source);
                 let chunk = &bundle.layout.chunks[number.at()];
@@ -318,14 +318,14 @@ impl<'a> Maker<'a> {
                 medium.read_chunk(chunk, &mut self.stored)?;
                 drop(turn);
                 let decoded = self.decoder.decode(bundle, number, &self.stored, prefix)?;
-                (decoded, Places::of(bundle, number, decoded)?)
+                (decoded, ObjectRanges::of(bundle, number, decoded)?)
             }
             Key::Base(object, part) => {
                 let size = bases.object(object).map_or(0, |object| object.size);
                 let start = part * BASE_PART_LEN;
                 self.part.clear();
                 self.reader.read(object, start..size.min(start + BASE_PART_LEN), &mut self.part)?;
-                (&self.part, Places::default())
+                (&self.part, ObjectRanges::default())
             }
         };
         let data = Pages::copy(decoded, free);

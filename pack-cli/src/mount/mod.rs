@@ -21,8 +21,8 @@
 //! ```
 
 mod filesystem;
+mod mount_point;
 mod nodes;
-mod place;
 mod recording;
 
 use std::ffi::OsStr;
@@ -42,8 +42,8 @@ use crate::in_place::{InPlace, ReadOptions, Report};
 use crate::trust::Trusted;
 use crate::{Error, Progress};
 use filesystem::Served;
+use mount_point::{MountPoint, Top};
 use nodes::Nodes;
-use place::{Place, Top};
 use recording::Recorder;
 pub use recording::Recording;
 
@@ -72,7 +72,7 @@ pub struct Mount {
     session: Session<Served>,
     /// The FUSE device, from which the kernel's requests are read.
     device: Arc<OwnedFd>,
-    place: Place,
+    place: MountPoint,
     refs: Vec<String>,
 }
 
@@ -82,7 +82,7 @@ pub struct Unmounter {
     session: SessionUnmounter,
     /// Weak, so that this does not keep the device open: processes that wait for an answer would then go on waiting when serving has ended.
     device: Weak<OwnedFd>,
-    place: Place,
+    place: MountPoint,
 }
 
 impl Mount {
@@ -118,7 +118,7 @@ impl Mount {
         let session = Session::new(served, &mountpoint, &config(options, name));
         let session = session.map_err(|error| Error::io("mount on", &mountpoint, one_line(error)))?;
         let device = Arc::new(session.as_fd().try_clone_to_owned().map_err(failed)?);
-        Ok(Self { session, device, place: Place::of(mountpoint), refs })
+        Ok(Self { session, device, place: MountPoint::of(mountpoint), refs })
     }
 
     /// Returns the refs that are mounted: one is the root, several are directories.

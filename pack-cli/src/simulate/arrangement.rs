@@ -20,7 +20,7 @@ pub(super) struct Wanted {
     pub(super) ranges: Vec<Range<u64>>,
 }
 
-/// Places of chunks in the file of a bundle, and which of them hold an object.
+/// Stored of chunks in the file of a bundle, and which of them hold an object.
 #[derive(Debug)]
 pub(super) struct Arrangement {
     places: Vec<Range<u64>>,
@@ -51,7 +51,7 @@ impl Arrangement {
         let chunks = &bundle.layout.chunks;
         // Packing aims at groups of the length of a piece.
         let group_len = bundle.head.root().maxima.piece_len();
-        let mut placed = Places { end: bundle.head.chunks_at(), places: Vec::new() };
+        let mut placed = Stored { end: bundle.head.chunks_at(), places: Vec::new() };
         let mut group_of = vec![None; bundle.index.objects().len()];
         let mut piece_at = vec![None; chunks.len()];
         let own = Self::of(bundle);
@@ -97,7 +97,7 @@ pub(super) struct Placed<'a> {
 }
 
 impl<'a> Placed<'a> {
-    /// Places bundles one after the other.
+    /// Stored bundles one after the other.
     pub(super) fn all(bundles: impl Iterator<Item = &'a Bundle>) -> Vec<Self> {
         let mut end = 0;
         let place = |bundle: &'a Bundle| {
@@ -152,7 +152,7 @@ impl Open {
     }
 
     /// Makes a group of the first objects.
-    fn close(&mut self, count: usize, shares: &[u64], (placed, group_of): (&mut Places, &mut [Option<usize>])) {
+    fn close(&mut self, count: usize, shares: &[u64], (placed, group_of): (&mut Stored, &mut [Option<usize>])) {
         if count == 0 {
             return;
         }
@@ -165,12 +165,12 @@ impl Open {
     }
 }
 
-struct Places {
+struct Stored {
     end: u64,
     places: Vec<Range<u64>>,
 }
 
-impl Places {
+impl Stored {
     fn put(&mut self, stored: u64) -> usize {
         self.places.push(self.end..self.end + stored);
         self.end += stored;

@@ -183,7 +183,7 @@ mod tests {
             ("turn_ms", 0.0),
             ("request_ms", 0.0),
         ]);
-        // Places in the sequence of a full period modulo 2^14, in blocks of 64 KiB.
+        // Stored in the sequence of a full period modulo 2^14, in blocks of 64 KiB.
         let places = std::iter::successors(Some(1u64), |place| Some((place * 4093 + 4099) % 16_384));
         let reads: Vec<_> = places.take(500).map(|place| place * 65_536..(place + 1) * 65_536).collect();
         let (mut at, mut expected) = (0, 0.0);

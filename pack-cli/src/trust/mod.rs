@@ -1,6 +1,6 @@
 //! Trust: the administrator's files, the state between bundles, and signing.
 //!
-//! [`Guard`] judges a bundle's head by the files that [`Places`] finds and by the state in [`DeviceState`], and makes
+//! [`Guard`] judges a bundle's head by the files that [`TrustPaths`] finds and by the state in [`DeviceState`], and makes
 //! it [`Trusted`]: everything that returns content consumes that, and everything that installs content commits its version.
 //! [`sign`] is the publisher's side.
 //!

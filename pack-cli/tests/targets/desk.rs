@@ -8,7 +8,7 @@ use std::os::unix::process::CommandExt as _;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
 
-use sealift::trust::{Guard, Places, TrustOptions, Trusted};
+use sealift::trust::{Guard, TrustOptions, TrustPaths, Trusted};
 use sealift::unpack::{UnpackStats, unpack};
 use sealift::{Durability, InstallOptions, TreeOptions};
 use sealift::{Error, Index, Input, Limits, Progress};
@@ -275,6 +275,6 @@ pub(crate) fn anyones(input: Input) -> Result<Trusted, Error> {
 /// Returns a guard that accepts unsigned bundles and remembers nothing, for any user.
 pub(crate) fn anyone() -> Guard {
     let nowhere = PathBuf::from("/nonexistent");
-    let places = Places { user_config: None, system_config: nowhere.clone(), state: Some(nowhere) };
+    let places = TrustPaths { user_config: None, system_config: nowhere.clone(), state: Some(nowhere) };
     Guard::load_from(&TrustOptions { allow_unsigned: true, ..TrustOptions::default() }, places).unwrap()
 }

@@ -8,7 +8,7 @@ use sealift::Output;
 use sealift::pack::{PackOptions, PackRef, pack};
 use sealift::source::{DirectoryOptions, DirectorySource, Source};
 use sealift::trust::sign::{PublicKey, SignChange, Signer, Zeroizing, sign_bundle};
-use sealift::trust::{Guard, Places, TrustOptions, Trusted, Verdict};
+use sealift::trust::{Guard, TrustOptions, TrustPaths, Trusted, Verdict};
 use sealift::unpack::unpack;
 use sealift::{Durability, InstallOptions, TreeOptions};
 use sealift::{Error, Input, Limits, Progress};
@@ -40,8 +40,8 @@ impl Desk {
         path
     }
 
-    pub(crate) fn places(&self) -> Places {
-        Places { user_config: None, system_config: self.path("config"), state: Some(self.path("state")) }
+    pub(crate) fn places(&self) -> TrustPaths {
+        TrustPaths { user_config: None, system_config: self.path("config"), state: Some(self.path("state")) }
     }
 
     /// Runs a program in the folder, and returns whether it succeeded.

@@ -5,7 +5,7 @@ use std::io::Write as _;
 use std::os::unix::fs::{PermissionsExt as _, symlink};
 use std::process::{Command, Output, Stdio};
 
-use sealift::trust::{GivenKey, Places, TrustOptions, Withdrawn, add_signer, export_signers, revoke_key};
+use sealift::trust::{GivenKey, TrustOptions, TrustPaths, Withdrawn, add_signer, export_signers, revoke_key};
 
 use crate::desk::{Desk, options};
 
@@ -199,7 +199,7 @@ fn the_folder_that_decides_is_changed() {
     let desk = desk(&["one", "two"]);
     let [one, two] = ["one.pub", "two.pub"].map(|name| GivenKey::read(&desk.path(name)).expect("a public key"));
     let usual = TrustOptions::default();
-    let places = Places {
+    let places = TrustPaths {
         user_config: Some(desk.path("home/.config/sealift")),
         system_config: desk.path("etc/sealift"),
         state: None,

@@ -4,7 +4,7 @@ use std::fs;
 use std::os::unix::fs::PermissionsExt as _;
 
 use sealift::Error;
-use sealift::trust::{Guard, Places, TrustOptions};
+use sealift::trust::{Guard, TrustOptions, TrustPaths};
 use sealift_format::Kind;
 
 use crate::desk::{Desk, head_of, options, refusal};
@@ -15,7 +15,7 @@ fn one_folder_decides() {
     desk.trust(&["system", "user"]);
     desk.write("config/allowed_signers", desk.signer_line("os", "system"));
     fs::create_dir(desk.path("mine")).expect("a folder");
-    let places = Places { user_config: Some(desk.path("mine")), ..desk.places() };
+    let places = TrustPaths { user_config: Some(desk.path("mine")), ..desk.places() };
     let judge = |options: &TrustOptions, key: &str| {
         let guard = Guard::load_from(options, places.clone())?;
         guard.judge(&head_of(&desk.signed(7, &[key])))
@@ -61,7 +61,7 @@ fn a_report_shows_what_is_judged_by() {
 #[test]
 fn without_a_place_for_state_nothing_is_judged() {
     let desk = Desk::new();
-    let nowhere = Places { state: None, ..desk.places() };
+    let nowhere = TrustPaths { state: None, ..desk.places() };
     assert_eq!(refusal(Guard::load_from(&options(), nowhere.clone())), (None, 2));
     let given = TrustOptions { state: Some(desk.path("here")), ..options() };
     assert!(Guard::load_from(&given, nowhere).is_ok());

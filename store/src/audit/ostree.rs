@@ -18,7 +18,7 @@ use crate::install_record::InstallRecord;
 use crate::ostree::look::{ObjectCheck, ObjectState};
 use crate::ostree::object::{ObjectType, loose_path};
 use crate::ostree::records::records;
-use crate::ostree::refs::{RefName, RefPlace};
+use crate::ostree::refs::{RefName, RefOwner};
 use crate::ostree::repo::Repo;
 use crate::ostree::wanted::{Walk, Wanted, WantedContent, WantedObjects};
 use crate::threads::parallel::map;
@@ -128,9 +128,9 @@ impl<'a> BundleAudit<'a, '_> {
 
     fn standing(&self, from: &Ref, tip: &Checksum) -> Result<Standing, Error> {
         let collection = from.ostree.as_ref().map_or("", |own| own.collection.as_str());
-        let mut places = vec![RefPlace::Heads];
-        places.extend((!collection.is_empty()).then(|| RefPlace::Mirror(collection.to_owned())));
-        places.extend(self.repo.remotes_with_refs()?.into_iter().map(RefPlace::Remote));
+        let mut places = vec![RefOwner::Heads];
+        places.extend((!collection.is_empty()).then(|| RefOwner::Mirror(collection.to_owned())));
+        places.extend(self.repo.remotes_with_refs()?.into_iter().map(RefOwner::Remote));
         let mut there = Vec::new();
         for name in places.into_iter().filter_map(|place| RefName::new(place, &from.name).ok()) {
             match self.repo.read_ref(&name) {

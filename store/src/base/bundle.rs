@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use rustix::fs::Advice;
 use sealift_format::{Chunk, Index, Limits, Object, Row};
-use sealift_verify::content::{ChunkDecoder, Content, Places, Portion, copy_wanted, portions_of, range_of};
+use sealift_verify::content::{ChunkDecoder, Content, ObjectRanges, Portion, copy_wanted, portions_of, range_of};
 
 use super::{Base, Holder, ObjectReader};
 use crate::kept_order::KeptOrder;
@@ -24,7 +24,7 @@ pub(super) struct BundleReader<'a> {
     decoder: ChunkDecoder,
     stored: Vec<u8>,
     /// Cached chunks, the most recent first.
-    kept: Vec<(Row<Chunk>, Vec<u8>, Places)>,
+    kept: Vec<(Row<Chunk>, Vec<u8>, ObjectRanges)>,
     /// The last piece that was verified: a large one is read in many parts.
     checked: Option<Portion>,
 }
@@ -111,7 +111,7 @@ impl<'a> BundleReader<'a> {
             }
             buffer.clear();
             buffer.extend(decoded);
-            let places = Places::of(bundle, number, &buffer)?;
+            let places = ObjectRanges::of(bundle, number, &buffer)?;
             self.kept.insert(0, (number, buffer, places));
         }
         Ok(self.kept.first().map_or(&[], |(_, decoded, places)| &decoded[places.find(portion)]))

@@ -12,7 +12,7 @@ use sealift_format::{Delta, Index, verity};
 use sha2::{Digest as _, Sha256};
 
 use crate::contents::{CommitRef, HashedCommits};
-use crate::ostree::RefPlace;
+use crate::ostree::RefOwner;
 use crate::ostree::repo::Repo;
 use crate::source::{OstreeSource, SourceOptions};
 use crate::{Error, Phase, Progress};
@@ -78,8 +78,8 @@ impl<'a> Reading<'a> {
                 None => *at,
             };
             let collection = match named.place() {
-                RefPlace::Mirror(id) => id,
-                RefPlace::Heads | RefPlace::Remote(_) => first.map_or("", |edited| &edited.collection),
+                RefOwner::Mirror(id) => id,
+                RefOwner::Heads | RefOwner::Remote(_) => first.map_or("", |edited| &edited.collection),
             };
             tips.push(Tip { name: named.name(), collection, commit });
         }

@@ -17,7 +17,7 @@ use super::parts::KnownParts;
 use super::{Base, Holder, ObjectReader, path_of_object};
 use crate::contents::{CommitRef, HashedCommits};
 use crate::ostree::records::order_of;
-use crate::ostree::{CommitSpec, FileBytes, ObjectType, RefName, RefPlace, Repo, object_name};
+use crate::ostree::{CommitSpec, FileBytes, ObjectType, RefName, RefOwner, Repo, object_name};
 use crate::source::{OstreeSource, PackRef, Source, SourceOptions};
 use crate::{Error, Phase, Progress, RepoFault};
 
@@ -95,7 +95,7 @@ impl Base {
         let collection =
             match (commits.iter().find(|(name, _)| *name == own).or(only), found.as_ref().map(RefName::place)) {
                 (Some((_, source)), _) => source.collection.clone(),
-                (None, Some(RefPlace::Mirror(id))) => id.clone(),
+                (None, Some(RefOwner::Mirror(id))) => id.clone(),
                 (None, _) => repo.config().collection_id.clone().unwrap_or_default(),
             };
         progress.enter(Phase::Listing, 0, 0);

@@ -34,7 +34,7 @@ mod tests;
 pub(crate) use folders::Folders;
 pub(crate) use object::{ObjectType, object_name, parse_checksum};
 pub(crate) use read::{FileBytes, FileContent};
-pub(crate) use refs::{RefName, RefPlace};
+pub(crate) use refs::{RefName, RefOwner};
 pub(crate) use repo::Repo;
 pub(crate) use room::Room;
 pub use spec::CommitSpec;

@@ -19,7 +19,7 @@ use crate::fs::own_store::check_own_folders;
 
 /// The owner of a ref.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) enum RefPlace {
+pub(crate) enum RefOwner {
     /// The repository itself.
     Heads,
     /// The remote of this name.
@@ -31,7 +31,7 @@ pub(crate) enum RefPlace {
 /// A ref's name, in a form that libostree accepts.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct RefName {
-    place: RefPlace,
+    place: RefOwner,
     name: String,
 }
 
@@ -46,17 +46,17 @@ impl RefName {
     ///
     /// # Errors
     /// Returns an error if a name is malformed.
-    pub(crate) fn new(place: RefPlace, name: &str) -> Result<Self, RepoFault> {
+    pub(crate) fn new(place: RefOwner, name: &str) -> Result<Self, RepoFault> {
         let fault = |what, name: &str| RepoFault::Name { what, name: name.to_owned() };
         match &place {
-            RefPlace::Remote(remote) if !is_remote_name(remote) => return Err(fault("remote", remote)),
-            RefPlace::Mirror(id) if !is_collection_id(id) => return Err(fault("collection", id)),
+            RefOwner::Remote(remote) if !is_remote_name(remote) => return Err(fault("remote", remote)),
+            RefOwner::Mirror(id) if !is_collection_id(id) => return Err(fault("collection", id)),
             _ => {}
         }
         if is_ref_name(name) { Ok(Self { place, name: name.to_owned() }) } else { Err(fault("ref", name)) }
     }
 
-    pub(crate) fn place(&self) -> &RefPlace {
+    pub(crate) fn place(&self) -> &RefOwner {
         &self.place
     }
 
@@ -74,17 +74,17 @@ impl RefName {
 impl std::fmt::Display for RefName {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match &self.place {
-            RefPlace::Heads => f.write_str(&self.name),
-            RefPlace::Remote(owner) | RefPlace::Mirror(owner) => write!(f, "{owner}:{}", self.name),
+            RefOwner::Heads => f.write_str(&self.name),
+            RefOwner::Remote(owner) | RefOwner::Mirror(owner) => write!(f, "{owner}:{}", self.name),
         }
     }
 }
 
-fn folder(place: &RefPlace) -> String {
+fn folder(place: &RefOwner) -> String {
     match place {
-        RefPlace::Heads => "refs/heads".to_owned(),
-        RefPlace::Remote(remote) => format!("refs/remotes/{remote}"),
-        RefPlace::Mirror(id) => format!("refs/mirrors/{id}"),
+        RefOwner::Heads => "refs/heads".to_owned(),
+        RefOwner::Remote(remote) => format!("refs/remotes/{remote}"),
+        RefOwner::Mirror(id) => format!("refs/mirrors/{id}"),
     }
 }
 
@@ -108,12 +108,12 @@ impl Repo {
     /// Returns an error if a directory or file cannot be read, or has invalid content.
     pub(crate) fn refs(&self) -> Result<Vec<(RefName, Checksum)>, Error> {
         let mut refs = Vec::new();
-        self.collect(RefPlace::Heads, &mut refs)?;
+        self.collect(RefOwner::Heads, &mut refs)?;
         for remote in self.remotes_with_refs()? {
-            self.collect(RefPlace::Remote(remote), &mut refs)?;
+            self.collect(RefOwner::Remote(remote), &mut refs)?;
         }
         for id in self.names_below("refs/mirrors")?.into_iter().filter(|name| is_collection_id(name)) {
-            self.collect(RefPlace::Mirror(id), &mut refs)?;
+            self.collect(RefOwner::Mirror(id), &mut refs)?;
         }
         refs.sort();
         Ok(refs)
@@ -142,7 +142,7 @@ impl Repo {
         Ok(names.into_iter().filter_map(|(name, _)| String::from_utf8(name).ok()).collect())
     }
 
-    fn collect(&self, place: RefPlace, refs: &mut Vec<(RefName, Checksum)>) -> Result<(), Error> {
+    fn collect(&self, place: RefOwner, refs: &mut Vec<(RefName, Checksum)>) -> Result<(), Error> {
         let folder = folder(&place);
         let mut pending = vec![String::new()];
         while let Some(below) = pending.pop() {
@@ -266,12 +266,12 @@ impl Repo {
         if let Some((owner, name)) = text.split_once(':') {
             let checksum = self.resolve(text)?;
             let place = match is_collection_id(owner) && !self.config().remotes.iter().any(|own| own.name == owner) {
-                true => RefPlace::Mirror(owner.to_owned()),
-                false => RefPlace::Remote(owner.to_owned()),
+                true => RefOwner::Mirror(owner.to_owned()),
+                false => RefOwner::Remote(owner.to_owned()),
             };
             return Ok((checksum, RefName::new(place, name).ok()));
         }
-        let own = RefName::new(RefPlace::Heads, text).map_err(|fault| self.fault(fault))?;
+        let own = RefName::new(RefOwner::Heads, text).map_err(|fault| self.fault(fault))?;
         if let Some(checksum) = self.read_ref(&own)? {
             return Ok((checksum, Some(own)));
         }
@@ -296,20 +296,20 @@ impl Repo {
         let mut places = Vec::new();
         let name = match text.split_once(':') {
             None => {
-                places.push(RefPlace::Heads);
+                places.push(RefOwner::Heads);
                 text
             }
             Some((owner, name)) => {
                 if is_collection_id(owner) {
                     if self.config().collection_id.as_deref() == Some(owner) {
-                        places.push(RefPlace::Heads);
+                        places.push(RefOwner::Heads);
                     }
-                    places.push(RefPlace::Mirror(owner.to_owned()));
+                    places.push(RefOwner::Mirror(owner.to_owned()));
                     let of = |id: &Option<String>| id.as_deref() == Some(owner);
                     let remotes = self.config().remotes.iter().filter(|remote| of(&remote.collection_id));
-                    places.extend(remotes.map(|remote| RefPlace::Remote(remote.name.clone())));
+                    places.extend(remotes.map(|remote| RefOwner::Remote(remote.name.clone())));
                 }
-                places.push(RefPlace::Remote(owner.to_owned()));
+                places.push(RefOwner::Remote(owner.to_owned()));
                 name
             }
         };
@@ -342,15 +342,15 @@ mod tests {
     #[test]
     fn names_do_not_lead_elsewhere() {
         for (place, name) in [
-            (RefPlace::Heads, "../x"),
-            (RefPlace::Heads, ".x"),
-            (RefPlace::Remote("..".to_owned()), "x"),
-            (RefPlace::Remote("a/b".to_owned()), "x"),
-            (RefPlace::Mirror("a..b".to_owned()), "x"),
+            (RefOwner::Heads, "../x"),
+            (RefOwner::Heads, ".x"),
+            (RefOwner::Remote("..".to_owned()), "x"),
+            (RefOwner::Remote("a/b".to_owned()), "x"),
+            (RefOwner::Mirror("a..b".to_owned()), "x"),
         ] {
             assert!(RefName::new(place, name).is_err(), "{name}");
         }
-        let name = RefName::new(RefPlace::Mirror("a.b".to_owned()), "c/d").expect("these are names");
+        let name = RefName::new(RefOwner::Mirror("a.b".to_owned()), "c/d").expect("these are names");
         assert_eq!(name.path(), "refs/mirrors/a.b/c/d");
     }
 }

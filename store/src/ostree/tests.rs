@@ -21,7 +21,7 @@ use tempfile::TempDir;
 use super::create::NewFile;
 use super::object::ObjectType;
 use super::read::FileContent;
-use super::refs::{RefName, RefPlace};
+use super::refs::{RefName, RefOwner};
 use super::repo::Repo;
 use super::transaction::Transaction;
 use crate::Error;
@@ -168,7 +168,7 @@ fn closure(repo: &Repo, commit: &Checksum) -> Vec<(ObjectType, Checksum)> {
 fn copy(from: &Repo, to: &Repo, commit: &Checksum) -> Result<u64, Error> {
     let transaction = Transaction::begin(to)?;
     write_all(from, &transaction, commit)?;
-    transaction.set_ref(RefName::new(RefPlace::Heads, "test/main").expect("it is a name"), *commit);
+    transaction.set_ref(RefName::new(RefOwner::Heads, "test/main").expect("it is a name"), *commit);
     transaction.finish(2, || Ok(()))
 }
 
@@ -355,9 +355,9 @@ fn refs_are_those_of_libostree() {
     let repo = Repo::open(&path).expect("it opens");
     let commit = repo.resolve("test/main").expect("there is the ref");
     let names = [
-        RefName::new(RefPlace::Heads, "a/b/c.d-e"),
-        RefName::new(RefPlace::Remote("os".to_owned()), "stable"),
-        RefName::new(RefPlace::Mirror("org.other.Os".to_owned()), "x/stable"),
+        RefName::new(RefOwner::Heads, "a/b/c.d-e"),
+        RefName::new(RefOwner::Remote("os".to_owned()), "stable"),
+        RefName::new(RefOwner::Mirror("org.other.Os".to_owned()), "x/stable"),
     ];
     let names = names.map(|name| name.expect("it is a name"));
     let transaction = Transaction::begin(&repo).expect("it begins");
@@ -372,7 +372,7 @@ fn refs_are_those_of_libostree() {
     let refs: Vec<_> =
         repo.refs().expect("they are read").into_iter().map(|(name, found)| (name, found == commit)).collect();
     let [head, remote, mirror] = names;
-    let main = RefName::new(RefPlace::Heads, "test/main").expect("it is a name");
+    let main = RefName::new(RefOwner::Heads, "test/main").expect("it is a name");
     assert_eq!(refs, [(head, true), (main, true), (remote, true), (mirror, true)]);
     for text in ["os:stable", "org.other.Os:x/stable", "org.example.Os:a/b/c.d-e"] {
         assert_eq!(repo.resolve(text).expect(text), commit);
@@ -649,11 +649,11 @@ fn what_is_not_ready_is_not_there() {
     for is_ready in [false, true] {
         let transaction = Transaction::begin(&to).expect("it begins");
         write_all(&from, &transaction, &commit).expect("it is written");
-        transaction.set_ref(RefName::new(RefPlace::Heads, "test/main").expect("a name"), commit);
+        transaction.set_ref(RefName::new(RefOwner::Heads, "test/main").expect("a name"), commit);
         let finished = transaction.finish(2, || {
             assert_eq!(loose(&path).len(), 0, "nothing has its name yet");
             assert!(
-                to.read_ref(&RefName::new(RefPlace::Heads, "test/main").expect("a name")).expect("it reads").is_none()
+                to.read_ref(&RefName::new(RefOwner::Heads, "test/main").expect("a name")).expect("it reads").is_none()
             );
             if is_ready { Ok(()) } else { Err(Error::Cancelled) }
         });

@@ -17,13 +17,13 @@ pub(crate) struct Wanted<'a> {
     pub(crate) what: WantedContent<'a>,
     pub(crate) tree: &'a Ref,
     /// Its first place in the tree; `None` for a commit.
-    place: Option<Place<'a>>,
+    place: Option<NameIn<'a>>,
 }
 
 /// A name in a directory of which the number is known, or a root. Paths are only made of them where they are shown: the paths of nested directories
 /// together grow with the square of the depth.
 #[derive(Clone, Copy)]
-struct Place<'a> {
+struct NameIn<'a> {
     folder: Option<u32>,
     name: &'a [u8],
 }
@@ -39,7 +39,7 @@ pub(crate) enum WantedContent<'a> {
 pub(crate) struct WantedObjects<'a> {
     pub(crate) objects: Vec<Wanted<'a>>,
     /// The places of dirtrees.
-    folders: Vec<Place<'a>>,
+    folders: Vec<NameIn<'a>>,
 }
 
 impl WantedObjects<'_> {
@@ -93,7 +93,7 @@ impl<'a> Walk<'a> {
         let Some(bytes) = self.add_metadata(OsTreeKind::Commit, commit, tree, None) else { return Ok(None) };
         let fault = |fault| self.repo.wrong(ObjectType::Commit, &commit, fault);
         let parsed = Commit::parse(bytes).map_err(fault)?;
-        let root = Place { folder: None, name: b"" };
+        let root = NameIn { folder: None, name: b"" };
         self.add_metadata(OsTreeKind::DirMeta, *parsed.root_meta, tree, Some(root));
         let mut pending = vec![(*parsed.root_tree, root)];
         while let Some((dirtree, place)) = pending.pop() {
@@ -104,10 +104,10 @@ impl<'a> Walk<'a> {
             let folder = u32::try_from(self.wanted.folders.len()).ok();
             self.wanted.folders.push(place);
             for (name, file) in named.files {
-                self.add_file(*file, tree, Place { folder, name });
+                self.add_file(*file, tree, NameIn { folder, name });
             }
             for (name, below, meta) in named.directories {
-                let place = Place { folder, name };
+                let place = NameIn { folder, name };
                 self.add_metadata(OsTreeKind::DirMeta, *meta, tree, Some(place));
                 pending.push((*below, place));
             }
@@ -121,7 +121,7 @@ impl<'a> Walk<'a> {
         kind: OsTreeKind,
         checksum: Checksum,
         tree: &'a Ref,
-        place: Option<Place<'a>>,
+        place: Option<NameIn<'a>>,
     ) -> Option<&'a [u8]> {
         let bytes = *self.metadata.get(&(kind, checksum))?;
         let kind = match kind {
@@ -136,7 +136,7 @@ impl<'a> Walk<'a> {
         })
     }
 
-    fn add_file(&mut self, checksum: Checksum, tree: &'a Ref, place: Place<'a>) {
+    fn add_file(&mut self, checksum: Checksum, tree: &'a Ref, place: NameIn<'a>) {
         if let Some(file) = self.files.get(&checksum)
             && self.seen.insert((ObjectType::File, checksum))
         {

@@ -27,7 +27,7 @@ enum Root<'a> {
 }
 
 /// A regular file, according to its directory's listing.
-pub(super) enum Place<'a> {
+pub(super) enum ListedFile<'a> {
     Named(&'a Path),
     Below { root: &'a Path, opened: &'a OwnedFd, path: &'a [u8] },
 }
@@ -95,12 +95,12 @@ fn check_file_system(known: &mut HashSet<u64>, opened: impl AsFd, path: &Path) -
 }
 
 impl List<'_> {
-    pub(super) fn places(&self) -> Vec<Place<'_>> {
-        let of = |root| -> Vec<Place<'_>> {
+    pub(super) fn places(&self) -> Vec<ListedFile<'_>> {
+        let of = |root| -> Vec<ListedFile<'_>> {
             match root {
-                &Root::File(path) => vec![Place::Named(path)],
+                &Root::File(path) => vec![ListedFile::Named(path)],
                 Root::Directory { path: root, opened, files } => {
-                    files.iter().map(|path| Place::Below { root, opened, path }).collect()
+                    files.iter().map(|path| ListedFile::Below { root, opened, path }).collect()
                 }
             }
         };
@@ -113,7 +113,7 @@ impl List<'_> {
     }
 }
 
-impl Place<'_> {
+impl ListedFile<'_> {
     /// Returns its path, for messages.
     pub(super) fn path(&self) -> PathBuf {
         match self {

@@ -46,7 +46,7 @@ pub use decision::Seal;
 pub use digests::Digests;
 pub use index::KernelSignature;
 pub(crate) use index::{WantedSignature, has_signature, seal_index};
-use list::Place;
+use list::ListedFile;
 
 /// Options of sealing.
 #[derive(Clone, Debug, Default)]
@@ -148,7 +148,7 @@ pub fn seal(paths: &[PathBuf], options: &SealOptions, progress: &Progress) -> Re
     }
     progress.enter(Phase::Sealing, 0, num::wide(places.len()));
     let [files, files_before, logical_bytes] = [const { AtomicU64::new(0) }; 3];
-    for_each(options.jobs, &places, |place: &Place<'_>| {
+    for_each(options.jobs, &places, |place: &ListedFile<'_>| {
         progress.check()?;
         let failed = |error| Error::io("open", place.path(), error);
         let file = place.open().map_err(failed)?;

@@ -6,7 +6,7 @@ use std::sync::OnceLock;
 use sealift_format::Head;
 
 use super::state::Held;
-use super::{DeviceState, Guard, Judged, KnownTarget, Survey, TargetPlace, bound};
+use super::{DeviceState, Guard, Judged, KnownTarget, Survey, TargetId, bound};
 use crate::{Error, RecordFault};
 
 /// The right to install a judged bundle. It must be used to remember the version on this device before the first byte of the bundle can be reached
@@ -95,7 +95,7 @@ impl Admission {
     ///
     /// # Errors
     /// Returns an error if the bundle must no longer be used, or if the state cannot be written: the operation then ends and its target is unchanged.
-    pub(crate) fn commit(&self, target: Option<&TargetPlace>) -> Result<(), Error> {
+    pub(crate) fn commit(&self, target: Option<&TargetId>) -> Result<(), Error> {
         match self.held()? {
             Some(held) => {
                 let known = self.guard.remember(held, &self.head, target)?;

@@ -7,14 +7,14 @@ use sealift_verify::trust::{Claims, Floors, Now, Policy, SignatureState, Verdict
 
 use super::settings::Settings;
 use super::state::Held;
-use super::{DeviceState, FloorReport, KnownTarget, Places, TargetPlace, TrustOptions, TrustReport, now};
+use super::{DeviceState, FloorReport, KnownTarget, TargetId, TrustOptions, TrustPaths, TrustReport, now};
 use crate::Error;
 
 /// The administrator's files and the device's state, ready to judge bundles.
 #[derive(Clone, Debug)]
 pub struct Guard {
     settings: Settings,
-    places: Places,
+    places: TrustPaths,
     state: DeviceState,
     time: Option<i64>,
     allow_unsigned: bool,
@@ -37,14 +37,14 @@ impl Guard {
     /// # Errors
     /// Returns an error if a file cannot be read or is malformed; this is never treated as a missing file.
     pub fn load(options: &TrustOptions) -> Result<Self, Error> {
-        Self::load_from(options, Places::of_this_process())
+        Self::load_from(options, TrustPaths::of_this_process())
     }
 
     /// Reads the files from the places that the caller gives.
     ///
     /// # Errors
     /// As [`Guard::load`].
-    pub fn load_from(options: &TrustOptions, places: Places) -> Result<Self, Error> {
+    pub fn load_from(options: &TrustOptions, places: TrustPaths) -> Result<Self, Error> {
         let settings = Settings::load(options, &places)?;
         let state = DeviceState::at(places.state(options)?).telling(options.waiting);
         state.check()?; // report an unreadable state at once
@@ -123,7 +123,7 @@ impl Guard {
         &self,
         held: &Held,
         head: &Head,
-        target: Option<&TargetPlace>,
+        target: Option<&TargetId>,
     ) -> Result<Option<KnownTarget>, Error> {
         let claims = Claims::of(head);
         let _lock = held.lock()?;

@@ -1,6 +1,6 @@
 //! Trust on a device: the administrator's files, and the state kept between bundles.
 //!
-//! [`Guard`] judges a bundle's head by the files that [`Places`] finds and by what the [`DeviceState`] remembers, and turns it into a [`Trusted`].
+//! [`Guard`] judges a bundle's head by the files that [`TrustPaths`] finds and by what the [`DeviceState`] remembers, and turns it into a [`Trusted`].
 //! Extracting consumes that; installing also commits the bundle's version.
 
 mod admission;
@@ -8,7 +8,7 @@ mod bound;
 mod guard;
 mod now;
 mod options;
-mod places;
+mod paths;
 mod records;
 mod report;
 mod settings;
@@ -23,7 +23,7 @@ pub use bound::bound_name;
 pub use guard::{Guard, Judged};
 pub use now::build_time;
 pub use options::TrustOptions;
-pub use places::{Places, REVOKED, SIGNERS};
+pub use paths::{REVOKED, SIGNERS, TrustPaths};
 pub use report::{FloorReport, TrustReport};
 pub use sealift_verify::trust::{
     FloorRecord, Now, NowSource, Shortfall, SignatureError, SignatureState, SignerLine, Since, Standing, TimeError,
@@ -31,5 +31,5 @@ pub use sealift_verify::trust::{
 };
 pub use state::{DeviceState, reset_floor};
 pub use survey::Survey;
-pub use targets::{KnownTarget, TargetPlace};
+pub use targets::{KnownTarget, TargetId};
 pub use trusted::Trusted;

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 /// The flags of every command that extracts content. None of them is read from the environment.
 ///
 /// Each flag that names a file or a value replaces the one file of its kind. The files of the other kinds are still those of
-/// [`Places`](super::Places): `--trust FILE` does not drop the revocation list.
+/// [`TrustPaths`](super::TrustPaths): `--trust FILE` does not drop the revocation list.
 #[derive(Clone, Debug, Default)]
 pub struct TrustOptions {
     /// `--trust FILE`: the signers whose signatures count. The file must exist.

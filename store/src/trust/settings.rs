@@ -6,8 +6,8 @@ use rustix::io::Errno;
 use sealift_format::name::is_bundle_name;
 use sealift_verify::trust::{AllowedSigners, Device, RevocationList, Thresholds, TrustFileError};
 
-use super::places::{COMPATIBLE, REVOKED, SIGNERS, THRESHOLDS};
-use super::{Places, TrustOptions};
+use super::paths::{COMPATIBLE, REVOKED, SIGNERS, THRESHOLDS};
+use super::{TrustOptions, TrustPaths};
 use crate::Error;
 use crate::fs::read_own_file;
 
@@ -29,7 +29,7 @@ pub(super) struct Setting<T> {
 }
 
 impl Settings {
-    pub(super) fn load(options: &TrustOptions, places: &Places) -> Result<Self, Error> {
+    pub(super) fn load(options: &TrustOptions, places: &TrustPaths) -> Result<Self, Error> {
         let config = places.config()?;
         let thresholds = match &options.thresholds[..] {
             [] => Setting::optional(config.join(THRESHOLDS), Thresholds::parse_file)?,

@@ -15,7 +15,7 @@ use sealift_format::Head;
 use sealift_format::name::is_bundle_name;
 use sealift_verify::trust::Floors;
 
-use super::{KnownTarget, Places, TargetPlace, TrustOptions, now, records};
+use super::{KnownTarget, TargetId, TrustOptions, TrustPaths, now, records};
 use crate::Error;
 
 const FLOORS: &str = "floors";
@@ -56,7 +56,7 @@ impl DeviceState {
     /// # Errors
     /// Returns an error if its location is unknown.
     pub fn of_this_process(options: &TrustOptions) -> Result<Self, Error> {
-        Ok(Self::at(Places::of_this_process().state(options)?).telling(options.waiting))
+        Ok(Self::at(TrustPaths::of_this_process().state(options)?).telling(options.waiting))
     }
 
     /// Returns the folder.
@@ -136,7 +136,7 @@ impl DeviceState {
     /// # Errors
     /// Returns an error if the list cannot be read or is damaged.
     pub fn taken_at(&self, site: &Site) -> Result<Option<KnownTarget>, Error> {
-        self.listed_at(&TargetPlace::of_directory(site)?, "")
+        self.listed_at(&TargetId::of_directory(site)?, "")
     }
 
     /// Returns the list's entry for a place; in a repository or store, that for this name of a bundle. A damaged entry counts as missing, and so does
@@ -144,7 +144,7 @@ impl DeviceState {
     ///
     /// # Errors
     /// Returns an error if the list cannot be read, or if another user could change it.
-    pub(super) fn listed_at(&self, place: &TargetPlace, name: &str) -> Result<Option<KnownTarget>, Error> {
+    pub(super) fn listed_at(&self, place: &TargetId, name: &str) -> Result<Option<KnownTarget>, Error> {
         let Some(folder) = self.folder(TARGETS)? else { return Ok(None) };
         let known = read_target(&folder, &place.file_name(name)).ok().flatten();
         Ok(known.filter(|known| known.place.is_same(place)))
@@ -179,7 +179,7 @@ impl DeviceState {
     ///
     /// # Errors
     /// Returns an error if the list cannot be read or written.
-    pub fn forget_target(&self, place: &TargetPlace) -> Result<bool, Error> {
+    pub fn forget_target(&self, place: &TargetId) -> Result<bool, Error> {
         let Some(dir) = StateDir::open(&self.dir)? else { return Ok(false) };
         let Some(folder) = dir.folder(TARGETS)? else { return Ok(false) };
         let _lock = dir.lock(self.waiting)?;
@@ -194,7 +194,7 @@ impl DeviceState {
     ///
     /// # Errors
     /// Returns an error if the list cannot be read or written.
-    pub fn forget(&self, place: &TargetPlace, name: &str) -> Result<bool, Error> {
+    pub fn forget(&self, place: &TargetId, name: &str) -> Result<bool, Error> {
         let Some(dir) = StateDir::open(&self.dir)? else { return Ok(false) };
         let Some(folder) = dir.folder(TARGETS)? else { return Ok(false) };
         let _lock = dir.lock(self.waiting)?;
@@ -205,7 +205,7 @@ impl DeviceState {
     ///
     /// # Errors
     /// Returns an error if the list cannot be read or written.
-    pub(super) fn forget_newer(&self, place: &TargetPlace, name: &str, version: u64) -> Result<(), Error> {
+    pub(super) fn forget_newer(&self, place: &TargetId, name: &str, version: u64) -> Result<(), Error> {
         match self.listed_at(place, name)? {
             Some(listed) if listed.name == name && listed.version > version => self.forget(place, name).map(drop),
             _ => Ok(()),

@@ -8,7 +8,7 @@ use rustix::fs::{FileType, Mode, OFlags};
 use rustix::io::Errno;
 use sealift_format::{Head, Limits};
 
-use super::{DeviceState, KnownTarget, TargetKind, TargetPlace};
+use super::{DeviceState, KnownTarget, TargetId, TargetKind};
 use crate::directory::{TreeRecord, kept_head, state};
 use crate::error::RecordFault;
 use crate::fs::LeftRun;
@@ -131,7 +131,7 @@ impl Survey {
             None => Records::new(root.as_fd(), path, layout.records).names()?,
         };
         if let (None, Some(state)) = (name, state) {
-            let (listed, place) = (state.targets()?, TargetPlace::of_store(kind, path)?);
+            let (listed, place) = (state.targets()?, TargetId::of_store(kind, path)?);
             let there = listed.into_iter().flatten().filter(|known| known.place.has_path_of(&place));
             names.extend(there.map(|known| known.name));
         }
@@ -156,7 +156,7 @@ impl Survey {
         name: &str,
         state: Option<&DeviceState>,
     ) -> Result<Self, Error> {
-        let place = TargetPlace::of_store(kind, path)?;
+        let place = TargetId::of_store(kind, path)?;
         let listed = state.map_or(Ok(None), |state| state.listed_at(&place, name))?;
         let failed = |error| Error::io("read", path, error);
         let mut survey = Self {

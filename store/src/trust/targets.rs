@@ -32,7 +32,7 @@ use crate::fs::identity::id_of_system;
 /// The place of an installation: its path, equal for all paths that lead to it, and what tells the file system there from others that are mounted
 /// there at other times.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub struct TargetPlace {
+pub struct TargetId {
     kind: TargetKind,
     path: PathBuf,
     on: Option<String>,
@@ -43,7 +43,7 @@ pub struct TargetPlace {
 #[non_exhaustive]
 pub struct KnownTarget {
     /// Where it was installed.
-    pub place: TargetPlace,
+    pub place: TargetId,
     /// The bundle's name.
     pub name: String,
     /// The bundle's version.
@@ -61,7 +61,7 @@ const UNKNOWN: &str = "unknown";
 const BEGUN: &str = "begun";
 const WHOLE: &str = "whole";
 
-impl TargetPlace {
+impl TargetId {
     /// Returns the place of the directory at a site.
     ///
     /// # Errors
@@ -180,7 +180,7 @@ impl KnownTarget {
         let is_begun = field("state")? == BEGUN;
         let keys = field("keys")?.split(' ').map(str::parse).collect::<Result<BTreeSet<KeyId>, _>>();
         let keys = keys.map_err(|error| error.to_string())?;
-        let known = Self { place: TargetPlace { kind, path, on }, name, version, taken, is_begun, keys };
+        let known = Self { place: TargetId { kind, path, on }, name, version, taken, is_begun, keys };
         // Only the exact encoding is accepted, so that a partial edit is noticed.
         if !is_bundle_name(&known.name) || !known.place.path.is_absolute() || known.encode() != text {
             return Err("its lines are not exactly as sealift writes them".to_owned());
@@ -197,7 +197,7 @@ mod tests {
         let path = PathBuf::from(OsString::from_vec(path.to_vec()));
         let keys = [KeyId::from_bytes([2; 32]), KeyId::from_bytes([1; 32])].into();
         KnownTarget {
-            place: TargetPlace { kind, path, on: Some("filesystem-1f".to_owned()) },
+            place: TargetId { kind, path, on: Some("filesystem-1f".to_owned()) },
             name: name.to_owned(),
             version: 7,
             taken: -5,
@@ -251,10 +251,8 @@ mod tests {
 
     #[test]
     fn a_path_with_another_file_system_is_another_place() {
-        let on = |on: Option<&str>| TargetPlace {
-            on: on.map(str::to_owned),
-            ..known(TargetKind::Ostree, b"/a", "os").place
-        };
+        let on =
+            |on: Option<&str>| TargetId { on: on.map(str::to_owned), ..known(TargetKind::Ostree, b"/a", "os").place };
         let (one, other, unknown) = (on(Some("filesystem-1")), on(Some("filesystem-2")), on(None));
         assert!(one.is_same(&one) && !one.is_same(&other) && one.has_path_of(&other));
         assert!(one.is_same(&unknown) && unknown.is_same(&one) && unknown.is_same(&unknown));

@@ -6,7 +6,7 @@ use std::process::Command;
 use anyhow::Result;
 
 use super::machine::Built;
-use super::stage::{self, Places, Shared};
+use super::stage::{self, Folders, Shared};
 use super::{Machine, Release};
 use crate::shell::run;
 
@@ -14,7 +14,7 @@ pub(super) fn make(release: &Release, machine: &Machine, built: &Built, shared: 
     let name = release.name(machine);
     let work = release.work(&format!("{}-archive", machine.name))?;
     let tree = work.join(&name);
-    shared.install(&tree, built, &Places { zsh: "zsh/site-functions/_sealift", plugins: "lib/nbdkit/plugins" })?;
+    shared.install(&tree, built, &Folders { zsh: "zsh/site-functions/_sealift", plugins: "lib/nbdkit/plugins" })?;
     for licence in ["LICENSE-APACHE", "LICENSE-MIT"] {
         stage::put(tree.join("share/doc/sealift").join(licence), fs::read(licence)?)?;
     }

@@ -8,14 +8,14 @@ use std::process::Command;
 use anyhow::{Context, Result};
 
 use super::machine::Built;
-use super::stage::{self, Places, Shared};
+use super::stage::{self, Folders, Shared};
 use super::{Machine, Release};
 use crate::shell::{output, run};
 
 pub(super) fn make(release: &Release, machine: &Machine, built: &Built, shared: &Shared) -> Result<()> {
     let root = release.work(&format!("{}-deb", machine.name))?;
     let plugins = format!("lib/{}/nbdkit/plugins", machine.multiarch);
-    let places = Places { zsh: "zsh/vendor-completions/_sealift", plugins: &plugins };
+    let places = Folders { zsh: "zsh/vendor-completions/_sealift", plugins: &plugins };
     shared.install(&root.join("usr"), built, &places)?;
     let docs = root.join("usr/share/doc/sealift");
     stage::put(docs.join("copyright"), copyright()?)?;

@@ -20,7 +20,7 @@ pub(super) struct Shared {
 }
 
 /// Folders whose place differs between systems.
-pub(super) struct Places<'a> {
+pub(super) struct Folders<'a> {
     /// The folder below share that zsh searches.
     pub(super) zsh: &'a str,
     /// The folder that nbdkit searches.
@@ -44,7 +44,7 @@ impl Shared {
     }
 
     /// Writes everything below a prefix such as usr.
-    pub(super) fn install(&self, prefix: &Path, built: &Built, places: &Places<'_>) -> Result<()> {
+    pub(super) fn install(&self, prefix: &Path, built: &Built, places: &Folders<'_>) -> Result<()> {
         put(prefix.join("bin/sealift"), fs::read(&built.program)?)?;
         run(Command::new("chmod").arg("0755").arg(prefix.join("bin/sealift")))?;
         put(prefix.join(places.plugins).join(format!("{PLUGIN}.so")), fs::read(&built.plugin)?)?;

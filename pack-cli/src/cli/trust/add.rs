@@ -3,7 +3,7 @@
 use std::io::Write as _;
 
 use clap::{Args, ValueHint};
-use sealift::trust::{Places, add_signer};
+use sealift::trust::{TrustPaths, add_signer};
 use serde::Serialize;
 
 use super::{ChangeArgs, given_key};
@@ -34,7 +34,7 @@ pub(super) struct Add {
 impl Add {
     pub(super) fn run(self) -> Result<(), Failure> {
         let given = given_key(&self.key)?;
-        let added = add_signer(&self.change.files.options(), &Places::of_this_process(), &self.name, &given)?;
+        let added = add_signer(&self.change.files.options(), &TrustPaths::of_this_process(), &self.name, &given)?;
         let mut out = self.change.show.out();
         let (key, path) = (given.key.id().to_string(), added.path.display().to_string());
         let (principals, comment) = (&self.name, &given.comment);

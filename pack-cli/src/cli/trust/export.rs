@@ -3,7 +3,7 @@
 use std::io::Write as _;
 
 use clap::Args;
-use sealift::trust::{Places, export_signers};
+use sealift::trust::{TrustPaths, export_signers};
 use serde::Serialize;
 
 use super::FileArgs;
@@ -29,7 +29,7 @@ pub(super) struct Export {
 
 impl Export {
     pub(super) fn run(self) -> Result<(), Failure> {
-        let exported = export_signers(&self.files.options(), &Places::of_this_process(), self.name.as_deref())?;
+        let exported = export_signers(&self.files.options(), &TrustPaths::of_this_process(), self.name.as_deref())?;
         let show = self.form.show();
         let mut out = show.out();
         for line in &exported {

@@ -3,7 +3,7 @@
 use std::io::Write as _;
 
 use clap::{Args, ValueHint};
-use sealift::trust::{Places, Revoked, Withdrawn, revoke_key};
+use sealift::trust::{Revoked, TrustPaths, Withdrawn, revoke_key};
 use serde::Serialize;
 
 use super::{ChangeArgs, given_key};
@@ -35,7 +35,7 @@ impl Revoke {
         } else {
             Withdrawn::Key(given_key(&self.key)?)
         };
-        let revoked = revoke_key(&self.change.files.options(), &Places::of_this_process(), &withdrawn)?;
+        let revoked = revoke_key(&self.change.files.options(), &TrustPaths::of_this_process(), &withdrawn)?;
         let mut out = self.change.show.out();
         let (key, path) = (revoked.key.to_string(), revoked.path.display().to_string());
         let Revoked { lines, unchanged, .. } = &revoked;

@@ -30,7 +30,7 @@ pub(super) struct Encoder<'a> {
 
 /// The result for a piece.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct PiecePlace {
+pub(super) struct StoredPiece {
     /// The job that stores it, if it has data.
     pub(super) job: Option<usize>,
     pub(super) chaining_value: [u8; 32],
@@ -72,7 +72,7 @@ struct WorkerState<'a> {
 
 impl Encoder<'_> {
     /// Encodes all chunks into `writer`. Returns the result for each chunk that is a piece.
-    pub(super) fn run(&self, planned: &[Planned], writer: &mut ChunkWriter) -> Result<Vec<Option<PiecePlace>>, Error> {
+    pub(super) fn run(&self, planned: &[Planned], writer: &mut ChunkWriter) -> Result<Vec<Option<StoredPiece>>, Error> {
         let jobs = number(planned);
         let tasks: Vec<usize> = (0..planned.len()).collect();
         let writer = Mutex::new(writer);
@@ -86,8 +86,8 @@ impl Encoder<'_> {
             self.progress.check()?;
             let chunk = &planned[at];
             let chaining_value = self.read(hand, chunk)?;
-            let place =
-                chaining_value.map(|chaining_value| PiecePlace { job: jobs[at].map(|job| job.number), chaining_value });
+            let place = chaining_value
+                .map(|chaining_value| StoredPiece { job: jobs[at].map(|job| job.number), chaining_value });
             let Some(Job { number: job, after }) = jobs[at] else { return Ok(place) };
             let stored = StoredChunk { after, ..self.encode(hand, chunk)? };
             writer.lock().take(job, stored)?;

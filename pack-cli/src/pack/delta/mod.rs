@@ -29,7 +29,7 @@ use crate::Phase;
 use crate::order::OrderProfile;
 use crate::output::{Output, Spool};
 use crate::{Error, Progress};
-use encode::{Encoder, PiecePlace};
+use encode::{Encoder, StoredPiece};
 use plan::{Limits, Planned, Wish};
 use sealift_store::base::{Base, Bases};
 use sealift_store::contents::CommonFiles;
@@ -133,7 +133,7 @@ impl<'a> Prepared<'a> {
         writer: &mut ChunkWriter,
         options: &PackOptions,
         progress: &Progress,
-    ) -> Result<Vec<Option<PiecePlace>>, Error> {
+    ) -> Result<Vec<Option<StoredPiece>>, Error> {
         progress.enter(Phase::Encoding, planned.iter().map(|chunk| chunk.len).sum(), 0);
         let Self { sources, packed, bases, limits, .. } = self;
         Encoder { sources, packed, bases, limits, options, progress }.run(planned, writer)
@@ -284,7 +284,7 @@ fn build_layout(
     packed: &Sequenced,
     carried: &Carried,
     planned: &[Planned],
-    places: &[Option<PiecePlace>],
+    places: &[Option<StoredPiece>],
     mut writer: ChunkWriter,
 ) -> Result<(Layout, Spool), Error> {
     let hot = writer.close()?;

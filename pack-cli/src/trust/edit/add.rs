@@ -7,7 +7,7 @@ use sealift_verify::trust::{AllowedSigners, PatternList, RevocationList, SignerL
 use super::file::Editing;
 use super::{Files, GivenKey, parse_signers};
 use crate::Error;
-use crate::trust::{Places, TrustOptions};
+use crate::trust::{TrustOptions, TrustPaths};
 
 /// The line that lets a key sign.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -27,7 +27,7 @@ pub struct Added {
 ///
 /// # Errors
 /// Returns an error if the key may already sign them for a limited time or is revoked, if `names` is invalid, or if a file is malformed or cannot be read or written.
-pub fn add_signer(options: &TrustOptions, places: &Places, names: &str, given: &GivenKey) -> Result<Added, Error> {
+pub fn add_signer(options: &TrustOptions, places: &TrustPaths, names: &str, given: &GivenKey) -> Result<Added, Error> {
     check_names(names)?;
     let files = Files::to_begin(options, places)?;
     let revoked = files.read_revoked(options)?;

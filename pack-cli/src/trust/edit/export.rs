@@ -4,7 +4,7 @@ use sealift_verify::trust::SignerLine;
 
 use super::{Files, parse_signers, read};
 use crate::Error;
-use crate::trust::{Places, TrustOptions};
+use crate::trust::{TrustOptions, TrustPaths};
 
 /// A valid line of the allowed signers.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -20,7 +20,7 @@ pub struct Exported {
 ///
 /// # Errors
 /// Returns an error if there are no allowed signers, or if a file is malformed or cannot be read.
-pub fn export_signers(options: &TrustOptions, places: &Places, name: Option<&str>) -> Result<Vec<Exported>, Error> {
+pub fn export_signers(options: &TrustOptions, places: &TrustPaths, name: Option<&str>) -> Result<Vec<Exported>, Error> {
     let files = Files::of(options, places)?;
     let bytes = read(&files.signers, true)?;
     let signers = parse_signers(&files.signers, &bytes)?;

@@ -17,7 +17,7 @@ use std::path::{Path, PathBuf};
 
 use sealift_verify::trust::{AllowedSigners, RevocationList};
 
-use super::{Places, TrustOptions};
+use super::{TrustOptions, TrustPaths};
 use crate::Error;
 use sealift_store::fs::read_own_file;
 use sealift_store::trust::{REVOKED, SIGNERS};
@@ -29,12 +29,12 @@ struct Files {
 }
 
 impl Files {
-    fn of(options: &TrustOptions, places: &Places) -> Result<Self, Error> {
+    fn of(options: &TrustOptions, places: &TrustPaths) -> Result<Self, Error> {
         Self::in_folder(options, places.config()?)
     }
 
     /// Returns the same for the first key: if no folder has a file yet, a user's file is created in the user's own folder.
-    fn to_begin(options: &TrustOptions, places: &Places) -> Result<Self, Error> {
+    fn to_begin(options: &TrustOptions, places: &TrustPaths) -> Result<Self, Error> {
         Self::in_folder(options, places.config_to_begin()?)
     }
 

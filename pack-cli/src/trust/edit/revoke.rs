@@ -8,7 +8,7 @@ use sealift_verify::trust::{AllowedSigners, KeyId};
 use super::file::Editing;
 use super::{Files, GivenKey, parse_revoked};
 use crate::Error;
-use crate::trust::{Places, TrustOptions};
+use crate::trust::{TrustOptions, TrustPaths};
 
 /// The magic of a binary list, and two of its section types (OpenSSH's PROTOCOL.krl).
 const KRL: &[u8] = b"SSHKRL\n\0";
@@ -44,7 +44,7 @@ pub struct Revoked {
 /// # Errors
 /// Returns an error if only its fingerprint is given, the list is text, which cannot hold fingerprints, and the
 /// allowed signers do not contain the key; or if a file is malformed or cannot be read or written.
-pub fn revoke_key(options: &TrustOptions, places: &Places, withdrawn: &Withdrawn) -> Result<Revoked, Error> {
+pub fn revoke_key(options: &TrustOptions, places: &TrustPaths, withdrawn: &Withdrawn) -> Result<Revoked, Error> {
     let files = Files::of(options, places)?;
     let signers = files.read_signers(options)?;
     let editing = Editing::open(&files.revoked)?;

@@ -29,7 +29,7 @@ use crate::kept_order::KeptOrder;
 use crate::progress::Phase;
 use crate::seal::Seal;
 use crate::threads::parallel::{for_each, map};
-use crate::trust::{Admission, Survey, TargetKind, TargetPlace, Trusted};
+use crate::trust::{Admission, Survey, TargetId, TargetKind, Trusted};
 use crate::{Error, Progress};
 
 /// A selected ref.
@@ -357,7 +357,7 @@ impl ImportRun<'_> {
         )?;
         transaction.seal(self.jobs, self.progress)?;
         self.progress.enter(Phase::Syncing, 0, 0);
-        let place = TargetPlace::of_store(TargetKind::Composefs, repo.path())?;
+        let place = TargetId::of_store(TargetKind::Composefs, repo.path())?;
         let records = records::records(repo);
         transaction.finish(|| {
             self.admission.commit(Some(&place))?;

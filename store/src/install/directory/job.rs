@@ -33,7 +33,7 @@ use crate::install_record::{self, NewRecord};
 use crate::kept_order::KeptOrder;
 use crate::progress::Phase;
 use crate::seal::KernelSignature;
-use crate::trust::{Admission, Survey, TargetPlace};
+use crate::trust::{Admission, Survey, TargetId};
 use crate::{Error, Keeps, Progress, Record, Site, inode_id};
 
 /// The settings common to all steps of unpacking.
@@ -225,7 +225,7 @@ impl Job<'_> {
 
     /// Makes the device remember that the target holds the bundle.
     pub(super) fn commit(&self) -> Result<(), Error> {
-        self.admission.commit(Some(&TargetPlace::of_directory(self.site)?))
+        self.admission.commit(Some(&TargetId::of_directory(self.site)?))
     }
 
     /// Makes the built tree and its record durable. The record gets its name before the tree does: a tree without its record would be bound to no

@@ -2,7 +2,7 @@
 
 use crate::Error;
 use crate::install::options::Destination;
-use crate::ostree::refs::{RefName, RefPlace};
+use crate::ostree::refs::{RefName, RefOwner};
 use crate::ostree::repo::Repo;
 
 /// Returns the destination of a ref, by its name and its collection, which may be empty.
@@ -13,12 +13,12 @@ pub(super) fn destination(
     destination: &Destination,
 ) -> Result<RefName, Error> {
     let place = match destination {
-        Destination::Remote(remote) => RefPlace::Remote(remote.clone()),
+        Destination::Remote(remote) => RefOwner::Remote(remote.clone()),
         // Refs of the repository's own collection are not mirrored.
         Destination::Mirror if !collection.is_empty() && repo.config().collection_id.as_deref() != Some(collection) => {
-            RefPlace::Mirror(collection.to_owned())
+            RefOwner::Mirror(collection.to_owned())
         }
-        Destination::Heads | Destination::Mirror => RefPlace::Heads,
+        Destination::Heads | Destination::Mirror => RefOwner::Heads,
     };
     RefName::new(place, name).map_err(|fault| repo.fault(fault))
 }

@@ -28,7 +28,7 @@ use crate::ostree::transaction::Transaction;
 use crate::progress::Phase;
 use crate::seal::Seal;
 use crate::threads::parallel::for_each;
-use crate::trust::{Admission, Survey, TargetKind, TargetPlace, Trusted};
+use crate::trust::{Admission, Survey, TargetId, TargetKind, Trusted};
 use crate::{Error, Progress};
 
 /// Imports the commits of a bundle into the repository at `target`. A delta bundle requires its base: one that is given, or a repository that holds
@@ -68,7 +68,7 @@ pub fn import(
     let started = records::now();
     // As long as it is there, the import is not complete.
     let running = if options.dry_run { None } else { Some(records::stage(&repo)?) };
-    let place = TargetPlace::of_store(TargetKind::Ostree, repo.path())?;
+    let place = TargetId::of_store(TargetKind::Ostree, repo.path())?;
     let mut stats = take(&mut input, (&bundle, &bases), &repo, (options, &admission, Some(&place)), progress)?;
     stats.import.install.gone_back_from = survey.gone_back_from();
     if options.dry_run {
@@ -125,7 +125,7 @@ pub(super) fn take(
     input: &mut Input,
     (bundle, bases): (&Bundle, &Bases),
     repo: &Repo,
-    (options, admission, place): (&InstallOptions, &Admission, Option<&TargetPlace>),
+    (options, admission, place): (&InstallOptions, &Admission, Option<&TargetId>),
     progress: &Progress,
 ) -> Result<OsTreeStats, Error> {
     let jobs = options.jobs.max(1);

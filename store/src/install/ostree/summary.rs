@@ -15,7 +15,7 @@ use crate::Error;
 use crate::fs::confined::open_name;
 use crate::ostree::carried::Carried;
 use crate::ostree::object::ObjectType;
-use crate::ostree::refs::{RefName, RefPlace};
+use crate::ostree::refs::{RefName, RefOwner};
 use crate::ostree::repo::Repo;
 use crate::ostree::stage::ObjectStage;
 use crate::ostree::transaction::{make_directory, take_lock};
@@ -139,9 +139,9 @@ fn encode(repo: &Repo, now: u64) -> Result<Vec<u8>, Error> {
         let commit =
             SummaryRef::new(*checksum, bytes).map_err(|fault| repo.wrong(ObjectType::Commit, checksum, fault))?;
         let collection = match name.place() {
-            RefPlace::Heads => None,
-            RefPlace::Mirror(id) => Some(id.as_str()),
-            RefPlace::Remote(remote) => {
+            RefOwner::Heads => None,
+            RefOwner::Mirror(id) => Some(id.as_str()),
+            RefOwner::Remote(remote) => {
                 let remote = repo.config().remotes.iter().find(|known| known.name == *remote);
                 let id = remote.and_then(|remote| remote.collection_id.as_deref());
                 let Some(id) = id.filter(|id| is_collection_id(id)) else { continue };

@@ -13,7 +13,7 @@ use crate::Error;
 use crate::error::RepoFault;
 use crate::ostree::carried::{Carried, Tip};
 use crate::ostree::object::ObjectType;
-use crate::ostree::refs::{RefName, RefPlace};
+use crate::ostree::refs::{RefName, RefOwner};
 use crate::ostree::remote::Remote;
 use crate::ostree::repo::Repo;
 use ed25519::Ed25519;
@@ -27,9 +27,9 @@ pub(crate) fn check(repo: &Repo, name: &RefName, carried: &Carried<'_>, from: &R
     let (first, before) = (carried.tip(from)?, carried.before(repo, from)?);
     let refused = |tip: &Tip<'_>, why| refused(repo, name, tip, why);
     let (collection, asked) = match name.place() {
-        RefPlace::Heads => (None, None),
-        RefPlace::Mirror(collection) => (Some(collection.as_str()), None),
-        RefPlace::Remote(wanted) => {
+        RefOwner::Heads => (None, None),
+        RefOwner::Mirror(collection) => (Some(collection.as_str()), None),
+        RefOwner::Remote(wanted) => {
             let remote = repo.config().remotes.iter().find(|known| known.name == *wanted);
             let remote = remote.ok_or_else(|| repo.fault(RepoFault::NoRemote { name: wanted.clone() }))?;
             let asked = Asked::by(repo, remote)?;

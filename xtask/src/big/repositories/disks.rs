@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use anyhow::{Result, ensure};
 
 use super::sources::Sources;
-use super::target::{Place, Target};
+use super::target::{Target, TargetForm};
 use crate::big::disks::{DISKS, Disk, disturb, judge, make, start};
 use crate::big::faults::{CHANGING, KILLED, Status, count_calls, moments, run_patiently};
 use crate::big::findings::Findings;
@@ -21,11 +21,11 @@ const CUTS: u32 = 3;
 const MEBIBYTES: usize = 12;
 
 /// The target, whether the old commit is there, and how much space the repository is to keep free.
-const PLACES: [(Place, bool, Option<&str>); 4] = [
-    (Place::Usb, false, None),
-    (Place::Repo("bare"), true, None),
-    (Place::Repo("archive"), false, Some("16MB")),
-    (Place::Repo("bare-user"), false, Some("0MB")),
+const PLACES: [(TargetForm, bool, Option<&str>); 4] = [
+    (TargetForm::Usb, false, None),
+    (TargetForm::Repo("bare"), true, None),
+    (TargetForm::Repo("archive"), false, Some("16MB")),
+    (TargetForm::Repo("bare-user"), false, Some("0MB")),
 ];
 
 pub(crate) fn run() -> Result<()> {

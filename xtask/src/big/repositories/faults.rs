@@ -4,7 +4,7 @@ use anyhow::Result;
 
 use super::pack;
 use super::sources::Sources;
-use super::target::{Place, Target};
+use super::target::{Target, TargetForm};
 use crate::big::faults::{inject_all, short_transfers, sync_that_fails};
 use crate::big::findings::Findings;
 use crate::big::ground::Ground;
@@ -12,11 +12,11 @@ use crate::big::verbs::Disturbed;
 
 const TRIES: u32 = 4;
 
-const PLACES: [(Place, bool); 4] = [
-    (Place::Usb, false),
-    (Place::Repo("bare"), true),
-    (Place::Repo("bare-user"), false),
-    (Place::Repo("bare-user-only"), true),
+const PLACES: [(TargetForm, bool); 4] = [
+    (TargetForm::Usb, false),
+    (TargetForm::Repo("bare"), true),
+    (TargetForm::Repo("bare-user"), false),
+    (TargetForm::Repo("bare-user-only"), true),
 ];
 
 pub(crate) fn run() -> Result<()> {

@@ -7,14 +7,14 @@ use std::time::Duration;
 use anyhow::Result;
 
 use super::sources::Sources;
-use super::target::{Place, Target};
+use super::target::{Target, TargetForm};
 use crate::big::findings::Findings;
 use crate::big::ground::Ground;
 use crate::big::trial::Trial as _;
 use crate::random::Random;
 
 const ROUNDS: u32 = 40;
-const PLACES: [Place; 3] = [Place::Repo("archive"), Place::Repo("bare"), Place::Usb];
+const PLACES: [TargetForm; 3] = [TargetForm::Repo("archive"), TargetForm::Repo("bare"), TargetForm::Usb];
 
 pub(crate) fn run() -> Result<()> {
     let ground = Ground::new("repo-prunes")?;

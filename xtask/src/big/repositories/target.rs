@@ -19,14 +19,14 @@ pub(super) struct Target<'a> {
     start: String,
     source: &'a Source,
     has_old: bool,
-    place: Place,
+    place: TargetForm,
     /// All names that exist after an undisturbed run, and the summary.
     names: BTreeSet<PathBuf>,
     summary: Option<Vec<u8>>,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub(super) enum Place {
+pub(super) enum TargetForm {
     /// A repository of this mode.
     Repo(&'static str),
     /// A removable medium, on which it is created.
@@ -35,24 +35,24 @@ pub(super) enum Place {
 
 impl<'a> Target<'a> {
     /// Creates the start of a run, `start-NAME`, and records the result of an undisturbed one.
-    pub(super) fn make(ground: &Ground, sources: &'a Sources, place: Place, has_old: bool) -> Result<Self> {
+    pub(super) fn make(ground: &Ground, sources: &'a Sources, place: TargetForm, has_old: bool) -> Result<Self> {
         let mode = match place {
-            Place::Repo(mode) => mode,
-            Place::Usb => "usb",
+            TargetForm::Repo(mode) => mode,
+            TargetForm::Usb => "usb",
         };
         let source = if mode == "bare-user-only" { &sources.plain } else { &sources.full };
         let start = format!("start-{mode}{}", if has_old { "-old" } else { "" });
         fs::create_dir_all(ground.path(&start).join("out"))?;
         fs::create_dir(ground.path(&start).join("state"))?;
         let to = |folder: &str| match place {
-            Place::Repo(_) => format!("ostree:{folder}/out/repo"),
-            Place::Usb => format!("--usb {folder}/out/stick"),
+            TargetForm::Repo(_) => format!("ostree:{folder}/out/repo"),
+            TargetForm::Usb => format!("--usb {folder}/out/stick"),
         };
         match place {
-            Place::Repo(mode) => {
+            TargetForm::Repo(mode) => {
                 ground.run(&format!("ostree init --repo={start}/out/repo --mode={mode}"))?;
             }
-            Place::Usb => fs::create_dir(ground.path(&start).join("out/stick"))?,
+            TargetForm::Usb => fs::create_dir(ground.path(&start).join("out/stick"))?,
         }
         if has_old {
             let state = format!("--trust signers --state {start}/state --quiet");
@@ -74,12 +74,12 @@ impl<'a> Target<'a> {
 
     /// Creates one target of each kind.
     pub(super) fn all(ground: &Ground, sources: &'a Sources) -> Result<Vec<Self>> {
-        const PLACES: [Place; 5] = [
-            Place::Repo("archive"),
-            Place::Repo("bare-user"),
-            Place::Repo("bare"),
-            Place::Repo("bare-user-only"),
-            Place::Usb,
+        const PLACES: [TargetForm; 5] = [
+            TargetForm::Repo("archive"),
+            TargetForm::Repo("bare-user"),
+            TargetForm::Repo("bare"),
+            TargetForm::Repo("bare-user-only"),
+            TargetForm::Usb,
         ];
         let each = PLACES.into_iter().flat_map(|place| [false, true].map(|has_old| (place, has_old)));
         each.map(|(place, has_old)| Self::make(ground, sources, place, has_old)).collect()
@@ -87,8 +87,8 @@ impl<'a> Target<'a> {
 
     pub(super) fn repo(&self) -> &'static str {
         match self.place {
-            Place::Repo(_) => "work/out/repo",
-            Place::Usb => "work/out/stick/.ostree/repo",
+            TargetForm::Repo(_) => "work/out/repo",
+            TargetForm::Usb => "work/out/stick/.ostree/repo",
         }
     }
 
@@ -98,8 +98,8 @@ impl<'a> Target<'a> {
 
     fn ref_path(&self, ground: &Ground) -> PathBuf {
         let folder = match self.place {
-            Place::Repo(_) => "refs/heads".to_owned(),
-            Place::Usb => format!("refs/mirrors/{COLLECTION}"),
+            TargetForm::Repo(_) => "refs/heads".to_owned(),
+            TargetForm::Usb => format!("refs/mirrors/{COLLECTION}"),
         };
         ground.path(self.repo()).join(folder).join(self.source.reference)
     }
@@ -193,7 +193,7 @@ impl Trial for Target<'_> {
     fn not_whole(&self, ground: &Ground, ended_well: bool) -> Result<Option<String>> {
         let is_new = !ended_well && !self.has_old;
         if !is_repository(&ground.path(self.repo())) {
-            return Ok((!is_new || self.place != Place::Usb).then(|| "it is no repository".to_owned()));
+            return Ok((!is_new || self.place != TargetForm::Usb).then(|| "it is no repository".to_owned()));
         }
         let Source { old, new, .. } = self.source;
         let wanted: &[_] = if ended_well || is_new { &[new] } else { &[old, new] };

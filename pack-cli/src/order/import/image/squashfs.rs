@@ -71,7 +71,7 @@ struct Block {
 
 /// A place in decoded blocks.
 #[derive(Clone, Copy)]
-struct Place {
+struct Position {
     block: u64,
     within: usize,
 }
@@ -138,7 +138,7 @@ impl<'a> Squashfs<'a> {
     }
 
     /// Returns the next bytes, which may continue in the next block.
-    fn take(&mut self, place: &mut Place, len: usize) -> Result<Vec<u8>, Fault> {
+    fn take(&mut self, place: &mut Position, len: usize) -> Result<Vec<u8>, Fault> {
         self.image.pay(wide(len))?;
         let mut bytes = Vec::new();
         while bytes.len() < len {
@@ -151,7 +151,7 @@ impl<'a> Squashfs<'a> {
                 return Err(self.image.fault(place.block, "a squashfs inode lies beyond its block").into());
             }
             if place.within == block.bytes.len() {
-                *place = Place { block: block.next, within: 0 };
+                *place = Position { block: block.next, within: 0 };
             }
         }
         Ok(bytes)
@@ -165,7 +165,7 @@ impl<'a> Squashfs<'a> {
             return Err(OrderFault::Whole("a squashfs directory is too large").into());
         }
         let start = self.names_at.saturating_add(block.into());
-        let mut place = Place { block: start, within: within.into() };
+        let mut place = Position { block: start, within: within.into() };
         let mut names = Vec::new();
         let short = || OrderFault::Whole("a squashfs directory is damaged");
         while left > 0 {
@@ -185,7 +185,7 @@ impl<'a> Squashfs<'a> {
     /// Gives the spans of a regular file to `take`.
     fn spans(
         &mut self,
-        (mut list, size): (Place, u64),
+        (mut list, size): (Position, u64),
         (start, fragment): (u64, u32),
         take: &mut dyn FnMut(Span) -> Result<(), OrderFault>,
     ) -> Result<(), Fault> {
@@ -213,7 +213,7 @@ impl<'a> Squashfs<'a> {
         }
         let pointer = self.fragments_at.saturating_add(u64::from(number / ENTRIES) * 8);
         let block = le64(&self.image.bytes(pointer, 8)?, 0);
-        let mut place = Place { block, within: at(number % ENTRIES) * 16 };
+        let mut place = Position { block, within: at(number % ENTRIES) * 16 };
         let entry = self.take(&mut place, 16)?;
         Ok((le64(&entry, 0), le32(&entry, 8)))
     }
@@ -227,7 +227,7 @@ impl FileSystem for Squashfs<'_> {
     fn node(&mut self, inode: u64, take: &mut dyn FnMut(Span) -> Result<(), OrderFault>) -> Result<Node, Fault> {
         let block = self.inodes_at.saturating_add(inode >> 16);
         let mut place =
-            Place { block, within: usize::from(inode.to_le_bytes()[0]) | usize::from(inode.to_le_bytes()[1]) << 8 };
+            Position { block, within: usize::from(inode.to_le_bytes()[0]) | usize::from(inode.to_le_bytes()[1]) << 8 };
         let kind = le16(&self.take(&mut place, 16)?, 0);
         match kind {
             1 => {

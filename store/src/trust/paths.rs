@@ -18,7 +18,7 @@ use crate::Error;
 /// folders from the environment that belong to a user, since `sudo` may preserve those variables.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[allow(clippy::exhaustive_structs, reason = "a caller may say where everything is")]
-pub struct Places {
+pub struct TrustPaths {
     /// The user's own configuration, if any.
     pub user_config: Option<PathBuf>,
     /// The system's configuration.
@@ -36,7 +36,7 @@ pub(super) const THRESHOLDS: &str = "thresholds";
 /// The device's compatibility tags.
 pub(super) const COMPATIBLE: &str = "compatible";
 
-impl Places {
+impl TrustPaths {
     /// Returns the places of the current user.
     #[must_use]
     pub fn of_this_process() -> Self {
@@ -127,7 +127,7 @@ mod tests {
     use super::*;
 
     fn places(root: bool, variables: &[(&str, &str)]) -> (Option<String>, Option<String>) {
-        let places = Places::of(root, |name| {
+        let places = TrustPaths::of(root, |name| {
             variables.iter().find(|(variable, _)| *variable == name).map(|(_, value)| value.into())
         });
         let text = |path: Option<PathBuf>| path.map(|path| path.display().to_string());

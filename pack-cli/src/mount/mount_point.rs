@@ -7,7 +7,7 @@ use rustix::fs::{AtFlags, CWD, StatxFlags, statx};
 
 /// The place of a mount: a path, at which others can mount as well.
 #[derive(Clone, Debug)]
-pub(super) struct Place {
+pub(super) struct MountPoint {
     pub(super) path: PathBuf,
     /// The number of the mount; `None` on kernels before 5.8, and in sandboxes that block the call.
     number: Option<u64>,
@@ -24,7 +24,7 @@ pub(super) enum Top {
     Gone,
 }
 
-impl Place {
+impl MountPoint {
     /// Returns the place of the mount that has just been mounted at a path.
     pub(super) fn of(path: PathBuf) -> Self {
         let number = mount_at(&path);
