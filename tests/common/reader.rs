@@ -3,7 +3,7 @@
 use std::io::Read;
 use std::path::PathBuf;
 
-use sealift::trust::{Guard, TrustPaths, TrustOptions, Trusted};
+use sealift::trust::{Guard, TrustOptions, TrustPaths, Trusted};
 use sealift::verify::{Depth, verify};
 use sealift::{Bundle, Error, Head, Input, Limits, Progress};
 use sealift_format::{Envelope, Index, Kind, Object, Opened, Opener, Part, Request, Row, Step, verity};

@@ -2,6 +2,8 @@
 
 mod archive;
 mod args;
+mod composefs;
+mod ostree;
 mod report;
 
 use std::cell::Cell;
@@ -21,7 +23,6 @@ use super::advice::ADD_CERTIFICATE;
 use super::base_args::BaseArgs;
 use super::bundle::BundleArg;
 use super::failure::{About as _, Failure};
-use super::import;
 use super::progress_display;
 use super::several::Several;
 use super::trust_args::Judge;
@@ -158,10 +159,10 @@ impl Unpack {
     ) -> Result<(), Failure> {
         let (stats, judge, elapsed) = self.take(take)?;
         self.warn_of_signature(&stats.import.install);
-        import::warn_of_summary(self.show, &stats, shown_target);
+        ostree::warn_of_summary(self.show, &stats, shown_target);
         let between = (shown_target, self.bundle.bundle.as_path());
         let how = (self.dry_run, self.no_check);
-        Ok(import::print(self.show, &stats, &judge, between, how, elapsed)?)
+        Ok(ostree::print(self.show, &stats, &judge, between, how, elapsed)?)
     }
 
     /// Imports into a composefs store.
@@ -171,7 +172,7 @@ impl Unpack {
             self.take(|bundle, progress| sealift::composefs::import(bundle, store, &options, progress))?;
         let between = (self.target.as_deref().unwrap_or(store), self.bundle.bundle.as_path());
         let how = (self.dry_run, self.seal == Some(sealift::seal::Seal::Try), self.no_check);
-        Ok(super::store::print(self.show, &stats, &judge, between, how, elapsed)?)
+        Ok(composefs::print(self.show, &stats, &judge, between, how, elapsed)?)
     }
 
     /// Imports into a repository or store with `take`. Returns its result, the judge, and the time it took.

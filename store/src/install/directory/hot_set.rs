@@ -10,7 +10,7 @@ use rustix::io::Errno;
 use sealift_format::{Directory, Entry, Row, Xattr};
 
 use super::apply::Update;
-use super::gathered::{Gathered, HotFile, Lies};
+use super::hot_files::{HotFile, HotFiles, Lies};
 use super::job::Job;
 use super::metadata::Privilege;
 use super::plan::{Link, PlannedName};
@@ -49,10 +49,10 @@ impl Job<'_> {
         stage: &TreeStage,
         update: &Update<'s>,
         (free_bytes, reached): (u64, Option<u64>),
-    ) -> Result<Gathered<'s>, Error> {
+    ) -> Result<HotFiles<'s>, Error> {
         // A resumed run leaves this to the next update, and one that trusts the record reads no file that stays.
         let is_possible = !stage.is_resumed() && !self.options.trust_record && !self.options.tree.hardlink_duplicates;
-        let Some(order) = self.order.filter(|_| is_possible) else { return Ok(Gathered::default()) };
+        let Some(order) = self.order.filter(|_| is_possible) else { return Ok(HotFiles::default()) };
         let selection = update.selection;
         let mut links: HashMap<Row<Entry>, Vec<&Link>> = HashMap::new();
         for link in &selection.links {
@@ -95,10 +95,10 @@ impl Job<'_> {
         // Without new files, the hot set lies as the last run left it, which is as well as this file system can place it.
         let has_new = files.iter().any(|file| matches!(file.at, Lies::New));
         if !is_scattered || !has_new || is_large {
-            return Ok(Gathered::default());
+            return Ok(HotFiles::default());
         }
         tracing::info!(seeks, files = files.len(), "the hot set is scattered: writing it again, in its order");
-        Ok(Gathered { files })
+        Ok(HotFiles { files })
     }
 
     /// Opens an installed file, if it may have its expected content.

@@ -11,11 +11,11 @@ use super::disk::Blocks;
 use super::files::{Builder, has_reflinks};
 use super::finished::Finished;
 use super::from_base;
-use super::gather::gather_new;
-use super::gathered::{Gathered, Moved};
+use super::hot_files::{HotFiles, Moved};
 use super::installed::Installed;
 use super::metadata::Privilege;
 use super::plan::{PlannedName, Selection};
+use super::recorded_stats::gather_new;
 use super::sealing::Sealing;
 use super::staged;
 use super::stats::{Consent, UnpackStats, expected};
@@ -90,7 +90,7 @@ impl Job<'_> {
         input: &mut Input,
         stage: &TreeStage,
         mut selection: Selection,
-        (all, gathered): (&[PlannedName], &'g Gathered<'_>),
+        (all, gathered): (&[PlannedName], &'g HotFiles<'_>),
         (privilege, stats): (&Privilege, &mut UnpackStats),
     ) -> Result<Moved<'g>, Error> {
         // An update does this before it copies from the target.
@@ -265,7 +265,7 @@ impl Job<'_> {
         &self,
         builder: &mut Builder<'_>,
         input: &mut Input,
-        (all, gathered): (&[PlannedName], &'g Gathered<'_>),
+        (all, gathered): (&[PlannedName], &'g HotFiles<'_>),
     ) -> Result<Moved<'g>, Error> {
         let (bundle, bases, jobs) = (self.bundle, self.bases, self.options.jobs);
         let (selection, mut hand) = (builder.selection, Walk::default());

@@ -17,10 +17,10 @@ use sealift_format::{Entry, Index, InodeKind, Limits, Object, Row};
 use super::apply::Update;
 use super::census::Census;
 use super::changes::Changes;
-use super::gather::{Kept, gather};
 use super::metadata::Privilege;
 use super::needed::Needed;
 use super::plan::Selection;
+use super::recorded_stats::{Kept, recorded_stats};
 use super::release::Release;
 use super::standing::Recorded;
 use crate::directory::stage::{StagedFile, TreeStage};
@@ -95,7 +95,7 @@ pub(super) fn commit_update(
         if let (None, Some(kept), Some(state)) = (&unlike, kept, stage.state()?) {
             let since = next_moment(stage.own().fd());
             let since = since.map_err(|error| Error::io("create a file in", stage.own().path(), error))?;
-            state::write_stats(&state, &gather(update, kept, since)?)?;
+            state::write_stats(&state, &recorded_stats(update, kept, since)?)?;
         }
         update.progress.enter(Phase::Syncing, 0, 0);
         let synced = if durable { syncfs(update.target.root()) } else { Ok(()) };

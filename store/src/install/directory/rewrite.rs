@@ -12,7 +12,7 @@ use rustix::io::{Errno, pread, retry_on_intr};
 use sealift_format::num;
 
 use super::files::Builder;
-use super::gathered::{Gathered, HotFile, Lies, Moved};
+use super::hot_files::{HotFile, HotFiles, Lies, Moved};
 use super::job::Job;
 use super::metadata::Privilege;
 use super::plan::PlannedName;
@@ -36,7 +36,7 @@ impl Job<'_> {
     pub(super) fn write_hot_set<'g>(
         &self,
         builder: &Builder<'_>,
-        gathered: &'g Gathered<'_>,
+        gathered: &'g HotFiles<'_>,
         beside: u64,
     ) -> Result<Moved<'g>, Error> {
         let mut moved = Vec::new();
@@ -57,7 +57,7 @@ impl Job<'_> {
     }
 
     /// Tries to reserve the space that the rest of the update takes at most.
-    fn try_room(&self, builder: &Builder<'_>, gathered: &Gathered<'_>, beside: u64) -> Result<(), Error> {
+    fn try_room(&self, builder: &Builder<'_>, gathered: &HotFiles<'_>, beside: u64) -> Result<(), Error> {
         let places: Vec<PlannedName> = gathered.written().map(|file| file.place).collect();
         let sizes = places.iter().map(|place| self.blocks.file(&[], self.bundle.index.object(place.object).size));
         let len = sizes.fold(beside, u64::saturating_add);
@@ -73,7 +73,7 @@ impl Job<'_> {
     fn write_in_order<'g>(
         &self,
         builder: &Builder<'_>,
-        gathered: &'g Gathered<'_>,
+        gathered: &'g HotFiles<'_>,
         moved: &mut Vec<&'g HotFile<'g>>,
     ) -> Result<(), Error> {
         let (mut walk, mut other, root) = (Walk::default(), Walk::default(), builder.stage.root());

@@ -10,8 +10,7 @@ use super::census::Census;
 use super::changes::Changes;
 use super::deletions::Deletions;
 use super::delta;
-use super::gather::{Kept, gather};
-use super::gathered::Gathered;
+use super::hot_files::HotFiles;
 use super::installed::{Installed, check_ours};
 use super::job::Job;
 use super::journal::{self, Interrupted};
@@ -20,6 +19,7 @@ use super::metadata::Privilege;
 use super::needed::Needed;
 use super::plan::{PlannedName, Selection};
 use super::recheck::{Checker, Recheck};
+use super::recorded_stats::{Kept, recorded_stats};
 use super::resume::abandon;
 use super::standing::Recorded;
 use super::stats::UnpackStats;
@@ -172,7 +172,7 @@ impl Job<'_> {
         }
         let reached = record.as_ref().and_then(state::kept_seeks);
         let gathered = match is_done {
-            true => Gathered::default(),
+            true => HotFiles::default(),
             false => {
                 let spare = free_bytes.saturating_sub(self.disk(&pending));
                 self.gather_hot_set(stage, &compared.update, (spare, reached))?
@@ -268,7 +268,7 @@ impl Job<'_> {
         let (Some(recheck), Some(record)) = (&compared.recheck, self.site.record()?) else { return Ok(()) };
         record.remove(Record::MIXED)?;
         if recheck.is_refreshed {
-            state::write_stats(&record, &gather(&compared.update, &compared.kept(begun), begun)?)?;
+            state::write_stats(&record, &recorded_stats(&compared.update, &compared.kept(begun), begun)?)?;
         }
         Ok(())
     }

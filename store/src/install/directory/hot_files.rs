@@ -13,7 +13,7 @@ use crate::fs::confined::open_name;
 
 /// The hot set of an update that is to write it again; otherwise empty.
 #[derive(Debug, Default)]
-pub(super) struct Gathered<'a> {
+pub(super) struct HotFiles<'a> {
     /// Its files in the order of access.
     pub(super) files: Vec<HotFile<'a>>,
 }
@@ -41,7 +41,7 @@ pub(super) enum Lies {
 /// The unchanged files that were written again only to move them; `None` if the hot set was not written again.
 pub(super) type Moved<'g> = Option<Vec<&'g HotFile<'g>>>;
 
-impl<'a> Gathered<'a> {
+impl<'a> HotFiles<'a> {
     pub(super) fn is_empty(&self) -> bool {
         self.files.is_empty()
     }

@@ -9,12 +9,12 @@ use sealift::seal::KernelSignature;
 use sealift::trust::TargetKind;
 use sealift::{ImportStats, SetRef};
 
-use super::audit_words::had_gone_back_from;
-use super::escape;
-use super::human::{self, Bytes, Grouped, count};
-use super::show::{Show, WARN};
-use super::taken;
-use super::trust_args::Judge;
+use crate::audit_words::had_gone_back_from;
+use crate::escape;
+use crate::human::{self, Bytes, Grouped, count};
+use crate::show::{Show, WARN};
+use crate::taken;
+use crate::trust_args::Judge;
 
 pub(crate) fn print(
     show: Show,

@@ -27,7 +27,7 @@ pub(super) enum Kept<'a> {
 const BATCH: usize = 64;
 
 /// Returns the stats of a target after an update that ended before `since`.
-pub(super) fn gather(update: &Update<'_>, kept: &Kept<'_>, since: FileTime) -> Result<StatCache, Error> {
+pub(super) fn recorded_stats(update: &Update<'_>, kept: &Kept<'_>, since: FileTime) -> Result<StatCache, Error> {
     let index = update.target.index;
     let changes = &update.changes;
     let mut is_made = vec![false; index.entries().len()];

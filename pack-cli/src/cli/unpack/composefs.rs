@@ -7,12 +7,12 @@ use std::time::Duration;
 use sealift::SetRef;
 use sealift::composefs::ComposefsStats;
 
-use super::escape;
-use super::human::{self, Bytes, Grouped, count};
-use super::import;
-use super::show::{Show, WARN};
-use super::taken;
-use super::trust_args::Judge;
+use super::ostree;
+use crate::escape;
+use crate::human::{self, Bytes, Grouped, count};
+use crate::show::{Show, WARN};
+use crate::taken;
+use crate::trust_args::Judge;
 
 /// Prints the summary.
 pub(crate) fn print(
@@ -34,7 +34,7 @@ pub(crate) fn print(
     let (new, all) = (count(stats.new_objects, "object"), Grouped(stats.objects));
     if dry_run {
         writeln!(out, "  {new} of {all} would be added, {} of content", Bytes(stats.import.install.logical_bytes))?;
-        import::print_check(&mut out, &stats.import, (true, trust_record))?;
+        ostree::print_check(&mut out, &stats.import, (true, trust_record))?;
         return writeln!(out, "  {} would be read; nothing was written", Bytes(stats.import.install.stored_bytes));
     }
     match stats.new_objects {
@@ -45,9 +45,9 @@ pub(crate) fn print(
             writeln!(out, "  {new} of {all} added\n  wrote {bytes} (read {stored} from the bundle) in {time}, {rate}")?;
         }
     }
-    import::print_check(&mut out, &stats.import, (false, trust_record))?;
+    ostree::print_check(&mut out, &stats.import, (false, trust_record))?;
     if stats.import.install.is_sealed {
-        import::print_sealed(&mut out, &stats.import)?;
+        ostree::print_sealed(&mut out, &stats.import)?;
     } else if tried {
         writeln!(out, "  {WARN}not sealed{WARN:#}: the file system does not support fs-verity")?;
     }
