@@ -35,26 +35,29 @@ impl Compressor {
 
     /// Returns the frame of these bytes.
     pub(crate) fn compress(&mut self, data: &[u8]) -> Result<&[u8], Error> {
-        let len = compress_into(&mut self.context, data, &mut self.compressed).map_err(Error::Usage)?;
-        Ok(&self.compressed[..len])
+        compress_into(&mut self.context, data, &mut self.compressed).map_err(Error::Usage)?;
+        Ok(&self.compressed)
+    }
+
+    /// As [`Self::compress`], for a frame that is kept.
+    pub(crate) fn frame(&mut self, data: &[u8]) -> Result<Vec<u8>, Error> {
+        compress(&mut self.context, data).map_err(Error::Usage)
     }
 }
 
-/// Compresses `bytes` into one frame at the start of `buffer`. Returns the frame's length.
-fn compress_into(context: &mut CCtx<'_>, bytes: &[u8], buffer: &mut Vec<u8>) -> Result<usize, String> {
-    let bound = zstd_safe::compress_bound(bytes.len());
-    if buffer.len() < bound {
-        buffer.resize(bound, 0);
-    }
-    let len = context.compress2(&mut buffer[..], bytes);
-    len.map_err(|code| format!("zstd: {}", zstd_safe::get_error_name(code)))
+/// Makes `buffer` one frame of `bytes`.
+fn compress_into(context: &mut CCtx<'_>, bytes: &[u8], buffer: &mut Vec<u8>) -> Result<(), String> {
+    buffer.clear();
+    buffer.reserve(zstd_safe::compress_bound(bytes.len()));
+    let written = context.compress2(buffer, bytes);
+    written.map(drop).map_err(|code| format!("zstd: {}", zstd_safe::get_error_name(code)))
 }
 
 /// Compresses `bytes` with the given context.
 pub(super) fn compress(context: &mut CCtx<'_>, bytes: &[u8]) -> Result<Vec<u8>, String> {
     let mut stored = Vec::new();
-    let len = compress_into(context, bytes, &mut stored)?;
-    stored.truncate(len);
+    compress_into(context, bytes, &mut stored)?;
+    stored.shrink_to_fit();
     Ok(stored)
 }
 

@@ -38,11 +38,11 @@ pub(super) fn build_index(refs: &[PackRef<'_>], packed: &Sequenced) -> Result<(I
     }
     commits.add_to(&mut builder, |source, content| packed.object_of[source][num::at(content)].number());
     let order: PackedRows = builder.contents().iter().filter_map(|content| Row::new(*content)).collect();
-    let rows: Vec<&PackedObject> = order.iter().map(|object| &packed.objects[object.at()]).collect();
-    let mut digests = Vec::with_capacity(rows.len() * 32);
-    digests.extend(rows.iter().flat_map(|object| object.verity));
-    let objects = rows.iter().map(|object| Object { id: object.id, size: object.size });
-    let bytes = builder.finish(objects, &verity::digest(&digests))?;
+    let rows = || order.iter().map(|object| &packed.objects[object.at()]);
+    let mut digests = verity::VerityHasher::default();
+    rows().for_each(|object| digests.update(&object.verity));
+    let objects = rows().map(|object| Object { id: object.id, size: object.size() });
+    let bytes = builder.finish(objects, &digests.finish())?;
     // An index that the parser would refuse is not written.
     Ok((Index::parse(bytes, u64::MAX)?, order))
 }
@@ -67,10 +67,10 @@ pub(super) fn build_layout(
     };
     for (object, from) in Rows::new(0..u32::MAX).zip(order) {
         let from = &packed.objects[from.at()];
-        if !from.pieces.is_empty() {
+        if !from.pieces().is_empty() {
             let first_piece = num::fit(layout.pieces.len(), "the number of pieces")?;
             layout.large.push(Large { object, first_piece });
-            layout.pieces.extend(from.pieces.iter().map(|(job, chaining_value)| Piece {
+            layout.pieces.extend(from.pieces().iter().map(|(job, chaining_value)| Piece {
                 chunk: job.map(|job| writer.chunk_of_job[job]),
                 chaining_value: *chaining_value,
             }));
@@ -85,9 +85,9 @@ const HOLES: &str = "the number of holes";
 
 /// Adds the holes of an object to the layout.
 pub(super) fn holes_of(layout: &mut Layout, object: Row<Object>, from: &PackedObject) -> Result<(), Error> {
-    if !from.holes.is_empty() {
+    if !from.holes().is_empty() {
         let first = num::fit(layout.extents.len(), HOLES)?;
-        layout.extents.extend(&from.holes);
+        layout.extents.extend(from.holes());
         let end = num::fit(layout.extents.len(), HOLES)?;
         layout.holes.push(Holes { object, extents: first..end });
     }

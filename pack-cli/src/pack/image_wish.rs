@@ -21,6 +21,12 @@ pub(super) struct ForImages {
     pub(super) sha512: Option<FileDigest>,
 }
 
+impl ForImages {
+    pub(super) fn has_any(&self) -> bool {
+        !self.within.is_empty() || self.sha512.is_some()
+    }
+}
+
 /// Blocks of 4096 bytes, no salt.
 pub(super) fn parameters(algorithm: Algorithm) -> Parameters {
     Parameters::new(algorithm, 4096, &[]).unwrap_or_default() // both hashes support this block size

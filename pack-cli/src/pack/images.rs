@@ -37,11 +37,11 @@ pub(super) fn state(index: &Index, packed: &Sequenced, options: &PackOptions) ->
             let image = make_image(index, tree, Image::VERSION_MAX, algorithm, &|object| {
                 let found = packed_of(object)?;
                 if index.object(object).size <= Image::WITHIN_LEN_MAX {
-                    return Some(ImageContent::Within(&found.images.within));
+                    return Some(ImageContent::Within(found.images().map_or(&[], |images| &images.within)));
                 }
                 let digest = match algorithm {
                     Algorithm::Sha256 => sha256.get(&object),
-                    Algorithm::Sha512 => found.images.sha512.as_ref(),
+                    Algorithm::Sha512 => found.images().and_then(|images| images.sha512.as_ref()),
                 };
                 digest.map(ImageContent::Named)
             })?;

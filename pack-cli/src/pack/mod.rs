@@ -185,6 +185,7 @@ pub fn pack(
     let common = CommonFiles::of(sources.iter().copied());
     layout.repository = common.files;
     let images = images::state(&index, &packed, options)?;
+    drop((packed, numbers));
     let front = Prologue { index: &index, layout: &layout, bases: None, images };
     let (head, behind) = front.make_head(options, sign, true)?;
     let (root, root_digest) = (head.root().clone(), head.root_digest());
@@ -282,10 +283,10 @@ impl Prologue<'_> {
         let wide = |len: usize| num::wide(len);
         let layout_bytes = self.layout.encode()?;
         let mut compressor = Compressor::for_front(options.level)?;
-        let mut behind = compressor.compress(&layout_bytes)?.to_vec();
+        let mut behind = compressor.frame(&layout_bytes)?;
         let difference = self.bases.as_ref().map(|bases| bases.difference.encode()).transpose()?;
         let index_bytes = self.index.bytes();
-        let index_stored = compressor.compress(difference.as_deref().unwrap_or(index_bytes))?.to_vec();
+        let index_stored = compressor.frame(difference.as_deref().unwrap_or(index_bytes))?;
         let contents = Contents {
             index_digest: verity::digest(index_bytes),
             index_len: wide(index_bytes.len()),

@@ -1,9 +1,12 @@
 //! Turns scanned contents, in access order, into chunks: finds equal objects and chooses where chunks end.
 
 use std::collections::{BTreeMap, HashMap};
+use std::hash::{BuildHasher as _, RandomState};
 use std::ops::Range;
 use std::sync::Arc;
 
+use hashbrown::HashTable;
+use hashbrown::hash_table::Entry;
 use sealift_format::num;
 use sealift_format::verity::{FileHasher, VerityHasher};
 use sealift_format::{Extent, Object, Row, Table, Xattrs, pieces};
@@ -19,17 +22,53 @@ use sealift_store::contents::tasks::Item;
 #[derive(Debug)]
 pub(super) struct PackedObject {
     pub(super) id: [u8; 32],
-    pub(super) size: u64,
     pub(super) verity: [u8; 32],
-    pub(super) holes: Vec<Extent>,
     /// The first content with these bytes.
     pub(super) first: Item,
     /// Whether it begins like machine code.
     pub(super) is_code: bool,
+    /// What few objects have.
+    rare: Option<Box<Rare>>,
+}
+
+/// What an object has if it is large, has holes, or becomes part of an image.
+#[derive(Debug, Default)]
+struct Rare {
+    holes: Vec<Extent>,
     #[cfg_attr(not(feature = "composefs"), allow(dead_code, reason = "nothing makes images"))]
-    pub(super) images: ForImages,
-    /// The pieces of a large object: the job that stores each, and its chaining value.
-    pub(super) pieces: Vec<(Option<usize>, [u8; 32])>,
+    images: ForImages,
+    pieces: Vec<StoredPiece>,
+}
+
+/// A piece of a large object: the job that stores it, if it has data, and its chaining value.
+type StoredPiece = (Option<usize>, [u8; 32]);
+
+impl Rare {
+    fn boxed(self) -> Option<Box<Self>> {
+        let has_any = !self.holes.is_empty() || !self.pieces.is_empty() || self.images.has_any();
+        has_any.then(|| Box::new(self))
+    }
+}
+
+impl PackedObject {
+    /// Returns its length in bytes.
+    pub(super) fn size(&self) -> u64 {
+        self.first.len
+    }
+
+    pub(super) fn holes(&self) -> &[Extent] {
+        self.rare.as_ref().map_or(&[], |rare| &rare.holes)
+    }
+
+    /// Returns the pieces of a large object; none of any other.
+    pub(super) fn pieces(&self) -> &[StoredPiece] {
+        self.rare.as_ref().map_or(&[], |rare| &rare.pieces)
+    }
+
+    #[cfg(feature = "composefs")]
+    pub(super) fn images(&self) -> Option<&ForImages> {
+        self.rare.as_ref().map(|rare| &rare.images)
+    }
 }
 
 impl Table for PackedObject {
@@ -60,7 +99,8 @@ pub(super) struct Sequencer {
     /// Whether the data becomes chunks.
     keeps: bool,
     objects: Vec<PackedObject>,
-    by_id: HashMap<[u8; 32], Row<PackedObject>>,
+    by_id: HashTable<Row<PackedObject>>,
+    hasher: RandomState,
     /// The object of each content of each source, once it has arrived.
     object_of: Vec<Vec<Option<Row<PackedObject>>>>,
     xattrs: Vec<(Item, Xattrs)>,
@@ -88,7 +128,7 @@ struct LargeState {
     holes: Vec<Extent>,
     is_code: bool,
     /// The pieces from the first one on, without a gap.
-    pieces: Vec<(Option<usize>, [u8; 32])>,
+    pieces: Vec<StoredPiece>,
     /// Pieces after a gap, with their jobs: the part of a file that is read first need not be its start.
     ahead: BTreeMap<u64, (Option<usize>, LargePiece)>,
     last_job: Option<usize>,
@@ -153,7 +193,8 @@ impl Sequencer {
             piece_len: chunk_len,
             keeps,
             objects: Vec::new(),
-            by_id: HashMap::new(),
+            by_id: HashTable::new(),
+            hasher: RandomState::new(),
             object_of: content_counts.map(unseen).collect(),
             xattrs: Vec::new(),
             pending: Vec::new(),
@@ -222,8 +263,8 @@ impl Sequencer {
     fn take_small(&mut self, data: &Arc<Buffer>, small: SmallObject) -> Result<(), Error> {
         let SmallObject { item, id, verity, holes, xattrs, is_code, images, start, end } = small;
         self.take_xattrs(item, xattrs);
-        let (size, pieces) = (item.len, Vec::new());
-        let found = PackedObject { id, size, verity, holes, first: item, is_code, images, pieces };
+        let rare = Rare { holes, images, pieces: Vec::new() }.boxed();
+        let found = PackedObject { id, verity, first: item, is_code, rare };
         let (object, is_new) = self.intern(found)?;
         self.set_object(item, object);
         if self.keeps && is_new && start < end {
@@ -261,17 +302,15 @@ impl Sequencer {
 
     fn end_large(&mut self, item: Item) -> Result<(), Error> {
         let Some(state) = self.large.remove(&(item.source, item.content)) else { return Ok(()) };
+        let images = ForImages { sha512: state.sha512.map(FileHasher::finish), ..ForImages::default() };
         let values: Vec<[u8; 32]> = state.pieces.iter().map(|(_, value)| *value).collect();
         let (object, _) = self.intern(PackedObject {
             // A large content has at least two pieces.
             id: pieces::object_id(&values).unwrap_or_default(),
-            size: item.len,
             verity: state.verity.finish(),
-            holes: state.holes,
             first: item,
             is_code: state.is_code,
-            images: ForImages { sha512: state.sha512.map(FileHasher::finish), ..ForImages::default() },
-            pieces: state.pieces,
+            rare: Rare { holes: state.holes, images, pieces: state.pieces }.boxed(),
         })?;
         self.set_object(item, object);
         Ok(())
@@ -279,11 +318,17 @@ impl Sequencer {
 
     fn intern(&mut self, object: PackedObject) -> Result<(Row<PackedObject>, bool), Error> {
         let next = Row::after(self.objects.len())?;
-        let known = *self.by_id.entry(object.id).or_insert(next);
-        if known == next {
-            self.objects.push(object);
+        let hash = |id: &[u8; 32]| self.hasher.hash_one(id);
+        let id_of = |row: &Row<PackedObject>| &self.objects[row.at()].id;
+        let is_same = |row: &Row<PackedObject>| *id_of(row) == object.id;
+        match self.by_id.entry(hash(&object.id), is_same, |row| hash(id_of(row))) {
+            Entry::Occupied(known) => Ok((*known.get(), false)),
+            Entry::Vacant(place) => {
+                place.insert(next);
+                self.objects.push(object);
+                Ok((next, true))
+            }
         }
-        Ok((known, known == next))
     }
 
     fn set_object(&mut self, item: Item, object: Row<PackedObject>) {

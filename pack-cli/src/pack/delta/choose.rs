@@ -52,7 +52,7 @@ pub(super) fn choose(
         .iter()
         .map(|object| {
             let from = row(packed, *object);
-            let most = if from.size <= SMALL { SEVERAL } else { 1 };
+            let most = if from.size() <= SMALL { SEVERAL } else { 1 };
             paths.get(object).map_or_else(Vec::new, |path| names.resembling(path, most))
         })
         .collect();

@@ -103,21 +103,21 @@ impl Encoder<'_> {
         if let Some((object, number)) = chunk.piece {
             let from = row(self.packed, object);
             let start = number * self.limits.piece_len();
-            let end = from.size.min(start + self.limits.piece_len());
+            let end = from.size().min(start + self.limits.piece_len());
             self.append(hand, object, start, end)?;
             let chaining_value = pieces::chaining_value(start, std::iter::once(&hand.data[..]));
-            let kept = close_up(&mut hand.data, start, &from.holes);
+            let kept = close_up(&mut hand.data, start, from.holes());
             hand.data.truncate(kept);
             return Ok(Some(chaining_value));
         }
         for object in &chunk.objects {
             let from = row(self.packed, *object);
             let start = hand.data.len();
-            self.append(hand, *object, 0, from.size)?;
+            self.append(hand, *object, 0, from.size())?;
             if blake3::hash(&hand.data[start..]).as_bytes() != &from.id {
                 return Err(Error::Usage("a file changed while it was packed".into()));
             }
-            let kept = close_up(&mut hand.data[start..], 0, &from.holes);
+            let kept = close_up(&mut hand.data[start..], 0, from.holes());
             hand.data.truncate(start + kept);
         }
         Ok(None)

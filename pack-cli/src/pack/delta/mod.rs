@@ -268,7 +268,7 @@ impl Carried {
             self.objects.binary_search(&object).is_ok().then_some(Wish { object, range, is_hot: true })
         });
         let all = self.objects.iter().map(|object| {
-            let range = 0..row(packed, *object).size;
+            let range = 0..row(packed, *object).size();
             Wish { object: *object, range, is_hot: false }
         });
         first.chain(all).collect()

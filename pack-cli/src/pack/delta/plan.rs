@@ -87,7 +87,7 @@ pub(super) fn plan(
         let chosen = carried.binary_search(object).map_or(&[][..], |at| &choice[at][..]);
         let chosen: Vec<BaseSize> =
             chosen.iter().map(|base| (*base, bases.object(*base).map_or(0, |row| row.size))).collect();
-        if from.size > limits.piece_len() {
+        if from.size() > limits.piece_len() {
             if is_hot {
                 // What is read before this object must be stored before it.
                 planned.extend(open.end());
@@ -96,24 +96,24 @@ pub(super) fn plan(
             let numbers = numbers.filter(|number| done.insert((*object, *number)));
             planned.extend(numbers.map(|number| {
                 let start = number * limits.piece_len();
-                let end = from.size.min(start + limits.piece_len());
-                let len = data_len(&from.holes, start..end);
+                let end = from.size().min(start + limits.piece_len());
+                let len = data_len(from.holes(), start..end);
                 let prefix =
-                    chosen.first().and_then(|base| window(*base, (start, end, from.size), limits.prefix_room(len)));
+                    chosen.first().and_then(|base| window(*base, (start, end, from.size()), limits.prefix_room(len)));
                 let (piece, prefix) = (Some((*object, number)), prefix.into_iter().collect());
                 Planned { objects: Vec::new(), piece, len, prefix, is_code: from.is_code, is_hot }
             }));
             continue;
         }
-        let len = data_len(&from.holes, 0..from.size);
+        let len = data_len(from.holes(), 0..from.size());
         if len == 0 || !done.insert((*object, 0)) {
             continue;
         }
-        let is_alone = from.is_code && from.size >= CODE_ALONE;
+        let is_alone = from.is_code && from.size() >= CODE_ALONE;
         if is_alone || open.chunk.is_code || !open.has_room(len, &chosen, limits) {
             planned.extend(open.end());
         }
-        open.add(*object, (len, from.size), &chosen, limits);
+        open.add(*object, (len, from.size()), &chosen, limits);
         (open.chunk.is_code, open.chunk.is_hot) = (is_alone, is_hot);
     }
     planned.extend(open.end());

@@ -49,7 +49,7 @@ pub(super) fn find(
     let of_objects = map_with(jobs.max(1), objects, start, |(cache, buffer), &object| {
         progress.check()?;
         let from = row(packed, object);
-        let len = if from.size >= LEAST { from.size.min(LOOKED_AT) } else { 0 };
+        let len = if from.size() >= LEAST { from.size().min(LOOKED_AT) } else { 0 };
         buffer.resize(num::size(len), 0);
         let content = sources[from.first.source].open(from.first.content, cache)?;
         content.read_at(buffer, 0)?;
