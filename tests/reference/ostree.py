@@ -104,7 +104,7 @@ class OSTree:
             need(not column or column - 1 in self.roots, "index", "a ref names no commit that came before")
             self.commits.append(column - 1 if column else self.next_commit())
         need(self.next == len(self.objects), "index", "OSTree objects are left")
-        need(len(self.files) == len(self.rows), "index", "OSTree files are left")
+        need(len(self.files) == len(self.rows), "index", "OSTree files are missing or left")
         links = iter(self.targets)
         for checksum, kind, row in zip(self.files, self.kinds, self.rows):
             if kind == 10:
@@ -178,7 +178,6 @@ class OSTree:
         tree = self.trees[number] = []
         for name, (_, checksum) in zip(names[0], files):
             file = self.files.setdefault(bytes(checksum), len(self.files))
-            need(file < len(self.rows), "index", "a dirtree names more files than there are")
             tree.append(SimpleNamespace(name=name, file=file))
         for name, (_, checksum, meta) in zip(names[1], dirs):
             meta = self.dirmeta(bytes(meta))

@@ -57,7 +57,7 @@ def parse_root(data):
             root.difference_len, root.prefix_len, count = bases.read("QIH")
             root.bases = [base(bases) for _ in range(count)]
             need(count, "header", "a delta bundle without a base")
-        images = found.images and Cursor(found.images.take(len(found.images.rest)), "header")
+        root.images = parse_images(found.images, root.refs) if found.images else []
         digests = {root.index_digest, *(digest for _, _, digest, _ in root.bases)}
         need(len(digests) == len(root.bases) + 1, "header", "a base stands twice, or is what is installed")
         root.base_index_len = max((size for *_, size in root.bases), default=0)
@@ -67,8 +67,6 @@ def parse_root(data):
     need(all(text.decode(errors="ignore").encode() == text for _, text in pairs), "header", "not UTF-8")
     ranges = 12 <= root.piece_log2 <= 26 and 10 <= root.window_log <= 31
     need(ranges, "header", "piece_log2 or window_log is out of its range")
-    # Last, since only this section has numbers that a reader may not support.
-    root.images = parse_images(images, root.refs) if images else []
     return root
 
 def parse_preamble(data):
@@ -90,7 +88,6 @@ def parse_images(section, refs):
         need(not images or images[-1][:3] < (ref, version, algorithm), "header", "images do not ascend")
         images.append((ref, version, algorithm, digest))
     need(images, "header", "there are no images")
-    section.end()
     return images
 
 def parse_envelopes(cursor):
@@ -132,9 +129,9 @@ def parse_holes(table, sizes):
     runs = iter([(4096 * start, 4096 * (start + length)) for start, length in zip(starts, lens)])
     holes = {number: list(islice(runs, count)) for number, count in zip(objects, extents)}
     for number, own in holes.items():
-        apart = all(a[1] < b[0] for a, b in pairwise(own))
+        need(all(a[1] < b[0] for a, b in pairwise(own)), "layout", "holes touch or do not ascend")
         inside = number < len(sizes) and own[-1][1] <= sizes[number] // 4096 * 4096
-        need(apart and inside, "layout", "holes touch, do not ascend or pass an object's whole blocks")
+        need(inside, "layout", "holes pass an object's whole blocks")
     return holes
 
 def parse_prefixes(table, layout, base_objects):
@@ -478,10 +475,11 @@ def main():
         policy[key] = "\n".join(files).split("\n")
     try:
         bundle, sha256s = Bundle(open(arguments.bundle, "rb"), policy), None
+        if bundle.difference and arguments.command == "list" and not arguments.base:
+            parser.error("a delta bundle is listed with its bases")
         if arguments.base:
             bundle.complete([Bundle(open(path, "rb"), {}) for path in arguments.base])
         if bundle.difference and not arguments.base:
-            need(arguments.command == "verify", "unsupported", "a delta bundle is listed with its bases")
             bundle.check_shapes()
         elif arguments.content or arguments.deep:
             sha256s = bundle.check_objects()
