@@ -389,6 +389,15 @@ pub fn of_root(dirtree: Vec<u8>, dirmeta: Vec<u8>) -> Bundle {
     bundle
 }
 
+/// Returns a bundle of a commit of this tree, which has no directory but its root, whose root has these bytes instead.
+pub fn with_root(tree: Node, root: Vec<u8>) -> Bundle {
+    let meta = dirmeta(&tree);
+    let mut bundle = Bundle::with_commits(&[], &[("main", vec![commit(tree)])], Packing::default());
+    let ostree = bundle.index.ostree.as_mut().expect("it has a commit");
+    ostree.objects = vec![(4, naming(&root, &meta)), (3, meta), (2, root)];
+    bundle
+}
+
 /// Returns a commit that names these objects.
 fn naming(tree: &[u8], meta: &[u8]) -> Vec<u8> {
     naming_parent(tree, meta, None)

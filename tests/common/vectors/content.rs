@@ -128,6 +128,17 @@ fn frames() -> Vec<Vector> {
             }),
         ),
         reject(
+            "frame-skippable-alone",
+            "a skippable frame of as many bytes as are declared, which look like blocks",
+            Box::new(|b| {
+                *b = Bundle::new(&[("main", dir([("a", file([b'a'; 32]))]))], Packing::default());
+                let mut stored = [0x50, 0x2a, 0x4d, 0x18, 32, 0, 0, 0].to_vec();
+                stored.extend([[2, 0, 0, b'a']; 7].concat());
+                stored.extend([3, 0, 0, b'a']);
+                b.store(0, stored);
+            }),
+        ),
+        reject(
             "frame-cut",
             "the frame's last byte is missing",
             Box::new(|b| {

@@ -367,6 +367,10 @@ fn bases() -> Vec<Vector> {
         reject("bases-name", "header", "a name that no bundle has", |bases| bases.bases[0].name = b"a b".to_vec()),
         reject("bases-version-alone", "header", "a version without a name", |bases| bases.bases[0].name.clear()),
         on(&["good-tree"], reject_delta("bases-other", "base", "another bundle is there than its base", |_| {})),
+        on(
+            &["good-base"],
+            reject_from(of_two_bases(), "bases-missing", "base", "the first of two bases is there", |_| {}),
+        ),
         misfit("bases-index-len", "base", "the base's index_len is a byte more than the base has", |b| {
             b.delta().bases[0].len += 1;
         }),

@@ -3,7 +3,7 @@
 use super::delta::{base, base_tree, misfit, of_device, on, reject_delta};
 use super::*;
 use crate::bundle::{Contents, Maxima};
-use crate::bytes::Section;
+use crate::bytes::{Section, narrow};
 use crate::delta::{Change, Difference, changed, comes, gone, linked, named, within};
 use crate::tree::{block_device, fifo};
 
@@ -130,6 +130,9 @@ fn tables() -> Vec<Vector> {
             d.rows.swap(0, 1);
             (d.rows[0], d.rows[1]) = (1, 0);
         }),
+        index("difference-attributes-short", "the last edit has a row of the attributes that is not there", |d| {
+            *d.rows.last_mut().expect("it has rows") = narrow(d.attributes.len());
+        }),
         index("difference-attributes-left", "attributes that no edit has", |d| {
             d.attributes.push(crate::bundle::Attributes { mode: 0o100_000, ..Default::default() });
         }),
@@ -146,6 +149,9 @@ fn tables() -> Vec<Vector> {
                 d.regulars[4] = 4;
             },
         ),
+        reject_delta("limit-difference-object-len", "limit", "a carried object of 2^63 bytes", |b| {
+            b.difference().objects[0].0 = 1 << 63;
+        }),
         index("difference-object-twice", "two carried objects are one", |d| d.objects[3] = d.objects[1]),
         index("difference-times-order", "the changes of times descend", |d| d.times.push((time(1), time(2)))),
         index("difference-times-same", "a time changes to itself", |d| {
@@ -190,6 +196,10 @@ fn edits() -> Vec<Vector> {
             d.names.swap(1, 2);
         }),
         index("difference-names-twice", "two edits of one name", |d| d.names[2] = d.names[1].clone()),
+        reject_delta("difference-root-missing", "index", "a third ref, and no edit of its root", |b| {
+            b.difference().refs.push((0, b"other".to_vec(), 0));
+            b.edits.maxima = edit(|maxima: &mut Maxima| maxima.refs += 1);
+        }),
         index("difference-root-name", "a root has a name", |d| d.names[0] = b"x".to_vec()),
         saying(
             "difference-root-comes",
@@ -290,6 +300,10 @@ fn misfits() -> Vec<Vector> {
             (difference.regulars[2], difference.regulars[3]) = (2, 1);
             b.layout.members.swap(1, 2);
         }),
+        misfit("difference-verity", "index", "verity(T) of the wanted index is another", |b| {
+            b.index.verity[0] ^= 1;
+            b.difference().verity[0] ^= 1;
+        }),
         misfit("difference-digest", "index", "index_digest is another", |b| {
             b.edits.contents = edit(|c: &mut Contents| c.index_digest[31] ^= 1);
         }),
@@ -312,7 +326,7 @@ fn carrying_too_much() -> Bundle {
     let bases = of_base.delta.expect("it is one").bases;
     delta.delta().bases = bases;
     let difference = delta.difference();
-    difference.base_objects = crate::bytes::narrow(base.index.objects.len());
+    difference.base_objects = narrow(base.index.objects.len());
     difference.base_refs = base.index.refs;
     delta
 }

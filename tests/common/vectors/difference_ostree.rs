@@ -49,7 +49,11 @@ fn new_tree() -> Node {
 }
 
 fn new_tree_with(b: Node) -> Node {
-    dir([("a", file("new\n")), ("b", b), ("l", symlink("a")), ("n", n()), ("y", symlink("b")), ("z", file(""))])
+    new_tree_of(b, n())
+}
+
+fn new_tree_of(b: Node, n: Node) -> Node {
+    dir([("a", file("new\n")), ("b", b), ("l", symlink("a")), ("n", n), ("y", symlink("b")), ("z", file(""))])
 }
 
 /// Returns a dirtree as a difference stores it: zeros stand for the checksums of these directories.
@@ -79,7 +83,13 @@ fn prefix(base: &Bundle) -> Vec<u8> {
 /// dirtrees of the root, `b`, and `b/c`. The delta carries the dirmeta of `b`, the dirtrees of the root, `b` and `n`, and the files `a`, `y`
 /// and `b/u`, with objects 0 and 1.
 fn newer() -> Bundle {
+    newer_with(&n())
+}
+
+/// Returns the same with this directory `n`.
+fn newer_with(n: &Node) -> Bundle {
     let base = with_commit();
+    let new_tree = || new_tree_of(b(), n.clone());
     let commits = vec![commit(new_tree()), commit(tree())];
     let newest = newest(&commits);
     let wanted = Bundle::with_commits(&[], &[("os/stable", commits)], Packing::default());
@@ -90,7 +100,7 @@ fn newer() -> Bundle {
         commits: vec![(0, 0), (1, 0)],
         carried: vec![newest],
         dirmetas: vec![dirmeta(&b())],
-        trees: vec![blank(&new_tree(), &[&b(), &n()]), dirtree(&b()), dirtree(&n())],
+        trees: vec![blank(&new_tree(), &[&b(), n]), dirtree(&b()), dirtree(n)],
         prefix: prefix(&base),
         files,
         regulars: vec![0, 1],
@@ -234,17 +244,11 @@ fn trees() -> Vec<Vector> {
 
 fn files() -> Vec<Vector> {
     vec![
-        reject_from(
-            newer(),
-            "difference-ostree-file-type",
-            "index",
-            "the last file has a directory's attributes",
-            |b| {
-                let difference = b.difference();
-                difference.attributes.push(Attributes { mode: 0o040_755, ..Attributes::default() });
-                difference.ostree.as_mut().expect("it has a commit").files[2] = 2;
-            },
-        ),
+        reject_from(newer(), "difference-ostree-file-type", "index", "y has a directory's attributes", |b| {
+            let difference = b.difference();
+            difference.attributes[1] = Attributes { mode: 0o040_755, ..Attributes::default() };
+            difference.ostree.as_mut().expect("it has a commit").targets.clear();
+        }),
         of_other_file(
             "difference-ostree-file-owner",
             "object",
@@ -291,11 +295,15 @@ fn misfits() -> Vec<Vector> {
             o.refs[0].0 = 1;
         }),
         index("difference-ostree-beside-none", "the base has no commitmeta of its commit", |o| o.commits[1].1 = 1),
-        index("difference-ostree-dirmeta-order", "the second carried dirmeta is visited before the first", |o| {
-            let mut n = n();
-            n = n.mode(0o711);
-            o.dirmetas.insert(0, dirmeta(&n));
-        }),
+        {
+            let n = n().mode(0o711);
+            let comment = "the second carried dirmeta is visited before the first";
+            let made = reject_from(newer_with(&n), "difference-ostree-dirmeta-order", "index", comment, |b| {
+                let ostree = b.difference().ostree.as_mut().expect("it has a commit");
+                ostree.dirmetas.insert(0, dirmeta(&n));
+            });
+            on(&["good-ostree"], made)
+        },
         index("difference-ostree-dirmeta-left", "a dirmeta that nothing names", |o| {
             o.dirmetas.push(dirmeta(&dir([]).mode(0o711)));
         }),

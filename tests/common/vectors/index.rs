@@ -54,9 +54,9 @@ fn order() -> Vec<Vector> {
         reject("index-link-forward", "index", "b is another name of an inode that comes later", |b| {
             b.index.links[1] = 6;
         }),
-        reject("index-link-directory", "index", "l is another name of the directory d", |b| {
+        reject("index-link-directory", "index", "l is another name of the directory e", |b| {
             // Removes the link's inode, with its attributes and target.
-            b.index.links[4] = 3;
+            b.index.links[4] = 4;
             b.index.rows.remove(4);
             b.index.mtimes.remove(4);
             b.index.mtime_ns.remove(4);
@@ -188,7 +188,7 @@ fn objects() -> Vec<Vector> {
             b.index.objects[1].1 = b.index.objects[0].1;
         }),
         reject("verity-table", "index", "verity(T) is another", |b| b.index.verity[0] ^= 1),
-        reject("limit-object-len", "limit", "an object of 2^63 bytes", |b| b.index.objects[0].0 = 1 << 63),
+        reject("limit-object-len", "limit", "an object of 2^63 bytes", |b| b.index.objects[1].0 = 1 << 63),
         reject("limit-logical-overflow", "limit", "one object of 2^63 - 1 bytes in three files", |b| {
             *b = Bundle::new(
                 &[("main", dir([("a", file("x")), ("b", file("x")), ("c", file("x"))]))],

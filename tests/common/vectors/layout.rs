@@ -43,7 +43,26 @@ fn holes() -> Vec<Vector> {
         reject("holes-short", "a hole of 15 blocks", Box::new(extents(&[(4, 15)]))),
         reject("holes-beyond-end", "a hole up to block 41", Box::new(extents(&[(21, 20)]))),
         reject("holes-overflow", "a hole whose end passes 2^64-1", Box::new(extents(&[(u64::MAX - 3, 20)]))),
-        reject("holes-touching", "a hole at the end of another", Box::new(extents(&[(0, 16), (16, 16)]))),
+        {
+            let mut content = paint(1, 40 * 4096);
+            content[4 * 4096..36 * 4096].fill(0);
+            let packing = Packing { piece_log2: 20, ..Packing::default() };
+            let bundle = Bundle::new(&[("main", dir([("a", file(content))]))], packing);
+            reject_from(bundle, "holes-touching", "layout", "a hole of 32 blocks is listed in two halves", |b| {
+                b.layout.holes[0].1 = vec![(4, 16), (20, 16)];
+            })
+        },
+        {
+            let content = [&paint(1, 4 * 4096)[..], &[0; 16 * 4096 + 100]].concat();
+            let packing = Packing { piece_log2: 20, ..Packing::default() };
+            let bundle = Bundle::new(&[("main", dir([("a", file(content))]))], packing);
+            let comment = "a hole of 17 blocks, of which the last one is the object's partial block";
+            reject_from(bundle, "holes-partial-block", "layout", comment, |b| {
+                b.layout.holes[0].1 = vec![(4, 17)];
+                b.layout.chunks[0].len = 4 * 4096;
+                b.store(0, frame(&paint(1, 4 * 4096)));
+            })
+        },
         reject(
             "holes-sum",
             "extents of two objects, 2^32+1 in sum, and one extent",

@@ -1,13 +1,15 @@
 //! OSTree commits in the index (ostree 2).
 
 use super::*;
+use crate::bytes::narrow;
 use crate::ostree::{
     Commit, OsTree, array, commit, commit_of, commit_with, dictionary, dirmeta, dirtree, framed, nested, of_root,
+    with_root,
 };
 use crate::tree::{Node, paint};
 
 pub(super) fn vectors() -> Vec<Vector> {
-    [good(), fields(), repository(), forms(), order(), counts(), checksums()].into_iter().flatten().collect()
+    [good(), fields(), repository(), forms(), values(), order(), counts(), checksums()].into_iter().flatten().collect()
 }
 
 /// Returns a commit's tree. Objects 0 to 5 are the commit, the dirmeta of all directories, and the dirtrees of the root, `b`, and `b/c`; its files
@@ -71,6 +73,10 @@ fn good() -> Vec<Vector> {
             let commit = Commit { tree: tree(), beside: Some(deep(63)) };
             Bundle::with_commits(&[], &[("main", vec![commit])], Packing::default())
         }),
+        accept("good-ostree-values", "a commitmeta with values of all types", {
+            let commit = Commit { tree: tree(), beside: Some(of_all_types()) };
+            Bundle::with_commits(&[], &[("main", vec![commit])], Packing::default())
+        }),
         accept(
             "good-ostree-pieces",
             "files in pieces, with holes between and behind, equal pieces side by side and apart, and one content of two owners",
@@ -119,10 +125,22 @@ fn fields() -> Vec<Vector> {
             Bundle::with_commits(&[("a", dir([]))], &[("b", vec![commit(tree())])], Packing::default()),
             "ostree-file-type",
             "index",
-            "the last file has the attributes of a directory",
+            "l has the attributes of a directory",
             |b| {
                 let ostree = b.index.ostree.as_mut().expect("it has a commit");
-                *ostree.rows.last_mut().expect("it has files") = 0;
+                ostree.targets.clear();
+                let link = b.index.attributes.iter_mut().find(|row| row.mode & 0o170_000 == 0o120_000);
+                link.expect("the row of l is there").mode = 0o040_777;
+            },
+        ),
+        reject_from(
+            with_commit(),
+            "ostree-file-attributes",
+            "index",
+            "the last file has a row that is not there",
+            |b| {
+                let ostree = b.index.ostree.as_mut().expect("it has a commit");
+                *ostree.rows.last_mut().expect("it has files") = narrow(b.index.attributes.len());
             },
         ),
         reject_commit("ostree-collection", "index", "a collection id of one element", |o| {
@@ -134,6 +152,13 @@ fn fields() -> Vec<Vector> {
             "index",
             "the second ref names the dirmeta as its commit",
             |b| b.index.ostree.as_mut().expect("it has a commit").commits[1] = 2,
+        ),
+        reject_from(
+            Bundle::with_commits(&[], &[("a", vec![commit(tree())]), ("b", Vec::new())], Packing::default()),
+            "ostree-commit-missing",
+            "index",
+            "the second ref takes the next commit, and there is none",
+            |_| {},
         ),
         reject_commit("ostree-symlink-checksum", "index", "another target than the one that was hashed", |o| {
             o.targets[0] = b"b".to_vec();
@@ -240,7 +265,7 @@ fn forms() -> Vec<Vector> {
             dir([]).xattr("user.k", &[0; 65_537]),
         ),
         reject_from(
-            of_root(framed(array(&[framed([&b"a\0"[..], &[7; 31]].concat(), &[2])]), &[36]), meta()),
+            with_root(dir([("a", file("x"))]), framed(array(&[framed([&b"a\0"[..], &[7; 31]].concat(), &[2])]), &[35])),
             "ostree-checksum-length",
             "index",
             "a dirtree names a file by a checksum of 31 bytes",
@@ -256,6 +281,91 @@ fn forms() -> Vec<Vector> {
             "user.b stands before user.a",
             dir([]).xattr("user.b", b"").xattr("user.a", b""),
         ),
+    ]
+}
+
+/// Returns a commitmeta with values of all types, among them the longest array whose offsets have a byte and a longer one.
+fn of_all_types() -> Vec<u8> {
+    let nests = ["a".repeat(64).as_bytes(), b"s\0"].concat();
+    let [short, long] = [254, 255].map(|len| array(&[[&vec![b'x'; len - 1][..], &[0]].concat()]));
+    let wide = format!("({})", "y".repeat(4094));
+    dictionary(&[
+        ("boolean", "b", &[1]),
+        ("byte", "y", &[0xff]),
+        ("double", "d", &f64::NAN.to_le_bytes()),
+        ("entries", "a{us}", b"\x01\0\0\0a\0\x06"),
+        ("entry", "{sv}", b"a\0\0\0\0\0\0\0\x05\0y\x02"),
+        ("handle", "h", &[1, 2, 3, 4]),
+        ("i16", "n", &[1, 2]),
+        ("i32", "i", &[1, 2, 3, 4]),
+        ("i64", "x", &[1, 2, 3, 4, 5, 6, 7, 8]),
+        ("long", "as", &long),
+        ("maybe", "ms", b"a\0\0"),
+        ("maybe-fixed", "mu", &[1, 2, 3, 4]),
+        ("maybe-none", "ms", b""),
+        ("none", "au", b""),
+        ("numbers", "au", &[1, 0, 0, 0, 2, 0, 0, 0]),
+        ("path", "o", b"/a/B_1\0"),
+        ("path-root", "o", b"/\0"),
+        ("short", "as", &short),
+        ("signature", "g", b"a{sv}(yu)()\0"),
+        ("signature-nests", "g", &nests),
+        ("signature-none", "g", b"\0"),
+        ("string", "s", b"\xc3\xa9\0"),
+        ("string-none", "s", b"\0"),
+        ("tuple", "(yu)", &[1, 0, 0, 0, 1, 0, 0, 0]),
+        ("tuple-end", "(uy)", &[1, 0, 0, 0, 1, 0, 0, 0]),
+        ("tuple-none", "()", &[0]),
+        ("tuple-strings", "(sys)", b"a\0\x07b\0\x02"),
+        ("u16", "q", &[1, 2]),
+        ("u32", "u", &[1, 2, 3, 4]),
+        ("u64", "t", &[1, 2, 3, 4, 5, 6, 7, 8]),
+        ("variant", "v", b"\x05\0y"),
+        ("wide", &wide, &[7; 4094]),
+    ])
+}
+
+/// Values in a commitmeta that are not in normal form, and types that there are not (appendix A).
+fn values() -> Vec<Vector> {
+    let of = |name: &str, comment: &str, kind: &str, value: &[u8]| {
+        let meta = dictionary(&[("k", kind, value)]);
+        reject_commit(&format!("ostree-value-{name}"), "index", comment, |o| o.objects.insert(1, (6, meta)))
+    };
+    let long = [&[b'x'; 253][..], &[0, 254, 0]].concat();
+    let longest = format!("({})", "y".repeat(4095));
+    let nests = ["a".repeat(65).as_bytes(), b"s\0"].concat();
+    vec![
+        of("boolean", "a boolean of 2", "b", &[2]),
+        of("number", "an integer of 32 bits in 3 bytes", "u", &[1, 2, 3]),
+        of("string-end", "a string that no zero byte follows", "s", b"ab"),
+        of("string-nul", "a string with a NUL byte", "s", b"a\0b\0"),
+        of("string-utf8", "a string that is no UTF-8", "s", b"\xff\0"),
+        of("object-path", "an object path that ends in a slash", "o", b"/a/\0"),
+        of("object-path-none", "an empty object path", "o", b"\0"),
+        of("object-path-bytes", "an object path with a hyphen", "o", b"/a-b\0"),
+        of("signature", "a signature of the type z", "g", b"z\0"),
+        of("signature-open", "a signature of a tuple that does not end", "g", b"(y\0"),
+        of("signature-long", "a signature of 256 bytes", "g", &[&[b'y'; 256][..], &[0]].concat()),
+        of("signature-depth", "a signature that nests 65 deep", "g", &nests),
+        of("maybe", "a byte of 1 follows the string in a maybe", "ms", b"a\0\x01"),
+        of("maybe-fixed", "a zero byte follows the byte in a maybe", "my", &[5, 0]),
+        of("padding", "a byte of 1 in the padding of a tuple", "(yu)", &[1, 1, 0, 0, 1, 0, 0, 0]),
+        of("padding-end", "a byte of 1 at the end of a tuple of fixed size", "(uy)", &[1, 0, 0, 0, 1, 1, 0, 0]),
+        of("unit", "a byte of 1 as the tuple of nothing", "()", &[1]),
+        of("tuple-left", "a byte between the last member of a tuple and its offset", "(sy)", b"a\0\x07\x09\x02"),
+        of("array-size", "an array of integers of 32 bits with 5 bytes", "au", &[1, 0, 0, 0, 2]),
+        of("offset-wide", "an offset of 2 bytes where 1 is enough", "as", &long),
+        of("offset-beyond", "the first element of an array ends behind the last", "aay", &[1, 2, 3, 2]),
+        of("offset-before", "the second member of a tuple ends before the first", "(sss)", b"a\0b\0c\0\x01\x02"),
+        of("type", "a value of the type z", "z", &[1]),
+        of("type-none", "a value of no type", "", b""),
+        of("type-two", "a value of two types", "yy", &[1, 1]),
+        of("type-open", "a value of a tuple that does not end", "(y", &[1]),
+        of("type-long", "a value of a type of 4097 bytes", &longest, &[7; 4095]),
+        of("entry-key", "an entry whose key is a variant", "a{vs}", b""),
+        of("entry-key-array", "an entry whose key is an array", "a{ays}", b""),
+        of("entry-one", "an entry of one member", "a{s}", b""),
+        of("entry-three", "an entry of three members", "a{sss}", b""),
     ]
 }
 

@@ -110,6 +110,12 @@ pub(super) fn vectors() -> Vec<Vector> {
     vec![
         good("good-request", "of a target that holds a bundle that is at hand", &base(), &["good-base"]),
         unknown,
+        {
+            let mut request = Request::of(&base());
+            request.digest[31] ^= 1;
+            let other = vector("request-digest", "index", "index_digest is another", request.encode());
+            Vector { bases: vec!["good-base".into()], ..other }.check(Check::Request)
+        },
         good("good-request-ostree", "of a repository", &commits, &[]).needs("core delta ostree requests"),
         bad("request-magic", "header", "a bundle's magic", |it| it.magic = *b"\x89SLFT\r\n\x1a"),
         bad("request-version", "unsupported", "version 1", |it| it.version = 1),

@@ -4,7 +4,7 @@ use base64ct::{Base64, Encoding as _};
 
 use super::*;
 use crate::ed25519;
-use crate::keys::{Key, SshSig, data_to_sign, ecdsa_numbers, ecdsa_of, sshsig, sshsig_as, strings};
+use crate::keys::{Key, SshSig, data_to_sign, ecdsa_numbers, ecdsa_of, mpint, sshsig, sshsig_as, strings, unhex};
 use crate::rsa::Rsa;
 
 pub(super) const ONE: Key = Key::Ed25519(1);
@@ -119,6 +119,80 @@ fn envelopes() -> Vec<Vector> {
             "an algorithm that is not known, and a key of small order",
             |_| sshsig(&strings(&[b"ssh-ed25519", &[0; 32]]), &strings(&[b"ssh-later", b"signature"])),
         ),
+        made("signature-hash-version", "signature", "an SSHSIG of version 2 whose hash is not known", |signed| {
+            let mut body = ONE.sign_as(signed, &SshSig { hash: "blake3", ..SshSig::default() });
+            body[9] = 2;
+            body
+        }),
+        as_fields(
+            "signature-hash-namespace",
+            "signature",
+            "a signature for the namespace file whose hash is not known",
+            SshSig { namespace: b"file".to_vec(), hash: "blake3", ..SshSig::default() },
+        ),
+        as_fields(
+            "signature-hash-reserved",
+            "signature",
+            "a signature whose reserved field is not empty, and whose hash is not known",
+            SshSig { reserved: b"x".to_vec(), hash: "blake3", ..SshSig::default() },
+        ),
+        made(
+            "signature-off-curve",
+            "signature",
+            "an Ed25519 key with a y of 2, of which there is no point",
+            |signed| ed25519_of(&of_y(2), "sha512", signed),
+        ),
+        made("signature-off-curve-r", "signature", "R has a y of 2, of which there is no point", |signed| {
+            let mut body = ONE.sign(signed);
+            let at = body.len() - 64;
+            body[at..at + 32].copy_from_slice(&of_y(2));
+            body
+        }),
+        made(
+            "signature-hash-off-curve",
+            "signature",
+            "a hash that is not known, and an Ed25519 key with a y of 2, of which there is no point",
+            |signed| ed25519_of(&of_y(2), "blake3", signed),
+        ),
+        made("signature-ecdsa-off-curve", "signature", "an ECDSA key that is no point of the curve", |signed| {
+            p256_of(b"nistp256", &off_curve(), "sha512", signed)
+        }),
+        made(
+            "signature-hash-ecdsa-off-curve",
+            "signature",
+            "a hash that is not known, and an ECDSA key that is no point of the curve",
+            |signed| p256_of(b"nistp256", &off_curve(), "blake3", signed),
+        ),
+        made("signature-ecdsa-infinity", "signature", "an ECDSA key that is the point at infinity", |signed| {
+            p256_of(b"nistp256", &[0], "sha512", signed)
+        }),
+        made("signature-ecdsa-curve", "signature", "an ECDSA key of the curve nistp384", |signed| {
+            p256_of(b"nistp384", &p256_point(), "sha512", signed)
+        }),
+        made(
+            "signature-hash-ecdsa-curve",
+            "signature",
+            "a hash that is not known, and an ECDSA key of the curve nistp384",
+            |signed| p256_of(b"nistp384", &p256_point(), "blake3", signed),
+        ),
+        made("signature-ecdsa-r-zero", "signature", "r of an ECDSA signature is 0, in no bytes", |signed| {
+            ecdsa_of(&[], &ecdsa_numbers(signed, false)[1])
+        }),
+        made("signature-ecdsa-s-zero", "signature", "s of an ECDSA signature is 0, in no bytes", |signed| {
+            ecdsa_of(&ecdsa_numbers(signed, false)[0], &[])
+        }),
+        made("signature-ecdsa-r-zero-byte", "signature", "r of an ECDSA signature is 0, in a zero byte", |signed| {
+            ecdsa_of(&[0], &ecdsa_numbers(signed, false)[1])
+        }),
+        made("signature-ecdsa-s-zero-byte", "signature", "s of an ECDSA signature is 0, in a zero byte", |signed| {
+            ecdsa_of(&ecdsa_numbers(signed, false)[0], &[0])
+        }),
+        made("signature-ecdsa-r-order", "signature", "r of an ECDSA signature is the order of the curve", |signed| {
+            ecdsa_of(&p256_order(), &ecdsa_numbers(signed, false)[1])
+        }),
+        made("signature-ecdsa-s-order", "signature", "s of an ECDSA signature is the order of the curve", |signed| {
+            ecdsa_of(&ecdsa_numbers(signed, false)[0], &p256_order())
+        }),
         made("signature-mpint", "signature", "an RSA key whose exponent has a zero byte at its front", |signed| {
             let (body, own) = (Key::Rsa3072.sign(signed), Key::Rsa3072.blob());
             let exponent = strings(&[&[1, 0, 1]]);
@@ -227,6 +301,43 @@ fn envelopes() -> Vec<Vector> {
                 .trust(trust([ONE.allowed("test"), TWO.allowed("test")]))
         },
     ]
+}
+
+/// Returns the encoding of a point of Ed25519 with this y and an even x.
+fn of_y(y: u8) -> [u8; 32] {
+    let mut point = [0; 32];
+    point[0] = y;
+    point
+}
+
+/// Returns the SSHSIG of key one under another Ed25519 key.
+fn ed25519_of(point: &[u8], hash: &str, signed: &[u8]) -> Vec<u8> {
+    let proof = ONE.prove(&data_to_sign(signed, &SshSig::default()), 0);
+    sshsig_as(&strings(&[b"ssh-ed25519", point]), hash, &proof)
+}
+
+/// Returns the SSHSIG of the ECDSA key under another key of its type.
+fn p256_of(curve: &[u8], point: &[u8], hash: &str, signed: &[u8]) -> Vec<u8> {
+    let proof = Key::EcdsaP256.prove(&data_to_sign(signed, &SshSig::default()), 0);
+    sshsig_as(&strings(&[b"ecdsa-sha2-nistp256", curve, point]), hash, &proof)
+}
+
+/// Returns the point of the ECDSA key.
+fn p256_point() -> Vec<u8> {
+    let blob = Key::EcdsaP256.blob();
+    blob[blob.len() - 65..].to_vec()
+}
+
+/// Returns the same with another y, of which there is no point with that x.
+fn off_curve() -> Vec<u8> {
+    let mut point = p256_point();
+    point[64] ^= 1;
+    point
+}
+
+/// Returns the order of NIST P-256, as an mpint.
+fn p256_order() -> Vec<u8> {
+    mpint(&unhex("ffffffff00000000ffffffffffffffffbce6faada7179e84f3b9cac2fc632551"))
 }
 
 /// Returns an SSHSIG by a key of a type that no version knows.
