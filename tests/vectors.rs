@@ -6,7 +6,7 @@ use sealift::verify::{Depth, verify_opened};
 use sealift::{GivenBases, Input, Limits, Progress};
 use sealift_format::{Head, Kind, Opened, Request};
 use sealift_tests::content::{of_bundle, of_request};
-use sealift_tests::reader::{Portions, apply, complete_request, open, read, walk};
+use sealift_tests::reader::{Portions, apply, complete_request, judge, open, read, walk};
 use sealift_tests::vector::{Check, Vector, folder, load, load_requests, names, names_with_content};
 use sealift_tests::vectors;
 
@@ -82,6 +82,8 @@ fn each_vector_needs_what_its_content_has() {
         ] {
             assert!(!is_needed || needs.contains(&class), "{} needs {class}: {needs:?}", vector.name);
         }
+        let has_time = vector.trust.as_ref().is_none_or(|trust| trust.now.is_some());
+        assert!(has_time, "{}: windows of validity are judged at a time that it does not have", vector.name);
     }
 }
 
@@ -198,6 +200,45 @@ fn each_vector_stands_in_the_table_of_checks_with_its_kind() {
     let (missing, wrong): (Vec<_>, Vec<_>) = (missing.collect(), wrong.collect());
     assert!(missing.is_empty() && wrong.is_empty(), "missing in checks.md: {missing:?}; wrong there: {wrong:?}");
     assert_eq!(found.len(), listed.len(), "a vector stands twice");
+}
+
+/// Returns the step of core 11.2 in which the reader rejects a vector, 4 also for step 5; 8 stands for what only the bases reveal, and 9 for
+/// requests.
+fn step(vector: &Vector) -> u8 {
+    if vector.check == Check::Request {
+        return 9;
+    }
+    let Ok((head, _)) = Head::parse_first(&vector.bytes) else { return 1 };
+    let head_len = u64::try_from(head.encode().len()).expect("it fits");
+    if Limits::default().check(head.root()).is_err() || head.root().file_len(head_len).is_err() {
+        return 2;
+    }
+    if judge(&head, vector.trust.as_ref()).is_err() {
+        return 3;
+    }
+    match open(&vector.bytes, &[usize::MAX]).map_err(|error| error.kind()) {
+        Err(Kind::Trailing) => 6,
+        Err(Kind::Truncated) if u64::try_from(vector.bytes.len()).expect("it fits") >= head.chunks_at() => 6,
+        Err(_) => 4,
+        Ok(_) if walk(&vector.bytes, &[usize::MAX], Check::Deep).is_err() => 7,
+        Ok(_) => 8,
+    }
+}
+
+#[test]
+fn the_table_of_checks_has_the_order_of_the_steps() {
+    let mut all = load();
+    all.extend(load_requests());
+    let mut last = 0;
+    for (_, names) in rows_of_checks().into_iter().filter(|(kind, _)| kind != "ok") {
+        for name in names {
+            let vector = all.iter().find(|vector| vector.name == name).expect("another test compares the names");
+            let own = step(vector);
+            assert!(last <= own, "{name} is rejected in step {own}, and a row above in step {last}");
+            last = own;
+        }
+    }
+    assert_eq!(last, 9);
 }
 
 /// Each row of checks.md cites a part of the specification and its sections: `core 4.3`, `core 1, 4.3`.
