@@ -16,8 +16,8 @@ use crate::num;
 use crate::row::{Row, Rows, Table};
 
 pub use builder::{IndexBuilder, Node};
+pub(crate) use ostree::{Numbers, parse_collection, parse_file_rows};
 pub use ostree::{OfParents, OsTree, OsTreeFile, OsTreeKind, OsTreeObject, OsTreeRef};
-pub(crate) use ostree::{parse_collection, parse_file_rows};
 pub(crate) use parse::{objects_section, parse_attributes, parse_objects};
 pub(crate) use rows::{column, number, parse_devices, parse_ref, parse_targets, row_fault, use_attributes};
 

@@ -5,10 +5,10 @@ use alloc::vec::Vec;
 
 use sha2::{Digest as _, Sha256};
 
-use crate::Error;
-use crate::index::{Index, IndexBuilder, OsTree, OsTreeFile, OsTreeKind, row_fault};
+use crate::index::{Index, IndexBuilder, Numbers, OsTree, OsTreeFile, OsTreeKind, row_fault};
 use crate::num::at;
 use crate::ostree::{Checksum, Commit, DirTree, Malformed};
+use crate::{Error, Row};
 
 use super::super::Difference;
 use super::super::apply::Same;
@@ -50,16 +50,16 @@ impl OsTreeDifference {
         let base_objects = base.ostree().map_or(&[][..], OsTree::objects);
         let dirtrees = self.dirtrees.restore(base.ostree_metadata())?;
         let dirmetas = self.dirmetas.iter().map(|bytes| (bytes, Sha256::digest(bytes).into()));
-        let mut known: Known = BTreeMap::new();
+        let mut known = Numbers::default();
         let mut objects: Vec<Object<'_>> = Vec::with_capacity(base_objects.len());
         for object in base_objects {
-            known.insert((object.kind, object.checksum), number(objects.len())?);
+            known.insert(object.kind, object.checksum, number(objects.len())?);
             objects.push(Object { bytes: base.ostree_bytes(object), carried: None, is_met: false });
         }
         let carried = dirtrees.iter().map(|tree| (OsTreeKind::DirTree, &tree.bytes, tree.checksum));
         let carried = carried.zip(0..).chain(dirmetas.map(|(bytes, sum)| (OsTreeKind::DirMeta, bytes, sum)).zip(0..));
         for ((kind, bytes, checksum), own) in carried {
-            if known.insert((kind, checksum), number(objects.len())?).is_some() {
+            if known.insert(kind, checksum, number(objects.len())?).is_some() {
                 return Err(row_fault("a dirtree or dirmeta is carried twice, or the base has it", at(own)));
             }
             objects.push(Object { bytes, carried: Some(own), is_met: false });
@@ -76,7 +76,7 @@ impl OsTreeDifference {
             added: Vec::new(),
             builder,
         };
-        for (own, file) in (0..).zip(base_files) {
+        for (own, file) in Row::all(base_files) {
             walk.files.insert(file.checksum, Some(own));
         }
         let mut commits = Vec::with_capacity(self.commits.len());
@@ -91,7 +91,7 @@ impl OsTreeDifference {
             };
             let commit = Commit::parse(bytes).map_err(unreadable)?;
             let checksum = Sha256::digest(bytes).into();
-            let is_known = walk.known.contains_key(&(OsTreeKind::Commit, checksum));
+            let is_known = walk.known.get(OsTreeKind::Commit, &checksum).is_some();
             if is_known && matches!(edited.commit, CommitObject::Carried(_)) {
                 return Err(row_fault("a commit is carried that the base has", own));
             }
@@ -101,9 +101,9 @@ impl OsTreeDifference {
                 Beside::Nothing => {}
                 Beside::Carried(bytes) => drop(walk.builder.ostree_object(OsTreeKind::CommitMeta, bytes)),
                 Beside::OfBase => {
-                    let beside = walk.known.get(&(OsTreeKind::CommitMeta, checksum));
+                    let beside = walk.known.get(OsTreeKind::CommitMeta, &checksum);
                     let beside = beside.ok_or_else(|| row_fault("the base has no commitmeta of that commit", own))?;
-                    walk.builder.ostree_object(OsTreeKind::CommitMeta, row(&walk.objects, *beside).bytes);
+                    walk.builder.ostree_object(OsTreeKind::CommitMeta, row(&walk.objects, beside).bytes);
                 }
             }
             walk.meet(OsTreeKind::DirMeta, commit.root_meta)?;
@@ -166,9 +166,6 @@ impl Added<'_> {
     }
 }
 
-/// Metadata objects by type and checksum.
-type Known = BTreeMap<(OsTreeKind, Checksum), u32>;
-
 /// A metadata object.
 struct Object<'w> {
     bytes: &'w [u8],
@@ -180,14 +177,14 @@ struct Object<'w> {
 /// Visits the wanted objects in the order of ostree 4.
 struct Walk<'w, 'a> {
     /// All objects of base and difference, except for carried commits and commitmetas.
-    known: Known,
+    known: Numbers,
     objects: Vec<Object<'w>>,
     dirtrees: &'w [Restored],
     /// The next carried dirtree and the next carried dirmeta.
     next: [u32; 2],
     base_files: &'a [OsTreeFile],
-    /// For each checksum, the number of the base's file; `None` once a file with it was reached, of the base or new.
-    files: BTreeMap<Checksum, Option<u32>>,
+    /// For each checksum, the base's file; `None` once a file with it was reached, of the base or new.
+    files: BTreeMap<Checksum, Option<Row<OsTreeFile>>>,
     new_files: core::ops::Range<u32>,
     added: Vec<FileOf<'a>>,
     builder: &'w mut IndexBuilder,
@@ -196,7 +193,7 @@ struct Walk<'w, 'a> {
 impl<'w> Walk<'w, '_> {
     /// Adds an object when it is first reached, and then returns its bytes; `None` if it was reached before.
     fn meet(&mut self, kind: OsTreeKind, checksum: &Checksum) -> Result<Option<&'w [u8]>, Error> {
-        let own = self.known.get(&(kind, *checksum)).and_then(|own| self.objects.get_mut(at(*own)));
+        let own = self.known.get(kind, checksum).and_then(|own| self.objects.get_mut(at(own)));
         let Some(Object { bytes, carried, is_met }) = own else {
             return Err(row_fault("a metadata object is named that neither base nor difference have", 0));
         };
@@ -231,7 +228,7 @@ impl<'w> Walk<'w, '_> {
             for (_, checksum) in tree.files {
                 let file = match self.files.insert(*checksum, None) {
                     Some(None) => continue,
-                    Some(Some(file)) => FileOf::Base(row(self.base_files, file)),
+                    Some(Some(file)) => FileOf::Base(row(self.base_files, file.number())),
                     None => {
                         let new = self.new_files.next();
                         let missing = || row_fault("more OSTree files are named than there are", self.added.len());

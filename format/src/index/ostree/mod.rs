@@ -1,6 +1,7 @@
 //! OSTree commits in an index (ostree 2): their objects, and how these refer to each other.
 
 mod columns;
+mod numbers;
 mod parents;
 mod section;
 
@@ -14,6 +15,7 @@ use crate::ostree::Checksum;
 use super::InodeKind;
 
 pub(super) use columns::Columns;
+pub(crate) use numbers::Numbers;
 pub use parents::OfParents;
 pub(super) use parents::OfRefs;
 pub(super) use section::{Resolved, Section, Tree};

@@ -6,7 +6,7 @@ use alloc::vec::Vec;
 
 use sha2::{Digest as _, Sha256};
 
-use super::{OsTree, OsTreeFile, OsTreeKind, OsTreeObject, OsTreeRef};
+use super::{Numbers, OsTree, OsTreeFile, OsTreeKind, OsTreeObject, OsTreeRef};
 use crate::attributes::{Attributes, FileType};
 use crate::bytes::Reader;
 use crate::index::rows::{number, parse_symlinks, row_fault};
@@ -100,7 +100,7 @@ impl<'a> Section<'a> {
         let mut walk = Walk {
             section: &self,
             next: 0,
-            known: BTreeMap::new(),
+            known: Numbers::default(),
             files: BTreeMap::new(),
             trees: self.objects.iter().map(|_| Tree::default()).collect(),
             metas: Vec::new(),
@@ -204,7 +204,7 @@ struct Walk<'s, 'a> {
     section: &'s Section<'a>,
     /// The first object that was not reached yet.
     next: usize,
-    known: BTreeMap<(OsTreeKind, Checksum), u32>,
+    known: Numbers,
     files: BTreeMap<Checksum, u32>,
     trees: Vec<Tree>,
     metas: Vec<(u32, Attributes)>,
@@ -223,12 +223,12 @@ impl<'a> Walk<'_, 'a> {
     fn take_next(&mut self, kind: OsTreeKind, checksum: Option<&Checksum>) -> Option<u32> {
         let object = self.section.objects.get(self.next)?;
         let fits = object.kind == kind && checksum.is_none_or(|checksum| object.checksum == *checksum);
-        if !fits || self.known.contains_key(&(kind, object.checksum)) {
+        if !fits || self.known.get(kind, &object.checksum).is_some() {
             return None;
         }
         let found = u32::try_from(self.next).ok()?;
         if kind != OsTreeKind::CommitMeta {
-            self.known.insert((kind, object.checksum), found);
+            self.known.insert(kind, object.checksum, found);
         }
         self.next += 1;
         Some(found)
@@ -236,8 +236,8 @@ impl<'a> Walk<'_, 'a> {
 
     /// Returns the object with this checksum, and whether it is new.
     fn take(&mut self, kind: OsTreeKind, checksum: &Checksum) -> Result<(u32, bool), Error> {
-        if let Some(known) = self.known.get(&(kind, *checksum)) {
-            return Ok((*known, false));
+        if let Some(known) = self.known.get(kind, checksum) {
+            return Ok((known, false));
         }
         let taken = self.take_next(kind, Some(checksum)).map(|object| (object, true));
         taken.ok_or_else(|| {
