@@ -1,25 +1,13 @@
 // The page without sight, mouse, colours, room, script or screen. Run by: node --test wasm/tests/accessibility.test.mjs
 
 import assert from "node:assert/strict";
-import { after, before, test } from "node:test";
+import { test } from "node:test";
 import { fileURLToPath, pathToFileURL } from "node:url";
 
 import { kind } from "./browser.mjs";
-import { shelf } from "./shelf.mjs";
-import { site } from "./site.mjs";
-import { visitors } from "./visitors.mjs";
+import { setup } from "./setup.mjs";
 
-let [server, bundles, people] = [];
-before(async () => {
-  bundles = shelf();
-  server = await site({ bundles: bundles.folder });
-  people = visitors(server);
-});
-after(async () => {
-  await people?.close();
-  await server?.close();
-  bundles?.remove();
-});
+const { bundles, people } = await setup();
 
 test("each phase is spoken once", async () => {
   const { page, choose, verdict, leave } = await people.visit({ signers: bundles.signers });

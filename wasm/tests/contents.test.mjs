@@ -4,26 +4,14 @@ import assert from "node:assert/strict";
 import { execFileSync } from "node:child_process";
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
-import { after, before, test } from "node:test";
+import { test } from "node:test";
 
 import { bytes } from "../npm/src/page/words.js";
 import { sealift } from "./bundle.mjs";
 import { giving } from "./server.mjs";
-import { shelf } from "./shelf.mjs";
-import { site } from "./site.mjs";
-import { visitors } from "./visitors.mjs";
+import { setup } from "./setup.mjs";
 
-let [server, bundles, people] = [];
-before(async () => {
-  bundles = shelf({ entries: 3000 });
-  server = await site({ bundles: bundles.folder, bad: giving(readFileSync(bundles.files.good)) });
-  people = visitors(server);
-});
-after(async () => {
-  await people?.close();
-  await server?.close();
-  bundles?.remove();
-});
+const { bundles, people } = await setup({ entries: 3000, serve: ({ files }) => ({ bad: giving(readFileSync(files.good)) }) });
 
 test("its panels are named for who reads them", async () => {
   const { page, choose, verdict, leave } = await people.visit({ signers: bundles.signers });

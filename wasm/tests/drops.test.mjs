@@ -5,27 +5,14 @@ import { execFileSync } from "node:child_process";
 import { generateKeyPairSync } from "node:crypto";
 import { mkdirSync, readFileSync, writeFileSync } from "node:fs";
 import { basename, join } from "node:path";
-import { after, before, test } from "node:test";
+import { test } from "node:test";
 
 import { enter, kind } from "./browser.mjs";
-import { shelf } from "./shelf.mjs";
-import { site } from "./site.mjs";
-import { visitors } from "./visitors.mjs";
+import { setup } from "./setup.mjs";
 
-let [server, bundles, people] = [];
+const { bundles, people } = await setup();
 const at = (name) => join(bundles.folder, name);
-before(async () => {
-  bundles = shelf();
-  writeFileSync(at("signers.txt"), bundles.signers);
-  execFileSync("ssh-keygen", ["-q", "-k", "-f", at("revoked.krl"), at("release.pub")]);
-  server = await site({ bundles: bundles.folder });
-  people = visitors(server);
-});
-after(async () => {
-  await people?.close();
-  await server?.close();
-  bundles?.remove();
-});
+execFileSync("ssh-keygen", ["-q", "-k", "-f", at("revoked.krl"), at("release.pub")]);
 
 /** Drops files on an element, as a script sees it. */
 async function drop(page, target, ...paths) {

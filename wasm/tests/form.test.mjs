@@ -3,26 +3,12 @@
 
 import assert from "node:assert/strict";
 import { join } from "node:path";
-import { writeFileSync } from "node:fs";
-import { after, before, test } from "node:test";
+import { test } from "node:test";
 
 import { gate } from "./gate.mjs";
-import { shelf } from "./shelf.mjs";
-import { site } from "./site.mjs";
-import { visitors } from "./visitors.mjs";
+import { setup } from "./setup.mjs";
 
-let [server, bundles, people] = [];
-before(async () => {
-  bundles = shelf();
-  writeFileSync(join(bundles.folder, "signers.txt"), bundles.signers);
-  server = await site({ bundles: bundles.folder });
-  people = visitors(server);
-});
-after(async () => {
-  await people?.close();
-  await server?.close();
-  bundles?.remove();
-});
+const { bundles, people } = await setup();
 
 const LOCKED = { "trust-src": "/bundles/signers.txt", settings: "readonly", required: "" };
 

@@ -4,34 +4,21 @@ import assert from "node:assert/strict";
 import { createHash } from "node:crypto";
 import { readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
-import { after, before, test } from "node:test";
+import { test } from "node:test";
 import { fileURLToPath } from "node:url";
 
 import { enter } from "./browser.mjs";
 import { gate } from "./gate.mjs";
-import { shelf } from "./shelf.mjs";
-import { site } from "./site.mjs";
-import { visitors } from "./visitors.mjs";
+import { setup } from "./setup.mjs";
 
-let [server, bundles, people, visit] = [];
-before(async () => {
-  bundles = shelf();
-  const put = (name, text) => writeFileSync(join(bundles.folder, name), text);
-  put("signers.txt", bundles.signers);
-  put("nobody.txt", "# nobody\n");
-  put("malformed.txt", "os nonsense\n");
-  put("stranger.txt", `os namespaces="sealift" ${bundles.stranger}\n`);
-  put("revoked.txt", `${bundles.signers.split('" ')[1]}\n`);
-  put("floors.json", '{"os": "8"}');
-  server = await site({ bundles: bundles.folder, tests: fileURLToPath(new URL(".", import.meta.url)) });
-  people = visitors(server);
-  visit = people.visit;
-});
-after(async () => {
-  await people?.close();
-  await server?.close();
-  bundles?.remove();
-});
+const { server, bundles, people } = await setup({ serve: () => ({ tests: fileURLToPath(new URL(".", import.meta.url)) }) });
+const { visit } = people;
+const put = (name, text) => writeFileSync(join(bundles.folder, name), text);
+put("nobody.txt", "# nobody\n");
+put("malformed.txt", "os nonsense\n");
+put("stranger.txt", `os namespaces="sealift" ${bundles.stranger}\n`);
+put("revoked.txt", `${bundles.signers.split('" ')[1]}\n`);
+put("floors.json", '{"os": "8"}');
 
 const OPEN = { banner: true, event: true, report: true, ok: true, valid: true, carried: "good.sealift", state: "safe" };
 const shut = (state) => ({ banner: false, event: false, report: false, ok: false, valid: false, carried: null, state });

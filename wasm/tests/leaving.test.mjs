@@ -3,24 +3,18 @@
 import assert from "node:assert/strict";
 import { createHash } from "node:crypto";
 import { readFileSync, statSync, utimesSync, writeFileSync } from "node:fs";
-import { join } from "node:path";
-import { after, before, test } from "node:test";
+import { test } from "node:test";
 
 import { gate } from "./gate.mjs";
-import { shelf } from "./shelf.mjs";
-import { site } from "./site.mjs";
-import { visitors } from "./visitors.mjs";
+import { setup } from "./setup.mjs";
 
-let [server, bundles, people, visit] = [];
 /** What the site says now, by name, and who asked. */
 const rules = {};
 const asked = [];
 /** The uploads: their fields, by name. */
 const uploads = [];
-before(async () => {
-  bundles = shelf();
-  server = await site({
-    bundles: bundles.folder,
+const { server, bundles, people } = await setup({
+  serve: () => ({
     rules: (request, response) => {
       const name = new URL(request.url, server.origin).pathname.slice("/rules/".length);
       asked.push(name);
@@ -36,15 +30,9 @@ before(async () => {
       uploads.push(fields);
       response.writeHead(200, { "Content-Type": "text/html" }).end("<!doctype html><title>x</title>thanks");
     },
-  });
-  people = visitors(server);
-  visit = people.visit;
+  }),
 });
-after(async () => {
-  await people?.close();
-  await server?.close();
-  bundles?.remove();
-});
+const { visit } = people;
 
 const publicKey = () => `${bundles.signers.split('" ')[1]}\n`;
 const ruled = { "trust-src": "/rules/signers", "revoked-src": "/rules/revoked", "floor-src": "/rules/floors", settings: "readonly" };

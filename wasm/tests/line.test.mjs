@@ -5,12 +5,10 @@ import { execFileSync } from "node:child_process";
 import { randomBytes } from "node:crypto";
 import { mkdirSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
-import { after, before, test } from "node:test";
+import { test } from "node:test";
 
 import { sealift } from "./bundle.mjs";
-import { shelf } from "./shelf.mjs";
-import { site } from "./site.mjs";
-import { visitors } from "./visitors.mjs";
+import { setup } from "./setup.mjs";
 
 import { Pace } from "../npm/src/page/pace.js";
 import { openBundle } from "../npm/src/index.js";
@@ -19,54 +17,47 @@ import { RunCheck, runsOf } from "../npm/src/run-check.js";
 /** Bytes per second of the slow line. */
 const RATE = 4_000_000;
 
-let [server, bundles, people] = [];
 /** How requests are answered, by their number. */
 let manner = () => "good";
 let asked = 0;
 /** Each makes a paused answer go on. */
 const paused = [];
-before(async () => {
-  bundles = shelf();
-  mkdirSync(join(bundles.folder, "large"));
-  writeFileSync(join(bundles.folder, "large/file"), randomBytes(40 << 20));
-  const large = join(bundles.folder, "large.sealift");
-  execFileSync(sealift, ["pack", join(bundles.folder, "large"), "-o", large, "--name", "os", "--bundle-version", "7", "--key", join(bundles.folder, "release")], { stdio: "pipe" });
-  const bytes = readFileSync(large);
-  let free = 0;
-  const line = async (request, response) => {
-    const how = /^\/line\/(mute|headless)\//.exec(request.url)?.[1] ?? manner((asked += 1));
-    if (how === "whole") return response.writeHead(200, { "Content-Length": bytes.length }).write(bytes.subarray(0, 1 << 20));
-    if (how === "busy") return response.writeHead(503).end();
-    if (how === "cut") return request.socket.destroy();
-    // Never an answer.
-    if (how === "mute") return;
-    const [, start, last] = /^bytes=(\d+)-(\d+)$/.exec(request.headers.range).map(Number);
-    const end = Math.min(last + 1, bytes.length);
-    response.writeHead(206, { "Content-Range": `bytes ${start}-${end - 1}/${bytes.length}`, "Content-Length": end - start, ETag: '"one"' });
-    if (how === "headless") return response.flushHeaders();
-    if (how === "paused") {
-      response.write(bytes.subarray(start, start + 1000));
-      return paused.push(() => response.end(bytes.subarray(start + 1000, end)));
-    }
-    if (how === "stalled") return response.write(bytes.subarray(start, start + 1000));
-    if (how === "broken") return response.write(bytes.subarray(start, start + 1000), () => request.socket.destroy());
-    if (how !== "slow") return response.end(bytes.subarray(start, end));
-    // All requests share the line.
-    for (let at = start; at < end && !response.destroyed; at += 100_000) {
-      free = Math.max(free, performance.now()) + (100_000 / RATE) * 1000;
-      await new Promise((resolve) => setTimeout(resolve, free - performance.now()));
-      response.write(bytes.subarray(at, Math.min(at + 100_000, end)));
-    }
-    response.end();
-  };
-  server = await site({ line });
-  people = visitors(server);
-});
-after(async () => {
-  await people?.close();
-  await server?.close();
-  bundles?.remove();
-});
+const { server, bundles, people } = await setup({ serve: () => ({ line }) });
+mkdirSync(join(bundles.folder, "large"));
+writeFileSync(join(bundles.folder, "large/file"), randomBytes(40 << 20));
+const large = join(bundles.folder, "large.sealift");
+execFileSync(sealift, ["pack", join(bundles.folder, "large"), "-o", large, "--name", "os", "--bundle-version", "7", "--key", join(bundles.folder, "release")], { stdio: "pipe" });
+const bytes = readFileSync(large);
+/** When the slow line is free again. */
+let free = 0;
+
+/** Answers a request for the large bundle. */
+async function line(request, response) {
+  const how = /^\/line\/(mute|headless)\//.exec(request.url)?.[1] ?? manner((asked += 1));
+  if (how === "whole") return response.writeHead(200, { "Content-Length": bytes.length }).write(bytes.subarray(0, 1 << 20));
+  if (how === "busy") return response.writeHead(503).end();
+  if (how === "cut") return request.socket.destroy();
+  // Never an answer.
+  if (how === "mute") return;
+  const [, start, last] = /^bytes=(\d+)-(\d+)$/.exec(request.headers.range).map(Number);
+  const end = Math.min(last + 1, bytes.length);
+  response.writeHead(206, { "Content-Range": `bytes ${start}-${end - 1}/${bytes.length}`, "Content-Length": end - start, ETag: '"one"' });
+  if (how === "headless") return response.flushHeaders();
+  if (how === "paused") {
+    response.write(bytes.subarray(start, start + 1000));
+    return paused.push(() => response.end(bytes.subarray(start + 1000, end)));
+  }
+  if (how === "stalled") return response.write(bytes.subarray(start, start + 1000));
+  if (how === "broken") return response.write(bytes.subarray(start, start + 1000), () => request.socket.destroy());
+  if (how !== "slow") return response.end(bytes.subarray(start, end));
+  // All requests share the line.
+  for (let at = start; at < end && !response.destroyed; at += 100_000) {
+    free = Math.max(free, performance.now()) + (100_000 / RATE) * 1000;
+    await new Promise((resolve) => setTimeout(resolve, free - performance.now()));
+    response.write(bytes.subarray(at, Math.min(at + 100_000, end)));
+  }
+  response.end();
+}
 
 /** Run in a page: its long timers end soon, and yet not before a busy machine has an answer. */
 function hurry() {

@@ -5,33 +5,23 @@ import { execFileSync } from "node:child_process";
 import { mkdirSync, readFileSync, writeFileSync } from "node:fs";
 import { createRequire } from "node:module";
 import { basename, join } from "node:path";
-import { after, before, test } from "node:test";
+import { test } from "node:test";
 import { fileURLToPath } from "node:url";
 
 import { sealift, vectors } from "./bundle.mjs";
 import { expectationOf } from "./policy.mjs";
 import { giving } from "./server.mjs";
-import { HOSTILE_NAMES, shelf } from "./shelf.mjs";
+import { HOSTILE_NAMES } from "./shelf.mjs";
 import { enter, hashed, kind, saved } from "./browser.mjs";
-import { site } from "./site.mjs";
-import { visitors } from "./visitors.mjs";
+import { setup } from "./setup.mjs";
 
 const axe = readFileSync(createRequire(import.meta.url).resolve("axe-core/axe.min.js"), "utf8");
 
-let [server, bundles, people, visit] = [];
-before(async () => {
-  bundles = shelf({ entries: 100_000 });
-  writeFileSync(join(bundles.folder, "signers.txt"), bundles.signers);
-  const bad = giving(readFileSync(bundles.files.good));
-  server = await site({ bad, bundles: bundles.folder, tests: fileURLToPath(new URL(".", import.meta.url)) });
-  people = visitors(server);
-  visit = (options = {}) => people.visit({ signers: bundles.signers, ...options });
+const { bundles, people } = await setup({
+  entries: 100_000,
+  serve: ({ files }) => ({ bad: giving(readFileSync(files.good)), tests: fileURLToPath(new URL(".", import.meta.url)) }),
 });
-after(async () => {
-  await people?.close();
-  await server?.close();
-  bundles?.remove();
-});
+const visit = (options = {}) => people.visit({ signers: bundles.signers, ...options });
 
 const CASES = {
   good: ["Safe to install: os, version 7", "good"],

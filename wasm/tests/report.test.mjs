@@ -6,68 +6,56 @@ import { execFileSync } from "node:child_process";
 import { createHash, randomBytes } from "node:crypto";
 import { mkdirSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
-import { after, before, test } from "node:test";
+import { test } from "node:test";
 import { fileURLToPath } from "node:url";
 
 import { enter, hashed, saved } from "./browser.mjs";
 import { sealift } from "./bundle.mjs";
-import { shelf } from "./shelf.mjs";
-import { site } from "./site.mjs";
-import { visitors } from "./visitors.mjs";
+import { setup } from "./setup.mjs";
 
 const root = fileURLToPath(new URL("..", import.meta.url));
 const digest = (bytes) => createHash("sha256").update(bytes).digest("hex");
 const digestOf = (file) => digest(readFileSync(file));
 
-let [server, bundles, people, visit] = [];
-before(async () => {
-  bundles = shelf();
-  const at = (name) => join(bundles.folder, name);
-  const pack = (tree, name, ...more) => execFileSync(sealift, ["pack", at(tree), "-o", at(`${name}.sealift`), "--name", "os", "--owner", "0:0", "--key", at("release"), "--force", ...more], { stdio: "pipe" });
-  // Large enough for several runs and workers.
-  mkdirSync(at("large"));
-  writeFileSync(at("large/file"), randomBytes(40 << 20));
-  pack("large", "large", "--bundle-version", "7");
-  // One of many small files, whose chunk hits them all.
-  mkdirSync(at("small/etc"), { recursive: true });
-  for (let number = 0; number < 30; number += 1) writeFileSync(at(`small/etc/f-${String(number).padStart(2, "0")}`), `file ${number}\n`);
-  writeFileSync(at("small/etc/a<b>\u202e"), "odd\n");
-  pack("small", "small", "--bundle-version", "7");
-  const small = readFileSync(at("small.sealift"));
-  small[small.length - 20] ^= 1;
-  writeFileSync(at("small.sealift"), small);
-  // A file that is changed in part, so that the delta takes most of it from its base.
-  const [old, fresh] = [randomBytes(6 << 20), randomBytes(1000)];
-  const changed = Buffer.from(old);
-  fresh.copy(changed, 3 << 20);
-  for (const [tree, content] of [["old", old], ["new", changed]]) writeFileSync(join(bundles.folder, tree, "usr/lib/part"), content);
-  pack("old", "base", "--bundle-version", "6");
-  pack("new", "delta", "--bundle-version", "7", "--base", at("base.sealift"), "--allow-unsigned");
-  pack("new", "full", "--bundle-version", "7");
-  const base = readFileSync(at("base.sealift"));
-  base[base.length - 100] ^= 1;
-  writeFileSync(at("broken-base.sealift"), base);
-  const good = readFileSync(bundles.files.good);
-  good[good.length >> 1] ^= 1;
-  writeFileSync(at("holed.sealift"), good);
-  for (const name of ["holed", "large", "small", "base", "delta", "full", "broken-base"]) bundles.files[name] = at(`${name}.sealift`);
-  server = await site({ bundles: bundles.folder });
-  people = visitors(server);
-  visit = async () => {
-    const visitor = await people.visit({ signers: bundles.signers });
-    /** Chooses a bundle, and waits for what is known of that one. */
-    const check = async (name, words) => {
-      await visitor.choose(bundles.files[name]);
-      await visitor.page.locator(".banner h2", { hasText: words }).and(visitor.page.locator(".banner", { hasText: `${name}.sealift` }).locator("h2")).waitFor({ timeout: 60_000 });
-    };
-    return { ...visitor, check };
+const { bundles, people } = await setup();
+const at = (name) => join(bundles.folder, name);
+const pack = (tree, name, ...more) => execFileSync(sealift, ["pack", at(tree), "-o", at(`${name}.sealift`), "--name", "os", "--owner", "0:0", "--key", at("release"), "--force", ...more], { stdio: "pipe" });
+// Large enough for several runs and workers.
+mkdirSync(at("large"));
+writeFileSync(at("large/file"), randomBytes(40 << 20));
+pack("large", "large", "--bundle-version", "7");
+// One of many small files, whose chunk hits them all.
+mkdirSync(at("small/etc"), { recursive: true });
+for (let number = 0; number < 30; number += 1) writeFileSync(at(`small/etc/f-${String(number).padStart(2, "0")}`), `file ${number}\n`);
+writeFileSync(at("small/etc/a<b>\u202e"), "odd\n");
+pack("small", "small", "--bundle-version", "7");
+const small = readFileSync(at("small.sealift"));
+small[small.length - 20] ^= 1;
+writeFileSync(at("small.sealift"), small);
+// A file that is changed in part, so that the delta takes most of it from its base.
+const [old, fresh] = [randomBytes(6 << 20), randomBytes(1000)];
+const changed = Buffer.from(old);
+fresh.copy(changed, 3 << 20);
+for (const [tree, content] of [["old", old], ["new", changed]]) writeFileSync(join(bundles.folder, tree, "usr/lib/part"), content);
+pack("old", "base", "--bundle-version", "6");
+pack("new", "delta", "--bundle-version", "7", "--base", at("base.sealift"), "--allow-unsigned");
+pack("new", "full", "--bundle-version", "7");
+const base = readFileSync(at("base.sealift"));
+base[base.length - 100] ^= 1;
+writeFileSync(at("broken-base.sealift"), base);
+const good = readFileSync(bundles.files.good);
+good[good.length >> 1] ^= 1;
+writeFileSync(at("holed.sealift"), good);
+for (const name of ["holed", "large", "small", "base", "delta", "full", "broken-base"]) bundles.files[name] = at(`${name}.sealift`);
+const visit = async () => {
+  const visitor = await people.visit({ signers: bundles.signers });
+  /** Chooses a bundle, and waits for what is known of that one. */
+  const check = async (name, words) => {
+    await visitor.choose(bundles.files[name]);
+    await visitor.page.locator(".banner h2", { hasText: words }).and(visitor.page.locator(".banner", { hasText: `${name}.sealift` }).locator("h2")).waitFor({ timeout: 60_000 });
   };
-});
-after(async () => {
-  await people?.close();
-  await server?.close();
-  bundles?.remove();
-});
+  return { ...visitor, check };
+};
 
 const reportOf = (page) => page.locator("sealift-verifier").evaluate(({ reports }) => reports[0]);
 

@@ -6,31 +6,18 @@ import { execFileSync } from "node:child_process";
 import { randomBytes } from "node:crypto";
 import { mkdirSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
-import { after, before, test } from "node:test";
+import { test } from "node:test";
 
 import { countCalls, enter, kind } from "./browser.mjs";
 import { sealift } from "./bundle.mjs";
-import { shelf } from "./shelf.mjs";
-import { site } from "./site.mjs";
-import { visitors } from "./visitors.mjs";
+import { setup } from "./setup.mjs";
 
-let [server, bundles, people, visit] = [];
-before(async () => {
-  bundles = shelf();
-  mkdirSync(join(bundles.folder, "large"));
-  writeFileSync(join(bundles.folder, "large/file"), randomBytes(160 << 20));
-  bundles.files.large = join(bundles.folder, "large.sealift");
-  execFileSync(sealift, ["pack", join(bundles.folder, "large"), "-o", bundles.files.large, "--name", "os", "--bundle-version", "7", "--key", join(bundles.folder, "release")], { stdio: "pipe" });
-  writeFileSync(join(bundles.folder, "signers.txt"), bundles.signers);
-  server = await site({ bundles: bundles.folder });
-  people = visitors(server);
-  visit = (options) => people.visit({ signers: bundles.signers, ...options });
-});
-after(async () => {
-  await people?.close();
-  await server?.close();
-  bundles?.remove();
-});
+const { bundles, people } = await setup();
+mkdirSync(join(bundles.folder, "large"));
+writeFileSync(join(bundles.folder, "large/file"), randomBytes(160 << 20));
+bundles.files.large = join(bundles.folder, "large.sealift");
+execFileSync(sealift, ["pack", join(bundles.folder, "large"), "-o", bundles.files.large, "--name", "os", "--bundle-version", "7", "--key", join(bundles.folder, "release")], { stdio: "pipe" });
+const visit = (options) => people.visit({ signers: bundles.signers, ...options });
 
 const rows = (page) => page.getByRole("list", { name: "Bundles" }).getByRole("button");
 const all = (...names) => names.map((name) => bundles.files[name]);

@@ -5,32 +5,20 @@ import { execFileSync } from "node:child_process";
 import { randomBytes } from "node:crypto";
 import { mkdirSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
-import { after, before, test } from "node:test";
+import { test } from "node:test";
 
 import { countCalls, enter, saved } from "./browser.mjs";
 import { sealift } from "./bundle.mjs";
-import { shelf } from "./shelf.mjs";
-import { site } from "./site.mjs";
-import { visitors } from "./visitors.mjs";
+import { setup } from "./setup.mjs";
 
 /** Takes long enough to be stopped in the midst. */
 const LARGE = 192 << 20;
 
-let [server, bundles, people, large] = [];
-before(async () => {
-  bundles = shelf();
-  mkdirSync(join(bundles.folder, "large"));
-  writeFileSync(join(bundles.folder, "large/file"), randomBytes(LARGE));
-  large = join(bundles.folder, "large.sealift");
-  execFileSync(sealift, ["pack", join(bundles.folder, "large"), "-o", large, "--name", "os", "--bundle-version", "7", "--key", join(bundles.folder, "release")], { stdio: "pipe" });
-  server = await site({ bundles: bundles.folder });
-  people = visitors(server);
-});
-after(async () => {
-  await people?.close();
-  await server?.close();
-  bundles?.remove();
-});
+const { bundles, people } = await setup();
+mkdirSync(join(bundles.folder, "large"));
+writeFileSync(join(bundles.folder, "large/file"), randomBytes(LARGE));
+const large = join(bundles.folder, "large.sealift");
+execFileSync(sealift, ["pack", join(bundles.folder, "large"), "-o", large, "--name", "os", "--bundle-version", "7", "--key", join(bundles.folder, "release")], { stdio: "pipe" });
 
 /** Begins a check, and waits until bytes are being read. */
 async function begin(page, choose) {
