@@ -118,6 +118,7 @@ export interface Report {
   base?: { checked: boolean; bases?: { name: string; version: string; indexDigest: string }[]; error?: string };
   seconds: number;
   head?: Omit<Head, "signed">;
+  /** Without the keys and fingerprints of unknown signers: a person who is to trust one gets the fingerprint from the publisher, and not from here. */
   verdict?: Verdict;
   summary?: Summary;
   /** The policy by which it was judged. `forgets`: the browser forgets settings and versions when the page is closed. */

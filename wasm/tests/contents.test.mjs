@@ -7,6 +7,7 @@ import { join } from "node:path";
 import { test } from "node:test";
 
 import { bytes } from "../npm/src/page/words.js";
+import { saved } from "./browser.mjs";
 import { sealift } from "./bundle.mjs";
 import { giving } from "./server.mjs";
 import { setup } from "./setup.mjs";
@@ -137,6 +138,12 @@ test("an unknown signer is trusted only by whoever has the fingerprint from else
   const key = listed.split(" ")[1];
   const [type, blob] = bundles.stranger.split(" ");
   const offers = box.getByRole("button", { name: "Trust this key for os" });
+  // Nowhere on the page or in its report is what answers the question, or enough of it.
+  const told = await page.locator("sealift-verifier").evaluate((element) => [element.shadowRoot.textContent, JSON.stringify([element.reports, element.finding])]);
+  for (const text of told) for (const secret of [key.slice(7, 19), blob]) assert(!text.includes(secret), text);
+  await page.getByText("An unknown key. Its fingerprint is shown once you trust it.").waitFor();
+  const report = await saved(page, () => page.getByRole("button", { name: "Save the report" }).click());
+  for (const secret of [key.slice(7, 19), blob]) assert(!readFileSync(report.path, "utf8").includes(secret));
   const compare = async (given) => {
     await box.getByRole("textbox").fill(given);
     await box.getByRole("button", { name: "Compare" }).click();
@@ -165,6 +172,7 @@ test("an unknown signer is trusted only by whoever has the fingerprint from else
   await verdict("unknown signer");
   await offers.click();
   await verdict("Safe to install: os, version 8");
+  await page.locator(".signers .key", { hasText: key }).waitFor();
   assert.equal(await page.getByLabel("Allowed signers", { exact: true }).inputValue(), `${bundles.signers}\nos namespaces="sealift" ${type} ${blob}\n`);
   await leave();
 });

@@ -3,6 +3,7 @@
 
 import { SealiftError } from "../errors.js";
 import { VERSION } from "../version.js";
+import { concealed } from "./concealed.js";
 import { Doubt } from "./doubt.js";
 import { wordsOfBase, wordsOfDoubt, wordsOfFault, wordsOfMissingBase, wordsOfOlder, wordsOfOtherAnswer, wordsOfRefusal, wordsOfSafe, wordsOfWork } from "./verdict.js";
 
@@ -48,16 +49,18 @@ export const NOTHING = /** @type {Finding} */ (Object.freeze({ state: "empty", o
  * @returns {Finding}
  */
 export function finding(facts) {
-  const { head, verdict, verified, fault, unjudged, isStopped, baseFault, isBaseRequired, isAddress } = facts;
+  const { head, verified, fault, unjudged, isStopped, baseFault, isBaseRequired, isAddress } = facts;
+  const verdict = facts.verdict && concealed(facts.verdict);
+  const ofBase = facts.baseRefusal && concealed(facts.baseRefusal.verdict).error;
   if (fault instanceof SealiftError && fault.isForeign && isAddress) return found("unknown", wordsOfOtherAnswer(), fault);
   if (fault instanceof SealiftError && OF_BUNDLE.has(fault.code)) return found("refused", wordsOfFault(fault), fault);
   if (unjudged) return found("unknown", wordsOfDoubt(unjudged, facts), unjudged);
   if (fault) return found("unknown", wordsOfDoubt(fault, facts), fault);
   if (facts.isBesideNewer) return found("older", wordsOfOlder(facts), verdict?.error);
   const refusal = head && verdict && (wordsOfRefusal(head, verdict, facts) ?? wordsOfBase(facts));
-  if (refusal && (verified || isStopped)) return found(refusal.tone === "bad" ? "refused" : "unknown", refusal, verdict.error ?? facts.baseRefusal?.verdict.error);
+  if (refusal && (verified || isStopped)) return found(refusal.tone === "bad" ? "refused" : "unknown", refusal, verdict.error ?? ofBase);
   if (isStopped) return found("unknown", wordsOfDoubt(STOPPED, facts), STOPPED);
-  if (!head || !verdict || !verified) return found("checking", refusal ?? wordsOfWork(head, verdict), verdict?.error ?? (refusal && facts.baseRefusal?.verdict.error));
+  if (!head || !verdict || !verified) return found("checking", refusal ?? wordsOfWork(head, verdict), verdict?.error ?? (refusal && ofBase));
   if (baseFault && isBaseRequired) return found("unknown", wordsOfMissingBase(), baseFault);
   return found("safe", wordsOfSafe(verified, verdict, facts));
 }
@@ -109,7 +112,7 @@ export function report(finding, facts, { name, bytes, seconds, policy, forgets, 
     base: overBase(facts),
     seconds,
     head: facts.head && /** @type {any} */ (head),
-    verdict: facts.verdict,
+    verdict: facts.verdict && concealed(facts.verdict),
     summary: facts.verified?.summary,
     policy: policy && { allowedSigners, revoked: revoked instanceof Uint8Array ? `${revoked.length} bytes` : revoked, threshold, compatible, floor: facts.floor, forgets,
       allowedSignersSha256: facts.digests?.allowedSigners, revokedSha256: facts.digests?.revoked, judged: facts.judged ?? "" },

@@ -1,5 +1,6 @@
 // The panels that list facts: signers, identity, changes, layout.
 
+import { concealed } from "./concealed.js";
 import { h, icon, svg } from "./dom.js";
 import { listed } from "./verdict.js";
 import { bytes, count, moment, number } from "./words.js";
@@ -26,12 +27,13 @@ function facts(rows) {
 }
 
 /** @param {import("../../types.js").Verdict} verdict */
-export function signers({ signers, error, kernelSignature, unknownEnvelopes }) {
-  const rows = signers.map(({ key, keyType, comment, trusted, unsupported, status }) => {
+export function signers(verdict) {
+  const { signers, error, kernelSignature, unknownEnvelopes } = concealed(verdict);
+  const rows = signers.map(({ key, keyType, comment, trusted, unknown, unsupported, status }) => {
     const tone = trusted ? "good" : unsupported ? "doubt" : "bad";
     return h("li", { class: tone }, icon(tone),
       h("div", {}, h("strong", {}, trusted ? "Trusted" : "Does not count"), comment ? h("bdi", {}, ` ${comment}`) : null,
-        h("div", { class: "key" }, key ?? "a key that did not sign this"), h("div", { class: "quiet" }, keyType ? `${keyType}, ` : null, h("bdi", {}, status))));
+        h("div", { class: "key" }, key ?? (unknown ? "An unknown key. Its fingerprint is shown once you trust it." : "a key that did not sign this")), h("div", { class: "quiet" }, keyType ? `${keyType}, ` : null, h("bdi", {}, status))));
   });
   const unknown = unknownEnvelopes.length > 0 && h("p", { class: "quiet" }, `There are also signatures of kinds that this page does not know (${unknownEnvelopes.join(", ")}). They do not count.`);
   const kernel = kernelSignature && h("p", { class: "quiet" }, "There is also a signature for the kernels of devices that have its certificate. It does not count here.");

@@ -1,6 +1,7 @@
 // The view of one check. It is created once, and updated as facts become known.
 
 import { openBundle } from "../bundle.js";
+import { concealed } from "./concealed.js";
 import { fill, h, icon } from "./dom.js";
 import { forgets, forgetVersion, highest } from "./memory.js";
 import { changes, damage, identity, layout, panel, proof, signers } from "./panels.js";
@@ -106,7 +107,7 @@ export class View {
       this.#said = said;
       this.#banner.className = `banner ${finding.tone}`;
       // The signers' panel explains why signatures do not count.
-      const message = finding.error && finding.error.message !== facts.verdict?.error?.message && h("p", { class: "quiet" }, h("bdi", {}, finding.error.message));
+      const message = finding.error && finding.error.message !== (facts.verdict && concealed(facts.verdict))?.error?.message && h("p", { class: "quiet" }, h("bdi", {}, finding.error.message));
       fill(this.#words, h("h2", {}, finding.title), finding.text !== "" && h("p", { class: "why" }, finding.text), message, h("p", { class: "quiet" }, h("bdi", {}, name), signed && [", signed by ", h("bdi", {}, signed)]));
       // Only the icon is replaced: a button beside it that has the focus keeps it.
       const shown = icon(finding.tone);
