@@ -56,6 +56,8 @@ pub struct DirectorySource {
     path: PathBuf,
     root: OwnedFd,
     files: Vec<ListedFile>,
+    /// The names of the files, one after the other.
+    file_names: Vec<u8>,
     xattrs: XattrFilter,
     mounts: Vec<Vec<u8>>,
 }
@@ -77,28 +79,30 @@ pub(super) struct FoundFile {
 #[derive(Debug)]
 struct ListedFile {
     directory: DirId,
-    name: Box<[u8]>,
+    /// Its name, in the bytes of all names.
+    name_len: u16,
+    name_at: u64,
     size: u64,
     identity: ListedIdentity,
 }
 
-/// Tells whether a file is still the one that was listed.
+/// Tells whether a file is still the one that was listed: a part of the hash of its device, its inode and its times, since a list has millions of
+/// files.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct ListedIdentity {
-    device: u64,
-    inode: u64,
-    mtime: (i64, i64),
-    ctime: (i64, i64),
-}
+pub(super) struct ListedIdentity([u8; 16]);
 
 impl ListedIdentity {
     pub(super) fn of(stat: &Stat) -> Self {
-        Self {
-            device: stat.st_dev,
-            inode: stat.st_ino,
-            mtime: (stat.st_mtime, stat.st_mtime_nsec.cast_signed()),
-            ctime: (stat.st_ctime, stat.st_ctime_nsec.cast_signed()),
+        let mut hasher = blake3::Hasher::new();
+        for number in [stat.st_dev, stat.st_ino, stat.st_mtime_nsec, stat.st_ctime_nsec] {
+            hasher.update(&number.to_le_bytes());
         }
+        for number in [stat.st_mtime, stat.st_ctime] {
+            hasher.update(&number.to_le_bytes());
+        }
+        let mut part = [0; 16];
+        hasher.finalize_xof().fill(&mut part);
+        Self(part)
     }
 }
 
@@ -121,6 +125,7 @@ impl DirectorySource {
             path: path.to_owned(),
             root,
             files: Vec::new(),
+            file_names: Vec::new(),
             xattrs: options.xattrs.clone(),
             mounts,
         };
@@ -143,6 +148,7 @@ impl DirectorySource {
             path: directory.0,
             root: directory.1,
             files: Vec::new(),
+            file_names: Vec::new(),
             xattrs,
             mounts: Vec::new(),
         };
@@ -203,9 +209,12 @@ impl DirectorySource {
 
     fn push_file(&mut self, directory: DirId, name: &[u8], stat: &Stat) -> Result<u32, Error> {
         let content = content_number(self.files.len())?;
+        let name_at = num::wide(self.file_names.len());
+        self.file_names.extend(name);
         self.files.push(ListedFile {
             directory,
-            name: name.into(),
+            name_len: num::fit(name.len(), "the length of a name")?,
+            name_at,
             size: stat.st_size.cast_unsigned(),
             identity: ListedIdentity::of(stat),
         });
@@ -229,8 +238,13 @@ impl DirectorySource {
         &self.files[num::at(content)]
     }
 
+    fn name_of(&self, file: &ListedFile) -> &[u8] {
+        let start = num::size(file.name_at);
+        &self.file_names[start..start + usize::from(file.name_len)]
+    }
+
     fn path_of(&self, file: &ListedFile) -> PathBuf {
-        self.path.join(path_of(&self.tree.directory_path(file.directory))).join(path_of(&file.name))
+        self.path.join(path_of(&self.tree.directory_path(file.directory))).join(path_of(self.name_of(file)))
     }
 
     pub(super) fn open<'a>(&'a self, content: u32, cache: &mut OpenCache) -> Result<FileContent<'a>, Error> {
@@ -239,7 +253,7 @@ impl DirectorySource {
         let directory = cache.open(self, listed.directory).map_err(failed)?;
         // NONBLOCK: a fifo that replaced the file does not block the run; the identity check reports it.
         let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
-        let opened = retry_on_intr(|| openat(directory, &*listed.name, flags, Mode::empty()));
+        let opened = retry_on_intr(|| openat(directory, self.name_of(listed), flags, Mode::empty()));
         let fd = opened.map_err(|error| match error {
             Errno::LOOP | Errno::NOENT => Error::Changed { path: self.path_of(listed) },
             error => failed(error),
