@@ -1,5 +1,6 @@
 // A browser to look at pages: Debian's Chromium, or with SEALIFT_BROWSER=firefox Debian's Firefox, by WebDriver BiDi.
 
+import { spawn } from "node:child_process";
 import { mkdtempSync, readdirSync, rmSync, statSync } from "node:fs";
 import { createRequire } from "node:module";
 import { tmpdir } from "node:os";
@@ -30,6 +31,16 @@ export function launch({ colorScheme = "light", args = [] } = {}) {
 /** Starts Chromium with a profile on the disk: what a page keeps lies in memory otherwise. @param {string} profile */
 export function launchWithProfile(profile) {
   return chromium.launchPersistentContext(profile, { executablePath: "/usr/bin/chromium", args: FLAGS });
+}
+
+/**
+ * Starts Chromium at an address, as a person does: without DevTools, which Playwright uses, and which keep what a page loads.
+ * @param {string} address
+ * @param {string} profile A folder of its own.
+ */
+export function start(address, profile) {
+  const args = ["--headless=new", `--user-data-dir=${profile}`, "--no-first-run", "--disable-background-networking", "--disable-component-update", ...FLAGS, address];
+  return spawn("/usr/bin/chromium", args, { stdio: "ignore" });
 }
 
 let folder;
