@@ -147,7 +147,7 @@ impl Reader {
     ///
     /// # Errors
     /// Returns an error if the input ended before the index did.
-    #[wasm_bindgen(unchecked_return_type = "ObjectRanges")]
+    #[wasm_bindgen(unchecked_return_type = "Places")]
     pub fn open(&mut self) -> Result<JsValue, JsValue> {
         if let Stage::Opening(opener) = &mut self.stage {
             let opener = std::mem::replace(&mut **opener, Opener::new(None, Limits::default()));
@@ -275,7 +275,7 @@ impl Reader {
     ///
     /// # Errors
     /// Returns an error if a base is missing, or the result does not match the root.
-    #[wasm_bindgen(unchecked_return_type = "ObjectRanges")]
+    #[wasm_bindgen(unchecked_return_type = "Places")]
     pub fn complete(&mut self) -> Result<JsValue, JsValue> {
         if !matches!(&self.stage, Stage::Open(open) if matches!(open.opened, Opened::Delta(_))) {
             return Err(no_base());

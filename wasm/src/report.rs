@@ -24,7 +24,7 @@ import type { Comparison, Damage, Edit, Entry, Head, JudgeOptions, Listed, Ref, 
 export type Step = { need: [offset: number, length: number]; done?: undefined } | { done: true; need?: undefined };
 
 /** The places of the chunks. */
-export interface ObjectRanges {
+export interface Places {
   /** The offset of the first one. */
   chunksAt: number;
   fileBytes: number;
