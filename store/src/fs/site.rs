@@ -7,7 +7,7 @@ use std::sync::OnceLock;
 use rustix::fs::{AtFlags, FileType, Mode, OFlags, fstat, mkdirat, openat, statat, unlinkat};
 use rustix::io::{Errno, retry_on_intr};
 
-use super::{InodeId, LeftRun, OwnDir, Place, Stage, inode_id, stage};
+use super::{FreeSpace, InodeId, LeftRun, OwnDir, Place, Stage, inode_id, stage};
 use crate::Error;
 use crate::fs::confined::{known_type, names_in};
 use crate::fs::identity::{birth_of, id_of_system};
@@ -75,6 +75,14 @@ impl Site {
     /// Removes the directory if it is empty.
     pub(crate) fn remove_empty(&self) {
         let _ = unlinkat(self.place.parent(), self.place.name(), AtFlags::REMOVEDIR); // what is in use stays
+    }
+
+    /// Returns the free space of the file system that the target is or will be on.
+    ///
+    /// # Errors
+    /// Returns an error if the file system cannot be asked.
+    pub(crate) fn free_space(&self) -> Result<FreeSpace, Error> {
+        FreeSpace::of(self.ground()).map_err(|error| Error::io("look at", self.ground_path(), error))
     }
 
     /// Returns whether nothing beside the directory can be renamed into it.

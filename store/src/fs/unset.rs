@@ -7,6 +7,7 @@ use rustix::io::Errno;
 use sealift_format::XattrRef;
 use sealift_verify::escape;
 
+use super::FreeSpace;
 use super::kind::kind_of;
 use crate::Error;
 
@@ -66,6 +67,6 @@ pub fn described(xattr: XattrRef<'_>) -> String {
 /// Returns whether an error means that the file system of `beside` cannot hold an extended attribute of this size. A full one reports the same.
 #[must_use]
 pub fn is_too_large(error: Errno, beside: BorrowedFd<'_>) -> bool {
-    let is_full = || rustix::fs::fstatvfs(beside).is_ok_and(|room| room.f_blocks > 0 && room.f_bavail == 0);
+    let is_full = || FreeSpace::of(beside).is_ok_and(|free| free.bytes == 0);
     matches!(error, Errno::NOSPC | Errno::TOOBIG | Errno::RANGE) && !is_full()
 }

@@ -475,7 +475,7 @@ impl Update<'_> {
     /// Moves what was built into the target, and what is not wanted out of it.
     fn move_files(&self, stage: &TreeStage, release: &Release, walk: &mut TargetWalk) -> Result<(), Error> {
         for (directory, entry) in self.built() {
-            self.move_file((stage, release), walk, directory, entry)?;
+            self.move_file(stage, release, walk, directory, entry)?;
             self.progress.add(0, 1);
         }
         for (directory, name) in &self.extras {
@@ -490,7 +490,8 @@ impl Update<'_> {
 
     fn move_file(
         &self,
-        (stage, release): (&TreeStage, &Release),
+        stage: &TreeStage,
+        release: &Release,
         walk: &mut TargetWalk,
         directory: Row<Directory>,
         entry: Row<Entry>,

@@ -3,7 +3,7 @@
 use std::collections::{HashMap, HashSet};
 
 use sealift_format::walk::pairs;
-use sealift_format::{Attributes, Directory, Entry, Index, Inode, InodeKind, Ref, Row};
+use sealift_format::{Directory, Entry, Index, Inode, InodeKind, Ref, Row};
 
 use super::metadata::Privilege;
 use super::plan::{Link, PlannedName, Selection};
@@ -51,14 +51,16 @@ enum Fate {
 impl Changes {
     /// Compares the selection of `wanted` with an installed tree. The directories of `strangers` are not those that were installed, and are made anew.
     pub(super) fn between(
-        (installed, tree): (&Index, &Ref),
+        installed: &Index,
+        tree: &Ref,
         wanted: &Index,
         selection: &Selection,
         privilege: &Privilege,
-        (recheck, strangers): (&Recheck, &HashSet<Row<Directory>>),
+        recheck: &Recheck,
+        strangers: &HashSet<Row<Directory>>,
     ) -> Self {
         let mut changes = Self::default();
-        let mut pairing = Pairing::new(installed, tree, wanted, (recheck, strangers));
+        let mut pairing = Pairing::new(installed, tree, wanted, recheck, strangers);
         let mut is_selected = vec![false; wanted.entries().len()];
         for entry in selection.entries() {
             is_selected[entry.at()] = true;
@@ -80,7 +82,7 @@ impl Changes {
                     }
                     let (a, b) = (installed.directory(old).inode, wanted.directory(directory).inode);
                     let (a, b) = (installed.inode(a), wanted.inode(b));
-                    match difference((installed, a), (wanted, b), privilege) {
+                    match difference(installed, a, wanted, b, privilege) {
                         _ if recheck.unlike_directories.contains(&old) => changes.touch(directory),
                         // Setting only the time, without opening the directory, takes a name, and the root of the tree has none.
                         Some(Depth::Time) if wanted.directory(directory).parent.is_some() => {
@@ -105,7 +107,7 @@ impl Changes {
             if changes.build.contains(&place.entry) {
                 continue;
             }
-            match difference((installed, installed.inode(old)), (wanted, wanted.inode(inode)), privilege) {
+            match difference(installed, installed.inode(old), wanted, wanted.inode(inode), privilege) {
                 None if !recheck.retimed.contains(&old) => changes.kept += 1,
                 _ => changes.metadata.push(place),
             }
@@ -191,7 +193,8 @@ impl<'a> Pairing<'a> {
         installed: &'a Index,
         tree: &Ref,
         wanted: &'a Index,
-        (recheck, strangers): (&'a Recheck, &'a HashSet<Row<Directory>>),
+        recheck: &'a Recheck,
+        strangers: &'a HashSet<Row<Directory>>,
     ) -> Self {
         let mut installed_names = vec![0; installed.inodes().len()];
         for directory in tree.directories() {
@@ -266,7 +269,7 @@ impl<'a> Pairing<'a> {
             return true;
         }
         let is_retimed = self.recheck.retimed.contains(&old);
-        let differs = is_retimed || difference((self.installed, a), (self.wanted, b), privilege).is_some();
+        let differs = is_retimed || difference(self.installed, a, self.wanted, b, privilege).is_some();
         // A change in place would also affect the file's names elsewhere.
         if differs && self.recheck.linked.contains(&old) {
             return true;
@@ -283,12 +286,8 @@ impl<'a> Pairing<'a> {
 }
 
 /// Returns how the metadata differs, as far as this process may set it.
-fn difference(
-    (installed, old): (&Index, &Inode),
-    (wanted, new): (&Index, &Inode),
-    privilege: &Privilege,
-) -> Option<Depth> {
-    let (a, b): (&Attributes, &Attributes) = (installed.attributes(old), wanted.attributes(new));
+fn difference(installed: &Index, old: &Inode, wanted: &Index, new: &Inode, privilege: &Privilege) -> Option<Depth> {
+    let (a, b) = (installed.attributes(old), wanted.attributes(new));
     if !privilege.would_be_equal(a, b) {
         Some(Depth::All)
     } else if privilege.keeps().time((old.mtime, old.mtime_ns)) != privilege.keeps().time((new.mtime, new.mtime_ns)) {

@@ -1,6 +1,6 @@
 //! Installs delta bundles onto a directory that holds their base: its record, or its files, supply the index and the objects.
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::Arc;
 
 use crate::Site;
@@ -19,15 +19,25 @@ use crate::source::{DirectoryOptions, DirectorySource, Source};
 use crate::trust::Admission;
 use crate::{Error, Progress};
 
-/// Completes a delta to a whole bundle with what the target at `site` holds; `kept` is its record, if it was read already. Returns it with its bases
-/// and with the target's record.
+/// A bundle that is whole.
+pub(super) struct Completed {
+    pub(super) bundle: Bundle,
+    /// The bases of a delta bundle.
+    pub(super) bases: Bases,
+    /// The target's record.
+    pub(super) kept: Option<Installed>,
+}
+
+/// Completes a delta to a whole bundle with what the target at `site` holds; `kept` is its record, if it was read already.
 pub(super) fn complete(
     delta: Delta,
     kept: Option<Installed>,
     site: &Arc<Site>,
-    (admission, options, needed): (&Admission, &InstallOptions, &[PathBuf]),
+    admission: &Admission,
+    options: &InstallOptions,
+    needed: &[PathBuf],
     progress: &Progress,
-) -> Result<(Bundle, Bases, Option<Installed>), Error> {
+) -> Result<Completed, Error> {
     let target = site.path();
     if !site.is_nonempty_dir()? {
         return Err(Error::missing_base(target, "it does not exist: a delta can only update an existing target"));
@@ -48,12 +58,12 @@ pub(super) fn complete(
         let digest = kept.digest();
         if digest == wanted {
             let bundle = delta.complete_with(kept.index().clone())?;
-            return Ok((bundle, Bases::default(), Some(kept)));
+            return Ok(Completed { bundle, bases: Bases::default(), kept: Some(kept) });
         }
         if base::is_the_only(&bases, &digest) {
             let (index, reference) = (kept.index().clone(), kept.reference());
             let base = Base::of_directory(Arc::clone(site), index, reference).read_by(kept.order().cloned());
-            return with_base(delta, base).map(|(bundle, bases)| (bundle, bases, Some(kept)));
+            return with_base(delta, base, Some(kept));
         }
         let held = kept.as_base().map_or_else(|| format!("content {}", base::short(&digest)), |held| held.to_string());
         return Err(Error::wrong_base(target, &bases, format_args!("the target is {held}")));
@@ -73,37 +83,36 @@ pub(super) fn complete(
     let index = index_by_reading(&reference, &source, options.jobs, progress)?;
     let digest = verity::digest(index.bytes());
     if digest == wanted {
-        return Ok((delta.complete_with(index)?, Bases::default(), None));
+        return Ok(Completed { bundle: delta.complete_with(index)?, bases: Bases::default(), kept: None });
     }
     if base::is_the_only(&bases, &digest) {
-        return with_base(delta, Base::of_directory(Arc::clone(site), index, &reference))
-            .map(|(bundle, bases)| (bundle, bases, None));
+        return with_base(delta, Base::of_directory(Arc::clone(site), index, &reference), None);
     }
     let held = format!("the target has no install record, and its content is {}", base::short(&digest));
     Err(Error::wrong_base(target, &bases, held))
 }
 
-fn with_base(delta: Delta, base: Base) -> Result<(Bundle, Bases), Error> {
+fn with_base(delta: Delta, base: Base, kept: Option<Installed>) -> Result<Completed, Error> {
     let bundle = delta.complete(&[&base.index])?;
-    Ok((bundle, Bases::new(vec![base])))
+    Ok(Completed { bundle, bases: Bases::new(vec![base]), kept })
 }
 
 /// Checks that the target still has each object of the bases that `pending` needs, before anything is written.
-pub(super) fn check_bases(job: &Job<'_>, target: &Path, pending: &Selection) -> Result<(), Error> {
+pub(super) fn check_bases(job: &Job<'_>, pending: &Selection) -> Result<(), Error> {
     let (bundle, bases) = (job.bundle, job.bases);
     if bundle.layout.carried.is_none() {
         return Ok(());
     }
     if bases.indexes().is_empty() {
-        return check_no_prefix(job, target, pending);
+        return check_no_prefix(job, pending);
     }
     let objects = pending.regulars.iter().map(|place| place.object);
     let needed = base::needed(bundle, bases, pending.reads.chunks(), objects);
-    base::check(bases, &needed, job.options.bases.place_or(target), job.options.jobs, job.progress)
+    base::check(bases, &needed, job.options.bases.place_or(job.site.path()), job.options.jobs, job.progress)
 }
 
 /// Reports which file of a fully installed target has to be rebuilt and cannot be, because the target no longer holds the base.
-fn check_no_prefix(job: &Job<'_>, target: &Path, pending: &Selection) -> Result<(), Error> {
+fn check_no_prefix(job: &Job<'_>, pending: &Selection) -> Result<(), Error> {
     let (index, layout) = (&job.bundle.index, &job.bundle.layout);
     let needs_base = |chunk: &Row<Chunk>| !layout.chunks[chunk.at()].prefix.is_empty();
     let Some(place) = pending.regulars.first().filter(|_| pending.reads.chunks().iter().any(needs_base)) else {
@@ -114,11 +123,11 @@ fn check_no_prefix(job: &Job<'_>, target: &Path, pending: &Selection) -> Result<
         "files that this delta installed are missing or changed, such as {}, and their base is gone",
         String::from_utf8_lossy(&path)
     );
-    Err(Error::missing_base(target, problem))
+    Err(Error::missing_base(job.site.path(), problem))
 }
 
 /// Reports what is pending that neither the delta nor the target has. Bases that were given have all of it.
-pub(super) fn check_brought(job: &Job<'_>, target: &Path, pending: &Selection) -> Result<(), Error> {
+pub(super) fn check_brought(job: &Job<'_>, pending: &Selection) -> Result<(), Error> {
     let bundle = job.bundle;
     if !job.options.bases.places.is_empty() {
         return Ok(());
@@ -132,5 +141,5 @@ pub(super) fn check_brought(job: &Job<'_>, target: &Path, pending: &Selection) -
         lacking.count(),
         String::from_utf8_lossy(&path)
     );
-    Err(Error::missing_base(target, problem))
+    Err(Error::missing_base(job.site.path(), problem))
 }

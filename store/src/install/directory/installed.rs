@@ -49,8 +49,9 @@ const LOOKED_AT: &str = "installed";
 impl Installed {
     /// Returns the directories of the wanted index that are recorded; `None` if there is no tree.
     pub(super) fn recorded(&self, wanted: &Index, selection: &Selection) -> Option<Recorded> {
+        let (index, tree) = self.tree()?;
         let keeps_owners = self.keeps.is_some_and(|keeps| keeps.has(Aspect::Owners));
-        Some(Recorded::new(self.tree()?, self.stats(), keeps_owners, (wanted, selection)))
+        Some(Recorded::new(index, tree, self.stats(), keeps_owners, wanted, selection))
     }
 
     /// Returns the tree, and the index that holds it.
@@ -164,7 +165,8 @@ impl Installed {
         site: &Site,
         wanted: &Index,
         selection: &Selection,
-        (options, keeps): (&InstallOptions, &Keeps),
+        options: &InstallOptions,
+        keeps: &Keeps,
         progress: &Progress,
     ) -> Result<Self, Error> {
         let mut xattrs = XattrFilter::default();

@@ -1,40 +1,31 @@
-//! The steps that a new tree and an update have in common.
+//! What a new tree and an update have in common: the settings, and what is expected of the target.
 
 use std::collections::HashSet;
 use std::os::fd::BorrowedFd;
 use std::path::PathBuf;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::AtomicU64;
 
-use sealift_format::{Bundle, num};
+use sealift_format::Bundle;
 
 use super::disk::Blocks;
 use super::files::{Builder, has_reflinks};
 use super::finished::Finished;
-use super::from_base;
-use super::hot_files::{HotFiles, Moved};
 use super::installed::Installed;
 use super::metadata::Privilege;
-use super::plan::{PlannedName, Selection};
-use super::recorded_stats::gather_new;
+use super::plan::Selection;
 use super::sealing::Sealing;
-use super::staged;
 use super::stats::{Consent, UnpackStats, expected};
 use super::trial::{Findings, Wanted};
 use crate::base::Bases;
-use crate::delivery::Delivery;
-use crate::directory::stage::StageKind;
-use crate::directory::walk::Walk;
-use crate::directory::{Target, TreeStage, state};
-use crate::fs::stat_cache::next_moment;
-use crate::fs::writeback::with_writeback;
-use crate::input::Input;
-use crate::install::options::{Durability, InstallOptions};
+use crate::directory::stage::Leftovers;
+use crate::directory::{TreeStage, state};
+use crate::fs::stat_cache::StatCache;
+use crate::install::options::InstallOptions;
 use crate::install_record::{self, NewRecord};
 use crate::kept_order::KeptOrder;
-use crate::progress::Phase;
 use crate::seal::KernelSignature;
 use crate::trust::{Admission, Survey, TargetId};
-use crate::{Error, Keeps, Progress, Record, Site, inode_id};
+use crate::{Error, Keeps, Progress, Record, Site};
 
 /// The settings common to all steps of unpacking.
 pub(super) struct Job<'a> {
@@ -83,45 +74,6 @@ impl Job<'_> {
         Ok(installed.filter(|installed| installed.is_of(&self.bundle.head, self.reference)))
     }
 
-    /// Builds the selection in the stage; `all` are the regular files that it then holds, some of which may exist already. Then writes
-    /// the hot set again, if it is `gathered`.
-    pub(super) fn build<'g>(
-        &self,
-        input: &mut Input,
-        stage: &TreeStage,
-        mut selection: Selection,
-        (all, gathered): (&[PlannedName], &'g HotFiles<'_>),
-        (privilege, stats): (&Privilege, &mut UnpackStats),
-    ) -> Result<Moved<'g>, Error> {
-        // An update does this before it copies from the target.
-        if stage.is_resumed() && stage.layout() == StageKind::Tree {
-            self.reuse_staged(stage, &mut selection, privilege, stats)?;
-            stats.install.stored_bytes = selection.reads.stored_bytes();
-        }
-        let mut builder = self.builder(&selection, stage, privilege);
-        let mut build = || {
-            let moved = self.fill(&mut builder, input, (all, gathered))?;
-            if self.sealing.is_on {
-                let moved = moved.iter().flatten().map(|file| file.place);
-                let all: Vec<PlannedName> = all.iter().copied().chain(moved).collect();
-                self.sealing.seal_staged(&builder, &all, self.options.jobs)?;
-            }
-            builder.finish_directories(&mut Walk::default()).map(|()| moved)
-        };
-        let moved = match self.options.tree.durability {
-            Durability::End => with_writeback(|| stage.sync(), build)?,
-            Durability::None | Durability::Each => build()?,
-        };
-        input.finish(&self.bundle.head)?;
-        stats.shared_bytes = builder.duplicate_bytes.load(Ordering::Relaxed);
-        let skipped = privilege.skipped();
-        stats.owners_skipped = skipped.owners.load(Ordering::Relaxed);
-        stats.set_ids_skipped = skipped.set_ids.load(Ordering::Relaxed);
-        stats.xattrs_skipped = skipped.xattrs.load(Ordering::Relaxed);
-        stats.devices_skipped = skipped.devices.load(Ordering::Relaxed);
-        Ok(moved)
-    }
-
     pub(super) fn builder<'b>(
         &'b self,
         selection: &'b Selection,
@@ -165,32 +117,27 @@ impl Job<'_> {
         self.keeping(self.site.ground(), selection, may_name)
     }
 
-    /// Adopts what an interrupted run left in the stage.
-    pub(super) fn reuse_staged(
-        &self,
-        stage: &TreeStage,
-        selection: &mut Selection,
-        privilege: &Privilege,
-        stats: &mut UnpackStats,
-    ) -> Result<(), Error> {
-        self.progress.enter(Phase::Hashing, 0, 0);
-        let builder = self.builder(selection, stage, privilege);
-        let reused = staged::reuse(&builder)?;
-        stats.resumed_files = num::wide(reused.entries.len());
-        self.progress.keep(stats.resumed_files);
-        tracing::info!(files = stats.resumed_files, "reused files from an interrupted run");
-        selection.take_away(self.bundle, |entry| reused.entries.contains(&entry), reused.pieces);
-        Ok(())
+    /// Checks before content is read that the kernel accepts the bundle's signature, if that is required. The actual record replaces what this
+    /// writes.
+    pub(super) fn try_signature(&self, stage: &TreeStage) -> Result<(), Error> {
+        match self.sealing.signature(&self.bundle.head) {
+            Some(signature) if signature.is_required => {
+                install_record::try_signature(&stage.new_state()?, self.bundle, signature)
+            }
+            _ => Ok(()),
+        }
     }
 
     /// Writes the next record of the target, a directory with this inode number, to the stage. Returns what happened to the signature for the kernel.
     ///
     /// # Errors
     /// Returns an error if what was sealed does not match the index.
-    pub(super) fn write_state(
+    pub(super) fn write_record(
         &self,
         stage: &TreeStage,
-        (inode, keeps, had_linked_duplicates): (u64, Keeps, bool),
+        inode: u64,
+        keeps: Keeps,
+        had_linked_duplicates: bool,
         durable: bool,
     ) -> Result<KernelSignature, Error> {
         let part = Record {
@@ -212,96 +159,41 @@ impl Job<'_> {
         new.write(&stage.new_state()?)
     }
 
-    /// Checks before content is read that the kernel accepts the bundle's signature, if that is required. The actual record replaces what this
-    /// writes.
-    pub(super) fn try_signature(&self, stage: &TreeStage) -> Result<(), Error> {
-        match self.sealing.signature(&self.bundle.head) {
-            Some(signature) if signature.is_required => {
-                install_record::try_signature(&stage.new_state()?, self.bundle, signature)
-            }
-            _ => Ok(()),
-        }
-    }
-
     /// Makes the device remember that the target holds the bundle.
-    pub(super) fn commit(&self) -> Result<(), Error> {
+    pub(super) fn admit(&self) -> Result<(), Error> {
         self.admission.commit(Some(&TargetId::of_directory(self.site)?))
     }
 
-    /// Makes the built tree and its record durable. The record gets its name before the tree does: a tree without its record would be bound to no
-    /// name. Returns what happened to the signature for the kernel.
-    pub(super) fn write_record(
-        &self,
-        stage: &TreeStage,
-        selection: &Selection,
-        keeps: Keeps,
-    ) -> Result<KernelSignature, Error> {
-        let durable = self.options.tree.durability != Durability::None;
-        let failed = |error| Error::io("look at", stage.target(), error);
-        let tree = inode_id(stage.root()).map_err(failed)?;
-        let kernel_signature = self.write_state(stage, (tree.1, keeps, false), false)?;
-        if let Some(state) = stage.state()? {
-            let since = next_moment(stage.own().fd()).map_err(failed)?;
-            // The root may be closed to its own user by now.
-            let stats = stage.while_open(|| {
-                let built = Target::staged(stage.target(), stage.root(), &self.bundle.index)?;
-                let of = self.bundle.head.root().contents.index_digest;
-                let finished = (&self.finished.take()[..], since, &keeps);
-                gather_new(&built, of, selection, finished, self.options.jobs)
-            })?;
-            state::write_stats(&state, &stats)?;
-        }
-        self.progress.enter(Phase::Syncing, 0, 0);
-        if durable {
-            stage.sync()?;
-        }
-        stage.check(self.site)?;
-        // All new content is complete and checked. From here on the device remembers this version.
-        self.commit()?;
-        state::replace(stage, self.site).map(|()| kernel_signature)
+    /// Returns the bytes that the selection needs on the target.
+    pub(super) fn disk(&self, selection: &Selection) -> u64 {
+        let disk = selection.disk(self.bundle, self.blocks, self.options.tree.hardlink_duplicates);
+        disk.saturating_add(self.sealing.room(&self.bundle.index, &selection.regulars))
     }
 
-    fn fill<'g>(
-        &self,
-        builder: &mut Builder<'_>,
-        input: &mut Input,
-        (all, gathered): (&[PlannedName], &'g HotFiles<'_>),
-    ) -> Result<Moved<'g>, Error> {
-        let (bundle, bases, jobs) = (self.bundle, self.bases, self.options.jobs);
-        let (selection, mut hand) = (builder.selection, Walk::default());
-        builder.make_directories(&mut hand)?;
-        builder.premade = self.make_hot_set(builder, &mut hand)?;
-        let builder = &*builder;
-        builder.make_large(&mut hand)?;
-        let (first, rest) = from_base::lacking(builder, self.order);
-        from_base::copy(builder, bases, &first, jobs)?;
-        let files = num::wide(selection.regulars.len() + selection.others.len());
-        self.progress.enter(Phase::Unpacking, selection.reads.stored_bytes(), files);
-        let is_gathered = !gathered.is_empty();
-        if self.order.is_some() && bundle.layout.landmark.is_none() && !is_gathered {
-            // The delta brings nothing of the hot set.
-            self.progress.first_is_written();
-        }
-        Delivery::new((bundle, bases), &selection.reads, jobs, self.progress).telling(!is_gathered).run(
-            input,
-            Walk::default,
-            |hand, content| builder.take(hand, content),
-            |hand, object| builder.finish_large(hand, object),
-        )?;
-        from_base::copy(builder, bases, &rest, jobs)?;
-        let mut moved = None;
-        if is_gathered {
-            let beside = self.state_len().saturating_add(self.sealing.room(&bundle.index, all));
-            moved = self.write_hot_set(builder, gathered, beside)?;
-            self.progress.first_is_written();
-        }
-        for &place in &selection.others {
-            builder.make_other(&mut hand, place)?;
-        }
-        let mut from = Walk::default();
-        for link in &selection.links {
-            builder.link(&mut from, &mut hand, link)?;
-        }
-        Ok(moved)
+    /// Returns the bytes of a new target's record.
+    pub(super) fn state_len(&self) -> u64 {
+        let (head, index) = (&self.bundle.head, &self.bundle.index);
+        let lens = [head.head_len(), head.root().contents.index_len, StatCache::encoded_len(index.entries().len())];
+        lens.iter().map(|len| self.blocks.file(&[], *len)).fold(0, u64::saturating_add)
+    }
+
+    /// Checks that the target's file system has the space needed for the selection and `beside` bytes, less what the stage already holds. Returns
+    /// the free bytes.
+    pub(super) fn check_room(&self, stage: &TreeStage, selection: &Selection, beside: u64) -> Result<u64, Error> {
+        let held = stage.held(&self.bundle.index, &selection.directories)?;
+        self.compare_room(selection, beside, &held)
+    }
+
+    /// As [`Self::check_room`], before a stage is made or opened.
+    pub(super) fn expect_room(&self, selection: &Selection, beside: u64) -> Result<u64, Error> {
+        self.compare_room(selection, beside, &Leftovers::beside(self.site)?)
+    }
+
+    pub(super) fn compare_room(&self, selection: &Selection, beside: u64, held: &Leftovers) -> Result<u64, Error> {
+        let free = self.site.free_space()?;
+        let inodes = selection.inodes().saturating_sub(held.inodes);
+        let bytes = self.disk(selection).saturating_add(beside).saturating_sub(held.bytes);
+        free.check(self.site.ground_path(), bytes, inodes)?;
+        Ok(free.bytes)
     }
 }

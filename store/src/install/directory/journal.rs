@@ -164,7 +164,7 @@ pub fn complete(
     let is_whole = match state {
         // All was done except removing the stage.
         Ok(None) => true,
-        Ok(Some(state)) => finish(stage, site, &state, (may_delete, needed), jobs, progress)?,
+        Ok(Some(state)) => finish(stage, site, &state, may_delete, needed, jobs, progress)?,
         Err(error) if is_damage(&error) => false,
         Err(error) => return Err(error),
     };
@@ -182,7 +182,8 @@ fn finish(
     stage: &TreeStage,
     site: &Site,
     state: &TreeRecord,
-    (may_delete, needed): (bool, &[PathBuf]),
+    may_delete: bool,
+    needed: &[PathBuf],
     jobs: usize,
     progress: &Progress,
 ) -> Result<bool, Error> {

@@ -5,8 +5,10 @@
 //! beside it, as [`TreeRecord`](crate::directory::TreeRecord).
 
 mod apply;
+mod build;
 mod census;
 mod changes;
+mod compare;
 mod deletions;
 mod delta;
 mod disk;
@@ -22,6 +24,7 @@ mod journal;
 mod local;
 mod metadata;
 mod needed;
+mod new_tree;
 mod plan;
 mod premade;
 mod recheck;
@@ -29,7 +32,6 @@ mod recorded_stats;
 mod release;
 mod resume;
 mod rewrite;
-mod room;
 mod sealing;
 mod seeks;
 mod staged;
@@ -43,32 +45,29 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::thread::Builder;
 
-use sealift_format::{Index, Opened, Ref};
+use sealift_format::{Bundle, Index, Opened, Ref};
 
 use crate::address::{TargetKind, choose_ref, has_path, reading};
 use crate::base::GivenBases;
-use crate::directory::stage::StageKind;
 use crate::directory::{TreeStage, stage};
-use crate::install::options::{Durability, InstallOptions};
+use crate::install::options::InstallOptions;
 use crate::trust::{Admission, Survey, Trusted};
-use crate::{Error, Input, LeftRun, Progress, Site};
+use crate::{Error, Input, LeftRun, Progress, Site, Unopened};
 
 pub use census::Census;
+use delta::Completed;
 use disk::Blocks;
 use finished::Finished;
 pub use give_up::give_up;
-use hot_files::HotFiles;
 use installed::{Installed, check_ours};
 use job::Job;
 pub use journal::{Interrupted, complete, is_of_another};
-use metadata::Privilege;
 pub(crate) use plan::Selection;
-use resume::abandon;
 pub use resume::{is_half_updated, is_unfinished, may_go_on};
-use room::room;
 use sealing::Sealing;
 pub use stats::{Consent, UnpackStats};
 pub use trial::NotKept;
+use update::update;
 
 /// Unpacks a bundle into `target`, which is new and appears by one rename when it is complete.
 ///
@@ -109,128 +108,124 @@ fn unpack_with(
     progress: &Progress,
     consent: Option<&Consent<'_>>,
 ) -> Result<UnpackStats, Error> {
-    let (given, site) = (target, &Arc::new(Site::resolve(target)?));
+    let site = &Arc::new(Site::resolve(target)?);
     let consent = consent.filter(|_| options.adopt && !options.dry_run);
-    let survey = Survey::of_directory(site, Some(bundle.state()))?;
+    let survey = &Survey::of_directory(site, Some(bundle.state()))?;
     // Consent is asked for before anything is written.
     let is_asked = consent.is_some() && check_ours(site, bundle.state(), options, None)?.is_some();
     let (unopened, admission) = bundle.install(options.dry_run || is_asked)?;
-    let sealing = Sealing::plan(options.seal, site)?;
-    admission.check_bound(&survey, site.path())?;
+    let admission = &admission;
+    let sealing = &Sealing::plan(options.seal, site)?;
+    admission.check_bound(survey, site.path())?;
     if options.dry_run && survey.run == Some(LeftRun::Running) {
         return Err(site.busy()?);
     }
-    // The target's record is read meanwhile.
-    let (opened, kept) = std::thread::scope(|scope| {
+    let (mut input, opened, kept) = open(unopened, site, options)?;
+    let is_delta = matches!(opened, Opened::Delta(_));
+    let needed = needed(admission, &input, options);
+    let wanted = opened.head().root().contents.index_digest;
+    // A target that holds the result needs no base.
+    let is_done = kept.as_ref().is_some_and(|kept| kept.digest() == wanted);
+    let from = if is_done { &GivenBases::default() } else { &options.bases };
+    let Completed { bundle, bases, kept } = match from.complete(opened, input.path(), progress)? {
+        (Opened::Whole(bundle), bases) => Completed { bundle, bases, kept },
+        // Its base is the existing target.
+        (Opened::Delta(delta), _) => delta::complete(delta, kept, site, admission, options, &needed, progress)?,
+    };
+    let same = kept.as_ref().filter(|kept| kept.digest() == wanted);
+    let order = bases.order_of(&bundle, same.and_then(Installed::order));
+    let options = &chosen(options, is_delta, sealing, &bundle)?;
+    let tree = choose_ref(&bundle.index, options.refs.first().map(String::as_str))?;
+    check_root(site, &bundle.index, tree)?;
+    let selection = Selection::new(&bundle, tree, &options.tree.prefix);
+    let job = Job {
+        site,
+        admission,
+        bundle: &bundle,
+        bases: &bases,
+        order: order.as_ref(),
+        reference: &tree.name,
+        sealing,
+        blocks: Blocks::of(&site.free_space()?),
+        finished: Finished::default(),
+        options,
+        progress,
+        needed,
+        consent,
+        survey,
+    };
+    bring(job, target, &mut input, selection, kept.filter(|_| !options.rehash))
+}
+
+/// Opens the bundle, and reads the target's record meanwhile if there will be an update.
+fn open(
+    unopened: Unopened,
+    site: &Site,
+    options: &InstallOptions,
+) -> Result<(Input, Opened, Option<Installed>), Error> {
+    std::thread::scope(|scope| {
         let read = || Installed::kept(site, options);
         let thread = options.tree.update.then(|| Builder::new().spawn_scoped(scope, read));
-        let opened = unopened.open_any();
+        let (input, opened) = unopened.open_any()?;
         let kept = thread.and_then(|thread| match thread {
             Ok(thread) => thread.join().ok()?.ok()?,
             // No thread could be started.
             Err(_) => read().ok()?,
         });
-        (opened, kept)
-    });
-    let (mut input, opened) = opened?;
-    let is_delta = matches!(opened, Opened::Delta(_));
-    let wanted = opened.head().root().contents.index_digest;
-    // A target that holds the result needs no base.
-    let is_done = kept.as_ref().is_some_and(|kept| kept.digest() == wanted);
-    let needed = needed(&admission, &input, options);
-    let from = if is_done { &GivenBases::default() } else { &options.bases };
-    let (bundle, bases, kept) = match from.complete(opened, input.path(), progress)? {
-        (Opened::Whole(bundle), bases) => (bundle, bases, kept),
-        // Its base is the existing target.
-        (Opened::Delta(delta), _) => delta::complete(delta, kept, site, (&admission, options, &needed), progress)?,
-    };
-    let same = kept.as_ref().filter(|kept| kept.digest() == wanted);
-    let order = bases.order_of(&bundle, same.and_then(Installed::order));
+        Ok((input, opened, kept))
+    })
+}
+
+/// Returns the options with what follows from the bundle, with at most one ref, and with a prefix that the tree has.
+fn chosen(
+    options: &InstallOptions,
+    is_delta: bool,
+    sealing: &Sealing,
+    bundle: &Bundle,
+) -> Result<InstallOptions, Error> {
     let mut options = options.clone();
     options.tree.update |= is_delta && options.bases.places.is_empty();
     check_options(&options)?;
     // Only content that was signed may be frozen by the kernel.
     options.rehash |= sealing.is_new();
-    let kept = kept.filter(|_| !options.rehash);
-    let reference = match &options.refs[..] {
-        [] => None,
-        [only] => Some(only.as_str()),
-        _ => return Err(Error::Usage("a directory can hold only one ref".into())),
-    };
-    let tree = choose_ref(&bundle.index, reference)?;
-    let Some(prefix) = reading(&options.tree.prefix, |prefix| has_path(&bundle.index, tree, prefix))? else {
-        return Err(Error::NoFile { path: options.tree.prefix });
-    };
-    options.tree.prefix = prefix;
-    check_root(site, &bundle.index, tree)?;
-    let selection = Selection::new(&bundle, tree, &options.tree.prefix);
-    let job = Job {
-        site,
-        admission: &admission,
-        bundle: &bundle,
-        bases: &bases,
-        order: order.as_ref(),
-        reference: &tree.name,
-        sealing: &sealing,
-        blocks: Blocks::of(&room(site)?),
-        finished: Finished::default(),
-        options: &options,
-        progress,
-        needed,
-        consent,
-        survey: &survey,
-    };
-    let input = &mut input;
-    if options.tree.update && site.is_nonempty_dir()? {
-        return job.update(input, selection, kept);
+    if options.refs.len() > 1 {
+        return Err(Error::Usage("a directory can hold only one ref".into()));
     }
-    if site.is_nonempty_dir()? {
-        TreeStage::remove_finished(site)?;
-        if let Some(kept) = job.complete()? {
-            return job.update(input, selection, Some(kept));
+    let tree = choose_ref(&bundle.index, options.refs.first().map(String::as_str))?;
+    match reading(&options.tree.prefix, |prefix| has_path(&bundle.index, tree, prefix))? {
+        Some(prefix) => options.tree.prefix = prefix,
+        None => return Err(Error::NoFile { path: options.tree.prefix }),
+    }
+    Ok(options)
+}
+
+/// Makes the target, which was `given` by this name, or updates the one that is there, of which `kept` is the record.
+fn bring(
+    job: Job<'_>,
+    given: &Path,
+    input: &mut Input,
+    selection: Selection,
+    kept: Option<Installed>,
+) -> Result<UnpackStats, Error> {
+    let site = job.site;
+    if !site.is_nonempty_dir()? {
+        if site.is_mount_point() {
+            return update(&job, input, selection, None);
         }
-        if site.record()?.is_none() && journal::is_left(site)? {
-            return job.update(input, selection, None); // a killed run had begun to fill it
-        }
-        return Err(Error::NotEmpty { path: site.path().to_owned() });
+        stage::check_replaceable(site, given)?;
+        return new_tree::make(job, input, selection);
     }
-    if site.is_mount_point() {
-        return job.update(input, selection, None);
+    if job.options.tree.update {
+        return update(&job, input, selection, kept);
     }
-    stage::check_replaceable(site, given)?;
-    let mut stats = job.expected(&selection);
-    delta::check_bases(&job, site.path(), &selection)?;
-    if options.dry_run {
-        site.check_writable()?;
-        stats.not_kept = job.keeping_beside(&selection, false)?.not_kept;
-        stats.free_bytes = job.expect_room(&selection, job.state_len())?;
-        return Ok(stats);
+    TreeStage::remove_finished(site)?;
+    if let Some(kept) = job.complete()? {
+        return update(&job, input, selection, Some(kept));
     }
-    let stage = TreeStage::open(site, StageKind::Tree)?;
-    if !stage.moves_directories(site)? {
-        stage.remove(site)?;
-        return job.make_in_place(input, selection);
+    if site.record()?.is_none() && journal::is_left(site)? {
+        return update(&job, input, selection, None); // a killed run had begun to fill it
     }
-    let all_selected = selection.clone();
-    let built = job.check_room(&stage, &selection, job.state_len()).and_then(|free| {
-        stats.free_bytes = free;
-        job.try_signature(&stage)?;
-        let findings = job.keeping(stage.own().fd(), &selection, true)?;
-        stats.not_kept = findings.not_kept;
-        let privilege = Privilege::new(findings.keeps).within(stage.root());
-        let privilege = privilege.map_err(|error| Error::io("look at", site.path(), error))?;
-        let all = selection.regulars.clone();
-        job.build(input, &stage, selection, (&all, &HotFiles::default()), (&privilege, &mut stats))?;
-        stats.sealed_files = sealing.files();
-        Ok(findings.keeps)
-    });
-    match built.and_then(|keeps| job.write_record(&stage, &all_selected, keeps)) {
-        Ok(kernel_signature) => stats.install.kernel_signature = kernel_signature,
-        Err(error) => return Err(abandon(stage, site, error)),
-    }
-    stage.finish(site, options.tree.durability != Durability::None)?;
-    admission.settle()?;
-    Ok(stats)
+    Err(Error::NotEmpty { path: site.path().to_owned() })
 }
 
 /// Refuses a tree whose root has the name of the folder in which a mount point keeps its stage and its record.

@@ -71,23 +71,25 @@ pub(super) fn recorded_stats(update: &Update<'_>, kept: &Kept<'_>, since: FileTi
             (changes.installed(entry).and_then(|entry| cache.and_then(|cache| cache.get(entry.at()))), None)
         }
     };
-    let mut cache =
-        of_tree(&update.target, update.of, (update.selection, update.privilege.keeps()), stat_of, update.jobs)?;
+    let keeps = update.privilege.keeps();
+    let mut cache = of_tree(&update.target, update.of, update.selection, keeps, stat_of, update.jobs)?;
     cache.is_exact = update.may_delete;
     Ok(cache)
 }
 
 /// Returns the stats of a tree that was made before `since` out of reach of other users. Entries that are not in `finished` are examined.
-pub(super) fn gather_new(
+pub(super) fn of_new(
     target: &Target<'_>,
     of: [u8; 32],
     selection: &Selection,
-    (finished, since, keeps): (&[Option<FileStat>], FileTime, &Keeps),
+    keeps: &Keeps,
+    finished: &[Option<FileStat>],
+    since: FileTime,
     jobs: usize,
 ) -> Result<StatCache, Error> {
     let stat_of =
         |entry: Row<Entry>, look: Look<'_>| (finished.get(entry.at()).copied().flatten().or_else(look), Some(since));
-    let mut cache = of_tree(target, of, (selection, keeps), stat_of, jobs)?;
+    let mut cache = of_tree(target, of, selection, keeps, stat_of, jobs)?;
     cache.is_exact = true;
     Ok(cache)
 }
@@ -99,7 +101,8 @@ type Look<'l> = &'l mut dyn FnMut() -> Option<FileStat>;
 fn of_tree(
     target: &Target<'_>,
     of: [u8; 32],
-    (selection, keeps): (&Selection, &Keeps),
+    selection: &Selection,
+    keeps: &Keeps,
     stat_of: impl Fn(Row<Entry>, Look<'_>) -> (Option<FileStat>, Option<FileTime>) + Sync,
     jobs: usize,
 ) -> Result<StatCache, Error> {

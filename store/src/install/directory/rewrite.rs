@@ -13,6 +13,7 @@ use sealift_format::num;
 
 use super::files::Builder;
 use super::hot_files::{HotFile, HotFiles, Lies, Moved};
+use super::hot_set::open_installed;
 use super::job::Job;
 use super::metadata::Privilege;
 use super::plan::PlannedName;
@@ -30,80 +31,78 @@ use crate::progress::Phase;
 /// The name of a copy in the stage until it is complete.
 const COPY: &str = "copy";
 
-impl Job<'_> {
-    /// Writes the hot set again: its new files, which are in the stage, and those that can be moved. Beside them, the stage takes `beside` more bytes.
-    /// If there is too little space, no file is moved.
-    pub(super) fn write_hot_set<'g>(
-        &self,
-        builder: &Builder<'_>,
-        gathered: &'g HotFiles<'_>,
-        beside: u64,
-    ) -> Result<Moved<'g>, Error> {
-        let mut moved = Vec::new();
-        let written = self.try_room(builder, gathered, beside);
-        match written.and_then(|()| self.write_in_order(builder, gathered, &mut moved)) {
-            Ok(()) => Ok(Some(moved)),
-            Err(error) if is_full(&error) => {
-                tracing::info!(%error, "the hot set stays scattered");
-                let mut walk = Walk::default();
-                for HotFile { place, links, .. } in moved {
-                    let links = links.iter().map(|link| PlannedName { entry: link.entry, ..*place });
-                    links.chain([*place]).try_for_each(|name| builder.remove(&mut walk, name))?;
-                }
-                Ok(None)
+/// Writes the hot set again: its new files, which are in the stage, and those that can be moved. Beside them, the stage takes `beside` more bytes.
+/// If there is too little space, no file is moved.
+pub(super) fn write_hot_set<'g>(
+    job: &Job<'_>,
+    builder: &Builder<'_>,
+    gathered: &'g HotFiles<'_>,
+    beside: u64,
+) -> Result<Moved<'g>, Error> {
+    let mut moved = Vec::new();
+    let written = try_room(job, builder, gathered, beside);
+    match written.and_then(|()| write_in_order(job, builder, gathered, &mut moved)) {
+        Ok(()) => Ok(Some(moved)),
+        Err(error) if is_full(&error) => {
+            tracing::info!(%error, "the hot set stays scattered");
+            let mut walk = Walk::default();
+            for HotFile { place, links, .. } in moved {
+                let links = links.iter().map(|link| PlannedName { entry: link.entry, ..*place });
+                links.chain([*place]).try_for_each(|name| builder.remove(&mut walk, name))?;
             }
-            Err(error) => Err(error),
+            Ok(None)
         }
+        Err(error) => Err(error),
     }
+}
 
-    /// Tries to reserve the space that the rest of the update takes at most.
-    fn try_room(&self, builder: &Builder<'_>, gathered: &HotFiles<'_>, beside: u64) -> Result<(), Error> {
-        let places: Vec<PlannedName> = gathered.written().map(|file| file.place).collect();
-        let sizes = places.iter().map(|place| self.blocks.file(&[], self.bundle.index.object(place.object).size));
-        let len = sizes.fold(beside, u64::saturating_add);
-        let len = len.saturating_add(self.sealing.room(&self.bundle.index, &places));
-        let reserve = |file| fallocate(file, FallocateFlags::empty(), 0, len);
-        match unnamed_in(builder.stage.root()).and_then(reserve) {
-            Err(error @ (Errno::NOSPC | Errno::DQUOT)) => Err(Error::io("write", builder.stage.target(), error)),
-            // Not every file system can tell.
-            _ => Ok(()),
-        }
+/// Tries to reserve the space that the rest of the update takes at most.
+fn try_room(job: &Job<'_>, builder: &Builder<'_>, gathered: &HotFiles<'_>, beside: u64) -> Result<(), Error> {
+    let places: Vec<PlannedName> = gathered.written().map(|file| file.place).collect();
+    let sizes = places.iter().map(|place| job.blocks.file(&[], job.bundle.index.object(place.object).size));
+    let len = sizes.fold(beside, u64::saturating_add);
+    let len = len.saturating_add(job.sealing.room(&job.bundle.index, &places));
+    let reserve = |file| fallocate(file, FallocateFlags::empty(), 0, len);
+    match unnamed_in(builder.stage.root()).and_then(reserve) {
+        Err(error @ (Errno::NOSPC | Errno::DQUOT)) => Err(Error::io("write", builder.stage.target(), error)),
+        // Not every file system can tell.
+        _ => Ok(()),
     }
+}
 
-    fn write_in_order<'g>(
-        &self,
-        builder: &Builder<'_>,
-        gathered: &'g HotFiles<'_>,
-        moved: &mut Vec<&'g HotFile<'g>>,
-    ) -> Result<(), Error> {
-        let (mut walk, mut other, root) = (Walk::default(), Walk::default(), builder.stage.root());
-        let (target, mut installed) = (Target::open(self.site, &self.bundle.index)?, TargetWalk::default());
-        // Not the builder's: a `Privilege` counts what it cannot set, and new files were counted when they were built.
-        let privilege =
-            builder.privilege.within(root).map_err(|error| Error::io("look at", builder.stage.target(), error))?;
-        let lens = gathered.written().map(|file| self.bundle.index.object(file.place.object).size);
-        builder.progress.enter(Phase::Copying, lens.clone().sum(), 0);
-        let mut stretch = Stretch::reserve(root, lens);
-        for file in gathered.written() {
-            let is_new = matches!(file.at, Lies::New);
-            let opened = match is_new {
-                true => builder.open(&mut walk, file.place, OFlags::RDONLY, Mode::empty())?.ok(),
-                false => self.open_installed(&target, &mut installed, file.place).map(|(opened, _)| opened),
-            };
-            let Some(opened) = opened else { continue };
-            match (write_again(builder, &privilege, (&opened, file.place), &mut stretch)?, is_new) {
-                (true, true) => {}
-                (true, false) => {
-                    moved.push(file);
-                    file.links.iter().try_for_each(|link| builder.link(&mut walk, &mut other, link))?;
-                }
-                (false, true) => return Err(builder.failed("write", file.place)(Errno::IO)),
-                // It has changed unnoticed.
-                (false, false) => {}
+fn write_in_order<'g>(
+    job: &Job<'_>,
+    builder: &Builder<'_>,
+    gathered: &'g HotFiles<'_>,
+    moved: &mut Vec<&'g HotFile<'g>>,
+) -> Result<(), Error> {
+    let (mut walk, mut other, root) = (Walk::default(), Walk::default(), builder.stage.root());
+    let (target, mut installed) = (Target::open(job.site, &job.bundle.index)?, TargetWalk::default());
+    // Not the builder's: a `Privilege` counts what it cannot set, and new files were counted when they were built.
+    let privilege =
+        builder.privilege.within(root).map_err(|error| Error::io("look at", builder.stage.target(), error))?;
+    let lens = gathered.written().map(|file| job.bundle.index.object(file.place.object).size);
+    builder.progress.enter(Phase::Copying, lens.clone().sum(), 0);
+    let mut stretch = Stretch::reserve(root, lens);
+    for file in gathered.written() {
+        let is_new = matches!(file.at, Lies::New);
+        let opened = match is_new {
+            true => builder.open(&mut walk, file.place, OFlags::RDONLY, Mode::empty())?.ok(),
+            false => open_installed(job, &target, &mut installed, file.place).map(|(opened, _)| opened),
+        };
+        let Some(opened) = opened else { continue };
+        match (write_again(builder, &privilege, &opened, file.place, &mut stretch)?, is_new) {
+            (true, true) => {}
+            (true, false) => {
+                moved.push(file);
+                file.links.iter().try_for_each(|link| builder.link(&mut walk, &mut other, link))?;
             }
+            (false, true) => return Err(builder.failed("write", file.place)(Errno::IO)),
+            // It has changed unnoticed.
+            (false, false) => {}
         }
-        Ok(())
     }
+    Ok(())
 }
 
 /// Returns whether a file could not be written for lack of space, or inodes, on the file system or within a quota.
@@ -116,10 +115,11 @@ fn is_full(error: &Error) -> bool {
 fn write_again(
     builder: &Builder<'_>,
     privilege: &Privilege,
-    (file, place): (&OwnedFd, PlannedName),
+    file: &OwnedFd,
+    place: PlannedName,
     stretch: &mut Option<Stretch>,
 ) -> Result<bool, Error> {
-    let written = copy(builder, privilege, (file, place), stretch);
+    let written = copy(builder, privilege, file, place, stretch);
     if !matches!(written, Ok(true)) {
         let _ = unlinkat(builder.stage.root(), COPY, AtFlags::empty());
     }
@@ -129,7 +129,8 @@ fn write_again(
 fn copy(
     builder: &Builder<'_>,
     privilege: &Privilege,
-    (file, place): (&OwnedFd, PlannedName),
+    file: &OwnedFd,
+    place: PlannedName,
     stretch: &mut Option<Stretch>,
 ) -> Result<bool, Error> {
     let (stage, failed) = (builder.stage.root(), builder.failed("write", place));

@@ -43,15 +43,17 @@ impl Recorded {
         let index = &record.installed.index;
         let of = record.installed.head.root().contents.index_digest;
         let stats = state::kept_stats(site, of, index.entries().len())?;
-        Ok(Self::new((index, tree), stats.as_ref(), record.part.keeps.has(Aspect::Owners), (wanted, selection)))
+        Ok(Self::new(index, tree, stats.as_ref(), record.part.keeps.has(Aspect::Owners), wanted, selection))
     }
 
     /// Matches the directories of the selection with those of the installed tree.
     pub(super) fn new(
-        (index, tree): (&Index, &Ref),
+        index: &Index,
+        tree: &Ref,
         stats: Option<&StatCache>,
         keeps_owners: bool,
-        (wanted, selection): (&Index, &Selection),
+        wanted: &Index,
+        selection: &Selection,
     ) -> Self {
         let mut directories = HashMap::new();
         let mut installed: HashMap<Row<Directory>, Row<Directory>> = HashMap::new();
