@@ -102,7 +102,7 @@ impl Contents {
                 input.read_chunk(&bundle.head, row, &mut stored)?;
                 reader.prefix(bundle.layout.prefix_of(row), &mut prefix)?;
             }
-            let content = decoder.portion(bundle, (portion, chunk), &stored, &prefix)?;
+            let content = decoder.portion(bundle, portion, chunk, &stored, &prefix)?;
             content.try_for_each_part(|part| out.write_all(part)).map_err(failed)?;
         }
         Ok(())

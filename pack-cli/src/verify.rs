@@ -37,7 +37,7 @@ pub struct VerifyStats {
 /// Returns an error if the bundle is damaged or cannot be read.
 pub fn verify(bundle: Unopened, depth: Depth, jobs: usize, progress: &Progress) -> Result<VerifyStats, Error> {
     let (input, opened) = bundle.open_any()?;
-    verify_opened(input, (opened, Bases::default()), depth, jobs, progress)
+    verify_opened(input, opened, Bases::default(), depth, jobs, progress)
 }
 
 /// Does the same as [`verify`] for an opened bundle. For a delta bundle that was completed with these bases, [`Depth::Objects`] verifies all
@@ -47,7 +47,8 @@ pub fn verify(bundle: Unopened, depth: Depth, jobs: usize, progress: &Progress) 
 /// As [`verify`].
 pub fn verify_opened(
     mut input: Input,
-    (opened, bases): (Opened, Bases),
+    opened: Opened,
+    bases: Bases,
     depth: Depth,
     jobs: usize,
     progress: &Progress,
@@ -60,7 +61,7 @@ pub fn verify_opened(
         (Depth::Objects, Opened::Delta(delta)) => check_carried(delta, input, jobs, progress)?,
         (Depth::Stored, _) => {
             let all: Vec<_> = Row::all(&layout.chunks).map(|(row, _)| row).collect();
-            ChunkScheduler::new((head, &layout.chunks), &all, input, progress).run(
+            ChunkScheduler::new(head, &layout.chunks, &all, input, progress).run(
                 jobs,
                 || (),
                 |(), number, stored| Ok(check_stored(number, &layout.chunks[number.at()], stored)?),
@@ -109,7 +110,7 @@ fn check_objects(
         table.lock().take(checked);
         Ok(())
     };
-    let delivery = Delivery::new((bundle, bases), &plan, jobs, progress).stopping(&stop);
+    let delivery = Delivery::new(bundle, bases, &plan, jobs, progress).stopping(&stop);
     delivery.run(input, || (), take, |(), _| Ok(()))?;
     let large: Vec<LargeFiles> = large.into_things().collect();
     parallel::for_each(jobs, &large, |files| {
@@ -139,7 +140,7 @@ fn check_base_objects(
     let lacking: Vec<_> = all.filter(|object| carried.binary_search(object).is_err()).collect();
     let size = |object: Row<Object>| bundle.index.object(object).size;
     progress.enter(Phase::Hashing, lacking.iter().map(|object| size(*object)).sum(), num::wide(lacking.len()));
-    from_bases((bundle, bases), &lacking, jobs, |reader, object, of_base| {
+    from_bases(bundle, bases, &lacking, jobs, |reader, object, of_base| {
         let (mut of_it, mut hasher) = (files.of(bundle, object), VerityHasher::new());
         reader.read_in_parts(of_base, |_, part| {
             progress.check()?;

@@ -148,7 +148,8 @@ impl ChunkDecoder {
     pub fn portion<'a>(
         &'a mut self,
         bundle: &'a Bundle,
-        (portion, chunk): (Portion, Option<Row<Chunk>>),
+        portion: Portion,
+        chunk: Option<Row<Chunk>>,
         stored: &'a [u8],
         prefix: &[u8],
     ) -> Result<Content<'a>, ContentError> {

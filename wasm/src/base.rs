@@ -148,7 +148,8 @@ impl Bases {
     pub(crate) fn fill_prefix(
         &mut self,
         ranges: &[BaseRange],
-        (base, number): (u32, Row<Chunk>),
+        base: u32,
+        number: Row<Chunk>,
         stored: &[u8],
     ) -> Result<(), ContentError> {
         let mut decoder = std::mem::take(&mut self.decoder);

@@ -116,7 +116,7 @@ impl<'a> Changes<'a> {
     }
     /// Whether the type is the same, and so is the content, target or device number.
     fn is_same_content(&self, before: &Inode, after: &Inode) -> bool {
-        self.older.is_same_content(before.kind, (self.newer, after.kind), |old, new| {
+        self.older.is_same_content(before.kind, self.newer, after.kind, |old, new| {
             self.older.object(old).id == self.newer.object(new).id
         })
     }

@@ -47,12 +47,13 @@ pub(crate) fn part(opened: &Opened, bases: &Bases, object: u32, part: u32, store
     let object = Row::new(object).filter(|object| object.at() < bundle.index.objects().len());
     let object = object.ok_or_else(|| misuse("there is no such object"))?;
     let (base, portions) = portions(bundle, bases, object);
-    let Some(portion) = usize::try_from(part).ok().and_then(|part| portions.get(part)) else {
+    let Some(&(portion, chunk)) = usize::try_from(part).ok().and_then(|part| portions.get(part)) else {
         return Err(misuse("there is no such part"));
     };
     let held = base.map_or(bundle, |base| bases.bundle(base));
     let mut decoder = ChunkDecoder::default();
-    let content = decoder.portion(held, *portion, stored, bases.prefix()).map_err(|error| content_error(&error))?;
+    let content =
+        decoder.portion(held, portion, chunk, stored, bases.prefix()).map_err(|error| content_error(&error))?;
     let mut bytes = Vec::with_capacity(content.data.len());
     content.for_each_part(&mut |part| bytes.extend(part));
     Ok(bytes)

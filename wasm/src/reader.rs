@@ -314,7 +314,7 @@ impl Reader {
     pub fn fill_prefix(&mut self, chunk: u32, base: u32, number: u32, stored: &[u8]) -> Result<(), JsValue> {
         let open = self.opened_mut()?;
         let number = Row::new(number).ok_or_else(|| misuse("there is no such chunk"))?;
-        let filled = open.bases.fill_prefix(ranges(&open.opened, chunk), (base, number), stored);
+        let filled = open.bases.fill_prefix(ranges(&open.opened, chunk), base, number, stored);
         filled.map_err(|error| content_error(&error))
     }
 

@@ -59,7 +59,7 @@ impl Difference {
         });
         let object_of = object_of.collect::<Result<Vec<Reference>, Error>>().map_err(|error| error.to_string())?;
         let is_of_base = |old, new: Row<Object>| object_of[new.at()] == Reference::Base(BaseObject::of_first(old));
-        let is_same = |old: &_, new: &_| ostree::is_same_file((base, old), (wanted, new), is_of_base);
+        let is_same = |old: &_, new: &_| ostree::is_same_file(base, old, wanted, new, is_of_base);
         let commits = ostree::between(base, wanted, is_same, compress)?;
         let mut writer = Writer {
             object_of,
@@ -321,7 +321,7 @@ impl<'a> Writer<'a> {
         let (old, new) = (base.inode(self.pairing.continued(inode)?), wanted.inode(inode));
         let attributes = wanted.attributes(new);
         let is_of_base = |old, new: Row<Object>| self.object_of[new.at()] == Reference::Base(BaseObject::of_first(old));
-        let is_same = base.is_same_content(old.kind, (wanted, new.kind), is_of_base);
+        let is_same = base.is_same_content(old.kind, wanted, new.kind, is_of_base);
         let mtime = (new.mtime, new.mtime_ns);
         let usual = new_time(&self.difference.times, (old.mtime, old.mtime_ns));
         let changed = Changed {

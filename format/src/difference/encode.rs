@@ -193,7 +193,7 @@ impl Difference {
         });
         section(13, &|p, _| p.extend(self.verity));
         if let Some(ostree) = &self.ostree {
-            section(14, &|p, w| ostree.encode((self, object_rows), p, w));
+            section(14, &|p, w| ostree.encode(self, object_rows, p, w));
         }
         widths.check()?;
         Ok(out)

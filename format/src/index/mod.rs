@@ -310,7 +310,8 @@ impl Index {
     pub fn is_same_content(
         &self,
         kind: InodeKind,
-        (other, others): (&Self, InodeKind),
+        other: &Self,
+        others: InodeKind,
         is_same_object: impl FnOnce(Row<Object>, Row<Object>) -> bool,
     ) -> bool {
         match (kind, others) {

@@ -120,7 +120,7 @@ pub fn audit(
             (judged, state.installed.index, digests)
         }
     };
-    let source = list(&site, &index, (options, is_recorded), progress)?;
+    let source = list(&site, &index, options, is_recorded, progress)?;
     if let Source::Directory(listed) = &source {
         diff_options.left_out = listed.mounts().iter().cloned().collect();
     }
@@ -163,7 +163,8 @@ fn no_state(target: &Path, run: Option<LeftRun>) -> Error {
 fn list(
     site: &Site,
     index: &Index,
-    (options, leave_mounts): (&AuditOptions, bool),
+    options: &AuditOptions,
+    leave_mounts: bool,
     progress: &Arc<Progress>,
 ) -> Result<Source, Error> {
     let mut xattrs = options.xattrs.clone();

@@ -216,9 +216,11 @@ impl Audit {
                 &mut out,
                 &JsonAudit::new(
                     &escape::percent(self.target.as_os_str().as_bytes()),
-                    (name, version),
+                    name,
+                    version,
                     judge,
-                    (diff, is_sound),
+                    diff,
+                    is_sound,
                     elapsed,
                 ),
             )?;
@@ -324,9 +326,11 @@ struct Counts {
 impl<'a> JsonAudit<'a> {
     fn new(
         target: &'a str,
-        (name, version): (&'a str, u64),
+        name: &'a str,
+        version: u64,
         judge: &Judge,
-        (diff, is_sound): (&'a Diff, bool),
+        diff: &'a Diff,
+        is_sound: bool,
         elapsed: Duration,
     ) -> Self {
         let counts = &diff.counts;

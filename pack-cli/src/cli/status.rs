@@ -109,7 +109,7 @@ impl Status {
             for Target { listed, present, .. } in found {
                 let judged = self.judged_of(&present)?;
                 halves.extend(present.is_half_updated().then(|| target.clone()));
-                self.print(&mut out, target, (listed.as_ref(), present), judged, show.json)?;
+                self.print(&mut out, target, listed.as_ref(), present, judged, show.json)?;
             }
         }
         half_updated(halves)
@@ -129,7 +129,7 @@ impl Status {
                 Ok((known, present, judged)) => {
                     let target = known.place.argument();
                     halves.extend(present.is_half_updated().then(|| target.clone()));
-                    self.print(out, &target, (Some(&known), present), judged, json)?;
+                    self.print(out, &target, Some(&known), present, judged, json)?;
                 }
             }
         }
@@ -164,7 +164,8 @@ impl Status {
         &self,
         out: &mut dyn Write,
         target: &Path,
-        (listed, present): (Option<&KnownTarget>, Present),
+        listed: Option<&KnownTarget>,
+        present: Present,
         judged: Option<(Judge, Option<String>)>,
         json: bool,
     ) -> Result<(), Failure> {

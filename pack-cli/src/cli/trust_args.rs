@@ -180,7 +180,8 @@ impl Judge {
     pub(crate) fn print_taken(
         &self,
         out: &mut dyn Write,
-        (target, bundle): (&Path, &Path),
+        target: &Path,
+        bundle: &Path,
         dry_run: bool,
     ) -> io::Result<()> {
         let verb = if dry_run { "would import" } else { "imported" };

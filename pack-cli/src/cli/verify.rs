@@ -102,8 +102,8 @@ impl Verify {
         let jobs = self.jobs.count();
         let verified = self.progress.watch(self.show, "Opening", |progress| {
             let (input, opened) = judge.admit(input)?.into_unopened().open_any()?;
-            let completed = complete(opened, input.path(), progress)?;
-            verify_opened(input, completed, depth, jobs, progress)
+            let (opened, bases) = complete(opened, input.path(), progress)?;
+            verify_opened(input, opened, bases, depth, jobs, progress)
         });
         let verified = verified.about(&self.bundle.bundle)?;
         judge.warn(self.show);

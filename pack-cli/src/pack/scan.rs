@@ -81,7 +81,7 @@ pub(super) fn scan(
 ) -> Result<Scanned, Error> {
     match task {
         Task::Batch(items) => scan_batch(sources, items, wish, cache, buffers),
-        Task::Piece { item, number } => scan_piece(sources, (*item, *number), piece_len, wish, cache, buffers),
+        Task::Piece { item, number } => scan_piece(sources, *item, *number, piece_len, wish, cache, buffers),
     }
 }
 
@@ -133,7 +133,8 @@ pub(crate) fn close_up(bytes: &mut [u8], start: u64, holes: &[Extent]) -> usize 
 
 fn scan_piece(
     sources: &[&Source],
-    (item, number): (Item, u64),
+    item: Item,
+    number: u64,
     piece_len: u64,
     wish: ImageWish,
     cache: &mut OpenCache,

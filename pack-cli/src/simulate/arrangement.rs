@@ -70,10 +70,10 @@ impl Arrangement {
             open.len += len;
             open.objects.push((object, len));
             while let Some(cut) = open.cut(bundle, group_len) {
-                open.close(cut, shares, (&mut placed, &mut group_of));
+                open.close(cut, shares, &mut placed, &mut group_of);
             }
         }
-        open.close(open.objects.len(), shares, (&mut placed, &mut group_of));
+        open.close(open.objects.len(), shares, &mut placed, &mut group_of);
         // Only the places of pieces are looked up.
         let piece_at = piece_at.into_iter().map(Option::unwrap_or_default).collect();
         Self { places: placed.places, group_of, piece_at }
@@ -152,7 +152,7 @@ impl Open {
     }
 
     /// Makes a group of the first objects.
-    fn close(&mut self, count: usize, shares: &[u64], (placed, group_of): (&mut Stored, &mut [Option<usize>])) {
+    fn close(&mut self, count: usize, shares: &[u64], placed: &mut Stored, group_of: &mut [Option<usize>]) {
         if count == 0 {
             return;
         }

@@ -101,7 +101,7 @@ fn write_figure(page: &mut String, title: &str, simulation: &Simulation, slowest
     )?;
     let bottom = ABOVE + HEIGHT;
     for (at, (name, run)) in (0u8..).zip(orders) {
-        write_panel(page, LEFT + STEP * f64::from(at), (name, run), scale)?;
+        write_panel(page, LEFT + STEP * f64::from(at), name, run, scale)?;
     }
     let (tick, places) = tick(scale.seconds);
     for number in 0u8..=20 {
@@ -124,7 +124,7 @@ fn write_figure(page: &mut String, title: &str, simulation: &Simulation, slowest
     Ok(())
 }
 
-fn write_panel(page: &mut String, x: f64, (name, run): (&str, &Run), scale: Scale) -> fmt::Result {
+fn write_panel(page: &mut String, x: f64, name: &str, run: &Run, scale: Scale) -> fmt::Result {
     let (seconds, seeks, megabytes) = (run.seconds, run.seeks, real(run.bytes) / 1e6);
     writeln!(page, "<text class=\"name\" x=\"{x}\" y=\"22\">{name}: {seconds:.2} s</text>")?;
     writeln!(page, "<text class=\"dim\" x=\"{x}\" y=\"46\">{seeks} seeks, {megabytes:.2} MB read</text>")?;

@@ -49,7 +49,7 @@ pub fn audit(
     };
     let mut audit = StoreAudit::default();
     let survey =
-        |name: &str| Survey::of_name(TargetKind::Composefs, (repo.root(), repo.path()), name, Some(guard.state()));
+        |name: &str| Survey::of_name(TargetKind::Composefs, repo.root(), repo.path(), name, Some(guard.state()));
     let mut held = match bundle {
         Some(input) => {
             let held = Held::of_bundle(input, &repo, (&options.bases, limits), guard, progress)?;
@@ -110,7 +110,8 @@ impl Held {
     fn of_bundle(
         input: Input,
         repo: &Repo,
-        (bases, limits): (&GivenBases, Limits),
+        bases: &GivenBases,
+        limits: Limits,
         guard: &Guard,
         progress: &Progress,
     ) -> Result<Self, Error> {

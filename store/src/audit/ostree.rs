@@ -50,8 +50,8 @@ pub fn audit(
         held.push((bundle.head, bundle.index));
     } else {
         for name in kept_names(repo.path(), records(&repo).names()?, &options.names)? {
-            let place = (repo.root(), repo.path());
-            audit.take(&name, &Survey::of_name(TargetKind::Ostree, place, &name, Some(guard.state()))?);
+            let state = Some(guard.state());
+            audit.take(&name, &Survey::of_name(TargetKind::Ostree, repo.root(), repo.path(), &name, state)?);
             let loaded =
                 records(&repo).load_judged(&name, |head| guard.judge_installed(head), |_, record| Ok(record))?;
             let Some((bundle, InstallRecord { head, index, .. })) = loaded else { continue };

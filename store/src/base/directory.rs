@@ -152,7 +152,7 @@ impl ObjectReader for DirectoryReader<'_> {
         let Some(file) = self.open(object)? else { return Err(self.missing(object)) };
         let is_right = match is_whole {
             true => read_whole(&file, row, out),
-            false => self.base.known.read((object, row), |part, at| file.read_exact_at(part, at), &range, out),
+            false => self.base.known.read(object, row, |part, at| file.read_exact_at(part, at), &range, out),
         };
         match is_right.map_err(|error| self.failed(object, error))? {
             true => Ok(()),

@@ -250,13 +250,13 @@ impl<'a> CommitReader<'a> {
                 Some(content) => match content.plain() {
                     Some(plain) => {
                         let read = |part: &mut [u8], at| plain.read_exact_at(part, at);
-                        return base.known.read((object, row), read, range, out).map_err(failed);
+                        return base.known.read(object, row, read, range, out).map_err(failed);
                     }
                     None => Stream { file: number, content, place: 0 },
                 },
             },
         };
-        let is_right = base.known.read((object, row), |part, at| stream.read_at(part, at), range, out);
+        let is_right = base.known.read(object, row, |part, at| stream.read_at(part, at), range, out);
         let is_right = is_right.map_err(failed)?;
         if is_right && stream.place < row.size {
             base.keep(stream);

@@ -56,7 +56,8 @@ impl KnownParts {
     /// Returns an error of `read`, except [`ErrorKind::UnexpectedEof`].
     pub(super) fn read(
         &self,
-        (number, object): (Row<Object>, &Object),
+        number: Row<Object>,
+        object: &Object,
         mut read: impl FnMut(&mut [u8], u64) -> io::Result<()>,
         range: &Range<u64>,
         out: &mut Vec<u8>,
@@ -151,7 +152,7 @@ mod tests {
             let read = |range: Range<u64>| {
                 let mut out = vec![7];
                 let is_right = known
-                    .read((Row::FIRST, &object), |part, at| file.read_exact_at(part, at), &range, &mut out)
+                    .read(Row::FIRST, &object, |part, at| file.read_exact_at(part, at), &range, &mut out)
                     .expect("it is read");
                 (is_right, out)
             };

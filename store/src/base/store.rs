@@ -107,7 +107,7 @@ impl ObjectReader for StoreReader<'_> {
         let Some(digest) = self.base.found.digests.get(&object) else { return Err(self.missing(object)) };
         let Some((file, _)) = self.base.repo.open_object(digest)? else { return Err(self.missing(object)) };
         let row = self.index.object(object);
-        let read = self.base.known.read((object, row), |part, at| file.read_exact_at(part, at), &range, out);
+        let read = self.base.known.read(object, row, |part, at| file.read_exact_at(part, at), &range, out);
         match read.map_err(|error| self.failed(error))? {
             true => Ok(()),
             false => Err(self.missing(object)),

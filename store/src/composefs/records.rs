@@ -165,7 +165,8 @@ pub(crate) fn write(
     transaction: &Transaction<'_>,
     repo: &Repo,
     bundle: &Bundle,
-    (found, order): (&KnownObjects, Option<&KeptOrder>),
+    found: &KnownObjects,
+    order: Option<&KeptOrder>,
     is_sealed: bool,
 ) -> Result<(), Error> {
     let (records, files) = (records(repo), vec![(OBJECTS, found.encode(&bundle.index, repo.algorithm()))]);

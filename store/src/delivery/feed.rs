@@ -50,7 +50,8 @@ struct FeedState<'a> {
 impl<'a> ChunkScheduler<'a> {
     /// `wanted` are rows of `chunks`, in ascending order if the input is a pipe.
     pub fn new(
-        (head, chunks): (&'a Head, &'a [Chunk]),
+        head: &'a Head,
+        chunks: &'a [Chunk],
         wanted: &'a [Row<Chunk>],
         input: &'a mut Input,
         progress: &'a Progress,

@@ -34,12 +34,7 @@ pub struct Delivery<'a> {
 
 impl<'a> Delivery<'a> {
     /// Delivers the contents of a plan on `jobs` threads. `bases` are those of a delta bundle.
-    pub fn new(
-        (bundle, bases): (&'a Bundle, &'a Bases),
-        plan: &'a ReadPlan,
-        jobs: usize,
-        progress: &'a Progress,
-    ) -> Self {
+    pub fn new(bundle: &'a Bundle, bases: &'a Bases, plan: &'a ReadPlan, jobs: usize, progress: &'a Progress) -> Self {
         Self { bundle, bases, plan, jobs, progress, stop: &|| (), is_written: false }
     }
 
@@ -80,7 +75,7 @@ impl<'a> Delivery<'a> {
         if let Some(hot) = hot.as_ref().filter(|_| input.file().is_some()) {
             wanted.sort_by_key(|chunk| !hot.contains(&chunk.number()));
         }
-        let chunks = ChunkScheduler::new((&bundle.head, &bundle.layout.chunks), &wanted, input, progress);
+        let chunks = ChunkScheduler::new(&bundle.head, &bundle.layout.chunks, &wanted, input, progress);
         chunks.stopping(stop).telling(hot).run(
             jobs,
             || (start(), ChunkDecoder::default(), BaseReader::new(bases), Vec::new()),
@@ -104,7 +99,8 @@ impl<'a> Delivery<'a> {
 /// # Errors
 /// Returns the first error: no base has an object, or `copy` fails.
 pub fn from_bases<'a, R: Send>(
-    (bundle, bases): (&Bundle, &'a Bases),
+    bundle: &Bundle,
+    bases: &'a Bases,
     objects: &[Row<Object>],
     jobs: usize,
     copy: impl Fn(&mut BaseReader<'a>, Row<Object>, Row<BaseObject>) -> Result<R, Error> + Sync,

@@ -233,7 +233,7 @@ impl OwnDir {
             remove_tree(self.fd(), &partial).map_err(failed)?;
             match linkat(new.fd(), &name[..], self.fd(), &partial[..], AtFlags::empty()) {
                 Err(Errno::PERM | Errno::OPNOTSUPP | Errno::NOSYS | Errno::XDEV | Errno::MLINK | Errno::ACCESS) => {
-                    copy((new.fd(), name), (self.fd(), &partial), durable)
+                    copy(new.fd(), name, self.fd(), &partial, durable)
                         .map_err(|error| Error::io("write", self.path.join(path_of(name)), error))?;
                 }
                 linked => linked.map_err(failed)?,
@@ -281,11 +281,7 @@ impl OwnDir {
 }
 
 /// Copies a file to a new one.
-fn copy(
-    (from, name): (BorrowedFd<'_>, &[u8]),
-    (to, new): (BorrowedFd<'_>, &[u8]),
-    durable: bool,
-) -> Result<(), io::Error> {
+fn copy(from: BorrowedFd<'_>, name: &[u8], to: BorrowedFd<'_>, new: &[u8], durable: bool) -> Result<(), io::Error> {
     let mut from = File::from(open_name(from, name, OFlags::RDONLY, Mode::empty())?);
     let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL;
     let mut to = File::from(open_name(to, new, flags, Mode::from_raw_mode(0o644))?);

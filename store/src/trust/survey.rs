@@ -139,7 +139,7 @@ impl Survey {
         names.dedup();
         let records = Records::new(root.as_fd(), path, layout.records);
         let survey = |name: String| {
-            let survey = Self::of_name(kind, (root.as_fd(), path), &name, state)?;
+            let survey = Self::of_name(kind, root.as_fd(), path, &name, state)?;
             let survey = survey.with(&records.look(&name, |_, record| Ok(record))?);
             Ok((name, survey))
         };
@@ -152,7 +152,8 @@ impl Survey {
     /// As [`Survey::of_store`].
     pub(crate) fn of_name(
         kind: TargetKind,
-        (root, path): (BorrowedFd<'_>, &Path),
+        root: BorrowedFd<'_>,
+        path: &Path,
         name: &str,
         state: Option<&DeviceState>,
     ) -> Result<Self, Error> {

@@ -133,10 +133,12 @@ impl OsTreeDifference {
 
 /// Returns whether two files have the same attributes, and the same target or objects that are the same according to `is_same_object`.
 pub(in crate::difference) fn is_same_file(
-    (base, old): (&Index, &OsTreeFile),
-    (wanted, new): (&Index, &OsTreeFile),
+    base: &Index,
+    old: &OsTreeFile,
+    wanted: &Index,
+    new: &OsTreeFile,
     is_same_object: impl Fn(Row<Object>, Row<Object>) -> bool,
 ) -> bool {
-    base.is_same_content(old.kind, (wanted, new.kind), is_same_object)
+    base.is_same_content(old.kind, wanted, new.kind, is_same_object)
         && base.ostree_attributes(old) == wanted.ostree_attributes(new)
 }

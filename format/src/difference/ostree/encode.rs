@@ -17,7 +17,8 @@ fn put_blobs<'a>(out: &mut Vec<u8>, widths: &mut Widths, blobs: impl Iterator<It
 impl OsTreeDifference {
     pub(in crate::difference) fn encode(
         &self,
-        (whole, object_rows): (&Difference, ReferenceRows),
+        whole: &Difference,
+        object_rows: ReferenceRows,
         out: &mut Vec<u8>,
         widths: &mut Widths,
     ) {

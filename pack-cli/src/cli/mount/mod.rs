@@ -100,7 +100,7 @@ impl Mount {
         };
         let first = before.first().unwrap_or(last);
         match TargetKind::of(first) {
-            (TargetKind::Directory, _) => self.run_bundle((last, before), mountpoint),
+            (TargetKind::Directory, _) => self.run_bundle(last, before, mountpoint),
             (TargetKind::Composefs, store) if before.len() == 1 => {
                 let is_served = self.allow_other || self.dev_suid || self.record.is_some() || self.cache.is_some();
                 if !self.references.is_empty() || self.base.is_given() || is_served {

@@ -48,7 +48,7 @@ struct JsonMount<'a> {
 
 impl Mount {
     /// Mounts `bundle`, over its bases in `before`.
-    pub(super) fn run_bundle(&self, (bundle, before): (&Path, &[PathBuf]), mountpoint: &Path) -> Result<(), Failure> {
+    pub(super) fn run_bundle(&self, bundle: &Path, before: &[PathBuf], mountpoint: &Path) -> Result<(), Failure> {
         if bundle == Path::new("-") {
             return Err(Failure::usage("a bundle is mounted from a file, not from standard input"));
         }
@@ -84,7 +84,7 @@ impl Mount {
         });
         let mut mounted = mounted.about(bundle)?;
         judge.warn(self.show);
-        let told = self.print((bundle, mountpoint), &mounted, &judge);
+        let told = self.print(bundle, mountpoint, &mounted, &judge);
         {
             let mut serving = serving.lock();
             serving.unmounter = Some(mounted.unmounter());
@@ -102,7 +102,7 @@ impl Mount {
     }
 
     /// Reports the mount: on standard error, since it goes on, or as a line of JSON on standard output.
-    fn print(&self, (bundle, mountpoint): (&Path, &Path), mounted: &Mounted, judge: &Judge) -> io::Result<()> {
+    fn print(&self, bundle: &Path, mountpoint: &Path, mounted: &Mounted, judge: &Judge) -> io::Result<()> {
         let (name, version) = judge.identity();
         let at = mountpoint.display().to_string();
         if self.show.json {

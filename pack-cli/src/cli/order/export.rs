@@ -51,7 +51,7 @@ impl Export {
             true => self.order_of_delta()?,
             false => order_of(&self.from, |delta| Error::is_delta(&self.from, delta).into())?,
         };
-        self.output.write(&place, (&profile, Remarks::default()), (self.show, false))
+        self.output.write(&place, &profile, Remarks::default(), self.show, false)
     }
 
     fn order_of_delta(&self) -> Result<OrderProfile, Failure> {

@@ -105,6 +105,6 @@ impl Import {
         let imported = import(self.form, &mut input, name, &options)?;
         let Imported { profile, outside, malformed, elsewhere, .. } = imported;
         let remarks = Remarks { outside, malformed, elsewhere, ..Remarks::default() };
-        self.output.write(&place, (&profile, remarks), (self.show, false))
+        self.output.write(&place, &profile, remarks, self.show, false)
     }
 }

@@ -40,6 +40,6 @@ impl Merge {
         let place = self.output.place()?;
         let profiles = read_profiles(&self.profiles.iter().map(PathBuf::as_path).collect::<Vec<_>>())?;
         let merged = if self.one_after_another { one_after_another(&profiles) } else { merge(&profiles) };
-        self.output.write(&place, (&merged, Remarks::default()), (self.show, false))
+        self.output.write(&place, &merged, Remarks::default(), self.show, false)
     }
 }

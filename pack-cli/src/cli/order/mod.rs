@@ -117,17 +117,19 @@ impl OutputArgs {
     fn write(
         &self,
         place: &Output,
-        (profile, remarks): (&OrderProfile, Remarks),
-        (show, stdout_taken): (Show, bool),
+        profile: &OrderProfile,
+        remarks: Remarks,
+        show: Show,
+        stdout_taken: bool,
     ) -> Result<(), Failure> {
         let text = self.text(profile, show);
         let Some(path) = self.output.as_deref().filter(|_| *place != Output::Stdout) else {
             let mut out = std::io::stdout().lock();
             out.write_all(&text).and_then(|()| out.flush())?;
-            return Ok(print(show, None, (profile, remarks), true)?);
+            return Ok(print(show, None, profile, remarks, true)?);
         };
         place.write(&text)?;
-        Ok(print(show, Some(path), (profile, remarks), stdout_taken)?)
+        Ok(print(show, Some(path), profile, remarks, stdout_taken)?)
     }
 
     fn text(&self, profile: &OrderProfile, show: Show) -> Vec<u8> {
@@ -143,13 +145,14 @@ impl OutputArgs {
 
 /// Reports a profile that another verb recorded: on standard error, or with --json as a line on standard output.
 pub(crate) fn print_profile(show: Show, path: &Path, profile: &OrderProfile) -> std::io::Result<()> {
-    print(show, Some(path), (profile, Remarks::default()), !show.json)
+    print(show, Some(path), profile, Remarks::default(), !show.json)
 }
 
 fn print(
     show: Show,
     path: Option<&Path>,
-    (profile, remarks): (&OrderProfile, Remarks),
+    profile: &OrderProfile,
+    remarks: Remarks,
     stdout_taken: bool,
 ) -> std::io::Result<()> {
     let files = wide(profile.entries().len());

@@ -96,7 +96,7 @@ impl Record {
             }
         };
         let remarks = Remarks { cached: recorded.cached_files, ..Remarks::default() };
-        self.output.write(&place, (&recorded.profile, remarks), (self.show, status.is_some()))?;
+        self.output.write(&place, &recorded.profile, remarks, self.show, status.is_some())?;
         match status {
             Some(status) if !status.success() => Err(Failure::of_command(number(status))),
             _ => Ok(()),

@@ -31,7 +31,8 @@ impl Unpack {
             true => archive::stream(
                 bundle,
                 encoder,
-                (&mut std::io::stdout().lock(), Path::new("standard output")),
+                &mut std::io::stdout().lock(),
+                Path::new("standard output"),
                 &options,
                 progress,
             ),

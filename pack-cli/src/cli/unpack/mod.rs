@@ -3,6 +3,7 @@
 mod archive;
 mod args;
 mod composefs;
+mod import;
 mod ostree;
 mod report;
 
@@ -27,6 +28,7 @@ use super::progress_display;
 use super::several::Several;
 use super::trust_args::Judge;
 pub(crate) use args::Unpack;
+use import::Import;
 
 impl Unpack {
     pub(crate) fn run(mut self) -> Result<(), Failure> {
@@ -160,9 +162,7 @@ impl Unpack {
         let (stats, judge, elapsed) = self.take(take)?;
         self.warn_of_signature(&stats.import.install);
         ostree::warn_of_summary(self.show, &stats, shown_target);
-        let between = (shown_target, self.bundle.bundle.as_path());
-        let how = (self.dry_run, self.no_check);
-        Ok(ostree::print(self.show, &stats, &judge, between, how, elapsed)?)
+        Ok(ostree::print(&self.imported(&judge, shown_target, elapsed), &stats)?)
     }
 
     /// Imports into a composefs store.
@@ -170,9 +170,14 @@ impl Unpack {
         let options = self.options();
         let (stats, judge, elapsed) =
             self.take(|bundle, progress| sealift::composefs::import(bundle, store, &options, progress))?;
-        let between = (self.target.as_deref().unwrap_or(store), self.bundle.bundle.as_path());
-        let how = (self.dry_run, self.seal == Some(sealift::seal::Seal::Try), self.no_check);
-        Ok(composefs::print(self.show, &stats, &judge, between, how, elapsed)?)
+        let target = self.target.as_deref().unwrap_or(store);
+        let tried = self.seal == Some(sealift::seal::Seal::Try);
+        Ok(composefs::print(&self.imported(&judge, target, elapsed), &stats, tried)?)
+    }
+
+    fn imported<'a>(&'a self, judge: &'a Judge, target: &'a Path, elapsed: Duration) -> Import<'a> {
+        let (bundle, no_check) = (&*self.bundle.bundle, self.no_check);
+        Import { show: self.show, judge, target, bundle, dry_run: self.dry_run, no_check, elapsed }
     }
 
     /// Imports into a repository or store with `take`. Returns its result, the judge, and the time it took.

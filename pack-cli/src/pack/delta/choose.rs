@@ -68,7 +68,7 @@ pub(super) fn choose(
     gone.dedup();
     let alone: Vec<usize> = (0..carried.len()).filter(|at| choice[*at].is_empty()).collect();
     let objects: Vec<_> = alone.iter().map(|at| carried[*at]).collect();
-    let found = similar::find(sources, packed, &objects, bases, &gone, (options.jobs, progress))?;
+    let found = similar::find(sources, packed, &objects, bases, &gone, options.jobs, progress)?;
     for (at, found) in alone.into_iter().zip(found) {
         choice[at].extend(found);
     }

@@ -121,7 +121,7 @@ impl<'a> Prepared<'a> {
         let choice = choose::choose(&sources, &packed, &carried.objects, &bases, options, progress)?;
         let limits = Limits::new(options);
         let wishes = carried.in_order(&hot, &packed, options.chunk_len);
-        let planned = plan::plan(&packed, &wishes, (&carried.objects, &choice), &bases, &limits);
+        let planned = plan::plan(&packed, &wishes, &carried.objects, &choice, &bases, &limits);
         let prepared = Self { sources, packed, order, read, index, bases, named, difference, carried, limits, planned };
         Ok(Outcome::New(prepared))
     }

@@ -72,7 +72,8 @@ pub(super) struct Wish {
 pub(super) fn plan(
     packed: &Sequenced,
     wishes: &[Wish],
-    (carried, choice): (&[Row<PackedObject>], &[Vec<Row<BaseObject>>]),
+    carried: &[Row<PackedObject>],
+    choice: &[Vec<Row<BaseObject>>],
     bases: &Bases,
     limits: &Limits,
 ) -> Vec<Planned> {
@@ -99,7 +100,7 @@ pub(super) fn plan(
                 let end = from.size().min(start + limits.piece_len());
                 let len = data_len(from.holes(), start..end);
                 let prefix =
-                    chosen.first().and_then(|base| window(*base, (start, end, from.size()), limits.prefix_room(len)));
+                    chosen.first().and_then(|base| window(*base, start..end, from.size(), limits.prefix_room(len)));
                 let (piece, prefix) = (Some((*object, number)), prefix.into_iter().collect());
                 Planned { objects: Vec::new(), piece, len, prefix, is_code: from.is_code, is_hot }
             }));
@@ -113,7 +114,7 @@ pub(super) fn plan(
         if is_alone || open.chunk.is_code || !open.has_room(len, &chosen, limits) {
             planned.extend(open.end());
         }
-        open.add(*object, (len, from.size()), &chosen, limits);
+        open.add(*object, len, from.size(), &chosen, limits);
         (open.chunk.is_code, open.chunk.is_hot) = (is_alone, is_hot);
     }
     planned.extend(open.end());
@@ -140,7 +141,7 @@ impl Group {
         len <= limits.group && self.prefix_len + added <= limits.prefix_room(len)
     }
 
-    fn add(&mut self, object: Row<PackedObject>, (len, size): (u64, u64), chosen: &[BaseSize], limits: &Limits) {
+    fn add(&mut self, object: Row<PackedObject>, len: u64, size: u64, chosen: &[BaseSize], limits: &Limits) {
         self.chunk.objects.push(object);
         self.chunk.len += len;
         for base in chosen {
@@ -148,7 +149,7 @@ impl Group {
                 continue;
             }
             let room = limits.prefix_room(self.chunk.len).saturating_sub(self.prefix_len);
-            if let Some(range) = window(*base, (0, size, size), room) {
+            if let Some(range) = window(*base, 0..size, size, room) {
                 self.prefix_len += range.len;
                 self.chunk.prefix.push(range);
             }
@@ -162,14 +163,14 @@ impl Group {
     }
 }
 
-/// Returns the part of a base object at the relative position of `start..end` in an object of `size` bytes, extended on both sides as room permits.
-fn window((object, base_size): BaseSize, (start, end, size): (u64, u64, u64), room: u64) -> Option<BaseRange> {
+/// Returns the part of a base object at the relative position of a part in an object of `size` bytes, extended on both sides as room permits.
+fn window((object, base_size): BaseSize, part: Range<u64>, size: u64, room: u64) -> Option<BaseRange> {
     let len = room.min(base_size);
     if len == 0 {
         return None;
     }
     // Aligns the middle of both parts.
-    let middle = u128::from(start + (end - start) / 2) * u128::from(base_size) / u128::from(size.max(1));
+    let middle = u128::from(part.start + (part.end - part.start) / 2) * u128::from(base_size) / u128::from(size.max(1));
     let middle = u64::try_from(middle).ok()?;
     let offset = middle.saturating_sub(len / 2).min(base_size - len);
     Some(BaseRange { object, offset, len })
@@ -182,15 +183,16 @@ mod tests {
     #[test]
     fn a_window_lies_where_the_piece_does() {
         let base = Row::new(7).expect("it is small");
-        let range =
-            |size, piece, room| window((base, size), piece, room).map(|range| (range.object, range.offset, range.len));
-        assert_eq!(range(100, (0, 10, 100), 1000), Some((base, 0, 100)));
-        assert_eq!(range(1000, (0, 100, 1000), 200), Some((base, 0, 200)));
-        assert_eq!(range(1000, (900, 1000, 1000), 200), Some((base, 800, 200)));
-        assert_eq!(range(1000, (400, 600, 1000), 200), Some((base, 400, 200)));
-        assert_eq!(range(2000, (400, 600, 1000), 200), Some((base, 900, 200)));
-        assert_eq!(range(u64::MAX, (400, 600, 1000), 200).map(|(_, _, len)| len), Some(200));
-        assert_eq!((range(0, (0, 1, 1), 9), range(9, (0, 1, 1), 0)), (None, None));
+        let range = |base_size, part, size, room| {
+            window((base, base_size), part, size, room).map(|range| (range.object, range.offset, range.len))
+        };
+        assert_eq!(range(100, 0..10, 100, 1000), Some((base, 0, 100)));
+        assert_eq!(range(1000, 0..100, 1000, 200), Some((base, 0, 200)));
+        assert_eq!(range(1000, 900..1000, 1000, 200), Some((base, 800, 200)));
+        assert_eq!(range(1000, 400..600, 1000, 200), Some((base, 400, 200)));
+        assert_eq!(range(2000, 400..600, 1000, 200), Some((base, 900, 200)));
+        assert_eq!(range(u64::MAX, 400..600, 1000, 200).map(|(_, _, len)| len), Some(200));
+        assert_eq!((range(0, 0..1, 1, 9), range(9, 0..1, 1, 0)), (None, None));
     }
 
     #[test]

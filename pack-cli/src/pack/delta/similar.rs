@@ -30,7 +30,8 @@ pub(super) fn find(
     objects: &[Row<PackedObject>],
     bases: &Bases,
     gone: &[Row<BaseObject>],
-    (jobs, progress): (usize, &Progress),
+    jobs: usize,
+    progress: &Progress,
 ) -> Result<Vec<Option<Row<BaseObject>>>, Error> {
     if objects.is_empty() || gone.is_empty() {
         return Ok(vec![None; objects.len()]);

@@ -54,7 +54,7 @@ impl Signer {
         let (key, secret) = match public_key(&file).map_err(|source| refused(path, source))? {
             Some(key) => (key, Secret::Agent { socket: needed(path, agent)? }),
             None => {
-                let key = private_key(path, (&opened, &file), ask)?;
+                let key = private_key(path, &opened, &file, ask)?;
                 (key.public_key().clone(), Secret::File(Box::new(key)))
             }
         };
@@ -120,7 +120,7 @@ fn public_key(file: &[u8]) -> Result<Option<PublicKey>, SignError> {
     Ok(Some(PublicKey::from_openssh(line.lines().next().unwrap_or_default())?))
 }
 
-fn private_key(path: &Path, (file, bytes): (&File, &[u8]), ask: &AskPassphrase<'_>) -> Result<SigningKey, Error> {
+fn private_key(path: &Path, file: &File, bytes: &[u8], ask: &AskPassphrase<'_>) -> Result<SigningKey, Error> {
     let parsed = match SigningKey::from_openssh(bytes, None) {
         Err(SignError::PassphraseNeeded) => None,
         parsed => Some(parsed.map_err(|source| refused(path, source))?),

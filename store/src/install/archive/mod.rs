@@ -52,7 +52,7 @@ pub fn write(
         return opened.foresee(encoder);
     }
     let partial = PartialFile::create_new(target)?;
-    let stats = opened.fill(encoder, (partial.file(), target), options.jobs, progress)?;
+    let stats = opened.fill(encoder, partial.file(), target, options.jobs, progress)?;
     progress.enter(Phase::Syncing, 0, 0);
     partial.finish()?;
     Ok(stats)
@@ -66,7 +66,8 @@ pub fn write(
 pub fn stream(
     bundle: Trusted,
     encoder: &ArchiveEncoder,
-    (out, name): (&mut dyn Write, &Path),
+    out: &mut dyn Write,
+    name: &Path,
     options: &InstallOptions,
     progress: &Progress,
 ) -> Result<ArchiveStats, Error> {
@@ -76,7 +77,7 @@ pub fn stream(
     }
     let folder = std::env::temp_dir();
     let mut file = unnamed_file(&folder).map_err(|error| Error::io("create a file in", &folder, error))?;
-    let stats = opened.fill(encoder, (&file, &folder), options.jobs, progress)?;
+    let stats = opened.fill(encoder, &file, &folder, options.jobs, progress)?;
     let failed = |error| Error::io("read", &folder, error);
     file.rewind().map_err(failed)?;
     let mut buffer = vec![0; STREAM_LEN];
@@ -133,7 +134,8 @@ impl Opened {
     fn fill(
         &mut self,
         encoder: &ArchiveEncoder,
-        (file, target): (&File, &Path),
+        file: &File,
+        target: &Path,
         jobs: usize,
         progress: &Progress,
     ) -> Result<ArchiveStats, Error> {
@@ -182,7 +184,7 @@ impl Work<'_> {
             progress,
         )?;
         progress.enter(Phase::Unpacking, plan.stored_bytes(), num::wide(plan.objects().count()));
-        Delivery::new((bundle, bases), plan, jobs, progress).telling(of_base.is_empty()).run(
+        Delivery::new(bundle, bases, plan, jobs, progress).telling(of_base.is_empty()).run(
             input,
             || (),
             |(), content| {
@@ -204,7 +206,7 @@ impl Work<'_> {
         }
         let bytes = of_base.iter().map(|object| bundle.index.object(*object).size).sum();
         progress.enter(Phase::Copying, bytes, num::wide(of_base.len()));
-        let copied = from_bases((bundle, bases), &of_base, jobs, |reader, object, number| {
+        let copied = from_bases(bundle, bases, &of_base, jobs, |reader, object, number| {
             progress.add(bundle.index.object(object).size, 1);
             reader.read_in_parts(number, |at, part| {
                 progress.check()?;

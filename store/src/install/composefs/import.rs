@@ -69,8 +69,8 @@ pub fn import(
     let mut gone_back_from = None;
     let kept = match &there {
         Some(repo) => {
-            let (place, name) = ((repo.root(), repo.path()), &*root.identity.name);
-            let survey = Survey::of_name(TargetKind::Composefs, place, name, Some(admission.state()))?;
+            let (name, state) = (&*root.identity.name, Some(admission.state()));
+            let survey = Survey::of_name(TargetKind::Composefs, repo.root(), repo.path(), name, state)?;
             admission.check_bound(&survey, target)?;
             let kept = StoreRecord::look(repo, name)?;
             let survey = survey.with(&kept);
@@ -90,7 +90,7 @@ pub fn import(
     let held = kept.as_ref().zip(there.as_deref());
     let Sorted { wanted, known, unsealed, checked, hashed } =
         sort_out(&bundle, &chosen, held, seals, options, progress)?;
-    let plan = Plan::new((&bundle, &bases), wanted);
+    let plan = Plan::new(&bundle, &bases, wanted);
     let set = |chosen: &Chosen<'_>| {
         let value = RefValue::Image(chosen.images.last()?.digest.to_string());
         Some(SetRef { name: chosen.name.clone(), value })
@@ -333,7 +333,8 @@ impl ImportRun<'_> {
         &self,
         input: &mut Input,
         plan: &Plan<'_>,
-        (known, unsealed): (KnownObjects, &[(FileDigest, u64)]),
+        known: KnownObjects,
+        unsealed: &[(FileDigest, u64)],
         stats: &mut ComposefsStats,
     ) -> Result<(), Error> {
         let (repo, algorithm) = (self.repo, self.repo.algorithm());
@@ -366,7 +367,7 @@ impl ImportRun<'_> {
         for image in self.chosen.iter().flat_map(|chosen| &chosen.images) {
             link_image(&transaction, repo, &image.digest)?;
         }
-        records::write(&transaction, repo, self.bundle, (&found, self.order), self.seals)?;
+        records::write(&transaction, repo, self.bundle, &found, self.order, self.seals)?;
         for Chosen { name, images, .. } in self.chosen {
             if let Some(image) = images.last() {
                 link_ref(&transaction, repo, name, &image.digest)?;

@@ -34,7 +34,7 @@ pub(super) struct Plan<'a> {
 }
 
 impl<'a> Plan<'a> {
-    pub(super) fn new((bundle, bases): (&'a Bundle, &'a Bases), wanted: Vec<bool>) -> Self {
+    pub(super) fn new(bundle: &'a Bundle, bases: &'a Bases, wanted: Vec<bool>) -> Self {
         Self { bundle, bases, reads: ReadPlan::new(bundle.into(), wanted, &|_, _| false) }
     }
 
@@ -149,7 +149,7 @@ impl<'a> Work<'a> {
         let files = num::wide(reads.objects().count());
         self.progress.enter(Phase::Unpacking, reads.stored_bytes(), files);
         let lacking = self.plan.lacking();
-        Delivery::new((bundle, bases), reads, jobs, self.progress).telling(lacking.is_empty()).run(
+        Delivery::new(bundle, bases, reads, jobs, self.progress).telling(lacking.is_empty()).run(
             input,
             || (),
             |(), content| {
@@ -173,7 +173,7 @@ impl<'a> Work<'a> {
         }
         let bytes = lacking.iter().map(|object| self.plan.size(*object)).sum();
         self.progress.enter(Phase::Copying, bytes, num::wide(lacking.len()));
-        let copied = from_bases((bundle, bases), lacking, jobs, |reader, object, of_base| {
+        let copied = from_bases(bundle, bases, lacking, jobs, |reader, object, of_base| {
             let mut tree = FileHasher::new(&parameters(self.algorithm));
             let size = self.plan.size(object);
             self.progress.add(size, 0);

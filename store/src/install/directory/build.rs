@@ -84,7 +84,7 @@ impl<'a> Build<'a> {
             // The delta brings nothing of the hot set.
             progress.first_is_written();
         }
-        Delivery::new((bundle, bases), &selection.reads, jobs, progress).telling(hot.is_empty()).run(
+        Delivery::new(bundle, bases, &selection.reads, jobs, progress).telling(hot.is_empty()).run(
             input,
             Walk::default,
             |hand, content| builder.take(hand, content),

@@ -274,7 +274,7 @@ impl<'a> Pairing<'a> {
         if differs && self.recheck.linked.contains(&old) {
             return true;
         }
-        let is_same = self.installed.is_same_content(a.kind, (self.wanted, b.kind), |old, new| {
+        let is_same = self.installed.is_same_content(a.kind, self.wanted, b.kind, |old, new| {
             self.installed.object(old) == self.wanted.object(new)
         });
         let changes = match b.kind {

@@ -90,7 +90,8 @@ pub(super) fn look(
     bundle: &Bundle,
     wanted: &[Wanted<'_>],
     depth: Depth,
-    (jobs, progress): (usize, &Progress),
+    jobs: usize,
+    progress: &Progress,
 ) -> Result<Seen, Error> {
     let mut seen = Seen::default();
     if wanted.is_empty() {
@@ -118,7 +119,7 @@ pub(super) fn look(
             },
         }
     }
-    for (number, looked) in read(repo, bundle, wanted, &metadata, &files, (jobs, progress))? {
+    for (number, looked) in read(repo, bundle, wanted, &metadata, &files, jobs, progress)? {
         let object = (wanted[number].checksum, wanted[number].kind);
         match looked {
             ObjectState::Vouched => seen.hashed += 1,
@@ -151,7 +152,8 @@ fn read(
     wanted: &[Wanted<'_>],
     metadata: &[(usize, &[u8])],
     files: &[(usize, &OsTreeFile)],
-    (jobs, progress): (usize, &Progress),
+    jobs: usize,
+    progress: &Progress,
 ) -> Result<Vec<(usize, ObjectState)>, Error> {
     if metadata.is_empty() && files.is_empty() {
         return Ok(Vec::new());

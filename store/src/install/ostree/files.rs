@@ -40,7 +40,8 @@ pub(super) struct Work<'a> {
 
 impl<'a> Work<'a> {
     pub(super) fn new(
-        (bundle, bases): (&'a Bundle, &'a Bases),
+        bundle: &'a Bundle,
+        bases: &'a Bases,
         carried: &'a Carried<'a>,
         plan: &'a Plan<'a>,
         transaction: &'a Transaction<'a>,
@@ -133,7 +134,7 @@ impl<'a> Work<'a> {
         self.progress.enter(Phase::Unpacking, self.stored_bytes(), num::wide(files));
         let Self { bundle, bases, progress, .. } = *self;
         let lacking = self.lacking();
-        Delivery::new((bundle, bases), &self.reads, jobs, progress).telling(lacking.is_empty()).run(
+        Delivery::new(bundle, bases, &self.reads, jobs, progress).telling(lacking.is_empty()).run(
             input,
             || (),
             |(), content| {
@@ -214,7 +215,7 @@ impl<'a> Work<'a> {
         let bytes = lacking.iter().map(|object| row(*object).size).sum();
         let count = lacking.iter().map(|object| files(*object).len()).sum::<usize>();
         self.progress.enter(Phase::Copying, bytes, num::wide(count));
-        let copied = from_bases((self.bundle, self.bases), lacking, jobs, |reader, object, of_base| {
+        let copied = from_bases(self.bundle, self.bases, lacking, jobs, |reader, object, of_base| {
             self.progress.check()?;
             for file in files(object) {
                 let mut content = reader.open(of_base)?;

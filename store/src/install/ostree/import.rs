@@ -54,12 +54,12 @@ pub fn import(
     let repo = Arc::new(Repo::open(target)?);
     repo.check_own()?;
     let name = &opened.head().root().identity.name;
-    let survey = Survey::of_name(TargetKind::Ostree, (repo.root(), repo.path()), name, Some(admission.state()))?;
+    let survey = Survey::of_name(TargetKind::Ostree, repo.root(), repo.path(), name, Some(admission.state()))?;
     admission.check_bound(&survey, target)?;
     let survey = survey.with(&records(&repo).look(name, |_, record| Ok(record))?);
     survey.claim(options.adopt)?;
     let is_sealed = sealing::plan(&repo, name, options.seal)?;
-    let (bundle, bases) = whole((opened, input.path()), &repo, options, progress)?;
+    let (bundle, bases) = whole(opened, input.path(), &repo, options, progress)?;
     let signature = sealing::signature(&repo, &bundle.head, options.seal).filter(|_| is_sealed);
     if let Some(signature) = signature.filter(|signature| signature.is_required && !options.dry_run) {
         records::try_signature(&repo, &bundle, signature)?;
@@ -69,7 +69,8 @@ pub fn import(
     // As long as it is there, the import is not complete.
     let running = if options.dry_run { None } else { Some(records::stage(&repo)?) };
     let place = TargetId::of_store(TargetKind::Ostree, repo.path())?;
-    let mut stats = take(&mut input, (&bundle, &bases), &repo, (options, &admission, Some(&place)), progress)?;
+    let import = Import { repo: &repo, options, admission: &admission, place: Some(&place), progress };
+    let mut stats = import.take(&mut input, &bundle, &bases)?;
     stats.import.install.gone_back_from = survey.gone_back_from();
     if options.dry_run {
         return Ok(stats);
@@ -105,7 +106,8 @@ fn renew(repo: &Repo, bundle: &Bundle, options: &InstallOptions) -> Result<Renew
 
 /// Returns the whole bundle; completes a delta with the given bases, or else with what the repository holds.
 pub(super) fn whole(
-    (opened, path): (Opened, &Path),
+    opened: Opened,
+    path: &Path,
     repo: &Arc<Repo>,
     options: &InstallOptions,
     progress: &Progress,
@@ -116,90 +118,97 @@ pub(super) fn whole(
     }
 }
 
-/// Imports the commits of an open, trusted bundle. Whether new objects are sealed has been decided. `place` is their permanent place, if they stay
-/// on this device.
-///
-/// # Errors
-/// As [`import`].
-pub(super) fn take(
-    input: &mut Input,
-    (bundle, bases): (&Bundle, &Bases),
-    repo: &Repo,
-    (options, admission, place): (&InstallOptions, &Admission, Option<&TargetId>),
-    progress: &Progress,
-) -> Result<OsTreeStats, Error> {
-    let jobs = options.jobs.max(1);
-    let carried = Carried::new(bundle)?;
-    let refs = choose(bundle, &options.refs)?;
-    let names = refs.iter().map(|from| {
-        let collection = from.ostree.as_ref().map_or("", |ostree| ostree.collection.as_str());
-        destination(repo, &from.name, collection, &options.ostree.destination)
-    });
-    let names = names.collect::<Result<Vec<_>, _>>()?;
-    repo.check_places(&names)?;
-    // A medium has no owners of its own.
-    place.map_or(Ok(()), |_| repo.check_own_refs(&names))?;
-    for (from, name) in refs.iter().zip(&names) {
-        signatures::check(repo, name, &carried, from)?;
-    }
-    // Report an unreadable ref before anything is written.
-    let there = names.iter().map(|name| repo.read_ref(name)).collect::<Result<Vec<_>, _>>()?;
-    let mut transaction = Transaction::begin(repo)?;
-    let wanted = if options.trust_record { Vec::new() } else { closure::of(repo, &carried, &refs)? };
-    let depth = if options.rehash { Depth::Content } else { Depth::Sizes };
-    let seen = closure::look(repo, bundle, &wanted, depth, (jobs, progress))?;
-    transaction.replace(seen.damaged.clone());
-    let mut plan = Plan::new(&carried, &transaction);
-    if options.trust_record {
-        for (from, commit) in refs.iter().zip(there) {
-            plan.add_commits(from, commit)?;
+/// An import of an open, trusted bundle.
+pub(super) struct Import<'a> {
+    pub(super) repo: &'a Repo,
+    /// Whether new objects are sealed has been decided.
+    pub(super) options: &'a InstallOptions,
+    pub(super) admission: &'a Admission,
+    /// The permanent place of the commits, if they stay on this device.
+    pub(super) place: Option<&'a TargetId>,
+    pub(super) progress: &'a Progress,
+}
+
+impl Import<'_> {
+    /// Imports the commits.
+    ///
+    /// # Errors
+    /// As [`import`].
+    pub(super) fn take(&self, input: &mut Input, bundle: &Bundle, bases: &Bases) -> Result<OsTreeStats, Error> {
+        let &Self { repo, options, admission, place, progress } = self;
+        let jobs = options.jobs.max(1);
+        let carried = Carried::new(bundle)?;
+        let refs = choose(bundle, &options.refs)?;
+        let names = refs.iter().map(|from| {
+            let collection = from.ostree.as_ref().map_or("", |ostree| ostree.collection.as_str());
+            destination(repo, &from.name, collection, &options.ostree.destination)
+        });
+        let names = names.collect::<Result<Vec<_>, _>>()?;
+        repo.check_places(&names)?;
+        // A medium has no owners of its own.
+        place.map_or(Ok(()), |_| repo.check_own_refs(&names))?;
+        for (from, name) in refs.iter().zip(&names) {
+            signatures::check(repo, name, &carried, from)?;
         }
-    } else {
-        plan.add_lacking(&wanted, &seen)?;
+        // Report an unreadable ref before anything is written.
+        let there = names.iter().map(|name| repo.read_ref(name)).collect::<Result<Vec<_>, _>>()?;
+        let mut transaction = Transaction::begin(repo)?;
+        let wanted = if options.trust_record { Vec::new() } else { closure::of(repo, &carried, &refs)? };
+        let depth = if options.rehash { Depth::Content } else { Depth::Sizes };
+        let seen = closure::look(repo, bundle, &wanted, depth, jobs, progress)?;
+        transaction.replace(seen.damaged.clone());
+        let mut plan = Plan::new(&carried, &transaction);
+        if options.trust_record {
+            for (from, commit) in refs.iter().zip(there) {
+                plan.add_commits(from, commit)?;
+            }
+        } else {
+            plan.add_lacking(&wanted, &seen)?;
+        }
+        let mut stats = plan.stats(&seen);
+        stats.import.refs = refs
+            .iter()
+            .zip(&names)
+            .map(|(from, name)| {
+                let value = RefValue::Commit(hex(&carried.tip(from)?.checksum));
+                Ok(SetRef { name: name.to_string(), value })
+            })
+            .collect::<Result<_, Error>>()?;
+        let work = Work::new(bundle, bases, &carried, &plan, &transaction, progress);
+        stats.import.install.stored_bytes = work.stored_bytes();
+        // Unsupported files, lack of space and missing base contents are reported before anything is written.
+        work.check()?;
+        work.check_bases(&options.bases, jobs)?;
+        if options.dry_run {
+            return Ok(stats);
+        }
+        with_writeback(|| transaction.sync(), || work.run(input, jobs))?;
+        input.finish(&bundle.head)?;
+        for_each(jobs, &plan.metadata, |(kind, object)| {
+            let (checksum, bytes) = (&object.checksum, bundle.index.ostree_bytes(object));
+            let is_new = match kind {
+                OsTreeKind::Commit => transaction.write_commit(checksum, bytes)?,
+                OsTreeKind::CommitMeta => transaction.write_commitmeta(checksum, bytes)?,
+                OsTreeKind::DirTree => transaction.write_metadata(ObjectType::DirTree, checksum, bytes)?,
+                OsTreeKind::DirMeta => transaction.write_metadata(ObjectType::DirMeta, checksum, bytes)?,
+            };
+            tracing::trace!(object = %hex(checksum), ?kind, is_new);
+            Ok(())
+        })?;
+        for (from, name) in refs.iter().zip(names) {
+            transaction.set_ref(name, carried.tip(from)?.checksum);
+        }
+        if options.seal == Seal::Require {
+            stats.import.install.is_sealed = true;
+            stats.import.sealed_objects = transaction.seal(jobs, progress)?;
+        }
+        progress.enter(Phase::Syncing, 0, 0);
+        transaction.finish(jobs, || {
+            admission.commit(place)?;
+            if place.is_some() { records(repo).begin(&bundle.head) } else { Ok(()) }
+        })?;
+        Ok(stats)
     }
-    let mut stats = plan.stats(&seen);
-    stats.import.refs = refs
-        .iter()
-        .zip(&names)
-        .map(|(from, name)| {
-            let value = RefValue::Commit(hex(&carried.tip(from)?.checksum));
-            Ok(SetRef { name: name.to_string(), value })
-        })
-        .collect::<Result<_, Error>>()?;
-    let work = Work::new((bundle, bases), &carried, &plan, &transaction, progress);
-    stats.import.install.stored_bytes = work.stored_bytes();
-    // Unsupported files, lack of space and missing base contents are reported before anything is written.
-    work.check()?;
-    work.check_bases(&options.bases, jobs)?;
-    if options.dry_run {
-        return Ok(stats);
-    }
-    with_writeback(|| transaction.sync(), || work.run(input, jobs))?;
-    input.finish(&bundle.head)?;
-    for_each(jobs, &plan.metadata, |(kind, object)| {
-        let (checksum, bytes) = (&object.checksum, bundle.index.ostree_bytes(object));
-        let is_new = match kind {
-            OsTreeKind::Commit => transaction.write_commit(checksum, bytes)?,
-            OsTreeKind::CommitMeta => transaction.write_commitmeta(checksum, bytes)?,
-            OsTreeKind::DirTree => transaction.write_metadata(ObjectType::DirTree, checksum, bytes)?,
-            OsTreeKind::DirMeta => transaction.write_metadata(ObjectType::DirMeta, checksum, bytes)?,
-        };
-        tracing::trace!(object = %hex(checksum), ?kind, is_new);
-        Ok(())
-    })?;
-    for (from, name) in refs.iter().zip(names) {
-        transaction.set_ref(name, carried.tip(from)?.checksum);
-    }
-    if options.seal == Seal::Require {
-        stats.import.install.is_sealed = true;
-        stats.import.sealed_objects = transaction.seal(jobs, progress)?;
-    }
-    progress.enter(Phase::Syncing, 0, 0);
-    transaction.finish(jobs, || {
-        admission.commit(place)?;
-        if place.is_some() { records(repo).begin(&bundle.head) } else { Ok(()) }
-    })?;
-    Ok(stats)
 }
 
 /// Returns the requested refs, or all that are commits.

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use sealift_format::{Bundle, Opened, Ref};
 
-use super::import::{choose, take, whole};
+use super::import::{Import, choose, whole};
 use super::skeleton::Skeleton;
 use super::stats::OsTreeStats;
 use super::summary::write_summary;
@@ -38,7 +38,7 @@ pub fn write_usb(
     }
     let skeleton = Skeleton::make(medium)?;
     let written =
-        skeleton.open().and_then(|repo| write(&mut input, opened, &Arc::new(repo), (options, &admission), progress));
+        skeleton.open().and_then(|repo| write(&mut input, opened, &Arc::new(repo), options, &admission, progress));
     if options.dry_run || written.is_err() {
         skeleton.remove();
     }
@@ -49,7 +49,8 @@ fn write(
     input: &mut Input,
     opened: Opened,
     repo: &Arc<Repo>,
-    (options, admission): (&InstallOptions, &Admission),
+    options: &InstallOptions,
+    admission: &Admission,
     progress: &Progress,
 ) -> Result<OsTreeStats, Error> {
     let import = InstallOptions {
@@ -57,9 +58,9 @@ fn write(
         ostree: OsTreeOptions { destination: Destination::Mirror, ..options.ostree.clone() },
         ..options.clone()
     };
-    let (bundle, bases) = whole((opened, input.path()), repo, &import, progress)?;
+    let (bundle, bases) = whole(opened, input.path(), repo, &import, progress)?;
     check_collections(&bundle, &options.refs)?;
-    let stats = take(input, (&bundle, &bases), repo, (&import, admission, None), progress)?;
+    let stats = Import { repo, options: &import, admission, place: None, progress }.take(input, &bundle, &bases)?;
     if !options.dry_run {
         write_summary(repo, options.ostree.now)?;
     }

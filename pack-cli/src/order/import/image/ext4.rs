@@ -93,7 +93,8 @@ impl<'a> Ext4<'a> {
     /// Gives the extents of a tree to `take`.
     fn extents(
         &self,
-        (node, place): (&[u8], u64),
+        node: &[u8],
+        place: u64,
         depth: Option<u16>,
         take: &mut dyn FnMut(Extent) -> Result<(), Fault>,
     ) -> Result<(), Fault> {
@@ -110,7 +111,7 @@ impl<'a> Ext4<'a> {
                 let block = u64::from(le16(record, 8)) << 32 | u64::from(le32(record, 4));
                 let place = block.saturating_mul(self.block_len);
                 let node = self.image.bytes(place, size(self.block_len))?;
-                self.extents((&node, place), Some(own - 1), take)?;
+                self.extents(&node, place, Some(own - 1), take)?;
                 continue;
             }
             let len = le16(record, 4);
@@ -123,17 +124,17 @@ impl<'a> Ext4<'a> {
     }
 
     /// Returns the names in a directory.
-    fn names(&self, tree: (&[u8], u64), size: u64) -> Result<Vec<(Vec<u8>, u64)>, Fault> {
+    fn names(&self, node: &[u8], place: u64, size: u64) -> Result<Vec<(Vec<u8>, u64)>, Fault> {
         let mut names = Vec::new();
         let mut read = 0;
-        self.extents(tree, None, &mut |extent| {
+        self.extents(node, place, None, &mut |extent| {
             for block in extent.block..extent.block + extent.count {
                 let place = block.saturating_mul(self.block_len);
                 read += self.block_len;
                 if read > size.min(MOST_DIRECTORY) {
                     return Err(self.image.fault(place, "a directory exceeds its stated size, or is too large").into());
                 }
-                self.block_names((&self.image.bytes(place, num::size(self.block_len))?, place), &mut names)?;
+                self.block_names(&self.image.bytes(place, num::size(self.block_len))?, place, &mut names)?;
             }
             Ok(())
         })?;
@@ -141,7 +142,7 @@ impl<'a> Ext4<'a> {
     }
 
     /// Adds the names in a block of a directory. Blocks of its hash tree are one record without a name.
-    fn block_names(&self, (block, place): (&[u8], u64), names: &mut Vec<(Vec<u8>, u64)>) -> Result<(), Fault> {
+    fn block_names(&self, block: &[u8], place: u64, names: &mut Vec<(Vec<u8>, u64)>) -> Result<(), Fault> {
         let mut rest = block;
         while rest.len() >= 8 {
             // A length of 65536 does not fit into 16 bits, and is written as one of these.
@@ -171,14 +172,14 @@ impl FileSystem for Ext4<'_> {
         let (inode, place) = self.inode(number)?;
         let size = u64::from(le32(&inode, 4)) | u64::from(le32(&inode, 0x6c)) << 32;
         let has_extents = le32(&inode, 0x20) & HAS_EXTENTS != 0;
-        let tree = (&inode[0x28..0x64], place + 0x28);
+        let (tree, at) = (&inode[0x28..0x64], place + 0x28);
         match le16(&inode, 0) >> 12 {
-            0o04 if has_extents => self.names(tree, size).map(Node::Directory),
+            0o04 if has_extents => self.names(tree, at, size).map(Node::Directory),
             0o04 => Err(self.image.fault(place, "an unsupported directory without extents (inline_data)").into()),
             0o10 => {
                 // Without extents, the content is in the inode.
                 if has_extents {
-                    self.extents(tree, None, &mut |extent| {
+                    self.extents(tree, at, None, &mut |extent| {
                         let bytes = |blocks: u64| blocks.saturating_mul(self.block_len);
                         let (start, from) = (bytes(extent.block), bytes(extent.logical));
                         let len = bytes(extent.count);

@@ -185,12 +185,13 @@ impl<'a> Squashfs<'a> {
     /// Gives the spans of a regular file to `take`.
     fn spans(
         &mut self,
-        (mut list, size): (Position, u64),
-        (start, fragment): (u64, u32),
+        mut list: Position,
+        size: u64,
+        mut start: u64,
+        fragment: u32,
         take: &mut dyn FnMut(Span) -> Result<(), OrderFault>,
     ) -> Result<(), Fault> {
         let blocks = if fragment == NO_FRAGMENT { size.div_ceil(self.block_len) } else { size / self.block_len };
-        let mut start = start;
         for number in 0..blocks {
             let stored = u64::from(le32(&self.take(&mut list, 4)?, 0) & 0xff_ffff);
             let from = number * self.block_len;
@@ -241,13 +242,13 @@ impl FileSystem for Squashfs<'_> {
             2 => {
                 let rest = self.take(&mut place, 16)?;
                 let size = u64::from(le32(&rest, 12));
-                self.spans((place, size), (le32(&rest, 0).into(), le32(&rest, 4)), take)?;
+                self.spans(place, size, le32(&rest, 0).into(), le32(&rest, 4), take)?;
                 Ok(Node::File(size))
             }
             9 => {
                 let rest = self.take(&mut place, 40)?;
                 let size = le64(&rest, 8);
-                self.spans((place, size), (le64(&rest, 0), le32(&rest, 28)), take)?;
+                self.spans(place, size, le64(&rest, 0), le32(&rest, 28), take)?;
                 Ok(Node::File(size))
             }
             3..=7 | 10..=14 => Ok(Node::Other),
