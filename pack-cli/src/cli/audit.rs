@@ -28,7 +28,7 @@ use super::limits::limits;
 use super::progress_args::ProgressArgs;
 use super::show::{BAD, BOLD, GOOD, Show, WARN, json_line};
 use super::signers::Signers;
-use super::trust_args::{Judge, TrustArgs};
+use super::trust_args::{InstalledTrustArgs, Judge};
 
 /// Check that an installed tree or repository still matches its signed bundle
 ///
@@ -80,7 +80,7 @@ pub(crate) struct Audit {
     #[command(flatten)]
     base: BaseArgs,
     #[command(flatten)]
-    trust: TrustArgs,
+    trust: InstalledTrustArgs,
     #[command(flatten)]
     show: Show,
     #[command(flatten)]
@@ -117,7 +117,7 @@ impl Audit {
             one_file_system: self.compare.one_file_system(),
             allow_extra: self.allow_extra,
         };
-        let judge = self.trust.load()?;
+        let judge = Judge::by(&self.trust.options())?;
         let (diff, judged) =
             self.progress.watch(self.show, "Opening", |progress| self.audit(&options, judge.guard(), progress))?;
         judge.saw(judged);

@@ -24,7 +24,7 @@ use super::limits::limits;
 use super::progress_args::ProgressArgs;
 use super::show::{BAD, BOLD, DIM, GOOD, Show, json_line};
 use super::signers::Signers;
-use super::trust_args::{Judge, TrustArgs};
+use super::trust_args::{InstalledTrustArgs, Judge};
 
 /// A repository or store, as TARGET names it.
 #[derive(Clone, Copy, Debug)]
@@ -40,7 +40,7 @@ pub(crate) struct Run<'a> {
     pub(crate) target: &'a Path,
     pub(crate) bundle: Option<&'a Path>,
     pub(crate) options: StoreAuditOptions,
-    pub(crate) trust: &'a TrustArgs,
+    pub(crate) trust: &'a InstalledTrustArgs,
     pub(crate) show: Show,
     pub(crate) progress: ProgressArgs,
 }
@@ -48,7 +48,7 @@ pub(crate) struct Run<'a> {
 impl Run<'_> {
     pub(crate) fn run(&self) -> Result<(), Failure> {
         let start = Instant::now();
-        let judge = self.trust.load()?;
+        let judge = Judge::by(&self.trust.options())?;
         let input = match self.bundle {
             Some(bundle) => Some(BundleArg { bundle: bundle.to_owned() }.open()?),
             None => None,

@@ -14,7 +14,7 @@ use super::closed;
 use super::failure::{About as _, Failure};
 use super::jobs_arg::JobsArg;
 use super::show::ErrorForm;
-use super::trust_args::TrustArgs;
+use super::trust_args::AdmitArgs;
 
 /// Write the content of one file to standard output
 ///
@@ -33,7 +33,7 @@ pub(crate) struct Cat {
     #[command(flatten)]
     base: BaseArgs,
     #[command(flatten)]
-    trust: TrustArgs,
+    trust: AdmitArgs,
     #[command(flatten)]
     form: ErrorForm,
 }

@@ -58,6 +58,38 @@ pub(crate) const STATUSES: [(&str, &str); 6] = [
     ("128 + N", "stopped by signal N (Ctrl-C: 130)"),
 ];
 
+/// What `--limit` limits, and its defaults.
+pub(crate) const LIMITS: &str = "\
+A bundle declares how large its content is. sealift refuses a bundle over a limit before it reads or allocates anything, and refuses to \
+pack one. The defaults of --limit are entries=16777216 (file names), depth=4096 (nested directories), paths=2G (total length of all \
+paths), size=4T (total size of all files, holes included) and unlimited memory, which counts --jobs and the cache of mount. `sealift info` \
+shows the most memory that unpacking a bundle takes.";
+
+/// What the values of `--progress` show.
+pub(crate) const PROGRESS: &str = "\
+Verbs that take a while have --progress. auto, the default, shows a bar on a terminal, and nothing elsewhere; bar shows a line every five \
+seconds elsewhere; none shows nothing. json prints one object per line on standard error, at least two per second, with v (1), phase \
+(starting, listing, packing, encoding, finishing, verifying, hashing, copying, unpacking, moving, sealing, syncing), bytes, bytes_total, \
+files, files_total, files_kept, first_written and seconds; a total is 0 until it is known. The last object has outcome: done, failed or \
+cancelled. Fields and phases may be added.";
+
+/// Returns a paragraph in lines of at most 78 characters, indented.
+fn wrapped(paragraph: &str) -> String {
+    let (mut text, mut len) = (String::new(), usize::MAX);
+    for word in paragraph.split(' ') {
+        if len.saturating_add(1 + word.len()) > 76 {
+            text.push_str(if text.is_empty() { "  " } else { "\n  " });
+            len = 0;
+        } else {
+            text.push(' ');
+            len += 1;
+        }
+        text.push_str(word);
+        len += word.len();
+    }
+    text
+}
+
 /// Returns the command line with its verbs in groups, which clap does not support.
 pub(crate) fn command() -> Command {
     let command = refusing_limit(Cli::command()).max_term_width(80);
@@ -76,8 +108,11 @@ pub(crate) fn command() -> Command {
     }
     let template = format!(
         "{{about-with-newline}}\n{{usage-heading}} {{usage}}\n{listed}\n{BOLD}Options{BOLD:#}\n{{options}}\n\n\
+        {BOLD}Limits{BOLD:#}\n{}\n\n{BOLD}Progress{BOLD:#}\n{}\n\n\
         {BOLD}Exit status{BOLD:#}\n{statuses}\nBUNDLE may be -, for standard input.\n\
-        Man pages after `cargo install`: sealift manual ~/.cargo/share/man/man1\n"
+        Man pages after `cargo install`: sealift manual ~/.cargo/share/man/man1\n",
+        wrapped(LIMITS),
+        wrapped(PROGRESS),
     );
     worded(command).help_template(template)
 }

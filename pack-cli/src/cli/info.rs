@@ -22,7 +22,7 @@ use super::refs::{self, JsonRef};
 use super::show::{BOLD, Form, fact, json_line};
 use super::signature::JsonSignature;
 use super::time::Moment;
-use super::trust_args::{Seen, TrustArgs};
+use super::trust_args::{Judge, Seen, TrustArgs};
 
 /// Show a bundle's identity, signatures and contents, and what unpacking it takes
 ///
@@ -56,7 +56,7 @@ impl Info {
         let unopened = self.bundle.open()?.begin(limits()).about(&self.bundle.bundle)?;
         let head = unopened.head().clone();
         let opened = unopened.open_any().map(|(_, opened)| opened).about(&self.bundle.bundle);
-        let seen = self.trust.load()?.inspect(&head)?;
+        let seen = Judge::by(&self.trust.options())?.inspect(&head)?;
         self.show(&head, &seen, opened.as_ref().ok())?;
         opened?;
         seen.wrong_signature().map_or(Ok(()), Err).about(&self.bundle.bundle)

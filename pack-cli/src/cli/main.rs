@@ -78,11 +78,6 @@ struct Cli {
     #[arg(long, short, global = true, action = clap::ArgAction::Count, help_heading = "Output")]
     verbose: u8,
     /// Refuse bundles over these limits: entries=N, depth=N, paths=SIZE, size=SIZE, memory=SIZE
-    ///
-    /// A bundle declares how large its content is. sealift refuses a bundle over a limit before it reads or allocates anything, and refuses to
-    /// pack one. The defaults are entries=16777216 (file names), depth=4096 (nested directories), paths=2G (total length of all paths),
-    /// size=4T (total size of all files, holes included) and unlimited memory, which counts --jobs and the cache of mount. `sealift info` shows the
-    /// most memory that unpacking a bundle takes.
     #[arg(
         long = "limit", value_name = "WHAT=N", global = true, value_delimiter = ',', hide_short_help = true,
         value_parser = limits::parse_limit, help_heading = "Limits"

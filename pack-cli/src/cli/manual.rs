@@ -69,6 +69,10 @@ fn page(mut command: Command) -> String {
     let command = command.override_usage(usage.trim_start_matches("Usage: ").to_owned()).long_about(description);
     let mut own = Roff::new();
     add_verbs(&mut own, &command);
+    if is_root(&command) {
+        own.control("SH", ["LIMITS"]).text([roman(help::LIMITS)]);
+        own.control("SH", ["PROGRESS"]).text([roman(help::PROGRESS)]);
+    }
     own.control("SH", ["EXIT STATUS"]);
     for (status, meaning) in help::STATUSES {
         own.control("TP", []).text([bold(status)]).text([roman(meaning)]);

@@ -13,12 +13,7 @@ use super::show::{Mode, Show};
 #[derive(Args, Clone, Copy, Debug)]
 #[command(next_help_heading = "Output")]
 pub(crate) struct ProgressArgs {
-    /// How to show progress; auto: a bar on a terminal, else nothing
-    ///
-    /// bar: a bar on a terminal, elsewhere a line every five seconds. json: one object per line on standard error, at least two per second,
-    /// with v (1), phase (starting, listing, packing, encoding, finishing, verifying, hashing, copying, unpacking, moving, sealing,
-    /// syncing), bytes, bytes_total, files, files_total, files_kept, first_written and seconds; a total is 0 until it is known. The last object has
-    /// outcome: done, failed or cancelled. Fields and phases may be added.
+    /// How to show progress: auto, bar, json or none, as `sealift --help` describes
     #[arg(long, value_name = "HOW", value_enum, default_value = "auto", hide_possible_values = true)]
     progress: Mode,
 }

@@ -14,7 +14,7 @@ use super::human::Grouped;
 use super::limits::limits;
 use super::log;
 use super::show::{BOLD, Show};
-use super::trust_args::TrustArgs;
+use super::trust_args::AdmitArgs;
 
 /// Bundles, and directories of bundles, of which one is installed.
 pub(crate) struct Several<'a> {
@@ -23,7 +23,7 @@ pub(crate) struct Several<'a> {
     pub(crate) name: Option<String>,
     /// The contents installed in the target.
     pub(crate) held: Vec<[u8; 32]>,
-    pub(crate) trust: &'a TrustArgs,
+    pub(crate) trust: &'a AdmitArgs,
     pub(crate) show: Show,
     /// How many were passed over.
     pub(crate) passed: Cell<usize>,

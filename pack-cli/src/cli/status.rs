@@ -18,7 +18,7 @@ use super::failure::Failure;
 use super::show::{BAD, BOLD, DIM, Form, WARN, json_line};
 use super::signers::Signers;
 use super::time::Moment;
-use super::trust_args::{Judge, TrustArgs};
+use super::trust_args::{InstalledTrustArgs, Judge};
 
 /// Show what is installed where, since when, and who signed it
 ///
@@ -40,7 +40,7 @@ pub(crate) struct Status {
     #[arg(value_name = "TARGET")]
     targets: Vec<PathBuf>,
     #[command(flatten)]
-    trust: TrustArgs,
+    trust: InstalledTrustArgs,
     #[command(flatten)]
     form: Form,
 }

@@ -19,6 +19,36 @@ use super::signature::{JsonSignature, key_of, outcome};
 use super::signers::Signers;
 use sealift_format::num;
 
+/// The trust options, with what may be waived of a bundle that is installed or read.
+#[derive(Args, Clone, Debug)]
+#[command(next_help_heading = "Trust")]
+pub(crate) struct AdmitArgs {
+    #[command(flatten)]
+    installed: InstalledTrustArgs,
+    /// Accept a bundle older than the version installed on this device
+    #[arg(long)]
+    allow_downgrade: bool,
+}
+
+/// The trust options, with what may be waived of a bundle that was installed before.
+#[derive(Args, Clone, Debug)]
+#[command(next_help_heading = "Trust")]
+pub(crate) struct InstalledTrustArgs {
+    #[command(flatten)]
+    trust: TrustArgs,
+    #[command(flatten)]
+    unsigned: UnsignedArgs,
+}
+
+/// Whether signatures may be missing.
+#[derive(Args, Clone, Debug)]
+#[command(next_help_heading = "Trust")]
+pub(crate) struct UnsignedArgs {
+    /// Accept a bundle that no trusted key signed; all other checks remain
+    #[arg(long)]
+    pub(crate) allow_unsigned: bool,
+}
+
 /// The trust options, with this device's tags.
 #[derive(Args, Clone, Debug)]
 #[command(next_help_heading = "Trust")]
@@ -30,7 +60,7 @@ pub(crate) struct TrustArgs {
     compatible: Vec<String>,
 }
 
-/// The trust options without tags.
+/// The administrator's files and the device's state.
 #[derive(Args, Clone, Debug)]
 #[command(next_help_heading = "Trust")]
 pub(crate) struct PolicyArgs {
@@ -49,12 +79,6 @@ pub(crate) struct PolicyArgs {
     /// Check keys and expiry as of this time, such as 2027-01-31
     #[arg(long, value_name = "TIME", value_parser = parse_time)]
     time: Option<i64>,
-    /// Accept a bundle that no trusted key signed; all other checks remain
-    #[arg(long)]
-    allow_unsigned: bool,
-    /// Accept a bundle older than the version installed on this device
-    #[arg(long)]
-    allow_downgrade: bool,
 }
 
 /// Parses a time.
@@ -62,30 +86,36 @@ pub(crate) fn parse_time(text: &str) -> Result<i64, String> {
     Utc::parse(text).map(|moment| moment.0).map_err(|error| error.to_string())
 }
 
-impl TrustArgs {
+impl AdmitArgs {
     /// Reads the administrator's files and the device's state.
     pub(crate) fn load(&self) -> Result<Judge, Failure> {
-        Ok(Judge::by(&self.options())?)
+        let options = TrustOptions { allow_downgrade: self.allow_downgrade, ..self.installed.options() };
+        Ok(Judge::by(&options)?)
     }
+}
 
+impl InstalledTrustArgs {
     pub(crate) fn options(&self) -> TrustOptions {
-        self.policy.options(&self.compatible)
+        TrustOptions { allow_unsigned: self.unsigned.allow_unsigned, ..self.trust.options() }
+    }
+}
+
+impl TrustArgs {
+    pub(crate) fn options(&self) -> TrustOptions {
+        TrustOptions { compatible: self.compatible.clone(), ..self.policy.options() }
     }
 }
 
 impl PolicyArgs {
-    /// Returns the options of a device with these tags.
-    pub(crate) fn options(&self, compatible: &[String]) -> TrustOptions {
+    pub(crate) fn options(&self) -> TrustOptions {
         TrustOptions {
             signers: self.trust.clone(),
             revoked: self.revoked.clone(),
             thresholds: self.threshold.clone(),
             state: self.state.clone(),
-            compatible: compatible.to_vec(),
-            allow_unsigned: self.allow_unsigned,
-            allow_downgrade: self.allow_downgrade,
             time: self.time,
             waiting: Some(tell_waiting),
+            ..TrustOptions::default()
         }
     }
 }
@@ -279,10 +309,6 @@ impl Seen {
     pub(crate) fn headline(&self) -> String {
         let unsigned = self.envelopes == 0;
         match &self.verdict {
-            Ok(verdict) if verdict.unsigned && unsigned => {
-                format!("{WARN}UNSIGNED{WARN:#}, allowed by --allow-unsigned")
-            }
-            Ok(verdict) if verdict.unsigned => format!("{WARN}UNTRUSTED{WARN:#}, allowed by --allow-unsigned"),
             Ok(_) => format!("{GOOD}TRUSTED{GOOD:#}"),
             Err(_) if unsigned => format!("{BAD}UNSIGNED{BAD:#}"),
             Err(error) => {
@@ -299,10 +325,9 @@ impl Seen {
         }
     }
 
-    /// Returns the word in JSON: `trusted`, `unsigned`, or the kind of failure.
+    /// Returns the word in JSON: `trusted`, or the kind of failure.
     pub(crate) fn word(&self) -> &'static str {
         match &self.verdict {
-            Ok(verdict) if verdict.unsigned => "unsigned",
             Ok(_) => "trusted",
             Err(error) => error.kind().map_or("untrusted", Kind::word),
         }

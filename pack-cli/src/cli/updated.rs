@@ -71,12 +71,12 @@ pub(crate) fn checked(stats: &UnpackStats, asked: &Asked, dry_run: bool) -> Vec<
         () if stats.was_hashed && stats.install.is_sealed && stats.sealed_files > 0 => {
             lines.push(format!("hashed {hashed} before sealing"));
         }
-        () if stats.was_hashed && asked.trust_mtime => {
+        () if stats.was_hashed && asked.assume_mtime => {
             lines.push(format!("no usable install record: hashed {hashed}, trusted size and time of the others"));
         }
         () if stats.was_hashed && stats.was_adopted => lines.push(format!("hashed its {hashed}")),
         () if stats.was_hashed => lines.push(format!("no usable install record: hashed all {hashed}")),
-        () if asked.trust_record => lines.push("existing files were not checked (--no-check)".to_owned()),
+        () if asked.no_check => lines.push("existing files were not checked (--no-check)".to_owned()),
         () => {
             let checked = count(stats.checked_files, "file");
             let read = match stats.hashed_files {
@@ -96,8 +96,8 @@ pub(crate) fn checked(stats: &UnpackStats, asked: &Asked, dry_run: bool) -> Vec<
 /// The options that determine how files are checked.
 pub(crate) struct Asked {
     pub(crate) rehash: bool,
-    pub(crate) trust_mtime: bool,
-    pub(crate) trust_record: bool,
+    pub(crate) assume_mtime: bool,
+    pub(crate) no_check: bool,
 }
 
 /// Prints the paths that were deleted, or would be, one per line.

@@ -22,7 +22,7 @@ use super::log;
 use super::progress_args::ProgressArgs;
 use super::show::{BOLD, GOOD, Show};
 use super::signers::Signers;
-use super::trust_args::{Judge, TrustArgs};
+use super::trust_args::{AdmitArgs, Judge};
 
 /// Check signatures and every byte of a bundle
 ///
@@ -49,7 +49,7 @@ pub(crate) struct Verify {
     #[command(flatten)]
     base: BaseArgs,
     #[command(flatten)]
-    trust: TrustArgs,
+    trust: AdmitArgs,
     #[command(flatten)]
     show: Show,
     #[command(flatten)]

@@ -262,7 +262,7 @@ fn a_record_without_stats_or_with_damaged_ones_is_read() {
 fn a_record_that_is_trusted_is_not_compared() {
     let desk = installed();
     desk.write("target/etc/motd", "edited\n");
-    let trusting = InstallOptions { trust_record: true, ..InstallOptions::default() };
+    let trusting = InstallOptions { no_check: true, ..InstallOptions::default() };
     let stats = update(&desk, &trusting);
     assert_eq!((stats.checked_files, stats.hashed_files, stats.changed_files), (0, 0, 0));
     assert_eq!(fs::read(desk.path("target/etc/motd")).unwrap(), b"edited\n");

@@ -171,7 +171,7 @@ fn falsify(path: &Path) {
 #[test]
 fn times_are_believed_only_where_that_is_asked_for() {
     for (keeps_state, rehash) in [(false, false), (true, true)] {
-        for trust_mtime in [true, false] {
+        for assume_mtime in [true, false] {
             let desk = updatable();
             falsify(&desk.path("target/etc/motd"));
             if !keeps_state {
@@ -181,14 +181,14 @@ fn times_are_believed_only_where_that_is_asked_for() {
             let options = InstallOptions {
                 rehash,
                 adopt,
-                tree: TreeOptions { update: true, trust_mtime, ..TreeOptions::default() },
+                tree: TreeOptions { update: true, assume_mtime, ..TreeOptions::default() },
                 ..InstallOptions::default()
             };
             let stats = desk.take(8, "target", &options, &Progress::default()).unwrap();
             assert!(stats.was_hashed);
-            assert_eq!(stats.hashed_files, if trust_mtime { 1 } else { 3 });
+            assert_eq!(stats.hashed_files, if assume_mtime { 1 } else { 3 });
             let motd = fs::read(desk.path("target/etc/motd")).unwrap();
-            assert_eq!(motd, if trust_mtime { b"xxxxxx" } else { b"hello\n" });
+            assert_eq!(motd, if assume_mtime { b"xxxxxx" } else { b"hello\n" });
             assert_eq!(fs::read(desk.path("target/etc/issue")).unwrap(), b"second\n");
         }
     }

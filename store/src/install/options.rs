@@ -18,7 +18,7 @@ pub struct InstallOptions {
     /// Read and hash what the target has instead of relying on its install record and the file system's metadata.
     pub rehash: bool,
     /// Rely on the install record alone. Of an existing directory, only the names and kinds of files are checked.
-    pub trust_record: bool,
+    pub no_check: bool,
     /// Take over a target that is not shown to be this program's: a directory that an update finds without a record of its own, or a target whose
     /// record is lost or damaged.
     pub adopt: bool,
@@ -44,7 +44,7 @@ pub struct TreeOptions {
     /// Let an update remove what the bundle does not have.
     pub delete: bool,
     /// If an update has to examine the target's files, decide by size and time whether they are the bundle's.
-    pub trust_mtime: bool,
+    pub assume_mtime: bool,
     /// When data must be durable.
     pub durability: Durability,
     /// Turn equal files with equal metadata into hard links.

@@ -11,10 +11,6 @@ pub(super) const DESCRIPTION: &str = "\
 sealift packs a tree of files into a bundle: one file with a signed index and the deduplicated, compressed contents. Any transport can \
 carry it, and the receiver checks every byte before using it.
 
-The head of a bundle declares the size of everything in it. sealift refuses a bundle that declares more than the limits before it reads \
-or allocates anything else. The limits are 16777216 file names, 4096 nested directories, 4T of content and unlimited memory; --limit \
-changes them, as in --limit entries=1000000,memory=512M.
-
 Each verb has its own page. A bundle named - is read from standard input.";
 
 pub(super) const EXAMPLES: &str = "\

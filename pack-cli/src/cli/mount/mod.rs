@@ -16,7 +16,7 @@ use super::jobs_arg::JobsArg;
 use super::limits::Uses;
 use super::progress_args::ProgressArgs;
 use super::show::Show;
-use super::trust_args::TrustArgs;
+use super::trust_args::AdmitArgs;
 
 /// Mount a trusted bundle, and read its files in place
 ///
@@ -78,7 +78,7 @@ pub(crate) struct Mount {
     #[command(flatten)]
     jobs: JobsArg,
     #[command(flatten)]
-    trust: TrustArgs,
+    trust: AdmitArgs,
     #[command(flatten)]
     show: Show,
     #[command(flatten)]

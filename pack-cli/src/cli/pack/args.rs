@@ -24,7 +24,7 @@ use crate::order::order_of;
 use crate::progress_args::ProgressArgs;
 use crate::show::Show;
 use crate::time::Moment;
-use crate::trust_args::{PolicyArgs, parse_time};
+use crate::trust_args::{PolicyArgs, UnsignedArgs, parse_time};
 use crate::verity_args::HASHES;
 
 /// Pack trees into one bundle
@@ -179,6 +179,8 @@ pub(crate) struct Pack {
     pub(super) delta_memory: u64,
     #[command(flatten)]
     pub(super) policy: PolicyArgs,
+    #[command(flatten)]
+    pub(super) unsigned: UnsignedArgs,
 
     #[command(flatten)]
     pub(super) show: Show,

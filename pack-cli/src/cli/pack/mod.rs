@@ -16,7 +16,7 @@ use sealift::pack::{
 };
 use sealift::source::{OstreeOptions, Source, SourceOptions};
 use sealift::trust::sign::sign_root;
-use sealift::trust::{Guard, TargetKind};
+use sealift::trust::{Guard, TargetKind, TrustOptions};
 use sealift::{Error, Identity, Input, Progress, Request};
 use sealift_format::RootBase;
 
@@ -164,7 +164,8 @@ impl Pack {
         if path.is_dir() {
             return Base::of_installed(path, "main", options.jobs, progress);
         }
-        let guard = Guard::load(&self.policy.options(&self.compatible))?;
+        let (compatible, allow_unsigned) = (self.compatible.clone(), self.unsigned.allow_unsigned);
+        let guard = Guard::load(&TrustOptions { compatible, allow_unsigned, ..self.policy.options() })?;
         Base::of_bundle(Input::open(path)?, limits(), &guard)
     }
 }

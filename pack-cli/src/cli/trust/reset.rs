@@ -1,15 +1,16 @@
 //! `sealift trust reset`.
 
 use std::io::Write as _;
+use std::path::PathBuf;
 
-use clap::Args;
-use sealift::trust::reset_floor;
+use clap::{Args, ValueHint};
+use sealift::trust::{TrustOptions, reset_floor};
 use serde::Serialize;
 
 use crate::escape;
 use crate::failure::Failure;
 use crate::show::{BOLD, Show};
-use crate::trust_args::TrustArgs;
+use crate::trust_args::tell_waiting;
 
 /// Forget the highest version seen of a name
 ///
@@ -22,15 +23,17 @@ Examples:
 pub(super) struct Reset {
     /// The name of the bundles
     name: String,
-    #[command(flatten)]
-    trust: TrustArgs,
+    /// Directory that records the highest version installed
+    #[arg(long, value_name = "DIR", value_hint = ValueHint::DirPath)]
+    state: Option<PathBuf>,
     #[command(flatten)]
     show: Show,
 }
 
 impl Reset {
     pub(super) fn run(self) -> Result<(), Failure> {
-        let forgotten = reset_floor(&self.trust.options(), &self.name)?;
+        let options = TrustOptions { state: self.state, waiting: Some(tell_waiting), ..TrustOptions::default() };
+        let forgotten = reset_floor(&options, &self.name)?;
         let was_there = forgotten.is_some();
         let versions =
             forgotten.map_or(Vec::new(), |floors| floors.records().iter().map(|record| record.version).collect());

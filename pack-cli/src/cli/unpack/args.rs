@@ -17,7 +17,7 @@ use crate::one_of::one_of;
 use crate::progress_args::ProgressArgs;
 use crate::show::Show;
 use crate::time::{Moment, source_date_epoch};
-use crate::trust_args::TrustArgs;
+use crate::trust_args::AdmitArgs;
 
 /// Unpack a trusted bundle into a new directory, or update one
 ///
@@ -156,7 +156,7 @@ pub(crate) struct Unpack {
     #[command(flatten)]
     pub(super) base: BaseArgs,
     #[command(flatten)]
-    pub(super) trust: TrustArgs,
+    pub(super) trust: AdmitArgs,
     #[command(flatten)]
     pub(super) show: Show,
     #[command(flatten)]
@@ -181,14 +181,14 @@ impl Unpack {
             seal: self.seal.unwrap_or_default(),
             adopt: self.adopt,
             rehash: self.rehash,
-            trust_record: self.no_check,
+            no_check: self.no_check,
             dry_run: self.dry_run,
             jobs: self.jobs.count(),
             tree: TreeOptions {
                 prefix: prefix(self.path.clone().unwrap_or_default()),
                 update: self.update,
                 delete: self.delete,
-                trust_mtime: self.assume_mtime,
+                assume_mtime: self.assume_mtime,
                 durability: self.durability,
                 hardlink_duplicates: self.hardlink_duplicates,
                 owners: choice(self.same_owner, self.no_same_owner),

@@ -60,7 +60,7 @@ impl Unpack {
             let files = count(stats.gathered_files, "file");
             writeln!(out, "  {files} of the hot set rewritten, to keep it together on the disk")?;
         }
-        let asked = Asked { rehash: self.rehash, trust_mtime: self.assume_mtime, trust_record: self.no_check };
+        let asked = Asked { rehash: self.rehash, assume_mtime: self.assume_mtime, no_check: self.no_check };
         for line in updated::checked(stats, &asked, self.dry_run) {
             writeln!(out, "  {line}")?;
         }

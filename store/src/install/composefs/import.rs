@@ -245,7 +245,7 @@ fn sort_out(
             *wanted = false;
         }
     }
-    if options.trust_record && !seals {
+    if options.no_check && !seals {
         for (number, digest, _) in named {
             sorted.known.digests.insert(number, digest.clone());
             sorted.wanted[number.at()] = false;

@@ -132,7 +132,7 @@ fn rechecked(
 ) -> Result<Option<Recheck>, Error> {
     // If more or less is kept than before, the record does not tell which files are as they should be.
     let is_the_same = installed.keeps_the_same(privilege);
-    let is_trusted = job.options.trust_record && is_the_same;
+    let is_trusted = job.options.no_check && is_the_same;
     let Some((index, tree)) = installed.tree().filter(|_| !is_trusted) else { return Ok(None) };
     let target = Target::open(job.site, index)?;
     let selection = Selection::list(index, tree, &job.options.tree.prefix);

@@ -51,7 +51,7 @@ pub(super) fn gather<'s>(
     reached: Option<u64>,
 ) -> Result<HotFiles<'s>, Error> {
     // A resumed run leaves this to the next update, and one that trusts the record reads no file that stays.
-    let is_possible = !stage.is_resumed() && !job.options.trust_record && !job.options.tree.hardlink_duplicates;
+    let is_possible = !stage.is_resumed() && !job.options.no_check && !job.options.tree.hardlink_duplicates;
     let Some(order) = job.order.filter(|_| is_possible) else { return Ok(HotFiles::default()) };
     let selection = update.selection;
     let mut links: HashMap<Row<Entry>, Vec<&Link>> = HashMap::new();

@@ -176,7 +176,7 @@ impl Installed {
         let source =
             Source::Directory(DirectorySource::list_open(site.reopen()?, site.path(), &listing, options.jobs)?);
         let sizes: HashSet<u64> = selection.regulars.iter().map(|place| wanted.object(place.object).size).collect();
-        let assumed = if options.tree.trust_mtime { by_time(&source, wanted, selection, keeps) } else { Vec::new() };
+        let assumed = if options.tree.assume_mtime { by_time(&source, wanted, selection, keeps) } else { Vec::new() };
         let known = |content: usize| assumed.get(content).copied().flatten();
         let wants: Vec<Want> = source
             .contents()

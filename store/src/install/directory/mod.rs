@@ -245,18 +245,18 @@ fn needed(admission: &Admission, input: &Input, options: &InstallOptions) -> Vec
 }
 
 /// Refuses options that exclude each other.
-fn check_options(InstallOptions { rehash, trust_record, tree, adopt, .. }: &InstallOptions) -> Result<(), Error> {
+fn check_options(InstallOptions { rehash, no_check, tree, adopt, .. }: &InstallOptions) -> Result<(), Error> {
     let for_updates = [
         (*adopt, "--adopt"),
         (tree.delete, "--delete"),
         (*rehash, "--rehash"),
-        (*trust_record, "--no-check"),
-        (tree.trust_mtime, "--assume-mtime"),
+        (*no_check, "--no-check"),
+        (tree.assume_mtime, "--assume-mtime"),
     ];
     if let Some((_, option)) = for_updates.iter().find(|(is_set, _)| *is_set && !tree.update) {
         return Err(Error::Usage(format!("{option} requires --update")));
     }
-    if *trust_record && *rehash {
+    if *no_check && *rehash {
         return Err(Error::Usage("--rehash and --no-check cannot be combined".into()));
     }
     Ok(())

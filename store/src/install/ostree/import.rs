@@ -153,12 +153,12 @@ impl Import<'_> {
         // Report an unreadable ref before anything is written.
         let there = names.iter().map(|name| repo.read_ref(name)).collect::<Result<Vec<_>, _>>()?;
         let mut transaction = Transaction::begin(repo)?;
-        let wanted = if options.trust_record { Vec::new() } else { closure::of(repo, &carried, &refs)? };
+        let wanted = if options.no_check { Vec::new() } else { closure::of(repo, &carried, &refs)? };
         let depth = if options.rehash { Depth::Content } else { Depth::Sizes };
         let seen = closure::look(repo, bundle, &wanted, depth, jobs, progress)?;
         transaction.replace(seen.damaged.clone());
         let mut plan = Plan::new(&carried, &transaction);
-        if options.trust_record {
+        if options.no_check {
             for (from, commit) in refs.iter().zip(there) {
                 plan.add_commits(from, commit)?;
             }
