@@ -76,7 +76,7 @@ pub fn verify_opened(
 /// Checks what can be checked of a delta bundle without its bases.
 fn check_carried(delta: &Delta, input: &mut Input, jobs: usize, progress: &Progress) -> Result<(), Error> {
     let all: Vec<_> = Row::all(&delta.layout.chunks).map(|(row, _)| row).collect();
-    ChunkScheduler::new((&delta.head, &delta.layout.chunks), &all, input, progress).run(
+    ChunkScheduler::new(&delta.head, &delta.layout.chunks, &all, input, progress).run(
         jobs,
         || CarriedChecker::new(delta),
         |checker, number, stored| Ok(checker.check_alone(delta, number, stored)?),

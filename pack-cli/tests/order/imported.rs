@@ -161,23 +161,6 @@ fn a_log_of_nbdkit() {
 }
 
 #[test]
-fn the_programs_of_bootchart2() {
-    let desk = Desk::new();
-    let log = "1\n:/usr/lib/systemd/systemd\n:/sbin/init\0--switched-root\0\n\n\
-               77\n:/usr/bin/bash\n:\n\n78\n:/usr/bin/old (deleted)\n:old\0\n\n\
-               79\n:/usr/bin/bash\n:bash\0-c\0\n:/not/this\n\n80\n:/proc/self/exe\n:x\0\n\n";
-    desk.write("cmdline2.log", log);
-    assert_eq!(
-        desk.good("order import bootchart cmdline2.log"),
-        "# sealift order 1\nusr/lib/systemd/systemd\nusr/bin/bash\n  left out 1 path outside the root\n"
-    );
-    desk.write("cmdline2.log", "1\n:/usr/../../etc\n:\n\n");
-    assert_eq!(desk.good("order import bootchart cmdline2.log"), "# sealift order 1\netc\n");
-    desk.write("cmdline2.log", "1 (init) S 0 1 1\n");
-    desk.refused("order import bootchart cmdline2.log", "it names no program");
-}
-
-#[test]
 fn a_list_for_mksquashfs() {
     let desk = Desk::new();
     desk.write("sort", "# first\nusr/bin/late 5\n\nusr/bin/first\t32767\na\\ b\\\\ 5\nlast -3\nusual 0\n/c 6\n");
@@ -195,7 +178,7 @@ fn a_list_for_mksquashfs() {
 fn what_lists_no_file_is_refused() {
     let desk = Desk::new();
     desk.write("empty", "");
-    for form in ["paths", "strace", "readahead", "nbdkit --image a", "bootchart", "sort"] {
+    for form in ["paths", "strace", "readahead", "nbdkit --image a", "sort"] {
         desk.refused(&format!("order import {form} empty -o profile"), "empty: it lists no file");
     }
     desk.write("comments", "# none\n\n");

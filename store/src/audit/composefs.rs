@@ -52,7 +52,7 @@ pub fn audit(
         |name: &str| Survey::of_name(TargetKind::Composefs, repo.root(), repo.path(), name, Some(guard.state()));
     let mut held = match bundle {
         Some(input) => {
-            let held = Held::of_bundle(input, &repo, (&options.bases, limits), guard, progress)?;
+            let held = Held::of_bundle(input, &repo, &options.bases, limits, guard, progress)?;
             audit.run = survey(&held.judged.head.root().identity.name)?.run;
             vec![held]
         }

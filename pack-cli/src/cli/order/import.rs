@@ -27,8 +27,6 @@ Forms:
              --filesystem is the image itself, and gives the files that were
              read of its ext4, EROFS or squashfs; --image is the image's path
              in the tree, and gives the ranges that were read of it
-  bootchart  the cmdline2.log of bootchart2, which dracut -a bootchart puts
-             into an initramfs: programs only, in the order of their start
   sort       a list for mksquashfs -sort or genisoimage -sort: paths with
              priorities
 
@@ -70,12 +68,11 @@ pub(crate) struct Import {
 }
 
 /// The forms by name.
-const FORMS: [(&str, Form); 6] = [
+const FORMS: [(&str, Form); 5] = [
     ("paths", Form::Paths),
     ("strace", Form::Strace),
     ("readahead", Form::Readahead),
     ("nbdkit", Form::Nbdkit),
-    ("bootchart", Form::Bootchart),
     ("sort", Form::Sort),
 ];
 

@@ -1,6 +1,5 @@
 //! Makes profiles of what other programs recorded.
 
-mod bootchart;
 mod image;
 mod lines;
 mod nbdkit;
@@ -30,8 +29,6 @@ pub enum Form {
     Readahead,
     /// The log of nbdkit's filter `log`: the reads of one disk image.
     Nbdkit,
-    /// The log of bootchart2, also in an initramfs of dracut, of the programs that were started.
-    Bootchart,
     /// A list of priorities for `mksquashfs -sort` or `genisoimage -sort`.
     Sort,
 }
@@ -129,7 +126,6 @@ fn import_some(form: Form, input: &mut dyn BufRead, name: &Path, options: &Impor
         Form::Paths => paths::read(input, &mut rooted),
         Form::Strace => strace::read(input, &mut rooted),
         Form::Readahead => readahead::read(input, &mut rooted),
-        Form::Bootchart => bootchart::read(input, &mut rooted),
         Form::Sort => sort::read(input, &mut rooted),
         Form::Nbdkit => return import_reads(input, name, options),
     };

@@ -143,7 +143,7 @@ pub fn import(
         progress,
         jobs,
     };
-    job.run(&mut input, &plan, (known, &unsealed), &mut stats)?;
+    job.run(&mut input, &plan, known, &unsealed, &mut stats)?;
     Ok(stats)
 }
 
