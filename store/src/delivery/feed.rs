@@ -202,7 +202,7 @@ mod tests {
             let progress = Progress::default();
             let turns = OrderedSlots::new(BTreeMap::from([(0, 0)]));
             let stop = || turns.give_up();
-            let feed = ChunkScheduler::new((&head, &chunks), &wanted, &mut input, &progress).stopping(&stop);
+            let feed = ChunkScheduler::new(&head, &chunks, &wanted, &mut input, &progress).stopping(&stop);
             let work = |(): &mut (), number: Row<Chunk>, _: &[u8]| {
                 assert!(number > Row::FIRST, "as the test wants");
                 turns.act(0, |turn| *turn == 1, |turn| *turn += 1);

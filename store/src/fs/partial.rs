@@ -1,10 +1,12 @@
 //! Files that appear in a single rename once they are complete, and what killed runs left of such files.
 
 use std::fs::{File, TryLockError};
+use std::io::ErrorKind;
 use std::os::unix::ffi::OsStrExt as _;
+use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::{Path, PathBuf};
 
-use rustix::fs::CWD;
+use rustix::fs::{CWD, rename};
 use rustix::io::Errno;
 
 use crate::Error;
@@ -18,18 +20,39 @@ pub struct PartialFile {
     /// `None` once it has its name.
     path: Option<PathBuf>,
     target: PathBuf,
+    replaces: bool,
 }
 
 impl PartialFile {
-    /// Creates a file that is to become `target`, which must not exist. What killed runs left of it is removed.
+    /// Creates a file that is to become `target`, and replaces what is there if `replaces` is set. What killed runs left of it is removed.
     ///
     /// # Errors
-    /// Returns an error if `target` exists, or if the file cannot be made beside it.
-    pub fn create_new(target: &Path) -> Result<Self, Error> {
-        refuse_existing(target)?;
+    /// Returns an error if `target` exists and is not replaced, or if the file cannot be made beside it.
+    pub fn create(target: &Path, replaces: bool) -> Result<Self, Error> {
+        if !replaces {
+            refuse_existing(target)?;
+        }
         remove_stale(target)?;
         let path = partial_path(target)?;
-        Ok(Self { file: create_locked(&path)?, path: Some(path), target: target.to_owned() })
+        let file = create_locked(&path).map_err(|error| match error {
+            // Names the user's file, not this one.
+            Error::Io { doing, source, .. } => Error::io(doing, target, source),
+            error => error,
+        })?;
+        Ok(Self { file, path: Some(path), target: target.to_owned(), replaces })
+    }
+
+    /// Creates the private file at `path`, which is to replace `target`. Runs exclude each other by other means.
+    ///
+    /// # Errors
+    /// Returns an error if the file exists, or cannot be made.
+    pub fn create_at(path: PathBuf, target: &Path) -> Result<Self, Error> {
+        let file = File::options().write(true).create_new(true).mode(0o600).open(&path);
+        let file = file.map_err(|error| match error.kind() {
+            ErrorKind::ReadOnlyFilesystem => Error::io("write to", parent_of(target), error),
+            _ => Error::io("create", &path, error),
+        })?;
+        Ok(Self { file, path: Some(path), target: target.to_owned(), replaces: true })
     }
 
     /// Returns the file, to write to it.
@@ -38,14 +61,48 @@ impl PartialFile {
         &self.file
     }
 
+    /// Returns its path.
+    #[must_use]
+    pub fn path(&self) -> &Path {
+        self.path.as_deref().unwrap_or(&self.target)
+    }
+
+    /// Begins again with an empty file. Returns the former one, which has no name any more.
+    ///
+    /// # Errors
+    /// Returns an error if another file cannot be made.
+    pub fn begin_again(&mut self) -> Result<File, Error> {
+        let path = self.path().with_extension("assembled");
+        let file = create_locked(&path)?;
+        if let Some(old) = self.path.replace(path) {
+            let _ = std::fs::remove_file(old); // the open file keeps its data
+        }
+        Ok(std::mem::replace(&mut self.file, file))
+    }
+
+    /// Makes its content durable.
+    ///
+    /// # Errors
+    /// Returns an error if that fails.
+    pub fn sync(&self) -> Result<(), Error> {
+        self.file.sync_all().map_err(|error| Error::io("write", &self.target, error))
+    }
+
     /// Makes it durable, and gives it its name.
     ///
     /// # Errors
-    /// Returns an error if that fails, or the name was taken meanwhile.
+    /// Returns an error if that fails, or if the name of a file that is not replaced was taken meanwhile.
     pub fn finish(mut self) -> Result<(), Error> {
-        self.file.sync_all().map_err(|error| Error::io("write", &self.target, error))?;
+        self.sync()?;
         if let Some(path) = &self.path {
-            rename_to_new(path, &self.target)?;
+            let renamed = match self.replaces {
+                true => rename(path, &self.target),
+                false => rename_new(CWD, path, CWD, &self.target),
+            };
+            renamed.map_err(|error| match error {
+                Errno::EXIST if !self.replaces => Error::Exists { path: self.target.clone() },
+                error => Error::io("rename to", &self.target, error),
+            })?;
         }
         self.path = None;
         sync_parent(&self.target)
@@ -65,7 +122,7 @@ impl Drop for PartialFile {
 ///
 /// # Errors
 /// Returns an error if the path does not name a file.
-pub fn partial_path(target: &Path) -> Result<PathBuf, Error> {
+fn partial_path(target: &Path) -> Result<PathBuf, Error> {
     let Some(name) = target.file_name() else {
         return Err(Error::unexpected(target, "does not name a file"));
     };
@@ -79,7 +136,7 @@ pub fn partial_path(target: &Path) -> Result<PathBuf, Error> {
 ///
 /// # Errors
 /// Returns an error if it exists, is in use, or cannot be made.
-pub fn create_locked(path: &Path) -> Result<File, Error> {
+fn create_locked(path: &Path) -> Result<File, Error> {
     let failed = |error| Error::io("create", path, error);
     let file = File::options().read(true).write(true).create_new(true).open(path).map_err(failed)?;
     file.try_lock().map_err(|error| match error {
@@ -94,21 +151,10 @@ pub fn create_locked(path: &Path) -> Result<File, Error> {
 ///
 /// # Errors
 /// Returns an error if there is one.
-pub fn refuse_existing(target: &Path) -> Result<(), Error> {
+fn refuse_existing(target: &Path) -> Result<(), Error> {
     match target.symlink_metadata() {
         Ok(_) => Err(Error::Exists { path: target.to_owned() }),
         Err(_) => Ok(()), // creating the file reports this
-    }
-}
-
-/// Renames a file that is complete, unless the name was taken meanwhile.
-///
-/// # Errors
-/// Returns an error if the name was taken, or the file cannot be renamed.
-pub fn rename_to_new(partial: &Path, target: &Path) -> Result<(), Error> {
-    match rename_new(CWD, partial, CWD, target) {
-        Err(Errno::EXIST) => Err(Error::Exists { path: target.to_owned() }),
-        renamed => renamed.map_err(|error| Error::io("rename to", target, error)),
     }
 }
 

@@ -1,13 +1,13 @@
 //! Adds lines to a file of the administrator.
 
-use std::fs::{self, DirBuilder, File, OpenOptions, Permissions};
+use std::fs::{self, DirBuilder, File, Permissions};
 use std::io::{self, Write as _};
-use std::os::unix::fs::{DirBuilderExt as _, MetadataExt as _, OpenOptionsExt as _, PermissionsExt as _, fchown};
+use std::os::unix::fs::{DirBuilderExt as _, MetadataExt as _, PermissionsExt as _, fchown};
 use std::path::{Path, PathBuf};
 
 use rustix::fs::{FlockOperation, flock};
 use rustix::io::retry_on_intr;
-use sealift_store::fs::partial::sync_parent;
+use sealift_store::fs::partial::PartialFile;
 
 use crate::Error;
 
@@ -87,27 +87,22 @@ impl Editing {
             Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(Error::io("remove", &partial, error)),
             _ => {}
         }
-        let renamed = self.write(&partial, bytes).and_then(|()| fs::rename(&partial, &self.real));
-        if let Err(error) = renamed {
-            let _ = fs::remove_file(&partial);
-            return Err(Error::io("write", &self.path, error));
-        }
-        sync_parent(&self.real)
+        let partial = PartialFile::create_at(partial, &self.real)?;
+        self.write(partial.file(), bytes).map_err(|error| Error::io("write", &self.path, error))?;
+        partial.finish()
     }
 
-    fn write(&self, partial: &Path, bytes: &[u8]) -> io::Result<()> {
-        let mut file = OpenOptions::new().write(true).create_new(true).mode(0o600).open(partial)?;
+    fn write(&self, mut file: &File, bytes: &[u8]) -> io::Result<()> {
         let mut mode = 0o644; // nothing in it is secret, and every user's verify reads it
         if let Some(before) = &self.before {
             let metadata = file.metadata()?;
             if (metadata.uid(), metadata.gid()) != before.owner {
-                fchown(&file, Some(before.owner.0), Some(before.owner.1))?;
+                fchown(file, Some(before.owner.0), Some(before.owner.1))?;
             }
             mode = before.mode;
         }
         file.set_permissions(Permissions::from_mode(mode))?; // regardless of the umask
-        file.write_all(bytes)?;
-        file.sync_all()
+        file.write_all(bytes)
     }
 }
 

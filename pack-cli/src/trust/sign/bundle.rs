@@ -9,16 +9,16 @@
 //!
 //! Not carried over from the old file: its other hard links, which keep the old signatures, and its extended attributes.
 
-use std::fs::{File, Metadata, OpenOptions, Permissions};
+use std::fs::{File, Metadata, Permissions};
 use std::io::{self, Read as _, Seek as _, SeekFrom};
-use std::os::unix::fs::{FileExt as _, MetadataExt as _, OpenOptionsExt as _, PermissionsExt as _, fchown};
+use std::os::unix::fs::{FileExt as _, MetadataExt as _, PermissionsExt as _, fchown};
 use std::path::{Path, PathBuf};
 
 use rustix::fs::{FlockOperation, flock, ioctl_ficlone};
 use rustix::io::Errno;
 use sealift_format::num;
 use sealift_format::{Error as FormatError, Head};
-use sealift_store::fs::partial::sync_parent;
+use sealift_store::fs::partial::PartialFile;
 use sealift_verify::trust::KeyId;
 
 use super::{KernelChange, KernelSigner, Signer, area, read_signature, sign_head};
@@ -229,77 +229,43 @@ impl Locked {
 
     /// Replaces the bundle with a copy that has another head. Returns whether the owner was kept.
     fn replace(self, old: &Head, head: &Head, progress: &Progress) -> Result<bool, Error> {
-        let partial = Partial::create(self.partial())?;
-        let failed = |error| Error::io("write", &partial.path, error);
+        let copy = PartialFile::create_at(self.partial(), &self.path)?;
+        let failed = |error| Error::io("write", copy.path(), error);
         progress.enter(Phase::Finishing, self.metadata.len(), 1);
         // A longer head moves what follows it.
-        let is_cloned = head.head_len() == old.head_len() && ioctl_ficlone(&partial.file, &self.file).is_ok();
+        let is_cloned = head.head_len() == old.head_len() && ioctl_ficlone(copy.file(), &self.file).is_ok();
         if !is_cloned {
             tracing::info!("copying the bundle: its head is longer now, or this file system has no reflinks");
-            (&partial.file).seek(SeekFrom::Start(head.head_len())).map_err(failed)?;
-            self.copy_behind(old, &partial, progress)?;
+            copy.file().seek(SeekFrom::Start(head.head_len())).map_err(failed)?;
+            self.copy_behind(old, &copy, progress)?;
         }
         // The lock excludes only other signers: a bundle truncated meanwhile must not replace the original.
-        let (len, expected) = (partial.file.metadata().map_err(failed)?.len(), head.file_len());
+        let (len, expected) = (copy.file().metadata().map_err(failed)?.len(), head.file_len());
         if len != expected {
             return Err(FormatError::Truncated { len, expected: Some(expected) }.into());
         }
-        partial.file.write_all_at(&head.encode(), 0).map_err(failed)?;
-        let owner_kept = give_owner(&partial.file, &self.metadata).map_err(failed)?;
+        copy.file().write_all_at(&head.encode(), 0).map_err(failed)?;
+        let owner_kept = give_owner(copy.file(), &self.metadata).map_err(failed)?;
         progress.enter(Phase::Syncing, 0, 0);
-        partial.file.sync_all().map_err(failed)?;
+        copy.sync()?;
         progress.check()?;
-        std::fs::rename(&partial.path, &self.path).map_err(|error| Error::io("rename to", &self.path, error))?;
-        partial.keep();
-        sync_parent(&self.path)?;
+        copy.finish()?;
         Ok(owner_kept)
     }
 
     /// Copies what follows the head to the current place in the copy.
-    fn copy_behind(&self, head: &Head, partial: &Partial, progress: &Progress) -> Result<(), Error> {
-        let mut to = &partial.file;
+    fn copy_behind(&self, head: &Head, copy: &PartialFile, progress: &Progress) -> Result<(), Error> {
+        let mut to = copy.file();
         let place = (&self.file).seek(SeekFrom::Start(head.head_len()));
         place.map_err(|error| Error::io("read", &self.path, error))?;
         loop {
             progress.check()?;
             // This uses copy_file_range(2).
             let copied = io::copy(&mut (&self.file).take(STEP), &mut to);
-            match copied.map_err(|error| Error::io("write", &partial.path, error))? {
+            match copied.map_err(|error| Error::io("write", copy.path(), error))? {
                 0 => return Ok(()),
                 len => progress.add(len, 0),
             }
-        }
-    }
-}
-
-/// The copy before it is renamed into place.
-struct Partial {
-    path: PathBuf,
-    file: File,
-    kept: bool,
-}
-
-impl Partial {
-    fn create(path: PathBuf) -> Result<Self, Error> {
-        let file = OpenOptions::new().write(true).create_new(true).mode(0o600).open(&path);
-        let folder = path.parent().unwrap_or(Path::new("/"));
-        let file = file.map_err(|error| match error.kind() {
-            io::ErrorKind::ReadOnlyFilesystem => Error::io("write to", folder, error),
-            _ => Error::io("create", &path, error),
-        })?;
-        Ok(Self { path, file, kept: false })
-    }
-
-    fn keep(mut self) {
-        self.kept = true;
-    }
-}
-
-impl Drop for Partial {
-    fn drop(&mut self) {
-        if !self.kept {
-            // If this fails, the name still marks the file as a leftover.
-            let _ = std::fs::remove_file(&self.path);
         }
     }
 }

@@ -51,7 +51,7 @@ pub fn write(
     if options.dry_run {
         return opened.foresee(encoder);
     }
-    let partial = PartialFile::create_new(target)?;
+    let partial = PartialFile::create(target, false)?;
     let stats = opened.fill(encoder, partial.file(), target, options.jobs, progress)?;
     progress.enter(Phase::Syncing, 0, 0);
     partial.finish()?;
