@@ -54,8 +54,8 @@ fn the_tool_gives_what_the_vectors_expect_over_given_bases() {
         let given = GivenBases { places, limits: Limits::default(), jobs: 2 };
         let verified = Input::open(&path(&vector.name)).and_then(|input| {
             let (input, opened) = input.begin(Limits::default())?.open_any()?;
-            let completed = given.complete(opened, input.path(), &progress)?;
-            verify_opened(input, completed, Depth::Objects, 2, &progress)
+            let (opened, bases) = given.complete(opened, input.path(), &progress)?;
+            verify_opened(input, opened, bases, Depth::Objects, 2, &progress)
         });
         let found = verified.map_or_else(|error| error.word(), |_| "ok");
         assert_eq!(found, vector.expect, "{}", vector.name);
