@@ -43,7 +43,7 @@ proptest! {
     ) {
         let bytes: Vec<u8> = pieces.iter().flat_map(|(piece, more)| [PIECES[*piece].as_bytes(), &more[..]].concat()).collect();
         let mut options = ImportOptions::default();
-        for form in [Form::Paths, Form::Strace, Form::Readahead, Form::Nbdkit, Form::Bootchart, Form::Sort] {
+        for form in [Form::Paths, Form::Strace, Form::Readahead, Form::Nbdkit, Form::Sort] {
             options.disk = (form == Form::Nbdkit).then(|| Disk::Image(b"image".to_vec()));
             if let Ok(imported) = import(form, &mut &bytes[..], "log".as_ref(), &options) {
                 assert_eq!(OrderProfile::parse(imported.profile.to_text().as_bytes()), Ok(imported.profile));
