@@ -102,6 +102,7 @@ def parse_objects(table):
     """Sizes and ids (core 6.5)."""
     count = table.int("Q")
     [sizes], ids = table.planes("Q", count), [table.take(32) for _ in range(count)]
+    table.end()
     need(max(sizes, default=0) < 1 << 63, "limit", "an object of more than 2^63-1 bytes")
     need(len(set(ids)) == count, "index", "an object id stands twice")
     return sizes, ids

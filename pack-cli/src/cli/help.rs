@@ -108,13 +108,12 @@ pub(crate) fn command() -> Command {
     }
     let template = format!(
         "{{about-with-newline}}\n{{usage-heading}} {{usage}}\n{listed}\n{BOLD}Options{BOLD:#}\n{{options}}\n\n\
-        {BOLD}Limits{BOLD:#}\n{}\n\n{BOLD}Progress{BOLD:#}\n{}\n\n\
         {BOLD}Exit status{BOLD:#}\n{statuses}\nBUNDLE may be -, for standard input.\n\
-        Man pages after `cargo install`: sealift manual ~/.cargo/share/man/man1\n",
-        wrapped(LIMITS),
-        wrapped(PROGRESS),
+        Man pages after `cargo install`: sealift manual ~/.cargo/share/man/man1\n{{after-help}}"
     );
-    worded(command).help_template(template)
+    let explained =
+        format!("{BOLD}Limits{BOLD:#}\n{}\n\n{BOLD}Progress{BOLD:#}\n{}", wrapped(LIMITS), wrapped(PROGRESS));
+    worded(command).help_template(template).after_long_help(explained)
 }
 
 /// Returns the arguments with `help` as an option: `sealift help pack` is `sealift pack --help`.

@@ -57,12 +57,12 @@ fn is_root(command: &Command) -> bool {
 
 fn page(mut command: Command) -> String {
     let behind = command.get_after_long_help().map(ToString::to_string).unwrap_or_default();
-    let (more, mut examples) = behind.split_once("Examples:\n").unwrap_or((&behind, ""));
+    let (mut more, mut examples) = behind.split_once("Examples:\n").unwrap_or((&behind, ""));
     let about = command.get_long_about().or_else(|| command.get_about()).map(ToString::to_string).unwrap_or_default();
     // The first paragraph is under NAME.
     let mut about = about.split_once("\n\n").map_or(&*about, |(_, rest)| rest);
     if is_root(&command) {
-        (about, examples) = (notes::DESCRIPTION, notes::EXAMPLES);
+        (about, more, examples) = (notes::DESCRIPTION, "", notes::EXAMPLES);
     }
     let usage = command.render_usage().to_string();
     let description = format!("{about}\n\n{more}").trim_end().to_owned();

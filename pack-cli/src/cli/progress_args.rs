@@ -13,8 +13,15 @@ use super::show::{Mode, Show};
 #[derive(Args, Clone, Copy, Debug)]
 #[command(next_help_heading = "Output")]
 pub(crate) struct ProgressArgs {
-    /// How to show progress: auto, bar, json or none, as `sealift --help` describes
-    #[arg(long, value_name = "HOW", value_enum, default_value = "auto", hide_possible_values = true)]
+    /// How to show progress: auto (the default), bar, json or none; see `sealift --help`
+    #[arg(
+        long,
+        value_name = "HOW",
+        value_enum,
+        default_value = "auto",
+        hide_default_value = true,
+        hide_possible_values = true
+    )]
     progress: Mode,
 }
 

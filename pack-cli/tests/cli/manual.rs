@@ -28,7 +28,8 @@ fn read(folder: &Path, name: &str) -> String {
 #[test]
 fn every_verb_has_a_page() {
     let (folder, help) = (manual(), sealift(&["--help"]));
-    let verbs = help.lines().filter_map(|line| line.strip_prefix("  ")?.split(' ').next());
+    let (verbs, _) = help.split_once("\nOptions\n").expect("the options");
+    let verbs = verbs.lines().filter_map(|line| line.strip_prefix("  ")?.split(' ').next());
     for verb in verbs.filter(|verb| verb.starts_with(|first: char| first.is_ascii_lowercase())) {
         let page = read(folder.path(), &format!("sealift-{verb}.1"));
         let about = sealift(&[verb, "--help"]).lines().next().expect("what the verb does").to_owned();
@@ -49,7 +50,7 @@ fn every_verb_has_a_page() {
 fn pages_say_what_belongs_to_their_verb() {
     let folder = manual();
     let expected = [
-        ("sealift.1", "VERBS, EXIT STATUS, ENVIRONMENT, FILES, EXAMPLES, SEE ALSO"),
+        ("sealift.1", "VERBS, LIMITS, PROGRESS, EXIT STATUS, ENVIRONMENT, FILES, EXAMPLES, SEE ALSO"),
         ("sealift-pack.1", "EXIT STATUS, ENVIRONMENT, FILES, EXAMPLES, SEE ALSO"),
         ("sealift-verify.1", "EXIT STATUS, ENVIRONMENT, FILES, EXAMPLES, SEE ALSO"),
         ("sealift-ls.1", "EXIT STATUS, EXAMPLES, SEE ALSO"),

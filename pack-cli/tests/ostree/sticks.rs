@@ -29,7 +29,7 @@ fn stick() -> Desk {
 
 /// Returns the commit of a version.
 fn tip(desk: &Desk, version: u64) -> String {
-    let info = desk.run(&format!("info os-{version}.sealift --allow-unsigned --json"));
+    let info = desk.run(&format!("info os-{version}.sealift --json"));
     let info: serde_json::Value = serde_json::from_str(&info).expect("it is JSON");
     info["refs"][0]["commit"].as_str().expect("a commit").to_owned()
 }

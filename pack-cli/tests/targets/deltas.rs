@@ -184,11 +184,11 @@ fn it_says_that_it_sets_times_of_files_that_it_does_not_list() {
 #[test]
 fn it_says_the_name_and_version_of_its_base() {
     let desk = versions();
-    let (_, base) = desk.tell("info 1.sealift --allow-unsigned --json");
+    let (_, base) = desk.tell("info 1.sealift --json");
     let base: serde_json::Value = serde_json::from_str(&base).unwrap();
     let digest = base["identity"]["index_digest"].as_str().unwrap();
     let word = format!("os version 1 ({})", &digest[..12]);
-    let (_, info) = desk.tell("info delta.sealift --allow-unsigned");
+    let (_, info) = desk.tell("info delta.sealift");
     assert!(info.contains(&format!("  Base          {word}\n")), "{info}");
     let listed = desk.command(&["ls", "delta.sealift"]).output().unwrap();
     assert!(String::from_utf8_lossy(&listed.stderr).starts_with(&format!("changes to {word}:\n")));
@@ -202,14 +202,14 @@ fn it_says_the_name_and_version_of_its_base() {
         serde_json::from_str::<serde_json::Value>(&said).unwrap()["delta"]["bases"].clone()
     };
     let named = serde_json::json!([{"name": "os", "version": 1, "index_digest": digest}]);
-    assert_eq!(bases("info delta.sealift --allow-unsigned --json"), named);
+    assert_eq!(bases("info delta.sealift --json"), named);
     let pack = "pack tree -o again.sealift --name os --bundle-version 2 --allow-unsigned --json --quiet";
     assert_eq!(bases(&format!("{pack} --base 1.sealift")), named);
     // The installed tree gives the same information as its bundle.
     assert_eq!(bases(&format!("{pack} --force --base one")), named);
     fs::remove_dir_all(desk.path(".one.sealift-state")).unwrap();
     assert_eq!(bases(&format!("{pack} --force --base one")), serde_json::json!([{"index_digest": digest}]));
-    let (_, info) = desk.tell("info again.sealift --allow-unsigned");
+    let (_, info) = desk.tell("info again.sealift");
     assert!(info.contains(&format!("  Base          content {}\n", &digest[..12])), "{info}");
 
     // The message also says what is there instead.

@@ -88,36 +88,11 @@ pub fn import(
     let names: Vec<String> = chosen.iter().map(|chosen| chosen.name.clone()).collect();
     there.as_ref().map_or(Ok(()), |repo| repo.check_own_names(&names))?;
     let held = kept.as_ref().zip(there.as_deref());
-    let Sorted { wanted, known, unsealed, checked, hashed } =
-        sort_out(&bundle, &chosen, held, seals, options, progress)?;
-    let plan = Plan::new(&bundle, &bases, wanted);
-    let set = |chosen: &Chosen<'_>| {
-        let value = RefValue::Image(chosen.images.last()?.digest.to_string());
-        Some(SetRef { name: chosen.name.clone(), value })
-    };
-    let mut stats = ComposefsStats {
-        is_new: there.is_none(),
-        new_objects: count(plan.objects().filter(|object| bundle.index.object(*object).size > Image::WITHIN_LEN_MAX)),
-        import: ImportStats {
-            refs: chosen.iter().filter_map(set).collect(),
-            install: InstallStats {
-                logical_bytes: plan
-                    .objects()
-                    .map(|object| bundle.index.object(object).size)
-                    .fold(0, u64::saturating_add),
-                stored_bytes: plan.stored_bytes(),
-                is_sealed: seals,
-                gone_back_from,
-                ..InstallStats::default()
-            },
-            checked_objects: checked,
-            hashed_objects: hashed,
-            ..ImportStats::default()
-        },
-        ..ComposefsStats::default()
-    };
-    stats.objects =
-        stats.new_objects + count(known.digests.keys().filter(|object| !known.within.contains_key(*object)));
+    let mut sorted = sort_out(&bundle, &chosen, held, seals, options, progress)?;
+    let plan = Plan::new(&bundle, &bases, std::mem::take(&mut sorted.wanted));
+    let mut stats = expected(&bundle, &chosen, &plan, &sorted);
+    (stats.is_new, stats.import.install.is_sealed) = (there.is_none(), seals);
+    stats.import.install.gone_back_from = gone_back_from;
     if there.is_none() || kept.is_some() {
         check_room(target, &plan)?;
     }
@@ -129,22 +104,49 @@ pub fn import(
         Some(repo) => repo,
         None => Arc::new(Repo::create(target, algorithm, seals)?),
     };
-    let jobs = options.jobs.max(1);
     let same = kept.as_ref().filter(|kept| kept.digest() == bundle.head.root().contents.index_digest);
     let order = bases.order_of(&bundle, same.and_then(|kept| kept.order.as_ref()));
-    let order = order.as_ref();
-    let job = ImportRun {
+    let run = ImportRun {
         repo: &repo,
         bundle: &bundle,
-        order,
+        order: order.as_ref(),
         chosen: &chosen,
         admission: &admission,
         seals,
         progress,
-        jobs,
+        jobs: options.jobs.max(1),
     };
-    job.run(&mut input, &plan, known, &unsealed, &mut stats)?;
+    run.run(&mut input, &plan, sorted, &mut stats)?;
     Ok(stats)
+}
+
+/// Returns the stats of an import that goes as planned.
+fn expected(bundle: &Bundle, chosen: &[Chosen<'_>], plan: &Plan<'_>, sorted: &Sorted) -> ComposefsStats {
+    let size = |object: Row<Object>| bundle.index.object(object).size;
+    let set = |chosen: &Chosen<'_>| {
+        let value = RefValue::Image(chosen.images.last()?.digest.to_string());
+        Some(SetRef { name: chosen.name.clone(), value })
+    };
+    let new_objects = count(plan.objects().filter(|object| size(*object) > Image::WITHIN_LEN_MAX));
+    let known = &sorted.known;
+    let install = InstallStats {
+        logical_bytes: plan.objects().map(size).fold(0, u64::saturating_add),
+        stored_bytes: plan.stored_bytes(),
+        ..InstallStats::default()
+    };
+    let import = ImportStats {
+        refs: chosen.iter().filter_map(set).collect(),
+        install,
+        checked_objects: sorted.checked,
+        hashed_objects: sorted.hashed,
+        ..ImportStats::default()
+    };
+    ComposefsStats {
+        new_objects,
+        objects: new_objects + count(known.digests.keys().filter(|object| !known.within.contains_key(*object))),
+        import,
+        ..ComposefsStats::default()
+    }
 }
 
 /// Decides whether to seal what is new, before anything is written.
@@ -329,25 +331,18 @@ struct ImportRun<'a> {
 }
 
 impl ImportRun<'_> {
-    fn run(
-        &self,
-        input: &mut Input,
-        plan: &Plan<'_>,
-        known: KnownObjects,
-        unsealed: &[(FileDigest, u64)],
-        stats: &mut ComposefsStats,
-    ) -> Result<(), Error> {
+    fn run(&self, input: &mut Input, plan: &Plan<'_>, sorted: Sorted, stats: &mut ComposefsStats) -> Result<(), Error> {
         let (repo, algorithm) = (self.repo, self.repo.algorithm());
         let transaction = Transaction::begin(repo, self.seals)?;
         let work = Work::new(plan, &transaction, algorithm, self.progress);
-        let mut found = known;
+        let mut found = sorted.known;
         // The objects are durable, or nearly, when the images are made from their digests.
         let (objects, bytes) = with_writeback(
             || transaction.sync(),
             || {
                 let made = work.run(input, self.jobs)?;
                 input.finish(&self.bundle.head)?;
-                self.seal_there(&transaction, unsealed)?;
+                self.seal_there(&transaction, &sorted.unsealed)?;
                 found.digests.extend(made.found.digests);
                 found.within.extend(made.found.within);
                 found.check(&self.bundle.index, algorithm)?;

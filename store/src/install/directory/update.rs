@@ -151,12 +151,11 @@ fn update_in(
     let stats = compared.stats(job, &pending, job.options.tree.list_deletions)?;
     let (was_adopted, not_kept) = (adopted.is_some(), findings.not_kept);
     let mut stats = UnpackStats { was_adopted, adopted, free_bytes, not_kept, ..stats };
-    let is_done = compared.is_done(job, privilege);
-    let reached = record.as_ref().and_then(state::kept_seeks);
+    let (is_done, reached) = (compared.is_done(job, privilege), record.as_ref().and_then(state::kept_seeks));
+    let spare = free_bytes.saturating_sub(job.disk(&pending));
     let mut hot = HotFiles::default();
     if !is_done {
         check_names(job, stage)?;
-        let spare = free_bytes.saturating_sub(job.disk(&pending));
         hot = gather(job, stage, &compared.update, spare, reached)?;
     }
     let all = pending.regulars.clone();
