@@ -8,10 +8,9 @@ use anyhow::{Result, ensure};
 use crate::layers;
 use crate::packages::{self, Chore};
 use crate::programs;
-use crate::shell::{output, run, succeeds};
+use crate::shell::{bench, output, run, succeeds};
 use crate::steps::{self, Action, Chosen, Step};
 use crate::tools;
-use crate::vm;
 use crate::web;
 
 use Action::{Beside, Call, Lines, Prepare};
@@ -44,7 +43,7 @@ const STEPS: &[Step] = &[
         tools::ensure_udevadm()?;
         tools::ensure_mkcomposefs().map(|_| ())
     }) },
-    Step { name: "test", action: Lines(&["cargo tests --no-fail-fast", "cargo test --locked -p xtask"]) },
+    Step { name: "test", action: Lines(&["cargo tests --no-fail-fast", "cargo test --locked -p xtask", "cargo test --locked -p sealift-bench"]) },
     Step { name: "vectors", action: Lines(&[
         "cargo tests --quiet --no-run --test vectors", "${CARGO_TARGET_DIR:-target}/debug/vectors",
         "git diff --exit-code -- spec/vectors",
@@ -56,13 +55,13 @@ const STEPS: &[Step] = &[
         "node --test --test-concurrency=2 wasm/tests/*.test.mjs",
         "SEALIFT_BROWSER=firefox node --test --test-concurrency=2 wasm/tests/page*.test.mjs wasm/tests/embedding.test.mjs wasm/tests/gate.test.mjs wasm/tests/accessibility.test.mjs wasm/tests/upload.test.mjs wasm/tests/report.test.mjs wasm/tests/delta.test.mjs wasm/tests/drops.test.mjs wasm/tests/line.test.mjs wasm/tests/contents.test.mjs wasm/tests/stop.test.mjs wasm/tests/several.test.mjs wasm/tests/leaving.test.mjs wasm/tests/form.test.mjs",
     ]) },
-    Step { name: "vm", action: Beside("what only a kernel with fs-verity shows, in Debian's under QEMU", vm::run) },
+    Step { name: "vm", action: Beside("what only a kernel with fs-verity shows, in Debian's under QEMU", || run(bench().arg("vm"))) },
     Step { name: "fuzz", action: Lines(&["cargo check --locked --manifest-path fuzz/Cargo.toml --target-dir ${CARGO_TARGET_DIR:-target}"]) },
     Step { name: "deny", action: Call("cargo deny check bans licenses sources", deny) },
 ];
 
 /// Runs the steps named in the arguments, or all of them.
-pub(crate) fn main(args: lexopt::Parser) -> Result<()> {
+pub fn main(args: lexopt::Parser) -> Result<()> {
     match steps::choose("ci", STEPS, args)? {
         Chosen::Nothing => Ok(()),
         Chosen::Some(steps) => steps::run(Chore::Ci, &steps),

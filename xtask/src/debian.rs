@@ -1,4 +1,4 @@
-//! Creates whole Debian systems with debootstrap, changes them with their own package manager, and unpacks packages without installing them.
+//! Unpacks Debian packages without installing them.
 
 use std::fs;
 use std::path::Path;
@@ -8,53 +8,9 @@ use anyhow::{Context, Result};
 
 use crate::shell::{output, run};
 
-pub(crate) const SUITE: &str = "bookworm";
-
-/// Creates a minimal fresh system in `to`, as of the last point release. The system takes packages only from there.
-pub(crate) fn bootstrap(to: &Path) -> Result<()> {
-    bootstrap_with(SUITE, &[], to)
-}
-
-/// Creates a minimal fresh system of a suite in `to`, with more packages.
-pub(crate) fn bootstrap_with(suite: &str, packages: &[&str], to: &Path) -> Result<()> {
-    fs::create_dir_all(to)?;
-    let log = fs::File::create(to.with_extension("log"))?;
-    let mut command = Command::new("debootstrap");
-    command.arg("--variant=minbase");
-    if !packages.is_empty() {
-        command.arg(format!("--include={}", packages.join(",")));
-    }
-    run(command.arg(suite).arg(to).arg(mirror()?).stdout(log))?;
-    fs::copy("/etc/resolv.conf", to.join("etc/resolv.conf"))?;
-    // Keeps packages from starting services.
-    fs::write(to.join("usr/sbin/policy-rc.d"), "#!/bin/sh\nexit 101\n")?;
-    run(Command::new("chmod").arg("0755").arg(to.join("usr/sbin/policy-rc.d")))
-}
-
-/// Lets a system use this machine's package sources, including security updates, which debootstrap does not know.
-pub(crate) fn connect(root: &Path) -> Result<()> {
-    for sources in ["etc/apt/sources.list", "etc/apt/sources.list.d/debian.sources"] {
-        let here = Path::new("/").join(sources);
-        if here.exists() {
-            fs::copy(here, root.join(sources))?;
-        }
-    }
-    apt(root, &["update"])
-}
-
-/// Runs apt-get in a system, in a process namespace of its own; some packages read /proc when they are installed.
-pub(crate) fn apt(root: &Path, words: &[&str]) -> Result<()> {
-    let mut command = Command::new("unshare");
-    command.args(["--fork", "--pid", "--kill-child"]).arg(format!("--mount-proc={}", root.join("proc").display()));
-    command.arg("chroot").arg(root).args(["apt-get", "-qq", "--yes", "--no-install-recommends"]).args(words);
-    command.env("DEBIAN_FRONTEND", "noninteractive").env("LC_ALL", "C.UTF-8");
-    command.env("PATH", "/usr/sbin:/usr/bin:/sbin:/bin");
-    output(&mut command).map(|_| ())
-}
-
 /// Whether packages that are installed on this machine satisfy the dependencies of unpacked ones.
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Installed {
+pub enum Installed {
     Counts,
     /// All dependencies are unpacked too, down to the C library.
     Ignored,
@@ -64,7 +20,7 @@ const KEYS: &str = "/usr/share/keyrings/debian-archive-keyring.gpg";
 
 /// Downloads packages of the last of these suites and their dependencies, with an apt of our own that works in `dir`, and unpacks them in `root`. The
 /// packages that are installed on this machine do not change.
-pub(crate) fn unpack(dir: &Path, root: &Path, suites: &[&str], packages: &[&str], installed: Installed) -> Result<()> {
+pub fn unpack(dir: &Path, root: &Path, suites: &[&str], packages: &[&str], installed: Installed) -> Result<()> {
     let apt = dir.join("apt");
     for folder in ["state/lists/partial", "cache/archives/partial", "etc"] {
         fs::create_dir_all(apt.join(folder)).with_context(|| format!("cannot make {}", apt.display()))?;
@@ -108,15 +64,8 @@ pub(crate) fn unpack(dir: &Path, root: &Path, suites: &[&str], packages: &[&str]
     fs::remove_dir_all(&apt).with_context(|| format!("cannot remove {}", apt.display()))
 }
 
-/// Returns the suite of this machine's Debian, such as `bookworm`.
-pub(crate) fn this_suite() -> Result<String> {
-    let release = fs::read_to_string("/etc/os-release").context("cannot read /etc/os-release")?;
-    let suite = release.lines().find_map(|line| line.strip_prefix("VERSION_CODENAME="));
-    Ok(suite.context("/etc/os-release names no suite of Debian")?.to_owned())
-}
-
 /// Returns Debian's archive as configured in this machine's apt.
-pub(crate) fn mirror() -> Result<String> {
+pub fn mirror() -> Result<String> {
     let sites = output(Command::new("apt-get").args(["indextargets", "--format", "$(SITE)"]))?;
     // A site with only security updates is a sibling of the archive itself.
     let archive = sites.lines().find_map(|site| site.rfind("/debian").map(|at| &site[..at]));

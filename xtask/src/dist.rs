@@ -2,10 +2,9 @@
 //! last two with the plugin for nbdkit.
 
 mod archive;
-mod check;
 mod deb;
 mod licences;
-mod machine;
+pub mod machine;
 mod stage;
 
 use std::env;
@@ -17,38 +16,35 @@ use std::time::Instant;
 use anyhow::{Context, Result, ensure};
 
 use crate::packages::{self, Chore};
-use crate::shell::{output, renew, target_dir};
+use crate::shell::{bench, output, renew, run, target_dir};
 use crate::tools;
 use crate::web;
 use machine::{MACHINES, Machine};
 use stage::Shared;
 
 /// The parameters of all files.
-struct Release {
-    version: &'static str,
+pub struct Release {
+    pub version: &'static str,
     /// The modification time of all files, in seconds since 1970: that of the last commit, unless `SOURCE_DATE_EPOCH` is set.
-    epoch: String,
+    pub epoch: String,
     /// Where cargo builds, and where trees are staged.
-    target: PathBuf,
+    pub target: PathBuf,
     /// The folder of the release files, which contains nothing else.
-    out: PathBuf,
+    pub out: PathBuf,
 }
 
-pub(crate) fn main(mut args: lexopt::Parser) -> Result<()> {
-    let mut check = false;
-    while let Some(arg) = args.next()? {
-        match arg {
-            lexopt::Arg::Long("check") => check = true,
-            other => return Err(other.unexpected().into()),
-        }
+pub fn main(mut args: lexopt::Parser) -> Result<()> {
+    match args.next()? {
+        None => make(Chore::Dist).map(|_| ()),
+        Some(lexopt::Arg::Long("check")) => run(bench().arg("dist")),
+        Some(other) => Err(other.unexpected().into()),
     }
-    make(check)
 }
 
-/// Creates the release files, and checks them if `check` is set.
-pub(crate) fn make(check: bool) -> Result<()> {
+/// Creates the release files; the chore says whether they are checked afterwards.
+pub fn make(chore: Chore) -> Result<Release> {
     ensure!(env::consts::ARCH == MACHINES[0].name, "the programs are built on {}", MACHINES[0].name);
-    packages::ensure(if check { Chore::DistCheck } else { Chore::Dist })?;
+    packages::ensure(chore)?;
     for machine in MACHINES {
         machine.targets().into_iter().try_for_each(tools::ensure_target)?;
     }
@@ -56,7 +52,7 @@ pub(crate) fn make(check: bool) -> Result<()> {
     web::build()?;
     let release = Release::below(target_dir()?)?;
     release.make()?;
-    if check { check::all(&release) } else { Ok(()) }
+    Ok(release)
 }
 
 impl Release {
@@ -68,7 +64,7 @@ impl Release {
     }
 
     /// Creates every file anew.
-    fn make(&self) -> Result<()> {
+    pub fn make(&self) -> Result<()> {
         let start = Instant::now();
         renew(&self.out)?;
         let all = MACHINES.iter().map(|machine| machine.build(self)).collect::<Result<Vec<_>>>()?;
@@ -90,16 +86,16 @@ impl Release {
     }
 
     /// `sealift-1.0.0-x86_64-linux`.
-    fn name(&self, machine: &Machine) -> String {
+    pub fn name(&self, machine: &Machine) -> String {
         format!("sealift-{}-{}-linux", self.version, machine.name)
     }
 
-    fn deb(&self, machine: &Machine) -> String {
+    pub fn deb(&self, machine: &Machine) -> String {
         format!("sealift_{}_{}.deb", self.version, machine.debian)
     }
 
     /// Creates an empty folder to stage a tree in.
-    fn work(&self, name: &str) -> Result<PathBuf> {
+    pub fn work(&self, name: &str) -> Result<PathBuf> {
         let folder = self.target.join("dist-work").join(name);
         renew(&folder)?;
         Ok(folder)

@@ -19,6 +19,7 @@ const CRATES: &[&str] = &[
     "nbdkit/src",
     "wasm/src",
     "xtask/src",
+    "bench/src",
 ];
 
 /// Modules of this name may use anything.

@@ -10,7 +10,7 @@ use crate::shell::{has_program, run, succeeds};
 
 /// A chore that needs packages.
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Chore {
+pub enum Chore {
     Big,
     Ci,
     Compare,
@@ -23,7 +23,7 @@ pub(crate) enum Chore {
 
 impl Chore {
     /// Returns the name, as on the command line of `cargo xtask`.
-    pub(crate) fn name(self) -> &'static str {
+    pub fn name(self) -> &'static str {
         match self {
             Self::Big => "big",
             Self::Ci => "ci",
@@ -149,12 +149,12 @@ const PACKAGES: &[Package] = &[
 ];
 
 /// Returns the names of the packages that a chore needs.
-pub(crate) fn of(chore: Chore) -> impl Iterator<Item = &'static str> {
+pub fn of(chore: Chore) -> impl Iterator<Item = &'static str> {
     PACKAGES.iter().filter(move |package| package.chores.contains(&chore)).map(|package| package.name)
 }
 
 /// Returns the programs that the packages of any chore bring.
-pub(crate) fn programs() -> impl Iterator<Item = &'static str> {
+pub fn programs() -> impl Iterator<Item = &'static str> {
     PACKAGES
         .iter()
         .flat_map(|package| match package.probe {
@@ -169,7 +169,7 @@ pub(crate) fn programs() -> impl Iterator<Item = &'static str> {
 /// # Errors
 ///
 /// Returns an error if something is missing and cannot be installed from here.
-pub(crate) fn ensure(chore: Chore) -> Result<()> {
+pub fn ensure(chore: Chore) -> Result<()> {
     let missing: Vec<_> = PACKAGES
         .iter()
         .filter(|package| package.chores.contains(&chore) && !package.probe.found())
@@ -179,7 +179,7 @@ pub(crate) fn ensure(chore: Chore) -> Result<()> {
 }
 
 /// Installs packages by name.
-pub(crate) fn install(names: &[&str]) -> Result<()> {
+pub fn install(names: &[&str]) -> Result<()> {
     if names.is_empty() {
         return Ok(());
     }

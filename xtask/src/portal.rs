@@ -7,7 +7,7 @@ use anyhow::Result;
 use crate::shell::{run, target_dir};
 use crate::web;
 
-pub(crate) fn main(mut args: lexopt::Parser) -> Result<()> {
+pub fn main(mut args: lexopt::Parser) -> Result<()> {
     if let Some(other) = args.next()? {
         return Err(other.unexpected().into());
     }

@@ -16,12 +16,12 @@ use crate::shell::{has_program, output, program};
 use crate::tools;
 
 /// What a person installs before anything of ours runs, beside rustup.
-pub(crate) const ASKED_FOR: [&str; 4] = ["build-essential", "ca-certificates", "curl", "git"];
+pub const ASKED_FOR: [&str; 4] = ["build-essential", "ca-certificates", "curl", "git"];
 
 const FOLDERS: [&str; 2] = ["/usr/bin", "/usr/sbin"];
 
 /// Scripts that run in systems of their own.
-const GUESTS: &str = ":!xtask/src/compare/*.sh";
+const GUESTS: &str = ":!bench/src/compare/*.sh";
 
 /// This machine's own Node, if it is new enough, whatever brought it.
 const NODE: [&str; 3] = ["node", "npm", "npx"];
@@ -30,13 +30,13 @@ const NODE: [&str; 3] = ["node", "npm", "npx"];
 const OTHERS: [&str; 5] = ["cargo", "rustc", "rustup", "sealift", "vectors"];
 
 /// A folder with links to programs, which is removed in the end. It lies where every user can enter: tests run programs as others too.
-pub(crate) struct Programs {
+pub struct Programs {
     folder: Option<PathBuf>,
 }
 
 impl Programs {
     /// Links the programs of a chore's packages. Where dpkg is missing, nothing is linked, and all that is installed is found.
-    pub(crate) fn of(chore: Chore) -> Result<Self> {
+    pub fn of(chore: Chore) -> Result<Self> {
         if !has_program("dpkg-query") {
             return Ok(Self { folder: None });
         }
@@ -56,7 +56,7 @@ impl Programs {
     }
 
     /// Returns a PATH with these programs, Node and cargo.
-    pub(crate) fn path(&self) -> Result<OsString> {
+    pub fn path(&self) -> Result<OsString> {
         let usual = env::var_os("PATH").unwrap_or_default();
         let Some(folder) = &self.folder else { return Ok(usual) };
         let cargo = env::split_paths(&usual).filter(|dir| dir.join("cargo").is_file());
@@ -164,7 +164,7 @@ fn alternatives(text: &str) -> Vec<String> {
 /// # Errors
 ///
 /// Returns an error that names the places of other calls.
-pub(crate) fn check() -> Result<()> {
+pub fn check() -> Result<()> {
     let is_debian = has_program("dpkg-query");
     let base: BTreeSet<_> = if is_debian {
         installed_by(std::iter::empty())?.iter().filter_map(|path| name_of(path)).collect()

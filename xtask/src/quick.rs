@@ -27,7 +27,7 @@ const STEPS: &[Step] = &[
 ];
 
 /// Runs the steps named in the arguments, or all of them.
-pub(crate) fn main(args: lexopt::Parser) -> Result<()> {
+pub fn main(args: lexopt::Parser) -> Result<()> {
     match steps::choose("quick", STEPS, args)? {
         Chosen::Nothing => Ok(()),
         Chosen::Some(steps) => steps::run(Chore::Quick, &steps),

@@ -13,12 +13,12 @@ use crate::programs::Programs;
 use crate::skips;
 use crate::tools;
 
-pub(crate) struct Step {
-    pub(crate) name: &'static str,
-    pub(crate) action: Action,
+pub struct Step {
+    pub name: &'static str,
+    pub action: Action,
 }
 
-pub(crate) enum Action {
+pub enum Action {
     /// Lines for `sh`, as a person would type them at the root.
     Lines(&'static [&'static str]),
     /// A description of the step, and the function for it.
@@ -30,7 +30,7 @@ pub(crate) enum Action {
 }
 
 /// What a command line requests.
-pub(crate) enum Chosen<'a> {
+pub enum Chosen<'a> {
     /// The steps were only to be listed.
     Nothing,
     Some(Vec<&'a Step>),
@@ -38,7 +38,7 @@ pub(crate) enum Chosen<'a> {
 }
 
 /// Parses the names of steps, or `--list`.
-pub(crate) fn choose<'a>(chore: &str, steps: &'a [Step], mut args: lexopt::Parser) -> Result<Chosen<'a>> {
+pub fn choose<'a>(chore: &str, steps: &'a [Step], mut args: lexopt::Parser) -> Result<Chosen<'a>> {
     let mut chosen = Vec::new();
     while let Some(arg) = args.next()? {
         match arg {
@@ -65,7 +65,7 @@ struct Failure {
 
 /// Runs one step after the other. After a failed step the others still run, unless they depend on it. At the end stands what tests skipped, what
 /// failed in each step, and the list of failed steps.
-pub(crate) fn run(chore: Chore, steps: &[&Step]) -> Result<()> {
+pub fn run(chore: Chore, steps: &[&Step]) -> Result<()> {
     let name = chore.name();
     skips::begin()?;
     let mut failed: Vec<Failure> = Vec::new();

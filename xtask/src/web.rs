@@ -31,7 +31,7 @@ const MAX_GZIPPED: usize = 200_000;
 /// library too. The flags are not stable yet; `RUSTC_BOOTSTRAP` lets the pinned compiler accept them without nightly.
 const SMALL: [&str; 3] = ["-Zunstable-options", "-Cpanic=immediate-abort", "-Zlocation-detail=none"];
 
-pub(crate) fn main(mut args: lexopt::Parser) -> Result<()> {
+pub fn main(mut args: lexopt::Parser) -> Result<()> {
     match args.next()? {
         None => build(),
         Some(lexopt::Arg::Long("bare")) => build_bare().map(|out| println!("{}", out.display())),
@@ -40,11 +40,11 @@ pub(crate) fn main(mut args: lexopt::Parser) -> Result<()> {
 }
 
 /// Builds the page if it is missing.
-pub(crate) fn ensure() -> Result<()> {
+pub fn ensure() -> Result<()> {
     if target_dir()?.join("web/www/index.html").exists() { Ok(()) } else { build() }
 }
 
-pub(crate) fn build() -> Result<()> {
+pub fn build() -> Result<()> {
     prepare()?;
     let gzipped = compile(&READER, Path::new(OUT))?;
     ensure!(gzipped <= MAX_GZIPPED, "it is to be at most {MAX_GZIPPED} bytes gzipped");
@@ -77,7 +77,7 @@ fn allow_instances(stem: &Path) -> Result<()> {
 }
 
 /// Builds the steps of a deep check one by one as the page's module is built, for its benchmark, and returns their folder.
-pub(crate) fn build_bare() -> Result<PathBuf> {
+pub fn build_bare() -> Result<PathBuf> {
     prepare()?;
     let out = target_dir()?.join("web/bare");
     compile(&BARE, &out)?;

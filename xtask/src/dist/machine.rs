@@ -8,8 +8,8 @@ use anyhow::{Result, ensure};
 use super::Release;
 use crate::shell::{output, remap_flags, run};
 
-pub(super) struct Machine {
-    pub(super) name: &'static str,
+pub struct Machine {
+    pub name: &'static str,
     /// The target's name in rustc. With musl, a program needs nothing from the system that it runs on.
     pub(super) target: &'static str,
     pub(super) debian: &'static str,
@@ -40,7 +40,7 @@ pub(super) struct Built {
 pub(super) const FEATURES: &str = "portal,composefs-static";
 
 /// The first machine is the one that this runs on.
-pub(super) const MACHINES: [Machine; 2] = [
+pub const MACHINES: [Machine; 2] = [
     Machine {
         name: "x86_64",
         target: "x86_64-unknown-linux-musl",
@@ -67,7 +67,7 @@ pub(super) const MACHINES: [Machine; 2] = [
 
 impl Machine {
     /// Returns a command that runs a program of this machine.
-    pub(super) fn command(&self, program: &Path) -> Command {
+    pub fn command(&self, program: &Path) -> Command {
         let Some(emulator) = self.emulator else { return Command::new(program) };
         let mut command = Command::new(emulator);
         command.arg(program);
