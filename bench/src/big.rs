@@ -25,7 +25,7 @@ use std::process::Command;
 use anyhow::{Result, ensure};
 use xtask::packages::{self, Chore};
 use xtask::shell::run;
-use xtask::steps::{self, Action, Chosen, Step};
+use xtask::steps::{self, Action, Step};
 
 use crate::dist;
 use crate::vm;
@@ -65,11 +65,7 @@ pub(crate) fn main(args: lexopt::Parser) -> Result<()> {
         prepare()?;
         return fresh::main(rest);
     }
-    let chosen = match steps::choose("big", STEPS, args)? {
-        Chosen::Nothing => return Ok(()),
-        Chosen::Some(steps) => steps,
-        Chosen::All => STEPS.iter().collect(),
-    };
+    let Some(chosen) = steps::choose(Chore::Big, STEPS, args)? else { return Ok(()) };
     prepare()?;
     if let [_] = chosen[..] {
         return steps::run(Chore::Big, &chosen);

@@ -6,7 +6,7 @@ use std::process::Command;
 
 use anyhow::{Context, Result};
 use xtask::debian::mirror;
-use xtask::shell::{output, remove, run, target_dir};
+use xtask::shell::{output, put_program, remove, run, target_dir};
 
 /// The suite of kept systems.
 pub(crate) const SUITE: &str = "bookworm";
@@ -41,8 +41,7 @@ pub(crate) fn bootstrap(suite: &str, packages: &[&str], to: &Path) -> Result<()>
     run(command.arg(suite).arg(to).arg(mirror()?).stdout(log))?;
     fs::copy("/etc/resolv.conf", to.join("etc/resolv.conf"))?;
     // Keeps packages from starting services.
-    fs::write(to.join("usr/sbin/policy-rc.d"), "#!/bin/sh\nexit 101\n")?;
-    run(Command::new("chmod").arg("0755").arg(to.join("usr/sbin/policy-rc.d")))
+    put_program(&to.join("usr/sbin/policy-rc.d"), "#!/bin/sh\nexit 101\n")
 }
 
 /// Lets a system use this machine's package sources, including security updates, which debootstrap does not know.

@@ -9,7 +9,7 @@ use crate::layers;
 use crate::packages::{self, Chore};
 use crate::programs;
 use crate::shell::{bench, output, run, succeeds};
-use crate::steps::{self, Action, Chosen, Step};
+use crate::steps::{self, Action, Step};
 use crate::tools;
 use crate::web;
 
@@ -60,20 +60,15 @@ const STEPS: &[Step] = &[
     Step { name: "deny", action: Call("cargo deny check bans licenses sources", deny) },
 ];
 
-/// Runs the steps named in the arguments, or all of them.
+/// Runs the steps named in the arguments, or all of them; then the working tree must be as before.
 pub fn main(args: lexopt::Parser) -> Result<()> {
-    match steps::choose("ci", STEPS, args)? {
-        Chosen::Nothing => Ok(()),
-        Chosen::Some(steps) => steps::run(Chore::Ci, &steps),
-        Chosen::All => run_all(),
+    let Some(steps) = steps::choose(Chore::Ci, STEPS, args)? else { return Ok(()) };
+    if steps.len() < STEPS.len() {
+        return steps::run(Chore::Ci, &steps);
     }
-}
-
-/// Runs every step, and compares the working tree before and after.
-fn run_all() -> Result<()> {
     let start = Instant::now();
     let before = tree_state()?;
-    steps::run(Chore::Ci, &STEPS.iter().collect::<Vec<_>>())?;
+    steps::run(Chore::Ci, &steps)?;
     let after = tree_state()?;
     ensure!(before == after, "ci changed the working tree; before:\n{before}\nafter:\n{after}");
     println!("ci: all {} steps hold, working tree as before, {:.1} s", STEPS.len(), start.elapsed().as_secs_f64());

@@ -106,8 +106,6 @@ const PACKAGES: &[Package] = &[
     package("ntfs-3g",             Programs(&["lowntfs-3g", "ntfs-3g", "mkntfs"]), &[Big, Ci]),
     package("exfat-fuse",          Programs(&["mount.exfat-fuse"]),       &[Ci]),
     package("exfatprogs",          Programs(&["mkfs.exfat"]),             &[Ci]),
-    // It serves a directory through FUSE.
-    package("bindfs",              Programs(&["bindfs"]),                 &[Ci]),
     // Creates a whole system as a tree.
     package("debootstrap",         Programs(&["debootstrap"]),            &[Big, Compare, DistCheck]),
     // Browsers run the administrator's page.

@@ -6,7 +6,7 @@ use anyhow::Result;
 use crate::layers;
 use crate::packages::{self, Chore};
 use crate::programs;
-use crate::steps::{self, Action, Chosen, Step};
+use crate::steps::{self, Action, Step};
 use crate::web;
 
 use Action::{Call, Lines, Prepare};
@@ -28,9 +28,5 @@ const STEPS: &[Step] = &[
 
 /// Runs the steps named in the arguments, or all of them.
 pub fn main(args: lexopt::Parser) -> Result<()> {
-    match steps::choose("quick", STEPS, args)? {
-        Chosen::Nothing => Ok(()),
-        Chosen::Some(steps) => steps::run(Chore::Quick, &steps),
-        Chosen::All => steps::run(Chore::Quick, &STEPS.iter().collect::<Vec<_>>()),
-    }
+    steps::choose(Chore::Quick, STEPS, args)?.map_or(Ok(()), |steps| steps::run(Chore::Quick, &steps))
 }

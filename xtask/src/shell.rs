@@ -1,7 +1,8 @@
-//! Runs other programs, and knows folders.
+//! Runs other programs, and writes files.
 
 use std::env;
-use std::fs;
+use std::fs::{self, Permissions};
+use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
@@ -75,6 +76,29 @@ pub fn remove(path: &Path) -> Result<()> {
 pub fn renew(folder: &Path) -> Result<()> {
     remove(folder)?;
     fs::create_dir_all(folder).with_context(|| format!("cannot make {}", folder.display()))
+}
+
+/// Writes a file, and creates the folders above it.
+pub fn put(path: &Path, content: impl AsRef<[u8]>) -> Result<()> {
+    let folder = path.parent().context("a file lies in a folder")?;
+    fs::create_dir_all(folder)
+        .and_then(|()| fs::write(path, content))
+        .with_context(|| format!("cannot write {}", path.display()))
+}
+
+/// Writes a program, which everybody may run.
+pub fn put_program(path: &Path, content: impl AsRef<[u8]>) -> Result<()> {
+    put(path, content)?;
+    fs::set_permissions(path, Permissions::from_mode(0o755)).with_context(|| path.display().to_string())
+}
+
+/// Calls a function, unless a stamp says that it was called for the same text already.
+pub fn once(stamp: &Path, text: &str, function: impl FnOnce() -> Result<()>) -> Result<()> {
+    if fs::read_to_string(stamp).is_ok_and(|done| done == text) {
+        return Ok(());
+    }
+    function()?;
+    put(stamp, text)
 }
 
 /// Returns flags for rustc that keep this machine's paths out of the messages in a program. Paths of the standard library become those that they have

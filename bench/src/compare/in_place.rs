@@ -7,7 +7,7 @@ use std::path::PathBuf;
 use anyhow::Result;
 use xtask::shell::remove;
 
-use super::job::{Job, Usage, median};
+use super::job::{Job, Usage, median, run_all};
 use super::mounted::{Mounted, Mounts, drop_caches};
 use super::places::Places;
 use super::report::{Report, seconds};
@@ -31,7 +31,7 @@ const STEPS: [(&str, &str); 4] =
     [("tar c, cold", ARCHIVE), ("tar c, warm", ARCHIVE), ("ls -lR, cold", LIST), ("ls -lR, warm", LIST)];
 
 pub(crate) fn add(report: &mut Report, runs: usize, places: &Places) -> Result<()> {
-    [PACK, IMAGE, USUAL_IMAGE].iter().try_for_each(|line| Job::new(line, places).run().map(drop))?;
+    run_all(&[PACK, IMAGE, USUAL_IMAGE], places)?;
     let folders: Vec<PathBuf> = FOLDERS.iter().map(|folder| places.path(folder)).collect();
     folders.iter().try_for_each(fs::create_dir_all)?;
     let mut usages = [const { [const { Vec::new() }; FOLDERS.len()] }; STEPS.len()];
@@ -44,7 +44,7 @@ pub(crate) fn add(report: &mut Report, runs: usize, places: &Places) -> Result<(
                 drop((mounted.take(), std::mem::replace(&mut mounts, Mounts(Vec::new()))));
                 drop_caches()?;
                 mounted = Some(Mounted::of_bundle(MOUNT, folders[0].clone(), places)?);
-                [KERNEL, USUAL_KERNEL, FUSE].iter().try_for_each(|line| Job::new(line, places).run().map(drop))?;
+                run_all(&[KERNEL, USUAL_KERNEL, FUSE], places)?;
                 mounts.0.extend(folders[1..].iter().cloned());
             }
             for turn in 0..FOLDERS.len() {

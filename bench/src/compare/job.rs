@@ -5,6 +5,8 @@ use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, bail, ensure};
+use serde::de::DeserializeOwned;
+use serde_json::Value;
 use wait4::{ResUse, Wait4};
 use xtask::shell::output;
 
@@ -34,6 +36,16 @@ impl Usage {
     pub(crate) fn cpu(&self) -> Duration {
         self.user + self.system
     }
+}
+
+/// Runs command lines one after the other.
+pub(super) fn run_all(lines: &[&str], places: &Places) -> Result<()> {
+    lines.iter().try_for_each(|line| Job::new(line, places).run().map(drop))
+}
+
+/// Returns a number of what a command printed as JSON.
+pub(super) fn number(summary: &Value, key: &str) -> Result<u64> {
+    summary[key].as_u64().with_context(|| format!("no {key} in {summary}"))
 }
 
 /// Returns the run of median wall time.
@@ -79,6 +91,19 @@ impl Job {
     /// Returns an error as [`Job::run`] does, and also for a pipeline, which has no single output.
     pub(crate) fn output(&self) -> Result<String> {
         output(&mut self.command()?)
+    }
+
+    /// Runs it, and parses its output.
+    pub(super) fn json<T: DeserializeOwned>(&self) -> Result<T> {
+        serde_json::from_str(&self.output()?).with_context(|| format!("{self} prints no such JSON"))
+    }
+
+    /// Runs a comparison, which must print nothing; `what` made the tree that is compared.
+    pub(super) fn finds_nothing(&self, what: &str) -> Result<()> {
+        let differences = self.output()?;
+        let first: Vec<_> = differences.lines().take(10).collect();
+        ensure!(first.is_empty(), "{what} gave another tree:\n{}", first.join("\n"));
+        Ok(())
     }
 
     /// Returns its only command.

@@ -92,7 +92,7 @@ pub(crate) fn add(report: &mut Report, places: &Places) -> Result<()> {
     for layout in &LAYOUTS {
         let named = |line: &str| line.replace("NAME", layout.name);
         job(&named(&format!("{PACK}{}", layout.more))).run()?;
-        let simulated: Simulated = serde_json::from_str(&job(&named(SIMULATE)).output()?)?;
+        let simulated: Simulated = job(&named(SIMULATE)).json()?;
         let read = read(&named("SCRATCH/NAME.sealift"), &simulated, &files, places)?;
         println!("   {}: {:.2} s", layout.name, read.wall.as_secs_f64());
         found.push((layout, simulated, read));

@@ -4,9 +4,10 @@ use std::fs::File;
 use std::io::Write as _;
 
 use anyhow::{Context, Result};
+use serde_json::Value;
 use xtask::shell::remove;
 
-use super::job::{Job, Usage, median};
+use super::job::{Job, Usage, median, number};
 use super::places::Places;
 use super::report::{Report, float, grouped, seconds};
 use crate::tree;
@@ -45,22 +46,21 @@ pub(crate) fn add(report: &mut Report, runs: usize, places: &Places) -> Result<(
         }
         run(COMMIT)?;
         run(&PACK.replace('N', &version.to_string()))?;
-        let mut summary = String::new();
+        let mut summary = Value::Null;
         for number in 0..=runs {
             remove(&places.path("SCRATCH/to"))?;
             run("cp -a SCRATCH/base SCRATCH/to")?;
             tree::read_all(&places.path("SCRATCH/ostree.sealift"))?;
             let job = Job::new(TAKE, places);
             match number {
-                0 => summary = job.output()?,
+                0 => summary = job.json()?,
                 _ => usages.push(job.run()?),
             }
         }
         run("ostree --repo=SCRATCH/to fsck --quiet")?;
         let middle = median(&usages);
         println!("   {count} files: {:.3} s", middle.wall.as_secs_f64());
-        let summary: serde_json::Value = serde_json::from_str(&summary)?;
-        let number = |key: &str| summary[key].as_u64().with_context(|| format!("no {key} in {summary}"));
+        let number = |key: &str| number(&summary, key);
         text.push_str(&format!(
             "| {} | {} | {} | {} | {:.1} MB | {} |\n",
             grouped(count),

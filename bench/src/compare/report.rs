@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use super::job::Usage;
 use super::measures::{Measure, Wanted};
 use super::places::Places;
 use super::race::Samples;
@@ -95,13 +96,12 @@ fn table(samples: &[Samples], places: &Places) -> String {
     };
     for one in samples {
         let median = one.median();
-        let runs: Vec<_> = one.usages.iter().map(|usage| seconds(usage.wall)).collect();
         let row = format!(
             "| {} | {} | {:.2} | {} | {} | {} | {} | {} | {:.0} |\n",
             one.contender.name,
             seconds(median.wall),
             ours.as_secs_f64() / median.wall.as_secs_f64(),
-            runs.join(" "),
+            each(&one.usages),
             seconds(median.cpu()),
             seconds(median.user),
             seconds(median.system),
@@ -120,6 +120,11 @@ fn table(samples: &[Samples], places: &Places) -> String {
 pub(crate) fn seconds(time: Duration) -> String {
     let time = time.as_secs_f64();
     if time < 0.1 { format!("{time:.4}") } else { format!("{time:.2}") }
+}
+
+/// Returns the seconds of each run.
+pub(crate) fn each(usages: &[Usage]) -> String {
+    usages.iter().map(|usage| seconds(usage.wall)).collect::<Vec<_>>().join(" ")
 }
 
 /// Returns a number with commas between groups of three digits.

@@ -3,16 +3,15 @@
 use std::fs;
 use std::os::unix::fs::MetadataExt as _;
 use std::path::PathBuf;
-use std::process::Command;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result};
-use xtask::shell::{remove, renew, run};
+use xtask::shell::{put_program, remove, renew};
 
 use super::job::{Job, Usage, median};
 use super::mounted::{Mounted, Mounts};
 use super::places::Places;
-use super::report::{Report, grouped, seconds};
+use super::report::{Report, each, grouped, seconds};
 use crate::debian::{apt, kept};
 use crate::products;
 
@@ -123,9 +122,7 @@ fn tree() -> Result<PathBuf> {
         apt(root, &["clean"])?;
         apt(root, &["--download-only", "build-dep", PACKAGE])?;
         apt(root, &["source", PACKAGE])?;
-        let script = root.join("build.sh");
-        fs::write(&script, BUILD)?;
-        run(Command::new("chmod").arg("0755").arg(&script))
+        put_program(&root.join("build.sh"), BUILD)
     })
 }
 
@@ -184,7 +181,6 @@ fn judge(report: &mut Report, found: &[Found; KINDS.len()]) {
     for ((kind, name), found) in KINDS.iter().zip(found) {
         let wall = median(&found.usages).wall;
         let ratio = wall.as_secs_f64() / memory.as_secs_f64();
-        let runs: Vec<_> = found.usages.iter().map(|usage| seconds(usage.wall)).collect();
         let mut with_root = found.with_root.clone();
         with_root.sort_unstable();
         let with_root = with_root.get(with_root.len() / 2).copied().unwrap_or_default();
@@ -192,7 +188,7 @@ fn judge(report: &mut Report, found: &[Found; KINDS.len()]) {
         text.push_str(&format!(
             "| {name} | {} | {ratio:.2} | {} | {} | {} | {} |\n",
             seconds(wall),
-            runs.join(" "),
+            each(&found.usages),
             seconds(with_root),
             grouped(found.called),
             grouped(reached)

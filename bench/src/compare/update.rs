@@ -4,14 +4,14 @@
 use std::fs::File;
 use std::io::{BufRead as _, BufReader};
 use std::path::PathBuf;
-use std::process::{Command, Stdio};
+use std::process::Stdio;
 use std::time::Duration;
 
 use anyhow::{Context, Result, ensure};
 
-use super::job::{Job, Usage, median};
+use super::job::{Job, Usage, median, number};
 use super::places::Places;
-use super::report::{Report, float, grouped, seconds};
+use super::report::{Report, each, float, grouped, seconds};
 use crate::tree;
 
 const PACK: &str =
@@ -62,13 +62,11 @@ pub(crate) fn add(report: &mut Report, runs: usize, places: &Places) -> Result<(
         job(FIRST, &to("update")).run()?;
         samples.update.push(timed(UPDATE, "update")?);
         samples.nothing.push(timed(UPDATE, "update")?);
-        let differences = job(CHECK, &to("update")).output()?;
-        ensure!(differences.is_empty(), "the update gave another tree:\n{differences}");
+        job(CHECK, &to("update")).finds_nothing("the update")?;
 
         job(FIRST, &to("delta")).run()?;
         samples.delta.push(timed(DELTA, "delta")?);
-        let differences = job(CHECK, &to("delta")).output()?;
-        ensure!(differences.is_empty(), "the delta gave another tree:\n{differences}");
+        job(CHECK, &to("delta")).finds_nothing("the delta")?;
 
         Job::new(&format!("cp -a {previous_word} {}", to("rsync")), places).run()?;
         tree::read_all(&places.tree)?;
@@ -76,14 +74,13 @@ pub(crate) fn add(report: &mut Report, runs: usize, places: &Places) -> Result<(
 
         // The speed of the medium varies: the run is killed after half of the shortest time, so that it cannot end before.
         let half = samples.fresh.iter().map(|usage| usage.wall).min().context("it was run")? / 2;
-        kill_after(&FRESH.replace("TO", &to("resumed")), half, places)?;
+        kill_after(&job(FRESH, &to("resumed")), half)?;
         ensure!(
             !places.path(&to("resumed")).exists(),
             "the run that was to be killed half-way had ended: run this again"
         );
         samples.resumed.push(timed(FRESH, "resumed")?);
-        let differences = job(CHECK, &to("resumed")).output()?;
-        ensure!(differences.is_empty(), "going on gave another tree:\n{differences}");
+        job(CHECK, &to("resumed")).finds_nothing("going on")?;
     }
     job(FIRST, "DISK/traced").run()?;
     let (written, changed, files) = written_bytes(&UPDATE.replace("TO", "DISK/traced"), places)?;
@@ -118,11 +115,10 @@ fn judge(report: &mut Report, samples: &Samples, written: u64, changed: u64, fil
     ];
     for (name, usages) in rows {
         let middle = median(usages);
-        let each: Vec<_> = usages.iter().map(|usage| seconds(usage.wall)).collect();
         text.push_str(&format!(
             "| {name} | {} | {} | {} | {} | {:.0} |\n",
             seconds(middle.wall),
-            each.join(" "),
+            each(usages),
             seconds(middle.user),
             seconds(middle.system),
             float(middle.peak_bytes) / 1024.0 / 1024.0,
@@ -135,10 +131,8 @@ fn judge(report: &mut Report, samples: &Samples, written: u64, changed: u64, fil
     report.section("Update from one Debian version to the next", &text);
 }
 
-fn kill_after(line: &str, time: Duration, places: &Places) -> Result<()> {
-    let words: Vec<String> = line.split_whitespace().map(|word| places.resolve(word)).collect();
-    let (program, arguments) = words.split_first().context("a line has words")?;
-    let mut child = Command::new(program).args(arguments).stdout(Stdio::null()).spawn()?;
+fn kill_after(job: &Job, time: Duration) -> Result<()> {
+    let mut child = job.command()?.stdout(Stdio::null()).spawn()?;
     std::thread::sleep(time);
     child.kill()?;
     child.wait()?;
@@ -149,12 +143,10 @@ fn kill_after(line: &str, time: Duration, places: &Places) -> Result<()> {
 fn written_bytes(line: &str, places: &Places) -> Result<(u64, u64, u64)> {
     let trace: PathBuf = places.path("SCRATCH/strace");
     let line = format!("strace -f -e trace=write,pwrite64,copy_file_range -o SCRATCH/strace {line} --json");
-    let summary = Job::new(&line, places).output()?;
-    let summary: serde_json::Value = serde_json::from_str(&summary)?;
-    let number = |key: &str| summary[key].as_u64().with_context(|| format!("no {key} in {summary}"));
+    let summary = Job::new(&line, places).json()?;
     let mut written = 0;
     for line in BufReader::new(File::open(trace)?).lines() {
         written += line?.rsplit_once(" = ").and_then(|(_, result)| result.parse::<u64>().ok()).unwrap_or(0);
     }
-    Ok((written, number("logical_bytes")?, number("files")?))
+    Ok((written, number(&summary, "logical_bytes")?, number(&summary, "files")?))
 }

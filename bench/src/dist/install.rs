@@ -8,7 +8,7 @@ use std::process::Command;
 use anyhow::{Context, Result, ensure};
 use xtask::dist::Release;
 use xtask::dist::machine::MACHINES;
-use xtask::shell::{output, renew};
+use xtask::shell::{once, output, renew};
 
 use crate::debian::bootstrap;
 
@@ -58,14 +58,11 @@ fn install_and_purge_on(suite: &str, release: &Release) -> Result<()> {
 impl Debian {
     /// Creates the system if it does not exist.
     fn ensure(suite: &str, root: PathBuf) -> Result<Self> {
-        let stamp = root.with_extension("stamp");
-        let wanted = format!("{suite} {}", PACKAGES.join(" "));
-        if !fs::read_to_string(&stamp).is_ok_and(|made| made == wanted) {
+        once(&root.with_extension("stamp"), &format!("{suite} {}", PACKAGES.join(" ")), || {
             println!("dist: making a Debian {suite}, once");
             renew(&root)?;
-            bootstrap(suite, &PACKAGES, &root)?;
-            fs::write(&stamp, wanted).with_context(|| format!("cannot write {}", stamp.display()))?;
-        }
+            bootstrap(suite, &PACKAGES, &root)
+        })?;
         Ok(Self { root })
     }
 

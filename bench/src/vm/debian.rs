@@ -10,7 +10,7 @@ use std::process::Command;
 
 use anyhow::{Context, Result, bail, ensure};
 use xtask::debian::{self, Installed};
-use xtask::shell::{cache_dir, renew};
+use xtask::shell::{cache_dir, once, renew};
 
 /// The kernel, the emulator, and the program that adds a certificate to the kernel's keyring.
 const PACKAGES: [&str; 3] = ["linux-image-cloud-amd64", "qemu-system-x86", "keyutils"];
@@ -28,12 +28,12 @@ pub(super) struct Tools {
 /// Downloads the packages once. Remove the folder to get newer ones.
 pub(super) fn ensure() -> Result<Tools> {
     let dir = cache_dir()?.join("vm");
-    let (root, kernel, stamp) = (dir.join("root"), dir.join("vmlinux"), dir.join("packages"));
+    let (root, kernel) = (dir.join("root"), dir.join("vmlinux"));
     let this = this_suite()?;
     let suites = if this == "bookworm" { vec!["bookworm", "bookworm-backports"] } else { vec![&*this] };
     let suite = suites[suites.len() - 1];
     let wanted = format!("{suite} {}", PACKAGES.join(" "));
-    if !fs::read_to_string(&stamp).is_ok_and(|done| done == wanted) {
+    once(&dir.join("packages"), &wanted, || {
         println!("fetching {} of {suite}, once", PACKAGES.join(", "));
         renew(&dir)?;
         debian::unpack(&dir, &root, &suites, &PACKAGES, Installed::Counts)?;
@@ -45,8 +45,8 @@ pub(super) fn ensure() -> Result<Tools> {
                 symlink(Path::new("usr").join(name), root.join(name))?;
             }
         }
-        fs::write(&stamp, wanted).with_context(|| format!("cannot write {}", stamp.display()))?;
-    }
+        Ok(())
+    })?;
     let config = fs::read_to_string(only(&root.join("boot"), "config-")?)?;
     for option in ["CONFIG_FS_VERITY=y", "CONFIG_FS_VERITY_BUILTIN_SIGNATURES=y", "CONFIG_PVH=y"] {
         ensure!(config.lines().any(|line| line == option), "Debian's kernel has no {option}");

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use anyhow::{Context, Result};
-use xtask::shell::{output, renew, run, target_dir};
+use xtask::shell::{output, put, put_program, renew, run, target_dir};
 
 use super::debian::Tools;
 use crate::random::Random;
@@ -44,8 +44,7 @@ pub(super) fn image_of(
     add_with_libraries(root, tools, programs)?;
     add_drivers(root, tools, drivers)?;
     for (name, content) in files {
-        put(&root.join(name), content)?;
-        fs::set_permissions(root.join(name), Permissions::from_mode(0o755))?;
+        put_program(&root.join(name), content)?;
     }
     archive(work)
 }
@@ -64,17 +63,9 @@ fn archive(work: &Path) -> Result<PathBuf> {
     Ok(work.join("initramfs"))
 }
 
-/// Writes a file, and creates the folders above it.
-fn put(path: &Path, content: &[u8]) -> Result<()> {
-    let folder = path.parent().context("a file lies in a folder")?;
-    fs::create_dir_all(folder)?;
-    fs::write(path, content).with_context(|| format!("cannot write {}", path.display()))
-}
-
 /// Copies a program or library of this machine.
 fn copy(from: &Path, to: &Path) -> Result<()> {
-    put(to, &fs::read(from).with_context(|| format!("cannot read {}", from.display()))?)?;
-    Ok(fs::set_permissions(to, Permissions::from_mode(0o755))?)
+    put_program(to, fs::read(from).with_context(|| format!("cannot read {}", from.display()))?)
 }
 
 /// Builds the programs that the guest runs: the tests have built them already.

@@ -8,7 +8,7 @@ use anyhow::Result;
 use super::machine::Built;
 use super::stage::{self, Folders, Shared};
 use super::{Machine, Release};
-use crate::shell::run;
+use crate::shell::{put, run};
 
 pub(super) fn make(release: &Release, machine: &Machine, built: &Built, shared: &Shared) -> Result<()> {
     let name = release.name(machine);
@@ -16,9 +16,9 @@ pub(super) fn make(release: &Release, machine: &Machine, built: &Built, shared: 
     let tree = work.join(&name);
     shared.install(&tree, built, &Folders { zsh: "zsh/site-functions/_sealift", plugins: "lib/nbdkit/plugins" })?;
     for licence in ["LICENSE-APACHE", "LICENSE-MIT"] {
-        stage::put(tree.join("share/doc/sealift").join(licence), fs::read(licence)?)?;
+        put(&tree.join("share/doc/sealift").join(licence), fs::read(licence)?)?;
     }
-    stage::put(tree.join("share/doc/sealift/third-party.txt"), &shared.third_party)?;
+    put(&tree.join("share/doc/sealift/third-party.txt"), &shared.third_party)?;
     stage::settle(&work)?;
     run(Command::new("tar")
         .args(["--create", "--format=ustar", "--sort=name", "--owner=0", "--group=0", "--numeric-owner"])

@@ -10,7 +10,7 @@ use anyhow::{Context, Result};
 use super::machine::Built;
 use super::stage::{self, Folders, Shared};
 use super::{Machine, Release};
-use crate::shell::{output, run};
+use crate::shell::{output, put, run};
 
 pub(super) fn make(release: &Release, machine: &Machine, built: &Built, shared: &Shared) -> Result<()> {
     let root = release.work(&format!("{}-deb", machine.name))?;
@@ -18,10 +18,10 @@ pub(super) fn make(release: &Release, machine: &Machine, built: &Built, shared: 
     let places = Folders { zsh: "zsh/vendor-completions/_sealift", plugins: &plugins };
     shared.install(&root.join("usr"), built, &places)?;
     let docs = root.join("usr/share/doc/sealift");
-    stage::put(docs.join("copyright"), copyright()?)?;
-    stage::put(docs.join("changelog"), changelog(release)?)?;
-    stage::put(docs.join("third-party.txt"), &shared.third_party)?;
-    stage::put(root.join("usr/share/lintian/overrides/sealift"), include_str!("../../dist/lintian-overrides"))?;
+    put(&docs.join("copyright"), copyright()?)?;
+    put(&docs.join("changelog"), changelog(release)?)?;
+    put(&docs.join("third-party.txt"), &shared.third_party)?;
+    put(&root.join("usr/share/lintian/overrides/sealift"), include_str!("../../dist/lintian-overrides"))?;
     let pages = files(&root.join("usr/share/man"))?.into_iter();
     let long = pages.chain([docs.join("changelog"), docs.join("third-party.txt")]);
     run(Command::new("gzip").arg("-9n").args(long))?;
@@ -30,12 +30,12 @@ pub(super) fn make(release: &Release, machine: &Machine, built: &Built, shared: 
     let bytes = installed.iter().map(|path| Ok(fs::metadata(path)?.len())).sum::<Result<u64>>()?;
     let names = installed.iter().map(|path| path.strip_prefix(&root)).collect::<Result<Vec<_>, _>>()?;
     let sums = output(Command::new("md5sum").args(names).current_dir(&root))?;
-    stage::put(root.join("DEBIAN/md5sums"), sums + "\n")?;
+    put(&root.join("DEBIAN/md5sums"), sums + "\n")?;
     let control = include_str!("../../dist/control")
         .replace("{version}", release.version)
         .replace("{architecture}", machine.debian)
         .replace("{kibibytes}", &bytes.div_ceil(1024).to_string());
-    stage::put(root.join("DEBIAN/control"), control)?;
+    put(&root.join("DEBIAN/control"), control)?;
     stage::settle(&root)?;
     run(Command::new("dpkg-deb")
         .args(["--root-owner-group", "-Zxz", "--build"])

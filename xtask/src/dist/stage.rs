@@ -8,7 +8,7 @@ use anyhow::{Context, Result};
 
 use super::licences;
 use super::machine::{Built, PLUGIN};
-use crate::shell::{output, run};
+use crate::shell::{output, put, put_program, run};
 
 /// Files that all machines share.
 pub(super) struct Shared {
@@ -45,12 +45,11 @@ impl Shared {
 
     /// Writes everything below a prefix such as usr.
     pub(super) fn install(&self, prefix: &Path, built: &Built, places: &Folders<'_>) -> Result<()> {
-        put(prefix.join("bin/sealift"), fs::read(&built.program)?)?;
-        run(Command::new("chmod").arg("0755").arg(prefix.join("bin/sealift")))?;
-        put(prefix.join(places.plugins).join(format!("{PLUGIN}.so")), fs::read(&built.plugin)?)?;
+        put_program(&prefix.join("bin/sealift"), fs::read(&built.program)?)?;
+        put(&prefix.join(places.plugins).join(format!("{PLUGIN}.so")), fs::read(&built.plugin)?)?;
         let share = prefix.join("share");
         for (name, page) in &self.manual {
-            put(share.join("man/man1").join(name), page)?;
+            put(&share.join("man/man1").join(name), page)?;
         }
         for (shell, script) in &self.completions {
             let place = match *shell {
@@ -58,11 +57,11 @@ impl Shared {
                 "fish" => "fish/vendor_completions.d/sealift.fish",
                 _ => places.zsh,
             };
-            put(share.join(place), script)?;
+            put(&share.join(place), script)?;
         }
-        put(share.join("mime/packages/sealift.xml"), include_str!("../../dist/sealift.xml"))?;
+        put(&share.join("mime/packages/sealift.xml"), include_str!("../../dist/sealift.xml"))?;
         // `file` searches no drop-in folder; README.Debian of the package names this file.
-        put(share.join("file/sealift"), include_str!("../../dist/magic"))?;
+        put(&share.join("file/sealift"), include_str!("../../dist/magic"))?;
         // The files that its links point to.
         let texts = fs::read_dir("spec")?.map(|entry| Ok(entry?.path())).collect::<Result<Vec<_>>>()?;
         let texts = texts.into_iter().filter(|path| path.extension().is_some_and(|extension| extension == "md"));
@@ -78,14 +77,6 @@ impl Shared {
 fn copy(from: &Path, to: &Path) -> Result<()> {
     fs::create_dir_all(to.parent().context("a file lies in a folder")?)?;
     run(Command::new("cp").args(["-r", "--preserve=mode"]).arg(from).arg(to))
-}
-
-/// Writes a file, and creates the folders above it.
-pub(super) fn put(path: PathBuf, content: impl AsRef<[u8]>) -> Result<()> {
-    let folder = path.parent().context("a file lies in a folder")?;
-    fs::create_dir_all(folder)
-        .and_then(|()| fs::write(&path, content))
-        .with_context(|| format!("cannot write {}", path.display()))
 }
 
 /// Gives a tree fixed permissions, whatever this process's umask.
