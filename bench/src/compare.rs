@@ -36,7 +36,7 @@ use std::process::Command;
 use anyhow::{Context, Result, bail};
 use lexopt::ValueExt;
 use xtask::packages::{self, Chore};
-use xtask::shell::{remove, run};
+use xtask::shell::run;
 use xtask::tools;
 
 use crate::products;
@@ -167,9 +167,7 @@ fn race(report: &mut Report, options: &Options, places: &Places) -> Result<()> {
             tree::write_noise(&places.path("SCRATCH/noise"), tree::NOISE_FILES)?;
         }
         report.add(measure, &race::run(measure, options.runs, places)?, places);
-        for word in ["SCRATCH/noise", "SCRATCH/big.sealift"] {
-            remove(&places.path(word))?;
-        }
+        places.remove(&["SCRATCH/noise", "SCRATCH/big.sealift"])?;
     }
     Ok(())
 }

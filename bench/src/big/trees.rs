@@ -8,6 +8,7 @@ use std::process::Command;
 use std::time::{Duration, UNIX_EPOCH};
 
 use anyhow::{Context, Result};
+use rustix::fs::{CWD, FileType, Mode, mknodat};
 use xtask::shell::run;
 
 use crate::random::Random;
@@ -43,13 +44,7 @@ fn add_specials(dir: &Path, large_len: u64, random: &mut Random) -> Result<()> {
         symlink(format!("../names/{number}"), dir.join(format!("names/link{number}")))?;
     }
     symlink("/nowhere", dir.join("dangling"))?;
-    rustix::fs::mknodat(
-        rustix::fs::CWD,
-        dir.join("fifo"),
-        rustix::fs::FileType::Fifo,
-        rustix::fs::Mode::from_raw_mode(0o640),
-        0,
-    )?;
+    mknodat(CWD, dir.join("fifo"), FileType::Fifo, Mode::from_raw_mode(0o640), 0)?;
     fs::write(dir.join("empty"), "")?;
     fs::write(dir.join("attributes"), "a file with attributes\n")?;
     run(Command::new("setfattr").args(["-n", "user.origin", "-v", "the north"]).arg(dir.join("attributes")))?;

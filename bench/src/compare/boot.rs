@@ -63,7 +63,7 @@ pub(crate) fn add(report: &mut Report, places: &Places) -> Result<()> {
     let pack = |more: &str| -> Result<()> {
         renew(&places.path("SCRATCH/boot-files"))?;
         job(&format!("{PACK}{more}")).run()?;
-        remove(&places.path("SCRATCH/boot.disc"))?;
+        places.remove(&["SCRATCH/boot.disc"])?;
         job(DISC).run()?;
         Ok(())
     };
@@ -84,9 +84,7 @@ pub(crate) fn add(report: &mut Report, places: &Places) -> Result<()> {
         println!("   {name}: {:.1} s", boot.seconds());
         found.push((name, boot));
     }
-    for word in ["SCRATCH/boot-files", "SCRATCH/boot.disc", "SCRATCH/boot-guest"] {
-        remove(&places.path(word))?;
-    }
+    places.remove(&["SCRATCH/boot-files", "SCRATCH/boot.disc", "SCRATCH/boot-guest"])?;
     judge(report, &found, profile.len() - 1);
     Ok(())
 }

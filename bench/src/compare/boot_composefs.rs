@@ -56,7 +56,7 @@ pub(crate) fn add(report: &mut Report, places: &Places) -> Result<()> {
     renew(&places.path("SCRATCH/boot-bundles"))?;
     make(PACK)?;
     run_all(&[BUNDLES, STORE], places)?;
-    remove(&places.path("SCRATCH/boot-bundles"))?;
+    places.remove(&["SCRATCH/boot-bundles"])?;
     guest.boot(TIMED, "boot=unpack", &disks(places), "over")?;
     let mut found = vec![("composefs", boot(&guest, "composefs", places)?)];
     for (kind, line) in PEERS {
@@ -85,7 +85,7 @@ fn disks(places: &Places) -> [String; 2] {
 /// Boots both versions, and removes their disks.
 fn boot(guest: &Guest, kind: &str, places: &Places) -> Result<[Boot; 2]> {
     let said = guest.boot(COUNTED, &format!("boot={kind}"), &disks(places), "over-2")?;
-    DISKS.iter().try_for_each(|disk| remove(&places.path(disk)))?;
+    places.remove(&DISKS)?;
     let of = |version: u8| -> Result<Boot> {
         let [init, requests, sectors] = numbers(&said, &format!("init-{version}"))?;
         let [mounted] = numbers(&said, &format!("mounted-{version}"))?;

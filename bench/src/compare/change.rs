@@ -4,7 +4,6 @@ use std::fs::{self, File};
 use std::io::Write as _;
 
 use anyhow::{Context, Result};
-use xtask::shell::remove;
 
 use super::job::{Job, Usage, median, number};
 use super::places::Places;
@@ -62,12 +61,10 @@ pub(crate) fn add(report: &mut Report, runs: usize, places: &Places) -> Result<(
         }
         judge(report, pattern.name, &points);
         // The next pattern starts from the unchanged tree.
-        remove(&places.path("SCRATCH/changed"))?;
+        places.remove(&["SCRATCH/changed"])?;
         Job::new(COPY, places).run()?;
     }
-    for word in ["SCRATCH/changed", "SCRATCH/new", "SCRATCH/1.sealift"] {
-        remove(&places.path(word))?;
-    }
+    places.remove(&["SCRATCH/changed", "SCRATCH/new", "SCRATCH/1.sealift"])?;
     text.push_str(&format!("\n- `{}`", UPDATE.replace('N', "2")));
     report.section("An update's time by the size of the change", &text);
     Ok(())
@@ -78,7 +75,7 @@ fn measure(version: usize, runs: usize, places: &Places) -> Result<(String, f64)
     let line = |text: &str| text.replace('N', &version.to_string());
     let bundle = places.path(&line("SCRATCH/N.sealift"));
     let install = || {
-        remove(&places.path("SCRATCH/new"))?;
+        places.remove(&["SCRATCH/new"])?;
         Job::new(FIRST, places).run()
     };
     let mut usages: Vec<Usage> = Vec::new();

@@ -5,7 +5,6 @@ use std::fs;
 use std::path::Path;
 
 use anyhow::{Context, Result, ensure};
-use xtask::shell::remove;
 
 use super::desktop;
 use super::job::{Job, Usage, median};
@@ -94,8 +93,7 @@ pub(crate) fn add(report: &mut Report, runs: usize, places: &Places) -> Result<(
         let samples = list(&tree, places)?;
         judge(report, name, (&plain, &store), &samples);
         for number in 1..=runs {
-            remove(&places.path(&format!("DISK/store{number}")))?;
-            remove(&places.path(&format!("DISK/plain{number}")))?;
+            places.remove(&[&format!("DISK/store{number}"), &format!("DISK/plain{number}")])?;
         }
     }
     Ok(())
@@ -115,7 +113,7 @@ fn unpack(tree: &Path, runs: usize, places: &Places) -> Result<(Vec<Usage>, Vec<
             usages.push(usage);
         }
     }
-    remove(&places.path("SCRATCH/images.sealift"))?;
+    places.remove(&["SCRATCH/images.sealift"])?;
     Ok(usages)
 }
 
@@ -164,7 +162,7 @@ fn list(tree: &Path, places: &Places) -> Result<Vec<Sample>> {
             seconds(median(&sample.warm).wall)
         );
         if !sample.way.make.is_empty() {
-            remove(&places.path(sample.way.image))?;
+            places.remove(&[sample.way.image])?;
         }
     }
     Ok(samples)

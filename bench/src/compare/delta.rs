@@ -297,7 +297,7 @@ fn write_changed((old, new): (&Path, &Path), places: &Places) -> Result<Duration
 fn clear(places: &Places) -> Result<()> {
     let names = "target delta-state delta-repo device old.tar new.tar made.tar old.squashfs new.squashfs made.squashfs out.sealift \
         out.xdelta out.zst out.bsdiff out.static-delta";
-    names.split(' ').try_for_each(|name| remove(&places.path(&format!("SCRATCH/{name}"))))
+    names.split(' ').try_for_each(|name| places.remove(&[&format!("SCRATCH/{name}")]))
 }
 
 fn judge(report: &mut Report, pair: &Pair, samples: &[Sample], bare: &Bare) {

@@ -58,7 +58,7 @@ pub(crate) fn add(report: &mut Report, runs: usize, places: &Places) -> Result<(
     judge(report, &usages);
     folders.iter().try_for_each(|folder| remove(folder))?;
     let files = ["DISK/in-place.sealift", "DISK/in-place.squashfs", "DISK/in-place-128.squashfs"];
-    files.iter().try_for_each(|file| remove(&places.path(file)))
+    places.remove(&files)
 }
 
 fn judge(report: &mut Report, usages: &[[Vec<Usage>; FOLDERS.len()]; STEPS.len()]) {

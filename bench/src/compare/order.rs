@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result};
 use serde::Deserialize;
-use xtask::shell::{output, remove, renew, run};
+use xtask::shell::{output, renew, run};
 
 use super::job::{Job, Usage, median};
 use super::mounted::Mounted;
@@ -96,7 +96,7 @@ pub(crate) fn add(report: &mut Report, places: &Places) -> Result<()> {
         let read = read(&named("SCRATCH/NAME.sealift"), &simulated, &files, places)?;
         println!("   {}: {:.2} s", layout.name, read.wall.as_secs_f64());
         found.push((layout, simulated, read));
-        remove(&places.path(&named("SCRATCH/NAME.sealift")))?;
+        places.remove(&[&named("SCRATCH/NAME.sealift")])?;
     }
     judge(report, &found, files.len())?;
     let costs = [("a start and some work", WORK), ("a start alone", START), ("nothing but reading", BARE)];

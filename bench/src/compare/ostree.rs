@@ -4,7 +4,7 @@ use std::fs;
 use std::process::Command;
 
 use anyhow::{Context, Result, ensure};
-use xtask::shell::{output, remove};
+use xtask::shell::output;
 
 use super::job::{Job, Usage, median};
 use super::places::Places;
@@ -80,8 +80,7 @@ pub(crate) fn add(report: &mut Report, runs: usize, places: &Places) -> Result<(
                 run(&fsck).with_context(|| format!("{}: the repository is not sound", way.name))?;
             }
             if way.place == "SCRATCH" {
-                remove(&places.path(&medium))?;
-                remove(&places.path(&to))?;
+                places.remove(&[&medium, &to])?;
             }
         }
     }
@@ -92,9 +91,7 @@ pub(crate) fn add(report: &mut Report, runs: usize, places: &Places) -> Result<(
         text.push_str(&format!("\n- `{}`", line(step, "SCRATCH/medium", "SCRATCH/to")));
     }
     report.section("From one OSTree repository to another", &text);
-    for word in ["SCRATCH/medium", "SCRATCH/to", "SCRATCH/ostree"] {
-        remove(&places.path(word))?;
-    }
+    places.remove(&["SCRATCH/medium", "SCRATCH/to", "SCRATCH/ostree"])?;
     Ok(())
 }
 
@@ -145,7 +142,7 @@ fn calls_of(places: &Places, line: &dyn Fn(&str, &str, &str) -> String) -> Resul
     fs::create_dir(places.path("SCRATCH/medium"))?;
     Job::new(&line(make, "SCRATCH/medium", ""), places).run()?;
     for (name, step) in [("sealift unpack, to bare-user", take), ("ostree create-usb", USB[0])] {
-        remove(&places.path("SCRATCH/to"))?;
+        places.remove(&["SCRATCH/to"])?;
         Job::new("ostree --repo=SCRATCH/to init --mode=bare-user", places).run()?;
         Job::new(&format!("strace -c -f -o SCRATCH/calls {}", line(step, "SCRATCH/medium", "SCRATCH/to")), places)
             .run()?;

@@ -5,7 +5,6 @@ use std::io::Write as _;
 
 use anyhow::{Context, Result};
 use serde_json::Value;
-use xtask::shell::remove;
 
 use super::job::{Job, Usage, median, number};
 use super::places::Places;
@@ -28,13 +27,13 @@ pub(crate) fn add(report: &mut Report, runs: usize, places: &Places) -> Result<(
          | files that change | seconds | user | system | read of the bundle | objects written |\n| --: | --: | --: | --: | --: | --: |\n",
     );
     for (version, step) in (1..).zip(STEPS) {
-        remove(&places.path("SCRATCH/changed"))?;
+        places.remove(&["SCRATCH/changed"])?;
         run("cp -a TREE SCRATCH/changed")?;
         run(COMMIT)?;
         let mut usages: Vec<Usage> = Vec::new();
         let files = tree::files(&places.path("SCRATCH/changed"))?;
         // The base is packed before there is another commit, since it would contain that one as well.
-        remove(&places.path("SCRATCH/base"))?;
+        places.remove(&["SCRATCH/base"])?;
         run("ostree --repo=SCRATCH/to init --mode=bare-user")?;
         run(BASE)?;
         run("mv SCRATCH/to SCRATCH/base")?;
@@ -48,7 +47,7 @@ pub(crate) fn add(report: &mut Report, runs: usize, places: &Places) -> Result<(
         run(&PACK.replace('N', &version.to_string()))?;
         let mut summary = Value::Null;
         for number in 0..=runs {
-            remove(&places.path("SCRATCH/to"))?;
+            places.remove(&["SCRATCH/to"])?;
             run("cp -a SCRATCH/base SCRATCH/to")?;
             tree::read_all(&places.path("SCRATCH/ostree.sealift"))?;
             let job = Job::new(TAKE, places);
@@ -70,11 +69,9 @@ pub(crate) fn add(report: &mut Report, runs: usize, places: &Places) -> Result<(
             float(number("stored_bytes")?) / 1e6,
             grouped(number("files")? + number("metadata")? + number("commits")?),
         ));
-        remove(&places.path("SCRATCH/ostree.sealift"))?;
+        places.remove(&["SCRATCH/ostree.sealift"])?;
     }
-    for word in ["SCRATCH/changed", "SCRATCH/base", "SCRATCH/to", "SCRATCH/ostree"] {
-        remove(&places.path(word))?;
-    }
+    places.remove(&["SCRATCH/changed", "SCRATCH/base", "SCRATCH/to", "SCRATCH/ostree"])?;
     text.push_str(&format!("\n- `{TAKE}`"));
     report.section("From one commit of an OSTree repository to the next", &text);
     Ok(())

@@ -60,10 +60,9 @@ pub(crate) fn add(report: &mut Report, runs: usize, places: &Places) -> Result<(
     let mut found = run(&[], "chromium")?;
     found.memory.extend(run(&["save"], "firefox")?.memory);
     judge(report, &found);
-    ["big.sealift", "huge.sealift", "files.sealift", "one.sealift", "files", "one"]
-        .map(|name| format!("SCRATCH/{name}"))
-        .iter()
-        .try_for_each(|word| remove(&places.path(word)))
+    let bundles = ["SCRATCH/big.sealift", "SCRATCH/huge.sealift", "SCRATCH/files.sealift", "SCRATCH/one.sealift"];
+    places.remove(&bundles)?;
+    places.remove(&["SCRATCH/files", "SCRATCH/one"])
 }
 
 /// Packs a tree with this many files of noise, which are removed afterwards.

@@ -60,6 +60,11 @@ impl Places {
         self.resolve(word).into()
     }
 
+    /// Removes the files or folders of words, if they exist.
+    pub(crate) fn remove(&self, words: &[&str]) -> Result<()> {
+        words.iter().try_for_each(|word| remove(&self.path(word)))
+    }
+
     /// # Errors
     ///
     /// Returns an error if the disk has less free space than that.

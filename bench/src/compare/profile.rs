@@ -3,7 +3,6 @@
 use std::fs;
 
 use anyhow::{Context, Result};
-use xtask::shell::remove;
 
 use super::contenders::{Contender, PACK, UNPACK, VERIFY_DEEP};
 use super::job::Job;
@@ -27,14 +26,14 @@ pub(crate) fn add(report: &mut Report, places: &Places) -> Result<()> {
             &functions(contender, places).unwrap_or_else(|error| format!("no perf here: {error:#}")),
         ));
     }
-    remove(&places.path("SCRATCH/new"))?;
+    places.remove(&["SCRATCH/new"])?;
     report.section("Where the rest of our time goes", &text);
     Ok(())
 }
 
 /// Runs our command under an observing program.
 fn under(watcher: &str, contender: &Contender, places: &Places) -> Result<super::job::Usage> {
-    contender.makes.map_or(Ok(()), |word| remove(&places.path(word)))?;
+    places.remove(contender.makes.as_slice())?;
     tree::read_all(&places.tree)?;
     Job::new(format!("{watcher} {}", contender.line).trim_start(), places).run()
 }

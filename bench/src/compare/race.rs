@@ -3,7 +3,6 @@
 use std::fs;
 
 use anyhow::{Context, Result};
-use xtask::shell::remove;
 
 use super::contenders::Contender;
 use super::job::{Job, Usage, median};
@@ -87,7 +86,7 @@ fn make_way(measure: &Measure, contender: &Contender, places: &Places) -> Result
     if measure.state == State::Untouched {
         return set_aside(contender, places);
     }
-    contender.makes.map_or(Ok(()), |word| remove(&places.path(word)))
+    places.remove(contender.makes.as_slice())
 }
 
 /// Renames the output of an earlier run; the whole folder is removed after the last measure.

@@ -1,7 +1,6 @@
 //! Ten times the files: time and memory must grow no faster.
 
 use anyhow::Result;
-use xtask::shell::remove;
 
 use super::contenders::{Contender, PACK_SMALL_FILES, UNPACK_SMALL_FILES};
 use super::job::{Job, Usage, median};
@@ -45,9 +44,7 @@ pub(crate) fn add(report: &mut Report, skip_large: bool, runs: usize, places: &P
                 peak / 1024.0 / 1024.0,
             ));
         }
-        for word in ["SCRATCH/files", "SCRATCH/files.sealift", "SCRATCH/new"] {
-            remove(&places.path(word))?;
-        }
+        places.remove(&["SCRATCH/files", "SCRATCH/files.sealift", "SCRATCH/new"])?;
     }
     all.iter().for_each(|costs| costs.judge(report));
     for contender in [&PACK_SMALL_FILES, &UNPACK_SMALL_FILES] {
@@ -61,7 +58,7 @@ pub(crate) fn add(report: &mut Report, skip_large: bool, runs: usize, places: &P
 fn measure(contender: &Contender, runs: usize, places: &Places) -> Result<(Usage, u64)> {
     let mut usages = Vec::new();
     for _ in 0..runs {
-        contender.makes.map_or(Ok(()), |word| remove(&places.path(word)))?;
+        places.remove(contender.makes.as_slice())?;
         tree::read_all(&places.path("SCRATCH/files"))?;
         usages.push(Job::new(contender.line, places).run()?);
     }

@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result};
-use xtask::shell::{put_program, remove, renew};
+use xtask::shell::{put_program, renew};
 
 use super::job::{Job, Usage, median};
 use super::mounted::{Mounted, Mounts};
@@ -106,9 +106,7 @@ pub(crate) fn add(report: &mut Report, runs: usize, places: &Places) -> Result<(
         }
     }
     judge(report, &found);
-    ["DISK/root.sealift", "DISK/image.sealift", "DISK/root.img", "DISK/copy.img"]
-        .iter()
-        .try_for_each(|file| remove(&places.path(file)))
+    places.remove(&["DISK/root.sealift", "DISK/image.sealift", "DISK/root.img", "DISK/copy.img"])
 }
 
 /// Returns a system that can build packages, with all build dependencies of this one.
@@ -135,7 +133,7 @@ fn mount(kind: Kind, line: &dyn Fn(&str) -> String, places: &Places) -> Result<R
     let mut servers = Vec::new();
     match kind {
         Kind::Image | Kind::Bare => {
-            remove(&places.path("SCRATCH/root.sock"))?;
+            places.remove(&["SCRATCH/root.sock"])?;
             let nbdkit = if kind == Kind::Bare { NBDKIT_ALONE } else { NBDKIT };
             let nbdkit = serve(&line(nbdkit), "SCRATCH/root.sock", "SCRATCH/root.sock", places)?;
             servers.extend([serve(NBDFUSE, "SCRATCH/fuse", "SCRATCH/fuse/disk", places)?, nbdkit]);

@@ -3,7 +3,6 @@
 use std::fs;
 
 use anyhow::{Result, ensure};
-use xtask::shell::remove;
 
 use super::job::{Job, Usage};
 use super::places::Places;
@@ -58,9 +57,7 @@ pub(crate) fn add(report: &mut Report, places: &Places) -> Result<()> {
     run("ostree --repo=SCRATCH/ostree commit --branch=linux --tree=dir=TREE --owner-uid=0 --owner-gid=0 --no-xattrs")?;
     let mut samples = Vec::new();
     for way in &WAYS {
-        for word in [way.file, "SCRATCH/to", "SCRATCH/whole-state"] {
-            remove(&places.path(word))?;
-        }
+        places.remove(&[way.file, "SCRATCH/to", "SCRATCH/whole-state"])?;
         run("ostree --repo=SCRATCH/to init --mode=bare-user")?;
         let make = run(way.make)?;
         let take = run(&way.take.replace("TO", "SCRATCH/to"))?;
@@ -69,9 +66,7 @@ pub(crate) fn add(report: &mut Report, places: &Places) -> Result<()> {
         run("ostree --repo=SCRATCH/to fsck --quiet")?;
         samples.push(Sample { make, take, bytes });
     }
-    for word in ["SCRATCH/ostree", "SCRATCH/to", "SCRATCH/whole.delta", "SCRATCH/whole.sealift"] {
-        remove(&places.path(word))?;
-    }
+    places.remove(&["SCRATCH/ostree", "SCRATCH/to", "SCRATCH/whole.delta", "SCRATCH/whole.sealift"])?;
     judge(report, &samples)?;
     let mut text =
         String::from("| | make, s | CPU, s | take, s | CPU, s | bytes |\n| --- | --: | --: | --: | --: | --: |\n");

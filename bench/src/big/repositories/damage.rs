@@ -5,6 +5,7 @@ use std::os::unix::fs::{FileExt as _, PermissionsExt as _, symlink};
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context as _, Result, ensure};
+use rustix::fs::{CWD, FileType, Mode, XattrFlags, mknodat, setxattr};
 use xtask::shell::remove;
 
 use super::sources::{Source, Sources, listing};
@@ -168,20 +169,14 @@ fn make(damage: Damage, path: &Path, other: &Path, random: &mut Random) -> Resul
         Attribute if is_plain => {
             let name = ["user.ostreemeta", "user.more"][usize::try_from(random.below(2))?];
             let value = random.bytes(20);
-            rustix::fs::setxattr(path, name, &value, rustix::fs::XattrFlags::empty())?;
+            setxattr(path, name, &value, XattrFlags::empty())?;
         }
         _ => fs::remove_file(path)?,
     }
     match damage {
         Directory => fs::create_dir(path)?,
         Link => symlink(other, path)?,
-        Fifo => rustix::fs::mknodat(
-            rustix::fs::CWD,
-            path,
-            rustix::fs::FileType::Fifo,
-            rustix::fs::Mode::from_raw_mode(0o644),
-            0,
-        )?,
+        Fifo => mknodat(CWD, path, FileType::Fifo, Mode::from_raw_mode(0o644), 0)?,
         _ => {}
     }
     Ok(())
