@@ -47,7 +47,8 @@ pub(crate) fn add(report: &mut Report, runs: usize, places: &Places) -> Result<(
         run(&PACK.replace('N', &version.to_string()))?;
         let mut summary = Value::Null;
         for number in 0..=runs {
-            places.remove(&["SCRATCH/to"])?;
+            // The device must not know the repository that it takes this one for.
+            places.remove(&["SCRATCH/to", "SCRATCH/ostree-state"])?;
             run("cp -a SCRATCH/base SCRATCH/to")?;
             tree::read_all(&places.path("SCRATCH/ostree.sealift"))?;
             let job = Job::new(TAKE, places);
