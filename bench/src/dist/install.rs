@@ -8,7 +8,7 @@ use std::process::Command;
 use anyhow::{Context, Result, ensure};
 use xtask::dist::Release;
 use xtask::dist::machine::MACHINES;
-use xtask::shell::{once, output, renew};
+use xtask::shell::{once, output, program, renew};
 
 use crate::debian::bootstrap;
 
@@ -160,9 +160,11 @@ pub(super) fn run_alone(release: &Release, run: &Path) -> Result<()> {
     for file in ["os.sealift", "allowed_signers"] {
         fs::copy(run.join(file), root.join(file))?;
     }
+    // By its path: the program's PATH is none.
+    let chroot = program("chroot").context("chroot is a part of Debian's coreutils")?;
     let trust = ["--trust", "/allowed_signers", "--state", "/state"];
     for words in [&["verify", "--deep", "/os.sealift"][..], &["unpack", "/os.sealift", "/back"], &["audit", "/back"]] {
-        let mut command = Command::new("chroot");
+        let mut command = Command::new(&chroot);
         command.arg(&root).arg("/sealift").args(words).args(trust).env_clear().env("PATH", "/");
         output(&mut command).with_context(|| format!("alone in its root: sealift {}", words.join(" ")))?;
     }
