@@ -13,9 +13,9 @@ use xtask::shell::{once, output, program, renew};
 use crate::debian::bootstrap;
 
 const SUITES: [&str; 2] = ["bookworm", "trixie"];
-/// Programs of a desktop or server that read the package's files.
-const PACKAGES: [&str; 8] =
-    ["bash-completion", "file", "fish", "libglib2.0-bin", "man-db", "nbdkit", "shared-mime-info", "zsh"];
+/// Programs of a desktop or server that read the package's files, and what the package recommends.
+const PACKAGES: [&str; 9] =
+    ["bash-completion", "file", "fish", "gpgv", "libglib2.0-bin", "man-db", "nbdkit", "shared-mime-info", "zsh"];
 /// Files that Debian itself writes on every installation. The package's own records are checked separately.
 const ITS_OWN: [&str; 4] = ["./var/cache", "./var/lib/apt", "./var/lib/dpkg", "./var/log"];
 
