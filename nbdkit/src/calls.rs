@@ -3,7 +3,7 @@
 
 use std::ffi::{CString, c_char, c_int};
 
-use sealift_verify::escape;
+use sealift::escape;
 
 unsafe extern "C" {
     fn nbdkit_error(format: *const c_char, ...);

@@ -8,8 +8,7 @@ use std::os::unix::ffi::OsStrExt as _;
 use sealift::in_place::{InPlace, ReadOptions, Reader, Report};
 use sealift::inspect::{InodeKind, Listed, Object, entries, find};
 use sealift::trust::{Guard, Trusted, Utc};
-use sealift::{Bundle, GivenBases, Progress, Row};
-use sealift_format::data_ranges;
+use sealift::{Bundle, GivenBases, Progress, Row, data_ranges};
 
 /// A file of an open bundle, before threads are started.
 #[derive(Debug)]

@@ -3,8 +3,8 @@
 use std::io;
 use std::path::{Path, PathBuf};
 
-use crate::trust::{DeviceState, Survey, TargetId, TargetKind, sign};
-use crate::{Error, Progress, RecordFault};
+use crate::trust::{DeviceState, Survey, TargetId, TargetKind, sign_partial};
+use crate::{Class, Error, Progress, RecordFault};
 use rustix::fs::FileType;
 use rustix::io::Errno;
 use sealift_store::directory::{TreeStage, state};
@@ -56,7 +56,7 @@ pub fn clean(
     if let Some(path) = packed.in_use {
         return Err(Error::Busy { path });
     }
-    let spools = packed.removed + u64::from(sign::remove_stale(target)?);
+    let spools = packed.removed + u64::from(sign_partial::remove_stale(target)?);
     let mut cleaned = CleanStats { spools, ..CleanStats::default() };
     if place.stat()?.is_some_and(|stat| FileType::from_raw_mode(stat.st_mode) == FileType::RegularFile) {
         return Ok(cleaned); // the target is a bundle
@@ -160,9 +160,9 @@ fn clean_site(
 /// Returns whether the same may succeed later: the run was stopped, or something has run out, of which there may be more then.
 fn may_be_repeated(error: &Error) -> bool {
     match error {
-        Error::Cancelled | Error::Busy { .. } | Error::NoSpace { .. } | Error::NoInodes { .. } => true,
+        _ if matches!(error.class(), Class::Cancelled | Class::Busy | Class::DiskFull) => true,
         Error::Io { source, .. } | Error::Xattr { source, .. } => {
-            let lacks = [Errno::NOSPC, Errno::DQUOT, Errno::MFILE, Errno::NFILE, Errno::NOMEM];
+            let lacks = [Errno::MFILE, Errno::NFILE, Errno::NOMEM];
             Errno::from_io_error(source).is_some_and(|errno| lacks.contains(&errno))
         }
         _ => false,

@@ -134,17 +134,20 @@
 //!
 //! # Errors
 //!
-//! There is one [`Error`]. [`Error::kind`] says what is wrong with the bundle, and is `None` if the bundle is not at fault. [`Error::word`] is the
-//! error in one word, for programs. The error's text is a sentence for people, with numbers. [`Error::exit_status`] is the exit status of `sealift`:
+//! There is one [`Error`]. [`Error::class`] says what a program can do about it:
 //!
-//! | status | meaning |
-//! | --- | --- |
-//! | 0 | good |
-//! | 1 | the bundle or the target is damaged, or is not as expected |
-//! | 2 | undetermined or failed: a wrong option, input or output, a full disk, a malformed trust file |
-//! | 3 | refused by policy: not trusted, another name, older, expired, for another device |
-//! | 4 | the base of a delta bundle is missing |
-//! | 128 + N | stopped by signal N: set by the program, since the library handles no signals |
+//! | class | what to do | status of `sealift` |
+//! | --- | --- | --- |
+//! | [`Damaged`](Class::Damaged) | get the bundle again, or repair the target by installing it once more | 1 |
+//! | [`Refused`](Class::Refused) | take another bundle: this one is not trusted, is older, expired, or for another device | 3 |
+//! | [`BaseMissing`](Class::BaseMissing) | get the full bundle | 4 |
+//! | [`DiskFull`](Class::DiskFull) | free space, then repeat | 2 |
+//! | [`Busy`](Class::Busy) | repeat later | 2 |
+//! | [`Cancelled`](Class::Cancelled) | nothing; repeat to go on | 128 + N after signal N, which the program handles |
+//! | [`Setup`](Class::Setup) | show the message to a person, who changes an option, a file, rights or a device | 2 |
+//!
+//! [`Error::kind`] says what is wrong with the bundle, and is `None` if the bundle is not at fault. [`Error::word`] is the error in one word. The
+//! error's text is a sentence for people, with numbers.
 //!
 //! # Logs
 //!
@@ -153,11 +156,21 @@
 //!
 //! # Features
 //!
-//! `composefs` enables composefs images and stores, and links OpenSSL. `cli`, on by default, is the command line with its dependencies. A program
-//! that uses the library disables it:
+//! What every program has judges, verifies, installs, audits and compares bundles. The rest brings crates of its own, and each feature adds modules:
+//!
+//! | feature | modules | brings |
+//! | --- | --- | --- |
+//! | `pack` | `pack`, `request`, `simulate`, `order::import`, and patterns in [`source::Exclude`] | compressors, binary differences, regular expressions |
+//! | `sign` | `trust::sign`, also for kernels | private keys, X.509 and RSA |
+//! | `mount` | `mount` | FUSE |
+//! | `composefs` | composefs images and stores, where they are otherwise refused | OpenSSL |
+//! | `portal` | `portal` | HTTP, and the page, which `cargo xtask web` builds first |
+//!
+//! `cli`, on by default, is the command line with the first three. A program that uses the library disables it:
 //!
 //! ```toml
-//! sealift = { version = "0", default-features = false }
+//! sealift = { version = "0", default-features = false } # an updater
+//! sealift = { version = "0", default-features = false, features = ["pack", "sign"] } # a publisher
 //! ```
 //!
 //! # Threads
@@ -172,13 +185,21 @@ pub mod clean;
 pub mod diff;
 pub mod in_place;
 pub mod inspect;
+#[cfg(feature = "mount")]
 pub mod mount;
 pub mod order;
+#[cfg_attr(
+    not(all(feature = "pack", feature = "sign")),
+    allow(dead_code, reason = "packing and signing use different parts of a spool")
+)]
 mod output;
+#[cfg(feature = "pack")]
 pub mod pack;
 #[cfg(feature = "portal")]
 pub mod portal;
+#[cfg(feature = "pack")]
 pub mod request;
+#[cfg(feature = "pack")]
 pub mod simulate;
 pub mod status;
 pub mod trust;
@@ -186,7 +207,7 @@ pub mod verify;
 
 pub use output::Output;
 pub use sealift_format::{
-    Bundle, Chunk, Envelope, Head, Identity, Image, Index, Kind, Limits, Opened, Request, Root, Row, name,
+    Bundle, Chunk, Envelope, Head, Identity, Image, Index, Kind, Limits, Opened, Request, Root, Row, data_ranges, name,
 };
 pub use sealift_format::{Error as FormatError, RootBase};
 pub use sealift_store::base::{Bases, GivenBases, SharedBases};
@@ -194,10 +215,10 @@ pub use sealift_store::install::{Destination, Durability, InstallOptions, OsTree
 pub use sealift_store::install::{ImportStats, InstallStats, RefValue, SetRef};
 pub use sealift_store::install::{archive, directory as unpack};
 pub use sealift_store::{
-    ArchiveFault, Aspect, CommitSpec, DirId, Error, Input, Keeps, LeftRun, Metadata, NewNode, NodeId, Phase, Progress,
-    RecordFault, RepoFault, Snapshot, Times, Tree, Unopened, Visited, base, contents, seal, source,
+    ArchiveFault, Aspect, Class, CommitSpec, DirId, Error, Input, Keeps, LeftRun, Metadata, NewNode, NodeId, Phase,
+    Progress, RecordFault, RepoFault, Snapshot, Times, Tree, Unopened, Visited, base, contents, seal, source,
 };
-pub use sealift_verify::Error as TrustError;
+pub use sealift_verify::{Error as TrustError, escape};
 
 /// OSTree repositories: imports into them and onto media, and audits.
 pub mod ostree {

@@ -34,7 +34,7 @@ mod tree;
 pub mod trust;
 mod xattrs;
 
-pub use error::{ArchiveFault, Error, OrderFault, RecordFault, RepoFault};
+pub use error::{ArchiveFault, Class, Error, OrderFault, RecordFault, RepoFault};
 pub use fs::{
     Aspect, FileStat, InodeId, Keeps, LeftRun, OwnDir, Place, Record, Site, Stage, StatCache, StateDir, StateLock,
     Times, check_may_create, check_own, inode_id,

@@ -71,7 +71,8 @@ fn integer(number: &[u8]) -> Vec<u8> {
 
 #[cfg(test)]
 mod tests {
-    use sealift_verify::kernel_signature::sign::{KernelCertificate, KernelSignError};
+    use sealift_verify::kernel_signature::KernelSignError;
+    use sealift_verify::kernel_signature::sign::KernelCertificate;
     use sealift_verify::kernel_signature::{of_head, signed_bytes};
 
     use super::*;

@@ -33,7 +33,9 @@ const STEPS: &[Step] = &[
         "cargo clippy --locked --target wasm32-unknown-unknown -p sealift-format -p sealift-verify -p sealift-wasm -- -D warnings",
     ]) },
     Step { name: "features", action: Lines(&[
-        "cargo clippy --locked -p sealift -- -D warnings", "cargo clippy --locked -p sealift --no-default-features --lib -- -D warnings",
+        "cargo clippy --locked -p sealift -- -D warnings",
+        "for features in '' pack sign mount composefs; do cargo clippy --locked -p sealift --no-default-features --lib --features \"$features\" -- -D warnings || exit 1; done",
+        "cargo clippy --locked -p sealift --no-default-features --example updater -- -D warnings",
     ]) },
     Step { name: "docs", action: Lines(&["RUSTDOCFLAGS='-D warnings' cargo doc --locked --workspace --no-deps --features sealift/composefs,sealift/portal"]) },
     Step { name: "programs", action: Call("that a package of the list brings each program that is called", programs::check) },

@@ -4,7 +4,7 @@ use std::path::Path;
 
 use rustix::io::Errno;
 use sealift::seal::KernelError;
-use sealift::trust::sign::{KernelSignError, SignError};
+use sealift::trust::{KernelSignError, SignError};
 use sealift::trust::{Shortfall, SignatureError, Standing};
 use sealift::{ArchiveFault, Error, FormatError, RecordFault, RepoFault, TrustError};
 

@@ -4,7 +4,7 @@ use std::io::{self, IsTerminal as _, Write as _};
 use std::path::Path;
 use std::process::ExitCode;
 
-use sealift::Error;
+use sealift::{Class, Error};
 use serde::Serialize;
 
 use super::advice::{advice, advice_for_target};
@@ -153,17 +153,17 @@ impl Failure {
 
     /// Ranks failures: damage above a refusal by policy, that above an undetermined result, and that above a missing base.
     pub(crate) fn gravity(&self) -> u8 {
-        match self.error.exit_status() {
-            1 => 4,
-            3 => 3,
-            4 => 1,
+        match self.error.class() {
+            Class::Damaged => 4,
+            Class::Refused => 3,
+            Class::BaseMissing => 1,
             _ => 2,
         }
     }
 
     /// Returns whether the user cancelled.
     pub(crate) fn is_stop(&self) -> bool {
-        matches!(*self.error, Error::Cancelled)
+        self.error.class() == Class::Cancelled
     }
 
     /// Prints the failure and returns the exit status.
@@ -216,7 +216,9 @@ impl Failure {
         match &*self.error {
             // A read error, as from a worn medium.
             Error::Io { path, .. } => path == bundle,
-            error => error.kind().is_some() || matches!(error.exit_status(), 1 | 3 | 4),
+            error => {
+                error.kind().is_some() || matches!(error.class(), Class::Damaged | Class::Refused | Class::BaseMissing)
+            }
         }
     }
 

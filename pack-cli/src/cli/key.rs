@@ -5,7 +5,8 @@ use std::path::PathBuf;
 
 use clap::{Args, Subcommand, ValueHint};
 use sealift::Error;
-use sealift::trust::sign::{PublicKey, Zeroizing, generate_key};
+use sealift::trust::PublicKey;
+use sealift::trust::sign::{Zeroizing, generate_key};
 use serde::Serialize;
 
 use super::failure::Failure;

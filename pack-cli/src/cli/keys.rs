@@ -7,7 +7,8 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
 use sealift::Error;
-use sealift::trust::sign::{SignError, Signer, Zeroizing};
+use sealift::trust::SignError;
+use sealift::trust::sign::{Signer, Zeroizing};
 
 use super::failure::{Failure, complain};
 use super::hidden::Hidden;

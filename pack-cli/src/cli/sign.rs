@@ -5,7 +5,8 @@ use std::path::{Path, PathBuf};
 
 use clap::{Args, ValueHint};
 use sealift::Output;
-use sealift::trust::sign::{KernelChange, KernelSigner, KeyId, SignChange, SignStats, sign_bundle, sign_copy};
+use sealift::trust::KeyId;
+use sealift::trust::sign::{KernelChange, KernelSigner, SignChange, SignStats, sign_bundle, sign_copy};
 use sealift::{Envelope, Error, Head};
 use serde::Serialize;
 
@@ -91,7 +92,7 @@ fn parse_removal(text: &str) -> Result<Removal, String> {
     if text == KERNEL {
         return Ok(Removal::Kernel);
     }
-    text.parse().map(Removal::Of).map_err(|error: sealift::trust::sign::KeyIdError| error.to_string())
+    text.parse().map(Removal::Of).map_err(|error: sealift::trust::KeyIdError| error.to_string())
 }
 
 impl Sign {

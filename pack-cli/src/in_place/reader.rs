@@ -163,7 +163,7 @@ impl Reader {
     }
 
     /// Tells the threads to end, and waits for none of them: one may wait for a medium that does not answer.
-    pub(crate) fn abandon(&mut self) {
+    pub fn abandon(&mut self) {
         self.shared.close();
         self.threads.clear();
     }

@@ -2,6 +2,7 @@
 //! a bundle out by one.
 
 pub mod diff;
+#[cfg(feature = "pack")]
 pub mod import;
 mod kept;
 mod merge;

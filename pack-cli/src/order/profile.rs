@@ -131,7 +131,8 @@ impl OrderProfile {
     }
 
     /// Returns the names that the path of an entry may stand for: in a profile one; in a plain list also what the path is if it is escaped.
-    pub(crate) fn names(&self, entry: &OrderEntry) -> Vec<Vec<u8>> {
+    #[must_use]
+    pub fn names(&self, entry: &OrderEntry) -> Vec<Vec<u8>> {
         if self.is_list { escape::readings(&entry.path) } else { vec![entry.path.clone()] }
     }
 }

@@ -29,7 +29,9 @@
 //! ```
 
 mod edit;
+#[cfg(feature = "sign")]
 pub mod sign;
+pub(crate) mod sign_partial;
 
 pub use edit::{Added, Exported, GivenKey, Revoked, Withdrawn, add_signer, export_signers, revoke_key};
 pub use sealift_store::trust::*;

@@ -3,7 +3,8 @@
 use std::fs;
 use std::os::unix::fs::PermissionsExt as _;
 
-use sealift::trust::sign::{SignError, Signer, Zeroizing, generate_key};
+use sealift::trust::SignError;
+use sealift::trust::sign::{Signer, Zeroizing, generate_key};
 use sealift::{Error, trust::sign::AskPassphrase};
 
 use crate::desk::{Desk, no_passphrase};

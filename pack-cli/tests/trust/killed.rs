@@ -6,7 +6,8 @@ use std::process::{Command, Stdio};
 use std::time::Duration;
 use std::{env, fs};
 
-use sealift::trust::sign::{KeyId, SignChange, sign_bundle};
+use sealift::trust::KeyId;
+use sealift::trust::sign::{SignChange, sign_bundle};
 use sealift::{Error, Input, Progress};
 use sealift_format::Limits;
 

@@ -6,7 +6,8 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 
-use sealift::trust::sign::{KeyId, SignChange, SignStats, Signer, read_signature, sign_bundle};
+use sealift::trust::KeyId;
+use sealift::trust::sign::{SignChange, SignStats, Signer, read_signature, sign_bundle};
 use sealift::{Error, Progress};
 use sealift_format::{Envelope, Kind};
 use sealift_verify::trust::sign::armored;

@@ -1,6 +1,7 @@
 //! Why an operation fails.
 
 mod archive;
+mod class;
 mod order;
 mod record;
 mod repository;
@@ -14,12 +15,12 @@ use std::path::{Path, PathBuf};
 use sealift_format::verity::{Algorithm, FileDigest};
 use sealift_format::{Delta, Kind, Ref, RootBase};
 use sealift_verify::fsverity::KernelError;
-use sealift_verify::kernel_signature::sign::KernelSignError;
-use sealift_verify::trust::sign::SignError;
-use sealift_verify::trust::{KeyId, SignatureError, TrustFileError};
+use sealift_verify::kernel_signature::KernelSignError;
+use sealift_verify::trust::{KeyId, SignError, SignatureError, TrustFileError};
 
 pub use archive::ArchiveFault;
 pub(crate) use archive::shown;
+pub use class::Class;
 pub use order::OrderFault;
 pub use record::RecordFault;
 pub use repository::RepoFault;
@@ -582,6 +583,7 @@ impl Error {
             return kind.word();
         }
         match self {
+            _ if self.class() == Class::DiskFull => "space",
             Self::Usage(_)
             | Self::Unexpected { .. }
             | Self::Unusable { .. }
@@ -605,12 +607,6 @@ impl Error {
             Self::Exists { .. } => "exists",
             Self::Busy { .. } => "busy",
             Self::Foreign { .. } | Self::OtherDirectory { .. } => "foreign",
-            Self::NoSpace { .. } | Self::NoInodes { .. } => "space",
-            Self::Io { source, .. }
-                if matches!(source.kind(), io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded) =>
-            {
-                "space"
-            }
             Self::NoRoom { .. } => "room",
             Self::Changed { .. } | Self::Changing { .. } | Self::Exchanged { .. } => "changed",
             Self::OtherName { .. } => "other-name",
@@ -637,37 +633,6 @@ impl Error {
             Self::MissingBase { .. } => "base",
             Self::Cancelled => "cancelled",
             _ => "io",
-        }
-    }
-
-    /// Returns the exit status of a program that ends with this error:
-    ///
-    /// | status | meaning |
-    /// | --- | --- |
-    /// | 1 | the bundle or the target is damaged, or not as expected |
-    /// | 2 | undetermined or failed: a wrong option, a limit exceeded, input or output, a full disk, a malformed trust file, a state that cannot be kept |
-    /// | 3 | refused by policy: the signer, the name, the version, the expiry, a tag, a repository's requirements |
-    /// | 4 | a delta bundle's base is missing |
-    #[must_use]
-    pub fn exit_status(&self) -> u8 {
-        match self {
-            Self::Bundle { source, .. } => source.exit_status(),
-            Self::MissingBase { .. } | Self::IsDelta { .. } => 4,
-            Self::OtherName { .. } => 3,
-            Self::Repository { fault, .. } if matches!(**fault, RepoFault::Refused { .. }) => 3,
-            Self::HalfUpdated { .. } | Self::GivenUp { .. } | Self::StoreObject { .. } => 1,
-            Self::Kernel { source, .. }
-                if matches!(**source, KernelError::NotSealed | KernelError::OtherDigest { .. }) =>
-            {
-                1
-            }
-            _ => match self.kind() {
-                Some(Kind::Untrusted | Kind::Revoked | Kind::Incompatible | Kind::Expired | Kind::Downgrade) => 3,
-                // The bundle may be sound: this reader was told to take no more.
-                Some(Kind::Limit) => 2,
-                Some(_) => 1,
-                None => 2,
-            },
         }
     }
 }

@@ -23,6 +23,7 @@
 mod archive;
 mod cpio;
 mod directory;
+#[cfg_attr(not(feature = "exclude"), path = "no_exclude.rs")]
 mod exclude;
 mod file;
 mod formats;

@@ -25,9 +25,10 @@ pub use now::build_time;
 pub use options::TrustOptions;
 pub use paths::{REVOKED, SIGNERS, TrustPaths};
 pub use report::{FloorReport, TrustReport};
+pub use sealift_verify::kernel_signature::KernelSignError;
 pub use sealift_verify::trust::{
-    FloorRecord, Now, NowSource, Shortfall, SignatureError, SignatureState, SignerLine, Since, Standing, TimeError,
-    Unaccepted, UnknownSignature, Utc, Verdict,
+    FloorRecord, KeyId, KeyIdError, Now, NowSource, PublicKey, Shortfall, SignError, SignatureError, SignatureState,
+    SignerLine, Since, Standing, TimeError, Unaccepted, UnknownSignature, Utc, Verdict,
 };
 pub use state::{DeviceState, reset_floor};
 pub use survey::Survey;

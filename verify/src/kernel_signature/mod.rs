@@ -5,9 +5,12 @@
 
 #[cfg(feature = "kernel-sign")]
 pub mod sign;
+mod sign_error;
 
 use sealift_format::verity::FileDigest;
 use sealift_format::{Envelope, Head};
+
+pub use sign_error::KernelSignError;
 
 /// The length in bytes of the longest signature that a kernel accepts.
 pub const LEN_MAX: usize = 16_128;

@@ -33,6 +33,7 @@ mod sample;
 mod shortfall;
 #[cfg(feature = "sign")]
 pub mod sign;
+mod sign_error;
 mod signature_error;
 mod since;
 mod sshsig;
@@ -60,6 +61,7 @@ pub use policy::{Policy, SIGNATURES_MAX};
 pub use public_key::{KeyType, PublicKey};
 pub use revocation::RevocationList;
 pub use shortfall::Shortfall;
+pub use sign_error::SignError;
 pub use signature_error::SignatureError;
 pub use since::Since;
 pub use sshsig::{NAMESPACE, SshSignature};

@@ -6,8 +6,7 @@ use crate::desk::{Desk, MESSAGE};
 use base64ct::{Base64, Encoding};
 use p256::ecdsa;
 use p256::ecdsa::signature::Signer;
-use sealift_verify::trust::sign::{self, SignError};
-use sealift_verify::trust::{PublicKey, SignatureError};
+use sealift_verify::trust::{PublicKey, SignError, SignatureError, sign};
 use sha2::{Digest, Sha256};
 
 const APPLICATION: &[u8] = b"ssh:";

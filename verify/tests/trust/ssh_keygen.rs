@@ -4,10 +4,10 @@ use std::fs;
 use std::process::Command;
 
 use crate::desk::{Desk, MESSAGE};
-use sealift_verify::trust::sign::{self, SignError, SigningKey};
+use sealift_verify::trust::sign::{self, SigningKey};
 use sealift_verify::trust::{
-    AllowedSigners, KeyError, KeyType, Now, PublicKey, RevocationList, SignatureError, SshSignature, TrustFileError,
-    Unaccepted,
+    AllowedSigners, KeyError, KeyType, Now, PublicKey, RevocationList, SignError, SignatureError, SshSignature,
+    TrustFileError, Unaccepted,
 };
 
 fn sign_key() -> SigningKey {

@@ -15,7 +15,6 @@ use std::os::unix::fs::{FileExt as _, MetadataExt as _, PermissionsExt as _, fch
 use std::path::{Path, PathBuf};
 
 use rustix::fs::{FlockOperation, flock, ioctl_ficlone};
-use rustix::io::Errno;
 use sealift_format::num;
 use sealift_format::{Error as FormatError, Head};
 use sealift_store::fs::partial::PartialFile;
@@ -24,6 +23,7 @@ use sealift_verify::trust::KeyId;
 use super::{KernelChange, KernelSigner, Signer, area, read_signature, sign_head};
 use crate::Phase;
 use crate::output::{Output, Spool};
+use crate::trust::sign_partial::{partial_of, remove_partial};
 use crate::{Error, Input, Progress};
 
 /// The changes to make to a bundle's signatures.
@@ -64,8 +64,6 @@ pub struct SignStats {
     pub owner_kept: bool,
 }
 
-/// The suffix of the copy's name while it is written.
-const PARTIAL: &str = ".sealift-sign-partial";
 /// Bytes copied between two checks for cancellation.
 const STEP: u64 = 32 << 20;
 
@@ -134,47 +132,6 @@ fn check_identity(path: &Path, head: &Head, change: &SignChange<'_>) -> Result<(
     }
     let (name, version) = (&identity.name, identity.version);
     Err(Error::unexpected(path, format!("is {name} version {version}, which signing does not change")))
-}
-
-/// Removes the copy that a killed signing run left. Returns whether there was one.
-///
-/// # Errors
-/// Returns an error if the bundle is being signed, or if the copy cannot be removed.
-pub(crate) fn remove_stale(bundle: &Path) -> Result<bool, Error> {
-    let real = std::fs::canonicalize(bundle);
-    let bundle = real.as_deref().unwrap_or(bundle);
-    let path = partial_of(bundle);
-    if path.symlink_metadata().is_err() {
-        return Ok(false);
-    }
-    // A signing run holds the bundle's lock; a missing bundle cannot be in signing.
-    let file = match File::open(bundle) {
-        Err(error) if error.kind() == io::ErrorKind::NotFound => None,
-        opened => Some(opened.map_err(|error| Error::io("read", bundle, error))?),
-    };
-    match file.as_ref().map_or(Ok(()), |file| flock(file, FlockOperation::NonBlockingLockExclusive)) {
-        Err(Errno::WOULDBLOCK) => return Err(Error::Busy { path }),
-        locked => locked.map_err(|error| Error::io("lock", bundle, error))?,
-    }
-    remove_partial(&path)
-}
-
-/// Returns the path of the copy while it is written.
-fn partial_of(bundle: &Path) -> PathBuf {
-    let mut name = std::ffi::OsString::from(".");
-    name.push(bundle.file_name().unwrap_or_default());
-    name.push(PARTIAL);
-    bundle.with_file_name(name)
-}
-
-/// Removes the copy. Returns whether there was one.
-fn remove_partial(path: &Path) -> Result<bool, Error> {
-    match std::fs::remove_file(path) {
-        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(false),
-        // A read-only file system says so before it looks for the name.
-        Err(_) if path.symlink_metadata().is_err() => Ok(false),
-        removed => removed.map(|()| true).map_err(|error| Error::io("remove", path, error)),
-    }
 }
 
 /// A bundle locked against other signing runs.

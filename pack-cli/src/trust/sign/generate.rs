@@ -8,8 +8,8 @@ use std::path::{Path, PathBuf};
 
 use rustix::rand::{GetRandomFlags, getrandom};
 use sealift_store::fs::partial::sync_parent;
-use sealift_verify::trust::PublicKey;
-use sealift_verify::trust::sign::{SignError, SigningKey};
+use sealift_verify::trust::sign::SigningKey;
+use sealift_verify::trust::{PublicKey, SignError};
 use zeroize::Zeroizing;
 
 use crate::Error;

@@ -7,8 +7,8 @@ use std::path::{Path, PathBuf};
 
 use sealift_format::{Envelope, Head};
 use sealift_store::fs::check_secret;
-use sealift_verify::kernel_signature::sign::{KernelCertificate, KernelKey, KernelSignError};
-use sealift_verify::kernel_signature::signed_bytes;
+use sealift_verify::kernel_signature::sign::{KernelCertificate, KernelKey};
+use sealift_verify::kernel_signature::{KernelSignError, signed_bytes};
 use zeroize::Zeroizing;
 
 use crate::Error;

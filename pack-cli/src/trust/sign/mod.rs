@@ -30,13 +30,9 @@ mod signer;
 
 pub use area::KernelChange;
 pub use attach::read_signature;
-pub(crate) use bundle::remove_stale;
 pub use bundle::{SignChange, SignStats, sign_bundle, sign_copy};
 pub use generate::generate_key;
 pub use kernel::KernelSigner;
-pub use sealift_verify::kernel_signature::sign::KernelSignError;
 pub use sealift_verify::kernel_signature::signed_bytes;
-pub use sealift_verify::trust::sign::SignError;
-pub use sealift_verify::trust::{KeyId, KeyIdError, PublicKey};
 pub use signer::{AskPassphrase, Signer, sign_head, sign_root};
 pub use zeroize::Zeroizing;

@@ -7,8 +7,8 @@ use std::path::{Path, PathBuf};
 
 use sealift_format::{Envelope, Head};
 use sealift_store::fs::check_secret;
-use sealift_verify::trust::PublicKey;
-use sealift_verify::trust::sign::{SignError, SigningKey, data_to_sign, envelope};
+use sealift_verify::trust::sign::{SigningKey, data_to_sign, envelope};
+use sealift_verify::trust::{PublicKey, SignError};
 use zeroize::Zeroizing;
 
 use super::agent;

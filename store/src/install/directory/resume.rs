@@ -8,14 +8,15 @@ use sealift_format::Kind;
 
 use super::journal;
 use crate::directory::TreeStage;
-use crate::{Error, LeftRun, Site};
+use crate::{Class, Error, LeftRun, Site};
 
 /// Keeps the stage after an error if a new run may resume from it.
 pub(super) fn abandon(stage: TreeStage, site: &Site, error: Error) -> Error {
+    let is_full = error.class() == Class::DiskFull;
     let error = match error {
         // The files of the stage are named by their places in the target, where they do not exist yet.
         Error::Io { path, source, .. } | Error::Xattr { path, source, .. }
-            if is_full(&source) && path.starts_with(site.path()) =>
+            if is_full && path.starts_with(site.path()) =>
         {
             Error::io("write to", stage.own().path(), source)
         }
@@ -37,20 +38,14 @@ pub(super) fn abandon(stage: TreeStage, site: &Site, error: Error) -> Error {
 /// Returns whether a repeated run may get further, as far as the error tells.
 fn may_get_further(error: &Error) -> bool {
     match error {
-        Error::Cancelled => true,
-        // Space may be freed.
-        Error::NoSpace { .. } | Error::NoInodes { .. } => true,
         // The system drops data that failed to sync, and may still show it: hashing would not tell.
         Error::Io { doing: "sync", .. } => false,
+        // Space may be freed.
+        _ if matches!(error.class(), Class::Cancelled | Class::DiskFull) => true,
         Error::Io { source, .. } => !is_lasting(source),
         Error::Format(error) => error.kind() == Kind::Truncated,
         _ => false,
     }
-}
-
-/// Returns whether an error means that the disk, or a quota, is full.
-fn is_full(error: &io::Error) -> bool {
-    matches!(error.kind(), io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded)
 }
 
 /// Returns whether a system call fails in the same way each time: the file system does not support it or has reached a limit, or it is not

@@ -4,7 +4,6 @@
 //! The update does without this step if it takes too much space, which is certain only once it is written: quotas are not part of what the system
 //! says is free. Therefore everything that the update needs is built first.
 
-use std::io::{self, ErrorKind};
 use std::os::fd::{AsFd as _, OwnedFd};
 
 use rustix::fs::{AtFlags, FallocateFlags, Mode, OFlags, fallocate, fstat, fsync, ftruncate, renameat, unlinkat};
@@ -18,7 +17,6 @@ use super::job::Job;
 use super::metadata::Privilege;
 use super::plan::PlannedName;
 use super::stretch::Stretch;
-use crate::Error;
 use crate::delivery::write_sparse;
 use crate::directory::TreeStage;
 use crate::directory::target::{Target, TargetWalk};
@@ -27,6 +25,7 @@ use crate::fs::confined::open_name;
 use crate::fs::unnamed::unnamed_in;
 use crate::install::options::Durability;
 use crate::progress::Phase;
+use crate::{Class, Error};
 
 /// The name of a copy in the stage until it is complete.
 const COPY: &str = "copy";
@@ -43,7 +42,7 @@ pub(super) fn write_hot_set<'g>(
     let written = try_room(job, builder, gathered, beside);
     match written.and_then(|()| write_in_order(job, builder, gathered, &mut moved)) {
         Ok(()) => Ok(Some(moved)),
-        Err(error) if is_full(&error) => {
+        Err(error) if error.class() == Class::DiskFull => {
             tracing::info!(%error, "the hot set stays scattered");
             let mut walk = Walk::default();
             for HotFile { place, links, .. } in moved {
@@ -103,12 +102,6 @@ fn write_in_order<'g>(
         }
     }
     Ok(())
-}
-
-/// Returns whether a file could not be written for lack of space, or inodes, on the file system or within a quota.
-fn is_full(error: &Error) -> bool {
-    let is_full = |error: &io::Error| matches!(error.kind(), ErrorKind::StorageFull | ErrorKind::QuotaExceeded);
-    matches!(error, Error::Io { source, .. } if is_full(source))
 }
 
 /// Puts a fresh copy of a file into the stage. Returns `false`, and leaves no copy, if the content cannot be read or is not as expected.
