@@ -207,21 +207,46 @@ pub mod verify;
 
 pub use output::Output;
 pub use sealift_format::{
-    Bundle, Chunk, Envelope, Head, Identity, Image, Index, Kind, Limits, Opened, Request, Root, Row, data_ranges, name,
+    Bundle, Chunk, Delta, Difference, Envelope, Head, Identity, Image, Index, Kind, Limits, Opened, Request, Root, Row,
+    data_ranges, name,
 };
 pub use sealift_format::{Error as FormatError, RootBase};
 pub use sealift_store::base::{Bases, GivenBases, SharedBases};
+pub use sealift_store::install::archive;
 pub use sealift_store::install::{Destination, Durability, InstallOptions, OsTreeOptions, TreeOptions};
 pub use sealift_store::install::{ImportStats, InstallStats, RefValue, SetRef};
-pub use sealift_store::install::{archive, directory as unpack};
 pub use sealift_store::{
-    ArchiveFault, Aspect, Class, CommitSpec, DirId, Error, Input, Keeps, LeftRun, Metadata, NewNode, NodeId, Phase,
-    Progress, RecordFault, RepoFault, Snapshot, Times, Tree, Unopened, Visited, base, contents, seal, source,
+    ArchiveFault, Aspect, Child, Class, CommitSpec, DirId, Error, FileFault, Input, Keeps, LeftRun, Medium, Metadata,
+    NewNode, Node, NodeId, NodeKind, OpenBundle, Phase, Progress, RecordFault, RepoFault, Snapshot, Times, Tree,
+    Unopened, Visited, base, seal, source,
 };
+pub use sealift_verify::content::ContentError;
 pub use sealift_verify::{Error as TrustError, escape};
+
+/// Unpacks a bundle into a new directory, or onto an existing one.
+///
+/// A new directory appears by one rename when it is complete. With [`TreeOptions::update`], an existing one is changed to match the bundle: what it
+/// lacks is first built beside it, and then moved there. The next run goes on from one that was stopped or killed, and [`clean`] discards what is left
+/// of it. What a target holds is recorded beside it.
+pub mod unpack {
+    pub use sealift_store::install::directory::{Census, Consent, NotKept, UnpackStats};
+    pub use sealift_store::install::directory::{is_half_updated, is_unfinished, may_go_on, unpack, unpack_asking};
+}
+
+/// The contents of a source: their object ids, read and hashed on several threads.
+pub mod contents {
+    pub use sealift_store::contents::{ContentInfo, Want, hash_contents};
+}
+
+/// Places that are opened once, and then reached by their descriptors, which no other process can exchange.
+pub mod fs {
+    pub use sealift_store::fs::stat_cache::FileTime;
+    pub use sealift_store::{InodeId, OwnDir, Place, Site};
+}
 
 /// OSTree repositories: imports into them and onto media, and audits.
 pub mod ostree {
+    pub use sealift_format::ostree::{Checksum, Malformed};
     pub use sealift_store::audit::ostree::audit;
     pub use sealift_store::install::ostree::{OsTreeStats, import, write_usb};
 }

@@ -34,7 +34,7 @@ mod tree;
 pub mod trust;
 mod xattrs;
 
-pub use error::{ArchiveFault, Class, Error, OrderFault, RecordFault, RepoFault};
+pub use error::{ArchiveFault, Class, Error, FileFault, OrderFault, RecordFault, RepoFault};
 pub use fs::{
     Aspect, FileStat, InodeId, Keeps, LeftRun, OwnDir, Place, Record, Site, Stage, StatCache, StateDir, StateLock,
     Times, check_may_create, check_own, inode_id,
@@ -44,4 +44,4 @@ pub use medium::{Medium, OpenBundle};
 pub use ostree::CommitSpec;
 pub use progress::{Phase, Progress, Snapshot};
 pub use sealift_format::{Bundle, Head, Kind, Limits, Request};
-pub use tree::{Child, DirId, Metadata, NewNode, NodeId, NodeKind, Tree, Visited};
+pub use tree::{Child, DirId, Metadata, NewNode, Node, NodeId, NodeKind, Tree, Visited};

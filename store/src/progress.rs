@@ -16,9 +16,10 @@ use crate::Error;
 /// ```
 /// # fn main() -> Result<(), Box<dyn std::error::Error>> {
 /// use std::time::Duration;
-/// use sealift_store::Progress;
-/// use sealift_store::contents::{Want, hash_contents};
-/// use sealift_store::source::{Source, SourceOptions};
+/// # use sealift_store as sealift;
+/// use sealift::Progress;
+/// use sealift::contents::{Want, hash_contents};
+/// use sealift::source::{Source, SourceOptions};
 ///
 /// let progress = Progress::default();
 /// let source = Source::open_spec("src".as_ref(), &SourceOptions::default(), 2)?;

@@ -85,7 +85,7 @@ fn uses_of(source: &Path) -> Result<BTreeMap<Module, Uses>> {
 }
 
 /// Lists the sources below a folder, sorted by name.
-fn list(folder: &Path, files: &mut Vec<PathBuf>) -> Result<()> {
+pub(crate) fn list(folder: &Path, files: &mut Vec<PathBuf>) -> Result<()> {
     let entries = fs::read_dir(folder).with_context(|| format!("cannot list {}", folder.display()))?;
     let mut paths = entries.map(|entry| Ok(entry?.path())).collect::<Result<Vec<_>>>()?;
     paths.sort();
@@ -102,13 +102,13 @@ fn list(folder: &Path, files: &mut Vec<PathBuf>) -> Result<()> {
     Ok(())
 }
 
-fn parse(path: &Path) -> Result<syn::File> {
+pub(crate) fn parse(path: &Path) -> Result<syn::File> {
     let text = fs::read_to_string(path).with_context(|| format!("cannot read {}", path.display()))?;
     syn::parse_file(&text).with_context(|| format!("cannot parse {}", path.display()))
 }
 
 /// Returns the module of a file; empty for the crate's own file.
-fn module_of(path: &Path) -> Module {
+pub(crate) fn module_of(path: &Path) -> Module {
     let path = path.with_extension("");
     let names = path.iter().map(|name| name.to_string_lossy().into_owned());
     names.filter(|name| !["mod", "lib", "main"].contains(&name.as_str())).collect()

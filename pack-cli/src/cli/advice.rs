@@ -6,7 +6,7 @@ use rustix::io::Errno;
 use sealift::seal::KernelError;
 use sealift::trust::{KernelSignError, SignError};
 use sealift::trust::{Shortfall, SignatureError, Standing};
-use sealift::{ArchiveFault, Error, FormatError, RecordFault, RepoFault, TrustError};
+use sealift::{ArchiveFault, Error, FileFault, FormatError, RecordFault, RepoFault, TrustError};
 
 /// The advice if the kernel has no certificate for a signature.
 pub(crate) const ADD_CERTIFICATE: &str =
@@ -58,13 +58,11 @@ pub(crate) fn advice(error: &Error) -> Option<String> {
             let sealing = "use `--seal try` to seal the index without the bundle's kernel signature";
             return Some(format!("{}; {sealing}", kernel(source).unwrap_or_default()));
         }
-        Error::Key { source, .. } => key(source)?,
-        Error::KernelKey { source, .. } => kernel_key(*source)?,
+        Error::File { fault, .. } => file(fault)?,
         Error::Agent { .. } => {
             "; start it with `eval \"$(ssh-agent)\"`, load the key with `ssh-add FILE`, and touch the token or confirm if asked, or give the \
              private key's file"
         }
-        Error::Attach { source: SignatureError::Namespace(_), .. } => "; sign with `ssh-keygen -Y sign -n sealift`",
         Error::NoRoom { .. } => "; remove one with `sign --remove`",
         Error::Foreign { .. } => ": correct its owner and mode, or remove it",
         Error::OtherDirectory { .. } => {
@@ -199,6 +197,15 @@ fn kernel(error: &KernelError) -> Option<&'static str> {
         KernelError::SignatureKey => ADD_CERTIFICATE,
         _ => return None,
     })
+}
+
+fn file(fault: &FileFault) -> Option<&'static str> {
+    match fault {
+        FileFault::Key(error) => key(error),
+        FileFault::KernelKey(error) => kernel_key(*error),
+        FileFault::Signature(SignatureError::Namespace(_)) => Some("; sign with `ssh-keygen -Y sign -n sealift`"),
+        _ => None,
+    }
 }
 
 fn key(error: &SignError) -> Option<&'static str> {

@@ -6,9 +6,9 @@ use std::io::{ErrorKind, Read as _, Write as _};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
-use sealift::Error;
 use sealift::trust::SignError;
 use sealift::trust::sign::{Signer, Zeroizing};
+use sealift::{Error, FileFault};
 
 use super::failure::{Failure, complain};
 use super::hidden::Hidden;
@@ -46,7 +46,7 @@ fn open_one(path: &Path, passphrase_file: Option<&Path>, given: &OnceCell<Zeroiz
     let mut tries = 1;
     loop {
         match Signer::open(path, &ask) {
-            Err(Error::Key { source: SignError::WrongPassphrase, .. }) if tries < TRIES => {
+            Err(Error::File { fault: FileFault::Key(SignError::WrongPassphrase), .. }) if tries < TRIES => {
                 tries += 1;
                 complain("key", &format!("{}: wrong passphrase, try again", path.display()), false);
             }

@@ -14,3 +14,4 @@ pub use merge::{merge, one_after_another};
 pub use profile::{OrderEntry, OrderProfile};
 pub use ranked::{Ranked, Ranking, ranked};
 pub use sealift_store::OrderFault;
+pub use sealift_store::kept_order::{KeptOrder, KeptPart};

@@ -9,7 +9,7 @@ use sealift_store::OrderFault;
 use sealift_store::kept_order::united;
 use sealift_verify::escape;
 
-use crate::Error;
+use crate::{Error, FileFault};
 
 /// The first line of a profile. Without it, a file is a plain list of paths.
 const HEADER: &str = "# sealift order 1";
@@ -93,7 +93,7 @@ impl OrderProfile {
     /// Returns an error if the file cannot be read; also as [`OrderProfile::parse`].
     pub fn read(path: &Path) -> Result<Self, Error> {
         let text = std::fs::read(path).map_err(|source| Error::Io { doing: "read", path: path.to_owned(), source })?;
-        Self::parse(&text).map_err(|fault| Error::Order { path: path.to_owned(), fault })
+        Self::parse(&text).map_err(|fault| Error::file(path, FileFault::Order(fault)))
     }
 
     /// The files, in the order of first use.

@@ -1,9 +1,11 @@
 //! The programs in examples/, run as their users run them. `cargo test` builds them beside the tests.
 
 use std::fs;
-use std::io::Write as _;
+use std::io::{Read as _, Write as _};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
+
+use rustix::process::{Pid, Signal, kill_process};
 
 /// Returns where cargo puts examples: beside the folder of the tests.
 fn example(name: &str) -> PathBuf {
@@ -74,15 +76,43 @@ fn updater_updates_and_refuses() {
 }
 
 #[test]
+fn updater_takes_a_pipe() {
+    let folder = folder();
+    let folder = folder.path();
+    publish(folder, "7");
+    let line = format!("cat os.sealift | {} /dev/stdin target signers state", example("updater").display());
+    let done = Command::new("sh").current_dir(folder).args(["-c", &line]).output().unwrap();
+    assert!(done.status.success(), "{}", String::from_utf8_lossy(&done.stdout));
+    assert_eq!(fs::read(folder.join("target/usr/bin/hello")).unwrap(), b"hello\n");
+}
+
+#[test]
 fn updater_stops_and_goes_on() {
     let folder = folder();
     let folder = folder.path();
     publish(folder, "7");
-    let (status, text) = run(folder, "updater", UPDATE, "\n");
-    // The request to stop may come too late.
-    assert!(status == Some(130) && text.starts_with("stopped") && !folder.join("target").exists() || status == Some(0));
-    let (status, text) = run(folder, "updater", UPDATE, "");
-    assert_eq!(status, Some(0), "{text}");
+    // It waits for the rest of the bundle.
+    let mut command = Command::new(example("updater"));
+    command.current_dir(folder).args(["/dev/stdin", "target", "signers", "state"]);
+    let mut child = command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    let bundle = fs::read(folder.join("os.sealift")).unwrap();
+    let (first, rest) = bundle.split_at(bundle.len() / 2);
+    child.stdin.as_mut().unwrap().write_all(first).unwrap();
+    let (mut stderr, mut drawn) = (child.stderr.take().unwrap(), [0]);
+    stderr.read_exact(&mut drawn).unwrap(); // from now on it stops on a signal
+    kill_process(Pid::from_child(&child), Signal::INT).unwrap();
+    let mut said = String::new();
+    while !said.contains("stopping") {
+        stderr.read_exact(&mut drawn).unwrap();
+        said.push(drawn[0].into());
+    }
+    // It may have ended without it.
+    let _ = child.stdin.as_mut().unwrap().write_all(rest);
+    let done = child.wait_with_output().unwrap();
+    let text = String::from_utf8(done.stdout).unwrap();
+    assert!(done.status.code() == Some(130) && text.starts_with("cancelled: "), "{text}");
+    assert!(!folder.join("target").exists());
+    assert_eq!(run(folder, "updater", UPDATE, "").0, Some(0));
     assert_eq!(fs::read(folder.join("target/usr/bin/hello")).unwrap(), b"hello\n");
 }
 

@@ -14,10 +14,10 @@ use sealift_skipped::skipped;
 use crate::desk::{Desk, is_root, noise, said};
 
 /// A file system without space or extended attributes, unmounted on drop.
-struct Mounted(PathBuf);
+pub(crate) struct Mounted(PathBuf);
 
 impl Mounted {
-    fn new(path: PathBuf, kind: &str, options: &std::ffi::CStr) -> Self {
+    pub(crate) fn new(path: PathBuf, kind: &str, options: &std::ffi::CStr) -> Self {
         fs::create_dir(&path).unwrap();
         rustix::mount::mount(kind, &path, kind, rustix::mount::MountFlags::empty(), options).unwrap();
         Self(path)

@@ -3,6 +3,7 @@
 
 mod adopted;
 mod archives;
+mod classes;
 mod clean;
 mod contiguous;
 mod deltas;

@@ -5,7 +5,7 @@ use std::os::unix::fs::PermissionsExt as _;
 
 use sealift::trust::SignError;
 use sealift::trust::sign::{Signer, Zeroizing, generate_key};
-use sealift::{Error, trust::sign::AskPassphrase};
+use sealift::{Error, FileFault, trust::sign::AskPassphrase};
 
 use crate::desk::{Desk, no_passphrase};
 
@@ -32,7 +32,7 @@ fn a_passphrase_is_asked_for() {
     let open = |ask: &AskPassphrase<'_>| Signer::open_with(&path, None, ask);
     assert!(open(&|_| Ok(Zeroizing::new("open sesame".to_owned()))).is_ok());
     let wrong = open(&|_| Ok(Zeroizing::new("open".to_owned())));
-    assert!(matches!(wrong, Err(Error::Key { source: SignError::WrongPassphrase, .. })));
+    assert!(matches!(wrong, Err(Error::File { fault: FileFault::Key(SignError::WrongPassphrase), .. })));
     assert!(matches!(open(&|_| Err(Error::Cancelled)), Err(Error::Cancelled)));
     assert!(generate_key(&desk.path("empty"), Some(""), "").is_err());
     assert!(!desk.path("empty").exists() && !desk.path("empty.pub").exists());
@@ -50,6 +50,6 @@ fn nothing_is_written_over() {
         assert!(!desk.path(other).exists(), "half a key is left");
     }
     let key = desk.write("three", "");
-    assert!(matches!(Signer::open_with(&key, None, &no_passphrase), Err(Error::Key { .. })));
+    assert!(matches!(Signer::open_with(&key, None, &no_passphrase), Err(Error::File { fault: FileFault::Key(_), .. })));
     assert!(generate_key(&desk.path("four"), None, "two\nlines").is_err());
 }

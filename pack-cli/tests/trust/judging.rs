@@ -6,7 +6,7 @@ use std::path::Path;
 
 use sealift::trust::{TrustOptions, bound_name};
 use sealift::unpack::unpack;
-use sealift::{Error, Progress};
+use sealift::{Error, FileFault, Progress};
 use sealift::{InstallOptions, TreeOptions};
 use sealift_format::{Envelope, Identity, Kind};
 
@@ -37,7 +37,7 @@ fn an_empty_file_trusts_nobody_and_a_malformed_one_is_told() {
     let mut given = TrustOptions { signers: Some(path), ..options() };
     assert_eq!(desk.refusal(&given, &bundle), (Some(Kind::Untrusted), 3));
     desk.write("mine", "os ssh-ed25519 AAAA\n");
-    assert!(matches!(desk.guard(&given), Err(Error::TrustFile { .. })));
+    assert!(matches!(desk.guard(&given), Err(Error::File { fault: FileFault::Trust(_), .. })));
     assert_eq!(refusal(desk.guard(&given)), (None, 2));
     given.signers = Some(desk.path("nowhere"));
     assert_eq!(refusal(desk.guard(&given)), (None, 2));
@@ -46,7 +46,7 @@ fn an_empty_file_trusts_nobody_and_a_malformed_one_is_told() {
     assert_eq!(desk.refusal(&options(), &bundle), (Some(Kind::Untrusted), 3));
     for name in ["allowed_signers", "revoked", "thresholds", "compatible"] {
         let path = desk.write(&format!("config/{name}"), "a=b c\n");
-        assert!(matches!(desk.guard(&options()), Err(Error::TrustFile { .. })), "{name}");
+        assert!(matches!(desk.guard(&options()), Err(Error::File { fault: FileFault::Trust(_), .. })), "{name}");
         fs::remove_file(path).expect("it is there");
     }
 }
@@ -91,7 +91,7 @@ fn tags_are_the_devices() {
     desk.sign(&bundle, &["a"]);
     assert_eq!(desk.refusal(&options(), &bundle), (Some(Kind::Incompatible), 3));
     desk.write("config/compatible", "board-b # no\n");
-    assert!(matches!(desk.guard(&options()), Err(Error::TrustFile { .. })));
+    assert!(matches!(desk.guard(&options()), Err(Error::File { fault: FileFault::Trust(_), .. })));
     desk.write("config/compatible", "# what it is\nboard-b\n");
     assert_eq!(desk.refusal(&options(), &bundle), (Some(Kind::Incompatible), 3));
     let given = TrustOptions { compatible: vec!["board-a".to_owned()], ..options() };

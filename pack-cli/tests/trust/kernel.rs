@@ -7,7 +7,7 @@ use sealift::trust::TrustOptions;
 use sealift::trust::sign::{
     KernelChange, KernelSignError, KernelSigner, SignChange, SignStats, sign_bundle, signed_bytes,
 };
-use sealift::{Envelope, Error, Input, Limits, Progress};
+use sealift::{Envelope, Error, FileFault, Input, Limits, Progress};
 use sealift_format::Kind;
 
 use crate::desk::{Desk, head_of, identity, options, refusal};
@@ -113,12 +113,18 @@ fn what_others_made_is_attached() {
         assert_eq!(signature_of(&bundle), fs::read(&file).expect("a signature"));
         // A signature of another index is refused if the certificate is given.
         let refused = attach(&other, &file, Some(&own));
-        assert!(matches!(&refused, Err(Error::AttachKernel { source: KernelSignError::Mismatch, .. })), "{refused:?}");
+        assert!(
+            matches!(&refused, Err(Error::File { fault: FileFault::KernelSignature(KernelSignError::Mismatch), .. })),
+            "{refused:?}"
+        );
         assert_eq!(refusal(refused), (Some(Kind::Signature), 1));
     }
     let of_rsa = desk.fsverity_sign(&bundle, "rsa");
     let refused = attach(&bundle, &of_rsa, Some(&certificate("ec")));
-    assert!(matches!(refused, Err(Error::AttachKernel { source: KernelSignError::OtherSigner, .. })), "{refused:?}");
+    assert!(
+        matches!(refused, Err(Error::File { fault: FileFault::KernelSignature(KernelSignError::OtherSigner), .. })),
+        "{refused:?}"
+    );
 
     // Made by OpenSSL alone, as the help of `root` says. If it has attributes, only the kernel can check it.
     desk.write("digest", signed_bytes(&head_of(&bundle)));
@@ -128,7 +134,10 @@ fn what_others_made_is_attached() {
     attach(&bundle, &desk.path("made.p7s"), Some(&certificate("rsa"))).expect("it fits");
     desk.openssl(&[&sign[..], &by].concat());
     let refused = attach(&bundle, &desk.path("made.p7s"), Some(&certificate("rsa")));
-    assert!(matches!(refused, Err(Error::AttachKernel { source: KernelSignError::NotPlain, .. })), "{refused:?}");
+    assert!(
+        matches!(refused, Err(Error::File { fault: FileFault::KernelSignature(KernelSignError::NotPlain), .. })),
+        "{refused:?}"
+    );
     attach(&bundle, &desk.path("made.p7s"), None).expect("it has the form");
 
     // A malformed signature is refused, and so is a second one.

@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use sealift::trust::KeyId;
 use sealift::trust::sign::{SignChange, SignStats, Signer, read_signature, sign_bundle};
-use sealift::{Error, Progress};
+use sealift::{Error, FileFault, Progress};
 use sealift_format::{Envelope, Kind};
 use sealift_verify::trust::sign::armored;
 
@@ -93,7 +93,7 @@ fn a_signature_that_does_not_fit_changes_nothing() {
     let inode = fs::metadata(&bundle).expect("a bundle").ino();
     for (of, namespace) in [(&other, "sealift"), (&bundle, "file")] {
         let refused = attach(&bundle, &sign_elsewhere(&desk, of, "a", namespace));
-        assert!(matches!(refused, Err(Error::Attach { .. })), "{refused:?}");
+        assert!(matches!(refused, Err(Error::File { fault: FileFault::Signature(_), .. })), "{refused:?}");
         assert_eq!(refusal(refused), (Some(Kind::Signature), 1));
     }
     assert_eq!(refusal(attach(&bundle, &desk.write("text", "x"))), (Some(Kind::Signature), 1));

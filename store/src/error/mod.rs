@@ -2,6 +2,7 @@
 
 mod archive;
 mod class;
+mod file;
 mod order;
 mod record;
 mod repository;
@@ -15,12 +16,12 @@ use std::path::{Path, PathBuf};
 use sealift_format::verity::{Algorithm, FileDigest};
 use sealift_format::{Delta, Kind, Ref, RootBase};
 use sealift_verify::fsverity::KernelError;
-use sealift_verify::kernel_signature::KernelSignError;
-use sealift_verify::trust::{KeyId, SignError, SignatureError, TrustFileError};
+use sealift_verify::trust::KeyId;
 
 pub use archive::ArchiveFault;
 pub(crate) use archive::shown;
 pub use class::Class;
+pub use file::FileFault;
 pub use order::OrderFault;
 pub use record::RecordFault;
 pub use repository::RepoFault;
@@ -55,13 +56,13 @@ pub enum Error {
         /// The fault.
         fault: Box<ArchiveFault>,
     },
-    /// An order profile, or a file to import as one, is malformed.
+    /// A file that was given is not what it has to be.
     #[error("{}: {fault}", path.display())]
-    Order {
+    File {
         /// The file.
         path: PathBuf,
-        /// The fault.
-        fault: OrderFault,
+        /// What it was to be, and what is wrong with it.
+        fault: FileFault,
     },
     /// An archive format cannot hold a member of the tree.
     #[error("{member}: {scheme} archives cannot hold {what}")]
@@ -153,14 +154,6 @@ pub enum Error {
         /// Why it could not be completed.
         why: Box<Self>,
     },
-    /// An administrator's file is invalid.
-    #[error("{}: {source}", path.display())]
-    TrustFile {
-        /// The file.
-        path: PathBuf,
-        /// What is wrong with it.
-        source: TrustFileError,
-    },
     /// A file of the device's state is invalid.
     #[error("{} is damaged: {problem}", path.display())]
     State {
@@ -227,22 +220,6 @@ pub enum Error {
         /// The kernel's error.
         source: Box<KernelError>,
     },
-    /// A key file cannot be used, or signing with it failed.
-    #[error("{}: {source}", path.display())]
-    Key {
-        /// The file.
-        path: PathBuf,
-        /// What is wrong.
-        source: SignError,
-    },
-    /// A key or certificate for kernel signatures cannot be used, or signing with it failed.
-    #[error("{}: {source}", path.display())]
-    KernelKey {
-        /// The file.
-        path: PathBuf,
-        /// What is wrong.
-        source: KernelSignError,
-    },
     /// ssh-agent made no signature.
     #[error("ssh-agent cannot sign with {}: {problem}", key.display())]
     Agent {
@@ -250,22 +227,6 @@ pub enum Error {
         key: PathBuf,
         /// What is wrong.
         problem: String,
-    },
-    /// A signature to attach does not match this bundle.
-    #[error("{}: {source}", path.display())]
-    Attach {
-        /// The file of the signature.
-        path: PathBuf,
-        /// What is wrong with it.
-        source: SignatureError,
-    },
-    /// A signature for the kernel to attach is invalid, or does not match this bundle.
-    #[error("{}: {source}", path.display())]
-    AttachKernel {
-        /// The file of the signature.
-        path: PathBuf,
-        /// What is wrong with it.
-        source: KernelSignError,
     },
     /// The signatures are too many for any bundle.
     #[error("the signatures need {needed} bytes, but a bundle has room for {room} at most")]
@@ -516,6 +477,11 @@ impl Error {
         Self::Io { doing, path: path.as_ref().to_owned(), source: source.into() }
     }
 
+    /// Returns the error for a file that is not what it has to be.
+    pub fn file(path: impl AsRef<Path>, fault: FileFault) -> Self {
+        Self::File { path: path.as_ref().to_owned(), fault }
+    }
+
     /// Returns the error for a delta bundle where a complete bundle is needed.
     #[must_use]
     pub fn is_delta(path: &Path, delta: &Delta) -> Self {
@@ -568,7 +534,7 @@ impl Error {
             Self::Content(error) => Some(error.kind()),
             Self::Trust(error) => Some(error.kind()),
             Self::Bundle { source, .. } => source.kind(),
-            Self::Attach { .. } | Self::AttachKernel { .. } => Some(Kind::Signature),
+            Self::File { fault: FileFault::Signature(_) | FileFault::KernelSignature(_), .. } => Some(Kind::Signature),
             _ => None,
         }
     }
@@ -613,7 +579,11 @@ impl Error {
             Self::NotOurs { .. } => "not-ours",
             Self::FoldedName { .. } => "folded-name",
             Self::HalfUpdated { .. } | Self::GivenUp { .. } => "half-updated",
-            Self::TrustFile { .. } => "trust-file",
+            Self::File { fault, .. } => match fault {
+                FileFault::Order(_) => "order",
+                FileFault::Trust(_) => "trust-file",
+                _ => "key",
+            },
             Self::State { .. } | Self::Floor { .. } => "state",
             Self::Repository { .. } | Self::NoStore { .. } | Self::Store { .. } | Self::DamagedStore { .. } => {
                 "repository"
@@ -625,9 +595,8 @@ impl Error {
             },
             Self::StoreObject { .. } => "other-digest",
             Self::SignatureRefused { .. } => "verity",
-            Self::Key { .. } | Self::KernelKey { .. } | Self::Agent { .. } => "key",
+            Self::Agent { .. } => "key",
             Self::Archive { .. } => "archive",
-            Self::Order { .. } => "order",
             Self::Unfit { .. } | Self::Unstorable { .. } | Self::NotKept { .. } => "unfit",
             Self::IsDelta { .. } => "delta",
             Self::MissingBase { .. } => "base",

@@ -7,8 +7,9 @@
 //! # fn main() -> Result<(), Box<dyn std::error::Error>> {
 //! # let folder = tempfile::tempdir()?;
 //! # let path = folder.path().join("hello");
-//! use sealift_store::seal::{Parameters, SealOptions, digest, is_supported, measure, seal};
-//! use sealift_store::Progress;
+//! # use sealift_store as sealift;
+//! use sealift::seal::{Parameters, SealOptions, digest, is_supported, measure, seal};
+//! use sealift::Progress;
 //!
 //! let progress = Progress::default();
 //! std::fs::write(&path, "hello")?;

@@ -7,7 +7,8 @@
 //! # let folder = tempfile::tempdir()?;
 //! # std::fs::write(folder.path().join("hello"), "hello")?;
 //! # std::fs::write(folder.path().join("note.bak"), "old")?;
-//! use sealift_store::source::{DirectoryOptions, Exclude, MetadataOptions, Source, SourceOptions};
+//! # use sealift_store as sealift;
+//! use sealift::source::{DirectoryOptions, Exclude, MetadataOptions, Source, SourceOptions};
 //!
 //! let options = SourceOptions {
 //!     directory: DirectoryOptions { exclude: Some(Exclude::new(["*.bak"].into_iter())?), ..Default::default() },
@@ -48,8 +49,8 @@ use crate::ostree::{CommitSpec, Repo, parse_checksum};
 use crate::{Error, Phase, Progress, RepoFault, Tree};
 
 pub use crate::xattrs::XattrFilter;
-pub use archive::{ArchiveFault, ArchiveFormat, ArchiveSource};
-pub use directory::{DirectoryOptions, DirectorySource, OpenCache};
+pub use archive::{ArchiveContent, ArchiveFault, ArchiveFormat, ArchiveSource};
+pub use directory::{DirectoryOptions, DirectorySource, FileContent, OpenCache};
 pub use exclude::Exclude;
 pub use file::open_file;
 pub use modes::ModeRules;
@@ -104,9 +105,9 @@ impl SourceOptions {
 #[non_exhaustive]
 pub enum OpenContent<'a> {
     /// A local file.
-    File(directory::FileContent<'a>),
+    File(FileContent<'a>),
     /// A member of an archive.
-    Archive(archive::ArchiveContent<'a>),
+    Archive(ArchiveContent<'a>),
     /// A file object of an OSTree repository.
     Ostree(OstreeContent),
 }

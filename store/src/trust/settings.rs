@@ -8,8 +8,8 @@ use sealift_verify::trust::{AllowedSigners, Device, RevocationList, Thresholds, 
 
 use super::paths::{COMPATIBLE, REVOKED, SIGNERS, THRESHOLDS};
 use super::{TrustOptions, TrustPaths};
-use crate::Error;
 use crate::fs::read_own_file;
+use crate::{Error, FileFault};
 
 /// The administrator's settings, and the files they came from.
 #[derive(Clone, Debug)]
@@ -84,7 +84,7 @@ impl<T> Setting<T> {
                 tracing::debug!(?path, "read");
                 Ok(Self { value: Some(value), path: Some(path) })
             }
-            Err(source) => Err(Error::TrustFile { path, source }),
+            Err(fault) => Err(Error::file(path, FileFault::Trust(fault))),
         }
     }
 }

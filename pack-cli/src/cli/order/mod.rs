@@ -11,9 +11,9 @@ use std::io::{Read as _, Write as _};
 use std::path::{Path, PathBuf};
 
 use clap::{Args, Subcommand, ValueHint};
-use sealift::Error;
 use sealift::Output;
 use sealift::order::{OrderProfile, Ranking, ranked};
+use sealift::{Error, FileFault};
 use sealift_format::num::wide;
 
 use super::closed;
@@ -74,7 +74,7 @@ fn read_profile(path: &Path) -> Result<OrderProfile, Error> {
     }
     let (path, mut text) = (Path::new("standard input"), Vec::new());
     std::io::stdin().read_to_end(&mut text).map_err(|error| Error::io("read", path, error))?;
-    OrderProfile::parse(&text).map_err(|fault| Error::Order { path: path.to_owned(), fault })
+    OrderProfile::parse(&text).map_err(|fault| Error::file(path, FileFault::Order(fault)))
 }
 
 /// Where a profile is written.

@@ -15,7 +15,7 @@ use std::path::{Path, PathBuf};
 use sealift_store::OrderFault;
 
 use super::profile::{OrderEntry, OrderProfile, relative};
-use crate::Error;
+use crate::{Error, FileFault};
 use root::Rooted;
 
 /// What can be imported.
@@ -87,7 +87,7 @@ impl Fault {
     fn of(self, path: &Path) -> Error {
         match self {
             Self::Io(source) => Error::io("read", path, source),
-            Self::Order(fault) => Error::Order { path: path.to_owned(), fault },
+            Self::Order(fault) => Error::file(path, FileFault::Order(fault)),
         }
     }
 }

@@ -18,7 +18,7 @@ use std::path::{Path, PathBuf};
 use sealift_verify::trust::{AllowedSigners, RevocationList};
 
 use super::{TrustOptions, TrustPaths};
-use crate::Error;
+use crate::{Error, FileFault};
 use sealift_store::fs::read_own_file;
 use sealift_store::trust::{REVOKED, SIGNERS};
 
@@ -62,9 +62,9 @@ fn read(path: &Path, must_exist: bool) -> Result<Vec<u8>, Error> {
 }
 
 fn parse_signers(path: &Path, bytes: &[u8]) -> Result<AllowedSigners, Error> {
-    AllowedSigners::parse(bytes).map_err(|source| Error::TrustFile { path: path.to_owned(), source })
+    AllowedSigners::parse(bytes).map_err(|fault| Error::file(path, FileFault::Trust(fault)))
 }
 
 fn parse_revoked(path: &Path, bytes: &[u8]) -> Result<RevocationList, Error> {
-    RevocationList::parse(bytes).map_err(|source| Error::TrustFile { path: path.to_owned(), source })
+    RevocationList::parse(bytes).map_err(|fault| Error::file(path, FileFault::Trust(fault)))
 }

@@ -8,7 +8,7 @@ use sealift_verify::trust::SshSignature;
 use sealift_verify::trust::sign::unarmored;
 
 use super::KernelSigner;
-use crate::Error;
+use crate::{Error, FileFault};
 
 /// Reads a signature file.
 ///
@@ -22,10 +22,10 @@ pub fn read_signature(path: &Path, head: &Head, kernel: Option<&KernelSigner>) -
     let file = std::fs::read(path).map_err(|error| Error::io("read", path, error))?;
     if is_der(&file) {
         let checked = kernel.map_or_else(|| check(&file).map_err(Into::into), |kernel| kernel.verify(&file, head));
-        checked.map_err(|source| Error::AttachKernel { path: path.to_owned(), source })?;
+        checked.map_err(|fault| Error::file(path, FileFault::KernelSignature(fault)))?;
         return Ok(Envelope { kind: Envelope::KERNEL_SIGNATURE, body: file });
     }
-    let refused = |source| Error::Attach { path: path.to_owned(), source };
+    let refused = |fault| Error::file(path, FileFault::Signature(fault));
     let body = if file.starts_with(b"SSHSIG") { file } else { unarmored(&file).map_err(refused)? };
     SshSignature::parse(&body).and_then(|signature| signature.verify(head.signed()).map(|_| ())).map_err(refused)?;
     Ok(Envelope { kind: Envelope::SSH_SIGNATURE, body })

@@ -12,7 +12,7 @@ use sealift_verify::trust::sign::SigningKey;
 use sealift_verify::trust::{PublicKey, SignError};
 use zeroize::Zeroizing;
 
-use crate::Error;
+use crate::{Error, FileFault};
 
 /// Generates an Ed25519 key: writes the private half to `path`, readable only by its owner, and the public half to `path` with the suffix `.pub`.
 ///
@@ -22,7 +22,7 @@ pub fn generate_key(path: &Path, passphrase: Option<&str>, comment: &str) -> Res
     if comment.contains(['\n', '\r', '\0']) {
         return Err(Error::Usage("a key comment must be a single line".to_owned()));
     }
-    let refused = |source: SignError| Error::Key { path: path.to_owned(), source };
+    let refused = |fault: SignError| Error::file(path, FileFault::Key(fault));
     let mut secret = Zeroizing::new([0; 32]);
     random(&mut secret[..])?;
     let key = SigningKey::generate(&secret, comment).map_err(refused)?;

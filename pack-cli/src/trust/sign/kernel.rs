@@ -11,7 +11,7 @@ use sealift_verify::kernel_signature::sign::{KernelCertificate, KernelKey};
 use sealift_verify::kernel_signature::{KernelSignError, signed_bytes};
 use zeroize::Zeroizing;
 
-use crate::Error;
+use crate::{Error, FileFault};
 
 /// A signer for the kernel, or the certificate of one elsewhere.
 #[derive(Debug)]
@@ -56,6 +56,6 @@ impl KernelSigner {
     }
 }
 
-fn refused(path: &Path, source: KernelSignError) -> Error {
-    Error::KernelKey { path: path.to_owned(), source }
+fn refused(path: &Path, fault: KernelSignError) -> Error {
+    Error::file(path, FileFault::KernelKey(fault))
 }

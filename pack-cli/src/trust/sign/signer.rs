@@ -12,7 +12,7 @@ use sealift_verify::trust::{PublicKey, SignError};
 use zeroize::Zeroizing;
 
 use super::agent;
-use crate::Error;
+use crate::{Error, FileFault};
 
 /// Returns the passphrase of a key file. The library itself never prompts.
 pub type AskPassphrase<'a> = dyn Fn(&Path) -> Result<Zeroizing<String>, Error> + 'a;
@@ -139,6 +139,6 @@ fn needed(path: &Path, agent: Option<&Path>) -> Result<PathBuf, Error> {
     })
 }
 
-fn refused(path: &Path, source: SignError) -> Error {
-    Error::Key { path: path.to_owned(), source }
+fn refused(path: &Path, fault: SignError) -> Error {
+    Error::file(path, FileFault::Key(fault))
 }
