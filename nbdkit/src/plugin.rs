@@ -63,9 +63,6 @@ pub(crate) fn open() -> Result<(), String> {
 }
 
 /// Starts the threads that read, in the process that serves connections.
-///
-/// # Errors
-/// Returns an error if no thread can be started.
 pub(crate) fn start() -> Result<(), String> {
     let Ready { opened, options, name } = READY.lock().take().ok_or("no bundle is open")?;
     let report = move |fault: &Fault| tell(&format!("{name}: {fault}"));

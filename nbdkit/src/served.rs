@@ -40,9 +40,6 @@ impl Opened {
     }
 
     /// Starts the threads that read.
-    ///
-    /// # Errors
-    /// Returns an error if no thread can be started.
     pub(crate) fn start(self, options: &ReadOptions, report: Report) -> Result<Served, String> {
         let Self { bundle, object } = self;
         let len = bundle.bundle().index.object(object).size;

@@ -18,15 +18,11 @@
 //! # }
 //! ```
 
-use sealift_format::difference::CommitObject;
+use sealift_format::difference::{CommitObject, EditedKind};
 use sealift_format::name::join;
 use sealift_format::{Bundle, Difference, Opened};
 use sha2::{Digest as _, Sha256};
 
-pub use sealift_format::difference::{
-    BaseRef, Becomes, Edit, EditedCommit, EditedCommitRef, EditedKind, EditedName, EditedRef, NewOsTreeFile, Op,
-    OsTreeDifference, TimeChange,
-};
 pub use sealift_format::{
     Attributes, BaseObject, BaseRange, Codec, Contents, Cost, Device, Directory, Entry, Extent, FileType, Holds, Holes,
     Index, Inode, InodeKind, Large, Layout, Maxima, Node, Object, Objects, OfParents, OsTree, OsTreeFile, OsTreeKind,

@@ -207,8 +207,8 @@ pub mod verify;
 
 pub use output::Output;
 pub use sealift_format::{
-    Bundle, Chunk, Delta, Difference, Envelope, Head, Identity, Image, Index, Kind, Limits, Opened, Request, Root, Row,
-    data_ranges, name,
+    Bundle, Chunk, Delta, Envelope, Head, Identity, Image, Index, Kind, Limits, Opened, Request, Root, Row,
+    data_ranges, difference, name,
 };
 pub use sealift_format::{Error as FormatError, RootBase};
 pub use sealift_store::base::{Bases, GivenBases, SharedBases};

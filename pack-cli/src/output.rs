@@ -36,9 +36,6 @@ impl Output {
     }
 
     /// Checks that the file can be written, before its content takes long to make: creates it and removes it again.
-    ///
-    /// # Errors
-    /// As [`Output::write`].
     pub fn check(&self) -> Result<(), Error> {
         Spool::create(self).map(drop)
     }

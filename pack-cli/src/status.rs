@@ -122,9 +122,6 @@ pub fn targets(target: &Path, state: &DeviceState) -> Result<Vec<Target>, Error>
 }
 
 /// Returns the bundles installed in a target, the last of each name.
-///
-/// # Errors
-/// As [`targets`].
 pub fn installed(target: &Path, state: &DeviceState) -> Result<Vec<Installed>, Error> {
     let held = |target: Target| match target.present {
         Present::Holds(installed) => Some(*installed),

@@ -42,9 +42,6 @@ pub fn verify(bundle: Unopened, depth: Depth, jobs: usize, progress: &Progress) 
 
 /// Does the same as [`verify`] for an opened bundle. For a delta bundle that was completed with these bases, [`Depth::Objects`] verifies all
 /// objects that it installs, including those that only a base has.
-///
-/// # Errors
-/// As [`verify`].
 pub fn verify_opened(
     mut input: Input,
     opened: Opened,

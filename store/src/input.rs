@@ -72,9 +72,6 @@ impl Input {
     }
 
     /// Reads the head, so that the rest can be read after it.
-    ///
-    /// # Errors
-    /// As [`Input::read_head`].
     pub fn begin(mut self, limits: Limits) -> Result<Unopened, Error> {
         let (opener, head) = self.start(limits)?;
         Ok(Unopened { input: self, opener, head })
@@ -251,18 +248,12 @@ impl Unopened {
     }
 
     /// Reads the layout and the index, or the delta in the index's place.
-    ///
-    /// # Errors
-    /// As [`Input::open_any`].
     pub fn open_any(mut self) -> Result<(Input, Opened), Error> {
         let opened = self.input.go_on(self.opener)?;
         Ok((self.input, opened))
     }
 
     /// Reads layout and index of a bundle that needs no base.
-    ///
-    /// # Errors
-    /// As [`Input::open_bundle`].
     pub fn open_bundle(self) -> Result<(Input, Bundle), Error> {
         let (input, opened) = self.open_any()?;
         let bundle = input.whole(opened)?;

@@ -54,9 +54,6 @@ impl InstallRecord {
     }
 
     /// Reads the head in a record's directory.
-    ///
-    /// # Errors
-    /// As [`InstallRecord::read`].
     pub fn read_head(dir: &OwnDir, limits: Limits) -> Result<Head, Error> {
         let head = Head::parse(&read_file(dir, HEAD, Head::LEN_MAX.into())?)?;
         limits.check(head.root())?;
@@ -64,9 +61,6 @@ impl InstallRecord {
     }
 
     /// Reads the index of this head.
-    ///
-    /// # Errors
-    /// As [`InstallRecord::read`].
     pub fn read_index(dir: &OwnDir, head: Head) -> Result<Self, Error> {
         let contents = head.root().contents.clone();
         let index = read_file(dir, INDEX, contents.index_len)?;
@@ -109,9 +103,6 @@ pub(crate) fn is_damage(error: &Error) -> bool {
 }
 
 /// Returns what is wrong with the record at `path`, if the error says that it is damaged.
-///
-/// # Errors
-/// Returns any other error.
 pub(crate) fn damage_of(error: Error, path: &Path) -> Result<RecordFault, Error> {
     match error {
         Error::State { path, problem } => Ok(RecordFault::Damaged { path, problem }),
@@ -267,9 +258,6 @@ impl<'a> Records<'a> {
     }
 
     /// Reads the records of all names.
-    ///
-    /// # Errors
-    /// As [`Records::names`] and [`Records::load`].
     pub(crate) fn load_all(&self) -> Result<Vec<InstallRecord>, Error> {
         self.names()?.iter().filter_map(|name| self.load(name).transpose()).collect()
     }
@@ -284,9 +272,6 @@ impl<'a> Records<'a> {
     }
 
     /// Reads the record of a name. A damaged one counts as missing: it is rebuilt.
-    ///
-    /// # Errors
-    /// Returns an error if it cannot be read.
     pub(crate) fn load(&self, name: &str) -> Result<Option<InstallRecord>, Error> {
         self.load_with(name, |_, record| Ok(record))
     }
@@ -305,9 +290,6 @@ impl<'a> Records<'a> {
     }
 
     /// Reads the record of a name, and tells a damaged one from a missing one.
-    ///
-    /// # Errors
-    /// Returns an error if it cannot be read.
     pub(crate) fn look<T>(
         &self,
         name: &str,
@@ -317,9 +299,6 @@ impl<'a> Records<'a> {
     }
 
     /// As [`Records::look`], but reads only the head.
-    ///
-    /// # Errors
-    /// As [`Records::look`].
     pub(crate) fn look_at_head(&self, name: &str) -> Result<Kept<Head>, Error> {
         self.look_with(name, |dir| read_head_of(dir, name))
     }
@@ -395,9 +374,6 @@ impl<'a> Records<'a> {
     }
 
     /// Removes that note: the place holds just the recorded bundle.
-    ///
-    /// # Errors
-    /// As [`Records::begin`].
     pub(crate) fn end(&self, name: &str) -> Result<(), Error> {
         self.open(name)?.map_or(Ok(()), |dir| dir.remove(Record::MIXED))
     }

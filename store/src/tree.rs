@@ -92,11 +92,16 @@ pub struct Visited {
     pub file: NewNode,
 }
 
+/// A file, directory or other entry of a tree, without its names.
 #[derive(Clone, Copy, Debug)]
 pub struct Node {
+    /// The number of its attributes, which [`Tree::attributes`] returns.
     pub attributes: usize,
+    /// The nanoseconds of its time of modification.
     pub mtime_ns: u32,
+    /// Its time of modification, in seconds since 1970.
     pub mtime: i64,
+    /// What it is.
     pub kind: NodeKind,
 }
 
@@ -198,9 +203,6 @@ impl Tree {
     }
 
     /// Adds another name of a file that is not a directory.
-    ///
-    /// # Errors
-    /// As [`Self::add`].
     pub fn add_link(&mut self, directory: DirId, name: &[u8], node: NodeId) -> Result<(), &'static str> {
         let name = self.store_name(name)?;
         self.directories[at(directory)].children.push(Child { name, node });

@@ -30,9 +30,6 @@ const PATIENCE: Duration = Duration::from_secs(20);
 
 impl SecondReader {
     /// Starts it with this Python.
-    ///
-    /// # Errors
-    /// Returns an error if it cannot be started.
     pub fn start(python: &Path) -> std::io::Result<Self> {
         let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("reference/serve.py");
         let mut command = Command::new(python);

@@ -6,7 +6,8 @@ use std::os::unix::ffi::OsStrExt as _;
 
 use clap::Args;
 use sealift::diff::Change;
-use sealift::inspect::{Becomes, EditedName, EntryKind, FileType, Listed, RefKind, entries, entries_below, find, refs};
+use sealift::difference::{Becomes, EditedName};
+use sealift::inspect::{EntryKind, FileType, Listed, RefKind, entries, entries_below, find, refs};
 use sealift::{Opened, RootBase};
 use sealift_format::hex;
 use serde::Serialize;

@@ -100,9 +100,6 @@ impl InPlace {
 
     /// Starts the threads that read. What cannot be read is passed to `report`: damage once for each place, and a failing medium once until it can be
     /// read again.
-    ///
-    /// # Errors
-    /// Returns an error if no thread can be started.
     pub fn start(self, options: &ReadOptions, report: Report) -> io::Result<Reader> {
         Reader::start(self.0, Faults::new(report), options.jobs, options.cache_bytes)
     }

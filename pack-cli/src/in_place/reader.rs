@@ -114,9 +114,6 @@ impl Pending {
 
 impl Reader {
     /// Starts `jobs` threads. Decoded blocks take `cache_bytes` of memory.
-    ///
-    /// # Errors
-    /// Returns an error if no thread can be started.
     pub(super) fn start(blocks: Blocks, faults: Faults, jobs: usize, cache_bytes: u64) -> std::io::Result<Self> {
         let (jobs, ahead) = (jobs.max(1), cache_bytes / 2);
         let (cache, queue, changed, recent) =

@@ -34,9 +34,6 @@ impl OrderProfile {
 
     /// Returns the profile that a target's record keeps; `None` if it has no record, or if what was installed had no order. The profiles of several
     /// bundles in a repository or store are merged.
-    ///
-    /// # Errors
-    /// As [`kept_orders`].
     pub fn of_target(target: &Path) -> Result<Option<Self>, Error> {
         let kept = kept_orders(target)?;
         let profiles: Vec<Self> = kept.iter().map(|(index, order)| Self::of_index(index, order)).collect();

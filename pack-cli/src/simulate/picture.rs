@@ -44,9 +44,6 @@ td.number { text-align: right; font-variant-numeric: tabular-nums }
 
 /// Writes a page with the simulations of one device, each with its title: each order has a panel, in which time runs down and the offset from left
 /// to right.
-///
-/// # Errors
-/// Returns an error if it cannot be written.
 pub fn write_picture(
     output: &Output,
     device: &SimulatedDevice,

@@ -103,9 +103,6 @@ impl<'a> Reading<'a> {
 
     /// Returns the commits that `commit_of` gives for the refs of the first base, by their names and their collections; or the reason why there are
     /// none.
-    ///
-    /// # Errors
-    /// Returns the error of `commit_of`.
     pub(crate) fn tips(
         &self,
         commit_of: impl Fn(&str, &str) -> Result<Result<Checksum, String>, Error>,
@@ -127,9 +124,6 @@ impl<'a> Reading<'a> {
     }
 
     /// Replaces each of these commits that the delta brings by its parent, if the repository has that; returns `None` if there is no such commit.
-    ///
-    /// # Errors
-    /// Returns an error if the repository cannot be read.
     pub(crate) fn before(&self, tips: &[Tip<'a>]) -> Result<Option<Vec<Tip<'a>>>, Error> {
         let mut before = tips.to_vec();
         for tip in &mut before {
@@ -163,9 +157,6 @@ impl<'a> Reading<'a> {
 
     /// Builds the index of these commits, in each way. Returns the first one for whose digest `role` returns a value, with that value, or else the
     /// reason why there is none.
-    ///
-    /// # Errors
-    /// Returns an error if the repository cannot be read.
     pub(crate) fn index<R>(
         &self,
         tips: &[Tip<'_>],

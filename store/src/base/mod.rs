@@ -268,9 +268,6 @@ impl<'a> BaseReader<'a> {
     }
 
     /// Fills `out` with a prefix (delta 6).
-    ///
-    /// # Errors
-    /// As [`Self::read`].
     pub fn prefix(&mut self, ranges: &[BaseRange], out: &mut Vec<u8>) -> Result<(), Error> {
         out.clear();
         ranges
@@ -325,9 +322,6 @@ impl<'a> BaseReader<'a> {
     }
 
     /// Opens the content of a base object for a caller that reads it once and verifies its own checksum.
-    ///
-    /// # Errors
-    /// As [`Self::read`].
     pub fn open<'r>(&'r mut self, object: Row<BaseObject>) -> Result<Box<dyn Read + 'r>, Error> {
         if let Some(content) = self.stream(object)? {
             return Ok(content);

@@ -86,9 +86,6 @@ impl KnownParts {
 
 impl Comparison<'_> {
     /// Takes all that a file has.
-    ///
-    /// # Errors
-    /// Returns an error if it cannot be read.
     pub(super) fn take_all(&mut self, mut from: impl Read) -> io::Result<()> {
         let mut buffer = vec![0; READ_LEN];
         loop {

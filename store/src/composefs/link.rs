@@ -48,9 +48,6 @@ impl Link {
     }
 
     /// Checks what is in its place.
-    ///
-    /// # Errors
-    /// Returns an error if this cannot be determined.
     pub(crate) fn look(&self, repo: &Repo) -> Result<Standing, Error> {
         let (folder, name) = self.path.rsplit_once('/').unwrap_or(("", &self.path));
         let flags = OFlags::RDONLY | OFlags::DIRECTORY;
@@ -66,9 +63,6 @@ impl Link {
 }
 
 /// Marks an object as an image.
-///
-/// # Errors
-/// Returns an error if the store cannot be written to.
 pub(crate) fn link_image(transaction: &Transaction<'_>, repo: &Repo, digest: &FileDigest) -> Result<(), Error> {
     link(transaction, repo, &Link::of_image(digest))
 }

@@ -99,17 +99,11 @@ impl KnownObjects {
 
 impl StoreRecord {
     /// Reads the record of a name. A damaged one counts as missing: it is rebuilt.
-    ///
-    /// # Errors
-    /// Returns an error if it cannot be read.
     pub(crate) fn load(repo: &Repo, name: &str) -> Result<Option<Self>, Error> {
         records(repo).load_with(name, |dir, record| Self::with_objects(repo, dir, record))
     }
 
     /// Reads the record of a name, and tells a damaged one from a missing one.
-    ///
-    /// # Errors
-    /// Returns an error if it cannot be read.
     pub(crate) fn look(repo: &Repo, name: &str) -> Result<Kept<Self>, Error> {
         records(repo).look(name, |dir, record| Self::with_objects(repo, dir, record))
     }
@@ -127,9 +121,6 @@ impl StoreRecord {
     }
 
     /// Reads the records of all names.
-    ///
-    /// # Errors
-    /// Returns an error if one cannot be read.
     pub(crate) fn load_all(repo: &Repo) -> Result<Vec<Self>, Error> {
         let names = records(repo).names()?;
         names.iter().filter_map(|name| Self::load(repo, name).transpose()).collect()
@@ -158,9 +149,6 @@ pub(crate) fn records(repo: &Repo) -> Records<'_> {
 
 /// Writes the record of an imported bundle, unless it is unchanged, with a note that the names do not lead to its trees yet ([`Records::end`]). It is
 /// sealed if the objects are.
-///
-/// # Errors
-/// Returns an error if the store cannot be written to.
 pub(crate) fn write(
     transaction: &Transaction<'_>,
     repo: &Repo,

@@ -116,9 +116,6 @@ impl Repo {
     }
 
     /// Creates a store that only its owner may enter, as cfsctl does. If it is sealed, composefs programs require all of it to be.
-    ///
-    /// # Errors
-    /// Returns an error if it cannot be created.
     pub(crate) fn create(path: &Path, algorithm: Algorithm, is_sealed: bool) -> Result<Self, Error> {
         let failed = |error: Errno| Error::io("create", path, error);
         match mkdir(path, Permissions::RWXU) {
@@ -183,9 +180,6 @@ impl Repo {
     }
 
     /// Opens an object for reading, with its size. Returns `None` if there is none, or something that is not a file.
-    ///
-    /// # Errors
-    /// Returns an error if this cannot be determined.
     pub(crate) fn open_object(&self, digest: &FileDigest) -> Result<Option<(File, u64)>, Error> {
         let flags = OFlags::RDONLY | OFlags::NONBLOCK;
         let failed = |error: Errno| Error::io("open", self.object_path(digest), error);
@@ -213,18 +207,12 @@ impl Repo {
     }
 
     /// Checks that no other user owns the folders of names in the store, or can write to them.
-    ///
-    /// # Errors
-    /// As [`check_own_store`].
     pub(crate) fn check_own_names(&self, names: &[String]) -> Result<(), Error> {
         let paths: Vec<String> = names.iter().map(|name| format!("images/refs/{name}")).collect();
         check_own_folders(self.root(), &paths, &self.path)
     }
 
     /// Checks that no other user owns the store or can write to it.
-    ///
-    /// # Errors
-    /// As [`check_own_store`].
     pub(crate) fn check_own(&self) -> Result<(), Error> {
         check_own_store(self.root(), &["images", "images/refs", "sealift", "sealift/state", "sealift/tmp"], &self.path)
     }

@@ -50,9 +50,6 @@ pub(crate) struct Transaction<'a> {
 
 impl<'a> Transaction<'a> {
     /// Begins a transaction.
-    ///
-    /// # Errors
-    /// Returns an error if the store cannot be written to.
     pub(crate) fn begin(repo: &'a Repo, seals: bool) -> Result<Self, Error> {
         let failed = |error: Errno| Error::io("write to", repo.path(), error);
         let tmp = repo.make_directories(TMP, 0o700).map_err(failed)?;
@@ -144,9 +141,6 @@ impl<'a> Transaction<'a> {
     }
 
     /// Turns a file of the stage into an object.
-    ///
-    /// # Errors
-    /// Returns an error if it cannot be renamed.
     pub(crate) fn adopt(&self, digest: &FileDigest, from: &str) -> Result<(), Error> {
         let Some(name) = self.reserve(digest)? else { return Ok(()) };
         let renamed = renameat(self.stage(), from, self.stage(), &*name);

@@ -302,9 +302,6 @@ impl TreeStage {
     }
 
     /// Tries whether the tree can become the target by a rename: an empty directory moves out of the stage.
-    ///
-    /// # Errors
-    /// Returns an error if it cannot be created or removed.
     pub fn moves_directories(&self, site: &Site) -> Result<bool, Error> {
         const TRIAL: &str = "trial";
         let (own, to) = (self.own(), site.place().sibling(".sealift-trial")?);

@@ -208,9 +208,6 @@ impl TargetWalk {
     }
 
     /// As [`Self::go`], and returns whether only this user and root can have put a directory there.
-    ///
-    /// # Errors
-    /// As [`Self::go`].
     pub(crate) fn go_seeing(
         &mut self,
         target: &Target<'_>,

@@ -39,9 +39,6 @@ pub fn open_beneath(root: BorrowedFd<'_>, path: &[u8], flags: OFlags, mode: Mode
 }
 
 /// Opens a path of at most [`STEP_LEN`] bytes, made of plain components and `..`, without following a symbolic link.
-///
-/// # Errors
-/// As openat2(2).
 pub fn open_within(from: BorrowedFd<'_>, path: &[u8], flags: OFlags, mode: Mode) -> Result<OwnedFd, Errno> {
     open_step(from, path, flags | OFlags::CLOEXEC, mode, ResolveFlags::empty())
 }
@@ -102,9 +99,6 @@ fn open_by_component(
 }
 
 /// Opens one name in a directory, as openat(2), and retries after a signal. A symbolic link is not followed.
-///
-/// # Errors
-/// As openat(2).
 pub fn open_name(from: BorrowedFd<'_>, name: &[u8], flags: OFlags, mode: Mode) -> Result<OwnedFd, Errno> {
     retry_on_intr(|| openat(from, name, flags | OFlags::NOFOLLOW | OFlags::CLOEXEC, mode))
 }
@@ -160,9 +154,6 @@ pub fn remove_tree(parent: BorrowedFd<'_>, name: &[u8]) -> Result<(), Errno> {
 }
 
 /// Removes everything in an open directory, without following a link.
-///
-/// # Errors
-/// As [`remove_tree`].
 pub fn remove_contents(top: BorrowedFd<'_>) -> Result<(), Errno> {
     let mut moved = 0_u64;
     empty(top, top, 0, &mut moved)?;

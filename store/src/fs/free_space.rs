@@ -34,9 +34,6 @@ pub struct FreeSpace {
 
 impl FreeSpace {
     /// Returns what is free on the file system of an open directory.
-    ///
-    /// # Errors
-    /// As fstatvfs(3).
     pub fn of(directory: BorrowedFd<'_>) -> Result<Self, Errno> {
         let stat = fstatvfs(directory)?;
         let bytes = |blocks: u64| blocks.saturating_mul(stat.f_frsize);

@@ -6,9 +6,6 @@ use rustix::fs::{Gid, Mode, fchmod, fchown, fremovexattr, fstat};
 use rustix::io::Errno;
 
 /// Makes a directory of this program its user's alone, and removes what it would pass on to the files made in it.
-///
-/// # Errors
-/// As fremovexattr(2) and fchmod(2).
 pub(crate) fn disinherit(directory: BorrowedFd<'_>) -> Result<(), Errno> {
     for acl in ["system.posix_acl_default", "system.posix_acl_access"] {
         match fremovexattr(directory, acl) {

@@ -48,9 +48,6 @@ impl OwnDir {
     }
 
     /// As [`OwnDir::create`], for everybody to read.
-    ///
-    /// # Errors
-    /// As [`OwnDir::create`].
     pub(crate) fn create_public(place: &Place) -> Result<Self, Error> {
         Self::create_with(place, PUBLIC)
     }
@@ -78,9 +75,6 @@ impl OwnDir {
     }
 
     /// Opens the directory at `below` in an open directory, without following links; `None` if there is none. `path` is for messages.
-    ///
-    /// # Errors
-    /// As [`OwnDir::open`].
     pub fn beneath(root: BorrowedFd<'_>, below: &str, path: &Path) -> Result<Option<Self>, Error> {
         match open_beneath(root, below.as_bytes(), DIRECTORY, Mode::empty()) {
             Err(Errno::NOENT | Errno::NOTDIR) => Ok(None),
@@ -117,17 +111,11 @@ impl OwnDir {
     }
 
     /// Returns its inode_id, which no other directory has.
-    ///
-    /// # Errors
-    /// As fstat(2).
     pub fn inode_id(&self) -> Result<InodeId, Error> {
         inode_id(&self.fd).map_err(|error| Error::io("look at", &self.path, error))
     }
 
     /// Opens a directory in it; `None` if there is none of that name.
-    ///
-    /// # Errors
-    /// As [`OwnDir::open`].
     pub fn directory(&self, name: &str) -> Result<Option<Self>, Error> {
         let path = self.path.join(name);
         match open_name(self.fd(), name.as_bytes(), DIRECTORY, Mode::empty()) {
@@ -179,9 +167,6 @@ impl OwnDir {
     }
 
     /// Returns whether the name exists.
-    ///
-    /// # Errors
-    /// As fstatat(2).
     pub fn has(&self, name: &str) -> Result<bool, Error> {
         match rustix::fs::statat(&self.fd, name, AtFlags::SYMLINK_NOFOLLOW) {
             Err(Errno::NOENT) => Ok(false),
@@ -252,17 +237,11 @@ impl OwnDir {
     }
 
     /// Waits until the names in it are durable.
-    ///
-    /// # Errors
-    /// As fsync(2).
     pub fn sync(&self) -> Result<(), Error> {
         fsync(&self.fd).map_err(|error| Error::io("sync", &self.path, error))
     }
 
     /// Removes a file in it, or a directory with everything below. It need not exist.
-    ///
-    /// # Errors
-    /// As unlinkat(2).
     pub fn remove(&self, name: &str) -> Result<(), Error> {
         remove_tree(self.fd(), name.as_bytes()).map_err(|error| Error::io("remove", self.path.join(name), error))
     }

@@ -36,9 +36,6 @@ pub(crate) fn check_own_store(root: BorrowedFd<'_>, folders: &[&str], path: &Pat
 }
 
 /// As [`check_own_store`], of the folders in which the files at these paths are, as far as they exist.
-///
-/// # Errors
-/// As [`check_own_store`].
 pub(crate) fn check_own_folders(root: BorrowedFd<'_>, paths: &[String], path: &Path) -> Result<(), Error> {
     let folders = paths.iter().flat_map(|file| file.match_indices('/').map(|(at, _)| &file[..at]));
     let folders: BTreeSet<&str> = folders.collect();

@@ -169,9 +169,6 @@ pub struct Partials {
 }
 
 /// Removes what killed runs left of `target`.
-///
-/// # Errors
-/// Returns an error if a file cannot be removed.
 pub fn remove_stale(target: &Path) -> Result<Partials, Error> {
     let mut partials = Partials::default();
     let (Some(name), parent) = (target.file_name(), parent_of(target)) else { return Ok(partials) };

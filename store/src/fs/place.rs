@@ -30,9 +30,6 @@ const LINKS_MAX: u32 = 40;
 pub type InodeId = (u64, u64);
 
 /// Returns the inode_id of an open file.
-///
-/// # Errors
-/// As fstat(2).
 pub fn inode_id(fd: impl std::os::fd::AsFd) -> Result<InodeId, Errno> {
     fstat(fd).map(|stat| (stat.st_dev, stat.st_ino))
 }
@@ -72,9 +69,6 @@ impl Place {
     }
 
     /// Returns the path without links from the root, if the current directory is known.
-    ///
-    /// # Errors
-    /// As getcwd(2).
     pub fn absolute_path(&self) -> Result<PathBuf, Error> {
         let mut path = match self.path.is_absolute() {
             true => PathBuf::new(),
@@ -118,9 +112,6 @@ impl Place {
     }
 
     /// Returns the stat of the name, without following a link; `None` if nothing is there.
-    ///
-    /// # Errors
-    /// As fstatat(2).
     pub fn stat(&self) -> Result<Option<Stat>, Error> {
         match statat(&self.parent, &*self.name, AtFlags::SYMLINK_NOFOLLOW) {
             Err(Errno::NOENT) => Ok(None),
@@ -129,9 +120,6 @@ impl Place {
     }
 
     /// Returns whether nothing of that name exists.
-    ///
-    /// # Errors
-    /// As [`Place::stat`].
     pub fn is_missing(&self) -> Result<bool, Error> {
         self.stat().map(|stat| stat.is_none())
     }
@@ -168,17 +156,11 @@ impl Place {
     }
 
     /// Checks that this process may create names in the parent directory, as far as that can be told without creating one.
-    ///
-    /// # Errors
-    /// As faccessat(2).
     pub fn check_writable(&self) -> Result<(), Error> {
         check_writable(self.parent(), self.parent_path())
     }
 
     /// Waits until the names in the parent directory are durable.
-    ///
-    /// # Errors
-    /// As fsync(2).
     pub fn sync_parent(&self) -> Result<(), Error> {
         let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
         retry_on_intr(|| openat(&self.parent, ".", flags, Mode::empty()))
@@ -188,9 +170,6 @@ impl Place {
 }
 
 /// Checks that this process may create names in a directory, as far as that can be told without creating one.
-///
-/// # Errors
-/// As faccessat(2).
 pub(crate) fn check_writable(directory: BorrowedFd<'_>, path: &Path) -> Result<(), Error> {
     let failed = |error| Error::io("write to", path, error);
     if is_writable(directory).map_err(failed)? { Ok(()) } else { Err(failed(Errno::ACCESS)) }

@@ -117,9 +117,6 @@ impl Site {
     }
 
     /// Returns whether the directory exists and is not empty.
-    ///
-    /// # Errors
-    /// Returns an error if it cannot be read.
     pub fn is_nonempty_dir(&self) -> Result<bool, Error> {
         let Some(root) = self.root() else { return Ok(false) };
         let names = names_in(root).map_err(|error| Error::io("read", self.path(), error))?;
@@ -166,9 +163,6 @@ impl Site {
     }
 
     /// Checks that this process may create a stage, as far as that can be told without creating one.
-    ///
-    /// # Errors
-    /// As faccessat(2).
     pub fn check_writable(&self) -> Result<(), Error> {
         check_writable(self.ground(), self.ground_path())
     }
@@ -198,17 +192,11 @@ impl Site {
     }
 
     /// Returns the place of the stage; `None` if there is not even a folder for it.
-    ///
-    /// # Errors
-    /// As [`Place::sibling`] and [`OwnDir::open`].
     pub fn stage_place(&self) -> Result<Option<Place>, Error> {
         self.kept_place(Stage::SUFFIX, Self::STAGE_WITHIN)
     }
 
     /// As [`Site::stage_place`], but creates the folder of a mount point.
-    ///
-    /// # Errors
-    /// Returns an error if it cannot be created.
     pub fn make_stage_place(&self) -> Result<Place, Error> {
         if let (true, Some(root)) = (self.is_mount_point(), self.root()) {
             OwnDir::create_public(&Place::within(root, Self::FOLDER, self.path())?)?;
@@ -225,9 +213,6 @@ impl Site {
     }
 
     /// Returns whether a run left a stage.
-    ///
-    /// # Errors
-    /// Returns an error if this cannot be determined.
     pub fn has_stage(&self) -> Result<bool, Error> {
         match self.stage_place()? {
             Some(place) => Ok(!place.is_missing()?),
@@ -236,9 +221,6 @@ impl Site {
     }
 
     /// Returns what a run does there, or left in its stage or its record.
-    ///
-    /// # Errors
-    /// As [`Stage::look`].
     pub fn run(&self) -> Result<Option<LeftRun>, Error> {
         let found = self.stage_place()?.map_or(Ok(None), |place| Stage::look(&place))?;
         // A record that is another user's says nothing; whoever reads it refuses it.
@@ -264,18 +246,12 @@ impl Site {
     }
 
     /// Opens the next record in the stage that a run left; `None` if there is none.
-    ///
-    /// # Errors
-    /// As [`OwnDir::open`].
     pub fn next_record(&self) -> Result<Option<OwnDir>, Error> {
         let Some(place) = self.stage_place()? else { return Ok(None) };
         OwnDir::open(&place)?.map_or(Ok(None), |own| own.directory(Stage::STATE))
     }
 
     /// Waits until the names of the stage and the record are durable.
-    ///
-    /// # Errors
-    /// As fsync(2).
     pub fn sync_names(&self) -> Result<(), Error> {
         match self.folder()? {
             Some(folder) => folder.sync(),
@@ -307,9 +283,6 @@ impl Site {
     }
 
     /// Returns the target's install record; `None` if there is none.
-    ///
-    /// # Errors
-    /// As [`OwnDir::open`].
     pub fn record(&self) -> Result<Option<OwnDir>, Error> {
         self.record_place()?.map_or(Ok(None), |place| OwnDir::open(&place))
     }
@@ -340,9 +313,6 @@ impl Site {
     }
 
     /// Returns the place of the install record; `None` if there is not even a folder for it.
-    ///
-    /// # Errors
-    /// As [`Place::sibling`] and [`OwnDir::open`].
     pub fn record_place(&self) -> Result<Option<Place>, Error> {
         self.kept_place(Self::RECORD_SUFFIX, Self::RECORD_WITHIN)
     }

@@ -89,9 +89,6 @@ impl Stage {
     }
 
     /// Returns what a run does in the stage at `place`, or left there; `None` if there is no stage.
-    ///
-    /// # Errors
-    /// Returns an error if it cannot be examined.
     pub fn look(place: &Place) -> Result<Option<LeftRun>, Error> {
         let own = match OwnDir::open(place) {
             Ok(None) => return Ok(None),
@@ -133,9 +130,6 @@ impl Stage {
     }
 
     /// Waits until its whole file system is durable.
-    ///
-    /// # Errors
-    /// As syncfs(2).
     pub fn sync(&self) -> Result<(), Error> {
         syncfs(self.own.fd()).map_err(|error| Error::io("sync", self.path(), error))
     }

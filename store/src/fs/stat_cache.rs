@@ -87,9 +87,6 @@ pub fn now(directory: BorrowedFd<'_>) -> Result<FileTime, Errno> {
 }
 
 /// Returns the first time that is later than all previous changes.
-///
-/// # Errors
-/// As [`now`].
 pub fn next_moment(directory: BorrowedFd<'_>) -> Result<FileTime, Errno> {
     let first = now(directory)?;
     // A clock tick is at most 10 ms; if the clock does not advance, the last changes stay unknown.

@@ -180,9 +180,6 @@ impl StateDir {
     }
 
     /// Removes a file durably, and returns whether it existed. Call it under the lock.
-    ///
-    /// # Errors
-    /// Returns an error if it cannot be removed.
     pub fn remove(&self, name: &str) -> Result<bool, Error> {
         match rustix::fs::unlinkat(self.own.fd(), name, AtFlags::empty()) {
             Err(Errno::NOENT) => return Ok(false),
@@ -193,9 +190,6 @@ impl StateDir {
     }
 
     /// Returns the names in it, in order, except those that begin with a dot, which a killed run left.
-    ///
-    /// # Errors
-    /// Returns an error if it cannot be read.
     pub fn names(&self) -> Result<Vec<Vec<u8>>, Error> {
         let names = names_in(self.own.fd()).map_err(|error| Error::io("read", self.path(), error))?;
         let mut names: Vec<Vec<u8>> =

@@ -23,9 +23,6 @@ pub(crate) fn records(repo: &Repo) -> Records<'_> {
 }
 
 /// Returns the indexes of all records.
-///
-/// # Errors
-/// Returns an error if one cannot be read.
 pub(crate) fn indexes(repo: &Repo) -> Result<Vec<Index>, Error> {
     let (records, mut indexes) = (records(repo), Vec::new());
     for name in records.names()? {

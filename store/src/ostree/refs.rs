@@ -94,9 +94,6 @@ fn is_remote_name(name: &str) -> bool {
 
 impl Repo {
     /// Checks that the folders on the way to these refs belong to the user that owns the repository, and that nobody else can write to them.
-    ///
-    /// # Errors
-    /// As [`check_own_folders`].
     pub(crate) fn check_own_refs(&self, names: &[RefName]) -> Result<(), Error> {
         let paths: Vec<String> = names.iter().map(RefName::path).collect();
         check_own_folders(self.root(), &paths, self.path())
@@ -120,9 +117,6 @@ impl Repo {
     }
 
     /// Returns the remotes that have refs, configured or not.
-    ///
-    /// # Errors
-    /// Returns an error if the directory cannot be read.
     pub(crate) fn remotes_with_refs(&self) -> Result<Vec<String>, Error> {
         Ok(self.names_below("refs/remotes")?.into_iter().filter(|name| is_remote_name(name)).collect())
     }

@@ -56,9 +56,6 @@ impl Remote {
     }
 
     /// Returns a list setting.
-    ///
-    /// # Errors
-    /// As [`Self::text`].
     pub(crate) fn texts(&self, key: &'static str, separator: char) -> Result<Vec<String>, RepoFault> {
         let value = self.value(key).unwrap_or_default();
         keyfile::texts(value, separator).ok_or_else(|| self.senseless(key, value))

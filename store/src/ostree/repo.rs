@@ -55,17 +55,11 @@ impl Repo {
     }
 
     /// Opens the repository in the open directory `root`, called `path`.
-    ///
-    /// # Errors
-    /// As [`Self::open`].
     pub(crate) fn of(root: OwnedFd, path: &Path) -> Result<Self, Error> {
         Self::within(System::default(), root, path)
     }
 
     /// Opens a repository of this system.
-    ///
-    /// # Errors
-    /// As [`Self::open`].
     pub(crate) fn within(system: System, root: OwnedFd, path: &Path) -> Result<Self, Error> {
         let fault = |fault| Error::Repository { path: path.to_owned(), fault: Box::new(fault) };
         let missing = |missing| {
@@ -93,9 +87,6 @@ impl Repo {
     }
 
     /// Checks that no other user owns the repository or can write to it.
-    ///
-    /// # Errors
-    /// As [`check_own_store`].
     pub(crate) fn check_own(&self) -> Result<(), Error> {
         let folders = ["extensions", "refs", "refs/heads", "refs/mirrors", "refs/remotes", "state", "tmp"];
         check_own_store(self.root(), &folders, &self.path)
@@ -144,9 +135,6 @@ impl Repo {
     }
 
     /// Reads the files of the repository itself that travel with its commits, in ascending order.
-    ///
-    /// # Errors
-    /// As [`Self::top_file`].
     pub(crate) fn top_files(&self) -> Result<Vec<(RepositoryFile, Vec<u8>)>, Error> {
         let read = |kind: RepositoryFile| Ok(self.top_file(kind.name())?.map(|bytes| (kind, bytes)));
         RepositoryFile::ALL.into_iter().filter_map(|kind| read(kind).transpose()).collect()
@@ -161,9 +149,6 @@ impl Repo {
     }
 
     /// Returns whether the object exists. Its bytes are not checked.
-    ///
-    /// # Errors
-    /// Returns an error if this cannot be determined.
     pub(crate) fn has(&self, kind: ObjectType, checksum: &Checksum) -> Result<bool, Error> {
         let path = loose_path(kind, checksum, self.config.mode);
         match statat(&self.objects, &*path, AtFlags::SYMLINK_NOFOLLOW) {
@@ -174,17 +159,11 @@ impl Repo {
     }
 
     /// Returns whether the repository has a commit that is not marked as partial.
-    ///
-    /// # Errors
-    /// Returns an error if this cannot be determined.
     pub(crate) fn has_whole_commit(&self, checksum: &Checksum) -> Result<bool, Error> {
         Ok(self.has(ObjectType::Commit, checksum)? && !self.is_partial(checksum)?)
     }
 
     /// Returns whether the commit is marked as partial.
-    ///
-    /// # Errors
-    /// Returns an error if this cannot be determined.
     pub(crate) fn is_partial(&self, commit: &Checksum) -> Result<bool, Error> {
         let mark = format!("state/{}", partial_mark(commit));
         match open_beneath(self.root(), mark.as_bytes(), OFlags::PATH, Permissions::empty()) {

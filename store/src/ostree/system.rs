@@ -35,9 +35,6 @@ impl System {
     }
 
     /// Returns the files called `name`, and those in folders called `name.d`, for all remotes.
-    ///
-    /// # Errors
-    /// Returns an error if this cannot be determined.
     pub(crate) fn files(&self, name: &str) -> Result<Vec<PathBuf>, Error> {
         let mut files = Vec::new();
         for folder in ["etc/ostree", "usr/share/ostree"].map(|folder| self.root.join(folder)) {

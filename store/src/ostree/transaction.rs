@@ -104,9 +104,6 @@ impl<'a> Transaction<'a> {
     }
 
     /// Returns whether the repository has the object.
-    ///
-    /// # Errors
-    /// Returns an error if this cannot be determined.
     pub(crate) fn has(&self, kind: ObjectType, checksum: &Checksum) -> Result<bool, Error> {
         let is_sound = !self.damaged.contains(&(*checksum, kind));
         Ok(is_sound && self.folders.has(checksum[0]) && self.repo.has(kind, checksum)?)

@@ -179,9 +179,6 @@ pub fn seal(paths: &[PathBuf], options: &SealOptions, progress: &Progress) -> Re
 
 /// Seals an open file, and keeps its mode and modification time: the kernel seals only writable files, and some file systems count the tree that
 /// they write behind the content as a modification.
-///
-/// # Errors
-/// As [`fsverity::seal`].
 pub(crate) fn seal_open(
     file: BorrowedFd<'_>,
     parameters: &Parameters,

@@ -120,9 +120,6 @@ impl OstreeSource {
 
     /// Reads a commit, up to `depth` ancestors as far as they exist, and the headers of all of their files. The result belongs to no collection, and
     /// has no files of the repository itself.
-    ///
-    /// # Errors
-    /// As [`Self::open`].
     pub(crate) fn of_commit(
         repo: &Arc<Repo>,
         tip: Checksum,

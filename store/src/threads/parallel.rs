@@ -17,9 +17,6 @@ pub fn for_each<T: Sync>(jobs: usize, items: &[T], work: impl Fn(&T) -> Result<(
 }
 
 /// As [`for_each`], but each thread has its own state, made by `start`.
-///
-/// # Errors
-/// As [`for_each`].
 pub fn for_each_with<T: Sync, S>(
     jobs: usize,
     items: &[T],
@@ -43,9 +40,6 @@ pub fn for_each_with<T: Sync, S>(
 }
 
 /// As [`for_each`], but returns the results of `work`, in the order of the items.
-///
-/// # Errors
-/// As [`for_each`].
 pub fn map<T: Sync, R: Send>(
     jobs: usize,
     items: &[T],
@@ -55,9 +49,6 @@ pub fn map<T: Sync, R: Send>(
 }
 
 /// As [`map`], but each thread has its own state, made by `start`.
-///
-/// # Errors
-/// As [`for_each`].
 pub fn map_with<T: Sync, S, R: Send>(
     jobs: usize,
     items: &[T],

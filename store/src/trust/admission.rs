@@ -29,9 +29,6 @@ impl Admission {
     }
 
     /// Checks that the state can be written, as far as that can be told without writing.
-    ///
-    /// # Errors
-    /// As [`Admission::hold`].
     pub(super) fn check_may_hold(&self) -> Result<(), Error> {
         if self.is_remembered { self.guard.state().check_may_hold() } else { Ok(()) }
     }
@@ -63,9 +60,6 @@ impl Admission {
     }
 
     /// Checks whether the bundle may replace what a target holds: what the target's record says or, if that is damaged, the list of targets.
-    ///
-    /// # Errors
-    /// As [`Admission::check_kept`].
     pub(crate) fn check_bound(&self, survey: &Survey, target: &Path) -> Result<(), Error> {
         match (&survey.head, &survey.listed, &survey.fault) {
             (Some(kept), ..) => self.check_kept(target, kept),

@@ -41,9 +41,6 @@ impl Guard {
     }
 
     /// Reads the files from the places that the caller gives.
-    ///
-    /// # Errors
-    /// As [`Guard::load`].
     pub fn load_from(options: &TrustOptions, places: TrustPaths) -> Result<Self, Error> {
         let settings = Settings::load(options, &places)?;
         let state = DeviceState::at(places.state(options)?).telling(options.waiting);
@@ -165,9 +162,6 @@ impl Guard {
     }
 
     /// Describes everything that this guard judges by.
-    ///
-    /// # Errors
-    /// Returns an error if the state cannot be read.
     pub fn describe(&self) -> Result<TrustReport, Error> {
         let Settings { signers, revoked, thresholds, device } = self.settings.clone();
         let policy = self.policy(Floors::default());

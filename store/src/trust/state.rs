@@ -233,9 +233,6 @@ impl DeviceState {
     }
 
     /// Checks the same as [`Self::hold`], as far as that can be told without writing.
-    ///
-    /// # Errors
-    /// As [`DeviceState::hold`].
     pub(super) fn check_may_hold(&self) -> Result<(), Error> {
         check_may_create(&self.dir)?;
         for name in [FLOORS, TARGETS] {

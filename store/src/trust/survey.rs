@@ -99,9 +99,6 @@ impl Survey {
     }
 
     /// Reads the whole record of the directory at `site`, to find out whether it is sound.
-    ///
-    /// # Errors
-    /// Returns an error if it cannot be read.
     pub fn read_whole(&mut self, site: &Site) -> Result<(), Error> {
         if self.fault.is_none()
             && let Err(error) = TreeRecord::of(site, Limits::NONE)
@@ -147,9 +144,6 @@ impl Survey {
     }
 
     /// Examines what the open repository or store has of a name.
-    ///
-    /// # Errors
-    /// As [`Survey::of_store`].
     pub(crate) fn of_name(
         kind: TargetKind,
         root: BorrowedFd<'_>,

@@ -71,9 +71,6 @@ impl TargetId {
     }
 
     /// Returns the place of an existing repository or store.
-    ///
-    /// # Errors
-    /// Returns an error if it cannot be found.
     pub fn of_store(kind: TargetKind, path: &Path) -> Result<Self, Error> {
         let path = std::fs::canonicalize(path).map_err(|error| Error::io("find", path, error))?;
         let on = open_user_dir(&path).ok().and_then(|root| id_of_system(root.as_fd()));

@@ -55,9 +55,6 @@ pub enum SealMetadata {
 }
 
 /// Returns whether files can be sealed on the file system of this open file or directory. It only asks for a digest, and changes nothing.
-///
-/// # Errors
-/// Returns an error if the call fails.
 pub fn is_supported(file: impl AsFd) -> Result<bool, KernelError> {
     match measure(file) {
         // Directories are never sealed, so this covers them as well.
@@ -162,9 +159,6 @@ pub fn parameters(file: impl AsFd) -> Result<Option<Parameters>, KernelError> {
 }
 
 /// Returns the built-in signature of a file; `None` if it has none, or its file system does not hand it out.
-///
-/// # Errors
-/// Returns an error if the call fails.
 pub fn signature(file: impl AsFd) -> Result<Option<Vec<u8>>, KernelError> {
     let mut signature = vec![0; kernel_signature::LEN_MAX];
     match read_metadata(file, SealMetadata::Signature, 0, &mut signature) {

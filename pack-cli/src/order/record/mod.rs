@@ -120,9 +120,6 @@ pub fn record_command(command: Command, options: &Options, stop: &AtomicBool) ->
 }
 
 /// Records without a command, until `stop` is set.
-///
-/// # Errors
-/// As [`record_command`].
 pub fn record_session(options: &Options, stop: &AtomicBool) -> Result<Recorded, Error> {
     in_thread(|| {
         let mut recorder = Recorder::start(options, stop)?;

@@ -31,9 +31,6 @@ impl GivenKey {
     }
 
     /// Does the same for a pipe, which messages call `name`.
-    ///
-    /// # Errors
-    /// As [`GivenKey::read`].
     pub fn from_reader(reader: impl Read, name: &Path) -> Result<Self, Error> {
         let mut bytes = Vec::new();
         reader.take(LEN_MAX).read_to_end(&mut bytes).map_err(|error| Error::io("read", name, error))?;

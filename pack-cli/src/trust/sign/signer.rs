@@ -43,9 +43,6 @@ impl Signer {
     }
 
     /// Does the same as [`Signer::open`] with a given agent socket.
-    ///
-    /// # Errors
-    /// As [`Signer::open`].
     pub fn open_with(path: &Path, agent: Option<&Path>, ask: &AskPassphrase<'_>) -> Result<Self, Error> {
         let failed = |error| Error::io("read", path, error);
         let mut opened = File::open(path).map_err(failed)?;
@@ -86,17 +83,11 @@ impl Signer {
 }
 
 /// Signs the head with every key. Duplicate keys sign once.
-///
-/// # Errors
-/// As [`Signer::sign`].
 pub fn sign_head(head: &Head, keys: &[Signer]) -> Result<Vec<Envelope>, Error> {
     sign_root(head.signed(), keys)
 }
 
 /// Does the same as [`sign_head`] when packing, before there is a head.
-///
-/// # Errors
-/// As [`Signer::sign`].
 pub fn sign_root(signed: &[u8], keys: &[Signer]) -> Result<Vec<Envelope>, Error> {
     let mut seen = Vec::new();
     let mut envelopes = Vec::new();

@@ -95,9 +95,6 @@ impl Job<'_> {
     }
 
     /// Determines what the target will keep of the selection's metadata, by trying it in `directory`, which is on its file system.
-    ///
-    /// # Errors
-    /// As [`Wanted::try_in`].
     pub(super) fn keeping(
         &self,
         directory: BorrowedFd<'_>,

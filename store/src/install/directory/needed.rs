@@ -17,9 +17,6 @@ pub(super) struct Needed(HashMap<InodeId, PathBuf>);
 
 impl Needed {
     /// Finds out which of these paths lie inside the target at `site`. Missing ones do not count.
-    ///
-    /// # Errors
-    /// Returns an error if the target cannot be examined.
     pub(super) fn within(site: &Site, paths: &[PathBuf]) -> Result<Self, Error> {
         let (root, mut needed) = (site.inode_id()?, Self::default());
         for path in paths {

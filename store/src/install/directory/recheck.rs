@@ -92,9 +92,6 @@ pub(super) fn stat_of(directory: BorrowedFd<'_>, name: &[u8]) -> Result<Statx, E
 
 impl Recheck {
     /// Compares the selection with the tree. `begun` is a time before any of this was examined.
-    ///
-    /// # Errors
-    /// Returns an error if something cannot be examined.
     pub(super) fn of(
         checker: &Checker<'_>,
         selection: &Selection,

@@ -131,9 +131,6 @@ pub(super) struct Import<'a> {
 
 impl Import<'_> {
     /// Imports the commits.
-    ///
-    /// # Errors
-    /// As [`import`].
     pub(super) fn take(&self, input: &mut Input, bundle: &Bundle, bases: &Bases) -> Result<OsTreeStats, Error> {
         let &Self { repo, options, admission, place, progress } = self;
         let jobs = options.jobs.max(1);

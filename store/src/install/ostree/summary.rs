@@ -42,9 +42,6 @@ pub(super) struct Renewed {
 
 /// Rewrites the summary of a repository that has one, if it does not list the commits that these refs now name. Flatpak's index of summaries is
 /// then removed: without it, Flatpak clients read the summary.
-///
-/// # Errors
-/// As [`write_summary`].
 pub(super) fn renew_summary(repo: &Repo, names: &[RefName], now: u64) -> Result<Renewed, Error> {
     let Some(there) = repo.top_file(SUMMARY)? else { return Ok(Renewed::default()) };
     let _lock = if repo.config().locking { Some(take_lock(repo)?) } else { None };
@@ -76,9 +73,6 @@ fn listed(summary: &Summary<'_>, names: &[RefName]) -> Vec<(String, String, Chec
 
 /// Gives a mirror the bundle's summary with its signature, as `ostree pull --mirror` does, if the bundle has all commits that the summary names, and
 /// the summary is of a repository with the same mode. Returns whether the mirror has it now.
-///
-/// # Errors
-/// Returns an error if the repository cannot be written to.
 pub(super) fn mirror_summary(repo: &Repo, carried: &Carried<'_>) -> Result<bool, Error> {
     let file =
         |wanted| carried.bundle.layout.repository.iter().find(|(kind, _)| *kind == wanted).map(|(_, bytes)| &bytes[..]);

@@ -70,9 +70,6 @@ impl ArchiveSource {
     }
 
     /// Reads the headers of an archive from standard input, which is copied only if it is not a file.
-    ///
-    /// # Errors
-    /// As [`Self::of_pipe`].
     pub fn of_stdin(format: &ArchiveFormat, options: &SourceOptions) -> Result<Self, Error> {
         let name = Path::new("-");
         let stdin = std::io::stdin().as_fd().try_clone_to_owned();

@@ -135,9 +135,6 @@ impl Update<'_> {
     }
 
     /// Returns the directories that would get other rights, and are not those that were installed: they are made anew.
-    ///
-    /// # Errors
-    /// Returns an error if one cannot be examined.
     pub(in crate::install::directory) fn strangers(&self) -> Result<Vec<Row<Directory>>, Error> {
         let (mut strangers, mut walk) = (Vec::new(), TargetWalk::default());
         for number in self.directories_of(Depth::All).filter(|number| !self.is_new(*number)) {
@@ -151,9 +148,6 @@ impl Update<'_> {
     /// Decides which new directories are made. A directory that already has the name of a new one stays if it needs no other rights, or may be given
     /// them; otherwise it makes way with what it holds, which must be known to the bundle unless the update deletes everything else. Returns the
     /// error for the first that neither stays nor makes way.
-    ///
-    /// # Errors
-    /// Returns an error if one cannot be examined.
     pub(in crate::install::directory) fn settle(&mut self) -> Result<Option<Error>, Error> {
         let (mut stays, mut walk, mut refused) = (HashSet::new(), TargetWalk::default(), None);
         let wanted: HashSet<Row<Entry>> = self.selection.entries().collect();
@@ -232,9 +226,6 @@ impl Update<'_> {
     }
 
     /// Makes the new directories in the stage, with their rights: only they and what the record names get any.
-    ///
-    /// # Errors
-    /// Returns an error if one cannot be made.
     pub(in crate::install::directory) fn stage_directories(&self, folder: &OwnDir) -> Result<(), Error> {
         let index = self.target.index;
         for &number in &self.made {
