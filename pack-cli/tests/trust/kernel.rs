@@ -3,10 +3,9 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
+use sealift::trust::KernelSignError;
 use sealift::trust::TrustOptions;
-use sealift::trust::sign::{
-    KernelChange, KernelSignError, KernelSigner, SignChange, SignStats, sign_bundle, signed_bytes,
-};
+use sealift::trust::sign::{KernelChange, KernelSigner, SignChange, SignStats, sign_bundle, signed_bytes};
 use sealift::{Envelope, Error, FileFault, Input, Limits, Progress};
 use sealift_format::Kind;
 
