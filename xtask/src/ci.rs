@@ -5,8 +5,6 @@ use std::time::Instant;
 
 use anyhow::{Result, ensure};
 
-use crate::face;
-use crate::layers;
 use crate::packages::{self, Chore};
 use crate::programs;
 use crate::shell::{bench, output, run, succeeds};
@@ -26,8 +24,6 @@ const STEPS: &[Step] = &[
     Step { name: "packages", action: Prepare("the Debian packages that tests call", || packages::ensure(Chore::Ci)) },
     Step { name: "toolchain", action: Prepare("what rust-toolchain.toml names", toolchain) },
     Step { name: "format", action: Lines(&["cargo fmt --all --check"]) },
-    Step { name: "layers", action: Call("that modules form layers in each crate", layers::check) },
-    Step { name: "face", action: Call("that every type in the library's signatures has a path below sealift::", face::check) },
     // The program embeds the page, so the page is built first.
     Step { name: "page", action: Prepare("cargo xtask web", web::build) },
     Step { name: "clippy", action: Lines(&["cargo lint -- -D warnings"]) },

@@ -3,9 +3,7 @@
 pub mod ci;
 pub mod debian;
 pub mod dist;
-mod face;
 mod failures;
-mod layers;
 pub mod packages;
 pub mod portal;
 pub mod programs;

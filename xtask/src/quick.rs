@@ -3,7 +3,6 @@
 
 use anyhow::Result;
 
-use crate::layers;
 use crate::packages::{self, Chore};
 use crate::programs;
 use crate::steps::{self, Action, Step};
@@ -15,7 +14,6 @@ use Action::{Call, Lines, Prepare};
 #[rustfmt::skip] // a table
 const STEPS: &[Step] = &[
     Step { name: "format", action: Lines(&["cargo fmt --all --check"]) },
-    Step { name: "layers", action: Call("that modules form layers in each crate", layers::check) },
     Step { name: "programs", action: Call("that a package of the list brings each program that is called", programs::check) },
     Step { name: "needs", action: Prepare("OpenSSL's headers and the page, which the program is built with", || {
         packages::ensure(Chore::Quick)?;
@@ -23,7 +21,7 @@ const STEPS: &[Step] = &[
     }) },
     Step { name: "clippy", action: Lines(&["cargo lint -- -D warnings"]) },
     // Killing a process at each of its calls takes longer than all other tests, and so do the tests with OSTree's own program.
-    Step { name: "test", action: Lines(&["cargo tests --quiet --lib --bins --test vectors -- --skip killed --skip ostree::tests"]) },
+    Step { name: "test", action: Lines(&["cargo tests --quiet --lib --bins --test vectors --test house -- --skip killed --skip ostree::tests"]) },
 ];
 
 /// Runs the steps named in the arguments, or all of them.

@@ -5,7 +5,6 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use anyhow::{Context, Result, bail};
 use proc_macro2::{TokenStream, TokenTree};
 use syn::visit::{Visit, visit_item_mod};
 
@@ -31,34 +30,32 @@ type Module = Vec<String>;
 /// For each module, the siblings that it uses, and the place of the first use.
 type Uses = BTreeMap<String, BTreeMap<String, String>>;
 
-/// Checks each of the crates.
-///
-/// # Errors
-///
-/// Returns an error if modules use each other in a cycle.
-pub(crate) fn check() -> Result<()> {
+#[test]
+fn modules_form_layers() {
     let mut circles = Vec::new();
     for source in CRATES {
-        for (within, uses) in uses_of(Path::new(source))? {
+        for (within, uses) in uses_of(&workspace().join(source)) {
             let place = [&[(*source).to_owned()], &within[..]].concat().join("/");
             circles.extend(circle(&uses).map(|circle| format!("{place}: {circle}")));
         }
     }
-    if circles.is_empty() {
-        return Ok(());
-    }
-    bail!("modules use each other in a circle:\n{}", circles.join("\n"))
+    assert!(circles.is_empty(), "modules use each other in a circle:\n{}", circles.join("\n"));
+}
+
+/// Returns the folder of the workspace.
+pub(crate) fn workspace() -> &'static Path {
+    Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/.."))
 }
 
 /// Returns the uses of modules, grouped by their parent module.
-fn uses_of(source: &Path) -> Result<BTreeMap<Module, Uses>> {
+fn uses_of(source: &Path) -> BTreeMap<Module, Uses> {
     let mut paths = Vec::new();
-    list(source, &mut paths)?;
+    list(source, &mut paths);
     let mut files = BTreeMap::new();
     for path in paths {
-        let module = module_of(path.strip_prefix(source)?);
+        let module = module_of(path.strip_prefix(source).expect("it is below"));
         if !module.iter().any(|name| name == TESTS) {
-            files.insert(module, (parse(&path)?, path));
+            files.insert(module, (parse(&path), path));
         }
     }
     let handed: BTreeMap<_, _> = files.iter().map(|(module, (file, _))| (module, homes(file, module))).collect();
@@ -81,30 +78,29 @@ fn uses_of(source: &Path) -> Result<BTreeMap<Module, Uses>> {
             }
         }
     }
-    Ok(uses)
+    uses
 }
 
 /// Lists the sources below a folder, sorted by name.
-pub(crate) fn list(folder: &Path, files: &mut Vec<PathBuf>) -> Result<()> {
-    let entries = fs::read_dir(folder).with_context(|| format!("cannot list {}", folder.display()))?;
-    let mut paths = entries.map(|entry| Ok(entry?.path())).collect::<Result<Vec<_>>>()?;
+pub(crate) fn list(folder: &Path, files: &mut Vec<PathBuf>) {
+    let entries = fs::read_dir(folder).unwrap_or_else(|error| panic!("{}: {error}", folder.display()));
+    let mut paths: Vec<_> = entries.map(|entry| entry.expect("it can be listed").path()).collect();
     paths.sort();
     for path in paths {
         if path.is_dir() {
             // A folder with main.rs is a crate of its own.
             if !path.join("main.rs").exists() {
-                list(&path, files)?;
+                list(&path, files);
             }
         } else if path.extension().is_some_and(|ending| ending == "rs") {
             files.push(path);
         }
     }
-    Ok(())
 }
 
-pub(crate) fn parse(path: &Path) -> Result<syn::File> {
-    let text = fs::read_to_string(path).with_context(|| format!("cannot read {}", path.display()))?;
-    syn::parse_file(&text).with_context(|| format!("cannot parse {}", path.display()))
+pub(crate) fn parse(path: &Path) -> syn::File {
+    let text = fs::read_to_string(path).unwrap_or_else(|error| panic!("{}: {error}", path.display()));
+    syn::parse_file(&text).unwrap_or_else(|error| panic!("{}: {error}", path.display()))
 }
 
 /// Returns the module of a file; empty for the crate's own file.
