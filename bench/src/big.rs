@@ -11,6 +11,7 @@ mod ground;
 mod kills;
 mod links;
 mod listing;
+mod mutants;
 mod repositories;
 mod scale;
 mod snapshot;
@@ -55,6 +56,7 @@ const STEPS: &[Step] = &[
     ]) },
     Step { name: "listing", action: Call("the second reader lists a gigabyte as sealift ls does", listing::run) },
     Step { name: "survivors", action: Call("rejections of the second reader that no vector notices", survivors::run) },
+    Step { name: "mutants", action: Call("changed lines of format and verify are noticed by unit tests or vectors", mutants::run) },
     Step { name: "differential", action: Call("the readers agree on a million mutated bundles", differential::run) },
 ];
 

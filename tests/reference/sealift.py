@@ -159,6 +159,7 @@ def parse_layout(data, index, piece, base_objects=0):
         layout.codecs = found.chunks.take(count)
         layout.stored, layout.lens, counts = found.chunks.planes("III", count)
         layout.digests = [found.chunks.take(32) for _ in range(count)]
+        found.chunks.end()
         need(set(layout.codecs) <= {0, 1, 2, 3}, "unsupported", "a chunk of another codec")
         [steps] = found.groups.planes("I", sum(counts))
         count = sum(-(-size // piece) for size in sizes if size > piece)

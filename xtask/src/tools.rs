@@ -22,6 +22,9 @@ pub struct Tool {
 /// Checks licences, sources and duplicates of our dependencies. Without optimization it builds in a fifth of the time, and is fast enough.
 pub const CARGO_DENY: Tool = Tool { krate: "cargo-deny", version: "0.20.2", optimised: false };
 
+/// Changes our sources, for `big mutants`.
+pub const CARGO_MUTANTS: Tool = Tool { krate: "cargo-mutants", version: "27.1.0", optimised: false };
+
 /// The peer of `verify`.
 pub const B3SUM: Tool = Tool { krate: "b3sum", version: "1.8.7", optimised: true };
 
