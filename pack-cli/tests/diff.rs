@@ -7,7 +7,7 @@ use std::os::unix::fs::{PermissionsExt as _, chown, symlink};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use rustix::fs::{AtFlags, CWD, Timespec, Timestamps, XattrFlags, setxattr, utimensat};
+use rustix::fs::{XattrFlags, setxattr};
 use sealift::Output;
 use sealift::audit::{AuditOptions, audit};
 use sealift::diff::{Change, Diff, DiffOptions, Ignore, Side, diff, take_xattrs_of};
@@ -17,16 +17,16 @@ use sealift::trust::{Guard, TrustOptions, TrustPaths};
 use sealift::unpack::unpack;
 use sealift::{Bundle, Error, Identity, Input, Limits, Progress};
 use sealift::{Durability, InstallOptions, TreeOptions};
+use sealift_desk::{can_chown, set_mtime, skipped};
 use sealift_format::Kind;
-use sealift_skipped::skipped;
 use tempfile::TempDir;
 
 /// Two similar trees in a folder.
-struct Desk {
+struct Pair {
     folder: TempDir,
 }
 
-impl Desk {
+impl Pair {
     /// Fills `old`, copies it to `new`, and changes `new`.
     fn new(fill: impl Fn(&Path), change: impl Fn(&Path)) -> Self {
         let desk = Self { folder: tempfile::tempdir().expect("a folder") };
@@ -160,9 +160,7 @@ fn said(diff: &Diff) -> Vec<String> {
 }
 
 fn set_time(path: &Path, seconds: i64) {
-    let time = Timespec { tv_sec: seconds, tv_nsec: 5 };
-    let times = Timestamps { last_access: time, last_modification: time };
-    utimensat(CWD, path, &times, AtFlags::SYMLINK_NOFOLLOW).expect("the time is set");
+    set_mtime(path, seconds, 5);
 }
 
 /// Sets one time for all, except for files whose name begins with `late`.
@@ -190,17 +188,9 @@ fn fill(root: &Path) {
     fs::create_dir(root.join("var")).expect("made");
 }
 
-fn is_root() -> bool {
-    let is_root = rustix::process::geteuid().is_root();
-    if !is_root {
-        skipped("needs root: files of other owners");
-    }
-    is_root
-}
-
 #[test]
 fn equal_trees_do_not_differ() {
-    let found = Desk::new(fill, |_| {}).compare(&options());
+    let found = Pair::new(fill, |_| {}).compare(&options());
     assert!(found.is_empty(), "{:?}", said(&found));
     assert_eq!(found.counts.compared, 11);
     assert_eq!(found.take.expect("it is a bundle").objects, 0);
@@ -208,7 +198,7 @@ fn equal_trees_do_not_differ() {
 
 #[test]
 fn what_came_went_and_changed() {
-    let found = Desk::new(fill, |new| {
+    let found = Pair::new(fill, |new| {
         write(new, "etc/os-release", "version 2");
         write(new, "usr/bin/tool", [7; 200_001]);
         fs::remove_file(new.join("usr/empty")).expect("removed");
@@ -244,7 +234,7 @@ fn what_moved_is_found_once_each() {
         write(root, "a/other", "another");
         write(root, "a/empty", "");
     };
-    let desk = Desk::new(fill, |new| {
+    let desk = Pair::new(fill, |new| {
         fs::rename(new.join("a"), new.join("b")).expect("renamed");
         fs::rename(new.join("b/x"), new.join("b/n")).expect("renamed");
         fs::remove_file(new.join("b/z")).expect("removed");
@@ -261,7 +251,7 @@ fn what_moved_is_found_once_each() {
 
 #[test]
 fn a_moved_file_with_other_metadata_says_so() {
-    let found = Desk::new(fill, |new| {
+    let found = Pair::new(fill, |new| {
         fs::rename(new.join("usr/lib/libx.so.1"), new.join("usr/lib/libx.so.2")).expect("renamed");
         fs::set_permissions(new.join("usr/lib/libx.so.2"), fs::Permissions::from_mode(0o755)).expect("set");
     })
@@ -284,14 +274,14 @@ fn each_metadata_field_is_named_and_can_be_ignored() {
     if !has_xattrs {
         skipped("needs extended attributes on this file system");
     }
-    let desk = Desk::new(fill, |new| {
+    let desk = Pair::new(fill, |new| {
         fs::set_permissions(new.join("mode"), fs::Permissions::from_mode(0o4711)).expect("set");
         if has_xattrs {
             setxattr(new.join("xattr"), "user.note", b"1", XattrFlags::empty()).expect("set");
         }
         fs::remove_file(new.join("two")).expect("removed");
         write(new, "two", "one");
-        if is_root() {
+        if can_chown() {
             chown(new.join("one"), Some(1234), Some(5678)).expect("given");
             chown(new.join("two"), Some(1234), Some(5678)).expect("given");
         }
@@ -300,10 +290,10 @@ fn each_metadata_field_is_named_and_can_be_ignored() {
     set_time(&desk.path("new/late"), 201);
     let found = desk.compare(&options());
     let mut expected = vec!["m late [Mtime]".to_owned(), "m mode [Mode]".into()];
-    if is_root() {
+    if can_chown() {
         expected.push("m one [Owner]".into());
     }
-    expected.push(if is_root() { "m two [Owner, Links]".into() } else { "m two [Links]".into() });
+    expected.push(if can_chown() { "m two [Owner, Links]".into() } else { "m two [Links]".into() });
     if has_xattrs {
         expected.push("m xattr [Xattrs]".into());
     }
@@ -325,7 +315,7 @@ fn bytes_of_hard_links_count_once() {
         write(root, "a", "12345");
         fs::hard_link(root.join("a"), root.join("b")).expect("linked");
     };
-    let desk = Desk::new(fill, |new| {
+    let desk = Pair::new(fill, |new| {
         fs::remove_file(new.join("a")).expect("removed");
         fs::hard_link(new.join("b"), new.join("c")).expect("linked");
         write(new, "x", "123");
@@ -345,7 +335,7 @@ fn bytes_of_hard_links_count_once() {
 #[test]
 fn names_of_any_bytes() {
     let name = b"red\x1b[31m \xff\n";
-    let found = Desk::new(|_| {}, |new| write_bytes(new, name)).compare(&options());
+    let found = Pair::new(|_| {}, |new| write_bytes(new, name)).compare(&options());
     assert_eq!(found.differences.len(), 1);
     assert_eq!(found.differences[0].path.to_vec(), name);
 }
@@ -356,7 +346,7 @@ fn write_bytes(root: &Path, name: &[u8]) {
 
 #[test]
 fn a_type_that_changes_takes_what_is_below_with_it() {
-    let found = Desk::new(fill, |new| {
+    let found = Pair::new(fill, |new| {
         fs::remove_dir_all(new.join("usr/bin")).expect("removed");
         write(new, "usr/bin", "a file now");
         fs::remove_file(new.join("usr/empty")).expect("removed");
@@ -372,7 +362,7 @@ fn a_type_that_changes_takes_what_is_below_with_it() {
 
 #[test]
 fn several_refs_are_compared_one_by_one() {
-    let desk = Desk::new(fill, |new| write(new, "etc/os-release", "version 2"));
+    let desk = Pair::new(fill, |new| write(new, "etc/os-release", "version 2"));
     let a = open(&desk.pack("a.sealift", &[("docs", "old"), ("os", "old")]));
     let b = open(&desk.pack("b.sealift", &[("apps", "old"), ("os", "new")]));
     let found = run(Side::Bundle(&a), Side::Bundle(&b), &options());
@@ -397,7 +387,7 @@ fn several_refs_are_compared_one_by_one() {
 
 #[test]
 fn a_prefix_and_a_pattern_restrict_both_sides() {
-    let desk = Desk::new(fill, |new| {
+    let desk = Pair::new(fill, |new| {
         write(new, "etc/os-release", "version 2");
         write(new, "usr/bin/tool", "2");
         fs::remove_file(new.join("usr/lib/libx.so.1")).expect("removed");
@@ -414,12 +404,12 @@ fn a_prefix_and_a_pattern_restrict_both_sides() {
 
 #[test]
 fn what_was_just_unpacked_does_not_differ() {
-    let desk = Desk::new(fill, |new| {
+    let desk = Pair::new(fill, |new| {
         fs::hard_link(new.join("usr/bin/tool"), new.join("usr/bin/again")).expect("linked");
         write_bytes(new, b"\xff");
         fs::set_permissions(new.join("var"), fs::Permissions::from_mode(0o1777)).expect("set");
         // A capability and an owner stay if root unpacks; otherwise they are not packed in the first place.
-        if is_root() {
+        if can_chown() {
             chown(new.join("etc/os-release"), Some(12), Some(34)).expect("given");
         }
     });
@@ -434,7 +424,7 @@ fn what_was_just_unpacked_does_not_differ() {
 
 #[test]
 fn an_audit_finds_what_happened_to_a_tree() {
-    let desk = Desk::new(fill, |_| {});
+    let desk = Pair::new(fill, |_| {});
     desk.unpack(&desk.pack("new.sealift", &[("main", "new")]), "target");
     let target = desk.path("target");
     // Size and time are the same: only the content differs.
@@ -462,7 +452,7 @@ fn an_audit_finds_what_happened_to_a_tree() {
 
 #[test]
 fn an_audit_believes_only_the_signed_index() {
-    let desk = Desk::new(fill, |_| {});
+    let desk = Pair::new(fill, |_| {});
     desk.unpack(&desk.pack("new.sealift", &[("main", "new")]), "target");
     let progress = Arc::new(Progress::default());
     let refused = audit(&desk.path("target"), None, &audit_options(), Limits::default(), &guard(false), &progress);
@@ -486,10 +476,10 @@ fn an_audit_believes_only_the_signed_index() {
 
 #[test]
 fn what_only_root_can_set_is_told_apart() {
-    if !is_root() {
-        return skipped("needs root: files of other owners");
+    if !can_chown() {
+        return;
     }
-    let desk = Desk::new(fill, |new| {
+    let desk = Pair::new(fill, |new| {
         // As if a user had unpacked it.
         for name in ["", "etc", "etc/os-release", "usr", "usr/bin", "usr/lib", "usr/lib/libx.so.1", "var"] {
             chown(new.join(name), Some(1000), Some(1000)).expect("given");
@@ -506,9 +496,9 @@ fn what_only_root_can_set_is_told_apart() {
 
 #[test]
 fn attributes_that_the_bundle_has_are_looked_for() {
-    let desk = Desk::new(fill, |_| {});
+    let desk = Pair::new(fill, |_| {});
     let file = desk.path("new/etc/os-release");
-    if !is_root() {
+    if !can_chown() {
         return skipped("needs root: trusted attributes");
     }
     if let Err(error) = setxattr(&file, "trusted.note", b"1", XattrFlags::empty()) {
@@ -531,7 +521,7 @@ fn attributes_that_the_bundle_has_are_looked_for() {
 
 #[test]
 fn a_comparison_stops_when_asked() {
-    let desk = Desk::new(fill, |_| {});
+    let desk = Pair::new(fill, |_| {});
     let (bundle, tree, progress) = (desk.bundle("old"), list(&desk.path("new")), Progress::default());
     progress.cancel();
     let stopped = diff(Side::Bundle(&bundle), Side::Source(&tree), &options(), &progress);
@@ -540,7 +530,7 @@ fn a_comparison_stops_when_asked() {
 
 #[test]
 fn a_file_that_became_a_link_meanwhile_is_not_followed() {
-    let desk = Desk::new(fill, |_| {});
+    let desk = Pair::new(fill, |_| {});
     let (bundle, tree) = (desk.bundle("old"), list(&desk.path("new")));
     fs::remove_dir_all(desk.path("new/usr/bin")).expect("removed");
     symlink(desk.path("old/usr/bin"), desk.path("new/usr/bin")).expect("swapped");

@@ -211,7 +211,7 @@ mod tests {
         let file = tempfile::tempfile_in(env!("CARGO_MANIFEST_DIR")).expect("a file can be made");
         let set = |name: &str, value: &[u8]| rustix::fs::fsetxattr(&file, name, value, XattrFlags::empty());
         if set("user.note", b"yes").is_err() {
-            return sealift_skipped::skipped("needs extended attributes on this file system");
+            return sealift_desk::skipped("needs extended attributes on this file system");
         }
         for number in 0..50 {
             set(&format!("user.a_name_that_makes_the_list_of_names_long.{number}"), b"").expect("there is room");

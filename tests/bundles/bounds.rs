@@ -7,6 +7,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
 use std::sync::OnceLock;
 
+use sealift_desk::noise;
 use sealift_tests::bundle::{Bundle, Packing};
 use sealift_tests::large::{
     self, deep, directories, doubling, files, hard_links, one_of_xattrs, pipes, symlinks, xattrs,
@@ -309,18 +310,6 @@ fn doubling_dirtrees() {
     };
     pair(15).read();
     pair(13).write(&[0, 1]);
-}
-
-/// Returns incompressible bytes.
-fn noise(seed: u64, len: usize) -> Vec<u8> {
-    let mut state = seed | 1;
-    let next = || {
-        state ^= state << 13;
-        state ^= state >> 7;
-        state ^= state << 17;
-        state.to_le_bytes()
-    };
-    std::iter::repeat_with(next).flatten().take(len).collect()
 }
 
 /// A delta declares its own cost, which includes its bases. Here it is read with prefixes from the base.

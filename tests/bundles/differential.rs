@@ -9,7 +9,7 @@ const COUNT: u64 = 3000;
 #[test]
 fn the_readers_agree_on_mutated_bundles() {
     let Some(python) = python() else {
-        return sealift_skipped::skipped("needs the second reader's Python modules: cargo xtask ci readers");
+        return sealift_desk::skipped("needs the second reader's Python modules: cargo xtask ci readers");
     };
     let outcome = run(&python, 1, 0..COUNT, 2).expect("the second reader runs");
     let splits = outcome.splits.iter().map(|split| format!("{}: {} and {}", split.number, split.ours, split.theirs));

@@ -22,6 +22,7 @@ use sealift::unpack::unpack;
 use sealift::verify::{Depth, verify};
 use sealift::{Durability, InstallOptions, TreeOptions};
 use sealift::{Identity, Input, Limits, Progress};
+use sealift_desk::{can_chown, skipped};
 use sealift_format::Opened;
 use sealift_tests::complete::complete;
 use sealift_tests::reader::{anyone, anyones, open, open_whole};
@@ -137,14 +138,6 @@ fn arranged(items: &[Item]) -> Vec<Made> {
     made
 }
 
-fn is_root() -> bool {
-    let is_root = rustix::process::geteuid().is_root();
-    if !is_root {
-        sealift_skipped::skipped("needs root: files of other owners");
-    }
-    is_root
-}
-
 /// Creates the files, in reverse order if `backwards`, and then sets their metadata.
 fn make(root: &Path, files: &[Made], backwards: bool) {
     std::fs::create_dir(root).expect("it is new");
@@ -189,7 +182,7 @@ fn make_file(path: &Path, kind: &What) {
             file.set_len(at).expect("there is room");
         }
         What::Symlink(target) => std::os::unix::fs::symlink(OsStr::from_bytes(target), path).expect("there is room"),
-        What::CharDevice(major, minor) if is_root() => {
+        What::CharDevice(major, minor) if can_chown() => {
             let device = rustix::fs::makedev(*major, *minor);
             mknodat(CWD, path, FileType::CharacterDevice, private, device).expect("root may");
         }
@@ -202,18 +195,18 @@ fn make_file(path: &Path, kind: &What) {
 
 fn set_metadata(path: &Path, item: &Item) {
     let is_symlink = matches!(item.kind, What::Symlink(_));
-    if is_root() {
+    if can_chown() {
         std::os::unix::fs::lchown(path, Some(item.owner.0), Some(item.owner.1)).expect("root may");
     }
     if let (Some((number, value)), What::Directory | What::Content(_)) = (&item.xattr, &item.kind) {
         // Without extended attributes, there are none to compare.
         if let Err(error) = lsetxattr(path, format!("user.{number}"), value, XattrFlags::empty()) {
-            sealift_skipped::skipped(&format!("needs extended attributes on this file system ({error})"));
+            skipped(&format!("needs extended attributes on this file system ({error})"));
         }
     }
     if !is_symlink {
         // Without root, the owner must be able to read the file.
-        let mode = if is_root() { item.mode } else { item.mode & 0o777 | 0o700 };
+        let mode = if can_chown() { item.mode } else { item.mode & 0o777 | 0o700 };
         rustix::fs::chmod(path, Mode::from_raw_mode(mode.into())).expect("it is ours");
     }
     let time = Timespec { tv_sec: item.mtime.0, tv_nsec: item.mtime.1.into() };

@@ -31,7 +31,7 @@ fn vectors() -> Vec<PathBuf> {
 /// Runs a script of the second reader on all vectors, and returns what it prints; `None` if its Python modules are missing.
 fn run(script: &str) -> Option<String> {
     let Some(python) = python() else {
-        sealift_skipped::skipped("needs the second reader's Python modules: cargo xtask ci readers");
+        sealift_desk::skipped("needs the second reader's Python modules: cargo xtask ci readers");
         return None;
     };
     let output = Command::new(python).arg(here().join("reference").join(script)).args(vectors()).output();
@@ -80,7 +80,7 @@ fn the_reader_in_javascript_agrees() {
     let imports = "import 'fzstd'; import '@noble/hashes/sha2.js'";
     let tried = Command::new("node").args(["--input-type=module", "--eval", imports]).current_dir(&reader).output();
     if !tried.is_ok_and(|output| output.status.success()) {
-        return sealift_skipped::skipped(
+        return sealift_desk::skipped(
             "needs Node and the packages of the reader in JavaScript: cargo xtask ci readers",
         );
     }

@@ -1,18 +1,18 @@
 //! The guest of `cargo xtask vm`: the only program that its kernel starts, as process 1. It runs the suite named on the kernel's
 //! command line, reports the results on the second serial port, and powers the machine off.
 //!
-//! A case is a function that panics on failure, like a test. It finds its file system mounted at [`Desk::root`], without
+//! A case is a function that panics on failure, like a test. It finds its file system mounted at [`Disk::root`], without
 //! conflicting leftovers of other cases.
 
 mod cases;
-mod desk;
+mod disk;
 mod machine;
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::process::ExitCode;
 use std::time::{Duration, Instant};
 
-use desk::Desk;
+use disk::Disk;
 
 fn main() -> ExitCode {
     let mut arguments = std::env::args().skip(1);
@@ -50,5 +50,5 @@ fn run(suite: &str) -> usize {
 }
 
 /// The file system of a case, its name, and its function.
-type Case = (Desk, &'static str, Check);
-type Check = fn(&Desk);
+type Case = (Disk, &'static str, Check);
+type Check = fn(&Disk);

@@ -1,4 +1,4 @@
-//! Checks that tests skipped: each test reports them (tests/skipped), a chore prints them at its end, and ci fails.
+//! Checks that tests skipped: each test reports them (`skipped` in tests/desk), a chore prints them at its end, and ci fails.
 
 use std::collections::BTreeMap;
 use std::fs;

@@ -3,16 +3,18 @@
 use std::fs::File;
 use std::os::unix::fs::FileExt as _;
 
-use crate::desk::{Desk, Serving, has, noise};
+use sealift_desk::{Desk, has, noise};
+
+use crate::served::{Serving, desk, nbdsh, pack, serve};
 
 const LEN: usize = 2 << 20;
 /// The number of bytes of one read.
 const PART: usize = 64 << 10;
 
 fn image() -> Desk {
-    let desk = Desk::new();
+    let desk = desk();
     desk.write("disk.img", noise(1, LEN));
-    desk.pack("disk.img", "os.sealift");
+    pack(&desk, "disk.img", "os.sealift");
     desk
 }
 
@@ -31,7 +33,7 @@ for at in range(0, {LEN}, {PART}):
         print(at)
 "
     );
-    desk.nbdsh(&serving.uri(), &script).lines().map(|line| line.parse().unwrap()).collect()
+    nbdsh(desk, &serving.uri(), &script).lines().map(|line| line.parse().unwrap()).collect()
 }
 
 #[test]
@@ -44,7 +46,7 @@ fn a_flipped_bit_is_an_error_for_its_chunk_and_is_told_once() {
     let place = bytes.len() - 600_000;
     let file = File::options().write(true).open(desk.path("os.sealift")).unwrap();
     file.write_all_at(&[bytes[place] ^ 1], u64::try_from(place).unwrap()).unwrap();
-    let serving = desk.serve(&[], &["os.sealift"]);
+    let serving = serve(&desk, &[], &["os.sealift"]);
     let failed = failed_parts(&desk, &serving);
     // A chunk has two parts.
     let [first, second] = failed[..] else { panic!("{failed:?}") };
@@ -65,7 +67,7 @@ fn a_medium_that_comes_back_is_read_again() {
     }
     let desk = image();
     let bytes = desk.read("os.sealift");
-    let serving = desk.serve(&[], &["os.sealift", "cache=0"]);
+    let serving = serve(&desk, &[], &["os.sealift", "cache=0"]);
     assert_eq!(failed_parts(&desk, &serving), [0; 0]);
     let file = File::options().write(true).open(desk.path("os.sealift")).unwrap();
     file.set_len(u64::try_from(bytes.len() - LEN / 2).unwrap()).unwrap();

@@ -3,7 +3,9 @@
 use std::fs::File;
 use std::os::unix::fs::FileExt as _;
 
-use crate::desk::{Desk, has, noise};
+use sealift_desk::{Desk, has, noise, out, said};
+
+use crate::served::{desk, nbdkit, pack, pack_over, refused, serve};
 
 /// Creates an image with data, a hole, and an odd size.
 fn sparse(desk: &Desk, name: &str) {
@@ -17,14 +19,14 @@ fn an_image_is_read_whole_over_several_connections() {
     if !has(&["nbdkit", "nbdcopy"]) {
         return;
     }
-    let desk = Desk::new();
+    let desk = desk();
     sparse(&desk, "disk.img");
-    desk.pack("disk.img", "os.sealift");
-    let serving = desk.serve(&[], &["os.sealift"]);
-    desk.good("nbdcopy", &["--connections=4", &serving.uri(), "copy.img"]);
+    pack(&desk, "disk.img", "os.sealift");
+    let serving = serve(&desk, &[], &["os.sealift"]);
+    out(desk.command_of("nbdcopy").args(["--connections=4", &serving.uri(), "copy.img"]));
     assert!(desk.read("copy.img") == desk.read("disk.img"));
     // Without the server's information about holes, all of it is read.
-    desk.good("nbdcopy", &["--no-extents", &serving.uri(), "again.img"]);
+    out(desk.command_of("nbdcopy").args(["--no-extents", &serving.uri(), "again.img"]));
     assert!(desk.read("again.img") == desk.read("disk.img"));
     assert_eq!(serving.end(), "");
 }
@@ -34,13 +36,13 @@ fn one_content_is_served_whatever_its_names() {
     if !has(&["nbdkit", "nbdcopy"]) {
         return;
     }
-    let desk = Desk::new();
+    let desk = desk();
     desk.write("tree/disk.img", noise(1, 100_000));
     std::fs::hard_link(desk.path("tree/disk.img"), desk.path("tree/linked.img")).unwrap();
     desk.write("tree/same/disk.img", noise(1, 100_000));
-    desk.pack("tree", "os.sealift");
-    let serving = desk.serve(&[], &["os.sealift"]);
-    desk.good("nbdcopy", &[&serving.uri(), "copy.img"]);
+    pack(&desk, "tree", "os.sealift");
+    let serving = serve(&desk, &[], &["os.sealift"]);
+    out(desk.command_of("nbdcopy").args([&serving.uri(), "copy.img"]));
     assert!(desk.read("copy.img") == desk.read("tree/disk.img"));
 }
 
@@ -49,12 +51,12 @@ fn clients_are_told_what_the_export_is() {
     if !has(&["nbdkit", "nbdinfo"]) {
         return;
     }
-    let desk = Desk::new();
+    let desk = desk();
     sparse(&desk, "disk.img");
-    desk.pack("disk.img", "os.sealift");
-    let serving = desk.serve(&[], &["file=os.sealift"]);
+    pack(&desk, "disk.img", "os.sealift");
+    let serving = serve(&desk, &[], &["file=os.sealift"]);
     // What the content is like, nbdinfo asks file(1), which may be missing.
-    let info = desk.good("nbdinfo", &["--json", "--no-content", &serving.uri()]);
+    let info = out(desk.command_of("nbdinfo").args(["--json", "--no-content", &serving.uri()]));
     for fact in [
         "\"export-size\": 3445729,",
         "\"is_read_only\": true,",
@@ -65,7 +67,7 @@ fn clients_are_told_what_the_export_is() {
     ] {
         assert!(info.contains(fact), "{fact}: {info}");
     }
-    let map = desk.good("nbdinfo", &["--map", &serving.uri()]);
+    let map = out(desk.command_of("nbdinfo").args(["--map", &serving.uri()]));
     let map: Vec<Vec<&str>> = map.lines().map(|line| line.split_whitespace().collect()).collect();
     assert_eq!(
         map,
@@ -79,13 +81,13 @@ fn one_of_several_files_is_served() {
     if !has(&["nbdkit", "nbdcopy"]) {
         return;
     }
-    let desk = Desk::new();
+    let desk = desk();
     desk.write("tree/images/a", noise(1, 100_000));
     desk.write("tree/images/b", noise(2, 200_000));
-    desk.pack("tree", "os.sealift");
+    pack(&desk, "tree", "os.sealift");
     for path in ["images/b", "main:/images/b"] {
-        let serving = desk.serve(&[], &["os.sealift", &format!("path={path}"), "cache=128K", "jobs=1"]);
-        desk.good("nbdcopy", &[&serving.uri(), "copy"]);
+        let serving = serve(&desk, &[], &["os.sealift", &format!("path={path}"), "cache=128K", "jobs=1"]);
+        out(desk.command_of("nbdcopy").args([&serving.uri(), "copy"]));
         assert!(desk.read("copy") == desk.read("tree/images/b"), "{path}");
         assert_eq!(serving.end(), "");
     }
@@ -96,22 +98,22 @@ fn a_delta_is_read_over_its_base() {
     if !has(&["nbdkit", "nbdcopy"]) {
         return;
     }
-    let desk = Desk::new();
+    let desk = desk();
     desk.write("disk.img", noise(1, 1 << 20));
-    desk.pack("disk.img", "os-1.sealift");
+    pack(&desk, "disk.img", "os-1.sealift");
     let file = File::options().write(true).open(desk.path("disk.img")).unwrap();
     file.write_all_at(&noise(2, 5_000), 700_000).unwrap();
-    desk.pack_over("os-1.sealift", "disk.img", "os-2.sealift");
+    pack_over(&desk, "os-1.sealift", "disk.img", "os-2.sealift");
     assert!(desk.read("os-2.sealift").len() < 100_000);
     let after = ["os-1.sealift", "os-2.sealift"];
     let named = ["base=os-1.sealift", "os-2.sealift"];
     for parameters in [after, named] {
-        let serving = desk.serve(&[], &parameters);
-        desk.good("nbdcopy", &[&serving.uri(), "copy.img"]);
+        let serving = serve(&desk, &[], &parameters);
+        out(desk.command_of("nbdcopy").args([&serving.uri(), "copy.img"]));
         assert!(desk.read("copy.img") == desk.read("disk.img"), "{parameters:?}");
         assert_eq!(serving.end(), "");
     }
-    desk.refused(&["os-2.sealift", "trust=signers"], "os-2.sealift");
+    refused(&desk, &["os-2.sealift", "trust=signers"], "os-2.sealift");
 }
 
 #[test]
@@ -119,9 +121,9 @@ fn the_plugin_says_its_version() {
     if !has(&["nbdkit"]) {
         return;
     }
-    let desk = Desk::new();
-    let done = desk.nbdkit(&["--dump-plugin"], &[]).output().unwrap();
-    let said = crate::desk::said(&done);
+    let desk = desk();
+    let done = nbdkit(&desk, &["--dump-plugin"], &[]).output().unwrap();
+    let said = said(&done);
     let lines = [
         "name=sealift",
         &format!("version={}", env!("CARGO_PKG_VERSION")),
@@ -141,13 +143,15 @@ fn it_serves_from_the_background() {
     if !has(&["nbdkit", "nbdcopy"]) {
         return;
     }
-    let desk = Desk::new();
+    let desk = desk();
     sparse(&desk, "disk.img");
-    desk.pack("disk.img", "os.sealift");
+    pack(&desk, "disk.img", "os.sealift");
     // nbdkit forks, and changes its directory.
     let options = ["--unix", "socket", "--pidfile", "pid", "--filter=exitlast"];
-    let started = desk.nbdkit(&options, &["os.sealift", "trust=signers"]).output().unwrap();
-    assert!(started.status.success(), "{}", crate::desk::said(&started));
-    desk.good("nbdcopy", &[&format!("nbd+unix:///?socket={}", desk.path("socket").display()), "copy.img"]);
+    let started = nbdkit(&desk, &options, &["os.sealift", "trust=signers"]).output().unwrap();
+    assert!(started.status.success(), "{}", said(&started));
+    out(desk
+        .command_of("nbdcopy")
+        .args([&format!("nbd+unix:///?socket={}", desk.path("socket").display()), "copy.img"]));
     assert!(desk.read("copy.img") == desk.read("disk.img"));
 }

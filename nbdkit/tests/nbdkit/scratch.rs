@@ -3,9 +3,10 @@
 use std::fs::{self, File};
 use std::io::Write as _;
 use std::path::{Path, PathBuf};
-use std::process::Command;
 
-use crate::desk::{Desk, has, noise, wait};
+use sealift_desk::{Desk, Mounted, has, is_root, noise, out, skipped, wait};
+
+use crate::served::{desk, nbdsh, pack, serve};
 
 /// The number of flushes that the test requests.
 const FLUSHES: usize = 20;
@@ -15,9 +16,9 @@ fn what_is_written_over_an_image_leaves_the_bundle_as_it_is() {
     if !has(&["nbdkit", "nbdsh"]) {
         return;
     }
-    let desk = Desk::new();
+    let desk = desk();
     desk.write("disk.img", noise(1, 1 << 20));
-    desk.pack("disk.img", "os.sealift");
+    pack(&desk, "disk.img", "os.sealift");
     let bundle = desk.read("os.sealift");
     // Writes and reads of the client begin and end inside blocks.
     let script = "
@@ -32,25 +33,11 @@ assert h.pread(1 << 19, 1 << 19) == before[1 << 19:]
 ";
     for _ in 0..2 {
         // The writes are gone with nbdkit.
-        let serving = desk.serve(&["--filter=cow"], &["os.sealift"]);
-        desk.nbdsh(&serving.uri(), script);
+        let serving = serve(&desk, &["--filter=cow"], &["os.sealift"]);
+        nbdsh(&desk, &serving.uri(), script);
         assert_eq!(serving.end(), "");
     }
     assert!(desk.read("os.sealift") == bundle);
-}
-
-/// Loop-mounted file systems, unmounted on drop.
-struct Mounts<'a> {
-    desk: &'a Desk,
-}
-
-impl Drop for Mounts<'_> {
-    fn drop(&mut self) {
-        for (program, place) in [("umount", "root"), ("umount", "fuse")] {
-            // They may already be unmounted, or never have been mounted.
-            let _ = Command::new(program).arg("--lazy").arg(self.desk.path(place)).output();
-        }
-    }
 }
 
 #[test]
@@ -58,42 +45,42 @@ fn an_image_is_a_root_whose_flushes_reach_no_disk() {
     if !has(&["nbdkit", "nbdfuse", "strace"]) {
         return;
     }
-    let is_root = rustix::process::geteuid().is_root();
-    if !is_root || !["/dev/fuse", "/dev/loop-control"].iter().all(|device| Path::new(device).exists()) {
-        return sealift_skipped::skipped("needs root, /dev/fuse and /dev/loop-control: mounts an image");
+    if !is_root() || !["/dev/fuse", "/dev/loop-control"].iter().all(|device| Path::new(device).exists()) {
+        return skipped("needs root, /dev/fuse and /dev/loop-control: mounts an image");
     }
-    let desk = Desk::new();
+    let desk = desk();
     desk.write("tree/etc/os-release", "ID=example\n");
     desk.write("tree/usr/lib/library", noise(1, 3 << 20));
-    desk.good("mkfs.ext4", &["-q", "-d", "tree", "disk.img", "64M"]);
-    desk.pack("disk.img", "os.sealift");
+    out(desk.command_of("mkfs.ext4").args(["-q", "-d", "tree", "disk.img", "64M"]));
+    pack(&desk, "disk.img", "os.sealift");
     let bundle = desk.read("os.sealift");
     fs::create_dir(desk.path("fuse")).unwrap();
     fs::create_dir(desk.path("root")).unwrap();
 
     let options = ["--filter=stats", "--filter=cow"];
-    let serving = desk.serve(&options, &["os.sealift", "statsfile=stats"]);
+    let serving = serve(&desk, &options, &["os.sealift", "statsfile=stats"]);
     let calls = Calls::of(&desk, &serving);
-    let mounts = Mounts { desk: &desk };
-    let mut fuse = desk.command("nbdfuse").args(["fuse/disk", &serving.uri()]).spawn().unwrap();
-    wait(|| desk.path("fuse/disk").exists());
-    desk.good("mount", &["-o", "loop", "fuse/disk", "root"]);
+    // They are unmounted whatever happens.
+    let mounts = ["root", "fuse"].map(|place| Mounted::at(desk.path(place)));
+    let mut fuse = desk.command_of("nbdfuse").args(["fuse/disk", &serving.uri()]).spawn().unwrap();
+    wait("it is mounted", || desk.path("fuse/disk").exists());
+    out(desk.command_of("mount").args(["-o", "loop", "fuse/disk", "root"]));
     assert_eq!(desk.read("root/etc/os-release"), b"ID=example\n");
     for number in 0..FLUSHES {
         let mut file = File::create(desk.path(&format!("root/{number}"))).unwrap();
         file.write_all(&noise(2, 100_000)).and_then(|()| file.sync_all()).unwrap();
     }
-    desk.good("umount", &["root"]);
-    desk.good("mount", &["-o", "loop", "fuse/disk", "root"]);
+    out(desk.command_of("umount").args(["root"]));
+    out(desk.command_of("mount").args(["-o", "loop", "fuse/disk", "root"]));
     assert!(desk.read("root/7") == noise(2, 100_000));
     assert!(desk.read("root/usr/lib/library") == noise(1, 3 << 20));
-    desk.good("umount", &["root"]);
-    desk.good("umount", &["fuse"]);
+    out(desk.command_of("umount").args(["root"]));
+    out(desk.command_of("umount").args(["fuse"]));
     fuse.wait().unwrap();
     drop(mounts);
     assert_eq!(serving.end(), "");
 
-    let stats = String::from_utf8(desk.read("stats")).unwrap();
+    let stats = desk.text("stats");
     let flushes = stats.lines().find_map(|line| line.strip_prefix("flush: ")?.split(' ').next()?.parse().ok());
     assert!(flushes.is_some_and(|flushes: usize| flushes >= FLUSHES), "{stats}");
     assert_eq!(calls.end(), "", "no flush goes further than nbdkit");
@@ -107,14 +94,14 @@ struct Calls {
 }
 
 impl Calls {
-    fn of(desk: &Desk, serving: &crate::desk::Serving) -> Self {
+    fn of(desk: &Desk, serving: &crate::served::Serving) -> Self {
         let log = desk.path("calls");
-        let mut strace = desk.command("strace");
+        let mut strace = desk.command_of("strace");
         strace.args(["--quiet=all", "--follow-forks", "--trace=fsync,fdatasync,msync,sync_file_range,syncfs,sync"]);
         strace.arg("--signal=none").arg("--output").arg(&log).arg(format!("--attach={}", serving.pid()));
         let strace = strace.spawn().unwrap();
         let status = format!("/proc/{}/status", serving.pid());
-        wait(|| !fs::read_to_string(&status).unwrap().contains("TracerPid:\t0\n"));
+        wait("strace is attached", || !fs::read_to_string(&status).unwrap().contains("TracerPid:\t0\n"));
         Self { strace, log }
     }
 

@@ -6,7 +6,8 @@ use std::fs::{self, File};
 use std::io::{BufRead as _, BufReader};
 use std::os::unix::ffi::OsStrExt as _;
 use std::path::Path;
-use std::process::{Command, Stdio};
+
+use sealift_desk::{Desk, noise, out, program, skipped};
 
 #[test]
 fn cases() {
@@ -18,30 +19,23 @@ fn cases() {
     } else {
         // `cargo xtask big plain` runs these.
         cases.case("tests/cmd/plain/*.md");
-        sealift_skipped::skipped("needs composefs and the page: run cargo tests, and not cargo test");
+        skipped("needs composefs and the page: run cargo tests, and not cargo test");
     }
 }
 
-fn sealift(folder: &Path) -> Command {
-    let mut command = Command::new(env!("CARGO_BIN_EXE_sealift"));
-    command.current_dir(folder).env("SOURCE_DATE_EPOCH", "1700000000").stdin(Stdio::null());
-    command
-}
-
-/// Returns a folder with a tree and its bundle.
-fn packed(fill: impl FnOnce(&Path)) -> tempfile::TempDir {
-    let folder = tempfile::tempdir().expect("a temporary folder");
-    let tree = folder.path().join("tree");
+/// Returns a desk with a tree and its bundle.
+fn packed(fill: impl FnOnce(&Path)) -> Desk {
+    let desk = Desk::new();
+    let tree = desk.path("tree");
     fs::create_dir(&tree).expect("a new folder");
     fill(&tree);
-    let packed = sealift(folder.path()).args(["pack", "tree", "-o", "b.sealift", "--quiet"]).output();
-    assert!(packed.expect("sealift runs").status.success());
-    folder
+    desk.good("pack tree -o b.sealift --quiet");
+    desk
 }
 
 #[test]
 fn a_reader_that_goes_away_is_no_error() {
-    let folder = packed(|tree| {
+    let desk = packed(|tree| {
         // The output exceeds the capacity of a pipe.
         for number in 0..3000 {
             File::create(tree.join(format!("a-name-of-some-length-so-that-they-are-many-bytes-{number}")))
@@ -49,12 +43,7 @@ fn a_reader_that_goes_away_is_no_error() {
         }
     });
     for arguments in [["ls", "b.sealift", "--long"], ["ls", "b.sealift", "--json"], ["ls", "b.sealift", "-0"]] {
-        let mut child = sealift(folder.path())
-            .args(arguments)
-            .stdout(Stdio::piped())
-            .stderr(Stdio::piped())
-            .spawn()
-            .expect("sealift runs");
+        let mut child = desk.command("").args(arguments).spawn().expect("sealift runs");
         let stdout = child.stdout.take().expect("it is piped");
         BufReader::with_capacity(64, stdout).read_until(b'a', &mut Vec::new()).expect("some output");
         let done = child.wait_with_output().expect("it ends");
@@ -65,13 +54,13 @@ fn a_reader_that_goes_away_is_no_error() {
 #[test]
 fn names_are_escaped_unless_a_program_asks() {
     let name = b"red\x1b[31m \xff\n\\\xe2\x80\xae";
-    let folder = packed(|tree| {
+    let desk = packed(|tree| {
         File::create(tree.join(std::ffi::OsStr::from_bytes(name))).expect("a new file");
     });
-    let ls = |flag: &str| sealift(folder.path()).args(["ls", "b.sealift", flag]).output().expect("sealift runs").stdout;
+    let ls = |flag: &str| desk.command("").args(["ls", "b.sealift", flag]).output().expect("sealift runs").stdout;
     assert_eq!(ls("--null"), [&name[..], b"\0"].concat());
     assert_eq!(&ls("--long")[..3], b"-rw");
-    let plain = sealift(folder.path()).args(["ls", "b.sealift"]).output().expect("sealift runs").stdout;
+    let plain = desk.command("ls b.sealift").output().expect("sealift runs").stdout;
     assert_eq!(String::from_utf8_lossy(&plain), "red\\u{1b}[31m \\xff\\n\\\\\\u{202e}\n");
     let json = String::from_utf8(ls("--json")).expect("JSON is UTF-8");
     let (root, entry) = json.split_once('\n').expect("a line for the root, and one for the file");
@@ -84,7 +73,7 @@ fn names_are_escaped_unless_a_program_asks() {
 
 #[test]
 fn a_name_is_found_as_it_is_listed() {
-    let folder = packed(|tree| {
+    let desk = packed(|tree| {
         fs::write(tree.join("two\nlines"), "escaped").expect("a new file");
         fs::write(tree.join("b\\ck"), "backslash").expect("a new file");
         fs::write(tree.join("t\\tab"), "exact").expect("a new file");
@@ -92,12 +81,11 @@ fn a_name_is_found_as_it_is_listed() {
         fs::write(tree.join(std::ffi::OsStr::from_bytes(b"\xff")), "no UTF-8").expect("a new file");
     });
     let run = |arguments: &[&str]| {
-        let mut command = sealift(folder.path());
-        let done = command.args(arguments).args(["--state", "state"]).output().expect("sealift runs");
+        let done = desk.command("").args(arguments).output().expect("sealift runs");
         (done.status.code(), String::from_utf8(done.stdout).expect("text"))
     };
     let cat = |name: &str| run(&["cat", "b.sealift", name, "--allow-unsigned"]);
-    let listed = sealift(folder.path()).args(["ls", "b.sealift"]).output().expect("sealift runs").stdout;
+    let listed = desk.command("ls b.sealift").output().expect("sealift runs").stdout;
     let listed = String::from_utf8(listed).expect("text");
     for (name, content) in
         [("two\\nlines", "escaped"), ("b\\\\ck", "backslash"), ("t\\\\tab", "exact"), ("\\xff", "no UTF-8")]
@@ -111,19 +99,19 @@ fn a_name_is_found_as_it_is_listed() {
     assert_eq!(cat("t\tab").1, "tabulator");
     assert_eq!(cat("t%09ab").1, "tabulator");
     assert_eq!(cat("b\\qck").0, Some(2));
-    let line = sealift(folder.path()).args(["ls", "b.sealift", "two\\nlines"]).output().expect("sealift runs");
+    let line = desk.command("").args(["ls", "b.sealift", "two\\nlines"]).output().expect("sealift runs");
     assert_eq!(String::from_utf8_lossy(&line.stdout), "two\\nlines\n");
 }
 
 #[test]
 fn names_are_escaped_in_differences() {
-    let folder = packed(|tree| {
+    let desk = packed(|tree| {
         File::create(tree.join(std::ffi::OsStr::from_bytes(b"red\x1b[31m \xff"))).expect("a new file");
     });
-    fs::create_dir(folder.path().join("empty")).expect("a new folder");
+    fs::create_dir(desk.path("empty")).expect("a new folder");
     let diff = |flag: &str| {
         let arguments = ["diff", "b.sealift", "empty", "--ignore", "metadata", flag];
-        String::from_utf8(sealift(folder.path()).args(arguments).output().expect("sealift runs").stdout).expect("text")
+        String::from_utf8(desk.command("").args(arguments).output().expect("sealift runs").stdout).expect("text")
     };
     assert_eq!(diff("--exit-code").lines().next(), Some("D  0 bytes  red\\u{1b}[31m \\xff"));
     assert!(diff("--json").contains(r#""entries":[{"kind":"removed","path":"red%1B[31m %FF","old":{"type":"file""#));
@@ -131,7 +119,7 @@ fn names_are_escaped_in_differences() {
 
 #[test]
 fn a_bundle_comes_through_pipes() {
-    let folder = packed(|tree| fs::write(tree.join("file"), "content").expect("a new file"));
+    let desk = packed(|tree| fs::write(tree.join("file"), "content").expect("a new file"));
     for arguments in [
         &["verify", "-"][..],
         &["info", "-"],
@@ -146,10 +134,11 @@ fn a_bundle_comes_through_pipes() {
             "info" => &["--state", "state"],
             _ => &["--allow-unsigned", "--state", "state"],
         };
-        let done = sealift(folder.path())
+        let done = desk
+            .command("")
             .args(arguments)
             .args(trust)
-            .stdin(File::open(folder.path().join("b.sealift")).expect("it was packed"))
+            .stdin(File::open(desk.path("b.sealift")).expect("it was packed"))
             .output()
             .expect("sealift runs");
         assert!(done.status.success(), "{arguments:?}: {}", String::from_utf8_lossy(&done.stderr));
@@ -157,22 +146,22 @@ fn a_bundle_comes_through_pipes() {
             assert_eq!(done.stdout, b"content");
         }
     }
-    assert_eq!(fs::read(folder.path().join("out/file")).expect("it was unpacked"), b"content");
+    assert_eq!(fs::read(desk.path("out/file")).expect("it was unpacked"), b"content");
 }
 
 #[test]
 fn what_the_head_says_is_shown_of_a_damaged_bundle() {
-    let folder = packed(|tree| fs::write(tree.join("file"), "content").expect("a new file"));
+    let desk = packed(|tree| fs::write(tree.join("file"), "content").expect("a new file"));
     let info = |bundle: &str, json: bool| {
-        let mut command = sealift(folder.path());
+        let mut command = desk.command("");
         command.args(["info", bundle]).args(json.then_some("--json"));
-        command.stdin(File::open(folder.path().join("damaged.sealift")).expect("it was written"));
+        command.stdin(File::open(desk.path("damaged.sealift")).expect("it was written"));
         let done = command.output().expect("sealift runs");
         let text = |bytes| String::from_utf8(bytes).expect("text");
         (done.status.code(), text(done.stdout), text(done.stderr))
     };
-    let sound = fs::read(folder.path().join("b.sealift")).expect("it was packed");
-    fs::write(folder.path().join("damaged.sealift"), &sound).expect("a new file");
+    let sound = fs::read(desk.path("b.sealift")).expect("it was packed");
+    fs::write(desk.path("damaged.sealift"), &sound).expect("a new file");
     let (status, facts, said) = info("damaged.sealift", false);
     assert!(
         status == Some(0) && said.is_empty() && facts.contains("\n  Refs          1\n                main\n"),
@@ -189,7 +178,7 @@ fn what_the_head_says_is_shown_of_a_damaged_bundle() {
         bytes
     };
     for damaged in [flipped(layout), flipped(index), sound[..index].to_vec(), sound[..layout].to_vec()] {
-        fs::write(folder.path().join("damaged.sealift"), damaged).expect("a new file");
+        fs::write(desk.path("damaged.sealift"), damaged).expect("a new file");
         for bundle in ["damaged.sealift", "-"] {
             let (status, facts, said) = info(bundle, false);
             assert_eq!(status, Some(1), "{said}");
@@ -206,64 +195,53 @@ fn what_the_head_says_is_shown_of_a_damaged_bundle() {
 
 #[test]
 fn equal_trees_make_equal_bundles() {
-    let folder = packed(|tree| fs::write(tree.join("file"), "content").expect("a new file"));
-    let out = sealift(folder.path()).args(["pack", "tree", "-o", "-", "--name", "b"]).output().expect("sealift runs");
-    let b = fs::read(folder.path().join("b.sealift")).expect("it was packed");
+    let desk = packed(|tree| fs::write(tree.join("file"), "content").expect("a new file"));
+    let out = desk.command("").args(["pack", "tree", "-o", "-", "--name", "b"]).output().expect("sealift runs");
+    let b = fs::read(desk.path("b.sealift")).expect("it was packed");
     // Only the head of a file is padded to the end of a block.
     assert!(out.status.success() && out.stdout.starts_with(&b[..8]));
-    let again = sealift(folder.path()).args(["pack", "tree", "-o", "c.sealift", "--name", "b", "-q", "-j1"]).output();
+    let again = desk.command("").args(["pack", "tree", "-o", "c.sealift", "--name", "b", "-q", "-j1"]).output();
     assert!(again.expect("sealift runs").status.success());
-    assert_eq!(b, fs::read(folder.path().join("c.sealift")).expect("it was packed"));
+    assert_eq!(b, fs::read(desk.path("c.sealift")).expect("it was packed"));
 }
 
 /// The same for every user: root takes no folder other than this from the environment.
 #[test]
 fn the_environment_names_the_state() {
-    let folder = tempfile::tempdir().expect("a folder");
-    let state_of = |arguments: &[&str]| {
-        let done =
-            sealift(folder.path()).args(arguments).env("SEALIFT_STATE", "/named").output().expect("sealift runs");
-        let report: serde_json::Value = serde_json::from_slice(&done.stdout).expect("JSON");
+    let desk = Desk::new();
+    let state_of = |line: &str| {
+        let report = out(desk.command(line).env("SEALIFT_STATE", "/named"));
+        let report: serde_json::Value = serde_json::from_str(&report).expect("JSON");
         report["state"].as_str().expect("a path").to_owned()
     };
-    assert_eq!(state_of(&["trust", "list", "--json"]), "/named");
-    assert_eq!(state_of(&["trust", "list", "--json", "--state", "/given"]), "/given");
+    assert_eq!(state_of("trust list --json"), "/named");
+    assert_eq!(state_of("trust list --json --state /given"), "/given");
 }
 
 /// Runs `line` on a terminal of its own, and returns what the terminal shows.
-fn on_a_terminal(folder: &Path, line: &str) -> String {
-    let line = format!("{} {line}", env!("CARGO_BIN_EXE_sealift"));
-    let done = Command::new("script")
-        .args(["-qec", &line, "/dev/null"])
-        .env("TERM", "xterm")
-        .current_dir(folder)
-        .stdin(Stdio::null())
-        .output();
-    String::from_utf8_lossy(&done.expect("script runs").stdout).into_owned()
+fn on_a_terminal(desk: &Desk, line: &str) -> String {
+    let line = format!("{} {line}", program());
+    out(desk.command_of("script").args(["-qec", &line, "/dev/null"]).env("TERM", "xterm"))
 }
 
 #[test]
 fn a_terminal_has_a_bar_until_the_work_ends() {
-    let folder = packed(|tree| {
-        let step = |state: &u64| Some(state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1));
-        let noise = std::iter::successors(Some(1), step).map(|state| state.to_le_bytes()[7]);
-        let noise: Vec<u8> = noise.take(6_000_000).collect();
-        fs::write(tree.join("file"), noise).expect("a new file");
+    let desk = packed(|tree| {
+        fs::write(tree.join("file"), noise(1, 6_000_000)).expect("a new file");
     });
-    let shown = on_a_terminal(folder.path(), "pack tree -o c.sealift --bundle-version 1 --level 22 --jobs 1");
+    let shown = on_a_terminal(&desk, "pack tree -o c.sealift --bundle-version 1 --level 22 --jobs 1");
     assert!(shown.contains("Packing") && shown.contains(" of 6.00 MB"), "{shown:?}");
     let (bar, summary) =
         shown.rsplit_once("\x1b[2K").or_else(|| shown.rsplit_once("\r")).expect("the bar is taken away");
     assert!(!summary.contains("Packing") && bar.contains("Packing"), "{shown:?}");
-    let quiet =
-        on_a_terminal(folder.path(), "pack tree -o d.sealift --bundle-version 1 --level 22 --jobs 1 --progress none");
+    let quiet = on_a_terminal(&desk, "pack tree -o d.sealift --bundle-version 1 --level 22 --jobs 1 --progress none");
     assert!(!quiet.contains("Packing"), "{quiet:?}");
 }
 
 #[test]
 fn a_dry_run_of_pack_tells_the_size_and_writes_nothing() {
     // 60 chunks: more than the dry run samples.
-    let folder = packed(|tree| {
+    let desk = packed(|tree| {
         for file in 0..120_u32 {
             let noise = |at: u32| (at.wrapping_mul(2_654_435_761) >> (file % 7)).to_le_bytes()[0];
             let content: Vec<u8> = (0..40_000).map(|at| noise(at + file * 40_000)).collect();
@@ -271,15 +249,10 @@ fn a_dry_run_of_pack_tells_the_size_and_writes_nothing() {
         }
     });
     let line = "pack tree -o c.sealift --name b --chunk-size 64KiB";
-    let json = |line: String| {
-        let done = sealift(folder.path()).args(line.split(' ')).output().expect("sealift runs");
-        let json: serde_json::Value = serde_json::from_slice(&done.stdout).expect("JSON");
-        json
-    };
-    let expected = json(format!("{line} --dry-run --json"));
-    assert!(!folder.path().join("c.sealift").exists());
-    let packed = json(format!("{line} --json"));
-    fs::remove_file(folder.path().join("c.sealift")).expect("it was packed");
+    let expected = desk.json(&format!("{line} --dry-run --json"));
+    assert!(!desk.path("c.sealift").exists());
+    let packed = desk.json(&format!("{line} --json"));
+    fs::remove_file(desk.path("c.sealift")).expect("it was packed");
     let near = |what: &str, by: f64| {
         let (expected, found) = (expected[what].as_f64().expect(what), packed[what].as_f64().expect(what));
         assert!((expected / found - 1.0).abs() <= by, "{what}: {expected} and {found}");
@@ -290,41 +263,30 @@ fn a_dry_run_of_pack_tells_the_size_and_writes_nothing() {
     assert_eq!(expected["dry_run"], true);
     assert!(expected["seconds"].as_f64().is_some_and(|seconds| seconds > 0.0));
     assert!(expected["sampled_bytes"].as_u64() < expected["logical_bytes"].as_u64());
-    let mut names: Vec<_> =
-        fs::read_dir(folder.path()).expect("a folder").map(|entry| entry.expect("an entry").file_name()).collect();
-    names.sort();
-    assert_eq!(names, ["b.sealift", "tree"]);
-}
-
-/// Runs sealift without any trust settings, and returns what it prints.
-fn said(folder: &Path, line: &str) -> String {
-    let done = sealift(folder).args(line.split(' ')).env("SEALIFT_STATE", folder.join("state")).output();
-    let done = done.expect("sealift runs");
-    assert!(done.status.success(), "{line}: {}", String::from_utf8_lossy(&done.stderr));
-    String::from_utf8(done.stdout).expect("it is text")
+    assert_eq!(desk.names(""), ["b.sealift", "tree"]);
 }
 
 #[test]
 fn an_update_says_why_it_hashed() {
-    let folder = packed(|tree| fs::write(tree.join("file"), "content").expect("a new file"));
+    let desk = packed(|tree| fs::write(tree.join("file"), "content").expect("a new file"));
     let update = "unpack b.sealift target --allow-unsigned --update";
-    let run = |options: &str| said(folder.path(), &format!("{update}{options}"));
+    let run = |options: &str| desk.out(&format!("{update}{options}"));
     assert!(!run("").contains("hashed"));
     assert!(run(" --rehash").contains("  hashed 1 file\n"));
-    fs::remove_dir_all(folder.path().join(".target.sealift-state")).expect("it is ours");
+    fs::remove_dir_all(desk.path(".target.sealift-state")).expect("it is ours");
     assert!(run(" --adopt --yes --assume-mtime").contains("hashed 0 files, trusted size and time of the others"));
-    fs::remove_dir_all(folder.path().join(".target.sealift-state")).expect("it is ours");
+    fs::remove_dir_all(desk.path(".target.sealift-state")).expect("it is ours");
     assert!(run(" --adopt --yes").contains("hashed its 1 file"));
 }
 
 #[test]
 fn an_audit_of_a_part_names_it() {
-    let folder = packed(|tree| {
+    let desk = packed(|tree| {
         fs::create_dir(tree.join("etc")).expect("a new folder");
         fs::write(tree.join("etc/file"), "content").expect("a new file");
     });
-    said(folder.path(), "unpack b.sealift target --allow-unsigned --path etc");
+    desk.out("unpack b.sealift target --allow-unsigned --path etc");
     let audit = "audit target --allow-unsigned --ignore privileged";
-    assert!(said(folder.path(), audit).starts_with("target: sound, b version 0 at etc, UNSIGNED\n"));
-    assert!(said(folder.path(), &format!("{audit} --json")).contains(r#""path":"etc","#));
+    assert!(desk.out(audit).starts_with("target: sound, b version 0 at etc, UNSIGNED\n"));
+    assert!(desk.out(&format!("{audit} --json")).contains(r#""path":"etc","#));
 }

@@ -4,7 +4,7 @@ use std::os::unix::fs::symlink;
 use std::path::Path;
 use std::process::{Command, Stdio};
 
-use sealift_skipped::skipped;
+use sealift_desk::skipped;
 
 #[test]
 fn ten_months() {

@@ -5,10 +5,10 @@ use std::os::unix::fs::{FileExt as _, symlink};
 
 use serde_json::Value;
 
-use crate::desk::Desk;
+use crate::store::Store;
 
-fn taken() -> Desk {
-    let desk = Desk::new();
+fn taken() -> Store {
+    let desk = Store::new();
     desk.nasty_tree("os");
     desk.pack("os", "os.sealift", 1, &["--composefs"]);
     desk.unpack("os.sealift", &[]).good();
@@ -20,7 +20,7 @@ fn json(text: &str) -> Value {
 }
 
 /// Returns the entries of an audit that finds something, without the digests that it names.
-fn entries(desk: &Desk, options: &[&str]) -> Vec<(String, String, String)> {
+fn entries(desk: &Store, options: &[&str]) -> Vec<(String, String, String)> {
     let said = desk.audit(&[options, &["--json"]].concat()).differs();
     let text = |entry: &Value, key: &str| entry[key].as_str().unwrap_or_default().to_owned();
     let all = json(&said.out)["entries"].as_array().unwrap().clone();
@@ -30,7 +30,7 @@ fn entries(desk: &Desk, options: &[&str]) -> Vec<(String, String, String)> {
 #[test]
 fn a_sound_store() {
     for hash in ["sha256", "sha512"] {
-        let desk = Desk::new();
+        let desk = Store::new();
         desk.nasty_tree("os");
         desk.pack("os", "os.sealift", 1, &[&*format!("--composefs={hash}")]);
         desk.unpack("os.sealift", &[]).good();

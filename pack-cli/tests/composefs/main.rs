@@ -3,9 +3,9 @@
 #![allow(clippy::unwrap_used, reason = "tests")]
 
 mod audited;
-mod desk;
 mod state;
 mod sticks;
+mod store;
 
 use std::fs;
 use std::os::unix::fs::FileExt as _;
@@ -14,17 +14,17 @@ use std::time::Duration;
 
 use composefs::fsverity::Sha256HashValue;
 use composefs::repository::Repository;
-use desk::{Desk, Said};
 use rustix::fs::CWD;
 use sealift::seal::{Algorithm, Parameters, digest};
 use sealift::{Head, Input, Limits, Progress};
-use sealift_skipped::skipped;
+use sealift_desk::skipped;
+use store::{Said, Store};
 
 /// Every kind of file that an image can hold, with contents around the size limits, and a second version of it.
 #[test]
 fn a_tree_comes_back_as_it_was() {
     for hash in ["sha256", "sha512"] {
-        let desk = Desk::new();
+        let desk = Store::new();
         desk.nasty_tree("os");
         let images = format!("--composefs={hash}");
         desk.pack("os", "os.sealift", 1, &[&*images]);
@@ -46,13 +46,13 @@ fn images_are_those_of_mkcomposefs() {
     let Some(program) = std::env::var_os("SEALIFT_MKCOMPOSEFS") else {
         return skipped("needs mkcomposefs in SEALIFT_MKCOMPOSEFS; cargo xtask ci readers fetches one");
     };
-    let desk = Desk::new();
+    let desk = Store::new();
     desk.nasty_tree("os");
     // That program takes a file with two names for two files.
     fs::remove_file(desk.path("os/bin/linked")).unwrap();
     desk.pack("os", "os.sealift", 1, &["--composefs"]);
     desk.unpack("os.sealift", &[]).good();
-    let made = Command::new(program).args(["--min-version=1", "os", "os.img"]).current_dir(desk.root()).status();
+    let made = Command::new(program).args(["--min-version=1", "os", "os.img"]).current_dir(desk.path("")).status();
     assert!(made.unwrap().success());
     let ours = fs::read(desk.path("store/images/refs/os/main")).unwrap();
     assert!(ours == fs::read(desk.path("os.img")).unwrap(), "the images differ");
@@ -61,7 +61,7 @@ fn images_are_those_of_mkcomposefs() {
 /// The digests in the vector are those of the images of its trees.
 #[test]
 fn the_vectors_images_are_what_they_say() {
-    let desk = Desk::new();
+    let desk = Store::new();
     let vector = fs::read(concat!(env!("CARGO_MANIFEST_DIR"), "/../spec/vectors/good-images.vec")).unwrap();
     let at = vector.windows(2).position(|pair| pair == b"\n\n").unwrap() + 2;
     fs::write(desk.path("two.sealift"), &vector[at..]).unwrap();
@@ -74,7 +74,7 @@ fn the_vectors_images_are_what_they_say() {
 /// The digest in the root is compared before anything gets a name.
 #[test]
 fn an_image_that_is_not_the_trees_is_refused() {
-    let desk = Desk::new();
+    let desk = Store::new();
     desk.nasty_tree("os");
     desk.pack("os", "os.sealift", 1, &["--composefs"]);
     let head = Input::open(&desk.path("os.sealift")).unwrap().open_bundle(Limits::default()).unwrap().head;
@@ -93,7 +93,7 @@ fn an_image_that_is_not_the_trees_is_refused() {
 
 #[test]
 fn a_store_keeps_the_order_of_access() {
-    let desk = Desk::new();
+    let desk = Store::new();
     for name in ["a", "b", "c"] {
         fs::create_dir_all(desk.path("os")).unwrap();
         fs::write(desk.path("os").join(name), name).unwrap();
@@ -110,7 +110,7 @@ fn a_store_keeps_the_order_of_access() {
 
 #[test]
 fn what_is_missing_or_wrong_is_said() {
-    let desk = Desk::new();
+    let desk = Store::new();
     desk.nasty_tree("os");
     desk.pack("os", "bare.sealift", 1, &[]);
     desk.unpack("bare.sealift", &[]).refused(2, "has no composefs image");
@@ -133,7 +133,7 @@ fn what_is_missing_or_wrong_is_said() {
 /// If the file system cannot seal, `require` writes nothing, and `try` says so.
 #[test]
 fn sealing_is_as_wished() {
-    let desk = Desk::new();
+    let desk = Store::new();
     if sealift::seal::is_supported(&desk.path(".")).unwrap() {
         return skipped("fs-verity is here");
     }
@@ -147,7 +147,7 @@ fn sealing_is_as_wished() {
 /// An object with the right name but other content: mounting detects it, and unpacking again replaces it.
 #[test]
 fn an_object_that_was_changed_is_found_and_replaced() {
-    let desk = Desk::new();
+    let desk = Store::new();
     desk.nasty_tree("os");
     desk.pack("os", "os.sealift", 1, &["--composefs"]);
     desk.unpack("os.sealift", &[]).good();
@@ -174,7 +174,7 @@ fn an_object_that_was_changed_is_found_and_replaced() {
 /// A delta bundle brings what the store lacks; contents that are inside images come from the record.
 #[test]
 fn a_delta_is_for_a_store_that_holds_its_base() {
-    let desk = Desk::new();
+    let desk = Store::new();
     desk.nasty_tree("os");
     desk.pack("os", "os-1.sealift", 1, &["--composefs"]);
     let mut big = fs::read(desk.path("os/bin/big")).unwrap();
@@ -188,7 +188,7 @@ fn a_delta_is_for_a_store_that_holds_its_base() {
     desk.mounted("os", |desk| desk.assert_same("os", "mnt"));
     desk.unpack("os-2.sealift", &["--rehash"]).good().has("no new objects");
     // An object of the base that the delta needs was changed.
-    let other = Desk::new();
+    let other = Store::new();
     fs::copy(desk.path("os-1.sealift"), other.path("os-1.sealift")).unwrap();
     fs::copy(desk.path("os-2.sealift"), other.path("os-2.sealift")).unwrap();
     other.unpack("os-1.sealift", &[]).good();
@@ -206,7 +206,7 @@ fn a_delta_is_for_a_store_that_holds_its_base() {
 /// If a run is killed at any moment, every object in the store matches its name, and another run completes the import.
 #[test]
 fn a_run_that_was_killed_is_completed() {
-    let desk = Desk::new();
+    let desk = Store::new();
     desk.nasty_tree("os");
     for number in 0..400_u32 {
         fs::write(desk.path(&format!("os/etc/{number}")), number.to_string().repeat(2000)).unwrap();
@@ -214,7 +214,7 @@ fn a_run_that_was_killed_is_completed() {
     desk.pack("os", "os.sealift", 1, &["--composefs"]);
     let parameters = Parameters::default();
     for millis in [5, 20, 35, 50, 80, 120, 200] {
-        let mut run = desk.command(&["unpack", "os.sealift", "composefs:store", "--allow-unsigned"]).spawn().unwrap();
+        let mut run = desk.command("unpack os.sealift composefs:store --allow-unsigned").spawn().unwrap();
         std::thread::sleep(Duration::from_millis(millis));
         run.kill().unwrap();
         run.wait().unwrap();
@@ -234,7 +234,7 @@ fn a_run_that_was_killed_is_completed() {
 /// Two bundles are in one store, and share equal objects.
 #[test]
 fn bundles_share_a_store() {
-    let desk = Desk::new();
+    let desk = Store::new();
     desk.nasty_tree("os");
     desk.pack("os", "os.sealift", 1, &["--composefs"]);
     desk.pack("os", "app.sealift", 1, &["--composefs"]);
@@ -249,7 +249,7 @@ fn bundles_share_a_store() {
 /// An image that was replaced is never parsed, neither by us nor by the kernel; unpacking again restores it.
 #[test]
 fn an_image_that_was_replaced_is_not_mounted() {
-    let desk = Desk::new();
+    let desk = Store::new();
     desk.nasty_tree("os");
     desk.pack("os", "os.sealift", 1, &["--composefs"]);
     desk.unpack("os.sealift", &[]).good();
@@ -270,7 +270,7 @@ fn an_image_that_was_replaced_is_not_mounted() {
 /// composefs's own code, on which `cfsctl` is built, opens the store, misses nothing, would remove nothing, and detects changed objects.
 #[test]
 fn composefs_finds_the_store_sound() {
-    let desk = Desk::new();
+    let desk = Store::new();
     desk.nasty_tree("os");
     desk.pack("os", "os.sealift", 1, &["--composefs"]);
     desk.unpack("os.sealift", &[]).good();

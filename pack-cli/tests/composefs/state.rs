@@ -5,16 +5,16 @@ use std::os::unix::fs::PermissionsExt as _;
 use std::path::Path;
 use std::process::Command;
 
-use crate::desk::{Desk, Mounted};
+use sealift_desk::{Mounted, is_root, skipped, told};
+
+use crate::store::Store;
 
 /// Creates two signed versions.
-pub(crate) fn desk() -> Desk {
-    let desk = Desk::new();
+pub(crate) fn desk() -> Store {
+    let desk = Store::new();
     desk.nasty_tree("os");
-    let made = Command::new("ssh-keygen").args(["-q", "-t", "ed25519", "-N", "", "-f"]).arg(desk.path("key")).status();
-    assert!(made.unwrap().success());
-    let public = fs::read_to_string(desk.path("key.pub")).unwrap();
-    fs::write(desk.path("allowed"), format!("* namespaces=\"sealift\" {public}")).unwrap();
+    desk.good("key generate -o key");
+    desk.write("allowed", format!("* namespaces=\"sealift\" {}", desk.text("key.pub")));
     for version in 1..=2 {
         fs::write(desk.path("os/etc/version"), format!("{version}").repeat(500)).unwrap();
         let options = ["--composefs", "--key", "key", "--expires", "2090-01-01"];
@@ -23,7 +23,7 @@ pub(crate) fn desk() -> Desk {
     desk
 }
 
-fn unpack(desk: &Desk, bundle: &str, options: &[&str]) -> crate::desk::Said {
+fn unpack(desk: &Store, bundle: &str, options: &[&str]) -> crate::store::Said {
     desk.run(&[&["unpack", bundle, "composefs:store", "--trust", "allowed"], options].concat())
 }
 
@@ -103,19 +103,15 @@ fn complete_means_looked_at() {
 
 #[test]
 fn a_store_of_a_lower_layer_takes_updates() {
-    if !rustix::process::geteuid().is_root() {
-        return sealift_skipped::skipped("needs root: mounts");
+    if !is_root() {
+        return skipped("needs root: mounts");
     }
     let desk = desk();
     let unpack = |bundle: &str, store: &str| desk.run(&["unpack", bundle, store, "--trust", "allowed"]).good();
     let _disk = Mounted::new(desk.path("disk"), "tmpfs", "");
-    let [lower, upper, work] = ["lower", "upper", "work"].map(|name| desk.path("disk").join(name));
-    for folder in [&lower, &upper, &work] {
-        fs::create_dir(folder).unwrap();
-    }
+    fs::create_dir(desk.path("disk/lower")).unwrap();
     unpack("os-1.sealift", "composefs:disk/lower/store");
-    let options = format!("lowerdir={},upperdir={},workdir={}", lower.display(), upper.display(), work.display());
-    let _merged = Mounted::new(desk.path("merged"), "overlay", &options);
+    let _merged = Mounted::overlay(desk.path("merged"), &desk.path("disk"));
     unpack("os-2.sealift", "composefs:merged/store");
     // Its record, a directory of the lower layer, has the files of the new one.
     desk.run(&["audit", "composefs:merged/store", "--trust", "allowed"]).good();
@@ -124,8 +120,8 @@ fn a_store_of_a_lower_layer_takes_updates() {
 /// A file system without blocks has no limit.
 #[test]
 fn a_store_in_ramfs_has_room() {
-    if !rustix::process::geteuid().is_root() {
-        return sealift_skipped::skipped("needs root: mounts");
+    if !is_root() {
+        return skipped("needs root: mounts");
     }
     let desk = desk();
     let _disk = Mounted::new(desk.path("disk"), "ramfs", "");
@@ -152,7 +148,7 @@ fn a_store_of_another_user_is_refused() {
             unpack(&desk, "os-2.sealift", &options).refused(2, "is writable by other users");
         }
         fs::set_permissions(&path, mode).unwrap();
-        if rustix::process::geteuid().is_root() {
+        if is_root() {
             std::os::unix::fs::chown(&path, Some(12345), None).unwrap();
             unpack(&desk, "os-2.sealift", &["--state", "good"]).refused(2, "belongs to user 12345");
             std::os::unix::fs::chown(&path, Some(0), None).unwrap();
@@ -256,19 +252,12 @@ fn an_import_that_did_not_end_is_repeated_without_consent() {
 }
 
 /// Unpacks a bundle, but a link is not created: the one of this number. Returns whether that could be tried.
-fn without_links(desk: &Desk, bundle: &str, number: usize) -> bool {
+fn without_links(desk: &Store, bundle: &str, number: usize) -> bool {
     let fail = format!("inject=symlinkat:error=ENOSPC:when={number}");
-    let failed = Command::new("strace")
-        .args(["-f", "-qq", "-o", "/dev/null", "-e", "trace=symlinkat", "-e", &fail, env!("CARGO_BIN_EXE_sealift")])
-        .args(["unpack", bundle, "composefs:store", "--trust", "allowed"])
-        .current_dir(desk.root())
-        .env("SEALIFT_STATE", desk.path("home/state"))
-        .output();
-    let Ok(failed) = failed else {
-        sealift_skipped::skipped("needs strace: makes system calls fail");
-        return false;
-    };
-    assert_eq!(failed.status.code(), Some(2), "{}", String::from_utf8_lossy(&failed.stderr));
+    let line = format!("unpack {bundle} composefs:store --trust allowed");
+    let Some(mut strace) = desk.strace(&["-e", "trace=symlinkat", "-e", &fail], &line) else { return false };
+    let (status, said) = told(strace.env("SEALIFT_STATE", desk.path("home/state")));
+    assert_eq!(status, Some(2), "{said}");
     true
 }
 

@@ -2,11 +2,11 @@
 
 use std::fs;
 
-use crate::desk::{Desk, Said};
 use crate::state::desk;
+use crate::store::{Said, Store};
 
 /// Creates a stick with versions 1 and 2 as full bundles, and version 3 as a full bundle and as a delta to 2; one bundle is unsigned.
-fn stick() -> Desk {
+fn stick() -> Store {
     let desk = desk();
     fs::create_dir(desk.path("stick")).unwrap();
     fs::write(desk.path("os/etc/version"), "3".repeat(500)).unwrap();
@@ -20,7 +20,7 @@ fn stick() -> Desk {
     desk
 }
 
-fn take(desk: &Desk, bundle: &str, store: &str) -> Said {
+fn take(desk: &Store, bundle: &str, store: &str) -> Said {
     let (store, state) = (format!("composefs:{store}"), format!("{store}-state"));
     desk.run(&["unpack", bundle, &store, "--trust", "allowed", "--name", "os", "--state", &state])
 }

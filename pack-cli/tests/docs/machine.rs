@@ -6,6 +6,7 @@ use std::os::unix::fs::PermissionsExt as _;
 use std::path::Path;
 use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
 
+use sealift_desk::is_root;
 use tempfile::TempDir;
 
 /// The user of the machine.
@@ -64,7 +65,7 @@ impl Machine {
         let root = tempfile::tempdir().unwrap();
         fs::set_permissions(root.path(), fs::Permissions::from_mode(0o755)).unwrap();
         fs::create_dir(root.path().join("session")).unwrap();
-        let is_root = rustix::process::geteuid().is_root();
+        let is_root = is_root();
         let mut shell = Command::new("unshare");
         shell.arg("--mount").args((!is_root).then_some(["--user", "--map-root-user"]).iter().flatten());
         shell

@@ -18,7 +18,7 @@ use std::process::{Command, Output};
 
 use machine::{Machine, Who, repository};
 use page::{Part, matches, parts};
-use sealift_skipped::skipped;
+use sealift_desk::{is_root, skipped};
 
 /// The pages, and whose output they show.
 #[rustfmt::skip] // a table
@@ -279,7 +279,7 @@ udevadm test --action="$ACTION" $disk/sdb1 2>&1
 /// Sticks say that their bus is usb, disks in enclosures ata; what is in a card reader appears by a change of the reader.
 #[test]
 fn the_rule_starts_the_unit_for_what_is_on_usb() {
-    if !rustix::process::geteuid().is_root() {
+    if !is_root() {
         return skipped("needs root: a mount namespace");
     }
     let wants = |action: &str, bus: &str, usage: &str, no_usb: &str| {

@@ -8,13 +8,14 @@ use std::process::{Command, Stdio};
 use std::time::Duration;
 
 use rustix::process::Signal;
+use sealift_desk::{Desk, NOBODY};
 
-use crate::desk::{Desk, NOBODY, can_mount};
+use crate::mounted::{can_mount, desk, mount, mount_as_user, mount_ignoring_hangups, pack, refused};
 
 fn small() -> Desk {
-    let desk = Desk::new();
+    let desk = desk();
     desk.write("tree/file", "content");
-    desk.pack("os.sealift", 7, "tree");
+    pack(&desk, "os.sealift", 7, "tree");
     desk
 }
 
@@ -23,19 +24,19 @@ fn what_nobody_trusted_signed_is_not_mounted() {
     let desk = small();
     desk.good("key generate -o stranger");
     desk.good("pack tree -o other.sealift --name os --bundle-version 8 --key stranger");
-    desk.refused("mount other.sealift mnt --trust signers", 3, "needs the signature of 1 trusted key");
+    refused(&desk, "mount other.sealift mnt --trust signers", 3, "needs the signature of 1 trusted key");
 }
 
 #[test]
 fn what_cannot_be_mounted_is_refused() {
     let desk = small();
-    desk.refused("mount - mnt --trust signers", 2, "standard input");
-    desk.refused("mount os.sealift none --trust signers", 2, "none");
-    desk.refused("mount os.sealift os.sealift --trust signers", 2, "cannot mount on os.sealift: not a directory");
-    desk.refused("mount ostree:repo mnt --trust signers", 2, "mount takes bundles");
-    let bytes = desk.read("os.sealift").unwrap();
+    refused(&desk, "mount - mnt --trust signers", 2, "standard input");
+    refused(&desk, "mount os.sealift none --trust signers", 2, "none");
+    refused(&desk, "mount os.sealift os.sealift --trust signers", 2, "cannot mount on os.sealift: not a directory");
+    refused(&desk, "mount ostree:repo mnt --trust signers", 2, "mount takes bundles");
+    let bytes = desk.read("os.sealift");
     desk.write("cut.sealift", &bytes[..bytes.len() - 1]);
-    desk.refused("mount cut.sealift mnt --trust signers", 1, "cut.sealift");
+    refused(&desk, "mount cut.sealift mnt --trust signers", 1, "cut.sealift");
 }
 
 /// As systemd does with Type=notify.
@@ -52,7 +53,7 @@ fn a_service_manager_is_told_when_the_mount_is_there() {
     manager.set_read_timeout(Some(Duration::from_secs(60))).unwrap();
     let len = manager.recv(&mut told).unwrap();
     assert_eq!(&told[..len], b"READY=1\n");
-    assert_eq!(desk.read("mnt/file").unwrap(), b"content");
+    assert_eq!(desk.read("mnt/file"), b"content");
     assert!(Command::new("umount").arg(desk.path("mnt")).status().unwrap().success());
     assert!(mounted.wait().unwrap().success());
 }
@@ -64,7 +65,7 @@ fn over_a_dead_mount_it_is_said_what_is_there() {
     }
     let desk = small();
     let mut mounted = desk.command("mount os.sealift mnt --trust signers --quiet").spawn().unwrap();
-    while desk.read("mnt/file").is_err() {
+    while fs::read(desk.path("mnt/file")).is_err() {
         assert!(mounted.try_wait().unwrap().is_none());
     }
     mounted.kill().unwrap();
@@ -100,8 +101,8 @@ fn a_signal_unmounts() {
     let desk = small();
     // A hangup: the terminal is closed.
     for signal in [Signal::TERM, Signal::INT, Signal::HUP] {
-        let mounted = desk.mount("os.sealift");
-        assert_eq!(desk.read("mnt/file").unwrap(), b"content");
+        let mounted = mount(&desk, "os.sealift");
+        assert_eq!(desk.read("mnt/file"), b"content");
         mounted.signal(signal);
         mounted.ends_well();
         assert_eq!(fs::read_dir(desk.path("mnt")).unwrap().count(), 0);
@@ -114,10 +115,10 @@ fn what_ignores_hangups_stays() {
         return;
     }
     let desk = small();
-    let mounted = desk.mount_ignoring_hangups("os.sealift");
+    let mounted = mount_ignoring_hangups(&desk, "os.sealift");
     mounted.signal(Signal::HUP);
     std::thread::sleep(Duration::from_millis(300));
-    assert_eq!(desk.read("mnt/file").unwrap(), b"content");
+    assert_eq!(desk.read("mnt/file"), b"content");
     mounted.assert_no_faults();
 }
 
@@ -127,7 +128,7 @@ fn a_signal_unmounts_what_is_in_use() {
         return;
     }
     let desk = small();
-    let mounted = desk.mount("os.sealift");
+    let mounted = mount(&desk, "os.sealift");
     let mut file = File::open(desk.path("mnt/file")).unwrap();
     mounted.signal(Signal::TERM);
     mounted.ends_well();
@@ -141,14 +142,14 @@ fn what_is_mounted_is_said_for_people_and_for_programs() {
         return;
     }
     let desk = small();
-    let mounted = desk.mount("os.sealift");
+    let mounted = mount(&desk, "os.sealift");
     mounted.signal(Signal::TERM);
     let (out, said) = mounted.ends_well();
     assert!(
         out.is_empty() && said.starts_with("mnt: mounted os.sealift, version 7\n  signed by SHA256:"),
         "{out}{said}"
     );
-    let mounted = desk.mount("os.sealift --json");
+    let mounted = mount(&desk, "os.sealift --json");
     mounted.signal(Signal::TERM);
     let (out, said) = mounted.ends_well();
     let line: serde_json::Value = serde_json::from_str(&out).unwrap();
@@ -162,7 +163,7 @@ fn umount_ends_it() {
         return;
     }
     let desk = small();
-    let mounted = desk.mount("os.sealift");
+    let mounted = mount(&desk, "os.sealift");
     assert!(Command::new("umount").arg(desk.path("mnt")).status().unwrap().success());
     mounted.ends_well();
 }
@@ -174,18 +175,18 @@ fn what_is_mounted_over_it_stays() {
         return;
     }
     let desk = small();
-    let mut mounted = desk.mount("os.sealift --record start.order");
-    assert_eq!(desk.read("mnt/file").unwrap(), b"content");
+    let mut mounted = mount(&desk, "os.sealift --record start.order");
+    assert_eq!(desk.read("mnt/file"), b"content");
     let mnt = desk.path("mnt");
     assert!(Command::new("mount").args(["-t", "tmpfs", "over"]).arg(&mnt).status().unwrap().success());
     desk.write("mnt/other", "other");
     mounted.signal(Signal::TERM);
     mounted.says("start.order: 1 file");
     assert!(mounted.said().contains("mnt: tmpfs (over) is mounted over it"), "{}", mounted.said());
-    assert_eq!(desk.read("mnt/other").unwrap(), b"other");
+    assert_eq!(desk.read("mnt/other"), b"other");
     assert!(Command::new("umount").arg(&mnt).status().unwrap().success());
-    assert_eq!(desk.read("mnt/file").unwrap(), b"content");
-    assert_eq!(desk.read("start.order").unwrap(), b"# sealift order 1\nfile\n");
+    assert_eq!(desk.read("mnt/file"), b"content");
+    assert_eq!(desk.read("start.order"), b"# sealift order 1\nfile\n");
     mounted.signal(Signal::TERM);
     assert_eq!(mounted.ends(), Some(128 + Signal::TERM.as_raw()));
 }
@@ -196,7 +197,7 @@ fn a_signal_ends_what_others_have_unmounted() {
         return;
     }
     let desk = small();
-    let mounted = desk.mount("os.sealift --record start.order");
+    let mounted = mount(&desk, "os.sealift --record start.order");
     let mut file = File::open(desk.path("mnt/file")).unwrap();
     assert!(Command::new("umount").arg("-l").arg(desk.path("mnt")).status().unwrap().success());
     mounted.signal(Signal::TERM);
@@ -210,7 +211,7 @@ fn nobody_writes_and_others_are_kept_out_as_modes_say() {
         return;
     }
     let desk = small();
-    let _mounted = desk.mount("os.sealift");
+    let _mounted = mount(&desk, "os.sealift");
     let refused = fs::write(desk.path("mnt/file"), "x").unwrap_err();
     assert_eq!(refused.raw_os_error(), Some(rustix::io::Errno::ROFS.raw_os_error()));
     assert!(fs::write(desk.path("mnt/new"), "x").is_err());
@@ -227,14 +228,14 @@ fn a_user_mounts_for_themselves_alone() {
         return;
     }
     if Command::new("fusermount3").arg("--version").output().is_err() {
-        return sealift_skipped::skipped("needs fusermount3: mounts as a user");
+        return sealift_desk::skipped("needs fusermount3: mounts as a user");
     }
     let desk = small();
-    let mounted = desk.mount_as_user("os.sealift");
+    let mounted = mount_as_user(&desk, "os.sealift");
     let read = Command::new("cat").arg(desk.path("mnt/file")).uid(NOBODY).gid(NOBODY).output().unwrap();
     assert_eq!(read.stdout, b"content", "{}", mounted.said());
     // Not even root may read it.
-    let refused = desk.read("mnt/file").unwrap_err();
+    let refused = fs::read(desk.path("mnt/file")).unwrap_err();
     assert_eq!(refused.kind(), std::io::ErrorKind::PermissionDenied);
     mounted.signal(Signal::TERM);
     mounted.ends_well();
@@ -246,15 +247,15 @@ fn a_signal_unmounts_what_a_user_has_in_use() {
         return;
     }
     if Command::new("fusermount3").arg("--version").output().is_err() {
-        return sealift_skipped::skipped("needs fusermount3: mounts as a user");
+        return sealift_desk::skipped("needs fusermount3: mounts as a user");
     }
-    let desk = Desk::new();
+    let desk = desk();
     desk.write("tree/read", "read");
     desk.write("tree/open", "open");
-    desk.pack("os.sealift", 7, "tree");
+    pack(&desk, "os.sealift", 7, "tree");
     fs::create_dir(desk.path("kept")).unwrap();
     std::os::unix::fs::chown(desk.path("kept"), Some(NOBODY), Some(NOBODY)).unwrap();
-    let mounted = desk.mount_as_user("os.sealift --record kept/start.order");
+    let mounted = mount_as_user(&desk, "os.sealift --record kept/start.order");
     let mut user = Command::new("sh");
     user.args(["-c", "exec 3< mnt/open; cat mnt/read; read line; cat <&3"]).current_dir(desk.path("."));
     user.stdin(Stdio::piped()).stdout(Stdio::piped()).uid(NOBODY).gid(NOBODY);
@@ -262,7 +263,7 @@ fn a_signal_unmounts_what_a_user_has_in_use() {
     user.stdout.as_mut().unwrap().read_exact(&mut [0; 4]).unwrap();
     mounted.signal(Signal::TERM);
     mounted.ends_well();
-    assert_eq!(desk.read("kept/start.order").unwrap(), b"# sealift order 1\nread\n");
+    assert_eq!(desk.read("kept/start.order"), b"# sealift order 1\nread\n");
     // The file was not read before, and no process is left to serve it.
     let done = user.wait_with_output().unwrap();
     assert!(!done.status.success() && done.stdout.is_empty(), "{done:?}");

@@ -8,17 +8,18 @@ use std::time::{Duration, Instant};
 
 use rustix::fs::{Advice, fadvise};
 use rustix::process::Signal;
+use sealift_desk::{Desk, noise};
 
-use crate::desk::{Desk, Mounted, can_mount, noise};
+use crate::mounted::{Mounted, can_mount, desk, mount, mount_at, pack};
 
 /// Packs a bundle of several chunks from the tree `tree` with files `0` to `19`.
 fn several_chunks() -> Desk {
-    let desk = Desk::new();
+    let desk = desk();
     for number in 0..20 {
         desk.write(&format!("tree/{number}"), noise(number, 30_000));
     }
     desk.write("tree/large", noise(20, 900_000));
-    desk.pack("os.sealift", 7, "tree --chunk-size 128KiB");
+    pack(&desk, "os.sealift", 7, "tree --chunk-size 128KiB");
     desk
 }
 
@@ -32,19 +33,19 @@ fn a_flipped_bit_is_an_error_for_what_lies_in_its_chunk() {
         return;
     }
     let desk = several_chunks();
-    let bytes = desk.read("os.sealift").unwrap();
+    let bytes = desk.read("os.sealift");
     let place = bytes.len() - 200_000;
     let file = File::options().write(true).open(desk.path("os.sealift")).unwrap();
     file.write_all_at(&[bytes[place] ^ 1], u64::try_from(place).unwrap()).unwrap();
-    let mounted = desk.mount("os.sealift");
+    let mounted = mount(&desk, "os.sealift");
     let mut damaged = 0;
     for _ in 0..2 {
         for name in (0..20).map(|number| number.to_string()).chain(["large".into()]) {
-            let read = desk.read(&format!("mnt/{name}"));
+            let read = fs::read(desk.path(&format!("mnt/{name}")));
             if is_io_error(&read) {
                 damaged += 1;
             } else {
-                assert!(read.unwrap() == desk.read(&format!("tree/{name}")).unwrap(), "{name}");
+                assert!(read.unwrap() == desk.read(&format!("tree/{name}")), "{name}");
             }
         }
     }
@@ -64,19 +65,19 @@ fn a_medium_that_comes_back_is_read_again() {
         return;
     }
     let desk = several_chunks();
-    let bytes = desk.read("os.sealift").unwrap();
-    let mounted = desk.mount("os.sealift");
+    let bytes = desk.read("os.sealift");
+    let mounted = mount(&desk, "os.sealift");
     let file = File::options().write(true).open(desk.path("os.sealift")).unwrap();
     file.set_len(u64::try_from(bytes.len() - 300_000).unwrap()).unwrap();
     let names: Vec<String> = (0..20).map(|number| number.to_string()).chain(["large".into()]).collect();
-    let reads: Vec<_> = names.iter().map(|name| desk.read(&format!("mnt/{name}"))).collect();
+    let reads: Vec<_> = names.iter().map(|name| fs::read(desk.path(&format!("mnt/{name}")))).collect();
     let failed: Vec<&String> =
         names.iter().zip(&reads).filter(|(_, read)| is_io_error(read)).map(|(name, _)| name).collect();
     assert!((1..names.len()).contains(&failed.len()), "{failed:?}");
     assert!(fs::metadata(desk.path("mnt/large")).is_ok());
     file.write_all_at(&bytes, 0).unwrap();
     for name in &names {
-        assert!(desk.read(&format!("mnt/{name}")).unwrap() == desk.read(&format!("tree/{name}")).unwrap(), "{name}");
+        assert!(desk.read(&format!("mnt/{name}")) == desk.read(&format!("tree/{name}")), "{name}");
     }
     let faults = mounted.faults();
     let cut = format!("the bundle is truncated: {} of {} bytes", bytes.len() - 300_000, bytes.len());
@@ -93,18 +94,18 @@ fn nothing_is_read_ahead_behind_the_hot_set() {
     let desk = several_chunks();
     let names: Vec<String> = (0..20).map(|number| number.to_string()).collect();
     desk.write("order", names.join("\n"));
-    desk.pack("ordered.sealift", 7, "tree --chunk-size 128KiB --order order");
-    let len = desk.read("ordered.sealift").unwrap().len();
-    let mounted = desk.mount("ordered.sealift");
+    pack(&desk, "ordered.sealift", 7, "tree --chunk-size 128KiB --order order");
+    let len = desk.read("ordered.sealift").len();
+    let mounted = mount(&desk, "ordered.sealift");
     let file = File::options().write(true).open(desk.path("ordered.sealift")).unwrap();
     file.set_len(u64::try_from(len - 880_000).unwrap()).unwrap();
     for name in &names {
-        assert!(desk.read(&format!("mnt/{name}")).unwrap() == desk.read(&format!("tree/{name}")).unwrap(), "{name}");
+        assert!(desk.read(&format!("mnt/{name}")) == desk.read(&format!("tree/{name}")), "{name}");
     }
     // Read-ahead would have happened by now.
     std::thread::sleep(Duration::from_millis(300));
     assert!(!mounted.said().contains("chunk"), "{}", mounted.said());
-    assert!(is_io_error(&desk.read("mnt/large")));
+    assert!(is_io_error(&fs::read(desk.path("mnt/large"))));
     assert_eq!(mounted.faults().len(), 1);
 }
 
@@ -117,16 +118,13 @@ fn what_follows_is_read_ahead_once_it_is_read_on() {
     let desk = several_chunks();
     let mut names: Vec<String> = (0..20).map(|number| number.to_string()).collect();
     names.sort_unstable();
-    let len = desk.read("os.sealift").unwrap().len();
-    let mounted = desk.mount("os.sealift --jobs 2");
+    let len = desk.read("os.sealift").len();
+    let mounted = mount(&desk, "os.sealift --jobs 2");
     let file = File::options().write(true).open(desk.path("os.sealift")).unwrap();
     file.set_len(u64::try_from(len - 880_000).unwrap()).unwrap();
     let read = |names: &[String]| {
         for name in names {
-            assert!(
-                desk.read(&format!("mnt/{name}")).unwrap() == desk.read(&format!("tree/{name}")).unwrap(),
-                "{name}"
-            );
+            assert!(desk.read(&format!("mnt/{name}")) == desk.read(&format!("tree/{name}")), "{name}");
         }
     };
     // The first 17 files are in three chunks, and the missing part begins with the fourth.
@@ -148,20 +146,19 @@ fn a_stick_that_is_pulled_and_comes_back_is_read_again() {
         return;
     }
     let desk = several_chunks();
-    desk.write("files/os.sealift", desk.read("os.sealift").unwrap());
-    desk.pack("stick.sealift", 1, "files");
+    desk.write("files/os.sealift", desk.read("os.sealift"));
+    pack(&desk, "stick.sealift", 1, "files");
     fs::create_dir(desk.path("stick")).unwrap();
-    let stick = desk.mount_at("stick", "stick.sealift");
-    let mounted = desk.mount("stick/os.sealift");
-    let is_read =
-        |name: &str| desk.read(&format!("mnt/{name}")).unwrap() == desk.read(&format!("tree/{name}")).unwrap();
+    let stick = mount_at(&desk, "stick", "stick.sealift");
+    let mounted = mount(&desk, "stick/os.sealift");
+    let is_read = |name: &str| desk.read(&format!("mnt/{name}")) == desk.read(&format!("tree/{name}"));
     assert!(is_read("0"));
     stick.assert_no_faults();
     for _ in 0..2 {
-        assert!(is_io_error(&desk.read("mnt/19")) && is_io_error(&desk.read("mnt/large")));
+        assert!(is_io_error(&fs::read(desk.path("mnt/19"))) && is_io_error(&fs::read(desk.path("mnt/large"))));
         assert!(is_read("0") && fs::metadata(desk.path("mnt/19")).unwrap().len() == 30_000);
     }
-    let stick = desk.mount_at("stick", "stick.sealift");
+    let stick = mount_at(&desk, "stick", "stick.sealift");
     desk.assert_same("tree", "mnt");
     assert!((0..20).all(|number| is_read(&number.to_string())) && is_read("large"));
     let faults = mounted.faults();
@@ -171,11 +168,11 @@ fn a_stick_that_is_pulled_and_comes_back_is_read_again() {
 
 /// Mounts a bundle on a stick that stops answering once it is mounted.
 fn on_a_stick_that_hangs(desk: &Desk, options: &str) -> (Mounted, Mounted) {
-    desk.write("files/os.sealift", desk.read("os.sealift").unwrap());
-    desk.pack("stick.sealift", 1, "files");
+    desk.write("files/os.sealift", desk.read("os.sealift"));
+    pack(desk, "stick.sealift", 1, "files");
     fs::create_dir(desk.path("stick")).unwrap();
-    let stick = desk.mount_at("stick", "stick.sealift");
-    let mounted = desk.mount(&format!("stick/os.sealift --jobs 1{options}"));
+    let stick = mount_at(desk, "stick", "stick.sealift");
+    let mounted = mount(desk, &format!("stick/os.sealift --jobs 1{options}"));
     stick.signal(Signal::STOP);
     (stick, mounted)
 }
@@ -192,7 +189,7 @@ fn a_medium_that_hangs_keeps_only_reads_waiting() {
         let readers: Vec<_> = (0..10)
             .map(|number| {
                 let desk = &desk;
-                scope.spawn(move || desk.read(&format!("mnt/{number}")).unwrap() == noise(number, 30_000))
+                scope.spawn(move || desk.read(&format!("mnt/{number}")) == noise(number, 30_000))
             })
             .collect();
         std::thread::sleep(Duration::from_millis(300));
@@ -221,7 +218,7 @@ fn a_mount_ends_while_reads_wait_for_its_medium() {
         let readers: Vec<_> = (0..10)
             .map(|number| {
                 let desk = &desk;
-                scope.spawn(move || desk.read(&format!("mnt/{number}")))
+                scope.spawn(move || fs::read(desk.path(&format!("mnt/{number}"))))
             })
             .collect();
         std::thread::sleep(Duration::from_millis(300));
@@ -245,7 +242,7 @@ fn a_mount_ends_while_it_reads_ahead_from_a_medium_that_hangs() {
     std::thread::sleep(Duration::from_millis(300));
     mounted.signal(Signal::TERM);
     mounted.ends_well();
-    assert_eq!(desk.read("start.order").unwrap(), b"# sealift order 1\n");
+    assert_eq!(desk.read("start.order"), b"# sealift order 1\n");
 }
 
 /// The stick itself is a mount: when it ends, files that are open on it cannot be read any more.
@@ -256,21 +253,21 @@ fn a_base_whose_medium_comes_back_is_read_again() {
     }
     let desk = several_chunks();
     desk.write("tree/new", "new");
-    desk.pack("next.sealift", 8, "tree --base os.sealift --trust signers");
-    desk.write("files/os.sealift", desk.read("os.sealift").unwrap());
-    desk.pack("stick.sealift", 1, "files");
+    pack(&desk, "next.sealift", 8, "tree --base os.sealift --trust signers");
+    desk.write("files/os.sealift", desk.read("os.sealift"));
+    pack(&desk, "stick.sealift", 1, "files");
     fs::create_dir(desk.path("stick")).unwrap();
-    let stick = desk.mount_at("stick", "stick.sealift");
-    let mounted = desk.mount("stick/os.sealift next.sealift");
+    let stick = mount_at(&desk, "stick", "stick.sealift");
+    let mounted = mount(&desk, "stick/os.sealift next.sealift");
     stick.assert_no_faults();
     let names: Vec<String> = (0..20).map(|number| number.to_string()).chain(["large".into()]).collect();
-    let failed = names.iter().filter(|name| is_io_error(&desk.read(&format!("mnt/{name}")))).count();
+    let failed = names.iter().filter(|name| is_io_error(&fs::read(desk.path(&format!("mnt/{name}"))))).count();
     assert!(failed > 0);
-    assert_eq!(desk.read("mnt/new").unwrap(), b"new");
-    let stick = desk.mount_at("stick", "stick.sealift");
+    assert_eq!(desk.read("mnt/new"), b"new");
+    let stick = mount_at(&desk, "stick", "stick.sealift");
     desk.assert_same("tree", "mnt");
     for name in &names {
-        assert!(desk.read(&format!("mnt/{name}")).unwrap() == desk.read(&format!("tree/{name}")).unwrap(), "{name}");
+        assert!(desk.read(&format!("mnt/{name}")) == desk.read(&format!("tree/{name}")), "{name}");
     }
     let faults = mounted.faults();
     assert!(!faults.is_empty() && faults.iter().all(|fault| fault.contains("stick/os.sealift")), "{faults:?}");
@@ -286,15 +283,15 @@ fn what_changes_in_a_base_is_an_error() {
     let desk = several_chunks();
     desk.write("tree/huge", noise(21, 3_000_000));
     desk.write("tree/other", noise(22, 3_000_000));
-    desk.pack("os.sealift", 7, "tree");
+    pack(&desk, "os.sealift", 7, "tree");
     desk.good("unpack os.sealift base --trust signers");
     desk.write("tree/new", "new");
-    desk.pack("next.sealift", 8, "tree --base os.sealift --trust signers");
-    let mounted = desk.mount("next.sealift --base base");
+    pack(&desk, "next.sealift", 8, "tree --base os.sealift --trust signers");
+    let mounted = mount(&desk, "next.sealift --base base");
     let change = |name: &str| {
         let mut start = [0; 10];
         File::open(desk.path(&format!("mnt/{name}"))).unwrap().read_exact_at(&mut start, 0).unwrap();
-        assert_eq!(start[..], desk.read(&format!("tree/{name}")).unwrap()[..10]);
+        assert_eq!(start[..], desk.read(&format!("tree/{name}"))[..10]);
         let file = File::options().write(true).open(desk.path(&format!("base/{name}"))).unwrap();
         file.write_all_at(b"changed", 2_500_000).unwrap();
         let mut changed = [0; 7];
@@ -303,7 +300,7 @@ fn what_changes_in_a_base_is_an_error() {
     };
     change("huge");
     change("other");
-    assert!(desk.read("mnt/large").unwrap() == desk.read("tree/large").unwrap());
+    assert!(desk.read("mnt/large") == desk.read("tree/large"));
     let faults = mounted.faults();
     let is_of = |fault: &String, name| fault.contains(&format!("base/{name}")) && fault.contains("it was changed");
     assert!(faults.len() == 2 && is_of(&faults[0], "huge") && is_of(&faults[1], "other"), "{faults:?}");
@@ -316,15 +313,15 @@ fn damage_in_a_base_is_told_once_for_its_chunk() {
     }
     let desk = several_chunks();
     desk.write("tree/new", "new");
-    desk.pack("next.sealift", 8, "tree --base os.sealift --trust signers");
-    let bytes = desk.read("os.sealift").unwrap();
+    pack(&desk, "next.sealift", 8, "tree --base os.sealift --trust signers");
+    let bytes = desk.read("os.sealift");
     // In files of 30,000 bytes, of which a chunk has several.
     let place = bytes.len() - 1_000_000;
     let file = File::options().write(true).open(desk.path("os.sealift")).unwrap();
     file.write_all_at(&[bytes[place] ^ 1], u64::try_from(place).unwrap()).unwrap();
-    let mounted = desk.mount("os.sealift next.sealift");
+    let mounted = mount(&desk, "os.sealift next.sealift");
     let names = (0..20).map(|number| number.to_string()).chain(["large".into()]);
-    let damaged = names.filter(|name| is_io_error(&desk.read(&format!("mnt/{name}")))).count();
+    let damaged = names.filter(|name| is_io_error(&fs::read(desk.path(&format!("mnt/{name}"))))).count();
     assert!((2..20).contains(&damaged), "{damaged}");
     assert_chunk_of_base(&mounted.faults(), place);
 }
@@ -341,25 +338,23 @@ fn damage_in_a_prefix_is_told_once_for_the_chunk_of_the_base() {
         changed[15_000] ^= 1;
         desk.write(&format!("tree/{number}"), changed);
     }
-    desk.pack("next.sealift", 8, "tree --base os.sealift --trust signers");
-    assert!(desk.read("next.sealift").unwrap().len() < 20_000);
-    let bytes = desk.read("os.sealift").unwrap();
+    pack(&desk, "next.sealift", 8, "tree --base os.sealift --trust signers");
+    assert!(desk.read("next.sealift").len() < 20_000);
+    let bytes = desk.read("os.sealift");
     // Noise is stored as it is.
     let content = noise(2, 30_000);
     let place = bytes.windows(100).position(|at| at == &content[..100]).unwrap();
     for jobs in [1, 8] {
-        let mounted = desk.mount(&format!("os.sealift next.sealift --jobs {jobs}"));
-        assert!((0..20).all(
-            |number| desk.read(&format!("mnt/{number}")).unwrap() == desk.read(&format!("tree/{number}")).unwrap()
-        ));
+        let mounted = mount(&desk, &format!("os.sealift next.sealift --jobs {jobs}"));
+        assert!((0..20).all(|number| desk.read(&format!("mnt/{number}")) == desk.read(&format!("tree/{number}"))));
         mounted.assert_no_faults();
     }
     let file = File::options().write(true).open(desk.path("os.sealift")).unwrap();
     file.write_all_at(&[bytes[place] ^ 1], u64::try_from(place).unwrap()).unwrap();
     for jobs in [1, 8] {
-        let mounted = desk.mount(&format!("os.sealift next.sealift --jobs {jobs}"));
-        assert!((0..3).all(|_| is_io_error(&desk.read("mnt/2"))));
-        assert!(desk.read("mnt/large").unwrap() == desk.read("tree/large").unwrap());
+        let mounted = mount(&desk, &format!("os.sealift next.sealift --jobs {jobs}"));
+        assert!((0..3).all(|_| is_io_error(&fs::read(desk.path("mnt/2")))));
+        assert!(desk.read("mnt/large") == desk.read("tree/large"));
         assert_chunk_of_base(&mounted.faults(), place);
     }
 }
@@ -382,9 +377,9 @@ fn a_bundle_that_is_replaced_is_still_the_one_that_was_opened() {
         return;
     }
     let desk = several_chunks();
-    let mounted = desk.mount("os.sealift");
+    let mounted = mount(&desk, "os.sealift");
     desk.write("other/0", "another");
-    desk.pack("new.sealift", 8, "other");
+    pack(&desk, "new.sealift", 8, "other");
     fs::rename(desk.path("new.sealift"), desk.path("os.sealift")).unwrap();
     desk.assert_same("tree", "mnt");
     fs::remove_file(desk.path("os.sealift")).unwrap();

@@ -4,8 +4,9 @@ use std::fs;
 use std::time::{Duration, Instant};
 
 use sealift::{Input, Limits};
+use sealift_desk::noise;
 
-use crate::desk::{Desk, Mounted, can_mount, noise};
+use crate::mounted::{Mounted, can_mount, desk, mount, pack};
 
 const CACHE: u64 = 16 << 20;
 const ROOM: u64 = 40 << 20;
@@ -15,20 +16,20 @@ fn an_idle_mount_takes_little_besides_index_and_cache() {
     if !can_mount() {
         return;
     }
-    let desk = Desk::new();
+    let desk = desk();
     for number in 0..96 {
         desk.write(&format!("tree/{number}"), noise(number, 1_000_000));
     }
-    desk.pack("os.sealift", 7, "tree");
+    pack(&desk, "os.sealift", 7, "tree");
     let bundle = Input::open(&desk.path("os.sealift")).unwrap().open_bundle(Limits::default()).unwrap();
     let index = bundle.head.chunks_at();
-    let mounted = desk.mount(&format!("os.sealift --cache {CACHE} --jobs 8"));
+    let mounted = mount(&desk, &format!("os.sealift --cache {CACHE} --jobs 8"));
     std::thread::scope(|scope| {
         for reader in 0..8 {
             let desk = &desk;
             scope.spawn(move || {
                 for number in (0..96).map(|step| (step * 5 + reader * 12) % 96) {
-                    assert_eq!(desk.read(&format!("mnt/{number}")).unwrap().len(), 1_000_000);
+                    assert_eq!(desk.read(&format!("mnt/{number}")).len(), 1_000_000);
                 }
             });
         }
@@ -46,17 +47,17 @@ fn a_delta_takes_as_little() {
     if !can_mount() {
         return;
     }
-    let desk = Desk::new();
+    let desk = desk();
     for number in 0..1500 {
         let content = noise(number, 20_000).iter().map(|byte| byte & 15).collect::<Vec<_>>();
         desk.write(&format!("tree/{number}"), content);
     }
-    desk.pack("os.sealift", 7, "tree --level 3");
+    pack(&desk, "os.sealift", 7, "tree --level 3");
     desk.write("tree/new", "new");
-    desk.pack("next.sealift", 8, "tree --level 3 --base os.sealift --trust signers");
-    let mounted = desk.mount(&format!("os.sealift next.sealift --cache {CACHE} --jobs 8"));
+    pack(&desk, "next.sealift", 8, "tree --level 3 --base os.sealift --trust signers");
+    let mounted = mount(&desk, &format!("os.sealift next.sealift --cache {CACHE} --jobs 8"));
     for number in 0..1500 {
-        assert_eq!(desk.read(&format!("mnt/{number}")).unwrap().len(), 20_000);
+        assert_eq!(desk.read(&format!("mnt/{number}")).len(), 20_000);
     }
     assert!(mounted.memory() < CACHE + 3 * ROOM, "{} bytes", mounted.memory());
     becomes_small(&mounted, 1 << 20);
@@ -69,17 +70,17 @@ fn chunks_above_the_cache_are_dropped_when_nobody_reads() {
     if !can_mount() {
         return;
     }
-    let desk = Desk::new();
+    let desk = desk();
     for number in 0..3 {
         desk.write(&format!("tree/{number}"), noise(number, 32 << 20));
     }
-    desk.pack("os.sealift", 7, "tree --level 1 --chunk-size 32MiB");
-    let mounted = desk.mount("os.sealift --cache 8MiB --jobs 1");
+    pack(&desk, "os.sealift", 7, "tree --level 1 --chunk-size 32MiB");
+    let mounted = mount(&desk, "os.sealift --cache 8MiB --jobs 1");
     for number in 0..3 {
-        assert_eq!(desk.read(&format!("mnt/{number}")).unwrap().len(), 32 << 20);
+        assert_eq!(desk.read(&format!("mnt/{number}")).len(), 32 << 20);
     }
     becomes_small(&mounted, 1 << 20);
-    assert_eq!(desk.read("mnt/0").unwrap().len(), 32 << 20);
+    assert_eq!(desk.read("mnt/0").len(), 32 << 20);
     mounted.assert_no_faults();
 }
 

@@ -5,8 +5,9 @@ use std::os::unix::fs::{FileExt as _, FileTypeExt as _, MetadataExt as _, Permis
 
 use rustix::fs::{CWD, FileType, Mode, SeekFrom, XattrFlags, makedev, mknodat, seek, setxattr};
 use rustix::process::Signal;
+use sealift_desk::{Desk, noise};
 
-use crate::desk::{Desk, can_mount, noise};
+use crate::mounted::{can_mount, desk, mount, pack, refused};
 
 /// An access list that lets user 1234 read: version 2, then tag, permissions and id of each entry.
 const ACL: &[u8] = b"\x02\0\0\0\
@@ -56,16 +57,16 @@ fn a_mounted_tree_is_the_one_that_was_packed() {
     if !can_mount() {
         return;
     }
-    let desk = Desk::new();
+    let desk = desk();
     everything(&desk);
-    desk.pack("os.sealift", 7, "tree --xattrs trusted.*");
+    pack(&desk, "os.sealift", 7, "tree --xattrs trusted.*");
     for options in ["", "--cache 0 --jobs 1", "--jobs 8"] {
-        let mounted = desk.mount(format!("os.sealift {options}").trim_end());
+        let mounted = mount(&desk, format!("os.sealift {options}").trim_end());
         desk.assert_same("tree", "mnt");
         desk.assert_same("mnt", "tree");
         mounted.assert_no_faults();
     }
-    let _mounted = desk.mount("os.sealift");
+    let _mounted = mount(&desk, "os.sealift");
     for path in ["etc", "etc/hole", "etc/len-1", "bin/big", "bin/link", "dev/loop", "many", "a b"] {
         let [is, was] = ["mnt", "tree"].map(|tree| fs::symlink_metadata(desk.path(tree).join(path)).unwrap());
         assert_eq!(is.mode(), was.mode(), "{path}");
@@ -86,10 +87,10 @@ fn holes_are_holes() {
     if !can_mount() {
         return;
     }
-    let desk = Desk::new();
+    let desk = desk();
     everything(&desk);
-    desk.pack("os.sealift", 7, "tree");
-    let _mounted = desk.mount("os.sealift");
+    pack(&desk, "os.sealift", 7, "tree");
+    let _mounted = mount(&desk, "os.sealift");
     let sparse = File::open(desk.path("mnt/etc/sparse")).unwrap();
     assert_eq!(sparse.metadata().unwrap().blocks(), 8);
     assert_eq!(seek(&sparse, SeekFrom::Data(5)).unwrap(), 6 << 20);
@@ -105,12 +106,12 @@ fn one_ref_is_the_root_and_several_are_directories() {
     if !can_mount() {
         return;
     }
-    let desk = Desk::new();
+    let desk = desk();
     for (name, content) in [("a", "first"), ("b", "second"), ("c", "third")] {
         desk.write(&format!("{name}/file"), content);
     }
-    desk.pack("os.sealift", 7, "app/x86/main=a app/main=b os=c");
-    let mounted = desk.mount("os.sealift");
+    pack(&desk, "os.sealift", 7, "app/x86/main=a app/main=b os=c");
+    let mounted = mount(&desk, "os.sealift");
     for (path, tree) in [("app/x86/main", "a"), ("app/main", "b"), ("os", "c")] {
         desk.assert_same(tree, &format!("mnt/{path}"));
         let inode = |path: &std::path::Path| fs::metadata(path).unwrap().ino();
@@ -125,21 +126,21 @@ fn one_ref_is_the_root_and_several_are_directories() {
     };
     assert_eq!(names("mnt"), ["app", "os"]);
     assert_eq!(names("mnt/app"), ["main", "x86"]);
-    assert!(desk.read("mnt/app/none").is_err_and(|error| error.kind() == std::io::ErrorKind::NotFound));
+    assert!(fs::read(desk.path("mnt/app/none")).is_err_and(|error| error.kind() == std::io::ErrorKind::NotFound));
     mounted.signal(Signal::TERM);
     mounted.ends_well();
 
-    let mounted = desk.mount("os.sealift --ref app/main");
+    let mounted = mount(&desk, "os.sealift --ref app/main");
     desk.assert_same("b", "mnt");
     drop(mounted);
-    let mounted = desk.mount("os.sealift --ref app/main --ref os");
+    let mounted = mount(&desk, "os.sealift --ref app/main --ref os");
     assert_eq!(names("mnt"), ["app", "os"]);
     assert_eq!(names("mnt/app"), ["main"]);
     drop(mounted);
-    let mounted = desk.mount("os.sealift --ref os --ref os");
+    let mounted = mount(&desk, "os.sealift --ref os --ref os");
     desk.assert_same("c", "mnt");
     drop(mounted);
-    desk.refused("mount os.sealift mnt --trust signers --ref none", 2, "the bundle has no ref none");
+    refused(&desk, "mount os.sealift mnt --trust signers --ref none", 2, "the bundle has no ref none");
 }
 
 /// The kernel has 12 bits for a major number: 4104 must not become 8, which would be a disk.
@@ -148,7 +149,7 @@ fn a_device_that_linux_cannot_have_is_no_other_one() {
     if !can_mount() {
         return;
     }
-    let desk = Desk::new();
+    let desk = desk();
     let mut archive = tar::Builder::new(Vec::new());
     for (name, major) in [("disk", 8), ("none", 4104)] {
         let mut header = tar::Header::new_gnu();
@@ -160,9 +161,9 @@ fn a_device_that_linux_cannot_have_is_no_other_one() {
         archive.append_data(&mut header, name, &[][..]).unwrap();
     }
     desk.write("tree.tar", archive.into_inner().unwrap());
-    desk.pack("os.sealift", 7, "tar:tree.tar");
+    pack(&desk, "os.sealift", 7, "tar:tree.tar");
     for options in ["", " --dev-suid"] {
-        let mounted = desk.mount(&format!("os.sealift{options}"));
+        let mounted = mount(&desk, &format!("os.sealift{options}"));
         let device = |name: &str| fs::symlink_metadata(desk.path("mnt").join(name)).unwrap().rdev();
         assert_eq!((device("disk"), device("none")), (makedev(8, 0), makedev(0xfff, 0xf_ffff)));
         assert!(File::open(desk.path("mnt/none")).is_err());
@@ -175,22 +176,22 @@ fn a_delta_is_mounted_over_its_base() {
     if !can_mount() {
         return;
     }
-    let desk = Desk::new();
+    let desk = desk();
     everything(&desk);
-    desk.pack("2.sealift", 2, "tree --xattrs trusted.*");
+    pack(&desk, "2.sealift", 2, "tree --xattrs trusted.*");
     desk.good("unpack 2.sealift target --trust signers --state floors");
     let mut big = noise(1, 5_000_000);
     big[3_000_000] ^= 1;
     desk.write("tree/bin/big", &big);
     desk.write("tree/etc/new", "new");
-    desk.pack("3.sealift", 3, "tree --xattrs trusted.* --base 2.sealift --trust signers");
+    pack(&desk, "3.sealift", 3, "tree --xattrs trusted.* --base 2.sealift --trust signers");
     for arguments in ["2.sealift 3.sealift", "3.sealift --base 2.sealift", "3.sealift --base target"] {
-        let mounted = desk.mount(arguments);
+        let mounted = mount(&desk, arguments);
         desk.assert_same("tree", "mnt");
         mounted.assert_no_faults();
     }
-    desk.refused("mount 3.sealift mnt --trust signers", 4, "is a delta");
-    desk.refused("mount 3.sealift 2.sealift mnt --trust signers", 2, "is a full bundle");
+    refused(&desk, "mount 3.sealift mnt --trust signers", 4, "is a delta");
+    refused(&desk, "mount 3.sealift 2.sealift mnt --trust signers", 2, "is a full bundle");
 }
 
 #[test]
@@ -198,20 +199,20 @@ fn many_read_at_once() {
     if !can_mount() {
         return;
     }
-    let desk = Desk::new();
+    let desk = desk();
     for number in 0..40 {
         desk.write(&format!("tree/{number}"), noise(number, 200_000));
     }
-    desk.pack("os.sealift", 7, "tree --chunk-size 256KiB");
+    pack(&desk, "os.sealift", 7, "tree --chunk-size 256KiB");
     // The cache holds less than two chunks: blocks are decoded again and again.
-    let mounted = desk.mount("os.sealift --cache 300k --jobs 3");
+    let mounted = mount(&desk, "os.sealift --cache 300k --jobs 3");
     std::thread::scope(|scope| {
         for reader in 0..8 {
             let desk = &desk;
             scope.spawn(move || {
                 for step in 0..40 {
                     let number = (step * 7 + reader * 5) % 40;
-                    assert!(desk.read(&format!("mnt/{number}")).unwrap() == noise(number, 200_000), "{number}");
+                    assert!(desk.read(&format!("mnt/{number}")) == noise(number, 200_000), "{number}");
                 }
             });
         }

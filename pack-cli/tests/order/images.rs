@@ -5,24 +5,10 @@ use std::fs;
 use std::path::Path;
 use std::process::Command;
 
-use crate::desk::Desk;
+use sealift_desk::{Desk, noise};
 
 /// The size of a file that is large, does not compress, and can be read in part.
 const LARGE: usize = 3 << 20;
-
-/// Returns incompressible bytes, different for each seed.
-fn noise(seed: u64, len: usize) -> Vec<u8> {
-    let mut state = seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1;
-    let mut word = || {
-        state ^= state << 13;
-        state ^= state >> 7;
-        state ^= state << 17;
-        state.to_le_bytes()
-    };
-    let mut bytes: Vec<u8> = std::iter::repeat_with(&mut word).take(len.div_ceil(8)).flatten().collect();
-    bytes.truncate(len);
-    bytes
-}
 
 /// Creates a tree: small files in directories, one of which is large enough for a hash tree, a hard link, a symbolic link, a hole, and text that
 /// compresses.
@@ -47,7 +33,7 @@ fn tree(desk: &Desk) {
 fn made(desk: &Desk, line: &str) -> bool {
     let (program, rest) = line.split_once(' ').unwrap();
     let Ok(done) = Command::new(program).args(rest.split(' ')).current_dir(desk.path(".")).output() else {
-        sealift_skipped::skipped(&format!("needs {program}"));
+        sealift_desk::skipped(&format!("needs {program}"));
         return false;
     };
     assert!(done.status.success(), "{line}: {done:?}");
@@ -95,7 +81,7 @@ fn files_of_an_erofs_image() {
 
 /// Reads a part of the large file, and small ones in an order that is not that of the image.
 fn check_plain(desk: &Desk) {
-    let image = fs::read(desk.path("img")).unwrap();
+    let image = desk.read("img");
     let large = find(&image, &noise(1000, LARGE)[1 << 20..]);
     let (tool, last) = (find(&image, &noise(1001, 70_000)), find(&image, &noise(333, 5000)));
     // The first read is only of the superblock.
@@ -137,7 +123,7 @@ fn files_of_compressed_images() {
             return;
         }
         // The whole image, in two halves: only existing files are listed, and all files with content.
-        let image = fs::read(desk.path("img")).unwrap();
+        let image = desk.read("img");
         log(&desk, &[(0, image.len() / 2), (image.len() / 2, image.len())]);
         let all = desk.good("order import nbdkit log --filesystem img --quiet");
         let packs_small_files = line.contains("fragments,ztail");
@@ -162,7 +148,7 @@ fn find_within(image: &[u8], content: &[u8]) -> usize {
 #[test]
 fn a_real_log() {
     if ["nbdkit", "nbdcopy"].iter().any(|program| Command::new(program).arg("--version").output().is_err()) {
-        return sealift_skipped::skipped("needs nbdkit and nbdcopy");
+        return sealift_desk::skipped("needs nbdkit and nbdcopy");
     }
     let desk = Desk::new();
     tree(&desk);
@@ -170,7 +156,7 @@ fn a_real_log() {
     if !made(&desk, "mkfs.ext4 -q -F -d tree img") {
         return;
     }
-    let image = fs::read(desk.path("img")).unwrap();
+    let image = desk.read("img");
     for content in [noise(7, 5000), noise(1001, 70_000), noise(3, 5000)] {
         let line = format!(
             "--unix - --filter=offset --filter=log file img logfile=log logappend=1 range=512 offset={} --run",
@@ -183,7 +169,7 @@ fn a_real_log() {
     }
     let names = ["many/a-name-that-is-not-so-short-007", "usr/bin/tool", "many/a-name-that-is-not-so-short-003"];
     let profile = desk.good("order import nbdkit log --filesystem img");
-    assert_eq!(profile, format!("# sealift order 1\n{}\n", names.join("\n")), "{}", desk.read("log"));
+    assert_eq!(profile, format!("# sealift order 1\n{}\n", names.join("\n")), "{}", desk.text("log"));
 }
 
 /// Damaged images are read or refused within a time limit.
@@ -205,7 +191,7 @@ fn damaged_images_are_refused_or_read() {
         if !made(&desk, line) {
             return;
         }
-        let whole = fs::read(desk.path(name)).unwrap();
+        let whole = desk.read(name);
         // The bytes that are not 0, of which one is changed at a time.
         let used: Vec<usize> = (0..whole.len()).filter(|at| whole[*at] != 0).collect();
         let mut refused = 0;
@@ -222,13 +208,13 @@ fn damaged_images_are_refused_or_read() {
         }
         assert!(refused > 20, "{name}: {refused}");
         desk.write("image", &whole[..1030]);
-        desk.refused("order import nbdkit log --filesystem image", "image: ");
+        desk.refused("order import nbdkit log --filesystem image", 2, "image: ");
     }
     desk.write("image", "neither");
-    desk.refused("order import nbdkit log --filesystem image", "no ext4, EROFS or squashfs");
-    desk.refused("order import nbdkit log --filesystem nowhere", "nowhere");
-    desk.refused("order import nbdkit log --filesystem image --image a", "--image");
-    desk.refused("order import nbdkit log --image a --offset 1", "--offset");
+    desk.refused("order import nbdkit log --filesystem image", 2, "no ext4, EROFS or squashfs");
+    desk.refused("order import nbdkit log --filesystem nowhere", 2, "nowhere");
+    desk.refused("order import nbdkit log --filesystem image --image a", 2, "--image");
+    desk.refused("order import nbdkit log --image a --offset 1", 2, "--offset");
 }
 
 fn is_read(desk: &Desk, image: &[u8]) -> bool {
@@ -236,6 +222,6 @@ fn is_read(desk: &Desk, image: &[u8]) -> bool {
     desk.write("image", image);
     let mut options = ImportOptions::default();
     options.disk = Some(Disk::FileSystem { image: desk.path("image"), offset: 0 });
-    let log = fs::read(desk.path("log")).unwrap();
+    let log = desk.read("log");
     import(Form::Nbdkit, &mut &log[..], Path::new("log"), &options).is_ok()
 }

@@ -5,8 +5,7 @@ use std::process::Command;
 use proptest::prelude::{ProptestConfig, any, prop, proptest};
 use sealift::order::OrderProfile;
 use sealift::order::import::{Disk, Form, ImportOptions, import};
-
-use crate::desk::Desk;
+use sealift_desk::Desk;
 
 /// Pieces of files to import, which are combined at random.
 const PIECES: [&str; 22] = [
@@ -69,7 +68,7 @@ fn lists_end_their_paths_with_newlines_or_zeros() {
         (&[&[b'/'; 4096][..], b"\0"].concat(), "zeros: path 1: it is longer than a path may be"),
     ] {
         desk.write("zeros", list);
-        desk.refused("order import paths zeros", why);
+        desk.refused("order import paths zeros", 2, why);
     }
     desk.write("zeros", [&[b'a'; 255][..], b"/b\0"].concat());
     assert!(desk.good("order import paths zeros").ends_with("aa/b\n"));
@@ -87,14 +86,14 @@ fn lists_end_their_paths_with_newlines_or_zeros() {
     desk.write("lines", "a\nb\x01\nc\t9-5\nd\ne\n");
     assert_eq!(desk.good("order import paths lines"), "# sealift order 1\na\nd\ne\n  skipped 2 lines without a path\n");
     desk.write("lines", "a\nb\x01\nc\t9-5\n");
-    desk.refused("order import paths lines", "lines: line 2: control characters in a path");
-    desk.refused("order import paths lines --image a", "--image");
+    desk.refused("order import paths lines", 2, "lines: line 2: control characters in a path");
+    desk.refused("order import paths lines --image a", 2, "--image");
 }
 
 #[test]
 fn strace_of_a_real_command() {
     if Command::new("strace").arg("-V").output().is_err() {
-        return sealift_skipped::skipped("needs strace");
+        return sealift_desk::skipped("needs strace");
     }
     let desk = Desk::new();
     for name in ["a", "b c", "\u{fc}\"<"] {
@@ -104,12 +103,12 @@ fn strace_of_a_real_command() {
     traced.args(["-f", "-y", "-e", "trace=open,openat,execve,mmap,read,pread64", "-o", "log", "sh", "-c"]);
     traced.arg("cat 'os/b c' nowhere; cat os/a & wait; cd os; cat '\u{fc}\"<' a").current_dir(desk.path("."));
     let done = traced.output().unwrap();
-    if !desk.path("log").exists() || desk.read("log").lines().count() < 10 {
-        return sealift_skipped::skipped("needs ptrace: strace");
+    if !desk.path("log").exists() || desk.text("log").lines().count() < 10 {
+        return sealift_desk::skipped("needs ptrace: strace");
     }
     let root = desk.path("os").canonicalize().unwrap();
     let profile = desk.good(&format!("order import strace log --quiet --root {}", root.display()));
-    assert_eq!(profile, "# sealift order 1\nb c\na\n\u{fc}\"<\n", "{done:?}: {}", desk.read("log"));
+    assert_eq!(profile, "# sealift order 1\nb c\na\n\u{fc}\"<\n", "{done:?}: {}", desk.text("log"));
     // With the whole machine as root, the program and its libraries are listed too.
     let profile = desk.good("order import strace log --quiet");
     assert!(profile.contains("libc.so.6") && !profile.contains("nowhere"), "{profile}");
@@ -136,11 +135,11 @@ fn a_pack_file_of_systemd_readahead() {
     );
     desk.write("pack", &pack[..pack.len() - 1]);
     let offset = head.len() + records[..2].concat().len();
-    desk.refused("order import readahead pack", &format!("pack: offset {offset}: the pack file ends within"));
+    desk.refused("order import readahead pack", 2, &format!("pack: offset {offset}: the pack file ends within"));
     desk.write("pack", [head, record("/a", &[(5, 5)])].concat());
-    desk.refused("order import readahead pack", "offset 31: a range of pages ends before it begins");
+    desk.refused("order import readahead pack", 2, "offset 31: a range of pages ends before it begins");
     desk.write("pack", b"\x7fELF\n");
-    desk.refused("order import readahead pack", "not a pack file of systemd-readahead");
+    desk.refused("order import readahead pack", 2, "not a pack file of systemd-readahead");
 }
 
 #[test]
@@ -154,10 +153,10 @@ fn a_log_of_nbdkit() {
         desk.good("order import nbdkit log --image images/vm.img"),
         "# sealift order 1\nimages/vm.img\t4096-4607,0-511\n"
     );
-    desk.refused("order import nbdkit log", "--image");
-    desk.refused("order import nbdkit log --image ../a", "..");
+    desk.refused("order import nbdkit log", 2, "--image");
+    desk.refused("order import nbdkit log --image ../a", 2, "..");
     desk.write("log", "1 connection=1 Read id=1 offset=4096 count=0x200 ...\n");
-    desk.refused("order import nbdkit log --image a", "log: line 1: a read without offset and count");
+    desk.refused("order import nbdkit log --image a", 2, "log: line 1: a read without offset and count");
 }
 
 #[test]
@@ -166,7 +165,7 @@ fn a_list_for_mksquashfs() {
     desk.write("sort", "# first\nusr/bin/late 5\n\nusr/bin/first\t32767\na\\ b\\\\ 5\nlast -3\nusual 0\n/c 6\n");
     assert_eq!(desk.good("order import sort sort"), "# sealift order 1\nusr/bin/first\nc\nusr/bin/late\na b\\\\\n");
     desk.write("sort", "a 1\nb 32768\n");
-    desk.refused("order import sort sort", "sort: line 2: expected a path and a priority");
+    desk.refused("order import sort sort", 2, "sort: line 2: expected a path and a priority");
     desk.write("sort", "../a 1\nb 1\nc 2\nd\n");
     assert_eq!(
         desk.good("order import sort sort"),
@@ -179,13 +178,13 @@ fn what_lists_no_file_is_refused() {
     let desk = Desk::new();
     desk.write("empty", "");
     for form in ["paths", "strace", "readahead", "nbdkit --image a", "sort"] {
-        desk.refused(&format!("order import {form} empty -o profile"), "empty: it lists no file");
+        desk.refused(&format!("order import {form} empty -o profile"), 2, "empty: it lists no file");
     }
     desk.write("comments", "# none\n\n");
-    desk.refused("order import paths comments", "comments: it lists no file");
-    desk.refused("order import sort comments", "comments: it lists no file");
+    desk.refused("order import paths comments", 2, "comments: it lists no file");
+    desk.refused("order import sort comments", 2, "comments: it lists no file");
     desk.write("failed", "openat(AT_FDCWD</>, \"/a\", O_RDONLY) = -1 ENOENT (No such file or directory)\n");
-    desk.refused("order import strace failed", "failed: it lists no file");
+    desk.refused("order import strace failed", 2, "failed: it lists no file");
     assert!(!desk.path("profile").exists());
     // These inputs list only files elsewhere.
     desk.write("elsewhere", "/srv/other/a\n/etc/b\n");
@@ -199,12 +198,12 @@ fn junk_is_none_of_them() {
     let junk: Vec<u8> =
         (0..100_000_u32).map(|number| (number.wrapping_mul(2_654_435_761) >> 24).to_le_bytes()[0]).collect();
     desk.write("junk", junk);
-    desk.refused("order import paths junk", "junk: path ");
+    desk.refused("order import paths junk", 2, "junk: path ");
     desk.write("program", std::fs::read(env!("CARGO_BIN_EXE_sealift")).unwrap());
-    desk.refused("order import paths program", "program: path ");
-    desk.refused("order import strace junk", "junk: not the output of strace");
-    desk.refused("order import nbdkit junk --image a", "junk: no reads in it");
-    desk.refused("order import readahead junk", "not a pack file");
+    desk.refused("order import paths program", 2, "program: path ");
+    desk.refused("order import strace junk", 2, "junk: not the output of strace");
+    desk.refused("order import nbdkit junk --image a", 2, "junk: no reads in it");
+    desk.refused("order import readahead junk", 2, "not a pack file");
     desk.write("long", vec![b'a'; 3 << 20]);
-    desk.refused("order import strace long", "long: line 1: not a text file");
+    desk.refused("order import strace long", 2, "long: line 1: not a text file");
 }

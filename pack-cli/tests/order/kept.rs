@@ -2,8 +2,7 @@
 
 use sealift::order::OrderProfile;
 use sealift::{Input, Limits, Opened};
-
-use crate::desk::Desk;
+use sealift_desk::{Desk, noise};
 
 /// Packs a tree of twenty different files by a profile of seven of them.
 fn packed() -> Desk {
@@ -50,12 +49,12 @@ fn equal_files_stand_together() {
 fn a_bundle_without_an_order_is_refused() {
     let desk = packed();
     desk.good("pack tree -o plain.sealift --name os --bundle-version 2");
-    desk.refused("order export plain.sealift", "plain.sealift has no order");
-    desk.refused("pack tree -o 2.sealift --order-from plain.sealift", "plain.sealift has no order");
-    desk.refused("pack tree -o 2.sealift --order profile --order-from 1.sealift", "cannot be used with");
+    desk.refused("order export plain.sealift", 2, "plain.sealift has no order");
+    desk.refused("pack tree -o 2.sealift --order-from plain.sealift", 2, "plain.sealift has no order");
+    desk.refused("pack tree -o 2.sealift --order profile --order-from 1.sealift", 2, "cannot be used with");
     desk.write("tree/dir0/file3", "changed");
     desk.good("pack tree -o d.sealift --name os --bundle-version 2 --base 1.sealift --allow-unsigned");
-    let (status, said) = desk.run(desk.command("order export d.sealift"));
+    let (status, said) = desk.run("order export d.sealift");
     assert_eq!(status, Some(4), "{said}");
 }
 
@@ -71,20 +70,13 @@ fn a_delta_has_the_order_of_its_base_with_the_places_of_what_it_brings() {
         let exported = desk.good(&format!("order export d.sealift --base {base}"));
         assert_eq!(exported, PROFILE.replace("dir1/file1\n", ""), "{base}");
     }
-    desk.refused("pack tree -o 2.sealift --order-from d.sealift", "sealift order export d.sealift --base BASE");
-    desk.refused("order export 1.sealift --base 1.sealift", "1.sealift is a full bundle, which has no base");
-    desk.refused("order export target --base 1.sealift", "--base is for a delta bundle");
+    desk.refused("pack tree -o 2.sealift --order-from d.sealift", 2, "sealift order export d.sealift --base BASE");
+    desk.refused("order export 1.sealift --base 1.sealift", 2, "1.sealift is a full bundle, which has no base");
+    desk.refused("order export target --base 1.sealift", 2, "--base is for a delta bundle");
     desk.good("pack tree -o plain.sealift --name os --bundle-version 2");
     desk.write("tree/new", "new");
     desk.good("pack tree -o p.sealift --name os --bundle-version 3 --base plain.sealift --allow-unsigned");
-    desk.refused("order export p.sealift --base plain.sealift", "p.sealift has no order");
-}
-
-/// Returns incompressible bytes.
-fn noise(seed: u8, len: usize) -> Vec<u8> {
-    let mut bytes = vec![0; len];
-    blake3::Hasher::new().update(&[seed]).finalize_xof().fill(&mut bytes);
-    bytes
+    desk.refused("order export p.sealift --base plain.sealift", 2, "p.sealift has no order");
 }
 
 /// Creates a tree with a file of sixteen pieces, of which the profile names three, and another file that it names whole.
@@ -124,11 +116,10 @@ fn ranges_lie_in_the_order_of_their_first_use() {
     desk.write("profile", order);
     desk.good("pack tree -o 2.sealift --name os --bundle-version 2 --chunk-size 64KiB --order profile");
     assert_eq!(desk.good("order export 2.sealift"), order);
-    let report: serde_json::Value =
-        serde_json::from_str(&desk.good("simulate 2.sealift --profile profile --device hdd --json")).unwrap();
+    let report = desk.json("simulate 2.sealift --profile profile --device hdd --json");
     assert_eq!(report["orders"][0]["seeks"], 0);
     desk.good("unpack 2.sealift target --allow-unsigned --state state");
-    assert_eq!(std::fs::read(desk.path("target/a/large")).unwrap(), noise(1, 1 << 20));
+    assert_eq!(desk.read("target/a/large"), noise(1, 1 << 20));
     assert_eq!(desk.good("order export target"), order);
     desk.good("pack target -o 3.sealift --name os --bundle-version 3 --chunk-size 64KiB --order-from target");
     assert_eq!(desk.good("order export 3.sealift"), order);
@@ -139,9 +130,8 @@ fn what_lies_in_two_places_is_read_as_any_other() {
     let desk = with_ranges();
     desk.good("verify 1.sealift --deep --allow-unsigned");
     desk.good("unpack 1.sealift target --allow-unsigned --state state");
-    assert_eq!(std::fs::read(desk.path("target/a/large")).unwrap(), noise(1, 1 << 20));
-    let report: serde_json::Value =
-        serde_json::from_str(&desk.good("simulate 1.sealift --profile profile --device hdd --json")).unwrap();
+    assert_eq!(desk.read("target/a/large"), noise(1, 1 << 20));
+    let report = desk.json("simulate 1.sealift --profile profile --device hdd --json");
     assert_eq!(report["orders"][0]["seeks"], 0);
     let read = report["orders"][0]["read_bytes"].as_u64().unwrap();
     assert!((3 * 65536 + 200_000..500_000).contains(&read), "{read}");
@@ -152,13 +142,8 @@ fn equal_trees_give_equal_bundles_whatever_the_number_of_threads() {
     let desk = with_ranges();
     let mut bundles = ["1", "5"].map(|jobs| {
         let line = format!("pack tree -o j{jobs} --name os --chunk-size 64KiB --order profile --jobs {jobs}");
-        let (status, said) = desk.run({
-            let mut command = desk.command(&line);
-            command.env("SOURCE_DATE_EPOCH", "1700000000");
-            command
-        });
-        assert_eq!(status, Some(0), "{said}");
-        std::fs::read(desk.path(&format!("j{jobs}"))).unwrap()
+        desk.good(&line);
+        desk.read(&format!("j{jobs}"))
     });
     let [one, five] = &mut bundles;
     assert!(one == five);
@@ -231,8 +216,8 @@ fn a_delta_has_early_ranges_first_and_is_applied_as_any_other() {
     desk.good("verify d.sealift --deep --base 1.sealift --allow-unsigned");
     desk.good("unpack 1.sealift target --allow-unsigned --state state");
     desk.good("unpack d.sealift target --update --allow-unsigned --state state");
-    assert!(std::fs::read(desk.path("target/a/large")).unwrap() == changed);
-    assert_eq!(desk.read("target/c/small"), "changed");
+    assert!(desk.read("target/a/large") == changed);
+    assert_eq!(desk.text("target/c/small"), "changed");
 }
 
 /// The ranges that a delta brings are added to the earlier ranges of the file.
@@ -297,7 +282,7 @@ fn what_is_read_first_lies_in_smaller_chunks() {
     assert!(hot.iter().all(|len| *len <= 100_000), "{hot:?}");
     assert!(hot[..hot.len() - 1].iter().all(|len| *len >= 40_000), "{hot:?}");
     assert_eq!(chunks(" --order profile --order-chunk-size 4MiB"), (vec![400_000], vec![400_000]));
-    desk.refused("pack tree -o c.sealift --order-chunk-size 4095", "less than 4096");
+    desk.refused("pack tree -o c.sealift --order-chunk-size 4095", 2, "less than 4096");
 }
 
 #[test]
@@ -313,10 +298,10 @@ fn what_is_read_first_may_lie_at_the_end() {
     assert_eq!(desk.good("order export 2.sealift"), WHOLE_PIECES);
     desk.good("verify 2.sealift --deep --allow-unsigned");
     desk.good("unpack 2.sealift target --allow-unsigned --state state");
-    assert_eq!(std::fs::read(desk.path("target/a/large")).unwrap(), noise(1, 1 << 20));
+    assert_eq!(desk.read("target/a/large"), noise(1, 1 << 20));
     let seconds = |name: &str, device: &str| {
         let line = format!("simulate {name} --profile profile --device dvd --json --set {device}");
-        let report: serde_json::Value = serde_json::from_str(&desk.good(&line)).unwrap();
+        let report = desk.json(&line);
         report["orders"][0]["simulated_seconds"].as_f64().unwrap()
     };
     // The end of a disc that the bundle just fills is faster, not counting the first seek.
@@ -331,10 +316,10 @@ fn what_is_read_first_may_lie_at_the_end() {
     desk.good("pack tree -o d.sealift --name os --bundle-version 3 --base 2.sealift --allow-unsigned --zone end");
     assert_eq!(order_of(&desk, "d.sealift", "2.sealift"), "# sealift order 1\nc/small\n");
     desk.good("unpack d.sealift target --update --allow-unsigned --state state");
-    assert_eq!((desk.read("target/c/small"), desk.read("target/z")), ("changed".into(), "changed too".into()));
+    assert_eq!((desk.text("target/c/small"), desk.text("target/z")), ("changed".into(), "changed too".into()));
     // Without an order, there is nothing to move.
     desk.good("pack tree -o plain --name os --bundle-version 3 --zone end");
-    desk.refused("pack tree -o plain --zone middle --force", "invalid value");
+    desk.refused("pack tree -o plain --zone middle --force", 2, "invalid value");
 }
 
 #[test]
@@ -372,8 +357,8 @@ fn a_target_keeps_the_order_through_deltas_and_a_pack_from_it_goes_on() {
     assert_eq!(desk.good("order export new"), PROFILE);
     desk.good("pack tree -o plain.sealift --name os --bundle-version 5");
     desk.good("unpack plain.sealift target --update --delete --allow-unsigned --state state");
-    desk.refused("order export target", "target has no order");
-    desk.refused("pack tree -o 6.sealift --order-from tree", "tree has no order");
+    desk.refused("order export target", 2, "target has no order");
+    desk.refused("pack tree -o 6.sealift --order-from tree", 2, "tree has no order");
 }
 
 #[test]
@@ -390,7 +375,7 @@ fn a_damaged_order_of_a_target_counts_as_none() {
         let mut flipped = bytes.clone();
         flipped[at] ^= 4;
         std::fs::write(&record, flipped).unwrap();
-        desk.refused("order export target", "target has no order");
+        desk.refused("order export target", 2, "target has no order");
     }
     std::fs::write(&record, &bytes).unwrap();
     assert_eq!(desk.good("order export target"), PROFILE);

@@ -1,7 +1,6 @@
 //! Profiles of access: recorded, imported, merged and compared.
 #![allow(clippy::unwrap_used, reason = "tests")]
 
-mod desk;
 mod images;
 mod imported;
 mod kept;

@@ -5,8 +5,7 @@ use std::process::Command;
 
 use proptest::prelude::{ProptestConfig, Strategy, any, prop, proptest};
 use sealift::order::{OrderEntry, OrderProfile, merge};
-
-use crate::desk::Desk;
+use sealift_desk::{Desk, told};
 
 fn a_name() -> impl Strategy<Value = Vec<u8>> {
     let name = prop::collection::vec(any::<u8>(), 1..12);
@@ -67,8 +66,8 @@ fn the_earliest_use_counts() {
     desk.write("c", "icons\t0-9\neditor\t5-6\n");
     assert_eq!(desk.good("order merge a b"), "# sealift order 1\nboot\nlibc\t20-29,0-9\neditor\nlate\nicons\n");
     desk.good("order merge b c -o merged");
-    assert_eq!(desk.read("merged"), "# sealift order 1\nlibc\t20-29\nicons\neditor\nboot\n");
-    desk.refused("order merge a -o merged", "use --force");
+    assert_eq!(desk.text("merged"), "# sealift order 1\nlibc\t20-29\nicons\neditor\nboot\n");
+    desk.refused("order merge a -o merged", 2, "use --force");
     assert_eq!(desk.good("order merge a -o merged --force"), "merged: 3 files, 1 range\n");
 }
 
@@ -95,7 +94,7 @@ fn other_programs_lay_out_by_a_profile() {
     desk.good("order merge order --format sort -o merged.sort");
     // xorriso refuses a list of which a file is missing.
     desk.good("order export os.sealift --format weights -o weights");
-    assert_eq!(desk.read("exported.sort"), "dir/first 5\ndir/a\\\\d 4\ndir/b\\ c 3\ndir/#hash 2\ndir/late 1\n");
+    assert_eq!(desk.text("exported.sort"), "dir/first 5\ndir/a\\\\d 4\ndir/b\\ c 3\ndir/#hash 2\ndir/late 1\n");
     assert!(desk.good("order import sort exported.sort").starts_with("# sealift order 1\ndir/first\ndir/a"));
     let order = ["first", "a\\d", "b c", "#hash", "late", "usual"];
     for line in [
@@ -106,7 +105,7 @@ fn other_programs_lay_out_by_a_profile() {
         let _ = std::fs::remove_file(desk.path("image"));
         let done = Command::new("sh").args(["-c", line]).current_dir(desk.path("")).output().unwrap();
         assert!(done.status.success(), "{line}: {}", String::from_utf8_lossy(&done.stderr));
-        let bytes = std::fs::read(desk.path("image")).unwrap();
+        let bytes = desk.read("image");
         let place = |name: &str| {
             let number = (1_u8..).zip(names).find(|(_, other)| *other == name).unwrap().0;
             bytes.windows(3000).position(|part| part.iter().all(|byte| *byte == number)).unwrap()
@@ -132,15 +131,15 @@ fn options_that_would_do_nothing_are_refused() {
     desk.write("a", "one\n");
     for verb in ["record -o b -- true", "import paths a", "merge a", "diff a a"] {
         let (name, rest) = verb.split_once(' ').unwrap();
-        desk.refused(&format!("order {name} --limit entries=5 {rest}"), "this verb reads no bundle");
+        desk.refused(&format!("order {name} --limit entries=5 {rest}"), 2, "this verb reads no bundle");
         assert!(!desk.good(&format!("order {name} --help")).contains("--limit"), "{name}");
     }
     assert!(desk.good("order export --help").contains("--limit"));
     for line in ["merge a --force", "import paths a --force", "export a --force"] {
-        desk.refused(&format!("order {line}"), "--output <PROFILE>");
+        desk.refused(&format!("order {line}"), 2, "--output <PROFILE>");
     }
     for disk in ["--image disk.img", "--filesystem disk.img"] {
-        desk.refused(&format!("order import nbdkit a {disk} --root /srv"), "cannot be used with");
+        desk.refused(&format!("order import nbdkit a {disk} --root /srv"), 2, "cannot be used with");
     }
 }
 
@@ -152,12 +151,12 @@ fn a_profile_may_come_from_a_pipe() {
     let piped = |line: &str, from: &str| {
         let mut command = desk.command(line);
         command.stdin(std::fs::File::open(desk.path(from)).unwrap());
-        desk.run(command)
+        told(&mut command)
     };
     assert_eq!(piped("order merge a -", "b"), (Some(0), "# sealift order 1\none\ntwo\nthree\n".into()));
     assert_eq!(piped("order diff - b", "b"), (Some(0), "- -> b: no difference\n".into()));
     for line in ["order diff - -", "order merge - a -"] {
-        desk.refused(line, "standard input can be only one of the profiles");
+        desk.refused(line, 2, "standard input can be only one of the profiles");
     }
     desk.write("leaves", "a\n..\n");
     let (status, said) = piped("order merge -", "leaves");
@@ -171,9 +170,9 @@ fn only_what_moves_is_moved() {
     desk.write("b", "# sealift order 1\nnew\nfive\ntwo\nthree\nfour\t0-19\n");
     let expected = "D  1  one\nA  1  new\nR  5 -> 2  five\nr  4 -> 5  four\na -> b: 1 added, 1 removed, 1 moved, 1 with changed ranges\n";
     assert_eq!(desk.good("order diff a b"), expected);
-    assert_eq!(desk.run(desk.command("order diff a b --exit-code --quiet")), (Some(1), String::new()));
-    assert_eq!(desk.run(desk.command("order diff a a --exit-code")), (Some(0), "a -> a: no difference\n".into()));
-    let json: serde_json::Value = serde_json::from_str(&desk.good("order diff a b --json")).unwrap();
+    assert_eq!(desk.run("order diff a b --exit-code --quiet"), (Some(1), String::new()));
+    assert_eq!(desk.run("order diff a a --exit-code"), (Some(0), "a -> a: no difference\n".into()));
+    let json = desk.json("order diff a b --json");
     assert_eq!(
         json["entries"][2],
         serde_json::json!({"kind": "moved", "path": "five", "old_position": 5, "new_position": 2})
@@ -188,17 +187,17 @@ fn faults_name_file_and_line() {
     desk.write("leaves", "a\n../../etc/shadow\n");
     desk.write("junk", b"a\n\x7fELF\x02\x01\x01\0\0\n");
     for line in ["order merge", "order diff leaves", "pack os -o os.sealift --order"] {
-        desk.refused(&format!("{line} leaves"), "leaves: line 2: a path with .. may leave the root");
+        desk.refused(&format!("{line} leaves"), 2, "leaves: line 2: a path with .. may leave the root");
     }
-    desk.refused("order merge junk", "junk: line 2: control characters in a path");
-    desk.refused("pack os -o os.sealift --order junk", "junk: line 2");
+    desk.refused("order merge junk", 2, "junk: line 2: control characters in a path");
+    desk.refused("pack os -o os.sealift --order junk", 2, "junk: line 2");
     desk.write("odd", "a\t0\x01\n");
-    desk.refused("order merge odd", "odd: line 1: range 0\\u{1}: write FIRST-LAST");
+    desk.refused("order merge odd", 2, "odd: line 1: range 0\\u{1}: write FIRST-LAST");
     desk.write("ranges", "a\t0-9\nb\t9-0\n");
     for line in ["order merge", "order diff ranges", "order import paths", "pack os -o os.sealift --order"] {
-        desk.refused(&format!("{line} ranges"), "ranges: line 2: range 9-0: it ends before it begins");
+        desk.refused(&format!("{line} ranges"), 2, "ranges: line 2: range 9-0: it ends before it begins");
     }
-    desk.refused("order merge nowhere", "cannot read nowhere");
+    desk.refused("order merge nowhere", 2, "cannot read nowhere");
     assert!(!desk.path("os.sealift").exists());
 }
 
@@ -230,5 +229,5 @@ fn a_million_lines_are_merged_in_seconds() {
     let start = std::time::Instant::now();
     assert_eq!(desk.good("order merge large -o merged"), "merged: 1,000,000 files\n");
     assert!(start.elapsed().as_secs() < 60, "{:?}", start.elapsed());
-    assert!(desk.read("merged") == format!("# sealift order 1\n{text}"));
+    assert!(desk.text("merged") == format!("# sealift order 1\n{text}"));
 }

@@ -11,15 +11,14 @@ use std::time::{Duration, Instant};
 use rustix::fs::{Advice, fadvise};
 use rustix::process::{Pid, Signal, kill_process};
 use sealift::order::record::{Options, Scope, record_command};
+use sealift_desk::{Desk, is_root, told, wait};
 use sealift_store::kernel::cached;
-
-use crate::desk::Desk;
 
 /// Returns whether this machine can record; otherwise reports the test as skipped.
 fn can_record() -> bool {
-    let can = rustix::process::geteuid().is_root();
+    let can = is_root();
     if !can {
-        sealift_skipped::skipped("needs root: fanotify");
+        sealift_desk::skipped("needs root: fanotify");
     }
     can
 }
@@ -84,9 +83,9 @@ fn the_command_and_its_children_in_order_and_nobody_else() {
     let script = "cat os/b os/a > /dev/null; cat os/nowhere; cat os/c os/b; (sh -c 'cat os/dir/e; : > done' &); \
                   while [ ! -e done ]; do sleep 0.01; done; exit 7";
     let (status, said) = with_others(&desk.path("os/other"), || {
-        desk.run(recording(&desk, "order record -o boot.order --root os", script))
+        told(&mut recording(&desk, "order record -o boot.order --root os", script))
     });
-    assert_eq!((status, desk.read("boot.order")), (Some(7), "# sealift order 1\nb\na\nc\ndir/e\n".into()), "{said}");
+    assert_eq!((status, desk.text("boot.order")), (Some(7), "# sealift order 1\nb\na\nc\ndir/e\n".into()), "{said}");
     assert!(said.contains("boot.order: 4 files"), "{said}");
 }
 
@@ -96,9 +95,9 @@ fn programs_and_libraries_are_read_too() {
         return;
     }
     let desk = a_tree();
-    let (status, said) = desk.run(recording(&desk, "order record -o boot.order --json", "cat os/a"));
+    let (status, said) = told(&mut recording(&desk, "order record -o boot.order --json", "cat os/a"));
     assert_eq!((status, &said[..1]), (Some(0), "a"), "{said}");
-    let profile = desk.read("boot.order");
+    let profile = desk.text("boot.order");
     let at = |name: &str| {
         let path = |line: &str| line.split('\t').next().is_some_and(|path| path.ends_with(name));
         profile.lines().position(path).unwrap_or_else(|| panic!("{name}: {profile}"))
@@ -108,14 +107,6 @@ fn programs_and_libraries_are_read_too() {
     assert!(at("libc.so.6") < at("/cat") && at("/cat") < at(a), "{profile}");
     let json: serde_json::Value = serde_json::from_str(&said[1..]).unwrap();
     assert_eq!(json["files"], profile.lines().count() - 1);
-}
-
-fn wait_for(desk: &Desk, file: &str) {
-    let start = Instant::now();
-    while !desk.path(file).exists() {
-        assert!(start.elapsed() < Duration::from_secs(60), "{file}");
-        std::thread::sleep(Duration::from_millis(10));
-    }
 }
 
 /// The recorder alone gets signals: the profile is kept, and the exit status is that of the first signal, unless the command exits with a status of
@@ -139,7 +130,7 @@ fn signals_end_the_command_and_keep_the_profile() {
     for (signals, script, status, files) in cases {
         let desk = a_tree();
         let recorder = recording(&desk, "order record -o boot.order --root os", script).spawn().unwrap();
-        wait_for(&desk, "ready");
+        wait("the command runs", || desk.path("ready").exists());
         for signal in signals {
             kill_process(Pid::from_child(&recorder), *signal).unwrap();
             // Two equal pending signals are merged, and the order of different ones is lost.
@@ -147,7 +138,7 @@ fn signals_end_the_command_and_keep_the_profile() {
         }
         let done = recorder.wait_with_output().unwrap();
         let profile = format!("# sealift order 1\n{files}");
-        assert_eq!((done.status.code(), desk.read("boot.order")), (Some(status), profile), "{signals:?}: {done:?}");
+        assert_eq!((done.status.code(), desk.text("boot.order")), (Some(status), profile), "{signals:?}: {done:?}");
     }
 }
 
@@ -159,17 +150,13 @@ fn a_signal_ends_the_session() {
     let desk = a_tree();
     let recorder = desk.command("order record -o session.order --mount os").spawn().unwrap();
     // It does not report when it has begun: the test reads until it has.
-    let start = Instant::now();
-    while !marks(recorder.id()) {
-        assert!(start.elapsed() < Duration::from_secs(60));
-        std::thread::sleep(Duration::from_millis(10));
-    }
-    fs::read(desk.path("os/c")).unwrap();
-    fs::read(desk.path("os/a")).unwrap();
+    wait("recording begins", || marks(recorder.id()));
+    desk.read("os/c");
+    desk.read("os/a");
     kill_process(Pid::from_child(&recorder), Signal::INT).unwrap();
     let done = recorder.wait_with_output().unwrap();
     assert_eq!(
-        (done.status.code(), desk.read("session.order")),
+        (done.status.code(), desk.text("session.order")),
         (Some(0), "# sealift order 1\nc\na\n".into()),
         "{done:?}"
     );
@@ -193,9 +180,7 @@ fn a_signal_ends_the_session_of_a_busy_machine() {
     };
     std::thread::scope(|scope| {
         let mut recorder = desk.command("order record -o session.order --mount os").spawn().unwrap();
-        while !marks(recorder.id()) {
-            std::thread::sleep(Duration::from_millis(10));
-        }
+        wait("recording begins", || marks(recorder.id()));
         for _ in 0..4 {
             scope.spawn(|| opens(&root.join("busy")));
         }
@@ -208,7 +193,7 @@ fn a_signal_ends_the_session_of_a_busy_machine() {
         is_done.store(true, Ordering::Relaxed);
         assert!(status.success() && took < Duration::from_secs(8), "{status}, {took:?}");
     });
-    assert!(desk.read("session.order").contains("\nc\n"));
+    assert!(desk.text("session.order").contains("\nc\n"));
 }
 
 #[test]
@@ -219,10 +204,10 @@ fn whole_file_systems_are_recorded_for_containers() {
     let desk = a_tree();
     // A mount namespace of its own, as containers have.
     let script = "unshare --mount cat os/d os/a > /dev/null; cat os/b > /dev/null";
-    let (status, said) = desk.run(recording(&desk, "order record -o command.order --root os", script));
-    assert_eq!((status, desk.read("command.order")), (Some(0), "# sealift order 1\nb\n".into()), "{said}");
-    let (status, said) = desk.run(recording(&desk, "order record -o mount.order --mount os", script));
-    assert_eq!((status, desk.read("mount.order")), (Some(0), "# sealift order 1\nd\na\nb\n".into()), "{said}");
+    let (status, said) = told(&mut recording(&desk, "order record -o command.order --root os", script));
+    assert_eq!((status, desk.text("command.order")), (Some(0), "# sealift order 1\nb\n".into()), "{said}");
+    let (status, said) = told(&mut recording(&desk, "order record -o mount.order --mount os", script));
+    assert_eq!((status, desk.text("mount.order")), (Some(0), "# sealift order 1\nd\na\nb\n".into()), "{said}");
 }
 
 #[test]
@@ -235,9 +220,9 @@ fn what_is_only_written_is_not_read() {
     let script = "echo 1 > os/a; echo 2 >> os/b; cat os/dir/e os/b > /dev/null; dd of=os/c conv=notrunc if=/dev/zero count=1; \
                   exec 3< os/d; echo 4 >> os/d; exec 3<&-; \
                   python3 -c 'import mmap; f = open(\"os/other\"); mmap.mmap(f.fileno(), 0, prot=mmap.PROT_READ)[0]'";
-    let (status, said) = desk.run(recording(&desk, "order record -o boot.order --root os", script));
+    let (status, said) = told(&mut recording(&desk, "order record -o boot.order --root os", script));
     assert_eq!(
-        (status, desk.read("boot.order")),
+        (status, desk.text("boot.order")),
         (Some(0), "# sealift order 1\ndir/e\nb\nd\nother\n".into()),
         "{said}"
     );
@@ -255,9 +240,7 @@ fn a_tree_with_a_cold_file() -> Option<Desk> {
     fadvise(&file, 0, None, Advice::DontNeed).unwrap();
     let is_cold = cached(file, 64 << 20).unwrap().is_empty();
     if !is_cold {
-        sealift_skipped::skipped(
-            "needs a folder for temporary files on a disk: it is in memory, where no file is cold",
-        );
+        sealift_desk::skipped("needs a folder for temporary files on a disk: it is in memory, where no file is cold");
     }
     is_cold.then_some(desk)
 }
@@ -292,11 +275,11 @@ fn check_ranges(profile: &str, lines: [&str; 2], mebibytes: &[u64]) {
 fn places_of_a_large_file_are_ranges_that_are_packed_first() {
     let Some(desk) = a_tree_with_a_cold_file() else { return };
     // The file is cached first, and dropped again.
-    fs::read(desk.path("os/large")).unwrap();
+    desk.read("os/large");
     let script = format!("cat os/b; {}; cat os/a; {}", reads(48), reads(16));
-    let (status, said) = desk.run(recording(&desk, "order record -o boot.order --root os --drop-cache", &script));
+    let (status, said) = told(&mut recording(&desk, "order record -o boot.order --root os --drop-cache", &script));
     assert!(status == Some(0) && said.contains("boot.order: 3 files, 2 ranges\n"), "{said}");
-    let profile = desk.read("boot.order");
+    let profile = desk.text("boot.order");
     check_ranges(&profile, ["b\n", "a\n"], &[16, 48]);
     desk.good("pack os -o os.sealift --name os --bundle-version 1 --level 1 --order boot.order");
     let exported = desk.good("order export os.sealift");
@@ -308,9 +291,9 @@ fn a_mapping_is_read_after_its_file_is_closed() {
     let Some(desk) = a_tree_with_a_cold_file() else { return };
     let script = "python3 -c 'import mmap; f = open(\"os/large\"); m = mmap.mmap(f.fileno(), 0, prot=mmap.PROT_READ); f.close(); \
                   open(\"os/a\").read(); m[(40 << 20):(40 << 20) + 65536]'";
-    let (status, said) = desk.run(recording(&desk, "order record -o boot.order --root os", script));
+    let (status, said) = told(&mut recording(&desk, "order record -o boot.order --root os", script));
     assert_eq!(status, Some(0), "{said}");
-    check_ranges(&desk.read("boot.order"), ["", "a\n"], &[40]);
+    check_ranges(&desk.text("boot.order"), ["", "a\n"], &[40]);
 }
 
 #[test]
@@ -322,15 +305,15 @@ fn what_was_cached_before_is_not_lost() {
         file.read_exact_at(&mut vec![0; 65536], mebibyte << 20).unwrap();
     }
     let script = format!("{}; {}", reads(32), reads(16));
-    let (status, said) = desk.run(recording(&desk, "order record -o part.order --root os", &script));
+    let (status, said) = told(&mut recording(&desk, "order record -o part.order --root os", &script));
     assert!(status == Some(0) && !said.contains("cached"), "{said}");
-    check_ranges(&desk.read("part.order"), ["", ""], &[16, 32, 48]);
+    check_ranges(&desk.text("part.order"), ["", ""], &[16, 32, 48]);
     // All of it is cached.
-    fs::read(desk.path("os/large")).unwrap();
-    let (status, said) = desk.run(recording(&desk, "order record -o warm.order --root os", &script));
-    assert_eq!((status, desk.read("warm.order")), (Some(0), "# sealift order 1\nlarge\n".into()), "{said}");
+    desk.read("os/large");
+    let (status, said) = told(&mut recording(&desk, "order record -o warm.order --root os", &script));
+    assert_eq!((status, desk.text("warm.order")), (Some(0), "# sealift order 1\nlarge\n".into()), "{said}");
     assert!(said.contains("  1 large file cached before, recorded whole: see --drop-cache\n"), "{said}");
-    let (_, said) = desk.run(recording(&desk, "order record -o json.order --root os --json", &script));
+    let (_, said) = told(&mut recording(&desk, "order record -o json.order --root os --json", &script));
     assert_eq!(
         said.lines().last(),
         Some(r#"{"files":1,"ranges":0,"outside":0,"malformed":0,"elsewhere":0,"cached":1}"#),
@@ -348,8 +331,8 @@ fn files_are_whole_that_are_small_or_read_past_the_cache() {
         ("direct.order", format!("{} iflag=direct", reads(16)), "large\n"),
     ];
     for (profile, script, lines) in cases {
-        let (status, said) = desk.run(recording(&desk, &format!("{record} {profile}"), &script));
-        assert_eq!((status, desk.read(profile)), (Some(0), format!("# sealift order 1\n{lines}")), "{script}: {said}");
+        let (status, said) = told(&mut recording(&desk, &format!("{record} {profile}"), &script));
+        assert_eq!((status, desk.text(profile)), (Some(0), format!("# sealift order 1\n{lines}")), "{script}: {said}");
     }
 }
 
@@ -386,7 +369,7 @@ fn a_command_mounts_for_everybody_as_without_a_recorder() {
     if is_seen {
         assert!(Command::new("umount").arg("mnt").current_dir(desk.path(".")).status().unwrap().success());
     }
-    let (status, said) = desk.run(recording(&desk, "order record -o boot.order --root os", "mount -t tmpfs none mnt"));
+    let (status, said) = told(&mut recording(&desk, "order record -o boot.order --root os", "mount -t tmpfs none mnt"));
     assert_eq!((status, mounted(".")), (Some(0), is_seen), "{said}");
     if is_seen {
         assert!(Command::new("umount").arg("mnt").current_dir(desk.path(".")).status().unwrap().success());
@@ -402,16 +385,20 @@ fn marks(pid: u32) -> bool {
 #[test]
 fn commands_that_cannot_be_recorded() {
     let desk = a_tree();
-    desk.refused("order record -o boot.order", "give the command");
-    desk.refused("order record -- true", "-o");
-    desk.refused("order record -o boot.order cat -n a", "tip: put '--' before the command: '-- COMMAND ARGUMENT...'");
+    desk.refused("order record -o boot.order", 2, "give the command");
+    desk.refused("order record -- true", 2, "-o");
+    desk.refused(
+        "order record -o boot.order cat -n a",
+        2,
+        "tip: put '--' before the command: '-- COMMAND ARGUMENT...'",
+    );
     if can_record() {
-        desk.refused("order record -o boot.order -- ./nowhere", "cannot run ./nowhere");
-        desk.refused("order record -o boot.order --root nowhere -- true", "cannot open nowhere");
+        desk.refused("order record -o boot.order -- ./nowhere", 2, "cannot run ./nowhere");
+        desk.refused("order record -o boot.order --root nowhere -- true", 2, "cannot open nowhere");
         let mut unprivileged = Command::new("setpriv");
         unprivileged.args(["--bounding-set=-sys_admin", "--inh-caps=-sys_admin", env!("CARGO_BIN_EXE_sealift")]);
         unprivileged.args(["order", "record", "-o", "boot.order", "--", "true"]).current_dir(desk.path("."));
-        let (status, said) = desk.run(unprivileged);
+        let (status, said) = told(&mut unprivileged);
         assert!(status == Some(2) && said.contains("CAP_SYS_ADMIN"), "{said}");
         assert!(said.contains("mount --record") && said.contains("order import strace"), "{said}");
     }

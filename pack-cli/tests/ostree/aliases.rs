@@ -3,11 +3,13 @@
 use std::fs;
 use std::os::unix::fs::symlink;
 
-use crate::desk::{Desk, noise, write};
+use sealift_desk::noise;
+
+use crate::repos::{Repos, write};
 
 /// Creates two repositories with the same commit as `os`, and a bundle of another commit as `alias`.
-fn desk() -> (Desk, String) {
-    let desk = Desk::new();
+fn desk() -> (Repos, String) {
+    let desk = Repos::new();
     fs::create_dir(desk.path("tree")).expect("a folder");
     write(&desk.path("tree/file"), 0o644, &noise(1, 1000));
     desk.init("source", "archive");

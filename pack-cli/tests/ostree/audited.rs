@@ -5,13 +5,14 @@ use std::os::unix::fs::PermissionsExt as _;
 use std::path::Path;
 
 use rustix::fs::{XattrFlags, setxattr};
+use sealift_desk::{can_chown, text};
 use serde_json::Value;
 
-use crate::desk::{Desk, MODES, copy, is_root, plain_tree, write};
+use crate::repos::{MODES, Repos, copy, plain_tree, write};
 
 /// Packs a bundle of a commit, and unpacks it into a repository of each mode that this user can create.
-fn desk() -> Desk {
-    let desk = Desk::new();
+fn desk() -> Repos {
+    let desk = Repos::new();
     plain_tree(&desk.path("tree"));
     desk.init("source", "archive");
     desk.commit("source", "os/main", "./tree", &["--owner-uid=0", "--owner-gid=0"]);
@@ -20,16 +21,16 @@ fn desk() -> Desk {
 }
 
 fn modes() -> impl Iterator<Item = &'static str> {
-    MODES.into_iter().filter(|mode| *mode != "bare" || is_root())
+    MODES.into_iter().filter(|mode| *mode != "bare" || can_chown())
 }
 
 /// Returns the result of the audit, and checks that its exit status matches.
-fn audit(desk: &Desk, repo: &str, options: &str) -> Value {
+fn audit(desk: &Repos, repo: &str, options: &str) -> Value {
     let line = format!("audit ostree:{repo} --allow-unsigned --json {options}");
     let output = desk.command(&line).output().expect("sealift runs");
-    let said = crate::desk::text(&output.stdout);
-    let json: Value = serde_json::from_str(&said)
-        .unwrap_or_else(|error| panic!("{line}: {error}: {said}{}", crate::desk::text(&output.stderr)));
+    let said = text(&output.stdout);
+    let json: Value =
+        serde_json::from_str(&said).unwrap_or_else(|error| panic!("{line}: {error}: {said}{}", text(&output.stderr)));
     assert_eq!(output.status.code(), Some(i32::from(json["sound"] != true)), "{said}");
     json
 }
@@ -187,7 +188,7 @@ fn a_record_that_was_changed() {
     let index = index.find(|path| !path.ends_with("head")).expect("the index is kept");
     flip(&index);
     let output = desk.command("audit ostree:target --allow-unsigned").output().expect("sealift runs");
-    let said = crate::desk::text(&output.stderr);
+    let said = text(&output.stderr);
     assert_eq!(output.status.code(), Some(1), "{said}");
     assert!(said.contains("target/extensions/sealift/os/head"), "{said}");
     desk.run("audit ostree:target os.sealift --allow-unsigned");

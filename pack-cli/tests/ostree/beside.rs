@@ -3,44 +3,45 @@
 
 use std::fs;
 
+use sealift_desk::noise;
 use serde_json::Value;
 
-use crate::desk::{Desk, noise, write};
+use crate::repos::{Repos, write};
 
 const ROOT: &[&str] = &["--owner-uid=0", "--owner-gid=0"];
 const COLLECTION: &str = "--collection-id=org.example.Os";
 
 /// Creates a repository with a commit of `os`, and no summary.
-fn desk() -> Desk {
-    let desk = Desk::new();
+fn desk() -> Repos {
+    let desk = Repos::new();
     fs::create_dir(desk.path("tree")).expect("a folder");
     repository(&desk, "source", &[]);
     commit(&desk, "source", 1);
     desk
 }
 
-fn repository(desk: &Desk, name: &str, more: &[&str]) {
+fn repository(desk: &Repos, name: &str, more: &[&str]) {
     desk.ostree(name, &[&["init", "--mode=archive"], more].concat());
     desk.ostree(name, &["config", "set", "core.fsync", "false"]);
 }
 
 /// Commits the next version of `os`, and returns its checksum.
-fn commit(desk: &Desk, repo: &str, version: usize) -> String {
+fn commit(desk: &Repos, repo: &str, version: usize) -> String {
     write(&desk.path("tree/same"), 0o644, &noise(9, 50_000));
     write(&desk.path("tree/file"), 0o644, &noise(version, 1_000));
     desk.commit(repo, "os", "./tree", ROOT)
 }
 
-fn pack(desk: &Desk, version: usize, more: &str) {
+fn pack(desk: &Repos, version: usize, more: &str) {
     desk.run(&format!("pack ostree:source --ref os --name os --bundle-version {version} --allow-unsigned {more}"));
 }
 
-fn info(desk: &Desk, bundle: &str) -> Value {
+fn info(desk: &Repos, bundle: &str) -> Value {
     let output = desk.command(&format!("info {bundle} --json")).output().expect("sealift runs");
     serde_json::from_slice(&output.stdout).expect("it is JSON")
 }
 
-fn tip(desk: &Desk, repo: &str, reference: &str) -> String {
+fn tip(desk: &Repos, repo: &str, reference: &str) -> String {
     desk.ostree(repo, &["rev-parse", reference]).trim().to_owned()
 }
 
@@ -146,7 +147,7 @@ fn a_delta_brings_the_summary_to_a_mirror() {
 /// A medium that Sealift wrote is updated by a delta, alone or in a folder, and OSTree reads it.
 #[test]
 fn a_medium_takes_a_delta() {
-    let desk = Desk::new();
+    let desk = Repos::new();
     fs::create_dir(desk.path("tree")).expect("a folder");
     repository(&desk, "source", &[COLLECTION]);
     commit(&desk, "source", 1);

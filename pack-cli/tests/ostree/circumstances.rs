@@ -4,16 +4,15 @@ use std::fs::{self, File};
 use std::os::unix::fs::{PermissionsExt as _, chown};
 use std::process::{Command, Stdio};
 
-use rustix::mount::{MountFlags, UnmountFlags, mount, unmount};
-use sealift_skipped::skipped;
+use sealift_desk::{Mounted, can_chown, noise, out, skipped, text};
 
-use crate::desk::{Desk, MODES, full_tree, is_root, noise, plain_tree, text, write};
+use crate::repos::{MODES, Repos, full_tree, plain_tree, write};
 
 const ROOT: &[&str] = &["--owner-uid=0", "--owner-gid=0"];
 
 /// Creates a repository of small files, and its bundle.
-fn small() -> Desk {
-    let desk = Desk::new();
+fn small() -> Repos {
+    let desk = Repos::new();
     for number in 0..50 {
         let folder = desk.path(&format!("tree/d{}", number % 5));
         fs::create_dir_all(&folder).expect("a folder");
@@ -28,34 +27,28 @@ fn small() -> Desk {
 /// Neither the umask nor the group of a directory affects what is created.
 #[test]
 fn masks_and_groups() {
-    let desk = Desk::new();
-    let tree = if is_root() { full_tree } else { plain_tree };
+    let desk = Repos::new();
+    let tree = if can_chown() { full_tree } else { plain_tree };
     plain_tree(&desk.path("plain"));
     tree(&desk.path("full"));
     desk.init("source", "archive");
     desk.commit("source", "plain", "./plain", ROOT);
-    desk.commit("source", "full", "./full", if is_root() { &[] } else { ROOT });
+    desk.commit("source", "full", "./full", if can_chown() { &[] } else { ROOT });
     for reference in ["plain", "full"] {
         desk.run(&format!("pack --force ostree:source --ref {reference} -o {reference}.sealift"));
     }
-    for mode in MODES.iter().filter(|mode| **mode != "bare" || is_root()) {
+    for mode in MODES.iter().filter(|mode| **mode != "bare" || can_chown()) {
         let reference = if *mode == "bare-user-only" { "plain" } else { "full" };
         for mask in ["077", "000"] {
             let target = format!("{mode}-{mask}");
             desk.init(&target, mode);
             let tmp = desk.path(&target).join("tmp");
-            if is_root() {
+            if can_chown() {
                 chown(&tmp, None, Some(5)).expect("root may");
                 fs::set_permissions(&tmp, fs::Permissions::from_mode(0o2755)).expect("root may");
             }
-            let line = format!(
-                "umask {mask}; exec {} unpack {reference}.sealift ostree:{target} --allow-unsigned --quiet",
-                env!("CARGO_BIN_EXE_sealift")
-            );
-            let mut shell = Command::new("sh");
-            shell.args(["-c", &line]).current_dir(desk.path("")).env("SEALIFT_STATE", desk.path("state"));
-            let done = shell.output().expect("sh runs");
-            assert!(done.status.success(), "{target}: {}", text(&done.stderr));
+            let unpack = format!("unpack {reference}.sealift ostree:{target} --allow-unsigned --quiet");
+            out(&mut desk.shell(&format!("umask {mask}; sealift {unpack}")));
             desk.fsck(&target);
             assert_eq!(desk.listed(&target, reference), desk.listed("source", reference), "{target}");
             for end in [".commit", ".dirtree", ".filez"] {
@@ -72,7 +65,7 @@ fn masks_and_groups() {
 #[test]
 fn access_lists_are_not_inherited() {
     let desk = small();
-    for mode in MODES.iter().filter(|mode| **mode != "bare" || is_root()) {
+    for mode in MODES.iter().filter(|mode| **mode != "bare" || can_chown()) {
         desk.init(mode, mode);
         for folder in ["", "objects", "tmp"] {
             let folder = desk.path(mode).join(folder);
@@ -96,7 +89,7 @@ fn partial_commits() {
     let desk = small();
     desk.init("target", "archive");
     desk.import("os.sealift", "target");
-    let whole = desk.names("target");
+    let whole = desk.files("target");
     let commit = desk.ostree("target", &["rev-parse", "os"]).trim().to_owned();
     let mark = desk.path(&format!("target/state/{commit}.commitpartial"));
     for gone in [".filez", ".dirtree", ".dirmeta"] {
@@ -104,7 +97,7 @@ fn partial_commits() {
         fs::write(&mark, "").expect("there is room");
         let taken = desk.import("os.sealift", "target");
         assert_eq!(taken["files"].as_u64(), Some(u64::from(gone == ".filez")), "{gone}");
-        assert_eq!(desk.names("target"), whole, "{gone}");
+        assert_eq!(desk.files("target"), whole, "{gone}");
         desk.fsck("target");
     }
 }
@@ -126,19 +119,17 @@ fn no_room() {
 /// Inodes are counted like bytes, before anything is written.
 #[test]
 fn no_inodes() {
-    if !is_root() {
+    if !can_chown() {
         return skipped("needs root: a small file system");
     }
     let desk = small();
-    let target = desk.path("target");
-    fs::create_dir(&target).expect("a folder");
-    mount("tmpfs", &target, "tmpfs", MountFlags::empty(), c"nr_inodes=40,mode=755").expect("a file system");
+    let mounted = Mounted::new(desk.path("target"), "tmpfs", "nr_inodes=40,mode=755");
     desk.init("target", "archive");
     let before = desk.snapshot("target");
     let said = desk.refused("unpack os.sealift ostree:target --allow-unsigned");
     desk.is_as(&before, "target", "unpack");
     let tried = desk.refused("unpack os.sealift ostree:target --allow-unsigned --dry-run");
-    unmount(&target, UnmountFlags::DETACH).expect("it is mounted");
+    drop(mounted);
     for said in [said, tried] {
         assert!(said.contains("inodes") && said.contains("target"), "{said}");
     }
@@ -157,7 +148,7 @@ fn several_at_once() {
         }
         desk.fsck("target");
         assert_eq!(desk.listed("target", "os"), desk.listed("source", "os"));
-        assert!(desk.names("target").iter().all(|name| !name.to_string_lossy().contains("staging")));
+        assert!(desk.files("target").iter().all(|name| !name.to_string_lossy().contains("staging")));
         desk.ostree("target", &["refs", "--delete", "os"]);
         desk.ostree("target", &["prune", "--refs-only"]);
     }

@@ -4,7 +4,9 @@ use std::fs::{self, File};
 use std::path::Path;
 use std::process::Stdio;
 
-use crate::desk::{Desk, MODES, is_root, noise, plain_tree, text, write};
+use sealift_desk::{can_chown, noise, text};
+
+use crate::repos::{MODES, Repos, plain_tree, write};
 
 const ROOT: &[&str] = &["--owner-uid=0", "--owner-gid=0"];
 
@@ -32,8 +34,8 @@ fn vectors(starts: &[&str]) -> Vec<Crafted> {
 }
 
 /// Creates a repository that has a commit under the names of the vectors' refs.
-fn desk(mode: &str) -> Desk {
-    let desk = Desk::new();
+fn desk(mode: &str) -> Repos {
+    let desk = Repos::new();
     fs::create_dir(desk.path("tree")).expect("a folder");
     write(&desk.path("tree/file"), 0o644, b"as it was");
     desk.init("target", mode);
@@ -43,7 +45,7 @@ fn desk(mode: &str) -> Desk {
 }
 
 /// Checks that sealift refuses the line because of a fault of this kind in the bundle.
-fn is_refused(desk: &Desk, line: &str, input: Stdio, kind: &str) -> String {
+fn is_refused(desk: &Repos, line: &str, input: Stdio, kind: &str) -> String {
     let output = desk.command(line).stdin(input).output().expect("sealift runs");
     let said = text(&output.stderr);
     assert_eq!(output.status.code(), Some(1), "{line}: {said}");
@@ -54,7 +56,7 @@ fn is_refused(desk: &Desk, line: &str, input: Stdio, kind: &str) -> String {
 
 #[test]
 fn what_is_wrong_is_neither_sound_nor_taken() {
-    for mode in MODES.iter().filter(|mode| **mode != "bare" || is_root()) {
+    for mode in MODES.iter().filter(|mode| **mode != "bare" || can_chown()) {
         let desk = desk(mode);
         let before = desk.snapshot("target");
         for (name, kind, bytes) in vectors(&["ostree-", "piece-chunks-descend", "index-ref-"]) {
@@ -80,7 +82,7 @@ fn what_is_wrong_is_neither_sound_nor_taken() {
 
 #[test]
 fn what_is_right_is_sound_and_taken() {
-    for mode in ["bare", "bare-user", "archive"].iter().filter(|mode| **mode != "bare" || is_root()) {
+    for mode in ["bare", "bare-user", "archive"].iter().filter(|mode| **mode != "bare" || can_chown()) {
         let desk = desk(mode);
         for (name, _, bytes) in vectors(&["good-ostree"]) {
             fs::write(desk.path("os.sealift"), bytes).expect("there is room");
@@ -104,14 +106,14 @@ fn write_pieces(tree: &Path) {
 /// Equal pieces are stored once, except that those of a commit are stored again if their order requires it.
 #[test]
 fn equal_pieces() {
-    let desk = Desk::new();
+    let desk = Repos::new();
     fs::create_dir(desk.path("tree")).expect("a folder");
     write_pieces(&desk.path("tree"));
     desk.init("source", "bare-user");
     desk.commit("source", "os", "./tree", ROOT);
     for (sources, chunks) in [("tree", 2), ("ostree:source", 5), ("plain=tree ostree:source", 5)] {
         desk.run(&format!("pack --force {sources} -o os.sealift --chunk-size 64K"));
-        let info: serde_json::Value = serde_json::from_str(&desk.run("info os.sealift --json")).expect("it is JSON");
+        let info = desk.json("info os.sealift --json");
         assert_eq!(info["contents"]["chunks"], chunks, "{sources}");
         desk.run("verify os.sealift --deep --allow-unsigned");
     }
@@ -120,7 +122,7 @@ fn equal_pieces() {
 /// With equal pieces that are far apart, holes, and contents that a directory has too, bytes arrive in order, whatever the threads do.
 #[test]
 fn large_files_are_hashed_in_order() {
-    let desk = Desk::new();
+    let desk = Repos::new();
     plain_tree(&desk.path("tree"));
     write_pieces(&desk.path("tree"));
     desk.init("source", "bare-user");

@@ -5,12 +5,14 @@ use std::ffi::OsString;
 use std::fs;
 use std::path::Path;
 
-use crate::desk::{Desk, MODES, copy, is_root, noise, plain_tree, write};
+use sealift_desk::{can_chown, noise};
+
+use crate::repos::{MODES, Repos, copy, plain_tree, write};
 
 #[test]
 fn damaged_objects() {
-    for mode in MODES.iter().filter(|mode| **mode != "bare" || is_root()) {
-        let desk = Desk::new();
+    for mode in MODES.iter().filter(|mode| **mode != "bare" || can_chown()) {
+        let desk = Repos::new();
         plain_tree(&desk.path("tree"));
         desk.init("repo", mode);
         desk.commit("repo", "os", "./tree", &["--owner-uid=0", "--owner-gid=0"]);
@@ -45,7 +47,7 @@ fn damaged_objects() {
 /// A commitmeta has no checksum, but it has a form.
 #[test]
 fn damaged_commitmeta() {
-    let desk = Desk::new();
+    let desk = Repos::new();
     plain_tree(&desk.path("tree"));
     desk.init("repo", "archive");
     let commit = desk.commit("repo", "os", "./tree", &["--add-detached-metadata-string=note=beside"]);
@@ -90,7 +92,7 @@ fn flip(path: &Path) {
 
 #[test]
 fn repositories_that_are_not_known() {
-    let desk = Desk::new();
+    let desk = Repos::new();
     fs::create_dir(desk.path("tree")).expect("a folder");
     write(&desk.path("tree/file"), 0o644, &noise(1, 1000));
     desk.init("source", "archive");
@@ -145,7 +147,7 @@ fn repositories_that_are_not_known() {
 /// A damaged bundle changes nothing that a ref names.
 #[test]
 fn damaged_bundles() {
-    let desk = Desk::new();
+    let desk = Repos::new();
     fs::create_dir(desk.path("tree")).expect("a folder");
     for number in 0..40 {
         write(&desk.path(&format!("tree/{number}")), 0o644, &noise(number, 5_000));

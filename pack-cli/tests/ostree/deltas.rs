@@ -5,10 +5,11 @@ use std::os::unix::fs::{PermissionsExt as _, symlink};
 use std::path::{Path, PathBuf};
 
 use sealift::{Head, Progress};
+use sealift_desk::{can_chown, noise};
 use sealift_format::Row;
 use sealift_store::base::{Base, BaseReader, Bases};
 
-use crate::desk::{Desk, MODES, copy, is_root, noise, plain_tree, write};
+use crate::repos::{MODES, Repos, copy, plain_tree, write};
 
 /// The only owner that all modes can hold.
 const ROOT: &[&str] = &["--owner-uid=0", "--owner-gid=0"];
@@ -52,14 +53,14 @@ fn second_tree(root: &Path) {
 
 /// Two commits of `os` in a repository, the bundle of each, and the delta between the bundles.
 struct Versions {
-    desk: Desk,
+    desk: Repos,
     one: String,
     two: String,
 }
 
 impl Versions {
     fn new(mode: &str) -> Self {
-        let desk = Desk::new();
+        let desk = Repos::new();
         desk.init("source", mode);
         first_tree(&desk.path("tree"));
         let one = desk.commit("source", "os", "./tree", ROOT);
@@ -115,14 +116,14 @@ impl Versions {
 }
 
 fn modes() -> impl Iterator<Item = &'static str> {
-    MODES.iter().copied().filter(|mode| *mode != "bare" || is_root())
+    MODES.iter().copied().filter(|mode| *mode != "bare" || can_chown())
 }
 
 /// The record that a repository keeps of the bundles with the name os.
 const KEPT: &str = "extensions/sealift/os/head";
 
 /// Removes the record.
-fn forget(desk: &Desk, repo: &str) {
+fn forget(desk: &Repos, repo: &str) {
     let head = desk.path(repo).join(KEPT);
     fs::remove_dir_all(head.parent().expect("a folder")).expect("it is kept");
 }
@@ -226,7 +227,7 @@ fn metadata_alone() {
 /// The summary of a repository, and signatures of commits, are not part of a base that is a commit: the device finds the base anyway.
 #[test]
 fn with_a_summary_and_a_collection() {
-    let desk = Desk::new();
+    let desk = Repos::new();
     desk.ostree("source", &["init", "--mode=archive", "--collection-id=org.example.Os"]);
     desk.ostree("source", &["config", "set", "core.fsync", "false"]);
     let mut commits = Vec::new();
@@ -469,7 +470,7 @@ fn history() {
 /// The refs of one bundle, together and one by one.
 #[test]
 fn several_refs() {
-    let desk = Desk::new();
+    let desk = Repos::new();
     desk.init("source", "archive");
     let commit = |seed: u32| {
         for name in ["app", "os"] {
@@ -516,7 +517,7 @@ fn several_refs() {
 /// A delta over two bundles, for a repository that imported both.
 #[test]
 fn of_several_bases() {
-    let desk = Desk::new();
+    let desk = Repos::new();
     desk.init("source", "archive");
     let commit = |name: &str, texts: &[(&str, u32)]| {
         fs::create_dir_all(desk.path(name)).expect("a folder");
@@ -593,7 +594,7 @@ fn of_several_bases() {
 /// A medium that holds the base gets the same as with `unpack --usb` of the full bundle, and no files of ours.
 #[test]
 fn onto_a_medium() {
-    let desk = Desk::new();
+    let desk = Repos::new();
     desk.ostree("source", &["init", "--mode=archive", "--collection-id=org.example.Os"]);
     first_tree(&desk.path("tree"));
     desk.commit("source", "os", "./tree", ROOT);
@@ -645,7 +646,7 @@ fn it_is_listed_verified_and_compared() {
     for (bundle, commit) in [("1.sealift", &own.one), ("2.sealift", &own.two), ("delta.sealift", &own.two)] {
         let info = desk.run(&format!("info {bundle}"));
         assert!(info.contains(&format!("\n                os\n                commit {commit}\n")), "{info}");
-        let json: serde_json::Value = serde_json::from_str(&desk.run(&format!("info {bundle} --json"))).expect("JSON");
+        let json = desk.json(&format!("info {bundle} --json"));
         assert_eq!(json["refs"], serde_json::json!([{"name": "os", "kind": "commit", "commit": commit}]));
     }
     desk.run("verify delta.sealift --deep --allow-unsigned");
@@ -745,7 +746,7 @@ fn over_a_repository_without_a_record() {
 #[test]
 fn parts_of_a_commit_are_read_in_any_order() {
     for mode in ["archive", "bare-user"] {
-        let desk = Desk::new();
+        let desk = Repos::new();
         desk.init("repo", mode);
         fs::create_dir(desk.path("tree")).expect("a folder");
         let content = noise(1, 3_000_000);

@@ -5,9 +5,9 @@ use std::fs;
 
 use base64ct::{Base64, Encoding as _};
 use ed25519_dalek::{Signer as _, SigningKey};
+use sealift_desk::text;
 
 use crate::commitmeta::commitmeta;
-use crate::desk::text;
 use crate::signed::{Signed, make_tree};
 
 struct Case {

@@ -2,10 +2,11 @@
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt as _;
-use std::process::Stdio;
 use std::time::Instant;
 
-use crate::desk::{Desk, copy, is_root, noise, write};
+use sealift_desk::{can_chown, kill_after, noise};
+
+use crate::repos::{Repos, copy, write};
 
 /// For each of three bundles in each of three modes: a hundred in all.
 const KILLS: u32 = 12;
@@ -22,13 +23,13 @@ fn bare_user() {
 
 #[test]
 fn bare() {
-    if is_root() {
+    if can_chown() {
         kill("bare");
     }
 }
 
 fn kill(mode: &str) {
-    let desk = Desk::new();
+    let desk = Repos::new();
     let make = |number: usize, seed: usize| {
         let folder = desk.path(&format!("tree/d{}", number % 7));
         fs::create_dir_all(&folder).expect("a folder");
@@ -62,20 +63,17 @@ fn kill(mode: &str) {
 }
 
 /// Kills the unpacking of a bundle of the commit `new` into copies of a repository that has `old`.
-fn kill_one(desk: &Desk, bundle: &str, (old, new): (&str, &str)) {
+fn kill_one(desk: &Repos, bundle: &str, (old, new): (&str, &str)) {
     copy(&desk.path("begun"), &desk.path("whole"));
     let line = &format!("unpack {bundle}.sealift ostree:target --allow-unsigned --quiet");
     let start = Instant::now();
     desk.run(&line.replace("target", "whole"));
     let duration = start.elapsed();
-    let whole = desk.names("whole");
+    let whole = desk.files("whole");
     let mut seen = [0, 0];
     for number in 0..KILLS {
         copy(&desk.path("begun"), &desk.path("target"));
-        let mut child = desk.command(line).stderr(Stdio::null()).spawn().expect("sealift runs");
-        std::thread::sleep(duration.mul_f64(f64::from(number) / f64::from(KILLS)));
-        child.kill().expect("it is our child");
-        child.wait().expect("it ends");
+        kill_after(duration.mul_f64(f64::from(number) / f64::from(KILLS)), &mut desk.command(line));
 
         desk.fsck("target");
         let tip = desk.ostree("target", &["rev-parse", "os"]).trim().to_owned();
@@ -86,7 +84,7 @@ fn kill_one(desk: &Desk, bundle: &str, (old, new): (&str, &str)) {
         desk.run(line);
         desk.fsck("target");
         assert_eq!(desk.ostree("target", &["rev-parse", "os"]).trim(), new);
-        assert_eq!(desk.names("target"), whole, "{number}: nothing else is left");
+        assert_eq!(desk.files("target"), whole, "{number}: nothing else is left");
         fs::remove_dir_all(desk.path("target")).expect("it can be removed");
     }
     fs::remove_dir_all(desk.path("whole")).expect("it can be removed");

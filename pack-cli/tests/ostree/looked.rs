@@ -5,10 +5,12 @@ use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _};
 use std::path::Path;
 use std::time::SystemTime;
 
-use crate::desk::{Desk, MODES, is_root, noise, plain_tree, write};
+use sealift_desk::{can_chown, noise};
 
-fn desk(mode: &str) -> Desk {
-    let desk = Desk::new();
+use crate::repos::{MODES, Repos, plain_tree, write};
+
+fn desk(mode: &str) -> Repos {
+    let desk = Repos::new();
     plain_tree(&desk.path("tree"));
     desk.init("source", "archive");
     desk.commit("source", "os", "./tree", &["--owner-uid=0", "--owner-gid=0"]);
@@ -43,7 +45,7 @@ fn keep(path: &Path, stat: &fs::Metadata) {
 }
 
 fn modes() -> impl Iterator<Item = &'static str> {
-    MODES.into_iter().filter(|mode| *mode != "bare" || is_root())
+    MODES.into_iter().filter(|mode| *mode != "bare" || can_chown())
 }
 
 fn ends(mode: &str) -> [&'static str; 4] {
@@ -127,7 +129,7 @@ fn what_was_written_since_is_read() {
 /// Owner and permissions of a file in a bare repository are part of the object.
 #[test]
 fn a_set_id_bit_is_found() {
-    if !is_root() {
+    if !can_chown() {
         return;
     }
     let desk = desk("bare");

@@ -2,11 +2,11 @@
 
 use std::fs;
 
-use crate::desk::{Desk, write};
+use crate::repos::{Repos, write};
 
 /// Creates an archive with two refs and a summary, packed whole.
-fn source() -> Desk {
-    let desk = Desk::new();
+fn source() -> Repos {
+    let desk = Repos::new();
     for (reference, text) in [("a", "one\n"), ("b/c", "two\n")] {
         let tree = desk.path("trees").join(reference);
         fs::create_dir_all(&tree).expect("a folder");

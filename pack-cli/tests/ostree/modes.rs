@@ -4,15 +4,16 @@ use std::fs;
 use std::os::unix::fs::symlink;
 
 use rustix::fs::{XattrFlags, lsetxattr};
+use sealift_desk::can_chown;
 
-use crate::desk::{Desk, MODES, full_tree, is_root, plain_tree, write};
+use crate::repos::{MODES, Repos, full_tree, plain_tree, write};
 
 /// The only owner that all modes can hold.
 const ROOT: &[&str] = &["--owner-uid=0", "--owner-gid=0"];
 
 #[test]
 fn from_bare() {
-    if is_root() {
+    if can_chown() {
         from("bare");
     }
 }
@@ -33,15 +34,15 @@ fn from_archive() {
 }
 
 fn from(mode: &str) {
-    let desk = Desk::new();
+    let desk = Repos::new();
     desk.init("source", mode);
     plain_tree(&desk.path("plain"));
     let commit = desk.commit("source", "os/plain", "./plain", ROOT);
     desk.run("pack --force ostree:source --ref os/plain -o plain.sealift");
-    for to in MODES.iter().filter(|to| **to != "bare" || is_root()) {
+    for to in MODES.iter().filter(|to| **to != "bare" || can_chown()) {
         arrives(&desk, "plain", to, &commit, ROOT);
     }
-    if mode == "bare-user-only" || !is_root() {
+    if mode == "bare-user-only" || !can_chown() {
         return;
     }
     full_tree(&desk.path("full"));
@@ -58,7 +59,7 @@ fn from(mode: &str) {
 }
 
 /// Unpacks a bundle into a new repository of a mode, twice.
-fn arrives(desk: &Desk, name: &str, mode: &str, commit: &str, owners: &[&str]) {
+fn arrives(desk: &Repos, name: &str, mode: &str, commit: &str, owners: &[&str]) {
     let (bundle, target) = (format!("{name}.sealift"), format!("{name}-{mode}"));
     let (reference, tree): (&str, &str) = (&format!("os/{name}"), &format!("./{name}"));
     desk.init(&target, mode);
@@ -80,7 +81,7 @@ fn arrives(desk: &Desk, name: &str, mode: &str, commit: &str, owners: &[&str]) {
 /// Everything that bare-user-only cannot hold is refused, by name.
 #[test]
 fn what_bare_user_only_lacks() {
-    let desk = Desk::new();
+    let desk = Repos::new();
     let file = desk.path("tree/file");
     fs::create_dir(desk.path("tree")).expect("a folder");
     desk.init("source", "bare-user");

@@ -4,15 +4,16 @@ use std::fs;
 use std::process::Command;
 
 use sealift::{Input, Limits};
+use sealift_desk::{noise, text};
 
-use crate::desk::{Desk, noise, text, write};
+use crate::repos::{Repos, write};
 
 const ROOT: &[&str] = &["--owner-uid=0", "--owner-gid=0"];
 const SMALL: &str = "--chunk-size 64KiB --delta-memory 256KiB";
 
 /// Creates a commit with a file of eight pieces, of which the profile names the third, and another file.
-fn ordered() -> (Desk, Vec<u8>) {
-    let desk = Desk::new();
+fn ordered() -> (Repos, Vec<u8>) {
+    let desk = Repos::new();
     desk.init("source", "archive");
     fs::create_dir(desk.path("tree")).expect("a new folder");
     let content = noise(1, 500_000);

@@ -2,7 +2,9 @@
 
 use std::fs;
 
-use crate::desk::{noise, write};
+use sealift_desk::noise;
+
+use crate::repos::write;
 use crate::signed::{Signed, make_tree};
 
 #[test]

@@ -3,11 +3,13 @@
 use std::fs;
 use std::process::Command;
 
-use crate::desk::{Desk, plain_tree, text};
+use sealift_desk::text;
+
+use crate::repos::{Repos, plain_tree};
 
 /// Creates a repository, and a bundle of its commit and of the directory that was committed.
-fn desk() -> Desk {
-    let desk = Desk::new();
+fn desk() -> Repos {
+    let desk = Repos::new();
     plain_tree(&desk.path("tree"));
     desk.init("source", "archive");
     desk.commit("source", "os/main", "./tree", &["--owner-uid=0", "--owner-gid=0"]);

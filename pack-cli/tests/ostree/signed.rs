@@ -3,11 +3,13 @@
 use std::fs;
 use std::process::Command;
 
-use crate::desk::{Desk, noise, write};
+use sealift_desk::noise;
+
+use crate::repos::{Repos, write};
 
 /// A desk with keys, whose gpg-agent ends when this value is dropped.
 pub(crate) struct Signed {
-    pub(crate) desk: Desk,
+    pub(crate) desk: Repos,
 }
 
 impl Drop for Signed {
@@ -18,7 +20,7 @@ impl Drop for Signed {
 
 impl Signed {
     pub(crate) fn new() -> Self {
-        let desk = Desk::new();
+        let desk = Repos::new();
         fs::create_dir(desk.path("keys")).expect("a folder");
         Self { desk }
     }
@@ -105,7 +107,7 @@ impl Signed {
     }
 }
 
-pub(crate) fn make_tree(desk: &Desk) {
+pub(crate) fn make_tree(desk: &Repos) {
     fs::create_dir(desk.path("tree")).expect("a folder");
     write(&desk.path("tree/file"), 0o644, &noise(1, 10_000));
 }

@@ -2,12 +2,12 @@
 
 use std::fs;
 
-use crate::desk::{Desk, write};
+use crate::repos::{Repos, write};
 
 const ROOT: &[&str] = &["--owner-uid=0", "--owner-gid=0", "--no-xattrs"];
 
-fn desk() -> Desk {
-    let desk = Desk::new();
+fn desk() -> Repos {
+    let desk = Repos::new();
     fs::create_dir(desk.path("tree")).expect("a folder");
     for repo in ["repo", "a:b"] {
         desk.init(repo, "archive");

@@ -4,11 +4,13 @@ use std::fs;
 use std::os::unix::fs::{PermissionsExt as _, chown};
 use std::process::Command;
 
-use crate::desk::{Desk, copy, is_root, noise, text, write};
+use sealift_desk::{can_chown, noise, skipped, text};
+
+use crate::repos::{Repos, copy, write};
 
 /// Creates three signed versions, and returns the options that accept them.
-pub(crate) fn desk() -> (Desk, &'static str) {
-    let desk = Desk::new();
+pub(crate) fn desk() -> (Repos, &'static str) {
+    let desk = Repos::new();
     fs::create_dir(desk.path("tree")).expect("a folder");
     desk.init("source", "archive");
     desk.init("target", "bare-user-only");
@@ -26,7 +28,7 @@ pub(crate) fn desk() -> (Desk, &'static str) {
     (desk, "--trust allowed")
 }
 
-fn tip(desk: &Desk, bundle: &str) -> String {
+fn tip(desk: &Repos, bundle: &str) -> String {
     let listed =
         desk.run(&format!("unpack {bundle} ostree:target --allow-unsigned --dry-run --json --allow-downgrade"));
     let listed: serde_json::Value = serde_json::from_str(&listed).expect("it is JSON");
@@ -60,7 +62,7 @@ fn without_a_home_nothing_changes() {
     for name in ["HOME", "SEALIFT_STATE", "XDG_STATE_HOME"] {
         command.env_remove(name);
     }
-    if is_root() {
+    if can_chown() {
         // The state of root is in /var/lib.
         for name in ["allowed", "os-7.sealift", "tree", "source", "target"] {
             assert!(desk.path(name).exists());
@@ -74,14 +76,14 @@ fn without_a_home_nothing_changes() {
 
 #[test]
 fn a_state_on_a_read_only_file_system_changes_nothing() {
-    if !is_root() {
+    if !can_chown() {
         return;
     }
     let (desk, trust) = desk();
     fs::create_dir(desk.path("ro")).expect("a folder");
     let mount = Command::new("mount").args(["-t", "tmpfs", "-o", "ro", "none"]).arg(desk.path("ro")).status();
     if !mount.is_ok_and(|status| status.success()) {
-        return sealift_skipped::skipped("needs root: mounts");
+        return skipped("needs root: mounts");
     }
     let before = desk.snapshot("target");
     let output = desk.command(&format!("unpack os-7.sealift ostree:target {trust} --state ro/x")).output();
@@ -120,7 +122,7 @@ fn a_record_of_somebody_else_is_refused() {
         assert!(said.contains("is writable by other users"), "{said}");
         desk.is_as(&before, "target", "others may write to it");
         fs::set_permissions(&path, fs::Permissions::from_mode(0o755)).expect("it is ours");
-        if is_root() {
+        if can_chown() {
             chown(&path, Some(12345), None).expect("root may");
             let said = desk.refused(&line);
             assert!(said.contains("belongs to user 12345"), "{said}");
@@ -225,7 +227,7 @@ fn a_repository_of_somebody_else_is_refused() {
         }
         desk.is_as(&before, "target", "others may write to it");
         fs::set_permissions(&path, mode).expect("it is ours");
-        if is_root() {
+        if can_chown() {
             chown(&path, Some(12345), None).expect("root may");
             let said = desk.refused(&line);
             assert!(said.contains("belongs to user 12345"), "{said}");

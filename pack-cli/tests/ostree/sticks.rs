@@ -3,12 +3,14 @@
 
 use std::fs;
 
-use crate::desk::{Desk, noise, text, write};
+use sealift_desk::noise;
+
+use crate::repos::{Repos, write};
 use crate::state::desk;
 
 /// Creates a stick with versions 6 to 8 as full bundles, and deltas from 6 to 7 and from 7 to 8, besides an unsigned bundle and a file that is not a
 /// bundle.
-fn stick() -> Desk {
+fn stick() -> Repos {
     let (desk, trust) = desk();
     fs::create_dir(desk.path("stick")).expect("a folder");
     for (base, version) in [(6, 7), (7, 8)] {
@@ -28,18 +30,9 @@ fn stick() -> Desk {
 }
 
 /// Returns the commit of a version.
-fn tip(desk: &Desk, version: u64) -> String {
-    let info = desk.run(&format!("info os-{version}.sealift --json"));
-    let info: serde_json::Value = serde_json::from_str(&info).expect("it is JSON");
+fn tip(desk: &Repos, version: u64) -> String {
+    let info = desk.json(&format!("info os-{version}.sealift --json"));
     info["refs"][0]["commit"].as_str().expect("a commit").to_owned()
-}
-
-/// Returns the output on both streams of a line that must succeed.
-fn said(desk: &Desk, line: &str) -> String {
-    let output = desk.command(line).output().expect("sealift runs");
-    let said = text(&output.stdout) + &text(&output.stderr);
-    assert!(output.status.success(), "{line}: {said}");
-    said
 }
 
 const TAKE: &str = "unpack stick ostree:target --trust allowed --name os";
@@ -48,7 +41,7 @@ const TAKE: &str = "unpack stick ostree:target --trust allowed --name os";
 fn the_newest_is_taken_by_delta_where_its_base_is() {
     let desk = stick();
     // Nothing is known about an empty repository: the delta is tried, and the full bundle is installed.
-    let first = said(&desk, TAKE);
+    let first = desk.good(TAKE);
     assert!(first.contains("ostree:target: imported stick/os-8.sealift"), "{first}");
     assert!(first.contains("passed over stick/delta-8.sealift: "), "{first}");
     for why in [
@@ -64,7 +57,7 @@ fn the_newest_is_taken_by_delta_where_its_base_is() {
     // A repository that has version 7 installs the delta.
     desk.init("second", "bare-user-only");
     desk.run("unpack os-7.sealift ostree:second --trust allowed --state other");
-    let by_delta = said(&desk, "unpack stick ostree:second --trust allowed --state other");
+    let by_delta = desk.good("unpack stick ostree:second --trust allowed --state other");
     assert!(by_delta.contains("ostree:second: imported stick/delta-8.sealift"), "{by_delta}");
     assert!(
         by_delta.contains("passed over stick/os-8.sealift: stick/delta-8.sealift is the same version"),
@@ -76,7 +69,7 @@ fn the_newest_is_taken_by_delta_where_its_base_is() {
     // A repository that has version 6 installs the full bundle without trying the delta.
     desk.init("third", "bare-user-only");
     desk.run("unpack os-6.sealift ostree:third --trust allowed --state third-state");
-    let in_full = said(&desk, "unpack stick ostree:third --trust allowed --state third-state");
+    let in_full = desk.good("unpack stick ostree:third --trust allowed --state third-state");
     assert!(in_full.contains("ostree:third: imported stick/os-8.sealift"), "{in_full}");
     let why = "passed over stick/delta-8.sealift: stick/os-8.sealift is the same version";
     assert!(in_full.contains(why), "{in_full}");
@@ -85,7 +78,7 @@ fn the_newest_is_taken_by_delta_where_its_base_is() {
     let at = |repo: &str, version: u64| {
         desk.init(repo, "bare-user-only");
         desk.run(&format!("unpack os-6.sealift ostree:{repo} --trust allowed --state {repo}-state"));
-        let next = said(&desk, &format!("unpack stick ostree:{repo} --trust allowed --state {repo}-state"));
+        let next = desk.good(&format!("unpack stick ostree:{repo} --trust allowed --state {repo}-state"));
         assert!(next.contains(&format!("ostree:{repo}: imported stick/delta-{version}.sealift")), "{next}");
         assert_eq!(desk.ostree(repo, &["rev-parse", "os"]).trim(), tip(&desk, version));
         desk.fsck(repo);

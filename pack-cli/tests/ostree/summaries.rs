@@ -4,7 +4,9 @@
 use std::fs;
 use std::process::Command;
 
-use crate::desk::{Desk, noise, text, write};
+use sealift_desk::{noise, text};
+
+use crate::repos::{Repos, write};
 
 const KEY: &[u8] = b"ostree.summary.last-modified\0";
 
@@ -16,8 +18,8 @@ fn timeless(mut summary: Vec<u8>) -> Vec<u8> {
     summary
 }
 
-fn desk() -> Desk {
-    let desk = Desk::new();
+fn desk() -> Repos {
+    let desk = Repos::new();
     fs::create_dir(desk.path("tree")).expect("a folder");
     desk.init("source", "archive");
     desk.init("target", "archive");
@@ -71,7 +73,7 @@ fn it_is_what_ostree_writes() {
 /// `flatpak update` finds the new version in the repository.
 #[test]
 fn flatpak_finds_what_came() {
-    let desk = Desk::new();
+    let desk = Repos::new();
     let flatpak = |line: &str| {
         let mut command = Command::new("flatpak");
         command.args(line.split(' ')).current_dir(desk.path(".")).env("HOME", desk.path("home"));

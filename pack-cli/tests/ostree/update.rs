@@ -2,15 +2,15 @@
 
 use std::fs;
 
-use sealift_skipped::skipped;
+use sealift_desk::{Mounted, is_root, noise, skipped};
 
-use crate::desk::{Desk, Snapshot, noise, write};
+use crate::repos::{Repos, Snapshot, write};
 
 const FILES: usize = 300;
 
 #[test]
 fn only_what_changed() {
-    let desk = Desk::new();
+    let desk = Repos::new();
     for number in 0..FILES {
         let folder = desk.path(&format!("tree/d{}", number % 10));
         fs::create_dir_all(&folder).expect("a folder");
@@ -69,7 +69,7 @@ fn added(before: &Snapshot, after: &Snapshot) -> Vec<String> {
 /// The commits in between are missing, or come with the bundle.
 #[test]
 fn history() {
-    let desk = Desk::new();
+    let desk = Repos::new();
     desk.init("source", "bare-user");
     let mut commits = Vec::new();
     for number in 0..4 {
@@ -96,21 +96,12 @@ fn history() {
     assert_eq!(desk.listed("target-1", &commits[0]), desk.listed("source", &commits[0]));
 }
 
-/// What is mounted there is unmounted on drop.
-struct Mounted(std::path::PathBuf);
-
-impl Drop for Mounted {
-    fn drop(&mut self) {
-        let _ = rustix::mount::unmount(&self.0, rustix::mount::UnmountFlags::DETACH);
-    }
-}
-
 #[test]
 fn a_repository_of_a_lower_layer_takes_updates() {
-    if !rustix::process::geteuid().is_root() {
+    if !is_root() {
         return skipped("needs root: mounts");
     }
-    let desk = Desk::new();
+    let desk = Repos::new();
     fs::create_dir_all(desk.path("tree")).expect("a folder");
     desk.init("source", "archive");
     for version in [1, 2, 3] {
@@ -118,23 +109,11 @@ fn a_repository_of_a_lower_layer_takes_updates() {
         desk.commit("source", "os", "./tree", &[]);
         desk.run(&format!("pack ostree:source -o {version}.sealift --name os --bundle-version {version}"));
     }
-    for name in ["disk", "merged"] {
-        fs::create_dir(desk.path(name)).expect("a folder");
-    }
-    let flags = rustix::mount::MountFlags::empty();
-    rustix::mount::mount("tmpfs", desk.path("disk"), "tmpfs", flags, c"").expect("it is root's");
-    let _disk = Mounted(desk.path("disk"));
-    for name in ["disk/lower", "disk/upper", "disk/work"] {
-        fs::create_dir(desk.path(name)).expect("a folder");
-    }
+    let _disk = Mounted::new(desk.path("disk"), "tmpfs", "");
+    fs::create_dir(desk.path("disk/lower")).expect("a folder");
     desk.init("disk/lower/repo", "bare-user");
     desk.import("1.sealift", "disk/lower/repo");
-    let [lower, upper, work] =
-        ["lower", "upper", "work"].map(|name| desk.path("disk").join(name).display().to_string());
-    let options = format!("lowerdir={lower},upperdir={upper},workdir={work}");
-    let options = std::ffi::CString::new(options).expect("it has no NUL");
-    rustix::mount::mount("overlay", desk.path("merged"), "overlay", flags, &*options).expect("it is root's");
-    let _merged = Mounted(desk.path("merged"));
+    let _merged = Mounted::overlay(desk.path("merged"), &desk.path("disk"));
     // The record is in a directory of the lower layer at first, and then has files of both.
     for version in ["2", "3"] {
         desk.import(&format!("{version}.sealift"), "merged/repo");
@@ -148,19 +127,16 @@ fn a_repository_of_a_lower_layer_takes_updates() {
 /// A file system without blocks has no limit.
 #[test]
 fn a_repository_in_ramfs_has_room() {
-    if !rustix::process::geteuid().is_root() {
+    if !is_root() {
         return skipped("needs root: mounts");
     }
-    let desk = Desk::new();
+    let desk = Repos::new();
     fs::create_dir(desk.path("tree")).expect("a folder");
     write(&desk.path("tree/file"), 0o644, b"version 1\n");
     desk.init("source", "archive");
     desk.commit("source", "os", "./tree", &[]);
     desk.run("pack ostree:source -o 1.sealift --name os --bundle-version 1");
-    fs::create_dir(desk.path("disk")).expect("a folder");
-    rustix::mount::mount("ramfs", desk.path("disk"), "ramfs", rustix::mount::MountFlags::empty(), c"")
-        .expect("it is root's");
-    let _disk = Mounted(desk.path("disk"));
+    let _disk = Mounted::new(desk.path("disk"), "ramfs", "");
     desk.init("disk/repo", "bare-user-only");
     for more in [" --dry-run", ""] {
         desk.run(&format!("unpack 1.sealift ostree:disk/repo --allow-unsigned{more}"));

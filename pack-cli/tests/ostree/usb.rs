@@ -4,20 +4,30 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::io::{BufRead as _, BufReader, Write as _};
 use std::net::{TcpListener, TcpStream};
-use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _, symlink};
+use std::ops::Deref;
+use std::os::unix::fs::{MetadataExt as _, symlink};
 use std::path::{Path, PathBuf};
-use std::process::{Command, Output, Stdio};
+use std::process::Command;
 use std::time::Instant;
 
+use sealift_desk::{Desk, is_root, kill_after, out, skipped, text, told};
+
 const COLLECTION: &str = "org.example.Os";
-const EPOCH: &str = "1700000000";
 const USB: &str = "unpack b.sealift --usb stick --allow-unsigned";
 const KILLS: u32 = 12;
 
 /// A folder with the repository `from`, which has two refs of a collection, and its bundle.
-struct Desk(tempfile::TempDir);
+struct Media(Desk);
 
-impl Desk {
+impl Deref for Media {
+    type Target = Desk;
+
+    fn deref(&self) -> &Desk {
+        &self.0
+    }
+}
+
+impl Media {
     fn new() -> Self {
         let desk = Self::empty();
         desk.ostree(&["init", "--repo=from", "--mode=archive", "--collection-id", COLLECTION]);
@@ -29,18 +39,13 @@ impl Desk {
 
     /// A desk without these, but with a tree and an empty medium.
     fn empty() -> Self {
-        let desk = Self(tempfile::tempdir().expect("a temporary folder"));
+        let desk = Self(Desk::new());
         fs::create_dir(desk.path("stick")).expect("a new folder");
-        fs::create_dir_all(desk.path("tree/usr/bin")).expect("new folders");
-        fs::write(desk.path("tree/usr/bin/run"), "#!/bin/sh\n").expect("a new file");
-        fs::write(desk.path("tree/large"), b"0123456789abcde\n".repeat(200_000)).expect("a new file");
-        fs::write(desk.path("tree/empty"), "").expect("a new file");
+        desk.write("tree/usr/bin/run", "#!/bin/sh\n");
+        desk.write("tree/large", b"0123456789abcde\n".repeat(200_000));
+        desk.write("tree/empty", "");
         symlink("usr/bin/run", desk.path("tree/link")).expect("a new link");
         desk
-    }
-
-    fn path(&self, name: &str) -> PathBuf {
-        self.0.path().join(name)
     }
 
     fn url(&self, name: &str) -> String {
@@ -56,25 +61,26 @@ impl Desk {
     }
 
     fn command(&self, line: &str) -> Command {
-        let mut command = Command::new(env!("CARGO_BIN_EXE_sealift"));
-        command.args(line.split(' ')).arg("--quiet").current_dir(self.0.path());
-        command.env("SOURCE_DATE_EPOCH", EPOCH).env("SEALIFT_STATE", self.path("state"));
-        command.env("XDG_CONFIG_HOME", "/nonexistent").stdin(Stdio::null());
+        let mut command = self.0.command(line);
+        command.arg("--quiet");
         command
     }
 
     fn sealift(&self, line: &str) {
-        said(&self.command(line).output().expect("sealift runs"), line).expect(line);
+        out(&mut self.command(line));
     }
 
     fn refused(&self, line: &str) -> String {
-        said(&self.command(line).output().expect("sealift runs"), line).expect_err(line)
+        let (status, said) = told(&mut self.command(line));
+        assert_ne!(status, Some(0), "{line}: {said}");
+        said
     }
 
     fn try_ostree(&self, args: &[&str]) -> Result<String, String> {
-        let mut command = Command::new("ostree");
-        command.args(args).current_dir(self.0.path()).env("GNUPGHOME", self.path("gnupg"));
-        said(&command.output().expect("ostree is installed: apt install ostree"), args)
+        let mut command = self.command_of("ostree");
+        let done = command.args(args).env("GNUPGHOME", self.path("gnupg")).output();
+        let done = done.expect("ostree is installed: apt install ostree");
+        if done.status.success() { Ok(text(&done.stdout)) } else { Err(format!("{args:?}: {}", text(&done.stderr))) }
     }
 
     fn ostree(&self, args: &[&str]) -> String {
@@ -122,13 +128,6 @@ impl Desk {
     }
 }
 
-fn said(done: &Output, what: impl std::fmt::Debug) -> Result<String, String> {
-    if done.status.success() {
-        return Ok(String::from_utf8_lossy(&done.stdout).into_owned());
-    }
-    Err(format!("{what:?}: {}", String::from_utf8_lossy(&done.stderr)))
-}
-
 fn walk(root: &Path, below: &Path, found: &mut BTreeMap<PathBuf, (u32, Vec<u8>)>) {
     for entry in fs::read_dir(root.join(below)).expect("a folder") {
         let path = below.join(entry.expect("an entry").file_name());
@@ -155,7 +154,7 @@ fn objects(medium: &Path) -> BTreeMap<PathBuf, (u64, i64, i64)> {
 
 #[test]
 fn is_as_create_usb_makes_it() {
-    let desk = Desk::new();
+    let desk = Media::new();
     desk.create_usb("theirs", &["os/stable", "os/apps/editor"]);
     desk.sealift(USB);
     let (mut ours, mut theirs) = (desk.listing("stick"), desk.listing("theirs"));
@@ -182,7 +181,7 @@ fn is_as_create_usb_makes_it() {
 
 #[test]
 fn devices_take_commits_by_path() {
-    let desk = Desk::new();
+    let desk = Media::new();
     desk.sealift(USB);
     let commit = desk.tip("os/stable");
     let repo = desk.device("local", &desk.url("nowhere"));
@@ -200,7 +199,7 @@ fn devices_take_commits_by_path() {
 
 #[test]
 fn devices_take_commits_over_http() {
-    let desk = Desk::new();
+    let desk = Media::new();
     desk.sealift(USB);
     let url = serve(desk.path("stick/.ostree/repo"));
     let repo = desk.device("device", &url);
@@ -245,13 +244,13 @@ fn devices_find_signed_refs() {
 /// The same with a medium that is plugged in, and found where it is mounted.
 #[test]
 fn devices_find_a_medium() {
-    if !rustix::process::geteuid().is_root() {
-        return sealift_skipped::skipped("needs root: a medium that is mounted");
+    if !is_root() {
+        return skipped("needs root: a medium that is mounted");
     }
     let (desk, commit) = signed();
     let image = fs::File::create_new(desk.path("image")).expect("a new file");
     image.set_len(64 << 20).expect("there is room");
-    run(Command::new("mkfs.ext4").arg("-q").arg(desk.path("image")));
+    out(Command::new("mkfs.ext4").arg("-q").arg(desk.path("image")));
     let medium = Mounted::new(&desk.path("image"));
     desk.sealift(&format!("unpack b.sealift --usb {} --allow-unsigned", medium.0.display()));
     find_and_pull(&desk, "mount", "http://127.0.0.1:1/", &commit);
@@ -264,41 +263,37 @@ impl Mounted {
     fn new(image: &Path) -> Self {
         let point = PathBuf::from(format!("/media/sealift-test-{}", std::process::id()));
         fs::create_dir_all(&point).expect("root may");
-        run(Command::new("mount").args(["-o", "loop"]).arg(image).arg(&point));
+        out(Command::new("mount").args(["-o", "loop"]).arg(image).arg(&point));
         Self(point)
     }
 }
 
 impl Drop for Mounted {
     fn drop(&mut self) {
-        run(Command::new("umount").arg(&self.0));
+        out(Command::new("umount").arg(&self.0));
         fs::remove_dir(&self.0).expect("it is empty");
     }
 }
 
-fn run(command: &mut Command) {
-    said(&command.output().expect("it runs"), &command).expect("it does it");
-}
-
 /// Creates a bundle of a signed commit, whose checksum is returned, with the key beside it.
-fn signed() -> (Desk, String) {
-    let desk = Desk::empty();
+fn signed() -> (Media, String) {
+    let desk = Media::empty();
     fs::create_dir(desk.path("gnupg")).expect("a new folder");
-    fs::set_permissions(desk.path("gnupg"), fs::Permissions::from_mode(0o700)).expect("it is ours");
+    desk.set_mode("gnupg", 0o700);
     let gpg = |args: &[&str]| {
         let quiet = ["--homedir", "gnupg", "--batch", "--passphrase", ""];
-        run(Command::new("gpg").args(quiet).args(args).current_dir(desk.0.path()));
+        out(desk.command_of("gpg").args(quiet).args(args));
     };
     gpg(&["--quick-generate-key", "os@example.org", "ed25519", "sign", "never"]);
     gpg(&["--output", "key.gpg", "--export", "os@example.org"]);
     desk.ostree(&["init", "--repo=from", "--mode=archive", "--collection-id", COLLECTION]);
     let commit = desk.commit("os/stable", "1.0", &["--gpg-sign=os@example.org"]);
-    run(Command::new("gpgconf").args(["--kill", "all"]).env("GNUPGHOME", desk.path("gnupg")));
+    out(Command::new("gpgconf").args(["--kill", "all"]).env("GNUPGHOME", desk.path("gnupg")));
     desk.sealift("pack --force ostree:from -o b.sealift --name os --bundle-version 1");
     (desk, commit)
 }
 
-fn find_and_pull(desk: &Desk, finder: &str, url: &str, commit: &str) {
+fn find_and_pull(desk: &Media, finder: &str, url: &str, commit: &str) {
     desk.ostree(&["init", "--repo=device", "--mode=bare-user-only"]);
     let collection = format!("--collection-id={COLLECTION}");
     desk.ostree(&["remote", "add", "--repo=device", "--gpg-import=key.gpg", &collection, "os", url]);
@@ -310,7 +305,7 @@ fn find_and_pull(desk: &Desk, finder: &str, url: &str, commit: &str) {
 
 #[test]
 fn a_second_run_writes_no_object() {
-    let desk = Desk::new();
+    let desk = Media::new();
     desk.sealift(USB);
     let (listing, before) = (desk.listing("stick"), objects(&desk.path("stick")));
     desk.sealift(USB);
@@ -320,7 +315,7 @@ fn a_second_run_writes_no_object() {
 
 #[test]
 fn a_later_bundle_updates_a_medium() {
-    let desk = Desk::new();
+    let desk = Media::new();
     desk.sealift(&format!("{USB} --ref os/apps/editor --ref os/stable"));
     let before = objects(&desk.path("stick"));
     let commit = desk.commit("os/stable", "1.1", &[]);
@@ -340,7 +335,7 @@ fn a_later_bundle_updates_a_medium() {
 
 #[test]
 fn a_medium_of_ostree_is_updated() {
-    let desk = Desk::new();
+    let desk = Media::new();
     desk.create_usb("stick", &["os/stable"]);
     let signature = desk.path("stick/.ostree/repo/summary.sig");
     fs::write(&signature, "of the old one").expect("a new file");
@@ -357,7 +352,7 @@ fn a_medium_of_ostree_is_updated() {
 
 #[test]
 fn a_ref_needs_a_collection() {
-    let desk = Desk::empty();
+    let desk = Media::empty();
     desk.ostree(&["init", "--repo=from", "--mode=archive"]);
     desk.commit("os/stable", "1.0", &[]);
     desk.sealift("pack --force ostree:from -o b.sealift --name os --bundle-version 1");
@@ -371,7 +366,7 @@ fn a_ref_needs_a_collection() {
 
 #[test]
 fn what_is_refused_writes_nothing() {
-    let desk = Desk::new();
+    let desk = Media::new();
     desk.refused("unpack b.sealift --usb stick");
     desk.refused("unpack b.sealift --usb stick --allow-unsigned --ref os/other");
     desk.refused("unpack b.sealift --usb stick --allow-unsigned --update");
@@ -390,7 +385,7 @@ fn what_is_refused_writes_nothing() {
 
 #[test]
 fn links_on_a_medium_lead_nowhere() {
-    let desk = Desk::new();
+    let desk = Media::new();
     fs::create_dir(desk.path("elsewhere")).expect("a new folder");
     symlink("../elsewhere", desk.path("stick/.ostree")).expect("a new link");
     desk.refused(USB);
@@ -399,7 +394,7 @@ fn links_on_a_medium_lead_nowhere() {
 
 #[test]
 fn what_was_begun_is_gone_on_with() {
-    let desk = Desk::new();
+    let desk = Media::new();
     fs::create_dir_all(desk.path("stick/.ostree/repo/refs")).expect("new folders");
     fs::write(desk.path("stick/.ostree/repo/.sealift-config"), "[co").expect("a new file");
     desk.sealift(USB);
@@ -409,7 +404,7 @@ fn what_was_begun_is_gone_on_with() {
 
 #[test]
 fn killed_it_is_sound() {
-    let desk = Desk::new();
+    let desk = Media::new();
     let start = Instant::now();
     desk.sealift(USB);
     let duration = start.elapsed();
@@ -417,10 +412,7 @@ fn killed_it_is_sound() {
     for number in 0..KILLS {
         fs::remove_dir_all(desk.path("stick")).expect("it can be removed");
         fs::create_dir(desk.path("stick")).expect("a new folder");
-        let mut child = desk.command(USB).stderr(Stdio::null()).spawn().expect("sealift runs");
-        std::thread::sleep(duration.mul_f64(f64::from(number) / f64::from(KILLS)));
-        child.kill().expect("it is our child");
-        child.wait().expect("it ends");
+        kill_after(duration.mul_f64(f64::from(number) / f64::from(KILLS)), &mut desk.command(USB));
         if desk.path("stick/.ostree/repo/objects").exists() {
             desk.fsck("--repo=stick/.ostree/repo");
         }

@@ -2,28 +2,27 @@
 
 use std::fs;
 use std::io::{BufRead as _, BufReader, Read as _};
-use std::process::{Command, Stdio};
+use std::process::Command;
 
-use crate::desk::{Desk, told};
+use sealift_desk::{Desk, told};
 
 fn demo(desk: &Desk) -> Command {
     fs::create_dir(desk.path("scratch")).unwrap();
     // A shell cannot trap signals that were ignored when it started, as SIGINT is for background jobs.
-    let mut command = Command::new("env");
+    let mut command = desk.command_of("env");
     command.args(["--default-signal=INT", concat!(env!("CARGO_MANIFEST_DIR"), "/examples/demo.sh")]);
-    desk.prepare(&mut command);
     command.env("SEALIFT", env!("CARGO_BIN_EXE_sealift")).env("TMPDIR", desk.path("scratch")).arg("os");
     command
 }
 
 #[test]
 fn it_compares_and_leaves_nothing() {
-    let desk = Desk::new();
+    let desk = crate::new_desk();
     desk.write("os/large", vec![7; 300_000]);
     fs::hard_link(desk.path("os/large"), desk.path("os/it's a link")).unwrap();
     std::os::unix::fs::symlink("large", desk.path("os/symlink")).unwrap();
-    let (status, said) = told(&demo(&desk).output().unwrap());
-    assert_eq!(status, 0, "{said}");
+    let (status, said) = told(&mut demo(&desk));
+    assert_eq!(status, Some(0), "{said}");
     for part in ["identical: 5 entries", "TRUSTED", "sealift verify --deep", "tar and zstd", "a second"] {
         assert!(said.contains(part), "{part}: {said}");
     }
@@ -32,12 +31,12 @@ fn it_compares_and_leaves_nothing() {
 
 #[test]
 fn it_cleans_up_when_it_is_stopped() {
-    let desk = Desk::new();
+    let desk = crate::new_desk();
     // Takes seconds to compress, whatever the load of the machine.
     let large: Vec<u8> =
         (0_u32..6_000_000).flat_map(|number| number.wrapping_mul(2_654_435_761).to_le_bytes()).collect();
     desk.write("os/large", large);
-    let mut demo = demo(&desk).env("LEVEL", "22").stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    let mut demo = demo(&desk).env("LEVEL", "22").spawn().unwrap();
     let mut stdout = BufReader::new(demo.stdout.take().unwrap());
     let mut line = String::new();
     while !line.contains("sealift pack") {

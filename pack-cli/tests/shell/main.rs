@@ -3,7 +3,6 @@
 
 mod adopting;
 mod demo;
-mod desk;
 mod examples;
 mod outputs;
 mod passphrases;
@@ -12,3 +11,10 @@ mod sealing;
 mod sticks;
 mod terminal;
 mod verdicts;
+
+/// A folder with a key, and a tree `os`.
+fn new_desk() -> sealift_desk::Desk {
+    let desk = sealift_desk::Desk::with_key();
+    desk.write("os/hello", "hello");
+    desk
+}

@@ -2,17 +2,17 @@
 
 use std::fs;
 use std::os::unix::ffi::OsStrExt as _;
-use std::process::{Command, Stdio};
+use std::process::Command;
 
-use crate::desk::{Desk, told};
+use sealift_desk::{noise, outcome, said, told};
 
 const RELEASE: &str = "--name os --bundle-version 7 --key release";
 
 #[test]
 fn what_is_there_stays_without_force() {
-    let desk = Desk::new();
+    let desk = crate::new_desk();
     desk.good(&format!("pack os -o os.sealift {RELEASE}"));
-    let before = fs::read(desk.path("os.sealift")).unwrap();
+    let before = desk.read("os.sealift");
     desk.refused("pack os -o os.sealift", 2, "os.sealift already exists: use --force to replace it");
     desk.refused(
         "pack os -o os.sealift --json",
@@ -20,7 +20,7 @@ fn what_is_there_stays_without_force() {
         r#"{"error":{"kind":"exists","message":"os.sealift already exists"#,
     );
     desk.refused("request os -o os.sealift", 2, "already exists");
-    assert_eq!(fs::read(desk.path("os.sealift")).unwrap(), before);
+    assert_eq!(desk.read("os.sealift"), before);
     // A signed bundle is replaced by a signed one with other content: there is nothing to warn about.
     desk.write("os/hello", "changed");
     assert!(!desk.good(&format!("pack os -o os.sealift {RELEASE} --force")).contains("warning"));
@@ -29,71 +29,63 @@ fn what_is_there_stays_without_force() {
     // An unsigned bundle is replaced without a warning.
     assert_eq!(desk.good("pack os -o os.sealift --force --quiet"), "");
     // Refused runs leave no files.
-    let left = fs::read_dir(desk.path("")).unwrap().map(|entry| entry.unwrap().file_name().into_string().unwrap());
-    assert_eq!(left.filter(|name| name.contains("partial")).count(), 0);
+    assert!(!desk.names("").iter().any(|name| name.contains("partial")));
 }
 
 /// Several jobs write the same file with --force: it may appear while one of them is packing.
 #[test]
 fn force_replaces_what_appears_meanwhile() {
-    let desk = Desk::new();
+    let desk = crate::new_desk();
     let done = Command::new("mkfifo").arg(desk.path("pipe")).status().unwrap();
     assert!(done.success());
     let mut pack = desk.command("pack tar:pipe -o os.sealift --name os --bundle-version 7 --force --quiet");
-    let pack = pack.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    let pack = pack.spawn().unwrap();
     let pipe = fs::File::create(desk.path("pipe")).unwrap(); // waits until it is read
     desk.good("pack os -o os.sealift --quiet");
     tar::Builder::new(pipe).into_inner().unwrap();
-    let (status, said) = told(&pack.wait_with_output().unwrap());
-    assert_eq!((status, said.as_str()), (0, ""));
+    assert_eq!(outcome(&pack.wait_with_output().unwrap()), (Some(0), String::new()));
     assert!(desk.good("info os.sealift --json").contains(r#""version":7"#));
 }
 
 #[test]
 fn a_pipe_gets_the_bytes_of_a_file() {
-    let desk = Desk::new();
+    let desk = crate::new_desk();
     let fixed = |line: &str| {
-        let done = desk.command(line).env("SOURCE_DATE_EPOCH", "1700000000").output().unwrap();
-        assert_eq!(done.status.code(), Some(0), "{}", told(&done).1);
+        let done = desk.command(line).output().unwrap();
+        assert_eq!(done.status.code(), Some(0), "{}", said(&done));
         done.stdout
     };
     let how = format!("{RELEASE} --clamp-mtime --quiet");
     fixed(&format!("pack os -o file.sealift {how}"));
-    assert!(fixed(&format!("pack os -o - {how}")) == fs::read(desk.path("file.sealift")).unwrap());
+    assert!(fixed(&format!("pack os -o - {how}")) == desk.read("file.sealift"));
     desk.write("os/large", [7; 100_000]);
     let how = how.replace("--bundle-version 7", "--bundle-version 8 --base file.sealift --trust signers");
     fixed(&format!("pack os -o delta.sealift {how}"));
-    assert!(fixed(&format!("pack os -o - {how}")) == fs::read(desk.path("delta.sealift")).unwrap());
+    assert!(fixed(&format!("pack os -o - {how}")) == desk.read("delta.sealift"));
 }
 
 /// A job is cancelled, or a terminal is closed.
 #[test]
 fn a_hangup_leaves_no_partial_output() {
-    let desk = Desk::new();
-    let mut bytes = vec![0; 30_000_000];
-    blake3::Hasher::new().finalize_xof().fill(&mut bytes);
-    desk.write("os/large", bytes);
-    let partials = || {
-        let names = fs::read_dir(desk.path("")).unwrap().map(|entry| entry.unwrap().file_name().into_string().unwrap());
-        names.filter(|name| name.ends_with("partial")).count()
-    };
+    let desk = crate::new_desk();
+    desk.write("os/large", noise(1, 30_000_000));
+    let partials = || desk.names("").iter().filter(|name| name.ends_with("partial")).count();
     for (signal, status) in [("TERM", 143), ("HUP", 129)] {
-        let mut pack = desk.command("pack os -o os.sealift --level 19 --quiet");
-        let pack = pack.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+        let pack = desk.command("pack os -o os.sealift --level 19 --quiet").spawn().unwrap();
         while partials() == 0 {
             std::thread::sleep(std::time::Duration::from_millis(10));
         }
         let sent = Command::new("kill").args([&format!("-{signal}"), &pack.id().to_string()]).status().unwrap();
         assert!(sent.success());
-        let (found, said) = told(&pack.wait_with_output().unwrap());
-        assert!(found == status && said.contains("no partial output was left"), "{signal}: {found}: {said}");
+        let (found, said) = outcome(&pack.wait_with_output().unwrap());
+        assert!(found == Some(status) && said.contains("no partial output was left"), "{signal}: {found:?}: {said}");
         assert_eq!(partials(), 0, "{signal}");
     }
 }
 
 #[test]
 fn content_is_not_written_to_a_closed_standard_output() {
-    let desk = Desk::new();
+    let desk = crate::new_desk();
     desk.good(&format!("pack os -o os.sealift {RELEASE}"));
     desk.write("a.order", "hello");
     desk.good("pack os -o ordered.sealift --order a.order");
@@ -106,37 +98,37 @@ fn content_is_not_written_to_a_closed_standard_output() {
         "order export ordered.sealift",
         "unpack os.sealift tar:- --trust signers",
     ] {
-        let (status, said) = told(&desk.shell(&format!("sealift {line} >&-")).output().unwrap());
-        assert!(status == 2 && said.contains("standard output is closed"), "{line}: {status}: {said}");
+        let (status, said) = told(&mut desk.shell(&format!("sealift {line} >&-")));
+        assert!(status == Some(2) && said.contains("standard output is closed"), "{line}: {status:?}: {said}");
         // Whoever wants to lose the content may.
-        let (status, said) = told(&desk.shell(&format!("sealift {line} > /dev/null")).output().unwrap());
-        assert_eq!(status, 0, "{line}: {said}");
+        let (status, said) = told(&mut desk.shell(&format!("sealift {line} > /dev/null")));
+        assert_eq!(status, Some(0), "{line}: {said}");
     }
 }
 
 #[test]
 fn a_dry_run_ends_as_the_run_would_and_replaces_nothing() {
-    let desk = Desk::new();
+    let desk = crate::new_desk();
     desk.good(&format!("pack os -o os.sealift {RELEASE}"));
-    let before = fs::read(desk.path("os.sealift")).unwrap();
+    let before = desk.read("os.sealift");
     let exists = "os.sealift already exists: use --force to replace it";
     desk.refused(&format!("pack os -o os.sealift {RELEASE} --dry-run"), 2, exists);
     desk.good(&format!("pack os -o os.sealift {RELEASE} --dry-run --force"));
-    assert_eq!(fs::read(desk.path("os.sealift")).unwrap(), before);
+    assert_eq!(desk.read("os.sealift"), before);
     desk.refused("pack os -o nowhere/os.sealift --dry-run", 2, "cannot write to nowhere: No such file");
     desk.good("pack os -o - --name os --dry-run");
 }
 
 #[test]
 fn a_link_that_leads_nowhere_is_there() {
-    let desk = Desk::new();
+    let desk = crate::new_desk();
     std::os::unix::fs::symlink("nowhere", desk.path("b.sealift")).unwrap();
     desk.refused("pack os -o b.sealift", 2, "b.sealift already exists");
 }
 
 #[test]
 fn a_bundle_in_the_packed_tree_is_not_packed() {
-    let desk = Desk::new();
+    let desk = crate::new_desk();
     desk.good("pack os -o os/os-7.sealift");
     let said = desk.good("pack os -o os/os-8.sealift --quiet");
     assert!(said.contains("warning: excluded os-7.sealift in the output directory"), "{said}");
@@ -154,30 +146,27 @@ fn a_bundle_in_the_packed_tree_is_not_packed() {
 
 #[test]
 fn a_terminal_gets_no_bundle() {
-    let desk = Desk::new();
+    let desk = crate::new_desk();
     for line in ["pack os -o - --name os", "request os -o -", "root os.sealift"] {
         let line = format!("{} {line}", env!("CARGO_BIN_EXE_sealift"));
-        let mut command = Command::new("script");
-        desk.prepare(&mut command);
-        let (status, said) = told(&command.args(["-qec", &line, "/dev/null"]).output().unwrap());
+        let (status, said) = told(desk.command_of("script").args(["-qec", &line, "/dev/null"]));
         assert!(
-            status == 2 && said.contains("refusing to write binary data to a terminal"),
-            "{line}: {status}: {said}"
+            status == Some(2) && said.contains("refusing to write binary data to a terminal"),
+            "{line}: {status:?}: {said}"
         );
     }
 }
 
 #[test]
 fn what_is_signed_says_what_it_is() {
-    let desk = Desk::new();
+    let desk = crate::new_desk();
     desk.refused("pack os -o b --key release", 2, "a signed bundle needs --name NAME and --bundle-version N");
     desk.refused("pack os -o b --key release --name os", 2, "a signed bundle needs --bundle-version N");
     desk.refused("pack os -o b --key release --bundle-version 7", 2, "a signed bundle needs --name NAME");
     desk.refused(&format!("pack os -o b {RELEASE} --key release"), 2, "is given twice");
     // SOURCE_DATE_EPOCH does not count as a version.
-    let done = desk.command("pack os -o trial.sealift --json").env("SOURCE_DATE_EPOCH", "1700000000").output().unwrap();
-    let (status, said) = told(&done);
-    assert!(status == 0 && said.contains(r#""name":"trial","version":0,"#), "{said}");
+    let said = desk.good("pack os -o trial.sealift --json");
+    assert!(said.contains(r#""name":"trial","version":0,"#), "{said}");
 
     desk.refused("sign trial.sealift --key release", 2, "with --name trial --bundle-version 0, or pack it again");
     desk.refused(
@@ -195,7 +184,7 @@ fn what_is_signed_says_what_it_is() {
 
 #[test]
 fn a_delta_is_above_its_base() {
-    let desk = Desk::new();
+    let desk = crate::new_desk();
     desk.good(&format!("pack os -o 7.sealift {RELEASE}"));
     desk.good("unpack 7.sealift seven --trust signers");
     desk.write("os/hello", "changed");
@@ -214,7 +203,7 @@ fn a_delta_is_above_its_base() {
 /// A nightly job packs whatever is there.
 #[test]
 fn a_base_that_already_has_everything_ends_well() {
-    let desk = Desk::new();
+    let desk = crate::new_desk();
     desk.good(&format!("pack os -o 7.sealift {RELEASE}"));
     desk.good("unpack 7.sealift seven --trust signers");
     desk.good("request seven -o seven.request");
@@ -238,7 +227,7 @@ fn a_base_that_already_has_everything_ends_well() {
 
 #[test]
 fn a_delta_is_for_the_devices_of_its_base() {
-    let desk = Desk::new();
+    let desk = crate::new_desk();
     desk.good(&format!("pack os -o 7.sealift {RELEASE} --compatible b --compatible a"));
     desk.good("unpack 7.sealift seven --trust signers --compatible a");
     desk.good("pack os -o other.sealift --name os --bundle-version 7 --compatible c --key release --owner 7:7");
@@ -264,12 +253,11 @@ fn a_delta_is_for_the_devices_of_its_base() {
 
 #[test]
 fn a_date_ahead_of_the_clock_is_said_before_it_is_signed() {
-    let desk = Desk::new();
+    let desk = crate::new_desk();
     let now = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap().as_secs();
     let at = |line: &str, ahead: u64| {
-        let (status, said) =
-            told(&desk.command(line).env("SOURCE_DATE_EPOCH", (now + ahead).to_string()).output().unwrap());
-        assert_eq!(status, 0, "{line}: {said}");
+        let (status, said) = told(desk.command(line).env("SOURCE_DATE_EPOCH", (now + ahead).to_string()));
+        assert_eq!(status, Some(0), "{line}: {said}");
         said
     };
     let ahead = "ahead of this machine's clock";
@@ -286,16 +274,14 @@ fn a_date_ahead_of_the_clock_is_said_before_it_is_signed() {
 /// As docs/json.md says, `%` and two digits stand for a byte that JSON cannot hold, or that would change what is shown.
 #[test]
 fn json_has_names_that_can_be_read_back() {
-    let desk = Desk::new();
+    let desk = crate::new_desk();
     let annotation = "--annotate note=a\u{202e}b";
     desk.good(&format!("pack os -o os.sealift {RELEASE} {annotation}"));
     assert!(desk.good("info os.sealift --trust signers --json").contains(r#""note":"a%E2%80%AEb""#));
     let name = std::ffi::OsStr::from_bytes(b"t\xff\nx");
     let run = |before: &[&str], after: &[&str]| {
-        let mut command = desk.command(before[0]);
-        let done = command.args(&before[1..]).arg(name).args(after).output().unwrap();
-        let (status, said) = told(&done);
-        assert_eq!(status, 0, "{said}");
+        let (status, said) = told(desk.command(before[0]).args(&before[1..]).arg(name).args(after));
+        assert_eq!(status, Some(0), "{said}");
         said
     };
     run(&["unpack", "os.sealift"], &["--trust", "signers", "-q"]);
@@ -307,7 +293,7 @@ fn json_has_names_that_can_be_read_back() {
 
 #[test]
 fn what_has_expired_is_not_packed() {
-    let desk = Desk::new();
+    let desk = crate::new_desk();
     desk.refused("pack os -o b.sealift --expires 2020-01-01", 2, "--expires 2020-01-01T00:00:00Z is in the past");
     // A date in digits is the date that valid-before would take, not a number of seconds.
     desk.refused("pack os -o b.sealift --expires 20200101", 2, "--expires 2020-01-01T00:00:00Z is in the past");
@@ -320,21 +306,21 @@ fn what_has_expired_is_not_packed() {
 
 #[test]
 fn a_signed_copy_goes_where_it_is_wanted() {
-    let desk = Desk::new();
+    let desk = crate::new_desk();
     let named = "--name os --bundle-version 7";
     desk.good(&format!("pack os -o plain.sealift {named}"));
-    let plain = fs::read(desk.path("plain.sealift")).unwrap();
+    let plain = desk.read("plain.sealift");
     desk.good("key generate -o other");
 
     let said = desk.good(&format!("sign plain.sealift -o signed.sealift {named} --key release"));
     assert!(said.starts_with("signed.sealift: has 1 signature"), "{said}");
-    assert_eq!(fs::read(desk.path("plain.sealift")).unwrap(), plain, "it stays");
-    let signed = fs::read(desk.path("signed.sealift")).unwrap();
+    assert_eq!(desk.read("plain.sealift"), plain, "it stays");
+    let signed = desk.read("signed.sealift");
     desk.good("verify signed.sealift --deep --trust signers");
 
     // From a pipe, and into one: an Ed25519 signature is the same each time.
     let done = desk.shell(&format!("cat plain.sealift | sealift sign - -o - {named} --key release")).output().unwrap();
-    assert_eq!(done.status.code(), Some(0), "{}", told(&done).1);
+    assert_eq!(done.status.code(), Some(0), "{done:?}");
     assert!(done.stdout == signed && String::from_utf8_lossy(&done.stderr).starts_with("-: has 1 signature"));
     // If the signatures exceed the room, the copy is longer.
     let keys = "--key other --key other2 --key other3 --key other4 --key other5 --key other6 --key other7";
@@ -355,17 +341,17 @@ fn a_signed_copy_goes_where_it_is_wanted() {
     desk.refused("sign plain.sealift --key release --force", 2, "--output <FILE>");
     for (cut, why) in [("head -c -1", "truncated"), ("cat - signers", "continues after the end")] {
         let line = format!("cat plain.sealift | {cut} | sealift sign - -o x {named} --key release");
-        let (status, said) = told(&desk.shell(&line).output().unwrap());
-        assert!(status == 1 && said.contains(why), "{line}: {said}");
+        let (status, said) = told(&mut desk.shell(&line));
+        assert!(status == Some(1) && said.contains(why), "{line}: {said}");
         assert!(!desk.path("x").exists());
     }
-    let (status, said) = told(&desk.shell("cat plain.sealift | sealift sign - --key release").output().unwrap());
-    assert!(status == 2 && said.contains("give -o FILE"), "{said}");
+    let (status, said) = told(&mut desk.shell("cat plain.sealift | sealift sign - --key release"));
+    assert!(status == Some(2) && said.contains("give -o FILE"), "{said}");
 }
 
 #[test]
 fn what_readers_refuse_is_not_packed_unasked() {
-    let desk = Desk::new();
+    let desk = crate::new_desk();
     // An archive with one file that is 5000 names deep.
     let path = ["deeper"; 4999].join("/") + "/file";
     let mut archive = tar::Builder::new(fs::File::create(desk.path("deep.tar")).unwrap());
@@ -405,7 +391,7 @@ fn what_readers_refuse_is_not_packed_unasked() {
 /// A report of the page is matched with a device by these digests: no command may have others, and a further signature changes none.
 #[test]
 fn every_line_about_a_bundle_has_the_same_digests() {
-    let desk = Desk::new();
+    let desk = crate::new_desk();
     let digests = |line: &str| {
         let said = desk.good(line);
         let start = said.find(r#""root_digest":""#).unwrap_or_else(|| panic!("{line}: {said}"));

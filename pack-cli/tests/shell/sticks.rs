@@ -1,15 +1,15 @@
 //! Several bundles on a stick: the newest that the device accepts is installed, and the reasons against the others are reported.
 
 use std::fs;
-use std::process::{Command, Stdio};
+use std::process::Stdio;
 
-use crate::desk::Desk;
+use sealift_desk::Desk;
 
 const TAKE: &str = "unpack stick target --update --delete --trust signers";
 
 /// Creates a target of version 7, and a folder for bundles.
 fn device() -> Desk {
-    let desk = Desk::new();
+    let desk = crate::new_desk();
     fs::create_dir(desk.path("stick")).unwrap();
     pack(&desk, 7, "");
     desk.good("unpack stick/7.sealift target --trust signers");
@@ -26,7 +26,7 @@ fn pack(desk: &Desk, version: u32, more: &str) {
 }
 
 fn has(desk: &Desk) -> String {
-    fs::read_to_string(desk.path("target/hello")).unwrap()
+    desk.text("target/hello")
 }
 
 #[test]
@@ -71,8 +71,7 @@ fn a_second_stick_waits_for_the_first() {
     let first = fs::File::open(script).unwrap();
     first.lock().unwrap();
     let program = std::path::Path::new(env!("CARGO_BIN_EXE_sealift")).parent().unwrap();
-    let mut second = Command::new("sh");
-    desk.prepare(&mut second);
+    let mut second = desk.command_of("sh");
     second.env("PATH", format!("{}:{}", program.display(), std::env::var("PATH").unwrap()));
     second.args([script, "os", "stick", "target", "--trust", "signers"]).stdout(Stdio::null());
     let mut second = second.spawn().unwrap();
@@ -120,7 +119,7 @@ fn what_turns_out_damaged_gives_way_to_the_next() {
     let desk = device();
     pack(&desk, 8, "");
     pack(&desk, 9, "");
-    let mut bytes = fs::read(desk.path("stick/9.sealift")).unwrap();
+    let mut bytes = desk.read("stick/9.sealift");
     *bytes.last_mut().unwrap() ^= 1;
     desk.write("stick/9.sealift", bytes);
     let said = desk.good(TAKE);
@@ -137,7 +136,7 @@ fn nothing_to_take_says_so() {
     desk.refused(TAKE, 3, "stick: no bundle that this device can install");
     assert_eq!(has(&desk), "hello 7");
     // If nothing says which name is meant, it is not guessed.
-    desk.write("all", fs::read_to_string(desk.path("signers")).unwrap().replacen("os ", "* ", 1));
+    desk.write("all", desk.text("signers").replacen("os ", "* ", 1));
     desk.good("pack os -o stick/os.sealift --name os --bundle-version 9 --key release");
     desk.good("pack os -o stick/app.sealift --name app --bundle-version 9 --key release");
     desk.refused("unpack stick new --trust all", 2, "choose one with --name");
@@ -153,19 +152,21 @@ fn each_of_several_bundles_is_verified() {
     fs::copy(desk.path("stick/8.sealift"), desk.path("stick/bad.sealift")).unwrap();
     let refused = "verify stick/unsigned.sealift nowhere stick/8.sealift --trust signers";
     let (status, said) = desk.run(refused);
-    assert!(status == 3 && said.contains("nowhere") && said.contains("stick/8.sealift: sound"), "{status}: {said}");
-    let mut bytes = fs::read(desk.path("stick/bad.sealift")).unwrap();
+    assert!(
+        status == Some(3) && said.contains("nowhere") && said.contains("stick/8.sealift: sound"),
+        "{status:?}: {said}"
+    );
+    let mut bytes = desk.read("stick/bad.sealift");
     *bytes.last_mut().unwrap() ^= 1;
     desk.write("stick/bad.sealift", bytes);
-    let (status, said) = desk.run(line);
-    assert_eq!(status, 1, "{said}");
-    assert!(said.contains("stick/8.sealift: sound") && said.contains("sealift: stick/bad.sealift: "), "{said}");
+    let said = desk.refused(line, 1, "stick/8.sealift: sound");
+    assert!(said.contains("sealift: stick/bad.sealift: "), "{said}");
     desk.good("verify stick/8.sealift stick/8.sealift --trust signers");
 }
 
 #[test]
 fn words_of_other_programs_are_answered_with_ours() {
-    let desk = Desk::new();
+    let desk = crate::new_desk();
     for (line, ours) in [
         ("extract os.sealift", "sealift unpack"),
         ("list os.sealift", "sealift ls"),
@@ -195,24 +196,23 @@ fn a_delta_is_taken_over_a_base_that_lies_beside_it() {
     pack(&desk, 8, "--base stick/7.sealift");
     let said = desk.good("unpack stick fresh --trust signers");
     assert!(said.contains("fresh: unpacked from stick/delta-8.sealift"), "{said}");
-    assert_eq!(fs::read_to_string(desk.path("fresh/hello")).unwrap(), "hello 8");
+    assert_eq!(desk.text("fresh/hello"), "hello 8");
     // A device that has the base needs nothing else from the stick.
     fs::write(desk.path("stick/7.sealift"), "damaged").unwrap();
     desk.good(TAKE);
     assert_eq!(has(&desk), "hello 8");
-    let (status, said) = desk.run("unpack stick other --trust signers");
-    assert!(status == 4 && said.contains("it does not exist"), "{status} {said}");
+    desk.refused("unpack stick other --trust signers", 4, "it does not exist");
 }
 
 /// Damaged copies of a base do not hide a sound one. A copy that is not signed by a trusted key is not even tried.
 #[test]
 fn a_sound_base_is_found_among_its_copies() {
-    let desk = Desk::new();
+    let desk = crate::new_desk();
     fs::create_dir(desk.path("stick")).unwrap();
     desk.write("os/kept", "of every version");
     pack(&desk, 7, "");
     let damage = |name: &str| {
-        let mut bytes = fs::read(desk.path(name)).unwrap();
+        let mut bytes = desk.read(name);
         *bytes.last_mut().unwrap() ^= 1;
         desk.write(name, bytes);
     };
@@ -221,7 +221,7 @@ fn a_sound_base_is_found_among_its_copies() {
     pack(&desk, 8, "--base stick/7.sealift");
     let said = desk.good("unpack stick fresh --trust signers");
     assert!(said.contains("passed over stick/0.sealift") && !said.contains("passed over stick/delta-8"), "{said}");
-    assert_eq!(fs::read_to_string(desk.path("fresh/hello")).unwrap(), "hello 8");
+    assert_eq!(desk.text("fresh/hello"), "hello 8");
 
     fs::copy(desk.path("stick/7.sealift"), desk.path("stick/1.sealift")).unwrap();
     damage("stick/1.sealift");
@@ -231,5 +231,5 @@ fn a_sound_base_is_found_among_its_copies() {
     assert_eq!(said.matches("delta-8").count(), 2, "{said}");
     fs::remove_file(desk.path("stick/7.sealift")).unwrap();
     let (status, said) = desk.run("unpack stick third --trust signers");
-    assert!(status == 1 && !desk.path("third").exists(), "{status} {said}");
+    assert!(status == Some(1) && !desk.path("third").exists(), "{status:?} {said}");
 }

@@ -2,9 +2,9 @@
 
 use std::io::{Read as _, Write as _};
 use std::path::Path;
-use std::process::{Child, ChildStdout, Command, Stdio};
+use std::process::{Child, ChildStdout, Stdio};
 
-use crate::desk::Desk;
+use sealift_desk::Desk;
 
 /// A terminal in which a line of a shell runs that knows the program as `sealift`.
 pub(crate) struct Terminal {
@@ -15,13 +15,12 @@ pub(crate) struct Terminal {
 
 impl Terminal {
     pub(crate) fn start(desk: &Desk, line: &str) -> Self {
-        let mut command = Command::new("script");
-        desk.prepare(&mut command);
+        let mut command = desk.command_of("script");
         let mut path = Path::new(env!("CARGO_BIN_EXE_sealift")).parent().unwrap().as_os_str().to_owned();
         path.push(":");
         path.push(std::env::var_os("PATH").unwrap_or_default());
         command.env("PATH", path).env("SHELL", "/bin/sh"); // which script runs, whoever tests
-        command.args(["-qec", line, "/dev/null"]).stdin(Stdio::piped()).stdout(Stdio::piped());
+        command.args(["-qec", line, "/dev/null"]).stdin(Stdio::piped());
         let mut child = command.spawn().unwrap();
         let out = child.stdout.take().unwrap();
         Self { child, out, said: String::new() }
@@ -43,8 +42,8 @@ impl Terminal {
         self
     }
 
-    pub(crate) fn end(mut self) -> (i32, String) {
+    pub(crate) fn end(mut self) -> (Option<i32>, String) {
         self.out.read_to_string(&mut self.said).unwrap();
-        (self.child.wait().unwrap().code().unwrap_or(-1), self.said)
+        (self.child.wait().unwrap().code(), self.said)
     }
 }

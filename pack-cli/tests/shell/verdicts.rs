@@ -3,11 +3,10 @@
 use std::fs;
 
 use sealift::{Envelope, Head};
-
-use crate::desk::Desk;
+use sealift_desk::{Desk, is_root, skipped, told};
 
 fn desk() -> Desk {
-    let desk = Desk::new();
+    let desk = crate::new_desk();
     desk.good("pack os -o 1.sealift --name os --bundle-version 1 --key release");
     desk.write("os/hello", "hello again");
     desk.good("pack os -o 2.sealift --name os --bundle-version 2 --key release");
@@ -17,17 +16,17 @@ fn desk() -> Desk {
 #[test]
 fn a_comparison_that_failed_is_no_difference() {
     let desk = desk();
-    let bytes = fs::read(desk.path("2.sealift")).unwrap();
+    let bytes = desk.read("2.sealift");
     desk.write("cut.sealift", &bytes[..bytes.len() - 1]);
-    assert_eq!(desk.run("diff 1.sealift 2.sealift --exit-code").0, 1);
+    assert_eq!(desk.run("diff 1.sealift 2.sealift --exit-code").0, Some(1));
     for other in ["cut.sealift", "os/hello", "nowhere.sealift"] {
         for line in [format!("diff 1.sealift {other}"), format!("diff {other} 1.sealift")] {
             let (status, said) = desk.run(&format!("{line} --exit-code"));
-            assert_eq!(status, 2, "{line}: {said}");
+            assert_eq!(status, Some(2), "{line}: {said}");
         }
     }
     // Without the option, 1 can only mean damage.
-    assert_eq!(desk.run("diff 1.sealift cut.sealift").0, 1);
+    assert_eq!(desk.run("diff 1.sealift cut.sealift").0, Some(1));
 }
 
 #[test]
@@ -41,11 +40,7 @@ fn a_limit_is_no_damage() {
         "diff 1.sealift 2.sealift --exit-code",
     ] {
         let line = format!("{verb} --limit depth=0");
-        let (status, said) = desk.run(&line);
-        assert!(
-            status == 2 && said.contains("exceeds the limit of 0: to accept it, use --limit depth=1"),
-            "{line}: {status}: {said}"
-        );
+        desk.refused(&line, 2, "exceeds the limit of 0: to accept it, use --limit depth=1");
         assert!(desk.run(&format!("{line} --json")).1.contains(r#""kind":"limit""#), "{line}");
     }
     // Of several, the next one is tried.
@@ -62,7 +57,7 @@ fn a_limit_is_no_damage() {
 #[test]
 fn a_wrong_signature_is_damage_for_whoever_looks() {
     let desk = desk();
-    let bytes = fs::read(desk.path("1.sealift")).unwrap();
+    let bytes = desk.read("1.sealift");
     let (head, rest) = Head::parse_first(&bytes).unwrap();
     let mut envelopes: Vec<Envelope> = head.envelopes().map(Envelope::from).collect();
     *envelopes[0].body.last_mut().unwrap() ^= 1;
@@ -70,21 +65,21 @@ fn a_wrong_signature_is_damage_for_whoever_looks() {
     desk.write("wrong.sealift", [&head.encode(), rest].concat());
     for more in ["", " --json", " --allow-unsigned", " --trust signers"] {
         let (status, said) = desk.run(&format!("info wrong.sealift{more}"));
-        assert_eq!(status, 1, "{more}: {said}");
+        assert_eq!(status, Some(1), "{more}: {said}");
     }
     // What it says is shown all the same.
     let shown = desk.command("info wrong.sealift").output().unwrap().stdout;
     let shown = String::from_utf8(shown).unwrap();
     assert!(shown.contains("BAD SIGNATURE") && shown.contains("Version       1"), "{shown}");
     // An unknown signer is no damage.
-    assert_eq!(desk.run("info 1.sealift").0, 0);
+    assert_eq!(desk.run("info 1.sealift").0, Some(0));
 }
 
 /// A publisher signs with a later algorithm beside the old one, until the last device knows it.
 #[test]
 fn a_signature_by_a_later_algorithm_is_told_and_stops_nobody() {
     let desk = desk();
-    let bytes = fs::read(desk.path("1.sealift")).unwrap();
+    let bytes = desk.read("1.sealift");
     let (head, rest) = Head::parse_first(&bytes).unwrap();
     let good: Envelope = head.envelopes().map(Envelope::from).next().unwrap();
     let at = good.body.windows(11).position(|name| name == b"ssh-ed25519").unwrap();
@@ -113,10 +108,12 @@ fn a_signature_by_a_later_algorithm_is_told_and_stops_nobody() {
     assert!(said.contains("TRUSTED") && said.contains(&format!("ssh-later01 not counted: {why}")), "{said}");
 
     // Alone, it is no signature at all.
-    let (status, said) = desk.run("verify later.sealift --trust signers");
-    assert!(status == 3 && said.contains(&format!(" is not counted: {why}")), "{status}: {said}");
+    desk.refused("verify later.sealift --trust signers", 3, &format!(" is not counted: {why}"));
     let (status, said) = desk.run("info later.sealift --trust signers");
-    assert!(status == 0 && said.contains("UNTRUSTED") && said.contains("UNSUPPORTED SHA256:"), "{status}: {said}");
+    assert!(
+        status == Some(0) && said.contains("UNTRUSTED") && said.contains("UNSUPPORTED SHA256:"),
+        "{status:?}: {said}"
+    );
 
     // It stays when others are added, and its key's id removes it.
     desk.good("sign both.sealift --key release");
@@ -129,7 +126,7 @@ fn a_signature_by_a_later_algorithm_is_told_and_stops_nobody() {
 #[test]
 fn short_files_are_named_for_what_they_are() {
     let desk = desk();
-    let bytes = fs::read(desk.path("1.sealift")).unwrap();
+    let bytes = desk.read("1.sealift");
     desk.write("hi", "hi");
     desk.write("empty", "");
     desk.write("magic", &bytes[..3]);
@@ -149,9 +146,9 @@ fn short_files_are_named_for_what_they_are() {
         }
         if file != "chunk" {
             let line = format!("cat {file} | sealift verify - --trust signers");
-            let (status, said) = crate::desk::told(&desk.shell(&line).output().unwrap());
+            let (status, said) = told(&mut desk.shell(&line));
             let (_, words) = why.split_once(": ").unwrap();
-            assert!(status == 1 && said.contains(words), "{line}: {said}");
+            assert!(status == Some(1) && said.contains(words), "{line}: {said}");
         }
     }
 }
@@ -198,8 +195,8 @@ fn a_stick_full_of_other_files_is_not_listed_whole() {
 /// Needs a file system of its own.
 #[test]
 fn signing_on_a_read_only_medium_says_so() {
-    if !rustix::process::geteuid().is_root() {
-        return sealift_skipped::skipped("needs root: mounts a file system");
+    if !is_root() {
+        return skipped("needs root: mounts a file system");
     }
     let desk = desk();
     let program = env!("CARGO_BIN_EXE_sealift");
@@ -208,11 +205,10 @@ fn signing_on_a_read_only_medium_says_so() {
         "mount -t tmpfs none medium && cp 1.sealift medium && mount -o remount,ro medium && {program} key generate -o other -q && \
          {program} sign medium/1.sealift --key other --name os --bundle-version 1"
     );
-    let done = desk.shell(&format!("unshare --mount sh -c '{line}'")).output().unwrap();
-    let (status, said) = crate::desk::told(&done);
+    let (status, said) = told(&mut desk.shell(&format!("unshare --mount sh -c '{line}'")));
     assert!(
-        status == 2 && said.contains("cannot write to ") && said.contains("/medium: Read-only file system"),
-        "{status}: {said}"
+        status == Some(2) && said.contains("cannot write to ") && said.contains("/medium: Read-only file system"),
+        "{status:?}: {said}"
     );
     assert!(!said.contains("partial"), "{said}");
 }

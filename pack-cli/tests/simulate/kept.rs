@@ -2,7 +2,9 @@
 
 use std::fs;
 
-use crate::desk::{Desk, noise};
+use sealift_desk::{Desk, noise};
+
+use crate::scattered::orders;
 
 const FILES: u64 = 3000;
 /// One file in ten is read first.
@@ -53,7 +55,7 @@ fn after_ten_updates_a_start_takes_as_long_as_from_a_fresh_layout() {
     pack(last, "lost.sealift", "--chunk-size 128KiB");
     for device in ["dvd", "hdd"] {
         let [kept, fresh, lost] = [format!("{last}"), "fresh".to_owned(), "lost".to_owned()].map(|bundle| {
-            let [own, ..] = desk.orders(&format!("{bundle}.sealift --profile profile --device {device}"));
+            let [own, ..] = orders(&desk, &format!("{bundle}.sealift --profile profile --device {device}"));
             own
         });
         assert!(kept.seconds <= fresh.seconds * 1.5, "{device}: {} {}", kept.seconds, fresh.seconds);

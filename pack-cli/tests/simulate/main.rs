@@ -2,8 +2,8 @@
 #![allow(clippy::unwrap_used, reason = "tests")]
 
 mod deltas;
-mod desk;
 mod kept;
 mod orders;
 mod pictures;
 mod refusals;
+mod scattered;

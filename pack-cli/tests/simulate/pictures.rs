@@ -1,10 +1,10 @@
 //! The page with the picture.
 
-use crate::desk::Desk;
+use crate::scattered::{orders, scattered};
 
 #[test]
 fn the_page_is_well_formed_and_says_what_the_table_says() {
-    let desk = Desk::scattered();
+    let desk = scattered();
     std::fs::rename(desk.path("plain.sealift"), desk.path("a<&\"b.sealift")).unwrap();
     let line = "simulate a<&\"b.sealift ordered.sealift --profile profile --device dvd";
     let page = desk.good(&format!("{line} --svg - --quiet"));
@@ -27,7 +27,7 @@ fn the_page_is_well_formed_and_says_what_the_table_says() {
         assert!(page.contains(&format!(">{seeks} seeks, ")), "{row}");
     }
     // A seek is drawn as a line from one read to the next.
-    for order in desk.orders("ordered.sealift --profile profile --device dvd") {
+    for order in orders(&desk, "ordered.sealift --profile profile --device dvd") {
         let lines = |path: &&str| u64::try_from(path.matches('M').count()).unwrap() == order.seeks;
         let mut paths = page.split("<path class=\"seek\" d=\"").skip(1).map(|rest| rest.split('"').next().unwrap());
         assert!(paths.any(|path| lines(&path)), "{}", order.name);

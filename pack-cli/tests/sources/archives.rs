@@ -12,7 +12,7 @@ use sealift::pack::{PackOptions, PackRef, pack};
 use sealift::source::{ArchiveFault, OpenCache, SourceOptions};
 use sealift::{Error, Identity, Limits, Metadata, Progress};
 
-use super::desk::*;
+use super::trees::*;
 
 pub(crate) fn header(name: &[u8], type_flag: u8, size: u64) -> Vec<u8> {
     linked_header(name, type_flag, size, b"")

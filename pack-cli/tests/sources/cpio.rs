@@ -7,7 +7,7 @@ use std::process::{Command, Stdio};
 use sealift::source::{ArchiveFault, ArchiveFormat, ArchiveSource, Source, SourceOptions};
 use sealift::{Error, NewNode};
 
-use super::desk::*;
+use super::trees::*;
 
 pub(crate) fn read(bytes: &[u8]) -> Result<Source, Error> {
     let format = ArchiveFormat::of("cpio:".as_ref()).expect("it is known");

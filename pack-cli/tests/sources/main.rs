@@ -2,7 +2,7 @@
 
 mod archives;
 mod cpio;
-mod desk;
 mod modes;
 mod peers;
 mod random;
+mod trees;

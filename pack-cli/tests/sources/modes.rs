@@ -6,7 +6,7 @@ use std::path::Path;
 use std::process::Command;
 
 use rustix::fs::{XattrFlags, lsetxattr};
-use sealift_skipped::skipped;
+use sealift_desk::skipped;
 
 /// Creates a checkout as git does under this umask.
 fn checkout(at: &Path, umask: u32) {

@@ -10,7 +10,7 @@ use sealift::{Metadata, NewNode, Tree};
 use super::archives::*;
 use sealift::source::Source;
 
-use super::desk::*;
+use super::trees::*;
 
 proptest! {
     #![proptest_config(ProptestConfig { cases: 300, failure_persistence: None, ..ProptestConfig::default() })]

@@ -9,12 +9,13 @@ use std::process::Command;
 use sealift::unpack::{Census, Consent, unpack_asking};
 use sealift::{Error, Input, Progress};
 use sealift::{InstallOptions, TreeOptions};
+use sealift_desk::{program, said};
 
-use crate::desk::{Desk, anyones, said};
+use crate::installed::{Installed, anyones};
 
 /// Creates a user's photos, and a file with a name that the bundle has.
-fn home() -> Desk {
-    let desk = Desk::new();
+fn home() -> Installed {
+    let desk = Installed::new();
     desk.pack(7);
     fs::create_dir_all(desk.path("home/photos/2019/empty")).unwrap();
     for number in 0..20 {
@@ -47,12 +48,10 @@ fn names(dir: &Path) -> Vec<PathBuf> {
 fn without_being_told_nothing_of_it_is_touched() {
     let desk = home();
     let before = names(&desk.path(""));
-    for more in [&[][..], &["--delete"], &["--delete", "--dry-run"], &["--rehash"]] {
-        let line = [&["unpack", "7.sealift", "home", "--update", "--allow-unsigned"], more].concat();
-        let done = desk.command(&line).output().unwrap();
-        assert_eq!(done.status.code(), Some(2), "{more:?}: {}", said(&done));
-        assert!(said(&done).contains("home was not unpacked by sealift"), "{}", said(&done));
-        assert!(said(&done).contains("to take it over, use --adopt"), "{}", said(&done));
+    for more in ["", "--delete", "--delete --dry-run", "--rehash"] {
+        let line = format!("unpack 7.sealift home --update --allow-unsigned {more}");
+        let said = desk.refused(&line, 2, "home was not unpacked by sealift");
+        assert!(said.contains("to take it over, use --adopt"), "{said}");
         let after: Vec<PathBuf> = names(&desk.path("")).into_iter().filter(|name| !is_state(&desk, name)).collect();
         assert_eq!(after, before, "{more:?}");
     }
@@ -60,15 +59,15 @@ fn without_being_told_nothing_of_it_is_touched() {
     assert!(matches!(desk.update(7, "home"), Err(Error::NotOurs { .. })));
 }
 
-fn is_state(desk: &Desk, name: &Path) -> bool {
+fn is_state(desk: &Installed, name: &Path) -> bool {
     name.starts_with(desk.path("state"))
 }
 
 #[test]
 fn a_dry_run_lists_all_that_would_go() {
     let desk = home();
-    let line = ["unpack", "7.sealift", "home", "--update", "--delete", "--adopt", "--allow-unsigned", "--dry-run"];
-    let told = said(&desk.run(&line));
+    let line = "unpack 7.sealift home --update --delete --adopt --allow-unsigned --dry-run";
+    let told = desk.good(line);
     for number in 0..20 {
         assert!(told.contains(&format!("would delete photos/2019/{number:02}.jpg\n")), "{told}");
     }
@@ -82,8 +81,8 @@ fn a_dry_run_lists_all_that_would_go() {
 #[test]
 fn where_it_is_told_it_is_a_target_from_then_on() {
     let desk = home();
-    let line = ["unpack", "7.sealift", "home", "--update", "--delete", "--adopt", "--yes", "--allow-unsigned"];
-    let told = said(&desk.run(&line));
+    let line = "unpack 7.sealift home --update --delete --adopt --yes --allow-unsigned";
+    let told = desk.good(line);
     assert!(told.contains("took over: replaced 1 file\n"), "{told}");
     assert!(told.contains("  deleted 20 files, 3 directories and 1 symlink\n"), "{told}");
     // The message names the first paths; `-v` lists all of them.
@@ -100,8 +99,8 @@ fn it_is_compared_once() {
     let desk = home();
     // Files that the bundle has too are hashed.
     fs::copy(desk.path("tree/etc/motd"), desk.path("home/etc/motd")).unwrap();
-    let line = ["unpack", "7.sealift", "home", "--update", "--delete", "--adopt", "--yes", "--allow-unsigned"];
-    let done = desk.command(&line).env("SEALIFT_LOG", "debug").output().unwrap();
+    let line = "unpack 7.sealift home --update --delete --adopt --yes --allow-unsigned";
+    let done = desk.command(line).env("SEALIFT_LOG", "debug").output().unwrap();
     let told = said(&done);
     assert!(done.status.success() && told.contains("took over"), "{told}");
     for once in ["comparing the files of the target", "phase=\"hashing\"", "was not unpacked by sealift"] {
@@ -130,7 +129,7 @@ fn a_caller_may_refuse_when_it_is_told_what_would_go() {
         assert!(stats.deletions.contains(&PathBuf::from("photos/2019/07.jpg")));
         // No part of the new tree is there yet, and no other run can begin.
         assert_eq!(names(&desk.path("")), before);
-        let other = desk.command(&["unpack", "7.sealift", "home", "--update", "--adopt", "--yes", "--allow-unsigned"]);
+        let other = desk.command("unpack 7.sealift home --update --adopt --yes --allow-unsigned");
         assert_eq!({ other }.output().unwrap().status.code(), Some(2));
         Err(Error::Usage("no".into()))
     });
@@ -151,10 +150,10 @@ fn a_caller_may_refuse_when_it_is_told_what_would_go() {
 fn from_a_pipe_it_is_said_first_as_well() {
     let desk = home();
     let bundle = fs::File::open(desk.path("7.sealift")).unwrap();
-    let line = ["unpack", "/dev/stdin", "home", "--update", "--delete", "--adopt", "--yes", "--allow-unsigned"];
+    let line = "unpack /dev/stdin home --update --delete --adopt --yes --allow-unsigned";
     let (read, write) = std::io::pipe().unwrap();
     let copy = std::thread::spawn(move || std::io::copy(&mut &bundle, &mut &write));
-    let done = desk.command(&line).stdin(read).output().unwrap();
+    let done = desk.command(line).stdin(read).output().unwrap();
     drop(copy.join().unwrap());
     let told = String::from_utf8_lossy(&done.stderr).into_owned();
     assert!(done.status.success(), "{told}");
@@ -197,8 +196,8 @@ fn what_a_backup_brought_back_is_taken_over_as_it_is() {
         fs::rename(desk.path(name), &saved).unwrap();
         assert!(Command::new("cp").arg("-a").args([saved, desk.path(name)]).status().unwrap().success());
     }
-    let line = ["unpack", "7.sealift", "target", "--update", "--allow-unsigned"];
-    let done = desk.command(&line).output().unwrap();
+    let line = "unpack 7.sealift target --update --allow-unsigned";
+    let done = desk.command(line).output().unwrap();
     assert_eq!(done.status.code(), Some(2), "{}", said(&done));
     let told = said(&done).split_whitespace().collect::<Vec<_>>().join(" ");
     assert!(
@@ -209,10 +208,10 @@ fn what_a_backup_brought_back_is_taken_over_as_it_is() {
     );
     assert!(told.contains("To update it anyway, use --adopt"), "{told}");
     // Everything is unchanged, and is kept.
-    let told = said(&desk.run(&[&line[..], &["--adopt", "--delete", "--yes"]].concat()));
+    let told = desk.good(&format!("{line} --adopt --delete --yes"));
     assert!(told.contains("replaced nothing") || told.contains("3 files unchanged"), "{told}");
     desk.assert_same("target", "tree");
-    let told = said(&desk.run(&line));
+    let told = desk.good(line);
     assert!(told.contains("already unpacked"), "{told}");
 }
 
@@ -237,7 +236,7 @@ fn deletions_of_an_update_are_counted_and_listed() {
     assert_eq!(dry.unwrap().deletions, stats.deletions);
     desk.assert_same("target", "tree");
 
-    let json = said(&desk.run(&["unpack", "7.sealift", "target", "--update", "--allow-unsigned", "--json"]));
+    let json = desk.good("unpack 7.sealift target --update --allow-unsigned --json");
     assert!(json.contains(r#""deleted":{"files":0,"directories":0"#), "{json}");
     let json = json.lines().find(|line| line.starts_with('{')).expect("--json prints an object");
     let json: serde_json::Value = serde_json::from_str(json).unwrap();
@@ -248,7 +247,7 @@ fn deletions_of_an_update_are_counted_and_listed() {
 /// What a target keeps is tried beside it, where others may have put anything under the names that a run uses.
 #[test]
 fn what_others_put_beside_a_target_is_left_alone() {
-    let desk = Desk::new();
+    let desk = Installed::new();
     fs::hard_link(desk.path("tree/etc/motd"), desk.path("tree/etc/second")).unwrap();
     symlink("motd", desk.path("tree/etc/link")).unwrap();
     desk.pack(7);
@@ -257,7 +256,7 @@ fn what_others_put_beside_a_target_is_left_alone() {
     let script = "mkfifo .sealift-$$.trial; for what in kind link device; do echo mine > .sealift-$$.$what; done; \
         exec \"$0\" unpack 7.sealift target --update --adopt --yes --allow-unsigned";
     let mut shell = Command::new("timeout");
-    shell.args(["60", "sh", "-c", script, env!("CARGO_BIN_EXE_sealift")]).current_dir(desk.path(""));
+    shell.args(["60", "sh", "-c", script, &program()]).current_dir(desk.path(""));
     let done = shell.env("SEALIFT_STATE", desk.path("state")).output().unwrap();
     assert!(done.status.success(), "{}", said(&done));
     let names = fs::read_dir(desk.path("")).unwrap().map(|entry| entry.unwrap().file_name().into_string().unwrap());

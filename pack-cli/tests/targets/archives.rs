@@ -8,11 +8,13 @@ use std::os::unix::net::UnixListener;
 use std::path::Path;
 use std::process::Command;
 
+use sealift_desk::{is_root, noise};
+
 use crate::deltas::versions;
-use crate::desk::{Desk, is_root, noise};
+use crate::installed::Installed;
 
 /// Creates a tree of every kind, which `cpio` can hold except for attributes and nanoseconds.
-fn special(desk: &Desk) {
+fn special(desk: &Installed) {
     let tree = |name: &str| desk.path("tree").join(name);
     fs::hard_link(tree("lib/lib.so"), tree("etc/hard")).unwrap();
     fs::hard_link(tree("lib/lib.so"), tree("lib/a-third")).unwrap();
@@ -67,7 +69,7 @@ fn listed(tree: &Path, times: Times) -> Vec<String> {
 }
 
 /// Extracts with a program into a directory, and compares that with the unpacked tree.
-fn extracts(desk: &Desk, program: &str, times: Times) {
+fn extracts(desk: &Installed, program: &str, times: Times) {
     let out = program.split(' ').next().unwrap();
     fs::create_dir(desk.path(out)).unwrap();
     let done = Command::new("sh").args(["-c", program]).current_dir(desk.path(out)).output().unwrap();
@@ -84,22 +86,21 @@ fn extracts(desk: &Desk, program: &str, times: Times) {
 
 #[test]
 fn programs_extract_a_cpio_archive_as_it_is_unpacked() {
-    let desk = Desk::new();
+    let desk = Installed::new();
     special(&desk);
     desk.pack(1);
     desk.unpack(1, "unpacked");
-    let done = desk.run(&["unpack", "1.sealift", "cpio:os.cpio", "--allow-unsigned"]);
-    assert!(String::from_utf8_lossy(&done.stdout).contains("cpio:os.cpio: written from 1.sealift"));
+    let said = desk.good("unpack 1.sealift cpio:os.cpio --allow-unsigned");
+    assert!(said.contains("cpio:os.cpio: written from 1.sealift"));
     extracts(&desk, "cpio --quiet -idm --no-absolute-filenames < ../os.cpio", Times::OfFiles);
     extracts(&desk, "bsdtar -xpf ../os.cpio", Times::OfFiles);
     // As a source, the archive gives the same tree.
-    let (status, said) = desk.tell("diff cpio:os.cpio 1.sealift --exit-code -q --ignore mtime");
-    assert_eq!(status, Some(0), "{said}");
+    desk.good("diff cpio:os.cpio 1.sealift --exit-code -q --ignore mtime");
 }
 
 #[test]
 fn programs_extract_a_tar_archive_as_it_is_unpacked() {
-    let desk = Desk::new();
+    let desk = Installed::new();
     special(&desk);
     let note = |name: &str, value: &[u8]| {
         rustix::fs::setxattr(desk.path(name), "user.note", value, rustix::fs::XattrFlags::empty()).unwrap();
@@ -110,24 +111,23 @@ fn programs_extract_a_tar_archive_as_it_is_unpacked() {
     assert!(Command::new("sh").args(["-c", line]).current_dir(desk.path("")).status().unwrap().success());
     desk.pack(1);
     desk.unpack(1, "unpacked");
-    desk.run(&["unpack", "1.sealift", "tar:os.tar", "--allow-unsigned"]);
+    desk.good("unpack 1.sealift tar:os.tar --allow-unsigned");
     extracts(&desk, "tar -xpf ../os.tar", Times::All);
     extracts(&desk, "bsdtar -xpf ../os.tar", Times::All);
     // As a source, the archive gives the same tree, attributes included: both bundles are equal.
-    let (status, said) = desk.tell("diff tar:os.tar 1.sealift --exit-code");
-    assert_eq!(status, Some(0), "{said}");
-    desk.run(&["pack", "tar:os.tar", "-o", "again.sealift", "--name", "os", "--bundle-version", "1"]);
+    desk.good("diff tar:os.tar 1.sealift --exit-code");
+    desk.good("pack tar:os.tar -o again.sealift --name os --bundle-version 1");
     assert!(fs::read(desk.path("again.sealift")).unwrap() == fs::read(desk.path("1.sealift")).unwrap());
 }
 
 /// As `tar --acls` and bsdtar read them, and others as attributes.
 #[test]
 fn access_lists_are_kept_by_programs_that_extract_a_tar_archive() {
-    let desk = Desk::new();
+    let desk = Installed::new();
     let line = "setfacl -m u:1:r,g:2000:rw tree/etc/motd && setfacl -d -m u:12:rwx tree/lib";
     assert!(Command::new("sh").args(["-c", line]).current_dir(desk.path("")).status().unwrap().success());
     desk.pack(1);
-    desk.run(&["unpack", "1.sealift", "tar:os.tar", "--allow-unsigned"]);
+    desk.good("unpack 1.sealift tar:os.tar --allow-unsigned");
     let access = |folder: &str| {
         let line = "getfacl -n -p etc/motd lib | grep -v '^# owner\\|^# group'";
         let done = Command::new("sh").args(["-c", line]).current_dir(desk.path(folder)).output().unwrap();
@@ -147,38 +147,41 @@ fn access_lists_are_kept_by_programs_that_extract_a_tar_archive() {
 
 #[test]
 fn an_archive_goes_to_standard_output() {
-    let desk = Desk::new();
+    let desk = Installed::new();
     special(&desk);
     desk.pack(1);
     for format in ["tar", "cpio"] {
-        desk.run(&["unpack", "1.sealift", &format!("{format}:file"), "--allow-unsigned"]);
-        let done = desk.run(&["unpack", "1.sealift", &format!("{format}:-"), "--allow-unsigned"]);
-        assert!(done.stdout == fs::read(desk.path("file")).unwrap(), "{format}");
+        desk.good(&format!("unpack 1.sealift {format}:file --allow-unsigned"));
+        let done = desk.command(&format!("unpack 1.sealift {format}:- --allow-unsigned")).output().unwrap();
+        assert!(done.status.success() && done.stdout == fs::read(desk.path("file")).unwrap(), "{format}");
         let said = String::from_utf8_lossy(&done.stderr);
         assert!(said.contains(&format!("{format}:-: written from 1.sealift")), "{said}");
         fs::remove_file(desk.path("file")).unwrap();
     }
     assert!(!desk.path("-").exists());
-    let done = desk.run(&["unpack", "1.sealift", "tar:-", "--allow-unsigned", "--json"]);
-    assert!(String::from_utf8_lossy(&done.stderr).lines().last().unwrap().starts_with("{\"dry_run\":false,"));
+    let done = desk.command("unpack 1.sealift tar:- --allow-unsigned --json").output().unwrap();
+    assert!(
+        done.status.success()
+            && String::from_utf8_lossy(&done.stderr).lines().last().unwrap().starts_with("{\"dry_run\":false,")
+    );
     // Nothing is written of what turns out to be damaged.
     let mut bytes = fs::read(desk.path("1.sealift")).unwrap();
     *bytes.last_mut().unwrap() ^= 1;
     desk.write("flipped.sealift", bytes);
-    let done = desk.command(&["unpack", "flipped.sealift", "tar:-", "--allow-unsigned"]).output().unwrap();
+    let done = desk.command("unpack flipped.sealift tar:- --allow-unsigned").output().unwrap();
     assert_eq!((done.status.code(), done.stdout.len()), (Some(1), 0));
 }
 
 /// sbuild creates a root in this way, as a user who cannot create the devices.
 #[test]
 fn what_is_left_out_of_a_root_by_name_is_left_out_of_a_tar_archive() {
-    let desk = Desk::new();
+    let desk = Installed::new();
     fs::create_dir(desk.path("tree/dev")).unwrap();
     desk.write("tree/dev/null", "");
     desk.write("tree/dev/other", "");
     fs::hard_link(desk.path("tree/etc/motd"), desk.path("tree/etc/second")).unwrap();
     desk.pack(1);
-    desk.run(&["unpack", "1.sealift", "tar:os.tar", "--allow-unsigned"]);
+    desk.good("unpack 1.sealift tar:os.tar --allow-unsigned");
     fs::create_dir(desk.path("root")).unwrap();
     let mut tar = Command::new("tar");
     tar.args(["--exclude=./dev/null", "--directory", "root", "--extract", "--file", "os.tar"]);
@@ -190,30 +193,30 @@ fn what_is_left_out_of_a_root_by_name_is_left_out_of_a_tar_archive() {
 
 #[test]
 fn a_tar_archive_leaves_out_sockets() {
-    let desk = Desk::new();
+    let desk = Installed::new();
     let _bound = UnixListener::bind(desk.path("tree/etc/socket")).unwrap();
     desk.pack(1);
-    let done = desk.run(&["unpack", "1.sealift", "tar:os.tar", "--allow-unsigned"]);
-    assert!(String::from_utf8_lossy(&done.stdout).contains("1 socket left out: tar archives cannot hold them"));
+    let said = desk.good("unpack 1.sealift tar:os.tar --allow-unsigned");
+    assert!(said.contains("1 socket left out: tar archives cannot hold them"));
     let done = Command::new("tar").args(["-tf", "os.tar"]).current_dir(desk.path("")).output().unwrap();
     assert_eq!(String::from_utf8_lossy(&done.stdout), "./\n./etc/\n./etc/issue\n./etc/motd\n./lib/\n./lib/lib.so\n");
 }
 
 #[test]
 fn what_a_cpio_archive_cannot_hold_is_said() {
-    let desk = Desk::new();
+    let desk = Installed::new();
     rustix::fs::setxattr(desk.path("tree/etc/motd"), "user.note", b"x", rustix::fs::XattrFlags::empty()).unwrap();
     desk.pack(1);
-    let done = desk.run(&["unpack", "1.sealift", "cpio:os.cpio", "--allow-unsigned"]);
-    assert!(
-        String::from_utf8_lossy(&done.stdout).contains("1 extended attribute left out: cpio archives cannot hold them")
-    );
+    let said = desk.good("unpack 1.sealift cpio:os.cpio --allow-unsigned");
+    assert!(said.contains("1 extended attribute left out: cpio archives cannot hold them"));
     let line = "touch -d 1969-01-01 tree/etc/motd";
     assert!(Command::new("sh").args(["-c", line]).current_dir(desk.path("")).status().unwrap().success());
     desk.pack(2);
-    let (status, said) = desk.tell("unpack 2.sealift cpio:two.cpio --allow-unsigned");
-    assert_eq!(status, Some(2), "{said}");
-    assert!(said.contains("etc/motd: cpio archives cannot hold times before 1970 or after 2106"), "{said}");
+    desk.refused(
+        "unpack 2.sealift cpio:two.cpio --allow-unsigned",
+        2,
+        "etc/motd: cpio archives cannot hold times before 1970 or after 2106",
+    );
     assert!(!desk.path("two.cpio").exists());
     let left = fs::read_dir(desk.path(""))
         .unwrap()
@@ -223,10 +226,10 @@ fn what_a_cpio_archive_cannot_hold_is_said() {
 
 #[test]
 fn sockets_are_members_of_a_cpio_archive() {
-    let desk = Desk::new();
+    let desk = Installed::new();
     let _bound = UnixListener::bind(desk.path("tree/etc/socket")).unwrap();
     desk.pack(1);
-    desk.run(&["unpack", "1.sealift", "cpio:os.cpio", "--allow-unsigned"]);
+    desk.good("unpack 1.sealift cpio:os.cpio --allow-unsigned");
     let done =
         Command::new("cpio").args(["--quiet", "-tv", "-F", "os.cpio"]).current_dir(desk.path("")).output().unwrap();
     let list = String::from_utf8_lossy(&done.stdout).into_owned();
@@ -236,43 +239,46 @@ fn sockets_are_members_of_a_cpio_archive() {
 #[test]
 fn a_delta_is_written_as_the_full_bundle() {
     let desk = versions();
-    desk.run(&["unpack", "2.sealift", "cpio:full.cpio", "--allow-unsigned"]);
+    desk.good("unpack 2.sealift cpio:full.cpio --allow-unsigned");
     for base in ["1.sealift", "one"] {
-        desk.run(&["unpack", "delta.sealift", "cpio:delta.cpio", "--base", base, "--allow-unsigned"]);
+        desk.good(&format!("unpack delta.sealift cpio:delta.cpio --base {base} --allow-unsigned"));
         assert!(fs::read(desk.path("full.cpio")).unwrap() == fs::read(desk.path("delta.cpio")).unwrap(), "{base}");
         fs::remove_file(desk.path("delta.cpio")).unwrap();
     }
-    let (status, said) = desk.tell("unpack delta.sealift cpio:delta.cpio --allow-unsigned");
+    let (status, said) = desk.run("unpack delta.sealift cpio:delta.cpio --allow-unsigned");
     assert_eq!(status, Some(4), "{said}");
     assert!(!desk.path("delta.cpio").exists());
 }
 
 #[test]
 fn a_file_is_not_replaced_and_nothing_half_written() {
-    let desk = Desk::new();
+    let desk = Installed::new();
     desk.pack(1);
     desk.write("os.cpio", "mine");
-    let (status, said) = desk.tell("unpack 1.sealift cpio:os.cpio --allow-unsigned");
-    assert!(status == Some(2) && said.contains("os.cpio already exists: remove it, or give another name"), "{said}");
+    desk.refused(
+        "unpack 1.sealift cpio:os.cpio --allow-unsigned",
+        2,
+        "os.cpio already exists: remove it, or give another name",
+    );
     assert_eq!(fs::read(desk.path("os.cpio")).unwrap(), b"mine");
-    let (status, said) = desk.tell("unpack 1.sealift cpio:new.cpio --allow-unsigned --dry-run");
+    let (status, said) = desk.run("unpack 1.sealift cpio:new.cpio --allow-unsigned --dry-run");
     assert!(status == Some(0) && said.contains("would be written"), "{said}");
     assert!(!desk.path("new.cpio").exists());
     // The policy is the same as for all content: without trust, nothing is written.
-    let (status, said) = desk.tell("unpack 1.sealift cpio:new.cpio");
+    let (status, said) = desk.run("unpack 1.sealift cpio:new.cpio");
     assert!(status == Some(3) && !desk.path("new.cpio").exists(), "{said}");
     let mut bytes = fs::read(desk.path("1.sealift")).unwrap();
     *bytes.last_mut().unwrap() ^= 1;
     desk.write("flipped.sealift", bytes);
-    let (status, said) = desk.tell("unpack flipped.sealift cpio:new.cpio --allow-unsigned");
+    let (status, said) = desk.run("unpack flipped.sealift cpio:new.cpio --allow-unsigned");
     assert!(status == Some(1) && !desk.path("new.cpio").exists(), "{said}");
     // The next run removes what a killed run left, and so does `clean`.
     desk.write(".new.cpio.1.sealift-partial", "left");
-    desk.run(&["unpack", "1.sealift", "cpio:new.cpio", "--allow-unsigned", "--quiet"]);
+    desk.good("unpack 1.sealift cpio:new.cpio --allow-unsigned --quiet");
     assert!(!desk.path(".new.cpio.1.sealift-partial").exists());
     assert_eq!(fs::metadata(desk.path("new.cpio")).unwrap().mode() & 0o777, 0o644);
     for option in ["--update", "--delete", "--path=etc", "--rehash", "--seal=try", "--mirror"] {
-        let (status, said) = desk.tell(&format!("unpack 1.sealift cpio:more.cpio --allow-unsigned {option}"));
+        let (status, said) = desk.run(&format!("unpack 1.sealift cpio:more.cpio --allow-unsigned {option}"));
         assert_eq!(status, Some(2), "{option}: {said}");
     }
 }

@@ -3,61 +3,28 @@
 use std::fs::{self, File, Permissions};
 use std::io::Write as _;
 use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _, symlink};
-use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
+use std::path::Path;
+use std::process::Stdio;
 use std::time::Duration;
 
-/// A folder with a bundle.
-struct Desk(tempfile::TempDir);
+use sealift_desk::{Desk, program, skipped, told};
 
-impl Desk {
-    fn new() -> Self {
-        let desk = Self(tempfile::tempdir().expect("a temporary folder"));
-        fs::create_dir(desk.path("tree")).expect("a new folder");
-        fs::write(desk.path("tree/file"), vec![7; 100_000]).expect("there is room");
-        desk.good("pack tree -o b.sealift --name os --bundle-version 1 --quiet");
-        desk
-    }
+/// Creates a desk with a bundle.
+fn desk() -> Desk {
+    let desk = Desk::new();
+    desk.write("tree/file", vec![7; 100_000]);
+    desk.good("pack tree -o b.sealift --name os --bundle-version 1 --quiet");
+    desk
+}
 
-    fn path(&self, name: &str) -> PathBuf {
-        self.0.path().join(name)
-    }
-
-    fn command(&self, line: &str) -> Command {
-        let mut command = Command::new(env!("CARGO_BIN_EXE_sealift"));
-        command.args(line.split(' ')).current_dir(self.0.path()).stdin(Stdio::null());
-        command.env("SEALIFT_STATE", self.path("state")).env("XDG_CONFIG_HOME", "/nonexistent");
-        command
-    }
-
-    /// Returns the exit status, and the output.
-    fn run(&self, line: &str) -> (i32, String) {
-        let done = self.command(line).output().expect("sealift runs");
-        let said = [done.stdout, done.stderr].concat();
-        (done.status.code().expect("it ends by itself"), String::from_utf8_lossy(&said).into_owned())
-    }
-
-    fn good(&self, line: &str) -> String {
-        let (status, said) = self.run(line);
-        assert_eq!(status, 0, "{line}: {said}");
-        said
-    }
-
-    fn refused(&self, line: &str, status: i32, why: &str) {
-        let (found, said) = self.run(line);
-        assert!(found == status && said.contains(why), "{line}: {found}: {said}");
-    }
-
-    /// Leaves a stage, as does a run whose pipe breaks.
-    fn begin_unpacking(&self, target: &str) {
-        let cut = self.path("cut.sealift");
-        let bytes = fs::read(self.path("b.sealift")).expect("it was packed");
-        fs::write(&cut, &bytes[..bytes.len() - 1]).expect("there is room");
-        let line = format!("unpack - {target} --allow-unsigned");
-        let done = self.command(&line).stdin(File::open(cut).expect("it is there")).output().expect("sealift runs");
-        let said = String::from_utf8_lossy(&done.stderr);
-        assert!(said.contains("progress was saved: repeat the command to resume"), "{said}");
-    }
+/// Leaves a stage, as does a run whose pipe breaks.
+fn begin_unpacking(desk: &Desk, target: &str) {
+    let cut = desk.path("cut.sealift");
+    let bytes = desk.read("b.sealift");
+    fs::write(&cut, &bytes[..bytes.len() - 1]).expect("there is room");
+    let line = format!("unpack - {target} --allow-unsigned");
+    let (_, said) = told(desk.command(&line).stdin(File::open(cut).expect("it is there")));
+    assert!(said.contains("progress was saved: repeat the command to resume"), "{said}");
 }
 
 fn exists(path: &Path) -> bool {
@@ -66,7 +33,7 @@ fn exists(path: &Path) -> bool {
 
 #[test]
 fn what_a_killed_signing_left() {
-    let desk = Desk::new();
+    let desk = desk();
     let partial = desk.path(".b.sealift.sealift-sign-partial");
     fs::write(&partial, "a copy").expect("there is room");
     let bundle = File::open(desk.path("b.sealift")).expect("it is there");
@@ -81,7 +48,7 @@ fn what_a_killed_signing_left() {
 
 #[test]
 fn signing_removes_what_a_killed_signing_left() {
-    let desk = Desk::new();
+    let desk = desk();
     let partial = desk.path(".b.sealift.sealift-sign-partial");
     desk.good("key generate -o key --quiet");
     // The second time, nothing has to be written.
@@ -94,7 +61,7 @@ fn signing_removes_what_a_killed_signing_left() {
 
 #[test]
 fn a_bundle_that_is_being_packed_is_left_alone() {
-    let desk = Desk::new();
+    let desk = desk();
     let spool = File::create(desk.path(".b.sealift.123.sealift-partial")).expect("there is room");
     spool.lock().expect("nobody has it");
     desk.refused("clean b.sealift", 2, "another sealift run is using .b.sealift.123.sealift-partial");
@@ -107,8 +74,8 @@ fn a_bundle_that_is_being_packed_is_left_alone() {
 
 #[test]
 fn two_runs_do_not_share_a_target() {
-    let desk = Desk::new();
-    desk.begin_unpacking("target");
+    let desk = desk();
+    begin_unpacking(&desk, "target");
     let stage = File::open(desk.path(".target.sealift-partial")).expect("it is there");
     stage.lock().expect("nobody has it");
     let unpack = "unpack b.sealift target --allow-unsigned";
@@ -122,7 +89,7 @@ fn two_runs_do_not_share_a_target() {
 
 #[test]
 fn two_runs_at_once() {
-    let desk = Desk::new();
+    let desk = desk();
     let bytes = fs::read(desk.path("b.sealift")).expect("it was packed");
     let (most, last) = bytes.split_at(bytes.len() - 1);
     let mut first = desk.command("unpack - target --allow-unsigned --quiet").stdin(Stdio::piped()).spawn();
@@ -143,10 +110,10 @@ fn two_runs_at_once() {
 
 #[test]
 fn a_state_without_a_tree_goes() {
-    let desk = Desk::new();
+    let desk = desk();
     let state = desk.path(".target.sealift-state");
     // As after a run whose last rename failed.
-    desk.begin_unpacking("target");
+    begin_unpacking(&desk, "target");
     fs::create_dir(&state).expect("a new folder");
     fs::create_dir(desk.path("target")).expect("a new folder");
     desk.good("clean target");
@@ -166,9 +133,9 @@ fn a_state_without_a_tree_goes() {
 
 #[test]
 fn a_damaged_update_of_a_tree_that_is_gone() {
-    let desk = Desk::new();
+    let desk = desk();
     for is_there in [true, false] {
-        desk.begin_unpacking("target");
+        begin_unpacking(&desk, "target");
         let stage = desk.path(".target.sealift-partial");
         fs::create_dir_all(desk.path("target")).expect("a folder");
         let inode = fs::metadata(desk.path("target")).expect("it is there").ino();
@@ -185,7 +152,7 @@ fn a_damaged_update_of_a_tree_that_is_gone() {
 
 #[test]
 fn what_is_no_place_is_refused() {
-    let desk = Desk::new();
+    let desk = desk();
     desk.refused("clean -", 2, "standard input");
     desk.refused("clean ostree:repo", 2, "no such target, on disk or in the list");
     fs::create_dir(desk.path("repo")).expect("a new folder");
@@ -194,7 +161,7 @@ fn what_is_no_place_is_refused() {
 
 #[test]
 fn the_directory_that_one_stands_in() {
-    let desk = Desk::new();
+    let desk = desk();
     desk.good("unpack b.sealift target --allow-unsigned");
     let within = |line: &str| desk.command(line).current_dir(desk.path("target")).output().expect("sealift runs");
     assert!(within("unpack ../b.sealift . --update --allow-unsigned").status.success());
@@ -210,7 +177,7 @@ fn the_directory_that_one_stands_in() {
 
 #[test]
 fn what_others_put_in_our_place() {
-    let desk = Desk::new();
+    let desk = desk();
     let unpack = "unpack b.sealift target --allow-unsigned";
     let stage = desk.path(".target.sealift-partial");
     symlink("tree", &stage).expect("it can be made");
@@ -225,26 +192,15 @@ fn what_others_put_in_our_place() {
 /// Runs in a namespace of its own, where any user can mount.
 #[test]
 fn a_mount_point_is_filled_and_updated() {
-    let desk = Desk::new();
+    let desk = desk();
     fs::create_dir(desk.path("mounted")).expect("a new folder");
-    let sealift = env!("CARGO_BIN_EXE_sealift");
+    let sealift = program();
     let line = format!(
         "mount -t tmpfs none mounted && mkdir mounted/lost+found || exit 99; set -e; \
          for options in '' '--update --delete --rehash'; do \
          {sealift} unpack b.sealift mounted --allow-unsigned $options; {sealift} audit mounted --allow-unsigned; \
          {sealift} clean mounted; done; ls -A . mounted"
     );
-    let mut unshare = Command::new("unshare");
-    if !rustix::process::geteuid().is_root() {
-        unshare.args(["--user", "--map-root-user"]);
-    }
-    unshare.args(["--mount", "sh", "-c", &format!("exec 2>&1; {line}")]);
-    let done = unshare.current_dir(desk.path("")).env("SEALIFT_STATE", desk.path("state")).output();
-    let done = done.expect("util-linux is installed");
-    let said = String::from_utf8_lossy(&done.stdout);
-    if done.status.code() == Some(99) {
-        return sealift_skipped::skipped(&format!("needs a user namespace to mount in: {said}"));
-    }
-    assert!(done.status.success(), "{said}");
+    let Some(said) = desk.in_namespace(&line) else { return skipped("needs a user namespace: mounts") };
     assert!(said.contains(".sealift\n") && said.contains("lost+found\n") && !said.contains(".mounted."), "{said}");
 }

@@ -7,11 +7,10 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use rustix::fs::{XattrFlags, getxattr, setxattr};
-use sealift_skipped::skipped;
+use sealift_desk::{Mounted, is_root, noise, out, said, skipped};
 use serde_json::Value;
 
-use crate::desk::{Desk, is_root, noise, said};
-use crate::mounted::Bound;
+use crate::installed::Installed;
 
 const FILES: u64 = 1500;
 const UPDATES: u64 = 10;
@@ -28,30 +27,30 @@ struct Disk {
 }
 
 impl Disk {
-    fn ext4(desk: &Desk, block_len: &str) -> Self {
+    fn ext4(desk: &Installed, block_len: &str) -> Self {
         Self::made_by(desk, Command::new("mkfs.ext4").args(["-q", "-m", "0", "-b", block_len]))
     }
 
     /// Creates the file system that a program makes.
-    fn made_by(desk: &Desk, mkfs: &mut Command) -> Self {
+    fn made_by(desk: &Installed, mkfs: &mut Command) -> Self {
         let disk = Self { image: desk.path("image"), point: desk.path("disk") };
         fs::File::create_new(&disk.image).unwrap().set_len(512 << 20).unwrap();
         fs::create_dir(&disk.point).unwrap();
-        run(mkfs.arg(&disk.image));
+        out(mkfs.arg(&disk.image));
         disk.mount();
         disk
     }
 
     fn mount(&self) {
-        run(Command::new("mount").args(["-o", "loop"]).args([&self.image, &self.point]));
+        out(Command::new("mount").args(["-o", "loop"]).args([&self.image, &self.point]));
         // As a disk with a moving head, whatever the image is stored on.
-        let device = run(Command::new("findmnt").args(["-no", "SOURCE"]).arg(&self.point));
+        let device = out(Command::new("findmnt").args(["-no", "SOURCE"]).arg(&self.point));
         let name = Path::new(device.trim()).file_name().unwrap();
         fs::write(Path::new("/sys/block").join(name).join("queue/rotational"), "1").unwrap();
     }
 
     fn unmount(&self) {
-        run(Command::new("umount").arg(&self.point));
+        out(Command::new("umount").arg(&self.point));
     }
 }
 
@@ -61,21 +60,15 @@ impl Drop for Disk {
     }
 }
 
-fn run(command: &mut Command) -> String {
-    let done = command.output().unwrap();
-    assert!(done.status.success(), "{command:?}: {}", String::from_utf8_lossy(&done.stderr));
-    String::from_utf8(done.stdout).unwrap()
-}
-
 fn name(file: u64) -> String {
     format!("dir{:02}/sub{}/file{file:04}", file % 37, file % 3)
 }
 
-fn write(desk: &Desk, file: u64, version: u64) {
+fn write(desk: &Installed, file: u64, version: u64) {
     write_up_to(desk, file, version, 45_000);
 }
 
-fn write_up_to(desk: &Desk, file: u64, version: u64, len_max: u64) {
+fn write_up_to(desk: &Installed, file: u64, version: u64, len_max: u64) {
     let path = desk.path("tree").join(name(file));
     fs::create_dir_all(path.parent().unwrap()).unwrap();
     let len = 5_000 + file * 7919 % (len_max - 5_000);
@@ -91,7 +84,7 @@ fn changed(version: u64) -> Vec<u64> {
 /// Returns the extents of files, in the order of the files.
 fn extents_in_turn(root: &Path, files: &[u64]) -> Vec<Range<u64>> {
     let paths = files.iter().map(|file| root.join(name(*file)));
-    let said = run(Command::new("filefrag").args(["-v", "-b1"]).args(paths));
+    let said = out(Command::new("filefrag").args(["-v", "-b1"]).args(paths));
     // "   0:        0..    8191:     165888..    174079:   8192:             last,eof"
     let extent = |line: &str| {
         let mut fields = line.split(':');
@@ -130,16 +123,16 @@ fn what_is_read_first_lies_together_and_still_does_after_updates() {
     if !is_root() {
         return skipped("needs root: an ext4");
     }
-    let desk = Desk::new();
+    let desk = Installed::new();
     (0..FILES).for_each(|file| write(&desk, file, 1));
     let mut hot: Vec<u64> = (0..FILES).step_by(10).collect();
     hot.sort_by_key(|file| blake3::hash(&file.to_le_bytes()).to_hex());
     desk.write("profile", hot.iter().map(|file| name(*file)).collect::<Vec<_>>().join("\n"));
     let disk = Disk::ext4(&desk, "4096");
     let target = disk.point.join("target");
-    let pack = ["pack", "tree", "--name", "os", "--allow-unsigned", "--force", "--bundle-version"];
-    desk.run(&[&pack[..], &["1", "-o", "1.sealift", "--order", "profile"]].concat());
-    desk.run(&["unpack", "1.sealift", "disk/target", "--allow-unsigned"]);
+    let pack = "pack tree --name os --allow-unsigned --force --bundle-version";
+    desk.good(&format!("{pack} 1 -o 1.sealift --order profile"));
+    desk.good("unpack 1.sealift disk/target --allow-unsigned");
     let (apart, span, bytes) = places(&target, &hot);
     assert!(apart <= PLACES && span < bytes * 2, "{apart} places, {bytes} bytes over {span}");
     // The same number of files from the whole tree is spread over the whole target.
@@ -150,10 +143,9 @@ fn what_is_read_first_lies_together_and_still_does_after_updates() {
     for version in 2..=UPDATES + 1 {
         let (base, number) = (format!("{}.sealift", version - 1), version.to_string());
         changed(version).into_iter().for_each(|file| write(&desk, file, version));
-        desk.run(&[&pack[..], &[&number, "-o", "delta.sealift", "--base", &base]].concat());
-        desk.run(&[&pack[..], &[&number, "-o", &format!("{number}.sealift"), "--order-from", &base]].concat());
-        let said = desk.run(&["unpack", "delta.sealift", "disk/target", "--update", "--allow-unsigned", "--json"]);
-        let said: Value = serde_json::from_slice(&said.stdout).unwrap();
+        desk.good(&format!("{pack} {number} -o delta.sealift --base {base}"));
+        desk.good(&format!("{pack} {number} -o {number}.sealift --order-from {base}"));
+        let said = desk.json("unpack delta.sealift disk/target --update --allow-unsigned --json");
         let moved = said["gathered_files"].as_u64().unwrap();
         rewritten += u64::from(moved > 0);
         // Unchanged files of the hot set are moved to the new ones, and no others.
@@ -167,12 +159,10 @@ fn what_is_read_first_lies_together_and_still_does_after_updates() {
     // The hot set has no new files: its places stay as they are.
     let last = UPDATES + 2;
     write(&desk, 1, last);
-    desk.run(
-        &[&pack[..], &[&last.to_string(), "-o", "delta.sealift", "--base", &format!("{}.sealift", last - 1)]].concat(),
-    );
-    let said = desk.run(&["unpack", "delta.sealift", "disk/target", "--update", "--allow-unsigned", "--json"]);
-    assert!(String::from_utf8(said.stdout).unwrap().contains("\"gathered_files\":0"));
-    desk.run(&["unpack", "delta.sealift", "disk/target", "--update", "--allow-unsigned", "--rehash"]);
+    desk.good(&format!("{pack} {last} -o delta.sealift --base {}.sealift", last - 1));
+    let said = desk.good("unpack delta.sealift disk/target --update --allow-unsigned --json");
+    assert!(said.contains("\"gathered_files\":0"));
+    desk.good("unpack delta.sealift disk/target --update --allow-unsigned --rehash");
 }
 
 #[test]
@@ -180,16 +170,16 @@ fn what_is_written_again_stays_what_it_was() {
     if !is_root() {
         return skipped("needs root: an ext4");
     }
-    let desk = Desk::new();
+    let desk = Installed::new();
     (0..100).for_each(|file| write(&desk, file, 1));
     // A file with two names, and one that gets another name beside the target.
     fs::hard_link(desk.path("tree").join(name(2)), desk.path("tree/second")).unwrap();
     desk.write("profile", (0..30).map(name).collect::<Vec<_>>().join("\n"));
     let disk = Disk::ext4(&desk, "4096");
     let target = disk.point.join("target");
-    let pack = ["pack", "tree", "--name", "os", "--allow-unsigned", "--force", "--bundle-version"];
-    desk.run(&[&pack[..], &["1", "-o", "1.sealift", "--order", "profile"]].concat());
-    desk.run(&["unpack", "1.sealift", "disk/target", "--allow-unsigned"]);
+    let pack = "pack tree --name os --allow-unsigned --force --bundle-version";
+    desk.good(&format!("{pack} 1 -o 1.sealift --order profile"));
+    desk.good("unpack 1.sealift disk/target --allow-unsigned");
     fs::hard_link(target.join(name(4)), disk.point.join("elsewhere")).unwrap();
     // A byte is damaged on the disk: only reading reveals that, and the delta does not bring the content.
     let rotten = extents(&target, &[6])[0].start;
@@ -199,15 +189,15 @@ fn what_is_written_again_stays_what_it_was() {
     image.read_exact_at(&mut byte, rotten).unwrap();
     image.write_all_at(&[byte[0] ^ 1], rotten).unwrap();
     disk.mount();
-    run(Command::new("chattr").arg("+i").arg(target.join(name(8))));
+    out(Command::new("chattr").arg("+i").arg(target.join(name(8))));
     let inodes: Vec<u64> = (0..30).map(|file| fs::metadata(target.join(name(file))).unwrap().ino()).collect();
 
     [3, 7, 11, 15, 19, 23].into_iter().for_each(|file| write(&desk, file, 2));
     fs::set_permissions(desk.path("tree").join(name(5)), fs::Permissions::from_mode(0o750)).unwrap();
-    desk.run(&[&pack[..], &["2", "-o", "delta.sealift", "--base", "1.sealift"]].concat());
-    desk.run(&[&pack[..], &["2", "-o", "2.sealift", "--order-from", "1.sealift"]].concat());
-    let update = ["unpack", "delta.sealift", "disk/target", "--update", "--allow-unsigned", "--json"];
-    let said: Value = serde_json::from_slice(&desk.run(&update).stdout).unwrap();
+    desk.good(&format!("{pack} 2 -o delta.sealift --base 1.sealift"));
+    desk.good(&format!("{pack} 2 -o 2.sealift --order-from 1.sealift"));
+    let update = "unpack delta.sealift disk/target --update --allow-unsigned --json";
+    let said = desk.json(update);
     // All except the six new ones, the one with a name elsewhere, the one with new metadata, the damaged and the immutable one.
     assert_eq!(said["gathered_files"], 20, "{said}");
     assert_eq!((&said["files"], &said["copied_files"]), (&7.into(), &1.into()), "{said}");
@@ -216,29 +206,29 @@ fn what_is_written_again_stays_what_it_was() {
         (0..30).filter(|file| inode(&target.join(name(*file))) != inodes[usize::try_from(*file).unwrap()]).collect();
     assert_eq!(moved, (0..30).filter(|file| ![4, 6, 8].contains(file)).collect::<Vec<_>>());
     assert_eq!(inode(&target.join("second")), inode(&target.join(name(2))));
-    let audit = ["audit", "disk/target", "2.sealift", "--allow-unsigned", "--json"];
-    let found = desk.command(&audit).output().unwrap();
+    let audit = "audit disk/target 2.sealift --allow-unsigned --json";
+    let found = desk.command(audit).output().unwrap();
     assert_eq!(found.status.code(), Some(1));
     let found = String::from_utf8(found.stdout).unwrap();
     assert!(found.contains(&name(6)) && !found.contains(&name(5)), "{found}");
-    run(Command::new("chattr").arg("-i").arg(target.join(name(8))));
+    out(Command::new("chattr").arg("-i").arg(target.join(name(8))));
     // It can still be repaired.
-    desk.run(&["unpack", "2.sealift", "disk/target", "--update", "--rehash", "--allow-unsigned"]);
-    desk.run(&audit);
+    desk.good("unpack 2.sealift disk/target --update --rehash --allow-unsigned");
+    desk.good(audit);
 }
 
-const PACK: [&str; 7] = ["pack", "tree", "--name", "os", "--allow-unsigned", "--force", "--bundle-version"];
+const PACK: &str = "pack tree --name os --allow-unsigned --force --bundle-version";
 
 /// Packs the delta to a version as `delta.sealift`, and its full bundle.
-fn pack_next(desk: &Desk, version: u64) {
-    pack_next_with(desk, version, &[]);
+fn pack_next(desk: &Installed, version: u64) {
+    pack_next_with(desk, version, "");
 }
 
-fn pack_next_with(desk: &Desk, version: u64, options: &[&str]) {
+fn pack_next_with(desk: &Installed, version: u64, options: &str) {
     let (base, number) = (format!("{}.sealift", version - 1), version.to_string());
     let full = format!("{number}.sealift");
-    desk.run(&[&PACK[..], &[&number, "-o", "delta.sealift", "--base", &base], options].concat());
-    desk.run(&[&PACK[..], &[&number, "-o", &full, "--order-from", &base], options].concat());
+    desk.good(&format!("{PACK} {number} -o delta.sealift --base {base} {options}"));
+    desk.good(&format!("{PACK} {number} -o {full} --order-from {base} {options}"));
 }
 
 /// ext4 allocates small files and others in separate places, and which files are small depends on the block size.
@@ -248,19 +238,18 @@ fn what_is_read_first_lies_in_its_order_whatever_its_length() {
         return skipped("needs root: an ext4");
     }
     for (block_len, len_max) in [("1024", 45_000), ("4096", 200_000)] {
-        let desk = Desk::new();
+        let desk = Installed::new();
         (0..400).for_each(|file| write_up_to(&desk, file, 1, len_max));
         let mut hot: Vec<u64> = (0..400).step_by(4).collect();
         hot.sort_by_key(|file| blake3::hash(&file.to_le_bytes()).to_hex());
         desk.write("profile", hot.iter().map(|file| name(*file)).collect::<Vec<_>>().join("\n"));
         let disk = Disk::ext4(&desk, block_len);
         let target = disk.point.join("target");
-        desk.run(&[&PACK[..], &["1", "-o", "1.sealift", "--order", "profile"]].concat());
-        desk.run(&["unpack", "1.sealift", "disk/target", "--allow-unsigned"]);
+        desk.good(&format!("{PACK} 1 -o 1.sealift --order profile"));
+        desk.good("unpack 1.sealift disk/target --allow-unsigned");
         let update = |version| {
             pack_next(&desk, version);
-            let said = desk.run(&["unpack", "delta.sealift", "disk/target", "--update", "--allow-unsigned", "--json"]);
-            let said: Value = serde_json::from_slice(&said.stdout).unwrap();
+            let said = desk.json("unpack delta.sealift disk/target --update --allow-unsigned --json");
             said["gathered_files"].as_u64().unwrap()
         };
         let seeks = || seeks(&target, &hot);
@@ -273,9 +262,9 @@ fn what_is_read_first_lies_in_its_order_whatever_its_length() {
             write_up_to(&desk, hot[usize::try_from(version).unwrap() * 20], version, len_max);
             assert_eq!(update(version), 0, "{block_len}");
         }
-        desk.run(&["audit", "disk/target", "4.sealift", "--allow-unsigned"]);
+        desk.good("audit disk/target 4.sealift --allow-unsigned");
         disk.unmount();
-        run(Command::new("e2fsck").arg("-fn").arg(&disk.image));
+        out(Command::new("e2fsck").arg("-fn").arg(&disk.image));
     }
 }
 
@@ -286,7 +275,7 @@ fn sparse_and_empty_files_that_are_read_first_get_no_space() {
         return skipped("needs root: an ext4");
     }
     let (sparse, empty) = (5, 9);
-    let desk = Desk::new();
+    let desk = Installed::new();
     (0..100).for_each(|file| write_up_to(&desk, file, 1, 200_000));
     let file = fs::File::create(desk.path("tree").join(name(sparse))).unwrap();
     file.write_all_at(&noise(5, 9000), 0).unwrap();
@@ -305,25 +294,24 @@ fn sparse_and_empty_files_that_are_read_first_get_no_space() {
         let others: Vec<u64> = (0..30).filter(|file| ![sparse, empty].contains(file)).collect();
         assert!(seeks(&root, &others) <= 2, "{target}: {} seeks", seeks(&root, &others));
     };
-    desk.run(&[&PACK[..], &["1", "-o", "1.sealift", "--order", "profile"]].concat());
-    desk.run(&["unpack", "1.sealift", "disk/target", "--allow-unsigned"]);
+    desk.good(&format!("{PACK} 1 -o 1.sealift --order profile"));
+    desk.good("unpack 1.sealift disk/target --allow-unsigned");
     check("target");
 
     [3, 7, 11, 15, 19, 23].into_iter().for_each(|file| write_up_to(&desk, file, 2, 200_000));
     pack_next(&desk, 2);
-    let said = desk.run(&["unpack", "delta.sealift", "disk/target", "--update", "--allow-unsigned", "--json"]);
-    let said: Value = serde_json::from_slice(&said.stdout).unwrap();
+    let said = desk.json("unpack delta.sealift disk/target --update --allow-unsigned --json");
     assert_eq!(said["gathered_files"], 30 - 6 - 2, "{said}");
     check("target");
 
     // A delta does not say which files of its base are sparse.
-    desk.run(&["unpack", "delta.sealift", "disk/new", "--base", "1.sealift", "--allow-unsigned"]);
+    desk.good("unpack delta.sealift disk/new --base 1.sealift --allow-unsigned");
     check("new");
     for target in ["disk/target", "disk/new"] {
-        desk.run(&["audit", target, "2.sealift", "--allow-unsigned"]);
+        desk.good(&format!("audit {target} 2.sealift --allow-unsigned"));
     }
     disk.unmount();
-    run(Command::new("e2fsck").arg("-fn").arg(&disk.image));
+    out(Command::new("e2fsck").arg("-fn").arg(&disk.image));
 }
 
 /// If free space is fragmented, the hot set is written again once, and then not before that would help.
@@ -332,7 +320,7 @@ fn what_cannot_lie_together_is_not_written_again_with_each_update() {
     if !is_root() {
         return skipped("needs root: an ext4");
     }
-    let desk = Desk::new();
+    let desk = Installed::new();
     (0..400).for_each(|file| write_up_to(&desk, file, 1, 200_000));
     let hot: Vec<u64> = (0..400).step_by(4).collect();
     desk.write("profile", hot.iter().map(|file| name(*file)).collect::<Vec<_>>().join("\n"));
@@ -345,15 +333,14 @@ fn what_cannot_lie_together_is_not_written_again_with_each_update() {
     for at in (0..len - (64 << 10)).step_by(256 << 10) {
         rustix::fs::fallocate(&filler, hole, at, 64 << 10).unwrap();
     }
-    desk.run(&[&PACK[..], &["1", "-o", "1.sealift", "--order", "profile"]].concat());
-    desk.run(&["unpack", "1.sealift", "disk/target", "--allow-unsigned"]);
+    desk.good(&format!("{PACK} 1 -o 1.sealift --order profile"));
+    desk.good("unpack 1.sealift disk/target --allow-unsigned");
     let update = |version: u64| {
         for changed in (0..100).skip(usize::try_from(version).unwrap()).step_by(10) {
             write_up_to(&desk, hot[changed], version, 200_000);
         }
         pack_next(&desk, version);
-        let said = desk.run(&["unpack", "delta.sealift", "disk/target", "--update", "--allow-unsigned", "--json"]);
-        let said: Value = serde_json::from_slice(&said.stdout).unwrap();
+        let said = desk.json("unpack delta.sealift disk/target --update --allow-unsigned --json");
         said["gathered_files"].as_u64().unwrap()
     };
     assert_eq!(update(2), 90);
@@ -377,10 +364,10 @@ fn what_cannot_lie_together_is_not_written_again_with_each_update() {
 }
 
 /// Packs a tree of 100 files, of which some are read first.
-fn pack_hot(desk: &Desk, hot: u64) {
+fn pack_hot(desk: &Installed, hot: u64) {
     (0..100).for_each(|file| write_up_to(desk, file, 1, 200_000));
     desk.write("profile", (0..hot).map(name).collect::<Vec<_>>().join("\n"));
-    desk.run(&[&PACK[..], &["1", "-o", "1.sealift", "--order", "profile"]].concat());
+    desk.good(&format!("{PACK} 1 -o 1.sealift --order profile"));
 }
 
 /// Every block counts once, whether it was reserved or not.
@@ -390,10 +377,10 @@ fn what_just_fits_still_does_where_space_is_reserved() {
         return skipped("needs root: an ext4");
     }
     for hot in [10, 45, 55, 100] {
-        let desk = Desk::new();
+        let desk = Installed::new();
         pack_hot(&desk, hot);
         let disk = Disk::ext4(&desk, "4096");
-        let unpack = ["unpack", "1.sealift", "disk/target", "--allow-unsigned"];
+        let unpack = "unpack 1.sealift disk/target --allow-unsigned";
         let filler = fs::File::create(disk.point.join("filler")).unwrap();
         let space = rustix::fs::statvfs(&disk.point).unwrap();
         let needed = fs::metadata(desk.path("1.sealift")).unwrap().len();
@@ -401,13 +388,13 @@ fn what_just_fits_still_does_where_space_is_reserved() {
         rustix::fs::fallocate(&filler, rustix::fs::FallocateFlags::empty(), 0, len).unwrap();
         // The estimate does not include directories of the stage and of the record.
         let beside = 32 << 10;
-        while !desk.command(&[&unpack[..], &["--dry-run"]].concat()).output().unwrap().status.success() {
+        while !desk.command(&format!("{unpack} --dry-run")).output().unwrap().status.success() {
             len -= 16 << 10;
             filler.set_len(len).unwrap();
         }
         filler.set_len(len - beside).unwrap();
-        desk.run(&unpack);
-        desk.run(&["audit", "disk/target", "1.sealift", "--allow-unsigned"]);
+        desk.good(unpack);
+        desk.good("audit disk/target 1.sealift --allow-unsigned");
     }
 }
 
@@ -416,7 +403,7 @@ fn what_is_damaged_leaves_nothing_of_the_space_reserved() {
     if !is_root() {
         return skipped("needs root: an ext4");
     }
-    let desk = Desk::new();
+    let desk = Installed::new();
     pack_hot(&desk, 50);
     let disk = Disk::ext4(&desk, "4096");
     let free = || rustix::fs::statvfs(&disk.point).unwrap().f_bfree;
@@ -428,7 +415,7 @@ fn what_is_damaged_leaves_nothing_of_the_space_reserved() {
         let mut byte = [0];
         bundle.read_exact_at(&mut byte, at).unwrap();
         bundle.write_all_at(&[byte[0] ^ 1], at).unwrap();
-        let done = desk.command(&["unpack", "1.sealift", "disk/target", "--allow-unsigned"]).output().unwrap();
+        let done = desk.command("unpack 1.sealift disk/target --allow-unsigned").output().unwrap();
         assert_eq!(done.status.code(), Some(1), "{}", said(&done));
         bundle.write_all_at(&byte, at).unwrap();
         let left: Vec<_> = fs::read_dir(&disk.point).unwrap().map(|entry| entry.unwrap().file_name()).collect();
@@ -436,19 +423,19 @@ fn what_is_damaged_leaves_nothing_of_the_space_reserved() {
         rustix::fs::syncfs(fs::File::open(&disk.point).unwrap()).unwrap();
         assert!(free() >= before - 4, "{} {before}", free());
     }
-    desk.run(&["unpack", "1.sealift", "disk/target", "--allow-unsigned"]);
+    desk.good("unpack 1.sealift disk/target --allow-unsigned");
 }
 
 /// Creates a target of 100 files, of which 30 are read first, and a delta in which six of those change. Returns the path of one that does not.
-fn thirty_hot(desk: &Desk, unpack: impl Fn(&str)) -> PathBuf {
-    thirty_hot_with(desk, &[], unpack)
+fn thirty_hot(desk: &Installed, unpack: impl Fn(&str)) -> PathBuf {
+    thirty_hot_with(desk, "", unpack)
 }
 
 /// As [`thirty_hot`], packed with further options.
-fn thirty_hot_with(desk: &Desk, options: &[&str], unpack: impl Fn(&str)) -> PathBuf {
+fn thirty_hot_with(desk: &Installed, options: &str, unpack: impl Fn(&str)) -> PathBuf {
     (0..100).for_each(|file| write(desk, file, 1));
     desk.write("profile", (0..30).map(name).collect::<Vec<_>>().join("\n"));
-    desk.run(&[&PACK[..], &["1", "-o", "1.sealift", "--order", "profile"], options].concat());
+    desk.good(&format!("{PACK} 1 -o 1.sealift --order profile {options}"));
     unpack("1.sealift");
     [3, 7, 11, 15, 19, 23].into_iter().for_each(|file| write(desk, file, 2));
     pack_next_with(desk, 2, options);
@@ -460,21 +447,20 @@ fn a_mount_point_is_not_written_again() {
     if !is_root() {
         return skipped("needs root: an ext4 and mounts");
     }
-    let desk = Desk::new();
+    let desk = Installed::new();
     let disk = Disk::ext4(&desk, "4096");
-    let file = thirty_hot(&desk, |bundle| drop(desk.run(&["unpack", bundle, "disk/target", "--allow-unsigned"])));
+    let file = thirty_hot(&desk, |bundle| drop(desk.good(&format!("unpack {bundle} disk/target --allow-unsigned"))));
     let file = disk.point.join("target").join(file);
     let inode = || fs::metadata(&file).unwrap().ino();
     let before = inode();
     {
-        let _bound = Bound::new(file.clone());
-        let said = desk.run(&["unpack", "delta.sealift", "disk/target", "--update", "--allow-unsigned", "--json"]);
-        let said: Value = serde_json::from_slice(&said.stdout).unwrap();
+        let _bound = Mounted::on_itself(file.clone());
+        let said = desk.json("unpack delta.sealift disk/target --update --allow-unsigned --json");
         assert_eq!(said["gathered_files"], 23, "{said}");
         assert_eq!(inode(), before);
     }
     assert_eq!(inode(), before);
-    desk.run(&["audit", "disk/target", "2.sealift", "--allow-unsigned"]);
+    desk.good("audit disk/target 2.sealift --allow-unsigned");
 }
 
 /// An update that has begun to move its files succeeds even if unchanged files cannot be replaced, and nothing is lost that only those files have.
@@ -483,15 +469,15 @@ fn what_cannot_be_replaced_is_not_written_again() {
     if !is_root() {
         return skipped("needs root: an ext4 and mounts");
     }
-    let desk = Desk::new();
+    let desk = Installed::new();
     let disk = Disk::ext4(&desk, "4096");
     let target = disk.point.join("target");
     write(&desk, 14, 1);
     fs::hard_link(desk.path("tree").join(name(14)), desk.path("tree/second")).unwrap();
     let chattr = |mode: &str, file: u64| {
-        run(Command::new("chattr").arg(mode).arg(target.join(name(file)).parent().unwrap()));
+        out(Command::new("chattr").arg(mode).arg(target.join(name(file)).parent().unwrap()));
     };
-    thirty_hot(&desk, |bundle| drop(desk.run(&["unpack", bundle, "disk/target", "--allow-unsigned"])));
+    thirty_hot(&desk, |bundle| drop(desk.good(&format!("unpack {bundle} disk/target --allow-unsigned"))));
     // A label as set by a security module.
     let labelled = target.join(name(16));
     setxattr(&labelled, "trusted.label", b"kept", XattrFlags::empty()).unwrap();
@@ -499,13 +485,10 @@ fn what_cannot_be_replaced_is_not_written_again() {
     let before = inodes();
     {
         // This is the other name of the file.
-        let _bound = Bound::new(target.join(name(14)));
+        let _bound = Mounted::on_itself(target.join(name(14)));
         chattr("+i", 8);
         chattr("+a", 12);
-        let done = desk
-            .command(&["unpack", "delta.sealift", "disk/target", "--update", "--allow-unsigned", "--json"])
-            .output()
-            .unwrap();
+        let done = desk.command("unpack delta.sealift disk/target --update --allow-unsigned --json").output().unwrap();
         chattr("-i", 8);
         chattr("-a", 12);
         assert!(done.status.success(), "{}", said(&done));
@@ -514,7 +497,7 @@ fn what_cannot_be_replaced_is_not_written_again() {
     }
     assert_eq!(inodes(), before);
     assert_eq!(getxattr(&labelled, "trusted.label", &mut [0; 8]), Ok(4));
-    desk.run(&["audit", "disk/target", "2.sealift", "--allow-unsigned"]);
+    desk.good("audit disk/target 2.sealift --allow-unsigned");
 }
 
 /// A file that only moves needs an inode, as do the new files, and the record that is written after them.
@@ -523,16 +506,15 @@ fn the_hot_set_is_not_written_again_where_that_takes_too_many_inodes() {
     if !is_root() {
         return skipped("needs root: an ext4");
     }
-    let desk = Desk::new();
+    let desk = Installed::new();
     let disk = Disk::ext4(&desk, "4096");
     let target = disk.point.join("target");
-    thirty_hot(&desk, |bundle| drop(desk.run(&["unpack", bundle, "disk/target", "--allow-unsigned"])));
+    thirty_hot(&desk, |bundle| drop(desk.good(&format!("unpack {bundle} disk/target --allow-unsigned"))));
     let inodes = || [4, 16, 29].map(|file| fs::metadata(target.join(name(file))).unwrap().ino());
     let before = inodes();
     let left = || rustix::fs::statvfs(&disk.point).unwrap().f_favail;
     let update = || {
-        let said = desk.run(&["unpack", "delta.sealift", "disk/target", "--update", "--allow-unsigned", "--json"]);
-        let said: Value = serde_json::from_slice(&said.stdout).unwrap();
+        let said = desk.json("unpack delta.sealift disk/target --update --allow-unsigned --json");
         said["gathered_files"].as_u64().unwrap()
     };
     fs::create_dir(disk.point.join("fillers")).unwrap();
@@ -540,7 +522,7 @@ fn the_hot_set_is_not_written_again_where_that_takes_too_many_inodes() {
         fs::File::create(disk.point.join("fillers").join(filler.to_string())).unwrap();
     }
     assert_eq!((left(), update(), inodes()), (28, 0, before));
-    desk.run(&["audit", "disk/target", "2.sealift", "--allow-unsigned"]);
+    desk.good("audit disk/target 2.sealift --allow-unsigned");
     assert_eq!(left(), 28, "nothing is left of the copies");
 
     // The next update has room.
@@ -548,7 +530,7 @@ fn the_hot_set_is_not_written_again_where_that_takes_too_many_inodes() {
     [2, 6, 10, 14, 18, 22].into_iter().for_each(|file| write(&desk, file, 3));
     pack_next(&desk, 3);
     assert_eq!(update(), 24);
-    desk.run(&["audit", "disk/target", "3.sealift", "--allow-unsigned"]);
+    desk.good("audit disk/target 3.sealift --allow-unsigned");
 }
 
 /// The system does not include quotas in what it says is free.
@@ -557,33 +539,32 @@ fn the_hot_set_is_not_written_again_where_that_exceeds_a_quota() {
     if !is_root() {
         return skipped("needs root: a btrfs");
     }
-    let desk = Desk::new();
+    let desk = Installed::new();
     // This file system counts as one on flash, so it takes many seeks.
     (0..FILES).for_each(|file| write(&desk, file, 1));
     let hot: Vec<u64> = (0..FILES).step_by(3).collect();
     desk.write("profile", hot.iter().rev().map(|file| name(*file)).collect::<Vec<_>>().join("\n"));
-    desk.run(&[&PACK[..], &["1", "-o", "1.sealift"]].concat());
-    desk.run(&[&PACK[..], &["1", "-o", "ordered.sealift", "--order", "profile"]].concat());
+    desk.good(&format!("{PACK} 1 -o 1.sealift"));
+    desk.good(&format!("{PACK} 1 -o ordered.sealift --order profile"));
     let disk = Disk::made_by(&desk, Command::new("mkfs.btrfs").arg("-q"));
     let own = disk.point.join("own");
-    run(Command::new("btrfs").args(["quota", "enable"]).arg(&disk.point));
-    run(Command::new("btrfs").args(["subvolume", "create"]).arg(&own));
-    desk.run(&["unpack", "1.sealift", "disk/own/target", "--allow-unsigned"]);
+    out(Command::new("btrfs").args(["quota", "enable"]).arg(&disk.point));
+    out(Command::new("btrfs").args(["subvolume", "create"]).arg(&own));
+    desk.good("unpack 1.sealift disk/own/target --allow-unsigned");
     hot.iter().step_by(50).for_each(|file| write(&desk, *file, 2));
-    desk.run(&[&PACK[..], &["2", "-o", "2.sealift", "--order-from", "ordered.sealift"]].concat());
+    desk.good(&format!("{PACK} 2 -o 2.sealift --order-from ordered.sealift"));
     let tree: u64 = (0..FILES).map(|file| fs::metadata(own.join("target").join(name(file))).unwrap().len()).sum();
     for (mebibytes, moved) in [(10, 0), (100, 490)] {
         let limit = (tree + (mebibytes << 20)).to_string();
-        run(Command::new("btrfs").args(["qgroup", "limit", &limit]).arg(&own));
-        let said = desk.run(&["unpack", "2.sealift", "disk/own/target", "--update", "--allow-unsigned", "--json"]);
-        let said: Value = serde_json::from_slice(&said.stdout).unwrap();
+        out(Command::new("btrfs").args(["qgroup", "limit", &limit]).arg(&own));
+        let said = desk.json("unpack 2.sealift disk/own/target --update --allow-unsigned --json");
         assert_eq!(said["gathered_files"], moved, "{said}");
-        desk.run(&["audit", "disk/own/target", "2.sealift", "--allow-unsigned"]);
+        desk.good("audit disk/own/target 2.sealift --allow-unsigned");
         // Once more, from the first version.
-        run(Command::new("btrfs").args(["qgroup", "limit", "none"]).arg(&own));
+        out(Command::new("btrfs").args(["qgroup", "limit", "none"]).arg(&own));
         fs::remove_dir_all(own.join("target")).unwrap();
         fs::remove_dir_all(own.join(".target.sealift-state")).unwrap();
-        desk.run(&["unpack", "1.sealift", "disk/own/target", "--allow-unsigned"]);
+        desk.good("unpack 1.sealift disk/own/target --allow-unsigned");
     }
 }
 
@@ -595,7 +576,7 @@ fn a_label_is_not_lost_without_root() {
     }
     const LABEL: &str = "security.label";
     let label = |path: &Path| setxattr(path, LABEL, b"kept", XattrFlags::empty()).unwrap();
-    let desk = Desk::new();
+    let desk = Installed::new();
     desk.make_home();
     let disk = Disk::ext4(&desk, "4096");
     let user = fs::metadata(desk.path("home")).unwrap().uid();
@@ -607,7 +588,7 @@ fn a_label_is_not_lost_without_root() {
     };
     write(&desk, 16, 1);
     label(&desk.path("tree").join(name(16)));
-    thirty_hot_with(&desk, &["--xattrs", LABEL], |bundle| {
+    thirty_hot_with(&desk, &format!("--xattrs {LABEL}"), |bundle| {
         drop(as_user(&format!("unpack {bundle} disk/target --allow-unsigned")));
     });
     let file = disk.point.join("target").join(name(16));
@@ -626,7 +607,7 @@ fn a_file_of_another_user_is_not_written_again_without_root() {
     if !is_root() {
         return skipped("needs root: an ext4, and gives a file away");
     }
-    let desk = Desk::new();
+    let desk = Installed::new();
     desk.make_home();
     let disk = Disk::ext4(&desk, "4096");
     let user = fs::metadata(desk.path("home")).unwrap().uid();

@@ -4,7 +4,9 @@ use std::fs;
 use std::process::Command;
 use std::time::{Duration, UNIX_EPOCH};
 
-use crate::desk::{Desk, noise, said};
+use sealift_desk::noise;
+
+use crate::installed::Installed;
 
 /// Returns text that resembles other text with a similar seed.
 fn text(seed: u32, lines: u32) -> String {
@@ -13,8 +15,8 @@ fn text(seed: u32, lines: u32) -> String {
 }
 
 /// Creates versions 1 and 2 of a tree, and the delta between them; `one` and `two` are the unpacked trees.
-pub(crate) fn versions() -> Desk {
-    let desk = Desk::new();
+pub(crate) fn versions() -> Installed {
+    let desk = Installed::new();
     for name in ["usr", "usr/share", "old"] {
         fs::create_dir(desk.path("tree").join(name)).unwrap();
     }
@@ -49,17 +51,10 @@ pub(crate) fn versions() -> Desk {
     desk
 }
 
-impl Desk {
+impl Installed {
     pub(crate) fn delta(&self, bases: &[&str], to: &str) {
-        let mut line =
-            vec!["pack", "tree", "-o", to, "--force", "--name", "os", "--bundle-version", "2", "--allow-unsigned"];
-        line.extend(bases.iter().flat_map(|base| ["--base", base]));
-        self.run(&line);
-    }
-
-    pub(crate) fn tell(&self, line: &str) -> (Option<i32>, String) {
-        let done = self.command(&line.split(' ').collect::<Vec<_>>()).output().unwrap();
-        (done.status.code(), said(&done))
+        let bases: String = bases.iter().map(|base| format!(" --base {base}")).collect();
+        self.good(&format!("pack tree -o {to} --force --name os --bundle-version 2 --allow-unsigned{bases}"));
     }
 
     pub(crate) fn len(&self, name: &str) -> u64 {
@@ -73,22 +68,20 @@ fn it_brings_what_the_base_lacks() {
     let (delta, full) = (desk.len("delta.sealift"), desk.len("2.sealift"));
     // 1,000 new bytes of noise are most of it.
     assert!(delta < 6_000, "{delta} bytes beside {full}");
-    let (status, said) = desk.tell("unpack delta.sealift one --delete --allow-unsigned");
-    assert_eq!(status, Some(0), "{said}");
+    desk.good("unpack delta.sealift one --delete --allow-unsigned");
     desk.assert_same("one", "tree");
 
     // If a file of it is lost, the base is needed, which is gone.
     fs::remove_file(desk.path("one/usr/changed")).unwrap();
-    let (status, said) = desk.tell("unpack delta.sealift one --delete --allow-unsigned");
-    assert!(status == Some(4) && said.contains("one: ") && said.contains("such as usr/changed"), "{said}");
-    let (status, said) = desk.tell("unpack 2.sealift one --update --delete --allow-unsigned");
-    assert_eq!(status, Some(0), "{said}");
+    let said = desk.refused("unpack delta.sealift one --delete --allow-unsigned", 4, "one: ");
+    assert!(said.contains("such as usr/changed"), "{said}");
+    desk.good("unpack 2.sealift one --update --delete --allow-unsigned");
     desk.assert_same("one", "tree");
 
     // Running it again, and then with the full bundle, finds nothing to do.
-    let (status, said) = desk.tell("unpack delta.sealift one --delete --allow-unsigned");
+    let (status, said) = desk.run("unpack delta.sealift one --delete --allow-unsigned");
     assert!(status == Some(0) && said.contains("updated from") && said.contains("10 files unchanged"), "{said}");
-    let (status, said) = desk.tell("unpack 2.sealift one --update --delete --allow-unsigned");
+    let (status, said) = desk.run("unpack 2.sealift one --update --delete --allow-unsigned");
     assert!(status == Some(0) && said.contains("10 files unchanged"), "{said}");
 }
 
@@ -96,10 +89,8 @@ fn it_brings_what_the_base_lacks() {
 fn a_target_that_kept_nothing_is_hashed() {
     let desk = versions();
     fs::remove_dir_all(desk.path(".one.sealift-state")).unwrap();
-    let (status, said) = desk.tell("unpack delta.sealift one --delete --allow-unsigned");
-    assert!(status == Some(2) && said.contains("to take it over, use --adopt"), "{said}");
-    let (status, said) = desk.tell("unpack delta.sealift one --delete --adopt --yes --allow-unsigned");
-    assert_eq!(status, Some(0), "{said}");
+    desk.refused("unpack delta.sealift one --delete --allow-unsigned", 2, "to take it over, use --adopt");
+    desk.good("unpack delta.sealift one --delete --adopt --yes --allow-unsigned");
     desk.assert_same("one", "tree");
 }
 
@@ -114,8 +105,7 @@ fn a_directory_is_a_base_as_its_bundle_is() {
 fn what_the_base_lacks_is_named_and_nothing_is_written() {
     let desk = versions();
     let refused = |line: &str, why: &str| {
-        let (status, said) = desk.tell(line);
-        assert!(status == Some(4) && said.contains(why), "{line}: {said}");
+        desk.refused(line, 4, why);
     };
     refused("unpack delta.sealift absent --allow-unsigned", "it does not exist: a delta can only update");
     assert!(!desk.path("absent").exists());
@@ -144,7 +134,7 @@ fn what_the_base_lacks_is_named_and_nothing_is_written() {
     }
     refused("cat delta.sealift usr/changed --allow-unsigned", "is a delta, which needs os version 1 (");
     desk.unpack(1, "again");
-    let (status, said) = desk.tell("pack again -o x.sealift --base 1.sealift --allow-unsigned");
+    let (status, said) = desk.run("pack again -o x.sealift --base 1.sealift --allow-unsigned");
     assert!(status == Some(0) && said.contains("nothing has changed since os version 1"), "{said}");
     assert!(!desk.path("x.sealift").exists());
     refused("pack one -o x.sealift --base delta.sealift --allow-unsigned", "is a delta, which needs os version 1 (");
@@ -152,7 +142,7 @@ fn what_the_base_lacks_is_named_and_nothing_is_written() {
 
 #[test]
 fn it_says_that_it_sets_times_of_files_that_it_does_not_list() {
-    let desk = Desk::new();
+    let desk = Installed::new();
     let touch = |when: &str| {
         let line = format!("find tree -exec touch -d {when} {{}} +");
         assert!(Command::new("sh").args(["-c", &line]).current_dir(desk.path("")).status().unwrap().success());
@@ -161,44 +151,29 @@ fn it_says_that_it_sets_times_of_files_that_it_does_not_list() {
     desk.pack(1);
     desk.write("tree/etc/motd", "other\n");
     touch("2025-01-01");
-    desk.run(&[
-        "pack",
-        "tree",
-        "-o",
-        "delta.sealift",
-        "--name",
-        "os",
-        "--bundle-version",
-        "2",
-        "--base",
-        "1.sealift",
-        "--allow-unsigned",
-    ]);
+    desk.good("pack tree -o delta.sealift --name os --bundle-version 2 --base 1.sealift --allow-unsigned");
     let times = "some unlisted files get another modification time; to list them: sealift diff BASE delta.sealift\n";
-    let listed = desk.run(&["ls", "delta.sealift"]);
-    assert!(String::from_utf8_lossy(&listed.stderr).ends_with(times));
-    assert_eq!(String::from_utf8_lossy(&listed.stdout), "M  etc/motd\n");
+    assert_eq!(desk.good("ls delta.sealift"), format!("M  etc/motd\n{times}"));
 }
 
 /// Messages say which bundle a delta needs; a tree that was only read has no name.
 #[test]
 fn it_says_the_name_and_version_of_its_base() {
     let desk = versions();
-    let (_, base) = desk.tell("info 1.sealift --json");
+    let (_, base) = desk.run("info 1.sealift --json");
     let base: serde_json::Value = serde_json::from_str(&base).unwrap();
     let digest = base["identity"]["index_digest"].as_str().unwrap();
     let word = format!("os version 1 ({})", &digest[..12]);
-    let (_, info) = desk.tell("info delta.sealift");
+    let (_, info) = desk.run("info delta.sealift");
     assert!(info.contains(&format!("  Base          {word}\n")), "{info}");
-    let listed = desk.command(&["ls", "delta.sealift"]).output().unwrap();
+    let listed = desk.command("ls delta.sealift").output().unwrap();
     assert!(String::from_utf8_lossy(&listed.stderr).starts_with(&format!("changes to {word}:\n")));
     for quiet in ["--json", "-0"] {
-        let listed = desk.command(&["ls", "delta.sealift", quiet]).output().unwrap();
+        let listed = desk.command(&format!("ls delta.sealift {quiet}")).output().unwrap();
         assert!(listed.status.success() && listed.stderr.is_empty(), "{quiet}");
     }
     let bases = |line: &str| {
-        let (status, said) = desk.tell(line);
-        assert_eq!(status, Some(0), "{said}");
+        let said = desk.good(line);
         serde_json::from_str::<serde_json::Value>(&said).unwrap()["delta"]["bases"].clone()
     };
     let named = serde_json::json!([{"name": "os", "version": 1, "index_digest": digest}]);
@@ -209,43 +184,36 @@ fn it_says_the_name_and_version_of_its_base() {
     assert_eq!(bases(&format!("{pack} --force --base one")), named);
     fs::remove_dir_all(desk.path(".one.sealift-state")).unwrap();
     assert_eq!(bases(&format!("{pack} --force --base one")), serde_json::json!([{"index_digest": digest}]));
-    let (_, info) = desk.tell("info again.sealift");
+    let (_, info) = desk.run("info again.sealift");
     assert!(info.contains(&format!("  Base          content {}\n", &digest[..12])), "{info}");
 
     // The message also says what is there instead.
-    let (status, said) = desk.tell("unpack delta.sealift two --allow-unsigned");
-    assert_eq!(status, Some(0), "it has all of that: {said}");
+    desk.good("unpack delta.sealift two --allow-unsigned");
     desk.write("tree/new", "three");
     desk.pack(3);
     desk.unpack(3, "three");
     for line in ["unpack delta.sealift three --allow-unsigned", "diff 3.sealift delta.sealift"] {
-        let (status, said) = desk.tell(line);
-        assert_eq!(status, Some(4), "{line}: {said}");
-        assert!(said.contains(&format!("wrong base: this delta needs {word}; ")), "{line}: {said}");
+        let said = desk.refused(line, 4, &format!("wrong base: this delta needs {word}; "));
         assert!(said.contains(" is os version 3 ("), "{line}: {said}");
     }
-    let (status, said) = desk.tell("diff delta.sealift 3.sealift");
-    assert!(status == Some(4) && said.contains(&format!("is a delta, which needs {word}: ")), "{said}");
+    desk.refused("diff delta.sealift 3.sealift", 4, &format!("is a delta, which needs {word}: "));
 }
 
 #[test]
 fn it_is_listed_verified_and_compared_without_its_base() {
     let desk = versions();
-    let list = String::from_utf8(desk.run(&["ls", "delta.sealift"]).stdout).unwrap();
+    let list = desk.out("ls delta.sealift");
     let expected = ["D  gone", "A  new", "D  old/moved", "D  old/moved-and-changed", "M  usr/changed"];
     for line in expected.into_iter().chain(["D  usr/libfoo.so.1.2", "A  usr/libfoo.so.1.3", "A  usr/share/moved"]) {
         assert!(list.lines().any(|found| found == line), "{line} in:\n{list}");
     }
     assert!(!list.contains("usr/same") && !list.contains("lib/lib.so"), "{list}");
-    desk.run(&["verify", "delta.sealift", "--deep", "--allow-unsigned"]);
-    let info = String::from_utf8(desk.run(&["info", "delta.sealift"]).stdout).unwrap();
+    desk.good("verify delta.sealift --deep --allow-unsigned");
+    let info = desk.out("info delta.sealift");
     assert!(info.contains("Base"), "{info}");
-    let by_delta = desk.run(&["diff", "1.sealift", "delta.sealift", "--json"]).stdout;
-    let by_bundle = desk.run(&["diff", "1.sealift", "2.sealift", "--json"]).stdout;
-    let entries = |bytes: &[u8]| {
-        let text = String::from_utf8_lossy(bytes).into_owned();
-        text[text.find("\"entries\"").unwrap()..].to_owned()
-    };
+    let by_delta = desk.out("diff 1.sealift delta.sealift --json");
+    let by_bundle = desk.out("diff 1.sealift 2.sealift --json");
+    let entries = |text: &str| text[text.find("\"entries\"").unwrap()..].to_owned();
     assert_eq!(entries(&by_delta), entries(&by_bundle));
 }
 
@@ -253,16 +221,15 @@ fn it_is_listed_verified_and_compared_without_its_base() {
 fn it_is_the_same_on_any_number_of_threads() {
     let desk = versions();
     for (jobs, name) in [("1", "a.sealift"), ("5", "b.sealift")] {
-        let line =
-            ["pack", "tree", "-o", name, "--name", "os", "--bundle-version", "2", "--allow-unsigned", "--jobs", jobs];
-        desk.run(&[&line[..], &["--base", "1.sealift"]].concat());
+        let line = format!("pack tree -o {name} --name os --bundle-version 2 --allow-unsigned --jobs {jobs}");
+        desk.good(&format!("{line} --base 1.sealift"));
         assert_eq!(fs::read(desk.path(name)).unwrap(), fs::read(desk.path("delta.sealift")).unwrap(), "{jobs} threads");
     }
 }
 
 #[test]
 fn large_files_machine_code_and_holes_come_back() {
-    let desk = Desk::new();
+    let desk = Installed::new();
     let mut code = noise(11, 200_000);
     code[..4].copy_from_slice(b"\x7fELF");
     let mut disk = noise(12, 1_500_000);
@@ -281,13 +248,11 @@ fn large_files_machine_code_and_holes_come_back() {
     fs::rename(desk.path("tree/sparse"), desk.path("tree/etc/sparse")).unwrap();
     for memory in ["128MiB", "1MiB", "64KiB"] {
         desk.unpack(1, "one");
-        let base = ["pack", "tree", "-o", "delta.sealift", "--force", "--name", "os", "--bundle-version", "2"];
-        let delta = ["--allow-unsigned", "--base", "1.sealift", "--delta-memory", memory];
-        desk.run(&[&base[..], &delta].concat());
+        let delta = format!("--allow-unsigned --base 1.sealift --delta-memory {memory}");
+        desk.good(&format!("pack tree -o delta.sealift --force --name os --bundle-version 2 {delta}"));
         // Differences that are zero except for one byte in sixteen, and a hundred new bytes.
         assert!(memory == "64KiB" || desk.len("delta.sealift") < 12_000, "{memory}: {}", desk.len("delta.sealift"));
-        let (status, said) = desk.tell("unpack delta.sealift one --delete --allow-unsigned");
-        assert_eq!(status, Some(0), "{memory}: {said}");
+        desk.good("unpack delta.sealift one --delete --allow-unsigned");
         desk.assert_same("one", "tree");
         fs::remove_dir_all(desk.path("one")).unwrap();
         fs::remove_dir_all(desk.path(".one.sealift-state")).unwrap();
@@ -296,14 +261,14 @@ fn large_files_machine_code_and_holes_come_back() {
 
 #[test]
 fn several_refs_and_a_run_that_was_stopped() {
-    let desk = Desk::new();
+    let desk = Installed::new();
     desk.write("tree/lib/big", text(1, 60_000));
-    desk.run(&["pack", "a=tree/lib", "b=tree/etc", "-o", "1.sealift", "--name", "os", "--bundle-version", "1"]);
-    desk.run(&["unpack", "1.sealift", "one", "--ref", "a", "--allow-unsigned"]);
+    desk.good("pack a=tree/lib b=tree/etc -o 1.sealift --name os --bundle-version 1");
+    desk.good("unpack 1.sealift one --ref a --allow-unsigned");
     desk.write("tree/lib/big", text(2, 60_000));
     desk.write("tree/lib/copy", text(1, 60_000));
-    let refs = ["pack", "a=tree/lib", "b=tree/etc", "-o", "delta.sealift", "--name", "os", "--bundle-version", "2"];
-    desk.run(&[&refs[..], &["--base", "1.sealift", "--allow-unsigned"]].concat());
+    let refs = "pack a=tree/lib b=tree/etc -o delta.sealift --name os --bundle-version 2";
+    desk.good(&format!("{refs} --base 1.sealift --allow-unsigned"));
     // The rest of a run that was killed while it built: one complete file, one truncated, and one with an unknown name.
     let stage = desk.path(".one.sealift-partial/files");
     fs::create_dir_all(&stage).unwrap();
@@ -312,11 +277,13 @@ fn several_refs_and_a_run_that_was_stopped() {
     for (name, content) in [("0", text(2, 60_000)), ("1", text(1, 30_000)), ("77", "x".into())] {
         fs::write(stage.join(name), content).unwrap();
     }
-    let (status, said) = desk.tell("unpack delta.sealift one --ref a --delete --allow-unsigned");
-    assert_eq!(status, Some(0), "{said}");
+    desk.good("unpack delta.sealift one --ref a --delete --allow-unsigned");
     desk.assert_same("one", "tree/lib");
-    let (status, said) = desk.tell("unpack delta.sealift one --ref b --delete --allow-unsigned");
-    assert!(status == Some(4) && said.contains("files that the delta does not carry"), "{said}");
+    desk.refused(
+        "unpack delta.sealift one --ref b --delete --allow-unsigned",
+        4,
+        "files that the delta does not carry",
+    );
     desk.assert_same("one", "tree/lib");
     assert!(!desk.path(".one.sealift-partial").exists());
 }

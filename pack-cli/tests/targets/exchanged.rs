@@ -7,14 +7,14 @@ use std::process::Command;
 use sealift::unpack::{UnpackStats, unpack};
 use sealift::{Durability, InstallOptions, TreeOptions};
 use sealift::{Error, Input, Progress};
-use sealift_skipped::skipped;
+use sealift_desk::{is_root, noise, program, said, skipped};
 
-use crate::desk::{Desk, anyones, is_root, noise, said};
+use crate::installed::{Installed, anyones};
 
 /// Creates bundles 7 and 8 that differ in all files, `target` with version 7, and `secret`, which must not be touched and contains all names that a
 /// run uses.
-fn desk() -> Desk {
-    let desk = Desk::new();
+fn desk() -> Installed {
+    let desk = Installed::new();
     desk.write("tree/lib/lib.so", noise(7, 3_000_000));
     desk.pack(7);
     desk.write("tree/lib/lib.so", noise(8, 3_000_000));
@@ -34,17 +34,17 @@ fn desk() -> Desk {
 }
 
 /// Returns everything in `secret`, by path.
-fn listing(desk: &Desk, of: &str) -> Vec<u8> {
+fn listing(desk: &Installed, of: &str) -> Vec<u8> {
     let find = "find . -mindepth 1 -printf '%p %y %m %U %s %T@\\n' | sort; find . -type f | sort | xargs cat";
     Command::new("sh").args(["-c", find]).current_dir(desk.path(of)).output().unwrap().stdout
 }
 
 /// Updates `to` to version 8, or unpacks it there; `spring` runs when all of its content except one byte has been read.
-fn sprung(desk: &Desk, to: &str, spring: impl FnOnce() + Send + 'static) -> Result<UnpackStats, Error> {
+fn sprung(desk: &Installed, to: &str, spring: impl FnOnce() + Send + 'static) -> Result<UnpackStats, Error> {
     take(desk, desk.trapped(8, 1, spring), to)
 }
 
-fn take(desk: &Desk, input: Input, to: &str) -> Result<UnpackStats, Error> {
+fn take(desk: &Installed, input: Input, to: &str) -> Result<UnpackStats, Error> {
     let options = InstallOptions {
         jobs: 2,
         tree: TreeOptions { update: true, delete: true, durability: Durability::None, ..TreeOptions::default() },
@@ -108,14 +108,14 @@ fn a_journal_is_of_the_directory_that_it_was_written_for() {
     let was = listing(&desk, "secret");
     fs::rename(desk.path("target"), desk.path("moved")).unwrap();
     fs::rename(desk.path("secret"), desk.path("target")).unwrap();
-    let unpack = ["unpack", "8.sealift", "target", "--update", "--delete", "--allow-unsigned"];
-    let done = desk.command(&unpack).output().unwrap();
+    let unpack = "unpack 8.sealift target --update --delete --allow-unsigned";
+    let done = desk.command(unpack).output().unwrap();
     assert_eq!(done.status.code(), Some(2), "{}", said(&done));
     assert!(listing(&desk, "target") == was, "{}", said(&done));
     // Once it is back, the update completes.
     fs::rename(desk.path("target"), desk.path("secret")).unwrap();
     fs::rename(desk.path("moved"), desk.path("target")).unwrap();
-    desk.run(&["clean", "target"]);
+    desk.good("clean target");
     desk.assert_same("target", "tree");
 }
 
@@ -126,20 +126,20 @@ fn links_that_lie_where_a_run_keeps_its_own_are_not_followed() {
         let was = listing(&desk, "secret");
         let _ = fs::rename(desk.path(name), desk.path("moved"));
         symlink("secret", desk.path(name)).unwrap();
-        for verb in [
-            &["unpack", "8.sealift", "target", "--update", "--delete", "--allow-unsigned"][..],
-            &["clean", "target"],
-            &["audit", "target", "--allow-unsigned"],
+        for line in [
+            "unpack 8.sealift target --update --delete --allow-unsigned",
+            "clean target",
+            "audit target --allow-unsigned",
         ] {
-            let done = desk.command(verb).output().unwrap();
+            let done = desk.command(line).output().unwrap();
             // Cleaning uses no record, and an audit no stage.
-            let is_used = match verb[0] {
+            let is_used = match line.split(' ').next().unwrap() {
                 "clean" => name.ends_with("partial"),
                 "audit" => name.ends_with("state"),
                 _ => true,
             };
-            assert_eq!(done.status.success(), !is_used, "{name}, {verb:?}: {}", said(&done));
-            assert!(listing(&desk, "secret") == was, "{verb:?}: {}", said(&done));
+            assert_eq!(done.status.success(), !is_used, "{name}, {line}: {}", said(&done));
+            assert!(listing(&desk, "secret") == was, "{line}: {}", said(&done));
         }
     }
 }
@@ -148,9 +148,9 @@ fn links_that_lie_where_a_run_keeps_its_own_are_not_followed() {
 fn all_names_of_a_target_are_one() {
     let desk = desk();
     symlink("target", desk.path("link")).unwrap();
-    desk.run(&["pack", "tree", "-o", "app.sealift", "--name", "app", "--bundle-version", "9"]);
+    desk.good("pack tree -o app.sealift --name app --bundle-version 9");
     for spelling in ["target", "target/", "link", "link/", "link/.", "./link/etc/.."] {
-        let line = ["unpack", "app.sealift", spelling, "--update", "--allow-unsigned"];
+        let line = format!("unpack app.sealift {spelling} --update --allow-unsigned");
         let done = desk.command(&line).output().unwrap();
         assert!(said(&done).contains("\"os\"") && said(&done).contains("\"app\""), "{spelling}: {}", said(&done));
         assert!(!done.status.success(), "{spelling}");
@@ -179,7 +179,7 @@ fn all_names_of_a_target_are_one() {
 #[test]
 fn a_bind_mount_is_the_same_target() {
     let desk = desk();
-    let sealift = env!("CARGO_BIN_EXE_sealift");
+    let sealift = program();
     fs::create_dir_all(desk.path("other/target")).unwrap();
     let line = format!(
         "mount --bind target other/target || exit 99; exec 9<target; flock -x 9; \
@@ -196,17 +196,14 @@ fn a_record_of_another_user_is_not_believed() {
         return skipped("needs root: gives files away");
     }
     let desk = desk();
-    let update = ["unpack", "8.sealift", "target", "--update", "--allow-unsigned"];
     for change in ["owner", "mode"] {
         let record = desk.path(".target.sealift-state");
         match change {
             "owner" => chown(&record, Some(1000), None).unwrap(),
             _ => fs::set_permissions(&record, fs::Permissions::from_mode(0o777)).unwrap(),
         }
-        for verb in [&update[..], &["audit", "target", "--allow-unsigned"]] {
-            let done = desk.command(verb).output().unwrap();
-            assert_eq!(done.status.code(), Some(2), "{change}: {}", said(&done));
-            assert!(said(&done).contains(".target.sealift-state"), "{}", said(&done));
+        for line in ["unpack 8.sealift target --update --allow-unsigned", "audit target --allow-unsigned"] {
+            desk.refused(line, 2, ".target.sealift-state");
         }
         chown(&record, Some(0), None).unwrap();
     }
@@ -215,7 +212,7 @@ fn a_record_of_another_user_is_not_believed() {
 #[test]
 fn nobody_else_may_write_to_what_is_kept_whatever_the_umask() {
     let desk = desk();
-    let sealift = env!("CARGO_BIN_EXE_sealift");
+    let sealift = program();
     let line = format!("umask 000; {sealift} unpack 8.sealift open --allow-unsigned");
     let done = Command::new("sh").args(["-c", &line]).current_dir(desk.path("")).output().unwrap();
     assert!(done.status.success(), "{}", said(&done));
@@ -228,7 +225,7 @@ fn nobody_else_may_write_to_what_is_kept_whatever_the_umask() {
 /// A file that only gets another time vanishes while content is read: all else is updated, and nothing has to be finished.
 #[test]
 fn what_is_changed_meanwhile_is_named_and_leaves_no_update_unfinished() {
-    let desk = Desk::new();
+    let desk = Installed::new();
     desk.pack(7);
     desk.write("tree/lib/lib.so", noise(8, 3_000_000));
     let touched = Command::new("touch").args(["-d", "2001-02-03"]).arg(desk.path("tree/etc/issue")).status();
@@ -239,9 +236,9 @@ fn what_is_changed_meanwhile_is_named_and_leaves_no_update_unfinished() {
     let error = sprung(&desk, "target", move || fs::remove_file(path).unwrap()).expect_err("it vanished");
     assert!(error.to_string().contains("target/etc/issue"), "{error}");
     assert!(!desk.path(".target.sealift-partial").exists());
-    let status = said(&desk.run(&["status", "target", "--allow-unsigned"]));
+    let status = desk.good("status target --allow-unsigned");
     assert!(status.contains("target: os version 8") && !status.contains("partly"), "{status}");
-    let audit = desk.command(&["audit", "target", "--allow-unsigned"]).output().unwrap();
+    let audit = desk.command("audit target --allow-unsigned").output().unwrap();
     assert!(audit.status.code() == Some(1) && said(&audit).contains("etc/issue"), "{}", said(&audit));
     desk.update(8, "target").unwrap();
     desk.assert_same("target", "tree");

@@ -3,18 +3,16 @@
 
 use std::fs;
 use std::os::unix::fs::{MetadataExt as _, chown, lchown, symlink};
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::process::{Command, Output};
 
-use rustix::fs::{
-    AtFlags, CWD, FileType, Mode, Timespec, Timestamps, XattrFlags, lsetxattr, makedev, mknodat, utimensat,
-};
+use rustix::fs::{CWD, FileType, Mode, XattrFlags, lsetxattr, makedev, mknodat};
 use sealift::trust::Utc;
 use sealift::{Error, Input, InstallOptions, Progress, Times};
-use sealift_skipped::skipped;
+use sealift_desk::{is_root, noise, program, said, set_mtime, skipped};
 use sealift_store::Record;
 
-use crate::desk::{Desk, anyones, is_root, noise, said};
+use crate::installed::{Installed, anyones};
 
 /// The page that says what targets keep.
 const PAGE: &str = include_str!("../../../docs/device.md");
@@ -36,14 +34,14 @@ impl Drop for Disk {
 }
 
 /// Runs a shell line in the desk's folder; `None` if it fails.
-fn shell(desk: &Desk, line: &str) -> Option<String> {
+fn shell(desk: &Installed, line: &str) -> Option<String> {
     let done = Command::new("sh").args(["-c", line]).current_dir(desk.path("")).output().unwrap();
     done.status.success().then(|| String::from_utf8(done.stdout).unwrap().trim().to_owned())
 }
 
 impl Disk {
     /// Mounts at `disk` what the line makes in `image`; `$image` stands for a block device with it where the line of `mount` needs one.
-    fn new(desk: &Desk, make: &str, mount: &str) -> Option<Self> {
+    fn new(desk: &Installed, make: &str, mount: &str) -> Option<Self> {
         fs::create_dir(desk.path("disk")).unwrap();
         if shell(desk, make).is_none() {
             skipped(&format!("needs {make}"));
@@ -58,12 +56,6 @@ impl Disk {
         }
         Some(disk)
     }
-}
-
-fn set_time(path: &Path, seconds: i64, nanoseconds: i64) {
-    let time = Timespec { tv_sec: seconds, tv_nsec: nanoseconds };
-    let times = Timestamps { last_access: time, last_modification: time };
-    utimensat(CWD, path, &times, AtFlags::SYMLINK_NOFOLLOW).unwrap();
 }
 
 fn capability() -> Vec<u8> {
@@ -83,26 +75,26 @@ fn list() -> Vec<u8> {
 }
 
 /// Packs versions 1 and 2 of a tree of files and directories with owners, modes, and times to the nanosecond.
-fn plain(desk: &Desk) {
+fn plain(desk: &Installed) {
     chown(desk.path("tree/etc/motd"), Some(1234), Some(2345)).unwrap();
     desk.set_mode("tree/etc/motd", 0o640);
     chown(desk.path("tree/etc/issue"), Some(1234), Some(1234)).unwrap();
     desk.set_mode("tree/etc/issue", 0o4751);
-    set_time(&desk.path("tree/lib"), 1_234_567_891, 123_456_789);
-    set_time(&desk.path("tree/etc/motd"), 1_234_567_891, 999_999_999);
+    set_mtime(&desk.path("tree/lib"), 1_234_567_891, 123_456_789);
+    set_mtime(&desk.path("tree/etc/motd"), 1_234_567_891, 999_999_999);
     desk.pack(1);
     desk.write("tree/etc/new", "new\n");
     desk.write("tree/etc/motd", "changed\n");
-    set_time(&desk.path("tree/etc/motd"), 1_234_567_893, 1);
+    set_mtime(&desk.path("tree/etc/motd"), 1_234_567_893, 1);
     desk.pack(2);
 }
 
 /// As [`plain`], with times that few file systems can store, attributes, and every kind of file.
-fn rich(desk: &Desk) -> bool {
+fn rich(desk: &Installed) -> bool {
     for (name, seconds) in [("early", -4_000_000_000), ("late", 99_999_999_999)] {
         let path = desk.path("tree").join(name);
         fs::write(&path, name).unwrap();
-        set_time(&path, seconds, 5);
+        set_mtime(&path, seconds, 5);
     }
     let has_all = fs::metadata(desk.path("tree/late")).unwrap().mtime() == 99_999_999_999;
     symlink("etc/motd", desk.path("tree/link")).unwrap();
@@ -119,7 +111,7 @@ fn rich(desk: &Desk) -> bool {
 }
 
 /// Packs in memory, whose file system stores every time and attribute.
-fn in_memory(desk: &Desk) -> Option<Disk> {
+fn in_memory(desk: &Installed) -> Option<Disk> {
     fs::remove_dir_all(desk.path("tree")).unwrap();
     fs::create_dir(desk.path("tree")).unwrap();
     shell(desk, "mount -t tmpfs tmpfs tree")?;
@@ -132,27 +124,27 @@ fn in_memory(desk: &Desk) -> Option<Disk> {
     Some(Disk { point: desk.path("tree"), device: None })
 }
 
-fn audit(desk: &Desk, target: &str) -> Output {
-    desk.command(&["audit", target, "--allow-unsigned"]).output().unwrap()
+fn audit(desk: &Installed, target: &str) -> Output {
+    desk.command(&format!("audit {target} --allow-unsigned")).output().unwrap()
 }
 
-fn assert_sound(desk: &Desk, target: &str) {
+fn assert_sound(desk: &Installed, target: &str) {
     let done = audit(desk, target);
     assert_eq!(done.status.code(), Some(0), "{}", said(&done));
 }
 
-fn assert_differs(desk: &Desk, target: &str) {
+fn assert_differs(desk: &Installed, target: &str) {
     let done = audit(desk, target);
     assert_eq!(done.status.code(), Some(1), "{}", said(&done));
 }
 
-fn record(desk: &Desk, target: &str) -> Record {
+fn record(desk: &Installed, target: &str) -> Record {
     let (folder, name) = target.rsplit_once('/').unwrap_or(("", target));
     let path = desk.path(folder).join(format!(".{name}.sealift-state")).join(Record::FILE);
     Record::parse(&fs::read(path).unwrap()).unwrap()
 }
 
-fn lacks(desk: &Desk, target: &str) -> Vec<&'static str> {
+fn lacks(desk: &Installed, target: &str) -> Vec<&'static str> {
     record(desk, target).keeps.lacks().map(sealift::Aspect::word).collect()
 }
 
@@ -181,7 +173,7 @@ fn check(name: &str, make: &str, mount: &str) {
     if !is_root() {
         return skipped("needs root: mounts");
     }
-    let desk = Desk::new();
+    let desk = Installed::new();
     let Some(_tree) = in_memory(&desk) else { return skipped("needs tmpfs") };
     if !rich(&desk) {
         return skipped("needs a tmpfs with every time and attribute");
@@ -191,7 +183,7 @@ fn check(name: &str, make: &str, mount: &str) {
     drop(disk);
 }
 
-fn check_on(desk: &Desk, name: &str) {
+fn check_on(desk: &Installed, name: &str) {
     desk.unpack(1, "disk/target");
     assert_sound(desk, "disk/target");
     assert!(desk.update(1, "disk/target").unwrap().was_complete, "{name}: there is nothing to repair");
@@ -201,17 +193,17 @@ fn check_on(desk: &Desk, name: &str) {
 }
 
 /// Checks that the page says what the target keeps, and that a change shows. `range` are the times if trying does not tell.
-fn assert_kept(desk: &Desk, name: &str, range: Option<&str>) {
+fn assert_kept(desk: &Installed, name: &str, range: Option<&str>) {
     let row = row(name, &record(desk, "disk/target")).replace("| all", &format!("| {}", range.unwrap_or("all")));
     assert!(PAGE.contains(&row), "docs/device.md needs the row\n{row}");
     let motd = desk.path("disk/target/etc/motd");
     let was = fs::metadata(&motd).unwrap();
-    set_time(&motd, was.mtime() + 1, was.mtime_nsec());
+    set_mtime(&motd, was.mtime() + 1, was.mtime_nsec());
     assert_differs(desk, "disk/target");
-    set_time(&motd, was.mtime(), was.mtime_nsec());
+    set_mtime(&motd, was.mtime(), was.mtime_nsec());
     assert_sound(desk, "disk/target");
     fs::write(&motd, "CHANGED\n").unwrap();
-    set_time(&motd, was.mtime(), was.mtime_nsec());
+    set_mtime(&motd, was.mtime(), was.mtime_nsec());
     assert_differs(desk, "disk/target");
 }
 
@@ -228,19 +220,16 @@ fn on_ext4_with_small_inodes() {
 
 #[test]
 fn times_that_are_not_stored_exactly_are_said() {
-    let desk = Desk::new();
+    let desk = Installed::new();
     if !is_root() {
         return skipped("needs root: mounts");
     }
     plain(&desk);
     let make = "truncate -s 60M image && mkfs.ext4 -q -I 128 image";
     let Some(_disk) = Disk::new(&desk, make, "mount -o loop image disk") else { return };
-    for (more, words) in [(&["--dry-run"][..], "times would not be stored exactly"), (&[], "times not stored exactly")]
-    {
-        let line = [&["unpack", "1.sealift", "disk/target", "--allow-unsigned"], more].concat();
-        let done = desk.command(&line).output().unwrap();
-        assert_eq!(done.status.code(), Some(0), "{}", said(&done));
-        assert_eq!(said(&done).matches(words).count(), 1, "{}", said(&done));
+    for (more, words) in [("--dry-run", "times would not be stored exactly"), ("", "times not stored exactly")] {
+        let said = desk.good(&format!("unpack 1.sealift disk/target --allow-unsigned {more}"));
+        assert_eq!(said.matches(words).count(), 1, "{said}");
     }
 }
 
@@ -294,7 +283,7 @@ fn on_exfat() {
     if !is_root() {
         return skipped("needs root: mounts");
     }
-    let desk = Desk::new();
+    let desk = Installed::new();
     plain(&desk);
     let make = "truncate -s 60M image && mkfs.exfat image";
     let Some(_disk) = Disk::new(&desk, make, "mount.exfat-fuse -o umask=022 $image disk") else { return };
@@ -311,7 +300,7 @@ fn on_exfat() {
 
 #[test]
 fn an_attribute_that_is_too_large_is_named_before_anything_is_unpacked() {
-    let desk = Desk::new();
+    let desk = Installed::new();
     if !is_root() {
         return skipped("needs root: mounts");
     }
@@ -322,12 +311,9 @@ fn an_attribute_that_is_too_large_is_named_before_anything_is_unpacked() {
     desk.pack(1);
     let make = "truncate -s 60M image && mkfs.ext4 -q image";
     let Some(_disk) = Disk::new(&desk, make, "mount -o loop image disk") else { return };
-    for more in [&["--dry-run"][..], &[]] {
-        let line = [&["unpack", "1.sealift", "disk/target", "--allow-unsigned"], more].concat();
-        let done = desk.command(&line).output().unwrap();
-        assert_eq!(done.status.code(), Some(2), "{}", said(&done));
+    for more in ["--dry-run", ""] {
         let fault = "disk/target/etc/motd: ext4 cannot hold the extended attribute user.large of 9000 bytes";
-        assert!(said(&done).contains(fault), "{}", said(&done));
+        desk.refused(&format!("unpack 1.sealift disk/target --allow-unsigned {more}"), 2, fault);
     }
     let left: Vec<_> = fs::read_dir(desk.path("disk")).unwrap().map(|entry| entry.unwrap().file_name()).collect();
     assert_eq!(left, ["lost+found"]);
@@ -336,7 +322,7 @@ fn an_attribute_that_is_too_large_is_named_before_anything_is_unpacked() {
 /// ext4 gives a file at most 65,000 names.
 #[test]
 fn a_file_with_more_names_than_the_file_system_allows_is_named() {
-    let desk = Desk::new();
+    let desk = Installed::new();
     if !is_root() {
         return skipped("needs root: mounts");
     }
@@ -347,7 +333,7 @@ fn a_file_with_more_names_than_the_file_system_allows_is_named() {
     desk.pack(1);
     let make = "truncate -s 60M image && mkfs.ext4 -q image";
     let Some(_disk) = Disk::new(&desk, make, "mount -o loop image disk") else { return };
-    let done = desk.command(&["unpack", "1.sealift", "disk/target", "--allow-unsigned"]).output().unwrap();
+    let done = desk.command("unpack 1.sealift disk/target --allow-unsigned").output().unwrap();
     assert_eq!(done.status.code(), Some(2), "{}", said(&done));
     let fault = "/lib/65000: ext4 cannot hold so many names of one file";
     assert!(said(&done).contains(fault), "{}", said(&done));
@@ -356,12 +342,12 @@ fn a_file_with_more_names_than_the_file_system_allows_is_named() {
 }
 
 /// Creates a desk with the rich tree, on a file system with everything.
-fn complete() -> Option<Desk> {
+fn complete() -> Option<Installed> {
     if !is_root() {
         skipped("needs root: gives files away");
         return None;
     }
-    let desk = Desk::new();
+    let desk = Installed::new();
     rich(&desk);
     Some(desk)
 }
@@ -369,12 +355,7 @@ fn complete() -> Option<Desk> {
 #[test]
 fn root_of_a_user_namespace_unpacks_what_it_can() {
     let Some(desk) = complete() else { return };
-    let line = |line: &str| {
-        let done = desk.command(&[]);
-        let mut unshare = Command::new("unshare");
-        unshare.arg("-r").arg(done.get_program()).args(line.split(' ')).current_dir(desk.path(""));
-        unshare.env("SEALIFT_STATE", desk.path("state")).output().unwrap()
-    };
+    let line = |line: &str| desk.command_of("unshare").arg("-r").arg(program()).args(line.split(' ')).output().unwrap();
     let done = line("unpack 1.sealift target --allow-unsigned");
     if said(&done).contains("unshare failed") {
         return skipped("needs user namespaces");
@@ -415,10 +396,8 @@ fn without_a_capability_what_it_takes_is_left_out() {
         ("setfcap", "capabilities"),
     ] {
         let run = |line: &str| {
-            let mut limited = Command::new("setpriv");
-            limited.arg(format!("--bounding-set=-{capability}")).arg(desk.command(&[]).get_program());
-            limited.args(line.split(' ')).current_dir(desk.path("")).env("SEALIFT_STATE", desk.path("state"));
-            limited.output().unwrap()
+            let mut limited = desk.command_of("setpriv");
+            limited.arg(format!("--bounding-set=-{capability}")).arg(program()).args(line.split(' ')).output().unwrap()
         };
         let target = format!("target-{capability}");
         let done = run(&format!("unpack 1.sealift {target} --allow-unsigned"));
@@ -458,7 +437,7 @@ fn a_users_own_tree_is_sound() {
 #[test]
 fn owners_and_devices_are_left_out_until_they_are_asked_for() {
     let Some(desk) = complete() else { return };
-    let run = |line: &str| desk.run(&line.split(' ').collect::<Vec<_>>());
+    let run = |line: &str| desk.good(line);
     let owner = || fs::metadata(desk.path("target/etc/motd")).map(|stat| (stat.uid(), stat.mode() & 0o7777)).unwrap();
     run("unpack 1.sealift target --no-same-owner --no-devices --allow-unsigned");
     assert_eq!((owner(), desk.path("target/null").exists()), ((0, 0o640), false));
@@ -467,7 +446,7 @@ fn owners_and_devices_are_left_out_until_they_are_asked_for() {
     run("unpack 2.sealift target --update --delete --allow-unsigned");
     assert_eq!((owner(), desk.path("target/null").exists()), ((0, 0o640), false), "as before");
     assert_sound(&desk, "target");
-    let told = said(&run("status target --allow-unsigned"));
+    let told = run("status target --allow-unsigned");
     assert!(told.contains("unpacked without owners, devices"), "{told}");
     run("unpack 2.sealift target --update --delete --same-owner --devices --allow-unsigned");
     assert_eq!((owner(), desk.path("target/null").exists()), ((1234, 0o640), true));
@@ -482,7 +461,7 @@ fn a_disk_that_fills_up_keeps_what_was_built() {
     if !is_root() {
         return skipped("needs root: mounts");
     }
-    let desk = Desk::new();
+    let desk = Installed::new();
     for file in 0..40 {
         desk.write(&format!("tree/{file}"), noise(file, 500_000));
     }
@@ -512,14 +491,11 @@ fn without_proc_attributes_of_links_are_read_and_set() {
     if set("tree/link").and_then(|()| set("tree/pipe")).is_err() {
         return skipped("needs a file system with trusted.* attributes");
     }
-    let program = desk.command(&[]).get_program().to_owned();
     let line = "mount -t tmpfs tmpfs /proc || exit 77
         \"$S\" pack tree -o 3.sealift --name os --bundle-version 3 --xattrs 'trusted.*' -q &&
         \"$S\" unpack 3.sealift target --allow-unsigned -q && \"$S\" audit target --allow-unsigned -q &&
         \"$S\" diff 3.sealift tree --exit-code -q";
-    let mut unshare = Command::new("unshare");
-    unshare.args(["--mount", "sh", "-c", line]).current_dir(desk.path("")).env("S", program);
-    let done = unshare.env("SEALIFT_STATE", desk.path("state")).output().unwrap();
+    let done = desk.command_of("unshare").args(["--mount", "sh", "-c", line]).env("S", program()).output().unwrap();
     if done.status.code() == Some(77) {
         return skipped("needs a mount namespace");
     }
@@ -536,7 +512,7 @@ fn a_dead_mount_is_said_to_be_dead() {
     if !is_root() {
         return skipped("needs root: mounts");
     }
-    let desk = Desk::new();
+    let desk = Installed::new();
     desk.pack(1);
     fs::create_dir(desk.path("below")).unwrap();
     fs::create_dir(desk.path("disk")).unwrap();
@@ -562,9 +538,7 @@ fn a_dead_mount_is_said_to_be_dead() {
         "pack disk -o x.sealift --name os",
         "mount 1.sealift disk --allow-unsigned",
     ] {
-        let done = desk.command(&line.split(' ').collect::<Vec<_>>()).output().unwrap();
-        assert_eq!(done.status.code(), Some(2), "{line}: {}", said(&done));
-        assert!(said(&done).contains("Transport endpoint is not connected"), "{line}: {}", said(&done));
-        assert!(said(&done).contains("umount"), "{line}: {}", said(&done));
+        let said = desk.refused(line, 2, "Transport endpoint is not connected");
+        assert!(said.contains("umount"), "{line}: {said}");
     }
 }

@@ -1,6 +1,5 @@
 //! The record beside a target, if it is damaged, or belongs to an update that did not end.
 
-use std::process::Command;
 use std::sync::Arc;
 use std::thread::sleep;
 use std::time::Duration;
@@ -9,8 +8,9 @@ use rustix::fs::{Mode, OFlags, mkdirat, openat};
 use sealift::unpack::unpack;
 use sealift::{Durability, InstallOptions, TreeOptions};
 use sealift::{Input, Limits, Progress};
+use sealift_desk::{program, said, told};
 
-use crate::desk::{Desk, anyone, anyones, said};
+use crate::installed::{Installed, anyone, anyones};
 use crate::unlike::updatable;
 
 #[test]
@@ -20,27 +20,19 @@ fn a_damaged_record_is_no_consent() {
             let desk = updatable();
             desk.write(&format!(".target.sealift-state/{part}"), content);
             desk.write("target/mine", "precious");
-            let line = ["unpack", "8.sealift", "target", "--update", "--delete", "--allow-unsigned"];
-            for more in [&[][..], &["--dry-run"], &["--rehash"], &["--adopt"]] {
+            let line = "unpack 8.sealift target --update --delete --allow-unsigned";
+            for more in ["", "--dry-run", "--rehash", "--adopt"] {
                 // Without a terminal, even the option alone is no consent to deletions.
-                let mut command = Command::new("setsid");
-                let done = desk.command(&[&line[..], more].concat());
-                command.arg("-w").arg(done.get_program()).args(done.get_args()).current_dir(desk.path(""));
-                command.envs(done.get_envs().filter_map(|(name, value)| Some((name, value?))));
-                let done = command.output().unwrap();
-                assert_eq!(done.status.code(), Some(2), "{part} {more:?}: {}", said(&done));
-                assert!(said(&done).contains("has a damaged install record"), "{part} {more:?}: {}", said(&done));
+                let (status, said) = told(&mut desk.shell(&format!("setsid -w {} {line} {more}", program())));
+                assert_eq!(status, Some(2), "{part} {more:?}: {said}");
+                assert!(said.contains("has a damaged install record"), "{part} {more:?}: {said}");
             }
             assert!(desk.path("target/mine").exists());
-            let done = desk.run(&[&line[..], &["--adopt", "--yes"]].concat());
-            assert!(
-                said(&done).contains("hashed its ") && said(&done).contains("took over"),
-                "{part}: {}",
-                said(&done)
-            );
+            let said = desk.good(&format!("{line} --adopt --yes"));
+            assert!(said.contains("hashed its ") && said.contains("took over"), "{part}: {said}");
             desk.assert_same("target", "tree");
             // It has a record again.
-            desk.run(&line);
+            desk.good(line);
         }
     }
 }
@@ -49,7 +41,7 @@ fn a_damaged_record_is_no_consent() {
 fn an_audit_says_that_an_update_is_unfinished() {
     let desk = updatable();
     desk.unpack(8, "whole");
-    let audit = || said(&desk.command(&["audit", "target", "--allow-unsigned"]).output().unwrap());
+    let audit = || said(&desk.command("audit target --allow-unsigned").output().unwrap());
     assert!(!audit().contains("was interrupted"), "{}", audit());
     desk.leave_update("target", "whole");
     assert!(audit().contains("an update of target was interrupted"), "{}", audit());
@@ -57,7 +49,7 @@ fn an_audit_says_that_an_update_is_unfinished() {
 
 #[test]
 fn an_update_that_came_between_counts() {
-    let desk = Arc::new(Desk::new());
+    let desk = Arc::new(Installed::new());
     desk.pack(1);
     desk.write("tree/etc/motd", "second\n");
     desk.pack(2);
@@ -85,14 +77,14 @@ fn an_update_that_came_between_counts() {
 #[test]
 fn a_record_is_read_whatever_limits_let_its_bundle_in() {
     const DEPTH: u32 = 4200;
-    let desk = Desk::new();
+    let desk = Installed::new();
     let mut at = rustix::fs::open(desk.path("tree"), OFlags::PATH | OFlags::DIRECTORY, Mode::empty()).unwrap();
     for _ in 0..DEPTH {
         mkdirat(&at, "d", Mode::RWXU).unwrap();
         at = openat(&at, "d", OFlags::PATH | OFlags::DIRECTORY, Mode::empty()).unwrap();
     }
     let limit = format!("depth={}", DEPTH + 10);
-    desk.run(&["pack", "tree", "-o", "1.sealift", "--name", "os", "--bundle-version", "1", "--limit", &limit]);
+    desk.good(&format!("pack tree -o 1.sealift --name os --bundle-version 1 --limit {limit}"));
     let take = |depth, update| {
         let input = Input::open(&desk.path("1.sealift")).unwrap();
         let options = InstallOptions {

@@ -3,10 +3,12 @@
 
 use std::collections::BTreeMap;
 use std::fs::{self, File, Permissions};
+use std::ops::Deref;
 use std::os::unix::fs::{FileExt as _, MetadataExt as _, PermissionsExt as _, symlink};
 use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
 use std::time::Instant;
+
+use sealift_desk::{Desk, kill_after, noise};
 
 const KILLS: u32 = 12;
 const PACK: &str = "pack new -o work/b.sealift --force --name os --bundle-version 2";
@@ -14,11 +16,19 @@ const UNPACK: &str = "unpack new.sealift work/target --allow-unsigned";
 const UPDATE: &str = "unpack new.sealift work/target --update --delete --allow-unsigned";
 
 /// A folder with two trees, and their bundles.
-struct Desk(tempfile::TempDir);
+struct Killed(Desk);
 
-impl Desk {
+impl Deref for Killed {
+    type Target = Desk;
+
+    fn deref(&self) -> &Desk {
+        &self.0
+    }
+}
+
+impl Killed {
     fn new() -> Self {
-        let desk = Self(tempfile::tempdir().expect("a temporary folder"));
+        let desk = Self(Desk::new());
         make_tree(&desk.path("old"));
         make_tree(&desk.path("new"));
         change(&desk.path("new"));
@@ -26,26 +36,9 @@ impl Desk {
             "pack old -o old.sealift --name os --bundle-version 1",
             "pack new -o new.sealift --name os --bundle-version 2",
         ] {
-            desk.run(line);
+            desk.good(line);
         }
         desk
-    }
-
-    fn path(&self, name: &str) -> PathBuf {
-        self.0.path().join(name)
-    }
-
-    fn command(&self, line: &str) -> Command {
-        let mut command = Command::new(env!("CARGO_BIN_EXE_sealift"));
-        command.args(line.split(' ')).arg("--quiet").current_dir(self.0.path());
-        command.env("SOURCE_DATE_EPOCH", "1700000000").env("SEALIFT_STATE", self.path("state"));
-        command.env("XDG_CONFIG_HOME", "/nonexistent").stdin(Stdio::null()).stderr(Stdio::null());
-        command
-    }
-
-    fn run(&self, line: &str) {
-        let done = self.command(line).stderr(Stdio::piped()).output().expect("sealift runs");
-        assert!(done.status.success(), "{line}: {}", String::from_utf8_lossy(&done.stderr));
     }
 
     /// Starts over, with no target or with the old tree.
@@ -57,7 +50,7 @@ impl Desk {
         }
         fs::create_dir(&work).expect("a new folder");
         if with_target {
-            self.run("unpack old.sealift work/target --allow-unsigned --durability none");
+            self.good("unpack old.sealift work/target --allow-unsigned --durability none");
         }
     }
 
@@ -65,31 +58,14 @@ impl Desk {
     fn kill(&self, line: &str, with_target: bool, check: impl Fn(u32)) {
         self.begin(with_target);
         let start = Instant::now();
-        self.run(line);
+        self.good(line);
         let duration = start.elapsed();
         for number in 0..KILLS {
             self.begin(with_target);
-            let mut child = self.command(line).spawn().expect("sealift runs");
-            std::thread::sleep(duration.mul_f64(f64::from(number) / f64::from(KILLS)));
-            child.kill().expect("it is our child");
-            child.wait().expect("it ends");
+            kill_after(duration.mul_f64(f64::from(number) / f64::from(KILLS)), &mut self.command(line));
             check(number);
         }
     }
-
-    fn left(&self) -> Vec<String> {
-        let entries = fs::read_dir(self.path("work")).expect("it can be listed");
-        let mut names: Vec<_> =
-            entries.map(|entry| entry.expect("an entry").file_name().to_string_lossy().into_owned()).collect();
-        names.sort();
-        names
-    }
-}
-
-fn noise(seed: usize, len: usize) -> Vec<u8> {
-    let mut bytes = vec![0; len];
-    blake3::Hasher::new().update(&seed.to_le_bytes()).finalize_xof().fill(&mut bytes);
-    bytes
 }
 
 fn make_tree(dir: &Path) {
@@ -186,20 +162,20 @@ fn assert_each_is_old_or_new(found: &Listing, old: &Listing, new: &Listing) {
 
 #[test]
 fn packing() {
-    let desk = Desk::new();
+    let desk = Killed::new();
     let whole = fs::read(desk.path("new.sealift")).expect("it was made");
     desk.kill(PACK, false, |number| {
         let bundle = desk.path("work/b.sealift");
         assert!(fs::read(&bundle).is_ok_and(|bytes| bytes == whole) || !bundle.exists(), "run {number}");
-        desk.run(PACK);
+        desk.good(PACK);
         assert_eq!(fs::read(&bundle).expect("it was made"), whole, "run {number}");
-        assert_eq!(desk.left(), ["b.sealift"], "run {number}");
+        assert_eq!(desk.names("work"), ["b.sealift"], "run {number}");
     });
 }
 
 #[test]
 fn unpacking() {
-    let desk = Desk::new();
+    let desk = Killed::new();
     let new = listing(&desk.path("new"));
     desk.kill(UNPACK, false, |number| {
         let target = desk.path("work/target");
@@ -208,34 +184,34 @@ fn unpacking() {
         }
         if number % 4 == 3 {
             let was_there = target.exists();
-            desk.run("clean work/target");
+            desk.good("clean work/target");
             assert_eq!(target.exists(), was_there, "run {number}");
-            assert!(was_there || desk.left().is_empty(), "run {number}");
+            assert!(was_there || desk.names("work").is_empty(), "run {number}");
             return;
         }
-        desk.run(UNPACK);
+        desk.good(UNPACK);
         assert_same(&listing(&target), &new, number);
-        assert_eq!(desk.left(), [".target.sealift-state", "target"], "run {number}");
+        assert_eq!(desk.names("work"), [".target.sealift-state", "target"], "run {number}");
     });
 }
 
 #[test]
 fn updating() {
-    let desk = Desk::new();
+    let desk = Killed::new();
     let (old, new) = (listing(&desk.path("old")), listing(&desk.path("new")));
     desk.kill(UPDATE, true, |number| {
         let target = desk.path("work/target");
         assert_each_is_old_or_new(&listing(&target), &old, &new);
         if number % 4 == 3 {
-            desk.run("clean work/target");
+            desk.good("clean work/target");
             let found = listing(&target);
             if found != old {
                 assert_same(&found, &new, number);
             }
         } else {
-            desk.run(UPDATE);
+            desk.good(UPDATE);
             assert_same(&listing(&target), &new, number);
         }
-        assert_eq!(desk.left(), [".target.sealift-state", "target"], "run {number}");
+        assert_eq!(desk.names("work"), [".target.sealift-state", "target"], "run {number}");
     });
 }

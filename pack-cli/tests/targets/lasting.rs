@@ -2,38 +2,21 @@
 
 use std::fs;
 use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::Output;
 
 use rustix::fs::{XattrFlags, lsetxattr};
 use rustix::io::Errno;
 use sealift::Error;
 use sealift::unpack::may_go_on;
-use sealift_skipped::skipped;
+use sealift_desk::{Mounted, is_root, noise, said, skipped};
 
-use crate::desk::{Desk, is_root, noise, said};
-
-/// A file system without space or extended attributes, unmounted on drop.
-pub(crate) struct Mounted(PathBuf);
-
-impl Mounted {
-    pub(crate) fn new(path: PathBuf, kind: &str, options: &std::ffi::CStr) -> Self {
-        fs::create_dir(&path).unwrap();
-        rustix::mount::mount(kind, &path, kind, rustix::mount::MountFlags::empty(), options).unwrap();
-        Self(path)
-    }
-}
-
-impl Drop for Mounted {
-    fn drop(&mut self) {
-        let _ = rustix::mount::unmount(&self.0, rustix::mount::UnmountFlags::DETACH);
-    }
-}
+use crate::installed::Installed;
 
 #[test]
 fn a_tree_whose_root_is_closed_is_unpacked_without_root() {
     for mode in [0o555, 0o444, 0o333, 0o222, 0o111, 0] {
-        let desk = Desk::new();
+        let desk = Installed::new();
         desk.make_home();
         desk.set_mode("tree/etc", 0o555);
         desk.set_mode("tree", mode);
@@ -57,21 +40,21 @@ fn a_tree_whose_root_is_closed_is_unpacked_without_root() {
 
 #[test]
 fn an_attribute_that_the_file_system_has_not_is_left_out() {
-    let desk = Desk::new();
+    let desk = Installed::new();
     if !is_root() || lsetxattr(desk.path("tree/etc/motd"), "user.note", b"x", XattrFlags::empty()).is_err() {
         return skipped("needs root, and extended attributes");
     }
     desk.pack(7);
-    let _mounted = Mounted::new(desk.path("plain"), "ramfs", c"");
-    let done = desk.command(&["unpack", "7.sealift", "plain/target", "--allow-unsigned"]).output().unwrap();
+    let _mounted = Mounted::new(desk.path("plain"), "ramfs", "");
+    let done = desk.command("unpack 7.sealift plain/target --allow-unsigned").output().unwrap();
     assert!(done.status.success(), "{}", said(&done));
     assert!(said(&done).contains("1 extended attribute: not set (ramfs does not store them)"), "{}", said(&done));
-    desk.run(&["audit", "plain/target", "--allow-unsigned"]);
+    desk.good("audit plain/target --allow-unsigned");
 }
 
 #[test]
 fn only_what_may_get_further_is_to_be_repeated() {
-    let desk = Desk::new();
+    let desk = Installed::new();
     fs::create_dir(desk.path(".target.sealift-partial")).unwrap();
     let target = desk.path("target");
     let failed = |errno: Errno| Error::Io { doing: "create", path: Path::new("x").to_owned(), source: errno.into() };
@@ -94,23 +77,17 @@ fn a_dry_run_ends_as_the_run_would() {
     if !is_root() {
         return skipped("needs root: mounts");
     }
-    let desk = Desk::new();
+    let desk = Installed::new();
     desk.pack(7);
     desk.write("tree/large", noise(3, 5_000_000));
     desk.pack(8);
-    let _mounted = Mounted::new(desk.path("small"), "tmpfs", c"size=2m");
-    let new = ["unpack", "8.sealift", "small/new", "--allow-unsigned"];
-    let update = ["unpack", "8.sealift", "small/target", "--allow-unsigned", "--update"];
+    let _mounted = Mounted::new(desk.path("small"), "tmpfs", "size=2m");
     desk.unpack(7, "small/target");
-    for line in [&new[..], &update[..]] {
-        let run = |more: &[&str]| {
-            let done = desk.command(&[line, more].concat()).output().unwrap();
-            (done.status.code(), String::from_utf8(done.stderr).unwrap())
-        };
-        let (status, message) = run(&["--dry-run"]);
-        assert_eq!(status, Some(2), "{message}");
-        assert!(message.contains("not enough disk space"), "{message}");
-        assert_eq!(run(&[]), (status, message));
+    for line in
+        ["unpack 8.sealift small/new --allow-unsigned", "unpack 8.sealift small/target --allow-unsigned --update"]
+    {
+        let message = desk.refused(&format!("{line} --dry-run"), 2, "not enough disk space");
+        assert_eq!(desk.run(line), (Some(2), message));
     }
     assert!(!desk.path("small/new").exists());
     assert_eq!(fs::metadata(desk.path("small/target")).unwrap().permissions().mode() & 0o777, 0o755);
@@ -118,7 +95,7 @@ fn a_dry_run_ends_as_the_run_would() {
 
 #[test]
 fn a_dry_run_finds_that_nothing_can_be_written() {
-    let desk = Desk::new();
+    let desk = Installed::new();
     desk.pack(7);
     desk.make_home();
     fs::create_dir(desk.path("home/closed")).unwrap();
@@ -141,9 +118,9 @@ fn a_dry_run_finds_that_nothing_can_be_written() {
     if !is_root() {
         return skipped("needs root: mounts");
     }
-    let mounted = Mounted::new(desk.path("still"), "tmpfs", c"");
+    let mounted = Mounted::new(desk.path("still"), "tmpfs", "");
     // In a process of its own: files that are open for writing here are also open in processes that other tests start, until these call exec.
-    desk.run(&["unpack", "7.sealift", "still/target", "--allow-unsigned"]);
-    rustix::mount::mount_remount(&mounted.0, rustix::mount::MountFlags::RDONLY, c"").unwrap();
-    refused("still", &|line| desk.command(&line.split(' ').collect::<Vec<_>>()).output().unwrap());
+    desk.good("unpack 7.sealift still/target --allow-unsigned");
+    rustix::mount::mount_remount(mounted.path(), rustix::mount::MountFlags::RDONLY, c"").unwrap();
+    refused("still", &|line| desk.command(&line).output().unwrap());
 }

@@ -2,17 +2,17 @@
 
 use std::fs;
 
-use crate::desk::Desk;
+use crate::installed::Installed;
 use crate::versions::{run, signed};
 
 /// Returns the output of `status`, which must end with this exit status.
-fn status(desk: &Desk, ends: i32) -> String {
+fn status(desk: &Installed, ends: i32) -> String {
     let (ended, said) = run(desk, "status");
     assert_eq!(ended, Some(ends), "{said}");
     said
 }
 
-fn files(desk: &Desk) -> usize {
+fn files(desk: &Installed) -> usize {
     fs::read_dir(desk.path("state/targets")).unwrap().count()
 }
 
@@ -84,21 +84,20 @@ fn what_is_gone_is_said_until_it_is_cleaned() {
     assert_eq!(json.matches(r#""missing":"other"}"#).count(), 1, "{json}");
 
     for target in ["gone", "moved", "disk/os", "taken"] {
-        let told = desk.run(&["clean", target]);
-        let said = crate::desk::said(&told);
+        let said = desk.good(&format!("clean {target}"));
         assert!(said.contains("removed from the list"), "{said}");
     }
     // The second time, there is nothing to clean.
-    let again = desk.command(&["clean", "disk/os"]).output().unwrap();
+    let again = desk.command("clean disk/os").output().unwrap();
     assert_eq!(again.status.code(), Some(2));
     assert_eq!(fs::read(desk.path("taken/mine")).unwrap(), b"mine");
-    let said = crate::desk::said(&desk.run(&["clean", "kept"]));
+    let said = desk.good("clean kept");
     assert!(said.contains("nothing to clean"), "{said}");
     let said = status(&desk, 0);
     assert_eq!((said.matches("os version 1").count(), files(&desk)), (1, 1), "{said}");
     // Forgetting versions keeps the targets, and forgetting targets keeps the versions.
     assert!(said.contains("os: accepts version 1 or newer"), "{said}");
-    desk.run(&["trust", "reset", "os"]);
+    desk.good("trust reset os");
     let said = status(&desk, 0);
     assert!(said.contains("/kept: os version 1\n") && !said.contains("or newer"), "{said}");
 }
@@ -157,7 +156,7 @@ fn a_damaged_floor_hides_no_target() {
     }
     let key = fs::read_to_string(desk.path("release.pub")).unwrap();
     desk.write("signers", format!("* namespaces=\"sealift\" {key}"));
-    desk.run(&["pack", "tree", "-o", "app.sealift", "--name", "app", "--bundle-version", "1", "--key", "release"]);
+    desk.good("pack tree -o app.sealift --name app --bundle-version 1 --key release");
     assert_eq!(run(&desk, "unpack app.sealift c").0, Some(0));
     let whole = fs::read(desk.path("state/floors/os")).unwrap();
     fs::write(desk.path("state/floors/os"), &whole[1..]).unwrap();
@@ -173,8 +172,8 @@ fn a_damaged_floor_hides_no_target() {
 #[test]
 fn what_nobody_signed_leaves_no_trace() {
     let desk = signed();
-    desk.run(&["pack", "tree", "-o", "unsigned.sealift", "--name", "os", "--bundle-version", "9"]);
-    desk.run(&["unpack", "unsigned.sealift", "trial", "--allow-unsigned"]);
+    desk.good("pack tree -o unsigned.sealift --name os --bundle-version 9");
+    desk.good("unpack unsigned.sealift trial --allow-unsigned");
     assert!(!desk.path("state").exists());
     assert_eq!(status(&desk, 0), "no bundles installed: state is empty\n");
     // It is only reported on request.
@@ -182,7 +181,7 @@ fn what_nobody_signed_leaves_no_trace() {
     assert!(said.contains("trial: os version 9, UNSIGNED"), "{said}");
     // For a listed target, its present bundle is shown.
     assert_eq!(run(&desk, "unpack 1.sealift a").0, Some(0));
-    desk.run(&["unpack", "unsigned.sealift", "a", "--update", "--allow-unsigned"]);
+    desk.good("unpack unsigned.sealift a --update --allow-unsigned");
     let said = status(&desk, 0);
     assert!(said.contains("/a: os version 9\n") && said.contains("not trusted"), "{said}");
 }

@@ -4,35 +4,26 @@ use std::fs;
 use std::os::unix::fs::MetadataExt as _;
 use std::process::{Command, Stdio};
 
-use sealift_skipped::skipped;
+use sealift_desk::{Mounted, is_root, noise, said, skipped, told};
 
-use crate::desk::{Desk, is_root, noise, said};
-use crate::layered::Mounted;
+use crate::installed::Installed;
+use crate::layered::btrfs;
 use crate::versions;
 
-/// The names in a directory.
-fn names(desk: &Desk, name: &str) -> Vec<String> {
-    let entries = fs::read_dir(desk.path(name)).unwrap();
-    let mut names: Vec<String> = entries.map(|entry| entry.unwrap().file_name().into_string().unwrap()).collect();
-    names.sort();
-    names
-}
-
 /// Returns what `audit` says, and its status.
-fn audit(desk: &Desk, target: &str) -> (Option<i32>, String) {
-    let done = desk.command(&["audit", target, "--allow-unsigned"]).output().unwrap();
-    (done.status.code(), said(&done))
+fn audit(desk: &Installed, target: &str) -> (Option<i32>, String) {
+    desk.run(&format!("audit {target} --allow-unsigned"))
 }
 
 /// Checks that the mount point has the tree and nothing else but what belongs there.
-fn assert_filled(desk: &Desk, slot: &str) {
+fn assert_filled(desk: &Installed, slot: &str) {
     let (code, said) = audit(desk, slot);
     assert_eq!(code, Some(0), "{said}");
-    let mut expected = names(desk, "tree");
+    let mut expected = desk.names("tree");
     expected.extend([".sealift", "lost+found"].map(str::to_owned));
     expected.sort();
-    assert_eq!(names(desk, slot), expected);
-    assert_eq!(names(desk, &format!("{slot}/.sealift")), ["state"]);
+    assert_eq!(desk.names(slot), expected);
+    assert_eq!(desk.names(&format!("{slot}/.sealift")), ["state"]);
     assert_eq!(fs::read(desk.path(slot).join("lost+found/found")).unwrap(), b"mine");
     let (new, tree) = (fs::metadata(desk.path(slot)).unwrap(), fs::metadata(desk.path("tree")).unwrap());
     assert_eq!((new.mode(), new.mtime_nsec()), (tree.mode(), tree.mtime_nsec()));
@@ -42,8 +33,8 @@ fn run(command: &mut Command) {
     assert!(command.stdout(Stdio::null()).status().unwrap().success(), "{command:?}");
 }
 
-fn make_slot(desk: &Desk) -> Mounted {
-    let slot = Mounted::tmpfs(desk, "slot");
+fn make_slot(desk: &Installed) -> Mounted {
+    let slot = Mounted::new(desk.path("slot"), "tmpfs", "mode=755");
     fs::create_dir(desk.path("slot/lost+found")).unwrap();
     desk.write("slot/lost+found/found", "mine");
     slot
@@ -54,37 +45,26 @@ fn a_slot_is_filled_and_updated_in_place() {
     if !is_root() {
         return skipped("needs root: mounts");
     }
-    let desk = Desk::new();
+    let desk = Installed::new();
     desk.pack(7);
     let _slot = make_slot(&desk);
-    let dry = desk.run(&["unpack", "7.sealift", "slot", "--allow-unsigned", "--dry-run"]);
-    assert!(said(&dry).contains("would be unpacked") && names(&desk, "slot") == ["lost+found"], "{}", said(&dry));
-    let done = desk.run(&["unpack", "7.sealift", "slot", "--allow-unsigned"]);
-    assert!(said(&done).contains("slot: unpacked from 7.sealift"), "{}", said(&done));
+    let dry = desk.good("unpack 7.sealift slot --allow-unsigned --dry-run");
+    assert!(dry.contains("would be unpacked") && desk.names("slot") == ["lost+found"], "{dry}");
+    let done = desk.good("unpack 7.sealift slot --allow-unsigned");
+    assert!(done.contains("slot: unpacked from 7.sealift"), "{done}");
     assert_filled(&desk, "slot");
     fs::remove_dir_all(desk.path("tree/lib")).unwrap();
     desk.write("tree/etc/issue", "second\n");
     fs::write(desk.path("slot/mine"), "extra").unwrap();
     desk.pack(8);
-    desk.run(&["unpack", "8.sealift", "slot", "--allow-unsigned", "--update", "--delete"]);
+    desk.good("unpack 8.sealift slot --allow-unsigned --update --delete");
     assert_filled(&desk, "slot");
-    let status = said(&desk.run(&["status", "slot"]));
+    let status = desk.good("status slot");
     assert!(status.contains("version 8"), "{status}");
     // Packing the slot packs the tree.
-    desk.run(&[
-        "pack",
-        "slot",
-        "--exclude",
-        "/lost+found/",
-        "-o",
-        "slot.sealift",
-        "--name",
-        "os",
-        "--bundle-version",
-        "8",
-    ]);
-    desk.run(&["diff", "8.sealift", "slot.sealift", "--exit-code"]);
-    assert!(!names(&desk, "").iter().any(|name| name.contains("slot.sealift-") || name.starts_with(".slot")));
+    desk.good("pack slot --exclude /lost+found/ -o slot.sealift --name os --bundle-version 8");
+    desk.good("diff 8.sealift slot.sealift --exit-code");
+    assert!(!desk.names("").iter().any(|name| name.contains("slot.sealift-") || name.starts_with(".slot")));
 }
 
 #[test]
@@ -92,22 +72,20 @@ fn what_is_in_a_mount_point_is_not_taken_over() {
     if !is_root() {
         return skipped("needs root: mounts");
     }
-    let desk = Desk::new();
+    let desk = Installed::new();
     desk.pack(7);
     let _slot = make_slot(&desk);
     desk.write("slot/mine", "mine\n");
-    for options in [&[][..], &["--update"]] {
-        let line = [&["unpack", "7.sealift", "slot", "--allow-unsigned"], options].concat();
-        let done = desk.command(&line).output().unwrap();
-        assert_eq!(done.status.code(), Some(2), "{}", said(&done));
-        assert_eq!(names(&desk, "slot"), ["lost+found", "mine"]);
+    for option in ["", "--update"] {
+        desk.refused(&format!("unpack 7.sealift slot --allow-unsigned {option}"), 2, "");
+        assert_eq!(desk.names("slot"), ["lost+found", "mine"]);
     }
-    let adopted = desk.run(&["unpack", "7.sealift", "slot", "--allow-unsigned", "--update", "--adopt", "--yes"]);
-    assert!(said(&adopted).contains("took over"), "{}", said(&adopted));
+    let adopted = desk.good("unpack 7.sealift slot --allow-unsigned --update --adopt --yes");
+    assert!(adopted.contains("took over"), "{adopted}");
     // A bundle that has a name of ours.
     fs::create_dir(desk.path("tree/.sealift")).unwrap();
     desk.pack(8);
-    let done = desk.command(&["unpack", "8.sealift", "slot", "--allow-unsigned", "--update"]).output().unwrap();
+    let done = desk.command("unpack 8.sealift slot --allow-unsigned --update").output().unwrap();
     assert!(done.status.code() == Some(2) && said(&done).contains("slot/.sealift"), "{}", said(&done));
 }
 
@@ -116,38 +94,31 @@ fn a_slot_that_was_being_filled_is_filled_or_left() {
     if !is_root() {
         return skipped("needs root: mounts");
     }
-    let desk = Desk::new();
+    let desk = Installed::new();
     for number in 0..60 {
         fs::create_dir_all(desk.path(&format!("tree/d{}", number % 6))).unwrap();
         desk.write(&format!("tree/d{}/f{number}", number % 6), noise(number, 2000));
     }
     desk.pack(7);
     desk.unpack(7, "whole");
-    if Command::new("strace").arg("-V").stdout(Stdio::null()).status().is_err() {
-        return skipped("needs strace: kills at each system call");
-    }
     let mut was_half = 0;
     for at in (1..).step_by(9) {
         let _slot = make_slot(&desk);
-        let mut line = vec!["-f", "-o", "/dev/null", "-e", "trace=renameat,renameat2,unlinkat,mkdirat"];
         let inject = format!("inject=renameat,renameat2,unlinkat,mkdirat:signal=KILL:when={at}");
-        let (program, jobs) = (env!("CARGO_BIN_EXE_sealift"), "-j1");
-        line.extend(["-e", &inject, program, "unpack", "7.sealift", "slot", "--allow-unsigned", jobs]);
-        let mut strace = Command::new("strace");
-        strace.args(&line).current_dir(desk.path("")).env("SEALIFT_STATE", desk.path("state"));
-        let done = strace.stdout(Stdio::null()).stderr(Stdio::null()).status().unwrap();
-        if done.success() {
+        let options = ["-e", "trace=renameat,renameat2,unlinkat,mkdirat", "-e", &inject];
+        let Some(mut strace) = desk.strace(&options, "unpack 7.sealift slot --allow-unsigned -j1") else { return };
+        if told(&mut strace).0 == Some(0) {
             assert!(at > 60 && was_half > 0, "{at}");
             return;
         }
         was_half += u32::from(desk.path("slot/.sealift/partial/journal").exists());
         if at % 2 == 0 {
-            desk.run(&["clean", "slot"]);
-            if names(&desk, "slot") == ["lost+found"] {
+            desk.good("clean slot");
+            if desk.names("slot") == ["lost+found"] {
                 continue; // it was left
             }
         } else {
-            desk.run(&["unpack", "7.sealift", "slot", "--allow-unsigned"]);
+            desk.good("unpack 7.sealift slot --allow-unsigned");
         }
         assert_filled(&desk, "slot");
     }
@@ -159,9 +130,9 @@ fn a_subvolume_is_filled_in_place() {
     if !is_root() || !has_btrfs {
         return skipped("needs root, and mkfs.btrfs: mounts");
     }
-    let desk = Desk::new();
+    let desk = Installed::new();
     desk.pack(7);
-    let _disk = Mounted::btrfs(&desk, &[]);
+    let _disk = btrfs(&desk, &[]);
     run(Command::new("btrfs").args(["subvolume", "create"]).arg(desk.path("disk/slot")));
     fs::create_dir(desk.path("disk/slot/lost+found")).unwrap();
     desk.write("disk/slot/lost+found/found", "mine");
@@ -170,7 +141,7 @@ fn a_subvolume_is_filled_in_place() {
 }
 
 /// Mounts what is at `slot` at `mnt`, where another slot was before.
-fn mount_at(desk: &Desk, slot: &str) -> Mounted {
+fn mount_at(desk: &Installed, slot: &str) -> Mounted {
     fs::create_dir_all(desk.path("mnt")).unwrap();
     run(Command::new("mount").arg("--bind").args([desk.path(slot), desk.path("mnt")]));
     Mounted::at(desk.path("mnt"))
@@ -190,7 +161,8 @@ fn slots_that_take_turns_have_not_gone_back() {
     };
     // Slots themselves, and directories on other disks.
     for target in ["mnt", "mnt/os"] {
-        let (_one, _two) = (Mounted::tmpfs(&desk, "one"), Mounted::tmpfs(&desk, "two"));
+        let (_one, _two) =
+            (Mounted::new(desk.path("one"), "tmpfs", "mode=755"), Mounted::new(desk.path("two"), "tmpfs", "mode=755"));
         for (slot, bundle) in [("one", "1.sealift"), ("two", "2.sealift")] {
             let _mounted = mount_at(&desk, slot);
             // What a slot has of others is not what was installed on another one.

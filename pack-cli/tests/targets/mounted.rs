@@ -5,27 +5,10 @@ use std::os::unix::fs::MetadataExt as _;
 use std::process::Command;
 
 use sealift::{InstallOptions, Progress, TreeOptions};
-use sealift_skipped::skipped;
+use sealift_desk::{Mounted, is_root, said, skipped};
 
-use crate::desk::{Desk, is_root, said};
-use crate::layered::Mounted;
+use crate::installed::Installed;
 use crate::unlike::updatable;
-
-/// Mounts a file or folder of the desk on itself, until dropped.
-pub(crate) struct Bound(std::path::PathBuf);
-
-impl Bound {
-    pub(crate) fn new(path: std::path::PathBuf) -> Self {
-        rustix::mount::mount_bind(&path, &path).unwrap();
-        Self(path)
-    }
-}
-
-impl Drop for Bound {
-    fn drop(&mut self) {
-        let _ = rustix::mount::unmount(&self.0, rustix::mount::UnmountFlags::DETACH);
-    }
-}
 
 #[test]
 fn what_is_mounted_in_a_target_is_found_before_anything_is_changed() {
@@ -43,7 +26,7 @@ fn what_is_mounted_in_a_target_is_found_before_anything_is_changed() {
             fs::create_dir(desk.path("target").join(name)).unwrap();
         }
         {
-            let _bound = Bound::new(desk.path(mounted));
+            let _bound = Mounted::on_itself(desk.path(mounted));
             let dry = desk.dry_replace(9, "target").expect_err(mounted).to_string();
             let error = desk.replace(9, "target").expect_err(mounted).to_string();
             assert_eq!(dry, error, "{mounted}");
@@ -57,8 +40,8 @@ fn what_is_mounted_in_a_target_is_found_before_anything_is_changed() {
 }
 
 /// Returns what `audit` says, and its status.
-fn audit(desk: &Desk) -> (Option<i32>, String) {
-    let done = desk.command(&["audit", "target", "--allow-unsigned"]).output().unwrap();
+fn audit(desk: &Installed) -> (Option<i32>, String) {
+    let done = desk.command("audit target --allow-unsigned").output().unwrap();
     (done.status.code(), said(&done))
 }
 
@@ -67,7 +50,7 @@ fn what_is_mounted_below_a_target_stays_and_is_said() {
     if !is_root() {
         return skipped("needs root: mounts");
     }
-    let desk = Desk::new();
+    let desk = Installed::new();
     for name in ["data/deep", "proc"] {
         fs::create_dir_all(desk.path("tree").join(name)).unwrap();
     }
@@ -77,8 +60,8 @@ fn what_is_mounted_below_a_target_stays_and_is_said() {
     let names = ["target/data", "target/proc", "target/own/deep"];
     fs::create_dir_all(desk.path("target/own/deep")).unwrap();
     desk.write("target/gone", "extra\n");
-    let mounts = names.map(|name| Mounted::tmpfs(&desk, name));
-    let _bound = Bound::new(desk.path("target/etc/motd"));
+    let mounts = names.map(|name| Mounted::new(desk.path(name), "tmpfs", "mode=755"));
+    let _bound = Mounted::on_itself(desk.path("target/etc/motd"));
     for name in names {
         desk.write(&format!("{name}/mine"), "mine\n");
         desk.set_mode(name, 0o711);
@@ -88,9 +71,8 @@ fn what_is_mounted_below_a_target_stays_and_is_said() {
     desk.write("tree/etc/issue", "second\n");
     desk.set_mode("tree/proc", 0o555);
     desk.pack(8);
-    for options in [&["--dry-run"][..], &[], &[]] {
-        let line = [&["unpack", "8.sealift", "target", "--allow-unsigned", "--update", "--delete"], options].concat();
-        let said = said(&desk.run(&line));
+    for option in ["--dry-run", "", ""] {
+        let said = desk.good(&format!("unpack 8.sealift target --allow-unsigned --update --delete {option}"));
         for mount in ["data", "proc", "own", "etc/motd"] {
             assert!(said.contains(&format!("left alone: {mount} is a mount point")), "{mount}: {said}");
         }
@@ -172,7 +154,7 @@ fn what_is_mounted_beside_an_updated_part_stays() {
     take(7, false);
     fs::create_dir(desk.path("part/mine")).unwrap();
     {
-        let _bound = Bound::new(desk.path("part/mine"));
+        let _bound = Mounted::on_itself(desk.path("part/mine"));
         assert_eq!(take(8, true).files, 1);
     }
     assert!(desk.path("part/mine").exists());

@@ -4,7 +4,9 @@ use std::ffi::OsStr;
 use std::fs;
 use std::os::unix::ffi::OsStrExt as _;
 
-use crate::desk::{Desk, said};
+use sealift_desk::{program, said};
+
+use crate::installed::Installed;
 
 /// Names, with the output of `ls` and of `ls --json`.
 const NAMES: [(&[u8], &str, &str); 8] = [
@@ -18,8 +20,8 @@ const NAMES: [(&[u8], &str, &str); 8] = [
     ("c1-\u{85}".as_bytes(), "c1-\\u{85}", "c1-%C2%85"),
 ];
 
-fn tree() -> Desk {
-    let desk = Desk::new();
+fn tree() -> Installed {
+    let desk = Installed::new();
     for (number, (name, ..)) in NAMES.iter().enumerate() {
         let directory = desk.path("tree").join(OsStr::from_bytes(name));
         fs::create_dir(&directory).unwrap();
@@ -33,7 +35,7 @@ fn tree() -> Desk {
 fn every_verb_takes_what_a_list_prints() {
     let desk = tree();
     let done = |line: &[&str]| {
-        let done = desk.command(line).output().unwrap();
+        let done = desk.command_of(program()).args(line).output().unwrap();
         (done.status.code(), String::from_utf8(done.stdout.clone()).unwrap(), said(&done))
     };
     let listed = done(&["ls", "1.sealift"]).1;
@@ -83,7 +85,7 @@ fn a_path_that_could_mean_two_files_is_refused() {
     desk.pack(2);
     for line in ["cat 2.sealift 50%25", "unpack 2.sealift new --path 50%25", "diff 2.sealift tree --path 50%25"] {
         let trust = if line.starts_with("diff") { "" } else { " --allow-unsigned" };
-        let done = desk.command(&format!("{line}{trust}").split(' ').collect::<Vec<_>>()).output().unwrap();
+        let done = desk.command(&format!("{line}{trust}")).output().unwrap();
         assert!(
             done.status.code() == Some(2) && said(&done).contains("could mean the file"),
             "{line}: {}",
@@ -91,7 +93,7 @@ fn a_path_that_could_mean_two_files_is_refused() {
         );
     }
     for (path, content) in [("50%2525", "another"), ("50%", "half")] {
-        let done = desk.command(&["cat", "2.sealift", path, "--allow-unsigned"]).output().unwrap();
+        let done = desk.command(&format!("cat 2.sealift {path} --allow-unsigned")).output().unwrap();
         assert_eq!(String::from_utf8_lossy(&done.stdout), content, "{path}: {}", said(&done));
     }
 }

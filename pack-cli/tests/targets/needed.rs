@@ -4,11 +4,13 @@ use std::fs;
 use std::os::unix::fs::symlink;
 use std::process::{Command, Output};
 
-use crate::desk::{Desk, said};
+use sealift_desk::said;
+
+use crate::installed::Installed;
 
 /// Creates signed versions 1 and 2, and the file of their signer.
-fn desk() -> Desk {
-    let desk = Desk::new();
+fn desk() -> Installed {
+    let desk = Installed::new();
     let done = Command::new("ssh-keygen").args(["-q", "-t", "ed25519", "-N", "", "-f"]).arg(desk.path("key")).status();
     assert!(done.unwrap().success());
     let public = fs::read_to_string(desk.path("key.pub")).unwrap();
@@ -16,13 +18,13 @@ fn desk() -> Desk {
     for version in ["1", "2"] {
         desk.write("tree/etc/motd", version);
         let bundle = format!("{version}.sealift");
-        desk.run(&["pack", "tree", "-o", &bundle, "--name", "os", "--bundle-version", version, "--key", "key", "-q"]);
+        desk.good(&format!("pack tree -o {bundle} --name os --bundle-version {version} --key key -q"));
     }
     desk
 }
 
-fn unpack(desk: &Desk, bundle: &str, trust: &str, more: &[&str]) -> Output {
-    desk.command(&[&["unpack", bundle, "target", "--trust", trust], more].concat()).output().unwrap()
+fn unpack(desk: &Installed, bundle: &str, trust: &str, more: &[&str]) -> Output {
+    desk.command(&format!("unpack {bundle} target --trust {trust}")).args(more).output().unwrap()
 }
 
 #[test]
@@ -66,7 +68,7 @@ fn what_finishes_an_update_leaves_what_the_run_needs() {
         let desk = desk();
         let good = |done: Output| assert!(done.status.success(), "{}", said(&done));
         good(unpack(&desk, "1.sealift", "allowed", &["--state", "state"]));
-        good(desk.command(&["unpack", "2.sealift", "whole", "--trust", "allowed"]).output().unwrap());
+        good(desk.command("unpack 2.sealift whole --trust allowed").output().unwrap());
         desk.leave_update("target", "whole");
         fs::create_dir(desk.path("target/root")).unwrap();
         fs::copy(desk.path("2.sealift"), desk.path("target/root/2.sealift")).unwrap();
@@ -77,7 +79,7 @@ fn what_finishes_an_update_leaves_what_the_run_needs() {
             good(unpack(&desk, "target/root/2.sealift", "allowed", &["--update", "--state", "target/state"]));
             assert!(desk.path(kept[0]).exists());
         } else {
-            good(desk.command(&["clean", "target", "--state", "target/state"]).output().unwrap());
+            good(desk.command("clean target --state target/state").output().unwrap());
         }
         assert!(desk.path(kept[1]).exists() && !desk.path("target/extra").exists(), "{verb}");
         assert_eq!(fs::read(desk.path("target/etc/motd")).unwrap(), b"2");

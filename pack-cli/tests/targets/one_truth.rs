@@ -6,18 +6,20 @@ use std::process::{Command, Stdio};
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
-use crate::desk::Desk;
+use sealift_desk::{out, said, told};
+
+use crate::installed::Installed;
 use crate::versions::{run, signed};
 
 /// Runs a line, which must end with this exit status, and returns its output.
-fn ends(desk: &Desk, line: &str, status: i32) -> String {
+fn ends(desk: &Installed, line: &str, status: i32) -> String {
     let (ended, said) = run(desk, line);
     assert_eq!(ended, Some(status), "{line}: {said}");
     said
 }
 
 /// Copies a target with its record. Inode numbers stay, as in a snapshot of the file system: the originals are moved there and back.
-fn exchange(desk: &Desk, target: &str, with: &str) {
+fn exchange(desk: &Installed, target: &str, with: &str) {
     for (a, b) in [(target.to_owned(), with.to_owned()), (state_of(target), state_of(with))] {
         let (a, b, between) = (desk.path(&a), desk.path(&b), desk.path("between"));
         fs::rename(&a, &between).unwrap();
@@ -50,7 +52,7 @@ fn a_damaged_head_gives_up_neither_name_nor_version() {
     let desk = signed();
     let key = fs::read_to_string(desk.path("release.pub")).unwrap();
     desk.write("signers", format!("* namespaces=\"sealift\" {key}"));
-    desk.run(&["pack", "tree", "-o", "app.sealift", "--name", "app", "--bundle-version", "1", "--key", "release"]);
+    desk.good("pack tree -o app.sealift --name app --bundle-version 1 --key release");
     ends(&desk, "unpack 2.sealift t", 0);
     desk.write(".t.sealift-state/head", "");
     ends(&desk, "unpack app.sealift t --update", 3);
@@ -93,7 +95,7 @@ fn every_verb_says_that_a_record_is_damaged() {
         }
         let (status, said) = run(&desk, "audit t");
         assert!(matches!(status, Some(1 | 2)) && said.contains("sealift:"), "{part}: {said}");
-        let done = desk.command(&["request", "t", "-o", "x.request"]).output().unwrap();
+        let done = desk.command("request t -o x.request").output().unwrap();
         assert!(!done.status.success() && !desk.path("x.request").exists(), "{part}");
     }
 }
@@ -125,7 +127,7 @@ fn what_went_back_with_its_record_is_not_sound() {
         assert_eq!(said.matches("it has gone back").count(), 1, "{line}: {said}");
         assert!(ends(&desk, &format!("{line} --json"), 0).contains(r#""gone_back_from":2"#));
     }
-    let asked = crate::desk::said(&desk.run(&["request", "t", "-o", "t.request", "--state", "state"]));
+    let asked = desk.good("request t -o t.request --state state");
     assert!(asked.contains("holds os version 1") && asked.contains("it has gone back"), "{asked}");
     // An update heals it and says so, and what is gone does not come back by itself.
     for line in ["unpack 2.sealift t --update --dry-run", "unpack 2.sealift t --update"] {
@@ -146,16 +148,12 @@ fn an_update_that_never_began_is_no_relapse() {
     ends(&desk, "unpack 1.sealift t", 0);
     // The move is refused right after the state is written.
     let update = "unpack 2.sealift t --update --trust signers --state state";
-    let strace = Command::new("strace")
-        .args(["-f", "-qq", "-o", "/dev/null", "-e", "trace=renameat"])
-        .args(["-e", "inject=renameat:signal=KILL:when=2", env!("CARGO_BIN_EXE_sealift")])
-        .args(update.split(' '))
-        .current_dir(desk.path(""))
-        .output();
-    let Ok(_) = strace else { return sealift_skipped::skipped("needs strace") };
+    let killed = ["-e", "trace=renameat", "-e", "inject=renameat:signal=KILL:when=2"];
+    let Some(mut strace) = desk.strace(&killed, update) else { return };
+    strace.output().unwrap();
     let (_, said) = run(&desk, "audit t");
     assert!(!said.contains("gone back"), "{said}");
-    desk.run(&["clean", "t", "--state", "state"]);
+    desk.good("clean t --state state");
     let said = ends(&desk, "audit t", 0);
     assert!(said.contains("sound, os version"), "{said}");
 }
@@ -167,18 +165,14 @@ fn what_was_never_taken_over_has_lost_no_record() {
     fs::create_dir(desk.path("t")).unwrap();
     desk.write("t/mine", "mine");
     let line = "unpack 2.sealift t --update --adopt --yes --trust signers --state state";
-    let strace = Command::new("strace")
-        .args(["-f", "-qq", "-o", "/dev/null", "-e", "trace=renameat"])
-        .args(["-e", "inject=renameat:error=ENOSPC:when=3+", env!("CARGO_BIN_EXE_sealift")])
-        .args(line.split(' '))
-        .current_dir(desk.path(""))
-        .output();
-    let Ok(done) = strace else { return sealift_skipped::skipped("needs strace") };
-    assert_eq!(done.status.code(), Some(2), "{}", crate::desk::said(&done));
+    let full = ["-e", "trace=renameat", "-e", "inject=renameat:error=ENOSPC:when=3+"];
+    let Some(mut strace) = desk.strace(&full, line) else { return };
+    let (status, said) = told(&mut strace);
+    assert_eq!(status, Some(2), "{said}");
     let said = ends(&desk, "unpack 2.sealift t --update", 2);
     assert!(said.contains("was not unpacked by sealift") && !said.contains("this device installed"), "{said}");
     assert!(ends(&desk, "status", 0).contains("/t: incomplete"));
-    desk.run(&["clean", "t", "--quiet"]);
+    desk.good("clean t --quiet");
     assert!(!ends(&desk, "status", 0).contains("/t"));
     assert_eq!(fs::read(desk.path("t/mine")).unwrap(), b"mine");
 }
@@ -201,16 +195,8 @@ fn a_half_done_move_is_said_by_every_verb() {
     let said = ends(&desk, "unpack 2.sealift t --update --dry-run", 0);
     assert!(said.contains("an interrupted update would first be finished"), "{said}");
     assert!(ends(&desk, "unpack 2.sealift t --update --dry-run --json", 0).contains(r#""run":"half-updated""#));
-    for line in [
-        &["request", "t", "-o", "x"][..],
-        &["pack", "tree", "-o", "x", "--name", "os", "--bundle-version", "3", "--base", "t", "--allow-unsigned"],
-    ] {
-        let done = desk.command(line).output().unwrap();
-        let said = crate::desk::said(&done);
-        assert!(
-            done.status.code() == Some(1) && said.contains("because an update was interrupted"),
-            "{line:?}: {said}"
-        );
+    for line in ["request t -o x", "pack tree -o x --name os --bundle-version 3 --base t --allow-unsigned"] {
+        desk.refused(line, 1, "because an update was interrupted");
     }
     // Even while its record is between two places.
     fs::rename(desk.path(".t.sealift-state"), desk.path(".t.sealift-partial/old-state")).unwrap();
@@ -236,8 +222,7 @@ fn a_mixed_tree_is_said_by_every_verb() {
         desk.leave_update("t", "whole");
         let staged = fs::read_dir(desk.path(".t.sealift-partial/files")).unwrap().next().unwrap().unwrap().path();
         fs::write(&staged, "torn").unwrap();
-        let cleaned = desk.command(&["clean", "t"]).output().unwrap();
-        assert_eq!(cleaned.status.code(), Some(1), "{}", crate::desk::said(&cleaned));
+        desk.refused("clean t", 1, "");
         for line in ["status", "status t"] {
             let said = ends(&desk, line, 1);
             assert!(said.contains("partly updated from os version 1: unpack either bundle again"), "{line}: {said}");
@@ -245,12 +230,8 @@ fn a_mixed_tree_is_said_by_every_verb() {
         }
         assert!(ends(&desk, "audit t", 1).contains("an update of t did not end"));
         assert!(ends(&desk, "audit t --json", 1).contains(r#""sound":false"#));
-        for line in [
-            &["request", "t", "-o", "x"][..],
-            &["pack", "tree", "-o", "x", "--name", "os", "--bundle-version", "3", "--base", "t", "--allow-unsigned"],
-        ] {
-            let done = desk.command(line).output().unwrap();
-            assert_eq!(done.status.code(), Some(1), "{line:?}: {}", crate::desk::said(&done));
+        for line in ["request t -o x", "pack tree -o x --name os --bundle-version 3 --base t --allow-unsigned"] {
+            desk.refused(line, 1, "");
         }
         let said = ends(&desk, &format!("unpack {repaired_by} t --update --allow-downgrade"), 0);
         assert!(!said.contains("finished an interrupted update"), "{said}");
@@ -277,15 +258,14 @@ fn a_running_update_is_not_called_interrupted() {
         let said = ends(&desk, line, 2);
         assert!(said.contains("another sealift run is using .t.sealift-partial"), "{line}: {said}");
     }
-    let done = desk.command(&["request", "t", "-o", "x"]).output().unwrap();
-    assert_eq!(done.status.code(), Some(2), "{}", crate::desk::said(&done));
+    desk.refused("request t -o x", 2, "");
 }
 
 #[test]
 fn a_first_unpack_that_runs_is_not_called_interrupted() {
     let desk = signed();
     let bundle = fs::read(desk.path("1.sealift")).unwrap();
-    let mut unpack = desk.command(&["unpack", "-", "t", "--trust", "signers"]);
+    let mut unpack = desk.command("unpack - t --trust signers");
     let mut unpack = unpack.stdin(Stdio::piped()).spawn().unwrap();
     let mut pipe = unpack.stdin.take().unwrap();
     pipe.write_all(&bundle[..bundle.len() - 10]).unwrap();
@@ -296,8 +276,8 @@ fn a_first_unpack_that_runs_is_not_called_interrupted() {
     }
     assert!(ends(&desk, "status t", 0).contains("another sealift run is working on it"));
     assert!(ends(&desk, "status t --json", 0).contains(r#""missing":"running""#));
-    let done = desk.command(&["clean", "t"]).output().unwrap();
-    let said = crate::desk::said(&done);
+    let done = desk.command("clean t").output().unwrap();
+    let said = said(&done);
     assert_eq!(done.status.code(), Some(2), "{said}");
     assert!(said.contains("another sealift run is using .t.sealift-partial"), "{said}");
     pipe.write_all(&bundle[bundle.len() - 10..]).unwrap();
@@ -337,17 +317,9 @@ fn whoever_waits_for_the_state_says_so() {
 }
 
 /// Runs `clean t` so that system calls of this kind fail; `None` without strace.
-fn clean_without(desk: &Desk, calls: &str, error: &str) -> Option<(Option<i32>, String)> {
-    let done = Command::new("strace")
-        .args(["-f", "-qq", "-o", "/dev/null", "-e", &format!("trace={calls}")])
-        .args(["-e", &format!("inject={calls}:error={error}"), env!("CARGO_BIN_EXE_sealift"), "clean", "t"])
-        .args(["--state", "state"])
-        .current_dir(desk.path(""))
-        .output();
-    if done.is_err() {
-        sealift_skipped::skipped("needs strace: makes system calls fail");
-    }
-    done.ok().map(|done| (done.status.code(), crate::desk::said(&done)))
+fn clean_without(desk: &Installed, calls: &str, error: &str) -> Option<(Option<i32>, String)> {
+    let failing = ["-e", &format!("trace={calls}"), "-e", &format!("inject={calls}:error={error}")];
+    desk.strace(&failing, "clean t --state state").map(|mut strace| told(&mut strace))
 }
 
 #[test]
@@ -366,14 +338,14 @@ fn an_update_of_a_directory_that_was_replaced_is_discarded() {
     let said = ends(&desk, "unpack 2.sealift t --update", 2);
     assert!(said.contains("t is another directory than the one whose update was interrupted"), "{said}");
     assert!(said.contains("sealift clean t"), "{said}");
-    let said = crate::desk::said(&desk.run(&["clean", "t", "--state", "state"]));
+    let said = desk.good("clean t --state state");
     assert!(said.contains("discarded an unfinished run"), "{said}");
     desk.assert_same("t", "backup");
     assert!(ends(&desk, "status t", 0).contains("no install record"));
     ends(&desk, "unpack 2.sealift t --update --adopt --yes", 0);
     fs::create_dir(desk.path("mine\n")).unwrap();
-    let json = desk.run(&["status", "mine\n", "--json", "--state", "state"]).stdout;
-    assert_eq!(String::from_utf8(json).unwrap(), "{\"target\":\"mine%0A\",\"signers\":[],\"missing\":\"other\"}\n");
+    let json = out(desk.command("status --json --state state").arg("mine\n"));
+    assert_eq!(json, "{\"target\":\"mine%0A\",\"signers\":[],\"missing\":\"other\"}\n");
 }
 
 #[test]
@@ -381,7 +353,7 @@ fn clean_gives_up_what_cannot_be_finished_and_nothing_else() {
     let desk = signed();
     fs::create_dir(desk.path("tree/new")).unwrap();
     rustix::fs::setxattr(desk.path("tree/new"), "user.note", b"x", rustix::fs::XattrFlags::empty()).unwrap();
-    desk.run(&["pack", "tree", "-o", "3.sealift", "--name", "os", "--bundle-version", "3", "--key", "release"]);
+    desk.good("pack tree -o 3.sealift --name os --bundle-version 3 --key release");
     for (calls, error, status) in
         [("renameat", "ENOSPC", 2), ("renameat", "EDQUOT", 2), ("fsetxattr,setxattr,lsetxattr", "EPERM", 0)]
     {
@@ -395,7 +367,7 @@ fn clean_gives_up_what_cannot_be_finished_and_nothing_else() {
         if !is_left {
             assert!(ends(&desk, "audit t", 0).contains("sound, os version 1"), "{calls} {error}");
         } else {
-            assert!(crate::desk::said(&desk.run(&["clean", "t", "--state", "state"])).contains("finished"));
+            assert!(desk.good("clean t --state state").contains("finished"));
             assert!(ends(&desk, "audit t", 0).contains("sound, os version 3"), "{calls} {error}");
         }
         for name in ["t", ".t.sealift-state", "whole", ".whole.sealift-state"] {
@@ -408,7 +380,7 @@ fn clean_gives_up_what_cannot_be_finished_and_nothing_else() {
 #[test]
 fn an_unsigned_older_bundle_that_was_asked_for_is_no_relapse() {
     let desk = signed();
-    desk.run(&["pack", "tree", "-o", "unsigned.sealift", "--name", "os", "--bundle-version", "1"]);
+    desk.good("pack tree -o unsigned.sealift --name os --bundle-version 1");
     ends(&desk, "unpack 2.sealift t", 0);
     ends(&desk, "unpack unsigned.sealift t --update --allow-unsigned --allow-downgrade", 0);
     let said = ends(&desk, "audit t --allow-unsigned", 0);
@@ -434,13 +406,8 @@ fn a_full_disk_is_named_by_what_could_not_be_written() {
     let desk = signed();
     ends(&desk, "unpack 1.sealift t", 0);
     let line = "unpack 2.sealift t --update --trust signers --state state";
-    let done = Command::new("strace")
-        .args(["-f", "-qq", "-o", "/dev/null", "-e", "trace=renameat"])
-        .args(["-e", "inject=renameat:error=ENOSPC:when=1", env!("CARGO_BIN_EXE_sealift")])
-        .args(line.split(' '))
-        .current_dir(desk.path(""))
-        .output();
-    let Ok(done) = done else { return sealift_skipped::skipped("needs strace: makes system calls fail") };
-    let said = crate::desk::said(&done);
-    assert!(done.status.code() == Some(2) && said.contains("state/floors/os"), "{said}");
+    let full = ["-e", "trace=renameat", "-e", "inject=renameat:error=ENOSPC:when=1"];
+    let Some(mut strace) = desk.strace(&full, line) else { return };
+    let (status, said) = told(&mut strace);
+    assert!(status == Some(2) && said.contains("state/floors/os"), "{said}");
 }

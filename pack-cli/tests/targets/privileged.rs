@@ -5,21 +5,21 @@ use std::io::Write as _;
 use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _, chown};
 
 use rustix::fs::{XattrFlags, lgetxattr, lsetxattr};
-use sealift_skipped::skipped;
+use sealift_desk::{is_root, noise, said, skipped};
 
-use crate::desk::{Desk, is_root, noise, said};
+use crate::installed::Installed;
 
 /// The first owner of the tool.
 const USER: u32 = 1000;
 const TOOL: &str = "target/d/tool";
 
 /// Creates a target with version 1, in which a tool belongs to the user, and version 2, which gives it to root with mode 4755. `None` without root.
-fn raised() -> Option<Desk> {
+fn raised() -> Option<Installed> {
     if !is_root() {
         skipped("needs root: gives files away");
         return None;
     }
-    let desk = Desk::new();
+    let desk = Installed::new();
     fs::create_dir(desk.path("tree/d")).unwrap();
     desk.write("tree/d/tool", noise(9, 30_000));
     chown(desk.path("tree/d/tool"), Some(USER), Some(USER)).unwrap();
@@ -34,21 +34,21 @@ fn raised() -> Option<Desk> {
 }
 
 /// Checks that the tool is that of version 2.
-fn assert_right(desk: &Desk) {
+fn assert_right(desk: &Installed) {
     let stat = fs::metadata(desk.path(TOOL)).unwrap();
     assert_eq!(stat.mode() & 0o7777, 0o4755);
     assert_eq!((stat.uid(), stat.gid(), stat.nlink()), (0, 0, 1));
     assert!(fs::read(desk.path(TOOL)).unwrap() == noise(9, 30_000), "its content is the bundle's");
 }
 
-fn stand_in(desk: &Desk) {
+fn stand_in(desk: &Installed) {
     fs::remove_file(desk.path(TOOL)).unwrap();
     fs::copy("/bin/sh", desk.path(TOOL)).unwrap();
     chown(desk.path(TOOL), Some(USER), Some(USER)).unwrap();
 }
 
 /// Puts a hard link to a file of root in the tool's place. Returns the state of that file.
-fn link_outside(desk: &Desk) -> (u32, u32, i64) {
+fn link_outside(desk: &Installed) -> (u32, u32, i64) {
     desk.write("outside", "root's own\n");
     desk.set_mode("outside", 0o600);
     let stat = fs::metadata(desk.path("outside")).unwrap();
@@ -57,7 +57,7 @@ fn link_outside(desk: &Desk) -> (u32, u32, i64) {
     (stat.mode(), stat.uid(), stat.mtime())
 }
 
-fn assert_outside(desk: &Desk, was: (u32, u32, i64)) {
+fn assert_outside(desk: &Installed, was: (u32, u32, i64)) {
     let stat = fs::metadata(desk.path("outside")).unwrap();
     assert_eq!((stat.mode(), stat.uid(), stat.mtime()), was);
     assert_eq!(fs::read_to_string(desk.path("outside")).unwrap(), "root's own\n");
@@ -103,7 +103,7 @@ fn an_update_that_was_killed_raises_nothing_that_it_did_not_stage() {
         if !is_link {
             stand_in(&desk);
         }
-        desk.run(&["clean", "target"]);
+        desk.good("clean target");
         let stat = fs::metadata(desk.path(TOOL)).unwrap();
         assert_eq!((stat.mode() & 0o6000, stat.uid()), (0, if is_link { 0 } else { USER }));
         if let Some(was) = was {
@@ -144,7 +144,7 @@ fn a_device_number_that_does_not_fit_is_refused() {
     if !is_root() {
         return skipped("needs root: creates devices");
     }
-    let desk = Desk::new();
+    let desk = Installed::new();
     for (major, minor, fits) in [(4104, 0, false), (1, 0x10_0003, false), (1, 3, true)] {
         let mut header = tar::Header::new_gnu();
         header.set_entry_type(tar::EntryType::Char);
@@ -155,8 +155,8 @@ fn a_device_number_that_does_not_fit_is_refused() {
         let mut archive = tar::Builder::new(Vec::new());
         archive.append_data(&mut header, "dev/node", &[][..]).unwrap();
         desk.write("dev.tar", archive.into_inner().unwrap());
-        desk.run(&["pack", "tar:dev.tar", "-o", "dev.sealift", "--force", "--name", "dev", "--bundle-version", "1"]);
-        let done = desk.command(&["unpack", "dev.sealift", "new", "--allow-unsigned"]).output().unwrap();
+        desk.good("pack tar:dev.tar -o dev.sealift --force --name dev --bundle-version 1");
+        let done = desk.command("unpack dev.sealift new --allow-unsigned").output().unwrap();
         assert_eq!(done.status.success(), fits, "{major}:{minor}: {}", said(&done));
         assert_eq!(desk.path("new/dev/node").exists(), fits, "{major}:{minor}");
         assert!(fits || said(&done).contains("cannot create new/dev/node: Invalid argument"), "{}", said(&done));

@@ -6,15 +6,16 @@ use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _, chown, symlink};
 use sealift::Progress;
 use sealift::unpack::UnpackStats;
 use sealift::{InstallOptions, TreeOptions};
+use sealift_desk::{is_root, noise, said, skipped};
 
-use crate::desk::{Desk, is_root, noise, said};
+use crate::installed::Installed;
 
 /// A change to a target, and its description.
-type Tampering = (&'static str, fn(&Desk));
+type Tampering = (&'static str, fn(&Installed));
 
 /// Creates a target with all kinds of entries, as in its bundle.
-fn installed() -> Desk {
-    let desk = Desk::new();
+fn installed() -> Installed {
+    let desk = Installed::new();
     fs::create_dir_all(desk.path("tree/usr/bin")).unwrap();
     desk.write("tree/usr/bin/tool", noise(5, 3_000));
     desk.set_mode("tree/usr/bin/tool", 0o755);
@@ -26,20 +27,20 @@ fn installed() -> Desk {
     desk
 }
 
-fn update(desk: &Desk, options: &InstallOptions) -> UnpackStats {
+fn update(desk: &Installed, options: &InstallOptions) -> UnpackStats {
     let options = InstallOptions { tree: TreeOptions { update: true, ..options.tree.clone() }, ..options.clone() };
     desk.take(7, "target", &options, &Progress::default()).unwrap()
 }
 
 /// Checks the message of an update that has nothing to do.
-fn assert_clean(desk: &Desk) {
+fn assert_clean(desk: &Installed) {
     let stats = update(desk, &InstallOptions::default());
     assert!(stats.was_complete);
     assert_eq!((stats.files, stats.hashed_files, stats.changed_files, stats.checked_files), (0, 0, 0, 7));
 }
 
 /// Runs `change`, and restores the modification time of the file.
-fn without_a_trace(desk: &Desk, name: &str, change: impl FnOnce()) {
+fn without_a_trace(desk: &Installed, name: &str, change: impl FnOnce()) {
     let modified = fs::metadata(desk.path(name)).unwrap().modified().unwrap();
     change();
     fs::File::open(desk.path(name)).unwrap().set_modified(modified).unwrap();
@@ -50,8 +51,8 @@ fn what_is_complete_is_looked_at_and_not_read() {
     let desk = installed();
     assert_clean(&desk);
     // Unpacking again without --update does the same.
-    let done = desk.run(&["unpack", "7.sealift", "target", "--allow-unsigned"]);
-    let said = said(&done);
+    let done = desk.good("unpack 7.sealift target --allow-unsigned");
+    let said = done;
     assert!(said.contains("target: already unpacked"), "{said}");
     assert!(said.contains("checked 7 files by size and time\n"), "{said}");
 }
@@ -122,7 +123,7 @@ fn what_came_into_a_directory_is_found_when_a_file_in_it_is_replaced() {
 #[test]
 fn what_lies_beside_a_deep_directory_is_found_on_the_way_back() {
     const DEPTH: usize = 30;
-    let desk = Desk::new();
+    let desk = Installed::new();
     // On the way back from the deepest directory: one level at a time, and then many at once.
     let levels: Vec<String> = (0..DEPTH).map(|level| format!("tree/deep{}", "/d".repeat(level))).collect();
     for level in &levels {
@@ -188,7 +189,7 @@ fn each_change_is_found_and_repaired() {
 
         // The command that created the target does the same.
         change(&desk);
-        desk.run(&["unpack", "7.sealift", "target", "--allow-unsigned"]);
+        desk.good("unpack 7.sealift target --allow-unsigned");
         desk.assert_same("target", "tree");
         assert_clean(&desk);
     }
@@ -216,7 +217,7 @@ fn what_was_only_touched_is_read_once() {
 #[test]
 fn owners_and_attributes_are_repaired_on_new_files() {
     if !is_root() {
-        return sealift_skipped::skipped("needs root: gives files away");
+        return skipped("needs root: gives files away");
     }
     let desk = installed();
     let before = fs::metadata(desk.path("target/large")).unwrap();
@@ -234,7 +235,7 @@ fn owners_and_attributes_are_repaired_on_new_files() {
 
 #[test]
 fn a_record_without_stats_or_with_damaged_ones_is_read() {
-    let stats_of = |desk: &Desk| desk.path(".target.sealift-state/stats");
+    let stats_of = |desk: &Installed| desk.path(".target.sealift-state/stats");
     for damage in [
         |path: &std::path::Path| fs::remove_file(path).unwrap(),
         |path: &std::path::Path| fs::write(path, "").unwrap(),
@@ -247,8 +248,8 @@ fn a_record_without_stats_or_with_damaged_ones_is_read() {
         let desk = installed();
         damage(&stats_of(&desk));
         desk.write("target/etc/motd", "edited\n");
-        let done = desk.run(&["unpack", "7.sealift", "target", "--update", "--allow-unsigned"]);
-        assert!(said(&done).contains("no usable install record: hashed all"), "{}", said(&done));
+        let done = desk.good("unpack 7.sealift target --update --allow-unsigned");
+        assert!(done.contains("no usable install record: hashed all"), "{done}");
         desk.assert_same("target", "tree");
         assert_clean(&desk);
         damage(&stats_of(&desk));
@@ -266,8 +267,8 @@ fn a_record_that_is_trusted_is_not_compared() {
     let stats = update(&desk, &trusting);
     assert_eq!((stats.checked_files, stats.hashed_files, stats.changed_files), (0, 0, 0));
     assert_eq!(fs::read(desk.path("target/etc/motd")).unwrap(), b"edited\n");
-    let line = ["unpack", "7.sealift", "target", "--update", "--allow-unsigned", "--no-check"];
-    assert!(said(&desk.run(&line)).contains("existing files were not checked (--no-check)"));
+    let line = "unpack 7.sealift target --update --allow-unsigned --no-check";
+    assert!(desk.good(line).contains("existing files were not checked (--no-check)"));
     // An update to another bundle does not make it known as a side effect.
     desk.write("tree/etc/issue", "second\n");
     desk.pack(8);
@@ -321,7 +322,7 @@ fn names_elsewhere_keep_what_they_have() {
 
 #[test]
 fn names_that_are_not_the_bundles_are_removed_whenever_they_came() {
-    let desk = Desk::new();
+    let desk = Installed::new();
     fs::create_dir_all(desk.path("tree/usr/share")).unwrap();
     desk.write("tree/usr/share/old", "old\n");
     desk.write("tree/usr/share/stays", "stays\n");

@@ -8,20 +8,20 @@ use std::process::Command;
 
 use sealift::unpack::{UnpackStats, unpack};
 use sealift::{Durability, Error, InstallOptions, Progress, TreeOptions};
-use sealift_skipped::skipped;
+use sealift_desk::{is_root, noise, program, said, skipped};
 
-use crate::desk::{Desk, anyones, is_root, noise, said};
+use crate::installed::{Installed, anyones};
 
 const USER: u32 = 1000;
 
 /// Creates versions 1, 2 and 3 of a tree with a user's directory `home`, which holds the user's `pub`; version 3 also has `home/new` and
 /// `home/new/deep`. `target` holds version 1. `None` without root.
-fn desk() -> Option<Desk> {
+fn desk() -> Option<Installed> {
     if !is_root() {
         skipped("needs root: gives files away");
         return None;
     }
-    let desk = Desk::new();
+    let desk = Installed::new();
     fs::create_dir_all(desk.path("tree/home/pub")).unwrap();
     desk.write("tree/home/pub/x", noise(3, 5000));
     give(&desk, &["tree/home", "tree/home/pub", "tree/home/pub/x"]);
@@ -37,12 +37,12 @@ fn desk() -> Option<Desk> {
     Some(desk)
 }
 
-fn give(desk: &Desk, names: &[&str]) {
+fn give(desk: &Installed, names: &[&str]) {
     names.iter().for_each(|name| chown(desk.path(name), Some(USER), Some(USER)).unwrap());
 }
 
 /// Puts a directory that only root may enter under this name in the target.
-fn put_secret(desk: &Desk, name: &str, content: &[&str]) {
+fn put_secret(desk: &Installed, name: &str, content: &[&str]) {
     let place = desk.path("target/home").join(name);
     let _ = fs::rename(&place, desk.path("target/home/old"));
     fs::create_dir(&place).unwrap();
@@ -100,7 +100,7 @@ fn it_is_replaced_where_all_else_is_deleted_and_where_it_holds_nothing_else() {
             assert_ne!(inode, was.2, "it was made anew");
             assert_eq!(fs::read(desk.path("target/home/pub/x")).unwrap(), noise(3, 5000));
             assert!(!desk.path("target/home/pub/s").exists());
-            let done = desk.command(&["audit", "target", "--allow-unsigned", "--allow-extra"]).output().unwrap();
+            let done = desk.command("audit target --allow-unsigned --allow-extra").output().unwrap();
             assert!(done.status.success(), "{}", said(&done));
         }
     }
@@ -143,7 +143,7 @@ fn a_directory_that_waits_in_the_place_of_a_new_one_gets_no_other_rights() {
 #[test]
 fn an_adopted_directory_of_a_user_is_made_anew() {
     let Some(desk) = desk() else { return };
-    let adopt = |desk: &Desk| {
+    let adopt = |desk: &Installed| {
         let options = InstallOptions { adopt: true, ..options(false, false, false) };
         desk.take(2, "target", &options, &Progress::default())
     };
@@ -191,7 +191,7 @@ fn a_killed_update_is_completed_without_giving_anything_away() {
     put_secret(&desk, "pub", &["s"]);
     put_secret(&desk, "new", &["s"]);
     // The mark says that all else is deleted.
-    let done = desk.command(&["clean", "target"]).output().unwrap();
+    let done = desk.command("clean target").output().unwrap();
     for name in ["pub", "new"] {
         let place = desk.path("target/home").join(name);
         let is_secret = place.join("s").exists();
@@ -203,7 +203,7 @@ fn a_killed_update_is_completed_without_giving_anything_away() {
 }
 
 /// Gives the directory above all targets a default ACL, by which user 33 may do everything, and the set-group-ID bit. Returns whether it has them.
-fn inherits(desk: &Desk) -> bool {
+fn inherits(desk: &Installed) -> bool {
     let done = Command::new("setfacl").args(["-d", "-m", "u:33:rwx"]).arg(desk.path("")).status();
     if !done.is_ok_and(|status| status.success()) {
         skipped("needs setfacl, and a file system with ACLs");
@@ -217,14 +217,14 @@ fn inherits(desk: &Desk) -> bool {
 }
 
 /// Returns what `getfacl` prints of everything in a directory.
-fn lists(desk: &Desk, of: &str) -> String {
+fn lists(desk: &Installed, of: &str) -> String {
     let done = Command::new("getfacl").args(["-R", "-n", "."]).current_dir(desk.path(of)).output().unwrap();
     String::from_utf8(done.stdout).unwrap()
 }
 
 #[test]
 fn nothing_is_inherited_from_the_directory_above() {
-    let desk = Desk::new();
+    let desk = Installed::new();
     desk.set_mode("tree/etc/motd", 0o640);
     desk.pack(1);
     fs::create_dir(desk.path("tree/etc/new.d")).unwrap();
@@ -241,13 +241,13 @@ fn nothing_is_inherited_from_the_directory_above() {
     desk.update(2, "target").unwrap();
     assert_eq!(lists(&desk, "target"), expected);
     for target in ["whole", "target"] {
-        desk.run(&["audit", target, "--allow-unsigned"]);
+        desk.good(&format!("audit {target} --allow-unsigned"));
     }
 }
 
 #[test]
 fn an_access_list_that_was_not_signed_is_a_difference() {
-    let desk = Desk::new();
+    let desk = Installed::new();
     fs::create_dir(desk.path("tree/var")).unwrap();
     desk.pack(1);
     let expected = lists(&desk, "tree");
@@ -259,11 +259,11 @@ fn an_access_list_that_was_not_signed_is_a_difference() {
         if !done.is_ok_and(|status| status.success()) {
             return skipped("needs setfacl, and a file system with ACLs");
         }
-        let found = desk.command(&["audit", "target", "--allow-unsigned"]).output().unwrap();
+        let found = desk.command("audit target --allow-unsigned").output().unwrap();
         assert_eq!(found.status.code(), Some(1), "{list:?}: {}", said(&found));
         desk.update(1, "target").unwrap();
         assert_eq!(lists(&desk, "target"), expected, "{list:?}");
-        desk.run(&["audit", "target", "--allow-unsigned"]);
+        desk.good("audit target --allow-unsigned");
     }
 }
 
@@ -283,7 +283,7 @@ fn what_cannot_be_written_to_is_named_before_anything_moves() {
     desk.set_mode("tree/home/pub", 0o755);
     let without = |line: &str| {
         let mut setpriv = Command::new("setpriv");
-        let drop = ["--inh-caps=-dac_override", "--bounding-set=-dac_override", env!("CARGO_BIN_EXE_sealift")];
+        let drop = ["--inh-caps=-dac_override", "--bounding-set=-dac_override", &program()];
         setpriv.args(drop).args(line.split(' ')).current_dir(desk.path("")).env("SEALIFT_STATE", desk.path("state"));
         let done = setpriv.output().unwrap();
         (done.status.code(), said(&done))
@@ -294,5 +294,5 @@ fn what_cannot_be_written_to_is_named_before_anything_moves() {
         assert_eq!(fs::read(desk.path("target/etc/motd")).unwrap(), b"hello\n");
         assert!(!desk.path(".target.sealift-partial/journal").exists());
     }
-    desk.run(&["unpack", "4.sealift", "target", "--allow-unsigned", "--update"]);
+    desk.good("unpack 4.sealift target --allow-unsigned --update");
 }

@@ -1,35 +1,17 @@
 //! A run continues if there is just enough space for what it still lacks.
 
 use std::fs;
-use std::path::PathBuf;
 
 use sealift::unpack::unpack;
 use sealift::{Error, Input, Progress};
 use sealift::{InstallOptions, TreeOptions};
-use sealift_skipped::skipped;
+use sealift_desk::{Mounted, is_root, noise, said, skipped};
 
-use crate::desk::{Desk, anyones, is_root, noise};
-
-/// A file system of 60 MB, unmounted on drop.
-struct Small(PathBuf);
-
-impl Small {
-    fn mount(path: PathBuf) -> Self {
-        fs::create_dir(&path).unwrap();
-        rustix::mount::mount("tmpfs", &path, "tmpfs", rustix::mount::MountFlags::empty(), c"size=60m").unwrap();
-        Self(path)
-    }
-}
-
-impl Drop for Small {
-    fn drop(&mut self) {
-        let _ = rustix::mount::unmount(&self.0, rustix::mount::UnmountFlags::DETACH);
-    }
-}
+use crate::installed::{Installed, anyones};
 
 /// Creates version 7, which is small, and version 8, which has 41 MB more, in many files or in one.
-fn growing(files: u64) -> Desk {
-    let desk = Desk::new();
+fn growing(files: u64) -> Installed {
+    let desk = Installed::new();
     desk.pack(7);
     for file in 0..files {
         desk.write(&format!("tree/{file}"), noise(file, 41_000_000 / usize::try_from(files).unwrap()));
@@ -45,7 +27,7 @@ fn what_is_there_already_needs_no_room() {
     }
     for (files, update) in [(40, false), (1, false), (40, true), (1, true)] {
         let desk = growing(files);
-        let _small = Small::mount(desk.path("small"));
+        let _small = Mounted::new(desk.path("small"), "tmpfs", "size=60m");
         if update {
             desk.unpack(7, "small/target");
         }
@@ -70,7 +52,7 @@ fn too_little_room_leaves_what_was_made_before() {
         return skipped("needs root: a small file system");
     }
     let desk = growing(40);
-    let _small = Small::mount(desk.path("small"));
+    let _small = Mounted::new(desk.path("small"), "tmpfs", "size=60m");
     let cut = fs::read(desk.path("8.sealift")).unwrap()[..30_000_000].to_vec();
     let input = Input::pipe("pipe", Box::new(std::io::Cursor::new(cut)));
     let target = desk.path("small/target");
@@ -85,9 +67,9 @@ fn too_little_room_leaves_what_was_made_before() {
 }
 
 /// Runs a line, and returns its exit status and what it says.
-fn ends(desk: &Desk, line: &str) -> (Option<i32>, String) {
-    let done = desk.command(&line.split(' ').collect::<Vec<_>>()).output().unwrap();
-    (done.status.code(), crate::desk::said(&done))
+fn ends(desk: &Installed, line: &str) -> (Option<i32>, String) {
+    let done = desk.command(&line).output().unwrap();
+    (done.status.code(), said(&done))
 }
 
 /// A file system without blocks has no limit: neither for the target nor for the state.
@@ -97,9 +79,7 @@ fn a_file_system_without_blocks_is_not_full() {
         return skipped("needs root: a small file system");
     }
     let desk = crate::versions::signed();
-    fs::create_dir(desk.path("small")).unwrap();
-    rustix::mount::mount("ramfs", desk.path("small"), "ramfs", rustix::mount::MountFlags::empty(), None).unwrap();
-    let _small = Small(desk.path("small"));
+    let _small = Mounted::new(desk.path("small"), "ramfs", "");
     for more in ["", " --update"] {
         let bundle = if more.is_empty() { 1 } else { 2 };
         let line = format!("unpack {bundle}.sealift small/target --trust signers --state small/state{more}");
@@ -117,7 +97,7 @@ fn a_dry_run_and_the_run_agree() {
         return skipped("needs root: a small file system");
     }
     let desk = growing(40);
-    let _small = Small::mount(desk.path("small"));
+    let _small = Mounted::new(desk.path("small"), "tmpfs", "size=60m");
     let cut = fs::read(desk.path("8.sealift")).unwrap()[..30_000_000].to_vec();
     let input = Input::pipe("pipe", Box::new(std::io::Cursor::new(cut)));
     let target = desk.path("small/target");

@@ -13,10 +13,9 @@ use sealift::unpack::{UnpackStats, unpack};
 use sealift::verify::{Depth, verify};
 use sealift::{Error, Input, Limits, Phase, Progress};
 use sealift::{InstallOptions, TreeOptions};
+use sealift_desk::{noise, said};
 
-use sealift_skipped::skipped;
-
-use crate::desk::{Desk, anyone, anyones, noise, said};
+use crate::installed::{Installed, anyone, anyones};
 
 /// A bundle that comes through a pipe, and a caller who requests a stop after half of it was read.
 struct Half {
@@ -37,20 +36,20 @@ impl Read for Half {
     }
 }
 
-fn half(desk: &Desk, version: u64) -> (Input, Arc<Progress>) {
+fn half(desk: &Installed, version: u64) -> (Input, Arc<Progress>) {
     let progress = Arc::new(Progress::default());
     let bytes = fs::read(desk.path(&format!("{version}.sealift"))).unwrap();
     (Input::pipe("pipe", Box::new(Half { bytes, at: 0, progress: Arc::clone(&progress) })), progress)
 }
 
-fn stop(desk: &Desk, version: u64, options: &InstallOptions) -> Result<UnpackStats, Error> {
+fn stop(desk: &Installed, version: u64, options: &InstallOptions) -> Result<UnpackStats, Error> {
     let (input, progress) = half(desk, version);
     unpack(anyones(input)?, &desk.path("target"), options, &progress)
 }
 
 /// Creates versions 7 and 8 of a tree, between which all content differs.
-fn large() -> Desk {
-    let desk = Desk::new();
+fn large() -> Installed {
+    let desk = Installed::new();
     for version in [7, 8] {
         for file in 0..40 {
             desk.write(&format!("tree/{file}"), noise(version * 100 + file, 200_000));
@@ -94,7 +93,7 @@ fn an_update_goes_on() {
 fn a_signal_stops_the_command_line_and_it_goes_on() {
     let desk = large();
     let bytes = fs::read(desk.path("8.sealift")).unwrap();
-    let mut child = desk.command(&["unpack", "-", "target", "--allow-unsigned"]).stdin(Stdio::piped()).spawn().unwrap();
+    let mut child = desk.command("unpack - target --allow-unsigned").stdin(Stdio::piped()).spawn().unwrap();
     let mut stdin = child.stdin.take().unwrap();
     stdin.write_all(&bytes[..bytes.len() / 2]).unwrap();
     assert!(Command::new("kill").args(["-INT", &child.id().to_string()]).status().unwrap().success());
@@ -113,8 +112,8 @@ fn a_signal_stops_the_command_line_and_it_goes_on() {
         "{}",
         said(&done)
     );
-    let done = desk.run(&["unpack", "8.sealift", "target", "--allow-unsigned"]);
-    assert!(said(&done).contains("from the interrupted run"), "{}", said(&done));
+    let said = desk.good("unpack 8.sealift target --allow-unsigned");
+    assert!(said.contains("from the interrupted run"), "{said}");
     desk.assert_same("target", "tree");
 }
 
@@ -147,15 +146,10 @@ fn an_update_that_changes_its_target_ends_well() {
 fn more_signals_do_not_end_an_update_that_changes_its_target() {
     let desk = large();
     desk.unpack(7, "target");
-    let mut strace = Command::new("strace");
     // -D: the process that is started is the program itself.
-    strace.args(["-D", "-f", "-o", "/dev/null", "-e", "trace=renameat,renameat2"]);
-    strace.args(["-e", "inject=renameat,renameat2:delay_enter=20000", env!("CARGO_BIN_EXE_sealift")]);
-    strace.args(["unpack", "8.sealift", "target", "--allow-unsigned", "--update"]).current_dir(desk.path(""));
-    strace.env("SEALIFT_STATE", desk.path("state")).env("XDG_CONFIG_HOME", "/nonexistent");
-    let Ok(mut child) = strace.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::piped()).spawn() else {
-        return skipped("needs strace: delays system calls");
-    };
+    let delayed = ["-D", "-e", "trace=renameat,renameat2", "-e", "inject=renameat,renameat2:delay_enter=20000"];
+    let Some(mut strace) = desk.strace(&delayed, "unpack 8.sealift target --allow-unsigned --update") else { return };
+    let mut child = strace.spawn().unwrap();
     let journal = desk.path(".target.sealift-partial/journal");
     while !journal.exists() && child.try_wait().unwrap().is_none() {
         thread::sleep(Duration::from_millis(1));
@@ -174,7 +168,7 @@ fn more_signals_do_not_end_an_update_that_changes_its_target() {
 
 #[test]
 fn verify_and_audit_stop() {
-    let desk = Desk::new();
+    let desk = Installed::new();
     desk.write("tree/noise", noise(1, 8_000_000));
     fs::File::create_new(desk.path("tree/large")).unwrap().set_len(1 << 30).unwrap();
     desk.pack(8);

@@ -8,9 +8,9 @@ use std::process::Command;
 
 use sealift::Progress;
 use sealift::{InstallOptions, TreeOptions};
-use sealift_skipped::skipped;
+use sealift_desk::{is_root, said, skipped};
 
-use crate::desk::{Desk, is_root, said};
+use crate::installed::Installed;
 
 /// Something that takes the place of a file: its description, and how to create it.
 type StandIn = (&'static str, fn(&Path));
@@ -24,8 +24,8 @@ fn stand_ins() -> [StandIn; 3] {
 }
 
 /// Creates a target with version 7; version 8 changes the mode of one file, and the content of another.
-pub(crate) fn updatable() -> Desk {
-    let desk = Desk::new();
+pub(crate) fn updatable() -> Installed {
+    let desk = Installed::new();
     desk.pack(7);
     desk.unpack(7, "target");
     desk.set_mode("tree/lib/lib.so", 0o755);
@@ -69,18 +69,18 @@ fn cleaning_ends_an_update_onto_a_changed_target_and_says_so() {
     desk.leave_update("target", "whole");
     fs::remove_file(desk.path("target/etc/motd")).unwrap();
     symlink("/nonexistent", desk.path("target/etc/motd")).unwrap();
-    let done = desk.command(&["clean", "target"]).output().unwrap();
+    let done = desk.command("clean target").output().unwrap();
     assert_eq!(done.status.code(), Some(1), "{}", said(&done));
     assert!(said(&done).contains("unpacking either bundle with --update"), "{}", said(&done));
     assert_eq!(fs::read(desk.path("target/etc/issue")).unwrap(), b"second\n", "the rest is done");
-    desk.run(&["clean", "target"]);
+    desk.good("clean target");
     desk.replace(8, "target").unwrap();
     desk.assert_same("target", "tree");
 }
 
 #[test]
 fn a_closed_file_is_updated_by_its_owner() {
-    let desk = Desk::new();
+    let desk = Installed::new();
     desk.make_home();
     desk.write("tree/closed", "for nobody\n");
     desk.set_mode("tree/closed", 0);
@@ -201,7 +201,7 @@ fn what_another_user_owns_is_found_before_anything_is_changed() {
     }
     // A directory that gets a new file, one whose time changes, a file whose time changes.
     for name in ["etc", "lib", "etc/motd"] {
-        let desk = Desk::new();
+        let desk = Installed::new();
         desk.make_home();
         desk.pack(7);
         let update = "unpack 8.sealift home/target --allow-unsigned --update --delete";
@@ -237,7 +237,7 @@ fn cleaning_gives_up_an_update_that_cannot_be_completed() {
     // Nothing was moved yet, or something was.
     for (fixed, code, end) in [("etc", 0, "discarded an unfinished run"), ("lib", 1, "target has files of two bundles")]
     {
-        let desk = Desk::new();
+        let desk = Installed::new();
         desk.pack(7);
         desk.unpack(7, "target");
         desk.write("tree/etc/issue", "second\n");
@@ -253,8 +253,8 @@ fn cleaning_gives_up_an_update_that_cannot_be_completed() {
         if !chattr("+i").success() {
             return skipped("needs a folder for temporary files whose file system has attributes of chattr(1)");
         }
-        let stuck = desk.command(&["unpack", "8.sealift", "target", "--allow-unsigned", "--update"]).output().unwrap();
-        let done = desk.command(&["clean", "target"]).output().unwrap();
+        let stuck = desk.command("unpack 8.sealift target --allow-unsigned --update").output().unwrap();
+        let done = desk.command("clean target").output().unwrap();
         chattr("-i");
         assert_eq!(stuck.status.code(), Some(2), "{}", said(&stuck));
         assert!(said(&stuck).contains("sealift clean target"), "{}", said(&stuck));
@@ -262,7 +262,7 @@ fn cleaning_gives_up_an_update_that_cannot_be_completed() {
         assert!(said(&done).contains(end), "{fixed}: {}", said(&done));
         assert!(!desk.path(".target.sealift-partial").exists());
         assert_eq!(fs::read(desk.path("target/etc/issue")).unwrap() == before, code == 0, "{fixed}");
-        let audit = desk.command(&["audit", "target", "--allow-unsigned"]).output().unwrap();
+        let audit = desk.command("audit target --allow-unsigned").output().unwrap();
         assert_eq!(audit.status.code(), Some(code), "{fixed}: {}", said(&audit));
         desk.replace(8, "target").unwrap();
         desk.assert_same("target", "tree");
@@ -272,7 +272,7 @@ fn cleaning_gives_up_an_update_that_cannot_be_completed() {
 /// The administrator changed a file while an interrupted update waited to be finished: its time stays that of the change.
 #[test]
 fn what_finishes_an_update_leaves_the_time_of_what_was_changed_since() {
-    let desk = Desk::new();
+    let desk = Installed::new();
     desk.pack(7);
     desk.unpack(7, "target");
     desk.write("tree/etc/motd", "hello again\n");
@@ -282,7 +282,7 @@ fn what_finishes_an_update_leaves_the_time_of_what_was_changed_since() {
     desk.write("target/etc/issue", "changed by hand\n");
     let time = |name: &str| fs::metadata(desk.path(name)).unwrap().modified().unwrap();
     let before = time("target/etc/issue");
-    desk.run(&["clean", "target"]);
+    desk.good("clean target");
     assert_eq!(time("target/etc/issue"), before);
     assert_eq!(time("target/etc/motd"), time("whole/etc/motd"));
 }

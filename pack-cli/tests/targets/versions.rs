@@ -2,31 +2,27 @@
 
 use std::process::Command;
 
-use sealift_skipped::skipped;
+use sealift_desk::{is_root, said, skipped};
 
-use crate::desk::{Desk, is_root, said};
+use crate::installed::Installed;
 
 /// Creates versions 1 and 2, signed by a key that `signers` names.
-pub(crate) fn signed() -> Desk {
-    let desk = Desk::new();
-    let mut keygen = Command::new("ssh-keygen");
-    keygen.args(["-q", "-t", "ed25519", "-N", "", "-f"]).arg(desk.path("release"));
-    assert!(keygen.status().unwrap().success());
-    let key = std::fs::read_to_string(desk.path("release.pub")).unwrap();
-    desk.write("signers", format!("os namespaces=\"sealift\" {key}"));
+pub(crate) fn signed() -> Installed {
+    let desk = Installed::new();
+    desk.make_key("release");
     for version in ["1", "2"] {
         desk.write("tree/etc/issue", version);
         let bundle = format!("{version}.sealift");
-        let pack = ["pack", "tree", "-o", &bundle, "--name", "os", "--bundle-version", version, "--key", "release"];
-        desk.run(&pack);
+        let pack = format!("pack tree -o {bundle} --name os --bundle-version {version} --key release");
+        desk.good(&pack);
     }
     desk
 }
 
 /// Runs the line with the device's trust and state, and returns its exit status and its output.
-pub(crate) fn run(desk: &Desk, line: &str) -> (Option<i32>, String) {
+pub(crate) fn run(desk: &Installed, line: &str) -> (Option<i32>, String) {
     let line = format!("{line} --trust signers --state state");
-    let done = desk.command(&line.split(' ').collect::<Vec<_>>()).output().unwrap();
+    let done = desk.command(&line).output().unwrap();
     (done.status.code(), said(&done))
 }
 
@@ -36,7 +32,7 @@ fn what_clean_finished_is_not_undone_by_an_older_bundle() {
     assert_eq!(run(&desk, "unpack 1.sealift target").0, Some(0));
     desk.unpack(2, "whole");
     desk.leave_update("target", "whole");
-    desk.run(&["clean", "target"]);
+    desk.good("clean target");
     let (status, said) = run(&desk, "unpack 1.sealift target --update");
     assert_eq!(status, Some(3), "{said}");
     assert!(said.contains("is older than version 2"), "{said}");
@@ -95,7 +91,7 @@ fn an_older_slot_is_sound_and_an_older_bundle_a_base() {
 fn an_expiry_that_passed_is_no_difference() {
     let desk = signed();
     let pack = "pack tree -o old.sealift --name os --bundle-version 3 --expires 2020-01-01 --key release";
-    let mut pack = desk.command(&pack.split(' ').collect::<Vec<_>>());
+    let mut pack = desk.command(&pack);
     let packed = pack.env("SOURCE_DATE_EPOCH", "1500000000").output().unwrap();
     assert!(packed.status.success(), "{}", said(&packed));
     assert_eq!(run(&desk, "unpack old.sealift target").0, Some(3));
@@ -114,7 +110,7 @@ fn a_tree_and_its_record_that_were_copied_over_another_are_found() {
     let desk = signed();
     let key = std::fs::read_to_string(desk.path("release.pub")).unwrap();
     desk.write("signers", format!("* namespaces=\"sealift\" {key}"));
-    desk.run(&["pack", "tree", "-o", "app.sealift", "--name", "app", "--bundle-version", "1", "--key", "release"]);
+    desk.good("pack tree -o app.sealift --name app --bundle-version 1 --key release");
     assert_eq!(run(&desk, "unpack 1.sealift target").0, Some(0));
     assert_eq!(run(&desk, "unpack app.sealift app").0, Some(0));
     for (line, status) in [("--name os", 0), ("--name app", 1), ("--name app --name os", 0)] {
@@ -140,7 +136,7 @@ fn a_tree_and_its_record_that_were_moved_over_another_are_found() {
     let desk = signed();
     let key = std::fs::read_to_string(desk.path("release.pub")).unwrap();
     desk.write("signers", format!("* namespaces=\"sealift\" {key}"));
-    desk.run(&["pack", "tree", "-o", "app.sealift", "--name", "app", "--bundle-version", "1", "--key", "release"]);
+    desk.good("pack tree -o app.sealift --name app --bundle-version 1 --key release");
     for line in ["unpack 1.sealift target", "unpack 1.sealift slot", "unpack app.sealift app"] {
         assert_eq!(run(&desk, line).0, Some(0));
     }
@@ -167,8 +163,7 @@ fn a_tree_and_its_record_that_were_moved_over_another_are_found() {
     assert!(listed.contains("its install record belongs to another directory"), "{listed}");
     // With `--name`, or once the target is removed from the list, the tree is what it says.
     assert_eq!(run(&desk, "audit target --name app").0, Some(0));
-    let done = desk.run(&["clean", "target"]);
-    assert!(crate::desk::said(&done).contains("removed from the list"));
+    assert!(desk.good("clean target").contains("removed from the list"));
     assert_eq!(run(&desk, "audit target").0, Some(0));
 }
 
@@ -193,7 +188,7 @@ fn a_state_that_cannot_be_kept_leaves_the_target_as_it_was() {
     desk.write("no-state", "");
     let with = |line: &str| {
         let line = format!("{line} --trust signers --state no-state/state");
-        let done = desk.command(&line.split(' ').collect::<Vec<_>>()).output().unwrap();
+        let done = desk.command(&line).output().unwrap();
         (done.status.code(), said(&done))
     };
     for line in ["unpack 1.sealift target", "unpack 1.sealift target --dry-run"] {
@@ -232,7 +227,7 @@ fn status_says_what_is_installed_where() {
         ("request ostree:absent:main -o 1.request", "absent: no such directory: check its path"),
         ("request composefs:absent -o 1.request", "a request needs a directory, or a commit as ostree:REPO:REF"),
     ] {
-        let done = desk.command(&line.split(' ').collect::<Vec<_>>()).output().unwrap();
+        let done = desk.command(&line).output().unwrap();
         let told = String::from_utf8(done.stderr).unwrap();
         assert!(done.status.code() == Some(2) && told.contains(why), "{line}: {told}");
     }
@@ -250,7 +245,7 @@ fn capabilities_that_came_later_are_never_passed_over() {
     desk.pack(3);
     for target in ["target", "home/target"] {
         let run = |line: &str| match target {
-            "target" => desk.command(&line.split(' ').collect::<Vec<_>>()).output().unwrap(),
+            "target" => desk.command(&line).output().unwrap(),
             _ => desk.run_as_user(line),
         };
         let good = |line: &str| {

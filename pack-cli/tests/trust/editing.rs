@@ -3,19 +3,17 @@
 use std::fs;
 use std::io::Write as _;
 use std::os::unix::fs::{PermissionsExt as _, symlink};
-use std::process::{Command, Output, Stdio};
+use std::process::{Output, Stdio};
 
 use sealift::trust::{GivenKey, TrustOptions, TrustPaths, Withdrawn, add_signer, export_signers, revoke_key};
 
-use crate::desk::{Desk, options};
+use crate::keyring::{Keyring, options};
 
-impl Desk {
+impl Keyring {
     /// Runs `sealift trust` with the files of this folder.
     fn edit(&self, arguments: &[&str], input: &[u8]) -> Output {
-        let mut run = Command::new(env!("CARGO_BIN_EXE_sealift"));
-        run.arg("trust").args(arguments).current_dir(self.path("."));
-        run.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
-        let mut run = run.spawn().expect("it runs");
+        let mut run = self.command("trust");
+        let mut run = run.args(arguments).stdin(Stdio::piped()).spawn().expect("it runs");
         let _ = run.stdin.take().expect("a pipe").write_all(input); // not all arguments read it
         run.wait_with_output().expect("it ends")
     }
@@ -34,20 +32,16 @@ impl Desk {
         said.split_whitespace().collect::<Vec<_>>().join(" ")
     }
 
-    fn text(&self, name: &str) -> String {
-        fs::read_to_string(self.path(name)).expect("a file")
-    }
-
     fn fingerprint(&self, key: &str) -> String {
         self.public_key(key).id().to_string()
     }
 }
 
 /// Makes keys that are not trusted yet.
-fn desk(keys: &[&str]) -> Desk {
-    let desk = Desk::new();
+fn desk(keys: &[&str]) -> Keyring {
+    let desk = Keyring::new();
     for key in keys {
-        desk.make_key(key, &["-t", "ed25519"]);
+        desk.make_ssh_key(key, &["-t", "ed25519"]);
     }
     desk
 }
@@ -99,7 +93,7 @@ fn what_stood_in_a_file_stays() {
     let desk = desk(&["one", "two", "three"]);
     // With lines for other purposes, unusual spaces, and a last line without its line feed.
     let before = format!("# ours\r\n\n\tme  namespaces=\"git\"   {}# the end", desk.text("one.pub"));
-    let real = desk.write("real", &before);
+    let real = desk.written("real", &before);
     fs::set_permissions(&real, fs::Permissions::from_mode(0o640)).expect("it is ours");
     symlink("real", desk.path("signers")).expect("a link");
     desk.write(".real.new", "what a killed run left");
@@ -166,7 +160,7 @@ fn what_would_change_nothing_changes_nothing_and_too_much_is_refused() {
     assert_eq!(desk.text("timed"), timed);
 
     // A malformed file is not changed, and refused or reading runs do not create missing files that options name.
-    let broken = desk.write("broken", "os\n");
+    let broken = desk.written("broken", "os\n");
     assert!(desk.refused(&["add", "os", "one.pub", "--trust", "broken"]).contains("line 1 of the allowed signers"));
     assert_eq!(fs::read(broken).expect("it is there"), b"os\n");
     desk.refused(&["add", "os", "one.pub", "--trust", "new", "--revoked", "absent"]);

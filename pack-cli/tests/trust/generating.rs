@@ -7,11 +7,11 @@ use sealift::trust::SignError;
 use sealift::trust::sign::{Signer, Zeroizing, generate_key};
 use sealift::{Error, FileFault, trust::sign::AskPassphrase};
 
-use crate::desk::{Desk, no_passphrase};
+use crate::keyring::{Keyring, no_passphrase};
 
 #[test]
 fn ssh_keygen_reads_a_new_key() {
-    let desk = Desk::new();
+    let desk = Keyring::new();
     let key = generate_key(&desk.path("key"), None, "me@desk").expect("a key");
     assert_eq!(desk.public_key("key"), key);
     let public = fs::read_to_string(desk.path("key.pub")).expect("a file");
@@ -24,7 +24,7 @@ fn ssh_keygen_reads_a_new_key() {
 
 #[test]
 fn a_passphrase_is_asked_for() {
-    let desk = Desk::new();
+    let desk = Keyring::new();
     let path = desk.path("key");
     generate_key(&path, Some("open sesame"), "").expect("a key");
     desk.ssh_keygen(&["-y", "-P", "open sesame", "-f", "key"]);
@@ -40,7 +40,7 @@ fn a_passphrase_is_asked_for() {
 
 #[test]
 fn nothing_is_written_over() {
-    let desk = Desk::new();
+    let desk = Keyring::new();
     for (taken, other) in [("one", "one.pub"), ("two.pub", "two")] {
         desk.write(taken, "precious");
         let error = generate_key(&desk.path(taken.trim_end_matches(".pub")), None, "").expect_err("it is taken");
@@ -49,7 +49,7 @@ fn nothing_is_written_over() {
         assert_eq!(fs::read(desk.path(taken)).expect("a file"), b"precious");
         assert!(!desk.path(other).exists(), "half a key is left");
     }
-    let key = desk.write("three", "");
+    let key = desk.written("three", "");
     assert!(matches!(Signer::open_with(&key, None, &no_passphrase), Err(Error::File { fault: FileFault::Key(_), .. })));
     assert!(generate_key(&desk.path("four"), None, "two\nlines").is_err());
 }

@@ -10,13 +10,13 @@ use sealift::{Error, FileFault, Progress};
 use sealift::{InstallOptions, TreeOptions};
 use sealift_format::{Envelope, Identity, Kind};
 
-use crate::desk::{Desk, NOW, head_of, identity, options, refusal};
+use crate::keyring::{Keyring, NOW, head_of, identity, options, refusal};
 
 #[test]
 fn one_trusted_key_suffices() {
-    let desk = Desk::new();
+    let desk = Keyring::new();
     desk.trust(&["a", "b"]);
-    desk.make_key("stranger", &["-t", "ed25519"]);
+    desk.make_ssh_key("stranger", &["-t", "ed25519"]);
     let bundle = desk.signed(7, &["a", "stranger"]);
     let verdict = desk.judge(&options(), &bundle).expect("it is trusted");
     assert_eq!(verdict.signers.len(), 1);
@@ -30,10 +30,10 @@ fn one_trusted_key_suffices() {
 
 #[test]
 fn an_empty_file_trusts_nobody_and_a_malformed_one_is_told() {
-    let desk = Desk::new();
+    let desk = Keyring::new();
     desk.trust(&["a"]);
     let bundle = desk.signed(7, &["a"]);
-    let path = desk.write("mine", "");
+    let path = desk.written("mine", "");
     let mut given = TrustOptions { signers: Some(path), ..options() };
     assert_eq!(desk.refusal(&given, &bundle), (Some(Kind::Untrusted), 3));
     desk.write("mine", "os ssh-ed25519 AAAA\n");
@@ -45,7 +45,7 @@ fn an_empty_file_trusts_nobody_and_a_malformed_one_is_told() {
     fs::remove_file(desk.path("config/allowed_signers")).expect("it is there");
     assert_eq!(desk.refusal(&options(), &bundle), (Some(Kind::Untrusted), 3));
     for name in ["allowed_signers", "revoked", "thresholds", "compatible"] {
-        let path = desk.write(&format!("config/{name}"), "a=b c\n");
+        let path = desk.written(&format!("config/{name}"), "a=b c\n");
         assert!(matches!(desk.guard(&options()), Err(Error::File { fault: FileFault::Trust(_), .. })), "{name}");
         fs::remove_file(path).expect("it is there");
     }
@@ -53,7 +53,7 @@ fn an_empty_file_trusts_nobody_and_a_malformed_one_is_told() {
 
 #[test]
 fn thresholds_count_keys() {
-    let desk = Desk::new();
+    let desk = Keyring::new();
     desk.trust(&["a", "b"]);
     let one = desk.signed(7, &["a"]);
     let both = desk.signed(8, &["a", "b"]);
@@ -72,7 +72,7 @@ fn thresholds_count_keys() {
 
 #[test]
 fn expiry_is_judged_at_the_time_given() {
-    let desk = Desk::new();
+    let desk = Keyring::new();
     desk.trust(&["a"]);
     let bundle = desk.pack_as(Identity { expires: Some(NOW), ..identity(7) }, 1024);
     desk.sign(&bundle, &["a"]);
@@ -85,7 +85,7 @@ fn expiry_is_judged_at_the_time_given() {
 
 #[test]
 fn tags_are_the_devices() {
-    let desk = Desk::new();
+    let desk = Keyring::new();
     desk.trust(&["a"]);
     let bundle = desk.pack_as(Identity { compatible: vec!["board-a".to_owned()], ..identity(7) }, 1024);
     desk.sign(&bundle, &["a"]);
@@ -102,7 +102,7 @@ fn tags_are_the_devices() {
 
 #[test]
 fn unsigned_is_for_one_call_and_waives_nothing_else() {
-    let desk = Desk::new();
+    let desk = Keyring::new();
     desk.trust(&["a"]);
     let bundle = desk.pack(7);
     let unsigned = TrustOptions { allow_unsigned: true, ..options() };
@@ -126,7 +126,7 @@ fn unsigned_is_for_one_call_and_waives_nothing_else() {
 
 #[test]
 fn a_target_is_bound_to_its_version() {
-    let desk = Desk::new();
+    let desk = Keyring::new();
     desk.trust(&["a"]);
     let (old, new) = (desk.signed(7, &["a"]), desk.signed(8, &["a"]));
     let target = desk.path("target");
@@ -155,7 +155,7 @@ fn a_target_is_bound_to_its_version() {
 
 #[test]
 fn a_target_is_bound_to_its_first_name() {
-    let desk = Desk::new();
+    let desk = Keyring::new();
     let bundle = desk.pack(7);
     let other = desk.pack_as(Identity { name: "app".to_owned(), ..identity(1) }, 1024);
     let target = desk.path("target");

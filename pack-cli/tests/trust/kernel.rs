@@ -9,9 +9,9 @@ use sealift::trust::sign::{KernelChange, KernelSigner, SignChange, SignStats, si
 use sealift::{Envelope, Error, FileFault, Input, Limits, Progress};
 use sealift_format::Kind;
 
-use crate::desk::{Desk, head_of, identity, options, refusal};
+use crate::keyring::{Keyring, head_of, identity, options, refusal};
 
-impl Desk {
+impl Keyring {
     /// Makes a private key and its certificate, `NAME.key` and `NAME.crt`.
     fn make_certificate(&self, name: &str, options: &[&str]) {
         let (key, certificate) = (format!("{name}.key"), format!("{name}.crt"));
@@ -62,7 +62,7 @@ fn signature_of(bundle: &Path) -> Vec<u8> {
 
 #[test]
 fn it_is_what_fsverity_makes() {
-    let desk = Desk::new();
+    let desk = Keyring::new();
     desk.make_certificate("rsa", &RSA);
     desk.make_certificate("long", &["-newkey", "rsa:3072"]);
     desk.make_certificate("ec", &P256);
@@ -95,7 +95,7 @@ fn it_is_what_fsverity_makes() {
 
 #[test]
 fn what_others_made_is_attached() {
-    let desk = Desk::new();
+    let desk = Keyring::new();
     desk.make_certificate("rsa", &RSA);
     desk.make_certificate("ec", &P256);
     let (bundle, other) = (desk.pack(7), desk.path("other.sealift"));
@@ -143,7 +143,7 @@ fn what_others_made_is_attached() {
     let before = fs::read(&bundle).expect("a bundle");
     let mut cut = fs::read(&of_rsa).expect("a signature");
     cut.pop();
-    assert_eq!(refusal(attach(&bundle, &desk.write("cut", cut), None)), (Some(Kind::Signature), 1));
+    assert_eq!(refusal(attach(&bundle, &desk.written("cut", cut), None)), (Some(Kind::Signature), 1));
     let both = [of_rsa, desk.path("made.p7s")];
     let refused = change(&bundle, &SignChange { attach: &both, ..SignChange::default() });
     assert_eq!(refusal(refused), (Some(Kind::Signature), 1));
@@ -152,7 +152,7 @@ fn what_others_made_is_attached() {
 
 #[test]
 fn it_counts_for_nothing_and_stays() {
-    let desk = Desk::new();
+    let desk = Keyring::new();
     desk.trust(&["a"]);
     desk.make_certificate("ec", &P256);
     let bundle = desk.pack(7);
@@ -188,7 +188,7 @@ fn it_counts_for_nothing_and_stays() {
 
 #[test]
 fn what_does_not_fit_is_told() {
-    let desk = Desk::new();
+    let desk = Keyring::new();
     desk.make_certificate("rsa", &RSA);
     desk.make_certificate("ec", &P256);
     desk.make_certificate("short", &["-newkey", "rsa:1024"]);

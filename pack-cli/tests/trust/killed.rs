@@ -9,20 +9,19 @@ use std::{env, fs};
 use sealift::trust::KeyId;
 use sealift::trust::sign::{SignChange, sign_bundle};
 use sealift::{Error, Input, Progress};
+use sealift_desk::noise;
 use sealift_format::Limits;
 
-use crate::desk::{Desk, head_of, options};
+use crate::keyring::{Keyring, head_of, options};
 
 /// The variable that tells the child where the folder is.
 const FOLDER: &str = "SEALIFT_TEST_FOLDER";
 
 #[test]
 fn it_always_verifies() {
-    let desk = Desk::new();
+    let desk = Keyring::new();
     // Large enough to be killed while it is copied, and incompressible.
-    let mut noise = vec![0; 8 << 20];
-    blake3::Hasher::new().finalize_xof().fill(&mut noise);
-    desk.write("tree/noise", noise);
+    desk.write("tree/noise", noise(1, 8 << 20));
     desk.trust(&["old", "new"]);
     let bundle = desk.signed(7, &["old"]);
     fs::rename(&bundle, desk.path("bundle")).expect("it can be renamed");
@@ -54,7 +53,7 @@ fn it_always_verifies() {
 }
 
 /// Reads the whole bundle, and returns the keys that signed it.
-fn verify(desk: &Desk, bundle: &Path) -> Vec<KeyId> {
+fn verify(desk: &Keyring, bundle: &Path) -> Vec<KeyId> {
     let guard = desk.guard(&options()).expect("good files");
     let mut input = Input::open(bundle).expect("a bundle");
     let opened = input.open_bundle(Limits::default()).expect("a sound bundle");

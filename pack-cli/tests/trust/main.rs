@@ -1,10 +1,10 @@
 //! Trust from the view of a device and a publisher, with the real ssh-keygen and ssh-agent.
 
-mod desk;
 mod editing;
 mod generating;
 mod judging;
 mod kernel;
+mod keyring;
 mod killed;
 mod places;
 mod signing;

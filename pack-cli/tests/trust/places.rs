@@ -7,11 +7,11 @@ use sealift::Error;
 use sealift::trust::{Guard, TrustOptions, TrustPaths};
 use sealift_format::Kind;
 
-use crate::desk::{Desk, head_of, options, refusal};
+use crate::keyring::{Keyring, head_of, options, refusal};
 
 #[test]
 fn one_folder_decides() {
-    let desk = Desk::new();
+    let desk = Keyring::new();
     desk.trust(&["system", "user"]);
     desk.write("config/allowed_signers", desk.signer_line("os", "system"));
     fs::create_dir(desk.path("mine")).expect("a folder");
@@ -41,7 +41,7 @@ fn one_folder_decides() {
 
 #[test]
 fn a_report_shows_what_is_judged_by() {
-    let desk = Desk::new();
+    let desk = Keyring::new();
     desk.trust(&["a", "b"]);
     fs::copy(desk.path("b.pub"), desk.path("config/revoked")).expect("a list");
     desk.write("config/thresholds", "1\nkernel=2\n");
@@ -60,7 +60,7 @@ fn a_report_shows_what_is_judged_by() {
 
 #[test]
 fn without_a_place_for_state_nothing_is_judged() {
-    let desk = Desk::new();
+    let desk = Keyring::new();
     let nowhere = TrustPaths { state: None, ..desk.places() };
     assert_eq!(refusal(Guard::load_from(&options(), nowhere.clone())), (None, 2));
     let given = TrustOptions { state: Some(desk.path("here")), ..options() };
@@ -70,7 +70,7 @@ fn without_a_place_for_state_nothing_is_judged() {
 /// As the state, the administrator's files count only if nobody else can change them.
 #[test]
 fn files_that_others_can_change_are_refused() {
-    let desk = Desk::new();
+    let desk = Keyring::new();
     desk.trust(&["a"]);
     fs::copy(desk.path("a.pub"), desk.path("list")).expect("a list");
     let set_mode = |path: &str, mode| {
@@ -99,7 +99,7 @@ fn files_that_others_can_change_are_refused() {
 /// Opening one for reading would wait for a writer.
 #[test]
 fn a_fifo_is_no_file_of_the_administrator() {
-    let desk = Desk::new();
+    let desk = Keyring::new();
     desk.trust(&["a"]);
     assert!(desk.run("mkfifo", &["fifo"]));
     let fifo = Some(desk.path("fifo"));

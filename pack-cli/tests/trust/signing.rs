@@ -9,10 +9,11 @@ use std::time::Duration;
 use sealift::trust::KeyId;
 use sealift::trust::sign::{SignChange, SignStats, Signer, read_signature, sign_bundle};
 use sealift::{Error, FileFault, Progress};
+use sealift_desk::{is_root, skipped};
 use sealift_format::{Envelope, Kind};
 use sealift_verify::trust::sign::armored;
 
-use crate::desk::{Desk, head_of, identity, no_passphrase, options, refusal};
+use crate::keyring::{Keyring, head_of, identity, no_passphrase, options, refusal};
 
 fn change(bundle: &Path, change: &SignChange<'_>) -> Result<SignStats, Error> {
     sign_bundle(bundle, change, &Progress::default())
@@ -33,7 +34,7 @@ fn behind_head(bundle: &Path) -> Vec<u8> {
 }
 
 /// Runs `ssh-keygen -Y sign` on the signed bytes.
-fn sign_elsewhere(desk: &Desk, bundle: &Path, key: &str, namespace: &str) -> PathBuf {
+fn sign_elsewhere(desk: &Keyring, bundle: &Path, key: &str, namespace: &str) -> PathBuf {
     desk.write("root", head_of(bundle).signed());
     let _ = fs::remove_file(desk.path("root.sig"));
     desk.ssh_keygen(&["-Y", "sign", "-q", "-n", namespace, "-f", key, "root"]);
@@ -42,9 +43,9 @@ fn sign_elsewhere(desk: &Desk, bundle: &Path, key: &str, namespace: &str) -> Pat
 
 #[test]
 fn a_key_file_signs_what_ssh_keygen_verifies() {
-    let desk = Desk::new();
-    desk.make_key("p256", &["-t", "ecdsa", "-b", "256"]);
-    desk.make_key("ed", &["-t", "ed25519", "-N", "open sesame"]);
+    let desk = Keyring::new();
+    desk.make_ssh_key("p256", &["-t", "ecdsa", "-b", "256"]);
+    desk.make_ssh_key("ed", &["-t", "ed25519", "-N", "open sesame"]);
     let bundle = desk.pack(7);
     let before = behind_head(&bundle);
     let open = |key: &str| {
@@ -73,20 +74,20 @@ fn a_key_file_signs_what_ssh_keygen_verifies() {
 
 #[test]
 fn a_signature_from_elsewhere_is_attached() {
-    let desk = Desk::new();
+    let desk = Keyring::new();
     desk.trust(&["a", "b"]);
     let bundle = desk.pack(7);
     let armored = sign_elsewhere(&desk, &bundle, "a", "sealift");
     assert_eq!(attach(&bundle, &armored).expect("it fits").added, [desk.public_key("a").id()]);
     let binary = sign_elsewhere(&desk, &bundle, "b", "sealift");
     let envelope = read_signature(&binary, &head_of(&bundle), None).expect("it fits");
-    attach(&bundle, &desk.write("binary", envelope.body)).expect("it fits");
+    attach(&bundle, &desk.written("binary", envelope.body)).expect("it fits");
     assert_eq!(desk.judge(&options(), &bundle).expect("it is trusted").signers.len(), 2);
 }
 
 #[test]
 fn a_signature_that_does_not_fit_changes_nothing() {
-    let desk = Desk::new();
+    let desk = Keyring::new();
     desk.trust(&["a"]);
     let bundle = desk.signed(7, &["a"]);
     let other = desk.pack(8);
@@ -96,14 +97,14 @@ fn a_signature_that_does_not_fit_changes_nothing() {
         assert!(matches!(refused, Err(Error::File { fault: FileFault::Signature(_), .. })), "{refused:?}");
         assert_eq!(refusal(refused), (Some(Kind::Signature), 1));
     }
-    assert_eq!(refusal(attach(&bundle, &desk.write("text", "x"))), (Some(Kind::Signature), 1));
+    assert_eq!(refusal(attach(&bundle, &desk.written("text", "x"))), (Some(Kind::Signature), 1));
     assert_eq!(refusal(attach(&bundle, &desk.path("nowhere"))), (None, 2));
     assert_eq!(fs::metadata(&bundle).expect("a bundle").ino(), inode);
 }
 
 #[test]
 fn a_bad_signature_that_is_there_already_is_told() {
-    let desk = Desk::new();
+    let desk = Keyring::new();
     desk.trust(&["a", "b"]);
     let bundle = desk.pack(7);
     let foreign = head_of(&desk.signed(8, &["a"])).envelopes().map(Envelope::from).collect();
@@ -123,7 +124,7 @@ fn a_bad_signature_that_is_there_already_is_told() {
 
 #[test]
 fn a_signature_is_replaced_and_removed() {
-    let desk = Desk::new();
+    let desk = Keyring::new();
     desk.trust(&["a", "b"]);
     let bundle = desk.signed(7, &["a", "b"]);
     // A different signature by the same key: ssh-keygen can hash with SHA-256.
@@ -143,7 +144,7 @@ fn a_signature_is_replaced_and_removed() {
 /// A bundle without room is copied with a longer area: old signatures stay, and everything after the head is unchanged.
 #[test]
 fn the_area_grows_where_it_has_no_room() {
-    let desk = Desk::new();
+    let desk = Keyring::new();
     let names: Vec<String> = (0..30).map(|number| format!("key{number}")).collect();
     desk.trust(&names.iter().map(String::as_str).collect::<Vec<_>>());
     let bundle = desk.pack_as(identity(7), 64);
@@ -166,12 +167,12 @@ fn the_area_grows_where_it_has_no_room() {
 
 #[test]
 fn the_file_keeps_its_place() {
-    let desk = Desk::new();
+    let desk = Keyring::new();
     desk.trust(&["a"]);
     let bundle = desk.pack(7);
     fs::set_permissions(&bundle, fs::Permissions::from_mode(0o640)).expect("chmod");
     symlink(&bundle, desk.path("link")).expect("a link");
-    let rest = desk.write(".os-7.sealift.sealift-sign-partial", "what a killed run left");
+    let rest = desk.written(".os-7.sealift.sealift-sign-partial", "what a killed run left");
     desk.sign(&desk.path("link"), &["a"]);
     assert!(fs::symlink_metadata(desk.path("link")).expect("a link").is_symlink());
     assert_eq!(fs::metadata(&bundle).expect("a bundle").permissions().mode() & 0o7777, 0o640);
@@ -179,17 +180,17 @@ fn the_file_keeps_its_place() {
     assert!(!rest.exists());
 
     assert_eq!(refusal(change(&desk.path("tree"), &SignChange::default())), (None, 2));
-    assert_eq!(refusal(change(&desk.write("text", "x"), &SignChange::default())).1, 1);
+    assert_eq!(refusal(change(&desk.written("text", "x"), &SignChange::default())).1, 1);
     let mut bytes = fs::read(&bundle).expect("a bundle");
     bytes.push(0);
-    assert_eq!(refusal(change(&desk.write("long", &bytes), &SignChange::default())).0, Some(Kind::Trailing));
+    assert_eq!(refusal(change(&desk.written("long", &bytes), &SignChange::default())).0, Some(Kind::Trailing));
     bytes.truncate(bytes.len() - 2);
-    assert_eq!(refusal(change(&desk.write("short", &bytes), &SignChange::default())).0, Some(Kind::Truncated));
+    assert_eq!(refusal(change(&desk.written("short", &bytes), &SignChange::default())).0, Some(Kind::Truncated));
 }
 
 #[test]
 fn signers_at_once_lose_nothing() {
-    let desk = Desk::new();
+    let desk = Keyring::new();
     let names = ["a", "b", "c", "d"];
     desk.trust(&names);
     let bundle = desk.pack(7);
@@ -209,7 +210,7 @@ struct Agent {
 }
 
 impl Agent {
-    fn start(desk: &Desk) -> Self {
+    fn start(desk: &Keyring) -> Self {
         let socket = desk.path("agent");
         let mut command = Command::new("ssh-agent");
         command.arg("-D").arg("-a").arg(&socket).stdout(Stdio::null()).stderr(Stdio::null());
@@ -239,14 +240,14 @@ impl Drop for Agent {
 
 #[test]
 fn an_agent_signs_for_a_public_key() {
-    let desk = Desk::new();
+    let desk = Keyring::new();
     let agent = Agent::start(&desk);
     let mut signers = String::new();
     let mut keys = Vec::new();
     let kinds: [(&str, &[&str]); 3] =
         [("ed", &["-t", "ed25519"]), ("p256", &["-t", "ecdsa", "-b", "256"]), ("rsa", &["-t", "rsa", "-b", "3072"])];
     for (name, options) in kinds {
-        desk.make_key(name, options);
+        desk.make_ssh_key(name, options);
         agent.add(&desk.path(name));
         signers.push_str(&desk.signer_line("os", name));
         let public = desk.path(&format!("{name}.pub"));
@@ -260,10 +261,10 @@ fn an_agent_signs_for_a_public_key() {
 
 #[test]
 fn what_an_agent_cannot_do_is_told() {
-    let desk = Desk::new();
+    let desk = Keyring::new();
     let agent = Agent::start(&desk);
-    desk.make_key("ed", &["-t", "ed25519"]);
-    desk.make_key("rsa", &["-t", "rsa", "-b", "3072"]);
+    desk.make_ssh_key("ed", &["-t", "ed25519"]);
+    desk.make_ssh_key("rsa", &["-t", "rsa", "-b", "3072"]);
     let bundle = desk.pack(7);
     let sign = |key: &str, socket: Option<&Path>| {
         let keys = [Signer::open_with(&desk.path(key), socket, &no_passphrase)?];
@@ -285,8 +286,8 @@ fn what_an_agent_cannot_do_is_told() {
 /// As in ssh, a private key that others can read is no secret.
 #[test]
 fn a_key_that_others_can_read_or_change_does_not_sign() {
-    let desk = Desk::new();
-    desk.make_key("a", &["-t", "ed25519"]);
+    let desk = Keyring::new();
+    desk.make_ssh_key("a", &["-t", "ed25519"]);
     let bundle = desk.pack(7);
     for mode in [0o644, 0o660, 0o602, 0o666] {
         fs::set_permissions(desk.path("a"), fs::Permissions::from_mode(mode)).expect("it is ours");
@@ -295,8 +296,8 @@ fn a_key_that_others_can_read_or_change_does_not_sign() {
     }
     fs::set_permissions(desk.path("a"), fs::Permissions::from_mode(0o400)).expect("it is ours");
     desk.sign(&bundle, &["a"]);
-    if !rustix::process::geteuid().is_root() {
-        return sealift_skipped::skipped("needs root: gives files away");
+    if !is_root() {
+        return skipped("needs root: gives files away");
     }
     std::os::unix::fs::chown(desk.path("a"), Some(12345), None).expect("root may");
     assert!(matches!(Signer::open_with(&desk.path("a"), None, &no_passphrase), Err(Error::Foreign { .. })));

@@ -10,19 +10,19 @@ use sealift::unpack::unpack;
 use sealift::{Error, Progress};
 use sealift_format::{Identity, Kind};
 
-use crate::desk::{Desk, NOW, identity, options, refusal};
+use crate::keyring::{Keyring, NOW, identity, options, refusal};
 
 const DOWNGRADE: (Option<Kind>, u8) = (Some(Kind::Downgrade), 3);
 const EXPIRED: (Option<Kind>, u8) = (Some(Kind::Expired), 3);
 
-fn floor(desk: &Desk) -> Option<u64> {
+fn floor(desk: &Keyring) -> Option<u64> {
     let report = desk.guard(&options()).expect("good files").describe().expect("sound state");
     report.floors.first().and_then(|floor| floor.version)
 }
 
 #[test]
 fn a_floor_only_rises_until_it_is_reset() {
-    let desk = Desk::new();
+    let desk = Keyring::new();
     desk.trust(&["a"]);
     let [older, newer] = [desk.signed(6, &["a"]), desk.signed(7, &["a"])];
     desk.take(&options(), &older).expect("nothing was taken before");
@@ -48,7 +48,7 @@ fn a_floor_only_rises_until_it_is_reset() {
 
 #[test]
 fn the_state_is_for_nobody_elses_eyes() {
-    let desk = Desk::new();
+    let desk = Keyring::new();
     desk.trust(&["a"]);
     desk.take(&options(), &dated(&desk, ("os", 7), 5, None, &["a"])).expect("it is trusted");
     let mode = |name: &str| fs::metadata(desk.path(name)).expect("it is there").permissions().mode() & 0o777;
@@ -60,7 +60,7 @@ fn the_state_is_for_nobody_elses_eyes() {
 
 #[test]
 fn revoking_a_key_withdraws_what_it_raised() {
-    let desk = Desk::new();
+    let desk = Keyring::new();
     desk.trust(&["a", "thief"]);
     desk.take(&options(), &desk.signed(7, &["a"])).expect("it is trusted");
     let stolen = desk.pack_as(Identity { created: i64::MAX, ..identity(u64::MAX) }, 1024);
@@ -87,7 +87,7 @@ fn revoking_a_key_withdraws_what_it_raised() {
 }
 
 /// Packs a bundle of this name with dates of its own, signed by these keys.
-fn dated(desk: &Desk, (name, version): (&str, u64), created: i64, expires: Option<i64>, keys: &[&str]) -> PathBuf {
+fn dated(desk: &Keyring, (name, version): (&str, u64), created: i64, expires: Option<i64>, keys: &[&str]) -> PathBuf {
     let bundle = desk.pack_as(Identity { name: name.into(), created, expires, ..identity(version) }, 1024);
     let named = bundle.with_file_name(format!("{name}-{version}-{created}.sealift"));
     fs::rename(&bundle, &named).expect("it can be renamed");
@@ -99,7 +99,7 @@ const FAR: i64 = 1 << 62;
 
 #[test]
 fn a_date_of_one_key_does_not_move_the_time_beyond_the_clock() {
-    let desk = Desk::new();
+    let desk = Keyring::new();
     desk.trust(&["a", "b"]);
     let by_clock = TrustOptions { time: None, ..options() };
     let next = dated(&desk, ("os", 8), NOW, Some(FAR), &["a"]);
@@ -116,7 +116,7 @@ fn a_date_of_one_key_does_not_move_the_time_beyond_the_clock() {
 
 #[test]
 fn the_date_of_one_name_is_not_another_names_time() {
-    let desk = Desk::new();
+    let desk = Keyring::new();
     desk.trust(&["a", "b"]);
     let lines = ["a", "b"].map(|key| desk.signer_line("*", key) + "\n");
     desk.write("config/allowed_signers", lines.concat());
@@ -130,7 +130,7 @@ fn the_date_of_one_name_is_not_another_names_time() {
 
 #[test]
 fn what_was_judged_before_another_run_took_a_newer_one_is_refused() {
-    let desk = Desk::new();
+    let desk = Keyring::new();
     desk.trust(&["a"]);
     let [older, newer] = [6, 7].map(|version| desk.signed(version, &["a"]));
     let [slow, quick] =
@@ -144,7 +144,7 @@ fn what_was_judged_before_another_run_took_a_newer_one_is_refused() {
 
 #[test]
 fn a_state_that_cannot_be_kept_is_known_before_anything_is_installed() {
-    let desk = Desk::new();
+    let desk = Keyring::new();
     desk.trust(&["a"]);
     // Not even root can create a directory in /proc, or in a file.
     desk.write("state-file", "");
@@ -168,7 +168,7 @@ fn a_state_that_cannot_be_kept_is_known_before_anything_is_installed() {
 
 #[test]
 fn a_trial_writes_nothing() {
-    let desk = Desk::new();
+    let desk = Keyring::new();
     desk.trust(&["a"]);
     let bundle = desk.admit(&options(), &desk.signed(7, &["a"])).expect("it is trusted");
     let trial = InstallOptions { dry_run: true, ..InstallOptions::default() };
@@ -178,7 +178,7 @@ fn a_trial_writes_nothing() {
 
 #[test]
 fn a_state_of_others_is_refused() {
-    let desk = Desk::new();
+    let desk = Keyring::new();
     desk.trust(&["a"]);
     let bundle = desk.signed(7, &["a"]);
     desk.take(&options(), &bundle).expect("it is trusted");
@@ -190,7 +190,7 @@ fn a_state_of_others_is_refused() {
         fs::set_permissions(&path, before).expect("it is ours");
     }
     // A link that another user planted is not followed for writing.
-    let precious = desk.write("precious", "kept");
+    let precious = desk.written("precious", "kept");
     std::os::unix::fs::symlink(&precious, desk.path("state/floors/.os.new")).expect("a link");
     std::os::unix::fs::symlink(&precious, desk.path("state/floors/.partial")).expect("a link");
     desk.take(&options(), &desk.signed(8, &["a"])).expect("it is trusted");
@@ -199,7 +199,7 @@ fn a_state_of_others_is_refused() {
 
 #[test]
 fn every_flipped_bit_of_a_floor_is_said() {
-    let desk = Desk::new();
+    let desk = Keyring::new();
     desk.trust(&["a"]);
     desk.take(&options(), &desk.signed(7, &["a"])).expect("it is trusted");
     let (store, path) = (DeviceState::at(desk.path("state")), desk.path("state/floors/os"));
@@ -219,7 +219,7 @@ fn every_flipped_bit_of_a_floor_is_said() {
 
 #[test]
 fn damaged_state_is_never_passed_over() {
-    let desk = Desk::new();
+    let desk = Keyring::new();
     desk.trust(&["a"]);
     let bundle = desk.signed(7, &["a"]);
     desk.take(&options(), &bundle).expect("it is trusted");
@@ -246,13 +246,13 @@ fn damaged_state_is_never_passed_over() {
     let guard = desk.guard(&options()).expect("good files");
     assert!(matches!(guard.describe(), Err(Error::State { .. })));
     // A state that is not a folder does not count as empty.
-    let elsewhere = TrustOptions { state: Some(desk.write("file", "")), ..options() };
+    let elsewhere = TrustOptions { state: Some(desk.written("file", "")), ..options() };
     assert_eq!(refusal(desk.guard(&elsewhere)), (None, 2));
 }
 
 #[test]
 fn runs_at_once_lose_nothing() {
-    let desk = Desk::new();
+    let desk = Keyring::new();
     let keys = ["a", "b", "c", "d"];
     desk.trust(&keys);
     let bundles: Vec<_> = keys.iter().zip(1..).map(|(key, version)| desk.signed(version, &[key])).collect();

@@ -39,7 +39,7 @@ mod tests {
         let (above, path) = (scratch.path(), scratch.path().join("own"));
         let acl = Command::new("setfacl").args(["-d", "-m", "u:12345:rwx"]).arg(above).status();
         if !acl.is_ok_and(|status| status.success()) {
-            return sealift_skipped::skipped("needs setfacl, and a file system with ACLs");
+            return sealift_desk::skipped("needs setfacl, and a file system with ACLs");
         }
         std::fs::set_permissions(above, std::fs::Permissions::from_mode(0o2755)).expect("it is ours");
         std::fs::create_dir(&path).expect("a directory");

@@ -420,7 +420,7 @@ mod tests {
             std::os::unix::fs::chown(place.path(), Some(12345), None).expect("root may");
             assert!(matches!(OwnDir::open(&place), Err(Error::Foreign { .. })));
         } else {
-            sealift_skipped::skipped("needs root: gives files away");
+            sealift_desk::skipped("needs root: gives files away");
         }
     }
 

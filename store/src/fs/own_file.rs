@@ -118,7 +118,7 @@ mod tests {
         assert!(!is_refused(&path), "others cannot replace it");
         set_mode(folder, 0o755);
         if !rustix::process::geteuid().is_root() {
-            return sealift_skipped::skipped("needs root: gives files away");
+            return sealift_desk::skipped("needs root: gives files away");
         }
         for other in [&*path, folder] {
             chown(other, Some(12345), None).expect("root may");

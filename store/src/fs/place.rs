@@ -340,7 +340,7 @@ mod tests {
     #[test]
     fn a_link_of_another_user_is_not_followed() {
         if !rustix::process::geteuid().is_root() {
-            return sealift_skipped::skipped("needs root: gives files away");
+            return sealift_desk::skipped("needs root: gives files away");
         }
         let scratch = tempfile::tempdir().expect("a temporary folder");
         let link = scratch.path().join("link");

@@ -328,7 +328,7 @@ mod tests {
             std::os::unix::fs::chown(dir.path(), Some(12345), None).expect("as root");
             assert!(matches!(StateDir::open(dir.path()), Err(Error::Foreign { .. })));
         } else {
-            sealift_skipped::skipped("needs root: gives files away");
+            sealift_desk::skipped("needs root: gives files away");
         }
     }
 

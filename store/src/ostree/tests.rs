@@ -11,6 +11,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use rustix::fs::{XattrFlags, lgetxattr, llistxattr, lsetxattr};
+use sealift_desk::can_chown;
 use sealift_format::Attributes;
 use sealift_format::hex;
 use sealift_format::ostree::{Checksum, Commit, Dictionary, DirTree, dirmeta, file};
@@ -42,14 +43,6 @@ fn init(folder: &Path, name: &str, mode: &str) -> PathBuf {
     let repo = folder.join(name);
     ostree(&repo, &["init", &format!("--mode={mode}"), "--collection-id=org.example.Os"]).expect("it can be made");
     repo
-}
-
-fn is_root() -> bool {
-    let is_root = rustix::process::geteuid().is_root();
-    if !is_root {
-        sealift_skipped::skipped("needs root: files of other owners");
-    }
-    is_root
 }
 
 /// Returns bytes that deflate compresses, but by less than half.
@@ -281,7 +274,7 @@ fn copies_are_libostrees(from_mode: &str, to_modes: &[&str], tree: impl Fn(&Path
 
 #[test]
 fn any_tree_goes_from_a_mode_to_another() {
-    if is_root() {
+    if can_chown() {
         for mode in ["bare", "bare-user", "archive-z2"] {
             copies_are_libostrees(mode, &["bare", "bare-user", "archive-z2"], full_tree);
         }
@@ -290,7 +283,7 @@ fn any_tree_goes_from_a_mode_to_another() {
 
 #[test]
 fn a_plain_tree_goes_to_every_mode() {
-    if is_root() {
+    if can_chown() {
         for mode in ["bare", "bare-user", "archive-z2"] {
             copies_are_libostrees(mode, &["bare-user-only"], plain_tree);
         }
@@ -300,7 +293,7 @@ fn a_plain_tree_goes_to_every_mode() {
 
 #[test]
 fn a_mode_refuses_what_it_cannot_hold() {
-    if !is_root() {
+    if !can_chown() {
         return;
     }
     let folder = TempDir::new().expect("a folder");
@@ -400,7 +393,7 @@ fn read(repo: &Repo, kind: ObjectType, checksum: &Checksum) -> Result<(), String
 
 #[test]
 fn whatever_is_changed_is_found() {
-    if !is_root() {
+    if !can_chown() {
         return;
     }
     for mode in MODES {

@@ -4,15 +4,16 @@ use std::fs;
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
 
+use sealift_desk::noise;
 use sealift_tests::bundle::{Bundle, Packing};
 use sealift_tests::ostree::commit;
 use sealift_tests::tree::{dir, file};
 
 use super::composefs::take;
 use super::unpack::{ANYBODY, Publisher};
-use crate::desk::{Desk, PAGE, noise};
+use crate::disk::{Disk, PAGE};
 
-pub(crate) fn damage(desk: &Desk) {
+pub(crate) fn damage(desk: &Disk) {
     let bundle = Publisher::new(desk).pack(1);
     desk.good(&format!("unpack {bundle} audited --seal require {ANYBODY}"));
     let at = |name: &str| desk.path("audited").join(name);
@@ -64,7 +65,7 @@ pub(crate) fn damage(desk: &Desk) {
 }
 
 /// No content is read: the kernel detects a damaged page when it is read.
-pub(crate) fn unread(desk: &Desk) {
+pub(crate) fn unread(desk: &Disk) {
     // The content is unique on the disk.
     let (publisher, content) = (Publisher::new(desk), noise(9, 200_000));
     publisher.write("usr/lib/large", &content);
@@ -83,7 +84,7 @@ pub(crate) fn unread(desk: &Desk) {
 }
 
 /// Replaces an object with another file.
-fn replace(desk: &Desk, object: &Path, with: &[u8], is_sealed: bool) {
+fn replace(desk: &Disk, object: &Path, with: &[u8], is_sealed: bool) {
     fs::remove_file(object).expect("removed");
     fs::write(object, with).expect("a file");
     if is_sealed {
@@ -92,7 +93,7 @@ fn replace(desk: &Desk, object: &Path, with: &[u8], is_sealed: bool) {
 }
 
 /// A composefs store: the audit asks the kernel, and finds objects that it does not protect.
-pub(crate) fn stores(desk: &Desk) {
+pub(crate) fn stores(desk: &Disk) {
     let content = noise(2010, 300_000);
     let object = take(desk, "audited-store", &content);
     let audit = format!("audit composefs:audited-store {ANYBODY}");
@@ -130,7 +131,7 @@ fn object_of(repo: &Path, content: &[u8]) -> PathBuf {
 }
 
 /// An OSTree repository. Its index has a single digest over the digests of all contents.
-pub(crate) fn repositories(desk: &Desk) {
+pub(crate) fn repositories(desk: &Disk) {
     let _ = fs::remove_dir_all("/tmp/state"); // left by the previous case
     let (repo, content) = (desk.path("audited-repo"), noise(2012, 200_000));
     for folder in ["objects", "refs/heads", "refs/remotes", "tmp", "state", "extensions"] {
@@ -192,7 +193,7 @@ fn xattr_of(path: &Path) -> Vec<u8> {
     value
 }
 
-/// Returns a page as modified by [`Desk::flip`].
+/// Returns a page as modified by [`Disk::flip`].
 fn flipped(page: &[u8]) -> Vec<u8> {
     let mut page = page.to_vec();
     page[100] ^= 1;

@@ -4,10 +4,11 @@ use std::fs::{self, File};
 use std::path::{Path, PathBuf};
 
 use rustix::mount::{UnmountFlags, unmount};
+use sealift_desk::noise;
 use sealift_verify::fsverity;
 
 use super::unpack::{ANYBODY, Publisher, assert_sealed};
-use crate::desk::{Desk, PAGE, noise};
+use crate::disk::{Disk, PAGE};
 
 /// EIO
 const IO_ERROR: i32 = 5;
@@ -18,7 +19,7 @@ struct Mount;
 
 impl Mount {
     /// Mounts with `sealift`, which must print `says` about who checked the objects.
-    fn new(desk: &Desk, store: &str, says: &str) -> Self {
+    fn new(desk: &Disk, store: &str, says: &str) -> Self {
         fs::create_dir_all(MOUNTED).expect("a directory");
         let said = desk.good(&format!("mount composefs:{store} os {MOUNTED} {ANYBODY}"));
         let mount = Self;
@@ -44,7 +45,7 @@ impl Drop for Mount {
 }
 
 /// Checks that a mount is refused, and nothing is mounted.
-fn assert_refused(desk: &Desk, store: &str, status: i32, why: &str) {
+fn assert_refused(desk: &Disk, store: &str, status: i32, why: &str) {
     fs::create_dir_all(MOUNTED).expect("a directory");
     desk.bad(&format!("mount composefs:{store} os {MOUNTED} {ANYBODY}"), status, why);
     assert_eq!(fs::read_dir(MOUNTED).expect("a directory").count(), 0);
@@ -52,7 +53,7 @@ fn assert_refused(desk: &Desk, store: &str, status: i32, why: &str) {
 
 const SEALED: &str = "the kernel checks each byte";
 
-pub(crate) fn stores(desk: &Desk) {
+pub(crate) fn stores(desk: &Disk) {
     for hash in ["sha256", "sha512"] {
         let publisher = Publisher::new(desk);
         let store = format!("store-{hash}");
@@ -85,7 +86,7 @@ pub(crate) fn stores(desk: &Desk) {
 }
 
 /// Imports a tree with a file of this content into a new store, and returns the file's object.
-pub(crate) fn take(desk: &Desk, store: &str, content: &[u8]) -> PathBuf {
+pub(crate) fn take(desk: &Disk, store: &str, content: &[u8]) -> PathBuf {
     let publisher = Publisher::new(desk);
     publisher.write("usr/lib/object", content);
     // A name that is unique among the images on the disk.
@@ -100,7 +101,7 @@ pub(crate) fn take(desk: &Desk, store: &str, content: &[u8]) -> PathBuf {
 }
 
 /// Writes to the disk below the file system: mounted content is right or unreadable.
-pub(crate) fn tampered(desk: &Desk) {
+pub(crate) fn tampered(desk: &Disk) {
     let content = noise(2004, 300_000);
     let object = take(desk, "tampered-store", &content);
     assert!(object.exists());
@@ -125,7 +126,7 @@ pub(crate) fn tampered(desk: &Desk) {
 }
 
 /// A writer of the store replaces an object.
-pub(crate) fn replaced(desk: &Desk) {
+pub(crate) fn replaced(desk: &Disk) {
     let content = noise(2005, 30_000);
     let object = take(desk, "replaced-store", &content);
     let replace = |with: &[u8], is_sealed: bool| {

@@ -4,16 +4,17 @@ use std::fs::{self, File};
 use std::path::Path;
 use std::time::{Duration, Instant};
 
+use sealift_desk::noise;
 use sealift_verify::fsverity;
 
 use super::unpack::ANYBODY;
-use crate::desk::{Desk, noise};
+use crate::disk::Disk;
 
 const FOLDERS: u64 = 200;
 /// Files in each folder.
 const FILES: u64 = 500;
 
-pub(crate) fn audited(desk: &Desk) {
+pub(crate) fn audited(desk: &Disk) {
     for folder in 0..FOLDERS {
         let path = desk.path("tree").join(folder.to_string());
         fs::create_dir_all(&path).expect("a folder");

@@ -11,7 +11,7 @@ mod tamper;
 mod unpack;
 mod vouched;
 
-use crate::desk::{BTRFS, Desk, EXT4};
+use crate::disk::{BTRFS, Disk, EXT4};
 use crate::{Case, Check};
 
 /// Run on each file system.
@@ -48,8 +48,8 @@ pub(crate) fn of(suite: &str) -> Vec<Case> {
     match suite {
         "cases" => {
             let desks = [EXT4, BTRFS];
-            desks.iter().for_each(Desk::mount);
-            let of = |desk: Desk| CASES.iter().map(move |(name, case)| (desk, *name, *case));
+            desks.iter().for_each(Disk::mount);
+            let of = |desk: Disk| CASES.iter().map(move |(name, case)| (desk, *name, *case));
             desks.into_iter().flat_map(of).collect()
         }
         // Each uses the disks of the previous run.

@@ -5,13 +5,15 @@ use std::io::{BufRead as _, BufReader};
 use std::path::Path;
 use std::process::Stdio;
 
+use sealift_desk::noise;
+
 use super::unpack::{ANYBODY, assert_sealed};
-use crate::desk::{Desk, command, noise};
+use crate::disk::{Disk, command};
 
 const FILES: u64 = 800;
 
 /// Begins to unpack, and reports when files are sealed.
-pub(crate) fn cut(desk: &Desk) {
+pub(crate) fn cut(desk: &Disk) {
     if !desk.path("many.sealift").exists() {
         for number in 0..FILES {
             let folder = Path::new("/tmp/many").join((number % 10).to_string());
@@ -42,7 +44,7 @@ pub(crate) fn cut(desk: &Desk) {
 }
 
 /// Examines the state after the power loss, and completes it.
-pub(crate) fn resume(desk: &Desk) {
+pub(crate) fn resume(desk: &Disk) {
     let target = desk.path("many");
     let was_there = target.exists();
     let said = desk.good(&format!("unpack many.sealift many --seal require {ANYBODY} --json"));

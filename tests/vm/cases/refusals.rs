@@ -2,9 +2,9 @@
 
 use std::fs;
 
-use crate::desk::Desk;
+use crate::disk::Disk;
 
-pub(crate) fn refusals(desk: &Desk) {
+pub(crate) fn refusals(desk: &Disk) {
     desk.write_noise("refused", 1, 5000);
     desk.bad("seal --block-size 128 refused", 2, "does not support blocks of 128 bytes");
     desk.bad("measure .", 2, "not a regular file");

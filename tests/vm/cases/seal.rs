@@ -9,12 +9,12 @@ use rustix::io::{FdFlags, fcntl_setfd};
 use sealift::seal::{FileHasher, Parameters};
 use sealift_verify::fsverity::{self, KernelError, SealMetadata};
 
-use crate::desk::Desk;
+use crate::disk::Disk;
 
 /// Lengths around the edges of blocks and tree levels.
 const LENS: [usize; 8] = [0, 1, 4095, 4096, 4097, 128 * 4096, 128 * 4096 + 1, 1_200_001];
 
-pub(crate) fn digests(desk: &Desk) {
+pub(crate) fn digests(desk: &Disk) {
     for parameters in ["", "--hash-alg sha512", "--salt 01020304", "--hash-alg sha512 --salt ff --block-size 4096"] {
         let names = LENS.map(|len| format!("digest-{len}"));
         for ((name, len), seed) in names.iter().zip(LENS).zip(0..) {
@@ -33,7 +33,7 @@ pub(crate) fn digests(desk: &Desk) {
     }
 }
 
-pub(crate) fn metadata(desk: &Desk) {
+pub(crate) fn metadata(desk: &Disk) {
     let content = desk.write_noise("metadata", 1, 300_000);
     let salted = Parameters::new(Default::default(), 4096, b"salt").expect("they are good");
     let file = File::open(desk.path("metadata")).expect("it is there");
@@ -59,7 +59,7 @@ pub(crate) fn metadata(desk: &Desk) {
     assert_eq!(fsverity::signature(&file).expect("the kernel says"), None);
 }
 
-pub(crate) fn trees(desk: &Desk) {
+pub(crate) fn trees(desk: &Disk) {
     fs::create_dir_all(desk.path("tree/below")).expect("directories");
     for number in 0..40 {
         desk.write_noise(&format!("tree/{number}"), number, 1000);
@@ -77,7 +77,7 @@ pub(crate) fn trees(desk: &Desk) {
     fs::remove_dir_all(desk.path("tree")).expect("it can be removed");
 }
 
-pub(crate) fn other_parameters(desk: &Desk) {
+pub(crate) fn other_parameters(desk: &Disk) {
     desk.write_noise("other", 2, 10_000);
     desk.good("seal other");
     desk.bad("seal --hash-alg sha512 other", 2, "already sealed, with sha256");
@@ -88,7 +88,7 @@ pub(crate) fn other_parameters(desk: &Desk) {
     desk.good("seal other");
 }
 
-pub(crate) fn writers(desk: &Desk) {
+pub(crate) fn writers(desk: &Disk) {
     for (millis, is_sealed) in [(400, true), (6000, false)] {
         let name = format!("writers-{millis}");
         let mut file = File::create(desk.path(&name)).expect("a file");
@@ -110,7 +110,7 @@ pub(crate) fn writers(desk: &Desk) {
     }
 }
 
-pub(crate) fn sealed_files(desk: &Desk) {
+pub(crate) fn sealed_files(desk: &Disk) {
     let content = desk.write_noise("sealed", 3, 50_000);
     desk.good("seal sealed");
     let refused = File::options().write(true).open(desk.path("sealed")).expect_err("nobody writes to it");

@@ -5,7 +5,7 @@ use std::process::{Command, Stdio};
 
 use sealift_verify::fsverity;
 
-use crate::desk::Desk;
+use crate::disk::Disk;
 
 const REQUIRE: &str = "/proc/sys/fs/verity/require_signatures";
 
@@ -26,7 +26,7 @@ pub(crate) fn clear_trust() {
     assert!(done.expect("keyctl starts").success(), "keyctl clear");
 }
 
-pub(crate) fn signatures(desk: &Desk) {
+pub(crate) fn signatures(desk: &Disk) {
     let mut copies = 0;
     let mut copy = || {
         copies += 1;

@@ -3,12 +3,12 @@
 use std::fs::{self, File};
 use std::os::unix::fs::FileExt as _;
 
-use crate::desk::{Desk, PAGE};
+use crate::disk::{Disk, PAGE};
 
 /// EIO
 const IO_ERROR: i32 = 5;
 
-pub(crate) fn flipped(desk: &Desk) {
+pub(crate) fn flipped(desk: &Disk) {
     let content = desk.write_noise("tampered", 1004, 300_000);
     desk.good("seal tampered");
     let measured = desk.good("measure tampered");

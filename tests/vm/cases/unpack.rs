@@ -3,18 +3,19 @@
 use std::fs::{self, File};
 use std::path::Path;
 
+use sealift_desk::noise;
 use sealift_tests::bundle::{Bundle, Packing};
 use sealift_tests::ostree::commit;
 use sealift_tests::tree::{Node, dir, file, symlink};
 use sealift_verify::fsverity;
 
-use crate::desk::{Desk, noise};
+use crate::disk::Disk;
 
 /// A tree below `/tmp`, and the bundles of its versions.
-pub(crate) struct Publisher<'a>(&'a Desk);
+pub(crate) struct Publisher<'a>(&'a Disk);
 
 impl<'a> Publisher<'a> {
-    pub(crate) fn new(desk: &'a Desk) -> Self {
+    pub(crate) fn new(desk: &'a Disk) -> Self {
         let publisher = Self(desk);
         let _ = fs::remove_dir_all("/tmp/tree"); // left by the previous case
         let _ = fs::remove_dir_all("/tmp/state");
@@ -68,7 +69,7 @@ pub(crate) fn assert_sealed(folder: &Path, is_sealed: bool) {
     }
 }
 
-pub(crate) fn directories(desk: &Desk) {
+pub(crate) fn directories(desk: &Disk) {
     let publisher = Publisher::new(desk);
     let first = publisher.pack(1);
     let said = desk.good(&format!("unpack {first} os --seal require {ANYBODY}"));
@@ -105,7 +106,7 @@ pub(crate) fn directories(desk: &Desk) {
 }
 
 /// Existing files are sealed for the first time, after hashing.
-pub(crate) fn later(desk: &Desk) {
+pub(crate) fn later(desk: &Disk) {
     let publisher = Publisher::new(desk);
     let first = publisher.pack(1);
     desk.good(&format!("unpack {first} later {ANYBODY}"));
@@ -120,7 +121,7 @@ pub(crate) fn later(desk: &Desk) {
 }
 
 /// Unpacks a part of a bundle: its digests cannot be compared with the index, so an audit reads the files.
-pub(crate) fn parts(desk: &Desk) {
+pub(crate) fn parts(desk: &Disk) {
     let publisher = Publisher::new(desk);
     let first = publisher.pack(1);
     desk.good(&format!("unpack {first} part --path etc --seal require {ANYBODY}"));
@@ -134,7 +135,7 @@ pub(crate) fn parts(desk: &Desk) {
 }
 
 /// Without fs-verity, nothing is written, or nothing is sealed.
-pub(crate) fn required(desk: &Desk) {
+pub(crate) fn required(desk: &Disk) {
     let first = Publisher::new(desk).pack(1);
     let said = |line: &str| desk.good(&format!("unpack {first} {line} {ANYBODY}"));
     desk.bad(
@@ -157,7 +158,7 @@ fn small() -> Node {
 }
 
 /// An index with a wrong digest over its files' digests, while everything else is right.
-pub(crate) fn wrong_digest(desk: &Desk) {
+pub(crate) fn wrong_digest(desk: &Disk) {
     let mut bundle = Bundle::new(&[("main", small())], Packing::default());
     bundle.index.verity[0] ^= 1;
     fs::write("/tmp/wrong.sealift", bundle.encode()).expect("a file");
@@ -167,7 +168,7 @@ pub(crate) fn wrong_digest(desk: &Desk) {
 }
 
 /// Unpacks to an OSTree repository, which has a separate stage for objects.
-pub(crate) fn repositories(desk: &Desk) {
+pub(crate) fn repositories(desk: &Disk) {
     for mode in ["bare-user-only", "archive-z2"] {
         let repo = desk.path(mode);
         for folder in ["objects", "refs/heads", "refs/remotes", "tmp", "state", "extensions"] {
@@ -190,7 +191,7 @@ pub(crate) fn repositories(desk: &Desk) {
     }
 }
 
-pub(crate) fn hot_set(desk: &Desk) {
+pub(crate) fn hot_set(desk: &Disk) {
     const HOT: u64 = 30;
     let publisher = Publisher::new(desk);
     let write = |file: u64, seed: u64| publisher.write(&format!("hot/{file:02}"), &noise(seed, 6_000));

@@ -10,15 +10,15 @@ use sealift_verify::fsverity;
 
 use super::signatures::{clear_trust, trust};
 use super::unpack::{ANYBODY, Publisher, assert_sealed};
-use crate::desk::Desk;
+use crate::disk::Disk;
 
 /// Signs a bundle for kernels with this key's certificate.
-fn sign(desk: &Desk, bundle: &str, key: &str) {
+fn sign(desk: &Disk, bundle: &str, key: &str) {
     desk.good(&format!("sign {bundle} --kernel-key /data/{key}.key --kernel-cert /data/{key}.crt"));
 }
 
 /// Checks that an index is sealed with this signature, if the file system reports it.
-fn assert_signed(desk: &Desk, index: &Path, signature: Option<&[u8]>) {
+fn assert_signed(desk: &Disk, index: &Path, signature: Option<&[u8]>) {
     let file = File::open(index).expect("it can be opened");
     fsverity::measure(&file).expect("it is sealed");
     match fsverity::signature(&file).expect("the kernel says") {
@@ -31,7 +31,7 @@ const TAKEN: &str = r#""kernel_signature":"taken""#;
 const REFUSED: &str = r#""kernel_signature":"refused""#;
 const NO_KEY: &str = "no certificate in the kernel's keyring";
 
-pub(crate) fn directories(desk: &Desk) {
+pub(crate) fn directories(desk: &Disk) {
     let publisher = Publisher::new(desk);
     let first = publisher.pack(1);
     sign(desk, &first, "foreign");
@@ -105,7 +105,7 @@ pub(crate) fn directories(desk: &Desk) {
 }
 
 /// A repository's copy of a bundle's metadata is sealed in the same way.
-pub(crate) fn repositories(desk: &Desk) {
+pub(crate) fn repositories(desk: &Disk) {
     let repo = desk.path("vouched-repo");
     for folder in ["objects", "refs/heads", "refs/remotes", "tmp", "state", "extensions"] {
         fs::create_dir_all(repo.join(folder)).expect("a folder");

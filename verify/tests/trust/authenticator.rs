@@ -2,7 +2,7 @@
 //! application, its flags, its counter and the hash of what it is asked to sign
 //! (OpenSSH's PROTOCOL.u2f). The real `ssh-keygen` is asked as well.
 
-use crate::desk::{Desk, MESSAGE};
+use crate::keygen::{Keygen, MESSAGE};
 use base64ct::{Base64, Encoding};
 use p256::ecdsa;
 use p256::ecdsa::signature::Signer;
@@ -82,7 +82,7 @@ fn mpint(number: &[u8]) -> Vec<u8> {
 #[test]
 fn a_touched_authenticator_signs_for_both() {
     for authenticator in [Authenticator::ed25519(), Authenticator::ecdsa()] {
-        let (key, desk) = (&authenticator.key, Desk::new());
+        let (key, desk) = (&authenticator.key, Keygen::new());
         let base64 = Base64::encode_string(key.blob());
         let line = format!("os namespaces=\"sealift\" {} {base64}\n", key.key_type());
         desk.write("signers", line);

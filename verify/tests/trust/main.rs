@@ -2,8 +2,8 @@
 
 #[cfg(feature = "sign")]
 mod authenticator;
-#[cfg(feature = "sign")]
-mod desk;
 mod hostile;
+#[cfg(feature = "sign")]
+mod keygen;
 #[cfg(feature = "sign")]
 mod ssh_keygen;

@@ -3,12 +3,13 @@
 use std::fs;
 use std::process::Command;
 
-use crate::desk::{Desk, MESSAGE};
 use sealift_verify::trust::sign::{self, SigningKey};
 use sealift_verify::trust::{
     AllowedSigners, KeyError, KeyType, Now, PublicKey, RevocationList, SignError, SignatureError, SshSignature,
     TrustFileError, Unaccepted,
 };
+
+use crate::keygen::{Keygen, MESSAGE};
 
 fn sign_key() -> SigningKey {
     SigningKey::generate(&[3; 32], "me@desk").expect("a key")
@@ -35,8 +36,8 @@ const KINDS: &[&[&str]] = &[&["-t", "ed25519"], &["-t", "ecdsa", "-b", "256"], &
 #[test]
 fn its_signatures_verify() {
     for kind in KINDS {
-        let desk = Desk::new();
-        desk.make_key("key", kind);
+        let desk = Keygen::new();
+        desk.make_ssh_key("key", kind);
         let key = desk.public_key("key");
         assert_eq!(key.key_type(), key_type(kind));
         let armored = desk.sign("key", "sealift");
@@ -48,29 +49,29 @@ fn its_signatures_verify() {
             let _ = fs::remove_file(desk.path("message.sig"));
             let options = ["-Y", "sign", "-n", "sealift", "-O", hash, "-f", "key", "message"];
             assert!(desk.ssh_keygen(&options));
-            assert!(verify(&desk.read_text("message.sig")).is_ok(), "{hash}");
+            assert!(verify(&desk.text("message.sig")).is_ok(), "{hash}");
         }
     }
 }
 
 #[test]
 fn its_other_signatures_are_refused() {
-    let desk = Desk::new();
-    desk.make_key("key", &["-t", "ed25519"]);
+    let desk = Keygen::new();
+    desk.make_ssh_key("key", &["-t", "ed25519"]);
     for namespace in ["file", "git", "sealift-signers", "Sealift"] {
         let refused = verify(&desk.sign("key", namespace));
         assert_eq!(refused, Err(SignatureError::Namespace(namespace.into())));
     }
 
-    desk.make_key("short", &["-t", "rsa", "-b", "2048"]);
+    desk.make_ssh_key("short", &["-t", "rsa", "-b", "2048"]);
     let refused = verify(&desk.sign("short", "sealift"));
     assert_eq!(unknown(refused), Some(Unaccepted::RsaBits(2048)));
 
-    desk.make_key("p384", &["-t", "ecdsa", "-b", "384"]);
+    desk.make_ssh_key("p384", &["-t", "ecdsa", "-b", "384"]);
     let refused = verify(&desk.sign("p384", "sealift"));
     assert_eq!(unknown(refused), Some(Unaccepted::KeyType("ecdsa-sha2-nistp384".into())));
 
-    desk.make_key("ca", &["-t", "ed25519"]);
+    desk.make_ssh_key("ca", &["-t", "ed25519"]);
     assert!(desk.ssh_keygen(&["-q", "-s", "ca", "-I", "me", "-n", "os", "key.pub"]));
     let refused = verify(&desk.sign("key-cert.pub", "sealift"));
     assert!(matches!(unknown(refused), Some(Unaccepted::Certificate(_))));
@@ -78,8 +79,8 @@ fn its_other_signatures_are_refused() {
 
 #[test]
 fn every_flip_and_cut_of_an_rsa_signature_fails() {
-    let desk = Desk::new();
-    desk.make_key("key", &["-t", "rsa", "-b", "3072"]);
+    let desk = Keygen::new();
+    desk.make_ssh_key("key", &["-t", "rsa", "-b", "3072"]);
     let blob = desk.unarmor(&desk.sign("key", "sealift"));
     let judge = |blob: &[u8]| SshSignature::parse(blob).and_then(|good| good.verify(MESSAGE).cloned());
     assert!(judge(&blob).is_ok());
@@ -94,8 +95,8 @@ fn every_flip_and_cut_of_an_rsa_signature_fails() {
 #[test]
 fn it_verifies_our_signatures() {
     for kind in KINDS {
-        let desk = Desk::new();
-        desk.make_key("key", kind);
+        let desk = Keygen::new();
+        desk.make_ssh_key("key", kind);
         let public = desk.public_key("key");
         let file = desk.read("key");
         let key = match SigningKey::from_openssh(&file, None) {
@@ -110,7 +111,7 @@ fn it_verifies_our_signatures() {
         let envelope = key.sign(MESSAGE).expect("a signature");
         assert_eq!(key.sign(MESSAGE), Ok(envelope.clone()));
         desk.write("message.sig", sign::armored(&envelope));
-        desk.write("signers", format!("os namespaces=\"sealift\" {}", desk.read_text("key.pub")));
+        desk.write("signers", format!("os namespaces=\"sealift\" {}", desk.text("key.pub")));
         assert!(desk.accepts("os", &[]));
         desk.write("message", b"other");
         assert!(!desk.accepts("os", &[]));
@@ -119,9 +120,9 @@ fn it_verifies_our_signatures() {
 
 #[test]
 fn its_other_keys_do_not_sign_here() {
-    let desk = Desk::new();
+    let desk = Keygen::new();
     let refusal = |options: &[&str], name: &str| {
-        desk.make_key(name, options);
+        desk.make_ssh_key(name, options);
         SigningKey::from_openssh(&desk.read(name), None).err()
     };
     let agent = refusal(&["-t", "rsa", "-b", "3072"], "rsa");
@@ -138,7 +139,7 @@ fn its_other_keys_do_not_sign_here() {
 
 #[test]
 fn what_it_signs_for_ed25519_is_what_we_sign() {
-    let desk = Desk::new();
+    let desk = Keygen::new();
     desk.write_private("key", &sign_key().to_openssh().expect("a file"));
     let ours = sign::armored(&sign_key().sign(MESSAGE).expect("a signature"));
     assert_eq!(desk.sign("key", "sealift"), ours);
@@ -146,8 +147,8 @@ fn what_it_signs_for_ed25519_is_what_we_sign() {
 
 #[test]
 fn passphrases_work_both_ways() {
-    let desk = Desk::new();
-    desk.make_key("key", &["-t", "ed25519", "-N", "secret"]);
+    let desk = Keygen::new();
+    desk.make_ssh_key("key", &["-t", "ed25519", "-N", "secret"]);
     let public = desk.public_key("key");
     let file = desk.read("key");
     let open = |passphrase| SigningKey::from_openssh(&file, passphrase);
@@ -167,8 +168,8 @@ fn passphrases_work_both_ways() {
 #[test]
 fn key_ids_are_its_fingerprints() {
     for kind in KINDS {
-        let desk = Desk::new();
-        desk.make_key("key", kind);
+        let desk = Keygen::new();
+        desk.make_ssh_key("key", kind);
         let key = desk.public_key("key");
         let output = Command::new("ssh-keygen")
             .args(["-l", "-f"])
@@ -182,12 +183,12 @@ fn key_ids_are_its_fingerprints() {
 
 #[test]
 fn signers_are_judged_alike() {
-    let desk = Desk::new();
-    desk.make_key("key", &["-t", "ed25519"]);
+    let desk = Keygen::new();
+    desk.make_ssh_key("key", &["-t", "ed25519"]);
     let key = desk.public_key("key");
-    desk.make_key("other", &["-t", "ed25519"]);
+    desk.make_ssh_key("other", &["-t", "ed25519"]);
     desk.sign("key", "sealift");
-    let (own, other) = (desk.read_text("key.pub"), desk.read_text("other.pub"));
+    let (own, other) = (desk.text("key.pub"), desk.text("other.pub"));
     let granted = "namespaces=\"sealift\"";
     let files = [
         format!("os {granted} {own}"),
@@ -246,11 +247,11 @@ fn signers_are_judged_alike() {
 
 #[test]
 fn where_we_are_stricter() {
-    let desk = Desk::new();
-    desk.make_key("key", &["-t", "ed25519"]);
+    let desk = Keygen::new();
+    desk.make_ssh_key("key", &["-t", "ed25519"]);
     let key = desk.public_key("key");
     desk.sign("key", "sealift");
-    let own = desk.read_text("key.pub");
+    let own = desk.text("key.pub");
     let now = Now::exactly(1_704_110_400);
 
     let unrestricted = format!("* {own}");
@@ -272,20 +273,20 @@ fn where_we_are_stricter() {
 
 #[test]
 fn its_revocation_lists_are_read() {
-    let desk = Desk::new();
+    let desk = Keygen::new();
     let names = ["gone", "hashed", "sha1", "good"];
     let [gone, hashed, sha1, good] = names.map(|name| {
-        desk.make_key(name, &["-t", "ed25519"]);
+        desk.make_ssh_key(name, &["-t", "ed25519"]);
         desk.public_key(name)
     });
     // Too short to sign, and listed all the same.
-    desk.make_key("rsa", &["-t", "rsa", "-b", "2048"]);
-    let spec = format!("# by hand\nhash: {}\nsha1: {}", hashed.id(), desk.read_text("sha1.pub"));
+    desk.make_ssh_key("rsa", &["-t", "rsa", "-b", "2048"]);
+    let spec = format!("# by hand\nhash: {}\nsha1: {}", hashed.id(), desk.text("sha1.pub"));
     desk.write("spec", spec);
     // Serial numbers of certificates come along and concern nobody here.
     desk.write("serials", "serial: 7\nserial: 9-20\nid: someone\n");
     assert!(desk.ssh_keygen(&["-q", "-k", "-f", "krl", "gone.pub", "rsa.pub", "spec"]));
-    desk.make_key("ca", &["-t", "ed25519"]);
+    desk.make_ssh_key("ca", &["-t", "ed25519"]);
     assert!(desk.ssh_keygen(&["-q", "-k", "-u", "-s", "ca.pub", "-f", "krl", "serials"]));
     let list = RevocationList::parse(&desk.read("krl")).expect("a good list");
     for (key, name, revoked) in [
@@ -303,7 +304,7 @@ fn its_revocation_lists_are_read() {
     let empty = RevocationList::parse(&desk.read("empty"));
     assert_eq!(empty, Ok(RevocationList::default()));
 
-    desk.write("text", format!("# gone\n{}{}", desk.read_text("gone.pub"), desk.read_text("rsa.pub")));
+    desk.write("text", format!("# gone\n{}{}", desk.text("gone.pub"), desk.text("rsa.pub")));
     let list = RevocationList::parse(&desk.read("text")).expect("a good list");
     assert!(list.contains(&gone) && !list.contains(&good));
     assert_eq!(desk.ssh_keygen(&["-Q", "-f", "text", "gone.pub"]), !list.contains(&gone));

@@ -141,7 +141,7 @@ mod tests {
         let drop_all = || fadvise(&file, 0, None, Advice::DontNeed).expect("the kernel takes it");
         drop_all();
         if !cached(&file, 16 << 20).expect("the kernel says").is_empty() {
-            return sealift_skipped::skipped("needs a folder for temporary files on a disk: no file is cold in memory");
+            return sealift_desk::skipped("needs a folder for temporary files on a disk: no file is cold in memory");
         }
         let stat = fstat(&file).expect("a size");
         let mut large = Large::new(&file, stat);

@@ -8,12 +8,12 @@ use std::os::unix::fs::{FileExt, PermissionsExt, chown, lchown, symlink};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
-use rustix::fs::{AtFlags, CWD, FileType, Mode, Timespec, Timestamps, XattrFlags, lsetxattr, makedev, mknodat};
+use rustix::fs::{CWD, FileType, Mode, XattrFlags, lsetxattr, makedev, mknodat};
 use sealift::source::{
     ArchiveFormat, ArchiveSource, DirectoryOptions, DirectorySource, OpenCache, Source, SourceOptions, XattrFilter,
 };
 use sealift::{Error, Metadata, NewNode};
-use sealift_skipped::skipped;
+use sealift_desk::{can_chown, set_mtime, skipped};
 
 /// Everything that a source reports about a path.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -110,20 +110,6 @@ pub(crate) fn compare(expected: &Items, found: &Items, what: &str) {
     assert!(more.is_empty(), "{what}: {more:?}");
 }
 
-pub(crate) fn is_root() -> bool {
-    let is_root = rustix::process::geteuid().is_root();
-    if !is_root {
-        skipped("needs root: files of other owners");
-    }
-    is_root
-}
-
-pub(crate) fn set_mtime(path: &Path, seconds: i64, nanoseconds: i64) {
-    let time = Timespec { tv_sec: seconds, tv_nsec: nanoseconds };
-    let times = Timestamps { last_access: time, last_modification: time };
-    rustix::fs::utimensat(CWD, path, &times, AtFlags::SYMLINK_NOFOLLOW).expect("the time is set");
-}
-
 /// Creates what every form of tar can hold.
 pub(crate) fn make_plain(root: &Path) {
     fs::create_dir_all(root.join("d/e")).expect("made");
@@ -145,7 +131,7 @@ pub(crate) fn make_plain(root: &Path) {
     fs::hard_link(root.join("one"), root.join("d/another")).expect("linked");
     fs::hard_link(root.join("one"), root.join("a-first")).expect("linked");
     fs::hard_link(root.join("d/dangling"), root.join("dangling-too")).expect("linked");
-    if is_root() {
+    if can_chown() {
         chown(root.join("more"), Some(1234), Some(100_000)).expect("given");
         lchown(root.join("link"), Some(7), Some(8)).expect("given");
     }
@@ -162,7 +148,7 @@ pub(crate) fn make_special(root: &Path) {
     let special = root.join("special");
     fs::create_dir(&special).expect("made");
     mknodat(CWD, special.join("fifo"), FileType::Fifo, Mode::from_raw_mode(0o640), 0).expect("made");
-    if is_root() {
+    if can_chown() {
         let node = |name, kind, device| mknodat(CWD, special.join(name), kind, Mode::from_raw_mode(0o600), device);
         node("null", FileType::CharacterDevice, makedev(1, 3)).expect("made");
         node("disk", FileType::BlockDevice, makedev(259, 70_000)).expect("made");
@@ -190,7 +176,7 @@ pub(crate) fn make_extended(root: &Path) {
     fs::write(extended.join("e".repeat(100)), "just").expect("written");
     fs::write(extended.join("early"), "1969").expect("written");
     set_mtime(&extended.join("early"), -2, 500_000_000);
-    if is_root() {
+    if can_chown() {
         chown(extended.join("near"), Some(4_000_000_000), Some(3_000_000)).expect("given");
     }
     make_sparse(&extended.join("holes"), &[(65_536, 4096), (1 << 20, 8192)], (1 << 20) + 8192);
@@ -225,7 +211,7 @@ pub(crate) fn make_xattrs(root: &Path) {
                 \x10\0\x06\0\xff\xff\xff\xff\x20\0\x04\0\xff\xff\xff\xff";
     set("block", "system.posix_acl_access", acl).expect("set");
     set("d/e", "system.posix_acl_default", acl).expect("set");
-    if is_root() {
+    if can_chown() {
         set("more", "security.capability", &capability).expect("set");
         set("link", "trusted.note", b"of the link").expect("set");
     }

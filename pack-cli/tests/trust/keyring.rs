@@ -1,8 +1,9 @@
-//! A folder with keys, bundles, trust files and state.
+//! Keys, bundles, trust files and state.
 
 use std::fs;
+use std::ops::Deref;
 use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
+use std::process::Stdio;
 
 use sealift::Output;
 use sealift::pack::{PackOptions, PackRef, pack};
@@ -12,32 +13,35 @@ use sealift::trust::{Guard, PublicKey, TrustOptions, TrustPaths, Trusted, Verdic
 use sealift::unpack::unpack;
 use sealift::{Durability, InstallOptions, TreeOptions};
 use sealift::{Error, Input, Limits, Progress};
+use sealift_desk::Desk;
 use sealift_format::{Head, Identity, Kind};
-use tempfile::TempDir;
 
-pub(crate) struct Desk(TempDir);
+/// A desk with a tree to pack, keys, and files that say which of them are trusted.
+pub(crate) struct Keyring(Desk);
 
 /// The time of all judgements that do not state another.
 pub(crate) const NOW: i64 = 1_800_000_000;
 
-impl Desk {
-    /// A desk with a small tree to pack.
+impl Deref for Keyring {
+    type Target = Desk;
+
+    fn deref(&self) -> &Desk {
+        &self.0
+    }
+}
+
+impl Keyring {
     pub(crate) fn new() -> Self {
-        let desk = Self(TempDir::new().expect("a folder"));
-        fs::create_dir_all(desk.path("tree/etc")).expect("a folder");
+        let desk = Desk::new();
         desk.write("tree/etc/motd", "hello\n");
         fs::create_dir(desk.path("config")).expect("a folder");
-        desk
+        Self(desk)
     }
 
-    pub(crate) fn path(&self, name: &str) -> PathBuf {
-        self.0.path().join(name)
-    }
-
-    pub(crate) fn write(&self, name: &str, content: impl AsRef<[u8]>) -> PathBuf {
-        let path = self.path(name);
-        fs::write(&path, content).expect("a file is written");
-        path
+    /// Writes a file, and returns its path.
+    pub(crate) fn written(&self, name: &str, content: impl AsRef<[u8]>) -> PathBuf {
+        self.write(name, content);
+        self.path(name)
     }
 
     pub(crate) fn places(&self) -> TrustPaths {
@@ -50,48 +54,30 @@ impl Desk {
     }
 
     pub(crate) fn run_with(&self, program: &str, arguments: &[&str], input: Stdio) -> bool {
-        Command::new(program)
-            .args(arguments)
-            .current_dir(self.0.path())
-            .stdin(input)
-            .stdout(Stdio::null())
-            .stderr(Stdio::null())
-            .status()
-            .expect("openssh-client is installed")
-            .success()
+        let mut command = self.command_of(program);
+        command.args(arguments).stdin(input).output().expect("openssh-client is installed").status.success()
     }
 
     pub(crate) fn ssh_keygen(&self, arguments: &[&str]) {
         assert!(self.run("ssh-keygen", arguments), "ssh-keygen {arguments:?}");
     }
 
-    pub(crate) fn make_key(&self, name: &str, options: &[&str]) {
-        let mut arguments = vec!["-q", "-f", name, "-C", "me@desk"];
-        if !options.contains(&"-N") {
-            arguments.extend(["-N", ""]);
-        }
-        arguments.extend(options);
-        self.ssh_keygen(&arguments);
-    }
-
     /// Makes ed25519 keys, and lets them sign `os` in the allowed signers of the configuration.
     pub(crate) fn trust(&self, keys: &[&str]) {
         let mut file = String::new();
         for key in keys {
-            self.make_key(key, &["-t", "ed25519"]);
+            self.make_ssh_key(key, &["-t", "ed25519"]);
             file.push_str(&self.signer_line("os", key));
         }
         self.write("config/allowed_signers", file);
     }
 
     pub(crate) fn signer_line(&self, principals: &str, key: &str) -> String {
-        let line = fs::read_to_string(self.path(&format!("{key}.pub"))).expect("a public key");
-        format!("{principals} namespaces=\"sealift\" {line}")
+        format!("{principals} namespaces=\"sealift\" {}", self.text(&format!("{key}.pub")))
     }
 
     pub(crate) fn public_key(&self, key: &str) -> PublicKey {
-        let line = fs::read_to_string(self.path(&format!("{key}.pub"))).expect("a public key");
-        PublicKey::from_openssh(&line).expect("an accepted key")
+        PublicKey::from_openssh(&self.text(&format!("{key}.pub"))).expect("an accepted key")
     }
 
     /// Packs `os` without a signature.

@@ -1,13 +1,15 @@
-//! A folder in which a tree is packed, imported into the store `store`, and mounted at `mnt`.
+//! A tree that is packed, imported into the store `store`, and mounted at `mnt`.
 
 use std::fs;
-use std::os::unix::fs::{FileTypeExt as _, PermissionsExt as _, symlink};
-use std::path::{Path, PathBuf};
+use std::ops::Deref;
+use std::os::unix::fs::{FileTypeExt as _, symlink};
 use std::process::Command;
 
 use rustix::fs::{CWD, FileType, Mode, XattrFlags, makedev, mknodat, setxattr};
+use sealift_desk::{Desk, Mounted, is_root, noise, program, skipped, text};
 
-pub(crate) struct Desk(tempfile::TempDir);
+/// A desk whose operations are on the store `store`.
+pub(crate) struct Store(Desk);
 
 /// The output and exit status of a program.
 pub(crate) struct Said {
@@ -58,51 +60,30 @@ impl Said {
     }
 }
 
-/// A mount point, unmounted on drop.
-pub(crate) struct Mounted(PathBuf);
+impl Deref for Store {
+    type Target = Desk;
 
-impl Mounted {
-    /// Mounts a file system in memory, or an overlay, at a new directory.
-    pub(crate) fn new(path: PathBuf, kind: &str, options: &str) -> Self {
-        fs::create_dir(&path).unwrap();
-        let options = std::ffi::CString::new(options).unwrap();
-        rustix::mount::mount(kind, &path, kind, rustix::mount::MountFlags::empty(), &*options).unwrap();
-        Self(path)
+    fn deref(&self) -> &Desk {
+        &self.0
     }
 }
 
-impl Drop for Mounted {
-    fn drop(&mut self) {
-        let _ = rustix::mount::unmount(&self.0, rustix::mount::UnmountFlags::DETACH);
-    }
-}
-
-impl Desk {
+impl Store {
     pub(crate) fn new() -> Self {
-        Self(tempfile::tempdir().unwrap())
+        Self(Desk::new())
     }
 
-    pub(crate) fn root(&self) -> &Path {
-        self.0.path()
-    }
-
-    pub(crate) fn path(&self, name: &str) -> PathBuf {
-        self.0.path().join(name)
-    }
-
-    pub(crate) fn command(&self, arguments: &[&str]) -> Command {
-        let mut command = Command::new(env!("CARGO_BIN_EXE_sealift"));
-        command.args(arguments).current_dir(self.root()).env("SOURCE_DATE_EPOCH", "1700000000");
-        for (name, folder) in [("HOME", "home"), ("SEALIFT_STATE", "home/state"), ("XDG_CONFIG_HOME", "home/config")] {
-            command.env(name, self.path(folder));
-        }
+    fn sealift_command(&self, arguments: &[&str]) -> Command {
+        let mut command = self.command_of(program());
+        // Not the state that most runs are told to keep.
+        command.args(arguments).env("SEALIFT_STATE", self.path("home/state"));
         command
     }
 
     pub(crate) fn sealift(&self, arguments: &[&str]) -> Said {
         let state = self.path("state");
         let takes_state = matches!(arguments, ["unpack" | "mount" | "audit", ..]);
-        let mut command = self.command(arguments);
+        let mut command = self.sealift_command(arguments);
         if takes_state {
             command.arg("--state").arg(state);
         }
@@ -111,12 +92,11 @@ impl Desk {
 
     /// Runs sealift with only these arguments.
     pub(crate) fn run(&self, arguments: &[&str]) -> Said {
-        Self::said(&mut self.command(arguments))
+        Self::said(&mut self.sealift_command(arguments))
     }
 
     fn said(command: &mut Command) -> Said {
         let done = command.output().unwrap();
-        let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
         Said { out: text(&done.stdout), error: text(&done.stderr), status: done.status.code() }
     }
 
@@ -150,15 +130,11 @@ impl Desk {
 
     /// Returns the paths of the store's objects except the image, in ascending order of size.
     pub(crate) fn objects(&self) -> Vec<String> {
-        let Ok(folders) = fs::read_dir(self.path("store/objects")) else { return Vec::new() };
-        let images: Vec<String> = fs::read_dir(self.path("store/images"))
-            .map(|names| names.map(|name| name.unwrap().file_name().into_string().unwrap()).collect())
-            .unwrap_or_default();
+        let names = |folder: &str| if self.path(folder).exists() { self.names(folder) } else { Vec::new() };
+        let images = names("store/images");
         let mut objects = Vec::new();
-        for folder in folders {
-            let folder = folder.unwrap().file_name().into_string().unwrap();
-            for object in fs::read_dir(self.path("store/objects").join(&folder)).unwrap() {
-                let object = object.unwrap().file_name().into_string().unwrap();
+        for folder in names("store/objects") {
+            for object in self.names(&format!("store/objects/{folder}")) {
                 if !images.contains(&format!("{folder}{object}")) {
                     objects.push(format!("store/objects/{folder}/{object}"));
                 }
@@ -170,25 +146,21 @@ impl Desk {
 
     /// Mounts a tree, calls `look`, and unmounts it.
     pub(crate) fn mounted(&self, name: &str, look: impl FnOnce(&Self)) {
-        if !rustix::process::geteuid().is_root() {
-            return sealift_skipped::skipped("needs root: mounts");
+        if !is_root() {
+            return skipped("needs root: mounts");
         }
         let mountpoint = self.path("mnt");
         fs::create_dir_all(&mountpoint).unwrap();
         self.sealift(&["mount", "composefs:store", name, "mnt", "--allow-unsigned"]).good().has("mnt: mounted ");
-        let mounted = Mounted(mountpoint);
+        let mounted = Mounted::at(mountpoint);
         look(self);
         drop(mounted);
     }
 
-    /// Compares trees with rsync, which is independent of our code.
+    /// Compares trees, and what rsync does not see: the kinds of the files in `dev`.
     #[track_caller]
     pub(crate) fn assert_same(&self, a: &str, b: &str) {
-        let mut command = Command::new("rsync");
-        command.args(["-aHAXnci", "--delete", &format!("{a}/"), &format!("{b}/")]).current_dir(self.root());
-        let done = command.output().unwrap();
-        assert!(done.status.success(), "{}", String::from_utf8_lossy(&done.stderr));
-        assert_eq!(String::from_utf8_lossy(&done.stdout), "");
+        self.0.assert_same(a, b);
         let kinds = |tree: &str| {
             let mut kinds: Vec<_> = fs::read_dir(self.path(tree).join("dev"))
                 .unwrap()
@@ -210,13 +182,7 @@ impl Desk {
         for folder in ["bin", "etc", "dev", "a b/\u{fc}/c", "empty"] {
             fs::create_dir_all(at(folder)).unwrap();
         }
-        let mut state = 1_u64;
-        let big: Vec<u8> = (0..5_000_000)
-            .map(|_| {
-                state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
-                state.to_be_bytes()[0]
-            })
-            .collect();
+        let big = noise(1, 5_000_000);
         fs::write(at("bin/big"), &big).unwrap();
         fs::hard_link(at("bin/big"), at("bin/linked")).unwrap();
         for len in [0, 1, 63, 64, 65, 4095, 4096, 4097, 70_000] {
@@ -232,20 +198,20 @@ impl Desk {
         symlink("y".repeat(4000), at("bin/long-link")).unwrap();
         setxattr(at("etc/small"), "user.note", b"value", XattrFlags::empty()).unwrap();
         setxattr(at("etc"), "user.shared", b"value", XattrFlags::empty()).unwrap();
-        fs::set_permissions(at("etc/small"), fs::Permissions::from_mode(0o640)).unwrap();
+        self.set_mode(&format!("{name}/etc/small"), 0o640);
         let node = |path: &str, kind, device| {
             mknodat(CWD, at(path), kind, Mode::from_raw_mode(0o644), device).unwrap();
         };
         node("dev/fifo", FileType::Fifo, 0);
         node("dev/socket", FileType::Socket, 0);
-        if rustix::process::geteuid().is_root() {
+        if is_root() {
             node("dev/null", FileType::CharacterDevice, makedev(1, 3));
             node("dev/loop", FileType::BlockDevice, makedev(7, 300));
-            fs::set_permissions(at("bin/big"), fs::Permissions::from_mode(0o4755)).unwrap();
+            self.set_mode(&format!("{name}/bin/big"), 0o4755);
             std::os::unix::fs::lchown(at("etc/len-64"), Some(100_000), Some(5)).unwrap();
             setxattr(at("etc/len-64"), "trusted.overlay.opaque", b"y", XattrFlags::empty()).unwrap();
         } else {
-            sealift_skipped::skipped("needs root: device nodes, files of other owners");
+            skipped("needs root: device nodes, files of other owners");
         }
         // Many names in one directory take blocks of their own in the image.
         for number in 0..300 {

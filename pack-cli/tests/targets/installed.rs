@@ -1,60 +1,46 @@
-//! A folder with bundles and a target, and the operations on them.
+//! Bundles and targets, and the operations on them.
 
 use std::collections::BTreeMap;
 use std::fs;
 use std::io::Read;
+use std::ops::Deref;
 use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _, chown};
-use std::os::unix::process::CommandExt as _;
 use std::path::{Path, PathBuf};
-use std::process::{Command, Output, Stdio};
+use std::process::{Command, Output};
 
 use sealift::trust::{Guard, TrustOptions, TrustPaths, Trusted};
 use sealift::unpack::{UnpackStats, unpack};
 use sealift::{Durability, InstallOptions, TreeOptions};
 use sealift::{Error, Index, Input, Limits, Progress};
+use sealift_desk::{Desk, NOBODY, is_root, noise};
 use sealift_format::Row;
 use sealift_store::Record;
 
-pub(crate) struct Desk(tempfile::TempDir);
+/// A desk with the tree `tree`, its bundles, and what they are unpacked to.
+pub(crate) struct Installed(Desk);
 
-/// The user who runs the command line in tests of users, if the test itself runs as root.
-pub(crate) const NOBODY: u32 = 65534;
-const PROGRAM: &str = env!("CARGO_BIN_EXE_sealift");
+impl Deref for Installed {
+    type Target = Desk;
 
-pub(crate) fn is_root() -> bool {
-    rustix::process::geteuid().is_root()
+    fn deref(&self) -> &Desk {
+        &self.0
+    }
 }
 
-impl Desk {
+impl Installed {
     /// Creates a desk with the tree `tree`, which belongs to the user.
     pub(crate) fn new() -> Self {
-        let desk = Self(tempfile::tempdir().unwrap());
-        fs::set_permissions(desk.path(""), fs::Permissions::from_mode(0o755)).unwrap();
-        fs::create_dir_all(desk.path("tree/lib")).unwrap();
-        fs::create_dir(desk.path("tree/etc")).unwrap();
+        let desk = Desk::new();
+        desk.set_mode("", 0o755);
         desk.write("tree/lib/lib.so", noise(1, 40_000));
         desk.write("tree/etc/motd", "hello\n");
         desk.write("tree/etc/issue", "first\n");
-        desk
-    }
-
-    pub(crate) fn path(&self, name: &str) -> PathBuf {
-        self.0.path().join(name)
-    }
-
-    pub(crate) fn write(&self, name: &str, content: impl AsRef<[u8]>) {
-        fs::write(self.path(name), content).unwrap();
-    }
-
-    pub(crate) fn set_mode(&self, name: &str, mode: u32) {
-        fs::set_permissions(self.path(name), fs::Permissions::from_mode(mode)).unwrap();
+        Self(desk)
     }
 
     /// Packs `tree` as `VERSION.sealift`.
     pub(crate) fn pack(&self, version: u64) {
-        let version = version.to_string();
-        let bundle = format!("{version}.sealift");
-        self.run(&["pack", "tree", "-o", &bundle, "--force", "--name", "os", "--bundle-version", &version]);
+        self.good(&format!("pack tree -o {version}.sealift --force --name os --bundle-version {version}"));
     }
 
     /// Unpacks a bundle to `to`.
@@ -112,7 +98,7 @@ impl Desk {
 
     /// Returns the bundle of a version as a pipe. `spring` runs when at most `left` bytes are still to be read.
     pub(crate) fn trapped(&self, version: u64, left: usize, spring: impl FnOnce() + Send + 'static) -> Input {
-        let bytes = std::io::Cursor::new(fs::read(self.path(&format!("{version}.sealift"))).unwrap());
+        let bytes = std::io::Cursor::new(self.read(&format!("{version}.sealift")));
         Input::pipe("pipe", Box::new(Trap { bytes, at_left: left, spring: Some(spring) }))
     }
 
@@ -123,43 +109,10 @@ impl Desk {
         usize::try_from(head.file_len() - head.head_len()).unwrap()
     }
 
-    pub(crate) fn command(&self, arguments: &[&str]) -> Command {
-        self.command_of(PROGRAM.as_ref(), arguments)
-    }
-
-    fn command_of(&self, program: &Path, arguments: &[&str]) -> Command {
-        let mut command = Command::new(program);
-        command.args(arguments).current_dir(self.path("")).env("SOURCE_DATE_EPOCH", "1700000000");
-        command.env("SEALIFT_STATE", self.path("state")).env("XDG_CONFIG_HOME", "/nonexistent");
-        command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
-        command
-    }
-
-    pub(crate) fn run(&self, arguments: &[&str]) -> Output {
-        let done = self.command(arguments).output().unwrap();
-        assert!(done.status.success(), "{arguments:?}: {}", said(&done));
-        done
-    }
-
     /// Runs the command line as a user who is not root, on a target in `home`.
     pub(crate) fn run_as_user(&self, line: &str) -> Output {
-        let arguments: Vec<&str> = line.split(' ').collect();
-        let program = sealift_skipped::for_every_user(PROGRAM, self.path("").as_ref());
-        let mut command = self.command_of(&program, &arguments);
-        command.env("SEALIFT_STATE", self.path("home/state"));
-        if is_root() {
-            command.uid(NOBODY).gid(NOBODY);
-        }
-        command.output().unwrap()
-    }
-
-    /// Runs a shell line where it can mount; `None` if that is impossible.
-    pub(crate) fn in_namespace(&self, line: &str) -> Option<String> {
-        let mut unshare = Command::new("unshare");
-        unshare.args(["--user", "--map-root-user", "--mount", "sh", "-c", &format!("exec 2>&1; {line}")]);
-        let done = unshare.current_dir(self.path("")).env("SEALIFT_STATE", self.path("state")).output().unwrap();
-        let said = String::from_utf8_lossy(&done.stdout).into_owned();
-        if done.status.success() { Some(said) } else { None }
+        let mut command = self.command_as_user(line);
+        command.env("SEALIFT_STATE", self.path("home/state")).output().unwrap()
     }
 
     /// Creates `home`, and gives it to the user.
@@ -211,17 +164,6 @@ impl Desk {
     pub(crate) fn assert_same(&self, target: &str, tree: &str) {
         assert_eq!(listing(&self.path(target)), listing(&self.path(tree)));
     }
-}
-
-pub(crate) fn said(done: &Output) -> String {
-    format!("{}{}", String::from_utf8_lossy(&done.stdout), String::from_utf8_lossy(&done.stderr))
-}
-
-/// Returns incompressible bytes.
-pub(crate) fn noise(seed: u64, len: usize) -> Vec<u8> {
-    let mut bytes = vec![0; len];
-    blake3::Hasher::new().update(&seed.to_le_bytes()).finalize_xof().fill(&mut bytes);
-    bytes
 }
 
 /// Each path below a directory with its content, its mode and its time.

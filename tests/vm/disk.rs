@@ -8,12 +8,13 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
 
 use rustix::mount::{MountFlags, UnmountFlags, mount, unmount};
+use sealift_desk::noise;
 
 use crate::machine::wait_for;
 
 /// A mounted disk.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Desk {
+pub(crate) struct Disk {
     kind: &'static str,
     device: &'static str,
     root: &'static str,
@@ -21,14 +22,14 @@ pub(crate) struct Desk {
 }
 
 /// With the `verity` feature.
-pub(crate) const EXT4: Desk = Desk { kind: "ext4", device: "/dev/vda", root: "/ext4", options: c"" };
+pub(crate) const EXT4: Disk = Disk { kind: "ext4", device: "/dev/vda", root: "/ext4", options: c"" };
 /// Without its own checksums, which would detect a flipped bit first.
-pub(crate) const BTRFS: Desk = Desk { kind: "btrfs", device: "/dev/vdb", root: "/btrfs", options: c"nodatasum" };
+pub(crate) const BTRFS: Disk = Disk { kind: "btrfs", device: "/dev/vdb", root: "/btrfs", options: c"nodatasum" };
 
 /// The size of a page, and of a block on both file systems.
 pub(crate) const PAGE: usize = 4096;
 
-impl Desk {
+impl Disk {
     pub(crate) fn kind(&self) -> &'static str {
         self.kind
     }
@@ -116,21 +117,6 @@ pub(crate) fn command(line: &str) -> Command {
 
 pub(crate) fn text(bytes: &[u8]) -> String {
     String::from_utf8_lossy(bytes).into_owned()
-}
-
-/// Returns incompressible bytes without equal blocks.
-pub(crate) fn noise(seed: u64, len: usize) -> Vec<u8> {
-    let mut state = seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1;
-    let mut out = Vec::with_capacity(len + 8);
-    while out.len() < len {
-        // xorshift64*
-        state ^= state >> 12;
-        state ^= state << 25;
-        state ^= state >> 27;
-        out.extend(state.wrapping_mul(0x2545_f491_4f6c_dd1d).to_le_bytes());
-    }
-    out.truncate(len);
-    out
 }
 
 /// Returns the offset of a page on a disk.

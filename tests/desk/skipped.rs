@@ -19,11 +19,22 @@ use std::thread;
 pub fn skipped(why: &str) {
     eprintln!("skipped: {why}");
     let Some(file) = env::var_os("SEALIFT_SKIPPED").filter(|file| !file.is_empty()) else { return };
-    let line = line(&program(), thread::current().name().unwrap_or("a thread"), why);
+    let line = line(&test_program(), thread::current().name().unwrap_or("a thread"), why);
     // A single append: tests of several programs write concurrently.
     let written =
         OpenOptions::new().append(true).create(true).open(&file).and_then(|mut file| file.write_all(line.as_bytes()));
     assert!(written.is_ok(), "cannot write {}: {written:?}", file.display());
+}
+
+/// Whether these programs are installed; otherwise reports the test as skipped.
+#[must_use]
+pub fn has(programs: &[&str]) -> bool {
+    let path = env::var_os("PATH").unwrap_or_default();
+    let missing = programs.iter().find(|program| !env::split_paths(&path).any(|folder| folder.join(program).exists()));
+    if let Some(missing) = missing {
+        skipped(&format!("needs {missing}"));
+    }
+    missing.is_none()
 }
 
 /// Returns a path by which every user can run a program: its own, or that of a copy in `folder` if it lies below a directory that others cannot
@@ -33,7 +44,7 @@ pub fn skipped(why: &str) {
 ///
 /// Panics if the copy cannot be written.
 #[must_use]
-pub fn for_every_user(program: &str, folder: &Path) -> PathBuf {
+pub(crate) fn for_every_user(program: &str, folder: &Path) -> PathBuf {
     let is_open = |dir: &Path| dir.metadata().is_ok_and(|of| of.permissions().mode() & 0o001 != 0);
     if Path::new(program).ancestors().skip(1).all(is_open) {
         return program.into();
@@ -48,7 +59,7 @@ pub fn for_every_user(program: &str, folder: &Path) -> PathBuf {
 }
 
 /// Returns the program's name without the hash that cargo appends.
-fn program() -> String {
+fn test_program() -> String {
     let path = env::current_exe().unwrap_or_default();
     let name = path.file_stem().unwrap_or(path.as_os_str()).to_string_lossy().into_owned();
     name.rsplit_once('-').map_or(name.clone(), |(start, _)| start.to_owned())
@@ -78,12 +89,12 @@ mod tests {
         let file = env::temp_dir().join(format!("sealift-skipped.{}", std::process::id()));
         for _ in 0..2 {
             let mut child = Command::new(env::current_exe().expect("this program is there"));
-            child.args(["--exact", "tests::skips", "--ignored"]).env("SEALIFT_SKIPPED", &file);
+            child.args(["--exact", "skipped::tests::skips", "--ignored"]).env("SEALIFT_SKIPPED", &file);
             assert!(child.output().expect("it starts").status.success());
         }
         let lines = fs::read_to_string(&file).expect("the child wrote it");
         fs::remove_file(&file).expect("it is ours");
-        assert_eq!(lines, "sealift_skipped::tests::skips\tneeds a tab and two lines\n".repeat(2));
+        assert_eq!(lines, "sealift_desk::skipped::tests::skips\tneeds a tab and two lines\n".repeat(2));
     }
 
     #[test]
@@ -106,7 +117,7 @@ mod tests {
     #[test]
     fn what_cannot_be_written_is_no_silence() {
         let mut child = Command::new(env::current_exe().expect("this program is there"));
-        child.args(["--exact", "tests::skips", "--ignored"]).env("SEALIFT_SKIPPED", "/proc/none/of/this");
+        child.args(["--exact", "skipped::tests::skips", "--ignored"]).env("SEALIFT_SKIPPED", "/proc/none/of/this");
         assert!(!child.output().expect("it starts").status.success());
     }
 }

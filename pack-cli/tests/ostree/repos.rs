@@ -1,25 +1,31 @@
-//! A folder with trees, repositories and bundles.
+//! Trees, repositories and bundles.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs::{self, File};
+use std::ops::Deref;
 use std::os::unix::fs::{FileExt as _, MetadataExt as _, PermissionsExt as _, chown, lchown, symlink};
 use std::path::{Path, PathBuf};
-use std::process::{Command, Output, Stdio};
+use std::process::Command;
 
 use rustix::fs::{XattrFlags, lsetxattr};
-use tempfile::TempDir;
+use sealift_desk::{Desk, noise, text};
 
 pub(crate) const MODES: [&str; 4] = ["bare", "bare-user", "bare-user-only", "archive"];
 
-pub(crate) struct Desk(TempDir);
+/// A desk whose operations are on repositories.
+pub(crate) struct Repos(Desk);
 
-impl Desk {
-    pub(crate) fn new() -> Self {
-        Self(TempDir::new().expect("a folder"))
+impl Deref for Repos {
+    type Target = Desk;
+
+    fn deref(&self) -> &Desk {
+        &self.0
     }
+}
 
-    pub(crate) fn path(&self, name: &str) -> PathBuf {
-        self.0.path().join(name)
+impl Repos {
+    pub(crate) fn new() -> Self {
+        Self(Desk::new())
     }
 
     /// Creates a repository that does not sync, and does not keep space free on a disk that is nearly full.
@@ -45,9 +51,8 @@ impl Desk {
 
     /// Runs `ostree` on a repository, and returns its output; `Err` is the error message.
     pub(crate) fn try_ostree(&self, repo: &str, args: &[&str]) -> Result<String, String> {
-        let mut command = Command::new("ostree");
-        command.arg(args[0]).arg(format!("--repo={repo}")).args(&args[1..]).current_dir(self.0.path());
-        command.env("OSTREE_GPG_HOME", self.path("shared"));
+        let mut command = self.command_of("ostree");
+        command.arg(args[0]).arg(format!("--repo={repo}")).args(&args[1..]);
         let output = command.output().expect("ostree is installed: apt install ostree");
         if output.status.success() { Ok(text(&output.stdout)) } else { Err(text(&output.stderr)) }
     }
@@ -62,29 +67,15 @@ impl Desk {
         self.ostree(repo, &["ls", "-R", "-C", "-X", commit])
     }
 
-    pub(crate) fn command(&self, line: &str) -> Command {
-        let mut command = Command::new(env!("CARGO_BIN_EXE_sealift"));
-        command.args(line.split_whitespace()).current_dir(self.0.path()).stdin(Stdio::null());
-        command.env("SOURCE_DATE_EPOCH", "1700000000").env("SEALIFT_STATE", self.path("state"));
-        command.env("XDG_CONFIG_HOME", "/nonexistent").env("RUST_BACKTRACE", "0");
-        command.env("OSTREE_GPG_HOME", self.path("shared"));
-        command
-    }
-
-    fn output(&self, line: &str) -> Output {
-        self.command(line).output().expect("sealift runs")
-    }
-
     /// Runs sealift, which must succeed, and returns its output.
+    #[track_caller]
     pub(crate) fn run(&self, line: &str) -> String {
-        let output = self.output(line);
-        assert!(output.status.success(), "{line}: {}", text(&output.stderr));
-        text(&output.stdout)
+        self.out(line)
     }
 
     /// Runs sealift, which must refuse, and returns its message.
     pub(crate) fn refused(&self, line: &str) -> String {
-        let output = self.output(line);
+        let output = self.command(line).output().expect("sealift runs");
         let said = text(&output.stderr);
         assert!(matches!(output.status.code(), Some(1..=4)), "{line}: {:?} {said}", output.status);
         // These refusals have their own exit statuses: by the remote's policy, because a base is missing, and because the remote does not exist.
@@ -105,8 +96,7 @@ impl Desk {
 
     /// The same, with an option.
     pub(crate) fn import_with(&self, bundle: &str, target: &str, option: &str) -> serde_json::Value {
-        let json = self.run(&format!("unpack {bundle} ostree:{target} --allow-unsigned --json {option}"));
-        serde_json::from_str(&json).expect("it is JSON")
+        self.json(&format!("unpack {bundle} ostree:{target} --allow-unsigned --json {option}"))
     }
 
     /// Returns the names and inodes of everything in a repository except its lock, with the change times of files.
@@ -131,7 +121,7 @@ impl Desk {
     }
 
     /// Returns the names of everything in a repository except its lock.
-    pub(crate) fn names(&self, repo: &str) -> BTreeSet<PathBuf> {
+    pub(crate) fn files(&self, repo: &str) -> BTreeSet<PathBuf> {
         let root = self.path(repo);
         let paths = self.snapshot(repo).into_keys();
         paths.map(|path| path.strip_prefix(&root).expect("it is inside").to_owned()).collect()
@@ -154,24 +144,6 @@ impl Desk {
 }
 
 pub(crate) type Snapshot = BTreeMap<PathBuf, (u64, (i64, i64, i64, i64))>;
-
-pub(crate) fn text(bytes: &[u8]) -> String {
-    String::from_utf8_lossy(bytes).into_owned()
-}
-
-pub(crate) fn is_root() -> bool {
-    let is_root = rustix::process::geteuid().is_root();
-    if !is_root {
-        sealift_skipped::skipped("needs root: files of other owners");
-    }
-    is_root
-}
-
-pub(crate) fn noise(seed: usize, len: usize) -> Vec<u8> {
-    let mut bytes = vec![0; len];
-    blake3::Hasher::new().update(&seed.to_le_bytes()).finalize_xof().fill(&mut bytes);
-    bytes
-}
 
 /// Copies a file or directory with all of its attributes.
 pub(crate) fn copy(from: &Path, to: &Path) {

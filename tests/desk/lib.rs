@@ -1,0 +1,21 @@
+//! What tests of several crates share: a folder, the programs that run in it, and how a test says that it cannot run here.
+//!
+//! It runs Sealift's program and uses none of its libraries, whose own tests use it too.
+
+mod desk;
+mod mounted;
+mod noise;
+mod run;
+mod skipped;
+mod times;
+mod users;
+mod wait;
+
+pub use desk::{Desk, program};
+pub use mounted::Mounted;
+pub use noise::noise;
+pub use run::{kill_after, out, outcome, said, text, told};
+pub use skipped::{has, skipped};
+pub use times::set_mtime;
+pub use users::{NOBODY, can_chown, is_root};
+pub use wait::wait;
