@@ -153,7 +153,8 @@ fn it_says_that_it_sets_times_of_files_that_it_does_not_list() {
     touch("2025-01-01");
     desk.good("pack tree -o delta.sealift --name os --bundle-version 2 --base 1.sealift --allow-unsigned");
     let times = "some unlisted files get another modification time; to list them: sealift diff BASE delta.sealift\n";
-    assert_eq!(desk.good("ls delta.sealift"), format!("M  etc/motd\n{times}"));
+    assert!(desk.good("ls delta.sealift").ends_with(times));
+    assert_eq!(desk.out("ls delta.sealift"), "M  etc/motd\n");
 }
 
 /// Messages say which bundle a delta needs; a tree that was only read has no name.

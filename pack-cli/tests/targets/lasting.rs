@@ -122,5 +122,5 @@ fn a_dry_run_finds_that_nothing_can_be_written() {
     // In a process of its own: files that are open for writing here are also open in processes that other tests start, until these call exec.
     desk.good("unpack 7.sealift still/target --allow-unsigned");
     rustix::mount::mount_remount(mounted.path(), rustix::mount::MountFlags::RDONLY, c"").unwrap();
-    refused("still", &|line| desk.command(&line).output().unwrap());
+    refused("still", &|line| desk.command(line).output().unwrap());
 }

@@ -6,7 +6,7 @@ use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _, chown, symlink};
 use sealift::Progress;
 use sealift::unpack::UnpackStats;
 use sealift::{InstallOptions, TreeOptions};
-use sealift_desk::{is_root, noise, said, skipped};
+use sealift_desk::{is_root, noise, skipped};
 
 use crate::installed::Installed;
 

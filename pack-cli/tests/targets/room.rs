@@ -68,7 +68,7 @@ fn too_little_room_leaves_what_was_made_before() {
 
 /// Runs a line, and returns its exit status and what it says.
 fn ends(desk: &Installed, line: &str) -> (Option<i32>, String) {
-    let done = desk.command(&line).output().unwrap();
+    let done = desk.command(line).output().unwrap();
     (done.status.code(), said(&done))
 }
 

@@ -91,7 +91,7 @@ fn an_older_slot_is_sound_and_an_older_bundle_a_base() {
 fn an_expiry_that_passed_is_no_difference() {
     let desk = signed();
     let pack = "pack tree -o old.sealift --name os --bundle-version 3 --expires 2020-01-01 --key release";
-    let mut pack = desk.command(&pack);
+    let mut pack = desk.command(pack);
     let packed = pack.env("SOURCE_DATE_EPOCH", "1500000000").output().unwrap();
     assert!(packed.status.success(), "{}", said(&packed));
     assert_eq!(run(&desk, "unpack old.sealift target").0, Some(3));
@@ -227,7 +227,7 @@ fn status_says_what_is_installed_where() {
         ("request ostree:absent:main -o 1.request", "absent: no such directory: check its path"),
         ("request composefs:absent -o 1.request", "a request needs a directory, or a commit as ostree:REPO:REF"),
     ] {
-        let done = desk.command(&line).output().unwrap();
+        let done = desk.command(line).output().unwrap();
         let told = String::from_utf8(done.stderr).unwrap();
         assert!(done.status.code() == Some(2) && told.contains(why), "{line}: {told}");
     }
@@ -245,7 +245,7 @@ fn capabilities_that_came_later_are_never_passed_over() {
     desk.pack(3);
     for target in ["target", "home/target"] {
         let run = |line: &str| match target {
-            "target" => desk.command(&line).output().unwrap(),
+            "target" => desk.command(line).output().unwrap(),
             _ => desk.run_as_user(line),
         };
         let good = |line: &str| {
