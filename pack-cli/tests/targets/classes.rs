@@ -6,15 +6,14 @@ use std::path::Path;
 use sealift::trust::{Guard, TrustOptions};
 use sealift::unpack::unpack;
 use sealift::{Class, Error, Input, InstallOptions, Kind, Limits, Progress};
-use sealift_skipped::skipped;
+use sealift_desk::{Mounted, is_root, skipped};
 
 use crate::deltas::versions;
-use crate::desk::{Desk, anyones, is_root};
-use crate::lasting::Mounted;
+use crate::installed::{Installed, anyones};
 
 /// A desk with a bundle of its tree.
-fn packed() -> Desk {
-    let desk = Desk::new();
+fn packed() -> Installed {
+    let desk = Installed::new();
     desk.pack(1);
     desk
 }
@@ -59,7 +58,7 @@ fn a_small_disk_is_full() {
         return skipped("needs root: mounts");
     }
     let desk = packed();
-    let _disk = Mounted::new(desk.path("disk"), "tmpfs", c"size=16k");
+    let _disk = Mounted::new(desk.path("disk"), "tmpfs", "size=16k");
     let error = failed(&desk.path("1.sealift"), &desk.path("disk/target"), &Progress::default());
     assert_eq!((error.class(), error.word(), error.exit_status()), (Class::DiskFull, "space", 2), "{error}");
 }

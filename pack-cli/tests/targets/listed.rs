@@ -163,7 +163,7 @@ fn a_damaged_floor_hides_no_target() {
     let said = status(&desk, 2);
     assert!(said.contains("/c: app version 1\n"), "{said}");
     assert_eq!(said.matches("floors/os is damaged").count(), 1, "{said}");
-    let reset = || String::from_utf8(desk.run(&["trust", "reset", "os"]).stdout).unwrap();
+    let reset = || desk.good("trust reset os");
     assert_eq!(reset(), "removed the damaged record of os\n");
     assert!(status(&desk, 0).contains("/b: os version 1\n"));
     assert!(reset().contains("no such name"));
