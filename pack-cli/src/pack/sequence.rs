@@ -362,3 +362,22 @@ impl Sequencer {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_group_ends_before_the_least_id_of_its_middle() {
+        let cut = |ids: [u8; 6]| {
+            let ids = ids.map(|first| [first; 32]);
+            choose_cut(ids.iter().map(|id| (id, 40)), 240, 100)
+        };
+        // The third and the fourth begin between a half and one and a half of a group's length.
+        assert_eq!(cut([1, 1, 3, 5, 1, 1]), Some(2));
+        assert_eq!(cut([1, 1, 5, 3, 1, 1]), Some(3));
+        // Less than that is not cut, and one long object is a group of its own.
+        assert_eq!(choose_cut([([1; 32], 150)].iter().map(|(id, len)| (id, *len)), 150, 100), None);
+        assert_eq!(choose_cut([([1; 32], 151)].iter().map(|(id, len)| (id, *len)), 151, 100), Some(1));
+    }
+}

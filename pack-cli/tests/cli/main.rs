@@ -3,6 +3,7 @@
 
 mod cases;
 mod completions;
+mod durable;
 mod field;
 mod manual;
 mod progress;

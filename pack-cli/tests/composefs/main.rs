@@ -165,7 +165,7 @@ fn an_object_that_was_changed_is_found_and_replaced() {
     // Its length reveals the damage.
     desk.unpack("os.sealift", &[]).good().has("1 damaged object replaced");
     fs::remove_file(desk.path(last)).unwrap();
-    mount().refused(2, "is missing");
+    mount().refused(1, "is missing");
     desk.unpack("os.sealift", &[]).good().has("1 object of ");
     fs::remove_dir(desk.path("mnt")).unwrap();
     desk.mounted("os", |desk| desk.assert_same("os", "mnt"));

@@ -20,6 +20,7 @@ mod mount_points;
 mod mounted;
 mod named;
 mod needed;
+mod old_kernels;
 mod one_truth;
 mod over_base;
 mod privileged;
