@@ -1,7 +1,7 @@
 //! Without the feature `exclude`: there are no patterns.
 
 /// Patterns as in a .gitignore file at the packed root, which need the feature `pack`.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 #[allow(clippy::exhaustive_enums, reason = "no value of it exists")]
 pub enum Exclude {}
 
