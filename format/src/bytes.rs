@@ -162,17 +162,9 @@ impl<'a> Planes<'a, 8> {
 }
 
 /// Appends `values` to `out` as byte planes of W bytes.
-pub(crate) fn put_planes<const W: usize>(out: &mut Vec<u8>, values: impl Iterator<Item = [u8; W]>) {
-    let mut rows = Vec::new();
-    values.for_each(|value| rows.extend_from_slice(&value));
-    scatter(out, &rows, W);
-}
-
-/// Appends rows of `width` bytes as byte planes.
-fn scatter(out: &mut Vec<u8>, rows: &[u8], width: usize) {
-    out.reserve(rows.len());
-    for plane in 0..width {
-        rows.chunks_exact(width).for_each(|row| out.push(row[plane]));
+pub(crate) fn put_planes<const W: usize>(out: &mut Vec<u8>, values: impl Iterator<Item = [u8; W]> + Clone) {
+    for plane in 0..W {
+        out.extend(values.clone().map(|value| value[plane]));
     }
 }
 
@@ -212,10 +204,18 @@ pub(crate) fn put_u32s(out: &mut Vec<u8>, column: impl Iterator<Item = u32> + Cl
 
 /// Appends a section of a section list.
 pub(crate) fn put_section(out: &mut Vec<u8>, id: u16, must_understand: bool, payload: &[u8]) {
+    write_section(out, id, must_understand, |out| out.extend(payload));
+}
+
+/// Appends a section whose payload `write` appends.
+pub(crate) fn write_section(out: &mut Vec<u8>, id: u16, must_understand: bool, write: impl FnOnce(&mut Vec<u8>)) {
     out.extend(id.to_le_bytes());
     out.extend(u16::from(must_understand).to_le_bytes());
-    out.extend(wide(payload.len()).to_le_bytes());
-    out.extend(payload);
+    let at = out.len();
+    out.extend([0; 8]);
+    write(out);
+    let len = wide(out.len() - at - 8);
+    out[at..at + 8].copy_from_slice(&len.to_le_bytes());
 }
 
 /// The rule for a section in a structure's table.

@@ -3,7 +3,6 @@
 use sealift_format::num;
 use std::fs::File;
 use std::io::{Read as _, Seek as _, SeekFrom, Write as _};
-use std::os::unix::fs::FileExt as _;
 use std::path::{Path, PathBuf};
 
 use rustix::fs::{FallocateFlags, fallocate};
@@ -32,7 +31,7 @@ impl Output {
     /// # Errors
     /// Returns an error if it cannot be written, or if a new file exists already.
     pub fn write(&self, bytes: &[u8]) -> Result<(), Error> {
-        Spool::create(self)?.finish(bytes).map(|_| ())
+        Spool::create(self)?.finish(&[bytes]).map(|_| ())
     }
 
     /// Checks that the file can be written, before its content takes long to make: creates it and removes it again.
@@ -116,22 +115,19 @@ impl Spool {
         self.file().write_all(bytes).map_err(|error| self.failed(error))
     }
 
-    /// Writes the head before the chunks and puts the output in place. Returns whether the chunks were copied for it.
-    pub(crate) fn finish(self, head: &[u8]) -> Result<bool, Error> {
+    /// Writes the parts of what precedes the chunks before them, and puts the output in place. Returns whether the chunks were copied for it.
+    pub(crate) fn finish(self, front: &[&[u8]]) -> Result<bool, Error> {
         let mut partial = match self.file {
             SpoolFile::Output(partial) => partial,
-            SpoolFile::Unnamed(chunks) => return copy_to_stdout(head, chunks, self.room).map(|()| true),
+            SpoolFile::Unnamed(chunks) => return copy_to_stdout(front, chunks, self.room).map(|()| true),
             SpoolFile::Null(_) => return Ok(false),
         };
-        let write = |partial: &PartialFile| {
-            partial.file().write_all_at(head, 0).map_err(|error| Error::io("write", partial.path(), error))
-        };
+        let len = num::wide(front.iter().map(|part| part.len()).sum());
         // ext4 and xfs insert room at the start without copying what follows.
-        let has_room =
-            self.room > 0 || fallocate(partial.file(), FallocateFlags::INSERT_RANGE, 0, num::wide(head.len())).is_ok();
+        let has_room = self.room > 0 || fallocate(partial.file(), FallocateFlags::INSERT_RANGE, 0, len).is_ok();
         match has_room {
-            true => write(&partial)?,
-            false => copy_behind(head, &mut partial)?,
+            true => write_front(front, partial.file()).map_err(|error| Error::io("write", partial.path(), error))?,
+            false => copy_behind(front, &mut partial)?,
         }
         partial.finish().map(|()| !has_room)
     }
@@ -150,24 +146,29 @@ fn temporary() -> Result<File, Error> {
     unnamed_file(&directory).map_err(|error| Error::io("create a file in", &directory, error))
 }
 
-/// Writes the head into a second file, and copies the chunks after it; the kernel reflinks them where it can.
-fn copy_behind(head: &[u8], partial: &mut PartialFile) -> Result<(), Error> {
+/// Writes the parts from the start of the file.
+fn write_front(front: &[&[u8]], mut file: &File) -> std::io::Result<()> {
+    file.seek(SeekFrom::Start(0))?;
+    front.iter().try_for_each(|part| file.write_all(part))
+}
+
+/// Writes the front into a second file, and copies the chunks after it; the kernel reflinks them where it can.
+fn copy_behind(front: &[&[u8]], partial: &mut PartialFile) -> Result<(), Error> {
     let mut chunks = partial.begin_again()?;
     let mut file = partial.file();
-    let copied = file
-        .write_all(head)
+    let copied = write_front(front, file)
         .and_then(|()| chunks.seek(SeekFrom::Start(0)))
         // This uses copy_file_range(2), which reflinks on btrfs and xfs.
         .and_then(|_| std::io::copy(&mut chunks, &mut file));
     copied.map(drop).map_err(|error| Error::io("write", partial.path(), error))
 }
 
-/// Writes the head, and the chunks that begin at `start` in their file.
-fn copy_to_stdout(head: &[u8], mut chunks: File, start: u64) -> Result<(), Error> {
+/// Writes the front, and the chunks that begin at `start` in their file.
+fn copy_to_stdout(front: &[&[u8]], mut chunks: File, start: u64) -> Result<(), Error> {
     let mut out = std::io::stdout().lock();
     let failed = |error| Error::io("write", "standard output", error);
     let unread = |error| Error::io("read", std::env::temp_dir(), error);
-    out.write_all(head).map_err(failed)?;
+    front.iter().try_for_each(|part| out.write_all(part)).map_err(failed)?;
     chunks.seek(SeekFrom::Start(start)).map_err(unread)?;
     let mut buffer = vec![0; 1 << 20];
     loop {

@@ -5,7 +5,7 @@ use alloc::vec::Vec;
 
 use sha2::{Digest as _, Sha256};
 
-use crate::bytes::{Widths, put_planes, put_section, put_u32s};
+use crate::bytes::{Widths, put_planes, put_u32s, write_section};
 use crate::num::{self, wide};
 use crate::{Error, Row};
 
@@ -178,12 +178,18 @@ impl IndexBuilder {
             self.ostree.encode(&mut ostree, &mut self.widths);
         }
         self.widths.check()?;
-        let mut out = Vec::new();
-        let mut section = |id: u16, write: &dyn Fn(&mut Vec<u8>)| {
-            let mut payload = Vec::new();
-            write(&mut payload);
-            put_section(&mut out, id, true, &payload);
-        };
+        // About what follows. Growing it instead would take the memory of several copies.
+        let inodes = 16 * self.mtimes.len() + 4 * (self.children.len() + self.regulars.len());
+        let others = self.refs.len() + self.targets.len() + self.attribute_rows.len() + ostree.len();
+        let mut out = Vec::with_capacity(
+            1024 + self.names.len()
+                + 5 * self.links.len()
+                + inodes
+                + 10 * self.devices.len()
+                + others
+                + 40 * objects.len(),
+        );
+        let mut section = |id: u16, write: &dyn Fn(&mut Vec<u8>)| write_section(&mut out, id, true, write);
         section(1, &|p| {
             p.extend(ref_count.to_le_bytes());
             p.extend(&self.refs);

@@ -4,7 +4,7 @@ use std::collections::HashMap;
 
 use sealift_format::num;
 use sealift_format::verity;
-use sealift_format::{Holds, Holes, Index, IndexBuilder, Large, Layout, Object, Piece, Row, Rows};
+use sealift_format::{Holds, Holes, IndexBuilder, Large, Layout, Object, Piece, Row, Rows};
 
 use super::PackRef;
 use super::sequence::{PackedObject, Sequenced};
@@ -17,8 +17,8 @@ use sealift_store::source::Source;
 /// The packed object of each row of an object table.
 pub(super) type PackedRows = Vec<Row<PackedObject>>;
 
-/// Builds the index. Returns it with the packed objects in the order of its object table.
-pub(super) fn build_index(refs: &[PackRef<'_>], packed: &Sequenced) -> Result<(Index, PackedRows), Error> {
+/// Builds the index. Returns its bytes, and the packed objects in the order of its object table.
+pub(super) fn index_bytes(refs: &[PackRef<'_>], packed: &Sequenced) -> Result<(Vec<u8>, PackedRows), Error> {
     let mut builder = IndexBuilder::default();
     let xattrs: HashMap<(usize, u32), _> =
         packed.xattrs.iter().map(|(item, xattrs)| ((item.source, item.content), xattrs)).collect();
@@ -43,11 +43,10 @@ pub(super) fn build_index(refs: &[PackRef<'_>], packed: &Sequenced) -> Result<(I
     rows().for_each(|object| digests.update(&object.verity));
     let objects = rows().map(|object| Object { id: object.id, size: object.size() });
     let bytes = builder.finish(objects, &digests.finish())?;
-    // An index that the parser would refuse is not written.
-    Ok((Index::parse(bytes, u64::MAX)?, order))
+    Ok((bytes, order))
 }
 
-/// Builds the layout; `order` is that of [`build_index`].
+/// Builds the layout; `order` is that of [`index_bytes`].
 pub(super) fn build_layout(
     packed: &Sequenced,
     mut writer: ChunkWriter,

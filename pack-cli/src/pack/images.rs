@@ -8,7 +8,7 @@ use sealift_store::composefs::{ImageContent, make_image};
 
 use super::PackOptions;
 use super::image_wish::parameters;
-use super::sequence::{PackedObject, Sequenced};
+use super::sequence::PackedObject;
 use crate::Error;
 
 /// Refuses a hash that is asked for twice.
@@ -20,11 +20,11 @@ pub(super) fn check(images: &[Algorithm]) -> Result<(), Error> {
 }
 
 /// Builds the image of each ref's tree with each requested hash, and returns the digests.
-pub(super) fn state(index: &Index, packed: &Sequenced, options: &PackOptions) -> Result<Vec<Image>, Error> {
+pub(super) fn state(index: &Index, packed: &[PackedObject], options: &PackOptions) -> Result<Vec<Image>, Error> {
     if options.images.is_empty() {
         return Ok(Vec::new());
     }
-    let by_id: HashMap<&[u8; 32], &PackedObject> = packed.objects.iter().map(|object| (&object.id, object)).collect();
+    let by_id: HashMap<&[u8; 32], &PackedObject> = packed.iter().map(|object| (&object.id, object)).collect();
     let packed_of = |object: Row<Object>| by_id.get(&index.object(object).id).copied();
     let sha256: HashMap<_, FileDigest> = Row::all(index.objects())
         .filter_map(|(number, _)| Some((number, FileDigest::from(packed_of(number)?.verity))))

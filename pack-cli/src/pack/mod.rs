@@ -180,19 +180,21 @@ pub fn pack(
     };
 
     progress.enter(Phase::Finishing, 0, 0);
-    let (index, numbers) = contents::build_index(&refs, &packed)?;
+    let (index, numbers) = contents::index_bytes(&refs, &packed)?;
     let (mut layout, spool) = contents::build_layout(&packed, writer, &numbers, hot_end > 0)?;
     let common = CommonFiles::of(sources.iter().copied());
     layout.repository = common.files;
-    let images = images::state(&index, &packed, options)?;
-    drop((packed, numbers));
+    // Parsed rows need as much memory again.
+    let objects = if options.images.is_empty() { Vec::new() } else { packed.objects };
+    drop((packed.object_of, packed.xattrs, numbers));
+    // An index that the parser would refuse is not written.
+    let index = Index::parse(index, u64::MAX)?;
+    let images = images::state(&index, &objects, options)?;
     let front = Prologue { index: &index, layout: &layout, bases: None, images };
     let (head, behind) = front.make_head(options, sign, true)?;
     let (root, root_digest) = (head.root().clone(), head.root_digest());
     let file_bytes = head.file_len();
-    let mut front = head.encode();
-    front.extend(behind);
-    let copied = spool.finish(&front)?;
+    let copied = spool.finish(&[&head.encode(), &behind[0], &behind[1]])?;
     if copied {
         tracing::info!("copied the chunks to put the head before them: this file system cannot insert blocks");
     }
@@ -279,11 +281,16 @@ struct PrologueBases<'a> {
 impl Prologue<'_> {
     /// Builds the head, and the stored bytes of the layout and the index, or difference, that follow it. If it is to `align`, they end at a multiple
     /// of 4096 bytes, so that a file system can put them before the chunks without copying these; also for a pipe, so that the bytes are the same.
-    fn make_head(&self, options: &PackOptions, sign: &SigningFn<'_>, align: bool) -> Result<(Head, Vec<u8>), Error> {
+    fn make_head(
+        &self,
+        options: &PackOptions,
+        sign: &SigningFn<'_>,
+        align: bool,
+    ) -> Result<(Head, [Vec<u8>; 2]), Error> {
         let wide = |len: usize| num::wide(len);
         let layout_bytes = self.layout.encode()?;
         let mut compressor = Compressor::for_front(options.level)?;
-        let mut behind = compressor.frame(&layout_bytes)?;
+        let layout_stored = compressor.frame(&layout_bytes)?;
         let difference = self.bases.as_ref().map(|bases| bases.difference.encode()).transpose()?;
         let index_bytes = self.index.bytes();
         let index_stored = compressor.frame(difference.as_deref().unwrap_or(index_bytes))?;
@@ -293,13 +300,12 @@ impl Prologue<'_> {
             index_stored: wide(index_stored.len()),
             index_blake3: *blake3::hash(&index_stored).as_bytes(),
             layout_len: wide(layout_bytes.len()),
-            layout_stored: wide(behind.len()),
-            layout_blake3: *blake3::hash(&behind).as_bytes(),
+            layout_stored: wide(layout_stored.len()),
+            layout_blake3: *blake3::hash(&layout_stored).as_bytes(),
         };
         // Each chunk is one segment, so its window is its length.
-        let windows = [frame_window(&behind), frame_window(&index_stored), largest_chunk(self.layout)];
+        let windows = [frame_window(&layout_stored), frame_window(&index_stored), largest_chunk(self.layout)];
         let window_log = log2_ceil(windows.into_iter().flatten().max().unwrap_or(0));
-        behind.extend(index_stored);
         let usual_log2 = u8::try_from(options.chunk_len.trailing_zeros()).unwrap_or(u8::MAX);
         let piece_log2 = self.bases.as_ref().map_or(usual_log2, |bases| bases.piece_log2);
         let (maxima, objects) = match &self.bases {
@@ -325,8 +331,9 @@ impl Prologue<'_> {
         let parsed = Root::parse(&root.encode()?)?;
         // Parses the layout as a reader will; one that is refused is not written.
         Layout::parse(&layout_bytes, &objects, piece_log2)?;
-        let head = sign_head(parsed, options.signature_room, wide(behind.len()), sign, align)?;
-        Ok((head, behind))
+        let behind = wide(layout_stored.len() + index_stored.len());
+        let head = sign_head(parsed, options.signature_room, behind, sign, align)?;
+        Ok((head, [layout_stored, index_stored]))
     }
 
     fn root_bases(&self, bases: &PrologueBases<'_>, difference_len: u64) -> Result<RootBases, Error> {

@@ -4,7 +4,7 @@ use sealift_format::verity::Algorithm;
 use sealift_format::{Image, Index};
 
 use super::PackOptions;
-use super::sequence::Sequenced;
+use super::sequence::PackedObject;
 use crate::Error;
 
 /// Refuses every image.
@@ -16,6 +16,6 @@ pub(super) fn check(images: &[Algorithm]) -> Result<(), Error> {
 }
 
 /// Returns no images.
-pub(super) fn state(_: &Index, _: &Sequenced, options: &PackOptions) -> Result<Vec<Image>, Error> {
+pub(super) fn state(_: &Index, _: &[PackedObject], options: &PackOptions) -> Result<Vec<Image>, Error> {
     check(&options.images).map(|()| Vec::new())
 }

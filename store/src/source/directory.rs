@@ -26,6 +26,7 @@ use crate::fs::kind_of;
 use crate::fs::mount::{are_apart, look, may_hold_mounts};
 use crate::fs::mount_id::mount_id;
 use crate::fs::sparse;
+use crate::kernel::give_back_memory;
 use crate::threads::panic_guard::OnPanic;
 use crate::threads::team::team;
 use crate::{DirId, Error, Metadata, NewNode, NodeId, Progress, Tree};
@@ -129,7 +130,10 @@ impl DirectorySource {
             xattrs: options.xattrs.clone(),
             mounts,
         };
-        source.assemble(listings)?;
+        // The listings were made by other threads, whose free memory this one would not use.
+        let mut assembled = Ok(());
+        give_back_memory(|| assembled = source.assemble(listings));
+        assembled?;
         source.tree.sort();
         Ok(source)
     }

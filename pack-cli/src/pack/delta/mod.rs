@@ -17,7 +17,7 @@ use sealift_format::num::{self, wide};
 use sealift_format::{Chunk, Codec, Difference, Index, Large, Layout, Piece, Request, RootBase, Row, Rows, verity};
 
 use super::compress::Compressor;
-use super::contents::{PackedRows, build_index, holes_of};
+use super::contents::{PackedRows, holes_of, index_bytes};
 use super::estimate::{DeltaEstimate, Estimate, nanos, scaled, spread};
 use super::sequence::{PackedObject, Sequenced};
 use super::writer::ChunkWriter;
@@ -99,7 +99,8 @@ impl<'a> Prepared<'a> {
         let plan = Plan::new(parts, hot_end, options.chunk_len);
         let packed = pipeline::Pipeline::new(&sources, plan, None, options, progress);
         let (packed, _) = packed.run(options.jobs.max(1))?;
-        let (index, packed_rows) = build_index(&refs, &packed)?;
+        let (index, packed_rows) = index_bytes(&refs, &packed)?;
+        let index = Index::parse(index, u64::MAX)?;
 
         let bases = Bases::new(match target {
             DeltaFor::Bases(bases) => bases,
@@ -166,16 +167,14 @@ pub fn pack_delta(
     let common = CommonFiles::of(sources.iter().copied());
     layout.repository = common.files;
     let relative = PrologueBases { difference, named, piece_log2: limits.piece_log2 };
-    let images = images::state(index, packed, options)?;
+    let images = images::state(index, &packed.objects, options)?;
     let front = Prologue { index, layout: &layout, bases: Some(relative), images };
     // Copying a few chunks costs less than the padding that aligns them.
     let stored: u64 = layout.chunks.iter().map(|chunk| u64::from(chunk.stored_len)).sum();
     let (head, behind) = front.make_head(options, sign, stored > WORTH_ALIGNING)?;
     let (root, root_digest) = (head.root().clone(), head.root_digest());
     let file_bytes = head.file_len();
-    let mut front = head.encode();
-    front.extend(behind);
-    let copied = spool.finish(&front)?;
+    let copied = spool.finish(&[&head.encode(), &behind[0], &behind[1]])?;
     let delta = Some(delta_stats(difference, &layout));
     let do_summaries_differ = common.do_summaries_differ;
     Ok(Outcome::New(PackStats { root, root_digest, file_bytes, order: *order, delta, do_summaries_differ, copied }))

@@ -104,7 +104,7 @@ pub fn sign_copy(
         progress.add(num::wide(bytes.len()), 0);
         spool.write(bytes)
     })?;
-    spool.finish(&new.encode())?;
+    spool.finish(&[&new.encode()])?;
     Ok(SignStats { head: new, added, replaced, kernel, written: true, owner_kept: true })
 }
 
