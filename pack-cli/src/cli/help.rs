@@ -109,7 +109,7 @@ pub(crate) fn command() -> Command {
     let template = format!(
         "{{about-with-newline}}\n{{usage-heading}} {{usage}}\n{listed}\n{BOLD}Options{BOLD:#}\n{{options}}\n\n\
         {BOLD}Exit status{BOLD:#}\n{statuses}\nBUNDLE may be -, for standard input.\n\
-        Man pages after `cargo install`: sealift manual ~/.cargo/share/man/man1\n{{after-help}}"
+        Man pages after `cargo install`: sealift manual ~/.cargo/share/man/man1{{after-help}}\n"
     );
     let explained =
         format!("{BOLD}Limits{BOLD:#}\n{}\n\n{BOLD}Progress{BOLD:#}\n{}", wrapped(LIMITS), wrapped(PROGRESS));
