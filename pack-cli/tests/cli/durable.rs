@@ -23,7 +23,12 @@ fn a_file_is_synced_before_it_gets_its_name() {
     desk.write("tree/file", "content");
     let pack = "pack tree -o b.sealift --name os --bundle-version 1";
     syncs_first(&desk, pack, ".sealift-partial", "b.sealift");
-    syncs_first(&desk, "sign b.sealift --key release --name os --bundle-version 1", ".sealift-sign-partial", "b.sealift");
+    syncs_first(
+        &desk,
+        "sign b.sealift --key release --name os --bundle-version 1",
+        ".sealift-sign-partial",
+        "b.sealift",
+    );
     syncs_first(&desk, "unpack b.sealift tar:out.tar --trust signers", ".sealift-partial", "out.tar");
     desk.write("sealift/allowed_signers", "");
     let key = desk.path("release.pub");
