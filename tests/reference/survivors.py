@@ -15,15 +15,15 @@ FOLDER = os.path.dirname(os.path.abspath(__file__))
 SECONDS = 20
 
 class Sites:
-    """The rejections by their places; one of them may be disabled."""
+    """The rejections by their places; some of them may be disabled."""
 
     def __init__(self):
-        self.seen, self.disabled, self.last = set(), None, None
+        self.seen, self.disabled, self.last = set(), set(), None
 
     def need(self, holds, kind, message):
         site = site_of(sys._getframe(1))
         self.seen.add(site)
-        if not holds and site != self.disabled:
+        if not holds and site not in self.disabled:
             self.last = site
             raise Reject(kind, message)
 
@@ -84,7 +84,7 @@ def main(paths):
     sites.seen.update(site for site in calls() if site not in used)
     survivors = []
     for site in sorted(set(sites.seen)):
-        sites.disabled = site
+        sites.disabled = {site}
         if all(map(result, rejected_by[site])):
             survivors.append(site)
     for site in survivors:
