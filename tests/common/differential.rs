@@ -65,9 +65,7 @@ impl SecondReader {
             Err(RecvTimeoutError::Disconnected) => Err(std::io::ErrorKind::UnexpectedEof.into()),
         }
     }
-}
 
-impl SecondReader {
     /// Returns whether this kind is among those of the input's faults.
     fn finds(&mut self, input: &Input, kind: &str) -> std::io::Result<bool> {
         self.request(input, true)?;
