@@ -181,6 +181,14 @@ impl Desk {
         said
     }
 
+    /// Runs a line that must succeed and print `what`. Returns everything that it printed.
+    #[track_caller]
+    pub fn says(&self, line: &str, what: &str) -> String {
+        let said = self.good(line);
+        assert!(said.contains(what), "{line}: {what:?}: {said}");
+        said
+    }
+
     /// Runs a line that must end with this status, and a message that contains `why`. Returns everything that it printed.
     #[track_caller]
     pub fn refused(&self, line: &str, status: i32, why: &str) -> String {

@@ -17,5 +17,5 @@ pub use noise::noise;
 pub use run::{kill_after, out, outcome, said, text, told};
 pub use skipped::{has, skipped};
 pub use times::set_mtime;
-pub use users::{NOBODY, can_chown, is_root};
+pub use users::{NOBODY, as_root, can_chown, is_root};
 pub use wait::wait;

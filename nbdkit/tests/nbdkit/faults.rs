@@ -38,10 +38,7 @@ for at in range(0, {LEN}, {PART}):
 
 #[test]
 fn a_flipped_bit_is_an_error_for_its_chunk_and_is_told_once() {
-    if !has(&["nbdkit", "nbdsh"]) {
-        return;
-    }
-    let desk = image();
+    let Some(desk) = has(&["nbdkit", "nbdsh"]).then(image) else { return };
     let bytes = desk.read("os.sealift");
     let place = bytes.len() - 600_000;
     let file = File::options().write(true).open(desk.path("os.sealift")).unwrap();
@@ -62,10 +59,7 @@ fn a_flipped_bit_is_an_error_for_its_chunk_and_is_told_once() {
 
 #[test]
 fn a_medium_that_comes_back_is_read_again() {
-    if !has(&["nbdkit", "nbdsh"]) {
-        return;
-    }
-    let desk = image();
+    let Some(desk) = has(&["nbdkit", "nbdsh"]).then(image) else { return };
     let bytes = desk.read("os.sealift");
     let serving = serve(&desk, &[], &["os.sealift", "cache=0"]);
     assert_eq!(failed_parts(&desk, &serving), [0; 0]);

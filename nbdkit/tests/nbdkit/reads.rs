@@ -16,10 +16,7 @@ fn sparse(desk: &Desk, name: &str) {
 
 #[test]
 fn an_image_is_read_whole_over_several_connections() {
-    if !has(&["nbdkit", "nbdcopy"]) {
-        return;
-    }
-    let desk = desk();
+    let Some(desk) = has(&["nbdkit", "nbdcopy"]).then(desk) else { return };
     sparse(&desk, "disk.img");
     pack(&desk, "disk.img", "os.sealift");
     let serving = serve(&desk, &[], &["os.sealift"]);
@@ -33,10 +30,7 @@ fn an_image_is_read_whole_over_several_connections() {
 
 #[test]
 fn one_content_is_served_whatever_its_names() {
-    if !has(&["nbdkit", "nbdcopy"]) {
-        return;
-    }
-    let desk = desk();
+    let Some(desk) = has(&["nbdkit", "nbdcopy"]).then(desk) else { return };
     desk.write("tree/disk.img", noise(1, 100_000));
     std::fs::hard_link(desk.path("tree/disk.img"), desk.path("tree/linked.img")).unwrap();
     desk.write("tree/same/disk.img", noise(1, 100_000));
@@ -48,10 +42,7 @@ fn one_content_is_served_whatever_its_names() {
 
 #[test]
 fn clients_are_told_what_the_export_is() {
-    if !has(&["nbdkit", "nbdinfo"]) {
-        return;
-    }
-    let desk = desk();
+    let Some(desk) = has(&["nbdkit", "nbdinfo"]).then(desk) else { return };
     sparse(&desk, "disk.img");
     pack(&desk, "disk.img", "os.sealift");
     let serving = serve(&desk, &[], &["file=os.sealift"]);
@@ -78,10 +69,7 @@ fn clients_are_told_what_the_export_is() {
 
 #[test]
 fn one_of_several_files_is_served() {
-    if !has(&["nbdkit", "nbdcopy"]) {
-        return;
-    }
-    let desk = desk();
+    let Some(desk) = has(&["nbdkit", "nbdcopy"]).then(desk) else { return };
     desk.write("tree/images/a", noise(1, 100_000));
     desk.write("tree/images/b", noise(2, 200_000));
     pack(&desk, "tree", "os.sealift");
@@ -95,10 +83,7 @@ fn one_of_several_files_is_served() {
 
 #[test]
 fn a_delta_is_read_over_its_base() {
-    if !has(&["nbdkit", "nbdcopy"]) {
-        return;
-    }
-    let desk = desk();
+    let Some(desk) = has(&["nbdkit", "nbdcopy"]).then(desk) else { return };
     desk.write("disk.img", noise(1, 1 << 20));
     pack(&desk, "disk.img", "os-1.sealift");
     let file = File::options().write(true).open(desk.path("disk.img")).unwrap();
@@ -118,10 +103,7 @@ fn a_delta_is_read_over_its_base() {
 
 #[test]
 fn the_plugin_says_its_version() {
-    if !has(&["nbdkit"]) {
-        return;
-    }
-    let desk = desk();
+    let Some(desk) = has(&["nbdkit"]).then(desk) else { return };
     let done = nbdkit(&desk, &["--dump-plugin"], &[]).output().unwrap();
     let said = said(&done);
     let lines = [
@@ -140,10 +122,7 @@ fn the_plugin_says_its_version() {
 
 #[test]
 fn it_serves_from_the_background() {
-    if !has(&["nbdkit", "nbdcopy"]) {
-        return;
-    }
-    let desk = desk();
+    let Some(desk) = has(&["nbdkit", "nbdcopy"]).then(desk) else { return };
     sparse(&desk, "disk.img");
     pack(&desk, "disk.img", "os.sealift");
     // nbdkit forks, and changes its directory.

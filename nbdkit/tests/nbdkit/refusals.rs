@@ -6,10 +6,7 @@ use crate::served::{desk, nbdkit, pack, refused};
 
 #[test]
 fn a_bundle_is_judged_before_it_is_served() {
-    if !has(&["nbdkit", "nbdinfo"]) {
-        return;
-    }
-    let desk = desk();
+    let Some(desk) = has(&["nbdkit", "nbdinfo"]).then(desk) else { return };
     desk.write("disk.img", noise(1, 10_000));
     pack(&desk, "disk.img", "os.sealift");
     refused(
@@ -34,10 +31,7 @@ fn a_bundle_is_judged_before_it_is_served() {
 
 #[test]
 fn what_cannot_be_served_is_told() {
-    if !has(&["nbdkit"]) {
-        return;
-    }
-    let desk = desk();
+    let Some(desk) = has(&["nbdkit"]).then(desk) else { return };
     desk.write("tree/a", "a");
     desk.write("tree/b", "b");
     desk.write("tree/c", "a");

@@ -13,10 +13,7 @@ const FLUSHES: usize = 20;
 
 #[test]
 fn what_is_written_over_an_image_leaves_the_bundle_as_it_is() {
-    if !has(&["nbdkit", "nbdsh"]) {
-        return;
-    }
-    let desk = desk();
+    let Some(desk) = has(&["nbdkit", "nbdsh"]).then(desk) else { return };
     desk.write("disk.img", noise(1, 1 << 20));
     pack(&desk, "disk.img", "os.sealift");
     let bundle = desk.read("os.sealift");

@@ -5,7 +5,7 @@ use std::os::unix::fs::PermissionsExt as _;
 use std::path::Path;
 use std::process::Command;
 
-use sealift_desk::{Mounted, is_root, skipped, told};
+use sealift_desk::{Mounted, as_root, is_root, told};
 
 use crate::store::Store;
 
@@ -103,10 +103,7 @@ fn complete_means_looked_at() {
 
 #[test]
 fn a_store_of_a_lower_layer_takes_updates() {
-    if !is_root() {
-        return skipped("needs root: mounts");
-    }
-    let desk = desk();
+    let Some(desk) = as_root("mounts", desk) else { return };
     let unpack = |bundle: &str, store: &str| desk.run(&["unpack", bundle, store, "--trust", "allowed"]).good();
     let _disk = Mounted::new(desk.path("disk"), "tmpfs", "");
     fs::create_dir(desk.path("disk/lower")).unwrap();
@@ -120,10 +117,7 @@ fn a_store_of_a_lower_layer_takes_updates() {
 /// A file system without blocks has no limit.
 #[test]
 fn a_store_in_ramfs_has_room() {
-    if !is_root() {
-        return skipped("needs root: mounts");
-    }
-    let desk = desk();
+    let Some(desk) = as_root("mounts", desk) else { return };
     let _disk = Mounted::new(desk.path("disk"), "ramfs", "");
     for more in [&["--dry-run"][..], &[]] {
         desk.run(&[&["unpack", "os-1.sealift", "composefs:disk/store", "--trust", "allowed"], more].concat()).good();

@@ -6,7 +6,7 @@ use std::os::unix::fs::{FileTypeExt as _, symlink};
 use std::process::Command;
 
 use rustix::fs::{CWD, FileType, Mode, XattrFlags, makedev, mknodat, setxattr};
-use sealift_desk::{Desk, Mounted, is_root, noise, program, skipped, text};
+use sealift_desk::{Desk, Mounted, as_root, is_root, noise, program, skipped, text};
 
 /// A desk whose operations are on the store `store`.
 pub(crate) struct Store(Desk);
@@ -146,10 +146,7 @@ impl Store {
 
     /// Mounts a tree, calls `look`, and unmounts it.
     pub(crate) fn mounted(&self, name: &str, look: impl FnOnce(&Self)) {
-        if !is_root() {
-            return skipped("needs root: mounts");
-        }
-        let mountpoint = self.path("mnt");
+        let Some(mountpoint) = as_root("mounts", || self.path("mnt")) else { return };
         fs::create_dir_all(&mountpoint).unwrap();
         self.sealift(&["mount", "composefs:store", name, "mnt", "--allow-unsigned"]).good().has("mnt: mounted ");
         let mounted = Mounted::at(mountpoint);

@@ -72,8 +72,7 @@ fn over_a_dead_mount_it_is_said_what_is_there() {
     mounted.wait().unwrap();
     let why = "Transport endpoint is not connected (os error 107): the program behind this mount has ended; unmount it";
     for line in ["mount os.sealift mnt --trust signers", "pack mnt -o new.sealift", "unpack mnt new --trust signers"] {
-        let (status, said) = desk.run(line);
-        assert!(status == Some(2) && said.contains(why), "{line}: {said}");
+        desk.refused(line, 2, why);
     }
     assert!(Command::new("umount").arg(desk.path("mnt")).status().unwrap().success());
 }

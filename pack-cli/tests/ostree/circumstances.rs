@@ -4,7 +4,7 @@ use std::fs::{self, File};
 use std::os::unix::fs::{PermissionsExt as _, chown};
 use std::process::{Command, Stdio};
 
-use sealift_desk::{Mounted, can_chown, noise, out, skipped, text};
+use sealift_desk::{Mounted, as_root, can_chown, noise, out, skipped, text};
 
 use crate::repos::{MODES, Repos, full_tree, plain_tree, write};
 
@@ -119,10 +119,7 @@ fn no_room() {
 /// Inodes are counted like bytes, before anything is written.
 #[test]
 fn no_inodes() {
-    if !can_chown() {
-        return skipped("needs root: a small file system");
-    }
-    let desk = small();
+    let Some(desk) = as_root("a small file system", small) else { return };
     let mounted = Mounted::new(desk.path("target"), "tmpfs", "nr_inodes=40,mode=755");
     desk.init("target", "archive");
     let before = desk.snapshot("target");

@@ -129,10 +129,7 @@ fn what_was_written_since_is_read() {
 /// Owner and permissions of a file in a bare repository are part of the object.
 #[test]
 fn a_set_id_bit_is_found() {
-    if !can_chown() {
-        return;
-    }
-    let desk = desk("bare");
+    let Some(desk) = can_chown().then(|| desk("bare")) else { return };
     let path = desk.largest("target", ".file");
     fs::set_permissions(&path, fs::Permissions::from_mode(0o4755)).expect("it is ours");
     assert_eq!(desk.import("os.sealift", "target")["repaired_objects"], 1);

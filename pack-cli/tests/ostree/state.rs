@@ -76,10 +76,7 @@ fn without_a_home_nothing_changes() {
 
 #[test]
 fn a_state_on_a_read_only_file_system_changes_nothing() {
-    if !can_chown() {
-        return;
-    }
-    let (desk, trust) = desk();
+    let Some((desk, trust)) = can_chown().then(desk) else { return };
     fs::create_dir(desk.path("ro")).expect("a folder");
     let mount = Command::new("mount").args(["-t", "tmpfs", "-o", "ro", "none"]).arg(desk.path("ro")).status();
     if !mount.is_ok_and(|status| status.success()) {

@@ -2,7 +2,7 @@
 
 use std::fs;
 
-use sealift_desk::{Mounted, is_root, noise, skipped};
+use sealift_desk::{Mounted, as_root, noise};
 
 use crate::repos::{Repos, Snapshot, write};
 
@@ -98,10 +98,7 @@ fn history() {
 
 #[test]
 fn a_repository_of_a_lower_layer_takes_updates() {
-    if !is_root() {
-        return skipped("needs root: mounts");
-    }
-    let desk = Repos::new();
+    let Some(desk) = as_root("mounts", Repos::new) else { return };
     fs::create_dir_all(desk.path("tree")).expect("a folder");
     desk.init("source", "archive");
     for version in [1, 2, 3] {
@@ -127,10 +124,7 @@ fn a_repository_of_a_lower_layer_takes_updates() {
 /// A file system without blocks has no limit.
 #[test]
 fn a_repository_in_ramfs_has_room() {
-    if !is_root() {
-        return skipped("needs root: mounts");
-    }
-    let desk = Repos::new();
+    let Some(desk) = as_root("mounts", Repos::new) else { return };
     fs::create_dir(desk.path("tree")).expect("a folder");
     write(&desk.path("tree/file"), 0o644, b"version 1\n");
     desk.init("source", "archive");

@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::Instant;
 
-use sealift_desk::{Desk, is_root, kill_after, out, skipped, text, told};
+use sealift_desk::{Desk, as_root, kill_after, out, text, told};
 
 const COLLECTION: &str = "org.example.Os";
 const USB: &str = "unpack b.sealift --usb stick --allow-unsigned";
@@ -244,10 +244,7 @@ fn devices_find_signed_refs() {
 /// The same with a medium that is plugged in, and found where it is mounted.
 #[test]
 fn devices_find_a_medium() {
-    if !is_root() {
-        return skipped("needs root: a medium that is mounted");
-    }
-    let (desk, commit) = signed();
+    let Some((desk, commit)) = as_root("a medium that is mounted", signed) else { return };
     let image = fs::File::create_new(desk.path("image")).expect("a new file");
     image.set_len(64 << 20).expect("there is room");
     out(Command::new("mkfs.ext4").arg("-q").arg(desk.path("image")));

@@ -108,8 +108,7 @@ fn a_delta_goes_before_the_full_bundle_where_its_base_is() {
     assert_eq!(has(&desk), "hello 9");
     pack(&desk, 10, "");
     pack(&desk, 10, "--base stick/9.sealift");
-    let said = desk.good(TAKE);
-    assert!(said.contains("from stick/delta-10.sealift"), "{said}");
+    let said = desk.says(TAKE, "from stick/delta-10.sealift");
     assert!(said.contains("passed over stick/10.sealift: stick/delta-10.sealift is the same version"), "{said}");
     assert_eq!(has(&desk), "hello 10");
 }
@@ -122,8 +121,7 @@ fn what_turns_out_damaged_gives_way_to_the_next() {
     let mut bytes = desk.read("stick/9.sealift");
     *bytes.last_mut().unwrap() ^= 1;
     desk.write("stick/9.sealift", bytes);
-    let said = desk.good(TAKE);
-    assert!(said.contains("passed over stick/9.sealift: "), "{said}");
+    desk.says(TAKE, "passed over stick/9.sealift: ");
     assert_eq!(has(&desk), "hello 8");
 }
 
@@ -194,8 +192,7 @@ fn words_of_other_programs_are_answered_with_ours() {
 fn a_delta_is_taken_over_a_base_that_lies_beside_it() {
     let desk = device();
     pack(&desk, 8, "--base stick/7.sealift");
-    let said = desk.good("unpack stick fresh --trust signers");
-    assert!(said.contains("fresh: unpacked from stick/delta-8.sealift"), "{said}");
+    desk.says("unpack stick fresh --trust signers", "fresh: unpacked from stick/delta-8.sealift");
     assert_eq!(desk.text("fresh/hello"), "hello 8");
     // A device that has the base needs nothing else from the stick.
     fs::write(desk.path("stick/7.sealift"), "damaged").unwrap();
@@ -225,8 +222,7 @@ fn a_sound_base_is_found_among_its_copies() {
 
     fs::copy(desk.path("stick/7.sealift"), desk.path("stick/1.sealift")).unwrap();
     damage("stick/1.sealift");
-    let said = desk.good("unpack stick other --trust signers");
-    assert!(said.contains("passed over stick/delta-8.sealift: stick/1.sealift: "), "{said}");
+    let said = desk.says("unpack stick other --trust signers", "passed over stick/delta-8.sealift: stick/1.sealift: ");
     assert!(said.contains("other: unpacked from stick/delta-8.sealift"), "{said}");
     assert_eq!(said.matches("delta-8").count(), 2, "{said}");
     fs::remove_file(desk.path("stick/7.sealift")).unwrap();

@@ -3,7 +3,7 @@
 use std::fs;
 
 use sealift::{Envelope, Head};
-use sealift_desk::{Desk, is_root, skipped, told};
+use sealift_desk::{Desk, as_root, told};
 
 fn desk() -> Desk {
     let desk = crate::new_desk();
@@ -21,8 +21,7 @@ fn a_comparison_that_failed_is_no_difference() {
     assert_eq!(desk.run("diff 1.sealift 2.sealift --exit-code").0, Some(1));
     for other in ["cut.sealift", "os/hello", "nowhere.sealift"] {
         for line in [format!("diff 1.sealift {other}"), format!("diff {other} 1.sealift")] {
-            let (status, said) = desk.run(&format!("{line} --exit-code"));
-            assert_eq!(status, Some(2), "{line}: {said}");
+            desk.refused(&format!("{line} --exit-code"), 2, "");
         }
     }
     // Without the option, 1 can only mean damage.
@@ -64,8 +63,7 @@ fn a_wrong_signature_is_damage_for_whoever_looks() {
     let head = head.with_envelopes(envelopes).unwrap();
     desk.write("wrong.sealift", [&head.encode(), rest].concat());
     for more in ["", " --json", " --trust signers"] {
-        let (status, said) = desk.run(&format!("info wrong.sealift{more}"));
-        assert_eq!(status, Some(1), "{more}: {said}");
+        desk.refused(&format!("info wrong.sealift{more}"), 1, "");
     }
     // What it says is shown all the same.
     let shown = desk.command("info wrong.sealift").output().unwrap().stdout;
@@ -189,16 +187,13 @@ fn a_stick_full_of_other_files_is_not_listed_whole() {
     assert!(said.contains("passed over 180 more files: -v names them"), "{said}");
     let said = desk.good("unpack stick new --update --trust signers --json");
     assert!(said.contains(r#"{"passed_over":{"more":180}}"#), "{said}");
-    assert!(desk.good("unpack stick new --update --trust signers -v").contains("junk-199"));
+    desk.says("unpack stick new --update --trust signers -v", "junk-199");
 }
 
 /// Needs a file system of its own.
 #[test]
 fn signing_on_a_read_only_medium_says_so() {
-    if !is_root() {
-        return skipped("needs root: mounts a file system");
-    }
-    let desk = desk();
+    let Some(desk) = as_root("mounts a file system", desk) else { return };
     let program = env!("CARGO_BIN_EXE_sealift");
     fs::create_dir(desk.path("medium")).unwrap();
     let line = format!(

@@ -6,7 +6,7 @@ use std::path::Path;
 use sealift::trust::{Guard, TrustOptions};
 use sealift::unpack::unpack;
 use sealift::{Class, Error, Input, InstallOptions, Kind, Limits, Progress};
-use sealift_desk::{Mounted, is_root, skipped};
+use sealift_desk::{Mounted, as_root};
 
 use crate::deltas::versions;
 use crate::installed::{Installed, anyones};
@@ -54,10 +54,7 @@ fn a_delta_without_its_base_lacks_it() {
 
 #[test]
 fn a_small_disk_is_full() {
-    if !is_root() {
-        return skipped("needs root: mounts");
-    }
-    let desk = packed();
+    let Some(desk) = as_root("mounts", packed) else { return };
     let _disk = Mounted::new(desk.path("disk"), "tmpfs", "size=16k");
     let error = failed(&desk.path("1.sealift"), &desk.path("disk/target"), &Progress::default());
     assert_eq!((error.class(), error.word(), error.exit_status()), (Class::DiskFull, "space", 2), "{error}");

@@ -41,9 +41,9 @@ fn what_a_killed_signing_left() {
     desk.refused("clean b.sealift", 2, "another sealift run is using");
     assert!(exists(&partial));
     drop(bundle);
-    assert!(desk.good("clean b.sealift").contains("removed 1 unfinished bundle"));
+    desk.says("clean b.sealift", "removed 1 unfinished bundle");
     assert!(!exists(&partial));
-    assert!(desk.good("clean b.sealift").contains("nothing to clean"));
+    desk.says("clean b.sealift", "nothing to clean");
 }
 
 #[test]
@@ -69,7 +69,7 @@ fn a_bundle_that_is_being_packed_is_left_alone() {
     drop(spool);
     // A child of another test keeps it open between fork and exec.
     File::open(desk.path(".b.sealift.123.sealift-partial")).expect("it is there").lock().expect("it is left soon");
-    assert!(desk.good("clean b.sealift").contains("removed 1 unfinished bundle"));
+    desk.says("clean b.sealift", "removed 1 unfinished bundle");
 }
 
 #[test]
@@ -128,7 +128,7 @@ fn a_state_without_a_tree_goes() {
         "{said}"
     );
     assert!(!exists(&state));
-    assert!(desk.good("clean target").contains("nothing to clean"));
+    desk.says("clean target", "nothing to clean");
 }
 
 #[test]

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use rustix::fs::{XattrFlags, getxattr, setxattr};
-use sealift_desk::{Mounted, is_root, noise, out, said, skipped};
+use sealift_desk::{Mounted, as_root, is_root, noise, out, said, skipped};
 use serde_json::Value;
 
 use crate::installed::Installed;
@@ -120,10 +120,7 @@ fn seeks(root: &Path, files: &[u64]) -> usize {
 
 #[test]
 fn what_is_read_first_lies_together_and_still_does_after_updates() {
-    if !is_root() {
-        return skipped("needs root: an ext4");
-    }
-    let desk = Installed::new();
+    let Some(desk) = as_root("an ext4", Installed::new) else { return };
     (0..FILES).for_each(|file| write(&desk, file, 1));
     let mut hot: Vec<u64> = (0..FILES).step_by(10).collect();
     hot.sort_by_key(|file| blake3::hash(&file.to_le_bytes()).to_hex());
@@ -167,10 +164,7 @@ fn what_is_read_first_lies_together_and_still_does_after_updates() {
 
 #[test]
 fn what_is_written_again_stays_what_it_was() {
-    if !is_root() {
-        return skipped("needs root: an ext4");
-    }
-    let desk = Installed::new();
+    let Some(desk) = as_root("an ext4", Installed::new) else { return };
     (0..100).for_each(|file| write(&desk, file, 1));
     // A file with two names, and one that gets another name beside the target.
     fs::hard_link(desk.path("tree").join(name(2)), desk.path("tree/second")).unwrap();
@@ -271,11 +265,8 @@ fn what_is_read_first_lies_in_its_order_whatever_its_length() {
 /// Space for the hot set is reserved beforehand, but not for files with holes, and not for empty ones.
 #[test]
 fn sparse_and_empty_files_that_are_read_first_get_no_space() {
-    if !is_root() {
-        return skipped("needs root: an ext4");
-    }
+    let Some(desk) = as_root("an ext4", Installed::new) else { return };
     let (sparse, empty) = (5, 9);
-    let desk = Installed::new();
     (0..100).for_each(|file| write_up_to(&desk, file, 1, 200_000));
     let file = fs::File::create(desk.path("tree").join(name(sparse))).unwrap();
     file.write_all_at(&noise(5, 9000), 0).unwrap();
@@ -317,10 +308,7 @@ fn sparse_and_empty_files_that_are_read_first_get_no_space() {
 /// If free space is fragmented, the hot set is written again once, and then not before that would help.
 #[test]
 fn what_cannot_lie_together_is_not_written_again_with_each_update() {
-    if !is_root() {
-        return skipped("needs root: an ext4");
-    }
-    let desk = Installed::new();
+    let Some(desk) = as_root("an ext4", Installed::new) else { return };
     (0..400).for_each(|file| write_up_to(&desk, file, 1, 200_000));
     let hot: Vec<u64> = (0..400).step_by(4).collect();
     desk.write("profile", hot.iter().map(|file| name(*file)).collect::<Vec<_>>().join("\n"));
@@ -400,10 +388,7 @@ fn what_just_fits_still_does_where_space_is_reserved() {
 
 #[test]
 fn what_is_damaged_leaves_nothing_of_the_space_reserved() {
-    if !is_root() {
-        return skipped("needs root: an ext4");
-    }
-    let desk = Installed::new();
+    let Some(desk) = as_root("an ext4", Installed::new) else { return };
     pack_hot(&desk, 50);
     let disk = Disk::ext4(&desk, "4096");
     let free = || rustix::fs::statvfs(&disk.point).unwrap().f_bfree;
@@ -444,10 +429,7 @@ fn thirty_hot_with(desk: &Installed, options: &str, unpack: impl Fn(&str)) -> Pa
 
 #[test]
 fn a_mount_point_is_not_written_again() {
-    if !is_root() {
-        return skipped("needs root: an ext4 and mounts");
-    }
-    let desk = Installed::new();
+    let Some(desk) = as_root("an ext4 and mounts", Installed::new) else { return };
     let disk = Disk::ext4(&desk, "4096");
     let file = thirty_hot(&desk, |bundle| drop(desk.good(&format!("unpack {bundle} disk/target --allow-unsigned"))));
     let file = disk.point.join("target").join(file);
@@ -466,10 +448,7 @@ fn a_mount_point_is_not_written_again() {
 /// An update that has begun to move its files succeeds even if unchanged files cannot be replaced, and nothing is lost that only those files have.
 #[test]
 fn what_cannot_be_replaced_is_not_written_again() {
-    if !is_root() {
-        return skipped("needs root: an ext4 and mounts");
-    }
-    let desk = Installed::new();
+    let Some(desk) = as_root("an ext4 and mounts", Installed::new) else { return };
     let disk = Disk::ext4(&desk, "4096");
     let target = disk.point.join("target");
     write(&desk, 14, 1);
@@ -503,10 +482,7 @@ fn what_cannot_be_replaced_is_not_written_again() {
 /// A file that only moves needs an inode, as do the new files, and the record that is written after them.
 #[test]
 fn the_hot_set_is_not_written_again_where_that_takes_too_many_inodes() {
-    if !is_root() {
-        return skipped("needs root: an ext4");
-    }
-    let desk = Installed::new();
+    let Some(desk) = as_root("an ext4", Installed::new) else { return };
     let disk = Disk::ext4(&desk, "4096");
     let target = disk.point.join("target");
     thirty_hot(&desk, |bundle| drop(desk.good(&format!("unpack {bundle} disk/target --allow-unsigned"))));
@@ -536,10 +512,7 @@ fn the_hot_set_is_not_written_again_where_that_takes_too_many_inodes() {
 /// The system does not include quotas in what it says is free.
 #[test]
 fn the_hot_set_is_not_written_again_where_that_exceeds_a_quota() {
-    if !is_root() {
-        return skipped("needs root: a btrfs");
-    }
-    let desk = Installed::new();
+    let Some(desk) = as_root("a btrfs", Installed::new) else { return };
     // This file system counts as one on flash, so it takes many seeks.
     (0..FILES).for_each(|file| write(&desk, file, 1));
     let hot: Vec<u64> = (0..FILES).step_by(3).collect();
@@ -604,10 +577,7 @@ fn a_label_is_not_lost_without_root() {
 /// Users can rename another user's file in a directory of their own, but cannot give the new file to that user.
 #[test]
 fn a_file_of_another_user_is_not_written_again_without_root() {
-    if !is_root() {
-        return skipped("needs root: an ext4, and gives a file away");
-    }
-    let desk = Installed::new();
+    let Some(desk) = as_root("an ext4, and gives a file away", Installed::new) else { return };
     desk.make_home();
     let disk = Disk::ext4(&desk, "4096");
     let user = fs::metadata(desk.path("home")).unwrap().uid();

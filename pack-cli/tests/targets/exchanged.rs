@@ -7,7 +7,7 @@ use std::process::Command;
 use sealift::unpack::{UnpackStats, unpack};
 use sealift::{Durability, InstallOptions, TreeOptions};
 use sealift::{Error, Input, Progress};
-use sealift_desk::{is_root, noise, program, said, skipped};
+use sealift_desk::{as_root, noise, program, said, skipped};
 
 use crate::installed::{Installed, anyones};
 
@@ -192,10 +192,7 @@ fn a_bind_mount_is_the_same_target() {
 
 #[test]
 fn a_record_of_another_user_is_not_believed() {
-    if !is_root() {
-        return skipped("needs root: gives files away");
-    }
-    let desk = desk();
+    let Some(desk) = as_root("gives files away", desk) else { return };
     for change in ["owner", "mode"] {
         let record = desk.path(".target.sealift-state");
         match change {

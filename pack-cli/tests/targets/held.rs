@@ -9,7 +9,7 @@ use std::process::{Command, Output};
 use rustix::fs::{CWD, FileType, Mode, XattrFlags, lsetxattr, makedev, mknodat};
 use sealift::trust::Utc;
 use sealift::{Error, Input, InstallOptions, Progress, Times};
-use sealift_desk::{is_root, noise, program, said, set_mtime, skipped};
+use sealift_desk::{as_root, noise, program, said, set_mtime, skipped};
 use sealift_store::Record;
 
 use crate::installed::{Installed, anyones};
@@ -170,10 +170,7 @@ fn row(name: &str, record: &Record) -> String {
 
 /// Unpacks and updates on a file system, audits after each, and compares what is kept with the page.
 fn check(name: &str, make: &str, mount: &str) {
-    if !is_root() {
-        return skipped("needs root: mounts");
-    }
-    let desk = Installed::new();
+    let Some(desk) = as_root("mounts", Installed::new) else { return };
     let Some(_tree) = in_memory(&desk) else { return skipped("needs tmpfs") };
     if !rich(&desk) {
         return skipped("needs a tmpfs with every time and attribute");
@@ -220,10 +217,7 @@ fn on_ext4_with_small_inodes() {
 
 #[test]
 fn times_that_are_not_stored_exactly_are_said() {
-    let desk = Installed::new();
-    if !is_root() {
-        return skipped("needs root: mounts");
-    }
+    let Some(desk) = as_root("mounts", Installed::new) else { return };
     plain(&desk);
     let make = "truncate -s 60M image && mkfs.ext4 -q -I 128 image";
     let Some(_disk) = Disk::new(&desk, make, "mount -o loop image disk") else { return };
@@ -280,10 +274,7 @@ fn on_ntfs() {
 /// writes.
 #[test]
 fn on_exfat() {
-    if !is_root() {
-        return skipped("needs root: mounts");
-    }
-    let desk = Installed::new();
+    let Some(desk) = as_root("mounts", Installed::new) else { return };
     plain(&desk);
     let make = "truncate -s 60M image && mkfs.exfat image";
     let Some(_disk) = Disk::new(&desk, make, "mount.exfat-fuse -o umask=022 $image disk") else { return };
@@ -300,10 +291,7 @@ fn on_exfat() {
 
 #[test]
 fn an_attribute_that_is_too_large_is_named_before_anything_is_unpacked() {
-    let desk = Installed::new();
-    if !is_root() {
-        return skipped("needs root: mounts");
-    }
+    let Some(desk) = as_root("mounts", Installed::new) else { return };
     let Some(_tree) = in_memory(&desk) else { return skipped("needs tmpfs") };
     if lsetxattr(desk.path("tree/etc/motd"), "user.large", &[7; 9000], XattrFlags::empty()).is_err() {
         return skipped("needs a tmpfs with large attributes");
@@ -322,10 +310,7 @@ fn an_attribute_that_is_too_large_is_named_before_anything_is_unpacked() {
 /// ext4 gives a file at most 65,000 names.
 #[test]
 fn a_file_with_more_names_than_the_file_system_allows_is_named() {
-    let desk = Installed::new();
-    if !is_root() {
-        return skipped("needs root: mounts");
-    }
+    let Some(desk) = as_root("mounts", Installed::new) else { return };
     let Some(_tree) = in_memory(&desk) else { return skipped("needs tmpfs") };
     for number in 1..=65_000 {
         fs::hard_link(desk.path("tree/etc/motd"), desk.path(&format!("tree/lib/{number:05}"))).unwrap();
@@ -343,11 +328,7 @@ fn a_file_with_more_names_than_the_file_system_allows_is_named() {
 
 /// Creates a desk with the rich tree, on a file system with everything.
 fn complete() -> Option<Installed> {
-    if !is_root() {
-        skipped("needs root: gives files away");
-        return None;
-    }
-    let desk = Installed::new();
+    let desk = as_root("gives files away", Installed::new)?;
     rich(&desk);
     Some(desk)
 }
@@ -458,10 +439,7 @@ fn owners_and_devices_are_left_out_until_they_are_asked_for() {
 
 #[test]
 fn a_disk_that_fills_up_keeps_what_was_built() {
-    if !is_root() {
-        return skipped("needs root: mounts");
-    }
-    let desk = Installed::new();
+    let Some(desk) = as_root("mounts", Installed::new) else { return };
     for file in 0..40 {
         desk.write(&format!("tree/{file}"), noise(file, 500_000));
     }
@@ -509,10 +487,7 @@ fn without_proc_attributes_of_links_are_read_and_set() {
 
 #[test]
 fn a_dead_mount_is_said_to_be_dead() {
-    if !is_root() {
-        return skipped("needs root: mounts");
-    }
-    let desk = Installed::new();
+    let Some(desk) = as_root("mounts", Installed::new) else { return };
     desk.pack(1);
     fs::create_dir(desk.path("below")).unwrap();
     fs::create_dir(desk.path("disk")).unwrap();

@@ -9,7 +9,7 @@ use rustix::fs::{XattrFlags, lsetxattr};
 use rustix::io::Errno;
 use sealift::Error;
 use sealift::unpack::may_go_on;
-use sealift_desk::{Mounted, is_root, noise, said, skipped};
+use sealift_desk::{Mounted, as_root, is_root, noise, said, skipped};
 
 use crate::installed::Installed;
 
@@ -74,10 +74,7 @@ fn only_what_may_get_further_is_to_be_repeated() {
 
 #[test]
 fn a_dry_run_ends_as_the_run_would() {
-    if !is_root() {
-        return skipped("needs root: mounts");
-    }
-    let desk = Installed::new();
+    let Some(desk) = as_root("mounts", Installed::new) else { return };
     desk.pack(7);
     desk.write("tree/large", noise(3, 5_000_000));
     desk.pack(8);
@@ -115,10 +112,7 @@ fn a_dry_run_finds_that_nothing_can_be_written() {
     desk.set_mode("home/closed", 0o555);
     refused("home/closed", &|line| desk.run_as_user(line));
     desk.set_mode("home/closed", 0o755);
-    if !is_root() {
-        return skipped("needs root: mounts");
-    }
-    let mounted = Mounted::new(desk.path("still"), "tmpfs", "");
+    let Some(mounted) = as_root("mounts", || Mounted::new(desk.path("still"), "tmpfs", "")) else { return };
     // In a process of its own: files that are open for writing here are also open in processes that other tests start, until these call exec.
     desk.good("unpack 7.sealift still/target --allow-unsigned");
     rustix::mount::mount_remount(mounted.path(), rustix::mount::MountFlags::RDONLY, c"").unwrap();

@@ -6,7 +6,7 @@ use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _, chown, symlink};
 use std::process::{Command, Stdio};
 
 use sealift::unpack::UnpackStats;
-use sealift_desk::{Mounted, NOBODY, has, is_root, out, said, skipped, told};
+use sealift_desk::{Mounted, NOBODY, as_root, has, is_root, out, said, skipped, told};
 
 use crate::installed::Installed;
 
@@ -62,10 +62,7 @@ fn assert_done(desk: &Installed, stats: &UnpackStats, target: &str) {
 
 #[test]
 fn a_tree_of_a_lower_layer_is_updated() {
-    if !is_root() {
-        return skipped("needs root: mounts");
-    }
-    let desk = desk_with_directories();
+    let Some(desk) = as_root("mounts", desk_with_directories) else { return };
     let _disk = Mounted::new(desk.path("disk"), "tmpfs", "mode=755");
     fs::create_dir(desk.path("disk/lower")).unwrap();
     desk.unpack(7, "disk/lower/os");
@@ -86,10 +83,7 @@ fn a_tree_of_a_lower_layer_is_updated() {
 /// Without root, a read-only directory has to be opened before it turns out that it cannot be moved.
 #[test]
 fn a_closed_directory_of_a_lower_layer_is_removed_by_its_owner() {
-    if !is_root() {
-        return skipped("needs root: mounts");
-    }
-    let desk = Installed::new();
+    let Some(desk) = as_root("mounts", Installed::new) else { return };
     fs::create_dir(desk.path("tree/closed")).unwrap();
     desk.write("tree/closed/file", "closed");
     desk.set_mode("tree/closed", 0o555);
@@ -115,10 +109,7 @@ fn a_closed_directory_of_a_lower_layer_is_removed_by_its_owner() {
 
 #[test]
 fn a_tree_is_updated_where_renames_have_no_flags() {
-    if !is_root() {
-        return skipped("needs root: mounts");
-    }
-    let desk = desk_with_directories();
+    let Some(desk) = as_root("mounts", desk_with_directories) else { return };
     let _mirror = bindfs(&desk, &[]);
     desk.unpack(7, "mirror/os");
     change(&desk);
@@ -128,10 +119,7 @@ fn a_tree_is_updated_where_renames_have_no_flags() {
 
 #[test]
 fn a_file_system_with_one_mode_for_everything_is_a_target() {
-    if !is_root() {
-        return skipped("needs root: mounts");
-    }
-    let desk = Installed::new();
+    let Some(desk) = as_root("mounts", Installed::new) else { return };
     desk.pack(7);
     let fixed = ["--perms=0777", "--chmod-ignore", "--chown-ignore"];
     let mirror = bindfs(&desk, &fixed);

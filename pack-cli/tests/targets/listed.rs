@@ -3,7 +3,7 @@
 use std::fs;
 
 use crate::installed::Installed;
-use crate::versions::{run, signed};
+use crate::versions::{ends, run, signed};
 
 /// Returns the output of `status`, which must end with this exit status.
 fn status(desk: &Installed, ends: i32) -> String {
@@ -23,8 +23,7 @@ fn each_target_is_listed_once_by_whatever_path() {
     std::os::unix::fs::symlink("slots", desk.path("link")).unwrap();
     fs::create_dir(desk.path("slots")).unwrap();
     for line in ["unpack 1.sealift link/a", "unpack 1.sealift slots/b", "unpack 2.sealift slots/../link/b --update"] {
-        let (ended, said) = run(&desk, line);
-        assert_eq!(ended, Some(0), "{line}: {said}");
+        ends(&desk, line, 0, "");
     }
     let said = status(&desk, 0);
     let slots = fs::canonicalize(desk.path("slots")).unwrap();
@@ -45,16 +44,16 @@ fn each_target_is_listed_once_by_whatever_path() {
 #[test]
 fn a_repeated_unpacking_leaves_the_list_as_it_is() {
     let desk = signed();
-    assert_eq!(run(&desk, "unpack 1.sealift a").0, Some(0));
+    ends(&desk, "unpack 1.sealift a", 0, "");
     let entry = fs::read_dir(desk.path("state/targets")).unwrap().next().unwrap().unwrap().path();
     let before = fs::read_to_string(&entry).unwrap();
     let key = before.lines().find(|line| line.starts_with("keys SHA256:")).unwrap();
     let lines = before.lines().map(|line| line.split(' ').next().unwrap()).collect::<Vec<_>>();
     assert_eq!(lines, ["sealift", "kind", "path", "on", "name", "version", "taken", "state", "keys", "check"], "{key}");
     std::thread::sleep(std::time::Duration::from_millis(1100));
-    assert_eq!(run(&desk, "unpack 1.sealift a --update").0, Some(0));
+    ends(&desk, "unpack 1.sealift a --update", 0, "");
     assert_eq!(fs::read_to_string(&entry).unwrap(), before);
-    assert_eq!(run(&desk, "unpack 2.sealift a --update").0, Some(0));
+    ends(&desk, "unpack 2.sealift a --update", 0, "");
     assert_eq!(fs::read_to_string(&entry).unwrap().lines().nth(5), Some("version 2"));
 }
 
@@ -63,7 +62,7 @@ fn what_is_gone_is_said_until_it_is_cleaned() {
     let desk = signed();
     fs::create_dir(desk.path("disk")).unwrap();
     for target in ["gone", "moved", "disk/os", "taken", "kept"] {
-        assert_eq!(run(&desk, &format!("unpack 1.sealift {target}")).0, Some(0));
+        ends(&desk, &format!("unpack 1.sealift {target}"), 0, "");
     }
     fs::remove_dir_all(desk.path("gone")).unwrap();
     fs::rename(desk.path("moved"), desk.path("elsewhere")).unwrap();
@@ -84,15 +83,13 @@ fn what_is_gone_is_said_until_it_is_cleaned() {
     assert_eq!(json.matches(r#""missing":"other"}"#).count(), 1, "{json}");
 
     for target in ["gone", "moved", "disk/os", "taken"] {
-        let said = desk.good(&format!("clean {target}"));
-        assert!(said.contains("removed from the list"), "{said}");
+        desk.says(&format!("clean {target}"), "removed from the list");
     }
     // The second time, there is nothing to clean.
     let again = desk.command("clean disk/os").output().unwrap();
     assert_eq!(again.status.code(), Some(2));
     assert_eq!(fs::read(desk.path("taken/mine")).unwrap(), b"mine");
-    let said = desk.good("clean kept");
-    assert!(said.contains("nothing to clean"), "{said}");
+    desk.says("clean kept", "nothing to clean");
     let said = status(&desk, 0);
     assert_eq!((said.matches("os version 1").count(), files(&desk)), (1, 1), "{said}");
     // Forgetting versions keeps the targets, and forgetting targets keeps the versions.
@@ -105,19 +102,18 @@ fn what_is_gone_is_said_until_it_is_cleaned() {
 #[test]
 fn another_directory_in_its_place_is_said() {
     let desk = signed();
-    assert_eq!(run(&desk, "unpack 1.sealift a").0, Some(0));
+    ends(&desk, "unpack 1.sealift a", 0, "");
     fs::rename(desk.path("a"), desk.path("b")).unwrap();
     fs::create_dir(desk.path("a")).unwrap();
     let said = status(&desk, 0);
     assert!(said.contains("its install record belongs to another directory"), "{said}");
-    let (ended, said) = run(&desk, "unpack 2.sealift a --update");
-    assert_eq!(ended, Some(0), "an empty one is nobody's: {said}");
+    ends(&desk, "unpack 2.sealift a --update", 0, "");
 }
 
 #[test]
 fn what_did_not_end_is_no_target_yet() {
     let desk = signed();
-    assert_eq!(run(&desk, "unpack 1.sealift a").0, Some(0));
+    ends(&desk, "unpack 1.sealift a", 0, "");
     // As after a kill when the state lists the target, but the tree has no name yet.
     fs::rename(desk.path("a"), desk.path("tree-of-a")).unwrap();
     fs::create_dir(desk.path(".a.sealift-partial")).unwrap();
@@ -133,7 +129,7 @@ fn what_did_not_end_is_no_target_yet() {
 fn what_is_damaged_hides_nothing_else() {
     let desk = signed();
     for target in ["a", "b", "c"] {
-        assert_eq!(run(&desk, &format!("unpack 1.sealift {target}")).0, Some(0));
+        ends(&desk, &format!("unpack 1.sealift {target}"), 0, "");
     }
     desk.write(".a.sealift-state/head", "damaged");
     let of_b = fs::read_dir(desk.path("state/targets")).unwrap().map(|entry| entry.unwrap().path());
@@ -144,7 +140,7 @@ fn what_is_damaged_hides_nothing_else() {
     assert!(said.contains("/c: os version 1\n") && said.contains("os: accepts version 1 or newer"), "{said}");
     assert!(said.contains("head is damaged") && said.contains(of_b.file_name().unwrap().to_str().unwrap()), "{said}");
     // The next bundle writes it again, since nothing depends on it.
-    assert_eq!(run(&desk, "unpack 1.sealift b --update").0, Some(0));
+    ends(&desk, "unpack 1.sealift b --update", 0, "");
     assert_eq!(fs::read(&of_b).unwrap().len(), whole.len());
 }
 
@@ -152,12 +148,12 @@ fn what_is_damaged_hides_nothing_else() {
 fn a_damaged_floor_hides_no_target() {
     let desk = signed();
     for target in ["a", "b"] {
-        assert_eq!(run(&desk, &format!("unpack 1.sealift {target}")).0, Some(0));
+        ends(&desk, &format!("unpack 1.sealift {target}"), 0, "");
     }
     let key = fs::read_to_string(desk.path("release.pub")).unwrap();
     desk.write("signers", format!("* namespaces=\"sealift\" {key}"));
     desk.good("pack tree -o app.sealift --name app --bundle-version 1 --key release");
-    assert_eq!(run(&desk, "unpack app.sealift c").0, Some(0));
+    ends(&desk, "unpack app.sealift c", 0, "");
     let whole = fs::read(desk.path("state/floors/os")).unwrap();
     fs::write(desk.path("state/floors/os"), &whole[1..]).unwrap();
     let said = status(&desk, 2);
@@ -180,7 +176,7 @@ fn what_nobody_signed_leaves_no_trace() {
     let (_, said) = run(&desk, "status trial --allow-unsigned");
     assert!(said.contains("trial: os version 9, UNSIGNED"), "{said}");
     // For a listed target, its present bundle is shown.
-    assert_eq!(run(&desk, "unpack 1.sealift a").0, Some(0));
+    ends(&desk, "unpack 1.sealift a", 0, "");
     desk.good("unpack unsigned.sealift a --update --allow-unsigned");
     let said = status(&desk, 0);
     assert!(said.contains("/a: os version 9\n") && said.contains("not trusted"), "{said}");
@@ -189,12 +185,11 @@ fn what_nobody_signed_leaves_no_trace() {
 #[test]
 fn a_list_that_cannot_be_kept_leaves_the_target_as_it_was() {
     let desk = signed();
-    assert_eq!(run(&desk, "unpack 1.sealift a").0, Some(0));
+    ends(&desk, "unpack 1.sealift a", 0, "");
     fs::rename(desk.path("state/targets"), desk.path("targets")).unwrap();
     desk.write("state/targets", "no folder");
     for line in ["unpack 2.sealift a --update", "unpack 2.sealift a --update --dry-run", "unpack 1.sealift b"] {
-        let (ended, said) = run(&desk, line);
-        assert_eq!(ended, Some(2), "{line}: {said}");
+        ends(&desk, line, 2, "");
     }
     assert_eq!(fs::read(desk.path("a/etc/issue")).unwrap(), b"1");
     assert!(!desk.path("b").exists());
@@ -202,5 +197,5 @@ fn a_list_that_cannot_be_kept_leaves_the_target_as_it_was() {
     // If another user could write it, it is not trusted.
     fs::rename(desk.path("targets"), desk.path("state/targets")).unwrap();
     desk.set_mode("state/targets", 0o777);
-    assert_eq!(run(&desk, "status").0, Some(2));
+    ends(&desk, "status", 2, "");
 }

@@ -4,7 +4,7 @@ use std::fs;
 use std::os::unix::fs::MetadataExt as _;
 use std::process::{Command, Stdio};
 
-use sealift_desk::{Mounted, is_root, noise, said, skipped, told};
+use sealift_desk::{Mounted, as_root, is_root, noise, said, skipped, told};
 
 use crate::installed::Installed;
 use crate::layered::btrfs;
@@ -42,16 +42,12 @@ fn make_slot(desk: &Installed) -> Mounted {
 
 #[test]
 fn a_slot_is_filled_and_updated_in_place() {
-    if !is_root() {
-        return skipped("needs root: mounts");
-    }
-    let desk = Installed::new();
+    let Some(desk) = as_root("mounts", Installed::new) else { return };
     desk.pack(7);
     let _slot = make_slot(&desk);
     let dry = desk.good("unpack 7.sealift slot --allow-unsigned --dry-run");
     assert!(dry.contains("would be unpacked") && desk.names("slot") == ["lost+found"], "{dry}");
-    let done = desk.good("unpack 7.sealift slot --allow-unsigned");
-    assert!(done.contains("slot: unpacked from 7.sealift"), "{done}");
+    desk.says("unpack 7.sealift slot --allow-unsigned", "slot: unpacked from 7.sealift");
     assert_filled(&desk, "slot");
     fs::remove_dir_all(desk.path("tree/lib")).unwrap();
     desk.write("tree/etc/issue", "second\n");
@@ -59,8 +55,7 @@ fn a_slot_is_filled_and_updated_in_place() {
     desk.pack(8);
     desk.good("unpack 8.sealift slot --allow-unsigned --update --delete");
     assert_filled(&desk, "slot");
-    let status = desk.good("status slot");
-    assert!(status.contains("version 8"), "{status}");
+    desk.says("status slot", "version 8");
     // Packing the slot packs the tree.
     desk.good("pack slot --exclude /lost+found/ -o slot.sealift --name os --bundle-version 8");
     desk.good("diff 8.sealift slot.sealift --exit-code");
@@ -69,10 +64,7 @@ fn a_slot_is_filled_and_updated_in_place() {
 
 #[test]
 fn what_is_in_a_mount_point_is_not_taken_over() {
-    if !is_root() {
-        return skipped("needs root: mounts");
-    }
-    let desk = Installed::new();
+    let Some(desk) = as_root("mounts", Installed::new) else { return };
     desk.pack(7);
     let _slot = make_slot(&desk);
     desk.write("slot/mine", "mine\n");
@@ -80,8 +72,7 @@ fn what_is_in_a_mount_point_is_not_taken_over() {
         desk.refused(&format!("unpack 7.sealift slot --allow-unsigned {option}"), 2, "");
         assert_eq!(desk.names("slot"), ["lost+found", "mine"]);
     }
-    let adopted = desk.good("unpack 7.sealift slot --allow-unsigned --update --adopt --yes");
-    assert!(adopted.contains("took over"), "{adopted}");
+    desk.says("unpack 7.sealift slot --allow-unsigned --update --adopt --yes", "took over");
     // A bundle that has a name of ours.
     fs::create_dir(desk.path("tree/.sealift")).unwrap();
     desk.pack(8);
@@ -91,10 +82,7 @@ fn what_is_in_a_mount_point_is_not_taken_over() {
 
 #[test]
 fn a_slot_that_was_being_filled_is_filled_or_left() {
-    if !is_root() {
-        return skipped("needs root: mounts");
-    }
-    let desk = Installed::new();
+    let Some(desk) = as_root("mounts", Installed::new) else { return };
     for number in 0..60 {
         fs::create_dir_all(desk.path(&format!("tree/d{}", number % 6))).unwrap();
         desk.write(&format!("tree/d{}/f{number}", number % 6), noise(number, 2000));
@@ -150,10 +138,7 @@ fn mount_at(desk: &Installed, slot: &str) -> Mounted {
 /// Two slots take turns at one path: the one that never held the newer version has not gone back.
 #[test]
 fn slots_that_take_turns_have_not_gone_back() {
-    if !is_root() {
-        return skipped("needs root: mounts");
-    }
-    let desk = versions::signed();
+    let Some(desk) = as_root("mounts", versions::signed) else { return };
     let ends = |line: &str, status: i32| {
         let (ended, said) = versions::run(&desk, line);
         assert_eq!(ended, Some(status), "{line}: {said}");

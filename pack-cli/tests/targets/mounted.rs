@@ -5,7 +5,7 @@ use std::os::unix::fs::MetadataExt as _;
 use std::process::Command;
 
 use sealift::{InstallOptions, Progress, TreeOptions};
-use sealift_desk::{Mounted, is_root, said, skipped};
+use sealift_desk::{Mounted, as_root, is_root, said, skipped};
 
 use crate::installed::Installed;
 use crate::unlike::updatable;
@@ -47,10 +47,7 @@ fn audit(desk: &Installed) -> (Option<i32>, String) {
 
 #[test]
 fn what_is_mounted_below_a_target_stays_and_is_said() {
-    if !is_root() {
-        return skipped("needs root: mounts");
-    }
-    let desk = Installed::new();
+    let Some(desk) = as_root("mounts", Installed::new) else { return };
     for name in ["data/deep", "proc"] {
         fs::create_dir_all(desk.path("tree").join(name)).unwrap();
     }
@@ -142,10 +139,7 @@ fn what_must_not_be_changed_is_found_before_anything_is_changed() {
 
 #[test]
 fn what_is_mounted_beside_an_updated_part_stays() {
-    if !is_root() {
-        return skipped("needs root: mounts");
-    }
-    let desk = updatable();
+    let Some(desk) = as_root("mounts", updatable) else { return };
     let part = |update| TreeOptions { update, delete: update, prefix: b"etc".to_vec(), ..TreeOptions::default() };
     let take = |version, update| {
         let options = InstallOptions { tree: part(update), ..InstallOptions::default() };

@@ -5,7 +5,7 @@ use std::io::Write as _;
 use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _, chown};
 
 use rustix::fs::{XattrFlags, lgetxattr, lsetxattr};
-use sealift_desk::{is_root, noise, said, skipped};
+use sealift_desk::{as_root, noise, said, skipped};
 
 use crate::installed::Installed;
 
@@ -15,11 +15,7 @@ const TOOL: &str = "target/d/tool";
 
 /// Creates a target with version 1, in which a tool belongs to the user, and version 2, which gives it to root with mode 4755. `None` without root.
 fn raised() -> Option<Installed> {
-    if !is_root() {
-        skipped("needs root: gives files away");
-        return None;
-    }
-    let desk = Installed::new();
+    let desk = as_root("gives files away", Installed::new)?;
     fs::create_dir(desk.path("tree/d")).unwrap();
     desk.write("tree/d/tool", noise(9, 30_000));
     chown(desk.path("tree/d/tool"), Some(USER), Some(USER)).unwrap();
@@ -141,10 +137,7 @@ fn capabilities_come_on_new_files_and_go_with_the_old() {
 /// The kernel would drop the upper bits, and 4104:0 would be the disk 8:0.
 #[test]
 fn a_device_number_that_does_not_fit_is_refused() {
-    if !is_root() {
-        return skipped("needs root: creates devices");
-    }
-    let desk = Installed::new();
+    let Some(desk) = as_root("creates devices", Installed::new) else { return };
     for (major, minor, fits) in [(4104, 0, false), (1, 0x10_0003, false), (1, 3, true)] {
         let mut header = tar::Header::new_gnu();
         header.set_entry_type(tar::EntryType::Char);

@@ -6,7 +6,7 @@ use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _, chown, symlink};
 use sealift::Progress;
 use sealift::unpack::UnpackStats;
 use sealift::{InstallOptions, TreeOptions};
-use sealift_desk::{is_root, noise, skipped};
+use sealift_desk::{as_root, noise};
 
 use crate::installed::Installed;
 
@@ -216,10 +216,7 @@ fn what_was_only_touched_is_read_once() {
 
 #[test]
 fn owners_and_attributes_are_repaired_on_new_files() {
-    if !is_root() {
-        return skipped("needs root: gives files away");
-    }
-    let desk = installed();
+    let Some(desk) = as_root("gives files away", installed) else { return };
     let before = fs::metadata(desk.path("target/large")).unwrap();
     chown(desk.path("target/large"), Some(1000), Some(1000)).unwrap();
     let stats = update(&desk, &InstallOptions::default());
@@ -248,8 +245,7 @@ fn a_record_without_stats_or_with_damaged_ones_is_read() {
         let desk = installed();
         damage(&stats_of(&desk));
         desk.write("target/etc/motd", "edited\n");
-        let done = desk.good("unpack 7.sealift target --update --allow-unsigned");
-        assert!(done.contains("no usable install record: hashed all"), "{done}");
+        desk.says("unpack 7.sealift target --update --allow-unsigned", "no usable install record: hashed all");
         desk.assert_same("target", "tree");
         assert_clean(&desk);
         damage(&stats_of(&desk));
@@ -268,7 +264,7 @@ fn a_record_that_is_trusted_is_not_compared() {
     assert_eq!((stats.checked_files, stats.hashed_files, stats.changed_files), (0, 0, 0));
     assert_eq!(fs::read(desk.path("target/etc/motd")).unwrap(), b"edited\n");
     let line = "unpack 7.sealift target --update --allow-unsigned --no-check";
-    assert!(desk.good(line).contains("existing files were not checked (--no-check)"));
+    desk.says(line, "existing files were not checked (--no-check)");
     // An update to another bundle does not make it known as a side effect.
     desk.write("tree/etc/issue", "second\n");
     desk.pack(8);

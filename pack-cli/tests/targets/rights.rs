@@ -8,7 +8,7 @@ use std::process::Command;
 
 use sealift::unpack::{UnpackStats, unpack};
 use sealift::{Durability, Error, InstallOptions, Progress, TreeOptions};
-use sealift_desk::{is_root, noise, program, said, skipped};
+use sealift_desk::{as_root, is_root, noise, program, said, skipped};
 
 use crate::installed::{Installed, anyones};
 
@@ -17,11 +17,7 @@ const USER: u32 = 1000;
 /// Creates versions 1, 2 and 3 of a tree with a user's directory `home`, which holds the user's `pub`; version 3 also has `home/new` and
 /// `home/new/deep`. `target` holds version 1. `None` without root.
 fn desk() -> Option<Installed> {
-    if !is_root() {
-        skipped("needs root: gives files away");
-        return None;
-    }
-    let desk = Installed::new();
+    let desk = as_root("gives files away", Installed::new)?;
     fs::create_dir_all(desk.path("tree/home/pub")).unwrap();
     desk.write("tree/home/pub/x", noise(3, 5000));
     give(&desk, &["tree/home", "tree/home/pub", "tree/home/pub/x"]);

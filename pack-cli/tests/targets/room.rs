@@ -5,7 +5,7 @@ use std::fs;
 use sealift::unpack::unpack;
 use sealift::{Error, Input, Progress};
 use sealift::{InstallOptions, TreeOptions};
-use sealift_desk::{Mounted, is_root, noise, said, skipped};
+use sealift_desk::{Mounted, as_root, is_root, noise, said, skipped};
 
 use crate::installed::{Installed, anyones};
 
@@ -48,10 +48,7 @@ fn what_is_there_already_needs_no_room() {
 
 #[test]
 fn too_little_room_leaves_what_was_made_before() {
-    if !is_root() {
-        return skipped("needs root: a small file system");
-    }
-    let desk = growing(40);
+    let Some(desk) = as_root("a small file system", || growing(40)) else { return };
     let _small = Mounted::new(desk.path("small"), "tmpfs", "size=60m");
     let cut = fs::read(desk.path("8.sealift")).unwrap()[..30_000_000].to_vec();
     let input = Input::pipe("pipe", Box::new(std::io::Cursor::new(cut)));
@@ -75,10 +72,7 @@ fn ends(desk: &Installed, line: &str) -> (Option<i32>, String) {
 /// A file system without blocks has no limit: neither for the target nor for the state.
 #[test]
 fn a_file_system_without_blocks_is_not_full() {
-    if !is_root() {
-        return skipped("needs root: a small file system");
-    }
-    let desk = crate::versions::signed();
+    let Some(desk) = as_root("a small file system", crate::versions::signed) else { return };
     let _small = Mounted::new(desk.path("small"), "ramfs", "");
     for more in ["", " --update"] {
         let bundle = if more.is_empty() { 1 } else { 2 };
@@ -93,10 +87,7 @@ fn a_file_system_without_blocks_is_not_full() {
 /// What an interrupted run left counts in a dry run as it does in the run.
 #[test]
 fn a_dry_run_and_the_run_agree() {
-    if !is_root() {
-        return skipped("needs root: a small file system");
-    }
-    let desk = growing(40);
+    let Some(desk) = as_root("a small file system", || growing(40)) else { return };
     let _small = Mounted::new(desk.path("small"), "tmpfs", "size=60m");
     let cut = fs::read(desk.path("8.sealift")).unwrap()[..30_000_000].to_vec();
     let input = Input::pipe("pipe", Box::new(std::io::Cursor::new(cut)));

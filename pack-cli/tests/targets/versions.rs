@@ -26,19 +26,25 @@ pub(crate) fn run(desk: &Installed, line: &str) -> (Option<i32>, String) {
     (done.status.code(), said(&done))
 }
 
+/// The same, for a line that must end with this exit status and print `why`. Returns everything that it printed.
+#[track_caller]
+pub(crate) fn ends(desk: &Installed, line: &str, status: i32, why: &str) -> String {
+    let (ended, said) = run(desk, line);
+    assert!(ended == Some(status) && said.contains(why), "{line}: {ended:?} {why:?}: {said}");
+    said
+}
+
 #[test]
 fn what_clean_finished_is_not_undone_by_an_older_bundle() {
     let desk = signed();
-    assert_eq!(run(&desk, "unpack 1.sealift target").0, Some(0));
+    ends(&desk, "unpack 1.sealift target", 0, "");
     desk.unpack(2, "whole");
     desk.leave_update("target", "whole");
     desk.good("clean target");
-    let (status, said) = run(&desk, "unpack 1.sealift target --update");
-    assert_eq!(status, Some(3), "{said}");
-    assert!(said.contains("is older than version 2"), "{said}");
+    ends(&desk, "unpack 1.sealift target --update", 3, "is older than version 2");
     desk.assert_same("target", "tree");
-    assert_eq!(run(&desk, "unpack 1.sealift target --update --allow-downgrade").0, Some(0));
-    assert_eq!(run(&desk, "unpack 1.sealift target --update").0, Some(0));
+    ends(&desk, "unpack 1.sealift target --update --allow-downgrade", 0, "");
+    ends(&desk, "unpack 1.sealift target --update", 0, "");
 }
 
 #[test]
@@ -46,45 +52,35 @@ fn the_same_command_ends_well_where_the_tree_has_its_name() {
     let desk = signed();
     // As after a kill when everything is done except that the device remembers it.
     desk.unpack(2, "target");
-    let (status, said) = run(&desk, "unpack 2.sealift target");
-    assert_eq!(status, Some(0), "{said}");
+    let said = ends(&desk, "unpack 2.sealift target", 0, "");
     assert!(said.contains("target: already unpacked") && said.contains("3 files unchanged"), "{said}");
-    let (status, said) = run(&desk, "unpack 1.sealift other");
-    assert_eq!(status, Some(3), "it remembers: {said}");
+    let said = ends(&desk, "unpack 1.sealift other", 3, "");
 
     for other in ["1.sealift target --allow-downgrade", "2.sealift target --path etc"] {
-        let (status, said) = run(&desk, &format!("unpack {other}"));
-        assert_eq!(status, Some(2), "{said}");
+        ends(&desk, &format!("unpack {other}"), 2, "");
     }
 }
 
 #[test]
 fn an_older_slot_is_sound_and_an_older_bundle_a_base() {
     let desk = signed();
-    assert_eq!(run(&desk, "unpack 1.sealift slot-a").0, Some(0));
-    assert_eq!(run(&desk, "unpack 2.sealift slot-b").0, Some(0));
-    let (status, said) = run(&desk, "audit slot-a");
-    assert_eq!(status, Some(0), "{said}");
+    ends(&desk, "unpack 1.sealift slot-a", 0, "");
+    ends(&desk, "unpack 2.sealift slot-b", 0, "");
+    let said = ends(&desk, "audit slot-a", 0, "");
     assert!(said.contains("sound, os version 1") && said.contains("version 2 was installed on this device"), "{said}");
-    let (status, said) = run(&desk, "audit slot-a 1.sealift");
-    assert_eq!(status, Some(0), "{said}");
-    let (status, said) = run(&desk, "pack tree -o delta.sealift --name os --bundle-version 3 --base 1.sealift");
-    assert_eq!(status, Some(0), "{said}");
-    assert_eq!(run(&desk, "verify 1.sealift").0, Some(3));
+    ends(&desk, "audit slot-a 1.sealift", 0, "");
+    ends(&desk, "pack tree -o delta.sealift --name os --bundle-version 3 --base 1.sealift", 0, "");
+    ends(&desk, "verify 1.sealift", 3, "");
     // A revoked key is reported, but is not a difference in the tree. A base, however, needs a valid signature.
     let revoked = "--revoked release.pub";
-    let (status, said) = run(&desk, &format!("audit slot-a {revoked}"));
-    assert_eq!(status, Some(0), "{said}");
-    assert!(said.contains("is now revoked"), "{said}");
+    ends(&desk, &format!("audit slot-a {revoked}"), 0, "is now revoked");
     let pack = "pack tree -o no.sealift --name os --bundle-version 3 --base 1.sealift";
-    assert_eq!(run(&desk, &format!("{pack} {revoked}")).0, Some(3));
+    ends(&desk, &format!("{pack} {revoked}"), 3, "");
     // A key that is no longer listed was trusted when the device installed the tree, so the audit passes. Without the state it is unknown.
     desk.write("signers", "");
-    let (status, said) = run(&desk, "audit slot-a");
-    assert_eq!(status, Some(0), "{said}");
-    assert!(said.contains("is now not listed"), "{said}");
+    ends(&desk, "audit slot-a", 0, "is now not listed");
     std::fs::remove_dir_all(desk.path("state")).unwrap();
-    assert_eq!(run(&desk, "audit slot-a").0, Some(3));
+    ends(&desk, "audit slot-a", 3, "");
 }
 
 #[test]
@@ -94,15 +90,12 @@ fn an_expiry_that_passed_is_no_difference() {
     let mut pack = desk.command(pack);
     let packed = pack.env("SOURCE_DATE_EPOCH", "1500000000").output().unwrap();
     assert!(packed.status.success(), "{}", said(&packed));
-    assert_eq!(run(&desk, "unpack old.sealift target").0, Some(3));
-    let (status, said) = run(&desk, "unpack old.sealift target --time 2019-01-01");
-    assert_eq!(status, Some(0), "{said}");
+    ends(&desk, "unpack old.sealift target", 3, "");
+    let said = ends(&desk, "unpack old.sealift target --time 2019-01-01", 0, "");
     assert!(said.contains("expired at 2020-01-01") && said.contains("accepted because of --time"), "{said}");
-    let (status, said) = run(&desk, "audit target");
-    assert_eq!(status, Some(0), "{said}");
-    assert!(said.contains("it expired at 2020-01-01"), "{said}");
+    ends(&desk, "audit target", 0, "it expired at 2020-01-01");
     desk.write("target/etc/issue", "tampered");
-    assert_eq!(run(&desk, "audit target").0, Some(1));
+    ends(&desk, "audit target", 1, "");
 }
 
 #[test]
@@ -111,11 +104,10 @@ fn a_tree_and_its_record_that_were_copied_over_another_are_found() {
     let key = std::fs::read_to_string(desk.path("release.pub")).unwrap();
     desk.write("signers", format!("* namespaces=\"sealift\" {key}"));
     desk.good("pack tree -o app.sealift --name app --bundle-version 1 --key release");
-    assert_eq!(run(&desk, "unpack 1.sealift target").0, Some(0));
-    assert_eq!(run(&desk, "unpack app.sealift app").0, Some(0));
+    ends(&desk, "unpack 1.sealift target", 0, "");
+    ends(&desk, "unpack app.sealift app", 0, "");
     for (line, status) in [("--name os", 0), ("--name app", 1), ("--name app --name os", 0)] {
-        let (ended, said) = run(&desk, &format!("audit target {line}"));
-        assert_eq!(ended, Some(status), "{said}");
+        ends(&desk, &format!("audit target {line}"), status, "");
     }
     for name in ["target", ".target.sealift-state"] {
         std::fs::remove_dir_all(desk.path(name)).unwrap();
@@ -124,10 +116,8 @@ fn a_tree_and_its_record_that_were_copied_over_another_are_found() {
         let copied = Command::new("cp").arg("-a").args([desk.path(from), desk.path(to)]).status().unwrap();
         assert!(copied.success());
     }
-    let (status, said) = run(&desk, "audit target");
-    assert_eq!(status, Some(1), "{said}");
-    assert!(said.contains("another directory"), "{said}");
-    assert_eq!(run(&desk, "audit target --quiet").0, Some(1));
+    ends(&desk, "audit target", 1, "another directory");
+    ends(&desk, "audit target --quiet", 1, "");
 }
 
 /// A user who can rename files in the folder needs no copy: the record moves together with its directory.
@@ -138,7 +128,7 @@ fn a_tree_and_its_record_that_were_moved_over_another_are_found() {
     desk.write("signers", format!("* namespaces=\"sealift\" {key}"));
     desk.good("pack tree -o app.sealift --name app --bundle-version 1 --key release");
     for line in ["unpack 1.sealift target", "unpack 1.sealift slot", "unpack app.sealift app"] {
-        assert_eq!(run(&desk, line).0, Some(0));
+        ends(&desk, line, 0, "");
     }
     let put = |from: &str, to: &str| {
         for name in [to, &format!(".{to}.sealift-state")] {
@@ -150,11 +140,9 @@ fn a_tree_and_its_record_that_were_moved_over_another_are_found() {
     };
     // A target of the same name may be moved there.
     put("slot", "target");
-    assert_eq!(run(&desk, "audit target").0, Some(0));
+    ends(&desk, "audit target", 0, "");
     put("app", "target");
-    let (status, said) = run(&desk, "audit target");
-    assert_eq!(status, Some(1), "{said}");
-    assert!(said.contains("target: differs from app version 1"), "{said}");
+    let said = ends(&desk, "audit target", 1, "target: differs from app version 1");
     assert!(said.contains("target is app, but this device installed os there"), "{said}");
     let (status, said) = run(&desk, "audit target --quiet --json");
     assert!(status == Some(1) && said.contains(r#""sound":false"#) && said.contains(r#""kind":"differs""#), "{said}");
@@ -162,22 +150,21 @@ fn a_tree_and_its_record_that_were_moved_over_another_are_found() {
     assert!(listed.contains("/target: app version 1\n"), "{listed}");
     assert!(listed.contains("its install record belongs to another directory"), "{listed}");
     // With `--name`, or once the target is removed from the list, the tree is what it says.
-    assert_eq!(run(&desk, "audit target --name app").0, Some(0));
-    assert!(desk.good("clean target").contains("removed from the list"));
-    assert_eq!(run(&desk, "audit target").0, Some(0));
+    ends(&desk, "audit target --name app", 0, "");
+    desk.says("clean target", "removed from the list");
+    ends(&desk, "audit target", 0, "");
 }
 
 #[test]
 fn set_id_bits_that_came_later_are_never_passed_over() {
     use std::os::unix::fs::PermissionsExt as _;
     let desk = signed();
-    assert_eq!(run(&desk, "unpack 1.sealift target").0, Some(0));
+    ends(&desk, "unpack 1.sealift target", 0, "");
     let issue = desk.path("target/etc/issue");
     let mode = std::fs::metadata(&issue).unwrap().permissions().mode();
     std::fs::set_permissions(&issue, std::fs::Permissions::from_mode(mode | 0o4000)).unwrap();
     for line in ["audit target --ignore privileged", "audit target 1.sealift --ignore privileged", "audit target"] {
-        let (status, said) = run(&desk, line);
-        assert_eq!(status, Some(1), "{line}: {said}");
+        let said = ends(&desk, line, 1, "");
         assert!(said.contains("etc/issue") && !said.contains("without root"), "{line}: {said}");
     }
 }
@@ -196,7 +183,7 @@ fn a_state_that_cannot_be_kept_leaves_the_target_as_it_was() {
         assert_eq!(status, Some(2), "{line}: {said}");
         assert!(!desk.path("target").exists() && !desk.path(".target.sealift-partial").exists());
     }
-    assert_eq!(run(&desk, "unpack 1.sealift target").0, Some(0));
+    ends(&desk, "unpack 1.sealift target", 0, "");
     assert_eq!(with("unpack 2.sealift target --update").0, Some(2));
     assert_eq!(std::fs::read(desk.path("target/etc/issue")).unwrap(), b"1");
 }
@@ -205,11 +192,10 @@ fn a_state_that_cannot_be_kept_leaves_the_target_as_it_was() {
 fn status_says_what_is_installed_where() {
     let desk = signed();
     assert_eq!(run(&desk, "status").1, "no bundles installed: state is empty\n");
-    assert_eq!(run(&desk, "unpack 1.sealift slot-a").0, Some(0));
-    assert_eq!(run(&desk, "unpack 2.sealift slot-b").0, Some(0));
+    ends(&desk, "unpack 1.sealift slot-a", 0, "");
+    ends(&desk, "unpack 2.sealift slot-b", 0, "");
     std::fs::create_dir(desk.path("bare")).unwrap();
-    let (status, said) = run(&desk, "status slot-a slot-b bare");
-    assert_eq!(status, Some(0), "{said}");
+    let said = ends(&desk, "status slot-a slot-b bare", 0, "");
     let lines = [
         "slot-a: os version 1",
         "version 2 was installed on this device",
@@ -220,7 +206,7 @@ fn status_says_what_is_installed_where() {
         assert!(said.contains(line), "{line}: {said}");
     }
     assert_eq!(said.matches("signed by SHA256:").count(), 2, "{said}");
-    assert_eq!(run(&desk, "status absent").0, Some(2));
+    ends(&desk, "status absent", 2, "");
     for (line, why) in [
         ("status composefs:absent", "absent: there is no composefs store: unpack a bundle to it first"),
         ("status ostree:absent", "absent: no such directory: check its path"),
@@ -233,7 +219,7 @@ fn status_says_what_is_installed_where() {
     }
     // A damaged record is reported.
     desk.write(".slot-a.sealift-state/head", "damaged");
-    assert_eq!(run(&desk, "status slot-a").0, Some(2));
+    ends(&desk, "status slot-a", 2, "");
 }
 
 /// A capability that was added later is reported, whether root or a user unpacked the tree, and whatever is ignored.

@@ -91,20 +91,16 @@ fn full_tree(root: &Path) {
     let mode = |name: &str, mode| {
         std::fs::set_permissions(root.join(name), PermissionsExt::from_mode(mode)).expect("its mode");
     };
-    std::fs::write(root.join("su"), "su").expect("a file");
-    mode("su", 0o4755);
-    std::fs::write(root.join("wall"), "wall").expect("a file");
-    own("wall", 0, 5);
-    mode("wall", 0o2755);
-    std::fs::write(root.join("mine"), "mine").expect("a file");
-    own("mine", 1000, 1001);
-    std::fs::write(root.join("open"), "open").expect("a file");
-    mode("open", 0o777);
-    std::fs::write(root.join("closed"), "closed").expect("a file");
-    mode("closed", 0);
+    for name in ["su", "wall", "mine", "open", "closed", "ping"] {
+        std::fs::write(root.join(name), name).expect("a file");
+    }
     symlink("mine", root.join("my-link")).expect("a link");
+    own("wall", 0, 5);
+    own("mine", 1000, 1001);
     own("my-link", 1000, 1000);
-    std::fs::write(root.join("ping"), "ping").expect("a file");
+    for (name, bits) in [("su", 0o4755), ("wall", 0o2755), ("open", 0o777), ("closed", 0)] {
+        mode(name, bits);
+    }
     set("ping", "security.capability", b"\x01\0\0\x02\0\x20\0\0\0\0\0\0\0\0\0\0\0\0\0\0");
     set("ping", "user.b", b"2");
     set("ping", "user.a", &[b'x'; 300]);
@@ -137,6 +133,40 @@ fn committed(folder: &Path, mode: &str, tree: impl Fn(&Path)) -> PathBuf {
     repo
 }
 
+/// Commits the plain tree to a new archive. Returns its folder, its path, the repository and the commit.
+fn plain() -> (TempDir, PathBuf, Repo, Checksum) {
+    let folder = TempDir::new().expect("a folder");
+    let path = committed(folder.path(), "archive-z2", plain_tree);
+    let repo = Repo::open(&path).expect("it opens");
+    let commit = repo.resolve("test/main").expect("there is the ref");
+    (folder, path, repo, commit)
+}
+
+/// Creates an empty repository and opens it.
+fn opened(folder: &TempDir, name: &str, mode: &str) -> (PathBuf, Repo) {
+    let path = init(folder.path(), name, mode);
+    let repo = Repo::open(&path).expect("it opens");
+    (path, repo)
+}
+
+/// Adds a line to the configuration.
+fn configure(repo: &Path, line: &str) {
+    let mut config = std::fs::OpenOptions::new().append(true).open(repo.join("config")).expect("a file");
+    writeln!(config, "{line}").expect("it is ours");
+}
+
+fn main_ref() -> RefName {
+    RefName::new(RefOwner::Heads, "test/main").expect("it is a name")
+}
+
+/// What is written of a file that was read.
+fn new_file(content: &mut FileContent) -> NewFile<'_> {
+    match content {
+        FileContent::Symlink(target) => NewFile::Symlink(target),
+        FileContent::Regular(content) => NewFile::Regular { size: content.size(), content },
+    }
+}
+
 /// Returns all objects that a commit needs, ending with the commit.
 fn closure(repo: &Repo, commit: &Checksum) -> Vec<(ObjectType, Checksum)> {
     let bytes = repo.load_metadata(ObjectType::Commit, commit).expect("the commit is there");
@@ -161,7 +191,7 @@ fn closure(repo: &Repo, commit: &Checksum) -> Vec<(ObjectType, Checksum)> {
 fn copy(from: &Repo, to: &Repo, commit: &Checksum) -> Result<u64, Error> {
     let transaction = Transaction::begin(to)?;
     write_all(from, &transaction, commit)?;
-    transaction.set_ref(RefName::new(RefOwner::Heads, "test/main").expect("it is a name"), *commit);
+    transaction.set_ref(main_ref(), *commit);
     transaction.finish(2, || Ok(()))
 }
 
@@ -170,11 +200,7 @@ fn write_all(from: &Repo, transaction: &Transaction<'_>, commit: &Checksum) -> R
         match kind {
             ObjectType::File => {
                 let (attributes, mut content) = from.open_file(&checksum)?;
-                let new = match content {
-                    FileContent::Symlink(ref target) => NewFile::Symlink(target),
-                    FileContent::Regular(ref mut content) => NewFile::Regular { size: content.size(), content },
-                };
-                transaction.write_file(&checksum, &attributes, new)?;
+                transaction.write_file(&checksum, &attributes, new_file(&mut content))?;
             }
             ObjectType::Commit => {
                 transaction.write_commit(&checksum, &from.load_metadata(kind, &checksum)?)?;
@@ -293,10 +319,7 @@ fn a_plain_tree_goes_to_every_mode() {
 
 #[test]
 fn a_mode_refuses_what_it_cannot_hold() {
-    if !can_chown() {
-        return;
-    }
-    let folder = TempDir::new().expect("a folder");
+    let Some(folder) = can_chown().then(|| TempDir::new().expect("a folder")) else { return };
     let source = committed(folder.path(), "archive-z2", full_tree);
     let from = Repo::open(&source).expect("it opens");
     let to = Repo::open(&init(folder.path(), "to", "bare-user-only")).expect("it opens");
@@ -307,11 +330,7 @@ fn a_mode_refuses_what_it_cannot_hold() {
         .filter(|object| object.0 == ObjectType::File)
     {
         let (attributes, mut content) = from.open_file(&checksum).expect("it opens");
-        let new = match content {
-            FileContent::Symlink(ref target) => NewFile::Symlink(target),
-            FileContent::Regular(ref mut content) => NewFile::Regular { size: content.size(), content },
-        };
-        match transaction.write_file(&checksum, &attributes, new) {
+        match transaction.write_file(&checksum, &attributes, new_file(&mut content)) {
             Err(Error::Repository { fault, .. }) if matches!(*fault, RepoFault::CannotHold { .. }) => {
                 let RepoFault::CannotHold { why, .. } = *fault else { continue };
                 reasons.insert(why);
@@ -343,10 +362,7 @@ fn what_a_commit_says() {
 
 #[test]
 fn refs_are_those_of_libostree() {
-    let folder = TempDir::new().expect("a folder");
-    let path = committed(folder.path(), "archive-z2", plain_tree);
-    let repo = Repo::open(&path).expect("it opens");
-    let commit = repo.resolve("test/main").expect("there is the ref");
+    let (_folder, path, repo, commit) = plain();
     let names = [
         RefName::new(RefOwner::Heads, "a/b/c.d-e"),
         RefName::new(RefOwner::Remote("os".to_owned()), "stable"),
@@ -365,8 +381,7 @@ fn refs_are_those_of_libostree() {
     let refs: Vec<_> =
         repo.refs().expect("they are read").into_iter().map(|(name, found)| (name, found == commit)).collect();
     let [head, remote, mirror] = names;
-    let main = RefName::new(RefOwner::Heads, "test/main").expect("it is a name");
-    assert_eq!(refs, [(head, true), (main, true), (remote, true), (mirror, true)]);
+    assert_eq!(refs, [(head, true), (main_ref(), true), (remote, true), (mirror, true)]);
     for text in ["os:stable", "org.other.Os:x/stable", "org.example.Os:a/b/c.d-e"] {
         assert_eq!(repo.resolve(text).expect(text), commit);
     }
@@ -436,12 +451,8 @@ fn whatever_is_changed_is_found() {
 
 #[test]
 fn threads_write_the_same_objects() {
-    let folder = TempDir::new().expect("a folder");
-    let source = committed(folder.path(), "archive-z2", plain_tree);
-    let from = Repo::open(&source).expect("it opens");
-    let commit = from.resolve("test/main").expect("a ref");
-    let path = init(folder.path(), "to", "archive-z2");
-    let to = Repo::open(&path).expect("it opens");
+    let (folder, _, from, commit) = plain();
+    let (path, to) = opened(&folder, "to", "archive-z2");
     let transaction = Transaction::begin(&to).expect("it begins");
     std::thread::scope(|scope| {
         for _ in 0..4 {
@@ -455,12 +466,8 @@ fn threads_write_the_same_objects() {
 
 #[test]
 fn directories_that_came_meanwhile_are_filled() {
-    let folder = TempDir::new().expect("a folder");
-    let source = committed(folder.path(), "archive-z2", plain_tree);
-    let from = Repo::open(&source).expect("it opens");
-    let commit = from.resolve("test/main").expect("a ref");
-    let path = init(folder.path(), "to", "bare-user");
-    let to = Repo::open(&path).expect("it opens");
+    let (folder, _, from, commit) = plain();
+    let (path, to) = opened(&folder, "to", "bare-user");
     // Two programs find no directory, and both write all objects; a third empties one of the directories.
     let both = [(); 2].map(|()| Transaction::begin(&to).expect("it begins"));
     for transaction in &both {
@@ -476,10 +483,7 @@ fn directories_that_came_meanwhile_are_filled() {
 
 #[test]
 fn directories_of_objects_have_the_group_of_those_above() {
-    let folder = TempDir::new().expect("a folder");
-    let source = committed(folder.path(), "archive-z2", plain_tree);
-    let from = Repo::open(&source).expect("it opens");
-    let commit = from.resolve("test/main").expect("a ref");
+    let (folder, _, from, commit) = plain();
     for shared in [false, true] {
         let path = init(folder.path(), &format!("to-{shared}"), "archive-z2");
         let objects = path.join("objects");
@@ -496,10 +500,7 @@ fn directories_of_objects_have_the_group_of_those_above() {
 
 #[test]
 fn a_partial_commit_becomes_whole() {
-    let folder = TempDir::new().expect("a folder");
-    let source = committed(folder.path(), "archive-z2", plain_tree);
-    let from = Repo::open(&source).expect("it opens");
-    let commit = from.resolve("test/main").expect("a ref");
+    let (folder, source, from, commit) = plain();
     let path = init(folder.path(), "to", "archive-z2");
     let source = source.to_str().expect("it is UTF-8");
     ostree(&path, &["pull-local", "--commit-metadata-only", source, "test/main"]).expect("it pulls");
@@ -512,14 +513,11 @@ fn a_partial_commit_becomes_whole() {
 
 #[test]
 fn room_stays_free() {
-    let folder = TempDir::new().expect("a folder");
-    let source = committed(folder.path(), "archive-z2", plain_tree);
-    let from = Repo::open(&source).expect("it opens");
+    let (folder, _, from, commit) = plain();
     let path = init(folder.path(), "to", "bare-user-only");
-    let mut config = std::fs::OpenOptions::new().append(true).open(path.join("config")).expect("a file");
-    config.write_all(b"min-free-space-size=1000000TB\n").expect("it is ours");
+    configure(&path, "min-free-space-size=1000000TB");
     let to = Repo::open(&path).expect("it opens");
-    let error = copy(&from, &to, &from.resolve("test/main").expect("a ref")).expect_err("there is no room");
+    let error = copy(&from, &to, &commit).expect_err("there is no room");
     assert!(matches!(error, Error::NoSpace { .. }), "{error}");
     assert!(loose(&path).is_empty() && to.refs().expect("they can be read").is_empty());
 }
@@ -577,10 +575,8 @@ fn a_transaction_that_is_dropped_leaves_nothing() {
 
 #[test]
 fn prune_and_a_transaction_keep_each_other_out() {
-    let folder = TempDir::new().expect("a folder");
-    let path = committed(folder.path(), "archive-z2", plain_tree);
-    let mut config = std::fs::OpenOptions::new().append(true).open(path.join("config")).expect("a file");
-    config.write_all(b"lock-timeout-secs=1\n").expect("it is ours");
+    let (_folder, path, ..) = plain();
+    configure(&path, "lock-timeout-secs=1");
     let repo = Repo::open(&path).expect("it opens");
     let transaction = Transaction::begin(&repo).expect("it begins");
     let error = ostree(&path, &["prune"]).expect_err("it is locked");
@@ -600,10 +596,7 @@ fn prune_and_a_transaction_keep_each_other_out() {
 
 #[test]
 fn links_in_a_repository_lead_nowhere() {
-    let folder = TempDir::new().expect("a folder");
-    let path = committed(folder.path(), "archive-z2", plain_tree);
-    let repo = Repo::open(&path).expect("it opens");
-    let commit = repo.resolve("test/main").expect("a ref");
+    let (folder, path, repo, commit) = plain();
     let prefix = path.join("objects").join(&hex(&commit)[..2]);
     std::fs::rename(&prefix, folder.path().join("elsewhere")).expect("it is ours");
     symlink(folder.path().join("elsewhere"), &prefix).expect("a link");
@@ -633,21 +626,15 @@ fn names_in(path: &Path) -> Vec<std::ffi::OsString> {
 /// If a device cannot remember a bundle, the repository is unchanged, including marks.
 #[test]
 fn what_is_not_ready_is_not_there() {
-    let folder = TempDir::new().expect("a folder");
-    let source = committed(folder.path(), "archive-z2", plain_tree);
-    let from = Repo::open(&source).expect("it opens");
-    let commit = from.resolve("test/main").expect("a ref");
-    let path = init(folder.path(), "to", "bare-user");
-    let to = Repo::open(&path).expect("it opens");
+    let (folder, _, from, commit) = plain();
+    let (path, to) = opened(&folder, "to", "bare-user");
     for is_ready in [false, true] {
         let transaction = Transaction::begin(&to).expect("it begins");
         write_all(&from, &transaction, &commit).expect("it is written");
-        transaction.set_ref(RefName::new(RefOwner::Heads, "test/main").expect("a name"), commit);
+        transaction.set_ref(main_ref(), commit);
         let finished = transaction.finish(2, || {
             assert_eq!(loose(&path).len(), 0, "nothing has its name yet");
-            assert!(
-                to.read_ref(&RefName::new(RefOwner::Heads, "test/main").expect("a name")).expect("it reads").is_none()
-            );
+            assert!(to.read_ref(&main_ref()).expect("it reads").is_none());
             if is_ready { Ok(()) } else { Err(Error::Cancelled) }
         });
         assert_eq!(finished.is_ok(), is_ready);
