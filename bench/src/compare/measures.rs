@@ -39,18 +39,29 @@ pub(crate) enum Wanted {
     Milliseconds(f64),
 }
 
+/// What most measures have.
+const WARM: Measure = Measure {
+    name: "",
+    title: "",
+    ours: &run::PACK,
+    peers: &[],
+    needs: &[],
+    reads: &[],
+    state: State::Warm,
+    check: None,
+    is_large: false,
+    wanted: &[],
+};
+
 pub(crate) const MEASURES: &[Measure] = &[
     Measure {
         name: "pack",
         title: "Pack at level 3, index and fs-verity digests included",
         ours: &run::PACK,
         peers: &[&run::TAR_ZSTD, &run::MKSQUASHFS],
-        needs: &[],
         reads: &["TREE"],
-        state: State::Warm,
-        check: None,
-        is_large: false,
         wanted: &[Wanted::Seconds(0.45, &["tar + zstd"]), Wanted::Bytes(1.0, "mksquashfs"), Wanted::PeakMib(200.0)],
+        ..WARM
     },
     Measure {
         name: "unpack",
@@ -59,10 +70,9 @@ pub(crate) const MEASURES: &[Measure] = &[
         peers: &[&run::ZSTD_TAR, &run::UNSQUASHFS],
         needs: &[&run::PACK, &run::TAR_ZSTD, &run::MKSQUASHFS],
         reads: &["SCRATCH/tree.sealift", "SCRATCH/tree.tar.zst", "SCRATCH/tree.squashfs"],
-        state: State::Warm,
         check: Some("rsync -aHAXnci --modify-window=-1 --delete TREE/ SCRATCH/new/"),
-        is_large: false,
         wanted: &[Wanted::Seconds(0.8, &["zstd + tar"]), Wanted::Seconds(0.6, &["unsquashfs"]), Wanted::PeakMib(200.0)],
+        ..WARM
     },
     Measure {
         name: "unpack-disk",
@@ -73,8 +83,8 @@ pub(crate) const MEASURES: &[Measure] = &[
         reads: &["TREE", "SCRATCH/tree.sealift", "SCRATCH/tree.tar.zst", "SCRATCH/tree.squashfs"],
         state: State::Untouched,
         check: Some("rsync -aHAXnci --modify-window=-1 --delete TREE/ DISK/new/"),
-        is_large: false,
         wanted: &[Wanted::Seconds(0.8, &["zstd + tar", "unsquashfs"]), Wanted::PeakMib(200.0)],
+        ..WARM
     },
     Measure {
         name: "verify",
@@ -83,10 +93,9 @@ pub(crate) const MEASURES: &[Measure] = &[
         peers: &[&run::B3SUM],
         needs: &[&run::PACK_BIG],
         reads: &["SCRATCH/big.sealift"],
-        state: State::Warm,
-        check: None,
         is_large: true,
         wanted: &[Wanted::Seconds(1.15, &["b3sum"])],
+        ..WARM
     },
     Measure {
         name: "verify-deep",
@@ -95,58 +104,44 @@ pub(crate) const MEASURES: &[Measure] = &[
         peers: &[&run::ZSTD_TEST],
         needs: &[&run::PACK, &run::TAR_ZSTD],
         reads: &["SCRATCH/tree.sealift", "SCRATCH/tree.tar.zst"],
-        state: State::Warm,
-        check: None,
-        is_large: false,
         wanted: &[Wanted::Seconds(1.0, &["zstd -t"])],
+        ..WARM
     },
     Measure {
         name: "digest",
         title: "fs-verity digests of 2 GiB of noise",
         ours: &run::DIGEST,
         peers: &[&run::FSVERITY_DIGEST],
-        needs: &[],
         reads: &["SCRATCH/noise"],
-        state: State::Warm,
-        check: None,
         is_large: true,
         // That is, at least 0.9 of the peer's speed.
         wanted: &[Wanted::Seconds(1.11, &["fsverity digest"])],
+        ..WARM
     },
     Measure {
         name: "info",
         title: "State what a bundle is, from its head",
         ours: &run::INFO,
-        peers: &[],
         needs: &[&run::PACK],
         reads: &["SCRATCH/tree.sealift"],
-        state: State::Warm,
-        check: None,
-        is_large: false,
         wanted: &[Wanted::Milliseconds(60.0)],
+        ..WARM
     },
     Measure {
         name: "cat",
         title: "Load index and layout, and hand out one small file",
         ours: &run::CAT,
-        peers: &[],
         needs: &[&run::PACK],
         reads: &["SCRATCH/tree.sealift"],
-        state: State::Warm,
-        check: None,
-        is_large: false,
         wanted: &[Wanted::Milliseconds(60.0)],
+        ..WARM
     },
     Measure {
         name: "cat-cold",
         title: "The same from the disk, the bundle not in the page cache",
         ours: &run::CAT_COLD,
-        peers: &[],
         needs: &[&run::PACK_TO_DISK],
-        reads: &[],
         state: State::Cold("DISK/tree.sealift"),
-        check: None,
-        is_large: false,
-        wanted: &[],
+        ..WARM
     },
 ];

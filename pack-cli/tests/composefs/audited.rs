@@ -8,10 +8,7 @@ use serde_json::Value;
 use crate::store::Store;
 
 fn taken() -> Store {
-    let desk = Store::new();
-    desk.nasty_tree("os");
-    desk.pack("os", "os.sealift", 1, &["--composefs"]);
-    desk.unpack("os.sealift", &[]).good();
+    let desk = Store::unpacked();
     desk
 }
 

@@ -74,9 +74,7 @@ fn the_vectors_images_are_what_they_say() {
 /// The digest in the root is compared before anything gets a name.
 #[test]
 fn an_image_that_is_not_the_trees_is_refused() {
-    let desk = Store::new();
-    desk.nasty_tree("os");
-    desk.pack("os", "os.sealift", 1, &["--composefs"]);
+    let desk = Store::packed();
     let head = Input::open(&desk.path("os.sealift")).unwrap().open_bundle(Limits::default()).unwrap().head;
     let mut root = head.root().clone();
     let mut other = root.images[0].digest.as_bytes().to_vec();
@@ -147,10 +145,7 @@ fn sealing_is_as_wished() {
 /// An object with the right name but other content: mounting detects it, and unpacking again replaces it.
 #[test]
 fn an_object_that_was_changed_is_found_and_replaced() {
-    let desk = Store::new();
-    desk.nasty_tree("os");
-    desk.pack("os", "os.sealift", 1, &["--composefs"]);
-    desk.unpack("os.sealift", &[]).good();
+    let desk = Store::unpacked();
     let [first, .., last] = &desk.objects()[..] else { panic!("there are several") };
     let file = fs::File::options().write(true).open(desk.path(first)).unwrap();
     file.write_all_at(b"evil", 0).unwrap();
@@ -234,9 +229,7 @@ fn a_run_that_was_killed_is_completed() {
 /// Two bundles are in one store, and share equal objects.
 #[test]
 fn bundles_share_a_store() {
-    let desk = Store::new();
-    desk.nasty_tree("os");
-    desk.pack("os", "os.sealift", 1, &["--composefs"]);
+    let desk = Store::packed();
     desk.pack("os", "app.sealift", 1, &["--composefs"]);
     desk.unpack("os.sealift", &[]).good();
     let before = desk.objects();
@@ -249,10 +242,7 @@ fn bundles_share_a_store() {
 /// An image that was replaced is never parsed, neither by us nor by the kernel; unpacking again restores it.
 #[test]
 fn an_image_that_was_replaced_is_not_mounted() {
-    let desk = Store::new();
-    desk.nasty_tree("os");
-    desk.pack("os", "os.sealift", 1, &["--composefs"]);
-    desk.unpack("os.sealift", &[]).good();
+    let desk = Store::unpacked();
     let image = fs::canonicalize(desk.path("store/images/refs/os/main")).unwrap();
     let sound = fs::read(&image).unwrap();
     fs::create_dir(desk.path("mnt")).unwrap();
@@ -270,10 +260,7 @@ fn an_image_that_was_replaced_is_not_mounted() {
 /// composefs's own code, on which `cfsctl` is built, opens the store, misses nothing, would remove nothing, and detects changed objects.
 #[test]
 fn composefs_finds_the_store_sound() {
-    let desk = Store::new();
-    desk.nasty_tree("os");
-    desk.pack("os", "os.sealift", 1, &["--composefs"]);
-    desk.unpack("os.sealift", &[]).good();
+    let desk = Store::unpacked();
     fs::write(desk.path("os/etc/small"), "another, and longer than what an image holds within itself: ".repeat(2))
         .unwrap();
     desk.pack("os", "app.sealift", 1, &["--composefs"]);

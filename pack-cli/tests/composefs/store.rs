@@ -73,6 +73,21 @@ impl Store {
         Self(Desk::new())
     }
 
+    /// A desk with a tree `os` and its bundle.
+    pub(crate) fn packed() -> Self {
+        let desk = Self::new();
+        desk.nasty_tree("os");
+        desk.pack("os", "os.sealift", 1, &["--composefs"]);
+        desk
+    }
+
+    /// The same with a store that has the bundle.
+    pub(crate) fn unpacked() -> Self {
+        let desk = Self::packed();
+        desk.unpack("os.sealift", &[]).good();
+        desk
+    }
+
     fn sealift_command(&self, arguments: &[&str]) -> Command {
         let mut command = self.command_of(program());
         // Not the state that most runs are told to keep.

@@ -42,10 +42,7 @@ fn what_cannot_be_mounted_is_refused() {
 /// As systemd does with Type=notify.
 #[test]
 fn a_service_manager_is_told_when_the_mount_is_there() {
-    if !can_mount() {
-        return;
-    }
-    let desk = small();
+    let Some(desk) = can_mount().then(small) else { return };
     let manager = UnixDatagram::bind(desk.path("notify")).unwrap();
     let mut command = desk.command("mount os.sealift mnt --trust signers --quiet");
     let mut mounted = command.env("NOTIFY_SOCKET", desk.path("notify")).spawn().unwrap();
@@ -60,10 +57,7 @@ fn a_service_manager_is_told_when_the_mount_is_there() {
 
 #[test]
 fn over_a_dead_mount_it_is_said_what_is_there() {
-    if !can_mount() {
-        return;
-    }
-    let desk = small();
+    let Some(desk) = can_mount().then(small) else { return };
     let mut mounted = desk.command("mount os.sealift mnt --trust signers --quiet").spawn().unwrap();
     while fs::read(desk.path("mnt/file")).is_err() {
         assert!(mounted.try_wait().unwrap().is_none());
@@ -79,10 +73,7 @@ fn over_a_dead_mount_it_is_said_what_is_there() {
 
 #[test]
 fn a_missing_device_is_named() {
-    if !can_mount() {
-        return;
-    }
-    let desk = small();
+    let Some(desk) = can_mount().then(small) else { return };
     let mut hidden = Command::new("unshare");
     hidden.args(["--mount", "sh", "-c", "mount -t tmpfs none /dev && exec \"$@\"", "sh"]);
     hidden.arg(env!("CARGO_BIN_EXE_sealift")).args(["mount", "os.sealift", "mnt", "--trust", "signers"]);
@@ -94,10 +85,7 @@ fn a_missing_device_is_named() {
 
 #[test]
 fn a_signal_unmounts() {
-    if !can_mount() {
-        return;
-    }
-    let desk = small();
+    let Some(desk) = can_mount().then(small) else { return };
     // A hangup: the terminal is closed.
     for signal in [Signal::TERM, Signal::INT, Signal::HUP] {
         let mounted = mount(&desk, "os.sealift");
@@ -110,10 +98,7 @@ fn a_signal_unmounts() {
 
 #[test]
 fn what_ignores_hangups_stays() {
-    if !can_mount() {
-        return;
-    }
-    let desk = small();
+    let Some(desk) = can_mount().then(small) else { return };
     let mounted = mount_ignoring_hangups(&desk, "os.sealift");
     mounted.signal(Signal::HUP);
     std::thread::sleep(Duration::from_millis(300));
@@ -123,10 +108,7 @@ fn what_ignores_hangups_stays() {
 
 #[test]
 fn a_signal_unmounts_what_is_in_use() {
-    if !can_mount() {
-        return;
-    }
-    let desk = small();
+    let Some(desk) = can_mount().then(small) else { return };
     let mounted = mount(&desk, "os.sealift");
     let mut file = File::open(desk.path("mnt/file")).unwrap();
     mounted.signal(Signal::TERM);
@@ -137,10 +119,7 @@ fn a_signal_unmounts_what_is_in_use() {
 
 #[test]
 fn what_is_mounted_is_said_for_people_and_for_programs() {
-    if !can_mount() {
-        return;
-    }
-    let desk = small();
+    let Some(desk) = can_mount().then(small) else { return };
     let mounted = mount(&desk, "os.sealift");
     mounted.signal(Signal::TERM);
     let (out, said) = mounted.ends_well();
@@ -158,10 +137,7 @@ fn what_is_mounted_is_said_for_people_and_for_programs() {
 
 #[test]
 fn umount_ends_it() {
-    if !can_mount() {
-        return;
-    }
-    let desk = small();
+    let Some(desk) = can_mount().then(small) else { return };
     let mounted = mount(&desk, "os.sealift");
     assert!(Command::new("umount").arg(desk.path("mnt")).status().unwrap().success());
     mounted.ends_well();
@@ -170,10 +146,7 @@ fn umount_ends_it() {
 /// A signal unmounts what it was meant for, or nothing. A second one ends the process, and what was recorded is kept.
 #[test]
 fn what_is_mounted_over_it_stays() {
-    if !can_mount() {
-        return;
-    }
-    let desk = small();
+    let Some(desk) = can_mount().then(small) else { return };
     let mut mounted = mount(&desk, "os.sealift --record start.order");
     assert_eq!(desk.read("mnt/file"), b"content");
     let mnt = desk.path("mnt");
@@ -192,10 +165,7 @@ fn what_is_mounted_over_it_stays() {
 
 #[test]
 fn a_signal_ends_what_others_have_unmounted() {
-    if !can_mount() {
-        return;
-    }
-    let desk = small();
+    let Some(desk) = can_mount().then(small) else { return };
     let mounted = mount(&desk, "os.sealift --record start.order");
     let mut file = File::open(desk.path("mnt/file")).unwrap();
     assert!(Command::new("umount").arg("-l").arg(desk.path("mnt")).status().unwrap().success());
@@ -206,10 +176,7 @@ fn a_signal_ends_what_others_have_unmounted() {
 
 #[test]
 fn nobody_writes_and_others_are_kept_out_as_modes_say() {
-    if !can_mount() {
-        return;
-    }
-    let desk = small();
+    let Some(desk) = can_mount().then(small) else { return };
     let _mounted = mount(&desk, "os.sealift");
     let refused = fs::write(desk.path("mnt/file"), "x").unwrap_err();
     assert_eq!(refused.raw_os_error(), Some(rustix::io::Errno::ROFS.raw_os_error()));

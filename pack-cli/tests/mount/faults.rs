@@ -29,10 +29,7 @@ fn is_io_error(read: &io::Result<Vec<u8>>) -> bool {
 
 #[test]
 fn a_flipped_bit_is_an_error_for_what_lies_in_its_chunk() {
-    if !can_mount() {
-        return;
-    }
-    let desk = several_chunks();
+    let Some(desk) = can_mount().then(several_chunks) else { return };
     let bytes = desk.read("os.sealift");
     let place = bytes.len() - 200_000;
     let file = File::options().write(true).open(desk.path("os.sealift")).unwrap();
@@ -61,10 +58,7 @@ fn a_flipped_bit_is_an_error_for_what_lies_in_its_chunk() {
 
 #[test]
 fn a_medium_that_comes_back_is_read_again() {
-    if !can_mount() {
-        return;
-    }
-    let desk = several_chunks();
+    let Some(desk) = can_mount().then(several_chunks) else { return };
     let bytes = desk.read("os.sealift");
     let mounted = mount(&desk, "os.sealift");
     let file = File::options().write(true).open(desk.path("os.sealift")).unwrap();
@@ -88,10 +82,7 @@ fn a_medium_that_comes_back_is_read_again() {
 /// A start reads the hot set and nothing after it: reading ahead there would take time on a slow device.
 #[test]
 fn nothing_is_read_ahead_behind_the_hot_set() {
-    if !can_mount() {
-        return;
-    }
-    let desk = several_chunks();
+    let Some(desk) = can_mount().then(several_chunks) else { return };
     let names: Vec<String> = (0..20).map(|number| number.to_string()).collect();
     desk.write("order", names.join("\n"));
     pack(&desk, "ordered.sealift", 7, "tree --chunk-size 128KiB --order order");
@@ -112,10 +103,7 @@ fn nothing_is_read_ahead_behind_the_hot_set() {
 /// One step may be accidental. After two, the following chunks are read ahead; here they are missing.
 #[test]
 fn what_follows_is_read_ahead_once_it_is_read_on() {
-    if !can_mount() {
-        return;
-    }
-    let desk = several_chunks();
+    let Some(desk) = can_mount().then(several_chunks) else { return };
     let mut names: Vec<String> = (0..20).map(|number| number.to_string()).collect();
     names.sort_unstable();
     let len = desk.read("os.sealift").len();
@@ -142,14 +130,8 @@ fn what_follows_is_read_ahead_once_it_is_read_on() {
 /// Contents that were read are still available. Reads from the stick fail until it is back, and the first failure is reported.
 #[test]
 fn a_stick_that_is_pulled_and_comes_back_is_read_again() {
-    if !can_mount() {
-        return;
-    }
-    let desk = several_chunks();
-    desk.write("files/os.sealift", desk.read("os.sealift"));
-    pack(&desk, "stick.sealift", 1, "files");
-    fs::create_dir(desk.path("stick")).unwrap();
-    let stick = mount_at(&desk, "stick", "stick.sealift");
+    let Some(desk) = can_mount().then(several_chunks) else { return };
+    let stick = on_a_stick(&desk);
     let mounted = mount(&desk, "stick/os.sealift");
     let is_read = |name: &str| desk.read(&format!("mnt/{name}")) == desk.read(&format!("tree/{name}"));
     assert!(is_read("0"));
@@ -166,12 +148,17 @@ fn a_stick_that_is_pulled_and_comes_back_is_read_again() {
     stick.assert_no_faults();
 }
 
-/// Mounts a bundle on a stick that stops answering once it is mounted.
-fn on_a_stick_that_hangs(desk: &Desk, options: &str) -> (Mounted, Mounted) {
+/// Mounts a stick on which the bundle is.
+fn on_a_stick(desk: &Desk) -> Mounted {
     desk.write("files/os.sealift", desk.read("os.sealift"));
     pack(desk, "stick.sealift", 1, "files");
     fs::create_dir(desk.path("stick")).unwrap();
-    let stick = mount_at(desk, "stick", "stick.sealift");
+    mount_at(desk, "stick", "stick.sealift")
+}
+
+/// Mounts a bundle on a stick that stops answering once it is mounted.
+fn on_a_stick_that_hangs(desk: &Desk, options: &str) -> (Mounted, Mounted) {
+    let stick = on_a_stick(desk);
     let mounted = mount(desk, &format!("stick/os.sealift --jobs 1{options}"));
     stick.signal(Signal::STOP);
     (stick, mounted)
@@ -180,10 +167,7 @@ fn on_a_stick_that_hangs(desk: &Desk, options: &str) -> (Mounted, Mounted) {
 /// However many reads wait for the medium, names and attributes come from the index.
 #[test]
 fn a_medium_that_hangs_keeps_only_reads_waiting() {
-    if !can_mount() {
-        return;
-    }
-    let desk = several_chunks();
+    let Some(desk) = can_mount().then(several_chunks) else { return };
     let (stick, mounted) = on_a_stick_that_hangs(&desk, "");
     std::thread::scope(|scope| {
         let readers: Vec<_> = (0..10)
@@ -209,10 +193,7 @@ fn a_medium_that_hangs_keeps_only_reads_waiting() {
 
 #[test]
 fn a_mount_ends_while_reads_wait_for_its_medium() {
-    if !can_mount() {
-        return;
-    }
-    let desk = several_chunks();
+    let Some(desk) = can_mount().then(several_chunks) else { return };
     let (_stick, mounted) = on_a_stick_that_hangs(&desk, "");
     std::thread::scope(|scope| {
         let readers: Vec<_> = (0..10)
@@ -231,10 +212,7 @@ fn a_mount_ends_while_reads_wait_for_its_medium() {
 /// Nobody uses the mount any more, but the kernel has asked it to read ahead.
 #[test]
 fn a_mount_ends_while_it_reads_ahead_from_a_medium_that_hangs() {
-    if !can_mount() {
-        return;
-    }
-    let desk = several_chunks();
+    let Some(desk) = can_mount().then(several_chunks) else { return };
     let (_stick, mounted) = on_a_stick_that_hangs(&desk, " --record start.order");
     let large = File::open(desk.path("mnt/large")).unwrap();
     fadvise(&large, 0, None, Advice::WillNeed).unwrap();
@@ -248,16 +226,10 @@ fn a_mount_ends_while_it_reads_ahead_from_a_medium_that_hangs() {
 /// The stick itself is a mount: when it ends, files that are open on it cannot be read any more.
 #[test]
 fn a_base_whose_medium_comes_back_is_read_again() {
-    if !can_mount() {
-        return;
-    }
-    let desk = several_chunks();
+    let Some(desk) = can_mount().then(several_chunks) else { return };
     desk.write("tree/new", "new");
     pack(&desk, "next.sealift", 8, "tree --base os.sealift --trust signers");
-    desk.write("files/os.sealift", desk.read("os.sealift"));
-    pack(&desk, "stick.sealift", 1, "files");
-    fs::create_dir(desk.path("stick")).unwrap();
-    let stick = mount_at(&desk, "stick", "stick.sealift");
+    let stick = on_a_stick(&desk);
     let mounted = mount(&desk, "stick/os.sealift next.sealift");
     stick.assert_no_faults();
     let names: Vec<String> = (0..20).map(|number| number.to_string()).chain(["large".into()]).collect();
@@ -277,10 +249,7 @@ fn a_base_whose_medium_comes_back_is_read_again() {
 /// A base that is a directory belongs to others, who go on using it.
 #[test]
 fn what_changes_in_a_base_is_an_error() {
-    if !can_mount() {
-        return;
-    }
-    let desk = several_chunks();
+    let Some(desk) = can_mount().then(several_chunks) else { return };
     desk.write("tree/huge", noise(21, 3_000_000));
     desk.write("tree/other", noise(22, 3_000_000));
     pack(&desk, "os.sealift", 7, "tree");
@@ -308,10 +277,7 @@ fn what_changes_in_a_base_is_an_error() {
 
 #[test]
 fn damage_in_a_base_is_told_once_for_its_chunk() {
-    if !can_mount() {
-        return;
-    }
-    let desk = several_chunks();
+    let Some(desk) = can_mount().then(several_chunks) else { return };
     desk.write("tree/new", "new");
     pack(&desk, "next.sealift", 8, "tree --base os.sealift --trust signers");
     let bytes = desk.read("os.sealift");
@@ -329,10 +295,7 @@ fn damage_in_a_base_is_told_once_for_its_chunk() {
 /// The prefix of a chunk is read from a base, by any thread.
 #[test]
 fn damage_in_a_prefix_is_told_once_for_the_chunk_of_the_base() {
-    if !can_mount() {
-        return;
-    }
-    let desk = several_chunks();
+    let Some(desk) = can_mount().then(several_chunks) else { return };
     for number in 0..5 {
         let mut changed = noise(number, 30_000);
         changed[15_000] ^= 1;
@@ -373,10 +336,7 @@ fn assert_chunk_of_base(faults: &[String], place: usize) {
 
 #[test]
 fn a_bundle_that_is_replaced_is_still_the_one_that_was_opened() {
-    if !can_mount() {
-        return;
-    }
-    let desk = several_chunks();
+    let Some(desk) = can_mount().then(several_chunks) else { return };
     let mounted = mount(&desk, "os.sealift");
     desk.write("other/0", "another");
     pack(&desk, "new.sealift", 8, "other");

@@ -13,10 +13,7 @@ const ROOM: u64 = 40 << 20;
 
 #[test]
 fn an_idle_mount_takes_little_besides_index_and_cache() {
-    if !can_mount() {
-        return;
-    }
-    let desk = desk();
+    let Some(desk) = can_mount().then(desk) else { return };
     for number in 0..96 {
         desk.write(&format!("tree/{number}"), noise(number, 1_000_000));
     }
@@ -44,10 +41,7 @@ fn an_idle_mount_takes_little_besides_index_and_cache() {
 /// Chunks of the base are in the cache as well, and each thread has the buffers for one.
 #[test]
 fn a_delta_takes_as_little() {
-    if !can_mount() {
-        return;
-    }
-    let desk = desk();
+    let Some(desk) = can_mount().then(desk) else { return };
     for number in 0..1500 {
         let content = noise(number, 20_000).iter().map(|byte| byte & 15).collect::<Vec<_>>();
         desk.write(&format!("tree/{number}"), content);
@@ -67,10 +61,7 @@ fn a_delta_takes_as_little() {
 /// Two of them are kept while somebody reads, since each holds what is read next.
 #[test]
 fn chunks_above_the_cache_are_dropped_when_nobody_reads() {
-    if !can_mount() {
-        return;
-    }
-    let desk = desk();
+    let Some(desk) = can_mount().then(desk) else { return };
     for number in 0..3 {
         desk.write(&format!("tree/{number}"), noise(number, 32 << 20));
     }

@@ -30,10 +30,7 @@ fn profile(desk: &Desk) -> String {
 
 #[test]
 fn the_first_reads_in_order_and_the_ranges_of_large_files() {
-    if !can_mount() {
-        return;
-    }
-    let desk = several();
+    let Some(desk) = can_mount().then(several) else { return };
     let mounted = mount(&desk, "os.sealift --record start.order");
     for name in ["dir/c", "linked", "a", "whole", "dir/c"] {
         assert!(desk.read(&format!("mnt/{name}")) == desk.read(&format!("tree/{name}")));
@@ -60,10 +57,7 @@ fn the_first_reads_in_order_and_the_ranges_of_large_files() {
 
 #[test]
 fn a_mount_that_is_in_use_keeps_what_was_read() {
-    if !can_mount() {
-        return;
-    }
-    let desk = several();
+    let Some(desk) = can_mount().then(several) else { return };
     let mounted = mount(&desk, "os.sealift --record start.order --json");
     let file = File::open(desk.path("mnt/a")).unwrap();
     file.read_exact_at(&mut [0], 0).unwrap();

@@ -54,10 +54,7 @@ fn everything(desk: &Desk) {
 
 #[test]
 fn a_mounted_tree_is_the_one_that_was_packed() {
-    if !can_mount() {
-        return;
-    }
-    let desk = desk();
+    let Some(desk) = can_mount().then(desk) else { return };
     everything(&desk);
     pack(&desk, "os.sealift", 7, "tree --xattrs trusted.*");
     for options in ["", "--cache 0 --jobs 1", "--jobs 8"] {
@@ -84,10 +81,7 @@ fn a_mounted_tree_is_the_one_that_was_packed() {
 
 #[test]
 fn holes_are_holes() {
-    if !can_mount() {
-        return;
-    }
-    let desk = desk();
+    let Some(desk) = can_mount().then(desk) else { return };
     everything(&desk);
     pack(&desk, "os.sealift", 7, "tree");
     let _mounted = mount(&desk, "os.sealift");
@@ -103,10 +97,7 @@ fn holes_are_holes() {
 
 #[test]
 fn one_ref_is_the_root_and_several_are_directories() {
-    if !can_mount() {
-        return;
-    }
-    let desk = desk();
+    let Some(desk) = can_mount().then(desk) else { return };
     for (name, content) in [("a", "first"), ("b", "second"), ("c", "third")] {
         desk.write(&format!("{name}/file"), content);
     }
@@ -118,14 +109,8 @@ fn one_ref_is_the_root_and_several_are_directories() {
         let at = desk.path("mnt").join(path);
         assert_eq!(inode(&at.join("..")), inode(at.parent().unwrap()), "{path}");
     }
-    let names = |path: &str| {
-        let mut names: Vec<_> =
-            fs::read_dir(desk.path(path)).unwrap().map(|entry| entry.unwrap().file_name()).collect();
-        names.sort();
-        names
-    };
-    assert_eq!(names("mnt"), ["app", "os"]);
-    assert_eq!(names("mnt/app"), ["main", "x86"]);
+    assert_eq!(desk.names("mnt"), ["app", "os"]);
+    assert_eq!(desk.names("mnt/app"), ["main", "x86"]);
     assert!(fs::read(desk.path("mnt/app/none")).is_err_and(|error| error.kind() == std::io::ErrorKind::NotFound));
     mounted.signal(Signal::TERM);
     mounted.ends_well();
@@ -134,8 +119,8 @@ fn one_ref_is_the_root_and_several_are_directories() {
     desk.assert_same("b", "mnt");
     drop(mounted);
     let mounted = mount(&desk, "os.sealift --ref app/main --ref os");
-    assert_eq!(names("mnt"), ["app", "os"]);
-    assert_eq!(names("mnt/app"), ["main"]);
+    assert_eq!(desk.names("mnt"), ["app", "os"]);
+    assert_eq!(desk.names("mnt/app"), ["main"]);
     drop(mounted);
     let mounted = mount(&desk, "os.sealift --ref os --ref os");
     desk.assert_same("c", "mnt");
@@ -146,10 +131,7 @@ fn one_ref_is_the_root_and_several_are_directories() {
 /// The kernel has 12 bits for a major number: 4104 must not become 8, which would be a disk.
 #[test]
 fn a_device_that_linux_cannot_have_is_no_other_one() {
-    if !can_mount() {
-        return;
-    }
-    let desk = desk();
+    let Some(desk) = can_mount().then(desk) else { return };
     let mut archive = tar::Builder::new(Vec::new());
     for (name, major) in [("disk", 8), ("none", 4104)] {
         let mut header = tar::Header::new_gnu();
@@ -173,10 +155,7 @@ fn a_device_that_linux_cannot_have_is_no_other_one() {
 
 #[test]
 fn a_delta_is_mounted_over_its_base() {
-    if !can_mount() {
-        return;
-    }
-    let desk = desk();
+    let Some(desk) = can_mount().then(desk) else { return };
     everything(&desk);
     pack(&desk, "2.sealift", 2, "tree --xattrs trusted.*");
     desk.good("unpack 2.sealift target --trust signers --state floors");
@@ -196,10 +175,7 @@ fn a_delta_is_mounted_over_its_base() {
 
 #[test]
 fn many_read_at_once() {
-    if !can_mount() {
-        return;
-    }
-    let desk = desk();
+    let Some(desk) = can_mount().then(desk) else { return };
     for number in 0..40 {
         desk.write(&format!("tree/{number}"), noise(number, 200_000));
     }

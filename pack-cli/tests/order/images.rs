@@ -5,7 +5,7 @@ use std::fs;
 use std::path::Path;
 use std::process::Command;
 
-use sealift_desk::{Desk, noise};
+use sealift_desk::{Desk, noise, out};
 
 /// The size of a file that is large, does not compress, and can be read in part.
 const LARGE: usize = 3 << 20;
@@ -153,10 +153,7 @@ fn a_real_log() {
     let desk = Desk::new();
     tree(&desk);
     fs::File::create(desk.path("img")).unwrap().set_len(32 << 20).unwrap();
-    if !made(&desk, "mkfs.ext4 -q -F -d tree img") {
-        return;
-    }
-    let image = desk.read("img");
+    let Some(image) = made(&desk, "mkfs.ext4 -q -F -d tree img").then(|| desk.read("img")) else { return };
     for content in [noise(7, 5000), noise(1001, 70_000), noise(3, 5000)] {
         let line = format!(
             "--unix - --filter=offset --filter=log file img logfile=log logappend=1 range=512 offset={} --run",
@@ -164,8 +161,7 @@ fn a_real_log() {
         );
         let mut nbdkit = Command::new("nbdkit");
         nbdkit.args(line.split(' ')).arg("nbdcopy \"$uri\" null:").current_dir(desk.path("."));
-        let done = nbdkit.output().unwrap();
-        assert!(done.status.success(), "{done:?}");
+        out(&mut nbdkit);
     }
     let names = ["many/a-name-that-is-not-so-short-007", "usr/bin/tool", "many/a-name-that-is-not-so-short-003"];
     let profile = desk.good("order import nbdkit log --filesystem img");
@@ -188,10 +184,7 @@ fn damaged_images_are_refused_or_read() {
     ];
     log(&desk, &[(0, 1 << 30)]);
     for (name, line) in lines {
-        if !made(&desk, line) {
-            return;
-        }
-        let whole = desk.read(name);
+        let Some(whole) = made(&desk, line).then(|| desk.read(name)) else { return };
         // The bytes that are not 0, of which one is changed at a time.
         let used: Vec<usize> = (0..whole.len()).filter(|at| whole[*at] != 0).collect();
         let mut refused = 0;

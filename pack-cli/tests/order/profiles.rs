@@ -5,7 +5,7 @@ use std::process::Command;
 
 use proptest::prelude::{ProptestConfig, Strategy, any, prop, proptest};
 use sealift::order::{OrderEntry, OrderProfile, merge};
-use sealift_desk::{Desk, told};
+use sealift_desk::{Desk, out, told};
 
 fn a_name() -> impl Strategy<Value = Vec<u8>> {
     let name = prop::collection::vec(any::<u8>(), 1..12);
@@ -103,8 +103,7 @@ fn other_programs_lay_out_by_a_profile() {
         "xorrisofs -quiet -R -o image --sort-weight-list weights os",
     ] {
         let _ = std::fs::remove_file(desk.path("image"));
-        let done = Command::new("sh").args(["-c", line]).current_dir(desk.path("")).output().unwrap();
-        assert!(done.status.success(), "{line}: {}", String::from_utf8_lossy(&done.stderr));
+        out(Command::new("sh").args(["-c", line]).current_dir(desk.path("")));
         let bytes = desk.read("image");
         let place = |name: &str| {
             let number = (1_u8..).zip(names).find(|(_, other)| *other == name).unwrap().0;

@@ -55,10 +55,7 @@ fn with_others<T>(file: &Path, run: impl FnOnce() -> T) -> T {
 
 #[test]
 fn what_cannot_be_kept_is_not_recorded() {
-    if !can_record() {
-        return;
-    }
-    let desk = a_tree();
+    let Some(desk) = can_record().then(a_tree) else { return };
     for (line, said) in [
         ("order record -o nowhere/profile --root os", "cannot create nowhere/profile: No such file or directory"),
         ("order record -o os/a --root os", "os/a already exists"),
@@ -75,10 +72,7 @@ fn what_cannot_be_kept_is_not_recorded() {
 
 #[test]
 fn the_command_and_its_children_in_order_and_nobody_else() {
-    if !can_record() {
-        return;
-    }
-    let desk = a_tree();
+    let Some(desk) = can_record().then(a_tree) else { return };
     // The last reader is orphaned, and adopted by a process other than the shell.
     let script = "cat os/b os/a > /dev/null; cat os/nowhere; cat os/c os/b; (sh -c 'cat os/dir/e; : > done' &); \
                   while [ ! -e done ]; do sleep 0.01; done; exit 7";
@@ -91,10 +85,7 @@ fn the_command_and_its_children_in_order_and_nobody_else() {
 
 #[test]
 fn programs_and_libraries_are_read_too() {
-    if !can_record() {
-        return;
-    }
-    let desk = a_tree();
+    let Some(desk) = can_record().then(a_tree) else { return };
     let (status, said) = told(&mut recording(&desk, "order record -o boot.order --json", "cat os/a"));
     assert_eq!((status, &said[..1]), (Some(0), "a"), "{said}");
     let profile = desk.text("boot.order");
@@ -144,10 +135,7 @@ fn signals_end_the_command_and_keep_the_profile() {
 
 #[test]
 fn a_signal_ends_the_session() {
-    if !can_record() {
-        return;
-    }
-    let desk = a_tree();
+    let Some(desk) = can_record().then(a_tree) else { return };
     let recorder = desk.command("order record -o session.order --mount os").spawn().unwrap();
     // It does not report when it has begun: the test reads until it has.
     wait("recording begins", || marks(recorder.id()));
@@ -165,10 +153,7 @@ fn a_signal_ends_the_session() {
 /// Files that are opened but not read cause events again and again.
 #[test]
 fn a_signal_ends_the_session_of_a_busy_machine() {
-    if !can_record() {
-        return;
-    }
-    let desk = a_tree();
+    let Some(desk) = can_record().then(a_tree) else { return };
     (0..1000).for_each(|file| desk.write(&format!("os/busy/{file}"), ""));
     let is_done = AtomicBool::new(false);
     let (root, is_done) = (desk.path("os"), &is_done);
@@ -198,10 +183,7 @@ fn a_signal_ends_the_session_of_a_busy_machine() {
 
 #[test]
 fn whole_file_systems_are_recorded_for_containers() {
-    if !can_record() {
-        return;
-    }
-    let desk = a_tree();
+    let Some(desk) = can_record().then(a_tree) else { return };
     // A mount namespace of its own, as containers have.
     let script = "unshare --mount cat os/d os/a > /dev/null; cat os/b > /dev/null";
     let (status, said) = told(&mut recording(&desk, "order record -o command.order --root os", script));
@@ -212,10 +194,7 @@ fn whole_file_systems_are_recorded_for_containers() {
 
 #[test]
 fn what_is_only_written_is_not_read() {
-    if !can_record() {
-        return;
-    }
-    let desk = a_tree();
+    let Some(desk) = can_record().then(a_tree) else { return };
     // Written; appended to, and read later; changed in place; written while it is read; mapped, as Python but not grep does.
     let script = "echo 1 > os/a; echo 2 >> os/b; cat os/dir/e os/b > /dev/null; dd of=os/c conv=notrunc if=/dev/zero count=1; \
                   exec 3< os/d; echo 4 >> os/d; exec 3<&-; \
@@ -338,10 +317,7 @@ fn files_are_whole_that_are_small_or_read_past_the_cache() {
 
 #[test]
 fn a_stop_before_the_command_does_not_run_it() {
-    if !can_record() {
-        return;
-    }
-    let desk = a_tree();
+    let Some(desk) = can_record().then(a_tree) else { return };
     let mut command = Command::new("touch");
     command.arg(desk.path("ran"));
     let options = Options { root: desk.path("os"), scope: Scope::Command, drop_cache: true };
@@ -351,10 +327,7 @@ fn a_stop_before_the_command_does_not_run_it() {
 
 #[test]
 fn a_command_mounts_for_everybody_as_without_a_recorder() {
-    if !can_record() {
-        return;
-    }
-    let desk = a_tree();
+    let Some(desk) = can_record().then(a_tree) else { return };
     fs::create_dir(desk.path("mnt")).unwrap();
     let mounted = |to: &str| {
         Command::new("mountpoint").args(["-q", "mnt"]).current_dir(desk.path(to)).status().unwrap().success()

@@ -4,7 +4,7 @@ use std::fs::{self, File};
 use std::path::Path;
 use std::process::Stdio;
 
-use sealift_desk::{can_chown, noise, text};
+use sealift_desk::{can_chown, noise, out, text};
 
 use crate::repos::{MODES, Repos, plain_tree, write};
 
@@ -132,8 +132,7 @@ fn large_files_are_hashed_in_order() {
         for input in ["os.sealift", "-"] {
             let opened = File::open(desk.path("os.sealift")).expect("a bundle");
             let mut command = desk.command(&format!("verify {input} --deep --jobs {jobs} --allow-unsigned"));
-            let output = command.stdin(opened).output().expect("sealift runs");
-            assert!(output.status.success(), "{jobs} {input}: {}", text(&output.stderr));
+            out(command.stdin(opened));
         }
     }
     desk.init("target", "bare-user-only");

@@ -4,13 +4,12 @@ use std::fs;
 use std::os::unix::fs::symlink;
 
 use crate::commitmeta::commitmeta;
-use crate::signed::{Signed, make_tree};
+use crate::signed::Signed;
 
 #[test]
 fn key_paths() {
     let signed = Signed::new();
     let desk = &signed.desk;
-    make_tree(desk);
     for key in ["right", "wrong"] {
         signed.make_key(key);
         signed.gpg(&format!("--armor --output {key}.asc --export {key}"));
@@ -96,7 +95,6 @@ fn key_paths() {
 fn key_paths_and_keyrings() {
     let signed = Signed::new();
     let desk = &signed.desk;
-    make_tree(desk);
     for key in ["right", "wrong"] {
         signed.make_key(key);
     }
@@ -152,7 +150,6 @@ fn key_paths_and_keyrings() {
 fn lists_of_signatures() {
     let signed = Signed::new();
     let desk = &signed.desk;
-    make_tree(desk);
     for key in ["right", "wrong"] {
         signed.make_key(key);
     }

@@ -5,13 +5,12 @@ use std::fs;
 use sealift_desk::noise;
 
 use crate::repos::write;
-use crate::signed::{Signed, make_tree};
+use crate::signed::Signed;
 
 #[test]
 fn signatures() {
     let signed = Signed::new();
     let desk = &signed.desk;
-    make_tree(desk);
     for key in ["right", "wrong"] {
         signed.make_key(key);
     }
@@ -100,7 +99,6 @@ fn signatures() {
 fn keys_that_ended() {
     let signed = Signed::new();
     let desk = &signed.desk;
-    make_tree(desk);
     desk.init("source", "archive");
     desk.init("target", "archive");
     desk.ostree("target", &["remote", "add", "origin", "https://example.org"]);
@@ -131,7 +129,6 @@ fn keys_that_ended() {
 fn bindings() {
     let signed = Signed::new();
     let desk = &signed.desk;
-    make_tree(desk);
     desk.ostree("source", &["init", "--mode=archive", "--collection-id=org.example.Os"]);
     desk.init("target", "archive");
     for (remote, collection) in [("same", "org.example.Os"), ("other", "org.example.Other")] {
@@ -178,7 +175,6 @@ fn bindings() {
 fn several() {
     let signed = Signed::new();
     let desk = &signed.desk;
-    make_tree(desk);
     desk.init("source", "bare-user");
     let mut commits = Vec::new();
     for (number, reference) in ["os/a", "os/b", "c"].iter().enumerate() {
@@ -219,7 +215,6 @@ fn several() {
 fn names_in_the_way() {
     let signed = Signed::new();
     let desk = &signed.desk;
-    make_tree(desk);
     desk.init("source", "archive");
     for reference in ["a", "os/main", "z"] {
         signed.commit(reference, &["--no-bindings"]);
@@ -248,7 +243,6 @@ fn names_in_the_way() {
 fn what_came_before() {
     let signed = Signed::new();
     let desk = &signed.desk;
-    make_tree(desk);
     signed.make_key("right");
     desk.init("source", "archive");
     desk.init("target", "archive");

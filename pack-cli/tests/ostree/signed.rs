@@ -22,6 +22,7 @@ impl Signed {
     pub(crate) fn new() -> Self {
         let desk = Repos::new();
         fs::create_dir(desk.path("keys")).expect("a folder");
+        make_tree(&desk);
         Self { desk }
     }
 
@@ -107,7 +108,7 @@ impl Signed {
     }
 }
 
-pub(crate) fn make_tree(desk: &Repos) {
+fn make_tree(desk: &Repos) {
     fs::create_dir(desk.path("tree")).expect("a folder");
     write(&desk.path("tree/file"), 0o644, &noise(1, 10_000));
 }

@@ -81,8 +81,7 @@ fn updater_takes_a_pipe() {
     let folder = folder.path();
     publish(folder, "7");
     let line = format!("cat os.sealift | {} /dev/stdin target signers state", example("updater").display());
-    let done = Command::new("sh").current_dir(folder).args(["-c", &line]).output().unwrap();
-    assert!(done.status.success(), "{}", String::from_utf8_lossy(&done.stdout));
+    sealift_desk::out(Command::new("sh").current_dir(folder).args(["-c", &line]));
     assert_eq!(fs::read(folder.join("target/usr/bin/hello")).unwrap(), b"hello\n");
 }
 

@@ -94,14 +94,7 @@ fn later_members_replace_earlier_ones() {
     assert_eq!(content("d/x").as_deref(), Some("x"));
     assert_eq!(content("empty").as_deref(), Some("now a file"));
     assert_eq!(items[&b"l/y"[..]].first, b"d/z");
-    let made = Metadata {
-        permissions: 0o755,
-        uid: 0,
-        gid: 0,
-        mtime: 0,
-        mtime_ns: 0,
-        xattrs: sealift_format::Xattrs::default(),
-    };
+    let made = Metadata { permissions: 0o755, ..Metadata::default() };
     for path in ["", "not", "not/made"] {
         assert_eq!(items[path.as_bytes()].metadata, made, "{path}");
     }

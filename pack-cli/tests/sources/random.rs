@@ -64,7 +64,7 @@ proptest! {
         let bytes = builder.into_inner().expect("in memory");
         let found = items(&tar_bytes(&bytes, &options()).expect("a source"));
         let mut expected = tree;
-        let root = Metadata { permissions: 0o755, uid: 0, gid: 0, mtime: 0, mtime_ns: 0, xattrs: sealift_format::Xattrs::default() };
+        let root = Metadata { permissions: 0o755, ..Metadata::default() };
         let root = Item { metadata: root, file: NewNode::Directory, first: Vec::new(), content: None };
         expected.insert(Vec::new(), root.clone());
         for path in expected.keys().cloned().collect::<Vec<_>>() {
@@ -199,14 +199,7 @@ fn decimal_time(metadata: &Metadata) -> String {
 
 #[test]
 fn a_tree_is_visited_in_its_order() {
-    let plain = Metadata {
-        permissions: 0o755,
-        uid: 0,
-        gid: 0,
-        mtime: 0,
-        mtime_ns: 0,
-        xattrs: sealift_format::Xattrs::default(),
-    };
+    let plain = Metadata { permissions: 0o755, ..Metadata::default() };
     let mut tree = Tree::new(plain.clone());
     let node = tree.add(0, b"b", plain.clone(), NewNode::Directory).expect("a name");
     let below = tree.directory_of(node).expect("a directory");

@@ -13,7 +13,7 @@ use sealift::source::{
     ArchiveFormat, ArchiveSource, DirectoryOptions, DirectorySource, OpenCache, Source, SourceOptions, XattrFilter,
 };
 use sealift::{Error, Metadata, NewNode};
-use sealift_desk::{can_chown, set_mtime, skipped};
+use sealift_desk::{can_chown, out, set_mtime, skipped};
 
 /// Everything that a source reports about a path.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -220,8 +220,7 @@ pub(crate) fn make_xattrs(root: &Path) {
 pub(crate) fn run(program: &str, arguments: &[&str], tree: &Path, archive: &Path) {
     let mut command = Command::new(program);
     command.args(arguments).arg("-cf").arg(archive).arg("-C").arg(tree).arg(".").stderr(Stdio::piped());
-    let output = command.output().expect("the program runs");
-    assert!(output.status.success(), "{program} {arguments:?}: {}", String::from_utf8_lossy(&output.stderr));
+    out(&mut command);
 }
 
 /// Removes what a form of tar cannot hold.

@@ -9,7 +9,7 @@ use std::process::Command;
 use sealift::unpack::{Census, Consent, unpack_asking};
 use sealift::{Error, Input, Progress};
 use sealift::{InstallOptions, TreeOptions};
-use sealift_desk::{program, said};
+use sealift_desk::{out, program, said};
 
 use crate::installed::{Installed, anyones};
 
@@ -255,11 +255,8 @@ fn what_others_put_beside_a_target_is_left_alone() {
         exec \"$0\" unpack 7.sealift target --update --adopt --yes --allow-unsigned";
     let mut shell = Command::new("timeout");
     shell.args(["60", "sh", "-c", script, &program()]).current_dir(desk.path(""));
-    let done = shell.env("SEALIFT_STATE", desk.path("state")).output().unwrap();
-    assert!(done.status.success(), "{}", said(&done));
-    let names = fs::read_dir(desk.path("")).unwrap().map(|entry| entry.unwrap().file_name().into_string().unwrap());
-    let mut left: Vec<String> = names.filter(|name| name.starts_with(".sealift-")).collect();
-    left.sort();
+    out(shell.env("SEALIFT_STATE", desk.path("state")));
+    let left: Vec<_> = desk.names("").into_iter().filter(|name| name.starts_with(".sealift-")).collect();
     let ends: Vec<&str> = left.iter().map(|name| name.rsplit('.').next().unwrap()).collect();
     assert_eq!(ends, ["device", "kind", "link", "trial"]);
 }

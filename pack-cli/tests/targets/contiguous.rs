@@ -31,6 +31,15 @@ impl Disk {
         Self::made_by(desk, Command::new("mkfs.ext4").args(["-q", "-m", "0", "-b", block_len]))
     }
 
+    /// Creates one that belongs to the user.
+    fn of_user(desk: &Installed) -> Self {
+        desk.make_home();
+        let disk = Self::ext4(desk, "4096");
+        let user = fs::metadata(desk.path("home")).unwrap().uid();
+        chown(&disk.point, Some(user), Some(user)).unwrap();
+        disk
+    }
+
     /// Creates the file system that a program makes.
     fn made_by(desk: &Installed, mkfs: &mut Command) -> Self {
         let disk = Self { image: desk.path("image"), point: desk.path("disk") };
@@ -58,6 +67,13 @@ impl Drop for Disk {
     fn drop(&mut self) {
         let _ = Command::new("umount").arg(&self.point).status();
     }
+}
+
+/// Runs a line as the user, which must succeed, and returns its JSON, if it prints that.
+fn as_user(desk: &Installed, line: &str) -> Value {
+    let done = desk.run_as_user(line);
+    assert!(done.status.success(), "{line}: {}", said(&done));
+    serde_json::from_slice(&done.stdout).unwrap_or_default()
 }
 
 fn name(file: u64) -> String {
@@ -127,9 +143,7 @@ fn what_is_read_first_lies_together_and_still_does_after_updates() {
     desk.write("profile", hot.iter().map(|file| name(*file)).collect::<Vec<_>>().join("\n"));
     let disk = Disk::ext4(&desk, "4096");
     let target = disk.point.join("target");
-    let pack = "pack tree --name os --allow-unsigned --force --bundle-version";
-    desk.good(&format!("{pack} 1 -o 1.sealift --order profile"));
-    desk.good("unpack 1.sealift disk/target --allow-unsigned");
+    install(&desk);
     let (apart, span, bytes) = places(&target, &hot);
     assert!(apart <= PLACES && span < bytes * 2, "{apart} places, {bytes} bytes over {span}");
     // The same number of files from the whole tree is spread over the whole target.
@@ -140,8 +154,8 @@ fn what_is_read_first_lies_together_and_still_does_after_updates() {
     for version in 2..=UPDATES + 1 {
         let (base, number) = (format!("{}.sealift", version - 1), version.to_string());
         changed(version).into_iter().for_each(|file| write(&desk, file, version));
-        desk.good(&format!("{pack} {number} -o delta.sealift --base {base}"));
-        desk.good(&format!("{pack} {number} -o {number}.sealift --order-from {base}"));
+        desk.good(&format!("{PACK} {number} -o delta.sealift --base {base}"));
+        desk.good(&format!("{PACK} {number} -o {number}.sealift --order-from {base}"));
         let said = desk.json("unpack delta.sealift disk/target --update --allow-unsigned --json");
         let moved = said["gathered_files"].as_u64().unwrap();
         rewritten += u64::from(moved > 0);
@@ -156,7 +170,7 @@ fn what_is_read_first_lies_together_and_still_does_after_updates() {
     // The hot set has no new files: its places stay as they are.
     let last = UPDATES + 2;
     write(&desk, 1, last);
-    desk.good(&format!("{pack} {last} -o delta.sealift --base {}.sealift", last - 1));
+    desk.good(&format!("{PACK} {last} -o delta.sealift --base {}.sealift", last - 1));
     let said = desk.good("unpack delta.sealift disk/target --update --allow-unsigned --json");
     assert!(said.contains("\"gathered_files\":0"));
     desk.good("unpack delta.sealift disk/target --update --allow-unsigned --rehash");
@@ -171,9 +185,7 @@ fn what_is_written_again_stays_what_it_was() {
     desk.write("profile", (0..30).map(name).collect::<Vec<_>>().join("\n"));
     let disk = Disk::ext4(&desk, "4096");
     let target = disk.point.join("target");
-    let pack = "pack tree --name os --allow-unsigned --force --bundle-version";
-    desk.good(&format!("{pack} 1 -o 1.sealift --order profile"));
-    desk.good("unpack 1.sealift disk/target --allow-unsigned");
+    install(&desk);
     fs::hard_link(target.join(name(4)), disk.point.join("elsewhere")).unwrap();
     // A byte is damaged on the disk: only reading reveals that, and the delta does not bring the content.
     let rotten = extents(&target, &[6])[0].start;
@@ -188,8 +200,8 @@ fn what_is_written_again_stays_what_it_was() {
 
     [3, 7, 11, 15, 19, 23].into_iter().for_each(|file| write(&desk, file, 2));
     fs::set_permissions(desk.path("tree").join(name(5)), fs::Permissions::from_mode(0o750)).unwrap();
-    desk.good(&format!("{pack} 2 -o delta.sealift --base 1.sealift"));
-    desk.good(&format!("{pack} 2 -o 2.sealift --order-from 1.sealift"));
+    desk.good(&format!("{PACK} 2 -o delta.sealift --base 1.sealift"));
+    desk.good(&format!("{PACK} 2 -o 2.sealift --order-from 1.sealift"));
     let update = "unpack delta.sealift disk/target --update --allow-unsigned --json";
     let said = desk.json(update);
     // All except the six new ones, the one with a name elsewhere, the one with new metadata, the damaged and the immutable one.
@@ -212,6 +224,12 @@ fn what_is_written_again_stays_what_it_was() {
 }
 
 const PACK: &str = "pack tree --name os --allow-unsigned --force --bundle-version";
+
+/// Packs the first version by the profile, and unpacks it.
+fn install(desk: &Installed) {
+    desk.good(&format!("{PACK} 1 -o 1.sealift --order profile"));
+    desk.good("unpack 1.sealift disk/target --allow-unsigned");
+}
 
 /// Packs the delta to a version as `delta.sealift`, and its full bundle.
 fn pack_next(desk: &Installed, version: u64) {
@@ -239,8 +257,7 @@ fn what_is_read_first_lies_in_its_order_whatever_its_length() {
         desk.write("profile", hot.iter().map(|file| name(*file)).collect::<Vec<_>>().join("\n"));
         let disk = Disk::ext4(&desk, block_len);
         let target = disk.point.join("target");
-        desk.good(&format!("{PACK} 1 -o 1.sealift --order profile"));
-        desk.good("unpack 1.sealift disk/target --allow-unsigned");
+        install(&desk);
         let update = |version| {
             pack_next(&desk, version);
             let said = desk.json("unpack delta.sealift disk/target --update --allow-unsigned --json");
@@ -285,8 +302,7 @@ fn sparse_and_empty_files_that_are_read_first_get_no_space() {
         let others: Vec<u64> = (0..30).filter(|file| ![sparse, empty].contains(file)).collect();
         assert!(seeks(&root, &others) <= 2, "{target}: {} seeks", seeks(&root, &others));
     };
-    desk.good(&format!("{PACK} 1 -o 1.sealift --order profile"));
-    desk.good("unpack 1.sealift disk/target --allow-unsigned");
+    install(&desk);
     check("target");
 
     [3, 7, 11, 15, 19, 23].into_iter().for_each(|file| write_up_to(&desk, file, 2, 200_000));
@@ -321,8 +337,7 @@ fn what_cannot_lie_together_is_not_written_again_with_each_update() {
     for at in (0..len - (64 << 10)).step_by(256 << 10) {
         rustix::fs::fallocate(&filler, hole, at, 64 << 10).unwrap();
     }
-    desk.good(&format!("{PACK} 1 -o 1.sealift --order profile"));
-    desk.good("unpack 1.sealift disk/target --allow-unsigned");
+    install(&desk);
     let update = |version: u64| {
         for changed in (0..100).skip(usize::try_from(version).unwrap()).step_by(10) {
             write_up_to(&desk, hot[changed], version, 200_000);
@@ -400,11 +415,9 @@ fn what_is_damaged_leaves_nothing_of_the_space_reserved() {
         let mut byte = [0];
         bundle.read_exact_at(&mut byte, at).unwrap();
         bundle.write_all_at(&[byte[0] ^ 1], at).unwrap();
-        let done = desk.command("unpack 1.sealift disk/target --allow-unsigned").output().unwrap();
-        assert_eq!(done.status.code(), Some(1), "{}", said(&done));
+        desk.refused("unpack 1.sealift disk/target --allow-unsigned", 1, "");
         bundle.write_all_at(&byte, at).unwrap();
-        let left: Vec<_> = fs::read_dir(&disk.point).unwrap().map(|entry| entry.unwrap().file_name()).collect();
-        assert_eq!(left, ["lost+found"]);
+        assert_eq!(desk.names("disk"), ["lost+found"]);
         rustix::fs::syncfs(fs::File::open(&disk.point).unwrap()).unwrap();
         assert!(free() >= before - 4, "{} {before}", free());
     }
@@ -550,25 +563,16 @@ fn a_label_is_not_lost_without_root() {
     const LABEL: &str = "security.label";
     let label = |path: &Path| setxattr(path, LABEL, b"kept", XattrFlags::empty()).unwrap();
     let desk = Installed::new();
-    desk.make_home();
-    let disk = Disk::ext4(&desk, "4096");
-    let user = fs::metadata(desk.path("home")).unwrap().uid();
-    chown(&disk.point, Some(user), Some(user)).unwrap();
-    let as_user = |line: &str| {
-        let done = desk.run_as_user(line);
-        assert!(done.status.success(), "{line}: {}", said(&done));
-        done
-    };
+    let disk = Disk::of_user(&desk);
     write(&desk, 16, 1);
     label(&desk.path("tree").join(name(16)));
     thirty_hot_with(&desk, &format!("--xattrs {LABEL}"), |bundle| {
-        drop(as_user(&format!("unpack {bundle} disk/target --allow-unsigned")));
+        drop(as_user(&desk, &format!("unpack {bundle} disk/target --allow-unsigned")));
     });
     let file = disk.point.join("target").join(name(16));
     label(&file);
     let before = fs::metadata(&file).unwrap().ino();
-    let done = as_user("unpack delta.sealift disk/target --update --allow-unsigned --json");
-    let done: Value = serde_json::from_slice(&done.stdout).unwrap();
+    let done = as_user(&desk, "unpack delta.sealift disk/target --update --allow-unsigned --json");
     assert_eq!((&done["gathered_files"], &done["xattrs_skipped"]), (&23.into(), &0.into()), "{done}");
     assert_eq!(fs::metadata(&file).unwrap().ino(), before);
     assert_eq!(getxattr(&file, LABEL, &mut [0; 8]), Ok(4));
@@ -578,23 +582,15 @@ fn a_label_is_not_lost_without_root() {
 #[test]
 fn a_file_of_another_user_is_not_written_again_without_root() {
     let Some(desk) = as_root("an ext4, and gives a file away", Installed::new) else { return };
-    desk.make_home();
-    let disk = Disk::ext4(&desk, "4096");
-    let user = fs::metadata(desk.path("home")).unwrap().uid();
-    chown(&disk.point, Some(user), Some(user)).unwrap();
-    let as_user = |line: &str| {
-        let done = desk.run_as_user(line);
-        assert!(done.status.success(), "{line}: {}", said(&done));
-        done
-    };
-    let file = thirty_hot(&desk, |bundle| drop(as_user(&format!("unpack {bundle} disk/target --allow-unsigned"))));
+    let disk = Disk::of_user(&desk);
+    let file =
+        thirty_hot(&desk, |bundle| drop(as_user(&desk, &format!("unpack {bundle} disk/target --allow-unsigned"))));
     let file = disk.point.join("target").join(file);
     chown(&file, Some(1000), None).unwrap();
     // Nor can they change a directory of another user.
     chown(disk.point.join("target").join(name(5)).parent().unwrap(), Some(1000), None).unwrap();
     let before = fs::metadata(&file).unwrap();
-    let done = as_user("unpack delta.sealift disk/target --update --allow-unsigned --json");
-    let done: Value = serde_json::from_slice(&done.stdout).unwrap();
+    let done = as_user(&desk, "unpack delta.sealift disk/target --update --allow-unsigned --json");
     assert_eq!(done["gathered_files"], 22, "{done}");
     let after = fs::metadata(&file).unwrap();
     assert_eq!((after.ino(), after.uid()), (before.ino(), 1000));

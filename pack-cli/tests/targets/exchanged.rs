@@ -7,7 +7,7 @@ use std::process::Command;
 use sealift::unpack::{UnpackStats, unpack};
 use sealift::{Durability, InstallOptions, TreeOptions};
 use sealift::{Error, Input, Progress};
-use sealift_desk::{as_root, noise, program, said, skipped};
+use sealift_desk::{as_root, noise, out, program, said, skipped};
 
 use crate::installed::{Installed, anyones};
 
@@ -171,8 +171,8 @@ fn all_names_of_a_target_are_one() {
     })
     .unwrap();
     desk.assert_same("link", "tree");
-    let kept: Vec<_> = fs::read_dir(desk.path("")).unwrap().map(|entry| entry.unwrap().file_name()).collect();
-    let records = kept.iter().filter(|name| name.to_string_lossy().contains("sealift-state"));
+    let kept = desk.names("");
+    let records = kept.iter().filter(|name| name.contains("sealift-state"));
     assert_eq!(records.count(), 1, "{kept:?}");
 }
 
@@ -211,8 +211,7 @@ fn nobody_else_may_write_to_what_is_kept_whatever_the_umask() {
     let desk = desk();
     let sealift = program();
     let line = format!("umask 000; {sealift} unpack 8.sealift open --allow-unsigned");
-    let done = Command::new("sh").args(["-c", &line]).current_dir(desk.path("")).output().unwrap();
-    assert!(done.status.success(), "{}", said(&done));
+    out(Command::new("sh").args(["-c", &line]).current_dir(desk.path("")));
     for name in ["", "/head", "/index", "/record"] {
         let mode = fs::metadata(desk.path(&format!(".open.sealift-state{name}"))).unwrap().mode();
         assert_eq!(mode & 0o022, 0, "{name}: {mode:o}");

@@ -21,6 +21,15 @@ fn exchange(desk: &Installed, target: &str, with: &str) {
     }
 }
 
+/// Creates both versions, and `t` with version 1, whose update was killed before it moved anything.
+fn half_updated() -> Installed {
+    let desk = signed();
+    ends(&desk, "unpack 1.sealift t", 0, "");
+    desk.unpack(2, "whole");
+    desk.leave_update("t", "whole");
+    desk
+}
+
 fn state_of(target: &str) -> String {
     format!(".{target}.sealift-state")
 }
@@ -171,10 +180,7 @@ fn what_was_never_taken_over_has_lost_no_record() {
 
 #[test]
 fn a_half_done_move_is_said_by_every_verb() {
-    let desk = signed();
-    ends(&desk, "unpack 1.sealift t", 0, "");
-    desk.unpack(2, "whole");
-    desk.leave_update("t", "whole");
+    let desk = half_updated();
     for line in ["status", "status t"] {
         ends(&desk, line, 1, "partly updated from os version 1 to version 2");
         let json = ends(&desk, &format!("{line} --json"), 1, "");
@@ -182,7 +188,7 @@ fn a_half_done_move_is_said_by_every_verb() {
     }
     ends(&desk, "audit t", 1, "an update of t was interrupted");
     ends(&desk, "audit t --json", 1, r#""run":"half-updated""#);
-    let said = ends(&desk, "unpack 2.sealift t --update --dry-run", 0, "an interrupted update would first be finished");
+    ends(&desk, "unpack 2.sealift t --update --dry-run", 0, "an interrupted update would first be finished");
     ends(&desk, "unpack 2.sealift t --update --dry-run --json", 0, r#""run":"half-updated""#);
     for line in ["request t -o x", "pack tree -o x --name os --bundle-version 3 --base t --allow-unsigned"] {
         desk.refused(line, 1, "because an update was interrupted");
@@ -204,10 +210,7 @@ fn a_half_done_move_is_said_by_every_verb() {
 #[test]
 fn a_mixed_tree_is_said_by_every_verb() {
     for repaired_by in ["1.sealift", "2.sealift"] {
-        let desk = signed();
-        ends(&desk, "unpack 1.sealift t", 0, "");
-        desk.unpack(2, "whole");
-        desk.leave_update("t", "whole");
+        let desk = half_updated();
         let staged = fs::read_dir(desk.path(".t.sealift-partial/files")).unwrap().next().unwrap().unwrap().path();
         fs::write(&staged, "torn").unwrap();
         desk.refused("clean t", 1, "");
@@ -229,10 +232,7 @@ fn a_mixed_tree_is_said_by_every_verb() {
 
 #[test]
 fn a_running_update_is_not_called_interrupted() {
-    let desk = signed();
-    ends(&desk, "unpack 1.sealift t", 0, "");
-    desk.unpack(2, "whole");
-    desk.leave_update("t", "whole");
+    let desk = half_updated();
     let stage = File::open(desk.path(".t.sealift-partial")).unwrap();
     stage.lock().unwrap();
     let said = ends(&desk, "audit t", 0, "");
@@ -309,10 +309,7 @@ fn clean_without(desk: &Installed, calls: &str, error: &str) -> Option<(Option<i
 
 #[test]
 fn an_update_of_a_directory_that_was_replaced_is_discarded() {
-    let desk = signed();
-    ends(&desk, "unpack 1.sealift t", 0, "");
-    desk.unpack(2, "whole");
-    desk.leave_update("t", "whole");
+    let desk = half_updated();
     let copy = |from: &str, to: &str| {
         let copied = Command::new("cp").arg("-a").args([desk.path(from), desk.path(to)]).status();
         assert!(copied.unwrap().success());

@@ -5,7 +5,7 @@ use std::fs;
 use sealift::unpack::unpack;
 use sealift::{Error, Input, Progress};
 use sealift::{InstallOptions, TreeOptions};
-use sealift_desk::{Mounted, as_root, is_root, noise, said, skipped};
+use sealift_desk::{Mounted, as_root, is_root, noise, skipped};
 
 use crate::installed::{Installed, anyones};
 
@@ -20,6 +20,13 @@ fn growing(files: u64) -> Installed {
     desk
 }
 
+/// Unpacks a part of version 8, behind which its bundle is cut.
+fn interrupt(desk: &Installed, options: &InstallOptions) {
+    let cut = desk.read("8.sealift")[..30_000_000].to_vec();
+    let input = anyones(Input::pipe("pipe", Box::new(std::io::Cursor::new(cut)))).unwrap();
+    unpack(input, &desk.path("small/target"), options, &Progress::default()).expect_err("the bundle is cut");
+}
+
 #[test]
 fn what_is_there_already_needs_no_room() {
     if !is_root() {
@@ -31,15 +38,12 @@ fn what_is_there_already_needs_no_room() {
         if update {
             desk.unpack(7, "small/target");
         }
-        let cut = fs::read(desk.path("8.sealift")).unwrap()[..30_000_000].to_vec();
         let options = InstallOptions {
             jobs: 1,
             tree: TreeOptions { update, ..TreeOptions::default() },
             ..InstallOptions::default()
         };
-        let input = Input::pipe("pipe", Box::new(std::io::Cursor::new(cut)));
-        let target = desk.path("small/target");
-        unpack(anyones(input).unwrap(), &target, &options, &Progress::default()).expect_err("the bundle is cut");
+        interrupt(&desk, &options);
         desk.take(8, "small/target", &options, &Progress::default())
             .unwrap_or_else(|error| panic!("{files} files, update {update}: {error}"));
         desk.assert_same("small/target", "tree");
@@ -50,23 +54,13 @@ fn what_is_there_already_needs_no_room() {
 fn too_little_room_leaves_what_was_made_before() {
     let Some(desk) = as_root("a small file system", || growing(40)) else { return };
     let _small = Mounted::new(desk.path("small"), "tmpfs", "size=60m");
-    let cut = fs::read(desk.path("8.sealift")).unwrap()[..30_000_000].to_vec();
-    let input = Input::pipe("pipe", Box::new(std::io::Cursor::new(cut)));
-    let target = desk.path("small/target");
-    unpack(anyones(input).unwrap(), &target, &InstallOptions::default(), &Progress::default())
-        .expect_err("the bundle is cut");
+    interrupt(&desk, &InstallOptions::default());
     desk.write("small/other", vec![1; 25_000_000]);
     let error = desk.take(8, "small/target", &InstallOptions::default(), &Progress::default());
     assert!(matches!(error, Err(Error::NoSpace { .. })), "{error:?}");
     fs::remove_file(desk.path("small/other")).unwrap();
     let stats = desk.take(8, "small/target", &InstallOptions::default(), &Progress::default()).unwrap();
     assert!(stats.resumed_files > 0);
-}
-
-/// Runs a line, and returns its exit status and what it says.
-fn ends(desk: &Installed, line: &str) -> (Option<i32>, String) {
-    let done = desk.command(line).output().unwrap();
-    (done.status.code(), said(&done))
 }
 
 /// A file system without blocks has no limit: neither for the target nor for the state.
@@ -78,8 +72,7 @@ fn a_file_system_without_blocks_is_not_full() {
         let bundle = if more.is_empty() { 1 } else { 2 };
         let line = format!("unpack {bundle}.sealift small/target --trust signers --state small/state{more}");
         for more in [" --dry-run", ""] {
-            let (status, said) = ends(&desk, &format!("{line}{more}"));
-            assert_eq!(status, Some(0), "{line}{more}: {said}");
+            desk.good(&format!("{line}{more}"));
         }
     }
 }
@@ -89,11 +82,7 @@ fn a_file_system_without_blocks_is_not_full() {
 fn a_dry_run_and_the_run_agree() {
     let Some(desk) = as_root("a small file system", || growing(40)) else { return };
     let _small = Mounted::new(desk.path("small"), "tmpfs", "size=60m");
-    let cut = fs::read(desk.path("8.sealift")).unwrap()[..30_000_000].to_vec();
-    let input = Input::pipe("pipe", Box::new(std::io::Cursor::new(cut)));
-    let target = desk.path("small/target");
-    unpack(anyones(input).unwrap(), &target, &InstallOptions::default(), &Progress::default())
-        .expect_err("the bundle is cut");
+    interrupt(&desk, &InstallOptions::default());
     let line = "unpack 8.sealift small/target --allow-unsigned";
     for (other, status) in [(Some(25_000_000), 2), (None, 0)] {
         match other {
@@ -101,7 +90,7 @@ fn a_dry_run_and_the_run_agree() {
             None => fs::remove_file(desk.path("small/other")).unwrap(),
         }
         for more in [" --dry-run", ""] {
-            let (ended, said) = ends(&desk, &format!("{line}{more}"));
+            let (ended, said) = desk.run(&format!("{line}{more}"));
             assert_eq!(ended, Some(status), "{more}: {said}");
             assert_eq!(said.contains("not enough disk space at"), status == 2, "{said}");
         }

@@ -25,9 +25,7 @@ fn contents() -> Vec<Vector> {
             "object-moved-hole",
             "object",
             "the data are right, and the hole lies a block further on",
-            |b| {
-                b.layout.holes[0].1[0].0 += 1;
-            },
+            |b| b.layout.holes[0].1[0].0 += 1,
         ),
         reject("object-id-empty", "object", "an object of no bytes has another id", |b| {
             *b = Bundle::new(&[("main", dir([("a", file(""))]))], Packing::default());
@@ -90,16 +88,12 @@ fn frames() -> Vec<Vector> {
         reject(
             "frame-no-content-size",
             "the frame does not state its content size",
-            Box::new(raw(|f| {
-                (f.descriptor, f.fields) = (0, vec![0]);
-            })),
+            Box::new(raw(|f| (f.descriptor, f.fields) = (0, vec![0]))),
         ),
         reject(
             "frame-window",
             "the frame has a window of 2 KiB, and the root says 1 KiB",
-            Box::new(raw(|f| {
-                (f.descriptor, f.fields) = (0b1000_0000, vec![1 << 3, 8, 0, 0, 0]);
-            })),
+            Box::new(raw(|f| (f.descriptor, f.fields) = (0b1000_0000, vec![1 << 3, 8, 0, 0, 0]))),
         ),
         reject(
             "frame-checksum",
@@ -174,23 +168,17 @@ fn frames() -> Vec<Vector> {
         reject(
             "frame-short",
             "the blocks hold 7 bytes, and 8 are stated",
-            Box::new(raw(|f| {
-                f.blocks = vec![(0, 7, b"one\ntwo".to_vec())];
-            })),
+            Box::new(raw(|f| f.blocks = vec![(0, 7, b"one\ntwo".to_vec())])),
         ),
         reject(
             "frame-long",
             "the blocks hold 9 bytes, and 8 are stated",
-            Box::new(raw(|f| {
-                f.blocks.push((1, 1, b"\n".to_vec()));
-            })),
+            Box::new(raw(|f| f.blocks.push((1, 1, b"\n".to_vec())))),
         ),
         reject(
             "frame-corrupt",
             "a compressed block of nonsense",
-            Box::new(raw(|f| {
-                f.blocks = vec![(2, 8, vec![0xff; 8])];
-            })),
+            Box::new(raw(|f| f.blocks = vec![(2, 8, vec![0xff; 8])])),
         ),
         reject(
             "frame-weights",

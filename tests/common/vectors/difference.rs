@@ -145,18 +145,14 @@ fn tables() -> Vec<Vector> {
         index(
             "difference-object-left",
             "the last file has an object of the base, and nothing the last carried one",
-            |d| {
-                d.regulars[4] = 4;
-            },
+            |d| d.regulars[4] = 4,
         ),
         reject_delta("limit-difference-object-len", "limit", "a carried object of 2^63 bytes", |b| {
             b.difference().objects[0].0 = 1 << 63;
         }),
         index("difference-object-twice", "two carried objects are one", |d| d.objects[3] = d.objects[1]),
         index("difference-times-order", "the changes of times descend", |d| d.times.push((time(1), time(2)))),
-        index("difference-times-same", "a time changes to itself", |d| {
-            d.times.push((time(i64::MAX), time(i64::MAX)));
-        }),
+        index("difference-times-same", "a time changes to itself", |d| d.times.push((time(i64::MAX), time(i64::MAX)))),
         index("difference-times-nanoseconds", "the nanoseconds of a new time are a second", |d| {
             d.times[0].1.1 = 1_000_000_000;
         }),
@@ -229,9 +225,7 @@ fn edits() -> Vec<Vector> {
             "difference-entries",
             "header",
             "16 edits of names that stay, where the root says 15 entries",
-            |b| {
-                b.edits.maxima = edit(|maxima: &mut Maxima| maxima.entries = 15);
-            },
+            |b| b.edits.maxima = edit(|maxima: &mut Maxima| maxima.entries = 15),
         ),
     ]
 }

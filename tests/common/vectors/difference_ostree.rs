@@ -232,9 +232,7 @@ fn trees() -> Vec<Vector> {
         index(
             "difference-ostree-frame-window",
             "the frame of the dirtrees has a window that passes its content",
-            |o| {
-                o.frame = Some(RawFrame::of(&o.trees.concat()).with_window(24).encode());
-            },
+            |o| o.frame = Some(RawFrame::of(&o.trees.concat()).with_window(24).encode()),
         ),
         index("difference-ostree-trees-len", "the dirtrees have more bytes than the wanted index", |o| {
             o.trees.push(vec![0; 1 << 20]);
@@ -269,9 +267,7 @@ fn files() -> Vec<Vector> {
 fn refs() -> Vec<Vector> {
     vec![
         index("difference-ostree-ref-commit", "a ref names the third of two commits", |o| o.refs[0].0 = 2),
-        index("difference-ostree-collection", "a collection id of one element", |o| {
-            o.refs[0].1 = b"example".to_vec();
-        }),
+        index("difference-ostree-collection", "a collection id of one element", |o| o.refs[0].1 = b"example".to_vec()),
         reject_from(newer(), "difference-ostree-repository-kind", "layout", "a file of kind 5", |b| {
             b.layout.repository = Some(vec![(5, Vec::new())]);
         }),

@@ -9,6 +9,11 @@ pub(super) fn vectors() -> Vec<Vector> {
     [file_len(), preamble(), sections(), left(), root(), area()].into_iter().flatten().collect()
 }
 
+/// Returns the small bundle with a fault of the header.
+fn bad(name: &str, comment: &str, edit: impl FnOnce(&mut Bundle)) -> Vector {
+    reject(name, "header", comment, edit)
+}
+
 /// Removes the last `len` bytes of the file.
 fn cut(len: usize) -> impl FnOnce(&mut Bundle) {
     move |b| b.edits.file = edit(move |file: &mut Vec<u8>| file.truncate(file.len() - len))
@@ -38,12 +43,10 @@ fn file_len() -> Vec<Vector> {
         reject("file-cut-in-magic", "truncated", "the file ends within the magic", |b| {
             b.edits.file = edit(|file: &mut Vec<u8>| file.truncate(3));
         }),
-        reject("file-short-other", "header", "a text of two bytes", |b| {
+        bad("file-short-other", "a text of two bytes", |b| {
             b.edits.file = edit(|file: &mut Vec<u8>| *file = b"hi".to_vec());
         }),
-        reject("file-empty", "truncated", "no byte at all", |b| {
-            b.edits.file = edit(|file: &mut Vec<u8>| file.clear());
-        }),
+        reject("file-empty", "truncated", "no byte at all", |b| b.edits.file = edit(|file: &mut Vec<u8>| file.clear())),
     ]
 }
 
@@ -55,11 +58,11 @@ fn preamble() -> Vec<Vector> {
         }
     };
     vec![
-        reject("preamble-magic", "header", "the line end of a text transfer", put(5, &[0x0a, 0x1a])),
+        bad("preamble-magic", "the line end of a text transfer", put(5, &[0x0a, 0x1a])),
         reject("preamble-version", "unsupported", "version 1", put(8, &[1])),
-        reject("preamble-root-len-zero", "header", "root_len is 0", put(12, &[0, 0, 0, 0])),
-        reject("preamble-root-len-over", "header", "root_len is 65537", put(12, &[1, 0, 1, 0])),
-        reject("preamble-reserved", "header", "the last reserved byte is 1", put(31, &[1])),
+        bad("preamble-root-len-zero", "root_len is 0", put(12, &[0, 0, 0, 0])),
+        bad("preamble-root-len-over", "root_len is 65537", put(12, &[1, 0, 1, 0])),
+        bad("preamble-reserved", "the last reserved byte is 1", put(31, &[1])),
     ]
 }
 
@@ -80,9 +83,9 @@ fn sections() -> Vec<Vector> {
         bundle
     };
     vec![
-        reject("sections-order", "header", "sections 1 and 2 of the root have changed places", root(|s| s.swap(0, 1))),
-        reject("sections-twice", "header", "section 3 of the root is there twice", root(|s| s.push(s[2].clone()))),
-        reject("root-section-missing", "header", "the root has no maxima", root(|s| drop(s.remove(2)))),
+        bad("sections-order", "sections 1 and 2 of the root have changed places", root(|s| s.swap(0, 1))),
+        bad("sections-twice", "section 3 of the root is there twice", root(|s| s.push(s[2].clone()))),
+        bad("root-section-missing", "the root has no maxima", root(|s| drop(s.remove(2)))),
         reject("layout-section-missing", "layout", "the layout has no holes", layout(|s| drop(s.remove(3)))),
         reject("index-section-missing", "index", "the index has no devices", index(|s| drop(s.remove(6)))),
         reject(
@@ -117,7 +120,7 @@ fn sections() -> Vec<Vector> {
             index(|s| s.push(Section::critical(12, b"later".to_vec()))),
         ),
         reject("fields-short", "layout", "the holes' count has three bytes", layout(|s| s[3].payload.truncate(3))),
-        reject("fields-section-len", "header", "the last section's length passes the root's end by one byte", |b| {
+        bad("fields-section-len", "the last section's length passes the root's end by one byte", |b| {
             b.edits.root_bytes = edit(|root: &mut Vec<u8>| {
                 let maxima_len = 80;
                 let len_at = root.len() - maxima_len - 8;
@@ -167,17 +170,15 @@ fn root() -> Vec<Vector> {
         move |b: &mut Bundle| b.annotations = annotations
     };
     vec![
-        reject("root-name-empty", "header", "the name is empty", |b| b.identity.name.clear()),
-        reject("root-name-bytes", "header", "the name has a slash", |b| b.identity.name = b"a/b".to_vec()),
-        reject("root-name-long", "header", "the name has 129 bytes", |b| b.identity.name = vec![b'a'; 129]),
-        reject("root-tag-bytes", "header", "a tag begins with a full stop", |b| b.identity.tags = vec![b".a".to_vec()]),
-        reject("root-tags-order", "header", "tag b stands before tag a", |b| {
-            b.identity.tags = vec![b"b".to_vec(), b"a".to_vec()];
-        }),
-        reject("annotations-order", "header", "key b stands before key a", annotated(&[(b"b", b""), (b"a", b"")])),
-        reject("annotations-utf8", "header", "a value is half a character", annotated(&[(b"a", b"\xc3")])),
-        reject("annotations-key", "header", "a key has a space", annotated(&[(b"a b", b"")])),
-        reject("annotations-empty", "header", "a section of no annotations", |b| {
+        bad("root-name-empty", "the name is empty", |b| b.identity.name.clear()),
+        bad("root-name-bytes", "the name has a slash", |b| b.identity.name = b"a/b".to_vec()),
+        bad("root-name-long", "the name has 129 bytes", |b| b.identity.name = vec![b'a'; 129]),
+        bad("root-tag-bytes", "a tag begins with a full stop", |b| b.identity.tags = vec![b".a".to_vec()]),
+        bad("root-tags-order", "tag b stands before tag a", |b| b.identity.tags = vec![b"b".to_vec(), b"a".to_vec()]),
+        bad("annotations-order", "key b stands before key a", annotated(&[(b"b", b""), (b"a", b"")])),
+        bad("annotations-utf8", "a value is half a character", annotated(&[(b"a", b"\xc3")])),
+        bad("annotations-key", "a key has a space", annotated(&[(b"a b", b"")])),
+        bad("annotations-empty", "a section of no annotations", |b| {
             b.edits.root = edit(|s: &mut Vec<Section>| s.push(Section::ignorable(4, vec![0, 0])));
         }),
         reject("layout-blake3", "layout", "layout_blake3 is another", |b| {
@@ -203,19 +204,19 @@ fn maxima() -> Vec<Vector> {
         reject_from(from, &format!("maxima-disk-{name}"), "header", comment, set(change))
     };
     vec![
-        reject("maxima-piece-log2-under", "header", "pieces of 2048 bytes", set(|m| m.piece_log2 = 11)),
-        reject("maxima-piece-log2-over", "header", "pieces of 128 MiB", set(|m| m.piece_log2 = 27)),
-        reject("maxima-window-log-under", "header", "a window of 512 bytes", set(|m| m.window_log = 9)),
-        reject("maxima-window-log-over", "header", "a window of 4 GiB", set(|m| m.window_log = 32)),
+        bad("maxima-piece-log2-under", "pieces of 2048 bytes", set(|m| m.piece_log2 = 11)),
+        bad("maxima-piece-log2-over", "pieces of 128 MiB", set(|m| m.piece_log2 = 27)),
+        bad("maxima-window-log-under", "a window of 512 bytes", set(|m| m.window_log = 9)),
+        bad("maxima-window-log-over", "a window of 4 GiB", set(|m| m.window_log = 32)),
         reject("limit-window", "limit", "a window of 256 MiB", set(|m| m.window_log = 28)),
-        reject("maxima-refs", "header", "one ref more than there is", set(|m| m.refs += 1)),
-        reject("maxima-depth", "header", "one component more than there is", set(|m| m.depth += 1)),
-        reject("maxima-entries", "header", "one entry less than there is", set(|m| m.entries -= 1)),
-        reject("maxima-paths", "header", "one byte of paths more than there is", set(|m| m.paths += 1)),
-        reject("maxima-inodes", "header", "one inode less than there is", set(|m| m.inodes -= 1)),
-        reject("maxima-objects", "header", "one object more than there is", set(|m| m.objects += 1)),
-        reject("maxima-logical", "header", "one byte more than there is", set(|m| m.logical += 1)),
-        reject("maxima-disk", "header", "one block less than there is", set(|m| m.disk -= 4096)),
+        bad("maxima-refs", "one ref more than there is", set(|m| m.refs += 1)),
+        bad("maxima-depth", "one component more than there is", set(|m| m.depth += 1)),
+        bad("maxima-entries", "one entry less than there is", set(|m| m.entries -= 1)),
+        bad("maxima-paths", "one byte of paths more than there is", set(|m| m.paths += 1)),
+        bad("maxima-inodes", "one inode less than there is", set(|m| m.inodes -= 1)),
+        bad("maxima-objects", "one object more than there is", set(|m| m.objects += 1)),
+        bad("maxima-logical", "one byte more than there is", set(|m| m.logical += 1)),
+        bad("maxima-disk", "one block less than there is", set(|m| m.disk -= 4096)),
         disk("holes", "a hole of 16 blocks counts", runs(), |m| m.disk += 65_536),
         disk("directory", "113 names of 20 bytes take a block more", many_names(113), |m| m.disk += 4096),
         disk("wide-directory", "114 names of 20 bytes take one block", many_names(114), |m| m.disk -= 4096),
@@ -223,10 +224,10 @@ fn maxima() -> Vec<Vector> {
         disk("xattrs", "extended attributes of 65 bytes in all are counted as nothing", small_inodes(), |m| {
             m.disk -= 4096;
         }),
-        reject("maxima-chunks", "header", "one chunk more than there is", set(|m| m.chunks += 1)),
-        reject("maxima-chunks-stored", "header", "one byte more than the chunks have", set(|m| m.chunks_stored += 1)),
-        reject("maxima-chunk-len", "header", "a longer chunk than there is", set(|m| m.chunk_len += 1)),
-        reject("maxima-chunk-stored", "header", "a longer stored chunk than there is", set(|m| m.chunk_stored += 1)),
+        bad("maxima-chunks", "one chunk more than there is", set(|m| m.chunks += 1)),
+        bad("maxima-chunks-stored", "one byte more than the chunks have", set(|m| m.chunks_stored += 1)),
+        bad("maxima-chunk-len", "a longer chunk than there is", set(|m| m.chunk_len += 1)),
+        bad("maxima-chunk-stored", "a longer stored chunk than there is", set(|m| m.chunk_stored += 1)),
         reject("limit-index-len", "limit", "an index of 1 TiB", contents(|c| c.index_len = 1 << 40)),
         reject("limit-layout-len", "limit", "a layout of 1 TiB", contents(|c| c.layout_len = 1 << 40)),
         reject("limit-index-stored", "limit", "an index stored in 1 TiB", contents(|c| c.index_stored = 1 << 40)),
@@ -259,43 +260,26 @@ fn area() -> Vec<Vector> {
         bundle
     };
     vec![
-        reject(
-            "area-len-under",
-            "header",
-            "area_len is 63",
-            area(|area| area[..4].copy_from_slice(&63_u32.to_le_bytes())),
-        ),
-        reject(
+        bad("area-len-under", "area_len is 63", area(|area| area[..4].copy_from_slice(&63_u32.to_le_bytes()))),
+        bad(
             "area-len-over",
-            "header",
             "area_len is 1048577",
             area(|area| area[..4].copy_from_slice(&1_048_577_u32.to_le_bytes())),
         ),
-        reject("area-order", "header", "kind 701 before kind 700", bodies(&[(701, b"x"), (700, b"x")])),
-        reject("area-twice", "header", "an envelope twice", bodies(&[(700, b"x"), (700, b"x")])),
-        reject(
-            "area-fill",
-            "header",
-            "the last byte of the fill is 1",
-            area(|area| *area.last_mut().expect("it has fill") = 1),
-        ),
-        reject(
+        bad("area-order", "kind 701 before kind 700", bodies(&[(701, b"x"), (700, b"x")])),
+        bad("area-twice", "an envelope twice", bodies(&[(700, b"x"), (700, b"x")])),
+        bad("area-fill", "the last byte of the fill is 1", area(|area| *area.last_mut().expect("it has fill") = 1)),
+        bad(
             "area-overrun",
-            "header",
             "an envelope of 23 bytes where 22 are left",
-            area(|area| {
-                area[4..10].copy_from_slice(&[0xbc, 2, 23, 0, 0, 0]);
-            }),
+            area(|area| area[4..10].copy_from_slice(&[0xbc, 2, 23, 0, 0, 0])),
         ),
-        reject(
+        bad(
             "area-no-end",
-            "header",
             "an envelope fills the area to its BLAKE3, without an end",
-            area(|area| {
-                area[4..10].copy_from_slice(&[0xbc, 2, 22, 0, 0, 0]);
-            }),
+            area(|area| area[4..10].copy_from_slice(&[0xbc, 2, 22, 0, 0, 0])),
         ),
-        reject("area-blake3", "header", "area_blake3 is another", |b| {
+        bad("area-blake3", "area_blake3 is another", |b| {
             b.edits.file = edit(|file: &mut Vec<u8>| {
                 let root_len = u32::from_le_bytes([file[12], file[13], file[14], file[15]]);
                 let end = 32 + usize::try_from(root_len).expect("32 bits") + 64;

@@ -8,6 +8,11 @@ pub(super) fn vectors() -> Vec<Vector> {
     [refs(), order(), paths(), inodes(), attributes(), objects()].into_iter().flatten().collect()
 }
 
+/// Returns the small bundle with a fault of the index.
+fn bad(name: &str, comment: &str, edit: impl FnOnce(&mut Bundle)) -> Vector {
+    reject(name, "index", comment, edit)
+}
+
 /// Returns two refs, `a` with a file and `b` with two: inodes 0 and 2 are their roots.
 fn two_refs() -> Bundle {
     let a = dir([("x", file("one\n"))]);
@@ -18,15 +23,9 @@ fn two_refs() -> Bundle {
 fn refs() -> Vec<Vector> {
     vec![
         reject_from(two_refs(), "index-refs-order", "index", "ref b stands before ref a", |b| b.index.refs.swap(0, 1)),
-        reject("index-ref-name", "index", "a fragment of a ref's name is ..", |b| {
-            b.index.refs[0].1 = b"a/../b".to_vec();
-        }),
-        reject("index-ref-name-slash", "index", "a ref's name ends with a slash", |b| {
-            b.index.refs[0].1 = b"a/".to_vec();
-        }),
-        reject("index-no-refs", "index", "no ref, and nothing else", |b| {
-            *b = Bundle::new(&[], Packing::default());
-        }),
+        bad("index-ref-name", "a fragment of a ref's name is ..", |b| b.index.refs[0].1 = b"a/../b".to_vec()),
+        bad("index-ref-name-slash", "a ref's name ends with a slash", |b| b.index.refs[0].1 = b"a/".to_vec()),
+        bad("index-no-refs", "no ref, and nothing else", |b| *b = Bundle::new(&[], Packing::default())),
         reject("index-ref-kind-unknown", "unsupported", "a ref of kind 2", |b| b.index.refs[0].0 = 2),
         reject("index-ref-kind-first", "unsupported", "a ref of kind 2 has a fragment .. in its name", |b| {
             b.index.refs[0] = (2, b"a/../b".to_vec());
@@ -46,15 +45,13 @@ fn refs() -> Vec<Vector> {
 
 fn order() -> Vec<Vector> {
     vec![
-        reject("index-root-not-directory", "index", "the ref's root is a file", |b| {
+        bad("index-root-not-directory", "the ref's root is a file", |b| {
             *b = Bundle::new(&[("main", file("one\n"))], Packing::default());
         }),
-        reject("index-names-order", "index", "name b stands before name a", |b| b.index.names.swap(0, 1)),
-        reject("index-names-twice", "index", "name d/f is there twice", |b| b.index.names[6] = b"f".to_vec()),
-        reject("index-link-forward", "index", "b is another name of an inode that comes later", |b| {
-            b.index.links[1] = 6;
-        }),
-        reject("index-link-directory", "index", "l is another name of the directory e", |b| {
+        bad("index-names-order", "name b stands before name a", |b| b.index.names.swap(0, 1)),
+        bad("index-names-twice", "name d/f is there twice", |b| b.index.names[6] = b"f".to_vec()),
+        bad("index-link-forward", "b is another name of an inode that comes later", |b| b.index.links[1] = 6),
+        bad("index-link-directory", "l is another name of the directory e", |b| {
             // Removes the link's inode, with its attributes and target.
             b.index.links[4] = 4;
             b.index.rows.remove(4);
@@ -75,23 +72,23 @@ fn order() -> Vec<Vector> {
             b.layout.members.pop();
             b.store(0, crate::frame::frame(b"one\ntwo\n"));
         }),
-        reject("index-entries-left", "index", "an entry that is in no block", |b| {
+        bad("index-entries-left", "an entry that is in no block", |b| {
             b.index.names.push(b"z".to_vec());
             b.index.links.push(2);
         }),
-        reject("index-inodes-left", "index", "an inode that no entry takes", |b| {
+        bad("index-inodes-left", "an inode that no entry takes", |b| {
             b.index.rows.push(1);
             b.index.mtimes.push(0);
             b.index.mtime_ns.push(0);
             b.index.regulars.push(1);
         }),
-        reject("index-inodes-short", "index", "an entry without its inode", |b| {
+        bad("index-inodes-short", "an entry without its inode", |b| {
             b.index.rows.pop();
             b.index.mtimes.pop();
             b.index.mtime_ns.pop();
             b.index.regulars.pop();
         }),
-        reject("index-entries-short", "index", "the last directory has one child more than there are entries", |b| {
+        bad("index-entries-short", "the last directory has one child more than there are entries", |b| {
             b.index.children[2] = 1;
         }),
     ]
@@ -119,25 +116,25 @@ fn paths() -> Vec<Vector> {
 
 fn inodes() -> Vec<Vector> {
     vec![
-        reject("index-nanoseconds", "index", "10^9 nanoseconds", |b| b.index.mtime_ns[1] = 1_000_000_000),
-        reject("index-object-forward", "index", "d/f has an object that has not come", |b| b.index.regulars[1] = 3),
-        reject("index-objects-left", "index", "an object that no inode takes", |b| {
+        bad("index-nanoseconds", "10^9 nanoseconds", |b| b.index.mtime_ns[1] = 1_000_000_000),
+        bad("index-object-forward", "d/f has an object that has not come", |b| b.index.regulars[1] = 3),
+        bad("index-objects-left", "an object that no inode takes", |b| {
             b.index.objects.push((6, crate::bytes::hash(b"three\n")));
             b.layout.chunks[0].len += 6;
             b.layout.chunks[0].objects += 1;
             b.layout.members.push(2);
             b.store(0, crate::frame::frame(b"one\ntwo\nthree\n"));
         }),
-        reject("index-objects-short", "index", "a file whose object the table does not have", |b| {
+        bad("index-objects-short", "a file whose object the table does not have", |b| {
             b.index.objects.pop();
             b.layout.chunks[0].len -= 4;
             b.layout.chunks[0].objects -= 1;
             b.layout.members.pop();
             b.store(0, crate::frame::frame(b"one\n"));
         }),
-        reject("index-symlink-empty", "index", "an empty target", |b| b.index.targets[0].clear()),
-        reject("index-symlink-nul", "index", "a target with a NUL byte", |b| b.index.targets[0] = b"a\0b".to_vec()),
-        reject("index-symlink-long", "index", "a target of 4096 bytes", |b| b.index.targets[0] = vec![b'a'; 4096]),
+        bad("index-symlink-empty", "an empty target", |b| b.index.targets[0].clear()),
+        bad("index-symlink-nul", "a target with a NUL byte", |b| b.index.targets[0] = b"a\0b".to_vec()),
+        bad("index-symlink-long", "a target of 4096 bytes", |b| b.index.targets[0] = vec![b'a'; 4096]),
     ]
 }
 
@@ -147,34 +144,29 @@ fn attributes() -> Vec<Vector> {
         move |b: &mut Bundle| b.index.attributes[1].xattrs = xattrs
     };
     vec![
-        reject("index-mode-type", "index", "a mode whose type is 0", |b| b.index.attributes[1].mode = 0o644),
-        reject(
-            "index-xattr-order",
-            "index",
-            "user.b stands before user.a",
-            xattrs(&[(b"user.b", b""), (b"user.a", b"")]),
-        ),
-        reject("index-xattr-twice", "index", "user.a is there twice", xattrs(&[(b"user.a", b""), (b"user.a", b"")])),
-        reject("index-xattr-name", "index", "an attribute without a name", xattrs(&[(b"", b"")])),
-        reject("index-xattr-nul", "index", "an attribute's name has a NUL byte", xattrs(&[(b"user.\0", b"")])),
-        reject("index-xattr-long", "index", "an attribute of 65537 bytes", xattrs(&[(b"user.a", &[0; 65_537])])),
-        reject("index-attributes-twice", "index", "the rows of a and d/f are equal", |b| {
+        bad("index-mode-type", "a mode whose type is 0", |b| b.index.attributes[1].mode = 0o644),
+        bad("index-xattr-order", "user.b stands before user.a", xattrs(&[(b"user.b", b""), (b"user.a", b"")])),
+        bad("index-xattr-twice", "user.a is there twice", xattrs(&[(b"user.a", b""), (b"user.a", b"")])),
+        bad("index-xattr-name", "an attribute without a name", xattrs(&[(b"", b"")])),
+        bad("index-xattr-nul", "an attribute's name has a NUL byte", xattrs(&[(b"user.\0", b"")])),
+        bad("index-xattr-long", "an attribute of 65537 bytes", xattrs(&[(b"user.a", &[0; 65_537])])),
+        bad("index-attributes-twice", "the rows of a and d/f are equal", |b| {
             // Gives d/f a separate row after the others.
             let row = b.index.attributes[1].clone();
             b.index.attributes.push(row);
             b.index.rows[5] = 3;
         }),
-        reject("index-attributes-order", "index", "the second row is used before the first", |b| {
+        bad("index-attributes-order", "the second row is used before the first", |b| {
             b.index.attributes.swap(0, 1);
             let swap = |row: &mut u32| *row = [1, 0, 2][usize::try_from(*row).expect("three rows")];
             b.index.rows.iter_mut().for_each(swap);
         }),
-        reject("index-attributes-left", "index", "a row that no inode has", |b| {
+        bad("index-attributes-left", "a row that no inode has", |b| {
             b.index.attributes.push(Attributes { mode: 0x8000, ..Attributes::default() });
         }),
-        reject("index-owner-none", "index", "a file of owner 2^32-1", |b| b.index.attributes[1].uid = u32::MAX),
-        reject("index-group-none", "index", "a file of group 2^32-1", |b| b.index.attributes[1].gid = u32::MAX),
-        reject("index-attributes-short", "index", "an inode whose row is not there", |b| {
+        bad("index-owner-none", "a file of owner 2^32-1", |b| b.index.attributes[1].uid = u32::MAX),
+        bad("index-group-none", "a file of group 2^32-1", |b| b.index.attributes[1].gid = u32::MAX),
+        bad("index-attributes-short", "an inode whose row is not there", |b| {
             let last = b.index.rows.len() - 1;
             b.index.rows[last] = 3;
         }),
@@ -184,10 +176,8 @@ fn attributes() -> Vec<Vector> {
 fn objects() -> Vec<Vector> {
     const LARGEST: u64 = (1 << 63) - 1;
     vec![
-        reject("index-object-twice", "index", "two objects have one id", |b| {
-            b.index.objects[1].1 = b.index.objects[0].1;
-        }),
-        reject("verity-table", "index", "verity(T) is another", |b| b.index.verity[0] ^= 1),
+        bad("index-object-twice", "two objects have one id", |b| b.index.objects[1].1 = b.index.objects[0].1),
+        bad("verity-table", "verity(T) is another", |b| b.index.verity[0] ^= 1),
         reject("limit-object-len", "limit", "an object of 2^63 bytes", |b| b.index.objects[1].0 = 1 << 63),
         reject("limit-logical-overflow", "limit", "one object of 2^63 - 1 bytes in three files", |b| {
             *b = Bundle::new(
@@ -196,7 +186,7 @@ fn objects() -> Vec<Vector> {
             );
             b.index.objects[0].0 = LARGEST;
         }),
-        reject("index-count", "index", "2^63 inodes", |b| {
+        bad("index-count", "2^63 inodes", |b| {
             b.edits.index =
                 edit(|s: &mut Vec<Section>| s[2].payload[..8].copy_from_slice(&(1_u64 << 63).to_le_bytes()));
         }),

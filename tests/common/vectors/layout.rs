@@ -10,6 +10,11 @@ pub(super) fn vectors() -> Vec<Vector> {
     [holes(), chunks(), groups(), pieces(), landmark()].into_iter().flatten().collect()
 }
 
+/// Returns the small bundle with a fault of the layout.
+fn bad(name: &str, comment: &str, edit: impl FnOnce(&mut Bundle)) -> Vector {
+    reject(name, "layout", comment, edit)
+}
+
 /// Returns object 0 with 40 blocks, of which blocks 4 to 23 are a hole (in a group, since pieces have 1 MiB), and object 1 without a hole.
 pub(super) fn sparse() -> Bundle {
     let mut content = paint(1, 40 * 4096);
@@ -79,14 +84,14 @@ fn holes() -> Vec<Vector> {
 
 fn chunks() -> Vec<Vector> {
     vec![
-        reject("chunk-empty", "layout", "a piece's chunk that decodes to nothing", |b| {
+        bad("chunk-empty", "a piece's chunk that decodes to nothing", |b| {
             let stored = frame(b"");
             b.layout.chunks.push(Chunk { codec: 1, digest: hash(&stored), ..Chunk::default() });
             b.stored.push(Vec::new());
             b.store(1, stored);
         }),
-        reject("chunk-stored-empty", "layout", "a chunk without stored bytes", |b| b.store(0, Vec::new())),
-        reject("chunk-raw-len", "layout", "a raw chunk of 8 bytes that decodes to 8, with 9 stored", |b| {
+        bad("chunk-stored-empty", "a chunk without stored bytes", |b| b.store(0, Vec::new())),
+        bad("chunk-raw-len", "a raw chunk of 8 bytes that decodes to 8, with 9 stored", |b| {
             b.layout.chunks[0].codec = 0;
             b.store(0, b"one\ntwo\n\0".to_vec());
         }),
@@ -96,13 +101,13 @@ fn chunks() -> Vec<Vector> {
 
 fn groups() -> Vec<Vector> {
     vec![
-        reject("group-missing-object", "layout", "object 1 is in no group", |b| {
+        bad("group-missing-object", "object 1 is in no group", |b| {
             b.layout.members.pop();
             b.layout.chunks[0].objects = 1;
             b.layout.chunks[0].len = 4;
             b.store(0, frame(b"one\n"));
         }),
-        reject("group-object-twice", "layout", "object 1 is in the group twice", |b| {
+        bad("group-object-twice", "object 1 is in the group twice", |b| {
             b.layout.members.push(1);
             b.layout.chunks[0].objects = 3;
             b.layout.chunks[0].len = 12;
@@ -115,23 +120,23 @@ fn groups() -> Vec<Vector> {
             b.layout.chunks[0].len = 6 + 2 * 4096 + 700;
             b.store(0, frame(&[b"small\n", &content[..]].concat()));
         }),
-        reject("group-empty-object", "layout", "an object without data is in a group", |b| {
+        bad("group-empty-object", "an object without data is in a group", |b| {
             *b = Bundle::new(&[("main", dir([("a", file("")), ("b", file("x"))]))], Packing::default());
             b.layout.members = vec![0, 1];
             b.layout.chunks[0].objects = 2;
         }),
-        reject("group-unknown-object", "layout", "a group has an object that the index has not", |b| {
+        bad("group-unknown-object", "a group has an object that the index has not", |b| {
             b.layout.members.push(2);
             b.layout.chunks[0].objects = 3;
         }),
-        reject("group-len", "layout", "a group that is one byte longer than its objects", |b| {
+        bad("group-len", "a group that is one byte longer than its objects", |b| {
             b.layout.chunks[0].len = 9;
             b.store(0, frame(b"one\ntwo\n\n"));
         }),
         reject_from(large(), "group-sum", "layout", "groups of 2^32+1 objects in sum, and one step", |b| {
             (b.layout.chunks[0].objects, b.layout.chunks[1].objects) = (u32::MAX, 2);
         }),
-        reject("group-steps-short", "layout", "one step less than the groups have objects", |b| {
+        bad("group-steps-short", "one step less than the groups have objects", |b| {
             b.layout.members.pop();
         }),
     ]
@@ -192,16 +197,12 @@ fn pieces() -> Vec<Vector> {
 
 fn landmark() -> Vec<Vector> {
     vec![
-        reject("landmark-over", "layout", "the landmark has two chunks, and there is one", |b| {
-            b.layout.landmark = Some((0, 2));
-        }),
-        reject("landmark-start", "layout", "the landmark has no chunk, behind the only one", |b| {
-            b.layout.landmark = Some((2, 0));
-        }),
-        reject("landmark-wraps", "layout", "start and count of the landmark add up to 2^32 + 1", |b| {
+        bad("landmark-over", "the landmark has two chunks, and there is one", |b| b.layout.landmark = Some((0, 2))),
+        bad("landmark-start", "the landmark has no chunk, behind the only one", |b| b.layout.landmark = Some((2, 0))),
+        bad("landmark-wraps", "start and count of the landmark add up to 2^32 + 1", |b| {
             b.layout.landmark = Some((u32::MAX, 2));
         }),
-        reject("layout-count", "layout", "2^31 chunks", |b| {
+        bad("layout-count", "2^31 chunks", |b| {
             b.edits.layout =
                 edit(|s: &mut Vec<Section>| s[0].payload[..4].copy_from_slice(&(1_u32 << 31).to_le_bytes()));
         }),

@@ -1,6 +1,7 @@
 //! OSTree commits in the index (ostree 2).
 
 use super::*;
+use crate::bundle::Maxima;
 use crate::bytes::narrow;
 use crate::ostree::{
     Commit, OsTree, array, commit, commit_of, commit_with, dictionary, dirmeta, dirtree, framed, nested, of_root,
@@ -24,13 +25,13 @@ pub(super) fn with_commit() -> Bundle {
     Bundle::with_commits(&[], &[("os/stable", vec![commit(tree())])], Packing::default())
 }
 
-fn reject_commit(name: &str, kind: &str, comment: &str, edit: impl FnOnce(&mut OsTree)) -> Vector {
-    reject_from(with_commit(), name, kind, comment, |b| edit(b.index.ostree.as_mut().expect("it has a commit")))
+fn reject_commit(name: &str, comment: &str, edit: impl FnOnce(&mut OsTree)) -> Vector {
+    reject_from(with_commit(), name, "index", comment, |b| edit(b.index.ostree.as_mut().expect("it has a commit")))
 }
 
-fn reject_tree(name: &str, kind: &str, comment: &str, tree: Node) -> Vector {
+fn reject_tree(name: &str, comment: &str, tree: Node) -> Vector {
     let bundle = Bundle::with_commits(&[], &[("main", vec![commit(tree)])], Packing::default());
-    vector(name, kind, comment, bundle.encode())
+    vector(name, "index", comment, bundle.encode())
 }
 
 /// Returns a commit with its commitmeta, and its parent.
@@ -120,7 +121,7 @@ fn fields() -> Vec<Vector> {
         reject("ostree-section-left", "index", "section 11 without a ref of kind 1", |b| {
             b.index.ostree = Some(OsTree::default());
         }),
-        reject_commit("ostree-type", "index", "a metadata object of type 5", |o| o.objects[1].0 = 5),
+        reject_commit("ostree-type", "a metadata object of type 5", |o| o.objects[1].0 = 5),
         reject_from(
             Bundle::with_commits(&[("a", dir([]))], &[("b", vec![commit(tree())])], Packing::default()),
             "ostree-file-type",
@@ -143,7 +144,7 @@ fn fields() -> Vec<Vector> {
                 *ostree.rows.last_mut().expect("it has files") = narrow(b.index.attributes.len());
             },
         ),
-        reject_commit("ostree-collection", "index", "a collection id of one element", |o| {
+        reject_commit("ostree-collection", "a collection id of one element", |o| {
             o.collections[0] = b"example".to_vec();
         }),
         reject_from(
@@ -160,7 +161,7 @@ fn fields() -> Vec<Vector> {
             "the second ref takes the next commit, and there is none",
             |_| {},
         ),
-        reject_commit("ostree-symlink-checksum", "index", "another target than the one that was hashed", |o| {
+        reject_commit("ostree-symlink-checksum", "another target than the one that was hashed", |o| {
             o.targets[0] = b"b".to_vec();
         }),
     ]
@@ -192,64 +193,49 @@ fn repository() -> Vec<Vector> {
 fn forms() -> Vec<Vector> {
     let meta = || dirmeta(&dir([]));
     vec![
-        reject_from(
-            of_root(vec![0, 0], meta()),
+        vector(
             "ostree-normal-form",
             "index",
             "an empty dirtree with a byte too many",
-            |_| {},
+            of_root(vec![0, 0], meta()).encode(),
         ),
-        reject_commit("ostree-commit-form", "index", "a commit with a byte too many", |o| o.objects[0].1.push(0)),
-        reject_commit("ostree-commitmeta-form", "index", "a commitmeta of one byte", |o| {
-            o.objects.insert(1, (6, vec![1]));
-        }),
-        reject_commit("ostree-depth", "index", "a commitmeta with 65 containers within one another", |o| {
+        reject_commit("ostree-commit-form", "a commit with a byte too many", |o| o.objects[0].1.push(0)),
+        reject_commit("ostree-commitmeta-form", "a commitmeta of one byte", |o| o.objects.insert(1, (6, vec![1]))),
+        reject_commit("ostree-depth", "a commitmeta with 65 containers within one another", |o| {
             o.objects.insert(1, (6, deep(64)));
         }),
-        reject_commit("ostree-depth-type", "index", "an empty array of a type that nests 64 deep", |o| {
+        reject_commit("ostree-depth-type", "an empty array of a type that nests 64 deep", |o| {
             o.objects.insert(1, (6, dictionary(&[("k", &format!("{}s", "a".repeat(64)), b"")])));
         }),
-        reject_commit("ostree-key-twice", "index", "a commitmeta that has a key twice", |o| {
+        reject_commit("ostree-key-twice", "a commitmeta that has a key twice", |o| {
             o.objects.insert(1, (6, dictionary(&[("k", "s", b"a\0"), ("k", "s", b"b\0")])));
         }),
-        reject_commit("ostree-commit-key-twice", "index", "a commit whose metadata has a key twice", |o| {
+        reject_commit("ostree-commit-key-twice", "a commit whose metadata has a key twice", |o| {
             o.objects[0].1 = commit_with(dictionary(&[("k", "s", b"a\0"), ("k", "s", b"b\0")]), &tree(), None, "main");
         }),
-        reject_commit(
-            "ostree-ref-binding",
-            "index",
-            "a commit bound to a ref by a string, not by an array of them",
-            |o| {
-                let binding = dictionary(&[("ostree.ref-binding", "s", b"main\0")]);
-                o.objects[0].1 = commit_with(binding, &tree(), None, "main");
-            },
-        ),
-        reject_commit("ostree-collection-binding", "index", "a commit bound to a collection by a byte", |o| {
+        reject_commit("ostree-ref-binding", "a commit bound to a ref by a string, not by an array of them", |o| {
+            let binding = dictionary(&[("ostree.ref-binding", "s", b"main\0")]);
+            o.objects[0].1 = commit_with(binding, &tree(), None, "main");
+        }),
+        reject_commit("ostree-collection-binding", "a commit bound to a collection by a byte", |o| {
             let binding = dictionary(&[("ostree.collection-binding", "y", b"\x01")]);
             o.objects[0].1 = commit_with(binding, &tree(), None, "main");
         }),
-        reject_tree("ostree-name", "index", "a file called ..", dir([("..", file("x"))])),
-        reject_tree("ostree-name-utf8", "index", "a name that is no UTF-8", dir([]).with(b"\xff", file("x"))),
-        reject_tree("ostree-names-order", "index", "b stands before a", dir([("b", file("x")), ("a", file("y"))])),
-        reject_tree(
-            "ostree-names-twice",
-            "index",
-            "a file and a directory called a",
-            dir([("a", file("x")), ("a", dir([]))]),
-        ),
-        reject_from(
-            of_root(dirtree(&dir([])), dirmeta(&file(""))),
+        reject_tree("ostree-name", "a file called ..", dir([("..", file("x"))])),
+        reject_tree("ostree-name-utf8", "a name that is no UTF-8", dir([]).with(b"\xff", file("x"))),
+        reject_tree("ostree-names-order", "b stands before a", dir([("b", file("x")), ("a", file("y"))])),
+        reject_tree("ostree-names-twice", "a file and a directory called a", dir([("a", file("x")), ("a", dir([]))])),
+        vector(
             "ostree-dirmeta-type",
             "index",
             "the dirmeta of the root is a file's",
-            |_| {},
+            of_root(dirtree(&dir([])), dirmeta(&file(""))).encode(),
         ),
-        reject_from(
-            of_root(dirtree(&dir([])), [&meta()[..8], &[0, 1, 0x41, 0xed]].concat()),
+        vector(
             "ostree-dirmeta-mode",
             "index",
             "the mode of the root's dirmeta has a bit above 0xffff",
-            |_| {},
+            of_root(dirtree(&dir([])), [&meta()[..8], &[0, 1, 0x41, 0xed]].concat()).encode(),
         ),
         reject_from(
             of_root(dirtree(&dir([])), [&meta()[..], &array(&[framed(b"user.kv".to_vec(), &[6])])].concat()),
@@ -258,12 +244,7 @@ fn forms() -> Vec<Vector> {
             "the name of an extended attribute lacks its zero byte",
             |_| {},
         ),
-        reject_tree(
-            "ostree-xattr-long",
-            "index",
-            "an extended attribute of 65537 bytes",
-            dir([]).xattr("user.k", &[0; 65_537]),
-        ),
+        reject_tree("ostree-xattr-long", "an extended attribute of 65537 bytes", dir([]).xattr("user.k", &[0; 65_537])),
         reject_from(
             with_root(dir([("a", file("x"))]), framed(array(&[framed([&b"a\0"[..], &[7; 31]].concat(), &[2])]), &[35])),
             "ostree-checksum-length",
@@ -271,13 +252,12 @@ fn forms() -> Vec<Vector> {
             "a dirtree names a file by a checksum of 31 bytes",
             |_| {},
         ),
-        reject_commit("ostree-parent-length", "index", "a parent of 31 bytes", |o| {
+        reject_commit("ostree-parent-length", "a parent of 31 bytes", |o| {
             o.objects[0].1 = commit_of(Vec::new(), &tree(), &[7; 31], "main");
         }),
-        reject_tree("ostree-dirmeta-owner", "index", "the root belongs to 2^32-1", dir([]).owner(u32::MAX, 0)),
+        reject_tree("ostree-dirmeta-owner", "the root belongs to 2^32-1", dir([]).owner(u32::MAX, 0)),
         reject_tree(
             "ostree-dirmeta-xattrs",
-            "index",
             "user.b stands before user.a",
             dir([]).xattr("user.b", b"").xattr("user.a", b""),
         ),
@@ -329,7 +309,7 @@ fn of_all_types() -> Vec<u8> {
 fn values() -> Vec<Vector> {
     let of = |name: &str, comment: &str, kind: &str, value: &[u8]| {
         let meta = dictionary(&[("k", kind, value)]);
-        reject_commit(&format!("ostree-value-{name}"), "index", comment, |o| o.objects.insert(1, (6, meta)))
+        reject_commit(&format!("ostree-value-{name}"), comment, |o| o.objects.insert(1, (6, meta)))
     };
     let long = [&[b'x'; 253][..], &[0, 254, 0]].concat();
     let longest = format!("({})", "y".repeat(4095));
@@ -371,30 +351,28 @@ fn values() -> Vec<Vector> {
 
 fn order() -> Vec<Vector> {
     vec![
-        reject_commit("ostree-order", "index", "the dirtree of the root stands before its dirmeta", |o| {
-            o.objects.swap(1, 2);
-        }),
-        reject_commit("ostree-twice", "index", "the dirmeta stands twice", |o| {
+        reject_commit("ostree-order", "the dirtree of the root stands before its dirmeta", |o| o.objects.swap(1, 2)),
+        reject_commit("ostree-twice", "the dirmeta stands twice", |o| {
             let meta = o.objects[1].clone();
             o.objects.insert(2, meta);
         }),
-        reject_commit("ostree-missing", "index", "the last dirtree is not there", |o| drop(o.objects.pop())),
-        reject_commit("ostree-file-missing", "index", "the last file of the last dirtree is not there", |o| {
+        reject_commit("ostree-missing", "the last dirtree is not there", |o| drop(o.objects.pop())),
+        reject_commit("ostree-file-missing", "the last file of the last dirtree is not there", |o| {
             o.rows.pop();
             o.regulars.pop();
         }),
-        reject_commit("ostree-file-left", "index", "a file that no dirtree names", |o| {
+        reject_commit("ostree-file-left", "a file that no dirtree names", |o| {
             o.rows.push(o.rows[0]);
             o.regulars.push(1);
         }),
-        reject_commit("ostree-left", "index", "a dirmeta that nothing names", |o| {
+        reject_commit("ostree-left", "a dirmeta that nothing names", |o| {
             o.objects.push((3, dirmeta(&dir([]).mode(0o700))));
         }),
     ]
 }
 
 fn counts() -> Vec<Vector> {
-    let of_parents = |name: &str, comment: &str, change: fn(&mut crate::bundle::Maxima)| {
+    let of_parents = |name: &str, comment: &str, change: fn(&mut Maxima)| {
         reject_from(with_history(), name, "header", comment, |b| b.edits.maxima = edit(change))
     };
     vec![
@@ -407,28 +385,26 @@ fn counts() -> Vec<Vector> {
             "maxima-parent-depth",
             "header",
             "the tree of a parent is deeper than the root says",
-            |b| b.edits.maxima = edit(|maxima: &mut crate::bundle::Maxima| maxima.depth = 0),
+            |b| b.edits.maxima = edit(|maxima: &mut Maxima| maxima.depth = 0),
         ),
         reject_from(
             nested(40, &[b"a", b"b"]),
             "ostree-entries",
             "header",
             "a dirtree whose tree has 2^41 entries, of which the root says 8",
-            |b| {
-                b.edits.maxima = edit(|maxima: &mut crate::bundle::Maxima| (maxima.entries, maxima.inodes) = (8, 9));
-            },
+            |b| b.edits.maxima = edit(|maxima: &mut Maxima| (maxima.entries, maxima.inodes) = (8, 9)),
         ),
         reject("limit-entries", "limit", "more entries than the readers of these vectors take", |b| {
-            b.edits.maxima = edit(|maxima: &mut crate::bundle::Maxima| maxima.entries = (1 << 24) + 1);
+            b.edits.maxima = edit(|maxima: &mut Maxima| maxima.entries = (1 << 24) + 1);
         }),
         reject("limit-paths", "limit", "longer paths than the readers of these vectors take", |b| {
-            b.edits.maxima = edit(|maxima: &mut crate::bundle::Maxima| maxima.paths = (1 << 31) + 1);
+            b.edits.maxima = edit(|maxima: &mut Maxima| maxima.paths = (1 << 31) + 1);
         }),
         reject("limit-depth", "limit", "more directories in each other than the readers of these vectors take", |b| {
-            b.edits.maxima = edit(|maxima: &mut crate::bundle::Maxima| maxima.depth = 4097);
+            b.edits.maxima = edit(|maxima: &mut Maxima| maxima.depth = 4097);
         }),
         reject("limit-logical", "limit", "more bytes of files than the readers of these vectors take", |b| {
-            b.edits.maxima = edit(|maxima: &mut crate::bundle::Maxima| maxima.logical = (1 << 42) + 1);
+            b.edits.maxima = edit(|maxima: &mut Maxima| maxima.logical = (1 << 42) + 1);
         }),
     ]
 }

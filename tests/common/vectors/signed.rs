@@ -70,79 +70,59 @@ fn with_envelope(make: impl Fn(&[u8]) -> Vec<u8> + 'static) -> Bundle {
 }
 
 fn envelopes() -> Vec<Vector> {
-    let made = |name: &str, kind, comment: &str, make: MakeSignature| {
-        vector(name, kind, comment, with_envelope(make).encode()).trust(trust([ONE.allowed("test")]))
+    let of = |name: &str, comment: &str, bundle: Bundle| {
+        vector(name, "signature", comment, bundle.encode()).trust(trust([ONE.allowed("test")]))
     };
-    let as_fields = |name, kind, comment, fields: SshSig| {
-        vector(name, kind, comment, signed_as(&fields).encode()).trust(trust([ONE.allowed("test")]))
-    };
+    let made = |name: &str, comment: &str, make: MakeSignature| of(name, comment, with_envelope(make));
+    let as_fields = |name, comment, fields: SshSig| of(name, comment, signed_as(&fields));
     vec![
-        made("signature-broken", "signature", "the signature is of other bytes", |signed| {
-            ONE.sign(&[signed, b"x"].concat())
-        }),
-        made("signature-broken-ecdsa", "signature", "an ECDSA signature of other bytes", |signed| {
+        made("signature-broken", "the signature is of other bytes", |signed| ONE.sign(&[signed, b"x"].concat())),
+        made("signature-broken-ecdsa", "an ECDSA signature of other bytes", |signed| {
             Key::EcdsaP256.sign(&[signed, b"x"].concat())
         }),
-        made("signature-broken-rsa", "signature", "an RSA signature of other bytes", |signed| {
+        made("signature-broken-rsa", "an RSA signature of other bytes", |signed| {
             Key::Rsa3072.sign(&[signed, b"x"].concat())
         }),
-        made(
-            "signature-algorithm-alone",
-            "signature",
-            "the algorithm of other keys, and no signature behind it",
-            |_| sshsig(&ONE.blob(), &strings(&[b"rsa-sha2-512"])),
-        ),
-        made("signature-key-empty", "signature", "a key without a type", |signed| {
+        made("signature-algorithm-alone", "the algorithm of other keys, and no signature behind it", |_| {
+            sshsig(&ONE.blob(), &strings(&[b"rsa-sha2-512"]))
+        }),
+        made("signature-key-empty", "a key without a type", |signed| {
             sshsig(b"", &ONE.prove(&data_to_sign(signed, &SshSig::default()), 0))
         }),
-        made(
-            "signature-key-type-trailing",
-            "signature",
-            "a byte follows the signature by a key of type ssh-later",
-            |_| [&later()[..], &[0]].concat(),
-        ),
-        made(
-            "signature-key-type-alone",
-            "signature",
-            "a key of type ssh-later, and no signature behind the algorithm",
-            |_| sshsig(&strings(&[b"ssh-later", b"key"]), &strings(&[b"ssh-later"])),
-        ),
-        made("signature-key-type-none", "signature", "a key of type ssh-later, and an empty signature", |_| {
+        made("signature-key-type-trailing", "a byte follows the signature by a key of type ssh-later", |_| {
+            [&later()[..], &[0]].concat()
+        }),
+        made("signature-key-type-alone", "a key of type ssh-later, and no signature behind the algorithm", |_| {
+            sshsig(&strings(&[b"ssh-later", b"key"]), &strings(&[b"ssh-later"]))
+        }),
+        made("signature-key-type-none", "a key of type ssh-later, and an empty signature", |_| {
             sshsig(&strings(&[b"ssh-later", b"key"]), b"")
         }),
-        made("signature-hash-key", "signature", "a hash that is not known, and a key that is malformed", |_| {
+        made("signature-hash-key", "a hash that is not known, and a key that is malformed", |_| {
             sshsig_as(&strings(&[b"ssh-ed25519", &[0; 31]]), "blake3", &strings(&[b"ssh-ed25519", &[0; 64]]))
         }),
-        made(
-            "signature-algorithm-key",
-            "signature",
-            "an algorithm that is not known, and a key of small order",
-            |_| sshsig(&strings(&[b"ssh-ed25519", &[0; 32]]), &strings(&[b"ssh-later", b"signature"])),
-        ),
-        made("signature-hash-version", "signature", "an SSHSIG of version 2 whose hash is not known", |signed| {
+        made("signature-algorithm-key", "an algorithm that is not known, and a key of small order", |_| {
+            sshsig(&strings(&[b"ssh-ed25519", &[0; 32]]), &strings(&[b"ssh-later", b"signature"]))
+        }),
+        made("signature-hash-version", "an SSHSIG of version 2 whose hash is not known", |signed| {
             let mut body = ONE.sign_as(signed, &SshSig { hash: "blake3", ..SshSig::default() });
             body[9] = 2;
             body
         }),
         as_fields(
             "signature-hash-namespace",
-            "signature",
             "a signature for the namespace file whose hash is not known",
             SshSig { namespace: b"file".to_vec(), hash: "blake3", ..SshSig::default() },
         ),
         as_fields(
             "signature-hash-reserved",
-            "signature",
             "a signature whose reserved field is not empty, and whose hash is not known",
             SshSig { reserved: b"x".to_vec(), hash: "blake3", ..SshSig::default() },
         ),
-        made(
-            "signature-off-curve",
-            "signature",
-            "an Ed25519 key with a y of 2, of which there is no point",
-            |signed| ed25519_of(&of_y(2), "sha512", signed),
-        ),
-        made("signature-off-curve-r", "signature", "R has a y of 2, of which there is no point", |signed| {
+        made("signature-off-curve", "an Ed25519 key with a y of 2, of which there is no point", |signed| {
+            ed25519_of(&of_y(2), "sha512", signed)
+        }),
+        made("signature-off-curve-r", "R has a y of 2, of which there is no point", |signed| {
             let mut body = ONE.sign(signed);
             let at = body.len() - 64;
             body[at..at + 32].copy_from_slice(&of_y(2));
@@ -150,88 +130,85 @@ fn envelopes() -> Vec<Vector> {
         }),
         made(
             "signature-hash-off-curve",
-            "signature",
             "a hash that is not known, and an Ed25519 key with a y of 2, of which there is no point",
             |signed| ed25519_of(&of_y(2), "blake3", signed),
         ),
-        made("signature-ecdsa-off-curve", "signature", "an ECDSA key that is no point of the curve", |signed| {
+        made("signature-ecdsa-off-curve", "an ECDSA key that is no point of the curve", |signed| {
             p256_of(b"nistp256", &off_curve(), "sha512", signed)
         }),
         made(
             "signature-hash-ecdsa-off-curve",
-            "signature",
             "a hash that is not known, and an ECDSA key that is no point of the curve",
             |signed| p256_of(b"nistp256", &off_curve(), "blake3", signed),
         ),
-        made("signature-ecdsa-infinity", "signature", "an ECDSA key that is the point at infinity", |signed| {
+        made("signature-ecdsa-infinity", "an ECDSA key that is the point at infinity", |signed| {
             p256_of(b"nistp256", &[0], "sha512", signed)
         }),
-        made("signature-ecdsa-curve", "signature", "an ECDSA key of the curve nistp384", |signed| {
+        made("signature-ecdsa-curve", "an ECDSA key of the curve nistp384", |signed| {
             p256_of(b"nistp384", &p256_point(), "sha512", signed)
         }),
         made(
             "signature-hash-ecdsa-curve",
-            "signature",
             "a hash that is not known, and an ECDSA key of the curve nistp384",
             |signed| p256_of(b"nistp384", &p256_point(), "blake3", signed),
         ),
-        made("signature-ecdsa-r-zero", "signature", "r of an ECDSA signature is 0, in no bytes", |signed| {
+        made("signature-ecdsa-r-zero", "r of an ECDSA signature is 0, in no bytes", |signed| {
             ecdsa_of(&[], &ecdsa_numbers(signed, false)[1])
         }),
-        made("signature-ecdsa-s-zero", "signature", "s of an ECDSA signature is 0, in no bytes", |signed| {
+        made("signature-ecdsa-s-zero", "s of an ECDSA signature is 0, in no bytes", |signed| {
             ecdsa_of(&ecdsa_numbers(signed, false)[0], &[])
         }),
-        made("signature-ecdsa-r-zero-byte", "signature", "r of an ECDSA signature is 0, in a zero byte", |signed| {
+        made("signature-ecdsa-r-zero-byte", "r of an ECDSA signature is 0, in a zero byte", |signed| {
             ecdsa_of(&[0], &ecdsa_numbers(signed, false)[1])
         }),
-        made("signature-ecdsa-s-zero-byte", "signature", "s of an ECDSA signature is 0, in a zero byte", |signed| {
+        made("signature-ecdsa-s-zero-byte", "s of an ECDSA signature is 0, in a zero byte", |signed| {
             ecdsa_of(&ecdsa_numbers(signed, false)[0], &[0])
         }),
-        made("signature-ecdsa-r-order", "signature", "r of an ECDSA signature is the order of the curve", |signed| {
+        made("signature-ecdsa-r-order", "r of an ECDSA signature is the order of the curve", |signed| {
             ecdsa_of(&p256_order(), &ecdsa_numbers(signed, false)[1])
         }),
-        made("signature-ecdsa-s-order", "signature", "s of an ECDSA signature is the order of the curve", |signed| {
+        made("signature-ecdsa-s-order", "s of an ECDSA signature is the order of the curve", |signed| {
             ecdsa_of(&ecdsa_numbers(signed, false)[0], &p256_order())
         }),
-        made("signature-mpint", "signature", "an RSA key whose exponent has a zero byte at its front", |signed| {
+        made("signature-mpint", "an RSA key whose exponent has a zero byte at its front", |signed| {
             let (body, own) = (Key::Rsa3072.sign(signed), Key::Rsa3072.blob());
             let exponent = strings(&[&[1, 0, 1]]);
             let at = own.windows(7).position(|window| window == exponent).expect("the exponent is there");
             let key = [&own[..at], &strings(&[&[0, 1, 0, 1]]), &own[at + 7..]].concat();
             [&body[..10], &strings(&[&key]), &body[14 + own.len()..]].concat()
         }),
-        made("signature-rsa-modulus-even", "signature", "an RSA modulus that is even", |signed| {
+        made("signature-rsa-modulus-even", "an RSA modulus that is even", |signed| {
             Rsa::made_for(signed, 3072, 3, false).sshsig()
         }),
-        made("signature-rsa-exponent-even", "signature", "an RSA exponent of 2", |signed| {
+        made("signature-rsa-exponent-even", "an RSA exponent of 2", |signed| {
             Rsa::made_for(signed, 3072, 2, true).sshsig()
         }),
-        made("signature-rsa-exponent-one", "signature", "an RSA exponent of 1", |signed| {
+        made("signature-rsa-exponent-one", "an RSA exponent of 1", |signed| {
             Rsa::of(signed, 1, "rsa-sha2-512").sshsig()
         }),
-        made("signature-rsa-exponent-long", "signature", "an RSA exponent of 2^32+1", |signed| {
+        made("signature-rsa-exponent-long", "an RSA exponent of 2^32+1", |signed| {
             Rsa::of(signed, (1 << 32) + 1, "rsa-sha2-512").sshsig()
         }),
-        made("signature-rsa-trimmed", "signature", "an RSA signature without the zero bytes at its front", |signed| {
+        made("signature-rsa-trimmed", "an RSA signature without the zero bytes at its front", |signed| {
             let mut own = Rsa::made_for(signed, 3072, 3, true);
             own.signature.drain(..own.signature.iter().position(|byte| *byte != 0).expect("it is not zero"));
             own.sshsig()
         }),
-        made("signature-rsa-past-modulus", "signature", "an RSA signature that is the modulus more", |signed| {
+        made("signature-rsa-past-modulus", "an RSA signature that is the modulus more", |signed| {
             Rsa::made_for(signed, 3072, 3, true).past_modulus().sshsig()
         }),
-        made("signature-ecdsa-mpint", "signature", "r of an ECDSA signature has a zero byte at its front", |signed| {
+        made("signature-ecdsa-mpint", "r of an ECDSA signature has a zero byte at its front", |signed| {
             let [r, s] = ecdsa_numbers(signed, false);
             ecdsa_of(&[&[0], &r[..]].concat(), &s)
         }),
-        made("signature-ecdsa-compressed", "signature", "an ECDSA key whose point is compressed", |signed| {
+        made("signature-ecdsa-compressed", "an ECDSA key whose point is compressed", |signed| {
             let own = Key::EcdsaP256.blob();
             let proof = Key::EcdsaP256.prove(&data_to_sign(signed, &SshSig::default()), 0);
             let (x, y) = own[own.len() - 64..].split_at(32);
             let point = [&[2 + (y[31] & 1)], x].concat();
             sshsig(&strings(&[b"ecdsa-sha2-nistp256", b"nistp256", &point]), &proof)
         }),
-        made("signature-rsa-short-trailing", "signature", "an RSA key of 2048 bits with a byte behind it", |signed| {
+        made("signature-rsa-short-trailing", "an RSA key of 2048 bits with a byte behind it", |signed| {
             let (body, own) = (Key::Rsa2048.sign(signed), Key::Rsa2048.blob());
             [&body[..10], &strings(&[&[&own[..], &[0]].concat()]), &body[14 + own.len()..]].concat()
         }),
@@ -241,35 +218,30 @@ fn envelopes() -> Vec<Vector> {
             for number in 0..65 {
                 bundle.envelopes.push(Box::new(move |signed| (1, Key::Ed25519(number + 1).sign(signed))));
             }
-            vector("signature-many", "signature", "65 good signatures", bundle.encode())
-                .trust(trust([ONE.allowed("test")]))
+            of("signature-many", "65 good signatures", bundle)
         },
-        made("signature-foreign-bytes", "signature", "the envelope holds no SSHSIG", |_| b"PGP".to_vec()),
-        made("signature-empty", "signature", "the envelope is empty", |_| Vec::new()),
-        made("signature-trailing", "signature", "a byte follows the signature", |signed| {
-            [&ONE.sign(signed)[..], &[0]].concat()
-        }),
-        made("signature-version", "signature", "an SSHSIG of version 2", |signed| {
+        made("signature-foreign-bytes", "the envelope holds no SSHSIG", |_| b"PGP".to_vec()),
+        made("signature-empty", "the envelope is empty", |_| Vec::new()),
+        made("signature-trailing", "a byte follows the signature", |signed| [&ONE.sign(signed)[..], &[0]].concat()),
+        made("signature-version", "an SSHSIG of version 2", |signed| {
             let mut body = ONE.sign(signed);
             body[9] = 2;
             body
         }),
         as_fields(
             "signature-namespace",
-            "signature",
             "a good signature for the namespace file",
             SshSig { namespace: b"file".to_vec(), ..SshSig::default() },
         ),
         as_fields(
             "signature-reserved",
-            "signature",
             "a good signature whose reserved field is not empty",
             SshSig { reserved: b"x".to_vec(), ..SshSig::default() },
         ),
-        made("signature-no-touch", "signature", "an authenticator signed without a touch", |signed| {
+        made("signature-no-touch", "an authenticator signed without a touch", |signed| {
             Key::SkEd25519.sign_as(signed, &SshSig { flags: 0, ..SshSig::default() })
         }),
-        made("signature-small-order", "signature", "a key of small order, under which every message is signed", |_| {
+        made("signature-small-order", "a key of small order, under which every message is signed", |_| {
             // The neutral element as key and as R, with S = 0.
             let mut point = [0; 32];
             point[0] = 1;
@@ -278,16 +250,16 @@ fn envelopes() -> Vec<Vector> {
             let proof = strings(&[name, &[&point[..], &[0; 32]].concat()]);
             sshsig(&key, &proof)
         }),
-        made("signature-small-order-r", "signature", "R is the neutral element, and S fits it", |signed| {
+        made("signature-small-order-r", "R is the neutral element, and S fits it", |signed| {
             ed25519::with_neutral_r(1, signed, true)
         }),
-        made("signature-point-form", "signature", "R is the neutral element with a y of 2^255-18", |signed| {
+        made("signature-point-form", "R is the neutral element with a y of 2^255-18", |signed| {
             ed25519::with_neutral_r(1, signed, false)
         }),
-        made("signature-key-form", "signature", "the key is the neutral element with a y of 2^255-18", |_| {
+        made("signature-key-form", "the key is the neutral element with a y of 2^255-18", |_| {
             ed25519::with_neutral_key()
         }),
-        made("signature-scalar", "signature", "S is one group order larger, which is a second spelling", |signed| {
+        made("signature-scalar", "S is one group order larger, which is a second spelling", |signed| {
             let mut body = ONE.sign(signed);
             let at = body.len() - 32;
             add_order(&mut body[at..]);
@@ -545,9 +517,7 @@ fn judgement() -> Vec<Vector> {
         accept(
             "trust-compatible",
             "the device has one of the tags",
-            with(|b| {
-                b.identity.tags = vec![b"board-a".to_vec(), b"board-b".to_vec()];
-            }),
+            with(|b| b.identity.tags = vec![b"board-a".to_vec(), b"board-b".to_vec()]),
         )
         .trust(Trust { compatible: vec!["board-b".into(), "board-c".into()], ..trusted() }),
         judged("trust-downgrade", "downgrade", "version 1 after 2", signed(), Trust { floor: Some(2), ..trusted() }),
