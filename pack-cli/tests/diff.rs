@@ -95,11 +95,8 @@ impl Pair {
     }
 
     fn unpack(&self, bundle: &Path, target: &str) {
-        let options = InstallOptions {
-            jobs: 2,
-            tree: TreeOptions { durability: Durability::None, ..TreeOptions::default() },
-            ..InstallOptions::default()
-        };
+        let tree = TreeOptions { durability: Durability::None, ..TreeOptions::default() };
+        let options = InstallOptions { jobs: 2, tree, ..InstallOptions::default() };
         let bundle =
             guard(true).admit(Input::open(bundle).expect("it opens"), Limits::default()).expect("it is admitted");
         unpack(bundle, &self.path(target), &options, &Progress::default()).expect("unpacked");

@@ -84,11 +84,8 @@ fn counted(bytes: &[u8]) -> (Input, Arc<AtomicU64>) {
 }
 
 fn unpacked(input: Input, target: &Path) -> Result<u64, Error> {
-    let options = InstallOptions {
-        jobs: 2,
-        tree: TreeOptions { durability: Durability::None, ..TreeOptions::default() },
-        ..InstallOptions::default()
-    };
+    let tree = TreeOptions { durability: Durability::None, ..TreeOptions::default() };
+    let options = InstallOptions { jobs: 2, tree, ..InstallOptions::default() };
     unpack(anyones(input)?, target, &options, &Progress::default()).map(|stats| stats.files)
 }
 
@@ -174,11 +171,8 @@ fn a_path_is_listed_without_a_look_at_the_others() {
 fn one_path_of_many_is_unpacked_in_one_pass() {
     let taken = |bundle: Bundle, path: &[u8], is_there: bool| {
         let (bytes, folder) = (bundle.encode(), tempfile::tempdir().expect("a temporary folder"));
-        let options = InstallOptions {
-            jobs: 1,
-            tree: TreeOptions { prefix: path.to_vec(), durability: Durability::None, ..TreeOptions::default() },
-            ..InstallOptions::default()
-        };
+        let tree = TreeOptions { prefix: path.to_vec(), durability: Durability::None, ..TreeOptions::default() };
+        let options = InstallOptions { jobs: 1, tree, ..InstallOptions::default() };
         let trusted = anyones(counted(&bytes).0).expect("it has a head");
         let before = allocated();
         let done = unpack(trusted, &folder.path().join("target"), &options, &Progress::default());

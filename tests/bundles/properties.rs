@@ -376,11 +376,8 @@ fn round_trip(items: &[Item], chunk_log2: u32, sizes: &[usize], hot: usize) {
     let progress = Progress::default();
     verify(input().into_unopened(), Depth::Objects, 2, &progress).expect("it verifies");
     for (target, hardlink_duplicates) in [("target", false), ("linked", true)] {
-        let options = InstallOptions {
-            jobs: 2,
-            tree: TreeOptions { durability: Durability::None, hardlink_duplicates, ..TreeOptions::default() },
-            ..InstallOptions::default()
-        };
+        let tree = TreeOptions { durability: Durability::None, hardlink_duplicates, ..TreeOptions::default() };
+        let options = InstallOptions { jobs: 2, tree, ..InstallOptions::default() };
         unpack(input(), &path(target), &options, &progress).expect("it unpacks");
         let mut found = seen(&path(target));
         if hardlink_duplicates {
@@ -473,20 +470,13 @@ fn update(old: &[Item], new: &[Item], kept: &[bool]) {
     let expected = seen(&path("new-tree"));
     delta(folder.path());
     let fresh = |target: &Path| {
-        let options = InstallOptions {
-            jobs: 2,
-            tree: TreeOptions { durability: Durability::None, ..TreeOptions::default() },
-            ..InstallOptions::default()
-        };
+        let tree = TreeOptions { durability: Durability::None, ..TreeOptions::default() };
+        let options = InstallOptions { jobs: 2, tree, ..InstallOptions::default() };
         let bundle = anyones(Input::open(&path("old")).expect("it was written")).expect("it is admitted");
         unpack(bundle, target, &options, &Progress::default()).expect("it unpacks");
     };
-    let options = InstallOptions {
-        jobs: 2,
-        adopt: true,
-        tree: TreeOptions { update: true, delete: true, durability: Durability::None, ..TreeOptions::default() },
-        ..InstallOptions::default()
-    };
+    let tree = TreeOptions { update: true, delete: true, durability: Durability::None, ..TreeOptions::default() };
+    let options = InstallOptions { jobs: 2, adopt: true, tree, ..InstallOptions::default() };
     for options in [options.clone(), InstallOptions { rehash: true, ..options.clone() }] {
         fresh(&path("target"));
         if options.rehash {

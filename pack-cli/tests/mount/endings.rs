@@ -10,7 +10,7 @@ use std::time::Duration;
 use rustix::process::Signal;
 use sealift_desk::{Desk, NOBODY};
 
-use crate::mounted::{can_mount, desk, mount, mount_as_user, mount_ignoring_hangups, pack, refused};
+use crate::mounted::{can_mount, can_mount_as_user, desk, mount, mount_as_user, mount_ignoring_hangups, pack, refused};
 
 fn small() -> Desk {
     let desk = desk();
@@ -190,13 +190,7 @@ fn nobody_writes_and_others_are_kept_out_as_modes_say() {
 
 #[test]
 fn a_user_mounts_for_themselves_alone() {
-    if !can_mount() {
-        return;
-    }
-    if Command::new("fusermount3").arg("--version").output().is_err() {
-        return sealift_desk::skipped("needs fusermount3: mounts as a user");
-    }
-    let desk = small();
+    let Some(desk) = can_mount_as_user().then(small) else { return };
     let mounted = mount_as_user(&desk, "os.sealift");
     let read = Command::new("cat").arg(desk.path("mnt/file")).uid(NOBODY).gid(NOBODY).output().unwrap();
     assert_eq!(read.stdout, b"content", "{}", mounted.said());
@@ -209,13 +203,7 @@ fn a_user_mounts_for_themselves_alone() {
 
 #[test]
 fn a_signal_unmounts_what_a_user_has_in_use() {
-    if !can_mount() {
-        return;
-    }
-    if Command::new("fusermount3").arg("--version").output().is_err() {
-        return sealift_desk::skipped("needs fusermount3: mounts as a user");
-    }
-    let desk = desk();
+    let Some(desk) = can_mount_as_user().then(desk) else { return };
     desk.write("tree/read", "read");
     desk.write("tree/open", "open");
     pack(&desk, "os.sealift", 7, "tree");

@@ -23,6 +23,13 @@ fn several_chunks() -> Desk {
     desk
 }
 
+/// Cuts a bundle to this length. Returns it, open for writing.
+fn cut(desk: &Desk, bundle: &str, len: usize) -> File {
+    let file = File::options().write(true).open(desk.path(bundle)).unwrap();
+    file.set_len(u64::try_from(len).unwrap()).unwrap();
+    file
+}
+
 fn is_io_error(read: &io::Result<Vec<u8>>) -> bool {
     read.as_ref().is_err_and(|error| error.raw_os_error() == Some(rustix::io::Errno::IO.raw_os_error()))
 }
@@ -61,8 +68,7 @@ fn a_medium_that_comes_back_is_read_again() {
     let Some(desk) = can_mount().then(several_chunks) else { return };
     let bytes = desk.read("os.sealift");
     let mounted = mount(&desk, "os.sealift");
-    let file = File::options().write(true).open(desk.path("os.sealift")).unwrap();
-    file.set_len(u64::try_from(bytes.len() - 300_000).unwrap()).unwrap();
+    let file = cut(&desk, "os.sealift", bytes.len() - 300_000);
     let names: Vec<String> = (0..20).map(|number| number.to_string()).chain(["large".into()]).collect();
     let reads: Vec<_> = names.iter().map(|name| fs::read(desk.path(&format!("mnt/{name}")))).collect();
     let failed: Vec<&String> =
@@ -88,8 +94,7 @@ fn nothing_is_read_ahead_behind_the_hot_set() {
     pack(&desk, "ordered.sealift", 7, "tree --chunk-size 128KiB --order order");
     let len = desk.read("ordered.sealift").len();
     let mounted = mount(&desk, "ordered.sealift");
-    let file = File::options().write(true).open(desk.path("ordered.sealift")).unwrap();
-    file.set_len(u64::try_from(len - 880_000).unwrap()).unwrap();
+    cut(&desk, "ordered.sealift", len - 880_000);
     for name in &names {
         assert!(desk.read(&format!("mnt/{name}")) == desk.read(&format!("tree/{name}")), "{name}");
     }
@@ -108,8 +113,7 @@ fn what_follows_is_read_ahead_once_it_is_read_on() {
     names.sort_unstable();
     let len = desk.read("os.sealift").len();
     let mounted = mount(&desk, "os.sealift --jobs 2");
-    let file = File::options().write(true).open(desk.path("os.sealift")).unwrap();
-    file.set_len(u64::try_from(len - 880_000).unwrap()).unwrap();
+    cut(&desk, "os.sealift", len - 880_000);
     let read = |names: &[String]| {
         for name in names {
             assert!(desk.read(&format!("mnt/{name}")) == desk.read(&format!("tree/{name}")), "{name}");

@@ -9,7 +9,7 @@ use std::thread::JoinHandle;
 
 use parking_lot::Mutex;
 use rustix::process::{Pid, Signal, kill_process};
-use sealift_desk::{Desk, NOBODY, is_root, program, skipped, wait};
+use sealift_desk::{Desk, NOBODY, has, is_root, program, skipped, wait};
 
 /// A mount that ends when this value is dropped.
 pub(crate) struct Mounted {
@@ -26,6 +26,11 @@ pub(crate) fn can_mount() -> bool {
         skipped("needs root and /dev/fuse: mounts");
     }
     can
+}
+
+/// Whether users who are not root can mount here as well; otherwise reports the test as skipped.
+pub(crate) fn can_mount_as_user() -> bool {
+    can_mount() && has(&["fusermount3"])
 }
 
 /// A desk with a key, and the directory `mnt`.

@@ -8,7 +8,7 @@ use std::process::Command;
 use rustix::process::Signal;
 use sealift_desk::{Desk, NOBODY, noise};
 
-use crate::mounted::{can_mount, desk, mount, mount_as_user, pack, refused};
+use crate::mounted::{can_mount, can_mount_as_user, desk, mount, mount_as_user, pack, refused};
 
 /// Creates files of which the last in path order is read first.
 fn several() -> Desk {
@@ -76,13 +76,7 @@ fn a_mount_that_is_in_use_keeps_what_was_read() {
 /// Recording needs neither root and fanotify, nor a tracer.
 #[test]
 fn a_user_records_what_a_program_reads() {
-    if !can_mount() {
-        return;
-    }
-    if Command::new("fusermount3").arg("--version").output().is_err() {
-        return sealift_desk::skipped("needs fusermount3: mounts as a user");
-    }
-    let desk = several();
+    let Some(desk) = can_mount_as_user().then(several) else { return };
     fs::create_dir(desk.path("own")).unwrap();
     std::os::unix::fs::chown(desk.path("own"), Some(NOBODY), Some(NOBODY)).unwrap();
     let mounted = mount_as_user(&desk, "os.sealift --record own/start.order");

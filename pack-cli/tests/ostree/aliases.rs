@@ -86,8 +86,7 @@ fn they_are_packed() {
     desk.ostree("source", &["refs", "--alias", "--create=third", "group/second"]);
     for name in ["group/second", "third"] {
         desk.run(&format!("pack --force alias=ostree:source --ref {name} -o other.sealift"));
-        desk.init("fresh", "archive");
-        desk.import("other.sealift", "fresh");
+        desk.init_with("fresh", "archive", "other.sealift");
         assert_eq!(desk.ostree("fresh", &["rev-parse", "alias"]).trim(), next);
         fs::remove_dir_all(desk.path("fresh")).expect("it can be removed");
     }

@@ -77,8 +77,7 @@ fn a_sound_repository() {
 fn damaged_objects() {
     let desk = desk();
     for mode in modes() {
-        desk.init(mode, mode);
-        desk.import("os.sealift", mode);
+        desk.init_with(mode, mode, "os.sealift");
         let file = if mode == "archive" { ".filez" } else { ".file" };
         for (end, where_) in
             [(file, "usr/share/as-large"), (".commit", ""), (".dirtree", "usr/share"), (".dirmeta", "")]
@@ -120,8 +119,7 @@ fn truncate(path: &Path) {
 fn other_attributes() {
     let desk = desk();
     for mode in modes().filter(|mode| *mode != "archive") {
-        desk.init(mode, mode);
-        desk.import("os.sealift", mode);
+        desk.init_with(mode, mode, "os.sealift");
         let path = desk.largest(mode, ".file");
         match mode {
             "bare-user" => setxattr(&path, "user.ostreemeta", b"\0\0\0\0\0\0\0\0\0\0\x81\xff", XattrFlags::empty())
@@ -136,8 +134,7 @@ fn other_attributes() {
 #[test]
 fn refs() {
     let desk = desk();
-    desk.init("target", "bare-user");
-    desk.import("os.sealift", "target");
+    desk.init_with("target", "bare-user", "os.sealift");
     let tip = desk.ostree("target", &["rev-parse", "os/main"]).trim().to_owned();
     // A commit on top of it.
     write(&desk.path("tree/new"), 0o644, b"new\n");
@@ -181,8 +178,7 @@ fn refs_that_were_not_taken() {
 #[test]
 fn a_record_that_was_changed() {
     let desk = desk();
-    desk.init("target", "bare-user-only");
-    desk.import("os.sealift", "target");
+    desk.init_with("target", "bare-user-only", "os.sealift");
     let index = desk.path("target/extensions/sealift/os");
     let mut index = fs::read_dir(index).expect("a folder").map(|entry| entry.expect("an entry").path());
     let index = index.find(|path| !path.ends_with("head")).expect("the index is kept");

@@ -226,7 +226,6 @@ fn a_checksum_needs_the_name_of_a_ref() {
         }
     }
     desk.run(&format!("pack os=ostree:source:{commit} -o x.sealift --name os --bundle-version 1"));
-    desk.init("target", "archive");
-    desk.import("x.sealift", "target");
+    desk.init_with("target", "archive", "x.sealift");
     assert_eq!(tip(&desk, "target", "os"), commit);
 }

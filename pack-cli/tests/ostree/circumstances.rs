@@ -87,8 +87,7 @@ fn access_lists_are_not_inherited() {
 #[test]
 fn partial_commits() {
     let desk = small();
-    desk.init("target", "archive");
-    desk.import("os.sealift", "target");
+    desk.init_with("target", "archive", "os.sealift");
     let whole = desk.files("target");
     let commit = desk.ostree("target", &["rev-parse", "os"]).trim().to_owned();
     let mark = desk.path(&format!("target/state/{commit}.commitpartial"));

@@ -135,8 +135,7 @@ fn large_files_are_hashed_in_order() {
             out(command.stdin(opened));
         }
     }
-    desk.init("target", "bare-user-only");
-    desk.import("os.sealift", "target");
+    desk.init_with("target", "bare-user-only", "os.sealift");
     desk.fsck("target");
     assert_eq!(desk.listed("target", "os"), desk.listed("source", "os"));
 

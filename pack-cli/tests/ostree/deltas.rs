@@ -454,8 +454,7 @@ fn history() {
     let three = desk.commit("source", "os", "./tree", ROOT);
     let pack = "pack --force ostree:source --depth 2 -o to-3.sealift --name os --bundle-version 3 --allow-unsigned";
     desk.run(&format!("{pack} --base 2-and-1.sealift"));
-    desk.init("device", "archive");
-    desk.import("2-and-1.sealift", "device");
+    desk.init_with("device", "archive", "2-and-1.sealift");
     copy(&desk.path("device"), &desk.path("forgot"));
     forget(desk, "forgot");
     let said = own.refused("unpack to-3.sealift ostree:forgot --allow-unsigned", "forgot");
@@ -488,8 +487,7 @@ fn several_refs() {
     );
     for keeps in [true, false] {
         let repo = format!("device-{keeps}");
-        desk.init(&repo, "bare-user-only");
-        desk.import("1.sealift", &repo);
+        desk.init_with(&repo, "bare-user-only", "1.sealift");
         if !keeps {
             fs::remove_dir_all(desk.path(&repo).join("extensions/sealift")).expect("it is kept");
         }

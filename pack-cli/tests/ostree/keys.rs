@@ -50,36 +50,27 @@ fn key_paths() {
     let path = |name: &str| desk.path(name).display().to_string();
     let list = |separator: &str| ["wrong.asc", "right.gpg"].map(path).join(separator);
     let is_unread = "cannot read gpgkeypath";
-    let cases = [
-        (path("right.gpg"), None),
-        (path("right.asc"), None),
-        (path("both.asc"), None),
-        (path("two.asc"), None),
-        (path("remark.asc"), None),
-        (path("lines.asc"), None),
-        (path("headers.asc"), None),
-        (path("no-sum.asc"), None),
-        (path("mixed"), None),
-        (path("to-file"), None),
+    let alone = |names: &[&str], why| names.iter().map(|name| (path(name), why)).collect::<Vec<_>>();
+    let taken =
+        ["right.gpg", "right.asc", "both.asc", "two.asc", "remark.asc", "lines.asc", "headers.asc", "no-sum.asc"];
+    let without = ["wrong.gpg", "wrong.asc", "none", "links", "nested"];
+    let others = [
         (list(";"), None),
         (list(","), None),
         (format!("{};", path("right.asc")), None),
         ("right.asc".into(), None),
-        (path("wrong.gpg"), Some("no key of the remote signed it")),
-        (path("wrong.asc"), Some("no key of the remote signed it")),
-        (path("wrong-sum.asc"), Some("no keys found in")),
-        (path("damaged.asc"), Some("no keys found in")),
-        (path("empty"), Some("no keys found in")),
-        (path("junk"), Some("no keys found in")),
-        (path("keys/pubring.kbx"), Some("no keys found in")),
-        (path("none"), Some("no key of the remote signed it")),
-        (path("links"), Some("no key of the remote signed it")),
-        (path("nested"), Some("no key of the remote signed it")),
-        (path("missing"), Some(is_unread)),
-        (path("to-folder"), Some(is_unread)),
         (format!("{};;{}", path("right.asc"), path("wrong.asc")), Some(is_unread)),
         (format!("{},{};", path("right.asc"), path("wrong.asc")), Some("semicolons and commas")),
     ];
+    let cases = [
+        alone(&taken, None),
+        alone(&["mixed", "to-file"], None),
+        alone(&without, Some("no key of the remote signed it")),
+        alone(&["wrong-sum.asc", "damaged.asc", "empty", "junk", "keys/pubring.kbx"], Some("no keys found in")),
+        alone(&["missing", "to-folder"], Some(is_unread)),
+        others.to_vec(),
+    ]
+    .concat();
     for (paths, why) in &cases {
         desk.ostree("target", &["config", "set", "remote \"origin\".gpgkeypath", paths]);
         assert_eq!(signed.does_libostree_take(&commit), why.is_none(), "{paths}");

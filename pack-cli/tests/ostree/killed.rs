@@ -52,8 +52,7 @@ fn kill(mode: &str) {
     desk.run(&format!("{pack} new.sealift"));
     desk.run(&format!("{pack} delta.sealift --base old.sealift"));
 
-    desk.init("begun", mode);
-    desk.import("old.sealift", "begun");
+    desk.init_with("begun", mode, "old.sealift");
     for (bundle, keeps) in [("new", true), ("delta", true), ("delta", false)] {
         if !keeps {
             fs::remove_dir_all(desk.path("begun/extensions/sealift")).expect("it is kept");

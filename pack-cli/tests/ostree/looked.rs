@@ -15,8 +15,7 @@ fn desk(mode: &str) -> Repos {
     desk.init("source", "archive");
     desk.commit("source", "os", "./tree", &["--owner-uid=0", "--owner-gid=0"]);
     desk.run("pack ostree:source -o os.sealift --name os --bundle-version 1");
-    desk.init("target", mode);
-    desk.import("os.sealift", "target");
+    desk.init_with("target", mode, "os.sealift");
     desk
 }
 

@@ -36,8 +36,7 @@ fn a_file_is_early_from_its_start_to_the_last_range() {
     let chunks: Vec<_> = bundle.layout.pieces.iter().filter_map(|piece| piece.chunk).collect();
     assert!(chunks.is_sorted(), "{chunks:?}");
     desk.run("verify 1.sealift --deep --allow-unsigned");
-    desk.init("target", "archive");
-    desk.import("1.sealift", "target");
+    desk.init_with("target", "archive", "1.sealift");
     desk.fsck("target");
 }
 
@@ -48,8 +47,7 @@ fn a_delta_keeps_the_order_too() {
     write(&desk.path("tree/large"), 0o644, &content);
     write(&desk.path("tree/unread"), 0o644, &noise(3, 70_000));
     desk.commit("source", "os", "./tree", ROOT);
-    desk.init("target", "archive");
-    desk.import("1.sealift", "target");
+    desk.init_with("target", "archive", "1.sealift");
     let said = desk.run(&format!(
         "pack ostree:source -o d.sealift --name os --bundle-version 2 --base 1.sealift --allow-unsigned {SMALL}"
     ));

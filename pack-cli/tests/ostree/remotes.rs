@@ -227,8 +227,7 @@ fn names_in_the_way() {
         fs::remove_dir_all(desk.path("target")).expect("it can be removed");
     }
     desk.run("pack --force os=ostree:source --ref a -o a.sealift");
-    desk.init("target", "archive");
-    desk.import("a.sealift", "target");
+    desk.init_with("target", "archive", "a.sealift");
     assert_eq!(desk.ostree("target", &["refs"]).trim(), "os");
     desk.init("second", "archive");
     signed.desk.commit("second", "os", "./tree", &["--no-bindings"]);

@@ -94,7 +94,13 @@ impl Repos {
         self.import_with(bundle, target, "")
     }
 
-    /// The same, with an option.
+    /// Creates a repository, and unpacks an unsigned bundle into it.
+    pub(crate) fn init_with(&self, repo: &str, mode: &str, bundle: &str) {
+        self.init(repo, mode);
+        self.import(bundle, repo);
+    }
+
+    /// The same as [`Self::import`], with an option.
     pub(crate) fn import_with(&self, bundle: &str, target: &str, option: &str) -> serde_json::Value {
         self.json(&format!("unpack {bundle} ostree:{target} --allow-unsigned --json {option}"))
     }

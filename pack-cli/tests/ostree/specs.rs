@@ -78,8 +78,7 @@ fn sides_and_audits_name_one() {
     assert!(said.contains("it has several refs: "), "{said}");
     desk.run("pack ostree:repo -o os.sealift --name os --bundle-version 1");
     desk.run("diff os.sealift ostree:repo:os/next --ref os/next --exit-code");
-    desk.init("target", "bare-user-only");
-    desk.import("os.sealift", "target");
+    desk.init_with("target", "bare-user-only", "os.sealift");
     desk.run("audit ostree:target:os/stable --allow-unsigned");
     let said = desk.refused("audit ostree:target:os/stable --ref os/next --allow-unsigned");
     assert!(said.contains("is not the one in ostree:"), "{said}");

@@ -95,8 +95,7 @@ fn flatpak_finds_what_came() {
         flatpak("build-export from app stable");
         desk.run(&format!("pack ostree:from -o {version}.sealift --name apps --bundle-version {version}"));
     }
-    desk.init("repo", "archive");
-    desk.import("1.sealift", "repo");
+    desk.init_with("repo", "archive", "1.sealift");
     flatpak("build-update-repo repo");
     flatpak("--user remote-add --no-gpg-verify local repo");
     flatpak("--user install -y --noninteractive local org.test.App");

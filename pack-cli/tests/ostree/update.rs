@@ -108,8 +108,7 @@ fn a_repository_of_a_lower_layer_takes_updates() {
     }
     let _disk = Mounted::new(desk.path("disk"), "tmpfs", "");
     fs::create_dir(desk.path("disk/lower")).expect("a folder");
-    desk.init("disk/lower/repo", "bare-user");
-    desk.import("1.sealift", "disk/lower/repo");
+    desk.init_with("disk/lower/repo", "bare-user", "1.sealift");
     let _merged = Mounted::overlay(desk.path("merged"), &desk.path("disk"));
     // The record is in a directory of the lower layer at first, and then has files of both.
     for version in ["2", "3"] {

@@ -163,11 +163,8 @@ fn from_a_pipe_it_is_said_first_as_well() {
 #[test]
 fn without_delete_the_rest_stays() {
     let desk = home();
-    let options = InstallOptions {
-        adopt: true,
-        tree: TreeOptions { update: true, ..TreeOptions::default() },
-        ..InstallOptions::default()
-    };
+    let tree = TreeOptions { update: true, ..TreeOptions::default() };
+    let options = InstallOptions { adopt: true, tree, ..InstallOptions::default() };
     let stats = desk.take(7, "home", &options, &Progress::default()).unwrap();
     assert!(stats.was_adopted);
     assert_eq!((stats.deleted, stats.replaced), (Census::default(), Census { files: 1, ..Census::default() }));
@@ -222,10 +219,8 @@ fn deletions_of_an_update_are_counted_and_listed() {
     fs::remove_file(desk.path("target/etc/issue")).unwrap();
     fs::create_dir(desk.path("target/etc/issue")).unwrap();
     desk.write("target/etc/issue/inner", "in the way");
-    let options = InstallOptions {
-        tree: TreeOptions { update: true, delete: true, list_deletions: true, ..TreeOptions::default() },
-        ..InstallOptions::default()
-    };
+    let tree = TreeOptions { update: true, delete: true, list_deletions: true, ..TreeOptions::default() };
+    let options = InstallOptions { tree, ..InstallOptions::default() };
     let dry = desk.take(7, "target", &InstallOptions { dry_run: true, ..options.clone() }, &Progress::default());
     let stats = desk.take(7, "target", &options, &Progress::default()).unwrap();
     assert_eq!(stats.deleted, Census { files: 21, directories: 4, symlinks: 1, others: 0 });

@@ -85,8 +85,7 @@ fn extracts(desk: &Installed, program: &str, times: Times) {
 fn programs_extract_a_cpio_archive_as_it_is_unpacked() {
     let desk = Installed::new();
     special(&desk);
-    desk.pack(1);
-    desk.unpack(1, "unpacked");
+    desk.install(1, "unpacked");
     let said = desk.good("unpack 1.sealift cpio:os.cpio --allow-unsigned");
     assert!(said.contains("cpio:os.cpio: written from 1.sealift"));
     extracts(&desk, "cpio --quiet -idm --no-absolute-filenames < ../os.cpio", Times::OfFiles);
@@ -106,8 +105,7 @@ fn programs_extract_a_tar_archive_as_it_is_unpacked() {
     note("tree/lib", &noise(3, 2000));
     let line = "touch -d '1960-01-02 03:04:05' tree/lib/same; touch -d '2300-01-02 03:04:05' tree/etc/empty";
     assert!(Command::new("sh").args(["-c", line]).current_dir(desk.path("")).status().unwrap().success());
-    desk.pack(1);
-    desk.unpack(1, "unpacked");
+    desk.install(1, "unpacked");
     desk.good("unpack 1.sealift tar:os.tar --allow-unsigned");
     extracts(&desk, "tar -xpf ../os.tar", Times::All);
     extracts(&desk, "bsdtar -xpf ../os.tar", Times::All);

@@ -32,8 +32,7 @@ pub(crate) fn versions() -> Installed {
         let time = UNIX_EPOCH + Duration::from_secs(seconds);
         fs::File::open(desk.path(name)).unwrap().set_modified(time).unwrap();
     }
-    desk.pack(1);
-    desk.unpack(1, "one");
+    desk.install(1, "one");
 
     desk.write("tree/usr/changed", text(2, 5_000));
     let mut library = noise(3, 90_000);
@@ -45,8 +44,7 @@ pub(crate) fn versions() -> Installed {
     fs::rename(desk.path("tree/old/moved"), desk.path("tree/usr/share/moved")).unwrap();
     fs::remove_file(desk.path("tree/gone")).unwrap();
     desk.write("tree/new", noise(6, 1_000));
-    desk.pack(2);
-    desk.unpack(2, "two");
+    desk.install(2, "two");
     desk.delta(&["1.sealift"], "delta.sealift");
     desk
 }
@@ -116,8 +114,7 @@ fn what_the_base_lacks_is_named_and_nothing_is_written() {
         "the target has no install record, and its content is ",
     );
     desk.write("tree/gone", "other");
-    desk.pack(3);
-    desk.unpack(3, "three");
+    desk.install(3, "three");
     refused("unpack delta.sealift three --allow-unsigned", "; the target is os version 3 (");
 
     // A file that is needed as a prefix, and one that is only named, were modified.
@@ -189,8 +186,7 @@ fn it_says_the_name_and_version_of_its_base() {
     // The message also says what is there instead.
     desk.good("unpack delta.sealift two --allow-unsigned");
     desk.write("tree/new", "three");
-    desk.pack(3);
-    desk.unpack(3, "three");
+    desk.install(3, "three");
     for line in ["unpack delta.sealift three --allow-unsigned", "diff 3.sealift delta.sealift"] {
         let said = desk.refused(line, 4, &format!("wrong base: this delta needs {word}; "));
         assert!(said.contains(" is os version 3 ("), "{line}: {said}");

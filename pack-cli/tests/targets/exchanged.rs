@@ -45,11 +45,8 @@ fn sprung(desk: &Installed, to: &str, spring: impl FnOnce() + Send + 'static) ->
 }
 
 fn take(desk: &Installed, input: Input, to: &str) -> Result<UnpackStats, Error> {
-    let options = InstallOptions {
-        jobs: 2,
-        tree: TreeOptions { update: true, delete: true, durability: Durability::None, ..TreeOptions::default() },
-        ..InstallOptions::default()
-    };
+    let tree = TreeOptions { update: true, delete: true, durability: Durability::None, ..TreeOptions::default() };
+    let options = InstallOptions { jobs: 2, tree, ..InstallOptions::default() };
     unpack(anyones(input)?, &desk.path(to), &options, &Progress::default())
 }
 
@@ -160,10 +157,8 @@ fn all_names_of_a_target_are_one() {
     let bundle = desk.path("8.sealift");
     sprung(&desk, "target", move || {
         for other in [link, slash] {
-            let options = InstallOptions {
-                tree: TreeOptions { update: true, ..TreeOptions::default() },
-                ..InstallOptions::default()
-            };
+            let tree = TreeOptions { update: true, ..TreeOptions::default() };
+            let options = InstallOptions { tree, ..InstallOptions::default() };
             let taken = anyones(Input::open(&bundle).unwrap()).unwrap();
             let done = unpack(taken, &other, &options, &Progress::default());
             assert!(matches!(done, Err(Error::Busy { .. })), "{done:?}");

@@ -48,35 +48,29 @@ impl Installed {
         self.take(version, to, &InstallOptions::default(), &Progress::default()).unwrap();
     }
 
+    /// Packs `tree` as `VERSION.sealift`, and unpacks it to `to`.
+    pub(crate) fn install(&self, version: u64, to: &str) {
+        self.pack(version);
+        self.unpack(version, to);
+    }
+
     /// `--update`
     pub(crate) fn update(&self, version: u64, to: &str) -> Result<UnpackStats, Error> {
-        self.take(
-            version,
-            to,
-            &InstallOptions {
-                tree: TreeOptions { update: true, ..TreeOptions::default() },
-                ..InstallOptions::default()
-            },
-            &Progress::default(),
-        )
+        let tree = TreeOptions { update: true, ..TreeOptions::default() };
+        self.take(version, to, &InstallOptions { tree, ..InstallOptions::default() }, &Progress::default())
     }
 
     /// `--update --delete`
     pub(crate) fn replace(&self, version: u64, to: &str) -> Result<UnpackStats, Error> {
-        let options = InstallOptions {
-            tree: TreeOptions { update: true, delete: true, ..TreeOptions::default() },
-            ..InstallOptions::default()
-        };
+        let tree = TreeOptions { update: true, delete: true, ..TreeOptions::default() };
+        let options = InstallOptions { tree, ..InstallOptions::default() };
         self.take(version, to, &options, &Progress::default())
     }
 
     /// `--update --delete --dry-run`
     pub(crate) fn dry_replace(&self, version: u64, to: &str) -> Result<UnpackStats, Error> {
-        let options = InstallOptions {
-            dry_run: true,
-            tree: TreeOptions { update: true, delete: true, ..TreeOptions::default() },
-            ..InstallOptions::default()
-        };
+        let tree = TreeOptions { update: true, delete: true, ..TreeOptions::default() };
+        let options = InstallOptions { dry_run: true, tree, ..InstallOptions::default() };
         self.take(version, to, &options, &Progress::default())
     }
 
@@ -88,11 +82,8 @@ impl Installed {
         progress: &Progress,
     ) -> Result<UnpackStats, Error> {
         let input = Input::open(&self.path(&format!("{version}.sealift")))?;
-        let options = InstallOptions {
-            jobs: 2,
-            tree: TreeOptions { durability: Durability::None, ..options.tree.clone() },
-            ..options.clone()
-        };
+        let tree = TreeOptions { durability: Durability::None, ..options.tree.clone() };
+        let options = InstallOptions { jobs: 2, tree, ..options.clone() };
         unpack(anyones(input)?, &self.path(to), &options, progress)
     }
 

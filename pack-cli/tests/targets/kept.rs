@@ -57,11 +57,8 @@ fn an_update_that_came_between_counts() {
     desk.write("tree/etc/issue", "third\n");
     desk.pack(3);
     desk.unpack(1, "target");
-    let options = InstallOptions {
-        jobs: 2,
-        tree: TreeOptions { update: true, durability: Durability::None, ..TreeOptions::default() },
-        ..InstallOptions::default()
-    };
+    let tree = TreeOptions { update: true, durability: Durability::None, ..TreeOptions::default() };
+    let options = InstallOptions { jobs: 2, tree, ..InstallOptions::default() };
     // The record is read while the index of the bundle is read. Another program installs version 2 meanwhile: files that versions 1 and 3 share are
     // then gone from the target.
     let other = Arc::clone(&desk);
@@ -87,11 +84,8 @@ fn a_record_is_read_whatever_limits_let_its_bundle_in() {
     desk.good(&format!("pack tree -o 1.sealift --name os --bundle-version 1 --limit {limit}"));
     let take = |depth, update| {
         let input = Input::open(&desk.path("1.sealift")).unwrap();
-        let options = InstallOptions {
-            jobs: 2,
-            tree: TreeOptions { update, durability: Durability::None, ..TreeOptions::default() },
-            ..InstallOptions::default()
-        };
+        let tree = TreeOptions { update, durability: Durability::None, ..TreeOptions::default() };
+        let options = InstallOptions { jobs: 2, tree, ..InstallOptions::default() };
         let limits = Limits { depth, ..Limits::default() };
         unpack(anyone().admit(input, limits)?, &desk.path("target"), &options, &Progress::default())
     };

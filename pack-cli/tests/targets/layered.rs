@@ -68,8 +68,7 @@ fn a_tree_of_a_lower_layer_is_updated() {
     desk.unpack(7, "disk/lower/os");
     desk.unpack(7, "disk/lower/half");
     change(&desk);
-    desk.pack(8);
-    desk.unpack(8, "whole");
+    desk.install(8, "whole");
     // What a killed run left there as well.
     desk.leave_update("disk/lower/half", "whole");
     let _merged = Mounted::overlay(desk.path("merged"), &desk.path("disk"));

@@ -87,8 +87,7 @@ fn a_slot_that_was_being_filled_is_filled_or_left() {
         fs::create_dir_all(desk.path(&format!("tree/d{}", number % 6))).unwrap();
         desk.write(&format!("tree/d{}/f{number}", number % 6), noise(number, 2000));
     }
-    desk.pack(7);
-    desk.unpack(7, "whole");
+    desk.install(7, "whole");
     let mut was_half = 0;
     for at in (1..).step_by(9) {
         let _slot = make_slot(&desk);

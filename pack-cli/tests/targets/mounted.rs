@@ -52,8 +52,7 @@ fn what_is_mounted_below_a_target_stays_and_is_said() {
         fs::create_dir_all(desk.path("tree").join(name)).unwrap();
     }
     desk.write("tree/data/file", "hidden\n");
-    desk.pack(7);
-    desk.unpack(7, "target");
+    desk.install(7, "target");
     let names = ["target/data", "target/proc", "target/own/deep"];
     fs::create_dir_all(desk.path("target/own/deep")).unwrap();
     desk.write("target/gone", "extra\n");

@@ -102,8 +102,7 @@ fn an_object_larger_than_a_piece_stays_sparse() {
     sparse.set_len(64 << 20).unwrap();
     std::os::unix::fs::FileExt::write_all_at(&sparse, b"in the middle", 32 << 20).unwrap();
     desk.write("tree/large", noise(3, 9 << 20));
-    desk.pack(1);
-    desk.unpack(1, "one");
+    desk.install(1, "one");
     desk.write("tree/new", "new");
     desk.pack(2);
     desk.delta(&["1.sealift"], "delta.sealift");
@@ -216,8 +215,7 @@ fn a_killed_run_is_resumed() {
         desk.write(&format!("tree/lib/{number}"), noise(number, 200_000));
     }
     desk.write("tree/large", noise(99, 9 << 20));
-    desk.pack(1);
-    desk.unpack(1, "one");
+    desk.install(1, "one");
     desk.write("tree/new", noise(98, 3 << 20));
     desk.pack(2);
     desk.delta(&["1.sealift"], "delta.sealift");

@@ -22,8 +22,7 @@ fn installed() -> Installed {
     symlink("tool", desk.path("tree/usr/bin/alias")).unwrap();
     fs::hard_link(desk.path("tree/usr/bin/tool"), desk.path("tree/usr/bin/other")).unwrap();
     desk.write("tree/large", noise(6, 3_000_000));
-    desk.pack(7);
-    desk.unpack(7, "target");
+    desk.install(7, "target");
     desk
 }
 
@@ -133,8 +132,7 @@ fn what_lies_beside_a_deep_directory_is_found_on_the_way_back() {
     fs::create_dir_all(desk.path("tree/far").join("d/".repeat(DEPTH))).unwrap();
     fs::create_dir(desk.path("tree/last")).unwrap();
     desk.write("tree/last/file", "first\n");
-    desk.pack(7);
-    desk.unpack(7, "target");
+    desk.install(7, "target");
     for level in &levels {
         desk.write(&format!("{level}/e/file"), "second\n");
     }

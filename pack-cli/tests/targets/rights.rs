@@ -169,10 +169,8 @@ fn a_directory_that_is_exchanged_during_an_update_keeps_its_rights() {
         fs::rename(home.join("pub"), home.join("old")).unwrap();
         fs::rename(secret, home.join("pub")).unwrap();
     });
-    let options = InstallOptions {
-        tree: TreeOptions { update: true, durability: Durability::None, ..TreeOptions::default() },
-        ..InstallOptions::default()
-    };
+    let tree = TreeOptions { update: true, durability: Durability::None, ..TreeOptions::default() };
+    let options = InstallOptions { tree, ..InstallOptions::default() };
     let done = unpack(anyones(input).unwrap(), &desk.path("target"), &options, &Progress::default());
     assert_refused(done, desk.path("target/home/pub"));
     assert_eq!(rights(desk.path("target/home/pub")).1, 0o700);

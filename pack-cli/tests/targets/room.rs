@@ -38,11 +38,8 @@ fn what_is_there_already_needs_no_room() {
         if update {
             desk.unpack(7, "small/target");
         }
-        let options = InstallOptions {
-            jobs: 1,
-            tree: TreeOptions { update, ..TreeOptions::default() },
-            ..InstallOptions::default()
-        };
+        let tree = TreeOptions { update, ..TreeOptions::default() };
+        let options = InstallOptions { jobs: 1, tree, ..InstallOptions::default() };
         interrupt(&desk, &options);
         desk.take(8, "small/target", &options, &Progress::default())
             .unwrap_or_else(|error| panic!("{files} files, update {update}: {error}"));

@@ -124,11 +124,8 @@ fn an_update_that_changes_its_target_ends_well() {
     let update = thread::spawn({
         let (progress, bundle, target) = (Arc::clone(&progress), desk.path("8.sealift"), desk.path("target"));
         move || {
-            let options = InstallOptions {
-                jobs: 1,
-                tree: TreeOptions { update: true, ..TreeOptions::default() },
-                ..InstallOptions::default()
-            };
+            let tree = TreeOptions { update: true, ..TreeOptions::default() };
+            let options = InstallOptions { jobs: 1, tree, ..InstallOptions::default() };
             unpack(anyones(Input::open(&bundle)?)?, &target, &options, &progress)
         }
     });

@@ -26,8 +26,7 @@ fn stand_ins() -> [StandIn; 3] {
 /// Creates a target with version 7; version 8 changes the mode of one file, and the content of another.
 pub(crate) fn updatable() -> Installed {
     let desk = Installed::new();
-    desk.pack(7);
-    desk.unpack(7, "target");
+    desk.install(7, "target");
     desk.set_mode("tree/lib/lib.so", 0o755);
     desk.write("tree/etc/issue", "second\n");
     desk.pack(8);
@@ -178,12 +177,8 @@ fn times_are_believed_only_where_that_is_asked_for() {
                 fs::remove_dir_all(desk.path(".target.sealift-state")).unwrap();
             }
             let adopt = !keeps_state;
-            let options = InstallOptions {
-                rehash,
-                adopt,
-                tree: TreeOptions { update: true, assume_mtime, ..TreeOptions::default() },
-                ..InstallOptions::default()
-            };
+            let tree = TreeOptions { update: true, assume_mtime, ..TreeOptions::default() };
+            let options = InstallOptions { rehash, adopt, tree, ..InstallOptions::default() };
             let stats = desk.take(8, "target", &options, &Progress::default()).unwrap();
             assert!(stats.was_hashed);
             assert_eq!(stats.hashed_files, if assume_mtime { 1 } else { 3 });
@@ -238,12 +233,10 @@ fn cleaning_gives_up_an_update_that_cannot_be_completed() {
     for (fixed, code, end) in [("etc", 0, "discarded an unfinished run"), ("lib", 1, "target has files of two bundles")]
     {
         let desk = Installed::new();
-        desk.pack(7);
-        desk.unpack(7, "target");
+        desk.install(7, "target");
         desk.write("tree/etc/issue", "second\n");
         desk.write("tree/lib/lib.so", "another");
-        desk.pack(8);
-        desk.unpack(8, "whole");
+        desk.install(8, "whole");
         desk.leave_update("target", "whole");
         // It deletes nothing, so that nothing is looked at beforehand.
         let journal = desk.path(".target.sealift-partial/journal");
@@ -272,11 +265,9 @@ fn cleaning_gives_up_an_update_that_cannot_be_completed() {
 #[test]
 fn what_finishes_an_update_leaves_the_time_of_what_was_changed_since() {
     let desk = Installed::new();
-    desk.pack(7);
-    desk.unpack(7, "target");
+    desk.install(7, "target");
     desk.write("tree/etc/motd", "hello again\n");
-    desk.pack(8);
-    desk.unpack(8, "whole");
+    desk.install(8, "whole");
     desk.leave_update("target", "whole");
     desk.write("target/etc/issue", "changed by hand\n");
     let time = |name: &str| fs::metadata(desk.path(name)).unwrap().modified().unwrap();

@@ -14,8 +14,7 @@ use crate::keyring::{Keyring, NOW, head_of, identity, options, refusal};
 
 #[test]
 fn one_trusted_key_suffices() {
-    let desk = Keyring::new();
-    desk.trust(&["a", "b"]);
+    let desk = Keyring::trusting(&["a", "b"]);
     desk.make_ssh_key("stranger", &["-t", "ed25519"]);
     let bundle = desk.signed(7, &["a", "stranger"]);
     let verdict = desk.judge(&options(), &bundle).expect("it is trusted");
@@ -30,8 +29,7 @@ fn one_trusted_key_suffices() {
 
 #[test]
 fn an_empty_file_trusts_nobody_and_a_malformed_one_is_told() {
-    let desk = Keyring::new();
-    desk.trust(&["a"]);
+    let desk = Keyring::trusting(&["a"]);
     let bundle = desk.signed(7, &["a"]);
     let path = desk.written("mine", "");
     let mut given = TrustOptions { signers: Some(path), ..options() };
@@ -53,8 +51,7 @@ fn an_empty_file_trusts_nobody_and_a_malformed_one_is_told() {
 
 #[test]
 fn thresholds_count_keys() {
-    let desk = Keyring::new();
-    desk.trust(&["a", "b"]);
+    let desk = Keyring::trusting(&["a", "b"]);
     let one = desk.signed(7, &["a"]);
     let both = desk.signed(8, &["a", "b"]);
     let two = TrustOptions { thresholds: vec!["os=2".to_owned()], ..options() };
@@ -72,8 +69,7 @@ fn thresholds_count_keys() {
 
 #[test]
 fn expiry_is_judged_at_the_time_given() {
-    let desk = Keyring::new();
-    desk.trust(&["a"]);
+    let desk = Keyring::trusting(&["a"]);
     let bundle = desk.pack_as(Identity { expires: Some(NOW), ..identity(7) }, 1024);
     desk.sign(&bundle, &["a"]);
     assert_eq!(desk.refusal(&options(), &bundle), (Some(Kind::Expired), 3));
@@ -85,8 +81,7 @@ fn expiry_is_judged_at_the_time_given() {
 
 #[test]
 fn tags_are_the_devices() {
-    let desk = Keyring::new();
-    desk.trust(&["a"]);
+    let desk = Keyring::trusting(&["a"]);
     let bundle = desk.pack_as(Identity { compatible: vec!["board-a".to_owned()], ..identity(7) }, 1024);
     desk.sign(&bundle, &["a"]);
     assert_eq!(desk.refusal(&options(), &bundle), (Some(Kind::Incompatible), 3));
@@ -102,8 +97,7 @@ fn tags_are_the_devices() {
 
 #[test]
 fn unsigned_is_for_one_call_and_waives_nothing_else() {
-    let desk = Keyring::new();
-    desk.trust(&["a"]);
+    let desk = Keyring::trusting(&["a"]);
     let bundle = desk.pack(7);
     let unsigned = TrustOptions { allow_unsigned: true, ..options() };
     assert!(desk.judge(&unsigned, &bundle).is_ok_and(|verdict| verdict.unsigned));
@@ -126,19 +120,15 @@ fn unsigned_is_for_one_call_and_waives_nothing_else() {
 
 #[test]
 fn a_target_is_bound_to_its_version() {
-    let desk = Keyring::new();
-    desk.trust(&["a"]);
+    let desk = Keyring::trusting(&["a"]);
     let (old, new) = (desk.signed(7, &["a"]), desk.signed(8, &["a"]));
     let target = desk.path("target");
     desk.take_to(&target, desk.admit(&options(), &new).expect("it is trusted")).expect("a new tree");
     // The device forgot that it installed the bundle, but the target did not.
     let check = |options: &TrustOptions, bundle: &Path| {
         let options = TrustOptions { state: Some(desk.path("lost")), ..options.clone() };
-        let how = InstallOptions {
-            dry_run: true,
-            tree: TreeOptions { update: true, ..TreeOptions::default() },
-            ..InstallOptions::default()
-        };
+        let tree = TreeOptions { update: true, ..TreeOptions::default() };
+        let how = InstallOptions { dry_run: true, tree, ..InstallOptions::default() };
         unpack(desk.admit(&options, bundle)?, &target, &how, &Progress::default())
     };
     assert_eq!(refusal(check(&options(), &old)), (Some(Kind::Downgrade), 3));
@@ -161,11 +151,8 @@ fn a_target_is_bound_to_its_first_name() {
     let target = desk.path("target");
     let unsigned = TrustOptions { allow_unsigned: true, ..options() };
     let check_bound = |target: &Path, bundle: &Path| {
-        let how = InstallOptions {
-            dry_run: true,
-            tree: TreeOptions { update: true, ..TreeOptions::default() },
-            ..InstallOptions::default()
-        };
+        let tree = TreeOptions { update: true, ..TreeOptions::default() };
+        let how = InstallOptions { dry_run: true, tree, ..InstallOptions::default() };
         unpack(desk.admit(&unsigned, bundle)?, target, &how, &Progress::default())
     };
     assert!(check_bound(&target, &bundle).is_ok());

@@ -152,8 +152,7 @@ fn what_others_made_is_attached() {
 
 #[test]
 fn it_counts_for_nothing_and_stays() {
-    let desk = Keyring::new();
-    desk.trust(&["a"]);
+    let desk = Keyring::trusting(&["a"]);
     desk.make_certificate("ec", &P256);
     let bundle = desk.pack(7);
     assert_eq!(desk.sign_for_kernel(&bundle, "ec").kernel, KernelChange::Added);

@@ -62,6 +62,13 @@ impl Keyring {
         assert!(self.run("ssh-keygen", arguments), "ssh-keygen {arguments:?}");
     }
 
+    /// A desk whose allowed signers are these keys.
+    pub(crate) fn trusting(keys: &[&str]) -> Self {
+        let desk = Self::new();
+        desk.trust(keys);
+        desk
+    }
+
     /// Makes ed25519 keys, and lets them sign `os` in the allowed signers of the configuration.
     pub(crate) fn trust(&self, keys: &[&str]) {
         let mut file = String::new();
@@ -138,10 +145,8 @@ impl Keyring {
 
     /// Creates the target, or updates it.
     pub(crate) fn take_to(&self, target: &Path, bundle: Trusted) -> Result<(), Error> {
-        let options = InstallOptions {
-            tree: TreeOptions { update: true, durability: Durability::None, ..TreeOptions::default() },
-            ..InstallOptions::default()
-        };
+        let tree = TreeOptions { update: true, durability: Durability::None, ..TreeOptions::default() };
+        let options = InstallOptions { tree, ..InstallOptions::default() };
         unpack(bundle, target, &options, &Progress::default()).map(drop)
     }
 }

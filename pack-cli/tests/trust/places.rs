@@ -11,8 +11,7 @@ use crate::keyring::{Keyring, head_of, options, refusal};
 
 #[test]
 fn one_folder_decides() {
-    let desk = Keyring::new();
-    desk.trust(&["system", "user"]);
+    let desk = Keyring::trusting(&["system", "user"]);
     desk.write("config/allowed_signers", desk.signer_line("os", "system"));
     fs::create_dir(desk.path("mine")).expect("a folder");
     let places = TrustPaths { user_config: Some(desk.path("mine")), ..desk.places() };
@@ -41,8 +40,7 @@ fn one_folder_decides() {
 
 #[test]
 fn a_report_shows_what_is_judged_by() {
-    let desk = Keyring::new();
-    desk.trust(&["a", "b"]);
+    let desk = Keyring::trusting(&["a", "b"]);
     fs::copy(desk.path("b.pub"), desk.path("config/revoked")).expect("a list");
     desk.write("config/thresholds", "1\nkernel=2\n");
     desk.write("config/compatible", "board-a\n");
@@ -70,8 +68,7 @@ fn without_a_place_for_state_nothing_is_judged() {
 /// As the state, the administrator's files count only if nobody else can change them.
 #[test]
 fn files_that_others_can_change_are_refused() {
-    let desk = Keyring::new();
-    desk.trust(&["a"]);
+    let desk = Keyring::trusting(&["a"]);
     fs::copy(desk.path("a.pub"), desk.path("list")).expect("a list");
     let set_mode = |path: &str, mode| {
         fs::set_permissions(desk.path(path), fs::Permissions::from_mode(mode)).expect("it is ours");
@@ -99,8 +96,7 @@ fn files_that_others_can_change_are_refused() {
 /// Opening one for reading would wait for a writer.
 #[test]
 fn a_fifo_is_no_file_of_the_administrator() {
-    let desk = Keyring::new();
-    desk.trust(&["a"]);
+    let desk = Keyring::trusting(&["a"]);
     assert!(desk.run("mkfifo", &["fifo"]));
     let fifo = Some(desk.path("fifo"));
     for given in

@@ -74,8 +74,7 @@ fn a_key_file_signs_what_ssh_keygen_verifies() {
 
 #[test]
 fn a_signature_from_elsewhere_is_attached() {
-    let desk = Keyring::new();
-    desk.trust(&["a", "b"]);
+    let desk = Keyring::trusting(&["a", "b"]);
     let bundle = desk.pack(7);
     let armored = sign_elsewhere(&desk, &bundle, "a", "sealift");
     assert_eq!(attach(&bundle, &armored).expect("it fits").added, [desk.public_key("a").id()]);
@@ -87,8 +86,7 @@ fn a_signature_from_elsewhere_is_attached() {
 
 #[test]
 fn a_signature_that_does_not_fit_changes_nothing() {
-    let desk = Keyring::new();
-    desk.trust(&["a"]);
+    let desk = Keyring::trusting(&["a"]);
     let bundle = desk.signed(7, &["a"]);
     let other = desk.pack(8);
     let inode = fs::metadata(&bundle).expect("a bundle").ino();
@@ -104,8 +102,7 @@ fn a_signature_that_does_not_fit_changes_nothing() {
 
 #[test]
 fn a_bad_signature_that_is_there_already_is_told() {
-    let desk = Keyring::new();
-    desk.trust(&["a", "b"]);
+    let desk = Keyring::trusting(&["a", "b"]);
     let bundle = desk.pack(7);
     let foreign = head_of(&desk.signed(8, &["a"])).envelopes().map(Envelope::from).collect();
     let bad = head_of(&bundle).with_envelopes(foreign).expect("there is room").encode();
@@ -124,8 +121,7 @@ fn a_bad_signature_that_is_there_already_is_told() {
 
 #[test]
 fn a_signature_is_replaced_and_removed() {
-    let desk = Keyring::new();
-    desk.trust(&["a", "b"]);
+    let desk = Keyring::trusting(&["a", "b"]);
     let bundle = desk.signed(7, &["a", "b"]);
     // A different signature by the same key: ssh-keygen can hash with SHA-256.
     desk.write("root", head_of(&bundle).signed());
@@ -167,8 +163,7 @@ fn the_area_grows_where_it_has_no_room() {
 
 #[test]
 fn the_file_keeps_its_place() {
-    let desk = Keyring::new();
-    desk.trust(&["a"]);
+    let desk = Keyring::trusting(&["a"]);
     let bundle = desk.pack(7);
     fs::set_permissions(&bundle, fs::Permissions::from_mode(0o640)).expect("chmod");
     symlink(&bundle, desk.path("link")).expect("a link");

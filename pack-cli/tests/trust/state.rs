@@ -22,8 +22,7 @@ fn floor(desk: &Keyring) -> Option<u64> {
 
 #[test]
 fn a_floor_only_rises_until_it_is_reset() {
-    let desk = Keyring::new();
-    desk.trust(&["a"]);
+    let desk = Keyring::trusting(&["a"]);
     let [older, newer] = [desk.signed(6, &["a"]), desk.signed(7, &["a"])];
     desk.take(&options(), &older).expect("nothing was taken before");
     desk.take(&options(), &newer).expect("it is newer");
@@ -48,8 +47,7 @@ fn a_floor_only_rises_until_it_is_reset() {
 
 #[test]
 fn the_state_is_for_nobody_elses_eyes() {
-    let desk = Keyring::new();
-    desk.trust(&["a"]);
+    let desk = Keyring::trusting(&["a"]);
     desk.take(&options(), &dated(&desk, ("os", 7), 5, None, &["a"])).expect("it is trusted");
     let mode = |name: &str| fs::metadata(desk.path(name)).expect("it is there").permissions().mode() & 0o777;
     assert_eq!([mode("state"), mode("state/floors")], [0o700, 0o700]);
@@ -60,8 +58,7 @@ fn the_state_is_for_nobody_elses_eyes() {
 
 #[test]
 fn revoking_a_key_withdraws_what_it_raised() {
-    let desk = Keyring::new();
-    desk.trust(&["a", "thief"]);
+    let desk = Keyring::trusting(&["a", "thief"]);
     desk.take(&options(), &desk.signed(7, &["a"])).expect("it is trusted");
     let stolen = desk.pack_as(Identity { created: i64::MAX, ..identity(u64::MAX) }, 1024);
     desk.sign(&stolen, &["thief"]);
@@ -99,8 +96,7 @@ const FAR: i64 = 1 << 62;
 
 #[test]
 fn a_date_of_one_key_does_not_move_the_time_beyond_the_clock() {
-    let desk = Keyring::new();
-    desk.trust(&["a", "b"]);
+    let desk = Keyring::trusting(&["a", "b"]);
     let by_clock = TrustOptions { time: None, ..options() };
     let next = dated(&desk, ("os", 8), NOW, Some(FAR), &["a"]);
     desk.take(&by_clock, &dated(&desk, ("os", 7), FAR, None, &["a"])).expect("a date to come is no fault");
@@ -116,8 +112,7 @@ fn a_date_of_one_key_does_not_move_the_time_beyond_the_clock() {
 
 #[test]
 fn the_date_of_one_name_is_not_another_names_time() {
-    let desk = Keyring::new();
-    desk.trust(&["a", "b"]);
+    let desk = Keyring::trusting(&["a", "b"]);
     let lines = ["a", "b"].map(|key| desk.signer_line("*", key) + "\n");
     desk.write("config/allowed_signers", lines.concat());
     let by_clock = TrustOptions { time: None, ..options() };
@@ -130,8 +125,7 @@ fn the_date_of_one_name_is_not_another_names_time() {
 
 #[test]
 fn what_was_judged_before_another_run_took_a_newer_one_is_refused() {
-    let desk = Keyring::new();
-    desk.trust(&["a"]);
+    let desk = Keyring::trusting(&["a"]);
     let [older, newer] = [6, 7].map(|version| desk.signed(version, &["a"]));
     let [slow, quick] =
         [&older, &newer].map(|bundle| desk.admit(&options(), bundle).expect("nothing was taken before"));
@@ -144,8 +138,7 @@ fn what_was_judged_before_another_run_took_a_newer_one_is_refused() {
 
 #[test]
 fn a_state_that_cannot_be_kept_is_known_before_anything_is_installed() {
-    let desk = Keyring::new();
-    desk.trust(&["a"]);
+    let desk = Keyring::trusting(&["a"]);
     // Not even root can create a directory in /proc, or in a file.
     desk.write("state-file", "");
     for state in [desk.path("state-file/state"), PathBuf::from("/proc/self/fdinfo/state")] {
@@ -168,8 +161,7 @@ fn a_state_that_cannot_be_kept_is_known_before_anything_is_installed() {
 
 #[test]
 fn a_trial_writes_nothing() {
-    let desk = Keyring::new();
-    desk.trust(&["a"]);
+    let desk = Keyring::trusting(&["a"]);
     let bundle = desk.admit(&options(), &desk.signed(7, &["a"])).expect("it is trusted");
     let trial = InstallOptions { dry_run: true, ..InstallOptions::default() };
     unpack(bundle, &desk.path("target"), &trial, &Progress::default()).expect("it could be remembered");
@@ -178,8 +170,7 @@ fn a_trial_writes_nothing() {
 
 #[test]
 fn a_state_of_others_is_refused() {
-    let desk = Keyring::new();
-    desk.trust(&["a"]);
+    let desk = Keyring::trusting(&["a"]);
     let bundle = desk.signed(7, &["a"]);
     desk.take(&options(), &bundle).expect("it is trusted");
     for name in ["state", "state/floors", "state/floors/os"] {
@@ -199,8 +190,7 @@ fn a_state_of_others_is_refused() {
 
 #[test]
 fn every_flipped_bit_of_a_floor_is_said() {
-    let desk = Keyring::new();
-    desk.trust(&["a"]);
+    let desk = Keyring::trusting(&["a"]);
     desk.take(&options(), &desk.signed(7, &["a"])).expect("it is trusted");
     let (store, path) = (DeviceState::at(desk.path("state")), desk.path("state/floors/os"));
     let good = fs::read(&path).expect("it is there");
@@ -219,8 +209,7 @@ fn every_flipped_bit_of_a_floor_is_said() {
 
 #[test]
 fn damaged_state_is_never_passed_over() {
-    let desk = Keyring::new();
-    desk.trust(&["a"]);
+    let desk = Keyring::trusting(&["a"]);
     let bundle = desk.signed(7, &["a"]);
     desk.take(&options(), &bundle).expect("it is trusted");
     let damage = |name: &str, content: &[u8], check: &dyn Fn()| {
