@@ -7,11 +7,6 @@ use serde_json::Value;
 
 use crate::store::Store;
 
-fn taken() -> Store {
-    let desk = Store::unpacked();
-    desk
-}
-
 fn json(text: &str) -> Value {
     serde_json::from_str(text).unwrap()
 }
@@ -50,7 +45,7 @@ fn a_sound_store() {
 
 #[test]
 fn each_kind_of_damage() {
-    let desk = taken();
+    let desk = Store::unpacked();
     let objects = desk.objects();
     let [first, second, .., last] = &objects[..] else { panic!("there are several") };
     let name = |object: &str| object.strip_prefix("store/").unwrap().to_owned();
@@ -82,7 +77,7 @@ fn each_kind_of_damage() {
 
 #[test]
 fn images_and_names() {
-    let desk = taken();
+    let desk = Store::unpacked();
     let link = desk.path("store/images/refs/os/main");
     let to = fs::read_link(&link).unwrap();
     let image = to.file_name().unwrap().to_str().unwrap().to_owned();
@@ -116,7 +111,7 @@ fn images_and_names() {
 /// With several bundles in a store, one can be chosen; the objects of the others are not reported.
 #[test]
 fn several_bundles() {
-    let desk = taken();
+    let desk = Store::unpacked();
     desk.pack("os/bin", "app.sealift", 3, &["--composefs"]);
     desk.unpack("app.sealift", &[]).good();
     desk.audit(&[]).good().has("app version 3").has("os version 1");
@@ -138,7 +133,7 @@ fn several_bundles() {
 
 #[test]
 fn what_is_refused() {
-    let desk = taken();
+    let desk = Store::unpacked();
     desk.sealift(&["audit", "composefs:store"]).refused(3, "trusted key");
     desk.sealift(&["audit", "composefs:nowhere", "--allow-unsigned"]).refused(2, "no composefs store");
     for option in [&["--path", "etc"][..], &["--ignore", "mtime"], &["--exclude", "x"], &["--one-file-system"]] {
@@ -158,7 +153,7 @@ fn what_is_refused() {
 
 #[test]
 fn a_store_without_its_objects() {
-    let desk = taken();
+    let desk = Store::unpacked();
     fs::remove_dir_all(desk.path("store/objects")).unwrap();
     desk.audit(&[]).differs().has("missing");
     assert!(!desk.path("store/objects").exists(), "reading a store changes nothing in it");

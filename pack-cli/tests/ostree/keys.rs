@@ -86,9 +86,7 @@ fn key_paths() {
 fn key_paths_and_keyrings() {
     let signed = Signed::new();
     let desk = &signed.desk;
-    for key in ["right", "wrong"] {
-        signed.make_key(key);
-    }
+    ["right", "wrong"].into_iter().for_each(|key| signed.make_key(key));
     signed.gpg("--armor --output armored.gpg --export right");
     desk.init("source", "archive");
     desk.init("target", "archive");
@@ -141,9 +139,7 @@ fn key_paths_and_keyrings() {
 fn lists_of_signatures() {
     let signed = Signed::new();
     let desk = &signed.desk;
-    for key in ["right", "wrong"] {
-        signed.make_key(key);
-    }
+    ["right", "wrong"].into_iter().for_each(|key| signed.make_key(key));
     desk.init("source", "archive");
     desk.init("target", "archive");
     desk.ostree("target", &["remote", "add", "origin", "https://example.org"]);

@@ -11,9 +11,7 @@ use crate::signed::Signed;
 fn signatures() {
     let signed = Signed::new();
     let desk = &signed.desk;
-    for key in ["right", "wrong"] {
-        signed.make_key(key);
-    }
+    ["right", "wrong"].into_iter().for_each(|key| signed.make_key(key));
     desk.init("source", "archive");
     desk.init("target", "bare-user-only");
     let first = signed.sign("os", &["right"]);
