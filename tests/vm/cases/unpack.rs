@@ -78,7 +78,7 @@ pub(crate) fn directories(desk: &Disk) {
     assert_sealed(&target, true);
     let index = index(&target);
     let measured = desk.good(&format!("measure {}", index.display()));
-    let info = desk.good(&format!("info {first} --allow-unsigned --json"));
+    let info = desk.good(&format!("info {first} --json"));
     let (digest, _) = measured.strip_prefix("sha256:").and_then(|text| text.split_once(' ')).expect("a digest");
     assert!(info.contains(digest), "the index is sealed, and its digest is the content's: {measured} {info}");
 

@@ -132,7 +132,7 @@ pub(crate) fn repositories(desk: &Disk) {
     let signature = fs::read(&signature_of_it).expect("it is kept");
     assert_signed(desk, &index, Some(&signature));
     let measured = desk.good(&format!("measure {}", index.display()));
-    let info = desk.good(&format!("info {bundle} --allow-unsigned --json"));
+    let info = desk.good(&format!("info {bundle} --json"));
     let (digest, _) = measured.strip_prefix("sha256:").and_then(|text| text.split_once(' ')).expect("a digest");
     assert!(info.contains(digest), "{measured} {info}");
 
