@@ -184,8 +184,11 @@ pub fn pack(
     let (mut layout, spool) = contents::build_layout(&packed, writer, &numbers, hot_end > 0)?;
     let common = CommonFiles::of(sources.iter().copied());
     layout.repository = common.files;
-    // Parsed rows need as much memory again.
-    let objects = if options.images.is_empty() { Vec::new() } else { packed.objects };
+    let mut objects = packed.objects;
+    if options.images.is_empty() {
+        // Parsed rows need as much memory again.
+        objects = Vec::new();
+    }
     drop((packed.object_of, packed.xattrs, numbers));
     // An index that the parser would refuse is not written.
     let index = Index::parse(index, u64::MAX)?;
