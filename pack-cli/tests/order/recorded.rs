@@ -229,25 +229,28 @@ fn reads(mebibyte: u64) -> String {
     format!("dd if=os/large of=/dev/null bs=64k count=1 skip={}", mebibyte * 16)
 }
 
-/// Checks the ranges of the large file, and that the other lines of the profile are these. Each range includes the 64 KiB at a mebibyte, and at most
-/// the read-ahead of the kernel, some MiB before and after it.
+/// Checks the ranges of the large file, and that the other lines of the profile are these. The 64 KiB at each mebibyte are in a range, and no range
+/// goes beyond the read-ahead of the kernel, some MiB before and after them, which may leave holes on a busy machine.
 #[track_caller]
 fn check_ranges(profile: &str, lines: [&str; 2], mebibytes: &[u64]) {
     let rest =
         profile.strip_prefix(&format!("# sealift order 1\n{}large\t", lines[0])).unwrap_or_else(|| panic!("{profile}"));
     let ranges = rest.strip_suffix(&format!("\n{}", lines[1])).unwrap_or_else(|| panic!("{profile}"));
-    let mut ranges: Vec<(u64, u64)> = ranges
+    let ranges: Vec<(u64, u64)> = ranges
         .split(',')
         .map(|range| range.split_once('-').unwrap())
         .map(|(first, last)| (first.parse().unwrap(), last.parse().unwrap()))
         .collect();
-    // On a busy machine, one look may find the result of two reads.
-    ranges.sort_unstable();
-    assert_eq!(ranges.len(), mebibytes.len(), "{profile}");
-    for ((first, last), mebibyte) in ranges.into_iter().zip(mebibytes) {
-        let read = (mebibyte << 20)..(mebibyte << 20) + 65536;
-        assert!(first <= read.start && read.end <= last + 1 && last - first < 12 << 20, "{mebibyte}: {profile}");
+    for read in mebibytes {
+        let (start, end) = (read << 20, (read << 20) + 65535);
+        assert!(ranges.iter().any(|&(first, last)| first <= start && end <= last), "{read}: {profile}");
     }
+    let near = |(first, last): (u64, u64)| {
+        mebibytes
+            .iter()
+            .any(|read| (read << 20).saturating_sub(first) < 12 << 20 && last.saturating_sub(read << 20) < 12 << 20)
+    };
+    assert!(ranges.into_iter().all(near), "{profile}");
 }
 
 #[test]
