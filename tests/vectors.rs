@@ -51,7 +51,7 @@ fn the_tool_gives_what_the_vectors_expect_over_given_bases() {
     }
     for vector in all.iter().filter(|vector| vector.check == Check::Apply) {
         let places = vector.bases.iter().rev().map(|base| path(base).into_os_string()).collect();
-        let given = GivenBases { places, limits: Limits::default(), jobs: 2 };
+        let given = GivenBases { places, limits: Limits::default(), jobs: 2, state: None };
         let verified = Input::open(&path(&vector.name)).and_then(|input| {
             let (input, opened) = input.begin(Limits::default())?.open_any()?;
             let (opened, bases) = given.complete(opened, input.path(), &progress)?;

@@ -80,7 +80,7 @@ impl Parameters {
         };
         let before = before.iter().map(|path| path.as_os_str().to_owned());
         let places = self.bases.iter().cloned().chain(before).collect();
-        Ok((bundle, GivenBases { places, limits: Limits::default(), jobs: self.jobs() }))
+        Ok((bundle, GivenBases { places, limits: Limits::default(), jobs: self.jobs(), state: None }))
     }
 
     /// Returns the options for reading.

@@ -10,7 +10,8 @@ use rustix::io::Errno;
 use sealift_store::directory::{TreeStage, state};
 use sealift_store::fs::partial::remove_stale;
 use sealift_store::install::directory::{Interrupted, complete, give_up, is_of_another};
-use sealift_store::{Place, Site};
+use sealift_store::slot::{Slot, SlotAddress, SlotFolder};
+use sealift_store::{LeftRun, Place, Site};
 use serde::Serialize;
 
 /// What was cleaned at a target or an output.
@@ -101,6 +102,39 @@ pub fn clean_store(kind: TargetKind, path: &Path, state: Option<&DeviceState>) -
         if matches!(survey.fault, Some(RecordFault::Missing { .. })) && survey.run.is_none() {
             cleaned.was_forgotten |= state.forget(&place, &name)?;
         }
+    }
+    Ok(cleaned)
+}
+
+/// Does the same for a slot. Nothing can be undone there: what a run began to write is given up, and the slot stays unbootable until the next one.
+///
+/// # Errors
+/// Returns an error if another run is writing to the slot, or if the state cannot be read or written.
+pub fn clean_slot(address: &SlotAddress, state: Option<&DeviceState>) -> Result<CleanStats, Error> {
+    let mut cleaned = CleanStats::default();
+    let Some(state) = state else { return Ok(cleaned) };
+    let slot = match Slot::open(address) {
+        Err(Error::Io { source, .. }) if source.kind() == io::ErrorKind::NotFound => {
+            let place = TargetId::of_missing(TargetKind::Slot, address.path())?;
+            cleaned.was_forgotten = state.forget_target(&place)?;
+            return Ok(cleaned);
+        }
+        slot => slot?,
+    };
+    let Some(folder) = SlotFolder::open(state.dir(), &slot)? else {
+        cleaned.was_forgotten = state.forget_target(&TargetId::of_slot(&slot))?;
+        return Ok(cleaned);
+    };
+    let run = folder.run()?;
+    folder.lock(&slot)?;
+    cleaned.was_removed = run.is_some();
+    if run.is_some_and(LeftRun::is_half) {
+        folder.forget()?;
+    } else {
+        folder.give_up()?;
+    }
+    if folder.held()?.is_none() {
+        cleaned.was_forgotten = state.forget_target(&TargetId::of_slot(&slot))?;
     }
     Ok(cleaned)
 }

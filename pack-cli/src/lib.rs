@@ -213,11 +213,11 @@ pub use sealift_format::{
 pub use sealift_format::{Error as FormatError, RootBase};
 pub use sealift_store::base::{Bases, GivenBases, SharedBases};
 pub use sealift_store::install::archive;
-pub use sealift_store::install::{Destination, Durability, InstallOptions, OsTreeOptions, TreeOptions};
+pub use sealift_store::install::{Destination, Durability, InstallOptions, OsTreeOptions, SlotOptions, TreeOptions};
 pub use sealift_store::install::{ImportStats, InstallStats, RefValue, SetRef};
 pub use sealift_store::{
     ArchiveFault, Aspect, Child, Class, CommitSpec, DirId, Error, FileFault, Input, Keeps, LeftRun, Medium, Metadata,
-    NewNode, Node, NodeId, NodeKind, OpenBundle, Phase, Progress, RecordFault, RepoFault, Snapshot, Times, Tree,
+    NewNode, Node, NodeId, NodeKind, OpenBundle, Phase, Progress, RecordFault, RepoFault, SlotFault, Snapshot, Times, Tree,
     Unopened, Visited, base, seal, source,
 };
 pub use sealift_verify::content::ContentError;
@@ -255,4 +255,14 @@ pub mod ostree {
 pub mod composefs {
     pub use sealift_store::audit::composefs::{ImageChecked, MountStats, audit, mount};
     pub use sealift_store::install::composefs::{ComposefsStats, import};
+}
+
+/// Slots: images that are written to block devices, and audits of them.
+///
+/// A slot begins with zeros until its image is complete, so that nothing mounts or boots it before. What was written there is recorded in the state,
+/// bound to the partition.
+pub mod slot {
+    pub use sealift_store::audit::slot::{SlotAudit, audit};
+    pub use sealift_store::install::slot::{SlotStats, SlotsStats, held_by_others, install};
+    pub use sealift_store::slot::{Partition, Slot, SlotAddress};
 }

@@ -5,14 +5,15 @@ use std::path::Path;
 use std::sync::Arc;
 
 use sealift_format::num;
-use sealift_format::{Request, RootBase};
+use sealift_format::{Index, Request, RootBase};
 
 use crate::output::Output;
 use crate::pack::PackOptions;
 use crate::pack::compress::Compressor;
 use crate::trust::{DeviceState, Survey, TargetKind};
 use crate::{Error, Limits, Progress, RecordFault};
-use sealift_store::Site;
+use sealift_store::slot::{Slot, SlotAddress, SlotFolder};
+use sealift_store::{LeftRun, Site};
 use sealift_store::base::Base;
 use sealift_store::directory::TreeRecord;
 
@@ -33,7 +34,7 @@ pub struct RequestStats {
 }
 
 /// Writes a description of `target` to `output`. A directory is described from its record of the installed bundle, or by reading all of it if it has
-/// none, or that of another directory; `ostree:REPO:REF`, a commit in a repository, is read. `state` is the device's, if its place is known.
+/// none, or that of another directory, and a slot from its record; `ostree:REPO:REF`, a commit in a repository, is read. `state` is the device's, if its place is known.
 ///
 /// # Errors
 /// Returns an error if the target does not exist, cannot be read or changes meanwhile, if its record is damaged, or if the output cannot be written.
@@ -49,6 +50,9 @@ pub fn request(
     if kind == TargetKind::Composefs {
         let problem = "is a composefs store, and a request needs a directory, or a commit as ostree:REPO:REF";
         return Err(Error::unexpected(Path::new(target), problem));
+    }
+    if kind == TargetKind::Slot {
+        return of_slot(target, output, state);
     }
     let site = if kind == TargetKind::Ostree { None } else { Some(Arc::new(Site::resolve(Path::new(target))?)) };
     let (mut kept, mut gone_back_from) = (None, None);
@@ -81,8 +85,38 @@ pub fn request(
             (base.index, named.index_digest, None)
         }
     };
+    write(target, output, &index, index_digest, taken, gone_back_from)
+}
+
+/// Describes a slot from its record.
+fn of_slot(target: &OsStr, output: &Output, state: Option<&DeviceState>) -> Result<RequestStats, Error> {
+    let (Some(state), target) = (state, Path::new(target)) else { return Err(Error::NoStateDirectory) };
+    let slot = Slot::open(&SlotAddress { image: None, target: target.to_owned() })?;
+    let survey = Survey::of_slot(&slot, state)?;
+    if survey.run.is_some_and(LeftRun::is_half) {
+        return Err(Error::HalfUpdated { target: target.to_owned() });
+    }
+    let record = SlotFolder::open(state.dir(), &slot)?.map_or(Ok(None), |folder| folder.held())?;
+    let record = record.filter(|_| survey.fault.is_none()).ok_or_else(|| Error::NoRecord { path: target.to_owned() })?;
+    let (root, index) = (record.installed.head.root(), &record.installed.index);
+    if index.objects().len() > 1 {
+        let problem = "holds only one file of its bundle, and a request needs a target with the whole bundle";
+        return Err(Error::unexpected(target, problem));
+    }
+    let taken = Some((root.identity.name.clone(), root.identity.version));
+    write(target.as_os_str(), output, index, root.contents.index_digest, taken, survey.gone_back_from())
+}
+
+fn write(
+    target: &OsStr,
+    output: &Output,
+    index: &Index,
+    index_digest: [u8; 32],
+    taken: Option<(String, u64)>,
+    gone_back_from: Option<u64>,
+) -> Result<RequestStats, Error> {
     let request =
-        Request::of(&index, index_digest, taken).map_err(|error| Error::from(error).of_bundle(Path::new(target)))?;
+        Request::of(index, index_digest, taken).map_err(|error| Error::from(error).of_bundle(Path::new(target)))?;
     let bytes = request.encode(Compressor::for_front(PackOptions::LEVEL)?.compress(request.outline())?)?;
     output.write(&bytes)?;
     let wide = |len: usize| num::wide(len);

@@ -4,6 +4,7 @@ use std::io;
 use std::path::Path;
 
 use sealift_format::Head;
+use sealift_store::slot::{Slot, SlotAddress};
 use sealift_store::{LeftRun, Site};
 
 use crate::trust::{DeviceState, KnownTarget, Survey, TargetKind};
@@ -79,6 +80,7 @@ pub fn look(known: &KnownTarget, state: &DeviceState) -> Result<Present, Error> 
     let (kind, path) = (known.place.kind(), known.place.path());
     let looked = match kind {
         TargetKind::Directory => directory(path, state).map(|target| target.present),
+        TargetKind::Slot => slot(&known.place.argument(), state).map(|target| target.present),
         _ => store(kind, path, Some(&known.name), state)
             .map(|mut found| found.pop().map_or(Present::Other, |target| target.present)),
     };
@@ -105,7 +107,7 @@ fn is_missing(error: &Error) -> bool {
     }
 }
 
-/// Checks a target as the user names it: a directory, or each bundle's name in `ostree:REPO` or `composefs:REPO`.
+/// Checks a target as the user names it: a directory, a slot, or each bundle's name in `ostree:REPO` or `composefs:REPO`.
 ///
 /// # Errors
 /// Returns an error if there is no such target, and none is listed there; if a record cannot be read, is damaged, or belongs to another user.
@@ -117,6 +119,7 @@ pub fn targets(target: &Path, state: &DeviceState) -> Result<Vec<Target>, Error>
             }
             target => Ok(vec![target]),
         },
+        (TargetKind::Slot, _) => slot(target, state).map(|target| vec![target]),
         (kind, path) => store(kind, path, None, state),
     }
 }
@@ -144,6 +147,12 @@ fn directory(target: &Path, state: &DeviceState) -> Result<Target, Error> {
     };
     let more = |held| Installed { is_sealed: Some(sealed), keeps: record.map(|record| record.keeps), ..held };
     Ok(Target { listed, present: present(survey, more)? })
+}
+
+fn slot(target: &Path, state: &DeviceState) -> Result<Target, Error> {
+    let survey = Survey::of_slot(&Slot::open(&SlotAddress { image: None, target: target.to_owned() })?, state)?;
+    let listed = survey.listed.clone();
+    Ok(Target { listed, present: present(survey, |held| held)? })
 }
 
 fn store(kind: TargetKind, path: &Path, name: Option<&str>, state: &DeviceState) -> Result<Vec<Target>, Error> {

@@ -2,6 +2,7 @@
 
 use std::ffi::{OsStr, OsString};
 use std::os::unix::ffi::OsStrExt as _;
+use std::os::unix::fs::FileTypeExt as _;
 use std::path::{Path, PathBuf};
 
 use sealift_format::{Index, InodeKind, Object, Ref, Row};
@@ -20,28 +21,41 @@ pub enum TargetKind {
     Ostree,
     /// A composefs store.
     Composefs,
+    /// A block device, or a file that holds an image.
+    Slot,
 }
 
 impl TargetKind {
-    pub(crate) const ALL: [Self; 3] = [Self::Directory, Self::Ostree, Self::Composefs];
+    pub(crate) const ALL: [Self; 4] = [Self::Directory, Self::Ostree, Self::Composefs, Self::Slot];
 
-    /// Parses `PATH`, `ostree:REPO` or `composefs:REPO` as a user gives it.
+    /// Parses `PATH`, `ostree:REPO`, `composefs:REPO` or `image:FILE` as a user gives it. The path of a device is that of a slot.
     #[must_use]
     pub fn of(argument: &(impl AsRef<OsStr> + ?Sized)) -> (Self, &Path) {
         let argument = argument.as_ref();
         let named = scheme(argument.as_bytes()).and_then(|(word, path)| {
-            let kind = [Self::Ostree, Self::Composefs].into_iter().find(|kind| kind.word().as_bytes() == word)?;
+            let kind = match word {
+                b"ostree" => Self::Ostree,
+                b"composefs" => Self::Composefs,
+                b"image" => Self::Slot,
+                _ => return None,
+            };
             Some((kind, path_of(path)))
         });
-        named.unwrap_or((Self::Directory, Path::new(argument)))
+        let kind = if is_device(argument) { Self::Slot } else { Self::Directory };
+        named.unwrap_or((kind, Path::new(argument)))
     }
 
     /// Formats a place as a user gives it.
     pub(crate) fn argument(self, path: &Path) -> PathBuf {
         let mut argument = OsString::new();
-        if self != Self::Directory {
-            argument.push(self.word());
-            argument.push(":");
+        match self {
+            Self::Directory => {}
+            Self::Slot if is_device(path.as_os_str()) => {}
+            Self::Slot => argument.push("image:"),
+            Self::Ostree | Self::Composefs => {
+                argument.push(self.word());
+                argument.push(":");
+            }
         }
         argument.push(path);
         argument.into()
@@ -52,7 +66,17 @@ impl TargetKind {
             Self::Directory => "directory",
             Self::Ostree => "ostree",
             Self::Composefs => "composefs",
+            Self::Slot => "slot",
         }
+    }
+}
+
+/// Returns whether a path names a device, or what would be one: nothing is created in `/dev`, except in its file system for shared memory.
+fn is_device(path: &OsStr) -> bool {
+    let path = Path::new(path);
+    match path.metadata() {
+        Ok(metadata) => metadata.file_type().is_block_device() || metadata.file_type().is_char_device(),
+        Err(_) => path.starts_with("/dev") && !path.starts_with("/dev/shm"),
     }
 }
 
@@ -122,6 +146,10 @@ mod tests {
             ("ostree:repo", TargetKind::Ostree, "repo"),
             ("ostree:", TargetKind::Ostree, ""),
             ("composefs:/a:b", TargetKind::Composefs, "/a:b"),
+            ("image:/a:b", TargetKind::Slot, "/a:b"),
+            ("/dev/no-such-device", TargetKind::Slot, "/dev/no-such-device"),
+            ("/dev/null", TargetKind::Slot, "/dev/null"),
+            ("/dev/shm/no-such-file", TargetKind::Directory, "/dev/shm/no-such-file"),
             ("./ostree:repo", TargetKind::Directory, "./ostree:repo"),
             ("OSTREE:repo", TargetKind::Directory, "OSTREE:repo"),
             ("directory:a", TargetKind::Directory, "directory:a"),

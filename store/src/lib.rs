@@ -3,7 +3,8 @@
 //! Everything that changes a place works through open descriptors, never through paths that another process could exchange meanwhile. A path that a
 //! user gives is resolved once, to a [`Place`]; after that, it is used only in messages.
 //!
-//! From the bottom up: [`fs`] and [`threads`]; how each kind of place is read and what it records ([`directory`], [`ostree`], `composefs`);
+//! From the bottom up: [`fs`] and [`threads`]; how each kind of place is read and what it records ([`directory`], [`ostree`], `composefs`,
+//! [`slot`]);
 //! [`trust`], the device's state and the judge of bundles; [`source`], what can be packed; [`base`], the places that hold the objects which a delta
 //! needs; [`delivery`], the path of content out of a bundle; and [`install`], what bundles are installed into.
 #![deny(missing_docs)]
@@ -28,13 +29,14 @@ mod medium;
 pub mod ostree;
 mod progress;
 pub mod seal;
+pub mod slot;
 pub mod source;
 pub mod threads;
 mod tree;
 pub mod trust;
 mod xattrs;
 
-pub use error::{ArchiveFault, Class, Error, FileFault, OrderFault, RecordFault, RepoFault};
+pub use error::{ArchiveFault, Class, Error, FileFault, OrderFault, RecordFault, RepoFault, SlotFault};
 pub use fs::{
     Aspect, FileStat, InodeId, Keeps, LeftRun, OwnDir, Place, Record, Site, Stage, StatCache, StateDir, StateLock,
     Times, check_may_create, check_own, inode_id,

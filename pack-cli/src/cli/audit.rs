@@ -10,10 +10,12 @@ use clap::Args;
 use sealift::CommitSpec;
 use sealift::audit::{AuditOptions, StoreAuditOptions, audit, state_path};
 use sealift::diff::Diff;
+use sealift::slot::{self, SlotAddress};
 use sealift::trust::{Guard, Judged, TargetKind};
 use sealift::{LeftRun, Progress};
 use serde::Serialize;
 
+use super::audit_slot;
 use super::audit_store::{self, Store};
 use super::audit_words::{gone_back_from, of_run};
 use super::base_args::BaseArgs;
@@ -107,6 +109,7 @@ impl Audit {
             (TargetKind::Composefs, store) => {
                 return self.run_store(Store::Composefs(store), self.compare.reference());
             }
+            (TargetKind::Slot, _) => return self.run_slot(),
             (TargetKind::Directory, _) => {}
         }
         let start = Instant::now();
@@ -164,6 +167,33 @@ impl Audit {
                 taken.name
             )
         }))
+    }
+
+    /// Compares a slot with what was written to it.
+    fn run_slot(&self) -> Result<(), Failure> {
+        if self.bundle.is_some() || self.compare.of_trees().is_some() || self.compare.reference().is_some() {
+            return Err(Failure::usage("a block device or image:FILE is compared whole with its record: give no BUNDLE and no path or field"));
+        }
+        let (start, judge) = (Instant::now(), Judge::by(&self.trust.options())?);
+        let address = SlotAddress { image: None, target: self.target.clone() };
+        let (found, judged) = self.progress.watch(self.show, "Hashing", |progress| {
+            slot::audit(&address, judge.guard(), self.compare.jobs.count(), progress)
+        })?;
+        judge.saw(judged);
+        judge.warn(self.show);
+        let target = self.target.display().to_string();
+        if let Some(run) = found.run {
+            self.show.warn(&of_run(run, &target));
+        }
+        let name = judge.identity().0;
+        let is_wrong = !self.name.is_empty() && !self.name.iter().any(|wanted| wanted == name);
+        verdict_printed(audit_slot::print(self.show, &target, &found, &judge, start.elapsed()))?;
+        match () {
+            () if is_wrong => Err(Failure::differs(format!("{target} is {name}, not {}", self.name.join(" or ")))),
+            () if audit_slot::is_clean(&found) => Ok(()),
+            () if self.show.quiet && !self.show.json => Err(Failure::differs(format!("{target}: {}", audit_slot::words(&found)))),
+            () => Err(Failure::printed()),
+        }
     }
 
     fn run_store(&self, store: Store<'_>, reference: Option<&str>) -> Result<(), Failure> {

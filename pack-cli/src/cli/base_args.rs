@@ -4,6 +4,7 @@ use std::ffi::OsString;
 use std::path::PathBuf;
 
 use clap::{Args, ValueHint};
+use sealift::trust::{DeviceState, TrustOptions};
 use sealift::{GivenBases, Opened, Progress};
 
 use super::bundle::BundleArg;
@@ -32,7 +33,9 @@ impl BaseArgs {
 
     /// Returns the bases in the library's form.
     pub(crate) fn given(&self, jobs: JobsArg) -> GivenBases {
-        GivenBases { places: self.base.clone(), limits: limits(), jobs: jobs.count() }
+        // Without a state directory, nothing is known of slots.
+        let state = DeviceState::of_this_process(&TrustOptions::default()).ok();
+        GivenBases { places: self.base.clone(), limits: limits(), jobs: jobs.count(), state }
     }
 
     /// Reads everything before the content, whoever signed it, and completes a delta with its bases: for display only, never for extraction.

@@ -4,7 +4,8 @@ use std::io::Write;
 use std::path::{Path, PathBuf};
 
 use clap::{Args, ValueHint};
-use sealift::clean::{CleanStats, clean, clean_store};
+use sealift::clean::{CleanStats, clean, clean_slot, clean_store};
+use sealift::slot::SlotAddress;
 use sealift::trust::{DeviceState, TargetKind, TrustOptions};
 
 use super::escape;
@@ -55,6 +56,9 @@ impl Clean {
         let state = DeviceState::of_this_process(&options).ok();
         if let (kind @ (TargetKind::Ostree | TargetKind::Composefs), path) = TargetKind::of(&self.target) {
             return self.forget(kind, path, state.as_ref());
+        }
+        if let Some(slot) = SlotAddress::of(&self.target) {
+            return Ok(self.print(clean_slot(&slot, state.as_ref())?)?);
         }
         let cleaned = self.progress.watch(self.show, "Looking", |progress| {
             clean(&self.target, state.as_ref(), JobsArg::default().count(), progress)

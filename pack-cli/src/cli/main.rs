@@ -3,6 +3,7 @@
 mod adopt;
 mod advice;
 mod audit;
+mod audit_slot;
 mod audit_store;
 mod audit_words;
 mod base_args;

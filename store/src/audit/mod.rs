@@ -7,6 +7,7 @@ pub mod composefs;
 mod mount;
 mod mount_stats;
 pub mod ostree;
+pub mod slot;
 
 use std::path::Path;
 

@@ -12,19 +12,23 @@ use crate::address::TargetKind;
 use crate::ostree::CommitSpec;
 use crate::ostree::records::indexes;
 use crate::ostree::repo::Repo;
+use crate::slot::SlotAddress;
+use crate::trust::DeviceState;
 use crate::{Error, Input, Progress, Unopened};
 
 /// Where the bases of a delta bundle are.
 #[derive(Clone, Debug, Default)]
 #[allow(clippy::exhaustive_structs, reason = "callers fill it in")]
 pub struct GivenBases {
-    /// Bundles, directories, `ostree:REPO`, `ostree:REPO:REF` for one of its commits, and `composefs:STORE`, in any order; empty if the target itself
-    /// holds the bases.
+    /// Bundles, directories, `ostree:REPO`, `ostree:REPO:REF` for one of its commits, `composefs:STORE`, and slots (a block device, or `image:FILE`),
+    /// in any order; empty if the target itself holds the bases.
     pub places: Vec<OsString>,
     /// Limits on the cost of a base that is a bundle.
     pub limits: Limits,
     /// Threads; 0 counts as 1.
     pub jobs: usize,
+    /// The device's state, which has the records of slots.
+    pub state: Option<DeviceState>,
 }
 
 /// The ref of a tree that was packed without one.
@@ -107,6 +111,11 @@ impl GivenBases {
                 (_, Some(_)) => Vec::new(),
             },
             (TargetKind::Composefs, path) => of_store(path)?,
+            (TargetKind::Slot, _) => {
+                let address = SlotAddress { image: None, target: place.into() };
+                let first = delta.difference.base_refs().first().map_or(DEFAULT_REF, |named| &named.name);
+                vec![Base::of_slot(&address, self.state.as_ref(), first, self.jobs.max(1), progress)?]
+            }
             (TargetKind::Directory, path) if path.is_dir() => vec![self.of_directory(path, delta, progress)?],
             (TargetKind::Directory, path) => {
                 let opened = Input::open(path)?.begin(self.limits.clone()).and_then(Base::of_known);

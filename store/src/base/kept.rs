@@ -24,6 +24,8 @@ pub fn kept_orders(target: &Path) -> Result<Vec<(Index, KeptOrder)>, Error> {
         }
         (TargetKind::Ostree, path) => ostree::records::records(&ostree::Repo::open(path)?).load_all()?,
         (TargetKind::Composefs, path) => records_of_store(path)?,
+        // It holds one file, which is read from its start to its end.
+        (TargetKind::Slot, _) => Vec::new(),
     };
     Ok(installed.into_iter().filter_map(|InstallRecord { index, order, .. }| Some((index, order?))).collect())
 }

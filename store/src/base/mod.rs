@@ -1,6 +1,6 @@
 //! Bases of delta bundles (delta 3): indexes, and the holders of their objects.
 //!
-//! The objects of a base are in a bundle, a directory, an OSTree repository or a composefs store, or are described by a request. Whatever is read
+//! The objects of a base are in a bundle, a directory, an OSTree repository, a composefs store or a slot, or are described by a request. Whatever is read
 //! from one has been compared with its object's id.
 
 mod bundle;
@@ -13,6 +13,7 @@ mod ostree;
 mod parts;
 mod requested;
 mod shared;
+mod slot;
 #[cfg_attr(not(feature = "composefs"), path = "no_store.rs")]
 mod store;
 

@@ -5,7 +5,7 @@ use std::io;
 use sealift_format::Kind;
 use sealift_verify::fsverity::KernelError;
 
-use super::{Error, RepoFault};
+use super::{Error, RepoFault, SlotFault};
 
 /// What a program can do about an [`Error`], by [`Error::class`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -48,6 +48,11 @@ impl Error {
             Self::Kernel { source, .. } => match **source {
                 KernelError::NotSealed | KernelError::OtherDigest { .. } => Class::Damaged,
                 KernelError::Busy | KernelError::OpenForWriting => Class::Busy,
+                _ => Class::Setup,
+            },
+            Self::Slot { fault, .. } => match **fault {
+                SlotFault::InUse(_) => Class::Busy,
+                SlotFault::ReadsOther { .. } => Class::Damaged,
                 _ => Class::Setup,
             },
             Self::Repository { fault, .. } => match **fault {

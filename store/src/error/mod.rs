@@ -6,6 +6,7 @@ mod file;
 mod order;
 mod record;
 mod repository;
+mod slot;
 
 use std::ffi::OsStr;
 use std::fmt::Display;
@@ -25,6 +26,7 @@ pub use file::FileFault;
 pub use order::OrderFault;
 pub use record::RecordFault;
 pub use repository::RepoFault;
+pub use slot::SlotFault;
 
 /// The reason why an operation failed.
 #[derive(Debug, thiserror::Error)]
@@ -400,6 +402,14 @@ pub enum Error {
         /// The name.
         path: PathBuf,
     },
+    /// A block device or a file cannot be used as a slot.
+    #[error("{} {fault}", path.display())]
+    Slot {
+        /// The device or file.
+        path: PathBuf,
+        /// What is wrong with it.
+        fault: Box<SlotFault>,
+    },
     /// A path cannot be a target.
     #[error("{} {problem}", path.display())]
     Unusable {
@@ -513,6 +523,10 @@ impl Error {
         Self::Foreign { path: path.as_ref().to_owned(), problem: problem.into() }
     }
 
+    pub(crate) fn slot(path: impl AsRef<Path>, fault: SlotFault) -> Self {
+        Self::Slot { path: path.as_ref().to_owned(), fault: Box::new(fault) }
+    }
+
     pub(crate) fn kernel(path: impl AsRef<Path>, source: KernelError) -> Self {
         Self::Kernel { path: path.as_ref().to_owned(), source: source.into() }
     }
@@ -583,6 +597,12 @@ impl Error {
                 FileFault::Order(_) => "order",
                 FileFault::Trust(_) => "trust-file",
                 _ => "key",
+            },
+            Self::Slot { fault, .. } => match **fault {
+                SlotFault::InUse(_) => "busy",
+                SlotFault::TooSmall { .. } => "space",
+                SlotFault::ReadOnly | SlotFault::ReadsOther { .. } => "io",
+                _ => "usage",
             },
             Self::State { .. } | Self::Floor { .. } => "state",
             Self::Repository { .. } | Self::NoStore { .. } | Self::Store { .. } | Self::DamagedStore { .. } => {

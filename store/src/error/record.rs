@@ -14,6 +14,8 @@ pub enum RecordFault {
     },
     /// It belongs to another directory.
     OfAnother,
+    /// There is none, and the slot holds something.
+    Filled(&'static str),
     /// Some of it cannot be read.
     Damaged {
         /// The file, or the record's directory.
@@ -36,6 +38,7 @@ impl fmt::Display for RecordFault {
                 "is not the directory that sealift unpacked: it was copied, moved or restored from a backup, and its install record belongs to \
                  another directory",
             ),
+            Self::Filled(what) => write!(f, "holds {what}, which sealift did not write there"),
             Self::Damaged { path, problem } => {
                 write!(f, "has a damaged install record: {}: {problem}", path.display())
             }

@@ -95,6 +95,12 @@ impl StateDir {
         self.folder(name)?.ok_or_else(|| Error::Exchanged { path: self.path().join(name) })
     }
 
+    /// Returns the directory, for files of other kinds.
+    #[must_use]
+    pub(crate) fn into_own(self) -> OwnDir {
+        self.own
+    }
+
     /// Returns the path, for messages.
     #[must_use]
     pub fn path(&self) -> &Path {

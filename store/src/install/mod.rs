@@ -6,7 +6,8 @@ pub mod composefs;
 pub mod directory;
 mod options;
 pub mod ostree;
+pub mod slot;
 mod stats;
 
-pub use options::{Destination, Durability, InstallOptions, OsTreeOptions, TreeOptions};
+pub use options::{Destination, Durability, InstallOptions, OsTreeOptions, SlotOptions, TreeOptions};
 pub use stats::{ImportStats, InstallStats, RefValue, SetRef};

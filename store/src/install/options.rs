@@ -30,6 +30,8 @@ pub struct InstallOptions {
     pub tree: TreeOptions,
     /// Options of OSTree repositories.
     pub ostree: OsTreeOptions,
+    /// Options of slots.
+    pub slot: SlotOptions,
 }
 
 /// Options of unpacking into a directory.
@@ -79,6 +81,18 @@ pub struct OsTreeOptions {
     pub destination: Destination,
     /// The time to put into a rewritten summary, in seconds since 1970.
     pub now: u64,
+}
+
+/// Options of writing images to slots.
+#[derive(Clone, Debug, Default)]
+#[allow(clippy::exhaustive_structs, reason = "callers fill it in")]
+pub struct SlotOptions {
+    /// Read everything again after it was written, and compare.
+    pub read_back: bool,
+    /// The label that the partition must have.
+    pub part_label: Option<String>,
+    /// The UUID that the partition must have.
+    pub part_uuid: Option<String>,
 }
 
 /// Where refs go in an OSTree repository.

@@ -3,6 +3,7 @@
 use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
 
+use parking_lot::Mutex;
 use sealift_format::Head;
 
 use super::state::Held;
@@ -18,14 +19,14 @@ pub(crate) struct Admission {
     is_remembered: bool,
     /// The state, once it is open.
     held: OnceLock<Held>,
-    /// How to list the target, once it holds the bundle.
-    taken: OnceLock<KnownTarget>,
+    /// How to list the targets, once they hold the bundle.
+    taken: Mutex<Vec<KnownTarget>>,
 }
 
 impl Admission {
     /// Leaves the state alone for a bundle that passed only as unsigned: it is not remembered.
     pub(super) fn new(guard: Guard, Judged { head, verdict }: Judged) -> Self {
-        Self { guard, head, is_remembered: !verdict.unsigned, held: OnceLock::new(), taken: OnceLock::new() }
+        Self { guard, head, is_remembered: !verdict.unsigned, held: OnceLock::new(), taken: Mutex::default() }
     }
 
     /// Checks that the state can be written, as far as that can be told without writing.
@@ -93,8 +94,12 @@ impl Admission {
         match self.held()? {
             Some(held) => {
                 let known = self.guard.remember(held, &self.head, target)?;
-                // Only the first time counts: it is the same bundle.
-                known.into_iter().for_each(|known| drop(self.taken.set(known)));
+                let mut taken = self.taken.lock();
+                // For each target only the first time counts: it is the same bundle.
+                let is_new = |known: &KnownTarget| taken.iter().all(|taken| taken.place != known.place);
+                if let Some(known) = known.filter(is_new) {
+                    taken.push(known);
+                }
                 Ok(())
             }
             None => {
@@ -105,14 +110,14 @@ impl Admission {
         }
     }
 
-    /// Lists the target as holding the bundle. An operation calls this when all of it is in its place, with its record: before that, the list would
+    /// Lists the targets as holding the bundle. An operation calls this when all of it is in its place, with its record: before that, the list would
     /// claim a version that the target, if the run were killed, never had.
     ///
     /// # Errors
     /// Returns an error if the list cannot be written. The target holds the bundle nevertheless.
     pub(crate) fn settle(&self) -> Result<(), Error> {
-        let (Some(held), Some(known)) = (self.held.get(), self.taken.get()) else { return Ok(()) };
+        let (Some(held), taken) = (self.held.get(), self.taken.lock()) else { return Ok(()) };
         let _lock = held.lock()?;
-        held.list(known)
+        taken.iter().try_for_each(|known| held.list(known))
     }
 }

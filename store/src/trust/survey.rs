@@ -15,9 +15,10 @@ use crate::fs::LeftRun;
 use crate::fs::confined::{known_type, names_in, open_beneath, open_user_dir};
 use crate::install_record::{HEAD, InstallRecord, Kept, Records, damage_of};
 use crate::ostree::look_for_stages;
+use crate::slot::{Slot, SlotFolder};
 use crate::{Error, Site};
 
-/// What is known of a target: a directory, or what a repository or store has of one bundle's name.
+/// What is known of a target: a directory, a slot, or what a repository or store has of one bundle's name.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct Survey {
@@ -49,7 +50,7 @@ struct Layout {
 impl TargetKind {
     fn layout(self) -> Option<Layout> {
         match self {
-            Self::Directory => None,
+            Self::Directory | Self::Slot => None,
             Self::Ostree => Some(Layout { records: Records::OSTREE, stages: "tmp", names: "refs" }),
             Self::Composefs => Some(Layout { records: Records::COMPOSEFS, stages: "sealift/tmp", names: "images" }),
         }
@@ -106,6 +107,47 @@ impl Survey {
             self.fault = Some(damage_of(error, &site.record_path())?);
         }
         Ok(())
+    }
+
+    /// Examines a slot. Its record is read whole.
+    ///
+    /// # Errors
+    /// Returns an error if the slot or the state cannot be read, or if another user could change the state.
+    pub fn of_slot(slot: &Slot, state: &DeviceState) -> Result<Self, Error> {
+        let place = TargetId::of_slot(slot);
+        let mut survey = Self {
+            kind: TargetKind::Slot,
+            path: slot.shown().to_owned(),
+            head_path: PathBuf::new(),
+            head: None,
+            fault: None,
+            listed: state.listed_at(&place, "")?,
+            run: None,
+            next: None,
+            is_filled: false,
+        };
+        let folder = SlotFolder::open(state.dir(), slot)?;
+        if let Some(folder) = &folder {
+            survey.run = folder.run()?;
+            survey.next = folder.next()?;
+            survey.head_path = folder.head_path();
+        }
+        match folder.map_or(Ok(None), |folder| folder.held()) {
+            Ok(Some(record)) => {
+                survey.fault = (record.image.device != slot.identity()).then_some(RecordFault::OfAnother);
+                survey.head = Some(record.installed.head);
+            }
+            Ok(None) => survey.fault = Some(RecordFault::Missing { listed: survey.listed() }),
+            Err(error) => survey.fault = Some(damage_of(error, &survey.head_path)?),
+        }
+        if survey.fault.is_some() && survey.run.is_none() {
+            let found = slot.found().map_err(|error| Error::io("read", slot.shown(), error))?;
+            survey.is_filled = found.is_some();
+            if let (Some(RecordFault::Missing { listed: None }), Some(found)) = (&survey.fault, found) {
+                survey.fault = Some(RecordFault::Filled(found));
+            }
+        }
+        Ok(survey)
     }
 
     /// Examines a repository or store, for one name, or each of which it has a record or which the list has there. Returns `None` if there is nothing.
@@ -201,7 +243,7 @@ impl Survey {
     #[must_use]
     pub fn needs_consent(&self) -> Option<&RecordFault> {
         let fault = self.fault.as_ref()?;
-        let is_store = self.kind != TargetKind::Directory;
+        let is_store = matches!(self.kind, TargetKind::Ostree | TargetKind::Composefs);
         let needs = match fault {
             // While an update replaces the record, there is none beside the target for a moment: it is in the stage.
             _ if self.run == Some(LeftRun::HalfUpdated) => false,

@@ -3,9 +3,9 @@
 //!
 //! ```text
 //! sealift target 1
-//! kind directory|ostree|composefs
+//! kind directory|ostree|composefs|slot
 //! path PATH               absolute, without symlinks; unprintable characters are escaped
-//! on ID|unknown           the file system at that path
+//! on ID|unknown           the file system at that path; of a slot, its partition and size
 //! name NAME
 //! version NUMBER
 //! taken SECONDS           since 1970, by the clock at that time
@@ -28,6 +28,7 @@ use crate::Error;
 use crate::address::TargetKind;
 use crate::fs::confined::open_user_dir;
 use crate::fs::identity::id_of_system;
+use crate::slot::Slot;
 
 /// The place of an installation: its path, equal for all paths that lead to it, and what tells the file system there from others that are mounted
 /// there at other times.
@@ -77,6 +78,12 @@ impl TargetId {
         Ok(Self { kind, path, on })
     }
 
+    /// Returns the place of a slot.
+    #[must_use]
+    pub fn of_slot(slot: &Slot) -> Self {
+        Self { kind: TargetKind::Slot, path: slot.path().to_owned(), on: slot.identity() }
+    }
+
     /// Returns the place of a path that no longer resolves: the path itself.
     ///
     /// # Errors
@@ -98,9 +105,14 @@ impl TargetId {
         &self.path
     }
 
-    /// Returns whether both have the same path, whatever file system is there.
+    /// Returns whether both have the same path, whatever file system is there; a partition has its UUID instead, since devices change their names.
     pub(super) fn has_path_of(&self, other: &Self) -> bool {
-        (self.kind, &self.path) == (other.kind, &other.path)
+        (self.kind, self.key()) == (other.kind, other.key())
+    }
+
+    fn key(&self) -> &[u8] {
+        let uuid = self.on.as_ref().filter(|on| self.kind == TargetKind::Slot && on.starts_with(Slot::PARTITION));
+        uuid.map_or(self.path.as_os_str().as_bytes(), |uuid| uuid.as_bytes())
     }
 
     /// Returns whether both are the same, as far as is known.
@@ -109,13 +121,12 @@ impl TargetId {
         self.has_path_of(other) && on.zip(other_on).is_none_or(|(on, other)| on == other)
     }
 
-    /// Returns the name of the file that lists the bundle of a name there. A directory holds one bundle at a time, of any name; a repository or
+    /// Returns the name of the file that lists the bundle of a name there. A directory or slot holds one bundle at a time, of any name; a repository or
     /// store holds one of each name.
     pub(super) fn file_name(&self, name: &str) -> String {
-        let Self { kind, path, .. } = self;
-        let name = if *kind == TargetKind::Directory { "" } else { name };
+        let name = if matches!(self.kind, TargetKind::Directory | TargetKind::Slot) { "" } else { name };
         let mut hasher = blake3::Hasher::new();
-        for part in [kind.word().as_bytes(), path.as_os_str().as_bytes(), name.as_bytes()] {
+        for part in [self.kind.word().as_bytes(), self.key(), name.as_bytes()] {
             hasher.update(part).update(&[0]);
         }
         hasher.finalize().to_hex().to_string()

@@ -113,8 +113,8 @@ impl Mount {
             (TargetKind::Composefs, _) => {
                 Err(Failure::usage("give the bundle's name and a directory after composefs:REPO"))
             }
-            (TargetKind::Ostree, _) => {
-                Err(Failure::usage(format!("{}: mount takes bundles, not repositories", first.display())))
+            (TargetKind::Ostree | TargetKind::Slot, _) => {
+                Err(Failure::usage(format!("{}: mount takes bundles, not repositories or devices", first.display())))
             }
         }
     }

@@ -154,6 +154,10 @@ impl Pack {
         let (name, spec) = split_ref(base);
         match TargetKind::of(spec).0 {
             TargetKind::Directory => {}
+            TargetKind::Slot => {
+                let why = "a device cannot be a base for pack: give the bundle that was written there";
+                return Err(Error::Usage(format!("{}: {why}", spec.display())));
+            }
             TargetKind::Ostree => return Base::of_commit(spec, name, refs, options.jobs, progress),
             TargetKind::Composefs => {
                 let why = "a store cannot be a base for pack: give the bundle that was installed there";

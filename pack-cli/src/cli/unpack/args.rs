@@ -6,7 +6,8 @@ use std::path::PathBuf;
 
 use clap::{Args, ValueHint};
 use sealift::seal::Seal;
-use sealift::{Destination, Durability, InstallOptions, OsTreeOptions, TreeOptions};
+use sealift::slot::SlotAddress;
+use sealift::{Destination, Durability, InstallOptions, OsTreeOptions, SlotOptions, TreeOptions};
 
 use crate::base_args::BaseArgs;
 use crate::bundle::BundleArg;
@@ -41,9 +42,16 @@ use crate::trust_args::AdmitArgs;
 ///
 /// With composefs:REPO, unpack imports the trees for which the bundle records images (pack --composefs) into that store, and creates it
 /// if needed. Each content is stored once, named by its fs-verity digest. `sealift mount` mounts the trees.
+///
+/// With a block device as TARGET, or image:FILE, unpack writes one file of the bundle to it, such as the image of a file system: IMAGE=/dev/DEVICE
+/// names the file if there are several, and several devices take several images in one run. The device begins with zeros until all of its image
+/// is there, so that nothing mounts or boots it before; a run that was interrupted is repeated, and writes only what is lacking. A delta is read
+/// over what --base names, or over another device to which its base was unpacked. With --update, only blocks that differ are written. A device
+/// that holds something else is refused without --adopt.
 #[derive(Args, Debug)]
 #[command(override_usage = "\
 sealift unpack [OPTIONS] <BUNDLE|DIR>... <TARGET>
+       sealift unpack [OPTIONS] <BUNDLE|DIR>... [IMAGE=]<DEVICE>...
        sealift unpack [OPTIONS] <BUNDLE|DIR>... --usb <DIR>")]
 #[command(after_long_help = "\
 Examples:
@@ -56,6 +64,8 @@ Examples:
   sealift unpack os-2.sealift --usb /media/stick
   sealift unpack os-2-to-3.sealift ostree:/ostree/repo
   sealift unpack os-2-to-3.sealift /srv/new --base os-2.sealift
+  sealift unpack image-2.sealift /dev/mmcblk0p3 --expect-partlabel root-b
+  sealift unpack image-1-to-2.sealift /dev/mmcblk0p3 --base /dev/mmcblk0p2
   sealift unpack os.sealift tar:os.tar
   sealift unpack os.sealift tar:- | docker import - os
   sealift unpack os.sealift /srv/os --dry-run")]
@@ -64,12 +74,14 @@ pub(crate) struct Unpack {
     #[arg(skip)]
     pub(super) bundle: BundleArg,
     /// Bundles, or directories of bundles; - reads one from standard input. The last is TARGET:
-    /// the directory to create or update, ostree:REPO, composefs:REPO, tar:FILE or cpio:FILE;
-    /// without --update, the directory must be empty or not exist
+    /// the directory to create or update, ostree:REPO, composefs:REPO, tar:FILE or cpio:FILE, or
+    /// block devices; without --update, the directory must be empty or not exist
     #[arg(value_name = "PATH", required = true, value_hint = ValueHint::AnyPath)]
     pub(super) paths: Vec<PathBuf>,
     #[arg(skip)]
     pub(super) target: Option<PathBuf>,
+    #[arg(skip)]
+    pub(super) slots: Vec<SlotAddress>,
     /// Install the bundle of this name, if there are several [default: the name installed in TARGET]
     #[arg(long, value_name = "NAME")]
     pub(super) name: Option<String>,
@@ -148,6 +160,15 @@ pub(crate) struct Unpack {
     /// Create devices, or refuse [default: in an update as before, otherwise if possible]
     #[arg(long)]
     pub(super) devices: bool,
+    /// Write to a block device only if its partition has this label, as in `lsblk -o PARTLABEL`
+    #[arg(long, value_name = "LABEL", help_heading = "Block devices")]
+    pub(super) expect_partlabel: Option<String>,
+    /// Write to a block device only if its partition has this UUID, as in `lsblk -o PARTUUID`
+    #[arg(long, value_name = "UUID", help_heading = "Block devices")]
+    pub(super) expect_partuuid: Option<String>,
+    /// After writing to a block device, read everything again and compare it
+    #[arg(long, help_heading = "Block devices")]
+    pub(super) read_back: bool,
     /// Only print what would be written and deleted; the exit status is that of the real run, except that damaged content is not detected
     #[arg(long)]
     pub(super) dry_run: bool,
@@ -196,6 +217,11 @@ impl Unpack {
                 list_deletions: self.dry_run || log::is_on(),
             },
             ostree: OsTreeOptions::default(),
+            slot: SlotOptions {
+                read_back: self.read_back,
+                part_label: self.expect_partlabel.clone(),
+                part_uuid: self.expect_partuuid.clone(),
+            },
         }
     }
 

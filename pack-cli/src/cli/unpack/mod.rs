@@ -6,6 +6,7 @@ mod composefs;
 mod import;
 mod ostree;
 mod report;
+mod slots;
 
 use std::cell::Cell;
 use std::path::Path;
@@ -34,12 +35,22 @@ impl Unpack {
     pub(crate) fn run(mut self) -> Result<(), Failure> {
         let mut paths = std::mem::take(&mut self.paths);
         if self.usb.is_none() {
-            self.target = if paths.len() > 1 { paths.pop() } else { None };
+            self.slots = slots::take_slots(&mut paths);
+            self.target = match self.slots.first() {
+                Some(slot) => Some(slot.target.clone()),
+                None if paths.len() > 1 => paths.pop(),
+                None => None,
+            };
             if self.target.is_none() {
                 return Err(Failure::usage(
-                    "give the TARGET after the bundle: a directory, ostree:REPO, composefs:REPO or an archive",
+                    "give the TARGET after the bundle: a directory, ostree:REPO, composefs:REPO, an archive or a block device",
                 ));
             }
+        }
+        if self.slots.is_empty() && (self.read_back || self.expect_partlabel.is_some() || self.expect_partuuid.is_some()) {
+            return Err(Failure::usage(
+                "--read-back, --expect-partlabel and --expect-partuuid are for block devices and image:FILE",
+            ));
         }
         if let ([bundle], None) = (&paths[..], &self.name)
             && !bundle.is_dir()
@@ -60,7 +71,11 @@ impl Unpack {
         let held = |target: &Path| installed(target, judge.guard().state()).unwrap_or_default();
         let held = self.target.as_deref().map_or_else(Vec::new, held);
         let name = self.wanted_name(&held);
-        let held = held.iter().map(|installed| installed.head.root().contents.index_digest).collect();
+        let held = match self.slots.is_empty() {
+            true => held.iter().map(|installed| installed.head.root().contents.index_digest).collect(),
+            // What a slot holds is gone as soon as the next image is written to it.
+            false => self.held_by_other_slots(&judge)?,
+        };
         let trust = &self.trust.clone();
         let several = Several { paths: &paths, name, held, trust, show: self.show, passed: Cell::new(0) };
         several.take(|candidate| {
@@ -76,13 +91,17 @@ impl Unpack {
             [only] => Some(only.head.root().identity.name.clone()),
             _ => None,
         };
-        let bound = || sealift::trust::bound_name(self.target.as_deref()?).ok().flatten();
+        let of_directory = self.target.as_deref().filter(|_| self.slots.is_empty());
+        let bound = || sealift::trust::bound_name(of_directory?).ok().flatten();
         self.name.clone().or(only).or_else(bound)
     }
 
     fn run_one(&self) -> Result<(), Failure> {
         if let Some(medium) = &self.usb {
             return self.write_usb(medium);
+        }
+        if !self.slots.is_empty() {
+            return self.write_slots();
         }
         let target = self.target.as_deref().unwrap_or(Path::new("")); // clap requires it
         let (kind, place) = TargetKind::of(target);
@@ -96,6 +115,7 @@ impl Unpack {
                 Some((encoder, file)) => self.write_archive(encoder, file),
                 None => self.unpack(target),
             },
+            TargetKind::Slot => self.write_slots(),
         }
     }
 

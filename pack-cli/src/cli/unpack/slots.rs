@@ -1,0 +1,144 @@
+//! `sealift unpack BUNDLE /dev/DEVICE` and `image:FILE`: writes images to slots.
+
+use std::io::Write as _;
+use std::path::PathBuf;
+use std::time::Instant;
+
+use sealift::Durability;
+use sealift::slot::{self, SlotAddress, SlotStats, SlotsStats};
+use sealift::status::targets;
+
+use super::Unpack;
+use crate::audit_words::had_gone_back_from;
+use crate::escape;
+use crate::failure::{About as _, Failure, shown};
+use crate::human::{self, Bytes};
+use crate::show::{BOLD, WARN};
+use crate::taken;
+
+/// Takes the slots from the end of the arguments; the first argument is a bundle.
+pub(super) fn take_slots(paths: &mut Vec<PathBuf>) -> Vec<SlotAddress> {
+    let mut slots = Vec::new();
+    while paths.len() > 1
+        && let Some(slot) = paths.last().and_then(|path| SlotAddress::of(path))
+    {
+        slots.push(slot);
+        paths.pop();
+    }
+    slots.reverse();
+    slots
+}
+
+impl Unpack {
+    /// Writes one image of the bundle to each slot.
+    pub(super) fn write_slots(&self) -> Result<(), Failure> {
+        self.check_of_slots()?;
+        let start = Instant::now();
+        let options = self.options();
+        let judge = self.trust.load()?;
+        let input = self.bundle.open()?;
+        let written = self.progress.watch(self.show, "Opening", |progress| {
+            slot::install(judge.admit(input)?, &self.slots, &options, progress)
+        });
+        let stats = match written.about(&self.bundle.bundle) {
+            Err(failure) => {
+                let state = judge.guard().state();
+                let is_half = |slot: &&SlotAddress| {
+                    targets(&slot.target, state).is_ok_and(|found| found.iter().any(|found| found.present.is_half_updated()))
+                };
+                return Err(match self.slots.iter().find(is_half).filter(|_| !self.dry_run) {
+                    Some(slot) => failure.unfinished(&slot.target),
+                    None => failure,
+                });
+            }
+            Ok(stats) => stats,
+        };
+        judge.warn(self.show);
+        let mut out = self.show.out();
+        if self.show.is_told(&mut out, &taken::line(&stats, &judge, self.dry_run, start.elapsed()))? {
+            return Ok(());
+        }
+        let SlotsStats { slots, install, .. } = &stats;
+        let verb = if self.dry_run { "would be written" } else { "written" };
+        let bundle = escape::text(&shown(&self.bundle.bundle));
+        for stats in slots {
+            let (slot, image) = (escape::text(&stats.slot), escape::text(&stats.image));
+            let verb = if stats.kept_bytes == stats.bytes { "already has" } else { verb };
+            match verb {
+                "already has" => writeln!(out, "{BOLD}{slot}{BOLD:#}: already has {image} of {bundle}{}", judge.mark())?,
+                _ => writeln!(out, "{BOLD}{slot}{BOLD:#}: {image} {verb} from {bundle}{}", judge.mark())?,
+            }
+            print_slot(&mut out, stats, self.dry_run)?;
+        }
+        judge.print_signers(&mut out)?;
+        if let Some(version) = install.gone_back_from {
+            writeln!(out, "  {WARN}before{WARN:#}: {}", had_gone_back_from(version))?;
+        }
+        let stored = Bytes(install.stored_bytes);
+        match self.dry_run {
+            true => writeln!(out, "  {stored} would be read; nothing was written")?,
+            false => {
+                let bytes = slots.iter().map(|slot| slot.bytes).sum();
+                let (time, rate) = (human::duration(start.elapsed()), human::rate(bytes, start.elapsed()));
+                writeln!(out, "  read {stored} from the bundle in {time}, {rate}")?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Returns the digests of what other slots hold: bases that a delta may have.
+    pub(super) fn held_by_other_slots(&self, judge: &crate::trust_args::Judge) -> Result<Vec<[u8; 32]>, Failure> {
+        Ok(slot::held_by_others(&self.slots, judge.guard().state())?)
+    }
+
+    /// Refuses options that are for other targets.
+    fn check_of_slots(&self) -> Result<(), Failure> {
+        let tree = self.options().tree;
+        let of_others = [
+            (self.path.is_some(), "--path"),
+            (self.delete, "--delete"),
+            (self.rehash, "--rehash"),
+            (self.assume_mtime, "--assume-mtime"),
+            (self.hardlink_duplicates, "--hardlink-duplicates"),
+            (self.seal.is_some(), "--seal"),
+            (self.durability != Durability::End, "--durability"),
+            (self.remote.is_some(), "--remote"),
+            (self.mirror, "--mirror"),
+            (tree.owners.is_some(), "--same-owner and --no-same-owner"),
+            (tree.devices.is_some(), "--devices and --no-devices"),
+        ];
+        if let Some((_, option)) = of_others.iter().find(|(is_given, _)| *is_given) {
+            return Err(Failure::usage(format!("{option}: not for a block device or image:FILE")));
+        }
+        if self.references.len() > 1 {
+            return Err(Failure::usage("a slot gets a file of one --ref"));
+        }
+        Ok(())
+    }
+}
+
+fn print_slot(out: &mut dyn std::io::Write, stats: &SlotStats, dry_run: bool) -> std::io::Result<()> {
+    let SlotStats { bytes, written_bytes, discarded_bytes, kept_bytes, resumed, discards_lie, read_back, .. } = stats;
+    let mut parts = vec![Bytes(*bytes).to_string()];
+    if *kept_bytes > 0 {
+        parts.push(format!("{} of it there before", Bytes(*kept_bytes)));
+    }
+    if *written_bytes > 0 {
+        parts.push(format!("{} written", Bytes(*written_bytes)));
+    }
+    if *discarded_bytes > 0 {
+        parts.push(format!("{} discarded", Bytes(*discarded_bytes)));
+    }
+    writeln!(out, "  {}", parts.join(", "))?;
+    if *resumed {
+        let verb = if dry_run { "would complete" } else { "completed" };
+        writeln!(out, "  {verb} what an interrupted run began")?;
+    }
+    if *discards_lie {
+        writeln!(out, "  {WARN}wrote zeros{WARN:#}: the device returns old data where it reported a discard")?;
+    }
+    if *read_back {
+        writeln!(out, "  read again and compared")?;
+    }
+    Ok(())
+}

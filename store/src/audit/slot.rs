@@ -1,0 +1,74 @@
+//! Compares what a slot holds with what was written to it.
+
+use std::ops::Range;
+
+use serde::Serialize;
+
+use crate::slot::{Fingerprint, Slot, SlotAddress, SlotFolder, SlotImage, ranges};
+use crate::trust::{Guard, Judged, Survey};
+use crate::{Error, LeftRun, Phase, Progress, RecordFault};
+
+/// What an audit of a slot found.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[non_exhaustive]
+pub struct SlotAudit {
+    /// The image's path in the bundle; bytes that are not UTF-8 are replaced.
+    pub image: String,
+    /// The image's size, all of which was read.
+    pub bytes: u64,
+    /// The ranges that differ, in bytes, in ascending order; one with the whole image if nothing more exact is known.
+    pub differ: Vec<Range<u64>>,
+    /// What a run does to the slot, or left there.
+    pub run: Option<LeftRun>,
+    /// The version that this device installed there, if the slot has gone back to an older one together with its record.
+    pub gone_back_from: Option<u64>,
+}
+
+/// Reads the image in a slot, and compares it with the record of what was written. Also returns the bundle that it is from, as judged.
+///
+/// # Errors
+/// Returns an error if the state has no record of the slot, or a damaged one, if the bundle is not trusted any more, or if the slot cannot be read.
+pub fn audit(
+    address: &SlotAddress,
+    guard: &Guard,
+    jobs: usize,
+    progress: &Progress,
+) -> Result<(SlotAudit, Judged), Error> {
+    let slot = Slot::open(address)?;
+    let survey = Survey::of_slot(&slot, guard.state())?;
+    let folder = SlotFolder::open(guard.state().dir(), &slot)?;
+    let record = folder.map_or(Ok(None), |folder| folder.held())?;
+    let Some(record) = record.filter(|_| !matches!(survey.fault, Some(RecordFault::OfAnother))) else {
+        return Err(match survey.run.is_some_and(LeftRun::is_half) {
+            true => Error::HalfUpdated { target: slot.shown().to_owned() },
+            false => Error::NoRecord { path: slot.shown().to_owned() },
+        });
+    };
+    let judged = guard.judge_installed(&record.installed.head)?;
+    let image = record.image;
+    progress.enter(Phase::Hashing, image.size, 0);
+    let differ = differences(&slot, &image, jobs.max(1), progress)?;
+    let (run, gone_back_from) = (survey.run, survey.gone_back_from());
+    let path = String::from_utf8_lossy(&image.path).into_owned();
+    Ok((SlotAudit { image: path, bytes: image.size, differ, run, gone_back_from }, judged))
+}
+
+fn differences(slot: &Slot, image: &SlotImage, jobs: usize, progress: &Progress) -> Result<Vec<Range<u64>>, Error> {
+    let (wanted, len) = (&image.fingerprint, image.size);
+    let there = len.min(slot.size());
+    if wanted.pieces.is_empty() || there < len {
+        let is_same = there == len
+            && Fingerprint::read(slot.file(), slot.shown(), len, wanted.piece_len.max(len), jobs, progress)?.id == wanted.id;
+        return Ok(if is_same { Vec::new() } else { vec![0..len] });
+    }
+    let found = Fingerprint::read(slot.file(), slot.shown(), len, wanted.piece_len, jobs, progress)?;
+    let both = wanted.pieces.iter().zip(&found.pieces).map(|(wanted, found)| wanted == found);
+    let mut differ: Vec<Range<u64>> = Vec::new();
+    for (range, _) in ranges(len, wanted.piece_len).zip(both).filter(|(_, is_same)| !is_same) {
+        match differ.last_mut().filter(|last| last.end == range.start) {
+            Some(last) => last.end = range.end,
+            None => differ.push(range),
+        }
+    }
+    Ok(differ)
+}

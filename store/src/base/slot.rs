@@ -1,0 +1,149 @@
+//! The base object in a slot: the image that was written there.
+
+use std::io::{self, ErrorKind};
+use std::ops::Range;
+use std::os::unix::fs::FileExt as _;
+
+use sealift_format::num::size;
+use sealift_format::{Index, Object, Row};
+
+use super::parts::KnownParts;
+use super::{Base, Holder, ObjectReader};
+use crate::contents::index_by_reading;
+use crate::install_record::InstallRecord;
+use crate::slot::{Fingerprint, Slot, SlotAddress, SlotFolder, SlotImage};
+use crate::source::{Source, XattrFilter, open_file};
+use crate::trust::DeviceState;
+use crate::{Error, Progress};
+
+/// A slot that holds an object of an index.
+#[derive(Debug)]
+struct SlotBase {
+    slot: Slot,
+    object: Row<Object>,
+    /// What was written, if that is recorded.
+    image: Option<SlotImage>,
+    known: KnownParts,
+}
+
+#[derive(Debug)]
+struct SlotReader<'a> {
+    base: &'a SlotBase,
+    index: &'a Index,
+}
+
+impl Base {
+    /// Opens a slot as a base: what the state recorded of it or, if that is nothing and it is a file, the file as it is now, under the ref
+    /// `reference`.
+    ///
+    /// # Errors
+    /// Returns an error if it cannot be read, if a run is writing to it or was killed, or if the state knows nothing of it.
+    pub(super) fn of_slot(
+        address: &SlotAddress,
+        state: Option<&DeviceState>,
+        reference: &str,
+        jobs: usize,
+        progress: &Progress,
+    ) -> Result<Self, Error> {
+        let slot = Slot::open(address)?;
+        let folder = state.map_or(Ok(None), |state| SlotFolder::open(state.dir(), &slot))?;
+        if let Some(run) = folder.as_ref().map_or(Ok(None), SlotFolder::run)? {
+            return Err(match run {
+                crate::LeftRun::Running => Error::Busy { path: slot.shown().to_owned() },
+                _ => Error::missing_base(slot.shown(), "a run that was writing to it did not end: repeat that run first"),
+            });
+        }
+        if let Some(record) = folder.map_or(Ok(None), |folder| folder.held())? {
+            let InstallRecord { head, index, order } = record.installed;
+            let found = index.objects().iter().zip(sealift_format::Rows::new(0..u32::MAX));
+            let object = found.into_iter().find(|(object, _)| object.id == record.image.id()).map(|(_, row)| row);
+            let object = object.ok_or_else(|| Error::missing_base(slot.shown(), "its record is of another bundle"))?;
+            let identity = head.root().identity.clone();
+            let holder = Box::new(SlotBase { slot, object, image: Some(record.image), known: KnownParts::default() });
+            return Ok(Self {
+                index,
+                holder,
+                identity: Some((identity.name, identity.version)),
+                compatible: Some(identity.compatible),
+                order,
+            });
+        }
+        if slot.is_device() {
+            let problem = "this device has no record of what was written to it: give the bundle that it holds as --base, or record it \
+                           with unpack --update --adopt";
+            return Err(Error::missing_base(slot.shown(), problem));
+        }
+        let source = Source::Directory(open_file(slot.path(), &XattrFilter::default())?);
+        let index = index_by_reading(reference, &source, jobs, progress)?;
+        let holder = Box::new(SlotBase { slot, object: Row::FIRST, image: None, known: KnownParts::default() });
+        Ok(Self { index, holder, identity: None, compatible: None, order: None })
+    }
+}
+
+impl Holder for SlotBase {
+    fn reader<'a>(&'a self, index: &'a Index) -> Box<dyn ObjectReader + 'a> {
+        Box::new(SlotReader { base: self, index })
+    }
+
+    fn has_place(&self, object: Row<Object>) -> bool {
+        object == self.object
+    }
+}
+
+impl SlotReader<'_> {
+    fn failed(&self, error: io::Error) -> Error {
+        Error::io("read", self.base.slot.shown(), error)
+    }
+
+    /// Returns the error for other content, with the first place where it differs, if that can be told.
+    fn changed(&self, object: Row<Object>) -> Error {
+        let SlotBase { slot, image, .. } = self.base;
+        let len = self.index.object(object).size;
+        let found = image.as_ref().and_then(|image| {
+            let wanted = &image.fingerprint;
+            let found = Fingerprint::read(slot.file(), slot.shown(), len, wanted.piece_len, 1, &Progress::default());
+            wanted.first_difference(&found.ok()?, len)
+        });
+        let problem = match found {
+            Some(Range { start, end }) => format!("it was changed: bytes {start} to {end} differ from what was written"),
+            None => "it was changed: its content is not that of the base".to_owned(),
+        };
+        Error::missing_base(slot.shown(), problem)
+    }
+}
+
+impl ObjectReader for SlotReader<'_> {
+    fn holds(&mut self, object: Row<Object>) -> Result<bool, Error> {
+        let SlotBase { slot, object: own, known, .. } = self.base;
+        if object != *own || known.has(object) {
+            return Ok(object == *own);
+        }
+        let row = self.index.object(object);
+        let mut comparison = known.compare(object, row);
+        let mut buffer = vec![0; 1 << 20];
+        let mut at = 0;
+        while at < row.size {
+            let len = size((row.size - at).min(1 << 20));
+            match slot.file().read_exact_at(&mut buffer[..len], at) {
+                Err(error) if error.kind() == ErrorKind::UnexpectedEof => return Err(self.changed(object)),
+                read => read.map_err(|error| self.failed(error))?,
+            }
+            comparison.take(&buffer[..len]);
+            at += sealift_format::num::wide(len);
+        }
+        // Whoever asks would only say that it is not there.
+        if comparison.finish() { Ok(true) } else { Err(self.changed(object)) }
+    }
+
+    fn read(&mut self, object: Row<Object>, range: Range<u64>, out: &mut Vec<u8>) -> Result<(), Error> {
+        if !self.holds(object)? {
+            return Err(Error::missing_base(self.base.slot.shown(), "it holds another file of the base"));
+        }
+        let (slot, row) = (&self.base.slot, self.index.object(object));
+        let read = |part: &mut [u8], at| slot.file().read_exact_at(part, at);
+        match self.base.known.read(object, row, read, &range, out).map_err(|error| self.failed(error))? {
+            true => Ok(()),
+            false => Err(self.changed(object)),
+        }
+    }
+}

@@ -1,0 +1,198 @@
+//! Writes files of a bundle to slots, one image to each.
+//!
+//! Until its image is complete, a slot begins with zeros: nothing mounts or boots it. The first bytes of all slots are written last, one after the
+//! other, once everything else is durable and the device remembers the bundle. A run that was killed is repeated: what is there already is hashed,
+//! and kept.
+
+mod compare;
+mod job;
+mod stats;
+
+use sealift_format::{Bundle, Object, Opened, Ref, Row};
+
+use crate::address::{choose_ref, object_at, reading};
+use crate::base::{Bases, GivenBases};
+use crate::install::options::InstallOptions;
+use crate::slot::{Slot, SlotAddress, SlotFolder};
+use crate::trust::{Admission, DeviceState, Survey, TargetId, TargetKind, Trusted};
+use crate::{Error, Input, Progress, SlotFault, Unopened};
+use job::{Job, Planned};
+pub use stats::{SlotStats, SlotsStats};
+
+/// A slot to write to, opened.
+struct Target {
+    address: SlotAddress,
+    slot: Slot,
+    /// Name and version of what a run was writing there, if that was this bundle.
+    resumes: bool,
+    /// The digest of the index of what the slot holds.
+    holds: Option<[u8; 32]>,
+}
+
+/// Writes an image of the bundle to each slot. They become bootable together: no slot gets its first bytes before the content of all is durable.
+///
+/// A slot that holds the same image, or a part of it since a run was killed, is compared first, and only what differs is written; with
+/// [`TreeOptions::update`](crate::install::TreeOptions::update), so is any other slot.
+///
+/// # Errors
+/// Returns an error if the bundle is refused or damaged, or if a slot is in use, is too small, is not the expected one, or holds something that this
+/// program did not write: then nothing was written. If writing fails or is cancelled, the slots are not mountable, and another run completes them.
+pub fn install(
+    bundle: Trusted,
+    slots: &[SlotAddress],
+    options: &InstallOptions,
+    progress: &Progress,
+) -> Result<SlotsStats, Error> {
+    let state = bundle.state().clone();
+    let targets = slots.iter().map(|address| open(address, &bundle, options)).collect::<Result<Vec<_>, Error>>()?;
+    check_apart(&targets, options)?;
+    let surveys = targets.iter().map(|target| Survey::of_slot(&target.slot, &state));
+    let surveys = surveys.collect::<Result<Vec<_>, Error>>()?;
+    let (unopened, admission) = bundle.install(options.dry_run)?;
+    for (target, survey) in targets.iter().zip(&surveys) {
+        admission.check_bound(survey, target.slot.shown())?;
+        survey.claim(options.adopt)?;
+    }
+    let (mut input, bundle, bases) = complete(unopened, &targets, &admission, options, progress)?;
+    let tree = choose_ref(&bundle.index, options.refs.first().map(String::as_str))?;
+    let mut planned = Vec::new();
+    for target in targets {
+        let (path, object) = image_of(&bundle, tree, &target)?;
+        target.slot.check_room(bundle.index.object(object).size)?;
+        planned.push(Planned::new(target, path, object));
+    }
+    let gone_back_from = surveys.iter().find_map(Survey::gone_back_from);
+    let job = Job { admission: &admission, bundle: &bundle, bases: &bases, tree, options, progress };
+    let mut stats = job.run(&mut input, planned)?;
+    stats.install.gone_back_from = gone_back_from;
+    Ok(stats)
+}
+
+fn open(address: &SlotAddress, bundle: &Trusted, options: &InstallOptions) -> Result<Target, Error> {
+    let slot = Slot::open_to_write(address, options.dry_run)?;
+    slot.check_expected(options.slot.part_label.as_deref(), options.slot.part_uuid.as_deref())?;
+    let folder = SlotFolder::open(bundle.state().dir(), &slot)?;
+    let resumes = folder.as_ref().map_or(Ok(false), |folder| folder.is_writing(&bundle.judged().head))?;
+    // A damaged record is reported when the slot is examined.
+    let held = folder.and_then(|folder| folder.held().ok().flatten());
+    let holds = held.map(|record| record.installed.digest());
+    Ok(Target { address: address.clone(), slot, resumes, holds })
+}
+
+/// Refuses a slot that is given twice, or is a base.
+fn check_apart(targets: &[Target], options: &InstallOptions) -> Result<(), Error> {
+    for (at, target) in targets.iter().enumerate() {
+        let fault = |fault| Error::slot(target.slot.shown(), fault);
+        if targets[..at].iter().any(|other| other.slot.is_same(&target.slot)) {
+            return Err(fault(SlotFault::Twice));
+        }
+        for place in &options.bases.places {
+            let is_it = match SlotAddress::of(place.as_ref()) {
+                Some(base) => Slot::open(&base)?.is_same(&target.slot),
+                None => false,
+            };
+            if is_it {
+                return Err(fault(SlotFault::IsBase));
+            }
+        }
+    }
+    Ok(())
+}
+
+/// Opens the bundle. A delta is completed with the bases that were given, or else with the other slots that hold them.
+fn complete(
+    unopened: Unopened,
+    targets: &[Target],
+    admission: &Admission,
+    options: &InstallOptions,
+    progress: &Progress,
+) -> Result<(Input, Bundle, Bases), Error> {
+    let (input, opened) = unopened.open_any()?;
+    let Opened::Delta(delta) = opened else {
+        let (opened, bases) = options.bases.complete(opened, input.path(), progress)?;
+        let Opened::Whole(bundle) = opened else { return Err(Error::Usage("the bundle is a delta".into())) };
+        return Ok((input, bundle, bases));
+    };
+    let wanted = delta.head.root().contents.index_digest;
+    let known = admission.state();
+    let mut given = GivenBases { state: Some(known.clone()), ..options.bases.clone() };
+    if given.places.is_empty() {
+        // Slots that hold the result need no base.
+        if let Some(holder) = targets.iter().find(|target| target.holds == Some(wanted) && !target.resumes)
+            && targets.iter().all(|target| target.holds == Some(wanted))
+            && let Some(held) = SlotFolder::open(known.dir(), &holder.slot)?.map_or(Ok(None), |folder| folder.held())?
+        {
+            return Ok((input, delta.complete_with(held.installed.index)?, Bases::default()));
+        }
+        let is_target = |place: &TargetId| targets.iter().any(|target| TargetId::of_slot(&target.slot) == *place);
+        for base in delta.bases() {
+            let holder = holders(known, &base.index_digest)?.into_iter().find(|place| !is_target(place));
+            given.places.extend(holder.map(|place| place.argument().into_os_string()));
+        }
+    }
+    if given.places.is_empty() {
+        return Err(Error::is_delta(input.path(), &delta));
+    }
+    let (opened, bases) = given.complete(Opened::Delta(delta), input.path(), progress)?;
+    let Opened::Whole(bundle) = opened else { return Err(Error::Usage("the bundle is a delta".into())) };
+    Ok((input, bundle, bases))
+}
+
+/// Returns the slots that hold a bundle with this index, according to the state.
+fn holders(state: &DeviceState, index: &[u8; 32]) -> Result<Vec<TargetId>, Error> {
+    let known = state.targets()?.into_iter().flatten();
+    let mut holders = Vec::new();
+    for known in known.filter(|known| known.place.kind() == TargetKind::Slot && !known.is_begun) {
+        if held_digest(&known.place, state) == Some(*index) {
+            holders.push(known.place);
+        }
+    }
+    Ok(holders)
+}
+
+/// Returns the digest of the index of what a slot holds; `None` if it cannot be told.
+fn held_digest(place: &TargetId, state: &DeviceState) -> Option<[u8; 32]> {
+    let slot = Slot::open(&SlotAddress::of(&place.argument())?).ok()?;
+    let folder = SlotFolder::open(state.dir(), &slot).ok()??;
+    let is_whole = folder.run().ok()?.is_none();
+    folder.held().ok()?.filter(|_| is_whole).map(|record| record.installed.digest())
+}
+
+/// Returns the digests of the indexes of what the slots of this device hold, except these: the bases that a delta for these may have.
+///
+/// # Errors
+/// Returns an error if the list of targets cannot be read.
+pub fn held_by_others(slots: &[SlotAddress], state: &DeviceState) -> Result<Vec<[u8; 32]>, Error> {
+    let own: Vec<TargetId> = slots.iter().filter_map(|slot| Some(TargetId::of_slot(&Slot::open(slot).ok()?))).collect();
+    let known = state.targets()?.into_iter().flatten().map(|known| known.place);
+    let others = known.filter(|place| place.kind() == TargetKind::Slot && !own.contains(place));
+    Ok(others.filter_map(|place| held_digest(&place, state)).collect())
+}
+
+/// Returns the path and object of the image that a slot gets.
+fn image_of(bundle: &Bundle, tree: &Ref, target: &Target) -> Result<(Vec<u8>, Row<Object>), Error> {
+    let index = &bundle.index;
+    let Some(written) = &target.address.image else {
+        let mut files = index.regulars(tree);
+        return match (files.next(), files.next()) {
+            (Some((directory, entry, object)), None) => Ok((index.path(directory, entry), object)),
+            (first, _) => Err(Error::Usage(match first {
+                Some((directory, entry, _)) => format!(
+                    "the bundle has several files: say which one {} gets, as in {}={}",
+                    target.slot.shown().display(),
+                    String::from_utf8_lossy(&index.path(directory, entry)),
+                    target.slot.shown().display()
+                ),
+                None => "the bundle has no file that could be an image".to_owned(),
+            })),
+        };
+    };
+    let found = |path: &[u8]| object_at(index, tree, path);
+    match reading(written, |path| found(path).is_some())? {
+        Some(path) => match found(&path) {
+            Some(object) => Ok((path, object)),
+            None => Err(Error::NoFile { path }),
+        },
+        None => Err(Error::NoFile { path: written.clone() }),
+    }
+}

@@ -1,0 +1,270 @@
+//! An open slot.
+
+use std::fs::File;
+use std::os::fd::{AsFd as _, BorrowedFd};
+use std::os::unix::fs::{FileTypeExt as _, MetadataExt as _};
+use std::path::{Path, PathBuf};
+
+use rustix::fs::{Dev, FlockOperation, Mode, OFlags, SeekFrom, flock, seek};
+use rustix::io::Errno;
+
+use super::found::found_in;
+use super::partition::Partition;
+use super::{SlotAddress, users};
+use crate::fs::FreeSpace;
+use crate::{Error, SlotFault};
+
+/// A block device, or a regular file that holds an image.
+#[derive(Debug)]
+pub struct Slot {
+    file: File,
+    /// As the user named it, for messages.
+    shown: PathBuf,
+    /// Without links.
+    path: PathBuf,
+    is_device: bool,
+    /// The device's number, or those of the file's file system and inode.
+    number: (Dev, u64),
+    size: u64,
+    partition: Partition,
+}
+
+/// What to open a slot for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Access {
+    Read,
+    /// Without writing anything yet.
+    Try,
+    Write,
+}
+
+impl Slot {
+    /// How the identity of a partition begins.
+    pub(crate) const PARTITION: &str = "partition-";
+
+    /// Opens a slot to read it.
+    ///
+    /// # Errors
+    /// Returns an error if there is none, or if it cannot be read.
+    pub fn open(address: &SlotAddress) -> Result<Self, Error> {
+        Self::open_for(address, Access::Read)
+    }
+
+    /// Opens a slot that an image is to be written to: nobody else may use it meanwhile. A file that does not exist is created, unless this is only
+    /// tried.
+    ///
+    /// # Errors
+    /// Returns an error if there is no such device, if it is in use or read-only, or if it cannot be opened.
+    pub(crate) fn open_to_write(address: &SlotAddress, dry_run: bool) -> Result<Self, Error> {
+        Self::open_for(address, if dry_run { Access::Try } else { Access::Write })
+    }
+
+    fn open_for(address: &SlotAddress, access: Access) -> Result<Self, Error> {
+        let (shown, given) = (&address.target, address.path());
+        let io = |doing: &'static str, error: std::io::Error| Error::io(doing, given, error);
+        let is_new = !given.try_exists().map_err(|error| io("look at", error))? && !given.starts_with("/dev");
+        let path = match is_new {
+            true if access == Access::Read => return Err(io("read", Errno::NOENT.into())),
+            // The folder must exist; what is created gets no other place than the one that was named.
+            true => {
+                let folder = given.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
+                let folder = folder.canonicalize().map_err(|error| Error::io("find", folder, error))?;
+                folder.join(given.file_name().ok_or_else(|| io("create", Errno::INVAL.into()))?)
+            }
+            false => given.canonicalize().map_err(|error| io("find", error))?,
+        };
+        if is_new && access == Access::Try {
+            let folder = path.parent().unwrap_or(Path::new("/"));
+            let file = File::open(folder).map_err(|error| Error::io("open", folder, error))?;
+            let number = (0, 0);
+            let partition = Partition::default();
+            return Ok(Self { file, shown: shown.clone(), path, is_device: false, number, size: 0, partition });
+        }
+        if !is_new {
+            check_unused(&path, shown, access)?;
+        }
+        let mut flags = OFlags::CLOEXEC | OFlags::NOFOLLOW | OFlags::NONBLOCK;
+        flags |= if access == Access::Write { OFlags::RDWR } else { OFlags::RDONLY };
+        if is_new {
+            flags |= OFlags::CREATE | OFlags::EXCL;
+        } else if access != Access::Read && is_block_device(&path) {
+            flags |= OFlags::EXCL; // nobody else uses it exclusively, as mounts do
+        }
+        let opened = rustix::fs::open(&path, flags, Mode::from_raw_mode(0o644));
+        let file = File::from(opened.map_err(|error| match error {
+            Errno::BUSY => Error::slot(shown, SlotFault::InUse("another program has opened it for itself".into())),
+            Errno::ROFS => Error::slot(shown, SlotFault::ReadOnly),
+            error => io(if access == Access::Write { "write" } else { "read" }, error.into()),
+        })?);
+        let metadata = file.metadata().map_err(|error| io("look at", error))?;
+        let is_device = metadata.file_type().is_block_device();
+        if let Some(kind) = wrong_kind(&metadata) {
+            return Err(Error::slot(shown, SlotFault::Kind(kind)));
+        }
+        if access != Access::Read && flock(&file, FlockOperation::NonBlockingLockExclusive) == Err(Errno::WOULDBLOCK) {
+            return Err(Error::Busy { path: shown.clone() });
+        }
+        let size = seek(&file, SeekFrom::End(0)).map_err(|error| io("look at", error.into()))?;
+        let number = if is_device { (metadata.rdev(), 0) } else { (metadata.dev(), metadata.ino()) };
+        let partition = if is_device { Partition::of(metadata.rdev()) } else { Partition::default() };
+        Ok(Self { file, shown: shown.clone(), path, is_device, number, size, partition })
+    }
+
+    /// Returns what it holds, in words; `None` if it begins with zeros.
+    ///
+    /// # Errors
+    /// Returns an error if it cannot be read.
+    pub(crate) fn found(&self) -> std::io::Result<Option<&'static str>> {
+        if self.is_new() { Ok(None) } else { found_in(&self.file) }
+    }
+
+    /// Returns whether it is a file that does not exist yet, and will not be created by this dry run.
+    fn is_new(&self) -> bool {
+        self.number == (0, 0)
+    }
+
+    /// Returns the open device or file.
+    #[must_use]
+    pub fn file(&self) -> &File {
+        &self.file
+    }
+
+    /// Opens it once more, to read or write past the page cache; `None` if it cannot be opened so.
+    pub(super) fn open_direct(&self, access: OFlags) -> Option<File> {
+        let flags = access | OFlags::DIRECT | OFlags::CLOEXEC | OFlags::NOFOLLOW | OFlags::NONBLOCK;
+        let file = File::from(rustix::fs::open(&self.path, flags, Mode::empty()).ok()?);
+        let metadata = file.metadata().ok()?;
+        let number = if self.is_device { (metadata.rdev(), 0) } else { (metadata.dev(), metadata.ino()) };
+        (number == self.number).then_some(file)
+    }
+
+    pub(crate) fn fd(&self) -> BorrowedFd<'_> {
+        self.file.as_fd()
+    }
+
+    /// Returns it as the user named it.
+    #[must_use]
+    pub fn shown(&self) -> &Path {
+        &self.shown
+    }
+
+    /// Returns its path, absolute and without links.
+    #[must_use]
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// Returns whether it is a block device, not a regular file.
+    #[must_use]
+    pub fn is_device(&self) -> bool {
+        self.is_device
+    }
+
+    /// Returns its size in bytes; that of a file can change.
+    #[must_use]
+    pub fn size(&self) -> u64 {
+        self.size
+    }
+
+    /// Returns its partition's UUID and label.
+    #[must_use]
+    pub fn partition(&self) -> &Partition {
+        &self.partition
+    }
+
+    /// Returns whether both are the same device or file.
+    #[must_use]
+    pub fn is_same(&self, other: &Self) -> bool {
+        (self.is_device, self.number) == (other.is_device, other.number) && !self.is_new()
+    }
+
+    /// Returns what tells it from another that has its name at another time: the partition's UUID and the size of a device; `None` for a file.
+    #[must_use]
+    pub fn identity(&self) -> Option<String> {
+        let size = self.size;
+        self.is_device.then(|| match &self.partition.uuid {
+            Some(uuid) => format!("{}{uuid}-{size}", Self::PARTITION),
+            None => format!("device-{size}"),
+        })
+    }
+
+    /// Returns the name under which the state keeps its record: a partition has the same one whatever its device is called.
+    #[must_use]
+    pub fn key(&self) -> Vec<u8> {
+        use std::os::unix::ffi::OsStrExt as _;
+
+        match &self.partition.uuid {
+            Some(uuid) => uuid.clone().into_bytes(),
+            None => self.path.as_os_str().as_bytes().to_vec(),
+        }
+    }
+
+    /// Checks that an image of this many bytes fits.
+    ///
+    /// # Errors
+    /// Returns an error if it does not, or if the file system of a file has too little space.
+    pub(crate) fn check_room(&self, needed: u64) -> Result<(), Error> {
+        let size = self.size;
+        if self.is_device {
+            let fits = needed <= size;
+            return if fits { Ok(()) } else { Err(Error::slot(&self.shown, SlotFault::TooSmall { needed, size })) };
+        }
+        let failed = |error| Error::io("look at", &self.shown, error);
+        let taken = if self.is_new() { 0 } else { self.file.metadata().map_err(failed)?.blocks() * 512 };
+        let free = FreeSpace::of(self.fd()).map_err(|error| failed(error.into()))?;
+        free.check(&self.shown, needed.saturating_sub(taken), u64::from(self.is_new()))
+    }
+
+    /// Checks that it is the one that the caller means.
+    ///
+    /// # Errors
+    /// Returns an error if its partition has another label or UUID.
+    pub(crate) fn check_expected(&self, label: Option<&str>, uuid: Option<&str>) -> Result<(), Error> {
+        let found = self.partition.label.clone().unwrap_or_default();
+        if let Some(expected) = label.filter(|expected| *expected != found) {
+            return Err(Error::slot(&self.shown, SlotFault::Label { expected: expected.to_owned(), found }));
+        }
+        let found = self.partition.uuid.clone().unwrap_or_default();
+        if let Some(expected) = uuid.filter(|expected| !expected.eq_ignore_ascii_case(&found)) {
+            return Err(Error::slot(&self.shown, SlotFault::Uuid { expected: expected.to_owned(), found }));
+        }
+        Ok(())
+    }
+}
+
+fn is_block_device(path: &Path) -> bool {
+    path.metadata().is_ok_and(|metadata| metadata.file_type().is_block_device())
+}
+
+/// Returns what it is instead of a block device or a regular file.
+fn wrong_kind(metadata: &std::fs::Metadata) -> Option<&'static str> {
+    let kind = metadata.file_type();
+    match () {
+        () if kind.is_block_device() || kind.is_file() => None,
+        () if kind.is_char_device() => Some("a character device"),
+        () if kind.is_dir() => Some("a directory"),
+        () if kind.is_fifo() => Some("a pipe"),
+        () if kind.is_socket() => Some("a socket"),
+        () => Some("a special file"),
+    }
+}
+
+/// Refuses what something else uses, before it is opened: the kernel only says that it is busy.
+fn check_unused(path: &Path, shown: &Path, access: Access) -> Result<(), Error> {
+    let metadata = path.metadata().map_err(|error| Error::io("look at", path, error))?;
+    if let Some(kind) = wrong_kind(&metadata) {
+        return Err(Error::slot(shown, SlotFault::Kind(kind)));
+    }
+    if access == Access::Read {
+        return Ok(());
+    }
+    let is_device = metadata.file_type().is_block_device();
+    let user = if is_device { users::user_of_device(metadata.rdev()) } else { users::user_of_file(path) };
+    if let Some(user) = user {
+        return Err(Error::slot(shown, SlotFault::InUse(user)));
+    }
+    if is_device && users::is_read_only(metadata.rdev()) {
+        return Err(Error::slot(shown, SlotFault::ReadOnly));
+    }
+    Ok(())
+}

@@ -1,0 +1,398 @@
+//! Writes an image to a slot: in order, in large aligned units, past the page cache where that is possible.
+//!
+//! Several threads put contents; one thread writes them. What comes out of order waits until [`QUEUE_LEN`] bytes wait, and then the first of them is
+//! written. The image's first [`HEAD_LEN`] bytes are only collected: until the caller writes them, last of all, the slot begins with zeros, and nothing
+//! mounts or boots it.
+
+use std::collections::BTreeMap;
+use std::fs::File;
+use std::io;
+use std::ops::Range;
+use std::os::unix::fs::FileExt as _;
+use std::thread::Builder;
+
+use parking_lot::{Condvar, Mutex, MutexGuard};
+use rustix::fs::{FallocateFlags, OFlags, fallocate, fdatasync, ftruncate};
+use rustix::io::Errno;
+use sealift_format::num::{size, wide};
+
+use super::{Fingerprint, Fingerprints, Slot};
+use crate::threads::panic_guard::OnPanic;
+use crate::{Error, Progress};
+
+/// Bytes at the start that are written last.
+pub(crate) const HEAD_LEN: u64 = 1 << 20;
+/// Bytes that one system call writes: a multiple of the erase blocks of flash.
+const UNIT: usize = 4 << 20;
+/// Bytes that wait to be written, beyond which a thread that puts more waits as well.
+const QUEUE_LEN: usize = 24 << 20;
+/// Bytes that wait before the first of them are written although more may come before them.
+const WINDOW: usize = 12 << 20;
+/// The alignment that O_DIRECT needs on every device.
+const ALIGN: usize = 4096;
+
+/// What was written.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Written {
+    /// Bytes of data, including zeros.
+    pub(crate) bytes: u64,
+    /// Bytes of holes, which the device was told to discard.
+    pub(crate) discarded: u64,
+    /// Whether the device kept data in a hole although it reported that it had discarded it.
+    pub(crate) lied: bool,
+}
+
+/// Writes one image.
+pub(crate) struct SlotWriter<'a> {
+    slot: &'a Slot,
+    len: u64,
+    /// Write only blocks that differ from what is there.
+    compares: bool,
+    queue: Mutex<Queue>,
+    changed: Condvar,
+}
+
+#[derive(Default)]
+struct Queue {
+    waiting: BTreeMap<u64, Work>,
+    /// Bytes of data that wait.
+    len: usize,
+    is_over: bool,
+    failed: Option<Error>,
+    head: Vec<u8>,
+    written: Written,
+}
+
+enum Work {
+    Data(Vec<u8>),
+    Hole(u64),
+}
+
+impl<'a> SlotWriter<'a> {
+    /// Prepares to write an image of `len` bytes; with `compares`, only the blocks of 4 KiB that differ from what is there.
+    pub(crate) fn new(slot: &'a Slot, len: u64, compares: bool) -> Self {
+        let queue = Queue { head: vec![0; size(len.min(HEAD_LEN))], ..Queue::default() };
+        Self { slot, len, compares, queue: Mutex::new(queue), changed: Condvar::new() }
+    }
+
+    /// Overwrites the start of the slot with zeros, durably: from then on nothing mounts it. A file gets the image's length.
+    ///
+    /// # Errors
+    /// Returns an error if the slot cannot be written.
+    pub(crate) fn begin(&self) -> Result<(), Error> {
+        if !self.slot.is_device() {
+            ftruncate(self.slot.fd(), self.len).map_err(|error| self.failed("write", error))?;
+        }
+        self.slot.file().write_all_at(&vec![0; size(self.len.min(HEAD_LEN))], 0).map_err(|error| self.failed("write", error))?;
+        self.sync()
+    }
+
+    /// Runs `work`, which puts the image's contents, and writes them meanwhile. Returns what was written once all of it is durable, but for the
+    /// head.
+    ///
+    /// # Errors
+    /// Returns the error of `work`, or the first one of writing.
+    pub(crate) fn run(&self, work: impl FnOnce() -> Result<(), Error>) -> Result<Written, Error> {
+        let result = std::thread::scope(|scope| {
+            let writing = Builder::new().spawn_scoped(scope, || self.write());
+            let writing = writing.map_err(|error| Error::io("start a thread to write", self.slot.shown(), error))?;
+            let result = {
+                let _guard = OnPanic(|| self.end());
+                work()
+            };
+            self.end();
+            if let Err(panic) = writing.join() {
+                std::panic::resume_unwind(panic);
+            }
+            result
+        });
+        let mut queue = self.queue.lock();
+        // What the device says matters more than that it was noticed elsewhere.
+        if let Some(error) = queue.failed.take() {
+            return Err(error);
+        }
+        result?;
+        let written = queue.written;
+        drop(queue);
+        self.sync()?;
+        Ok(written)
+    }
+
+    /// Puts bytes of the image.
+    ///
+    /// # Errors
+    /// Returns [`Error::Cancelled`] if writing has failed; [`Self::run`] returns the cause.
+    pub(crate) fn put(&self, data: &[u8], offset: u64) -> Result<(), Error> {
+        let (head, rest) = data.split_at(size(HEAD_LEN.saturating_sub(offset).min(wide(data.len()))));
+        let mut queue = self.queue.lock();
+        if !head.is_empty() {
+            queue.head[size(offset)..][..head.len()].copy_from_slice(head);
+        }
+        if rest.is_empty() {
+            return Ok(());
+        }
+        while queue.len > 0 && queue.len + rest.len() > QUEUE_LEN && queue.failed.is_none() {
+            self.changed.wait(&mut queue);
+        }
+        if queue.failed.is_some() {
+            return Err(Error::Cancelled);
+        }
+        queue.len += rest.len();
+        queue.waiting.insert(offset + wide(head.len()), Work::Data(rest.to_vec()));
+        drop(queue);
+        self.changed.notify_all();
+        Ok(())
+    }
+
+    /// Puts a hole of the image, which may be empty.
+    pub(crate) fn put_hole(&self, range: Range<u64>) {
+        if range.start < range.end.min(HEAD_LEN) {
+            self.queue.lock().head[size(range.start)..size(range.end.min(HEAD_LEN))].fill(0);
+        }
+        let start = range.start.max(HEAD_LEN);
+        if start < range.end {
+            self.queue.lock().waiting.insert(start, Work::Hole(range.end - start));
+            self.changed.notify_all();
+        }
+    }
+
+    /// Takes bytes of the head that are in the slot already, and need not be put.
+    pub(crate) fn keep_head(&self, bytes: &[u8]) {
+        self.queue.lock().head[..bytes.len()].copy_from_slice(bytes);
+    }
+
+    /// Returns the head that was put.
+    pub(crate) fn head(&self) -> Vec<u8> {
+        self.queue.lock().head.clone()
+    }
+
+    /// Writes the head, durably. Returns how many bytes that were.
+    ///
+    /// # Errors
+    /// Returns an error if the slot cannot be written.
+    pub(crate) fn end_with_head(&self) -> Result<u64, Error> {
+        let head = self.head();
+        self.slot.file().write_all_at(&head, 0).map_err(|error| self.failed("write", error))?;
+        self.sync()?;
+        Ok(wide(head.len()))
+    }
+
+    /// Reads the slot again, from the device if that is possible, with the head as it will be written.
+    ///
+    /// # Errors
+    /// Returns an error if it cannot be read.
+    pub(crate) fn fingerprint(&self, piece_len: u64, progress: &Progress) -> Result<Fingerprint, Error> {
+        // Only what is read past the page cache is what the device has.
+        let (direct, mut buffer) = (self.slot.open_direct(OFlags::RDONLY), vec![0; UNIT + ALIGN]);
+        let mut sums = Fingerprints::new(piece_len);
+        sums.take(&self.head());
+        let mut at = self.len.min(HEAD_LEN);
+        while at < self.len {
+            progress.check()?;
+            let len = size((self.len - at).min(wide(UNIT)));
+            let unit = aligned(&mut buffer, len);
+            let read = match &direct {
+                Some(file) if len % ALIGN == 0 => file.read_exact_at(unit, at),
+                _ => self.slot.file().read_exact_at(unit, at),
+            };
+            read.map_err(|error| self.failed("read", error))?;
+            sums.take(unit);
+            progress.add(wide(len), 0);
+            at += wide(len);
+        }
+        Ok(sums.finish())
+    }
+
+    fn sync(&self) -> Result<(), Error> {
+        fdatasync(self.slot.fd()).map_err(|error| self.failed("write", error))
+    }
+
+    fn failed(&self, doing: &'static str, error: impl Into<io::Error>) -> Error {
+        Error::io(doing, self.slot.shown(), error)
+    }
+
+    fn end(&self) {
+        self.queue.lock().is_over = true;
+        self.changed.notify_all();
+    }
+
+    /// Writes what comes, until the end or an error.
+    fn write(&self) {
+        let _guard = OnPanic(|| self.fail(Error::Cancelled));
+        let mut means = Means { direct: self.slot.open_direct(OFlags::WRONLY), aligned: Vec::new(), there: Vec::new() };
+        while let Some((offset, work)) = self.next() {
+            let written = match work {
+                Work::Data(parts) => self.write_data(offset, &parts, &mut means),
+                Work::Hole(len) => self.write_hole(offset, len, &mut means),
+            };
+            if let Err(error) = written {
+                return self.fail(error);
+            }
+        }
+    }
+
+    fn fail(&self, error: Error) {
+        let mut queue = self.queue.lock();
+        queue.failed.get_or_insert(error);
+        queue.waiting.clear();
+        queue.len = 0;
+        drop(queue);
+        self.changed.notify_all();
+    }
+
+    /// Waits for work, and returns the first hole, or the first data up to the end of a unit.
+    fn next(&self) -> Option<(u64, Work)> {
+        let mut queue = self.queue.lock();
+        loop {
+            let is_due = queue.is_over || queue.len >= WINDOW || (queue.len == 0 && !queue.waiting.is_empty());
+            if is_due {
+                let (offset, work) = queue.waiting.pop_first()?;
+                let Work::Data(data) = work else { return Some((offset, work)) };
+                let data = self.take_unit(&mut queue, offset, data);
+                self.changed.notify_all();
+                return Some((offset, Work::Data(data)));
+            }
+            self.changed.wait(&mut queue);
+        }
+    }
+
+    /// Adds to data what follows it, up to the end of a unit, and puts back what lies beyond.
+    fn take_unit(&self, queue: &mut MutexGuard<'_, Queue>, offset: u64, mut data: Vec<u8>) -> Vec<u8> {
+        let until = size((offset / wide(UNIT) + 1) * wide(UNIT) - offset);
+        while data.len() < until {
+            let next = offset + wide(data.len());
+            match queue.waiting.remove(&next) {
+                Some(Work::Data(more)) => data.extend_from_slice(&more),
+                Some(hole) => {
+                    queue.waiting.insert(next, hole);
+                    break;
+                }
+                None => break,
+            }
+        }
+        if data.len() > until {
+            let beyond = data.split_off(until);
+            queue.waiting.insert(offset + wide(until), Work::Data(beyond));
+        }
+        queue.len -= data.len();
+        data
+    }
+
+    fn write_data(&self, offset: u64, data: &[u8], means: &mut Means) -> Result<(), Error> {
+        if !self.compares {
+            return self.write_at(offset, data, means);
+        }
+        let mut there = std::mem::take(&mut means.there);
+        there.resize(data.len(), 0);
+        let read = read_as_far_as_possible(self.slot, &mut there, offset).map_err(|error| self.failed("read", error))?;
+        let differs = |block: usize| {
+            let range = block * ALIGN..data.len().min((block + 1) * ALIGN);
+            range.end > read || there[range.clone()] != data[range]
+        };
+        let (blocks, mut at) = (data.len().div_ceil(ALIGN), 0);
+        while at < blocks {
+            let Some(start) = (at..blocks).find(|block| differs(*block)) else { break };
+            let end = (start..blocks).find(|block| !differs(*block)).unwrap_or(blocks);
+            let range = start * ALIGN..data.len().min(end * ALIGN);
+            self.write_at(offset + wide(range.start), &data[range], means)?;
+            at = end;
+        }
+        means.there = there;
+        Ok(())
+    }
+
+    /// Writes data. What O_DIRECT cannot write, such as a part of a sector, goes through the page cache.
+    fn write_at(&self, offset: u64, data: &[u8], means: &mut Means) -> Result<(), Error> {
+        let is_direct = means.direct.is_some() && offset % wide(ALIGN) == 0;
+        let (first, rest) = data.split_at(if is_direct { data.len() / ALIGN * ALIGN } else { 0 });
+        for (part, at) in first.chunks(UNIT).zip((offset..).step_by(UNIT)) {
+            self.write_direct(at, part, means)?;
+        }
+        let written = self.slot.file().write_all_at(rest, offset + wide(first.len()));
+        written.map_err(|error| self.failed("write", error))?;
+        self.queue.lock().written.bytes += wide(data.len());
+        Ok(())
+    }
+
+    /// Writes at most one unit, aligned. A file system that then refuses to write past the page cache gets it through the cache.
+    fn write_direct(&self, at: u64, part: &[u8], means: &mut Means) -> Result<(), Error> {
+        let written = match &means.direct {
+            Some(file) => {
+                means.aligned.resize(UNIT + ALIGN, 0);
+                let unit = aligned(&mut means.aligned, part.len());
+                unit.copy_from_slice(part);
+                match file.write_all_at(unit, at) {
+                    Err(error) if error.raw_os_error() == Some(Errno::INVAL.raw_os_error()) => {
+                        means.direct = None;
+                        self.slot.file().write_all_at(part, at)
+                    }
+                    written => written,
+                }
+            }
+            None => self.slot.file().write_all_at(part, at),
+        };
+        written.map_err(|error| self.failed("write", error))
+    }
+
+    /// Makes a range read as zeros: as a hole if the device can, and else by writing zeros.
+    fn write_hole(&self, offset: u64, len: u64, means: &mut Means) -> Result<(), Error> {
+        let flags = FallocateFlags::PUNCH_HOLE | FallocateFlags::KEEP_SIZE;
+        let is_aligned = offset % wide(ALIGN) == 0 && len % wide(ALIGN) == 0;
+        // The kernel refuses what the device cannot do so that zeros are read afterwards.
+        if is_aligned && !self.queue.lock().written.lied && fallocate(self.slot.fd(), flags, offset, len).is_ok() {
+            if self.reads_as_zeros(offset, len)? {
+                self.queue.lock().written.discarded += len;
+                return Ok(());
+            }
+            self.queue.lock().written.lied = true;
+        }
+        let (mut at, end) = (offset, offset + len);
+        let zeros = vec![0; UNIT];
+        while at < end {
+            let part = size((end - at).min(wide(UNIT)));
+            self.write_data(at, &zeros[..part], means)?;
+            at += wide(part);
+        }
+        Ok(())
+    }
+
+    /// Returns whether the first and the last block of a hole are zeros.
+    fn reads_as_zeros(&self, offset: u64, len: u64) -> Result<bool, Error> {
+        let mut block = [0; ALIGN];
+        for at in [offset, offset + len - wide(ALIGN).min(len)] {
+            let read = read_as_far_as_possible(self.slot, &mut block, at).map_err(|error| self.failed("read", error))?;
+            if block[..read].iter().any(|byte| *byte != 0) {
+                return Ok(false);
+            }
+        }
+        Ok(true)
+    }
+}
+
+/// What the writing thread works with.
+struct Means {
+    /// The slot, opened so that writes go past the page cache.
+    direct: Option<File>,
+    aligned: Vec<u8>,
+    there: Vec<u8>,
+}
+
+/// Returns the aligned part of a buffer that has [`ALIGN`] bytes more than `len`.
+fn aligned(buffer: &mut [u8], len: usize) -> &mut [u8] {
+    let skipped = buffer.as_ptr().align_offset(ALIGN).min(ALIGN);
+    &mut buffer[skipped..skipped + len]
+}
+
+/// Reads until the buffer is full or the slot ends. Returns how many bytes were read.
+fn read_as_far_as_possible(slot: &Slot, buffer: &mut [u8], offset: u64) -> io::Result<usize> {
+    let mut read = 0;
+    while read < buffer.len() {
+        match slot.file().read_at(&mut buffer[read..], offset + wide(read)) {
+            Ok(0) => break,
+            Ok(len) => read += len,
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+            Err(error) => return Err(error),
+        }
+    }
+    Ok(read)
+}
