@@ -12,10 +12,10 @@ use crate::pack::PackOptions;
 use crate::pack::compress::Compressor;
 use crate::trust::{DeviceState, Survey, TargetKind};
 use crate::{Error, Limits, Progress, RecordFault};
-use sealift_store::slot::{Slot, SlotAddress, SlotFolder};
-use sealift_store::{LeftRun, Site};
 use sealift_store::base::Base;
 use sealift_store::directory::TreeRecord;
+use sealift_store::slot::{Slot, SlotAddress, SlotFolder};
+use sealift_store::{LeftRun, Site};
 
 /// The result of writing a request.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -97,7 +97,8 @@ fn of_slot(target: &OsStr, output: &Output, state: Option<&DeviceState>) -> Resu
         return Err(Error::HalfUpdated { target: target.to_owned() });
     }
     let record = SlotFolder::open(state.dir(), &slot)?.map_or(Ok(None), |folder| folder.held())?;
-    let record = record.filter(|_| survey.fault.is_none()).ok_or_else(|| Error::NoRecord { path: target.to_owned() })?;
+    let record =
+        record.filter(|_| survey.fault.is_none()).ok_or_else(|| Error::NoRecord { path: target.to_owned() })?;
     let (root, index) = (record.installed.head.root(), &record.installed.index);
     if index.objects().len() > 1 {
         let problem = "holds only one file of its bundle, and a request needs a target with the whole bundle";

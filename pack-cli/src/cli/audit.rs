@@ -172,7 +172,9 @@ impl Audit {
     /// Compares a slot with what was written to it.
     fn run_slot(&self) -> Result<(), Failure> {
         if self.bundle.is_some() || self.compare.of_trees().is_some() || self.compare.reference().is_some() {
-            return Err(Failure::usage("a block device or image:FILE is compared whole with its record: give no BUNDLE and no path or field"));
+            return Err(Failure::usage(
+                "a block device or image:FILE is compared whole with its record: give no BUNDLE and no path or field",
+            ));
         }
         let (start, judge) = (Instant::now(), Judge::by(&self.trust.options())?);
         let address = SlotAddress { image: None, target: self.target.clone() };
@@ -191,7 +193,9 @@ impl Audit {
         match () {
             () if is_wrong => Err(Failure::differs(format!("{target} is {name}, not {}", self.name.join(" or ")))),
             () if audit_slot::is_clean(&found) => Ok(()),
-            () if self.show.quiet && !self.show.json => Err(Failure::differs(format!("{target}: {}", audit_slot::words(&found)))),
+            () if self.show.quiet && !self.show.json => {
+                Err(Failure::differs(format!("{target}: {}", audit_slot::words(&found))))
+            }
             () => Err(Failure::printed()),
         }
     }

@@ -58,7 +58,8 @@ fn differences(slot: &Slot, image: &SlotImage, jobs: usize, progress: &Progress)
     let there = len.min(slot.size());
     if wanted.pieces.is_empty() || there < len {
         let is_same = there == len
-            && Fingerprint::read(slot.file(), slot.shown(), len, wanted.piece_len.max(len), jobs, progress)?.id == wanted.id;
+            && Fingerprint::read(slot.file(), slot.shown(), len, wanted.piece_len.max(len), jobs, progress)?.id
+                == wanted.id;
         return Ok(if is_same { Vec::new() } else { vec![0..len] });
     }
     let found = Fingerprint::read(slot.file(), slot.shown(), len, wanted.piece_len, jobs, progress)?;

@@ -50,7 +50,9 @@ impl Base {
         if let Some(run) = folder.as_ref().map_or(Ok(None), SlotFolder::run)? {
             return Err(match run {
                 crate::LeftRun::Running => Error::Busy { path: slot.shown().to_owned() },
-                _ => Error::missing_base(slot.shown(), "a run that was writing to it did not end: repeat that run first"),
+                _ => {
+                    Error::missing_base(slot.shown(), "a run that was writing to it did not end: repeat that run first")
+                }
             });
         }
         if let Some(record) = folder.map_or(Ok(None), |folder| folder.held())? {
@@ -105,7 +107,9 @@ impl SlotReader<'_> {
             wanted.first_difference(&found.ok()?, len)
         });
         let problem = match found {
-            Some(Range { start, end }) => format!("it was changed: bytes {start} to {end} differ from what was written"),
+            Some(Range { start, end }) => {
+                format!("it was changed: bytes {start} to {end} differ from what was written")
+            }
             None => "it was changed: its content is not that of the base".to_owned(),
         };
         Error::missing_base(slot.shown(), problem)

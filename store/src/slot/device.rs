@@ -39,6 +39,8 @@ enum Access {
 }
 
 impl Slot {
+    /// The number of a file that does not exist yet.
+    const NEW: (Dev, u64) = (0, 0);
     /// How the identity of a partition begins.
     pub(crate) const PARTITION: &str = "partition-";
 
@@ -50,8 +52,18 @@ impl Slot {
         Self::open_for(address, Access::Read)
     }
 
-    /// Opens a slot that an image is to be written to: nobody else may use it meanwhile. A file that does not exist is created, unless this is only
-    /// tried.
+    /// Opens a slot to read it, or the place of a file that does not exist yet.
+    pub(crate) fn look(address: &SlotAddress) -> Result<Self, Error> {
+        match Self::open(address) {
+            Err(Error::Io { source, .. }) if source.kind() == std::io::ErrorKind::NotFound => {
+                Self::new(&address.target, address.path())
+            }
+            slot => slot,
+        }
+    }
+
+    /// Opens a slot that an image is to be written to: nobody else may use it meanwhile. A file that does not exist is created
+    /// later ([`Slot::create`]).
     ///
     /// # Errors
     /// Returns an error if there is no such device, if it is in use or read-only, or if it cannot be opened.
@@ -63,34 +75,17 @@ impl Slot {
         let (shown, given) = (&address.target, address.path());
         let io = |doing: &'static str, error: std::io::Error| Error::io(doing, given, error);
         let is_new = !given.try_exists().map_err(|error| io("look at", error))? && !given.starts_with("/dev");
-        let path = match is_new {
-            true if access == Access::Read => return Err(io("read", Errno::NOENT.into())),
-            // The folder must exist; what is created gets no other place than the one that was named.
-            true => {
-                let folder = given.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
-                let folder = folder.canonicalize().map_err(|error| Error::io("find", folder, error))?;
-                folder.join(given.file_name().ok_or_else(|| io("create", Errno::INVAL.into()))?)
-            }
-            false => given.canonicalize().map_err(|error| io("find", error))?,
-        };
-        if is_new && access == Access::Try {
-            let folder = path.parent().unwrap_or(Path::new("/"));
-            let file = File::open(folder).map_err(|error| Error::io("open", folder, error))?;
-            let number = (0, 0);
-            let partition = Partition::default();
-            return Ok(Self { file, shown: shown.clone(), path, is_device: false, number, size: 0, partition });
+        if is_new {
+            return if access == Access::Read { Err(io("read", Errno::NOENT.into())) } else { Self::new(shown, given) };
         }
-        if !is_new {
-            check_unused(&path, shown, access)?;
-        }
+        let path = given.canonicalize().map_err(|error| io("find", error))?;
+        check_unused(&path, shown, access)?;
         let mut flags = OFlags::CLOEXEC | OFlags::NOFOLLOW | OFlags::NONBLOCK;
         flags |= if access == Access::Write { OFlags::RDWR } else { OFlags::RDONLY };
-        if is_new {
-            flags |= OFlags::CREATE | OFlags::EXCL;
-        } else if access != Access::Read && is_block_device(&path) {
+        if access != Access::Read && is_block_device(&path) {
             flags |= OFlags::EXCL; // nobody else uses it exclusively, as mounts do
         }
-        let opened = rustix::fs::open(&path, flags, Mode::from_raw_mode(0o644));
+        let opened = rustix::fs::open(&path, flags, Mode::empty());
         let file = File::from(opened.map_err(|error| match error {
             Errno::BUSY => Error::slot(shown, SlotFault::InUse("another program has opened it for itself".into())),
             Errno::ROFS => Error::slot(shown, SlotFault::ReadOnly),
@@ -118,15 +113,44 @@ impl Slot {
         if self.is_new() { Ok(None) } else { found_in(&self.file) }
     }
 
-    /// Returns whether it is a file that does not exist yet, and will not be created by this dry run.
+    /// Returns whether it is a file that does not exist yet.
     fn is_new(&self) -> bool {
-        self.number == (0, 0)
+        self.number == Self::NEW
     }
 
     /// Returns the open device or file.
     #[must_use]
     pub fn file(&self) -> &File {
         &self.file
+    }
+
+    /// Returns a file that does not exist yet. The folder must exist; what is created gets no other place than the one that was named.
+    fn new(shown: &Path, given: &Path) -> Result<Self, Error> {
+        let folder = given.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
+        let failed = |error| Error::io("open", folder, error);
+        let folder_path = folder.canonicalize().map_err(failed)?;
+        let name = given.file_name().ok_or_else(|| Error::io("create", given, Errno::INVAL))?;
+        let (path, file) = (folder_path.join(name), File::open(&folder_path).map_err(failed)?);
+        let (shown, partition) = (shown.to_owned(), Partition::default());
+        Ok(Self { file, shown, path, is_device: false, number: Self::NEW, size: 0, partition })
+    }
+
+    /// Creates the file, if it does not exist yet.
+    ///
+    /// # Errors
+    /// Returns an error if it cannot be created.
+    pub(crate) fn create(&mut self) -> Result<(), Error> {
+        if !self.is_new() {
+            return Ok(());
+        }
+        let flags = OFlags::CLOEXEC | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::RDWR;
+        let failed = |error: std::io::Error| Error::io("create", &self.path, error);
+        let opened = rustix::fs::open(&self.path, flags, Mode::from_raw_mode(0o644));
+        let file = File::from(opened.map_err(|error| failed(error.into()))?);
+        let metadata = file.metadata().map_err(failed)?;
+        flock(&file, FlockOperation::NonBlockingLockExclusive).map_err(|error| failed(error.into()))?;
+        (self.file, self.number) = (file, (metadata.dev(), metadata.ino()));
+        Ok(())
     }
 
     /// Opens it once more, to read or write past the page cache; `None` if it cannot be opened so.
@@ -175,7 +199,7 @@ impl Slot {
     /// Returns whether both are the same device or file.
     #[must_use]
     pub fn is_same(&self, other: &Self) -> bool {
-        (self.is_device, self.number) == (other.is_device, other.number) && !self.is_new()
+        (self.is_device, self.number) == (other.is_device, other.number) && (!self.is_new() || self.path == other.path)
     }
 
     /// Returns what tells it from another that has its name at another time: the partition's UUID and the size of a device; `None` for a file.

@@ -142,9 +142,8 @@ mod tests {
             let mut taking = Fingerprints::new(PIECE);
             content.chunks(9973).for_each(|part| taking.take(part));
             let taken = taking.finish();
-            let read = || {
-                Fingerprint::read(&file, Path::new("it"), len, PIECE, 2, &Progress::default()).expect("it is read")
-            };
+            let read =
+                || Fingerprint::read(&file, Path::new("it"), len, PIECE, 2, &Progress::default()).expect("it is read");
             assert_eq!(taken, read());
             assert_eq!(taken.id, *blake3::hash(&content).as_bytes());
             assert_eq!(taken.first_difference(&read(), len), None);

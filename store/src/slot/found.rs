@@ -47,11 +47,11 @@ pub(crate) fn found_in(file: &File) -> std::io::Result<Option<&'static str>> {
 }
 
 fn name_of(bytes: &[u8]) -> Option<&'static str> {
-    let has = |at: u64, magic: &[u8]| {
-        bytes.get(sealift_format::num::size(at)..).is_some_and(|rest| rest.starts_with(magic))
-    };
+    let has =
+        |at: u64, magic: &[u8]| bytes.get(sealift_format::num::size(at)..).is_some_and(|rest| rest.starts_with(magic));
     let known = KNOWN.iter().find(|(_, at, magic)| has(*at, magic)).map(|(name, ..)| *name);
-    let is_table = || has(510, &[0x55, 0xaa]) && bytes.get(446..510).is_some_and(|table| table.iter().any(|byte| *byte != 0));
+    let is_table =
+        || has(510, &[0x55, 0xaa]) && bytes.get(446..510).is_some_and(|table| table.iter().any(|byte| *byte != 0));
     known
         .or_else(|| is_table().then_some("an MBR partition table"))
         .or_else(|| bytes.iter().any(|byte| *byte != 0).then_some("data"))

@@ -165,7 +165,10 @@ impl SlotFolder {
     /// Returns an error if the record cannot be read or is damaged.
     pub fn held(&self) -> Result<Option<SlotRecord>, Error> {
         let Some(dir) = self.own.directory(HELD)? else { return Ok(None) };
-        let installed = InstallRecord::read(&dir, Limits::NONE)?;
+        let installed = InstallRecord::read(&dir, Limits::NONE).map_err(|error| match error {
+            Error::Format(error) => Error::State { path: dir.path().to_owned(), problem: error.to_string() },
+            error => error,
+        })?;
         let pieces = read_file(&dir, PIECES, u64::MAX >> 8)?;
         let text = read_file(&dir, SLOT, TEXT_MAX)?;
         let image = SlotImage::parse(&text, &pieces)
@@ -216,8 +219,7 @@ impl SlotFolder {
             self.own.sync()?;
         }
         let dir = self.own.new_directory(NEXT)?;
-        let new =
-            NewRecord { bundle, files: image.files(), order, is_sealed: false, signature: None, durable: true };
+        let new = NewRecord { bundle, files: image.files(), order, is_sealed: false, signature: None, durable: true };
         new.write(&dir)?;
         dir.sync()?;
         self.own.sync()

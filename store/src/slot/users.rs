@@ -78,7 +78,8 @@ mod tests {
 
     #[test]
     fn a_mount_is_found_by_the_numbers_of_its_device() {
-        let mounts = "22 1 8:2 / / rw - ext4 /dev/sda2 rw\n30 22 7:3 / /mnt/with\\040space ro - squashfs /dev/loop3 ro\n";
+        let mounts =
+            "22 1 8:2 / / rw - ext4 /dev/sda2 rw\n30 22 7:3 / /mnt/with\\040space ro - squashfs /dev/loop3 ro\n";
         assert_eq!(mount_of(mounts, "7:3"), Some("/mnt/with\\040space"));
         assert_eq!((mount_of(mounts, "8:2"), mount_of(mounts, "7:33")), (Some("/"), None));
         assert_eq!(mount_of("garbage\n\n", "8:2"), None);

@@ -83,7 +83,10 @@ impl<'a> SlotWriter<'a> {
         if !self.slot.is_device() {
             ftruncate(self.slot.fd(), self.len).map_err(|error| self.failed("write", error))?;
         }
-        self.slot.file().write_all_at(&vec![0; size(self.len.min(HEAD_LEN))], 0).map_err(|error| self.failed("write", error))?;
+        self.slot
+            .file()
+            .write_all_at(&vec![0; size(self.len.min(HEAD_LEN))], 0)
+            .map_err(|error| self.failed("write", error))?;
         self.sync()
     }
 
@@ -284,7 +287,8 @@ impl<'a> SlotWriter<'a> {
         }
         let mut there = std::mem::take(&mut means.there);
         there.resize(data.len(), 0);
-        let read = read_as_far_as_possible(self.slot, &mut there, offset).map_err(|error| self.failed("read", error))?;
+        let read =
+            read_as_far_as_possible(self.slot, &mut there, offset).map_err(|error| self.failed("read", error))?;
         let differs = |block: usize| {
             let range = block * ALIGN..data.len().min((block + 1) * ALIGN);
             range.end > read || there[range.clone()] != data[range]
@@ -334,8 +338,26 @@ impl<'a> SlotWriter<'a> {
         written.map_err(|error| self.failed("write", error))
     }
 
+    /// Returns whether a range is zeros already.
+    fn is_zeros(&self, offset: u64, len: u64, means: &mut Means) -> Result<bool, Error> {
+        let (mut at, end) = (offset, offset + len);
+        means.there.resize(UNIT, 0);
+        while at < end {
+            let part = &mut means.there[..size((end - at).min(wide(UNIT)))];
+            let read = read_as_far_as_possible(self.slot, part, at).map_err(|error| self.failed("read", error))?;
+            if read < part.len() || part.iter().any(|byte| *byte != 0) {
+                return Ok(false);
+            }
+            at += wide(read);
+        }
+        Ok(true)
+    }
+
     /// Makes a range read as zeros: as a hole if the device can, and else by writing zeros.
     fn write_hole(&self, offset: u64, len: u64, means: &mut Means) -> Result<(), Error> {
+        if self.compares && self.is_zeros(offset, len, means)? {
+            return Ok(());
+        }
         let flags = FallocateFlags::PUNCH_HOLE | FallocateFlags::KEEP_SIZE;
         let is_aligned = offset % wide(ALIGN) == 0 && len % wide(ALIGN) == 0;
         // The kernel refuses what the device cannot do so that zeros are read afterwards.
@@ -360,7 +382,8 @@ impl<'a> SlotWriter<'a> {
     fn reads_as_zeros(&self, offset: u64, len: u64) -> Result<bool, Error> {
         let mut block = [0; ALIGN];
         for at in [offset, offset + len - wide(ALIGN).min(len)] {
-            let read = read_as_far_as_possible(self.slot, &mut block, at).map_err(|error| self.failed("read", error))?;
+            let read =
+                read_as_far_as_possible(self.slot, &mut block, at).map_err(|error| self.failed("read", error))?;
             if block[..read].iter().any(|byte| *byte != 0) {
                 return Ok(false);
             }

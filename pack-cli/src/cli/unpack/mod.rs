@@ -47,7 +47,9 @@ impl Unpack {
                 ));
             }
         }
-        if self.slots.is_empty() && (self.read_back || self.expect_partlabel.is_some() || self.expect_partuuid.is_some()) {
+        if self.slots.is_empty()
+            && (self.read_back || self.expect_partlabel.is_some() || self.expect_partuuid.is_some())
+        {
             return Err(Failure::usage(
                 "--read-back, --expect-partlabel and --expect-partuuid are for block devices and image:FILE",
             ));

@@ -44,7 +44,8 @@ impl Unpack {
             Err(failure) => {
                 let state = judge.guard().state();
                 let is_half = |slot: &&SlotAddress| {
-                    targets(&slot.target, state).is_ok_and(|found| found.iter().any(|found| found.present.is_half_updated()))
+                    targets(&slot.target, state)
+                        .is_ok_and(|found| found.iter().any(|found| found.present.is_half_updated()))
                 };
                 return Err(match self.slots.iter().find(is_half).filter(|_| !self.dry_run) {
                     Some(slot) => failure.unfinished(&slot.target),
@@ -65,7 +66,9 @@ impl Unpack {
             let (slot, image) = (escape::text(&stats.slot), escape::text(&stats.image));
             let verb = if stats.kept_bytes == stats.bytes { "already has" } else { verb };
             match verb {
-                "already has" => writeln!(out, "{BOLD}{slot}{BOLD:#}: already has {image} of {bundle}{}", judge.mark())?,
+                "already has" => {
+                    writeln!(out, "{BOLD}{slot}{BOLD:#}: already has {image} of {bundle}{}", judge.mark())?
+                }
                 _ => writeln!(out, "{BOLD}{slot}{BOLD:#}: {image} {verb} from {bundle}{}", judge.mark())?,
             }
             print_slot(&mut out, stats, self.dry_run)?;

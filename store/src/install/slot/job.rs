@@ -8,9 +8,9 @@ use sealift_format::{Bundle, Object, Ref, Row};
 use sealift_verify::content::Content;
 use sealift_verify::read_plan::ReadPlan;
 
+use super::Target;
 use super::compare::{There, fingerprint_of};
 use super::stats::{SlotStats, SlotsStats};
-use super::Target;
 use crate::base::{self, Bases};
 use crate::delivery::{Delivery, from_bases};
 use crate::install::options::InstallOptions;
@@ -59,6 +59,7 @@ impl Job<'_> {
         if options.dry_run {
             return Ok(stats);
         }
+        planned.iter_mut().try_for_each(|planned| planned.target.slot.create())?;
         let folders = planned.iter().map(|planned| self.prepare(planned)).collect::<Result<Vec<_>, Error>>()?;
         let writers: Vec<Option<SlotWriter<'_>>> = planned.iter().map(|planned| self.writer(planned)).collect();
         for ((planned, folder), writer) in planned.iter().zip(&folders).zip(&writers) {

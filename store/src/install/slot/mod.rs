@@ -44,8 +44,8 @@ pub fn install(
     progress: &Progress,
 ) -> Result<SlotsStats, Error> {
     let state = bundle.state().clone();
+    check_apart(slots, options)?;
     let targets = slots.iter().map(|address| open(address, &bundle, options)).collect::<Result<Vec<_>, Error>>()?;
-    check_apart(&targets, options)?;
     let surveys = targets.iter().map(|target| Survey::of_slot(&target.slot, &state));
     let surveys = surveys.collect::<Result<Vec<_>, Error>>()?;
     let (unopened, admission) = bundle.install(options.dry_run)?;
@@ -80,21 +80,21 @@ fn open(address: &SlotAddress, bundle: &Trusted, options: &InstallOptions) -> Re
 }
 
 /// Refuses a slot that is given twice, or is a base.
-fn check_apart(targets: &[Target], options: &InstallOptions) -> Result<(), Error> {
-    for (at, target) in targets.iter().enumerate() {
-        let fault = |fault| Error::slot(target.slot.shown(), fault);
-        if targets[..at].iter().any(|other| other.slot.is_same(&target.slot)) {
-            return Err(fault(SlotFault::Twice));
-        }
-        for place in &options.bases.places {
-            let is_it = match SlotAddress::of(place.as_ref()) {
-                Some(base) => Slot::open(&base)?.is_same(&target.slot),
-                None => false,
-            };
-            if is_it {
-                return Err(fault(SlotFault::IsBase));
+fn check_apart(slots: &[SlotAddress], options: &InstallOptions) -> Result<(), Error> {
+    let bases = options.bases.places.iter().filter_map(|place| SlotAddress::of(place.as_ref()));
+    let bases = bases.map(|base| Slot::open(&base)).collect::<Result<Vec<_>, Error>>()?;
+    let mut looked: Vec<Slot> = Vec::new();
+    for address in slots {
+        let slot = Slot::look(address)?;
+        let fault = match () {
+            () if looked.iter().any(|other| other.is_same(&slot)) => SlotFault::Twice,
+            () if bases.iter().any(|base| base.is_same(&slot)) => SlotFault::IsBase,
+            () => {
+                looked.push(slot);
+                continue;
             }
-        }
+        };
+        return Err(Error::slot(slot.shown(), fault));
     }
     Ok(())
 }

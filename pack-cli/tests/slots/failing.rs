@@ -1,0 +1,82 @@
+//! Devices that fail, and bases that change meanwhile.
+
+use sealift_desk::told;
+
+use crate::desk::{MIB, Slots, assert_has, start_of};
+
+#[test]
+fn an_error_ends_the_run_and_the_next_one_completes_it() {
+    let slots = Slots::new();
+    for (call, error, when, why) in [
+        ("pwrite64", "EIO", "3", "Input/output error"),
+        ("pwrite64", "ENOSPC", "2", "No space left"),
+        ("pwrite64", "ENODEV", "3", "No such device"),
+        ("fdatasync", "EIO", "2", "Input/output error"),
+    ] {
+        let trace = format!("inject={call}:error={error}:when={when}");
+        let only = format!("trace={call}");
+        let Some(mut run) =
+            slots.strace(&["-e", &only, "-e", &trace], "unpack 1.sealift image:a --trust signers --jobs 1")
+        else {
+            return;
+        };
+        let (status, said) = told(&mut run);
+        assert!(
+            status == Some(2) && said.contains(why) && said.contains("image:a"),
+            "{call} {error}: {status:?} {said}"
+        );
+        assert!(start_of(slots.path("a"), MIB).iter().all(|byte| *byte == 0), "{call} {error} {when}");
+        slots.does("unpack 1.sealift image:a");
+        assert_has(slots.path("a"), 1);
+        std::fs::remove_file(slots.path("a")).unwrap();
+        std::fs::remove_dir_all(slots.path("state")).unwrap();
+    }
+}
+
+#[test]
+fn a_device_that_lies_about_discards_gets_zeros() {
+    let slots = Slots::new();
+    slots.write("a", vec![0xff; 8 * MIB]);
+    let Some(mut run) = slots.strace(
+        &["-e", "trace=fallocate", "-e", "inject=fallocate:retval=0"],
+        "unpack 1.sealift image:a --adopt --trust signers",
+    ) else {
+        return;
+    };
+    let (status, said) = told(&mut run);
+    assert_eq!(status, Some(0), "{said}");
+    assert!(said.contains("wrote zeros: the device returns old data where it reported a discard"), "{said}");
+    assert_has(slots.path("a"), 1);
+}
+
+#[test]
+fn a_file_system_without_holes_gets_zeros() {
+    let slots = Slots::new();
+    slots.write("a", vec![0xff; 8 * MIB]);
+    let Some(mut run) = slots.strace(
+        &["-e", "trace=fallocate", "-e", "inject=fallocate:error=EOPNOTSUPP"],
+        "unpack 1.sealift image:a --adopt --trust signers",
+    ) else {
+        return;
+    };
+    let (status, said) = told(&mut run);
+    assert_eq!(status, Some(0), "{said}");
+    assert!(!said.contains("discard"), "{said}");
+    assert_has(slots.path("a"), 1);
+}
+
+#[test]
+fn what_is_read_back_otherwise_is_said() {
+    let slots = Slots::new();
+    // The first block of each thread's first write gets lost.
+    slots.write("a", vec![0; 8 * MIB]);
+    let Some(mut run) = slots.strace(
+        &["-e", "trace=pwrite64", "-e", "inject=pwrite64:retval=4096:when=1"],
+        "unpack 1.sealift image:a --trust signers --read-back --jobs 1",
+    ) else {
+        return;
+    };
+    let (status, said) = told(&mut run);
+    assert!(status == Some(1) && said.contains("returns other bytes than were written to it"), "{status:?}: {said}");
+    assert!(start_of(slots.path("a"), MIB).iter().all(|byte| *byte == 0));
+}

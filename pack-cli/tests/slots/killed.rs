@@ -1,0 +1,89 @@
+//! A run that is killed leaves the old slot untouched, and the new one complete or with zeros at its start; the next run completes it.
+
+use sealift_desk::{noise, out};
+
+use crate::desk::{MIB, Slots, assert_has, start_of};
+
+/// System calls before which the run is killed, and how often each is tried.
+const CALLS: [(&str, usize); 5] =
+    [("pwrite64", 12), ("fdatasync", 6), ("fsync", 14), ("renameat2", 5), ("fallocate", 3)];
+
+#[test]
+fn at_any_system_call_that_changes_something() {
+    let slots = Slots::new();
+    slots.does("unpack 1.sealift image:a");
+    let (mut killed, mut unbootable) = (0, 0);
+    for (call, times) in CALLS {
+        for when in 1..=times {
+            let _ = std::fs::remove_file(slots.path("b"));
+            out(slots.command_of("cp").args(["--", "2/root.img", "b"]));
+            let trace = [&format!("trace={call}"), &format!("inject={call}:signal=SIGKILL:when={when}")]
+                .map(|text| ["-e".to_owned(), text.clone()])
+                .concat();
+            let trace: Vec<&str> = trace.iter().map(String::as_str).collect();
+            let line = "unpack delta.sealift image:b --base image:a --trust signers --adopt --jobs 1";
+            let Some(mut run) = slots.strace(&trace, line) else { return };
+            if run.output().unwrap().status.success() {
+                continue;
+            }
+            killed += 1;
+            assert_has(slots.path("a"), 1);
+            let start = start_of(slots.path("b"), MIB);
+            let is_whole = start_of(slots.path("b"), crate::desk::LEN) == crate::desk::image(2);
+            let is_unbootable = start.iter().all(|byte| *byte == 0);
+            assert!(is_whole || is_unbootable, "{call} {when}");
+            unbootable += usize::from(is_unbootable);
+            let (_, said) = slots.ends("status image:b");
+            assert!(
+                is_whole || said.contains("incomplete") || said.contains("partly updated"),
+                "{call} {when}: {said}"
+            );
+            // A base that is not complete is none.
+            if !is_whole {
+                slots.is_refused("unpack delta.sealift image:c --base image:b", 4, "");
+            }
+            slots.does(&line.replace(" --trust signers", ""));
+            assert_has(slots.path("b"), 2);
+            slots.does("audit image:b");
+            std::fs::remove_dir_all(slots.path("state")).unwrap();
+            slots.does("unpack 1.sealift image:a --adopt");
+        }
+    }
+    assert!(killed > 15 && unbootable > 5, "{killed} killed, {unbootable} unbootable");
+}
+
+#[test]
+fn what_was_written_before_is_kept_and_another_version_replaces_it() {
+    let slots = Slots::new();
+    for version in [1, 2] {
+        let mut content = noise(3, 48 * MIB);
+        content[40 * MIB] = version;
+        slots.write(&format!("large-{version}/root.img"), content);
+        slots.good(&format!("pack large-{version} -o large-{version}.sealift --name os --bundle-version {version} --key release --level 1"));
+    }
+    let kill = ["-e", "trace=pwrite64", "-e", "inject=pwrite64:signal=SIGKILL:when=9"];
+    let Some(mut run) = slots.strace(&kill, "unpack large-1.sealift image:a --trust signers --jobs 1") else { return };
+    assert!(!run.output().unwrap().status.success());
+    let said = slots.ends("status image:a").1;
+    assert!(said.contains("incomplete: repeat the command"), "{said}");
+    slots.is_refused("audit image:a", 1, "");
+    let told = slots.tells("unpack large-1.sealift image:a");
+    assert_eq!(told["slots"][0]["resumed"].as_bool(), Some(true), "{told}");
+    assert!(told["slots"][0]["kept_bytes"].as_u64() > Some(20 * MIB as u64), "{told}");
+    assert!(slots.read("a") == slots.read("large-1/root.img"));
+    let Some(mut run) = slots.strace(&kill, "unpack large-2.sealift image:a --trust signers --jobs 1") else { return };
+    assert!(!run.output().unwrap().status.success());
+    let said = slots.ends("status image:a").1;
+    assert!(said.contains("partly updated"), "{said}");
+    slots.does("unpack large-2.sealift image:a");
+    assert!(slots.read("a") == slots.read("large-2/root.img"));
+    slots.does("audit image:a");
+    // What is given up is forgotten: it is no base, and nothing is said to be there.
+    let Some(mut run) = slots.strace(&kill, "unpack large-2.sealift image:b --trust signers --jobs 1") else { return };
+    assert!(!run.output().unwrap().status.success());
+    let said = slots.good("clean image:b");
+    assert!(said.contains("discarded an unfinished run"), "{said}");
+    assert!(!slots.does("status").contains("image:b"));
+    slots.does("unpack large-2.sealift image:b");
+    assert!(slots.read("b") == slots.read("large-2/root.img"));
+}

@@ -1,0 +1,70 @@
+//! What the device remembers of a slot.
+
+use std::fs;
+
+use crate::desk::{Slots, assert_has};
+
+#[test]
+fn status_audit_request_and_clean_know_a_slot() {
+    let slots = Slots::new();
+    let Some(device) = slots.device("device", 8 << 20) else { return };
+    let device = &device.0;
+    slots.is_refused(&format!("audit {device}"), 2, "no install record");
+    slots.is_refused(&format!("request {device} -o it.request"), 2, "");
+    slots.does(&format!("unpack 1.sealift {device}"));
+    let status = slots.does(&format!("status {device}"));
+    assert!(status.contains(&format!("{device}: os version 1")), "{status}");
+    let told = slots.tells(&format!("audit {device}"));
+    assert_eq!((told["name"].as_str(), told["differing_bytes"].as_u64()), (Some("os"), Some(0)), "{told}");
+    // A request describes it, and the delta that is packed for it fits.
+    slots.good(&format!("request {device} -o it.request"));
+    slots.good("pack 2 -o for.sealift --name os --bundle-version 2 --key release --for it.request");
+    slots.does(&format!("unpack for.sealift image:other --base {device}"));
+    assert_has(slots.path("other"), 2);
+    assert!(slots.good(&format!("clean {device}")).contains("nothing to clean"));
+    // Other bytes are found, and so is another partition under its name.
+    fs::write(device, "overwritten").unwrap();
+    slots.is_refused(&format!("audit {device}"), 1, "differs: bytes 0 to ");
+    assert!(slots.path("state/slots").exists());
+}
+
+#[test]
+fn a_lost_record_is_no_consent() {
+    let slots = Slots::new();
+    slots.does("unpack 1.sealift image:a");
+    fs::remove_dir_all(slots.path("state/slots")).unwrap();
+    let said = slots.is_refused("unpack 2.sealift image:a", 2, "has lost its install record");
+    assert!(said.contains("--adopt"), "{said}");
+    slots.does("unpack 2.sealift image:a --adopt --update");
+    assert_has(slots.path("a"), 2);
+    // A damaged one is told as such by all verbs.
+    for file in ["head", "index", "slot", "pieces"] {
+        let folder = fs::read_dir(slots.path("state/slots")).unwrap().next().unwrap().unwrap().path();
+        let path = folder.join("held").join(file);
+        let good = fs::read(&path).unwrap();
+        fs::write(&path, &good[1..]).unwrap();
+        slots.is_refused("unpack 2.sealift image:a", 2, "has a damaged install record");
+        slots.is_refused("audit image:a", 2, "");
+        slots.is_refused("unpack delta.sealift image:b --base image:a", 2, "");
+        fs::write(&path, &good).unwrap();
+    }
+    slots.does("audit image:a");
+}
+
+#[test]
+fn a_slot_that_went_back_with_its_record_is_noticed() {
+    let slots = Slots::new();
+    slots.does("unpack 1.sealift image:a");
+    let before = (slots.read("a"), fs::read_dir(slots.path("state/slots")).unwrap().next().unwrap().unwrap().path());
+    let copied = slots.path("copied");
+    let copy = |from: &std::path::Path, to: &std::path::Path| {
+        sealift_desk::out(slots.command_of("cp").arg("-a").arg("--").arg(from).arg(to));
+    };
+    copy(&before.1, &copied);
+    slots.does("unpack 2.sealift image:a");
+    fs::remove_dir_all(&before.1).unwrap();
+    copy(&copied, &before.1);
+    slots.write("a", &before.0);
+    slots.is_refused("audit image:a", 1, "gone back");
+    assert!(slots.does("status").contains("it has gone back"));
+}

@@ -1,0 +1,152 @@
+//! What is written to a slot.
+
+use std::fs;
+use std::os::unix::fs::MetadataExt as _;
+
+use crate::desk::{LEN, MIB, Slots, assert_has, partitioned, start_of};
+
+#[test]
+fn a_device_takes_an_image_and_is_the_base_of_the_next() {
+    let slots = Slots::new();
+    let (Some(a), Some(b)) = (slots.device("a", 8 * MIB), slots.device("b", 8 * MIB)) else { return };
+    // What lies behind the image stays.
+    fs::write(&b.0, vec![0; MIB]).unwrap();
+    let behind = |device: &str| start_of(device, 8 * MIB).split_off(LEN);
+    slots.does(&format!("unpack 1.sealift {}", a.0));
+    assert_has(&a.0, 1);
+    assert!(behind(&a.0).iter().all(|byte| *byte == 0));
+    let told = slots.tells(&format!("unpack delta.sealift {} --base {}", b.0, a.0));
+    assert_has(&b.0, 2);
+    assert_has(&a.0, 1);
+    let slot = &told["slots"][0];
+    assert_eq!(
+        (&slot["image"], &slot["bytes"], &slot["discarded_bytes"]),
+        (&"root.img".into(), &LEN.into(), &MIB.into())
+    );
+    assert_eq!((slot["kept_bytes"].as_u64(), slot["resumed"].as_bool()), (Some(0), Some(false)));
+    slots.does(&format!("audit {}", b.0));
+    // Without --base, the device that holds it is found.
+    slots.does(&format!("unpack 1.sealift {} --allow-downgrade", b.0));
+    slots.does(&format!("unpack delta.sealift {}", b.0));
+    assert_has(&b.0, 2);
+    // So is the delta on a stick.
+    slots.does(&format!("unpack 1.sealift {} --allow-downgrade", b.0));
+    fs::create_dir(slots.path("stick")).unwrap();
+    fs::copy(slots.path("delta.sealift"), slots.path("stick/delta.sealift")).unwrap();
+    fs::copy(slots.path("2.sealift"), slots.path("stick/whole.sealift")).unwrap();
+    let said = slots.does(&format!("unpack stick {}", b.0));
+    assert!(said.contains("written from stick/delta.sealift"), "{said}");
+    assert_has(&b.0, 2);
+}
+
+#[test]
+fn a_file_is_made_and_takes_the_length_of_the_image() {
+    let slots = Slots::new();
+    for prefix in ["image:", "root.img=image:"] {
+        slots.does(&format!("unpack 1.sealift {prefix}new"));
+        assert_has(slots.path("new"), 1);
+        let metadata = fs::metadata(slots.path("new")).unwrap();
+        assert_eq!(metadata.len(), LEN as u64);
+        assert!(metadata.blocks() * 512 < (LEN - MIB / 2) as u64, "the zeros are a hole");
+        slots.does("unpack delta.sealift image:second --base image:new");
+        assert_has(slots.path("second"), 2);
+        slots.does("audit image:second");
+        for name in ["new", "second"] {
+            fs::remove_file(slots.path(name)).unwrap();
+        }
+        fs::remove_dir_all(slots.path("state")).unwrap();
+    }
+    // A file that nothing is known of is a base too, if it is what was packed.
+    slots.does("unpack delta.sealift image:third --base image:1/root.img");
+    assert_has(slots.path("third"), 2);
+    slots.is_refused("unpack delta.sealift image:fourth --base image:2/root.img", 4, "wrong base");
+    assert!(!slots.path("fourth").exists());
+}
+
+#[test]
+fn only_blocks_that_differ_are_written_by_an_update() {
+    let slots = Slots::new();
+    slots.does("unpack 1.sealift image:slot");
+    let told = slots.tells("unpack 2.sealift image:slot --update");
+    assert_has(slots.path("slot"), 2);
+    let slot = &told["slots"][0];
+    // The first megabyte twice, two blocks, and the last one.
+    assert_eq!(slot["written_bytes"].as_u64(), Some((2 * MIB + 2 * 4096 + 1234) as u64), "{told}");
+    assert_eq!(slot["discarded_bytes"].as_u64(), Some(0), "{told}");
+    // Nothing is written, nor read from the bundle, if it has everything.
+    let told = slots.tells("unpack 2.sealift image:slot");
+    assert_eq!(
+        (told["slots"][0]["written_bytes"].as_u64(), told["stored_bytes"].as_u64()),
+        (Some(0), Some(0)),
+        "{told}"
+    );
+    // What changed is found by hash, and restored.
+    let mut bytes = slots.read("slot");
+    bytes[5 * MIB] ^= 1;
+    slots.write("slot", &bytes);
+    let told = slots.tells("unpack 2.sealift image:slot");
+    assert!(told["slots"][0]["written_bytes"].as_u64() > Some(0), "{told}");
+    assert_has(slots.path("slot"), 2);
+}
+
+#[test]
+fn several_images_go_to_several_devices() {
+    let slots = Slots::new();
+    slots.write("both/boot/kernel.img", vec![9; 3 * MIB]);
+    slots.write("both/root.img", crate::desk::image(1));
+    slots.good("pack both -o both.sealift --name os --bundle-version 1 --key release");
+    let said = slots.is_refused("unpack both.sealift image:a", 2, "several files");
+    assert!(said.contains("root.img=image:a"), "{said}");
+    slots.is_refused("unpack both.sealift no.img=image:a", 2, "no.img");
+    slots.is_refused("unpack both.sealift boot=image:a", 2, "boot");
+    slots.does("unpack both.sealift root.img=image:a boot/kernel.img=image:b root.img=image:c --read-back");
+    assert_has(slots.path("a"), 1);
+    assert_has(slots.path("c"), 1);
+    assert!(slots.read("b") == vec![9; 3 * MIB]);
+    let status = slots.does("status");
+    for name in ["a", "b", "c"] {
+        assert!(status.contains(&format!("image:{}: os version 1", slots.path(name).display())), "{status}");
+    }
+    slots.is_refused("unpack both.sealift root.img=image:a boot/kernel.img=image:./a", 2, "is given twice");
+}
+
+#[test]
+fn an_image_that_is_small_empty_or_all_zeros() {
+    let slots = Slots::new();
+    for (number, content) in
+        [vec![], vec![1; 10], vec![0; 3 * MIB], vec![7; MIB], vec![7; MIB + 1]].into_iter().enumerate()
+    {
+        slots.write("tree/it", &content);
+        let bundle = format!("small-{number}.sealift");
+        slots.good(&format!("pack tree -o {bundle} --name os --bundle-version 1 --key release"));
+        for _ in 0..2 {
+            slots.does(&format!("unpack {bundle} image:small-{number} --read-back"));
+            assert!(slots.read(&format!("small-{number}")) == content, "{number}");
+            slots.does(&format!("audit image:small-{number}"));
+        }
+    }
+}
+
+#[test]
+fn a_partition_is_known_by_its_uuid_and_label() {
+    let slots = Slots::new();
+    let Some((_disk, [a, b])) = partitioned(&slots) else { return };
+    slots.does(&format!(
+        "unpack 1.sealift {a} --expect-partlabel root-a --expect-partuuid 11111111-2222-3333-4444-555555555555"
+    ));
+    slots.is_refused(
+        &format!("unpack 1.sealift {b} --expect-partlabel root-a"),
+        2,
+        "has the partition label \"root-b\"",
+    );
+    slots.is_refused(
+        &format!("unpack 1.sealift {b} --expect-partuuid 11111111-2222-3333-4444-555555555555"),
+        2,
+        "aaaaaaaa-",
+    );
+    // Its record is found under any name.
+    std::os::unix::fs::symlink(&a, slots.path("by-label")).unwrap();
+    slots.does(&format!("audit {}", slots.path("by-label").display()));
+    slots.does(&format!("unpack delta.sealift {b}"));
+    assert_has(&b, 2);
+}
