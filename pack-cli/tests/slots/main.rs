@@ -4,6 +4,7 @@
 mod desk;
 mod failing;
 mod killed;
+mod power;
 mod refused;
 mod remembered;
 mod written;

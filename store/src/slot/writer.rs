@@ -169,14 +169,18 @@ impl<'a> SlotWriter<'a> {
         self.queue.lock().head.clone()
     }
 
-    /// Writes the head, durably. Returns how many bytes that were.
+    /// Writes the head, durably: at the very end its first block, without which nothing recognizes a file system or a partition table. Returns how many
+    /// bytes that were.
     ///
     /// # Errors
     /// Returns an error if the slot cannot be written.
     pub(crate) fn end_with_head(&self) -> Result<u64, Error> {
         let head = self.head();
-        self.slot.file().write_all_at(&head, 0).map_err(|error| self.failed("write", error))?;
-        self.sync()?;
+        let (first, rest) = head.split_at(head.len().min(ALIGN));
+        for (part, at) in [(rest, wide(first.len())), (first, 0)] {
+            self.slot.file().write_all_at(part, at).map_err(|error| self.failed("write", error))?;
+            self.sync()?;
+        }
         Ok(wide(head.len()))
     }
 
