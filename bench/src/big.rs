@@ -14,6 +14,7 @@ mod listing;
 mod mutants;
 mod repositories;
 mod scale;
+mod slots;
 mod snapshot;
 mod survivors;
 mod system;
@@ -44,6 +45,7 @@ const STEPS: &[Step] = &[
     Step { name: "repo-prunes", action: Call("unpack into OSTree repositories that somebody prunes meanwhile", repositories::prunes::run) },
     Step { name: "repo-damage", action: Call("pack of OSTree repositories with any damage", repositories::damage::run) },
     Step { name: "folding", action: Call("a file system that takes names for the same which differ in case", folding::run) },
+    Step { name: "slots", action: Call("images written to a slot, killed at hundreds of moments and run again", slots::run) },
     Step { name: "links", action: Call("links and fifos that somebody plants or swaps meanwhile", links::run) },
     Step { name: "system", action: Call("a Debian is packed, unpacked, changed by apt, and updated", system::run) },
     Step { name: "fresh", action: Call("the README's two commands on systems that have nothing else", fresh::all) },

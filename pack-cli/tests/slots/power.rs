@@ -99,7 +99,9 @@ fn the_new_slot_is_whole_or_nothing_and_the_old_one_stays() {
     let before = noise(99, LEN);
     let (mut cuts, mut whole) = (0, 0);
     let calls = [("pwrite64", 12), ("fdatasync", 5), ("fallocate", 2)];
-    for (seed, (call, when)) in calls.iter().flat_map(|(call, times)| (1..=*times).map(move |when| (call, when))).cycle().enumerate() {
+    for (seed, (call, when)) in
+        calls.iter().flat_map(|(call, times)| (1..=*times).map(move |when| (call, when))).cycle().enumerate()
+    {
         if cuts == CUTS {
             break;
         }

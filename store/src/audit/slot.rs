@@ -60,7 +60,7 @@ fn differences(slot: &Slot, image: &SlotImage, jobs: usize, progress: &Progress)
         let is_same = there == len
             && Fingerprint::read(slot.file(), slot.shown(), len, wanted.piece_len.max(len), jobs, progress)?.id
                 == wanted.id;
-        return Ok(if is_same { Vec::new() } else { vec![0..len] });
+        return Ok((!is_same).then_some(0..len).into_iter().collect());
     }
     let found = Fingerprint::read(slot.file(), slot.shown(), len, wanted.piece_len, jobs, progress)?;
     let both = wanted.pieces.iter().zip(&found.pieces).map(|(wanted, found)| wanted == found);

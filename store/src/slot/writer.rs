@@ -199,7 +199,7 @@ impl<'a> SlotWriter<'a> {
             let len = size((self.len - at).min(wide(UNIT)));
             let unit = aligned(&mut buffer, len);
             let read = match &direct {
-                Some(file) if len % ALIGN == 0 => file.read_exact_at(unit, at),
+                Some(file) if len.is_multiple_of(ALIGN) => file.read_exact_at(unit, at),
                 _ => self.slot.file().read_exact_at(unit, at),
             };
             read.map_err(|error| self.failed("read", error))?;
@@ -311,7 +311,7 @@ impl<'a> SlotWriter<'a> {
 
     /// Writes data. What O_DIRECT cannot write, such as a part of a sector, goes through the page cache.
     fn write_at(&self, offset: u64, data: &[u8], means: &mut Means) -> Result<(), Error> {
-        let is_direct = means.direct.is_some() && offset % wide(ALIGN) == 0;
+        let is_direct = means.direct.is_some() && offset.is_multiple_of(wide(ALIGN));
         let (first, rest) = data.split_at(if is_direct { data.len() / ALIGN * ALIGN } else { 0 });
         for (part, at) in first.chunks(UNIT).zip((offset..).step_by(UNIT)) {
             self.write_direct(at, part, means)?;
@@ -363,7 +363,7 @@ impl<'a> SlotWriter<'a> {
             return Ok(());
         }
         let flags = FallocateFlags::PUNCH_HOLE | FallocateFlags::KEEP_SIZE;
-        let is_aligned = offset % wide(ALIGN) == 0 && len % wide(ALIGN) == 0;
+        let is_aligned = offset.is_multiple_of(wide(ALIGN)) && len.is_multiple_of(wide(ALIGN));
         // The kernel refuses what the device cannot do so that zeros are read afterwards.
         if is_aligned && !self.queue.lock().written.lied && fallocate(self.slot.fd(), flags, offset, len).is_ok() {
             if self.reads_as_zeros(offset, len)? {
