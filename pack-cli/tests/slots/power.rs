@@ -82,11 +82,10 @@ fn lose(slots: &Slots, changes: &[Change], before: &[u8], seed: usize) {
     let chance = noise(seed, LEN.div_ceil(BLOCK));
     for change in &changes[flushed..] {
         let (Change::Write { at, len } | Change::Hole { at, len }) = *change else { continue };
-        for block in (at / BLOCK)..(at + len).div_ceil(BLOCK) {
+        let blocks = (at / BLOCK)..(at + len).div_ceil(BLOCK).min(chance.len());
+        for (block, _) in chance.iter().enumerate().filter(|(block, chance)| blocks.contains(block) && **chance < 128) {
             let range = block * BLOCK..LEN.min((block + 1) * BLOCK);
-            if !range.is_empty() && chance[block] % 2 == 0 {
-                file.write_all_at(&durable[range.clone()], range.start as u64).unwrap();
-            }
+            file.write_all_at(&durable[range.clone()], range.start.try_into().unwrap()).unwrap();
         }
     }
 }

@@ -46,8 +46,8 @@ fn a_file_is_made_and_takes_the_length_of_the_image() {
         slots.does(&format!("unpack 1.sealift {prefix}new"));
         assert_has(slots.path("new"), 1);
         let metadata = fs::metadata(slots.path("new")).unwrap();
-        assert_eq!(metadata.len(), LEN as u64);
-        assert!(metadata.blocks() * 512 < (LEN - MIB / 2) as u64, "the zeros are a hole");
+        assert_eq!(metadata.len(), u64::try_from(LEN).unwrap());
+        assert!(metadata.blocks() * 512 < u64::try_from(LEN - MIB / 2).unwrap(), "the zeros are a hole");
         slots.does("unpack delta.sealift image:second --base image:new");
         assert_has(slots.path("second"), 2);
         slots.does("audit image:second");
@@ -71,7 +71,7 @@ fn only_blocks_that_differ_are_written_by_an_update() {
     assert_has(slots.path("slot"), 2);
     let slot = &told["slots"][0];
     // The first megabyte twice, two blocks, and the last one.
-    assert_eq!(slot["written_bytes"].as_u64(), Some((2 * MIB + 2 * 4096 + 1234) as u64), "{told}");
+    assert_eq!(slot["written_bytes"].as_u64(), u64::try_from(2 * MIB + 2 * 4096 + 1234).ok(), "{told}");
     assert_eq!(slot["discarded_bytes"].as_u64(), Some(0), "{told}");
     // Nothing is written, nor read from the bundle, if it has everything.
     let told = slots.tells("unpack 2.sealift image:slot");

@@ -64,13 +64,8 @@ impl Unpack {
         let bundle = escape::text(&shown(&self.bundle.bundle));
         for stats in slots {
             let (slot, image) = (escape::text(&stats.slot), escape::text(&stats.image));
-            let verb = if stats.kept_bytes == stats.bytes { "already has" } else { verb };
-            match verb {
-                "already has" => {
-                    writeln!(out, "{BOLD}{slot}{BOLD:#}: already has {image} of {bundle}{}", judge.mark())?
-                }
-                _ => writeln!(out, "{BOLD}{slot}{BOLD:#}: {image} {verb} from {bundle}{}", judge.mark())?,
-            }
+            let verb = if stats.kept_bytes == stats.bytes { "already written" } else { verb };
+            writeln!(out, "{BOLD}{slot}{BOLD:#}: {image} {verb} from {bundle}{}", judge.mark())?;
             print_slot(&mut out, stats, self.dry_run)?;
         }
         judge.print_signers(&mut out)?;
