@@ -150,3 +150,17 @@ fn a_partition_is_known_by_its_uuid_and_label() {
     slots.does(&format!("unpack delta.sealift {b}"));
     assert_has(&b, 2);
 }
+
+/// A piece of an image may be as large as what may wait to be written.
+#[test]
+fn pieces_of_any_size() {
+    let slots = Slots::new();
+    slots.write("large/root.img", sealift_desk::noise(5, 70 * MIB));
+    for size in ["4KiB", "64KiB", "8MiB", "16MiB", "32MiB", "64MiB"] {
+        slots.good(&format!("pack large -o large.sealift --force --name os --bundle-version 1 --key release --level 1 --chunk-size {size}"));
+        slots.does("unpack large.sealift image:large.img --jobs 3 --limit memory=4G");
+        assert!(slots.read("large.img") == slots.read("large/root.img"), "{size}");
+        fs::remove_file(slots.path("large.img")).unwrap();
+        fs::remove_dir_all(slots.path("state")).unwrap();
+    }
+}

@@ -57,6 +57,8 @@ struct Queue {
     waiting: BTreeMap<u64, Work>,
     /// Bytes of data that wait.
     len: usize,
+    /// Threads that wait until there is room.
+    blocked: usize,
     is_over: bool,
     failed: Option<Error>,
     head: Vec<u8>,
@@ -134,8 +136,15 @@ impl<'a> SlotWriter<'a> {
         if rest.is_empty() {
             return Ok(());
         }
-        while queue.len > 0 && queue.len + rest.len() > QUEUE_LEN && queue.failed.is_none() {
-            self.changed.wait(&mut queue);
+        let is_full = |queue: &Queue| queue.len > 0 && queue.len + rest.len() > QUEUE_LEN && queue.failed.is_none();
+        if is_full(&queue) {
+            // What waits is written now, whatever may come before it.
+            queue.blocked += 1;
+            self.changed.notify_all();
+            while is_full(&queue) {
+                self.changed.wait(&mut queue);
+            }
+            queue.blocked -= 1;
         }
         if queue.failed.is_some() {
             return Err(Error::Cancelled);
@@ -251,8 +260,8 @@ impl<'a> SlotWriter<'a> {
     fn next(&self) -> Option<(u64, Work)> {
         let mut queue = self.queue.lock();
         loop {
-            let is_due = queue.is_over || queue.len >= WINDOW || (queue.len == 0 && !queue.waiting.is_empty());
-            if is_due {
+            let is_due = queue.is_over || queue.len >= WINDOW || queue.blocked > 0 || queue.len == 0;
+            if is_due && (queue.is_over || !queue.waiting.is_empty()) {
                 let (offset, work) = queue.waiting.pop_first()?;
                 let Work::Data(data) = work else { return Some((offset, work)) };
                 let data = self.take_unit(&mut queue, offset, data);
