@@ -25,6 +25,7 @@ mod reads;
 mod report;
 mod scaling;
 mod scratch;
+mod slots;
 mod static_delta;
 mod update;
 
@@ -50,7 +51,7 @@ type Add = fn(&mut Report, &Options, &Places) -> Result<()>;
 
 /// Measures other than races.
 #[rustfmt::skip] // a table
-const OTHERS: [(&str, Add); 19] = [
+const OTHERS: [(&str, Add); 20] = [
     ("update",        |report, options, places| update::add(report, options.runs, places)),
     ("change",        |report, options, places| change::add(report, options.runs, places)),
     ("delta-linux",   |report, _, places| delta::add(report, &delta::LINUX, places)),
@@ -66,6 +67,7 @@ const OTHERS: [(&str, Add); 19] = [
     ("boot",          |report, _, places| boot::add(report, places)),
     ("boot-composefs", |report, _, places| boot_composefs::add(report, places)),
     ("scratch",       |report, options, places| scratch::add(report, options.runs, places)),
+    ("slots",         |report, options, places| slots::add(report, options.runs, places)),
     ("page",          |report, options, places| page::add(report, options.runs, places)),
     ("reads",         |report, _, places| reads::add(report, places)),
     ("scaling",       |report, options, places| scaling::add(report, options.skip_large, options.runs, places)),
@@ -76,7 +78,8 @@ const OTHERS: [(&str, Add); 19] = [
 /// Measures that run only on Debian's kernel source.
 const OF_KERNEL: [&str; 6] = ["update", "delta-linux", "delta-debian", "delta-ebuilds", "composefs", "page"];
 /// Measures that mount or create a system, which only root does.
-const OF_ROOT: [&str; 7] = ["delta-debian", "composefs", "in-place", "order", "boot", "boot-composefs", "scratch"];
+const OF_ROOT: [&str; 8] =
+    ["delta-debian", "composefs", "in-place", "order", "boot", "boot-composefs", "scratch", "slots"];
 const GIB: u64 = 1 << 30;
 
 struct Options {

@@ -30,8 +30,13 @@ pub(crate) fn write(old: &Path, new: &Path) -> Result<()> {
 
 /// Returns the two roots: that of the point release, and the updated one.
 pub(crate) fn roots() -> Result<(PathBuf, PathBuf)> {
-    let point = target_dir()?.join("kept/point-release");
-    let updated = kept("updated", &PACKAGES, |root| {
+    roots_with(["point-release", "updated"], &PACKAGES)
+}
+
+/// Returns two roots with these packages, which are kept under these names.
+pub(super) fn roots_with([before, after]: [&str; 2], packages: &[&str]) -> Result<(PathBuf, PathBuf)> {
+    let point = target_dir()?.join("kept").join(before);
+    let updated = kept(after, packages, |root| {
         remove(&point)?;
         copy(root, &point)?;
         tidy(&point)?;
