@@ -114,7 +114,7 @@ impl Audit {
         }
         let start = Instant::now();
         let options = AuditOptions {
-            bases: self.base.given(self.compare.jobs),
+            bases: self.base.given(self.compare.jobs, self.trust.state()),
             diff: self.compare.options()?,
             xattrs: self.compare.xattrs(),
             one_file_system: self.compare.one_file_system(),
@@ -207,7 +207,7 @@ impl Audit {
             )));
         }
         let options = StoreAuditOptions {
-            bases: self.base.given(self.compare.jobs),
+            bases: self.base.given(self.compare.jobs, self.trust.state()),
             names: self.name.clone(),
             reference: reference.map(str::to_owned),
             allow_extra: self.allow_extra,

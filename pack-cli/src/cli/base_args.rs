@@ -1,7 +1,7 @@
 //! `--base`: where the bases of a delta are.
 
 use std::ffi::OsString;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use clap::{Args, ValueHint};
 use sealift::trust::{DeviceState, TrustOptions};
@@ -31,16 +31,17 @@ impl BaseArgs {
         !self.base.is_empty()
     }
 
-    /// Returns the bases in the library's form.
-    pub(crate) fn given(&self, jobs: JobsArg) -> GivenBases {
+    /// Returns the bases in the library's form; `state` is the directory that the user gave.
+    pub(crate) fn given(&self, jobs: JobsArg, state: Option<&Path>) -> GivenBases {
         // Without a state directory, nothing is known of slots.
-        let state = DeviceState::of_this_process(&TrustOptions::default()).ok();
+        let options = TrustOptions { state: state.map(Path::to_owned), ..TrustOptions::default() };
+        let state = DeviceState::of_this_process(&options).ok();
         GivenBases { places: self.base.clone(), limits: limits(), jobs: jobs.count(), state }
     }
 
     /// Reads everything before the content, whoever signed it, and completes a delta with its bases: for display only, never for extraction.
     pub(crate) fn read_untrusted(&self, bundle: &BundleArg) -> Result<Opened, Failure> {
         let opened = bundle.read_untrusted()?;
-        Ok(self.given(JobsArg::default()).complete(opened, &bundle.bundle, &Progress::default())?.0)
+        Ok(self.given(JobsArg::default(), None).complete(opened, &bundle.bundle, &Progress::default())?.0)
     }
 }

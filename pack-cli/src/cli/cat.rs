@@ -46,7 +46,7 @@ impl Cat {
         let mut out = BufWriter::with_capacity(1 << 20, std::io::stdout().lock());
         let bundle = judge.admit(input).about(&self.bundle.bundle)?;
         let progress = Progress::default();
-        let written = Contents::open_over(bundle, &self.base.given(JobsArg::default()), &progress)
+        let written = Contents::open_over(bundle, &self.base.given(JobsArg::default(), self.trust.state()), &progress)
             .and_then(|mut contents| contents.cat(self.path.as_bytes(), &mut out, &progress));
         written.about(&self.bundle.bundle)?;
         out.flush().map_err(Failure::content)?;

@@ -128,7 +128,7 @@ impl Diff {
 
     /// Reads the sides that are bundles. If the new side is a delta whose only base is the old side, --base is not needed.
     fn read_bundles(&self) -> Result<(Option<Bundle>, Option<Bundle>), Failure> {
-        let given = self.base.given(self.compare.jobs);
+        let given = self.base.given(self.compare.jobs, None);
         let mut bases = SharedBases::new(&given);
         let mut complete = |opened: OpenedBundle, argument: &OsStr| {
             bases.complete(opened, Path::new(argument), &Progress::default()).map(|(opened, _)| opened)

@@ -76,7 +76,7 @@ impl Simulate {
         }
         let profile = OrderProfile::read(&self.profile)?;
         let page = self.svg.as_deref().map(|path| output::of(path, self.force)).transpose()?;
-        let given = self.base.given(JobsArg::default());
+        let given = self.base.given(JobsArg::default(), None);
         let mut bases = SharedBases::new(&given);
         let mut found = Vec::new();
         for path in &self.bundles {

@@ -92,9 +92,19 @@ impl AdmitArgs {
         let options = TrustOptions { allow_downgrade: self.allow_downgrade, ..self.installed.options() };
         Ok(Judge::by(&options)?)
     }
+
+    /// Returns the state's directory, if it was given.
+    pub(crate) fn state(&self) -> Option<&Path> {
+        self.installed.state()
+    }
 }
 
 impl InstalledTrustArgs {
+    /// Returns the state's directory, if it was given.
+    pub(crate) fn state(&self) -> Option<&Path> {
+        self.trust.policy.state.as_deref()
+    }
+
     pub(crate) fn options(&self) -> TrustOptions {
         TrustOptions { allow_unsigned: self.unsigned.allow_unsigned, ..self.trust.options() }
     }

@@ -65,10 +65,10 @@ impl Verify {
         let bundles = std::mem::take(&mut self.bundles);
         if let [bundle] = &bundles[..] {
             self.bundle = BundleArg { bundle: bundle.clone() };
-            let given = self.base.given(self.jobs);
+            let given = self.base.given(self.jobs, self.trust.state());
             return self.verify(|opened, path, progress| given.complete(opened, path, progress));
         }
-        let given = self.base.given(self.jobs);
+        let given = self.base.given(self.jobs, self.trust.state());
         let mut bases = SharedBases::new(&given);
         let mut worst: Option<Failure> = None;
         for bundle in bundles {

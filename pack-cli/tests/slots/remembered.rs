@@ -68,3 +68,17 @@ fn a_slot_that_went_back_with_its_record_is_noticed() {
     slots.is_refused("audit image:a", 1, "gone back");
     assert!(slots.does("status").contains("it has gone back"));
 }
+
+#[test]
+fn a_slot_is_a_base_for_every_verb_that_reads_a_delta() {
+    let slots = Slots::new();
+    slots.does("unpack 1.sealift image:a --state elsewhere");
+    let base = "--base image:a --state elsewhere";
+    let cat = slots.command(&format!("cat delta.sealift root.img --trust signers {base}")).output().unwrap();
+    assert!(cat.stdout == crate::desk::image(2), "{}", sealift_desk::said(&cat));
+    slots.does(&format!("verify delta.sealift {base}"));
+    slots.does(&format!("unpack delta.sealift directory {base}"));
+    assert_has(slots.path("directory/root.img"), 2);
+    // Without that state it is only a file, and not the one that was packed.
+    slots.is_refused("verify delta.sealift --base image:a", 4, "wrong base");
+}

@@ -10,7 +10,7 @@ use rustix::io::Errno;
 
 use super::found::found_in;
 use super::partition::Partition;
-use super::{SlotAddress, users};
+use super::{Geometry, SlotAddress, users};
 use crate::fs::FreeSpace;
 use crate::{Error, SlotFault};
 
@@ -27,6 +27,7 @@ pub struct Slot {
     number: (Dev, u64),
     size: u64,
     partition: Partition,
+    geometry: Geometry,
 }
 
 /// What to open a slot for.
@@ -101,8 +102,11 @@ impl Slot {
         }
         let size = seek(&file, SeekFrom::End(0)).map_err(|error| io("look at", error.into()))?;
         let number = if is_device { (metadata.rdev(), 0) } else { (metadata.dev(), metadata.ino()) };
-        let partition = if is_device { Partition::of(metadata.rdev()) } else { Partition::default() };
-        Ok(Self { file, shown: shown.clone(), path, is_device, number, size, partition })
+        let (partition, geometry) = match is_device {
+            true => (Partition::of(metadata.rdev()), Geometry::of_device(metadata.rdev())),
+            false => (Partition::default(), Geometry::OF_FILE),
+        };
+        Ok(Self { file, shown: shown.clone(), path, is_device, number, size, partition, geometry })
     }
 
     /// Returns what it holds, in words; `None` if it begins with zeros.
@@ -131,8 +135,8 @@ impl Slot {
         let folder_path = folder.canonicalize().map_err(failed)?;
         let name = given.file_name().ok_or_else(|| Error::io("create", given, Errno::INVAL))?;
         let (path, file) = (folder_path.join(name), File::open(&folder_path).map_err(failed)?);
-        let (shown, partition) = (shown.to_owned(), Partition::default());
-        Ok(Self { file, shown, path, is_device: false, number: Self::NEW, size: 0, partition })
+        let (shown, partition, geometry) = (shown.to_owned(), Partition::default(), Geometry::OF_FILE);
+        Ok(Self { file, shown, path, is_device: false, number: Self::NEW, size: 0, partition, geometry })
     }
 
     /// Creates the file, if it does not exist yet.
@@ -188,6 +192,11 @@ impl Slot {
     #[must_use]
     pub fn size(&self) -> u64 {
         self.size
+    }
+
+    /// Returns the units in which it is written.
+    pub(super) fn geometry(&self) -> Geometry {
+        self.geometry
     }
 
     /// Returns its partition's UUID and label.

@@ -22,8 +22,8 @@ use crate::{Error, Progress};
 
 /// Bytes at the start that are written last.
 pub(crate) const HEAD_LEN: u64 = 1 << 20;
-/// Bytes that one system call writes: a multiple of the erase blocks of flash.
-const UNIT: usize = 4 << 20;
+/// Bytes that are read at once.
+const READ_LEN: usize = 4 << 20;
 /// Bytes that wait to be written, beyond which a thread that puts more waits as well.
 const QUEUE_LEN: usize = 24 << 20;
 /// Bytes that wait before the first of them are written although more may come before them.
@@ -199,13 +199,13 @@ impl<'a> SlotWriter<'a> {
     /// Returns an error if it cannot be read.
     pub(crate) fn fingerprint(&self, piece_len: u64, progress: &Progress) -> Result<Fingerprint, Error> {
         // Only what is read past the page cache is what the device has.
-        let (direct, mut buffer) = (self.slot.open_direct(OFlags::RDONLY), vec![0; UNIT + ALIGN]);
+        let (direct, mut buffer) = (self.slot.open_direct(OFlags::RDONLY), vec![0; READ_LEN + ALIGN]);
         let mut sums = Fingerprints::new(piece_len);
         sums.take(&self.head());
         let mut at = self.len.min(HEAD_LEN);
         while at < self.len {
             progress.check()?;
-            let len = size((self.len - at).min(wide(UNIT)));
+            let len = size((self.len - at).min(wide(READ_LEN)));
             let unit = aligned(&mut buffer, len);
             let read = match &direct {
                 Some(file) if len.is_multiple_of(ALIGN) => file.read_exact_at(unit, at),
@@ -274,7 +274,7 @@ impl<'a> SlotWriter<'a> {
 
     /// Adds to data what follows it, up to the end of a unit, and puts back what lies beyond.
     fn take_unit(&self, queue: &mut MutexGuard<'_, Queue>, offset: u64, mut data: Vec<u8>) -> Vec<u8> {
-        let until = size((offset / wide(UNIT) + 1) * wide(UNIT) - offset);
+        let until = self.slot.geometry().until_end(offset);
         while data.len() < until {
             let next = offset + wide(data.len());
             match queue.waiting.remove(&next) {
@@ -322,7 +322,8 @@ impl<'a> SlotWriter<'a> {
     fn write_at(&self, offset: u64, data: &[u8], means: &mut Means) -> Result<(), Error> {
         let is_direct = means.direct.is_some() && offset.is_multiple_of(wide(ALIGN));
         let (first, rest) = data.split_at(if is_direct { data.len() / ALIGN * ALIGN } else { 0 });
-        for (part, at) in first.chunks(UNIT).zip((offset..).step_by(UNIT)) {
+        let unit = self.slot.geometry().unit();
+        for (part, at) in first.chunks(unit).zip((offset..).step_by(unit)) {
             self.write_direct(at, part, means)?;
         }
         let written = self.slot.file().write_all_at(rest, offset + wide(first.len()));
@@ -335,7 +336,7 @@ impl<'a> SlotWriter<'a> {
     fn write_direct(&self, at: u64, part: &[u8], means: &mut Means) -> Result<(), Error> {
         let written = match &means.direct {
             Some(file) => {
-                means.aligned.resize(UNIT + ALIGN, 0);
+                means.aligned.resize(part.len().max(READ_LEN) + ALIGN, 0);
                 let unit = aligned(&mut means.aligned, part.len());
                 unit.copy_from_slice(part);
                 match file.write_all_at(unit, at) {
@@ -354,9 +355,9 @@ impl<'a> SlotWriter<'a> {
     /// Returns whether a range is zeros already.
     fn is_zeros(&self, offset: u64, len: u64, means: &mut Means) -> Result<bool, Error> {
         let (mut at, end) = (offset, offset + len);
-        means.there.resize(UNIT, 0);
+        means.there.resize(READ_LEN, 0);
         while at < end {
-            let part = &mut means.there[..size((end - at).min(wide(UNIT)))];
+            let part = &mut means.there[..size((end - at).min(wide(READ_LEN)))];
             let read = read_as_far_as_possible(self.slot, part, at).map_err(|error| self.failed("read", error))?;
             if read < part.len() || part.iter().any(|byte| *byte != 0) {
                 return Ok(false);
@@ -382,9 +383,9 @@ impl<'a> SlotWriter<'a> {
             self.queue.lock().written.lied = true;
         }
         let (mut at, end) = (offset, offset + len);
-        let zeros = vec![0; UNIT];
+        let zeros = vec![0; READ_LEN];
         while at < end {
-            let part = size((end - at).min(wide(UNIT)));
+            let part = size((end - at).min(wide(READ_LEN)));
             self.write_data(at, &zeros[..part], means)?;
             at += wide(part);
         }

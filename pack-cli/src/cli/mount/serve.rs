@@ -53,7 +53,7 @@ impl Mount {
             return Err(Failure::usage("a bundle is mounted from a file, not from standard input"));
         }
         let judge = self.trust.load()?;
-        let mut bases = self.base.given(self.jobs);
+        let mut bases = self.base.given(self.jobs, self.trust.state());
         bases.places.extend(before.iter().map(|path| path.as_os_str().to_owned()));
         let options = MountOptions {
             refs: self.references.clone(),

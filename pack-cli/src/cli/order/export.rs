@@ -60,7 +60,7 @@ impl Export {
             return Err(Failure::usage("--base is for a delta bundle"));
         }
         let opened = (BundleArg { bundle: path.clone() }).read_untrusted()?;
-        match self.base.given(JobsArg::default()).complete(opened, path, &Progress::default())? {
+        match self.base.given(JobsArg::default(), None).complete(opened, path, &Progress::default())? {
             (Opened::Whole(bundle), bases) => OrderProfile::of_delta(&bundle, &bases)
                 .ok_or_else(|| Failure::usage(format!("{} has no order, and neither has its base", path.display()))),
             (Opened::Delta(delta), _) => Err(Error::is_delta(path, &delta).into()),

@@ -198,7 +198,7 @@ impl Unpack {
     pub(super) fn options(&self) -> InstallOptions {
         InstallOptions {
             refs: self.references.clone(),
-            bases: self.base.given(self.jobs),
+            bases: self.base.given(self.jobs, self.trust.state()),
             seal: self.seal.unwrap_or_default(),
             adopt: self.adopt,
             rehash: self.rehash,
