@@ -187,3 +187,18 @@ fn two_runs_at_once() {
     assert_eq!(first.wait().unwrap().code(), Some(0));
     assert!(slots.read("a") == noise(3, 64 * MIB));
 }
+
+#[test]
+fn a_base_of_which_nothing_is_known() {
+    let slots = Slots::new();
+    let (Some(a), Some(b)) = (slots.device("a", 8 * MIB), slots.device("b", 8 * MIB)) else { return };
+    fs::write(&a.0, crate::desk::image(1)).unwrap();
+    let line = format!("unpack delta.sealift {}", b.0);
+    slots.is_refused(&line, 4, "is a delta");
+    slots.is_refused(&format!("{line} --base {}", a.0), 4, "this device has no record of what was written to it");
+    // Its bundle records it, and writes nothing.
+    let told = slots.tells(&format!("unpack 1.sealift {} --update --adopt", a.0));
+    assert_eq!(told["slots"][0]["written_bytes"].as_u64(), Some(0), "{told}");
+    slots.does(&line);
+    assert_has(&b.0, 2);
+}

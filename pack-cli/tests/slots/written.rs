@@ -164,3 +164,16 @@ fn pieces_of_any_size() {
         fs::remove_dir_all(slots.path("state")).unwrap();
     }
 }
+
+#[test]
+fn a_pipe_is_read_once() {
+    let slots = Slots::new();
+    slots.does("unpack 1.sealift image:a");
+    for (bundle, more) in
+        [("1.sealift", "--allow-downgrade"), ("2.sealift", "--update"), ("delta.sealift", "--base image:a")]
+    {
+        let line = format!("sealift unpack - image:b {more} --trust signers < <(cat {bundle})");
+        sealift_desk::out(&mut slots.shell(&line));
+        assert_has(slots.path("b"), if bundle == "1.sealift" { 1 } else { 2 });
+    }
+}

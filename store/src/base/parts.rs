@@ -14,7 +14,7 @@ use sealift_format::{Object, Row, pieces};
 use sealift_verify::content::overlap;
 
 /// Bytes of a part.
-const PART_LEN: u64 = 256 << 10;
+pub(super) const PART_LEN: u64 = 256 << 10;
 /// Bytes per read of a whole file.
 const READ_LEN: usize = 64 << 10;
 
@@ -37,6 +37,11 @@ impl KnownParts {
     /// Returns whether a file was found to have an object.
     pub(super) fn has(&self, object: Row<Object>) -> bool {
         self.0.read().contains_key(&object)
+    }
+
+    /// Notes the chaining values of the parts of a file that was compared with an object.
+    pub(super) fn know(&self, object: Row<Object>, values: Vec<ChainingValue>) {
+        self.0.write().insert(object, values.into());
     }
 
     /// Returns where the first part begins that has bytes of a range.
@@ -123,7 +128,7 @@ impl Comparison<'_> {
         };
         let is_right = id == Some(self.object.id);
         if is_right {
-            self.known.0.write().insert(self.number, self.values.into());
+            self.known.know(self.number, self.values);
         }
         is_right
     }

@@ -4,10 +4,9 @@ use std::io::{self, ErrorKind};
 use std::ops::Range;
 use std::os::unix::fs::FileExt as _;
 
-use sealift_format::num::size;
 use sealift_format::{Index, Object, Row};
 
-use super::parts::KnownParts;
+use super::parts::{KnownParts, PART_LEN};
 use super::{Base, Holder, ObjectReader};
 use crate::contents::index_by_reading;
 use crate::install_record::InstallRecord;
@@ -24,6 +23,7 @@ struct SlotBase {
     /// What was written, if that is recorded.
     image: Option<SlotImage>,
     known: KnownParts,
+    jobs: usize,
 }
 
 #[derive(Debug)]
@@ -61,7 +61,8 @@ impl Base {
             let object = found.into_iter().find(|(object, _)| object.id == record.image.id()).map(|(_, row)| row);
             let object = object.ok_or_else(|| Error::missing_base(slot.shown(), "its record is of another bundle"))?;
             let identity = head.root().identity.clone();
-            let holder = Box::new(SlotBase { slot, object, image: Some(record.image), known: KnownParts::default() });
+            let holder =
+                Box::new(SlotBase { slot, object, image: Some(record.image), known: KnownParts::default(), jobs });
             return Ok(Self {
                 index,
                 holder,
@@ -77,7 +78,7 @@ impl Base {
         }
         let source = Source::Directory(open_file(slot.path(), &XattrFilter::default())?);
         let index = index_by_reading(reference, &source, jobs, progress)?;
-        let holder = Box::new(SlotBase { slot, object: Row::FIRST, image: None, known: KnownParts::default() });
+        let holder = Box::new(SlotBase { slot, object: Row::FIRST, image: None, known: KnownParts::default(), jobs });
         Ok(Self { index, holder, identity: None, compatible: None, order: None })
     }
 }
@@ -99,11 +100,12 @@ impl SlotReader<'_> {
 
     /// Returns the error for other content, with the first place where it differs, if that can be told.
     fn changed(&self, object: Row<Object>) -> Error {
-        let SlotBase { slot, image, .. } = self.base;
+        let SlotBase { slot, image, jobs, .. } = self.base;
         let len = self.index.object(object).size;
         let found = image.as_ref().and_then(|image| {
             let wanted = &image.fingerprint;
-            let found = Fingerprint::read(slot.file(), slot.shown(), len, wanted.piece_len, 1, &Progress::default());
+            let found =
+                Fingerprint::read(slot.file(), slot.shown(), len, wanted.piece_len, *jobs, &Progress::default());
             wanted.first_difference(&found.ok()?, len)
         });
         let problem = match found {
@@ -122,21 +124,18 @@ impl ObjectReader for SlotReader<'_> {
         if object != *own || known.has(object) {
             return Ok(object == *own);
         }
-        let row = self.index.object(object);
-        let mut comparison = known.compare(object, row);
-        let mut buffer = vec![0; 1 << 20];
-        let mut at = 0;
-        while at < row.size {
-            let len = size((row.size - at).min(1 << 20));
-            match slot.file().read_exact_at(&mut buffer[..len], at) {
-                Err(error) if error.kind() == ErrorKind::UnexpectedEof => return Err(self.changed(object)),
-                read => read.map_err(|error| self.failed(error))?,
+        let (row, jobs) = (self.index.object(object), self.base.jobs);
+        let read = Fingerprint::read(slot.file(), slot.shown(), row.size, PART_LEN, jobs, &Progress::default());
+        match read {
+            Ok(found) if found.id == row.id => known.know(object, found.pieces),
+            // Whoever asks would only say that it is not there.
+            Ok(_) => return Err(self.changed(object)),
+            Err(Error::Io { source, .. }) if source.kind() == ErrorKind::UnexpectedEof => {
+                return Err(self.changed(object));
             }
-            comparison.take(&buffer[..len]);
-            at += sealift_format::num::wide(len);
+            Err(error) => return Err(error),
         }
-        // Whoever asks would only say that it is not there.
-        if comparison.finish() { Ok(true) } else { Err(self.changed(object)) }
+        Ok(true)
     }
 
     fn read(&mut self, object: Row<Object>, range: Range<u64>, out: &mut Vec<u8>) -> Result<(), Error> {
