@@ -177,3 +177,26 @@ fn a_pipe_is_read_once() {
         assert_has(slots.path("b"), if bundle == "1.sealift" { 1 } else { 2 });
     }
 }
+
+#[test]
+fn a_delta_of_several_images_is_read_over_several_devices() {
+    let slots = Slots::new();
+    for version in [1, 2] {
+        slots.write(&format!("both-{version}/boot.img"), [sealift_desk::noise(5, 3 * MIB), vec![version]].concat());
+        slots.write(&format!("both-{version}/root.img"), crate::desk::image(version));
+    }
+    slots.good("pack both-1 -o both-1.sealift --name os --bundle-version 1 --key release");
+    slots.good("pack both-2 -o both-2.sealift --name os --bundle-version 2 --key release --base both-1.sealift --trust signers");
+    slots.does("unpack both-1.sealift boot.img=image:boot-a root.img=image:root-a");
+    let targets = "boot.img=image:boot-b root.img=image:root-b";
+    slots.is_refused(&format!("unpack both-2.sealift {targets} --base image:root-a"), 4, "boot.img");
+    for more in ["", " --base image:root-a --base image:boot-a"] {
+        slots.does(&format!("unpack both-2.sealift {targets}{more}"));
+        assert_has(slots.path("root-b"), 2);
+        assert!(slots.read("boot-b") == slots.read("both-2/boot.img"));
+        for name in ["boot-b", "root-b"] {
+            fs::remove_file(slots.path(name)).unwrap();
+            slots.good(&format!("clean image:{name}"));
+        }
+    }
+}

@@ -214,7 +214,11 @@ pub(super) fn assemble(
 ) -> Result<(Opened, Bases), Error> {
     let mut bases: Vec<Option<Base>> = delta.bases().iter().map(|_| None).collect();
     for (number, base) in found {
-        bases[number] = Some(base);
+        // Slots hold one file each: several may hold what one bundle brought.
+        bases[number] = Some(match bases[number].take() {
+            Some(other) => other.together_with(base),
+            None => base,
+        });
     }
     if let Some(lacking) = bases.iter().position(Option::is_none) {
         let lacking = &delta.bases()[lacking..=lacking];

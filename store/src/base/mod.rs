@@ -16,6 +16,7 @@ mod shared;
 mod slot;
 #[cfg_attr(not(feature = "composefs"), path = "no_store.rs")]
 mod store;
+mod together;
 
 use std::fmt::Debug;
 use std::io::{self, Cursor, Read};

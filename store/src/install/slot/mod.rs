@@ -8,7 +8,7 @@ mod compare;
 mod job;
 mod stats;
 
-use sealift_format::{Bundle, Object, Opened, Ref, Row};
+use sealift_format::{Bundle, Index, Object, Opened, Ref, Row};
 
 use crate::address::{choose_ref, object_at, reading};
 use crate::base::{Bases, GivenBases};
@@ -107,35 +107,34 @@ fn complete(
     options: &InstallOptions,
     progress: &Progress,
 ) -> Result<(Input, Bundle, Bases), Error> {
-    let (input, opened) = unopened.open_any()?;
-    let Opened::Delta(delta) = opened else {
-        let (opened, bases) = options.bases.complete(opened, input.path(), progress)?;
-        let Opened::Whole(bundle) = opened else { return Err(Error::Usage("the bundle is a delta".into())) };
-        return Ok((input, bundle, bases));
-    };
-    let wanted = delta.head.root().contents.index_digest;
-    let known = admission.state();
-    let mut given = GivenBases { state: Some(known.clone()), ..options.bases.clone() };
+    let (input, mut opened) = unopened.open_any()?;
+    let mut given = GivenBases { state: Some(admission.state().clone()), ..options.bases.clone() };
     if given.places.is_empty() {
-        // Slots that hold the result need no base.
-        if let Some(holder) = targets.iter().find(|target| target.holds == Some(wanted) && !target.resumes)
-            && targets.iter().all(|target| target.holds == Some(wanted))
-            && let Some(held) = SlotFolder::open(known.dir(), &holder.slot)?.map_or(Ok(None), |folder| folder.held())?
-        {
-            return Ok((input, delta.complete_with(held.installed.index)?, Bases::default()));
-        }
+        let held = held_by_all(targets, &opened.head().root().contents.index_digest, admission.state())?;
+        let delta = match (opened, held) {
+            (Opened::Whole(bundle), _) => return Ok((input, bundle, Bases::default())),
+            (Opened::Delta(delta), Some(index)) => return Ok((input, delta.complete_with(index)?, Bases::default())),
+            (Opened::Delta(delta), None) => delta,
+        };
         let is_target = |place: &TargetId| targets.iter().any(|target| TargetId::of_slot(&target.slot) == *place);
         for base in delta.bases() {
-            let holder = holders(known, &base.index_digest)?.into_iter().find(|place| !is_target(place));
-            given.places.extend(holder.map(|place| place.argument().into_os_string()));
+            let holders = holders(admission.state(), &base.index_digest)?.into_iter().filter(|place| !is_target(place));
+            given.places.extend(holders.map(|place| place.argument().into_os_string()));
         }
+        opened = Opened::Delta(delta);
     }
-    if given.places.is_empty() {
-        return Err(Error::is_delta(input.path(), &delta));
+    match given.complete(opened, input.path(), progress)? {
+        (Opened::Whole(bundle), bases) => Ok((input, bundle, bases)),
+        (Opened::Delta(delta), _) => Err(Error::is_delta(input.path(), &delta)),
     }
-    let (opened, bases) = given.complete(Opened::Delta(delta), input.path(), progress)?;
-    let Opened::Whole(bundle) = opened else { return Err(Error::Usage("the bundle is a delta".into())) };
-    Ok((input, bundle, bases))
+}
+
+/// Returns the index of what the slots hold, if it is that of this digest for all of them: they need no base.
+fn held_by_all(targets: &[Target], digest: &[u8; 32], state: &DeviceState) -> Result<Option<Index>, Error> {
+    let holds_it = |target: &Target| target.holds.as_ref() == Some(digest) && !target.resumes;
+    let Some(first) = targets.first().filter(|_| targets.iter().all(holds_it)) else { return Ok(None) };
+    let held = SlotFolder::open(state.dir(), &first.slot)?.map_or(Ok(None), |folder| folder.held())?;
+    Ok(held.map(|record| record.installed.index))
 }
 
 /// Returns the slots that hold a bundle with this index, according to the state.
