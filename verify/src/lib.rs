@@ -23,6 +23,7 @@
 pub mod carried;
 pub mod checker;
 pub mod content;
+pub mod dm_verity;
 pub mod escape;
 #[cfg(all(feature = "fsverity", target_os = "linux"))]
 pub mod fsverity;
