@@ -183,6 +183,7 @@ pub mod cat;
 pub mod choose;
 pub mod clean;
 pub mod diff;
+pub mod dm_verity;
 pub mod in_place;
 pub mod inspect;
 #[cfg(feature = "mount")]

@@ -13,8 +13,8 @@ use sealift_verify::objects::{Checked, VerityTable};
 use sealift_verify::ostree::{LargeFiles, OsTreeFiles};
 use sealift_verify::read_plan::ReadPlan;
 
-use crate::Phase;
-use crate::{Error, Input, Progress, Unopened};
+use crate::dm_verity::{self, VerityImages};
+use crate::{Error, Input, Phase, Progress, Unopened};
 use sealift_store::base::Bases;
 use sealift_store::delivery::feed::ChunkScheduler;
 use sealift_store::delivery::{Delivery, from_bases};
@@ -28,6 +28,9 @@ pub struct VerifyStats {
     pub opened: Opened,
     /// Size of the whole file in bytes.
     pub file_bytes: u64,
+    /// The disk images with dm-verity hash trees, which were compared with them. `None` if none was looked for: without [`Depth::Objects`], in a delta
+    /// bundle without its bases, or in a pipe, which can be read only once.
+    pub dm_verity: Option<VerityImages>,
 }
 
 /// Verifies every byte of a bundle in one pass, on `jobs` threads. The objects of a delta bundle can only be verified with its bases
@@ -67,7 +70,13 @@ pub fn verify_opened(
     }
     input.finish(head)?;
     let file_bytes = head.file_len();
-    Ok(VerifyStats { opened, file_bytes })
+    let dm_verity = match (depth, &opened) {
+        (Depth::Objects, Opened::Whole(bundle)) if input.file().is_some() => {
+            Some(dm_verity::check(input, bundle, &bases, jobs, progress)?)
+        }
+        _ => None,
+    };
+    Ok(VerifyStats { opened, file_bytes, dm_verity })
 }
 
 /// Checks what can be checked of a delta bundle without its bases.

@@ -59,6 +59,7 @@ pub fn seeds(vectors: &[Vector]) -> Vec<Seed> {
     seeds.push(("kernel_signature", "certificate".into(), CERTIFICATE.to_vec()));
     seeds.extend(ostree_objects());
     seeds.extend(suffixes());
+    seeds.extend(verity_images());
     seeds
 }
 
@@ -72,6 +73,36 @@ fn of_delta(vector: &Vector, all: &[Vector], delta: &Delta) -> Vec<Seed> {
         seed("difference", difference_input(base.index.bytes(), &delta.difference.encode().expect("it fits"))),
         seed("opener", [&[0, 7, 100, 255][..], &vector.bytes].concat()),
     ]
+}
+
+/// Returns a dm-verity superblock with a small tree, and a squashfs and an EROFS image with one appended.
+fn verity_images() -> Vec<Seed> {
+    let tree = |algorithm: &[u8], at: usize| {
+        let mut bytes = b"verity\0\0\x01\0\0\0\x01\0\0\0".to_vec();
+        bytes.resize(32, 7);
+        bytes.extend(algorithm);
+        bytes.resize(64, 0);
+        bytes.extend([512_u32, 512].map(u32::to_le_bytes).concat());
+        bytes.extend(2_u64.to_le_bytes());
+        bytes.extend(b"\x04\0\0\0\0\0\0\0salt");
+        // The superblock, the only block of the tree, and data if there is none before.
+        bytes.resize(if at == 0 { 2048 } else { 1024 }, 0);
+        bytes
+    };
+    let image = |fields: &[(usize, &[u8])], tree: &[u8]| {
+        let mut image = vec![0; 4096];
+        fields.iter().for_each(|(at, bytes)| image[*at..at + bytes.len()].copy_from_slice(bytes));
+        [image, tree.to_vec()].concat()
+    };
+    let squashfs: [(usize, &[u8]); 2] = [(0, b"hsqs"), (40, &4000_u64.to_le_bytes())];
+    let erofs: [(usize, &[u8]); 3] = [(1024, b"\xe2\xe1\xf5\xe0"), (1036, b"\x0c"), (1060, b"\x01")];
+    [
+        ("superblock", tree(b"sha256", 0)),
+        ("squashfs", image(&squashfs, &tree(b"sha256", 4096))),
+        ("erofs", image(&erofs, &tree(b"sha512", 4096))),
+    ]
+    .map(|(name, bytes)| ("dm_verity", name.to_owned(), bytes))
+    .into()
 }
 
 /// Returns byte differences from a prefix: adding, copying, and both in turn.

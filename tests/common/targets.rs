@@ -8,6 +8,7 @@ use sealift_format::{
     InodeKind, Kind, Layout, Limits, Objects, OsTree, Part, Preamble, Request, Root, Row, check_frame, data_len,
     frame_window, maxima, verity,
 };
+use sealift_verify::dm_verity::{HEAD_LEN, HashTree, Superblock, find_superblock, superblock_range};
 use sealift_verify::kernel_signature::sign::{KernelCertificate, KernelKey};
 use sealift_verify::kernel_signature::{LEN_MAX, check};
 use sealift_verify::trust::{AllowedSigners, KeyId, Now, RevocationList, SshSignature};
@@ -25,7 +26,7 @@ pub const ENTRIES_MAX: u64 = 1 << 20;
 pub type Target = (&'static str, fn(&[u8]));
 
 /// All targets.
-pub const ALL: [Target; 15] = [
+pub const ALL: [Target; 16] = [
     ("preamble_head", preamble_head),
     ("index", index),
     ("layout", layout),
@@ -41,6 +42,7 @@ pub const ALL: [Target; 15] = [
     ("difference", difference),
     ("suffix", suffix),
     ("request", request),
+    ("dm_verity", dm_verity),
 ];
 
 /// Preamble and head encode to the bytes that they were parsed from, and a root to bytes that parse to an equal root.
@@ -428,6 +430,39 @@ pub fn ostree_object(data: &[u8]) {
     if let Ok(dictionary) = Dictionary::parse(data) {
         for (_, value) in dictionary.entries() {
             let _ = (value.text(), value.texts().map(Iterator::count), value.byte_strings());
+        }
+    }
+}
+
+/// What is read of an image lies within it, whatever it holds: the range with the superblock is short, and the blocks and hashes of a tree are there.
+pub fn dm_verity(data: &[u8]) {
+    let len = wide(data.len());
+    let part = |range: std::ops::Range<u64>| {
+        let end = |at| usize::try_from(at).expect("it lies in the input");
+        data.get(end(range.start)..end(range.end)).expect("it lies in the input")
+    };
+    let check = |place: u64, data_len: u64| {
+        let superblock = Superblock::parse(part(place..len));
+        let Ok(tree) = superblock.and_then(|superblock| HashTree::new(superblock, place, len, data_len)) else {
+            return;
+        };
+        assert!(tree.data_len() <= data_len);
+        tree.hash(part(tree.top().unwrap_or(0..tree.data_len())));
+        for layer in tree.layers() {
+            let (blocks, hashes) = (layer.bytes_of(0..layer.blocks), layer.hashes_of(0..layer.blocks));
+            if let Some(found) = tree.compare(layer, 0, part(blocks.clone()), part(hashes)) {
+                assert!(found.block < layer.blocks && blocks.contains(&found.offset));
+                assert!(found.count <= layer.blocks - found.block);
+            }
+        }
+    };
+    check(0, len);
+    let head = part(0..len.min(HEAD_LEN));
+    if let Some(range) = superblock_range(head, len) {
+        assert!(range.end - range.start <= 4608);
+        if let Some(at) = find_superblock(part(range.clone())) {
+            let place = range.start + wide(at);
+            check(place, place);
         }
     }
 }

@@ -424,6 +424,8 @@ export interface Bundle {
   picture(columns: number): Promise<Picture>;
   /** Opens a file at `[REF:]PATH`, or an entry. Rejects with the verdict's error if the bundle must not be used. */
   open(what: string | Uint8Array | Entry): Promise<ReadableStream<Uint8Array>>;
+  /** Returns bytes of a file, fewer if it ends before. Reads only the chunks that hold them, and rejects as `open` does. */
+  read(what: string | Uint8Array | Entry, offset: number, length: number): Promise<Uint8Array>;
   /** Writes a file to a handle, in browsers only: a large file takes less memory than with `open`. */
   write(entry: Entry, handle: FileHandleOfPage, options?: WriteOptions): Promise<void>;
   close(): void;

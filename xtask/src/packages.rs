@@ -98,6 +98,8 @@ const PACKAGES: &[Package] = &[
     package("python3-venv",        PythonModule("ensurepip"),             &[Big, Ci, Compare, Web]),
     // The reference for every fs-verity digest, and a file system that supports it.
     package("fsverity",            Programs(&["fsverity"]),               &[Ci, Compare, Vm]),
+    // The reference for every dm-verity root hash.
+    package("cryptsetup-bin",      Programs(&["veritysetup"]),            &[Ci]),
     package("e2fsprogs",           Programs(&["mkfs.ext4", "e2fsck", "chattr", "lsattr", "filefrag", "debugfs"]), &[Big, Ci, Compare, Vm]),
     package("busybox-static",      Programs(&["busybox"]),                &[Compare]),
     package("kmod",                Programs(&["depmod"]),                 &[Vm]),

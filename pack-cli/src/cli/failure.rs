@@ -154,6 +154,7 @@ impl Failure {
     /// Ranks failures: damage above a refusal by policy, that above an undetermined result, and that above a missing base.
     pub(crate) fn gravity(&self) -> u8 {
         match self.error.class() {
+            _ if self.differs => 4,
             Class::Damaged => 4,
             Class::Refused => 3,
             Class::BaseMissing => 1,

@@ -4,15 +4,17 @@ use std::collections::BTreeMap;
 use std::io::{self, Write};
 
 use clap::Args;
+use sealift::dm_verity::{VerityImages, root_hashes};
 use sealift::in_place::ReadOptions;
 use sealift::inspect::Cost;
-use sealift::{Head, Image, Opened, Root, RootBase};
+use sealift::{Head, Image, Input, Opened, Root, RootBase};
 use sealift_format::hex;
 use sealift_format::num::wide;
 use serde::Serialize;
 
 use super::bundle::BundleArg;
 use super::digests::Digests;
+use super::dm_verity::{self, JsonVerityImage};
 use super::escape;
 use super::failure::{About as _, Failure, shown};
 use super::human::{Bytes, Grouped, count, percentage};
@@ -29,15 +31,22 @@ use super::trust_args::{Judge, Seen, TrustArgs};
 /// Reads only what precedes the content. Shows any bundle, and marks one that this device would refuse. For a damaged bundle, shows what
 /// the head states. Does not check the content; `sealift verify` does. The exit status is 1 if a part that it reads is damaged, or a signature is
 /// invalid.
+///
+/// With --dm-verity, also reads a few chunks of each disk image (a file named like one, such as rootfs.squashfs, with a hash tree appended or in
+/// a file beside it, such as rootfs.verity), and shows the root hash that `veritysetup format` printed and the kernel gets as roothash=.
 #[derive(Args, Debug)]
 #[command(after_long_help = "\
 Examples:
   sealift info os.sealift --trust /etc/sealift/allowed_signers
   curl -s https://example.org/os.sealift | sealift info -
+  sealift info --dm-verity os.sealift
   sealift info --json os.sealift | jq .identity.version")]
 pub(crate) struct Info {
     #[command(flatten)]
     bundle: BundleArg,
+    /// Also show the dm-verity root hashes of disk images in the bundle, which must be in a file
+    #[arg(long)]
+    dm_verity: bool,
     #[command(flatten)]
     trust: TrustArgs,
     #[command(flatten)]
@@ -55,23 +64,38 @@ impl Info {
         // Without a head there is nothing to show.
         let unopened = self.bundle.open()?.begin(limits()).about(&self.bundle.bundle)?;
         let head = unopened.head().clone();
-        let opened = unopened.open_any().map(|(_, opened)| opened).about(&self.bundle.bundle);
+        let opened = unopened.open_any().about(&self.bundle.bundle);
         let seen = Judge::by(&self.trust.options())?.inspect(&head)?;
-        self.show(&head, &seen, opened.as_ref().ok())?;
+        let images = opened.as_ref().map_or(Ok(None), |(input, opened)| self.images(input, opened));
+        let found = images.as_ref().ok().and_then(Option::as_ref);
+        self.show(&head, &seen, opened.as_ref().ok().map(|(_, opened)| opened), found)?;
         opened?;
+        images?;
         seen.wrong_signature().map_or(Ok(()), Err).about(&self.bundle.bundle)
     }
 
-    fn show(&self, head: &Head, seen: &Seen, opened: Option<&Opened>) -> io::Result<()> {
+    /// Returns the disk images in the bundle, if they are asked for. Those of a delta bundle are known only with its bases.
+    fn images(&self, input: &Input, opened: &Opened) -> Result<Option<VerityImages>, Failure> {
+        match opened {
+            Opened::Whole(bundle) if self.dm_verity => root_hashes(input, bundle).map(Some).about(&self.bundle.bundle),
+            _ => Ok(None),
+        }
+    }
+
+    fn show(&self, head: &Head, seen: &Seen, opened: Option<&Opened>, images: Option<&VerityImages>) -> io::Result<()> {
         let show = self.form.show();
+        images.into_iter().for_each(|found| dm_verity::warn_left_out(show, found));
         let mut out = show.out();
         if show.json {
-            return json_line(
-                &mut out,
-                &JsonInfo { refs: opened.map(JsonRef::all), ..JsonInfo::of(head, seen, self.jobs) },
-            );
+            let (refs, dm_verity) = (opened.map(JsonRef::all), images.map(JsonVerityImage::all));
+            return json_line(&mut out, &JsonInfo { refs, dm_verity, ..JsonInfo::of(head, seen, self.jobs) });
         }
         print(&mut out, &shown(&self.bundle.bundle), head, seen, opened)?;
+        match (opened, images) {
+            (Some(Opened::Whole(bundle)), Some(found)) => dm_verity::print_facts(&mut out, found, bundle)?,
+            (Some(Opened::Delta(_)), _) if self.dm_verity => dm_verity::print_unknown(&mut out)?,
+            _ => {}
+        }
         print_cost(&mut out, head, self.jobs)
     }
 }
@@ -171,6 +195,8 @@ struct JsonInfo<'a> {
     images: Vec<JsonImage>,
     #[serde(skip_serializing_if = "Option::is_none")]
     refs: Option<Vec<JsonRef<'a>>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    dm_verity: Option<Vec<JsonVerityImage<'a>>>,
     contents: JsonContents,
     cost: JsonCost,
 }
@@ -296,6 +322,7 @@ impl<'a> JsonInfo<'a> {
                 .map(|bases| JsonDelta { bases: JsonBase::all(head.root()), largest_prefix_bytes: bases.prefix_len }),
             images: images.iter().map(JsonImage::of).collect(),
             refs: None,
+            dm_verity: None,
             contents: JsonContents {
                 file_bytes: head.file_len(),
                 head_bytes: head.head_len(),

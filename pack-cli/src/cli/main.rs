@@ -17,6 +17,7 @@ mod diff;
 mod differences;
 mod digest;
 mod digests;
+mod dm_verity;
 mod estimate;
 mod failure;
 mod help;

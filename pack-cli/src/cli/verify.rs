@@ -6,6 +6,7 @@ use std::time::{Duration, Instant};
 
 use clap::{Args, ValueHint};
 use sealift::base::Bases;
+use sealift::dm_verity::may_have_images;
 use sealift::verify::{Depth, VerifyStats, verify_opened};
 use sealift::{Error, Opened, Progress, SharedBases};
 use serde::Serialize;
@@ -13,6 +14,7 @@ use serde::Serialize;
 use super::base_args::BaseArgs;
 use super::bundle::BundleArg;
 use super::digests::Digests;
+use super::dm_verity::{self, JsonVerityImage};
 use super::escape;
 use super::failure::{About as _, Failure, shown, verdict_printed};
 use super::human::{self, Bytes, count};
@@ -28,6 +30,9 @@ use super::trust_args::{AdmitArgs, Judge};
 ///
 /// Checks the signatures against the allowed signers, then head, layout, index and each chunk, in one pass over the file. Writes nothing,
 /// and does not change which versions this device accepts.
+///
+/// With --deep, also compares disk images in the bundle with their dm-verity hash trees, and prints the root hashes; `sealift info --help` says
+/// which images these are. If one differs, the exit status is 1, although the bundle is as it was signed.
 #[derive(Args, Debug)]
 #[command(after_long_help = "\
 Examples:
@@ -41,7 +46,7 @@ pub(crate) struct Verify {
     bundles: Vec<PathBuf>,
     #[arg(skip)]
     bundle: BundleArg,
-    /// Also decompress, and check each file's content, fs-verity digest and OSTree checksum
+    /// Also decompress, and check each file's content, fs-verity digest and OSTree checksum, and dm-verity of disk images
     #[arg(long)]
     deep: bool,
     #[command(flatten)]
@@ -107,7 +112,18 @@ impl Verify {
         });
         let verified = verified.about(&self.bundle.bundle)?;
         judge.warn(self.show);
-        verdict_printed(self.print(&verified, &judge, start.elapsed()))
+        verdict_printed(self.print(&verified, &judge, start.elapsed()))?;
+        match (&verified.opened, &verified.dm_verity) {
+            (Opened::Whole(bundle), Some(found)) => {
+                dm_verity::warn_left_out(self.show, found);
+                dm_verity::judged(found, bundle, &shown(&self.bundle.bundle))
+            }
+            (Opened::Whole(bundle), None) if self.deep && may_have_images(bundle) => {
+                self.show.warn("disk images are not compared with dm-verity hash trees: that takes a file, not a pipe");
+                Ok(())
+            }
+            _ => Ok(()),
+        }
     }
 
     fn print(&self, verified: &VerifyStats, judge: &Judge, elapsed: Duration) -> std::io::Result<()> {
@@ -124,6 +140,7 @@ impl Verify {
             file_bytes: verified.file_bytes,
             chunks: root.maxima.chunks,
             objects: root.maxima.objects,
+            dm_verity: verified.dm_verity.as_ref().map(JsonVerityImage::all),
             seconds: human::seconds(elapsed),
         };
         if self.show.is_told(&mut out, &summary)? {
@@ -151,6 +168,9 @@ impl Verify {
             human::duration(elapsed),
             human::rate(verified.file_bytes, elapsed),
         )?;
+        if let (Opened::Whole(bundle), Some(found)) = (&verified.opened, &verified.dm_verity) {
+            dm_verity::print_compared(&mut out, found, bundle)?;
+        }
         if log::is_on() {
             judge.print_signatures(&mut out, verified.opened.head())?;
         }
@@ -171,5 +191,7 @@ struct JsonVerified<'a> {
     file_bytes: u64,
     chunks: u64,
     objects: u64,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    dm_verity: Option<Vec<JsonVerityImage<'a>>>,
     seconds: f64,
 }

@@ -15,6 +15,7 @@ const SECTIONS: &[(&str, &str)] = &[
     ("composefs",   "mount"),
     ("differences", "diff"),
     ("digests",     "info"),
+    ("dm_verity",   "info"),
     ("estimate",    "pack"),
     ("failure",     "Errors and warnings"),
     ("json_file",   "ls"),

@@ -3,6 +3,7 @@
 
 mod adopting;
 mod demo;
+mod dm_verity;
 mod examples;
 mod outputs;
 mod passphrases;

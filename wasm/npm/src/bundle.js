@@ -17,6 +17,8 @@ const LONG_CHUNK = 1000;
 
 /** @typedef {{ bytes: Uint8Array, handle: import("./sources.js").Handle, digests: Uint8Array }} AsBase The bytes before the chunks, the file, and what the check found. */
 
+/** @typedef {{ object: number, part: number, chunk?: number, base?: number, offset: number, length: number }} Part A part of a file, and the place of its chunk. */
+
 /**
  * Opens a bundle: head, layout and index, each of which is checked before it is used. `verdict` says whether trusted keys signed it.
  * @param {import("../types.js").BundleSource} source
@@ -416,20 +418,37 @@ export class Bundle {
    * @returns {Promise<ReadableStream<Uint8Array>>}
    */
   async open(what) {
-    const { source } = this.#opening;
-    const parts = await this.#parts(what);
+    const { parts } = await this.#parts(what);
     let next = 0;
     return new ReadableStream({
       pull: async (controller) => {
-        const part = parts[next];
-        // The worker itself reads bases.
-        const given = part.base === undefined ? await source.read(part.offset, part.length) : undefined;
-        const bytes = await this.#keeper.call("readPart", [part, given], given && [given.buffer]);
+        const bytes = await this.#readPart(parts[next]);
         next += 1;
         if (bytes.length > 0) controller.enqueue(bytes);
         if (next === parts.length) controller.close();
       },
     }, { highWaterMark: 0 });
+  }
+
+  /**
+   * Returns bytes of a file, fewer if it ends before. Only the chunks that hold them are read, and only checked bytes are returned. If the bundle must
+   * not be used, throws the verdict's error.
+   * @param {string | Uint8Array | import("../types.js").Entry} what `[REF:]PATH`, or an entry.
+   * @param {number} offset
+   * @param {number} length
+   * @returns {Promise<Uint8Array>}
+   */
+  async read(what, offset, length) {
+    const { size, parts } = await this.#parts(what);
+    const end = Math.min(size, offset + length);
+    // All parts but the last have the same length, a power of two.
+    const each = parts.length > 1 ? 2 ** Math.ceil(Math.log2(size / parts.length)) : size;
+    const read = [];
+    for (let at = Math.floor(offset / each); at * each < end; at += 1) {
+      const start = at * each;
+      read.push((await this.#readPart(parts[at])).subarray(Math.max(0, offset - start), end - start));
+    }
+    return new Uint8Array(await new Blob(/** @type {BlobPart[]} */ (read)).arrayBuffer());
   }
 
   /**
@@ -440,7 +459,7 @@ export class Bundle {
    */
   async write(entry, handle, { isOwn = false, signal, onPart } = {}) {
     const { source, handle: own } = this.#opening;
-    const parts = await this.#parts(entry);
+    const { parts } = await this.#parts(entry);
     const number = (this.#writes += 1);
     await this.#keeper.call("beginWrite", [number, handle, isOwn]);
     let isWhole = false;
@@ -458,9 +477,20 @@ export class Bundle {
   }
 
   /**
-   * Returns the places of a file's parts. If the bundle must not be used, throws the verdict's error.
+   * Returns the checked bytes of a part.
+   * @param {Part} part
+   * @returns {Promise<Uint8Array>}
+   */
+  async #readPart(part) {
+    // The worker itself reads bases.
+    const given = part.base === undefined ? await this.#opening.source.read(part.offset, part.length) : undefined;
+    return this.#keeper.call("readPart", [part, given], given && [given.buffer]);
+  }
+
+  /**
+   * Returns a file's size, and the places of its parts. If the bundle must not be used, throws the verdict's error.
    * @param {string | Uint8Array | import("../types.js").Entry} what
-   * @returns {Promise<{ object: number, part: number, chunk?: number, base?: number, offset: number, length: number }[]>}
+   * @returns {Promise<{ size: number, parts: Part[] }>}
    */
   async #parts(what) {
     refuse(this.verdict);
@@ -468,8 +498,8 @@ export class Bundle {
     const path = typeof what === "string" ? new TextEncoder().encode(what) : what;
     const entry = path instanceof Uint8Array ? await this.#keeper.call("find", [path]) : path.entry;
     /** @type {import("../pkg/sealift_wasm.js").Content} */
-    const { object, parts, chunks, base } = await this.#keeper.call("content", [entry]);
-    return parts.map(([offset, length], part) => ({ object, part, chunk: chunks[part], base, offset, length }));
+    const { object, size, parts, chunks, base } = await this.#keeper.call("content", [entry]);
+    return { size, parts: parts.map(([offset, length], part) => ({ object, part, chunk: chunks[part], base, offset, length })) };
   }
 
   /** Ends the workers, and closes the source. */

@@ -1,5 +1,6 @@
 // One file: a preview of its beginning, and a button to save it.
 
+import { dmVerity } from "./dm-verity.js";
 import { fill, h } from "./dom.js";
 import { saving } from "./save.js";
 import { bytes, mode, moment } from "./words.js";
@@ -43,8 +44,8 @@ export class Preview {
   async choose(entry) {
     this.#entry = entry;
     const turn = (this.#turn += 1);
-    const content = h("div", { class: "content" });
-    fill(this.element, h("h3", {}, h("bdi", {}, entry.shown)), facts(entry), content);
+    const [image, content] = [h("div"), h("div", { class: "content" })];
+    fill(this.element, h("h3", {}, h("bdi", {}, entry.shown)), facts(entry), image, content);
     if (entry.type !== "file") return;
     if (!this.#isSafe) {
       fill(content, h("p", { class: "quiet" }, "Its content is shown when the bundle is safe to install."));
@@ -55,6 +56,8 @@ export class Preview {
       const start = await beginning(await this.#bundle.open(entry));
       if (turn !== this.#turn) return;
       fill(content, saving(this.#bundle, entry, () => this.#isSafe), ...shown(start, entry.size ?? 0));
+      const found = await dmVerity(this.#bundle, entry);
+      if (turn === this.#turn && found) fill(image, ...ofImage(found));
     } catch (error) {
       const isStream = error instanceof TypeError && !this.#bundle.isSeekable;
       const why = isStream ? "The server sends the file only as a whole. Download it and choose it here, to see what is in its files." : `This page cannot read it: ${/** @type {Error} */ (error).message}`;
@@ -69,6 +72,14 @@ function facts(entry) {
   const size = entry.size === undefined ? null : `, ${bytes(entry.size)}`;
   return h("p", { class: "quiet" }, `${mode(entry)}, owner ${entry.uid}, group ${entry.gid}, ${moment(entry.mtime)}`, size, device,
     entry.target === undefined ? null : h("bdi", {}, ` → ${entry.target}`));
+}
+
+/** @param {{ algorithm: string, rootHash: string } | { fault: string }} found */
+function ofImage(found) {
+  if ("fault" in found) return [h("p", {}, `A disk image whose dm-verity root hash is unknown: ${found.fault}.`)];
+  const { algorithm, rootHash } = found;
+  return [h("p", {}, `dm-verity root hash (${algorithm}): `, h("span", { class: "key" }, rootHash)),
+    h("p", { class: "quiet" }, "By the top block of the hash tree. sealift verify --deep compares every block.")];
 }
 
 /** @param {ReadableStream<Uint8Array>} stream */

@@ -1,0 +1,94 @@
+//! Reads files of a bundle at any offset. Every chunk is compared with its digest, and every object or piece with index or layout.
+
+use std::collections::HashMap;
+use std::ops::Range;
+
+use rustix::fs::Advice;
+use sealift_format::{BaseObject, Bundle, Chunk, Object, Row};
+use sealift_store::Medium;
+use sealift_store::base::{BaseReader, Bases, number_of};
+use sealift_verify::content::{ChunkDecoder, Portion, overlap, portions_of, range_of};
+
+use crate::{Error, Input};
+
+/// A bundle in a file, with its bases.
+pub(super) struct Files<'a> {
+    pub(super) bundle: &'a Bundle,
+    homes: Vec<Option<Row<Chunk>>>,
+    medium: Medium,
+    bases: &'a Bases,
+    of_base: HashMap<[u8; 32], Row<BaseObject>>,
+}
+
+/// What a thread needs to read. The last portion stays in memory.
+pub(super) struct FileReader<'a> {
+    files: &'a Files<'a>,
+    bases: BaseReader<'a>,
+    decoder: ChunkDecoder,
+    stored: Vec<u8>,
+    prefix: Vec<u8>,
+    held: Option<Portion>,
+    content: Vec<u8>,
+}
+
+impl<'a> Files<'a> {
+    /// # Errors
+    /// Returns an error if the bundle comes through a pipe.
+    pub(super) fn new(input: &Input, bundle: &'a Bundle, bases: &'a Bases) -> Result<Self, Error> {
+        let medium = Medium::new(input, &bundle.head, Advice::Normal)?;
+        Ok(Self { bundle, homes: bundle.homes(), medium, of_base: bases.by_id(), bases })
+    }
+
+    pub(super) fn reader(&self) -> FileReader<'_> {
+        FileReader {
+            files: self,
+            bases: BaseReader::new(self.bases),
+            decoder: ChunkDecoder::default(),
+            stored: Vec::new(),
+            prefix: Vec::new(),
+            held: None,
+            content: Vec::new(),
+        }
+    }
+}
+
+impl FileReader<'_> {
+    /// Reads a range within an object.
+    ///
+    /// # Errors
+    /// Returns an error if the bundle is damaged, or if it or a base cannot be read.
+    pub(super) fn read(&mut self, object: Row<Object>, range: Range<u64>) -> Result<Vec<u8>, Error> {
+        let Files { bundle, homes, of_base, .. } = self.files;
+        let mut read = Vec::new();
+        if !bundle.layout.is_carried(object) {
+            let of_base = number_of(of_base, bundle.index.object(object))?;
+            self.bases.read(of_base, range, &mut read)?;
+            return Ok(read);
+        }
+        for (portion, chunk) in portions_of(bundle, object, homes[object.at()]) {
+            let within = range_of(bundle, portion);
+            if within.start < range.end && range.start < within.end {
+                self.hold(portion, chunk)?;
+                read.extend(overlap(&self.content, within.start, &range));
+            }
+        }
+        Ok(read)
+    }
+
+    fn hold(&mut self, portion: Portion, chunk: Option<Row<Chunk>>) -> Result<(), Error> {
+        if self.held == Some(portion) {
+            return Ok(());
+        }
+        let Self { files: Files { bundle, medium, .. }, bases, decoder, stored, prefix, content, .. } = self;
+        self.held = None;
+        if let Some(chunk) = chunk {
+            let chunk = &bundle.layout.chunks[chunk.at()];
+            medium.read_chunk(chunk, stored)?;
+            bases.prefix(bundle.layout.prefix_of(chunk), prefix)?;
+        }
+        content.clear();
+        decoder.portion(bundle, portion, chunk, stored, prefix)?.for_each_part(&mut |part| content.extend(part));
+        self.held = Some(portion);
+        Ok(())
+    }
+}
