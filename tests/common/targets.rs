@@ -441,13 +441,14 @@ pub fn dm_verity(data: &[u8]) {
         let end = |at| usize::try_from(at).expect("it lies in the input");
         data.get(end(range.start)..end(range.end)).expect("it lies in the input")
     };
+    let hash_len = |tree: &HashTree| usize::from(tree.superblock().algorithm.digest_len());
     let check = |place: u64, data_len: u64| {
         let superblock = Superblock::parse(part(place..len));
         let Ok(tree) = superblock.and_then(|superblock| HashTree::new(superblock, place, len, data_len)) else {
             return;
         };
         assert!(tree.data_len() <= data_len);
-        tree.hash(part(tree.top().unwrap_or(0..tree.data_len())));
+        assert_eq!(tree.hash(part(tree.top().unwrap_or(0..tree.data_len()))).len(), hash_len(&tree));
         for layer in tree.layers() {
             let (blocks, hashes) = (layer.bytes_of(0..layer.blocks), layer.hashes_of(0..layer.blocks));
             if let Some(found) = tree.compare(layer, 0, part(blocks.clone()), part(hashes)) {

@@ -31,8 +31,8 @@ use super::trust_args::{AdmitArgs, Judge};
 /// Checks the signatures against the allowed signers, then head, layout, index and each chunk, in one pass over the file. Writes nothing,
 /// and does not change which versions this device accepts.
 ///
-/// With --deep, also compares disk images in the bundle with their dm-verity hash trees, and prints the root hashes; `sealift info --help` says
-/// which images these are. If one differs, the exit status is 1, although the bundle is as it was signed.
+/// With --deep, then reads disk images in the bundle again, compares them with their dm-verity hash trees, and prints the root hashes; `sealift info
+/// --help` says which images these are. If one differs, the exit status is 1, although the bundle is as it was signed.
 #[derive(Args, Debug)]
 #[command(after_long_help = "\
 Examples:

@@ -59,7 +59,11 @@ impl<'a> Candidates<'a> {
         for file in files() {
             let name = file.name(index);
             let is_named = || is_image(name) || (!is_tree(name) && file.trees(index).next().is_some());
-            if index.object(file.object).size < LEAST || !(is_only || is_named()) || !seen.insert(file.object) {
+            if index.object(file.object).size < LEAST || !(is_only || is_named()) {
+                continue;
+            }
+            let trees: Vec<_> = file.trees(index).map(|(_, tree)| tree).collect();
+            if !seen.insert((file.object, trees)) {
                 continue;
             }
             if list.len() < MOST {

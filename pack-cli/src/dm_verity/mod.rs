@@ -27,7 +27,7 @@ use reader::{FileReader, Files};
 #[derive(Clone, Debug, Default)]
 #[non_exhaustive]
 pub struct VerityImages {
-    /// The images with a hash tree, in tree order. If several files have the same content, the first of them.
+    /// The images with a hash tree, in tree order. If several files have the same content and the same tree, the first of them.
     pub images: Vec<VerityImage>,
     /// How many more files have the name of an image, beyond the number that is looked at.
     pub left_out: usize,
@@ -152,8 +152,10 @@ pub(crate) fn check(
     }
     let files = Files::new(input, bundle, bases)?;
     let mut all = find_all(&files, &candidates)?;
-    let len = |found: &Found| found.image.tree.as_ref().map_or(0, |tree| tree.tree.data_len());
-    progress.enter(Phase::Hashing, all.iter().map(len).sum(), wide(all.len()));
+    if !all.is_empty() {
+        let len = |found: &Found| found.image.tree.as_ref().map_or(0, |tree| tree.tree.data_len());
+        progress.enter(Phase::Hashing, all.iter().map(len).sum(), wide(all.len()));
+    }
     for Found { image, data, tree } in &mut all {
         if let Ok(found) = &mut image.tree {
             let mismatch = first_mismatch(&files, &found.tree, (*data, *tree), jobs, progress)?;

@@ -4,10 +4,11 @@ use std::collections::HashMap;
 use std::ops::Range;
 
 use rustix::fs::Advice;
+use sealift_format::num::size;
 use sealift_format::{BaseObject, Bundle, Chunk, Object, Row};
 use sealift_store::Medium;
 use sealift_store::base::{BaseReader, Bases, number_of};
-use sealift_verify::content::{ChunkDecoder, Portion, overlap, portions_of, range_of};
+use sealift_verify::content::{ChunkDecoder, Portion, overlap};
 
 use crate::{Error, Input};
 
@@ -65,12 +66,17 @@ impl FileReader<'_> {
             self.bases.read(of_base, range, &mut read)?;
             return Ok(read);
         }
-        for (portion, chunk) in portions_of(bundle, object, homes[object.at()]) {
-            let within = range_of(bundle, portion);
-            if within.start < range.end && range.start < within.end {
-                self.hold(portion, chunk)?;
-                read.extend(overlap(&self.content, within.start, &range));
-            }
+        let piece_len = bundle.head.root().maxima.piece_len();
+        if bundle.index.object(object).size <= piece_len {
+            self.hold(Portion { object, piece: None }, homes[object.at()])?;
+            read.extend(overlap(&self.content, 0, &range));
+            return Ok(read);
+        }
+        let pieces = bundle.layout.pieces_of(object);
+        for piece in range.start / piece_len..range.end.div_ceil(piece_len) {
+            let Some(row) = pieces.get(size(piece)) else { break };
+            self.hold(Portion { object, piece: Some(piece) }, row.chunk)?;
+            read.extend(overlap(&self.content, piece * piece_len, &range));
         }
         Ok(read)
     }
