@@ -54,7 +54,7 @@ pub(crate) fn print_facts(out: &mut dyn Write, found: &VerityImages, bundle: &Bu
         fact(out, "Root hash", hex(root_hash))?;
         fact(out, "", "by the top block of the tree; `sealift verify --deep` compares every block")?;
         if let Some(fault) = image.tree.as_ref().ok().and_then(VerityTree::fault) {
-            fact(out, "", format!("{BAD}{}{BAD:#}", fault))?;
+            fact(out, "", format!("{BAD}{fault}{BAD:#}"))?;
         }
     }
     Ok(())
@@ -77,7 +77,7 @@ pub(crate) fn print_compared(out: &mut dyn Write, found: &VerityImages, bundle: 
             }
         };
         match found.fault() {
-            Some(fault) => writeln!(out, "  {path}: {BAD}dm-verity fails{BAD:#}: {}", fault)?,
+            Some(fault) => writeln!(out, "  {path}: {BAD}dm-verity fails{BAD:#}: {fault}")?,
             None => writeln!(out, "  {path}: every block matches its dm-verity hash tree")?,
         }
         writeln!(out, "    root hash {}", hex(&found.root_hash))?;

@@ -88,7 +88,7 @@ fn a_tree_behind_any_file_system_has_the_root_hash_of_veritysetup() {
         }
         let image = desk.read(&format!("tree/{name}"));
         pack(&desk);
-        assert_eq!(images(&desk, "verify --deep os.sealift"), [] as [Value; 0], "{name} has no tree yet");
+        assert_eq!(images(&desk, "verify --deep os.sealift"), Vec::<Value>::new(), "{name} has no tree yet");
         for options in [
             "",
             " --hash=sha512",

@@ -210,6 +210,8 @@ impl std::fmt::Display for Mismatch {
 mod tests {
     use proptest::prelude::*;
 
+    use sealift_format::num::size;
+
     use super::super::superblock::tests::{superblock, usual};
     use super::*;
 
@@ -235,12 +237,10 @@ mod tests {
     }
 
     fn check(tree: &HashTree, data: &[u8], file: &[u8], step: u64) -> Option<Mismatch> {
-        let bytes = |of: &[u8], range: Range<u64>| {
-            of[usize::try_from(range.start).unwrap()..usize::try_from(range.end).unwrap()].to_vec()
-        };
+        let bytes = |of: &[u8], range: Range<u64>| of[size(range.start)..size(range.end)].to_vec();
         tree.layers().find_map(|layer| {
             let of = if layer.level.is_some() { file } else { data };
-            let parts = (0..layer.blocks).step_by(usize::try_from(step).unwrap()).map(|first| {
+            let parts = (0..layer.blocks).step_by(size(step)).map(|first| {
                 let part = first..layer.blocks.min(first + step);
                 let (blocks, hashes) = (bytes(of, layer.bytes_of(part.clone())), bytes(file, layer.hashes_of(part)));
                 tree.compare(layer, first, &blocks, &hashes)
@@ -280,15 +280,15 @@ mod tests {
         ) {
             let superblock =
                 Superblock { data_block_len: 1 << logs.0, hash_block_len: 1 << logs.1, data_blocks: blocks, ..superblock };
-            let len = usize::try_from(blocks).unwrap() << logs.0;
-            let data: Vec<u8> = (0..len).map(|at| u8::try_from((at / 7 + at / 513) % 251).unwrap()).collect();
+            let len = size(blocks) << logs.0;
+            let data: Vec<u8> = (0..len).map(|at| u8::try_from((at / 7 + at / 513) % 251).expect("it is below")).collect();
             let (levels, root) = build(&superblock, &data);
             let offset = offset * 512;
             let start = (offset + 512).next_multiple_of(superblock.hash_block_len.into());
-            let file = [vec![0; usize::try_from(start).unwrap()], levels.clone()].concat();
+            let file = [vec![0; size(start)], levels.clone()].concat();
             let tree = HashTree::new(superblock, offset, wide(file.len()), wide(len)).expect("it is good");
             let top = match tree.top() {
-                Some(top) => file[usize::try_from(top.start).unwrap()..usize::try_from(top.end).unwrap()].to_vec(),
+                Some(top) => file[size(top.start)..size(top.end)].to_vec(),
                 None => data.clone(),
             };
             prop_assert_eq!(tree.hash(&top), root);
@@ -303,7 +303,7 @@ mod tests {
                     prop_assert_eq!((found.level, found.block, found.count), (None, wide(at) >> logs.0, 1));
                 }
                 Some(at) => {
-                    let at = usize::try_from(start).unwrap() + at;
+                    let at = size(start) + at;
                     file[at] ^= 1;
                     // In the top block, padding changes only the root hash.
                     let is_of_top = tree.top().is_some_and(|top| top.contains(&wide(at)));
