@@ -71,19 +71,27 @@ impl KnownParts {
         let (start, mut part) = (out.len(), Vec::new());
         for number in range.start / PART_LEN..range.end.div_ceil(PART_LEN) {
             let at = number * PART_LEN;
-            part.resize(size(PART_LEN.min(object.size.saturating_sub(at))), 0);
-            let is_right = match read(&mut part, at) {
+            let end = object.size.min(at + PART_LEN).max(at);
+            // A whole part is read to its place.
+            let (is_whole, from) = (range.start <= at && end <= range.end, out.len());
+            let into = if is_whole { &mut *out } else { &mut part };
+            let behind = if is_whole { from } else { 0 };
+            into.resize(behind + size(end - at), 0);
+            let into = &mut into[behind..];
+            let is_right = match read(into, at) {
                 Err(error) if error.kind() == ErrorKind::UnexpectedEof => false,
                 read => read.map(|()| match values.get(size(number)) {
-                    Some(value) => pieces::chaining_value(at, std::iter::once(&part[..])) == *value,
-                    None => values.is_empty() && blake3::hash(&part).as_bytes() == &object.id,
+                    Some(value) => pieces::chaining_value(at, std::iter::once(&*into)) == *value,
+                    None => values.is_empty() && blake3::hash(into).as_bytes() == &object.id,
                 })?,
             };
             if !is_right {
                 out.truncate(start);
                 return Ok(false);
             }
-            out.extend(overlap(&part, at, range));
+            if !is_whole {
+                out.extend(overlap(&part, at, range));
+            }
         }
         Ok(true)
     }

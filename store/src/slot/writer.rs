@@ -63,10 +63,19 @@ struct Queue {
     failed: Option<Error>,
     head: Vec<u8>,
     written: Written,
+    /// Buffers of data that was written.
+    spare: Vec<Vec<u8>>,
 }
 
 enum Work {
     Data(Vec<u8>),
+    Hole(u64),
+}
+
+/// What one thread writes at once.
+enum Unit {
+    /// Parts that follow each other.
+    Data(Vec<Vec<u8>>),
     Hole(u64),
 }
 
@@ -129,13 +138,16 @@ impl<'a> SlotWriter<'a> {
     /// Returns [`Error::Cancelled`] if writing has failed; [`Self::run`] returns the cause.
     pub(crate) fn put(&self, data: &[u8], offset: u64) -> Result<(), Error> {
         let (head, rest) = data.split_at(size(HEAD_LEN.saturating_sub(offset).min(wide(data.len()))));
-        let mut queue = self.queue.lock();
         if !head.is_empty() {
-            queue.head[size(offset)..][..head.len()].copy_from_slice(head);
+            self.queue.lock().head[size(offset)..][..head.len()].copy_from_slice(head);
         }
         if rest.is_empty() {
             return Ok(());
         }
+        let mut buffer = self.queue.lock().spare.pop().unwrap_or_default();
+        buffer.clear();
+        buffer.extend_from_slice(rest);
+        let mut queue = self.queue.lock();
         let is_full = |queue: &Queue| queue.len > 0 && queue.len + rest.len() > QUEUE_LEN && queue.failed.is_none();
         if is_full(&queue) {
             // What waits is written now, whatever may come before it.
@@ -150,7 +162,7 @@ impl<'a> SlotWriter<'a> {
             return Err(Error::Cancelled);
         }
         queue.len += rest.len();
-        queue.waiting.insert(offset + wide(head.len()), Work::Data(rest.to_vec()));
+        queue.waiting.insert(offset + wide(head.len()), Work::Data(buffer));
         drop(queue);
         self.changed.notify_all();
         Ok(())
@@ -235,11 +247,16 @@ impl<'a> SlotWriter<'a> {
     /// Writes what comes, until the end or an error.
     fn write(&self) {
         let _guard = OnPanic(|| self.fail(Error::Cancelled));
-        let mut means = Means { direct: self.slot.open_direct(OFlags::WRONLY), aligned: Vec::new(), there: Vec::new() };
-        while let Some((offset, work)) = self.next() {
-            let written = match work {
-                Work::Data(parts) => self.write_data(offset, &parts, &mut means),
-                Work::Hole(len) => self.write_hole(offset, len, &mut means),
+        let mut means = Means { direct: self.slot.open_direct(OFlags::WRONLY), there: Vec::new() };
+        let mut buffer = Vec::new();
+        while let Some((offset, unit)) = self.next() {
+            let written = match unit {
+                Unit::Data(parts) => {
+                    let data = joined(&parts, &mut buffer);
+                    self.queue.lock().spare.extend(parts);
+                    self.write_data(offset, data, &mut means)
+                }
+                Unit::Hole(len) => self.write_hole(offset, len, &mut means),
             };
             if let Err(error) = written {
                 return self.fail(error);
@@ -257,41 +274,46 @@ impl<'a> SlotWriter<'a> {
     }
 
     /// Waits for work, and returns the first hole, or the first data up to the end of a unit.
-    fn next(&self) -> Option<(u64, Work)> {
+    fn next(&self) -> Option<(u64, Unit)> {
         let mut queue = self.queue.lock();
         loop {
             let is_due = queue.is_over || queue.len >= WINDOW || queue.blocked > 0 || queue.len == 0;
             if is_due && (queue.is_over || !queue.waiting.is_empty()) {
-                let (offset, work) = queue.waiting.pop_first()?;
-                let Work::Data(data) = work else { return Some((offset, work)) };
-                let data = self.take_unit(&mut queue, offset, data);
+                let unit = match queue.waiting.pop_first()? {
+                    (offset, Work::Hole(len)) => (offset, Unit::Hole(len)),
+                    (offset, Work::Data(data)) => (offset, Unit::Data(self.take_unit(&mut queue, offset, data))),
+                };
                 self.changed.notify_all();
-                return Some((offset, Work::Data(data)));
+                return Some(unit);
             }
             self.changed.wait(&mut queue);
         }
     }
 
-    /// Adds to data what follows it, up to the end of a unit, and puts back what lies beyond.
-    fn take_unit(&self, queue: &mut MutexGuard<'_, Queue>, offset: u64, mut data: Vec<u8>) -> Vec<u8> {
+    /// Returns data with what follows it, up to the end of a unit, and puts back what lies beyond.
+    fn take_unit(&self, queue: &mut MutexGuard<'_, Queue>, offset: u64, data: Vec<u8>) -> Vec<Vec<u8>> {
         let until = self.slot.geometry().until_end(offset);
-        while data.len() < until {
-            let next = offset + wide(data.len());
-            match queue.waiting.remove(&next) {
-                Some(Work::Data(more)) => data.extend_from_slice(&more),
+        let (mut len, mut parts) = (data.len(), vec![data]);
+        while len < until {
+            match queue.waiting.remove(&(offset + wide(len))) {
+                Some(Work::Data(more)) => {
+                    len += more.len();
+                    parts.push(more);
+                }
                 Some(hole) => {
-                    queue.waiting.insert(next, hole);
+                    queue.waiting.insert(offset + wide(len), hole);
                     break;
                 }
                 None => break,
             }
         }
-        if data.len() > until {
-            let beyond = data.split_off(until);
+        if let Some(last) = parts.last_mut().filter(|_| len > until) {
+            let beyond = last.split_off(last.len() - (len - until));
             queue.waiting.insert(offset + wide(until), Work::Data(beyond));
+            len = until;
         }
-        queue.len -= data.len();
-        data
+        queue.len -= len;
+        parts
     }
 
     fn write_data(&self, offset: u64, data: &[u8], means: &mut Means) -> Result<(), Error> {
@@ -332,21 +354,17 @@ impl<'a> SlotWriter<'a> {
         Ok(())
     }
 
-    /// Writes at most one unit, aligned. A file system that then refuses to write past the page cache gets it through the cache.
+    /// Writes at most one unit, which begins at an aligned address. A file system that refuses to write past the page cache gets it through the cache.
     fn write_direct(&self, at: u64, part: &[u8], means: &mut Means) -> Result<(), Error> {
+        let refused = Some(Errno::INVAL.raw_os_error());
         let written = match &means.direct {
-            Some(file) => {
-                means.aligned.resize(part.len().max(READ_LEN) + ALIGN, 0);
-                let unit = aligned(&mut means.aligned, part.len());
-                unit.copy_from_slice(part);
-                match file.write_all_at(unit, at) {
-                    Err(error) if error.raw_os_error() == Some(Errno::INVAL.raw_os_error()) => {
-                        means.direct = None;
-                        self.slot.file().write_all_at(part, at)
-                    }
-                    written => written,
+            Some(file) => match file.write_all_at(part, at) {
+                Err(error) if error.raw_os_error() == refused => {
+                    means.direct = None;
+                    self.slot.file().write_all_at(part, at)
                 }
-            }
+                written => written,
+            },
             None => self.slot.file().write_all_at(part, at),
         };
         written.map_err(|error| self.failed("write", error))
@@ -383,7 +401,8 @@ impl<'a> SlotWriter<'a> {
             self.queue.lock().written.lied = true;
         }
         let (mut at, end) = (offset, offset + len);
-        let zeros = vec![0; READ_LEN];
+        let mut zeros = vec![0; READ_LEN + ALIGN];
+        let zeros = aligned(&mut zeros, READ_LEN);
         while at < end {
             let part = size((end - at).min(wide(READ_LEN)));
             self.write_data(at, &zeros[..part], means)?;
@@ -410,8 +429,24 @@ impl<'a> SlotWriter<'a> {
 struct Means {
     /// The slot, opened so that writes go past the page cache.
     direct: Option<File>,
-    aligned: Vec<u8>,
+    /// What the slot has.
     there: Vec<u8>,
+}
+
+/// Returns parts one after the other, at an aligned address.
+fn joined<'b>(parts: &[Vec<u8>], buffer: &'b mut Vec<u8>) -> &'b [u8] {
+    let len = parts.iter().map(Vec::len).sum();
+    if buffer.len() < len + ALIGN {
+        buffer.resize(len + ALIGN, 0);
+    }
+    let joined = aligned(buffer, len);
+    let mut rest = &mut *joined;
+    for part in parts {
+        let (place, behind) = rest.split_at_mut(part.len());
+        place.copy_from_slice(part);
+        rest = behind;
+    }
+    joined
 }
 
 /// Returns the aligned part of a buffer that has [`ALIGN`] bytes more than `len`.
