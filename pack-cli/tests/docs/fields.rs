@@ -11,6 +11,7 @@ use super::machine::repository;
 /// The sections that document the output of a source, if their headings do not have the source's name. Progress has a schema and a test of its own.
 #[rustfmt::skip] // a table
 const SECTIONS: &[(&str, &str)] = &[
+    ("audit_slot",  "audit"),
     ("audit_store", "audit"),
     ("composefs",   "mount"),
     ("differences", "diff"),
@@ -41,6 +42,7 @@ const STATISTICS: &[(&str, &str)] = &[
     ("store/src/install/directory/census.rs", "unpack"),
     ("store/src/install/ostree/stats.rs", "unpack"),
     ("store/src/install/composefs/stats.rs", "unpack"),
+    ("store/src/install/slot/stats.rs", "unpack"),
 ];
 const NO_JSON: [&str; 2] = ["portal", "progress_display"];
 

@@ -31,6 +31,7 @@ const PAGES: &[(&str, Who)] = &[
     ("docs/device.md",      Who::Root),
     ("docs/coming-from.md", Who::User),
     ("docs/repositories.md", Who::User),
+    ("docs/slots.md",       Who::Root),
 ];
 
 /// Pages that show no commands.
@@ -53,6 +54,10 @@ const NOT_RUN: &[(&str, &str)] = &[
     ("docs/device.md",     "it takes root, FUSE and loop devices. nbdkit/tests tests it."),
     ("docs/device.md",     "it takes Debian's sbuild (0.85 was used), and debootstrap as root."),
     ("docs/device.md",     "it takes root, and a disk. pack-cli/tests/targets tests it."),
+    ("docs/slots.md",      "it takes RAUC and root. pack-cli/tests/slots tests it."),
+    ("docs/slots.md",      "it takes systemd-boot. pack-cli/tests/slots tests it on files."),
+    ("docs/slots.md",      "it takes U-Boot. pack-cli/tests/slots tests it on files."),
+    ("docs/slots.md",      "it takes GRUB. pack-cli/tests/slots tests it on files."),
 ];
 
 #[test]
@@ -93,6 +98,11 @@ fn coming_from() {
 #[test]
 fn repositories() {
     page("docs/repositories.md");
+}
+
+#[test]
+fn slots() {
+    page("docs/slots.md");
 }
 
 /// A page that is not in the table, or a block that is not run and not in the list, would be untested without notice.

@@ -1,8 +1,11 @@
 //! What the device remembers of a slot.
 
 use std::fs;
+use std::os::unix::fs::MetadataExt as _;
 
-use crate::desk::{Slots, assert_has};
+use sealift_desk::{Mounted, out};
+
+use crate::desk::{LEN, Slots, assert_has, image, start_of};
 
 #[test]
 fn status_audit_request_and_clean_know_a_slot() {
@@ -58,7 +61,7 @@ fn a_slot_that_went_back_with_its_record_is_noticed() {
     let before = (slots.read("a"), fs::read_dir(slots.path("state/slots")).unwrap().next().unwrap().unwrap().path());
     let copied = slots.path("copied");
     let copy = |from: &std::path::Path, to: &std::path::Path| {
-        sealift_desk::out(slots.command_of("cp").arg("-a").arg("--").arg(from).arg(to));
+        out(slots.command_of("cp").arg("-a").arg("--").arg(from).arg(to));
     };
     copy(&before.1, &copied);
     slots.does("unpack 2.sealift image:a");
@@ -81,4 +84,49 @@ fn a_slot_is_a_base_for_every_verb_that_reads_a_delta() {
     assert_has(slots.path("directory/root.img"), 2);
     // Without that state it is only a file, and not the one that was packed.
     slots.is_refused("verify delta.sealift --base image:a", 4, "wrong base");
+}
+
+#[test]
+fn a_slot_that_the_factory_wrote_is_recorded_without_a_write() {
+    let slots = Slots::new();
+    slots.write("a", image(1));
+    let times = || {
+        let metadata = fs::metadata(slots.path("a")).unwrap();
+        (metadata.mtime(), metadata.mtime_nsec(), metadata.ctime(), metadata.ctime_nsec())
+    };
+    let before = times();
+    let told = slots.tells("unpack --update --adopt 1.sealift image:a");
+    let (written, kept) = (told["slots"][0]["written_bytes"].as_u64(), told["slots"][0]["kept_bytes"].as_u64());
+    assert_eq!((written, kept), (Some(0), Some(LEN as u64)), "{told}");
+    assert_eq!(times(), before);
+    slots.does("audit image:a");
+    slots.does("unpack delta.sealift image:b");
+    assert_has(slots.path("b"), 2);
+    // What was changed since is repaired by the same delta, if its base is named.
+    fs::write(slots.path("b"), "changed").unwrap();
+    slots.does("unpack delta.sealift image:b --base image:a");
+    assert_has(slots.path("b"), 2);
+}
+
+/// A device runs from the slot over which the delta is read.
+#[test]
+fn a_slot_that_is_mounted_is_audited_and_is_a_base() {
+    let slots = Slots::new();
+    let (Some(a), Some(b)) = (slots.device("a", 16 << 20), slots.device("b", 16 << 20)) else { return };
+    slots.write("ext/root.img", vec![0; 16 << 20]);
+    out(slots.command_of("mkfs.ext4").args(["-q", "-F", "-E", "nodiscard", "ext/root.img"]));
+    slots.good("pack ext -o ext.sealift --name os --bundle-version 1 --key release");
+    slots.does(&format!("unpack ext.sealift {}", a.0));
+    slots.write("next/root.img", slots.read("ext/root.img"));
+    out(slots.command_of("debugfs").args(["-w", "-R", "write signers signers", "next/root.img"]));
+    slots.good(
+        "pack next -o ext-delta.sealift --name os --bundle-version 2 --key release --base ext.sealift --trust signers",
+    );
+    fs::create_dir(slots.path("mounted")).unwrap();
+    out(slots.command_of("mount").args(["-o", "ro,noload", &a.0, "mounted"]));
+    let _mounted = Mounted::at(slots.path("mounted"));
+    slots.does(&format!("audit {}", a.0));
+    slots.does(&format!("unpack ext-delta.sealift {}", b.0));
+    assert!(start_of(&b.0, 16 << 20) == slots.read("next/root.img"));
+    slots.is_refused(&format!("unpack --update --adopt ext.sealift {} --allow-downgrade", a.0), 2, "it is mounted at");
 }
