@@ -89,6 +89,8 @@ const PACKAGES: &[Package] = &[
     package("fuse3",               Programs(&["fusermount3"]),            &[Ci, Compare]),
     // A file system without the flags of renameat2(2), and one with one mode for everything.
     package("bindfs",              Programs(&["bindfs"]),                 &[Ci]),
+    // Tests make disks with partitions.
+    package("fdisk",               Programs(&["sfdisk"]),                 &[Ci]),
     // RAUC says which slot boots, and these edit the environments of boot loaders. grub-script-check parses the script of a page.
     package("rauc",                Programs(&["rauc"]),                   &[Ci]),
     package("grub-common",         Programs(&["grub-editenv", "grub-script-check"]), &[Ci]),
