@@ -173,6 +173,12 @@ impl Desk {
         told(&mut self.command(line))
     }
 
+    /// Runs an `unpack` with this command for `--then`. Returns its exit status, and everything that it printed.
+    #[track_caller]
+    pub fn run_then(&self, line: &str, then: &str) -> (Option<i32>, String) {
+        told(self.command(line).args(["--then", then]))
+    }
+
     /// Runs a line that must succeed, and returns everything that it printed.
     #[track_caller]
     pub fn good(&self, line: &str) -> String {

@@ -28,6 +28,8 @@ pub(crate) struct Failure {
     unfinished: Option<Box<Path>>,
     /// The exit status of a command that was run, which has printed its own error.
     status: Option<u8>,
+    /// What went wrong with the command that was to be run after an installation.
+    then: Option<Box<str>>,
     /// Nothing could be compared, and exit status 1 would say that two trees differ.
     uncompared: bool,
     /// What the user of this verb can do about it.
@@ -46,6 +48,7 @@ impl From<Error> for Failure {
             places: None,
             unfinished: None,
             status: None,
+            then: None,
             uncompared: false,
             advice: None,
         }
@@ -80,6 +83,9 @@ impl<T> About<T> for Result<T, Error> {
         self.map_err(|error| Failure { bundle: Some(bundle.into()), ..error.into() })
     }
 }
+
+/// The exit status if the command of `--then` failed: the library has those below.
+const THEN_FAILED: u8 = 5;
 
 #[derive(Serialize)]
 struct Line<'a> {
@@ -128,6 +134,11 @@ impl Failure {
         Self { status: Some(status), ..Self::usage(String::new()) }
     }
 
+    /// The bundle is installed, but the command of `--then` did not succeed.
+    pub(crate) fn of_then(message: &str) -> Self {
+        Self { then: Some(message.into()), ..Self::usage(String::new()) }
+    }
+
     /// The trees could not be compared, in a verb whose exit status 1 says that they differ.
     pub(crate) fn uncompared(self) -> Self {
         Self { uncompared: true, ..self }
@@ -170,6 +181,13 @@ impl Failure {
     /// Prints the failure and returns the exit status.
     pub(crate) fn report(&self, json: bool) -> ExitCode {
         if let Some(status) = self.status {
+            return ExitCode::from(status);
+        }
+        if let Some(message) = &self.then {
+            // A command that ended although it got a signal had a status of its own.
+            let (kind, status) =
+                if interrupt::pending() { ("cancelled", interrupt::status()) } else { ("then", THEN_FAILED) };
+            complain(kind, message, json);
             return ExitCode::from(status);
         }
         if self.printed {

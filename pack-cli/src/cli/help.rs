@@ -49,12 +49,13 @@ pub(crate) fn groups() -> impl Iterator<Item = (&'static str, impl Iterator<Item
 }
 
 /// The exit statuses and their meanings.
-pub(crate) const STATUSES: [(&str, &str); 6] = [
+pub(crate) const STATUSES: [(&str, &str); 7] = [
     ("0", "success"),
     ("1", "damaged, or different"),
     ("2", "undetermined: wrong usage, I/O error, disk full"),
     ("3", "refused: signer, name, version, expiry or tag"),
     ("4", "the base of a delta is missing"),
+    ("5", "installed, but the command of --then failed"),
     ("128 + N", "stopped by signal N (Ctrl-C: 130)"),
 ];
 

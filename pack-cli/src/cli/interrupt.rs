@@ -1,12 +1,16 @@
 //! Ctrl-C, SIGTERM, and SIGHUP, which is sent when a terminal is closed: the first cancels and cleans up, or ends what is served or recorded; the
 //! second exits at once, unless that would lose a recording, or leave a target half updated: then it says so. The exit status is 128 plus the signal's
-//! number, unless something was served. Ctrl-\ restores the terminal and ends the process at once.
+//! number, unless something was served. While a command runs, it gets every signal, and decides. Ctrl-\ restores the terminal and ends the process at
+//! once.
 
-use std::io::{IsTerminal as _, Write as _};
+use std::io::{self, IsTerminal as _, Write as _};
+use std::process::{Command, ExitStatus};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU8, Ordering};
 
 use parking_lot::Mutex;
+use rustix::io::retry_on_intr;
+use rustix::process::{Pid, Signal, WaitId, WaitIdOptions, kill_process, waitid};
 use sealift::{Phase, Progress};
 use signal_hook::consts::{SIGABRT, SIGHUP, SIGINT, SIGQUIT, SIGTERM, SIGXFSZ};
 use signal_hook::flag;
@@ -21,6 +25,8 @@ static SIGNAL: AtomicU8 = AtomicU8::new(0);
 static RUNNING: Mutex<Option<Arc<Progress>>> = Mutex::new(None);
 /// Whether signals after the first are ignored.
 static IS_PATIENT: AtomicBool = AtomicBool::new(false);
+/// The running command.
+static COMMAND: Mutex<Option<Pid>> = Mutex::new(None);
 /// Ends what is being served.
 static SERVING: Mutex<Option<Box<dyn FnOnce() + Send>>> = Mutex::new(None);
 
@@ -39,6 +45,9 @@ pub(crate) fn listen() {
             }
             let number = u8::try_from(signal).unwrap_or(2);
             let first = SIGNAL.compare_exchange(0, number, Ordering::Relaxed, Ordering::Relaxed).is_ok();
+            if pass_on(signal) {
+                continue;
+            }
             let is_ending = first && (end() | cancel()) || IS_PATIENT.load(Ordering::Relaxed);
             if !is_ending && !is_saved_by_waiting() {
                 hidden::show_typing();
@@ -66,7 +75,7 @@ pub(crate) fn survive_limits() {
 
 /// Clears a progress bar from the terminal.
 fn clear_line() {
-    let mut terminal = std::io::stderr();
+    let mut terminal = io::stderr();
     if terminal.is_terminal() {
         let _ = terminal.write_all(b"\r\x1b[K");
     }
@@ -78,6 +87,31 @@ pub(crate) fn serve(stop: impl FnOnce() + Send + 'static) {
     if pending() {
         end();
     }
+}
+
+/// Runs a command to its end, and passes all signals on to it. Only the first process gets them, since a terminal sends them to all of its group anyway.
+pub(crate) fn run(command: &mut Command) -> io::Result<ExitStatus> {
+    let mut running = COMMAND.lock();
+    let mut child = command.spawn()?;
+    let pid = Pid::from_child(&child);
+    *running = Some(pid);
+    drop(running);
+    // As long as it is not reaped, no other process gets its number.
+    let ended = retry_on_intr(|| waitid(WaitId::Pid(pid), WaitIdOptions::EXITED | WaitIdOptions::NOWAIT));
+    *COMMAND.lock() = None;
+    ended?;
+    child.wait()
+}
+
+/// Sends a signal to the running command. Returns whether there is one.
+fn pass_on(signal: i32) -> bool {
+    let command = COMMAND.lock();
+    let Some(pid) = *command else { return false };
+    if let Some(signal) = Signal::from_named_raw(signal) {
+        // It may have changed its user, as with sudo: then it is for others to end it.
+        let _ = kill_process(pid, signal);
+    }
+    true
 }
 
 /// Returns whether SIGHUP was ignored when the process started, as by nohup(1) (proc_pid_status(5)).
@@ -122,7 +156,7 @@ fn is_saved_by_waiting() -> bool {
         clear_line();
         let text = "the files of the update are being moved into the target: wait for the end. It would have files of both versions, and need the same \
                     command once more to complete it, if it were ended now (Ctrl-\\ does)";
-        let _ = writeln!(std::io::stderr(), "sealift: {text}");
+        let _ = writeln!(io::stderr(), "sealift: {text}");
     }
     is_changing
 }

@@ -20,6 +20,7 @@ mod digests;
 mod dm_verity;
 mod estimate;
 mod failure;
+mod file_limit;
 mod help;
 mod hidden;
 mod human;
@@ -54,6 +55,7 @@ mod signers;
 mod simulate;
 mod status;
 mod taken;
+mod then;
 mod time;
 mod trust;
 mod trust_args;
@@ -146,7 +148,7 @@ fn main() -> ExitCode {
     };
     // `order record` leaves the limit alone: the command that it runs would inherit it.
     if !matches!(cli.verb, Verb::Order(_)) {
-        raise_file_limit();
+        file_limit::raise();
     }
     limits::choose(&cli.limits, cli.verb.uses());
     let done = log::start(cli.verbose, json).and_then(|()| run(cli.verb));
@@ -203,12 +205,4 @@ fn refuse_arguments(error: &clap::Error, json: bool) -> ExitCode {
     // All errors begin with the program's name.
     let _ = write!(anstream::stderr(), "{}", help::text_of(error));
     ExitCode::from(2)
-}
-
-/// Raises the limit of open files to its maximum: each directory in use stays open, and the usual limit of 1024 is low.
-fn raise_file_limit() {
-    use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
-    let limit = getrlimit(Resource::Nofile);
-    // If it cannot be raised, the present limit may suffice.
-    let _ = setrlimit(Resource::Nofile, Rlimit { current: limit.maximum, maximum: limit.maximum });
 }

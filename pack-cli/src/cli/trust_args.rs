@@ -209,6 +209,11 @@ impl Judge {
         self.judged.get().map(|Judged { head, .. }| Digests::of(head))
     }
 
+    /// Returns the head of the judged bundle.
+    pub(crate) fn head(&self) -> Option<&Head> {
+        self.judged.get().map(|judged| &judged.head)
+    }
+
     /// Returns name and version of the judged bundle.
     pub(crate) fn identity(&self) -> (&str, u64) {
         self.judged

@@ -69,3 +69,16 @@ fn status_tells_of_stores() {
     desk.run(&["clean", "composefs:store", "--state", "store-state"]).good().has("removed from the list");
     assert!(!status(&[]).good().out.contains("composefs:"));
 }
+
+#[test]
+fn a_command_is_told_of_stores() {
+    let desk = stick();
+    let then = r#"echo "$SEALIFT_NAME $SEALIFT_VERSION $SEALIFT_TARGET" >> told"#;
+    for (bundle, version) in [("os-2.sealift", 2), ("os-2.sealift", 2), ("stick", 3)] {
+        let (status, said) = desk.run_then(&format!("unpack {bundle} composefs:store --trust allowed --name os"), then);
+        assert_eq!((status, desk.text("told")), (Some(0), format!("os {version} composefs:store\n")), "{said}");
+        fs::remove_file(desk.path("told")).unwrap();
+    }
+    let (status, said) = desk.run_then("unpack stick composefs:other --trust allowed --name os --dry-run", then);
+    assert_eq!((status, desk.path("told").exists()), (Some(0), false), "{said}");
+}

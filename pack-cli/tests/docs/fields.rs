@@ -28,6 +28,7 @@ const SECTIONS: &[(&str, &str)] = &[
     ("signers",     "info"),
     ("several",     "Errors and warnings"),
     ("taken",       "unpack"),
+    ("then",        "unpack"),
     ("list",        "trust"),
     ("add",         "trust"),
     ("revoke",      "trust"),

@@ -153,6 +153,25 @@ fn objects(medium: &Path) -> BTreeMap<PathBuf, (u64, i64, i64)> {
 }
 
 #[test]
+fn a_command_is_told_of_repositories_and_media() {
+    let desk = Media::new();
+    desk.device("device", &desk.url("from"));
+    let then = r#"echo "$SEALIFT_NAME $SEALIFT_VERSION $SEALIFT_TARGET" >> told"#;
+    let repository = "unpack b.sealift ostree:device --allow-unsigned";
+    for (line, target) in [(repository, "ostree:device"), (repository, "ostree:device"), (USB, "stick"), (USB, "stick")]
+    {
+        let (status, said) = desk.run_then(line, then);
+        assert_eq!((status, desk.text("told")), (Some(0), format!("os 1 {target}\n")), "{line}: {said}");
+        fs::remove_file(desk.path("told")).expect("it is there");
+    }
+    let done = desk.command(repository).args(["--json", "--then", "echo noise; exit 7"]).output().expect("it starts");
+    let told: serde_json::Value = serde_json::from_slice(&done.stdout).expect("it is JSON");
+    assert_eq!((done.status.code(), &told["then"]["exit_status"]), (Some(5), &7.into()), "{}", text(&done.stderr));
+    let (status, said) = desk.run_then(&format!("{USB} --dry-run"), then);
+    assert_eq!((status, desk.path("told").exists()), (Some(0), false), "{said}");
+}
+
+#[test]
 fn is_as_create_usb_makes_it() {
     let desk = Media::new();
     desk.create_usb("theirs", &["os/stable", "os/apps/editor"]);

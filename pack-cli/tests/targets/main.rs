@@ -29,5 +29,6 @@ mod requests;
 mod rights;
 mod room;
 mod stopped;
+mod then;
 mod unlike;
 mod versions;

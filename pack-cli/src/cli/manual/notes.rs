@@ -51,6 +51,11 @@ pub(super) const ENVIRONMENT: &[Note] = &[
         text: "What to log on standard error, like -v: a level such as debug, or levels of modules, as in sealift_store::install=debug.",
         of: &[],
     },
+    Note {
+        name: "SEALIFT_NAME, SEALIFT_VERSION, SEALIFT_TARGET, SEALIFT_DIGEST",
+        text: "Set for the command of unpack --then: the bundle's name, its version, the target as it was given, and the digest of the content.",
+        of: &["then"],
+    },
     Note { name: "NO_COLOR", text: "If set, output is not coloured.", of: &[] },
 ];
 

@@ -1,7 +1,8 @@
 //! `sealift unpack BUNDLE cpio:FILE` and the like: writes a tree as an archive.
 
-use std::io::Write as _;
+use std::io::{self, Write as _};
 use std::path::Path;
+use std::time::Duration;
 
 use sealift::archive::{self, ArchiveEncoder, ArchiveStats};
 
@@ -12,6 +13,8 @@ use crate::human::{self, Bytes, count};
 use crate::output;
 use crate::show::{BOLD, WARN};
 use crate::taken;
+use crate::then::CommandEnd;
+use crate::trust_args::Judge;
 
 impl Unpack {
     /// Writes the tree to an archive, or to standard output. Nothing is installed, so nothing is remembered.
@@ -31,7 +34,7 @@ impl Unpack {
             true => archive::stream(
                 bundle,
                 encoder,
-                &mut std::io::stdout().lock(),
+                &mut io::stdout().lock(),
                 Path::new("standard output"),
                 &options,
                 progress,
@@ -39,8 +42,22 @@ impl Unpack {
             false => archive::write(bundle, encoder, file, &options, progress),
         });
         let (stats, judge, elapsed) = taken.map_err(|failure| failure.of_target(file))?;
-        let mut out = self.show.summary(to_stdout && !self.dry_run);
-        if self.show.is_told(&mut out, &taken::line(&stats, &judge, self.dry_run, elapsed))? {
+        self.conclude(self.target.as_deref().unwrap_or(file), &judge, |then| {
+            self.print_archive(encoder, file, &stats, &judge, elapsed, then)
+        })
+    }
+
+    fn print_archive(
+        &self,
+        encoder: &ArchiveEncoder,
+        file: &Path,
+        stats: &ArchiveStats,
+        judge: &Judge,
+        elapsed: Duration,
+        then: Option<&CommandEnd>,
+    ) -> io::Result<()> {
+        let mut out = self.show.summary(file == Path::new("-") && !self.dry_run);
+        if self.show.is_told(&mut out, &taken::line(stats, judge, self.dry_run, elapsed, then))? {
             return Ok(());
         }
         let target = self.target.as_deref().unwrap_or(file);
@@ -54,7 +71,7 @@ impl Unpack {
             judge.mark()
         )?;
         judge.print_signers(&mut out)?;
-        let ArchiveStats { members, archive_bytes, sockets_skipped, xattrs_skipped, install, .. } = &stats;
+        let ArchiveStats { members, archive_bytes, sockets_skipped, xattrs_skipped, install, .. } = stats;
         let members = count(*members, "member");
         if self.dry_run {
             writeln!(out, "  {members}, {} would be written", Bytes(*archive_bytes))?;

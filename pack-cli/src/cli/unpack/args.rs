@@ -66,6 +66,7 @@ Examples:
   sealift unpack os-2-to-3.sealift /srv/new --base os-2.sealift
   sealift unpack image-2.sealift /dev/mmcblk0p3 --expect-partlabel root-b
   sealift unpack image-1-to-2.sealift /dev/mmcblk0p3 --base /dev/mmcblk0p2
+  sealift unpack app-2.sealift /srv/app --update --then 'systemctl restart app'
   sealift unpack os.sealift tar:os.tar
   sealift unpack os.sealift tar:- | docker import - os
   sealift unpack os.sealift /srv/os --dry-run")]
@@ -169,6 +170,15 @@ pub(crate) struct Unpack {
     /// After writing to a block device, read everything again and compare it
     #[arg(long, help_heading = "Block devices")]
     pub(super) read_back: bool,
+    /// Once the bundle is installed, run this shell command line, such as 'systemctl restart app'
+    ///
+    /// /bin/sh -c runs COMMAND when the target is complete and no longer locked. In its environment are SEALIFT_NAME, SEALIFT_VERSION,
+    /// SEALIFT_TARGET (as it was given here) and SEALIFT_DIGEST (that of the content, as `info` prints it); it has nothing to read. COMMAND runs
+    /// even if TARGET already held the bundle, since the run that installed it may have been killed before its command; it does not run with
+    /// --dry-run, or if unpack fails. SIGINT, SIGTERM and SIGHUP are passed on to it. If it fails, the bundle remains installed, and the exit
+    /// status is 5. With --json, what it prints goes to standard error.
+    #[arg(long, value_name = "COMMAND", value_hint = ValueHint::CommandString)]
+    pub(super) then: Option<OsString>,
     /// Only print what would be written and deleted; the exit status is that of the real run, except that damaged content is not detected
     #[arg(long)]
     pub(super) dry_run: bool,

@@ -12,6 +12,7 @@ use crate::escape;
 use crate::human::{self, Bytes, Grouped, count};
 use crate::show::{Show, WARN};
 use crate::taken;
+use crate::then::CommandEnd;
 use crate::trust_args::Judge;
 
 /// An import that ended, or was only tried.
@@ -24,12 +25,13 @@ pub(super) struct Import<'a> {
     /// Whether existing objects were not checked.
     pub(super) no_check: bool,
     pub(super) elapsed: Duration,
+    pub(super) then: Option<&'a CommandEnd>,
 }
 
 impl Import<'_> {
     /// Prints target, bundle, signers and refs. With --json, prints `stats` instead, and returns that nothing else is to be printed.
     pub(super) fn begin<S: Serialize>(&self, out: &mut dyn Write, stats: &S, import: &ImportStats) -> io::Result<bool> {
-        if self.show.is_told(out, &taken::line(stats, self.judge, self.dry_run, self.elapsed))? {
+        if self.show.is_told(out, &taken::line(stats, self.judge, self.dry_run, self.elapsed, self.then))? {
             return Ok(true);
         }
         self.judge.print_taken(out, self.target, self.bundle, self.dry_run)?;

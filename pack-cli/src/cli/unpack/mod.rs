@@ -9,6 +9,7 @@ mod report;
 mod slots;
 
 use std::cell::Cell;
+use std::io::{self, Write as _};
 use std::path::Path;
 use std::time::{Duration, Instant};
 
@@ -27,6 +28,7 @@ use super::bundle::BundleArg;
 use super::failure::{About as _, Failure};
 use super::progress_display;
 use super::several::Several;
+use super::then::{self, CommandEnd};
 use super::trust_args::Judge;
 pub(crate) use args::Unpack;
 use import::Import;
@@ -155,7 +157,8 @@ impl Unpack {
         };
         judge.warn(self.show);
         self.warn_of_signature(&stats.install);
-        Ok(self.print(target, &stats, &judge, start.elapsed())?)
+        let elapsed = start.elapsed();
+        self.conclude(target, &judge, |then| self.print(target, &stats, &judge, elapsed, then))
     }
 
     /// Imports into an OSTree repository.
@@ -184,7 +187,9 @@ impl Unpack {
         let (stats, judge, elapsed) = self.take(take)?;
         self.warn_of_signature(&stats.import.install);
         ostree::warn_of_summary(self.show, &stats, shown_target);
-        Ok(ostree::print(&self.imported(&judge, shown_target, elapsed), &stats)?)
+        self.conclude(shown_target, &judge, |then| {
+            ostree::print(&self.imported(&judge, shown_target, elapsed, then), &stats)
+        })
     }
 
     /// Imports into a composefs store.
@@ -194,12 +199,46 @@ impl Unpack {
             self.take(|bundle, progress| sealift::composefs::import(bundle, store, &options, progress))?;
         let target = self.target.as_deref().unwrap_or(store);
         let tried = self.seal == Some(sealift::seal::Seal::Try);
-        Ok(composefs::print(&self.imported(&judge, target, elapsed), &stats, tried)?)
+        self.conclude(target, &judge, |then| {
+            composefs::print(&self.imported(&judge, target, elapsed, then), &stats, tried)
+        })
     }
 
-    fn imported<'a>(&'a self, judge: &'a Judge, target: &'a Path, elapsed: Duration) -> Import<'a> {
+    fn imported<'a>(
+        &'a self,
+        judge: &'a Judge,
+        target: &'a Path,
+        elapsed: Duration,
+        then: Option<&'a CommandEnd>,
+    ) -> Import<'a> {
         let (bundle, no_check) = (&*self.bundle.bundle, self.no_check);
-        Import { show: self.show, judge, target, bundle, dry_run: self.dry_run, no_check, elapsed }
+        Import { show: self.show, judge, target, bundle, dry_run: self.dry_run, no_check, elapsed, then }
+    }
+
+    /// Prints the summary, and runs the command of `--then`: after it, or with --json before it, since that line says how the command ended.
+    /// `target` is as the user wrote it.
+    fn conclude(
+        &self,
+        target: &Path,
+        judge: &Judge,
+        print: impl FnOnce(Option<&CommandEnd>) -> io::Result<()>,
+    ) -> Result<(), Failure> {
+        let (Some(line), Some(head), false) = (&self.then, judge.head(), self.dry_run) else {
+            return Ok(print(None)?);
+        };
+        let is_archive_there = ArchiveEncoder::of(target).is_some_and(|(_, file)| file == Path::new("-"));
+        let run = || then::run(line, target, head, self.show.json || is_archive_there);
+        // The bundle is installed, so the command runs even if nobody reads the summary.
+        let (end, printed) = if self.show.json {
+            let end = run();
+            let printed = print(Some(&end));
+            (end, printed)
+        } else {
+            let printed = print(None).and_then(|()| io::stdout().flush());
+            (run(), printed)
+        };
+        end.check()?;
+        Ok(printed?)
     }
 
     /// Imports into a repository or store with `take`. Returns its result, the judge, and the time it took.

@@ -18,6 +18,7 @@ use crate::human::{self, Bytes, count};
 use crate::log;
 use crate::show::{BOLD, WARN};
 use crate::taken;
+use crate::then::CommandEnd;
 use crate::trust_args::Judge;
 use crate::updated::{self, Asked};
 
@@ -28,9 +29,10 @@ impl Unpack {
         stats: &UnpackStats,
         judge: &Judge,
         elapsed: Duration,
+        then: Option<&CommandEnd>,
     ) -> std::io::Result<()> {
         let mut out = self.show.out();
-        if self.show.is_told(&mut out, &taken::line(stats, judge, self.dry_run, elapsed))? {
+        if self.show.is_told(&mut out, &taken::line(stats, judge, self.dry_run, elapsed, then))? {
             return Ok(());
         }
         let (target, bundle) = (target.display().to_string(), shown(&self.bundle.bundle));
