@@ -29,6 +29,12 @@ pub(crate) fn advice(error: &Error) -> Option<String> {
         Error::Trust(TrustError::DeviceUnknown { .. }) => {
             "; use --compatible TAG, or list this device's tags in /etc/sealift/compatible"
         }
+        Error::Mounted { place, .. } => {
+            return Some(format!(
+                ": unmount it, or remount it read-only with  mount -o remount,ro {}",
+                place.display()
+            ));
+        }
         Error::Changed { .. } => ": pack a snapshot, or stop the program that writes to it",
         Error::Archive { path, fault, .. } => return archive(path, fault),
         Error::IsDelta { .. } => ": unpack it onto a target that holds its base, or give the base with --base",

@@ -9,7 +9,7 @@ use std::sync::Arc;
 use clap::{Args, ValueEnum};
 use sealift::Progress;
 use sealift::diff::{DiffOptions, Ignore};
-use sealift::source::{ArchiveFormat, DirectoryOptions, Exclude, SourceOptions, XattrFilter};
+use sealift::source::{ArchiveFormat, DirectoryOptions, Exclude, SourceOptions, XattrFilter, is_image};
 use sealift::trust::TargetKind;
 
 use super::failure::Failure;
@@ -136,8 +136,8 @@ impl CompareArgs {
     }
 }
 
-/// Returns whether an argument names a directory, an archive or a commit instead of a bundle.
+/// Returns whether an argument names a directory, an archive, an image or a commit instead of a bundle.
 pub(crate) fn is_source(argument: &OsStr) -> bool {
     let is_commit = TargetKind::of(argument).0 == TargetKind::Ostree;
-    is_commit || ArchiveFormat::of(argument).is_some() || Path::new(argument).is_dir()
+    is_commit || ArchiveFormat::of(argument).is_some() || is_image(argument) || Path::new(argument).is_dir()
 }

@@ -46,7 +46,7 @@ Examples:
   sealift diff /srv/os os-8.sealift --exit-code --quiet || echo an update
   sealift diff --json a.sealift b.sealift | jq -r '.entries[].path'")]
 pub(crate) struct Diff {
-    /// The old side: a bundle, - for standard input, a directory, tar:FILE, cpio:FILE, or ostree:REPO:REF
+    /// The old side: a bundle, - for standard input, a directory, tar:FILE, cpio:FILE, image:FILE, or ostree:REPO:REF
     #[arg(value_name = "A")]
     old: OsString,
     /// The new side, in any of the same forms

@@ -2,6 +2,7 @@
 
 mod archives;
 mod cpio;
+mod images;
 mod modes;
 mod peers;
 mod random;

@@ -44,7 +44,7 @@ impl Error {
             Self::NoSpace { .. } | Self::NoInodes { .. } => Class::DiskFull,
             Self::Io { source, .. } | Self::Xattr { source, .. } if is_full(source) => Class::DiskFull,
             Self::Cancelled => Class::Cancelled,
-            Self::Busy { .. } | Self::Changing { .. } | Self::Changed { .. } => Class::Busy,
+            Self::Busy { .. } | Self::Mounted { .. } | Self::Changing { .. } | Self::Changed { .. } => Class::Busy,
             Self::Kernel { source, .. } => match **source {
                 KernelError::NotSealed | KernelError::OtherDigest { .. } => Class::Damaged,
                 KernelError::Busy | KernelError::OpenForWriting => Class::Busy,

@@ -42,6 +42,24 @@ pub enum Error {
         /// The system's reason.
         source: io::Error,
     },
+    /// A part of a device or an image cannot be read.
+    #[error("cannot read {} at byte {offset}: {source}", path.display())]
+    Unreadable {
+        /// The device or file.
+        path: PathBuf,
+        /// Where the part begins.
+        offset: u64,
+        /// The system's reason.
+        source: io::Error,
+    },
+    /// A file system on a device may be written to while the device is read.
+    #[error("{} is mounted read-write at {}", path.display(), place.display())]
+    Mounted {
+        /// The device.
+        path: PathBuf,
+        /// Where it, or a part of it, is mounted.
+        place: PathBuf,
+    },
     /// A source's file has changed since its directory was read.
     #[error("{} changed while it was being read", path.display())]
     Changed {
@@ -585,7 +603,7 @@ impl Error {
             | Self::OverLimit { .. }
             | Self::NoStateDirectory => "usage",
             Self::Exists { .. } => "exists",
-            Self::Busy { .. } => "busy",
+            Self::Busy { .. } | Self::Mounted { .. } => "busy",
             Self::Foreign { .. } | Self::OtherDirectory { .. } => "foreign",
             Self::NoRoom { .. } => "room",
             Self::Changed { .. } | Self::Changing { .. } | Self::Exchanged { .. } => "changed",

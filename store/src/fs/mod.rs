@@ -1,5 +1,6 @@
 //! The file system, through descriptors: opening without following links, staging, durable renames, records and state.
 
+pub(crate) mod block_device;
 pub mod confined;
 mod free_space;
 pub(crate) mod heritage;
@@ -8,6 +9,7 @@ mod keeps;
 mod kind;
 pub(crate) mod mount;
 pub(crate) mod mount_id;
+pub mod mount_list;
 pub(crate) mod own_dir;
 mod own_file;
 pub(crate) mod own_store;

@@ -5,7 +5,7 @@
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 
-use rustix::fs::{AtFlags, FileType, statat};
+use rustix::fs::{AtFlags, FileType, Stat, statat};
 
 use super::directory::FoundFile;
 use super::{DirectorySource, XattrFilter};
@@ -24,14 +24,9 @@ pub fn open_file(path: &Path, xattrs: &XattrFilter) -> Result<DirectorySource, E
     };
     let root = open_user_dir(parent).map_err(|error| Error::io("read", parent, error))?;
     let stat = statat(&root, real_name, AtFlags::SYMLINK_NOFOLLOW).map_err(|error| failed(error.into()))?;
-    let fault = match FileType::from_raw_mode(stat.st_mode) {
-        FileType::RegularFile => None,
-        FileType::BlockDevice => Some("is a block device"),
-        FileType::Fifo => Some("is a pipe, and only archives are read from one"),
-        _ => Some("is neither a directory nor a regular file"),
-    };
-    if let Some(fault) = fault {
-        return Err(Error::unexpected(path, fault));
+    check_type(path, &stat)?;
+    if is_device(&stat) {
+        return Err(Error::unexpected(path, "is a block device, and not a file"));
     }
     let found = FoundFile {
         path: path.to_owned(),
@@ -41,6 +36,22 @@ pub fn open_file(path: &Path, xattrs: &XattrFilter) -> Result<DirectorySource, E
         stat,
     };
     DirectorySource::of_file(found, xattrs.clone())
+}
+
+/// Refuses what has no content that could be packed alone.
+pub(super) fn check_type(path: &Path, stat: &Stat) -> Result<(), Error> {
+    let fault = match FileType::from_raw_mode(stat.st_mode) {
+        FileType::RegularFile | FileType::BlockDevice => return Ok(()),
+        FileType::Fifo => "is a pipe, and only archives are read from one",
+        FileType::CharacterDevice => "is a character device, which has no end",
+        FileType::Directory => "is a directory, and an image is a file or a block device",
+        _ => "is neither a directory, a regular file nor a block device",
+    };
+    Err(Error::unexpected(path, fault))
+}
+
+pub(super) fn is_device(stat: &Stat) -> bool {
+    FileType::from_raw_mode(stat.st_mode) == FileType::BlockDevice
 }
 
 #[cfg(test)]

@@ -1,4 +1,4 @@
-//! Sources of files: directories, single files, archives and OSTree repositories.
+//! Sources of files: directories, single files, images, archives and OSTree repositories.
 //!
 //! A source is opened and listed; its contents are read while packing. A file that changes in between is an error.
 //!
@@ -28,6 +28,7 @@ mod directory;
 mod exclude;
 mod file;
 mod formats;
+mod image;
 mod modes;
 mod omit;
 mod ostree;
@@ -36,6 +37,7 @@ mod tar;
 
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
+use std::os::unix::fs::FileTypeExt as _;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -53,6 +55,7 @@ pub use archive::{ArchiveContent, ArchiveFault, ArchiveFormat, ArchiveSource};
 pub use directory::{DirectoryOptions, DirectorySource, FileContent, OpenCache};
 pub use exclude::Exclude;
 pub use file::open_file;
+pub use image::{ImageContent, ImageSource};
 pub use modes::ModeRules;
 pub use omit::OmitOutput;
 pub(crate) use ostree::FileKind;
@@ -65,6 +68,8 @@ pub use owner::{MetadataOptions, OwnerRule};
 pub enum Source {
     /// A local directory.
     Directory(DirectorySource),
+    /// A block device or an image.
+    Image(ImageSource),
     /// An archive.
     Archive(ArchiveSource),
     /// A commit of an OSTree repository.
@@ -106,6 +111,8 @@ impl SourceOptions {
 pub enum OpenContent<'a> {
     /// A local file.
     File(FileContent<'a>),
+    /// All of a block device or an image.
+    Image(ImageContent<'a>),
     /// A member of an archive.
     Archive(ArchiveContent<'a>),
     /// A file object of an OSTree repository.
@@ -113,8 +120,8 @@ pub enum OpenContent<'a> {
 }
 
 impl Source {
-    /// Opens a SOURCE from a command line: `tar:FILE`, `tar:-`, `cpio:FILE`, `ostree:REPO:REF`, a directory, or a file. Directories are listed on
-    /// `jobs` threads.
+    /// Opens a SOURCE from a command line: `tar:FILE`, `tar:-`, `cpio:FILE`, `ostree:REPO:REF`, a directory, a file, a block device, or
+    /// `image:FILE`, where `image:NAME=FILE` gives the file in the tree a name. Directories are listed on `jobs` threads.
     ///
     /// # Errors
     /// Returns an error if `spec` is not a source, or if the source cannot be read.
@@ -123,7 +130,9 @@ impl Source {
         let mut source = match Spec::parse(spec)? {
             Spec::Stdin(format) => Self::Archive(ArchiveSource::of_stdin(format, options)?),
             Spec::Archive(format, path) => Self::Archive(ArchiveSource::open(path, format, options)?),
-            Spec::Path(path) if is_directory(path)? => {
+            Spec::Image { name, path } => Self::Image(ImageSource::open(path, name)?),
+            Spec::Path(path) if is_block_device(path)? => Self::Image(ImageSource::open(path, None)?),
+            Spec::Path(path) if path.is_dir() => {
                 options.begin();
                 let directory = DirectoryOptions { progress: options.progress.clone(), ..directory.clone() };
                 Self::Directory(DirectorySource::list(path, &directory, jobs)?)
@@ -218,6 +227,7 @@ impl Source {
     pub fn tree(&self) -> &Tree {
         match self {
             Self::Directory(source) => &source.tree,
+            Self::Image(source) => &source.tree,
             Self::Archive(source) => &source.tree,
             Self::Ostree(source) => &source.tree,
         }
@@ -227,6 +237,7 @@ impl Source {
     pub fn tree_mut(&mut self) -> &mut Tree {
         match self {
             Self::Directory(source) => &mut source.tree,
+            Self::Image(source) => &mut source.tree,
             Self::Archive(source) => &mut source.tree,
             Self::Ostree(source) => &mut source.tree,
         }
@@ -237,6 +248,7 @@ impl Source {
     pub fn content_len(&self, content: u32) -> u64 {
         match self {
             Self::Directory(source) => source.content_len(content),
+            Self::Image(source) => source.content_len(),
             Self::Archive(source) => source.content_len(content),
             Self::Ostree(source) => source.content_len(content),
         }
@@ -247,6 +259,7 @@ impl Source {
     pub fn content_count(&self) -> usize {
         match self {
             Self::Directory(source) => source.content_count(),
+            Self::Image(_) => 1,
             Self::Archive(source) => source.content_count(),
             Self::Ostree(source) => source.content_count(),
         }
@@ -264,6 +277,7 @@ impl Source {
     pub fn open<'a>(&'a self, content: u32, cache: &mut OpenCache) -> Result<OpenContent<'a>, Error> {
         match self {
             Self::Directory(source) => source.open(content, cache).map(OpenContent::File),
+            Self::Image(source) => Ok(OpenContent::Image(source.open_content())),
             Self::Archive(source) => Ok(OpenContent::Archive(source.open_content(content))),
             Self::Ostree(source) => source.open_content(content).map(OpenContent::Ostree),
         }
@@ -278,6 +292,7 @@ impl OpenContent<'_> {
     pub fn read_at(&self, buffer: &mut [u8], offset: u64) -> Result<(), Error> {
         match self {
             Self::File(file) => file.read_at(buffer, offset),
+            Self::Image(image) => image.read_at(buffer, offset),
             Self::Archive(member) => member.read_at(buffer, offset),
             Self::Ostree(object) => object.read_at(buffer, offset),
         }
@@ -290,7 +305,7 @@ impl OpenContent<'_> {
     pub fn xattrs(&self) -> Result<Vec<Xattr>, Error> {
         match self {
             Self::File(file) => file.xattrs(),
-            Self::Archive(_) | Self::Ostree(_) => Ok(Vec::new()),
+            Self::Image(_) | Self::Archive(_) | Self::Ostree(_) => Ok(Vec::new()),
         }
     }
 
@@ -301,7 +316,7 @@ impl OpenContent<'_> {
     pub fn measure(&self) -> Result<Option<FileDigest>, Error> {
         match self {
             Self::File(file) => file.measure(),
-            Self::Archive(_) | Self::Ostree(_) => Ok(None),
+            Self::Image(_) | Self::Archive(_) | Self::Ostree(_) => Ok(None),
         }
     }
 
@@ -312,6 +327,7 @@ impl OpenContent<'_> {
     pub fn finish(self) -> Result<(), Error> {
         match self {
             Self::File(file) => file.finish(),
+            Self::Image(image) => image.finish(),
             Self::Archive(member) => member.finish(),
             // It was compared with its checksum when it was opened.
             Self::Ostree(_) => Ok(()),
@@ -337,6 +353,7 @@ enum Spec<'a> {
     Stdin(&'static ArchiveFormat),
     Archive(&'static ArchiveFormat, &'a Path),
     Ostree(CommitSpec<'a>),
+    Image { name: Option<&'a OsStr>, path: &'a Path },
     Path(&'a Path),
 }
 
@@ -348,11 +365,16 @@ impl<'a> Spec<'a> {
             return CommitSpec::parse(spec).map(Self::Ostree);
         }
         match scheme(bytes) {
+            Some((IMAGE, rest)) => match split_name(rest) {
+                (_, b"") => usage("not image:FILE or image:NAME=FILE"),
+                (_, b"-") => usage("an image is a file or a block device, not standard input"),
+                (name, path) => Ok(Self::Image { name, path: path_of(path) }),
+            },
             Some((scheme, rest)) => {
                 let Some(format) = ArchiveFormat::of(spec) else {
                     let (scheme, known) = (String::from_utf8_lossy(scheme), ArchiveFormat::schemes());
                     return usage(&format!(
-                        "unknown source {scheme}: (known: {known} and ostree:; a path that begins with it is written ./{scheme}:)"
+                        "unknown source {scheme}: (known: {known}, image: and ostree:; a path that begins with it is written ./{scheme}:)"
                     ));
                 };
                 match rest {
@@ -368,10 +390,27 @@ impl<'a> Spec<'a> {
     }
 }
 
-/// Returns whether it is a directory; fails if this cannot be determined.
-fn is_directory(path: &Path) -> Result<bool, Error> {
+/// The scheme of an image.
+const IMAGE: &[u8] = b"image";
+
+/// Splits `NAME=FILE`. Text before `=` that has a slash belongs to the path, as in `./a=b`.
+fn split_name(rest: &[u8]) -> (Option<&OsStr>, &[u8]) {
+    match rest.iter().position(|byte| *byte == b'=') {
+        Some(at) if !rest[..at].contains(&b'/') => (Some(OsStr::from_bytes(&rest[..at])), &rest[at + 1..]),
+        _ => (None, rest),
+    }
+}
+
+/// Returns whether an argument is `image:FILE` or `image:NAME=FILE`.
+#[must_use]
+pub fn is_image(spec: &OsStr) -> bool {
+    scheme(spec.as_bytes()).is_some_and(|(scheme, _)| scheme == IMAGE)
+}
+
+/// Returns whether it is a block device; fails if there is nothing.
+fn is_block_device(path: &Path) -> Result<bool, Error> {
     let metadata = std::fs::metadata(path).map_err(|error| Error::io("read", path, error))?;
-    Ok(metadata.is_dir())
+    Ok(metadata.file_type().is_block_device())
 }
 
 /// A source with the name of its ref.
@@ -395,11 +434,19 @@ mod tests {
     #[test]
     fn specs() {
         let format = |spec: &str| ArchiveFormat::of(OsStr::new(spec)).expect("a form of archive");
+        let image = |name: Option<&'static str>, path: &'static str| Spec::Image {
+            name: name.map(OsStr::new),
+            path: Path::new(path),
+        };
         let good = [
             ("tar:-", Spec::Stdin(format("tar:"))),
             ("tar:a:b.tar", Spec::Archive(format("tar:"), Path::new("a:b.tar"))),
             ("cpio:initrd.img", Spec::Archive(format("cpio:"), Path::new("initrd.img"))),
             ("ostree:/srv/repo", Spec::Ostree(CommitSpec { repo: Path::new("/srv/repo"), reference: None })),
+            ("image:/dev/sda3", image(None, "/dev/sda3")),
+            ("image:root.img=/dev/sda3", image(Some("root.img"), "/dev/sda3")),
+            ("image:root.img=a=b", image(Some("root.img"), "a=b")),
+            ("image:./a=b", image(None, "./a=b")),
             ("a", Spec::Path(Path::new("a"))),
             ("./ostree:x", Spec::Path(Path::new("./ostree:x"))),
             ("dir/a:b", Spec::Path(Path::new("dir/a:b"))),
@@ -409,7 +456,7 @@ mod tests {
         for (spec, parsed) in good {
             assert_eq!(Spec::parse(OsStr::new(spec)).ok(), Some(parsed), "{spec}");
         }
-        for bad in ["", "-", "tar:", "cpio:", "ostree:", "word:", "TAR:x"] {
+        for bad in ["", "-", "tar:", "cpio:", "ostree:", "word:", "TAR:x", "image:", "image:-", "image:a="] {
             assert!(matches!(Spec::parse(OsStr::new(bad)), Err(Error::Usage(_))), "{bad}");
         }
         let error = Spec::parse(OsStr::new("oops:x")).expect_err("no such scheme").to_string();

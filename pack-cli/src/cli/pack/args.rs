@@ -29,9 +29,13 @@ use crate::verity_args::HASHES;
 
 /// Pack trees into one bundle
 ///
-/// A SOURCE is a directory, a single file such as a disk image, or an archive: tar:FILE, or cpio:FILE in the newc format of an initramfs;
-/// with - as FILE, pack reads the archive from standard input. Several sources become the refs of one bundle and share identical files: name
+/// A SOURCE is a directory, a single file such as a disk image, a block device, or an archive: tar:FILE, or cpio:FILE in the newc format of an
+/// initramfs; with - as FILE, pack reads the archive from standard input. Several sources become the refs of one bundle and share identical files: name
 /// each, as in os=/srv/os. A single source becomes the ref main.
+///
+/// The content of a block device becomes one file, named as the device with .img behind it, with mode 0644, owner root and time 0. No file
+/// system on it may be mounted read-write. image:FILE takes a file or a device in the same way, so that equal content gives equal bytes;
+/// image:NAME=FILE names the file in the tree.
 ///
 /// ostree:REPO packs all refs of an OSTree repository, and ostree:REPO:REF one of them, with their names, commits and signatures.
 /// NAME=ostree:REPO:CHECKSUM packs a commit as the ref NAME. If REPO contains a colon, the longest prefix that names a directory is taken as
@@ -55,6 +59,7 @@ Examples:
       --bundle-version 8 --base ostree:/srv/repo:os/7
   docker export box | sealift pack tar:- -o box.sealift --owner-map uid:1000=0
   zstd -dc /boot/initrd.img | sealift pack cpio:- -o initrd.sealift
+  sealift pack image:root.img=/dev/mmcblk0p3 -o root.sealift
   sealift pack disk.img -o - --name disk | ssh nas 'cat > disk.sealift'")]
 pub(crate) struct Pack {
     /// What to pack, optionally with the name of its ref

@@ -10,11 +10,11 @@ mod large;
 
 use std::collections::HashMap;
 use std::collections::hash_map::Entry;
-use std::ffi::{OsStr, OsString};
+use std::ffi::OsStr;
 use std::fs;
 use std::io;
 use std::os::fd::{AsFd, AsRawFd as _, BorrowedFd};
-use std::os::unix::ffi::{OsStrExt as _, OsStringExt as _};
+use std::os::unix::ffi::OsStrExt as _;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitStatus};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -27,6 +27,7 @@ use rustix::fs::{CWD, FileType, Stat, fstat};
 use rustix::io::ioctl_fionread;
 use rustix::process::{Pid, PidfdFlags, Signal, kill_process, pidfd_open};
 use sealift_format::num;
+use sealift_store::fs::mount_list::listed_mounts;
 
 use super::profile::{OrderEntry, OrderProfile};
 use crate::Error;
@@ -339,38 +340,15 @@ impl Recorder {
 
 /// Returns one directory of each file system that a tree spans: its root, and the mount points below.
 fn mounts_below(root: &Path) -> Result<Vec<PathBuf>, Error> {
-    // Of this thread: another one may be in another namespace.
-    let list = Path::new("/proc/thread-self/mountinfo");
-    let text = fs::read(list).map_err(|error| Error::io("read", list, error))?;
-    let below = text.split(|byte| *byte == b'\n').filter_map(|line| {
-        let mut words = line.split(|byte| *byte == b' ');
-        let place = unescaped(words.nth(4)?);
-        let kind = words.skip_while(|word| *word != b"-").nth(1)?;
-        let is_real = !OF_THE_KERNEL.iter().any(|name| name.as_bytes() == kind);
-        (is_real && place.starts_with(root)).then_some(place)
+    let below = listed_mounts()?.into_iter().filter_map(|mount| {
+        let is_real = !OF_THE_KERNEL.contains(&&*mount.kind);
+        (is_real && mount.place.starts_with(root)).then_some(mount.place)
     });
     // Where the root's own is mounted need not be there: not within chroot(2).
     let mut found: Vec<PathBuf> = std::iter::once(root.to_owned()).chain(below).collect();
     found.sort();
     found.dedup();
     Ok(found)
-}
-
-/// Resolves the escapes of mountinfo: a backslash and three octal digits.
-fn unescaped(text: &[u8]) -> PathBuf {
-    let mut parts = text.split(|byte| *byte == b'\\');
-    let mut out = parts.next().unwrap_or_default().to_vec();
-    for part in parts {
-        let byte = part.get(..3).and_then(|digits| u8::from_str_radix(std::str::from_utf8(digits).ok()?, 8).ok());
-        match byte {
-            Some(byte) => {
-                out.push(byte);
-                out.extend(&part[3..]);
-            }
-            None => out.extend([b"\\", part].concat()),
-        }
-    }
-    OsString::from_vec(out).into()
 }
 
 #[cfg(test)]
@@ -382,11 +360,5 @@ mod tests {
         let folder = tempfile::tempdir().expect("a folder");
         let root = directory(folder.path()).expect("a directory");
         assert_eq!(mounts_below(&root).expect("listed"), [root]);
-    }
-
-    #[test]
-    fn mountinfo_escapes_what_ends_words() {
-        assert_eq!(unescaped(b"/mnt/a\\040b\\134c"), Path::new("/mnt/a b\\c"));
-        assert_eq!(unescaped(b"/"), Path::new("/"));
     }
 }
