@@ -78,7 +78,7 @@ fn a_slot_is_a_base_for_every_verb_that_reads_a_delta() {
     slots.does("unpack 1.sealift image:a --state elsewhere");
     let base = "--base image:a --state elsewhere";
     let cat = slots.command(&format!("cat delta.sealift root.img --trust signers {base}")).output().unwrap();
-    assert!(cat.stdout == crate::desk::image(2), "{}", sealift_desk::said(&cat));
+    assert!(cat.stdout == image(2), "{}", sealift_desk::said(&cat));
     slots.does(&format!("verify delta.sealift {base}"));
     slots.does(&format!("unpack delta.sealift directory {base}"));
     assert_has(slots.path("directory/root.img"), 2);

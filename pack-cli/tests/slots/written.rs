@@ -200,3 +200,15 @@ fn a_delta_of_several_images_is_read_over_several_devices() {
         }
     }
 }
+
+#[test]
+fn what_comes_after_is_run_once_everything_is_written() {
+    let slots = Slots::new();
+    let line = "sealift unpack 1.sealift image:a --trust signers --then";
+    let then = "cmp -n 100 a 1/root.img && echo \"$SEALIFT_TARGET $SEALIFT_NAME $SEALIFT_VERSION\"";
+    let said = sealift_desk::out(&mut slots.shell(&format!("{line} '{then}'")));
+    assert!(said.ends_with("image:a os 1\n"), "{said}");
+    let (status, said) = sealift_desk::told(&mut slots.shell(&format!("{line} 'exit 3'")));
+    assert!(status == Some(5) && said.contains("ended with status 3"), "{status:?}: {said}");
+    slots.does("audit image:a");
+}

@@ -39,6 +39,12 @@ pub(crate) fn writable_mount(device: Dev) -> Result<Option<PathBuf>, Error> {
     Ok(mounts.into_iter().find(|mount| mount.is_writable && is_on(mount, &devices)).map(|mount| mount.place))
 }
 
+/// Returns where a file system on this very device is mounted; `None` also if the mounts cannot be listed.
+pub(crate) fn mount_of(device: Dev) -> Option<PathBuf> {
+    let devices = BTreeSet::from([device]);
+    listed_mounts().ok()?.into_iter().find(|mount| is_on(mount, &devices)).map(|mount| mount.place)
+}
+
 fn is_on(mount: &ListedMount, devices: &BTreeSet<Dev>) -> bool {
     // The number of btrfs is no device's. Sources elsewhere may be on servers that do not answer.
     let named = || mount.source.starts_with("/dev").then(|| fs::metadata(&mount.source).ok()).flatten();
@@ -64,7 +70,8 @@ fn add_with_users(device: Dev, devices: &mut BTreeSet<Dev>) {
     }
 }
 
-fn folder_of(device: Dev) -> PathBuf {
+/// Returns the folder in which the kernel tells about a device (Documentation/ABI/stable/sysfs-block of Linux).
+pub(crate) fn folder_of(device: Dev) -> PathBuf {
     format!("/sys/dev/block/{}:{}", major(device), minor(device)).into()
 }
 

@@ -2,8 +2,10 @@
 
 use std::path::{Path, PathBuf};
 
-use rustix::fs::{Dev, major, minor};
+use rustix::fs::Dev;
 use sealift_format::num::size;
+
+use crate::fs::block_device::folder_of;
 
 /// The unit without other information: a multiple of most erase blocks.
 const USUAL: u64 = 4 << 20;
@@ -26,8 +28,7 @@ impl Geometry {
     /// Returns those that the kernel reports for a block device (Documentation/ABI/stable/sysfs-block; the erase block of an MMC or SD card is in
     /// Documentation/driver-api/mmc/mmc-dev-attrs.rst).
     pub(super) fn of_device(device: Dev) -> Self {
-        let folder = format!("/sys/dev/block/{}:{}", major(device), minor(device));
-        Path::new(&folder).canonicalize().map_or(Self::OF_FILE, |folder| Self::read(&folder))
+        folder_of(device).canonicalize().map_or(Self::OF_FILE, |folder| Self::read(&folder))
     }
 
     fn read(folder: &Path) -> Self {

@@ -8,7 +8,9 @@ use std::fs::File;
 use std::os::unix::fs::FileExt as _;
 use std::path::Path;
 
-use rustix::fs::{Dev, major, minor};
+use rustix::fs::Dev;
+
+use crate::fs::block_device::folder_of;
 
 /// What tells a partition from others.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -31,8 +33,7 @@ impl Partition {
     }
 
     fn read(device: Dev) -> Option<Self> {
-        let folder = format!("/sys/dev/block/{}:{}", major(device), minor(device));
-        let folder = Path::new(&folder).canonicalize().ok()?;
+        let folder = folder_of(device).canonicalize().ok()?;
         let number = std::fs::read_to_string(folder.join("partition")).ok()?.trim().parse().ok()?;
         let of_disk = std::fs::read_to_string(folder.parent()?.join("uevent")).ok()?;
         let name = of_disk.lines().find_map(|line| line.strip_prefix("DEVNAME="))?;

@@ -3,22 +3,21 @@
 use std::os::unix::fs::MetadataExt as _;
 use std::path::Path;
 
-use rustix::fs::{Dev, major, minor};
+use rustix::fs::Dev;
+
+use crate::fs::block_device::{folder_of, mount_of};
+use crate::fs::mount_list::parse_device;
 
 /// Returns who uses a block device, worded as the end of a sentence; `None` if nobody is known to.
 pub(super) fn user_of_device(device: Dev) -> Option<String> {
-    let folder = format!("/sys/dev/block/{}:{}", major(device), minor(device));
-    let folder = Path::new(&folder);
-    user_of(&numbers(device), device).or_else(|| holder(folder)).or_else(|| {
+    let folder = folder_of(device);
+    user_of(device).or_else(|| holder(&folder)).or_else(|| {
         // A disk is used if one of its partitions is.
         let partitions = std::fs::read_dir(folder).ok()?.flatten().map(|entry| entry.path());
         partitions.filter(|path| path.join("partition").exists()).find_map(|path| {
             let name = path.file_name()?.to_string_lossy().into_owned();
-            let text = std::fs::read_to_string(path.join("dev")).ok()?;
-            let numbers = text.trim();
-            let (major, minor) = numbers.split_once(':')?;
-            let device = rustix::fs::makedev(major.parse().ok()?, minor.parse().ok()?);
-            let used = user_of(numbers, device).or_else(|| holder(&path))?;
+            let device = parse_device(std::fs::read_to_string(path.join("dev")).ok()?.trim())?;
+            let used = user_of(device).or_else(|| holder(&path))?;
             Some(format!("its partition {name}: {used}"))
         })
     })
@@ -36,29 +35,17 @@ pub(super) fn user_of_file(path: &Path) -> Option<String> {
 
 /// Returns whether the kernel lets nobody write to a block device.
 pub(super) fn is_read_only(device: Dev) -> bool {
-    let file = format!("/sys/dev/block/{}/ro", numbers(device));
-    std::fs::read_to_string(file).is_ok_and(|text| text.trim() == "1")
+    std::fs::read_to_string(folder_of(device).join("ro")).is_ok_and(|text| text.trim() == "1")
 }
 
-fn numbers(device: Dev) -> String {
-    format!("{}:{}", major(device), minor(device))
-}
-
-fn user_of(numbers: &str, device: Dev) -> Option<String> {
-    let mounts = std::fs::read_to_string("/proc/self/mountinfo").unwrap_or_default();
-    if let Some(at) = mount_of(&mounts, numbers) {
-        return Some(format!("it is mounted at {at}"));
+fn user_of(device: Dev) -> Option<String> {
+    if let Some(place) = mount_of(device) {
+        return Some(format!("it is mounted at {}", place.display()));
     }
     let swaps = std::fs::read_to_string("/proc/swaps").unwrap_or_default();
-    let paths = swaps.lines().skip(1).filter_map(|line| line.split_whitespace().next());
+    let mut paths = swaps.lines().skip(1).filter_map(|line| line.split_whitespace().next());
     let is_it = |path: &str| Path::new(path).metadata().is_ok_and(|metadata| metadata.rdev() == device);
-    paths.into_iter().any(is_it).then(|| "it is swap space".to_owned())
-}
-
-/// Returns where a device is mounted, according to mountinfo (proc_pid_mountinfo(5)).
-fn mount_of<'a>(mounts: &'a str, numbers: &str) -> Option<&'a str> {
-    let words = mounts.lines().map(|line| line.split(' '));
-    words.filter_map(|mut words| Some((words.nth(2)?, words.nth(1)?))).find(|(of, _)| *of == numbers).map(|(_, at)| at)
+    paths.any(is_it).then(|| "it is swap space".to_owned())
 }
 
 /// Returns which device lies on it, such as one of device mapper.
@@ -70,18 +57,4 @@ fn holder(folder: &Path) -> Option<String> {
         Ok(name) => format!("the device {name} ({node}) lies on it"),
         Err(_) => format!("the device {node} lies on it"),
     })
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_mount_is_found_by_the_numbers_of_its_device() {
-        let mounts =
-            "22 1 8:2 / / rw - ext4 /dev/sda2 rw\n30 22 7:3 / /mnt/with\\040space ro - squashfs /dev/loop3 ro\n";
-        assert_eq!(mount_of(mounts, "7:3"), Some("/mnt/with\\040space"));
-        assert_eq!((mount_of(mounts, "8:2"), mount_of(mounts, "7:33")), (Some("/"), None));
-        assert_eq!(mount_of("garbage\n\n", "8:2"), None);
-    }
 }

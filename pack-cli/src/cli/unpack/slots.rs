@@ -1,8 +1,9 @@
 //! `sealift unpack BUNDLE /dev/DEVICE` and `image:FILE`: writes images to slots.
 
-use std::io::Write as _;
-use std::path::PathBuf;
-use std::time::Instant;
+use std::ffi::OsStr;
+use std::io::{self, Write as _};
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
 
 use sealift::Durability;
 use sealift::slot::{self, SlotAddress, SlotStats, SlotsStats};
@@ -15,6 +16,8 @@ use crate::failure::{About as _, Failure, shown};
 use crate::human::{self, Bytes};
 use crate::show::{BOLD, WARN};
 use crate::taken;
+use crate::then::CommandEnd;
+use crate::trust_args::Judge;
 
 /// Takes the slots from the end of the arguments; the first argument is a bundle.
 pub(super) fn take_slots(paths: &mut Vec<PathBuf>) -> Vec<SlotAddress> {
@@ -55,11 +58,23 @@ impl Unpack {
             Ok(stats) => stats,
         };
         judge.warn(self.show);
+        let elapsed = start.elapsed();
+        let targets = self.slots.iter().map(|slot| slot.target.as_os_str()).collect::<Vec<_>>().join(OsStr::new(" "));
+        self.conclude(Path::new(&targets), &judge, |then| self.print_slots(&stats, &judge, elapsed, then))
+    }
+
+    fn print_slots(
+        &self,
+        stats: &SlotsStats,
+        judge: &Judge,
+        elapsed: Duration,
+        then: Option<&CommandEnd>,
+    ) -> io::Result<()> {
         let mut out = self.show.out();
-        if self.show.is_told(&mut out, &taken::line(&stats, &judge, self.dry_run, start.elapsed()))? {
+        if self.show.is_told(&mut out, &taken::line(stats, judge, self.dry_run, elapsed, then))? {
             return Ok(());
         }
-        let SlotsStats { slots, install, .. } = &stats;
+        let SlotsStats { slots, install, .. } = stats;
         let verb = if self.dry_run { "would be written" } else { "written" };
         let bundle = escape::text(&shown(&self.bundle.bundle));
         for stats in slots {
@@ -73,19 +88,16 @@ impl Unpack {
             writeln!(out, "  {WARN}before{WARN:#}: {}", had_gone_back_from(version))?;
         }
         let stored = Bytes(install.stored_bytes);
-        match self.dry_run {
-            true => writeln!(out, "  {stored} would be read; nothing was written")?,
-            false => {
-                let bytes = slots.iter().map(|slot| slot.bytes).sum();
-                let (time, rate) = (human::duration(start.elapsed()), human::rate(bytes, start.elapsed()));
-                writeln!(out, "  read {stored} from the bundle in {time}, {rate}")?;
-            }
+        if self.dry_run {
+            return writeln!(out, "  {stored} would be read; nothing was written");
         }
-        Ok(())
+        let bytes = slots.iter().map(|slot| slot.bytes).sum();
+        let (time, rate) = (human::duration(elapsed), human::rate(bytes, elapsed));
+        writeln!(out, "  read {stored} from the bundle in {time}, {rate}")
     }
 
     /// Returns the digests of what other slots hold: bases that a delta may have.
-    pub(super) fn held_by_other_slots(&self, judge: &crate::trust_args::Judge) -> Result<Vec<[u8; 32]>, Failure> {
+    pub(super) fn held_by_other_slots(&self, judge: &Judge) -> Result<Vec<[u8; 32]>, Failure> {
         Ok(slot::held_by_others(&self.slots, judge.guard().state())?)
     }
 
@@ -115,7 +127,7 @@ impl Unpack {
     }
 }
 
-fn print_slot(out: &mut dyn std::io::Write, stats: &SlotStats, dry_run: bool) -> std::io::Result<()> {
+fn print_slot(out: &mut dyn io::Write, stats: &SlotStats, dry_run: bool) -> io::Result<()> {
     let SlotStats { bytes, written_bytes, discarded_bytes, kept_bytes, resumed, discards_lie, read_back, .. } = stats;
     let mut parts = vec![Bytes(*bytes).to_string()];
     if *kept_bytes > 0 {
