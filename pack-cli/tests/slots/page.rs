@@ -4,15 +4,14 @@ use std::fs;
 use std::path::Path;
 
 const PAGE: &str = "docs/slots.md";
-const TRUST: &str = " --trust signers";
 
-/// Returns the shell commands below a heading, with these words replaced, and without the line that says why the page's own test does not run them.
+/// Returns the shell commands below a heading, with the test's trust and with these words replaced, and without the line that says why the page's own
+/// test does not run them.
 pub(crate) fn commands(heading: &str, replaced: &[(&str, &str)]) -> String {
     let commands = block(&section(heading), "sh", 0);
     let (why, commands) = commands.split_once('\n').unwrap();
     assert!(why.starts_with("# Not run by the tests: "), "{commands}");
-    // `unpack` has no --then yet: its command follows.
-    let commands = replaced_in(commands, &[(" \\\n  --then ", &format!("{TRUST} && SEALIFT_VERSION=8 sh -c "))]);
+    let commands = replaced_in(commands, &[(" --then ", " --trust signers --then ")]);
     replaced_in(&commands, replaced)
 }
 
