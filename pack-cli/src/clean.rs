@@ -113,14 +113,7 @@ pub fn clean_store(kind: TargetKind, path: &Path, state: Option<&DeviceState>) -
 pub fn clean_slot(address: &SlotAddress, state: Option<&DeviceState>) -> Result<CleanStats, Error> {
     let mut cleaned = CleanStats::default();
     let Some(state) = state else { return Ok(cleaned) };
-    let slot = match Slot::open(address) {
-        Err(Error::Io { source, .. }) if source.kind() == io::ErrorKind::NotFound => {
-            let place = TargetId::of_missing(TargetKind::Slot, address.path())?;
-            cleaned.was_forgotten = state.forget_target(&place)?;
-            return Ok(cleaned);
-        }
-        slot => slot?,
-    };
+    let slot = Slot::look(address)?;
     let Some(folder) = SlotFolder::open(state.dir(), &slot)? else {
         cleaned.was_forgotten = state.forget_target(&TargetId::of_slot(&slot))?;
         return Ok(cleaned);
@@ -128,7 +121,7 @@ pub fn clean_slot(address: &SlotAddress, state: Option<&DeviceState>) -> Result<
     let run = folder.run()?;
     folder.lock(&slot)?;
     cleaned.was_removed = run.is_some();
-    if run.is_some_and(LeftRun::is_half) {
+    if run.is_some_and(LeftRun::is_half) || slot.is_new() {
         folder.forget()?;
     } else {
         folder.give_up()?;

@@ -11,7 +11,7 @@ use crate::output::Output;
 use crate::pack::PackOptions;
 use crate::pack::compress::Compressor;
 use crate::trust::{DeviceState, Survey, TargetKind};
-use crate::{Error, Limits, Progress, RecordFault};
+use crate::{Error, Limits, Progress, RecordFault, SlotFault};
 use sealift_store::base::Base;
 use sealift_store::directory::TreeRecord;
 use sealift_store::slot::{Slot, SlotAddress, SlotFolder};
@@ -94,7 +94,7 @@ fn of_slot(target: &OsStr, output: &Output, state: Option<&DeviceState>) -> Resu
     let slot = Slot::open(&SlotAddress { image: None, target: target.to_owned() })?;
     let survey = Survey::of_slot(&slot, state)?;
     if survey.run.is_some_and(LeftRun::is_half) {
-        return Err(Error::HalfUpdated { target: target.to_owned() });
+        return Err(Error::Slot { path: target.to_owned(), fault: Box::new(SlotFault::Unfinished) });
     }
     let record = SlotFolder::open(state.dir(), &slot)?.map_or(Ok(None), |folder| folder.held())?;
     let record =

@@ -6,7 +6,7 @@ use rustix::io::Errno;
 use sealift::seal::KernelError;
 use sealift::trust::{KernelSignError, SignError};
 use sealift::trust::{Shortfall, SignatureError, Standing};
-use sealift::{ArchiveFault, Error, FileFault, FormatError, RecordFault, RepoFault, TrustError};
+use sealift::{ArchiveFault, Error, FileFault, FormatError, RecordFault, RepoFault, SlotFault, TrustError};
 
 /// The advice if the kernel has no certificate for a signature.
 pub(crate) const ADD_CERTIFICATE: &str =
@@ -48,6 +48,7 @@ pub(crate) fn advice(error: &Error) -> Option<String> {
         }
         Error::FoldedName { .. } => ": unpack to a file system that does",
         Error::Changing { .. } => ": repeat the update when it has finished",
+        Error::Slot { fault, .. } => slot(fault)?,
         Error::HalfUpdated { .. } | Error::GivenUp { .. } => ": repair it by unpacking either bundle with --update",
         Error::State { .. } => {
             "; restore it from a backup, or remove it, which also removes the protection it provides"
@@ -212,6 +213,16 @@ fn file(fault: &FileFault) -> Option<&'static str> {
         FileFault::Signature(SignatureError::Namespace(_)) => Some("; sign with `ssh-keygen -Y sign -n sealift`"),
         _ => None,
     }
+}
+
+fn slot(fault: &SlotFault) -> Option<&'static str> {
+    Some(match fault {
+        SlotFault::InUse(_) => ": unmount or detach it, or write to the other slot",
+        SlotFault::Unfinished => ": repeat that command, or unpack another bundle to it",
+        SlotFault::ReadsOther { .. } => "; replace it",
+        SlotFault::Label { .. } | SlotFault::Uuid { .. } => ": check which partition you mean",
+        _ => return None,
+    })
 }
 
 fn key(error: &SignError) -> Option<&'static str> {

@@ -8,6 +8,7 @@ use sealift::slot::SlotAudit;
 use serde::Serialize;
 
 use super::audit_words::gone_back_from;
+use super::digests::Digests;
 use super::escape;
 use super::human::{self, Bytes, Grouped, count};
 use super::show::{BAD, BOLD, GOOD, Show};
@@ -42,6 +43,8 @@ struct Line<'a> {
     name: &'a str,
     version: u64,
     #[serde(flatten)]
+    digests: Option<Digests>,
+    #[serde(flatten)]
     signers: Signers,
     since: Vec<String>,
     image: &'a str,
@@ -67,6 +70,7 @@ pub(super) fn print(
         target,
         name,
         version,
+        digests: judge.digests(),
         signers: judge.signers(),
         since: judge.since(),
         image: &found.image,

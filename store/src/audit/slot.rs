@@ -2,17 +2,18 @@
 
 use std::ops::Range;
 
+use sealift_verify::escape;
 use serde::Serialize;
 
 use crate::slot::{Fingerprint, Slot, SlotAddress, SlotFolder, SlotImage, ranges};
 use crate::trust::{Guard, Judged, Survey};
-use crate::{Error, LeftRun, Phase, Progress, RecordFault};
+use crate::{Error, LeftRun, Phase, Progress, RecordFault, SlotFault};
 
 /// What an audit of a slot found.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[non_exhaustive]
 pub struct SlotAudit {
-    /// The image's path in the bundle; bytes that are not UTF-8 are replaced.
+    /// The image's path in the bundle, with `%` escapes for bytes that are not UTF-8.
     pub image: String,
     /// The image's size, all of which was read.
     pub bytes: u64,
@@ -40,7 +41,7 @@ pub fn audit(
     let record = folder.map_or(Ok(None), |folder| folder.held())?;
     let Some(record) = record.filter(|_| !matches!(survey.fault, Some(RecordFault::OfAnother))) else {
         return Err(match survey.run.is_some_and(LeftRun::is_half) {
-            true => Error::HalfUpdated { target: slot.shown().to_owned() },
+            true => Error::slot(slot.shown(), SlotFault::Unfinished),
             false => Error::NoRecord { path: slot.shown().to_owned() },
         });
     };
@@ -49,7 +50,7 @@ pub fn audit(
     progress.enter(Phase::Hashing, image.size, 0);
     let differ = differences(&slot, &image, jobs.max(1), progress)?;
     let (run, gone_back_from) = (survey.run, survey.gone_back_from());
-    let path = String::from_utf8_lossy(&image.path).into_owned();
+    let path = escape::percent(&image.path);
     Ok((SlotAudit { image: path, bytes: image.size, differ, run, gone_back_from }, judged))
 }
 
@@ -57,12 +58,11 @@ fn differences(slot: &Slot, image: &SlotImage, jobs: usize, progress: &Progress)
     let (wanted, len) = (&image.fingerprint, image.size);
     let there = len.min(slot.size());
     if wanted.pieces.is_empty() || there < len {
-        let is_same = there == len
-            && Fingerprint::read(slot.file(), slot.shown(), len, wanted.piece_len.max(len), jobs, progress)?.id
-                == wanted.id;
+        let is_same =
+            there == len && Fingerprint::read(slot, len, wanted.piece_len.max(len), jobs, progress)?.id == wanted.id;
         return Ok((!is_same).then_some(0..len).into_iter().collect());
     }
-    let found = Fingerprint::read(slot.file(), slot.shown(), len, wanted.piece_len, jobs, progress)?;
+    let found = Fingerprint::read(slot, len, wanted.piece_len, jobs, progress)?;
     let both = wanted.pieces.iter().zip(&found.pieces).map(|(wanted, found)| wanted == found);
     let mut differ: Vec<Range<u64>> = Vec::new();
     for (range, _) in ranges(len, wanted.piece_len).zip(both).filter(|(_, is_same)| !is_same) {

@@ -2,7 +2,6 @@
 
 use std::io::{self, ErrorKind};
 use std::ops::Range;
-use std::os::unix::fs::FileExt as _;
 
 use sealift_format::{Index, Object, Row};
 
@@ -104,8 +103,7 @@ impl SlotReader<'_> {
         let len = self.index.object(object).size;
         let found = image.as_ref().and_then(|image| {
             let wanted = &image.fingerprint;
-            let found =
-                Fingerprint::read(slot.file(), slot.shown(), len, wanted.piece_len, *jobs, &Progress::default());
+            let found = Fingerprint::read(slot, len, wanted.piece_len, *jobs, &Progress::default());
             wanted.first_difference(&found.ok()?, len)
         });
         let problem = match found {
@@ -125,7 +123,7 @@ impl ObjectReader for SlotReader<'_> {
             return Ok(object == *own);
         }
         let (row, jobs) = (self.index.object(object), self.base.jobs);
-        let read = Fingerprint::read(slot.file(), slot.shown(), row.size, PART_LEN, jobs, &Progress::default());
+        let read = Fingerprint::read(slot, row.size, PART_LEN, jobs, &Progress::default());
         match read {
             Ok(found) if found.id == row.id => known.know(object, found.pieces),
             // Whoever asks would only say that it is not there.
@@ -143,7 +141,7 @@ impl ObjectReader for SlotReader<'_> {
             return Err(Error::missing_base(self.base.slot.shown(), "it holds another file of the base"));
         }
         let (slot, row) = (&self.base.slot, self.index.object(object));
-        let read = |part: &mut [u8], at| slot.file().read_exact_at(part, at);
+        let read = |part: &mut [u8], at| slot.read_exact_at(part, at);
         match self.base.known.read(object, row, read, &range, out).map_err(|error| self.failed(error))? {
             true => Ok(()),
             false => Err(self.changed(object)),

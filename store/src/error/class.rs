@@ -52,7 +52,7 @@ impl Error {
             },
             Self::Slot { fault, .. } => match **fault {
                 SlotFault::InUse(_) => Class::Busy,
-                SlotFault::ReadsOther { .. } => Class::Damaged,
+                SlotFault::ReadsOther { .. } | SlotFault::Unfinished => Class::Damaged,
                 _ => Class::Setup,
             },
             Self::Repository { fault, .. } => match **fault {

@@ -620,6 +620,7 @@ impl Error {
                 SlotFault::InUse(_) => "busy",
                 SlotFault::TooSmall { .. } => "space",
                 SlotFault::ReadOnly | SlotFault::ReadsOther { .. } => "io",
+                SlotFault::Unfinished => "half-updated",
                 _ => "usage",
             },
             Self::State { .. } | Self::Floor { .. } => "state",

@@ -43,6 +43,9 @@ pub enum SlotFault {
         /// What it has; empty if it has none.
         found: String,
     },
+    /// A run that was writing to it did not end.
+    #[error("is not complete: a run that was writing to it was interrupted")]
+    Unfinished,
     /// It was read again after it was written, and has other bytes.
     #[error("returns other bytes than were written to it, in bytes {start} to {end}: the device is failing")]
     ReadsOther {

@@ -1,12 +1,14 @@
 //! An open slot.
 
+use std::cell::RefCell;
 use std::fs::File;
 use std::os::fd::{AsFd as _, BorrowedFd};
-use std::os::unix::fs::{FileTypeExt as _, MetadataExt as _};
+use std::os::unix::fs::{FileExt as _, FileTypeExt as _, MetadataExt as _};
 use std::path::{Path, PathBuf};
 
 use rustix::fs::{Dev, FlockOperation, Mode, OFlags, SeekFrom, flock, seek};
 use rustix::io::Errno;
+use sealift_format::num::wide;
 
 use super::found::found_in;
 use super::partition::Partition;
@@ -28,6 +30,19 @@ pub struct Slot {
     size: u64,
     partition: Partition,
     geometry: Geometry,
+    /// A device, opened so that reads go past the page cache: a file system that is mounted from it changes what the cache has of its journal, even
+    /// if it is mounted read-only.
+    direct: Option<File>,
+}
+
+/// The alignment that O_DIRECT needs on every device.
+pub(super) const ALIGN: usize = 4096;
+/// Bytes that are read past the page cache at once.
+const DIRECT_LEN: usize = 1 << 20;
+
+thread_local! {
+    /// Reading past the page cache needs aligned memory.
+    static ALIGNED: RefCell<Vec<u8>> = const { RefCell::new(Vec::new()) };
 }
 
 /// What to open a slot for.
@@ -54,7 +69,10 @@ impl Slot {
     }
 
     /// Opens a slot to read it, or the place of a file that does not exist yet.
-    pub(crate) fn look(address: &SlotAddress) -> Result<Self, Error> {
+    ///
+    /// # Errors
+    /// As [`Slot::open`], except for a file that does not exist, if its folder does.
+    pub fn look(address: &SlotAddress) -> Result<Self, Error> {
         match Self::open(address) {
             Err(Error::Io { source, .. }) if source.kind() == std::io::ErrorKind::NotFound => {
                 Self::new(&address.target, address.path())
@@ -106,7 +124,12 @@ impl Slot {
             true => (Partition::of(metadata.rdev()), Geometry::of_device(metadata.rdev())),
             false => (Partition::default(), Geometry::OF_FILE),
         };
-        Ok(Self { file, shown: shown.clone(), path, is_device, number, size, partition, geometry })
+        let (shown, direct) = (shown.clone(), None);
+        let mut slot = Self { file, shown, path, is_device, number, size, partition, geometry, direct };
+        if is_device && access == Access::Read {
+            slot.direct = slot.open_direct(OFlags::RDONLY);
+        }
+        Ok(slot)
     }
 
     /// Returns what it holds, in words; `None` if it begins with zeros.
@@ -117,8 +140,9 @@ impl Slot {
         if self.is_new() { Ok(None) } else { found_in(&self.file) }
     }
 
-    /// Returns whether it is a file that does not exist yet.
-    fn is_new(&self) -> bool {
+    /// Returns whether it does not exist yet, or no longer.
+    #[must_use]
+    pub fn is_new(&self) -> bool {
         self.number == Self::NEW
     }
 
@@ -136,7 +160,8 @@ impl Slot {
         let name = given.file_name().ok_or_else(|| Error::io("create", given, Errno::INVAL))?;
         let (path, file) = (folder_path.join(name), File::open(&folder_path).map_err(failed)?);
         let (shown, partition, geometry) = (shown.to_owned(), Partition::default(), Geometry::OF_FILE);
-        Ok(Self { file, shown, path, is_device: false, number: Self::NEW, size: 0, partition, geometry })
+        let (number, direct) = (Self::NEW, None);
+        Ok(Self { file, shown, path, is_device: false, number, size: 0, partition, geometry, direct })
     }
 
     /// Creates the file, if it does not exist yet.
@@ -164,6 +189,33 @@ impl Slot {
         let metadata = file.metadata().ok()?;
         let number = if self.is_device { (metadata.rdev(), 0) } else { (metadata.dev(), metadata.ino()) };
         (number == self.number).then_some(file)
+    }
+
+    /// Fills a buffer from an offset: from the device itself, if that is possible.
+    ///
+    /// # Errors
+    /// Returns an error if it cannot be read, or ends before.
+    pub(crate) fn read_exact_at(&self, buffer: &mut [u8], offset: u64) -> std::io::Result<()> {
+        let Some(direct) = self.direct.as_ref().filter(|_| offset.is_multiple_of(wide(ALIGN))) else {
+            return self.file.read_exact_at(buffer, offset);
+        };
+        ALIGNED.with_borrow_mut(|scratch| {
+            scratch.resize(DIRECT_LEN + ALIGN, 0);
+            for (part, at) in buffer.chunks_mut(DIRECT_LEN).zip((offset..).step_by(DIRECT_LEN)) {
+                let len = part.len() / ALIGN * ALIGN;
+                let (whole, rest) = part.split_at_mut(len);
+                let unit = aligned(scratch, len);
+                match direct.read_exact_at(unit, at) {
+                    // It has larger sectors, or lies about them.
+                    Err(error) if error.raw_os_error() == Some(Errno::INVAL.raw_os_error()) => {
+                        self.file.read_exact_at(whole, at)?;
+                    }
+                    read => read.map(|()| whole.copy_from_slice(unit))?,
+                }
+                self.file.read_exact_at(rest, at + wide(len))?;
+            }
+            Ok(())
+        })
     }
 
     pub(crate) fn fd(&self) -> BorrowedFd<'_> {
@@ -263,6 +315,12 @@ impl Slot {
         }
         Ok(())
     }
+}
+
+/// Returns the aligned part of a buffer that has [`ALIGN`] bytes more than `len`.
+pub(super) fn aligned(buffer: &mut [u8], len: usize) -> &mut [u8] {
+    let skipped = buffer.as_ptr().align_offset(ALIGN).min(ALIGN);
+    &mut buffer[skipped..skipped + len]
 }
 
 fn is_block_device(path: &Path) -> bool {

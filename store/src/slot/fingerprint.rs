@@ -1,15 +1,13 @@
 //! The digests of an image: its object's id, and the chaining values of its pieces, so that a difference can be told by its place.
 
-use std::fs::File;
 use std::ops::Range;
-use std::os::unix::fs::FileExt as _;
-use std::path::Path;
 
 use blake3::Hasher;
 use blake3::hazmat::{ChainingValue, HasherExt as _};
 use sealift_format::num::{size, up_to, wide};
 use sealift_format::pieces;
 
+use super::Slot;
 use crate::threads::parallel::map_with;
 use crate::{Error, Progress};
 
@@ -69,28 +67,22 @@ impl Fingerprints {
 }
 
 impl Fingerprint {
-    /// Reads the first `len` bytes of a file, on `jobs` threads.
+    /// Reads the first `len` bytes of a slot, on `jobs` threads.
     ///
     /// # Errors
     /// Returns an error if it cannot be read, or is shorter.
-    pub(crate) fn read(
-        file: &File,
-        path: &Path,
-        len: u64,
-        piece_len: u64,
-        jobs: usize,
-        progress: &Progress,
-    ) -> Result<Self, Error> {
+    pub(crate) fn read(slot: &Slot, len: u64, piece_len: u64, jobs: usize, progress: &Progress) -> Result<Self, Error> {
         if len <= piece_len {
             let mut bytes = vec![0; size(len)];
-            file.read_exact_at(&mut bytes, 0).map_err(|error| Error::io("read", path, error))?;
+            slot.read_exact_at(&mut bytes, 0).map_err(|error| Error::io("read", slot.shown(), error))?;
             progress.add(len, 0);
             return Ok(Self { id: *blake3::hash(&bytes).as_bytes(), piece_len, pieces: Vec::new() });
         }
         let ranges: Vec<Range<u64>> = ranges(len, piece_len).collect();
         let pieces = map_with(jobs, &ranges, Vec::new, |buffer, range| {
             progress.check()?;
-            let value = value_of(file, range.clone(), buffer).map_err(|error| Error::io("read", path, error))?;
+            let value =
+                value_of(slot, range.clone(), buffer).map_err(|error| Error::io("read", slot.shown(), error))?;
             progress.add(range.end - range.start, 0);
             Ok(value)
         })?;
@@ -111,10 +103,10 @@ impl Fingerprint {
     }
 }
 
-/// Returns the chaining value of a piece of a file.
-pub(crate) fn value_of(file: &File, range: Range<u64>, buffer: &mut Vec<u8>) -> std::io::Result<ChainingValue> {
+/// Returns the chaining value of a piece of a slot.
+pub(crate) fn value_of(slot: &Slot, range: Range<u64>, buffer: &mut Vec<u8>) -> std::io::Result<ChainingValue> {
     buffer.resize(size(range.end - range.start), 0);
-    file.read_exact_at(buffer, range.start)?;
+    slot.read_exact_at(buffer, range.start)?;
     Ok(pieces::chaining_value(range.start, std::iter::once(&buffer[..])))
 }
 
@@ -130,25 +122,34 @@ fn range_of(piece: u64, len: u64, piece_len: u64) -> Range<u64> {
 
 #[cfg(test)]
 mod tests {
+    use std::os::unix::ffi::OsStrExt as _;
+
     use super::*;
+    use crate::slot::SlotAddress;
 
     #[test]
     fn reading_and_taking_agree_and_a_difference_has_a_place() {
         const PIECE: u64 = 64 << 10;
+        let folder = tempfile::tempdir().expect("a folder");
+        let path = folder.path().join("it");
         for len in [0, 1, PIECE, PIECE + 1, 5 * PIECE + 3] {
-            let content: Vec<u8> = (0..251).cycle().take(size(len)).collect();
-            let mut file = tempfile::tempfile().expect("a file");
-            std::io::Write::write_all(&mut file, &content).expect("written");
+            let mut content: Vec<u8> = (0..251).cycle().take(size(len)).collect();
+            std::fs::write(&path, &content).expect("it is ours");
             let mut taking = Fingerprints::new(PIECE);
             content.chunks(9973).for_each(|part| taking.take(part));
             let taken = taking.finish();
-            let read =
-                || Fingerprint::read(&file, Path::new("it"), len, PIECE, 2, &Progress::default()).expect("it is read");
+            let target = [b"image:", path.as_os_str().as_bytes()].concat();
+            let address = SlotAddress { image: None, target: crate::error::path_of(&target).to_owned() };
+            let read = || {
+                let slot = Slot::open(&address).expect("it is there");
+                Fingerprint::read(&slot, len, PIECE, 2, &Progress::default()).expect("it is read")
+            };
             assert_eq!(taken, read());
             assert_eq!(taken.id, *blake3::hash(&content).as_bytes());
             assert_eq!(taken.first_difference(&read(), len), None);
             let Some(last) = len.checked_sub(1) else { continue };
-            file.write_all_at(&[content[size(last)] ^ 1], last).expect("written");
+            content[size(last)] ^= 1;
+            std::fs::write(&path, &content).expect("it is ours");
             let start = if len > PIECE { last / PIECE * PIECE } else { 0 };
             assert_eq!(taken.first_difference(&read(), len), Some(start..len));
         }

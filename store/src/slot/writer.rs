@@ -16,6 +16,7 @@ use rustix::fs::{FallocateFlags, OFlags, fallocate, fdatasync, ftruncate};
 use rustix::io::Errno;
 use sealift_format::num::{size, wide};
 
+use super::device::{ALIGN, aligned};
 use super::{Fingerprint, Fingerprints, Slot};
 use crate::threads::panic_guard::OnPanic;
 use crate::{Error, Progress};
@@ -28,8 +29,6 @@ const READ_LEN: usize = 4 << 20;
 const QUEUE_LEN: usize = 24 << 20;
 /// Bytes that wait before the first of them are written although more may come before them.
 const WINDOW: usize = 12 << 20;
-/// The alignment that O_DIRECT needs on every device.
-const ALIGN: usize = 4096;
 
 /// What was written.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -447,12 +446,6 @@ fn joined<'b>(parts: &[Vec<u8>], buffer: &'b mut Vec<u8>) -> &'b [u8] {
         rest = behind;
     }
     joined
-}
-
-/// Returns the aligned part of a buffer that has [`ALIGN`] bytes more than `len`.
-fn aligned(buffer: &mut [u8], len: usize) -> &mut [u8] {
-    let skipped = buffer.as_ptr().align_offset(ALIGN).min(ALIGN);
-    &mut buffer[skipped..skipped + len]
 }
 
 /// Reads until the buffer is full or the slot ends. Returns how many bytes were read.

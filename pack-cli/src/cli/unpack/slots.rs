@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 
 use sealift::Durability;
 use sealift::slot::{self, SlotAddress, SlotStats, SlotsStats};
-use sealift::status::targets;
+use sealift::status::{Present, targets};
 
 use super::Unpack;
 use crate::audit_words::had_gone_back_from;
@@ -46,9 +46,9 @@ impl Unpack {
         let stats = match written.about(&self.bundle.bundle) {
             Err(failure) => {
                 let state = judge.guard().state();
+                let is_begun = |present: &Present| present.is_half_updated() || matches!(present, Present::Unfinished);
                 let is_half = |slot: &&SlotAddress| {
-                    targets(&slot.target, state)
-                        .is_ok_and(|found| found.iter().any(|found| found.present.is_half_updated()))
+                    targets(&slot.target, state).is_ok_and(|found| found.iter().any(|found| is_begun(&found.present)))
                 };
                 return Err(match self.slots.iter().find(is_half).filter(|_| !self.dry_run) {
                     Some(slot) => failure.unfinished(&slot.target),

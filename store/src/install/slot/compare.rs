@@ -1,7 +1,5 @@
 //! What a slot already has of an image: after a killed run, or of the image before.
 
-use std::os::unix::fs::FileExt as _;
-
 use sealift_format::num::{size, wide};
 use sealift_format::{Bundle, Object, Row};
 
@@ -40,7 +38,7 @@ impl There {
             if slot.size() < len {
                 return Ok(Self::default());
             }
-            let found = Fingerprint::read(slot.file(), slot.shown(), len, piece_len, jobs, progress)?;
+            let found = Fingerprint::read(slot, len, piece_len, jobs, progress)?;
             let is_all = found.id == id;
             let fingerprint = is_all.then_some(found);
             return Ok(Self { is_all, bytes: if is_all { len } else { 0 }, fingerprint, ..Self::default() });
@@ -51,7 +49,7 @@ impl There {
             progress.check()?;
             progress.add(range.end - range.start, 0);
             let is_there = range.end <= slot.size();
-            Ok(is_there && value_of(slot.file(), range.clone(), buffer).map_err(failed)? == piece.chaining_value)
+            Ok(is_there && value_of(slot, range.clone(), buffer).map_err(failed)? == piece.chaining_value)
         })?;
         let there = ranges.iter().zip(&pieces).filter(|(_, is_there)| **is_there);
         let bytes = there.map(|((range, _), _)| range.end - range.start).sum();
@@ -60,7 +58,7 @@ impl There {
         let mut head = Vec::new();
         if bytes > 0 && !is_all {
             head.resize(size(len.min(HEAD_LEN).min(slot.size())), 0);
-            slot.file().read_exact_at(&mut head, 0).map_err(failed)?;
+            slot.read_exact_at(&mut head, 0).map_err(failed)?;
         }
         Ok(Self { is_all, pieces, bytes, fingerprint, head })
     }

@@ -1,11 +1,13 @@
 //! The work of writing images, from what was planned to the last byte of each.
 
 use std::ops::Range;
+use std::os::unix::ffi::OsStrExt as _;
 
 use parking_lot::Mutex;
 use sealift_format::num::wide;
 use sealift_format::{Bundle, Object, Ref, Row};
 use sealift_verify::content::Content;
+use sealift_verify::escape;
 use sealift_verify::read_plan::ReadPlan;
 
 use super::Target;
@@ -51,6 +53,11 @@ impl Job<'_> {
     pub(super) fn run(self, input: &mut Input, mut planned: Vec<Planned>) -> Result<SlotsStats, Error> {
         let Self { options, progress, .. } = self;
         self.compare(&mut planned)?;
+        for planned in planned.iter().filter(|planned| !planned.there.is_all) {
+            if let Some(fault) = &planned.target.in_use {
+                return Err(Error::slot(planned.target.slot.shown(), fault.clone()));
+            }
+        }
         let plan = self.plan(&planned);
         self.check_bases(&plan, &planned)?;
         let mut stats = SlotsStats::default();
@@ -148,8 +155,8 @@ impl Job<'_> {
     fn expected(self, planned: &Planned) -> SlotStats {
         let bytes = self.bundle.index.object(planned.object).size;
         SlotStats {
-            slot: planned.target.slot.shown().to_string_lossy().into_owned(),
-            image: String::from_utf8_lossy(&planned.path).into_owned(),
+            slot: escape::percent(planned.target.slot.shown().as_os_str().as_bytes()),
+            image: escape::percent(&planned.path),
             bytes,
             kept_bytes: planned.there.bytes,
             resumed: planned.target.resumes,

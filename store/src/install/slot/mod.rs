@@ -27,6 +27,8 @@ struct Target {
     resumes: bool,
     /// The digest of the index of what the slot holds.
     holds: Option<[u8; 32]>,
+    /// Why nothing can be written to it, if that is allowed as long as nothing has to be.
+    in_use: Option<SlotFault>,
 }
 
 /// Writes an image of the bundle to each slot. They become bootable together: no slot gets its first bytes before the content of all is durable.
@@ -69,14 +71,24 @@ pub fn install(
 }
 
 fn open(address: &SlotAddress, bundle: &Trusted, options: &InstallOptions) -> Result<Target, Error> {
-    let slot = Slot::open_to_write(address, options.dry_run)?;
+    let (slot, in_use) = match Slot::open_to_write(address, options.dry_run) {
+        // The slot that the device runs from can be recorded, if it has the image already.
+        Err(Error::Slot { fault, .. }) if is_in_use(&fault) && options.tree.update => {
+            (Slot::open(address)?, Some(*fault))
+        }
+        slot => (slot?, None),
+    };
     slot.check_expected(options.slot.part_label.as_deref(), options.slot.part_uuid.as_deref())?;
     let folder = SlotFolder::open(bundle.state().dir(), &slot)?;
     let resumes = folder.as_ref().map_or(Ok(false), |folder| folder.is_writing(&bundle.judged().head))?;
     // A damaged record is reported when the slot is examined.
     let held = folder.and_then(|folder| folder.held().ok().flatten());
     let holds = held.map(|record| record.installed.digest());
-    Ok(Target { address: address.clone(), slot, resumes, holds })
+    Ok(Target { address: address.clone(), slot, resumes, holds, in_use })
+}
+
+fn is_in_use(fault: &SlotFault) -> bool {
+    matches!(fault, SlotFault::InUse(_) | SlotFault::ReadOnly)
 }
 
 /// Refuses a slot that is given twice, or is a base.
@@ -110,16 +122,21 @@ fn complete(
     let (input, mut opened) = unopened.open_any()?;
     let mut given = GivenBases { state: Some(admission.state().clone()), ..options.bases.clone() };
     if given.places.is_empty() {
-        let held = held_by_all(targets, &opened.head().root().contents.index_digest, admission.state())?;
-        let delta = match (opened, held) {
-            (Opened::Whole(bundle), _) => return Ok((input, bundle, Bases::default())),
-            (Opened::Delta(delta), Some(index)) => return Ok((input, delta.complete_with(index)?, Bases::default())),
-            (Opened::Delta(delta), None) => delta,
+        let delta = match opened {
+            Opened::Whole(bundle) => return Ok((input, bundle, Bases::default())),
+            Opened::Delta(delta) => delta,
         };
         let is_target = |place: &TargetId| targets.iter().any(|target| TargetId::of_slot(&target.slot) == *place);
+        let mut has_all = true;
         for base in delta.bases() {
-            let holders = holders(admission.state(), &base.index_digest)?.into_iter().filter(|place| !is_target(place));
-            given.places.extend(holders.map(|place| place.argument().into_os_string()));
+            let mut holders = holders(admission.state(), &base.index_digest)?;
+            holders.retain(|place| !is_target(place));
+            has_all &= !holders.is_empty();
+            given.places.extend(holders.into_iter().map(|place| place.argument().into_os_string()));
+        }
+        let wanted = delta.head.root().contents.index_digest;
+        if let (false, Some(index)) = (has_all, held_by_all(targets, &wanted, admission.state())?) {
+            return Ok((input, delta.complete_with(index)?, Bases::default()));
         }
         opened = Opened::Delta(delta);
     }

@@ -19,9 +19,9 @@ pub struct SlotsStats {
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 #[non_exhaustive]
 pub struct SlotStats {
-    /// The slot, as the user named it.
+    /// The slot, as the user named it, with `%` escapes for bytes that are not UTF-8.
     pub slot: String,
-    /// The path of the image in the bundle; bytes that are not UTF-8 are replaced.
+    /// The path of the image in the bundle, with the same escapes.
     pub image: String,
     /// The image's size.
     pub bytes: u64,
