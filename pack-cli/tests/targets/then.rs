@@ -201,7 +201,7 @@ fn it_is_run_even_if_nobody_reads_the_summary() {
 
 /// Starts a run with a command that writes `started`, and sends it this signal then.
 fn signalled(desk: &Desk, signal: &str, then: &str) -> Output {
-    let then = format!("{then}; touch started; while :; do sleep 0.05; done");
+    let then = format!("{then}; touch started; for i in $(seq 1200); do sleep 0.05; done");
     let child = desk.command(NEW).args(["--then", &then]).spawn().unwrap();
     wait("the command starts", || desk.path("started").exists());
     send(&child, signal);
