@@ -64,8 +64,10 @@ fn what_was_written_before_is_kept_and_another_version_replaces_it() {
     let kill = ["-e", "trace=pwrite64", "-e", "inject=pwrite64:signal=SIGKILL:when=9"];
     let Some(mut run) = slots.strace(&kill, "unpack large-1.sealift image:a --trust signers --jobs 1") else { return };
     assert!(!run.output().unwrap().status.success());
-    let said = slots.ends("status image:a").1;
-    assert!(said.contains("incomplete: repeat the command"), "{said}");
+    for status in ["status image:a", "status"] {
+        let said = slots.ends(status).1;
+        assert!(said.contains("incomplete: repeat the command"), "{status}: {said}");
+    }
     slots.is_refused("audit image:a", 1, "");
     let told = slots.tells("unpack large-1.sealift image:a");
     assert_eq!(told["slots"][0]["resumed"].as_bool(), Some(true), "{told}");

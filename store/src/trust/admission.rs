@@ -82,6 +82,15 @@ impl Admission {
         Ok(())
     }
 
+    /// Lists a target whose content the run is about to destroy, so that the device knows of it whatever happens. A bundle that is not remembered is
+    /// not listed either.
+    ///
+    /// # Errors
+    /// Returns an error if the bundle must no longer be used, or if the state cannot be written.
+    pub(crate) fn announce(&self, target: &TargetId) -> Result<(), Error> {
+        self.held()?.map_or(Ok(()), |held| self.guard.announce(held, &self.head, target))
+    }
+
     /// Remembers the bundle durably. An operation calls this when all the content that it installs is present and checked, right before the first
     /// of it gets its name. `target` is listed as holding the bundle if it stays on this device; after a bundle that is not remembered, it is not listed
     /// as holding a newer one.

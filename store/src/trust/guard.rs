@@ -129,14 +129,7 @@ impl Guard {
         let verdict = self.judge_above(before.clone(), head)?;
         let threshold = self.settings.thresholds.value.as_ref().map_or(1, |rules| rules.for_name(&claims.name));
         let after = before.after(&claims, &verdict, threshold, now::own_time());
-        let known = target.map(|place| KnownTarget {
-            place: place.clone(),
-            name: claims.name.clone(),
-            version: claims.version,
-            taken: now::clock_time(),
-            is_begun: false,
-            keys: verdict.signers.iter().map(|signer| signer.key).collect(),
-        });
+        let known = target.map(|place| Self::known(place, &claims, &verdict));
         if let Some(known) = &known {
             held.announce(known)?;
         }
@@ -145,6 +138,26 @@ impl Guard {
         }
         tracing::debug!(state = ?self.state.dir(), version = claims.version, "remembered as taken");
         Ok(known)
+    }
+
+    /// Lists a target as one that a run begins to fill, before anything of it can be used. Floors stay.
+    ///
+    /// # Errors
+    /// As [`Self::remember`].
+    pub(super) fn announce(&self, held: &Held, head: &Head, target: &TargetId) -> Result<(), Error> {
+        let _lock = held.lock()?;
+        held.announce(&Self::known(target, &Claims::of(head), &self.judge(head)?))
+    }
+
+    fn known(place: &TargetId, claims: &Claims, verdict: &Verdict) -> KnownTarget {
+        KnownTarget {
+            place: place.clone(),
+            name: claims.name.clone(),
+            version: claims.version,
+            taken: now::clock_time(),
+            is_begun: false,
+            keys: verdict.signers.iter().map(|signer| signer.key).collect(),
+        }
     }
 
     /// Returns the files and folders that this guard judges by, whether or not they exist.

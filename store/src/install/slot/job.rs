@@ -72,6 +72,7 @@ impl Job<'_> {
         for ((planned, folder), writer) in planned.iter().zip(&folders).zip(&writers) {
             let Some(writer) = writer else { continue };
             writer.keep_head(&planned.there.head);
+            self.admission.announce(&TargetId::of_slot(&planned.target.slot))?;
             folder.begin()?;
             writer.begin()?;
         }
