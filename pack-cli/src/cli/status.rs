@@ -209,8 +209,17 @@ impl Status {
         }
         let (name, version) = (escape::text(&identity.name), identity.version);
         let mark = judge.mark();
+        let is_slot = TargetKind::of(&target).0 == TargetKind::Slot;
         let target = escape::text(&target);
         match (installed.run, &installed.next) {
+            (Some(LeftRun::Mixed), next) if is_slot => {
+                let what =
+                    next.as_ref().map_or_else(String::new, |(_, version)| format!(" version {version} of {name}"));
+                writeln!(
+                    out,
+                    "{BOLD}{target}{BOLD:#}: {BAD}incomplete{BAD:#}{mark}: writing{what} was interrupted: repeat the command"
+                )?;
+            }
             (Some(LeftRun::Mixed), _) => {
                 let half = format!("partly updated from {name} version {version}");
                 writeln!(out, "{BOLD}{target}{BOLD:#}: {BAD}{half}{BAD:#}{mark}: unpack either bundle again")?;

@@ -6,7 +6,7 @@ use std::os::unix::fs::FileExt as _;
 use std::path::Path;
 use std::process::Command;
 
-use sealift_desk::{Desk, has, is_root, noise, out, skipped, told};
+use sealift_desk::{Desk, has, is_root, noise, out, said, skipped, text};
 
 pub(crate) const MIB: usize = 1 << 20;
 /// No multiple of a sector, and with the last piece shorter than the others.
@@ -76,12 +76,12 @@ impl Slots {
             }
             return None;
         }
-        let (status, said) = told(self.command_of("losetup").args(["-f", "--show"]).args(options).arg(file));
-        if status != Some(0) {
-            skipped(&format!("needs loop devices: {}", said.trim()));
+        let done = self.command_of("losetup").args(["-f", "--show"]).args(options).arg(file).output().unwrap();
+        if !done.status.success() {
+            skipped(&format!("needs loop devices: {}", said(&done).trim()));
             return None;
         }
-        Some(Loop(said.trim().to_owned()))
+        Some(Loop(text(&done.stdout).trim().to_owned()))
     }
 
     /// Runs a line with the device's trust. Returns its exit status and its output.

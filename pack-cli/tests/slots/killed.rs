@@ -28,16 +28,14 @@ fn at_any_system_call_that_changes_something() {
             }
             killed += 1;
             assert_has(slots.path("a"), 1);
-            let start = start_of(slots.path("b"), MIB);
+            // The first block comes last of all: without it, nothing recognizes what follows.
+            let start = start_of(slots.path("b"), 4096);
             let is_whole = start_of(slots.path("b"), crate::desk::LEN) == crate::desk::image(2);
             let is_unbootable = start.iter().all(|byte| *byte == 0);
             assert!(is_whole || is_unbootable, "{call} {when}");
             unbootable += usize::from(is_unbootable);
             let (_, said) = slots.ends("status image:b");
-            assert!(
-                is_whole || said.contains("incomplete") || said.contains("partly updated"),
-                "{call} {when}: {said}"
-            );
+            assert!(is_whole || said.contains("incomplete"), "{call} {when}: {said}");
             // A base that is not complete is none.
             if !is_whole {
                 slots.is_refused("unpack delta.sealift image:c --base image:b", 4, "");
@@ -49,7 +47,7 @@ fn at_any_system_call_that_changes_something() {
             slots.does("unpack 1.sealift image:a --adopt");
         }
     }
-    assert!(killed > 15 && unbootable > 5, "{killed} killed, {unbootable} unbootable");
+    assert!(killed > 15 && unbootable > 3, "{killed} killed, {unbootable} unbootable");
 }
 
 #[test]
@@ -76,7 +74,7 @@ fn what_was_written_before_is_kept_and_another_version_replaces_it() {
     let Some(mut run) = slots.strace(&kill, "unpack large-2.sealift image:a --trust signers --jobs 1") else { return };
     assert!(!run.output().unwrap().status.success());
     let said = slots.ends("status image:a").1;
-    assert!(said.contains("partly updated"), "{said}");
+    assert!(said.contains("incomplete: writing version 2 of os was interrupted"), "{said}");
     slots.does("unpack large-2.sealift image:a");
     assert!(slots.read("a") == slots.read("large-2/root.img"));
     slots.does("audit image:a");

@@ -134,7 +134,7 @@ fn what_is_no_slot() {
 fn a_base_that_is_the_target_or_was_changed() {
     let slots = Slots::new();
     slots.does("unpack 1.sealift image:a");
-    slots.is_refused("unpack delta.sealift image:a --base image:a", 2, "is also the base");
+    slots.is_refused("unpack delta.sealift image:a --base image:a", 2, "is also the bundle or its base");
     slots.is_refused("unpack delta.sealift image:a", 4, "is a delta");
     assert_has(slots.path("a"), 1);
     // The first range that differs is told, and nothing is written.

@@ -22,7 +22,7 @@ pub enum SlotFault {
         size: u64,
     },
     /// The base of a delta would be overwritten while it is read.
-    #[error("is also the base, which must stay whole until the new image is complete")]
+    #[error("is also the bundle or its base, or part of it, and would be overwritten while it is read")]
     IsBase,
     /// Two images are to be written to it.
     #[error("is given twice")]

@@ -5,8 +5,9 @@ use std::fs::File;
 use std::os::fd::{AsFd as _, BorrowedFd};
 use std::os::unix::fs::{FileExt as _, FileTypeExt as _, MetadataExt as _};
 use std::path::{Path, PathBuf};
+use std::time::{Duration, UNIX_EPOCH};
 
-use rustix::fs::{Dev, FlockOperation, Mode, OFlags, SeekFrom, flock, seek};
+use rustix::fs::{Dev, FlockOperation, Mode, OFlags, SeekFrom, flock, fsync, seek};
 use rustix::io::Errno;
 use sealift_format::num::wide;
 
@@ -14,6 +15,7 @@ use super::found::found_in;
 use super::partition::Partition;
 use super::{Geometry, SlotAddress, users};
 use crate::fs::FreeSpace;
+use crate::fs::block_device::folder_of;
 use crate::{Error, SlotFault};
 
 /// A block device, or a regular file that holds an image.
@@ -93,7 +95,8 @@ impl Slot {
     fn open_for(address: &SlotAddress, access: Access) -> Result<Self, Error> {
         let (shown, given) = (&address.target, address.path());
         let io = |doing: &'static str, error: std::io::Error| Error::io(doing, given, error);
-        let is_new = !given.try_exists().map_err(|error| io("look at", error))? && !given.starts_with("/dev");
+        let may_be_new = !given.starts_with("/dev") || given.starts_with("/dev/shm");
+        let is_new = may_be_new && !given.try_exists().map_err(|error| io("look at", error))?;
         if is_new {
             return if access == Access::Read { Err(io("read", Errno::NOENT.into())) } else { Self::new(shown, given) };
         }
@@ -115,8 +118,11 @@ impl Slot {
         if let Some(kind) = wrong_kind(&metadata) {
             return Err(Error::slot(shown, SlotFault::Kind(kind)));
         }
-        if access != Access::Read && flock(&file, FlockOperation::NonBlockingLockExclusive) == Err(Errno::WOULDBLOCK) {
-            return Err(Error::Busy { path: shown.clone() });
+        if access != Access::Read && is_locked_by_others(file.as_fd()) {
+            return Err(match is_device {
+                true => Error::slot(shown, SlotFault::InUse("another program has locked it".into())),
+                false => Error::Busy { path: shown.clone() },
+            });
         }
         let size = seek(&file, SeekFrom::End(0)).map_err(|error| io("look at", error.into()))?;
         let number = if is_device { (metadata.rdev(), 0) } else { (metadata.dev(), metadata.ino()) };
@@ -178,6 +184,8 @@ impl Slot {
         let file = File::from(opened.map_err(|error| failed(error.into()))?);
         let metadata = file.metadata().map_err(failed)?;
         flock(&file, FlockOperation::NonBlockingLockExclusive).map_err(|error| failed(error.into()))?;
+        // Until now, the folder was open in its place.
+        fsync(&self.file).map_err(|error| failed(error.into()))?;
         (self.file, self.number) = (file, (metadata.dev(), metadata.ino()));
         Ok(())
     }
@@ -257,20 +265,55 @@ impl Slot {
         &self.partition
     }
 
+    /// Returns whether writing to one could change the other: they are the same, one is a partition of the other, or a loop device shows the other's
+    /// file.
+    pub(crate) fn overlaps(&self, other: &Self) -> bool {
+        self.is_same(other)
+            || self.stands_on().contains(&other.place()) && !other.is_new()
+            || other.stands_on().contains(&self.place()) && !self.is_new()
+    }
+
+    /// Returns whether writing to it could change an open file, such as a bundle.
+    pub(crate) fn overlaps_file(&self, file: &File) -> bool {
+        let Ok(metadata) = file.metadata() else { return false };
+        let place = match metadata.file_type().is_block_device() {
+            true => (true, metadata.rdev(), 0),
+            false => (false, metadata.dev(), metadata.ino()),
+        };
+        let of_device = if place.0 { stands_on(metadata.rdev()) } else { Vec::new() };
+        !self.is_new()
+            && (self.place() == place || self.stands_on().contains(&place) || of_device.contains(&self.place()))
+    }
+
+    fn place(&self) -> (bool, Dev, u64) {
+        (self.is_device, self.number.0, self.number.1)
+    }
+
+    /// Returns what a device consists of.
+    fn stands_on(&self) -> Vec<(bool, Dev, u64)> {
+        if self.is_device { stands_on(self.number.0) } else { Vec::new() }
+    }
+
     /// Returns whether both are the same device or file.
     #[must_use]
     pub fn is_same(&self, other: &Self) -> bool {
         (self.is_device, self.number) == (other.is_device, other.number) && (!self.is_new() || self.path == other.path)
     }
 
-    /// Returns what tells it from another that has its name at another time: the partition's UUID and the size of a device; `None` for a file.
+    /// Returns what tells it from another that has its name at another time: the partition's UUID and the size of a device, or else what its hardware
+    /// is called; the inode of a file, and when it was created. `None` for a file that does not exist.
     #[must_use]
     pub fn identity(&self) -> Option<String> {
         let size = self.size;
-        self.is_device.then(|| match &self.partition.uuid {
-            Some(uuid) => format!("{}{uuid}-{size}", Self::PARTITION),
-            None => format!("device-{size}"),
-        })
+        match (&self.partition.uuid, self.is_device) {
+            (Some(uuid), _) => Some(format!("{}{uuid}-{size}", Self::PARTITION)),
+            (None, true) => {
+                let hardware = users::hardware_of(self.number.0);
+                Some(format!("device-{}-{size}", hardware.as_deref().unwrap_or("unnamed")))
+            }
+            // A file system gives an inode's number again to the next file.
+            (None, false) => (!self.is_new()).then(|| format!("file-{}{}", self.number.1, birth_of(&self.file))),
+        }
     }
 
     /// Returns the name under which the state keeps its record: a partition has the same one whatever its device is called.
@@ -323,6 +366,31 @@ pub(super) fn aligned(buffer: &mut [u8], len: usize) -> &mut [u8] {
     &mut buffer[skipped..skipped + len]
 }
 
+/// Returns when a file was created, as the end of its identity; nothing if its file system does not tell.
+fn birth_of(file: &File) -> String {
+    let born = file.metadata().and_then(|metadata| metadata.created()).ok();
+    let since = born.and_then(|born| born.duration_since(UNIX_EPOCH).ok());
+    since.map_or_else(String::new, |since| format!("-{}", since.as_nanos()))
+}
+
+fn stands_on(device: Dev) -> Vec<(bool, Dev, u64)> {
+    let disk = users::disk_of(device);
+    let files = [Some(device), disk].into_iter().flatten().filter_map(|device| users::backing_file(&folder_of(device)));
+    let files: Vec<_> = files.map(|(system, inode)| (false, system, inode)).collect();
+    disk.into_iter().map(|disk| (true, disk, 0)).chain(files).collect()
+}
+
+/// Takes the lock, and returns whether others keep it for longer than it takes to look at something.
+pub(super) fn is_locked_by_others(fd: BorrowedFd<'_>) -> bool {
+    for _ in 0..20 {
+        match flock(fd, FlockOperation::NonBlockingLockExclusive) {
+            Err(Errno::WOULDBLOCK) => std::thread::sleep(Duration::from_millis(50)),
+            _ => return false,
+        }
+    }
+    true
+}
+
 fn is_block_device(path: &Path) -> bool {
     path.metadata().is_ok_and(|metadata| metadata.file_type().is_block_device())
 }
@@ -350,7 +418,7 @@ fn check_unused(path: &Path, shown: &Path, access: Access) -> Result<(), Error> 
         return Ok(());
     }
     let is_device = metadata.file_type().is_block_device();
-    let user = if is_device { users::user_of_device(metadata.rdev()) } else { users::user_of_file(path) };
+    let user = if is_device { users::user_of_device(metadata.rdev()) } else { users::user_of_file(&metadata) };
     if let Some(user) = user {
         return Err(Error::slot(shown, SlotFault::InUse(user)));
     }

@@ -22,6 +22,7 @@ use rustix::io::Errno;
 use sealift_format::{Bundle, Head, Limits, hex, unhex};
 use sealift_verify::escape;
 
+use super::device::is_locked_by_others;
 use super::{Fingerprint, Slot};
 use crate::fs::rename::lacks_flag;
 use crate::install_record::{InstallRecord, NewRecord, is_of, read_file};
@@ -147,9 +148,9 @@ impl SlotFolder {
     /// # Errors
     /// Returns [`Error::Busy`] if another run works on it.
     pub fn lock(&self, slot: &Slot) -> Result<(), Error> {
-        match flock(self.own.fd(), FlockOperation::NonBlockingLockExclusive) {
-            Err(Errno::WOULDBLOCK) => Err(Error::Busy { path: slot.shown().to_owned() }),
-            locked => locked.map_err(|error| Error::io("lock", self.own.path(), error)),
+        match is_locked_by_others(self.own.fd()) {
+            true => Err(Error::Busy { path: slot.shown().to_owned() }),
+            false => Ok(()),
         }
     }
 

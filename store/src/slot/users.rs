@@ -1,10 +1,12 @@
 //! Who uses a block device or the file of an image: mounts, swap, other devices that lie on it, and partitions of it that are used.
 
+use std::fs::Metadata;
 use std::os::unix::fs::MetadataExt as _;
 use std::path::Path;
 
 use rustix::fs::Dev;
 
+use crate::error::path_of;
 use crate::fs::block_device::{folder_of, mount_of};
 use crate::fs::mount_list::parse_device;
 
@@ -24,13 +26,36 @@ pub(super) fn user_of_device(device: Dev) -> Option<String> {
 }
 
 /// Returns who uses a regular file as a device.
-pub(super) fn user_of_file(path: &Path) -> Option<String> {
+pub(super) fn user_of_file(file: &Metadata) -> Option<String> {
     let devices = std::fs::read_dir("/sys/block").ok()?.flatten();
     devices.into_iter().find_map(|device| {
-        let backing = std::fs::read_to_string(device.path().join("loop/backing_file")).ok()?;
-        (Path::new(backing.trim_end_matches('\n')) == path)
-            .then(|| format!("it is attached to /dev/{}", device.file_name().to_string_lossy()))
+        let is_it = backing_file(&device.path()) == Some((file.dev(), file.ino()));
+        is_it.then(|| format!("it is attached to /dev/{}", device.file_name().to_string_lossy()))
     })
+}
+
+/// Returns the numbers of the file that a loop device shows; `None` for any other device, or if the file has lost its name.
+pub(super) fn backing_file(folder: &Path) -> Option<(Dev, u64)> {
+    let mut path = std::fs::read(folder.join("loop/backing_file")).ok()?;
+    path.pop_if(|byte| *byte == b'\n');
+    let file = path_of(&path).metadata().ok()?;
+    Some((file.dev(), file.ino()))
+}
+
+/// Returns the device that a partition is a part of.
+pub(super) fn disk_of(device: Dev) -> Option<Dev> {
+    let folder = folder_of(device).canonicalize().ok().filter(|folder| folder.join("partition").exists())?;
+    parse_device(std::fs::read_to_string(folder.parent()?.join("dev")).ok()?.trim())
+}
+
+/// Returns what tells a device without a partition UUID from others that get its name: a name of the device mapper or of the hardware, or the file
+/// behind a loop device.
+pub(super) fn hardware_of(device: Dev) -> Option<String> {
+    let folder = folder_of(device);
+    let read = |file: &str| std::fs::read_to_string(folder.join(file)).ok().filter(|text| !text.trim().is_empty());
+    let named = ["dm/uuid", "wwid", "device/wwid", "serial", "device/serial"].into_iter().find_map(read);
+    let text = named.or_else(|| backing_file(&folder).map(|(system, inode)| format!("loop-{system}-{inode}")))?;
+    Some(text.trim().chars().map(|character| if character.is_ascii_graphic() { character } else { '-' }).collect())
 }
 
 /// Returns whether the kernel lets nobody write to a block device.

@@ -47,6 +47,9 @@ pub(crate) struct SlotWriter<'a> {
     len: u64,
     /// Write only blocks that differ from what is there.
     compares: bool,
+    /// This writer's share of [`QUEUE_LEN`] and [`WINDOW`].
+    queue_len: usize,
+    window: usize,
     queue: Mutex<Queue>,
     changed: Condvar,
 }
@@ -59,6 +62,8 @@ struct Queue {
     /// Threads that wait until there is room.
     blocked: usize,
     is_over: bool,
+    /// Whether what waits is given up.
+    is_stopped: bool,
     failed: Option<Error>,
     head: Vec<u8>,
     written: Written,
@@ -78,11 +83,21 @@ enum Unit {
     Hole(u64),
 }
 
+impl Queue {
+    /// Gives up what waits.
+    fn stop(&mut self) {
+        self.waiting.clear();
+        (self.len, self.is_stopped) = (0, true);
+    }
+}
+
 impl<'a> SlotWriter<'a> {
-    /// Prepares to write an image of `len` bytes; with `compares`, only the blocks of 4 KiB that differ from what is there.
-    pub(crate) fn new(slot: &'a Slot, len: u64, compares: bool) -> Self {
+    /// Prepares to write an image of `len` bytes; with `compares`, only the blocks of 4 KiB that differ from what is there. It is one of `writers`,
+    /// which share the memory.
+    pub(crate) fn new(slot: &'a Slot, len: u64, compares: bool, writers: usize) -> Self {
         let queue = Queue { head: vec![0; size(len.min(HEAD_LEN))], ..Queue::default() };
-        Self { slot, len, compares, queue: Mutex::new(queue), changed: Condvar::new() }
+        let [queue_len, window] = [QUEUE_LEN, WINDOW].map(|all| all / writers.max(1));
+        Self { slot, len, compares, queue_len, window, queue: Mutex::new(queue), changed: Condvar::new() }
     }
 
     /// Overwrites the start of the slot with zeros, durably: from then on nothing mounts it. A file gets the image's length.
@@ -90,14 +105,15 @@ impl<'a> SlotWriter<'a> {
     /// # Errors
     /// Returns an error if the slot cannot be written.
     pub(crate) fn begin(&self) -> Result<(), Error> {
+        // A shorter image must not leave the start of what was there.
+        let len = if self.slot.is_device() { self.slot.size() } else { self.len };
+        let zeros = vec![0; size(len.min(HEAD_LEN))];
+        self.slot.file().write_all_at(&zeros, 0).map_err(|error| self.failed("write", error))?;
+        self.sync()?;
         if !self.slot.is_device() {
             ftruncate(self.slot.fd(), self.len).map_err(|error| self.failed("write", error))?;
         }
-        self.slot
-            .file()
-            .write_all_at(&vec![0; size(self.len.min(HEAD_LEN))], 0)
-            .map_err(|error| self.failed("write", error))?;
-        self.sync()
+        Ok(())
     }
 
     /// Runs `work`, which puts the image's contents, and writes them meanwhile. Returns what was written once all of it is durable, but for the
@@ -113,6 +129,9 @@ impl<'a> SlotWriter<'a> {
                 let _guard = OnPanic(|| self.end());
                 work()
             };
+            if result.is_err() {
+                self.queue.lock().stop();
+            }
             self.end();
             if let Err(panic) = writing.join() {
                 std::panic::resume_unwind(panic);
@@ -147,7 +166,8 @@ impl<'a> SlotWriter<'a> {
         buffer.clear();
         buffer.extend_from_slice(rest);
         let mut queue = self.queue.lock();
-        let is_full = |queue: &Queue| queue.len > 0 && queue.len + rest.len() > QUEUE_LEN && queue.failed.is_none();
+        let is_full =
+            |queue: &Queue| queue.len > 0 && queue.len + rest.len() > self.queue_len && queue.failed.is_none();
         if is_full(&queue) {
             // What waits is written now, whatever may come before it.
             queue.blocked += 1;
@@ -266,8 +286,7 @@ impl<'a> SlotWriter<'a> {
     fn fail(&self, error: Error) {
         let mut queue = self.queue.lock();
         queue.failed.get_or_insert(error);
-        queue.waiting.clear();
-        queue.len = 0;
+        queue.stop();
         drop(queue);
         self.changed.notify_all();
     }
@@ -276,7 +295,7 @@ impl<'a> SlotWriter<'a> {
     fn next(&self) -> Option<(u64, Unit)> {
         let mut queue = self.queue.lock();
         loop {
-            let is_due = queue.is_over || queue.len >= WINDOW || queue.blocked > 0 || queue.len == 0;
+            let is_due = queue.is_over || queue.len >= self.window || queue.blocked > 0 || queue.len == 0;
             if is_due && (queue.is_over || !queue.waiting.is_empty()) {
                 let unit = match queue.waiting.pop_first()? {
                     (offset, Work::Hole(len)) => (offset, Unit::Hole(len)),
@@ -373,7 +392,7 @@ impl<'a> SlotWriter<'a> {
     fn is_zeros(&self, offset: u64, len: u64, means: &mut Means) -> Result<bool, Error> {
         let (mut at, end) = (offset, offset + len);
         means.there.resize(READ_LEN, 0);
-        while at < end {
+        while at < end && !self.queue.lock().is_stopped {
             let part = &mut means.there[..size((end - at).min(wide(READ_LEN)))];
             let read = read_as_far_as_possible(self.slot, part, at).map_err(|error| self.failed("read", error))?;
             if read < part.len() || part.iter().any(|byte| *byte != 0) {
@@ -402,7 +421,7 @@ impl<'a> SlotWriter<'a> {
         let (mut at, end) = (offset, offset + len);
         let mut zeros = vec![0; READ_LEN + ALIGN];
         let zeros = aligned(&mut zeros, READ_LEN);
-        while at < end {
+        while at < end && !self.queue.lock().is_stopped {
             let part = size((end - at).min(wide(READ_LEN)));
             self.write_data(at, &zeros[..part], means)?;
             at += wide(part);

@@ -79,7 +79,8 @@ impl Unpack {
         let bundle = escape::text(&shown(&self.bundle.bundle));
         for stats in slots {
             let (slot, image) = (escape::text(&stats.slot), escape::text(&stats.image));
-            let verb = if stats.kept_bytes == stats.bytes { "already written" } else { verb };
+            let is_there = stats.kept_bytes == stats.bytes && stats.bytes > 0;
+            let verb = if is_there { "already written" } else { verb };
             writeln!(out, "{BOLD}{slot}{BOLD:#}: {image} {verb} from {bundle}{}", judge.mark())?;
             print_slot(&mut out, stats, self.dry_run)?;
         }
@@ -119,6 +120,13 @@ impl Unpack {
         ];
         if let Some((_, option)) = of_others.iter().find(|(is_given, _)| *is_given) {
             return Err(Failure::usage(format!("{option}: not for a block device or image:FILE")));
+        }
+        for (value, option) in
+            [(&self.expect_partlabel, "--expect-partlabel"), (&self.expect_partuuid, "--expect-partuuid")]
+        {
+            if value.as_deref() == Some("") {
+                return Err(Failure::usage(format!("{option} is empty, and would accept any partition")));
+            }
         }
         if self.references.len() > 1 {
             return Err(Failure::usage("a slot gets a file of one --ref"));

@@ -66,9 +66,11 @@ impl Job<'_> {
         if options.dry_run {
             return Ok(stats);
         }
+        progress.check()?;
         planned.iter_mut().try_for_each(|planned| planned.target.slot.create())?;
         let folders = planned.iter().map(|planned| self.prepare(planned)).collect::<Result<Vec<_>, Error>>()?;
-        let writers: Vec<Option<SlotWriter<'_>>> = planned.iter().map(|planned| self.writer(planned)).collect();
+        let lacking = planned.iter().filter(|planned| !planned.there.is_all).count();
+        let writers: Vec<_> = planned.iter().map(|planned| self.writer(planned, lacking)).collect();
         for ((planned, folder), writer) in planned.iter().zip(&folders).zip(&writers) {
             let Some(writer) = writer else { continue };
             writer.keep_head(&planned.there.head);
@@ -191,10 +193,10 @@ impl Job<'_> {
     }
 
     /// Returns the writer for a slot that lacks something.
-    fn writer<'p>(self, planned: &'p Planned) -> Option<SlotWriter<'p>> {
+    fn writer<'p>(self, planned: &'p Planned, writers: usize) -> Option<SlotWriter<'p>> {
         let len = self.bundle.index.object(planned.object).size;
         let compares = self.options.tree.update || planned.target.resumes;
-        (!planned.there.is_all).then(|| SlotWriter::new(&planned.target.slot, len, compares))
+        (!planned.there.is_all).then(|| SlotWriter::new(&planned.target.slot, len, compares, writers))
     }
 
     /// Reads the contents, and puts each to the slots that lack it.

@@ -8,6 +8,9 @@ mod compare;
 mod job;
 mod stats;
 
+use std::fs::File;
+use std::path::Path;
+
 use sealift_format::{Bundle, Index, Object, Opened, Ref, Row};
 
 use crate::address::{choose_ref, object_at, reading};
@@ -46,8 +49,15 @@ pub fn install(
     progress: &Progress,
 ) -> Result<SlotsStats, Error> {
     let state = bundle.state().clone();
-    check_apart(slots, options)?;
-    let targets = slots.iter().map(|address| open(address, &bundle, options)).collect::<Result<Vec<_>, Error>>()?;
+    let mut targets: Vec<Target> = Vec::new();
+    for address in slots {
+        let slot = Slot::look(address)?;
+        if targets.iter().any(|other| other.slot.overlaps(&slot)) {
+            return Err(Error::slot(slot.shown(), SlotFault::Twice));
+        }
+        targets.push(open(address, &bundle, options)?);
+    }
+    check_apart(&targets, &bundle, options)?;
     let surveys = targets.iter().map(|target| Survey::of_slot(&target.slot, &state));
     let surveys = surveys.collect::<Result<Vec<_>, Error>>()?;
     let (unopened, admission) = bundle.install(options.dry_run)?;
@@ -83,6 +93,8 @@ fn open(address: &SlotAddress, bundle: &Trusted, options: &InstallOptions) -> Re
     let resumes = folder.as_ref().map_or(Ok(false), |folder| folder.is_writing(&bundle.judged().head))?;
     // A damaged record is reported when the slot is examined.
     let held = folder.and_then(|folder| folder.held().ok().flatten());
+    // A record of something else that has its name says nothing.
+    let held = held.filter(|record| record.image.device == slot.identity() && record.image.size <= slot.size());
     let holds = held.map(|record| record.installed.digest());
     Ok(Target { address: address.clone(), slot, resumes, holds, in_use })
 }
@@ -91,24 +103,31 @@ fn is_in_use(fault: &SlotFault) -> bool {
     matches!(fault, SlotFault::InUse(_) | SlotFault::ReadOnly)
 }
 
-/// Refuses a slot that is given twice, or is a base.
-fn check_apart(slots: &[SlotAddress], options: &InstallOptions) -> Result<(), Error> {
-    let bases = options.bases.places.iter().filter_map(|place| SlotAddress::of(place.as_ref()));
-    let bases = bases.map(|base| Slot::open(&base)).collect::<Result<Vec<_>, Error>>()?;
-    let mut looked: Vec<Slot> = Vec::new();
-    for address in slots {
-        let slot = Slot::look(address)?;
-        let fault = match () {
-            () if looked.iter().any(|other| other.is_same(&slot)) => SlotFault::Twice,
-            () if bases.iter().any(|base| base.is_same(&slot)) => SlotFault::IsBase,
-            () => {
-                looked.push(slot);
-                continue;
-            }
-        };
-        return Err(Error::slot(slot.shown(), fault));
+/// Refuses a slot by which the bundle or a base would be overwritten.
+fn check_apart(targets: &[Target], bundle: &Trusted, options: &InstallOptions) -> Result<(), Error> {
+    for place in options.bases.places.iter().map(Path::new) {
+        match SlotAddress::of(place) {
+            Some(base) => check_apart_from(targets, &Slot::open(&base)?)?,
+            None => check_apart_from_file(targets, TargetKind::of(place).1)?,
+        }
     }
-    Ok(())
+    check_apart_from_file(targets, bundle.path())
+}
+
+fn check_apart_from(targets: &[Target], base: &Slot) -> Result<(), Error> {
+    match targets.iter().find(|target| target.slot.overlaps(base)) {
+        Some(target) => Err(Error::slot(target.slot.shown(), SlotFault::IsBase)),
+        None => Ok(()),
+    }
+}
+
+fn check_apart_from_file(targets: &[Target], path: &Path) -> Result<(), Error> {
+    // A pipe has no file that could be overwritten, and what is not there is reported when it is read.
+    let Ok(file) = File::open(path) else { return Ok(()) };
+    match targets.iter().find(|target| target.slot.overlaps_file(&file)) {
+        Some(target) => Err(Error::slot(target.slot.shown(), SlotFault::IsBase)),
+        None => Ok(()),
+    }
 }
 
 /// Opens the bundle. A delta is completed with the bases that were given, or else with the other slots that hold them.
@@ -126,7 +145,10 @@ fn complete(
             Opened::Whole(bundle) => return Ok((input, bundle, Bases::default())),
             Opened::Delta(delta) => delta,
         };
-        let is_target = |place: &TargetId| targets.iter().any(|target| TargetId::of_slot(&target.slot) == *place);
+        let is_target = |place: &TargetId| {
+            let base = SlotAddress::of(&place.argument()).and_then(|base| Slot::open(&base).ok());
+            base.is_none_or(|base| check_apart_from(targets, &base).is_err())
+        };
         let mut has_all = true;
         for base in delta.bases() {
             let mut holders = holders(admission.state(), &base.index_digest)?;
