@@ -6,7 +6,7 @@ use std::os::unix::fs::FileExt as _;
 use std::path::Path;
 use std::process::Command;
 
-use sealift_desk::{Desk, has, is_root, noise, out, said, skipped, text};
+use sealift_desk::{Desk, has, is_root, noise, out, said, skipped, text, told};
 
 pub(crate) const MIB: usize = 1 << 20;
 /// No multiple of a sector, and with the last piece shorter than the others.
@@ -28,7 +28,10 @@ pub(crate) struct Loop(pub(crate) String);
 
 impl Drop for Loop {
     fn drop(&mut self) {
-        // It may have been detached already.
+        // Most have no partitions, and it may have been detached already.
+        for number in ["1", "2"] {
+            let _ = Command::new("delpart").args([&self.0, number]).output();
+        }
         let _ = Command::new("losetup").args(["-d", &self.0]).output();
     }
 }
@@ -134,21 +137,14 @@ pub(crate) fn partitioned(slots: &Slots) -> Option<(Loop, [String; 2])> {
          start=18432, size=16384, name=root-b, uuid=AAAAAAAA-BBBB-CCCC-DDDD-EEEEEEEEEEEE\n",
     );
     out(slots.command_of("sh").args(["-c", "sfdisk -q disk < table"]));
-    let disk = slots.attach("disk", &["-P"])?;
-    let parts = [1, 2].map(|number| format!("{}p{number}", disk.0));
-    for (part, name) in parts.iter().zip(["p1", "p2"]) {
-        // Without udev, nobody makes the devices.
-        if !Path::new(part).exists() {
-            let node = Path::new("/sys/block").join(disk.0.trim_start_matches("/dev/"));
-            let Ok(numbers) =
-                std::fs::read_to_string(node.join(format!("{}{name}", disk.0.trim_start_matches("/dev/"))).join("dev"))
-            else {
-                skipped("needs partitions of loop devices");
-                return None;
-            };
-            let (major, minor) = numbers.trim().split_once(':').unwrap();
-            out(slots.command_of("mknod").args([part, "b", major, minor]));
+    let disk = slots.attach("disk", &[])?;
+    for (number, start) in [("1", "2048"), ("2", "18432")] {
+        let (status, said) = told(slots.command_of("addpart").args([&disk.0, number, start, "16384"]));
+        if status != Some(0) {
+            skipped(&format!("needs partitions of loop devices: {said}"));
+            return None;
         }
     }
+    let parts = [1, 2].map(|number| format!("{}p{number}", disk.0));
     Some((disk, parts))
 }
