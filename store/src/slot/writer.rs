@@ -67,8 +67,6 @@ struct Queue {
     failed: Option<Error>,
     head: Vec<u8>,
     written: Written,
-    /// Buffers of data that was written.
-    spare: Vec<Vec<u8>>,
 }
 
 enum Work {
@@ -162,9 +160,7 @@ impl<'a> SlotWriter<'a> {
         if rest.is_empty() {
             return Ok(());
         }
-        let mut buffer = self.queue.lock().spare.pop().unwrap_or_default();
-        buffer.clear();
-        buffer.extend_from_slice(rest);
+        let buffer = rest.to_vec();
         let mut queue = self.queue.lock();
         let is_full =
             |queue: &Queue| queue.len > 0 && queue.len + rest.len() > self.queue_len && queue.failed.is_none();
@@ -272,7 +268,7 @@ impl<'a> SlotWriter<'a> {
             let written = match unit {
                 Unit::Data(parts) => {
                     let data = joined(&parts, &mut buffer);
-                    self.queue.lock().spare.extend(parts);
+                    drop(parts);
                     self.write_data(offset, data, &mut means)
                 }
                 Unit::Hole(len) => self.write_hole(offset, len, &mut means),
