@@ -135,7 +135,7 @@ pub fn write_content(file: impl AsFd, content: &Content<'_>) -> Result<(), Errno
 }
 
 /// The length of a part that becomes a hole if it is all zeros.
-const HOLE_LEN: usize = 64 << 10;
+pub(crate) const HOLE_LEN: usize = 64 << 10;
 
 /// Writes data in parts of [`HOLE_LEN`], and leaves out those that are all zeros. The caller sets the file's length.
 pub(crate) fn write_sparse(file: impl AsFd, data: &[u8], offset: u64) -> Result<(), Errno> {

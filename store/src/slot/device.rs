@@ -1,7 +1,7 @@
 //! An open slot.
 
 use std::cell::RefCell;
-use std::fs::File;
+use std::fs::{File, Metadata};
 use std::os::fd::{AsFd as _, BorrowedFd};
 use std::os::unix::fs::{FileExt as _, FileTypeExt as _, MetadataExt as _};
 use std::path::{Path, PathBuf};
@@ -36,6 +36,9 @@ pub struct Slot {
     /// if it is mounted read-only.
     direct: Option<File>,
 }
+
+/// Whether it is a device, and its number, or those of a file's file system and inode.
+type Numbers = (bool, (Dev, u64));
 
 /// The alignment that O_DIRECT needs on every device.
 pub(super) const ALIGN: usize = 4096;
@@ -114,10 +117,10 @@ impl Slot {
             error => io(if access == Access::Write { "write" } else { "read" }, error.into()),
         })?);
         let metadata = file.metadata().map_err(|error| io("look at", error))?;
-        let is_device = metadata.file_type().is_block_device();
         if let Some(kind) = wrong_kind(&metadata) {
             return Err(Error::slot(shown, SlotFault::Kind(kind)));
         }
+        let (is_device, number) = place_of(&metadata);
         if access != Access::Read && is_locked_by_others(file.as_fd()) {
             return Err(match is_device {
                 true => Error::slot(shown, SlotFault::InUse("another program has locked it".into())),
@@ -125,7 +128,6 @@ impl Slot {
             });
         }
         let size = seek(&file, SeekFrom::End(0)).map_err(|error| io("look at", error.into()))?;
-        let number = if is_device { (metadata.rdev(), 0) } else { (metadata.dev(), metadata.ino()) };
         let (partition, geometry) = match is_device {
             true => (Partition::of(metadata.rdev()), Geometry::of_device(metadata.rdev())),
             false => (Partition::default(), Geometry::OF_FILE),
@@ -194,9 +196,8 @@ impl Slot {
     pub(super) fn open_direct(&self, access: OFlags) -> Option<File> {
         let flags = access | OFlags::DIRECT | OFlags::CLOEXEC | OFlags::NOFOLLOW | OFlags::NONBLOCK;
         let file = File::from(rustix::fs::open(&self.path, flags, Mode::empty()).ok()?);
-        let metadata = file.metadata().ok()?;
-        let number = if self.is_device { (metadata.rdev(), 0) } else { (metadata.dev(), metadata.ino()) };
-        (number == self.number).then_some(file)
+        let is_it = place_of(&file.metadata().ok()?) == self.place();
+        is_it.then_some(file)
     }
 
     /// Fills a buffer from an offset: from the device itself, if that is possible.
@@ -269,35 +270,28 @@ impl Slot {
     /// file.
     pub(crate) fn overlaps(&self, other: &Self) -> bool {
         self.is_same(other)
-            || self.stands_on().contains(&other.place()) && !other.is_new()
-            || other.stands_on().contains(&self.place()) && !self.is_new()
+            || stands_on(self.place()).contains(&other.place()) && !other.is_new()
+            || stands_on(other.place()).contains(&self.place()) && !self.is_new()
     }
 
     /// Returns whether writing to it could change an open file, such as a bundle.
     pub(crate) fn overlaps_file(&self, file: &File) -> bool {
         let Ok(metadata) = file.metadata() else { return false };
-        let place = match metadata.file_type().is_block_device() {
-            true => (true, metadata.rdev(), 0),
-            false => (false, metadata.dev(), metadata.ino()),
-        };
-        let of_device = if place.0 { stands_on(metadata.rdev()) } else { Vec::new() };
+        let place = place_of(&metadata);
         !self.is_new()
-            && (self.place() == place || self.stands_on().contains(&place) || of_device.contains(&self.place()))
+            && (self.place() == place
+                || stands_on(self.place()).contains(&place)
+                || stands_on(place).contains(&self.place()))
     }
 
-    fn place(&self) -> (bool, Dev, u64) {
-        (self.is_device, self.number.0, self.number.1)
-    }
-
-    /// Returns what a device consists of.
-    fn stands_on(&self) -> Vec<(bool, Dev, u64)> {
-        if self.is_device { stands_on(self.number.0) } else { Vec::new() }
+    fn place(&self) -> Numbers {
+        (self.is_device, self.number)
     }
 
     /// Returns whether both are the same device or file.
     #[must_use]
     pub fn is_same(&self, other: &Self) -> bool {
-        (self.is_device, self.number) == (other.is_device, other.number) && (!self.is_new() || self.path == other.path)
+        self.place() == other.place() && (!self.is_new() || self.path == other.path)
     }
 
     /// Returns what tells it from another that has its name at another time: the partition's UUID and the size of a device, or else what its hardware
@@ -373,11 +367,22 @@ fn birth_of(file: &File) -> String {
     since.map_or_else(String::new, |since| format!("-{}", since.as_nanos()))
 }
 
-fn stands_on(device: Dev) -> Vec<(bool, Dev, u64)> {
+/// Returns the numbers of a device or file.
+fn place_of(metadata: &Metadata) -> Numbers {
+    match metadata.file_type().is_block_device() {
+        true => (true, (metadata.rdev(), 0)),
+        false => (false, (metadata.dev(), metadata.ino())),
+    }
+}
+
+/// Returns what a device consists of: the disk of a partition, and the file that a loop device shows. A file consists of nothing else.
+fn stands_on((is_device, (device, _)): Numbers) -> Vec<Numbers> {
+    if !is_device {
+        return Vec::new();
+    }
     let disk = users::disk_of(device);
     let files = [Some(device), disk].into_iter().flatten().filter_map(|device| users::backing_file(&folder_of(device)));
-    let files: Vec<_> = files.map(|(system, inode)| (false, system, inode)).collect();
-    disk.into_iter().map(|disk| (true, disk, 0)).chain(files).collect()
+    disk.into_iter().map(|disk| (true, (disk, 0))).chain(files.map(|file| (false, file))).collect()
 }
 
 /// Takes the lock, and returns whether others keep it for longer than it takes to look at something.
@@ -396,7 +401,7 @@ fn is_block_device(path: &Path) -> bool {
 }
 
 /// Returns what it is instead of a block device or a regular file.
-fn wrong_kind(metadata: &std::fs::Metadata) -> Option<&'static str> {
+fn wrong_kind(metadata: &Metadata) -> Option<&'static str> {
     let kind = metadata.file_type();
     match () {
         () if kind.is_block_device() || kind.is_file() => None,

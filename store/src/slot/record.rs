@@ -69,6 +69,8 @@ const TITLE: &str = "sealift slot 1";
 const FILE: &str = "file";
 /// The longest possible text: a path takes up to four characters for each byte.
 const TEXT_MAX: u64 = 1 << 20;
+/// The longest list of pieces: eight million.
+const PIECES_MAX: u64 = 1 << 28;
 
 impl SlotImage {
     /// Returns the image's id.
@@ -170,7 +172,7 @@ impl SlotFolder {
             Error::Format(error) => Error::State { path: dir.path().to_owned(), problem: error.to_string() },
             error => error,
         })?;
-        let pieces = read_file(&dir, PIECES, u64::MAX >> 8)?;
+        let pieces = read_file(&dir, PIECES, PIECES_MAX)?;
         let text = read_file(&dir, SLOT, TEXT_MAX)?;
         let image = SlotImage::parse(&text, &pieces)
             .map_err(|problem| Error::State { path: dir.path().join(SLOT), problem })?;

@@ -14,14 +14,11 @@ use super::Target;
 use super::compare::{There, fingerprint_of};
 use super::stats::{SlotStats, SlotsStats};
 use crate::base::{self, Bases};
-use crate::delivery::{Delivery, from_bases};
+use crate::delivery::{Delivery, HOLE_LEN, from_bases};
 use crate::install::options::InstallOptions;
 use crate::slot::{Fingerprint, Fingerprints, SlotFolder, SlotImage, SlotWriter, Written};
 use crate::trust::{Admission, TargetId};
 use crate::{Error, Input, Phase, Progress, SlotFault};
-
-/// A run of zeros of this length that only a base has becomes a hole.
-const HOLE_LEN: usize = 64 << 10;
 
 /// A slot, and the image that it gets.
 pub(super) struct Planned {
