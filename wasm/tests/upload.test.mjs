@@ -58,6 +58,8 @@ test("nothing, damaged, unknown and old bundles do not leave the browser", async
 test("a good bundle is sent and kept, by its signed name", async () => {
   await page.locator("#file").setInputFiles(bundles.files.good);
   await page.locator(".banner h2", { hasText: "Safe to install: os, version 7" }).waitFor();
+  // The verdict does not wait for the file's SHA-256, the form does.
+  await page.waitForFunction(() => document.querySelector("form").checkValidity());
   await page.getByRole("button", { name: "Upload" }).click();
   await page.getByText("os version 7 is kept.").waitFor();
   assert.deepEqual(kept(), ["os-7.sealift"]);
