@@ -16,10 +16,10 @@ pub struct Bundle {
 }
 
 impl Bundle {
-    /// Returns for each object the chunk whose group contains it; `None` for large objects, and for those without data.
+    /// Returns for each object, and then for each leaf, the chunk whose group contains it; `None` for large objects, and for those without data.
     #[must_use]
     pub fn homes(&self) -> Vec<Option<Row<Chunk>>> {
-        let mut homes = alloc::vec![None; self.index.objects().len()];
+        let mut homes = alloc::vec![None; self.index.objects().len() + self.layout.recipes.leaves.len()];
         for (row, chunk) in Row::all(&self.layout.chunks) {
             if let Holds::Group(range) = &chunk.holds {
                 self.layout.group(range).iter().for_each(|object| homes[object.at()] = Some(row));

@@ -225,6 +225,8 @@ pub(crate) enum SectionRule {
     /// It may be missing, but readers must understand it.
     Optional,
     Ignorable,
+    /// A number without a meaning yet, below one that has one.
+    Unassigned,
 }
 
 /// Parses a section list and returns a reader for each section that is there. `rules` are those of the sections from 1 on.
@@ -262,7 +264,7 @@ fn find_sections<'a>(
         }
         let payload = reader.take_wide(len)?;
         let at = usize::from(id).wrapping_sub(1);
-        match rules.get(at) {
+        match rules.get(at).filter(|rule| **rule != SectionRule::Unassigned) {
             Some(rule) if (*rule != SectionRule::Ignorable) == (flags == 1) => {
                 found[at] = Some(Reader { part, all: &bytes[..reader.at], at: reader.at - payload.len() });
             }

@@ -50,13 +50,12 @@ impl Cost {
             parts = sum(&[parts, lens, lens, contents.index_len]);
             prefix = u64::from(bases.prefix_len) + 2 * u64::from(maxima.chunk_len);
         }
-        let per_job = u64::from(maxima.chunk_len)
-            + prefix
-            + u64::from(maxima.chunk_stored)
-            + window.min(maxima.chunk_len.into())
-            + (1 << 20);
+        let recipes = root.recipes.as_ref();
+        let leaves = recipes.map_or(0, |sums| sums.leaves.saturating_mul(OBJECT_LEN));
+        let chunk = [maxima.chunk_len.into(), maxima.chunk_stored.into(), window.min(maxima.chunk_len.into())];
+        let per_job = sum(&[recipes.map_or(0, |sums| sums.memory), prefix, sum(&chunk), 1 << 20]);
         Self {
-            memory: sum(&[parts, rows, per_job.saturating_mul(jobs.max(1)), BASE_LEN]),
+            memory: sum(&[parts, rows, leaves, per_job.saturating_mul(jobs.max(1)), BASE_LEN]),
             disk: maxima.disk,
             inodes: maxima.inodes,
         }

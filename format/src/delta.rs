@@ -3,7 +3,7 @@
 use crate::difference::base_object;
 use crate::head::compare;
 use crate::layout::{check_ranges, index_maxima, layout_maxima, maxima};
-use crate::num::wide;
+use crate::num::{fit, wide};
 use crate::{Bundle, Difference, Error, Head, Index, Layout, Maxima, Part, RootBases, verity};
 
 /// A delta bundle whose head, layout and difference have been read and checked. This does not mean that its root is trusted.
@@ -38,7 +38,7 @@ impl Delta {
         if !are_same {
             return Err(Error::Digest { part: Part::Base });
         }
-        check_ranges(&self.layout.ranges, |object| base_object(bases, object).map(|row| row.size))?;
+        check_ranges(&self.layout, |object| base_object(bases, object).map(|row| row.size))?;
         let bytes = self.difference.apply(bases)?;
         self.check_wanted(&bytes)?;
         let index = Index::parse(bytes, self.head.root().maxima.entries)?;
@@ -75,7 +75,8 @@ impl Delta {
             return Err(Error::Row { part: Part::Index, what, row: wide(numbers.len()) });
         }
         let declared = &self.head.root().maxima;
-        let layout = self.layout.renumbered(numbers);
+        let objects = fit(index.objects().len(), "the number of objects")?;
+        let layout = self.layout.renumbered(numbers, objects);
         declared.check_index(&index_maxima(&index)?)?;
         declared.check(&maxima(&index, &layout, declared.piece_log2, declared.window_log)?)?;
         Ok(Bundle { head: self.head, layout, index })

@@ -34,6 +34,7 @@ mod opener;
 pub mod ostree;
 pub mod pieces;
 mod preamble;
+mod recipes;
 mod request;
 mod row;
 pub mod verity;
@@ -63,5 +64,9 @@ pub use layout::{
 pub use limits::Limits;
 pub use opener::{Opened, Opener, Step};
 pub use preamble::Preamble;
+pub use recipes::{
+    CODED_MAX, Coder, DEPTH_MAX, Encoder, Made, PartOf, PartRange, RecipeCodec, RecipeSums, Recipes, Segment,
+    SegmentKind, View, Zlib,
+};
 pub use request::Request;
 pub use row::{Row, Rows, Table};

@@ -25,6 +25,10 @@ pub struct Limits {
     pub paths: u64,
     /// Bytes of all files: holes take no bytes in the bundle, but time to hash.
     pub logical: u64,
+    /// Bytes of leaves, of objects that are made, and of what encoders and decoders take for them, each.
+    pub recipes: u64,
+    /// Bytes of memory that making an object takes.
+    pub recipe_memory: u64,
     /// Bytes of memory that the bundle takes at most, according to [`Cost`], together with `cache`.
     pub memory: u64,
     /// The threads for which `memory` is compared.
@@ -45,6 +49,8 @@ impl Default for Limits {
             entries: 1 << 24,
             paths: 1 << 31,
             logical: 1 << 42,
+            recipes: 1 << 42,
+            recipe_memory: 1 << 30,
             memory: u64::MAX,
             jobs: 1,
             cache: 0,
@@ -64,6 +70,8 @@ impl Limits {
         entries: u64::MAX,
         paths: u64::MAX,
         logical: u64::MAX,
+        recipes: u64::MAX,
+        recipe_memory: u64::MAX,
         memory: u64::MAX,
         jobs: 1,
         cache: 0,
@@ -96,7 +104,17 @@ impl Limits {
                 ("prefix_len", bases.prefix_len.into(), self.prefix_len.into()),
             ])
         });
-        for (what, declared, limit) in checks.into_iter().chain(bases) {
+        let recipes = root.recipes.iter().flat_map(|sums| {
+            [
+                ("leaf_bytes", sums.leaf_bytes, self.recipes),
+                ("made_bytes", sums.made_bytes, self.recipes),
+                ("decoded_bytes", sums.decoded_bytes, self.recipes),
+                ("the bytes to encode", sums.encoded_bytes(), self.recipes),
+                ("the memory for recipes", sums.memory, self.recipe_memory),
+                ("leaves", sums.leaves, 1 << 24),
+            ]
+        });
+        for (what, declared, limit) in checks.into_iter().chain(bases).chain(recipes) {
             if declared > limit {
                 return Err(Error::Limit { what, declared, limit });
             }

@@ -6,7 +6,8 @@ use core::ops::Range;
 use crate::frame::FrameDecoder;
 use crate::layout::{index_maxima, maxima};
 use crate::num::wide;
-use crate::{Bundle, Delta, Difference, Error, Head, Index, Layout, Limits, Objects, Part, Preamble};
+use crate::recipes::RecipeSums;
+use crate::{Bundle, Delta, Difference, Error, Head, Index, Layout, Limits, Object, Objects, Part, Preamble};
 
 /// An opened bundle.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -231,6 +232,7 @@ impl Opener {
             declared.check_refs(difference.refs().len())?;
             let layout = Layout::parse(layout, &Objects::from(&difference), declared.piece_log2)?;
             crate::delta::check_layout(declared, bases, &layout)?;
+            self.check_recipes(&layout, difference.objects())?;
             (layout, What::Difference(difference))
         } else {
             let decoded = self.decode(Part::Index, &contents.index_blake3, contents.index_len)?;
@@ -241,6 +243,7 @@ impl Opener {
             declared.check_index(&index_maxima(&index)?)?;
             let layout = Layout::parse(layout, &Objects::from(&index), declared.piece_log2)?;
             declared.check(&maxima(&index, &layout, declared.piece_log2, declared.window_log)?)?;
+            self.check_recipes(&layout, index.objects())?;
             (layout, What::Index(index))
         };
         // Checked last: if the root states a wrong length, that is a failure of the root.
@@ -252,6 +255,13 @@ impl Opener {
         }
         self.next_part(State::Done(alloc::boxed::Box::new(parts)), 0);
         Ok(())
+    }
+
+    /// Compares what the root says of recipes with those of the layout, whose objects before the leaves are `own`.
+    fn check_recipes(&self, layout: &Layout, own: &[Object]) -> Result<(), Error> {
+        let declared = self.head.as_ref().and_then(|head| head.root().recipes.as_ref());
+        let found = (!layout.recipes.is_empty()).then(|| RecipeSums::of(&layout.recipes, own)).transpose()?;
+        RecipeSums::check(declared, found.as_ref())
     }
 
     fn decode(&self, part: Part, blake3: &[u8; 32], len: u64) -> Result<Vec<u8>, Error> {

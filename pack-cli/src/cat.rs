@@ -87,7 +87,7 @@ impl Contents {
         };
         let failed = |error| Error::io("write", "the output", error);
         let mut reader = BaseReader::new(bases);
-        if !bundle.layout.is_carried(object) {
+        if !bundle.layout.is_stored(object) {
             let of_base = number_of(&bases.by_id(), bundle.index.object(object))?;
             return reader.read_in_parts(of_base, |_, part| {
                 progress.check()?;

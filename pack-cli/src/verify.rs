@@ -54,6 +54,10 @@ pub fn verify_opened(
     progress: &Progress,
 ) -> Result<VerifyStats, Error> {
     let input = &mut input;
+    let bases = match &opened {
+        Opened::Whole(bundle) if depth == Depth::Objects => bases.making(bundle, input, jobs)?,
+        _ => bases,
+    };
     let (head, layout) = (opened.head(), opened.layout());
     progress.enter(Phase::Verifying, head.root().maxima.chunks_stored, 0);
     match (depth, &opened) {
@@ -133,7 +137,7 @@ fn check_objects(
     Ok(())
 }
 
-/// Checks the objects that a delta bundle does not carry.
+/// Checks the objects that are in no chunk: a base has them, or a recipe makes them.
 fn check_base_objects(
     bundle: &Bundle,
     bases: &Bases,
@@ -141,9 +145,11 @@ fn check_base_objects(
     jobs: usize,
     progress: &Progress,
 ) -> Result<Vec<Checked>, Error> {
-    let Some(carried) = &bundle.layout.carried else { return Ok(Vec::new()) };
+    if bundle.layout.stores_all() {
+        return Ok(Vec::new());
+    }
     let all = Row::all(bundle.index.objects()).map(|(object, _)| object);
-    let lacking: Vec<_> = all.filter(|object| carried.binary_search(object).is_err()).collect();
+    let lacking: Vec<_> = all.filter(|object| !bundle.layout.is_stored(*object)).collect();
     let size = |object: Row<Object>| bundle.index.object(object).size;
     progress.enter(Phase::Hashing, lacking.iter().map(|object| size(*object)).sum(), num::wide(lacking.len()));
     from_bases(bundle, bases, &lacking, jobs, |reader, object, of_base| {

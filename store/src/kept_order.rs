@@ -72,7 +72,7 @@ impl KeptOrder {
     pub(crate) fn carried_over(&self, base: &Index, bundle: &Bundle, own: Option<&Self>) -> Self {
         let is_first: Option<HashSet<_>> = own.map(|own| own.parts.iter().map(|part| part.object).collect());
         let has_lost = |object: Row<Object>| {
-            bundle.layout.is_carried(object) && is_first.as_ref().is_some_and(|first| !first.contains(&object))
+            bundle.layout.is_stored(object) && is_first.as_ref().is_some_and(|first| !first.contains(&object))
         };
         let successors = successors(self, base, &bundle.index);
         let piece_len = bundle.head.root().maxima.piece_len();

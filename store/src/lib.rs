@@ -28,6 +28,7 @@ pub mod kernel;
 mod medium;
 pub mod ostree;
 mod progress;
+pub mod recipe;
 pub mod seal;
 pub mod slot;
 pub mod source;

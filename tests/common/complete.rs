@@ -50,7 +50,7 @@ fn check_all(bundle: &Bundle, file: &[u8], contents: &[Vec<u8>]) -> Result<(), C
     let (plan, files) = (ReadPlan::all(bundle.into()), OsTreeFiles::new(bundle));
     let mut table = VerityTable::new(bundle);
     let mut large: BTreeMap<_, _> = files.large(bundle).into_iter().collect();
-    large.retain(|object, _| bundle.layout.is_carried(*object));
+    large.retain(|object, _| bundle.layout.is_stored(*object));
     let mut decoder = ChunkDecoder::default();
     for (number, stored) in stored_chunks(bundle.head.chunks_at(), &bundle.layout, file) {
         let chunk = &bundle.layout.chunks[number.at()];
@@ -65,7 +65,7 @@ fn check_all(bundle: &Bundle, file: &[u8], contents: &[Vec<u8>]) -> Result<(), C
         }
     }
     for portion in
-        plan.without_data(bundle.into()).into_iter().filter(|portion| bundle.layout.is_carried(portion.object))
+        plan.without_data(bundle.into()).into_iter().filter(|portion| bundle.layout.is_stored(portion.object))
     {
         table.take(Checked::new(bundle, &files, &Content::check(bundle.into(), portion, &[])?)?);
     }
@@ -74,7 +74,7 @@ fn check_all(bundle: &Bundle, file: &[u8], contents: &[Vec<u8>]) -> Result<(), C
         files.check(bundle)?;
     }
     // What the chunks hold is checked first.
-    for (number, object) in Row::all(bundle.index.objects()).filter(|(number, _)| !bundle.layout.is_carried(*number)) {
+    for (number, object) in Row::all(bundle.index.objects()).filter(|(number, _)| !bundle.layout.is_stored(*number)) {
         let content = contents.iter().find(|content| hash(content) == object.id).expect("a base has it");
         let mut of_it = files.of(bundle, number);
         of_it.push(content);

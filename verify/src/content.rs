@@ -32,6 +32,12 @@ pub enum ContentError {
         /// The piece's number in the object.
         piece: u64,
     },
+    /// What a recipe uses does not make the bytes that it states.
+    #[error("segment {segment} of the recipes does not give the bytes that it states")]
+    Recipe {
+        /// The segment's number.
+        segment: u32,
+    },
     /// A commit's file does not match the checksum in its dirtree.
     #[error(
         "OSTree file {}: its owner, mode, extended attributes and content do not match its checksum",
@@ -49,7 +55,9 @@ impl ContentError {
     pub fn kind(&self) -> sealift_format::Kind {
         match self {
             Self::Chunk(error) => error.kind(),
-            Self::Object { .. } | Self::Piece { .. } | Self::OsTreeFile { .. } => sealift_format::Kind::Object,
+            Self::Object { .. } | Self::Piece { .. } | Self::Recipe { .. } | Self::OsTreeFile { .. } => {
+                sealift_format::Kind::Object
+            }
         }
     }
 }
@@ -222,7 +230,7 @@ impl ObjectRanges {
 /// The objects that a bundle carries and where their bytes lie, as needed to check them.
 #[derive(Clone, Copy, Debug)]
 pub struct ObjectRows<'a> {
-    pub(crate) rows: &'a [Object],
+    rows: &'a [Object],
     pub(crate) layout: &'a Layout,
     piece_len: u64,
 }
@@ -267,12 +275,26 @@ impl<'a> From<&'a Delta> for ObjectRows<'a> {
 }
 
 impl<'a> ObjectRows<'a> {
-    fn size(self, object: Row<Object>) -> u64 {
-        self.rows[object.at()].size
+    /// Returns an object or a leaf.
+    fn row(self, object: Row<Object>) -> Object {
+        let found = object.get(self.rows).or_else(|| self.layout.recipes.leaf(object));
+        found.copied().unwrap_or(Object { id: [0; 32], size: 0 })
+    }
+
+    /// Returns for each object, and then for each leaf, whether it has no recipe.
+    pub(crate) fn stored(self) -> Vec<bool> {
+        let recipes = &self.layout.recipes;
+        let mut stored = vec![true; self.rows.len() + recipes.leaves.len()];
+        for made in &recipes.made {
+            if let Some(stored) = stored.get_mut(made.object.at()) {
+                *stored = false;
+            }
+        }
+        stored
     }
 
     fn range(self, portion: Portion) -> Range<u64> {
-        let size = self.size(portion.object);
+        let size = self.row(portion.object).size;
         let Some(piece) = portion.piece else { return 0..size };
         let start = piece.saturating_mul(self.piece_len).min(size);
         start..size.min(start.saturating_add(self.piece_len))
@@ -280,7 +302,7 @@ impl<'a> ObjectRows<'a> {
 
     /// Returns the bytes of a small object in its group, which are those without the holes.
     pub(crate) fn grouped_len(self, object: Row<Object>) -> u64 {
-        data_len(self.layout.holes_of(object), 0..self.size(object))
+        data_len(self.layout.holes_of(object), 0..self.row(object).size)
     }
 
     /// Returns the data of each object of a group, from the group's decoded bytes.
@@ -301,7 +323,8 @@ pub fn portions_of(
     object: Row<Object>,
     group: Option<Row<Chunk>>,
 ) -> impl Iterator<Item = (Portion, Option<Row<Chunk>>)> {
-    let is_large = bundle.index.object(object).size > bundle.head.root().maxima.piece_len();
+    let objects = ObjectRows::from(bundle);
+    let is_large = objects.row(object).size > objects.piece_len;
     let whole = (!is_large).then_some((Portion { object, piece: None }, group));
     let pieces = (0..).zip(bundle.layout.pieces_of(object));
     whole.into_iter().chain(pieces.map(move |(piece, row)| (Portion { object, piece: Some(piece) }, row.chunk)))
@@ -323,7 +346,7 @@ impl<'a> Content<'a> {
         let content = Self { portion, range, data, holes: objects.layout.holes_of(object) };
         let Some(piece) = portion.piece else {
             let found = content.hash(blake3::Hasher::new()).finalize();
-            return if found.as_bytes() == &objects.rows[object.at()].id {
+            return if found.as_bytes() == &objects.row(object).id {
                 Ok(content)
             } else {
                 Err(ContentError::Object { object })
@@ -381,6 +404,18 @@ impl<'a> Content<'a> {
         }
         hasher
     }
+}
+
+/// Checks the bytes of a portion of an object that was made, holes included.
+///
+/// # Errors
+/// Returns an error if the object does not match its id, or the piece its chaining value.
+pub fn check_made(bundle: &Bundle, portion: Portion, bytes: &[u8]) -> Result<(), ContentError> {
+    let range = range_of(bundle, portion);
+    if range.end - range.start != wide(bytes.len()) {
+        return Err(ContentError::Object { object: portion.object });
+    }
+    Content::check(bundle.into(), portion, bytes).map(drop)
 }
 
 /// Returns the objects of the group that a chunk holds; none for a chunk that holds a piece.

@@ -129,7 +129,10 @@ impl VerityTable {
     pub fn take(&mut self, checked: Checked) {
         match checked {
             Checked::Object { object, digest } => {
-                self.digests[object.at()] = digest;
+                // The index has no digests of leaves.
+                if let Some(place) = self.digests.get_mut(object.at()) {
+                    *place = digest;
+                }
             }
             Checked::Piece { object, piece, tree } => {
                 let at = self.large.partition_point(|large| large.object < object);
@@ -151,9 +154,11 @@ impl VerityTable {
     /// Returns an error if they differ.
     pub fn check(self, bundle: &Bundle) -> Result<Vec<[u8; 32]>, ContentError> {
         let mut digests = self.digests;
-        // If a base has the object, its digest was taken as a whole.
+        // If a base has the object or it was made, its digest was taken as a whole.
         for large in self.large.into_iter().filter(|large| large.next > 0) {
-            digests[large.object.at()] = large.hasher.finish();
+            if let Some(place) = digests.get_mut(large.object.at()) {
+                *place = large.hasher.finish();
+            }
         }
         if digest(digests.as_flattened()) == *bundle.index.verity() {
             return Ok(digests);

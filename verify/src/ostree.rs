@@ -49,7 +49,7 @@ impl OsTreeFiles {
         known.sort_unstable();
         let mut own = Self::new(bundle);
         own.uses.retain(|&(object, number)| {
-            !bundle.layout.is_carried(object) && known.binary_search(&&file(bundle, number).checksum).is_err()
+            !bundle.layout.is_stored(object) && known.binary_search(&&file(bundle, number).checksum).is_err()
         });
         own
     }

@@ -17,10 +17,10 @@ pub struct ReadPlan {
 }
 
 impl ReadPlan {
-    /// Returns the plan for all that a bundle carries.
+    /// Returns the plan for all that lies in the chunks of a bundle, leaves included.
     #[must_use]
     pub fn all(objects: ObjectRows<'_>) -> Self {
-        Self::new(objects, vec![true; objects.rows.len()], &|_, _| false)
+        Self::new(objects, objects.stored(), &|_, _| false)
     }
 
     /// Returns the plan for the objects that are `wanted`, by their numbers. Pieces that are in place already are left out.
@@ -28,7 +28,9 @@ impl ReadPlan {
     pub fn new(objects: ObjectRows<'_>, wanted: Vec<bool>, is_done: &dyn Fn(Row<Object>, u64) -> bool) -> Self {
         let layout = objects.layout;
         let mut pieces = Vec::new();
-        for large in layout.large.iter().filter(|large| wanted[large.object.at()]) {
+        for large in
+            layout.large.iter().filter(|large| wanted.get(large.object.at()).is_some_and(|is_wanted| *is_wanted))
+        {
             for (piece, row) in (0..).zip(layout.pieces_of(large.object)) {
                 let chunk = row.chunk.filter(|_| !is_done(large.object, piece));
                 pieces.extend(chunk.map(|chunk| (chunk, large.object, piece)));
@@ -79,7 +81,8 @@ impl ReadPlan {
     #[must_use]
     pub fn without_data(&self, objects: ObjectRows<'_>) -> Vec<Portion> {
         let mut bare = Vec::new();
-        for object in self.objects() {
+        let recipes = &objects.layout.recipes;
+        for object in self.objects().filter(|object| recipes.of(*object).is_none()) {
             let pieces = objects.layout.pieces_of(object);
             if pieces.is_empty() && objects.grouped_len(object) == 0 {
                 bare.push(Portion { object, piece: None });

@@ -91,7 +91,7 @@ impl Bases {
         }
         let mut origins = Vec::with_capacity(bundle.index.objects().len());
         for (number, row) in Row::all(bundle.index.objects()) {
-            let found = known.get(&row.id).filter(|_| !bundle.layout.is_carried(number));
+            let found = known.get(&row.id).filter(|_| !bundle.layout.is_stored(number));
             origins.push(found.and_then(|found| self.origin(*found)));
         }
         self.origins = origins;

@@ -11,7 +11,7 @@ impl<'a> From<&'a Difference> for Objects<'a> {
                 hashed[object.at()] = true;
             }
         }
-        let (base, has_commits) = (difference.base_objects(), difference.ostree().is_some());
+        let (base, has_commits) = (Some(difference.base_objects()), difference.ostree().is_some());
         Self { rows: difference.objects(), hashed, base, has_commits }
     }
 }

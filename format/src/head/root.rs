@@ -9,6 +9,7 @@ use crate::hex;
 use crate::image::{encode_images, parse_images};
 use crate::name::is_bundle_name;
 use crate::num::{fit, wide};
+use crate::recipes::RecipeSums;
 use crate::{Error, Image, Part};
 
 /// The bundle's identity, the digests of its layout and index, and the maximum sizes of everything.
@@ -26,6 +27,8 @@ pub struct Root {
     pub bases: Option<RootBases>,
     /// Images 2: composefs images of the trees, in ascending order of ref, version and algorithm.
     pub images: Vec<Image>,
+    /// Recipes 2: what making objects takes, in a bundle with recipes.
+    pub recipes: Option<RecipeSums>,
 }
 
 /// Name, version and times (core 4.1).
@@ -117,13 +120,16 @@ pub struct Maxima {
     pub chunk_stored: u32,
 }
 
-const RULES: [SectionRule; 6] = [
+const RULES: [SectionRule; 9] = [
     SectionRule::Required,
     SectionRule::Required,
     SectionRule::Required,
     SectionRule::Ignorable,
     SectionRule::Optional,
     SectionRule::Ignorable,
+    SectionRule::Unassigned,
+    SectionRule::Unassigned,
+    SectionRule::Optional,
 ];
 
 impl Root {
@@ -132,7 +138,8 @@ impl Root {
     /// # Errors
     /// Returns an error if they do not conform to core 4.
     pub fn parse(bytes: &[u8]) -> Result<Self, Error> {
-        let [identity, contents, maxima, annotations, bases, images] = read_sections(Part::Root, bytes, &RULES)?;
+        let [identity, contents, maxima, annotations, bases, images, _, _, recipes] =
+            read_sections(Part::Root, bytes, &RULES)?;
         let missing = || Reader::new(Part::Root, &[]).malformed("a required section is missing");
         let contents = Contents::parse(contents.ok_or_else(missing)?)?;
         let identity = Identity::parse(identity.ok_or_else(missing)?)?;
@@ -140,7 +147,8 @@ impl Root {
         let annotations = annotations.map_or(Ok(Vec::new()), parse_annotations)?;
         let bases = bases.map(|bases| RootBases::parse(bases, &contents)).transpose()?;
         let images = images.map_or(Ok(Vec::new()), |images| parse_images(images, maxima.refs))?;
-        Ok(Self { identity, contents, maxima, annotations, bases, images })
+        let recipes = recipes.map(RecipeSums::parse).transpose()?;
+        Ok(Self { identity, contents, maxima, annotations, bases, images, recipes })
     }
 
     /// Returns the root's bytes. Names, tags and annotations must have their forms.
@@ -160,6 +168,9 @@ impl Root {
         }
         if !self.images.is_empty() {
             put_section(&mut out, 6, false, &encode_images(&self.images)?);
+        }
+        if let Some(recipes) = &self.recipes {
+            put_section(&mut out, 9, true, &recipes.encode()?);
         }
         Ok(out)
     }

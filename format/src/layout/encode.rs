@@ -55,6 +55,9 @@ impl Layout {
         if !self.repository.is_empty() {
             put_section(&mut out, 7, false, &encode_repository(&self.repository)?);
         }
+        if !self.recipes.is_empty() {
+            put_section(&mut out, 8, true, &self.recipes.encode()?);
+        }
         Ok(out)
     }
 }
@@ -137,7 +140,7 @@ pub(super) fn maxima(index: &Index, layout: &Layout, piece_log2: u8, window_log:
     let is_delta = layout.carried.is_some();
     for inode in kept_inodes(index) {
         let counts = match inode.kind {
-            InodeKind::Regular(object) => layout.is_carried(object),
+            InodeKind::Regular(object) => layout.carries(object),
             _ => !is_delta,
         };
         if counts {

@@ -13,6 +13,7 @@ use core::ops::Range;
 
 use crate::index::{Index, Object};
 use crate::num;
+use crate::recipes::Recipes;
 use crate::row::{Row, Table};
 
 pub(crate) use encode::{index_maxima, layout_maxima};
@@ -20,6 +21,7 @@ pub use objects::Objects;
 pub(crate) use prefixes::check_ranges;
 pub use prefixes::{BaseObject, BaseRange};
 pub use repository::RepositoryFile;
+pub(crate) use rows::row_fault;
 
 /// The length in bytes of a block, the unit of holes (core 7.1).
 pub const BLOCK_LEN: u64 = 4096;
@@ -50,6 +52,8 @@ pub struct Layout {
     pub repository: Vec<(RepositoryFile, Vec<u8>)>,
     /// The objects that a delta bundle carries, in ascending order, once it is completed with its bases; `None` if all objects are carried.
     pub carried: Option<Vec<Row<Object>>>,
+    /// How objects are made that are in no chunk (recipes 3).
+    pub recipes: Recipes,
 }
 
 /// A stored byte string (core 7.2).
@@ -173,20 +177,36 @@ impl Layout {
         slice(&self.grouped, range)
     }
 
-    /// Returns whether the bundle carries this object; if not, a base has it.
+    /// Returns whether this object is in chunks of the bundle; if not, a base has it, or a recipe makes it.
     #[must_use]
-    pub fn is_carried(&self, object: Row<Object>) -> bool {
+    pub fn is_stored(&self, object: Row<Object>) -> bool {
+        self.carries(object) && self.recipes.of(object).is_none()
+    }
+
+    /// Returns whether the bundle stores or makes this object; if not, a base has it.
+    pub(crate) fn carries(&self, object: Row<Object>) -> bool {
         self.carried.as_ref().is_none_or(|carried| carried.binary_search(&object).is_ok())
     }
 
-    /// Returns the same layout with the number `numbers[k]` for the carried object k. The numbers must ascend, like those of
-    /// [`crate::Difference::carried_in`].
+    /// Returns whether all objects of the index are in chunks of the bundle.
     #[must_use]
-    pub fn renumbered(mut self, numbers: Vec<Row<Object>>) -> Self {
-        let of = |object: &mut Row<Object>| *object = numbers[object.at()];
+    pub fn stores_all(&self) -> bool {
+        self.carried.is_none() && self.recipes.made.is_empty()
+    }
+
+    /// Returns the same layout with the number `numbers[k]` for the carried object k. The numbers must ascend, like those of
+    /// [`crate::Difference::carried_in`]. The wanted index has `objects` of them; the leaves follow.
+    #[must_use]
+    pub fn renumbered(mut self, numbers: Vec<Row<Object>>, objects: u32) -> Self {
+        let first_leaf = core::mem::replace(&mut self.recipes.first_leaf, objects);
+        let of = |object: &mut Row<Object>| {
+            let leaf = object.number().wrapping_sub(first_leaf).wrapping_add(objects);
+            *object = numbers.get(object.at()).copied().or_else(|| Row::new(leaf)).unwrap_or(*object);
+        };
         self.grouped.iter_mut().for_each(of);
         self.large.iter_mut().for_each(|large| of(&mut large.object));
         self.holes.iter_mut().for_each(|holes| of(&mut holes.object));
+        self.recipes.renumber(of);
         self.carried = Some(numbers);
         self
     }

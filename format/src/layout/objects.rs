@@ -10,8 +10,8 @@ pub struct Objects<'a> {
     pub(crate) rows: &'a [Object],
     /// For each object, whether it is the content of an OSTree file: its pieces must then be in order.
     pub(crate) hashed: Vec<bool>,
-    /// The number of objects of the bases.
-    pub(crate) base: u32,
+    /// The number of objects of the bases, in a delta bundle.
+    pub(crate) base: Option<u32>,
     /// Whether a ref is an OSTree commit, so that files of its repository may be there.
     pub(crate) has_commits: bool,
 }
@@ -24,6 +24,6 @@ impl<'a> From<&'a Index> for Objects<'a> {
                 hashed[object.at()] = true;
             }
         }
-        Self { rows: index.objects(), hashed, base: 0, has_commits: index.ostree().is_some() }
+        Self { rows: index.objects(), hashed, base: None, has_commits: index.ostree().is_some() }
     }
 }

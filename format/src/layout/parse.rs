@@ -5,15 +5,16 @@ use core::ops::Range;
 
 use crate::bytes::{Reader, SectionRule, read_sections};
 use crate::index::Object;
-use crate::num::at;
+use crate::num::{at, fit};
+use crate::recipes::{PartOf, PartRange, Recipes};
 use crate::{Error, Part, Row, pieces};
 
-use super::prefixes::parse_prefixes;
+use super::prefixes::{BaseRange, parse_prefixes};
 use super::repository::parse_repository;
 use super::rows::{parse_steps, row_fault};
 use super::{BLOCK_LEN, Chunk, Codec, Extent, HOLE_BLOCKS, Holds, Holes, Large, Layout, Objects, Piece, data_len};
 
-const RULES: [SectionRule; 7] = [
+const RULES: [SectionRule; 8] = [
     SectionRule::Required,
     SectionRule::Required,
     SectionRule::Required,
@@ -21,6 +22,7 @@ const RULES: [SectionRule; 7] = [
     SectionRule::Ignorable,
     SectionRule::Optional,
     SectionRule::Ignorable,
+    SectionRule::Optional,
 ];
 
 const UNKNOWN_OBJECT: &str = "a group has an object that the index does not have";
@@ -34,13 +36,19 @@ impl Layout {
         let piece_len = 1_u64 << piece_log2.min(63);
         let sections = read_sections(Part::Layout, bytes, &RULES)?;
         let empty = || Reader::new(Part::Layout, &[]);
-        let [chunks, groups, pieces, holes, landmark, prefixes, repository] = sections;
+        let [chunks, groups, pieces, holes, landmark, prefixes, repository, recipes] = sections;
+        let recipes = match recipes {
+            Some(section) => Recipes::parse(section, objects.rows, objects.base)?,
+            None => Recipes::default(),
+        };
+        let rows = &[objects.rows, &recipes.leaves].concat();
         let (mut chunks, grouped_len) = parse_chunks(chunks.unwrap_or_else(empty))?;
         let grouped = parse_groups(groups.unwrap_or_else(empty), grouped_len)?;
-        let (holes, extents) = parse_holes(holes.unwrap_or_else(empty), objects.rows)?;
-        let (pieces, large) = parse_pieces(pieces.unwrap_or_else(empty), objects.rows, piece_len)?;
+        let (holes, extents) = parse_holes(holes.unwrap_or_else(empty), rows)?;
+        let (pieces, large) = parse_pieces(pieces.unwrap_or_else(empty), rows, piece_len)?;
         let landmark = landmark.map(|section| parse_landmark(section, chunks.len())).transpose()?;
-        let ranges = parse_prefixes(prefixes, &mut chunks, objects.base)?;
+        let base_and_views = objects.base.unwrap_or(0).saturating_add(fit(recipes.views.len(), "the number of views")?);
+        let ranges = parse_prefixes(prefixes, &mut chunks, base_and_views)?;
         let repository = match repository {
             Some(section) if !objects.has_commits => {
                 return Err(section.malformed("files of a repository without a commit"));
@@ -48,10 +56,23 @@ impl Layout {
             Some(section) => parse_repository(section)?,
             None => Vec::new(),
         };
-        let layout =
-            Self { chunks, grouped, pieces, large, holes, extents, landmark, ranges, repository, carried: None };
-        layout.check_groups(objects.rows, piece_len)?;
-        layout.check_pieces(objects.rows, piece_len)?;
+        let layout = Self {
+            chunks,
+            grouped,
+            pieces,
+            large,
+            holes,
+            extents,
+            landmark,
+            ranges,
+            repository,
+            carried: None,
+            recipes,
+        };
+        layout.check_groups(rows, piece_len)?;
+        layout.check_pieces(rows, piece_len)?;
+        layout.check_made()?;
+
         layout.check_order(&objects.hashed)?;
         Ok(layout)
     }
@@ -82,7 +103,8 @@ impl Layout {
             }
         }
         for (row, object) in Row::all(objects) {
-            let grouped = object.size <= piece_len && data_len(self.holes_of(row), 0..object.size) > 0;
+            let has_data = object.size <= piece_len && data_len(self.holes_of(row), 0..object.size) > 0;
+            let grouped = has_data && self.recipes.of(row).is_none();
             if grouped != placed[row.at()] {
                 return Err(row_fault("an object is in no group", row.at()));
             }
@@ -107,10 +129,10 @@ impl Layout {
         for large in &self.large {
             let object = &objects[large.object.at()];
             let holes = self.holes_of(large.object);
-            let mut start = 0;
+            let (mut start, is_made) = (0, self.recipes.of(large.object).is_some());
             for (row, piece) in (at(large.first_piece)..).zip(self.pieces_of(large.object)) {
                 let end = object.size.min(start + piece_len);
-                let data = data_len(holes, start..end);
+                let data = if is_made { 0 } else { data_len(holes, start..end) };
                 match piece.chunk {
                     None if data == 0 => {}
                     None => return Err(row_fault("a piece with data has no chunk", row)),
@@ -135,9 +157,32 @@ impl Layout {
         }
     }
 
+    /// Checks that objects with a recipe have no holes, and that each view is used.
+    fn check_made(&self) -> Result<(), Error> {
+        if let Some(row) = self.holes.iter().position(|holes| self.recipes.of(holes.object).is_some()) {
+            return Err(row_fault("an object with holes has a recipe", row));
+        }
+        let mut used = alloc::vec![false; self.recipes.views.len()];
+        let of_prefix = |range: &BaseRange| Some(range.object.at().checked_sub(at(self.recipes.base_objects))?);
+        let of_range = |range: &PartRange| match range.of {
+            PartOf::View(view) => Some(view.at()),
+            PartOf::Object(_) | PartOf::Base(_) => None,
+        };
+        let views = self.ranges.iter().filter_map(of_prefix).chain(self.recipes.ranges.iter().filter_map(of_range));
+        for view in views {
+            if let Some(used) = used.get_mut(view) {
+                *used = true;
+            }
+        }
+        match used.iter().position(|used| !used) {
+            Some(row) => Err(row_fault("a view is not used", row)),
+            None => Ok(()),
+        }
+    }
+
     /// Checks that the pieces of OSTree files are in order, since these files are hashed from start to end.
     fn check_order(&self, hashed: &[bool]) -> Result<(), Error> {
-        for large in self.large.iter().filter(|large| hashed[large.object.at()]) {
+        for large in self.large.iter().filter(|large| hashed.get(large.object.at()).is_some_and(|hashed| *hashed)) {
             if !self.pieces_of(large.object).iter().filter_map(|piece| piece.chunk).is_sorted() {
                 return Err(row_fault("an OSTree file's pieces lie in chunks that descend", large.object.at()));
             }

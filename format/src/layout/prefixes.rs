@@ -5,10 +5,11 @@ use alloc::vec::Vec;
 use crate::bytes::{Reader, put_planes};
 use crate::index::Object;
 use crate::num;
+use crate::recipes::{PartOf, PartRange};
 use crate::{Error, Row, Table};
 
-use super::Chunk;
 use super::rows::row_fault;
+use super::{Chunk, Layout};
 
 /// An object in the table of the objects of all bases: those of the first, then those of the second, and so on (delta 2).
 #[derive(Clone, Copy, Debug)]
@@ -113,11 +114,24 @@ pub(super) fn encode_prefixes(chunks: &[Chunk], ranges: &[BaseRange]) -> Option<
 }
 
 /// Checks that the ranges do not exceed the sizes of their base objects.
-pub(crate) fn check_ranges(ranges: &[BaseRange], size: impl Fn(Row<BaseObject>) -> Option<u64>) -> Result<(), Error> {
-    let beyond =
-        |range: &BaseRange| size(range.object).is_none_or(|size| range.offset.saturating_add(range.len) > size);
-    match ranges.iter().position(beyond) {
-        Some(row) => Err(row_fault("a prefix passes the end of an object of the base", row)),
+pub(crate) fn check_ranges(layout: &Layout, size: impl Fn(Row<BaseObject>) -> Option<u64>) -> Result<(), Error> {
+    let recipes = &layout.recipes;
+    let len = |object: Row<BaseObject>| match recipes.view_of(object) {
+        Some(view) => Some(view.len),
+        None => size(object),
+    };
+    let beyond = |object: Row<BaseObject>, offset: u64, length: u64| {
+        len(object).is_none_or(|len| offset.saturating_add(length) > len)
+    };
+    if let Some(row) = layout.ranges.iter().position(|range| beyond(range.object, range.offset, range.len)) {
+        return Err(row_fault("a prefix passes the end of an object of the base", row));
+    }
+    let of_recipe = |range: &PartRange| match range.of {
+        PartOf::Base(object) => beyond(object, range.offset, range.len),
+        PartOf::Object(_) | PartOf::View(_) => false,
+    };
+    match recipes.ranges.iter().position(of_recipe) {
+        Some(row) => Err(row_fault("a recipe's range passes the end of an object of the base", row)),
         None => Ok(()),
     }
 }

@@ -7,7 +7,7 @@ use crate::num::wide;
 use crate::{Error, Part};
 
 /// Returns an error about a row.
-pub(super) fn row_fault(what: &'static str, row: usize) -> Error {
+pub(crate) fn row_fault(what: &'static str, row: usize) -> Error {
     Error::Row { part: Part::Layout, what, row: wide(row) }
 }
 

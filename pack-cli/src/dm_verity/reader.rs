@@ -61,7 +61,7 @@ impl FileReader<'_> {
     pub(super) fn read(&mut self, object: Row<Object>, range: Range<u64>) -> Result<Vec<u8>, Error> {
         let Files { bundle, homes, of_base, .. } = self.files;
         let mut read = Vec::new();
-        if !bundle.layout.is_carried(object) {
+        if !bundle.layout.is_stored(object) {
             let of_base = number_of(of_base, bundle.index.object(object))?;
             self.bases.read(of_base, range, &mut read)?;
             return Ok(read);

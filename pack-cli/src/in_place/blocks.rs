@@ -132,10 +132,10 @@ impl Blocks {
     pub(super) fn new(own: OpenBundle, bases: Bases) -> Result<Self, Error> {
         let bundle = &own.bundle;
         let mut of_base = Vec::new();
-        if bundle.layout.carried.is_some() {
+        if !bundle.layout.stores_all() {
             let by_id = bases.by_id();
             for (object, row) in Row::all(bundle.index.objects()) {
-                if !bundle.layout.is_carried(object) {
+                if !bundle.layout.is_stored(object) {
                     of_base.push((object, number_of(&by_id, row)?));
                 }
             }

@@ -314,7 +314,8 @@ impl Prologue<'_> {
         let (maxima, objects) = match &self.bases {
             None => (maxima(self.index, self.layout, piece_log2, window_log)?, Objects::from(self.index)),
             Some(bases) => {
-                let whole = self.layout.clone().renumbered(bases.difference.carried_in(self.index));
+                let objects = num::fit(self.index.objects().len(), "the number of objects")?;
+                let whole = self.layout.clone().renumbered(bases.difference.carried_in(self.index), objects);
                 (maxima(self.index, &whole, piece_log2, window_log)?, Objects::from(bases.difference))
             }
         };

@@ -55,7 +55,7 @@ impl Trace {
                     continue;
                 }
                 let ranges = entry.ranges.clone();
-                if layout.is_carried(object) {
+                if layout.is_stored(object) {
                     trace.objects += 1;
                     let wanted = Wanted { bundle: 0, object, ranges };
                     let chunks = own.chunks_of(bundle, &wanted).map(|chunk| &layout.chunks[chunk]);

@@ -4,11 +4,14 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use rustix::fs::Advice;
-use sealift_format::{Chunk, Index, Limits, Object, Row};
-use sealift_verify::content::{ChunkDecoder, Content, ObjectRanges, Portion, copy_wanted, portions_of, range_of};
+use sealift_format::{BaseObject, Chunk, DEPTH_MAX, Index, Limits, Made, Object, PartOf, Row};
+use sealift_verify::content::{
+    ChunkDecoder, Content, ContentError, ObjectRanges, Portion, check_made, copy_wanted, overlap, portions_of, range_of,
+};
 
-use super::{Base, Holder, ObjectReader};
+use super::{Base, BaseReader, Holder, ObjectReader};
 use crate::kept_order::KeptOrder;
+use crate::recipe::Maker;
 use crate::trust::Guard;
 use crate::{Error, Input, OpenBundle, Unopened};
 
@@ -21,12 +24,21 @@ const KEPT_LEN: usize = 64 << 20;
 #[derive(Debug)]
 pub(super) struct BundleReader<'a> {
     base: &'a OpenBundle,
+    /// The bases of a delta bundle, for prefixes and recipes.
+    bases: Option<Box<BaseReader<'a>>>,
     decoder: ChunkDecoder,
     stored: Vec<u8>,
+    prefix: Vec<u8>,
     /// Cached chunks, the most recent first.
     kept: Vec<(Row<Chunk>, Vec<u8>, ObjectRanges)>,
-    /// The last piece that was verified: a large one is read in many parts.
+    /// The last portion that was verified: a large one is read in many parts.
     checked: Option<Portion>,
+    /// What makes objects, for each depth of recipes.
+    makers: [Maker; DEPTH_MAX as usize],
+    /// How many objects are being made, each for the one before.
+    depth: usize,
+    /// The last portion that was made.
+    made: Option<(Portion, Vec<u8>)>,
 }
 
 impl Base {
@@ -69,19 +81,38 @@ impl Holder for Arc<OpenBundle> {
 
 impl<'a> BundleReader<'a> {
     pub(super) fn new(base: &'a OpenBundle) -> Self {
-        Self { base, decoder: ChunkDecoder::default(), stored: Vec::new(), kept: Vec::new(), checked: None }
+        Self::over(base, None, 1)
+    }
+
+    /// Returns a reader of a bundle, or of a delta bundle over these bases, that makes objects on `jobs` threads.
+    pub(super) fn over(base: &'a OpenBundle, bases: Option<Box<BaseReader<'a>>>, jobs: usize) -> Self {
+        Self {
+            base,
+            bases,
+            decoder: ChunkDecoder::default(),
+            stored: Vec::new(),
+            prefix: Vec::new(),
+            kept: Vec::new(),
+            checked: None,
+            makers: std::array::from_fn(|_| Maker::new(jobs)),
+            depth: 0,
+            made: None,
+        }
     }
 
     fn read_checked(&mut self, object: Row<Object>, range: Range<u64>, out: &mut Vec<u8>) -> Result<(), Error> {
         let base = self.base;
         let bundle = &base.bundle;
+        if let Some(made) = bundle.layout.recipes.of(object) {
+            return self.read_made(made, range, out);
+        }
         for (portion, chunk) in portions_of(bundle, object, base.homes[object.at()]) {
             let within = range_of(bundle, portion);
             let wanted = within.start.max(range.start)..within.end.min(range.end);
             if wanted.is_empty() && portion.piece.is_some() {
                 continue;
             }
-            let is_checked = portion.piece.is_some() && self.checked == Some(portion);
+            let is_checked = self.checked == Some(portion);
             let data = match chunk {
                 None => &[],
                 Some(chunk) => self.data(chunk, portion)?,
@@ -95,6 +126,66 @@ impl<'a> BundleReader<'a> {
         Ok(())
     }
 
+    /// Appends bytes of an object that has a recipe. Each portion is compared with its id or chaining value.
+    fn read_made(&mut self, made: &Made, range: Range<u64>, out: &mut Vec<u8>) -> Result<(), Error> {
+        let bundle = &self.base.bundle;
+        for (portion, _) in portions_of(bundle, made.object, None) {
+            let within = range_of(bundle, portion);
+            let wanted = within.start.max(range.start)..within.end.min(range.end);
+            if wanted.is_empty() {
+                continue;
+            }
+            if self.made.as_ref().is_none_or(|(known, _)| *known != portion) {
+                let mut bytes = self.made.take().map_or_else(Vec::new, |(_, bytes)| bytes);
+                bytes.clear();
+                self.make(made, within.clone(), &mut bytes)?;
+                check_made(bundle, portion, &bytes)?;
+                self.made = Some((portion, bytes));
+            }
+            out.extend(self.made.as_ref().map_or(&[][..], |(_, bytes)| overlap(bytes, within.start, &wanted)));
+        }
+        Ok(())
+    }
+
+    /// Appends bytes that a recipe makes, unchecked.
+    fn make(&mut self, made: &Made, range: Range<u64>, out: &mut Vec<u8>) -> Result<(), Error> {
+        let recipes = &self.base.bundle.layout.recipes;
+        let depth = self.depth;
+        // The format has no deeper recipes.
+        let Some(maker) = self.makers.get_mut(depth) else {
+            return Err(ContentError::Object { object: made.object }.into());
+        };
+        let mut maker = std::mem::take(maker);
+        self.depth += 1;
+        let done = maker.read(recipes, &made.segments, range, out, &mut |of, range, out| match of {
+            PartOf::Object(object) => self.read_part(object, range, out),
+            PartOf::Base(object) => self.of_bases(object)?.read(object, range, out),
+            PartOf::View(view) => {
+                let number = recipes.base_objects.saturating_add(view.number());
+                let object = Row::new(number).ok_or(ContentError::Object { object: made.object })?;
+                self.of_bases(object)?.read(object, range, out)
+            }
+        });
+        self.depth = depth;
+        self.makers[depth] = maker;
+        done
+    }
+
+    /// Appends bytes of an object that a recipe uses.
+    fn read_part(&mut self, object: Row<Object>, range: Range<u64>, out: &mut Vec<u8>) -> Result<(), Error> {
+        let outer = self.made.take();
+        let done = self.read_checked(object, range, out);
+        self.made = outer;
+        done
+    }
+
+    fn of_bases(&mut self, object: Row<BaseObject>) -> Result<&mut BaseReader<'a>, Error> {
+        match &mut self.bases {
+            Some(bases) => Ok(bases),
+            None => Err(Error::Usage(format!("there is no base with the object {object}"))),
+        }
+    }
+
     /// Returns the data of a portion that a chunk brings.
     fn data(&mut self, number: Row<Chunk>, portion: Portion) -> Result<&[u8], Error> {
         if let Some(known) = self.kept.iter().position(|(kept, ..)| *kept == number) {
@@ -102,7 +193,12 @@ impl<'a> BundleReader<'a> {
         } else {
             let OpenBundle { medium, bundle, .. } = self.base;
             medium.read_chunk(&bundle.layout.chunks[number.at()], &mut self.stored)?;
-            let decoded = self.decoder.decode(bundle, number, &self.stored, &[])?;
+            let chunk = &bundle.layout.chunks[number.at()];
+            self.prefix.clear();
+            if let Some(bases) = &mut self.bases {
+                bases.prefix(bundle.layout.prefix_of(chunk), &mut self.prefix)?;
+            }
+            let decoded = self.decoder.decode(bundle, number, &self.stored, &self.prefix)?;
             let mut buffer = Vec::new();
             let mut kept_len = self.kept.iter().map(|(_, kept, _)| kept.len()).sum::<usize>() + decoded.len();
             while self.kept.len() >= KEPT || (kept_len > KEPT_LEN && !self.kept.is_empty()) {

@@ -75,7 +75,10 @@ impl GivenBases {
     pub fn open(&self, bundle: Unopened, progress: &Progress) -> Result<(Input, Bundle, Bases), Error> {
         let (input, opened) = bundle.open_any()?;
         match self.complete(opened, input.path(), progress)? {
-            (Opened::Whole(bundle), bases) => Ok((input, bundle, bases)),
+            (Opened::Whole(bundle), bases) => {
+                let bases = bases.making(&bundle, &input, self.jobs)?;
+                Ok((input, bundle, bases))
+            }
             (Opened::Delta(delta), _) => Err(Error::is_delta(input.path(), &delta)),
         }
     }

@@ -23,11 +23,14 @@ use std::io::{self, Cursor, Read};
 use std::ops::Range;
 use std::sync::Arc;
 
+use rustix::fs::Advice;
 use sealift_format::num;
-use sealift_format::{BaseObject, BaseRange, Bundle, Index, Object, RootBase, Row, verity};
+use sealift_format::{BaseObject, BaseRange, Bundle, Index, Object, PartOf, Recipes, RootBase, Row, View, verity};
 
 use crate::kept_order::KeptOrder;
-use crate::{Error, OpenBundle};
+use crate::recipe::Maker;
+use crate::{Error, Input, OpenBundle};
+use bundle::BundleReader;
 pub use check::{check, is_the_only, needed, number_of, short};
 pub(crate) use commits::{Reading, Tip};
 pub use given::GivenBases;
@@ -99,6 +102,11 @@ pub trait ObjectReader: Debug {
 #[derive(Debug, Default)]
 pub struct Bases {
     list: Vec<Base>,
+    /// The bundle that is over these bases, if it has recipes. Its objects are numbered after those of the bases and the views: those with a recipe
+    /// are read as if a base had them.
+    own: Option<Arc<OpenBundle>>,
+    /// Threads that make an object.
+    jobs: usize,
 }
 
 /// The state of a thread that reads base objects.
@@ -106,6 +114,20 @@ pub struct Bases {
 pub struct BaseReader<'a> {
     bases: &'a Bases,
     readers: Vec<Box<dyn ObjectReader + 'a>>,
+    /// Reads views (recipes 3.2).
+    views: Maker,
+    /// Reads objects that have a recipe.
+    own: Option<Box<BundleReader<'a>>>,
+}
+
+/// Who has what a number names.
+enum Owner<'a> {
+    /// The base of this number, with the object's number there.
+    Base(usize, Row<Object>),
+    /// Nobody: it is made of objects of the bases.
+    View(&'a Recipes, &'a View),
+    /// The bundle itself, which makes the object.
+    Own(&'a Bundle, Row<Object>),
 }
 
 /// Bytes per part of an object that is read from its start to its end.
@@ -182,7 +204,7 @@ impl Bases {
     /// Combines these bases, in this order.
     #[must_use]
     pub fn new(list: Vec<Base>) -> Self {
-        Self { list }
+        Self { list, ..Self::default() }
     }
 
     /// Closes what is open between reads, since none has come for a while.
@@ -206,7 +228,7 @@ impl Bases {
     /// delta without bases is one whose result the target already has: the order stays the one that was `kept`.
     #[must_use]
     pub fn order_of(&self, bundle: &Bundle, kept: Option<&KeptOrder>) -> Option<KeptOrder> {
-        if bundle.layout.carried.is_some() && self.is_empty() {
+        if bundle.head.root().bases.is_some() && self.is_empty() {
             return kept.cloned();
         }
         let own = KeptOrder::of_bundle(bundle);
@@ -224,7 +246,11 @@ impl Bases {
 
     /// Returns whether an object can be read: a request may give only its id, and a directory may hold only one of several refs.
     pub fn is_at_hand(&self, object: Row<BaseObject>) -> bool {
-        self.locate(object).is_some_and(|(at, own)| self.list[at].holder.has_place(own))
+        match self.owner(object) {
+            Some(Owner::Base(at, own)) => self.list[at].holder.has_place(own),
+            Some(Owner::View(..) | Owner::Own(..)) => true,
+            None => false,
+        }
     }
 
     /// Returns the bundle of each base; `None` if the base is something else.
@@ -239,14 +265,63 @@ impl Bases {
 
     /// Returns an object's id and size.
     pub fn object(&self, object: Row<BaseObject>) -> Option<&Object> {
-        let (at, own) = self.locate(object)?;
-        Some(self.list[at].index.object(own))
+        match self.owner(object)? {
+            Owner::Base(at, own) => Some(self.list[at].index.object(own)),
+            Owner::Own(bundle, own) => Some(bundle.index.object(own)),
+            Owner::View(..) => None,
+        }
     }
 
     /// Returns the first path of an object in its base, for messages.
     pub fn path(&self, object: Row<BaseObject>) -> String {
-        let located = self.locate(object);
-        located.map_or_else(|| format!("object {object}"), |(at, own)| path_of_object(&self.list[at].index, own))
+        match self.owner(object) {
+            Some(Owner::Base(at, own)) => path_of_object(&self.list[at].index, own),
+            Some(Owner::Own(bundle, own)) => path_of_object(&bundle.index, own),
+            Some(Owner::View(..)) | None => format!("object {object}"),
+        }
+    }
+
+    fn owner(&self, object: Row<BaseObject>) -> Option<Owner<'_>> {
+        if let Some((at, own)) = self.locate(object) {
+            return Some(Owner::Base(at, own));
+        }
+        let bundle = &self.own.as_ref()?.bundle;
+        let recipes = &bundle.layout.recipes;
+        if let Some(view) = recipes.view_of(object) {
+            return Some(Owner::View(recipes, view));
+        }
+        let own = Row::new(object.number().checked_sub(self.first_own()?)?)?;
+        (own.at() < bundle.index.objects().len()).then_some(Owner::Own(bundle, own))
+    }
+
+    /// Returns the number of the bundle's own first object.
+    fn first_own(&self) -> Option<u32> {
+        let views = num::fit(self.own.as_ref()?.bundle.layout.recipes.views.len(), "the number of views").ok()?;
+        let objects = self.list.iter().map(|base| base.index.objects().len()).sum();
+        num::fit::<u32>(objects, "the number of the bases' objects").ok()?.checked_add(views)
+    }
+
+    /// Adds the objects that the recipes of a bundle over these bases make, on `jobs` threads. Without recipes, nothing changes.
+    ///
+    /// # Errors
+    /// Returns an error if there are recipes and the bundle comes through a pipe: their objects are read at any offset.
+    pub fn making(self, bundle: &Bundle, input: &Input, jobs: usize) -> Result<Self, Error> {
+        if bundle.layout.recipes.is_empty() {
+            return Ok(self);
+        }
+        let own = Arc::new(OpenBundle::new(input, bundle.clone(), Advice::Normal)?);
+        Ok(Self { own: Some(own), jobs, ..self })
+    }
+
+    /// Returns the objects that a recipe makes, each with its number among those of the bases.
+    fn made(&self) -> impl Iterator<Item = (&Object, Row<BaseObject>)> {
+        let own = self.own.as_ref().zip(self.first_own());
+        own.into_iter().flat_map(|(own, first)| {
+            let Bundle { index, layout, .. } = &own.bundle;
+            layout.recipes.made.iter().filter_map(move |made| {
+                Some((made.object.get(index.objects())?, Row::new(first.checked_add(made.object.number())?)?))
+            })
+        })
     }
 }
 
@@ -254,8 +329,14 @@ impl<'a> BaseReader<'a> {
     /// Returns a reader of these bases.
     #[must_use]
     pub fn new(bases: &'a Bases) -> Self {
+        let over = |own: &'a Arc<OpenBundle>| BundleReader::over(own, Some(Box::new(Self::only(bases))), bases.jobs);
+        Self { own: bases.own.as_ref().map(over).map(Box::new), ..Self::only(bases) }
+    }
+
+    /// Returns a reader that makes no objects.
+    fn only(bases: &'a Bases) -> Self {
         let readers = bases.list.iter().map(|base| base.holder.reader(&base.index));
-        Self { bases, readers: readers.collect() }
+        Self { bases, readers: readers.collect(), views: Maker::new(bases.jobs), own: None }
     }
 
     /// Appends bytes of a base object to `out`. They have been compared with its id.
@@ -263,10 +344,27 @@ impl<'a> BaseReader<'a> {
     /// # Errors
     /// Returns an error if the holder no longer has the object, or cannot be read.
     pub fn read(&mut self, object: Row<BaseObject>, range: Range<u64>, out: &mut Vec<u8>) -> Result<(), Error> {
-        let Some((at, own)) = self.bases.locate(object) else {
-            return Err(Error::Usage(format!("the bases have no object {object}")));
-        };
-        self.readers[at].read(own, range, out)
+        match (self.bases.owner(object), &mut self.own) {
+            (Some(Owner::Base(at, own)), _) => self.readers[at].read(own, range, out),
+            (Some(Owner::Own(_, own)), Some(reader)) => reader.read(own, range, out),
+            (Some(Owner::View(recipes, view)), _) => self.read_view(recipes, view, range, out),
+            (Some(Owner::Own(..)) | None, _) => Err(Error::Usage(format!("the bases have no object {object}"))),
+        }
+    }
+
+    fn read_view(&mut self, recipes: &Recipes, view: &View, range: Range<u64>, out: &mut Vec<u8>) -> Result<(), Error> {
+        // A view that is made of others has a maker of its own: views are seldom nested, and never deeply.
+        let mut maker = std::mem::take(&mut self.views);
+        let done = maker.read(recipes, &view.segments, range, out, &mut |of, range, out| match of {
+            PartOf::Base(object) => self.read(object, range, out),
+            PartOf::View(view) => match view.get(&recipes.views) {
+                Some(view) => self.read_view(recipes, view, range, out),
+                None => Err(Error::Usage(format!("there is no view {view}"))),
+            },
+            PartOf::Object(object) => Err(Error::Usage(format!("a view uses object {object}, which no base has"))),
+        });
+        self.views = maker;
+        done
     }
 
     /// Fills `out` with a prefix (delta 6).
@@ -350,7 +448,11 @@ impl<'a> BaseReader<'a> {
     /// # Errors
     /// Returns an error if it cannot be read for any reason other than absence.
     pub fn holds(&mut self, object: Row<BaseObject>) -> Result<bool, Error> {
-        let Some((at, own)) = self.bases.locate(object) else { return Ok(false) };
-        self.readers[at].holds(own)
+        match self.bases.owner(object) {
+            Some(Owner::Base(at, own)) => self.readers[at].holds(own),
+            // What they are made of is asked for by itself.
+            Some(Owner::View(..) | Owner::Own(..)) => Ok(true),
+            None => Ok(false),
+        }
     }
 }

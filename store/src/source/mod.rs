@@ -29,6 +29,7 @@ mod exclude;
 mod file;
 mod formats;
 mod image;
+mod leaves;
 mod modes;
 mod omit;
 mod ostree;
@@ -56,6 +57,7 @@ pub use directory::{DirectoryOptions, DirectorySource, FileContent, OpenCache};
 pub use exclude::Exclude;
 pub use file::open_file;
 pub use image::{ImageContent, ImageSource};
+pub use leaves::{LeafContent, LeafSource};
 pub use modes::ModeRules;
 pub use omit::OmitOutput;
 pub(crate) use ostree::FileKind;
@@ -74,6 +76,8 @@ pub enum Source {
     Archive(ArchiveSource),
     /// A commit of an OSTree repository.
     Ostree(Box<OstreeSource>),
+    /// Parts of the containers in other sources.
+    Leaves(LeafSource),
 }
 
 /// Options of reading a source of any kind.
@@ -117,6 +121,8 @@ pub enum OpenContent<'a> {
     Archive(ArchiveContent<'a>),
     /// A file object of an OSTree repository.
     Ostree(OstreeContent),
+    /// A part of a container.
+    Leaf(LeafContent<'a>),
 }
 
 impl Source {
@@ -230,6 +236,7 @@ impl Source {
             Self::Image(source) => &source.tree,
             Self::Archive(source) => &source.tree,
             Self::Ostree(source) => &source.tree,
+            Self::Leaves(source) => &source.tree,
         }
     }
 
@@ -240,6 +247,7 @@ impl Source {
             Self::Image(source) => &mut source.tree,
             Self::Archive(source) => &mut source.tree,
             Self::Ostree(source) => &mut source.tree,
+            Self::Leaves(source) => &mut source.tree,
         }
     }
 
@@ -251,6 +259,7 @@ impl Source {
             Self::Image(source) => source.content_len(),
             Self::Archive(source) => source.content_len(content),
             Self::Ostree(source) => source.content_len(content),
+            Self::Leaves(source) => source.len_of(content),
         }
     }
 
@@ -262,6 +271,7 @@ impl Source {
             Self::Image(_) => 1,
             Self::Archive(source) => source.content_count(),
             Self::Ostree(source) => source.content_count(),
+            Self::Leaves(source) => source.count(),
         }
     }
 
@@ -280,6 +290,7 @@ impl Source {
             Self::Image(source) => Ok(OpenContent::Image(source.open_content())),
             Self::Archive(source) => Ok(OpenContent::Archive(source.open_content(content))),
             Self::Ostree(source) => source.open_content(content).map(OpenContent::Ostree),
+            Self::Leaves(source) => Ok(OpenContent::Leaf(source.open_content(content))),
         }
     }
 }
@@ -295,6 +306,7 @@ impl OpenContent<'_> {
             Self::Image(image) => image.read_at(buffer, offset),
             Self::Archive(member) => member.read_at(buffer, offset),
             Self::Ostree(object) => object.read_at(buffer, offset),
+            Self::Leaf(leaf) => leaf.read_at(buffer, offset),
         }
     }
 
@@ -305,7 +317,7 @@ impl OpenContent<'_> {
     pub fn xattrs(&self) -> Result<Vec<Xattr>, Error> {
         match self {
             Self::File(file) => file.xattrs(),
-            Self::Image(_) | Self::Archive(_) | Self::Ostree(_) => Ok(Vec::new()),
+            Self::Image(_) | Self::Archive(_) | Self::Ostree(_) | Self::Leaf(_) => Ok(Vec::new()),
         }
     }
 
@@ -316,7 +328,7 @@ impl OpenContent<'_> {
     pub fn measure(&self) -> Result<Option<FileDigest>, Error> {
         match self {
             Self::File(file) => file.measure(),
-            Self::Image(_) | Self::Archive(_) | Self::Ostree(_) => Ok(None),
+            Self::Image(_) | Self::Archive(_) | Self::Ostree(_) | Self::Leaf(_) => Ok(None),
         }
     }
 
@@ -331,6 +343,8 @@ impl OpenContent<'_> {
             Self::Archive(member) => member.finish(),
             // It was compared with its checksum when it was opened.
             Self::Ostree(_) => Ok(()),
+            // Nobody else can write to its file.
+            Self::Leaf(_) => Ok(()),
         }
     }
 }

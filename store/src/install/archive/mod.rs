@@ -175,7 +175,7 @@ struct Work<'a> {
 impl Work<'_> {
     fn run(&self, input: &mut Input, jobs: usize, progress: &Progress) -> Result<(), Error> {
         let Self { bundle, bases, plan, layout, .. } = *self;
-        let of_base: Vec<_> = plan.objects().filter(|object| !bundle.layout.is_carried(*object)).collect();
+        let of_base: Vec<_> = plan.objects().filter(|object| !bundle.layout.is_stored(*object)).collect();
         crate::base::check(
             bases,
             &needed(bundle, bases, plan.chunks(), of_base.iter().copied()),

@@ -66,7 +66,7 @@ impl<'a> Plan<'a> {
 
     /// Returns the wanted objects that have bytes and come from a base.
     fn lacking(&self) -> Vec<Row<Object>> {
-        let is_lacking = |object: &Row<Object>| self.size(*object) > 0 && !self.bundle.layout.is_carried(*object);
+        let is_lacking = |object: &Row<Object>| self.size(*object) > 0 && !self.bundle.layout.is_stored(*object);
         self.objects().filter(is_lacking).collect()
     }
 

@@ -132,7 +132,7 @@ pub(super) fn check_brought(job: &Job<'_>, pending: &Selection) -> Result<(), Er
     if !job.options.bases.places.is_empty() {
         return Ok(());
     }
-    let is_lacking = |object: Row<Object>| !bundle.layout.is_carried(object) && bundle.index.object(object).size > 0;
+    let is_lacking = |object: Row<Object>| !bundle.layout.is_stored(object) && bundle.index.object(object).size > 0;
     let mut lacking = pending.regulars.iter().filter(|place| is_lacking(place.object)).peekable();
     let Some(first) = lacking.peek() else { return Ok(()) };
     let path = bundle.index.path(first.directory, first.entry);

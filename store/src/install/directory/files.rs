@@ -211,7 +211,7 @@ impl Builder<'_> {
         let failed = self.failed("write", place);
         let size = self.bundle.index.object(place.object).size;
         ftruncate(to, size).map_err(&failed)?;
-        let ranges: Vec<Range<u64>> = match self.bundle.layout.is_carried(place.object) {
+        let ranges: Vec<Range<u64>> = match self.bundle.layout.is_stored(place.object) {
             true => data_ranges(self.bundle.layout.holes_of(place.object), 0..size).collect(),
             false => data_of(from, size).map_err(&failed)?,
         };
@@ -232,7 +232,7 @@ impl Builder<'_> {
 
     /// Frees the space of a premade file where nothing was written. The holes of a content that the bundle does not bring are not known beforehand.
     pub(super) fn keep_holes(&self, file: &OwnedFd, place: PlannedName) {
-        if !self.premade.contains(&place.entry) || self.bundle.layout.is_carried(place.object) {
+        if !self.premade.contains(&place.entry) || self.bundle.layout.is_stored(place.object) {
             return;
         }
         let size = self.bundle.index.object(place.object).size;

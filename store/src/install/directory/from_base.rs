@@ -23,7 +23,7 @@ pub(super) fn lacking<'a>(builder: &'a Builder<'_>, order: Option<&KeptOrder>) -
     let parts = order.map(KeptOrder::parts).unwrap_or_default();
     let ranks: HashMap<Row<Object>, usize> = parts.iter().map(|part| part.object).zip(0..).collect();
     let bundle = builder.bundle;
-    let is_lacking = |object| bundle.index.object(object).size > 0 && !bundle.layout.is_carried(object);
+    let is_lacking = |object| bundle.index.object(object).size > 0 && !bundle.layout.is_stored(object);
     let files = builder.selection.regulars.chunk_by(|a, b| a.object == b.object).filter_map(<[_]>::split_first);
     let lacking = files.filter(|(first, _)| is_lacking(first.object));
     let (mut first, rest): (Vec<_>, _) = lacking.partition(|(first, _)| ranks.contains_key(&first.object));

@@ -203,7 +203,7 @@ pub(super) fn check_content(
         let bytes = read_at(file, buffer, start, piece_len.min(object.size - start)).map_err(&failed)?;
         values.push(pieces::chaining_value(start, std::iter::once(bytes)));
     }
-    if !builder.bundle.layout.is_carried(place.object) {
+    if !builder.bundle.layout.is_stored(place.object) {
         let is_right = pieces::object_id(&values) == Some(object.id);
         return Ok(if is_right { Content::Whole } else { Content::Other });
     }

@@ -69,7 +69,7 @@ impl<'a> Work<'a> {
     fn lacking(&self) -> Vec<Row<Object>> {
         let layout = &self.bundle.layout;
         let is_lacking =
-            |object: &Row<Object>| !layout.is_carried(*object) && self.bundle.index.object(*object).size > 0;
+            |object: &Row<Object>| !layout.is_stored(*object) && self.bundle.index.object(*object).size > 0;
         self.plan.wanted.keys().flatten().copied().filter(is_lacking).collect()
     }
 

@@ -136,7 +136,7 @@ impl Job<'_> {
 
     /// Returns the wanted objects that only a base has.
     fn of_base(self, plan: &ReadPlan) -> Vec<Row<Object>> {
-        plan.objects().filter(|object| !self.bundle.layout.is_carried(*object)).collect()
+        plan.objects().filter(|object| !self.bundle.layout.is_stored(*object)).collect()
     }
 
     /// Checks that the bases have what is needed of them, before anything is written.

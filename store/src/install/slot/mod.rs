@@ -142,7 +142,10 @@ fn complete(
     let mut given = GivenBases { state: Some(admission.state().clone()), ..options.bases.clone() };
     if given.places.is_empty() {
         let delta = match opened {
-            Opened::Whole(bundle) => return Ok((input, bundle, Bases::default())),
+            Opened::Whole(bundle) => {
+                let bases = Bases::default().making(&bundle, &input, options.jobs)?;
+                return Ok((input, bundle, bases));
+            }
             Opened::Delta(delta) => delta,
         };
         let is_target = |place: &TargetId| {
@@ -163,7 +166,10 @@ fn complete(
         opened = Opened::Delta(delta);
     }
     match given.complete(opened, input.path(), progress)? {
-        (Opened::Whole(bundle), bases) => Ok((input, bundle, bases)),
+        (Opened::Whole(bundle), bases) => {
+            let bases = bases.making(&bundle, &input, options.jobs)?;
+            Ok((input, bundle, bases))
+        }
         (Opened::Delta(delta), _) => Err(Error::is_delta(input.path(), &delta)),
     }
 }

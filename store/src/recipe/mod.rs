@@ -1,0 +1,174 @@
+//! Makes the bytes that recipes and views state (recipes 3 and 4).
+
+#[cfg_attr(not(feature = "recipes"), path = "no_zlib.rs")]
+mod zlib;
+
+use std::ops::Range;
+
+use flate2::{Decompress, FlushDecompress, Status};
+use sealift_format::num::{size, wide};
+use sealift_format::{Coder, PartOf, RecipeCodec, Recipes, Segment, SegmentKind};
+use sealift_verify::content::ContentError;
+
+use crate::Error;
+use crate::threads::parallel::map;
+
+/// The bytes of input that are encoded or decoded together, on all threads, unless a single segment has more.
+const BATCH_LEN: u64 = 8 << 20;
+/// Coded segments that stay in memory: files in an image share blocks, and what is read next often begins in the middle of one.
+const KEPT: usize = 16;
+/// The limit for their bytes, unless a single one is larger.
+const KEPT_LEN: usize = 8 << 20;
+
+/// Appends the bytes of a range of an object or view to a buffer.
+pub(crate) type ReadPart<'a> = dyn FnMut(PartOf, Range<u64>, &mut Vec<u8>) -> Result<(), Error> + 'a;
+
+/// Makes segments, and keeps those that took work.
+#[derive(Debug, Default)]
+pub(crate) struct Maker {
+    /// Threads that encode; 0 counts as 1.
+    jobs: usize,
+    /// By row, the most recent last.
+    kept: Vec<(u32, Vec<u8>)>,
+}
+
+impl Maker {
+    /// Returns a maker that encodes on so many threads.
+    pub(crate) fn new(jobs: usize) -> Self {
+        Self { jobs, kept: Vec::new() }
+    }
+
+    /// Appends the bytes `range` of what the segments `of` make to `out`. `read` gives what the segments use.
+    ///
+    /// # Errors
+    /// Returns an error if `read` fails, or if an encoder or decoder does not give what a segment states.
+    pub(crate) fn read(
+        &mut self,
+        recipes: &Recipes,
+        of: &Range<u32>,
+        range: Range<u64>,
+        out: &mut Vec<u8>,
+        read: &mut ReadPart<'_>,
+    ) -> Result<(), Error> {
+        let segments = recipes.segments(of);
+        let first = segments.partition_point(|segment| segment.offset + segment.len <= range.start);
+        let mut rows =
+            (of.start..).zip(segments).skip(first).take_while(|(_, segment)| segment.offset < range.end).peekable();
+        while rows.peek().is_some() {
+            let (mut batch, mut coded, mut input) = (Vec::new(), Vec::new(), 0);
+            while let Some((row, segment)) = rows.next_if(|_| input < BATCH_LEN) {
+                batch.push((row, segment));
+                if is_coded(segment) && !self.kept.iter().any(|(kept, _)| *kept == row) {
+                    let mut bytes = Vec::new();
+                    for part in recipes.ranges(segment) {
+                        read(part.of, part.offset..part.offset + part.len, &mut bytes)?;
+                    }
+                    input += wide(bytes.len());
+                    coded.push((row, segment, bytes));
+                }
+            }
+            let made = map(self.jobs.max(1), &coded, |(row, segment, bytes)| {
+                Ok((*row, code(recipes, *row, segment, bytes)?))
+            })?;
+            drop(coded);
+            self.kept.extend(made);
+            for (row, segment) in batch {
+                let from = range.start.saturating_sub(segment.offset);
+                let to = segment.len.min(range.end - segment.offset);
+                match &segment.kind {
+                    SegmentKind::Zeros => out.resize(out.len() + size(to - from), 0),
+                    SegmentKind::Copied(_) => {
+                        for part in recipes.ranges(segment) {
+                            read(part.of, part.offset + from..part.offset + to, out)?;
+                        }
+                    }
+                    SegmentKind::Encoded { .. } | SegmentKind::Decoded { .. } => {
+                        let known = self.kept.iter().find(|(kept, _)| *kept == row);
+                        let bytes = known.and_then(|(_, bytes)| bytes.get(size(from)..size(to)));
+                        out.extend(bytes.ok_or(ContentError::Recipe { segment: row })?);
+                    }
+                }
+            }
+            self.forget();
+        }
+        Ok(())
+    }
+
+    /// Frees the segments that were made longest ago.
+    fn forget(&mut self) {
+        let mut len = 0;
+        let kept = self.kept.iter().rev().take(KEPT).take_while(|(_, bytes)| {
+            len += bytes.len();
+            len <= KEPT_LEN
+        });
+        let kept = kept.count().max(1);
+        self.kept.drain(..self.kept.len().saturating_sub(kept));
+    }
+}
+
+fn is_coded(segment: &Segment) -> bool {
+    matches!(segment.kind, SegmentKind::Encoded { .. } | SegmentKind::Decoded { .. })
+}
+
+/// Encodes or decodes what a segment uses.
+fn code(recipes: &Recipes, row: u32, segment: &Segment, bytes: &[u8]) -> Result<Vec<u8>, Error> {
+    let len = size(segment.len);
+    let made = match &segment.kind {
+        SegmentKind::Encoded { coder, .. } => match recipes.coders.get(usize::from(*coder)) {
+            Some(coder) => encode(coder, bytes, len)?,
+            None => None,
+        },
+        SegmentKind::Decoded { codec, .. } => decode(*codec, bytes, len),
+        SegmentKind::Zeros | SegmentKind::Copied(_) => None,
+    };
+    made.filter(|made| made.len() == len).ok_or_else(|| ContentError::Recipe { segment: row }.into())
+}
+
+/// Returns what an encoder makes of `bytes`; `None` if that is longer than `len` bytes.
+///
+/// # Errors
+/// Returns an error if this program has no such encoder, or it fails.
+pub fn encode(coder: &Coder, bytes: &[u8], len: usize) -> Result<Option<Vec<u8>>, Error> {
+    match coder {
+        Coder::Zlib(parameters) => zlib::encode(parameters, bytes, len),
+        _ => Err(Error::Usage(format!("this program has no encoder {}", coder.encoder()))),
+    }
+}
+
+/// Returns the `len` bytes that `bytes`, all of them, decode to; `None` if they do not.
+#[must_use]
+pub fn decode(codec: RecipeCodec, bytes: &[u8], len: usize) -> Option<Vec<u8>> {
+    let has_header = match codec {
+        RecipeCodec::Zlib => true,
+        RecipeCodec::Deflate => false,
+        _ => return None,
+    };
+    let mut decoder = Decompress::new(has_header);
+    let mut out = Vec::with_capacity(len);
+    let status = decoder.decompress_vec(bytes, &mut out, FlushDecompress::Finish).ok()?;
+    let is_all = status == Status::StreamEnd && decoder.total_in() == wide(bytes.len()) && out.len() == len;
+    is_all.then_some(out)
+}
+
+#[cfg(test)]
+mod tests {
+    use sealift_format::Zlib;
+
+    use super::*;
+
+    #[cfg(feature = "recipes")]
+    #[test]
+    fn what_zlib_encodes_is_decoded() {
+        let plain: Vec<u8> = (0_u32..50_000).flat_map(|n| (n / 7).to_le_bytes()).collect();
+        for (level, is_raw) in [(1, false), (6, true), (9, false)] {
+            let coder = Coder::Zlib(Zlib { level, window_bits: 15, is_raw, mem_level: 8, strategy: 0 });
+            let encoded = encode(&coder, &plain, plain.len()).expect("it is there").expect("it is shorter");
+            let codec = if is_raw { RecipeCodec::Deflate } else { RecipeCodec::Zlib };
+            assert_eq!(decode(codec, &encoded, plain.len()).as_deref(), Some(&plain[..]));
+            assert_eq!(decode(codec, &encoded[..encoded.len() - 1], plain.len()), None);
+            assert_eq!(decode(codec, &[&encoded[..], b"x"].concat(), plain.len()), None);
+            assert_eq!(decode(codec, &encoded, plain.len() - 1), None);
+            assert_eq!(encode(&coder, &plain, encoded.len() - 1).expect("it is there"), None);
+        }
+    }
+}
