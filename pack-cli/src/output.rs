@@ -34,6 +34,17 @@ impl Output {
         Spool::create(self)?.finish(&[bytes]).map(|_| ())
     }
 
+    /// Returns a folder with room for what packing keeps aside: that of the file, or that for temporary files.
+    pub(crate) fn folder(&self) -> PathBuf {
+        match self {
+            Self::File(target) | Self::New(target) => match target.parent() {
+                Some(parent) if !parent.as_os_str().is_empty() => parent.to_owned(),
+                _ => PathBuf::from("."),
+            },
+            Self::Stdout | Self::Nowhere => std::env::temp_dir(),
+        }
+    }
+
     /// Checks that the file can be written, before its content takes long to make: creates it and removes it again.
     pub fn check(&self) -> Result<(), Error> {
         Spool::create(self).map(drop)

@@ -48,10 +48,14 @@ impl KeptOrder {
         let hot = bundle.layout.landmark.clone()?;
         let pieces = Pieces::of(bundle, &hot);
         let mut parts = Parts::default();
+        let is_own = |object: Row<Object>| bundle.layout.recipes.leaf(object).is_none();
         for number in hot {
             let row = Row::new(number)?;
             match &bundle.layout.chunks.get(row.at())?.holds {
-                Holds::Group(range) => bundle.layout.group(range).iter().for_each(|object| parts.add(*object, None)),
+                Holds::Group(range) => {
+                    let objects = bundle.layout.group(range).iter().filter(|object| is_own(**object));
+                    objects.for_each(|object| parts.add(*object, None));
+                }
                 Holds::Piece => {
                     pieces.of_chunk(row).iter().for_each(|(object, range)| parts.add(*object, range.clone()));
                 }
@@ -260,7 +264,8 @@ impl Pieces {
     fn of(bundle: &Bundle, hot: &Range<u32>) -> Self {
         let piece_len = bundle.head.root().maxima.piece_len();
         let mut by_chunk: HashMap<_, Vec<Part>> = HashMap::new();
-        for large in &bundle.layout.large {
+        let is_leaf = |object: Row<Object>| bundle.layout.recipes.leaf(object).is_some();
+        for large in bundle.layout.large.iter().filter(|large| !is_leaf(large.object)) {
             let pieces = bundle.layout.pieces_of(large.object);
             let size = bundle.index.object(large.object).size;
             let is_whole = pieces.iter().filter_map(|piece| piece.chunk).all(|chunk| hot.contains(&chunk.number()));

@@ -15,6 +15,8 @@ pub mod audit;
 pub mod base;
 #[cfg(feature = "composefs")]
 pub mod composefs;
+#[cfg(feature = "container")]
+pub mod container;
 pub mod contents;
 pub mod delivery;
 pub mod directory;

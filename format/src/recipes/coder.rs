@@ -16,7 +16,7 @@ pub enum Encoder {
 }
 
 /// An encoder with its parameters.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[non_exhaustive]
 pub enum Coder {
     /// Deflate by zlib.
@@ -24,7 +24,7 @@ pub enum Coder {
 }
 
 /// The parameters of `deflateInit2`.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[allow(clippy::exhaustive_structs, reason = "recipes 5 lists them")]
 pub struct Zlib {
     /// 1 to 9.

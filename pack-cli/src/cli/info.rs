@@ -8,6 +8,7 @@ use sealift::dm_verity::{VerityImages, root_hashes};
 use sealift::in_place::ReadOptions;
 use sealift::inspect::Cost;
 use sealift::{Head, Image, Input, Opened, Root, RootBase};
+use sealift_format::RecipeSums;
 use sealift_format::hex;
 use sealift_format::num::wide;
 use serde::Serialize;
@@ -166,6 +167,12 @@ fn print_cost(out: &mut dyn Write, head: &Head, jobs: JobsArg) -> io::Result<()>
     fact(out, "Disk", format!("about {}{more}", exact(cost.disk)))?;
     fact(out, "Inodes", format!("at most {}", Grouped(cost.inodes)))?;
     fact(out, "Memory", format!("at most {} on {}", exact(cost.memory), count(threads, "thread")))?;
+    if let Some(sums) = &head.root().recipes {
+        let encoders = sums.encoders.iter().map(|(encoder, bytes)| format!("{encoder} for {}", Bytes(*bytes)));
+        let encoders = encoders.collect::<Vec<_>>().join(", ");
+        let with = if encoders.is_empty() { String::new() } else { format!(", with the encoder {encoders}") };
+        fact(out, "Recipes", format!("makes {} of {}{with}", count(sums.made, "object"), Bytes(sums.made_bytes)))?;
+    }
     let mounted = cost.memory.saturating_add(ReadOptions::CACHE_BYTES);
     fact(
         out,
@@ -193,6 +200,8 @@ struct JsonInfo<'a> {
     delta: Option<JsonDelta<'a>>,
     #[serde(skip_serializing_if = "Vec::is_empty")]
     images: Vec<JsonImage>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    recipes: Option<JsonRecipes>,
     #[serde(skip_serializing_if = "Option::is_none")]
     refs: Option<Vec<JsonRef<'a>>>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -270,6 +279,39 @@ impl JsonImage {
     }
 }
 
+/// What making objects takes.
+#[derive(Serialize)]
+struct JsonRecipes {
+    objects: u64,
+    bytes: u64,
+    leaves: u64,
+    leaf_bytes: u64,
+    decoded_bytes: u64,
+    memory_bytes: u64,
+    encoders: Vec<JsonEncoder>,
+}
+
+#[derive(Serialize)]
+struct JsonEncoder {
+    name: String,
+    bytes: u64,
+}
+
+impl JsonRecipes {
+    fn of(sums: &RecipeSums) -> Self {
+        let encoders = sums.encoders.iter().map(|(encoder, bytes)| JsonEncoder { name: encoder.to_string(), bytes: *bytes });
+        Self {
+            objects: sums.made,
+            bytes: sums.made_bytes,
+            leaves: sums.leaves,
+            leaf_bytes: sums.leaf_bytes,
+            decoded_bytes: sums.decoded_bytes,
+            memory_bytes: sums.memory,
+            encoders: encoders.collect(),
+        }
+    }
+}
+
 #[derive(Serialize)]
 struct JsonContents {
     file_bytes: u64,
@@ -300,7 +342,7 @@ struct JsonCost {
 
 impl<'a> JsonInfo<'a> {
     fn of(head: &'a Head, seen: &Seen, jobs: JobsArg) -> Self {
-        let Root { identity, contents, maxima, annotations, bases, images } = head.root();
+        let Root { identity, contents, maxima, annotations, bases, images, recipes } = head.root();
         let threads = wide(jobs.count());
         let cost = Cost::of(head.root(), threads);
         Self {
@@ -321,6 +363,7 @@ impl<'a> JsonInfo<'a> {
                 .as_ref()
                 .map(|bases| JsonDelta { bases: JsonBase::all(head.root()), largest_prefix_bytes: bases.prefix_len }),
             images: images.iter().map(JsonImage::of).collect(),
+            recipes: recipes.as_ref().map(JsonRecipes::of),
             refs: None,
             dm_verity: None,
             contents: JsonContents {

@@ -7,6 +7,7 @@ use sealift_format::verity;
 use sealift_format::{Holds, Holes, IndexBuilder, Large, Layout, Object, Piece, Row, Rows};
 
 use super::PackRef;
+use super::recipe::{Containers, add_recipes};
 use super::sequence::{PackedObject, Sequenced};
 use super::writer::ChunkWriter;
 use crate::Error;
@@ -41,7 +42,7 @@ pub(super) fn index_bytes(refs: &[PackRef<'_>], packed: &Sequenced) -> Result<(V
     let rows = || order.iter().map(|object| &packed.objects[object.at()]);
     let mut digests = verity::VerityHasher::default();
     rows().for_each(|object| digests.update(&object.verity));
-    let objects = rows().map(|object| Object { id: object.id, size: object.size() });
+    let objects = rows().map(PackedObject::row);
     let bytes = builder.finish(objects, &digests.finish())?;
     Ok((bytes, order))
 }
@@ -51,21 +52,25 @@ pub(super) fn build_layout(
     packed: &Sequenced,
     mut writer: ChunkWriter,
     order: &[Row<PackedObject>],
+    containers: Option<&Containers>,
     hot_set: bool,
 ) -> Result<(Layout, Spool), Error> {
-    let mut row_of = vec![Row::FIRST; packed.objects.len()];
+    let mut row_of: Vec<Option<Row<Object>>> = vec![None; packed.objects.len()];
     for (row, object) in Rows::new(0..u32::MAX).zip(order) {
-        row_of[object.at()] = row;
+        row_of[object.at()] = Some(row);
     }
+    let leaves = containers.map_or_else(Vec::new, |_| leaves_of(packed, order.len(), &mut row_of));
+    let order = &[order, &leaves].concat();
+    let made = containers.map(|containers| containers.made_objects(packed)).unwrap_or_default();
     let hot = writer.close()?;
     let mut layout = Layout {
         landmark: hot_set.then_some(hot),
-        grouped: writer.grouped.iter().map(|object| row_of[object.at()]).collect(),
+        grouped: writer.grouped.iter().filter_map(|object| row_of[object.at()]).collect(),
         chunks: writer.chunks,
         ..Layout::default()
     };
-    for (object, from) in Rows::new(0..u32::MAX).zip(order) {
-        let from = &packed.objects[from.at()];
+    for (object, number) in Rows::new(0..u32::MAX).zip(order) {
+        let from = &packed.objects[number.at()];
         if !from.pieces().is_empty() {
             let first_piece = num::fit(layout.pieces.len(), "the number of pieces")?;
             layout.large.push(Large { object, first_piece });
@@ -74,10 +79,30 @@ pub(super) fn build_layout(
                 chaining_value: *chaining_value,
             }));
         }
-        holes_of(&mut layout, object, from)?;
+        if !made.contains(number) {
+            holes_of(&mut layout, object, from)?;
+        }
+    }
+    if let Some(containers) = containers {
+        layout.recipes.first_leaf = num::fit(order.len() - leaves.len(), "the number of objects")?;
+        layout.recipes.leaves = leaves.iter().map(|leaf| packed.objects[leaf.at()].row()).collect();
+        add_recipes(&mut layout, containers, packed, &row_of)?;
     }
     debug_assert!(layout.chunks.iter().all(|chunk| chunk.holds != Holds::Group(0..0)), "groups have objects");
     Ok((layout, writer.spool))
+}
+
+/// Returns the packed objects that only recipes use, and numbers them from `first` on.
+fn leaves_of(packed: &Sequenced, first: usize, row_of: &mut [Option<Row<Object>>]) -> PackedRows {
+    let mut leaves = PackedRows::new();
+    let mut rows = Rows::new(0..u32::MAX).skip(first);
+    for object in packed.object_of.last().map_or(&[][..], Vec::as_slice) {
+        if row_of[object.at()].is_none() {
+            row_of[object.at()] = rows.next();
+            leaves.push(*object);
+        }
+    }
+    leaves
 }
 
 const HOLES: &str = "the number of holes";

@@ -16,6 +16,7 @@ mod limits;
 mod names;
 mod order;
 mod pipeline;
+mod recipe;
 pub(crate) mod scan;
 mod sequence;
 mod writer;
@@ -24,7 +25,7 @@ use sealift_format::num;
 use sealift_format::verity;
 use sealift_format::verity::Algorithm;
 use sealift_format::{
-    Contents, Difference, Envelope, Head, Identity, Image, Index, Layout, Limits, Objects, Root, RootBase, RootBases,
+    Contents, Difference, Envelope, Head, Identity, Image, Index, Layout, Limits, Objects, RecipeSums, Root, RootBase, RootBases,
     area_len_for, frame_window, maxima,
 };
 
@@ -40,6 +41,7 @@ use compress::Compressor;
 pub use delta::{DeltaFor, estimate_delta, pack_delta};
 pub use estimate::{DeltaEstimate, Estimate, estimate};
 use order::AccessOrder;
+use recipe::Containers;
 pub use order::OrderStats;
 pub(crate) use sequence::choose_cut;
 
@@ -64,6 +66,8 @@ pub struct PackOptions {
     pub zone: Zone,
     /// Size of the signature area in bytes, at least 64.
     pub signature_room: u32,
+    /// Whether images, archives and compressed files are stored as recipes: as the files in them, from which they are made again byte by byte.
+    pub recipes: bool,
     /// For a delta bundle: memory for decoding a chunk, in bytes.
     pub delta_memory: u64,
     /// The limits of readers: what exceeds them is not packed.
@@ -97,6 +101,7 @@ impl PackOptions {
             hot_chunk_len: Self::HOT_CHUNK_LEN,
             zone: Zone::Start,
             signature_room: Self::SIGNATURE_ROOM,
+            recipes: true,
             delta_memory: Self::DELTA_MEMORY,
             limits: Limits::default(),
             jobs: std::thread::available_parallelism().map_or(1, usize::from),
@@ -168,20 +173,30 @@ pub fn pack(
 ) -> Result<PackStats, Error> {
     let ordered = Ordered::new(refs, options, None)?;
     let (files, bytes) = ordered.size();
-    let Ordered { refs, sources, order: AccessOrder { parts, hot_end, stats: order } } = ordered;
+    let Ordered { refs, mut sources, mut order } = ordered;
+    let containers = match options.recipes {
+        true => Containers::find(&sources, &output.folder(), options.jobs.max(1), progress)?,
+        false => None,
+    };
+    if let Some(containers) = &containers {
+        containers.add_leaves(&mut order, sources.len(), options.chunk_len);
+        sources.push(&containers.leaves);
+    }
+    let AccessOrder { parts, hot_end, stats: order } = order;
     progress.enter(Phase::Packing, bytes, files);
 
     tracing::debug!(paths = order.paths, matched = order.matched, "in access order");
     let plan = tasks::Plan::new(parts, hot_end, options.chunk_len);
     let writer = writer::ChunkWriter::new(output, order::are_pieces_in_order(&sources), options.zone)?;
-    let pipeline = pipeline::Pipeline::new(&sources, plan, Some(writer), options, progress);
+    let made = containers.as_ref().map(Containers::made).unwrap_or_default();
+    let pipeline = pipeline::Pipeline::new(&sources, plan, Some(writer), made, options, progress);
     let (packed, Some(writer)) = pipeline.run(options.jobs.max(1))? else {
         return Err(Error::Usage("nothing was written".into())); // it returns what was passed to it
     };
 
     progress.enter(Phase::Finishing, 0, 0);
     let (index, numbers) = contents::index_bytes(&refs, &packed)?;
-    let (mut layout, spool) = contents::build_layout(&packed, writer, &numbers, hot_end > 0)?;
+    let (mut layout, spool) = contents::build_layout(&packed, writer, &numbers, containers.as_ref(), hot_end > 0)?;
     let common = CommonFiles::of(sources.iter().copied());
     layout.repository = common.files;
     let mut objects = packed.objects;
@@ -330,6 +345,7 @@ impl Prologue<'_> {
                 .map(|bases| self.root_bases(bases, wide(difference.as_ref().map_or(0, Vec::len))))
                 .transpose()?,
             images: self.images.clone(),
+            recipes: self.recipe_sums()?,
         };
         limits::check_root(&root, &options.limits)?;
         let parsed = Root::parse(&root.encode()?)?;
@@ -338,6 +354,15 @@ impl Prologue<'_> {
         let behind = wide(layout_stored.len() + index_stored.len());
         let head = sign_head(parsed, options.signature_room, behind, sign, align)?;
         Ok((head, [layout_stored, index_stored]))
+    }
+
+    /// Returns what making objects takes, if there are recipes.
+    fn recipe_sums(&self) -> Result<Option<RecipeSums>, Error> {
+        if self.layout.recipes.is_empty() {
+            return Ok(None);
+        }
+        let own = self.bases.as_ref().map_or(self.index.objects(), |bases| bases.difference.objects());
+        Ok(Some(RecipeSums::of(&self.layout.recipes, own)?))
     }
 
     fn root_bases(&self, bases: &PrologueBases<'_>, difference_len: u64) -> Result<RootBases, Error> {

@@ -1,7 +1,7 @@
 //! The threads of packing: each reads and hashes, or compresses, whichever is next.
 
 use sealift_format::num;
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::{BTreeMap, HashSet, VecDeque};
 
 use parking_lot::{Condvar, Mutex, MutexGuard};
 
@@ -56,17 +56,18 @@ enum Step {
 }
 
 impl<'a> Pipeline<'a> {
-    /// Without a `writer`, contents are only read and hashed.
+    /// Without a `writer`, contents are only read and hashed; so are those that are `made`, by source and number.
     pub(super) fn new(
         sources: &'a [&'a Source],
         plan: Plan,
         writer: Option<ChunkWriter>,
+        made: HashSet<(usize, u32)>,
         options: &super::PackOptions,
         progress: &'a Progress,
     ) -> Self {
         let piece_len = options.chunk_len;
         let mut sequencer =
-            Sequencer::new(piece_len, writer.is_some(), sources.iter().map(|source| source.content_count()));
+            Sequencer::new(piece_len, writer.is_some(), made, sources.iter().map(|source| source.content_count()));
         if plan.has_hot_set() {
             sequencer.begin_hot(options.hot_chunk_len);
         }
@@ -276,7 +277,7 @@ mod tests {
             // There is no such source.
             let plan = Plan::new(vec![Part::whole(Item { source: 7, content: 0, len: 1 }, 1)], 0, options.chunk_len);
             let progress = Progress::default();
-            let _ = Pipeline::new(&[], plan, None, &options, &progress).run(3);
+            let _ = Pipeline::new(&[], plan, None, HashSet::new(), &options, &progress).run(3);
         });
         assert_eq!(ended.recv_timeout(Duration::from_secs(60)), Err(RecvTimeoutError::Disconnected), "it waits");
         assert!(run.join().is_err(), "the panic is handed on");

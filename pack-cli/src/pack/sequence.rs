@@ -1,6 +1,6 @@
 //! Turns scanned contents, in access order, into chunks: finds equal objects and chooses where chunks end.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, HashMap, HashSet};
 use std::hash::{BuildHasher as _, RandomState};
 use std::ops::Range;
 use std::sync::Arc;
@@ -51,6 +51,11 @@ impl Rare {
 }
 
 impl PackedObject {
+    /// Returns its row in an object table.
+    pub(super) fn row(&self) -> Object {
+        Object { id: self.id, size: self.size() }
+    }
+
     /// Returns its length in bytes.
     pub(super) fn size(&self) -> u64 {
         self.first.len
@@ -98,6 +103,8 @@ pub(super) struct Sequencer {
     piece_len: u64,
     /// Whether the data becomes chunks.
     keeps: bool,
+    /// The contents that recipes make, by source and number.
+    made: HashSet<(usize, u32)>,
     objects: Vec<PackedObject>,
     by_id: HashTable<Row<PackedObject>>,
     hasher: RandomState,
@@ -185,13 +192,19 @@ pub(super) struct Sequenced {
 
 impl Sequencer {
     /// `content_counts` are those of the sources. Without `keeps`, objects are found but no chunks are made.
-    pub(super) fn new(chunk_len: u64, keeps: bool, content_counts: impl Iterator<Item = usize>) -> Self {
+    pub(super) fn new(
+        chunk_len: u64,
+        keeps: bool,
+        made: HashSet<(usize, u32)>,
+        content_counts: impl Iterator<Item = usize>,
+    ) -> Self {
         let unseen = |count| vec![None; count];
         Self {
             group_len: num::size(chunk_len),
             usual_len: num::size(chunk_len),
             piece_len: chunk_len,
             keeps,
+            made,
             objects: Vec::new(),
             by_id: HashTable::new(),
             hasher: RandomState::new(),
@@ -260,6 +273,11 @@ impl Sequencer {
         Ok(Sequenced { objects, object_of, xattrs })
     }
 
+    /// Returns whether the data of a content becomes chunks.
+    fn keeps_of(&self, item: Item) -> bool {
+        self.keeps && !self.made.contains(&(item.source, item.content))
+    }
+
     fn take_small(&mut self, data: &Arc<Buffer>, small: SmallObject) -> Result<(), Error> {
         let SmallObject { item, id, verity, holes, xattrs, is_code, images, start, end } = small;
         self.take_xattrs(item, xattrs);
@@ -267,7 +285,7 @@ impl Sequencer {
         let found = PackedObject { id, verity, first: item, is_code, rare };
         let (object, is_new) = self.intern(found)?;
         self.set_object(item, object);
-        if self.keeps && is_new && start < end {
+        if self.keeps_of(item) && is_new && start < end {
             self.pending_len += end - start;
             self.pending.push(Pending { data: Arc::clone(data), range: start..end, object });
         }
@@ -278,7 +296,7 @@ impl Sequencer {
         let item = piece.item;
         self.take_xattrs(item, std::mem::take(&mut piece.xattrs));
         let data = piece.data.take();
-        let job = (self.keeps && !data.is_empty()).then_some(self.next_job);
+        let job = (self.keeps_of(item) && !data.is_empty()).then_some(self.next_job);
         let state = self.large.entry((item.source, item.content)).or_default();
         let after = state.last_job;
         state.last_job = job.or(after);

@@ -72,6 +72,12 @@ impl LeafSource {
         self.file.set_len(self.end).map_err(|error| Error::io("cut a file in", &self.folder, error))
     }
 
+    /// Returns the bytes of the leaf that is not finished yet.
+    #[must_use]
+    pub fn pending_len(&self) -> u64 {
+        self.end - self.leaves.last().map_or(0, |leaf| leaf.offset + leaf.len)
+    }
+
     /// Returns the number of leaves.
     #[must_use]
     pub fn count(&self) -> usize {

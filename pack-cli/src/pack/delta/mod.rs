@@ -10,7 +10,7 @@ mod over_prefix;
 mod plan;
 mod similar;
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, HashMap, HashSet};
 use std::time::{Duration, Instant};
 
 use sealift_format::num::{self, wide};
@@ -97,7 +97,7 @@ impl<'a> Prepared<'a> {
         progress.enter(Phase::Packing, read.1, read.0);
         let hot = parts[..hot_end].to_vec();
         let plan = Plan::new(parts, hot_end, options.chunk_len);
-        let packed = pipeline::Pipeline::new(&sources, plan, None, options, progress);
+        let packed = pipeline::Pipeline::new(&sources, plan, None, HashSet::new(), options, progress);
         let (packed, _) = packed.run(options.jobs.max(1))?;
         let (index, packed_rows) = index_bytes(&refs, &packed)?;
         let index = Index::parse(index, u64::MAX)?;

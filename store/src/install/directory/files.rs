@@ -129,7 +129,8 @@ impl Builder<'_> {
 
     /// Creates the first file of each large object, at full length and without data.
     pub(super) fn make_large(&self, hand: &mut Walk) -> Result<(), Error> {
-        for large in &self.bundle.layout.large {
+        let layout = &self.bundle.layout;
+        for large in layout.large.iter().filter(|large| layout.is_stored(large.object)) {
             let Some(&place) = self.selection.places_of(large.object).first() else { continue };
             // An interrupted run may have written some of its pieces.
             let file = if self.stage.is_resumed() {

@@ -1,0 +1,273 @@
+//! Cuts a container into segments: what its members have, what an encoder makes of them, and the rest.
+
+use std::io;
+use std::ops::Range;
+
+use sealift_format::Coder;
+use sealift_format::num::{at, size, up_to, wide};
+use sealift_store::container::{Anatomy, Block, Blocks, ContainerFault, Content, Part, ReadAt};
+use sealift_store::source::LeafSource;
+use sealift_store::threads::parallel::map;
+
+use super::draft::{DraftRange, DraftSegment};
+use super::prove::{Proved, Prover};
+use crate::{Error, Progress};
+
+/// Bytes that are read at once.
+const READ_LEN: usize = 1 << 20;
+/// Stored bytes of blocks that are proved together.
+const BATCH_LEN: u64 = 8 << 20;
+/// Zeros of at least this length are stored nowhere.
+const ZEROS_LEN: usize = 4096;
+
+/// A block that an encoder makes.
+struct Made {
+    proved: Proved,
+    plain_len: u64,
+}
+
+/// A part of a member, and where it lies in the container or in a decoded block.
+struct Use {
+    start: u64,
+    range: DraftRange,
+}
+
+/// A container that is being cut.
+pub(super) struct Dissection<'a> {
+    bytes: &'a dyn ReadAt,
+    len: u64,
+    anatomy: &'a Anatomy,
+    /// For each block, how it is made, if it is.
+    made: Vec<Option<Made>>,
+    /// By container offset.
+    stored: Vec<Use>,
+    /// By block, and offset in what it decodes to.
+    inflated: Vec<(u32, Use)>,
+    segments: Vec<DraftSegment>,
+}
+
+/// The leaf of a container's own bytes, which is not numbered before all of it is known.
+pub(super) const STRUCTURE: u32 = u32::MAX;
+
+impl<'a> Dissection<'a> {
+    /// Finds out which blocks can be made, on `jobs` threads.
+    pub(super) fn new(
+        bytes: &'a dyn ReadAt,
+        anatomy: &'a Anatomy,
+        jobs: usize,
+        progress: &Progress,
+    ) -> Result<Self, ContainerFault> {
+        let prover = Prover::default();
+        let mut made = Vec::with_capacity(anatomy.blocks.len());
+        let mut rest = &anatomy.blocks[..];
+        while !rest.is_empty() {
+            let mut len = 0;
+            let within = |block: &&Block| {
+                len += block.stored_len;
+                len <= BATCH_LEN
+            };
+            let count = rest.iter().take_while(within).count().max(1);
+            let (batch, behind) = rest.split_at(count);
+            rest = behind;
+            let proved = map(jobs, batch, |block| {
+                progress.check()?;
+                Ok(prove(bytes, anatomy, block, &prover))
+            });
+            made.extend(proved.map_err(io::Error::other)?);
+        }
+        Ok(Self {
+            len: bytes.byte_len()?,
+            bytes,
+            anatomy,
+            made,
+            stored: Vec::new(),
+            inflated: Vec::new(),
+            segments: Vec::new(),
+        })
+    }
+
+    /// Returns the blocks whose bytes an encoder makes, in bytes of the container.
+    pub(super) fn made_len(&self) -> u64 {
+        let made = self.anatomy.blocks.iter().zip(&self.made).filter(|(_, made)| made.is_some());
+        made.map(|(block, _)| block.stored_len).sum()
+    }
+
+    /// Returns whether all parts of a member can be used.
+    pub(super) fn is_whole(&self, parts: &[Part]) -> bool {
+        parts.iter().all(|part| match part {
+            Part::Stored { .. } | Part::Hole { .. } => true,
+            Part::Inflated { block, .. } => self.made.get(at(*block)).is_some_and(Option::is_some),
+        })
+    }
+
+    /// Notes where a member lies, which is a leaf now.
+    pub(super) fn add_member(&mut self, leaf: u32, parts: &[Part]) {
+        let mut offset = 0;
+        for part in parts {
+            let len = part.len();
+            let range = DraftRange { leaf, offset, len };
+            match *part {
+                Part::Stored { offset: start, .. } => self.stored.push(Use { start, range }),
+                Part::Inflated { block, start, .. } => self.inflated.push((block, Use { start, range })),
+                Part::Hole { .. } => {}
+            }
+            offset += len;
+        }
+    }
+
+    /// Cuts the container. What is of no member is appended to `structure`, the leaf [`STRUCTURE`].
+    pub(super) fn cut(
+        mut self,
+        structure: &mut LeafSource,
+        progress: &Progress,
+    ) -> Result<Vec<DraftSegment>, ContainerFault> {
+        self.stored.sort_by_key(|used| (used.start, used.range.leaf));
+        self.inflated.sort_by_key(|(block, used)| (*block, used.start, used.range.leaf));
+        let (mut stored, mut inflated) = (std::mem::take(&mut self.stored).into_iter().peekable(), 0);
+        let uses = std::mem::take(&mut self.inflated);
+        let blocks = Blocks::new(self.bytes, self.anatomy);
+        let mut place = 0_u64;
+        for number in 0..=self.anatomy.blocks.len() {
+            progress.check().map_err(io::Error::other)?;
+            let block = self.anatomy.blocks.get(number);
+            let end = block.map_or(self.len, |block| block.offset);
+            while let Some(Use { start, mut range }) = stored.next_if(|used| used.start < end) {
+                // Several members may share bytes: the first has them.
+                let known = place.saturating_sub(start).min(range.len);
+                (range.offset, range.len) = (range.offset + known, range.len - known);
+                if range.len > 0 {
+                    self.rest(place..start.max(place), structure)?;
+                    place = start.max(place) + range.len;
+                    self.push(DraftSegment::Copied(range));
+                }
+            }
+            self.rest(place..end, structure)?;
+            let Some(block) = block else { break };
+            let own = uses[inflated..].iter().take_while(|(of, _)| at(*of) == number).count();
+            let used = &uses[inflated..inflated + own];
+            inflated += own;
+            place = block.end();
+            match self.made.get(number).and_then(Option::as_ref) {
+                Some(made) => {
+                    let Made { proved: Proved { coder, before, after }, plain_len } = *made;
+                    let body = block.offset + wide(before)..block.end() - wide(after);
+                    self.rest(block.offset..body.start, structure)?;
+                    self.encoded(&coder, body.end - body.start, plain_len, (&blocks, number), used, structure)?;
+                    self.rest(body.end..block.end(), structure)?;
+                }
+                None => self.rest(block.offset..block.end(), structure)?,
+            }
+        }
+        Ok(self.segments)
+    }
+
+    /// Adds a block that an encoder makes of these parts of members, and of the structure where they leave gaps.
+    fn encoded(
+        &mut self,
+        coder: &Coder,
+        len: u64,
+        plain_len: u64,
+        (blocks, number): (&Blocks<'_>, usize),
+        used: &[(u32, Use)],
+        structure: &mut LeafSource,
+    ) -> Result<(), ContainerFault> {
+        let (mut inputs, mut place) = (Vec::new(), 0_u64);
+        let mut plain = None;
+        let mut gap = |range: Range<u64>, inputs: &mut Vec<DraftRange>| -> Result<(), ContainerFault> {
+            if range.is_empty() {
+                return Ok(());
+            }
+            let number = u32::try_from(number).map_err(io::Error::other)?;
+            let plain = match &plain {
+                Some(plain) => plain,
+                None => plain.insert(blocks.decoded(number)?),
+            };
+            let bytes = plain.get(size(range.start)..size(range.end)).unwrap_or_default();
+            inputs.push(append(structure, bytes)?);
+            Ok(())
+        };
+        for (_, Use { start, range }) in used {
+            let (mut range, known) = (*range, place.saturating_sub(*start).min(range.len));
+            (range.offset, range.len) = (range.offset + known, range.len - known);
+            if range.len > 0 {
+                gap(place..(*start).max(place), &mut inputs)?;
+                place = (*start).max(place) + range.len;
+                inputs.push(range);
+            }
+        }
+        gap(place..plain_len, &mut inputs)?;
+        self.push(DraftSegment::Encoded { coder: *coder, len, inputs });
+        Ok(())
+    }
+
+    /// Adds bytes of the container's own, without runs of zeros.
+    fn rest(&mut self, range: Range<u64>, structure: &mut LeafSource) -> Result<(), ContainerFault> {
+        let (mut place, mut bytes) = (range.start, vec![0; up_to(range.end - range.start, READ_LEN)]);
+        while place < range.end {
+            let part = &mut bytes[..up_to(range.end - place, READ_LEN)];
+            self.bytes.read_exact_at(part, place)?;
+            place += wide(part.len());
+            let mut from = 0;
+            while from < part.len() {
+                let is_zero = |bytes: &[u8]| bytes.iter().all(|byte| *byte == 0);
+                let zeros: usize = part[from..].chunks(ZEROS_LEN).take_while(|block| is_zero(block)).map(<[u8]>::len).sum();
+                if zeros > 0 {
+                    self.push(DraftSegment::Zeros(wide(zeros)));
+                    from += zeros;
+                }
+                let others = part[from..].chunks(ZEROS_LEN).take_while(|block| !is_zero(block)).map(<[u8]>::len).sum::<usize>();
+                if others > 0 {
+                    let range = append(structure, &part[from..from + others])?;
+                    self.push(DraftSegment::Copied(range));
+                    from += others;
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Adds a segment, joined with the one before where that is possible.
+    fn push(&mut self, segment: DraftSegment) {
+        match (self.segments.last_mut(), &segment) {
+            (Some(DraftSegment::Zeros(before)), DraftSegment::Zeros(len)) => *before += len,
+            (Some(DraftSegment::Copied(before)), DraftSegment::Copied(range))
+                if before.leaf == range.leaf && before.offset + before.len == range.offset =>
+            {
+                before.len += range.len;
+            }
+            _ => self.segments.push(segment),
+        }
+    }
+}
+
+/// Appends bytes to the structure.
+fn append(structure: &mut LeafSource, bytes: &[u8]) -> Result<DraftRange, ContainerFault> {
+    let range = DraftRange { leaf: STRUCTURE, offset: structure.pending_len(), len: wide(bytes.len()) };
+    structure.write(bytes).map_err(io::Error::other)?;
+    Ok(range)
+}
+
+/// Returns how a block is made, if it is.
+fn prove(bytes: &dyn ReadAt, anatomy: &Anatomy, block: &Block, prover: &Prover) -> Option<Made> {
+    let mut stored = vec![0; usize::try_from(block.stored_len).ok()?];
+    bytes.read_exact_at(&mut stored, block.offset).ok()?;
+    let plain = block.decoded(&stored).filter(|plain| !plain.is_empty())?;
+    let proved = prover.prove(block, anatomy.hint, &stored, &plain)?;
+    Some(Made { proved, plain_len: wide(plain.len()) })
+}
+
+/// Appends a member's content to the leaves, and hashes it.
+pub(super) fn spool(content: &Content<'_, '_>, leaves: &mut LeafSource) -> Result<[u8; 32], Error> {
+    let failed = |error| Error::io("read", "a member of a container", error);
+    let len = content.byte_len().map_err(failed)?;
+    let (mut hasher, mut place) = (blake3::Hasher::new(), 0);
+    let mut buffer = vec![0; up_to(len, READ_LEN)];
+    while place < len {
+        let part = &mut buffer[..up_to(len - place, READ_LEN)];
+        content.read_exact_at(part, place).map_err(failed)?;
+        hasher.update(part);
+        leaves.write(part)?;
+        place += wide(part.len());
+    }
+    Ok(*hasher.finalize().as_bytes())
+}
